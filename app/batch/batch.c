@@ -9,6 +9,7 @@
 
 #include "app/batch/batch_out.h"
 #include "app/chat/answer/generator.h"
+#include "app/chat/conversation/thought_close.h"
 #include "app/common/input_text.h"
 #include "app/common/json_out.h"
 #include "app/options/chat_options.h"
@@ -41,6 +42,7 @@ struct batch {
     bool at_end;
     size_t n_lines;
     struct strbuf system;
+    struct token_list close;                    /* tokens that close a thought */
     struct generator_seq *seqs[CHAT_BATCH_MAX]; /* (n_seqs) */
     struct batch_item *runs[CHAT_BATCH_MAX];    /* (n_seqs) item of each sequence, or NULL */
     size_t n_seqs;
@@ -168,7 +170,7 @@ static bool begin(struct batch *b, size_t seq, struct bn_str line, struct bn_err
 {
     struct batch_item *item = &b->ring[b->n_begun % b->n_ring];
     const size_t n_ctx = generator_n_ctx(b->g);
-    *item = (struct batch_item){.line = b->n_lines, .seq = b->seqs[seq]};
+    *item = (struct batch_item){.line = b->n_lines, .seq = b->seqs[seq], .close = &b->close};
     item->n_alts = item->turn.n_alts = (size_t)options_int(b->options, "logprobs");
     turn_settings(&item->turn, b->options);
     strbuf_add_str(&item->system, strbuf_str(&b->system));
@@ -329,7 +331,8 @@ static bool open_model(struct batch *b, struct bn_error *err)
     cfg.cancel = &b->cancel;
     if (system && !input_text_or_file(system, &b->system, err))
         return false;
-    return signals_open(SIGNALS_PIPE, b->wake, err) &&
+    return thought_close_ids(&b->maker, &b->close, err) &&
+           signals_open(SIGNALS_PIPE, b->wake, err) &&
            generator_open(b->model->file, &cfg, (size_t)options_int(b->options, "ctx"), &b->g, err);
 }
 
@@ -358,6 +361,7 @@ static void finish(struct batch *b)
     generator_close(b->g);
     strbuf_finish(&b->in);
     strbuf_finish(&b->system);
+    token_list_finish(&b->close);
 }
 
 static enum exit_code answer_lines(struct batch *b)

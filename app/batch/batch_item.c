@@ -51,7 +51,8 @@ static bool get_number(const json_t *o, const char *key, double max, double *out
 
 static bool check_keys(json_t *o, struct bn_error *err)
 {
-    static const char known[] = " id prompt system max_tokens seed temp top_k top_p min_p ";
+    static const char known[] =
+        " id prompt system max_tokens think_budget seed temp top_k top_p min_p ";
     const char *key;
     json_t *value;
     json_object_foreach(o, key, value)
@@ -67,17 +68,21 @@ static bool check_keys(json_t *o, struct bn_error *err)
 static bool read_object(struct batch_item *item, json_t *o, struct bn_error *err)
 {
     struct sampler_params *p = &item->turn.sampler;
-    double max_tokens = (double)item->turn.max_tokens, seed = (double)p->seed, temp = p->temp,
-           top_k = p->top_k, top_p = p->top_p, min_p = p->min_p;
+    const bool has_budget = json_object_get(o, "think_budget") != NULL;
+    double max_tokens = (double)item->turn.max_tokens, think_budget = 0, seed = (double)p->seed,
+           temp = p->temp, top_k = p->top_k, top_p = p->top_p, min_p = p->min_p;
     if (!check_keys(o, err) || !get_text(o, "prompt", &item->prompt, err) ||
         !get_text(o, "system", &item->system, err) ||
         !get_number(o, "max_tokens", INT32_MAX, &max_tokens, err) ||
+        !get_number(o, "think_budget", INT32_MAX, &think_budget, err) ||
         !get_number(o, "seed", 9007199254740992.0, &seed, err) || /* 2^53: exact in a double */
         !get_number(o, "temp", 100, &temp, err) || !get_number(o, "top_k", 1000000, &top_k, err) ||
         !get_number(o, "top_p", 1, &top_p, err) || !get_number(o, "min_p", 1, &min_p, err))
         return false;
     item->id = json_incref(json_object_get(o, "id"));
     item->turn.max_tokens = (size_t)max_tokens;
+    if (has_budget)
+        item->turn.think_budget = (size_t)think_budget;
     if (json_object_get(o, "seed"))
         p->seed = (uint64_t)seed;
     p->temp = (float)temp;
@@ -123,9 +128,14 @@ static bool encode(struct batch_item *item, const struct prompt_maker *m, struct
     ok = ok && prompt_encode(m, &t.now, &all, &p, err);
     if (ok) {
         const bool thinks = m->template && template_info(m->template)->has_thoughts;
-        thought_init(&item->thought, !thinks               ? THOUGHT_NONE
-                                     : p.starts_in_thought ? THOUGHT_RUNNING
-                                                           : THOUGHT_MAYBE);
+        const struct think_limit limit = {.mode = !thinks               ? THOUGHT_NONE
+                                                  : p.starts_in_thought ? THOUGHT_RUNNING
+                                                                        : THOUGHT_MAYBE,
+                                          .n_budget = item->turn.think_budget,
+                                          .close = item->close->ids,
+                                          .n_close = item->close->n};
+        thought_init(&item->thought, limit.mode);
+        think_watch_init(&item->answer.think, &limit);
         item->answer.ids = p.ids;
     }
     transcript_finish(&t);
@@ -190,6 +200,8 @@ static void end(struct batch_item *item)
     thought_end(&item->thought, batch_out_text, item);
     turn->result.finish = turn->finish;
     turn->result.n_tokens = turn->n_tokens;
+    turn->result.n_thought = item->answer.think.n_thought;
+    turn->result.is_thought_cut = item->answer.think.is_cut;
     item->is_done = true;
 }
 
@@ -197,6 +209,8 @@ bool batch_item_add(struct batch_item *item, struct bn_error *err)
 {
     struct turn *turn = &item->turn;
     struct bn_str text;
+    if (think_watch_next(&item->answer.think, &item->next))
+        generator_seq_replace(item->seq, item->next);
     if (!answer_state_add(&item->answer, item->next, &text, err))
         return false;
     if (item->answer.n_tokens > turn->n_tokens) {

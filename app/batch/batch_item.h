@@ -18,11 +18,12 @@ struct batch_item {
     struct turn turn;
     struct thought thought;
     struct answer_state answer;
-    struct generator_seq *seq; /* owned by the batch */
-    int32_t next;              /* chosen by the model, not yet part of the answer */
-    size_t n_alts;             /* alternatives to report with each token */
-    bool has_events;           /* --jsonl: each piece of the answer becomes an event */
-    struct strbuf events;      /* JSON lines to write */
+    struct generator_seq *seq;      /* owned by the batch */
+    const struct token_list *close; /* tokens that close a thought; owned by the batch */
+    int32_t next;                   /* chosen by the model, not yet part of the answer */
+    size_t n_alts;                  /* alternatives to report with each token */
+    bool has_events;                /* --jsonl: each piece of the answer becomes an event */
+    struct strbuf events;           /* JSON lines to write */
     bool is_done;
     struct bn_error err; /* if set, there is no answer */
 };

@@ -7,6 +7,7 @@
  */
 #include "app/chat/chat.h"
 
+#include "app/chat/conversation/thought_close.h"
 #include "app/chat/turn_report.h"
 #include "app/options/chat_options.h"
 #include "engine/base/clock.h"
@@ -138,13 +139,16 @@ struct attachment_room chat_room(const struct chat *c)
 }
 
 /* Encode the prompt of the turn, which may leave out older turns. */
-static bool fit(struct chat *c, struct prompt *out, struct bn_error *err)
+static bool fit(struct chat *c, const struct options *settings, struct prompt *out,
+                struct bn_error *err)
 {
+    struct prompt_maker maker = c->maker;
     struct turn *turn = &c->turn;
     struct prompt_fitted fitted;
     const struct prompt_limits limits = limits_of(c, turn);
     turn->overflow = limits.overflow;
-    if (!prompt_fit(&c->maker, &c->transcript.now, turn->mode, &limits, &fitted, &turn->is_too_long,
+    maker.options = settings; /* of /retry: --think may differ */
+    if (!prompt_fit(&maker, &c->transcript.now, turn->mode, &limits, &fitted, &turn->is_too_long,
                     err))
         return false;
     turn->n_dropped = fitted.n_dropped;
@@ -169,22 +173,50 @@ static bool add_ids(struct token_list *list, const int32_t *ids, size_t n, struc
     return true;
 }
 
-/* With /continue, the turn starts with the last answer so far. */
+static void add_part(struct turn *turn, enum answer_part part, struct bn_str text)
+{
+    strbuf_add_str(part == PART_THOUGHT ? &turn->thought : &turn->shown, text);
+}
+
+static void on_earlier_part(void *ud, enum answer_part part, struct bn_str text)
+{
+    add_part(ud, part, text);
+}
+
+/* With /continue, the turn starts with the last answer so far, which may end in its thought. */
 static bool begin_with_earlier_answer(struct chat *c, struct bn_error *err)
 {
     const struct answer *a = &transcript_last(&c->transcript)->answer;
     if (c->turn.mode != PROMPT_CONTINUE)
         return true;
     strbuf_add_str(&c->turn.text, a->text);
-    strbuf_add_str(&c->turn.shown, a->text);
-    c->turn.n_shown_before = a->text.n_bytes;
+    thought_feed(&c->thought, a->text, on_earlier_part, &c->turn);
+    c->turn.n_shown_before = c->turn.shown.n_bytes;
+    c->turn.n_thought_before = c->turn.thought.n_bytes;
     return add_ids(&c->turn.ids, a->ids, a->n_ids, err);
+}
+
+/* The limit of the thought. `close` receives its tokens; the caller frees them. */
+static bool limit_thought(const struct chat *c, struct token_list *close, struct think_limit *out,
+                          struct bn_error *err)
+{
+    const struct turn *turn = &c->turn;
+    const bool is_inside = c->thought.state == THOUGHT_INSIDE;
+    if (turn->think_budget != THINK_NO_BUDGET && !thought_close_ids(&c->maker, close, err))
+        return false;
+    *out = (struct think_limit){.mode = thought_mode_now(&c->thought),
+                                .n_before = is_inside ? turn->ids.n : 0,
+                                .n_budget = turn->think_budget,
+                                .close = close->ids,
+                                .n_close = close->n};
+    return true;
 }
 
 static bool submit(struct chat *c, const struct options *settings, const struct prompt *p,
                    struct bn_error *err)
 {
     struct bias_list biases;
+    struct token_list close = {0};
     struct answer_job job = {.prompt = p->ids.ids,
                              .n_prompt = p->ids.n,
                              .max_tokens = c->turn.max_tokens,
@@ -194,14 +226,18 @@ static bool submit(struct chat *c, const struct options *settings, const struct 
                              .spec = (enum spec_mode)options_choice(settings, "spec"),
                              .snapshot = c->snapshot[0] ? c->snapshot : NULL};
     job.stops = options_list(settings, "stop", &job.n_stops);
-    if (!chat_options_biases(settings, c->maker.tokenizer, &biases, err))
+    if (!limit_thought(c, &close, &job.think, err) ||
+        !chat_options_biases(settings, c->maker.tokenizer, &biases, err)) {
+        token_list_finish(&close);
         return false;
+    }
     job.sampler.biases = biases.items;
     job.sampler.n_biases = biases.n;
     const bool ok = worker_answer(c->worker, &job, err);
     if (ok)
         c->snapshot[0] = 0;
     mem_free(biases.items);
+    token_list_finish(&close);
     return ok;
 }
 
@@ -217,12 +253,13 @@ static bool start(struct chat *c, const struct options *settings, struct bn_erro
 {
     struct prompt p;
     turn_settings(&c->turn, settings);
-    if (!fit(c, &p, err))
+    if (!fit(c, settings, &p, err))
         return false;
-    thought_init(&c->thought, c->turn.mode == PROMPT_CONTINUE ? THOUGHT_NONE : thought_mode(c, &p));
+    thought_init(&c->thought, thought_mode(c, &p));
     (void)chat_write_files(c); /* a failure was shown; the write after the answer tries again */
     const bool ok = begin_with_earlier_answer(c, err) && submit(c, settings, &p, err);
     c->turn.n_prompt = p.ids.n;
+    c->turn.n_earlier = p.n_earlier;
     prompt_finish(&p);
     if (!ok)
         return false;
@@ -310,7 +347,7 @@ void chat_stop(struct chat *c)
 static void on_part(void *ud, enum answer_part part, struct bn_str text)
 {
     struct chat *c = ud;
-    strbuf_add_str(part == PART_THOUGHT ? &c->turn.thought : &c->turn.shown, text);
+    add_part(&c->turn, part, text);
     c->ui->ops->answer(c->ui, part, text);
 }
 
@@ -440,6 +477,7 @@ static void on_done(struct chat *c, const struct worker_event *event)
     c->n_used = event->result.n_prompt + event->result.n_tokens;
     c->totals.n_turns++;
     c->totals.n_read += event->result.n_evaluated;
+    c->totals.n_again += turn_again(turn);
     c->totals.n_generated += event->result.n_tokens;
     c->totals.read_s += event->result.prefill_s;
     c->totals.generate_s += event->result.decode_s;

@@ -30,7 +30,8 @@ enum chat_phase {
 
 struct chat_totals {
     size_t n_turns;
-    size_t n_read; /* prompt tokens evaluated */
+    size_t n_read;  /* prompt tokens evaluated */
+    size_t n_again; /* those of them that were in the KV cache before: see turn_again */
     size_t n_generated;
     double read_s, generate_s;
 };

@@ -3,7 +3,9 @@
  */
 #include "app/chat/model_sheet.h"
 
+#include "app/chat/thinking.h"
 #include "app/common/json_out.h"
+#include "app/options/chat_options.h"
 
 void model_sheet_repairs(const struct bn_notes *notes, struct strbuf *out)
 {
@@ -46,6 +48,17 @@ static void add_sampling(const struct options *o, struct strbuf *text)
                     option_source_name(options_source(o, "greedy")));
 }
 
+/* "off (family)", "on (flag), at most 500 tok (config)" */
+static void add_thinking(const struct open_model *m, const struct options *o, struct strbuf *text)
+{
+    const struct thinking t = thinking_of(m, o);
+    const size_t n_budget = chat_options_think_budget(o);
+    strbuf_addf(text, "\nthinking    %s (%s)", t.value, t.source);
+    if (strcmp(t.value, "on") == 0 && n_budget != SIZE_MAX)
+        strbuf_addf(text, ", at most %zu tok (%s)", n_budget,
+                    option_source_name(options_source(o, "think-budget")));
+}
+
 void model_sheet_lines(const struct open_model *m, const struct worker *w, const struct options *o,
                        struct strbuf *text)
 {
@@ -86,6 +99,7 @@ void model_sheet_lines(const struct open_model *m, const struct worker *w, const
                         : " (base model: plain text completion, not chat)");
     else
         strbuf_add_text(text, "template    none (--raw)");
+    add_thinking(m, o, text);
     add_sampling(o, text);
     add_repairs(m, text);
 }
@@ -138,6 +152,21 @@ static json_t *sampling_json(const struct options *options)
     return all;
 }
 
+/* {"value": "off", "source": "family", "budget": null} */
+static json_t *thinking_json(const struct open_model *m, const struct options *options)
+{
+    const struct thinking t = thinking_of(m, options);
+    const size_t n_budget = chat_options_think_budget(options);
+    json_t *o = json_object();
+    put_text(&o, "value", t.value);
+    put_text(&o, "source", t.source);
+    if (n_budget == SIZE_MAX)
+        json_out_put(&o, "budget", json_null());
+    else
+        put_count(&o, "budget", n_budget);
+    return o;
+}
+
 json_t *model_sheet_json(const struct open_model *m, const struct worker *w,
                          const struct options *options)
 {
@@ -174,6 +203,7 @@ json_t *model_sheet_json(const struct open_model *m, const struct worker *w,
     if (info->window[0])
         put_text(&o, "window", info->window);
     put_text(&o, "activations", info->activations);
+    json_out_put(&o, "thinking", thinking_json(m, options));
     json_out_put(&o, "sampling", sampling_json(options));
     json_out_put(&o, "load_s", json_real(info->load_seconds));
     return o;

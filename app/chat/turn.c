@@ -38,6 +38,14 @@ void turn_settings(struct turn *turn, const struct options *o)
     if (!options_given(o, "seed"))
         turn->sampler.seed = draw_seed();
     turn->max_tokens = (size_t)options_int(o, "max-tokens");
+    turn->think_budget = chat_options_think_budget(o);
+}
+
+size_t turn_again(const struct turn *turn)
+{
+    const struct answer_result *r = &turn->result;
+    const size_t n = size_min(turn->n_earlier, r->n_held);
+    return n > r->n_reused ? n - r->n_reused : 0;
 }
 
 size_t turn_reserve(const struct turn *turn, size_t n_ctx)

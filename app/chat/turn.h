@@ -15,11 +15,12 @@ struct turn {
     enum finish finish;            /* FINISH_NONE while it runs */
     struct sampler_params sampler; /* without biases */
     size_t max_tokens;
+    size_t think_budget;         /* most tokens of a thought, or THINK_NO_BUDGET */
     struct answer_result result; /* complete when the turn has ended */
-    size_t n_prompt;
-    size_t n_read, n_to_read; /* tokens of the prompt, while it is evaluated */
-    size_t n_tokens;          /* tokens of the answer so far; after /continue only new ones */
-    size_t n_dropped;         /* older turns that this turn removed from the context */
+    size_t n_prompt, n_earlier;  /* tokens of the prompt, and of its earlier turns */
+    size_t n_read, n_to_read;    /* tokens of the prompt, while it is evaluated */
+    size_t n_tokens;             /* tokens of the answer so far; after /continue only new ones */
+    size_t n_dropped;            /* older turns that this turn removed from the context */
     size_t n_dropped_tokens;
     size_t n_changed;              /* with n_dropped > 0: tokens of the prompt to evaluate again */
     enum prompt_overflow overflow; /* what happened, or would happen, in a full context */
@@ -29,11 +30,11 @@ struct turn {
     size_t n_failed_before;        /* strbuf_n_failed at the start */
     double started;                /* clock_seconds */
     double begun_reading;
-    struct strbuf text;    /* the answer so far; after /continue with its earlier part */
-    struct strbuf shown;   /* the same without the thought */
-    size_t n_shown_before; /* bytes of `shown` that come from an earlier turn */
+    struct strbuf text;  /* the answer so far; after /continue with its earlier part */
+    struct strbuf shown; /* the same without the thought */
     struct strbuf thought;
-    struct token_list ids;      /* the tokens of `text` */
+    size_t n_shown_before, n_thought_before; /* bytes of them that come from an earlier turn */
+    struct token_list ids;                   /* the tokens of `text` */
     struct generator_alt *alts; /* (n_alt_tokens, n_alts); a row ends with the chosen one */
     size_t n_alts, n_alt_tokens, cap_alts;
 };
@@ -42,6 +43,11 @@ void turn_finish(struct turn *turn); /* frees texts and lists; an all-zero turn 
 
 /* Set the sampler (without biases) and the length from the options. Without --seed, draw a seed. */
 void turn_settings(struct turn *turn, const struct options *o);
+
+/* Tokens of earlier turns that were in the KV cache before the turn, but were evaluated again,
+ * because the prompt differs before them: a template drops old thoughts, or the user has changed
+ * the conversation. Valid when the prompt is evaluated. */
+size_t turn_again(const struct turn *turn);
 
 /* Number of tokens that must be free for the answer before a turn starts. */
 size_t turn_reserve(const struct turn *turn, size_t n_ctx);

@@ -41,6 +41,10 @@ static json_t *settings_json(const struct turn *turn)
                      (double)whole == rows[i].value ? json_integer(whole)
                                                     : json_real(rows[i].value));
     }
+    json_out_put(&o, "think_budget",
+                 turn->think_budget == THINK_NO_BUDGET
+                     ? json_null()
+                     : json_integer((json_int_t)turn->think_budget));
     return o;
 }
 
@@ -88,7 +92,10 @@ json_t *turn_json(const struct tokenizer *t, const char *model, const struct tur
     put_count(&o, "prompt_tokens", r->n_prompt);
     put_count(&o, "reused_tokens", r->n_reused);
     put_count(&o, "evaluated_tokens", r->n_evaluated);
+    put_count(&o, "reevaluated_tokens", turn_again(turn));
     put_count(&o, "completion_tokens", r->n_tokens);
+    put_count(&o, "thought_tokens", r->n_thought);
+    json_out_put(&o, "thought_cut", json_boolean(r->is_thought_cut));
     put_count(&o, "drafted_tokens", r->n_drafted);
     put_count(&o, "accepted_tokens", r->n_accepted);
     json_out_put(&o, "prefill_s", json_real(r->prefill_s));

@@ -16,17 +16,20 @@
  * out in the order of stats_optional. */
 enum stats_part {
     STATS_TOKENS,
+    STATS_THOUGHT,
     STATS_RATE,
     STATS_FIRST,
     STATS_PROMPT,
     STATS_PROMPT_RATE,
     STATS_KEPT,
+    STATS_AGAIN,
     STATS_CONTEXT,
     STATS_SEED,
     STATS_N,
 };
-static const unsigned char stats_optional[] = {STATS_KEPT,  STATS_PROMPT_RATE, STATS_PROMPT,
-                                               STATS_FIRST, STATS_SEED,        STATS_RATE};
+static const unsigned char stats_optional[] = {STATS_AGAIN,   STATS_KEPT,  STATS_PROMPT_RATE,
+                                               STATS_PROMPT,  STATS_FIRST, STATS_SEED,
+                                               STATS_THOUGHT, STATS_RATE};
 
 struct stats_parts {
     char text[STATS_N][48]; /* with its separator; "" if the field is left out */
@@ -56,6 +59,9 @@ void turn_stats_line(const struct turn *turn, const struct turn_space *space, st
     const double decode = answer_decode_rate(r), prefill = answer_prefill_rate(r);
     struct stats_parts p = {0};
     stats_part(&p, STATS_TOKENS, "%zu tok", r->n_tokens);
+    if (r->n_thought > 0 || r->is_thought_cut)
+        stats_part(&p, STATS_THOUGHT, ", thought %zu tok%s", r->n_thought,
+                   r->is_thought_cut ? " (budget reached)" : "");
     if (r->n_tokens >= 3)
         stats_part(&p, STATS_RATE, ", %.1f tok/s", decode);
     if (r->n_tokens > 0)
@@ -65,6 +71,8 @@ void turn_stats_line(const struct turn *turn, const struct turn_space *space, st
         stats_part(&p, STATS_PROMPT_RATE, " %.0f tok/s", prefill);
     if (r->n_reused > 0)
         stats_part(&p, STATS_KEPT, ", %zu kept", r->n_reused);
+    if (turn_again(turn) > 1) /* the engine always evaluates the last token */
+        stats_part(&p, STATS_AGAIN, ", %zu again", turn_again(turn));
     stats_part(&p, STATS_CONTEXT, ", ctx %zu/%zu", space->n_used, space->n_ctx);
     if (turn->sampler.temp > 0)
         stats_part(&p, STATS_SEED, ", seed %llu", (unsigned long long)turn->sampler.seed);

@@ -73,7 +73,8 @@ bool cmd_system(struct command_host *host, struct bn_str args)
     return ok;
 }
 
-/* Copy the settings, so that /retry can change them for one answer. */
+/* Copy the settings, so that /retry can change them for one answer. The texts that repeat are
+ * copied even if they are fixed, because --template-arg is a part of each prompt. */
 static bool copy_settings(const struct command_host *host, struct options **out,
                           struct bn_error *err)
 {
@@ -84,13 +85,15 @@ static bool copy_settings(const struct command_host *host, struct options **out,
         const struct option *row = options_row(host->options, i);
         char value[400]; /* a number, a flag or a choice: the settings that are text repeat */
         bool ok = true;
-        if (!(row->places & OPTION_BY_SET) || !options_given(host->options, row->name))
+        const bool is_fixed = !(row->places & OPTION_BY_SET);
+        if ((is_fixed && !row->repeats) || !options_given(host->options, row->name))
             continue;
         if (row->repeats) {
             size_t n;
             const char *const *items = options_list(host->options, row->name, &n);
             for (size_t k = 0; ok && k < n; k++)
-                ok = options_set(copy, row->name, items[k], OPTION_FROM_SET, err);
+                ok = options_set(copy, row->name, items[k],
+                                 is_fixed ? OPTION_FROM_COMMAND : OPTION_FROM_SET, err);
         } else {
             options_format(host->options, row->name, value, sizeof(value));
             ok = options_set(copy, row->name, value, OPTION_FROM_SET, err);
@@ -157,7 +160,7 @@ static bool begin_in_editor(struct command_host *host)
     else if (!ok)
         ui_notice(ui, TONE_ERROR, "%s", err.text);
     strbuf_finish(&text);
-    return true; /* the user sees the result in the editor */
+    return ok;
 }
 
 bool cmd_edit(struct command_host *host, struct bn_str args)

@@ -3,6 +3,8 @@
  */
 #include "app/commands/commands.h"
 
+#include "app/chat/thinking.h"
+
 #include <stdio.h>
 
 #define SYSTEM_NOTICE                                                                              \
@@ -116,6 +118,10 @@ static bool change(struct command_host *host, const struct option *row, const ch
     char now[400];
     format_value(host, row, now, sizeof(now));
     ui_notice(host->ui, TONE_PLAIN, "%s = %s", row->name, now);
+    if (strcmp(row->name, "think") == 0 &&
+        !thinking_of(host->chat->model, host->options).has_switch)
+        ui_notice(host->ui, TONE_WARNING,
+                  "the chat template has no switch for thoughts, so this has no effect");
     return true;
 }
 

@@ -154,8 +154,15 @@ bool cmd_stats(struct command_host *host, struct bn_str args)
     if (turn->finish != FINISH_NONE) {
         strbuf_addf(&text, "prompt      %zu tok: %zu reused, %zu evaluated in %.2f s, %.1f tok/s\n",
                     r->n_prompt, r->n_reused, r->n_evaluated, r->prefill_s, answer_prefill_rate(r));
+        if (turn_again(turn) > 1) /* the engine always evaluates the last token */
+            strbuf_addf(&text,
+                        "            %zu of these were evaluated before, behind other text\n",
+                        turn_again(turn));
         strbuf_addf(&text, "generation  %zu tok in %.2f s, %.1f tok/s, first token after %.2f s\n",
                     r->n_tokens, r->decode_s, answer_decode_rate(r), r->first_token_s);
+        if (r->n_thought > 0 || r->is_thought_cut)
+            strbuf_addf(&text, "thought     %zu tok%s\n", r->n_thought,
+                        r->is_thought_cut ? ", ended because --think-budget was reached" : "");
         turn_speed_lines(turn, info, &host->chat->peaks, &text);
         if (r->n_drafted > 0)
             strbuf_addf(&text, "speculation %zu tok drafted, %zu of them accepted\n", r->n_drafted,
@@ -166,6 +173,8 @@ bool cmd_stats(struct command_host *host, struct bn_str args)
     strbuf_addf(&text, "in all      %zu answer%s, prompts ", t->n_turns,
                 t->n_turns == 1 ? "" : "s");
     add_rate(&text, t->n_read, t->read_s);
+    if (t->n_again > 0)
+        strbuf_addf(&text, ", %zu tok again", t->n_again);
     strbuf_add_text(&text, ",\n            generation ");
     add_rate(&text, t->n_generated, t->generate_s);
     strbuf_addf(&text, "\ncontext     %zu of %zu tok\ndevice      %s", host->chat->n_used,

@@ -51,6 +51,13 @@ static bool check_batch(const char *text, struct bn_error *err)
            bn_fail(err, BN_EARG, "expected auto or a whole number from 1 to %d", CHAT_BATCH_MAX);
 }
 
+static bool check_think_budget(const char *text, struct bn_error *err)
+{
+    const size_t n_digits = strspn(text, "0123456789");
+    return strcmp(text, "off") == 0 || (n_digits > 0 && n_digits <= 9 && !text[n_digits]) ||
+           bn_fail(err, BN_EARG, "expected off or a whole number of tokens, 0 to 999999999");
+}
+
 /* clang-format off */
 static const struct option sampling_rows[] = {
     {.name = "temp", .kind = OPTION_REAL, .places = EVERYWHERE, .reals = {0, 100, false},
@@ -84,6 +91,9 @@ static const struct option sampling_rows[] = {
     {.name = "max-tokens", .letter = 'n', .kind = OPTION_INT, .places = EVERYWHERE,
      .ints = {0, INT32_MAX}, .fallback = "0",
      .help = "longest answer, in tokens; 0: the rest of the context"},
+    {.name = "think-budget", .kind = OPTION_TEXT, .advanced = true, .places = EVERYWHERE,
+     .check = check_think_budget, .fallback = "off", .arg = "N|off",
+     .help = "end a thought after N tokens, so that the answer begins; 0: no thought"},
     {.name = "stop", .kind = OPTION_TEXT, .repeats = true, .places = EVERYWHERE,
      .check = check_not_empty, .arg = "TEXT",
      .help = "end the answer before this text (may be repeated)"},
@@ -284,6 +294,12 @@ bool chat_options_biases(const struct options *o, const struct tokenizer *t, str
     }
     *list = (struct bias_list){items, n};
     return true;
+}
+
+size_t chat_options_think_budget(const struct options *o)
+{
+    const char *text = options_text(o, "think-budget");
+    return strcmp(text, "off") == 0 ? SIZE_MAX : (size_t)strtoul(text, NULL, 10);
 }
 
 void chat_options_sampler(const struct options *o, struct sampler_params *params)

@@ -31,6 +31,9 @@ struct bias_list {
 bool chat_options_biases(const struct options *o, const struct tokenizer *t, struct bias_list *list,
                          struct bn_error *err);
 
+/* The most tokens of a thought: --think-budget, or SIZE_MAX without a budget. */
+size_t chat_options_think_budget(const struct options *o);
+
 /* Fill all fields except the biases. Without --seed the seed is 0. */
 void chat_options_sampler(const struct options *o, struct sampler_params *params);
 

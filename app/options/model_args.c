@@ -274,17 +274,27 @@ static struct template_value *arg_value(const char *text, struct template_arena 
     return v;
 }
 
+bool model_args_thinks(const struct options *o, const struct template *t, bool *thinks)
+{
+    enum { THINK_ON, THINK_OFF, THINK_AUTO }; /* in the order of the choices in template_rows */
+    const size_t choice = options_choice(o, "think");
+    const bool has_budget = options_find(o, "think-budget") != NULL; /* only in the chat */
+    const char *const budget = has_budget ? options_text(o, "think-budget") : "off";
+    const bool is_none = budget[0] == '0' && strtoul(budget, NULL, 10) == 0;
+    *thinks = choice == THINK_ON;
+    return choice != THINK_AUTO || template_info(t)->is_thinking_off || is_none;
+}
+
 /* Set enable_thinking for --think. It stays undefined without a setting, because templates
  * distinguish undefined from false. *dict may be NULL before and after. False: out of memory. */
 static bool add_think(const struct options *o, const struct template *t,
                       struct template_arena *arena, struct template_value **dict)
 {
-    enum { THINK_ON, THINK_OFF, THINK_AUTO }; /* in the order of the choices in template_rows */
-    const size_t choice = options_choice(o, "think");
-    if (choice == THINK_AUTO && !template_info(t)->is_thinking_off)
+    bool thinks;
+    if (!model_args_thinks(o, t, &thinks))
         return true;
     *dict = template_set(arena, *dict ? *dict : template_dict(arena), "enable_thinking",
-                         template_bool(arena, choice == THINK_ON));
+                         template_bool(arena, thinks));
     return *dict != NULL;
 }
 

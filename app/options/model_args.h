@@ -40,6 +40,10 @@ bool model_args_template(const struct options *o, const struct bn_file *file,
                          const struct tokenizer *tokenizer, struct bn_notes *notes,
                          struct template **out, struct bn_error *err);
 
+/* Whether --think sets enable_thinking, and to which value. With auto it is set to false if the
+ * family of the model is used without thoughts, or if --think-budget is 0. */
+bool model_args_thinks(const struct options *o, const struct template *t, bool *thinks);
+
 /* The variables of --think and --template-arg NAME=VALUE as a dict in the arena. A VALUE that is
  * not JSON is text. --think sets enable_thinking; a --template-arg of that name wins. Without
  * variables *out is NULL. BN_EARG: a name that is too long. BN_ENOMEM. */

@@ -113,6 +113,7 @@ void terminal_resume_answer(struct ui *ui, terminal_add_fn add)
     const struct turn *turn = &ui->chat->turn;
     struct answer_position printed = ui->terminal->printed;
     printed.n_shown = size_max(printed.n_shown, turn->n_shown_before);
+    printed.n_thought = size_max(printed.n_thought, turn->n_thought_before);
     ui->ops->turn_begin(ui);
     ui->terminal->printed = printed;
     resume_part(ui, PART_THOUGHT, strbuf_str(&turn->thought), printed.n_thought, add);

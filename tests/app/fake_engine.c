@@ -36,6 +36,7 @@ struct generator {
     size_t n_sent;            /* tokens of the current answer that were returned */
     struct token_list held;   /* the ids in the KV cache of a session */
     int32_t next;             /* the last token returned, TOKEN_NONE at the start */
+    bool is_replaced;         /* the caller has replaced tokens since the last step */
     size_t n_alts;
     uint64_t n_steps;
 };
@@ -262,14 +263,37 @@ static bool read_prompt(struct generator *g, const int32_t *ids, size_t n_ids,
     return true;
 }
 
+/* Go on behind the next </think> of the answer and the newlines after it, or else where it is. */
+static void skip_thought(struct generator *g)
+{
+    static const char marker[] = "</think>";
+    const struct token_list *answer = &g->answers[g->answer];
+    size_t n_match = 0;
+    for (size_t i = g->n_sent; i < answer->n; i++) {
+        const struct bn_str piece =
+            tokenizer_piece(g->tokenizer, answer->ids[i], TOKENIZER_SPECIAL_SHOW);
+        for (size_t k = 0; k < piece.n_bytes && n_match < sizeof(marker) - 1; k++)
+            n_match = piece.ptr[k] == marker[n_match] ? n_match + 1 : piece.ptr[k] == '<';
+        if (n_match < sizeof(marker) - 1)
+            continue;
+        g->n_sent = i + 1;
+        while (g->n_sent < answer->n && answer->ids[g->n_sent] == '\n')
+            g->n_sent++;
+        return;
+    }
+}
+
 bool generator_step(struct generator *g, const int32_t *ids, size_t n_ids,
                     const struct bn_control *control, struct bn_sync_stats *stats, int32_t *next,
                     struct bn_error *err)
 {
-    const bool continues = g->next != TOKEN_NONE && n_ids == g->held.n + 1 &&
+    const bool continues = g->next != TOKEN_NONE && (n_ids == g->held.n + 1 || g->is_replaced) &&
                            common_prefix(g, ids, n_ids) == g->held.n && ids[n_ids - 1] == g->next;
     const size_t n_kept = common_prefix(g, ids, n_ids);
     g->n_steps++;
+    if (continues && g->is_replaced)
+        skip_thought(g);
+    g->is_replaced = false;
     if (!continues) {
         create_file("begun");
         if (option_number("noise", 0))
@@ -355,6 +379,15 @@ void generator_truncate(struct generator *g, size_t n_keep)
         g->held.n = n_keep;
 }
 
+/* Tokens that close a thought replace the rest of the thought in the script. */
+void generator_replace(struct generator *g, int32_t id)
+{
+    if (g->n_alts > 0 && g->n_sent > 0)
+        g->n_sent--; /* each replaced token follows a step, whose token is not used */
+    g->next = id;
+    g->is_replaced = true;
+}
+
 /* Batches are tested with the engine. */
 bool generator_seq_open(struct generator *g, struct generator_seq **out, struct bn_error *err)
 {
@@ -408,6 +441,11 @@ void generator_seq_alts(const struct generator_seq *seq, struct generator_alt *o
 {
     (void)seq;
     (void)out;
+}
+
+void generator_seq_replace(struct generator_seq *seq, int32_t id)
+{
+    (void)seq, (void)id;
 }
 
 void generator_alts(const struct generator *g, struct generator_alt *out)

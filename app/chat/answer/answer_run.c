@@ -34,6 +34,7 @@ double answer_decode_bytes(const struct answer_result *r)
 void answer_state_finish(struct answer_state *s)
 {
     detok_close(s->detok);
+    think_watch_finish(&s->think);
     token_list_finish(&s->ids);
     *s = (struct answer_state){0};
 }
@@ -51,6 +52,7 @@ bool answer_state_add(struct answer_state *s, int32_t id, struct bn_str *text, s
     if (!token_list_push(&s->ids, id, err) || !detok_push(s->detok, id, text, &stopped, err))
         return false;
     s->n_tokens++;
+    think_watch_add(&s->think, tokenizer_piece(s->tokenizer, id, TOKENIZER_SPECIAL_HIDE));
     if (stopped)
         s->finish = FINISH_STOP_STRING;
     else if (s->n_same >= ANSWER_DEGENERATE)
@@ -74,8 +76,10 @@ static bool step(struct run *run, struct answer_result *r, int32_t *id, struct b
     const bool is_first = run->answer.n_tokens == 0;
     struct bn_control control = {.cancel = run->cancel};
     struct bn_sync_stats stats = {0};
-    if (is_first)
+    if (is_first) {
         control.progress = (struct bn_progress){.report = run->sink->reading, .ud = run->sink->ud};
+        (void)generator_ids(run->g, &r->n_held);
+    }
     if (!generator_step(run->g, run->answer.ids.ids, run->answer.ids.n, &control, &stats, id, err))
         return false;
     if (is_first) {
@@ -84,6 +88,22 @@ static bool step(struct run *run, struct answer_result *r, int32_t *id, struct b
         r->prefill_s = run->first - run->started;
         r->n_reused = stats.n_reused;
         r->n_evaluated = stats.n_evaluated;
+    }
+    return true;
+}
+
+/* Choose the next token. The tokens that close a thought are evaluated together with the choice
+ * after them, except if alternatives are reported. The first step reads the prompt in any case. */
+static bool choose(struct run *run, struct answer_result *r, int32_t *id, struct bn_error *err)
+{
+    int32_t close;
+    const bool is_closing = think_watch_next(&run->answer.think, &close);
+    if ((!is_closing || run->answer.n_tokens == 0 || run->job->n_alts > 0) &&
+        !step(run, r, id, err))
+        return false;
+    if (is_closing) {
+        generator_replace(run->g, close);
+        *id = close;
     }
     return true;
 }
@@ -122,7 +142,7 @@ static bool generate(struct run *run, struct answer_result *r, struct bn_error *
         int32_t id;
         if (is_cancelled(run)) {
             a->finish = FINISH_INTERRUPTED;
-        } else if (!step(run, r, &id, err)) {
+        } else if (!choose(run, r, &id, err)) {
             if (err->code != BN_ECANCELLED)
                 return false;
             a->finish = FINISH_INTERRUPTED;
@@ -132,6 +152,8 @@ static bool generate(struct run *run, struct answer_result *r, struct bn_error *
     }
     r->finish = a->finish;
     r->n_tokens = a->n_tokens;
+    r->n_thought = a->think.n_thought;
+    r->is_thought_cut = a->think.is_cut;
     return true;
 }
 
@@ -154,6 +176,7 @@ bool answer_run(struct generator *g, const struct tokenizer *tokenizer,
     bool ok = generator_set(g, &job->sampler, job->n_alts, err) &&
               detok_open(tokenizer, &detok, &run.answer.detok, err);
     generator_speculate(g, job->spec);
+    think_watch_init(&run.answer.think, &job->think);
     for (size_t i = 0; ok && i < job->n_prompt; i++)
         ok = token_list_push(&run.answer.ids, job->prompt[i], err);
     ok = ok && generate(&run, &r, err);

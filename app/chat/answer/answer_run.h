@@ -8,6 +8,7 @@
 #define APP_ANSWER_RUN_H
 
 #include "app/chat/answer/generator.h"
+#include "app/chat/answer/think_watch.h"
 #include "app/chat/conversation/transcript.h"
 #include "tokenizer/tokenizer.h"
 
@@ -19,11 +20,12 @@ struct answer_state {
     const struct tokenizer *tokenizer; /* the caller sets this field and the next two */
     size_t max_tokens;                 /* 0: the rest of the context */
     size_t n_ctx;
-    struct token_list ids; /* prompt and answer; the caller adds the prompt */
-    struct detok *detok;   /* opened by the caller */
-    size_t n_tokens;       /* of the answer */
-    size_t n_same;         /* how often the last token was repeated */
-    enum finish finish;    /* FINISH_NONE until the answer ends */
+    struct token_list ids;    /* prompt and answer; the caller adds the prompt */
+    struct detok *detok;      /* opened by the caller */
+    struct think_watch think; /* initialised by the caller */
+    size_t n_tokens;          /* of the answer */
+    size_t n_same;            /* how often the last token was repeated */
+    enum finish finish;       /* FINISH_NONE until the answer ends */
 };
 void answer_state_finish(struct answer_state *s); /* an all-zero state is fine */
 /* Append the token that the model chose. `text` is the new text to show, valid until the next call.
@@ -42,6 +44,7 @@ struct answer_job {
     const char *const *stops; /* (n_stops) */
     size_t n_stops;
     const char *snapshot; /* file to load before the prompt is evaluated; NULL for none */
+    struct think_limit think;
 };
 
 struct answer_token {
@@ -60,10 +63,13 @@ struct answer_sink {
 struct answer_result {
     enum finish finish;
     size_t n_prompt;
-    size_t n_reused;    /* tokens of the prompt that were in the KV cache */
-    size_t n_evaluated; /* tokens of the prompt that were evaluated */
-    size_t n_tokens;    /* of the answer */
-    size_t n_drafted;   /* tokens proposed by speculative decoding, and how many were accepted */
+    size_t n_reused;     /* tokens of the prompt that were in the KV cache */
+    size_t n_evaluated;  /* tokens of the prompt that were evaluated */
+    size_t n_held;       /* tokens in the KV cache before the prompt was evaluated */
+    size_t n_tokens;     /* of the answer */
+    size_t n_thought;    /* those of them in a thought, without its markers */
+    bool is_thought_cut; /* the thought was closed because it reached its budget */
+    size_t n_drafted;    /* tokens proposed by speculative decoding, and how many were accepted */
     size_t n_accepted;
     double first_token_s; /* from the start to the first token; 0 if there was none */
     double prefill_s;

@@ -158,6 +158,11 @@ void generator_seq_alts(const struct generator_seq *seq, struct generator_alt *o
         out[i] = alt_of(best[i], total);
 }
 
+void generator_seq_replace(struct generator_seq *seq, int32_t id)
+{
+    seq->chosen = id;
+}
+
 /* ---- the generator and the sequence of the chat ---- */
 
 bool generator_open(const struct bn_file *file, const struct bn_model_config *cfg, size_t n_ctx,
@@ -246,6 +251,11 @@ bool generator_step(struct generator *g, const int32_t *ids, size_t n_ids,
 void generator_alts(const struct generator *g, struct generator_alt *out)
 {
     generator_seq_alts(g->seq, out);
+}
+
+void generator_replace(struct generator *g, int32_t id)
+{
+    generator_seq_replace(g->seq, id);
 }
 
 const int32_t *generator_ids(const struct generator *g, size_t *n_ids)

@@ -67,6 +67,9 @@ struct generator_alt {
 /* The n_alts best ids of the last step, best first, then the chosen id. out (n_alts + 1). Evaluates
  * nothing. */
 void generator_alts(const struct generator *g, struct generator_alt *out);
+/* The caller continues with this id and not with the one that the last step chose. Only
+ * generator_alts needs this call. */
+void generator_replace(struct generator *g, int32_t id);
 
 /* The ids in the session; saving and loading its KV cache with the errors of bn_session_save and
  * bn_session_load; and truncation to the first n_keep ids. */
@@ -84,6 +87,7 @@ void generator_seq_close(struct generator_seq *seq); /* NULL is fine */
 bool generator_seq_set(struct generator_seq *seq, const struct sampler_params *params,
                        size_t n_alts, struct bn_error *err);
 void generator_seq_alts(const struct generator_seq *seq, struct generator_alt *out);
+void generator_seq_replace(struct generator_seq *seq, int32_t id);
 /* Like generator_step, but for this sequence and without speculation. */
 bool generator_seq_read(struct generator_seq *seq, const int32_t *ids, size_t n_ids,
                         const struct bn_control *control, struct bn_sync_stats *stats,

@@ -26,6 +26,7 @@ struct job {
     int32_t *prompt;
     char **stops; /* (spec.n_stops) */
     struct sampler_bias *biases;
+    int32_t *close; /* (spec.think.n_close) */
     char *snapshot; /* file to load before the answer, or to write */
     enum job_kind kind;
     struct job *next;
@@ -57,6 +58,7 @@ static void job_free(struct job *job)
     mem_free(job->stops);
     mem_free(job->prompt);
     mem_free(job->biases);
+    mem_free(job->close);
     mem_free(job->snapshot);
     mem_free(job);
 }
@@ -77,10 +79,12 @@ static struct job *job_copy(const struct answer_job *spec)
     job->spec = *spec;
     job->prompt = copy_bytes(spec->prompt, spec->n_prompt, sizeof(*job->prompt));
     job->biases = copy_bytes(spec->sampler.biases, spec->sampler.n_biases, sizeof(*job->biases));
+    job->close = copy_bytes(spec->think.close, spec->think.n_close, sizeof(*job->close));
     job->stops = mem_alloc(spec->n_stops, sizeof(*job->stops));
     if (spec->snapshot)
         job->snapshot = copy_bytes(spec->snapshot, strlen(spec->snapshot) + 1, 1);
-    bool ok = job->prompt && job->biases && job->stops && (job->snapshot || !spec->snapshot);
+    bool ok = job->prompt && job->biases && job->close && job->stops &&
+              (job->snapshot || !spec->snapshot);
     for (size_t i = 0; ok && i < spec->n_stops; i++) {
         job->stops[i] = copy_bytes(spec->stops[i], strlen(spec->stops[i]) + 1, 1);
         ok = job->stops[i] != NULL;
@@ -91,6 +95,7 @@ static struct job *job_copy(const struct answer_job *spec)
     }
     job->spec.prompt = job->prompt;
     job->spec.sampler.biases = job->biases;
+    job->spec.think.close = job->close;
     job->spec.stops = (const char *const *)job->stops;
     return job;
 }

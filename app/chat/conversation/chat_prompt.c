@@ -9,6 +9,7 @@
 #include "app/common/term_text.h"
 #include "app/options/model_args.h"
 #include "engine/base/memory.h"
+#include "engine/base/size.h"
 
 /* ---- ids of earlier answers ---- */
 
@@ -218,18 +219,43 @@ struct encoder {
     const struct prompt_window *window;
 };
 
+/* Count the ids behind the last earlier answer: the new question, and the text of the template on
+ * both sides of it. The encoding of this part does not depend on the text before it. */
+static bool count_new_ids(const struct tokenizer *t, const struct template_output *rendered,
+                          size_t *n_new, struct bn_error *err)
+{
+    struct token_list ids = {0};
+    size_t first = rendered->n_segments;
+    while (first > 0 && rendered->segments[first - 1].kind != SEGMENT_IDS &&
+           rendered->segments[first - 1].kind != SEGMENT_ANSWER)
+        first--;
+    *n_new = SIZE_MAX;
+    if (first == 0)
+        return true; /* all */
+    const bool ok = tokenizer_encode(t, rendered->segments + first, rendered->n_segments - first,
+                                     TOKENIZER_BOS_NEVER, &ids, err);
+    *n_new = ids.n;
+    token_list_finish(&ids);
+    return ok;
+}
+
 static bool encode(const struct encoder *e, const struct template_output *rendered,
                    struct prompt *out, struct bn_error *err)
 {
     const struct tokenizer *t = e->m->tokenizer;
+    size_t n_new;
     out->starts_in_thought = rendered->starts_in_thought;
     if (!tokenizer_encode(t, rendered->segments, rendered->n_segments, TOKENIZER_BOS_AUTO,
-                          &out->ids, err))
+                          &out->ids, err) ||
+        !count_new_ids(t, rendered, &n_new, err))
         return false;
+    out->n_earlier = out->ids.n - size_min(n_new, out->ids.n);
     if (e->window->mode != PROMPT_CONTINUE)
         return true;
     const struct segment so_far = answer_segment(t, &e->state->items[e->state->n - 1]->answer);
-    return tokenizer_encode(t, &so_far, 1, TOKENIZER_BOS_NEVER, &out->ids, err);
+    const bool ok = tokenizer_encode(t, &so_far, 1, TOKENIZER_BOS_NEVER, &out->ids, err);
+    out->n_earlier = out->ids.n;
+    return ok;
 }
 
 static bool encode_rendered(const struct encoder *e, struct message_list *l, struct prompt *out,

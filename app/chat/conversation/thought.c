@@ -21,6 +21,13 @@ void thought_finish(struct thought *t)
     *t = (struct thought){0};
 }
 
+enum thought_mode thought_mode_now(const struct thought *t)
+{
+    return t->state == THOUGHT_START    ? THOUGHT_MAYBE
+           : t->state == THOUGHT_INSIDE ? THOUGHT_RUNNING
+                                        : THOUGHT_NONE;
+}
+
 static size_t count_blanks(struct bn_str s)
 {
     size_t n = 0;

@@ -24,6 +24,8 @@ enum thought_mode {
 };
 void thought_init(struct thought *t, enum thought_mode mode);
 void thought_finish(struct thought *t);
+/* The mode for the rest of the answer. */
+enum thought_mode thought_mode_now(const struct thought *t);
 
 typedef void (*thought_fn)(void *ud, enum answer_part part, struct bn_str text);
 void thought_feed(struct thought *t, struct bn_str text, thought_fn emit, void *ud);

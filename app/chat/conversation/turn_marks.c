@@ -15,7 +15,7 @@ struct marks {
     const struct template *template;
     const struct tokenizer *tokenizer;
     struct template_arena *arena;
-    const struct template_value *args;
+    const struct template_value *args; /* may be NULL */
     struct token_list found;
 };
 
@@ -128,21 +128,35 @@ static bool collect_tool(struct marks *m, const char *const *roles, struct bn_er
     return true;
 }
 
-static bool collect_all(struct marks *m, const struct options *options, struct bn_error *err)
+static bool collect_conversations(struct marks *m, struct bn_error *err)
 {
     static const char *const turns[][6] = {
         {"user", "assistant", "user", NULL},
         {"system", "user", "assistant", "user", NULL},
     };
     static const char *const with_tool[] = {"user", "assistant", "tool", NULL};
-    struct template_value *args;
-    if (!model_args_template_args(options, m->template, m->arena, &args, err))
-        return false;
-    m->args = args;
     for (size_t i = 0; i < sizeof(turns) / sizeof(turns[0]); i++)
         if (!collect_turns(m, turns[i], err))
             return false;
     return collect_tool(m, with_tool, err);
+}
+
+/* With the present settings, and with thoughts on and off, because /set think may change them. */
+static bool collect_all(struct marks *m, const struct options *options, struct bn_error *err)
+{
+    struct template_value *args;
+    if (!model_args_template_args(options, m->template, m->arena, &args, err))
+        return false;
+    m->args = args;
+    bool ok = collect_conversations(m, err);
+    for (int think = 0; ok && think <= 1; think++) {
+        args = template_set(m->arena, args ? args : template_dict(m->arena), "enable_thinking",
+                            template_bool(m->arena, think));
+        m->args = args;
+        ok = args ? collect_conversations(m, err)
+                  : bn_fail(err, BN_ENOMEM, "out of memory for the marks of the template");
+    }
+    return ok;
 }
 
 bool turn_marks_add(const struct template *template, const struct options *options,

@@ -13,10 +13,10 @@
 #include "templates/template.h"
 #include "tokenizer/tokenizer.h"
 
-/* Find the tokens in short conversations rendered with this template (NULL with --raw: only the
- * beginning of the text), and pass them to tokenizer_add_ends. Markers of thoughts and tools that
- * an answer may contain are not among them. A conversation that the template refuses adds no
- * tokens. BN_EARG: a bad --template-arg. BN_ENOMEM. */
+/* Find the tokens in short conversations rendered with this template, with thoughts on and off
+ * (NULL with --raw: only the beginning of the text), and pass them to tokenizer_add_ends. Markers
+ * of thoughts and tools that an answer may contain are not among them. A conversation that the
+ * template refuses adds no tokens. BN_EARG: a bad --template-arg. BN_ENOMEM. */
 bool turn_marks_add(const struct template *template, const struct options *options,
                     struct tokenizer *tokenizer, struct bn_error *err);
 

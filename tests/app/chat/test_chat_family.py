@@ -104,5 +104,79 @@ class Thinking(FamilyCase):
             self.assertEqual((counts[1] - counts[0], counts[2]), (len('False') - len('True'), counts[1]), words)
 
 
+class Budget(FamilyCase):
+    """The budget of a thought with the engine. The prompt opens the thought, and a model with random weights does not
+    close it."""
+    TEMPLATE = ("{% for m in messages %}<|im_start|>{{ m.role }}\n{{ m.content.split('</think>')[-1] }}<|im_end|>\n"
+                "{% endfor %}{% if add_generation_prompt %}<|im_start|>assistant\n<think>\n{% endif %}")
+    CLOSE = '\n</think>\n\n'
+    WORDS = ('--think-budget', '9', '-n', '40', '--seed', '4', '--temp', '1', '--json')
+    PROMPTS = ('one', 'two and a half', 'three')
+
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        cls.qwen = cls.make('qwen.gguf', '--preset', 'qwen3-tiny', '--vocab', 'qwen')
+        cls.template = ('--template', '@' + cls.write('opens.jinja', cls.TEMPLATE))
+
+    def turns(self, *args, stdin):
+        out, said = self.chat(*self.template, *self.WORDS, *args, model=self.qwen, stdin=stdin.encode())
+        self.assertEqual(said, '')
+        return [json.loads(line) for line in out.splitlines()]
+
+    def test_batches_speculation_and_alternatives_change_nothing(self):
+        alone = [self.turns(stdin=prompt)[0] for prompt in self.PROMPTS]
+        for turn in alone:
+            self.assertEqual((turn['thought_tokens'], turn['thought_cut'], turn['finish']), (9, True, 'length'))
+            self.assertEqual(turn['completion_tokens'], 40)
+        kept = ('text', 'thought', 'finish', 'completion_tokens', 'thought_tokens', 'thought_cut')
+        for more in (('--batch', '1'), ('--batch', '3'), ('--batch', '2', '--logprobs', '2')):
+            for turn, same in zip(self.turns(*more, stdin='\n'.join(self.PROMPTS)), alone, strict=True):
+                self.assertEqual([turn[key] for key in kept], [same[key] for key in kept], more)
+        for more in (('--spec', 'on'), ('--spec', 'off'), ('--logprobs', '1'), ('--ubatch', '2')):
+            for prompt, same in zip(self.PROMPTS, alone):
+                turn = self.turns(*more, stdin=prompt)[0]
+                self.assertEqual([turn[key] for key in kept], [same[key] for key in kept], more)
+
+    def test_log_probabilities_of_the_closing_tokens_are_those_of_the_model(self):
+        for more in ((), ('--batch', '1')):
+            ids = [entry['id'] for entry in self.turns('--logprobs', '3', *more, stdin='one')[0]['logprobs']]
+            entries = self.turns('--logprobs', '3', *more, stdin='one')[0]['logprobs'][9:12]
+            self.assertEqual([entry['text'] for entry in entries], ['\n', '</think>', '\n'])
+            for entry in entries:
+                self.assertLess(entry['logprob'], 0)
+                self.assertTrue(entry['id'] in [t['id'] for t in entry['top']] or
+                                entry['logprob'] <= min(t['logprob'] for t in entry['top']))
+            self.assertEqual(len(ids), 40)
+
+    def test_a_line_of_a_batch_has_its_own_budget(self):
+        lines = [json.dumps({'prompt': 'one', 'think_budget': n}) for n in (0, 3, 9)] + ['{"prompt": "one"}']
+        turns = self.turns('--batch', '4', stdin='\n'.join(lines))
+        self.assertEqual([t['thought_tokens'] for t in turns], [0, 3, 9, 9])
+        self.assertEqual([t['settings']['think_budget'] for t in turns], [0, 3, 9, 9])
+        self.assertEqual(turns[2]['text'], turns[3]['text'])
+
+    def test_the_answer_is_that_after_the_same_tokens_of_the_model(self):
+        """A new process continues an answer that ends with the closed thought."""
+        path = self.path('cut.json')
+        words = ('--template', self.template[1], '--load', path, '-i', '--temp', '0', '--json')
+        for budget in ('0', '9'):
+            out, _ = self.chat(*self.template, '--think-budget', budget, '-n', '40', '--temp', '0', '--json', '-i',
+                               model=self.qwen, stdin=f'one\n/save {path}\n'.encode())
+            whole = json.loads(out)
+            with open(path, encoding='utf-8') as file:
+                stored = json.load(file)
+            answer = stored['messages'][-1]
+            self.assertIn(self.CLOSE, answer['content'])
+            n = int(budget) + 4
+            head = answer['content'].index(self.CLOSE) + len(self.CLOSE)
+            answer['content'], answer['ids'] = answer['content'][:head], answer['ids'][:n]
+            self.write('cut.json', json.dumps(stored))
+            out, said = self.chat(*words, '-n', str(40 - n), model=self.qwen, stdin=b'/continue\n')
+            self.assertNotIn('tokenised again', said)
+            self.assertEqual(json.loads(out)['text'], whole['text'], budget)
+            os.unlink(path)
+
+
 if __name__ == '__main__':
     main()

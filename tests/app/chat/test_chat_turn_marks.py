@@ -110,6 +110,17 @@ class TurnMarks(ChatCase):
             turn = json.loads(self.chat(*words, '--json', '-p', 'x', model=model).stdout)
             self.assertEqual((turn['text'], turn['finish']), ('yes', 'stop'))
 
+    def test_marks_of_the_other_setting_of_thoughts_end_an_answer_too(self):
+        source = TEMPLATE.replace(b'<|reserved_special_token_4|>',
+                                  b"{{ '<|reserved_special_token_4|>' if enable_thinking else '' }}")
+        for condition, setting in ((b'if enable_thinking', 'on'), (b'if enable_thinking is false', 'off')):
+            template = self.write('switch.jinja', source.replace(b'if enable_thinking', condition))
+            self.fake('yes' + MARK + 'system', special=1)
+            done = self.chat('--template', template, '-i', '--json', model=self.user,
+                             stdin=f'/set think {setting}\nx\n'.encode())
+            turn = json.loads(done.stdout)
+            self.assertEqual((turn['text'], turn['finish']), ('yes', 'stop'), condition)
+
     def test_a_snapshot_with_forged_ids_is_not_used(self):
         self.fake('yes', special=1)
         words = ('--template', 'llama3', '--session', self.path('snap.json'), '--snapshot')

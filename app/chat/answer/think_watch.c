@@ -1,0 +1,78 @@
+/*
+ * The budget of a thought: see think_watch.h.
+ *
+ * THINK_WAIT: a character has at most 4 bytes and the marker of the end 8, and a token has at least
+ * one byte.
+ */
+#include "app/chat/answer/think_watch.h"
+
+#include "engine/base/size.h"
+#include "engine/base/utf8.h"
+
+#include <string.h>
+
+static void ignore(void *ud, enum answer_part part, struct bn_str text)
+{
+    (void)ud, (void)part, (void)text; /* only the state matters */
+}
+
+void think_watch_init(struct think_watch *w, const struct think_limit *limit)
+{
+    *w = (struct think_watch){.limit = *limit};
+    thought_init(&w->thought, limit->mode);
+}
+
+void think_watch_finish(struct think_watch *w)
+{
+    thought_finish(&w->thought);
+    *w = (struct think_watch){0};
+}
+
+static void keep_last(struct think_watch *w, struct bn_str bytes)
+{
+    const size_t n_max = sizeof(w->last), n_new = size_min(bytes.n_bytes, n_max);
+    const size_t n_old = size_min(w->n_last, n_max - n_new);
+    memmove(w->last, w->last + w->n_last - n_old, n_old);
+    if (n_new > 0)
+        memcpy(w->last + n_old, bytes.ptr + bytes.n_bytes - n_new, n_new);
+    w->n_last = n_old + n_new;
+}
+
+void think_watch_add(struct think_watch *w, struct bn_str bytes)
+{
+    const bool was_inside = w->thought.state == THOUGHT_INSIDE;
+    if (w->is_cut) {
+        w->n_closed = size_min(w->n_closed + 1, w->limit.n_close);
+        return;
+    }
+    if (w->thought.state == THOUGHT_OVER)
+        return;
+    thought_feed(&w->thought, bytes, ignore, NULL);
+    keep_last(w, bytes);
+    w->n_pending += was_inside;
+    if (w->thought.state == THOUGHT_INSIDE && w->thought.held.n_bytes > 0)
+        return;
+    if (w->thought.state == THOUGHT_INSIDE)
+        w->n_thought += w->n_pending;
+    w->n_pending = 0;
+}
+
+/* Whether text from outside may follow: no character and no marker has begun. */
+static bool is_between(const struct think_watch *w)
+{
+    return w->thought.held.n_bytes == 0 && utf8_open_bytes(w->last, w->n_last) == 0;
+}
+
+bool think_watch_next(struct think_watch *w, int32_t *id)
+{
+    const size_t n = w->limit.n_before + w->n_thought + w->n_pending;
+    if (!w->is_cut && w->thought.state == THOUGHT_INSIDE && w->limit.n_close > 0 &&
+        n >= w->limit.n_budget && (is_between(w) || n - w->limit.n_budget >= THINK_WAIT)) {
+        w->is_cut = true;
+        w->n_thought += w->n_pending;
+    }
+    if (!w->is_cut || w->n_closed == w->limit.n_close)
+        return false;
+    *id = w->limit.close[w->n_closed];
+    return true;
+}

@@ -1,0 +1,135 @@
+/*
+ * Finds the text that closes a thought: see thought_close.h.
+ *
+ * A template that takes an answer apart writes the thought, then the text that closes it, then the
+ * answer. Other templates write a closed thought at the end of the prompt when thoughts are off.
+ */
+#include "app/chat/conversation/thought_close.h"
+
+#include "app/options/model_args.h"
+
+#define MARKER "</think>"
+#define USUAL "\n" MARKER "\n\n"
+
+struct search {
+    const struct prompt_maker *m;
+    struct template_arena *arena;
+};
+
+static size_t find(struct bn_str text, const char *word)
+{
+    const size_t n = strlen(word);
+    for (size_t at = 0; at + n <= text.n_bytes; at++)
+        if (memcmp(text.ptr + at, word, n) == 0)
+            return at;
+    return SIZE_MAX;
+}
+
+static struct template_value *message(struct template_arena *a, const char *role, const char *text)
+{
+    struct template_value *m = template_dict(a);
+    m = template_set(a, m, "role", template_string(a, bn_str_of(role)));
+    return template_set(a, m, "content", template_string(a, bn_str_of(text)));
+}
+
+/* Render a question and, if there is one, an answer. *out is empty if the template refuses it. */
+static bool render(const struct search *s, const char *answer, struct template_value *args,
+                   struct template_output *out, struct bn_error *err)
+{
+    struct template_value *list = template_list(s->arena);
+    list = template_push(s->arena, list, message(s->arena, "user", "question"));
+    if (answer)
+        list = template_push(s->arena, list, message(s->arena, "assistant", answer));
+    const struct template_input in = {
+        .messages = list, .args = args, .add_generation_prompt = !answer, .now = s->m->now};
+    *out = (struct template_output){0};
+    if (list && template_render(s->m->template, s->arena, &in, out, err))
+        return true;
+    *out = (struct template_output){0};
+    return (list && err->code != BN_ENOMEM) || bn_fail(err, BN_ENOMEM, "out of memory");
+}
+
+static bool ends_with(struct bn_str text, const char *word)
+{
+    const size_t n = strlen(word);
+    return text.n_bytes >= n && memcmp(text.ptr + text.n_bytes - n, word, n) == 0;
+}
+
+/* The text of the template between the thought and the answer. Empty: the template writes the
+ * answer as a whole, or without its thought. */
+static struct bn_str between(const struct template_output *out)
+{
+    for (size_t i = 1; i + 1 < out->n_segments; i++) {
+        const struct segment *s = &out->segments[i];
+        if (s->kind == SEGMENT_TEMPLATE && find(s->text, MARKER) != SIZE_MAX &&
+            ends_with(s[-1].text, "thought") && bn_str_is(s[1].text, "answer"))
+            return s->text;
+    }
+    return (struct bn_str){0};
+}
+
+/* The end of a prompt that has a closed thought, with the newline before the marker. */
+static struct bn_str at_end(const struct template_output *out)
+{
+    if (out->n_segments == 0 || out->segments[out->n_segments - 1].kind != SEGMENT_TEMPLATE)
+        return (struct bn_str){0};
+    const struct bn_str text = out->segments[out->n_segments - 1].text;
+    const size_t open = find(text, "<think>"), close = find(text, MARKER);
+    if (open == SIZE_MAX || close == SIZE_MAX || close < open)
+        return (struct bn_str){0};
+    const size_t start = close > 0 && text.ptr[close - 1] == '\n' ? close - 1 : close;
+    return (struct bn_str){text.ptr + start, text.n_bytes - start};
+}
+
+static bool search(const struct search *s, struct bn_str *found, struct bn_error *err)
+{
+    struct template_value *args = NULL;
+    struct template_output out;
+    if (!model_args_template_args(s->m->options, s->m->template, s->arena, &args, err) ||
+        !render(s, "<think>\nthought\n" MARKER "\n\nanswer", args, &out, err))
+        return false;
+    *found = between(&out);
+    if (found->n_bytes > 0)
+        return true;
+    args = template_set(s->arena, args ? args : template_dict(s->arena), "enable_thinking",
+                        template_bool(s->arena, false));
+    if (!args)
+        return bn_fail(err, BN_ENOMEM, "out of memory");
+    if (!render(s, NULL, args, &out, err))
+        return false;
+    *found = at_end(&out);
+    if (found->n_bytes == 0)
+        *found = bn_str_of(USUAL);
+    return true;
+}
+
+bool thought_close_ids(const struct prompt_maker *m, struct token_list *out, struct bn_error *err)
+{
+    const struct search s = {.m = m, .arena = template_arena_open()};
+    struct bn_str text = {0};
+    if (!m->template || !template_info(m->template)->has_thoughts) {
+        template_arena_close(s.arena);
+        return true;
+    }
+    if (!s.arena)
+        return bn_fail(err, BN_ENOMEM, "out of memory");
+    bool ok = search(&s, &text, err);
+    const struct segment segment = {
+        .kind = SEGMENT_TEMPLATE, .text = text, .message = SEGMENT_NO_MESSAGE};
+    ok = ok && tokenizer_encode(m->tokenizer, &segment, 1, TOKENIZER_BOS_NEVER, out, err);
+    template_arena_close(s.arena);
+    return ok;
+}
+
+bool thought_is_closed(const struct prompt_maker *m)
+{
+    const struct search s = {.m = m, .arena = template_arena_open()};
+    struct template_value *args = NULL;
+    struct template_output out;
+    struct bn_error ignored; /* as the header says */
+    const bool is_closed =
+        s.arena && model_args_template_args(m->options, m->template, s.arena, &args, &ignored) &&
+        render(&s, NULL, args, &out, &ignored) && at_end(&out).n_bytes > 0;
+    template_arena_close(s.arena);
+    return is_closed;
+}

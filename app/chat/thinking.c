@@ -1,0 +1,53 @@
+/*
+ * The effect of --think, --template-arg and the family on the template: see thinking.h.
+ */
+#include "app/chat/thinking.h"
+
+#include "app/chat/conversation/thought_close.h"
+#include "app/options/model_args.h"
+
+#define VARIABLE "enable_thinking"
+
+static bool has_argument(const struct options *o)
+{
+    static const char name[] = VARIABLE "=";
+    size_t n;
+    const char *const *items = options_list(o, "template-arg", &n);
+    for (size_t i = 0; i < n; i++)
+        if (strncmp(items[i], name, sizeof(name) - 1) == 0)
+            return true;
+    return false;
+}
+
+static bool reads_variable(const struct template *t)
+{
+    const struct bn_str source = template_info(t)->source;
+    const size_t n = sizeof(VARIABLE) - 1;
+    for (size_t at = 0; at + n <= source.n_bytes; at++)
+        if (memcmp(source.ptr + at, VARIABLE, n) == 0)
+            return true;
+    return false;
+}
+
+/* The source of a value that the program sets. */
+static const char *source_of(const struct open_model *m, const struct options *o)
+{
+    if (strcmp(options_text(o, "think"), "auto") != 0)
+        return option_source_name(options_source(o, "think"));
+    return template_info(m->template)->is_thinking_off ? "family" : "think-budget";
+}
+
+struct thinking thinking_of(const struct open_model *m, const struct options *o)
+{
+    const struct prompt_maker maker = {
+        .tokenizer = m->tokenizer, .template = m->template, .options = o};
+    bool thinks;
+    if (!m->template || !template_info(m->template)->has_thoughts)
+        return (struct thinking){"none", "template", false};
+    if (!reads_variable(m->template))
+        return (struct thinking){"on", "template", false};
+    if (!has_argument(o) && model_args_thinks(o, m->template, &thinks))
+        return (struct thinking){thinks ? "on" : "off", source_of(m, o), true};
+    return (struct thinking){thought_is_closed(&maker) ? "off" : "on",
+                             has_argument(o) ? "template-arg" : "template", true};
+}

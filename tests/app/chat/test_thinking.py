@@ -1,0 +1,276 @@
+#!/usr/bin/env python3
+"""
+test_thinking.py CHAT MAKE_MODEL: the budget of thoughts, and the part of the KV cache that stays when the template
+drops the thoughts of earlier answers. With a scripted generator, one token per byte.
+"""
+import json
+import os
+import re
+
+from support.chat_case import ChatCase
+from support.program_case import main
+
+TEMPLATES = os.path.join(os.path.dirname(os.path.abspath(__file__)), '..', '..', 'templates', 'published')
+QWEN3 = '@' + os.path.join(TEMPLATES, 'published_Qwen-Qwen3-0.6B.jinja')
+SMOL = '@' + os.path.join(TEMPLATES, 'published_HuggingFaceTB-SmolLM3-3B.jinja')
+# As Qwen3.5: the prompt opens the thought.
+RUNNING = ("{% for m in messages %}<|im_start|>{{ m.role }}\n"
+           "{% if m.role == 'assistant' and '</think>' in m.content %}"
+           "{% if loop.last %}<think>\n{{ m.content.split('</think>')[0].strip() }}\n</think>\n\n{% endif %}"
+           "{{ m.content.split('</think>')[-1].lstrip() }}{% else %}{{ m.content }}{% endif %}<|im_end|>\n{% endfor %}"
+           "{% if add_generation_prompt %}<|im_start|>assistant\n<think>\n{% endif %}")
+# The template never shows how a thought is closed.
+SILENT = ("{% for m in messages %}{{ m.role }}: {{ m.content.split('</think>')[-1] }}\n{% endfor %}"
+          "{% if add_generation_prompt %}assistant: {% endif %}")
+PLAN, ANSWER = 'A long plan of many words.', 'Four.'
+THOUGHT = f'<think>\n{PLAN}\n</think>\n\n{ANSWER}'
+
+
+class ThinkCase(ChatCase):
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        cls.running = '@' + cls.write('running.jinja', RUNNING)
+        cls.silent = '@' + cls.write('silent.jinja', SILENT)
+
+    def turns(self, *args, lines='a\n', template=QWEN3):
+        """The objects of --json, one per line of input."""
+        done = self.chat('--template', template, '--lines', '--json', *args, stdin=lines.encode())
+        self.assertEqual((done.returncode, done.stderr), (0, b''), args)
+        return [json.loads(line) for line in done.stdout.splitlines()]
+
+    def dialog(self, *lines, template=QWEN3, args=()):
+        """Answers and notices of a chat with these lines."""
+        done = self.chat('--template', template, '-i', *args, stdin=('\n'.join(lines) + '\n').encode())
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return done.stdout.decode(), done.stderr.decode()
+
+
+class Budget(ThinkCase):
+    def test_the_thought_ends_after_the_budget_and_the_answer_begins(self):
+        self.fake(THOUGHT)
+        turn = self.turns('--think-budget', '7')[0]
+        self.assertEqual((turn['text'], turn['thought'], turn['finish']), (ANSWER, '\nA long\n', 'stop'))
+        self.assertEqual((turn['thought_tokens'], turn['thought_cut']), (7, True))
+        self.assertEqual(turn['settings']['think_budget'], 7)
+        self.assertEqual(turn['completion_tokens'], len('<think>\nA long\n</think>\n\n' + ANSWER))
+
+    def test_a_shorter_thought_is_not_touched(self):
+        self.fake(THOUGHT)
+        for args, budget in ((('--think-budget', '500'), 500), ((), None), (('--think-budget', 'off'), None)):
+            turn = self.turns(*args)[0]
+            self.assertEqual((turn['text'], turn['thought'].strip()), (ANSWER, PLAN))
+            self.assertEqual((turn['thought_cut'], turn['settings']['think_budget']), (False, budget))
+            self.assertEqual(turn['completion_tokens'], len(THOUGHT))
+
+    def test_a_thought_that_the_prompt_opened_is_closed(self):
+        self.fake(THOUGHT.removeprefix('<think>'))
+        for budget, thought in ((4, '\nA l\n'), (0, '\n')):
+            turn = self.turns('--think-budget', str(budget), template=self.running)[0]
+            self.assertEqual((turn['text'], turn['thought']), (ANSWER, thought))
+            self.assertEqual(turn['thought_tokens'], budget)
+
+    def test_the_text_that_closes_is_that_of_the_template(self):
+        self.fake(THOUGHT)
+        smol = RUNNING.replace('</think>\n\n', '\n~</think>~')
+        for template, close in ((QWEN3, '\n</think>\n\n'), (SMOL, '\n</think>\n'), (self.silent, '\n</think>\n\n'),
+                                ('@' + self.write('tilde.jinja', smol), '\n\n~</think>~')):
+            path = self.path('close.json')
+            self.fake(THOUGHT if template != '@' + self.path('tilde.jinja') else THOUGHT.removeprefix('<think>'))
+            done = self.chat('--template', template, '--think-budget', '3', '--session', path, '-p', 'a')
+            self.assertEqual(done.returncode, 0, done.stderr)
+            message = self.saved(path)[-1]
+            self.assertIn('\nA ' + close + ANSWER, message['content'])
+            self.assertEqual(bytes(message['ids']).decode(), message['content'])
+            os.unlink(path)
+
+    def test_zero_turns_thoughts_off(self):
+        self.fake(ANSWER)
+        self.assertIn('<think>\n\n</think>\n\nFour.', self.dialog('a', '/dump', args=('--think-budget', '0'))[1]
+                      .replace('<|im_end|>', ''))
+        off, budget = (self.turns(*args)[0]['prompt_tokens'] for args in (('--think', 'off'), ('--think-budget', '0')))
+        self.assertEqual(off, budget)
+        self.fake(THOUGHT)
+        turn = self.turns('--think', 'on', '--think-budget', '0')[0]  # the model begins a thought
+        self.assertEqual((turn['text'], turn['thought'], turn['thought_tokens']), (ANSWER, '\n', 0))
+
+    def test_a_character_is_not_cut(self):
+        self.fake('<think>\n\u00e9\u20ac\U0001f600 plan</think>' + ANSWER)
+        for budget, thought in ((1, '\n'), (2, '\n\u00e9'), (3, '\n\u00e9'), (4, '\n\u00e9\u20ac'),
+                                (7, '\n\u00e9\u20ac\U0001f600')):
+            turn = self.turns('--think-budget', str(budget))[0]
+            self.assertEqual((turn['thought'], turn['text']), (thought + '\n', ANSWER), budget)
+
+    def test_max_tokens_counts_the_thought_and_the_closing_text(self):
+        self.fake(THOUGHT)
+        turn = self.turns('--think-budget', '3', '-n', '14')[0]
+        self.assertEqual((turn['text'], turn['finish'], turn['completion_tokens']), ('', 'length', 14))
+
+    def test_log_probabilities_have_an_entry_for_each_token(self):
+        self.fake(THOUGHT)
+        turn = self.turns('--think-budget', '3', '--logprobs', '1')[0]
+        whole = '<think>\nA \n</think>\n\n' + ANSWER
+        self.assertEqual(''.join(entry['text'] for entry in turn['logprobs']), whole)
+
+    def test_screen_pipe_and_events_show_the_same(self):
+        self.fake(THOUGHT)
+        done = self.chat('--template', QWEN3, '--think-budget', '3', '-p', 'a')
+        self.assertEqual((done.returncode, done.stdout.decode()), (0, ANSWER + '\n'))
+        self.assertEqual(done.stderr.decode().strip(), 'A')
+        done = self.chat('--template', QWEN3, '--think-budget', '3', '--jsonl', '-p', 'a')
+        events = [json.loads(line) for line in done.stdout.splitlines()]
+        self.assertEqual(''.join(e.get('thought', '') for e in events if e['event'] == 'token'), '\nA \n')
+        self.assertEqual(''.join(e.get('text', '') for e in events if e['event'] == 'token'), ANSWER)
+
+    def test_statistics_report_the_budget(self):
+        self.fake(THOUGHT)
+        _, said = self.dialog('a', '/stats', '/set think-budget off', '/retry', '/stats',
+                              args=('--think-budget', '3', '--stats'))
+        self.assertIn(', thought 3 tok (budget reached)', said)
+        self.assertIn('thought     3 tok, ended because --think-budget was reached\n', said)
+        self.assertIn(f'thought     {len(PLAN) + 2} tok\n', said)
+
+    def test_set_retry_and_the_configuration_change_the_budget(self):
+        self.fake(THOUGHT)
+        _, said = self.dialog('/set think-budget 3', 'a', '/stats', '/retry think-budget=5', '/stats', '/retry',
+                              '/stats', '/set think-budget default', '/retry', '/stats')
+        counts = re.findall(r'^thought     (\d+) tok', said, re.M)
+        self.assertEqual(counts, ['3', '5', '3', str(len(PLAN) + 2)])
+        config = self.write('budget.conf', 'think-budget = 4\n')
+        self.env['BITNET_CHAT_CONFIG'] = config
+        self.assertEqual(self.turns()[0]['thought_tokens'], 4)
+
+    def test_bad_values_are_refused(self):
+        for bad in ('x', '-1', '1.5', '', '9999999999'):
+            error = self.refuses(2, '--think-budget=' + bad, '-p', 'a')
+            self.assertIn('off or a whole number', error)
+
+    def test_a_template_without_thoughts_has_no_budget(self):
+        self.fake(THOUGHT)
+        template = '@' + self.write('none.jinja', "{% for m in messages %}{{ m.content }}{% endfor %}")
+        turn = self.turns('--think-budget', '3', template=template)[0]
+        self.assertEqual((turn['text'], turn['thought']), (THOUGHT, None))
+
+    def test_a_closed_thought_is_in_the_cache_as_if_the_model_had_written_it(self):
+        """/continue evaluates nothing but the last token."""
+        self.fake(THOUGHT, ' More.')
+        said, notes = self.dialog('a', '/continue', '/stats', args=('--think-budget', '3'))
+        self.assertEqual(said, ANSWER + '\n\n More.\n')
+        self.assertRegex(notes, r'prompt +(\d+) tok: \d+ reused, 1 evaluated')
+
+
+class Continuing(ThinkCase):
+    def test_an_interrupted_thought_goes_on_as_a_thought(self):
+        self.fake('<think>\nOne two', ' three</think>Four.')
+        done = self.chat('--template', QWEN3, '-i', '--jsonl', stdin=b'a\n/continue\n')
+        ends = [json.loads(line) for line in done.stdout.splitlines() if b'"end"' in line]
+        self.assertEqual([(e['text'], e['thought']) for e in ends],
+                         [('', '\nOne two'), ('Four.', '\nOne two three')])
+
+    def test_the_budget_covers_both_parts(self):
+        self.fake('<think>\nOne two', ' three four</think>Four.')
+        done = self.chat('--template', self.running, '-i', '--jsonl', '--think-budget', '12',
+                         stdin=b'a\n/continue\n')
+        del done
+        self.fake('\nOne two', ' three four</think>Four.')
+        done = self.chat('--template', self.running, '-i', '--jsonl', '--think-budget', '12',
+                         stdin=b'a\n/continue\n')
+        ends = [json.loads(line) for line in done.stdout.splitlines() if b'"end"' in line]
+        self.assertEqual([(e['text'], e['thought'], e['thought_tokens']) for e in ends],
+                         [('', '\nOne two', 8), ('Four.', '\nOne two thr\n', 4)])
+
+
+class Prefix(ThinkCase):
+    """A template that drops old thoughts: the prompt differs from the KV cache behind the last question."""
+
+    def test_only_the_last_answer_is_evaluated_again(self):
+        self.fake(THOUGHT)
+        for template in (QWEN3, self.running):
+            self.fake(THOUGHT if template == QWEN3 else THOUGHT.removeprefix('<think>'))
+            turns = self.turns(lines='a\nb\nc\nd\ne\n', template=template)
+            self.assertEqual([t['reevaluated_tokens'] for t in turns], [0] + [len(ANSWER)] * 4)
+            opened = len('<think>\n') if template == self.running else 0
+            for before, after in zip(turns, turns[1:]):
+                self.assertEqual(after['reused_tokens'], before['prompt_tokens'] - opened)
+
+    def test_a_template_that_keeps_thoughts_evaluates_nothing_again(self):
+        self.fake(THOUGHT)
+        keeps = ("{% for m in messages %}{{ m.role }}: {{ m.content }}\n{% endfor %}"
+                 "{% if add_generation_prompt %}assistant: {# </think> #}{% endif %}")
+        turns = self.turns(lines='a\nb\nc\n', template='@' + self.write('keeps.jinja', keeps))
+        self.assertEqual([t['reevaluated_tokens'] for t in turns], [0, 0, 0])
+        self.assertEqual(turns[2]['reused_tokens'], turns[1]['prompt_tokens'] + turns[1]['completion_tokens'])
+
+    def counts(self, *lines):
+        """(reused, evaluated) of the prompt of each /stats."""
+        _, said = self.dialog(*lines)
+        return [tuple(map(int, m)) for m in re.findall(r'tok: (\d+) reused, (\d+) evaluated', said)]
+
+    def test_undo_edit_and_retry_evaluate_no_earlier_turn(self):
+        self.fake(THOUGHT)
+        third = self.counts('a', 'b', 'c', '/stats')[0]
+        undone = self.counts('a', 'b', 'x', '/undo', 'c', '/stats')[0]
+        self.assertEqual(sum(undone), sum(third))
+        self.assertLessEqual(undone[1], third[1])  # the answers before it are in the cache by now
+        twice = self.counts('a', 'b', 'x', '/undo 2', 'b', 'c', '/stats')[0]
+        self.assertEqual(twice, third)
+        self.assertEqual(self.counts('a', 'b', 'c', '/retry', '/stats')[0], (sum(third) - 1, 1))
+
+    def test_statistics_report_what_was_evaluated_again(self):
+        self.fake(THOUGHT)
+        _, said = self.dialog('a', '/stats', 'b', '/stats', 'c', '/stats', args=('--stats',))
+        self.assertEqual(re.findall(r'(\d+) of these were evaluated before', said), [str(len(ANSWER))] * 2)
+        self.assertIn(f', {len(ANSWER)} again', said)
+        self.assertRegex(said, r'in all +3 answers, prompts .*, 10 tok again,\n')
+
+    def test_a_loaded_chat_was_not_evaluated_before(self):
+        self.fake(THOUGHT)
+        path = self.path('long.json')
+        self.chat('--template', QWEN3, '--session', path, '--lines', stdin=b'a\nb\n')
+        turn = self.turns('--session', path, lines='c\n')[0]
+        self.assertEqual((turn['reused_tokens'], turn['reevaluated_tokens']), (0, 0))
+
+
+class Setting(ThinkCase):
+    def thinking(self, *args, template=QWEN3):
+        return json.loads(self.chat('--info', '--json', '--template', template, *args).stdout)['thinking']
+
+    def test_info_shows_what_was_chosen(self):
+        for args, value, source in (((), 'on', 'template'), (('--think', 'off'), 'off', 'flag'),
+                                    (('--think', 'on'), 'on', 'flag'), (('--think-budget', '0'), 'off', 'think-budget'),
+                                    (('--template-arg', 'enable_thinking=false'), 'off', 'template-arg')):
+            self.assertEqual([self.thinking(*args)[key] for key in ('value', 'source')], [value, source], args)
+        self.assertEqual(self.thinking('--think-budget', '9')['budget'], 9)
+        self.assertIsNone(self.thinking()['budget'])
+        self.assertEqual(self.thinking(template=self.silent), {'value': 'on', 'source': 'template', 'budget': None})
+        self.assertEqual(self.thinking(template='chatml')['value'], 'none')
+        # A template whose own default is off, as in the small models of Qwen3.5.
+        off = RUNNING.replace('<think>\n{% endif %}', "{% if enable_thinking is defined and enable_thinking %}<think>\n"
+                              "{% else %}<think>\n\n</think>\n\n{% endif %}{% endif %}")
+        self.assertEqual(self.thinking(template='@' + self.write('off.jinja', off))['value'], 'off')
+
+    def test_the_command_info_follows_set(self):
+        self.fake(ANSWER)
+        _, said = self.dialog('/info', '/set think off', '/info', '/set think on', '/set think-budget 50', '/info')
+        self.assertEqual(re.findall(r'^thinking +(.*)', said, re.M),
+                         ['on (template)', 'off (set)', 'on (set), at most 50 tok (set)'])
+
+    def test_set_says_when_there_is_no_switch(self):
+        self.fake(ANSWER)
+        notice = 'the chat template has no switch for thoughts'
+        self.assertIn(notice, self.dialog('/set think off', template=self.silent)[1])
+        self.assertNotIn(notice, self.dialog('/set think off')[1])
+
+    def test_retry_may_change_the_setting_for_one_answer(self):
+        self.fake(ANSWER)
+        lines = ('a', '/stats', '/retry think=off', '/stats', '/retry', '/stats')
+        _, said = self.dialog(*lines)
+        n = [int(x) for x in re.findall(r'prompt +(\d+) tok', said)]
+        self.assertEqual((n[1] - n[0], n[2]), (len('<think>\n\n</think>\n\n'), n[0]))
+        # The arguments of the template stay in force, and win.
+        _, said = self.dialog(*lines, args=('--template-arg', 'enable_thinking=true'))
+        self.assertEqual(len(set(re.findall(r'prompt +(\d+) tok', said))), 1)
+
+
+if __name__ == '__main__':
+    main()
