@@ -130,10 +130,11 @@ static bool open_backend(struct backend *b, const struct backend_control *contro
     if (!cuda_plan_bytes(m, &b->cfg, &plan, err) ||
         !cuda_shape_init(&b->shape, m, b->cfg.head, err))
         return false;
-    b->rope_freq = mem_alloc(m->hp.n_rot / 2, sizeof(double));
+    b->rope_freq = mem_alloc(m->hp.n_rot, sizeof(double));
     if (!b->rope_freq)
         return bn_fail(err, BN_ENOMEM, "no memory for the RoPE table");
     if (!rope_freq_init(b->rope_freq, m, false, err) ||
+        !rope_freq_init(b->rope_freq + m->hp.n_rot / 2, m, true, err) ||
         !cuda_device_open(&b->device, b->cfg.index, err))
         return false;
     b->device.dependent_launch = b->device.dependent_launch && !b->cfg.no_early_launch;
@@ -153,9 +154,6 @@ static bool cuda_open(const struct model *m, const struct backend_config *cfg,
                       const struct backend_control *control, struct backend **out,
                       struct bn_error *err)
 {
-    if (cfg->head == BN_HEAD_Q8)
-        return bn_fail(err, BN_EUNSUPPORTED,
-                       "the CUDA backend has no 8-bit output head: use --head exact");
     if (cfg->isa)
         return bn_fail(err, BN_EARG, "instruction set '%s' was requested, which only a CPU has",
                        cfg->isa);

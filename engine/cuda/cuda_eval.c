@@ -43,6 +43,15 @@ static struct cuda_request device_request(const struct head_request *head, size_
     return w;
 }
 
+/* The device has no kernel for rows of a ternary embedding. */
+static void embed_on_host(const struct backend *b, int32_t id, float *h)
+{
+    const float factor = (float)b->model->hp.embd_scale;
+    ternary_row_decode(&b->model->ternary_embd, (size_t)id, h);
+    for (size_t i = 0; i < b->model->hp.n_embd; i++)
+        h[i] = h[i] * factor;
+}
+
 /* Writes the item's tokens and requests to the table, from indices token0 and request0 on. */
 static void write_item(struct backend *b, const struct eval_item *item, size_t token0,
                        size_t request0)
@@ -60,10 +69,9 @@ static void write_item(struct backend *b, const struct eval_item *item, size_t t
                                         .pos = (int32_t)pos,
                                         .id = item->ids[i]};
         if (b->model->ternary_embd.bytes)
-            ternary_row_decode(&b->model->ternary_embd, (size_t)item->ids[i],
-                               b->host.embd + t * b->shape.h_stride);
-        rope_angles(b->rope_freq, n_pairs, b->model->hp.rope_magnitude, pos, c + t * n_pairs,
-                    s + t * n_pairs);
+            embed_on_host(b, item->ids[i], b->host.embd + t * b->shape.h_stride);
+        rope_angles(item->seq->rope_freq, n_pairs, b->model->hp.rope_magnitude, pos,
+                    c + t * n_pairs, s + t * n_pairs);
     }
     for (size_t i = 0; item->head.kind != HEAD_NONE && i < item->n_rows; i++) {
         const size_t position = item->seq->length + first + i + 1;

@@ -209,6 +209,7 @@ static void head_embed(struct backend *b)
                               .tokens = pass_tokens(b),
                               .h = b->scratch.h,
                               .row_bytes = b->shape.row_bytes,
+                              .factor = (float)m->hp.embd_scale,
                               .n = (uint32_t)m->hp.n_embd,
                               .stride = (uint32_t)b->shape.h_stride,
                               .type = m->embd.type};

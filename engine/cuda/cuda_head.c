@@ -151,6 +151,7 @@ void cuda_head_apply(struct backend *b, size_t first, size_t n)
                                   .found = s->found,
                                   .query = query_buffers_of(b),
                                   .eps = m->hp.rms_eps,
+                                  .factor = (float)(1.0 / m->hp.logit_scale),
                                   .n = (uint32_t)m->hp.n_embd,
                                   .h_stride = (uint32_t)b->shape.h_stride,
                                   .stride = (uint32_t)b->shape.h_stride};

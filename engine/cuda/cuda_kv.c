@@ -5,6 +5,7 @@
 #include "engine/base/memory.h"
 #include "engine/base/size.h"
 #include "engine/cuda/cuda_state.h"
+#include "engine/model/rope.h"
 
 #include <string.h>
 
@@ -39,6 +40,7 @@ bool cuda_kv_open(struct backend *b, size_t n_ctx, struct seq **out, struct bn_e
         return bn_fail(err, BN_ENOMEM, "no memory for a sequence");
     s->backend = b;
     s->n_ctx = n_ctx;
+    s->rope_freq = b->rope_freq + (rope_is_long(b->model, n_ctx) ? b->model->hp.n_rot / 2 : 0);
     const CUresult result = d->cuMemAlloc(&s->memory, n_bytes);
     s->slots = s->memory + kv_bytes;
     bool ok = result == CUDA_ERROR_OUT_OF_MEMORY

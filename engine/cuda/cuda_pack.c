@@ -24,10 +24,12 @@ struct matrix {
     const struct linear *sections[3];
     size_t n_sections;
     size_t n_rows, n_lines;
+    float
+        factor; /* of the results: residual_scale for matrices whose result is added to h, else 1 */
     bool pairs; /* row 2i is row i of section 0, row 2i + 1 is row i of section 1 */
 };
 
-static struct matrix layer_matrix(const struct layer *layer, size_t kind)
+static struct matrix layer_matrix(const struct model *m, const struct layer *layer, size_t kind)
 {
     const struct linear *const sections[N_MATRICES][3] = {
         [QKV] = {&layer->q, &layer->k, &layer->v},
@@ -36,7 +38,10 @@ static struct matrix layer_matrix(const struct layer *layer, size_t kind)
         [DOWN] = {&layer->down},
     };
     const struct linear *const *p = sections[kind];
-    struct matrix matrix = {.sections = {p[0], p[1], p[2]}, .pairs = kind == GATE_UP};
+    struct matrix matrix = {.sections = {p[0], p[1], p[2]},
+                            .factor =
+                                kind == OUT || kind == DOWN ? (float)m->hp.residual_scale : 1.0f,
+                            .pairs = kind == GATE_UP};
     /* The sum of rows cannot overflow, because the size of the file limits each number. */
     for (; matrix.n_sections < 3 && p[matrix.n_sections]; matrix.n_sections++)
         matrix.n_rows += p[matrix.n_sections]->source.n_rows;
@@ -48,8 +53,10 @@ static struct matrix layer_matrix(const struct layer *layer, size_t kind)
 /* The output head, if it is ternary. */
 static struct matrix head_matrix(const struct model *m)
 {
-    return (struct matrix){
-        .sections = {&m->head_linear}, .n_sections = 1, .n_rows = m->head_linear.source.n_rows};
+    return (struct matrix){.sections = {&m->head_linear},
+                           .n_sections = 1,
+                           .n_rows = m->head_linear.source.n_rows,
+                           .factor = 1.0f};
 }
 
 static bool has_bias(const struct matrix *matrix)
@@ -90,13 +97,14 @@ static bool add_lines(size_t *n_bytes, const struct matrix *matrix)
            add_bytes(n_bytes, matrix->n_rows, row_bytes);
 }
 
-static bool add_layer(size_t *n_bytes, const struct layer *layer, bool in_groups)
+static bool add_layer(size_t *n_bytes, const struct model *m, const struct layer *layer)
 {
+    const bool in_groups = cuda_in_groups(m);
     const struct tensor_ref *norms[] = {&layer->attn_norm, &layer->q_norm,
                                         &layer->k_norm,    &layer->attn_sub_norm,
                                         &layer->ffn_norm,  &layer->ffn_sub_norm};
     for (size_t kind = 0; kind < N_MATRICES; kind++) {
-        const struct matrix matrix = layer_matrix(layer, kind);
+        const struct matrix matrix = layer_matrix(m, layer, kind);
         if (!(in_groups ? add_groups : add_lines)(n_bytes, &matrix) ||
             (has_bias(&matrix) && !add_bytes(n_bytes, matrix.n_rows, sizeof(float))))
             return false;
@@ -113,7 +121,7 @@ bool cuda_weight_bytes(const struct model *m, enum bn_head_mode head, size_t *n_
     size_t coarse_bytes;
     *n_bytes = 0;
     for (size_t i = 0; i < m->hp.n_layers; i++)
-        if (!add_layer(n_bytes, &m->layers[i], cuda_in_groups(m)))
+        if (!add_layer(n_bytes, m, &m->layers[i]))
             return false;
     if (!add_bytes(n_bytes, m->output_norm.n_bytes, 1) ||
         (!m->ternary_embd.bytes && !add_bytes(n_bytes, m->embd.n_bytes, 1)))
@@ -191,8 +199,8 @@ static bool upload_rows(struct packing *p, const struct matrix *matrix, size_t f
 }
 
 /* Packs a section to R16 and uploads it, with its scales. */
-static bool upload_groups(struct packing *p, const struct linear *l, struct grouped_section *to,
-                          struct bn_error *err)
+static bool upload_groups(struct packing *p, const struct linear *l, float factor,
+                          struct grouped_section *to, struct bn_error *err)
 {
     struct group_shape shape;
     if (!group_shape_of(&l->source, &l->scales, &shape))
@@ -213,7 +221,7 @@ static bool upload_groups(struct packing *p, const struct linear *l, struct grou
         .n_rows = (uint32_t)l->source.n_rows,
         .span_cols = (uint32_t)shape.span_cols,
         .scale = l->scales.tensor_scale,
-        .extra = l->extra_scale};
+        .extra = l->extra_scale * factor};
     if (ok && l->scales.scaling == SCALE_ROW) {
         const CUdeviceptr rows = reserve(p, l->source.n_rows * sizeof *row_scales);
         ternary_row_scales(&l->source, 0, l->source.n_rows, row_scales);
@@ -240,7 +248,7 @@ static bool upload_sections(struct packing *p, const struct matrix *matrix, stru
         section->group0 = UINT32_MAX;
         if (i >= matrix->n_sections)
             continue;
-        if (!upload_groups(p, matrix->sections[i], section, err))
+        if (!upload_groups(p, matrix->sections[i], matrix->factor, section, err))
             return false;
         section->group0 = to->n_groups;
         section->row0 = (uint32_t)row0;
@@ -290,7 +298,7 @@ static bool upload_matrix(struct packing *p, const struct matrix *matrix, struct
     size_t row0 = 0;
     for (size_t i = 0; i < matrix->n_sections; i++) {
         to->scale[i] = matrix->sections[i]->scales.tensor_scale;
-        to->extra[i] = matrix->sections[i]->extra_scale;
+        to->extra[i] = matrix->sections[i]->extra_scale * matrix->factor;
         if (!matrix->pairs && !upload_rows(p, matrix, i, 1, at + row0 * row_bytes, err))
             return false;
         row0 += matrix->sections[i]->source.n_rows;
@@ -335,7 +343,7 @@ static bool upload_layer(struct packing *p, const struct layer *from, struct cud
     struct cuda_matrix *const matrices[N_MATRICES] = {&to->qkv, &to->o, &to->gate_up, &to->down};
     const bool in_groups = cuda_in_groups(p->b->model);
     for (size_t kind = 0; kind < N_MATRICES; kind++) {
-        const struct matrix matrix = layer_matrix(from, kind);
+        const struct matrix matrix = layer_matrix(p->b->model, from, kind);
         struct grouped_args *groups = &matrices[kind]->groups;
         if (!in_groups && !upload_matrix(p, &matrix, &matrices[kind]->lines, err))
             return false;
@@ -390,7 +398,7 @@ static void measure(struct packing *p, size_t *max_cols)
         p->total_bytes += l->attn_sub_norm.bytes ? l->attn_sub_norm.n_bytes : 0;
         p->total_bytes += l->ffn_sub_norm.bytes ? l->ffn_sub_norm.n_bytes : 0;
         for (size_t kind = 0; kind < N_MATRICES; kind++) {
-            const struct matrix matrix = layer_matrix(l, kind);
+            const struct matrix matrix = layer_matrix(m, l, kind);
             for (size_t section = 0; section < matrix.n_sections; section++) {
                 p->total_bytes += matrix.sections[section]->source.n_bytes;
                 *max_cols = size_max(*max_cols, matrix.sections[section]->source.n_cols);

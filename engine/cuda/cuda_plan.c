@@ -142,18 +142,17 @@ static void layout_scratch(struct layout *l, const struct cuda_shape *s, const s
     out->gathered = reserve(l, IDS_CHUNK, sizeof(float));
 }
 
-/* Parts of models that have no kernels here. --device auto then uses the CPU. */
-static bool check_model(const struct model *m, struct bn_error *err)
+/* What has no kernels here. --device auto then uses the CPU. */
+static bool check_support(const struct model *m, const struct backend_config *cfg,
+                          struct bn_error *err)
 {
-    if (m->arch->scaled || m->rope_factors_long.bytes)
-        return bn_fail(err, BN_EUNSUPPORTED,
-                       "the CUDA backend has neither the factors of '%s' nor longrope",
-                       m->arch->name);
     if (m->arch->experts || m->arch->windows)
         return bn_fail(err, BN_EUNSUPPORTED,
                        "the CUDA backend has neither the experts nor the windows of '%s'",
                        m->arch->name);
-    return true;
+    return cfg->head != BN_HEAD_Q8 ||
+           bn_fail(err, BN_EUNSUPPORTED,
+                   "the CUDA backend has no 8-bit output head: use --head exact");
 }
 
 bool cuda_plan_bytes(const struct model *m, const struct backend_config *cfg,
@@ -166,7 +165,7 @@ bool cuda_plan_bytes(const struct model *m, const struct backend_config *cfg,
     if (cfg->n_ubatch < 1 || cfg->n_ubatch > MAX_TOKENS)
         return bn_fail(err, BN_EARG, "a micro-batch of %zu tokens is not in the range 1 to %zu",
                        cfg->n_ubatch, MAX_TOKENS);
-    if (!check_model(m, err) || !cuda_shape_init(&s, m, cfg->head, err))
+    if (!check_support(m, cfg, err) || !cuda_shape_init(&s, m, cfg->head, err))
         return false;
     if (!cuda_weight_bytes(m, cfg->head, &weight_bytes) ||
         !size_mul(&limit, m->gguf->n_bytes, MAX_GROWTH) || !size_add(&limit, limit, SMALL_BYTES) ||

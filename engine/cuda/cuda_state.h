@@ -107,7 +107,8 @@ struct seq {
     struct backend *backend;
     CUdeviceptr memory; /* keys and values, then slots */
     CUdeviceptr slots;
-    size_t n_ctx, length; /* in positions */
+    size_t n_ctx, length;    /* in positions */
+    const double *rope_freq; /* (n_rot / 2) the backend's table for this context */
 };
 
 struct backend {
@@ -123,8 +124,8 @@ struct backend {
     struct cuda_matrix ternary_head; /* groups.n_groups is 0 if the head is a table */
     const float *output_norm;        /* (n_embd) */
     struct coarse_plane coarse;      /* of the head; n_blocks 0: no screening */
-    double *rope_freq;               /* (n_rot / 2) radians per position */
-    struct cuda_layer *layers;       /* (n_layers) */
+    double *rope_freq; /* (2, n_rot / 2) radians per position, in short and in long sessions */
+    struct cuda_layer *layers; /* (n_layers) */
     struct cuda_scratch scratch;
     struct cuda_host host;
     CUgraphExec graphs[2]; /* for one token, one row: whole head, screened head; may be NULL */

@@ -170,6 +170,15 @@ static bool plain(const struct visitor *v, const char *name, enum synth_role rol
     return v->visit(v->ud, &t, v->err);
 }
 
+/* Factors of the RoPE pairs, 1 .. most. */
+static bool freqs(const struct visitor *v, const char *name, size_t n, float most)
+{
+    struct synth_tensor t = {
+        .role = ROLE_FREQS, .type = TENSOR_F32, .n_cols = n, .n_rows = 1, .scale = most};
+    (void)snprintf(t.name, sizeof(t.name), "%s", name);
+    return v->visit(v->ud, &t, v->err);
+}
+
 static bool norm(const struct visitor *v, size_t layer, const char *stem, size_t n)
 {
     char name[64];
@@ -261,7 +270,10 @@ bool synth_each_tensor(const struct synth_spec *spec, synth_visit_fn visit, void
     const struct arch *arch = arch_find(bn_str_of(spec->arch));
     const bool tied = !spec->untied && (!arch || arch->sub_norms || arch->qk_norms);
     const size_t head_dim = spec->head_dim ? spec->head_dim : spec->n_embd / spec->n_heads;
-    if (spec->rope_freqs && !plain(&v, "rope_freqs.weight", ROLE_FREQS, head_dim / 2, 1))
+    if (spec->rope_freqs && !freqs(&v, "rope_freqs.weight", head_dim / 2, 8.0f))
+        return false;
+    if (spec->longrope > 0 && (!freqs(&v, "rope_factors_short.weight", head_dim / 2, 8.0f) ||
+                               !freqs(&v, "rope_factors_long.weight", head_dim / 2, 29.0f)))
         return false;
     if (!plain(&v, "token_embd.weight", ROLE_TABLE, spec->n_embd, spec->n_vocab))
         return false;

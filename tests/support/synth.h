@@ -30,9 +30,10 @@ enum synth_vocab {
 #define SYNTH_ROW_SCALES SIZE_MAX
 
 struct synth_spec {
-    const char *name;      /* general.name */
-    const char *arch;      /* "bitnet-b1.58", "bitnet-25", "bitnet", "llama", "qwen3", "maple" */
-    enum tensor_type type; /* of linear layers; tensor_is_linear(type) is true */
+    const char *name; /* general.name */
+    const char
+        *arch; /* "bitnet-b1.58", "bitnet-25", "bitnet", "llama", "minicpm", "qwen3", "maple" */
+    enum tensor_type type;     /* of linear layers; tensor_is_linear(type) is true */
     enum bn_i2s_layout layout; /* layout of I2_S */
     enum tensor_type head;     /* of embedding and output head; is_table is true */
     size_t scale_cols;         /* columns that share a scale: 64, 128, 256; 0: one scale per tensor,
@@ -51,6 +52,8 @@ struct synth_spec {
     size_t window;     /* of all layers but every fourth */
     float clamp;       /* limit of the values in experts; 0: the key is absent */
     bool rope_freqs;   /* rope_freqs.weight, factors 1 .. 8 */
+    size_t longrope;   /* rope.scaling.original_context_length with rope_factors_short.weight and
+                        * rope_factors_long.weight, factors 1 .. 8 and 1 .. 29; 0 for none */
     bool scales;       /* F16 and F32 layers as -1, 0, +1 with an additional tensor X.scale */
     bool biases;       /* X.bias for every linear layer */
     bool official;     /* like published files: no tokenizer.ggml.pre, broken chat template */

@@ -158,7 +158,7 @@ static float dense_at(const struct synth_tensor *t, uint64_t stream, size_t i)
     case ROLE_SCALE:
         return t->scale;
     case ROLE_FREQS:
-        return 1.0f + 7.0f * (float)i / (float)size_max(t->n_cols - 1, 1);
+        return 1.0f + (t->scale - 1.0f) * (float)i / (float)size_max(t->n_cols - 1, 1);
     case ROLE_NORM:
         return 1.0f + 0.1f * normal_at(stream, i);
     case ROLE_ROUTER:

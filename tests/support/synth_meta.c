@@ -270,6 +270,8 @@ static void put_shape(const struct synth_spec *spec, struct gguf_writer *w)
         put_real(spec, w, "rope.scaling.factor", spec->yarn);
         put_number(spec, w, "rope.scaling.original_context_length", spec->yarn_ctx);
     }
+    if (spec->longrope > 0)
+        put_number(spec, w, "rope.scaling.original_context_length", spec->longrope);
 }
 
 bool synth_put_meta(const struct synth_spec *spec, struct gguf_writer *w, struct bn_error *err)

@@ -23,7 +23,7 @@ struct synth_tensor {
     enum tensor_type type;
     size_t n_cols, n_rows;
     size_t n_experts; /* the rows are those of so many experts: the tensor has a third dimension */
-    float scale;      /* TERNARY: magnitude of the values; SCALE: value */
+    float scale;      /* TERNARY: magnitude of the values; SCALE: value; FREQS: the last factor */
 };
 
 /* Called for each tensor in file order; false stops the iteration. */

@@ -57,6 +57,7 @@ struct embed_args {
     const struct cuda_token *tokens;
     float *h;
     uint64_t row_bytes;
+    float factor;             /* of the elements */
     uint32_t n, stride, type; /* type is enum tensor_type */
 };
 

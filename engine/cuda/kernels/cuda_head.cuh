@@ -116,7 +116,7 @@ KERNEL(embed_rows, embed_args, 128)
         float x[8];
         decode_eight(row, a.type, i, a.n, x);
         for (uint32_t e = 0; e < 8 && i + e < a.n; e++)
-            h[i + e] = x[e];
+            h[i + e] = x[e] * a.factor;
     }
 }
 

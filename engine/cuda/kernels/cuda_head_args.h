@@ -76,14 +76,15 @@ struct query_buffers {
     double kappa, gamma, root;      /* constants of the bound */
 };
 
-/* Final norm, and the query made from its result. Also clears `found`. Grid: requested rows. */
+/* Final norm times a factor, and the query made from the result. Also clears `found`. Grid:
+ * requested rows. */
 struct head_norm_args {
     const struct cuda_request *requests;
     const float *h, *w;
     float *x; /* (n_requests, stride) */
     struct cuda_found *found;
     struct query_buffers query;
-    float eps;
+    float eps, factor; /* factor of the normed elements */
     uint32_t n, h_stride, stride;
 };
 

@@ -178,7 +178,7 @@ KERNEL(head_norm, head_norm_args, 512)
         const struct four in = load_four(from, i, a.n), w = load_four(a.w, i, a.n);
 #pragma unroll
         for (uint32_t e = 0; e < 4; e++) {
-            const float y = (in.at[e] * r) * w.at[e];
+            const float y = ((in.at[e] * r) * w.at[e]) * a.factor;
             const uint32_t magnitude = bits_of_f32(y) & 0x7fffffffu;
             if (i + e >= a.n)
                 continue;

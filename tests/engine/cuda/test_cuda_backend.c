@@ -7,6 +7,7 @@
 #include "engine/base/size.h"
 #include "engine/cpu/cpu_backend.h"
 #include "engine/cuda/cuda_backend.h"
+#include "engine/model/rope.h"
 #include "tests/engine/test_engine_kit.h"
 
 #include <setjmp.h>
@@ -116,11 +117,41 @@ static void check_model(const struct synth_spec *spec, size_t n_ids, size_t n_ub
     close_pair(&p);
 }
 
+/* Decodes with one requested row per pass, past the end of a position block. */
+static void check_requests(struct synth_spec spec)
+{
+    static const int32_t named_ids[] = {5, 261, 5, 0, 77};
+    const struct head_request requests[] = {
+        {.kind = HEAD_TOP, .k = 1},
+        {.kind = HEAD_TOP, .k = 40, .gap = 2.0f},
+        {.kind = HEAD_TOP, .k = 3, .ids = named_ids, .n_ids = 5},
+        {.kind = HEAD_TOP, .k = 1, .gap = 1e9f},
+        {.kind = HEAD_TOP, .k = 100000, .ids = named_ids, .n_ids = 5},
+        {.kind = HEAD_TOP, .k = 2, .gap = 1e-3f, .ids = named_ids, .n_ids = 1},
+        {.kind = HEAD_GUMBEL, .temp = 0.7f, .seed = 11},
+        {.kind = HEAD_GUMBEL, .temp = 5.0f, .seed = 12},
+        {.kind = HEAD_ALL},
+        {.kind = HEAD_NONE},
+    };
+    const size_t n_requests = sizeof requests / sizeof requests[0];
+    struct pair p;
+    int32_t ids[N_IDS];
+    kit_ids(ids, N_IDS, 3);
+    open_pair(&p, &spec, 60);
+    append_to_both(&p, ids, 60, 1, &requests[0], "a prompt");
+    for (size_t i = 60; i < N_IDS; i++)
+        append_to_both(&p, ids + i, 1, i % n_requests == 9 ? 0 : 1, &requests[i % n_requests],
+                       "a token");
+    for (size_t i = 0; i < n_requests - 1; i++) /* also with more rows than HEAD_GROUP */
+        append_to_both(&p, ids, 5 + i % 3 * 7, 4 + i % 3 * 7, &requests[i], "several rows");
+    close_pair(&p);
+}
+
 static void every_architecture_matches_the_cpu(void **state)
 {
     (void)state;
-    static const char *const names[] = {"bitnet-b1.58", "bitnet-25", "bitnet", "llama"};
-    for (size_t i = 0; i < 4; i++) {
+    static const char *const names[] = {"bitnet-b1.58", "bitnet-25", "bitnet", "llama", "minicpm"};
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
         struct synth_spec spec = synth_preset("tiny");
         spec.arch = names[i];
         check_model(&spec, N_IDS, N_IDS);
@@ -132,8 +163,9 @@ static void every_architecture_matches_the_cpu(void **state)
 static void every_ternary_container_matches_the_cpu(void **state)
 {
     (void)state;
-    static const enum tensor_type types[] = {TENSOR_I2_S, TENSOR_TQ1_0, TENSOR_TQ2_0,
-                                             TENSOR_F16,  TENSOR_BF16,  TENSOR_F32};
+    static const enum tensor_type types[] = {
+        TENSOR_I2_S, TENSOR_TQ1_0, TENSOR_TQ2_0,  TENSOR_F16,    TENSOR_BF16,
+        TENSOR_F32,  TENSOR_Q1_0,  TENSOR_IQ1_BN, TENSOR_IQ2_BN, TENSOR_IQ2_BN_R4};
     for (size_t i = 0; i < sizeof types / sizeof types[0]; i++) {
         struct synth_spec spec = synth_preset("tiny");
         spec.type = types[i];
@@ -188,6 +220,48 @@ static void every_scheme_of_activations_matches_the_cpu(void **state)
     check_model(&spec, N_IDS, N_IDS);
 }
 
+/* Factors of embedding, residuals and logits, with all ways to store and multiply the weights. With
+ * three layers of width 384, none of the factors is 1. */
+static void scaled_models_match_the_cpu(void **state)
+{
+    (void)state;
+    struct synth_spec spec = synth_preset("odd");
+    spec.arch = "minicpm";
+    for (forced_scheme = ACT_TOKEN; forced_scheme <= ACT_FLOAT; forced_scheme++) {
+        check_model(&spec, 5, 5);
+        check_model(&spec, 2, 1);
+    }
+    forced_scheme = -1;
+    spec.type = spec.head = TENSOR_PQ2_0; /* rows of the embedding are decoded on the host */
+    spec.scale_cols = 128;
+    spec.ternary_head = true;
+    check_model(&spec, 5, 3);
+    spec.head = TENSOR_Q8_0;
+    spec.ternary_head = false;
+    spec.scale_cols = 0;
+    spec.type = TENSOR_I2_S;
+    check_requests(spec); /* the screened head */
+}
+
+/* The sequences have a context of 200 tokens. */
+static void both_tables_of_longrope_match_the_cpu(void **state)
+{
+    (void)state;
+    static const char *const names[] = {"llama", "minicpm"};
+    static const size_t limits[] = {199, 200};
+    struct pair p;
+    struct synth_spec spec = synth_preset("tiny");
+    for (size_t i = 0; i < 4; i++) {
+        spec.arch = names[i % 2];
+        spec.longrope = limits[i / 2];
+        open_pair(&p, &spec, 4);
+        assert_true(rope_is_long(p.synth.model, 200) == (i < 2));
+        close_pair(&p);
+        check_model(&spec, 20, 20);
+        check_model(&spec, 3, 1);
+    }
+}
+
 static void every_class_of_scales_matches_the_cpu(void **state)
 {
     (void)state;
@@ -195,9 +269,17 @@ static void every_class_of_scales_matches_the_cpu(void **state)
         enum tensor_type type;
         size_t cols;
         bool untied;
-    } rows[] = {{TENSOR_Q2_0, 64, true},   {TENSOR_Q2_0_G128, 128, false},
-                {TENSOR_TQ2_0, 256, true}, {TENSOR_F16, SYNTH_ROW_SCALES, false},
-                {TENSOR_F16, 64, true},    {TENSOR_F32, 0, false}};
+    } rows[] = {{TENSOR_Q2_0, 64, true},
+                {TENSOR_Q2_0_G128, 128, false},
+                {TENSOR_TQ2_0, 256, true},
+                {TENSOR_F16, SYNTH_ROW_SCALES, false},
+                {TENSOR_F16, 64, true},
+                {TENSOR_F32, 0, false},
+                {TENSOR_TQ1_0, 256, true},
+                {TENSOR_Q1_0, 128, false},
+                {TENSOR_IQ1_BN, SYNTH_ROW_SCALES, true},
+                {TENSOR_IQ2_BN, SYNTH_ROW_SCALES, false},
+                {TENSOR_IQ2_BN_R4, SYNTH_ROW_SCALES, true}};
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         struct synth_spec spec = synth_preset("qwen3-tiny");
         spec.type = rows[i].type;
@@ -206,7 +288,7 @@ static void every_class_of_scales_matches_the_cpu(void **state)
         spec.scale_cols = rows[i].cols;
         spec.untied = rows[i].untied;
         spec.biases = i % 2;
-        if (i == 2)
+        if (tensor_geometries[rows[i].type].block_cols == 256) /* as many as a block has */
             spec.n_embd = 256;
         check_model(&spec, 19, 19);
         check_model(&spec, 3, 1);
@@ -221,36 +303,6 @@ static void awkward_shapes_match_the_cpu(void **state)
         check_model(&spec, 17, 17);
         check_model(&spec, 3, 1);
     }
-}
-
-/* Decodes with one requested row per pass, past the end of a position block. */
-static void check_requests(struct synth_spec spec)
-{
-    static const int32_t named_ids[] = {5, 261, 5, 0, 77};
-    const struct head_request requests[] = {
-        {.kind = HEAD_TOP, .k = 1},
-        {.kind = HEAD_TOP, .k = 40, .gap = 2.0f},
-        {.kind = HEAD_TOP, .k = 3, .ids = named_ids, .n_ids = 5},
-        {.kind = HEAD_TOP, .k = 1, .gap = 1e9f},
-        {.kind = HEAD_TOP, .k = 100000, .ids = named_ids, .n_ids = 5},
-        {.kind = HEAD_TOP, .k = 2, .gap = 1e-3f, .ids = named_ids, .n_ids = 1},
-        {.kind = HEAD_GUMBEL, .temp = 0.7f, .seed = 11},
-        {.kind = HEAD_GUMBEL, .temp = 5.0f, .seed = 12},
-        {.kind = HEAD_ALL},
-        {.kind = HEAD_NONE},
-    };
-    const size_t n_requests = sizeof requests / sizeof requests[0];
-    struct pair p;
-    int32_t ids[N_IDS];
-    kit_ids(ids, N_IDS, 3);
-    open_pair(&p, &spec, 60);
-    append_to_both(&p, ids, 60, 1, &requests[0], "a prompt");
-    for (size_t i = 60; i < N_IDS; i++)
-        append_to_both(&p, ids + i, 1, i % n_requests == 9 ? 0 : 1, &requests[i % n_requests],
-                       "a token");
-    for (size_t i = 0; i < n_requests - 1; i++) /* also with more rows than HEAD_GROUP */
-        append_to_both(&p, ids, 5 + i % 3 * 7, 4 + i % 3 * 7, &requests[i], "several rows");
-    close_pair(&p);
 }
 
 static void head_requests_match_the_cpu(void **state)
@@ -554,6 +606,8 @@ int main(int argc, char **argv)
         cmocka_unit_test(every_table_type_matches_the_cpu),
         cmocka_unit_test(scales_and_biases_match_the_cpu),
         cmocka_unit_test(every_scheme_of_activations_matches_the_cpu),
+        cmocka_unit_test(scaled_models_match_the_cpu),
+        cmocka_unit_test(both_tables_of_longrope_match_the_cpu),
         cmocka_unit_test(every_class_of_scales_matches_the_cpu),
         cmocka_unit_test(awkward_shapes_match_the_cpu),
         cmocka_unit_test(head_requests_match_the_cpu),

@@ -316,32 +316,29 @@ static void a_batch_fits_into_a_grid(void **state)
     synth_close(&m);
 }
 
-/* "auto" selects the GPU, unless the model needs something that only the CPU backend has. */
-static void auto_runs_an_unsupported_model_on_the_cpu(void **state)
+/* "auto" selects the GPU, unless the model or a setting needs a part of the CPU backend. */
+static void auto_uses_the_cpu_for_parts_without_kernels(void **state)
 {
     (void)state;
-    struct synth_spec spec = synth_preset("tiny");
+    const struct synth_spec spec = synth_preset("tiny");
     struct bn_model_config cfg = {0};
     struct kit kit;
     kit_open(&kit, &spec, &cfg);
     assert_contains(bn_model_info(kit.model)->device, "Twin GPU");
     assert_string_equal(bn_model_info(kit.model)->passed_over, "");
     kit_close(&kit);
-    spec.arch = "minicpm"; /* factors for embedding and residuals */
-    kit_open(&kit, &spec, &cfg);
+    const struct synth_spec maple = synth_preset("maple-tiny");
+    kit_open(&kit, &maple, &cfg);
     assert_contains(bn_model_info(kit.model)->device, "CPU");
-    assert_contains(bn_model_info(kit.model)->passed_over,
-                    "cuda is not used: the CUDA backend has neither the factors of 'minicpm'");
-    kit_close(&kit);
-
-    spec = synth_preset("maple-tiny");
-    kit_open(&kit, &spec, &cfg);
     assert_contains(bn_model_info(kit.model)->passed_over,
                     "has neither the experts nor the windows of 'maple'");
     kit_close(&kit);
-    spec = synth_preset("tiny");
-    spec.arch = "minicpm";
-
+    cfg.head = BN_HEAD_Q8;
+    kit_open(&kit, &spec, &cfg);
+    assert_contains(bn_model_info(kit.model)->device, "CPU");
+    assert_contains(bn_model_info(kit.model)->passed_over,
+                    "cuda is not used: the CUDA backend has no 8-bit output head");
+    kit_close(&kit);
     struct synth_model m;
     struct bn_model *model = NULL;
     struct bn_error err;
@@ -349,7 +346,7 @@ static void auto_runs_an_unsupported_model_on_the_cpu(void **state)
     cfg.device = "cuda"; /* an explicit request is not replaced */
     assert_false(bn_model_open(m.file, &cfg, &model, &err));
     assert_int_equal(err.code, BN_EUNSUPPORTED);
-    assert_contains(err.text, "factors of 'minicpm'");
+    assert_contains(err.text, "no 8-bit output head");
     synth_close(&m);
 }
 
@@ -435,7 +432,7 @@ int main(void)
         cmocka_unit_test(missing_graphs_are_replaced_and_noted),
         cmocka_unit_test(a_capture_that_breaks_the_device_is_an_error),
         cmocka_unit_test(a_batch_fits_into_a_grid),
-        cmocka_unit_test(auto_runs_an_unsupported_model_on_the_cpu),
+        cmocka_unit_test(auto_uses_the_cpu_for_parts_without_kernels),
         cmocka_unit_test(a_profile_counts_every_launch),
         cmocka_unit_test(a_thousand_evals_leak_no_memory),
     };

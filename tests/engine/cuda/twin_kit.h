@@ -6,6 +6,7 @@
 #define TESTS_ENGINE_CUDA_TWIN_KIT_H
 
 #include "engine/base/memory.h"
+#include "engine/cuda/kernels/cuda_args.h"
 #include "tests/engine/cuda/twin_run.h"
 
 #include <setjmp.h>
@@ -59,6 +60,16 @@ static inline float *floats(struct random *r, size_t n)
     for (size_t i = 0; i < n; i++)
         x[i] = next_float(r);
     return x;
+}
+
+/* Lines of LINE_BYTES bytes with codes 0 .. 2. */
+static inline uint8_t *random_lines(struct random *r, size_t n_lines)
+{
+    uint8_t *lines = zeros(n_lines, LINE_BYTES);
+    for (size_t i = 0; i < n_lines * LINE_BYTES; i++)
+        for (uint32_t f = 0; f < 8; f += 2)
+            lines[i] |= (uint8_t)(next_u32(r) % 3 << f);
+    return lines;
 }
 
 static inline void assert_same(const void *a, const void *b, size_t n, const char *what)
