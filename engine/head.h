@@ -21,8 +21,8 @@ enum head_kind {
 
 struct head_request {
     enum head_kind kind;
-    size_t k;           /* HEAD_TOP: at least 1 */
-    float gap;          /* HEAD_TOP: distance in logits, at least 0; 0: off */
+    size_t k;  /* HEAD_TOP: at least 1; or 0 for `ids` alone, which reads only their rows */
+    float gap; /* HEAD_TOP: distance in logits, at least 0; 0: off, as it must be with k 0 */
     const int32_t *ids; /* (n_ids) HEAD_TOP: always included, for penalties and biases */
     size_t n_ids;
     float temp;    /* HEAD_GUMBEL: temperature, finite and above 0 */

@@ -140,7 +140,8 @@ static bool check_head(const struct bn_model *model, const struct head_request *
         return true;
     if (head->kind > HEAD_GUMBEL)
         return bn_fail(err, BN_EARG, "unknown kind %d of a logits request", (int)head->kind);
-    if (head->kind == HEAD_TOP && (head->k < 1 || !(head->gap >= 0.0f)))
+    const bool is_list = head->k == 0 && head->n_ids > 0 && head->gap == 0.0f;
+    if (head->kind == HEAD_TOP && !is_list && (head->k < 1 || !(head->gap >= 0.0f)))
         return bn_fail(err, BN_EARG,
                        "a request for the top logits needs k >= 1 and gap >= 0, not k %zu, gap %g",
                        head->k, (double)head->gap);

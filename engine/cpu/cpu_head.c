@@ -76,8 +76,32 @@ static bool scan_row(const float *z, size_t n, float *best)
     return largest >= 0x7f800000u; /* infinity */
 }
 
-/* Logits of this thread's part of the vocabulary, for the rows of the group that are not
- * screened. */
+/* Whether only the logits of some ids are computed. A ternary head cannot multiply single rows. */
+static bool is_list(const struct backend *b, const struct head_request *request)
+{
+    return request->kind == HEAD_TOP && request->k == 0 && b->ternary_head.n_groups == 0;
+}
+
+/* The logits of a list of ids. */
+static void multiply_list(struct cpu_thread *th, const struct head_request *request, size_t i)
+{
+    const struct backend *b = th->pass->b;
+    const size_t row_bytes = b->shape.head_row_bytes;
+    float *z = b->scratch.z + i * b->shape.vocab_stride, best = -INFINITY;
+    for (size_t j = 0; j < request->n_ids; j++) {
+        float *out = z + request->ids[j];
+        const struct table_rows row = {b->head.bytes, row_bytes, 1, &request->ids[j]};
+        b->k.rows_dot[b->head.type](&row, b->scratch.head_x + i * b->shape.h_stride,
+                                    b->model->hp.n_embd, out, th->row);
+        if (scan_row(out, 1, &best))
+            atomic_store_explicit(&th->pass->not_finite, true, memory_order_relaxed);
+    }
+    atomic_fetch_add_explicit(&th->pass->head_bytes, request->n_ids * row_bytes,
+                              memory_order_relaxed);
+}
+
+/* Logits of this thread's part of the vocabulary, for the rows of the group that are neither
+ * screened nor lists. */
 static void multiply_table(struct cpu_thread *th, const struct requested_row *reqs, size_t n_reqs)
 {
     const struct backend *b = th->pass->b;
@@ -89,7 +113,7 @@ static void multiply_table(struct cpu_thread *th, const struct requested_row *re
     for (size_t i = 0; i < n_reqs; i++) {
         th->best[i] = th->best_noisy[i] = -INFINITY;
         th->best_noisy_id[i] = -1;
-        any |= !reqs[i].screened;
+        any |= !reqs[i].screened && !is_list(b, reqs[i].request);
     }
     if (!any)
         return;
@@ -102,7 +126,7 @@ static void multiply_table(struct cpu_thread *th, const struct requested_row *re
         const size_t n = size_min(TABLE_ROWS, ids.end - id);
         for (size_t i = 0; i < n_reqs; i++) {
             float *z = b->scratch.z + i * shape->vocab_stride + id;
-            if (reqs[i].screened)
+            if (reqs[i].screened || is_list(b, reqs[i].request))
                 continue;
             const struct table_rows rows = {b->head.bytes + id * shape->head_row_bytes,
                                             shape->head_row_bytes, n, NULL};
@@ -182,6 +206,9 @@ static void apply_group(struct cpu_thread *th, struct requested_row *reqs, size_
             screen_query(b, i, &reqs[i]);
     }
     thread_sync(th);
+    for (size_t i = rows.begin; i < rows.end; i++)
+        if (is_list(b, reqs[i].request))
+            multiply_list(th, reqs[i].request, i);
     multiply_table(th, reqs, n_reqs);
     screen_bounds(th, reqs, n_reqs);
     thread_sync(th);

@@ -91,7 +91,8 @@ bool pick_top(const float *z, size_t n_vocab, float best, const struct head_requ
     *n_found = k;
     if (row->cap < k)
         return false;
-    pick_best(z, n_vocab, k, row->cands);
+    if (k > 0)
+        pick_best(z, n_vocab, k, row->cands);
     const float floor = best - head->gap;
     /* If the worst of the k is within the gap, others may be too: collect all, the k included. */
     if (head->gap > 0.0f && k < n_vocab && row->cands[0].logit >= floor &&

@@ -17,8 +17,9 @@ bool pick_all(const float *z, size_t n_vocab, struct head_row *row, size_t *n_fo
 /* The k best of z (n_vocab), k <= n_vocab, in unspecified order. */
 void pick_best(const float *z, size_t n_vocab, size_t k, struct head_cand *best);
 
-/* For HEAD_TOP. best is the largest of z. seen has n_vocab bits, all zero before and after. False:
- * cap is too small; *n_found is a lower bound of the number needed. */
+/* For HEAD_TOP. best is the largest of z. With k 0 only z of the ids is read. seen has n_vocab
+ * bits, all zero before and after. False: cap is too small; *n_found is a lower bound of the
+ * number needed. */
 bool pick_top(const float *z, size_t n_vocab, float best, const struct head_request *head,
               struct head_row *row, uint64_t *seen, size_t *n_found);
 

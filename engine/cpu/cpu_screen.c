@@ -94,8 +94,8 @@ static bool is_screened(const struct backend *b, const struct head_request *head
 {
     if (b->coarse.n_blocks == 0)
         return false;
-    return head->kind == HEAD_GUMBEL ||
-           (head->kind == HEAD_TOP && head->k <= size_min(MOST_K, b->model->hp.n_vocab / 16));
+    return head->kind == HEAD_GUMBEL || (head->kind == HEAD_TOP && head->k > 0 &&
+                                         head->k <= size_min(MOST_K, b->model->hp.n_vocab / 16));
 }
 
 void screen_query(const struct backend *b, size_t i, struct requested_row *req)

@@ -33,7 +33,8 @@ static struct cuda_request device_request(const struct head_request *head, size_
 {
     struct cuda_request w = {.token = (uint32_t)token};
     if (head->kind == HEAD_TOP) {
-        w.k = (uint32_t)size_min(head->k, UINT32_MAX);
+        /* A list of ids costs as much as the best logit here; finish_top leaves that out. */
+        w.k = (uint32_t)size_min(size_max(head->k, 1), UINT32_MAX);
         w.gap = head->gap;
     } else if (head->kind == HEAD_GUMBEL) {
         w.seed = head->seed;

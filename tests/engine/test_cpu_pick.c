@@ -107,6 +107,16 @@ static void top_adds_the_gap_and_requested_ids(void **state)
         }
 }
 
+static void top_without_a_best_has_the_ids_alone(void **state)
+{
+    (void)state;
+    static const int32_t ids[] = {5, 999, 0, 5, 64, 63, 128, 999};
+    struct fixture f;
+    fill(&f, 9, 64);
+    check_top(&f, &(struct head_request){.kind = HEAD_TOP, .k = 0, .ids = ids, .n_ids = 8});
+    assert_int_equal(plain_top(&f, &(struct head_request){.ids = ids, .n_ids = 8}, f.cands), 6);
+}
+
 static void a_row_that_is_too_small_is_refused(void **state)
 {
     (void)state;
@@ -212,6 +222,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(top_is_the_same_as_sorting),
         cmocka_unit_test(top_adds_the_gap_and_requested_ids),
+        cmocka_unit_test(top_without_a_best_has_the_ids_alone),
         cmocka_unit_test(a_row_that_is_too_small_is_refused),
         cmocka_unit_test(a_draw_depends_only_on_seed_and_position),
         cmocka_unit_test(draws_follow_the_softmax),

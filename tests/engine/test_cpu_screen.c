@@ -217,6 +217,8 @@ static void fill_requests(struct head_request *heads, size_t n_vocab, const int3
             heads[i].k = n_vocab;
         if (u % 64 == 7)
             heads[i].kind = HEAD_ALL;
+        if (u % 32 == 15)
+            heads[i] = (struct head_request){.kind = HEAD_TOP, .k = 0, .ids = ids, .n_ids = 6};
     }
 }
 
@@ -283,6 +285,30 @@ static void a_clear_winner_reads_little(void **state)
     assert_in_range(n_draw_bytes, plane_bytes, plane_bytes + 50 * 70 * r.b.shape.head_row_bytes);
     assert_true(3 * plane_bytes < 50 * r.model.head.n_bytes);
     rig_close(&r);
+}
+
+static void a_list_reads_only_the_rows_of_its_ids(void **state)
+{
+    (void)state;
+    enum { N_IDS = 4 };
+    static const int32_t ids[N_IDS] = {999, 0, 16, 517};
+    const struct head_request heads[2] = {{.kind = HEAD_ALL},
+                                          {.kind = HEAD_TOP, .ids = ids, .n_ids = N_IDS}};
+    for (size_t screened = 0; screened < 2; screened++) {
+        struct rig r;
+        rig_open(&r, TABLE_PLAIN, TENSOR_F16, 1000, 384);
+        fill_hidden(&r, 0, 9);
+        memcpy(r.b.scratch.h + r.b.shape.h_stride, r.b.scratch.h, 384 * sizeof(float));
+        (void)run(&r, heads, 2, 0, screened == 1);
+        const struct head_row *all = &r.rows[screened][0], *list = &r.rows[screened][1];
+        assert_int_equal(list->n, N_IDS);
+        for (size_t i = 0; i < N_IDS; i++) {
+            assert_true(list->cands[i].logit == all->cands[list->cands[i].id].logit);
+            assert_true(i == 0 || list->cands[i - 1].logit >= list->cands[i].logit);
+        }
+        assert_int_equal(run(&r, &heads[1], 1, 0, screened == 1), N_IDS * r.b.shape.head_row_bytes);
+        rig_close(&r);
+    }
 }
 
 /* More candidates than a thread tries first, up to one more than screening supports. */
@@ -392,6 +418,7 @@ int main(void)
         cmocka_unit_test(candidates_are_those_of_the_whole_table),
         cmocka_unit_test(extreme_scales_change_nothing),
         cmocka_unit_test(a_clear_winner_reads_little),
+        cmocka_unit_test(a_list_reads_only_the_rows_of_its_ids),
         cmocka_unit_test(many_candidates_are_the_right_ones),
         cmocka_unit_test(no_logit_is_above_its_bound),
         cmocka_unit_test(a_hidden_state_with_a_nan_is_not_screened),

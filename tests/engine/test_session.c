@@ -124,6 +124,7 @@ static void wrong_calls_are_refused_and_change_nothing(void **state)
     }
     const struct head_request wrong[] = {
         {.kind = HEAD_TOP, .k = 0},
+        {.kind = HEAD_TOP, .k = 0, .gap = 1.0f, .ids = ids, .n_ids = 1},
         {.kind = HEAD_TOP, .k = 1, .gap = -1.0f},
         {.kind = HEAD_TOP, .k = 1, .gap = NAN},
         {.kind = HEAD_TOP, .k = 1, .ids = bad, .n_ids = 1},

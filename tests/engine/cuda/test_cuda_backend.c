@@ -125,6 +125,7 @@ static void check_requests(struct synth_spec spec)
         {.kind = HEAD_TOP, .k = 1},
         {.kind = HEAD_TOP, .k = 40, .gap = 2.0f},
         {.kind = HEAD_TOP, .k = 3, .ids = named_ids, .n_ids = 5},
+        {.kind = HEAD_TOP, .k = 0, .ids = named_ids, .n_ids = 5},
         {.kind = HEAD_TOP, .k = 1, .gap = 1e9f},
         {.kind = HEAD_TOP, .k = 100000, .ids = named_ids, .n_ids = 5},
         {.kind = HEAD_TOP, .k = 2, .gap = 1e-3f, .ids = named_ids, .n_ids = 1},
@@ -140,8 +141,8 @@ static void check_requests(struct synth_spec spec)
     open_pair(&p, &spec, 60);
     append_to_both(&p, ids, 60, 1, &requests[0], "a prompt");
     for (size_t i = 60; i < N_IDS; i++)
-        append_to_both(&p, ids + i, 1, i % n_requests == 9 ? 0 : 1, &requests[i % n_requests],
-                       "a token");
+        append_to_both(&p, ids + i, 1, requests[i % n_requests].kind == HEAD_NONE ? 0 : 1,
+                       &requests[i % n_requests], "a token");
     for (size_t i = 0; i < n_requests - 1; i++) /* also with more rows than HEAD_GROUP */
         append_to_both(&p, ids, 5 + i % 3 * 7, 4 + i % 3 * 7, &requests[i], "several rows");
     close_pair(&p);
