@@ -27,6 +27,7 @@ struct app {
     struct bn_str first_prompt; /* first message of a terminal chat; empty if none or sent */
     bool is_interactive;        /* a user types: a terminal chat or PIPE_INTERACTIVE */
     bool attaches_files;        /* the files of --file belong to the next message of the chat */
+    bool has_checked;           /* the sense check was queued */
     bool leaving;               /* end the loop now */
     bool ending;                /* end the loop when the turn stops, but within two seconds */
     double ending_since;        /* when `ending` was set (clock_seconds) */

@@ -135,6 +135,34 @@ static void log_answer(struct app *app)
     strbuf_finish(&line);
 }
 
+static void log_check(struct app *app, const struct worker_event *event)
+{
+    const struct sense_result *r = &event->sense;
+    struct strbuf line = {0};
+    if (event->err.code)
+        strbuf_addf(&line, "sense check: %s", event->err.text);
+    else if (r->why)
+        strbuf_addf(&line, "sense check: no verdict, because %s", r->why);
+    else
+        strbuf_addf(&line, "sense check: %s, loss %.2f, bound %.2f nats per token",
+                    r->is_nonsense ? "nonsense" : "passed", r->loss, r->bound);
+    log_file_line(&app->log, strbuf_text(&line));
+    strbuf_finish(&line);
+}
+
+/* Queue the sense check, once. It must not delay a first token. With a user, it runs while the
+ * program waits for input, and makes way for each message. Without a user, the prompts follow one
+ * another without a pause, so it runs after the first answer. */
+static void begin_check(struct app *app, enum worker_check how)
+{
+    struct bn_error ignored; /* without memory there is no check */
+    if (app->has_checked || app->ending || options_flag(app->options, "quiet") ||
+        !options_flag(app->options, "check"))
+        return;
+    app->has_checked = true;
+    (void)worker_check(app->worker, how, &ignored);
+}
+
 /* The banner has named the repairs of the vocabulary and the template. Repairs of the weights
  * follow here, and /info names all. */
 static void show_weight_notes(struct app *app)
@@ -201,9 +229,13 @@ static void on_worker_events(struct app *app)
             log_file_line(&app->log, event.err.text);
         if (kind == WORKER_LOADED)
             on_loaded(app);
+        if (kind == WORKER_CHECKED)
+            log_check(app, &event);
         chat_event(&app->chat, &event);
         if (kind == WORKER_DONE)
             log_answer(app);
+        if (kind == WORKER_DONE && !app->is_interactive)
+            begin_check(app, WORKER_CHECK_RUNS);
         if (kind == WORKER_DONE || (kind == WORKER_FAILED && app->chat.phase != CHAT_BROKEN))
             write_files(app);
         if (kind == WORKER_LOADED && was_waiting)
@@ -228,6 +260,8 @@ static void on_ui_events(struct app *app)
 static void wait_for_event(struct app *app)
 {
     const struct ui_ops *ops = app->ui.ops;
+    if (app->is_interactive && app->chat.phase == CHAT_IDLE)
+        begin_check(app, WORKER_CHECK_YIELDS);
     int timeout = ops->tick(&app->ui);
     const bool wants_input = ops->wants_input(&app->ui);
     struct pollfd fds[3] = {{.fd = app->wake_read, .events = POLLIN},
@@ -265,7 +299,7 @@ static void on_idle(struct app *app)
         app->ui.ops->ready(&app->ui);
 }
 
-/* The exit code after a signal during the last snapshot. In a terminal chat an interrupt only stops
+/* The exit code after a signal during the last jobs. In a terminal chat an interrupt only stops
  * the writing, because the user has already ended the program. */
 static enum exit_code signal_exit_code(const struct app *app, unsigned flags)
 {
@@ -276,8 +310,9 @@ static enum exit_code signal_exit_code(const struct app *app, unsigned flags)
     return app->is_interactive ? EXIT_DONE : EXIT_INTERRUPT;
 }
 
-/* Write the snapshot before the painter closes. A signal stops the writing. */
-static void write_last_snapshot(struct app *app)
+/* Write the snapshot before the painter closes, and let a check without a user end. A signal stops
+ * both. */
+static void finish_jobs(struct app *app)
 {
     const struct store *s = &app->store;
     if (app->code != EXIT_DONE || chat_is_busy(&app->chat))
@@ -317,7 +352,7 @@ enum exit_code app_run(struct app *app)
         if (!app->leaving && !app->next_ui)
             wait_for_event(app);
     }
-    write_last_snapshot(app);
+    finish_jobs(app);
     if (!chat_close_files(&app->chat) && !app->is_interactive)
         app_leave(app, EXIT_FILE);
     return app->code;

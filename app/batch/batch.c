@@ -50,6 +50,7 @@ struct batch {
     size_t n_ring;
     size_t n_begun; /* number of lines begun; at most out.n_written + n_ring */
     struct batch_out out;
+    bool has_checked; /* the sense check has run */
     enum exit_code code;
 };
 
@@ -248,6 +249,20 @@ static bool step(struct batch *b, struct bn_error *err)
     return true;
 }
 
+/* Run the sense check once, after the first answer, so that it delays no first token. */
+static void check_sense(struct batch *b)
+{
+    struct sense_result r;
+    struct bn_error ignored; /* then there is no verdict */
+    if (b->has_checked || b->out.n_written == 0 || options_flag(b->options, "quiet") ||
+        !options_flag(b->options, "check"))
+        return;
+    b->has_checked = true;
+    if (generator_check(b->g, b->model->file, b->model->tokenizer, &b->cancel, &r, &ignored) &&
+        r.is_nonsense)
+        (void)report_fail(PROGRAM, EXIT_DONE, "warning: " SENSE_NOTICE, r.loss, r.bound);
+}
+
 static bool answer_all(struct batch *b, struct bn_error *err)
 {
     for (;;) {
@@ -255,10 +270,14 @@ static bool answer_all(struct batch *b, struct bn_error *err)
             return false;
         if (is_stopped(b))
             return bn_fail(err, BN_ECANCELLED, "stopped");
-        if (!has_running(b) && b->at_end && b->in.n_bytes == 0)
-            return write_finished(b, err);
+        if (!has_running(b) && b->at_end && b->in.n_bytes == 0) {
+            const bool ok = write_finished(b, err);
+            check_sense(b);
+            return ok;
+        }
         if (!step(b, err) || !write_finished(b, err))
             return false;
+        check_sense(b);
     }
 }
 

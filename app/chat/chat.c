@@ -524,6 +524,12 @@ static void on_measured(struct chat *c, const struct worker_event *event)
     strbuf_finish(&text);
 }
 
+static void on_checked(struct chat *c, const struct worker_event *event)
+{
+    if (event->sense.is_nonsense)
+        ui_notice(c->ui, TONE_WARNING, SENSE_NOTICE, event->sense.loss, event->sense.bound);
+}
+
 void chat_event(struct chat *c, struct worker_event *event)
 {
     switch (event->kind) {
@@ -546,6 +552,9 @@ void chat_event(struct chat *c, struct worker_event *event)
         break;
     case WORKER_MEASURED:
         on_measured(c, event);
+        break;
+    case WORKER_CHECKED:
+        on_checked(c, event);
         break;
     case WORKER_DONE:
         on_done(c, event);

@@ -24,4 +24,10 @@ struct open_model {
 /* Format of a line about the built-in model; the argument is millions of parameters. */
 #define DEMO_NOTICE "built-in demo model (%.1f million parameters): try 'what can you do?'"
 
+/* Format of a warning; the arguments are the loss and the bound of the sense check. */
+#define SENSE_NOTICE                                                                               \
+    "the model predicts a short English text worse than word frequencies do (%.1f against %.1f "   \
+    "nats per token). Expect nonsense: the file may be damaged, or its weights may have another "  \
+    "layout. 'bitnet-inspect check FILE' tests both."
+
 #endif

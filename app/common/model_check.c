@@ -6,7 +6,6 @@
  */
 #include "app/common/model_check.h"
 
-#include "app/common/logit_rows.h"
 #include "engine/base/memory.h"
 #include "engine/base/size.h"
 #include "engine/cpu/kernels.h"
@@ -19,18 +18,6 @@
 #define N_LINEARS 7   /* in a layer */
 #define CODE_ROWS 64  /* rows of codes that are decoded at a time */
 #define SAMPLE_ROWS 8 /* rows of each tensor for the comparison of kernels */
-
-/* Plain English that is common in training data; about 60 tokens. */
-static const char sample_text[] =
-    "The sun rises in the east and sets in the west. "
-    "Water is made of hydrogen and oxygen, "
-    "and it freezes when the temperature falls below zero degrees. "
-    "Most people drink a cup of coffee or tea in the morning before they go to work.";
-
-/* A model that gives every token the same probability has the loss log(n_vocab). With a vocabulary
- * of a hundred thousand tokens, token frequencies alone lower the loss to about 0.65 of that. A
- * language model is far better. */
-#define LOSS_LIMIT 0.6
 
 static const struct linear *linear_of(const struct layer *layer, size_t i)
 {
@@ -78,6 +65,7 @@ static bool count_codes(const struct ternary_source *src, uint8_t *codes, struct
         check->n_codes += n;
     }
     check->n_ternary_tensors++;
+    check->n_binary_tensors += src->type == TENSOR_Q1_0;
     return true;
 }
 
@@ -310,29 +298,4 @@ bool model_check_file(const struct bn_file *file, const struct bn_model_config *
                     step_done(check, CHECK_KERNELS);
     model_close(m);
     return ok;
-}
-
-bool model_check_text(const struct tokenizer *t, struct token_list *ids, struct bn_error *err)
-{
-    const struct tokenizer_info *info = tokenizer_info(t);
-    const struct segment text = {
-        .kind = SEGMENT_MESSAGE, .text = bn_str_of(sample_text), .message = SEGMENT_NO_MESSAGE};
-    if (info->add_bos && info->bos != TOKEN_NONE && !token_list_push(ids, info->bos, err))
-        return false;
-    return tokenizer_encode(t, &text, 1, TOKENIZER_BOS_NEVER, ids, err);
-}
-
-bool model_check_prediction(const struct bn_model *model, struct bn_session *session,
-                            const struct token_list *ids, struct model_prediction *out,
-                            struct bn_error *err)
-{
-    struct loss_sums sums = {0};
-    if (ids->n < 2)
-        return bn_fail(err, BN_EFORMAT, "the vocabulary encodes a text as only %zu tokens", ids->n);
-    if (!logit_rows_add_losses(model, session, ids->ids, ids->n, &sums, err))
-        return false;
-    out->loss = sums.sum / (double)sums.n;
-    out->chance_loss = log((double)bn_model_info(model)->n_vocab);
-    out->predicts_text = out->loss < LOSS_LIMIT * out->chance_loss;
-    return true;
 }

@@ -1,13 +1,11 @@
 /*
- * Checks a model file for faults: its structure, its weights, the kernels of this machine on these
- * weights, and whether the model predicts English text. Prints nothing. Call it on the engine
- * thread, or before that thread starts.
+ * Checks a model file for faults: its structure, its weights, and the kernels of this machine on
+ * these weights. Prints nothing. Call it on the engine thread, or before that thread starts.
  */
 #ifndef APP_MODEL_CHECK_H
 #define APP_MODEL_CHECK_H
 
 #include "engine/engine.h"
-#include "tokenizer/tokenizer.h"
 
 /* In order. */
 enum model_check_step {
@@ -26,6 +24,7 @@ struct model_check {
     size_t n_keys, n_tensors, n_layers, n_ternary_tensors;
     const char *arch;
     uint64_t n_codes, n_zero_codes; /* weights, and those that are 0 */
+    size_t n_binary_tensors;        /* those of n_ternary_tensors with the type Q1_0 */
     uint64_t n_numbers;             /* numbers that CHECK_NUMBERS has checked */
     const char *isa;                /* instruction set in use: "AVX2" */
     char isa_warning[400];          /* why a better instruction set is not used; "" if it is */
@@ -36,19 +35,5 @@ struct model_check {
  * machine does not have the instruction set. BN_ENOMEM. */
 bool model_check_file(const struct bn_file *file, const struct bn_model_config *cfg,
                       struct model_check *check, struct bn_error *err);
-
-/* Append the ids of a short English text, for model_check_prediction. */
-bool model_check_text(const struct tokenizer *t, struct token_list *ids, struct bn_error *err);
-
-struct model_prediction {
-    double loss;        /* mean over the tokens of the text, in nats */
-    double chance_loss; /* of a model that gives every token the same probability */
-    bool predicts_text; /* the loss is far below chance_loss */
-};
-/* Measure how well the model predicts the ids. The session is empty and its context has at least
- * ids->n tokens. BN_EFORMAT: fewer than two ids. */
-bool model_check_prediction(const struct bn_model *model, struct bn_session *session,
-                            const struct token_list *ids, struct model_prediction *out,
-                            struct bn_error *err);
 
 #endif

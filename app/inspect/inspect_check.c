@@ -2,9 +2,10 @@
  * The verb check: is the file intact, and does the model predict text on this machine?
  *
  * A fault of the file ends the check with an error line and EXIT_MODEL. Weights that load and run
- * but predict nothing are only a warning, because a file with random weights is valid.
+ * but do not predict text are only a warning, because a file with random weights is valid.
  */
 #include "app/common/model_check.h"
+#include "app/common/sense_check.h"
 #include "app/inspect/inspect.h"
 
 #include <inttypes.h>
@@ -26,6 +27,21 @@ static void print_line(enum result result, const char *title, const char *fmt, .
     fflush(stdout); /* the next check may take seconds */
 }
 
+static void print_codes(const struct model_check *c)
+{
+    const size_t n_binary = c->n_binary_tensors, n_others = c->n_ternary_tensors - n_binary;
+    char kinds[80], zeros[40] = "";
+    if (n_binary > 0 && n_others > 0)
+        (void)snprintf(kinds, sizeof(kinds), "%zu binary and %zu ternary", n_binary, n_others);
+    else
+        (void)snprintf(kinds, sizeof(kinds), "%zu %s", n_binary + n_others,
+                       n_binary > 0 ? "binary" : "ternary");
+    if (n_binary == 0 || c->n_zero_codes > 0)
+        (void)snprintf(zeros, sizeof(zeros), ", %.1f %% of them zero",
+                       c->n_codes ? 100.0 * (double)c->n_zero_codes / (double)c->n_codes : 0);
+    print_line(RESULT_OK, "codes", "%s tensors, %" PRIu64 " weights%s", kinds, c->n_codes, zeros);
+}
+
 static void print_step(void *ud, enum model_check_step step, const struct model_check *c)
 {
     (void)ud;
@@ -35,10 +51,7 @@ static void print_step(void *ud, enum model_check_step step, const struct model_
                    c->n_tensors, c->arch, c->n_layers);
         break;
     case CHECK_CODES:
-        print_line(RESULT_OK, "codes",
-                   "%zu ternary tensors, %" PRIu64 " weights, %.1f %% of them zero",
-                   c->n_ternary_tensors, c->n_codes,
-                   c->n_codes ? 100.0 * (double)c->n_zero_codes / (double)c->n_codes : 0);
+        print_codes(c);
         break;
     case CHECK_NUMBERS:
         print_line(RESULT_OK, "numbers", "%" PRIu64 " numbers in tables and norms, all finite",
@@ -64,56 +77,57 @@ static enum exit_code check_file(struct inspect *in)
     return model_check_file(in->file, &cfg, &check, &err) ? EXIT_DONE : inspect_fail_load(in, &err);
 }
 
-/* Open the model and a session and measure the loss on the text. */
-static enum exit_code measure_loss(struct inspect *in, const struct token_list *ids,
-                                   struct model_prediction *out)
+static enum exit_code measure_sense(struct inspect *in, struct sense_result *out)
 {
     struct bn_error err;
-    enum exit_code code = inspect_open_model(in);
-    if (code == EXIT_DONE)
-        code = inspect_open_session(in, ids->n);
-    if (code == EXIT_DONE && !model_check_prediction(in->model, in->session, ids, out, &err))
-        code = report_error(INSPECT, STAGE_RUN, &err);
-    return code;
+    const enum exit_code code = inspect_open_model(in);
+    if (code != EXIT_DONE)
+        return code;
+    return sense_check(in->model, in->file, in->tokenizer, NULL, out, &err)
+               ? EXIT_DONE
+               : report_error(INSPECT, STAGE_RUN, &err);
 }
 
 /* An I2_S file does not record the order of its weights, so try the other orders. */
-static enum exit_code try_layouts(struct inspect *in, const struct token_list *ids)
+static enum exit_code try_layouts(struct inspect *in)
 {
     static const char *const layouts[] = {"a", "b", "c"};
     const size_t given = options_choice(in->options, "i2s-layout");
     for (size_t i = 0; i < sizeof(layouts) / sizeof(layouts[0]); i++) {
-        struct model_prediction p;
+        struct sense_result r;
         struct bn_error err;
         if (i == given)
             continue;
         if (!options_set(in->options, "i2s-layout", layouts[i], OPTION_FROM_COMMAND, &err))
             return report_error(INSPECT, STAGE_RUN, &err);
         inspect_close_model(in);
-        const enum exit_code code = measure_loss(in, ids, &p);
+        const enum exit_code code = measure_sense(in, &r);
         if (code != EXIT_DONE)
             return code;
-        if (p.predicts_text)
+        if (!r.is_nonsense)
             print_line(RESULT_WARNING, "layout",
-                       "--i2s-layout %s predicts text: %.2f nats per token", layouts[i], p.loss);
+                       "--i2s-layout %s predicts text: %.2f nats per token", layouts[i], r.loss);
     }
     return EXIT_DONE;
 }
 
-static enum exit_code check_prediction(struct inspect *in, const struct token_list *ids)
+static enum exit_code check_prediction(struct inspect *in)
 {
-    struct model_prediction p;
-    const enum exit_code code = measure_loss(in, ids, &p);
+    struct sense_result r;
+    const enum exit_code code = measure_sense(in, &r);
     if (code != EXIT_DONE)
         return code;
     const struct bn_model_info *info = bn_model_info(in->model);
     const bool is_i2s = bn_str_is(bn_str_of(info->quantisation), "I2_S");
     print_line(RESULT_OK, "device", "%s", info->device);
-    print_line(p.predicts_text ? RESULT_OK : RESULT_WARNING, "prediction",
-               "%s: %.2f nats per token on a short text; chance is %.2f",
-               p.predicts_text ? "the model predicts text" : "the model does not predict text",
-               p.loss, p.chance_loss);
-    return is_i2s && !p.predicts_text ? try_layouts(in, ids) : EXIT_DONE;
+    if (r.why)
+        print_line(RESULT_OK, "prediction", "not judged: %s", r.why);
+    else
+        print_line(r.is_nonsense ? RESULT_WARNING : RESULT_OK, "prediction",
+                   "%s: %.2f nats per token on a short text; word frequencies have %.2f",
+                   r.is_nonsense ? "the model does not predict text" : "the model predicts text",
+                   r.loss, r.bound);
+    return is_i2s && r.is_nonsense ? try_layouts(in) : EXIT_DONE;
 }
 
 enum exit_code inspect_check(struct inspect *in)
@@ -132,10 +146,5 @@ enum exit_code inspect_check(struct inspect *in)
     for (size_t i = 0; i < in->notes.n; i++)
         if (in->notes.items[i].kind == BN_NOTE_WARNING)
             print_line(RESULT_WARNING, in->notes.items[i].id, "%s", in->notes.items[i].text);
-    struct bn_error err;
-    struct token_list ids = {0};
-    code = model_check_text(in->tokenizer, &ids, &err) ? check_prediction(in, &ids)
-                                                       : report_error(INSPECT, STAGE_RUN, &err);
-    token_list_finish(&ids);
-    return code;
+    return check_prediction(in);
 }

@@ -114,6 +114,8 @@ static const struct option model_rows[] = {
      .help = "context in tokens (3/4 of a word); 0: as in training, if it fits"},
     {.name = "raw", .kind = OPTION_FLAG, .places = OPTION_AT_START,
      .help = "no chat template: the model gets the text unchanged"},
+    {.name = "check", .kind = OPTION_FLAG, .advanced = true, .places = OPTION_AT_START,
+     .fallback = "on", .help = "test once whether the model predicts English text"},
 };
 static const struct option_table model_options = OPTION_TABLE("Model", model_rows);
 

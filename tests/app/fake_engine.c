@@ -12,6 +12,8 @@
  *   special=1     texts of special tokens in the answers become these tokens
  *   peak_gb=N     the measured bandwidth in GB/s; the arithmetic peak is 10 GMAC/s for each
  *   noise=1       print a line on standard error before each answer
+ *   sense=right, sense=nonsense   the verdict of the sense check; without it there is none
+ *   checking=FILE create this file when a check starts; check_until=FILE: it waits for this file
  */
 #include "app/chat/answer/generator.h"
 #include "engine/base/clock.h"
@@ -227,6 +229,24 @@ struct generator_peaks generator_measure(struct generator *g)
     (void)g;
     const double gb = (double)option_number("peak_gb", 40);
     return (struct generator_peaks){.read_bytes_per_s = 1e9 * gb, .macs_per_s = 10e9 * gb};
+}
+
+bool generator_check(struct generator *g, const struct bn_file *file, const struct tokenizer *t,
+                     struct bn_cancel *cancel, struct sense_result *out, struct bn_error *err)
+{
+    const char *verdict = option("sense");
+    (void)g, (void)file, (void)t;
+    create_file("checking");
+    while (option("check_until") && !file_exists("check_until")) {
+        if (is_cancelled(cancel))
+            return bn_fail(err, BN_ECANCELLED, "cancelled");
+        sleep_us(1000);
+    }
+    *out = (struct sense_result){.why = "the generator is scripted"};
+    if (verdict)
+        *out = (struct sense_result){
+            .loss = 2, .bound = 1.5, .is_nonsense = strncmp(verdict, "nonsense", 8) == 0};
+    return true;
 }
 
 bool generator_set(struct generator *g, const struct sampler_params *params, size_t n_alts,

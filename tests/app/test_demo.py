@@ -44,6 +44,25 @@ class Demo(ChatCase):
         self.assertRegex(said, r"^bitnet-chat: built-in demo model \(4\.\d million parameters\): try '[^\n]*\n$")
         self.assertEqual(self.plain('--batch', '2', '-q', stdin=b'hello\n')[1], '')
 
+    def test_a_wrong_layout_is_noticed(self):
+        model = os.path.join(DEMO, 'demo.gguf')
+        for words, stdin in ((('hello',), b''), (('--lines',), b'hello\nhello\n'), (('--batch', '2'), b'a\nb\nc\n')):
+            for layout in 'abc':
+                for more in ((), ('-q',), ('--no-check',)):
+                    done = self.run_here('--private', '-n', '4', '--i2s-layout', layout, *more, model, *words,
+                                         stdin=stdin)
+                    is_noticed = layout != 'a' and not more
+                    self.assertEqual(done.returncode, 0)
+                    self.assertEqual(done.stderr.count(b'Expect nonsense'), is_noticed, done.stderr)
+                    self.assertEqual(done.stderr.count(b'\n'), is_noticed, done.stderr)
+
+    def test_the_check_does_not_change_an_answer(self):
+        model = os.path.join(DEMO, 'demo.gguf')
+        words = ('--private', '--lines', '--temp', '0.9', '--seed', '4', model)
+        turns = b'My name is Anna.\nWhat is my name?\nSpell "bread".\n'
+        self.assertEqual(self.run_here(*words, stdin=turns).stdout,
+                         self.run_here(*words, '--no-check', stdin=turns).stdout)
+
     def test_a_misspelt_path_is_not_a_prompt(self):
         done = self.run_here('models/missing.bin')
         self.assertEqual(done.returncode, 3)

@@ -359,11 +359,31 @@ class Logits(ProgramCase):
 
 
 class Check(ProgramCase):
-    def test_random_weights_are_a_warning(self):
+    def test_random_weights_of_a_vocabulary_of_bytes_are_not_judged(self):
         text = self.succeeds('check', self.model).decode()
         for part in ('structure', 'codes', 'numbers', 'kernels', 'text', 'device'):
             self.assertRegex(text, f'(?m)^ok +{part} ')
-        self.assertRegex(text, '(?m)^warning +prediction +the model does not predict text')
+        self.assertRegex(text, '(?m)^ok +prediction +not judged: its vocabulary has no tokens for English words$')
+        self.assertRegex(text, r'(?m)^ok +codes +\d+ ternary tensors, \d+ weights, \d+\.\d % of them zero$')
+
+    def test_the_demo_model_predicts_text_and_its_layout_is_found(self):
+        demo = os.path.join(os.path.dirname(__file__), '../../app/demo/demo.gguf')
+        self.assertRegex(self.succeeds('check', demo).decode(),
+                         r'(?m)^ok +prediction +the model predicts text: 0\.\d\d nats per token on a short text; '
+                         r'word frequencies have 1\.59$')
+        for layout in 'bc':
+            text = self.succeeds('check', '--i2s-layout', layout, demo).decode()
+            self.assertRegex(text, r'(?m)^warning +prediction +the model does not predict text: \d')
+            self.assertRegex(text, r'(?m)^warning +layout +--i2s-layout a predicts text: 0\.')
+            self.assertEqual(text.count('--i2s-layout'), 1)
+
+    def test_binary_weights_are_called_binary(self):
+        words = ('--preset', 'qwen3-tiny', '--type', 'q1_0')
+        path = self.make('binary.gguf', *words, '--head', 'q1_0')
+        self.assertRegex(self.succeeds('check', path).decode(), r'(?m)^ok +codes +15 binary tensors, \d+ weights')
+        path = self.make('mixed.gguf', *words)
+        self.assertRegex(self.succeeds('check', path).decode(),
+                         r'(?m)^ok +codes +14 binary and 1 ternary tensors, \d+ weights, \d')
 
     def test_an_invalid_code_names_its_tensor(self):
         with open(self.model, 'rb') as file:

@@ -221,6 +221,12 @@ struct generator_peaks generator_measure(struct generator *g)
                                     bn_model_mac_peak(g->model, BN_MAC_INT8)};
 }
 
+bool generator_check(struct generator *g, const struct bn_file *file, const struct tokenizer *t,
+                     struct bn_cancel *cancel, struct sense_result *out, struct bn_error *err)
+{
+    return sense_check(g->model, file, t, cancel, out, err);
+}
+
 bool generator_set(struct generator *g, const struct sampler_params *params, size_t n_alts,
                    struct bn_error *err)
 {

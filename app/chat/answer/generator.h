@@ -9,6 +9,7 @@
 #ifndef APP_GENERATOR_H
 #define APP_GENERATOR_H
 
+#include "app/common/sense_check.h"
 #include "app/options/chat_options.h"
 #include "engine/engine.h"
 #include "engine/sampler/sampler.h"
@@ -40,6 +41,9 @@ struct generator_peaks {
     double macs_per_s; /* int8 multiply-adds */
 };
 struct generator_peaks generator_measure(struct generator *g);
+/* Run the sense check in a session of its own. Errors of sense_check. */
+bool generator_check(struct generator *g, const struct bn_file *file, const struct tokenizer *t,
+                     struct bn_cancel *cancel, struct sense_result *out, struct bn_error *err);
 
 /* Set the sampler, and the number of alternatives that generator_alts returns (at most
  * GENERATOR_MAX_ALTS). With n_alts 0 the output head computes only what the choice needs. The

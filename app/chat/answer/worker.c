@@ -18,7 +18,7 @@
 
 #define RING_EVENTS 64 /* a few seconds of tokens */
 
-enum job_kind { JOB_ANSWER, JOB_SAVE, JOB_MEASURE };
+enum job_kind { JOB_ANSWER, JOB_SAVE, JOB_MEASURE, JOB_CHECK };
 
 /* A job that owns its memory. */
 struct job {
@@ -29,12 +29,14 @@ struct job {
     int32_t *close; /* (spec.think.n_close) */
     char *snapshot; /* file to load before the answer, or to write */
     enum job_kind kind;
+    bool yields; /* JOB_CHECK: it makes way for other jobs */
     struct job *next;
 };
 
 struct worker {
     struct worker_config cfg;
-    struct bn_cancel cancel;
+    struct bn_cancel cancel;       /* of every job but a check */
+    struct bn_cancel check_cancel; /* written with the lock held */
     struct generator *g; /* of the thread; the main thread only reads its info once loaded */
     bool lost_token;     /* of the thread: no memory for an event, so the answer is incomplete */
     bool is_loaded;      /* the main thread has received WORKER_LOADED */
@@ -45,7 +47,7 @@ struct worker {
     struct worker_event ring[RING_EVENTS];
     size_t first, n_events;
     struct job *jobs; /* waiting jobs, oldest first */
-    bool is_running;
+    const struct job *running;
     bool is_closing;
 };
 
@@ -171,16 +173,39 @@ static void post_failure(struct worker *w, const struct bn_error *err)
     (void)post(w, &event); /* false only when the program ends */
 }
 
+/* With the lock held. */
+static void append(struct worker *w, struct job *job)
+{
+    struct job **end = &w->jobs;
+    while (*end)
+        end = &(*end)->next;
+    job->next = NULL;
+    *end = job;
+}
+
+/* With the lock held. A check that yields is taken only if no other job waits. */
+static struct job *take_job(struct worker *w)
+{
+    struct job *job = w->jobs;
+    w->jobs = job->next;
+    if (!job->yields || !w->jobs)
+        return job;
+    append(w, job);
+    job = w->jobs;
+    w->jobs = job->next;
+    return job;
+}
+
 static struct job *wait_for_job(struct worker *w)
 {
     pthread_mutex_lock(&w->lock);
-    w->is_running = false;
+    w->running = NULL;
     while (!w->jobs && !w->is_closing)
         pthread_cond_wait(&w->changed, &w->lock);
-    struct job *job = w->is_closing ? NULL : w->jobs;
+    struct job *job = w->is_closing ? NULL : take_job(w);
     if (job) {
-        w->jobs = job->next;
-        w->is_running = true;
+        w->running = job;
+        atomic_store(&w->check_cancel.requested, false);
     }
     pthread_mutex_unlock(&w->lock);
     return job;
@@ -238,6 +263,29 @@ static void run_measure(struct worker *w)
     (void)post(w, &event); /* false only when the program ends */
 }
 
+/* Put a check that was cancelled behind the other jobs. False: it has ended. */
+static bool requeue_check(struct worker *w, struct job *job)
+{
+    pthread_mutex_lock(&w->lock);
+    const bool again = job->yields && !w->is_closing;
+    if (again)
+        append(w, job);
+    pthread_mutex_unlock(&w->lock);
+    return again;
+}
+
+/* Returns whether the job has ended. */
+static bool run_check(struct worker *w, struct job *job)
+{
+    struct worker_event event = {.kind = WORKER_CHECKED};
+    if (!generator_check(w->g, w->cfg.file, w->cfg.tokenizer, &w->check_cancel, &event.sense,
+                         &event.err) &&
+        event.err.code == BN_ECANCELLED)
+        return !requeue_check(w, job);
+    (void)post(w, &event); /* false only when the program ends */
+    return true;
+}
+
 static void run_answer(struct worker *w, const struct job *job)
 {
     if (job->snapshot)
@@ -267,6 +315,10 @@ static void run_job(struct worker *w, struct job *job)
         break;
     case JOB_MEASURE:
         run_measure(w);
+        break;
+    case JOB_CHECK:
+        if (!run_check(w, job))
+            return;
         break;
     }
     job_free(job);
@@ -326,6 +378,7 @@ void worker_close(struct worker *w)
         return;
     bn_cancel_request(&w->cancel);
     pthread_mutex_lock(&w->lock);
+    bn_cancel_request(&w->check_cancel);
     w->is_closing = true;
     pthread_cond_broadcast(&w->changed);
     pthread_mutex_unlock(&w->lock);
@@ -360,12 +413,12 @@ bool worker_next(struct worker *w, struct worker_event *event)
 
 static void submit(struct worker *w, struct job *job)
 {
-    struct job **end = &w->jobs;
     pthread_mutex_lock(&w->lock);
-    atomic_store(&w->cancel.requested, false);
-    while (*end)
-        end = &(*end)->next;
-    *end = job;
+    if (job->kind != JOB_CHECK)
+        atomic_store(&w->cancel.requested, false);
+    if (w->running && w->running->yields)
+        bn_cancel_request(&w->check_cancel);
+    append(w, job);
     pthread_cond_broadcast(&w->changed);
     pthread_mutex_unlock(&w->lock);
 }
@@ -399,10 +452,24 @@ bool worker_measure(struct worker *w, struct bn_error *err)
     return submit_copy(w, JOB_MEASURE, &spec, err);
 }
 
+bool worker_check(struct worker *w, enum worker_check how, struct bn_error *err)
+{
+    const struct answer_job spec = {0};
+    struct job *job = job_copy(&spec);
+    if (!job)
+        return bn_fail(err, BN_ENOMEM, "out of memory for a job");
+    job->kind = JOB_CHECK;
+    job->yields = how == WORKER_CHECK_YIELDS;
+    submit(w, job);
+    return true;
+}
+
 bool worker_is_idle(struct worker *w)
 {
     pthread_mutex_lock(&w->lock);
-    const bool is_idle = !w->jobs && !w->is_running;
+    bool is_idle = !w->running || w->running->yields;
+    for (const struct job *job = w->jobs; job; job = job->next)
+        is_idle = is_idle && job->yields;
     pthread_mutex_unlock(&w->lock);
     return is_idle;
 }
@@ -410,6 +477,10 @@ bool worker_is_idle(struct worker *w)
 void worker_cancel(struct worker *w)
 {
     bn_cancel_request(&w->cancel);
+    pthread_mutex_lock(&w->lock);
+    if (w->running && w->running->kind == JOB_CHECK && !w->running->yields)
+        bn_cancel_request(&w->check_cancel);
+    pthread_mutex_unlock(&w->lock);
 }
 
 const struct bn_model_info *worker_info(const struct worker *w)

@@ -30,6 +30,7 @@ enum worker_event_kind {
     WORKER_TOKEN,    /* id, text, alts */
     WORKER_REMARK,   /* text: a sentence about a snapshot; err.code is set if it failed */
     WORKER_MEASURED, /* peaks */
+    WORKER_CHECKED,  /* sense; err.code is set if the check failed */
     WORKER_DONE,     /* result; the worker is idle again */
     WORKER_FAILED,   /* err; the worker is idle again, or has ended if the model was not loaded */
 };
@@ -43,6 +44,7 @@ struct worker_event {
     size_t n_alts;
     struct answer_result result;
     struct generator_peaks peaks;
+    struct sense_result sense;
     struct bn_error err;
 };
 
@@ -63,12 +65,19 @@ bool worker_save(struct worker *w, const int32_t *ids, size_t n_ids, const char 
                  struct bn_error *err);
 /* Queue a job that measures the limits of the device. The result is WORKER_MEASURED. */
 bool worker_measure(struct worker *w, struct bn_error *err);
-bool worker_is_idle(struct worker *w); /* no job runs or waits */
+/* Queue the sense check (app/common/sense_check.h). The result is WORKER_CHECKED. A check that
+ * yields is cancelled within a layer when another job is queued, runs again after that job, and
+ * ends without a result when the worker closes. Another check runs to its end, unless
+ * worker_cancel cancels it; then it ends without a result. BN_ENOMEM. */
+enum worker_check { WORKER_CHECK_YIELDS, WORKER_CHECK_RUNS };
+bool worker_check(struct worker *w, enum worker_check how, struct bn_error *err);
+/* No job runs or waits. A check that yields does not count. */
+bool worker_is_idle(struct worker *w);
 /* Stop the running job or load soon. Does nothing when the worker is idle. */
 void worker_cancel(struct worker *w);
 
 const struct bn_model_info *worker_info(const struct worker *w); /* NULL before WORKER_LOADED */
-/* See bn_model_explain, for one sequence. The worker must be loaded and idle. */
+/* See bn_model_explain, for one sequence. The worker must be loaded and idle, without a check. */
 size_t worker_explain(const struct worker *w, size_t n_tokens, char *text, size_t text_bytes);
 size_t worker_n_ctx(const struct worker *w); /* 0 before WORKER_LOADED */
 
