@@ -23,8 +23,8 @@ static void prefetch_floats(const float *x, size_t n)
         cpu_prefetch(x + i);
 }
 
-/* QK norm, if the model has it (w is not NULL), then RoPE, if the layer has it. Prefetches n_fetch floats of this head
- * in the next row. */
+/* QK norm, if the model has it (w is not NULL), then RoPE, if the layer has it. Prefetches n_fetch
+ * floats of this head in the next row. */
 static void turn_head(const struct cpu_thread *th, float *x, const float *w, bool has_rope,
                       size_t token, size_t n_fetch)
 {
@@ -139,8 +139,8 @@ static float *attn_out(const struct backend *b, size_t token, size_t kv_head)
            kv_head * b->shape.group * b->model->hp.head_dim;
 }
 
-/* One token block and KV head over the position blocks that it sees. `next` is the item that probably follows,
- * for prefetching. */
+/* One token block and KV head over the position blocks that it sees. `next` is the item that
+ * probably follows, for prefetching. */
 static void run_token_block(struct cpu_thread *th, size_t item, size_t next, size_t layer)
 {
     const struct backend *b = th->pass->b;

@@ -13,6 +13,7 @@
 #include "engine/backend/backend.h"
 #include "engine/base/memory.h"
 #include "engine/cpu/cpu_barrier.h"
+#include "engine/cpu/cpu_shape.h"
 #include "engine/cpu/cpu_strategy.h"
 #include "engine/cpu/cpu_team.h"
 #include "engine/cpu/kernels.h"
@@ -91,26 +92,6 @@ struct requested_row {
     size_t n_found;  /* candidates in row->cands */
     bool screened;   /* false: every row of the output head is multiplied */
     struct coarse_query query;
-};
-
-/* Sizes that follow from the model, in elements unless stated otherwise. */
-struct cpu_shape {
-    size_t q_width, kv_width; /* n_heads * head_dim, n_kv_heads * head_dim */
-    size_t group;             /* query heads per KV head */
-    size_t max_cols;          /* widest input of a linear layer */
-    size_t h_stride, qkv_stride, attn_stride, ffn_stride, vocab_stride;
-    size_t ffn_rows;         /* rows of ffn per token: 1, or n_used_experts */
-    size_t q8_stride;        /* bytes, whole lines */
-    size_t block_stride;     /* most blocks of activations in a row, for R16; else 0 */
-    size_t x_stride;         /* floats of a row that is not quantised; 0: all are quantised */
-    size_t n_planes;         /* bytes of a quantised activation, for R16; else 0 */
-    size_t v_stride;         /* head_dim rounded up to 32, see attn_block_fn */
-    size_t k_bytes, v_bytes; /* bytes of a block of positions of one KV head, see cpu_kv.h */
-    size_t kv_block_bytes;   /* k_bytes + v_bytes + scales */
-    size_t n_slots;          /* slots for partial attention results */
-    size_t n_coarse;         /* blocks per row of the coarse plane; 0: there is no plane */
-    size_t row_bytes;        /* bytes of a row of the embedding table */
-    size_t head_row_bytes;   /* bytes of a row of the output head as it is multiplied */
 };
 
 /* The input of a layer in R16: q (n_tokens in groups of PACK_TOKENS, q8_stride), units and q_sums

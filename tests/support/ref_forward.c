@@ -374,7 +374,8 @@ static void route(const struct ref *r, const struct tensor_ref *router, const do
         sum += weights[e] = exp(weights[e] - most);
     for (size_t e = 0; e < hp->n_experts; e++)
         weights[e] /= sum;
-    /* An expert stays if fewer than n_used_experts others are better or equal with a lower index. */
+    /* An expert stays if fewer than n_used_experts others are better, or equal with a lower index.
+     */
     bool keep[MODEL_MAX_EXPERTS];
     for (size_t e = 0; e < hp->n_experts; e++) {
         size_t n_before = 0;

@@ -1,0 +1,30 @@
+/*
+ * The sizes of buffers and rows that follow from the model and the settings. cpu_sizes.c computes
+ * them once, before anything is allocated.
+ */
+#ifndef ENGINE_CPU_CPU_SHAPE_H
+#define ENGINE_CPU_CPU_SHAPE_H
+
+#include <stddef.h>
+
+/* Sizes that follow from the model, in elements unless stated otherwise. */
+struct cpu_shape {
+    size_t q_width, kv_width; /* n_heads * head_dim, n_kv_heads * head_dim */
+    size_t group;             /* query heads per KV head */
+    size_t max_cols;          /* widest input of a linear layer */
+    size_t h_stride, qkv_stride, attn_stride, ffn_stride, vocab_stride;
+    size_t ffn_rows;         /* rows of ffn per token: 1, or n_used_experts */
+    size_t q8_stride;        /* bytes, whole lines */
+    size_t block_stride;     /* most blocks of activations in a row, for R16; else 0 */
+    size_t x_stride;         /* floats of a row that is not quantised; 0: all are quantised */
+    size_t n_planes;         /* bytes of a quantised activation, for R16; else 0 */
+    size_t v_stride;         /* head_dim rounded up to 32, see attn_block_fn */
+    size_t k_bytes, v_bytes; /* bytes of a block of positions of one KV head, see cpu_kv.h */
+    size_t kv_block_bytes;   /* k_bytes + v_bytes + scales */
+    size_t n_slots;          /* slots for partial attention results */
+    size_t n_coarse;         /* blocks per row of the coarse plane; 0: there is no plane */
+    size_t row_bytes;        /* bytes of a row of the embedding table */
+    size_t head_row_bytes;   /* bytes of a row of the output head as it is multiplied */
+};
+
+#endif

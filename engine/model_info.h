@@ -1,0 +1,38 @@
+/*
+ * Facts about an open model. PUBLIC, part of engine.h.
+ */
+#ifndef ENGINE_MODEL_INFO_H
+#define ENGINE_MODEL_INFO_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+struct bn_model_info {
+    char name[128]; /* metadata key general.name */
+    char arch[64];
+    char quantisation[32]; /* type of the ternary tensors: "I2_S", "TQ2_0", ... */
+    char device[160];      /* "CPU, 2 threads, AVX-512 VNNI", and which parts are approximate */
+    char passed_over[160]; /* "cuda is not used: ..." if "auto" had to skip a device, else "" */
+    char activations[120]; /* "int8 per token: as in the training of this architecture" */
+    char window[120];      /* layers that see a window of keys, and the rule; else "" */
+    const char *isa;       /* instruction set in use */
+    size_t n_threads;
+    size_t n_ubatch; /* most tokens in one pass over the weights */
+    size_t n_vocab, n_layers, n_embd, n_ff, n_heads, n_kv_heads, n_experts, n_used_experts;
+    size_t n_ctx_train; /* context length that the model was trained for */
+    /* Context of sessions that request none: n_ctx_train, or less if its keys and values need more
+     * than half of the memory that was free after loading. */
+    size_t n_ctx_default;
+    uint64_t n_params;
+    size_t weight_bytes; /* memory of the weights */
+    size_t kv_bytes_per_token;
+    size_t seq_bytes;   /* of each session besides its tokens: rings and recurrent states; else 0 */
+    size_t state_bytes; /* of one saved state; 0: the model needs none */
+    const char *kv_type;    /* "f16" or "q8" */
+    size_t bytes_per_token; /* read to decode one token, without keys and values */
+    size_t head_bytes;      /* the part of bytes_per_token for the output head or its copy */
+    double macs_per_token;  /* multiply-adds of the linear layers */
+    double load_seconds;
+};
+
+#endif
