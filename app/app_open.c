@@ -168,7 +168,7 @@ static bool open_worker(struct app *app, struct bn_error *err)
     app->wake_read = wake[0];
     struct worker_config cfg = {.file = app->model.file,
                                 .tokenizer = app->model.tokenizer,
-                                .n_ctx = (size_t)options_int(app->options, "ctx"),
+                                .session = chat_options_session(app->options),
                                 .wake_fd = wake[1]};
     model_args_config(app->options, &cfg.model);
     cfg.model.notes = &app->model_notes;

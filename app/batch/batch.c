@@ -330,7 +330,7 @@ static bool open_seqs(struct batch *b, struct bn_error *err)
     if (!b->ring)
         return bn_fail(err, BN_ENOMEM, "out of memory");
     for (size_t i = 0; i < b->n_seqs; i++)
-        if (!generator_seq_open(b->g, &b->seqs[i], err))
+        if (!generator_seq_open(b->g, b->n_seqs, &b->seqs[i], err))
             return false;
     return true;
 }
@@ -345,6 +345,7 @@ static bool open_model(struct batch *b, struct bn_error *err)
                                      .options = b->options,
                                      .now = time(NULL)};
     model_args_config(b->options, &cfg);
+    const struct bn_session_config session = chat_options_session(b->options);
     cfg.notes = &b->model_notes;
     cfg.progress = b->control.progress;
     cfg.cancel = &b->cancel;
@@ -352,7 +353,7 @@ static bool open_model(struct batch *b, struct bn_error *err)
         return false;
     return thought_close_ids(&b->maker, &b->close, err) &&
            signals_open(SIGNALS_PIPE, b->wake, err) &&
-           generator_open(b->model->file, &cfg, (size_t)options_int(b->options, "ctx"), &b->g, err);
+           generator_open(b->model->file, &cfg, &session, &b->g, err);
 }
 
 /* Print the notices that a chat shows after loading. */

@@ -173,6 +173,8 @@ bool batch_item_begin(struct batch_item *item, const struct prompt_maker *maker,
         return false;
     turn->result.n_reused = stats.n_reused;
     turn->result.n_evaluated = stats.n_evaluated;
+    turn->result.n_again = stats.n_again;
+    turn->result.states = generator_seq_states(item->seq);
     turn->result.prefill_s = clock_seconds() - turn->started;
     return true;
 }

@@ -207,12 +207,15 @@ static bool generate(struct bench *b, struct bn_error *err)
     return true;
 }
 
-static void roll_back(struct bench *b)
+/* Go back to the depth. A model with saved states may go back farther and evaluate again. */
+static bool roll_back(struct bench *b, struct bn_error *err)
 {
-    for (size_t i = 0; i < b->row->batch; i++) {
-        bn_session_truncate(b->seqs[i].session, b->row->depth);
-        b->seqs[i].n_ids = b->row->depth;
-    }
+    size_t n_held = b->row->depth;
+    for (size_t i = 0; i < b->row->batch; i++)
+        n_held = size_min(n_held, bn_session_truncate(b->seqs[i].session, b->row->depth));
+    for (size_t i = 0; i < b->row->batch; i++)
+        b->seqs[i].n_ids = bn_session_truncate(b->seqs[i].session, n_held);
+    return n_held == b->row->depth || read_ids(b, b->row->depth, err);
 }
 
 static bool run_once(struct bench *b, double *seconds, struct bn_error *err)
@@ -230,8 +233,7 @@ static bool run_once(struct bench *b, double *seconds, struct bn_error *err)
     *seconds = clock_seconds() - start;
     if (b->plan->machine)
         bench_machine_note_memory(b->plan->machine);
-    roll_back(b);
-    return true;
+    return roll_back(b, err);
 }
 
 static bool measure(struct bench *b, struct bench_row *row, struct bn_error *err)

@@ -81,7 +81,10 @@ void chat_write_snapshot(struct chat *c, const char *saved)
     bool ok = snapshot_path(saved, path, &err);
     if (ok) {
         ui_notice(c->ui, TONE_NOTE, "writing a snapshot of about %.1f MB to %s",
-                  (double)p.ids.n * (double)info->kv_bytes_per_token / 1e6, path);
+                  ((double)p.ids.n * (double)info->kv_bytes_per_token + (double)info->state_bytes +
+                   (double)c->turn.result.states.n_bytes) /
+                      1e6,
+                  path);
         ok = worker_save(c->worker, p.ids.ids, p.ids.n, path, &err);
     }
     if (!ok)

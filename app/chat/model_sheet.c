@@ -86,6 +86,12 @@ void model_sheet_lines(const struct open_model *m, const struct worker *w, const
         strbuf_addf(text, "context     %zu tok (%strained with %zu), %zu bytes a token (%s)\n",
                     worker_n_ctx(w), model_sheet_ctx_limit(info, worker_n_ctx(w)),
                     info->n_ctx_train, info->kv_bytes_per_token, info->kv_type);
+        if (info->state_bytes > 0)
+            strbuf_addf(text,
+                        "states      %.1f MB a chat, %.1f MB for each saved state, "
+                        "at most %.1f MB in all\n",
+                        (double)info->seq_bytes / 1e6, (double)info->state_bytes / 1e6,
+                        (double)worker_state_memory(w) / 1e6);
     } else {
         strbuf_add_text(text, "            still loading\n");
     }
@@ -195,6 +201,9 @@ json_t *model_sheet_json(const struct open_model *m, const struct worker *w,
     put_count(&o, "trained_context", info->n_ctx_train);
     put_count(&o, "weight_bytes", info->weight_bytes);
     put_count(&o, "kv_bytes_per_token", info->kv_bytes_per_token);
+    put_count(&o, "chat_bytes", info->seq_bytes);
+    put_count(&o, "state_bytes", info->state_bytes);
+    put_count(&o, "state_memory", worker_state_memory(w));
     put_text(&o, "kv", info->kv_type);
     if (info->n_experts > 0) {
         put_count(&o, "experts", info->n_experts);

@@ -93,6 +93,8 @@ json_t *turn_json(const struct tokenizer *t, const char *model, const struct tur
     put_count(&o, "reused_tokens", r->n_reused);
     put_count(&o, "evaluated_tokens", r->n_evaluated);
     put_count(&o, "reevaluated_tokens", turn_again(turn));
+    put_count(&o, "saved_states", r->states.n_states);
+    put_count(&o, "saved_state_bytes", r->states.n_bytes);
     put_count(&o, "completion_tokens", r->n_tokens);
     put_count(&o, "thought_tokens", r->n_thought);
     json_out_put(&o, "thought_cut", json_boolean(r->is_thought_cut));

@@ -129,6 +129,16 @@ static bool measure_peaks(struct command_host *host)
     return command_fail(host, err.text);
 }
 
+/* "states      4 kept in 76.0 MB; 210 tok evaluated again from position 1630" */
+static void add_states(struct strbuf *text, const struct answer_result *r)
+{
+    strbuf_addf(text, "states      %zu kept in %.1f MB", r->states.n_states,
+                (double)r->states.n_bytes / 1e6);
+    if (r->n_again > 0)
+        strbuf_addf(text, "; %zu tok evaluated again from position %zu", r->n_again, r->n_reused);
+    strbuf_add_char(text, '\n');
+}
+
 bool cmd_stats(struct command_host *host, struct bn_str args)
 {
     const struct bn_model_info *info = worker_info(host->chat->worker);
@@ -154,10 +164,13 @@ bool cmd_stats(struct command_host *host, struct bn_str args)
     if (turn->finish != FINISH_NONE) {
         strbuf_addf(&text, "prompt      %zu tok: %zu reused, %zu evaluated in %.2f s, %.1f tok/s\n",
                     r->n_prompt, r->n_reused, r->n_evaluated, r->prefill_s, answer_prefill_rate(r));
-        if (turn_again(turn) > 1) /* the engine always evaluates the last token */
+        const size_t n_again = turn_again(turn) - size_min(turn_again(turn), r->n_again);
+        if (n_again > 1) /* the engine always evaluates the last token */
             strbuf_addf(&text,
                         "            %zu of these were evaluated before, behind other text\n",
-                        turn_again(turn));
+                        n_again);
+        if (info->state_bytes > 0)
+            add_states(&text, r);
         strbuf_addf(&text, "generation  %zu tok in %.2f s, %.1f tok/s, first token after %.2f s\n",
                     r->n_tokens, r->decode_s, answer_decode_rate(r), r->first_token_s);
         if (r->n_thought > 0 || r->is_thought_cut)

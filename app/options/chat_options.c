@@ -9,6 +9,7 @@
 
 #include "app/options/model_args.h"
 #include "engine/base/memory.h"
+#include "engine/base/size.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -40,6 +41,30 @@ static bool check_bias(const char *text, struct bn_error *err)
     struct sampler_bias bias;
     return parse_bias(text, &bias) ||
            bn_fail(err, BN_EARG, "expected ID=X, a token id and a number below 1e6 or -inf");
+}
+
+/* A whole number of bytes with K, M or G (thousands, millions, billions), at most 1000 G. */
+static bool parse_size(const char *text, size_t *out)
+{
+    static const char units[] = "KMG";
+    char *rest;
+    const long n = strtol(text, &rest, 10);
+    const char *unit = *rest ? strchr(units, *rest) : NULL;
+    size_t bytes = (size_t)n;
+    if (text[0] < '0' || text[0] > '9' || n > 1000000000000 || (*rest && (!unit || rest[1])))
+        return false;
+    for (size_t i = 0; unit && i <= (size_t)(unit - units); i++)
+        if (!size_mul(&bytes, bytes, 1000))
+            return false;
+    *out = bytes;
+    return bytes <= 1000000000000;
+}
+
+static bool check_state_memory(const char *text, struct bn_error *err)
+{
+    size_t bytes;
+    return strcmp(text, "auto") == 0 || parse_size(text, &bytes) ||
+           bn_fail(err, BN_EARG, "expected auto or a size such as 500M or 2G, at most 1000G");
 }
 
 static bool check_batch(const char *text, struct bn_error *err)
@@ -112,6 +137,9 @@ static const struct option model_rows[] = {
     {.name = "ctx", .letter = 'c', .kind = OPTION_INT, .places = OPTION_AT_START,
      .ints = {0, 4194304}, .fallback = "0",
      .help = "context in tokens (3/4 of a word); 0: as in training, if it fits"},
+    {.name = "state-memory", .kind = OPTION_TEXT, .advanced = true, .places = OPTION_AT_START,
+     .check = check_state_memory, .fallback = "auto", .arg = "SIZE",
+     .help = "memory for states of earlier turns, if the model needs them: 2G"},
     {.name = "raw", .kind = OPTION_FLAG, .places = OPTION_AT_START,
      .help = "no chat template: the model gets the text unchanged"},
     {.name = "check", .kind = OPTION_FLAG, .advanced = true, .places = OPTION_AT_START,
@@ -318,4 +346,14 @@ void chat_options_sampler(const struct options *o, struct sampler_params *params
         .repeat_last_n = (int32_t)options_int(o, "repeat-last-n"),
         .seed = (uint64_t)options_int(o, "seed"),
     };
+}
+
+struct bn_session_config chat_options_session(const struct options *o)
+{
+    size_t bytes = 0;
+    const char *size = options_text(o, "state-memory");
+    if (strcmp(size, "auto") != 0 && parse_size(size, &bytes))
+        bytes = size_max(bytes, 1); /* 0 would mean auto; no state fits into 1 */
+    return (struct bn_session_config){.n_ctx = (size_t)options_int(o, "ctx"),
+                                      .state_memory = bytes};
 }

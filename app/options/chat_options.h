@@ -5,6 +5,7 @@
 #define APP_CHAT_OPTIONS_H
 
 #include "app/options/options.h"
+#include "engine/engine.h"
 #include "engine/file.h"
 #include "engine/sampler/sampler.h"
 #include "tokenizer/tokenizer.h"
@@ -33,6 +34,9 @@ bool chat_options_biases(const struct options *o, const struct tokenizer *t, str
 
 /* The most tokens of a thought: --think-budget, or SIZE_MAX without a budget. */
 size_t chat_options_think_budget(const struct options *o);
+
+/* The session of --ctx and --state-memory. */
+struct bn_session_config chat_options_session(const struct options *o);
 
 /* Fill all fields except the biases. Without --seed the seed is 0. */
 void chat_options_sampler(const struct options *o, struct sampler_params *params);

@@ -111,8 +111,8 @@ static bool find_chosen(struct spec *sp, const int32_t *ids, size_t n_ids, int32
     return true;
 }
 
-/* Number of ids at the end of `ids` that the session lacks, if it holds all others and this is a step
- * of decoding: 1, or after a return to an earlier length a few more. 0: anything else. */
+/* Number of ids at the end of `ids` that the session lacks, if it holds all others and this is a
+ * step of decoding: 1, or after a return to an earlier length a few more. 0: anything else. */
 static size_t count_pending(const struct spec *sp, const int32_t *ids, size_t n_ids)
 {
     size_t n_held;

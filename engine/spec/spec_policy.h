@@ -40,8 +40,8 @@ size_t spec_policy_choose(const struct spec_policy *p, size_t n_match, size_t n_
 /* Record that the draft token after a match of n_match tokens was right or wrong. */
 void spec_policy_trial(struct spec_policy *p, size_t n_match, bool is_right);
 
-/* Record a pass over n_pending + n_draft tokens, of which n_accepted draft tokens were right. Of the
- * n_pending tokens all but the last are evaluated again because an earlier draft was wrong. */
+/* Record a pass over n_pending + n_draft tokens, of which n_accepted draft tokens were right. All
+ * but the last of the n_pending tokens are evaluated again because an earlier draft was wrong. */
 void spec_policy_pass(struct spec_policy *p, size_t n_pending, size_t n_draft, size_t n_accepted,
                       double seconds);
 

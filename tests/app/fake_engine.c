@@ -6,7 +6,8 @@
  *   load_ms, load_until=FILE, load_error=1   loading takes this time, waits for the file, fails
  *   begun=FILE    create this file before the first token of an answer
  *   read_us, token_ms, save_us   time for each prompt token, answer token, snapshot token
- *   n_ctx, n_ctx_train, no_cuda=1 (a message that CUDA is not used), stuck=1 (ignore cancellation)
+ *   n_ctx, n_ctx_train, states=N (saved states), again=N (tokens of a prompt evaluated again),
+ *   no_cuda=1 (a message that CUDA is not used), stuck=1 (ignore cancellation)
  *   endless=1, same=1   repeat the answer without end, repeat its first token
  *   fail_at=N, save_error=1, fault=1   token N fails, saving fails, raise SIGILL
  *   special=1     texts of special tokens in the answers become these tokens
@@ -146,15 +147,16 @@ static bool pretend_to_load(const struct bn_model_config *cfg, struct bn_error *
     return option_number("load_error", 0) == 0 || bn_fail(err, BN_EFORMAT, "tensor 'x' is broken");
 }
 
-bool generator_open(const struct bn_file *file, const struct bn_model_config *cfg, size_t n_ctx,
-                    struct generator **out, struct bn_error *err)
+bool generator_open(const struct bn_file *file, const struct bn_model_config *cfg,
+                    const struct bn_session_config *session, struct generator **out,
+                    struct bn_error *err)
 {
     struct generator *g = mem_alloc(1, sizeof(*g));
     const struct tokenizer_config tokenizer = {0};
     if (!g)
         return bn_fail(err, BN_ENOMEM, "out of memory");
     g->next = TOKEN_NONE;
-    g->n_ctx = n_ctx > 0 ? n_ctx : (size_t)option_number("n_ctx", 4096);
+    g->n_ctx = session->n_ctx > 0 ? session->n_ctx : (size_t)option_number("n_ctx", 4096);
     g->info = (struct bn_model_info){.name = "fake",
                                      .arch = "fake",
                                      .quantisation = "I2_S",
@@ -165,6 +167,10 @@ bool generator_open(const struct bn_file *file, const struct bn_model_config *cf
                                      .activations = "int8 per token: scripted"};
     g->info.n_ctx_train = (size_t)option_number("n_ctx_train", 0);
     g->info.n_ctx_default = g->n_ctx;
+    if (option("states")) {
+        g->info.state_bytes = 1000000;
+        g->info.seq_bytes = 2000000;
+    }
     if (option("no_cuda"))
         (void)snprintf(g->info.passed_over, sizeof(g->info.passed_over),
                        "cuda is not used: no driver");
@@ -327,7 +333,9 @@ bool generator_step(struct generator *g, const int32_t *ids, size_t n_ids,
     if (!read_prompt(g, ids, n_ids, control, err))
         return false;
     if (stats)
-        *stats = (struct bn_sync_stats){.n_reused = n_kept, .n_evaluated = n_ids - n_kept};
+        *stats = (struct bn_sync_stats){.n_reused = n_kept,
+                                        .n_evaluated = n_ids - n_kept,
+                                        .n_again = (size_t)option_number("again", 0)};
     const struct token_list *answer = &g->answers[g->answer];
     if (option_number("fault", 0))
         __builtin_trap();
@@ -393,10 +401,30 @@ bool generator_load(struct generator *g, const struct bn_stream *in, struct bn_e
     return ok || bn_fail(err, BN_EFORMAT, "the saved fake session ends too early");
 }
 
-void generator_truncate(struct generator *g, size_t n_keep)
+size_t generator_truncate(struct generator *g, size_t n_keep)
 {
     if (n_keep < g->held.n)
         g->held.n = n_keep;
+    return g->held.n;
+}
+
+/* As many states as the option says, of 1 MB each. */
+struct bn_state_stats generator_states(const struct generator *g)
+{
+    const size_t n = (size_t)option_number("states", 0);
+    (void)g;
+    return (struct bn_state_stats){n, n * 1000000};
+}
+
+struct bn_state_stats generator_seq_states(const struct generator_seq *seq)
+{
+    (void)seq;
+    return (struct bn_state_stats){0, 0};
+}
+
+size_t generator_state_memory(const struct generator *g)
+{
+    return g->info.state_bytes > 0 ? 100000000 : 0;
 }
 
 /* Tokens that close a thought replace the rest of the thought in the script. */
@@ -409,9 +437,11 @@ void generator_replace(struct generator *g, int32_t id)
 }
 
 /* Batches are tested with the engine. */
-bool generator_seq_open(struct generator *g, struct generator_seq **out, struct bn_error *err)
+bool generator_seq_open(struct generator *g, size_t n_seqs, struct generator_seq **out,
+                        struct bn_error *err)
 {
     (void)g;
+    (void)n_seqs;
     (void)out;
     return bn_fail(err, BN_EUNSUPPORTED, "the fake generator has no batches");
 }
@@ -433,7 +463,7 @@ bool generator_seq_set(struct generator_seq *seq, const struct sampler_params *p
     (void)seq;
     (void)params;
     (void)n_alts;
-    return generator_seq_open(NULL, NULL, err);
+    return generator_seq_open(NULL, 1, NULL, err);
 }
 
 bool generator_seq_read(struct generator_seq *seq, const int32_t *ids, size_t n_ids,
@@ -454,7 +484,7 @@ bool generator_step_all(struct generator_step *steps, size_t n_steps,
     (void)steps;
     (void)n_steps;
     (void)control;
-    return generator_seq_open(NULL, NULL, err);
+    return generator_seq_open(NULL, 1, NULL, err);
 }
 
 void generator_seq_alts(const struct generator_seq *seq, struct generator_alt *out)

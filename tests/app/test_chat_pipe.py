@@ -15,7 +15,7 @@ from support.program_case import PROGRAM, main
 FIELDS = {'model', 'text', 'thought', 'finish', 'seed', 'settings', 'prompt_tokens', 'reused_tokens', 'drafted_tokens',
           'accepted_tokens',
           'evaluated_tokens', 'completion_tokens', 'prefill_tokens_per_s', 'decode_tokens_per_s',
-          'first_token_s', 'dropped_turns'}
+          'first_token_s', 'dropped_turns', 'reevaluated_tokens', 'saved_states', 'saved_state_bytes'}
 
 
 class Prompts(ChatCase):
@@ -113,6 +113,26 @@ class Output(ChatCase):
         self.assertEqual((turn['text'], turn['finish'], turn['seed']), ('bad \ufffd byte', 'stop', 5))
         self.assertEqual(turn['completion_tokens'], 10)
         self.assertEqual(turn['prompt_tokens'], turn['evaluated_tokens'] + turn['reused_tokens'])
+
+    def test_saved_states_are_reported(self):
+        """A model that cannot return to every position evaluates some tokens again."""
+        self.fake('ok', states=3, again=12)
+        turn = json.loads(self.says('--json', stdin=b'x'))
+        self.assertEqual((turn['saved_states'], turn['saved_state_bytes']), (3, 3000000))
+        done = self.chat('-i', '--stats', stdin=b'hello\n/stats\n/info\n')
+        self.assertIn(b'states      3 kept in 3.0 MB; 12 tok evaluated again from position 0\n', done.stderr)
+        self.assertIn(b'states      2.0 MB a chat, 1.0 MB for each saved state, at most 100.0 MB in all\n',
+                      done.stderr)
+        self.fake('ok')
+        done = self.chat('-i', '--stats', stdin=b'hello\n/stats\n/info\n')
+        self.assertNotIn(b'states', done.stderr)
+
+    def test_state_memory_is_a_size(self):
+        self.fake('ok')
+        for size in ('auto', '0', '500M', '2G', '12345', '1000G', '1K'):
+            self.assertEqual(self.says('--state-memory', size, stdin=b'x'), b'ok\n')
+        for size in ('', '2g', '-1', '2GB', 'M', '1001G', '99999999999999999999', '9999999999G', 'all'):
+            self.assertIn('expected auto or a size', self.refuses(2, '--state-memory', size, stdin=b'x'))
 
     def test_jsonl_streams_start_tokens_end(self):
         self.fake('abc')

@@ -83,13 +83,14 @@ static void make(void)
 {
     struct synth_spec spec = synth_preset("tiny");
     const struct bn_model_config cfg = {.device = "cpu", .isa = "ref", .n_threads = 1};
+    const struct bn_session_config session = {.n_ctx = N_PROMPT + 2};
     struct snapshot_result result;
     struct bn_error err;
     int32_t next;
     spec.n_layers = spec.n_kv_heads = 1; /* a block of the cache has 16 kB */
     (void)snprintf(made.path, sizeof(made.path), "/tmp/fuzz-snapshot-%ld", (long)getpid());
     check(synth_open(&spec, &made.model, &err));
-    check(generator_open(made.model.file, &cfg, N_PROMPT + 2, &made.g, &err));
+    check(generator_open(made.model.file, &cfg, &session, &made.g, &err));
     const struct bn_control control = {0};
     check(generator_step(made.g, prompt, N_SAVED, &control, NULL, &next, &err));
     check(snapshot_write(made.g, made.model.file, prompt, N_SAVED, made.path, NULL, &result, &err));

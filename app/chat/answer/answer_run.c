@@ -88,6 +88,7 @@ static bool step(struct run *run, struct answer_result *r, int32_t *id, struct b
         r->prefill_s = run->first - run->started;
         r->n_reused = stats.n_reused;
         r->n_evaluated = stats.n_evaluated;
+        r->n_again = stats.n_again;
     }
     return true;
 }
@@ -189,6 +190,7 @@ bool answer_run(struct generator *g, const struct tokenizer *tokenizer,
             r.decode_s = run.last - run.first;
             r.decode_bytes = run.last_bytes - run.first_bytes;
         }
+        r.states = generator_states(g);
         const struct spec_stats after = generator_spec_stats(g);
         r.n_drafted = after.n_drafted - before.n_drafted;
         r.n_accepted = after.n_accepted - before.n_accepted;

@@ -63,13 +63,15 @@ struct answer_sink {
 struct answer_result {
     enum finish finish;
     size_t n_prompt;
-    size_t n_reused;     /* tokens of the prompt that were in the KV cache */
-    size_t n_evaluated;  /* tokens of the prompt that were evaluated */
-    size_t n_held;       /* tokens in the KV cache before the prompt was evaluated */
-    size_t n_tokens;     /* of the answer */
-    size_t n_thought;    /* those of them in a thought, without its markers */
-    bool is_thought_cut; /* the thought was closed because it reached its budget */
-    size_t n_drafted;    /* tokens proposed by speculative decoding, and how many were accepted */
+    size_t n_reused;              /* tokens of the prompt that were in the KV cache */
+    size_t n_evaluated;           /* tokens of the prompt that were evaluated */
+    size_t n_again;               /* part of n_evaluated: bn_sync_stats.n_again */
+    struct bn_state_stats states; /* saved states after the answer */
+    size_t n_held;                /* tokens in the KV cache before the prompt was evaluated */
+    size_t n_tokens;              /* of the answer */
+    size_t n_thought;             /* those of them in a thought, without its markers */
+    bool is_thought_cut;          /* the thought was closed because it reached its budget */
+    size_t n_drafted; /* tokens proposed by speculative decoding, and how many were accepted */
     size_t n_accepted;
     double first_token_s; /* from the start to the first token; 0 if there was none */
     double prefill_s;

@@ -5,6 +5,7 @@
 #include "app/chat/answer/generator.h"
 
 #include "engine/base/memory.h"
+#include "engine/base/size.h"
 
 #include <math.h>
 
@@ -21,18 +22,18 @@ struct generator {
     struct bn_model *model;
     struct generator_seq *seq; /* the sequence of the chat */
     struct spec *spec;         /* for seq; sequences of a batch do not speculate */
+    size_t state_memory;       /* most bytes of saved states */
 };
 
 /* ---- sequences ---- */
 
-static bool open_seq(struct bn_model *model, size_t n_ctx, struct generator_seq **out,
-                     struct bn_error *err)
+static bool open_seq(struct bn_model *model, const struct bn_session_config *cfg,
+                     struct generator_seq **out, struct bn_error *err)
 {
-    const struct bn_session_config cfg = {.n_ctx = n_ctx};
     struct generator_seq *seq = mem_alloc(1, sizeof(*seq));
     if (!seq)
         return bn_fail(err, BN_ENOMEM, "out of memory");
-    if (!bn_session_open(model, &cfg, &seq->session, err) ||
+    if (!bn_session_open(model, cfg, &seq->session, err) ||
         !sampler_open(bn_model_info(model)->n_vocab, &seq->sampler, err)) {
         generator_seq_close(seq);
         return false;
@@ -41,9 +42,12 @@ static bool open_seq(struct bn_model *model, size_t n_ctx, struct generator_seq 
     return true;
 }
 
-bool generator_seq_open(struct generator *g, struct generator_seq **out, struct bn_error *err)
+bool generator_seq_open(struct generator *g, size_t n_seqs, struct generator_seq **out,
+                        struct bn_error *err)
 {
-    return open_seq(g->model, generator_n_ctx(g), out, err);
+    const struct bn_session_config cfg = {.n_ctx = generator_n_ctx(g),
+                                          .state_memory = size_max(g->state_memory / n_seqs, 1)};
+    return open_seq(g->model, &cfg, out, err);
 }
 
 size_t generator_batch(const struct generator *g)
@@ -114,6 +118,11 @@ bool generator_step_all(struct generator_step *steps, size_t n_steps,
     return true;
 }
 
+struct bn_state_stats generator_seq_states(const struct generator_seq *seq)
+{
+    return bn_session_states(seq->session);
+}
+
 /* ---- alternatives ---- */
 
 /* log(sum of exp(logit)). The largest logit is subtracted first, against overflow. */
@@ -165,13 +174,26 @@ void generator_seq_replace(struct generator_seq *seq, int32_t id)
 
 /* ---- the generator and the sequence of the chat ---- */
 
-bool generator_open(const struct bn_file *file, const struct bn_model_config *cfg, size_t n_ctx,
-                    struct generator **out, struct bn_error *err)
+/* Open the sequence of the chat, and remember the limit of saved states for later sequences. */
+static bool open_chat_seq(struct generator *g, const struct bn_session_config *session,
+                          struct bn_error *err)
+{
+    struct bn_session_config cfg = *session;
+    if (cfg.state_memory == 0)
+        cfg.state_memory = bn_model_state_memory(g->model);
+    if (bn_model_info(g->model)->state_bytes > 0)
+        g->state_memory = cfg.state_memory;
+    return open_seq(g->model, &cfg, &g->seq, err);
+}
+
+bool generator_open(const struct bn_file *file, const struct bn_model_config *cfg,
+                    const struct bn_session_config *session, struct generator **out,
+                    struct bn_error *err)
 {
     struct generator *g = mem_alloc(1, sizeof(*g));
     if (!g)
         return bn_fail(err, BN_ENOMEM, "out of memory");
-    if (!bn_model_open(file, cfg, &g->model, err) || !open_seq(g->model, n_ctx, &g->seq, err) ||
+    if (!bn_model_open(file, cfg, &g->model, err) || !open_chat_seq(g, session, err) ||
         !spec_open(&(struct spec_config){.session = g->seq->session,
                                          .sampler = g->seq->sampler,
                                          .n_vocab = bn_model_info(g->model)->n_vocab,
@@ -202,6 +224,11 @@ const struct bn_model_info *generator_info(const struct generator *g)
 size_t generator_n_ctx(const struct generator *g)
 {
     return bn_session_n_ctx(g->seq->session);
+}
+
+size_t generator_state_memory(const struct generator *g)
+{
+    return g->state_memory;
 }
 
 size_t generator_explain(const struct generator *g, size_t n_sequences, size_t n_tokens, char *text,
@@ -285,8 +312,13 @@ bool generator_load(struct generator *g, const struct bn_stream *in, struct bn_e
     return bn_session_load(g->seq->session, in, err);
 }
 
-void generator_truncate(struct generator *g, size_t n_keep)
+size_t generator_truncate(struct generator *g, size_t n_keep)
 {
     spec_forget(g->spec);
-    bn_session_truncate(g->seq->session, n_keep);
+    return bn_session_truncate(g->seq->session, n_keep);
+}
+
+struct bn_state_stats generator_states(const struct generator *g)
+{
+    return generator_seq_states(g->seq);
 }

@@ -21,14 +21,17 @@
 
 struct generator;
 
-/* Open the model, a session of n_ctx tokens (0: the context of training) and a sampler. Errors of
- * bn_model_open, bn_session_open and sampler_open. */
-bool generator_open(const struct bn_file *file, const struct bn_model_config *cfg, size_t n_ctx,
-                    struct generator **out, struct bn_error *err);
+/* Open the model, a session and a sampler. Errors of bn_model_open, bn_session_open and
+ * sampler_open. */
+bool generator_open(const struct bn_file *file, const struct bn_model_config *cfg,
+                    const struct bn_session_config *session, struct generator **out,
+                    struct bn_error *err);
 void generator_close(struct generator *g); /* NULL is fine */
 
 const struct bn_model_info *generator_info(const struct generator *g);
 size_t generator_n_ctx(const struct generator *g);
+/* Most bytes of saved states of all sequences together; 0: the model needs none. */
+size_t generator_state_memory(const struct generator *g);
 /* See bn_model_explain. */
 size_t generator_explain(const struct generator *g, size_t n_sequences, size_t n_tokens, char *text,
                          size_t text_bytes);
@@ -76,20 +79,24 @@ void generator_alts(const struct generator *g, struct generator_alt *out);
 void generator_replace(struct generator *g, int32_t id);
 
 /* The ids in the session; saving and loading its KV cache with the errors of bn_session_save and
- * bn_session_load; and truncation to the first n_keep ids. */
+ * bn_session_load; and truncation as by bn_session_truncate. */
 const int32_t *generator_ids(const struct generator *g, size_t *n_ids);
 const char *generator_kv_version(const struct generator *g);
 bool generator_save(struct generator *g, const struct bn_stream *out, struct bn_error *err);
 bool generator_load(struct generator *g, const struct bn_stream *in, struct bn_error *err);
-void generator_truncate(struct generator *g, size_t n_keep);
+size_t generator_truncate(struct generator *g, size_t n_keep);
+struct bn_state_stats generator_states(const struct generator *g);
 
 /* Independent sequences for --batch. Each has its own session and sampler, and its result does not
- * depend on the others. Same errors as above. Close a sequence before its generator. */
+ * depend on the others. The n_seqs sequences share the memory for saved states. Same errors as
+ * above. Close a sequence before its generator. */
 struct generator_seq;
-bool generator_seq_open(struct generator *g, struct generator_seq **out, struct bn_error *err);
+bool generator_seq_open(struct generator *g, size_t n_seqs, struct generator_seq **out,
+                        struct bn_error *err);
 void generator_seq_close(struct generator_seq *seq); /* NULL is fine */
 bool generator_seq_set(struct generator_seq *seq, const struct sampler_params *params,
                        size_t n_alts, struct bn_error *err);
+struct bn_state_stats generator_seq_states(const struct generator_seq *seq);
 void generator_seq_alts(const struct generator_seq *seq, struct generator_alt *out);
 void generator_seq_replace(struct generator_seq *seq, int32_t id);
 /* Like generator_step, but for this sequence and without speculation. */

@@ -137,12 +137,12 @@ bool snapshot_write(struct generator *g, const struct bn_file *file, const int32
     const double started = clock_seconds();
     size_t n_held;
     const int32_t *held = generator_ids(g, &n_held);
-    const size_t n = count_shared(held, n_held, ids, n_ids);
+    const size_t n_shared = count_shared(held, n_held, ids, n_ids);
+    const size_t n = n_shared > 0 ? generator_truncate(g, n_shared) : 0;
     if (n == 0)
         return bn_fail(err, BN_EARG, "the model has not read this conversation yet");
     if (!new_file_open(&to, path, err))
         return false;
-    generator_truncate(g, n);
     struct transfer t = {.f = to.f, .cancel = cancel, .way = TRANSFER_OUT};
     const bool ok = write_all(g, file, &to, &t, err);
     if (!ok)
@@ -239,7 +239,7 @@ static bool read_all(struct generator *g, const struct bn_file *file, const int3
     if (!check_ids(t, (size_t)header.n_ids, ids, err))
         return false;
     if (!generator_load(g, &stream, err) || !check_rest(g, t, ids, (size_t)header.n_ids, err)) {
-        generator_truncate(g, 0);
+        (void)generator_truncate(g, 0);
         return false;
     }
     *n_tokens = (size_t)header.n_ids;

@@ -328,7 +328,7 @@ static void *thread_main(void *arg)
 {
     struct worker *w = arg;
     struct bn_error err = {0};
-    if (!generator_open(w->cfg.file, &w->cfg.model, w->cfg.n_ctx, &w->g, &err)) {
+    if (!generator_open(w->cfg.file, &w->cfg.model, &w->cfg.session, &w->g, &err)) {
         post_failure(w, &err);
         return NULL;
     }
@@ -486,6 +486,11 @@ void worker_cancel(struct worker *w)
 const struct bn_model_info *worker_info(const struct worker *w)
 {
     return w->is_loaded ? generator_info(w->g) : NULL;
+}
+
+size_t worker_state_memory(const struct worker *w)
+{
+    return w->is_loaded ? generator_state_memory(w->g) : 0;
 }
 
 size_t worker_n_ctx(const struct worker *w)

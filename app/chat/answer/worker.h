@@ -19,7 +19,7 @@ struct worker_config {
     const struct bn_file *file;
     const struct tokenizer *tokenizer;
     struct bn_model_config model; /* the worker sets progress and cancel */
-    size_t n_ctx;
+    struct bn_session_config session;
     int wake_fd; /* write end, non-blocking */
 };
 
@@ -79,6 +79,7 @@ void worker_cancel(struct worker *w);
 const struct bn_model_info *worker_info(const struct worker *w); /* NULL before WORKER_LOADED */
 /* See bn_model_explain, for one sequence. The worker must be loaded and idle, without a check. */
 size_t worker_explain(const struct worker *w, size_t n_tokens, char *text, size_t text_bytes);
-size_t worker_n_ctx(const struct worker *w); /* 0 before WORKER_LOADED */
+size_t worker_n_ctx(const struct worker *w);        /* 0 before WORKER_LOADED */
+size_t worker_state_memory(const struct worker *w); /* most bytes of saved states, else 0 */
 
 #endif

@@ -58,7 +58,7 @@ static int open_all(void **state)
     *state = &f;
     if (bn_file_open(model_path, &f.file, &err) &&
         tokenizer_open(f.file, &tokenizer, &f.tokenizer, &err) &&
-        generator_open(f.file, &cfg, 0, &f.g, &err))
+        generator_open(f.file, &cfg, &(struct bn_session_config){0}, &f.g, &err))
         return 0;
     print_error("%s\n", err.text);
     return 1;
@@ -177,7 +177,7 @@ static void alternatives_do_not_change_a_sequence_of_a_batch(void **state)
     int32_t ids[2][32] = {{'h', 'i'}, {'h', 'i'}};
     const struct bn_control control = {0};
     for (size_t i = 0; i < 2; i++) {
-        assert_true(generator_seq_open(f->g, &seqs[i], &err));
+        assert_true(generator_seq_open(f->g, 1, &seqs[i], &err));
         assert_true(generator_seq_set(seqs[i], &plain, i * N_ALTS, &err));
         assert_true(generator_seq_read(seqs[i], ids[i], 2, &control, NULL, &ids[i][2], &err));
         steps[i] = (struct generator_step){.seq = seqs[i], .ids = ids[i]};
