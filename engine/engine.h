@@ -181,9 +181,6 @@ bool bn_session_eval(struct bn_session *s, const int32_t *ids, size_t n_ids,
  * saved state before it. Returns the number of ids that the session holds. */
 size_t bn_session_truncate(struct bn_session *s, size_t n_keep);
 
-struct bn_state_stats {
-    size_t n_states, n_bytes;
-};
 struct bn_state_stats bn_session_states(const struct bn_session *s);
 
 /* bn_eval appends ids to several sessions of one model in one pass. Each item works as in

@@ -51,6 +51,11 @@ struct bn_profile_step {
     enum bn_mac mac;  /* kind of these multiply-adds */
 };
 
+/* The saved states of a session: their number and their memory. */
+struct bn_state_stats {
+    size_t n_states, n_bytes;
+};
+
 /* A byte stream for saving or loading a KV cache. `move` writes from `bytes` or fills `bytes`
  * completely; false stops the transfer. */
 struct bn_stream {
