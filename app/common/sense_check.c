@@ -45,8 +45,10 @@ bool sense_text_make(const struct bn_file *file, const struct tokenizer *t, stru
         out->why = "the file lists its languages, and English is not among them";
         return true;
     }
-    if (!tokenizer_encode(t, &text, 1, TOKENIZER_BOS_NEVER, &ids, err))
+    if (!tokenizer_encode(t, &text, 1, TOKENIZER_BOS_NEVER, &ids, err)) {
+        token_list_finish(&ids);
         return false;
+    }
     if (ids.n < 2 || ids.n > SENSE_TEXT_TOKENS) {
         out->why = "its vocabulary has no tokens for English words";
     } else {
