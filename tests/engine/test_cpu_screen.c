@@ -24,6 +24,7 @@
 /* A backend that has only an output head. */
 struct rig {
     struct model model;
+    struct layer layer; /* without tensors; only the output head is computed */
     struct backend b;
     struct coarse_mat coarse; /* kept here while b.coarse is empty */
     float *norm;              /* (n_embd) output norm */
@@ -81,6 +82,7 @@ static void rig_open(struct rig *r, enum table kind, enum tensor_type type, size
     hp->n_vocab = n_vocab;
     hp->rms_eps = 1e-5f;
     hp->embd_scale = hp->logit_scale = 1.0;
+    r->model.layers = &r->layer;
     r->model.head.bytes = r->table;
     r->model.head.n_bytes = n_vocab * n_embd * unit;
     r->model.head.type = type;
