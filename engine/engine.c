@@ -137,6 +137,8 @@ static void fill_info(struct bn_model *model, size_t n_ubatch, const char *passe
     (void)snprintf(model->info.activations, sizeof model->info.activations, "%s: %s",
                    act_scheme_name(m->act_scheme), m->act_reason);
     model_window_text(m, model->info.window, sizeof model->info.window);
+    if (m->rotation.version)
+        file_rotation_describe(&m->rotation, model->info.rotation, sizeof model->info.rotation);
     copy_str(model->info.passed_over, sizeof model->info.passed_over, bn_str_of(passed_over));
     copy_str(model->info.device, sizeof model->info.device, bn_str_of(b->text));
 }

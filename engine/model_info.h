@@ -14,6 +14,7 @@ struct bn_model_info {
     char device[160];      /* "CPU, 2 threads, AVX-512 VNNI", and which parts are approximate */
     char passed_over[160]; /* "cuda is not used: ..." if "auto" had to skip a device, else "" */
     char activations[120]; /* "int8 per token: as in the training of this architecture" */
+    char rotation[64];     /* "blocks of 1024, explicit signs, version 1"; "": not rotated */
     char window[120];      /* layers that see a window of keys, and the rule; else "" */
     const char *isa;       /* instruction set in use */
     size_t n_threads;

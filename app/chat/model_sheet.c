@@ -83,6 +83,8 @@ void model_sheet_lines(const struct open_model *m, const struct worker *w, const
         if (info->window[0])
             strbuf_addf(text, "window      %s\n", info->window);
         strbuf_addf(text, "activations %s\n", info->activations);
+        if (info->rotation[0])
+            strbuf_addf(text, "rotated     Hadamard transforms, %s\n", info->rotation);
         strbuf_addf(text, "context     %zu tok (%strained with %zu), %zu bytes a token (%s)\n",
                     worker_n_ctx(w), model_sheet_ctx_limit(info, worker_n_ctx(w)),
                     info->n_ctx_train, info->kv_bytes_per_token, info->kv_type);
@@ -213,6 +215,7 @@ json_t *model_sheet_json(const struct open_model *m, const struct worker *w,
         put_text(&o, "window", info->window);
     put_text(&o, "activations", info->activations);
     json_out_put(&o, "thinking", thinking_json(m, options));
+    put_text(&o, "rotation", info->rotation);
     json_out_put(&o, "sampling", sampling_json(options));
     json_out_put(&o, "load_s", json_real(info->load_seconds));
     return o;

@@ -69,6 +69,11 @@ static json_t *model_object(const struct info *info)
         json_out_put(&o, "window", json_integer(count(hp->window)));
         json_out_put(&o, "window_rule", json_string(model_window_rule_name(hp->window_rule)));
     }
+    json_out_put(&o, "rotation",
+                 m->rotation.version
+                     ? json_pack("{s:I, s:I, s:b}", "version", count(m->rotation.version), "block",
+                                 count(m->rotation.block), "signs", m->rotation.signs != NULL)
+                     : json_null());
     json_out_put(&o, "activations", json_string(act_scheme_name(m->act_scheme)));
     json_out_put(&o, "activations_reason", json_string(m->act_reason));
     return o;

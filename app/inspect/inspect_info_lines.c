@@ -76,6 +76,11 @@ static void print_model(const struct info *info)
            m->arch->sub_norms ? ", sub-norms" : "", m->arch->qk_norms ? ", QK norm" : "",
            (double)hp->rms_eps);
     printf("  %-16s %s: %s\n", "activations", act_scheme_name(m->act_scheme), m->act_reason);
+    if (m->rotation.version) {
+        char text[64];
+        file_rotation_describe(&m->rotation, text, sizeof(text));
+        printf("  %-16s Hadamard transforms, %s\n", "rotated", text);
+    }
     printf("  %-16s %zu tokens, %s output head\n", "vocabulary", hp->n_vocab,
            m->tied ? "tied" : "separate");
     printf("  %-16s %zu tokens\n", "trained context", hp->n_ctx_train);

@@ -26,6 +26,7 @@
 
 /* ---- the comparison ---- */
 
+#define ROTATED 256 /* elements of a rotated vector: several passes of most instruction sets */
 #define N 333       /* elements of a vector: not a multiple of any register */
 #define N_TABLE 512 /* elements of a table row: whole blocks of every type */
 #define N_ROWS 19
@@ -91,6 +92,8 @@ static void run_vectors(const struct cpu_kernels *k, struct outputs *o)
     fill(w, N, 2.0f, 1000);
     k->rms_norm(x, w, N, 1e-5f, y);
     record(o, "rms_norm", y, sizeof y);
+    k->rotate(x, w, ROTATED, ROTATED, y);
+    record(o, "rotate", y, ROTATED * sizeof *y);
     k->relu2_gate(x, w, N, y);
     record(o, "relu2_gate", y, sizeof y);
     k->silu_gate(x, w, N, y);

@@ -34,6 +34,16 @@ static void scale_floats(float *x, size_t n, float factor)
         x[i] = x[i] * factor;
 }
 
+/* Turn a row of a rotated embedding into the hidden state. */
+static void unrotate(const struct backend *b, float *h)
+{
+    const struct rotation *r = &b->model->embd_rotation;
+    const size_t n = b->model->hp.n_embd;
+    b->k.rotate(h, NULL, n, r->block, h);
+    for (size_t i = 0; r->signs && i < n; i++)
+        h[i] = h[i] * r->signs[i];
+}
+
 static void embed_token(struct cpu_thread *th, const struct seq *seq, size_t token, size_t pos)
 {
     const struct backend *b = th->pass->b;
@@ -46,6 +56,8 @@ static void embed_token(struct cpu_thread *th, const struct seq *seq, size_t tok
     else
         b->k.row_decode[m->embd.type](m->embd.bytes + (size_t)id * b->shape.row_bytes, m->hp.n_embd,
                                       h);
+    if (m->embd_rotation.block)
+        unrotate(b, h);
     if (m->hp.embd_scale != 1.0)
         scale_floats(h, m->hp.n_embd, (float)m->hp.embd_scale);
     rope_angles(seq->rope_freq, n_pairs, b->model->hp.rope_magnitude, pos,
@@ -193,6 +205,7 @@ static void apply_group(struct cpu_thread *th, struct requested_row *reqs, size_
 {
     const struct backend *b = th->pass->b;
     const struct hparams *hp = &b->model->hp;
+    const struct rotation *rotation = &b->model->head_rotation;
     const struct work_range rows = thread_range(th, n_reqs, 1);
     for (size_t i = rows.begin; i < rows.end; i++) {
         float *x = b->scratch.head_x + i * b->shape.h_stride;
@@ -200,6 +213,8 @@ static void apply_group(struct cpu_thread *th, struct requested_row *reqs, size_
                       hp->rms_eps, x);
         if (hp->logit_scale != 1.0)
             scale_floats(x, hp->n_embd, (float)(1.0 / hp->logit_scale));
+        if (rotation->block)
+            b->k.rotate(x, rotation->signs, hp->n_embd, rotation->block, x);
         if (b->ternary_head.n_groups > 0)
             groups_quantise(th, &b->ternary_head, x, i);
         else

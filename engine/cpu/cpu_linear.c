@@ -31,17 +31,47 @@ static bool has_one_token(const struct cpu_thread *th)
     return th->pass->strategy.linear == LINEAR_MATVEC;
 }
 
-/* Quantise a token to th->q8, after RMSNorm with w unless w is NULL. `next` is the token that this
- * thread quantises next, or NULL; it is prefetched. */
+/* y (n): x in another order of heads, see struct rotation. */
+static void reorder_heads(const struct rotation *r, const float *x, size_t n, float *y)
+{
+    const size_t dim = n / (r->n_outer * r->n_inner);
+    for (size_t outer = 0; outer < r->n_outer; outer++)
+        for (size_t inner = 0; inner < r->n_inner; inner++, x += dim)
+            memcpy(y + (inner * r->n_outer + outer) * dim, x, dim * sizeof *y);
+}
+
+const float *linear_prepare(const struct cpu_thread *th, const struct weights *to, const float *x,
+                            const float *w)
+{
+    const struct backend *b = th->pass->b;
+    const struct rotation *r = &to->rotation;
+    if (w)
+        b->k.rms_norm(x, w, to->n_cols, b->model->hp.rms_eps, th->norm);
+    const float *in = w ? th->norm : x;
+    if (!r->block)
+        return in;
+    if (r->n_outer) { /* only for layers without a norm */
+        reorder_heads(r, in, to->n_cols, th->norm);
+        in = th->norm;
+    }
+    b->k.rotate(in, r->signs, to->n_cols, r->block, th->norm);
+    return th->norm;
+}
+
+/* Quantise a token to th->q8, after RMSNorm with w unless w is NULL, and after the rotation. `next`
+ * is the token that this thread quantises next, or NULL; it is prefetched. */
 static struct act_scale quantise_token(const struct cpu_thread *th, const struct weights *to,
                                        const float *x, const float *w, const float *next)
 {
     const struct backend *b = th->pass->b;
+    const bool is_rotated = to->rotation.block > 0;
     struct act_scale scale;
-    b->k.quantise(
-        &(struct act_in){
-            .x = x, .w = w, .n = to->n_cols, .eps = b->model->hp.rms_eps, .ahead = next},
-        th->q8, &scale);
+    b->k.quantise(&(struct act_in){.x = is_rotated ? linear_prepare(th, to, x, w) : x,
+                                   .w = is_rotated ? NULL : w,
+                                   .n = to->n_cols,
+                                   .eps = b->model->hp.rms_eps,
+                                   .ahead = next},
+                  th->q8, &scale);
     return scale;
 }
 

@@ -14,8 +14,12 @@ struct rows {
 };
 
 /* Prepare the input q of the layer `to` from x (n_tokens, to->n_cols): RMSNorm with w unless w is
- * NULL, then quantise. Afterwards every thread may read q. */
+ * NULL, then the rotation of `to`, then quantise. Afterwards every thread may read q. */
 void linear_input(struct cpu_thread *th, const struct weights *to, struct rows x, const float *w);
+
+/* Without the last step, for one token: the result is x itself or in th->norm. */
+const float *linear_prepare(const struct cpu_thread *th, const struct weights *to, const float *x,
+                            const float *w);
 
 /* y = W q for all tokens. Afterwards y is complete only for this thread's rows. */
 void linear_store(struct cpu_thread *th, const struct weights *w, struct rows y);

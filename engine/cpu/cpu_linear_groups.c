@@ -76,25 +76,16 @@ void groups_quantise(struct cpu_thread *th, const struct weights *to, const floa
     groups_quantise_to(th, to, x, &th->pass->b->scratch.blocks, token);
 }
 
-/* The same after RMSNorm with w, unless w is NULL. */
-static void norm_and_quantise(struct cpu_thread *th, const struct weights *to, const float *x,
-                              const float *w, const struct block_input *in, size_t token)
-{
-    const struct backend *b = th->pass->b;
-    if (w)
-        b->k.rms_norm(x, w, to->n_cols, b->model->hp.rms_eps, th->norm);
-    groups_quantise_to(th, to, w ? th->norm : x, in, token);
-}
-
 void groups_input(struct cpu_thread *th, const struct weights *to, struct rows x, const float *w)
 {
     if (has_one_token(th)) {
-        norm_and_quantise(th, to, x.at, w, &th->blocks, 0);
+        groups_quantise_to(th, to, linear_prepare(th, to, x.at, w), &th->blocks, 0);
         return;
     }
     for (struct work_item p = {0}; thread_take_work(th, th->pass->n_tokens, 1, INPUT_TOKENS, &p);)
         for (size_t t = p.begin; t < p.end; t++)
-            norm_and_quantise(th, to, x.at + t * x.stride, w, &th->pass->b->scratch.blocks, t);
+            groups_quantise_to(th, to, linear_prepare(th, to, x.at + t * x.stride, w),
+                               &th->pass->b->scratch.blocks, t);
     thread_sync(th);
 }
 

@@ -21,15 +21,16 @@ bool pack_in_groups(const struct model *m)
     return m->act_scheme != ACT_TOKEN || m->finest.scaling != SCALE_TENSOR || m->arch->experts;
 }
 
-/* Whether the down projection is packed by columns. Passes of several tokens then read the bytes of
- * the file, which kernels load in 32-byte units. */
+/* Whether the down projection is packed by columns. This is useless for a rotated input, because it
+ * has hardly any zeros. Passes of several tokens then read the bytes of the file, which kernels
+ * load in 32-byte units. */
 static bool pack_in_columns(const struct model *m, const struct backend_config *cfg,
                             const struct linear *down)
 {
     const struct ternary_source *src = &down->source;
-    return cfg->skip == BN_SKIP_ON && m->hp.act == FFN_RELU2 && src->type == TENSOR_I2_S &&
-           src->layout == BN_I2S_A && src->n_cols % LINE_COLS == 0 && src->n_cols <= MOST_SUMMED &&
-           (uintptr_t)src->bytes % 32 == 0;
+    return cfg->skip == BN_SKIP_ON && !down->rotation.block && m->hp.act == FFN_RELU2 &&
+           src->type == TENSOR_I2_S && src->layout == BN_I2S_A && src->n_cols % LINE_COLS == 0 &&
+           src->n_cols <= MOST_SUMMED && (uintptr_t)src->bytes % 32 == 0;
 }
 
 /* The matrices of a layer as a pass multiplies them. Some consist of several matrices of the
@@ -195,7 +196,8 @@ static void set_weights(const struct backend *b, struct weights *w, const struct
                         uint8_t **lines, float **floats)
 {
     const uint8_t *rows = job->col_lines ? job->sources[0]->source.bytes : *lines;
-    *w = (struct weights){.n_cols = job->n_cols, .n_sections = job->n_sources};
+    *w = (struct weights){
+        .n_cols = job->n_cols, .n_sections = job->n_sources, .rotation = job->sources[0]->rotation};
     if (!job->in_groups)
         w->mat = (struct ternary_mat){rows, job->n_rows, job->n_lines};
     if (job->col_lines)

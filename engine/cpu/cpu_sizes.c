@@ -146,7 +146,7 @@ static void place_thread(struct layout *l, const struct cpu_shape *s, const stru
         .seen = reserve(l, hp->n_vocab / 64 + 1, sizeof(uint64_t)),
         .ids = reserve(l, LEAD_ROWS, sizeof(int32_t)),
         .picks = reserve(l, LEAD_ROWS, sizeof(struct head_cand)),
-        .norm = reserve(l, s->block_stride ? s->max_cols : 0, sizeof(float)),
+        .norm = reserve(l, s->max_cols, sizeof(float)),
         .chosen = reserve(l, hp->n_used_experts, sizeof(struct expert_choice)),
         .router_x = reserve(l, hp->n_experts ? ROUTER_TOKENS * s->h_stride : 0, sizeof(float)),
         .router_z = reserve(l, ROUTER_TOKENS * hp->n_experts, sizeof(float)),

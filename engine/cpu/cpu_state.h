@@ -53,6 +53,7 @@ struct weights {
     /* R16: row groups of all sections, and columns of a block of activations. n_groups is 0 for
      * R1-256; otherwise mat and cols are empty. */
     size_t n_groups, block_cols;
+    struct rotation rotation; /* of the input */
 };
 
 struct cpu_layer {
@@ -152,8 +153,8 @@ struct cpu_thread {
     float q8_s;                        /* scale of q8 if the pass has one token */
     int32_t q8_sum;
     struct block_input blocks; /* one token; planes[0].q is q8 */
-    float *norm;               /* (max_cols) input of a layer in R16 after RMSNorm */
-    float *row;                /* (n_embd) a decoded row of a table */
+    float *norm; /* (max_cols) input of a layer after RMSNorm and rotation, see linear_prepare */
+    float *row;  /* (n_embd) a decoded row of a table */
     /* Only with experts: */
     struct expert_choice *chosen; /* (n_used_experts) ascending experts of the only token */
     float *router_x;              /* (ROUTER_TOKENS, h_stride) normed inputs of the router */

@@ -27,6 +27,7 @@ static void set_ref(struct cpu_kernels *k)
     *k = (struct cpu_kernels){
         .isa = ISA_REF,
         .rms_norm = rms_norm_ref,
+        .rotate = rotate_ref,
         .quantise = quantise_ref,
         .ternary_matvec = ternary_matvec_ref,
         .ternary_some = ternary_some_ref,
@@ -75,6 +76,7 @@ static void set_avx2(struct cpu_kernels *k)
 {
     k->isa = ISA_AVX2;
     k->rms_norm = rms_norm_avx2;
+    k->rotate = rotate_avx2;
     k->quantise = quantise_avx2;
     k->ternary_matvec = ternary_matvec_avx2;
     k->ternary_some = ternary_some_avx2;
@@ -132,6 +134,7 @@ static void set_avx512vnni(struct cpu_kernels *k)
     k->few.panel_rows = 2 * PANEL_ROWS; /* longer streams */
     k->medium.matmul = k->many.matmul = ternary_matmul_avx512;
     k->medium_from = k->many_from = AVX512_MANY_FROM;
+    k->rotate = rotate_avx512;
     k->quantise = quantise_avx512;
     k->quantise_blocks = quantise_blocks_avx512;
     k->grouped_matvec = grouped_matvec_avx512;
@@ -174,6 +177,7 @@ static void set_neon(struct cpu_kernels *k)
     k->isa = ISA_NEON;
     k->skips_zeros = false; /* the kernels that skip zeros are those of ref */
     k->rms_norm = rms_norm_neon;
+    k->rotate = rotate_neon;
     k->quantise = quantise_neon;
     k->ternary_matvec = ternary_matvec_neon;
     k->few.matmul = k->medium.matmul = k->many.matmul = ternary_matmul_neon;

@@ -15,6 +15,7 @@
 #include "engine/cpu/kernels_grouped.h"
 #include "engine/cpu/kernels_ternary.h"
 #include "engine/gguf/gguf_types.h"
+#include "engine/model/rotation.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -41,6 +42,11 @@ struct act_scale {
 
 /* y = RMSNorm(x) * w; x, w, y (n). y may be x. */
 typedef void (*rms_norm_fn)(const float *x, const float *w, size_t n, float eps, float *y);
+
+/* The step "rotate" of docs/kernels.md, "Rotated inputs": signs (n), or NULL if all are +1, then a
+ * Walsh-Hadamard transform of each run of `block` elements. block is a power of two from
+ * ROTATION_LEAST to ROTATION_MOST and divides n. x, y (n); y may be x. */
+typedef void (*rotate_fn)(const float *x, const float *signs, size_t n, size_t block, float *y);
 
 /* Quantise to q (n rounded up to LINE_COLS, zeros past n; 64-byte aligned). */
 typedef void (*quantise_fn)(const struct act_in *in, int8_t *q, struct act_scale *out);
@@ -195,6 +201,7 @@ typedef size_t (*mac_peak_fn)(size_t n_rounds);
 struct cpu_kernels {
     enum cpu_isa isa; /* the highest instruction set in the table */
     rms_norm_fn rms_norm;
+    rotate_fn rotate;
     quantise_fn quantise;
     ternary_matvec_fn ternary_matvec;
     ternary_some_fn ternary_some;

@@ -150,6 +150,10 @@ static bool check_support(const struct model *m, const struct backend_config *cf
         return bn_fail(err, BN_EUNSUPPORTED,
                        "the CUDA backend has neither the experts nor the windows of '%s'",
                        m->arch->name);
+    if (m->rotation.version)
+        return bn_fail(err, BN_EUNSUPPORTED,
+                       "the CUDA backend cannot rotate inputs (prism.hadamard.version is %u)",
+                       m->rotation.version);
     return cfg->head != BN_HEAD_Q8 ||
            bn_fail(err, BN_EUNSUPPORTED,
                    "the CUDA backend has no 8-bit output head: use --head exact");

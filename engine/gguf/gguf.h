@@ -86,6 +86,8 @@ bool gguf_join(struct gguf *const *parts, size_t n_parts, struct bn_error *err);
 
 const struct gguf_kv *gguf_find_kv(const struct gguf *g, const char *key);
 const struct gguf_tensor *gguf_find_tensor(const struct gguf *g, const char *name);
+/* The same with a name from a file. */
+const struct gguf_tensor *gguf_find_tensor_str(const struct gguf *g, struct bn_str name);
 
 /* Read a typed value. False if it is absent, of another kind, or does not fit. u64 accepts any
  * integer kind with a value >= 0, f64 any number. */

@@ -85,9 +85,8 @@ done:
 /* Position of the entry with this name, or n. Each entry has `entry_bytes` and begins with its
  * name, a struct bn_str. */
 static size_t find_name(const void *entries, size_t entry_bytes, const uint32_t *index, size_t n,
-                        const char *name)
+                        struct bn_str key)
 {
-    const struct bn_str key = bn_str_of(name);
     size_t lo = 0, hi = n;
     while (lo < hi) {
         const size_t mid = lo + (hi - lo) / 2;
@@ -106,15 +105,20 @@ static size_t find_name(const void *entries, size_t entry_bytes, const uint32_t 
 
 const struct gguf_kv *gguf_find_kv(const struct gguf *g, const char *key)
 {
-    const size_t i = find_name(g->kvs, sizeof(*g->kvs), g->kv_index, g->n_kvs, key);
+    const size_t i = find_name(g->kvs, sizeof(*g->kvs), g->kv_index, g->n_kvs, bn_str_of(key));
     return i < g->n_kvs ? &g->kvs[i] : NULL;
 }
 
-const struct gguf_tensor *gguf_find_tensor(const struct gguf *g, const char *name)
+const struct gguf_tensor *gguf_find_tensor_str(const struct gguf *g, struct bn_str name)
 {
     const size_t i =
         find_name(g->tensors, sizeof(*g->tensors), g->tensor_index, g->n_tensors, name);
     return i < g->n_tensors ? &g->tensors[i] : NULL;
+}
+
+const struct gguf_tensor *gguf_find_tensor(const struct gguf *g, const char *name)
+{
+    return gguf_find_tensor_str(g, bn_str_of(name));
 }
 
 static struct number unsigned_number(uint64_t v)

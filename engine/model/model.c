@@ -51,16 +51,6 @@ static bool find_arch(const struct gguf *g, const struct arch **out, struct bn_e
                    STR_ARG(name), supported);
 }
 
-/* Refuse files whose weights are not those of the plain graph. Without the transform they would
- * give nonsense. */
-static bool no_transform(const struct gguf *g, struct bn_error *err)
-{
-    return !gguf_find_kv(g, "prism.hadamard.version") ||
-           bn_fail(err, BN_EUNSUPPORTED,
-                   "the file has the key prism.hadamard.version: its weights need a Hadamard "
-                   "transform of the activations, which is not supported");
-}
-
 /* A layer has at least 9 tensors. This check keeps the memory for layers in proportion to the file.
  */
 static bool enough_tensors(const struct gguf *g, const struct hparams *hp, struct bn_error *err)
@@ -80,8 +70,8 @@ bool model_open(const struct gguf *g, const struct model_config *cfg, struct mod
     if (!m)
         return bn_fail(err, BN_ENOMEM, "no memory to open a model");
     m->gguf = g;
-    if (!no_transform(g, err) || !find_arch(g, &m->arch, err) ||
-        !hparams_read(g, m->arch, cfg, &m->hp, err) || !enough_tensors(g, &m->hp, err))
+    if (!find_arch(g, &m->arch, err) || !hparams_read(g, m->arch, cfg, &m->hp, err) ||
+        !enough_tensors(g, &m->hp, err))
         goto fail;
     m->layers = mem_alloc(m->hp.n_layers, sizeof(*m->layers));
     if (!m->layers) {
@@ -102,6 +92,7 @@ void model_close(struct model *m)
 {
     if (!m)
         return;
+    file_rotation_finish(&m->rotation);
     mem_free(m->layers);
     mem_free(m);
 }

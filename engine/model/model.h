@@ -13,6 +13,7 @@
 #include "engine/base/notes.h"
 #include "engine/gguf/gguf.h"
 #include "engine/gguf/ternary_codec.h"
+#include "engine/model/rotation.h"
 
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -128,6 +129,8 @@ struct linear {
     struct ternary_scales scales;
     float extra_scale;      /* value of the tensor X.scale, 1 if absent */
     struct tensor_ref bias; /* F32 (n_rows), bytes NULL if absent */
+    /* Of x, before it is quantised. Layers with the same input have the same rotation. */
+    struct rotation rotation;
 };
 
 #define EXPERT_ROW_UNIT 16 /* so that no row group of R16 belongs to two experts */
@@ -153,6 +156,8 @@ struct model {
     bool tied;                          /* embedding and output head are the same matrix */
     struct ternary_source ternary_embd; /* embd, if its type is ternary; else bytes is NULL */
     struct linear head_linear;     /* head, if its values are ternary; else source.bytes is NULL */
+    struct file_rotation rotation; /* keys of the file */
+    struct rotation embd_rotation, head_rotation; /* of a row of embd, and of the head's input */
     struct ternary_scales finest;  /* finest class of all linear layers, with the smallest blocks */
     struct tensor_ref output_norm; /* F32 (n_embd) */
     struct tensor_ref rope_freqs;  /* F32 (n_rot / 2); may be absent */

@@ -18,7 +18,9 @@
 struct finder {
     struct model *m;
     const struct model_config *cfg;
-    uint8_t *is_used;                         /* (n_tensors) 1 for a tensor that is in the graph */
+    uint8_t *is_used; /* (n_tensors) 1 for a tensor that is in the graph */
+    /* (n_tensors) 1 for a tensor that a rotated file names, 2 if its input has got the rotation */
+    uint8_t *rotated;
     uint64_t n_linear_params[TENSOR_N_TYPES]; /* per type, to find the most common one */
     size_t n_merged; /* tensors whose scales are equal in pairs of blocks */
     char name[64];   /* last name that was looked up */
@@ -170,6 +172,19 @@ static bool has_dims(const struct finder *f, size_t n_cols, size_t n_rows, size_
                    n_experts);
 }
 
+/* Set the rotation of the input of tensor f->name, if the file has one. */
+static bool set_rotation(struct finder *f, size_t n_cols, struct rotation *out,
+                         struct bn_error *err)
+{
+    const struct gguf *g = f->m->gguf;
+    uint8_t *const state = &f->rotated[gguf_find_tensor(g, f->name) - g->tensors];
+    *out = (struct rotation){0};
+    if (*state == 0)
+        return true;
+    *state = 2;
+    return file_rotation_of(&f->m->rotation, f->name, n_cols, out, err);
+}
+
 static bool find_linear(struct finder *f, size_t layer, const char *stem, size_t n_cols,
                         size_t n_rows, struct linear *out, struct bn_error *err)
 {
@@ -178,7 +193,7 @@ static bool find_linear(struct finder *f, size_t layer, const char *stem, size_t
     if (!find(f, REQUIRED, USE_LINEAR, n_cols, n_rows, &w, err))
         return false;
     set_source(f, &w, out);
-    if (!find_scales(f, out, err))
+    if (!set_rotation(f, n_cols, &out->rotation, err) || !find_scales(f, out, err))
         return false;
     f->n_linear_params[w.type] += (uint64_t)n_cols * n_rows;
     set_name(f, layer, stem, "scale");
@@ -208,8 +223,13 @@ static bool find_experts(struct finder *f, size_t layer, const char *stem, size_
                        "tensor '%s': experts of %zu outputs are not supported, only multiples of "
                        "%d",
                        f->name, n_rows, EXPERT_ROW_UNIT);
-    return has_dims(f, n_cols, n_rows, n_experts, err) &&
-           find_linear(f, layer, stem, n_cols, n_rows * n_experts, out, err);
+    if (!has_dims(f, n_cols, n_rows, n_experts, err) ||
+        !find_linear(f, layer, stem, n_cols, n_rows * n_experts, out, err))
+        return false;
+    return out->rotation.block == 0 ||
+           bn_fail(err, BN_EUNSUPPORTED,
+                   "prism.hadamard.weight_names has '%s', but rotated experts are not supported",
+                   out->name);
 }
 
 static bool find_router(struct finder *f, size_t layer, struct tensor_ref *out,
@@ -217,6 +237,16 @@ static bool find_router(struct finder *f, size_t layer, struct tensor_ref *out,
 {
     set_name(f, layer, "ffn_gate_inp", "weight");
     return find(f, REQUIRED, USE_F32, f->m->hp.n_embd, f->m->hp.n_experts, out, err);
+}
+
+/* Two layers with the same input: one transform serves both. */
+static bool share_rotation(const struct linear *a, const struct linear *b, struct bn_error *err)
+{
+    const struct linear *const named = a->rotation.block ? a : b, *const other = named == a ? b : a;
+    return a->rotation.block == b->rotation.block ||
+           bn_fail(err, BN_EUNSUPPORTED,
+                   "prism.hadamard.weight_names has '%s' but not '%s', which has the same input",
+                   named->name, other->name);
 }
 
 static bool find_ffn(struct finder *f, size_t i, struct bn_error *err)
@@ -232,7 +262,8 @@ static bool find_ffn(struct finder *f, size_t i, struct bn_error *err)
     return find_linear(f, i, "ffn_gate", e, ff, &l->gate, err) &&
            find_linear(f, i, "ffn_up", e, ff, &l->up, err) &&
            (!f->m->arch->sub_norms || find_norm(f, i, "ffn_sub_norm", ff, &l->ffn_sub_norm, err)) &&
-           find_linear(f, i, "ffn_down", ff, e, &l->down, err);
+           find_linear(f, i, "ffn_down", ff, e, &l->down, err) &&
+           share_rotation(&l->gate, &l->up, err);
 }
 
 static bool find_layer(struct finder *f, size_t i, struct bn_error *err)
@@ -252,7 +283,8 @@ static bool find_layer(struct finder *f, size_t i, struct bn_error *err)
            (!sub || find_norm(f, i, "attn_sub_norm", q_dim, &l->attn_sub_norm, err)) &&
            find_linear(f, i, "attn_output", q_dim, e, &l->o, err) &&
            find_norm(f, i, "ffn_norm", e, &l->ffn_norm, err) && find_ffn(f, i, err) &&
-           no_scaled_bias(f, l, err);
+           no_scaled_bias(f, l, err) && share_rotation(&l->q, &l->k, err) &&
+           share_rotation(&l->q, &l->v, err);
 }
 
 /* A ternary embedding is read row by row during evaluation, so its values are checked here. */
@@ -261,6 +293,9 @@ static bool find_embd(struct finder *f, struct bn_error *err)
     struct model *m = f->m;
     (void)snprintf(f->name, sizeof(f->name), "token_embd.weight");
     if (!find(f, REQUIRED, USE_TABLE, m->hp.n_embd, m->hp.n_vocab, &m->embd, err))
+        return false;
+    if (m->rotation.has_embd &&
+        !file_rotation_of(&m->rotation, f->name, m->hp.n_embd, &m->embd_rotation, err))
         return false;
     if (!tensor_geometries[m->embd.type].is_ternary)
         return true;
@@ -290,11 +325,30 @@ static bool set_head_linear(struct finder *f, struct bn_error *err)
     return tensor_geometries[m->head.type].is_float;
 }
 
+/* The rotation of the input of the output head; m->head is output.weight, if the file has it. */
+static bool set_head_rotation(struct finder *f, struct bn_error *err)
+{
+    struct model *m = f->m;
+    const bool has_output = m->head.bytes;
+    if (m->rotation.tied_output)
+        return has_output
+                   ? bn_fail(err, BN_EUNSUPPORTED,
+                             "prism.hadamard.tied_output is true, but the file has output.weight")
+                   : file_rotation_of(&m->rotation, "token_embd.weight", m->hp.n_embd,
+                                      &m->head_rotation, err);
+    if (has_output)
+        return set_rotation(f, m->hp.n_embd, &m->head_rotation, err);
+    return !m->rotation.has_embd || bn_fail(err, BN_EUNSUPPORTED,
+                                            "the output head is the rotated embedding, which needs "
+                                            "prism.hadamard.tied_output");
+}
+
 static bool find_head(struct finder *f, struct bn_error *err)
 {
     struct model *m = f->m;
     (void)snprintf(f->name, sizeof(f->name), "output.weight");
-    if (!find(f, OPTIONAL, USE_TABLE, m->hp.n_embd, m->hp.n_vocab, &m->head, err))
+    if (!find(f, OPTIONAL, USE_TABLE, m->hp.n_embd, m->hp.n_vocab, &m->head, err) ||
+        !set_head_rotation(f, err))
         return false;
     /* The first 2B4T files have a copy of the embedding as output head; then one table is used for
      * both. A different head differs in its first bytes, so the comparison is cheap. */
@@ -364,6 +418,21 @@ static enum tensor_type most_common(const uint64_t n_params[TENSOR_N_TYPES])
     return best;
 }
 
+/* The inputs of norms and other float tensors are never rotated. A named tensor that is not in the
+ * graph is judged by unknown_tensors_check. */
+static bool check_rotated(const struct finder *f, struct bn_error *err)
+{
+    const struct gguf *g = f->m->gguf;
+    for (size_t i = 0; i < g->n_tensors; i++) {
+        const struct bn_str name = g->tensors[i].name;
+        if (f->rotated[i] == 1 && f->is_used[i])
+            return bn_fail(err, BN_EUNSUPPORTED,
+                           "prism.hadamard.weight_names has '%.*s', whose input cannot be rotated",
+                           bn_str_shown(name, 80), name.ptr);
+    }
+    return true;
+}
+
 static bool find_all(struct finder *f, struct bn_error *err)
 {
     const struct model *m = f->m;
@@ -376,6 +445,8 @@ static bool find_all(struct finder *f, struct bn_error *err)
         if (!find_layer(f, i, err))
             return false;
     }
+    if (!check_rotated(f, err))
+        return false;
     return unknown_tensors_check(m, f->cfg, f->is_used, err);
 }
 
@@ -384,9 +455,12 @@ bool weights_find(struct model *m, const struct model_config *cfg, struct bn_err
     struct finder f = {.m = m, .cfg = cfg};
     m->finest = (struct ternary_scales){.scaling = SCALE_TENSOR, .tensor_scale = 1.0f};
     f.is_used = mem_alloc(m->gguf->n_tensors, 1);
-    if (!f.is_used)
-        return bn_fail(err, BN_ENOMEM, "no memory for %zu tensors", m->gguf->n_tensors);
-    const bool ok = find_all(&f, err);
+    f.rotated = mem_alloc(m->gguf->n_tensors, 1);
+    const bool ok =
+        f.is_used && f.rotated
+            ? file_rotation_init(&m->rotation, m->gguf, f.rotated, err) && find_all(&f, err)
+            : bn_fail(err, BN_ENOMEM, "no memory for %zu tensors", m->gguf->n_tensors);
+    mem_free(f.rotated);
     mem_free(f.is_used);
     if (!ok)
         return false;

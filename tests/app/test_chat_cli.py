@@ -210,6 +210,12 @@ class Chat(ChatCase):
         self.assertIn('activations int8 per token: as in the training of this architecture',
                       done.stderr.decode())
 
+    def test_info_says_that_a_file_is_rotated(self):
+        said = 'rotated     Hadamard transforms, blocks of 64, explicit signs, version 1'
+        model = self.make('rotated.gguf', '--rotated', '64', '--untied')
+        self.assertIn(said, self.chat('--info', model=model).stdout.decode())
+        self.assertNotIn('rotated', self.chat('--info').stdout.decode())
+
     def test_a_snapshot_of_other_weights_of_the_file_is_not_used(self):
         session, _ = self.kept()
         turn, said = self.resume(session, '--i2s-layout', 'c')

@@ -101,6 +101,14 @@ class Info(ProgramCase):
         self.assertIn('training', info['model']['activations_reason'])
         self.assertIn('cpu', [d['name'] for d in info['devices'] if d['usable']])
 
+    def test_info_says_that_a_file_is_rotated(self):
+        path = self.make('rotated.gguf', '--rotated', '64', '--untied')
+        self.assertIn('rotated          Hadamard transforms, blocks of 64, explicit signs, version 1\n',
+                      self.succeeds('info', path).decode())
+        self.assertEqual(json.loads(self.succeeds('info', path, '--json'))['model']['rotation'],
+                         {'version': 1, 'block': 64, 'signs': True})
+        self.assertNotIn('rotated', self.succeeds('info', self.model).decode())
+
     def test_the_total_counts_the_tables_in_the_file(self):
         memory = json.loads(self.succeeds('info', self.model, '--json'))['memory']
         text = self.succeeds('info', self.model).decode()

@@ -214,6 +214,41 @@ static void experts_and_windows_agree(void **state)
     assert_true(n_close > 8 * N_IDS * 3 / 4);
 }
 
+/* R1-256 and R16, with sub-norms, QK norm and neither, tables of floats and ternary ones. */
+static void rotated_inputs_agree(void **state)
+{
+    (void)state;
+    size_t n_close = 0;
+    static const struct {
+        const char *arch;
+        enum tensor_type type, head;
+        size_t scale_cols, block;
+        unsigned version;
+        enum bn_activations activations;
+    } cases[] = {
+        {"bitnet-b1.58", TENSOR_I2_S, TENSOR_F16, 0, 256, 2, BN_ACT_AUTO},
+        {"llama", TENSOR_TQ2_0, TENSOR_Q8_0, 0, 128, 1, BN_ACT_AUTO},
+        {"llama", TENSOR_PQ2_0, TENSOR_PQ2_0, 0, 64, 1, BN_ACT_TOKEN},
+        {"qwen3", TENSOR_PQ2_0, TENSOR_PQ2_0, 128, 128, 1, BN_ACT_AUTO},
+        {"qwen3", TENSOR_Q2_0, TENSOR_Q2_0, 64, 32, 2, BN_ACT_BLOCK},
+        {"qwen3", TENSOR_PTQ1_0, TENSOR_PTQ1_0, 128, 4, 2, BN_ACT_16},
+        {"qwen3", TENSOR_PQ2_0, TENSOR_F32, 128, 8, 2, BN_ACT_FLOAT},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct synth_spec spec = synth_preset("tiny");
+        spec.arch = cases[i].arch;
+        spec.type = cases[i].type;
+        spec.head = cases[i].head;
+        spec.scale_cols = cases[i].scale_cols;
+        spec.rotated_block = cases[i].block;
+        spec.rotated_version = cases[i].version;
+        spec.no_signs = i % 3 == 2;
+        spec.untied = cases[i].version == 1;
+        n_close += n_close_with(&spec, cases[i].activations);
+    }
+    assert_true(n_close > 7 * N_IDS / 2);
+}
+
 /* Widths that are not a multiple of a line, a register or a cache line; one head and many heads;
  * one KV head for all heads and one for each. */
 static void awkward_shapes_agree(void **state)
@@ -237,6 +272,7 @@ int main(void)
         cmocka_unit_test(scales_biases_and_rope_factors_agree),
         cmocka_unit_test(qk_norms_and_yarn_agree),
         cmocka_unit_test(experts_and_windows_agree),
+        cmocka_unit_test(rotated_inputs_agree),
         cmocka_unit_test(awkward_shapes_agree),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

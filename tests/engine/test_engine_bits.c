@@ -72,11 +72,12 @@ static void compare_isas(enum bn_kv_type kv)
 {
     static const char *const isas[] = {"avx2", "avxvnni", "avx512vnni", "amx",
                                        "neon", "dotprod", "i8mm"};
-    static const char *const archs[] = {"bitnet-b1.58", "llama", "qwen3"};
+    static const char *const archs[] = {"bitnet-b1.58", "llama", "qwen3", "llama"};
     int32_t ids[N_IDS];
     kit_ids(ids, N_IDS, 1);
-    for (size_t a = 0; a < 3; a++) {
-        const struct synth_spec spec = spec_of(archs[a]);
+    for (size_t a = 0; a < 4; a++) {
+        struct synth_spec spec = spec_of(archs[a]);
+        spec.rotated_block = a == 3 ? 32 : 0;
         struct bn_model_config cfg = {
             .isa = "ref", .n_threads = 1, .kv = kv, .activations = BN_ACT_TOKEN};
         float *ref = logits_with(&spec, &cfg, ids);
@@ -99,9 +100,11 @@ static void instruction_set_changes_no_bit(void **state)
     compare_isas(BN_KV_Q8);
 }
 
-static void compare_threads(enum bn_kv_type kv)
+static void compare_threads(enum bn_kv_type kv, size_t rotated_block)
 {
-    const struct synth_spec spec = spec_of("bitnet-b1.58");
+    struct synth_spec spec = spec_of("bitnet-b1.58");
+    spec.rotated_block = rotated_block;
+    spec.untied = rotated_block > 0;
     static const struct bn_model_config cfgs[] = {
         {.n_threads = 2},
         {.n_threads = 3, .n_ubatch = 7},
@@ -130,8 +133,9 @@ static void compare_threads(enum bn_kv_type kv)
 static void threads_and_micro_batch_change_no_bit(void **state)
 {
     (void)state;
-    compare_threads(BN_KV_F16);
-    compare_threads(BN_KV_Q8);
+    compare_threads(BN_KV_F16, 0);
+    compare_threads(BN_KV_Q8, 0);
+    compare_threads(BN_KV_F16, 16);
 }
 
 /* Logits of N_STEPS tokens evaluated one by one, and the bytes read. */
@@ -188,9 +192,9 @@ static void skipping_changes_no_bit_and_reads_less(void **state)
     mem_free(plain);
 }
 
-/* Models in R16: scales per block of 64 and 128 columns, per row and per tensor, with a ternary
- * output head of an odd number of rows. */
-#define N_BLOCK_SPECS 4
+/* Models in R16: scales per block of 64 and 128 columns, per row and per tensor, and a rotated
+ * model. Each has a ternary output head with an odd number of rows. */
+#define N_BLOCK_SPECS 5
 #define N_EXPERT_SPECS 2
 
 /* Experts with few pairs and with more than a kernel multiplies together; a window that ends inside
@@ -218,7 +222,8 @@ static struct synth_spec block_spec(size_t i)
     } kinds[N_BLOCK_SPECS] = {{TENSOR_PQ2_0, 128},
                               {TENSOR_Q2_0, 64},
                               {TENSOR_PQ2_0, SYNTH_ROW_SCALES},
-                              {TENSOR_PQ2_0, 0}};
+                              {TENSOR_PQ2_0, 0},
+                              {TENSOR_PQ2_0, 128}};
     struct synth_spec spec = synth_preset("tiny");
     spec.arch = i % 2 == 0 ? "qwen3" : "llama";
     spec.vocab = SYNTH_VOCAB_QWEN;
@@ -232,6 +237,8 @@ static struct synth_spec block_spec(size_t i)
     spec.scale_cols = kinds[i].scale_cols;
     spec.ternary_head = true;
     spec.untied = i % 2 == 1;
+    spec.rotated_block = i == 4 ? 128 : 0;
+    spec.rotated_version = 2;
     return spec;
 }
 
@@ -486,7 +493,8 @@ static void bits_of_blocks_match_recorded_hashes(void **state)
 {
     (void)state;
     static const uint64_t golden[N_BLOCK_SPECS] = {0xcadb50c602bd4d40, 0xfd816e77c8986108,
-                                                   0xa338e5f8d6379534, 0xeb7e727804b37306};
+                                                   0xa338e5f8d6379534, 0xeb7e727804b37306,
+                                                   0xcd5f4dc2c84ad53c};
     int32_t ids[N_BLOCK_IDS];
     kit_ids(ids, N_BLOCK_IDS, 9);
     for (size_t i = 0; i < N_BLOCK_SPECS; i++) {

@@ -38,6 +38,9 @@ static const char usage[] =
     "  --rope-freqs     with rope_freqs.weight\n"
     "  --scales         f16, f32, bf16 layers as -1, 0, +1 with X.scale tensors\n"
     "  --biases         with X.bias tensors\n"
+    "  --rotated N      a rotated file with transforms of N elements\n"
+    "  --rotated-version N  1 (default) or 2, which needs a tied output head\n"
+    "  --no-signs       a rotated file without signs\n"
     "  --extra A,B      more tensors with these names, F32 vectors of the embedding's length\n"
     "  --official       no pre-tokenizer name, broken chat template: as the published 2B4T file\n"
     "  --seed N         default 1\n";
@@ -62,6 +65,9 @@ enum option_id {
     OPT_SCALES,
     OPT_BIASES,
     OPT_OFFICIAL,
+    OPT_ROTATED,
+    OPT_ROTATED_VERSION,
+    OPT_NO_SIGNS,
     OPT_EXTRA,
     OPT_SEED,
     OPT_HELP,
@@ -87,6 +93,9 @@ static const struct option options[] = {
     {"scales", no_argument, NULL, OPT_SCALES},
     {"biases", no_argument, NULL, OPT_BIASES},
     {"official", no_argument, NULL, OPT_OFFICIAL},
+    {"rotated", required_argument, NULL, OPT_ROTATED},
+    {"rotated-version", required_argument, NULL, OPT_ROTATED_VERSION},
+    {"no-signs", no_argument, NULL, OPT_NO_SIGNS},
     {"extra", required_argument, NULL, OPT_EXTRA},
     {"seed", required_argument, NULL, OPT_SEED},
     {"help", no_argument, NULL, OPT_HELP},
@@ -165,8 +174,9 @@ static bool apply_flag(int id, struct synth_spec *s)
     s->scales |= id == OPT_SCALES;
     s->biases |= id == OPT_BIASES;
     s->official |= id == OPT_OFFICIAL;
+    s->no_signs |= id == OPT_NO_SIGNS;
     return id == OPT_UNTIED || id == OPT_TERNARY_HEAD || id == OPT_ROPE_FREQS || id == OPT_SCALES ||
-           id == OPT_BIASES || id == OPT_OFFICIAL;
+           id == OPT_BIASES || id == OPT_OFFICIAL || id == OPT_NO_SIGNS;
 }
 
 static bool apply(int id, const char *value, struct synth_spec *s)
@@ -197,6 +207,10 @@ static bool apply(int id, const char *value, struct synth_spec *s)
         return parse_number(value, &n) && (s->n_vocab = (size_t)n) > 0;
     case OPT_HEAD_DIM:
         return parse_number(value, &n) && (s->head_dim = (size_t)n) > 0;
+    case OPT_ROTATED:
+        return parse_number(value, &n) && (s->rotated_block = (size_t)n) > 0;
+    case OPT_ROTATED_VERSION:
+        return parse_number(value, &n) && (s->rotated_version = (unsigned)n) > 0;
     case OPT_EXTRA:
         s->extra = value;
         return true;

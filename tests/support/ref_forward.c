@@ -26,6 +26,7 @@ struct ref {
     double *scores;    /* (n) */
     uint8_t *codes;    /* one tensor */
     double *row;       /* (widest) */
+    double *rotated;   /* (widest) */
     float *values;     /* (n_embd) a row of a ternary embedding */
 };
 
@@ -50,15 +51,17 @@ static bool ref_alloc(struct ref *r)
     r->out = doubles(r->n, hp->n_embd);
     r->scores = doubles(r->n, 1);
     r->row = doubles(widest, 1);
+    r->rotated = doubles(widest, 1);
     r->codes = mem_alloc(widest > hp->n_vocab ? widest : hp->n_vocab, widest);
     r->values = mem_alloc(hp->n_embd, sizeof(*r->values));
     return r->h && r->a && r->q && r->k && r->v && r->gate && r->up && r->out && r->scores &&
-           r->row && r->codes && r->values;
+           r->row && r->rotated && r->codes && r->values;
 }
 
 static void ref_free(struct ref *r)
 {
-    double *const all[] = {r->h, r->a, r->q, r->k, r->v, r->gate, r->up, r->out, r->scores, r->row};
+    double *const all[] = {r->h,  r->a,   r->q,      r->k,   r->v,      r->gate,
+                           r->up, r->out, r->scores, r->row, r->rotated};
     for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++)
         mem_free(all[i]);
     mem_free(r->codes);
@@ -88,6 +91,37 @@ static void rms_norm(const struct ref *r, const double *x, const struct tensor_r
         for (size_t i = 0; i < n; i++)
             y[i] = x[i] * scale * f32_at(w, i);
     }
+}
+
+/* y (n) = the transform of each block of x: element i is the sum of the elements k, each with the
+ * sign (-1)^(bits that i and k share), divided by the square root of the block. */
+static void transform(const double *x, size_t n, size_t block, double *y)
+{
+    for (size_t at = 0; at < n; at += block)
+        for (size_t i = 0; i < block; i++) {
+            double sum = 0.0;
+            for (size_t k = 0; k < block; k++)
+                sum += __builtin_parityll(i & k) ? -x[at + k] : x[at + k];
+            y[at + i] = sum / sqrt((double)block);
+        }
+}
+
+/* The input x (n) of a layer after its rotation: x itself or r->rotated. */
+static const double *rotate(const struct ref *r, const struct rotation *rotation, const double *x,
+                            size_t n)
+{
+    if (rotation->block == 0)
+        return x;
+    const size_t n_outer = rotation->n_outer ? rotation->n_outer : 1;
+    const size_t n_inner = rotation->n_outer ? rotation->n_inner : 1;
+    const size_t dim = n / (n_outer * n_inner);
+    for (size_t i = 0; i < n; i++) { /* element i of the weights' order */
+        const size_t head = i / dim;
+        const size_t from = head % n_outer * n_inner + head / n_outer;
+        r->row[i] = x[from * dim + i % dim] * (rotation->signs ? (double)rotation->signs[i] : 1.0);
+    }
+    transform(r->row, n, rotation->block, r->rotated);
+    return r->rotated;
 }
 
 /* Quantise x (n) to whole numbers in r->row, with one scale. Returns it: row = round(s x). */
@@ -196,7 +230,7 @@ static bool linear(const struct ref *r, const struct linear *w, const double *x,
     }
     const size_t row_blocks = (n_cols + cols - 1) / cols;
     for (size_t t = 0; t < r->n; t++) {
-        const double s = quantise(r, w, x + t * n_cols, n_cols);
+        const double s = quantise(r, w, rotate(r, &w->rotation, x + t * n_cols, n_cols), n_cols);
         const double d = (double)w->extra_scale / s;
         for (size_t i = 0; i < n_rows; i++) {
             const double bias = w->bias.bytes ? f32_at(&w->bias, i) : 0.0;
@@ -444,6 +478,18 @@ static const uint8_t *table_row(const struct tensor_ref *t, size_t row)
     return t->bytes + row * (t->n_bytes / t->n_rows);
 }
 
+/* A row of a rotated embedding: first the transform, then the signs. */
+static void unrotate(const struct ref *r, double *h)
+{
+    const struct rotation *rotation = &r->m->embd_rotation;
+    const size_t n = r->m->hp.n_embd;
+    if (rotation->block == 0)
+        return;
+    transform(h, n, rotation->block, r->row);
+    for (size_t i = 0; i < n; i++)
+        h[i] = r->row[i] * (rotation->signs ? (double)rotation->signs[i] : 1.0);
+}
+
 static bool embed(const struct ref *r, const int32_t *ids, struct bn_error *err)
 {
     const struct hparams *hp = &r->m->hp;
@@ -454,11 +500,12 @@ static bool embed(const struct ref *r, const int32_t *ids, struct bn_error *err)
         double *h = r->h + t * hp->n_embd;
         if (!r->m->ternary_embd.bytes) {
             table_decode(r->m->embd.type, table_row(&r->m->embd, (size_t)ids[t]), hp->n_embd, h);
-            continue;
+        } else {
+            ternary_row_decode(&r->m->ternary_embd, (size_t)ids[t], r->values);
+            for (size_t i = 0; i < hp->n_embd; i++)
+                h[i] = (double)r->values[i];
         }
-        ternary_row_decode(&r->m->ternary_embd, (size_t)ids[t], r->values);
-        for (size_t i = 0; i < hp->n_embd; i++)
-            h[i] = (double)r->values[i];
+        unrotate(r, h);
     }
     return true;
 }
@@ -480,6 +527,10 @@ static bool head(const struct ref *r, float *logits, struct bn_error *err)
     const struct hparams *hp = &r->m->hp;
     rms_norm(r, r->h, &r->m->output_norm, r->h);
     trace(r, "output_norm", hp->n_layers, r->h, hp->n_embd);
+    for (size_t t = 0; t < r->n && r->m->head_rotation.block; t++) {
+        double *const h = r->h + t * hp->n_embd;
+        memcpy(h, rotate(r, &r->m->head_rotation, h, hp->n_embd), hp->n_embd * sizeof(*h));
+    }
     if (r->m->head_linear.source.bytes)
         return ternary_head(r, logits, err);
     for (size_t id = 0; id < hp->n_vocab; id++) {

@@ -48,15 +48,24 @@ struct synth_spec {
     size_t yarn_ctx; /* rope.scaling.original_context_length, with yarn */
     /* Only for maple, where n_ff is the width of an expert: */
     size_t n_experts, n_used_experts;
-    size_t n_rot;      /* elements of a head that are rotated; 0: all */
-    size_t window;     /* of all layers but every fourth */
-    float clamp;       /* limit of the values in experts; 0: the key is absent */
-    bool rope_freqs;   /* rope_freqs.weight, factors 1 .. 8 */
-    size_t longrope;   /* rope.scaling.original_context_length with rope_factors_short.weight and
+    size_t n_rot;    /* elements of a head that are rotated; 0: all */
+    size_t window;   /* of all layers but every fourth */
+    float clamp;     /* limit of the values in experts; 0: the key is absent */
+    bool rope_freqs; /* rope_freqs.weight, factors 1 .. 8 */
+    size_t longrope; /* rope.scaling.original_context_length with rope_factors_short.weight and
                         * rope_factors_long.weight, factors 1 .. 8 and 1 .. 29; 0 for none */
-    bool scales;       /* F16 and F32 layers as -1, 0, +1 with an additional tensor X.scale */
-    bool biases;       /* X.bias for every linear layer */
-    bool official;     /* like published files: no tokenizer.ggml.pre, broken chat template */
+    bool scales;     /* F16 and F32 layers as -1, 0, +1 with an additional tensor X.scale */
+    bool biases;     /* X.bias for every linear layer */
+    bool official;   /* like published files: no tokenizer.ggml.pre, broken chat template */
+    /* A rotated file: elements of a transform (0: not rotated), prism.hadamard.version (0 means 1;
+     * 2 needs a tied head), and whether all signs are +1. */
+    size_t rotated_block;
+    unsigned rotated_version;
+    bool no_signs;
+    /* Each run of this many columns of a row, a power of 4, has one weight that is not 0. So the
+     * rotation of the weights by this block is ternary too, and a file with rotated_block equal to
+     * this number is the same model as the file without rotated_block. 0: dense weights. */
+    size_t sparse_block;
     const char *extra; /* names of more F32 vectors (n_embd), separated by commas; NULL for none */
     uint64_t seed;
 };

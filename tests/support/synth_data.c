@@ -68,6 +68,32 @@ static float scale_at(const struct synth_spec *spec, const struct synth_tensor *
     return (r >> 8) % 32 == 0 ? 0.0f : f32_from_bits(f32_bits(scale) & 0xffff0000);
 }
 
+int synth_sign(const struct synth_spec *spec, size_t width, size_t i)
+{
+    const uint64_t r = noise_mix(noise_mix(spec->seed + width) + i);
+    return spec->no_signs || (r & 1) ? 1 : -1;
+}
+
+/* Keep one weight of each run of columns and make it -1 or +1. In a rotated file the run becomes a
+ * column of the transform: its elements are 1 or -1, because one input contributes to each. */
+static void make_sparse(const struct synth_spec *spec, const struct synth_tensor *t, uint8_t *codes)
+{
+    const size_t block = spec->sparse_block, n = t->n_cols * t->n_rows;
+    const uint64_t stream = stream_of(spec, t->name) ^ 1;
+    for (size_t at = 0; at < n; at += block) {
+        const uint64_t r = noise_mix(stream + at / block);
+        const size_t col = (size_t)(r >> 8) % block;
+        const bool is_rotated = spec->rotated_block > 0;
+        int value = r & 1 ? 1 : -1;
+        if (is_rotated)
+            value *= synth_sign(spec, t->n_cols, at % t->n_cols + col);
+        for (size_t i = 0; i < block; i++) {
+            const int sign = __builtin_parityll(i & col) ? -1 : 1;
+            codes[at + i] = (uint8_t)(1 + (is_rotated ? value * sign : i == col ? value : 0));
+        }
+    }
+}
+
 static bool put_scales(const struct synth_spec *spec, const struct synth_tensor *t, uint8_t *bytes,
                        struct bn_error *err)
 {
@@ -137,12 +163,17 @@ static bool write_ternary(const struct synth_spec *spec, const struct synth_tens
         goto done;
     }
     fill_codes(stream_of(spec, t->name), codes, n);
+    struct synth_tensor scaled = *t;
     if (t->type == TENSOR_Q1_0)
         make_binary(codes, n);
+    if (spec->sparse_block)
+        make_sparse(spec, t, codes);
+    if (spec->sparse_block && !spec->rotated_block) /* the same length of a row */
+        scaled.scale *= sqrtf((float)spec->sparse_block);
     if (!tensor_geometries[t->type].is_ternary)
-        ok = write_floats(spec, t, codes, w, sink, err);
+        ok = write_floats(spec, &scaled, codes, w, sink, err);
     else
-        ok = packed_bytes(spec, t, codes, &packed, err) &&
+        ok = packed_bytes(spec, &scaled, codes, &packed, err) &&
              gguf_write_data(w, sink, packed.bytes, packed.n_bytes, err);
 done:
     mem_free(packed.bytes);

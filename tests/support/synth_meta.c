@@ -274,6 +274,78 @@ static void put_shape(const struct synth_spec *spec, struct gguf_writer *w)
         put_number(spec, w, "rope.scaling.original_context_length", spec->longrope);
 }
 
+/* Inputs of the linear layers of a rotated file: names and widths of the tensors. */
+struct rotated_list {
+    struct bn_str names[512];
+    char text[512][32];
+    size_t n_names;
+    int32_t widths[4]; /* embedding, attention heads, feed-forward */
+    size_t n_widths;
+};
+
+static bool add_rotated(void *ud, const struct synth_tensor *t, struct bn_error *err)
+{
+    struct rotated_list *l = ud;
+    if ((t->role != ROLE_TERNARY && t->role != ROLE_TABLE) ||
+        strcmp(t->name, "token_embd.weight") == 0)
+        return true;
+    if (l->n_names == sizeof(l->names) / sizeof(l->names[0]))
+        return bn_fail(err, BN_EARG, "more than %zu rotated tensors", l->n_names);
+    char *const text = l->text[l->n_names];
+    (void)snprintf(text, sizeof(l->text[0]), "%.31s", t->name);
+    l->names[l->n_names++] = bn_str_of(text);
+    size_t i = 0;
+    while (i < l->n_widths && l->widths[i] != (int32_t)t->n_cols)
+        i++;
+    if (i == l->n_widths)
+        l->widths[l->n_widths++] = (int32_t)t->n_cols;
+    return true;
+}
+
+static bool put_signs(const struct synth_spec *spec, const struct rotated_list *l,
+                      struct gguf_writer *w, struct bn_error *err)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < l->n_widths; i++)
+        n += (size_t)l->widths[i];
+    int32_t *signs = mem_alloc(n, sizeof(*signs));
+    if (!signs)
+        return bn_fail(err, BN_ENOMEM, "no memory for %zu signs", n);
+    n = 0;
+    for (size_t i = 0; i < l->n_widths; i++)
+        for (size_t k = 0; k < (size_t)l->widths[i]; k++)
+            signs[n++] = synth_sign(spec, (size_t)l->widths[i], k);
+    gguf_put_array(w, "prism.hadamard.sign_widths", GGUF_I32, l->widths, l->n_widths);
+    gguf_put_array(w, "prism.hadamard.sign_values", GGUF_I32, signs, n);
+    mem_free(signs);
+    return true;
+}
+
+static bool put_rotation(const struct synth_spec *spec, struct gguf_writer *w, struct bn_error *err)
+{
+    const unsigned version = spec->rotated_version ? spec->rotated_version : 1;
+    const struct bn_str embd = bn_str_of("token_embd.weight");
+    struct rotated_list *l = mem_alloc(1, sizeof(*l));
+    bool ok = l ? synth_each_tensor(spec, add_rotated, l, err)
+                : bn_fail(err, BN_ENOMEM, "no memory for the list of rotated tensors");
+    if (ok) {
+        gguf_put_u32(w, "prism.hadamard.version", version);
+        gguf_put_u32(w, "prism.hadamard.block_size", (uint32_t)spec->rotated_block);
+        gguf_put_str(w, "prism.hadamard.transform",
+                     bn_str_of("normalized-sylvester-walsh-hadamard"));
+        gguf_put_str(w, "prism.hadamard.axis", bn_str_of("input-last-dimension"));
+        gguf_put_str(w, "prism.hadamard.sign_mode",
+                     bn_str_of(spec->no_signs ? "identity" : "explicit"));
+        ok = spec->no_signs || put_signs(spec, l, w, err);
+        gguf_put_strs(w, "prism.hadamard.weight_names", l->names, l->n_names);
+        gguf_put_strs(w, "prism.hadamard.inverse_weight_names", &embd, 1);
+        if (version == 2)
+            gguf_put_bool(w, "prism.hadamard.tied_output", true);
+    }
+    mem_free(l);
+    return ok;
+}
+
 bool synth_put_meta(const struct synth_spec *spec, struct gguf_writer *w, struct bn_error *err)
 {
     char name[80];
@@ -302,5 +374,5 @@ bool synth_put_meta(const struct synth_spec *spec, struct gguf_writer *w, struct
                            : qwen         ? qwen_template
                                           : chat_template));
     vocab_free(&v);
-    return true;
+    return spec->rotated_block == 0 || put_rotation(spec, w, err);
 }

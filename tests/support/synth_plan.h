@@ -34,6 +34,9 @@ bool synth_each_tensor(const struct synth_spec *spec, synth_visit_fn visit, void
 /* Write all metadata, including the tokenizer. */
 bool synth_put_meta(const struct synth_spec *spec, struct gguf_writer *w, struct bn_error *err);
 
+/* Sign i of the inputs of `width` columns in a rotated file: 1 or -1. */
+int synth_sign(const struct synth_spec *spec, size_t width, size_t i);
+
 /* Write the bytes of a tensor. */
 bool synth_write_tensor(const struct synth_spec *spec, const struct synth_tensor *t,
                         struct gguf_writer *w, const struct gguf_sink *sink, struct bn_error *err);

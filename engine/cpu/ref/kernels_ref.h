@@ -10,6 +10,7 @@
 /* Prototypes of the kernels that the reference, AVX2, AVX-512 and NEON have. row_kernels sets the
  * entries of the tensor types that an embedding or output head may have. */
 #define BASE_KERNELS(isa)                                                                          \
+    void rotate_##isa(const float *x, const float *signs, size_t n, size_t block, float *y);       \
     void quantise_##isa(const struct act_in *in, int8_t *q, struct act_scale *out);                \
     void ternary_matvec_##isa(const struct ternary_mat *w, size_t row0, size_t row1,               \
                               const int8_t *q, int32_t q_sum, int32_t *acc);                       \

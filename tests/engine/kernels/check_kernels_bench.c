@@ -544,6 +544,9 @@ static void run_vector(const struct cpu_kernels *k, size_t which, const float *x
         k->scale_acc((const int32_t *)(const void *)x, N_FF, 0.5f, y);
         break;
     case 6:
+        k->rotate(x, y, N_FF, 256, out);
+        break;
+    case 7:
         k->to_f16(x, N_FF, out);
         break;
     default:
@@ -554,8 +557,8 @@ static void run_vector(const struct cpu_kernels *k, size_t which, const float *x
 
 static void bench_vectors(struct bench *b)
 {
-    static const char *const names[] = {"rms_norm", "quantise",  "relu2_gate", "silu_gate",
-                                        "add",      "scale_acc", "to_f16",     "rope_neox"};
+    static const char *const names[] = {"rms_norm",  "quantise", "relu2_gate", "silu_gate", "add",
+                                        "scale_acc", "rotate",   "to_f16",     "rope_neox"};
     float *x = mem_alloc(N_FF, sizeof *x), *y = mem_alloc(N_FF, sizeof *y);
     void *out = mem_alloc(N_FF, sizeof *y);
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {

@@ -44,6 +44,37 @@ static void rms_norm_n(struct check *c, size_t n, enum pattern p)
     guard_release();
 }
 
+/* The second transform is written over its input. */
+static void rotate_n(struct check *c, size_t n, size_t block, enum pattern p)
+{
+    const float *x = floats(c, p, n), *const noise = floats(c, PATTERN_PLAIN, n);
+    float *signs = guard_alloc(n * sizeof *signs);
+    for (size_t i = 0; i < n; i++)
+        signs[i] = noise[i] < 0.0f ? -1.0f : 1.0f;
+    const float *const s = rng_next(&c->rng) & 1 ? signs : NULL;
+    const struct outputs o = outputs_alloc(n * sizeof(float), any_offset(c));
+    c->k->rotate(x, s, n, block, o.p[0]);
+    c->ref->rotate(x, s, n, block, o.p[1]);
+    outputs_compare(c, &o, true, "n %zu, block %zu, pattern %d", n, block, (int)p);
+
+    const struct outputs in_place = outputs_alloc(n * sizeof(float), any_offset(c));
+    memcpy(in_place.p[0], x, n * sizeof(float));
+    memcpy(in_place.p[1], x, n * sizeof(float));
+    c->k->rotate(in_place.p[0], s, n, block, in_place.p[0]);
+    c->ref->rotate(in_place.p[1], s, n, block, in_place.p[1]);
+    outputs_compare(c, &in_place, true, "in place, n %zu, block %zu", n, block);
+    guard_release();
+}
+
+static void check_rotate(struct check *c)
+{
+    for (enum pattern p = 0; p < N_PATTERNS; p++)
+        for (size_t block = ROTATION_LEAST; block <= ROTATION_MOST; block *= 2)
+            for (size_t i = 1; i <= 5; i++)
+                if (block <= 256 || i <= 2 || check_selects(c))
+                    rotate_n(c, i * block, block, p);
+}
+
 static void quantise_n(struct check *c, size_t n, enum pattern p)
 {
     float *x = floats(c, p, n);
@@ -299,6 +330,7 @@ OVER_N(attn_merge)
 
 const struct check_case vector_cases[] = {
     {"rms_norm", check_rms_norm},
+    {"rotate", check_rotate},
     {"quantise", check_quantise},
     {"relu2_gate", check_relu2},
     {"silu_gate", check_silu},

@@ -172,21 +172,6 @@ static void damaged_ternary_tables_are_refused(void **state)
     refused(&m, BN_EFORMAT, "tensor 'blk.1.ffn_down.weight': the scale of block 0, at byte");
 }
 
-/* Weights that need a transform would give nonsense without it. */
-static void folded_files_are_refused_by_name(void **state)
-{
-    (void)state;
-    struct synth_spec spec = synth_preset("tiny");
-    struct synth_model m;
-    spec.arch = "llama";
-    opened(&spec, &m);
-    /* This key has the same length. */
-    const struct gguf_kv *kv = gguf_find_kv(m.gguf, "llama.embedding_length");
-    const size_t at = (size_t)((const uint8_t *)kv->key.ptr - m.bytes.bytes);
-    memcpy(m.bytes.bytes + at, "prism.hadamard.version", kv->key.n_bytes);
-    refused(&m, BN_EUNSUPPORTED, "the key prism.hadamard.version");
-}
-
 static void every_architecture_and_container_opens(void **state)
 {
     (void)state;
@@ -543,7 +528,6 @@ int main(void)
         cmocka_unit_test(scales_and_ternary_tables_are_found),
         cmocka_unit_test(dense_heads_are_no_linear_layers),
         cmocka_unit_test(damaged_ternary_tables_are_refused),
-        cmocka_unit_test(folded_files_are_refused_by_name),
         cmocka_unit_test(parameters_are_counted_once),
         cmocka_unit_test(heads_of_any_table_type_open),
         cmocka_unit_test(scales_biases_and_rope_factors_are_found),

@@ -1,0 +1,148 @@
+/*
+ * The rotation of inputs for AVX-512. The method is that of rotate_avx2.c, with 16 lanes and 16
+ * registers: two passes serve blocks of up to 4,096 elements.
+ */
+#include "engine/base/size.h"
+#include "engine/cpu/x86/kernels_x86.h"
+#include "engine/cpu/x86/lanes_avx512.h"
+
+#define LANES 16
+#define VECS 16 /* registers of a pass */
+
+/* The stages h = 1, 2, 4, 8 of a register: a lane becomes its partner plus itself, or minus
+ * itself if it is the second of the pair. The product with 1 or -1 is exact. */
+BN_FORCE_INLINE __m512 stage1(__m512 v)
+{
+    const __m512 pattern = _mm512_setr_ps(1, -1, 1, -1, 1, -1, 1, -1, 1, -1, 1, -1, 1, -1, 1, -1);
+    return _mm512_fmadd_ps(v, pattern, _mm512_permute_ps(v, 0xb1));
+}
+
+BN_FORCE_INLINE __m512 stage2(__m512 v)
+{
+    const __m512 pattern = _mm512_setr_ps(1, 1, -1, -1, 1, 1, -1, -1, 1, 1, -1, -1, 1, 1, -1, -1);
+    return _mm512_fmadd_ps(v, pattern, _mm512_permute_ps(v, 0x4e));
+}
+
+BN_FORCE_INLINE __m512 stage4(__m512 v)
+{
+    const __m512 pattern = _mm512_setr_ps(1, 1, 1, 1, -1, -1, -1, -1, 1, 1, 1, 1, -1, -1, -1, -1);
+    return _mm512_fmadd_ps(v, pattern, _mm512_shuffle_f32x4(v, v, 0xb1));
+}
+
+BN_FORCE_INLINE __m512 stage8(__m512 v)
+{
+    const __m512 pattern = _mm512_setr_ps(1, 1, 1, 1, 1, 1, 1, 1, -1, -1, -1, -1, -1, -1, -1, -1);
+    return _mm512_fmadd_ps(v, pattern, _mm512_shuffle_f32x4(v, v, 0x4e));
+}
+
+/* The stages that pair registers; n is a power of two. */
+BN_FORCE_INLINE void pair_vecs(__m512 v[VECS], size_t n)
+{
+#pragma GCC unroll 4
+    for (size_t h = 1; h < n; h *= 2)
+#pragma GCC unroll 16
+        for (size_t i = 0; i < n; i++) {
+            if (i & h)
+                continue;
+            const __m512 a = v[i], b = v[i + h];
+            v[i] = _mm512_add_ps(a, b);
+            v[i + h] = _mm512_sub_ps(a, b);
+        }
+}
+
+/* The first stages of n_vecs registers. */
+BN_FORCE_INLINE void first_pass(const float *x, const float *signs, size_t n_vecs, __m512 factor,
+                                float *y)
+{
+    __m512 v[VECS];
+#pragma GCC unroll 16
+    for (size_t i = 0; i < n_vecs; i++) {
+        v[i] = _mm512_loadu_ps(x + LANES * i);
+        if (signs)
+            v[i] = _mm512_mul_ps(v[i], _mm512_loadu_ps(signs + LANES * i));
+        v[i] = stage8(stage4(stage2(stage1(v[i]))));
+    }
+    pair_vecs(v, n_vecs);
+#pragma GCC unroll 16
+    for (size_t i = 0; i < n_vecs; i++)
+        _mm512_storeu_ps(y + LANES * i, _mm512_mul_ps(v[i], factor));
+}
+
+/* The stages h, 2 h, ... of a block in which n runs of h elements are paired. */
+BN_FORCE_INLINE void later_pass(float *y, size_t h, size_t n, __m512 factor)
+{
+    for (size_t j = 0; j < h; j += LANES) {
+        __m512 v[VECS];
+#pragma GCC unroll 16
+        for (size_t i = 0; i < n; i++)
+            v[i] = _mm512_loadu_ps(y + i * h + j);
+        pair_vecs(v, n);
+#pragma GCC unroll 16
+        for (size_t i = 0; i < n; i++)
+            _mm512_storeu_ps(y + i * h + j, _mm512_mul_ps(v[i], factor));
+    }
+}
+
+BN_FORCE_INLINE void pass_of(float *y, size_t h, size_t n, __m512 factor)
+{
+    if (n == 2)
+        later_pass(y, h, 2, factor);
+    else if (n == 4)
+        later_pass(y, h, 4, factor);
+    else if (n == 8)
+        later_pass(y, h, 8, factor);
+    else
+        later_pass(y, h, 16, factor);
+}
+
+/* A block of 256 elements or more. Only the last pass has a factor other than 1. */
+static void rotate_block(const float *x, const float *signs, size_t block, __m512 factor, float *y)
+{
+    const __m512 one = _mm512_set1_ps(1.0f);
+    for (size_t i = 0; i < block; i += LANES * VECS)
+        first_pass(x + i, signs ? signs + i : NULL, VECS, block == LANES * VECS ? factor : one,
+                   y + i);
+    for (size_t h = LANES * VECS; h < block; h *= VECS) {
+        const size_t n = size_min(block / h, VECS);
+        for (size_t i = 0; i < block; i += h * n)
+            pass_of(y + i, h, n, h * n == block ? factor : one);
+    }
+}
+
+/* Blocks of four or eight. The last register may be partly filled. */
+static void rotate_short(const float *x, const float *signs, size_t n, size_t block, __m512 factor,
+                         float *y)
+{
+    for (size_t at = 0; at < n; at += LANES) {
+        const __mmask16 m = mask_below(at, n);
+        __m512 v = _mm512_maskz_loadu_ps(m, x + at);
+        if (signs)
+            v = _mm512_mul_ps(v, _mm512_maskz_loadu_ps(m, signs + at));
+        v = stage2(stage1(v));
+        if (block == 8)
+            v = stage4(v);
+        _mm512_mask_storeu_ps(y + at, m, _mm512_mul_ps(v, factor));
+    }
+}
+
+void rotate_avx512(const float *x, const float *signs, size_t n, size_t block, float *y)
+{
+    const __m512 factor = _mm512_set1_ps((float)(1.0 / sqrt((double)block)));
+    if (block < LANES) {
+        rotate_short(x, signs, n, block, factor, y);
+        return;
+    }
+    for (size_t at = 0; at < n; at += block) {
+        const float *const s = signs ? signs + at : NULL;
+        if (block == LANES)
+            first_pass(x + at, s, 1, factor, y + at);
+        else if (block == 2 * LANES)
+            first_pass(x + at, s, 2, factor, y + at);
+        else if (block == 4 * LANES)
+            first_pass(x + at, s, 4, factor, y + at);
+        else if (block == 8 * LANES)
+            first_pass(x + at, s, 8, factor, y + at);
+        else
+            rotate_block(x + at, s, block, factor, y + at);
+    }
+}

@@ -1,0 +1,56 @@
+/*
+ * Rotated files: weights that were multiplied by signs and by a Walsh-Hadamard matrix. The inputs
+ * of these weights need the same transform. Keys: docs/formats.md, "Rotated files"; arithmetic:
+ * docs/kernels.md, "Rotated inputs".
+ */
+#ifndef ENGINE_MODEL_ROTATION_H
+#define ENGINE_MODEL_ROTATION_H
+
+#include "engine/base/error.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct gguf;
+
+#define ROTATION_LEAST 4 /* elements of the smallest and the largest transform */
+#define ROTATION_MOST 4096
+#define ROTATION_MOST_WIDTHS 64 /* vectors of signs in a file */
+
+/* The transform of a vector of n elements: order of heads, signs, transform of each block. */
+struct rotation {
+    size_t block;       /* elements of a transform, divides n; 0: the vector is not rotated */
+    const float *signs; /* (n) +1 or -1, owned by the model; NULL: all are +1 */
+    /* Order of heads: (n_outer, n_inner, n / (n_outer * n_inner)) becomes (n_inner, n_outer, ...).
+     * n_outer 0: the order does not change. */
+    size_t n_outer, n_inner;
+};
+
+/* The keys prism.hadamard.* of a file. */
+struct file_rotation {
+    unsigned version; /* 1 or 2; 0: the file is not rotated */
+    size_t block;
+    size_t n_widths, widths[ROTATION_MOST_WIDTHS];
+    float *signs;       /* a vector for each width, one after the other; NULL: all are +1 */
+    bool tied_output;   /* the embedding is the output head too */
+    bool has_embd;      /* rows of the embedding are rotated */
+    bool groups_values; /* the input of ssm_out has another order of heads in the weights */
+};
+
+/* Read and check the keys. is_named (n_tensors of g) must be zero; the tensors whose inputs are
+ * rotated become 1. BN_EFORMAT, BN_EUNSUPPORTED: a key is missing or has another value; the message
+ * names it. BN_ENOMEM. After an error *out needs no call of file_rotation_finish. */
+bool file_rotation_init(struct file_rotation *out, const struct gguf *g, uint8_t *is_named,
+                        struct bn_error *err);
+void file_rotation_finish(struct file_rotation *r);
+
+/* The rotation of the input of tensor `name`, which has n_cols columns. BN_EFORMAT: n_cols is not a
+ * multiple of the block or has no signs. */
+bool file_rotation_of(const struct file_rotation *r, const char *name, size_t n_cols,
+                      struct rotation *out, struct bn_error *err);
+
+/* For display: "blocks of 1024, explicit signs, version 1". */
+void file_rotation_describe(const struct file_rotation *r, char *text, size_t text_bytes);
+
+#endif
