@@ -5,12 +5,11 @@ usage: corpus.py [--split train|held] [--hard] [--n N] [--seed S]    prints conv
        corpus.py --questions N [--seed S] > held.jsonl               held-out conversations with N scored questions
 
 A conversation is a list of turns (user text, answer, kind). The user states personal facts and asks for
-them some turns later, asks about bitnet-chat, adds numbers, spells words, asks for general facts, or asks
-what the model cannot know. Everything that must generalise is split into a training part and a held-out
-part: names and things (words.py), words to spell, numbers (by a hash of the operands) and phrasings
-(phrases.txt; some alone, some in combination with the requested fact). Maker("held") uses held-out things
-and phrasings only and makes the questions of score.py. Training mixes invented words with real ones, so
-that the model learns to copy text and not to recite a list.
+them some turns later, speaks of other people, corrects a statement, asks about bitnet-chat, adds numbers, spells
+words, asks for general facts, asks what newcomers ask, or asks what the model cannot know. Everything that must
+generalise is split into a training part and a held-out part: names and invented words (names.py), things (words.py),
+words to spell, numbers (by a hash of the operands) and phrasings (phrases.txt, people.txt, newcomers.txt; some alone,
+some in combination). Maker("held") uses held-out things and phrasings only and makes the questions of score.py.
 """
 import argparse
 import json
@@ -19,10 +18,13 @@ import random
 import re
 import zlib
 
+import names as N
+import people
+import program
+import sums
 import words as W
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-DECLINE = "I don't know. I am the small built-in demo model."
 HEAR = "I see. Ask me what I can do, or tell me something about you."
 NOTHING_TOLD = "You have not told me anything yet."
 CHANGE = ["Actually, ", "No, wait: ", "I was wrong: ", "Sorry, ", "Correction: ", "I changed my mind: "]
@@ -46,14 +48,19 @@ def lines_of(name):
 
 
 def read_topics():
+    """-> [(names, answer)]. {brief} in an answer is the program's own description of the command."""
     lines = lines_of("topics.txt")
-    return [([name.strip() for name in names.split("|")], answer) for names, answer in zip(lines[::2], lines[1::2])]
+    topics = []
+    for names, answer in zip(lines[::2], lines[1::2]):
+        names = [name.strip() for name in names.split("|")]
+        topics.append((names, answer.replace("{brief}", BRIEFS.get(names[0], ""))))
+    return topics
 
 
-def read_phrases():
+def read_phrases(*files):
     """-> {section: phrasings}, {section: answer}"""
     phrases, answers = {}, {}
-    for line in lines_of("phrases.txt"):
+    for line in sum(map(lines_of, files), []):
         if line.startswith("["):
             section = line.strip("[]")
             phrases[section] = []
@@ -64,11 +71,25 @@ def read_phrases():
     return phrases, answers
 
 
+BRIEFS, _ = program.recorded()  # {command or key: description}
 TOPICS = read_topics()
 TOPIC_NAMES = frozenset(name for names, _ in TOPICS for name in names)
-PHRASES, ANSWERS = read_phrases()
+PHRASES, ANSWERS = read_phrases("phrases.txt", "people.txt", "newcomers.txt")
+ACTION_TOPICS = [topic for topic in TOPICS if any(name.startswith("*") for name in topic[0])]
 KINDS = [section.split()[1] for section in PHRASES if section.startswith("asked ")]
-GREETINGS = [(q, answer) for section, answer in ANSWERS.items() for q in PHRASES[section]]
+GREETINGS = [(q, ANSWERS[section]) for section in ANSWERS if section.startswith("greet ") for q in PHRASES[section]]
+NEWCOMERS = [section for section in ANSWERS if section.startswith("newcomer ")]
+REFUSALS = {section.split()[1]: answer for section, answer in ANSWERS.items() if section.startswith("cannot ")}
+# The first pattern that occurs in a question chooses the refusal.
+REFUSED = [(name, re.compile(pattern)) for name, pattern in (
+    ("calculate", r"\btimes \d|\bdivided by\b|\d (over|x|/) \d|\broot of\b|\bhalf of \d"),
+    ("language", r"\btranslate\b|\bhow do you say\b|\bdo you speak\b|\blanguage\b"),
+    ("now", r"\b(the weather|the time|the news|date today|stock market|score of|will it rain)\b"),
+    ("write", r"\b(write|poem|story|essay|song|draw|picture|code)\b"),
+    ("why", r"\bwhy\b"),
+    ("how", r"\b(how (do|can) i|how to|teach me|help me|explain how)\b"),
+    ("choose", r"\b(recommend|best|which|buy|recipe|cost|should i|book a)\b"),
+    ("who", r"\b(who|when|where|what happened|population|capital|how (far|big|old|many))\b"))]
 
 
 def of_kind(section):
@@ -120,10 +141,6 @@ def held_questions():
     return {bare_words(q) for kind in KINDS for q in pick_phrases(ASK[kind], True, kind) + late_frames(kind, True)}
 
 
-def operands_held(a, b):
-    return (a * 7919 + b * 104729) % 8 == 0
-
-
 def words_of(*things):
     """Every word of letters in any nesting of texts."""
     return {w.lower() for w in re.findall(r"[A-Za-z]+", json.dumps(things)) if len(w) > 1}
@@ -148,53 +165,13 @@ def held_words():
     return {w.lower() for words in lists for w in W.split(words)[1]} | set(spell_split()[1])
 
 
-class Inventor:
-    """Invents words that look like those of a list: each letter depends on the two before it."""
-
-    def __init__(self, words, forbidden):
-        self.forbidden, self.after = set(forbidden), {}
-        for word in words:
-            text = "  " + word + "\n"
-            for i in range(2, len(text)):
-                self.after.setdefault(text[i - 2:i], []).append(text[i])
-
-    def word(self, rng, low=3, high=9):
-        while True:
-            text = "  "
-            while not text.endswith("\n") and len(text) < high + 4:
-                text += rng.choice(self.after[text[-2:]])
-            text = text.strip()
-            if low <= len(text) <= high and text not in self.forbidden:
-                return text
-
-
-# ---- answers with intermediate steps ----
-
 def sentence_case(text):
     return text[:1].upper() + text[1:]
 
 
-def added(a, b):
-    """Adds digit by digit. The answer contains each step before a later step needs it."""
-    if a < 10 and b < 10:
-        return f"{a} + {b} = {a + b}."
-    ones, carried = a % 10 + b % 10, (a % 10 + b % 10) // 10
-    tens = " + ".join(["1"] * carried + [str(x // 10) for x in (a, b) if x > 9])
-    steps = f"{a % 10} + {b % 10} = {ones}, "
-    if "+" in tens:
-        steps += f"{tens} = {carried + a // 10 + b // 10}, "
-    return f"{steps}so {a} + {b} = {a + b}."
-
-
-def subtracted(a, b):
-    """The same for a - b, with a >= b."""
-    if a < 10:
-        return f"{a} - {b} = {a - b}."
-    borrowed = int(a % 10 < b % 10)
-    steps = f"{10 * borrowed + a % 10} - {b % 10} = {(a - b) % 10}, "
-    if b > 9 or borrowed:
-        steps += f"{a // 10 - borrowed} - {b // 10} = {(a - b) // 10}, "
-    return f"{steps}so {a} - {b} = {a - b}."
+def refusal(question):
+    text = question.lower()
+    return REFUSALS[next((name for name, pattern in REFUSED if pattern.search(text)), "other")]
 
 
 def numbered(items):
@@ -217,19 +194,18 @@ class Maker:
         for kind, words in (("name", W.NAMES), ("home", W.TOWNS), ("food", W.FOODS), ("animal", W.ANIMALS),
                             ("hobby", W.HOBBIES), ("job", W.JOBS), ("pet", W.PET_NAMES)):
             self.values[kind] = W.split(words)[part]
-        kept = held_words()
+        self.kept = held_words()
         self.kept_questions = held_questions()
-        self.lexicon = sorted(LEXICON - kept)
-        self.anything = [w for w in self.spell + sum(self.values.values(), []) if w.lower() not in kept]
-        known = pieces or self.lexicon + [w for w in self.anything if w[0].isupper()]
-        known = known + 2 * [p for p in known if p not in LEXICON]  # these occur only in such words
-        self.pieces = [[p for p in known if p.islower()], [p for p in known if p[0].isupper()]]  # beginnings of words, of names
-        self.inventors = {}
-        for kind, words in (("name", W.NAMES), ("home", W.TOWNS), ("pet", W.PET_NAMES), ("food", W.FOODS + W.SPELL),
-                            ("animal", W.ANIMALS + W.SPELL), ("job", W.JOBS + W.SPELL), ("hobby", W.HOBBIES),
-                            ("spell", W.SPELL)):
-            train, held = W.split(words)
-            self.inventors[kind] = Inventor([w for w in train if "-" not in w], held + sorted(kept))
+        self.lexicon = sorted(word for word in LEXICON if not self.is_kept(word))
+        self.real = [w for w in self.spell + sum(self.values.values(), []) if not self.is_kept(w)]
+        known = pieces or self.lexicon
+        self.pieces = [p for p in known if p.islower()], [p for p in known if p[0].isupper()]  # of words, of names
+        self.phrases = PHRASES
+        self.recall_own, self.not_told_own = RECALL, NOT_TOLD
+
+    def is_kept(self, word):
+        """Whether training must not contain this word."""
+        return word.lower() in self.kept or N.is_held(word)
 
     # -- random choices --
 
@@ -246,31 +222,26 @@ class Maker:
     def phrase(self, phrases, key):
         return self.rng.choice(pick_phrases(phrases, self.held, key))
 
-    def any_letters(self):
-        while True:
-            word = "".join(self.rng.choice(LETTERS) for _ in range(self.rng.randint(3, 7)))
-            if word not in self.inventors["spell"].forbidden:
-                return word
-
     def blend(self, is_name=False):
         """A token and the end of a word, so that training contains each such token in questions and answers."""
-        pieces = self.pieces[is_name]
-        while True:
-            word = self.rng.choice(self.anything).lower()
-            word = self.rng.choice(pieces) + word[len(word) - self.rng.randint(0, 4):]
-            if word.lower() not in self.inventors["spell"].forbidden and 2 < len(word) < 12:
-                return word
+        word = self.rng.choice(self.pieces[is_name] or self.lexicon)
+        return word + N.made_up(self.rng)[:self.rng.randint(0, 5)]
 
-    def invented(self, kind):
-        """A value of this kind for the harder mixture."""
-        r = self.rng.random()
-        if r < .1:
-            return self.any_letters()
-        if r < .2:
-            return self.rng.choice(self.lexicon)
-        if r < .9:
-            return self.blend(kind in NAMED)
-        return self.inventors.get(kind, self.inventors["spell"]).word(self.rng)
+    def new_word(self, is_name):
+        """A word of this part that is in no list, in small letters unless it is a name."""
+        while True:
+            r = self.rng.random()
+            if self.held:
+                word = self.rng.choice(N.HELD_NAMES) if is_name else N.made_up(self.rng, latin=True)
+            elif r < .55:
+                word = N.name(self.rng) if is_name else N.made_up(self.rng)
+            elif r < .92:
+                word = self.blend(is_name)
+            else:
+                word = self.rng.choice(self.lexicon)
+            word = word if not is_name else word[:1].upper() + word[1:]
+            if N.is_held(word) == self.held and (self.held or word.lower() not in self.kept):
+                return word
 
     def number(self):
         while True:
@@ -281,24 +252,22 @@ class Maker:
     def value(self, kind):
         if kind == "number":
             return self.number()
-        case = str.capitalize if kind in NAMED else str.lower
-        if self.hard and self.chance(.65):
-            return case(self.invented(kind))
-        r = 1 if self.held else self.rng.random()
-        if kind in self.inventors and r < .3:
-            return self.inventors[kind].word(self.rng)
-        if r < .5:  # a word of another kind, so that the model must copy it
-            return case(self.rng.choice(self.anything))
-        return self.rng.choice(self.values[kind])
+        is_name = kind in NAMED
+        if self.chance(.65 if self.hard else .5):
+            word = self.new_word(is_name)
+        elif self.chance(.2) and not self.held:  # a word of another kind, so that the model must copy it
+            word = self.rng.choice(self.real)
+            word = word.capitalize() if is_name else word.lower()
+        else:
+            word = self.rng.choice(self.values[kind])
+        return word.upper() if self.chance(.02) else word
 
     def some_word(self):
-        if self.hard and self.chance(.8):
-            r = self.rng.random()
-            return (self.any_letters() if r < .12 else self.rng.choice(self.lexicon) if r < .3
-                    else self.blend(self.chance(.25)))
-        if not self.held and self.chance(.5):
-            return self.inventors["spell"].word(self.rng)
-        return self.rng.choice(self.spell)
+        """A word for tasks on letters and words: letters only."""
+        word = self.new_word(self.chance(.2)) if self.chance(.6) else ""
+        if word.isalpha():
+            return word
+        return self.rng.choice(self.spell if self.held or self.chance(.6) else self.lexicon)
 
     def loosely(self, text, lower=True):
         """As users type: with a word before or after, sometimes without capitals or the final mark."""
@@ -324,11 +293,27 @@ class Maker:
     # -- one-off turns: (user, answer, kind) --
 
     def help(self):
-        names, answer = self.rng.choice(TOPICS)
-        name = self.rng.choice([n for n in names if not (self.held and n.startswith("?"))])
+        """A question about bitnet-chat. Commands and keys that users want to do something with come more often."""
+        names, answer = self.rng.choice(TOPICS + ACTION_TOPICS + ACTION_TOPICS)
+        actions = [n[1:] for n in names if n.startswith("*")]
+        if actions and self.chance(.6):
+            return self.action(names, self.rng.choice(actions), answer)
+        name = self.rng.choice([n for n in names if n[0] != "*" and not (self.held and n.startswith("?"))])
         question = name[1:] if name.startswith("?") else \
             sentence_case(self.phrase(PHRASES["help"], name).format(x=name))
         return self.loosely(question), answer, "help"
+
+    def action(self, names, action, answer):
+        """A user's intention in a frame. Every fifth combination is held out."""
+        frames = [f for f in PHRASES["ways"] if pair_held(f, action) == self.held]
+        if not frames:
+            return self.help()
+        question = sentence_case(self.rng.choice(frames).format(x=action))
+        return self.loosely(question), answer, "command" if names[0] in BRIEFS else "help"
+
+    def newcomer(self):
+        section = self.rng.choice(NEWCOMERS + 3 * ["newcomer languages"])
+        return self.loosely(self.part(section)), ANSWERS[section], "newcomer"
 
     def greet(self):
         if self.chance(.25):
@@ -339,18 +324,30 @@ class Maker:
         return self.loosely(q + ("?" if is_question else self.rng.choice(["", ".", "!"]))), answer, "chat"
 
     def arith(self):
+        """Numbers below 100 in figures."""
+        top = 99 if self.chance(.7) else 20
         while True:
-            top = 99 if self.chance(.7) else 20
             a, b = self.rng.randint(0, top), self.rng.randint(0, top)
-            if operands_held(a, b) == self.held:
+            if sums.operands_held(a, b) == self.held:
                 break
         if self.chance(.5):
-            return self.asked(self.pick("add", a=a, b=b)), added(a, b), "arith"
-        if a < b:
-            a, b = b, a
-        if operands_held(a, b) != self.held:
+            return self.asked(self.pick("add", a=a, b=b)), sums.added(a, b), "arith"
+        a, b = max(a, b), min(a, b)
+        if sums.operands_held(a, b) != self.held:
             return self.arith()
-        return self.asked(self.pick("subtract", a=a, b=b)), subtracted(a, b), "arith"
+        return self.asked(self.pick("subtract", a=a, b=b)), sums.subtracted(a, b), "arith"
+
+    def sum(self):
+        """Numbers up to 999, in words or figures, tight or spaced."""
+        adds, in_words = self.chance(.55), self.chance(.4)
+        while True:
+            a, b = sums.operands(self.rng, sums.TOP, adds)
+            if sums.operands_held(a, b) == self.held:
+                break
+        task = "add" if adds else "subtract"
+        section = f"{task} words" if in_words else self.rng.choice([task, f"{task} tight", f"{task} tight"])
+        question = self.pick(section, a=sums.written(self.rng, a, in_words), b=sums.written(self.rng, b, in_words))
+        return self.asked(sentence_case(question)), (sums.added if adds else sums.subtracted)(a, b), "sum"
 
     def word(self):
         """Tasks on the letters of a word. Their words are single letters in the vocabulary too: in quotes, between hyphens."""
@@ -441,7 +438,8 @@ class Maker:
         return text + rng.choice(["?", ".", "?", ""])
 
     def decline(self):
-        return self.loosely(self.unknown()), DECLINE, "decline"
+        question = self.loosely(self.unknown())
+        return question, refusal(question), "decline"
 
     def unknown(self):
         rng = self.rng
@@ -469,10 +467,17 @@ class Maker:
 
     def one_off(self):
         r = self.rng.random()
-        return (self.help() if r < .18 else self.greet() if r < .23 else self.arith() if r < .41
-                else self.word() if r < .72 else self.fact() if r < .85 else self.decline())
+        return (self.help() if r < .26 else self.greet() if r < .29 else self.arith() if r < .35
+                else self.sum() if r < .48 else self.word() if r < .68 else self.fact() if r < .77
+                else self.newcomer() if r < .88 else self.decline())
 
     # -- remembering --
+
+    def own_tell(self, kind):
+        return self.phrase(TELL[kind], kind)
+
+    def own_heard(self, kind):
+        return HEARD[kind][0]
 
     def telling(self, kind, x):
         """A statement of this fact. The harder mixture sometimes puts it into a saying."""
@@ -534,6 +539,9 @@ class Maker:
         not told and for all facts together.
         """
         rng = self.rng
+        r = rng.random()
+        if r < .25:
+            return people.conversation(self) if r < .17 else people.correction(self)
         any_kind, everything, most = (.8, .9, 6) if self.hard else (.85, .94, 4)
         known, turns = {}, []
         n = rng.choice([1, 1, 2, 3, 4, 5, 6, 7, 8, 9, 9, 14])
@@ -553,7 +561,7 @@ class Maker:
         return turns
 
 
-SCORED = ("memory", "help", "arith", "word", "fact", "decline")
+SCORED = ("memory", "people", "correct", "help", "command", "arith", "sum", "word", "fact", "newcomer", "decline")
 
 
 def print_held(n_questions, seed):
@@ -563,6 +571,29 @@ def print_held(n_questions, seed):
         turns = maker.conversation()[:8]
         n += sum(kind in SCORED for _, _, kind in turns)
         print(json.dumps([{"user": u, "want": a, "kind": k} for u, a, k in turns]))
+
+
+def name_questions(n_names, n_made_up, seed=1):
+    """
+    -> conversations with a held-out name or place, or a made-up word, in a statement of a phrasing that training does
+    not contain. The answer must repeat the word at once, in the next turn and after five turns.
+    """
+    rng = random.Random(seed)
+    maker = Maker("held", rng)
+    names = rng.sample(N.HELD_NAMES, min(n_names, len(N.HELD_NAMES)))
+    words = [maker.new_word(False) for _ in range(n_made_up)]
+    for i, x in enumerate(names + words):
+        is_name = i < len(names)
+        kind = rng.choice(("name", "home", "pet") if is_name else ("name", "home", "pet", "food", "food"))
+        x = x.lower() if is_name and rng.random() < .2 else x
+        label = "names" if is_name else "made up"
+        known = {kind: x}
+        tell = sentence_case(rng.choice(PHRASES["tell new " + kind]).format(x=x)) if x[0].isupper() \
+            else rng.choice(PHRASES["tell new " + kind]).format(x=x)
+        between = [maker.one_off() for _ in range(3)]
+        yield [(tell, x, label + " 0"), (maker.ask(known, kind)[0], RECALL[kind].format(x=x), label + " 1"),
+               *[(u, a, "between") for u, a, _ in between],
+               (maker.ask(known, kind)[0], RECALL[kind].format(x=x), label + " 5")]
 
 
 def main():

@@ -269,7 +269,7 @@ def main():
     ap.add_argument("--matrix-rate", type=float, default=0.02, help="peak learning rate of the matrices")
     ap.add_argument("--compile", action=argparse.BooleanOptionalAction, default=True,
                     help="fuse the graph; needs a C++ compiler")
-    ap.add_argument("--vocab", type=int, default=3072)
+    ap.add_argument("--vocab", type=int, default=768, help="tokens; few, so that training shows each one often")
     ap.add_argument("--seed", type=int, default=1)
     ap.add_argument("--threads", type=int, default=os.cpu_count())
     ap.add_argument("--device", default="cpu")

@@ -1,0 +1,112 @@
+"""Invented names and words in the manner of many languages, so that the model learns to copy any text.
+
+A word is in the held-out part if it is in held_names.txt or if a checksum of its letters says so. Training never
+contains such a word, in any case of letters.
+"""
+import os
+import re
+import unicodedata
+import zlib
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+HELD_EVERY = 16  # of invented words
+
+# For each manner of writing: beginnings of syllables, vowels, ends of syllables, ends of words. "-" is nothing.
+MANNERS = [tuple(part.split() for part in line.split("|")) for line in """
+b br c ch cl d f g gr h j k l m n p qu r s sh st t th w | a e i o u ea ee ai | - - n r l m s ck | y - - e er ton ley
+b d f g h j k l m n p r s sch st t w z kl | a e i o u ä ö ü ei au ie | - - n r l s t ß ch | - e er a burg stein heim
+b c ch d f g gr j l m n p r s t v br | a e i o u é è ê ou au eau oi | - - n r l s ç | - e é ette ine ois ault
+b c d f g h j l ll m n ñ p r s t v qu | a e i o u á é í ó ú ia | - - n r l s | - a o ito ez ín
+b c d f g gl gn l m n p r s t v z ch | a e i o u à è ì ò | - - n r l | a o e ino ella etti
+b c d f g j l lh m n nh p r s t v x | a e i o u ã õ á ê ç | - - n r s | a o ão inho eira
+b c ch cz d f g j k l ł m n p r s sz t w z ż rz | a e i o u y ą ę ó | - - n r l ś ć | - a ek ski owa
+b c č d ď f h j k l m n ň p r ř s š t ť v z ž | a e i o u á í ý ě ů | - - n r l k | - a ek ová ka
+b cs d f g gy h j k l m n ny p r s sz t v z zs | a e i o u á é ö ő ü ű | - - n r l s | - a ka ő i
+b c ç d f g h j k l m n p r s ş t v y z | a e ı i o ö u ü | - - n r l k ş ğ | - can gül i han
+b d f g h j k l m n p r s sk st t v | a e i o u å æ ø ä ö | - - n r l s g | - e a sen dóttir ð
+b c d f g l m n p r s t bh ch dh mh | a e i o u á é í ó ú ao ia | - - n r l s | - n án een ín
+b d dj g h j k l m n p r s t v w z sj oe | a e i o u aa ee ij uu ie | - - n r l s t | - je ke a sma
+b d f g k l m n p r s sh ch t v z zh kh | a e i o u ya yu | - - n r l v k | - a ov eva ka in sky
+b d dh f gh h j k kh l m n q r s sh t th w y z | a i u aa | - - n r l d m b | - a i ah een
+b bh ch d dh g gh h j k kh l m n p r s sh t v y | a i u aa ee o | - - n r m sh | - a i esh endra ita
+k s t n h m r y w g z d b sh ch ts ky ry | a i u e o | - - - n | ko ki mi to ro -
+b ch d f g h j k l m n p q r s sh t w x y z zh | a e i o u ai ao ia ie ou ü | - - n ng | - -
+b ch d g h j k m n p s t y | a e i o u ae eo eu yu yeo oo | - - n ng k m l | - -
+b ch d đ g h kh l m n ng nh ph qu t th tr v x | a ă â e ê i o ô ơ u ư ạ ả ế ộ ữ | - - n ng nh m c t | - -
+b d f g gb j k l m n p r s ṣ t w y | a e ẹ i o ọ u | - - - n | de la - yemi
+b ch d f g h j k l m mb mw n nd ng nj p r s sh t v w y z | a e i o u | - - - | - a i o
+h k l m n p w | a e i o u ā ō ai au | - - - | - a i o
+a b c d e f g h i j k l m n o p q r s t u v w x y z | a e i o u y | b c d f g h j k l m n p q r s t v w x z | - - x z q
+б в г д ж з к л м н п р с т ф х ч ш | а е и о у я ю ы | - - н р л й | - а ов ка ий
+β γ δ θ κ λ μ ν π ρ σ τ φ χ | α ε η ι ο υ ω ά έ ή ί ό | - - ν ρ ς λ | - ος α ης
+""".strip().split("\n")]
+LATIN = len(MANNERS) - 2
+ACCENTED = "áàâãäåæçćčďéèêëěęíìîïıłñńňóòôõöøőřśšşťúùûüűůýžźżđğīāōūßœþð"
+LETTERS = "abcdefghijklmnopqrstuvwxyz"
+PARTICLES = ["O'", "D'", "L'", "Mc", "Mac", "al-", "Ben ", "Van ", "de ", "San ", "Saint-", "Le ", "El ", "Da "]
+
+
+def plain(word):
+    """Small letters, composed, for comparisons."""
+    return unicodedata.normalize("NFC", word).lower()
+
+
+def read_list(name):
+    path = os.path.join(HERE, name)
+    if not os.path.exists(path):
+        return []
+    with open(path, encoding="utf-8") as f:
+        return [word.strip() for line in f if not line.startswith("#") for word in line.split(",") if word.strip()]
+
+
+HELD_NAMES = read_list("held_names.txt")
+HELD_SET = frozenset(plain(name) for name in HELD_NAMES)
+
+
+def is_held(word):
+    word = plain(word)
+    return (zlib.crc32(word.encode()) % HELD_EVERY == 0 or word in HELD_SET
+            or any(part in HELD_SET for part in re.findall(r"[^\W\d_]+", word)))
+
+
+def spoken(rng, manner=None):
+    """A word that somebody could pronounce."""
+    begins, vowels, ends, last = manner or MANNERS[rng.randrange(len(MANNERS))]
+    nothing = lambda part: "" if part == "-" else part
+    word = ""
+    for _ in range(rng.choice([1, 1, 2, 2, 2, 3])):
+        word += ("" if rng.random() < .12 else rng.choice(begins)) + rng.choice(vowels) + nothing(rng.choice(ends))
+    return word + nothing(rng.choice(last))
+
+
+def any_letters(rng, low=3, high=10):
+    """Letters without any pattern, some with accents. Every second word repeats a few letters often."""
+    letters = LETTERS if rng.random() < .6 else LETTERS + ACCENTED
+    if rng.random() < .3:
+        letters = rng.sample(letters, rng.randint(2, 5))
+    return "".join(rng.choice(letters) for _ in range(rng.randint(low, high)))
+
+
+def made_up(rng, latin=False):
+    """A word in small letters."""
+    while True:
+        r = rng.random()
+        word = spoken(rng, MANNERS[rng.randrange(LATIN)] if latin else None) if r < .6 else any_letters(rng)
+        if 2 <= len(word) <= 14:
+            return word
+
+
+def name(rng):
+    """A name of a person or a place: capitals, and sometimes two parts with a hyphen, an apostrophe or a space."""
+    word = made_up(rng).capitalize()
+    r = rng.random()
+    if r < .06:
+        return f"{word}-{rng.choice([made_up(rng).capitalize(), made_up(rng)])}"
+    if r < .12:
+        return rng.choice(PARTICLES) + word
+    if r < .16:
+        at = rng.randint(1, len(word))
+        return word[:at] + rng.choice("'’") + word[at:]
+    if r < .21:
+        return f"{word} {made_up(rng).capitalize()}"
+    return word

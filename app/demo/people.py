@@ -1,0 +1,132 @@
+"""Conversations about several people whose facts must not be mixed up, with corrections of the last statement."""
+from dataclasses import dataclass
+
+CONFIRM = "I see: "
+FACTS = ("name", "home", "food", "job", "pet")
+
+
+@dataclass(frozen=True)
+class Person:
+    """A person as the user and as the answers say it. The user's own facts have says None."""
+    says: str | None
+    answer: str | None
+
+    @property
+    def is_user(self):
+        return self.says is None
+
+
+USER = Person(None, None)
+
+
+def sentence_case(text):
+    return text[:1].upper() + text[1:]
+
+
+class People:
+    """Makes turns of one conversation. `maker` supplies phrasings and values of its part (training or held out)."""
+
+    def __init__(self, maker):
+        self.maker, self.known = maker, {}
+        self.last = None  # (person, fact) of the last statement
+
+    def person(self):
+        maker = self.maker
+        if maker.chance(.55):
+            relation = maker.rng.choice(maker.phrases["relations"])
+            return Person("my " + relation, "your " + relation)
+        name = maker.value("name")
+        return Person(name, name)
+
+    def facts_of(self, person):
+        """A name that the user says instead of a relation has no other name."""
+        return FACTS if person.is_user or person.says.startswith("my ") else FACTS[1:]
+
+    def fill(self, phrase, person, **parts):
+        return sentence_case(phrase.format(s=person.says, a=person.answer, **parts))
+
+    def recall(self, person, fact):
+        maker, x = self.maker, self.known[person, fact]
+        phrase = maker.recall_own[fact] if person.is_user else maker.phrases["other recall " + fact][0]
+        return self.fill(phrase, person, x=x)
+
+    def tell(self, person, fact):
+        maker = self.maker
+        x = maker.value(fact)
+        self.known[person, fact], self.last = x, (person, fact)
+        if person.is_user:
+            said, heard = maker.own_tell(fact), maker.own_heard(fact)
+        else:
+            said = maker.phrase(maker.phrases["other tell " + fact], "other " + fact)
+            heard = maker.phrases["other heard " + fact][0]
+        text = self.fill(said, person, x=x)
+        text = maker.loosely(text, False) if person.is_user or person.says.startswith("my ") else text
+        return text, self.fill(heard, person, x=x), "tell"
+
+    def correct(self):
+        """The user corrects the last statement. -> a turn"""
+        maker, (person, fact) = self.maker, self.last
+        old = self.known[person, fact]
+        x = old
+        while x == old:
+            x = maker.value(fact)
+        self.known[person, fact] = x
+        text = maker.phrase(maker.phrases["correct"], "correct").format(x=x, old=old)
+        recall = self.recall(person, fact)
+        if recall.startswith(("You ", "Your ")):
+            recall = recall[0].lower() + recall[1:]
+        return (text[0].lower() + text[1:] if maker.chance(.4) else text), CONFIRM + recall, "tell"
+
+    def ask(self, person, fact, kind):
+        maker = self.maker
+        if person.is_user:
+            text = maker.question(fact)
+        else:
+            text = self.fill(maker.phrase(maker.phrases["other ask " + fact], "other " + fact), person)
+        if (person, fact) in self.known:
+            answer = self.recall(person, fact)
+        elif person.is_user:
+            answer = maker.not_told_own[fact]
+        else:
+            answer = self.fill(maker.phrases["other not told " + fact][0], person)
+        return maker.loosely(text), answer, kind
+
+
+def conversation(maker):
+    """Two or three people, one or two facts of each, perhaps a correction, and questions in another order."""
+    rng, people = maker.rng, People(maker)
+    persons = [people.person() for _ in range(rng.choice((1, 2, 2, 2, 3)))]
+    if maker.chance(.5):
+        persons.append(USER)
+    persons = list(dict.fromkeys(persons))
+    facts = rng.sample(FACTS[1:], rng.choice((1, 1, 2)))
+    told = [(person, fact) for person in persons for fact in facts]
+    told += [(person, "name") for person in persons if "name" in people.facts_of(person) and maker.chance(.5)]
+    rng.shuffle(told)
+    turns, corrected = [], set()
+    for person, fact in told[:5]:
+        turns.append(people.tell(person, fact))
+        if maker.chance(.3):
+            turns.append(people.correct())
+            corrected.add((person, fact))
+        if maker.chance(.15):
+            turns.append(maker.one_off())
+    asked = list(people.known)
+    rng.shuffle(asked)
+    if maker.chance(.25):
+        asked.insert(rng.randint(0, len(asked)), (rng.choice(persons), rng.choice(facts)))
+    for person, fact in asked[:6]:
+        turns.append(people.ask(person, fact, "correct" if (person, fact) in corrected else "people"))
+        if maker.chance(.1):
+            turns.append(maker.one_off())
+    return turns
+
+
+def correction(maker):
+    """One statement of the user, its correction, and the question, at once or some turns later."""
+    people, fact = People(maker), maker.rng.choice(FACTS)
+    turns = [people.tell(USER, fact), people.correct()]
+    if maker.chance(.2):
+        turns.append(people.correct())
+    turns += [maker.one_off() for _ in range(maker.rng.choice((0, 0, 1, 2, 4)))]
+    return turns + [people.ask(USER, fact, "correct")]

@@ -1,0 +1,71 @@
+"""Sums and differences: numbers in words and in figures, questions as users write them, and answers digit by digit."""
+
+ONES = ("zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen "
+        "seventeen eighteen nineteen").split()
+TENS = ". . twenty thirty forty fifty sixty seventy eighty ninety".split()
+TOP = 999
+
+
+def in_words(n, joint=" and "):
+    """0 <= n <= 999; joint stands after the hundreds."""
+    if n < 20:
+        return ONES[n]
+    if n < 100:
+        return TENS[n // 10] + (f"-{ONES[n % 10]}" if n % 10 else "")
+    rest = joint + in_words(n % 100) if n % 100 else ""
+    return f"{ONES[n // 100]} hundred{rest}"
+
+
+def digits(n):
+    """The digits of n, ones first."""
+    return [int(d) for d in str(n)[::-1]]
+
+
+def added(a, b):
+    """Adds digit by digit. The answer contains each step before a later step needs it."""
+    if a < 10 and b < 10:
+        return f"{a} + {b} = {a + b}."
+    da, db, steps, carried = digits(a), digits(b), [], 0
+    for i in range(max(len(da), len(db))):
+        parts = [1] * carried + [d[i] for d in (da, db) if i < len(d)]
+        total = sum(parts)
+        if len(parts) > 1:
+            steps.append(f"{' + '.join(map(str, parts))} = {total}")
+        carried = total // 10
+    return f"{', '.join(steps)}, so {a} + {b} = {a + b}."
+
+
+def subtracted(a, b):
+    """The same for a - b. A negative result comes from b - a."""
+    if a < b:
+        before = subtracted(b, a).removesuffix(".").split(", so ")
+        steps = ", ".join(before[:-1]) + ", " if len(before) > 1 else ""
+        return f"{steps}{b} - {a} = {b - a}, so {a} - {b} = -{b - a}."
+    if a < 10:
+        return f"{a} - {b} = {a - b}."
+    da, db, steps, borrowed = digits(a), digits(b), [], 0
+    for i, digit in enumerate(da):
+        if i >= len(db) and not borrowed:
+            break
+        here, less = digit - borrowed, db[i] if i < len(db) else 0
+        borrowed = int(here < less)
+        steps.append(f"{here + 10 * borrowed} - {less} = {here + 10 * borrowed - less}")
+    return f"{', '.join(steps)}, so {a} - {b} = {a - b}."
+
+
+def operands_held(a, b):
+    return (a * 7919 + b * 104729) % 8 == 0
+
+
+def operands(rng, top, adds):
+    """Two numbers up to top, with a sum of at most top if they are added. Short and long numbers are as frequent."""
+    while True:
+        a, b = (rng.randint(0, rng.choice((9, 20, 99, top))) for _ in range(2))
+        if adds and a + b <= top:
+            return a, b
+        if not adds:
+            return (a, b) if rng.random() < .15 else (max(a, b), min(a, b))
+
+
+def written(rng, n, words):
+    return in_words(n, rng.choice((" and ", " and ", " "))) if words else str(n)

@@ -1,0 +1,119 @@
+#!/usr/bin/env python3
+"""
+test_demo_corpus.py CHAT MAKE_MODEL DEMO: the corpus of the built-in model against the program, and its held-out part
+against its training part. DEMO is the folder app/demo.
+"""
+import os
+import random
+import re
+import sys
+
+from support.program_case import PROGRAM, ProgramCase, main
+
+DEMO = sys.argv[3]
+del sys.argv[3]
+sys.dont_write_bytecode = True
+sys.path.insert(0, DEMO)
+import corpus  # noqa: E402 (needs the path above)
+import names  # noqa: E402
+import program  # noqa: E402
+import sums  # noqa: E402
+
+ANSWERS = [answer for _, answer in corpus.TOPICS] + list(corpus.ANSWERS.values())
+KEY = re.compile(r'\b(?:Ctrl|Alt)-[A-Z]\w*|\bF\d+\b|\bPg(?:Up|Dn)\b')
+
+
+class AgainstTheProgram(ProgramCase):
+    def test_the_recorded_table_is_that_of_the_program(self):
+        with open(os.path.join(DEMO, 'program.txt'), encoding='utf-8') as file:
+            self.assertEqual(file.read(), program.listing(PROGRAM), 'program.py says what to do')
+
+    def test_every_command_key_and_option_has_an_answer(self):
+        briefs, options = program.recorded()
+        named = {name for topic, _ in corpus.TOPICS for name in topic}
+        self.assertGreater(len(briefs), 40)
+        self.assertGreater(len(options), 60)
+        self.assertEqual([name for name in [*briefs, *options] if name not in named], [])
+
+    def test_every_command_and_most_keys_can_be_found_by_what_they_are_for(self):
+        wanted = {topic[0] for topic, _ in corpus.ACTION_TOPICS}
+        self.assertEqual([name for name in program.commands(PROGRAM) if name not in wanted], [])
+
+    def test_answers_name_only_what_the_program_has(self):
+        briefs, options = program.recorded()
+        for answer in ANSWERS:
+            self.assertEqual(set(re.findall(r'(?<![\w/.])/[a-z]{2,}', answer)) - set(briefs), set(), answer)
+            self.assertEqual(set(re.findall(r'--[a-z][a-z-]+', answer)) - set(options), set(), answer)
+            for key in KEY.findall(answer):
+                self.assertTrue(any(key in known for known in briefs), (key, answer))
+            self.assertNotIn('{', answer)
+
+    def test_the_answer_about_a_command_names_it(self):
+        for topic, answer in corpus.TOPICS:
+            if topic[0].startswith('/'):
+                self.assertTrue(answer.startswith(f'Type {topic[0]} '), answer)
+
+
+class TrainingAndHeldOut(ProgramCase):
+    def setUp(self):
+        super().setUp()
+        maker = corpus.Maker('train', random.Random(3), hard=True)
+        self.turns = [turn for _ in range(400) for turn in maker.conversation()]
+
+    def test_training_has_no_held_out_name_or_word(self):
+        held = {word for user, answer, _ in self.turns for word in re.findall(r"[^\W\d_]+", user + ' ' + answer)
+                if names.plain(word) in names.HELD_SET and word.lower() not in corpus.LEXICON}
+        known = {word for city in corpus.W.CAPITALS.values() for word in city.split()} | set(corpus.W.CAPITALS)
+        self.assertEqual(held - known, set())
+
+    def test_training_has_no_held_out_statement(self):
+        for kind in ('name', 'home', 'pet', 'food'):
+            trained = set(corpus.TELL[kind] + corpus.TELL_MORE[kind])
+            self.assertEqual(trained & set(corpus.PHRASES['tell new ' + kind]), set())
+
+    def test_held_out_sums_are_not_in_training(self):
+        held = corpus.Maker('held', random.Random(4))
+        for maker, is_held in ((held, True), (corpus.Maker('train', random.Random(4)), False)):
+            for _ in range(200):
+                _, answer, _ = maker.sum()
+                a, b = map(int, re.search(r'(\d+) [+-] (\d+) = -?\d+\.$', answer).groups())
+                self.assertEqual(sums.operands_held(a, b), is_held)
+
+    def test_every_step_of_a_sum_is_true(self):
+        rng = random.Random(5)
+        for _ in range(3000):
+            a, b = rng.randint(0, 999), rng.randint(0, 999)
+            for answer, result in ((sums.added(a, b), a + b), (sums.subtracted(a, b), a - b)):
+                self.assertTrue(answer.endswith(f' = {result}.'), answer)
+                for left, right in re.findall(r'(\d+(?: [+-] \d+)+) = (-?\d+)', answer):
+                    total = sum(int(n) for n in re.sub(r' - ', ' -', left).replace(' + ', ' ').split())
+                    self.assertEqual(total, int(right), answer)
+
+    def test_numbers_in_words(self):
+        self.assertEqual([sums.in_words(n) for n in (0, 13, 20, 42, 100, 345)],
+                         ['zero', 'thirteen', 'twenty', 'forty-two', 'one hundred',
+                          'three hundred and forty-five'])
+
+    def test_each_name_question_repeats_the_word(self):
+        talks = list(corpus.name_questions(30, 15))
+        self.assertEqual(len(talks), 45)
+        for turns in talks:
+            self.assertEqual([kind[-1] for _, _, kind in turns if kind != 'between'], ['0', '1', '5'])
+            self.assertIn(turns[0][1], turns[0][0])
+            self.assertIn(turns[0][1], turns[1][1])
+            self.assertEqual(turns[1][1], turns[5][1])
+
+    def test_facts_of_people_are_the_last_that_were_told(self):
+        """Each answer about a person repeats a value of the statement or correction before it."""
+        maker = corpus.Maker('train', random.Random(6), hard=True)
+        for _ in range(300):
+            turns = corpus.people.conversation(maker)
+            for i, (_, answer, kind) in enumerate(turns):
+                if kind in ('people', 'correct') and not answer.startswith('You have not told me'):
+                    value = answer.rstrip('.').split(' ')[-1]
+                    said = ' '.join(user for user, _, about in turns[:i] if about == 'tell')
+                    self.assertIn(value.lower(), said.lower())
+
+
+if __name__ == '__main__':
+    main()
