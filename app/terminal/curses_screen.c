@@ -28,7 +28,9 @@ struct curses_screen {
     bool has_colours;
     uint64_t shown[MAX_ROWS]; /* hash of the text of each row; 0: unknown */
     bool doubtful[MAX_ROWS];  /* the row has a character whose width differs between terminals */
-    char exit_sequence[101];  /* what a signal handler writes instead of calling endwin */
+    bool is_moved;            /* the cursor is not where ncurses believes: at this place */
+    int row, column;
+    char exit_sequence[101]; /* what a signal handler writes instead of calling endwin */
 };
 
 static bool has_string(const char *name)
@@ -186,11 +188,48 @@ void curses_set_row(struct curses_screen *s, size_t row, enum screen_look look, 
     (void)attrset(A_NORMAL);
 }
 
-void curses_refresh(size_t row, size_t column)
+static void add_move(int row, int column, struct strbuf *out)
 {
+    const char *bytes = tparm(tigetstr("cup"), row, column, 0, 0, 0, 0, 0, 0, 0); /* it exists */
+    if (bytes)
+        strbuf_add_text(out, bytes);
+}
+
+/* Move the cursor of the terminal without ncurses: behind the text `before` of a row. */
+static void move_behind(size_t row, struct bn_str before)
+{
+    struct strbuf out = {0};
+    add_move((int)row, 0, &out);
+    strbuf_add_str(&out, before);
+    (void)tty_write(strbuf_text(&out),
+                    out.n_bytes); /* if the terminal is gone, the next read fails */
+    strbuf_finish(&out);
+}
+
+/* ncurses moves the cursor relative to the place where it believes the cursor is. */
+static void move_back(struct curses_screen *s)
+{
+    struct strbuf out = {0};
+    if (!s->is_moved)
+        return;
+    s->is_moved = false;
+    add_move(s->row, s->column, &out);
+    (void)tty_write(strbuf_text(&out), out.n_bytes); /* as above */
+    strbuf_finish(&out);
+}
+
+void curses_refresh(struct curses_screen *s, size_t row, size_t column, struct bn_str before)
+{
+    move_back(s);
     (void)move((int)row, (int)column);
     (void)wnoutrefresh(stdscr);
     (void)doupdate(); /* if the terminal is gone, the next read fails */
+    if (!is_doubtful(before))
+        return;
+    move_behind(row, before);
+    s->is_moved = true;
+    s->row = (int)row;
+    s->column = (int)column;
 }
 
 void curses_invalidate(void)

@@ -36,8 +36,9 @@ void curses_resize(struct curses_screen *s, struct tty_size size);
  * enum text_look for each byte; NULL: all bytes have `look`. */
 void curses_set_row(struct curses_screen *s, size_t row, enum screen_look look, struct bn_str text,
                     const char *looks);
-/* Show the rows, and put the cursor at this row and column. */
-void curses_refresh(size_t row, size_t column);
+/* Show the rows, and put the cursor at this row and column. `before` is the text of the row up to
+ * there. If terminals disagree about its width, the cursor is put behind this text. */
+void curses_refresh(struct curses_screen *s, size_t row, size_t column, struct bn_str before);
 void curses_invalidate(void); /* the next curses_refresh sends all rows */
 void curses_beep(void);
 

@@ -204,7 +204,8 @@ static void paint_input(struct full_ui *u, size_t row, size_t n_rows)
         curses_set_row(
             u->screen, row + i, SCREEN_NORMAL,
             first + i < u->input.n ? input_rows_row(&u->input, first + i) : bn_str_of(""), NULL);
-    curses_refresh(row + u->input.cursor_row - first, u->input.cursor_column);
+    curses_refresh(u->screen, row + u->input.cursor_row - first, u->input.cursor_column,
+                   input_rows_before(&u->input));
 }
 
 /* Shorten the status row, which became too wide when text was put before it. Whole items are

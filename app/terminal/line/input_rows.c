@@ -128,6 +128,14 @@ struct bn_str input_rows_row(const struct input_rows *r, size_t row)
     return (struct bn_str){strbuf_text(&r->text) + r->starts[row], end - r->starts[row]};
 }
 
+struct bn_str input_rows_before(const struct input_rows *r)
+{
+    if (r->cursor_row >= r->n)
+        return (struct bn_str){0};
+    const size_t start = r->starts[r->cursor_row];
+    return (struct bn_str){strbuf_text(&r->text) + start, r->cursor_byte - start};
+}
+
 size_t input_rows_first(const struct input_rows *r, size_t n_shown)
 {
     if (r->n <= n_shown)

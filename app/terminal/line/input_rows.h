@@ -27,6 +27,8 @@ void input_rows_make(struct input_rows *r, const char *prompt, struct bn_str tex
 /* Columns of a row on a terminal that shows an emoji of several characters in two columns. */
 size_t input_rows_width(struct bn_str row);
 struct bn_str input_rows_row(const struct input_rows *r, size_t row);
+/* The text before the cursor in its row. */
+struct bn_str input_rows_before(const struct input_rows *r);
 /* The first row to show if only n_shown rows fit, so that the cursor is visible. */
 size_t input_rows_first(const struct input_rows *r, size_t n_shown);
 

@@ -169,7 +169,38 @@ class Widths(EditorCase):
 
 class Emoji(EditorCase):
     def test_the_cursor_is_behind_an_emoji_of_several_characters(self):
-        screen = self.open(60, 12)
+        for words in PAINTERS:
+            self.edit_with_emoji(self.open(60, 12, *words))
+
+    def test_the_cursor_is_where_the_next_character_appears(self):
+        """Terminals disagree about the width of these characters, and tmux has its own opinion. The ordinary screen
+        writes the row up to the cursor, so its columns are those of the terminal."""
+        texts = ('a\u2764\ufe0f', '1\ufe0f\u20e3', FAMILY, '\U0001f44d\U0001f3fd')
+        columns = {}
+        for words in PAINTERS:
+            screen = self.open(60, 12, *words)
+            found = columns.setdefault(tuple(words), [])
+            for text in texts:
+                for keys, shown in ((('-l', text), text), (('-l', '|'), text + '|'), (('Left',), text + '|'),
+                                    (('-l', 'x'), text + 'x|'), (('End',), text + 'x|')):
+                    before = screen.cursor()[0]
+                    screen.send(*keys)
+                    screen.expect(re.escape(shown) + '$')
+                    self.wait_for(lambda s=screen, b=before: s.cursor()[0] != b)  # each key moves it
+                    found.append((shown, self.settled(screen)))
+            screen.close()
+        self.assertEqual(*columns.values())
+
+    @staticmethod
+    def settled(screen):
+        """The column of the cursor, when it no longer changes."""
+        columns = [-1]
+        while len(columns) < 4 or len(set(columns[-3:])) > 1:
+            time.sleep(0.03)
+            columns.append(screen.cursor()[0])
+        return columns[-1]
+
+    def edit_with_emoji(self, screen):
         screen.send('-l', f'a{FAMILY}b')
         screen.expect(f'>>> a{FAMILY}b$')
         self.at(screen, 8)
@@ -185,6 +216,7 @@ class Emoji(EditorCase):
         screen.send('BSpace')
         screen.expect('>>> aXb$')
         self.at(screen, 6)
+        screen.close()
 
     def at(self, screen, column):
         self.wait_for(lambda: screen.cursor()[0] == column, 5)
