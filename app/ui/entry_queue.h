@@ -22,5 +22,7 @@ bool entry_queue_take_last(struct entry_queue *q, struct strbuf *out);
  * more than max_rows >= 1 lines, the last row has the number of the others. */
 void entry_queue_rows(const struct entry_queue *q, size_t width, size_t max_rows,
                       struct strbuf *out);
+/* Append the row of the last line, without a newline. Nothing if the queue is empty. */
+void entry_queue_last_row(const struct entry_queue *q, size_t width, struct strbuf *out);
 
 #endif

@@ -8,6 +8,7 @@
 #include "app/terminal/term_keys.h"
 #include "engine/base/clock.h"
 #include "engine/base/memory.h"
+#include "engine/base/size.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -183,6 +184,26 @@ static bool remove_f2(struct strbuf *keys, struct ui_event *event)
     return true;
 }
 
+/* Queued lines are rows below the answer. Without these rows, as with --plain, a message shows that
+ * a line waits or was taken back. */
+static void show_change_of_queue(struct ui *ui, size_t n_before)
+{
+    const struct inline_ui *u = self(ui);
+    const struct entry_queue *q = &ui->terminal->queue;
+    struct strbuf text = {0};
+    if (q->n == n_before || !u->in_answer || (u->row_enabled && u->caps.can_repaint))
+        return;
+    if (q->n > n_before)
+        entry_queue_last_row(q, size_max(u->size.columns, 2) - 1, &text);
+    else
+        strbuf_add_text(&text, "taken back");
+    inline_begin_message(ui);
+    inline_add_message(ui, TONE_PLAIN, strbuf_str(&text));
+    inline_end_message(ui);
+    inline_write_out(ui);
+    strbuf_finish(&text);
+}
+
 static bool feed_keys(struct ui *ui, struct ui_event *event)
 {
     struct strbuf *keys = &ui->terminal->keys.bytes;
@@ -193,7 +214,9 @@ static bool feed_keys(struct ui *ui, struct ui_event *event)
         if (n == 0)
             return false;
         inline_open_editor(ui);
+        const size_t n_queued = ui->terminal->queue.n;
         const enum terminal_fed fed = terminal_feed(ui, n, show_entered, event);
+        show_change_of_queue(ui, n_queued);
         (void)fflush(stdout); /* of Readline; inline_write_out reports errors */
         if (fed == TERMINAL_EVENT && event->kind == UI_END)
             leave_row(ui); /* so that the shell's prompt begins a new row */

@@ -69,6 +69,19 @@ class Queue(QueueCase):
             self.assertEqual(self.sent(terminal, 5)[4], 'half a line')
             self.leave(terminal)
 
+    def test_without_rows_below_the_answer_a_message_shows_each_waiting_line(self):
+        for term, words in KINDS[2:]:
+            self.env['TERM'] = term
+            terminal = self.waiting(words, 'two', 'three')
+            self.says_in(terminal, b'one\r', rb'next: one\r?\n')
+            self.says_in(terminal, b'/set top-k 5\r', rb'next: /set top-k 5\r?\n')
+            self.says_in(terminal, b'l' * 300 + b'\r', rb'next: l+\.\.\.\r?\n')
+            self.says_in(terminal, b'\x1b[A', rb'taken back\r?\n')
+            self.says_in(terminal, b'\x15x\r', rb'next: x\r?\n')
+            self.write('gate', '')
+            self.assertEqual(self.sent(terminal, 3), ['go', 'one', 'x'])
+            self.leave(terminal)
+
     def test_commands_wait_for_their_turn(self):
         for words in PAINTERS:
             terminal = self.waiting(words, 'two', 'three')
