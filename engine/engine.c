@@ -172,6 +172,29 @@ static bool check_config(const struct bn_model_config *cfg, struct bn_error *err
     return true;
 }
 
+/* The weights of the layers take at least two bits each in memory. Known from the list of tensors,
+ * so a model that cannot fit is refused before the first weight is read. */
+static size_t least_weight_bytes(const struct gguf *g)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < g->n_tensors; i++) {
+        const struct gguf_tensor *t = &g->tensors[i];
+        if (bn_str_starts(t->name, bn_str_of("blk.")) && tensor_geometries[t->type].is_ternary)
+            n += t->n_cols / 4 * t->n_rows; /* less than a few times the size of the file */
+    }
+    return n;
+}
+
+/* Whether the main memory has room for n_bytes. Other devices have their own check. */
+static bool check_memory(const struct backend_ops *ops, size_t n_bytes, struct bn_error *err)
+{
+    const size_t n_free = mem_free_bytes();
+    return strcmp(ops->name, "cpu") != 0 || n_bytes <= n_free ||
+           bn_fail(err, BN_ENOMEM,
+                   "the model needs %.0f MB of memory for its weights, but only %.0f MB are free",
+                   (double)n_bytes / 1e6, (double)n_free / 1e6);
+}
+
 static bool open_model(struct bn_model *model, const struct bn_file *file,
                        const struct bn_model_config *cfg, struct bn_error *err)
 {
@@ -197,8 +220,10 @@ static bool open_model(struct bn_model *model, const struct bn_file *file,
     backend_cfg.trace = cfg->trace;
     backend_cfg.trace_ud = cfg->trace_ud;
     if (!backend_choose(cfg->device, &backend_cfg, &model->ops, err) ||
+        !check_memory(model->ops, least_weight_bytes(bn_file_gguf(file)), err) ||
         !model_open(bn_file_gguf(file), &model_cfg, &model->model, err) ||
         !backend_plan_model(cfg->device, model->model, &backend_cfg, &model->ops, &plan, err) ||
+        !check_memory(model->ops, plan.weight_bytes, err) ||
         !model->ops->open(model->model, &backend_cfg, &control, &model->backend, err))
         return false;
     model->batch = mem_alloc(backend_cfg.n_ubatch, sizeof *model->batch);
@@ -297,6 +322,11 @@ size_t bn_model_explain(const struct bn_model *model, size_t n_sequences, size_t
 size_t bn_model_profile(struct bn_model *model, struct bn_profile_step *out, size_t cap)
 {
     return model->ops->profile(model->backend, out, cap);
+}
+
+size_t bn_model_expert_counts(const struct bn_model *model, uint64_t *out, size_t cap)
+{
+    return model->ops->expert_counts(model->backend, out, cap);
 }
 
 size_t bn_device_list(struct bn_device_line *out, size_t cap)

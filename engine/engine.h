@@ -124,6 +124,10 @@ size_t bn_model_state_memory(const struct bn_model *model);
 #define BN_PROFILE_STEPS 16
 size_t bn_model_profile(struct bn_model *model, struct bn_profile_step *out, size_t cap);
 
+/* How often each expert was chosen in all evaluations of this model: the first `cap` of (n_layers,
+ * n_experts) numbers. Returns their number, 0 without experts. */
+size_t bn_model_expert_counts(const struct bn_model *model, uint64_t *out, size_t cap);
+
 /* ---- sessions ---- */
 
 struct bn_session_config {

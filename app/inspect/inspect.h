@@ -55,6 +55,7 @@ enum exit_code inspect_detokenize(struct inspect *in);
 enum exit_code inspect_prompt(struct inspect *in);
 enum exit_code inspect_logits(struct inspect *in);
 enum exit_code inspect_perplexity(struct inspect *in);
+enum exit_code inspect_experts(struct inspect *in);
 
 struct inspect_verb {
     const char *name;

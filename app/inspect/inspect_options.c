@@ -11,9 +11,10 @@ static const struct option general_rows[] = {
 };
 
 static const struct option output_rows[] = {
-    {.name = "json", .kind = OPTION_FLAG, .help = "info: print one JSON object"},
+    {.name = "json", .kind = OPTION_FLAG, .help = "info, experts: print one JSON object"},
     {.name = "ctx", .letter = 'c', .kind = OPTION_INT, .ints = {0, 1048576}, .fallback = "0",
-     .help = "info: context to plan for; perplexity: window; logits: context of the session"},
+     .help = "info: context to plan for; perplexity, experts: window; logits: context of the "
+             "session"},
 };
 
 static const struct option text_rows[] = {
@@ -67,6 +68,7 @@ static const char *const prompt_options[] = {
     "messages", "ids", "generation-prompt", "template", "template-arg", "think", "no-repair", NULL};
 static const char *const logits_options[] = {"tokens",     "out",       "reuse", "ctx",
                                              FILE_OPTIONS, RUN_OPTIONS, NULL};
+static const char *const experts_options[] = {"ctx", "json", FILE_OPTIONS, RUN_OPTIONS, NULL};
 static const char *const perplexity_options[] = {"ctx", FILE_OPTIONS, RUN_OPTIONS, NULL};
 
 const struct inspect_verb inspect_verbs[] = {
@@ -87,5 +89,7 @@ const struct inspect_verb inspect_verbs[] = {
      logits_options, inspect_logits},
     {"perplexity", "MODEL FILE", "measure how well the model predicts a text", 2, 2,
      perplexity_options, inspect_perplexity},
+    {"experts", "MODEL FILE [--json]", "count how often a text uses each expert of each layer", 2,
+     2, experts_options, inspect_experts},
     {0},
 };

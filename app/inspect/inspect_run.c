@@ -1,6 +1,7 @@
 /*
- * The verbs that evaluate token ids with the model: logits, perplexity.
+ * The verbs that evaluate token ids with the model: logits, perplexity, experts.
  */
+#include "app/common/json_out.h"
 #include "app/common/logit_rows.h"
 #include "app/common/paths.h"
 #include "app/inspect/inspect.h"
@@ -12,6 +13,7 @@
 #include <string.h>
 
 #define TEXT_MAX_BYTES ((size_t)1 << 30)
+#define SHOWN_EXPERTS 5
 #define WINDOW_TOKENS 2048 /* as in the published perplexities of these models */
 
 struct row_writer {
@@ -125,26 +127,104 @@ static void print_perplexity(const struct loss_sums *s, size_t n_window)
            exp(mean), error, s->n, n_window, mean);
 }
 
-static enum exit_code measure_perplexity(struct inspect *in, const struct token_list *text)
+/* Evaluate the text in windows and sum up the losses. */
+static enum exit_code run_text(struct inspect *in, const struct token_list *text, size_t *n_window,
+                               struct loss_sums *sums)
 {
     const size_t n_train = bn_model_info(in->model)->n_ctx_train;
     const size_t n_ctx = (size_t)options_int(in->options, "ctx");
-    const size_t n_window = n_ctx ? n_ctx : size_max(size_min(n_train, WINDOW_TOKENS), 2);
-    struct loss_sums sums = {0};
     struct bn_error err;
-    const enum exit_code code = inspect_open_session(in, n_window);
+    *n_window = n_ctx ? n_ctx : size_max(size_min(n_train, WINDOW_TOKENS), 2);
+    const enum exit_code code = inspect_open_session(in, *n_window);
     if (code != EXIT_DONE)
         return code;
-    if (!score_text(in, text, n_window, &sums, &err))
+    if (!score_text(in, text, *n_window, sums, &err))
         return report_error(INSPECT, STAGE_RUN, &err);
-    if (sums.n == 0)
+    if (sums->n == 0)
         return report_fail(INSPECT, EXIT_USAGE, "%s: a text of %zu tokens has no token to predict",
                            in->words[1], text->n);
-    print_perplexity(&sums, n_window);
     return EXIT_DONE;
 }
 
-enum exit_code inspect_perplexity(struct inspect *in)
+static enum exit_code measure_perplexity(struct inspect *in, const struct token_list *text)
+{
+    struct loss_sums sums = {0};
+    size_t n_window;
+    const enum exit_code code = run_text(in, text, &n_window, &sums);
+    if (code == EXIT_DONE)
+        print_perplexity(&sums, n_window);
+    return code;
+}
+
+/* The choices of one layer. */
+static void print_layer(size_t layer, const uint64_t *counts, size_t n_experts)
+{
+    uint64_t sum = 0;
+    size_t n_unused = 0, best[SHOWN_EXPERTS] = {0};
+    for (size_t e = 0; e < n_experts; e++) {
+        sum += counts[e];
+        n_unused += counts[e] == 0;
+    }
+    const size_t n_best = size_min(n_experts, SHOWN_EXPERTS);
+    for (size_t e = 0, n = 0; e < n_experts; e++) { /* insert into the sorted list */
+        size_t at = n < n_best ? n++ : n_best;
+        for (; at > 0 && counts[e] > counts[best[at - 1]]; at--)
+            if (at < n_best)
+                best[at] = best[at - 1];
+        if (at < n_best)
+            best[at] = e;
+    }
+    printf("layer %3zu  %zu of %zu experts unused; most used:", layer, n_unused, n_experts);
+    for (size_t i = 0; i < n_best && sum > 0; i++)
+        printf(" %zu (%.1f %%)", best[i], 100.0 * (double)counts[best[i]] / (double)sum);
+    putchar('\n');
+}
+
+static enum exit_code print_experts_json(const struct bn_model_info *info, const uint64_t *counts,
+                                         size_t n_tokens)
+{
+    json_t *o = json_object(), *layers = json_array();
+    for (size_t i = 0; i < info->n_layers; i++) {
+        json_t *row = json_array();
+        for (size_t e = 0; e < info->n_experts; e++)
+            json_out_append(&row, json_integer((json_int_t)counts[i * info->n_experts + e]));
+        json_out_append(&layers, row);
+    }
+    json_out_put(&o, "tokens", json_integer((json_int_t)n_tokens));
+    json_out_put(&o, "used_experts", json_integer((json_int_t)info->n_used_experts));
+    json_out_put(&o, "layers", layers);
+    struct bn_error err;
+    return json_out_write(o, stdout, JSON_OUT_LINE, &err) ? EXIT_DONE
+                                                          : report_error(INSPECT, STAGE_RUN, &err);
+}
+
+static enum exit_code count_experts(struct inspect *in, const struct token_list *text)
+{
+    const struct bn_model_info *info = bn_model_info(in->model);
+    struct loss_sums sums = {0};
+    size_t n_window;
+    const size_t n = bn_model_expert_counts(in->model, NULL, 0);
+    if (n == 0)
+        return report_fail(INSPECT, EXIT_USAGE, "%s: the layers of this model have no experts",
+                           in->words[0]);
+    enum exit_code code = run_text(in, text, &n_window, &sums);
+    if (code != EXIT_DONE)
+        return code;
+    uint64_t *counts = mem_alloc(n, sizeof(*counts));
+    if (!counts)
+        return report_fail(INSPECT, EXIT_INTERNAL, "out of memory for %zu numbers", n);
+    (void)bn_model_expert_counts(in->model, counts, n);
+    if (options_flag(in->options, "json"))
+        code = print_experts_json(info, counts, sums.n);
+    for (size_t i = 0; i < info->n_layers && !options_flag(in->options, "json"); i++)
+        print_layer(i, counts + i * info->n_experts, info->n_experts);
+    mem_free(counts);
+    return code;
+}
+
+/* A verb that evaluates the text of FILE. */
+static enum exit_code with_text(struct inspect *in,
+                                enum exit_code (*run)(struct inspect *, const struct token_list *))
 {
     struct bn_error err;
     char *text;
@@ -164,11 +244,21 @@ enum exit_code inspect_perplexity(struct inspect *in)
         report_warnings(INSPECT, &in->notes);
         struct token_list ids = {0};
         if (inspect_encode(in, SEGMENT_MESSAGE, (struct bn_str){text, n_bytes}, &ids, &err))
-            code = measure_perplexity(in, &ids);
+            code = run(in, &ids);
         else
             code = report_error(INSPECT, STAGE_RUN, &err);
         token_list_finish(&ids);
     }
     mem_free(text);
     return code;
+}
+
+enum exit_code inspect_perplexity(struct inspect *in)
+{
+    return with_text(in, measure_perplexity);
+}
+
+enum exit_code inspect_experts(struct inspect *in)
+{
+    return with_text(in, count_experts);
 }

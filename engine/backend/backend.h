@@ -101,6 +101,10 @@ struct backend_ops {
     size_t (*explain)(const struct backend *b, size_t n_items, size_t n_ids, char *text,
                       size_t text_bytes);
     size_t (*profile)(struct backend *b, struct bn_profile_step *out, size_t cap);
+    /* How often each expert of each layer was chosen since the model was opened: (n_layers,
+     * n_experts) numbers, of which the first `cap` are written. Returns their number, 0 without
+     * experts. */
+    size_t (*expert_counts)(const struct backend *b, uint64_t *out, size_t cap);
     /* Free memory for KV caches in bytes; SIZE_MAX if unknown. */
     size_t (*free_bytes)(struct backend *b);
 

@@ -189,6 +189,14 @@ static size_t cpu_explain(const struct backend *b, size_t n_items, size_t n_ids,
     return strategy_explain(&b->strategy_model, &work, text, text_bytes);
 }
 
+static size_t cpu_expert_counts(const struct backend *b, uint64_t *out, size_t cap)
+{
+    const size_t n = b->model->hp.n_layers * b->model->hp.n_experts;
+    if (n > 0 && cap > 0)
+        memcpy(out, b->scratch.n_chosen, size_min(n, cap) * sizeof *out);
+    return n;
+}
+
 static size_t cpu_free_bytes(struct backend *b)
 {
     (void)b;
@@ -305,6 +313,7 @@ const struct backend_ops cpu_backend_ops = {
     .bandwidth = cpu_measure_bandwidth,
     .mac_peak = cpu_measure_mac_peak,
     .explain = cpu_explain,
+    .expert_counts = cpu_expert_counts,
     .free_bytes = cpu_free_bytes,
     .profile = cpu_profile,
     .seq_open = kv_open,

@@ -232,6 +232,15 @@ static size_t cuda_explain(const struct backend *b, size_t n_items, size_t n_ids
     return n > 0 ? (size_t)n : 0;
 }
 
+/* Models with experts are refused by cuda_plan_bytes. */
+static size_t cuda_expert_counts(const struct backend *b, uint64_t *out, size_t cap)
+{
+    (void)b;
+    (void)out;
+    (void)cap;
+    return 0;
+}
+
 static size_t cuda_free_bytes(struct backend *b)
 {
     struct cuda_driver *d = &b->device.driver;
@@ -269,6 +278,7 @@ const struct backend_ops cuda_backend_ops = {
     .bandwidth = cuda_bandwidth,
     .mac_peak = cuda_mac_peak,
     .explain = cuda_explain,
+    .expert_counts = cuda_expert_counts,
     .free_bytes = cuda_free_bytes,
     .profile = cuda_profile,
     .seq_open = cuda_kv_open,

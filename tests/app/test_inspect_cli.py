@@ -38,7 +38,8 @@ class Usage(ProgramCase):
 
     def test_help_and_version(self):
         text = self.succeeds('--help').decode()
-        for verb in ('info', 'check', 'tokenize', 'detokenize', 'prompt', 'logits', 'perplexity'):
+        for verb in ('info', 'check', 'tokenize', 'detokenize', 'prompt', 'logits', 'perplexity',
+                     'experts'):
             self.assertIn(f'bitnet-inspect {verb} ', text)
         self.assertIn('--i2s-layout', text)
         text = self.succeeds('tokenize', '--help').decode()
@@ -356,6 +357,52 @@ class Logits(ProgramCase):
             self.assertAlmostEqual(float(line[1]), math.exp(loss / (len(ids) - 1)), 3)
         line = self.succeeds('perplexity', self.model, text, '--ctx', '5').decode()
         self.assertIn('(19 tokens scored, windows of 5, ', line)
+
+    def test_experts_are_counted(self):
+        path = self.make('maple.gguf', '--preset', 'maple-tiny')
+        text = self.write('text.txt', 'Some words about nothing in particular, and then some more of them.' * 9)
+        counts = json.loads(self.succeeds('experts', path, text, '--json'))
+        self.assertEqual(counts['used_experts'], 3)
+        n_tokens = counts['tokens']
+        self.assertGreater(n_tokens, 500)
+        self.assertEqual(len(counts['layers']), 4)
+        for layer in counts['layers']:
+            self.assertEqual(len(layer), 8)
+            self.assertEqual(sum(layer), 3 * n_tokens)
+            self.assertLessEqual(max(layer), n_tokens)
+        for words in (['--ubatch', '1'], ['--threads', '3', '--ubatch', '5']):
+            self.assertEqual(json.loads(self.succeeds('experts', path, text, '--json', *words)), counts)
+        lines = self.succeeds('experts', path, text).decode().splitlines()
+        self.assertEqual(len(lines), 4)
+        best = max(range(8), key=lambda e: counts['layers'][2][e])
+        share = 100 * counts['layers'][2][best] / (3 * n_tokens)
+        n_unused = counts['layers'][2].count(0)
+        self.assertIn(f'layer   2  {n_unused} of 8 experts unused; most used: {best} ({share:.1f} %) ', lines[2])
+        self.assertIn('have no experts', self.fails(2, 'experts', self.model, text))
+
+    def test_info_shows_experts_and_the_rule_of_the_window(self):
+        path = self.make('maple.gguf', '--preset', 'maple-tiny')
+        text = self.succeeds('info', path).decode()
+        self.assertIn('8 in a layer, 3 used by a token\n', text)
+        self.assertIn('itself and 40 before it in 3 of 4 layers (rule: reference)\n', text)
+        self.assertIn('32 of 64, base 500000, scale 1, only with a window\n', text)
+        model = json.loads(self.succeeds('info', path, '--json', '--window-rule', 'mainline'))['model']
+        self.assertEqual((model['n_experts'], model['n_used_experts']), (8, 3))
+        self.assertEqual((model['window'], model['window_rule']), (40, 'mainline'))
+
+    def test_the_rule_of_the_window_matters_from_its_edge_on(self):
+        path = self.make('maple.gguf', '--preset', 'maple-tiny')
+        ids = ','.join(str(32 + i % 90) for i in range(60))
+        rows = []
+        for rule in ('reference', 'mainline'):
+            out = self.path(f'{rule}.f32')
+            self.succeeds('logits', path, '--tokens', ids, '--out', out, '--window-rule', rule)
+            with open(out, 'rb') as file:
+                data = file.read()
+            n = len(data) // 60
+            rows.append([data[i * n:(i + 1) * n] for i in range(60)])
+        same = [a == b for a, b in zip(*rows)]
+        self.assertEqual(same.index(False), 40)
 
     def test_texts_without_perplexity(self):
         self.fails(2, 'perplexity', self.model, self.write('none.txt', ''))

@@ -14,6 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -420,6 +421,41 @@ static void model_that_grows_when_packed_is_refused(void **state)
     synth_close(&m);
 }
 
+/* The weights need 3.1 MB. A scale that is not a number would be reported if a weight was read. */
+static void a_model_without_room_is_refused_before_reading(void **state)
+{
+    (void)state;
+    struct synth_spec spec = synth_preset("small");
+    spec.type = TENSOR_TQ2_0;
+    struct synth_model m;
+    struct bn_model *model = NULL;
+    struct bn_error err;
+    struct rlimit before, less;
+    unsigned long long pages = 0;
+    FILE *f = fopen("/proc/self/statm", "r");
+    if (!f)
+        skip(); /* no /proc */
+    if (!synth_open(&spec, &m, &err))
+        fail_msg("%s", err.text);
+    const struct gguf_tensor *t = gguf_find_tensor(m.gguf, "blk.0.attn_q.weight");
+    memset(m.bytes.bytes + t->offset + 64, 0xff, 2); /* the scale of the first block */
+    assert_int_equal(fscanf(f, "%llu", &pages), 1);
+    (void)fclose(f); /* the file was only read */
+    assert_int_equal(getrlimit(RLIMIT_AS, &before), 0);
+    less = before;
+    less.rlim_cur = (rlim_t)pages * (rlim_t)sysconf(_SC_PAGESIZE) + ((rlim_t)2 << 20);
+    const struct bn_model_config cfg = {.device = "cpu"};
+    assert_int_equal(setrlimit(RLIMIT_AS, &less), 0);
+    const bool ok = bn_model_open(m.file, &cfg, &model, &err);
+    assert_int_equal(setrlimit(RLIMIT_AS, &before), 0);
+    assert_false(ok);
+    assert_int_equal(err.code, BN_ENOMEM);
+    assert_non_null(strstr(err.text, "the model needs 3 MB of memory for its weights, but only "));
+    assert_false(bn_model_open(m.file, &cfg, &model, &err));
+    assert_int_equal(err.code, BN_EFORMAT);
+    synth_close(&m);
+}
+
 /* A context of a million tokens uses memory only for the tokens that it holds. */
 static void unused_context_uses_no_memory(void **state)
 {
@@ -524,6 +560,7 @@ int main(void)
         cmocka_unit_test(invalid_ternary_code_is_refused),
         cmocka_unit_test(nan_logits_are_an_error),
         cmocka_unit_test(model_that_grows_when_packed_is_refused),
+        cmocka_unit_test(a_model_without_room_is_refused_before_reading),
         cmocka_unit_test(unused_context_uses_no_memory),
         cmocka_unit_test(default_context_takes_half_of_free_memory),
         cmocka_unit_test(default_context_has_bounds),
