@@ -110,7 +110,8 @@ static bool open_model_file(struct app *app, struct bn_error *err)
         return bn_file_open_memory(demo_model, demo_model_bytes, &app->model.file, err);
     if (bn_file_open(path, &app->model.file, err))
         return true;
-    if (is_path_word(path) && !is_model_word(path)) { /* it may have been a question */
+    /* A word with a slash that names no file may have been a question. */
+    if (is_path_word(path) && !is_model_word(path) && access(path, F_OK) != 0) {
         const struct bn_error why = *err;
         (void)bn_fail(err, why.code, "%s (-p TEXT sends a text with a slash)", why.text);
     }

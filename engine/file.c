@@ -10,9 +10,12 @@
 #include "engine/base/memory.h"
 #include "engine/base/size.h"
 #include "engine/gguf/gguf_le.h"
+#include "engine/gguf/refusal.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -26,13 +29,45 @@ struct bn_file {
     char *path;
 };
 
+static bool ends_with(const char *name, const char *end)
+{
+    const size_t n = strlen(name), n_end = strlen(end);
+    return n >= n_end && strcmp(name + n - n_end, end) == 0;
+}
+
+/* The message names a GGUF file in the directory, if there is one: the first in alphabetical order.
+ * A directory as published on Hugging Face has other formats. */
+static bool refuse_directory(const char *path, struct bn_error *err)
+{
+    char gguf[NAME_MAX + 1] = "";
+    bool has_safetensors = false;
+    DIR *dir = opendir(path);
+    const struct dirent *entry;
+    while (dir && (entry = readdir(dir))) {
+        const char *name = entry->d_name;
+        if (ends_with(name, ".gguf") && (!gguf[0] || strcmp(name, gguf) < 0))
+            (void)snprintf(gguf, sizeof(gguf), "%s", name);
+        has_safetensors |= ends_with(name, ".safetensors") || ends_with(name, ".bin");
+    }
+    if (dir)
+        (void)closedir(dir);
+    if (gguf[0])
+        return bn_fail(err, BN_EIO, "'%s' is a directory; name a file in it, for example %s", path,
+                       gguf);
+    if (has_safetensors) {
+        (void)bn_fail(err, BN_EIO, "'%s' is a directory without GGUF files", path);
+        return refusal_add_row(err, REFUSED_SAFETENSORS);
+    }
+    return bn_fail(err, BN_EIO, "'%s' is a directory, not a model file", path);
+}
+
 static bool map_descriptor(struct mem_map *map, int fd, const char *path, struct bn_error *err)
 {
     struct stat st;
     if (fstat(fd, &st) != 0)
         return bn_fail(err, BN_EIO, "'%s': %s", path, strerror(errno));
     if (S_ISDIR(st.st_mode))
-        return bn_fail(err, BN_EIO, "'%s' is a directory, not a model file", path);
+        return refuse_directory(path, err);
     if (!S_ISREG(st.st_mode))
         return bn_fail(err, BN_EIO, "'%s' is a pipe or device, not a regular file", path);
     if (st.st_size == 0)

@@ -11,6 +11,7 @@
 #include "engine/base/reader.h"
 #include "engine/base/size.h"
 #include "engine/gguf/gguf_le.h"
+#include "engine/gguf/refusal.h"
 
 #include <stdlib.h>
 
@@ -40,12 +41,13 @@ static bool parse_header(struct parse *p, struct bn_error *err)
     struct reader *in = &p->in;
     const uint8_t *magic = reader_bytes(in, 4);
     if (!magic || memcmp(magic, "GGUF", 4) != 0)
-        return bn_fail(err, BN_EFORMAT, "not a GGUF file: it does not begin with 'GGUF'");
+        return refusal_of_file(in->bytes, in->n_bytes, err);
     p->g->version = reader_u32(in);
     p->n_tensors = reader_u64(in);
     p->n_kvs = reader_u64(in);
     if (p->g->version != 0 && (p->g->version & 0xffff) == 0)
-        return bn_fail(err, BN_EUNSUPPORTED, "the file is GGUF for big-endian machines");
+        return bn_fail(err, BN_EUNSUPPORTED, "the file is GGUF for big-endian machines") ||
+               refusal_add_row(err, REFUSED_OTHER_GGUF);
     if (in->failed)
         return bn_fail(err, BN_EFORMAT, "the file ends inside the GGUF header, at byte %zu",
                        in->n_bytes);
@@ -53,7 +55,8 @@ static bool parse_header(struct parse *p, struct bn_error *err)
         return bn_fail(err, BN_EFORMAT, "GGUF version 0 does not exist");
     if (p->g->version == 1 || p->g->version > 3)
         return bn_fail(err, BN_EUNSUPPORTED, "GGUF version %u is not supported, only 2 and 3",
-                       p->g->version);
+                       p->g->version) ||
+               refusal_add_row(err, REFUSED_OTHER_GGUF);
     const size_t left = reader_left(in);
     if (p->n_kvs > left / KV_MIN_BYTES || p->n_kvs > UINT32_MAX)
         return bn_fail(err, BN_EFORMAT,

@@ -8,6 +8,7 @@
 
 #include "engine/base/fp16.h"
 #include "engine/gguf/gguf_le.h"
+#include "engine/gguf/refusal.h"
 
 #define MOST_BLOCK_COLS 256
 
@@ -215,7 +216,8 @@ static bool bad_code(const struct ternary_source *src, const uint8_t *block, str
         byte++;
     return bn_fail(err, BN_EFORMAT,
                    "tensor '%s': the byte at %zu holds code 3, which no ternary weight has",
-                   src->name, src->file_offset + (size_t)(byte - src->bytes));
+                   src->name, src->file_offset + (size_t)(byte - src->bytes)) ||
+           refusal_add_row(err, REFUSED_DENSE);
 }
 
 static bool decode_block(const struct ternary_source *src, const uint8_t *block, uint8_t *codes)

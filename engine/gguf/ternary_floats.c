@@ -10,6 +10,7 @@
 #include "engine/base/fp16.h"
 #include "engine/base/size.h"
 #include "engine/gguf/gguf_le.h"
+#include "engine/gguf/refusal.h"
 
 #include <math.h>
 
@@ -73,7 +74,8 @@ static bool refuse_element(const struct ternary_source *src, size_t i, size_t n,
                    "tensor '%s' (%s) is dense, not ternary: "
                    "element %zu (row %zu) is %g, its neighbours are 0 or %g in magnitude",
                    src->name, tensor_geometries[src->type].name, k, k / src->n_cols,
-                   (double)float_at(src, k), (double)fabsf(float_at(src, first)));
+                   (double)float_at(src, k), (double)fabsf(float_at(src, first))) ||
+           refusal_add_row(err, REFUSED_DENSE);
 }
 
 /* Add the magnitudes of a row. `inexact` is set to an element that F16 cannot represent. */

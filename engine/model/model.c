@@ -6,6 +6,7 @@
 
 #include "engine/base/memory.h"
 #include "engine/gguf/gguf_le.h"
+#include "engine/gguf/refusal.h"
 #include "engine/model/act_scheme.h"
 #include "engine/model/model_read.h"
 
@@ -48,7 +49,8 @@ static bool find_arch(const struct gguf *g, const struct arch **out, struct bn_e
     for (size_t i = 0; i < N_ARCHS; i++)
         str_list_add(supported, sizeof(supported), archs[i].name);
     return bn_fail(err, BN_EUNSUPPORTED, "architecture '%.*s' is not supported, only: %s",
-                   STR_ARG(name), supported);
+                   bn_str_shown(name, 60), name.ptr, supported) ||
+           refusal_add_row(err, refusal_of_arch(name));
 }
 
 /* A layer has at least 9 tensors. This check keeps the memory for layers in proportion to the file.
@@ -85,7 +87,7 @@ bool model_open(const struct gguf *g, const struct model_config *cfg, struct mod
     return true;
 fail:
     model_close(m);
-    return false;
+    return err->code == BN_EUNSUPPORTED && refusal_add_row(err, REFUSED_OTHER_GRAPH);
 }
 
 void model_close(struct model *m)

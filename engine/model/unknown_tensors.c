@@ -6,6 +6,8 @@
  */
 #include "engine/model/model_read.h"
 
+#include "engine/gguf/refusal.h"
+
 #include <stdio.h>
 
 /* Tensors outside the layers that other graphs apply to embeddings and output. */
@@ -104,7 +106,8 @@ static bool judge(const struct unknown *u, struct bn_error *err)
         return bn_fail(err, BN_EUNSUPPORTED,
                        "the graph of '%s' has no tensor %s, so the answers would be wrong "
                        "(--ignore-tensor NAME leaves a tensor out)",
-                       arch, name_list(u->refused, u->n_refused, list, sizeof(list)));
+                       arch, name_list(u->refused, u->n_refused, list, sizeof(list))) ||
+               refusal_add_row(err, refusal_of_tensor(u->refused));
     if (u->n_ignored > 0)
         bn_notes_add(u->cfg->notes, BN_NOTE_WARNING, "ignored-tensors",
                      "left out, so the answers may be wrong: %s",

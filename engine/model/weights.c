@@ -11,6 +11,7 @@
 #include "engine/base/memory.h"
 #include "engine/base/size.h"
 #include "engine/gguf/gguf_le.h"
+#include "engine/gguf/refusal.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -55,15 +56,17 @@ static bool refuse_type(const struct finder *f, const struct gguf_tensor *t, enu
         tensor_type_judge(t->type_id, t->n_cols, t->n_rows, t->n_bytes, f->m->gguf->alignment);
     if (!v.name)
         return bn_fail(err, BN_EUNSUPPORTED, "tensor '%s' has the unknown type %u: %s", f->name,
-                       t->type_id, v.advice);
+                       t->type_id, v.advice) ||
+               refusal_add_row(err, REFUSED_DENSE);
     if (use == USE_F32)
         return bn_fail(err, BN_EUNSUPPORTED,
                        "tensor '%s' is %s, not F32 as norms, scales and biases are", f->name,
                        v.name);
     if (use == USE_TABLE)
-        return refuse_table(f, v.name, err);
+        return refuse_table(f, v.name, err) || refusal_add_row(err, refusal_of_type(v.name));
     return bn_fail(err, BN_EUNSUPPORTED, "tensor '%s' is %s, not ternary: %s", f->name, v.name,
-                   v.advice);
+                   v.advice) ||
+           refusal_add_row(err, refusal_of_type(v.name));
 }
 
 /* Look up f->name. If an OPTIONAL tensor is absent, out->bytes is NULL and the result is true. */

@@ -1,0 +1,47 @@
+/*
+ * What the program refuses: each message about a model that cannot run names the row of
+ * docs/models.md that explains why and what to use instead. Files that are no models at all get one
+ * line about their probable origin.
+ */
+#ifndef ENGINE_GGUF_REFUSAL_H
+#define ENGINE_GGUF_REFUSAL_H
+
+#include "engine/base/error.h"
+#include "engine/base/str.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum refusal {
+    REFUSED_HUNYUAN,
+    REFUSED_TILED,
+    REFUSED_OLD_IK,
+    REFUSED_DENSE,
+    REFUSED_SAFETENSORS,
+    REFUSED_EMBEDDINGS,
+    REFUSED_OTHER_GRAPH,
+    REFUSED_OTHER_GGUF,
+    N_REFUSALS
+};
+
+/* Names of the rows in the table "Refused" of docs/models.md. */
+extern const char *const refusal_rows[N_REFUSALS];
+
+/* Append ": see docs/models.md, row 'NAME'" to the message, unless it names a row already. The end of
+ * a long message gives way. Returns false. */
+bool refusal_add_row(struct bn_error *err, enum refusal row);
+
+/* The row of an architecture that is not supported. */
+enum refusal refusal_of_arch(struct bn_str arch);
+/* The row of a tensor type that cannot be used, by its name in messages: "TL2 (39)". */
+enum refusal refusal_of_type(const char *type_name);
+/* The row of a tensor that the graph of its architecture lacks. */
+enum refusal refusal_of_tensor(struct bn_str name);
+
+/* Write an error about a file that does not begin as a GGUF file. Its first bytes often show the
+ * mistake: a web page or a Git LFS pointer instead of the file, or another format. BN_EFORMAT or
+ * BN_EUNSUPPORTED. Returns false. */
+bool refusal_of_file(const uint8_t *bytes, size_t n_bytes, struct bn_error *err);
+
+#endif

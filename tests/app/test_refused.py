@@ -1,0 +1,105 @@
+#!/usr/bin/env python3
+"""
+test_refused.py CHAT MAKE_MODEL MODELS.md: models that bitnet-chat refuses, and files that are no models.
+Each gives one line, and all rows of the table "Refused" in docs/models.md are named by some line.
+"""
+import os
+import re
+import struct
+import sys
+
+from support.program_case import ProgramCase, main
+
+DOCUMENT = sys.argv.pop(3)
+
+
+def string(text):
+    """A string as GGUF stores it."""
+    return struct.pack('<Q', len(text)) + text.encode()
+
+
+class Refused(ProgramCase):
+    def refusal(self, path):
+        """The line about this model."""
+        return self.fails(3, '-p', 'hi', '-m', path)
+
+    def with_architecture(self, name):
+        """The tiny model with another architecture; the model's name gives or takes the difference in length."""
+        with open(self.model, 'rb') as file:
+            data = file.read()
+        for old, new in (('bitnet-b1.58', name), ('synthetic-tiny', 'x' * (26 - len(name)))):
+            self.assertIn(string(old), data)
+            data = data.replace(string(old), string(new), 1)
+        return self.write(name + '.gguf', data)
+
+    def with_type(self, number, *args):
+        """A model in which the tensor blk.0.attn_q.weight has this type id."""
+        path = self.make('typed.gguf', *args)
+        with open(path, 'rb') as file:
+            data = bytearray(file.read())
+        name = b'blk.0.attn_q.weight'
+        at = data.index(name) + len(name)
+        n_dims, = struct.unpack_from('<I', data, at)
+        struct.pack_into('<I', data, at + 4 + 8 * n_dims, number)
+        return self.write(f'type-{number}.gguf', bytes(data))
+
+    def dense(self):
+        path = self.make('dense.gguf', '--type', 'f16')
+        with open(path, 'rb') as file:
+            data = file.read()
+        middle = len(data) // 2 & ~1
+        return self.write('dense.gguf', data[:middle] + b'\x01\x31\x02\x32' + data[middle + 4:])
+
+    def refused_models(self):
+        """Pairs of a model's path and the row that its message must name."""
+        folder = self.path('published')
+        os.makedirs(folder)
+        for name in ('config.json', 'model.safetensors'):
+            with open(os.path.join(folder, name), 'wb') as file:
+                file.write(struct.pack('<Q', 2) + b'{}')
+        yield folder, 'Safetensors and PyTorch files'
+        yield os.path.join(folder, 'model.safetensors'), 'Safetensors and PyTorch files'
+        yield self.write('pytorch_model.bin', b'PK\x03\x04 and more'), 'Safetensors and PyTorch files'
+        yield self.with_architecture('hunyuan-dense'), 'Hunyuan (STQ1_0)'
+        yield self.with_architecture('gemma3'), 'Other architectures'
+        yield (self.write('old.gguf', b'GGUF' + struct.pack('<IQQ', 1, 0, 0) + bytes(64)),
+               'GGUF version 1 and big-endian files')
+        yield self.with_type(38), 'TL1 and TL2 files'
+        yield self.with_type(39), 'TL1 and TL2 files'
+        yield self.with_type(142), 'Old ik_llama.cpp files'
+        yield self.with_type(12, '--arch', 'llama', '--type', 'f32'), 'Models that are not ternary'
+        yield self.dense(), 'Models that are not ternary'
+        yield (self.make('norm_in.gguf', '--extra', 'blk.0.norm_in.weight'), 'BitNet embeddings')
+        yield (self.make('other.gguf', '--extra', 'blk.0.ffn_new.weight'), 'Other architectures')
+
+    def test_each_line_names_its_row(self):
+        named = set()
+        for path, row in self.refused_models():
+            line = self.refusal(path)
+            self.assertTrue(line.endswith(f": see docs/models.md, row '{row}'\n"), line)
+            self.assertLess(len(line), 600)
+            named.add(row)
+        with open(DOCUMENT, encoding='utf-8') as file:
+            table = file.read().split('\n## Refused\n')[1].split('\n## ')[0]
+        rows = set(re.findall(r'^\| (?!Row)(.*?) \|', table, re.M))
+        self.assertEqual(named, rows)
+
+    def test_files_that_are_no_models_are_explained(self):
+        for name, data, words in (
+                ('page.gguf', '<!doctype html><html><title>Hugging Face</title>', 'a web page (HTML)'),
+                ('lfs.gguf', 'version https://git-lfs.github.com/spec/v1\noid sha256:00\nsize 9\n',
+                 "a Git LFS pointer, a text of 64 bytes in its place: run 'git lfs pull'"),
+                ('text.gguf', 'hello\n', "does not begin with 'GGUF'")):
+            self.assertIn(words, self.refusal(self.write(name, data)))
+
+    def test_a_directory_with_models_names_one(self):
+        folder = self.path('models')
+        os.makedirs(folder)
+        for name in ('b.gguf', 'a.gguf', 'a.safetensors'):
+            with open(os.path.join(folder, name), 'wb') as file:
+                file.write(b'GGUF')
+        self.assertIn('is a directory; name a file in it, for example a.gguf', self.refusal(folder))
+
+
+if __name__ == '__main__':
+    main()
