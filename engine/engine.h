@@ -152,6 +152,10 @@ const int32_t *bn_session_ids(const struct bn_session *s, size_t *n_ids);
 struct bn_control {
     struct bn_progress progress;
     struct bn_cancel *cancel; /* may be NULL */
+    /* For bn_session_sync: the next ids will probably begin with the first n_stable of these ids,
+     * and differ after them. If the model needs saved states, the session saves one there. 0:
+     * unknown; then it saves one before the last id. */
+    size_t n_stable;
 };
 
 struct bn_sync_stats {

@@ -300,10 +300,12 @@ static size_t common_prefix(const struct bn_session *s, const int32_t *ids, size
 
 /* Prepare for the evaluation of a prompt of n_ids ids, of which the session held n_shared and still
  * holds fewer or as many: save states where the caller may return to. These are the present length,
- * the end of the shared ids, because a conversation often branches twice at the same place, and the
- * length without the last id, because a retry evaluates that id again. */
-static struct stops plan_stops(struct bn_session *s, size_t n_shared, size_t n_ids)
+ * the end of the shared ids, because a conversation often branches twice at the same place, and
+ * n_stable ids. Without that number it is the length without the last id, because a retry evaluates
+ * that id again. */
+static struct stops plan_stops(struct bn_session *s, size_t n_shared, size_t n_ids, size_t n_stable)
 {
+    const size_t last = n_stable > 0 && n_stable < n_ids ? n_stable : n_ids - 1;
     struct stops stops = {{0, 0}};
     size_t newest = s->n_ids; /* length of the newest state there will be */
     if (s->states.n_max == 0 || n_ids - s->n_ids <= 1)
@@ -312,8 +314,8 @@ static struct stops plan_stops(struct bn_session *s, size_t n_shared, size_t n_i
         keep_state(s);
     if (n_shared - newest >= LEAST_GAP)
         newest = stops.at[0] = n_shared;
-    if (n_ids - 1 - newest >= LEAST_GAP)
-        stops.at[1] = n_ids - 1;
+    if (last > newest && last - newest >= LEAST_GAP)
+        stops.at[1] = last;
     return stops;
 }
 
@@ -338,7 +340,7 @@ bool bn_session_sync(struct bn_session *s, const int32_t *ids, size_t n_ids,
         item.head = *head;
         item.n_rows = 1;
     }
-    const struct stops stops = plan_stops(s, n_shared, n_ids);
+    const struct stops stops = plan_stops(s, n_shared, n_ids, control ? control->n_stable : 0);
     if (!eval_micro_batches(&item, &stops, control, err))
         return false;
     if (stats)

@@ -212,6 +212,18 @@ static bool limit_thought(const struct chat *c, struct token_list *close, struct
     return true;
 }
 
+/* The number of ids of the prompt that the next prompt will have too, for models with saved states.
+ * 0: unknown, or all of them. */
+static size_t n_stable(const struct chat *c, const struct options *settings, const struct prompt *p)
+{
+    struct prompt_maker maker = c->maker;
+    maker.options = settings;
+    if (worker_info(c->worker)->state_bytes == 0 || c->turn.mode != PROMPT_ANSWER)
+        return 0;
+    const size_t n = thought_n_changing(&maker);
+    return n > 0 && n < p->ids.n ? p->ids.n - n : 0;
+}
+
 static bool submit(struct chat *c, const struct options *settings, const struct prompt *p,
                    struct bn_error *err)
 {
@@ -224,7 +236,8 @@ static bool submit(struct chat *c, const struct options *settings, const struct 
                              .at_start = c->turn.text.n_bytes == 0,
                              .sampler = c->turn.sampler,
                              .spec = (enum spec_mode)options_choice(settings, "spec"),
-                             .snapshot = c->snapshot[0] ? c->snapshot : NULL};
+                             .snapshot = c->snapshot[0] ? c->snapshot : NULL,
+                             .n_stable = n_stable(c, settings, p)};
     job.stops = options_list(settings, "stop", &job.n_stops);
     if (!limit_thought(c, &close, &job.think, err) ||
         !chat_options_biases(settings, c->maker.tokenizer, &biases, err)) {

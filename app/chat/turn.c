@@ -45,7 +45,7 @@ size_t turn_again(const struct turn *turn)
 {
     const struct answer_result *r = &turn->result;
     const size_t n = size_min(turn->n_earlier, r->n_held);
-    return n > r->n_reused ? n - r->n_reused : 0;
+    return size_max(n > r->n_reused ? n - r->n_reused : 0, r->n_again);
 }
 
 size_t turn_reserve(const struct turn *turn, size_t n_ctx)

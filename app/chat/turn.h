@@ -44,9 +44,9 @@ void turn_finish(struct turn *turn); /* frees texts and lists; an all-zero turn 
 /* Set the sampler (without biases) and the length from the options. Without --seed, draw a seed. */
 void turn_settings(struct turn *turn, const struct options *o);
 
-/* Tokens of earlier turns that were in the KV cache before the turn, but were evaluated again,
- * because the prompt differs before them: a template drops old thoughts, or the user has changed
- * the conversation. Valid when the prompt is evaluated. */
+/* Tokens that were in the KV cache before the turn, but were evaluated again: those of earlier turns
+ * behind a change of the prompt (a template drops old thoughts, or the user has changed the
+ * conversation), and those behind the nearest saved state. Valid when the prompt is evaluated. */
 size_t turn_again(const struct turn *turn);
 
 /* Number of tokens that must be free for the answer before a turn starts. */

@@ -1,8 +1,7 @@
 /*
  * A scripted generator: implements generator.h without the engine, for tests of the chat. The
  * vocabulary is that of the model file. BITNET_FAKE holds options NAME=VALUE:
- *   answers=FILE  raw bytes; 0x1E separates answers; at 0x1D the generator waits for a stop, or
- *                 for the file hold=FILE, which it deletes
+ *   answers=FILE  raw bytes; 0x1E separates answers; at 0x1D it waits for hold=FILE or a stop
  *   load_ms, load_until=FILE, load_error=1   loading takes this time, waits for the file, fails
  *   begun=FILE    create this file before the first token of an answer
  *   read_us, token_ms, save_us   time for each prompt token, answer token, snapshot token
@@ -12,7 +11,7 @@
  *   fail_at=N, save_error=1, fault=1   token N fails, saving fails, raise SIGILL
  *   special=1     texts of special tokens in the answers become these tokens
  *   peak_gb=N     the measured bandwidth in GB/s; the arithmetic peak is 10 GMAC/s for each
- *   noise=1       print a line on standard error before each answer
+ *   noise=1, stable=1   print on standard error before each answer: a line, bn_control.n_stable
  *   sense=right, sense=nonsense   the verdict of the sense check; without it there is none
  *   checking=FILE create this file when a check starts; check_until=FILE: it waits for this file
  */
@@ -322,6 +321,8 @@ bool generator_step(struct generator *g, const int32_t *ids, size_t n_ids,
     g->is_replaced = false;
     if (!continues) {
         create_file("begun");
+        if (option_number("stable", 0))
+            fprintf(stderr, "%zu of %zu stable\n", control->n_stable, n_ids);
         if (option_number("noise", 0))
             fputs("from a library\n", stderr);
         g->answer = (g->answer + 1) % g->n_answers;

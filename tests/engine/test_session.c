@@ -177,7 +177,7 @@ static void cancelling_keeps_whole_micro_batches(void **state)
     int32_t ids[N_IDS];
     struct bn_error err;
     struct canceller c = {.after = 2};
-    const struct bn_control control = {{cancel_after, &c}, &c.cancel};
+    const struct bn_control control = {.progress = {cancel_after, &c}, .cancel = &c.cancel};
     struct head_row *row = kit_rows(kit, 1);
     kit_ids(ids, N_IDS, 5);
     assert_false(bn_session_sync(kit->session, ids, 90, &all, row, &control, NULL, &err));

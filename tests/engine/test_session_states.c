@@ -23,6 +23,7 @@ struct rig {
     struct bn_session *s;
     int32_t ids[N_CTX];
     size_t n_ids;
+    size_t n_stable; /* bn_control.n_stable of the next syncs */
     uint32_t random;
     struct bn_sync_stats stats; /* of the last sync */
 };
@@ -76,7 +77,8 @@ static bool try_sync(struct rig *r)
     struct head_row row = {.cands = cands, .cap = FAKE_VOCAB};
     struct bn_error err;
     size_t n_held;
-    const bool ok = bn_session_sync(r->s, r->ids, r->n_ids, &all, &row, NULL, &r->stats, &err);
+    const struct bn_control control = {.n_stable = r->n_stable};
+    const bool ok = bn_session_sync(r->s, r->ids, r->n_ids, &all, &row, &control, &r->stats, &err);
     const int32_t *held = bn_session_ids(r->s, &n_held);
     assert_true(n_held <= r->n_ids);
     assert_memory_equal(held, r->ids, n_held * sizeof *held);
@@ -108,6 +110,7 @@ static void turn(struct rig *r, size_t n_question, size_t n_answer)
 static void random_step(struct rig *r)
 {
     struct bn_error err;
+    r->n_stable = draw(r, 2) ? draw(r, (uint32_t)r->n_ids + 60) : 0; /* any number is allowed */
     switch (draw(r, 8)) {
     case 0: /* undo */
         r->n_ids -= draw(r, (uint32_t)r->n_ids);
@@ -225,6 +228,35 @@ static void an_answer_without_its_thoughts_evaluates_no_question_again(void **st
     assert_int_equal(r->stats.n_reused, 4 * TURN + QUESTION - 1);
     assert_int_equal(r->stats.n_again, 2);
     close_rig(r);
+}
+
+/* The template of a thinking model ends a prompt with the beginning of a thought, which earlier
+ * turns do not have. */
+static void a_state_is_kept_where_the_next_prompt_differs(void **state)
+{
+    enum { OPENED = 2 }; /* ids that begin a thought */
+    (void)state;
+    for (int hint = 0; hint <= 1; hint++) {
+        struct rig *r = open_rig(FAKE_RECURRENT, 20);
+        size_t n_again = 0;
+        for (size_t i = 0; i < 10; i++) {
+            add_ids(r, QUESTION + OPENED);
+            r->n_stable = hint ? r->n_ids - OPENED : 0;
+            assert_true(try_sync(r));
+            if (i > 0)
+                n_again += r->stats.n_again;
+            assert_true(try_sync(r)); /* a retry */
+            assert_int_equal(r->stats.n_evaluated, hint ? OPENED : 1);
+            turn(r, 0, ANSWER);
+            r->n_ids -= ANSWER + OPENED; /* the answer without its thought */
+            add_ids(r, ANSWER / 2);
+        }
+        if (hint)
+            assert_int_equal(n_again, 0);
+        else
+            assert_true(n_again >= 9 * QUESTION / 2);
+        close_rig(r);
+    }
 }
 
 static void a_long_prompt_has_states_inside(void **state)
@@ -475,6 +507,7 @@ int main(void)
         cmocka_unit_test(every_random_step_has_the_logits_of_its_ids),
         cmocka_unit_test(undo_and_edit_evaluate_at_most_one_turn_again),
         cmocka_unit_test(an_answer_without_its_thoughts_evaluates_no_question_again),
+        cmocka_unit_test(a_state_is_kept_where_the_next_prompt_differs),
         cmocka_unit_test(a_long_prompt_has_states_inside),
         cmocka_unit_test(a_failed_pass_keeps_the_length),
         cmocka_unit_test(a_state_that_cannot_be_saved_is_not_used),

@@ -45,6 +45,7 @@ struct answer_job {
     size_t n_stops;
     const char *snapshot; /* file to load before the prompt is evaluated; NULL for none */
     struct think_limit think;
+    size_t n_stable; /* bn_control.n_stable for the prompt */
 };
 
 struct answer_token {

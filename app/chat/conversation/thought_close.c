@@ -32,14 +32,18 @@ static struct template_value *message(struct template_arena *a, const char *role
     return template_set(a, m, "content", template_string(a, bn_str_of(text)));
 }
 
-/* Render a question and, if there is one, an answer. *out is empty if the template refuses it. */
-static bool render(const struct search *s, const char *answer, struct template_value *args,
-                   struct template_output *out, struct bn_error *err)
+/* Render a question and, if there are any, an answer and the next question. *out is empty if the
+ * template refuses it. */
+static bool render_dialog(const struct search *s, const char *answer, const char *next,
+                          struct template_value *args, struct template_output *out,
+                          struct bn_error *err)
 {
     struct template_value *list = template_list(s->arena);
     list = template_push(s->arena, list, message(s->arena, "user", "question"));
     if (answer)
         list = template_push(s->arena, list, message(s->arena, "assistant", answer));
+    if (next)
+        list = template_push(s->arena, list, message(s->arena, "user", next));
     const struct template_input in = {
         .messages = list, .args = args, .add_generation_prompt = !answer, .now = s->m->now};
     *out = (struct template_output){0};
@@ -53,6 +57,12 @@ static bool ends_with(struct bn_str text, const char *word)
 {
     const size_t n = strlen(word);
     return text.n_bytes >= n && memcmp(text.ptr + text.n_bytes - n, word, n) == 0;
+}
+
+static bool render(const struct search *s, const char *answer, struct template_value *args,
+                   struct template_output *out, struct bn_error *err)
+{
+    return render_dialog(s, answer, NULL, args, out, err);
 }
 
 /* The text of the template between the thought and the answer. Empty: the template writes the
@@ -132,4 +142,34 @@ bool thought_is_closed(const struct prompt_maker *m)
         render(&s, NULL, args, &out, &ignored) && at_end(&out).n_bytes > 0;
     template_arena_close(s.arena);
     return is_closed;
+}
+
+static bool encode_dialogs(const struct search *s, struct token_list *prompt,
+                           struct token_list *next, struct bn_error *err)
+{
+    const struct tokenizer *t = s->m->tokenizer;
+    struct template_value *args = NULL;
+    struct template_output out;
+    return model_args_template_args(s->m->options, s->m->template, s->arena, &args, err) &&
+           render(s, NULL, args, &out, err) &&
+           tokenizer_encode(t, out.segments, out.n_segments, TOKENIZER_BOS_AUTO, prompt, err) &&
+           render_dialog(s, "thought\n" MARKER "\n\nanswer", "next", args, &out, err) &&
+           tokenizer_encode(t, out.segments, out.n_segments, TOKENIZER_BOS_AUTO, next, err);
+}
+
+size_t thought_n_changing(const struct prompt_maker *m)
+{
+    const struct search s = {.m = m, .arena = m->template ? template_arena_open() : NULL};
+    struct token_list prompt = {0}, next = {0};
+    struct bn_error ignored; /* as the header says */
+    size_t n = 0, n_changing = 0;
+    if (s.arena && encode_dialogs(&s, &prompt, &next, &ignored) && next.n > 0) {
+        while (n < prompt.n && n < next.n && prompt.ids[n] == next.ids[n])
+            n++;
+        n_changing = prompt.n - n;
+    }
+    token_list_finish(&prompt);
+    token_list_finish(&next);
+    template_arena_close(s.arena);
+    return n_changing;
 }

@@ -17,4 +17,8 @@ bool thought_close_ids(const struct prompt_maker *m, struct token_list *out, str
  * if the template cannot render a prompt. */
 bool thought_is_closed(const struct prompt_maker *m);
 
+/* The number of ids at the end of a prompt that the next prompt does not have in front of the
+ * answer: for example <think> and a newline. 0 if the template cannot render the conversations. */
+size_t thought_n_changing(const struct prompt_maker *m);
+
 #endif

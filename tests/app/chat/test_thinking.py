@@ -231,6 +231,29 @@ class Prefix(ThinkCase):
         self.assertEqual((turn['reused_tokens'], turn['reevaluated_tokens']), (0, 0))
 
 
+class SavedStates(ThinkCase):
+    """A model that can return only to saved states gets one where the next prompt will differ."""
+
+    def test_the_state_is_where_the_next_prompt_differs(self):
+        for template, args, n_changing in (
+                (QWEN3, (), 0), (QWEN3, ('--think', 'off'), len('<think>\n\n</think>\n\n')),
+                (self.running, (), len('<think>\n')), (SMOL, ('--think', 'off'), 0), (self.silent, (), 0)):
+            opened = template == self.running
+            self.fake(THOUGHT.removeprefix('<think>') if opened else THOUGHT, states=1, stable=1)
+            done = self.chat('--template', template, '--lines', '--json', *args, stdin=b'a\nb\nc\n')
+            turns = [json.loads(line) for line in done.stdout.splitlines()]
+            said = [tuple(map(int, m)) for m in re.findall(r'(\d+) of (\d+) stable', done.stderr.decode())]
+            self.assertEqual(said, [(t['prompt_tokens'] - n_changing if n_changing else 0, t['prompt_tokens'])
+                                    for t in turns])
+            if n_changing:
+                self.assertEqual([t['reused_tokens'] for t in turns[1:]], [n for n, _ in said[:-1]])
+
+    def test_other_models_need_no_place(self):
+        self.fake(THOUGHT, stable=1)
+        done = self.chat('--template', self.running, '-p', 'a')
+        self.assertIn(b'0 of ', done.stderr)
+
+
 class Setting(ThinkCase):
     def thinking(self, *args, template=QWEN3):
         return json.loads(self.chat('--info', '--json', '--template', template, *args).stdout)['thinking']
