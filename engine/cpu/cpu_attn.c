@@ -40,6 +40,31 @@ static void turn_head(const struct cpu_thread *th, float *x, const float *w, boo
     prefetch_floats(x + b->shape.qkv_stride, n_fetch);
 }
 
+/* Floats of q in a row of qkv that belong to a KV head. */
+static size_t group_floats(const struct backend *b)
+{
+    return b->shape.q_rows / b->model->hp.n_kv_heads;
+}
+
+/* The gates of a KV head's group follow its queries, once split_gates has separated them. */
+static bool has_gates(const struct backend *b)
+{
+    return b->shape.q_rows > b->shape.q_width;
+}
+
+/* Bring the query and the gate of each head, which alternate, into the order queries, gates. */
+static void split_gates(const struct cpu_thread *th, float *q)
+{
+    const struct backend *b = th->pass->b;
+    const size_t head_dim = b->model->hp.head_dim, group = b->shape.group;
+    float *gates = th->attn_scratch; /* 64 * head_dim + 32 * group * 66 floats, which is enough */
+    for (size_t i = 0; i < group; i++) {
+        memcpy(gates + i * head_dim, q + (2 * i + 1) * head_dim, head_dim * sizeof *q);
+        memmove(q + i * head_dim, q + 2 * i * head_dim, head_dim * sizeof *q);
+    }
+    memcpy(q + group * head_dim, gates, group * head_dim * sizeof *q);
+}
+
 static void append_token(struct cpu_thread *th, const struct token_block *tokens, size_t layer,
                          size_t kv_head, size_t t)
 {
@@ -50,13 +75,15 @@ static void append_token(struct cpu_thread *th, const struct token_block *tokens
     const size_t token = tokens->token0 + t;
     const float q_scale = (float)(1.0 / sqrt((double)hp->head_dim));
     float *row = b->scratch.qkv + token * b->shape.qkv_stride;
-    float *q = row + kv_head * b->shape.group * hp->head_dim;
+    float *q = row + kv_head * group_floats(b);
     const size_t n_fetch = t + 1 < tokens->n_tokens ? hp->head_dim : 0;
+    if (has_gates(b))
+        split_gates(th, q);
     for (size_t i = 0; i < b->shape.group; i++)
         turn_head(th, q + i * hp->head_dim, l->q_norm, has_rope, token, n_fetch);
     for (size_t i = 0; i < b->shape.group * hp->head_dim; i++)
         q[i] = q[i] * q_scale;
-    float *k = row + b->shape.q_width + kv_head * hp->head_dim;
+    float *k = row + b->shape.q_rows + kv_head * hp->head_dim;
     turn_head(th, k, l->k_norm, has_rope, token, n_fetch);
     prefetch_floats(k + b->shape.qkv_stride + b->shape.kv_width, n_fetch);
 }
@@ -76,7 +103,7 @@ void attn_append(struct cpu_thread *th, size_t layer)
                      (i + 1) % hp->n_kv_heads);
         for (size_t t = 0; t < tokens->n_tokens; t++)
             append_token(th, tokens, layer, kv_head, t);
-        const float *k = b->scratch.qkv + tokens->token0 * shape->qkv_stride + shape->q_width +
+        const float *k = b->scratch.qkv + tokens->token0 * shape->qkv_stride + shape->q_rows +
                          kv_head * hp->head_dim;
         kv_append(th, tokens, layer, kv_head, k, k + shape->kv_width, shape->qkv_stride);
     }
@@ -108,8 +135,7 @@ static void run_block(const struct backend *b, const struct block_item *item, si
     const size_t oldest = attn_oldest_key(b, layer, pos);
     const struct kv_block kv = kv_block_at(tokens->seq, layer, kv_head, block);
     const struct attn_block args = {
-        .q = b->scratch.qkv + tokens->token0 * b->shape.qkv_stride +
-             kv_head * b->shape.group * hp->head_dim,
+        .q = b->scratch.qkv + tokens->token0 * b->shape.qkv_stride + kv_head * group_floats(b),
         .k = kv.k,
         .v = kv.v,
         .scales = kv.scales,
@@ -139,6 +165,19 @@ static float *attn_out(const struct backend *b, size_t token, size_t kv_head)
            kv_head * b->shape.group * b->model->hp.head_dim;
 }
 
+/* Store the result of query head number i of a KV head's group: O / L, times its gate. */
+static void finish_head(const struct backend *b, struct partial run, size_t token, size_t kv_head,
+                        size_t i)
+{
+    const size_t head_dim = b->model->hp.head_dim;
+    float *out = attn_out(b, token, kv_head) + i * head_dim;
+    const float *gates = b->scratch.qkv + token * b->shape.qkv_stride + kv_head * group_floats(b) +
+                         b->shape.group * head_dim;
+    b->k.attn_finish(run.o + i * head_dim, run.l[i], head_dim, out);
+    if (has_gates(b))
+        b->k.sigmoid_gate(gates + i * head_dim, out, head_dim, out);
+}
+
 /* One token block and KV head over the position blocks that it sees. `next` is the item that
  * probably follows, for prefetching. */
 static void run_token_block(struct cpu_thread *th, size_t item, size_t next, size_t layer)
@@ -160,7 +199,7 @@ static void run_token_block(struct cpu_thread *th, size_t item, size_t next, siz
             block < last ? kv_block_at(tokens->seq, layer, kv_head, block + 1)
                          : kv_block_at(next_seq, layer, next % n_kv_heads, next_first);
         run(&(struct attn_tile){
-            .q = b->scratch.qkv + tokens->token0 * b->shape.qkv_stride + kv_head * group * head_dim,
+            .q = b->scratch.qkv + tokens->token0 * b->shape.qkv_stride + kv_head * group_floats(b),
             .q_stride = b->shape.qkv_stride,
             .k = kv.k,
             .v = kv.v,
@@ -183,8 +222,10 @@ static void run_token_block(struct cpu_thread *th, size_t item, size_t next, siz
     }
     for (size_t t = 0; t < tokens->n_tokens; t++)
         for (size_t i = 0; i < group; i++)
-            b->k.attn_finish(th->attn_o + (t * group + i) * head_dim, th->attn_l[t * group + i],
-                             head_dim, attn_out(b, tokens->token0 + t, kv_head) + i * head_dim);
+            finish_head(b,
+                        (struct partial){th->attn_m + t * group, th->attn_l + t * group,
+                                         th->attn_o + t * group * head_dim},
+                        tokens->token0 + t, kv_head, i);
 }
 
 /* Items are taken in descending order of tokens, so that the longest ones do not come last. */
@@ -242,8 +283,7 @@ static void merge_round(struct cpu_thread *th, size_t layer, size_t block0, size
             }
         }
         if (end == n_blocks)
-            b->k.attn_finish(run.o + i * head_dim, run.l[i], head_dim,
-                             b->scratch.attn + token * b->shape.attn_stride + head * head_dim);
+            finish_head(b, run, token, head / group, i);
     }
 }
 
@@ -300,7 +340,8 @@ uint64_t attn_bytes(const struct pass *pass)
     const struct backend *b = pass->b;
     uint64_t n_blocks = 0;
     for (size_t layer = 0; layer < b->model->hp.n_layers; layer++)
-        for (size_t i = 0; i < pass->n_token_blocks; i++) {
+        for (size_t i = 0; !b->model->layers[layer].traits.is_delta_net && i < pass->n_token_blocks;
+             i++) {
             const struct work_range seen = blocks_seen(b, &b->scratch.token_blocks[i], layer);
             n_blocks += seen.end - seen.begin;
         }

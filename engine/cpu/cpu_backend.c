@@ -7,6 +7,7 @@
 #include "engine/base/clock.h"
 #include "engine/base/size.h"
 #include "engine/cpu/cpu_attn.h"
+#include "engine/cpu/cpu_delta.h"
 #include "engine/cpu/cpu_experts.h"
 #include "engine/cpu/cpu_forward.h"
 #include "engine/cpu/cpu_kv.h"
@@ -85,7 +86,7 @@ static void fill_info(struct backend *b, const struct backend_plan *plan)
         .n_threads = b->n_threads,
         .plan = *plan,
         .bytes_per_token = b->line_bytes + b->n_floats * sizeof(float) - unused_bytes + head_bytes +
-                           b->shape.row_bytes,
+                           b->shape.row_bytes + 2 * plan->state_bytes,
         .head_bytes = head_bytes,
         .kv_type = b->cfg.kv == BN_KV_Q8 ? "q8" : "f16",
         .kv_version = b->cfg.kv == BN_KV_Q8 ? "cpu-q8-1" : "cpu-f16-1",
@@ -221,6 +222,16 @@ static void add_token_blocks(struct pass *pass, const struct eval_item *item, si
     }
 }
 
+/* The tokens of an item are one run, whose recurrent state is written to the copy not in use. */
+static void add_run(struct pass *pass, const struct eval_item *item, size_t token0)
+{
+    if (item->n_ids == 0)
+        return;
+    pass->b->scratch.runs[pass->n_runs++] =
+        (struct token_block){item->seq, token0, item->n_ids, item->seq->length};
+    recurrent_begin(&item->seq->recurrent);
+}
+
 static void add_requested_rows(struct pass *pass, const struct eval_item *item, size_t token0)
 {
     const size_t first = item->n_ids - item->n_rows;
@@ -241,7 +252,7 @@ static uint64_t pass_bytes(const struct pass *pass)
 {
     const struct backend *b = pass->b;
     return b->line_bytes + b->n_floats * sizeof(float) - b->expert_bytes +
-           pass->n_tokens * b->shape.row_bytes + attn_bytes(pass);
+           pass->n_tokens * b->shape.row_bytes + attn_bytes(pass) + delta_bytes(pass);
 }
 
 /* Check the items and prepare b->pass. */
@@ -250,7 +261,7 @@ static bool begin_pass(struct backend *b, const struct eval_item *items, size_t 
 {
     struct pass *pass = &b->pass;
     pass->items = items;
-    pass->n_tokens = pass->n_token_blocks = pass->n_requested_rows = 0;
+    pass->n_tokens = pass->n_token_blocks = pass->n_runs = pass->n_requested_rows = 0;
     pass->cancel = cancel;
     pass->stopped = false;
     pass->n_experts_read = 0;
@@ -266,6 +277,7 @@ static bool begin_pass(struct backend *b, const struct eval_item *items, size_t 
             return bn_fail(err, BN_ECONTEXT, "%zu more tokens do not fit in a context of %zu",
                            items[i].n_ids, items[i].seq->n_ctx);
         add_token_blocks(pass, &items[i], pass->n_tokens);
+        add_run(pass, &items[i], pass->n_tokens);
         add_requested_rows(pass, &items[i], pass->n_tokens);
         pass->n_tokens += items[i].n_ids;
     }
@@ -294,6 +306,10 @@ static bool cpu_eval(struct backend *b, struct eval_item *items, size_t n_items,
         return false;
     for (size_t i = 0; i < n_items; i++)
         items[i].seq->length += items[i].n_ids;
+    for (size_t i = 0; i < pass->n_runs; i++) {
+        struct seq *s = b->scratch.runs[i].seq;
+        recurrent_commit(&s->recurrent, s->length);
+    }
     for (size_t i = 0; i < pass->n_requested_rows; i++)
         b->scratch.requested_rows[i].row->n = b->scratch.requested_rows[i].n_found;
     *n_bytes = pass->n_bytes + experts_pass_bytes(pass) +

@@ -40,7 +40,7 @@
 #define ROW_BYTES (N_TABLE * 4)
 
 #define MOST_OUTPUTS 96
-#define OUTPUT_BYTES 98304
+#define OUTPUT_BYTES 131072
 
 /* The outputs of one table of kernels. */
 struct outputs {
@@ -98,6 +98,12 @@ static void run_vectors(const struct cpu_kernels *k, struct outputs *o)
     record(o, "relu2_gate", y, sizeof y);
     k->silu_gate(x, w, N, y);
     record(o, "silu_gate", y, sizeof y);
+    k->sigmoid_gate(x, w, N, y);
+    record(o, "sigmoid_gate", y, sizeof y);
+    k->unit_norm(x, N, 1e-6f, 0.5f, y);
+    record(o, "unit_norm", y, sizeof y);
+    k->conv_silu((const float *const[CONV_TAPS]){x, x + 1, x + 2, x + 3}, w, 80, N - 240, y);
+    record(o, "conv_silu", y, (N - 240) * sizeof *y);
     k->add(y, x, N);
     record(o, "add", y, sizeof y);
     k->rope_neox(y, x, w, N - 1);
@@ -111,6 +117,28 @@ static void run_vectors(const struct cpu_kernels *k, struct outputs *o)
     record(o, "to_f16", half, sizeof half);
     k->scale_acc(acc, N, 0.37f, y);
     record(o, "scale_acc", y, sizeof y);
+}
+
+/* Three tokens of a head with one whole block of columns and a tail, then one more token. */
+static void run_delta(const struct cpu_kernels *k, struct outputs *o)
+{
+    enum { DIM = 80, N_RUN = 3, STRIDE = 3 * DIM };
+    _Alignas(64) float states[2][DIM * DIM];
+    float x[N_RUN * STRIDE], y[N_RUN * DIM];
+    struct delta_gate gates[N_RUN];
+    fill(x, N_RUN * STRIDE, 1.0f, 4000);
+    fill(states[0], DIM * DIM, 1.0f, 5000);
+    for (size_t t = 0; t < N_RUN; t++)
+        gates[t] = (struct delta_gate){0.9f - 0.1f * (float)t, 0.3f};
+    struct delta_run run = {x,     x + DIM, x + 2 * DIM, STRIDE,    gates, 1,
+                            N_RUN, DIM,     states[0],   states[1], y,     DIM};
+    k->delta_run(&run);
+    record(o, "delta_run", y, sizeof y);
+    run.n_tokens = 1;
+    run.from = states[1];
+    run.to = states[0];
+    k->delta_run(&run);
+    record(o, "delta_run", states[0], sizeof states[0]);
 }
 
 /* Convert and add sums of three tokens of N / 3 rows. One vector provides d and the bias. */
@@ -463,6 +491,7 @@ static void run_all(const struct cpu_kernels *k, struct outputs *o)
     o->n = o->n_bytes = 0;
     run_vectors(k, o);
     run_sums(k, o);
+    run_delta(k, o);
     run_ternary(k, o);
     run_grouped(k, o);
     run_attention(k, o);
@@ -471,7 +500,7 @@ static void run_all(const struct cpu_kernels *k, struct outputs *o)
 }
 
 /* Returns the name of the first kernel whose bytes differ from ref's, NULL if there is none. Takes
- * about a millisecond and 300 kB of stack. */
+ * about a millisecond and 400 kB of stack. */
 static const char *first_difference(const struct cpu_kernels *k)
 {
     static const struct cpu_caps ref_only = {.has[ISA_REF] = true};

@@ -8,6 +8,7 @@
 #include "engine/cpu/cpu_forward.h"
 
 #include "engine/cpu/cpu_attn.h"
+#include "engine/cpu/cpu_delta.h"
 #include "engine/cpu/cpu_experts.h"
 #include "engine/cpu/cpu_head.h"
 #include "engine/cpu/cpu_linear.h"
@@ -36,6 +37,42 @@ static void trace(struct cpu_thread *th, const char *step, size_t layer, struct 
     for (size_t t = 0; th->index == 0 && t < th->pass->n_tokens; t++)
         cfg->trace(cfg->trace_ud, step, layer, x.at + t * x.stride, n);
     thread_sync(th);
+}
+
+/* q, k, v = W_qkv norm(h); attention with the cache */
+static void run_attention(struct cpu_thread *th, size_t i)
+{
+    const struct backend *b = th->pass->b;
+    const struct cpu_shape *shape = &b->shape;
+    const struct rows qkv = {b->scratch.qkv, shape->qkv_stride};
+    const struct rows attn = {b->scratch.attn, shape->attn_stride};
+    trace(th, "qkv", i, qkv, shape->q_rows + 2 * shape->kv_width);
+
+    /* apply RoPE to q and k, scale q, append k and v to the cache */
+    attn_append(th, i);
+    thread_sync(th);
+    thread_end_step(th, PROFILE_ROPE);
+    trace(th, "rope", i, qkv, shape->q_rows + shape->kv_width);
+
+    /* softmax(q k) v, causal; each KV head serves a group of query heads */
+    attn_apply(th, i);
+    thread_end_step(th, PROFILE_ATTN);
+    trace(th, "attn", i, attn, shape->q_width);
+}
+
+static void run_delta_net(struct cpu_thread *th, size_t i)
+{
+    const struct backend *b = th->pass->b;
+    const struct delta_shape *d = &b->model->hp.delta;
+    const struct rows qkv = {b->scratch.qkv, b->shape.qkv_stride};
+    const struct rows attn = {b->scratch.attn, b->shape.attn_stride};
+    trace(th, "qkv", i, qkv, delta_channels(d) + delta_width(d));
+    delta_convolve(th, i);
+    thread_sync(th);
+    delta_apply(th, i);
+    thread_sync(th);
+    thread_end_step(th, PROFILE_DELTA);
+    trace(th, "delta", i, attn, delta_width(d));
 }
 
 static void run_experts(struct cpu_thread *th, size_t i)
@@ -88,6 +125,7 @@ static void run_dense_ffn(struct cpu_thread *th, size_t i)
 
 static void run_layer(struct cpu_thread *th, size_t i)
 {
+    const bool is_delta_net = th->pass->b->model->layers[i].traits.is_delta_net;
     const struct backend *b = th->pass->b;
     const struct cpu_layer *layer = &b->layers[i];
     const struct hparams *hp = &b->model->hp;
@@ -97,24 +135,15 @@ static void run_layer(struct cpu_thread *th, size_t i)
     const struct rows attn = {s->attn, shape->attn_stride};
 
     /* q, k, v = W_qkv norm(h) */
+    if (is_delta_net)
+        delta_gates(th, i);
     linear_input(th, &layer->qkv, h, layer->attn_norm);
     thread_end_step(th, PROFILE_NORM);
     linear_store(th, &layer->qkv, qkv);
     linear_fetch(th, &layer->o, layer->o.mat.n_rows);
     thread_sync(th);
     thread_end_step(th, PROFILE_QKV);
-    trace(th, "qkv", i, qkv, shape->q_width + 2 * shape->kv_width);
-
-    /* apply RoPE to q and k, scale q, append k and v to the cache */
-    attn_append(th, i);
-    thread_sync(th);
-    thread_end_step(th, PROFILE_ROPE);
-    trace(th, "rope", i, qkv, shape->q_width + shape->kv_width);
-
-    /* softmax(q k) v, causal; each KV head serves a group of query heads */
-    attn_apply(th, i);
-    thread_end_step(th, PROFILE_ATTN);
-    trace(th, "attn", i, attn, shape->q_width);
+    (is_delta_net ? run_delta_net : run_attention)(th, i);
 
     /* h = h + W_o norm(attention); without the norm if the model has no sub-norms */
     linear_input(th, &layer->o, attn, layer->attn_sub_norm);

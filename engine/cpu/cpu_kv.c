@@ -21,7 +21,7 @@ bool kv_open(struct backend *b, size_t n_ctx, struct seq **out, struct bn_error 
     const size_t n_blocks = n_ctx / ATTN_BLOCK + (n_ctx % ATTN_BLOCK != 0);
     size_t n_bytes;
     if (n_ctx < 1 || !size_mul(&s->layer_bytes, b->shape.kv_block_bytes, hp->n_kv_heads) ||
-        !size_mul(&s->block_bytes, s->layer_bytes, hp->n_layers) ||
+        !size_mul(&s->block_bytes, s->layer_bytes, hp->n_attn_layers) ||
         !size_mul(&n_bytes, s->block_bytes, n_blocks)) {
         kv_close(s);
         return bn_fail(err, BN_EARG, "a context of %zu tokens is too large", n_ctx);
@@ -31,6 +31,10 @@ bool kv_open(struct backend *b, size_t n_ctx, struct seq **out, struct bn_error 
         return bn_fail(err, BN_ENOMEM, "no memory for the %zu bytes of a context of %zu tokens",
                        n_bytes, n_ctx);
     }
+    if (!recurrent_open(&s->recurrent, hp, err)) {
+        kv_close(s);
+        return false;
+    }
     *out = s;
     return true;
 }
@@ -39,33 +43,35 @@ void kv_close(struct seq *s)
 {
     if (!s)
         return;
+    recurrent_close(&s->recurrent);
     mem_map_close(&s->map);
     mem_free(s);
 }
 
 size_t kv_reachable(const struct seq *s, size_t n_keep)
 {
-    (void)s; /* the cache holds all positions */
-    return n_keep;
+    return s->recurrent.n_floats > 0 ? recurrent_reachable(&s->recurrent, n_keep) : n_keep;
 }
 
 void kv_truncate(struct seq *s, size_t n_keep)
 {
-    if (n_keep < s->length)
-        s->length = n_keep;
+    if (n_keep >= s->length)
+        return;
+    s->length = kv_reachable(s, n_keep);
+    recurrent_truncate(&s->recurrent, s->length);
 }
 
 bool kv_state_save(struct seq *s, void *to)
 {
-    (void)s; /* no state besides the positions */
-    (void)to;
+    if (s->recurrent.n_floats > 0)
+        memcpy(to, recurrent_now(&s->recurrent), s->recurrent.n_floats * sizeof(float));
     return true;
 }
 
 bool kv_state_load(struct seq *s, const void *from, size_t length)
 {
-    (void)from;
-    kv_truncate(s, length);
+    recurrent_load(&s->recurrent, from, length);
+    s->length = length;
     return true;
 }
 
@@ -146,6 +152,8 @@ static void clear_past_length(struct seq *s)
     if (n == 0)
         return;
     for (size_t i = 0; i < hp->n_layers * hp->n_kv_heads; i++) {
+        if (b->model->layers[i / hp->n_kv_heads].traits.is_delta_net)
+            continue;
         const struct kv_block block =
             kv_block_at(s, i / hp->n_kv_heads, i % hp->n_kv_heads, s->length / ATTN_BLOCK);
         if (b->cfg.kv == BN_KV_Q8) {
@@ -170,10 +178,17 @@ static bool move_blocks(const struct seq *s, size_t length, const struct bn_stre
     return true;
 }
 
+/* Save or load the recurrent state, if there is one. */
+static bool move_state(const struct seq *s, const struct bn_stream *stream)
+{
+    return s->recurrent.n_floats == 0 || stream->move(stream->ud, recurrent_now(&s->recurrent),
+                                                      s->recurrent.n_floats * sizeof(float));
+}
+
 bool kv_save(struct seq *s, const struct bn_stream *out, struct bn_error *err)
 {
     clear_past_length(s);
-    if (!move_blocks(s, s->length, out))
+    if (!move_blocks(s, s->length, out) || !move_state(s, out))
         return bn_fail(err, BN_EIO, "the KV cache of %zu tokens could not be written", s->length);
     return true;
 }
@@ -183,9 +198,12 @@ bool kv_load(struct seq *s, size_t length, const struct bn_stream *in, struct bn
     if (length > s->n_ctx)
         return bn_fail(err, BN_ECONTEXT, "%zu saved tokens do not fit in a context of %zu", length,
                        s->n_ctx);
-    s->length = 0;
-    if (!move_blocks(s, length, in))
+    kv_truncate(s, 0);
+    if (!move_blocks(s, length, in) || !move_state(s, in)) {
+        recurrent_reset(&s->recurrent); /* part of the state may have been read */
         return bn_fail(err, BN_EIO, "the saved KV cache of %zu tokens ends too early", length);
+    }
+    recurrent_set_length(&s->recurrent, length);
     s->length = length;
     return true;
 }

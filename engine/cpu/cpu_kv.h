@@ -10,6 +10,7 @@
 #ifndef ENGINE_CPU_CPU_KV_H
 #define ENGINE_CPU_CPU_KV_H
 
+#include "engine/cpu/cpu_recurrent.h"
 #include "engine/cpu/cpu_state.h"
 
 struct seq {
@@ -18,6 +19,7 @@ struct seq {
     struct mem_map map;
     size_t n_ctx, length;            /* positions */
     size_t layer_bytes, block_bytes; /* bytes of a block: in one layer, in all layers */
+    struct recurrent recurrent;      /* states of gated delta nets, which have no keys and values */
 };
 
 /* BN_EARG: the context exceeds the address space. BN_ENOMEM. */
@@ -39,7 +41,8 @@ static inline struct kv_block kv_block_at(const struct seq *s, size_t layer, siz
                                           size_t block)
 {
     const struct cpu_shape *shape = &s->backend->shape;
-    uint8_t *const k = (uint8_t *)s->map.ptr + block * s->block_bytes + layer * s->layer_bytes +
+    uint8_t *const k = (uint8_t *)s->map.ptr + block * s->block_bytes +
+                       s->backend->layers[layer].kv_index * s->layer_bytes +
                        kv_head * shape->kv_block_bytes;
     return (struct kv_block){k, k + shape->k_bytes,
                              (float *)(void *)(k + shape->k_bytes + shape->v_bytes)};

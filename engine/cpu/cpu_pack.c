@@ -72,8 +72,10 @@ static bool set_job(struct matrix_job *job, const struct model *m, const struct 
     const struct layer *layer = &m->layers[is_head ? 0 : i / N_MATRICES];
     const size_t kind = is_head ? N_MATRICES : i % N_MATRICES;
     const struct linear *const sources[N_MATRICES + 1][3] = {
-        [QKV] = {&layer->q, &layer->k, &layer->v}, [OUT] = {&layer->o},
-        [GATE_UP] = {&layer->gate, &layer->up},    [DOWN] = {&layer->down},
+        [QKV] = {&layer->q, &layer->k, layer->traits.is_delta_net ? NULL : &layer->v},
+        [OUT] = {&layer->o},
+        [GATE_UP] = {&layer->gate, &layer->up},
+        [DOWN] = {&layer->down},
         [N_MATRICES] = {&m->head_linear},
     };
     const struct linear *const *p = sources[kind];
@@ -100,6 +102,17 @@ static size_t linear_floats(const struct linear *l)
            (l->scales.scaling == SCALE_ROW ? size_round_up(l->source.n_rows, ROW_UNIT) : 0);
 }
 
+/* Floats of the tensors of a delta net. Small matrices keep their type. */
+static size_t delta_floats(const struct delta_tensors *d)
+{
+    const struct tensor_ref *tensors[] = {&d->conv,    &d->alpha, &d->beta,
+                                          &d->dt_bias, &d->a,     &d->norm};
+    size_t n = 0;
+    for (size_t i = 0; i < sizeof tensors / sizeof tensors[0]; i++)
+        n += size_round_up(tensors[i]->n_bytes, MEM_ALIGN) / sizeof(float);
+    return n;
+}
+
 static size_t layer_floats(const struct layer *layer)
 {
     const struct tensor_ref *norms[] = {
@@ -107,7 +120,7 @@ static size_t layer_floats(const struct layer *layer)
         &layer->ffn_norm,  &layer->ffn_sub_norm, &layer->router};
     const struct linear *linears[] = {&layer->q,    &layer->k,  &layer->v,   &layer->o,
                                       &layer->gate, &layer->up, &layer->down};
-    size_t n = 0;
+    size_t n = delta_floats(&layer->delta);
     for (size_t i = 0; i < sizeof norms / sizeof norms[0]; i++)
         n += size_round_up(norms[i]->n_bytes / sizeof(float), ROW_UNIT);
     for (size_t i = 0; i < sizeof linears / sizeof linears[0]; i++)
@@ -239,12 +252,46 @@ static size_t expert_bytes(const struct weights *w)
     return n;
 }
 
+/* Copy a small matrix in its own type. */
+static struct float_matrix pack_matrix(const struct tensor_ref *t, float **at)
+{
+    uint8_t *copy = (uint8_t *)*at;
+    memcpy(copy, t->bytes, t->n_bytes);
+    *at += size_round_up(t->n_bytes, MEM_ALIGN) / sizeof(float);
+    return (struct float_matrix){copy, t->n_bytes / t->n_rows, t->type};
+}
+
+/* The taps of the convolution, (channels, DELTA_TAPS) in the file, as (DELTA_TAPS, channels). */
+static const float *pack_taps(const struct backend *b, const struct tensor_ref *t, float **at)
+{
+    float *copy = *at, taps[DELTA_TAPS];
+    for (size_t i = 0; i < t->n_rows; i++) {
+        b->k.row_decode[TENSOR_F32](t->bytes + i * sizeof taps, DELTA_TAPS, taps);
+        for (size_t tap = 0; tap < DELTA_TAPS; tap++)
+            copy[tap * t->n_rows + i] = taps[tap];
+    }
+    *at += size_round_up(t->n_bytes, MEM_ALIGN) / sizeof(float);
+    return copy;
+}
+
+static void set_delta(const struct backend *b, const struct delta_tensors *from,
+                      struct cpu_delta *to, float **floats)
+{
+    to->conv = pack_taps(b, &from->conv, floats);
+    to->alpha = pack_matrix(&from->alpha, floats);
+    to->beta = pack_matrix(&from->beta, floats);
+    to->dt_bias = pack_floats(b, &from->dt_bias, floats);
+    to->a = pack_floats(b, &from->a, floats);
+    to->norm = pack_floats(b, &from->norm, floats);
+}
+
 /* Set the address of each matrix, norms and biases, but not the contents of the lines. */
 static void set_layers(struct backend *b)
 {
     uint8_t *lines = b->lines.ptr;
     float *floats = b->floats;
     const struct model *m = b->model;
+    size_t n_delta = 0;
     for (size_t i = 0; i < m->hp.n_layers; i++) {
         const struct layer *from = &m->layers[i];
         struct cpu_layer *to = &b->layers[i];
@@ -263,6 +310,12 @@ static void set_layers(struct backend *b)
         to->router = pack_floats(b, &from->router, &floats);
         if (m->arch->experts)
             b->expert_bytes += expert_bytes(&to->gate_up) + expert_bytes(&to->down);
+        to->kv_index = i - n_delta;
+        to->delta.index = n_delta;
+        if (from->traits.is_delta_net) {
+            set_delta(b, &from->delta, &to->delta, &floats);
+            n_delta++;
+        }
     }
     b->output_norm = pack_floats(b, &m->output_norm, &floats);
     if (m->head_linear.source.bytes) {

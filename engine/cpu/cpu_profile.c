@@ -8,11 +8,12 @@
 #include "engine/base/clock.h"
 #include "engine/base/size.h"
 #include "engine/cpu/cpu_attn.h"
+#include "engine/cpu/cpu_delta.h"
 #include "engine/cpu/cpu_experts.h"
 
 static const char *const names[PROFILE_N] = {
-    "embedding", "norm, quantise", "q, k, v", "RoPE, cache", "attention", "o",
-    "gate, up",  "down",           "router",  "experts",     "head",
+    "embedding", "norm, quantise", "q, k, v", "RoPE, cache", "attention", "delta net",
+    "o",         "gate, up",       "down",    "router",      "experts",   "head",
 };
 
 void profile_begin(struct pass *pass)
@@ -51,7 +52,8 @@ static void count_attention(struct pass *pass)
     const struct backend *b = pass->b;
     uint64_t n_seen = 0;
     for (size_t layer = 0; layer < b->model->hp.n_layers; layer++)
-        for (size_t i = 0; i < pass->n_token_blocks; i++) {
+        for (size_t i = 0; !b->model->layers[layer].traits.is_delta_net && i < pass->n_token_blocks;
+             i++) {
             const struct token_block *tokens = &b->scratch.token_blocks[i];
             for (size_t pos = tokens->pos0; pos < tokens->pos0 + tokens->n_tokens; pos++)
                 n_seen += pos + 1 - attn_oldest_key(b, layer, pos);
@@ -82,7 +84,7 @@ void profile_end(struct pass *pass)
     for (size_t i = 0; i < hp->n_layers; i++) {
         const struct cpu_layer *layer = &b->layers[i];
         count_weights(pass, PROFILE_QKV, &layer->qkv, hp->n_embd);
-        count_weights(pass, PROFILE_O, &layer->o, b->shape.q_width);
+        count_weights(pass, PROFILE_O, &layer->o, layer->o.n_cols);
         if (b->model->arch->experts)
             continue;
         count_weights(pass, PROFILE_GATE_UP, &layer->gate_up, hp->n_embd);
@@ -95,6 +97,8 @@ void profile_end(struct pass *pass)
         pass->profile.n_bytes[PROFILE_DOWN] -= b->scratch.threads[i].down_skipped;
     }
     count_attention(pass);
+    pass->profile.n_bytes[PROFILE_DELTA] += delta_bytes(pass);
+    pass->profile.n_macs[PROFILE_DELTA] += delta_macs(pass);
     pass->profile.n_bytes[PROFILE_EMBED] += pass->n_tokens * b->shape.row_bytes;
     pass->profile.n_bytes[PROFILE_HEAD] +=
         atomic_load_explicit(&pass->head_bytes, memory_order_relaxed);
@@ -104,6 +108,8 @@ void profile_end(struct pass *pass)
 static bool has_step(const struct backend *b, size_t step)
 {
     const bool experts = b->model->arch->experts;
+    if (step == PROFILE_DELTA)
+        return b->model->arch->delta_nets;
     if (step == PROFILE_ROUTER || step == PROFILE_EXPERTS)
         return experts;
     return !experts || (step != PROFILE_GATE_UP && step != PROFILE_DOWN);
@@ -111,7 +117,7 @@ static bool has_step(const struct backend *b, size_t step)
 
 static bool is_float(size_t step)
 {
-    return step == PROFILE_ATTN || step == PROFILE_ROUTER;
+    return step == PROFILE_ATTN || step == PROFILE_ROUTER || step == PROFILE_DELTA;
 }
 
 size_t cpu_profile(struct backend *b, struct bn_profile_step *out, size_t cap)

@@ -10,8 +10,11 @@
 /* Sizes that follow from the model, in elements unless stated otherwise. */
 struct cpu_shape {
     size_t q_width, kv_width; /* n_heads * head_dim, n_kv_heads * head_dim */
-    size_t group;             /* query heads per KV head */
-    size_t max_cols;          /* widest input of a linear layer */
+    /* Floats of q in a row of qkv: q_width, or twice if attention has gates. Then each KV head has
+     * the queries of its group, followed by their gates. */
+    size_t q_rows;
+    size_t group;    /* query heads per KV head */
+    size_t max_cols; /* widest input of a linear layer */
     size_t h_stride, qkv_stride, attn_stride, ffn_stride, vocab_stride;
     size_t ffn_rows;         /* rows of ffn per token: 1, or n_used_experts */
     size_t q8_stride;        /* bytes, whole lines */

@@ -10,6 +10,7 @@
 #include "engine/base/size.h"
 #include "engine/cpu/cpu_head.h"
 #include "engine/cpu/cpu_pack.h"
+#include "engine/cpu/cpu_recurrent.h"
 #include "engine/cpu/cpu_screen.h"
 #include "engine/model/head_plane.h"
 
@@ -74,15 +75,20 @@ bool cpu_sizes_shape(struct cpu_shape *s, const struct model *m, const struct ba
                        "a model of width %zu, %zu heads of %zu and feed-forward width %zu "
                        "is too large for this backend",
                        hp->n_embd, hp->n_heads, hp->head_dim, hp->n_ff);
-    const size_t max_cols = size_max(size_max(hp->n_embd, hp->n_ff), q_width);
+    const size_t q_rows = m->arch->delta_nets ? 2 * q_width : q_width;
+    const size_t delta_out = delta_width(&hp->delta), delta_in = delta_channels(&hp->delta);
+    const size_t o_cols = size_max(q_width, delta_out);
+    const size_t max_cols = size_max(size_max(hp->n_embd, hp->n_ff), o_cols);
     *s = (struct cpu_shape){
         .q_width = q_width,
         .kv_width = kv_width,
+        .q_rows = q_rows,
         .group = hp->n_heads / hp->n_kv_heads,
         .max_cols = max_cols,
         .h_stride = size_round_up(hp->n_embd, ROW_UNIT),
-        .qkv_stride = size_round_up(q_width + 2 * kv_width, ROW_UNIT),
-        .attn_stride = size_round_up(q_width, ROW_UNIT),
+        .qkv_stride =
+            size_round_up(size_max(q_rows + 2 * kv_width, delta_in + delta_out), ROW_UNIT),
+        .attn_stride = size_round_up(o_cols, ROW_UNIT),
         .ffn_stride = size_round_up(hp->n_ff, ROW_UNIT),
         .ffn_rows = size_max(hp->n_used_experts, 1),
         .vocab_stride = size_round_up(hp->n_vocab, ROW_UNIT),
@@ -197,6 +203,8 @@ static void place_scratch(struct layout *l, const struct cpu_shape *s, const str
     place_experts(l, s, hp, n_tokens, out);
     out->lead = reserve(l, HEAD_GROUP * LEAD_ROWS, sizeof(float));
     out->token_blocks = reserve(l, n_tokens, sizeof(struct token_block));
+    out->runs = reserve(l, n_tokens, sizeof(struct token_block));
+    out->delta_gates = reserve(l, n_tokens * hp->delta.n_value_heads, sizeof(struct delta_gate));
     out->requested_rows = reserve(l, n_tokens, sizeof(struct requested_row));
 }
 
@@ -237,7 +245,7 @@ bool cpu_sizes_plan(const struct model *m, const struct backend_config *cfg,
     const struct hparams *hp = &m->hp;
     const size_t n_threads = cfg->n_threads ? cfg->n_threads : cpu_default_threads();
     struct cpu_shape s;
-    size_t weight_bytes, coarse_bytes, copy_bytes, limit, kv_bytes;
+    size_t weight_bytes, coarse_bytes, copy_bytes, limit, kv_bytes, state_bytes, seq_bytes;
     if (n_threads > MAX_THREADS)
         return bn_fail(err, BN_EARG, "%zu threads are more than %d", n_threads, MAX_THREADS);
     if (cfg->n_ubatch < 1 || cfg->n_ubatch > (size_t)1 << 20)
@@ -254,11 +262,14 @@ bool cpu_sizes_plan(const struct model *m, const struct backend_config *cfg,
                        "rows of %zu and %zu weights are too short: packed for this backend, "
                        "the model would need more than %d times the size of its file",
                        hp->n_embd, hp->n_ff, MAX_GROWTH);
-    if (!size_mul3(&kv_bytes, hp->n_layers, hp->n_kv_heads, s.kv_block_bytes))
+    if (!size_mul3(&kv_bytes, hp->n_attn_layers, hp->n_kv_heads, s.kv_block_bytes) ||
+        !recurrent_bytes(hp, &state_bytes) || !size_mul(&seq_bytes, state_bytes, 2))
         return bn_fail(err, BN_EUNSUPPORTED, "a KV cache of %zu layers is too large", hp->n_layers);
     *plan = (struct backend_plan){
         .weight_bytes = weight_bytes,
         .kv_bytes_per_token = kv_bytes / ATTN_BLOCK,
+        .seq_bytes = seq_bytes,
+        .state_bytes = state_bytes,
         .scratch_bytes = scratch_bytes(&s, hp, cfg->n_ubatch, n_threads),
     };
     return true;

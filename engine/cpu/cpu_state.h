@@ -16,6 +16,7 @@
 #include "engine/cpu/cpu_shape.h"
 #include "engine/cpu/cpu_strategy.h"
 #include "engine/cpu/cpu_team.h"
+#include "engine/cpu/cpu_weights.h"
 #include "engine/cpu/kernels.h"
 
 #include <stdatomic.h>
@@ -29,40 +30,6 @@
 #define SPLIT_BLOCKS 64  /* least slots per token block and KV head in ATTN_SPLIT */
 #define ROUTER_TOKENS 16 /* tokens for which a thread multiplies the router at a time */
 #define MAX_THREADS 1024 /* more than any supported machine has; bounds the scratch memory */
-
-/* The rows of one matrix, such as q, within several matrices that are stored as one, such as qkv:
- * y = acc * (scale / s) * extra + bias, where s is the scale of the activations. */
-struct section {
-    size_t row0, n_rows;
-    float scale, extra;
-    const float *bias; /* (n_rows) or NULL */
-    /* Only for a matrix in R16; then s is part of the products, and rows have no common matrix. */
-    struct grouped_mat groups;
-    size_t group0;           /* number of the first row group among those of all sections */
-    const float *row_scales; /* (n_rows), a factor besides `scale`; NULL: none */
-};
-
-struct weights {
-    struct ternary_mat mat;
-    size_t n_cols;
-    /* The same weights by column, for passes of one token; cols.n_cols is 0 if the matrix is packed
-     * by rows only. Otherwise mat refers to the bytes of the file, with columns in file order. */
-    struct ternary_cols cols;
-    struct section sections[3]; /* in row order; together they are all rows */
-    size_t n_sections;
-    /* R16: row groups of all sections, and columns of a block of activations. n_groups is 0 for
-     * R1-256; otherwise mat and cols are empty. */
-    size_t n_groups, block_cols;
-    struct rotation rotation; /* of the input */
-};
-
-struct cpu_layer {
-    const float *attn_norm, *ffn_norm;         /* (n_embd) */
-    const float *q_norm, *k_norm;              /* (head_dim); NULL if absent */
-    const float *attn_sub_norm, *ffn_sub_norm; /* (n_heads * head_dim), (n_ff); NULL if absent */
-    const float *router;                       /* (n_experts, n_embd); NULL without experts */
-    struct weights qkv, o, gate_up, down;
-};
 
 /* An expert that the router has chosen for a token. */
 struct expert_choice {
@@ -138,6 +105,8 @@ struct scratch {
     struct block_input pair_input; /* a row per pair */
     uint64_t *n_chosen;            /* (n_layers, n_experts) since the backend was opened */
     struct token_block *token_blocks;     /* (n_ubatch) */
+    struct token_block *runs;             /* (n_ubatch) all tokens of each sequence */
+    struct delta_gate *delta_gates;       /* (n_ubatch, n_value_heads) */
     struct requested_row *requested_rows; /* (n_ubatch) */
     struct cpu_thread *threads;           /* (n_threads) */
 };
@@ -186,6 +155,7 @@ enum profile_step {
     PROFILE_QKV,
     PROFILE_ROPE,
     PROFILE_ATTN,
+    PROFILE_DELTA,
     PROFILE_O,
     PROFILE_GATE_UP,
     PROFILE_DOWN,
@@ -202,7 +172,7 @@ struct profile {
 struct pass {
     struct backend *b;
     const struct eval_item *items;
-    size_t n_tokens, n_token_blocks, n_requested_rows;
+    size_t n_tokens, n_token_blocks, n_runs, n_requested_rows;
     const struct ternary_gemm *gemm; /* kernels that multiply several tokens */
     struct strategy strategy;
     const atomic_bool *cancel;

@@ -45,6 +45,10 @@ static void set_ref(struct cpu_kernels *k)
         .add = add_ref,
         .relu2_gate = relu2_gate_ref,
         .silu_gate = silu_gate_ref,
+        .sigmoid_gate = sigmoid_gate_ref,
+        .conv_silu = conv_silu_ref,
+        .unit_norm = unit_norm_ref,
+        .delta_run = delta_run_ref,
         .acc_store = acc_store_ref,
         .acc_add = acc_add_ref,
         .acc_relu2 = acc_relu2_ref,
@@ -91,6 +95,10 @@ static void set_avx2(struct cpu_kernels *k)
     k->add = add_avx2;
     k->relu2_gate = relu2_gate_avx2;
     k->silu_gate = silu_gate_avx2;
+    k->sigmoid_gate = sigmoid_gate_avx2;
+    k->conv_silu = conv_silu_avx2;
+    k->unit_norm = unit_norm_avx2;
+    k->delta_run = delta_run_avx2;
     k->acc_store = acc_store_avx2;
     k->acc_add = acc_add_avx2;
     k->acc_relu2 = acc_relu2_avx2;
@@ -152,6 +160,8 @@ static void set_avx512vnni(struct cpu_kernels *k)
     k->coarse_gather = coarse_gather_avx512;
     k->coarse_bounds = coarse_bounds_avx512;
     k->coarse_group_from = AVX512_GROUP_FROM;
+    k->conv_silu = conv_silu_avx512;
+    k->delta_run = delta_run_avx512;
     k->mac_peak = mac_peak_avx512;
     k->fma_peak = fma_peak_avx512;
     row_kernels_avx512(k->row_decode, k->rows_dot);

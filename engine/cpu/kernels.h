@@ -12,6 +12,7 @@
 
 #include "engine/cpu/cpu_caps.h"
 #include "engine/cpu/kernels_attn.h"
+#include "engine/cpu/kernels_delta.h"
 #include "engine/cpu/kernels_grouped.h"
 #include "engine/cpu/kernels_ternary.h"
 #include "engine/gguf/gguf_types.h"
@@ -102,8 +103,8 @@ struct ternary_gemm {
 typedef void (*scale_acc_fn)(const int32_t *acc, size_t n, float d, float *y);
 /* h[i] = h[i] + y[i] */
 typedef void (*add_fn)(float *h, const float *y, size_t n);
-/* out[i] = act(gate[i]) * up[i]; out may be gate. relu2 is +0 where gate is not above 0, even if up
- * is a NaN. */
+/* out[i] = act(gate[i]) * up[i]; out may be gate or up. relu2 is +0 where gate is not above 0, even
+ * if up is a NaN. */
 typedef void (*gate_fn)(const float *gate, const float *up, size_t n, float *out);
 
 /* Conversion of integer sums of several tokens to F32: v = ((float)acc * d) * extra, then + bias
@@ -218,6 +219,10 @@ struct cpu_kernels {
     scale_acc_fn scale_acc;
     add_fn add;
     gate_fn relu2_gate, silu_gate;
+    gate_fn sigmoid_gate; /* out[i] = sigmoid(gate[i]) * up[i] */
+    conv_silu_fn conv_silu;
+    unit_norm_fn unit_norm;
+    delta_run_fn delta_run;
     acc_out_fn acc_store, acc_add;
     acc_gate_fn acc_relu2, acc_silu;
     rope_fn rope_neox, rope_norm;

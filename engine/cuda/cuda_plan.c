@@ -154,6 +154,9 @@ static bool check_support(const struct model *m, const struct backend_config *cf
         return bn_fail(err, BN_EUNSUPPORTED,
                        "the CUDA backend cannot rotate inputs (prism.hadamard.version is %u)",
                        m->rotation.version);
+    if (m->arch->delta_nets)
+        return bn_fail(err, BN_EUNSUPPORTED, "the CUDA backend has no delta nets, which '%s' needs",
+                       m->arch->name);
     return cfg->head != BN_HEAD_Q8 ||
            bn_fail(err, BN_EUNSUPPORTED,
                    "the CUDA backend has no 8-bit output head: use --head exact");

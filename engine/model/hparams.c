@@ -252,6 +252,72 @@ static bool read_factors(struct keys *k, struct hparams *hp, struct bn_error *er
            read_real(k, "logit_scale", 1e-6, 1e6, &hp->logit_scale, err);
 }
 
+static bool has_prefix(const struct gguf *g, const char *prefix)
+{
+    for (size_t i = 0; i < g->n_tensors; i++) {
+        if (bn_str_starts(g->tensors[i].name, bn_str_of(prefix)))
+            return true;
+    }
+    return false;
+}
+
+/* Layers that predict further tokens (MTP) follow the others. Some writers count them in
+ * block_count. */
+static bool read_extra_layers(struct keys *k, struct hparams *hp, struct bn_error *err)
+{
+    char prefix[48];
+    double n = 0.0;
+    if (!k->arch->delta_nets)
+        return true;
+    if (!read_real(k, "nextn_predict_layers", 0.0, (double)MODEL_MAX_LAYERS, &n, err))
+        return false;
+    hp->n_extra_layers = (size_t)n;
+    if (hp->n_extra_layers == 0 || hp->n_extra_layers >= hp->n_layers)
+        return true;
+    (void)snprintf(prefix, sizeof(prefix), "blk.%zu.nextn.", hp->n_layers - hp->n_extra_layers);
+    if (has_prefix(k->g, prefix))
+        hp->n_layers -= hp->n_extra_layers;
+    return true;
+}
+
+static bool read_delta(struct keys *k, struct hparams *hp, struct bn_error *err)
+{
+    struct delta_shape d = {.interval = 4};
+    const struct range heads = {1, MODEL_MAX_HEADS};
+    size_t n_taps = 0, inner = 0;
+    hp->n_attn_layers = hp->n_layers;
+    if (!k->arch->delta_nets)
+        return true;
+    if (!read_count(k, "full_attention_interval", (struct range){1, hp->n_layers}, &d.interval,
+                    err) ||
+        !read_count(k, "ssm.conv_kernel", (struct range){1, MODEL_MAX_WIDTH}, &n_taps, err) ||
+        !read_count(k, "ssm.state_size", (struct range){1, MODEL_MAX_WIDTH}, &d.dim, err) ||
+        !read_count(k, "ssm.group_count", heads, &d.n_key_heads, err) ||
+        !read_count(k, "ssm.time_step_rank", heads, &d.n_value_heads, err) ||
+        !read_count(k, "ssm.inner_size", (struct range){1, MODEL_MAX_WIDTH}, &inner, err))
+        return false;
+    if (n_taps != DELTA_TAPS)
+        return bn_fail(err, BN_EUNSUPPORTED, "%s is %zu, but only %d is supported",
+                       full_key(k, "ssm.conv_kernel"), n_taps, DELTA_TAPS);
+    if (d.dim > DELTA_MAX_DIM || d.dim % DELTA_DIM_UNIT != 0)
+        return bn_fail(err, BN_EUNSUPPORTED,
+                       "%s is %zu, but only multiples of %d up to %d are supported",
+                       full_key(k, "ssm.state_size"), d.dim, DELTA_DIM_UNIT, DELTA_MAX_DIM);
+    if (d.n_value_heads % d.n_key_heads != 0)
+        return bn_fail(err, BN_EFORMAT, "%zu value heads of the delta nets cannot share %zu keys",
+                       d.n_value_heads, d.n_key_heads);
+    if (inner != delta_width(&d))
+        return bn_fail(err, BN_EFORMAT, "%s is %zu, but %zu value heads of %zu are %zu",
+                       full_key(k, "ssm.inner_size"), inner, d.n_value_heads, d.dim,
+                       delta_width(&d));
+    if (delta_channels(&d) > MODEL_MAX_WIDTH)
+        return bn_fail(err, BN_EFORMAT, "the delta nets have %zu channels, more than %zu",
+                       delta_channels(&d), MODEL_MAX_WIDTH);
+    hp->delta = d;
+    hp->n_attn_layers = hp->n_layers / d.interval;
+    return true;
+}
+
 /* Refuse keys that change the graph in ways this program does not compute. The values 0 and 1 have
  * no effect. */
 static bool refuse_other_graphs(struct keys *k, const struct hparams *hp, struct bn_error *err)
@@ -357,7 +423,8 @@ bool hparams_read(const struct gguf *g, const struct arch *arch, const struct mo
     if (!read_sizes(&k, &hp, err) || !read_heads(&k, &hp, err) || !read_rope(&k, &hp, err) ||
         !read_vocab(&k, cfg, &hp, err) || !read_window(&k, cfg, &hp, err) ||
         !read_real(&k, "attention.layer_norm_rms_epsilon", 1e-30, 1.0, &eps, err) ||
-        !read_factors(&k, &hp, err) || !refuse_other_graphs(&k, &hp, err) ||
+        !read_factors(&k, &hp, err) || !read_extra_layers(&k, &hp, err) ||
+        !read_delta(&k, &hp, err) || !refuse_other_graphs(&k, &hp, err) ||
         !decide_act(&k, cfg, &hp, err))
         return false;
     hp.rms_eps = (float)eps;

@@ -1,7 +1,7 @@
 /*
- * Reads the properties in which the layers of a model differ: the window of attention, whether RoPE
- * is applied, and the limit of the values in experts. Models whose layers are alike have no keys
- * for them.
+ * Reads the properties in which the layers of a model differ: attention or a gated delta net, the
+ * window of attention, whether RoPE is applied, and the limit of the values in experts. Models
+ * whose layers are alike have no keys for them.
  */
 #include "engine/model/model_read.h"
 
@@ -72,7 +72,9 @@ bool layer_table_read(const struct gguf *g, const struct arch *arch, const struc
                       struct layer *layers, struct bn_error *err)
 {
     for (size_t i = 0; i < hp->n_layers; i++)
-        layers[i].traits = (struct layer_traits){.has_rope = true};
+        layers[i].traits = (struct layer_traits){.is_delta_net = arch->delta_nets &&
+                                                                 (i + 1) % hp->delta.interval != 0,
+                                                 .has_rope = true};
     return (!arch->windows || read_windows(g, arch, hp, layers, err)) &&
            (!arch->experts || read_clamps(g, arch, hp, layers, err));
 }

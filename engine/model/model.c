@@ -23,6 +23,8 @@ static const struct arch archs[] = {
     {"llama", ROPE_NORM, .act = FFN_SILU, .training = TRAINED_BY_SCALES},
     {"minicpm", ROPE_NORM, .scaled = true, .act = FFN_SILU, .training = TRAINED_16},
     {"qwen3", ROPE_NEOX, .qk_norms = true, .act = FFN_SILU, .training = TRAINED_16},
+    {"qwen35", ROPE_NEOX, .qk_norms = true, .partial_rope = true, .delta_nets = true,
+     .act = FFN_SILU, .training = TRAINED_16},
     {"maple", ROPE_NEOX, .qk_norms = true, .partial_rope = true, .windows = true, .experts = true,
      .act = FFN_SILU, .training = TRAINED_16},
 };

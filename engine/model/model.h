@@ -59,7 +59,10 @@ struct arch {
     bool partial_rope; /* n_rot may be less than head_dim */
     bool windows;      /* some layers see a window of keys; the others see all and have no RoPE */
     bool experts;      /* the feed-forward part of a layer is a mixture of experts */
-    enum ffn_act act;  /* default, if the file has no key hidden_activation */
+    /* Most layers are gated delta nets, and the attention of the others has a gate; the norm before
+     * the feed-forward network is post_attention_norm. */
+    bool delta_nets;
+    enum ffn_act act; /* default, if the file has no key hidden_activation */
     enum act_training training;
     enum model_shape mislabels; /* files of this name and shape need the other activation */
 };
@@ -84,6 +87,33 @@ struct rope_yarn {
     double ext_factor; /* part of the blend between the two frequencies; 0 slows all pairs alike */
 };
 
+/* Shape of the gated delta nets, see docs/formats.md, "Gated delta nets". Value head h uses the
+ * query and the key of key head h mod n_key_heads. */
+struct delta_shape {
+    size_t n_key_heads, n_value_heads; /* both 0: the model has no delta nets */
+    size_t dim;                        /* elements of a head: queries, keys and values */
+    size_t interval;                   /* layers interval - 1, 2 interval - 1, ... are attention */
+};
+#define DELTA_TAPS 4      /* tokens of the convolution, the current one included */
+#define DELTA_DIM_UNIT 16 /* dim is a multiple of this */
+#define DELTA_MAX_DIM 256
+
+/* Channels of the convolution: queries, keys, values. */
+static inline size_t delta_channels(const struct delta_shape *d)
+{
+    return (2 * d->n_key_heads + d->n_value_heads) * d->dim;
+}
+static inline size_t delta_width(const struct delta_shape *d)
+{
+    return d->n_value_heads * d->dim;
+}
+/* Floats of the state of one layer: a matrix per value head, and the last inputs of the
+ * convolution. */
+static inline size_t delta_state_floats(const struct delta_shape *d)
+{
+    return d->n_value_heads * d->dim * d->dim + (DELTA_TAPS - 1) * delta_channels(d);
+}
+
 struct hparams {
     size_t n_layers, n_embd, n_ff, n_heads, n_kv_heads, head_dim, n_rot, n_vocab, n_ctx_train;
     float rms_eps;
@@ -97,6 +127,9 @@ struct hparams {
      * logit_scale. All are 1 unless the architecture is scaled. */
     double embd_scale, residual_scale, logit_scale;
     enum ffn_act act;
+    struct delta_shape delta;
+    size_t n_attn_layers;  /* layers with keys and values: n_layers without delta nets */
+    size_t n_extra_layers; /* layers of the file after n_layers that predict further tokens */
     /* A mixture of experts: each token uses n_used_experts of the n_experts of a layer, and n_ff is
      * the width of one expert. Both are 0 without experts. */
     size_t n_experts, n_used_experts;
@@ -106,7 +139,8 @@ struct hparams {
 
 /* Properties in which the layers of a model differ. */
 struct layer_traits {
-    size_t window; /* keys that a token attends to, its own included; 0: all */
+    bool is_delta_net; /* otherwise attention, to which the next two apply */
+    size_t window;     /* keys that a token attends to, its own included; 0: all */
     bool has_rope;
     float clamp; /* experts: gate is limited to at most this, up to this magnitude; else 0 */
 };
@@ -135,14 +169,26 @@ struct linear {
 
 #define EXPERT_ROW_UNIT 16 /* so that no row group of R16 belongs to two experts */
 
+/* Tensors of a gated delta net. Its linear layers are q (queries, keys and values together), k (the
+ * gate of the output, z) and o (ssm_out) of struct layer. */
+struct delta_tensors {
+    struct tensor_ref conv;        /* F32 (channels, DELTA_TAPS), the last tap is the newest */
+    struct tensor_ref alpha, beta; /* F32, F16 or BF16 (n_value_heads, n_embd) */
+    struct tensor_ref dt_bias, a;  /* F32 (n_value_heads); a is negative */
+    struct tensor_ref norm;        /* F32 (dim) */
+};
+
 struct layer {
     struct tensor_ref attn_norm, ffn_norm; /* F32 (n_embd) */
+    struct delta_tensors delta;            /* only with traits.is_delta_net */
     struct tensor_ref q_norm, k_norm;      /* F32 (head_dim); may be absent */
     struct tensor_ref attn_sub_norm;       /* F32 (n_heads * head_dim); may be absent */
     struct tensor_ref ffn_sub_norm;        /* F32 (n_ff); may be absent */
     struct tensor_ref router;              /* F32 (n_experts, n_embd); only with experts */
     /* With experts, the rows of gate, up and down are those of all experts in order, and the number
      * of rows of one expert is a multiple of EXPERT_ROW_UNIT. */
+    /* With delta nets in the model, the rows of q are the query and the gate of each head in turn,
+     * 2 head_dim per head. In a delta net itself, v is absent. */
     struct linear q, k, v, o, gate, up, down;
     struct layer_traits traits;
 };

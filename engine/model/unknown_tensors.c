@@ -63,8 +63,25 @@ static bool matches_any(struct bn_str name, const char *const *patterns, size_t 
     return false;
 }
 
-static bool changes_answers(struct bn_str name)
+/* Whether the tensor belongs to a layer that predicts further tokens: "blk.N." with N from n_layers
+ * on. */
+static bool is_extra(const struct hparams *hp, struct bn_str name)
 {
+    size_t layer = 0, i = strlen("blk.");
+    if (!bn_str_starts(name, bn_str_of("blk.")))
+        return false;
+    for (; i < name.n_bytes && name.ptr[i] >= '0' && name.ptr[i] <= '9' &&
+           layer <= 2 * MODEL_MAX_LAYERS;
+         i++)
+        layer = 10 * layer + (size_t)(name.ptr[i] - '0');
+    return i < name.n_bytes && name.ptr[i] == '.' && layer >= hp->n_layers &&
+           layer - hp->n_layers < hp->n_extra_layers;
+}
+
+static bool changes_answers(const struct hparams *hp, struct bn_str name)
+{
+    if (is_extra(hp, name))
+        return false;
     if (bn_str_starts(name, bn_str_of("blk.")))
         return !matches_any(name, harmless, sizeof(harmless) / sizeof(harmless[0]));
     return matches_any(name, global_parts, sizeof(global_parts) / sizeof(global_parts[0]));
@@ -78,7 +95,7 @@ static void count(size_t *n, struct bn_str *first, struct bn_str name)
 
 static void classify(struct unknown *u, struct bn_str name)
 {
-    if (!changes_answers(name))
+    if (!changes_answers(&u->m->hp, name))
         count(&u->n_harmless, &u->harmless, name);
     else if (matches_any(name, u->cfg->ignored_tensors, u->cfg->n_ignored_tensors))
         count(&u->n_ignored, &u->ignored, name);

@@ -28,12 +28,14 @@ struct finder {
 };
 
 enum presence { REQUIRED, OPTIONAL };
-enum tensor_use { USE_F32, USE_TABLE, USE_LINEAR };
+enum tensor_use { USE_F32, USE_FLOAT, USE_TABLE, USE_LINEAR };
 
 static bool is_usable(enum tensor_type type, enum tensor_use use)
 {
     if (use == USE_F32)
         return type == TENSOR_F32;
+    if (use == USE_FLOAT)
+        return tensor_geometries[type].is_float;
     return use == USE_LINEAR ? tensor_is_linear(type) : tensor_geometries[type].is_table;
 }
 
@@ -61,6 +63,9 @@ static bool refuse_type(const struct finder *f, const struct gguf_tensor *t, enu
     if (use == USE_F32)
         return bn_fail(err, BN_EUNSUPPORTED,
                        "tensor '%s' is %s, not F32 as norms, scales and biases are", f->name,
+                       v.name);
+    if (use == USE_FLOAT)
+        return bn_fail(err, BN_EUNSUPPORTED, "tensor '%s' is %s, not F32, F16 or BF16", f->name,
                        v.name);
     if (use == USE_TABLE)
         return refuse_table(f, v.name, err) || refusal_add_row(err, refusal_of_type(v.name));
@@ -269,25 +274,93 @@ static bool find_ffn(struct finder *f, size_t i, struct bn_error *err)
            share_rotation(&l->gate, &l->up, err);
 }
 
-static bool find_layer(struct finder *f, size_t i, struct bn_error *err)
+/* The name is blk.LAYER.NAME. */
+static bool find_plain(struct finder *f, size_t layer, const char *name, size_t n_cols,
+                       size_t n_rows, struct tensor_ref *out, struct bn_error *err)
+{
+    (void)snprintf(f->name, sizeof(f->name), "blk.%zu.%s", layer, name); /* fits */
+    return find(f, REQUIRED, USE_F32, n_cols, n_rows, out, err);
+}
+
+/* The decay of a state is exp(a * softplus(...)), so a positive a would let states grow. */
+static bool is_negative(const struct finder *f, const struct tensor_ref *t, struct bn_error *err)
+{
+    for (size_t i = 0; i < t->n_cols; i++) {
+        const float v = f32_from_bits(le_u32(t->bytes + 4 * i));
+        if (!(v <= 0.0f) || !isfinite(v))
+            return bn_fail(err, BN_EFORMAT, "tensor '%s': element %zu is %g, not a negative number",
+                           f->name, i, (double)v);
+    }
+    return true;
+}
+
+/* A small matrix that is never quantised. */
+static bool find_float_matrix(struct finder *f, size_t layer, const char *stem, size_t n_rows,
+                              struct tensor_ref *out, struct bn_error *err)
+{
+    set_name(f, layer, stem, "weight");
+    return find(f, REQUIRED, USE_FLOAT, f->m->hp.n_embd, n_rows, out, err);
+}
+
+/* In files with grouped values, the weights of ssm_out expect the value heads of a key head next to
+ * each other. Their own order has the key heads next to each other. */
+static void set_head_order(const struct finder *f, struct rotation *r)
+{
+    const struct delta_shape *d = &f->m->hp.delta;
+    if (!r->block || !f->m->rotation.groups_values)
+        return;
+    r->n_outer = d->n_value_heads / d->n_key_heads;
+    r->n_inner = d->n_key_heads;
+}
+
+static bool find_delta_net(struct finder *f, size_t i, struct bn_error *err)
+{
+    const struct delta_shape *d = &f->m->hp.delta;
+    struct layer *l = &f->m->layers[i];
+    const size_t e = f->m->hp.n_embd, width = delta_width(d), heads = d->n_value_heads;
+    const bool ok =
+        find_linear(f, i, "attn_qkv", e, delta_channels(d), &l->q, err) &&
+        find_linear(f, i, "attn_gate", e, width, &l->k, err) &&
+        find_plain(f, i, "ssm_conv1d.weight", DELTA_TAPS, delta_channels(d), &l->delta.conv, err) &&
+        find_plain(f, i, "ssm_dt.bias", heads, 1, &l->delta.dt_bias, err) &&
+        find_plain(f, i, "ssm_a", heads, 1, &l->delta.a, err) && is_negative(f, &l->delta.a, err) &&
+        find_float_matrix(f, i, "ssm_alpha", heads, &l->delta.alpha, err) &&
+        find_float_matrix(f, i, "ssm_beta", heads, &l->delta.beta, err) &&
+        find_norm(f, i, "ssm_norm", d->dim, &l->delta.norm, err) &&
+        find_linear(f, i, "ssm_out", width, e, &l->o, err);
+    if (ok)
+        set_head_order(f, &l->o.rotation);
+    return ok;
+}
+
+static bool find_attention(struct finder *f, size_t i, struct bn_error *err)
 {
     const struct hparams *hp = &f->m->hp;
     struct layer *l = &f->m->layers[i];
-    const size_t e = hp->n_embd;
+    const size_t e = hp->n_embd, head_dim = hp->head_dim;
     const size_t q_dim = hp->n_heads * hp->head_dim, kv_dim = hp->n_kv_heads * hp->head_dim;
-    const size_t head_dim = hp->head_dim;
+    const size_t q_rows = f->m->arch->delta_nets ? 2 * q_dim : q_dim; /* with the gates */
     const bool sub = f->m->arch->sub_norms, qk = f->m->arch->qk_norms;
-    return find_norm(f, i, "attn_norm", e, &l->attn_norm, err) &&
-           find_linear(f, i, "attn_q", e, q_dim, &l->q, err) &&
+    return find_linear(f, i, "attn_q", e, q_rows, &l->q, err) &&
            find_linear(f, i, "attn_k", e, kv_dim, &l->k, err) &&
            find_linear(f, i, "attn_v", e, kv_dim, &l->v, err) &&
            (!qk || find_norm(f, i, "attn_q_norm", head_dim, &l->q_norm, err)) &&
            (!qk || find_norm(f, i, "attn_k_norm", head_dim, &l->k_norm, err)) &&
            (!sub || find_norm(f, i, "attn_sub_norm", q_dim, &l->attn_sub_norm, err)) &&
-           find_linear(f, i, "attn_output", q_dim, e, &l->o, err) &&
-           find_norm(f, i, "ffn_norm", e, &l->ffn_norm, err) && find_ffn(f, i, err) &&
-           no_scaled_bias(f, l, err) && share_rotation(&l->q, &l->k, err) &&
-           share_rotation(&l->q, &l->v, err);
+           find_linear(f, i, "attn_output", q_dim, e, &l->o, err);
+}
+
+static bool find_layer(struct finder *f, size_t i, struct bn_error *err)
+{
+    const struct hparams *hp = &f->m->hp;
+    struct layer *l = &f->m->layers[i];
+    const size_t e = hp->n_embd;
+    const bool delta_nets = f->m->arch->delta_nets;
+    return find_norm(f, i, "attn_norm", e, &l->attn_norm, err) &&
+           (l->traits.is_delta_net ? find_delta_net(f, i, err) : find_attention(f, i, err)) &&
+           find_norm(f, i, delta_nets ? "post_attention_norm" : "ffn_norm", e, &l->ffn_norm, err) &&
+           find_ffn(f, i, err) && no_scaled_bias(f, l, err) && share_rotation(&l->q, &l->k, err) &&
+           (l->traits.is_delta_net || share_rotation(&l->q, &l->v, err));
 }
 
 /* A ternary embedding is read row by row during evaluation, so its values are checked here. */

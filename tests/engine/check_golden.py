@@ -34,7 +34,8 @@ CLOSE, FAR, SHARE, LEAD = 1e-5, 5e-2, 0.6, 0.3
 SHORT_SHARE, LONG_MEDIAN, FLOAT_FAR = 0.75, 5e-2, 1e-3
 MINI_SHARE, OTHER_FLOAT_FAR = 0.8, 2e-3
 # Parts of a model's name that the engine does not support yet, and the families that it does.
-FAMILIES, UNSUPPORTED = ('qwen3-', 'qwen3w-', 'minicpm-row-', 'b158s-', 'maple-'), ('-split-',)
+FAMILIES = ('qwen3-', 'qwen3w-', 'minicpm-row-', 'b158s-', 'maple-', 'qwen35-')
+UNSUPPORTED = ('-split-',)
 VARIATIONS = (['--isa', 'ref', '--threads', '1'], ['--isa', 'avx2', '--threads', '2'],
               ['--threads', '5', '--ubatch', '7'], ['--ubatch', '1'], ['--reuse', '11'])
 

@@ -50,6 +50,9 @@
 #define WIDE_KERNELS(isa)                                                                          \
     void grouped_unpack_##isa(const struct grouped_mat *w, size_t group0, size_t group1,           \
                               uint8_t *panel);                                                     \
+    void conv_silu_##isa(const float *const x[CONV_TAPS], const float *w, size_t w_stride,         \
+                         size_t n, float *y);                                                      \
+    void delta_run_##isa(const struct delta_run *r);                                               \
     void ternary_some_##isa(const struct ternary_mat *w, const int32_t *rows, size_t n,            \
                             const int8_t *q, int32_t q_sum, int32_t *acc);                         \
     void ternary_columns_##isa(const struct ternary_cols *w, const int32_t *cols, size_t n,        \
@@ -72,8 +75,12 @@ WIDE_KERNELS(ref);
 /* Building blocks that docs/kernels.md defines. */
 float exp0_ref(float x); /* exp(x) for x <= 0; +0 below -60 and for a NaN */
 float sigmoid_ref(float x);
+float softplus_ref(float x);           /* log(1 + exp(x)) */
 float sum64_tree_ref(float lanes[64]); /* overwrites lanes */
 float dot64_ref(const float *a, const float *b, size_t n);
+
+void unit_norm_ref(const float *x, size_t n, float eps, float factor, float *y);
+void sigmoid_gate_ref(const float *gate, const float *up, size_t n, float *out);
 
 void quantise_planes_ref(const float *x, size_t n, size_t block_cols,
                          const struct block_plane planes[MOST_PLANES]);

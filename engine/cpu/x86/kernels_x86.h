@@ -11,6 +11,8 @@
 BASE_KERNELS(avx2);
 COMMON_KERNELS(avx2);
 WIDE_KERNELS(avx2);
+void unit_norm_avx2(const float *x, size_t n, float eps, float factor, float *y);
+void sigmoid_gate_avx2(const float *gate, const float *up, size_t n, float *out);
 
 /* AVX-VNNI: 256-bit dot products of bytes, with AVX2 */
 void ternary_matvec_avxvnni(const struct ternary_mat *w, size_t row0, size_t row1, const int8_t *q,

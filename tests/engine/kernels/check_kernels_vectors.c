@@ -128,6 +128,94 @@ static void silu_n(struct check *c, size_t n, enum pattern p)
     gate_n(c, c->k->silu_gate, c->ref->silu_gate, n, p);
 }
 
+static void sigmoid_n(struct check *c, size_t n, enum pattern p)
+{
+    gate_n(c, c->k->sigmoid_gate, c->ref->sigmoid_gate, n, p);
+}
+
+static void unit_norm_n(struct check *c, size_t n, enum pattern p)
+{
+    const float *x = floats(c, p, n);
+    const float eps = rng_next(&c->rng) & 1 ? 1e-6f : 100.0f; /* below and above most lengths */
+    const struct outputs o = outputs_alloc(n * sizeof(float), any_offset(c));
+    c->k->unit_norm(x, n, eps, 0.125f, o.p[0]);
+    c->ref->unit_norm(x, n, eps, 0.125f, o.p[1]);
+    outputs_compare(c, &o, true, "n %zu, pattern %d", n, (int)p);
+
+    memcpy(o.p[0], x, n * sizeof(float));
+    memcpy(o.p[1], x, n * sizeof(float));
+    c->k->unit_norm(o.p[0], n, eps, 1.0f, o.p[0]);
+    c->ref->unit_norm(o.p[1], n, eps, 1.0f, o.p[1]);
+    outputs_compare(c, &o, true, "in place, n %zu, pattern %d", n, (int)p);
+    guard_release();
+}
+
+static void conv_silu_n(struct check *c, size_t n, enum pattern p)
+{
+    const float *w = floats(c, PATTERN_PLAIN, CONV_TAPS * n);
+    const float *x[CONV_TAPS];
+    for (size_t i = 0; i < CONV_TAPS; i++)
+        x[i] = floats(c, i % 2 == 0 ? p : PATTERN_MIXED, n);
+    const struct outputs o = outputs_alloc(n * sizeof(float), any_offset(c));
+    c->k->conv_silu(x, w, n, n, o.p[0]);
+    c->ref->conv_silu(x, w, n, n, o.p[1]);
+    outputs_compare(c, &o, true, "n %zu, pattern %d", n, (int)p);
+
+    memcpy(o.p[0], x[CONV_TAPS - 1], n * sizeof(float));
+    memcpy(o.p[1], x[CONV_TAPS - 1], n * sizeof(float));
+    x[CONV_TAPS - 1] = o.p[0];
+    c->k->conv_silu(x, w, n, n, o.p[0]);
+    x[CONV_TAPS - 1] = o.p[1];
+    c->ref->conv_silu(x, w, n, n, o.p[1]);
+    outputs_compare(c, &o, true, "in place, n %zu, pattern %d", n, (int)p);
+    guard_release();
+}
+
+/* n_tokens of one head through a state, in place and into another state. */
+static void delta_run_of(struct check *c, size_t dim, size_t n_tokens, enum pattern p, bool moves)
+{
+    const size_t gap = rng_below(&c->rng, 3), stride = 3 * dim + gap;
+    const size_t n_gates = rng_below(&c->rng, 2) + 1, out_stride = dim + gap;
+    const float *x = floats(c, p, n_tokens * stride), *from = floats(c, PATTERN_PLAIN, dim * dim);
+    struct delta_gate *gates = guard_alloc(n_tokens * n_gates * sizeof *gates);
+    for (size_t i = 0; i < n_tokens * n_gates; i++)
+        gates[i] = (struct delta_gate){(float)rng_below(&c->rng, 1001) / 1000.0f,
+                                       (float)rng_below(&c->rng, 1001) / 1000.0f};
+    const struct outputs o = outputs_alloc(n_tokens * out_stride * sizeof(float), any_offset(c));
+    const struct outputs states = outputs_alloc(dim * dim * sizeof(float), 0);
+    for (size_t i = 0; i < 2; i++) {
+        memset(o.p[i], 0, n_tokens * out_stride * sizeof(float));
+        memcpy(states.p[i], from, dim * dim * sizeof(float));
+        (i == 0 ? c->k : c->ref)
+            ->delta_run(&(struct delta_run){.q = x,
+                                            .k = x + dim,
+                                            .v = x + 2 * dim,
+                                            .stride = stride,
+                                            .gates = gates,
+                                            .gate_stride = n_gates,
+                                            .n_tokens = n_tokens,
+                                            .dim = dim,
+                                            .from = moves ? from : states.p[i],
+                                            .to = states.p[i],
+                                            .out = o.p[i],
+                                            .out_stride = out_stride});
+    }
+    outputs_compare(c, &o, true, "results, dim %zu, tokens %zu, pattern %d", dim, n_tokens, (int)p);
+    outputs_compare(c, &states, true, "state, dim %zu, tokens %zu, pattern %d", dim, n_tokens,
+                    (int)p);
+    guard_release();
+}
+
+static void check_delta_run(struct check *c)
+{
+    static const size_t dims[] = {16, 32, 48, 64, 80, 96, 128, 144, 256};
+    for (size_t i = 0; i < sizeof dims / sizeof dims[0]; i++)
+        for (size_t n = 1; n <= 5; n += 2)
+            for (enum pattern p = 0; p < N_PATTERNS; p++)
+                if (check_selects(c))
+                    delta_run_of(c, dims[i], n, p, n != 3);
+}
+
 static void add_n(struct check *c, size_t n, enum pattern p)
 {
     const float *h = floats(c, PATTERN_MIXED, n), *y = floats(c, p, n);
@@ -316,6 +404,9 @@ OVER_N(rms_norm)
 OVER_N(quantise)
 OVER_N(relu2)
 OVER_N(silu)
+OVER_N(sigmoid)
+OVER_N(unit_norm)
+OVER_N(conv_silu)
 OVER_N(add)
 OVER_N(scale_acc)
 OVER_N(acc_store)
@@ -334,6 +425,10 @@ const struct check_case vector_cases[] = {
     {"quantise", check_quantise},
     {"relu2_gate", check_relu2},
     {"silu_gate", check_silu},
+    {"sigmoid_gate", check_sigmoid},
+    {"unit_norm", check_unit_norm},
+    {"conv_silu", check_conv_silu},
+    {"delta_run", check_delta_run},
     {"add", check_add},
     {"scale_acc", check_scale_acc},
     {"acc_store", check_acc_store},

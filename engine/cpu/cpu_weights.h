@@ -1,0 +1,67 @@
+/*
+ * The weights of the CPU backend, as its passes read them: packed matrices, norms, biases. Private
+ * to engine/cpu.
+ */
+#ifndef ENGINE_CPU_CPU_WEIGHTS_H
+#define ENGINE_CPU_CPU_WEIGHTS_H
+
+#include "engine/cpu/kernels.h"
+#include "engine/model/rotation.h"
+
+#include <stddef.h>
+#include <stdint.h>
+
+/* The rows of one matrix, such as q, within several matrices that are stored as one, such as qkv:
+ * y = acc * (scale / s) * extra + bias, where s is the scale of the activations. */
+struct section {
+    size_t row0, n_rows;
+    float scale, extra;
+    const float *bias; /* (n_rows) or NULL */
+    /* Only for a matrix in R16; then s is part of the products, and rows have no common matrix. */
+    struct grouped_mat groups;
+    size_t group0;           /* number of the first row group among those of all sections */
+    const float *row_scales; /* (n_rows), a factor besides `scale`; NULL: none */
+};
+
+struct weights {
+    struct ternary_mat mat;
+    size_t n_cols;
+    /* The same weights by column, for passes of one token; cols.n_cols is 0 if the matrix is packed
+     * by rows only. Otherwise mat refers to the bytes of the file, with columns in file order. */
+    struct ternary_cols cols;
+    struct section sections[3]; /* in row order; together they are all rows */
+    size_t n_sections;
+    /* R16: row groups of all sections, and columns of a block of activations. n_groups is 0 for
+     * R1-256; otherwise mat and cols are empty. */
+    size_t n_groups, block_cols;
+    struct rotation rotation; /* of the input */
+};
+
+/* A small matrix of floats in the type of the file. */
+struct float_matrix {
+    const uint8_t *rows; /* (n_rows, row_bytes) */
+    size_t row_bytes;
+    enum tensor_type type;
+};
+
+/* A gated delta net, besides the matrices of struct cpu_layer: qkv has the sections attn_qkv and
+ * attn_gate (z), and o is ssm_out. */
+struct cpu_delta {
+    size_t index;                    /* number among the delta nets */
+    const float *conv;               /* (DELTA_TAPS, channels) */
+    struct float_matrix alpha, beta; /* (n_value_heads, n_embd) */
+    const float *dt_bias, *a;        /* (n_value_heads) */
+    const float *norm;               /* (dim) */
+};
+
+struct cpu_layer {
+    const float *attn_norm, *ffn_norm;         /* (n_embd) */
+    const float *q_norm, *k_norm;              /* (head_dim); NULL if absent */
+    const float *attn_sub_norm, *ffn_sub_norm; /* (n_heads * head_dim), (n_ff); NULL if absent */
+    const float *router;                       /* (n_experts, n_embd); NULL without experts */
+    struct weights qkv, o, gate_up, down;
+    struct cpu_delta delta; /* only if the layer is a delta net */
+    size_t kv_index;        /* otherwise: number among the layers with keys and values */
+};
+
+#endif

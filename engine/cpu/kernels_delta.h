@@ -1,0 +1,43 @@
+/*
+ * Kernels of gated delta nets. docs/kernels.md, "Gated delta nets", has the arithmetic, kernels.h
+ * the rules for all kernels.
+ */
+#ifndef ENGINE_CPU_KERNELS_DELTA_H
+#define ENGINE_CPU_KERNELS_DELTA_H
+
+#include <stddef.h>
+
+#define CONV_TAPS 4
+/* Columns of a state that are stored together: (dim / 64 rounded up) blocks, each (dim, columns of
+ * the block). Columns of a block are adjacent, so that a block stays in the first-level cache. */
+#define DELTA_COLS 64
+
+/* y[i] = SiLU of the convolution of x[0..3], the inputs of four consecutive tokens, oldest first,
+ * with w (CONV_TAPS, w_stride). x[.], y (n); y may be x[3]. */
+typedef void (*conv_silu_fn)(const float *const x[CONV_TAPS], const float *w, size_t w_stride,
+                             size_t n, float *y);
+
+/* y[i] = x[i] * (factor / max(length of x, eps)); x, y (n); y may be x. */
+typedef void (*unit_norm_fn)(const float *x, size_t n, float eps, float factor, float *y);
+
+/* The gates of one token and value head: e^g and beta. */
+struct delta_gate {
+    float decay, beta;
+};
+
+/* Consecutive tokens of one value head. */
+struct delta_run {
+    const float *q, *k,
+        *v; /* (dim) of the first token; the next token is `stride` floats further */
+    size_t stride;
+    const struct delta_gate *gates; /* of the first token; the next is gate_stride further */
+    size_t gate_stride;
+    size_t n_tokens, dim; /* dim is a multiple of 16 */
+    const float *from;    /* (dim * dim) the state before the first token */
+    float *to;            /* (dim * dim) the state after the last token; 64-byte aligned, as from */
+    float *out;           /* (dim) result of the first token; may be v */
+    size_t out_stride;
+};
+typedef void (*delta_run_fn)(const struct delta_run *r);
+
+#endif
