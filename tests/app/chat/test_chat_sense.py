@@ -66,6 +66,19 @@ class Pipes(TerminalCase):
         self.assertEqual(process.communicate(timeout=30), (b'Hello.\n', WARNING))
         self.assertTrue(os.path.exists(started))
 
+    def test_the_program_waits_for_the_verdict(self):
+        started, gate = self.gate('started'), self.gate('gate')
+        self.fake('Hello.', sense='nonsense', checking=started, check_until=gate)
+        process = subprocess.Popen([PROGRAM, self.model, 'hi'], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                                   stderr=subprocess.PIPE, env=self.env)
+        self.wait_for(lambda: os.path.exists(started))
+        self.assertEqual(process.stdout.readline(), b'Hello.\n')
+        with self.assertRaises(subprocess.TimeoutExpired):
+            process.wait(timeout=0.5)
+        self.write('gate', '')
+        self.assertEqual(process.communicate(timeout=30), (b'', WARNING))
+        self.assertEqual(process.returncode, 0)
+
     def test_an_interrupt_ends_it(self):
         started = self.gate('started')
         self.fake('Hello.', sense='nonsense', checking=started, check_until=self.gate('never'))
