@@ -144,8 +144,8 @@ static void log_check(struct app *app, const struct worker_event *event)
     else if (r->why)
         strbuf_addf(&line, "sense check: no verdict, because %s", r->why);
     else
-        strbuf_addf(&line, "sense check: %s, loss %.2f, bound %.2f nats per token",
-                    r->is_nonsense ? "nonsense" : "passed", r->loss, r->bound);
+        strbuf_addf(&line, "sense check: %s, loss %.2f, bound %.2f nats per token, in %.3f s",
+                    r->is_nonsense ? "nonsense" : "passed", r->loss, r->bound, event->seconds);
     log_file_line(&app->log, strbuf_text(&line));
     strbuf_finish(&line);
 }

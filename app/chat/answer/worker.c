@@ -9,6 +9,7 @@
 #include "app/chat/answer/snapshot.h"
 #include "app/common/strbuf.h"
 #include "app/terminal/signals.h"
+#include "engine/base/clock.h"
 #include "engine/base/memory.h"
 
 #include <errno.h>
@@ -278,10 +279,12 @@ static bool requeue_check(struct worker *w, struct job *job)
 static bool run_check(struct worker *w, struct job *job)
 {
     struct worker_event event = {.kind = WORKER_CHECKED};
+    const double begun = clock_seconds();
     if (!generator_check(w->g, w->cfg.file, w->cfg.tokenizer, &w->check_cancel, &event.sense,
                          &event.err) &&
         event.err.code == BN_ECANCELLED)
         return !requeue_check(w, job);
+    event.seconds = clock_seconds() - begun;
     (void)post(w, &event); /* false only when the program ends */
     return true;
 }

@@ -30,7 +30,7 @@ enum worker_event_kind {
     WORKER_TOKEN,    /* id, text, alts */
     WORKER_REMARK,   /* text: a sentence about a snapshot; err.code is set if it failed */
     WORKER_MEASURED, /* peaks */
-    WORKER_CHECKED,  /* sense; err.code is set if the check failed */
+    WORKER_CHECKED,  /* sense, seconds; err.code is set if the check failed */
     WORKER_DONE,     /* result; the worker is idle again */
     WORKER_FAILED,   /* err; the worker is idle again, or has ended if the model was not loaded */
 };
@@ -45,6 +45,7 @@ struct worker_event {
     struct answer_result result;
     struct generator_peaks peaks;
     struct sense_result sense;
+    double seconds; /* that the check took */
     struct bn_error err;
 };
 
