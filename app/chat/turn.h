@@ -44,8 +44,8 @@ void turn_finish(struct turn *turn); /* frees texts and lists; an all-zero turn 
 /* Set the sampler (without biases) and the length from the options. Without --seed, draw a seed. */
 void turn_settings(struct turn *turn, const struct options *o);
 
-/* Tokens that were in the KV cache before the turn, but were evaluated again: those of earlier turns
- * behind a change of the prompt (a template drops old thoughts, or the user has changed the
+/* Tokens that were in the KV cache before the turn, but were evaluated again: those of earlier
+ * turns behind a change of the prompt (a template drops old thoughts, or the user has changed the
  * conversation), and those behind the nearest saved state. Valid when the prompt is evaluated. */
 size_t turn_again(const struct turn *turn);
 

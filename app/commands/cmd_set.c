@@ -97,6 +97,21 @@ static void show_unknown(struct command_host *host, const char *name)
         ui_notice(host->ui, TONE_ERROR, "there is no setting '%.60s'; /set lists them", name);
 }
 
+/* A setting of thoughts may have no effect with this template. */
+static void warn_of_thinking(struct command_host *host, const struct option *row)
+{
+    const bool is_think = strcmp(row->name, "think") == 0;
+    if (!is_think && strcmp(row->name, "think-budget") != 0)
+        return;
+    const struct thinking t = thinking_of(host->chat->model, host->options);
+    if (strcmp(t.value, "none") == 0)
+        ui_notice(host->ui, TONE_WARNING,
+                  "the chat template has no thoughts, so this has no effect");
+    else if (is_think && !t.has_switch)
+        ui_notice(host->ui, TONE_WARNING,
+                  "the chat template has no switch for thoughts, so this has no effect");
+}
+
 static bool change(struct command_host *host, const struct option *row, const char *value)
 {
     struct bn_error err;
@@ -118,10 +133,7 @@ static bool change(struct command_host *host, const struct option *row, const ch
     char now[400];
     format_value(host, row, now, sizeof(now));
     ui_notice(host->ui, TONE_PLAIN, "%s = %s", row->name, now);
-    if (strcmp(row->name, "think") == 0 &&
-        !thinking_of(host->chat->model, host->options).has_switch)
-        ui_notice(host->ui, TONE_WARNING,
-                  "the chat template has no switch for thoughts, so this has no effect");
+    warn_of_thinking(host, row);
     return true;
 }
 

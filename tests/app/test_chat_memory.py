@@ -120,6 +120,14 @@ class Scripted(MemoryCase):
         self.fake('one', 'two', 'three')
         self.check('--lines', stdin=b'first\nsecond\nthird\n')
 
+    def test_a_thought_with_a_budget(self):
+        self.fake('<think>A plan of many words.</think>One.', '<think>Two words.</think>Two.', states=1)
+        template = ("{% for m in messages %}{{ m.role }}: {{ m.content.split('</think>')[-1] }}\n{% endfor %}"
+                    "{% if add_generation_prompt %}assistant: {% if enable_thinking is false %}<think></think>"
+                    "{% endif %}{% endif %}")
+        self.check('--template', 't.jinja', '--lines', '--json', '--think-budget', '4', stdin=b'first\nsecond\n',
+                   before={'t.jinja': template})
+
     def test_lines_json_with_a_session(self):
         self.fake('one', 'two', 'three')
         self.check('--lines', '--json', '--session', 'talk', stdin=b'first\nsecond\nthird\n')

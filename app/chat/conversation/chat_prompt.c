@@ -126,6 +126,12 @@ static bool find_part(const struct tokenizer *t, const struct answer *a, struct 
 {
     if (part.n_bytes == 0 || part.n_bytes > a->text.n_bytes)
         return false;
+    /* An answer behind its thought is the end of the text. The thought may contain it, too. */
+    const struct bn_str text = trim(a->text);
+    const size_t end = (size_t)(text.ptr - a->text.ptr) + text.n_bytes;
+    if (part.n_bytes <= end && find_range(t, a, end - part.n_bytes, end, id0, id1) &&
+        memcmp(a->text.ptr + end - part.n_bytes, part.ptr, part.n_bytes) == 0)
+        return true;
     for (size_t at = 0; at <= a->text.n_bytes - part.n_bytes; at++) {
         const char *hit =
             memchr(a->text.ptr + at, part.ptr[0], a->text.n_bytes - part.n_bytes - at + 1);

@@ -10,6 +10,7 @@
 
 #define MARKER "</think>"
 #define USUAL "\n" MARKER "\n\n"
+#define MAX_BYTES 100 /* a longer text is no marker: a hostile template must not fill the context */
 
 struct search {
     const struct prompt_maker *m;
@@ -99,7 +100,7 @@ static bool search(const struct search *s, struct bn_str *found, struct bn_error
         !render(s, "<think>\nthought\n" MARKER "\n\nanswer", args, &out, err))
         return false;
     *found = between(&out);
-    if (found->n_bytes > 0)
+    if (found->n_bytes > 0 && found->n_bytes <= MAX_BYTES)
         return true;
     args = template_set(s->arena, args ? args : template_dict(s->arena), "enable_thinking",
                         template_bool(s->arena, false));
@@ -108,7 +109,7 @@ static bool search(const struct search *s, struct bn_str *found, struct bn_error
     if (!render(s, NULL, args, &out, err))
         return false;
     *found = at_end(&out);
-    if (found->n_bytes == 0)
+    if (found->n_bytes == 0 || found->n_bytes > MAX_BYTES)
         *found = bn_str_of(USUAL);
     return true;
 }

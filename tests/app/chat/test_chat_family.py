@@ -80,6 +80,15 @@ class Thinking(FamilyCase):
         self.assertEqual(self.state('--think', 'auto'), ['False'])
         self.assertEqual(self.state(model=self.model), ['undefined'])
 
+    def test_info_shows_what_auto_has_chosen(self):
+        source = self.TEMPLATE + '{# </think> #}'
+        template = '@' + self.write('thoughts.jinja', source)
+        self.assertIn('thinking    off (family)', self.chat('--info', '--template', template)[0])
+        self.assertIn('thinking    on (template)', self.chat('--info', '--template', template, model=self.model)[0])
+        self.assertIn('thinking    on (flag)', self.chat('--info', '--template', template, '--think', 'on')[0])
+        sheet = json.loads(self.chat('--info', '--json', '--template', template)[0])
+        self.assertEqual(sheet['thinking'], {'value': 'off', 'source': 'family', 'budget': None})
+
     def test_on_and_off_set_the_variable(self):
         for model in (self.bonsai, self.model):
             self.assertEqual(self.state('--think', 'on', model=model), ['True'])

@@ -52,6 +52,17 @@ static void a_part_of_a_message_uses_some_ids(void **state)
     expect_ids("hi", 1, 2);
 }
 
+static void the_end_of_a_message_is_preferred_to_the_same_text_before(void **state)
+{
+    static const int32_t ids[] = {'4', ',', 's', 'o', '4', '\n'};
+    const struct answer a = {.text = {"4,so4\n", 6}, .ids = ids, .n_ids = 6, .finish = FINISH_STOP};
+    const struct segment s = restored("4", &a);
+    (void)state;
+    assert_int_equal(s.kind, SEGMENT_IDS);
+    assert_ptr_equal(s.ids, ids + 4);
+    assert_int_equal(s.n_ids, 1);
+}
+
 static void other_text_stays_text(void **state)
 {
     static const char *const runs[] = {"HI\nyo", "hi yo", "hello", "", "hi\nyo more"};
@@ -104,6 +115,7 @@ int main(int argc, char **argv)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_whole_message_uses_all_ids_despite_blanks),
         cmocka_unit_test(a_part_of_a_message_uses_some_ids),
+        cmocka_unit_test(the_end_of_a_message_is_preferred_to_the_same_text_before),
         cmocka_unit_test(other_text_stays_text),
         cmocka_unit_test(ids_with_another_text_are_not_used),
         cmocka_unit_test(invalid_bytes_may_be_rendered_as_u_fffd),

@@ -159,6 +159,13 @@ class Budget(ThinkCase):
         self.assertRegex(notes, r'prompt +(\d+) tok: \d+ reused, 1 evaluated')
 
 
+    def test_a_long_text_between_thought_and_answer_is_not_used(self):
+        self.fake(THOUGHT.removeprefix('<think>'))
+        long = '@' + self.write('long.jinja', RUNNING.replace('</think>\n\n', '</think>' + 'x' * 200))
+        turn = self.turns('--think-budget', '3', template=long)[0]
+        self.assertEqual((turn['text'], turn['thought']), (ANSWER, '\nA \n'))
+
+
 class Continuing(ThinkCase):
     def test_an_interrupted_thought_goes_on_as_a_thought(self):
         self.fake('<think>\nOne two', ' three</think>Four.')
@@ -282,7 +289,10 @@ class Setting(ThinkCase):
         self.fake(ANSWER)
         notice = 'the chat template has no switch for thoughts'
         self.assertIn(notice, self.dialog('/set think off', template=self.silent)[1])
-        self.assertNotIn(notice, self.dialog('/set think off')[1])
+        self.assertNotIn('no effect', self.dialog('/set think off', '/set think-budget 5')[1])
+        self.assertNotIn('no effect', self.dialog('/set think-budget 5', template=self.silent)[1])
+        for command in ('/set think off', '/set think-budget 5'):
+            self.assertIn('the chat template has no thoughts', self.dialog(command, template='chatml')[1])
 
     def test_retry_may_change_the_setting_for_one_answer(self):
         self.fake(ANSWER)

@@ -115,6 +115,22 @@ class Looks(PainterCase):
         self.assertEqual(''.join(words).replace(' ', ''), 'onetwo**three**four')
 
 
+    @NEEDS_TMUX
+    def test_a_thought_that_reached_its_budget_is_followed_by_the_answer(self):
+        template = self.write('thinks.jinja', "{% for m in messages %}{{ m.content.split('</think>')[-1] }}{% endfor %}"
+                              "{% if add_generation_prompt %}<think>{% endif %}")
+        for words in ([], ['--tui'], ['--plain']):
+            self.fake('one two three four</think>done')
+            screen = self.screen(70, 20, '--private', '--think-budget', '7', '--template', '@' + template, *words)
+            screen.send('x', 'Enter')
+            screen.expect(r'(?s)one two\s+done\s+\[\d+ tok, thought 7 tok \(budget reached\)')
+            self.assertNotIn('think>', screen.text())
+            screen.send('F2')
+            screen.send('/stats', 'Enter')
+            screen.expect('--think-budget was reached')
+            screen.close()
+
+
 class TypedText(PainterCase):
     def test_unsafe_characters_typed_without_paste_marks_are_not_echoed(self):
         unsafe = '\x9b31m \u202eabc\u2066 \U000e0041'
