@@ -249,6 +249,35 @@ static void rotated_inputs_agree(void **state)
     assert_true(n_close > 7 * N_IDS / 2);
 }
 
+/* Delta nets and gated attention: heads that do not fill a block of columns, one key head and many,
+ * an attention layer first, extra layers that are ignored; rotated, with grouped values. */
+static void delta_nets_agree(void **state)
+{
+    (void)state;
+    size_t n_close = 0;
+    static const struct {
+        enum tensor_type type;
+        size_t scale_cols, rotated;
+        struct delta_shape delta;
+    } cases[] = {{TENSOR_PQ2_0, 128, 0, {2, 4, 64, 4}},
+                 {TENSOR_F16, 0, 0, {1, 3, 48, 2}},
+                 {TENSOR_PTQ1_0, SYNTH_ROW_SCALES, 0, {4, 4, 32, 1}},
+                 {TENSOR_F16, 0, 0, {2, 6, 80, 3}},
+                 {TENSOR_PQ2_0, 128, 64, {2, 6, 128, 4}}};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct synth_spec spec = synth_preset("qwen35-tiny");
+        spec.type = cases[i].type;
+        spec.scale_cols = cases[i].scale_cols;
+        spec.rotated_block = cases[i].rotated;
+        spec.delta = cases[i].delta;
+        spec.n_extra_layers = i % 3;
+        spec.extra_layers_count = i == 1;
+        n_close += n_close_with(&spec, i < 2 ? BN_ACT_16 : BN_ACT_FLOAT);
+        n_close += n_close_of(&spec);
+    }
+    assert_true(n_close > 10 * N_IDS / 2);
+}
+
 /* Widths that are not a multiple of a line, a register or a cache line; one head and many heads;
  * one KV head for all heads and one for each. */
 static void awkward_shapes_agree(void **state)
@@ -273,6 +302,7 @@ int main(void)
         cmocka_unit_test(qk_norms_and_yarn_agree),
         cmocka_unit_test(experts_and_windows_agree),
         cmocka_unit_test(rotated_inputs_agree),
+        cmocka_unit_test(delta_nets_agree),
         cmocka_unit_test(awkward_shapes_agree),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -17,10 +17,12 @@
 struct ref {
     const struct model *m;
     const struct ref_options *o;
-    size_t n;          /* positions */
-    double *h;         /* (n, n_embd) the residual stream */
-    double *a;         /* (n, widest) input of linear layers */
-    double *q, *k, *v; /* (n, n_heads * head_dim); k and v use n_kv_heads * head_dim */
+    size_t n;  /* positions */
+    double *h; /* (n, n_embd) the residual stream */
+    double *a; /* (n, widest) input of linear layers */
+    /* (n, 2 * n_heads * head_dim) or, with delta nets, (n, channels) if that is more; attention
+     * uses n_heads * head_dim of q and n_kv_heads * head_dim of k and v */
+    double *q, *k, *v;
     double *gate, *up; /* (n, n_ff) */
     double *out;       /* (n, n_embd) */
     double *scores;    /* (n) */
@@ -41,18 +43,21 @@ static bool ref_alloc(struct ref *r)
     const size_t q_dim = hp->n_heads * hp->head_dim;
     size_t widest = q_dim > hp->n_ff ? q_dim : hp->n_ff;
     widest = widest > hp->n_embd ? widest : hp->n_embd;
+    widest = size_max(widest, delta_width(&hp->delta));
+    const size_t heads_dim = size_max(2 * q_dim, delta_channels(&hp->delta));
+    const size_t most_rows = size_max(size_max(widest, hp->n_vocab), heads_dim);
     r->h = doubles(r->n, hp->n_embd);
     r->a = doubles(r->n, widest);
-    r->q = doubles(r->n, q_dim);
-    r->k = doubles(r->n, q_dim);
-    r->v = doubles(r->n, q_dim);
+    r->q = doubles(r->n, heads_dim);
+    r->k = doubles(r->n, heads_dim);
+    r->v = doubles(r->n, heads_dim);
     r->gate = doubles(r->n, hp->n_ff);
     r->up = doubles(r->n, hp->n_ff);
     r->out = doubles(r->n, hp->n_embd);
     r->scores = doubles(r->n, 1);
     r->row = doubles(widest, 1);
     r->rotated = doubles(widest, 1);
-    r->codes = mem_alloc(widest > hp->n_vocab ? widest : hp->n_vocab, widest);
+    r->codes = mem_alloc(most_rows, widest);
     r->values = mem_alloc(hp->n_embd, sizeof(*r->values));
     return r->h && r->a && r->q && r->k && r->v && r->gate && r->up && r->out && r->scores &&
            r->row && r->rotated && r->codes && r->values;
@@ -341,6 +346,151 @@ static void add_residual(const struct ref *r)
         r->h[i] += r->out[i];
 }
 
+static double sigmoid(double x)
+{
+    return 1.0 / (1.0 + exp(-x));
+}
+
+/* Move the gates of all heads from r->q, where query and gate of a head alternate, to the end of
+ * r->q. */
+static bool split_gates(const struct ref *r, struct bn_error *err)
+{
+    const size_t dim = r->m->hp.head_dim, n = r->n * r->m->hp.n_heads;
+    double *all = doubles(2 * n, dim);
+    if (!all)
+        return bn_fail(err, BN_ENOMEM, "no memory for %zu heads", n);
+    memcpy(all, r->q, 2 * n * dim * sizeof(*all));
+    for (size_t th = 0; th < n; th++)
+        for (size_t i = 0; i < dim; i++) {
+            r->q[th * dim + i] = all[2 * th * dim + i];
+            r->q[(n + th) * dim + i] = all[(2 * th + 1) * dim + i];
+        }
+    mem_free(all);
+    return true;
+}
+
+/* The result of attention, r->a, times its gates. */
+static void apply_gates(const struct ref *r)
+{
+    const size_t n = r->n * r->m->hp.n_heads * r->m->hp.head_dim;
+    for (size_t i = 0; i < n; i++)
+        r->a[i] *= sigmoid(r->q[n + i]);
+}
+
+/* Row `row` of a small matrix times x. */
+static double small_dot(const struct ref *r, const struct tensor_ref *t, size_t row,
+                        const double *x)
+{
+    double z = 0.0;
+    table_decode(t->type, t->bytes + row * (t->n_bytes / t->n_rows), t->n_cols, r->row);
+    for (size_t i = 0; i < t->n_cols; i++)
+        z += r->row[i] * x[i];
+    return z;
+}
+
+/* x (n, channels) becomes the convolution of its last four rows, then SiLU. */
+static void convolve(const struct ref *r, const struct tensor_ref *w, double *x)
+{
+    const size_t n = w->n_rows;
+    for (size_t t = r->n; t-- > 0;)
+        for (size_t c = 0; c < n; c++) {
+            double y = 0.0;
+            for (size_t tap = 0; tap < 4; tap++)
+                if (t + tap >= 3)
+                    y += f32_at(w, 4 * c + tap) * x[(t + tap - 3) * n + c];
+            x[t * n + c] = y * sigmoid(y);
+        }
+}
+
+static void unit_length(double *x, size_t n, double eps)
+{
+    double ss = 0.0;
+    for (size_t i = 0; i < n; i++)
+        ss += x[i] * x[i];
+    for (size_t i = 0; i < n; i++)
+        x[i] /= fmax(sqrt(ss), eps);
+}
+
+/* One token of value head h: s (dim, dim) by key and value, `in` the normed input of the token. */
+static void delta_step(const struct ref *r, const struct layer *l, size_t h, size_t t,
+                       const double *in, double *s)
+{
+    const struct delta_shape *d = &r->m->hp.delta;
+    const size_t dim = d->dim, key_head = h % d->n_key_heads;
+    const double *q = r->q + t * delta_channels(d) + key_head * dim;
+    const double *k = q + d->n_key_heads * dim;
+    const double *v = r->q + t * delta_channels(d) + (2 * d->n_key_heads + h) * dim;
+    const double beta = sigmoid(small_dot(r, &l->delta.beta, h, in));
+    const double z = small_dot(r, &l->delta.alpha, h, in) + f32_at(&l->delta.dt_bias, h);
+    const double decay = exp(f32_at(&l->delta.a, h) * (z > 30.0 ? z : log1p(exp(z))));
+    double *o = r->a + t * delta_width(d) + h * dim;
+    for (size_t j = 0; j < dim; j++) {
+        double recalled = 0.0;
+        o[j] = 0.0;
+        for (size_t i = 0; i < dim; i++) {
+            s[i * dim + j] *= decay;
+            recalled += s[i * dim + j] * k[i];
+        }
+        for (size_t i = 0; i < dim; i++) {
+            s[i * dim + j] += k[i] * beta * (v[j] - recalled);
+            o[j] += s[i * dim + j] * q[i] / sqrt((double)dim);
+        }
+    }
+}
+
+/* RMSNorm of o (dim), then the gate z. */
+static void gated_norm(const struct ref *r, const struct tensor_ref *w, const double *z, double *o)
+{
+    const size_t n = w->n_cols;
+    double ss = 0.0;
+    for (size_t i = 0; i < n; i++)
+        ss += o[i] * o[i];
+    for (size_t i = 0; i < n; i++)
+        o[i] = o[i] / sqrt(ss / (double)n + (double)r->m->hp.rms_eps) * f32_at(w, i) * z[i] *
+               sigmoid(z[i]);
+}
+
+/* r->q holds queries, keys and values of all tokens, r->k the gates z. */
+static void delta_states(const struct ref *r, const struct layer *l, const double *normed,
+                         double *state)
+{
+    const struct delta_shape *d = &r->m->hp.delta;
+    const size_t dim = d->dim, width = delta_width(d), channels = delta_channels(d);
+    convolve(r, &l->delta.conv, r->q);
+    for (size_t t = 0; t < r->n; t++)
+        for (size_t h = 0; h < 2 * d->n_key_heads; h++)
+            unit_length(r->q + t * channels + h * dim, dim, (double)r->m->hp.rms_eps);
+    for (size_t h = 0; h < d->n_value_heads; h++) {
+        memset(state, 0, dim * dim * sizeof(*state));
+        for (size_t t = 0; t < r->n; t++) {
+            delta_step(r, l, h, t, normed + t * r->m->hp.n_embd, state);
+            gated_norm(r, &l->delta.norm, r->k + t * width + h * dim, r->a + t * width + h * dim);
+        }
+    }
+}
+
+static bool delta_part(const struct ref *r, size_t at, struct bn_error *err)
+{
+    const struct hparams *hp = &r->m->hp;
+    const struct layer *l = &r->m->layers[at];
+    double *normed = doubles(r->n, hp->n_embd);
+    double *state = doubles(hp->delta.dim, hp->delta.dim);
+    bool ok = (normed && state) || bn_fail(err, BN_ENOMEM, "no memory for a delta net");
+    if (ok) {
+        rms_norm(r, r->h, &l->attn_norm, normed);
+        ok = linear(r, &l->q, normed, r->q, err) && linear(r, &l->k, normed, r->k, err);
+    }
+    if (ok) {
+        delta_states(r, l, normed, state);
+        ok = linear(r, &l->o, r->a, r->out, err);
+    }
+    if (ok)
+        add_residual(r);
+    mem_free(state);
+    mem_free(normed);
+    return ok;
+}
+
 static bool attention_part(const struct ref *r, size_t at, struct bn_error *err)
 {
     const struct hparams *hp = &r->m->hp;
@@ -350,6 +500,8 @@ static bool attention_part(const struct ref *r, size_t at, struct bn_error *err)
     trace(r, "attn_norm", at, r->a, hp->n_embd);
     if (!linear(r, &l->q, r->a, r->q, err) || !linear(r, &l->k, r->a, r->k, err) ||
         !linear(r, &l->v, r->a, r->v, err))
+        return false;
+    if (r->m->arch->delta_nets && !split_gates(r, err))
         return false;
     head_norm(r, r->q, hp->n_heads, &l->q_norm);
     head_norm(r, r->k, hp->n_kv_heads, &l->k_norm);
@@ -364,6 +516,8 @@ static bool attention_part(const struct ref *r, size_t at, struct bn_error *err)
     round_f16(r, r->v, r->n * kv_dim);
     for (size_t th = 0; th < r->n * hp->n_heads; th++)
         attend(r, th / hp->n_heads, th % hp->n_heads, l->traits.window, r->a + th * hp->head_dim);
+    if (r->m->arch->delta_nets)
+        apply_gates(r);
     trace(r, "attn", at, r->a, q_dim);
     if (l->attn_sub_norm.bytes)
         rms_norm(r, r->a, &l->attn_sub_norm, r->a);
@@ -553,7 +707,9 @@ bool ref_forward(const struct model *m, const struct ref_options *options, const
     bool ok = ref_alloc(&r) || bn_fail(err, BN_ENOMEM, "no memory for %zu positions", n_ids);
     ok = ok && embed(&r, ids, err);
     for (size_t i = 0; ok && i < m->hp.n_layers; i++)
-        ok = attention_part(&r, i, err) && ffn_part(&r, i, err);
+        ok = (m->layers[i].traits.is_delta_net ? delta_part(&r, i, err)
+                                               : attention_part(&r, i, err)) &&
+             ffn_part(&r, i, err);
     ok = ok && head(&r, logits, err);
     ref_free(&r);
     return ok;

@@ -86,8 +86,56 @@ static struct synth_spec maple_spec(void)
                                .seed = 1};
 }
 
+static struct synth_spec qwen35_spec(void)
+{
+    return (struct synth_spec){
+        .name = "qwen35-tiny",
+        .arch = "qwen35",
+        .type = TENSOR_PQ2_0,
+        .head = TENSOR_PQ2_0,
+        .scale_cols = 128,
+        .ternary_head = true,
+        .n_layers = 4,
+        .n_embd = 128,
+        .n_heads = 4,
+        .n_kv_heads = 2,
+        .head_dim = 64,
+        .n_rot = 16,
+        .n_ff = 256,
+        .n_ctx = 512,
+        .n_vocab = 261,
+        .vocab = SYNTH_VOCAB_QWEN,
+        .untied = true,
+        .delta = {.n_key_heads = 2, .n_value_heads = 4, .dim = 64, .interval = 4},
+        .seed = 1};
+}
+
+/* Ternary Bonsai 27B: docs/models.md. */
+static struct synth_spec bonsai_27b_spec(void)
+{
+    struct synth_spec spec = qwen35_spec();
+    spec.name = "bonsai-27b";
+    spec.n_layers = 64;
+    spec.n_embd = 5120;
+    spec.n_heads = 24;
+    spec.n_kv_heads = 4;
+    spec.head_dim = 256;
+    spec.n_rot = 64;
+    spec.n_ff = 17408;
+    spec.n_ctx = 262144;
+    spec.n_vocab = 248320;
+    spec.vocab = SYNTH_VOCAB_LLAMA3;
+    spec.delta =
+        (struct delta_shape){.n_key_heads = 16, .n_value_heads = 48, .dim = 128, .interval = 4};
+    return spec;
+}
+
 struct synth_spec synth_preset(const char *name)
 {
+    if (strcmp(name, "qwen35-tiny") == 0)
+        return qwen35_spec();
+    if (strcmp(name, "bonsai-27b") == 0)
+        return bonsai_27b_spec();
     if (strcmp(name, "maple-tiny") == 0)
         return maple_spec();
     for (size_t i = 0; i < sizeof(qwen3_presets) / sizeof(qwen3_presets[0]); i++) {
@@ -235,19 +283,67 @@ static bool ffn(const struct visitor *v, size_t i)
            linear(v, i, "ffn_down", s->n_ff, s->n_embd);
 }
 
-static bool each_layer(const struct visitor *v, size_t i, const struct arch *arch)
+/* The layer as in files: a tensor that is not ternary, of some type. */
+static bool floats(const struct visitor *v, size_t layer, const char *name, enum synth_role role,
+                   struct synth_tensor t)
+{
+    t.role = role;
+    (void)snprintf(t.name, sizeof(t.name), "blk.%zu.%s", layer, name);
+    return v->visit(v->ud, &t, v->err);
+}
+
+static bool delta_net(const struct visitor *v, size_t i)
+{
+    static const enum tensor_type types[] = {TENSOR_BF16, TENSOR_F32, TENSOR_F16};
+    const struct synth_spec *s = v->spec;
+    const struct delta_shape *d = &s->delta;
+    const size_t channels = delta_channels(d), width = delta_width(d);
+    const struct synth_tensor gates = {
+        .type = types[i % 3], .n_cols = s->n_embd, .n_rows = d->n_value_heads};
+    const struct synth_tensor taps = {.type = TENSOR_F32, .n_cols = DELTA_TAPS, .n_rows = channels};
+    const struct synth_tensor heads = {.type = TENSOR_F32, .n_cols = d->n_value_heads, .n_rows = 1};
+    return linear(v, i, "attn_qkv", s->n_embd, channels) &&
+           linear(v, i, "attn_gate", s->n_embd, width) &&
+           floats(v, i, "ssm_conv1d.weight", ROLE_TAPS, taps) &&
+           floats(v, i, "ssm_dt.bias", ROLE_BIAS, heads) &&
+           floats(v, i, "ssm_a", ROLE_DECAY, heads) &&
+           floats(v, i, "ssm_alpha.weight", ROLE_ROUTER, gates) &&
+           floats(v, i, "ssm_beta.weight", ROLE_ROUTER, gates) && norm(v, i, "ssm_norm", d->dim) &&
+           linear(v, i, "ssm_out", width, s->n_embd);
+}
+
+static bool attention(const struct visitor *v, size_t i, const struct arch *arch)
 {
     const bool sub = !arch || arch->sub_norms, qk = arch && arch->qk_norms;
     const struct synth_spec *s = v->spec;
     const size_t head_dim = s->head_dim ? s->head_dim : s->n_embd / s->n_heads;
     const size_t q_dim = s->n_heads * head_dim, kv_dim = s->n_kv_heads * head_dim;
-    return norm(v, i, "attn_norm", s->n_embd) && (!sub || norm(v, i, "attn_sub_norm", q_dim)) &&
-           linear(v, i, "attn_q", s->n_embd, q_dim) && linear(v, i, "attn_k", s->n_embd, kv_dim) &&
-           linear(v, i, "attn_v", s->n_embd, kv_dim) &&
+    return (!sub || norm(v, i, "attn_sub_norm", q_dim)) &&
+           linear(v, i, "attn_q", s->n_embd, s->delta.dim > 0 ? 2 * q_dim : q_dim) &&
+           linear(v, i, "attn_k", s->n_embd, kv_dim) && linear(v, i, "attn_v", s->n_embd, kv_dim) &&
            (!qk || norm(v, i, "attn_q_norm", head_dim)) &&
            (!qk || norm(v, i, "attn_k_norm", head_dim)) &&
-           linear(v, i, "attn_output", q_dim, s->n_embd) && norm(v, i, "ffn_norm", s->n_embd) &&
+           linear(v, i, "attn_output", q_dim, s->n_embd);
+}
+
+static bool each_layer(const struct visitor *v, size_t i, const struct arch *arch)
+{
+    const bool sub = !arch || arch->sub_norms;
+    const struct synth_spec *s = v->spec;
+    const bool is_delta_net = s->delta.dim > 0 && (i + 1) % s->delta.interval != 0;
+    return norm(v, i, "attn_norm", s->n_embd) &&
+           (is_delta_net ? delta_net(v, i) : attention(v, i, arch)) &&
+           norm(v, i, s->delta.dim > 0 ? "post_attention_norm" : "ffn_norm", s->n_embd) &&
            (!sub || norm(v, i, "ffn_sub_norm", s->n_ff)) && ffn(v, i);
+}
+
+/* Layers that predict further tokens; their tensors are never read. */
+static bool extra_layers(const struct visitor *v)
+{
+    for (size_t i = 0; i < v->spec->n_extra_layers; i++)
+        if (!norm(v, v->spec->n_layers + i, "nextn.enorm", v->spec->n_embd))
+            return false;
+    return true;
 }
 
 static bool extra_tensors(const struct visitor *v)
@@ -283,7 +379,7 @@ bool synth_each_tensor(const struct synth_spec *spec, synth_visit_fn visit, void
     }
     return plain(&v, "output_norm.weight", ROLE_NORM, spec->n_embd, 1) &&
            (tied || plain(&v, "output.weight", ROLE_TABLE, spec->n_embd, spec->n_vocab)) &&
-           extra_tensors(&v);
+           extra_layers(&v) && extra_tensors(&v);
 }
 
 struct writing {

@@ -32,7 +32,8 @@ enum synth_vocab {
 struct synth_spec {
     const char *name; /* general.name */
     const char
-        *arch; /* "bitnet-b1.58", "bitnet-25", "bitnet", "llama", "minicpm", "qwen3", "maple" */
+        *arch; /* "bitnet-b1.58", "bitnet-25", "bitnet", "llama", "minicpm", "qwen3", "maple",
+                 * "qwen35" */
     enum tensor_type type;     /* of linear layers; tensor_is_linear(type) is true */
     enum bn_i2s_layout layout; /* layout of I2_S */
     enum tensor_type head;     /* of embedding and output head; is_table is true */
@@ -48,9 +49,14 @@ struct synth_spec {
     size_t yarn_ctx; /* rope.scaling.original_context_length, with yarn */
     /* Only for maple, where n_ff is the width of an expert: */
     size_t n_experts, n_used_experts;
-    size_t n_rot;    /* elements of a head that are rotated; 0: all */
-    size_t window;   /* of all layers but every fourth */
-    float clamp;     /* limit of the values in experts; 0: the key is absent */
+    size_t n_rot;             /* elements of a head that are rotated; 0: all */
+    size_t window;            /* of all layers but every fourth */
+    float clamp;              /* limit of the values in experts; 0: the key is absent */
+    struct delta_shape delta; /* only for qwen35 */
+    /* Only for qwen35: layers that predict further tokens, with one tensor each; and whether
+     * block_count includes them. */
+    size_t n_extra_layers;
+    bool extra_layers_count;
     bool rope_freqs; /* rope_freqs.weight, factors 1 .. 8 */
     size_t longrope; /* rope.scaling.original_context_length with rope_factors_short.weight and
                         * rope_factors_long.weight, factors 1 .. 8 and 1 .. 29; 0 for none */
@@ -74,7 +80,8 @@ struct synth_spec {
  * "1b", "2b4t", "8b": the shapes of real models with 128256 ids. "qwen3-tiny" (513 ids, q wider
  * than the embedding), "bonsai-1.7b", "bonsai-4b", "bonsai-8b": qwen3 with PQ2_0 everywhere, scales
  * per 128 columns and an odd number of ids. "maple-tiny": four layers of eight experts, window 40,
- * TQ2_0 with scales per row, 261 ids. name is NULL for an unknown preset. */
+ * TQ2_0 with scales per row, 261 ids. "qwen35-tiny": three gated delta nets and one layer of
+ * attention, PQ2_0, 261 ids; "bonsai-27b": the real shape of qwen35. name is NULL for an unknown preset. */
 struct synth_spec synth_preset(const char *name);
 /* Seven shapes of F32 weights with widths that are not a multiple of a block, a register or a cache
  * line; one KV head for all heads, or one for each. False if i is 7 or more. */

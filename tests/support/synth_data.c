@@ -194,6 +194,10 @@ static float dense_at(const struct synth_tensor *t, uint64_t stream, size_t i)
         return 1.0f + 0.1f * normal_at(stream, i);
     case ROLE_ROUTER:
         return 0.2f * normal_at(stream, i);
+    case ROLE_TAPS:
+        return 0.5f * normal_at(stream, i);
+    case ROLE_DECAY: /* from nearly nothing to nearly everything is forgotten */
+        return -0.01f * (float)(1 + 37 * i % 300);
     case ROLE_BIAS:
         return 0.1f * normal_at(stream, i);
     default:

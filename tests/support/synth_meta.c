@@ -244,13 +244,27 @@ static void put_experts(const struct synth_spec *spec, struct gguf_writer *w)
         gguf_put_array(w, key, GGUF_F32, clamps, spec->n_layers);
 }
 
+static void put_delta_nets(const struct synth_spec *spec, struct gguf_writer *w)
+{
+    const struct delta_shape *d = &spec->delta;
+    put_number(spec, w, "full_attention_interval", d->interval);
+    put_number(spec, w, "ssm.conv_kernel", DELTA_TAPS);
+    put_number(spec, w, "ssm.state_size", d->dim);
+    put_number(spec, w, "ssm.group_count", d->n_key_heads);
+    put_number(spec, w, "ssm.time_step_rank", d->n_value_heads);
+    put_number(spec, w, "ssm.inner_size", delta_width(d));
+    if (spec->n_extra_layers > 0)
+        put_number(spec, w, "nextn_predict_layers", spec->n_extra_layers);
+}
+
 static void put_shape(const struct synth_spec *spec, struct gguf_writer *w)
 {
     const size_t head_dim = spec->head_dim ? spec->head_dim : spec->n_embd / spec->n_heads;
     put_number(spec, w, "vocab_size", spec->n_vocab);
     put_number(spec, w, "context_length", spec->n_ctx);
     put_number(spec, w, "embedding_length", spec->n_embd);
-    put_number(spec, w, "block_count", spec->n_layers);
+    put_number(spec, w, "block_count",
+               spec->n_layers + (spec->extra_layers_count ? spec->n_extra_layers : 0));
     put_number(spec, w, "feed_forward_length", spec->n_ff);
     put_number(spec, w, "attention.head_count", spec->n_heads);
     put_number(spec, w, "attention.head_count_kv", spec->n_kv_heads);
@@ -263,6 +277,8 @@ static void put_shape(const struct synth_spec *spec, struct gguf_writer *w)
     put_real(spec, w, "attention.layer_norm_rms_epsilon", 1e-5f);
     if (spec->n_experts > 0)
         put_experts(spec, w);
+    if (spec->delta.dim > 0)
+        put_delta_nets(spec, w);
     if (spec->yarn > 0.0f) {
         char key[96];
         (void)snprintf(key, sizeof(key), "%s.rope.scaling.type", spec->arch);
@@ -339,6 +355,8 @@ static bool put_rotation(const struct synth_spec *spec, struct gguf_writer *w, s
         ok = spec->no_signs || put_signs(spec, l, w, err);
         gguf_put_strs(w, "prism.hadamard.weight_names", l->names, l->n_names);
         gguf_put_strs(w, "prism.hadamard.inverse_weight_names", &embd, 1);
+        if (spec->delta.dim > 0)
+            gguf_put_bool(w, "prism.hadamard.gdn_v_grouped", true);
         if (version == 2)
             gguf_put_bool(w, "prism.hadamard.tied_output", true);
     }
@@ -367,7 +385,10 @@ bool synth_put_meta(const struct synth_spec *spec, struct gguf_writer *w, struct
     put_shape(spec, w);
     gguf_put_u32(w, "general.quantization_version", 2);
     if (!spec->official)
-        gguf_put_str(w, "tokenizer.ggml.pre", bn_str_of(qwen ? "qwen2" : "llama-bpe"));
+        gguf_put_str(w, "tokenizer.ggml.pre",
+                     bn_str_of(!qwen                 ? "llama-bpe"
+                               : spec->delta.dim > 0 ? "qwen35"
+                                                     : "qwen2"));
     put_vocab(spec, &v, w);
     gguf_put_str(w, "tokenizer.chat_template",
                  bn_str_of(spec->official ? broken_template

@@ -14,7 +14,9 @@ enum synth_role {
     ROLE_SCALE,
     ROLE_BIAS,
     ROLE_FREQS,
-    ROLE_ROUTER
+    ROLE_ROUTER,
+    ROLE_TAPS,
+    ROLE_DECAY
 };
 
 struct synth_tensor {

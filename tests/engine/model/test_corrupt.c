@@ -90,6 +90,18 @@ static int open_q2_0_g128(void **state)
     return open_block_scales(TENSOR_Q2_0_G128, 128, state);
 }
 
+/* A delta net and a layer of attention. */
+static int open_delta_net(void **state)
+{
+    struct synth_spec spec = synth_preset("qwen35-tiny");
+    spec.n_layers = 2;
+    spec.n_ff = 128;
+    spec.n_heads = spec.n_kv_heads = 1;
+    spec.delta = (struct delta_shape){1, 2, 64, 2};
+    spec.n_extra_layers = 1;
+    return open_spec(&spec, state);
+}
+
 /* Scales per row in types that embeddings cannot have. */
 static int open_row_scales(enum tensor_type type, void **state)
 {
@@ -255,8 +267,9 @@ int main(void)
         cmocka_unit_test(huge_hyperparameters_are_harmless),
     };
     int n_failed = 0;
-    const CMFixtureFunction opens[] = {open_tensor_scales, open_pq2_0,  open_ptq1_0,   open_q2_0,
-                                       open_q2_0_g128,     open_iq1_bn, open_iq2_bn_r4};
+    const CMFixtureFunction opens[] = {open_tensor_scales, open_pq2_0,     open_ptq1_0,
+                                       open_q2_0,          open_q2_0_g128, open_iq1_bn,
+                                       open_iq2_bn_r4,     open_delta_net};
     for (size_t i = 0; i < sizeof(opens) / sizeof(opens[0]); i++)
         n_failed += cmocka_run_group_tests(tests, opens[i], close_fixture);
     return n_failed;
