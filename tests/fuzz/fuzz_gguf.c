@@ -62,6 +62,14 @@ static unsigned decode_scales(const struct linear *w, size_t row0, size_t row1)
     return of_rows[0] > 0.0f;
 }
 
+/* The first and the last sign of a vector of n elements. */
+static unsigned read_rotation(const struct rotation *r, size_t n)
+{
+    if (r->block > 0 && n % r->block != 0)
+        abort(); /* the transform needs whole blocks */
+    return r->signs ? (r->signs[0] > 0.0f) + (r->signs[n - 1] > 0.0f) : 0;
+}
+
 static unsigned decode_some(const struct linear *w)
 {
     static uint8_t codes[ROWS * MOST_COLS];
@@ -69,7 +77,8 @@ static unsigned decode_some(const struct linear *w)
     const size_t end = w->source.n_rows, n_rows = end < ROWS ? end : ROWS;
     if (w->source.n_cols > MOST_COLS)
         return 0;
-    unsigned sum = ternary_decode(&w->source, 0, n_rows, codes, &err);
+    unsigned sum = read_rotation(&w->rotation, w->source.n_cols);
+    sum += ternary_decode(&w->source, 0, n_rows, codes, &err);
     sum += ternary_decode(&w->source, end - n_rows, end, codes, &err);
     sum += decode_scales(w, 0, n_rows) + decode_scales(w, end - n_rows, end);
     for (size_t i = 0; w->bias.bytes && i < w->bias.n_bytes; i++)
@@ -93,7 +102,8 @@ static unsigned decode_tables(const struct model *m)
 static unsigned read_model(const struct model *m)
 {
     unsigned sum = m->embd.bytes[m->embd.n_bytes - 1] + m->head.bytes[m->head.n_bytes - 1];
-    sum += decode_tables(m);
+    sum += decode_tables(m) + read_rotation(&m->embd_rotation, m->hp.n_embd) +
+           read_rotation(&m->head_rotation, m->hp.n_embd);
     for (size_t i = 0; i < m->hp.n_layers; i++) {
         const struct layer *l = &m->layers[i];
         const struct linear *const all[] = {&l->q, &l->k, &l->v, &l->o, &l->gate, &l->up, &l->down};
