@@ -28,8 +28,8 @@ enum refusal {
 /* Names of the rows in the table "Refused" of docs/models.md. */
 extern const char *const refusal_rows[N_REFUSALS];
 
-/* Append ": see docs/models.md, row 'NAME'" to the message, unless it names a row already. The end of
- * a long message gives way. Returns false. */
+/* Append ": see docs/models.md, row 'NAME'" to the message, unless it already names a row. The end
+ * of a long message gives way. Returns false. */
 bool refusal_add_row(struct bn_error *err, enum refusal row);
 
 /* The row of an architecture that is not supported. */
