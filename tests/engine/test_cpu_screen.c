@@ -8,6 +8,7 @@
 #include "engine/cpu/cpu_screen.h"
 #include "engine/cpu/cpu_sizes.h"
 #include "engine/model/head_plane.h"
+#include "tests/support/table_encode.h"
 
 #include <math.h>
 #include <omp.h>
@@ -52,27 +53,33 @@ static float weight(enum table kind, size_t row, size_t col, size_t n_embd)
     return kind == TABLE_SPIKES && (row * 31 + col) % n_embd == 0 ? 60.0f * w : w;
 }
 
-static void put_weight(uint8_t *at, enum tensor_type type, float w)
+/* The weights of a table in this type. */
+static void fill_table(uint8_t *table, enum table kind, enum tensor_type type, size_t n_vocab,
+                       size_t n_embd)
 {
-    const uint16_t half = type == TENSOR_F16 ? f32_to_f16(w) : (uint16_t)(f32_bits(w) >> 16);
-    if (type == TENSOR_F32)
-        memcpy(at, &w, 4);
-    else
-        memcpy(at, &half, 2);
+    const size_t row_bytes =
+        n_embd / tensor_geometries[type].block_cols * tensor_geometries[type].block_bytes;
+    float *row = mem_alloc(n_embd, sizeof *row);
+    for (size_t i = 0; i < n_vocab; i++) {
+        for (size_t col = 0; col < n_embd; col++)
+            row[col] = weight(kind, i, col, n_embd);
+        table_encode(type, row, n_embd, table + i * row_bytes);
+    }
+    mem_free(row);
 }
 
 static void rig_open(struct rig *r, enum table kind, enum tensor_type type, size_t n_vocab,
                      size_t n_embd)
 {
-    const size_t unit = type == TENSOR_F32 ? 4 : 2;
+    size_t n_bytes;
     const struct backend_control control = {0};
     struct cpu_caps caps;
     struct bn_error err;
     *r = (struct rig){0};
-    r->table = mem_alloc(n_vocab * n_embd, unit);
+    assert_true(tensor_bytes(type, n_embd, n_vocab, &n_bytes));
+    r->table = mem_alloc(n_bytes, 1);
     r->norm = mem_alloc(n_embd, sizeof(float));
-    for (size_t i = 0; i < n_vocab * n_embd; i++)
-        put_weight(r->table + unit * i, type, weight(kind, i / n_embd, i % n_embd, n_embd));
+    fill_table(r->table, kind, type, n_vocab, n_embd);
     for (size_t i = 0; i < n_embd; i++)
         r->norm[i] = 1.0f;
     struct hparams *hp = &r->model.hp;
@@ -83,7 +90,7 @@ static void rig_open(struct rig *r, enum table kind, enum tensor_type type, size
     hp->embd_scale = hp->logit_scale = 1.0;
     r->model.arch = arch_find(bn_str_of("bitnet-b1.58"));
     r->model.head.bytes = r->table;
-    r->model.head.n_bytes = n_vocab * n_embd * unit;
+    r->model.head.n_bytes = n_bytes;
     r->model.head.type = type;
     r->model.embd = r->b.head = r->model.head;
     r->b.model = &r->model;
@@ -240,10 +247,12 @@ static void check_rounds(struct rig *r, size_t n_rounds, uint64_t seed)
 static void candidates_are_those_of_the_whole_table(void **state)
 {
     (void)state;
-    static const enum tensor_type types[] = {TENSOR_F16, TENSOR_BF16, TENSOR_F32};
-    static const size_t shapes[][2] = {{3001, 256}, {1700, 640}, {40, 1300}};
+    static const enum tensor_type types[] = {TENSOR_F16, TENSOR_BF16, TENSOR_F32, TENSOR_Q6_K,
+                                             TENSOR_Q8_0};
+    static const size_t shapes[][2] = {
+        {3001, 256}, {1700, 640}, {40, 1300}, {900, 512}, {1100, 320}};
     for (enum table kind = 0; kind < N_TABLES; kind++)
-        for (size_t t = 0; t < 3; t++) {
+        for (size_t t = 0; t < sizeof types / sizeof types[0]; t++) {
             struct rig r;
             rig_open(&r, kind, types[t], shapes[t][0], shapes[t][1]);
             assert_int_not_equal(r.coarse.n_blocks, 0);
@@ -388,6 +397,8 @@ static void tables_that_gain_nothing_are_not_screened(void **state)
     assert_int_equal(head_plane_blocks(&m, true), 20);
     assert_int_equal(head_plane_blocks(&m, false), 0); /* the user chose the whole table */
     m.head.type = TENSOR_Q6_K;
+    assert_int_equal(head_plane_blocks(&m, true), 20);
+    m.head.type = TENSOR_Q4_K;
     assert_int_equal(head_plane_blocks(&m, true), 0);
     m.head.type = TENSOR_F16;
     m.hp.n_embd = 64;
