@@ -199,6 +199,7 @@ class Maker:
         self.lexicon = sorted(word for word in LEXICON if not self.is_kept(word))
         self.real = [w for w in self.spell + sum(self.values.values(), []) if not self.is_kept(w)]
         known = pieces or self.lexicon
+        known = known + 3 * [p for p in known if p not in LEXICON]  # these occur only in invented words
         self.pieces = [p for p in known if p.islower()], [p for p in known if p[0].isupper()]  # of words, of names
         self.phrases = PHRASES
         self.recall_own, self.not_told_own = RECALL, NOT_TOLD

@@ -80,9 +80,9 @@ def spoken(rng, manner=None):
 
 
 def any_letters(rng, low=3, high=10):
-    """Letters without any pattern, some with accents. Every second word repeats a few letters often."""
+    """Letters without any pattern, some with accents. A few words repeat two to five letters."""
     letters = LETTERS if rng.random() < .6 else LETTERS + ACCENTED
-    if rng.random() < .3:
+    if rng.random() < .12:
         letters = rng.sample(letters, rng.randint(2, 5))
     return "".join(rng.choice(letters) for _ in range(rng.randint(low, high)))
 

@@ -32,6 +32,7 @@ TEMPLATE = ("{% set loop_messages = messages %}{% for message in loop_messages %
 SYSTEMS = ["You are a helpful assistant.", "You are a friendly assistant.", "Answer briefly.", "Be kind.",
            "You are bitnet-chat."]
 SEQUENCE = 512  # ids of a training row, which holds several conversations that do not attend to each other
+WAITING = 48  # conversations to choose from when a row is filled
 PART_BYTES = 15 << 20
 
 
@@ -70,6 +71,30 @@ def stretched(ids, eot, rng):
     return places
 
 
+def conversations(vocab, maker, rng):
+    """Yields (ids, weights, positions) of conversations, cut after SEQUENCE ids."""
+    while True:
+        turns = [(u, a) for u, a, _ in maker().conversation()]
+        system = rng.choice(SYSTEMS) if rng.random() < .1 else None
+        ids, weights = (part[:SEQUENCE] for part in vocab.conversation(turns, system))
+        yield ids, weights, stretched(ids, vocab.eot, rng)
+
+
+def fill_row(talks, waiting):
+    """-> conversations that fit into a row together: the longest of those that wait, while one fits."""
+    row, room = [], SEQUENCE
+    while True:
+        while len(waiting) < WAITING:
+            waiting.append(next(talks))
+        fits = [talk for talk in waiting if len(talk[0]) <= room]
+        if not fits:
+            return row
+        best = max(fits, key=lambda talk: len(talk[0])) if row else waiting[0]
+        waiting.remove(best)
+        row.append(best)
+        room -= len(best[0])
+
+
 def make_rows(work, vocab, n_tokens, seed):
     """
     -> ids, weights, conversation numbers, positions: each (rows, SEQUENCE). The first sixth has the easier
@@ -85,21 +110,15 @@ def make_rows(work, vocab, n_tokens, seed):
     weights = np.zeros((n_rows, SEQUENCE), np.float16)
     parts = np.full((n_rows, SEQUENCE), 255, np.uint8)
     positions = np.zeros((n_rows, SEQUENCE), np.uint16)
-    row, at, part = 0, 0, 0
-    while row < n_rows:
-        turns = [(u, a) for u, a, _ in makers[row >= n_rows // 6].conversation()]
-        system = rng.choice(SYSTEMS) if rng.random() < .1 else None
-        one, weight = vocab.conversation(turns, system)
-        one, weight = one[:SEQUENCE], weight[:SEQUENCE]
-        places = stretched(one, vocab.eot, rng)
-        if at + len(one) > SEQUENCE:
-            row, at, part = row + 1, 0, 0
-            if row == n_rows:
-                break
-        n = len(one)
-        ids[row, at:at + n], weights[row, at:at + n], parts[row, at:at + n] = one, weight, part
-        positions[row, at:at + n] = places
-        at, part = at + n, part + 1
+    done, waiting = 0, []
+    talks = conversations(vocab, lambda: makers[done >= n_rows // 6], rng)
+    while done < n_rows:
+        at = 0
+        for part, (one, weight, places) in enumerate(fill_row(talks, waiting)):
+            here = slice(at, at + len(one))
+            ids[done, here], weights[done, here], parts[done, here], positions[done, here] = one, weight, part, places
+            at += len(one)
+        done += 1
     np.savez(path, ids=ids, weights=weights, parts=parts, positions=positions)
     return np.load(path)
 
@@ -269,7 +288,7 @@ def main():
     ap.add_argument("--matrix-rate", type=float, default=0.02, help="peak learning rate of the matrices")
     ap.add_argument("--compile", action=argparse.BooleanOptionalAction, default=True,
                     help="fuse the graph; needs a C++ compiler")
-    ap.add_argument("--vocab", type=int, default=768, help="tokens; few, so that training shows each one often")
+    ap.add_argument("--vocab", type=int, default=512, help="tokens; few, so that training shows each one often")
     ap.add_argument("--seed", type=int, default=1)
     ap.add_argument("--threads", type=int, default=os.cpu_count())
     ap.add_argument("--device", default="cpu")
