@@ -34,6 +34,9 @@ struct job {
     struct job *next;
 };
 
+/* A running check that yields may be cancelled by any other job. */
+enum running { RUNNING_NOTHING, RUNNING_JOB, RUNNING_CHECK, RUNNING_CHECK_YIELDS };
+
 struct worker {
     struct worker_config cfg;
     struct bn_cancel cancel;       /* of every job but a check */
@@ -47,8 +50,8 @@ struct worker {
     pthread_cond_t changed; /* the ring has space, a job was added, or the program ends */
     struct worker_event ring[RING_EVENTS];
     size_t first, n_events;
-    struct job *jobs; /* waiting jobs, oldest first */
-    const struct job *running;
+    struct job *jobs;     /* waiting jobs, oldest first */
+    enum running running; /* the kind of the job that the thread has taken */
     bool is_closing;
 };
 
@@ -200,12 +203,14 @@ static struct job *take_job(struct worker *w)
 static struct job *wait_for_job(struct worker *w)
 {
     pthread_mutex_lock(&w->lock);
-    w->running = NULL;
+    w->running = RUNNING_NOTHING;
     while (!w->jobs && !w->is_closing)
         pthread_cond_wait(&w->changed, &w->lock);
     struct job *job = w->is_closing ? NULL : take_job(w);
     if (job) {
-        w->running = job;
+        w->running = job->kind != JOB_CHECK ? RUNNING_JOB
+                     : job->yields          ? RUNNING_CHECK_YIELDS
+                                            : RUNNING_CHECK;
         atomic_store(&w->check_cancel.requested, false);
     }
     pthread_mutex_unlock(&w->lock);
@@ -419,7 +424,7 @@ static void submit(struct worker *w, struct job *job)
     pthread_mutex_lock(&w->lock);
     if (job->kind != JOB_CHECK)
         atomic_store(&w->cancel.requested, false);
-    if (w->running && w->running->yields)
+    if (w->running == RUNNING_CHECK_YIELDS)
         bn_cancel_request(&w->check_cancel);
     append(w, job);
     pthread_cond_broadcast(&w->changed);
@@ -470,7 +475,7 @@ bool worker_check(struct worker *w, enum worker_check how, struct bn_error *err)
 bool worker_is_idle(struct worker *w)
 {
     pthread_mutex_lock(&w->lock);
-    bool is_idle = !w->running || w->running->yields;
+    bool is_idle = w->running == RUNNING_NOTHING || w->running == RUNNING_CHECK_YIELDS;
     for (const struct job *job = w->jobs; job; job = job->next)
         is_idle = is_idle && job->yields;
     pthread_mutex_unlock(&w->lock);
@@ -481,7 +486,7 @@ void worker_cancel(struct worker *w)
 {
     bn_cancel_request(&w->cancel);
     pthread_mutex_lock(&w->lock);
-    if (w->running && w->running->kind == JOB_CHECK && !w->running->yields)
+    if (w->running == RUNNING_CHECK)
         bn_cancel_request(&w->check_cancel);
     pthread_mutex_unlock(&w->lock);
 }
