@@ -195,6 +195,29 @@ static void generation_prompt_may_start_in_thought(void **state)
     assert_false(f->out.starts_in_thought);
 }
 
+/* The 27B models of the same publisher have architecture qwen35 and think. */
+static void only_small_models_of_the_family_are_used_without_thoughts(void **state)
+{
+    static const struct {
+        const char *arch, *source;
+        bool is_off;
+    } rows[] = {
+        {"qwen3", "{{ enable_thinking }}", true},   {"qwen3", "{{ messages }}", false},
+        {"qwen35", "{{ enable_thinking }}", false}, {"maple", "{{ enable_thinking }}", false},
+        {"llama", "{{ enable_thinking }}", false},
+    };
+    struct fixture *const f = *state;
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        const struct template_config cfg = {.model_text = bn_str_of(rows[i].source),
+                                            .arch = bn_str_of(rows[i].arch),
+                                            .notes = &f->notes};
+        template_close(f->t);
+        f->t = NULL;
+        assert_true(template_open(&cfg, &f->t, &f->err));
+        assert_int_equal(template_info(f->t)->is_thinking_off, rows[i].is_off);
+    }
+}
+
 static void no_message_can_start_a_thought(void **state)
 {
     struct fixture *const f = *state;
@@ -430,6 +453,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(only_role_names_are_template_text, set_up, tear_down),
         cmocka_unit_test_setup_teardown(invalid_utf8_is_replaced, set_up, tear_down),
         cmocka_unit_test_setup_teardown(generation_prompt_may_start_in_thought, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(only_small_models_of_the_family_are_used_without_thoughts,
+                                        set_up, tear_down),
         cmocka_unit_test_setup_teardown(no_message_can_start_a_thought, set_up, tear_down),
         cmocka_unit_test_setup_teardown(auto_runs_the_template_of_the_file, set_up, tear_down),
         cmocka_unit_test_setup_teardown(known_wrong_template_is_repaired, set_up, tear_down),

@@ -222,6 +222,10 @@ class Prefix(ThinkCase):
         twice = self.counts('a', 'b', 'x', '/undo 2', 'b', 'c', '/stats')[0]
         self.assertEqual(twice, third)
         self.assertEqual(self.counts('a', 'b', 'c', '/retry', '/stats')[0], (sum(third) - 1, 1))
+        second = self.counts('a', 'b', '/stats')[0]
+        edited = self.counts('a', 'b', 'c', '/edit 2', 'B', '/stats')[0]
+        self.assertEqual(sum(edited), sum(second))
+        self.assertLessEqual(edited[1], second[1])
 
     def test_statistics_report_what_was_evaluated_again(self):
         self.fake(THOUGHT)
