@@ -16,15 +16,15 @@ static size_t row_bytes(size_t n_blocks)
 }
 
 /* Screening with a plane that is larger than half of a matrix of floats saves no time. Rows stored
- * in fewer bits take longer to multiply than to read, so there a larger plane pays. */
+ * in fewer bits take longer to multiply than to read, so there a plane pays that is not larger than
+ * the matrix. */
 size_t head_plane_blocks(const struct model *m, bool is_exact)
 {
     const struct tensor_geometry *type = &tensor_geometries[m->head.type];
     const size_t n_blocks = size_round_up(m->hp.n_embd, HEAD_PLANE_COLS) / HEAD_PLANE_COLS;
     const size_t plain_bytes = m->hp.n_embd / type->block_cols * type->block_bytes;
     const size_t plane_bytes = row_bytes(n_blocks);
-    const bool pays =
-        type->is_float ? 2 * plane_bytes <= plain_bytes : 4 * plane_bytes <= 3 * plain_bytes;
+    const bool pays = type->is_float ? 2 * plane_bytes <= plain_bytes : plane_bytes <= plain_bytes;
     return is_exact && !type->is_ternary && pays ? n_blocks : 0;
 }
 

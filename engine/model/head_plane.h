@@ -11,7 +11,7 @@
 
 /* Number of blocks in a row. 0 if the output head is not screened: `is_exact` is false (the mode is
  * not BN_HEAD_EXACT), its type is ternary, or the plane would be larger than half of the matrix
- * (three quarters, if rows are stored in blocks). */
+ * (than the whole matrix, if rows are stored in blocks). */
 size_t head_plane_blocks(const struct model *m, bool is_exact);
 /* Number of steps that a row occupies: one per block, rounded up to a multiple of 8. A step is the
  * weight of one unit of the block's 4-bit codes, as BF16. */

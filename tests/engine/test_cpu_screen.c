@@ -247,10 +247,10 @@ static void check_rounds(struct rig *r, size_t n_rounds, uint64_t seed)
 static void candidates_are_those_of_the_whole_table(void **state)
 {
     (void)state;
-    static const enum tensor_type types[] = {TENSOR_F16, TENSOR_BF16, TENSOR_F32, TENSOR_Q6_K,
-                                             TENSOR_Q8_0};
-    static const size_t shapes[][2] = {
-        {3001, 256}, {1700, 640}, {40, 1300}, {900, 512}, {1100, 320}};
+    static const enum tensor_type types[] = {TENSOR_F16,  TENSOR_BF16, TENSOR_F32, TENSOR_Q6_K,
+                                             TENSOR_Q8_0, TENSOR_Q4_K, TENSOR_Q4_0};
+    static const size_t shapes[][2] = {{3001, 256}, {1700, 640},  {40, 1300}, {900, 512},
+                                       {1100, 320}, {1100, 1024}, {900, 1024}};
     for (enum table kind = 0; kind < N_TABLES; kind++)
         for (size_t t = 0; t < sizeof types / sizeof types[0]; t++) {
             struct rig r;
@@ -399,6 +399,8 @@ static void tables_that_gain_nothing_are_not_screened(void **state)
     m.head.type = TENSOR_Q6_K;
     assert_int_equal(head_plane_blocks(&m, true), 20);
     m.head.type = TENSOR_Q4_K;
+    assert_int_equal(head_plane_blocks(&m, true), 20);
+    m.head.type = TENSOR_PQ2_0; /* multiplied like a layer */
     assert_int_equal(head_plane_blocks(&m, true), 0);
     m.head.type = TENSOR_F16;
     m.hp.n_embd = 64;
