@@ -59,6 +59,10 @@ static void print_model(const struct info *info)
                hp->n_used_experts);
     printf("  %-16s %zu query heads, %zu key-value heads, %zu elements each\n", "attention",
            hp->n_heads, hp->n_kv_heads, hp->head_dim);
+    if (hp->delta.dim > 0)
+        printf("  %-16s in %zu layers, %zu value heads, %zu key heads, %zu elements each\n",
+               "delta nets", hp->n_layers - hp->n_attn_layers, hp->delta.n_value_heads,
+               hp->delta.n_key_heads, hp->delta.dim);
     char window[120];
     model_window_text(m, window, sizeof(window));
     if (window[0])

@@ -390,6 +390,16 @@ class Logits(ProgramCase):
         self.assertEqual((model['n_experts'], model['n_used_experts']), (8, 3))
         self.assertEqual((model['window'], model['window_rule']), (40, 'mainline'))
 
+    def test_info_shows_delta_nets_and_the_memory_of_their_states(self):
+        path = self.make('hybrid.gguf', '--preset', 'qwen35-tiny')
+        text = self.succeeds('info', path).decode()
+        self.assertIn('in 3 layers, 4 value heads, 2 key heads, 64 elements each\n', text)
+        self.assertIn('16 of 64, base 500000, scale 1\n', text)
+        self.assertIn('430.1 kB\n', text)
+        memory = json.loads(self.succeeds('info', path, '--json'))['memory']
+        self.assertEqual((memory['chat_bytes'], memory['state_bytes']), (430080, 215040))
+        self.assertEqual(memory['kv_bytes_per_token'], 512)
+
     def test_the_rule_of_the_window_matters_from_its_edge_on(self):
         path = self.make('maple.gguf', '--preset', 'maple-tiny')
         ids = ','.join(str(32 + i % 90) for i in range(60))

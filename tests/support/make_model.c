@@ -34,6 +34,8 @@ static const char usage[] =
     "  --untied         a separate output head\n"
     "  --yarn F,C       YaRN of factor F for an original context of C tokens\n"
     "  --experts N,K    maple: N experts, of which a token uses K; default 8,3\n"
+    "  --delta K,V,N,I  qwen35: K key heads, V value heads of N elements; every Ith layer is\n"
+    "                   attention; default 2,4,64,4\n"
     "  --window N       maple: window of all layers but every fourth; default 40\n"
     "  --rope-freqs     with rope_freqs.weight\n"
     "  --scales         f16, f32, bf16 layers as -1, 0, +1 with X.scale tensors\n"
@@ -60,6 +62,7 @@ enum option_id {
     OPT_UNTIED,
     OPT_YARN,
     OPT_EXPERTS,
+    OPT_DELTA,
     OPT_WINDOW,
     OPT_ROPE_FREQS,
     OPT_SCALES,
@@ -88,6 +91,7 @@ static const struct option options[] = {
     {"untied", no_argument, NULL, OPT_UNTIED},
     {"yarn", required_argument, NULL, OPT_YARN},
     {"experts", required_argument, NULL, OPT_EXPERTS},
+    {"delta", required_argument, NULL, OPT_DELTA},
     {"window", required_argument, NULL, OPT_WINDOW},
     {"rope-freqs", no_argument, NULL, OPT_ROPE_FREQS},
     {"scales", no_argument, NULL, OPT_SCALES},
@@ -214,6 +218,10 @@ static bool apply(int id, const char *value, struct synth_spec *s)
     case OPT_EXTRA:
         s->extra = value;
         return true;
+    case OPT_DELTA:
+        return sscanf(value, "%zu,%zu,%zu,%zu", &s->delta.n_key_heads, &s->delta.n_value_heads,
+                      &s->delta.dim, &s->delta.interval) == 4 &&
+               s->delta.interval > 0;
     case OPT_EXPERTS:
         return sscanf(value, "%zu,%zu", &s->n_experts, &s->n_used_experts) == 2;
     case OPT_WINDOW:

@@ -377,9 +377,9 @@ bool synth_each_tensor(const struct synth_spec *spec, synth_visit_fn visit, void
         if (!each_layer(&v, i, arch))
             return false;
     }
-    return plain(&v, "output_norm.weight", ROLE_NORM, spec->n_embd, 1) &&
+    return extra_layers(&v) && plain(&v, "output_norm.weight", ROLE_NORM, spec->n_embd, 1) &&
            (tied || plain(&v, "output.weight", ROLE_TABLE, spec->n_embd, spec->n_vocab)) &&
-           extra_layers(&v) && extra_tensors(&v);
+           extra_tensors(&v);
 }
 
 struct writing {

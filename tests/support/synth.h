@@ -81,7 +81,8 @@ struct synth_spec {
  * than the embedding), "bonsai-1.7b", "bonsai-4b", "bonsai-8b": qwen3 with PQ2_0 everywhere, scales
  * per 128 columns and an odd number of ids. "maple-tiny": four layers of eight experts, window 40,
  * TQ2_0 with scales per row, 261 ids. "qwen35-tiny": three gated delta nets and one layer of
- * attention, PQ2_0, 261 ids; "bonsai-27b": the real shape of qwen35. name is NULL for an unknown preset. */
+ * attention, PQ2_0, 261 ids; "bonsai-27b": the real shape of qwen35. name is NULL for an unknown
+ * preset. */
 struct synth_spec synth_preset(const char *name);
 /* Seven shapes of F32 weights with widths that are not a multiple of a block, a register or a cache
  * line; one KV head for all heads, or one for each. False if i is 7 or more. */

@@ -41,6 +41,15 @@ class Sampling(FamilyCase):
         self.assertIn('temp 0.5 (family), top-k 20 (family), top-p 0.85 (family), min-p 0 (family)',
                       self.chat('--info')[0])
 
+    def test_the_27b_models_have_values_of_their_own(self):
+        hybrid = self.make('hybrid.gguf', '--preset', 'qwen35-tiny')
+        self.assertEqual(self.sampling(model=hybrid),
+                         {'temp': (0.7, 'family'), 'top-k': (20, 'family'), 'top-p': (0.95, 'family'),
+                          'min-p': (0, 'family')})
+        sheet = json.loads(self.chat('--info', '--json', model=hybrid)[0])
+        self.assertEqual((sheet['chat_bytes'], sheet['state_bytes'], sheet['kv_bytes_per_token']),
+                         (430080, 215040, 512))
+
     def test_flags_and_the_configuration_win(self):
         self.assertEqual(self.sampling('--temp', '0.9'), {**FAMILY, 'temp': (0.9, 'flag')})
         self.write('config', 'top-k = 7\n')

@@ -333,6 +333,11 @@ static void auto_uses_the_cpu_for_parts_without_kernels(void **state)
     assert_contains(bn_model_info(kit.model)->passed_over,
                     "has neither the experts nor the windows of 'maple'");
     kit_close(&kit);
+    const struct synth_spec qwen35 = synth_preset("qwen35-tiny");
+    kit_open(&kit, &qwen35, &cfg);
+    assert_contains(bn_model_info(kit.model)->device, "CPU");
+    assert_contains(bn_model_info(kit.model)->passed_over, "has no delta nets");
+    kit_close(&kit);
     struct synth_spec rotated = synth_preset("qwen3-tiny");
     rotated.rotated_block = 64;
     rotated.rotated_version = 2;

@@ -97,6 +97,8 @@ static int open_delta_net(void **state)
     spec.n_layers = 2;
     spec.n_ff = 128;
     spec.n_heads = spec.n_kv_heads = 1;
+    spec.head_dim = 128;
+    spec.untied = false;
     spec.delta = (struct delta_shape){1, 2, 64, 2};
     spec.n_extra_layers = 1;
     return open_spec(&spec, state);
