@@ -19,7 +19,8 @@ static const char usage[] =
     "                   maple-tiny; with recurrent layers: qwen35-tiny, bonsai-27b\n"
     "  --shape L,E,H,KV,F,C  layers, embedding, heads, key/value heads, feed-forward, context\n"
     "  --head-dim N     elements per attention head; default embedding / heads\n"
-    "  --arch NAME      bitnet-b1.58 (default), bitnet-25, bitnet, llama, qwen3, maple, qwen35\n"
+    "  --arch NAME      bitnet-b1.58 (default), bitnet-25, bitnet, llama, minicpm, qwen3, maple,\n"
+    "                   qwen35\n"
     "  --type NAME      i2_s (default), tq1_0, tq2_0, q2_0 (blocks of 64), q2_0_g128 (of 128),\n"
     "                   pq2_0, ptq1_0, q1_0 (binary), iq1_bn, iq2_bn,\n"
     "                   iq2_bn_r4, f16, f32, bf16\n"
@@ -38,6 +39,7 @@ static const char usage[] =
     "                   attention; default 2,4,64,4\n"
     "  --window N       maple: window of all layers but every fourth; default 40\n"
     "  --rope-freqs     with rope_freqs.weight\n"
+    "  --longrope C     with factors for contexts up to C tokens and beyond\n"
     "  --scales         f16, f32, bf16 layers as -1, 0, +1 with X.scale tensors\n"
     "  --biases         with X.bias tensors\n"
     "  --rotated N      a rotated file with transforms of N elements\n"
@@ -65,6 +67,7 @@ enum option_id {
     OPT_DELTA,
     OPT_WINDOW,
     OPT_ROPE_FREQS,
+    OPT_LONGROPE,
     OPT_SCALES,
     OPT_BIASES,
     OPT_OFFICIAL,
@@ -94,6 +97,7 @@ static const struct option options[] = {
     {"delta", required_argument, NULL, OPT_DELTA},
     {"window", required_argument, NULL, OPT_WINDOW},
     {"rope-freqs", no_argument, NULL, OPT_ROPE_FREQS},
+    {"longrope", required_argument, NULL, OPT_LONGROPE},
     {"scales", no_argument, NULL, OPT_SCALES},
     {"biases", no_argument, NULL, OPT_BIASES},
     {"official", no_argument, NULL, OPT_OFFICIAL},
@@ -226,6 +230,8 @@ static bool apply(int id, const char *value, struct synth_spec *s)
         return sscanf(value, "%zu,%zu", &s->n_experts, &s->n_used_experts) == 2;
     case OPT_WINDOW:
         return parse_number(value, &n) && (s->window = (size_t)n) > 0;
+    case OPT_LONGROPE:
+        return parse_number(value, &n) && (s->longrope = (size_t)n) > 0;
     case OPT_YARN:
         return sscanf(value, "%f,%zu", &s->yarn, &s->yarn_ctx) == 2;
     case OPT_SEED:
