@@ -154,6 +154,7 @@ struct backend_config engine_backend_config(const struct bn_model_config *cfg)
         .skip = cfg->skip,
         .profile = cfg->profile,
         .pin = cfg->pin,
+        .no_ring = cfg->no_ring,
     };
 }
 

@@ -81,6 +81,7 @@ struct bn_model_config {
      * pass. x is valid during the call. */
     void (*trace)(void *ud, const char *step, size_t layer, const float *x, size_t n);
     void *trace_ud;
+    bool no_ring; /* for tests: window layers keep the keys and values of all positions */
 };
 
 /* Load the weights. cfg may be NULL for the defaults; nothing in it is used after the call except

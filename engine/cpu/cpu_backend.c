@@ -75,6 +75,13 @@ static size_t unused_expert_bytes(const struct backend *b)
     return b->expert_bytes / hp->n_experts * (hp->n_experts - hp->n_used_experts);
 }
 
+static const char *kv_version(const struct backend *b)
+{
+    if (b->shape.ring_blocks > 0)
+        return b->cfg.kv == BN_KV_Q8 ? "cpu-q8-ring-1" : "cpu-f16-ring-1";
+    return b->cfg.kv == BN_KV_Q8 ? "cpu-q8-1" : "cpu-f16-1";
+}
+
 static void fill_info(struct backend *b, const struct backend_plan *plan)
 {
     const struct model *m = b->model;
@@ -89,7 +96,7 @@ static void fill_info(struct backend *b, const struct backend_plan *plan)
                            b->shape.row_bytes + 2 * plan->state_bytes,
         .head_bytes = head_bytes,
         .kv_type = b->cfg.kv == BN_KV_Q8 ? "q8" : "f16",
-        .kv_version = b->cfg.kv == BN_KV_Q8 ? "cpu-q8-1" : "cpu-f16-1",
+        .kv_version = kv_version(b),
     };
     b->strategy_model = (struct strategy_model){.k = &b->k,
                                                 .line_bytes = b->line_bytes - unused_bytes,
@@ -299,6 +306,8 @@ static bool cpu_eval(struct backend *b, struct eval_item *items, size_t n_items,
     *n_bytes = 0;
     if (pass->n_tokens == 0)
         return true;
+    for (size_t i = 0; i < n_items; i++)
+        kv_begin(items[i].seq, items[i].n_ids);
     profile_begin(pass);
     const bool ok = forward_run(pass, err);
     profile_end(pass);

@@ -20,13 +20,18 @@ bool kv_open(struct backend *b, size_t n_ctx, struct seq **out, struct bn_error 
     s->rope_freq = b->rope_freq + (rope_is_long(b->model, n_ctx) ? hp->n_rot / 2 : 0);
     const size_t n_blocks = n_ctx / ATTN_BLOCK + (n_ctx % ATTN_BLOCK != 0);
     size_t n_bytes;
+    const size_t n_layers = hp->n_attn_layers - b->shape.n_ring_layers;
     if (n_ctx < 1 || !size_mul(&s->layer_bytes, b->shape.kv_block_bytes, hp->n_kv_heads) ||
-        !size_mul(&s->block_bytes, s->layer_bytes, hp->n_attn_layers) ||
+        !size_mul(&s->block_bytes, s->layer_bytes, n_layers) ||
         !size_mul(&n_bytes, s->block_bytes, n_blocks)) {
         kv_close(s);
         return bn_fail(err, BN_EARG, "a context of %zu tokens is too large", n_ctx);
     }
-    if (!mem_map_open(&s->map, n_bytes, MEM_PAGES_HUGE)) {
+    if (!ring_open(&s->ring, b, n_ctx, err)) {
+        kv_close(s);
+        return false;
+    }
+    if (n_bytes > 0 && !mem_map_open(&s->map, n_bytes, MEM_PAGES_HUGE)) {
         kv_close(s);
         return bn_fail(err, BN_ENOMEM, "no memory for the %zu bytes of a context of %zu tokens",
                        n_bytes, n_ctx);
@@ -43,6 +48,7 @@ void kv_close(struct seq *s)
 {
     if (!s)
         return;
+    ring_close(&s->ring);
     recurrent_close(&s->recurrent);
     mem_map_close(&s->map);
     mem_free(s);
@@ -50,27 +56,40 @@ void kv_close(struct seq *s)
 
 size_t kv_reachable(const struct seq *s, size_t n_keep)
 {
-    return s->recurrent.n_floats > 0 ? recurrent_reachable(&s->recurrent, n_keep) : n_keep;
+    const size_t n =
+        s->recurrent.n_floats > 0 ? recurrent_reachable(&s->recurrent, n_keep) : n_keep;
+    return n < s->length ? ring_reachable(&s->ring, s->backend, n) : n;
+}
+
+void kv_begin(struct seq *s, size_t n_ids)
+{
+    ring_extend(&s->ring, s->length + n_ids);
 }
 
 void kv_truncate(struct seq *s, size_t n_keep)
 {
-    if (n_keep >= s->length)
-        return;
-    s->length = kv_reachable(s, n_keep);
-    recurrent_truncate(&s->recurrent, s->length);
+    if (n_keep < s->length) {
+        s->length = n_keep;
+        recurrent_truncate(&s->recurrent, n_keep);
+    }
+    if (s->length == 0)
+        s->ring.first = 0;
 }
 
 bool kv_state_save(struct seq *s, void *to)
 {
-    if (s->recurrent.n_floats > 0)
-        memcpy(to, recurrent_now(&s->recurrent), s->recurrent.n_floats * sizeof(float));
+    const size_t n_bytes = s->recurrent.n_floats * sizeof(float);
+    if (n_bytes > 0)
+        memcpy(to, recurrent_now(&s->recurrent), n_bytes);
+    ring_save(&s->ring, s->backend, s->length, (uint8_t *)to + n_bytes);
     return true;
 }
 
 bool kv_state_load(struct seq *s, const void *from, size_t length)
 {
     recurrent_load(&s->recurrent, from, length);
+    ring_load(&s->ring, s->backend, length,
+              (const uint8_t *)from + s->recurrent.n_floats * sizeof(float));
     s->length = length;
     return true;
 }
@@ -152,8 +171,9 @@ static void clear_past_length(struct seq *s)
     if (n == 0)
         return;
     for (size_t i = 0; i < hp->n_layers * hp->n_kv_heads; i++) {
-        if (b->model->layers[i / hp->n_kv_heads].traits.is_delta_net)
-            continue;
+        const size_t layer = i / hp->n_kv_heads;
+        if (b->model->layers[layer].traits.is_delta_net || b->layers[layer].has_ring)
+            continue; /* neither is saved in blocks */
         const struct kv_block block =
             kv_block_at(s, i / hp->n_kv_heads, i % hp->n_kv_heads, s->length / ATTN_BLOCK);
         if (b->cfg.kv == BN_KV_Q8) {
@@ -172,23 +192,39 @@ static void clear_past_length(struct seq *s)
 static bool move_blocks(const struct seq *s, size_t length, const struct bn_stream *stream)
 {
     for (size_t pos = 0, block = 0; pos < length; pos += ATTN_BLOCK, block++)
-        if (!stream->move(stream->ud, (uint8_t *)s->map.ptr + block * s->block_bytes,
+        if (s->block_bytes > 0 &&
+            !stream->move(stream->ud, (uint8_t *)s->map.ptr + block * s->block_bytes,
                           s->block_bytes))
             return false;
     return true;
 }
 
-/* Save or load the recurrent state, if there is one. */
-static bool move_state(const struct seq *s, const struct bn_stream *stream)
+/* Save or load the state of `length` positions: the recurrent state, then the windows of rings in
+ * the format of saved states. */
+static bool move_state(struct seq *s, size_t length, const struct bn_stream *stream, bool is_load)
 {
-    return s->recurrent.n_floats == 0 || stream->move(stream->ud, recurrent_now(&s->recurrent),
-                                                      s->recurrent.n_floats * sizeof(float));
+    const size_t n_floats = s->recurrent.n_floats, n_bytes = ring_state_bytes(&s->ring, s->backend);
+    struct mem_map windows = {0};
+    if (n_floats > 0 &&
+        !stream->move(stream->ud, recurrent_now(&s->recurrent), n_floats * sizeof(float)))
+        return false;
+    if (n_bytes == 0)
+        return true;
+    if (!mem_map_open(&windows, n_bytes, MEM_PAGES_NORMAL))
+        return false;
+    if (!is_load)
+        ring_save(&s->ring, s->backend, length, windows.ptr);
+    const bool ok = stream->move(stream->ud, windows.ptr, n_bytes);
+    if (is_load && ok)
+        ring_load(&s->ring, s->backend, length, windows.ptr);
+    mem_map_close(&windows);
+    return ok;
 }
 
 bool kv_save(struct seq *s, const struct bn_stream *out, struct bn_error *err)
 {
     clear_past_length(s);
-    if (!move_blocks(s, s->length, out) || !move_state(s, out))
+    if (!move_blocks(s, s->length, out) || !move_state(s, s->length, out, false))
         return bn_fail(err, BN_EIO, "the KV cache of %zu tokens could not be written", s->length);
     return true;
 }
@@ -199,7 +235,7 @@ bool kv_load(struct seq *s, size_t length, const struct bn_stream *in, struct bn
         return bn_fail(err, BN_ECONTEXT, "%zu saved tokens do not fit in a context of %zu", length,
                        s->n_ctx);
     kv_truncate(s, 0);
-    if (!move_blocks(s, length, in) || !move_state(s, in)) {
+    if (!move_blocks(s, length, in) || !move_state(s, length, in, true)) {
         recurrent_reset(&s->recurrent); /* part of the state may have been read */
         return bn_fail(err, BN_EIO, "the saved KV cache of %zu tokens ends too early", length);
     }

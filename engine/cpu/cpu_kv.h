@@ -1,7 +1,7 @@
 /*
  * The KV cache of one sequence, in blocks of ATTN_BLOCK positions. Each block holds all layers and
  * KV heads: [block][layer][kv head]{K, V, scales}, in the formats of kernels_attn.h: F16 without
- * scales, or Q8.
+ * scales, or Q8. Layers with a window may have a ring instead, see cpu_ring.h.
  *
  * The whole context is one mapping whose pages the system allocates on first use. So memory grows
  * with the text, and truncating only sets a number. Positions at or past the length hold zeros or
@@ -11,6 +11,7 @@
 #define ENGINE_CPU_CPU_KV_H
 
 #include "engine/cpu/cpu_recurrent.h"
+#include "engine/cpu/cpu_ring.h"
 #include "engine/cpu/cpu_state.h"
 
 struct seq {
@@ -18,7 +19,8 @@ struct seq {
     const double *rope_freq; /* (n_rot / 2), those of the backend for this n_ctx */
     struct mem_map map;
     size_t n_ctx, length;            /* positions */
-    size_t layer_bytes, block_bytes; /* bytes of a block: in one layer, in all layers */
+    size_t layer_bytes, block_bytes; /* bytes of a block: in one layer, in all without a ring */
+    struct ring ring;                /* of the layers with a ring */
     struct recurrent recurrent;      /* states of gated delta nets, which have no keys and values */
 };
 
@@ -32,6 +34,9 @@ bool kv_state_load(struct seq *s, const void *from, size_t length);
 bool kv_save(struct seq *s, const struct bn_stream *out, struct bn_error *err);
 bool kv_load(struct seq *s, size_t length, const struct bn_stream *in, struct bn_error *err);
 
+/* Prepare for a pass that appends n_ids positions and may fail. */
+void kv_begin(struct seq *s, size_t n_ids);
+
 /* The part of a block for one layer and KV head. */
 struct kv_block {
     uint8_t *k, *v;
@@ -41,9 +46,11 @@ static inline struct kv_block kv_block_at(const struct seq *s, size_t layer, siz
                                           size_t block)
 {
     const struct cpu_shape *shape = &s->backend->shape;
-    uint8_t *const k = (uint8_t *)s->map.ptr + block * s->block_bytes +
-                       s->backend->layers[layer].kv_index * s->layer_bytes +
-                       kv_head * shape->kv_block_bytes;
+    const struct cpu_layer *l = &s->backend->layers[layer];
+    uint8_t *const at =
+        l->has_ring ? (uint8_t *)s->ring.map.ptr + block % s->ring.n_blocks * s->ring.block_bytes
+                    : (uint8_t *)s->map.ptr + block * s->block_bytes;
+    uint8_t *const k = at + l->kv_index * s->layer_bytes + kv_head * shape->kv_block_bytes;
     return (struct kv_block){k, k + shape->k_bytes,
                              (float *)(void *)(k + shape->k_bytes + shape->v_bytes)};
 }

@@ -291,7 +291,7 @@ static void set_layers(struct backend *b)
     uint8_t *lines = b->lines.ptr;
     float *floats = b->floats;
     const struct model *m = b->model;
-    size_t n_delta = 0;
+    size_t n_delta = 0, n_rings = 0;
     for (size_t i = 0; i < m->hp.n_layers; i++) {
         const struct layer *from = &m->layers[i];
         struct cpu_layer *to = &b->layers[i];
@@ -310,7 +310,8 @@ static void set_layers(struct backend *b)
         to->router = pack_floats(b, &from->router, &floats);
         if (m->arch->experts)
             b->expert_bytes += expert_bytes(&to->gate_up) + expert_bytes(&to->down);
-        to->kv_index = i - n_delta;
+        to->has_ring = b->shape.ring_blocks > 0 && from->traits.window > 0;
+        to->kv_index = to->has_ring ? n_rings++ : i - n_delta - n_rings;
         to->delta.index = n_delta;
         if (from->traits.is_delta_net) {
             set_delta(b, &from->delta, &to->delta, &floats);

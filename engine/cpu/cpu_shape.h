@@ -24,10 +24,13 @@ struct cpu_shape {
     size_t v_stride;         /* head_dim rounded up to 32, see attn_block_fn */
     size_t k_bytes, v_bytes; /* bytes of a block of positions of one KV head, see cpu_kv.h */
     size_t kv_block_bytes;   /* k_bytes + v_bytes + scales */
-    size_t n_slots;          /* slots for partial attention results */
-    size_t n_coarse;         /* blocks per row of the coarse plane; 0: there is no plane */
-    size_t row_bytes;        /* bytes of a row of the embedding table */
-    size_t head_row_bytes;   /* bytes of a row of the output head as it is multiplied */
+    /* Layers with a ring, most positions that their tokens see before their own, blocks of a ring;
+     * all 0 without rings. See cpu_ring.h. */
+    size_t n_ring_layers, ring_before, ring_blocks;
+    size_t n_slots;        /* slots for partial attention results */
+    size_t n_coarse;       /* blocks per row of the coarse plane; 0: there is no plane */
+    size_t row_bytes;      /* bytes of a row of the embedding table */
+    size_t head_row_bytes; /* bytes of a row of the output head as it is multiplied */
 };
 
 #endif

@@ -11,6 +11,7 @@
 #include "engine/cpu/cpu_head.h"
 #include "engine/cpu/cpu_pack.h"
 #include "engine/cpu/cpu_recurrent.h"
+#include "engine/cpu/cpu_ring.h"
 #include "engine/cpu/cpu_screen.h"
 #include "engine/model/head_plane.h"
 
@@ -102,6 +103,7 @@ bool cpu_sizes_shape(struct cpu_shape *s, const struct model *m, const struct ba
         !head_row_bytes(m, cfg->head, &s->head_row_bytes))
         return bn_fail(err, BN_EUNSUPPORTED,
                        "rows of %zu elements are not a whole number of blocks", hp->n_embd);
+    ring_shape(s, m, cfg);
     return set_kv_shape(s, hp, cfg->kv, err);
 }
 
@@ -239,13 +241,24 @@ bool cpu_scratch_open(struct backend *b, struct bn_error *err)
     return true;
 }
 
+/* Bytes of the recurrent states and rings of a sequence, and of one saved state. */
+static bool plan_states(const struct cpu_shape *s, const struct hparams *hp,
+                        struct backend_plan *plan)
+{
+    size_t recurrent, both, ring, window;
+    return recurrent_bytes(hp, &recurrent) && size_mul(&both, recurrent, 2) &&
+           ring_bytes(s, hp, &ring, &window) && size_add(&plan->seq_bytes, both, ring) &&
+           size_add(&plan->state_bytes, recurrent, window);
+}
+
 bool cpu_sizes_plan(const struct model *m, const struct backend_config *cfg,
                     struct backend_plan *plan, struct bn_error *err)
 {
     const struct hparams *hp = &m->hp;
     const size_t n_threads = cfg->n_threads ? cfg->n_threads : cpu_default_threads();
     struct cpu_shape s;
-    size_t weight_bytes, coarse_bytes, copy_bytes, limit, kv_bytes, state_bytes, seq_bytes;
+    size_t weight_bytes, coarse_bytes, copy_bytes, limit, kv_bytes;
+    struct backend_plan states = {0};
     if (n_threads > MAX_THREADS)
         return bn_fail(err, BN_EARG, "%zu threads are more than %d", n_threads, MAX_THREADS);
     if (cfg->n_ubatch < 1 || cfg->n_ubatch > (size_t)1 << 20)
@@ -262,14 +275,15 @@ bool cpu_sizes_plan(const struct model *m, const struct backend_config *cfg,
                        "rows of %zu and %zu weights are too short: packed for this backend, "
                        "the model would need more than %d times the size of its file",
                        hp->n_embd, hp->n_ff, MAX_GROWTH);
-    if (!size_mul3(&kv_bytes, hp->n_attn_layers, hp->n_kv_heads, s.kv_block_bytes) ||
-        !recurrent_bytes(hp, &state_bytes) || !size_mul(&seq_bytes, state_bytes, 2))
+    if (!size_mul3(&kv_bytes, hp->n_attn_layers - s.n_ring_layers, hp->n_kv_heads,
+                   s.kv_block_bytes) ||
+        !plan_states(&s, hp, &states))
         return bn_fail(err, BN_EUNSUPPORTED, "a KV cache of %zu layers is too large", hp->n_layers);
     *plan = (struct backend_plan){
         .weight_bytes = weight_bytes,
         .kv_bytes_per_token = kv_bytes / ATTN_BLOCK,
-        .seq_bytes = seq_bytes,
-        .state_bytes = state_bytes,
+        .seq_bytes = states.seq_bytes,
+        .state_bytes = states.state_bytes,
         .scratch_bytes = scratch_bytes(&s, hp, cfg->n_ubatch, n_threads),
     };
     return true;

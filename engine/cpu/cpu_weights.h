@@ -61,7 +61,8 @@ struct cpu_layer {
     const float *router;                       /* (n_experts, n_embd); NULL without experts */
     struct weights qkv, o, gate_up, down;
     struct cpu_delta delta; /* only if the layer is a delta net */
-    size_t kv_index;        /* otherwise: number among the layers with keys and values */
+    bool has_ring;          /* otherwise: keys and values are in a ring */
+    size_t kv_index;        /* number among the layers with a ring, or with all keys and values */
 };
 
 #endif

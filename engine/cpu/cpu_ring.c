@@ -1,0 +1,148 @@
+/*
+ * The sizes of rings, and the copies between rings and saved states.
+ */
+#include "engine/cpu/cpu_ring.h"
+
+#include "engine/base/size.h"
+
+#include <string.h>
+
+void ring_shape(struct cpu_shape *s, const struct model *m, const struct backend_config *cfg)
+{
+    size_t n_layers = 0, n_before = 0; /* most positions that a token sees before its own */
+    for (size_t i = 0; i < m->hp.n_layers; i++) {
+        const size_t window = m->layers[i].traits.window;
+        n_layers += window > 0;
+        n_before = size_max(n_before, window - size_min(window, 1));
+    }
+    if (n_layers == 0 || cfg->no_ring || n_before >= m->hp.n_ctx_train)
+        return;
+    const size_t n_blocks = (n_before + cfg->n_ubatch + ATTN_BLOCK - 1) / ATTN_BLOCK;
+    if (n_blocks * ATTN_BLOCK >= m->hp.n_ctx_train)
+        return;
+    s->n_ring_layers = n_layers;
+    s->ring_before = n_before;
+    s->ring_blocks = n_blocks;
+}
+
+static size_t n_state_blocks(const struct cpu_shape *s)
+{
+    return (s->ring_before + ATTN_BLOCK - 1) / ATTN_BLOCK;
+}
+
+bool ring_bytes(const struct cpu_shape *s, const struct hparams *hp, size_t *seq_bytes,
+                size_t *state_bytes)
+{
+    size_t block_bytes;
+    return size_mul3(&block_bytes, s->n_ring_layers, hp->n_kv_heads, s->kv_block_bytes) &&
+           size_mul(seq_bytes, block_bytes, s->ring_blocks) &&
+           size_mul(state_bytes, block_bytes, n_state_blocks(s));
+}
+
+bool ring_open(struct ring *r, const struct backend *b, size_t n_ctx, struct bn_error *err)
+{
+    const struct cpu_shape *s = &b->shape;
+    if (s->ring_blocks == 0)
+        return true;
+    r->n_blocks = size_min(s->ring_blocks, n_ctx / ATTN_BLOCK + (n_ctx % ATTN_BLOCK != 0));
+    r->block_bytes = s->n_ring_layers * b->model->hp.n_kv_heads * s->kv_block_bytes;
+    return mem_map_open(&r->map, r->n_blocks * r->block_bytes, MEM_PAGES_HUGE) ||
+           bn_fail(err, BN_ENOMEM, "no memory for the keys and values of window layers");
+}
+
+void ring_close(struct ring *r)
+{
+    mem_map_close(&r->map);
+}
+
+void ring_extend(struct ring *r, size_t n_end)
+{
+    const size_t n_positions = r->n_blocks * ATTN_BLOCK;
+    if (n_positions > 0 && n_end > n_positions)
+        r->first = size_max(r->first, n_end - n_positions);
+}
+
+/* The first position of the window before `length`. */
+static size_t window_begin(const struct backend *b, size_t length)
+{
+    return length - size_min(length, b->shape.ring_before);
+}
+
+size_t ring_reachable(const struct ring *r, const struct backend *b, size_t n_keep)
+{
+    const size_t begin = window_begin(b, n_keep);
+    return begin >= r->first || begin == n_keep ? n_keep : 0;
+}
+
+/* Copy n_units adjacent units of each of n_rows rows of ATTN_BLOCK units. */
+static void copy_rows(uint8_t *to, const uint8_t *from, size_t n_rows, size_t unit_bytes,
+                      size_t begin, size_t end)
+{
+    for (size_t i = 0; i < n_rows; i++)
+        memcpy(to + (i * ATTN_BLOCK + begin) * unit_bytes,
+               from + (i * ATTN_BLOCK + begin) * unit_bytes, (end - begin) * unit_bytes);
+}
+
+/* Copy the positions begin .. end - 1 of a block of one layer and KV head. */
+static void copy_positions(const struct backend *b, uint8_t *to, const uint8_t *from, size_t begin,
+                           size_t end)
+{
+    const struct cpu_shape *s = &b->shape;
+    uint8_t *const v = to + s->k_bytes;
+    const uint8_t *const from_v = from + s->k_bytes;
+    if (b->cfg.kv != BN_KV_Q8) {
+        copy_rows(to, from, s->k_bytes / (ATTN_BLOCK * sizeof(uint16_t)), sizeof(uint16_t), begin,
+                  end);
+        copy_rows(v, from_v, 1, s->v_stride * sizeof(uint16_t), begin, end);
+        return;
+    }
+    copy_rows(to, from, s->k_bytes / (ATTN_BLOCK * ATTN_QUAD), ATTN_QUAD, begin, end);
+    for (size_t pos = begin; pos < end; pos++) /* four positions of an element are adjacent */
+        for (size_t i = 0; i < s->v_stride; i++) {
+            const size_t at = (pos / ATTN_QUAD * s->v_stride + i) * ATTN_QUAD + pos % ATTN_QUAD;
+            v[at] = from_v[at];
+        }
+    copy_rows(v + s->v_bytes, from_v + s->v_bytes, 2, sizeof(float), begin, end);
+}
+
+/* Copy the window before `length` between two cycles of blocks. */
+static void copy_window(const struct backend *b, size_t length, uint8_t *to, size_t n_to,
+                        const uint8_t *from, size_t n_from)
+{
+    const size_t n_units = b->shape.n_ring_layers * b->model->hp.n_kv_heads;
+    const size_t unit_bytes = b->shape.kv_block_bytes, block_bytes = n_units * unit_bytes;
+    for (size_t pos = window_begin(b, length), end; pos < length; pos = end) {
+        const size_t block = pos / ATTN_BLOCK, block0 = block * ATTN_BLOCK;
+        uint8_t *const at = to + block % n_to * block_bytes;
+        const uint8_t *const source = from + block % n_from * block_bytes;
+        end = size_min(length, block0 + ATTN_BLOCK);
+        if (end - pos == ATTN_BLOCK)
+            memcpy(at, source, block_bytes);
+        else
+            for (size_t i = 0; i < n_units; i++)
+                copy_positions(b, at + i * unit_bytes, source + i * unit_bytes, pos - block0,
+                               end - block0);
+    }
+}
+
+size_t ring_state_bytes(const struct ring *r, const struct backend *b)
+{
+    return n_state_blocks(&b->shape) * r->block_bytes;
+}
+
+void ring_save(const struct ring *r, const struct backend *b, size_t length, void *to)
+{
+    const size_t n_blocks = n_state_blocks(&b->shape);
+    if (n_blocks == 0)
+        return;
+    memset(to, 0, n_blocks * r->block_bytes);
+    copy_window(b, length, to, n_blocks, r->map.ptr, r->n_blocks);
+}
+
+void ring_load(struct ring *r, const struct backend *b, size_t length, const void *from)
+{
+    const size_t n_blocks = n_state_blocks(&b->shape);
+    r->first = window_begin(b, length);
+    if (n_blocks > 0)
+        copy_window(b, length, r->map.ptr, r->n_blocks, from, n_blocks);
+}

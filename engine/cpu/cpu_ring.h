@@ -1,0 +1,50 @@
+/*
+ * Rings: the keys and values of window layers, of which only the last positions are kept.
+ *
+ * A ring has the same position blocks as the KV cache, and block i is in slot i % n_blocks. So two
+ * blocks may share a slot, each with a part of its positions. A ring has room for the window before
+ * a position and a micro-batch behind it, rounded up to blocks. A pass that fails has overwritten
+ * at most a micro-batch of positions, none of which the old length needs.
+ *
+ * A saved state has the window before the length, in ceil(n_before / ATTN_BLOCK) blocks of the same
+ * format: position i is in block (i / ATTN_BLOCK) % number, at place i % ATTN_BLOCK.
+ */
+#ifndef ENGINE_CPU_CPU_RING_H
+#define ENGINE_CPU_CPU_RING_H
+
+#include "engine/cpu/cpu_state.h"
+
+/* Set the members n_ring_layers, ring_before and ring_blocks of a shape. They are 0 without rings:
+ * if no layer has a window, if cfg->no_ring is set, or if a ring would be as large as the cache of
+ * the training context. */
+void ring_shape(struct cpu_shape *s, const struct model *m, const struct backend_config *cfg);
+
+/* Bytes of the rings of a sequence of any length, and of one saved state. False: too large. */
+bool ring_bytes(const struct cpu_shape *s, const struct hparams *hp, size_t *seq_bytes,
+                size_t *state_bytes);
+
+struct ring {
+    struct mem_map map;
+    size_t n_blocks, block_bytes; /* a block holds all layers with a ring; 0: there are none */
+    size_t first;                 /* the positions from here to the length are complete */
+};
+
+/* Reserve the rings of a sequence of n_ctx positions. BN_ENOMEM. */
+bool ring_open(struct ring *r, const struct backend *b, size_t n_ctx, struct bn_error *err);
+void ring_close(struct ring *r);
+
+/* Note that the positions up to n_end will be overwritten. */
+void ring_extend(struct ring *r, size_t n_end);
+
+/* n_keep if the window before it is complete, else 0. */
+size_t ring_reachable(const struct ring *r, const struct backend *b, size_t n_keep);
+
+/* Bytes of the windows in a saved state, 0 without rings. */
+size_t ring_state_bytes(const struct ring *r, const struct backend *b);
+
+/* Copy the window before `length` to or from a saved state. After ring_load the other positions are
+ * unknown. */
+void ring_save(const struct ring *r, const struct backend *b, size_t length, void *to);
+void ring_load(struct ring *r, const struct backend *b, size_t length, const void *from);
+
+#endif
