@@ -41,7 +41,11 @@ a b c d e f g h i j k l m n o p q r s t u v w x y z | a e i o u y | b c d f g h 
 β γ δ θ κ λ μ ν π ρ σ τ φ χ | α ε η ι ο υ ω ά έ ή ί ό | - - ν ρ ς λ | - ος α ης
 """.strip().split("\n")]
 LATIN = len(MANNERS) - 2
-ACCENTED = "áàâãäåæçćčďéèêëěęíìîïıłñńňóòôõöøőřśšşťúùûüűůýžźżđğīāōūßœþð"
+ACCENTED = "ășțėơưķļņģàâãäåæçćčďéèêëěęíìîïıłñńňóòôõöøőřśšşťúùûüűůýžźżđğīāōūßœþð"
+# Letters with accents of all languages, Greek and Cyrillic, so that every byte of such letters occurs everywhere.
+FOREIGN = [c for first, last in ((0xdf, 0x17f), (0x1a0, 0x1b0), (0x1cd, 0x1dc), (0x218, 0x21b), (0x386, 0x3ce),
+                                 (0x410, 0x45f), (0x1e80, 0x1ef9)) for c in map(chr, range(first, last + 1))
+           if c.isalpha() and c == c.lower() and len(c.upper()) == 1]
 LETTERS = "abcdefghijklmnopqrstuvwxyz"
 PARTICLES = ["O'", "D'", "L'", "Mc", "Mac", "al-", "Ben ", "Van ", "de ", "San ", "Saint-", "Le ", "El ", "Da "]
 
@@ -81,7 +85,7 @@ def spoken(rng, manner=None):
 
 def any_letters(rng, low=3, high=10):
     """Letters without any pattern, some with accents. A few words repeat two to five letters."""
-    letters = LETTERS if rng.random() < .6 else LETTERS + ACCENTED
+    letters = rng.choice((LETTERS, LETTERS, LETTERS, LETTERS + ACCENTED, rng.sample(LETTERS, 8) + FOREIGN))
     if rng.random() < .12:
         letters = rng.sample(letters, rng.randint(2, 5))
     return "".join(rng.choice(letters) for _ in range(rng.randint(low, high)))

@@ -280,7 +280,7 @@ def main():
     ap = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     ap.add_argument("--work", default="demo-work")
     ap.add_argument("--out", default="demo.gguf")
-    ap.add_argument("--tokens", type=int, default=76_186_000, help="size of the corpus")
+    ap.add_argument("--tokens", type=int, default=66_000_000, help="size of the corpus")
     ap.add_argument("--epochs", type=int, default=1)
     ap.add_argument("--steps", type=int, default=0, help="steps of the schedule; default: one pass over the corpus")
     ap.add_argument("--batch", type=int, default=8, help="rows a step")

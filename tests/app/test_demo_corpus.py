@@ -3,6 +3,7 @@
 test_demo_corpus.py CHAT MAKE_MODEL DEMO: the corpus of the built-in model against the program, and its held-out part
 against its training part. DEMO is the folder app/demo.
 """
+import collections
 import os
 import random
 import re
@@ -61,10 +62,19 @@ class TrainingAndHeldOut(ProgramCase):
         self.turns = [turn for _ in range(400) for turn in maker.conversation()]
 
     def test_training_has_no_held_out_name_or_word(self):
-        words = {names.plain(word) for user, answer, _ in self.turns
-                 for word in re.findall(r"[^\W\d_]+", user + ' ' + answer)}
+        texts = [user + ' ' + ('' if kind == 'word' else answer)  # a word backwards may be a name
+                 for user, answer, kind in self.turns]
+        words = {names.plain(word) for text in texts for word in re.findall(r"[^\W\d_]+", text)}
         self.assertEqual(words & names.HELD_SET, set())
         self.assertEqual(corpus.LEXICON & names.HELD_SET, set())
+
+    def test_every_byte_of_the_held_out_names_is_frequent_in_training(self):
+        """A letter outside ASCII is a token for each of its bytes. A token that training lacks cannot be copied."""
+        rng, counts = random.Random(7), collections.Counter()
+        for _ in range(20000):
+            counts.update(names.name(rng).encode())
+        rare = {byte: counts[byte] for byte in ''.join(names.HELD_NAMES).encode() if counts[byte] < 20}
+        self.assertEqual(rare, {})
 
     def test_training_has_no_held_out_statement(self):
         for kind in ('name', 'home', 'pet', 'food'):
