@@ -30,6 +30,22 @@ class Chat(ChatCase):
                 for mode in ('off', 'on', 'auto')}
         self.assertEqual(len(runs), 1)
 
+    def test_saved_states_change_no_byte(self):
+        """A chat with undo, retry and continue, with models that cannot return to every position."""
+        script = (b'repeat a b c a b c a b c\n/retry\nand more a b c\n/retry\nthird\n/undo\n/undo\nnew second\n'
+                  b'/continue\n/retry\n/stats\n')
+        ways = (('--state-memory', '0', '--spec', 'off'), ('--state-memory', '1M', '--spec', 'on'),
+                ('--ubatch', '7', '--spec', 'on'), ('-t', '1', '--spec', 'auto'))
+        for preset in ('qwen35-tiny', 'maple-tiny'):
+            model = self.make(preset + '.gguf', '--preset', preset, '--shape', '4,256,4,2,256,2048')
+            runs = [self.chat('-i', '-n', '60', '--seed', '3', '--temp', '0.3', *way, stdin=script, model=model)
+                    for way in ways]
+            self.assertEqual({run.returncode for run in runs}, {0}, runs[0].stderr)
+            self.assertEqual(len({run.stdout for run in runs}), 1, preset)
+            self.assertIn(b'states      0 kept in 0.0 MB', runs[0].stderr)
+            self.assertRegex(runs[1].stderr, rb'prompt +\d+ tok: \d+ reused, 1 evaluated')
+            self.assertRegex(runs[1].stderr, rb'states +[1-9]\d* kept in [\d.]+ MB\n')
+
     def test_explain_prints_the_plan_and_exits(self):
         text = self.says('--explain', '-t', '1', '--ubatch', '64', 'never asked').decode()
         self.assertRegex(text, r'(?s)^prompt\ntokens +64 at once, 64 at most\nthreads +1 of 1, as requested.*'
