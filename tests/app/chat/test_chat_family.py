@@ -167,6 +167,20 @@ class Budget(FamilyCase):
                                 entry['logprob'] <= min(t['logprob'] for t in entry['top']))
             self.assertEqual(len(ids), 40)
 
+    def test_saved_states_are_where_the_next_prompt_differs(self):
+        """A small micro-batch, so that the windows of this model need rings, and rings need saved states."""
+        maple = self.make('maple.gguf', '--preset', 'maple-tiny', '--vocab', 'qwen')
+        runs = []
+        for ubatch in ('16', '512'):
+            out, _ = self.chat(*self.template, *self.WORDS, '--lines', '--ubatch', ubatch, model=maple,
+                               stdin=b''.join(b'question %d\n' % i for i in range(5)))
+            runs.append([json.loads(line) for line in out.splitlines()])
+        self.assertEqual([t['text'] for t in runs[0]], [t['text'] for t in runs[1]])
+        self.assertEqual([t['saved_states'] for t in runs[0]], [1, 2, 3, 4, 5])
+        for turns in runs:
+            for before, after in zip(turns, turns[1:]):
+                self.assertEqual(after['reused_tokens'], before['prompt_tokens'] - 2)  # without "<think>" and "\n"
+
     def test_a_line_of_a_batch_has_its_own_budget(self):
         lines = [json.dumps({'prompt': 'one', 'think_budget': n}) for n in (0, 3, 9)] + ['{"prompt": "one"}']
         turns = self.turns('--batch', '4', stdin='\n'.join(lines))
