@@ -38,7 +38,8 @@ def name_conversations(n):
 
 def ask(program, model, users, env=None):
     """Answers of one conversation, in order, as the JSON objects that bitnet-chat prints."""
-    command = [program, "--lines", "--json", "--private", "--quiet"] + (["-m", model] if model else [])
+    command = [program, "--lines", "--json", "--private", "--quiet", "--overflow", "drop"]
+    command += ["-m", model] if model else []
     done = subprocess.run(command, input="\n".join(users) + "\n", capture_output=True, text=True, check=False,
                           env=env)
     if done.returncode != 0:
