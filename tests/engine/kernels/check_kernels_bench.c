@@ -519,6 +519,44 @@ static void bench_attn_tile(struct bench *b)
     mem_free(scratch);
 }
 
+/* 32 tokens of a head of 128 elements. */
+static void bench_delta(struct bench *b)
+{
+    enum { DIM = 128, TOKENS = 32 };
+    double best = 1e9;
+    if (!is_selected(b, "delta_run"))
+        return;
+    float *x = mem_alloc(TOKENS * 3 * DIM, sizeof *x), *out = mem_alloc(TOKENS * DIM, sizeof *out);
+    float *state = mem_alloc((size_t)DIM * DIM, sizeof *state);
+    struct delta_gate gates[TOKENS];
+    fill_floats(&b->rng, PATTERN_PLAIN, x, TOKENS * 3 * DIM);
+    for (size_t i = 0; i < TOKENS * 3 * DIM; i++)
+        x[i] *= 0.02f; /* the state stays small */
+    for (size_t t = 0; t < TOKENS; t++)
+        gates[t] = (struct delta_gate){0.9f, 0.5f};
+    for (size_t round = 0; round < N_ROUNDS; round++) {
+        const double start = clock_seconds();
+        b->k->delta_run(&(struct delta_run){.q = x,
+                                            .k = x + DIM,
+                                            .v = x + 2 * (size_t)DIM,
+                                            .stride = 3 * (size_t)DIM,
+                                            .gates = gates,
+                                            .gate_stride = 1,
+                                            .n_tokens = TOKENS,
+                                            .dim = DIM,
+                                            .from = state,
+                                            .to = state,
+                                            .out = out,
+                                            .out_stride = DIM});
+        const double seconds = clock_seconds() - start;
+        best = seconds < best ? seconds : best;
+    }
+    report(b, "delta_run 32 tokens", 3.0 * TOKENS * DIM * DIM, best, "GMAC/s");
+    mem_free(state);
+    mem_free(out);
+    mem_free(x);
+}
+
 /* which: index in the names of bench_vectors. */
 static void run_vector(const struct cpu_kernels *k, size_t which, const float *x, float *y,
                        void *out)
@@ -591,5 +629,6 @@ void bench_kernels(const struct cpu_kernels *k, const char *filter, size_t n_thr
     bench_attn_block(&b, "attn_block 4 heads", false, 4);
     bench_attn_block(&b, "attn_block_q8 4 heads", true, 4);
     bench_attn_tile(&b);
+    bench_delta(&b);
     bench_vectors(&b);
 }
