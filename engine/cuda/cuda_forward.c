@@ -46,7 +46,49 @@ static void trace_step(struct backend *b, const char *step, size_t layer, const 
 struct input {
     const float *x, *w;
     size_t stride, n_cols;
+    const struct rotation *rotation; /* between norm and quantisation */
 };
+
+static void launch_rotation(struct backend *b, const struct rotation *r, struct rotate_args *args,
+                            size_t n_rows)
+{
+    const float *const signs = b->model->rotation.signs;
+    args->signs = r->signs ? b->signs + (r->signs - signs) : NULL;
+    args->eps = b->model->hp.rms_eps;
+    args->factor = (float)(1.0 / sqrt((double)r->block));
+    args->block = (uint32_t)r->block;
+    cuda_launch(&b->device, KERNEL_rotate_rows, (struct cuda_grid){n_rows, 1, 1, 0}, args);
+}
+
+void cuda_rotate(struct backend *b, const struct rotation *r, float *x, size_t n_rows,
+                 bool is_inverse)
+{
+    const uint32_t stride = (uint32_t)b->shape.h_stride;
+    struct rotate_args args = {.x = x,
+                               .y = x,
+                               .n = (uint32_t)b->model->hp.n_embd,
+                               .x_stride = stride,
+                               .y_stride = stride,
+                               .is_inverse = is_inverse};
+    if (r->block > 0)
+        launch_rotation(b, r, &args, n_rows);
+}
+
+/* The input after its norm and rotation, if it has a rotation. */
+static struct input rotated(struct backend *b, struct input in)
+{
+    struct rotate_args args = {.x = in.x,
+                               .w = in.w,
+                               .y = b->scratch.rotated,
+                               .n = (uint32_t)in.n_cols,
+                               .x_stride = (uint32_t)in.stride,
+                               .y_stride = (uint32_t)b->shape.rotated_stride};
+    if (in.rotation->block == 0)
+        return in;
+    launch_rotation(b, in.rotation, &args, b->pass.n_tokens);
+    return (struct input){
+        .x = args.y, .stride = args.y_stride, .n_cols = in.n_cols, .rotation = in.rotation};
+}
 
 /* Norm and product of one token in one launch. */
 static void linear_one(struct backend *b, const struct norm_args *norm, const struct linear_args *w)
@@ -80,8 +122,9 @@ static void linear_many(struct backend *b, struct linear_args *args)
 }
 
 /* y = W q, y + W q or act(W_gate q) * (W_up q), depending on w->kind. */
-static void linear_apply(struct backend *b, struct input in, const struct cuda_matrix *matrix)
+static void linear_apply(struct backend *b, struct input from, const struct cuda_matrix *matrix)
 {
+    const struct input in = rotated(b, from);
     const struct linear_args *w = &matrix->lines;
     struct linear_args args = *w;
     const size_t n_tokens = b->pass.n_tokens;
@@ -171,10 +214,12 @@ static void run_layer(struct backend *b, size_t i)
     const struct hparams *hp = &b->model->hp;
     const struct cuda_shape *shape = &b->shape;
     const struct cuda_scratch *s = &b->scratch;
+    const struct layer *from = &b->model->layers[i];
 
     /* q, k, v = W_qkv norm(h) */
-    linear_apply(b, (struct input){s->h, layer->attn_norm, shape->h_stride, hp->n_embd},
-                 &layer->qkv);
+    linear_apply(
+        b, (struct input){s->h, layer->attn_norm, shape->h_stride, hp->n_embd, &from->q.rotation},
+        &layer->qkv);
     trace_step(b, "qkv", i, s->qkv, shape->qkv_stride, shape->q_width + 2 * shape->kv_width);
 
     /* rotate q and k, scale q, append k and v to the cache */
@@ -187,17 +232,21 @@ static void run_layer(struct backend *b, size_t i)
 
     /* h = h + W_o norm(attention); no norm if the model has no sub-norms */
     linear_apply(b,
-                 (struct input){s->attn, layer->attn_sub_norm, shape->attn_stride, shape->q_width},
+                 (struct input){s->attn, layer->attn_sub_norm, shape->attn_stride, shape->q_width,
+                                &from->o.rotation},
                  &layer->o);
     trace_step(b, "attn_residual", i, s->h, shape->h_stride, hp->n_embd);
 
     /* act(W_gate norm(h)) * (W_up norm(h)) */
-    linear_apply(b, (struct input){s->h, layer->ffn_norm, shape->h_stride, hp->n_embd},
-                 &layer->gate_up);
+    linear_apply(
+        b, (struct input){s->h, layer->ffn_norm, shape->h_stride, hp->n_embd, &from->gate.rotation},
+        &layer->gate_up);
     trace_step(b, "ffn", i, s->ffn, shape->ffn_stride, hp->n_ff);
 
     /* h = h + W_down norm(previous result) */
-    linear_apply(b, (struct input){s->ffn, layer->ffn_sub_norm, shape->ffn_stride, hp->n_ff},
+    linear_apply(b,
+                 (struct input){s->ffn, layer->ffn_sub_norm, shape->ffn_stride, hp->n_ff,
+                                &from->down.rotation},
                  &layer->down);
     trace_step(b, "ffn_residual", i, s->h, shape->h_stride, hp->n_embd);
 }
@@ -219,6 +268,7 @@ static void head_embed(struct backend *b)
     else
         cuda_launch(&b->device, KERNEL_embed_rows, (struct cuda_grid){b->pass.n_tokens, 1, 1, 0},
                     &args);
+    cuda_rotate(b, &m->embd_rotation, b->scratch.h, b->pass.n_tokens, true);
     trace_step(b, "embd", 0, b->scratch.h, b->shape.h_stride, m->hp.n_embd);
 }
 

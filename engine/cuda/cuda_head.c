@@ -16,6 +16,13 @@
 _Static_assert(COARSE_COLS == HEAD_PLANE_COLS && LINE_BYTES == HEAD_PLANE_COLS / 2,
                "the kernels' plane is the one that is measured out");
 
+size_t cuda_head_blocks(const struct model *m, enum bn_head_mode head)
+{
+    /* The kernel that makes the query of a screened head has no rotation. */
+    const bool is_read_whole = m->head_linear.source.bytes || m->head_rotation.block > 0;
+    return is_read_whole ? 0 : head_plane_blocks(m, head == BN_HEAD_EXACT);
+}
+
 bool cuda_head_pack(struct backend *b, CUdeviceptr at, size_t n_blocks, struct bn_error *err)
 {
     const struct model *m = b->model;
@@ -163,6 +170,7 @@ void cuda_head_apply(struct backend *b, size_t first, size_t n)
     if (!screened)
         norm.query.n_blocks = 0;
     cuda_launch(&b->device, KERNEL_head_norm, (struct cuda_grid){n, 1, 1, 0}, &norm);
+    cuda_rotate(b, &m->head_rotation, s->head_x, n, false);
     head_multiply(b, n, screened);
     cuda_launch(&b->device, KERNEL_pick_floor, (struct cuda_grid){n, 1, 1, 0}, &pick);
     cuda_launch(&b->device, KERNEL_pick_collect,

@@ -124,12 +124,13 @@ bool cuda_weight_bytes(const struct model *m, enum bn_head_mode head, size_t *n_
         if (!add_layer(n_bytes, m, &m->layers[i]))
             return false;
     if (!add_bytes(n_bytes, m->output_norm.n_bytes, 1) ||
+        !add_bytes(n_bytes, file_rotation_signs(&m->rotation), sizeof(float)) ||
         (!m->ternary_embd.bytes && !add_bytes(n_bytes, m->embd.n_bytes, 1)))
         return false;
     if (m->head_linear.source.bytes)
         return add_groups(n_bytes, &ternary_head);
     return (m->tied || add_bytes(n_bytes, m->head.n_bytes, 1)) &&
-           head_plane_bytes(m, head_plane_blocks(m, head == BN_HEAD_EXACT), &coarse_bytes) &&
+           head_plane_bytes(m, cuda_head_blocks(m, head), &coarse_bytes) &&
            add_bytes(n_bytes, coarse_bytes, 1);
 }
 
@@ -359,6 +360,17 @@ static bool upload_layer(struct packing *p, const struct layer *from, struct cud
            upload_floats(p, &from->ffn_sub_norm, &to->ffn_sub_norm, err);
 }
 
+static bool upload_signs(struct packing *p, struct bn_error *err)
+{
+    const struct file_rotation *r = &p->b->model->rotation;
+    const size_t n_bytes = file_rotation_signs(r) * sizeof *r->signs;
+    if (n_bytes == 0)
+        return true;
+    const CUdeviceptr at = reserve(p, n_bytes);
+    p->b->signs = (const float *)(uintptr_t)at;
+    return upload(p, at, r->signs, n_bytes, err);
+}
+
 static bool upload_all(struct packing *p, struct bn_error *err)
 {
     struct backend *b = p->b;
@@ -369,7 +381,7 @@ static bool upload_all(struct packing *p, struct bn_error *err)
         if (!upload_layer(p, &m->layers[i], &b->layers[i], err))
             return false;
     b->line_bytes = (size_t)(p->at - b->weights);
-    if (!upload_floats(p, &m->output_norm, &b->output_norm, err) ||
+    if (!upload_floats(p, &m->output_norm, &b->output_norm, err) || !upload_signs(p, err) ||
         (!m->ternary_embd.bytes && !upload_tensor(p, &m->embd, &embd, err)))
         return false;
     head = embd;

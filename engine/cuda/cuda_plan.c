@@ -39,6 +39,7 @@ bool cuda_shape_init(struct cuda_shape *s, const struct model *m, enum bn_head_m
                        "the model is too large for this backend: "
                        "width %zu, %zu heads of %zu, feed-forward width %zu",
                        hp->n_embd, hp->n_heads, hp->head_dim, hp->n_ff);
+    const size_t max_cols = size_max(size_max(hp->n_embd, hp->n_ff), q_width);
     const size_t head_elems = KV_BLOCK * (hp->head_dim + v_stride);
     *s = (struct cuda_shape){
         .q_width = q_width,
@@ -50,12 +51,13 @@ bool cuda_shape_init(struct cuda_shape *s, const struct model *m, enum bn_head_m
         .ffn_stride = size_round_up(hp->n_ff, ROW_UNIT),
         .vocab_stride = size_round_up(hp->n_vocab, ROW_UNIT),
         .best_stride = size_round_up(hp->n_vocab, BEST_ROWS) / BEST_ROWS,
-        .n_coarse = m->head_linear.source.bytes ? 0 : head_plane_blocks(m, head == BN_HEAD_EXACT),
+        .n_coarse = cuda_head_blocks(m, head),
         .n_planes = m->act_scheme == ACT_FLOAT ? 0
                     : m->act_scheme == ACT_16  ? 2
                                                : 1,
+        .rotated_stride = m->rotation.version ? size_round_up(max_cols, ROW_UNIT) : 0,
         .has_groups = cuda_in_groups(m) || m->head_linear.source.bytes,
-        .q8_stride = size_round_up(size_max(size_max(hp->n_embd, hp->n_ff), q_width), LINE_COLS),
+        .q8_stride = size_round_up(max_cols, LINE_COLS),
         .slot_bytes = hp->n_heads * (hp->head_dim + 2) * sizeof(float),
         .block_bytes = kv_elems,
         .kv = {.block_elems = kv_elems / sizeof(uint16_t),
@@ -125,6 +127,7 @@ static void layout_scratch(struct layout *l, const struct cuda_shape *s, const s
     out->q8 = reserve(l, n_padded, s->q8_stride);
     out->q8_s = reserve(l, n_padded, sizeof(float));
     out->q8_sum = reserve(l, n_padded, sizeof(int32_t));
+    out->rotated = reserve(l, n_tokens * s->rotated_stride, sizeof(float));
     layout_blocks(l, s, n_tokens, &out->blocks);
     out->table = reserve(l, cuda_pass_layout(m, n_tokens, n_tokens).end, 1);
     out->head_x = reserve(l, HEAD_GROUP * s->h_stride, sizeof(float));
@@ -150,10 +153,10 @@ static bool check_support(const struct model *m, const struct backend_config *cf
         return bn_fail(err, BN_EUNSUPPORTED,
                        "the CUDA backend has neither the experts nor the windows of '%s'",
                        m->arch->name);
-    if (m->rotation.version)
+    if (m->rotation.version && m->arch->scaled)
         return bn_fail(err, BN_EUNSUPPORTED,
-                       "the CUDA backend cannot rotate inputs (prism.hadamard.version is %u)",
-                       m->rotation.version);
+                       "the CUDA backend has no rotated files (prism.hadamard.version) of '%s'",
+                       m->arch->name);
     if (m->arch->delta_nets)
         return bn_fail(err, BN_EUNSUPPORTED, "the CUDA backend has no delta nets, which '%s' needs",
                        m->arch->name);

@@ -39,10 +39,11 @@ struct cuda_shape {
     size_t q_width, kv_width; /* n_heads * head_dim, n_kv_heads * head_dim */
     size_t group;             /* query heads per KV head */
     size_t h_stride, qkv_stride, attn_stride, ffn_stride, vocab_stride, best_stride;
-    size_t n_coarse;  /* blocks in a row of the head's coarse plane; 0: no plane */
-    size_t q8_stride; /* bytes of the widest input, in whole lines */
-    size_t n_planes;  /* of an input for R16; 0 if activations are not quantised */
-    bool has_groups;  /* any matrix is in R16 */
+    size_t n_coarse;       /* blocks in a row of the head's coarse plane; 0: no plane */
+    size_t q8_stride;      /* bytes of the widest input, in whole lines */
+    size_t n_planes;       /* of an input for R16; 0 if activations are not quantised */
+    bool has_groups;       /* any matrix is in R16 */
+    size_t rotated_stride; /* of a rotated input; 0: the file is not rotated */
     size_t row_bytes, head_row_bytes;
     size_t slot_bytes;  /* partial results of all heads for a position block */
     size_t block_bytes; /* keys and values of all layers for a position block */
@@ -56,6 +57,7 @@ struct cuda_scratch {
     int8_t *q8;                  /* (n_ubatch rounded up to FEW_TOKENS, q8_stride) */
     float *q8_s;                 /* (n_ubatch rounded up) */
     int32_t *q8_sum;
+    float *rotated;             /* (n_ubatch, rotated_stride) input of a layer */
     struct block_inputs blocks; /* for R16: (n_ubatch, or HEAD_GROUP if more) tokens */
     uint8_t *table;             /* see pass_layout */
     float *head_x;              /* (HEAD_GROUP, h_stride) */
@@ -123,6 +125,7 @@ struct backend {
     const uint8_t *embd, *head;      /* tables as stored in the file; NULL if ternary */
     struct cuda_matrix ternary_head; /* groups.n_groups is 0 if the head is a table */
     const float *output_norm;        /* (n_embd) */
+    const float *signs;              /* those of model->rotation; NULL: none */
     struct coarse_plane coarse;      /* of the head; n_blocks 0: no screening */
     double *rope_freq; /* (2, n_rot / 2) radians per position, in short and in long sessions */
     struct cuda_layer *layers; /* (n_layers) */
@@ -148,6 +151,8 @@ bool cuda_weight_bytes(const struct model *m, enum bn_head_mode head, size_t *n_
 bool cuda_pack_model(struct backend *b, const struct backend_control *control,
                      struct bn_error *err);
 
+/* cuda_head.c: blocks in a row of the coarse plane of the head; 0: there is no plane. */
+size_t cuda_head_blocks(const struct model *m, enum bn_head_mode head);
 /* cuda_head.c: builds the coarse plane at address `at`. If a weight is too large or NaN, b gets no
  * plane; that is not an error. */
 bool cuda_head_pack(struct backend *b, CUdeviceptr at, size_t n_blocks, struct bn_error *err);
@@ -172,6 +177,11 @@ void cuda_groups_apply(struct backend *b, const float *x, const float *w, size_t
 /* cuda_head.c: enqueues a copy by a kernel. For a few kilobytes this is faster than a copy by the
  * driver. Both addresses and n_bytes are multiples of 4. */
 void cuda_copy(struct backend *b, CUdeviceptr to, CUdeviceptr from, size_t n_bytes);
+
+/* cuda_forward.c: enqueues the rotation of hidden states x (n_rows, h_stride) in place, or nothing
+ * if r has no blocks. is_inverse: x are rows of the embedding. */
+void cuda_rotate(struct backend *b, const struct rotation *r, float *x, size_t n_rows,
+                 bool is_inverse);
 
 /* cuda_forward.c: runs a whole pass. */
 bool cuda_forward(struct backend *b, struct bn_error *err);

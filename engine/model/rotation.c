@@ -262,6 +262,14 @@ bool file_rotation_of(const struct file_rotation *r, const char *name, size_t n_
                    n_cols);
 }
 
+size_t file_rotation_signs(const struct file_rotation *r)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < r->n_widths; i++)
+        n += r->widths[i];
+    return n;
+}
+
 void file_rotation_describe(const struct file_rotation *r, char *text, size_t text_bytes)
 {
     (void)snprintf(text, text_bytes, "blocks of %zu, %s, version %u", r->block,

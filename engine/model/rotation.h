@@ -50,6 +50,9 @@ void file_rotation_finish(struct file_rotation *r);
 bool file_rotation_of(const struct file_rotation *r, const char *name, size_t n_cols,
                       struct rotation *out, struct bn_error *err);
 
+/* Number of signs of all widths. */
+size_t file_rotation_signs(const struct file_rotation *r);
+
 /* For display: "blocks of 1024, explicit signs, version 1". */
 void file_rotation_describe(const struct file_rotation *r, char *text, size_t text_bytes);
 

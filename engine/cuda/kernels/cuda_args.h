@@ -71,6 +71,15 @@ struct norm_args {
     uint32_t n, x_stride, q_stride;
 };
 
+/* RMSNorm of x unless w is NULL, signs unless they are NULL, and the transform of each block. If
+ * is_inverse, the signs come after the transform. y may be x if w is NULL. Grid: rows. */
+struct rotate_args {
+    const float *x, *w, *signs; /* x (n_rows, x_stride); w, signs (n) */
+    float *y;                   /* (n_rows, y_stride) */
+    float eps, factor;          /* factor: 1 / sqrt(block) */
+    uint32_t n, block, x_stride, y_stride, is_inverse;
+};
+
 enum linear_kind { LINEAR_STORE, LINEAR_ADD, LINEAR_RELU2, LINEAR_SILU };
 
 /* y = W q. With a gate (RELU2, SILU) rows come in pairs, gate and up of one output: row 2i belongs
@@ -131,6 +140,7 @@ struct read_args {
 /* Name, argument struct, threads per block. */
 #define CUDA_KERNELS(X)                                                                            \
     X(embed_rows, embed_args, 128)                                                                 \
+    X(rotate_rows, rotate_args, 512)                                                               \
     X(norm_quantise, norm_args, 512)                                                               \
     X(linear_one, norm_linear_args, ONE_THREADS)                                                   \
     X(linear_few, linear_args, 64)                                                                 \

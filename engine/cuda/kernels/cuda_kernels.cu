@@ -10,6 +10,7 @@
 #include "engine/cuda/kernels/cuda_grouped_many.cuh"
 #include "engine/cuda/kernels/cuda_head.cuh"
 #include "engine/cuda/kernels/cuda_pick.cuh"
+#include "engine/cuda/kernels/cuda_rotate.cuh"
 #include "engine/cuda/kernels/cuda_screen.cuh"
 #include "engine/cuda/kernels/cuda_ternary.cuh"
 #include "engine/cuda/kernels/cuda_ternary_many.cuh"

@@ -205,6 +205,38 @@ static void scales_and_biases_match_the_cpu(void **state)
     check_model(&spec, 6, 3);
 }
 
+/* R1-256 and R16; tables of floats and ternary ones; signs and none; an input that does not fit
+ * into shared memory. */
+static void rotated_inputs_match_the_cpu(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *arch;
+        enum tensor_type type, head;
+        size_t block, n_ff;
+        unsigned version;
+    } cases[] = {
+        {"bitnet-b1.58", TENSOR_I2_S, TENSOR_F16, 256, 768, 2},
+        {"llama", TENSOR_TQ2_0, TENSOR_Q8_0, 128, 768, 1},
+        {"qwen3", TENSOR_PQ2_0, TENSOR_PQ2_0, 4, 768, 1},
+        {"qwen3", TENSOR_PTQ1_0, TENSOR_F32, 64, 8448, 2},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct synth_spec spec = synth_preset("tiny");
+        spec.arch = cases[i].arch;
+        spec.type = cases[i].type;
+        spec.head = cases[i].head;
+        spec.n_ff = cases[i].n_ff;
+        spec.n_layers = 1;
+        spec.rotated_block = cases[i].block;
+        spec.rotated_version = cases[i].version;
+        spec.untied = cases[i].version == 1;
+        spec.no_signs = i == 2;
+        check_model(&spec, 20, 20);
+        check_model(&spec, 3, 1);
+    }
+}
+
 /* A model with QK norm, a wide q, YaRN, and a ternary embedding and head. */
 static void every_scheme_of_activations_matches_the_cpu(void **state)
 {
@@ -606,6 +638,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(every_ternary_container_matches_the_cpu),
         cmocka_unit_test(every_table_type_matches_the_cpu),
         cmocka_unit_test(scales_and_biases_match_the_cpu),
+        cmocka_unit_test(rotated_inputs_match_the_cpu),
         cmocka_unit_test(every_scheme_of_activations_matches_the_cpu),
         cmocka_unit_test(scaled_models_match_the_cpu),
         cmocka_unit_test(both_tables_of_longrope_match_the_cpu),
