@@ -186,14 +186,18 @@ static size_t least_weight_bytes(const struct gguf *g)
     return n;
 }
 
-/* Whether the main memory has room for n_bytes. Other devices have their own check. */
-static bool check_memory(const struct backend_ops *ops, size_t n_bytes, struct bn_error *err)
+/* Whether the main memory has room for the weights and the fixed memory of one session. Other
+ * devices have their own check. */
+static bool check_memory(const struct backend_ops *ops, size_t weight_bytes, size_t seq_bytes,
+                         struct bn_error *err)
 {
     const size_t n_free = mem_free_bytes();
-    return strcmp(ops->name, "cpu") != 0 || n_bytes <= n_free ||
+    return strcmp(ops->name, "cpu") != 0 ||
+           (weight_bytes <= n_free && seq_bytes <= n_free - weight_bytes) ||
            bn_fail(err, BN_ENOMEM,
-                   "the model needs %.0f MB of memory for its weights, but only %.0f MB are free",
-                   (double)n_bytes / 1e6, (double)n_free / 1e6);
+                   "the model needs %.0f MB of memory for its weights%s, but only %.0f MB are free",
+                   ((double)weight_bytes + (double)seq_bytes) / 1e6,
+                   seq_bytes > 0 ? " and the states of a chat" : "", (double)n_free / 1e6);
 }
 
 static bool open_model(struct bn_model *model, const struct bn_file *file,
@@ -221,10 +225,10 @@ static bool open_model(struct bn_model *model, const struct bn_file *file,
     backend_cfg.trace = cfg->trace;
     backend_cfg.trace_ud = cfg->trace_ud;
     if (!backend_choose(cfg->device, &backend_cfg, &model->ops, err) ||
-        !check_memory(model->ops, least_weight_bytes(bn_file_gguf(file)), err) ||
+        !check_memory(model->ops, least_weight_bytes(bn_file_gguf(file)), 0, err) ||
         !model_open(bn_file_gguf(file), &model_cfg, &model->model, err) ||
         !backend_plan_model(cfg->device, model->model, &backend_cfg, &model->ops, &plan, err) ||
-        !check_memory(model->ops, plan.weight_bytes, err) ||
+        !check_memory(model->ops, plan.weight_bytes, plan.seq_bytes, err) ||
         !model->ops->open(model->model, &backend_cfg, &control, &model->backend, err))
         return false;
     model->batch = mem_alloc(backend_cfg.n_ubatch, sizeof *model->batch);
@@ -308,10 +312,11 @@ size_t bn_model_batch_width(const struct bn_model *model, size_t n_ctx)
 
 size_t bn_model_state_memory(const struct bn_model *model)
 {
-    size_t least; /* states are in the memory of this machine, whatever the device */
-    if (!size_mul(&least, model->info.state_bytes, LEAST_STATES))
+    const size_t n_free = mem_free_bytes(); /* states are in main memory, whatever the device */
+    size_t least;
+    if (!size_mul(&least, model->info.state_bytes, LEAST_STATES) || least == 0)
         return 0;
-    return least > 0 ? size_max(mem_free_bytes() / 4, least) : 0;
+    return n_free == SIZE_MAX ? least : size_max(n_free / 4, least); /* SIZE_MAX: unknown */
 }
 
 size_t bn_model_explain(const struct bn_model *model, size_t n_sequences, size_t n_tokens,
