@@ -302,6 +302,23 @@ static void scales_per_block_change_no_bit(void **state)
                 compare_block_configs(i, all[a], ids);
 }
 
+/* Keys and values as bytes: a window that ends inside blocks, for one token and for several. */
+static void compare_windows_q8(const int32_t *ids)
+{
+    static const struct bn_model_config cfgs[] = {
+        {.n_threads = 2}, {.n_threads = 5, .n_ubatch = 7}, {.n_threads = 3, .n_ubatch = 1}};
+    const struct bn_model_config first = {.isa = "ref", .n_threads = 1, .kv = BN_KV_Q8};
+    float *ref = block_logits(N_BLOCK_SPECS, &first, ids);
+    for (size_t i = 0; i < sizeof cfgs / sizeof cfgs[0]; i++) {
+        struct bn_model_config cfg = cfgs[i];
+        cfg.kv = BN_KV_Q8;
+        float *other = block_logits(N_BLOCK_SPECS, &cfg, ids);
+        same_bits(other, ref, N_BLOCK_IDS * 261, "a window of bytes");
+        mem_free(other);
+    }
+    mem_free(ref);
+}
+
 static void experts_and_windows_change_no_bit(void **state)
 {
     (void)state;
@@ -312,6 +329,7 @@ static void experts_and_windows_change_no_bit(void **state)
         compare_block_configs(N_BLOCK_SPECS + i, BN_ACT_16, ids);
     }
     compare_block_configs(N_BLOCK_SPECS, BN_ACT_FLOAT, ids);
+    compare_windows_q8(ids);
 }
 
 /* Truncate to several lengths and evaluate again, with other tokens in between. */
