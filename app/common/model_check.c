@@ -128,7 +128,8 @@ static bool check_numbers(const struct model *m, struct model_check *check, stru
     struct cpu_kernels k;
     if (!open_kernels(NULL, NULL, 0, &k, err))
         return false;
-    const size_t n = size_max(size_max(m->hp.n_embd, m->hp.n_ff), m->hp.n_heads * m->hp.head_dim);
+    const size_t n_heads = size_max(m->hp.n_heads * m->hp.head_dim, delta_width(&m->hp.delta));
+    const size_t n = size_max(size_max(m->hp.n_embd, m->hp.n_ff), n_heads);
     float *row = mem_alloc(n, sizeof(*row));
     uint64_t *n_checked = &check->n_numbers;
     if (!row)
@@ -143,7 +144,14 @@ static bool check_numbers(const struct model *m, struct model_check *check, stru
              check_rows(&layer->k_norm, &k, row, n_checked, err) &&
              check_rows(&layer->attn_sub_norm, &k, row, n_checked, err) &&
              check_rows(&layer->ffn_norm, &k, row, n_checked, err) &&
-             check_rows(&layer->ffn_sub_norm, &k, row, n_checked, err);
+             check_rows(&layer->ffn_sub_norm, &k, row, n_checked, err) &&
+             check_rows(&layer->router, &k, row, n_checked, err) &&
+             check_rows(&layer->delta.conv, &k, row, n_checked, err) &&
+             check_rows(&layer->delta.alpha, &k, row, n_checked, err) &&
+             check_rows(&layer->delta.beta, &k, row, n_checked, err) &&
+             check_rows(&layer->delta.dt_bias, &k, row, n_checked, err) &&
+             check_rows(&layer->delta.a, &k, row, n_checked, err) &&
+             check_rows(&layer->delta.norm, &k, row, n_checked, err);
     }
     mem_free(row);
     return ok;

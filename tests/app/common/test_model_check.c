@@ -9,13 +9,14 @@
 
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include <cmocka.h>
 
 static const struct bn_model_config cfg = {.isa = "ref"};
-static const char *path, *blocks_path;
+static const char *path, *blocks_path, *delta_path;
 
 static void collect_steps(void *ud, enum model_check_step step, const struct model_check *check)
 {
@@ -93,27 +94,40 @@ static void every_scale_of_a_block_is_checked(void **state)
     mem_free(bytes);
 }
 
-static void a_qk_norm_that_is_not_finite_is_found(void **state)
+/* Make element 1 of a tensor of F32 infinite. The check must find it. */
+static void infinite_element_is_found(const char *model_path, const char *name)
 {
     unsigned steps = 0;
     struct model_check check = {.done = collect_steps, .ud = &steps};
     struct bn_file *file;
     struct bn_error err;
-    char *bytes;
+    char *bytes, words[96];
     size_t n_bytes;
-    (void)state;
-    assert_true(path_read_all(blocks_path, SIZE_MAX, &bytes, &n_bytes, &err));
+    assert_true(path_read_all(model_path, SIZE_MAX, &bytes, &n_bytes, &err));
     assert_true(bn_file_open_memory(bytes, n_bytes, &file, &err));
-    const struct gguf_tensor *norm =
-        gguf_find_tensor(bn_file_gguf(file), "blk.1.attn_k_norm.weight");
-    assert_non_null(norm);
+    const struct gguf_tensor *tensor = gguf_find_tensor(bn_file_gguf(file), name);
+    assert_non_null(tensor);
     static const uint8_t infinite[4] = {0, 0, 0x80, 0x7f};
-    memcpy(bytes + norm->offset + 4, infinite, sizeof infinite);
+    memcpy(bytes + tensor->offset + 4, infinite, sizeof infinite);
     assert_false(model_check_file(file, &cfg, &check, &err));
-    assert_non_null(strstr(err.text, "'blk.1.attn_k_norm.weight': element 1 of row 0"));
+    (void)snprintf(words, sizeof words, "'%s': element 1 of row 0", name);
+    if (!strstr(err.text, words))
+        fail_msg("'%s' does not say '%s'", err.text, words);
     assert_int_equal(steps, 1u << CHECK_STRUCTURE | 1u << CHECK_CODES);
     bn_file_close(file);
     mem_free(bytes);
+}
+
+static void a_small_tensor_that_is_not_finite_is_found(void **state)
+{
+    (void)state;
+    infinite_element_is_found(blocks_path, "blk.1.attn_k_norm.weight");
+    infinite_element_is_found(delta_path, "blk.2.ssm_conv1d.weight");
+    infinite_element_is_found(delta_path, "blk.0.ssm_dt.bias");
+    infinite_element_is_found(delta_path, "blk.1.ssm_alpha.weight");
+    infinite_element_is_found(delta_path, "blk.1.ssm_beta.weight");
+    infinite_element_is_found(delta_path, "blk.0.ssm_norm.weight");
+    infinite_element_is_found(delta_path, "blk.3.post_attention_norm.weight");
 }
 
 int main(int argc, char **argv)
@@ -122,11 +136,12 @@ int main(int argc, char **argv)
         cmocka_unit_test(an_intact_file_passes_every_step),
         cmocka_unit_test(a_wrong_code_stops_after_the_structure),
         cmocka_unit_test(every_scale_of_a_block_is_checked),
-        cmocka_unit_test(a_qk_norm_that_is_not_finite_is_found),
+        cmocka_unit_test(a_small_tensor_that_is_not_finite_is_found),
     };
-    if (argc != 3)
+    if (argc != 4)
         return 2;
     path = argv[1];
     blocks_path = argv[2];
+    delta_path = argv[3];
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
