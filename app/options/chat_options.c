@@ -262,18 +262,10 @@ static void set_of_family(struct options *o, const struct bn_file *file)
     static const struct {
         const char *arch, *name, *value;
     } rows[] = {
-        {"qwen3", "temp", "0.5"},
-        {"qwen3", "top-k", "20"},
-        {"qwen3", "top-p", "0.85"},
-        {"qwen3", "min-p", "0"},
-        {"qwen35", "temp", "0.7"},
-        {"qwen35", "top-k", "20"},
-        {"qwen35", "top-p", "0.95"},
-        {"qwen35", "min-p", "0"},
-        {"maple", "temp", "0.6"},
-        {"maple", "top-k", "20"},
-        {"maple", "top-p", "0.95"},
-        {"maple", "min-p", "0"},
+        {"qwen3", "temp", "0.5"},    {"qwen3", "top-k", "20"},   {"qwen3", "top-p", "0.85"},
+        {"qwen3", "min-p", "0"},     {"qwen35", "temp", "0.7"},  {"qwen35", "top-k", "20"},
+        {"qwen35", "top-p", "0.95"}, {"qwen35", "min-p", "0"},   {"maple", "temp", "0.6"},
+        {"maple", "top-k", "20"},    {"maple", "top-p", "0.95"}, {"maple", "min-p", "0"},
     };
     struct bn_str arch;
     struct bn_error ignored; /* without memory the general defaults remain */
