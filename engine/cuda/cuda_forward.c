@@ -49,31 +49,6 @@ struct input {
     const struct rotation *rotation; /* between norm and quantisation */
 };
 
-static void launch_rotation(struct backend *b, const struct rotation *r, struct rotate_args *args,
-                            size_t n_rows)
-{
-    const float *const signs = b->model->rotation.signs;
-    args->signs = r->signs ? b->signs + (r->signs - signs) : NULL;
-    args->eps = b->model->hp.rms_eps;
-    args->factor = (float)(1.0 / sqrt((double)r->block));
-    args->block = (uint32_t)r->block;
-    cuda_launch(&b->device, KERNEL_rotate_rows, (struct cuda_grid){n_rows, 1, 1, 0}, args);
-}
-
-void cuda_rotate(struct backend *b, const struct rotation *r, float *x, size_t n_rows,
-                 bool is_inverse)
-{
-    const uint32_t stride = (uint32_t)b->shape.h_stride;
-    struct rotate_args args = {.x = x,
-                               .y = x,
-                               .n = (uint32_t)b->model->hp.n_embd,
-                               .x_stride = stride,
-                               .y_stride = stride,
-                               .is_inverse = is_inverse};
-    if (r->block > 0)
-        launch_rotation(b, r, &args, n_rows);
-}
-
 /* The input after its norm and rotation, if it has a rotation. */
 static struct input rotated(struct backend *b, struct input in)
 {
@@ -85,7 +60,7 @@ static struct input rotated(struct backend *b, struct input in)
                                .y_stride = (uint32_t)b->shape.rotated_stride};
     if (in.rotation->block == 0)
         return in;
-    launch_rotation(b, in.rotation, &args, b->pass.n_tokens);
+    cuda_rotate_rows(b, in.rotation, &args, b->pass.n_tokens);
     return (struct input){
         .x = args.y, .stride = args.y_stride, .n_cols = in.n_cols, .rotation = in.rotation};
 }

@@ -178,8 +178,12 @@ void cuda_groups_apply(struct backend *b, const float *x, const float *w, size_t
  * driver. Both addresses and n_bytes are multiples of 4. */
 void cuda_copy(struct backend *b, CUdeviceptr to, CUdeviceptr from, size_t n_bytes);
 
-/* cuda_forward.c: enqueues the rotation of hidden states x (n_rows, h_stride) in place, or nothing
- * if r has no blocks. is_inverse: x are rows of the embedding. */
+/* cuda_rotate.c: enqueues the norm and the rotation of n_rows rows. The caller sets the rows and
+ * the norm in args; this sets the members that depend on the rotation. r has blocks. */
+void cuda_rotate_rows(struct backend *b, const struct rotation *r, struct rotate_args *args,
+                      size_t n_rows);
+/* Enqueues the rotation of hidden states x (n_rows, h_stride) in place, or nothing if r has no
+ * blocks. is_inverse: x are rows of the embedding. */
 void cuda_rotate(struct backend *b, const struct rotation *r, float *x, size_t n_rows,
                  bool is_inverse);
 

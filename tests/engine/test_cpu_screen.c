@@ -25,6 +25,7 @@
 /* A backend that has only an output head. */
 struct rig {
     struct model model;
+    struct layer layer;
     struct backend b;
     struct coarse_mat coarse; /* kept here while b.coarse is empty */
     float *norm;              /* (n_embd) output norm */
@@ -89,6 +90,7 @@ static void rig_open(struct rig *r, enum table kind, enum tensor_type type, size
     hp->rms_eps = 1e-5f;
     hp->embd_scale = hp->logit_scale = 1.0;
     r->model.arch = arch_find(bn_str_of("bitnet-b1.58"));
+    r->model.layers = &r->layer;
     r->model.head.bytes = r->table;
     r->model.head.n_bytes = n_bytes;
     r->model.head.type = type;
