@@ -121,7 +121,7 @@ class Looks(PainterCase):
                               "{% if add_generation_prompt %}<think>{% endif %}")
         for words in ([], ['--tui'], ['--plain']):
             self.fake('one two three four</think>done')
-            screen = self.screen(70, 20, '--private', '--think-budget', '7', '--template', '@' + template, *words)
+            screen = self.screen(100, 20, '--private', '--think-budget', '7', '--template', '@' + template, *words)
             screen.send('x', 'Enter')
             screen.expect(r'(?s)one two\s+done\s+\[\d+ tok, thought 7 tok \(budget reached\)')
             self.assertNotIn('think>', screen.text())
