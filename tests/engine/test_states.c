@@ -16,6 +16,22 @@
 #define N_CTX 12000
 #define MOST_IDS 250 /* of the random steps */
 
+/* With sanitizers a pass takes five times as long, so the long tests run in full only without them. */
+#if defined(__SANITIZE_ADDRESS__)
+#define IS_SANITIZED 1
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define IS_SANITIZED 1
+#endif
+#endif
+#ifdef IS_SANITIZED
+#define LONG_IDS 3000
+#define RANDOM_STEPS 200
+#else
+#define LONG_IDS 10000
+#define RANDOM_STEPS 1000
+#endif
+
 /* Window 40 in three of four layers. With micro-batches of 16 a ring has one block. */
 static struct synth_spec maple_spec(void)
 {
@@ -86,7 +102,7 @@ static void check_long_sequence(enum bn_kv_type kv, size_t n_ids)
 static void ring_equals_a_cache_of_all_positions(void **state)
 {
     (void)state;
-    check_long_sequence(BN_KV_F16, 10000);
+    check_long_sequence(BN_KV_F16, LONG_IDS);
     check_long_sequence(BN_KV_Q8, 1000);
 }
 
@@ -230,7 +246,7 @@ static void random_steps_with_rings_equal_a_new_evaluation(void **state)
 {
     (void)state;
     const struct synth_spec spec = maple_spec();
-    check_random_steps(&spec, 20, 1000);
+    check_random_steps(&spec, 20, RANDOM_STEPS);
     check_random_steps(&spec, 3, 100);
     check_random_steps(&spec, 0, 30);
 }
@@ -239,7 +255,7 @@ static void random_steps_with_recurrent_states_equal_a_new_evaluation(void **sta
 {
     (void)state;
     const struct synth_spec spec = synth_preset("qwen35-tiny");
-    check_random_steps(&spec, 20, 1000);
+    check_random_steps(&spec, 20, RANDOM_STEPS);
     check_random_steps(&spec, 3, 100);
     check_random_steps(&spec, 0, 30);
 }
