@@ -8,8 +8,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* The decimal number that the user typed: 0.7 instead of the float 0.699999988. */
-static double as_given(float x)
+/* A float with six significant digits: 0.7 instead of 0.699999988. */
+static double rounded(float x)
 {
     char text[32];
     (void)snprintf(text, sizeof(text), "%.6g", (double)x); /* fits */
@@ -24,14 +24,14 @@ static json_t *settings_json(const struct turn *turn)
         const char *name;
         double value;
     } rows[] = {
-        {"temp", as_given(p->temp)},
+        {"temp", rounded(p->temp)},
         {"top_k", p->top_k},
-        {"top_p", as_given(p->top_p)},
-        {"min_p", as_given(p->min_p)},
-        {"typical", as_given(p->typical)},
-        {"repeat_penalty", as_given(p->repeat_penalty)},
-        {"presence_penalty", as_given(p->presence_penalty)},
-        {"frequency_penalty", as_given(p->frequency_penalty)},
+        {"top_p", rounded(p->top_p)},
+        {"min_p", rounded(p->min_p)},
+        {"typical", rounded(p->typical)},
+        {"repeat_penalty", rounded(p->repeat_penalty)},
+        {"presence_penalty", rounded(p->presence_penalty)},
+        {"frequency_penalty", rounded(p->frequency_penalty)},
         {"repeat_last_n", p->repeat_last_n},
         {"max_tokens", (double)turn->max_tokens},
     };
@@ -59,6 +59,8 @@ static json_t *alt_json(const struct tokenizer *t, struct generator_alt alt)
 static json_t *logprobs_json(const struct tokenizer *t, const struct turn *turn)
 {
     json_t *list = json_array();
+    /* A row has the alternatives, best first, and the chosen token at its end. A small vocabulary
+     * fills the row with ids of -1. */
     for (size_t i = 0; i < turn->n_alt_tokens; i++) {
         const struct generator_alt *alts = turn->alts + i * turn->n_alts;
         json_t *entry = alt_json(t, alts[turn->n_alts - 1]);
@@ -72,7 +74,7 @@ static json_t *logprobs_json(const struct tokenizer *t, const struct turn *turn)
     return list;
 }
 
-static void put_count(json_t **o, const char *key, uint64_t n)
+static void put_integer(json_t **o, const char *key, uint64_t n)
 {
     json_out_put(o, key, json_integer((json_int_t)n));
 }
@@ -83,29 +85,29 @@ json_t *turn_json(const struct tokenizer *t, const char *model, const struct tur
     const bool has_thought = turn->thought.n_bytes > 0;
     json_t *o = json_object();
     json_out_put(&o, "model", json_out_text(bn_str_of(model)));
-    json_out_put(&o, "text", json_out_text(strbuf_str(&turn->shown)));
+    json_out_put(&o, "text", json_out_text(strbuf_str(&turn->shown))); /* without the thought */
     json_out_put(&o, "thought",
                  has_thought ? json_out_text(strbuf_str(&turn->thought)) : json_null());
     json_out_put(&o, "finish", json_string(finish_name(turn->finish)));
-    put_count(&o, "seed", turn->sampler.seed);
+    put_integer(&o, "seed", turn->sampler.seed);
     json_out_put(&o, "settings", settings_json(turn));
-    put_count(&o, "prompt_tokens", r->n_prompt);
-    put_count(&o, "reused_tokens", r->n_reused);
-    put_count(&o, "evaluated_tokens", r->n_evaluated);
-    put_count(&o, "reevaluated_tokens", turn_again(turn));
-    put_count(&o, "saved_states", r->states.n_states);
-    put_count(&o, "saved_state_bytes", r->states.n_bytes);
-    put_count(&o, "completion_tokens", r->n_tokens);
-    put_count(&o, "thought_tokens", r->n_thought);
+    put_integer(&o, "prompt_tokens", r->n_prompt);
+    put_integer(&o, "reused_tokens", r->n_reused);
+    put_integer(&o, "evaluated_tokens", r->n_evaluated);
+    put_integer(&o, "reevaluated_tokens", turn_again(turn));
+    put_integer(&o, "saved_states", r->states.n_states);
+    put_integer(&o, "saved_state_bytes", r->states.n_bytes);
+    put_integer(&o, "completion_tokens", r->n_tokens);
+    put_integer(&o, "thought_tokens", r->n_thought);
     json_out_put(&o, "thought_cut", json_boolean(r->is_thought_cut));
-    put_count(&o, "drafted_tokens", r->n_drafted);
-    put_count(&o, "accepted_tokens", r->n_accepted);
+    put_integer(&o, "drafted_tokens", r->n_drafted);
+    put_integer(&o, "accepted_tokens", r->n_accepted);
     json_out_put(&o, "prefill_s", json_real(r->prefill_s));
     json_out_put(&o, "decode_s", json_real(r->decode_s));
     json_out_put(&o, "prefill_tokens_per_s", json_real(answer_prefill_rate(r)));
     json_out_put(&o, "decode_tokens_per_s", json_real(answer_decode_rate(r)));
     json_out_put(&o, "first_token_s", json_real(r->first_token_s));
-    put_count(&o, "dropped_turns", turn->n_dropped);
+    put_integer(&o, "dropped_turns", turn->n_dropped);
     if (turn->n_alts > 0)
         json_out_put(&o, "logprobs", logprobs_json(t, turn));
     return o;

@@ -15,29 +15,32 @@ enum screen_look {
     SCREEN_NORMAL,
     SCREEN_BOLD,
     SCREEN_DIM,
-    SCREEN_BAR, /* the status row; the next two are for a context that is nearly full */
+    SCREEN_BAR, /* the status row; the next two stand out more while the context fills up */
     SCREEN_BAR_HIGH,
     SCREEN_BAR_FULL,
 };
-enum screen_style { SCREEN_SIMPLE, SCREEN_RICH }; /* SIMPLE: no bold, dim or colours */
+/* SIMPLE: no colours; bold and reverse only in the status row. */
+enum screen_style { SCREEN_SIMPLE, SCREEN_RICH };
 
 struct curses_screen;
 
 /* BN_EUNSUPPORTED: the terminal is unknown or cannot position its cursor; nothing was written. */
 bool curses_open(enum screen_style style, struct curses_screen **out, struct bn_error *err);
-/* Return to the ordinary screen. NULL is fine. */
+/* Leave the full screen: the terminal shows its earlier contents again. NULL is fine. */
 void curses_close(struct curses_screen *s);
-/* Return to the ordinary screen for a while. curses_resume repaints everything. */
+/* Leave the full screen for a while. curses_resume repaints everything. */
 void curses_suspend(void);
 void curses_resume(struct curses_screen *s);
 
 void curses_resize(struct curses_screen *s, struct tty_size size);
-/* Set a whole row. The text must be clean (term_text) and not wider than the screen. `looks` has an
- * enum text_look for each byte; NULL: all bytes have `look`. */
+/* Set a whole row. The text must be without control characters (see term_text) and not wider than
+ * the screen. `looks` has an enum text_look for each byte; NULL: the whole text has `look`. If
+ * `look` is SCREEN_BAR or later, it also fills the rest of the row. */
 void curses_set_row(struct curses_screen *s, size_t row, enum screen_look look, struct bn_str text,
                     const char *looks);
 /* Show the rows, and put the cursor at this row and column. `before` is the text of the row up to
- * there. If terminals disagree about its width, the cursor is put behind this text. */
+ * the cursor. If it has characters whose width differs between terminals, it is printed again from
+ * column 0, so that the cursor is after the text in this terminal. */
 void curses_refresh(struct curses_screen *s, size_t row, size_t column, struct bn_str before);
 void curses_invalidate(void); /* the next curses_refresh sends all rows */
 void curses_beep(void);

@@ -1,7 +1,9 @@
 /*
- * Conversions between half (f16), bfloat16 and single precision. Tests compare kernels with them.
+ * Converts half precision (f16) to single precision and back, and bfloat16 to single precision. The
+ * reference kernels and the loading of weights use them.
  *
- * f32_to_f16 rounds to nearest even. Subnormals, infinities and NaN are preserved.
+ * f32_to_f16 rounds to nearest even. Its results can be subnormal, values that round beyond 65504
+ * become infinity, and a NaN remains a (quiet) NaN. Conversions to single precision are exact.
  */
 #ifndef ENGINE_BASE_FP16_H
 #define ENGINE_BASE_FP16_H

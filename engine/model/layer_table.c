@@ -1,17 +1,17 @@
 /*
- * Reads the properties in which the layers of a model differ: attention or a gated delta net, the
- * window of attention, whether RoPE is applied, and the limit of the values in experts. Models
- * whose layers are alike have no keys for them.
+ * Sets the properties in which the layers of a model can differ: attention or a gated delta net,
+ * the window of attention, whether RoPE is applied, and the limit of gate and up in the experts.
+ * Architectures without such features have no keys for them, and all layers are alike.
  */
 #include "engine/model/model_read.h"
 
 #include <stdio.h>
 
 #define KEY_BYTES 96      /* more than the longest key */
-#define CLAMP_DEFAULT 7.0 /* the first files of maple have no key for it */
-#define CLAMP_MOST 1e6    /* a larger limit would have no effect */
+#define CLAMP_DEFAULT 7.0 /* for files without swiglu_clamp_exp, as the first ones of `maple` */
+#define CLAMP_MOST 1e6    /* largest limit that is accepted; real values are far smaller */
 
-/* The key "ARCH.name", or NULL if the file does not have it; its text is written to `text`. */
+/* Write the key "ARCH.name" to `text` and return its entry, NULL if the file does not have it. */
 static const struct gguf_kv *find_key(const struct gguf *g, const struct arch *arch,
                                       const char *name, char text[KEY_BYTES])
 {
@@ -23,7 +23,7 @@ static bool has_item_per_layer(const struct gguf_kv *kv, const char *key, size_t
                                struct bn_error *err)
 {
     return (kv->kind == GGUF_ARRAY && kv->n_items == n_layers) ||
-           bn_fail(err, BN_EFORMAT, "%s has not one value for each of the %zu layers", key,
+           bn_fail(err, BN_EFORMAT, "%s must have one value for each of the %zu layers", key,
                    n_layers);
 }
 
@@ -41,6 +41,7 @@ static bool read_windows(const struct gguf *g, const struct arch *arch, const st
         uint64_t has_window;
         if (!gguf_item_u64(kv, i, &has_window) || has_window > 1)
             return bn_fail(err, BN_EFORMAT, "%s is neither true nor false for layer %zu", key, i);
+        /* The reference does not count the token itself, but traits.window does. */
         const size_t n_own = hp->window_rule == BN_WINDOW_REFERENCE ? 1 : 0;
         layers[i].traits.has_rope = has_window != 0;
         layers[i].traits.window = has_window ? hp->window + n_own : 0;
@@ -61,8 +62,9 @@ static bool read_clamps(const struct gguf *g, const struct arch *arch, const str
         if (kv && !gguf_item_f64(kv, is_array ? i : 0, &clamp))
             return bn_fail(err, BN_EFORMAT, "%s is not a number for layer %zu", key, i);
         if (!(clamp > 0.0 && clamp <= CLAMP_MOST))
-            return bn_fail(err, BN_EFORMAT, "%s is %g for layer %zu, not above 0 and at most %g",
-                           key, clamp, i, CLAMP_MOST);
+            return bn_fail(err, BN_EFORMAT,
+                           "%s is %g for layer %zu, but must be above 0 and at most %g", key, clamp,
+                           i, CLAMP_MOST);
         layers[i].traits.clamp = (float)clamp;
     }
     return true;
@@ -71,6 +73,7 @@ static bool read_clamps(const struct gguf *g, const struct arch *arch, const str
 bool layer_table_read(const struct gguf *g, const struct arch *arch, const struct hparams *hp,
                       struct layer *layers, struct bn_error *err)
 {
+    /* The last layer of each interval has attention. */
     for (size_t i = 0; i < hp->n_layers; i++)
         layers[i].traits = (struct layer_traits){.is_delta_net = arch->delta_nets &&
                                                                  (i + 1) % hp->delta.interval != 0,

@@ -16,7 +16,8 @@
 #define N_CTX 12000
 #define MOST_IDS 250 /* of the random steps */
 
-/* With sanitizers a pass takes five times as long, so the long tests run in full only without them. */
+/* With sanitizers a pass takes five times as long, so the long tests run in full only without
+ * them. */
 #if defined(__SANITIZE_ADDRESS__)
 #define IS_SANITIZED 1
 #elif defined(__has_feature)

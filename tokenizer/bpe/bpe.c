@@ -157,19 +157,19 @@ static bool add_block(struct builder *u, struct bn_error *err)
 static bool open_pairs(struct builder *u, struct bn_error *err)
 {
     struct bpe *b = u->b;
-    size_t n_pairs = 16;
+    size_t n_slots = 16;
     if (u->s->n_merges > INT32_MAX / 4)
         return bn_fail(err, BN_EFORMAT, "%zu merges are too many", u->s->n_merges);
-    while (n_pairs < u->s->n_merges + u->s->n_merges / 2)
-        n_pairs *= 2;
-    const size_t n_bytes = n_pairs * sizeof(*b->pairs);
+    while (n_slots < u->s->n_merges + u->s->n_merges / 2)
+        n_slots *= 2;
+    const size_t n_bytes = n_slots * sizeof(*b->pairs);
     const bool mapped =
         mem_map_open(&b->map, n_bytes, n_bytes < HUGE_FROM ? MEM_PAGES_NORMAL : MEM_PAGES_HUGE);
     u->block = mem_alloc(BLOCK, sizeof(*u->block));
     if (!mapped || !u->block)
         return bn_fail(err, BN_ENOMEM, "no memory for %zu merges", u->s->n_merges);
     b->pairs = b->map.ptr;
-    b->n_pairs = n_pairs;
+    b->n_slots = n_slots;
     return true;
 }
 

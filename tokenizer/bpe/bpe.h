@@ -1,8 +1,8 @@
 /*
  * Byte-level BPE: converts one piece of text to ids by ranked merges.
  *
- * A symbol below n_vocab is a token id. Symbols from n_vocab on are bytes without a token, and
- * intermediate texts that are not tokens but occur in merges.
+ * A symbol number below the size of the vocabulary is a token id. Higher numbers are bytes without
+ * a token, and texts that occur in merges but are not tokens.
  */
 #ifndef TOKENIZER_BPE_H
 #define TOKENIZER_BPE_H
@@ -17,7 +17,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* In a table of 2^19 slots that is two thirds full, the longest run is about 180. */
+/* Most slots that a lookup examines. In a table of 2^19 slots that is two thirds full, the longest
+ * chain of occupied slots is about 180, so only a file that is made to collide has more. */
 #define BPE_PROBES_MAX 512
 
 struct bpe_pair {
@@ -28,11 +29,12 @@ struct bpe_pair {
 
 struct bpe {
     struct mem_map map;
-    struct bpe_pair *pairs; /* (n_pairs) hash table in `map` */
-    size_t n_pairs;         /* a power of two; the table is at most two thirds full */
+    struct bpe_pair *pairs; /* (n_slots) hash table in `map` */
+    size_t n_slots;         /* a power of two; the table is at most two thirds full */
     uint32_t bytes[256];    /* symbol of each byte */
     size_t n_merges;
-    bool whole_first; /* a piece that is a token becomes that token without merging */
+    /* Set by the caller after bpe_init: a piece that is a token becomes it without merging. */
+    bool whole_first;
 };
 
 /* The slot of the pair, or the free slot for it; NULL if neither is within BPE_PROBES_MAX slots. */
@@ -41,8 +43,8 @@ static inline struct bpe_pair *bpe_find_pair(const struct bpe *b, uint32_t left,
     uint64_t h = ((uint64_t)left << 32 | right) * 0x9E3779B97F4A7C15u; /* golden ratio in 64 bits */
     h ^= h >> 32;
     h *= 0xFF51AFD7ED558CCDu; /* from MurmurHash3's finaliser */
-    size_t at = (size_t)(h >> 32) & (b->n_pairs - 1);
-    for (size_t i = 0; i < BPE_PROBES_MAX; i++, at = (at + 1) & (b->n_pairs - 1)) {
+    size_t at = (size_t)(h >> 32) & (b->n_slots - 1);
+    for (size_t i = 0; i < BPE_PROBES_MAX; i++, at = (at + 1) & (b->n_slots - 1)) {
         struct bpe_pair *pair = &b->pairs[at];
         if (pair->rank1 == 0 || (pair->left == left && pair->right == right))
             return pair;
@@ -50,7 +52,7 @@ static inline struct bpe_pair *bpe_find_pair(const struct bpe *b, uint32_t left,
     return NULL;
 }
 
-/* BN_EFORMAT: a merge without two halves, or too many collisions. BN_ENOMEM. */
+/* BN_EFORMAT: a merge without two halves, too many merges, or too many collisions. BN_ENOMEM. */
 bool bpe_init(struct bpe *b, const struct vocab *v, const struct vocab_source *s,
               struct bn_error *err);
 void bpe_finish(struct bpe *b);

@@ -1,10 +1,10 @@
 /*
- * SentencePiece encoding with the merge loop of BPE. The rank of a pair is the position of its
- * score in the descending order of all floats.
+ * SentencePiece encoding with the merge loop of BPE. The rank of a pair is its score as an integer:
+ * a higher score gives a lower rank.
  *
- * If no word of the vocabulary contains a space after another character, no merge crosses such a
- * position. Then text can be cut there, and the cache of pieces works, because words repeat and
- * whole paragraphs do not.
+ * If no token contains a space after a character that is not a space, no merge crosses such a
+ * position. Then text can be cut there into words, and the cache of encode.c is useful, because
+ * words repeat and whole paragraphs do not.
  */
 #include "tokenizer/bpe/spm.h"
 
@@ -12,6 +12,8 @@
 #include "engine/base/utf8.h"
 
 #include <string.h>
+
+#define NO_TOKEN UINT32_MAX /* a character that is no token; emit_bytes writes its bytes */
 
 #define RANK_MAX (MERGE_NO_RANK - 1)
 
@@ -120,7 +122,7 @@ bool spm_encode(const struct spm *s, const struct vocab *v, struct bn_str piece,
         const uint32_t next = at + (n ? (uint32_t)n : 1);
         const int32_t id = vocab_find(v, (struct bn_str){piece.ptr + at, next - at}, VOCAB_WORD);
         m->symbols[at] = (struct merge_symbol){
-            .id = id >= 0 ? (uint32_t)id : MERGE_NO_RANK,
+            .id = id >= 0 ? (uint32_t)id : NO_TOKEN,
             .next = next,
             .before = before,
         };
@@ -131,8 +133,8 @@ bool spm_encode(const struct spm *s, const struct vocab *v, struct bn_str piece,
     for (uint32_t at = 0; at < n_bytes; at = m->symbols[at].next) {
         const struct merge_symbol *symbol = &m->symbols[at];
         const struct bn_str text = {piece.ptr + at, symbol->next - at};
-        const bool ok = symbol->id != MERGE_NO_RANK ? token_list_push(out, (int32_t)symbol->id, err)
-                                                    : emit_bytes(&rules, text, out, err);
+        const bool ok = symbol->id != NO_TOKEN ? token_list_push(out, (int32_t)symbol->id, err)
+                                               : emit_bytes(&rules, text, out, err);
         if (!ok)
             return false;
     }

@@ -16,28 +16,32 @@
 
 #define COARSE_HALF (COARSE_COLS / 2)
 
-/* Half the distance between two codes, as BF16. Codes 0 .. 15 have the values (2 code - 15) * step,
- * so they reach from -15 to 15 steps. The step is rounded up, so that every weight lies between two
- * codes. */
-BN_FORCE_INLINE uint16_t coarse_step(uint32_t largest)
+/* The step of a block as BF16. Code c (0 to 15) stands for the value (2 c - 15) * step, so adjacent
+ * values are two steps apart. The step is rounded up, so that 15 steps are at least the largest
+ * magnitude. `largest_bits` are the bits of that float. The bits of floats that are not negative
+ * sort like their values, with NaN above infinity. */
+BN_FORCE_INLINE uint16_t coarse_step(uint32_t largest_bits)
 {
-    if (largest == 0)
+    if (largest_bits == 0)
         return 0;
-    uint32_t step = (f32_bits(f32_from_bits(largest) / 15.0f) + 0xffffu) >> 16;
+    uint32_t step = (f32_bits(f32_from_bits(largest_bits) / 15.0f) + 0xffffu) >> 16;
     if (step < COARSE_MIN_STEP)
         step = COARSE_MIN_STEP;
-    if (15.0f * f32_from_bits(step << 16) < f32_from_bits(largest))
+    if (15.0f * f32_from_bits(step << 16) < f32_from_bits(largest_bits))
         step++;
     return (uint16_t)step;
 }
 
-/* Codes of one block. A weight is rounded up with the probability of its remainder, which has a
- * resolution of 2^-16. `key` identifies the row and block. */
+/* Codes of one block. Rounding is stochastic: a weight that is a fraction f above the lower code
+ * gets the upper code with probability f, to a precision of 2^-16. `inverse` is 1 / step, or 0 for
+ * a block of zeros. Byte j of `line` holds the code of column j in its low four bits and that of
+ * column j + COARSE_HALF in its high four bits. `key` identifies the row and block. */
 BN_FORCE_INLINE void coarse_codes(const float *w, float inverse, uint64_t key, uint8_t *line)
 {
     const uint32_t key0 = (uint32_t)key, key1 = (uint32_t)(key >> 32);
     for (uint32_t j = 0; j < COARSE_HALF; j++) {
-        /* The finaliser of MurmurHash3 (Appleby), with a second key added between its rounds. */
+        /* The finaliser of MurmurHash3 (Appleby). The lower half of `key` is part of its input;
+         * the upper half is added after the first multiplication. */
         uint32_t x = j * 0x9e3779b9u + key0;
         x = (x ^ x >> 16) * 0x85ebca6bu + key1;
         x = (x ^ x >> 13) * 0xc2b2ae35u;

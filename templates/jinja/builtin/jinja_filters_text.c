@@ -1,5 +1,6 @@
 /*
- * Filters that return text.
+ * Filters for text. BUILTIN (jinja_builtin.h) declares a filter: v is the filtered value, c->arg
+ * has the arguments, and *out receives the result.
  */
 #include "templates/jinja/builtin/jinja_builtin.h"
 #include "templates/jinja/builtin/text/jinja_format.h"
@@ -9,7 +10,8 @@
 #include "templates/jinja/value/jinja_print.h"
 #include "templates/jinja/value/jinja_unicode.h"
 
-/* The result for markup is markup. */
+/* upper, lower, capitalize. The result for markup (text that is safe HTML, see jinja_markup.h) is
+ * markup. */
 BUILTIN(do_case)
 {
     struct jval text;
@@ -43,7 +45,7 @@ BUILTIN(do_title)
                 n = text_next(jstr_text(s), end, &cp);
         } while (end < s->n_bytes && starts_word(cp) == is_break);
         const size_t first = at + text_next(jstr_text(s), at, &cp);
-        struct jval rest; /* converted separately: a final sigma depends on this word only */
+        struct jval rest; /* in lower case by itself: a final sigma depends on this word only */
         if (!string_case_into(&b, s, at, first, CASE_UPPER) ||
             !jstr_slice(vm, s, first, end, &rest) ||
             !string_case_into(&b, rest.u.s, 0, rest.u.s->n_bytes, CASE_LOWER))
@@ -96,7 +98,7 @@ BUILTIN(do_forceescape)
            markup_escape(vm, text, out);
 }
 
-/* The text before each line: a number of spaces, or the argument itself. */
+/* The text before each line. `width` is a number of spaces (4 if missing) or the text itself. */
 static bool indentation(struct jvm *vm, struct jval width, struct jval *out)
 {
     struct jbuf b = {.vm = vm};
@@ -115,6 +117,7 @@ BUILTIN(do_indent)
     struct jval before, text, lines, newline = jstr_lit(vm, "\n");
     struct jbuf b = {.vm = vm};
     const bool first = arg_flag(c->arg[1]), blank = arg_flag(c->arg[2]);
+    /* splitlines drops an empty last line. One more newline keeps the last newline of the text. */
     if (newline.kind == J_MISSING || !indentation(vm, c->arg[0], &before) ||
         !jval_binary(vm, OP_ADD, v, newline, &text) ||
         !string_splitlines(vm, text.u.s, false, &lines))

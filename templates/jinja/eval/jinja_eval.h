@@ -9,37 +9,42 @@
 #include "templates/jinja/value/jinja_iter.h"
 
 struct jbinding {
-    uint32_t id;
+    uint32_t id; /* index of the name in jprogram.names */
     struct jval v;
 };
 
-/* The names of one block. The outermost scope has `globals` instead of `vars`. */
+/* A scope of variables: of the template, a loop, a macro or another inner body. The outermost scope
+ * has `globals` instead of `vars`. */
 struct jscope {
     struct jscope *parent;
     struct jbinding *vars; /* (n) */
     size_t n, cap;
-    struct jval *globals; /* (n_names) by number; J_MISSING: not set; NULL: inner scope */
+    struct jval *globals; /* (n_names) by id; J_MISSING: not set. NULL in inner scopes */
 };
 
 enum jflow { FLOW_FAIL, FLOW_GO, FLOW_BREAK, FLOW_CONTINUE };
 
-/* hidden: names that the scope contains without a value at first; NULL: none. */
+/* Make a scope inside `parent`; the caller sets vm->scope. `hidden` are names that the scope sets
+ * later: until then they are undefined, even if an outer scope has them. NULL: none. */
 bool scope_new(struct jvm *vm, struct jscope *parent, const struct jhidden *hidden,
                struct jscope **out);
 bool scope_set(struct jvm *vm, uint32_t id, struct jval v);    /* in the innermost scope */
-bool scope_get(struct jvm *vm, uint32_t id, struct jval *out); /* false: not set */
+bool scope_get(struct jvm *vm, uint32_t id, struct jval *out); /* false: not set in any scope */
 
 bool eval_expr(struct jvm *vm, const struct jnode *n, struct jval *out);
 bool eval_getattr(struct jvm *vm, struct jval obj, struct jval name, struct jval *out);
 bool eval_getitem(struct jvm *vm, struct jval obj, struct jval key, struct jval *out);
 bool eval_args(struct jvm *vm, const struct jnode *n, struct jargs *out);
+/* The filters of {% filter %} or of a {% set %} block, with `text` as their input. */
 bool eval_filters(struct jvm *vm, const struct jnode *n, struct jval text, struct jval *out);
+/* The condition of {% for ... if ... %}. *pass: whether the item passes; then *item is the value of
+ * the loop variable. */
 bool eval_loop_filter(struct jvm *vm, struct jloop *loop, struct jval *item, bool *pass);
 bool call_value(struct jvm *vm, struct jval callee, const struct jargs *args, struct jval *out);
 
 enum jflow exec_body(struct jvm *vm, struct jnode *const *items, size_t n);
 
-extern const struct jvm_ops jinja_ops; /* jvm.ops of every struct jvm */
+extern const struct jvm_ops jinja_ops; /* the evaluator, for jvm.ops */
 
 /* Run the program with these variables (the keys are strings) and append the output to `out`. */
 bool jinja_run(struct jvm *vm, const struct jprogram *program, const struct jdict *vars,

@@ -154,7 +154,7 @@ static void wrong_counts_are_refused(void **state)
     opened(&m);
     le_put_u32(value_of(&m, "expert_feed_forward_length", 0, 4), 24);
     refused(&m, BN_EUNSUPPORTED, "experts of 24 outputs");
-    number_refused("block_count", 4, "has not one value for each of the 4 layers");
+    number_refused("block_count", 4, "must have one value for each of the 4 layers");
 }
 
 static void wrong_arrays_are_refused(void **state)
@@ -168,7 +168,7 @@ static void wrong_arrays_are_refused(void **state)
     for (size_t i = 0; i < sizeof limits / sizeof limits[0]; i++) {
         opened(&m);
         le_put_u32(value_of(&m, "swiglu_clamp_exp", 4, 4), limits[i]);
-        refused(&m, BN_EFORMAT, "for layer 4, not above 0 and at most 1e+06");
+        refused(&m, BN_EFORMAT, "for layer 4, but must be above 0 and at most 1e+06");
     }
     opened(&m);
     value_of(&m, "attention.sliding_window_pattern", 0, 1)[-17]++; /* the last byte of the key */
