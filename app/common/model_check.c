@@ -246,7 +246,7 @@ static bool compare_rows(const struct ternary_source *src, const struct cpu_kern
         for (size_t c = 0; c < src->n_cols; c++)
             s->expected[r] += (codes[c] - 1) * s->q[c];
     }
-    const struct ternary_mat mat = {s->lines, n_rows, n_lines};
+    const struct ternary_mat mat = {s->lines, n_rows, n_lines, k->stream_ahead};
     k->ternary_matvec(&mat, 0, n_rows, s->q, s->q_sum, s->got);
     if (is_expected(s, n_rows) && gemm_is_right(&k->few, &mat, s) &&
         gemm_is_right(&k->medium, &mat, s) && gemm_is_right(&k->many, &mat, s))

@@ -27,6 +27,9 @@ enum cpu_isa {
 
 struct cpu_caps {
     bool has[ISA_N]; /* has[ISA_REF] is always true */
+    /* The hardware prefetches several streams by itself as fast as memory delivers them. Software
+     * prefetching then only takes load slots: docs/kernels.md, "Why the kernels are fast". */
+    bool prefetches_streams;
 };
 
 void cpu_caps_detect(struct cpu_caps *caps);

@@ -175,7 +175,7 @@ struct ternary_case {
 static void run_gemm(const struct ternary_gemm *g, const char *name, struct ternary_case *c,
                      struct outputs *o)
 {
-    const struct ternary_mat w = {c->lines, N_ROWS, N_LINES};
+    const struct ternary_mat w = {c->lines, N_ROWS, N_LINES, 0};
     for (size_t t = 0; t < N_TOKENS; t++)
         g->pack(c->q + t * N_LINES * LINE_COLS, N_LINES, t, c->packed);
     g->unpack(&w, 0, N_ROWS, c->panel);
@@ -197,7 +197,7 @@ static void run_gemm(const struct ternary_gemm *g, const char *name, struct tern
 static void run_skipping(const struct cpu_kernels *k, const struct ternary_case *c,
                          struct outputs *o)
 {
-    const struct ternary_mat w = {c->lines, N_ROWS, N_LINES};
+    const struct ternary_mat w = {c->lines, N_ROWS, N_LINES, k->stream_ahead};
     const struct ternary_cols cols = {c->lines, N_ROWS * N_LINES, 1};
     int32_t numbers[N_ROWS * N_LINES + LIVE_SLACK], rows[N_ROWS];
     _Alignas(64) int32_t acc[LINE_COLS] = {0};
@@ -237,7 +237,7 @@ static void run_ternary(const struct cpu_kernels *k, struct outputs *o)
     }
     record(o, "quantise", c.q_sums, sizeof c.q_sums);
     record(o, "quantise", c.q, sizeof c.q);
-    const struct ternary_mat w = {c.lines, N_ROWS, N_LINES};
+    const struct ternary_mat w = {c.lines, N_ROWS, N_LINES, k->stream_ahead};
     k->ternary_matvec(&w, 0, N_ROWS, c.q, c.q_sums[0], c.acc);
     record(o, "ternary_matvec", c.acc, N_ROWS * sizeof(int32_t));
     run_skipping(k, &c, o);
@@ -271,7 +271,8 @@ static void run_blocks_of(const struct cpu_kernels *k, struct grouped_case *c, s
                                   .scale_step = R16_ROWS,
                                   .n_groups = N_GROUPS,
                                   .n_lines = R16_LINES,
-                                  .span_cols = R16_PAD_COLS};
+                                  .span_cols = R16_PAD_COLS,
+                                  .ahead = k->stream_ahead};
     const size_t n_blocks = R16_COLS / block_cols;
     float x[R16_COLS];
     for (size_t t = 0; t < N_TOKENS; t++) {
@@ -479,7 +480,7 @@ static void run_coarse(const struct cpu_kernels *k, struct outputs *o)
     for (size_t i = 0; i < N_BLOCKS * 16; i++)
         c.fix[i] = (int32_t)(mix(310000 + i) % 2000000) - 1000000;
     fill(c.spread, N_BLOCKS, 3.0f, 320000);
-    const struct coarse_mat m = {c.lines, c.steps, N_BLOCKS, STEP_STRIDE};
+    const struct coarse_mat m = {c.lines, c.steps, N_BLOCKS, STEP_STRIDE, k->stream_ahead};
     const struct coarse_query q = {c.x, c.fix, c.spread, 0.37f};
     k->coarse_bound(&m, 0, N_ROWS, &q, c.bounds);
     record(o, "coarse_bound", c.bounds, sizeof c.bounds);
@@ -579,7 +580,7 @@ bool cpu_caps_try_kernels(const struct cpu_kernels *k, char *why, size_t why_byt
 
 void cpu_caps_self_test(struct cpu_caps *caps, char *why, size_t why_bytes)
 {
-    struct cpu_caps below = {.has[ISA_REF] = true};
+    struct cpu_caps below = {.has[ISA_REF] = true, .prefetches_streams = caps->prefetches_streams};
     size_t used = 0;
     if (why && why_bytes > 0)
         why[0] = '\0';

@@ -117,7 +117,7 @@ static void run_dense_ffn(struct cpu_thread *th, size_t i)
     thread_end_step(th, PROFILE_NORM);
     linear_add(th, &layer->down, h);
     if (i + 1 < hp->n_layers)
-        linear_fetch(th, &layer[1].qkv, layer[1].qkv.mat.n_rows);
+        linear_fetch(th, &layer[1].qkv, 1);
     thread_sync(th);
     thread_end_step(th, PROFILE_DOWN);
     trace(th, "ffn_residual", i, h, hp->n_embd);
@@ -140,7 +140,7 @@ static void run_layer(struct cpu_thread *th, size_t i)
     linear_input(th, &layer->qkv, h, layer->attn_norm);
     thread_end_step(th, PROFILE_NORM);
     linear_store(th, &layer->qkv, qkv);
-    linear_fetch(th, &layer->o, layer->o.mat.n_rows);
+    linear_fetch(th, &layer->o, 1);
     thread_sync(th);
     thread_end_step(th, PROFILE_QKV);
     (is_delta_net ? run_delta_net : run_attention)(th, i);
@@ -149,7 +149,7 @@ static void run_layer(struct cpu_thread *th, size_t i)
     linear_input(th, &layer->o, attn, layer->attn_sub_norm);
     thread_end_step(th, PROFILE_NORM);
     linear_add(th, &layer->o, h);
-    linear_fetch(th, &layer->gate_up, hp->n_ff);
+    linear_fetch(th, &layer->gate_up, 2);
     thread_sync(th);
     thread_end_step(th, PROFILE_O);
     trace(th, "attn_residual", i, h, hp->n_embd);

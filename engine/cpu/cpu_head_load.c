@@ -182,7 +182,8 @@ bool screen_open(struct backend *b, const struct backend_control *control, size_
         screen_close(b);
     } else {
         b->coarse_bytes = n_bytes;
-        b->coarse = (struct coarse_mat){job.lines, job.steps, n_blocks, job.step_stride};
+        b->coarse =
+            (struct coarse_mat){job.lines, job.steps, n_blocks, job.step_stride, b->k.stream_ahead};
     }
     return ok;
 }

@@ -345,7 +345,8 @@ static void multiply_open(struct cpu_thread *th, const struct weights *w, struct
 {
     const struct cpu_kernels *k = &th->pass->b->k;
     const size_t n = rows.end - rows.begin, row_bytes = w->mat.n_lines * LINE_BYTES;
-    const struct ternary_mat rows_mat = {w->mat.lines + rows.begin * row_bytes, n, w->mat.n_lines};
+    const struct ternary_mat rows_mat = {w->mat.lines + rows.begin * row_bytes, n, w->mat.n_lines,
+                                         w->mat.ahead};
     const size_t n_live = k->live_gates(gate, n, th->live);
     k->ternary_some(&rows_mat, th->live, n_live, th->q8, th->q8_sum, th->acc);
     th->up_skipped += (n - n_live) * row_bytes;
@@ -379,13 +380,19 @@ void linear_gate(struct cpu_thread *th, const struct weights *w, enum ffn_act ac
     }
 }
 
-void linear_fetch(const struct cpu_thread *th, const struct weights *w, size_t n_rows)
+void linear_fetch(const struct cpu_thread *th, const struct weights *w, size_t n_products)
 {
-    const struct work_range all = thread_range(th, n_rows, ROW_UNIT);
+    if (!has_one_token(th))
+        return;
+    if (w->n_groups > 0) {
+        groups_fetch(th, w, n_products, FETCH_BYTES);
+        return;
+    }
+    const struct work_range all = thread_range(th, w->mat.n_rows / n_products, ROW_UNIT);
     const size_t row_bytes = w->mat.n_lines * LINE_BYTES;
     const size_t apart = (all.end - all.begin) / MATVEC_STREAMS * row_bytes;
     const uint8_t *at = w->mat.lines + all.begin * row_bytes;
-    if (!has_one_token(th) || w->n_groups > 0 || apart < FETCH_BYTES)
+    if (apart < FETCH_BYTES)
         return;
     for (size_t i = 0; i < FETCH_BYTES; i += LINE_BYTES)
         for (size_t k = 0; k < MATVEC_STREAMS; k++)

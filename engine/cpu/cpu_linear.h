@@ -28,8 +28,9 @@ void linear_add(struct cpu_thread *th, const struct weights *w, struct rows y);
 /* y = act(W_gate q) * (W_up q). The first half of w's rows is gate, the second half is up. */
 void linear_gate(struct cpu_thread *th, const struct weights *w, enum ffn_act act, struct rows y);
 
-/* In a pass of one token, prefetch the first lines of a product with n_rows rows of w. Call it
- * before the barrier and the norm that precede the product. */
-void linear_fetch(const struct cpu_thread *th, const struct weights *w, size_t n_rows);
+/* In a pass of one token, prefetch the first lines of the products with w. Call it before the
+ * barrier and the norm that precede them. n_products is 2 for gate and up, whose rows each thread
+ * shares out separately, and 1 for any other layer. */
+void linear_fetch(const struct cpu_thread *th, const struct weights *w, size_t n_products);
 
 #endif

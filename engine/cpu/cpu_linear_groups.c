@@ -7,11 +7,13 @@
  */
 #include "engine/cpu/cpu_linear_groups.h"
 
+#include "engine/base/relax.h"
 #include "engine/base/size.h"
 #include "engine/cpu/cpu_work.h"
 
 #include <string.h>
 
+#define MATVEC_STREAMS 4  /* the kernels of one token read so many distant row groups, or half */
 #define MATVEC_GROUPS 256 /* row groups that a thread multiplies at a time with one token */
 #define FEW_GROUPS 64     /* the same with few tokens: their lines stay in the second-level cache */
 #define FEW_TOKENS 8      /* for so many tokens, unpacking the weights takes longer */
@@ -319,6 +321,22 @@ void groups_gate(struct cpu_thread *th, const struct weights *w, enum ffn_act ac
         for (size_t t = 0; is_single && t < th->pass->n_tokens; t++)
             gate_one(th, w, &r, gate, &th->pass->b->scratch.blocks, t, y.at + t * y.stride);
     }
+}
+
+void groups_fetch(const struct cpu_thread *th, const struct weights *w, size_t n_products,
+                  size_t n_bytes)
+{
+    const struct work_range all = thread_range(th, w->n_groups / n_products, 1);
+    if (all.begin == all.end)
+        return;
+    const struct group_range r =
+        range_at(w, all.begin, size_min(all.begin + MATVEC_GROUPS, all.end));
+    const size_t group_bytes = r.s->groups.n_lines * LINE_BYTES;
+    const size_t apart = (r.end - r.begin) / MATVEC_STREAMS * group_bytes;
+    const uint8_t *const at = r.s->groups.lines + r.begin * group_bytes;
+    for (size_t i = 0; apart >= n_bytes && i < n_bytes; i += LINE_BYTES)
+        for (size_t k = 0; k < MATVEC_STREAMS; k++)
+            cpu_prefetch(at + k * apart + i);
 }
 
 /* ---- output head ---- */

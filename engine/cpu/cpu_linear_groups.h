@@ -13,6 +13,10 @@ void groups_store(struct cpu_thread *th, const struct weights *w, struct rows y)
 void groups_add(struct cpu_thread *th, const struct weights *w, struct rows y);
 void groups_gate(struct cpu_thread *th, const struct weights *w, enum ffn_act act, struct rows y);
 
+/* As linear_fetch. n_bytes are prefetched of each stream. */
+void groups_fetch(const struct cpu_thread *th, const struct weights *w, size_t n_products,
+                  size_t n_bytes);
+
 /* Quantise x (to->n_cols), a vector that no other thread quantises, as token `token` of the shared
  * input of a layer. */
 void groups_quantise(struct cpu_thread *th, const struct weights *to, const float *x, size_t token);

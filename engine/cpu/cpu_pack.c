@@ -179,7 +179,8 @@ static const float *pack_row_scales(const struct backend *b, const struct linear
 }
 
 /* A matrix in R16 whose lines begin at `at`. */
-static struct grouped_mat grouped_mat_at(const struct group_shape *g, const uint8_t *at)
+static struct grouped_mat grouped_mat_at(const struct group_shape *g, const uint8_t *at,
+                                         size_t ahead)
 {
     _Alignas(64) static const uint16_t ones[R16_ROWS] = {
         F16_ONE, F16_ONE, F16_ONE, F16_ONE, F16_ONE, F16_ONE, F16_ONE, F16_ONE,
@@ -191,6 +192,7 @@ static struct grouped_mat grouped_mat_at(const struct group_shape *g, const uint
         .n_groups = g->n_groups,
         .n_lines = g->n_lines,
         .span_cols = g->span_cols,
+        .ahead = ahead,
     };
 }
 
@@ -212,7 +214,7 @@ static void set_weights(const struct backend *b, struct weights *w, const struct
     *w = (struct weights){
         .n_cols = job->n_cols, .n_sections = job->n_sources, .rotation = job->sources[0]->rotation};
     if (!job->in_groups)
-        w->mat = (struct ternary_mat){rows, job->n_rows, job->n_lines};
+        w->mat = (struct ternary_mat){rows, job->n_rows, job->n_lines, b->k.stream_ahead};
     if (job->col_lines)
         w->cols = (struct ternary_cols){*lines, job->n_cols, job->col_lines};
     if (job->in_groups)
@@ -230,7 +232,7 @@ static void set_weights(const struct backend *b, struct weights *w, const struct
         row0 += from->source.n_rows;
         if (!job->in_groups)
             continue;
-        w->sections[i].groups = grouped_mat_at(&job->groups[i], rows);
+        w->sections[i].groups = grouped_mat_at(&job->groups[i], rows, b->k.stream_ahead);
         w->n_groups += job->groups[i].n_groups;
         rows += job->groups[i].n_bytes;
     }

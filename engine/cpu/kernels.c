@@ -22,6 +22,8 @@
 #define I8MM_MEDIUM_FROM 2 /* two tokens fill the instruction */
 #endif
 
+#define STREAM_AHEAD 2560 /* docs/kernels.md, "Why the kernels are fast" */
+
 static void set_ref(struct cpu_kernels *k)
 {
     *k = (struct cpu_kernels){
@@ -234,6 +236,7 @@ static void set_i8mm(struct cpu_kernels *k)
 void cpu_kernels_init(struct cpu_kernels *k, const struct cpu_caps *caps)
 {
     set_ref(k);
+    k->stream_ahead = caps->prefetches_streams ? 0 : STREAM_AHEAD;
 #if defined(__x86_64__)
     if (caps->has[ISA_AVX2])
         set_avx2(k);

@@ -155,6 +155,7 @@ struct coarse_mat {
     const uint16_t *steps; /* (n_rows, step_stride) BF16, zeros past n_blocks */
     size_t n_blocks;
     size_t step_stride; /* a multiple of 8 */
+    size_t ahead;       /* as in ternary_mat */
 };
 /* A hidden state in fixed point: x = (128 high + low) * unit. */
 struct coarse_query {
@@ -239,9 +240,8 @@ struct cpu_kernels {
     coarse_bounds_fn coarse_bounds;
     size_t coarse_group_from; /* number of hidden states from which a group is faster */
     mac_peak_fn mac_peak, fma_peak;
-    /* ternary_some, ternary_columns, live_gates and live_inputs are faster than reading all
-     * weights */
-    bool skips_zeros;
+    size_t stream_ahead; /* the member `ahead` of matrices that are multiplied with one token */
+    bool skips_zeros;    /* the kernels that skip zeros are faster than reading all weights */
 };
 
 /* Fill the table for a set of instruction sets. A pure function. */

@@ -30,6 +30,7 @@ struct grouped_mat {
     size_t n_groups;
     size_t n_lines;   /* a multiple of R16_PAD_COLS / R16_LINE_COLS */
     size_t span_cols; /* columns that share a scale: 64 or 128 */
+    size_t ahead;     /* as in ternary_mat */
 };
 
 /* Activations of one token in blocks of block_cols columns: x = q * unit of the block. */

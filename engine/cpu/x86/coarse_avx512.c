@@ -12,7 +12,6 @@
 #include <immintrin.h>
 
 #define ROWS 4
-#define PREFETCH_BYTES 2560
 
 float coarse_pack_avx512(const float *w, size_t n_blocks, size_t row, uint8_t *lines,
                          uint16_t *steps)
@@ -54,7 +53,7 @@ BN_FORCE_INLINE void bound_rows(const struct coarse_mat *m, int n_rows, size_t r
         for (int i = 0; i < n_rows; i++) {
             const uint8_t *at = line + (size_t)i * line_step;
             const uint16_t step = steps[(size_t)i * apart * m->step_stride + b];
-            _mm_prefetch((const char *)((uintptr_t)at + PREFETCH_BYTES), _MM_HINT_T0);
+            _mm_prefetch((const char *)((uintptr_t)at + m->ahead), _MM_HINT_T0);
             const __m512i codes = _mm512_load_si512(at);
             const __m512i low = _mm512_and_si512(codes, nibble);
             const __m512i high = _mm512_and_si512(_mm512_srli_epi16(codes, 4), nibble);

@@ -13,6 +13,7 @@
 #include <cpuid.h>
 #include <immintrin.h>
 #include <stdint.h>
+#include <string.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -62,8 +63,17 @@ static bool tiles_granted(const struct leaf *l7, unsigned granted)
            syscall(SYS_arch_prctl, REQ_XCOMP_PERM, XTILEDATA) == 0;
 }
 
+/* Leaf 0 holds the name of the maker, "AuthenticAMD", in EBX, EDX and ECX. */
+static bool is_amd(void)
+{
+    const struct leaf l0 = read_leaf(0, 0);
+    const unsigned name[3] = {l0.ebx, l0.edx, l0.ecx};
+    return memcmp(name, "AuthenticAMD", sizeof name) == 0;
+}
+
 void cpu_caps_detect_x86(struct cpu_caps *caps)
 {
+    caps->prefetches_streams = is_amd();
     const struct leaf l1 = read_leaf(1, 0), l7 = read_leaf(7, 0);
     if (!has_all(l1.ecx, L1_ECX_OSXSAVE | L1_ECX_AVX))
         return;

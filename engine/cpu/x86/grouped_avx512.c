@@ -20,7 +20,6 @@
 #include <string.h>
 
 #define STREAMS 4
-#define PREFETCH_BYTES 2560
 #define TILE_TOKENS 6
 #define LINE_QUADS 4 /* groups of four columns in a line */
 
@@ -120,7 +119,7 @@ BN_FORCE_INLINE void matvec_groups(const struct group_set *s, const struct group
                 for (int i = 0; i < n_sets; i++) {
                     const __m512i low = _mm512_load_si512(s->lines[i] + at);
                     const __m512i high = _mm512_srli_epi32(low, 4);
-                    _mm_prefetch((const char *)((uintptr_t)(s->lines[i] + at) + PREFETCH_BYTES),
+                    _mm_prefetch((const char *)((uintptr_t)(s->lines[i] + at) + w->ahead),
                                  _MM_HINT_T0);
                     x1[i] = _mm512_dpbusd_epi32(x1[i], _mm512_and_si512(low, low_mask), q0);
                     x4[i] = _mm512_dpbusd_epi32(x4[i], _mm512_and_si512(low, high_mask), q1);
@@ -182,7 +181,7 @@ void grouped_unpack_avx512(const struct grouped_mat *w, size_t group0, size_t gr
     const uint8_t *line = w->lines + group0 * w->n_lines * LINE_BYTES;
     for (size_t l = 0; l < (group1 - group0) * w->n_lines; l++, line += LINE_BYTES) {
         const __m512i v = _mm512_load_si512(line);
-        _mm_prefetch((const char *)((uintptr_t)line + PREFETCH_BYTES), _MM_HINT_T0);
+        _mm_prefetch((const char *)((uintptr_t)line + w->ahead), _MM_HINT_T0);
         _mm512_store_si512(panel, _mm512_and_si512(v, mask));
         _mm512_store_si512(panel + 64, _mm512_and_si512(_mm512_srli_epi32(v, 2), mask));
         _mm512_store_si512(panel + 128, _mm512_and_si512(_mm512_srli_epi32(v, 4), mask));

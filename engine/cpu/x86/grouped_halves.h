@@ -15,7 +15,6 @@
 
 #define STREAMS 2
 #define HALF_ROWS 8
-#define PREFETCH_BYTES 2560
 #define TILE_TOKENS 4
 #define LINE_QUADS 4 /* groups of four columns in a line */
 
@@ -75,7 +74,7 @@ BN_FORCE_INLINE void matvec_groups(struct byte_products p, const struct group_se
                 const __m256i q2 = quad_of(q + 8), q3 = quad_of(q + 12);
 #pragma GCC unroll 2
                 for (int i = 0; i < n_sets; i++) {
-                    _mm_prefetch((const char *)((uintptr_t)(s->lines[i] + at) + PREFETCH_BYTES),
+                    _mm_prefetch((const char *)((uintptr_t)(s->lines[i] + at) + w->ahead),
                                  _MM_HINT_T0);
 #pragma GCC unroll 2
                     for (int half = 0; half < 2; half++) {

@@ -21,7 +21,6 @@
  * range apart: a core reads four streams 1.4 times as fast as one. In the matrix-matrix product, 4
  * rows x 6 tokens are 24 sums: with 4 weights and q, 29 of 32 registers. */
 #define ROWS 4
-#define PREFETCH_BYTES 2560
 #define NEXT_ROWS 4 /* ternary_some prefetches NEXT_ROWS rows ahead in its list */
 
 BN_FORCE_INLINE void store_sums(const __m512i v[ROWS], int n_rows, int32_t q_sum, int32_t *acc)
@@ -86,7 +85,7 @@ BN_FORCE_INLINE struct row_set rows_apart(const struct ternary_mat *w, size_t r,
 #pragma GCC unroll 4
     for (size_t i = 0; i < ROWS; i++) {
         s.row[i] = w->lines + (r + i * step) * w->n_lines * LINE_BYTES;
-        s.ahead[i] = (uintptr_t)s.row[i] + PREFETCH_BYTES;
+        s.ahead[i] = (uintptr_t)s.row[i] + w->ahead;
     }
     return s;
 }

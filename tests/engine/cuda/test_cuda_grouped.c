@@ -172,7 +172,8 @@ static void reference_product(const struct grouped_args *a, size_t t, float *y)
                                       s->scales ? GROUP_ROWS : 0,
                                       s->n_groups,
                                       a->n_lines,
-                                      s->span_cols};
+                                      s->span_cols,
+                                      0};
         float *sums = zeros((size_t)s->n_groups * GROUP_ROWS + 1, sizeof *sums);
         if (a->in.n_planes == 0 && s->n_groups > 0)
             grouped_float_ref(&w, 0, s->n_groups, a->in.x + t * a->in.q_stride, a->n_cols, sums);

@@ -225,7 +225,7 @@ static void bounds_match_the_cpu_and_hold(void **state)
     for (int round = 0; round < 4; round++) {
         const enum twin_order order = round % 2 ? TWIN_DESCENDING : TWIN_ASCENDING;
         struct head *h = open_head(10 + (uint32_t)round, order);
-        const struct coarse_mat mat = {h->plane.lines, h->plane.steps, N_BLOCKS, STEPS};
+        const struct coarse_mat mat = {h->plane.lines, h->plane.steps, N_BLOCKS, STEPS, 0};
         float up[VOCAB];
         run_norm(h, true, order);
         run_bounds(h, round / 2, order);

@@ -60,7 +60,7 @@ static void norm_and_quantise_match_the_reference(void **state)
  * describes it. */
 static void reference_linear(const struct linear_args *a, float *y)
 {
-    const struct ternary_mat w = {a->lines, a->n_rows, a->n_lines};
+    const struct ternary_mat w = {a->lines, a->n_rows, a->n_lines, 0};
     const size_t n = a->n_rows, n_out = a->kind >= LINEAR_RELU2 ? n / 2 : n;
     int32_t *acc = zeros(n, sizeof *acc);
     float *out = zeros(n, sizeof *out), *gate = zeros(n, sizeof *gate), *up = zeros(n, sizeof *up);

@@ -141,7 +141,8 @@ static void matvec_all(const struct bench *b, const struct ternary_mat *w, const
 static void bench_matvec(struct bench *b, const uint8_t *lines, size_t n_lines, const int8_t *q,
                          const char *name)
 {
-    const struct ternary_mat w = {lines, MATRIX_BYTES / LINE_BYTES / n_lines, n_lines};
+    const struct ternary_mat w = {lines, MATRIX_BYTES / LINE_BYTES / n_lines, n_lines,
+                                  b->k->stream_ahead};
     int32_t *acc = mem_alloc(w.n_rows, sizeof *acc);
     const size_t n_bytes = w.n_rows * n_lines * LINE_BYTES;
     struct race race = {.n_rounds = b->k->isa == ISA_REF ? 1 : N_ROUNDS};
@@ -160,7 +161,7 @@ static void bench_matmul(struct bench *b, const uint8_t *lines, size_t n_lines, 
                          const int8_t *q, size_t n_tokens, const char *name)
 {
     const struct ternary_gemm *g = strategy_gemm(b->k, strategy_linear(b->k, n_tokens));
-    const struct ternary_mat w = {lines, n_rows, n_lines};
+    const struct ternary_mat w = {lines, n_rows, n_lines, b->k->stream_ahead};
     const size_t q_bytes = n_lines * LINE_COLS;
     const size_t panel_bytes = (PANEL_ROWS + PACK_TOKENS) * q_bytes; /* plus gathered tokens */
     const int32_t sums[MATMUL_TOKENS] = {0};
@@ -258,7 +259,8 @@ struct grouped_data {
     int32_t *q_sums;
 };
 
-static struct grouped_mat grouped_of(const struct grouped_data *d, size_t n_cols)
+static struct grouped_mat grouped_of(const struct bench *b, const struct grouped_data *d,
+                                     size_t n_cols)
 {
     const size_t n_lines = n_cols / R16_LINE_COLS;
     return (struct grouped_mat){.lines = d->lines,
@@ -266,13 +268,14 @@ static struct grouped_mat grouped_of(const struct grouped_data *d, size_t n_cols
                                 .scale_step = R16_ROWS,
                                 .n_groups = MATRIX_BYTES / LINE_BYTES / n_lines,
                                 .n_lines = n_lines,
-                                .span_cols = 128};
+                                .span_cols = 128,
+                                .ahead = b->k->stream_ahead};
 }
 
 static void bench_grouped_matvec(struct bench *b, const struct grouped_data *d, size_t n_cols,
                                  size_t block_cols)
 {
-    const struct grouped_mat w = grouped_of(d, n_cols);
+    const struct grouped_mat w = grouped_of(b, d, n_cols);
     const struct block_acts x = {d->q, d->units, d->q_sums, block_cols};
     float *y = mem_alloc(w.n_groups * R16_ROWS, sizeof *y);
     /* A span of 8 lines (512 bytes) has 16 scales of 2 bytes, which add one sixteenth. */
@@ -299,7 +302,7 @@ static void bench_grouped_matvec(struct bench *b, const struct grouped_data *d, 
 static void bench_grouped_matmul(struct bench *b, const struct grouped_data *d, size_t n_cols,
                                  size_t n_rows, size_t block_cols, size_t n_tokens)
 {
-    const struct grouped_mat w = grouped_of(d, n_cols);
+    const struct grouped_mat w = grouped_of(b, d, n_cols);
     const size_t panel_bytes = R16_PANEL * w.n_lines * 4 * LINE_BYTES;
     const size_t y_floats = GROUPED_TOKENS * R16_PANEL * R16_ROWS;
     uint8_t *panels = mem_alloc(b->n_threads, panel_bytes);

@@ -37,7 +37,7 @@ static struct ternary_case make_ternary(struct check *c, size_t n_rows, size_t n
         fill_lines(&c->rng, p, lines + r * n_lines * LINE_BYTES, n_lines, n);
     for (size_t i = 0; i < n_tokens; i++)
         t.q_sums[i] = fill_activations(&c->rng, p, t.q + i * n_lines * LINE_COLS, n_lines, n);
-    t.w = (struct ternary_mat){lines, n_rows, n_lines};
+    t.w = (struct ternary_mat){lines, n_rows, n_lines, 0};
     t.row0 = rng_below(&c->rng, n_rows);
     t.row1 = t.row0 + 1 + rng_below(&c->rng, n_rows - t.row0);
     return t;
@@ -332,7 +332,7 @@ static struct coarse_mat make_plane(struct check *c, size_t n_rows, size_t n_blo
         lines[i] = extreme ? 0xff : (uint8_t)rng_next(&c->rng);
     for (size_t i = 0; i < n_rows * stride; i++)
         steps[i] = i % stride < n_blocks ? (uint16_t)(0x3000 + rng_below(&c->rng, 0x1000)) : 0;
-    return (struct coarse_mat){lines, steps, n_blocks, stride};
+    return (struct coarse_mat){lines, steps, n_blocks, stride, 0};
 }
 
 /* All possible codes and bytes; one case in three has only the largest ones. */
