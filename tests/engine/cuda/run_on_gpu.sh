@@ -24,7 +24,8 @@
 # after each step. After a failed step the others still run. The exit status is 1 if a step failed,
 # 2 for a wrong argument, 77 if there is no GPU.
 # Environment: BUILD, the build folder; PRESET, the shape (default 2b4t); PROMPT, TOKENS, TURNS,
-# BENCH, RATES and ONLY_TESTS, to shorten the run.
+# BENCH, RATES and ONLY_TESTS, to shorten the run; STEPS, a regular expression: only the steps whose
+# names contain it run.
 set -euo pipefail
 root=$(cd "$(dirname "$0")/../../.." && pwd)
 build=${BUILD:-$root/build-gpu}
@@ -156,11 +157,13 @@ note() {
 }
 
 # step NAME COMMAND...: runs the command and records its output, status and time. The status is also
-# in $step_status.
+# in $step_status. A step that $STEPS excludes is not recorded, and its status is 0.
 step() {
     local name=$1 start=$SECONDS
     shift
-    n_steps=$((n_steps + 1)) step_status=0 data=
+    step_status=0 data=
+    [[ $name =~ ${STEPS:-.} ]] || return 0
+    n_steps=$((n_steps + 1))
     log=$(printf '%s.%02d.log' "$part" "$n_steps")
     echo "=== $part: $name" | tee "$log"
     write_part "{\"name\":\"$(json_text <<<"$name")\",\"status\":null}"
