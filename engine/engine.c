@@ -17,8 +17,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#define DEFAULT_UBATCH 512
-#define MAX_UBATCH 65536 /* scratch memory is about 100 kB per token for a 2B model */
+#define DEFAULT_UBATCH 512 /* tokens; with 100 kB of scratch memory each, 50 MB for a 2B model */
+#define MAX_UBATCH 65536   /* at 100 kB of scratch memory per token for a 2B model, 6.5 GB */
 
 /* The widest kernels process 16 tokens together. Beyond that the time of a pass grows with the
  * number of tokens, so more sequences gain nothing. */
@@ -33,8 +33,8 @@
 #define CTX_UNIT 256
 #define LEAST_CTX 512
 
-/* Hash of everything that decides the meaning of a KV cache and is available without reading all
- * weights. */
+/* Hash of the properties of a model on which the contents of its KV cache depend. Weights are not
+ * read, because that takes seconds; some scales and codes represent them. */
 static uint64_t fingerprint(const struct model *m)
 {
     const struct hparams *hp = &m->hp;
@@ -47,7 +47,8 @@ static uint64_t fingerprint(const struct model *m)
                            hp->yarn.beta_slow, hp->yarn.ext_factor,   hp->rope_magnitude};
     uint64_t h = fnv1a_add_bytes(FNV1A_START, m->arch->name, strlen(m->arch->name));
     h = fnv1a_add_bytes(h, numbers, sizeof numbers);
-    /* Only if they matter, so that snapshots of other models stay valid. */
+    /* The next three are part of the hash only in models that use them, so that snapshots of other
+     * models stay valid. */
     if (hp->yarn.factor != 0.0 || hp->rope_magnitude != 1.0)
         h = fnv1a_add_bytes(h, yarn, sizeof yarn);
     if (hp->window > 0) {
@@ -63,7 +64,7 @@ static uint64_t fingerprint(const struct model *m)
         const struct linear *v = &m->layers[i].v;
         const int layout = v->source.type == TENSOR_I2_S ? (int)v->source.layout : 0;
         h = fnv1a_add_bytes(h, &v->scales.tensor_scale, sizeof(float));
-        if (v->scales.scaling != SCALE_TENSOR) /* some scales and codes tell models apart */
+        if (v->scales.scaling != SCALE_TENSOR) /* the first bytes differ between models */
             h = fnv1a_add_bytes(h, v->source.bytes, size_min(v->source.n_bytes, 128));
         h = fnv1a_add_bytes(h, &layout, sizeof layout); /* --i2s-layout changes the weights */
     }
@@ -78,7 +79,9 @@ static void copy_str(char *to, size_t to_bytes, struct bn_str from)
     to[n] = '\0';
 }
 
-/* Multiply-adds of one token. In double, because a hostile file may overflow integers. */
+/* Multiply-adds of one token in the linear layers, without the output head. Layers with delta nets
+ * count as attention. The result is a double, because sizes from a hostile file could overflow
+ * integers. */
 static double linear_macs(const struct hparams *hp)
 {
     const double n_used = hp->n_experts > 0 ? (double)hp->n_used_experts : 1.0;
@@ -173,21 +176,22 @@ static bool check_config(const struct bn_model_config *cfg, struct bn_error *err
     return true;
 }
 
-/* The weights of the layers take at least two bits each in memory. Known from the list of tensors,
- * so a model that cannot fit is refused before the first weight is read. */
+/* Lower limit of the memory for the weights: each ternary weight of a layer takes at least two
+ * bits. The list of tensors is enough to compute it, so a model that cannot fit is refused before
+ * the first weight is read. */
 static size_t least_weight_bytes(const struct gguf *g)
 {
     size_t n = 0;
     for (size_t i = 0; i < g->n_tensors; i++) {
         const struct gguf_tensor *t = &g->tensors[i];
         if (bn_str_starts(t->name, bn_str_of("blk.")) && tensor_geometries[t->type].is_ternary)
-            n += t->n_cols / 4 * t->n_rows; /* less than a few times the size of the file */
+            n += t->n_cols / 4 * t->n_rows; /* no overflow: at most twice the size of the file */
     }
     return n;
 }
 
-/* Whether the main memory has room for the weights and the fixed memory of one session. Other
- * devices have their own check. */
+/* Check that the main memory has room for the weights and for seq_bytes, the memory of a session
+ * that does not depend on its tokens. Backends of other devices check their memory themselves. */
 static bool check_memory(const struct backend_ops *ops, size_t weight_bytes, size_t seq_bytes,
                          struct bn_error *err)
 {
@@ -211,7 +215,7 @@ static bool open_model(struct bn_model *model, const struct bn_file *file,
         .no_repair = cfg->no_repair,
         .ignored_tensors = cfg->ignored_tensors,
         .n_ignored_tensors = cfg->n_ignored_tensors,
-        .file_mapped = bn_file_path(file)[0] != '\0',
+        .file_mapped = bn_file_path(file)[0] != '\0', /* a file in memory has no path */
         .notes = cfg->notes,
         .cancel = cancel,
     };

@@ -1,6 +1,6 @@
 /*
- * The engine: token ids in, logits out. PUBLIC; includes file.h, head.h, model_info.h and
- * settings.h.
+ * The engine computes logits from token ids. Public header; it includes file.h, head.h,
+ * model_info.h and settings.h.
  *
  * Order of calls: bn_file_open, bn_model_open, bn_session_open, then any number of bn_session_sync.
  * Close in reverse order. The file must outlive the model, and the model its sessions.
@@ -9,12 +9,12 @@
  * sequence of tokens. bn_session_sync receives all ids of the sequence and evaluates only what the
  * cache lacks, so undo, retry and edit need no other call.
  *
- * Results are the same bits for the same model, ids and settings, whatever the thread count,
- * instruction set, device, micro-batch size and neighbours in a batch, and whether keys and values
- * were cached or computed again.
+ * The same model, ids and settings always give the same bits. The thread count, the instruction
+ * set, the device, the micro-batch size and the other sequences of a batch do not change them, and
+ * keys and values from the cache give the same bits as new ones.
  *
- * Threads: only one thread at a time may be inside the functions of a model and its sessions. Use
- * the same thread for all of them, bn_model_open included, because OpenMP starts a separate team of
+ * Threads: never call functions of a model or its sessions from two threads at the same time. Call
+ * all of them, bn_model_open included, from one thread, because OpenMP starts a separate team of
  * threads for each calling thread. bn_cancel_request may be called from any thread.
  */
 #ifndef ENGINE_ENGINE_H
@@ -36,8 +36,8 @@
 struct bn_model;
 struct bn_session;
 
-/* Cancel flag. Loading and evaluation test it at least once per layer and then fail with
- * BN_ECANCELLED. The engine never clears it: clear it before the next call. */
+/* Cancel flag. Loading and evaluation test it at least once per layer and fail with BN_ECANCELLED
+ * if it is set. The engine never clears it: clear it before the next call. */
 struct bn_cancel {
     atomic_bool requested;
 };
@@ -46,8 +46,8 @@ static inline void bn_cancel_request(struct bn_cancel *c)
     atomic_store_explicit(&c->requested, true, memory_order_relaxed);
 }
 
-/* Progress callback, called on the calling thread. bn_model_open reports bytes of the file;
- * bn_session_sync and bn_session_eval report tokens, after each micro-batch. */
+/* Progress callback. It runs on the thread that called the engine. bn_model_open reports bytes of
+ * the file; bn_session_sync and bn_session_eval report tokens, after each micro-batch. */
 struct bn_progress {
     void (*report)(void *ud, size_t n_done, size_t n_total); /* may be NULL */
     void *ud;
@@ -55,37 +55,38 @@ struct bn_progress {
 
 /* ---- models ---- */
 
-/* All zero is a valid configuration with the defaults. */
+/* A struct of zeros selects the defaults. */
 struct bn_model_config {
-    const char *device; /* "auto", "cpu", "cuda" or "cuda:N"; NULL: "auto" */
-    const char *isa;    /* highest CPU instruction set ("ref", "avx2", ...); NULL: the best here */
+    const char *device; /* "auto" (CUDA if possible), "cpu", "cuda" or "cuda:N"; NULL: "auto" */
+    const char *isa;    /* highest CPU instruction set ("ref", "avx2", ...); NULL: no limit */
     size_t n_threads;   /* 0: as many as this process may use */
-    size_t n_ubatch;    /* most tokens in one pass over the weights, at most 65536; 0: 512 */
+    size_t n_ubatch;    /* most tokens of a pass, a micro-batch: at most 65536; 0: 512 */
     enum bn_i2s_layout i2s_layout;
     enum bn_head_mode head;
     enum bn_kv_type kv;
     enum bn_activations activations;
     enum bn_window_rule window_rule;
     enum bn_skip skip;
-    const char *no_repair; /* repairs to leave out, see bn_repair_allowed; may be NULL */
+    const char *no_repair; /* repairs that are switched off, see bn_repair_allowed; may be NULL */
     /* (n_ignored_tensors) names of unknown tensors that are left out; a star stands for any text */
     const char *const *ignored_tensors;
     size_t n_ignored_tensors;
     struct bn_notes *notes; /* receives rules, repairs and warnings; may be NULL */
     bool profile;           /* measure times for bn_model_profile */
-    bool pin;               /* CPU: keep each thread on its own core while the model is open */
+    bool pin;               /* CPU: bind each thread to a core while the model is open */
     struct bn_log log;
     struct bn_progress progress;
     struct bn_cancel *cancel; /* may be NULL */
     /* For tests, else NULL: receives the vector x (n) of each token after each step of a forward
-     * pass. x is valid during the call. */
+     * pass. `step` names the step ("qkv", "attn_residual", ...) and `layer` is the index of its
+     * layer. x is valid during the call. */
     void (*trace)(void *ud, const char *step, size_t layer, const float *x, size_t n);
     void *trace_ud;
-    bool no_ring; /* for tests: window layers keep the keys and values of all positions */
+    bool no_ring; /* for tests: layers with a window keep keys and values of all positions */
 };
 
-/* Load the weights. cfg may be NULL for the defaults; nothing in it is used after the call except
- * log, trace and their data.
+/* Load the weights of `file`. cfg may be NULL for the defaults. After the call the model uses
+ * nothing of cfg except log, trace and their data.
  * BN_EARG: a value of cfg is out of range or unknown. BN_EFORMAT: the file breaks its format.
  * BN_EUNSUPPORTED: the model needs something that this program lacks, or this machine lacks the
  * instruction set. BN_EDEVICE: the device cannot be used. BN_ENOMEM. BN_ECANCELLED. */
@@ -108,7 +109,8 @@ double bn_model_mac_peak(struct bn_model *model, enum bn_mac kind);
 uint64_t bn_model_bytes_read(const struct bn_model *model);
 
 /* Describe in lines of text how a pass over n_sequences with n_tokens each would run. Returns the
- * length of the whole text. Text that does not fit is cut, as by snprintf. */
+ * length of the whole text in bytes, without terminator. Text that does not fit is cut, as by
+ * snprintf. */
 size_t bn_model_explain(const struct bn_model *model, size_t n_sequences, size_t n_tokens,
                         char *text, size_t text_bytes);
 
@@ -116,17 +118,21 @@ size_t bn_model_explain(const struct bn_model *model, size_t n_sequences, size_t
  * fit into half of the free memory, from 1 to 16, and at most n_ubatch. */
 size_t bn_model_batch_width(const struct bn_model *model, size_t n_ctx);
 
-/* A quarter of the free memory, but at least four saved states. 0 if the model needs none. */
+/* Default memory in bytes for the saved states of a session: a quarter of the free memory, but at
+ * least four states, which is also the result if the free memory is unknown. 0 if the model needs
+ * no saved states. */
 size_t bn_model_state_memory(const struct bn_model *model);
 
-/* Write the time spent per kind of work since the last call to out (cap), in the order in which a
- * pass runs them. Returns their number, at most cap; BN_PROFILE_STEPS are always enough. Returns 0
- * if the model was opened without `profile` or the device cannot measure it. */
+/* Write the time spent in each kind of work since the previous call to out (cap), in the order in
+ * which a pass runs them. Returns the number of entries written, at most cap; a cap of
+ * BN_PROFILE_STEPS is always enough. Returns 0 if the model was opened without `profile` or the
+ * device cannot measure it. */
 #define BN_PROFILE_STEPS 16
 size_t bn_model_profile(struct bn_model *model, struct bn_profile_step *out, size_t cap);
 
-/* How often each expert was chosen in all evaluations of this model: the first `cap` of (n_layers,
- * n_experts) numbers. Returns their number, 0 without experts. */
+/* How often each expert was chosen in all evaluations of this model, once for each token that uses
+ * it. Writes the first `cap` of (n_layers, n_experts) numbers to out. Returns n_layers * n_experts,
+ * 0 without experts. */
 size_t bn_model_expert_counts(const struct bn_model *model, uint64_t *out, size_t cap);
 
 /* ---- sessions ---- */
@@ -134,8 +140,9 @@ size_t bn_model_expert_counts(const struct bn_model *model, uint64_t *out, size_
 struct bn_session_config {
     size_t n_ctx; /* most tokens of the sequence; 0: n_ctx_default */
     /* Most bytes of saved states, if the model needs them; 0: bn_model_state_memory. A session of
-     * such a model can return only to lengths with a saved state. It saves one before and near the
-     * end of each prompt and every 2048 tokens, and drops old ones when the memory is full. */
+     * such a model can return only to lengths with a saved state. It saves a state before each
+     * prompt, one near the end of the prompt and one about every 2048 tokens, and drops old ones
+     * when the memory is full. */
     size_t state_memory;
 };
 
@@ -153,22 +160,24 @@ const int32_t *bn_session_ids(const struct bn_session *s, size_t *n_ids);
 struct bn_control {
     struct bn_progress progress;
     struct bn_cancel *cancel; /* may be NULL */
-    /* For bn_session_sync: the next ids will probably begin with the first n_stable of these ids,
-     * and differ after them. If the model needs saved states, the session saves one there. 0:
-     * unknown; then it saves one before the last id. */
+    /* For bn_session_sync: the ids of the next call will probably begin with the first n_stable ids
+     * of this call, and differ after them. If the model needs saved states, the session saves one
+     * at this length. 0: unknown; then the session saves one before the last id. */
     size_t n_stable;
 };
 
 struct bn_sync_stats {
     size_t n_reused;    /* tokens that the cache already held */
     size_t n_evaluated; /* tokens that this call evaluated */
-    size_t n_again;     /* part of n_evaluated: the cache held them, but no state at their end */
+    /* part of n_evaluated: the cache had held these tokens too, but the session could return only
+     * to an earlier length */
+    size_t n_again;
 };
 
 /* Make the session hold exactly `ids` (n_ids >= 1), and write the result of `head` for the last id
  * to *row. Keeps the longest common prefix of the cache, at most n_ids - 1 tokens because the last
- * one is evaluated for its logits, removes the rest, and evaluates what is new. head, row, control
- * and stats may be NULL; row is not used if head is NULL or HEAD_NONE.
+ * one is evaluated for its logits, removes the other tokens, and evaluates the new ones. head, row,
+ * control and stats may be NULL; row is not used if head is NULL or HEAD_NONE.
  * BN_EARG: no ids, an unknown id, a bad request, or a row whose capacity is too small.
  * BN_ECONTEXT: more ids than n_ctx. BN_ECANCELLED. BN_EDEVICE: a logit is not a finite number.
  * BN_ELOST: the device has failed and every later call will fail too. After an error the session
@@ -190,11 +199,13 @@ bool bn_session_eval(struct bn_session *s, const int32_t *ids, size_t n_ids,
  * saved state before it. Returns the number of ids that the session holds. */
 size_t bn_session_truncate(struct bn_session *s, size_t n_keep);
 
+/* The saved states that the session holds now. */
 struct bn_state_stats bn_session_states(const struct bn_session *s);
 
 /* bn_eval appends ids to several sessions of one model in one pass. Each item works as in
- * bn_session_eval, but reports no progress. BN_EARG also if an item has no ids, all items have more
- * than n_ubatch together, or a session occurs twice. After an error no session has changed. */
+ * bn_session_eval, but reports no progress. BN_EARG also if an item has no ids, the items together
+ * have more than n_ubatch ids, a session occurs twice, or the sessions belong to different models.
+ * After an error no session has changed. */
 struct bn_item {
     struct bn_session *session;
     const int32_t *ids; /* (n_ids) */
@@ -206,21 +217,22 @@ struct bn_item {
 bool bn_eval(struct bn_item *items, size_t n_items, const struct bn_control *control,
              struct bn_error *err);
 
-/* Save or load the ids and the KV cache as a stream of bytes. A session can load only what a model
- * from the same file wrote, with the same bn_session_kv_version.
+/* Save or load the ids and the KV cache as a stream of bytes. A session can load only what a
+ * session of the same model file saved, with the same bn_session_kv_version.
  * BN_EIO: the stream failed or ended early. BN_EFORMAT: another model, I2_S layout, kind of
- * activations or version, or an unknown id. BN_ECONTEXT: more saved tokens than n_ctx. BN_ENOMEM.
- * BN_ELOST. After a load that failed the session is either unchanged or empty. */
+ * activations or version, a context that selects other RoPE factors (rope_is_long), or an unknown
+ * id. BN_ECONTEXT: more saved tokens than n_ctx. BN_ENOMEM. BN_ELOST. After a load that failed the
+ * session is either unchanged or empty. */
 bool bn_session_save(struct bn_session *s, const struct bn_stream *out, struct bn_error *err);
 bool bn_session_load(struct bn_session *s, const struct bn_stream *in, struct bn_error *err);
 
-/* Device kind, KV cache type and format version, for example "cpu-f16-1". */
+/* Device kind, KV cache type and format version, for example "cpu-f16-1". Static text. */
 const char *bn_session_kv_version(const struct bn_session *s);
 
 /* ---- devices ---- */
 
 struct bn_device_line {
-    char name[16];
+    char name[16]; /* "cpu" or "cuda" */
     bool usable;
     char text[160]; /* description of the device, or why it cannot be used */
 };

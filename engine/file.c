@@ -26,7 +26,7 @@ struct bn_file {
     struct mem_map *maps; /* (n_maps) one for each part; none for a file in memory */
     size_t n_maps;
     struct gguf *gguf;
-    char *path;
+    char *path; /* NULL for a file in memory */
 };
 
 static bool ends_with(const char *name, const char *end)
@@ -35,26 +35,27 @@ static bool ends_with(const char *name, const char *end)
     return n >= n_end && strcmp(name + n - n_end, end) == 0;
 }
 
-/* The message names a GGUF file in the directory, if there is one: the first in alphabetical order.
- * A directory as published on Hugging Face has other formats. */
+/* The message names the first GGUF file in the directory in alphabetical order. Without GGUF files,
+ * but with files of other formats, as in many repositories of Hugging Face, the message refers to
+ * docs/models.md. */
 static bool refuse_directory(const char *path, struct bn_error *err)
 {
     char gguf[NAME_MAX + 1] = "";
-    bool has_safetensors = false;
+    bool has_other_format = false;
     DIR *dir = opendir(path);
     const struct dirent *entry;
     while (dir && (entry = readdir(dir))) {
         const char *name = entry->d_name;
         if (ends_with(name, ".gguf") && (!gguf[0] || strcmp(name, gguf) < 0))
             (void)snprintf(gguf, sizeof(gguf), "%s", name);
-        has_safetensors |= ends_with(name, ".safetensors") || ends_with(name, ".bin");
+        has_other_format |= ends_with(name, ".safetensors") || ends_with(name, ".bin");
     }
     if (dir)
         (void)closedir(dir);
     if (gguf[0])
         return bn_fail(err, BN_EIO, "'%s' is a directory; name a file in it, for example %s", path,
                        gguf);
-    if (has_safetensors) {
+    if (has_other_format) {
         (void)bn_fail(err, BN_EIO, "'%s' is a directory without GGUF files", path);
         return refusal_add_row(err, REFUSED_SAFETENSORS);
     }
@@ -89,7 +90,7 @@ static bool map_open(struct mem_map *map, const char *path, struct bn_error *err
     if (fd < 0)
         return bn_fail(err, BN_EIO, "cannot open '%s': %s", path, strerror(errno));
     const bool ok = map_descriptor(map, fd, path, err);
-    (void)close(fd); /* only read; the mapping remains valid */
+    (void)close(fd); /* the mapping remains valid; nothing was written that could be lost */
     return ok;
 }
 
@@ -115,11 +116,12 @@ bool bn_file_open_memory(const void *bytes, size_t n_bytes, struct bn_file **out
 
 /* ---- split models ---- */
 
-/* The end of the name of a part: "-00001-of-00003.gguf". */
+/* The end of the name of a part: "-00001-of-00003.gguf". Numbers have at most five digits
+ * (GGUF_MOST_PARTS). */
 #define PART_FORMAT "-%05zu-of-%05zu.gguf"
 #define PART_BYTES 20
 
-/* Write the path of part `number` to `path`, which holds the path of any part. */
+/* Change `path`, which is the path of any part, to the path of part `number` (from 0). */
 static void set_part(char *path, size_t number, size_t count)
 {
     char end[64];
@@ -146,8 +148,8 @@ static bool open_part(const char *path, struct mem_map *map, struct gguf **out,
            (gguf_parse(map->ptr, map->n_bytes, out, err) || bn_fail_prefix(err, "%s", path));
 }
 
-/* Map and parse all parts of a split model. `path`, the path of any part, is changed. On failure
- * the caller closes what was opened. */
+/* Map and parse all parts of a split model and join them in parts[0]. `path` is the path of any
+ * part and is changed. The caller closes parts and maps, also after a failure. */
 static bool open_parts(char *path, size_t count, struct mem_map *maps, struct gguf **parts,
                        struct bn_error *err)
 {
@@ -171,6 +173,7 @@ static bool open_split(struct bn_file *file, size_t number, size_t count, struct
     if (ok) {
         memcpy(path, file->path, strlen(file->path) + 1);
         ok = open_parts(path, count, maps, parts, err);
+        /* gguf_join has put the tensors of all parts into parts[0]. */
         for (size_t i = ok ? 1 : 0; i < count; i++)
             gguf_close(parts[i]);
         for (size_t i = 0; !ok && i < count; i++)

@@ -1,8 +1,9 @@
 /*
- * A model file: its metadata and its identity. PUBLIC, part of engine.h.
+ * A model file: its metadata and its identity. Public header; engine.h includes it.
  *
- * Opening parses the header, the metadata and the tensor descriptions, which takes milliseconds. It
- * reads no tensor data. A file with only a vocabulary opens too, whatever its architecture.
+ * Opening a file parses the header, the metadata and the tensor descriptions, which takes
+ * milliseconds. It reads no tensor data. A file with only a vocabulary opens too, whatever its
+ * architecture.
  *
  * A file never changes after opening, so several threads may read it. Strings point into the
  * file's memory and are valid until bn_file_close.
@@ -21,9 +22,9 @@ struct bn_file;
 
 /* Open a model file. The path may name any part of a split model; the other parts are found by
  * their names, PREFIX-00001-of-00003.gguf. BN_EIO: a path is missing, a directory, not readable or
- * cannot be mapped. BN_EFORMAT: not GGUF, incomplete or damaged, or parts that do not belong
- * together; the message names the position or the part. BN_EUNSUPPORTED: GGUF version 1 or
- * big-endian. BN_ENOMEM. */
+ * cannot be mapped. BN_EFORMAT: not a model file, incomplete or damaged, or parts that do not
+ * belong together; the message names the position or the part. BN_EUNSUPPORTED: GGUF version 1 or
+ * above 3, big-endian, or another format (safetensors, PyTorch, GGML). BN_ENOMEM. */
 bool bn_file_open(const char *path, struct bn_file **out, struct bn_error *err);
 
 /* As bn_file_open, for a file in memory. The bytes must outlive *out. BN_EUNSUPPORTED also for a
@@ -33,22 +34,22 @@ bool bn_file_open_memory(const void *bytes, size_t n_bytes, struct bn_file **out
 void bn_file_close(struct bn_file *file); /* file may be NULL */
 
 const char *bn_file_path(const struct bn_file *file); /* "" for a file in memory */
-size_t bn_file_bytes(const struct bn_file *file);     /* of all parts */
+size_t bn_file_bytes(const struct bn_file *file);     /* size of all parts together */
 
 /* Identify the model: SHA-256 of everything before the tensor data and of the first 4096 bytes of
  * each tensor. This takes milliseconds if the file is in the page cache. */
 #define BN_FINGERPRINT_BYTES 32
 void bn_file_fingerprint(const struct bn_file *file, uint8_t out[BN_FINGERPRINT_BYTES]);
 
-/* Metadata by key. Return false if the key is missing, or its value has another type or does not
- * fit. */
+/* These functions read metadata by key. They return false if the key is missing, or its value has
+ * another type or does not fit. */
 bool bn_file_has(const struct bn_file *file, const char *key);
 bool bn_file_get_str(const struct bn_file *file, const char *key, struct bn_str *out);
 bool bn_file_get_u64(const struct bn_file *file, const char *key, uint64_t *out); /* integer >= 0 */
 bool bn_file_get_f64(const struct bn_file *file, const char *key, double *out);   /* any number */
 bool bn_file_get_bool(const struct bn_file *file, const char *key, bool *out);
 
-/* Number of elements of an array of any type. */
+/* Write the number of elements of an array of any type to *n_items. */
 bool bn_file_get_array(const struct bn_file *file, const char *key, size_t *n_items);
 
 /* Read the first n_items elements of an array of numbers. Return false also if there are fewer. */
@@ -56,7 +57,8 @@ bool bn_file_array_f32(const struct bn_file *file, const char *key, float *out, 
 bool bn_file_array_i32(const struct bn_file *file, const char *key, int32_t *out, size_t n_items);
 
 /* Iterator over an array of strings. Strings have different lengths, so there is no access by
- * index. The members are private. */
+ * index. The members are private. bn_file_walk_strs starts a walk and writes the number of strings
+ * to *n_items. */
 struct bn_str_walk {
     const uint8_t *at;
     size_t n_left;

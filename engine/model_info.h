@@ -1,5 +1,5 @@
 /*
- * Facts about an open model. PUBLIC, part of engine.h.
+ * Facts about an open model. Public header; engine.h includes it.
  */
 #ifndef ENGINE_MODEL_INFO_H
 #define ENGINE_MODEL_INFO_H
@@ -8,17 +8,19 @@
 #include <stdint.h>
 
 struct bn_model_info {
-    char name[128]; /* metadata key general.name */
-    char arch[64];
+    char name[128];        /* metadata key general.name */
+    char arch[64];         /* metadata key general.architecture */
     char quantisation[32]; /* type of the ternary tensors: "I2_S", "TQ2_0", ... */
     char device[160];      /* "CPU, 2 threads, AVX-512 VNNI", and which parts are approximate */
     char passed_over[160]; /* "cuda is not used: ..." if "auto" had to skip a device, else "" */
     char activations[120]; /* "int8 per token: as in the training of this architecture" */
     char rotation[64];     /* "blocks of 1024, explicit signs, version 1"; "": not rotated */
-    char window[120];      /* layers that see a window of keys, and the rule; else "" */
+    char window[120];      /* which layers have a window of keys, and the rule; "": none */
     const char *isa;       /* instruction set in use */
     size_t n_threads;
     size_t n_ubatch; /* most tokens in one pass over the weights */
+    /* n_embd is the width of the hidden state, n_ff that of a feed-forward network (of one expert).
+     * n_experts and n_used_experts are per layer and per token; 0: no experts. */
     size_t n_vocab, n_layers, n_embd, n_ff, n_heads, n_kv_heads, n_experts, n_used_experts;
     size_t n_ctx_train; /* context length that the model was trained for */
     /* Context of sessions that request none: n_ctx_train, or less if its keys and values need more
@@ -27,12 +29,13 @@ struct bn_model_info {
     uint64_t n_params;
     size_t weight_bytes; /* memory of the weights */
     size_t kv_bytes_per_token;
-    size_t seq_bytes;   /* of each session besides its tokens: rings and recurrent states; else 0 */
-    size_t state_bytes; /* of one saved state; 0: the model needs none */
+    /* memory of a session that does not depend on its tokens: rings and recurrent states */
+    size_t seq_bytes;
+    size_t state_bytes;     /* size of one saved state; 0: the model needs none */
     const char *kv_type;    /* "f16" or "q8" */
-    size_t bytes_per_token; /* read to decode one token, without keys and values */
+    size_t bytes_per_token; /* bytes read to decode one token, without keys and values */
     size_t head_bytes;      /* the part of bytes_per_token for the output head or its copy */
-    double macs_per_token;  /* multiply-adds of the linear layers */
+    double macs_per_token;  /* of one token in the linear layers, without the output head */
     double load_seconds;
 };
 

@@ -16,10 +16,10 @@
 #include <math.h>
 #include <string.h>
 
-/* A prompt keeps states at least this many tokens apart, because a shorter distance is evaluated in
- * about the time of the pass that a state between would cost. */
+/* Least distance in tokens between the saved states of a prompt. A state between two others needs a
+ * pass of its own, which takes about as long as evaluating so few tokens again. */
 #define LEAST_GAP 16
-#define INTERVAL 2048 /* most tokens without a saved state */
+#define INTERVAL 2048 /* tokens after the newest state, after which a pass saves another one */
 
 bool bn_session_open(struct bn_model *model, const struct bn_session_config *cfg,
                      struct bn_session **out, struct bn_error *err)
@@ -80,7 +80,8 @@ struct bn_state_stats bn_session_states(const struct bn_session *s)
 
 /* ---- earlier lengths ---- */
 
-/* Save the state of the present length. A state that cannot be saved costs only time later. */
+/* Save the state of the present length, if it is not saved yet. A failure is no error: a later
+ * return only has to evaluate more tokens again. */
 static void keep_state(struct bn_session *s)
 {
     if (s->n_ids <= states_newest(&s->states))
@@ -90,7 +91,8 @@ static void keep_state(struct bn_session *s)
         states_cut(&s->states, s->n_ids - 1);
 }
 
-/* Cut the sequence to the largest length up to n_keep to which it can return. */
+/* Cut the session to the largest reachable length that is at most n_keep: one that the backend
+ * still holds, or that of a saved state. */
 static void go_back(struct bn_session *s, size_t n_keep)
 {
     const struct backend_ops *ops = s->model->ops;
@@ -210,7 +212,8 @@ static struct eval_item eval_item_of(const struct bn_item *item)
     };
 }
 
-/* Evaluate checked items of one model in one pass over the weights. */
+/* Evaluate checked items of one model in one pass over the weights. batch[i] holds the ids of
+ * items[i] that this pass evaluates. */
 static bool eval_pass(struct eval_item *batch, const struct bn_item *items, size_t n_items,
                       const struct bn_control *control, struct bn_error *err)
 {
@@ -298,16 +301,16 @@ static size_t common_prefix(const struct bn_session *s, const int32_t *ids, size
     return n;
 }
 
-/* Prepare for the evaluation of a prompt of n_ids ids, of which the session held n_shared and still
- * holds fewer or as many: save states where the caller may return to. These are the present length,
- * the end of the shared ids, because a conversation often branches twice at the same place, and
- * n_stable ids. Without that number it is the length without the last id, because a retry evaluates
- * that id again. */
+/* Prepare for the evaluation of a prompt of n_ids ids: save a state at the present length, and
+ * return the lengths at which to save states later. n_shared is the number of ids that the session
+ * and the prompt have in common; the session may have gone back further. A conversation often
+ * branches twice at the same place, so n_shared gets a state. The last one is at n_stable, or if
+ * that is 0 before the last id, because a retry evaluates this id again. */
 static struct stops plan_stops(struct bn_session *s, size_t n_shared, size_t n_ids, size_t n_stable)
 {
     const size_t last = n_stable > 0 && n_stable < n_ids ? n_stable : n_ids - 1;
     struct stops stops = {{0, 0}};
-    size_t newest = s->n_ids; /* length of the newest state there will be */
+    size_t newest = s->n_ids; /* length of the newest state, including planned ones */
     if (s->states.n_max == 0 || n_ids - s->n_ids <= 1)
         return stops;
     if (s->n_ids - states_newest(&s->states) >= LEAST_GAP)

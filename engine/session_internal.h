@@ -14,7 +14,7 @@ struct bn_session {
     struct mem_map map; /* memory of ids; the system provides a page at the first write to it */
     int32_t *ids;       /* (n_ctx), the first n_ids are in the KV cache */
     size_t n_ids;
-    struct states states; /* for returns to earlier lengths; those of models that need them */
+    struct states states; /* for returns to earlier lengths; empty if the model needs none */
 };
 
 /* BN_EARG: an id is not in the vocabulary. `label` says in the message which kind of id it is. */

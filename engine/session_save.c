@@ -1,8 +1,9 @@
 /*
  * Saved sessions: the ids, the KV cache and the saved states as a stream of bytes.
  *
- * The stream begins with a header. The ids follow, then the bytes of the backend, then the saved
- * states, if the model has any: their number, and the length and the bytes of each.
+ * The stream is a struct saved_kv_header, the ids, and the bytes of the backend. If the model needs
+ * saved states, a struct saved_states_header follows, and the length (uint64_t) and the bytes of
+ * each state. Numbers have the byte order of the machine.
  */
 #include "engine/engine_internal.h"
 #include "engine/session_internal.h"
@@ -13,7 +14,6 @@
 #include <stdio.h>
 #include <string.h>
 
-/* A saved KV cache is this header, then the ids, then the bytes of the backend. */
 struct saved_kv_header {
     char version[32]; /* bn_session_kv_version, padded with zeros */
     uint64_t fingerprint;
@@ -23,7 +23,8 @@ struct saved_kv_header {
 static struct saved_kv_header header_of(const struct bn_session *s)
 {
     struct saved_kv_header h = {.fingerprint = s->model->fingerprint, .n_ids = s->n_ids};
-    if (rope_is_long(s->model->model, s->n_ctx)) /* keys of a short session have other angles */
+    /* RoPE angles differ from those of a short context */
+    if (rope_is_long(s->model->model, s->n_ctx))
         h.fingerprint = ~h.fingerprint;
     const char *version = bn_session_kv_version(s);
     memcpy(h.version, version, size_min(strlen(version), sizeof h.version - 1));
@@ -34,8 +35,6 @@ static struct saved_kv_header header_of(const struct bn_session *s)
 
 #define STATES_VERSION 1
 
-/* Behind the bytes of the backend, if the model has states: this header, then for each state its
- * length (uint64_t) and state_bytes bytes. */
 struct saved_states_header {
     uint32_t version, n_states;
     uint64_t state_bytes;
@@ -64,8 +63,8 @@ static bool skip(const struct bn_stream *in, size_t n_bytes)
     return true;
 }
 
-/* Read the states of a sequence of n_ids ids. The list is empty before. Those that do not fit into
- * the budget are left out. */
+/* Read the states of a sequence of n_ids ids into an empty list. If they do not all fit into the
+ * budget, states_add drops the least useful ones. */
 static bool load_states(struct states *st, size_t n_ids, const struct bn_stream *in,
                         struct bn_error *err)
 {
@@ -122,7 +121,7 @@ bool bn_session_load(struct bn_session *s, const struct bn_stream *in, struct bn
     if (n_ids > 0 && !in->move(in->ud, s->ids, n_ids * sizeof *s->ids))
         return bn_fail(err, BN_EIO, "the saved KV cache is incomplete");
     if (!session_check_ids(s->model, s->ids, n_ids, "saved token", err)) {
-        err->code = BN_EFORMAT;
+        err->code = BN_EFORMAT; /* not BN_EARG: the saved data is wrong */
         return false;
     }
     if (!s->model->ops->seq_load(s->seq, n_ids, in, err))

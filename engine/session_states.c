@@ -1,5 +1,5 @@
 /*
- * The list of saved states and the choice of the state to give up.
+ * The list of saved states and the choice of the state that is dropped when the list is full.
  */
 #include "engine/session_states.h"
 
@@ -37,12 +37,13 @@ size_t states_newest(const struct states *st)
     return st->n > 0 ? st->list[st->n - 1].length : 0;
 }
 
-/* The state to give up for a new one of `length` tokens.
+/* Index of the state that is dropped for a new one of `length` tokens.
  *
  * Without state i, a return to a length between state i and the next one evaluates the tokens
- * between state i - 1 and state i again. Recent lengths are more likely than old ones. So the loss
- * is the product of the two distances, divided by the age. The smallest loss wins. Equal losses
- * settle at distances that grow with the square root of the age. */
+ * between state i - 1 and state i again. Returns to recent lengths are more likely than to old
+ * ones. So the loss is the product of the two distances, divided by the age. The state with the
+ * smallest loss is dropped. When all losses are equal, the distances grow with the square root of
+ * the age. */
 static size_t least_useful(const struct states *st, size_t length)
 {
     size_t best = 0;

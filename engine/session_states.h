@@ -2,9 +2,9 @@
  * The saved states of one session: copies of what a sequence with rings or recurrent states needs
  * to return to an earlier length. Private to the session.
  *
- * The states are sorted by length and fit into a budget. If the budget is full, a new state takes
- * the place of the one whose loss costs least: states of the recent past stay close together, older
- * ones become sparse, and the newest two always stay.
+ * The states are sorted by length and fit into a budget. If the budget is full, a new state
+ * replaces the least useful one: states of the recent past stay close together, older ones become
+ * sparse, and the newest two stay if there is memory for two.
  */
 #ifndef ENGINE_SESSION_STATES_H
 #define ENGINE_SESSION_STATES_H
@@ -18,20 +18,20 @@
 #define STATES_MOST 1024 /* states of one session, even if the budget allows more */
 
 struct saved_state {
-    size_t length; /* of the sequence when the state was saved, at least 1 */
-    struct mem_map map;
+    size_t length;      /* tokens of the sequence when the state was saved, at least 1 */
+    struct mem_map map; /* the bytes of backend_ops.state_save */
 };
 
 struct states {
-    size_t state_bytes; /* of one state; 0: the sequence needs none */
-    size_t n_max, n;
+    size_t state_bytes;       /* of one state; 0: the sequence needs none */
+    size_t n_max, n;          /* most states, and states now */
     struct saved_state *list; /* (n_max), the first n are in use, in order of length */
 };
 
 /* Prepare for states of state_bytes each within `budget` bytes. Allocates only the list. BN_ENOMEM.
  */
 bool states_open(struct states *st, size_t state_bytes, size_t budget, struct bn_error *err);
-void states_close(struct states *st); /* also all zero */
+void states_close(struct states *st); /* accepts a struct of zeros */
 
 /* The newest state of at most n_ids tokens, or NULL. Valid until the next change. */
 const struct saved_state *states_find(const struct states *st, size_t n_ids);
@@ -41,7 +41,7 @@ size_t states_newest(const struct states *st);
 
 /* Add a state of `length` tokens, more than states_newest. Returns its memory, which the caller
  * fills. NULL if the budget has no room for a single state, or the system has no memory; then the
- * state is not kept, which costs only time later. */
+ * state is not in the list. */
 void *states_add(struct states *st, size_t length);
 
 /* Remove the states of more than n_keep tokens. */

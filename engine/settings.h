@@ -1,5 +1,6 @@
 /*
- * Settings and measurements that the public API and the backends share. PUBLIC, part of engine.h.
+ * Settings and measurements that the public API and the backends share. Public header; engine.h
+ * includes it.
  */
 #ifndef ENGINE_SETTINGS_H
 #define ENGINE_SETTINGS_H
@@ -20,14 +21,14 @@ enum bn_head_mode { BN_HEAD_EXACT, BN_HEAD_Q8, BN_HEAD_FULL };
  * head. Q8 needs half the memory and is an approximation. */
 enum bn_kv_type { BN_KV_F16, BN_KV_Q8 };
 
-/* Whether to skip weights that would be multiplied by an exact zero, which changes no byte of the
- * results. OFF is for measurements. */
+/* Whether to skip weights that would be multiplied by an exact zero. Skipping changes no byte of
+ * the results. OFF is for measurements. */
 enum bn_skip { BN_SKIP_ON, BN_SKIP_OFF };
 
-/* How to round the inputs of ternary layers. AUTO: TOKEN for models that were trained so, else int8
- * in blocks of 32 columns. TOKEN: int8 with one scale per token. BLOCK: int8 with one scale per 128
- * columns, or per 64 where the scales of the weights differ that often. 16: two planes of int8.
- * FLOAT: no rounding, slow, for comparisons. */
+/* How to round the inputs of ternary layers. AUTO: TOKEN for models that were trained with it, else
+ * int8 with one scale per 32 columns (act_scheme.h). TOKEN: int8 with one scale per token. BLOCK:
+ * int8 with one scale per 128 columns, or per 64 where the scales of the weights differ that often.
+ * 16: 16 bits, as two int8 values. FLOAT: no rounding, slow, for comparisons. */
 enum bn_activations { BN_ACT_AUTO, BN_ACT_TOKEN, BN_ACT_BLOCK, BN_ACT_16, BN_ACT_FLOAT };
 
 /* Which earlier keys a token of a window layer attends to, for a window of W: position i sees
@@ -41,11 +42,11 @@ enum bn_mac {
     BN_MAC_F32   /* fused multiply-adds of floats, as in attention */
 };
 
-/* Time spent in one kind of work since the previous call of bn_model_profile. */
+/* Work of one kind since the previous call of bn_model_profile. */
 struct bn_profile_step {
-    const char *name;
+    const char *name; /* static text */
     double seconds;
-    uint64_t n_calls;
+    uint64_t n_calls; /* how often the work ran */
     uint64_t n_bytes; /* read from memory; 0 if negligible */
     uint64_t n_macs;  /* multiply-adds; 0 if negligible */
     enum bn_mac mac;  /* kind of these multiply-adds */
@@ -56,8 +57,8 @@ struct bn_state_stats {
     size_t n_states, n_bytes;
 };
 
-/* A byte stream for saving or loading a KV cache. `move` writes from `bytes` or fills `bytes`
- * completely; false stops the transfer. */
+/* A byte stream for saving or loading a KV cache. When saving, `move` takes the n_bytes at `bytes`;
+ * when loading, it fills them. If it returns false, the call fails with BN_EIO. */
 struct bn_stream {
     bool (*move)(void *ud, void *bytes, size_t n_bytes);
     void *ud;

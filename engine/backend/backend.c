@@ -40,7 +40,7 @@ bool backend_probe(size_t i, const struct backend_config *cfg, char *text, size_
     return false;
 }
 
-/* Parse "NAME" or "NAME:N" for the given name. */
+/* Parse "NAME" or "NAME:N" for the given name. False: another name, or a wrong N. */
 static bool parse_device(const char *device, const char *name, size_t *index)
 {
     const size_t n_bytes = strlen(name);
@@ -62,15 +62,16 @@ static bool is_auto(const char *device)
     return !device || strcmp(device, "auto") == 0;
 }
 
+/* Record why "auto" skips kind i. */
 static void pass_over(size_t i, struct backend_config *cfg, const char *why)
 {
     bn_log(&cfg->log, BN_LOG_DEBUG, "device %s is not used: %s", kinds[i].name, why);
-    if (kinds[i].ops) /* 18 characters before the text for "cuda" */
+    if (kinds[i].ops) /* 160 bytes hold "cuda is not used: " (18), 141 more and a terminator */
         (void)snprintf(cfg->passed_over, sizeof cfg->passed_over, "%s is not used: %.141s",
                        kinds[i].name, why);
 }
 
-/* The first kind from number `first` on that can run here. */
+/* Set *out to the first kind from number `first` on that can run here. */
 static bool choose_best(size_t first, struct backend_config *cfg, const struct backend_ops **out,
                         struct bn_error *err)
 {

@@ -2,8 +2,8 @@
  * The interface between the engine and its devices: a backend runs a whole model on one device.
  *
  * No member of backend_ops may be NULL. Every backend computes the same bits, which docs/kernels.md
- * defines. session.c checks the arguments of
- * eval before the call. The threading rule of engine.h applies.
+ * defines. session.c checks the arguments of eval before the call. The threading rule of engine.h
+ * applies.
  */
 #ifndef ENGINE_BACKEND_BACKEND_H
 #define ENGINE_BACKEND_BACKEND_H
@@ -31,20 +31,21 @@ struct backend_control {
 
 struct backend_config {
     size_t index;     /* number of the device among those of its kind */
-    const char *isa;  /* highest CPU instruction set; NULL: the best here */
+    const char *isa;  /* highest CPU instruction set; NULL: no limit */
     size_t n_threads; /* 0: as many as this process may use */
     size_t n_ubatch;  /* most tokens in one eval, at least 1 */
     enum bn_head_mode head;
     enum bn_kv_type kv;
-    bool profile; /* measure times for `profile` */
-    bool pin;     /* CPU: keep each thread on its own core */
-    /* CUDA, for tests: launch every kernel by itself; start no kernel before the previous one has
-     * ended. */
+    bool profile; /* measure times for backend_ops.profile */
+    bool pin;     /* CPU: bind each thread to a core */
+    /* CUDA, for tests. no_graph: launch every kernel by itself instead of in a CUDA graph.
+     * no_early_launch: start no kernel before the previous one has ended. */
     bool no_graph, no_early_launch;
-    bool no_ring; /* CPU, for tests: window layers keep the keys and values of all positions */
+    bool no_ring; /* CPU, for tests: layers with a window keep keys and values of all positions */
     enum bn_skip skip;
     bool file_mapped; /* the model's bytes are a file mapping: pages may be dropped after loading */
     struct bn_log log;
+    /* for tests, see bn_model_config */
     void (*trace)(void *ud, const char *step, size_t layer, const float *x, size_t n);
     void *trace_ud;
     char passed_over[160]; /* output: why "auto" skipped a preferred device, or "" */
@@ -54,9 +55,9 @@ struct backend_config {
 struct backend_plan {
     size_t weight_bytes;
     size_t kv_bytes_per_token;
-    size_t scratch_bytes;
-    size_t seq_bytes;   /* of each sequence besides its tokens: rings, recurrent states; often 0 */
-    size_t state_bytes; /* of one saved state, see state_save; 0: truncate reaches every length */
+    size_t scratch_bytes; /* intermediate results of a pass */
+    size_t seq_bytes;     /* of a sequence of any length: rings, recurrent states; often 0 */
+    size_t state_bytes;   /* of one saved state, see state_save; 0: truncate reaches every length */
 };
 
 struct backend_info {
@@ -70,13 +71,14 @@ struct backend_info {
     const char *kv_version; /* layout and arithmetic of the bytes of seq_save: "cpu-f16-1" */
 };
 
-/* New ids of one sequence. n_rows counts from the end: 0 for the inner part of a prompt, 1 for the
- * next token, more for perplexity and for the verification of drafts. */
+/* New ids of one sequence. Logits are requested for the last n_rows ids: 0 for a part of a prompt
+ * before its end, 1 to choose the next token, more for perplexity and for the verification of
+ * drafts. */
 struct eval_item {
     struct seq *seq;
     const int32_t *ids; /* (n_ids), each less than n_vocab */
     size_t n_ids;
-    size_t n_rows; /* results for the last n_rows ids */
+    size_t n_rows; /* at most n_ids */
     struct head_request head;
     struct head_row *rows; /* (n_rows) */
 };
@@ -87,13 +89,14 @@ struct backend_ops {
     /* Test whether this device can run here. Writes one line: a description of the device,
      * or why it cannot be used. */
     bool (*probe)(const struct backend_config *cfg, char *text, size_t text_bytes);
+    /* Compute the memory sizes. BN_EUNSUPPORTED: this backend cannot run the model. BN_ENOMEM. */
     bool (*plan)(const struct model *m, const struct backend_config *cfg, struct backend_plan *out,
                  struct bn_error *err);
     /* Load the weights. `m` must outlive the backend. Progress counts bytes of the file. */
     bool (*open)(const struct model *m, const struct backend_config *cfg,
                  const struct backend_control *control, struct backend **out, struct bn_error *err);
-    void (*close)(struct backend *b); /* b may be NULL */
-    const struct backend_info *(*info)(const struct backend *b);
+    void (*close)(struct backend *b);                            /* b may be NULL */
+    const struct backend_info *(*info)(const struct backend *b); /* owned by b */
 
     /* See the functions bn_model_* of the same names. */
     double (*bandwidth)(struct backend *b);
@@ -102,12 +105,13 @@ struct backend_ops {
                       size_t text_bytes);
     size_t (*profile)(struct backend *b, struct bn_profile_step *out, size_t cap);
     /* How often each expert of each layer was chosen since the model was opened: (n_layers,
-     * n_experts) numbers, of which the first `cap` are written. Returns their number, 0 without
-     * experts. */
+     * n_experts) numbers, of which the first `cap` are written. Returns n_layers * n_experts, 0
+     * without experts. */
     size_t (*expert_counts)(const struct backend *b, uint64_t *out, size_t cap);
     /* Free memory for KV caches in bytes; SIZE_MAX if unknown. */
     size_t (*free_bytes)(struct backend *b);
 
+    /* Open an empty sequence of at most n_ctx positions. BN_EARG: n_ctx is too large. BN_ENOMEM. */
     bool (*seq_open)(struct backend *b, size_t n_ctx, struct seq **out, struct bn_error *err);
     void (*seq_close)(struct seq *s); /* s may be NULL */
 
@@ -124,14 +128,14 @@ struct backend_ops {
      * for such sequences the session saves states and loads them later. "Earlier lengths" in
      * docs/architecture.md describes how a backend keeps the old length after a failed eval.
      *
-     * reachable: the largest length up to n_keep that truncate accepts now, at least 0; n_keep
-     * itself if state_bytes is 0. n_keep is at most the length.
+     * reachable: the largest length up to n_keep that truncate accepts now, possibly 0; n_keep
+     * itself if state_bytes is 0. n_keep is at most the length of the sequence.
      * truncate: n_keep is 0 or a length for which reachable returns n_keep.
      *
-     * state_save writes the plan's state_bytes bytes that state_load needs to return to the present
-     * length: the recurrent states and the window before the next position, but nothing that
-     * truncate keeps. The bytes depend on the ids alone. The sequence does not change. False: the
-     * device has failed.
+     * state_save writes backend_plan.state_bytes bytes, which state_load needs to return to the
+     * present length: the recurrent states and the window before the next position, but nothing
+     * that truncate keeps. The bytes depend only on the model and the ids. The sequence does not
+     * change. False: the device has failed.
      * state_load cuts a sequence of at least `length` positions to `length`, with a state that was
      * saved at this length of the same ids. Every byte string is safe to load, because states come
      * from files too. False: the device has failed; the sequence is then empty. */
@@ -147,8 +151,8 @@ struct backend_ops {
                      struct bn_error *err);
 };
 
-/* Kinds of devices, best first, also those without a backend in this build. backend_name returns
- * NULL past the last kind. backend_probe calls backend_ops.probe of a valid kind i. */
+/* Kinds of devices, best first, including those without a backend in this build. backend_name
+ * returns NULL past the last kind. backend_probe calls backend_ops.probe of a valid kind i. */
 const char *backend_name(size_t i);
 bool backend_probe(size_t i, const struct backend_config *cfg, char *text, size_t text_bytes);
 
@@ -161,7 +165,7 @@ bool backend_choose(const char *device, struct backend_config *cfg, const struct
 
 /* Plan the memory of a model on the chosen backend. With "auto", a backend that does not support
  * the model is replaced by the next kind that can run here, with the same log and passed_over as
- * above. Fails like backend_ops.plan. */
+ * above. The errors are those of backend_ops.plan. */
 bool backend_plan_model(const char *device, const struct model *m, struct backend_config *cfg,
                         const struct backend_ops **ops, struct backend_plan *plan,
                         struct bn_error *err);

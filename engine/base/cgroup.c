@@ -1,9 +1,9 @@
 /*
- * Limits of control groups: walks from each group of the process up to the mount point of its
- * hierarchy.
+ * Finds the lowest limit of the control groups of this process. It walks from each group up to the
+ * mount point of its hierarchy.
  *
  * /proc/self/cgroup has one line per hierarchy: "0::/group" (version 2) or
- * "4:cpu,cpuacct:/group" (version 1).
+ * "4:cpu,cpuacct:/group" (version 1, with the names of its controllers).
  */
 #include "engine/base/cgroup.h"
 
@@ -17,7 +17,7 @@
 #define LINE_MAX_BYTES 1024
 
 /* The lowest limit of `group` and its ancestors. Inside a container the path may name directories
- * that exist only on the host. limit_of finds no limit in them. */
+ * that exist only on the host; limit_of finds no limit there. */
 static size_t lowest_above(const char *root, const char *mount, const char *group,
                            cgroup_limit_fn limit_of)
 {
@@ -25,7 +25,7 @@ static size_t lowest_above(const char *root, const char *mount, const char *grou
     const size_t mount_chars = strlen(root) + strlen(mount);
     size_t n = SIZE_MAX;
     const int chars = snprintf(dir, sizeof dir, "%s%s%s", root, mount, group);
-    if (chars < 0 || (size_t)chars >= sizeof dir)
+    if (chars < 0 || (size_t)chars >= sizeof dir) /* too long: only the mount point */
         (void)snprintf(dir, sizeof dir, "%s%s", root, mount);
     for (;;) {
         n = size_min(n, limit_of(dir));

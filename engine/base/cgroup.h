@@ -1,5 +1,6 @@
 /*
- * Limits from the control groups of this process. Only Linux has control groups.
+ * Limits of the control groups of this process. Only Linux has them; on other systems no limit is
+ * found.
  *
  * The limit of a group also holds for the groups inside it, so the lowest limit of a group and all
  * its ancestors applies.
@@ -9,8 +10,8 @@
 
 #include <stddef.h>
 
-/* Reads the limit of the group with this directory, or the unused part of the limit; SIZE_MAX: no
- * limit. */
+/* Returns the limit of the group with this directory, or the unused part of it, in any unit.
+ * SIZE_MAX: no limit. */
 typedef size_t (*cgroup_limit_fn)(const char *dir);
 
 struct cgroup_limit {
@@ -19,7 +20,7 @@ struct cgroup_limit {
     cgroup_limit_fn of_v1, of_v2; /* for groups of version 1 and 2 */
 };
 
-#define CGROUP_DIR_BYTES 1024 /* longest directory passed to of_v1 and of_v2 */
+#define CGROUP_DIR_BYTES 1024 /* longest path passed to of_v1 and of_v2, with terminator */
 
 /* The lowest limit of all groups of the process, SIZE_MAX if no group has a limit. `root` is a
  * prefix of every path; it is "" except in tests. */

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """
-embed_bytes.py IN OUT HEADER NAME: a file of bytes as a C source that defines `const uint64_t NAME[]`
-and its `const size_t NAME_bytes`, declared in HEADER, so that no tool besides the compiler is needed
-to link it into the program.
+embed_bytes.py IN OUT HEADER NAME: writes the file IN as C source OUT, so that the compiler can link
+its bytes into a program. OUT defines `const uint64_t NAME[]`, padded with zeros, and `const size_t
+NAME_bytes`, the size of IN. HEADER declares both. Words make the source shorter than bytes.
 """
 import struct
 import sys

@@ -11,6 +11,7 @@
 
 #include <stdbool.h>
 
+/* The compiler checks the arguments of such a function like those of printf. */
 #if defined(__GNUC__)
 #define BN_PRINTF(fmt_arg, first_arg) __attribute__((format(printf, fmt_arg, first_arg)))
 #else
@@ -32,7 +33,7 @@ enum bn_errcode {
 
 struct bn_error {
     enum bn_errcode code;
-    char text[500];
+    char text[500]; /* a longer message is cut */
 };
 
 /* Write code and message. Returns false, so that a caller can write `return bn_fail(...)`. */

@@ -15,7 +15,7 @@ float f16_to_f32(uint16_t h)
         return f32_from_bits(sign | (exponent + 112) << 23 | mantissa << 13); /* bias 15 -> 127 */
     if (mantissa == 0)
         return f32_from_bits(sign);
-    uint32_t e = 113; /* subnormal: mantissa x 2^-24, normalised */
+    uint32_t e = 113; /* subnormal, value mantissa x 2^-24: shift it until bit 10 is set */
     while (!(mantissa & 0x400u)) {
         mantissa <<= 1;
         e--;
@@ -29,18 +29,18 @@ uint16_t f32_to_f16(float f)
     const uint16_t sign = (uint16_t)(u >> 16 & 0x8000u);
     const uint32_t magnitude = u & 0x7fffffffu;
     if (magnitude > 0x7f800000u)
-        return sign | 0x7e00u | (uint16_t)(magnitude >> 13 & 0x3ffu);
+        return sign | 0x7e00u | (uint16_t)(magnitude >> 13 & 0x3ffu); /* quiet NaN */
     if (magnitude >= 0x47800000u) /* 65536 and above become infinity */
         return sign | 0x7c00u;
     uint32_t m = (magnitude & 0x7fffffu) | 0x800000u;
-    const int e = (int)(magnitude >> 23) - 112;
+    const int e = (int)(magnitude >> 23) - 112; /* exponent with bias 15 instead of 127 */
     uint32_t shift = 13, base = 0;
     if (e > 0)
         base = (uint32_t)(e - 1) << 10; /* the hidden bit of m adds the last 1 << 10 */
     else if (e < -10)
-        return sign;
+        return sign; /* below 2^-25, half of the smallest subnormal */
     else
-        shift = (uint32_t)(14 - e);
+        shift = (uint32_t)(14 - e); /* subnormal: the last bit of the result is 2^-24 */
     const uint32_t half = 1u << (shift - 1), rest = m & ((1u << shift) - 1);
     m >>= shift;
     m += rest > half || (rest == half && (m & 1u));

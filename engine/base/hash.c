@@ -49,6 +49,7 @@ static void hash_block(struct sha256 *s, const uint8_t *block)
                             ((e & v[5]) ^ (~e & v[6])) + k[t] + w[t];
         const uint32_t t2 =
             (rotr(a, 2) ^ rotr(a, 13) ^ rotr(a, 22)) + ((a & v[1]) ^ (a & v[2]) ^ (v[1] & v[2]));
+        /* h = g, ..., b = a; then e = d + t1 and a = t1 + t2 */
         memmove(v + 1, v, 7 * sizeof v[0]);
         v[4] += t1;
         v[0] = t1 + t2;

@@ -1,8 +1,8 @@
 /*
- * Hash functions: FNV-1a (64 bits) for fingerprints and tables, SHA-256 (FIPS 180-4) for names that
- * must not collide.
+ * Hash functions: FNV-1a (64 bits) for hash tables and quick comparisons, SHA-256 (FIPS 180-4)
+ * where different inputs must have different hashes, as for model files.
  *
- * Neither is used for secrets. SHA-256 runs at about 0.3 GB/s in constant memory.
+ * Neither protects secrets. SHA-256 processes about 0.3 GB/s.
  */
 #ifndef ENGINE_BASE_HASH_H
 #define ENGINE_BASE_HASH_H
@@ -10,9 +10,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define FNV1A_START 0xcbf29ce484222325u
+#define FNV1A_START 0xcbf29ce484222325u /* the published offset basis */
 
-/* One step of FNV-1a. `value` is a byte in the published function; some callers add whole words. */
+/* One step of FNV-1a with the published prime. `value` is a byte in the published function; some
+ * callers add whole words. */
 static inline uint64_t fnv1a_add(uint64_t hash, uint64_t value)
 {
     return (hash ^ value) * 0x100000001b3u;
@@ -34,6 +35,7 @@ struct sha256 {
     uint8_t block[64]; /* (n_bytes % 64) not yet hashed */
 };
 
+/* The hash of all bytes that were added between init and end. */
 void sha256_init(struct sha256 *s);
 void sha256_add(struct sha256 *s, const void *bytes, size_t n_bytes);
 void sha256_end(struct sha256 *s, uint8_t out[SHA256_BYTES]);

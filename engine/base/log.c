@@ -1,5 +1,5 @@
 /*
- * Formats a log line and passes it to the sink.
+ * Formats a log line and passes it to the callback.
  */
 #include "engine/base/log.h"
 

@@ -1,5 +1,5 @@
 /*
- * Log lines of the engine. They go to the sink of the caller; the engine itself never prints.
+ * Log lines of the engine. A callback of the caller receives them; the engine itself never prints.
  */
 #ifndef ENGINE_BASE_LOG_H
 #define ENGINE_BASE_LOG_H
@@ -13,6 +13,7 @@ struct bn_log {
     void *ud;
 };
 
+/* Pass one line, without newline, to log->write. It is cut after 399 bytes. `log` may be NULL. */
 void bn_log(const struct bn_log *log, enum bn_log_level level, const char *fmt, ...)
     BN_PRINTF(3, 4);
 

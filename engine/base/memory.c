@@ -1,7 +1,7 @@
 /*
- * Aligned heap blocks, anonymous mappings, and what the system reports about memory.
+ * Aligned heap blocks, anonymous mappings, and the memory numbers that the system reports.
  *
- * The reports are read from Linux' /proc and control-group files. A missing file means no limit or
+ * The numbers are read from Linux' /proc and control-group files. A missing file means no limit or
  * an unknown number.
  */
 #define _GNU_SOURCE /* MAP_ANONYMOUS, madvise */
@@ -43,9 +43,10 @@ bool mem_grow(void *items, size_t *cap, size_t need, size_t unit_bytes)
     if (need <= *cap)
         return true;
     void *old;
+    /* memcpy: `items` may point to a pointer of any type, which must not be read as void *. */
     memcpy(&old, items, sizeof(old));
     const size_t doubled = *cap > SIZE_MAX / 2 ? need : *cap * 2;
-    const size_t new_cap = size_max(size_max(doubled, need), 16);
+    const size_t new_cap = size_max(size_max(doubled, need), 16); /* a small array grows rarely */
     void *grown = mem_alloc(new_cap, unit_bytes);
     if (!grown)
         return false;
@@ -59,7 +60,7 @@ bool mem_grow(void *items, size_t *cap, size_t need, size_t unit_bytes)
 
 bool mem_map_open(struct mem_map *map, size_t n_bytes, enum mem_pages pages)
 {
-    const size_t huge = (size_t)2 << 20;
+    const size_t huge = (size_t)2 << 20; /* bytes of a huge page on x86-64 */
     if (n_bytes == 0 || n_bytes > SIZE_MAX - huge)
         return false;
     n_bytes = size_round_up(n_bytes, pages == MEM_PAGES_HUGE ? huge : 4096);
@@ -163,6 +164,7 @@ static size_t free_of_v2(const char *dir)
 static const struct cgroup_limit memory_limit = {"memory", "/sys/fs/cgroup/memory", free_of_v1,
                                                  free_of_v2};
 
+/* Bytes left below the limit of the address space (ulimit -v). statm begins with its used pages. */
 static size_t address_space_free(void)
 {
     struct rlimit limit;

@@ -24,21 +24,21 @@ void mem_free(void *p); /* accepts NULL */
  * Returns false and changes nothing if there is no memory. */
 bool mem_grow(void *items, size_t *cap, size_t need, size_t unit_bytes);
 
-enum mem_pages { MEM_PAGES_NORMAL, MEM_PAGES_HUGE };
+enum mem_pages { MEM_PAGES_NORMAL, MEM_PAGES_HUGE }; /* HUGE: a request, not a guarantee */
 
 struct mem_map {
     void *ptr;
     size_t n_bytes;
 };
 
-/* Reserve zeroed pages, which use memory only after they are written. False if the system refuses.
- */
+/* Reserve n_bytes of zeroed pages, which use memory only after they are written. False if n_bytes
+ * is 0 or the system refuses. */
 bool mem_map_open(struct mem_map *map, size_t n_bytes, enum mem_pages pages);
-void mem_map_close(struct mem_map *map); /* any mapping; accepts an all-zero map */
+void mem_map_close(struct mem_map *map); /* also for mapped files; accepts a struct of zeros */
 
-/* Release the pages of a read-only file mapping that hold these bytes. They leave this process but
- * not the page cache, and the next access loads them again. Never call it for anonymous memory,
- * which would lose its contents. */
+/* Unmap the pages of a read-only file mapping that hold these bytes. They no longer count as memory
+ * of this process but stay in the page cache, and the next access maps them again. Never call it
+ * for anonymous memory, which would lose its contents. */
 void mem_file_drop(const void *bytes, size_t n_bytes);
 
 /* Resident memory of this process in bytes: total, anonymous, mapped from files (the system
@@ -48,9 +48,10 @@ size_t mem_anon_bytes(void);
 size_t mem_file_bytes(void);
 size_t mem_peak_bytes(void);
 
-/* Bytes that this process can still allocate before memory gets short: the lowest of the available
- * memory of the machine, and what the limits of its control groups and of its address space leave.
- * Pages of files count as available. SIZE_MAX if the system reports none of them. */
+/* Bytes that this process can still allocate before memory gets short. It is the lowest of three
+ * numbers: the available memory of the machine, and the memory left below the limits of its control
+ * groups and of its address space. Pages of files count as available. SIZE_MAX if the system
+ * reports none of the three. */
 size_t mem_free_bytes(void);
 
 #endif

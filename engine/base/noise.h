@@ -1,11 +1,11 @@
 /*
- * Random numbers for sampling, as a function of (seed, position, number). For a draw, `number` is
- * the token id.
+ * Random numbers for sampling, as a function of (seed, position, number). When a token is drawn,
+ * `number` is the token id.
  *
  * There is no generator state, so the draw at a position does not depend on how the program reached
- * it. With Gumbel noise g, argmax(z / temp + g) is a draw from softmax(z / temp). Integers and
- * doubles in a fixed order without fused operations produce the same bits on every device and
- * compiler.
+ * it. With logits z and Gumbel noise g, argmax(z / temp + g) is a draw from softmax(z / temp).
+ * Integers and doubles in a fixed order without fused operations produce the same bits on every
+ * device and compiler.
  */
 #ifndef ENGINE_BASE_NOISE_H
 #define ENGINE_BASE_NOISE_H
@@ -36,6 +36,7 @@ NOISE_FN uint64_t noise_key(uint64_t seed, uint64_t position)
     return noise_mix(noise_mix(seed) ^ position);
 }
 
+/* 64 random bits. */
 NOISE_FN uint64_t noise_bits(uint64_t key, uint64_t number)
 {
     return noise_mix(key ^ noise_mix(number));

@@ -16,15 +16,15 @@
 #define BN_NOTES_MAX 32 /* a dozen ids exist; the rest is reserve */
 
 enum bn_note_kind {
-    BN_NOTE_INFO,    /* a rule that was applied; `info` shows it */
+    BN_NOTE_INFO,    /* a rule that was applied; `bitnet-inspect info` shows it */
     BN_NOTE_REPAIR,  /* a known fault of the file was repaired; can be switched off by id */
     BN_NOTE_WARNING, /* shown to the user at the start */
 };
 
 struct bn_note {
     enum bn_note_kind kind;
-    const char *id; /* static text, lower case, dashes */
-    char text[240];
+    const char *id; /* static text: lower case with dashes */
+    char text[240]; /* a longer text is cut */
 };
 
 struct bn_notes {
@@ -37,8 +37,8 @@ struct bn_notes {
 void bn_notes_add(struct bn_notes *notes, enum bn_note_kind kind, const char *id, const char *fmt,
                   ...) BN_PRINTF(4, 5);
 
-/* May the repair `id` be made? `no_repair` lists the repairs that are switched off: NULL for none,
- * "all", or ids separated by commas. */
+/* Whether the repair `id` may be made. `no_repair` lists the repairs that are switched off: NULL
+ * for none, "all", or ids separated by commas. */
 bool bn_repair_allowed(const char *no_repair, const char *id);
 
 #endif

@@ -2,7 +2,7 @@
  * Reads little-endian numbers and strings from a fixed block of memory.
  *
  * A read past the end sets `failed`, and every later read returns zero, so that a parser can read a
- * whole record and check once. Nothing is copied; strings point into the block.
+ * whole record and test `failed` once. Nothing is copied; strings point into the block.
  */
 #ifndef ENGINE_BASE_READER_H
 #define ENGINE_BASE_READER_H
@@ -16,8 +16,8 @@
 struct reader {
     const uint8_t *bytes; /* (n_bytes) */
     size_t n_bytes;
-    size_t pos;
-    bool failed;
+    size_t pos;  /* offset of the next read */
+    bool failed; /* a read would have passed the end */
 };
 
 void reader_init(struct reader *r, const void *bytes, size_t n_bytes);

@@ -16,6 +16,7 @@ static inline void cpu_relax(void)
 #endif
 }
 
+/* Start to load the cache line that contains p. Any address is allowed. */
 static inline void cpu_prefetch(const void *p)
 {
 #if defined(__GNUC__)

@@ -35,7 +35,7 @@ static inline bool bn_str_starts(struct bn_str a, struct bn_str prefix)
            (prefix.n_bytes == 0 || memcmp(a.ptr, prefix.ptr, prefix.n_bytes) == 0);
 }
 
-/* Is `word` in a list of words separated by commas? */
+/* Whether `word` is in a list of words separated by commas, without spaces. */
 static inline bool str_list_has(const char *list, const char *word)
 {
     const size_t n_bytes = strlen(word);

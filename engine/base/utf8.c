@@ -27,8 +27,8 @@ size_t utf8_encode(uint32_t cp, char out[4])
     return n < 0 ? 0 : (size_t)n;
 }
 
-/* Length of the longest prefix of whole eight-byte ASCII blocks. Prompts are mostly ASCII, and this
- * is ten times as fast as u8_check. */
+/* Bytes of the longest prefix that consists of whole blocks of eight ASCII bytes. Prompts are
+ * mostly ASCII, and this is ten times as fast as u8_check. */
 static size_t ascii_bytes(const char *bytes, size_t n_bytes)
 {
     size_t at = 0;

@@ -2,9 +2,9 @@
  * UTF-8 for the whole program: decode, encode, validate.
  *
  * Valid characters are those of table 3-7 of the Unicode standard: no overlong forms, no
- * surrogates, nothing above U+10FFFF. A caller that replaces invalid text replaces one byte when
- * utf8_decode returns 0 and continues with the next byte. No function depends on the locale or
- * reads past `n_bytes`.
+ * surrogates, nothing above U+10FFFF. To replace invalid text, replace one byte when utf8_decode
+ * returns 0 and continue with the next byte. No function depends on the locale or reads past
+ * `n_bytes`.
  */
 #ifndef ENGINE_BASE_UTF8_H
 #define ENGINE_BASE_UTF8_H
@@ -19,7 +19,7 @@ size_t utf8_decode(const char *bytes, size_t n_bytes, uint32_t *cp);
 /* Encode a code point. Returns its length, 1 to 4, or 0 for a surrogate or above U+10FFFF. */
 size_t utf8_encode(uint32_t cp, char out[4]);
 
-/* Number of bytes at the start that are valid characters. */
+/* Number of bytes at the start that consist of complete valid characters. */
 size_t utf8_valid_bytes(const char *bytes, size_t n_bytes);
 
 /* Number of bytes at the end, 0 to 3, that begin a character which further bytes could complete. */

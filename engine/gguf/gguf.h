@@ -1,9 +1,10 @@
 /*
- * A parsed GGUF file: metadata, tensor infos and the positions of their bytes.
+ * A parsed GGUF file: metadata, tensor infos (name, type, shape) and the places of the tensors'
+ * bytes.
  *
- * gguf_parse checks all input; docs/formats.md lists the checks. All pointers point into the bytes
- * of the file, which must outlive the struct. A parsed file is immutable and several threads may
- * read it.
+ * gguf_parse checks all input; docs/formats.md lists the checks. Names, values and tensors point
+ * into the bytes of the file, which must outlive the struct. A parsed file is immutable and several
+ * threads may read it.
  */
 #ifndef ENGINE_GGUF_GGUF_H
 #define ENGINE_GGUF_GGUF_H
@@ -44,13 +45,13 @@ struct gguf_kv {
 struct gguf_tensor {
     struct bn_str name;
     uint32_t type_id;      /* type id in the file */
-    enum tensor_type type; /* from type_id and the span to the next tensor, or TENSOR_OTHER */
+    enum tensor_type type; /* decided by type_id and the distance to the next tensor */
     uint32_t n_dims;
     uint64_t dims[4];      /* dims[0] is contiguous; unused ones are 1 */
     size_t n_cols, n_rows; /* dims[0], and the product of the others */
-    size_t offset;         /* from the start of its file */
+    size_t offset;         /* from the start of the file, or of its part of a split model */
     const uint8_t *bytes;  /* (n_bytes) */
-    size_t n_bytes;        /* without padding; for TENSOR_OTHER the span up to the next tensor */
+    size_t n_bytes;        /* without padding; for TENSOR_OTHER the distance to the next tensor */
 };
 
 struct gguf {
@@ -58,8 +59,8 @@ struct gguf {
     size_t n_bytes;       /* of the file, or of all parts */
     uint32_t version;
     size_t alignment;
-    size_t header_bytes; /* of `bytes` before the tensor data */
-    size_t data_start;
+    size_t header_bytes; /* data_start, or less if a file without tensors ends before it */
+    size_t data_start;   /* offset of the tensor data */
     struct gguf_kv *kvs; /* (n_kvs) in file order */
     size_t n_kvs;
     struct gguf_tensor *tensors; /* (n_tensors) in file order */
@@ -68,9 +69,10 @@ struct gguf {
     uint32_t *kv_index, *tensor_index; /* (n_kvs), (n_tensors) */
 };
 
-/* BN_EFORMAT: broken or truncated; the message names the position. BN_EUNSUPPORTED: GGUF version 1,
- * a version above 3, or big-endian. BN_ENOMEM. Memory is proportional to the data read and does not
- * depend on the counts in the header. */
+/* BN_EFORMAT: not a model file, broken or truncated; the message names the position.
+ * BN_EUNSUPPORTED: GGUF version 1, a version above 3, big-endian, or another format
+ * (refusal_of_file). BN_ENOMEM. Memory is proportional to the data read and does not depend on the
+ * counts in the header. */
 bool gguf_parse(const void *bytes, size_t n_bytes, struct gguf **out, struct bn_error *err);
 void gguf_close(struct gguf *g); /* accepts NULL; does not free the bytes */
 
@@ -84,9 +86,10 @@ bool gguf_split_of(const struct gguf *g, size_t *number, size_t *count, struct b
  * BN_EFORMAT: the parts do not belong together; the message names the part. BN_ENOMEM. */
 bool gguf_join(struct gguf *const *parts, size_t n_parts, struct bn_error *err);
 
+/* NULL if there is no such key or tensor. */
 const struct gguf_kv *gguf_find_kv(const struct gguf *g, const char *key);
 const struct gguf_tensor *gguf_find_tensor(const struct gguf *g, const char *name);
-/* The same with a name from a file. */
+/* The same with a name without terminator. */
 const struct gguf_tensor *gguf_find_tensor_str(const struct gguf *g, struct bn_str name);
 
 /* Read a typed value. False if it is absent, of another kind, or does not fit. u64 accepts any
@@ -97,7 +100,7 @@ bool gguf_get_f64(const struct gguf *g, const char *key, double *out);
 bool gguf_get_bool(const struct gguf *g, const char *key, bool *out);
 
 /* Read item i of an array of numbers or bools, or a single value with i = 0. False past the end,
- * for strings, and if it does not fit. */
+ * for strings, and if the value does not fit. */
 bool gguf_item_u64(const struct gguf_kv *kv, uint64_t i, uint64_t *out);
 bool gguf_item_i64(const struct gguf_kv *kv, uint64_t i, int64_t *out);
 bool gguf_item_f64(const struct gguf_kv *kv, uint64_t i, double *out);
@@ -110,8 +113,8 @@ bool gguf_build_index(struct gguf *g, struct bn_error *err);
 
 /* Decide the type of each tensor, make its offset absolute and set its bytes; only for gguf_parse.
  * data_start and alignment must be set and data_start <= n_bytes. BN_EFORMAT: the tensor is not
- * inside the file, overlaps another one, has a wrong shape or alignment, or two tensors contradict
- * each other about the meaning of an id. BN_ENOMEM. */
+ * inside the file, overlaps another one, has a wrong shape or alignment, or the sizes of two
+ * tensors prove different meanings of one type id. BN_ENOMEM. */
 bool gguf_place_tensors(struct gguf *g, struct bn_error *err);
 
 #endif

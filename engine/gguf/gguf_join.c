@@ -1,9 +1,9 @@
 /*
- * Joins the parts of a split model to one parsed file.
+ * Joins the parts of a split model into one parsed file.
  *
  * Every part is a complete GGUF file. The first one has the metadata; the others may have only the
- * keys that describe the split. The parts may come from different places, so each claim about the
- * split is compared with those of the first part.
+ * keys that describe the split. The parts may come from different places, so each part is compared
+ * with its place in the split and with the first part.
  */
 #include "engine/gguf/gguf.h"
 
@@ -58,7 +58,7 @@ static bool check_part(struct gguf *const *parts, size_t n_parts, size_t i, stru
            same_key(parts[0], parts[i], "general.name", i, err);
 }
 
-/* No type id may have two meanings, because converters write all parts alike. */
+/* No type id may have two meanings, because one converter writes all parts of a model. */
 static bool check_types(const struct gguf *g, struct bn_error *err)
 {
     const struct gguf_tensor *first[TENSOR_N_TYPES] = {0};
@@ -107,7 +107,7 @@ bool gguf_join(struct gguf *const *parts, size_t n_parts, struct bn_error *err)
             memcpy(all + n, parts[i]->tensors, parts[i]->n_tensors * sizeof *all);
         n += parts[i]->n_tensors;
         if (i > 0)
-            g->n_bytes += parts[i]->n_bytes; /* mappings, so the sum fits the address space */
+            g->n_bytes += parts[i]->n_bytes; /* no overflow: all parts are mapped at once */
     }
     mem_free(g->tensors);
     mem_free(g->kv_index);

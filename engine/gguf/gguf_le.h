@@ -1,5 +1,5 @@
 /*
- * Little-endian loads without bounds checks, and names for messages.
+ * Little-endian loads without bounds checks, and helpers for names in messages.
  */
 #ifndef ENGINE_GGUF_GGUF_LE_H
 #define ENGINE_GGUF_GGUF_LE_H
@@ -51,7 +51,7 @@ static inline int str_width(struct bn_str s)
 }
 #define STR_ARG(s) str_width(s), ((s).ptr ? (s).ptr : "")
 
-/* Append a name to a list "F32, F16", for messages. The list is cut at its size. */
+/* Append a name to a list "F32, F16", for messages. The list is cut at list_bytes. */
 static inline void str_list_add(char *list, size_t list_bytes, const char *name)
 {
     const size_t n = strlen(list);

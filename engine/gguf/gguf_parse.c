@@ -1,9 +1,9 @@
 /*
  * Parses header, metadata and tensor infos of a GGUF file (versions 2 and 3, little-endian).
  *
- * Nothing is copied and no number from the file is trusted. Counts are compared with the bytes
- * left, arrays grow while they are read, and lengths and offsets are checked before use. Tensor
- * data is located (gguf_place.c) but not read. engine/model interprets the result.
+ * Nothing is copied and no number from the file is trusted. Counts are compared with the number of
+ * bytes left, arrays grow while they are read, and lengths and offsets are checked before use.
+ * Tensor data is located (gguf_place.c) but not read. engine/model interprets the result.
  */
 #include "engine/gguf/gguf.h"
 
@@ -18,17 +18,18 @@
 #define KV_MIN_BYTES 14   /* key length, a key of one byte, value type, a value of one byte */
 #define INFO_MIN_BYTES 24 /* name length, n_dims, type, offset */
 #define KEY_MAX_BYTES 65535
-#define NAME_MAX_BYTES 63
-#define STRING_MAX_BYTES ((uint64_t)1 << 30)
-#define DEFAULT_ALIGNMENT 32
+#define NAME_MAX_BYTES 63                    /* GGML_MAX_NAME of llama.cpp without the terminator */
+#define STRING_MAX_BYTES ((uint64_t)1 << 30) /* far above any real string */
+#define DEFAULT_ALIGNMENT 32                 /* of the GGUF format */
 
 struct parse {
     struct gguf *g;
     struct reader in;
     uint64_t n_kvs, n_tensors; /* from the header */
-    size_t kv_cap, tensor_cap;
+    size_t kv_cap, tensor_cap; /* of g->kvs and g->tensors */
 };
 
+/* Fail because the file ends inside entry `number` of a section. */
 static bool truncated(const struct parse *p, const char *section, uint64_t number,
                       struct bn_error *err)
 {
@@ -45,6 +46,7 @@ static bool parse_header(struct parse *p, struct bn_error *err)
     p->g->version = reader_u32(in);
     p->n_tensors = reader_u64(in);
     p->n_kvs = reader_u64(in);
+    /* a small number in the other byte order */
     if (p->g->version != 0 && (p->g->version & 0xffff) == 0)
         return bn_fail(err, BN_EUNSUPPORTED, "the file is GGUF for big-endian machines") ||
                refusal_add_row(err, REFUSED_OTHER_GGUF);
@@ -149,8 +151,8 @@ static bool parse_kv(struct parse *p, uint64_t number, struct bn_error *err)
     return true;
 }
 
-/* Each dimension and the number of elements must fit into a signed 64-bit number, as in
- * upstream's parser. */
+/* Each dimension and the number of elements must fit into a signed 64-bit number, as in the parser
+ * of llama.cpp. */
 static bool parse_dims(struct reader *in, struct gguf_tensor *t, struct bn_error *err)
 {
     size_t n_elements = 1;

@@ -1,9 +1,10 @@
 /*
  * Decides the types of all tensors and checks the places of their bytes.
  *
- * Some ids have several meanings, and only the distance to the next tensor tells them apart. So the
- * distances come first, then the types, then the sizes that follow from the types, and the checks
- * for truncation and overlap last. Offsets are relative to the data section until the end.
+ * Some type ids have several meanings, and only the distance to the next tensor (the span) tells
+ * them apart. So the distances come first, then the types, then the sizes that follow from the
+ * types, and the checks for truncation and overlap last. Offsets are relative to the data section
+ * until gguf_place_tensors makes them absolute.
  */
 #include "engine/gguf/gguf.h"
 
@@ -16,7 +17,7 @@ struct placing {
     struct gguf *g;
     size_t n_data;              /* bytes of the data section */
     struct gguf_tensor **order; /* (n_tensors) sorted by offset */
-    /* per type: a tensor whose span leaves no other meaning of its id, or NULL */
+    /* per type: a tensor with this id whose span fits only this type, or NULL */
     const struct gguf_tensor *proof[TENSOR_N_TYPES];
 };
 
@@ -47,7 +48,8 @@ static bool find_spans(struct placing *p, struct bn_error *err)
     return true;
 }
 
-/* Find the tensors whose span leaves one type of our table. No id may have two types in a file. */
+/* Find tensors whose span fits exactly one type of our table. An id that is proved to have two
+ * types in one file is an error. */
 static bool find_proofs(struct placing *p, struct bn_error *err)
 {
     const struct gguf *g = p->g;
@@ -72,8 +74,8 @@ static bool find_proofs(struct placing *p, struct bn_error *err)
     return true;
 }
 
-/* A tensor that can be of several types, or that is truncated, has the type of the others with its
- * id. */
+/* A tensor whose span fits several types, or none because the file is truncated, has the type that
+ * another tensor with this id proves. */
 static enum tensor_type type_of(const struct placing *p, const struct gguf_tensor *t)
 {
     for (enum tensor_type type = TENSOR_F32; type < TENSOR_OTHER; type++) {

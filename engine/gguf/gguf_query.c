@@ -13,23 +13,26 @@
 
 #include <stdlib.h>
 
+/* A number of any kind of the file; NONE: not a number. */
 struct number {
-    enum { NUMBER_NONE, NUMBER_UNSIGNED, NUMBER_NEGATIVE, NUMBER_FLOAT } sort;
+    enum { NUMBER_NONE, NUMBER_UNSIGNED, NUMBER_NEGATIVE, NUMBER_FLOAT } kind;
     uint64_t u; /* UNSIGNED: the value; NEGATIVE: the value in two's complement */
     double f;   /* the value, rounded if necessary */
 };
 
 struct name_at {
     struct bn_str name;
-    uint32_t at;
+    uint32_t at; /* index in file order */
 };
 
 size_t gguf_kind_bytes(uint32_t kind)
 {
+    /* in the order of enum gguf_kind */
     static const uint8_t kind_bytes[] = {1, 1, 2, 2, 4, 4, 4, 1, 0, 0, 8, 8, 8};
     return kind < sizeof(kind_bytes) ? kind_bytes[kind] : 0;
 }
 
+/* Any total order is good enough; shorter strings come first. */
 static int compare_str(struct bn_str a, struct bn_str b)
 {
     if (a.n_bytes != b.n_bytes)
@@ -82,8 +85,8 @@ done:
     return ok;
 }
 
-/* Position of the entry with this name, or n. Each entry has `entry_bytes` and begins with its
- * name, a struct bn_str. */
+/* Index in file order of the entry with this name, or n if there is none. Each entry has
+ * `entry_bytes` and begins with its name, a struct bn_str. */
 static size_t find_name(const void *entries, size_t entry_bytes, const uint32_t *index, size_t n,
                         struct bn_str key)
 {
@@ -148,7 +151,7 @@ static struct number load_number(const struct gguf_kv *kv, uint64_t i)
 {
     const enum gguf_kind kind = kv->kind == GGUF_ARRAY ? kv->item_kind : kv->kind;
     if (i >= kv->n_items)
-        return (struct number){.sort = NUMBER_NONE};
+        return (struct number){.kind = NUMBER_NONE};
     const uint8_t *p = kv->value + i * gguf_kind_bytes(kind);
     switch (kind) {
     case GGUF_U8:
@@ -176,13 +179,13 @@ static struct number load_number(const struct gguf_kv *kv, uint64_t i)
     case GGUF_ARRAY:
         break;
     }
-    return (struct number){.sort = NUMBER_NONE};
+    return (struct number){.kind = NUMBER_NONE};
 }
 
 bool gguf_item_u64(const struct gguf_kv *kv, uint64_t i, uint64_t *out)
 {
     const struct number n = load_number(kv, i);
-    if (n.sort != NUMBER_UNSIGNED)
+    if (n.kind != NUMBER_UNSIGNED)
         return false;
     *out = n.u;
     return true;
@@ -191,7 +194,7 @@ bool gguf_item_u64(const struct gguf_kv *kv, uint64_t i, uint64_t *out)
 bool gguf_item_i64(const struct gguf_kv *kv, uint64_t i, int64_t *out)
 {
     const struct number n = load_number(kv, i);
-    if (n.sort != NUMBER_NEGATIVE && (n.sort != NUMBER_UNSIGNED || n.u > INT64_MAX))
+    if (n.kind != NUMBER_NEGATIVE && (n.kind != NUMBER_UNSIGNED || n.u > INT64_MAX))
         return false;
     *out = (int64_t)n.u;
     return true;
@@ -200,7 +203,7 @@ bool gguf_item_i64(const struct gguf_kv *kv, uint64_t i, int64_t *out)
 bool gguf_item_f64(const struct gguf_kv *kv, uint64_t i, double *out)
 {
     const struct number n = load_number(kv, i);
-    if (n.sort == NUMBER_NONE)
+    if (n.kind == NUMBER_NONE)
         return false;
     *out = n.f;
     return true;

@@ -1,6 +1,6 @@
 /*
- * The table of the types that this program reads, and names for all others. Sizes and ids are those
- * of docs/formats.md, "Tensor types".
+ * The table of the tensor types that this program reads, and the names of the others (foreign
+ * types). Sizes and ids are those of docs/formats.md, "Tensor types".
  *
  * Foreign types are listed with their block sizes, so that two meanings of one id can be told
  * apart.
@@ -9,7 +9,7 @@
 
 #include "engine/base/size.h"
 
-/* Name, file id, elements and bytes per block, tail. */
+/* The first columns are name, file id, elements per block, bytes per block, bytes of the tail. */
 const struct tensor_geometry tensor_geometries[TENSOR_N_TYPES] = {
     [TENSOR_F32] = {"F32", 0, 1, 4, 0, .is_float = true, .is_table = true},
     [TENSOR_F16] = {"F16", 1, 1, 2, 0, .is_float = true, .is_table = true},
@@ -39,7 +39,8 @@ const struct tensor_geometry tensor_geometries[TENSOR_N_TYPES] = {
     "its tiling was tuned for one machine and is not in the file: convert the original to i2_s"
 #define ADVICE_IK "convert the model to i2_s or tq2_0 from its original"
 
-/* A type outside our table. With block_bytes 0 the size is unknown and the id alone decides. */
+/* A type outside our table. With block_bytes 0 the size is unknown and fits every span, so such a
+ * row follows the others with its id. */
 struct foreign_type {
     uint32_t id;
     size_t block_cols, block_bytes;
@@ -88,7 +89,7 @@ static const struct foreign_type foreign_types[] = {
 };
 #define N_FOREIGN (sizeof(foreign_types) / sizeof(foreign_types[0]))
 
-/* Names of ids with several meanings, for messages without a known span. */
+/* Names of ids with several meanings, for messages where the span is not known. */
 static const struct {
     uint32_t id;
     const char *name;
@@ -119,7 +120,7 @@ bool tensor_bytes(enum tensor_type type, size_t n_cols, size_t n_rows, size_t *o
            size_add(&row_bytes, row_bytes, g->row_scale_bytes) && size_mul(out, row_bytes, n_rows);
 }
 
-/* Does the span hold exactly n_bytes and less than one alignment of padding? */
+/* Whether the span consists of n_bytes and less than one alignment of padding. */
 static bool fits_span(size_t n_bytes, size_t span, size_t alignment)
 {
     return n_bytes <= span && span - n_bytes < alignment;
@@ -144,7 +145,7 @@ static const struct foreign_type *find_foreign(uint32_t file_id, size_t n, size_
     return NULL;
 }
 
-/* Does this type of our table have the id, and does the span hold the tensor? */
+/* Whether this type of our table has the id and a size that fits the span. */
 static bool type_fits(enum tensor_type type, uint32_t file_id, size_t n_cols, size_t n_rows,
                       size_t span, size_t alignment)
 {
@@ -218,6 +219,7 @@ struct tensor_verdict tensor_type_judge(uint32_t file_id, size_t n_cols, size_t 
 {
     for (enum tensor_type type = TENSOR_F32; type < TENSOR_OTHER; type++) {
         if (type_fits(type, file_id, n_cols, n_rows, span, alignment))
+            /* a type of our table, but not permitted for this tensor */
             return (struct tensor_verdict){tensor_geometries[type].name, ADVICE_DENSE};
     }
     size_t n;

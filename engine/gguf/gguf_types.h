@@ -2,8 +2,8 @@
  * Tensor types: sizes, uses and names. A new type is one row of the table in gguf_types.c, plus its
  * codec.
  *
- * Projects that write GGUF files use some type ids with different meanings, so a type is decided by
- * its id together with the bytes that the tensor occupies.
+ * Projects that write GGUF files use some type ids with different meanings, so the id together with
+ * the size of the tensor decides its type.
  */
 #ifndef ENGINE_GGUF_GGUF_TYPES_H
 #define ENGINE_GGUF_GGUF_TYPES_H
@@ -37,25 +37,26 @@ enum tensor_type {
 
 struct tensor_geometry {
     const char *name;   /* "TQ2_0" */
-    uint32_t file_id;   /* type id in files; docs/formats.md names the project that defines it */
+    uint32_t file_id;   /* type id in files, see docs/formats.md */
     size_t block_cols;  /* elements per block */
-    size_t block_bytes; /* bytes per block; 0 for TENSOR_OTHER */
+    size_t block_bytes; /* bytes per block and row; 0 for TENSOR_OTHER */
     size_t tail_bytes;  /* bytes after all blocks of a tensor; if any, blocks may cross row ends */
     size_t row_scale_bytes; /* bytes of the scale of a row, for types with a scale per row */
     size_t row_unit;        /* rows that are stored interleaved; 0: rows are stored one by one */
     bool is_float;          /* one float per element */
-    bool is_ternary;        /* container of ternary weights */
+    bool is_ternary;        /* made for ternary or binary weights */
     bool is_table;          /* embedding and output head can have this type */
 };
 extern const struct tensor_geometry tensor_geometries[TENSOR_N_TYPES];
 
-/* Can a ternary linear layer have this type? Float types can hold ternary values. */
+/* Whether a ternary linear layer can have this type: a ternary type, or a float type, whose values
+ * can be ternary. */
 bool tensor_is_linear(enum tensor_type type);
 
 /* Size of n_rows rows of n_cols elements in bytes. False on overflow, for a row that is not a whole
- * number of blocks, for rows that do not fill an interleaved unit, and for TENSOR_OTHER. An I2_S
- * tensor of n elements has n / 4 + 32 bytes, and n must be a multiple of 4. The layouts of I2_S
- * need larger multiples, which ternary_check tests. */
+ * number of blocks, for a number of rows that is not a multiple of row_unit, and for TENSOR_OTHER.
+ * An I2_S tensor of n elements has n / 4 + 32 bytes, and n must be a multiple of 4. The layouts of
+ * I2_S need larger multiples, which ternary_check tests. */
 bool tensor_bytes(enum tensor_type type, size_t n_cols, size_t n_rows, size_t *out);
 
 /* The only type of our table with this id whose size fits the span. `span` is the distance to the
@@ -64,17 +65,17 @@ bool tensor_bytes(enum tensor_type type, size_t n_cols, size_t n_rows, size_t *o
 enum tensor_type tensor_type_match(uint32_t file_id, size_t n_cols, size_t n_rows, size_t span,
                                    size_t alignment);
 
-/* The type of a tensor with this id, if the other tensors of the file do not settle it. If another
- * meaning of the id fits the span and ours does not, the result is TENSOR_OTHER. If several of our
- * types fit, or none does, it is the first one with this id. */
+/* The type of a tensor with this id, if no other tensor of the file proves it. If another meaning
+ * of the id fits the span and ours does not, the result is TENSOR_OTHER. If several of our types
+ * fit, or none does, it is the first one with this id. */
 enum tensor_type tensor_type_decide(uint32_t file_id, size_t n_cols, size_t n_rows, size_t span,
                                     size_t alignment);
 
 /* Name of a type id of any project, for messages: "TL2 or MXFP4 (39)". NULL if it is unknown. */
 const char *tensor_type_id_name(uint32_t file_id);
 
-/* Name and advice for a tensor that cannot be used. span: as above; it tells the meanings of an id
- * apart. */
+/* Name and advice for a tensor that cannot be used. `span` is as above and decides between the
+ * meanings of the id. */
 struct tensor_verdict {
     const char *name;   /* "TL2 (39)"; NULL if the id is unknown */
     const char *advice; /* "its tiling is not in the file: convert the original model to i2_s" */

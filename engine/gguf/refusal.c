@@ -1,6 +1,6 @@
 /*
- * The tables behind refusal.h. A row that the program names must be in docs/models.md, and a test
- * compares both.
+ * The tables of rows for refusal.h, and the tests of the first bytes of a file. A row that the
+ * program names must be in docs/models.md; a test compares them.
  */
 #include "engine/gguf/refusal.h"
 
@@ -65,7 +65,7 @@ enum refusal refusal_of_type(const char *type_name)
 
 enum refusal refusal_of_tensor(struct bn_str name)
 {
-    static const char part[] = "norm_in";
+    static const char part[] = "norm_in"; /* only BitNet embedding models have such tensors */
     for (size_t i = 0; i + sizeof(part) - 1 <= name.n_bytes; i++) {
         if (memcmp(name.ptr + i, part, sizeof(part) - 1) == 0)
             return REFUSED_EMBEDDINGS;
@@ -78,7 +78,8 @@ static bool is_space(uint8_t byte)
     return byte == ' ' || byte == '\t' || byte == '\r' || byte == '\n';
 }
 
-/* Does the text begin with the word, in either case, after blanks and a byte-order mark? */
+/* Whether the text begins with the word (in lower case) in upper or lower case, after a byte-order
+ * mark and at most 63 blanks. */
 static bool begins_with(const uint8_t *bytes, size_t n_bytes, const char *word)
 {
     size_t i = n_bytes >= 3 && memcmp(bytes, "\xef\xbb\xbf", 3) == 0 ? 3 : 0;
@@ -94,7 +95,7 @@ static bool begins_with(const uint8_t *bytes, size_t n_bytes, const char *word)
     return true;
 }
 
-/* The length of a JSON header comes first, then the header. */
+/* The file begins with the length of a JSON header (u64) and the header. */
 static bool is_safetensors(const uint8_t *bytes, size_t n_bytes)
 {
     return n_bytes > 8 && le_u64(bytes) > 1 && le_u64(bytes) <= n_bytes - 8 && bytes[8] == '{';
@@ -107,7 +108,7 @@ static bool is_pytorch(const uint8_t *bytes, size_t n_bytes)
            (memcmp(bytes, "PK\x03\x04", 4) == 0 || memcmp(bytes, "\x80\x02", 2) == 0);
 }
 
-/* Formats of GGML before GGUF: ggml, ggmf, ggjt, ggla, as little-endian words. */
+/* The formats of GGML before GGUF begin with ggml, ggmf, ggjt or ggla as a little-endian word. */
 static bool is_old_ggml(const uint8_t *bytes, size_t n_bytes)
 {
     static const char *const magics[] = {"lmgg", "fmgg", "tjgg", "algg"};

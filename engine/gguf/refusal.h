@@ -1,7 +1,7 @@
 /*
- * What the program refuses: each message about a model that cannot run names the row of
- * docs/models.md that explains why and what to use instead. Files that are no models at all get one
- * line about their probable origin.
+ * Messages about files that the program refuses. A message about a model that cannot run names the
+ * row of docs/models.md that explains why and what to use instead. A file that is not GGUF gets one
+ * line about its probable origin.
  */
 #ifndef ENGINE_GGUF_REFUSAL_H
 #define ENGINE_GGUF_REFUSAL_H
@@ -28,15 +28,15 @@ enum refusal {
 /* Names of the rows in the table "Refused" of docs/models.md. */
 extern const char *const refusal_rows[N_REFUSALS];
 
-/* Append ": see docs/models.md, row 'NAME'" to the message, unless it already names a row. The end
- * of a long message gives way. Returns false. */
+/* Append ": see docs/models.md, row 'NAME'" to the message, unless it already names a row. A long
+ * message is cut to make room. Returns false. */
 bool refusal_add_row(struct bn_error *err, enum refusal row);
 
 /* The row of an architecture that is not supported. */
 enum refusal refusal_of_arch(struct bn_str arch);
 /* The row of a tensor type that cannot be used, by its name in messages: "TL2 (39)". */
 enum refusal refusal_of_type(const char *type_name);
-/* The row of a tensor that the graph of its architecture lacks. */
+/* The row of a tensor that is not in the graph of the architecture. */
 enum refusal refusal_of_tensor(struct bn_str name);
 
 /* Write an error about a file that does not begin as a GGUF file. Its first bytes often show the

@@ -10,11 +10,12 @@
 #include "engine/gguf/gguf_le.h"
 #include "engine/gguf/refusal.h"
 
-#define MOST_BLOCK_COLS 256
+#define MOST_BLOCK_COLS 256 /* TQ1_0 and TQ2_0 */
 
 /* ---- decoders of one block ---- */
 
-/* TQ2_0: two halves of 128 elements in 32 bytes each, with the first quarter in the lowest bits. */
+/* TQ2_0: two halves of 128 elements in 32 bytes each, with the first quarter of a half in the
+ * lowest bits. */
 bool tq2_block_decode(const uint8_t *block, uint8_t *codes)
 {
     bool bad = false;
@@ -24,7 +25,8 @@ bool tq2_block_decode(const uint8_t *block, uint8_t *codes)
     return !bad;
 }
 
-/* Decode trit k of n neighbouring bytes, pow3 = 3^k. Every byte value decodes to 0, 1 or 2. */
+/* Decode trit (base-3 digit) k of n adjacent bytes, with pow3 = 3^k: docs/formats.md, "TQ1_0".
+ * Every byte value decodes to 0, 1 or 2. */
 static void decode_trits(const uint8_t *bytes, size_t n, unsigned pow3, uint8_t *codes)
 {
     for (size_t i = 0; i < n; i++) {
@@ -66,8 +68,8 @@ static bool q2_decode(const uint8_t *block, size_t n_bytes, uint8_t *codes)
     unsigned bad = 0;
     for (size_t i = 0; i < n_bytes; i++) {
         const uint32_t b = block[2 + i];
-        bad |= b & b >> 1 & 0x55;
-        /* The four codes as bytes of a word, which is stored at once. */
+        bad |= b & b >> 1 & 0x55; /* code 3: both bits are set */
+        /* Move code k to byte k of a word, which the compiler stores at once. */
         const uint32_t word = (b | b << 6 | b << 12 | b << 18) & 0x03030303;
         for (size_t k = 0; k < 4; k++)
             codes[4 * i + k] = (uint8_t)(word >> 8 * k);
@@ -144,8 +146,9 @@ static bool scan_row(const struct ternary_source *src, const struct scale_walk *
     return true;
 }
 
-/* Are the scales of a row equal in pairs? Then they leave in_pairs as it is. Has no branch per
- * block, because a whole model of blocks of 64 is read like this. */
+/* Whether the scales of a row are equal in pairs, bit for bit. Then the row does not change
+ * in_pairs, and scan_row is not needed. There is no branch per block, because whole models with
+ * blocks of 64 are read like this. */
 static bool row_in_pairs(const struct scale_walk *w, size_t row)
 {
     unsigned differ = 0;
@@ -176,7 +179,7 @@ bool blocks_block_scales(const struct ternary_source *src, size_t block_cols, si
                          uint16_t *out, struct bn_error *err)
 {
     const struct scale_walk w = scales_of(src);
-    const size_t merged = block_cols / tensor_geometries[src->type].block_cols;
+    const size_t merged = block_cols / tensor_geometries[src->type].block_cols; /* 1 or 2 */
     for (size_t i = 0; i < w.row_blocks; i++) {
         const size_t block = row * w.row_blocks + i;
         const uint16_t scale = scale_at(&w, block);
@@ -184,7 +187,7 @@ bool blocks_block_scales(const struct ternary_source *src, size_t block_cols, si
             return false;
         if (i % merged == 0)
             *out++ = is_zero(scale) ? 0 : scale;
-        else if (!is_zero(scale)) /* equal to the others of the merged block, or they are 0 */
+        else if (!is_zero(scale)) /* the two scales are equal, or one is 0 */
             out[-1] = scale;
     }
     return true;
@@ -203,7 +206,7 @@ float blocks_row_scale(const struct ternary_source *src, size_t row)
 
 /* ---- rows ---- */
 
-/* Offset of the codes in a block. */
+/* Offset of the codes in a block: after the F16 scale, if that comes first. */
 static size_t first_code(const struct ternary_layout *layout)
 {
     return layout->scale_at == 0 ? 2 : 0;
@@ -212,7 +215,7 @@ static size_t first_code(const struct ternary_layout *layout)
 static bool bad_code(const struct ternary_source *src, const uint8_t *block, struct bn_error *err)
 {
     const uint8_t *byte = block + first_code(&ternary_layouts[src->type]);
-    while ((*byte & *byte >> 1 & 0x55) == 0) /* ends: decode_block has found a code 3 */
+    while ((*byte & *byte >> 1 & 0x55) == 0) /* decode_block has found a code 3, so this ends */
         byte++;
     return bn_fail(err, BN_EFORMAT,
                    "tensor '%s': the byte at %zu holds code 3, which no ternary weight has",
@@ -242,7 +245,7 @@ bool blocks_decode(const struct ternary_source *src, size_t row0, size_t row1, u
     return true;
 }
 
-/* Is a code of a block 3? */
+/* Whether a code of a block is 3. n_bytes is the size of the codes. */
 static bool has_code_3(const struct ternary_layout *layout, const uint8_t *block, size_t n_bytes)
 {
     const uint8_t *bytes = block + first_code(layout);

@@ -71,6 +71,7 @@ bool ternary_decode_run(const uint8_t *bytes, size_t n, unsigned shift, uint8_t 
     return bad != 0;
 }
 
+/* Report the first code 3 of a run of n bytes. */
 static bool bad_code(const struct ternary_source *src, const uint8_t *bytes, size_t n,
                      const uint8_t *codes, struct bn_error *err)
 {
@@ -83,8 +84,8 @@ static bool bad_code(const struct ternary_source *src, const uint8_t *bytes, siz
                    src->name, offset);
 }
 
-/* Layouts A and B: blocks of 128 (64) elements in 32 (16) bytes that cross row ends, with the first
- * quarter of a block in the highest bits. */
+/* Layouts A and B: blocks of 128 (B: 64) elements in 32 (B: 16) bytes, with the first quarter of a
+ * block in the highest bits. Blocks cross row ends. */
 static bool i2s_flat_decode(const struct ternary_source *src, size_t row0, size_t row1,
                             uint8_t *codes, struct bn_error *err)
 {
@@ -124,6 +125,7 @@ static bool i2s_decode(const struct ternary_source *src, size_t row0, size_t row
 
 /* ---- the table ---- */
 
+/* Rows of the table, in the order of the members of struct ternary_layout. */
 #define FLOATS                                                                                     \
     {                                                                                              \
         floats_scan, floats_decode, floats_block_scales, floats_row_scale, NULL, false, 0, 0       \

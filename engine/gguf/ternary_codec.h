@@ -1,5 +1,5 @@
 /*
- * Decodes every ternary layout of model files. Packing for the kernels is tested against it.
+ * Decodes every ternary layout of model files. Tests compare the packing for the kernels with it.
  *
  * A ternary tensor consists of codes 0, 1, 2 for -1, 0, +1 and of scales: value = (code - 1) *
  * scale. Q1_0 is binary: it has no code 1. All functions are pure; several threads may decode
@@ -35,20 +35,21 @@ struct ternary_scales {
     size_t block_cols;  /* only for SCALE_BLOCK, else 0: columns that share a scale, 64, 128, 256 */
 };
 
-/* Check that the type can hold ternary weights and that the shape fits the type and the layout. The
- * functions below call it first, if they can fail. BN_EUNSUPPORTED: the type is dense or unknown.
- * BN_EFORMAT: there are too few bytes, or n_cols * n_rows is not a multiple of 128 (layout A) or 64
- * (B), or n_rows not of 4 (C and IQ2_BN_R4). */
+/* Check that the type can hold ternary weights and that the shape fits the type and the layout.
+ * ternary_scan, ternary_decode and ternary_verify call it first. BN_EUNSUPPORTED: the type is dense
+ * or unknown. BN_EFORMAT: there are too few bytes, a row is not a whole number of blocks, n_cols *
+ * n_rows is not a multiple of 128 (I2_S layout A) or 64 (B), or n_rows is not a multiple of 4 (C
+ * and IQ2_BN_R4). */
 bool ternary_check(const struct ternary_source *src, struct bn_error *err);
 
 /* Find the coarsest class that represents the scales exactly. A scale of 0 fits any class. If the
  * scales of blocks of 64 columns are equal in pairs in the whole tensor, the class is blocks of
- * 128. I2_S has SCALE_TENSOR. Float tensors are ternary if each run of 64 columns holds 0 and one
- * magnitude, which is its scale. An all-zero tensor has the scale 0, except for I2_S, which stores
- * its scale. Reads only scales: 4 bytes of I2_S, the scales of all rows, the scales of blocks up to
- * the first one that settles the class, and all elements of floats. BN_EUNSUPPORTED: floats are not
- * ternary, or have a magnitude per block that F16 cannot represent; the message names the element.
- * BN_EFORMAT: a scale that was read is not finite. */
+ * 128. I2_S has SCALE_TENSOR. Float tensors are ternary if each run of 64 columns of a row holds
+ * only 0 and one magnitude, which is the scale of the run. An all-zero tensor has the scale 0,
+ * except for I2_S, which stores its scale. Reads only scales: 4 bytes of I2_S, the scales of all
+ * rows, the scales of blocks up to the first one that settles the class, and all elements of
+ * floats. BN_EUNSUPPORTED: floats are not ternary, or have a magnitude per block that F16 cannot
+ * represent; the message names the element. BN_EFORMAT: a scale that was read is not finite. */
 bool ternary_scan(const struct ternary_source *src, struct ternary_scales *out,
                   struct bn_error *err);
 
@@ -65,13 +66,14 @@ bool ternary_block_scales(const struct ternary_source *src, const struct ternary
  * has read all of them, so they are finite. */
 void ternary_row_scales(const struct ternary_source *src, size_t row0, size_t row1, float *out);
 
-/* Decode rows row0 .. row1 - 1 to codes (row1 - row0, n_cols), one byte each with value 0 to 2. A
- * block or row with scale 0 gives code 1. BN_EFORMAT: code 3; the message has its byte offset. */
+/* Decode rows row0 .. row1 - 1 to codes (row1 - row0, n_cols), one byte each with value 0 to 2. All
+ * weights of a block or row with scale 0 have code 1. BN_EFORMAT: code 3; the message has its byte
+ * offset. */
 bool ternary_decode(const struct ternary_source *src, size_t row0, size_t row1, uint8_t *codes,
                     struct bn_error *err);
 
 /* Check all scales and codes of a tensor, as ternary_scan, ternary_block_scales and ternary_decode
- * do. Only for types with a scale per block, which tables can have. */
+ * do. Only for types with a scale per block, the ternary types of tables. */
 bool ternary_verify(const struct ternary_source *src, struct bn_error *err);
 
 /* Decode a row of a table to values (n_cols): (code - 1) * scale. The table must have passed

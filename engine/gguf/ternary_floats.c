@@ -1,5 +1,6 @@
 /*
- * Float tensors whose values are ternary: each run of 64 columns holds 0 and one magnitude.
+ * Float tensors whose values are ternary: each run of 64 columns of a row holds only 0 and one
+ * magnitude.
  *
  * The magnitudes are found run by run, so that they fall into the same classes as the scales of
  * blocks. Magnitudes are compared as bits: equal bits mean equal magnitudes, and 0 is zero of
@@ -30,8 +31,8 @@ static uint32_t magnitude_bits(const struct ternary_source *src, size_t i)
     return le_u16(src->bytes + 2 * i) & 0x7fff;
 }
 
-/* Are the n elements from i on all zero or of this magnitude? Has no branch per element, so that
- * the compiler can vectorise it: for float models it reads all weights. */
+/* Whether each of the n elements from i on is zero or has this magnitude. There is no branch per
+ * element, so that the compiler can vectorise the loops: float models read all weights here. */
 static bool all_of_magnitude(const struct ternary_source *src, size_t i, size_t n, uint32_t bits)
 {
     unsigned other = 0;
@@ -78,7 +79,8 @@ static bool refuse_element(const struct ternary_source *src, size_t i, size_t n,
            refusal_add_row(err, REFUSED_DENSE);
 }
 
-/* Add the magnitudes of a row. `inexact` is set to an element that F16 cannot represent. */
+/* Add the magnitudes of a row to the classes. *inexact becomes the index of an element that F16
+ * cannot represent, if there is one. */
 static bool scan_row(const struct ternary_source *src, size_t row, struct scale_classes *c,
                      size_t *inexact, struct bn_error *err)
 {
@@ -147,7 +149,8 @@ float floats_row_scale(const struct ternary_source *src, size_t row)
     return magnitude_of(src, row * src->n_cols, src->n_cols);
 }
 
-/* Code of a float; +0 and -0 have code 1. Has no branch, so that the compiler can vectorise it. */
+/* Code of a float; +0 and -0 have code 1. There is no branch, so that the compiler can vectorise
+ * loops. */
 static uint8_t float_code(unsigned is_nonzero, unsigned is_negative)
 {
     return (uint8_t)(1 + is_nonzero - 2 * (is_nonzero & is_negative));

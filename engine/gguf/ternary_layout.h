@@ -1,7 +1,7 @@
 /*
- * What the codec of a ternary type consists of. Private to the codec: ternary_codec.c has the table
- * and I2_S, ternary_blocks.c the types made of blocks, ternary_rows.c those with a scale per row,
- * ternary_floats.c the float types.
+ * The parts of the codec of a ternary type. Private to the codec: ternary_codec.c has the table and
+ * I2_S, ternary_blocks.c the types with a scale per block, ternary_rows.c those with a scale per
+ * row, ternary_floats.c the float types.
  */
 #ifndef ENGINE_GGUF_TERNARY_LAYOUT_H
 #define ENGINE_GGUF_TERNARY_LAYOUT_H
@@ -14,31 +14,32 @@ struct ternary_layout {
                  struct bn_error *err);
     bool (*decode)(const struct ternary_source *src, size_t row0, size_t row1, uint8_t *codes,
                    struct bn_error *err);
-    /* One row of ternary_block_scales and of ternary_row_scales. NULL if scan never finds the
-     * class. */
+    /* One row of ternary_block_scales, and one of ternary_row_scales. NULL if the type never has
+     * this class of scales. */
     bool (*block_scales)(const struct ternary_source *src, size_t block_cols, size_t row,
                          uint16_t *out, struct bn_error *err);
     float (*row_scale)(const struct ternary_source *src, size_t row);
     /* Only for types with blocks along a row: decode one block to (block_cols) codes. False if a
      * code is 3. */
     bool (*decode_block)(const uint8_t *block, uint8_t *codes);
-    bool has_2_bits; /* the codes have 2 bits, so they can be 3; else they are base-3 digits */
+    bool has_2_bits; /* codes have 2 bits and can be 3; else base-3 digits, or 1 bit (Q1_0) */
     size_t scale_at; /* offset of the scale: the first or the last two bytes of a block */
-    /* Only for types with a scale per row: neighbouring bytes of a block of one row. Interleaved
-     * rows alternate after as many bytes. */
+    /* Only for types with a scale per row: adjacent bytes that belong to one row. As many bytes of
+     * each other row of the unit follow. */
     size_t run_bytes;
 };
 extern const struct ternary_layout ternary_layouts[TENSOR_N_TYPES];
 
-#define PAIR_COLS 64 /* blocks of this size are merged if they are equal in pairs */
+#define PAIR_COLS 64 /* two blocks of this size are merged if all pairs have equal scales */
 
 /* The classes that the scales read so far allow. Scales are compared as bits; 0 fits any scale. */
 struct scale_classes {
-    uint32_t of_tensor, of_row, of_pair; /* the scale that is shared so far, 0 if all are 0 */
-    bool is_tensor, is_row, in_pairs;
+    /* the scale shared so far in the tensor, row, pair; 0 if all are 0 */
+    uint32_t of_tensor, of_row, of_pair;
+    bool is_tensor, is_row, in_pairs; /* one scale per tensor, per row, per pair of blocks */
 };
 
-/* Does a scale differ from the shared one? The first nonzero scale becomes the shared one. */
+/* Whether a scale differs from the shared one. The first nonzero scale becomes the shared one. */
 static inline bool scale_differs(uint32_t bits, uint32_t *shared)
 {
     if (bits == 0 || bits == *shared)
@@ -49,7 +50,7 @@ static inline bool scale_differs(uint32_t bits, uint32_t *shared)
     return false;
 }
 
-/* Add the scale of block i of a row. */
+/* Add the scale of block i of a row, 0 for a zero of either sign. */
 static inline void scale_classes_add(struct scale_classes *c, size_t i, uint32_t bits)
 {
     if (i == 0)

@@ -2,9 +2,10 @@
  * Ternary types with a scale per row: IQ1_BN, IQ2_BN and IQ2_BN_R4. docs/formats.md has their
  * layouts.
  *
- * Rows are stored in units of 1 or 4 rows. A unit consists of the scales of its rows and of blocks
- * of columns, in which runs of bytes of the rows alternate. Rows of IQ1_BN can begin at odd
- * offsets, so scales are read byte by byte. A row with a scale of +0 or -0 decodes to code 1.
+ * Rows are stored in units of 1 or 4 rows. A unit consists of the scales of its rows, followed by
+ * blocks of columns. In a block, the rows of the unit alternate every run_bytes bytes. Rows of
+ * IQ1_BN can begin at odd offsets, so scales are read with le_u16 and le_u32, which need no
+ * alignment. A row with a scale of +0 or -0 decodes to code 1.
  */
 #include "engine/gguf/ternary_layout.h"
 
@@ -13,12 +14,13 @@
 
 #include <math.h>
 
-#define MOST_BLOCK_BYTES 16
+#define MOST_BLOCK_BYTES 16 /* of one row: IQ2_BN and IQ2_BN_R4 */
 
 /* ---- decoders of one block ---- */
 
 /* IQ1_BN: four groups of 16 elements. Each has 15 in three bytes of five trits and the last one in
- * byte 12. The first trit of a byte is the least significant one and needs the largest factor. */
+ * byte 12. The first trit (base-3 digit) of a byte is the least significant one and needs the
+ * largest factor. */
 bool iq1_bn_block_decode(const uint8_t *block, uint8_t *codes)
 {
     static const uint8_t factors[5] = {81, 27, 9, 3, 1};
@@ -52,7 +54,7 @@ bool iq2_bn_r4_block_decode(const uint8_t *block, uint8_t *codes)
 
 /* ---- places ---- */
 
-/* Where the bytes of a row lie. */
+/* The places of the bytes of a row. */
 struct row_place {
     const uint8_t *scale;
     const uint8_t *first_run; /* the first run of the first block */
@@ -125,7 +127,7 @@ static bool bad_code(const struct ternary_source *src, const struct row_place *p
                      struct bn_error *err)
 {
     size_t i = first;
-    while ((*byte_at(p, i) & *byte_at(p, i) >> 1 & 0x55) == 0) /* ends: a code is 3 */
+    while ((*byte_at(p, i) & *byte_at(p, i) >> 1 & 0x55) == 0) /* a code is 3, so this ends */
         i++;
     return bn_fail(err, BN_EFORMAT,
                    "tensor '%s': the byte at %zu holds code 3, which no ternary weight has",
