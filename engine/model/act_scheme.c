@@ -1,7 +1,7 @@
 /*
  * Models that were trained with int8 activations get the rounding of their training, one scale per
- * token. Models that were trained with 16-bit activations lose much to it, because one outlier
- * takes the whole range of a token; they get a scale per block of columns.
+ * token. Models that were trained with 16-bit activations lose much precision with one scale per
+ * token, because one outlier takes the whole range of int8; they get a scale per block of columns.
  */
 #include "engine/model/act_scheme.h"
 

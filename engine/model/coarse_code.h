@@ -6,13 +6,13 @@
 #ifndef ENGINE_MODEL_COARSE_CODE_H
 #define ENGINE_MODEL_COARSE_CODE_H
 
-#define COARSE_KEY 0x636f61727365u /* an arbitrary number that no model or user can choose */
-#define COARSE_MAX 1e15f           /* largest |weight|; above it there is no plane */
+#define COARSE_KEY 0x636f61727365u /* of the hash that rounds weights; nobody can choose it */
+#define COARSE_MAX 1e15f           /* largest |weight|; a table with a larger one gets no plane */
 #define COARSE_MIN_STEP 0x0d80u    /* 2^-100 as BF16; its reciprocal is finite */
 
 /* Only hidden states whose largest |x| is from COARSE_X_MIN to COARSE_X_MAX are screened. */
 #define COARSE_X_MIN 1e-15f  /* smaller values could underflow */
-#define COARSE_X_MAX 1e15f   /* 1e15 * COARSE_MAX * MODEL_MAX_WIDTH (2^20) is finite */
-#define COARSE_LIMIT 16256.0 /* 127 * 128: the largest |x| in fixed point; both parts are bytes */
+#define COARSE_X_MAX 1e15f   /* its product with COARSE_MAX and MODEL_MAX_WIDTH (2^20) is finite */
+#define COARSE_LIMIT 16256.0 /* 127 * 128: the largest |x| in fixed point, as two int8 values */
 
 #endif

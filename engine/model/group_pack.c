@@ -1,6 +1,7 @@
 /*
- * Packing to R16. Every container goes through ternary_decode, the plain definition. A row's 16
- * codes of a line are four dwords, which are merged with three shifts.
+ * Packing to R16. All tensor types are decoded by ternary_decode, the plain definition, to one byte
+ * per code. The 16 codes of a row in a line are then four dwords, which are merged with three
+ * shifts.
  */
 #include "engine/model/group_pack.h"
 
@@ -30,12 +31,13 @@ bool group_shape_of(const struct ternary_source *src, const struct ternary_scale
 
 size_t group_pack_scratch(size_t n_cols)
 {
-    /* codes of 16 rows, padded, and F16 scales of 16 rows in blocks of at least 64 columns */
+    /* room for padded codes of 16 rows, and for F16 scales of 16 rows in blocks of 64 columns or
+     * more */
     const size_t n_padded = size_round_up(n_cols, R16_PAD_COLS);
     return R16_ROWS * n_padded + R16_ROWS * n_padded / 64 * sizeof(uint16_t);
 }
 
-/* Pack the codes of one row to dword `row` of each line. codes (16 n_lines). */
+/* Pack the codes (16 n_lines) of one row to dword `row` of each line of the group. */
 static void pack_row(const uint8_t *codes, size_t n_lines, size_t row, uint8_t *lines)
 {
     for (size_t l = 0; l < n_lines; l++, codes += R16_LINE_COLS) {
@@ -46,6 +48,7 @@ static void pack_row(const uint8_t *codes, size_t n_lines, size_t row, uint8_t *
     }
 }
 
+/* Fill dword `row`, which is past the last row of the matrix, with code 1. */
 static void pack_no_row(size_t n_lines, size_t row, uint8_t *lines)
 {
     const uint32_t dword = CODES_ALL_ONE;

@@ -1,8 +1,9 @@
 /*
  * Packs ternary matrices of a file to R16, the layout for scales per row or per block and for
- * activations in blocks. R16 interleaves 16 rows: line l of a row group holds its columns
- * 16 l .. 16 l + 15. Dword r of the line is row r, and bits 2i and 2i + 1 of byte k of the dword
- * are the code of column 16 l + 4 i + k. Rows and columns past the end have code 1, weight zero.
+ * activations in blocks. R16 interleaves 16 rows, a row group: line l of a group holds the columns
+ * 16 l .. 16 l + 15 of its rows. Dword r of the line is row r, and bits 2i and 2i + 1 of byte k of
+ * the dword are the code of column 16 l + 4 i + k. Rows and columns past the end have code 1, which
+ * is the weight 0.
  *
  * All functions are pure and may run on several threads with disjoint outputs. The source must have
  * passed the checks of the model loader.
@@ -22,7 +23,7 @@
 #define R16_LINE_BYTES 64 /* one cache line, one AVX-512 register */
 #define R16_PAD_COLS 128  /* the number of columns is padded to a multiple of this */
 
-/* The sizes of one matrix in R16. Its lines come first, then its scales. */
+/* The sizes of one matrix in R16. In memory all lines come first, then all scales. */
 struct group_shape {
     size_t n_groups;
     size_t n_lines;             /* per row group: a multiple of R16_PAD_COLS / R16_LINE_COLS */

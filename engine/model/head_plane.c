@@ -7,7 +7,7 @@
 
 size_t head_plane_stride(size_t n_blocks)
 {
-    return size_round_up(n_blocks, 8);
+    return size_round_up(n_blocks, 8); /* so that the steps of a row are whole loads of 128 bits */
 }
 
 static size_t row_bytes(size_t n_blocks)
@@ -15,9 +15,9 @@ static size_t row_bytes(size_t n_blocks)
     return n_blocks * (HEAD_PLANE_COLS / 2) + head_plane_stride(n_blocks) * sizeof(uint16_t);
 }
 
-/* Screening with a plane that is larger than half of a matrix of floats saves no time. Rows stored
- * in fewer bits take longer to multiply than to read, so there a plane pays that is not larger than
- * the matrix. */
+/* A plane that is larger than half of a matrix of floats saves no time. Rows that are stored in
+ * fewer bits take longer to multiply than to read, so a plane saves time for them if it is not
+ * larger than the matrix. */
 size_t head_plane_blocks(const struct model *m, bool is_exact)
 {
     const struct tensor_geometry *type = &tensor_geometries[m->head.type];

@@ -1,20 +1,20 @@
 /*
- * The shape of the coarse plane that screens the output head (docs/kernels.md, "The head,
- * screened"), which is the same for every backend.
+ * The shape of the coarse plane of a screened output head (docs/kernels.md, "The head, screened").
+ * It is the same for every backend.
  */
 #ifndef ENGINE_MODEL_HEAD_PLANE_H
 #define ENGINE_MODEL_HEAD_PLANE_H
 
 #include "engine/model/model.h"
 
-#define HEAD_PLANE_COLS 128 /* columns of a block; a block has half as many bytes */
+#define HEAD_PLANE_COLS 128 /* columns of a block, with four bits each */
 
 /* Number of blocks in a row. 0 if the output head is not screened: `is_exact` is false (the mode is
- * not BN_HEAD_EXACT), its type is ternary, or the plane would be larger than half of the matrix
- * (than the whole matrix, if rows are stored in blocks). */
+ * not BN_HEAD_EXACT), its type is ternary, or the plane would be larger than half of a float
+ * matrix, or larger than a matrix of another type. */
 size_t head_plane_blocks(const struct model *m, bool is_exact);
-/* Number of steps that a row occupies: one per block, rounded up to a multiple of 8. A step is the
- * weight of one unit of the block's 4-bit codes, as BF16. */
+/* Number of steps that a row occupies: one per block, rounded up to a multiple of 8. Code c of a
+ * block stands for the weight (2 c - 15) * step; steps are BF16. */
 size_t head_plane_stride(size_t n_blocks);
 /* Size of codes and steps of all rows in bytes; false on overflow. */
 bool head_plane_bytes(const struct model *m, size_t n_blocks, size_t *n_bytes);

@@ -1,10 +1,9 @@
 /*
- * Reads every number of the graph from the metadata and checks its range, so that later code can
- * rely on it. Keys and defaults are those of docs/formats.md, "Graphs".
+ * Reads the hyperparameters from the metadata and checks their ranges, so that later code can rely
+ * on them. Keys and defaults are those of docs/formats.md, "Graphs".
  *
  * Most files do not name the activation function. A rule decides it, and a note reports the
- * decision, because the wrong function still produces text, but of
- * lower quality.
+ * decision, because a model with the wrong function still writes text, but of lower quality.
  */
 #include "engine/model/model_read.h"
 
@@ -20,7 +19,7 @@ struct keys {
 };
 
 struct range {
-    uint64_t lo, hi;
+    uint64_t lo, hi; /* both included */
 };
 
 static const char *full_key(struct keys *k, const char *key)
@@ -29,7 +28,8 @@ static const char *full_key(struct keys *k, const char *key)
     return k->text;
 }
 
-/* A number for all layers: a single value, or an array of equal values. */
+/* Read a number that is the same for all layers: a single value, or an array of equal values.
+ * k->text is its key. */
 static bool uniform_value(const struct keys *k, const struct gguf_kv *kv, uint64_t *out,
                           struct bn_error *err)
 {
@@ -70,7 +70,7 @@ static bool read_count(struct keys *k, const char *key, struct range range, size
     return true;
 }
 
-/* The same for a real number in [lo, hi]; a default of NaN means that the key is required. */
+/* As read_count, for a real number in [lo, hi]. A default of NaN means that the key is required. */
 static bool read_real(struct keys *k, const char *key, double lo, double hi, double *out,
                       struct bn_error *err)
 {
@@ -86,7 +86,8 @@ static bool read_real(struct keys *k, const char *key, double lo, double hi, dou
     return true;
 }
 
-/* The width of an expert is n_ff. The key for the width of layers without experts has no effect. */
+/* n_ff is the width of an expert here. feed_forward_length, the width of layers without experts, is
+ * not read. */
 static bool read_experts(struct keys *k, struct hparams *hp, struct bn_error *err)
 {
     if (!read_count(k, "expert_feed_forward_length", (struct range){1, MODEL_MAX_WIDTH}, &hp->n_ff,
@@ -143,8 +144,8 @@ static bool read_heads(struct keys *k, struct hparams *hp, struct bn_error *err)
     return true;
 }
 
-/* The factor and the original context have no default: a wrong guess would turn most angles by the
- * wrong amount without any other sign than worse text. */
+/* The factor and the original context have no default, because wrong values would only show as
+ * worse text. */
 static bool read_yarn(struct keys *k, struct hparams *hp, struct bn_error *err)
 {
     struct rope_yarn y = {
@@ -156,13 +157,13 @@ static bool read_yarn(struct keys *k, struct hparams *hp, struct bn_error *err)
         !read_real(k, "rope.scaling.yarn_beta_slow", 1e-6, 1e6, &y.beta_slow, err) ||
         !read_real(k, "rope.scaling.yarn_ext_factor", 0.0, 1.0, &y.ext_factor, err))
         return false;
-    /* The logarithms of the base and of these numbers are divided by each other. */
+    /* yarn_pair divides by the logarithm of the base. */
     if (!(hp->rope_base > 1.0))
         return bn_fail(err, BN_EFORMAT, "%s is %g, but YaRN needs a base above 1",
                        full_key(k, "rope.freq_base"), hp->rope_base);
     hp->yarn = y;
     if (y.ext_factor > 0.0)
-        hp->rope_magnitude *= 1.0 + 0.1 * log(y.factor);
+        hp->rope_magnitude *= 1.0 + 0.1 * log(y.factor); /* attention scale of the YaRN paper */
     return true;
 }
 
@@ -186,6 +187,7 @@ static bool read_rope_scaling(struct keys *k, struct hparams *hp, struct bn_erro
             err, BN_EUNSUPPORTED,
             "%s is '%.*s': only none, linear, yarn and longrope scaling of positions are supported",
             k->text, STR_ARG(type));
+    /* scale_linear is the older key; the other one takes precedence. */
     if (!read_real(k, "rope.scale_linear", 0.0, 1e6, &factor, err) ||
         !read_real(k, "rope.scaling.factor", 0.0, 1e6, &factor, err))
         return false;
@@ -261,14 +263,15 @@ static bool has_prefix(const struct gguf *g, const char *prefix)
     return false;
 }
 
-/* Layers that predict further tokens (MTP) follow the others. Some writers count them in
- * block_count. */
+/* Layers that predict further tokens (multi-token prediction) follow the others. Some converters
+ * count them in block_count; then the first of them has tensors blk.N.nextn.*. */
 static bool read_extra_layers(struct keys *k, struct hparams *hp, struct bn_error *err)
 {
     char prefix[48];
     double n = 0.0;
     if (!k->arch->delta_nets)
         return true;
+    /* read_real, because read_count has no default of 0. */
     if (!read_real(k, "nextn_predict_layers", 0.0, (double)MODEL_MAX_LAYERS, &n, err))
         return false;
     hp->n_extra_layers = (size_t)n;
@@ -284,7 +287,7 @@ static bool read_delta(struct keys *k, struct hparams *hp, struct bn_error *err)
 {
     struct delta_shape d = {.interval = 4};
     const struct range heads = {1, MODEL_MAX_HEADS};
-    size_t n_taps = 0, inner = 0;
+    size_t n_taps = 0, inner = 0; /* 0: the keys are required */
     hp->n_attn_layers = hp->n_layers;
     if (!k->arch->delta_nets)
         return true;
@@ -318,13 +321,13 @@ static bool read_delta(struct keys *k, struct hparams *hp, struct bn_error *err)
     return true;
 }
 
-/* Refuse keys that change the graph in ways this program does not compute. The values 0 and 1 have
- * no effect. */
+/* Refuse keys that change the graph in ways that this program does not compute. With the values 0
+ * and 1 they do not change the graph. */
 static bool refuse_other_graphs(struct keys *k, const struct hparams *hp, struct bn_error *err)
 {
     static const struct {
         const char *key;
-        bool if_scaled, if_experts; /* permitted in architectures of this kind */
+        bool if_scaled, if_experts; /* permitted if arch.scaled or arch.experts */
     } foreign[] = {{"expert_count", false, true},
                    {"expert_shared_count", false, false},
                    {"expert_group_count", false, false},

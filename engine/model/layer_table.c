@@ -27,7 +27,7 @@ static bool has_item_per_layer(const struct gguf_kv *kv, const char *key, size_t
                    n_layers);
 }
 
-/* The pattern is true for layers with a window. Only these have RoPE. */
+/* The pattern is true for layers with a window. Only these layers have RoPE. */
 static bool read_windows(const struct gguf *g, const struct arch *arch, const struct hparams *hp,
                          struct layer *layers, struct bn_error *err)
 {

@@ -1,9 +1,9 @@
 /*
  * Packing of ternary rows.
  *
- * All tensor types go through ternary_decode, the plain definition, except I2_S in layout A with
- * rows of whole lines. Published files have that layout, so its bytes are rearranged directly. A
- * test compares the result with the definition.
+ * All tensor types are decoded by ternary_decode, the plain definition, except I2_S in layout A
+ * with rows of whole lines. Published files have that layout, so for speed its bytes are rearranged
+ * directly. A test compares both ways.
  */
 #include "engine/model/line_pack.h"
 
@@ -11,8 +11,8 @@
 
 #include <string.h>
 
-/* Pack one code per byte into a line: bits 2i and 2i + 1 of byte b hold column 64 i + b. Columns
- * past the end get code 1. */
+/* Pack n_codes codes, one per byte, into a line: bits 2i and 2i + 1 of byte b hold column 64 i + b.
+ * Columns past the end get code 1. */
 static void pack_line(const uint8_t *codes, size_t n_codes, uint8_t *line)
 {
     uint8_t padded[LINE_COLS];
@@ -66,7 +66,7 @@ bool line_pack_rows(const struct ternary_source *src, size_t row0, size_t row1, 
                                         lines + i * stride + c / 4);
         if (is_direct && !is_bad)
             continue;
-        if (!ternary_decode(src, r, r + n, codes, err)) /* also the message about a code 3 */
+        if (!ternary_decode(src, r, r + n, codes, err)) /* writes the message about a code 3 */
             return false;
         for (size_t i = 0; i < n; i++)
             for (size_t c = 0; c < n_cols; c += LINE_COLS)

@@ -1,7 +1,7 @@
 /*
  * Packs ternary rows of a file to lines of R1-256, the layout that the kernels of all devices read.
  * A line holds 256 columns: bits 2i and 2i + 1 of byte b hold the code of column 64 i + b. Columns
- * past the end of a row have code 1, weight zero.
+ * past the end of a row have code 1, which is the weight 0.
  */
 #ifndef ENGINE_MODEL_LINE_PACK_H
 #define ENGINE_MODEL_LINE_PACK_H
@@ -15,11 +15,11 @@
 
 #define LINE_COLS 256    /* columns in one line */
 #define LINE_BYTES 64    /* one cache line, one AVX-512 register */
-#define LINE_PACK_ROWS 4 /* rows that are decoded together */
+#define LINE_PACK_ROWS 4 /* most rows that are decoded together */
 
-/* Pack rows row0 .. row1 - 1, which begin `stride` bytes apart in `lines`. codes is scratch of
- * (LINE_PACK_ROWS, n_cols). The source must have passed the checks of the model loader. BN_EFORMAT:
- * a code is 3; the message names tensor and byte offset. */
+/* Pack rows row0 .. row1 - 1, which begin `stride` bytes apart in `lines`. `codes` (LINE_PACK_ROWS,
+ * n_cols) is scratch memory. The source must have passed the checks of the model loader.
+ * BN_EFORMAT: a code is 3; the message names tensor and byte offset. */
 bool line_pack_rows(const struct ternary_source *src, size_t row0, size_t row1, uint8_t *lines,
                     size_t stride, uint8_t *codes, struct bn_error *err);
 

@@ -12,14 +12,14 @@
 
 #include <stdio.h>
 
-/* Each difference between the architectures is a column of this table; the forward pass has one
- * path for all. */
+/* Each difference between the architectures is a member of struct arch. The default of `training`
+ * is TRAINED_INT8. The forward pass has one path for all architectures. */
 static const struct arch archs[] = {
     {"bitnet-b1.58", ROPE_NEOX, .sub_norms = true, .act = FFN_RELU2, .mislabels = SHAPE_1BITLLM},
     {"bitnet-25", ROPE_NEOX, .sub_norms = true, .act = FFN_RELU2},
     {"bitnet", ROPE_NEOX, .sub_norms = true, .partial_rope = true, .act = FFN_SILU,
      .mislabels = SHAPE_2B4T},
-    /* Its converter permutes the rows of q and k, which changes the pairs of RoPE. */
+    /* The converter of llama permutes the rows of q and k, which changes the pairs of RoPE. */
     {"llama", ROPE_NORM, .act = FFN_SILU, .training = TRAINED_BY_SCALES},
     {"minicpm", ROPE_NORM, .scaled = true, .act = FFN_SILU, .training = TRAINED_16},
     {"qwen3", ROPE_NEOX, .qk_norms = true, .act = FFN_SILU, .training = TRAINED_16},
@@ -55,8 +55,8 @@ static bool find_arch(const struct gguf *g, const struct arch **out, struct bn_e
            refusal_add_row(err, refusal_of_arch(name));
 }
 
-/* A layer has at least 9 tensors. This check keeps the memory for layers in proportion to the file.
- */
+/* A layer has at least 9 tensors: two norms, q, k, v, output, gate, up and down. This check keeps
+ * the memory for layers in proportion to the file. */
 static bool enough_tensors(const struct gguf *g, const struct hparams *hp, struct bn_error *err)
 {
     if (g->n_tensors / 9 >= hp->n_layers)
@@ -89,6 +89,7 @@ bool model_open(const struct gguf *g, const struct model_config *cfg, struct mod
     return true;
 fail:
     model_close(m);
+    /* The result is false in both cases. */
     return err->code == BN_EUNSUPPORTED && refusal_add_row(err, REFUSED_OTHER_GRAPH);
 }
 

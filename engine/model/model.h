@@ -1,6 +1,6 @@
 /*
- * A model as described by its file: checked hyperparameters, all tensors with checked shapes, and
- * the properties of its architecture. Backends read it.
+ * The description of a model from its file: checked hyperparameters, all tensors with checked
+ * shapes, and the properties of its architecture. Backends read it.
  *
  * Tensors are not copied; only the scales of ternary ones are computed. An open model is immutable
  * and several threads may read it. Tensor bytes are in the file and have no guaranteed alignment,
@@ -26,7 +26,7 @@ enum rope_style {
     ROPE_NORM  /* rotates the pairs (2i, 2i + 1) */
 };
 
-/* The activations of ternary layers in training, which decide how they are quantised by default. */
+/* Activations of ternary layers in training. The default of act_scheme depends on them. */
 enum act_training {
     TRAINED_INT8,      /* int8, one scale per token */
     TRAINED_BY_SCALES, /* TRAINED_INT8 if each matrix has one scale, else TRAINED_16 */
@@ -37,19 +37,19 @@ enum act_training {
 enum act_scheme {
     ACT_TOKEN,    /* int8, one scale per token */
     ACT_BLOCK32,  /* int8, one scale per 32 columns */
-    ACT_BLOCK128, /* int8, one scale per 128 columns, or 64 where the weights' scales differ */
+    ACT_BLOCK128, /* int8, one scale per 128 columns (64 if the weights have one per 64) */
     ACT_16,       /* two planes of int8: 16 bits */
     ACT_FLOAT     /* not quantised */
 };
 
-/* Shapes of published models that some files give a wrong architecture. */
+/* Shapes of published models for which some files name a wrong architecture. */
 enum model_shape {
     SHAPE_NONE,
     SHAPE_2B4T,   /* BitNet b1.58 2B4T */
     SHAPE_1BITLLM /* 1bitLLM large, xl, 3B */
 };
 
-/* An architecture: in which points its graph differs from others; see docs/formats.md, "Graphs". */
+/* An architecture, by the differences of its graph; see docs/formats.md, "Graphs". */
 struct arch {
     const char *name; /* general.architecture */
     enum rope_style rope;
@@ -64,7 +64,7 @@ struct arch {
     bool delta_nets;
     enum ffn_act act; /* default, if the file has no key hidden_activation */
     enum act_training training;
-    enum model_shape mislabels; /* files of this name and shape need the other activation */
+    enum model_shape mislabels; /* files of this shape need the other activation function */
 };
 const struct arch *arch_find(struct bn_str name); /* NULL if it is not supported */
 
@@ -79,12 +79,12 @@ const struct arch *arch_find(struct bn_str name); /* NULL if it is not supported
 #define MODEL_MAX_EXPERTS 1024
 #define MODEL_MAX_USED_EXPERTS 64
 
-/* YaRN, which slows down the RoPE pairs that turn rarely; see docs/formats.md, "Graphs". */
+/* YaRN slows down the RoPE pairs that turn rarely; see docs/formats.md, "Graphs". */
 struct rope_yarn {
     double factor;       /* 0: no YaRN */
     double original_ctx; /* context length before the model was extended */
     double beta_fast, beta_slow;
-    double ext_factor; /* part of the blend between the two frequencies; 0 slows all pairs alike */
+    double ext_factor; /* 1: pairs that turn often keep their frequency; 0: no pair does */
 };
 
 /* Shape of the gated delta nets, see docs/formats.md, "Gated delta nets". Value head h uses the
@@ -103,6 +103,7 @@ static inline size_t delta_channels(const struct delta_shape *d)
 {
     return (2 * d->n_key_heads + d->n_value_heads) * d->dim;
 }
+/* Elements of all value heads. */
 static inline size_t delta_width(const struct delta_shape *d)
 {
     return d->n_value_heads * d->dim;
@@ -115,12 +116,14 @@ static inline size_t delta_state_floats(const struct delta_shape *d)
 }
 
 struct hparams {
+    /* n_embd: elements of a hidden state; n_rot: elements of a head that RoPE rotates. */
     size_t n_layers, n_embd, n_ff, n_heads, n_kv_heads, head_dim, n_rot, n_vocab, n_ctx_train;
     float rms_eps;
-    double rope_base, rope_scale; /* angle = pos * frequency; see rope_freq_init */
+    double rope_base, rope_scale; /* frequency of pair i: rope_scale * rope_base^(-2i / n_rot) */
     struct rope_yarn yarn;
-    double rope_magnitude; /* factor of all cosines and sines; 1 without YaRN */
-    /* Context length from which sessions use rope_factors_long instead of rope_factors_short. */
+    /* factor of all cosines and sines: attn_factor, times a factor of YaRN */
+    double rope_magnitude;
+    /* Sessions with a longer context use rope_factors_long, others rope_factors_short. */
     size_t rope_short_ctx;
     bool needs_rope_factors; /* rope.scaling.type is longrope: the factors must be in the file */
     /* h = embd_scale * embedding; h = h + residual_scale * (output of a layer); logits divided by
@@ -129,11 +132,11 @@ struct hparams {
     enum ffn_act act;
     struct delta_shape delta;
     size_t n_attn_layers;  /* layers with keys and values: n_layers without delta nets */
-    size_t n_extra_layers; /* layers of the file after n_layers that predict further tokens */
+    size_t n_extra_layers; /* layers after n_layers that predict further tokens; not used */
     /* A mixture of experts: each token uses n_used_experts of the n_experts of a layer, and n_ff is
      * the width of one expert. Both are 0 without experts. */
     size_t n_experts, n_used_experts;
-    size_t window; /* of the layers with a window, as in the file; 0: there are none */
+    size_t window; /* value in the file for the layers with a window; 0: no layer has one */
     enum bn_window_rule window_rule;
 };
 
@@ -142,7 +145,7 @@ struct layer_traits {
     bool is_delta_net; /* otherwise attention, to which the next two apply */
     size_t window;     /* keys that a token attends to, its own included; 0: all */
     bool has_rope;
-    float clamp; /* experts: gate is limited to at most this, up to this magnitude; else 0 */
+    float clamp; /* with experts: upper limit of gate, and limit of the magnitude of up; else 0 */
 };
 
 /* A tensor in the file. */
@@ -155,26 +158,26 @@ struct tensor_ref {
     size_t n_cols, n_rows;
 };
 
-/* y = ((codes - 1) scale . q(x)) / s * extra + bias; for ACT_TOKEN q(x) = round(s x) and
- * s = 127 / max |x| */
+/* y = sum of (code - 1) q(x), times scale / s, times extra_scale, plus bias. For ACT_TOKEN, q(x) =
+ * round(s x) with s = 127 / max |x|; docs/kernels.md has the other schemes. */
 struct linear {
     struct ternary_source source;
     char name[64]; /* source.name points here */
     struct ternary_scales scales;
     float extra_scale;      /* value of the tensor X.scale, 1 if absent */
     struct tensor_ref bias; /* F32 (n_rows), bytes NULL if absent */
-    /* Of x, before it is quantised. Layers with the same input have the same rotation. */
+    /* Of x before it is quantised; layers with the same input have the same rotation. */
     struct rotation rotation;
 };
 
-#define EXPERT_ROW_UNIT 16 /* so that no row group of R16 belongs to two experts */
+#define EXPERT_ROW_UNIT 16 /* R16_ROWS, so that no row group belongs to two experts */
 
 /* Tensors of a gated delta net. Its linear layers are q (queries, keys and values together), k (the
  * gate of the output, z) and o (ssm_out) of struct layer. */
 struct delta_tensors {
     struct tensor_ref conv;        /* F32 (channels, DELTA_TAPS), the last tap is the newest */
     struct tensor_ref alpha, beta; /* F32, F16 or BF16 (n_value_heads, n_embd) */
-    struct tensor_ref dt_bias, a;  /* F32 (n_value_heads); a is negative */
+    struct tensor_ref dt_bias, a;  /* F32 (n_value_heads); a is not positive */
     struct tensor_ref norm;        /* F32 (dim) */
 };
 
@@ -202,19 +205,19 @@ struct model {
     bool tied;                          /* embedding and output head are the same matrix */
     struct ternary_source ternary_embd; /* embd, if its type is ternary; else bytes is NULL */
     struct linear head_linear;     /* head, if its values are ternary; else source.bytes is NULL */
-    struct file_rotation rotation; /* keys of the file */
+    struct file_rotation rotation; /* the keys of the file about rotations */
     struct rotation embd_rotation, head_rotation; /* of a row of embd, and of the head's input */
-    struct ternary_scales finest;  /* finest class of all linear layers, with the smallest blocks */
+    struct ternary_scales finest;  /* of the linear layers: finest class, smallest blocks */
     struct tensor_ref output_norm; /* F32 (n_embd) */
     struct tensor_ref rope_freqs;  /* F32 (n_rot / 2); may be absent */
-    /* F32 (n_rot / 2), both or none; then rope_freqs does not apply. Which one is used depends on
-     * the context of a session, see rope_is_long. */
+    /* F32 (n_rot / 2), both or none; then rope_freqs does not apply. rope_is_long chooses between
+     * them. */
     struct tensor_ref rope_factors_short, rope_factors_long;
     struct layer *layers;          /* (n_layers) */
     uint64_t n_params;             /* elements of all tensors in use, except X.scale */
     enum tensor_type ternary_type; /* type of most linear weights, for display */
     enum act_scheme act_scheme;
-    const char *act_reason; /* why this scheme, for display; static text */
+    const char *act_reason; /* why act_scheme was chosen, for display; static text */
 };
 
 struct model_config {

@@ -7,13 +7,13 @@
 #include "engine/model/model.h"
 
 /* hparams.c: read the hyperparameters. BN_EFORMAT: a required key is missing, of the wrong kind or
- * out of range; the message names it. BN_EUNSUPPORTED: a different graph (foreign experts, unequal
- * layers, unknown activation). */
+ * out of range; the message names it. BN_EUNSUPPORTED: a graph that this program does not compute
+ * (other kinds of experts, unequal layers, an unknown activation). */
 bool hparams_read(const struct gguf *g, const struct arch *arch, const struct model_config *cfg,
                   struct hparams *out, struct bn_error *err);
 
 /* layer_table.c: read the traits of each layer. hparams must have been read. BN_EFORMAT: a key is
- * missing, or has not one value for each layer, or a value out of range. */
+ * missing, does not have one value for each layer, or has a value out of range. */
 bool layer_table_read(const struct gguf *g, const struct arch *arch, const struct hparams *hp,
                       struct layer *layers, struct bn_error *err);
 
@@ -21,8 +21,9 @@ bool layer_table_read(const struct gguf *g, const struct arch *arch, const struc
  * set and the layers allocated. Fails like model_open. */
 bool weights_find(struct model *m, const struct model_config *cfg, struct bn_error *err);
 
-/* unknown_tensors.c: judge the tensors that weights_find did not use; is_used (n_tensors) is 1 for
- * the others. BN_EUNSUPPORTED: a tensor that would change the answers; the message names it. */
+/* unknown_tensors.c: check the tensors that weights_find did not use. is_used (n_tensors) is 1 for
+ * the tensors that it used. BN_EUNSUPPORTED: a tensor that would change the answers; the message
+ * names it. */
 bool unknown_tensors_check(const struct model *m, const struct model_config *cfg,
                            const uint8_t *is_used, struct bn_error *err);
 

@@ -1,6 +1,6 @@
 /*
- * Angles of the rotary embedding. They are computed in every pass, which takes a microsecond per
- * token. A table for the whole context would need megabytes.
+ * Angles of the rotary embedding (RoPE). They are computed in every pass, which takes a microsecond
+ * per token. A table for the whole context would need megabytes.
  */
 #include "engine/model/rope.h"
 
@@ -9,8 +9,8 @@
 
 #include <math.h>
 
-/* The pair that turns `turns` times within the original context, as a real number: it solves
- * base^(-2 i / n_rot) * original_ctx = 2 pi turns for i. */
+/* The index i of the pair that turns `turns` times within the original context, as a real number.
+ * It solves base^(-2 i / n_rot) * original_ctx = 2 pi turns. */
 static double yarn_pair(const struct hparams *hp, double turns)
 {
     return (double)hp->n_rot * log(hp->yarn.original_ctx / (2.0 * acos(-1.0) * turns)) /

@@ -1,7 +1,7 @@
 /*
  * Angles of the rotary embedding (RoPE): frequencies once per model, cosines and sines for each
- * token. They are computed in double precision and rounded once, so that all backends use the same
- * bits.
+ * token. They are computed in double precision, and cosines and sines are rounded to float once, so
+ * that all backends use the same bits.
  */
 #ifndef ENGINE_MODEL_ROPE_H
 #define ENGINE_MODEL_ROPE_H
@@ -12,10 +12,10 @@
  * changes the keys of all positions. */
 bool rope_is_long(const struct model *m, size_t n_ctx);
 
-/* Write freq (n_rot / 2) in radians per position: rope_scale * base^(-2i / n_rot) / factor_i, which
- * YaRN divides by its factor for the pairs that turn rarely. factor_i is from rope_factors_long or
- * rope_factors_short if the model has them, else from rope_freqs, else 1.
- * BN_EFORMAT: one of them is not finite. */
+/* Write freq (n_rot / 2) in radians per position: rope_scale * base^(-2i / n_rot) / factor_i, times
+ * yarn_scale (rope.c) with YaRN. factor_i is from rope_factors_long or rope_factors_short if the
+ * model has them, else from rope_freqs, else 1.
+ * BN_EFORMAT: a frequency is not finite. */
 bool rope_freq_init(double *freq, const struct model *m, bool is_long, struct bn_error *err);
 
 /* Write cosines c and sines s (n_pairs) of one position, both times `magnitude`

@@ -1,6 +1,6 @@
 /*
- * Reads the keys of rotated files. A value that this program does not know is refused, because a
- * model with wrong inputs still writes text, and nobody would see the cause.
+ * Reads the keys of rotated files. An unknown key or value is refused, because a model with wrong
+ * inputs still writes text, and the user would not see the cause.
  *
  * The memory for signs is bounded: each sign is an item of an array in the file.
  */
@@ -15,7 +15,7 @@
 #include <stdio.h>
 
 #define PREFIX "prism.hadamard."
-#define SHOWN_BYTES 80 /* of a string from the file in a message */
+#define SHOWN_BYTES 80 /* most bytes of a string from the file in a message */
 
 static const char *const known_keys[] = {
     "version",     "block_size",    "transform",
@@ -56,7 +56,7 @@ static bool check_text(const struct gguf *g, const char *key, const char *value,
                    bn_str_shown(text, SHOWN_BYTES), text.ptr, value);
 }
 
-/* A bool, false if the key is absent. */
+/* Read a bool; *out is false if the key is absent. */
 static bool read_flag(const struct gguf *g, const char *key, bool *out, struct bn_error *err)
 {
     *out = false;
@@ -64,7 +64,7 @@ static bool read_flag(const struct gguf *g, const char *key, bool *out, struct b
            bn_fail(err, BN_EFORMAT, "%s is not a bool", key);
 }
 
-/* An array of strings, or of numbers. *out is NULL if the key is absent. */
+/* Find an array of strings, or of numbers. *out is NULL if the key is absent. */
 static bool find_array(const struct gguf *g, const char *key, bool of_strings,
                        const struct gguf_kv **out, struct bn_error *err)
 {
@@ -167,7 +167,7 @@ static bool read_signs(const struct gguf *g, struct file_rotation *r, struct bn_
     return read_widths(widths, r, &n, err) && read_values(values, n, r, err);
 }
 
-/* The string at *at, and *at after it. gguf_parse has checked the bounds. */
+/* Return the string at *at and move *at behind it. gguf_parse has checked the bounds. */
 static struct bn_str next_str(const uint8_t **at)
 {
     const struct bn_str s = {(const char *)*at + 8, (size_t)le_u64(*at)};
@@ -175,6 +175,7 @@ static struct bn_str next_str(const uint8_t **at)
     return s;
 }
 
+/* Set is_named of each tensor that weight_names lists. */
 static bool mark_names(const struct gguf *g, uint8_t *is_named, struct bn_error *err)
 {
     const struct gguf_kv *kv;
@@ -189,7 +190,7 @@ static bool mark_names(const struct gguf *g, uint8_t *is_named, struct bn_error 
         if (!t)
             return bn_fail(err, BN_EFORMAT, PREFIX "weight_names: the file has no tensor '%.*s'",
                            bn_str_shown(name, SHOWN_BYTES), name.ptr);
-        if (is_named[t - g->tensors]) /* this also bounds the number of steps */
+        if (is_named[t - g->tensors]) /* this also limits the length of the loop */
             return bn_fail(err, BN_EFORMAT, PREFIX "weight_names has '%.*s' twice",
                            bn_str_shown(name, SHOWN_BYTES), name.ptr);
         is_named[t - g->tensors] = 1;

@@ -14,16 +14,17 @@
 
 struct gguf;
 
-#define ROTATION_LEAST 4 /* elements of the smallest and the largest transform */
+#define ROTATION_LEAST 4 /* least and most elements of a block */
 #define ROTATION_MOST 4096
-#define ROTATION_MOST_WIDTHS 64 /* vectors of signs in a file */
+#define ROTATION_MOST_WIDTHS 64 /* most vectors of signs in a file */
 
-/* The transform of a vector of n elements: order of heads, signs, transform of each block. */
+/* The transform of a vector of n elements, in this order: reorder heads, multiply by signs, apply a
+ * Walsh-Hadamard matrix to each block. */
 struct rotation {
-    size_t block;       /* elements of a transform, divides n; 0: the vector is not rotated */
+    size_t block;       /* elements of a block, divides n; 0: the vector is not rotated */
     const float *signs; /* (n) +1 or -1, owned by the model; NULL: all are +1 */
-    /* Order of heads: (n_outer, n_inner, n / (n_outer * n_inner)) becomes (n_inner, n_outer, ...).
-     * n_outer 0: the order does not change. */
+    /* The vector, seen as (n_outer, n_inner, n / (n_outer * n_inner)), becomes (n_inner, n_outer,
+     * ...). n_outer 0: the order of heads does not change. */
     size_t n_outer, n_inner;
 };
 
@@ -35,18 +36,18 @@ struct file_rotation {
     float *signs;       /* a vector for each width, one after the other; NULL: all are +1 */
     bool tied_output;   /* the embedding is the output head too */
     bool has_embd;      /* rows of the embedding are rotated */
-    bool groups_values; /* the input of ssm_out has another order of heads in the weights */
+    bool groups_values; /* the weights of ssm_out expect another order of heads */
 };
 
 /* Read and check the keys. is_named (n_tensors of g) must be zero; the tensors whose inputs are
- * rotated become 1. BN_EFORMAT, BN_EUNSUPPORTED: a key is missing or has another value; the message
- * names it. BN_ENOMEM. After an error *out needs no call of file_rotation_finish. */
+ * rotated become 1. BN_EFORMAT, BN_EUNSUPPORTED: a key is missing or unknown, or has a wrong value;
+ * the message names it. BN_ENOMEM. After an error *out needs no call of file_rotation_finish. */
 bool file_rotation_init(struct file_rotation *out, const struct gguf *g, uint8_t *is_named,
                         struct bn_error *err);
 void file_rotation_finish(struct file_rotation *r);
 
 /* The rotation of the input of tensor `name`, which has n_cols columns. BN_EFORMAT: n_cols is not a
- * multiple of the block or has no signs. */
+ * multiple of the block, or the file has no signs for this width. */
 bool file_rotation_of(const struct file_rotation *r, const char *name, size_t n_cols,
                       struct rotation *out, struct bn_error *err);
 

@@ -1,8 +1,8 @@
 /*
  * Tensors of the file that the graph does not compute.
  *
- * A layer with a norm, a bias or a scale that is left out still produces text, but a wrong one.
- * Such a file is refused. Tensors that cannot change the answer are only reported.
+ * Without a norm, a bias or a scale of its layers, a model still writes text, but wrong text. Files
+ * with such unknown tensors are refused. Tensors that cannot change the answer are only reported.
  */
 #include "engine/model/model_read.h"
 
@@ -10,14 +10,16 @@
 
 #include <stdio.h>
 
-/* Tensors outside the layers that other graphs apply to embeddings and output. */
+/* Tensors outside the layers that change the embedding or the output in other graphs. Other tensors
+ * outside the layers are ignored. */
 static const char *const global_parts[] = {
     "output.bias",   "output_norm.bias",       "position_embd.weight", "token_embd.bias",
     "token_types.*", "token_embd_norm.weight", "token_embd_norm.bias",
 };
 
 /* Tensors of a layer without an effect on the answer. Rotary tables repeat what rope_base and n_rot
- * determine. Input scales are for static quantisation; here each token has a scale of its own. */
+ * determine. Input scales are for static quantisation; here the scales of activations are computed
+ * from their values. */
 static const char *const harmless[] = {
     "blk.*.attn_rot_embd",
     "blk.*.attn_rot_embd.weight",
@@ -32,7 +34,7 @@ struct unknown {
     struct bn_str refused, harmless, ignored; /* the first name of each kind */
 };
 
-/* Does the whole name match? A star in the pattern stands for any text. */
+/* Whether the whole name matches. A star in the pattern stands for any text. */
 static bool matches(struct bn_str name, const char *pattern)
 {
     size_t i = 0, star_i = 0;

@@ -2,7 +2,7 @@
  * Finds each tensor of the graph, checks its type and shape, and reads the scales of ternary
  * tensors.
  *
- * A tensor of an unusable type is refused with its name and advice. unknown_tensors.c judges the
+ * A tensor of an unusable type is refused, with advice in the message. unknown_tensors.c checks the
  * tensors that are not in the graph.
  */
 #include "engine/model/model_read.h"
@@ -20,10 +20,11 @@ struct finder {
     struct model *m;
     const struct model_config *cfg;
     uint8_t *is_used; /* (n_tensors) 1 for a tensor that is in the graph */
-    /* (n_tensors) 1 for a tensor that a rotated file names, 2 if its input has got the rotation */
+    /* (n_tensors) 1: weight_names of a rotated file has the tensor; 2: its rotation has been set
+     * too */
     uint8_t *rotated;
     uint64_t n_linear_params[TENSOR_N_TYPES]; /* per type, to find the most common one */
-    size_t n_merged; /* tensors whose scales are equal in pairs of blocks */
+    size_t n_merged; /* ternary tensors whose blocks were merged in pairs */
     char name[64];   /* last name that was looked up */
 };
 
@@ -129,7 +130,7 @@ static bool read_extra_scale(struct finder *f, float *out, struct bn_error *err)
            bn_fail(err, BN_EFORMAT, "tensor '%s' is not a finite number", f->name);
 }
 
-/* Set source and name of a linear layer, whose tensor is f->name. */
+/* Set source and name of a linear layer from its tensor, f->name. */
 static void set_source(const struct finder *f, const struct tensor_ref *t, struct linear *out)
 {
     memcpy(out->name, f->name, sizeof(out->name));
@@ -211,7 +212,8 @@ static bool find_linear(struct finder *f, size_t layer, const char *stem, size_t
     return find(f, OPTIONAL, USE_F32, n_rows, 1, &out->bias, err);
 }
 
-/* residual_scale is a factor of the products, so it would leave out the biases of these layers. */
+/* The kernels apply residual_scale as a part of extra_scale, before a bias is added, so biases
+ * would not be scaled. */
 static bool no_scaled_bias(const struct finder *f, const struct layer *l, struct bn_error *err)
 {
     return f->m->hp.residual_scale == 1.0 || (!l->o.bias.bytes && !l->down.bias.bytes) ||
@@ -247,7 +249,8 @@ static bool find_router(struct finder *f, size_t layer, struct tensor_ref *out,
     return find(f, REQUIRED, USE_F32, f->m->hp.n_embd, f->m->hp.n_experts, out, err);
 }
 
-/* Two layers with the same input: one transform serves both. */
+/* Two layers with the same input must both be rotated or both not, because the input is transformed
+ * once for both. */
 static bool share_rotation(const struct linear *a, const struct linear *b, struct bn_error *err)
 {
     const struct linear *const named = a->rotation.block ? a : b, *const other = named == a ? b : a;
@@ -274,7 +277,7 @@ static bool find_ffn(struct finder *f, size_t i, struct bn_error *err)
            share_rotation(&l->gate, &l->up, err);
 }
 
-/* The name is blk.LAYER.NAME. */
+/* Find an F32 tensor blk.LAYER.NAME, where `name` contains its suffix. */
 static bool find_plain(struct finder *f, size_t layer, const char *name, size_t n_cols,
                        size_t n_rows, struct tensor_ref *out, struct bn_error *err)
 {
@@ -282,7 +285,8 @@ static bool find_plain(struct finder *f, size_t layer, const char *name, size_t 
     return find(f, REQUIRED, USE_F32, n_cols, n_rows, out, err);
 }
 
-/* The decay of a state is exp(a * softplus(...)), so a positive a would let states grow. */
+/* Check that no element is positive: the decay of a state is exp(a * softplus(...)), so a positive
+ * a would let states grow. */
 static bool is_negative(const struct finder *f, const struct tensor_ref *t, struct bn_error *err)
 {
     for (size_t i = 0; i < t->n_cols; i++) {
@@ -302,8 +306,9 @@ static bool find_float_matrix(struct finder *f, size_t layer, const char *stem, 
     return find(f, REQUIRED, USE_FLOAT, f->m->hp.n_embd, n_rows, out, err);
 }
 
-/* In files with grouped values, the weights of ssm_out expect the value heads of a key head next to
- * each other. Their own order has the key heads next to each other. */
+/* The delta net computes its value heads in the order (n_value_heads / n_key_heads, n_key_heads),
+ * because value head h uses key head h mod n_key_heads. In files with groups_values, the weights of
+ * ssm_out expect all value heads of a key head next to each other. */
 static void set_head_order(const struct finder *f, struct rotation *r)
 {
     const struct delta_shape *d = &f->m->hp.delta;
@@ -363,7 +368,8 @@ static bool find_layer(struct finder *f, size_t i, struct bn_error *err)
            (l->traits.is_delta_net || share_rotation(&l->q, &l->v, err));
 }
 
-/* A ternary embedding is read row by row during evaluation, so its values are checked here. */
+/* A ternary embedding is decoded row by row during evaluation, which cannot report errors, so its
+ * values are checked here. */
 static bool find_embd(struct finder *f, struct bn_error *err)
 {
     struct model *m = f->m;
@@ -378,12 +384,12 @@ static bool find_embd(struct finder *f, struct bn_error *err)
     struct linear embd;
     set_source(f, &m->embd, &embd);
     m->ternary_embd = embd.source;
-    m->ternary_embd.name = "token_embd.weight";
+    m->ternary_embd.name = "token_embd.weight"; /* not the name in `embd`, a local variable */
     return ternary_verify(&m->ternary_embd, err);
 }
 
-/* Describe a ternary output head as a linear layer. A float table is ternary if its values are;
- * otherwise it stays a table. */
+/* Describe a ternary output head as a linear layer. A float head stays a table if its values are
+ * not ternary (then err is ignored) or all zero. */
 static bool set_head_linear(struct finder *f, struct bn_error *err)
 {
     struct model *m = f->m;
@@ -427,7 +433,7 @@ static bool find_head(struct finder *f, struct bn_error *err)
         !set_head_rotation(f, err))
         return false;
     /* The first 2B4T files have a copy of the embedding as output head; then one table is used for
-     * both. A different head differs in its first bytes, so the comparison is cheap. */
+     * both. A different head usually differs in its first bytes, so the comparison is cheap. */
     const bool copy = m->head.bytes && m->head.type == m->embd.type &&
                       memcmp(m->head.bytes, m->embd.bytes, m->embd.n_bytes) == 0;
     m->tied = !m->head.bytes || copy;
@@ -494,8 +500,8 @@ static enum tensor_type most_common(const uint64_t n_params[TENSOR_N_TYPES])
     return best;
 }
 
-/* The inputs of norms and other float tensors are never rotated. A named tensor that is not in the
- * graph is judged by unknown_tensors_check. */
+/* Refuse rotated files that name norms or other float tensors, whose inputs are never rotated.
+ * unknown_tensors_check handles named tensors that are not in the graph. */
 static bool check_rotated(const struct finder *f, struct bn_error *err)
 {
     const struct gguf *g = f->m->gguf;
