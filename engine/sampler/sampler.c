@@ -1,12 +1,14 @@
 /*
- * Parameters, requests for logits, penalties and the draw. sampler_chain.c removes candidates.
+ * Checks parameters, writes requests for logits, applies biases and penalties, and draws.
+ * sampler_chain.c removes candidates.
  *
- * The parameters decide which logits a choice can depend on, so with most settings the engine need
- * not compute a whole row. sampler_pick gives the same id for a short row as for the whole row.
+ * The parameters decide which logits a choice can depend on, so with most settings the engine does
+ * not compute all logits. sampler_pick gives the same id for the requested logits as for all
+ * logits.
  *
  * The draw is the argmax of logit / temp plus Gumbel noise, a function of seed, position and id
- * (see base/noise.h). HEAD_GUMBEL computes the same for the whole vocabulary. The noise of a
- * candidate does not depend on the other candidates.
+ * (see base/noise.h). The backends compute the same argmax over the whole vocabulary for
+ * HEAD_GUMBEL. The noise of a candidate does not depend on the other candidates.
  */
 #include "engine/sampler/sampler.h"
 
@@ -19,14 +21,14 @@
 
 struct sampler {
     size_t n_vocab;
-    struct sampler_params params; /* biases points to own_biases */
+    struct sampler_params params; /* params.biases points to own_biases */
     struct sampler_bias *own_biases;
-    float *bias;     /* (n_vocab) sum of the biases of an id */
+    float *bias;     /* (n_vocab) sum of the biases of each id */
     uint32_t *count; /* (n_vocab) occurrences in the window; zero between calls */
-    int32_t *ids;    /* (2 n_vocab) ids with a bias or a penalty: the first n_ids, distinct */
+    int32_t *ids;    /* (2 n_vocab) ids with a bias, then ids with a penalty; n_ids distinct ones */
     size_t n_ids;
-    struct head_row row;   /* with n_vocab candidates */
-    struct survivor *work; /* (n_vocab) */
+    struct head_row row;   /* with n_vocab candidates, for sampler_request */
+    struct survivor *work; /* (n_vocab) candidates of sampler_pick */
 };
 
 /* ---- parameters ---- */
@@ -141,12 +143,13 @@ static bool has_penalties(const struct sampler_params *p)
                                      p->frequency_penalty != 0.0f);
 }
 
-/* Count the ids of the window, which is n_more tokens longer than its parameter says, and list each
- * id that has a bias or a penalty in s->ids. clear_window resets the counts. */
+/* Count the ids of the penalty window, which has n_more tokens more than repeat_last_n, and list
+ * each id that has a bias or a penalty in s->ids. clear_window resets the counts. */
 static void count_window(struct sampler *s, const int32_t *ids, size_t n_ids, size_t n_more)
 {
     const struct sampler_params *p = &s->params;
     s->n_ids = 0;
+    /* Several biases can have the same id: the counts keep it from being listed twice. */
     for (size_t i = 0; i < p->n_biases; i++) {
         if (s->count[p->biases[i].id]++ == 0)
             s->ids[s->n_ids++] = p->biases[i].id;
@@ -177,8 +180,8 @@ static void clear_window(struct sampler *s)
         s->count[s->ids[i]] = 0;
 }
 
-/* The request for the parameters and the ids in s->ids. If P logits have a bias or penalty, the k
- * best of the others are among the k + P best of all. The P logits are requested by id. */
+/* The request that the parameters and the ids in s->ids need. If P logits have a bias or penalty,
+ * the k best of the others are among the k + P best of all. The P logits are requested by id. */
 static struct head_request request_of(const struct sampler *s)
 {
     const struct sampler_params *p = &s->params;
@@ -197,7 +200,8 @@ static struct head_request request_of(const struct sampler *s)
     if (p->min_p > 0.0f) {
         r.kind = HEAD_TOP;
         r.k = 1;
-        r.gap = (float)-noise_log((double)p->min_p) + 0.01f; /* margin for rounding */
+        /* min-p as a gap; 0.01 is far more than the rounding errors */
+        r.gap = (float)-noise_log((double)p->min_p) + 0.01f;
         return r;
     }
     r.kind = HEAD_GUMBEL;
@@ -206,7 +210,8 @@ static struct head_request request_of(const struct sampler *s)
     return r;
 }
 
-/* The window is longer by n_draft tokens, so that it covers the window of every context. */
+/* The penalty window is longer by n_draft tokens, so that it contains the windows of all n_draft +
+ * 1 contexts. */
 void sampler_request_draft(struct sampler *s, const int32_t *ids, size_t n_ids, size_t n_draft,
                            struct head_request *request)
 {
@@ -260,7 +265,7 @@ static int32_t pick_best(const struct survivor *w, size_t n)
     return w[best].id;
 }
 
-/* The same arithmetic as HEAD_GUMBEL: in double, one division per row. */
+/* The same arithmetic as for HEAD_GUMBEL: in double, with one division per row. */
 static int32_t draw(const struct sampler_params *p, const struct survivor *w, size_t n,
                     uint64_t position)
 {

@@ -1,5 +1,5 @@
 /*
- * The sampler: chooses the next token id from candidates. PUBLIC.
+ * The sampler: chooses the next token id from candidates. Public header.
  *
  * Order of the steps: logit bias; repetition, presence and frequency penalty; top-k; typical;
  * top-p; min-p; temperature; draw. With temp 0 the sampler is greedy: it returns the largest logit
@@ -22,15 +22,15 @@
 
 struct sampler_bias {
     int32_t id;
-    float bias; /* added to the logit, -10000 to 10000; -INFINITY bans the id */
+    float bias; /* added to the logit: -10000 to 10000, or -INFINITY to ban the id */
 };
 
 struct sampler_params {
     float temp;              /* 0 to 100; 0: greedy */
-    int32_t top_k;           /* keep the k largest logits; 0: off */
-    float top_p;             /* above 0 to 1; 1: off */
-    float min_p;             /* 0 to 1; 0: off */
-    float typical;           /* above 0 to 1; 1: off */
+    int32_t top_k;           /* keep the candidates with the k largest logits; 0: off */
+    float top_p;             /* total probability of the candidates to keep; above 0 to 1; 1: off */
+    float min_p;             /* least probability, as a part of the largest one; 0 to 1; 0: off */
+    float typical;           /* as top_p, but keeps the most typical first; above 0 to 1; 1: off */
     float repeat_penalty;    /* above 0 to 1000; divides logits > 0, multiplies others; 1: off */
     float presence_penalty;  /* subtracted once if the id is in the window; 0: off */
     float frequency_penalty; /* subtracted once per occurrence in the window; 0: off */
@@ -42,11 +42,12 @@ struct sampler_params {
 
 struct sampler;
 
-/* Opens a greedy sampler. BN_ENOMEM. */
+/* Open a sampler with greedy parameters. BN_ENOMEM. */
 bool sampler_open(size_t n_vocab, struct sampler **out, struct bn_error *err);
 void sampler_close(struct sampler *s); /* s may be NULL */
 
-/* BN_EARG: a value is out of range. BN_ENOMEM. After an error the old parameters remain. */
+/* Replace all parameters. BN_EARG: a value is out of range. BN_ENOMEM. After an error the old
+ * parameters remain. */
 bool sampler_set(struct sampler *s, const struct sampler_params *params, struct bn_error *err);
 
 /* Write the request for logits after the context `ids`, and the row to receive them. Both point to
@@ -54,13 +55,15 @@ bool sampler_set(struct sampler *s, const struct sampler_params *params, struct 
 void sampler_request(struct sampler *s, const int32_t *ids, size_t n_ids,
                      struct head_request *request, struct head_row **row);
 
-/* Write one request that serves n_draft + 1 contexts: the first n_ids - n_draft ids, one id more,
- * and so on up to all n_ids. The caller provides the rows, each with capacity n_vocab. */
+/* Write one request that serves n_draft + 1 contexts: the first n_ids - n_draft ids, the first
+ * n_ids - n_draft + 1, and so on up to all n_ids. The caller provides the rows, each with capacity
+ * n_vocab. */
 void sampler_request_draft(struct sampler *s, const int32_t *ids, size_t n_ids, size_t n_draft,
                            struct head_request *request);
 
-/* Choose the id that follows `ids`. `row` holds the result of sampler_request or
- * sampler_request_draft, or of HEAD_ALL, which gives the same id. */
+/* Choose the id that follows `ids`. `row` has the result of the request that sampler_request or
+ * sampler_request_draft wrote, or of HEAD_ALL, which leads to the same id. If all candidates are
+ * banned, the first one is chosen. */
 int32_t sampler_pick(struct sampler *s, const struct head_row *row, const int32_t *ids,
                      size_t n_ids);
 

@@ -1,9 +1,10 @@
 /*
  * Top-k, typical, top-p and min-p.
  *
- * Sums and exponentials are computed in double, in ascending order of id and without the functions
- * of libm that are not exact, so that every machine keeps the same candidates. A heap sorts only as
- * many candidates as a step examines, and unlike qsort it never allocates memory.
+ * Sums and exponentials are computed in double, in ascending order of id, and without functions of
+ * libm whose last bit differs between systems, so that every machine keeps the same candidates. A
+ * heap sorts only as many candidates as a step examines, and unlike qsort it never allocates
+ * memory.
  */
 #include "engine/sampler/sampler_chain.h"
 
@@ -12,11 +13,12 @@
 #include <math.h>
 #include <stdbool.h>
 
-/* exp(x) for x <= 0 with a relative error below 1e-15; 0 for x up to -700, so that no result is
+/* exp(x) for x <= 0 with a relative error below 1e-15; 0 for x <= -700, so that no result is
  * subnormal and ldexp is exact. x = n ln 2 + r with |r| <= ln 2 / 2, where ln 2 is a sum of two
  * constants (Cody and Waite). Taylor series in r; its terms after r^13 / 13! are below 1e-17. */
 static double exp_below(double x)
 {
+    /* 1 / 13!, 1 / 12!, ..., 1 / 0! */
     static const double factors[] = {1.0 / 6227020800,
                                      1.0 / 479001600,
                                      1.0 / 39916800,
@@ -33,7 +35,7 @@ static double exp_below(double x)
                                      1.0};
     if (!(x > -700.0))
         return 0.0;
-    const double n = rint(x * 1.4426950408889634); /* x / ln 2 */
+    const double n = rint(x * 1.4426950408889634); /* the constant is 1 / ln 2 */
     const double r = (x - n * 6.93147180369123816490e-01) - n * 1.90821492927058770002e-10;
     double p = factors[0];
     for (size_t k = 1; k < sizeof(factors) / sizeof(factors[0]); k++)
@@ -99,8 +101,8 @@ static void sort_by_id(struct survivor *w, size_t n)
         pop(w, i);
 }
 
-/* Keep the survivors with the largest keys until their probabilities sum to `share`, at least one.
- * The probability of a survivor is exp(logit - best) / total. */
+/* Keep the survivors with the largest keys, at least one, until the sum of their probabilities
+ * reaches `share`. The probability of a survivor is exp(logit - best) / total. */
 static size_t keep_share(struct survivor *w, size_t n, double share, double best, double total)
 {
     double sum = 0.0;
@@ -130,7 +132,8 @@ size_t chain_top_k(struct survivor *w, size_t n, size_t k)
     return k;
 }
 
-/* Meister et al., "Locally typical sampling": prefers a surprise near the entropy. */
+/* Meister et al., "Locally typical sampling": prefers candidates whose surprise (-log probability)
+ * is near the entropy. */
 size_t chain_typical(struct survivor *w, size_t n, double share)
 {
     sort_by_id(w, n);
@@ -141,7 +144,8 @@ size_t chain_typical(struct survivor *w, size_t n, double share)
         total += e;
         weighted += e * ((double)w[i].logit - best);
     }
-    /* The surprise is log(total) - (logit - best), the entropy log(total) - weighted / total. */
+    /* The surprise is log(total) - (logit - best), the entropy is log(total) - weighted / total,
+     * and log(total) cancels out. */
     for (size_t i = 0; i < n; i++)
         w[i].key = -fabs((double)w[i].logit - best - weighted / total);
     return keep_share(w, n, share, best, total);

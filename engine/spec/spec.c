@@ -4,8 +4,9 @@
  * After a draft the session holds the accepted tokens, and the steps that return them evaluate
  * nothing. A session with recurrent states cannot drop only the wrong tokens of a draft: it returns
  * to the length before the draft. The next pass then evaluates the accepted tokens again, together
- * with the next one. Several tokens in a pass cost little more than one, so this is cheaper than a
- * pass of their own, and the policy counts the time as lost by the draft.
+ * with the next token. This is cheaper than a separate pass for the accepted tokens, because
+ * several tokens in a pass cost little more than one. The policy counts the time as lost by the
+ * draft.
  */
 #include "engine/spec/spec.h"
 
@@ -23,13 +24,13 @@ struct spec {
     struct spec_policy policy;
     struct spec_stats stats;
     size_t n_ctx;
-    struct mem_map map;           /* holds the candidates of rows and ids; used only as it fills */
-    int32_t *ids;                 /* (n_ctx) ids of the last step, followed by its draft */
+    struct mem_map map;           /* memory of rows and ids; the system provides pages when used */
+    int32_t *ids;                 /* (n_ctx) ids of the last pass, followed by its draft */
     struct head_row rows[N_ROWS]; /* with n_vocab candidates each */
-    int32_t chosen[N_ROWS];       /* chosen[i] was chosen after the first n_first + i of ids */
+    int32_t chosen[N_ROWS];       /* chosen[i] is the choice after the first n_first + i of ids */
     size_t n_chosen, n_first;
-    size_t n_back; /* length to which the last draft took the session back; 0: no token was lost */
-    size_t row;    /* of the last step */
+    size_t n_back; /* length of the session after the last draft, if it lost accepted ids; else 0 */
+    size_t row;    /* index of the row of the last step */
 };
 
 static size_t draft_from_text(void *ud, const int32_t *ids, size_t n_ids, int32_t *out, size_t n)
@@ -100,7 +101,7 @@ struct spec_stats spec_stats_of(const struct spec *sp)
     return sp->stats;
 }
 
-/* The next id, if an earlier draft has already confirmed it. */
+/* Set *next if an earlier draft has already confirmed the next id. */
 static bool find_chosen(struct spec *sp, const int32_t *ids, size_t n_ids, int32_t *next)
 {
     if (n_ids < sp->n_first || n_ids - sp->n_first >= sp->n_chosen ||
@@ -124,7 +125,7 @@ static size_t count_pending(const struct spec *sp, const int32_t *ids, size_t n_
     return n == 1 || is_back ? n : 0;
 }
 
-/* Without a draft: one token, or a whole prompt. */
+/* A step without a draft: one token, or a whole prompt. */
 static bool step_plain(struct spec *sp, const int32_t *ids, size_t n_ids,
                        const struct bn_control *control, struct bn_sync_stats *stats,
                        struct bn_error *err)
@@ -145,7 +146,8 @@ static bool step_plain(struct spec *sp, const int32_t *ids, size_t n_ids,
     return true;
 }
 
-/* A pass: the n_pending last of the n_ids ids in sp->ids, and the n_draft tokens behind them. */
+/* The tokens of a pass: the last n_pending of the n_ids ids in sp->ids, and the n_draft draft
+ * tokens behind them. */
 struct spec_pass {
     size_t n_ids, n_pending, n_draft;
     size_t n_match; /* length of the match that the draft continues */

@@ -1,5 +1,5 @@
 /*
- * Speculative decoding: several tokens per pass over the weights where the text repeats. PUBLIC.
+ * Speculative decoding: evaluates several tokens per pass where the text repeats. Public header.
  *
  * A draft is the text that followed an earlier occurrence of the last tokens. spec_step evaluates
  * the draft together with the last token, and the sampler chooses the token of each position with
@@ -9,7 +9,7 @@
  *
  * The caller passes all ids at each step and receives the next one, as without speculation. If an
  * earlier draft has already confirmed the next token, the step evaluates nothing. Between steps the
- * session may hold more ids than the caller has received, or with recurrent states a few less.
+ * session may hold more ids than the caller has received, or with recurrent states a few fewer.
  *
  * All calls must come from the thread of the engine, see engine.h.
  */
@@ -24,15 +24,15 @@ struct spec;
 enum spec_mode {
     SPEC_OFF,
     SPEC_ON,  /* draft after every match of two tokens or more, even if that is slower */
-    SPEC_AUTO /* draft if the expected gain is at least 10 %; limits the time that drafts lose */
+    SPEC_AUTO /* draft if the expected gain is above 10 %, and limit the time that drafts lose */
 };
 
-/* Source of drafts. Writes n ids that may follow the n_ids ids to out, and returns the length of
- * the match that the draft continues, 0 for no draft. n may be 0. */
+/* Source of drafts. Writes to out the n ids that probably follow the n_ids ids. Returns the number
+ * of last ids that matched an earlier place, 0 for no draft. n may be 0. */
 typedef size_t (*spec_draft_fn)(void *ud, const int32_t *ids, size_t n_ids, int32_t *out, size_t n);
 
 struct spec_config {
-    struct bn_session *session; /* session and sampler must outlive the spec */
+    struct bn_session *session; /* session and sampler must outlive struct spec */
     struct sampler *sampler;
     size_t n_vocab;
     size_t n_ubatch; /* bn_model_info.n_ubatch */
@@ -50,16 +50,17 @@ void spec_close(struct spec *sp); /* sp may be NULL */
  * sampler's parameters, because those tokens were chosen with the old ones. */
 void spec_forget(struct spec *sp);
 
-/* spec_forget, and restart all measurements in the given mode. */
+/* Call spec_forget, drop all measured times and success rates, and set the mode. */
 void spec_reset(struct spec *sp, enum spec_mode mode);
 enum spec_mode spec_mode_of(const struct spec *sp);
 
 /* Extend or cut the session for `ids` (n_ids >= 1) and write the id that follows them to *next.
- * stats may be NULL. Errors are those of bn_session_sync; the caller may repeat the step. */
+ * stats may be NULL. Errors are those of bn_session_sync; after an error the caller may repeat the
+ * step. */
 bool spec_step(struct spec *sp, const int32_t *ids, size_t n_ids, const struct bn_control *control,
                struct bn_sync_stats *stats, int32_t *next, struct bn_error *err);
 
-/* The candidates of the last step. Valid until the next call. */
+/* The candidates from which the last step chose. Valid until the next call. */
 const struct head_row *spec_row(const struct spec *sp);
 
 struct spec_stats {

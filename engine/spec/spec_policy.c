@@ -7,14 +7,14 @@
 #include "engine/spec/spec_policy.h"
 
 #define TRIAL_DECAY 0.95 /* decay of the counts per trial: about the last twenty trials decide */
-#define PRIOR_TRIALS 2.0 /* trials, nearly all wrong, that each kind is assumed to start with */
-#define TIME_WEIGHT 0.25 /* weight of the newest time in a mean */
+#define PRIOR_TRIALS 2.0 /* assumed first trials of each kind, of which 0.1 were right */
+#define TIME_WEIGHT 0.25 /* weight of the newest pass in a mean time */
 #define MIN_GAIN 1.1     /* least expected gain of a draft in SPEC_AUTO */
 #define MAX_LOSS 0.02    /* share of the total time that drafts may lose */
 #define ON_MIN_MATCH 2   /* shortest match that SPEC_ON drafts after */
 
-/* Among long matches the latest one wins, not the longest. Repeating text continues as it did a
- * moment ago, while the longest match may be the place where an earlier repetition ended. */
+/* Among long matches the latest one is used, not the longest. Repeating text continues as it did a
+ * moment ago, but the longest match may be the place where an earlier repetition ended. */
 size_t spec_policy_find(const int32_t *ids, size_t n_ids, int32_t *out, size_t n)
 {
     size_t best = 0, end = 0; /* the best match is ids[end - best .. end) */
@@ -33,6 +33,7 @@ size_t spec_policy_find(const int32_t *ids, size_t n_ids, int32_t *out, size_t n
     return best;
 }
 
+/* The class of a match by its length: 1, 2 to 3, 4 to 7, 8 or more tokens. */
 static size_t kind_of(size_t n_match)
 {
     if (n_match < 2)
@@ -49,8 +50,9 @@ static double chance(const struct spec_policy *p, size_t n_match)
     return (p->kinds[kind].right + 0.1) / (p->kinds[kind].trials + PRIOR_TRIALS);
 }
 
-/* Expected time of a pass. For a width without a measurement, extrapolate from the next narrower
- * one: 10 % more per token, and half more again if only single tokens were measured. */
+/* Expected time of a pass. A pass of a size that was not measured yet is estimated from the next
+ * smaller one that was: 10 % more time per additional token, and another 50 % if that is a single
+ * token. */
 static double pass_seconds(const struct spec_policy *p, size_t n_tokens)
 {
     size_t seen = n_tokens;
@@ -67,6 +69,7 @@ void spec_policy_init(struct spec_policy *p, enum spec_mode mode)
 
 size_t spec_policy_choose(const struct spec_policy *p, size_t n_match, size_t n_max)
 {
+    /* A few lengths are enough; 7 and 15 fill passes of 8 and 16 tokens. */
     static const size_t lengths[] = {1, 2, 3, 4, 7, SPEC_MAX_DRAFT};
     const double token_s = p->pass_s[1];
     double best_gain = p->mode == SPEC_ON ? 0.0 : MIN_GAIN, expected = 1.0, all_right = 1.0;
@@ -110,7 +113,7 @@ void spec_policy_pass(struct spec_policy *p, size_t n_pending, size_t n_draft, s
     if (n_tokens > 1)
         p->lost_s += seconds - (double)(1 + n_accepted) * p->pass_s[1];
     if (n_tokens > SPEC_MAX_DRAFT + 1)
-        return; /* no draft has this width */
+        return; /* pass_s has no entry for so many tokens */
     double *mean = &p->pass_s[n_tokens];
     *mean = *mean == 0 ? seconds : *mean + TIME_WEIGHT * (seconds - *mean);
 }
