@@ -33,8 +33,8 @@
 #define CTX_UNIT 256
 #define LEAST_CTX 512
 
-/* Hash of the properties of a model on which the contents of its KV cache depend. Weights are not
- * read, because that takes seconds; some scales and codes represent them. */
+/* Hash that distinguishes models with different KV caches. Reading all weights would take seconds,
+ * so scales and some codes of v stand for them; v is zero in delta nets. */
 static uint64_t fingerprint(const struct model *m)
 {
     const struct hparams *hp = &m->hp;
@@ -79,9 +79,9 @@ static void copy_str(char *to, size_t to_bytes, struct bn_str from)
     to[n] = '\0';
 }
 
-/* Multiply-adds of one token in the linear layers, without the output head. Layers with delta nets
- * count as attention. The result is a double, because sizes from a hostile file could overflow
- * integers. */
+/* Multiply-adds of one token in the linear layers (q, o; k, v; gate, up, down), without the output
+ * head. Layers with delta nets count as attention. The result is a double, because sizes from a
+ * hostile file could overflow integers. */
 static double linear_macs(const struct hparams *hp)
 {
     const double n_used = hp->n_experts > 0 ? (double)hp->n_used_experts : 1.0;

@@ -9,9 +9,9 @@
  * sequence of tokens. bn_session_sync receives all ids of the sequence and evaluates only what the
  * cache lacks, so undo, retry and edit need no other call.
  *
- * The same model, ids and settings always give the same bits. The thread count, the instruction
- * set, the device, the micro-batch size and the other sequences of a batch do not change them, and
- * keys and values from the cache give the same bits as new ones.
+ * The same model, ids and settings always give the same logits, bit for bit. They do not depend on
+ * the thread count, the instruction set, the device, the micro-batch size or the other sequences of
+ * a batch, nor on whether keys and values come from the cache.
  *
  * Threads: never call functions of a model or its sessions from two threads at the same time. Call
  * all of them, bn_model_open included, from one thread, because OpenMP starts a separate team of
@@ -140,9 +140,9 @@ size_t bn_model_expert_counts(const struct bn_model *model, uint64_t *out, size_
 struct bn_session_config {
     size_t n_ctx; /* most tokens of the sequence; 0: n_ctx_default */
     /* Most bytes of saved states, if the model needs them; 0: bn_model_state_memory. A session of
-     * such a model can return only to lengths with a saved state. It saves a state before each
-     * prompt, one near the end of the prompt and one about every 2048 tokens, and drops old ones
-     * when the memory is full. */
+     * such a model can return only to lengths with a saved state and to some recent lengths. It
+     * saves a state before each prompt, one near the end of the prompt and one about every 2048
+     * tokens, and drops old ones when the memory is full. */
     size_t state_memory;
 };
 
@@ -157,6 +157,7 @@ size_t bn_session_n_ctx(const struct bn_session *s);
 /* The ids in the KV cache. Valid until the next call that changes the session. */
 const int32_t *bn_session_ids(const struct bn_session *s, size_t *n_ids);
 
+/* Control of one call. A struct of zeros changes nothing. */
 struct bn_control {
     struct bn_progress progress;
     struct bn_cancel *cancel; /* may be NULL */
@@ -195,8 +196,8 @@ bool bn_session_eval(struct bn_session *s, const int32_t *ids, size_t n_ids,
                      const struct head_request *head, struct head_row *rows, size_t n_rows,
                      const struct bn_control *control, struct bn_error *err);
 
-/* Keep the first n_keep ids, or if the model cannot return to this length, those of the nearest
- * saved state before it. Returns the number of ids that the session holds. */
+/* Keep the first n_keep ids, or if the session cannot return to this length, as many as the nearest
+ * length before it to which it can return. Returns the number of ids that the session holds. */
 size_t bn_session_truncate(struct bn_session *s, size_t n_keep);
 
 /* The saved states that the session holds now. */

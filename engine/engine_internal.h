@@ -14,7 +14,7 @@ struct bn_model {
     struct backend *backend;
     struct bn_model_info info;
     struct eval_item *batch; /* (info.n_ubatch) scratch of bn_eval, which must not allocate */
-    uint64_t bytes_read;     /* read from memory by all evaluations */
+    uint64_t bytes_read;     /* bytes that all evaluations have read from memory */
     uint64_t fingerprint;    /* of hyperparameters and scales; a saved KV cache must match it */
 };
 
@@ -23,8 +23,8 @@ struct bn_model {
 struct backend_config engine_backend_config(const struct bn_model_config *cfg);
 
 /* How many sequences of n_ctx tokens to decode together: 1 to 16. free_bytes is the free memory of
- * the device, of which they may use half; SIZE_MAX if unknown. The next two parameters are those of
- * struct bn_model_info. */
+ * the device, of which the sequences may use half; SIZE_MAX if unknown. The next two parameters are
+ * those of struct bn_model_info. */
 size_t engine_batch_width(size_t free_bytes, size_t kv_bytes_per_token, size_t seq_bytes,
                           size_t n_ctx);
 

@@ -2,7 +2,7 @@
  * Sessions: the list of token ids in a KV cache, and the calls that extend, replace or cut it.
  *
  * The ids and the sequence of the backend change together, one micro-batch at a time. This file
- * checks every argument of the public calls, so the backends do not check them again.
+ * checks every argument of the public calls, so the backends can rely on them.
  *
  * A sequence with rings or recurrent states cannot be cut at every length. For such models the
  * session saves states and goes back to the nearest one, see keep_state and go_back.
@@ -19,7 +19,8 @@
 /* Least distance in tokens between the saved states of a prompt. A state between two others needs a
  * pass of its own, which takes about as long as evaluating so few tokens again. */
 #define LEAST_GAP 16
-#define INTERVAL 2048 /* tokens after the newest state, after which a pass saves another one */
+/* a pass that ends at least so many tokens after the newest state saves another one */
+#define INTERVAL 2048
 
 bool bn_session_open(struct bn_model *model, const struct bn_session_config *cfg,
                      struct bn_session **out, struct bn_error *err)
@@ -92,7 +93,7 @@ static void keep_state(struct bn_session *s)
 }
 
 /* Cut the session to the largest reachable length that is at most n_keep: one that the backend
- * still holds, or that of a saved state. */
+ * still holds, or that of a saved state. If the device fails, the session is empty. */
 static void go_back(struct bn_session *s, size_t n_keep)
 {
     const struct backend_ops *ops = s->model->ops;
@@ -304,8 +305,8 @@ static size_t common_prefix(const struct bn_session *s, const int32_t *ids, size
 /* Prepare for the evaluation of a prompt of n_ids ids: save a state at the present length, and
  * return the lengths at which to save states later. n_shared is the number of ids that the session
  * and the prompt have in common; the session may have gone back further. A conversation often
- * branches twice at the same place, so n_shared gets a state. The last one is at n_stable, or if
- * that is 0 before the last id, because a retry evaluates this id again. */
+ * branches twice at the same place, so n_shared gets a state. The last one is at n_stable if that
+ * is inside the prompt, else before the last id, because a retry evaluates this id again. */
 static struct stops plan_stops(struct bn_session *s, size_t n_shared, size_t n_ids, size_t n_stable)
 {
     const size_t last = n_stable > 0 && n_stable < n_ids ? n_stable : n_ids - 1;

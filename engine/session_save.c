@@ -23,7 +23,7 @@ struct saved_kv_header {
 static struct saved_kv_header header_of(const struct bn_session *s)
 {
     struct saved_kv_header h = {.fingerprint = s->model->fingerprint, .n_ids = s->n_ids};
-    /* RoPE angles differ from those of a short context */
+    /* its keys have other RoPE angles than those of a short context */
     if (rope_is_long(s->model->model, s->n_ctx))
         h.fingerprint = ~h.fingerprint;
     const char *version = bn_session_kv_version(s);

@@ -41,9 +41,9 @@ size_t states_newest(const struct states *st)
  *
  * Without state i, a return to a length between state i and the next one evaluates the tokens
  * between state i - 1 and state i again. Returns to recent lengths are more likely than to old
- * ones. So the loss is the product of the two distances, divided by the age. The state with the
- * smallest loss is dropped. When all losses are equal, the distances grow with the square root of
- * the age. */
+ * ones. So the loss is the distance to the state before times the distance to the next one, divided
+ * by the age. The state with the smallest loss is dropped. When all losses are equal, the distances
+ * grow with the square root of the age. */
 static size_t least_useful(const struct states *st, size_t length)
 {
     size_t best = 0;

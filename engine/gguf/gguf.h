@@ -57,7 +57,7 @@ struct gguf_tensor {
 struct gguf {
     const uint8_t *bytes; /* the file; of a split model its first part */
     size_t n_bytes;       /* of the file, or of all parts */
-    uint32_t version;
+    uint32_t version;     /* of the GGUF format: 2 or 3 */
     size_t alignment;
     size_t header_bytes; /* data_start, or less if a file without tensors ends before it */
     size_t data_start;   /* offset of the tensor data */
@@ -81,9 +81,10 @@ void gguf_close(struct gguf *g); /* accepts NULL; does not free the bytes */
 #define GGUF_MOST_PARTS 99999 /* five digits in the name of a part */
 bool gguf_split_of(const struct gguf *g, size_t *number, size_t *count, struct bn_error *err);
 
-/* Make parts[0] the whole model: it gets the tensors of all parts (n_parts >= 2, in order). Their
- * bytes must outlive it; the other parts may be closed. After an error parts[0] may only be closed.
- * BN_EFORMAT: the parts do not belong together; the message names the part. BN_ENOMEM. */
+/* Make parts[0] the whole model: it gets the tensors of all parts (n_parts >= 2, in order). The
+ * bytes of all parts must outlive parts[0]; the other parts may be closed. After an error parts[0]
+ * may only be closed. BN_EFORMAT: the parts do not belong together; the message names the part.
+ * BN_ENOMEM. */
 bool gguf_join(struct gguf *const *parts, size_t n_parts, struct bn_error *err);
 
 /* NULL if there is no such key or tensor. */
@@ -108,7 +109,8 @@ bool gguf_item_f64(const struct gguf_kv *kv, uint64_t i, double *out);
 /* Size of a value of this kind in bytes; 0 for strings, arrays and unknown kinds. */
 size_t gguf_kind_bytes(uint32_t kind);
 
-/* Build the two indices; only for gguf_parse. BN_EFORMAT: a name occurs twice. BN_ENOMEM. */
+/* Build the two indices; only for gguf_parse and gguf_join. BN_EFORMAT: a name occurs twice.
+ * BN_ENOMEM. */
 bool gguf_build_index(struct gguf *g, struct bn_error *err);
 
 /* Decide the type of each tensor, make its offset absolute and set its bytes; only for gguf_parse.

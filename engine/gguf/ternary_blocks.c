@@ -121,6 +121,7 @@ static uint16_t scale_at(const struct scale_walk *w, size_t block)
     return le_u16(w->first + block * w->stride);
 }
 
+/* An F16 whose exponent bits are all set is infinity or NaN. */
 static bool check_scale(const struct ternary_source *src, const struct scale_walk *w, size_t block,
                         struct bn_error *err)
 {
@@ -137,6 +138,7 @@ static bool scan_row(const struct ternary_source *src, const struct scale_walk *
     for (size_t i = 0; i < w->row_blocks; i++) {
         const size_t block = row * w->row_blocks + i;
         const uint16_t scale = scale_at(w, block);
+        /* adjacent scales are often equal: check only a new one */
         if (scale != last && !check_scale(src, w, block, err))
             return false;
         last = scale;

@@ -165,7 +165,8 @@ static bool find_scales(struct finder *f, struct linear *out, struct bn_error *e
     return true;
 }
 
-/* Experts are the third dimension of their tensor. */
+/* Check the dimensions of f->name: experts are the third one. A missing tensor passes, because find
+ * reports it later. */
 static bool has_dims(const struct finder *f, size_t n_cols, size_t n_rows, size_t n_experts,
                      struct bn_error *err)
 {
@@ -287,7 +288,8 @@ static bool find_plain(struct finder *f, size_t layer, const char *name, size_t 
 
 /* Check that no element is positive: the decay of a state is exp(a * softplus(...)), so a positive
  * a would let states grow. */
-static bool is_negative(const struct finder *f, const struct tensor_ref *t, struct bn_error *err)
+static bool check_not_positive(const struct finder *f, const struct tensor_ref *t,
+                               struct bn_error *err)
 {
     for (size_t i = 0; i < t->n_cols; i++) {
         const float v = f32_from_bits(le_u32(t->bytes + 4 * i));
@@ -328,7 +330,8 @@ static bool find_delta_net(struct finder *f, size_t i, struct bn_error *err)
         find_linear(f, i, "attn_gate", e, width, &l->k, err) &&
         find_plain(f, i, "ssm_conv1d.weight", DELTA_TAPS, delta_channels(d), &l->delta.conv, err) &&
         find_plain(f, i, "ssm_dt.bias", heads, 1, &l->delta.dt_bias, err) &&
-        find_plain(f, i, "ssm_a", heads, 1, &l->delta.a, err) && is_negative(f, &l->delta.a, err) &&
+        find_plain(f, i, "ssm_a", heads, 1, &l->delta.a, err) &&
+        check_not_positive(f, &l->delta.a, err) &&
         find_float_matrix(f, i, "ssm_alpha", heads, &l->delta.alpha, err) &&
         find_float_matrix(f, i, "ssm_beta", heads, &l->delta.beta, err) &&
         find_norm(f, i, "ssm_norm", d->dim, &l->delta.norm, err) &&

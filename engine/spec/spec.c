@@ -28,7 +28,7 @@ struct spec {
     int32_t *ids;                 /* (n_ctx) ids of the last pass, followed by its draft */
     struct head_row rows[N_ROWS]; /* with n_vocab candidates each */
     int32_t chosen[N_ROWS];       /* chosen[i] is the choice after the first n_first + i of ids */
-    size_t n_chosen, n_first;
+    size_t n_chosen, n_first;     /* entries of `chosen`; number of ids before chosen[0] */
     size_t n_back; /* length of the session after the last draft, if it lost accepted ids; else 0 */
     size_t row;    /* index of the row of the last step */
 };
@@ -112,8 +112,8 @@ static bool find_chosen(struct spec *sp, const int32_t *ids, size_t n_ids, int32
     return true;
 }
 
-/* Number of ids at the end of `ids` that the session lacks, if it holds all others and this is a
- * step of decoding: 1, or after a return to an earlier length a few more. 0: anything else. */
+/* Number of ids at the end of `ids` that the session lacks: 1 in a step of decoding, a few more if
+ * the last draft took the session back. 0 in all other cases, as for a new prompt. */
 static size_t count_pending(const struct spec *sp, const int32_t *ids, size_t n_ids)
 {
     size_t n_held;
@@ -139,7 +139,7 @@ static bool step_plain(struct spec *sp, const int32_t *ids, size_t n_ids,
     sp->chosen[0] = sampler_pick(sp->cfg.sampler, sp->rows, ids, n_ids);
     sp->n_chosen = 1;
     sp->n_first = n_ids;
-    if (own.n_evaluated == 1)
+    if (own.n_evaluated == 1) /* the policy needs the time of one token, not of prompts */
         spec_policy_pass(&sp->policy, 1, 0, 0, sp->cfg.now() - start);
     if (stats)
         *stats = own;
@@ -166,6 +166,8 @@ static bool step_draft(struct spec *sp, const struct spec_pass *pass,
     if (!bn_session_eval(sp->cfg.session, sp->ids + n_held, pass->n_pending + n_draft, &head,
                          sp->rows, 1 + n_draft, control, err))
         return false;
+    /* Row n follows n right draft tokens. The loop ends after the first wrong draft token, or after
+     * the row behind the whole draft. Then n ids are chosen, and n - 1 draft tokens were right. */
     for (bool is_right = true; is_right && n <= n_draft; n++) {
         const int32_t id = sampler_pick(sp->cfg.sampler, &sp->rows[n], sp->ids, n_ids + n);
         is_right = n < n_draft && id == sp->ids[n_ids + n];
@@ -198,7 +200,7 @@ bool spec_step(struct spec *sp, const int32_t *ids, size_t n_ids, const struct b
     }
     pass.n_pending = count_pending(sp, ids, n_ids);
     spec_forget(sp);
-    if (n_ids <= sp->n_ctx)
+    if (n_ids <= sp->n_ctx) /* otherwise bn_session_sync fails */
         memcpy(sp->ids, ids, n_ids * sizeof(*ids));
     if (pass.n_pending > 0 && sp->policy.mode != SPEC_OFF) {
         const size_t n_free = size_min(sp->n_ctx - n_ids, sp->cfg.n_ubatch - pass.n_pending);

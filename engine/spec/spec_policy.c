@@ -9,7 +9,7 @@
 #define TRIAL_DECAY 0.95 /* decay of the counts per trial: about the last twenty trials decide */
 #define PRIOR_TRIALS 2.0 /* assumed first trials of each kind, of which 0.1 were right */
 #define TIME_WEIGHT 0.25 /* weight of the newest pass in a mean time */
-#define MIN_GAIN 1.1     /* least expected gain of a draft in SPEC_AUTO */
+#define MIN_GAIN 1.1     /* in SPEC_AUTO the expected gain of a draft must be larger */
 #define MAX_LOSS 0.02    /* share of the total time that drafts may lose */
 #define ON_MIN_MATCH 2   /* shortest match that SPEC_ON drafts after */
 
@@ -52,7 +52,7 @@ static double chance(const struct spec_policy *p, size_t n_match)
 
 /* Expected time of a pass. A pass of a size that was not measured yet is estimated from the next
  * smaller one that was: 10 % more time per additional token, and another 50 % if that is a single
- * token. */
+ * token. These guesses matter only until the size is measured. */
 static double pass_seconds(const struct spec_policy *p, size_t n_tokens)
 {
     size_t seen = n_tokens;
@@ -110,7 +110,7 @@ void spec_policy_pass(struct spec_policy *p, size_t n_pending, size_t n_draft, s
 {
     const size_t n_tokens = n_pending + n_draft;
     p->spent_s += seconds;
-    if (n_tokens > 1)
+    if (n_tokens > 1) /* without drafts, the same tokens would take 1 + n_accepted passes */
         p->lost_s += seconds - (double)(1 + n_accepted) * p->pass_s[1];
     if (n_tokens > SPEC_MAX_DRAFT + 1)
         return; /* pass_s has no entry for so many tokens */
