@@ -124,9 +124,9 @@ size_t bn_model_batch_width(const struct bn_model *model, size_t n_ctx);
 size_t bn_model_state_memory(const struct bn_model *model);
 
 /* Write the time spent in each kind of work since the previous call to out (cap), in the order in
- * which a pass runs them. Returns the number of entries written, at most cap; a cap of
- * BN_PROFILE_STEPS is always enough. Returns 0 if the model was opened without `profile` or the
- * device cannot measure it. */
+ * which a pass runs them. Returns the number of entries written, at most cap. A cap of
+ * BN_PROFILE_STEPS is enough for the CPU; on a GPU each kernel is one kind of work. Returns 0 if
+ * the model was opened without `profile` or the device cannot measure it. */
 #define BN_PROFILE_STEPS 16
 size_t bn_model_profile(struct bn_model *model, struct bn_profile_step *out, size_t cap);
 
@@ -180,10 +180,10 @@ struct bn_sync_stats {
  * one is evaluated for its logits, removes the other tokens, and evaluates the new ones. head, row,
  * control and stats may be NULL; row is not used if head is NULL or HEAD_NONE.
  * BN_EARG: no ids, an unknown id, a bad request, or a row whose capacity is too small.
- * BN_ECONTEXT: more ids than n_ctx. BN_ECANCELLED. BN_EDEVICE: a logit is not a finite number.
- * BN_ELOST: the device has failed and every later call will fail too. After an error the session
- * holds either its old ids, or the common prefix and every micro-batch that was complete. Models
- * with saved states may keep less of the prefix. */
+ * BN_ECONTEXT: more ids than n_ctx. BN_ECANCELLED. BN_EDEVICE: the device failed in this call, or a
+ * logit is not a finite number. BN_ELOST: the device has failed and every later call will fail too.
+ * After an error the session holds either its old ids, or the common prefix and every micro-batch
+ * that was complete. Models with saved states may keep less of the prefix. */
 bool bn_session_sync(struct bn_session *s, const int32_t *ids, size_t n_ids,
                      const struct head_request *head, struct head_row *row,
                      const struct bn_control *control, struct bn_sync_stats *stats,

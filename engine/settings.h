@@ -47,8 +47,8 @@ struct bn_profile_step {
     const char *name; /* static text */
     double seconds;
     uint64_t n_calls; /* how often the work ran */
-    uint64_t n_bytes; /* read from memory; 0 if negligible */
-    uint64_t n_macs;  /* multiply-adds; 0 if negligible */
+    uint64_t n_bytes; /* read from memory; 0: negligible or not counted */
+    uint64_t n_macs;  /* multiply-adds; 0: negligible or not counted */
     enum bn_mac mac;  /* kind of these multiply-adds */
 };
 

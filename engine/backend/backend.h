@@ -89,7 +89,8 @@ struct backend_ops {
     /* Test whether this device can run here. Writes one line: a description of the device,
      * or why it cannot be used. */
     bool (*probe)(const struct backend_config *cfg, char *text, size_t text_bytes);
-    /* Compute the memory sizes. BN_EUNSUPPORTED: this backend cannot run the model. BN_ENOMEM. */
+    /* Compute the memory sizes. BN_EUNSUPPORTED: this backend cannot run the model. BN_EARG: a
+     * value of cfg is out of range. */
     bool (*plan)(const struct model *m, const struct backend_config *cfg, struct backend_plan *out,
                  struct bn_error *err);
     /* Load the weights. `m` must outlive the backend. Progress counts bytes of the file. */

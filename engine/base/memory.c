@@ -19,7 +19,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-#define LINE_MAX_BYTES 1024
+#define LINE_MAX_BYTES 1024 /* more than any line of these files */
 
 void *mem_alloc(size_t n, size_t unit_bytes)
 {

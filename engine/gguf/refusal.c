@@ -25,6 +25,7 @@ struct prefix_row {
     enum refusal row;
 };
 
+/* The row of the first prefix that matches, `other` if none does. */
 static enum refusal find_row(const struct prefix_row *rows, size_t n, struct bn_str name,
                              enum refusal other)
 {

@@ -109,7 +109,7 @@ bool rows_scan(const struct ternary_source *src, struct ternary_scales *out, str
             return bn_fail(
                 err, BN_EFORMAT, "tensor '%s': the scale of row %zu, at byte %zu, is not finite",
                 src->name, row, src->file_offset + (size_t)(place_of(src, row).scale - src->bytes));
-        scale_classes_add(&c, 0, bits);
+        scale_classes_add(&c, 0, bits); /* a row counts as one block */
         scale_classes_end_row(&c);
     }
     *out = scale_classes_result(&c, 0, scale_value(src, c.of_tensor));

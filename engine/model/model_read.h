@@ -17,8 +17,8 @@ bool hparams_read(const struct gguf *g, const struct arch *arch, const struct mo
 bool layer_table_read(const struct gguf *g, const struct arch *arch, const struct hparams *hp,
                       struct layer *layers, struct bn_error *err);
 
-/* weights.c: fill embd, head, norms, layers, n_params and ternary_type. gguf, arch and hp must be
- * set and the layers allocated. Fails like model_open. */
+/* weights.c: find all tensors and set the members of the model and its layers that follow from
+ * them. gguf, arch and hp must be set and the layers allocated. Errors as in model_open. */
 bool weights_find(struct model *m, const struct model_config *cfg, struct bn_error *err);
 
 /* unknown_tensors.c: check the tensors that weights_find did not use. is_used (n_tensors) is 1 for
