@@ -32,6 +32,7 @@ static inline void cand_sift(struct head_cand *heap, size_t n, size_t i, struct 
     heap[i] = c;
 }
 
+/* Turn n candidates in any order into a heap. */
 static inline void cand_build(struct head_cand *heap, size_t n)
 {
     for (size_t i = n / 2; i-- > 0;)

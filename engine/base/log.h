@@ -13,7 +13,8 @@ struct bn_log {
     void *ud;
 };
 
-/* Pass one line, without newline, to log->write. It is cut after 399 bytes. `log` may be NULL. */
+/* Pass one line, without newline, to log->write. A longer line is cut after 399 bytes. `log` may be
+ * NULL. */
 void bn_log(const struct bn_log *log, enum bn_log_level level, const char *fmt, ...)
     BN_PRINTF(3, 4);
 

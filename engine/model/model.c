@@ -1,6 +1,6 @@
 /*
- * Opens a model: first the architecture, then the numbers, then the tensors. Each step relies on
- * the checks of the steps before it.
+ * Opens a model: first the architecture, then the hyperparameters, then the tensors. Each step
+ * relies on the checks of the steps before it.
  */
 #include "engine/model/model.h"
 

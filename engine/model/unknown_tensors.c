@@ -11,15 +11,15 @@
 #include <stdio.h>
 
 /* Tensors outside the layers that change the embedding or the output in other graphs. Other tensors
- * outside the layers are ignored. */
+ * outside the layers are only reported. */
 static const char *const global_parts[] = {
     "output.bias",   "output_norm.bias",       "position_embd.weight", "token_embd.bias",
     "token_types.*", "token_embd_norm.weight", "token_embd_norm.bias",
 };
 
-/* Tensors of a layer without an effect on the answer. Rotary tables repeat what rope_base and n_rot
- * determine. Input scales are for static quantisation; here the scales of activations are computed
- * from their values. */
+/* Tensors of layers that have no effect on the answer. Rotary tables repeat what rope_base and
+ * n_rot determine. Input scales are for static quantisation; here the scales of activations are
+ * computed from their values. */
 static const char *const harmless[] = {
     "blk.*.attn_rot_embd",
     "blk.*.attn_rot_embd.weight",
