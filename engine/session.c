@@ -305,8 +305,8 @@ static size_t common_prefix(const struct bn_session *s, const int32_t *ids, size
 /* Prepare for the evaluation of a prompt of n_ids ids: save a state at the present length, and
  * return the lengths at which to save states later. n_shared is the number of ids that the session
  * and the prompt have in common; the session may have gone back further. A conversation often
- * branches twice at the same place, so n_shared gets a state. The last one is at n_stable if that
- * is inside the prompt, else before the last id, because a retry evaluates this id again. */
+ * branches twice at the same place, so a state is saved at n_shared. The last one is at n_stable if
+ * that is inside the prompt, else before the last id, because a retry evaluates this id again. */
 static struct stops plan_stops(struct bn_session *s, size_t n_shared, size_t n_ids, size_t n_stable)
 {
     const size_t last = n_stable > 0 && n_stable < n_ids ? n_stable : n_ids - 1;
