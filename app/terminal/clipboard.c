@@ -1,8 +1,8 @@
 /*
  * Clipboard programs, OSC 52, and code blocks: see clipboard.h.
  *
- * A program reads the text from a temporary file and not from a pipe, so it cannot block us if it
- * does not read.
+ * A program reads the text from a temporary file. With a pipe, a program that does not read would
+ * block the chat.
  */
 #include "app/terminal/clipboard.h"
 
@@ -26,7 +26,7 @@
 
 struct helper {
     enum env_var needs;   /* the program is tried if this is set; PATH stands for "always" */
-    const char *words[4]; /* program and arguments; NULL ends them */
+    const char *words[4]; /* program and arguments, then NULL if there are fewer than four words */
 };
 static const struct helper helpers[] = {
     {ENV_WAYLAND_DISPLAY, {"wl-copy"}},
@@ -35,10 +35,10 @@ static const struct helper helpers[] = {
     {ENV_PATH, {"pbcopy"}},
 };
 
-/* ---- helpers ---- */
+/* ---- clipboard programs ---- */
 
-/* Runs in the child process. xclip and xsel keep a background process that serves the clipboard; it
- * must not keep our output open. */
+/* Runs in the child process. xclip and xsel leave a background process that holds the text of the
+ * clipboard. This process must not keep our standard output and error open. */
 static void exec_helper(const struct helper *h, int input)
 {
     const int nowhere = open("/dev/null", O_WRONLY);
@@ -53,7 +53,7 @@ static void exec_helper(const struct helper *h, int input)
 static bool wait_for_helper(pid_t child)
 {
     const double started = clock_seconds();
-    const struct timespec pause = {0, 5000000};
+    const struct timespec pause = {0, 5000000}; /* 5 ms */
     int status;
     for (;;) {
         const pid_t ended = waitpid(child, &status, WNOHANG);
@@ -73,7 +73,7 @@ static bool wait_for_helper(pid_t child)
 
 static bool copy_with_helper(const struct helper *h, FILE *text)
 {
-    rewind(text);
+    rewind(text); /* the programs share the file offset, and an earlier one may have read */
     const pid_t child = fork();
     if (child == 0)
         exec_helper(h, fileno(text));
@@ -95,6 +95,7 @@ static const char *copy_with_any_helper(struct bn_str text)
 
 /* ---- the terminal ---- */
 
+/* Base64 of RFC 4648: three bytes become four digits of six bits. */
 static void add_base64(struct bn_str s, struct strbuf *out)
 {
     static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
@@ -104,6 +105,7 @@ static void add_base64(struct bn_str s, struct strbuf *out)
         for (size_t k = 0; k < 3; k++)
             bits = bits << 8 | (k < n ? (uint8_t)s.ptr[i + k] : 0);
         for (size_t k = 0; k < 4; k++)
+            /* n bytes need n + 1 digits. */
             strbuf_add_char(out, k <= n ? digits[bits >> (18 - 6 * k) & 63] : '=');
     }
 }
@@ -111,7 +113,7 @@ static void add_base64(struct bn_str s, struct strbuf *out)
 static bool write_osc52(struct bn_str text, struct bn_error *err)
 {
     struct strbuf out = {0};
-    strbuf_add_text(&out, "\033]52;c;");
+    strbuf_add_text(&out, "\033]52;c;"); /* c: the clipboard, not the primary selection */
     add_base64(text, &out);
     strbuf_add_char(&out, '\a');
     bool ok = !out.failed || bn_fail(err, BN_ENOMEM, "out of memory for %zu bytes", text.n_bytes);
@@ -139,7 +141,9 @@ bool clipboard_put(struct bn_str text, const char **method, struct bn_error *err
 
 /* ---- blocks of code ---- */
 
-/* The number of fence characters if the line opens or closes a block, otherwise 0. */
+/* The number of fence characters at the start of a line, or 0 if it is not a fence. *mark is the
+ * character. *is_bare: nothing follows, as required of a closing fence. As in CommonMark, up to
+ * three spaces may come first. */
 static size_t fence_marks(struct bn_str line, char *mark, bool *is_bare)
 {
     size_t at = 0, n = 0;
@@ -157,9 +161,11 @@ static size_t fence_marks(struct bn_str line, char *mark, bool *is_bare)
     return n >= 3 ? n : 0;
 }
 
-/* Count the blocks up to `number` and set *code to the block with that number. */
+/* Count the blocks, but stop after block `number` and set *code to it. */
 static size_t find_block(struct bn_str text, size_t number, struct bn_str *code)
 {
+    /* n_open: length of the fence that opened the block, 0 outside of blocks. begin: offset of the
+     * first line in the block. */
     size_t n_blocks = 0, n_open = 0, begin = 0;
     char opened_by = 0;
     for (size_t at = 0; at < text.n_bytes;) {

@@ -1,9 +1,9 @@
 /*
  * Copies text into the clipboard, and finds code blocks in an answer.
  *
- * A desktop program does the copying where one works: wl-copy, xclip and xsel are tried in this
- * order if their display is set, and then pbcopy. Otherwise, if standard output is a terminal, the
- * escape sequence OSC 52 is written, which also works through ssh and tmux.
+ * The first program that succeeds does the copying: wl-copy if $WAYLAND_DISPLAY is set, xclip and
+ * xsel if $DISPLAY is set, pbcopy. If all of them fail and standard output is a terminal, the
+ * escape sequence OSC 52 is written to it. Many terminals then copy the text, also through ssh.
  */
 #ifndef APP_CLIPBOARD_H
 #define APP_CLIPBOARD_H
@@ -14,13 +14,16 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* Copy text. *method names the program, or the terminal. Waits at most two seconds for each
- * program. BN_EUNSUPPORTED: there is no clipboard; BN_EIO; BN_ENOMEM. */
+/* Copy text. *method is the name of the program, or "the terminal (OSC 52)"; static text. Waits at
+ * most two seconds for each program. BN_EUNSUPPORTED: no program works, and standard output is no
+ * terminal. BN_EIO. BN_ENOMEM. */
 bool clipboard_put(struct bn_str text, const char **method, struct bn_error *err);
 
-/* Code blocks are enclosed in fences of three or more ` or ~. The last block may lack its closing
- * fence. `number` counts from 1; clipboard_code_block returns false if there is no such block. */
+/* The number of code blocks in a text. A block is enclosed in lines that begin with three or more
+ * backticks or tildes (fences). The last block may lack its closing fence. */
 size_t clipboard_code_count(struct bn_str text);
+/* Set *code to the lines of a block, without its fences; it points into `text`. `number` counts
+ * from 1. False: there is no such block. */
 bool clipboard_code_block(struct bn_str text, size_t number, struct bn_str *code);
 
 #endif

@@ -1,8 +1,8 @@
 /*
  * Rows of text on top of ncurses: see curses_screen.h.
  *
- * Uses newterm because initscr would end the program on an unknown terminal. Our signal handlers
- * are installed before, so ncurses installs none.
+ * Uses newterm because initscr would end the program on an unknown terminal. signals_open has
+ * installed our signal handlers before, and ncurses does not replace handlers.
  */
 #include "app/terminal/curses_screen.h"
 
@@ -19,24 +19,24 @@
 
 #include <curses.h>
 
-#define MAX_ROWS 1000
-enum { PAIR_HEADING = 1, PAIR_CODE };
+#define MAX_ROWS 1000                 /* no real screen has more */
+enum { PAIR_HEADING = 1, PAIR_CODE }; /* colour pairs; in ncurses, pair 0 is the default */
 
 struct curses_screen {
     SCREEN *term;
     enum screen_style style;
     bool has_colours;
-    uint64_t shown[MAX_ROWS]; /* hash of the text of each row; 0: unknown */
+    uint64_t shown[MAX_ROWS]; /* hash of the text and looks of each row; 0: unknown */
     bool doubtful[MAX_ROWS];  /* the row has a character whose width differs between terminals */
-    bool is_moved;            /* the cursor is not where ncurses believes: at this place */
-    int row, column;
-    char exit_sequence[101]; /* what a signal handler writes instead of calling endwin */
+    bool is_moved;            /* move_after has moved the cursor without ncurses */
+    int row, column;          /* if is_moved: where the cursor is according to ncurses */
+    char exit_sequence[101];  /* for tty_set_exit_sequence: a signal handler cannot call endwin */
 };
 
 static bool has_string(const char *name)
 {
     const char *s = tigetstr(name);
-    return s && (intptr_t)s != -1;
+    return s && (intptr_t)s != -1; /* -1: terminfo has no string capability of this name */
 }
 
 static void init_colours(struct curses_screen *s)
@@ -56,6 +56,7 @@ bool curses_open(enum screen_style style, struct curses_screen **out, struct bn_
         return bn_fail(err, BN_ENOMEM, "out of memory");
     s->style = style;
     s->term = name && strcmp(name, "dumb") != 0 ? newterm(NULL, stdout, stdin) : NULL;
+    /* "cup" moves the cursor to a row and a column. */
     if (s->term && !has_string("cup")) {
         (void)endwin(); /* fails if nothing was started */
         delscreen(s->term);
@@ -69,9 +70,10 @@ bool curses_open(enum screen_style style, struct curses_screen **out, struct bn_
     (void)cbreak(); /* these fail only without a terminal */
     (void)noecho();
     (void)nonl();
-    (void)typeahead(-1);
+    (void)typeahead(-1); /* ncurses must not stop a repaint when keys arrive */
     (void)leaveok(stdscr, FALSE);
     init_colours(s);
+    /* No attributes, a visible cursor, and the ordinary screen. */
     terminfo_append("sgr0", s->exit_sequence, sizeof(s->exit_sequence));
     terminfo_append("cnorm", s->exit_sequence, sizeof(s->exit_sequence));
     terminfo_append("rmcup", s->exit_sequence, sizeof(s->exit_sequence));
@@ -108,13 +110,14 @@ void curses_resume(struct curses_screen *s)
 void curses_resize(struct curses_screen *s, struct tty_size size)
 {
     const size_t rows = size.rows < MAX_ROWS ? size.rows : MAX_ROWS;
-    const size_t columns = size.columns < 1000 ? size.columns : 1000;
+    const size_t columns = size.columns < 1000 ? size.columns : 1000; /* as MAX_ROWS */
     (void)resizeterm((int)rows, (int)columns); /* if out of memory, the old size stays */
     memset(s->shown, 0, sizeof(s->shown));
 }
 
 static attr_t attributes(const struct curses_screen *s, enum screen_look look)
 {
+    /* In the order of enum screen_look. */
     static const attr_t rich[] = {
         A_NORMAL, A_BOLD, A_DIM, A_REVERSE, A_REVERSE | A_BOLD, A_REVERSE | A_BOLD | A_UNDERLINE};
     return s->style == SCREEN_RICH || look >= SCREEN_BAR ? rich[look] : A_NORMAL;
@@ -133,6 +136,7 @@ static attr_t attributes_of_text(const struct curses_screen *s, enum text_look l
     return rich[look] | (s->has_colours ? (attr_t)COLOR_PAIR(pairs[look]) : 0);
 }
 
+/* Whether the text has a character whose width differs between terminals. */
 static bool is_doubtful(struct bn_str text)
 {
     struct term_char c;
@@ -142,13 +146,15 @@ static bool is_doubtful(struct bn_str text)
     return false;
 }
 
-/* Compare a row with what was set before. If the terminal may disagree with ncurses about the
- * column of the cursor, a changed row is sent as a whole. */
+/* Compare a row with the text and looks set before, and store the new ones. True: they differ. If
+ * the old or the new text has a character whose width differs between terminals, the row will be
+ * sent as a whole, because the columns that ncurses computes may be wrong in this terminal. */
 static bool is_new(struct curses_screen *s, size_t row, enum screen_look look, struct bn_str text,
                    const char *looks)
 {
     if (row >= MAX_ROWS)
         return false;
+    /* The start depends on `look`, so that the same text with another look has another hash. */
     uint64_t h = fnv1a_add_bytes(FNV1A_START + (uint64_t)look, text.ptr, text.n_bytes);
     h = looks ? fnv1a_add_bytes(h, looks, text.n_bytes) : h;
     const bool was_doubtful = s->doubtful[row];
@@ -163,7 +169,8 @@ static bool is_new(struct curses_screen *s, size_t row, enum screen_look look, s
 
 static void add_text(const char *text, size_t n)
 {
-    (void)addnstr(text, n < INT_MAX ? (int)n : INT_MAX); /* fails after the last cell */
+    /* An error means that the text ends in the last cell of the screen; it is shown. */
+    (void)addnstr(text, n < INT_MAX ? (int)n : INT_MAX);
 }
 
 void curses_set_row(struct curses_screen *s, size_t row, enum screen_look look, struct bn_str text,
@@ -171,17 +178,18 @@ void curses_set_row(struct curses_screen *s, size_t row, enum screen_look look, 
 {
     const attr_t attr = attributes(s, look);
     if (!is_new(s, row, look, text, looks) || move((int)row, 0) == ERR)
-        return; /* the screen has become smaller */
+        return; /* unchanged, or below a screen that has become smaller */
     (void)attrset(A_NORMAL);
     (void)clrtoeol();
     (void)attrset((int)attr);
-    for (size_t at = 0, end; at < text.n_bytes; at = end) {
+    for (size_t at = 0, end; at < text.n_bytes; at = end) { /* bytes of one look at a time */
         for (end = at + 1; end < text.n_bytes && (!looks || looks[end] == looks[at]);)
             end++;
         if (looks)
             (void)attrset((int)attributes_of_text(s, (enum text_look)looks[at]));
         add_text(text.ptr + at, end - at);
     }
+    /* If the text fills the row, the cursor is on the next row already. */
     if (look >= SCREEN_BAR && getcury(stdscr) == (int)row)
         for (int x = getcurx(stdscr); x < COLS; x++)
             (void)mvaddch((int)row, x, ' ');
@@ -190,13 +198,15 @@ void curses_set_row(struct curses_screen *s, size_t row, enum screen_look look, 
 
 static void add_move(int row, int column, struct strbuf *out)
 {
-    const char *bytes = tparm(tigetstr("cup"), row, column, 0, 0, 0, 0, 0, 0, 0); /* it exists */
+    /* curses_open has tested that the terminal has "cup". */
+    const char *bytes = tparm(tigetstr("cup"), row, column, 0, 0, 0, 0, 0, 0, 0);
     if (bytes)
         strbuf_add_text(out, bytes);
 }
 
-/* Move the cursor of the terminal without ncurses: behind the text `before` of a row. */
-static void move_behind(size_t row, struct bn_str before)
+/* Move the cursor without ncurses: print the text `before` again from column 0. Then the cursor is
+ * after this text, however wide the terminal shows its characters. */
+static void move_after(size_t row, struct bn_str before)
 {
     struct strbuf out = {0};
     add_move((int)row, 0, &out);
@@ -206,7 +216,7 @@ static void move_behind(size_t row, struct bn_str before)
     strbuf_finish(&out);
 }
 
-/* ncurses moves the cursor relative to the place where it believes the cursor is. */
+/* Undo move_after: ncurses moves the cursor relative to the position that it has computed. */
 static void move_back(struct curses_screen *s)
 {
     struct strbuf out = {0};
@@ -226,7 +236,7 @@ void curses_refresh(struct curses_screen *s, size_t row, size_t column, struct b
     (void)doupdate(); /* if the terminal is gone, the next read fails */
     if (!is_doubtful(before))
         return;
-    move_behind(row, before);
+    move_after(row, before);
     s->is_moved = true;
     s->row = (int)row;
     s->column = (int)column;

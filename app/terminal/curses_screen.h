@@ -15,11 +15,12 @@ enum screen_look {
     SCREEN_NORMAL,
     SCREEN_BOLD,
     SCREEN_DIM,
-    SCREEN_BAR, /* the status row; the next two stand out more while the context fills up */
+    SCREEN_BAR, /* reverse: the status row, or a match of /find */
+    /* The status row when the context is nearly full: see status_pressure. */
     SCREEN_BAR_HIGH,
     SCREEN_BAR_FULL,
 };
-/* SIMPLE: no colours; bold and reverse only in the status row. */
+/* SIMPLE: no colours, and no attributes before SCREEN_BAR. */
 enum screen_style { SCREEN_SIMPLE, SCREEN_RICH };
 
 struct curses_screen;

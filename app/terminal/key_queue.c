@@ -13,14 +13,15 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Append only complete characters: when Readline draws a line, it reads past the end of a broken
- * one. Characters that are unsafe to display are replaced here, because Readline may draw them. */
+/* Append the complete characters and store the rest in `partial`: when Readline draws a line, it
+ * reads past the end of an incomplete character. Characters that are unsafe to display are replaced
+ * here, because Readline may draw them. */
 static void add_whole(struct key_queue *q, struct bn_str bytes)
 {
     const size_t n_partial = utf8_open_bytes(bytes.ptr, bytes.n_bytes);
     struct term_char c;
     if (q->bytes.n_bytes == 0)
-        strbuf_cut(&q->bytes, 0); /* keys for which there was no memory are lost, later ones not */
+        strbuf_cut(&q->bytes, 0); /* clears `failed`, so that keys after a lack of memory count */
     bytes.n_bytes -= n_partial;
     for (size_t at = 0, before = 0; term_text_next(bytes, &at, &c); before = at) {
         if ((unsigned char)bytes.ptr[before] < 0x80)
@@ -44,8 +45,8 @@ static bool is_in_paste(const struct key_queue *q)
     return false;
 }
 
-/* The last of n_read bytes is a LF: programs that send lines end them so, but people press Enter
- * (CR). */
+/* If the last of the n_read >= 2 new bytes is an LF, replace it by CR, and CR LF by CR. Programs
+ * that send lines end them with LF, but the editor expects the CR of the Enter key. */
 static void end_sent_line(struct key_queue *q, size_t n_read)
 {
     struct strbuf *b = &q->bytes;
@@ -61,7 +62,7 @@ static void end_sent_line(struct key_queue *q, size_t n_read)
 
 bool key_queue_read(struct key_queue *q, size_t *n_added)
 {
-    char block[sizeof(q->partial) + 65536];
+    char block[sizeof(q->partial) + 65536]; /* the incomplete character and up to 64 KiB more */
     char *bytes = block + q->n_partial;
     const size_t n_before = q->bytes.n_bytes;
     memcpy(block, q->partial, q->n_partial);

@@ -11,19 +11,20 @@
 #include <string.h>
 #include <unistd.h>
 
-static volatile sig_atomic_t interrupt_ends;
-static int wake = -1;
+static volatile sig_atomic_t interrupt_ends; /* SIGINT is armed */
+static int wake = -1;                        /* write end of the wake pipe */
 
 /* watched[i] raises flag 1 << i. */
 static const int watched[] = {SIGINT, SIGTERM, SIGHUP, SIGWINCH, SIGTSTP, SIGCONT};
 #define N_WATCHED (sizeof(watched) / sizeof(watched[0]))
-static volatile sig_atomic_t raised[N_WATCHED]; /* so no handler needs a lock */
+static volatile sig_atomic_t raised[N_WATCHED]; /* one object per flag, so no lock is needed */
 
+/* Faults of a thread, and two signals that dump core. No thread blocks them. */
 static const int fatal[] = {SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGABRT, SIGQUIT};
 #define N_FATAL (sizeof(fatal) / sizeof(fatal[0]))
 
-/* Other signals that end a process by default. Unlike the fatal ones they are no faults of a
- * thread, so the worker blocks them and the main thread runs the handler. */
+/* Other signals that end a process by default. The worker blocks them, so the main thread runs the
+ * handler. */
 static const int ending[] = {
     SIGPIPE,   SIGUSR1, SIGUSR2, SIGALRM, SIGVTALRM, SIGPROF, SIGXCPU, SIGTRAP, SIGSYS, SIGPOLL,
 #ifdef SIGSTKFLT
@@ -49,6 +50,7 @@ static void on_signal(int number)
     errno = saved;
 }
 
+/* The handler of `fatal`, `ending` and the real-time signals. */
 static void on_fatal(int number)
 {
     static const char cut[] = "bitnet-chat: the model file was cut short, or its disk failed, "
@@ -57,12 +59,12 @@ static void on_fatal(int number)
     if (number == SIGBUS) /* the file is memory-mapped, so no read call reported the error */
         (void)!write(STDERR_FILENO, cut, sizeof(cut) - 1);
     (void)signal(number, SIG_DFL);
-    (void)raise(number);
+    (void)raise(number); /* ends the process when this handler returns: `number` is blocked in it */
 }
 
 static bool install(int number, void (*handler)(int), struct bn_error *err)
 {
-    struct sigaction action = {.sa_handler = handler}; /* no SA_RESTART: read must return */
+    struct sigaction action = {.sa_handler = handler}; /* no SA_RESTART: a signal must end a read */
     sigemptyset(&action.sa_mask);
     return sigaction(number, &action, NULL) == 0 ||
            bn_fail(err, BN_EIO, "cannot handle signal %d: %s", number, strerror(errno));
@@ -102,7 +104,8 @@ static bool open_wake_pipe(int pipe_fds[2], struct bn_error *err)
 
 void signals_ignore_size_limit(void)
 {
-    (void)signal(SIGXFSZ, SIG_IGN); /* cannot fail with these arguments */
+    /* Without the signal, write returns EFBIG. The call cannot fail with these arguments. */
+    (void)signal(SIGXFSZ, SIG_IGN);
 }
 
 bool signals_open(enum signal_user user, int pipe_fds[2], struct bn_error *err)
@@ -125,7 +128,6 @@ bool signals_open(enum signal_user user, int pipe_fds[2], struct bn_error *err)
     for (size_t i = 0; i < N_FATAL; i++)
         if ((user == SIGNALS_TERMINAL || fatal[i] == SIGBUS) && !install(fatal[i], on_fatal, err))
             return false;
-    /* A file at its size limit must not end the chat: without the signal, write returns EFBIG. */
     return user == SIGNALS_PIPE || install_all_ending(err);
 }
 
@@ -145,7 +147,7 @@ void signals_drain(int wake_fd)
 {
     char bytes[256];
     while (read(wake_fd, bytes, sizeof(bytes)) == (ssize_t)sizeof(bytes))
-        ;
+        ; /* a shorter read has emptied the pipe */
 }
 
 void signals_arm_interrupt(void)
@@ -168,6 +170,7 @@ void signals_set_non_fatal(sigset_t *set)
 void signals_reset_child(void)
 {
     sigset_t none;
+    /* Until exec, our handlers would write to the wake pipe of the parent. */
     for (size_t i = 0; i < N_WATCHED; i++)
         (void)signal(watched[i], SIG_DFL);
     (void)signal(SIGPIPE, SIG_DFL);

@@ -1,9 +1,9 @@
 /*
- * Turns signals into flags and a byte on the wake pipe.
+ * Turns the signals of enum signal_flag into flags, and writes a byte to the wake pipe for each.
  *
- * Exceptions: an armed SIGINT ends the process; at a terminal, every other signal that ends a
- * process by default first restores the terminal; SIGBUS also prints its likely reason (the
- * memory-mapped model file can no longer be read); SIGXFSZ is ignored.
+ * With SIGNALS_TERMINAL, the handler of every other signal that ends a process by default restores
+ * the terminal and then ends the process by this signal. SIGBUS is handled in any case, and its
+ * likely reason is printed: the memory-mapped model file can no longer be read. SIGXFSZ is ignored.
  */
 #ifndef APP_SIGNALS_H
 #define APP_SIGNALS_H
@@ -15,15 +15,14 @@
 
 enum signal_flag {
     SIGNAL_INTERRUPT = 1, /* SIGINT */
-    SIGNAL_TERMINATE = 2,
-    SIGNAL_HANGUP = 4,
-    SIGNAL_RESIZE = 8,
-    SIGNAL_SUSPEND = 16, /* SIGTSTP */
-    SIGNAL_RESUME = 32,  /* SIGCONT */
+    SIGNAL_TERMINATE = 2, /* SIGTERM */
+    SIGNAL_HANGUP = 4,    /* SIGHUP */
+    SIGNAL_RESIZE = 8,    /* SIGWINCH */
+    SIGNAL_SUSPEND = 16,  /* SIGTSTP */
+    SIGNAL_RESUME = 32,   /* SIGCONT */
 };
 
-/* SIGTSTP, SIGCONT and signals that end the process, other than SIGBUS, are handled only at a
- * terminal. */
+/* With SIGNALS_PIPE only SIGINT, SIGTERM, SIGHUP, SIGWINCH and SIGBUS are handled. */
 enum signal_user { SIGNALS_PIPE, SIGNALS_TERMINAL };
 
 /* Ignore SIGXFSZ, so that a write beyond the size limit of files fails with a message. Call it
@@ -31,23 +30,28 @@ enum signal_user { SIGNALS_PIPE, SIGNALS_TERMINAL };
 void signals_ignore_size_limit(void);
 
 /* Make the wake pipe, pipe_fds[0] for reading and pipe_fds[1] for writing, and install the
- * handlers, which write to it. Neither end blocks, and both close in child processes. BN_EIO. */
+ * handlers, which write to it. Both ends are non-blocking and are closed on exec. BN_EIO. Call it
+ * once; the handlers use the pipe until the process ends. */
 bool signals_open(enum signal_user user, int pipe_fds[2], struct bn_error *err);
 /* Return the flags raised since the last call, and clear them. */
 unsigned signals_fetch(void);
-/* Empty the pipe; wake_fd is its read end. Call it before signals_fetch, or a flag may be lost. */
+/* Empty the pipe; wake_fd is its read end. Call it before signals_fetch: in the other order, a
+ * signal between the two calls would wake nobody. */
 void signals_drain(int wake_fd);
-/* While armed, SIGINT restores the terminal and ends the process at once with the exit code that
- * shells use for it, 130. */
+/* While armed, SIGINT restores the terminal and ends the process at once with the exit code 130,
+ * which shells use for SIGINT. */
 void signals_arm_interrupt(void);
 void signals_disarm_interrupt(void);
-/* The set of signals that a worker thread blocks: all but the fatal ones. If a thread blocked its
- * own fault, the process would end without running the handler. */
+/* Set *set to the signals that a worker thread blocks: all but the faults such as SIGSEGV, SIGABRT
+ * and SIGQUIT. If a thread blocked its own fault, the kernel would end the process without running
+ * the handler. */
 void signals_set_non_fatal(sigset_t *set);
-/* In a child process before exec: set the handlers to their defaults and unblock all signals. */
+/* In a child process before exec: set the signals of enum signal_flag, SIGPIPE, SIGQUIT and SIGXFSZ
+ * to their default actions, and unblock all signals. */
 void signals_reset_child(void);
-/* Stop this process as Ctrl-Z does by default. Returns when the process is continued. SIGNAL_RESUME
- * is not raised, because acquiring the terminal twice would damage keys typed in between. */
+/* Stop this process as Ctrl-Z does by default. Returns when the process is continued. This does not
+ * raise SIGNAL_RESUME: the caller acquires the terminal again after this call, and a second time
+ * would damage keys typed in between. */
 void signals_stop_self(void);
 
 #endif

@@ -1,6 +1,7 @@
 /*
  * Searches for keys and pastes: see term_keys.h. The table has the sequences of xterm, rxvt and the
- * Linux console, because terminfo names too few of them.
+ * Linux console. terminfo is not enough, because it has no standard names for Ctrl-Home and
+ * Ctrl-End.
  */
 #include "app/terminal/term_keys.h"
 
@@ -18,7 +19,8 @@ static const struct {
 const char *term_paste_find(const char *bytes, size_t n_bytes, const char *mark)
 {
     for (size_t at = 0; at + TERM_PASTE_BYTES <= n_bytes; at++) {
-        const char *esc = memchr(bytes + at, '\033', n_bytes - at); /* pastes may be long */
+        /* memchr, because a paste may have millions of bytes. */
+        const char *esc = memchr(bytes + at, '\033', n_bytes - at);
         if (!esc || (size_t)(bytes + n_bytes - esc) < TERM_PASTE_BYTES)
             return NULL;
         if (memcmp(esc, mark, TERM_PASTE_BYTES) == 0)
@@ -64,7 +66,8 @@ struct term_key_hit term_keys_find(const char *bytes, size_t n_bytes)
 
 size_t term_keys_tail(const char *bytes, size_t n_bytes)
 {
-    for (size_t back = 1; back <= n_bytes && back <= 16; back++) { /* no sequence is longer */
+    /* The bytes from the last Esc on. Sequences of keys are shorter than 16 bytes. */
+    for (size_t back = 1; back <= n_bytes && back <= 16; back++) {
         const char *at = bytes + n_bytes - back;
         if (*at != '\033')
             continue;
@@ -74,6 +77,7 @@ size_t term_keys_tail(const char *bytes, size_t n_bytes)
             return 0;
         if (back == 3 && at[2] == '[')
             return back; /* a function key of the Linux console */
+        /* After "Esc [", parameters of digits and semicolons; any other byte ends the sequence. */
         for (size_t i = 2; i < back; i++)
             if ((at[i] < '0' || at[i] > '9') && at[i] != ';')
                 return 0;

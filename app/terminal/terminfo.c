@@ -18,7 +18,7 @@ void terminfo_append(const char *name, char *out, size_t out_bytes)
     const char *s = tigetstr(name);
     const size_t n_before = strlen(out);
     size_t n = n_before;
-    if (!s || (intptr_t)s == -1)
+    if (!s || (intptr_t)s == -1) /* -1: terminfo has no string capability of this name */
         return;
     while (*s && n + 1 < out_bytes) {
         const char *end = s[0] == '$' && s[1] == '<' ? strchr(s, '>') : NULL;
@@ -27,7 +27,7 @@ void terminfo_append(const char *name, char *out, size_t out_bytes)
         else
             out[n++] = *s++;
     }
-    out[*s ? n_before : n] = 0;
+    out[*s ? n_before : n] = 0; /* bytes are left over: undo, because a cut string is useless */
 }
 
 static void read_string(struct terminfo *caps, enum terminfo_string which, const char *name)
@@ -35,7 +35,8 @@ static void read_string(struct terminfo *caps, enum terminfo_string which, const
     terminfo_append(name, caps->strings[which], sizeof(caps->strings[which]));
 }
 
-/* Append the string for one of the eight colours that every terminal theme has. */
+/* Append the string that sets the colour of text; nothing if the terminal has fewer than the eight
+ * basic colours. */
 static void add_colour(struct terminfo *caps, enum terminfo_string which, int number)
 {
     const char *s = tigetnum("colors") >= 8 ? tigetstr("setaf") : NULL;
@@ -56,19 +57,19 @@ static void read_looks(struct terminfo *caps)
     add_colour(caps, TERMINFO_CODE, CYAN);
 }
 
-void terminfo_read(struct terminfo *caps, enum terminfo_style looks)
+void terminfo_read(struct terminfo *caps, enum terminfo_style style)
 {
     int status;
     const char *name = env_get(ENV_TERM);
-    char term[64]; /* a copy, because X/Open declares the name as char * for setupterm */
+    char term[64]; /* a copy, because in X/Open the parameter of setupterm is not const */
     *caps = (struct terminfo){0};
-    if (looks == TERMINFO_STYLE_NONE || !name || strcmp(name, "dumb") == 0 ||
+    if (style == TERMINFO_STYLE_NONE || !name || strcmp(name, "dumb") == 0 ||
         strlen(name) >= sizeof(term))
         return;
     memcpy(term, name, strlen(name) + 1);
     if (setupterm(term, STDOUT_FILENO, &status) != 0)
         return;
-    if (looks == TERMINFO_STYLE_RICH)
+    if (style == TERMINFO_STYLE_RICH)
         read_looks(caps);
     read_string(caps, TERMINFO_NORMAL, "sgr0");
     read_string(caps, TERMINFO_CLEAR, "clear");
@@ -76,7 +77,7 @@ void terminfo_read(struct terminfo *caps, enum terminfo_style looks)
     read_string(caps, TERMINFO_ERASE_LINE, "el");
     read_string(caps, TERMINFO_UP, "cuu1");
     read_string(caps, TERMINFO_INSERT_ROW, "il1");
-    const char *cuf = tigetstr("cuf");
+    const char *cuf = tigetstr("cuf"); /* moves the cursor n columns to the right */
     caps->can_repaint = caps->strings[TERMINFO_ERASE_BELOW][0] &&
                         caps->strings[TERMINFO_ERASE_LINE][0] && caps->strings[TERMINFO_UP][0] &&
                         cuf && (intptr_t)cuf != -1;

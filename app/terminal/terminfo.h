@@ -9,36 +9,41 @@
 #include <stdbool.h>
 
 enum terminfo_string {
+    /* Strings that start a look, before TERMINFO_NORMAL. "" unless the style is RICH. */
     TERMINFO_BOLD,
     TERMINFO_DIM,
-    TERMINFO_HEADING,
-    TERMINFO_CODE,
-    TERMINFO_NORMAL,
+    TERMINFO_HEADING,     /* bold, in a colour */
+    TERMINFO_CODE,        /* in another colour */
+    TERMINFO_NORMAL,      /* ends every look */
     TERMINFO_CLEAR,       /* the screen */
     TERMINFO_ERASE_BELOW, /* from the cursor to the end of the screen */
     TERMINFO_ERASE_LINE,  /* from the cursor to the end of its row */
     TERMINFO_UP,          /* one row */
     TERMINFO_INSERT_ROW,  /* insert a row above the cursor's row */
-    TERMINFO_STRINGS
+    TERMINFO_STRINGS      /* number of strings */
 };
 
 struct terminfo {
     bool can_repaint; /* the terminal has the two ERASE strings, UP and movement to the right */
-    char strings[TERMINFO_STRINGS][48]; /* "" if the terminal has no such string */
+    /* "" if the terminal has no such string, or one that does not fit. Real ones are shorter. */
+    char strings[TERMINFO_STRINGS][48];
 };
 
 enum terminfo_style {
     TERMINFO_STYLE_NONE,   /* no strings at all, as on a dumb or unknown terminal */
-    TERMINFO_STYLE_SIMPLE, /* no bold, dim or colours */
+    TERMINFO_STYLE_SIMPLE, /* no bold, dim or colours; the strings for the screen and the cursor */
     TERMINFO_STYLE_RICH,
 };
-void terminfo_read(struct terminfo *caps, enum terminfo_style looks);
-/* Append the string with this terminfo name to out, a text in out_bytes bytes. Nothing is appended
- * if the terminal lacks the string or it does not fit. Call terminfo_read or curses_open first. */
+/* Read the strings of the terminal $TERM. If it is unknown, all strings are empty. */
+void terminfo_read(struct terminfo *caps, enum terminfo_style style);
+/* Append the string with this terminfo name to the text in `out`, a buffer of out_bytes bytes.
+ * Nothing is appended if the terminal lacks the string or it does not fit. Call curses_open or
+ * terminfo_read first, the latter with another style than NONE. */
 void terminfo_append(const char *name, char *out, size_t out_bytes);
-/* The strings for the looks of an answer. They point into caps. */
+/* Set *out to the strings for the looks of an answer. They point into caps. */
 void terminfo_text_looks(const struct terminfo *caps, struct flow_looks *out);
-/* Append a movement by n >= 1 columns to the right. Needs can_repaint. */
+/* Append the string that moves the cursor n >= 1 columns to the right; nothing without
+ * can_repaint. */
 void terminfo_add_right(const struct terminfo *caps, size_t n, struct strbuf *out);
 
 #endif

@@ -15,12 +15,12 @@
 /* Bracketed paste. Terminals without it ignore this. terminfo has no standard name for it. */
 #define PASTE_ON "\033[?2004h"
 #define PASTE_OFF "\033[?2004l"
-#define N_PASTE (sizeof(PASTE_ON) - 1)
+#define N_PASTE (sizeof(PASTE_ON) - 1) /* bytes of PASTE_ON, and of PASTE_OFF */
 
-static struct termios original;
-static volatile sig_atomic_t is_acquired, is_bracketed;
+static struct termios original;                         /* the mode before tty_acquire */
+static volatile sig_atomic_t is_acquired, is_bracketed; /* a release keeps is_bracketed */
 static size_t n_early; /* bytes typed before the terminal was acquired and not read since */
-static char exit_sequence[101];
+static char exit_sequence[101]; /* (n_exit_sequence) bytes of tty_set_exit_sequence */
 static volatile sig_atomic_t n_exit_sequence;
 
 void tty_enable_bracketed_paste(void)
@@ -29,8 +29,9 @@ void tty_enable_bracketed_paste(void)
     (void)!write(STDOUT_FILENO, PASTE_ON, N_PASTE); /* if this fails, pastes arrive as typed keys */
 }
 
-/* Count the bytes that were typed before the mode changed. If the terminal made LF of each CR then,
- * only their number distinguishes an Enter in them from a later Ctrl-J. */
+/* Count the unread bytes that were typed before the mode changed. With ICRNL, the terminal has
+ * stored LF for their Enter keys. Only their number distinguishes these LF from a later Ctrl-J.
+ * Call it after the change: before, FIONREAD would count complete lines only. */
 static size_t count_early(void)
 {
     int n = 0;
@@ -48,7 +49,7 @@ bool tty_acquire(enum tty_paste paste, struct bn_error *err)
     raw = original;
     raw.c_iflag &= ~(tcflag_t)(ICRNL | INLCR | IGNCR | IXON | ISTRIP);
     raw.c_lflag &= ~(tcflag_t)(ICANON | ECHO | IEXTEN);
-    raw.c_cc[VMIN] = 1;
+    raw.c_cc[VMIN] = 1; /* a read returns after one byte */
     raw.c_cc[VTIME] = 0;
     if (tcsetattr(STDIN_FILENO, TCSADRAIN, &raw) != 0)
         return bn_fail(err, BN_EIO, "cannot set the terminal: %s", strerror(errno));
@@ -77,13 +78,13 @@ void tty_restore_now(void)
 {
     if (!is_acquired)
         return;
-    is_acquired = 0;
+    is_acquired = 0; /* first, so that a signal handler does not restore a second time */
     if (n_exit_sequence > 0)
         (void)!write(STDOUT_FILENO, exit_sequence, (size_t)n_exit_sequence);
     n_exit_sequence = 0;
     if (is_bracketed)
         (void)!write(STDOUT_FILENO, PASTE_OFF, N_PASTE);
-    (void)tcsetattr(STDIN_FILENO, TCSANOW, &original); /* the terminal may be gone */
+    (void)tcsetattr(STDIN_FILENO, TCSANOW, &original); /* fails if the terminal is gone */
 }
 
 void tty_set_exit_sequence(const char *bytes)
@@ -100,7 +101,7 @@ void tty_release(void)
     tty_restore_now();
 }
 
-/* Waits on EAGAIN: another program may have made the terminal non-blocking. */
+/* EAGAIN is possible because another program may have made the terminal non-blocking. */
 bool tty_write(const char *bytes, size_t n_bytes)
 {
     struct pollfd out = {.fd = STDOUT_FILENO, .events = POLLOUT};

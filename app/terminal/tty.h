@@ -1,9 +1,10 @@
 /*
- * The mode of the terminal: changed by tty_acquire, restored by tty_release and on every exit.
+ * The mode of the terminal (termios). tty_acquire sets it. tty_release restores the old mode, and
+ * so do the signal handlers in signals.c before they end the process. Main thread only.
  *
  * While the terminal is acquired, each key arrives at once and without echo. Enter (CR) and Ctrl-J
  * (LF) differ. Ctrl-S and Ctrl-V are ordinary keys. Ctrl-C, Ctrl-\ and Ctrl-Z still send signals.
- * With bracketed paste, the terminal puts marks around each paste.
+ * With bracketed paste, the terminal sends a mark before and after each paste (term_keys.h).
  */
 #ifndef APP_TTY_H
 #define APP_TTY_H
@@ -13,31 +14,38 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-enum tty_paste { TTY_PASTE_PLAIN, TTY_PASTE_BRACKETED };
+enum tty_paste {
+    TTY_PASTE_PLAIN, /* pastes arrive as if they were typed */
+    TTY_PASTE_BRACKETED
+};
 
-/* BN_EIO: descriptor 0 is not a terminal. A second call does nothing. */
+/* BN_EIO: descriptor 0 is not a terminal, or its mode cannot be set. While the terminal is
+ * acquired, another call does nothing. */
 bool tty_acquire(enum tty_paste paste, struct bn_error *err);
-/* Set the same mode again, after another program used the terminal. */
+/* Set the mode and bracketed paste again, after another program has used the terminal. BN_EIO. */
 bool tty_reacquire(struct bn_error *err);
-/* Call it with the number of bytes that a read returned. Returns how many of them, at the start,
- * were typed before the terminal was acquired. In these bytes an Enter is LF, not CR. */
+/* Call it after each read from descriptor 0, with the number of bytes that the read returned.
+ * Returns how many of the first of these bytes were typed before the terminal was acquired and have
+ * an LF for each Enter. */
 size_t tty_take_early(size_t n_bytes);
-/* Also request bracketed paste, until the terminal is released. */
+/* Switch bracketed paste on, for a terminal acquired with TTY_PASTE_PLAIN. tty_release switches it
+ * off. */
 void tty_enable_bracketed_paste(void);
 void tty_release(void);
-/* As tty_release, but safe in a signal handler. */
+/* The same as tty_release; safe in a signal handler. */
 void tty_restore_now(void);
 
-/* Write all bytes to standard output, waiting as long as needed. False: the terminal is gone. */
+/* Write all bytes to standard output, waiting as long as needed. False: write failed, which at a
+ * terminal means that it is gone. */
 bool tty_write(const char *bytes, size_t n_bytes);
 
-/* Set at most 100 bytes to write first when the terminal is released. They are written once. ""
- * sets none. */
+/* Copy a string that the next tty_release or tty_restore_now writes first, for example to leave the
+ * full screen. It is then forgotten. Only its first 100 bytes are used. "": write nothing. */
 void tty_set_exit_sequence(const char *bytes);
 
 struct tty_size {
     size_t columns, rows; /* at least 1 each */
 };
-struct tty_size tty_size(int fd); /* 80 x 24 if unknown */
+struct tty_size tty_size(int fd); /* of the terminal at `fd`; 80 x 24 if unknown */
 
 #endif

@@ -1,6 +1,6 @@
 /*
- * Streaming text: see flow.h. Bytes become characters, characters get looks and become cells, cells
- * become words, and words become rows.
+ * Streaming text: see flow.h. markdown_add turns bytes into characters with looks. add_cell
+ * collects these into words, and put_word writes the words in rows.
  */
 #include "app/terminal/text/flow.h"
 
@@ -27,7 +27,8 @@ void flow_finish(struct flow *f)
     *f = (struct flow){0};
 }
 
-/* If out of memory, the cell is not stored, so flow_rewrite_row will not show it. */
+/* If out of memory, the cell is lost: a character of a held word is never written, and
+ * flow_rewrite_row leaves out a character of the row. */
 static void push(struct flow_cells *cells, struct flow_cell cell)
 {
     if (mem_grow(&cells->items, &cells->cap, cells->n + 1, sizeof(*cells->items)))
@@ -36,6 +37,7 @@ static void push(struct flow_cells *cells, struct flow_cell cell)
 
 /* ---- looks ---- */
 
+/* The control sequence that starts a look; "" for TEXT_PLAIN. */
 static const char *begin_of(const struct flow *f, enum text_look look)
 {
     const char *s = f->looks ? f->looks->begin[look] : NULL;
@@ -47,7 +49,7 @@ static void set_look(struct flow *f, enum text_look look, struct strbuf *out)
     const char *now = begin_of(f, f->look), *next = begin_of(f, look);
     f->look = look;
     if (strcmp(now, next) == 0)
-        return;
+        return; /* several looks may have the same sequence */
     if (now[0])
         strbuf_add_text(out, f->looks->begin[TEXT_PLAIN]);
     strbuf_add_text(out, next);
@@ -60,13 +62,14 @@ void flow_reset_look(struct flow *f, struct strbuf *out)
 
 /* ---- rows ---- */
 
+/* Whether this module breaks lines with this look, between words. Otherwise the terminal does. */
 static bool breaks_words(const struct flow *f, enum text_look look)
 {
     return f->wrap == FLOW_WRAP && !markdown_is_block(look);
 }
 
-/* The columns that may be used. Where lines are broken here, one column stays free, because
- * terminals disagree about the width of some characters. */
+/* The number of columns that may be used. If this module breaks the line, one column stays free,
+ * because the width of some characters differs between terminals. */
 static size_t limit(const struct flow *f, enum text_look look)
 {
     return breaks_words(f, look) && f->columns > 1 ? f->columns - 1 : f->columns;
@@ -84,7 +87,7 @@ static enum text_look shown_look(const struct flow *f, enum text_look look)
     return f->kind == FLOW_THOUGHT ? TEXT_DIM : look;
 }
 
-/* Blanks do not set a look: no look is visible on them. */
+/* A blank does not change the look, because looks are not visible on it. */
 static void write_cell(struct flow *f, const struct flow_cell *cell, struct strbuf *out)
 {
     if (cell->code != ' ')
@@ -98,7 +101,7 @@ static void put_cell(struct flow *f, const struct flow_cell *cell, struct strbuf
         if (breaks_words(f, cell->look) && f->column > 0)
             strbuf_add_char(out, '\n');
         else
-            f->n_wrapped++;
+            f->n_wrapped++; /* the terminal writes this cell on its next row */
         flow_begin_row(f);
     }
     write_cell(f, cell, out);
@@ -107,6 +110,7 @@ static void put_cell(struct flow *f, const struct flow_cell *cell, struct strbuf
     f->n_doubtful += term_text_is_doubtful(cell->code);
 }
 
+/* Write the blanks that are held back. */
 static void put_blanks(struct flow *f, enum text_look look, struct strbuf *out)
 {
     const struct flow_cell blank = {.code = ' ', .width = 1, .look = (uint8_t)look};
@@ -115,6 +119,8 @@ static void put_blanks(struct flow *f, enum text_look look, struct strbuf *out)
     f->held.n_blanks = f->held.n_blank_bytes = 0;
 }
 
+/* Write the word that is held back and the blanks before it. If the word begins a new row, the
+ * blanks are left out. */
 static void put_word(struct flow *f, struct strbuf *out)
 {
     if (f->held.word.n == 0)
@@ -159,8 +165,9 @@ static void add_cell(struct flow *f, struct flow_cell cell, struct strbuf *out)
         f->held.n_blanks += cell.code == ' ' ? 1 : TERM_TAB - at % TERM_TAB;
         f->held.n_blank_bytes++;
     } else {
-        /* A word longer than a row is written in pieces. A word also ends where prose follows the
-         * beginning of a line that looked like a fence, because only prose may be broken. */
+        /* A word wider than a row is written in pieces. The word also ends where code becomes
+         * prose, as after three backticks that turn out not to be a fence: a word has one kind of
+         * break. */
         if (f->held.width + cell.width > limit(f, cell.look) ||
             (f->held.word.n > 0 &&
              breaks_words(f, f->held.word.items[0].look) != breaks_words(f, cell.look)))
@@ -177,6 +184,7 @@ struct flow_target {
     struct strbuf *out;
 };
 
+/* A struct markdown_sink. */
 static void put_char(void *ud, const struct term_char *c, enum text_look look)
 {
     const struct flow_target *target = ud;
@@ -201,7 +209,7 @@ void flow_add(struct flow *f, struct bn_str text, struct strbuf *out)
     f->markdown.is_plain = f->kind == FLOW_MESSAGE;
     markdown_add(&f->markdown, text, &(struct markdown_sink){put_char, &target});
     if (f->held.word.n > 0 && !breaks_words(f, f->held.word.items[0].look))
-        put_word(f, out); /* code is not broken between words */
+        put_word(f, out); /* code is not broken between words, so its end need not be known */
 }
 
 void flow_flush(struct flow *f, struct strbuf *out)
@@ -234,7 +242,7 @@ size_t flow_n_pending(const struct flow *f)
 
 void flow_skip(struct flow *f, struct bn_str text)
 {
-    struct strbuf shown = {0};
+    struct strbuf shown = {0}; /* not used */
     flow_add(f, text, &shown);
     flow_flush(f, &shown);
     strbuf_finish(&shown);
@@ -243,7 +251,7 @@ void flow_skip(struct flow *f, struct bn_str text)
     flow_begin_row(f);
 }
 
-/* ---- the row again ---- */
+/* ---- writing the row again ---- */
 
 size_t flow_rows_up(const struct flow *f, size_t columns)
 {
@@ -253,7 +261,7 @@ size_t flow_rows_up(const struct flow *f, size_t columns)
 void flow_rewrite_row(struct flow *f, size_t columns, struct strbuf *out)
 {
     const struct flow_cells row = f->row;
-    const struct flow_held held = f->held;
+    const struct flow_held held = f->held; /* stays held back */
     f->row = (struct flow_cells){0};
     f->held = (struct flow_held){0};
     f->columns = columns;

@@ -1,8 +1,9 @@
 /*
- * Writes streaming text to a terminal: cleans it, breaks lines between words, adds colours, and
- * tracks the column of the cursor. Does no I/O.
+ * Formats streaming text for a terminal: cleans it, breaks lines between words, adds looks
+ * (colours, bold and dim, see enum text_look), and tracks the column of the cursor. Does no I/O:
+ * the functions append the bytes to write to `out`. The caller writes them to the terminal.
  *
- * Text comes in pieces of any bytes. The output is bytes to write, and written text is never
+ * Text comes in pieces, which may end within a word or a character. Text that was written is never
  * changed. The last word of a piece is held back until its end is known. Lines of code (between
  * fences) and, with FLOW_NO_WRAP, all lines are broken by the terminal, so that they can be copied
  * as a whole.
@@ -17,7 +18,7 @@ enum flow_wrap { FLOW_WRAP, FLOW_NO_WRAP };
 enum flow_kind {
     FLOW_MESSAGE, /* messages of the program: no Markdown, no looks */
     FLOW_ANSWER,  /* Markdown */
-    FLOW_THOUGHT, /* as an answer, but all characters are dim */
+    FLOW_THOUGHT, /* Markdown, but all characters are dim */
 };
 
 /* The control sequences that start each look. begin[TEXT_PLAIN] ends every look. */
@@ -25,10 +26,11 @@ struct flow_looks {
     const char *begin[TEXT_LOOKS];
 };
 
+/* A character. */
 struct flow_cell {
     uint32_t code;
-    uint8_t width, look;
-    uint8_t n_bytes; /* of the input */
+    uint8_t width, look; /* in columns; an enum text_look */
+    uint8_t n_bytes;     /* in the input */
 };
 
 struct flow_cells {
@@ -43,20 +45,21 @@ struct flow {
     size_t columns;                 /* of the terminal, at least 1 */
     size_t column;         /* of the cursor; == columns: the next character goes to a new row */
     struct flow_cells row; /* the characters on the cursor's row */
-    size_t n_doubtful;     /* of them: characters whose width differs between terminals */
-    size_t n_wrapped;      /* number of rows that the terminal has broken */
+    size_t n_doubtful;     /* characters of `row` whose width differs between terminals */
+    size_t n_wrapped;      /* how often the terminal has begun a new row by itself */
     enum text_look look;   /* the look that the terminal is set to */
     struct markdown markdown;
-    bool is_skipping; /* the skipped text ended within a line: leave out blanks */
+    bool is_skipping; /* flow_skip ended within a line: leave out blanks and the end of this line */
 
-    struct flow_held {
+    struct flow_held {          /* not written yet: blanks, then the beginning of a word */
         struct flow_cells word; /* characters without blanks */
-        size_t width;           /* of the word */
-        size_t n_blanks;        /* before the word, in columns */
-        size_t n_blank_bytes;   /* the same, in bytes of the input */
+        size_t width;           /* columns of the word */
+        size_t n_blanks;        /* columns of the blanks */
+        size_t n_blank_bytes;   /* bytes of the blanks in the input */
     } held;
 };
 
+/* `f` is zero, or was initialised before. `looks` must stay valid; NULL: no looks. */
 void flow_init(struct flow *f, size_t columns, enum flow_wrap wrap, enum flow_kind kind,
                const struct flow_looks *looks);
 void flow_finish(struct flow *f);
@@ -64,26 +67,28 @@ void flow_finish(struct flow *f);
 void flow_add(struct flow *f, struct bn_str text, struct strbuf *out);
 /* Write everything that is held back. Call it at the end of the text. */
 void flow_flush(struct flow *f, struct strbuf *out);
-/* Before the caller writes something else within the text: a word that is held back begins the next
- * row. The caller then calls flow_begin_row. */
+/* Call it before writing other text in the middle of this text. It drops the blanks before a word
+ * that is held back. After the other text, call flow_begin_row: the word then begins a row. */
 void flow_pause(struct flow *f);
 /* Change the kind of the text that follows. First writes what is held back. */
 void flow_set_kind(struct flow *f, enum flow_kind kind, struct strbuf *out);
 /* Number of bytes of the text that are held back. */
 size_t flow_n_pending(const struct flow *f);
-/* Process text that was written earlier. The next text begins a new row, with the right looks. */
+/* Process text that is on the screen already, without output. The following text begins a new row
+ * and continues with the Markdown state of the skipped text. */
 void flow_skip(struct flow *f, struct bn_str text);
-/* The caller has written something else, and the cursor is at the start of a row. */
+/* Call it after writing other text: the cursor is now at the start of a row. */
 void flow_begin_row(struct flow *f);
 /* End the current look, so that the caller can write. The next character sets its look again. */
 void flow_reset_look(struct flow *f, struct strbuf *out);
 
-/* For a terminal whose width has changed to `columns`: how many rows the cursor is now below the
- * start of its old row. The caller moves up by as many rows and erases the screen below;
- * flow_rewrite_row then writes the row again. */
+/* After a change of the terminal's width to `columns`, the terminal may have broken the cursor's
+ * row into several. Returns how many rows the cursor is below the first of them. The caller moves
+ * the cursor to the start of that row and erases the screen from there; then flow_rewrite_row
+ * writes the text of the row again. */
 size_t flow_rows_up(const struct flow *f, size_t columns);
 void flow_rewrite_row(struct flow *f, size_t columns, struct strbuf *out);
-/* Write the cursor's row as it is. */
+/* Write the text of the cursor's row again, with the cursor at the start of this row. */
 void flow_write_row(struct flow *f, struct strbuf *out);
 
 #endif

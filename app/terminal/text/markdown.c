@@ -1,9 +1,9 @@
 /*
  * Markdown as a state machine over characters: see markdown.h.
  *
- * `place` is the position of the next character in a line or in fenced code. A character that may
- * begin a mark is pending until a character comes that does not belong to the mark; this character
- * decides what the mark was.
+ * `place` is the position of the next character in a line or in fenced code. The characters of a
+ * possible mark are pending. The first character that does not belong to the mark decides its
+ * meaning.
  */
 #include "app/terminal/text/markdown.h"
 
@@ -11,8 +11,8 @@
 
 #include <string.h>
 
-#define MAX_DIGITS 9 /* of a list number, as in CommonMark */
-#define MAX_HEADING 6
+#define MAX_DIGITS 9  /* of a list number, as in CommonMark */
+#define MAX_HEADING 6 /* most '#' of a heading, as in CommonMark */
 
 static bool is_blank(uint32_t c)
 {
@@ -53,12 +53,14 @@ static enum text_look look_in_line(const struct markdown *m)
                            : TEXT_PLAIN;
 }
 
+/* Make c part of the pending mark. */
 static void defer(struct markdown *m, uint32_t c)
 {
     m->pending[m->n_pending++] = (char)c;
 }
 
-/* Whether c belongs to the pending mark. */
+/* Whether c belongs to the pending mark: the number of a list item, or a run of one character. A
+ * bullet of '-' or '+' has one character. */
 static bool continues_mark(const struct markdown *m, uint32_t c)
 {
     const char first = m->pending[0], last = m->pending[m->n_pending - 1];
@@ -68,8 +70,9 @@ static bool continues_mark(const struct markdown *m, uint32_t c)
     return first != '-' && first != '+' && c == (unsigned char)first;
 }
 
-/* Decide a run of * or ` in a line, followed by `next`. Two * begin or end bold text, three begin
- * or end bold italic text, which is shown as bold. One * is text, often a multiplication. */
+/* Decide a pending run of * or ` in a line. `next` is the character after it. Two * begin or end
+ * bold text, three begin or end bold italic text, which is shown as bold. One * is text, often a
+ * multiplication. */
 static void decide_run(struct markdown *m, const struct markdown_sink *sink, uint32_t next)
 {
     const size_t n = m->n_pending;
@@ -117,6 +120,7 @@ static void decide_start(struct markdown *m, const struct markdown_sink *sink, u
     }
 }
 
+/* Decide the pending mark. `next` is the character after it. */
 static void decide(struct markdown *m, const struct markdown_sink *sink, uint32_t next)
 {
     if (m->place == MD_START) {
@@ -130,7 +134,7 @@ static void decide(struct markdown *m, const struct markdown_sink *sink, uint32_
     }
 }
 
-/* The run is too long for a mark: treat the whole run as text. */
+/* The pending run is too long for a mark: treat it and the rest of the run as text. */
 static void drop_mark(struct markdown *m, const struct markdown_sink *sink)
 {
     const bool in_block = m->place == MD_BLOCK_START;
@@ -174,7 +178,9 @@ static void add_in_block(struct markdown *m, const struct markdown_sink *sink,
                          const struct term_char *c)
 {
     if (m->place == MD_FENCE) {
-        if (c->code == '`' && m->fence == '`') { /* inline code in three or more backticks */
+        /* In CommonMark, no backtick may follow a fence of backticks in its line. So the supposed
+         * fence has begun inline code. */
+        if (c->code == '`' && m->fence == '`') {
             m->place = MD_LINE;
             m->n_code = m->n_fence;
             defer(m, c->code);

@@ -2,9 +2,10 @@
  * Finds the look of each character of an answer in Markdown: headings, bold, inline code, fenced
  * code and list marks. Does no I/O.
  *
- * Characters come out unchanged and in order. Text on the screen is never changed, so a mark is
- * held back until a later character decides its meaning: at most MARKDOWN_MAX_PENDING characters,
- * all ASCII. The result does not depend on how the stream is cut into pieces. Bold and inline code
+ * No character is added, removed or moved. A mark is a run of characters with a meaning in
+ * Markdown, such as two asterisks. It is held back (pending) until a later character decides its
+ * meaning, because text on the screen is never changed: at most MARKDOWN_MAX_PENDING characters,
+ * all ASCII. The result does not depend on how the text is cut into pieces. Bold and inline code
  * end at the end of a line; only fenced code continues.
  */
 #ifndef APP_MARKDOWN_H
@@ -13,33 +14,40 @@
 #include "app/common/strbuf.h"
 #include "app/common/term_text.h"
 
-#define MARKDOWN_MAX_PENDING 32
+#define MARKDOWN_MAX_PENDING 32 /* a longer run is text; real marks are shorter */
 
 enum text_look {
     TEXT_PLAIN,
     TEXT_HEADING, /* the whole line */
-    TEXT_BOLD,    /* including the marks, as for the looks below */
-    TEXT_CODE,
-    TEXT_BLOCK, /* lines between fences */
-    TEXT_FENCE, /* the fences themselves */
-    TEXT_MARK,  /* the mark of a list item */
-    TEXT_DIM,   /* thoughts; not used by this module */
-    TEXT_LOOKS
+    TEXT_BOLD,    /* with its asterisks */
+    TEXT_CODE,    /* inline code, with its backticks */
+    TEXT_BLOCK,   /* the lines of code between two fences */
+    TEXT_FENCE,   /* a fence: the line of backticks or tildes before or after these lines */
+    TEXT_MARK,    /* the bullet or number of a list item */
+    TEXT_DIM,     /* thoughts; not used by this module */
+    TEXT_LOOKS    /* number of looks */
 };
 
 /* Zero-initialise, free with markdown_finish. */
 struct markdown {
     bool is_plain;       /* set by the caller: not Markdown, all characters are TEXT_PLAIN */
     struct strbuf bytes; /* an incomplete UTF-8 character */
-    enum { MD_START, MD_LINE, MD_FENCE, MD_BLOCK_START, MD_BLOCK_LINE, MD_BLOCK_END } place;
+    enum {
+        MD_START, /* before the first character of a line, except blanks, '>' and list marks */
+        MD_LINE,  /* later in a line */
+        MD_FENCE, /* in an opening fence; from here on, the places are in fenced code */
+        MD_BLOCK_START, /* before the first character of a line of code, except blanks */
+        MD_BLOCK_LINE,  /* later in a line of code */
+        MD_BLOCK_END    /* after a closing fence, in its line */
+    } place;
     char pending[MARKDOWN_MAX_PENDING]; /* (n_pending) an undecided mark */
     size_t n_pending;
     size_t n_code; /* number of backticks that end the inline code; 0: no code */
-    bool is_bold, is_heading, is_escaped;
-    char fence;       /* the fence character ... */
-    size_t n_fence;   /* ... and the length of the fence */
+    bool is_bold, is_heading, is_escaped; /* is_escaped: a backslash precedes the next character */
+    char fence;                           /* the character of the opening fence */
+    size_t n_fence;                       /* its length */
     uint32_t before;  /* the last decided character; 0 or newline: start of a line */
-    uint32_t literal; /* the character of a run that was too long to be a mark */
+    uint32_t literal; /* in a run of this character that is too long for a mark; 0: not in such */
 };
 void markdown_finish(struct markdown *m);
 
@@ -50,9 +58,9 @@ struct markdown_sink {
 };
 /* Add a piece of the text, of any bytes. */
 void markdown_add(struct markdown *m, struct bn_str text, const struct markdown_sink *sink);
-/* Decide a pending mark as if a blank followed. More text may be added. */
+/* Decide a pending mark as if a blank followed it. More text may be added after this call. */
 void markdown_flush(struct markdown *m, const struct markdown_sink *sink);
-/* As markdown_flush, and an incomplete character is put as U+FFFD. */
+/* The same at the end of the text: the bytes of an incomplete character become U+FFFD. */
 void markdown_end(struct markdown *m, const struct markdown_sink *sink);
 
 /* Lines with this look keep their blanks and are not broken between words. */

@@ -1,6 +1,6 @@
 /*
- * Scrolling text: see scroll.h. Only the number of rows of each line is stored. The rows themselves
- * are computed on request, so a layout costs one pass over the text.
+ * Scrolling text: see scroll.h. Only the first row and the number of rows of each line are stored.
+ * Where the rows begin and end is computed when they are needed.
  */
 #include "app/terminal/text/scroll.h"
 
@@ -13,13 +13,17 @@ void scroll_finish(struct scroll *s)
     *s = (struct scroll){0};
 }
 
-/* Find the end of the row that begins at `at`, and the beginning of the next row. */
+/* Return the offset of the end of the row that begins at `at`; *next is the beginning of the next
+ * row. At least one character fits, so that a row is never empty. */
 static size_t row_end(const struct scroll_line *line, size_t columns, size_t at, size_t *next)
 {
     const struct bn_str text = strbuf_str(&line->text);
     const bool words = line->breaks == SCROLL_WORDS;
     const size_t limit = words && columns > 1 ? columns - 1 : columns;
-    size_t used = 0, n_word_end = 0, n_word = 0, base = at, before = 0;
+    /* `used` and `before`: columns of the row so far, and of its last character. The others are
+     * offsets: the end of the last complete word (0: none), the start of the next word, and the
+     * last character with a width. */
+    size_t used = 0, word_end = 0, word_start = 0, base = at, before = 0;
     struct term_char c;
     for (size_t i = at; i < text.n_bytes;) {
         const size_t here = i;
@@ -27,20 +31,20 @@ static size_t row_end(const struct scroll_line *line, size_t columns, size_t at,
             break;
         if (c.code == ' ' && words) {
             if (here > at && text.ptr[here - 1] != ' ')
-                n_word_end = here; /* blanks at a break are left out */
+                word_end = here; /* blanks at a break are left out */
             used++;
             before = 1;
-            n_word = i;
-            continue;
+            word_start = i;
+            continue; /* blanks may extend beyond the limit, where they are not visible */
         }
         if (c.width > 0)
-            base = here; /* characters without width stay with their base */
+            base = here; /* the following characters without width stay in its row */
         used += term_text_added_width(&c, before);
         before = c.width;
         if (used <= limit || base == at)
             continue;
-        *next = n_word_end > 0 ? n_word : base;
-        return n_word_end > 0 ? n_word_end : base;
+        *next = word_end > 0 ? word_start : base;
+        return word_end > 0 ? word_end : base;
     }
     *next = text.n_bytes;
     return text.n_bytes;
@@ -56,6 +60,8 @@ static size_t count_rows(const struct scroll_line *line, size_t columns)
     return n;
 }
 
+/* Update the layout of line i. The lines before it are up to date, and later ones are not
+ * counted. */
 static void lay_line(struct scroll *s, size_t i)
 {
     struct scroll_line *line = &s->lines[i];
@@ -78,6 +84,7 @@ static void end_line(struct scroll *s)
     s->is_open = false;
 }
 
+/* A struct markdown_sink: append a character to the last line. */
 static void put_char(void *ud, const struct term_char *c, enum text_look look)
 {
     struct scroll *s = ud;
@@ -101,6 +108,7 @@ static void put_char(void *ud, const struct term_char *c, enum text_look look)
     }
     if (markdown_is_block(look))
         line->breaks = SCROLL_COLUMNS;
+    /* One look for each byte that was added to the text. */
     while (line->look == SCROLL_ANSWER && line->looks.n_bytes < line->text.n_bytes &&
            !line->looks.failed)
         strbuf_add_char(&line->looks, (char)look);
@@ -166,7 +174,7 @@ struct bn_str scroll_row(const struct scroll *s, size_t row)
 const char *scroll_row_looks(const struct scroll_line *line, struct bn_str part)
 {
     if (line->looks.n_bytes < line->text.n_bytes || line->looks.n_bytes == 0)
-        return NULL;
+        return NULL; /* no answer, or out of memory */
     return line->looks.ptr + (part.ptr - line->text.ptr);
 }
 
@@ -183,7 +191,8 @@ static void print_line(const struct scroll *s, const struct scroll_line *line, s
                        struct strbuf *out)
 {
     size_t next;
-    if (line->breaks == SCROLL_COLUMNS) { /* one line, so that it can be copied */
+    /* The terminal breaks such a line, so that it can be copied as a whole. */
+    if (line->breaks == SCROLL_COLUMNS) {
         strbuf_add(out, strbuf_text(&line->text) + at, line->text.n_bytes - at);
         strbuf_add_char(out, '\n');
         return;
@@ -206,6 +215,7 @@ size_t scroll_print(const struct scroll *s, struct scroll_position from, size_t 
         n_printed += s->lines[--line].n_rows;
     for (size_t i = line; i < s->n; i++) {
         size_t at = i == from.line ? from.byte : 0;
+        /* Within a line, leave out blanks and an empty rest. */
         while (at > 0 && at < s->lines[i].text.n_bytes && s->lines[i].text.ptr[at] == ' ')
             at++;
         if (at == 0 || at < s->lines[i].text.n_bytes)

@@ -10,15 +10,14 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Columns of the type-ahead: with less room it is left out; a longer text is cut. */
-
 struct row {
     char *out;
     size_t n, width; /* characters used, and the limit */
     bool full;       /* an item did not fit: leave out all later items */
 };
 
-/* One column per character: a character beyond ASCII becomes a question mark. */
+/* Replace each character beyond ASCII and each control character by a question mark, so that every
+ * byte is one column. Returns the new length. */
 static size_t make_ascii(char *text, size_t n_bytes)
 {
     size_t n = 0;
@@ -31,10 +30,11 @@ static size_t make_ascii(char *text, size_t n_bytes)
     return n;
 }
 
+/* Append an item and, before it, a separator. */
 static void item(struct row *row, const char *fmt, ...) BN_PRINTF(2, 3);
 static void item(struct row *row, const char *fmt, ...)
 {
-    char text[200]; /* more than a row shows of one item */
+    char text[200]; /* a longer item is cut */
     va_list args;
     va_start(args, fmt);
     const int n = vsnprintf(text, sizeof(text), fmt, args);

@@ -1,8 +1,9 @@
 /*
- * Formats the status row: what the chat does, how fast, how full the context is. Pure functions.
+ * Formats the status row: state of the chat, speed, use of the context, and settings. Pure
+ * functions.
  *
- * The row is ASCII; other characters become question marks. Items have a fixed priority. If the row
- * is too narrow, the last items are left out.
+ * The row is ASCII; each other character becomes a question mark. The order of the items is fixed.
+ * If the row is too narrow, the last items are left out.
  */
 #ifndef APP_STATUS_H
 #define APP_STATUS_H
@@ -15,30 +16,32 @@
 #define STATUS_SEPARATOR " | " /* between items */
 
 enum status_state {
-    STATUS_LOADING,
-    STATUS_READING,
-    STATUS_GENERATING,
+    STATUS_LOADING,    /* the model opens */
+    STATUS_READING,    /* prefill of a prompt */
+    STATUS_GENERATING, /* decode of an answer */
     STATUS_READY,
-    STATUS_STOPPING
+    STATUS_STOPPING /* the user has stopped the answer */
 };
 
 struct status {
     enum status_state state;
-    size_t n_done, n_total; /* LOADING: bytes, READING: tokens, GENERATING: n_done tokens */
-    double seconds_left;    /* READING; 0: unknown */
-    double rate;            /* tokens per second; 0: unknown */
-    size_t n_used, n_ctx;   /* context in tokens; n_ctx 0: unknown */
-    const char *model;      /* cleaned; NULL: left out */
-    const char *device;
-    const char *settings; /* "temp 0.2 seed 7": not the defaults; NULL or "" */
-    const char *hint;     /* "Esc stops"; NULL or "" */
-    bool unsaved;
+    /* LOADING: bytes. READING: tokens of the prompt. For both, n_total is 0 if unknown. GENERATING:
+     * n_done is the number of generated tokens. */
+    size_t n_done, n_total;
+    double seconds_left;  /* READING; 0: unknown */
+    double rate;          /* tokens per second; 0: unknown */
+    size_t n_used, n_ctx; /* context in tokens; n_ctx 0: unknown */
+    const char *model;    /* NULL: left out */
+    const char *device;   /* NULL: left out */
+    const char *settings; /* as "temp 0.2 seed 7"; NULL or "": left out */
+    const char *hint;     /* as "Esc stops"; NULL or "": left out */
+    bool unsaved;         /* the conversation has changed since it was last saved under a name */
 };
 
-/* Write at most `width` characters and a 0 to out. */
+/* Write at most `width` characters and a 0 to `out`, a buffer of out_bytes >= 1 bytes. */
 void status_format(const struct status *s, size_t width, char *out, size_t out_bytes);
 
-/* How full the context is: 0, 1 from 80 %, 2 from 95 %. */
+/* How full the context is: 0 below 80 %, 1 from 80 % on, 2 from 95 % on. */
 int status_pressure(const struct status *s);
 
 #endif
