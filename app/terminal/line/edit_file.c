@@ -14,10 +14,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define EXIT_NOT_RUN 127 /* as a shell exits if it cannot run a command */
+#define EXIT_NOT_RUN 127 /* the exit code of a shell that cannot run a command */
 
-/* The editor's command may contain options, so a shell parses it. The path is a separate
- * argument. */
+/* Runs in the child process. The command may contain options, so a shell parses it. The path is a
+ * separate argument, "$1", which the shell does not parse. */
 static void run_editor(const char *editor, const char *path)
 {
     char script[1024];

@@ -12,7 +12,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define MAX_BYTES (16 << 20) /* a thousand very long entries; what is before them is dropped */
+#define MAX_BYTES (16 << 20) /* only this much of the file's end is read: 1000 entries of 16 KiB */
 
 void history_escape(struct bn_str entry, struct strbuf *out)
 {
@@ -36,7 +36,7 @@ void history_unescape(struct bn_str line, struct strbuf *out)
     }
 }
 
-/* Offset of the first of the last HISTORY_MAX_ENTRIES lines. */
+/* The offset where the last HISTORY_MAX_ENTRIES lines begin. */
 static size_t trim_offset(struct bn_str text)
 {
     size_t n_lines = 0;
@@ -60,8 +60,8 @@ static void call_each_entry(struct history *h, struct bn_str text,
     }
 }
 
-/* Open the file if it is a regular file. Does not wait for the other end of a FIFO. -1: err is
- * set. */
+/* Open the file if it is a regular file. O_NONBLOCK: open must not wait for the other end of a
+ * FIFO. Returns the descriptor, or -1 after setting *err. */
 static int open_regular(const char *path, int flags, struct stat *st, struct bn_error *err)
 {
     const int fd = open(path, flags | O_NONBLOCK | O_CLOEXEC, 0600);
@@ -77,13 +77,15 @@ static int open_regular(const char *path, int flags, struct stat *st, struct bn_
     return -1;
 }
 
-/* Read the end of the file, at most MAX_BYTES, from the beginning of a line on. */
+/* Append the last MAX_BYTES bytes of the file to `out`, from the beginning of a line on. n_bytes is
+ * the size of the file. */
 static bool read_end(int fd, off_t n_bytes, struct strbuf *out)
 {
     char block[65536];
     const bool is_cut = n_bytes > MAX_BYTES;
     if (is_cut && lseek(fd, n_bytes - MAX_BYTES, SEEK_SET) < 0)
         return false;
+    /* 2 * MAX_BYTES: another program may append lines at the same time, but this loop must end. */
     for (ssize_t n; (n = read(fd, block, sizeof(block))) != 0 && out->n_bytes < 2 * MAX_BYTES;) {
         if (n < 0 && errno == EINTR)
             continue;
@@ -97,11 +99,11 @@ static bool read_end(int fd, off_t n_bytes, struct strbuf *out)
     return !out->failed;
 }
 
-/* Replace the file. If that fails, the old file stays, and the next start tries again. */
+/* Replace the file. If that fails, the old file stays, and the next start of a chat tries again. */
 static void rewrite(const char *path, struct bn_str text)
 {
     struct new_file n;
-    struct bn_error ignored; /* nothing is lost */
+    struct bn_error ignored; /* the old file has all entries */
     if (!new_file_open(&n, path, &ignored))
         return;
     const bool ok = fwrite(text.ptr, 1, text.n_bytes, n.f) == text.n_bytes;
@@ -153,7 +155,8 @@ static bool append(const char *path, struct bn_str lines, struct bn_error *err)
     return ok;
 }
 
-/* Append the waiting lines under the lock. If another program holds it, they wait on. */
+/* Append the waiting lines under the lock. If another program holds the lock, the lines stay in
+ * h->waiting. Where no lock is possible, they are appended without one. */
 static bool append_waiting(struct history *h, struct bn_error *err)
 {
     struct file_lock lock;
@@ -184,10 +187,11 @@ bool history_add(struct history *h, struct bn_str entry, bool *added, struct bn_
 
 void history_finish(struct history *h)
 {
-    struct bn_error ignored; /* the program ends */
+    struct bn_error ignored; /* the program ends, and nobody would read it */
     if (h->path[0] && h->waiting.n_bytes > 0 && append_waiting(h, &ignored) &&
         h->waiting.n_bytes > 0)
-        (void)append(h->path, strbuf_str(&h->waiting), &ignored); /* better than no entry */
+        /* Without the lock: the other program may drop these lines, but probably does not. */
+        (void)append(h->path, strbuf_str(&h->waiting), &ignored);
     strbuf_finish(&h->last);
     strbuf_finish(&h->waiting);
 }

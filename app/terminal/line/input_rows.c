@@ -10,7 +10,7 @@
 #include <string.h>
 
 #define CONTINUED "... "
-#define EMOJI_STYLE 0xFE0Fu
+#define EMOJI_STYLE 0xFE0Fu /* makes an emoji of the character before it */
 
 void input_rows_finish(struct input_rows *r)
 {
@@ -19,6 +19,7 @@ void input_rows_finish(struct input_rows *r)
     *r = (struct input_rows){0};
 }
 
+/* Begin a row. Returns its first column, 0. */
 static size_t begin_row(struct input_rows *r)
 {
     r->n_doubtful = 0;
@@ -27,7 +28,9 @@ static size_t begin_row(struct input_rows *r)
     return 0;
 }
 
-/* A terminal may show a doubtful character one column wider. */
+/* Append a character of `width` columns to the last row, or to a new row if it does not fit. A
+ * terminal may show each doubtful character one column wider. An EMOJI_STYLE stays with its
+ * character. */
 static void put(struct input_rows *r, uint32_t code, size_t width, size_t columns, size_t *column)
 {
     const bool is_doubtful = term_text_is_doubtful(code);
@@ -38,7 +41,7 @@ static void put(struct input_rows *r, uint32_t code, size_t width, size_t column
     *column += width;
 }
 
-/* The prompt without control sequences. */
+/* Append the prompt without control sequences and newlines. */
 static void put_prompt(struct input_rows *r, const char *prompt, size_t columns, size_t *column)
 {
     struct strbuf shown = {0};
@@ -57,24 +60,26 @@ static void put_prompt(struct input_rows *r, const char *prompt, size_t columns,
     strbuf_finish(&shown);
 }
 
-/* A character of the text: one or two cells of a row, or the begin of the next row. `wide` is the
- * number of columns of the character before it. */
+/* Append a character of the text, which begins with `byte`. A newline begins a row. *wide is the
+ * number of columns of the previous character, and then of this one. */
 static void put_char(struct input_rows *r, const struct term_char *c, char byte, size_t columns,
                      size_t *wide, size_t *column)
 {
     if (byte == '\n') {
         *column = begin_row(r);
+        /* On a narrow screen, CONTINUED would take at least half of the row. */
         for (const char *mark = CONTINUED; *mark && columns > 2 * strlen(CONTINUED); mark++)
             put(r, (uint32_t)*mark, 1, columns, column);
     } else if ((unsigned char)byte < 0x20 || byte == 0x7F) {
         put(r, '^', 1, columns, column);
-        put(r, (unsigned char)byte ^ 0x40u, 1, columns, column);
+        put(r, (unsigned char)byte ^ 0x40u, 1, columns, column); /* 1 is ^A, 0x7F is ^? */
     } else {
         *wide = term_text_added_width(c, *wide);
         put(r, c->code, *wide, columns, column);
     }
 }
 
+/* Set the cursor to the end of the text so far. */
 static void set_cursor(struct input_rows *r, size_t column)
 {
     r->cursor_row = r->n - (r->n > 0);
@@ -96,7 +101,7 @@ void input_rows_make(struct input_rows *r, const char *prompt, struct bn_str tex
         if (before >= end) {
             end = term_text_picture(text, before);
             if (before <= point)
-                set_cursor(r, column); /* at the last picture that begins at the point or before */
+                set_cursor(r, column); /* the last call is for the picture at the point */
         }
         put_char(r, &c, text.ptr[before], columns, &wide, &column);
     }
@@ -140,6 +145,7 @@ size_t input_rows_first(const struct input_rows *r, size_t n_shown)
 {
     if (r->n <= n_shown)
         return 0;
-    const size_t last = r->cursor_row + 1 < n_shown ? 0 : r->cursor_row + 1 - n_shown;
-    return last + n_shown > r->n ? r->n - n_shown : last;
+    /* With this first row, the cursor is in the last row that is shown. */
+    const size_t first = r->cursor_row + 1 < n_shown ? 0 : r->cursor_row + 1 - n_shown;
+    return first + n_shown > r->n ? r->n - n_shown : first;
 }

@@ -22,7 +22,7 @@
 #include <readline/history.h>
 #include <readline/readline.h>
 
-#define MIN_COLUMNS 8
+#define MIN_COLUMNS 8 /* see set_screen_size */
 
 struct line_state line_state;
 
@@ -46,7 +46,7 @@ void line_set_display(const struct line_display *display)
     struct line_state *s = &line_state;
     if (display && !s->sink)
         s->sink = fopen("/dev/null", "w");
-    const bool is_ours = display && s->sink;
+    const bool is_ours = display && s->sink; /* if /dev/null cannot be opened, Readline draws */
     s->display = is_ours ? *display : (struct line_display){0};
     rl_redisplay_function = is_ours ? line_redisplay : rl_redisplay;
     rl_completion_display_matches_hook = is_ours ? show_matches : NULL;
@@ -60,7 +60,7 @@ static int next_key(FILE *unused)
     (void)unused;
     if (line_state.at < line_state.n_keys)
         return (unsigned char)line_state.keys[line_state.at++];
-    for (;;) { /* a command needs another key (quoted insert, search): wait for it */
+    for (;;) { /* a command of Readline needs another key, for example quoted insert */
         unsigned char key;
         const ssize_t n = read(STDIN_FILENO, &key, 1);
         if (n == 1)
@@ -75,6 +75,7 @@ static int has_key(void)
     return line_state.at < line_state.n_keys;
 }
 
+/* Readline calls it when a line is finished; NULL: Ctrl-D on an empty line. */
 static void on_line(char *line)
 {
     rl_callback_handler_remove();
@@ -113,9 +114,10 @@ static void return_to_screen(void)
     if (line_state.display.redisplay)
         host->resume(host->ud);
     else
-        (void)tty_reacquire(&no_terminal); /* it was a terminal a moment ago */
+        (void)tty_reacquire(&no_terminal); /* fails only if the terminal is gone */
 }
 
+/* Ctrl-X Ctrl-E: edit the line, with the texts of its marks, in an external editor. */
 static int edit_elsewhere(int count, int key)
 {
     struct strbuf text = {0}, before = {0};
@@ -166,12 +168,13 @@ void line_stop(void)
         return;
     free(line_state.saved);
     line_state.saved = rl_end > 0 ? rl_copy_text(0, rl_end) : NULL;
-    rl_free_undo_list(); /* it belongs to the line that ends, and to a recalled entry */
-    using_history();
+    rl_free_undo_list(); /* it is for the text that ends here, and a recalled entry shares it */
+    using_history();     /* Up begins at the newest entry again */
     rl_callback_handler_remove();
     line_state.is_open = false;
 }
 
+/* Pass n typed bytes, without pastes, to Readline until a line is finished. */
 static void feed_keys(const char *keys, size_t n, size_t *n_used)
 {
     line_state.keys = keys;
@@ -281,7 +284,8 @@ void line_show(void)
     fflush(rl_outstream);
 }
 
-/* Readline cannot draw on fewer columns, where the prompt and a character do not fit. */
+/* Readline fails to draw if the prompt and one character do not fit into the columns. So it gets at
+ * least MIN_COLUMNS, enough for ">>> " and a wide character. */
 static void set_screen_size(size_t n_rows, size_t n_columns)
 {
     rl_set_screen_size((int)n_rows, (int)size_max(n_columns, MIN_COLUMNS));
@@ -337,7 +341,7 @@ bool line_open(const char *name, const struct line_host *host)
     rl_deprep_term_function = keep_terminal_mode_at_end;
     rl_getc_function = next_key;
     rl_input_available_hook = has_key;
-    rl_tty_set_echoing(1); /* the terminal does not echo, so Readline must */
+    rl_tty_set_echoing(1); /* else Readline shows no text, because the terminal does not echo */
     rl_initialize();
     line_keys_bind(edit_elsewhere);
     line_complete_open();

@@ -1,7 +1,8 @@
 /*
- * Keys of the line editor that Readline lacks: Enter that inserts a newline, arrow
- * keys that move between the lines of a message before they recall the history, and Tab that gets
- * its choices from the host.
+ * Keys of the line editor that Readline lacks: Enter that inserts a newline in an incomplete
+ * message, arrow keys that move between the lines of a message before they recall the history, and
+ * Tab with choices from line_host. Functions with the parameters `count` and `key` are Readline
+ * commands: the repetition count, and the last key of the command's key sequence.
  */
 #include "app/terminal/line/line_state.h"
 
@@ -16,7 +17,7 @@
 #include <readline/readline.h>
 
 #define KEY_REDRAW '\014' /* Ctrl-L */
-#define MAX_SEQUENCE 8    /* keys; terminals send shorter sequences */
+#define MAX_SEQUENCE 8    /* most bytes of a key sequence; terminals send fewer */
 
 static int insert_newline(int count, int key)
 {
@@ -26,7 +27,8 @@ static int insert_newline(int count, int key)
     return 0;
 }
 
-/* After an open fence, or a backslash at the end, Enter inserts a newline. */
+/* Whether Enter inserts a newline: the message begins with an open fence (SLASH_FENCE), or the
+ * cursor is after a backslash at the end. */
 static bool is_incomplete(void)
 {
     const char *line = rl_line_buffer;
@@ -48,6 +50,8 @@ static int enter(int count, int key)
     return 0;
 }
 
+/* line_start and line_end return the offsets of the first byte and of the end of a line within the
+ * message: the line with offset `at`. */
 static int line_start(int at)
 {
     while (at > 0 && rl_line_buffer[at - 1] != '\n')
@@ -62,8 +66,9 @@ static int line_end(int at)
     return at;
 }
 
-/* The column of offset `at` in the line that begins at `start`; byte_at is the reverse. They count
- * columns and not bytes, so that no character is split. */
+/* The column of offset `at` in the line that begins at `start`; byte_at is the inverse. The cursor
+ * keeps its column, not its byte, when it moves between lines: a byte offset could split a
+ * character. */
 static size_t column_of(int start, int at)
 {
     return term_text_width((struct bn_str){rl_line_buffer + start, (size_t)(at - start)});
@@ -75,6 +80,7 @@ static int byte_at(int start, size_t column)
     return start + (int)term_text_fit(line, column);
 }
 
+/* If the editor is empty, insert the line that line_host.take_back returns. */
 static bool take_back(void)
 {
     const struct line_host *host = &line_state.host;
@@ -86,8 +92,8 @@ static bool take_back(void)
     return ok;
 }
 
-/* Up and Down move between the lines of a message, and recall the history at its first and last
- * line. */
+/* Up and Down move between the lines of a message. Up in the first line and Down in the last line
+ * recall the history. */
 static int go_up(int count, int key)
 {
     const int start = line_start(rl_point);
@@ -108,7 +114,8 @@ static int go_down(int count, int key)
     return 0;
 }
 
-/* The start of the picture before `at` (term_text_picture). */
+/* The start of the picture before offset `at`. A picture is a character with all that combines with
+ * it (term_text_picture). */
 static int picture_before(int at)
 {
     const int start = line_start(at - 1);
@@ -124,8 +131,8 @@ static int picture_end(int at)
     return (int)term_text_picture((struct bn_str){rl_line_buffer, (size_t)rl_end}, (size_t)at);
 }
 
-/* The four keys below treat an emoji of several characters as one. Repetitions and all other cases
- * are left to Readline. */
+/* Left, Right, Backspace and Delete treat a picture as one character. With a repetition count, and
+ * at the ends of the text, they call the command of Readline. */
 static int go_left(int count, int key)
 {
     if (count != 1 || rl_point == 0)
@@ -176,12 +183,14 @@ static int refuse_key(int count, int key)
     return rl_ding();
 }
 
-/* For an unbound key and for Ctrl-G, Readline calls longjmp. After the first key of a macro, or of
- * keys that a search has pushed back, the target is a function that has already returned (Readline
- * 8.2, callback.c). So no key sequence may end at an unbound key or at rl_abort. Single keys
- * may. The functions for keyboard macros do the same without a macro, and in a macro that runs
- * itself. Nothing can exclude these cases from outside, so keyboard macros are disabled. Also
- * replaces the functions that would divide a picture. */
+/* Replace commands of Readline in a key map and, for key sequences, in the maps inside it. For an
+ * unbound key and for rl_abort (Ctrl-G), Readline calls longjmp. After the first key of a macro, or
+ * of keys that a search has pushed back, the target is a function that has already returned
+ * (Readline 8.2, callback.c). So refuse_key replaces unbound keys, and also rl_abort in key
+ * sequences (depth > 0). rl_abort stays bound to single keys. The commands for keyboard macros call
+ * longjmp too, if no macro is defined or if a macro runs itself. A caller cannot prevent these
+ * cases, so keyboard macros are disabled. The four commands that would divide a picture are
+ * replaced by those above. */
 static void adapt_keys(Keymap map, int depth)
 {
     static const struct {
@@ -196,7 +205,7 @@ static void adapt_keys(Keymap map, int depth)
     for (int key = 0; map && key < ANYOTHERKEY; key++) {
         KEYMAP_ENTRY *e = &map[key];
         if (e->type == ISKMAP && depth < MAX_SEQUENCE)
-            adapt_keys((Keymap)(uintptr_t)e->function, depth + 1); /* as in Readline */
+            adapt_keys((Keymap)(uintptr_t)e->function, depth + 1); /* a map, not a function */
         else if (e->type == ISFUNC && (!e->function || (depth > 0 && e->function == rl_abort)))
             e->function = refuse_key;
         for (size_t i = 0; i < sizeof(replaced) / sizeof(replaced[0]); i++)
@@ -224,6 +233,8 @@ void line_keys_bind(int (*edit_elsewhere)(int count, int key))
 
 /* ---- completion ---- */
 
+/* The next of line_state.choices; NULL at the end. Readline calls such a function repeatedly;
+ * is_again is 0 in the first call. */
 static char *next_word(const char *text, int is_again)
 {
     struct line_state *s = &line_state;
@@ -238,7 +249,7 @@ static char *next_word(const char *text, int is_again)
     return strndup(word, n); /* Readline frees it */
 }
 
-/* A file name after the '@' that begins `text`. */
+/* The next completion of `text`, which is '@' and the beginning of a file name. */
 static char *next_marked(const char *text, int is_again)
 {
     char *path = rl_filename_completion_function(text + 1, is_again);
@@ -250,8 +261,11 @@ static char *next_marked(const char *text, int is_again)
     return marked;
 }
 
-#define QUOTED " \t\n\\'\"" /* a backslash precedes these in a path, as input_text.h reads it */
+/* In a path, a backslash precedes these characters (input_next_path in input_text.h). */
+#define QUOTED " \t\n\\'\""
 
+/* Whether a backslash quotes the character at `index`: the number of backslashes before it is
+ * odd. */
 static int is_quoted(char *text, int index)
 {
     int n_backslashes = 0;
@@ -264,8 +278,8 @@ static int is_quoted(char *text, int index)
 static char *quote_path(char *path, int match_type, char *quote)
 {
     char *quoted = malloc(2 * strlen(path) + 1), *to = quoted;
-    (void)match_type; /* also the common beginning of several paths is quoted */
-    (void)quote;      /* there is none: see rl_completer_quote_characters */
+    (void)match_type; /* a path, or the common beginning of several paths */
+    (void)quote;      /* no quote character is used: see rl_completer_quote_characters */
     for (; quoted && *path; path++) {
         if (strchr(QUOTED, *path))
             *to++ = '\\';
@@ -291,6 +305,7 @@ static char *unquote_path(char *path, int quote)
     return plain;
 }
 
+/* The choices for `text`, the bytes from `start` to `end` of the line. */
 static char **complete(const char *text, int start, int end)
 {
     const struct line_host *host = &line_state.host;
@@ -299,7 +314,7 @@ static char **complete(const char *text, int start, int end)
     strbuf_cut(&c->words, 0);
     c->kind = LINE_CHOICES_WORDS;
     host->complete(host->ud, (struct bn_str){rl_line_buffer, (size_t)start}, bn_str_of(text), c);
-    /* If this is 0 and the result is NULL, Readline completes file names. */
+    /* If this variable is 0 and `complete` returns NULL, Readline completes file names. */
     rl_attempted_completion_over = c->kind != LINE_CHOICES_FILES;
     switch (c->kind) {
     case LINE_CHOICES_WORDS:
@@ -318,14 +333,15 @@ void line_complete_open(void)
     rl_attempted_completion_function = complete;
     rl_completer_word_break_characters = " \t\n";
     rl_basic_word_break_characters = " \t\n";
-    /* Readline quotes file names only if it has quote characters. None is among them, because an
-     * apostrophe in a message begins no quoted path. */
+    /* Readline quotes file names only if this string is not NULL. It is empty, because an
+     * apostrophe in a message does not begin a quoted path. */
     rl_completer_quote_characters = "";
     rl_filename_quote_characters = QUOTED;
     rl_char_is_quoted_p = is_quoted;
     rl_filename_quoting_function = quote_path;
     rl_filename_dequoting_function = unquote_path;
-    /* With these questions Readline would read keys directly and bypass line_feed. */
+    /* No question before a long list, and no pages: for both, Readline would wait for a key itself,
+     * outside of line_feed. */
     rl_completion_query_items = 0;
     rl_variable_bind("page-completions", "off");
 }

@@ -1,5 +1,5 @@
 /*
- * Pastes in the line editor: see line_state.h.
+ * Long texts in the line editor, and the marks that are shown instead of them: see line_state.h.
  */
 #include "app/terminal/line/line_state.h"
 
@@ -12,13 +12,13 @@
 
 #include <readline/readline.h>
 
-/* A paste with at least this many lines or bytes is shown as a mark, because it is too long to read
+/* A text with at least this many lines or bytes is shown as a mark, because it is too long to read
  * in the editor. */
 #define PASTE_LINES 8
 #define PASTE_BYTES 1000
-#define MAX_PASTES 2000 /* of each kind */
+#define MAX_PASTES 2000 /* texts of each kind; later ones are shown as they are */
 #define MARK_COLUMNS 20 /* shown of the first line, and of the last */
-#define MARK_BYTES 1024 /* enough for the numbers and two excerpts with combining characters */
+#define MARK_BYTES 1024 /* the numbers, and two texts of term_text_brief: 336 bytes each or less */
 
 static size_t count_lines(struct bn_str text)
 {
@@ -28,7 +28,8 @@ static size_t count_lines(struct bn_str text)
     return n;
 }
 
-/* Append the beginnings of two lines: the first and the last line that are not blank. */
+/* Append the beginnings of two lines, at most MARK_COLUMNS columns each: the first and the last
+ * line that are not blank. */
 static void brief_ends(struct bn_str text, struct strbuf *out)
 {
     size_t end = text.n_bytes, first = 0;
@@ -53,6 +54,7 @@ static void brief_ends(struct bn_str text, struct strbuf *out)
 static const char *const labels[LINE_MARKS] = {
     [LINE_MARK_PASTED] = "[pasted ", [LINE_MARK_EARLIER] = "[earlier "};
 
+/* Write the mark of a stored text. */
 static void paste_mark(enum line_mark kind, size_t index, char out[MARK_BYTES])
 {
     const struct bn_str text = strbuf_str(&line_state.pastes[kind].items[index]);
@@ -76,7 +78,7 @@ static void clean_paste(const char *bytes, size_t n_bytes, struct strbuf *out)
     strbuf_finish(&lines);
 }
 
-/* If a mark begins at `at`, return its length and its text. */
+/* If a mark begins at `at`, set *text to its text and return the length of the mark; else 0. */
 static size_t mark_at(const char *at, size_t n_bytes, struct bn_str *text)
 {
     for (int kind = 0; kind < LINE_MARKS; kind++) {
@@ -123,7 +125,7 @@ void line_paste_shorten(struct bn_str text, enum line_mark kind, struct strbuf *
     char mark[MARK_BYTES];
     const bool is_tall = text.n_bytes >= PASTE_BYTES || count_lines(text) >= PASTE_LINES;
     if (is_tall)
-        line_expand(text, &copy); /* a mark has no marks in its text */
+        line_expand(text, &copy); /* so that the text of a mark never contains marks */
     if (!is_tall || copy.failed || p->n >= MAX_PASTES ||
         !mem_grow(&p->items, &p->cap, p->n + 1, sizeof(*p->items))) {
         strbuf_finish(&copy);

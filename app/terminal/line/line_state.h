@@ -10,10 +10,12 @@
 
 #include <stdio.h>
 
+/* Kinds of marks. A mark is a short label in the line that stands for a long text, as "[pasted 1: 9
+ * lines, 310 bytes: first line ... last line]". */
 enum line_mark {
     LINE_MARK_PASTED,
-    LINE_MARK_EARLIER, /* from the history */
-    LINE_MARKS
+    LINE_MARK_EARLIER, /* recalled from the history, or put back into the editor */
+    LINE_MARKS         /* number of kinds */
 };
 
 struct line_state {
@@ -22,35 +24,38 @@ struct line_state {
     const char *keys; /* (n_keys) the keys of line_feed; Readline reads from `at` on */
     size_t n_keys, at;
 
+    /* A line is being edited; since line_begin, it was finished; it was finished by Ctrl-D. */
     bool is_open, is_done, is_end;
     char *line;  /* the finished line; allocated by Readline */
-    char *saved; /* the text for the next line_begin; allocated by Readline */
+    char *saved; /* the text for the next line_begin, from malloc; NULL: none */
 
-    struct line_display display; /* functions are NULL while Readline draws */
+    struct line_display display; /* all zero while Readline draws */
     FILE *sink;                  /* receives Readline's own output while `display` is used */
 
-    /* Texts that are shown as marks. Text i of a kind has a mark with number i + 1. */
+    /* Texts that are shown as marks, for each kind. The mark of items[i] has the number i + 1. */
     struct line_pastes {
         struct strbuf *items; /* (n) */
         size_t n, cap;
     } pastes[LINE_MARKS];
 
     struct line_choices choices; /* of the completion in progress */
-    size_t next_choice;          /* offset in choices.words */
+    size_t next_choice;          /* offset in choices.words of the next word for Readline */
 };
 extern struct line_state line_state;
 
 /* Draw the line with Readline or with the display. */
 void line_redisplay(void);
 
-/* Bind the keys that Readline lacks. `edit_elsewhere` opens the user's own editor. */
+/* Bind the keys that Readline lacks. `edit_elsewhere` is a Readline command, bound to Ctrl-X
+ * Ctrl-E, that runs the user's own editor. */
 void line_keys_bind(int (*edit_elsewhere)(int count, int key));
 
-/* Insert a cleaned paste at the cursor, a long one as a mark. The caller redraws. */
+/* Clean a paste (line ends, control characters) and insert it at the cursor, a long one as a mark.
+ * The caller redraws. */
 void line_paste_insert(const char *bytes, size_t n_bytes);
-/* Append a clean text to out, as a mark if it is tall. */
+/* Append a text without control characters to `out`, as a mark if it has many lines or bytes. */
 void line_paste_shorten(struct bn_str text, enum line_mark kind, struct strbuf *out);
-void line_paste_finish(void);
+void line_paste_finish(void); /* free the texts of all marks */
 
 void line_complete_open(void); /* let Tab call host.complete */
 void line_complete_finish(void);
