@@ -21,8 +21,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#define HELPER_SECONDS 2.0
-#define EXIT_NOT_FOUND 127 /* the exit code that shells use for this */
+#define HELPER_SECONDS 2.0 /* limit for one program */
+#define EXIT_NOT_FOUND 127 /* the exit code of shells for a command that is not found */
 
 struct helper {
     enum env_var needs;   /* the program is tried if this is set; PATH stands for "always" */
@@ -38,7 +38,7 @@ static const struct helper helpers[] = {
 /* ---- clipboard programs ---- */
 
 /* Runs in the child process. xclip and xsel leave a background process that holds the text of the
- * clipboard. This process must not keep our standard output and error open. */
+ * clipboard. That background process must not keep our standard output and error open. */
 static void exec_helper(const struct helper *h, int input)
 {
     const int nowhere = open("/dev/null", O_WRONLY);

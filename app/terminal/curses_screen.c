@@ -58,7 +58,7 @@ bool curses_open(enum screen_style style, struct curses_screen **out, struct bn_
     s->term = name && strcmp(name, "dumb") != 0 ? newterm(NULL, stdout, stdin) : NULL;
     /* "cup" moves the cursor to a row and a column. */
     if (s->term && !has_string("cup")) {
-        (void)endwin(); /* fails if nothing was started */
+        (void)endwin(); /* if it fails, there is nothing to undo */
         delscreen(s->term);
         s->term = NULL;
     }
@@ -67,9 +67,10 @@ bool curses_open(enum screen_style style, struct curses_screen **out, struct bn_
         return bn_fail(err, BN_EUNSUPPORTED, "the terminal '%.40s' cannot show a whole screen",
                        name ? name : "");
     }
-    (void)cbreak(); /* these fail only without a terminal */
+    /* The calls whose result is ignored fail only without a terminal. */
+    (void)cbreak();
     (void)noecho();
-    (void)nonl();
+    (void)nonl();        /* an LF moves the cursor down only, so ncurses can use it for that */
     (void)typeahead(-1); /* ncurses must not stop a repaint when keys arrive */
     (void)leaveok(stdscr, FALSE);
     init_colours(s);

@@ -11,6 +11,7 @@
 #include "app/terminal/tty.h"
 #include "engine/base/str.h"
 
+/* The appearance of a row. */
 enum screen_look {
     SCREEN_NORMAL,
     SCREEN_BOLD,

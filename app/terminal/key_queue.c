@@ -21,7 +21,7 @@ static void add_whole(struct key_queue *q, struct bn_str bytes)
     const size_t n_partial = utf8_open_bytes(bytes.ptr, bytes.n_bytes);
     struct term_char c;
     if (q->bytes.n_bytes == 0)
-        strbuf_cut(&q->bytes, 0); /* clears `failed`, so that keys after a lack of memory count */
+        strbuf_cut(&q->bytes, 0); /* clears `failed`, so that later keys are not lost, too */
     bytes.n_bytes -= n_partial;
     for (size_t at = 0, before = 0; term_text_next(bytes, &at, &c); before = at) {
         if ((unsigned char)bytes.ptr[before] < 0x80)

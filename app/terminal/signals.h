@@ -33,7 +33,7 @@ void signals_ignore_size_limit(void);
  * handlers, which write to it. Both ends are non-blocking and are closed on exec. BN_EIO. Call it
  * once; the handlers use the pipe until the process ends. */
 bool signals_open(enum signal_user user, int pipe_fds[2], struct bn_error *err);
-/* Return the flags raised since the last call, and clear them. */
+/* Return the flags (enum signal_flag) raised since the last call, and clear them. */
 unsigned signals_fetch(void);
 /* Empty the pipe; wake_fd is its read end. Call it before signals_fetch: in the other order, a
  * signal between the two calls would wake nobody. */
@@ -42,9 +42,9 @@ void signals_drain(int wake_fd);
  * which shells use for SIGINT. */
 void signals_arm_interrupt(void);
 void signals_disarm_interrupt(void);
-/* Set *set to the signals that a worker thread blocks: all but the faults such as SIGSEGV, SIGABRT
- * and SIGQUIT. If a thread blocked its own fault, the kernel would end the process without running
- * the handler. */
+/* Set *set to the signals that a worker thread blocks: all but SIGABRT, SIGQUIT and the faults
+ * (SIGSEGV, SIGBUS, SIGILL, SIGFPE). If a thread blocked its own fault, the kernel would end the
+ * process without running the handler. */
 void signals_set_non_fatal(sigset_t *set);
 /* In a child process before exec: set the signals of enum signal_flag, SIGPIPE, SIGQUIT and SIGXFSZ
  * to their default actions, and unblock all signals. */

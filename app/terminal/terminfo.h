@@ -9,16 +9,16 @@
 #include <stdbool.h>
 
 enum terminfo_string {
-    /* Strings that start a look, before TERMINFO_NORMAL. "" unless the style is RICH. */
+    /* To CODE: strings that start a look (bold, dim or a colour). "" unless the style is RICH. */
     TERMINFO_BOLD,
     TERMINFO_DIM,
     TERMINFO_HEADING,     /* bold, in a colour */
     TERMINFO_CODE,        /* in another colour */
     TERMINFO_NORMAL,      /* ends every look */
-    TERMINFO_CLEAR,       /* the screen */
-    TERMINFO_ERASE_BELOW, /* from the cursor to the end of the screen */
-    TERMINFO_ERASE_LINE,  /* from the cursor to the end of its row */
-    TERMINFO_UP,          /* one row */
+    TERMINFO_CLEAR,       /* clear the screen */
+    TERMINFO_ERASE_BELOW, /* erase from the cursor to the end of the screen */
+    TERMINFO_ERASE_LINE,  /* erase from the cursor to the end of its row */
+    TERMINFO_UP,          /* move the cursor up one row */
     TERMINFO_INSERT_ROW,  /* insert a row above the cursor's row */
     TERMINFO_STRINGS      /* number of strings */
 };

@@ -18,7 +18,7 @@
 #define N_PASTE (sizeof(PASTE_ON) - 1) /* bytes of PASTE_ON, and of PASTE_OFF */
 
 static struct termios original;                         /* the mode before tty_acquire */
-static volatile sig_atomic_t is_acquired, is_bracketed; /* a release keeps is_bracketed */
+static volatile sig_atomic_t is_acquired, is_bracketed; /* tty_reacquire uses is_bracketed */
 static size_t n_early; /* bytes typed before the terminal was acquired and not read since */
 static char exit_sequence[101]; /* (n_exit_sequence) bytes of tty_set_exit_sequence */
 static volatile sig_atomic_t n_exit_sequence;
@@ -30,8 +30,8 @@ void tty_enable_bracketed_paste(void)
 }
 
 /* Count the unread bytes that were typed before the mode changed. With ICRNL, the terminal has
- * stored LF for their Enter keys. Only their number distinguishes these LF from a later Ctrl-J.
- * Call it after the change: before, FIONREAD would count complete lines only. */
+ * stored an LF for each Enter in them. The count distinguishes these LF from that of a later
+ * Ctrl-J. Call it after the change: before it, FIONREAD would count complete lines only. */
 static size_t count_early(void)
 {
     int n = 0;
@@ -70,7 +70,7 @@ size_t tty_take_early(size_t n_bytes)
 
 bool tty_reacquire(struct bn_error *err)
 {
-    tty_release(); /* the other program may have changed the mode */
+    tty_release(); /* tty_acquire does nothing while is_acquired is set */
     return tty_acquire(is_bracketed ? TTY_PASTE_BRACKETED : TTY_PASTE_PLAIN, err);
 }
 

@@ -31,7 +31,7 @@ size_t tty_take_early(size_t n_bytes);
 /* Switch bracketed paste on, for a terminal acquired with TTY_PASTE_PLAIN. tty_release switches it
  * off. */
 void tty_enable_bracketed_paste(void);
-void tty_release(void);
+void tty_release(void); /* restore the old mode; nothing if the terminal is not acquired */
 /* The same as tty_release; safe in a signal handler. */
 void tty_restore_now(void);
 

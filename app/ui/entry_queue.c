@@ -9,7 +9,7 @@
 
 #include <string.h>
 
-#define LABEL "next: "
+#define LABEL "next: " /* before each displayed line */
 
 void entry_queue_finish(struct entry_queue *q)
 {

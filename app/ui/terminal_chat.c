@@ -17,6 +17,7 @@
 
 /* ---- status row ---- */
 
+/* The given options of --temp and --seed, as "temp 0.2 seed 7". */
 static void settings_text(const struct ui *ui, char *out, size_t n_bytes)
 {
     static const char *const shown[] = {"temp", "seed"};
@@ -32,7 +33,7 @@ static void settings_text(const struct ui *ui, char *out, size_t n_bytes)
     }
 }
 
-/* A message entered during loading is sent when the model is loaded. */
+/* A message that is entered while the model loads waits until it is loaded (is_waiting). */
 static const char *hint_of(const struct ui *ui)
 {
     if (!chat_is_busy(ui->chat))
@@ -66,7 +67,7 @@ static void show_resumed(struct ui *ui, const struct transcript_state *s)
     struct strbuf text = {0};
     strbuf_addf(&text, "continuing a chat of %zu turn%s (/history shows them), the last: ", s->n,
                 s->n == 1 ? "" : "s");
-    term_text_brief(exchange_typed(s->items[s->n - 1]), 40, &text);
+    term_text_brief(exchange_typed(s->items[s->n - 1]), 40, &text); /* at most 40 columns */
     show_text(ui, TONE_NOTE, strbuf_text(&text));
     strbuf_finish(&text);
     if (s->items[s->n - 1]->answer.finish == FINISH_NONE)
@@ -94,12 +95,14 @@ static void show_banner(struct ui *ui)
         show_resumed(ui, &c->transcript.now);
 }
 
+/* At a terminal, statistics are shown unless --no-stats or --quiet is given. */
 static bool shows_stats(const struct ui *ui)
 {
     const struct options *o = ui->options;
     return !options_flag(o, "quiet") && (!options_given(o, "stats") || options_flag(o, "stats"));
 }
 
+/* Call `add` with the first n_printed bytes of a text and with the other bytes. */
 static void resume_part(struct ui *ui, enum answer_part part, struct bn_str text, size_t n_printed,
                         terminal_add_fn add)
 {
@@ -111,7 +114,8 @@ static void resume_part(struct ui *ui, enum answer_part part, struct bn_str text
 void terminal_resume_answer(struct ui *ui, terminal_add_fn add)
 {
     const struct turn *turn = &ui->chat->turn;
-    struct answer_position printed = ui->terminal->printed;
+    struct answer_position printed = ui->terminal->printed; /* turn_begin sets it to 0 */
+    /* What an earlier turn has shown (/continue) is on the ordinary screen, too. */
     printed.n_shown = size_max(printed.n_shown, turn->n_shown_before);
     printed.n_thought = size_max(printed.n_thought, turn->n_thought_before);
     ui->ops->turn_begin(ui);
@@ -126,7 +130,7 @@ void terminal_show_end(struct ui *ui, const struct turn *turn, terminal_show_fn 
     const char *notice = turn_end_notice(turn);
     if (notice)
         show(ui, turn->finish == FINISH_DEGENERATE ? TONE_WARNING : TONE_NOTE, bn_str_of(notice));
-    /* One column stays free, as where rows are broken between words. */
+    /* One column stays free, as in flow.h: the width of some characters differs. */
     const size_t columns = size_max(tty_size(STDOUT_FILENO).columns, 2) - 1;
     if (turn->n_alts > 0) {
         turn_probs_table(ui->chat->model->tokenizer, turn, columns, &text);
@@ -155,6 +159,7 @@ void terminal_show_failure(struct ui *ui, const struct bn_error *err)
 bool terminal_uses_colour(const struct ui *ui)
 {
     const char *when = options_text(ui->options, "color");
+    /* CLICOLOR_FORCE and NO_COLOR are conventions of many programs. */
     const char *force = env_get(ENV_CLICOLOR_FORCE);
     if (strcmp(when, "auto") != 0)
         return strcmp(when, "always") == 0;
@@ -199,7 +204,7 @@ size_t terminal_complete_keys(const struct ui *ui)
 {
     const struct key_queue *q = &ui->terminal->keys;
     if (key_queue_idle_seconds(q) >= KEY_ESCAPE_SECONDS)
-        return q->bytes.n_bytes;
+        return q->bytes.n_bytes; /* no further byte of a sequence is expected */
     const size_t n_tail = term_keys_tail(strbuf_text(&q->bytes), q->bytes.n_bytes);
     return q->bytes.n_bytes - size_max(n_tail, key_queue_escapes(q));
 }
@@ -227,7 +232,7 @@ static void line_event(struct ui *ui, struct ui_event *event)
     *event = (struct ui_event){.kind = UI_LINE, .text = strbuf_str(&t->line)};
 }
 
-/* Set the texts of the next UI_LINE event. */
+/* Set t->line and t->displayed for a UI_LINE event. `displayed` may be t->displayed itself. */
 static void set_line(struct terminal_chat *t, struct bn_str displayed)
 {
     strbuf_cut(&t->line, 0);
@@ -238,7 +243,8 @@ static void set_line(struct terminal_chat *t, struct bn_str displayed)
     strbuf_add_str(&t->displayed, displayed);
 }
 
-/* A line is finished. True: it is an event. False: it waits, or it is blank. */
+/* Handle the finished line of the editor. True: *event is set. False: the line was queued, put back
+ * into the editor (out of memory), or blank during an answer. */
 static bool finish_line(struct ui *ui, terminal_entered_fn entered, struct ui_event *event)
 {
     struct terminal_chat *t = ui->terminal;
@@ -278,9 +284,10 @@ enum terminal_fed terminal_feed(struct ui *ui, size_t n_keys, terminal_entered_f
         return finish_line(ui, entered, event) ? TERMINAL_EVENT : TERMINAL_FED_ALL;
     if (n_used == n_keys)
         return TERMINAL_FED_ALL;
+    /* The editor uses a paste only with its end mark, so a paste is incomplete. */
     if (key_queue_idle_seconds(q) <= KEY_PASTE_SECONDS)
         return TERMINAL_WAITS;
-    strbuf_add_text(&q->bytes, TERM_PASTE_END); /* the end mark of this paste was lost */
+    strbuf_add_text(&q->bytes, TERM_PASTE_END); /* the end mark was lost: end the paste here */
     return TERMINAL_FED_ALL;
 }
 
@@ -290,7 +297,7 @@ bool terminal_next_queued(struct ui *ui, terminal_entered_fn entered, struct ui_
     if (chat_is_busy(ui->chat) || t->queue.n == 0)
         return false;
     strbuf_cut(&t->displayed, 0);
-    (void)entry_queue_take_first(&t->queue, &t->displayed); /* there is one */
+    (void)entry_queue_take_first(&t->queue, &t->displayed); /* the queue is not empty */
     set_line(t, strbuf_str(&t->displayed));
     entered(ui, strbuf_str(&t->displayed));
     line_event(ui, event);
@@ -299,7 +306,7 @@ bool terminal_next_queued(struct ui *ui, terminal_entered_fn entered, struct ui_
 
 void terminal_choices(char **words, int n_words, int longest, size_t columns, struct strbuf *out)
 {
-    const size_t width = size_min((size_t)longest + 2, columns);
+    const size_t width = size_min((size_t)longest + 2, columns); /* with two blanks after a word */
     const size_t n_columns = columns / (width > 0 ? width : 1);
     for (int i = 1; i <= n_words; i++) {
         struct strbuf word = {0};
@@ -319,7 +326,7 @@ void terminal_choices(char **words, int n_words, int longest, size_t columns, st
 
 static void add_entry(void *ud, const char *entry)
 {
-    (void)ud; /* there is one editor */
+    (void)ud; /* the only editor needs no argument */
     line_add_history(entry);
 }
 
@@ -364,7 +371,7 @@ void terminal_begin(struct ui *ui)
                                    .failed = editor_failed};
     struct bn_error no_history;
     if (!line_open(PROGRAM, &host))
-        return;
+        return; /* another painter has called this function before */
     show_banner(ui);
     if (!history_load(&ui->terminal->history, add_entry, NULL, &no_history)) {
         ui->terminal->history.path[0] = 0; /* one warning is enough */
@@ -393,8 +400,8 @@ void terminal_take_back(struct ui *ui)
 void terminal_entry_done(struct ui *ui, enum entry entry)
 {
     struct terminal_chat *t = ui->terminal;
-    /* A message that was not sent returns to the editor, and so does a mistyped command, unless the
-     * user is typing already. A command that failed does not: Up recalls it. */
+    /* A message that was not sent returns to the editor. An unknown command does so too, unless the
+     * user has typed other text since. A command that failed does not return: Up recalls it. */
     const bool is_typing = t->keys.bytes.n_bytes > 0 || t->queue.n > 0 || !line_is_blank();
     if (entry == ENTRY_UNSENT)
         terminal_take_back(ui);
@@ -405,7 +412,7 @@ void terminal_entry_done(struct ui *ui, enum entry entry)
 void terminal_edit(struct ui *ui, struct bn_str text)
 {
     const struct terminal_chat *t = ui->terminal;
-    /* The last line still has its marks for long pastes. */
+    /* If `text` is the last line, insert it with its marks for long pastes. */
     line_put_back(bn_str_equal(strbuf_str(&t->line), text) ? strbuf_str(&t->displayed) : text);
 }
 

@@ -1,6 +1,7 @@
 /*
- * What the two painters of a terminal share: the text of banner, status row and notices, the key
- * queue, and the handling of entered lines. Each painter decides how the text looks.
+ * The code that the two painters of a terminal, ui_inline and ui_full, share: the texts of banner,
+ * status row and notices, the key queue, and the handling of entered lines. Each painter displays
+ * these texts in its own way. Main thread only.
  */
 #ifndef APP_TERMINAL_CHAT_H
 #define APP_TERMINAL_CHAT_H
@@ -17,74 +18,80 @@ extern const struct ui_ops ui_full_ops;
 
 #define TERMINAL_PROMPT ">>> "
 
+/* A position in the running answer. */
 struct answer_position {
-    size_t n_thought, n_shown; /* bytes of the thought and of the answer without the thought */
+    size_t n_thought, n_shown; /* bytes of turn.thought and of turn.shown (app/chat/turn.h) */
 };
 
-/* State that stays when one painter follows the other. The program owns it and sets the first four
- * fields before it opens a painter. */
+/* The state that stays when the user changes from one painter to the other. struct app owns it. Its
+ * first four fields are set before the first painter opens. */
 struct terminal_chat {
     struct history history; /* of the line editor */
     /* Tab completion, as in struct line_host. */
     void (*complete)(void *ud, struct bn_str before, struct bn_str word, struct line_choices *out);
     /* Whether this line is a command that may run during an answer. */
     bool (*runs_now)(void *ud, struct bn_str line);
-    void *callback_ud; /* for both */
+    void *callback_ud; /* `ud` of these two functions */
 
     struct key_queue keys;          /* keys that the editor has not used yet */
     struct entry_queue queue;       /* lines entered during an answer */
-    struct answer_position printed; /* how much of the running answer is on the ordinary screen */
+    struct answer_position printed; /* the answer up to here is on the ordinary screen */
     struct strbuf line;             /* the text of the last UI_LINE event */
-    struct strbuf displayed;        /* the same line with marks for long pastes */
+    struct strbuf displayed;        /* the same line with marks for long pastes (line_edit.h) */
     bool is_hung_up;                /* the terminal is gone */
 };
 void terminal_chat_finish(struct terminal_chat *t);
 
-/* Set up the editor. The first painter also shows the banner and loads the history of earlier
- * runs. */
+/* Set up the editor. The first call in a run of the program also shows the banner and loads the
+ * history file. */
 void terminal_begin(struct ui *ui);
-/* Leave the editor. If another painter follows, its editor gets the unfinished text. */
+/* Leave the editor. With UI_CLOSE_CHANGE the unfinished text stays for the next line_begin. */
 void terminal_finish(enum ui_close how);
 
 /* Format the status row, at most `width` characters. Returns status_pressure. */
 int terminal_status(const struct ui *ui, size_t width, char *out, size_t out_bytes);
-/* Show what follows an answer: why it ended, the /probs table, statistics. */
+/* After an answer, call `show` with the reason for its end, the table of /probs, and the
+ * statistics, as far as they exist and the options allow. */
 typedef void (*terminal_show_fn)(struct ui *ui, enum ui_tone tone, struct bn_str text);
 void terminal_show_end(struct ui *ui, const struct turn *turn, terminal_show_fn show);
-/* Show why a turn failed. */
+/* Show why a turn failed, and return queued lines to the editor. */
 void terminal_show_failure(struct ui *ui, const struct bn_error *err);
-/* For a painter that opens during an answer: begin the turn, then call `add` for the thought and
- * for the answer. `printed` is already on the ordinary screen; `rest` follows it. */
+/* For a painter that opens during an answer: call ops->turn_begin, then `add` for the thought and
+ * for the answer. `printed` is the text that is on the ordinary screen already, `rest` the text
+ * after it. */
 typedef void (*terminal_add_fn)(struct ui *ui, enum answer_part part, struct bn_str printed,
                                 struct bn_str rest);
 void terminal_resume_answer(struct ui *ui, terminal_add_fn add);
 
-bool terminal_uses_colour(const struct ui *ui); /* also bold and dim */
-enum flow_wrap terminal_wrap(const struct ui *ui);
+bool terminal_uses_colour(const struct ui *ui);    /* whether to use colours, bold and dim */
+enum flow_wrap terminal_wrap(const struct ui *ui); /* FLOW_NO_WRAP: --no-wrap or --plain */
 bool terminal_is_hidden(const struct ui *ui, enum ui_tone tone); /* true: --quiet hides it */
 
 size_t terminal_read_keys(struct ui *ui); /* returns the number of bytes added to the key queue */
-/* Handle Esc and Ctrl-D, which do not reach the editor at any time: during an answer Esc stops it,
- * at the prompt it does nothing, unless Readline uses it. True: *event is to be returned. */
+/* Remove the Esc and Ctrl-D keys that the editor must not get. During an answer: Ctrl-D, and an
+ * Esc, which stops the answer. At other times: an Esc, unless line_uses_escape. True: the painter
+ * returns *event. */
 bool terminal_filter_keys(struct ui *ui, struct ui_event *event);
-/* The number of bytes at the start of the key queue that are complete keys. The others wait. */
+/* The number of bytes at the start of the key queue that are complete keys. The other bytes may be
+ * the beginning of an escape sequence. */
 size_t terminal_complete_keys(const struct ui *ui);
 
 enum terminal_fed {
-    TERMINAL_FED_ALL,
-    TERMINAL_WAITS, /* the editor waits for the end of a paste */
-    TERMINAL_EVENT, /* *event is to be returned */
+    TERMINAL_FED_ALL, /* no event; the rest of the key queue can be fed now */
+    TERMINAL_WAITS,   /* no event; a paste or a key is incomplete */
+    TERMINAL_EVENT,   /* the painter returns *event */
 };
-/* Show a line that the user has entered. `displayed` has marks for long pastes. */
+/* Show a line that becomes an event now. `displayed` has marks for long pastes. */
 typedef void (*terminal_entered_fn)(struct ui *ui, struct bn_str displayed);
-/* Pass the first n_keys of the key queue to the editor, which must be open. Keys that were used are
- * removed. A line that is finished becomes an event, or waits for the end of the answer. */
+/* Pass the first n_keys bytes of the key queue to the editor, which must be open, and remove the
+ * bytes that it has processed. A finished line becomes a UI_LINE event; during an answer it is put
+ * into the queue of lines, unless runs_now. */
 enum terminal_fed terminal_feed(struct ui *ui, size_t n_keys, terminal_entered_fn entered,
                                 struct ui_event *event);
-/* If the chat is idle, return the line that waits longest as an event. */
+/* If no turn runs, return the first line of the queue as an event. False: no event. */
 bool terminal_next_queued(struct ui *ui, terminal_entered_fn entered, struct ui_event *event);
-/* Arrange words[1] to words[n_words], the choices of Tab, in columns; appends rows with newlines.
- * */
+/* Append the choices of Tab, words[1] to words[n_words] of at most `longest` bytes, as rows of at
+ * most `columns` columns, each with a newline. A path is shown without its directories. */
 void terminal_choices(char **words, int n_words, int longest, size_t columns, struct strbuf *out);
 
 /* As in ui_ops. */

@@ -1,8 +1,8 @@
 /*
- * The full-screen painter: a scrolling transcript, a status row, and the editor in a pane that
- * grows with its text.
+ * The full-screen painter: the text of the conversation, which scrolls, a status row, and the line
+ * editor in rows whose number grows with its text.
  *
- * On close, the transcript of this run is printed to the ordinary screen.
+ * When it closes, it prints the text that the ordinary screen does not show yet on that screen.
  */
 #include "app/ui/ui_full_state.h"
 
@@ -13,7 +13,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#define EXIT_ROWS 2000 /* more would push everything else out of the terminal's scrollback */
+#define EXIT_ROWS 2000 /* more rows could displace all earlier text in the terminal's scrollback */
 
 static struct full_ui *self(const struct ui *ui)
 {
@@ -27,6 +27,7 @@ static enum scroll_break chosen_break(const struct ui *ui)
     return terminal_wrap(ui) == FLOW_WRAP ? SCROLL_WORDS : SCROLL_COLUMNS;
 }
 
+/* Append text as lines of its own, and paint soon. */
 static void add_lines(struct ui *ui, enum scroll_look look, enum scroll_break breaks,
                       struct bn_str text)
 {
@@ -68,20 +69,21 @@ void full_add_user_text(struct ui *ui, struct bn_str text)
             strbuf_add_text(&line, "... ");
     }
     add_lines(ui, SCROLL_USER, chosen_break(ui), strbuf_str(&line));
-    self(ui)->is_scrolled = false; /* the view moves to the answer */
+    self(ui)->is_scrolled = false; /* the view moves to the end, where the answer begins */
     strbuf_finish(&line);
 }
 
 /* ---- standard error ---- */
 
-/* Both ends are non-blocking, because the main thread would wait forever if it filled the pipe
- * itself. If no pipe can be created, the user can repaint the screen with Ctrl-L. */
+/* Redirect standard error into a pipe. Both ends are non-blocking: the main thread empties the
+ * pipe, so it would wait forever if it filled the pipe itself. If no pipe can be created, text of
+ * standard error disturbs the screen until the user presses Ctrl-L. */
 static void error_log_redirect(struct error_log *log)
 {
     int fds[2];
     if (log->fd > 0 || pipe(fds) != 0)
         return;
-    log->saved = fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 3);
+    log->saved = fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 3); /* not a standard descriptor */
     if (log->saved < 0 || fcntl(fds[0], F_SETFL, O_NONBLOCK) != 0 ||
         fcntl(fds[0], F_SETFD, FD_CLOEXEC) != 0 || fcntl(fds[1], F_SETFL, O_NONBLOCK) != 0 ||
         dup2(fds[1], STDERR_FILENO) < 0) {
@@ -104,15 +106,15 @@ static void error_log_restore(struct error_log *log)
     log->fd = 0;
 }
 
-enum error_log_lines { LOG_WHOLE, LOG_ALL };
+enum error_log_lines { LOG_WHOLE, LOG_ALL }; /* complete lines; also an incomplete last line */
 
-/* Append the complete lines that were written; with LOG_ALL, also an incomplete one. Returns the
- * number of bell characters, which are removed. */
+/* Append the lines that were written to standard error since the last call, and those that were
+ * incomplete then. Returns the number of bell characters, which are removed. */
 static size_t error_log_read(struct error_log *log, enum error_log_lines lines, struct strbuf *out)
 {
     char block[4096];
-    size_t n_bells = 0, n_whole = 0;
-    for (size_t i = 0; log->fd > 0 && i < 64; i++) { /* a flood must not block the loop */
+    size_t n_bells = 0, n_whole = 0;                 /* n_whole: bytes to append */
+    for (size_t i = 0; log->fd > 0 && i < 64; i++) { /* endless output must not block the loop */
         const ssize_t n = read(log->fd, block, sizeof(block));
         if (n <= 0)
             break;
@@ -133,16 +135,17 @@ static size_t error_log_read(struct error_log *log, enum error_log_lines lines, 
     return n_bells;
 }
 
-/* Show what was written to standard error, but not within an answer. */
+/* Show the text of standard error as a notice. During an answer, LOG_WHOLE keeps complete lines in
+ * log.bytes until the answer ends. */
 static void add_log(struct ui *ui, enum error_log_lines lines)
 {
     struct full_ui *u = self(ui);
     struct strbuf text = {0};
     if (u->in_answer && lines == LOG_WHOLE && u->log.bytes.n_bytes > 0)
-        return; /* lines are waiting for the end of the answer; the pipe keeps the rest */
+        return; /* log.bytes has text already; newer text stays in the pipe until the answer ends */
     if (error_log_read(&u->log, lines, &text) > 0)
         curses_beep();
-    if (text.n_bytes > 0 && u->in_answer && lines == LOG_WHOLE) {
+    if (text.n_bytes > 0 && u->in_answer && lines == LOG_WHOLE) { /* put the lines back */
         strbuf_add_str(&text, strbuf_str(&u->log.bytes));
         strbuf_finish(&u->log.bytes);
         u->log.bytes = text;
@@ -157,7 +160,7 @@ static void add_log(struct ui *ui, enum error_log_lines lines)
 
 static void full_ready(struct ui *ui)
 {
-    (void)ui; /* there is one editor */
+    (void)ui; /* the only editor needs no argument */
     full_open_line();
 }
 
@@ -166,8 +169,9 @@ static int full_tick(struct ui *ui)
     add_log(ui, LOG_WHOLE);
     full_open_line();
     const int wait = full_paint(ui);
+    /* If a key or a paste is incomplete, test again after 20 ms whether its time is over. */
     if (ui->terminal->keys.bytes.n_bytes > 0 && (wait < 0 || wait > 20))
-        return 20; /* an Esc or a paste may be incomplete */
+        return 20;
     return wait;
 }
 
@@ -205,7 +209,7 @@ static void full_answer(struct ui *ui, enum answer_part part, struct bn_str text
     const enum scroll_look look = part == PART_THOUGHT ? SCROLL_THOUGHT : SCROLL_ANSWER;
     if (part == PART_THOUGHT && !options_flag(ui->options, "thoughts"))
         return;
-    if (u->part == PART_THOUGHT && part == PART_ANSWER) {
+    if (u->part == PART_THOUGHT && part == PART_ANSWER) { /* separate them by an empty line */
         scroll_end(&u->text);
         scroll_add(&u->text, SCROLL_ANSWER, SCROLL_WORDS, bn_str_of("\n"));
     }
@@ -237,6 +241,7 @@ static void full_turn_failed(struct ui *ui, const struct bn_error *err)
 
 /* ---- open and close ---- */
 
+/* A terminal_add_fn. */
 static void add_running(struct ui *ui, enum answer_part part, struct bn_str printed,
                         struct bn_str rest)
 {
@@ -281,7 +286,7 @@ static bool full_open(struct ui *ui, struct bn_error *err)
         mem_free(u);
         return false;
     }
-    tty_enable_bracketed_paste(); /* only on a suitable terminal */
+    tty_enable_bracketed_paste(); /* after curses_open, which fails on an unsuitable terminal */
     ui->state = u;
     error_log_redirect(&u->log);
     ui->log_fd = u->log.fd;
@@ -292,8 +297,8 @@ static bool full_open(struct ui *ui, struct bn_error *err)
     return true;
 }
 
-/* Print what this run has shown to the ordinary screen. If another painter follows, it prints the
- * running answer. */
+/* Write the text after u->printed to the ordinary screen. If another painter opens next, a running
+ * answer is left out, because that painter prints it. */
 static void print_transcript(struct ui *ui, enum ui_close how)
 {
     struct full_ui *u = self(ui);
@@ -350,7 +355,7 @@ static void full_resume(struct ui *ui)
 {
     struct full_ui *u = self(ui);
     struct bn_error err;
-    curses_suspend();
+    curses_suspend(); /* after SIGSTOP, full_suspend was not called */
     if (!tty_reacquire(&err)) {
         ui->terminal->is_hung_up = true;
         return;

@@ -1,6 +1,7 @@
 /*
- * The keys of the full-screen painter. Some scroll the view, the others go to the editor. The
- * editor stays open during an answer; lines that are entered then wait in the queue.
+ * The keys of the full-screen painter. F2 changes the painter, some keys scroll the view, n, N and
+ * Esc belong to /find while matches are shown, and the others are passed to the editor. The editor
+ * stays open during an answer; lines that are entered then wait in the queue.
  */
 #include "app/ui/ui_full_state.h"
 
@@ -31,7 +32,7 @@ static void clear(void *ud)
 
 static void hide(void *ud)
 {
-    (void)ud; /* the whole screen is left */
+    (void)ud; /* line_host.suspend leaves the whole screen */
 }
 
 void full_attach_editor(struct full_ui *u)
@@ -46,19 +47,20 @@ void full_open_line(void)
         line_begin(TERMINAL_PROMPT);
 }
 
+/* A terminal_entered_fn. */
 static void show_entered(struct ui *ui, struct bn_str displayed)
 {
     struct full_ui *u = ui->state;
-    u->due = DUE_NOW; /* the queue may be shorter */
+    u->due = DUE_NOW; /* the line may have left the queue */
     if (displayed.n_bytes > 0)
         full_add_user_text(ui, displayed);
 }
 
-/* Handle a key of the view. True: it is an event. */
+/* Handle a key of enum term_key. True: *event is set. */
 static bool do_key(struct ui *ui, enum term_key key, struct ui_event *event)
 {
     struct full_ui *u = ui->state;
-    const size_t page = u->n_shown > 1 ? u->n_shown - 1 : 1;
+    const size_t page = u->n_shown > 1 ? u->n_shown - 1 : 1; /* one row stays visible */
     switch (key) {
     case TERM_KEY_F2:
         *event = (struct ui_event){.kind = UI_CHANGE, .painter = "inline"};
@@ -81,7 +83,7 @@ static bool do_key(struct ui *ui, enum term_key key, struct ui_event *event)
     return false;
 }
 
-/* Pass the first n keys to the editor. */
+/* Pass the first n bytes of the key queue to the editor. */
 static enum terminal_fed feed(struct ui *ui, size_t n, struct ui_event *event)
 {
     struct full_ui *u = ui->state;
@@ -91,7 +93,8 @@ static enum terminal_fed feed(struct ui *ui, size_t n, struct ui_event *event)
     return terminal_feed(ui, n, show_entered, event);
 }
 
-/* Handle the next key of the view, or pass keys to the editor. */
+/* Handle the next key of the view or of a search, or pass the keys before it to the editor. The
+ * first n bytes of the key queue are complete keys. */
 static enum terminal_fed use_keys(struct ui *ui, size_t n, struct ui_event *event)
 {
     struct strbuf *keys = &ui->terminal->keys.bytes;
@@ -117,8 +120,8 @@ bool full_next_event(struct ui *ui, struct ui_event *event)
     if (terminal_next_queued(ui, show_entered, event))
         return true;
     while (keys->n_bytes > 0) {
-        const bool ends_search =
-            !chat_is_busy(ui->chat) && full_is_finding(ui->state); /* Esc does */
+        /* While no turn runs, Esc ends a search, so terminal_filter_keys must not remove it. */
+        const bool ends_search = !chat_is_busy(ui->chat) && full_is_finding(ui->state);
         if (!ends_search && terminal_filter_keys(ui, event))
             return true;
         const enum terminal_fed fed = use_keys(ui, terminal_complete_keys(ui), event);

@@ -1,9 +1,10 @@
 /*
  * The view of the full-screen painter: scrolling, the matches of /find, and the frame, which shows
- * from top to bottom the transcript, the choices of Tab, the status row and the editor.
+ * from top to bottom the text, the choices of Tab, the queued lines, the status row and the editor.
+ * The view is the visible part of the text.
  *
- * After /find, n and N move between the matching lines. Any other key, except those that scroll,
- * ends the search and goes to the editor.
+ * After /find, n and N move between the matching lines. The keys that scroll work as usual. Esc
+ * ends the search; any other key ends it, too, and is passed to the editor.
  */
 #include "app/ui/ui_full_state.h"
 
@@ -22,18 +23,21 @@
 #define FRAME_SECONDS 0.04  /* 25 frames per second while text arrives */
 #define STATUS_SECONDS 0.25 /* faster changes are unreadable */
 #define INPUT_ROWS 8        /* most rows of the editor */
-#define QUEUE_ROWS 3        /* most rows of lines that wait */
-#define MIN_COLUMNS 20      /* a smaller screen shows only the editor */
+#define QUEUE_ROWS 3        /* most rows of queued lines */
+#define MIN_COLUMNS 20      /* a screen with fewer columns or rows shows only the editor */
 #define MIN_ROWS 5
 #define MORE_BELOW "more below | "
 
 /* ---- view ---- */
 
+/* The first row of a view of n_rows rows that shows the end of the text. */
 static size_t last_top(const struct full_ui *u, size_t n_rows)
 {
     return u->text.n_rows > n_rows ? u->text.n_rows - n_rows : 0;
 }
 
+/* The first row of the view, which has n_rows rows. If the view reaches the end of the text, it is
+ * no longer scrolled and follows new text. */
 static size_t top_of_view(struct full_ui *u, size_t n_rows)
 {
     const struct scroll *t = &u->text;
@@ -46,6 +50,8 @@ static size_t top_of_view(struct full_ui *u, size_t n_rows)
     return size_min(top, last);
 }
 
+/* Move the view so that it begins at row `top`. Its line is stored, because a new layout changes
+ * the numbers of rows. */
 static void scroll_to(struct full_ui *u, size_t top)
 {
     u->due = DUE_NOW;
@@ -70,7 +76,8 @@ void full_scroll(struct full_ui *u, enum full_direction direction, size_t n_rows
 /* Messages and answers are searched; commands and notices are not. */
 static bool is_searched(const struct scroll_line *line)
 {
-    /* sizeof counts the final NUL, so it is also the length with a slash */
+    /* sizeof(TERMINAL_PROMPT) counts the final NUL, so it is the length of the prompt and a
+     * slash. */
     static const struct bn_str command = {TERMINAL_PROMPT "/", sizeof(TERMINAL_PROMPT)};
     if (line->look == SCROLL_USER)
         return !bn_str_starts(strbuf_str(&line->text), command);
@@ -81,7 +88,7 @@ static void show_match(struct full_ui *u, size_t at)
 {
     const size_t row = u->text.lines[u->find.lines[at]].row0;
     u->find.at = at;
-    scroll_to(u, row - size_min(row, u->n_shown / 3)); /* with some text before it */
+    scroll_to(u, row - size_min(row, u->n_shown / 3)); /* the match is a third below the top */
 }
 
 bool full_find(struct ui *ui, struct pattern *pattern)
@@ -130,6 +137,7 @@ bool full_find_key(struct full_ui *u, char key)
     return key == 'n' || key == 'N' || key == 0x1B;
 }
 
+/* Whether the line is the match that is shown. */
 static bool is_match(const struct full_ui *u, size_t line)
 {
     return u->find.n > 0 && u->find.lines[u->find.at] == line;
@@ -142,7 +150,7 @@ static void find_hint(const struct full_ui *u, char *out, size_t out_bytes)
         out[0] = 0;
     else
         (void)snprintf(out, out_bytes, "match %zu of %zu, n N Esc | ", u->find.at + 1,
-                       u->find.n); /* a cut hint is fine */
+                       u->find.n); /* if it does not fit, it is cut */
 }
 
 /* ---- frame ---- */
@@ -157,6 +165,7 @@ static enum screen_look look_of(enum scroll_look look)
     return looks[look];
 }
 
+/* Paint the view in the first n_rows rows of the screen. */
 static void paint_text(struct full_ui *u, size_t n_rows)
 {
     const size_t top = top_of_view(u, n_rows);
@@ -185,6 +194,7 @@ static size_t count_lines(const struct strbuf *b)
     return n;
 }
 
+/* Paint the first n_rows lines of a text in the rows from `row` on. */
 static void paint_lines(struct full_ui *u, const struct strbuf *lines, size_t row, size_t n_rows)
 {
     const char *at = strbuf_text(lines);
@@ -197,6 +207,7 @@ static void paint_lines(struct full_ui *u, const struct strbuf *lines, size_t ro
     }
 }
 
+/* Paint the editor in n_rows rows from `row` on, and send the frame to the terminal. */
 static void paint_input(struct full_ui *u, size_t row, size_t n_rows)
 {
     const size_t first = input_rows_first(&u->input, n_rows);
@@ -208,8 +219,8 @@ static void paint_input(struct full_ui *u, size_t row, size_t n_rows)
                    input_rows_before(&u->input));
 }
 
-/* Shorten the status row, which became too wide when text was put before it. Whole items are
- * removed from the right; only the first item may be cut. */
+/* The status row may be too wide, because text was put before it. Remove whole items from the
+ * right; if only one is left, cut it. */
 static void drop_items(char *status, size_t columns)
 {
     if (strlen(status) <= columns)
@@ -238,6 +249,8 @@ static void paint_all(struct ui *ui)
         paint_input(u, rows - 1, 1);
         return;
     }
+    /* The editor and the status row come first. The choices get at most half of the other rows, and
+     * the queue at most half of the rest. At least one row is left for the text. */
     const size_t n_input = size_min(size_min(u->input.n, INPUT_ROWS), rows - 2);
     const size_t n_choices = size_min(count_lines(&u->choices), (rows - 1 - n_input) / 2);
     const size_t n_free = rows - 1 - n_input - n_choices;
@@ -260,6 +273,7 @@ static void paint_all(struct ui *ui)
     paint_input(u, rows - n_input, n_input);
 }
 
+/* Format the status row again, but not more often than STATUS_SECONDS while something runs. */
 static void make_status(struct ui *ui, double now)
 {
     struct full_ui *u = ui->state;
@@ -286,7 +300,7 @@ void full_resize(struct ui *ui)
     u->size = size;
     curses_resize(u->screen, size);
     line_resize(size.rows, size.columns);
-    strbuf_cut(&u->choices, 0); /* they were arranged for another width */
+    strbuf_cut(&u->choices, 0); /* the choices were arranged for another width */
     u->due = DUE_NOW;
 }
 

@@ -9,20 +9,22 @@
 #include "app/terminal/text/scroll.h"
 #include "app/ui/terminal_chat.h"
 
+/* When the next frame is painted. SOON: when the time of a frame is over (full_paint). */
 enum full_due { DUE_NOTHING, DUE_SOON, DUE_NOW };
 
 /* The matches of /find; n is 0 if no search is active. */
 struct full_find {
-    size_t *lines; /* (n) line numbers in the transcript, ascending */
+    size_t *lines; /* (n) indices of matching lines in full_ui.text, ascending */
     size_t n, cap;
     size_t at; /* index of the match that is shown */
 };
 
-/* Standard error, kept off the screen: it is redirected into a pipe. */
+/* Standard error is redirected into a pipe, because its text would disturb the screen. The painter
+ * shows this text as notices. */
 struct error_log {
-    int fd;    /* read end of the pipe; 0: not redirected */
-    int saved; /* the real standard error */
-    struct strbuf bytes;
+    int fd;              /* read end of the pipe; 0: not redirected */
+    int saved;           /* a copy of the descriptor of the real standard error */
+    struct strbuf bytes; /* read from the pipe and not shown yet */
 };
 
 struct full_ui {
@@ -30,44 +32,44 @@ struct full_ui {
     struct tty_size size;
     struct error_log log;
 
-    struct scroll text;
+    struct scroll text;             /* the conversation, with commands and notices */
     struct scroll_position printed; /* text before it is on the ordinary screen already */
     bool is_scrolled;               /* the view stays at top_line and top_row; false: at the end */
-    size_t top_line;                /* first line of the view ... */
-    size_t top_row;                 /* ... and which of its rows */
-    size_t n_shown;                 /* rows of the transcript in the last frame */
-    struct input_rows input;
+    size_t top_line;                /* index of the first line of the view */
+    size_t top_row;                 /* first visible row of this line, counted from 0 */
+    size_t n_shown;                 /* rows of `text` in the last frame */
+    struct input_rows input;        /* the line editor */
     struct full_find find;
-    struct strbuf choices; /* rows with what Tab can complete, or empty */
-    struct strbuf queued;  /* rows with the lines that wait */
+    struct strbuf choices; /* rows with the choices of Tab, or empty */
+    struct strbuf queued;  /* rows with the lines of the entry queue */
 
-    char status[256];
-    int pressure;
+    char status[256];            /* text of the status row */
+    int pressure;                /* status_pressure */
     double status_made, painted; /* clock_seconds */
     enum full_due due;
 
-    bool in_answer;
-    size_t answer_line; /* first line of the answer */
-    enum answer_part part;
+    bool in_answer;        /* an answer is running */
+    size_t answer_line;    /* index of the first line of the answer */
+    enum answer_part part; /* of the text that was added last */
 };
 
 /* Paint if a frame is due. Returns the milliseconds until the next one, -1 for never. */
 int full_paint(struct ui *ui);
-void full_resize(struct ui *ui);
-/* Move the view by n_rows; SIZE_MAX: to the beginning or the end. */
+void full_resize(struct ui *ui); /* adapt to the size of the terminal, if it has changed */
+/* Move the view by n_rows rows; SIZE_MAX: to the beginning or the end of the text. */
 enum full_direction { FULL_UP, FULL_DOWN };
 void full_scroll(struct full_ui *u, enum full_direction direction, size_t n_rows);
 
 bool full_find(struct ui *ui, struct pattern *pattern); /* as in ui.h */
 void full_find_end(struct full_ui *u);
 bool full_is_finding(const struct full_ui *u); /* matches are shown, and Esc ends the search */
-/* Handle a key while matches are shown: n and N move, other keys end the search. False: the key is
- * for the editor. */
+/* Handle a key while matches are shown: n and N move, other keys end the search. False: no matches
+ * are shown, or the key ended the search and is for the editor (not Esc). */
 bool full_find_key(struct full_ui *u, char key);
 
-/* Add input of the user to the transcript. */
+/* Add a line that the user has entered to the text of the view. */
 void full_add_user_text(struct ui *ui, struct bn_str text);
-/* Draw the editor as part of the frame; NULL: stop it. */
+/* Let this painter draw the editor as part of the frame; NULL: no longer. */
 void full_attach_editor(struct full_ui *u);
 void full_open_line(void); /* open the editor unless it is open */
 /* As in ui_ops. */

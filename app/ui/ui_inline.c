@@ -14,8 +14,8 @@
 #include <stdio.h>
 #include <unistd.h>
 
-/* Time between repaints of the status row. It is longer during an answer, because a slow ssh
- * connection also has to carry the text. */
+/* Seconds between repaints of the status row. The time is longer while the answer is generated,
+ * because a slow ssh connection must then carry the text, too. */
 #define ROW_SECONDS 0.5
 #define ROW_SECONDS_ANSWER 1.0
 
@@ -35,7 +35,8 @@ static void inline_notice(struct ui *ui, enum ui_tone tone, struct bn_str text)
 
 /* ---- status row and prompt ---- */
 
-/* While the model loads, the prompt shows the progress, because no status row is shown. */
+/* While the model loads, the prompt shows the progress, because no status row is shown. floor: 100
+ * % appears only at the end. */
 static void make_prompt(struct ui *ui, char out[INLINE_PROMPT_BYTES])
 {
     const struct chat *c = ui->chat;
@@ -46,6 +47,8 @@ static void make_prompt(struct ui *ui, char out[INLINE_PROMPT_BYTES])
     (void)snprintf(out, INLINE_PROMPT_BYTES, "%s" TERMINAL_PROMPT, progress);      /* fits */
 }
 
+/* Milliseconds until the next repaint of the status row or of the progress in the prompt. 0: now,
+ * also when the phase of the chat has changed. */
 static int row_wait(const struct ui *ui, double now)
 {
     const struct inline_ui *u = self(ui);
@@ -55,6 +58,7 @@ static int row_wait(const struct ui *ui, double now)
     return left > 0 && phase == u->row_phase ? (int)(left * 1000) + 1 : 0;
 }
 
+/* Show a prompt that has changed. The progress changes at most every ROW_SECONDS. */
 static void update_prompt(struct ui *ui, double now)
 {
     struct inline_ui *u = self(ui);
@@ -74,7 +78,8 @@ static int inline_tick(struct ui *ui)
     struct inline_ui *u = self(ui);
     const struct chat *c = ui->chat;
     const double now = clock_seconds();
-    int wait = ui->terminal->keys.bytes.n_bytes > 0 ? 20 : -1; /* a key or a paste is incomplete */
+    /* If a key or a paste is incomplete, test again after 20 ms whether its time is over. */
+    int wait = ui->terminal->keys.bytes.n_bytes > 0 ? 20 : -1;
     inline_follow_size(ui);
     if (chat_is_busy(c))
         inline_open_editor(ui);
@@ -111,7 +116,7 @@ static void inline_ready(struct ui *ui)
     inline_open_editor(ui);
 }
 
-static void inline_said(struct ui *ui, struct bn_str text)
+static void inline_show_message(struct ui *ui, struct bn_str text)
 {
     inline_add_message(ui, TONE_NOTE, text);
     inline_write_out(ui);
@@ -119,18 +124,18 @@ static void inline_said(struct ui *ui, struct bn_str text)
 
 /* ---- keys ---- */
 
-/* Go to the row below the editor, or below the text. */
+/* Begin a row below the editor, whose rows stay on the screen, or below the text. */
 static void leave_row(struct ui *ui)
 {
     struct inline_ui *u = self(ui);
     if (u->editor.is_drawn)
         inline_leave_editor(u);
-    else if (u->flow.column > 0 || (!u->caps.can_repaint && !u->in_answer))
+    else if (u->flow.column > 0 || (!u->caps.can_repaint && !u->in_answer)) /* Readline's line */
         strbuf_add_char(&u->out, '\n');
-    flow_begin_row(&u->flow); /* the answer continues there */
+    flow_begin_row(&u->flow); /* a running answer continues in this row */
 }
 
-/* A line that was entered stays on the screen as a whole, as text that the terminal may wrap. */
+/* Append an entered line to the text, with all its rows. The editor may have shown only some. */
 static void add_user_text(struct ui *ui, struct bn_str displayed)
 {
     struct inline_ui *u = self(ui);
@@ -151,6 +156,7 @@ static void add_user_text(struct ui *ui, struct bn_str displayed)
     strbuf_finish(&text);
 }
 
+/* A terminal_entered_fn for lines that become events at once. */
 static void show_entered(struct ui *ui, struct bn_str displayed)
 {
     const struct inline_ui *u = self(ui);
@@ -159,17 +165,19 @@ static void show_entered(struct ui *ui, struct bn_str displayed)
     /* otherwise Readline has drawn it */
 }
 
+/* A terminal_entered_fn for lines from the queue. */
 static void show_queued(struct ui *ui, struct bn_str displayed)
 {
     const struct inline_ui *u = self(ui);
     if (!u->caps.can_repaint && line_is_open()) {
         line_hide();
-        line_stop(); /* `ready` opens it again, below what the line causes */
+        line_stop(); /* `ready` opens the editor again, below the output of this line */
     }
     add_user_text(ui, displayed);
 }
 
-/* F2 switches to the other painter, which gets the remaining keys. */
+/* If the first special key is F2, remove it and return the event that changes to the other painter,
+ * which gets the remaining keys. */
 static bool remove_f2(struct strbuf *keys, struct ui_event *event)
 {
     const struct term_key_hit hit = term_keys_find(keys->ptr, keys->n_bytes);
@@ -204,6 +212,7 @@ static void show_change_of_queue(struct ui *ui, size_t n_before)
     strbuf_finish(&text);
 }
 
+/* Handle the keys of the queue until there is an event. False: no event. */
 static bool feed_keys(struct ui *ui, struct ui_event *event)
 {
     struct strbuf *keys = &ui->terminal->keys.bytes;
@@ -234,7 +243,8 @@ static bool inline_next_event(struct ui *ui, struct ui_event *event)
     }
     if (terminal_next_queued(ui, show_queued, event))
         return true;
-    /* At the prompt, the editor is opened by `ready`, after the first message of the program. */
+    /* While no turn runs, keys wait until `ready` opens the editor, after the output of the last
+     * command or turn. */
     return (line_is_open() || chat_is_busy(ui->chat)) && feed_keys(ui, event);
 }
 
@@ -293,7 +303,7 @@ static void end_answer(struct ui *ui)
         strbuf_add_char(&u->out, '\n');
     flow_begin_row(&u->flow);
     u->in_answer = false;
-    u->editor.is_changed = true;
+    u->editor.is_changed = true; /* the editor was not drawn during the answer */
     if (!u->caps.can_repaint)
         line_stop(); /* Readline draws the line when it is opened again */
 }
@@ -313,13 +323,14 @@ static void inline_turn_failed(struct ui *ui, const struct bn_error *err)
 
 /* ---- open and close ---- */
 
-static enum terminfo_style chosen_looks(const struct ui *ui)
+static enum terminfo_style chosen_style(const struct ui *ui)
 {
     if (options_flag(ui->options, "plain"))
         return TERMINFO_STYLE_NONE;
     return terminal_uses_colour(ui) ? TERMINFO_STYLE_RICH : TERMINFO_STYLE_SIMPLE;
 }
 
+/* A terminal_add_fn. */
 static void add_running(struct ui *ui, enum answer_part part, struct bn_str printed,
                         struct bn_str rest)
 {
@@ -353,7 +364,7 @@ static bool inline_open(struct ui *ui, struct bn_error *err)
     if (!u)
         return bn_fail(err, BN_ENOMEM, "out of memory");
     ui->state = u;
-    terminfo_read(&u->caps, chosen_looks(ui));
+    terminfo_read(&u->caps, chosen_style(ui));
     if (!tty_acquire(u->caps.can_repaint ? TTY_PASTE_BRACKETED : TTY_PASTE_PLAIN, err)) {
         mem_free(u);
         ui->state = NULL;
@@ -362,7 +373,7 @@ static bool inline_open(struct ui *ui, struct bn_error *err)
     u->is_open = true;
     u->size = tty_size(STDOUT_FILENO);
     terminfo_text_looks(&u->caps, &u->looks);
-    u->flow.columns = u->size.columns;
+    u->flow.columns = u->size.columns; /* inline_turn_begin sets the other fields */
     terminal_begin(ui);
     make_prompt(ui, u->prompt);
     if (chat_is_busy(ui->chat))
@@ -382,7 +393,7 @@ static void inline_close(struct ui *ui, enum ui_close how)
         flow_flush(&u->flow, &u->out);
     flow_reset_look(&u->flow, &u->out);
     if (how == UI_CLOSE_CHANGE)
-        inline_hide_editor(u); /* the next painter shows its text */
+        inline_hide_editor(u); /* the next painter shows the text of the editor */
     if (u->editor.is_drawn || u->flow.column > 0 || (line_is_open() && !u->caps.can_repaint))
         leave_row(ui);
     inline_write_out(ui);
@@ -409,8 +420,8 @@ static void inline_suspend(struct ui *ui)
     u->is_suspended = true;
 }
 
-/* After inline_suspend, the cursor is at the start of a row. Without inline_suspend, another
- * process stopped this one, and the screen is unchanged. */
+/* After inline_suspend, the cursor is at the start of a row. If SIGSTOP has stopped this process,
+ * inline_suspend was not called, and the editor may still be on the screen. */
 static void inline_resume(struct ui *ui)
 {
     struct inline_ui *u = self(ui);
@@ -447,7 +458,7 @@ const struct ui_ops ui_inline_ops = {
     .suspend = inline_suspend,
     .resume = inline_resume,
     .notice = inline_notice,
-    .show_message = inline_said,
+    .show_message = inline_show_message,
     .find = ui_find_nowhere,
     .edit = terminal_edit,
     .turn_begin = inline_turn_begin,

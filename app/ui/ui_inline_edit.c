@@ -1,12 +1,13 @@
 /*
  * The line editor of the inline painter. Between answers it is drawn below the text, in at most
  * half of the screen: after a resize to half the width, its rows take twice as many rows of the
- * terminal, and rows that scroll away cannot be erased. During an answer only the last rows of the
- * line are shown, below the status row.
+ * terminal, and rows that scroll away cannot be erased. During an answer, a few rows around the
+ * cursor are shown below the status row.
  *
- * Each row ends before the last column and with a newline, so that the terminal never breaks a row
- * itself. Only the rows after the first difference are written again. A terminal that cannot
- * repaint leaves the drawing to Readline, and then nothing is shown during an answer.
+ * Each row ends before the last column, and a newline separates it from the next, so that the
+ * terminal never breaks a row itself. Only the rows from the first difference on are written again.
+ * On a terminal that cannot repaint (terminfo.h), Readline draws the line, and during an answer the
+ * line is not shown.
  */
 #include "app/ui/ui_inline_state.h"
 
@@ -23,11 +24,13 @@ static struct inline_ui *self(const struct ui *ui)
 
 /* ---- drawing ---- */
 
+/* The text of a row on the screen, counted from e->first. */
 static struct bn_str drawn_row(const struct inline_editor *e, size_t row)
 {
     return input_rows_row(&e->drawn, e->first + row);
 }
 
+/* Whether the row has a character whose width differs between terminals. */
 static bool is_doubtful(struct bn_str row)
 {
     struct term_char c;
@@ -37,7 +40,8 @@ static bool is_doubtful(struct bn_str row)
     return false;
 }
 
-/* The number of bytes at the start of a row that are on the screen already. */
+/* The number of bytes at the start of the row `now` that need not be written, because the screen
+ * shows the row `before`. A row with doubtful characters is written as a whole. */
 static size_t common_bytes(struct bn_str before, struct bn_str now)
 {
     size_t n = 0;
@@ -46,7 +50,7 @@ static size_t common_bytes(struct bn_str before, struct bn_str now)
     while (n < before.n_bytes && n < now.n_bytes && before.ptr[n] == now.ptr[n])
         n++;
     while (n > 0 && n < now.n_bytes && ((unsigned char)now.ptr[n] & 0xC0) == 0x80)
-        n--;
+        n--; /* back to the start of a character */
     /* A combining character changes the character before it. */
     struct term_char c;
     size_t at = n;
@@ -58,7 +62,7 @@ static size_t common_bytes(struct bn_str before, struct bn_str now)
     return n;
 }
 
-/* Append text[from, to) of the rows, the prompt in bold. */
+/* Append the bytes [from, to) of r->text, the prompt in bold. */
 static void add_cells(struct inline_ui *u, const struct input_rows *r, size_t from, size_t to)
 {
     const size_t n_bold = u->editor.has_own_prompt ? size_min(to, r->n_prompt) : 0;
@@ -71,6 +75,7 @@ static void add_cells(struct inline_ui *u, const struct input_rows *r, size_t fr
     strbuf_add(&u->out, r->text.ptr + from, to - from);
 }
 
+/* Move the cursor to a row of the editor, in any column. */
 static void move_to_row(struct inline_ui *u, size_t row)
 {
     struct inline_editor *e = &u->editor;
@@ -80,7 +85,8 @@ static void move_to_row(struct inline_ui *u, size_t row)
         strbuf_add_char(&u->out, '\n');
 }
 
-/* Move to byte `n_bytes` of a row. A row with doubtful characters is written again up to there. */
+/* The cursor is in this row: move it after the first n_bytes bytes. If these have doubtful
+ * characters, they are written again, because their width is unknown. */
 static void move_within_row(struct inline_ui *u, size_t row, size_t n_bytes)
 {
     const struct inline_editor *e = &u->editor;
@@ -94,7 +100,7 @@ static void move_within_row(struct inline_ui *u, size_t row, size_t n_bytes)
 }
 
 /* Write the rows from `row` on. The first n_same bytes of this row are on the screen already, and
- * the cursor is behind them. */
+ * the cursor is after them. */
 static void write_rows(struct inline_ui *u, size_t row, size_t n_same)
 {
     struct inline_editor *e = &u->editor;
@@ -109,6 +115,7 @@ static void write_rows(struct inline_ui *u, size_t row, size_t n_same)
     }
 }
 
+/* Break the line of the editor into rows. One column stays free. */
 static void make_rows(const struct ui *ui, struct input_rows *rows)
 {
     const struct inline_ui *u = self(ui);
@@ -117,8 +124,9 @@ static void make_rows(const struct ui *ui, struct input_rows *rows)
     input_rows_make(rows, view.prompt, view.text, view.point, size_max(u->size.columns, 2) - 1);
 }
 
-/* Where e->next, from its row `first` on, begins to differ from what is drawn. If rows were only
- * added or removed at the end, this is the end of the last row that stays. */
+/* Compare n_rows rows of e->next, from its row `first` on, with the rows on the screen. The first
+ * difference is in *row, after *n_same bytes. If rows were only added or removed at the end, it is
+ * the end of the last row that stays. */
 static void find_change(const struct inline_editor *e, size_t first, size_t n_rows, size_t *row,
                         size_t *n_same)
 {
@@ -132,9 +140,9 @@ static void find_change(const struct inline_editor *e, size_t first, size_t n_ro
     }
 }
 
-/* Erase from the start of a row to the end of the screen. n_below: rows below it that may have
- * text; they are on the screen. tmux moves a screen that is erased as a whole into its scrollback.
- * */
+/* The cursor is at the start of a row: erase this row and the n_below rows below it, which are the
+ * last ones with text. The first row is erased separately: if it is the first row of the screen,
+ * tmux would move the whole screen into its scrollback. */
 static void erase_rows(struct inline_ui *u, size_t n_below)
 {
     inline_add_terminfo(u, TERMINFO_ERASE_LINE);
@@ -145,7 +153,7 @@ static void erase_rows(struct inline_ui *u, size_t n_below)
     inline_add_terminfo(u, TERMINFO_UP);
 }
 
-/* Go to where the change begins, and erase what was there. */
+/* Move the cursor to the first difference, and erase the old text from there on. */
 static void go_to_change(struct inline_ui *u, size_t row, size_t n_same)
 {
     struct inline_editor *e = &u->editor;
@@ -160,7 +168,8 @@ static void go_to_change(struct inline_ui *u, size_t row, size_t n_same)
         inline_add_terminfo(u, TERMINFO_ERASE_BELOW);
 }
 
-static void show_next(struct inline_editor *e, size_t first, size_t n_rows)
+/* Exchange e->drawn and e->next. The caller then writes the rows that differ. */
+static void swap_rows(struct inline_editor *e, size_t first, size_t n_rows)
 {
     const struct input_rows rows = e->drawn;
     e->drawn = e->next;
@@ -186,7 +195,7 @@ static void draw_changes(struct ui *ui)
         go_to_change(u, row, n_same);
     }
     e->has_own_prompt = strcmp(view.prompt, u->prompt) == 0;
-    show_next(e, first, n_rows);
+    swap_rows(e, first, n_rows);
     e->is_drawn = true;
     write_rows(u, row, n_same);
     const size_t cursor_row = e->drawn.cursor_row - first;
@@ -209,13 +218,14 @@ void inline_draw_editor(struct ui *ui)
     draw_changes(ui);
 }
 
-static void forget_rows(struct inline_editor *e)
+/* The rows are not on the screen any more, or have become text that is not changed. */
+static void set_not_drawn(struct inline_editor *e)
 {
     e->is_drawn = e->at_end = false;
     e->at_row = e->n_rows = e->first = 0;
 }
 
-/* Erase the editor, which begins n_above rows above the cursor. */
+/* Erase the editor, whose first row is n_above rows above the cursor. */
 static void erase_from_above(struct inline_ui *u, size_t n_above)
 {
     const size_t n_below = u->editor.n_rows - 1 - u->editor.at_row;
@@ -223,7 +233,7 @@ static void erase_from_above(struct inline_ui *u, size_t n_above)
         inline_add_terminfo(u, TERMINFO_UP);
     strbuf_add_char(&u->out, '\r');
     erase_rows(u, n_above + n_below);
-    forget_rows(&u->editor);
+    set_not_drawn(&u->editor);
 }
 
 void inline_hide_editor(struct inline_ui *u)
@@ -251,10 +261,11 @@ void inline_leave_editor(struct inline_ui *u)
         return;
     move_to_row(u, u->editor.n_rows - 1);
     strbuf_add_char(&u->out, '\n');
-    forget_rows(&u->editor);
+    set_not_drawn(&u->editor);
 }
 
-/* The terminal has broken rows that are wider than the new width. */
+/* The terminal has broken rows that are wider than the new width. Count the rows that are now above
+ * the cursor. */
 void inline_resize_editor(struct inline_ui *u, size_t columns)
 {
     const struct inline_editor *e = &u->editor;
@@ -267,13 +278,13 @@ void inline_resize_editor(struct inline_ui *u, size_t columns)
     }
     const size_t start = e->drawn.starts[e->drawn.cursor_row];
     const struct bn_str before = {e->drawn.text.ptr + start, e->drawn.cursor_byte - start};
-    n_above += input_rows_width(before) / columns;
+    n_above += input_rows_width(before) / columns; /* rows of the cursor's own row */
     erase_from_above(u, n_above);
 }
 
 /* ---- during an answer ---- */
 
-#define TYPED_ROWS 3
+#define TYPED_ROWS 3 /* most rows of typed text, so that the answer keeps most of the screen */
 
 void inline_typed_rows(struct ui *ui, size_t max_rows, struct strbuf *out)
 {
@@ -290,17 +301,17 @@ void inline_typed_rows(struct ui *ui, size_t max_rows, struct strbuf *out)
     }
 }
 
-/* ---- the functions that the editor calls ---- */
+/* ---- functions of struct line_display ---- */
 
 static void redisplay(void *ud)
 {
     struct inline_ui *u = self(ud);
     u->editor.is_changed = true; /* drawn once for all keys that were read together */
     if (u->in_answer)
-        u->row_painted = 0;
+        u->row_painted = 0; /* the next inline_tick writes the status row and the typed text */
 }
 
-/* As Readline does: a list below the line, then the line again. */
+/* As Readline does, write the list below the line; then the line is drawn again below the list. */
 static void show_matches(void *ud, char **words, int n_words, int longest)
 {
     struct ui *ui = ud;
@@ -322,7 +333,7 @@ static void clear(void *ud)
         return;
     }
     inline_add_terminfo(u, TERMINFO_CLEAR);
-    forget_rows(&u->editor);
+    set_not_drawn(&u->editor);
 }
 
 static void hide(void *ud)
@@ -346,6 +357,7 @@ static void show_no_matches(void *ud, char **words, int n_words, int longest)
 void inline_open_editor(struct ui *ui)
 {
     struct inline_ui *u = self(ui);
+    /* `hidden`: Readline cannot draw during an answer. The line is edited without being shown. */
     const struct line_display drawn = {false, ui, redisplay, show_matches, clear, hide};
     const struct line_display hidden = {true,         ui,          show_nothing, show_no_matches,
                                         show_nothing, show_nothing};

@@ -9,19 +9,18 @@
 #include "app/terminal/tty.h"
 #include "app/ui/terminal_chat.h"
 
-#define INLINE_PROMPT_BYTES 32
+#define INLINE_PROMPT_BYTES 32 /* "(loading 100%) >>> " and a 0, with room to spare */
 
-/* The rows of the line editor on the screen. */
+/* The rows of the line editor on the screen, between answers. */
 struct inline_editor {
-    struct input_rows drawn; /* what is on the screen: n_rows rows from row `first` on */
-    struct input_rows next;  /* scratch memory */
+    struct input_rows drawn; /* n_rows of its rows, from row `first` on, are on the screen */
+    struct input_rows next;  /* the rows to draw next; between calls its contents are not used */
     size_t first, n_rows;
-    size_t at_row;   /* the row of the terminal's cursor, counted from `first` */
-    bool at_end;     /* the cursor is at the end of the last row */
-    bool is_drawn;   /* false: the cursor is where the first row begins */
-    bool is_changed; /* the line differs from what is drawn */
-    bool
-        has_own_prompt; /* `drawn` begins with the prompt of inline_ui, not with that of a search */
+    size_t at_row;       /* the row of the terminal's cursor, counted from `first` */
+    bool at_end;         /* the cursor is at the end of the last row */
+    bool is_drawn;       /* false: no row is on the screen; the first one begins at the cursor */
+    bool is_changed;     /* the text or the size has changed since the rows were drawn */
+    bool has_own_prompt; /* `drawn` begins with inline_ui.prompt, not with the prompt of a search */
 };
 
 struct inline_ui {
@@ -31,45 +30,49 @@ struct inline_ui {
     struct flow flow;
     struct strbuf out; /* bytes to write next */
     struct inline_editor editor;
-    bool has_row;        /* the status row is visible below the cursor */
-    bool row_enabled;    /* an answer is running */
-    char row[256];       /* text of the status row */
-    struct strbuf below; /* the rows below it, each with a newline: queued lines and typed text */
-    size_t n_below;      /* the number of these rows */
-    size_t n_queued;     /* how many of them, at the start, are queued lines */
-    double row_painted;
+    bool has_row;     /* the status row is visible, in the row below the cursor */
+    bool row_enabled; /* an answer is running, without --plain: show the status row if possible */
+    char row[256];    /* text of the status row */
+    struct strbuf below; /* rows below the status row: queued lines and typed text, with newlines */
+    size_t n_below;      /* number of rows in `below` */
+    size_t n_queued;     /* number of queued lines, the first rows in `below` */
+    double row_painted;  /* clock_seconds of the last status row or prompt */
     enum chat_phase row_phase; /* phase of the chat at row_painted */
-    enum answer_part part;
-    bool in_answer;
+    enum answer_part part;     /* of the text that was added last */
+    bool in_answer;            /* an answer is running */
 
     char prompt[INLINE_PROMPT_BYTES];
-    bool is_open, is_suspended;
+    bool is_open, is_suspended; /* is_suspended: between inline_suspend and inline_resume */
 };
 
-/* These functions append to `out`. The status row is erased before text moves into it. */
+/* These functions append to `out`; inline_write_out writes it. In their names, "row" is the status
+ * row with the rows below it. They leave the cursor at the end of the text. */
 void inline_add_terminfo(struct inline_ui *u, enum terminfo_string which);
-void inline_add_text(struct ui *ui, struct bn_str text);
+void inline_add_text(struct ui *ui, struct bn_str text); /* a part of the answer */
 void inline_erase_row(struct inline_ui *u);
-void inline_paint_row(struct inline_ui *u);
-void inline_refresh_row(struct ui *ui); /* show the current status */
-void inline_repaint(struct ui *ui);     /* the last row of text and the status row */
+void inline_paint_row(struct inline_ui *u); /* write the row as a whole, if that is possible now */
+void inline_refresh_row(struct ui *ui);     /* format the row again, and write its changes */
+void inline_repaint(struct ui *ui); /* clear the screen; write the last row of text and the row */
 void inline_follow_size(struct ui *ui); /* adapt to a new size of the terminal */
 void inline_write_out(struct ui *ui);
 
-/* The line editor (ui_inline_edit.c). These functions append to `out`, except when Readline draws.
- * */
+/* The line editor (ui_inline_edit.c). These functions append to `out`, unless Readline draws. */
 void inline_open_editor(struct ui *ui); /* unless it is open */
-void inline_draw_editor(struct ui *ui); /* what has changed; not during an answer */
-/* For writing other text between answers: erase the editor, and draw it again on the cursor's row.
- * */
+void inline_draw_editor(struct ui *ui); /* the rows that have changed; not during an answer */
+/* For writing other text between answers: erase the editor, and draw it again on the cursor's
+ * row. */
 void inline_hide_editor(struct inline_ui *u);
 void inline_show_editor(struct ui *ui);
-void inline_leave_editor(struct inline_ui *u); /* leave its rows and go to the row below them */
-void inline_resize_editor(struct inline_ui *u, size_t columns); /* erase it at the new width */
-/* Append the text that is typed during an answer, at most max_rows rows, each with a newline. */
+void inline_leave_editor(struct inline_ui *u); /* begin a row below its rows, which become text */
+/* Erase the editor after the width of the terminal has changed to `columns`. */
+void inline_resize_editor(struct inline_ui *u, size_t columns);
+/* During an answer: append rows of the typed text, with the row of its cursor, at most max_rows,
+ * each with a newline. */
 void inline_typed_rows(struct ui *ui, size_t max_rows, struct strbuf *out);
 
-/* Messages of the program, between answers or within one. */
+/* Messages of the program, between answers or within one. begin_message erases the editor or the
+ * status row and begins a row; then add_message may be called several times; end_message writes
+ * `out` and shows the editor again. */
 void inline_begin_message(struct ui *ui);
 void inline_add_message(struct ui *ui, enum ui_tone tone, struct bn_str text);
 void inline_end_message(struct ui *ui);

@@ -1,9 +1,10 @@
 /*
  * The output of the inline painter: appended text, the status row below it, and messages.
  *
- * Text that has scrolled away is never painted again. Between repaints the cursor is at the end of
- * the text, and the status row is erased before text moves into it. When the width changes, only
- * the row with the cursor is written again.
+ * Text above the cursor's row is never written again. Between two writes the cursor is at the end
+ * of the text. Before text is written into the place of the status row, the status row is erased or
+ * moved down. When the width changes, only the row with the cursor is written again. A newline also
+ * moves the cursor to column 0, because tty_acquire does not change the terminal's output mode.
  */
 #include "app/ui/ui_inline_state.h"
 
@@ -13,11 +14,12 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Synchronised updates. Terminals without them ignore this. terminfo has no name for them. */
+/* The terminal shows the output between these sequences as one update (synchronised output).
+ * Terminals without this feature ignore them. terminfo has no name for them. */
 #define SYNC_BEGIN "\033[?2026h"
 #define SYNC_END "\033[?2026l"
 
-#define QUEUE_ROWS 3 /* more would take too much of the screen from the answer */
+#define QUEUE_ROWS 3 /* most rows of queued lines, so that the answer keeps most of the screen */
 
 static struct inline_ui *self(const struct ui *ui)
 {
@@ -37,12 +39,13 @@ static size_t count_lines(const struct strbuf *b)
     return n;
 }
 
-/* Make the rows below the status row. At least half of the screen is left to the answer. */
+/* Set *out to the rows below the status row, and set their numbers, n_below and n_queued. They take
+ * at most half of the screen. */
 static void make_below(struct ui *ui, struct strbuf *out)
 {
     struct inline_ui *u = self(ui);
     const size_t max_rows = u->size.rows / 2;
-    const size_t n_least = max_rows > 1 && !line_is_blank() ? 1 : 0; /* for typed text */
+    const size_t n_least = max_rows > 1 && !line_is_blank() ? 1 : 0; /* reserved for typed text */
     strbuf_cut(out, 0);
     if (max_rows > n_least)
         entry_queue_rows(&ui->terminal->queue, size_max(u->size.columns, 2) - 1,
@@ -74,8 +77,8 @@ void inline_erase_row(struct inline_ui *u)
     u->has_row = false;
 }
 
-/* The status row is not painted if the next character would go to a new row, because the cursor
- * could not be moved back there. */
+/* Whether the status row can be painted. It cannot if the text fills its row: the cursor would have
+ * to return to the place after the last column, which no control sequence can do. */
 static bool has_room(const struct inline_ui *u)
 {
     const struct flow *f = &u->flow;
@@ -97,6 +100,8 @@ static void go_back(struct inline_ui *u, size_t n_rows)
     }
 }
 
+/* Write the bytes [from, to) of the status row in the row below the cursor. The cursor stays in
+ * that row. */
 static void paint_row_range(struct inline_ui *u, size_t from, size_t to)
 {
     flow_reset_look(&u->flow, &u->out);
@@ -108,7 +113,7 @@ static void paint_row_range(struct inline_ui *u, size_t from, size_t to)
     inline_add_terminfo(u, TERMINFO_NORMAL);
 }
 
-/* The rows below the status row: queued lines are dim, typed text is not. */
+/* Write the rows below the status row: queued lines are dim, typed text is not. */
 static void paint_below(struct inline_ui *u)
 {
     const char *at = strbuf_text(&u->below);
@@ -124,7 +129,6 @@ static void paint_below(struct inline_ui *u)
     }
 }
 
-/* Paint the status row and the rows below it under the cursor, and move the cursor back. */
 void inline_paint_row(struct inline_ui *u)
 {
     if (!has_room(u))
@@ -136,7 +140,7 @@ void inline_paint_row(struct inline_ui *u)
     u->has_row = true;
 }
 
-/* The terminal may have broken the last row of the text again. */
+/* At a new width, the terminal may have broken the last row of the text into several rows. */
 void inline_follow_size(struct ui *ui)
 {
     struct inline_ui *u = self(ui);
@@ -156,7 +160,7 @@ void inline_follow_size(struct ui *ui)
     }
     u->size = size;
     u->flow.columns = size.columns;
-    if (!u->has_row)
+    if (!u->has_row) /* while the rows are visible, `below` must have the same rows */
         make_below(ui, &u->below);
     line_resize(size.rows, size.columns);
 }
@@ -174,8 +178,8 @@ void inline_repaint(struct ui *ui)
     inline_paint_row(u);
 }
 
-/* Write text above the status row. Each newline inserts a row, which takes fewer bytes than
- * painting the status row again. */
+/* Write text above the status row. For each newline, a row is inserted above the status row, which
+ * takes fewer bytes than painting the status row again. */
 static void add_above_row(struct inline_ui *u, struct bn_str text)
 {
     for (size_t i = 0; i < text.n_bytes; i++) {
@@ -184,13 +188,14 @@ static void add_above_row(struct inline_ui *u, struct bn_str text)
             continue;
         }
         for (size_t k = 0; k < 2 + u->n_below; k++)
-            strbuf_add_char(&u->out, '\n'); /* scrolls if there is no free row below */
+            strbuf_add_char(&u->out, '\n'); /* to the row after the last; the screen may scroll */
         for (size_t k = 0; k < 1 + u->n_below; k++)
             inline_add_terminfo(u, TERMINFO_UP);
-        inline_add_terminfo(u, TERMINFO_INSERT_ROW);
+        inline_add_terminfo(u, TERMINFO_INSERT_ROW); /* the cursor is on the status row */
     }
 }
 
+/* Erase the status row, write text, and paint the status row below it. */
 static void add_over_row(struct inline_ui *u, struct bn_str text)
 {
     add_sync(u, SYNC_BEGIN);
@@ -211,6 +216,7 @@ void inline_add_text(struct ui *ui, struct bn_str text)
     const bool ends_line = new.n_bytes > 0 && memchr(new.ptr, '\n', new.n_bytes);
     if (!u->has_row || (!wraps && !ends_line))
         return; /* no text moves into the status row */
+    /* Take the text back from `out`, to put control sequences before or into it. */
     strbuf_add_str(&added, new);
     strbuf_cut(&u->out, n_before);
     if (wraps || !u->caps.strings[TERMINFO_INSERT_ROW][0])
@@ -220,7 +226,7 @@ void inline_add_text(struct ui *ui, struct bn_str text)
     strbuf_finish(&added);
 }
 
-/* Send only the characters that differ. */
+/* Change the visible status row to `next`, and write only the bytes that differ. */
 static void change_row(struct inline_ui *u, const char *next)
 {
     const size_t n_before = strlen(u->row), n = strlen(next);
@@ -248,7 +254,7 @@ void inline_refresh_row(struct ui *ui)
     strbuf_finish(&u->below);
     u->below = below;
     (void)terminal_status(ui, u->size.columns - 1, next,
-                          sizeof(next)); /* the pressure is not shown */
+                          sizeof(next)); /* the result, status_pressure, is not shown here */
     if (!has_room(u))
         return;
     if (u->has_row && is_same) {
@@ -267,7 +273,7 @@ void inline_begin_message(struct ui *ui)
     inline_hide_editor(u);
     inline_erase_row(u);
     if (u->in_answer)
-        flow_pause(&u->flow);
+        flow_pause(&u->flow); /* the answer continues after the message */
     else
         flow_flush(&u->flow, &u->out);
     flow_reset_look(&u->flow, &u->out);

@@ -20,7 +20,7 @@
 #include <unistd.h>
 
 #define ROW_SECONDS 0.1  /* between updates of the progress row on stderr */
-#define PROBS_COLUMNS 80 /* of the table of /probs; a script needs the same output everywhere */
+#define PROBS_COLUMNS 80 /* of the /probs table, so that a script has the same output everywhere */
 
 static struct pipe_ui *self(const struct ui *ui)
 {
@@ -52,6 +52,7 @@ static bool pipe_open(struct ui *ui, struct bn_error *err)
 
 /* ---- stderr ---- */
 
+/* Erase the progress row, so that other text can be written at its place. */
 static void erase_row(struct pipe_ui *p)
 {
     if (p->n_row > 0)
@@ -97,9 +98,10 @@ static int pipe_tick(struct ui *ui)
 {
     struct pipe_ui *p = self(ui);
     struct status s = {0};
-    char row[100];
+    char row[100]; /* a longer status is cut */
     const bool is_waiting_for_stdin =
         p->plan.kind == PIPE_ONCE && !p->has_sent_prompt && !p->at_end;
+    /* next_once has a time limit for the first byte, so the loop must run again: after 100 ms. */
     const int wait = is_waiting_for_stdin && p->plan.stdin_use == PIPE_STDIN_IF_ANY ? 100 : -1;
     if (!p->row_allowed || !chat_is_busy(ui->chat) ||
         (p->out_is_tty && ui->chat->phase == CHAT_GENERATING))
@@ -113,7 +115,7 @@ static int pipe_tick(struct ui *ui)
                   sizeof(row));
     erase_row(p);
     fprintf(stderr, "%s", row);
-    (void)fflush(stderr); /* an error only affects progress */
+    (void)fflush(stderr); /* an error affects only the progress row */
     p->n_row = strlen(row);
     return (int)(ROW_SECONDS * 1000);
 }
@@ -124,12 +126,13 @@ static void report_write_failure(struct ui *ui)
 {
     struct pipe_ui *p = self(ui);
     if (p->aborts)
-        return;
+        return; /* reported already */
     (void)report_fail(PROGRAM, EXIT_FILE, "cannot write to standard output: %s", strerror(errno));
     p->aborts = true;
     p->code = EXIT_FILE;
 }
 
+/* Write text to stdout unchanged. */
 static void put(struct ui *ui, struct bn_str text)
 {
     erase_row(self(ui));
@@ -154,7 +157,7 @@ static void pipe_turn_begin(struct ui *ui)
     struct pipe_ui *p = self(ui);
     strbuf_cut(&p->buffered, 0);
     p->in_thought = false;
-    if (p->plan.output == PIPE_JSONL) {
+    if (p->plan.output == PIPE_JSONL) { /* turns count from 1 */
         pipe_put_json(
             ui, json_pack("{s:s, s:I}", "event", "start", "turn", (json_int_t)p->n_answers + 1));
     } else if (p->plan.output == PIPE_TEXT && p->n_answers > 0 &&
@@ -197,7 +200,7 @@ static void pipe_answer(struct ui *ui, enum answer_part part, struct bn_str text
                       json_pack("{s:s, s:o}", "event", "token",
                                 part == PART_THOUGHT ? "thought" : "text", json_out_text(text)));
     } else if (p->plan.output == PIPE_JSON) {
-        return;
+        return; /* pipe_turn_end writes the whole answer */
     } else if (part == PART_THOUGHT) {
         put_thought(ui, text);
     } else {
@@ -223,6 +226,7 @@ static const char *model_name(const struct ui *ui)
     return info ? info->name : "";
 }
 
+/* Without --stats or --no-stats, statistics are printed only if the user is at a terminal. */
 static void print_stats(struct ui *ui, const struct turn *turn)
 {
     const struct options *o = ui->options;
@@ -264,7 +268,7 @@ static void pipe_turn_end(struct ui *ui, const struct turn *turn)
             json_out_put(&o, "event", json_string("end"));
         pipe_put_json(ui, o);
     } else {
-        strbuf_add_char(&p->buffered, '\n');
+        strbuf_add_char(&p->buffered, '\n'); /* with --stream, the buffer was empty until here */
         pipe_put_text(ui, strbuf_str(&p->buffered));
     }
     erase_row(p);
@@ -302,9 +306,10 @@ static void pipe_no_text(struct ui *ui, struct bn_str text)
     (void)text;
 }
 
+/* For members of ui_ops without an effect here. */
 static void pipe_unmoved(struct ui *ui)
 {
-    (void)ui; /* nothing depends on the size or mode of a terminal */
+    (void)ui; /* no editor, and nothing depends on the size or mode of a terminal */
 }
 
 const struct ui_ops ui_pipe_ops = {

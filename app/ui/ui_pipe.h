@@ -1,6 +1,7 @@
 /*
- * The painter for pipes and scripts. Input is one prompt, one turn per line, or a script of lines
- * and commands. Only answers go to stdout; everything else goes to stderr.
+ * The painter for pipes and scripts. Its input is one prompt, lines that are one turn each, or a
+ * script of messages and commands. Answers and information about the model are written to stdout,
+ * everything else to stderr.
  */
 #ifndef APP_UI_PIPE_H
 #define APP_UI_PIPE_H
@@ -11,30 +12,32 @@
 enum pipe_kind {
     PIPE_ONCE,        /* one prompt, one answer */
     PIPE_LINES,       /* each line of stdin is a turn */
-    PIPE_SCRIPT,      /* lines and commands on stdin */
-    PIPE_INTERACTIVE, /* a script typed at a terminal, with prompts on stderr */
+    PIPE_SCRIPT,      /* messages and commands, one per line of stdin */
+    PIPE_INTERACTIVE, /* a script that is typed at a terminal, with ">>> " on stderr */
     PIPE_INFO,        /* print information about the model when it is loaded */
     PIPE_EXPLAIN,     /* print how the model would run */
 };
+/* JSON: one object per answer. JSONL: one object per event, such as a token, in a line of its
+ * own. */
 enum pipe_output { PIPE_TEXT, PIPE_JSON, PIPE_JSONL };
 enum pipe_stdin {
     PIPE_STDIN_UNUSED,
-    PIPE_STDIN_WHOLE,  /* read all of it, and put it before the prompt */
-    PIPE_STDIN_IF_ANY, /* the same if the first byte comes soon */
+    PIPE_STDIN_WHOLE,  /* read all of stdin, and put it before the prompt */
+    PIPE_STDIN_IF_ANY, /* the same if its first byte arrives within two seconds; else ignore it */
 };
 
 struct pipe_plan {
     enum pipe_kind kind;
     enum pipe_output output;
     enum pipe_stdin stdin_use; /* for PIPE_ONCE */
-    struct strbuf files;       /* for PIPE_ONCE: attachments; owned by the painter after open */
-    struct strbuf prompt;      /* the first message, or empty; owned as `files` */
+    struct strbuf files;       /* for PIPE_ONCE: the texts of attachments, or empty */
+    struct strbuf prompt;      /* the first message, or empty */
 };
 
 extern const struct ui_ops ui_pipe_ops;
 
-/* Set the plan and take ownership of its texts. Call it before open. BN_ENOMEM: the texts stay with
- * the caller. */
+/* Set the plan. Call it before ops->open. The painter now owns `files` and `prompt` of the plan and
+ * frees them; after BN_ENOMEM, the caller still owns them. */
 bool ui_pipe_plan(struct ui *ui, const struct pipe_plan *plan, struct bn_error *err);
 
 #endif

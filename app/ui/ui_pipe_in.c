@@ -1,8 +1,8 @@
 /*
  * Standard input of the pipe painter: one prompt, one turn per line, or a script.
  *
- * Reading does not block the event loop, so the model loads and signals are handled at the same
- * time.
+ * The event loop polls standard input, so that it also handles signals and the events of the
+ * worker, which loads the model meanwhile.
  */
 #include "app/ui/ui_pipe_state.h"
 
@@ -24,8 +24,9 @@ static struct pipe_ui *self(const struct ui *ui)
     return ui->state;
 }
 
-/* The length of the first line in p->in, SIZE_MAX if it is incomplete. In a script, a line that
- * opens a fence ends at the line that closes it. */
+/* The length of the first line in p->in without its newline, SIZE_MAX if it is incomplete. In a
+ * script, a message in fences (SLASH_FENCE) counts as one line, which ends with the line of its
+ * closing fence. *is_open: the closing fence is missing. */
 static size_t line_end(const struct pipe_ui *p, bool *is_open)
 {
     const char *text = strbuf_text(&p->in);
@@ -87,7 +88,8 @@ static bool is_blank_text(struct bn_str s)
     return true;
 }
 
-/* Clean text from stdin. False: it is binary, and the program ends. */
+/* Append the cleaned text from stdin to `out`. False: it is binary or memory ran out, and the
+ * program ends. */
 static bool clean_input(struct ui *ui, struct bn_str raw, struct strbuf *out)
 {
     struct bn_error err;
@@ -102,8 +104,8 @@ static bool clean_input(struct ui *ui, struct bn_str raw, struct strbuf *out)
     return true;
 }
 
-/* Join attachments, stdin and the prompt, separated by blank lines. The document comes before the
- * question about it. */
+/* Join attachments, stdin and the prompt in p->line, separated by empty lines. The prompt is last,
+ * because it is often a question about the other texts. False: the program ends. */
 static bool make_prompt(struct ui *ui)
 {
     struct pipe_ui *p = self(ui);
@@ -132,12 +134,14 @@ static bool make_prompt(struct ui *ui)
     return ok;
 }
 
-static bool has_text_event(struct pipe_ui *p, enum ui_event_kind kind, struct ui_event *event)
+/* Set *event to an event with p->line as its text. Returns true, for use in a return statement. */
+static bool set_text_event(struct pipe_ui *p, enum ui_event_kind kind, struct ui_event *event)
 {
     *event = (struct ui_event){.kind = kind, .text = strbuf_str(&p->line)};
     return true;
 }
 
+/* PIPE_ONCE: the only message, then the end. */
 static bool next_once(struct ui *ui, struct ui_event *event)
 {
     struct pipe_ui *p = self(ui);
@@ -153,10 +157,11 @@ static bool next_once(struct ui *ui, struct ui_event *event)
     if (!p->at_end)
         return false;
     p->has_sent_prompt = true;
-    return make_prompt(ui) && has_text_event(p, UI_PROMPT, event);
+    return make_prompt(ui) && set_text_event(p, UI_PROMPT, event);
 }
 
-/* Read the next line of stdin without its newline. False: there is no complete line yet. */
+/* Move the first line of p->in to `out`, without its newline. At the end of stdin, an incomplete
+ * line counts. False: there is no line. */
 static bool next_line(struct ui *ui, struct strbuf *out)
 {
     struct pipe_ui *p = self(ui);
@@ -167,17 +172,20 @@ static bool next_line(struct ui *ui, struct strbuf *out)
     const size_t n = end == SIZE_MAX ? p->in.n_bytes : end;
     strbuf_add(out, p->in.ptr, n);
     strbuf_drop(&p->in, end == SIZE_MAX ? n : n + 1);
-    if (is_open && p->plan.kind == PIPE_INTERACTIVE) { /* Ctrl-D cancels the message */
+    /* A fence is still open only at the end of stdin. At a terminal that is Ctrl-D: cancel the
+     * message. */
+    if (is_open && p->plan.kind == PIPE_INTERACTIVE) {
         strbuf_cut(out, 0);
         ui_notice(ui, TONE_WARNING, "a message without its closing " SLASH_FENCE " is not sent");
         return false;
     }
     if (is_open)
-        strbuf_add_text(out, SLASH_FENCE); /* the input ended: send it anyway */
+        strbuf_add_text(out, SLASH_FENCE); /* in a script, close it and send the message */
     return true;
 }
 
-/* Read the next line that is not blank into p->line, cleaned. */
+/* Move the next line of p->in that is not blank to p->line, cleaned. False: there is no such
+ * line. */
 static bool read_line(struct ui *ui)
 {
     struct pipe_ui *p = self(ui);
@@ -200,10 +208,12 @@ static bool read_line(struct ui *ui)
     return has_line;
 }
 
+/* PIPE_LINES, PIPE_SCRIPT and PIPE_INTERACTIVE: plan.prompt, then the lines of stdin. */
 static bool next_of_lines(struct ui *ui, struct ui_event *event)
 {
     struct pipe_ui *p = self(ui);
-    /* The output of a script's commands must not depend on how long the model takes to load. */
+    /* A script waits for the model. Otherwise the output of its commands would depend on the time
+     * that the model takes to load. */
     if (p->plan.kind == PIPE_SCRIPT && ui->chat->phase == CHAT_LOADING)
         return false;
     if (!p->has_sent_prompt && p->plan.prompt.n_bytes > 0) {
@@ -212,7 +222,7 @@ static bool next_of_lines(struct ui *ui, struct ui_event *event)
         return true;
     }
     if (read_line(ui))
-        return has_text_event(p, p->plan.kind == PIPE_LINES ? UI_PROMPT : UI_LINE, event);
+        return set_text_event(p, p->plan.kind == PIPE_LINES ? UI_PROMPT : UI_LINE, event);
     if (p->at_end) {
         if (p->n_answers == 0 && p->plan.kind == PIPE_LINES && ui->failed == EXIT_DONE)
             pipe_end(p, report_fail(PROGRAM, EXIT_USAGE, "empty prompt"));
@@ -224,6 +234,7 @@ static bool next_of_lines(struct ui *ui, struct ui_event *event)
     return false;
 }
 
+/* PIPE_INFO and PIPE_EXPLAIN: wait for the model, print the information, and end the program. */
 static void print_model_sheet(struct ui *ui)
 {
     const struct chat *c = ui->chat;
@@ -246,7 +257,8 @@ static void print_model_sheet(struct ui *ui)
     strbuf_finish(&lines);
 }
 
-/* The next text for the chat. The chat is idle. */
+/* Return the next text as an event. Called while no turn runs. False: no event, or the program ends
+ * (p->ends). */
 static bool next_text(struct ui *ui, struct ui_event *event)
 {
     switch (self(ui)->plan.kind) {
@@ -279,7 +291,7 @@ void pipe_failed(struct ui *ui, enum exit_code code)
 {
     const enum pipe_kind kind = self(ui)->plan.kind;
     if (kind == PIPE_INTERACTIVE)
-        return; /* the user has seen the reason */
+        return; /* the user has read the reason and continues */
     if (!options_flag(ui->options, "keep-going") || (kind != PIPE_SCRIPT && kind != PIPE_LINES))
         pipe_end(self(ui), code);
     else if (ui->failed == EXIT_DONE)
@@ -288,7 +300,8 @@ void pipe_failed(struct ui *ui, enum exit_code code)
 
 void pipe_entry_done(struct ui *ui, enum entry entry)
 {
-    /* After a message that was not sent, pipe_turn_failed may have set a code already. */
+    /* For a message that was not sent, pipe_turn_failed may have set a code already, which
+     * stays. */
     if (entry != ENTRY_DONE)
         pipe_failed(ui, EXIT_USAGE);
 }

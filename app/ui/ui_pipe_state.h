@@ -11,21 +11,21 @@
 
 struct pipe_ui {
     struct pipe_plan plan;
-    struct strbuf in;      /* read from stdin and not used yet */
-    bool at_end;           /* of stdin */
-    bool has_sent_prompt;  /* ONCE: the turn has begun; others: plan.prompt was sent */
-    bool has_shown_prompt; /* INTERACTIVE: the prompt is on stderr */
-    struct strbuf line;    /* the text of the last event */
-    bool ends;             /* the next event is UI_END, or UI_ABORT */
-    bool aborts;           /* the next event is UI_ABORT */
-    enum exit_code code;   /* of that event */
-    double opened;
-    size_t n_answers;
-    struct strbuf buffered; /* --no-stream: the answer until it ends */
+    struct strbuf in;       /* read from stdin and not used yet */
+    bool at_end;            /* stdin has ended, or is not read */
+    bool has_sent_prompt;   /* PIPE_ONCE: the turn has begun; other kinds: plan.prompt was sent */
+    bool has_shown_prompt;  /* PIPE_INTERACTIVE: ">>> " is on stderr */
+    struct strbuf line;     /* the text of the last event */
+    bool ends;              /* the next event is UI_END, or UI_ABORT */
+    bool aborts;            /* the next event is UI_ABORT */
+    enum exit_code code;    /* of this UI_END or UI_ABORT event */
+    double opened;          /* clock_seconds */
+    size_t n_answers;       /* finished turns */
+    struct strbuf buffered; /* --no-stream: the answer so far, which is written at its end */
     bool in_thought;        /* the last text was a thought, on stderr */
-    bool out_is_tty, row_allowed;
-    size_t n_row; /* columns of the progress row on stderr */
-    double row_painted;
+    bool out_is_tty, row_allowed; /* stdout is a terminal; a progress row may be shown on stderr */
+    size_t n_row;                 /* columns of the progress row that is visible; 0: none */
+    double row_painted;           /* clock_seconds */
 };
 
 /* As in ui_ops. */
@@ -34,13 +34,17 @@ void pipe_input(struct ui *ui);
 bool pipe_next_event(struct ui *ui, struct ui_event *event);
 void pipe_entry_done(struct ui *ui, enum entry entry);
 
-/* End the program with the next event. The first code stays, but an error replaces EXIT_DONE. */
+/* End the program with the next event. The code of the first call stays, but a later code replaces
+ * EXIT_DONE. */
 void pipe_end(struct pipe_ui *p, enum exit_code code);
 
-/* A command or a message has failed. A script ends with this code, or with --keep-going later. */
+/* Call it after a command or a message has failed. The program ends with this code; with
+ * --keep-going, PIPE_LINES and PIPE_SCRIPT continue and use it at the end of stdin.
+ * PIPE_INTERACTIVE ignores it. */
 void pipe_failed(struct ui *ui, enum exit_code code);
 
-/* Write to standard output, cleaned if it is a terminal. A failure ends the program. */
+/* Write to standard output. A failure ends the program. pipe_put_text cleans the text if standard
+ * output is a terminal. pipe_put_json writes one line and consumes the reference to `object`. */
 void pipe_put_text(struct ui *ui, struct bn_str text);
 void pipe_put_json(struct ui *ui, json_t *object);
 

@@ -48,7 +48,7 @@ static void put_prompt(struct input_rows *r, const char *prompt, size_t columns,
     struct term_char c;
     for (const char *at = prompt; *at; at++) {
         if (*at == '\001')
-            at += strcspn(at, "\002");
+            at += strcspn(at, "\002"); /* to the end marker */
         if (!*at)
             break;
         if (*at != '\002' && *at != '\n')

@@ -2,7 +2,8 @@
  * The line editor on top of Readline: see line_edit.h.
  *
  * Readline gets its keys through rl_getc_function from the bytes that were passed to line_feed. It
- * never gets the marks of a paste, because it would read until the end mark within a single call.
+ * never gets the marks of a paste: after a begin mark, Readline would read until the end mark
+ * within a single call, and the event loop would have to wait.
  */
 #include "app/terminal/line/line_state.h"
 
@@ -93,8 +94,10 @@ static void keep_terminal_mode(int meta)
 
 static void keep_terminal_mode_at_end(void)
 {
+    /* tty_release restores the mode */
 }
 
+/* Before an external editor runs: erase the line and restore the mode of the terminal. */
 static void leave_screen(void)
 {
     const struct line_host *host = &line_state.host;

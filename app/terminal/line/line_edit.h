@@ -100,6 +100,6 @@ void line_set_prompt(const char *prompt); /* of the line that is being edited; e
  * on the cursor's row. */
 void line_hide(void);
 void line_show(void);
-void line_resize(size_t n_rows, size_t n_columns);
+void line_resize(size_t n_rows, size_t n_columns); /* the screen has a new size: draw again */
 
 #endif

@@ -1,6 +1,6 @@
 /*
- * The state of the line editor, for the files line_*.c only. There is only one, because Readline
- * keeps its own state in global variables and its callbacks get no argument.
+ * The state of the line editor, for the files line_*.c only. It is a global variable, because
+ * Readline keeps its own state in global variables and its callbacks get no argument.
  */
 #ifndef APP_LINE_STATE_H
 #define APP_LINE_STATE_H
@@ -24,7 +24,7 @@ struct line_state {
     const char *keys; /* (n_keys) the keys of line_feed; Readline reads from `at` on */
     size_t n_keys, at;
 
-    /* A line is being edited; since line_begin, it was finished; it was finished by Ctrl-D. */
+    /* is_open: a line is being edited. is_done: this line is finished. is_end: by Ctrl-D. */
     bool is_open, is_done, is_end;
     char *line;  /* the finished line; allocated by Readline */
     char *saved; /* the text for the next line_begin, from malloc; NULL: none */

@@ -95,6 +95,7 @@ static void write_cell(struct flow *f, const struct flow_cell *cell, struct strb
     term_text_put(out, cell->code);
 }
 
+/* Write a character at the cursor, or on a new row if it does not fit. */
 static void put_cell(struct flow *f, const struct flow_cell *cell, struct strbuf *out)
 {
     if (f->column + cell->width > limit(f, cell->look)) {
@@ -144,8 +145,8 @@ static void end_line(struct flow *f, enum text_look look, struct strbuf *out)
 {
     put_word(f, out);
     if (!breaks_words(f, look))
-        put_blanks(f, look, out); /* code keeps its blanks */
-    f->held.n_blanks = f->held.n_blank_bytes = 0;
+        put_blanks(f, look, out);                 /* code keeps its blanks */
+    f->held.n_blanks = f->held.n_blank_bytes = 0; /* the end of a line of prose loses its blanks */
     strbuf_add_char(out, '\n');
     flow_begin_row(f);
 }
@@ -154,7 +155,7 @@ static void add_cell(struct flow *f, struct flow_cell cell, struct strbuf *out)
 {
     const bool is_blank = cell.code == ' ' || cell.code == '\t' || cell.code == '\n';
     const bool is_skipped = f->is_skipping && is_blank;
-    f->is_skipping &= is_blank && cell.code != '\n';
+    f->is_skipping &= is_blank && cell.code != '\n'; /* ends at a word, and after a newline */
     if (is_skipped)
         return;
     if (cell.code == '\n') {
@@ -242,7 +243,7 @@ size_t flow_n_pending(const struct flow *f)
 
 void flow_skip(struct flow *f, struct bn_str text)
 {
-    struct strbuf shown = {0}; /* not used */
+    struct strbuf shown = {0}; /* the output is not used */
     flow_add(f, text, &shown);
     flow_flush(f, &shown);
     strbuf_finish(&shown);
@@ -255,6 +256,7 @@ void flow_skip(struct flow *f, struct bn_str text)
 
 size_t flow_rows_up(const struct flow *f, size_t columns)
 {
+    /* After a full row, the cursor stays in this row until the next character: hence the - 1. */
     return f->column > 0 ? (f->column - 1) / columns : 0;
 }
 

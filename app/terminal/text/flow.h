@@ -43,7 +43,7 @@ struct flow {
     enum flow_kind kind;
     const struct flow_looks *looks; /* NULL: no looks */
     size_t columns;                 /* of the terminal, at least 1 */
-    size_t column;         /* of the cursor; == columns: the next character goes to a new row */
+    size_t column;         /* of the cursor; == columns: the next character begins a new row */
     struct flow_cells row; /* the characters on the cursor's row */
     size_t n_doubtful;     /* characters of `row` whose width differs between terminals */
     size_t n_wrapped;      /* how often the terminal has begun a new row by itself */
@@ -64,6 +64,7 @@ void flow_init(struct flow *f, size_t columns, enum flow_wrap wrap, enum flow_ki
                const struct flow_looks *looks);
 void flow_finish(struct flow *f);
 
+/* Append the formatted text to `out`, except what is held back. */
 void flow_add(struct flow *f, struct bn_str text, struct strbuf *out);
 /* Write everything that is held back. Call it at the end of the text. */
 void flow_flush(struct flow *f, struct strbuf *out);

@@ -194,7 +194,7 @@ static void add_in_block(struct markdown *m, const struct markdown_sink *sink,
         return;
     }
     if (!is_blank(c->code))
-        m->place = MD_BLOCK_LINE; /* also for text after what looked like a closing fence */
+        m->place = MD_BLOCK_LINE; /* a closing fence with text after it is code, too */
     emit(m, sink, c, m->place == MD_BLOCK_END ? TEXT_FENCE : TEXT_BLOCK);
 }
 

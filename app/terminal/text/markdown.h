@@ -1,12 +1,12 @@
 /*
- * Finds the look of each character of an answer in Markdown: headings, bold, inline code, fenced
- * code and list marks. Does no I/O.
+ * Finds the look (the appearance) of each character of an answer in Markdown: headings, bold,
+ * inline code, fenced code and list marks. Does no I/O.
  *
  * No character is added, removed or moved. A mark is a run of characters with a meaning in
  * Markdown, such as two asterisks. It is held back (pending) until a later character decides its
- * meaning, because text on the screen is never changed: at most MARKDOWN_MAX_PENDING characters,
- * all ASCII. The result does not depend on how the text is cut into pieces. Bold and inline code
- * end at the end of a line; only fenced code continues.
+ * meaning, because text on the screen is never changed. At most MARKDOWN_MAX_PENDING characters are
+ * held back, all of them ASCII. The result does not depend on how the text is cut into pieces. Bold
+ * and inline code end at the end of a line; only fenced code continues.
  */
 #ifndef APP_MARKDOWN_H
 #define APP_MARKDOWN_H
@@ -47,7 +47,7 @@ struct markdown {
     char fence;                           /* the character of the opening fence */
     size_t n_fence;                       /* its length */
     uint32_t before;  /* the last decided character; 0 or newline: start of a line */
-    uint32_t literal; /* in a run of this character that is too long for a mark; 0: not in such */
+    uint32_t literal; /* in a run of this character that is too long for a mark; 0: no such run */
 };
 void markdown_finish(struct markdown *m);
 

@@ -60,8 +60,8 @@ static size_t count_rows(const struct scroll_line *line, size_t columns)
     return n;
 }
 
-/* Update the layout of line i. The lines before it are up to date, and later ones are not
- * counted. */
+/* Update the layout of line i, after that of the lines before it. s->n_rows becomes the number of
+ * rows up to the end of this line. */
 static void lay_line(struct scroll *s, size_t i)
 {
     struct scroll_line *line = &s->lines[i];
@@ -215,7 +215,7 @@ size_t scroll_print(const struct scroll *s, struct scroll_position from, size_t 
         n_printed += s->lines[--line].n_rows;
     for (size_t i = line; i < s->n; i++) {
         size_t at = i == from.line ? from.byte : 0;
-        /* Within a line, leave out blanks and an empty rest. */
+        /* If `from` is within a line, leave out blanks there, and the rest if it is empty. */
         while (at > 0 && at < s->lines[i].text.n_bytes && s->lines[i].text.ptr[at] == ' ')
             at++;
         if (at == 0 || at < s->lines[i].text.n_bytes)

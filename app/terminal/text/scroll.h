@@ -18,8 +18,8 @@
 enum scroll_look {
     SCROLL_ANSWER,
     SCROLL_THOUGHT,
-    SCROLL_USER, /* input of the user */
-    SCROLL_PLAIN,
+    SCROLL_USER,  /* input of the user */
+    SCROLL_PLAIN, /* this and the next two: messages of the program */
     SCROLL_NOTE,
     SCROLL_WARNING,
 };
