@@ -1,6 +1,7 @@
 /*
  * attn_block and attn_tile for NEON, KV cache in F16. The method is that of x86/attn_avx2.c with
- * four lanes per register. Sixteen independent sums hide the latency of fma.
+ * four lanes per register and without prefetches. Sixteen independent sums (eight for the values of
+ * a single head) hide the latency of fma.
  */
 #include "engine/cpu/arm/kernels_arm.h"
 #include "engine/cpu/arm/lanes_neon.h"
@@ -9,6 +10,7 @@
 #define MAX_HEADS 4
 #define MAX_VECS 16
 
+/* Scores, then probabilities, of up to four heads. */
 struct scores {
     float z[MAX_HEADS][ATTN_BLOCK];
 };
@@ -47,7 +49,8 @@ BN_FORCE_INLINE void score_span(const struct attn_block *b, size_t head, int n_h
             vst1q_f32(s->z[h] + pos + 4 * (size_t)v, z[h][v]);
 }
 
-/* Columns col .. col + 4 n_vecs - 1 of the weighted values; stores only those below head_dim. */
+/* Columns col .. col + 4 n_vecs - 1 of the sum of probability * value; stores only columns below
+ * head_dim. */
 BN_FORCE_INLINE void value_span(const struct attn_block *b, size_t head, int n_heads, size_t col,
                                 int n_vecs, const struct scores *s)
 {
@@ -76,12 +79,13 @@ BN_FORCE_INLINE void value_span(const struct attn_block *b, size_t head, int n_h
                    o[h][v]);
 }
 
-/* k_vecs registers of scores and v_vecs registers of values are computed at a time: 4 k_vecs
- * divides ATTN_BLOCK, and 4 v_vecs divides 32, the padding of v. */
+/* Attention of heads head .. head + n_heads - 1. k_vecs registers of scores and v_vecs registers of
+ * results are computed at a time: 4 k_vecs divides ATTN_BLOCK, and 4 v_vecs divides 32, the padding
+ * of v. */
 BN_FORCE_INLINE void heads_block(const struct attn_block *b, size_t head, int n_heads, int k_vecs,
                                  int v_vecs)
 {
-    struct scores s = {.z = {{0}}}; /* the softmax reads positions past n_seen and masks them */
+    struct scores s = {.z = {{0}}}; /* the softmax also loads positions from n_seen on */
     for (size_t pos = 0; pos < b->n_seen; pos += 4 * (size_t)k_vecs)
         score_span(b, head, n_heads, pos, k_vecs, &s);
     for (int h = 0; h < n_heads; h++) {

@@ -2,8 +2,8 @@
  * attn_block_q8 and attn_tile_q8 for NEON: the loops of engine/cpu/ref/attn_q8.h.
  *
  * Each lane has four bytes: four elements of a key, or four positions of a value. They are widened
- * to 16 bits and multiplied with the 16-bit fixed-point numbers. The four products of a lane go to
- * four 32-bit sums, which are added pairwise at the end.
+ * to 16 bits and multiplied with the 16-bit fixed-point numbers. The four products of a lane are
+ * added to four 32-bit sums, one register, and these are added pairwise at the end.
  */
 #include "engine/cpu/arm/kernels_arm.h"
 #include "engine/cpu/arm/lanes_neon.h"

@@ -2,7 +2,8 @@
  * coarse_pack and coarse_bound for NEON; coarse_ref.c is the specification.
  *
  * Products of bytes are 16 bits wide. Adding them pairwise twice yields the sums of four columns
- * that docs/kernels.md prescribes.
+ * that docs/kernels.md prescribes. A line is processed in four quarters p of 16 bytes, which hold
+ * lanes 4 p .. 4 p + 3 of the recipe.
  */
 #include "engine/cpu/arm/kernels_arm.h"
 #include "engine/cpu/arm/lanes_neon.h"
@@ -10,7 +11,7 @@
 
 #include <math.h>
 
-#define PREFETCH_BYTES 1024
+#define PREFETCH_BYTES 1024 /* 16 cache lines ahead */
 
 float coarse_pack_neon(const float *w, size_t n_blocks, size_t row, uint8_t *lines, uint16_t *steps)
 {
@@ -25,6 +26,7 @@ BN_FORCE_INLINE int32x4_t quads(int8x16_t codes, int8x16_t x)
     return vpaddq_s32(a, b);
 }
 
+/* The bound of row r. x1 is in the plane of high bytes, x2 in that of twice the low bytes. */
 BN_FORCE_INLINE float bound_row(const struct coarse_mat *m, size_t r, const struct coarse_query *q)
 {
     const uint8_t *line = m->lines + r * m->n_blocks * LINE_BYTES;
@@ -62,8 +64,8 @@ BN_FORCE_INLINE float bound_row(const struct coarse_mat *m, size_t r, const stru
 }
 
 void coarse_bound_neon(const struct coarse_mat *m, size_t row0, size_t row1,
-                       const struct coarse_query *q, float *up)
+                       const struct coarse_query *q, float *bound)
 {
     for (size_t r = row0; r < row1; r++)
-        up[r - row0] = bound_row(m, r, q);
+        bound[r - row0] = bound_row(m, r, q);
 }

@@ -6,6 +6,7 @@
 
 #include "engine/cpu/cpu_caps.h"
 
-void cpu_caps_detect_arm(struct cpu_caps *caps); /* sets the ARM entries of caps->has */
+/* Set the ARM entries of caps->has. Other members keep their values. */
+void cpu_caps_detect_arm(struct cpu_caps *caps);
 
 #endif

@@ -6,6 +6,7 @@
 #include <stdint.h>
 #include <string.h>
 
+/* What grouped_quads.h requires: one int32 sum for each of four rows. */
 struct quad_sums {
     int32x4_t rows;
 };
@@ -20,7 +21,7 @@ static inline int32x4_t quad_sums_total(struct quad_sums s)
     return s.rows;
 }
 
-#define TILE_TOKENS 4
+#define TILE_TOKENS 4 /* with four registers of rows: 16 of 32 registers hold the sums */
 
 #include "engine/cpu/arm/grouped_quads.h"
 

@@ -11,7 +11,8 @@
 #include <stdint.h>
 #include <string.h>
 
-/* Lanes: four columns of rows 0 and 1, and of rows 2 and 3. */
+/* The sums of four rows for grouped_quads.h. Lanes: four columns of rows 0 and 1, and of rows 2 and
+ * 3. */
 struct quad_sums {
     int16x8_t low, high;
 };
@@ -27,10 +28,11 @@ static inline int32x4_t quad_sums_total(struct quad_sums s)
     return vpaddq_s32(vpaddlq_s16(s.low), vpaddlq_s16(s.high));
 }
 
-#define TILE_TOKENS 2
+#define TILE_TOKENS 2 /* times four quarters of two registers: 16 of 32 registers hold the sums */
 
 #include "engine/cpu/arm/grouped_quads.h"
 
+/* Quantise one block x (n), n <= block_cols; q (block_cols) gets zeros from n on. */
 static void quantise_block(const float *x, size_t n, size_t block_cols, int8_t *q, float *unit,
                            int32_t *q_sum)
 {

@@ -11,8 +11,8 @@
 #include "engine/cpu/arm/kernels_arm.h"
 #include "engine/cpu/arm/lanes_neon.h"
 
-#define QUARTERS 4
-#define PREFETCH_BYTES 1024
+#define QUARTERS 4          /* registers of a line */
+#define PREFETCH_BYTES 1024 /* 16 cache lines ahead */
 
 /* The scales of four rows as F32. */
 BN_FORCE_INLINE float32x4_t scales_of(const uint16_t *scales)
@@ -20,6 +20,7 @@ BN_FORCE_INLINE float32x4_t scales_of(const uint16_t *scales)
     return vcvt_f32_f16(vreinterpret_f16_u16(vld1_u16(scales)));
 }
 
+/* Four bytes of q, four times. */
 BN_FORCE_INLINE int8x16_t quad_of(const int8_t *q)
 {
     int32_t v;
@@ -27,7 +28,8 @@ BN_FORCE_INLINE int8x16_t quad_of(const int8_t *q)
     return vreinterpretq_s8_s32(vdupq_n_s32(v));
 }
 
-/* One row group times n_tokens tokens (1 or TILE_TOKENS) of the batch, from token t0 on. */
+/* One row group times n_tokens tokens (1 or TILE_TOKENS) of the batch, from token t0 on. y is the
+ * output of token t0 and the first row. */
 BN_FORCE_INLINE void group_by_tokens(const struct grouped_mat *w, size_t group, int n_tokens,
                                      const struct grouped_batch *batch, size_t t0, float *y)
 {

@@ -12,7 +12,7 @@
 #include <stdint.h>
 #include <string.h>
 
-/* Elements i .. i + 3 of x (n); lanes past n are 0. */
+/* Elements i .. i + 3 of x (n). Elements from n on are not read; their lanes are 0. */
 BN_FORCE_INLINE float32x4_t load4(const float *x, size_t i, size_t n)
 {
     if (i + 4 <= n)
@@ -42,7 +42,7 @@ BN_FORCE_INLINE float tree4_neon(float32x4_t v)
     return vget_lane_f32(two, 0) + vget_lane_f32(two, 1);
 }
 
-/* The pairwise sum of sum64 (docs/kernels.md) over 64 lanes. */
+/* The pairwise sum of sum64 (docs/kernels.md); lanes[v] holds its lanes 4 v .. 4 v + 3. */
 BN_FORCE_INLINE float tree64_neon(const float32x4_t lanes[16])
 {
     float32x4_t v[8];
@@ -55,7 +55,8 @@ BN_FORCE_INLINE float tree64_neon(const float32x4_t lanes[16])
     return tree4_neon(vaddq_f32(vaddq_f32(v[0], v[2]), vaddq_f32(v[1], v[3])));
 }
 
-/* exp0 of docs/kernels.md: +0 below -60 and for a NaN. */
+/* exp0 of docs/kernels.md: +0 below -60 and for a NaN. Method and constants are those of
+ * exp0_ref. */
 BN_FORCE_INLINE float32x4_t exp0_neon(float32x4_t x)
 {
     const float32x4_t n = vrndnq_f32(vmulq_f32(x, vdupq_n_f32(1.44269504f)));
@@ -75,8 +76,8 @@ BN_FORCE_INLINE float32x4_t exp0_neon(float32x4_t x)
     return vreinterpretq_f32_u32(vandq_u32(vreinterpretq_u32_s32(scaled), is_near));
 }
 
-/* Codes of one field of 16 bytes of a line of R1-256. shift is the negated bit position of the
- * field: NEON shifts right by a negative count. */
+/* Codes of one field of 16 bytes of a line (R1-256 or R16). shift is the negated bit position of
+ * the field, because NEON shifts right if the count is negative. */
 BN_FORCE_INLINE int8x16_t field_codes(uint8x16_t bytes, int8x16_t shift)
 {
     return vreinterpretq_s8_u8(vandq_u8(vshlq_u8(bytes, shift), vdupq_n_u8(3)));
@@ -88,8 +89,8 @@ BN_FORCE_INLINE float32x4_t max_or_second(float32x4_t first, float32x4_t second)
     return vbslq_f32(vcgtq_f32(first, second), first, second);
 }
 
-/* Turn the scores of a head into probabilities in place; positions from n_seen on get +0. m is the
- * maximum of the scores, l the sum of the probabilities. */
+/* Turn the scores of a head into probabilities exp0(z - m) in place; positions from n_seen on get
+ * +0. m is the maximum of the scores, l the sum of the probabilities. */
 static inline void softmax_block_neon(float z[64], size_t n_seen, float *m, float *l)
 {
     static const uint32_t counts[4] = {0, 1, 2, 3};

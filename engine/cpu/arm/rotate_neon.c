@@ -10,8 +10,9 @@
 #define LANES 4
 #define VECS 8 /* registers of a pass */
 
-/* The stages h = 1, 2 of a register: a lane becomes its partner plus itself, or minus
- * itself if it is the second of the pair. The product with 1 or -1 is exact. */
+/* The stages h = 1, 2 of a register. The permutation moves the other lane of each pair to a lane.
+ * The first lane of a pair becomes (other + lane), the second (other - lane). The product with 1 or
+ * -1 is exact. */
 BN_FORCE_INLINE float32x4_t stage1(float32x4_t v)
 {
     const float32x4_t pattern = {1, -1, 1, -1};
@@ -24,7 +25,7 @@ BN_FORCE_INLINE float32x4_t stage2(float32x4_t v)
     return vfmaq_f32(vextq_f32(v, v, 2), v, pattern);
 }
 
-/* The stages that pair registers; n is a power of two. */
+/* The stages that pair n registers; n is a power of two. */
 BN_FORCE_INLINE void pair_vecs(float32x4_t v[VECS], size_t n)
 {
 #pragma GCC unroll 3
@@ -39,7 +40,7 @@ BN_FORCE_INLINE void pair_vecs(float32x4_t v[VECS], size_t n)
         }
 }
 
-/* The first stages of n_vecs registers. */
+/* The signs and the first stages, up to h = LANES * n_vecs / 2, of n_vecs registers. */
 BN_FORCE_INLINE void first_pass(const float *x, const float *signs, size_t n_vecs,
                                 float32x4_t factor, float *y)
 {
@@ -57,7 +58,7 @@ BN_FORCE_INLINE void first_pass(const float *x, const float *signs, size_t n_vec
         vst1q_f32(y + LANES * i, vmulq_f32(v[i], factor));
 }
 
-/* The stages h, 2 h, ... of a block in which n runs of h elements are paired. */
+/* The stages h, 2 h, ... n h / 2 of y, which has n runs of h elements. n is a power of two. */
 BN_FORCE_INLINE void later_pass(float *y, size_t h, size_t n, float32x4_t factor)
 {
     for (size_t j = 0; j < h; j += LANES) {
@@ -72,6 +73,7 @@ BN_FORCE_INLINE void later_pass(float *y, size_t h, size_t n, float32x4_t factor
     }
 }
 
+/* Makes n a constant, so that the registers of later_pass are not an array in memory. */
 BN_FORCE_INLINE void pass_of(float *y, size_t h, size_t n, float32x4_t factor)
 {
     if (n == 2)

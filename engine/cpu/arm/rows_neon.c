@@ -28,27 +28,27 @@ BN_FORCE_INLINE float32x4_t row4(enum tensor_type type, const uint8_t *row, size
 BN_FORCE_INLINE float32x4_t row4_tail(enum tensor_type type, const uint8_t *row, size_t i, size_t n)
 {
     uint8_t bytes[16] = {0};
-    const size_t unit_bytes = type == TENSOR_F32 ? 4 : 2;
+    const size_t element_bytes = type == TENSOR_F32 ? 4 : 2;
     if (i < n)
-        memcpy(bytes, row + unit_bytes * i, unit_bytes * (n - i < 4 ? n - i : 4));
+        memcpy(bytes, row + element_bytes * i, element_bytes * (n - i < 4 ? n - i : 4));
     return row4(type, bytes, 0);
 }
 
 BN_FORCE_INLINE float dot_plain(enum tensor_type type, const uint8_t *row, const float *h, size_t n)
 {
-    const size_t unit_bytes = type == TENSOR_F32 ? 4 : 2;
+    const size_t element_bytes = type == TENSOR_F32 ? 4 : 2;
     float32x4_t lanes[16];
 #pragma GCC unroll 16
     for (int v = 0; v < 16; v++)
         lanes[v] = vdupq_n_f32(0.0f);
     size_t i = 0;
     for (; i + 64 <= n; i += 64) {
-        __builtin_prefetch((const void *)((uintptr_t)row + i * unit_bytes + PREFETCH_BYTES));
+        __builtin_prefetch((const void *)((uintptr_t)row + i * element_bytes + PREFETCH_BYTES));
 #pragma GCC unroll 16
         for (size_t v = 0; v < 16; v++)
             lanes[v] = vfmaq_f32(lanes[v], row4(type, row, i + 4 * v), vld1q_f32(h + i + 4 * v));
     }
-    /* Lanes past n must not change: adding 0 would turn -0 into +0. */
+    /* Lanes from n on must not change: adding +0 would turn -0 into +0. */
     for (size_t v = 0; i + 4 * v < n; v++) {
         float sum[4], new_sum[4];
         vst1q_f32(sum, lanes[v]);
@@ -108,6 +108,7 @@ DECODED_KERNEL(q4_0, TENSOR_Q4_0)
 DECODED_KERNEL(q4_k, TENSOR_Q4_K)
 DECODED_KERNEL(q6_k, TENSOR_Q6_K)
 
+/* Entries of `decode` for quantised types are left as they are: those of the reference. */
 void row_kernels_neon(row_decode_fn decode[TENSOR_N_TYPES], rows_dot_fn dot[TENSOR_N_TYPES])
 {
     decode[TENSOR_F32] = row_decode_f32_neon;

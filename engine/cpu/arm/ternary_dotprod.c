@@ -9,9 +9,9 @@
 #include "engine/cpu/arm/kernels_arm.h"
 #include "engine/cpu/arm/lanes_neon.h"
 
-#define ROWS 4
+#define ROWS 4 /* rows and tokens of a register tile */
 #define BLOCK_TOKENS 4
-#define PREFETCH_BYTES 1024
+#define PREFETCH_BYTES 1024 /* 16 cache lines ahead of each row */
 
 /* n_rows rows times n_tokens tokens. A quarter is 16 bytes of each row, one register. */
 BN_FORCE_INLINE void rows_by_tokens(const uint8_t *row, size_t n_lines, int n_rows, int n_tokens,
@@ -57,6 +57,7 @@ BN_FORCE_INLINE void rows_by_tokens(const uint8_t *row, size_t n_lines, int n_ro
                 vaddvq_s32(sum[t][r]) - batch->q_sums[t];
 }
 
+/* n_rows (1 or ROWS) rows from r on times all tokens of the batch. acc belongs to row r. */
 BN_FORCE_INLINE void all_tokens(const struct ternary_mat *w, size_t r, int n_rows,
                                 const struct ternary_batch *batch, int32_t *acc)
 {

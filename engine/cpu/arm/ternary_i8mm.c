@@ -4,13 +4,14 @@
  *
  * One instruction multiplies two rows by two tokens over eight columns. Tokens are packed in pairs:
  * eight columns of the first, the same eight of the second, and so on. The codes of two rows are
- * interleaved to the same layout in registers. A register tile is 4 rows x 8 tokens.
+ * interleaved to the same layout in registers. A register tile is 4 rows x 8 tokens. A result of
+ * the instruction is a 2 x 2 matrix: row-major, with tokens as columns.
  */
 #include "engine/cpu/arm/kernels_arm.h"
 #include "engine/cpu/arm/lanes_neon.h"
 
 #define PAIR_COLS 8 /* consecutive columns of one token in a packed pair */
-#define ROW_PAIRS 2
+#define ROW_PAIRS 2 /* pairs of rows and of tokens of a register tile */
 #define TOKEN_PAIRS 4
 
 void pack_token_i8mm(const int8_t *q, size_t n_lines, size_t t, int8_t *packed)
@@ -32,7 +33,7 @@ BN_FORCE_INLINE struct row_pair pair_rows(int8x16_t a, int8x16_t b)
                              vreinterpretq_s8_s64(vzip2q_s64(a2, b2))};
 }
 
-/* Store those sums of a pair of rows and a pair of tokens that exist. */
+/* Store the sums of a pair of rows and a pair of tokens; n_rows and n_tokens (1 or 2) exist. */
 BN_FORCE_INLINE void store_pairs(int32x4_t sum, size_t n_rows, size_t n_tokens,
                                  const struct ternary_batch *batch)
 {
@@ -102,7 +103,8 @@ void ternary_matmul_i8mm(const struct ternary_mat *w, size_t row0, size_t row1,
         for (size_t t = 0; t < batch->n_tokens;) {
             const size_t n_rows = row1 - r < 2 * ROW_PAIRS ? row1 - r : 2 * ROW_PAIRS;
             const size_t left = batch->n_tokens - t;
-            /* a whole tile, else one pair of tokens, of which the last one may be half */
+            /* A whole tile, else one pair. The last pair may have one token; then the sums of the
+             * other are not stored. */
             const size_t n_tokens = left >= 2 * TOKEN_PAIRS ? 2 * TOKEN_PAIRS : left < 2 ? left : 2;
             const struct ternary_batch sub_batch = {
                 .q = batch->q + t * w->n_lines * LINE_COLS,

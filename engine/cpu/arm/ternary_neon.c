@@ -11,7 +11,7 @@
 #include "engine/cpu/arm/kernels_arm.h"
 #include "engine/cpu/arm/lanes_neon.h"
 
-#define ROWS 2
+#define ROWS 2 /* rows and tokens of a register tile */
 #define BLOCK_TOKENS 4
 #define WIDEN_LINES 4       /* lines that an int16 sum can hold */
 #define PREFETCH_BYTES 1024 /* 16 cache lines ahead of each row */
@@ -81,7 +81,8 @@ BN_FORCE_INLINE void rows_by_tokens(const uint8_t *row, size_t n_lines, int n_ro
                 vaddvq_s32(sum[t][r]) - batch->q_sums[t];
 }
 
-/* The first BLOCK_TOKENS of n_tokens tokens, or all if there are fewer. */
+/* The first BLOCK_TOKENS of n_tokens tokens, or all if there are fewer. Makes their number a
+ * constant, so that the loops over tokens unroll. */
 BN_FORCE_INLINE void rows_by_first_tokens(const uint8_t *row, size_t n_lines, int n_rows,
                                           size_t n_tokens, const struct ternary_batch *batch)
 {

@@ -18,7 +18,7 @@ BN_FORCE_INLINE float norm_factor(const float *x, size_t n, float eps)
 #pragma GCC unroll 16
     for (int v = 0; v < 16; v++)
         lanes[v] = vdupq_n_f32(0.0f);
-    /* Lanes past n add 0 * 0. A sum of squares is never -0, so this changes no bit. */
+    /* Elements from n on add 0 * 0. A sum of squares is never -0, so this changes no bit. */
     for (size_t i = 0; i < n; i += 64)
 #pragma GCC unroll 16
         for (size_t v = 0; v < 16; v++) {
@@ -112,7 +112,7 @@ void relu2_gate_neon(const float *gate, const float *up, size_t n, float *out)
     }
 }
 
-/* With e = exp(-|g|), sigmoid(g) is 1 / (1 + e) for g >= 0, else e / (1 + e): e cannot overflow. */
+/* With e = exp0(-|g|), sigmoid(g) is 1 / (1 + e) for g >= 0, else e / (1 + e). */
 void silu_gate_neon(const float *gate, const float *up, size_t n, float *out)
 {
     const float32x4_t one = vdupq_n_f32(1.0f);

@@ -3,9 +3,10 @@
  * instruction sets share. Each instruction set supplies the three expensive loops (struct
  * attn_q8_loops). docs/kernels.md, "Keys and values as bytes", specifies the arithmetic.
  *
- * All sums are integer sums, so their order is free. The other factors of the products, queries and
- * weighted probabilities, are fixed-point numbers x * unit with abs(x) <= 127 * 128. An instruction
- * set stores x as 16 bits, or as two bytes: x = 128 high + low, 0 <= low < 128.
+ * All sums are integer sums, so their order is free. Keys are multiplied with the query, values
+ * with the probabilities times the scales of the values. Both are converted to fixed-point numbers
+ * x * unit with abs(x) <= 127 * 128. An instruction set stores x as 16 bits, or as two bytes:
+ * x = 128 high + low, 0 <= low < 128.
  */
 #ifndef ENGINE_CPU_REF_ATTN_Q8_H
 #define ENGINE_CPU_REF_ATTN_Q8_H
@@ -18,32 +19,34 @@
 #define FIXED_MOST 16256.0f /* 127 * 128 */
 #define FIXED_LEAST 1e-30f  /* lower bound of the largest magnitude, to avoid a division by 0 */
 
-/* Fixed-point numbers, padded with zeros to a multiple of ATTN_QUAD. */
+/* The query of a head (head_dim), or its weighted probabilities (n_seen), as fixed-point numbers,
+ * padded with zeros to a multiple of ATTN_QUAD. */
 struct attn_fixed {
     union {
         int16_t x[Q8_DIM_MOST];
-        int8_t planes[2][Q8_DIM_MOST]; /* high, low */
+        int8_t planes[2][Q8_DIM_MOST]; /* high, low: only AVX-512 uses them */
     };
     int32_t sum; /* sum of x; used only by AVX-512 */
 };
 
 /* One integer matrix product: bytes (n_quads, n_lanes, 4) times n_heads rows of fixed-point numbers
- * (n_quads, 4). The loop also prefetches ahead_bytes bytes at `ahead`. */
+ * (n_quads, 4). A lane is a position for keys, an element of the head for values. The loop also
+ * prefetches ahead_bytes bytes at `ahead`. */
 struct attn_quads {
     const int8_t *bytes;
     size_t n_lanes, n_quads;
-    const struct attn_fixed *x;
+    const struct attn_fixed *x; /* (n_heads) */
     const void *ahead;
     size_t ahead_bytes;
 };
 
 /* Convert x (n) to fixed-point numbers; a NaN becomes 0. Returns the unit. */
 typedef float (*attn_to_fixed_fn)(const float *x, size_t n, struct attn_fixed *out);
-/* Sums of lanes lane0 .. lane0 + n - 1 (n is 32 or 64) for all heads. */
+/* out[h][i] = product of lane lane0 + i for head h, i < n; n is 32 or 64. */
 typedef void (*attn_sums_fn)(const struct attn_quads *w, int n_heads, size_t lane0, size_t n,
                              int32_t out[Q8_HEADS][ATTN_BLOCK]);
-/* Turn scores into probabilities in place; positions from n_seen on get +0. m is the maximum of the
- * scores, l the sum of the probabilities. */
+/* Turn scores z into probabilities exp0(z - m) in place; positions from n_seen on get +0. m is the
+ * maximum of the scores, l the sum of the probabilities. */
 typedef void (*attn_softmax_fn)(float z[ATTN_BLOCK], size_t n_seen, float *m, float *l);
 
 struct attn_q8_loops {
@@ -52,6 +55,7 @@ struct attn_q8_loops {
     attn_softmax_fn softmax;
 };
 
+/* Write b->o of heads head .. head + n_heads - 1; x and unit are their weighted probabilities. */
 BN_FORCE_INLINE void attn_q8_values(const struct attn_block *b, size_t head, int n_heads,
                                     const struct attn_fixed *x, const float *unit,
                                     attn_sums_fn sums)
@@ -82,6 +86,7 @@ BN_FORCE_INLINE void attn_q8_heads(const struct attn_block *b, size_t head, int 
     _Alignas(64) int32_t sum[Q8_HEADS][ATTN_BLOCK];
     _Alignas(64) float z[ATTN_BLOCK];
     const float *const k_scale = b->scales, *const v_scale = b->scales + ATTN_BLOCK;
+    /* `ahead` is the values of the block if all are needed; otherwise k, which is read anyway. */
     const struct attn_quads w = {.bytes = b->k,
                                  .n_lanes = ATTN_BLOCK,
                                  .n_quads = (b->head_dim + ATTN_QUAD - 1) / ATTN_QUAD,
@@ -92,17 +97,18 @@ BN_FORCE_INLINE void attn_q8_heads(const struct attn_block *b, size_t head, int 
         unit[h] = loops.to_fixed(b->q + (head + (size_t)h) * b->head_dim, b->head_dim, &x[h]);
     loops.sums(&w, n_heads, 0, ATTN_BLOCK, sum);
     for (int h = 0; h < n_heads; h++) {
-        for (size_t j = 0; j < ATTN_BLOCK; j++) /* softmax ignores the scores past n_seen */
+        for (size_t j = 0; j < ATTN_BLOCK; j++) /* softmax ignores the scores from n_seen on */
             z[j] = (float)sum[h][j] * (unit[h] * k_scale[j]);
         attn_hide_scores(z, b->first_seen);
         loops.softmax(z, b->n_seen, &b->m[head + (size_t)h], &b->l[head + (size_t)h]);
-        for (size_t j = b->first_seen; j < b->n_seen; j++) /* before it, z is 0 already */
+        for (size_t j = b->first_seen; j < b->n_seen; j++) /* z is 0 before first_seen */
             z[j] = z[j] * v_scale[j];
         unit[h] = loops.to_fixed(z, b->n_seen, &x[h]);
     }
     attn_q8_values(b, head, n_heads, x, unit, loops.sums);
 }
 
+/* attn_block_fn for Q8. n_heads is a constant in each call, so that the inlined loops unroll. */
 BN_FORCE_INLINE void attn_q8_block(const struct attn_block *b, struct attn_q8_loops loops)
 {
     size_t head = 0;

@@ -23,7 +23,7 @@ static void head_block(const struct attn_block *b, size_t head)
     for (size_t j = b->first_seen + 1; j < b->n_seen; j++)
         if (z[j] > m)
             m = z[j];
-    m = m + 0.0f; /* turns -0 into +0, because it is unspecified which of the two zeros a maximum
+    m = m + 0.0f; /* -0 becomes +0: instruction sets differ in the zero that a maximum of -0 and +0
                      returns */
     for (size_t j = b->first_seen; j < b->n_seen; j++)
         p[j] = exp0_ref(z[j] - m);

@@ -10,9 +10,9 @@
 #include "engine/base/size.h"
 #include "engine/cpu/kernels.h"
 
-#define TOKEN_HEADS 4 /* most heads of an attn_block; scratch has room for their results */
+#define TOKEN_HEADS 4 /* most query heads in a call of attn_block, as many as kernels combine */
 
-/* The results of query i, so far. */
+/* Set the running results of query i (head i % n_q of token i / n_q) to those of no positions. */
 BN_FORCE_INLINE void attn_clear_result(const struct attn_tile *a, size_t i)
 {
     a->m[i] = -INFINITY;
@@ -21,13 +21,15 @@ BN_FORCE_INLINE void attn_clear_result(const struct attn_tile *a, size_t i)
         a->o[i * a->head_dim + d] = 0.0f;
 }
 
+/* The first position block of a token is written to its running results directly; the results of
+ * later blocks are written to scratch and merged. */
 BN_FORCE_INLINE void attn_tile_by_token(const struct attn_tile *a, attn_block_fn run,
                                         attn_merge_fn merge)
 {
     float *const m = a->scratch, *const l = m + TOKEN_HEADS, *const o = l + TOKEN_HEADS;
     for (size_t i = 0; i < a->n_tokens * a->n_q;) {
-        const size_t t = i / a->n_q, head = i % a->n_q, later = a->n_tokens - 1 - t;
-        const size_t first_seen = a->n_hidden > later ? a->n_hidden - later : 0;
+        const size_t t = i / a->n_q, head = i % a->n_q, n_later = a->n_tokens - 1 - t;
+        const size_t first_seen = a->n_hidden > n_later ? a->n_hidden - n_later : 0;
         if (first_seen >= size_min(a->n_seen + t, ATTN_BLOCK)) {
             if (a->is_first)
                 attn_clear_result(a, i);

@@ -41,23 +41,26 @@ BN_FORCE_INLINE void coarse_codes(const float *w, float inverse, uint64_t key, u
     const uint32_t key0 = (uint32_t)key, key1 = (uint32_t)(key >> 32);
     for (uint32_t j = 0; j < COARSE_HALF; j++) {
         /* The finaliser of MurmurHash3 (Appleby). The lower half of `key` is part of its input;
-         * the upper half is added after the first multiplication. */
+         * the upper half is added after the first multiplication. 0x9e3779b9 is 2^32 divided by
+         * the golden ratio. */
         uint32_t x = j * 0x9e3779b9u + key0;
         x = (x ^ x >> 16) * 0x85ebca6bu + key1;
         x = (x ^ x >> 13) * 0xc2b2ae35u;
         x ^= x >> 16;
-        const float up0 = ((float)(int32_t)(x & 0xffffu) + 0.5f) * 0x1p-16f;
-        const float up1 = ((float)(int32_t)(x >> 16) + 0.5f) * 0x1p-16f;
-        const int32_t c0 = (int32_t)((w[j] * inverse + 15.0f) * 0.5f + up0);
-        const int32_t c1 = (int32_t)((w[j + COARSE_HALF] * inverse + 15.0f) * 0.5f + up1);
+        /* Uniform in (0, 1). They are added before the fraction is cut off. */
+        const float noise0 = ((float)(int32_t)(x & 0xffffu) + 0.5f) * 0x1p-16f;
+        const float noise1 = ((float)(int32_t)(x >> 16) + 0.5f) * 0x1p-16f;
+        const int32_t c0 = (int32_t)((w[j] * inverse + 15.0f) * 0.5f + noise0);
+        const int32_t c1 = (int32_t)((w[j + COARSE_HALF] * inverse + 15.0f) * 0.5f + noise1);
         line[j] = (uint8_t)((c0 < 15 ? c0 : 15) | (c1 < 15 ? c1 : 15) << 4);
     }
 }
 
+/* The contract is that of coarse_pack_fn in kernels.h. Magnitudes are compared as bits. */
 BN_FORCE_INLINE float coarse_pack_row(const float *w, size_t n_blocks, size_t row, uint8_t *lines,
                                       uint16_t *steps)
 {
-    uint32_t worst = 0;
+    uint32_t row_largest = 0;
     for (size_t b = 0; b < n_blocks; b++, w += COARSE_COLS, lines += LINE_BYTES) {
         uint32_t bits[COARSE_COLS], largest = 0;
         memcpy(bits, w, sizeof bits);
@@ -65,7 +68,7 @@ BN_FORCE_INLINE float coarse_pack_row(const float *w, size_t n_blocks, size_t ro
             const uint32_t magnitude = bits[j] & 0x7fffffffu;
             largest = magnitude > largest ? magnitude : largest;
         }
-        worst = largest > worst ? largest : worst;
+        row_largest = largest > row_largest ? largest : row_largest;
         if (f32_from_bits(largest) <= COARSE_MAX) {
             steps[b] = coarse_step(largest);
             coarse_codes(w, largest ? 1.0f / f32_from_bits((uint32_t)steps[b] << 16) : 0.0f,
@@ -75,7 +78,7 @@ BN_FORCE_INLINE float coarse_pack_row(const float *w, size_t n_blocks, size_t ro
             memset(lines, 0, LINE_BYTES);
         }
     }
-    return f32_from_bits(worst);
+    return f32_from_bits(row_largest);
 }
 
 #endif

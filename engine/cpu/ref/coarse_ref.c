@@ -1,7 +1,7 @@
 /*
  * Reference for the coarse plane, a copy of the output head with four bits per weight (struct
  * coarse_mat): packing of a row, and upper bounds of the logits for one hidden state and for a
- * group.
+ * group of up to 16. 1e-36 is added under each root to cover products that underflow.
  *
  * The order of the float operations is fixed (docs/kernels.md, "The head, screened"), so that every
  * machine selects the same rows.
@@ -40,7 +40,7 @@ static int32_t block_lane(const uint8_t *line, const int8_t *x, size_t lane)
 }
 
 void coarse_bound_ref(const struct coarse_mat *m, size_t row0, size_t row1,
-                      const struct coarse_query *q, float *up)
+                      const struct coarse_query *q, float *bound)
 {
     for (size_t r = row0; r < row1; r++) {
         const uint8_t *line = m->lines + r * m->n_blocks * LINE_BYTES;
@@ -55,10 +55,11 @@ void coarse_bound_ref(const struct coarse_mat *m, size_t row0, size_t row1,
             const float t = bf16_to_f32(steps[b]) * q->spread[b];
             squares[b % 8] = fmaf(t, t, squares[b % 8]);
         }
-        up[r - row0] = q->unit * sum_tree(lanes, 16) + sqrtf(sum_tree(squares, 8) + 1e-36f);
+        bound[r - row0] = q->unit * sum_tree(lanes, 16) + sqrtf(sum_tree(squares, 8) + 1e-36f);
     }
 }
 
+/* A line has four bytes of each of the 16 hidden states. */
 void coarse_gather_ref(const int8_t *const *x, size_t n, size_t n_blocks, int8_t *out)
 {
     for (size_t line = 0; line < n_blocks * 2 * COARSE_COLS / 4; line++)
@@ -69,9 +70,11 @@ void coarse_gather_ref(const int8_t *const *x, size_t n, size_t n_blocks, int8_t
                 memset(out, 0, 4);
 }
 
-/* Integer product of one block of a row and hidden state i; x is the group's data of the block. */
+/* Integer product of one block of a row and hidden state i, as in block_lane but over all columns.
+ * x is the part of coarse_group.x that belongs to the block. */
 static int32_t block_product(const uint8_t *line, const int8_t *x, size_t i)
 {
+    /* Bytes from `high` to `2 low` of the same column, and from column j to column j + 64. */
     const size_t plane = COARSE_COLS * COARSE_GROUP, half = plane / 2;
     int32_t sum = 0;
     for (size_t j = 0; j < COARSE_COLS / 2; j++) {
@@ -83,7 +86,7 @@ static int32_t block_product(const uint8_t *line, const int8_t *x, size_t i)
 }
 
 void coarse_bounds_ref(const struct coarse_mat *m, size_t row0, size_t row1,
-                       const struct coarse_group *g, float *const *up)
+                       const struct coarse_group *g, float *const *bounds)
 {
     for (size_t r = row0; r < row1; r++)
         for (size_t i = 0; i < g->n; i++) {
@@ -99,6 +102,6 @@ void coarse_bounds_ref(const struct coarse_mat *m, size_t row0, size_t row1,
                 squares = fmaf(step2 > COARSE_LEAST ? step2 : COARSE_LEAST,
                                g->spread2[b * COARSE_GROUP + i], squares);
             }
-            up[i][r - row0] = g->unit[i] * product + sqrtf(squares + 1e-36f);
+            bounds[i][r - row0] = g->unit[i] * product + sqrtf(squares + 1e-36f);
         }
 }

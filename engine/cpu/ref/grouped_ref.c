@@ -9,7 +9,7 @@
 #include <math.h>
 #include <string.h>
 
-/* Quantise one block x (n); writes block_cols elements of q. */
+/* Quantise one block x (n), n <= block_cols; q (block_cols) gets zeros from n on. */
 static void quantise_block(const float *x, size_t n, size_t block_cols, int8_t *q, float *unit,
                            int32_t *q_sum)
 {
@@ -43,7 +43,7 @@ void quantise_blocks_ref(const float *x, size_t n, size_t block_cols, int8_t *q,
     }
 }
 
-/* One block x (n) of block number b. */
+/* Quantise block number b, x (n), to two bytes per element (quantise_planes_fn). */
 static void quantise_two_planes(const float *x, size_t n, size_t block_cols, size_t b,
                                 const struct block_plane planes[MOST_PLANES])
 {
@@ -82,7 +82,7 @@ void quantise_planes_ref(const float *x, size_t n, size_t block_cols,
     }
 }
 
-/* Code of a row and a column of a row group. */
+/* Code of a row and a column of a row group; i and k are those of struct grouped_mat's comment. */
 static int32_t code_at(const uint8_t *group, size_t row, size_t col)
 {
     const uint8_t *line = group + col / R16_LINE_COLS * LINE_BYTES;
@@ -90,7 +90,7 @@ static int32_t code_at(const uint8_t *group, size_t row, size_t col)
     return line[4 * row + k] >> (2 * i) & 3;
 }
 
-/* The sum of one block of columns of one row. */
+/* Sum of code * q over columns col0 .. col0 + n_cols - 1 of one row. q starts at column 0. */
 static int32_t block_sum(const uint8_t *group, size_t row, size_t col0, size_t n_cols,
                          const int8_t *q)
 {
@@ -100,6 +100,7 @@ static int32_t block_sum(const uint8_t *group, size_t row, size_t col0, size_t n
     return sum;
 }
 
+/* Returns y + the product of one row with x, in the order of grouped_matvec_fn. */
 static float row_product(const struct grouped_mat *w, size_t group, size_t row,
                          const struct block_acts *x, float y)
 {

@@ -29,7 +29,7 @@
     float coarse_pack_##isa(const float *w, size_t n_blocks, size_t row, uint8_t *lines,           \
                             uint16_t *steps);                                                      \
     void coarse_bound_##isa(const struct coarse_mat *m, size_t row0, size_t row1,                  \
-                            const struct coarse_query *q, float *up);                              \
+                            const struct coarse_query *q, float *bound);                           \
     void row_kernels_##isa(row_decode_fn decode[TENSOR_N_TYPES], rows_dot_fn dot[TENSOR_N_TYPES])
 
 /* Prototypes of the kernels that the reference, AVX2 and NEON have. */
@@ -76,7 +76,7 @@ WIDE_KERNELS(ref);
 float exp0_ref(float x); /* exp(x) for x <= 0; +0 below -60 and for a NaN */
 float sigmoid_ref(float x);
 float softplus_ref(float x);           /* log(1 + exp(x)) */
-float sum64_tree_ref(float lanes[64]); /* overwrites lanes */
+float sum64_tree_ref(float lanes[64]); /* the pairwise tree of sum64; overwrites lanes */
 float dot64_ref(const float *a, const float *b, size_t n);
 
 void unit_norm_ref(const float *x, size_t n, float eps, float factor, float *y);
@@ -93,6 +93,6 @@ void unpack_rows_ref(const struct ternary_mat *w, size_t row0, size_t row1, uint
 
 void coarse_gather_ref(const int8_t *const *x, size_t n, size_t n_blocks, int8_t *out);
 void coarse_bounds_ref(const struct coarse_mat *m, size_t row0, size_t row1,
-                       const struct coarse_group *g, float *const *up);
+                       const struct coarse_group *g, float *const *bounds);
 
 #endif

@@ -10,7 +10,8 @@
 
 #include <math.h>
 
-/* ln 2 in two terms after Cody and Waite. LN2_HIGH has few bits, so that n * LN2_HIGH is exact. */
+/* ln 2 as LN2_HIGH + LN2_LOW, after Cody and Waite. LN2_HIGH has few bits, so that n * LN2_HIGH is
+ * exact. */
 #define LN2_HIGH 0.693359375f
 #define LN2_LOW (-2.12194440e-4f)
 
@@ -26,7 +27,8 @@ float exp0_ref(float x)
     float p = taylor[0];
     for (size_t i = 1; i < 8; i++)
         p = fmaf(p, r, taylor[i]);
-    /* p * 2^n: add n to the exponent. From -60 on, the result is a normal number. */
+    /* p * 2^n: add n to the exponent field, which begins at bit 23. The result is a normal number
+     * because x >= -60. */
     return f32_from_bits(f32_bits(p) + ((uint32_t)(int32_t)n << 23));
 }
 

@@ -1,12 +1,12 @@
 /*
- * The arithmetic peak of plain C: products of bytes, and fmaf. This file is compiled for any
- * processor of the family, without optional instructions.
+ * Measures the arithmetic peak of plain C (mac_peak_fn in kernels.h): products of bytes, and fmaf.
+ * This file is compiled without optional instructions of the processor.
  */
 #include "engine/cpu/ref/kernels_ref.h"
 
 #include <math.h>
 
-#define N 64
+#define N 64 /* products of bytes per round: enough for several vectors of any width */
 
 size_t mac_peak_ref(size_t n_rounds)
 {
@@ -20,7 +20,7 @@ size_t mac_peak_ref(size_t n_rounds)
     for (size_t r = 0; r < n_rounds; r++) {
         for (size_t i = 0; i < N; i++)
             sums[i] += a[i] * b[i];
-        a[r % N] = seed;
+        a[r % N] = seed; /* otherwise the products would be the same in all rounds */
     }
     int32_t sum = 0;
     for (size_t i = 0; i < N; i++)

@@ -1,11 +1,13 @@
 /*
- * Reference for the rotation of inputs: docs/kernels.md, "Rotated inputs".
+ * Reference for the rotation of inputs: signs, then Walsh-Hadamard transforms of blocks.
+ * docs/kernels.md, "Rotated inputs", specifies the arithmetic.
  */
 #include "engine/cpu/ref/kernels_ref.h"
 
 #include <math.h>
 #include <string.h>
 
+/* Walsh-Hadamard transform of y (block) in place, without the factor. */
 static void transform(float *y, size_t block)
 {
     for (size_t h = 1; h < block; h *= 2)
@@ -25,7 +27,7 @@ void rotate_ref(const float *x, const float *signs, size_t n, size_t block, floa
         for (size_t i = 0; i < n; i++)
             y[i] = x[i] * signs[i];
     else
-        memmove(y, x, n * sizeof *y);
+        memmove(y, x, n * sizeof *y); /* not memcpy: y may be x */
     for (size_t i = 0; i < n; i += block)
         transform(y + i, block);
     for (size_t i = 0; i < n; i++)

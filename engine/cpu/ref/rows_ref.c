@@ -55,7 +55,9 @@ static void row_decode_q4_0_ref(const uint8_t *row, size_t n, float *out)
     }
 }
 
-/* Block of 256 elements: d, dmin, 12 bytes of 6-bit scales and minima, nibbles[128] */
+/* Block of 256 elements: d, dmin, 12 bytes of 6-bit scales and minima, nibbles[128]. Sub-block j
+ * has 32 elements, a scale sc and a minimum m. For j >= 4 the upper two bits of sc and m are in the
+ * bytes of sub-block j - 4. */
 static void row_decode_q4_k_ref(const uint8_t *row, size_t n, float *out)
 {
     for (size_t i = 0; i < n; i += 256, row += 144) {
@@ -73,7 +75,8 @@ static void row_decode_q4_k_ref(const uint8_t *row, size_t n, float *out)
     }
 }
 
-/* Block of 256 elements: low nibbles[128], high bit pairs[64], 8-bit scales[16], d */
+/* Block of 256 elements: low nibbles[128], high bit pairs[64], 8-bit scales[16], d. Element e is
+ * element l of quarter g of half h. A scale belongs to 16 elements. */
 static void row_decode_q6_k_ref(const uint8_t *row, size_t n, float *out)
 {
     for (size_t i = 0; i < n; i += 256, row += 210) {

@@ -9,6 +9,7 @@
 
 #define F16_MAX 65504.0f /* the largest finite number */
 
+/* 1 / root mean square of x (n), with eps. */
 static float norm_factor(const float *x, size_t n, float eps)
 {
     return 1.0f / sqrtf(dot64_ref(x, x, n) / (float)n + eps);
@@ -73,6 +74,7 @@ void silu_gate_ref(const float *gate, const float *up, size_t n, float *out)
         out[i] = (gate[i] * sigmoid_ref(gate[i])) * up[i];
 }
 
+/* Rotate the pair (*a, *b) by the angle with the cosine c and the sine s. */
 static void rotate(float *a, float *b, float c, float s)
 {
     const float x = *a, y = *b;
@@ -80,12 +82,14 @@ static void rotate(float *a, float *b, float c, float s)
     *b = fmaf(y, c, x * s);
 }
 
+/* Pairs are half a head apart, as in GPT-NeoX. */
 void rope_neox_ref(float *x, const float *c, const float *s, size_t n_rot)
 {
     for (size_t i = 0; i < n_rot / 2; i++)
         rotate(&x[i], &x[i + n_rot / 2], c[i], s[i]);
 }
 
+/* Pairs are adjacent ("norm" is llama.cpp's name of this mode). */
 void rope_norm_ref(float *x, const float *c, const float *s, size_t n_rot)
 {
     for (size_t i = 0; i < n_rot / 2; i++)
@@ -102,7 +106,7 @@ void to_f16_ref(const float *x, size_t n, uint16_t *out)
     }
 }
 
-/* The sum of token t and row r as F32: scaled, and with the bias added. */
+/* The sum of token t and row r as F32: v of struct acc_tile. */
 static float scaled(const struct acc_tile *a, size_t t, size_t r)
 {
     float v = (float)a->acc[t * a->acc_stride + r] * a->d[t];

@@ -5,7 +5,8 @@
  * 32). So the lanes of the score registers are positions, the lanes of the output registers are
  * elements of the head, and no sum runs across a register. Each key or value is widened once for up
  * to four query heads. docs/kernels.md prescribes one chain of fma per sum; many independent chains
- * hide the latency of fma: four heads x two registers, or one head x eight.
+ * hide the latency of fma: four heads x two registers, two heads x four, or one head x eight (four
+ * for values).
  */
 #include "engine/base/force_inline.h"
 #include "engine/cpu/ref/attn_tokens.h"
@@ -22,9 +23,10 @@ struct scores {
     _Alignas(32) float z[MAX_HEADS][ATTN_BLOCK];
 };
 
-/* Size of the keys, or of the values, of a block. While a kernel reads the keys, it prefetches the
- * values if all 64 positions are visible, otherwise the same keys. While it reads the values, it
- * prefetches the keys of the next block. */
+/* Bytes of the keys of a block; the values have as many. While a kernel reads the keys, it
+ * prefetches the values if all 64 positions are visible, otherwise the same keys, which has no
+ * effect. While it reads the values, it prefetches the keys of the next block. The arguments of
+ * prefetch_ahead are such that all calls for a group of heads prefetch the range once. */
 BN_FORCE_INLINE size_t half_block_bytes(const struct attn_block *b)
 {
     return b->head_dim * ATTN_BLOCK * sizeof(uint16_t);
@@ -68,7 +70,8 @@ BN_FORCE_INLINE void score_span(const struct attn_block *b, size_t head, int n_h
             _mm256_store_ps(s->z[h] + pos + 8 * (size_t)v, z[h][v]);
 }
 
-/* Columns col .. col + 8 n_vecs - 1 of the weighted values; stores only those below head_dim. */
+/* Columns col .. col + 8 n_vecs - 1 of the sum of probability * value; stores only columns below
+ * head_dim. */
 BN_FORCE_INLINE void value_span(const struct attn_block *b, size_t head, int n_heads, size_t col,
                                 int n_vecs, const struct scores *s)
 {
@@ -104,12 +107,13 @@ BN_FORCE_INLINE void value_span(const struct attn_block *b, size_t head, int n_h
         }
 }
 
-/* k_vecs registers of scores and v_vecs registers of values are computed at a time: 8 k_vecs
- * divides ATTN_BLOCK, and 8 v_vecs divides 32, the padding of v. */
+/* Attention of heads head .. head + n_heads - 1. k_vecs registers of scores and v_vecs registers of
+ * results are computed at a time: 8 k_vecs divides ATTN_BLOCK, and 8 v_vecs divides 32, the padding
+ * of v. */
 BN_FORCE_INLINE void heads_block(const struct attn_block *b, size_t head, int n_heads, int k_vecs,
                                  int v_vecs)
 {
-    struct scores s = {.z = {{0}}}; /* the softmax reads positions past n_seen and masks them */
+    struct scores s = {.z = {{0}}}; /* the softmax also loads positions from n_seen on */
     for (size_t pos = 0; pos < b->n_seen; pos += 8 * (size_t)k_vecs)
         score_span(b, head, n_heads, pos, k_vecs, &s);
     for (int h = 0; h < n_heads; h++) {

@@ -1,6 +1,7 @@
 /*
- * attn_block for AVX-512, KV cache in F16. The method is that of attn_avx2.c. A register has 16
- * lanes, so the scores of a whole block fit in four registers.
+ * attn_block for AVX-512, KV cache in F16. The method, including the prefetches, is that of
+ * attn_avx2.c. A register has 16 lanes, so the scores of a head and a whole block are four
+ * registers.
  */
 #include "engine/base/force_inline.h"
 #include "engine/cpu/x86/kernels_x86.h"
@@ -11,10 +12,12 @@
 
 #define MAX_HEADS 4
 
+/* Scores, then probabilities, of up to four heads. */
 struct scores {
     _Alignas(64) float z[MAX_HEADS][ATTN_BLOCK];
 };
 
+/* Bytes of the keys of a block; the values have as many. */
 BN_FORCE_INLINE size_t half_block_bytes(const struct attn_block *b)
 {
     return b->head_dim * ATTN_BLOCK * sizeof(uint16_t);
@@ -60,7 +63,8 @@ BN_FORCE_INLINE void score_span(const struct attn_block *b, size_t head, int n_h
             _mm512_store_ps(s->z[h] + pos + 16 * (size_t)v, z[h][v]);
 }
 
-/* Columns col .. col + 16 n_vecs - 1 of the weighted values; stores only those below head_dim. */
+/* Columns col .. col + 16 n_vecs - 1 of the sum of probability * value; stores only columns below
+ * head_dim. */
 BN_FORCE_INLINE void value_span(const struct attn_block *b, size_t head, int n_heads, size_t col,
                                 int n_vecs, const struct scores *s)
 {
@@ -98,7 +102,7 @@ BN_FORCE_INLINE void value_span(const struct attn_block *b, size_t head, int n_h
 
 BN_FORCE_INLINE void heads_block(const struct attn_block *b, size_t head, int n_heads)
 {
-    struct scores s = {.z = {{0}}}; /* the softmax reads positions past n_seen and masks them */
+    struct scores s = {.z = {{0}}}; /* the softmax also loads positions from n_seen on */
     if (b->n_seen > 32)
         score_span(b, head, n_heads, 0, 4, &s);
     else

@@ -20,7 +20,8 @@ BN_FORCE_INLINE float to_fixed_avx2(const float *x, size_t n, struct attn_fixed 
 {
     const __m256 sign = _mm256_set1_ps(-0.0f);
     __m256 max = _mm256_setzero_ps();
-    for (size_t i = 0; i < n; i += 8) /* VMAXPS returns its second operand if either is a NaN */
+    /* VMAXPS returns its second operand if either is a NaN, so a NaN in x is ignored. */
+    for (size_t i = 0; i < n; i += 8)
         max = _mm256_max_ps(_mm256_andnot_ps(sign, load_ps8(x, i, n)), max);
     const float found = max8_avx2(max), most = found > FIXED_LEAST ? found : FIXED_LEAST;
     const __m256 scale = _mm256_set1_ps(FIXED_MOST / most);
@@ -35,6 +36,7 @@ BN_FORCE_INLINE float to_fixed_avx2(const float *x, size_t n, struct attn_fixed 
     return most / FIXED_MOST;
 }
 
+/* Four fixed-point numbers, repeated in the whole register. */
 BN_FORCE_INLINE __m256i quad_of(const int16_t *x)
 {
     int64_t quad;
@@ -68,6 +70,8 @@ BN_FORCE_INLINE void sums_avx2(const struct attn_quads *w, int n_heads, size_t l
         }
 #pragma GCC unroll 4
         for (int h = 0; h < n_heads; h++) {
+            /* hadd adds the two sums of each lane, but within 128-bit halves: the permutation
+             * brings the lanes into their order. */
             const __m256i pairs = _mm256_hadd_epi32(sum[h][0], sum[h][1]);
             _mm256_store_si256((__m256i *)(void *)(out[h] + lane),
                                _mm256_permute4x64_epi64(pairs, 0xd8));

@@ -2,9 +2,9 @@
  * attn_block_q8 and attn_tile_q8 for AVX-512 VNNI: the loops of engine/cpu/ref/attn_q8.h.
  *
  * Each lane has four bytes: four elements of a key, or four positions of a value. VPDPBUSD adds
- * their products to a 32-bit sum. It needs one unsigned factor, so the bytes of the cache get 128
- * added, and 128 times the sum of x is subtracted from the result. The fixed-point number x is used
- * as two bytes, x = 128 high + low.
+ * their products to a 32-bit sum. It needs one unsigned factor, so 128 is added to the bytes of the
+ * cache, and 128 times the sum of x is subtracted from the result. The fixed-point number x is used
+ * as two bytes, x = 128 high + low. Sums may wrap; the result after the subtraction fits 32 bits.
  */
 #include "engine/cpu/ref/attn_q8.h"
 #include "engine/cpu/ref/attn_tokens.h"
@@ -20,7 +20,8 @@
 BN_FORCE_INLINE float to_fixed_avx512(const float *x, size_t n, struct attn_fixed *out)
 {
     __m512 max = _mm512_setzero_ps();
-    for (size_t i = 0; i < n; i += 16) /* VMAXPS returns its second operand if either is a NaN */
+    /* VMAXPS returns its second operand if either is a NaN, so a NaN in x is ignored. */
+    for (size_t i = 0; i < n; i += 16)
         max = _mm512_max_ps(_mm512_abs_ps(_mm512_maskz_loadu_ps(mask_below(i, n), x + i)), max);
     const float found = max16_avx512(max), most = found > FIXED_LEAST ? found : FIXED_LEAST;
     const __m512 scale = _mm512_set1_ps(FIXED_MOST / most);
@@ -39,6 +40,7 @@ BN_FORCE_INLINE float to_fixed_avx512(const float *x, size_t n, struct attn_fixe
     return most / FIXED_MOST;
 }
 
+/* Four bytes, repeated in the whole register. */
 BN_FORCE_INLINE __m512i quad_of(const int8_t *bytes)
 {
     int32_t quad;
@@ -58,7 +60,7 @@ BN_FORCE_INLINE void sums_avx512(const struct attn_quads *w, int n_heads, size_t
             for (int v = 0; v < VECS; v++)
                 high[h][v] = low[h][v] = _mm512_setzero_si512();
         for (size_t i = 0; i < w->n_quads; i++, bytes += w->n_lanes * ATTN_QUAD) {
-            __m512i code[VECS];
+            __m512i code[VECS]; /* bytes of the cache + 128 */
             prefetch_ahead(w->ahead, w->ahead_bytes, (lane0 + lane) / (16 * VECS) * w->n_quads + i,
                            1);
 #pragma GCC unroll 2

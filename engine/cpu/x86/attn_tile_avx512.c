@@ -52,8 +52,8 @@ static void widen(const uint16_t *halves, size_t n, float *out)
     }
 }
 
-/* Turn the scores of a query into probabilities p, +0 for unseen positions. m is the maximum of the
- * scores, l the sum of the probabilities. */
+/* Turn the scores of a query (n_vecs registers of z) into probabilities p, +0 for unseen positions.
+ * m is the maximum of the scores, l the sum of the probabilities. */
 BN_FORCE_INLINE void softmax_lanes(const __m512 z[4], int n_vecs, const __mmask16 seen[4], float *p,
                                    float *m, float *l)
 {
@@ -149,6 +149,7 @@ BN_FORCE_INLINE void fold_values(const struct attn_tile *t, const struct scratch
         valid[v] = mask_below(col + 16 * (size_t)v, head_dim);
 #pragma GCC unroll 6
     for (int i = 0; i < n_q; i++, out += head_dim) {
+        /* If is_first, merge_sums has not set the factors, and they are not used. */
         const __m512 a = _mm512_set1_ps(w->a[first + (size_t)i]);
         const __m512 b = _mm512_set1_ps(w->b[first + (size_t)i]);
 #pragma GCC unroll 4
@@ -162,7 +163,7 @@ BN_FORCE_INLINE void fold_values(const struct attn_tile *t, const struct scratch
     }
 }
 
-/* Columns col .. col + 16 n_vecs - 1 of the weighted values of n_q queries. */
+/* Columns col .. col + 16 n_vecs - 1 of the sum of probability * value, for n_q queries. */
 BN_FORCE_INLINE void value_queries(const struct attn_tile *t, const struct scratch *w,
                                    struct queries qs, int n_q, size_t col, int n_vecs)
 {
@@ -221,9 +222,10 @@ BN_FORCE_INLINE void prefetch_out(const struct attn_tile *t, size_t first, size_
     }
 }
 
-/* Find the next queries, from `first` on, that see the same positions. Returns their number:
- * QUERIES, FEW_QUERIES or less. Eight queries are 4 + 4: after 6 the other 2 would be processed one
- * at a time. */
+/* Find the next queries, from `first` on, that see the same positions: those of one token, or of
+ * all later tokens too once a token sees the whole block. Returns their number: QUERIES,
+ * FEW_QUERIES or less. Eight queries are taken as 4 + 4, because after 6 the remaining 2 would be
+ * processed one at a time. */
 static size_t next_queries(const struct attn_tile *t, size_t first, struct queries *qs)
 {
     const size_t n_seen = size_min(t->n_seen + first / t->n_q, ATTN_BLOCK);
@@ -235,8 +237,8 @@ static size_t next_queries(const struct attn_tile *t, size_t first, struct queri
 
 void attn_tile_avx512(const struct attn_tile *t)
 {
-    /* One token shares the widened keys and values with no other. Blocks at the edge of a window
-     * are few, and each of their tokens sees other positions. */
+    /* Widening in advance is useful only if several tokens use the result. Blocks at the edge of a
+     * window are few, and each of their tokens sees other positions. */
     if (t->n_tokens == 1 || t->n_hidden > 0) {
         attn_tile_by_token(t, attn_block_avx512, attn_merge_avx2);
         return;

@@ -12,15 +12,15 @@
 #include <immintrin.h>
 
 #define STREAMS 4
-#define PREFETCH_BYTES 2560 /* as the products: docs/kernels.md */
+#define PREFETCH_BYTES 2560 /* the distance that docs/kernels.md reports for products */
 
 float coarse_pack_avx2(const float *w, size_t n_blocks, size_t row, uint8_t *lines, uint16_t *steps)
 {
     return coarse_pack_row(w, n_blocks, row, lines, steps);
 }
 
-/* Half of a line (32 bytes, so 64 codes) times x: lane j is the sum over columns 4 j .. 4 j + 3 and
- * the same plus 64. */
+/* Half of a line (32 bytes, so 64 codes, as low and high nibbles) times one plane of x: lane j is
+ * the sum over columns 4 j .. 4 j + 3 and 4 j + 64 .. 4 j + 67. */
 BN_FORCE_INLINE __m256i dot_half(__m256i low, __m256i high, const int8_t *x)
 {
     const __m256i a = _mm256_maddubs_epi16(low, _mm256_load_si256((const void *)x));
@@ -33,6 +33,7 @@ BN_FORCE_INLINE float bound_row(const struct coarse_mat *m, size_t r, const stru
     const uint8_t *line = m->lines + r * m->n_blocks * LINE_BYTES;
     const uint16_t *steps = m->steps + r * m->step_stride;
     const __m256i nibble = _mm256_set1_epi8(15);
+    /* lanes[p] has lanes 8 p .. 8 p + 7 of the recipe; p is also the half of a line. */
     __m256 lanes[2] = {_mm256_setzero_ps(), _mm256_setzero_ps()}, squares = _mm256_setzero_ps();
     for (size_t b = 0; b < m->n_blocks; b++, line += LINE_BYTES) {
         const int8_t *x = q->x + 2 * COARSE_COLS * b;
@@ -62,12 +63,12 @@ BN_FORCE_INLINE float bound_row(const struct coarse_mat *m, size_t r, const stru
 }
 
 void coarse_bound_avx2(const struct coarse_mat *m, size_t row0, size_t row1,
-                       const struct coarse_query *q, float *up)
+                       const struct coarse_query *q, float *bound)
 {
-    const size_t n = row1 - row0, step = n / STREAMS;
-    for (size_t i = 0; i < step; i++)
-        for (size_t r = i; r < STREAMS * step; r += step)
-            up[r] = bound_row(m, row0 + r, q);
-    for (size_t r = STREAMS * step; r < n; r++)
-        up[r] = bound_row(m, row0 + r, q);
+    const size_t n = row1 - row0, apart = n / STREAMS;
+    for (size_t i = 0; i < apart; i++)
+        for (size_t r = i; r < STREAMS * apart; r += apart)
+            bound[r] = bound_row(m, row0 + r, q);
+    for (size_t r = STREAMS * apart; r < n; r++)
+        bound[r] = bound_row(m, row0 + r, q);
 }

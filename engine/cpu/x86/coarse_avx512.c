@@ -46,6 +46,7 @@ BN_FORCE_INLINE void bound_rows(const struct coarse_mat *m, int n_rows, size_t r
         lanes[i] = _mm512_setzero_ps();
     for (size_t b = 0; b < m->n_blocks; b++, line += LINE_BYTES) {
         const int8_t *x = q->x + 2 * COARSE_COLS * b;
+        /* x0, x1: the high bytes of columns 0 .. 63 and 64 .. 127; y0, y1: twice the low ones */
         const __m512i x0 = _mm512_load_si512(x), x1 = _mm512_load_si512(x + 64);
         const __m512i y0 = _mm512_load_si512(x + 128), y1 = _mm512_load_si512(x + 192);
         const __m512i fix = _mm512_load_si512(q->fix + 16 * b);
@@ -61,6 +62,7 @@ BN_FORCE_INLINE void bound_rows(const struct coarse_mat *m, int n_rows, size_t r
                 _mm512_dpbusd_epi32(_mm512_dpbusd_epi32(_mm512_setzero_si512(), low, x0), high, x1);
             const __m512i c = _mm512_dpbusd_epi32(_mm512_dpbusd_epi32(fix, low, y0), high, y1);
             const __m512i sum = _mm512_add_epi32(_mm512_slli_epi32(a, 8), c);
+            /* The mask selects the upper half of each dword: the BF16 step becomes F32. */
             const __m512i wide = _mm512_maskz_set1_epi16(0xaaaaaaaau, (short)step);
             lanes[i] =
                 _mm512_fmadd_ps(_mm512_cvtepi32_ps(sum), _mm512_castsi512_ps(wide), lanes[i]);
@@ -74,15 +76,15 @@ BN_FORCE_INLINE void bound_rows(const struct coarse_mat *m, int n_rows, size_t r
 }
 
 void coarse_bound_avx512(const struct coarse_mat *m, size_t row0, size_t row1,
-                         const struct coarse_query *q, float *up)
+                         const struct coarse_query *q, float *bound)
 {
-    const size_t n = row1 - row0, step = n / ROWS;
-    for (size_t r = 0; r < step; r++) {
+    const size_t n = row1 - row0, apart = n / ROWS;
+    for (size_t r = 0; r < apart; r++) {
         float out[ROWS];
-        bound_rows(m, ROWS, row0 + r, step, q, out);
+        bound_rows(m, ROWS, row0 + r, apart, q, out);
         for (size_t i = 0; i < ROWS; i++)
-            up[r + i * step] = out[i];
+            bound[r + i * apart] = out[i];
     }
-    for (size_t r = ROWS * step; r < n; r++)
-        bound_rows(m, 1, row0 + r, 0, q, up + r);
+    for (size_t r = ROWS * apart; r < n; r++)
+        bound_rows(m, 1, row0 + r, 0, q, bound + r);
 }

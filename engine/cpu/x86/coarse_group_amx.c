@@ -1,16 +1,17 @@
 /*
  * coarse_bounds for AMX; coarse_ref.c is the specification.
  *
- * The codes of 16 rows are the first operand of a tile product: unpacking a nibble yields the 64
- * columns of a row of an AMX tile. The hidden states are the second operand, in two planes of high
- * and low bytes. Four tile products per block yield two AMX tiles of exact integer sums, which are
- * combined, scaled with the step of the row and summed as floats.
+ * The codes of 16 rows are the first operand of a tile product: the low nibbles of a line are 64
+ * columns and fill one row of an AMX tile, and so do the high nibbles. The hidden states are the
+ * second operand, in two planes of high and low bytes. Four tile products per block yield two AMX
+ * tiles of exact integer sums, which are combined, multiplied with the scale of the block
+ * (coarse_mat.steps) and summed as floats.
  *
  * A panel is four AMX tiles of rows. They share the four AMX tiles of hidden states of a block,
- * which therefore pass through the first-level cache once per panel. A step is one block of one
- * tile of rows. Between the four products of a step, the code unpacks the step after the next and
- * scales the sums of the previous step, a quarter at a time. So stores reach the cache before a
- * tile load needs them, and the tile unit does not wait.
+ * which therefore pass through the first-level cache once per panel. A step of the computation is
+ * one block of one tile of rows. Between the four products of a step, the code unpacks the step
+ * after the next and scales the sums of the previous step, a quarter at a time. So stores reach the
+ * cache before a tile load needs them, and the tile unit does not wait.
  */
 #include "engine/cpu/x86/amx_tile.h"
 #include "engine/cpu/x86/coarse_group_avx512.h"
@@ -18,16 +19,16 @@
 
 #define PANEL_TILES 4
 #define ROWS (PANEL_TILES * SIDE)
-#define QUARTER (SIDE / 4)
+#define QUARTER (SIDE / 4) /* rows of a tile between two products of a step */
 #define STEPS_AHEAD 2
-#define RING 4 /* unpacked steps in the workspace */
+#define RING 4 /* unpacked steps in the workspace: a power of two above STEPS_AHEAD */
 _Static_assert(QUARTER == PANEL_TILES, "a quarter prefetches one line of each of the streams");
 
 struct workspace {
     _Alignas(64) uint8_t codes[RING][2 * TILE_BYTES]; /* low nibbles, then high ones */
     _Alignas(64) int32_t sums[2][2][SIDE][SIDE];      /* of two steps: high plane, low plane */
-    _Alignas(64) float steps[ROWS][GROUP_BLOCKS];     /* of the current GROUP_BLOCKS blocks */
-    __m512 product[ROWS];
+    _Alignas(64) float steps[ROWS][GROUP_BLOCKS];     /* scales of GROUP_BLOCKS blocks */
+    __m512 product[ROWS];                             /* lanes are hidden states */
 };
 
 /* A panel of n_rows rows in n_tiles AMX tiles. The next panel, at `ahead`, is prefetched in QUARTER
@@ -59,7 +60,8 @@ BN_FORCE_INLINE void unpack_quarter(const struct panel *p, size_t step, size_t q
     }
 }
 
-/* Scale a quarter of the sums of a step and add them to the products. */
+/* Scale a quarter of the sums of a step and add them to the products. `fixes` is coarse_group.fix,
+ * the part of the sums that is the same for all rows. */
 BN_FORCE_INLINE void scale_quarter(struct workspace *s, size_t n_tiles, const int32_t *fixes,
                                    size_t step, size_t quarter)
 {
@@ -88,7 +90,8 @@ BN_FORCE_INLINE void unpack_and_scale(const struct panel *p, struct workspace *s
     compiler_barrier();
 }
 
-/* AMX tiles 4 .. 7 must hold the hidden states of the block. */
+/* AMX tiles 4 and 5 must hold the high bytes of the hidden states of the block (columns 0 .. 63 and
+ * 64 .. 127), tiles 6 and 7 twice the low bytes. */
 BN_FORCE_INLINE void multiply_step(const struct panel *p, struct workspace *s, const int32_t *fixes,
                                    size_t step, size_t n_steps)
 {
@@ -111,8 +114,8 @@ BN_FORCE_INLINE void multiply_step(const struct panel *p, struct workspace *s, c
     compiler_barrier();
 }
 
-/* Call this before the sums of `step` are scaled. In the first step of GROUP_BLOCKS blocks it
- * widens their scales (coarse_mat.steps). Rows past n_rows get those of the first row. */
+/* Call this before the sums of `step` are scaled. If it is the first step of GROUP_BLOCKS blocks,
+ * their scales are converted to F32. Rows past n_rows get those of the first row. */
 BN_FORCE_INLINE void widen_for_step(const struct coarse_mat *m, size_t row, const struct panel *p,
                                     size_t step, struct workspace *s)
 {
@@ -136,7 +139,7 @@ BN_FORCE_INLINE void multiply_panel(const struct coarse_mat *m, size_t row, size
         for (size_t quarter = 0; quarter < 4; quarter++)
             unpack_quarter(&p, i, quarter, s->codes[i]);
     for (size_t b = 0, step = 0; b < m->n_blocks; b++) {
-        const int8_t *x = g->x + b * STEPS_PER_LINE * TILE_BYTES;
+        const int8_t *x = g->x + b * STEPS_PER_LINE * TILE_BYTES; /* four AMX tiles per block */
         _tile_loadd(4, x, 64);
         _tile_loadd(5, x + TILE_BYTES, 64);
         _tile_loadd(6, x + 2 * TILE_BYTES, 64);
@@ -153,18 +156,19 @@ BN_FORCE_INLINE void multiply_panel(const struct coarse_mat *m, size_t row, size
 }
 
 void coarse_bounds_amx(const struct coarse_mat *m, size_t row0, size_t row1,
-                       const struct coarse_group *g, float *const *up)
+                       const struct coarse_group *g, float *const *bounds)
 {
     struct workspace s;
     configure_tiles();
     for (size_t r = row0; r < row1; r += ROWS) {
         const size_t n = row1 - r < ROWS ? row1 - r : ROWS;
-        if (n == ROWS)
+        if (n == ROWS) /* a constant: the inlined code has no tests for missing rows */
             multiply_panel(m, r, ROWS, g, &s);
         else
             multiply_panel(m, r, n, g, &s);
         for (size_t t = 0; t < n; t += SIDE)
-            finish_rows(m, r + t, n - t < SIDE ? n - t : SIDE, g, s.product + t, up, r + t - row0);
+            finish_rows(m, r + t, n - t < SIDE ? n - t : SIDE, g, s.product + t, bounds,
+                        r + t - row0);
     }
     _tile_release();
 }

@@ -9,8 +9,8 @@
 
 #define ROWS 4
 
-/* Integer sums of one block of ROWS rows. A row of codes has the low nibbles first, then the high
- * nibbles. */
+/* Integer sums of one block of ROWS rows, for the high bytes and for twice the low bytes of the
+ * hidden states. A row of codes has the low nibbles first, then the high nibbles. */
 BN_FORCE_INLINE void multiply_block(uint8_t codes[ROWS][COARSE_COLS], const int8_t *x,
                                     __m512i high[ROWS], __m512i low[ROWS])
 {
@@ -29,7 +29,8 @@ BN_FORCE_INLINE void multiply_block(uint8_t codes[ROWS][COARSE_COLS], const int8
     }
 }
 
-/* Products of the first ROWS of n_rows rows from `row` on. Rows past n_rows repeat the last one. */
+/* Products of ROWS rows from `row` on. If only n_rows < ROWS rows are left, the others repeat the
+ * last one. */
 BN_FORCE_INLINE void multiply_rows(const struct coarse_mat *m, size_t row, size_t n_rows,
                                    const struct coarse_group *g, __m512 product[ROWS])
 {
@@ -49,6 +50,7 @@ BN_FORCE_INLINE void multiply_rows(const struct coarse_mat *m, size_t row, size_
             const __m512i v = _mm512_load_si512(line);
             _mm512_store_si512(codes[r], _mm512_and_si512(v, nibble));
             _mm512_store_si512(codes[r] + 64, _mm512_and_si512(_mm512_srli_epi16(v, 4), nibble));
+            /* The row ROWS further: the next call reads it. */
             _mm_prefetch((const char *)((uintptr_t)line + 4 * row_bytes), _MM_HINT_T0);
             if (b % GROUP_BLOCKS == 0)
                 widen_steps(m->steps + at * m->step_stride, b, m->n_blocks, steps[r]);
@@ -62,7 +64,7 @@ BN_FORCE_INLINE void multiply_rows(const struct coarse_mat *m, size_t row, size_
 }
 
 void coarse_bounds_avx512(const struct coarse_mat *m, size_t row0, size_t row1,
-                          const struct coarse_group *g, float *const *up)
+                          const struct coarse_group *g, float *const *bounds)
 {
     for (size_t r = row0; r < row1; r += SIDE) {
         const size_t n = row1 - r < SIDE ? row1 - r : SIDE;
@@ -73,6 +75,6 @@ void coarse_bounds_avx512(const struct coarse_mat *m, size_t row0, size_t row1,
             else
                 for (size_t j = i; j < i + ROWS; j++)
                     product[j] = _mm512_setzero_ps();
-        finish_rows(m, r, n, g, product, up, r - row0);
+        finish_rows(m, r, n, g, product, bounds, r - row0);
     }
 }

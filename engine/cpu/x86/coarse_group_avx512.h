@@ -8,9 +8,8 @@
 #include "engine/cpu/kernels.h"
 #include "engine/cpu/x86/transpose_avx512.h"
 
-#define GROUP_BLOCKS                                                                               \
-    32 /* blocks whose steps are widened together: as many BF16 as fit in a
-                           register */
+/* Blocks whose steps are widened together: as many BF16 as fit in a register. */
+#define GROUP_BLOCKS 32
 
 /* Convert steps begin .. begin + GROUP_BLOCKS - 1 of a row to F32; steps past n_blocks become 0. */
 BN_FORCE_INLINE void widen_steps(const uint16_t *steps, size_t begin, size_t n_blocks,
@@ -25,7 +24,8 @@ BN_FORCE_INLINE void widen_steps(const uint16_t *steps, size_t begin, size_t n_b
     _mm512_store_si512(out + 16, _mm512_slli_epi32(hi, 16));
 }
 
-/* product + sum * step with one rounding; sum combines the high and the low plane */
+/* product + sum * step with one rounding. The sum combines the high plane, the low plane and `fix`
+ * (see coarse_query in kernels.h). */
 BN_FORCE_INLINE __m512 add_block(__m512 product, __m512i high, __m512i low, __m512i fix, float step)
 {
     const __m512i sum = _mm512_add_epi32(_mm512_slli_epi32(high, 8), _mm512_add_epi32(low, fix));
@@ -71,9 +71,9 @@ BN_FORCE_INLINE void sum_squares(const struct coarse_mat *m, size_t row, size_t 
 }
 
 /* Turn the products v of SIDE rows into bounds, and store the bounds of the first n_rows rows at
- * up[hidden state] + at. */
+ * bounds[hidden state] + at. */
 BN_FORCE_INLINE void finish_rows(const struct coarse_mat *m, size_t row, size_t n_rows,
-                                 const struct coarse_group *g, __m512 v[SIDE], float *const *up,
+                                 const struct coarse_group *g, __m512 v[SIDE], float *const *bounds,
                                  size_t at)
 {
     const __mmask16 valid = n_rows < SIDE ? (__mmask16)((1u << n_rows) - 1) : (__mmask16)~0u;
@@ -93,11 +93,11 @@ BN_FORCE_INLINE void finish_rows(const struct coarse_mat *m, size_t row, size_t 
 #pragma GCC unroll 16
     for (size_t r = 0; r < SIDE; r++)
         bits[r] = _mm512_castps_si512(v[r]);
-    transpose(bits);
+    transpose(bits); /* from hidden states as lanes to rows as lanes */
 #pragma GCC unroll 16
     for (size_t i = 0; i < SIDE; i++)
         if (i < g->n)
-            _mm512_mask_storeu_epi32(up[i] + at, valid, bits[i]);
+            _mm512_mask_storeu_epi32(bounds[i] + at, valid, bits[i]);
 }
 
 #endif

@@ -1,7 +1,8 @@
 /*
- * Detects the x86 instruction sets with CPUID and XGETBV. An instruction set counts if the
- * processor has every extension that its files are compiled for and the operating system saves its
- * registers. The self-test (cpu_caps_selftest.c) catches hypervisors that report too much.
+ * Detects the x86 instruction sets with CPUID and XGETBV. An instruction set is usable if the
+ * processor has the extensions that its files are compiled for and the operating system saves its
+ * registers. (PREFETCHW needs no test: see meson.build.) The self-test (cpu_caps_selftest.c)
+ * detects hypervisors that report extensions that do not work.
  *
  * This file is compiled with -mxsave for the XGETBV intrinsic. XGETBV runs only if CPUID reports
  * OSXSAVE. Linux permits AMX tiles only after a request with arch_prctl; a second request is
@@ -36,6 +37,7 @@
 #define REQ_XCOMP_PERM 0x1023
 #define XTILEDATA 18
 
+/* The registers that CPUID returns. */
 struct leaf {
     unsigned eax, ebx, ecx, edx;
 };
@@ -54,6 +56,8 @@ static bool has_all(unsigned word, unsigned bits)
     return (word & bits) == bits;
 }
 
+/* Request the use of AMX tiles for this process. `granted` has the low bits of XCR0: the registers
+ * that the operating system saves. */
 static bool tiles_granted(const struct leaf *l7, unsigned granted)
 {
     if (!has_all(l7->edx, L7_EDX_AMX) || !has_all(granted, XCR0_TILES))

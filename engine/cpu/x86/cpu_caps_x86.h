@@ -6,6 +6,8 @@
 
 #include "engine/cpu/cpu_caps.h"
 
-void cpu_caps_detect_x86(struct cpu_caps *caps); /* sets the x86 entries of caps->has */
+/* Set caps->has to true for each such instruction set, and set caps->prefetches_streams. Other
+ * entries keep their values. */
+void cpu_caps_detect_x86(struct cpu_caps *caps);
 
 #endif

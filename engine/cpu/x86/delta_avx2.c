@@ -8,7 +8,7 @@
 #include "engine/cpu/x86/kernels_x86.h"
 #include "engine/cpu/x86/lanes_avx2.h"
 
-#define VECS 4 /* registers of a group of columns */
+#define VECS 4 /* registers of a group of columns; with two sums each, eight chains of fma */
 
 void conv_silu_avx2(const float *const x[CONV_TAPS], const float *w, size_t w_stride, size_t n,
                     float *y)
@@ -46,7 +46,8 @@ void sigmoid_gate_avx2(const float *gate, const float *up, size_t n, float *out)
         store_ps8(out, i, n, _mm256_mul_ps(sigmoid_avx2(load_ps8(gate, i, n)), load_ps8(up, i, n)));
 }
 
-/* One token and n_vecs registers of columns from `column` on. */
+/* One token and n_vecs registers of columns from `column` on. a[0] and a[1] are the sums over even
+ * and odd rows: u of docs/kernels.md in the first loop, o in the second. */
 BN_FORCE_INLINE void run_token(const struct delta_run *r, size_t t, size_t column, size_t n_vecs)
 {
     const size_t block = column / DELTA_COLS * DELTA_COLS;

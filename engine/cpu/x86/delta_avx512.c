@@ -7,7 +7,7 @@
 #include "engine/cpu/x86/kernels_x86.h"
 #include "engine/cpu/x86/lanes_avx512.h"
 
-#define VECS 4 /* registers of a group of columns */
+#define VECS 4 /* registers of a group of columns; with two sums each, eight chains of fma */
 
 BN_FORCE_INLINE __m512 sigmoid_avx512(__m512 x)
 {
@@ -32,8 +32,9 @@ void conv_silu_avx512(const float *const x[CONV_TAPS], const float *w, size_t w_
     }
 }
 
-/* One token and n_vecs registers of columns from `column` on.
- * streams: the state is not read again soon, so its lines need not be fetched to be written. */
+/* One token and n_vecs registers of columns from `column` on; a[0] and a[1] are as in delta_avx2.c.
+ * streams: write the state past the caches, because it is not read again soon. Then its cache lines
+ * are not fetched before they are written. */
 BN_FORCE_INLINE void run_token(const struct delta_run *r, size_t t, size_t column, size_t n_vecs,
                                bool streams)
 {

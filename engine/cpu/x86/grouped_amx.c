@@ -3,9 +3,9 @@
  * of 64 columns x 16 rows of unsigned codes.
  *
  * Unpacked lines of R16 already have the layout of the second operand: each 64-byte line holds four
- * columns of 16 rows. A block of 32 columns fills half of a tile, a block of 128 columns takes two
- * products. The sums of all blocks of a span are computed into separate tiles, so that the tile
- * unit works on the next span while this one is converted to F32.
+ * columns of 16 rows. A block of 32 columns fills half of the columns of a tile, a block of 128
+ * columns takes two products. Each block of a span has its own tile of sums, so that the products
+ * of a block do not wait until the sums of the previous block are stored.
  */
 #include "engine/base/size.h"
 #include "engine/cpu/x86/amx_tile.h"
@@ -34,7 +34,8 @@ BN_FORCE_INLINE void configure_for(size_t k_cols)
     _tile_loadconfig(&c);
 }
 
-/* The products of one block, added to a tile of sums that starts at zero, stored to `sums`. */
+/* Compute the sums of one block in a tile, store them to `sums`, and advance to the next block. A
+ * macro, because the intrinsics need a constant tile number. */
 #define MULTIPLY_BLOCK(tile)                                                                       \
     do {                                                                                           \
         _tile_zero(tile);                                                                          \
@@ -48,7 +49,7 @@ BN_FORCE_INLINE void configure_for(size_t k_cols)
         codes += block_cols * COLUMN_BYTES;                                                        \
     } while (0)
 
-/* The sums of the blocks of one span, [block][token][row]. */
+/* The sums of the blocks of one span, [block][token][row]. span_blocks is 1, 2 or 4. */
 BN_FORCE_INLINE void multiply_span(const int8_t *q, size_t q_stride, const uint8_t *codes,
                                    size_t block_cols, size_t span_blocks,
                                    int32_t sums[SPAN_BLOCKS][SIDE][SIDE])
@@ -64,7 +65,8 @@ BN_FORCE_INLINE void multiply_span(const int8_t *q, size_t q_stride, const uint8
     compiler_barrier();
 }
 
-/* One row group times up to 16 tokens, from token t0 on. */
+/* One row group times up to 16 tokens, from token t0 on. The row group has the number `group` in w
+ * and panel_group in the panel and in y. */
 BN_FORCE_INLINE void multiply_tokens(const struct grouped_mat *w, size_t group, size_t panel_group,
                                      const struct grouped_batch *batch, size_t t0)
 {

@@ -3,9 +3,10 @@
  * the method.
  *
  * VPMADDUBSW adds pairs of products of bytes to int16. A pair is at most 2 * 2 * 127 = 508 in
- * magnitude for plain codes and 2,032 for fourfold codes. A block of 128 columns adds 32 pairs of
- * plain codes (16,256 of 32,767), or 16 of each kind (8,128 and 32,512; together 16,256 after the
- * division by four), so no sum overflows before the block ends.
+ * magnitude for plain codes and 2,032 for fourfold codes. A block of 128 columns adds to each int16
+ * 32 pairs of plain codes (16,256 of 32,767; several tokens), or 16 of each kind (8,128 and 32,512;
+ * together 16,256 after the division by four; one token), so no sum overflows before the block
+ * ends.
  */
 #include "engine/base/size.h"
 #include "engine/cpu/x86/grouped_halves.h"
@@ -25,7 +26,7 @@ BN_FORCE_INLINE __m256i finish(__m256i plain, __m256i fourfold)
 
 #define PRODUCTS ((struct byte_products){add, finish})
 
-/* 16 elements from i on; those past n are 0. */
+/* 16 elements; load16 sets those from n on to 0. */
 struct sixteen {
     __m256 v[2];
 };
@@ -35,6 +36,7 @@ BN_FORCE_INLINE struct sixteen load16(const float *x, size_t i, size_t n)
     return (struct sixteen){{load_ps8(x, i, n), load_ps8(x, i + 8, n)}};
 }
 
+/* Quantise one block x (n), n <= block_cols; q (block_cols) gets zeros from n on. */
 BN_FORCE_INLINE void quantise_block(const float *x, size_t n, size_t block_cols, int8_t *q,
                                     float *unit, int32_t *q_sum)
 {
@@ -60,8 +62,8 @@ BN_FORCE_INLINE void quantise_block(const float *x, size_t n, size_t block_cols,
             r[k] = _mm256_and_si256(_mm256_cvtps_epi32(v), is_number);
             sum = _mm256_add_epi32(sum, r[k]);
         }
-        const __m256i words =
-            _mm256_permute4x64_epi64(_mm256_packs_epi32(r[0], r[1]), 0xd8); /* in order */
+        /* The instruction packs within 128-bit halves; the permutation restores the order. */
+        const __m256i words = _mm256_permute4x64_epi64(_mm256_packs_epi32(r[0], r[1]), 0xd8);
         _mm_store_si128(
             (__m128i *)(void *)(q + i),
             _mm_packs_epi16(_mm256_castsi256_si128(words), _mm256_extracti128_si256(words, 1)));
@@ -87,6 +89,7 @@ void grouped_matvec_avx2(const struct grouped_mat *w, size_t group0, size_t grou
     grouped_matvec_halves(PRODUCTS, w, group0, group1, x, y);
 }
 
+/* Field i of a line, four columns of each of 16 rows, becomes bytes 64 i .. 64 i + 63. */
 void grouped_unpack_avx2(const struct grouped_mat *w, size_t group0, size_t group1, uint8_t *panel)
 {
     const __m256i mask = _mm256_set1_epi8(3);

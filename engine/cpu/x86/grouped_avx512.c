@@ -1,15 +1,16 @@
 /*
  * quantise_blocks, grouped_matvec and grouped_matmul for AVX-512 VNNI.
  *
- * A line of R16 is one register: a lane is a row. The product with one token masks the fields of a
- * line, and of the line shifted right by 4, with 0x03 and 0x0c, so a block needs two sums, and one
- * of them is divided by four. Four row groups at a time share the loads of q. They are a quarter of
- * the range apart, because a core reads four streams 1.4 times as fast as one.
+ * A line of R16 is one register: a lane is a row. The product with one token masks the line, and
+ * the line shifted right by 4, with 0x03 and 0x0c. 0x03 leaves codes, 0x0c four times the code, so
+ * a block needs two sums, and the second is divided by four. Four row groups at a time share the
+ * loads of q. They are a quarter of the range apart, because a core reads four streams 1.4 times as
+ * fast as one.
  *
  * The product with several tokens reads codes that were unpacked to bytes: 2 row groups x 6 tokens
- * are 12 integer sums and 12 sums of a span, and the sums of all spans stay in the first-level
- * cache. The sums of a block start at -(sum of q) instead of zero, which subtracts the 1 of each
- * code.
+ * are 12 integer sums and 12 sums of a span in registers. The sums of all spans are in y, which
+ * stays in the first-level cache. The sums of a block start at -(sum of q) instead of zero, which
+ * subtracts the 1 of each code.
  */
 #include "engine/base/force_inline.h"
 #include "engine/base/size.h"
@@ -19,9 +20,9 @@
 #include <immintrin.h>
 #include <string.h>
 
-#define STREAMS 4
-#define TILE_TOKENS 6
-#define LINE_QUADS 4 /* groups of four columns in a line */
+#define STREAMS 4     /* row groups that are multiplied together */
+#define TILE_TOKENS 6 /* most tokens of a register tile */
+#define LINE_QUADS 4  /* groups of four columns in a line */
 
 /* Four bytes of q in every lane. */
 BN_FORCE_INLINE __m512i quad_of(const int8_t *q)
@@ -39,7 +40,7 @@ BN_FORCE_INLINE __m512 scales_of(const uint16_t *scales)
 
 /* ---- activations ---- */
 
-/* A block of 32 columns or a multiple of them. */
+/* Quantise one block x (n), n <= block_cols; q (block_cols) gets zeros from n on. */
 BN_FORCE_INLINE void quantise_block(const float *x, size_t n, size_t block_cols, int8_t *q,
                                     float *unit, int32_t *q_sum)
 {
@@ -106,7 +107,7 @@ BN_FORCE_INLINE void matvec_groups(const struct group_set *s, const struct group
         for (int i = 0; i < n_sets; i++)
             g[i] = _mm512_setzero_ps();
         for (size_t b = 0; b < span_blocks; b++, unit++, q_sum++) {
-            __m512i x1[STREAMS], x4[STREAMS];
+            __m512i x1[STREAMS], x4[STREAMS]; /* sums of codes and of fourfold codes */
 #pragma GCC unroll 4
             for (int i = 0; i < n_sets; i++) {
                 x1[i] = _mm512_set1_epi32(-*q_sum);
@@ -142,7 +143,7 @@ BN_FORCE_INLINE void matvec_groups(const struct group_set *s, const struct group
         _mm512_storeu_ps(s->y[i], y[i]);
 }
 
-/* Row groups g, g + step, ... of the range that starts at group0. */
+/* Row groups g, g + step, ... of the range that starts at group0, whose results start at y. */
 BN_FORCE_INLINE struct group_set groups_apart(const struct grouped_mat *w, size_t group0, size_t g,
                                               size_t step, float *y)
 {
@@ -174,6 +175,7 @@ void grouped_matvec_avx512(const struct grouped_mat *w, size_t group0, size_t gr
 
 /* ---- several tokens ---- */
 
+/* Field i of a line, four columns of each of 16 rows, becomes bytes 64 i .. 64 i + 63. */
 void grouped_unpack_avx512(const struct grouped_mat *w, size_t group0, size_t group1,
                            uint8_t *panel)
 {
@@ -190,7 +192,7 @@ void grouped_unpack_avx512(const struct grouped_mat *w, size_t group0, size_t gr
     }
 }
 
-/* n_groups (1 or 2) row groups times n_tokens tokens. */
+/* n_groups (1 or R16_PANEL) row groups times n_tokens tokens from token t0 on. */
 BN_FORCE_INLINE void matmul_tile(const struct grouped_mat *w, size_t group0, int n_groups,
                                  int n_tokens, const struct grouped_batch *batch, size_t t0)
 {
@@ -252,6 +254,7 @@ BN_FORCE_INLINE void matmul_tile(const struct grouped_mat *w, size_t group0, int
     }
 }
 
+/* Makes the number of tokens a constant, so that the loops over them unroll. */
 BN_FORCE_INLINE void matmul_tokens(const struct grouped_mat *w, size_t group0, int n_groups,
                                    size_t n_tokens, const struct grouped_batch *batch, size_t t0)
 {

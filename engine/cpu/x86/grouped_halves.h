@@ -13,19 +13,22 @@
 #include <immintrin.h>
 #include <string.h>
 
-#define STREAMS 2
-#define HALF_ROWS 8
-#define TILE_TOKENS 4
-#define LINE_QUADS 4 /* groups of four columns in a line */
+#define STREAMS 2     /* row groups that are multiplied together, half of the range apart */
+#define HALF_ROWS 8   /* rows of a register */
+#define TILE_TOKENS 4 /* most tokens of a register tile */
+#define LINE_QUADS 4  /* groups of four columns in a line */
 
+/* How products are summed. Fourfold codes are fields in bits 2 and 3 of a byte: four times the
+ * code. */
 struct byte_products {
-    /* sum + products of unsigned codes and signed q. A block adds at most 16 products of fourfold
-     * codes, or 32 of plain codes, to a sum. */
+    /* sum + products of unsigned codes and signed q. For a block, it is called for one sum at most
+     * 16 times with fourfold codes or 32 times with plain codes. */
     __m256i (*add)(__m256i sum, __m256i codes, __m256i q);
     /* plain sum + fourfold sum / 4, as int32 per row */
     __m256i (*finish)(__m256i plain, __m256i fourfold);
 };
 
+/* Four bytes of q in every lane. */
 BN_FORCE_INLINE __m256i quad_of(const int8_t *q)
 {
     int32_t v;
@@ -65,7 +68,7 @@ BN_FORCE_INLINE void matvec_groups(struct byte_products p, const struct group_se
         for (int i = 0; i < n_sets; i++)
             g[i][0] = g[i][1] = _mm256_setzero_ps();
         for (size_t b = 0; b < span_blocks; b++, unit++, q_sum++) {
-            __m256i x1[STREAMS][2], x4[STREAMS][2];
+            __m256i x1[STREAMS][2], x4[STREAMS][2]; /* sums of plain and of fourfold codes */
 #pragma GCC unroll 2
             for (int i = 0; i < n_sets; i++)
                 x1[i][0] = x1[i][1] = x4[i][0] = x4[i][1] = _mm256_setzero_si256();
@@ -109,7 +112,7 @@ BN_FORCE_INLINE void matvec_groups(struct byte_products p, const struct group_se
     }
 }
 
-/* Row groups g, g + step, ... of the range that starts at group0. */
+/* Row groups g, g + step, ... of the range that starts at group0, whose results start at y. */
 BN_FORCE_INLINE struct group_set groups_apart(const struct grouped_mat *w, size_t group0, size_t g,
                                               size_t step, float *y)
 {
@@ -141,7 +144,7 @@ BN_FORCE_INLINE void grouped_matvec_halves(struct byte_products p, const struct 
 }
 
 /* One row group times n_tokens tokens. The sums of a span are kept in registers or spilled by the
- * compiler; the sums of all spans stay in the first-level cache. */
+ * compiler; the sums of all spans are in y, which stays in the first-level cache. */
 BN_FORCE_INLINE void matmul_tile(struct byte_products p, const struct grouped_mat *w, size_t group,
                                  int n_tokens, const struct grouped_batch *batch)
 {
@@ -198,6 +201,7 @@ BN_FORCE_INLINE void matmul_tile(struct byte_products p, const struct grouped_ma
     }
 }
 
+/* Makes the number of tokens a constant, so that the loops over them unroll. */
 BN_FORCE_INLINE void matmul_tokens(struct byte_products p, const struct grouped_mat *w,
                                    size_t group, const struct grouped_batch *batch)
 {

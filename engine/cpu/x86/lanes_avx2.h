@@ -18,7 +18,7 @@ BN_FORCE_INLINE __m256i lanes_below(size_t i, size_t n)
     return _mm256_cmpgt_epi32(_mm256_set1_epi32(left), _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7));
 }
 
-/* Elements i .. i + 7 of x (n); lanes past n are 0 and are not read. */
+/* Elements i .. i + 7 of x (n). Elements from n on are not read; their lanes are 0. */
 BN_FORCE_INLINE __m256 load_ps8(const float *x, size_t i, size_t n)
 {
     return i + 8 <= n ? _mm256_loadu_ps(x + i) : _mm256_maskload_ps(x + i, lanes_below(i, n));
@@ -56,7 +56,7 @@ BN_FORCE_INLINE int32_t sum_lanes_avx2(__m256i v)
     return _mm_cvtsi128_si32(s);
 }
 
-/* The pairwise sum of sum64 over 64 lanes. */
+/* The pairwise sum of sum64; lanes[v] holds its lanes 8 v .. 8 v + 7. */
 BN_FORCE_INLINE float tree64_avx2(const __m256 lanes[8])
 {
     const __m256 a = _mm256_add_ps(lanes[0], lanes[4]), b = _mm256_add_ps(lanes[1], lanes[5]);
@@ -94,8 +94,8 @@ BN_FORCE_INLINE __m256 sigmoid_avx2(__m256 x)
     return _mm256_div_ps(_mm256_blendv_ps(e, one, positive), _mm256_add_ps(one, e));
 }
 
-/* Turn the scores of a head into probabilities in place; positions from n_seen on get +0. z is
- * 32-byte aligned. m is the maximum of the scores, l the sum of the probabilities. */
+/* Turn the scores of a head into probabilities exp0(z - m) in place; positions from n_seen on get
+ * +0. z is 32-byte aligned. m is the maximum of the scores, l the sum of the probabilities. */
 static inline void softmax_block_avx2(float z[64], size_t n_seen, float *m, float *l)
 {
     const __m256 lowest = _mm256_set1_ps(-INFINITY);

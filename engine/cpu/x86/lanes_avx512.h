@@ -18,7 +18,7 @@ BN_FORCE_INLINE float tree16_avx512(__m512 l16)
     return tree8_avx2(_mm256_add_ps(_mm512_castps512_ps256(l16), _mm512_extractf32x8_ps(l16, 1)));
 }
 
-/* The pairwise sum of sum64 over 64 lanes. */
+/* The pairwise sum of sum64; lanes[v] holds its lanes 16 v .. 16 v + 15. */
 BN_FORCE_INLINE float tree64_avx512(const __m512 lanes[4])
 {
     const __m512 even = _mm512_add_ps(lanes[0], lanes[2]), odd = _mm512_add_ps(lanes[1], lanes[3]);
@@ -67,8 +67,8 @@ BN_FORCE_INLINE __m512 exp0_avx512(__m512 x, __mmask16 keep)
     return _mm512_castsi512_ps(scaled);
 }
 
-/* Turn the scores of a head into probabilities in place; positions from n_seen on get +0. z is
- * 64-byte aligned. m is the maximum of the scores, l the sum of the probabilities. */
+/* Turn the scores of a head into probabilities exp0(z - m) in place; positions from n_seen on get
+ * +0. z is 64-byte aligned. m is the maximum of the scores, l the sum of the probabilities. */
 BN_FORCE_INLINE void softmax_block_avx512(float z[64], size_t n_seen, float *m, float *l)
 {
     __m512 lanes[4], max = _mm512_set1_ps(-INFINITY);

@@ -1,6 +1,7 @@
 /*
- * The arithmetic peak of AVX2 on data in registers. Products of unsigned and signed bytes are added
- * in pairs to 16-bit sums, which may wrap, since their values are not used. Floats use fma.
+ * Measures the arithmetic peak of AVX2 on data in registers (mac_peak_fn in kernels.h). Products of
+ * unsigned and signed bytes are added in pairs to 16-bit sums, which may wrap, since their values
+ * are not used. The peak of floats is that of fma.
  */
 #include "engine/cpu/x86/kernels_x86.h"
 #include "engine/cpu/x86/peak_chains.h"

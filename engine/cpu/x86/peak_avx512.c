@@ -1,6 +1,6 @@
 /*
- * The arithmetic peak of AVX-512 VNNI on data in registers: 512-bit dot products of bytes, and
- * fused multiply-adds of floats.
+ * Measures the arithmetic peak of AVX-512 VNNI on data in registers (mac_peak_fn in kernels.h):
+ * 512-bit dot products of bytes, and fused multiply-adds of floats. Integer sums may wrap.
  */
 #include "engine/cpu/x86/kernels_x86.h"
 #include "engine/cpu/x86/peak_chains.h"

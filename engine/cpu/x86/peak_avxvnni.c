@@ -1,5 +1,6 @@
 /*
- * The arithmetic peak of AVX-VNNI on data in registers: 256-bit dot products of bytes.
+ * Measures the arithmetic peak of AVX-VNNI on data in registers (mac_peak_fn in kernels.h): 256-bit
+ * dot products of bytes. The sums may wrap.
  */
 #include "engine/cpu/x86/kernels_x86.h"
 #include "engine/cpu/x86/peak_chains.h"

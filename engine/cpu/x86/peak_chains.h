@@ -8,6 +8,7 @@
 #define ENGINE_CPU_X86_PEAK_CHAINS_H
 
 #define CHAINS 12
+/* Expand DO(i) for each chain i. */
 #define EACH_CHAIN(DO) DO(0) DO(1) DO(2) DO(3) DO(4) DO(5) DO(6) DO(7) DO(8) DO(9) DO(10) DO(11)
 
 /* Hides the value of a register from the compiler. Otherwise the compiler could compute the result

@@ -10,8 +10,9 @@
 #define LANES 8
 #define VECS 8 /* registers of a pass */
 
-/* The stages h = 1, 2, 4 of a register: a lane becomes its partner plus itself, or minus
- * itself if it is the second of the pair. The product with 1 or -1 is exact. */
+/* The stages h = 1, 2, 4 of a register. The permutation moves the other lane of each pair to a
+ * lane. The first lane of a pair becomes (other + lane), the second (other - lane). The product
+ * with 1 or -1 is exact. */
 BN_FORCE_INLINE __m256 stage1(__m256 v)
 {
     const __m256 pattern = _mm256_setr_ps(1, -1, 1, -1, 1, -1, 1, -1);
@@ -30,7 +31,7 @@ BN_FORCE_INLINE __m256 stage4(__m256 v)
     return _mm256_fmadd_ps(v, pattern, _mm256_permute2f128_ps(v, v, 1));
 }
 
-/* The stages that pair registers; n is a power of two. */
+/* The stages that pair n registers; n is a power of two. */
 BN_FORCE_INLINE void pair_vecs(__m256 v[VECS], size_t n)
 {
 #pragma GCC unroll 3
@@ -45,7 +46,7 @@ BN_FORCE_INLINE void pair_vecs(__m256 v[VECS], size_t n)
         }
 }
 
-/* The first stages of n_vecs registers. */
+/* The signs and the first stages, up to h = LANES * n_vecs / 2, of n_vecs registers. */
 BN_FORCE_INLINE void first_pass(const float *x, const float *signs, size_t n_vecs, __m256 factor,
                                 float *y)
 {
@@ -63,7 +64,7 @@ BN_FORCE_INLINE void first_pass(const float *x, const float *signs, size_t n_vec
         _mm256_storeu_ps(y + LANES * i, _mm256_mul_ps(v[i], factor));
 }
 
-/* The stages h, 2 h, ... of a block in which n runs of h elements are paired. */
+/* The stages h, 2 h, ... n h / 2 of y, which has n runs of h elements. n is a power of two. */
 BN_FORCE_INLINE void later_pass(float *y, size_t h, size_t n, __m256 factor)
 {
     for (size_t j = 0; j < h; j += LANES) {
@@ -78,6 +79,7 @@ BN_FORCE_INLINE void later_pass(float *y, size_t h, size_t n, __m256 factor)
     }
 }
 
+/* Makes n a constant, so that the registers of later_pass are not an array in memory. */
 BN_FORCE_INLINE void pass_of(float *y, size_t h, size_t n, __m256 factor)
 {
     if (n == 2)
@@ -102,7 +104,7 @@ static void rotate_block(const float *x, const float *signs, size_t block, __m25
     }
 }
 
-/* Blocks of four, of which the last register may hold one. */
+/* Blocks of four elements, two in each register; the last register may have only one. */
 static void rotate_fours(const float *x, const float *signs, size_t n, __m256 factor, float *y)
 {
     for (size_t at = 0; at < n; at += LANES) {

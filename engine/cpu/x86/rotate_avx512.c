@@ -9,8 +9,9 @@
 #define LANES 16
 #define VECS 16 /* registers of a pass */
 
-/* The stages h = 1, 2, 4, 8 of a register: a lane becomes its partner plus itself, or minus
- * itself if it is the second of the pair. The product with 1 or -1 is exact. */
+/* The stages h = 1, 2, 4, 8 of a register. The permutation moves the other lane of each pair to a
+ * lane. The first lane of a pair becomes (other + lane), the second (other - lane). The product
+ * with 1 or -1 is exact. */
 BN_FORCE_INLINE __m512 stage1(__m512 v)
 {
     const __m512 pattern = _mm512_setr_ps(1, -1, 1, -1, 1, -1, 1, -1, 1, -1, 1, -1, 1, -1, 1, -1);
@@ -35,7 +36,7 @@ BN_FORCE_INLINE __m512 stage8(__m512 v)
     return _mm512_fmadd_ps(v, pattern, _mm512_shuffle_f32x4(v, v, 0x4e));
 }
 
-/* The stages that pair registers; n is a power of two. */
+/* The stages that pair n registers; n is a power of two. */
 BN_FORCE_INLINE void pair_vecs(__m512 v[VECS], size_t n)
 {
 #pragma GCC unroll 4
@@ -50,7 +51,7 @@ BN_FORCE_INLINE void pair_vecs(__m512 v[VECS], size_t n)
         }
 }
 
-/* The first stages of n_vecs registers. */
+/* The signs and the first stages, up to h = LANES * n_vecs / 2, of n_vecs registers. */
 BN_FORCE_INLINE void first_pass(const float *x, const float *signs, size_t n_vecs, __m512 factor,
                                 float *y)
 {
@@ -68,7 +69,7 @@ BN_FORCE_INLINE void first_pass(const float *x, const float *signs, size_t n_vec
         _mm512_storeu_ps(y + LANES * i, _mm512_mul_ps(v[i], factor));
 }
 
-/* The stages h, 2 h, ... of a block in which n runs of h elements are paired. */
+/* The stages h, 2 h, ... n h / 2 of y, which has n runs of h elements. n is a power of two. */
 BN_FORCE_INLINE void later_pass(float *y, size_t h, size_t n, __m512 factor)
 {
     for (size_t j = 0; j < h; j += LANES) {
@@ -83,6 +84,7 @@ BN_FORCE_INLINE void later_pass(float *y, size_t h, size_t n, __m512 factor)
     }
 }
 
+/* Makes n a constant, so that the registers of later_pass are not an array in memory. */
 BN_FORCE_INLINE void pass_of(float *y, size_t h, size_t n, __m512 factor)
 {
     if (n == 2)
@@ -109,7 +111,7 @@ static void rotate_block(const float *x, const float *signs, size_t block, __m51
     }
 }
 
-/* Blocks of four or eight. The last register may be partly filled. */
+/* Blocks of four or eight elements. The last register may be partly filled. */
 static void rotate_short(const float *x, const float *signs, size_t n, size_t block, __m512 factor,
                          float *y)
 {

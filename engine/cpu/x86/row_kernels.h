@@ -3,8 +3,9 @@
  * row_kernels_ISA, which enters them into the kernel table. AVX2 and AVX-512 use it.
  *
  * A file defines the inline functions decode_plain, dot_plain, decode_small, dot_small,
- * decode_blocks and dot_blocks and then expands ROW_KERNELS(isa). "Plain" types are F32, F16 and
- * BF16, "small" ones have blocks of 32 elements, the others blocks of 256.
+ * decode_blocks and dot_blocks and then expands ROW_KERNELS(isa). "plain" is for F32, F16 and BF16,
+ * "small" for types with blocks of 32 elements, "blocks" for types with blocks of 256. The type is
+ * a constant argument of each, so that the compiler removes the branches.
  *
  * Rows are read from four distant addresses in turn, since a core reads faster from several streams
  * than from one.
@@ -16,16 +17,17 @@
 #include "engine/cpu/kernels.h"
 
 #define ROW_STREAMS 4
-#define ROW_PREFETCH_BYTES 2560
+#define ROW_PREFETCH_BYTES 2560 /* the distance that docs/kernels.md reports for products */
 
-/* Four rows. While row i is read, the memory at ahead[i] is prefetched: a later part of the same
- * row, or the next row of the stream if the rows are a list. */
+/* Four rows. While byte b of row i is read, the cache line at ahead[i] + b is prefetched: a later
+ * part of the same row, or the next row of the stream if the rows are a list. */
 struct row_streams {
     const uint8_t *row[ROW_STREAMS];
     uintptr_t ahead[ROW_STREAMS];
 };
 
-/* The rows r, r + step, ... and what to prefetch. */
+/* The rows r, r + step, ... and the memory to prefetch. step is also the number of rows of a
+ * stream. */
 BN_FORCE_INLINE struct row_streams row_streams(const struct table_rows *rows, size_t r, size_t step)
 {
     struct row_streams s;
@@ -64,7 +66,7 @@ BN_FORCE_INLINE struct row_streams row_streams(const struct table_rows *rows, si
     }
 
 /* One row at a time, in turn from ROW_STREAMS distant addresses. While a row is read, the next row
- * in memory is prefetched. */
+ * in memory is prefetched: row_bytes is the distance to it. */
 #define PACKED_KERNELS(isa, name, type, decode, dot)                                               \
     ROW_DECODE(isa, name, type, decode)                                                            \
     static void rows_dot_##name##_##isa(const struct table_rows *rows, const float *h, size_t n,   \

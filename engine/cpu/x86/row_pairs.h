@@ -33,7 +33,8 @@ BN_FORCE_INLINE void row_pairs_all(row_pairs_fn pair, const struct ternary_mat *
         pair(row + r * row_bytes, n_lines, 0, 1, q, q_sum, acc + r);
 }
 
-/* Prefetch the rows with the numbers rows[0], rows[step], ..., one row of each stream. */
+/* Prefetch the rows with the numbers rows[0], rows[step], ..., one row of each stream. The hardware
+ * cannot predict the rows of a list. */
 BN_FORCE_INLINE void row_pairs_prefetch(const struct ternary_mat *w, const int32_t *rows,
                                         size_t step)
 {

@@ -30,9 +30,9 @@ BN_FORCE_INLINE __m256 load8(enum tensor_type type, const uint8_t *row, size_t i
 BN_FORCE_INLINE __m256 load8_tail(enum tensor_type type, const uint8_t *row, size_t i, size_t n)
 {
     uint8_t bytes[32] = {0};
-    const size_t unit_bytes = type == TENSOR_F32 ? 4 : 2;
+    const size_t element_bytes = type == TENSOR_F32 ? 4 : 2;
     if (i < n)
-        memcpy(bytes, row + unit_bytes * i, unit_bytes * (n - i < 8 ? n - i : 8));
+        memcpy(bytes, row + element_bytes * i, element_bytes * (n - i < 8 ? n - i : 8));
     return load8(type, bytes, 0);
 }
 
@@ -40,15 +40,15 @@ BN_FORCE_INLINE __m256 load8_tail(enum tensor_type type, const uint8_t *row, siz
 BN_FORCE_INLINE void add_plain(enum tensor_type type, const uint8_t *row, uintptr_t ahead,
                                const float *h, size_t i, size_t end, __m256 lanes[8])
 {
-    const size_t unit_bytes = type == TENSOR_F32 ? 4 : 2;
+    const size_t element_bytes = type == TENSOR_F32 ? 4 : 2;
     __m256 sum[8];
 #pragma GCC unroll 8
     for (int v = 0; v < 8; v++)
         sum[v] = lanes[v];
     for (; i + 64 <= end; i += 64) {
 #pragma GCC unroll 4
-        for (size_t line = 0; line < unit_bytes; line++)
-            _mm_prefetch((const char *)(ahead + i * unit_bytes + 64 * line), _MM_HINT_T0);
+        for (size_t line = 0; line < element_bytes; line++)
+            _mm_prefetch((const char *)(ahead + i * element_bytes + 64 * line), _MM_HINT_T0);
 #pragma GCC unroll 8
         for (size_t v = 0; v < 8; v++)
             sum[v] = _mm256_fmadd_ps(load8(type, row, i + 8 * v), _mm256_loadu_ps(h + i + 8 * v),
@@ -119,7 +119,8 @@ BN_FORCE_INLINE void block_values(enum tensor_type type, const uint8_t *block, i
                      s->offset + g, v);
 }
 
-/* Block number `group` of a row with blocks of 32 columns, which have one scale. */
+/* Block number `group` of a row with blocks of 32 columns, which have one scale. A block has 34
+ * bytes (Q8_0) or 18 (Q4_0). */
 BN_FORCE_INLINE void small_values(enum tensor_type type, const uint8_t *row, size_t group,
                                   __m256 v[4])
 {
@@ -141,6 +142,7 @@ BN_FORCE_INLINE void add_group(const __m256 v[4], const float *h, __m256 lanes[4
         lanes[i] = _mm256_fmadd_ps(v[i], _mm256_loadu_ps(h + 8 * i), lanes[i]);
 }
 
+/* Blocks of 256 columns: Q6_K or Q4_K. Prefetches the memory `ahead` bytes after each block. */
 BN_FORCE_INLINE float dot_blocks(enum tensor_type type, const uint8_t *row, size_t ahead,
                                  const float *h, size_t n)
 {
@@ -164,6 +166,7 @@ BN_FORCE_INLINE float dot_blocks(enum tensor_type type, const uint8_t *row, size
     return tree64_avx2(lanes);
 }
 
+/* Blocks of 32 columns: Q8_0 or Q4_0. Two blocks, about a cache line, are the 64 lanes of dot64. */
 BN_FORCE_INLINE float dot_small(enum tensor_type type, const uint8_t *row, size_t ahead,
                                 const float *h, size_t n)
 {

@@ -20,6 +20,7 @@ BN_FORCE_INLINE __m512i half_counts(short low, short high)
     return _mm512_inserti64x4(_mm512_set1_epi16(low), _mm256_set1_epi16(high), 1);
 }
 
+/* The 32 bytes at p in both halves of a register. */
 BN_FORCE_INLINE __m512i both_halves(const uint8_t *p)
 {
     return _mm512_broadcast_i64x4(load_bytes32(p));
@@ -39,6 +40,7 @@ BN_FORCE_INLINE __m512i codes64_q6_k(const uint8_t *block, int g)
     return _mm512_sub_epi8(code, _mm512_set1_epi8(32));
 }
 
+/* As codes64_q6_k. */
 BN_FORCE_INLINE __m512i codes64_q4_k(const uint8_t *block, int g)
 {
     const __m512i nibbles = both_halves(block + 16 + 32 * g);
@@ -81,7 +83,7 @@ BN_FORCE_INLINE __m512 load16_masked(enum tensor_type type, const uint8_t *row, 
 BN_FORCE_INLINE void dot_plain(enum tensor_type type, int n_rows, struct row_streams s,
                                const float *h, size_t n, float out[ROW_STREAMS])
 {
-    const size_t unit_bytes = type == TENSOR_F32 ? 4 : 2;
+    const size_t element_bytes = type == TENSOR_F32 ? 4 : 2;
     __m512 lanes[ROW_STREAMS][4];
 #pragma GCC unroll 4
     for (int r = 0; r < ROW_STREAMS; r++)
@@ -94,8 +96,10 @@ BN_FORCE_INLINE void dot_plain(enum tensor_type type, int n_rows, struct row_str
 #pragma GCC unroll 4
         for (int r = 0; r < n_rows; r++) {
 #pragma GCC unroll 4
-            for (size_t line = 0; line < unit_bytes; line++) /* 64 elements: unit_bytes lines */
-                _mm_prefetch((const char *)(s.ahead[r] + i * unit_bytes + 64 * line), _MM_HINT_T0);
+            for (size_t line = 0; line < element_bytes;
+                 line++) /* 64 elements: element_bytes lines */
+                _mm_prefetch((const char *)(s.ahead[r] + i * element_bytes + 64 * line),
+                             _MM_HINT_T0);
         }
 #pragma GCC unroll 4
         for (size_t v = 0; v < 4; v++) {
@@ -129,6 +133,7 @@ BN_FORCE_INLINE void decode_plain(enum tensor_type type, const uint8_t *row, siz
     }
 }
 
+/* 16 signed bytes as F32. */
 BN_FORCE_INLINE __m512 load_codes(const uint8_t *codes)
 {
     const __m128i bytes = _mm_loadu_si128((const __m128i *)(const void *)codes);
@@ -177,7 +182,7 @@ BN_FORCE_INLINE void add_group(const __m512 v[2], const float *h, __m512 lanes[2
         lanes[i] = _mm512_fmadd_ps(v[i], _mm512_loadu_ps(h + 16 * i), lanes[i]);
 }
 
-/* Blocks of 256 columns: Q6_K or Q4_K. Prefetches `ahead` bytes after each block. */
+/* Blocks of 256 columns: Q6_K or Q4_K. Prefetches the memory `ahead` bytes after each block. */
 BN_FORCE_INLINE float dot_blocks(enum tensor_type type, const uint8_t *row, size_t ahead,
                                  const float *h, size_t n)
 {
@@ -200,6 +205,7 @@ BN_FORCE_INLINE float dot_blocks(enum tensor_type type, const uint8_t *row, size
     return tree64_avx512(lanes);
 }
 
+/* Blocks of 32 columns: Q8_0 or Q4_0. Two blocks, about a cache line, are the 64 lanes of dot64. */
 BN_FORCE_INLINE float dot_small(enum tensor_type type, const uint8_t *row, size_t ahead,
                                 const float *h, size_t n)
 {

@@ -39,6 +39,7 @@ BN_FORCE_INLINE __m256 load_signed8(const uint8_t *p)
     return _mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(bytes));
 }
 
+/* Eight unsigned bytes as F32. */
 BN_FORCE_INLINE __m256 unsigned8(uint64_t bytes)
 {
     return _mm256_cvtepi32_ps(_mm256_cvtepu8_epi32(_mm_cvtsi64_si128((long long)bytes)));
@@ -95,6 +96,7 @@ BN_FORCE_INLINE __m256i codes_q6_k(const uint8_t *block, int g)
     return _mm256_sub_epi8(code, _mm256_set1_epi8(32));
 }
 
+/* As codes_q6_k, but the codes are plain nibbles. */
 BN_FORCE_INLINE __m256i codes_q4_k(const uint8_t *block, int g)
 {
     const __m256i nibbles = load_bytes32(block + 16 + 32 * (g / 2));

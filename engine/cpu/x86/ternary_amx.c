@@ -13,6 +13,7 @@
 #include "engine/cpu/x86/amx_tile.h"
 #include "engine/cpu/x86/kernels_x86.h"
 
+/* AMX tile s of a group of 16 tokens has columns 64 s .. 64 s + 63; a token is one of its rows. */
 void pack_token_amx(const int8_t *q, size_t n_lines, size_t t, int8_t *packed)
 {
     int8_t *at = packed + t / SIDE * SIDE * n_lines * LINE_COLS + t % SIDE * 64;
@@ -56,8 +57,8 @@ void unpack_rows_amx(const struct ternary_mat *w, size_t row0, size_t row1, uint
     }
 }
 
-/* The memory that will receive the results. It is prefetched, one token per step, since stores that
- * miss the cache would delay the tile loads that follow. */
+/* The memory that will receive the results. It is prefetched, one token (32 rows: two cache lines)
+ * per step, since stores that miss the cache would delay the tile loads that follow. */
 struct out_lines {
     uintptr_t at; /* 0: no address */
     size_t token_bytes, n_tokens;
@@ -70,7 +71,8 @@ BN_FORCE_INLINE void prefetch_out(struct out_lines out, size_t t)
     __builtin_prefetch((const void *)(at + 64), 1);
 }
 
-/* Add the products of 64 columns to the sums in AMX tiles 0 .. 3. */
+/* A step: add the products of 64 columns to the sums in AMX tiles 0 .. 3. The arguments are those
+ * of multiply_tiles; stride is the distance to the next 16 tokens or rows. */
 BN_FORCE_INLINE void multiply_step(const int8_t *a, const uint8_t *b, size_t stride, int n_a,
                                    int n_b)
 {
@@ -118,6 +120,7 @@ BN_FORCE_INLINE void multiply_tiles(const int8_t *a, const uint8_t *b, size_t n_
     compiler_barrier();
 }
 
+/* Store sums [token][row], minus the sums of q, to acc. */
 BN_FORCE_INLINE void store_sums(int32_t sums[2 * SIDE][2 * SIDE], size_t n_rows, size_t n_tokens,
                                 const int32_t *q_sums, int32_t *acc, size_t acc_stride)
 {

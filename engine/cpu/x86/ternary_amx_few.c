@@ -10,14 +10,14 @@
  * A block is 64 rows in two halves. One line of a half is unpacked to the first-level cache while
  * the other half is multiplied, also across blocks. Activations pass through that cache once per
  * block, so more rows per block cost fewer cache fills. The sums of a block are transposed during
- * the next one. The panel that is read next is prefetched in four streams.
+ * the next one. The rows that are read next are prefetched in four streams.
  */
 #include "engine/cpu/x86/amx_tile.h"
 #include "engine/cpu/x86/kernels_x86.h"
 
 #include <stdbool.h>
 
-#define HALF_ROWS (2 * SIDE)
+#define HALF_ROWS (2 * SIDE) /* rows of two AMX tiles of sums */
 #define BLOCK_ROWS (2 * HALF_ROWS)
 #define BLOCK_TILES (BLOCK_ROWS / SIDE)
 #define FIELD_BYTES (2 * TILE_BYTES) /* one field of a line of HALF_ROWS rows: two AMX tiles */
@@ -158,8 +158,9 @@ BN_FORCE_INLINE void save_sums(struct sums *s, const struct ternary_batch *batch
 }
 
 /* Multiply a block whose first n_rows rows exist. On entry the first line of its first half must be
- * unpacked; on return the first line of the half at `after` is unpacked. Callers pass BLOCK_ROWS as
- * a constant if they can. */
+ * unpacked; on return the first line of the half at `after` is unpacked, with as many rows as the
+ * first half of this block. If n_rows is the constant BLOCK_ROWS, the inlined code has no tests for
+ * missing rows. */
 BN_FORCE_INLINE void multiply_block(const uint8_t *row, size_t n_lines, size_t n_rows,
                                     const uint8_t *after, const struct ternary_batch *batch,
                                     struct stage *s)
@@ -202,7 +203,7 @@ void ternary_matmul_amx_few(const struct ternary_mat *w, size_t row0, size_t row
         const uint8_t *next = row + BLOCK_ROWS * row_bytes;
         if (!is_ready)
             unpack_half(&(struct half){row, row_bytes, n}, &s.ahead, s.codes[0]);
-        is_ready = n >= BLOCK_ROWS + HALF_ROWS;
+        is_ready = n >= BLOCK_ROWS + HALF_ROWS; /* only whole halves are unpacked in advance */
         s.ahead.at = (uintptr_t)(n > BLOCK_ROWS ? next : batch->ahead ? batch->ahead : row);
         if (n >= BLOCK_ROWS)
             multiply_block(row, w->n_lines, BLOCK_ROWS, is_ready ? next : row, batch, &s);

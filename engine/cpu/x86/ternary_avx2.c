@@ -20,8 +20,9 @@
 
 #include <immintrin.h>
 
-#define PREFETCH_BYTES 2560
-#define BLOCK_TOKENS 4
+#define PREFETCH_BYTES 2560 /* the distance that docs/kernels.md reports for products */
+#define BLOCK_TOKENS 4      /* most tokens of a register tile */
+/* Lines after which int16 sums are widened: of plain codes, of fourfold codes, of all fields. */
 #define WIDEN_X1_LINES 16
 #define WIDEN_X4_LINES 4
 #define WIDEN_ALL_LINES 8
@@ -154,6 +155,7 @@ BN_FORCE_INLINE void matmul_block(const uint8_t *row, size_t n_lines, int n_rows
                 sum_lanes_avx2(sum[t][r]) - batch->q_sums[t];
 }
 
+/* Makes the number of tokens a constant, so that the loops over them unroll. */
 BN_FORCE_INLINE void matmul_tokens(const uint8_t *row, size_t n_lines, int n_rows, size_t n_tokens,
                                    const struct ternary_batch *batch)
 {

@@ -3,12 +3,13 @@
  *
  * A line of R1-256 (see ternary_ref.c) is one register, and a mask unpacks a field: masks 0x03,
  * 0x0c, 0x30 and 0xc0 select 1, 4, 16 and 64 times the code. The matrix-vector product has one sum
- * per field and divides the sums at the end. The matrix-matrix product has not enough registers for
- * that: it passes over the row once per field, from the highest field down, and divides its sums by
- * four between the passes.
+ * per field and divides the sums at the end. The matrix-matrix product does not have the registers
+ * for that: it passes over the row once per field, from the highest field down, and divides its
+ * sums by four between the passes.
  *
- * All divisions are exact. A sum over n lines stays below n * 4 * 128 * 127 in magnitude, so sums
- * of rows of 8 million columns fit in 32 bits.
+ * All divisions are exact. One lane adds four products per line and field, of at most 128 (code 2,
+ * 64 times) times 127. So a sum over n lines is at most n * 4 * 128 * 127 in magnitude, and the
+ * sums of rows of 8 million columns fit in 32 bits.
  */
 #include "engine/base/force_inline.h"
 #include "engine/cpu/x86/kernels_x86.h"
@@ -23,6 +24,7 @@
 #define ROWS 4
 #define NEXT_ROWS 4 /* ternary_some prefetches NEXT_ROWS rows ahead in its list */
 
+/* acc[r] = sum of the lanes of v[r], minus q_sum, for r < n_rows */
 BN_FORCE_INLINE void store_sums(const __m512i v[ROWS], int n_rows, int32_t q_sum, int32_t *acc)
 {
     const __m128i sums = _mm_sub_epi32(sum_lanes_avx512(v), _mm_set1_epi32(q_sum));
@@ -40,7 +42,7 @@ struct row_set {
     uintptr_t ahead[ROWS];
 };
 
-/* n_rows (1 or ROWS) rows times one token. */
+/* n_rows (1 or ROWS) rows times one token. All ROWS elements of out are written. */
 BN_FORCE_INLINE void matvec_rows(const struct row_set *s, size_t n_lines, int n_rows,
                                  const int8_t *q, int32_t q_sum, int32_t out[ROWS])
 {
@@ -79,6 +81,7 @@ BN_FORCE_INLINE void matvec_rows(const struct row_set *s, size_t n_lines, int n_
     _mm_storeu_si128((__m128i *)(void *)out, sums);
 }
 
+/* Rows r, r + step, ... of w. */
 BN_FORCE_INLINE struct row_set rows_apart(const struct ternary_mat *w, size_t r, size_t step)
 {
     struct row_set s;
@@ -141,6 +144,7 @@ void ternary_some_avx512(const struct ternary_mat *w, const int32_t *rows, size_
     }
 }
 
+/* See matmul_block_fn. */
 BN_FORCE_INLINE void matmul_block(const uint8_t *row, size_t n_lines, int n_rows, int n_tokens,
                                   const struct ternary_batch *batch)
 {
@@ -152,7 +156,7 @@ BN_FORCE_INLINE void matmul_block(const uint8_t *row, size_t n_lines, int n_rows
         for (int r = 0; r < ROWS; r++)
             sum[t][r] = _mm512_setzero_si512();
 
-    for (int f = 3; f >= 0; f--) {
+    for (int f = 3; f >= 0; f--) { /* the sums of higher fields are divided by four for each f */
         const __m512i mask = _mm512_set1_epi8((char)(3 << 2 * f));
         const int8_t *q = batch->q + 64 * f;
 #pragma GCC unroll 6

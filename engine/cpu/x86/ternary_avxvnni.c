@@ -88,6 +88,7 @@ void ternary_some_avxvnni(const struct ternary_mat *w, const int32_t *rows, size
     row_pairs_some(matvec_rows, w, rows, n, q, q_sum, acc);
 }
 
+/* See matmul_block_fn. */
 BN_FORCE_INLINE void matmul_block(const uint8_t *row, size_t n_lines, int n_rows, int n_tokens,
                                   const struct ternary_batch *batch)
 {

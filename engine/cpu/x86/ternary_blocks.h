@@ -1,7 +1,7 @@
 /*
- * Cuts the rows and tokens of a call of ternary_matmul into register tiles of n_rows (or 1) rows
- * and at most BLOCK_TOKENS tokens, for AVX-VNNI and AVX-512. Both numbers are constants for the
- * compiler.
+ * Cuts the rows and tokens of a call of ternary_matmul into register tiles of n_rows rows (1 for
+ * the rows at the end) and at most BLOCK_TOKENS tokens, for AVX-VNNI and AVX-512. Both numbers are
+ * constants for the compiler, so that the loops over a register tile unroll.
  */
 #ifndef ENGINE_CPU_X86_TERNARY_BLOCKS_H
 #define ENGINE_CPU_X86_TERNARY_BLOCKS_H
@@ -16,6 +16,7 @@
 typedef void (*matmul_block_fn)(const uint8_t *row, size_t n_lines, int n_rows, int n_tokens,
                                 const struct ternary_batch *batch);
 
+/* Makes the number of tokens a constant. */
 BN_FORCE_INLINE void matmul_tokens(matmul_block_fn block, const uint8_t *row, size_t n_lines,
                                    int n_rows, size_t n_tokens, const struct ternary_batch *batch)
 {

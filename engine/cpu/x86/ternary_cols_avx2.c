@@ -2,8 +2,8 @@
  * ternary_columns, live_gates and live_inputs for AVX2. See ternary_cols_avx512.c for the layout.
  *
  * VPMADDUBSW adds pairs of products to int16 (fields are masked and not shifted, so a pair is at
- * most 2 * 128 * 127 in magnitude), and VPMADDWD adds two of these to one int32 per row. The sums
- * of half a line and half of its interleaved bytes fill eight registers.
+ * most 2 * 128 * 127 in magnitude), and VPMADDWD adds two of these to one int32 per row. The loop
+ * over columns handles a quarter of a line, 64 rows, whose sums fill eight of the 16 registers.
  */
 #include "engine/base/force_inline.h"
 #include "engine/cpu/x86/kernels_x86.h"
@@ -12,17 +12,18 @@
 #include <string.h>
 
 #define COLS 4
-#define SETS 6 /* sets of COLS columns in a block; a block is prefetched during the previous one */
-#define HALF 32
+#define SETS 6  /* sets of COLS columns in a block; a block is prefetched during the previous one */
+#define HALF 32 /* bytes of half a line, which are 32 rows of each field */
 
+/* Columns that are added to the sums together. */
 struct block {
     const uint8_t *at[COLS * SETS];
     int32_t q[SETS]; /* the four inputs of a set, as bytes */
     size_t n_sets;
 };
 
-/* As in ternary_cols_avx512.c; n_all is the number of sets. Prefetches the columns of the next
- * block. */
+/* Fill b with the sets from `set0` on, chosen as in ternary_cols_avx512.c; n_all is the number of
+ * all sets. Prefetches the columns of the next block. */
 static void fill_block(const struct ternary_cols *w, const int32_t *cols, size_t n, size_t set0,
                        const int8_t *q, struct block *b)
 {
@@ -124,7 +125,7 @@ void ternary_columns_avx2(const struct ternary_cols *w, const int32_t *cols, siz
             finish_field(f, q_sum, acc + l / 2 * LINE_COLS + l % 2 * HALF + 64 * (size_t)f);
 }
 
-/* Append `from` plus the number of each set bit to out. Returns how many. */
+/* Append `from` plus the number of each set bit to out. Returns the count. */
 static size_t append_numbers(uint32_t mask, size_t from, int32_t *out)
 {
     size_t n = 0;

@@ -14,7 +14,7 @@
 
 #define COLS 4
 /* Sets of COLS columns in a block; a block is prefetched during the previous one. More sets save
- * loads and stores of sums, but request more lines at once than the first-level cache allows. */
+ * loads and stores of sums, but would have more cache misses in flight than a core supports. */
 #define SETS 2
 #define BLOCK_COLS (COLS * SETS)
 #define LINE_VECS 16 /* registers of sums of a line: field f, vector v at 4 f + v */
@@ -26,9 +26,10 @@ struct live {
     const int8_t *q;
 };
 
+/* Columns that are added to the sums together. */
 struct block {
-    const uint8_t *at[BLOCK_COLS], *next[BLOCK_COLS];
-    int32_t q[SETS]; /* the four inputs of a set, as bytes */
+    const uint8_t *at[BLOCK_COLS], *next[BLOCK_COLS]; /* of this block and of the next one */
+    int32_t q[SETS];                                  /* the four inputs of a set, as bytes */
     size_t n_sets;
     size_t ahead_set, ahead_line; /* position of the prefetches in `next` */
 };
@@ -54,7 +55,7 @@ static void fill_block(const struct ternary_cols *w, const struct live *live, si
     b->ahead_set = b->ahead_line = 0;
 }
 
-/* Add four fields (16 rows each) of four columns. */
+/* Add four columns to vector v of each field. A dword of `codes` has one row of the columns. */
 BN_FORCE_INLINE void add_fields(__m512i sum[LINE_VECS], int v, __m512i codes, __m512i q)
 {
     const __m512i c0 = _mm512_and_si512(codes, _mm512_set1_epi8(0x03));
@@ -67,6 +68,7 @@ BN_FORCE_INLINE void add_fields(__m512i sum[LINE_VECS], int v, __m512i codes, __
     sum[12 + v] = _mm512_dpbusd_epi32(sum[12 + v], c3, q);
 }
 
+/* Add line l of the columns of a block to acc, and prefetch as many lines of the next block. */
 static void add_line(struct block *b, size_t n_lines, size_t l, int32_t *acc)
 {
     __m512i sum[LINE_VECS];
@@ -139,7 +141,7 @@ void ternary_columns_avx512(const struct ternary_cols *w, const int32_t *cols, s
             finish_field(f, q_sum, acc + l * LINE_COLS + 64 * (size_t)f);
 }
 
-/* Append `from` plus the number of each set bit to out. Returns how many, but always writes 16
+/* Append `from` plus the number of each set bit to out. Returns the count, but always writes 16
  * numbers (LIVE_SLACK). */
 BN_FORCE_INLINE size_t append_numbers(uint32_t mask, size_t from, int32_t *out)
 {

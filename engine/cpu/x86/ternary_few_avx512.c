@@ -6,18 +6,19 @@
  * A line of R1-256 is copied and shifted right by four, so that two masks unpack four fields. One
  * sum is for fields 0 and 2; the other, for fields 1 and 3, is four times too large and is divided
  * at the end. A register tile is four rows for up to three tokens, or two rows for up to six: 24
- * sums. Its rows are a quarter, or half, of the range apart and are prefetched, as in
- * ternary_avx512.c.
+ * sums. Its rows are a quarter, or half, of the range apart, because a core reads several streams
+ * faster than one. Each stream is prefetched.
  */
 #include "engine/cpu/x86/kernels_x86.h"
 #include "engine/cpu/x86/lanes_avx512.h"
 
 #define MOST_ROWS 4
 #define MOST_TOKENS 6
-#define MOST_TOKENS_4 3 /* most tokens for four rows */
-#define PREFETCH_BYTES 2560
+#define MOST_TOKENS_4 3     /* most tokens for four rows */
+#define PREFETCH_BYTES 2560 /* docs/kernels.md, "Products with one token" */
 
-/* n_rows (1, 2 or 4) rows, `apart` rows from each other, times n_tokens tokens. */
+/* n_rows (1, 2 or 4) rows, `apart` rows from each other, times n_tokens tokens. sum[t][0] is for
+ * fields 0 and 2, sum[t][1] for fields 1 and 3. acc belongs to the first row. */
 BN_FORCE_INLINE void multiply_rows(const uint8_t *row, size_t n_lines, size_t apart, int n_rows,
                                    int n_tokens, const struct ternary_batch *batch, int32_t *acc)
 {

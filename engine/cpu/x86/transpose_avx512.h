@@ -16,7 +16,9 @@ BN_FORCE_INLINE void transpose(__m512i v[SIDE])
 {
     __m512i u[SIDE];
 #pragma GCC unroll 4
-    for (int i = 0; i < SIDE; i += 4) { /* dwords of four rows, in each 128-bit lane */
+    /* A 128-bit lane is a quarter of a register. Lane b of u[i + k] becomes dword 4 b + k of rows
+     * i .. i + 3. */
+    for (int i = 0; i < SIDE; i += 4) {
         const __m512i a = _mm512_unpacklo_epi32(v[i], v[i + 1]);
         const __m512i b = _mm512_unpackhi_epi32(v[i], v[i + 1]);
         const __m512i c = _mm512_unpacklo_epi32(v[i + 2], v[i + 3]);

@@ -13,7 +13,8 @@
 
 #define F16_MAX 65504.0f
 
-/* The factor of RMSNorm. Prefetches one step of `next` every 128 elements. */
+/* The factor of RMSNorm. Prefetches one step of `next` every 128 elements. In quantise, the loops
+ * together have at least as many steps as `next` has. */
 BN_FORCE_INLINE __m256 norm_factor(const float *x, size_t n, float eps, struct prefetch *next)
 {
     __m256 lanes[8];
@@ -30,7 +31,7 @@ BN_FORCE_INLINE __m256 norm_factor(const float *x, size_t n, float eps, struct p
             lanes[v] = _mm256_fmadd_ps(xv, xv, lanes[v]);
         }
     }
-    /* Lanes past n add 0 * 0. A sum of squares is never -0, so this changes no bit. */
+    /* Elements from n on add 0 * 0. A sum of squares is never -0, so this changes no bit. */
     if (i < n)
 #pragma GCC unroll 8
         for (size_t v = 0; v < 8; v++) {
@@ -73,7 +74,7 @@ BN_FORCE_INLINE __m256 input8(const struct quantise_input *w, size_t i, bool is_
     return _mm256_mul_ps(_mm256_mul_ps(x, w->r), weight);
 }
 
-/* The largest magnitudes of 32 elements from i on. */
+/* Raise the lanes of max to the magnitudes of 32 elements from i on. */
 BN_FORCE_INLINE void max_step(const struct quantise_input *w, size_t i, bool is_whole,
                               __m256 max[4])
 {
@@ -199,7 +200,7 @@ void rope_neox_avx2(float *x, const float *c, const float *s, size_t n_rot)
     }
 }
 
-/* Rotate four pairs of neighbours (a, b). */
+/* Rotate four pairs of neighbours (a, b): (a c - b s, a s + b c). */
 BN_FORCE_INLINE __m256 rotate_pairs(__m256 x, __m128 c, __m128 s)
 {
     const __m128 minus_s = _mm_xor_ps(s, _mm_set1_ps(-0.0f));
@@ -227,6 +228,7 @@ void rope_norm_avx2(float *x, const float *c, const float *s, size_t n_rot)
 
 void to_f16_avx2(const float *x, size_t n, uint16_t *out)
 {
+    /* MINPS and MAXPS return the second operand if either is a NaN, so a NaN stays. */
     const __m256 top = _mm256_set1_ps(F16_MAX), bottom = _mm256_set1_ps(-F16_MAX);
     for (size_t i = 0; i < n; i += 8) {
         const __m256 v = _mm256_max_ps(bottom, _mm256_min_ps(top, load_ps8(x, i, n)));
@@ -263,7 +265,7 @@ void attn_finish_avx2(const float *big_o, float big_l, size_t head_dim, float *o
         store_ps8(out, i, head_dim, _mm256_mul_ps(load_ps8(big_o, i, head_dim), r));
 }
 
-/* Rows r .. r + 7 of token t as F32: scaled, and with the bias added. */
+/* Rows r .. r + 7 of token t as F32: v of struct acc_tile. */
 BN_FORCE_INLINE __m256 scaled8(const struct acc_tile *a, size_t t, size_t r)
 {
     const int32_t *at = a->acc + t * a->acc_stride + r;

@@ -32,6 +32,7 @@ BN_FORCE_INLINE __m512 input16(const struct quantise_input *w, size_t i, bool is
     return _mm512_mul_ps(_mm512_mul_ps(x, w->r), load16(w->in->w, i, w->in->n, is_whole));
 }
 
+/* Add the squares of 64 elements from i on to the lanes. */
 BN_FORCE_INLINE void square_step(const struct act_in *in, size_t i, bool is_whole,
                                  __m512 lanes[VECS])
 {
@@ -42,6 +43,8 @@ BN_FORCE_INLINE void square_step(const struct act_in *in, size_t i, bool is_whol
     }
 }
 
+/* The factor of RMSNorm. Prefetches one step of `next` every 128 elements. In quantise, the loops
+ * together have at least as many steps as `next` has. */
 BN_FORCE_INLINE __m512 norm_factor(const struct act_in *in, struct prefetch *next)
 {
     __m512 lanes[VECS];
@@ -54,13 +57,14 @@ BN_FORCE_INLINE __m512 norm_factor(const struct act_in *in, struct prefetch *nex
             prefetch_step(next);
         square_step(in, i, true, lanes);
     }
-    /* Lanes past n add 0 * 0. A sum of squares is never -0, so this changes no bit. */
+    /* Elements from n on add 0 * 0. A sum of squares is never -0, so this changes no bit. */
     if (i < in->n)
         square_step(in, i, false, lanes);
     const __m128 mean = _mm_set_ss(tree64_avx512(lanes) / (float)in->n + in->eps);
     return _mm512_set1_ps(1.0f / _mm_cvtss_f32(_mm_sqrt_ss(mean)));
 }
 
+/* Raise the lanes of max to the magnitudes of 64 elements from i on. */
 BN_FORCE_INLINE void max_step(const struct quantise_input *w, size_t i, bool is_whole,
                               __m512 max[VECS])
 {
@@ -131,7 +135,7 @@ void quantise_avx512(const struct act_in *in, int8_t *q, struct act_scale *out)
         quantise(in, false, q, out);
 }
 
-/* Rows r .. r + 15 of token t (mask `rows`) as F32: scaled, and with the bias added. */
+/* Rows r .. r + 15 of token t (mask `rows`) as F32: v of struct acc_tile. */
 BN_FORCE_INLINE __m512 scaled16(const struct acc_tile *a, size_t t, size_t r, __mmask16 rows)
 {
     const __m512i acc = _mm512_maskz_loadu_epi32(rows, a->acc + t * a->acc_stride + r);

@@ -20,11 +20,14 @@
 #define FEW_TOKENS 4    /* tokens that share one load of weights in linear_few */
 #define FEW_ROWS 16     /* rows per thread block of linear_few: 64 threads, 8 threads for 2 rows */
 #define ONE_THREADS 256 /* threads per block of linear_one */
-#define ONE_CHUNKS 5    /* 16-byte chunks of a row that a thread of linear_one preloads */
-#define ROW_TILE 8192   /* floats of a row in shared memory: 32 kB */
-/* Bytes from line to line in shared memory, so that neighbours are in different banks. */
+/* 16-byte chunks of a row that a thread of linear_one preloads: 8 threads hold 2,560 columns */
+#define ONE_CHUNKS 5
+#define ROW_TILE 8192 /* floats of a row in shared memory: 32 kB */
+/* Bytes from the int8 activations of one line to those of the next in shared memory. The 64 bytes
+ * beyond LINE_COLS place the same columns of neighbours in different banks. */
 #define LINE_STRIDE 320
-#define ONE_COLS (ROW_TILE * 4 / LINE_STRIDE * LINE_COLS) /* widest input of linear_one */
+/* Widest input of linear_one: a longer row of int8 values would not fit in the 32 kB. */
+#define ONE_COLS (ROW_TILE * 4 / LINE_STRIDE * LINE_COLS)
 #define MANY_TOKENS 64 /* tokens per thread block of linear_many: 8 mma tiles of 8 */
 #define MANY_ROWS 128  /* rows per thread block: 4 warps with two 16-row mma tiles each */
 #define HALF_ROWS 64   /* rows per thread block of linear_half: one mma tile per warp */
@@ -40,9 +43,9 @@ struct words {
 };
 
 struct cuda_token {
-    uint16_t *kv; /* KV cache of the token's sequence, see kv_shape */
-    float *slots; /* (position blocks, n_heads, head_dim + 2) partial results: o, m, l */
-    int32_t pos, id;
+    uint16_t *kv;    /* KV cache of the token's sequence, see kv_shape */
+    float *slots;    /* (position blocks, n_heads, head_dim + 2) partial results: o, m, l */
+    int32_t pos, id; /* position in the sequence, token id */
 };
 
 /* Layout of the KV cache. The strides count F16 elements from one position block, layer or KV head
@@ -55,18 +58,18 @@ struct kv_shape {
 struct embed_args {
     const uint8_t *table; /* rows of row_bytes bytes each */
     const struct cuda_token *tokens;
-    float *h;
+    float *h; /* (n_tokens, stride) */
     uint64_t row_bytes;
-    float factor;             /* of the elements */
-    uint32_t n, stride, type; /* type is enum tensor_type */
+    float factor;             /* each element is multiplied by it */
+    uint32_t n, stride, type; /* n elements per row; type is enum tensor_type */
 };
 
 /* RMSNorm of x unless w is NULL, then quantisation to q. Grid: tokens. */
 struct norm_args {
-    const float *x, *w;
-    int8_t *q; /* (n_tokens, q_stride), zeros past n */
-    float *q_s;
-    int32_t *q_sum;
+    const float *x, *w; /* x (n_tokens, x_stride); w (n) */
+    int8_t *q;          /* (n_tokens, q_stride), zeros past n */
+    float *q_s;         /* (n_tokens) factor s of the quantisation */
+    int32_t *q_sum;     /* (n_tokens) sum of q */
     float eps;
     uint32_t n, x_stride, q_stride;
 };
@@ -80,21 +83,23 @@ struct rotate_args {
     uint32_t n, block, x_stride, y_stride, is_inverse;
 };
 
+/* What happens to a result v: y = v, y += v, or y = act(v of gate) * (v of up). */
 enum linear_kind { LINEAR_STORE, LINEAR_ADD, LINEAR_RELU2, LINEAR_SILU };
 
-/* y = W q. With a gate (RELU2, SILU) rows come in pairs, gate and up of one output: row 2i belongs
- * to section 0, row 2i + 1 to section 1. Otherwise section s ends at row_end[s]. */
+/* y = W q. W consists of the rows of one to three matrices of the file, its sections. With a gate
+ * (RELU2, SILU) rows come in pairs, gate and up of one output: row 2i belongs to section 0, row
+ * 2i + 1 to section 1. Otherwise section s ends before row_end[s], and section 2 at n_rows. */
 struct linear_args {
     const uint8_t *lines; /* (n_rows, n_lines, LINE_BYTES) */
     const int8_t *q;      /* (n_tokens, n_lines * LINE_COLS) */
-    const float *q_s;
+    const float *q_s;     /* as in norm_args */
     const int32_t *q_sum;
     const float *bias; /* (n_rows) in row order, or NULL */
-    float *y;
+    float *y;          /* (n_tokens, y_stride) */
     uint32_t n_rows, n_lines, n_tokens, y_stride;
     uint32_t row_end[2];
-    float scale[3], extra[3];
-    int32_t kind;
+    float scale[3], extra[3]; /* of each section: the scale of the weights, a factor after it */
+    int32_t kind;             /* enum linear_kind */
 };
 
 /* Norm and W q of one token in one kernel; linear.q, q_s and q_sum are not used. */
@@ -110,16 +115,19 @@ struct rope_args {
     const struct cuda_token *tokens;
     const float *c, *s;           /* (n_tokens, n_rot / 2) */
     const float *q_norm, *k_norm; /* (head_dim), or NULL */
-    float *qkv;
+    float *qkv;                   /* (n_tokens, qkv_stride): q (q_width), k and v (kv_width) */
     struct kv_shape kv;
+    /* group: query heads per KV head. neox: 1 if pairs are n_rot / 2 elements apart, 0 if they are
+     * adjacent. */
     uint32_t qkv_stride, q_width, kv_width, group, n_rot, layer, neox;
     float q_scale, eps;
 };
 
+/* Attention of each token over its KV cache. group: query heads per KV head. */
 struct attn_args {
     const struct cuda_token *tokens;
-    const float *qkv;
-    float *out; /* (n_tokens, out_stride); running results while position blocks are merged */
+    const float *qkv; /* as in rope_args */
+    float *out;       /* (n_tokens, out_stride); running results while position blocks are merged */
     struct kv_shape kv;
     uint32_t n_tokens, qkv_stride, out_stride, n_heads, group, layer;
 };
@@ -131,10 +139,11 @@ struct copy_args {
     uint32_t n_words;
 };
 
+/* Reads memory, so that the host can measure the bandwidth. */
 struct read_args {
     const uint8_t *at;
     uint64_t n_chunks; /* number of 16-byte chunks */
-    uint32_t *sum;
+    uint32_t *sum;     /* (1) its value has no meaning */
 };
 
 /* Name, argument struct, threads per block. */

@@ -8,6 +8,8 @@
 
 #include "engine/cuda/kernels/cuda_attn_block.cuh"
 
+/* Computes the values of one position block for the thread's heads and elements, and merges them
+ * into the running results. After the token's last block it writes the final results. */
 DEV void fold_block(const struct attn_args *a, const struct attn_shared *s,
                     const struct attn_thread *p, uint32_t block, const float *m,
                     struct attn_run *runs)
@@ -46,7 +48,9 @@ KERNEL(attn_apply, attn_args, 256)
     const struct attn_thread p =
         attn_thread_init(&a, block_z() * (n_threads_x() / KV_BLOCK) + thread_x() / KV_BLOCK);
     struct attn_run runs[ATTN_HEADS] = {{0.0f, 0.0f}};
-    uint32_t last = 0; /* maximum of the tile, because all threads must reach each barrier */
+    /* The last position block of any token of the tile, because all threads must reach each
+     * barrier. */
+    uint32_t last = 0;
     const uint32_t n_slots = n_threads_x() / KV_BLOCK;
     for (uint32_t i = 0; i < n_slots && block_z() * n_slots + i < a.n_tokens; i++) {
         const uint32_t b = (uint32_t)a.tokens[block_z() * n_slots + i].pos / KV_BLOCK;

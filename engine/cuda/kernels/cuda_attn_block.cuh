@@ -16,6 +16,7 @@ DEV uint32_t seen_of(uint32_t pos, uint32_t block)
     return block < pos / KV_BLOCK ? KV_BLOCK : pos % KV_BLOCK + 1;
 }
 
+/* The work of one thread. */
 struct attn_thread {
     const float *q;         /* query of the first head */
     const uint16_t *kv;     /* cache of the layer and KV head, position block 0 */
@@ -25,6 +26,7 @@ struct attn_thread {
     bool idle; /* the tile has no token for this thread */
 };
 
+/* block_y() counts groups of ATTN_HEADS query heads, the groups of KV head 0 first. */
 DEV struct attn_thread attn_thread_init(const struct attn_args *a, uint32_t token)
 {
     const uint32_t n_chunks = (a->group + ATTN_HEADS - 1) / ATTN_HEADS;
@@ -43,7 +45,8 @@ DEV struct attn_thread attn_thread_init(const struct attn_args *a, uint32_t toke
     return p;
 }
 
-/* z[h] = q(h) . k, one chain of fma over the head. */
+/* z[h] = q(h) . k for position p->j, one chain of fma over the head. Missing heads repeat the
+ * first one. */
 DEV void score_position(const struct attn_args *a, const struct attn_thread *p,
                         const uint16_t *keys, float *z)
 {
@@ -63,12 +66,12 @@ DEV void score_position(const struct attn_args *a, const struct attn_thread *p,
     }
 }
 
-/* Softmax of a position block for each token of a tile. */
+/* Scores and softmax of a position block for each token of a tile. */
 struct attn_shared {
     float p[ATTN_TOKENS][KV_BLOCK][ATTN_HEADS];  /* scores, then probabilities */
     float warp_best[ATTN_TOKENS][ATTN_HEADS][2]; /* maximum of each of the two warps */
     float first[ATTN_TOKENS][ATTN_HEADS];        /* score of position 0 */
-    float l[ATTN_TOKENS][ATTN_HEADS];
+    float l[ATTN_TOKENS][ATTN_HEADS];            /* sum of the probabilities */
 };
 
 /* The maximum of the scores of a position block, from that of each warp. NaN is ignored unless it
@@ -112,7 +115,8 @@ DEV void softmax_block(struct attn_shared *s, const struct attn_thread *p, uint3
     block_sync();
 }
 
-/* o[h] = element i of sum p v, one chain of fma over the visible positions. */
+/* o[h] = sum of probability * value for one element of the head, one chain of fma over the visible
+ * positions. `values` is that element at position 0 of the block. */
 DEV void weigh_values(const struct attn_args *a, const struct attn_shared *s,
                       const struct attn_thread *p, const uint16_t *values, uint32_t n_seen,
                       float *o)
@@ -129,11 +133,13 @@ DEV void weigh_values(const struct attn_args *a, const struct attn_shared *s,
     }
 }
 
+/* Running maximum and sum of one query head: M and L of docs/kernels.md. */
 struct attn_run {
     float m, l;
 };
 
-/* Factors of the old results and of the new block. The first block is copied unchanged. */
+/* Factors of the running results and of a new block, which merge_block returns. The first block is
+ * copied unchanged. */
 struct attn_factors {
     float old_factor, new_factor;
 };

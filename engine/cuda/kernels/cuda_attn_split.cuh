@@ -1,21 +1,22 @@
 /*
- * Attention in decode: the position blocks of a token are distributed over thread blocks. Each
- * writes (o, m, l) to a slot of its sequence, and attn_merge combines the slots in ascending order
- * (docs/kernels.md).
+ * Attention in decode: the position blocks of a token are distributed over thread blocks. A thread
+ * block writes the results (o, m, l) of each of its position blocks to a slot of the sequence, and
+ * attn_merge combines the slots in ascending order (docs/kernels.md).
  *
  * A thread block copies the keys and values of a position block to shared memory with one wait. The
  * loads of a thread would otherwise wait for each other. The copies of a full position block start
- * before the previous kernel has ended, because only the block of the token's own position is
- * written in a pass. Heads wider than SPLIT_TILE are processed in tiles.
+ * before the previous kernel has ended, because a pass writes only the position block with the
+ * token's own position. Heads wider than SPLIT_TILE are processed in tiles.
  */
 #ifndef CUDA_ATTN_SPLIT_CUH
 #define CUDA_ATTN_SPLIT_CUH
 
 #include "engine/cuda/kernels/cuda_attn_block.cuh"
 
-#define SPLIT_PAIR 2  /* query heads per thread in the scores */
+#define SPLIT_PAIR 2  /* query heads per thread in the scores: 2 x 64 threads for ATTN_HEADS */
 #define SPLIT_BATCH 8 /* elements or positions that a thread loads before it uses them */
 
+/* Data of one position block; k, v and q of one tile of elements. */
 struct split_shared {
     uint16_t k[SPLIT_TILE][KV_BLOCK];
     uint16_t v[KV_BLOCK][SPLIT_TILE];
@@ -37,6 +38,7 @@ DEV uint32_t tile_elems(const struct attn_args *a, uint32_t i0)
     return a->kv.head_dim - i0 < SPLIT_TILE ? a->kv.head_dim - i0 : SPLIT_TILE;
 }
 
+/* Starts copying the keys of the tile that starts at element i0, in chunks of 8 F16 elements. */
 DEV void copy_keys(const struct attn_args *a, struct split_shared *s, const uint16_t *keys,
                    uint32_t i0)
 {
@@ -46,7 +48,8 @@ DEV void copy_keys(const struct attn_args *a, struct split_shared *s, const uint
         copy_async(&s->k[0][0] + 8 * c, from + 8 * c, true);
 }
 
-/* Rows of values are padded to a multiple of 32 elements, so whole chunks exist. */
+/* Starts copying the values of n_seen positions. Rows of values are padded to a multiple of 32
+ * elements, so whole chunks of 8 exist. */
 DEV void copy_values(const struct attn_args *a, struct split_shared *s, const uint16_t *values,
                      uint32_t i0, uint32_t n_seen)
 {
@@ -69,7 +72,8 @@ DEV void load_queries(const struct attn_args *a, struct split_shared *s,
             s->q[i][h] = p->q[(h < p->n_heads ? h : 0) * a->kv.head_dim + i0 + i];
 }
 
-/* Continues z[e] = q(head + e) . k, one chain of fma over the head, by the n elements of a tile. */
+/* Adds the products of the n elements of a tile to z[e] = q(head + e) . k(position j), which is one
+ * chain of fma over the whole head. */
 DEV void score_tile(const struct split_shared *s, uint32_t j, uint32_t head, uint32_t n, float *z)
 {
     uint32_t i = 0;
@@ -121,6 +125,7 @@ DEV void softmax_split(struct split_shared *s, uint32_t j, uint32_t head, uint32
             l[e] = warp_tree(s->p[j][head + e] + s->p[j + 32][head + e]);
 }
 
+/* Adds value v of position j, times its probability, to o[h] of each head. */
 DEV void weigh_position(const struct split_shared *s, uint32_t j, float v, float *o)
 {
     const struct words p = load_words(s->p[j]);
@@ -129,7 +134,8 @@ DEV void weigh_position(const struct split_shared *s, uint32_t j, float v, float
         o[h] = fmaf(f32_of_bits(p.at[h]), v, o[h]);
 }
 
-/* o[h] = element i of sum p v, one chain of fma over the visible positions. */
+/* o[h] = sum of probability * value for element i of the tile, one chain of fma over the visible
+ * positions. */
 DEV void weigh_tile(const struct split_shared *s, uint32_t i, uint32_t n_seen, float *o)
 {
     uint32_t j = 0;
@@ -149,7 +155,8 @@ DEV void weigh_tile(const struct split_shared *s, uint32_t i, uint32_t n_seen, f
         weigh_position(s, j, f32_of_f16(s->v[j][i]), o);
 }
 
-/* Results of one position block. The first tile of keys and values is already on its way. */
+/* Computes the results of one position block. The caller has started the copies of the first tile
+ * of keys and values. */
 DEV void split_block(const struct attn_args *a, struct split_shared *s, const struct attn_thread *p,
                      uint32_t block, uint32_t n_seen)
 {
@@ -197,6 +204,8 @@ KERNEL_EARLY(attn_split, attn_args, SPLIT_THREADS)
     SHARED_WIDE struct split_shared s;
     const struct attn_thread p = attn_thread_init(&a, block_z());
     const uint32_t last = p.pos / KV_BLOCK;
+    /* The first round runs even without a position block, because each thread must call
+     * wait_for_grid. */
     for (uint32_t block = block_x(), started = 0; block <= last || !started;
          block += n_blocks_x()) {
         const uint16_t *keys = p.kv + block * a.kv.block_elems;

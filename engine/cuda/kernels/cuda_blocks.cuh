@@ -7,7 +7,8 @@
 
 #include "engine/cuda/kernels/cuda_math.cuh"
 
-/* Quantises one block of a token by a warp: elements x(i0 + lane), x(i0 + lane + 32), ... */
+/* Quantises block b of a token by a warp; lane l has the elements l, l + 32, ... of the block. r is
+ * the factor of RMSNorm; s is the factor of the whole row, used if per_token. */
 DEV void quantise_block(const struct blocks_args *a, uint32_t token, uint32_t b, float r, float s)
 {
     const struct block_inputs *out = &a->out;
@@ -60,6 +61,7 @@ DEV void quantise_block(const struct blocks_args *a, uint32_t token, uint32_t b,
     }
 }
 
+/* One token per thread block, one block of columns per warp at a time. Grid: tokens. */
 KERNEL(blocks_quantise, blocks_args, 512)
 {
     SHARED_WIDE float tile[ROW_TILE];

@@ -7,7 +7,8 @@
 
 #include "engine/cuda/kernels/cuda_head.cuh"
 
-/* Adds a line of two plane rows to four of their 16 partial sums. x: these columns of the query. */
+/* Adds a line of two plane rows to four of their 16 partial sums. codes[r]: the thread's 16 bytes
+ * of the line, columns c .. c + 15 and c + 64 .. c + 79; x: the query from column c on. */
 DEV void bound_line(const struct words *codes, const int8_t *x, const int32_t *fix,
                     const float *steps, float (*sums)[4])
 {
@@ -26,6 +27,7 @@ DEV void bound_line(const struct words *codes, const int8_t *x, const int32_t *f
         }
 }
 
+/* The step of block b as F32. */
 DEV float step_of(const uint16_t *steps, uint32_t b)
 {
     return f32_of_bits((uint32_t)steps[b] << 16);
@@ -48,6 +50,8 @@ DEV float square_of(const uint16_t *steps, const float *spread, uint32_t member,
     return squares[0] + squares[1];
 }
 
+/* The tree of the 16 partial sums of a row; thread `member` of four has 4 member .. 4 member + 3.
+ * All four threads must call it. */
 DEV float tree_of(float *sums)
 {
     for (uint32_t mask = 2; mask > 0; mask /= 2)
@@ -71,7 +75,8 @@ DEV struct cuda_cand warp_best(struct cuda_cand mine)
     return mine;
 }
 
-/* 16 bytes of the plane. One query reads the plane once; more queries read it in several groups. */
+/* 16 bytes of the plane. With one query (n_x = 1), the plane is read only once in a pass. With more
+ * queries, each group of HEAD_ROWS queries reads it. */
 DEV struct words load_plane(const uint8_t *p, uint32_t n_x)
 {
     return n_x == 1 ? load_stream(p) : load_once(p);
@@ -133,6 +138,7 @@ DEV void bound_rows(const struct bound_args *a, uint32_t x0, uint32_t n_x)
     }
 }
 
+/* Grid: groups of BOUND_ROWS plane rows; queries, or groups of HEAD_ROWS queries. */
 KERNEL(coarse_bound_one, bound_args, 128)
 {
     bound_rows(&a, block_y(), 1);
@@ -143,8 +149,9 @@ KERNEL(coarse_bound_few, bound_args, 128)
     bound_rows(&a, HEAD_ROWS * block_y(), HEAD_ROWS);
 }
 
-/* For logits that another kernel has computed: the best of each BEST_ROWS, and whether all are
- * finite. Grid: groups of BEST_ROWS logits, requested rows. */
+/* For logits that another kernel has computed: records the best of each BEST_ROWS, and whether all
+ * are finite. A thread has BEST_ROWS logits. Grid: groups of SCAN_THREADS * BEST_ROWS logits,
+ * requested rows. */
 KERNEL(scan_logits, dot_args, SCAN_THREADS)
 {
     const uint32_t row = block_y(), n_vocab = a.out.n_vocab;

@@ -12,17 +12,17 @@
 
 #include "engine/cuda/kernels/cuda_ternary.cuh"
 
+/* Section 0 is a gate and section 1 is up. */
 DEV bool is_gated(const struct grouped_args *a)
 {
     return a->kind >= LINEAR_RELU2;
 }
 
-/* The section of a row group, and the number of the group in it. Groups past the last one repeat
- * it. */
+/* A row group and its section. Groups past the last one repeat the last one. */
 struct group_at {
     const struct grouped_section *s;
-    const uint8_t *lines;
-    uint32_t group, n_spans;
+    const uint8_t *lines;    /* of the group */
+    uint32_t group, n_spans; /* number of the group in its section; spans of a row */
     bool exists;
 };
 DEV struct group_at group_find(const struct grouped_args *a, uint32_t group)
@@ -45,7 +45,7 @@ DEV float group_scale(const struct group_at *at, uint32_t span, uint32_t row)
     return at->s->scales ? f32_of_f16(at->s->scales[first + row]) : 1.0f;
 }
 
-/* Applies the factors and the bias to the sum of a row of the section. */
+/* Applies the factors and the bias to the sum y of row `row` of the group. */
 DEV float group_finish(const struct grouped_args *a, const struct group_at *at, uint32_t row,
                        float y)
 {
@@ -72,7 +72,7 @@ DEV void group_store(const struct grouped_args *a, const struct group_at *at, ui
         *y = a->kind == LINEAR_ADD ? *y + y0 : y0;
 }
 
-/* The codes of four rows in all lines of a span. */
+/* The codes of rows 4 quad .. 4 quad + 3 in all lines of a span; w[l].at[r] is a row. */
 DEV void load_span(const struct group_at *at, uint32_t span, uint32_t quad, struct words *w)
 {
     const struct words none = {{0, 0, 0, 0}};
@@ -83,7 +83,7 @@ DEV void load_span(const struct group_at *at, uint32_t span, uint32_t quad, stru
         w[l] = span < at->n_spans && l < n_lines ? load_early(from + l * LINE_BYTES) : none;
 }
 
-/* g of four rows: the sum of a span for one token and one plane. */
+/* Adds the products of a span with one plane of the token to g of four rows. */
 DEV void multiply_span(const struct grouped_args *a, const struct group_at *at, uint32_t plane,
                        uint32_t span, const struct words *w, float *g)
 {
@@ -113,7 +113,7 @@ DEV void multiply_span(const struct grouped_args *a, const struct group_at *at, 
     }
 }
 
-/* Sums and scales of SPAN_TILE spans of two row groups. */
+/* Sums g and scales d of SPAN_TILE spans of two row groups, and the results y of their rows. */
 struct span_shared {
     float g[2][SPAN_TILE][GROUP_ROWS], d[2][SPAN_TILE][GROUP_ROWS];
     float y[2][GROUP_ROWS];
@@ -131,7 +131,7 @@ KERNEL_EARLY(grouped_one, grouped_args, GROUP_THREADS)
     const uint32_t second = is_gated(&a) ? first + a.sections[0].n_groups : first + 1;
     const struct group_at at = group_find(&a, which == 0 ? first : second);
     const uint32_t n_spans = a.n_lines * GROUP_COLS / 64; /* at least as many as any section has */
-    const uint32_t row = thread_x() % GROUP_ROWS;         /* of the thread's row in the last step */
+    const uint32_t row = thread_x() % GROUP_ROWS;         /* whose spans the thread adds up */
     const bool adds = thread_x() % (4 * GROUP_LANES) < GROUP_ROWS; /* one thread for each row */
     struct words w[SPAN_LINES];
     float y = 0.0f;

@@ -8,6 +8,7 @@
 
 #include <stdint.h>
 
+/* GROUP_ROWS to GROUP_PAD_COLS describe R16; "group" means a row group. */
 #define GROUP_ROWS 16        /* rows of a row group */
 #define GROUP_COLS 16        /* columns of a line of a row group, which has LINE_BYTES bytes */
 #define GROUP_PAD_COLS 128   /* the number of columns is padded to a multiple of this */
@@ -38,7 +39,9 @@ struct blocks_args {
     uint32_t n, x_stride, per_token;
 };
 
-/* One matrix of the file. Scales are F16 (n_groups, spans, GROUP_ROWS), or NULL for 1. */
+/* One matrix of the file. Scales are F16 (n_groups, spans, GROUP_ROWS), or NULL for 1. group0 and
+ * row0 are its first row group and its first output among those of all sections. `scale` is that of
+ * the tensor, `extra` a factor after it. */
 struct grouped_section {
     const uint8_t *lines; /* (n_groups, n_lines, LINE_BYTES) */
     const uint16_t *scales;

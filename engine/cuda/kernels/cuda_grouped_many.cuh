@@ -7,8 +7,8 @@
 
 #include "engine/cuda/kernels/cuda_grouped.cuh"
 
-/* The products of a row group with GROUP_TOKENS tokens by a warp. Lane 4 g + t gets rows g
- * (y[n][0], y[n][1]) and g + 8 (y[n][2], y[n][3]) for tokens 8 n + 2 t and 8 n + 2 t + 1. */
+/* Adds to y the products of a row group with GROUP_TOKENS tokens, by a warp. Lane 4 g + t has rows
+ * g (y[n][0], y[n][1]) and g + 8 (y[n][2], y[n][3]) for tokens 8 n + 2 t and 8 n + 2 t + 1. */
 DEV void multiply_group(const struct grouped_args *a, const struct group_at *at, uint32_t token0,
                         float (*y)[4])
 {
@@ -115,7 +115,8 @@ DEV float multiply_floats(const struct grouped_args *a, const struct group_at *a
     return y;
 }
 
-/* For tests of everything else. Grid: eight row groups, tokens. */
+/* For `--activations float`, with which tests check everything except the quantisation. Grid:
+ * groups of eight row groups, tokens. */
 KERNEL(grouped_float, grouped_args, GROUP_THREADS)
 {
     const uint32_t row = thread_x() % GROUP_ROWS, token = block_y();

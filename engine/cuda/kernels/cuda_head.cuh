@@ -80,7 +80,8 @@ DEV void decode_q4_k(const uint8_t *row, uint32_t i, float *out)
     }
 }
 
-/* Block of 256 elements, 210 bytes: low nibbles[128], high bit pairs[64], 8-bit scales[16], d. */
+/* Block of 256 elements, 210 bytes: low nibbles[128], high bit pairs[64], 8-bit scales[16], d.
+ * Element i is element l of quarter g of half h. */
 DEV void decode_q6_k(const uint8_t *row, uint32_t i, float *out)
 {
     const uint8_t *block = row + (uint64_t)(i / 256) * 210;
@@ -93,6 +94,7 @@ DEV void decode_q6_k(const uint8_t *row, uint32_t i, float *out)
     }
 }
 
+/* Elements i .. i + 7 of a row of n elements; i is a multiple of 8. Zeros past n. */
 DEV void decode_eight(const uint8_t *row, uint32_t type, uint32_t i, uint32_t n, float *out)
 {
     if (type == TENSOR_Q8_0)
@@ -142,7 +144,7 @@ DEV float row_dot(const struct dot_args *a, uint32_t id, const float *x)
     const uint8_t *row = a->table + id * a->row_bytes;
     float sums[8] = {0.0f};
     if (a->type == TENSOR_F16 && a->n % 64 == 0 && a->row_bytes % 16 == 0) {
-        /* few threads share a row, so each needs many loads in flight */
+        /* Only eight threads share a row, so each needs many loads in flight. */
 #pragma unroll 8
         for (uint32_t i = 8 * member; i < a->n; i += 64) {
             const struct words w = load_once(row + 2 * (uint64_t)i);
@@ -177,8 +179,9 @@ DEV void store_best(const struct logit_buffers *out, uint32_t row, uint32_t firs
     out->bests[(uint64_t)row * out->best_stride + first / BEST_ROWS] = best;
 }
 
-/* n_x must be a compile-time constant in the caller, so that `sums` is in registers. Rows of x past
- * a->n_rows repeat the last row. */
+/* Logits of DOT_ROWS table rows for rows x0 .. x0 + n_x - 1 of x. n_x must be a compile-time
+ * constant in the caller, so that `sums` is in registers. Rows of x past a->n_rows repeat the last
+ * row. */
 DEV void dot_rows(const struct dot_args *a, uint32_t x0, uint32_t n_x)
 {
     SHARED float zs[HEAD_ROWS][DOT_ROWS];
@@ -217,6 +220,7 @@ DEV void dot_rows(const struct dot_args *a, uint32_t x0, uint32_t n_x)
         store_best(&a->out, x0 + thread_x(), first, zs[thread_x()]);
 }
 
+/* Grid: groups of DOT_ROWS table rows; rows of x, or groups of HEAD_ROWS of them. */
 KERNEL(rows_dot_one, dot_args, 128)
 {
     dot_rows(&a, block_y(), 1);
@@ -227,7 +231,7 @@ KERNEL(rows_dot_few, dot_args, 128)
     dot_rows(&a, HEAD_ROWS * block_y(), HEAD_ROWS);
 }
 
-/* Logits of the table rows in ids, in that order. */
+/* Logits of the table rows in ids, in that order. Grid: groups of DOT_ROWS ids. */
 KERNEL(rows_dot_listed, dot_args, 128)
 {
     const uint32_t i = (block_x() * n_threads_x() + thread_x()) / 8, n = a.out.n_vocab;

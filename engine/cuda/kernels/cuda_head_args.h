@@ -7,8 +7,8 @@
 
 #include <stdint.h>
 
-#define HEAD_GROUP 16   /* output rows that the logit buffers can hold */
-#define HEAD_ROWS 4     /* output rows that share one load of the table */
+#define HEAD_GROUP 16   /* requested rows of logits that the buffers can hold */
+#define HEAD_ROWS 4     /* requested rows that share one load of the table */
 #define DOT_ROWS 16     /* table rows per block of rows_dot: 128 threads, 8 for each row */
 #define BEST_ROWS 16    /* table rows for which one best candidate is recorded */
 #define BOUND_ROWS 64   /* table rows per block of coarse_bound: 128 threads, 4 for 2 rows */
@@ -19,12 +19,13 @@
 #define COLLECT_IDS 256 /* table rows per block of pick_collect, one for each thread */
 #define PICK_FIRST 256  /* candidates in cuda_found, which is copied to the host */
 
+/* One requested row of logits: see head.h. */
 struct cuda_request {
     uint64_t seed, position; /* seed and position for the Gumbel noise */
     double beta;             /* 1 / temp; 0: no Gumbel draw */
-    float gap;
-    uint32_t k; /* 0: no candidates */
-    uint32_t token, spare;
+    float gap;               /* also candidates within this distance of the best; 0: off */
+    uint32_t k;              /* 0: no candidates */
+    uint32_t token, spare;   /* token of the pass whose hidden state is used; padding */
 };
 
 struct cuda_cand {
@@ -64,16 +65,17 @@ struct coarse_args {
 };
 
 /* Queries: hidden states as two planes of bytes, with bounds of their rounding errors. Shapes are
- * per request. */
+ * for one request; the arrays of the requests follow each other. docs/kernels.md, "The bound", has
+ * kappa and gamma; root is sqrt(n_blocks * COARSE_COLS). */
 struct query_buffers {
     int8_t *x;      /* (n_blocks, 2, COARSE_COLS) high bytes, then twice the low ones */
     int32_t *fix;   /* (n_blocks, COARSE_SUMS) */
     float *spread;  /* (step_stride), zeros past n_blocks */
     double *errors; /* (n_blocks, COARSE_COLS) rounding errors */
-    double *norms;  /* (n_blocks, 2) */
+    double *norms;  /* (n_blocks, 2) scratch: |h|^2 and |error|^2, then the terms of the bound */
     struct cuda_screen *screens;
     uint32_t n_blocks, step_stride; /* n_blocks 0: no screening */
-    double kappa, gamma, root;      /* constants of the bound */
+    double kappa, gamma, root;
 };
 
 /* Final norm times a factor, and the query made from the result. Also clears `found`. Grid:

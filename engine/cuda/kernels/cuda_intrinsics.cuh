@@ -129,8 +129,8 @@ DEV struct words load_once(const void *p)
     return w;
 }
 
-/* As load_once, for data that one token reads once: the second-level cache gives it up first, so
- * that activations, norms, and keys and values stay there. */
+/* As load_once, for data that one token reads once: the second-level cache evicts it first, so that
+ * activations, norm weights, keys and values stay there. */
 DEV struct words load_stream(const void *p)
 {
     struct words w;

@@ -16,8 +16,8 @@ DEV float shuffle_xor_f32(float v, uint32_t mask)
     return f32_of_bits(shuffle_xor_u32(bits_of_f32(v), mask));
 }
 
-/* exp(x) for x <= 0; NaN becomes +0. ln 2 is in two terms after Cody and Waite. The Taylor series
- * has the coefficients 1 / k!, highest power first. */
+/* exp(x) for x <= 0; +0 below -60 and for a NaN. ln 2 is in two terms after Cody and Waite. The
+ * Taylor series has the coefficients 1 / k!, highest power first. */
 DEV float exp0(float x)
 {
     if (!(x >= -60.0f))
@@ -69,10 +69,10 @@ DEV float block_sum64(float v)
     return sum;
 }
 
-/* Four elements from i on, a multiple of 4; zeros past n. x must be 16-byte aligned. */
 struct four {
     float at[4];
 };
+/* Four elements of x (n) from i on, a multiple of 4; zeros past n. x must be 16-byte aligned. */
 DEV struct four load_four(const float *x, uint32_t i, uint32_t n)
 {
     struct four f;
@@ -125,6 +125,7 @@ DEV float block_square64(const float *x, uint32_t n, float *tile)
     return block_sum64(v);
 }
 
+/* The maximum of the lanes of a warp. No lane may pass a NaN. */
 DEV float warp_max(float v)
 {
     for (uint32_t mask = 16; mask > 0; mask /= 2) {
@@ -145,7 +146,7 @@ DEV double shuffle_xor_f64(double v, uint32_t mask)
     return other.d;
 }
 
-/* Defines the maximum over all threads of the block. Doubles must not be NaN. */
+/* Defines the maximum over all threads of the block. No thread may pass a NaN. */
 #define BLOCK_MAX(name, type, shuffle_xor)                                                         \
     DEV type name(type v)                                                                          \
     {                                                                                              \

@@ -14,8 +14,8 @@
 #include "engine/base/noise.h"
 #include "engine/cuda/kernels/cuda_head.cuh"
 
-#define DRAW_PROBES 128 /* most probes for the floor of a draw */
-#define MIN_PROBES 32
+#define DRAW_PROBES 128 /* probes for the floor of a draw */
+#define MIN_PROBES 32   /* fewest probes for the floor of the k best, which has 2 k */
 
 DEV bool is_draw(const struct cuda_request *request)
 {
@@ -38,8 +38,9 @@ DEV void load_bests(const struct cuda_cand *bests, uint32_t p, uint32_t n_bests,
         z[u] = p + u * n_threads_x() < n_bests ? bests[p + u * n_threads_x()].logit : -INFINITY;
 }
 
-/* Selects n or slightly more of the recorded best rows, in any order, at most PICK_THREADS. Returns
- * their number. */
+/* Selects about n of the recorded best rows, in any order, at most PICK_THREADS. Returns their
+ * number. The limit `least` is the n-th largest of the best logits of each thread. So at least n
+ * rows reach it if n threads have a row. */
 DEV uint32_t find_probes(const struct logit_buffers *out, const struct cuda_cand *bests, uint32_t n,
                          struct cuda_cand *probes)
 {
@@ -73,7 +74,7 @@ DEV uint32_t find_probes(const struct logit_buffers *out, const struct cuda_cand
     return n_probes < PICK_THREADS ? n_probes : PICK_THREADS;
 }
 
-/* Replaces the probes' bounds by exact logits. Eight threads per row. */
+/* Replaces the bounds of the probes by exact logits. Eight threads compute a logit. */
 DEV void multiply_probes(const struct dot_args *d, uint32_t row, uint32_t n,
                          struct cuda_cand *probes)
 {

@@ -7,8 +7,8 @@
 
 #include "engine/cuda/kernels/cuda_math.cuh"
 
-/* The stages of the transform. In each one a thread has pairs of its own; a barrier separates the
- * stages. */
+/* The stages of the transform. In each stage every pair of elements belongs to one thread; barriers
+ * separate the stages. */
 DEV void transform_blocks(float *y, uint32_t n, uint32_t block)
 {
     for (uint32_t h = 1; h < block; h *= 2) {

@@ -10,8 +10,8 @@
 #include "engine/cuda/kernels/cuda_head.cuh"
 #include "engine/model/coarse_code.h"
 
-/* Half the distance between two codes, as BF16 bits, rounded up. `largest` is the bit pattern of
- * the largest magnitude. */
+/* The step of a block as BF16 bits: code c stands for (2 c - 15) steps. It is rounded up, so that
+ * 15 steps are at least the largest magnitude, whose bit pattern is `largest`. */
 DEV uint32_t coarse_step(uint32_t largest)
 {
     if (largest == 0)
@@ -31,7 +31,8 @@ DEV uint32_t coarse_code(float w, float inverse, uint32_t up)
     return (uint32_t)(c < 15 ? c : 15);
 }
 
-/* Byte j of a line, from columns j and j + 64. */
+/* Byte j of a line, from the weights of columns j (low) and j + 64 (high). The hash is that of
+ * engine/cpu/ref/coarse_pack.h. */
 DEV uint32_t coarse_byte(float low, float high, float inverse, uint64_t key, uint32_t j)
 {
     uint32_t x = j * 0x9e3779b9u + (uint32_t)key;
@@ -41,7 +42,8 @@ DEV uint32_t coarse_byte(float low, float high, float inverse, uint64_t key, uin
     return coarse_code(low, inverse, x & 0xffffu) | coarse_code(high, inverse, x >> 16) << 4;
 }
 
-/* Packs one block of a row by one warp. Lane l has columns 2 l, 2 l + 1, 2 l + 64, 2 l + 65. */
+/* Packs block b of a row by one warp. `line` is the number of the block in the whole plane. Lane l
+ * has columns 2 l, 2 l + 1, 2 l + 64, 2 l + 65. */
 DEV void pack_block(const struct coarse_args *a, const uint8_t *row, uint64_t line, uint32_t b,
                     uint16_t *step_at)
 {
@@ -106,7 +108,8 @@ DEV void split_query(const struct query_buffers *q, uint32_t row, const float *x
     }
 }
 
-/* fix = -15 times the sum of the eight columns of each partial sum. */
+/* fix = -15 times the sum of the eight columns of each partial sum: four columns are a word, and
+ * the columns that are 64 further are 16 words further. */
 DEV void fix_query(const struct query_buffers *q, uint32_t row)
 {
     const uint32_t n = q->n_blocks * COARSE_SUMS;
@@ -120,8 +123,8 @@ DEV void fix_query(const struct query_buffers *q, uint32_t row)
     }
 }
 
-/* Error bound per block, as a factor of the block's step. Sums over blocks are in ascending
- * order. */
+/* Error bound per block, as a factor of the block's step. The formulas are in docs/kernels.md, "The
+ * bound". Sums over blocks are in ascending order. */
 DEV void spread_query(const struct query_buffers *q, uint32_t row, const float *x, uint32_t n)
 {
     SHARED double theta;

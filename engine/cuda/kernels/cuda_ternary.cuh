@@ -14,6 +14,7 @@
 #define FIELD_0 0x03030303u /* codes in bits 0 and 1 of each byte */
 #define FIELD_1 0x0c0c0c0cu /* codes in bits 2 and 3, so four times the code */
 
+/* The section of a row: see linear_args. */
 DEV uint32_t section_of(const struct linear_args *a, uint32_t row)
 {
     if (a->kind >= LINEAR_RELU2)
@@ -36,7 +37,7 @@ DEV struct token_factors factors_of(const struct linear_args *a, struct row_scal
     return f;
 }
 
-/* acc is the sum of code * q; the weight is code - 1. */
+/* The result of a row. acc is the sum of code * q; the weight is code - 1. */
 DEV float scaled(const struct linear_args *a, uint32_t row, const struct token_factors *f,
                  int32_t acc)
 {
@@ -76,6 +77,7 @@ DEV void store_pair(const struct linear_args *a, uint32_t row, float *y,
     }
 }
 
+/* As store_pair, for a token whose scale and sum are in q_s and q_sum. */
 DEV void store_token_pair(const struct linear_args *a, uint32_t row, uint32_t token, int32_t acc0,
                           int32_t acc1)
 {
@@ -110,7 +112,8 @@ DEV void multiply_chunk(const struct words *w, const int8_t *q, uint64_t q_strid
         }
 }
 
-/* n_t must be a compile-time constant in the caller, so that the sums stay in registers. */
+/* Two rows per eight threads, times tokens token0 .. token0 + n_t - 1. n_t must be a compile-time
+ * constant in the caller, so that the sums stay in registers. */
 DEV void multiply_rows(const struct linear_args *a, uint32_t token0, uint32_t n_t)
 {
     const uint32_t member = thread_x() % 8;
@@ -205,7 +208,8 @@ KERNEL_EARLY(linear_one, norm_linear_args, ONE_THREADS)
     }
 }
 
-/* FEW_TOKENS tokens per block. q must be padded to a multiple of FEW_TOKENS rows. */
+/* FEW_TOKENS tokens per thread block. q must have storage for a multiple of FEW_TOKENS tokens.
+ * Grid: groups of FEW_ROWS rows, groups of FEW_TOKENS tokens. */
 KERNEL(linear_few, linear_args, 64)
 {
     multiply_rows(&a, FEW_TOKENS * block_y(), FEW_TOKENS);

@@ -47,7 +47,8 @@ DEV void load_rows(const uint8_t *(*rows)[2], uint32_t n_m, uint32_t line, struc
             w[m][r] = load_words(rows[m][r] + (uint64_t)line * LINE_BYTES);
 }
 
-/* While one line is multiplied, the weights and activations of the next line are loaded. A warp has
+/* The product of the rows of a thread block with MANY_TOKENS tokens. While one line is multiplied,
+ * the weights and activations of the next line are loaded. A warp has
  * 16 * n_m rows in tiles of 16; n_m is 1 or 2 and must be a compile-time constant in the caller. In
  * each tile, lane 4 g + t has rows 2 g and 2 g + 1 as rows g and g + 8 of the mma, so that one lane
  * receives both rows of a pair. */
@@ -119,6 +120,7 @@ DEV void multiply_many(const struct linear_args *a, uint32_t n_m)
         }
 }
 
+/* Grid: groups of MANY_ROWS rows, groups of MANY_TOKENS tokens. */
 KERNEL(linear_many, linear_args, 128)
 {
     multiply_many(&a, 2);

@@ -9,7 +9,9 @@
 #include "engine/cuda/kernels/cuda_math.cuh"
 
 #define F16_MAX 65504.0f
-#define NORM_BATCH 3 /* loads of norm weights in flight: a store to the tile would delay the next */
+/* Norm weights that a thread loads before it stores to the tile: the compiler does not move a load
+ * in front of a store that could overlap it. */
+#define NORM_BATCH 3
 
 /* Element i of row x after the norm. r: 1 / RMS of the row. Without weights there is no norm. */
 DEV float normed(const struct norm_args *a, const float *x, float r, uint32_t i)
@@ -134,6 +136,7 @@ KERNEL_EARLY(norm_quantise, norm_args, 512)
     }
 }
 
+/* RoPE of pair i of head x: rotates it by the angle with the cosine c and the sine s. */
 DEV void rotate(const struct rope_args *a, float *x, uint32_t i, float c, float s)
 {
     float *const at = x + (a->neox ? i : 2 * i);
@@ -143,6 +146,7 @@ DEV void rotate(const struct rope_args *a, float *x, uint32_t i, float c, float 
     *bt = fmaf(q, c, p * s);
 }
 
+/* F16 for the KV cache: magnitudes above the largest finite number become this number. */
 DEV uint16_t cache_f16(float x)
 {
     if (fabsf(x) > F16_MAX)
