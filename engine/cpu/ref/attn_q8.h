@@ -4,9 +4,9 @@
  * attn_q8_loops). docs/kernels.md, "Keys and values as bytes", specifies the arithmetic.
  *
  * All sums are integer sums, so their order is free. Keys are multiplied with the query, values
- * with the probabilities times the scales of the values. Both are converted to fixed-point numbers
- * x * unit with abs(x) <= 127 * 128. An instruction set stores x as 16 bits, or as two bytes:
- * x = 128 high + low, 0 <= low < 128.
+ * with weighted probabilities: each probability times the scale of its value. The query and the
+ * weighted probabilities become fixed-point numbers x * unit with abs(x) <= 127 * 128. An
+ * instruction set stores x as 16 bits, or as two bytes: x = 128 high + low, 0 <= low < 128.
  */
 #ifndef ENGINE_CPU_REF_ATTN_Q8_H
 #define ENGINE_CPU_REF_ATTN_Q8_H
@@ -78,6 +78,7 @@ BN_FORCE_INLINE void attn_q8_values(const struct attn_block *b, size_t head, int
     }
 }
 
+/* Attention of heads head .. head + n_heads - 1 over the block. */
 BN_FORCE_INLINE void attn_q8_heads(const struct attn_block *b, size_t head, int n_heads,
                                    struct attn_q8_loops loops)
 {

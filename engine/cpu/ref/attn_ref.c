@@ -9,6 +9,7 @@
 
 #include <math.h>
 
+/* The step "block" of docs/kernels.md for one query head. */
 static void head_block(const struct attn_block *b, size_t head)
 {
     const float *q = b->q + head * b->head_dim;
@@ -23,8 +24,8 @@ static void head_block(const struct attn_block *b, size_t head)
     for (size_t j = b->first_seen + 1; j < b->n_seen; j++)
         if (z[j] > m)
             m = z[j];
-    m = m + 0.0f; /* -0 becomes +0: instruction sets differ in the zero that a maximum of -0 and +0
-                     returns */
+    m = m + 0.0f; /* -0 becomes +0, because instructions for the maximum of -0 and +0 may return
+                     either */
     for (size_t j = b->first_seen; j < b->n_seen; j++)
         p[j] = exp0_ref(z[j] - m);
     for (size_t i = 0; i < b->head_dim; i++) {

@@ -21,8 +21,9 @@ BN_FORCE_INLINE void attn_clear_result(const struct attn_tile *a, size_t i)
         a->o[i * a->head_dim + d] = 0.0f;
 }
 
-/* The first position block of a token is written to its running results directly; the results of
- * later blocks are written to scratch and merged. */
+/* attn_tile_fn by calls of `run`, an attn_block, for up to TOKEN_HEADS heads of a token. Results of
+ * the first position block are the running results; those of later blocks are written to scratch
+ * and merged. */
 BN_FORCE_INLINE void attn_tile_by_token(const struct attn_tile *a, attn_block_fn run,
                                         attn_merge_fn merge)
 {

@@ -25,8 +25,8 @@ struct scores {
 
 /* Bytes of the keys of a block; the values have as many. While a kernel reads the keys, it
  * prefetches the values if all 64 positions are visible, otherwise the same keys, which has no
- * effect. While it reads the values, it prefetches the keys of the next block. The arguments of
- * prefetch_ahead are such that all calls for a group of heads prefetch the range once. */
+ * effect. While it reads the values, it prefetches the keys of the next block. If all positions are
+ * visible, the calls of prefetch_ahead for a group of heads cover the range exactly once. */
 BN_FORCE_INLINE size_t half_block_bytes(const struct attn_block *b)
 {
     return b->head_dim * ATTN_BLOCK * sizeof(uint16_t);

@@ -85,6 +85,7 @@ BN_FORCE_INLINE void merge_sums(const struct attn_tile *t, const struct scratch 
     const __m256 big_m = _mm256_maskz_loadu_ps(valid, t->m + first);
     const __m256 big_l = _mm256_maskz_loadu_ps(valid, t->l + first);
     const __m256 top = _mm256_max_ps(mv, big_m); /* m > M ? m : M */
+    /* M - M' in the lower half, m - M' in the upper half: one call computes A and B. */
     const __m512 below = _mm512_insertf32x8(_mm512_castps256_ps512(_mm256_sub_ps(big_m, top)),
                                             _mm256_sub_ps(mv, top), 1);
     const __m512 e = exp0_avx512(below, 0xffff);
@@ -191,6 +192,7 @@ BN_FORCE_INLINE void value_queries(const struct attn_tile *t, const struct scrat
     fold_values(t, w, qs.first, n_q, col, n_vecs, o);
 }
 
+/* All columns of the results of n_q queries. */
 BN_FORCE_INLINE void values_of(const struct attn_tile *t, const struct scratch *w,
                                struct queries qs, int n_q)
 {
@@ -201,6 +203,7 @@ BN_FORCE_INLINE void values_of(const struct attn_tile *t, const struct scratch *
         value_queries(t, w, qs, n_q, col, 2);
 }
 
+/* Probabilities of n_q queries; half a block of keys is enough if no later position is seen. */
 BN_FORCE_INLINE void scores_of(const struct attn_tile *t, const struct scratch *w,
                                struct queries qs, int n_q)
 {
@@ -246,6 +249,7 @@ void attn_tile_avx512(const struct attn_tile *t)
     const struct scratch w = split_scratch(t);
     const size_t end = t->n_tokens * t->n_q;
     struct queries qs;
+    /* The number of queries is a constant in each call, so that the sums stay in registers. */
     widen(t->k, t->head_dim * ATTN_BLOCK, w.wide);
     for (size_t i = 0, n; i < end; i += n) {
         n = next_queries(t, i, &qs);

@@ -28,6 +28,7 @@ BN_FORCE_INLINE __m256i dot_half(__m256i low, __m256i high, const int8_t *x)
     return _mm256_madd_epi16(_mm256_add_epi16(a, b), _mm256_set1_epi16(1));
 }
 
+/* The bound of row r. */
 BN_FORCE_INLINE float bound_row(const struct coarse_mat *m, size_t r, const struct coarse_query *q)
 {
     const uint8_t *line = m->lines + r * m->n_blocks * LINE_BYTES;
@@ -47,7 +48,7 @@ BN_FORCE_INLINE float bound_row(const struct coarse_mat *m, size_t r, const stru
             const __m256i a = dot_half(low, high, x + 32 * p);
             const __m256i c = dot_half(low, high, x + COARSE_COLS + 32 * p);
             const __m256i fix = _mm256_load_si256((const void *)(q->fix + 16 * b + 8 * p));
-            /* 256 times the first plane of x, plus the second plane */
+            /* a is with the high bytes of x, c with twice the low bytes: 256 high + 2 low. */
             const __m256i sum = _mm256_add_epi32(_mm256_slli_epi32(a, 8), _mm256_add_epi32(c, fix));
             lanes[p] = _mm256_fmadd_ps(_mm256_cvtepi32_ps(sum), step, lanes[p]);
         }

@@ -31,15 +31,16 @@ struct workspace {
     __m512 product[ROWS];                             /* lanes are hidden states */
 };
 
-/* A panel of n_rows rows in n_tiles AMX tiles. The next panel, at `ahead`, is prefetched in QUARTER
- * streams, each of SIDE rows. */
+/* A panel of n_rows rows in n_tiles AMX tiles. The next panel, at `ahead`, is prefetched in
+ * PANEL_TILES streams, each of SIDE rows. */
 struct panel {
     const uint8_t *lines;
     size_t row_bytes, n_rows, n_tiles;
     uintptr_t ahead;
 };
 
-/* Unpack a quarter of the rows of a step. Rows past n_rows are zeros. */
+/* Unpack a quarter of the rows of a step. Rows past n_rows are zeros. Also prefetch one line of
+ * each stream. */
 BN_FORCE_INLINE void unpack_quarter(const struct panel *p, size_t step, size_t quarter,
                                     uint8_t *out)
 {
@@ -90,8 +91,8 @@ BN_FORCE_INLINE void unpack_and_scale(const struct panel *p, struct workspace *s
     compiler_barrier();
 }
 
-/* AMX tiles 4 and 5 must hold the high bytes of the hidden states of the block (columns 0 .. 63 and
- * 64 .. 127), tiles 6 and 7 twice the low bytes. */
+/* Multiply one step and store its sums. AMX tiles 4 and 5 must hold the high bytes of the hidden
+ * states of the block (columns 0 .. 63 and 64 .. 127), tiles 6 and 7 twice the low bytes. */
 BN_FORCE_INLINE void multiply_step(const struct panel *p, struct workspace *s, const int32_t *fixes,
                                    size_t step, size_t n_steps)
 {
@@ -126,6 +127,7 @@ BN_FORCE_INLINE void widen_for_step(const struct coarse_mat *m, size_t row, cons
                     m->n_blocks, s->steps[r]);
 }
 
+/* Set s->product of n_rows (at most ROWS) rows from `row` on. */
 BN_FORCE_INLINE void multiply_panel(const struct coarse_mat *m, size_t row, size_t n_rows,
                                     const struct coarse_group *g, struct workspace *s)
 {

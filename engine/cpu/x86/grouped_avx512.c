@@ -85,9 +85,9 @@ struct group_set {
     float *y[STREAMS];
 };
 
-/* n_sets (1 or STREAMS) row groups of w times one token. */
+/* n_groups (1 or STREAMS) row groups of w times one token. */
 BN_FORCE_INLINE void matvec_groups(const struct group_set *s, const struct grouped_mat *w,
-                                   int n_sets, const struct block_acts *x)
+                                   int n_groups, const struct block_acts *x)
 {
     const size_t block_lines = x->block_cols / R16_LINE_COLS;
     const size_t span_blocks = w->span_cols / x->block_cols;
@@ -99,17 +99,17 @@ BN_FORCE_INLINE void matvec_groups(const struct group_set *s, const struct group
     size_t at = 0;
     __m512 y[STREAMS];
 #pragma GCC unroll 4
-    for (int i = 0; i < n_sets; i++)
+    for (int i = 0; i < n_groups; i++)
         y[i] = _mm512_loadu_ps(s->y[i]);
     for (size_t span = 0; span < n_spans; span++) {
         __m512 g[STREAMS];
 #pragma GCC unroll 4
-        for (int i = 0; i < n_sets; i++)
+        for (int i = 0; i < n_groups; i++)
             g[i] = _mm512_setzero_ps();
         for (size_t b = 0; b < span_blocks; b++, unit++, q_sum++) {
             __m512i x1[STREAMS], x4[STREAMS]; /* sums of codes and of fourfold codes */
 #pragma GCC unroll 4
-            for (int i = 0; i < n_sets; i++) {
+            for (int i = 0; i < n_groups; i++) {
                 x1[i] = _mm512_set1_epi32(-*q_sum);
                 x4[i] = _mm512_setzero_si512();
             }
@@ -117,7 +117,7 @@ BN_FORCE_INLINE void matvec_groups(const struct group_set *s, const struct group
                 const __m512i q0 = quad_of(q), q1 = quad_of(q + 4);
                 const __m512i q2 = quad_of(q + 8), q3 = quad_of(q + 12);
 #pragma GCC unroll 4
-                for (int i = 0; i < n_sets; i++) {
+                for (int i = 0; i < n_groups; i++) {
                     const __m512i low = _mm512_load_si512(s->lines[i] + at);
                     const __m512i high = _mm512_srli_epi32(low, 4);
                     _mm_prefetch((const char *)((uintptr_t)(s->lines[i] + at) + w->ahead),
@@ -129,17 +129,17 @@ BN_FORCE_INLINE void matvec_groups(const struct group_set *s, const struct group
                 }
             }
 #pragma GCC unroll 4
-            for (int i = 0; i < n_sets; i++) {
+            for (int i = 0; i < n_groups; i++) {
                 const __m512i sum = _mm512_add_epi32(x1[i], _mm512_srai_epi32(x4[i], 2));
                 g[i] = _mm512_fmadd_ps(_mm512_cvtepi32_ps(sum), _mm512_set1_ps(*unit), g[i]);
             }
         }
 #pragma GCC unroll 4
-        for (int i = 0; i < n_sets; i++)
+        for (int i = 0; i < n_groups; i++)
             y[i] = _mm512_fmadd_ps(g[i], scales_of(s->scales[i] + span * w->scale_step), y[i]);
     }
 #pragma GCC unroll 4
-    for (int i = 0; i < n_sets; i++)
+    for (int i = 0; i < n_groups; i++)
         _mm512_storeu_ps(s->y[i], y[i]);
 }
 

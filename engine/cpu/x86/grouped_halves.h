@@ -49,9 +49,9 @@ struct group_set {
     float *y[STREAMS];
 };
 
-/* n_sets (1 or STREAMS) row groups of w times one token. */
+/* n_groups (1 or STREAMS) row groups of w times one token. */
 BN_FORCE_INLINE void matvec_groups(struct byte_products p, const struct group_set *s,
-                                   const struct grouped_mat *w, int n_sets,
+                                   const struct grouped_mat *w, int n_groups,
                                    const struct block_acts *x)
 {
     const size_t block_lines = x->block_cols / R16_LINE_COLS;
@@ -65,18 +65,18 @@ BN_FORCE_INLINE void matvec_groups(struct byte_products p, const struct group_se
     for (size_t span = 0; span < n_spans; span++) {
         __m256 g[STREAMS][2];
 #pragma GCC unroll 2
-        for (int i = 0; i < n_sets; i++)
+        for (int i = 0; i < n_groups; i++)
             g[i][0] = g[i][1] = _mm256_setzero_ps();
         for (size_t b = 0; b < span_blocks; b++, unit++, q_sum++) {
             __m256i x1[STREAMS][2], x4[STREAMS][2]; /* sums of plain and of fourfold codes */
 #pragma GCC unroll 2
-            for (int i = 0; i < n_sets; i++)
+            for (int i = 0; i < n_groups; i++)
                 x1[i][0] = x1[i][1] = x4[i][0] = x4[i][1] = _mm256_setzero_si256();
             for (size_t l = 0; l < block_lines; l++, at += LINE_BYTES, q += R16_LINE_COLS) {
                 const __m256i q0 = quad_of(q), q1 = quad_of(q + 4);
                 const __m256i q2 = quad_of(q + 8), q3 = quad_of(q + 12);
 #pragma GCC unroll 2
-                for (int i = 0; i < n_sets; i++) {
+                for (int i = 0; i < n_groups; i++) {
                     _mm_prefetch((const char *)((uintptr_t)(s->lines[i] + at) + w->ahead),
                                  _MM_HINT_T0);
 #pragma GCC unroll 2
@@ -94,7 +94,7 @@ BN_FORCE_INLINE void matvec_groups(struct byte_products p, const struct group_se
             const __m256 u = _mm256_set1_ps(*unit);
             const __m256i fix = _mm256_set1_epi32(*q_sum);
 #pragma GCC unroll 2
-            for (int i = 0; i < n_sets; i++)
+            for (int i = 0; i < n_groups; i++)
 #pragma GCC unroll 2
                 for (int half = 0; half < 2; half++) {
                     const __m256i sum = _mm256_sub_epi32(p.finish(x1[i][half], x4[i][half]), fix);
@@ -102,7 +102,7 @@ BN_FORCE_INLINE void matvec_groups(struct byte_products p, const struct group_se
                 }
         }
 #pragma GCC unroll 2
-        for (int i = 0; i < n_sets; i++)
+        for (int i = 0; i < n_groups; i++)
 #pragma GCC unroll 2
             for (int half = 0; half < 2; half++) {
                 float *y = s->y[i] + HALF_ROWS * half;

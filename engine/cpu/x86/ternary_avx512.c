@@ -22,7 +22,7 @@
  * range apart: a core reads four streams 1.4 times as fast as one. In the matrix-matrix product, 4
  * rows x 6 tokens are 24 sums: with 4 weights and q, 29 of 32 registers. */
 #define ROWS 4
-#define NEXT_ROWS 4 /* ternary_some prefetches NEXT_ROWS rows ahead in its list */
+#define NEXT_ROWS 4 /* ternary_some prefetches NEXT_ROWS rows ahead in each part of its list */
 
 /* acc[r] = sum of the lanes of v[r], minus q_sum, for r < n_rows */
 BN_FORCE_INLINE void store_sums(const __m512i v[ROWS], int n_rows, int32_t q_sum, int32_t *acc)
@@ -93,7 +93,7 @@ BN_FORCE_INLINE struct row_set rows_apart(const struct ternary_mat *w, size_t r,
     return s;
 }
 
-/* Rows rows[0], rows[step], ... of a list: one of each stream. n_left rows are left per stream. */
+/* Rows rows[0], rows[step], ... of a list: one of each part, which has n_left rows left. */
 BN_FORCE_INLINE struct row_set rows_listed(const struct ternary_mat *w, const int32_t *rows,
                                            size_t step, size_t n_left)
 {

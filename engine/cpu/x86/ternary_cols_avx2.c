@@ -60,8 +60,8 @@ BN_FORCE_INLINE __m256i load_line(const uint8_t *line)
     return _mm256_load_si256((const __m256i *)(const void *)line);
 }
 
-/* Add 32 bytes of each column, from byte `at` on: the low or the high half of each 16-byte lane.
- * acc points to the sums of the first of their rows. */
+/* Of the 32 bytes from byte `at` on of each column, add the low or the high half of each 16-byte
+ * lane. acc points to the sums of the rows of byte `at`. */
 BN_FORCE_INLINE void add_half_lanes(const struct block *b, size_t at, int high, int32_t *acc)
 {
     __m256i sum[4][2];

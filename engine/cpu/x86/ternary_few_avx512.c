@@ -5,9 +5,9 @@
  *
  * A line of R1-256 is copied and shifted right by four, so that two masks unpack four fields. One
  * sum is for fields 0 and 2; the other, for fields 1 and 3, is four times too large and is divided
- * at the end. A register tile is four rows for up to three tokens, or two rows for up to six: 24
- * sums. Its rows are a quarter, or half, of the range apart, because a core reads several streams
- * faster than one. Each stream is prefetched.
+ * by four at the end. A register tile is four rows for up to three tokens, or two rows for up to
+ * six: 24 sums. Its rows are a quarter, or half, of the range apart, because a core reads several
+ * streams faster than one. Each stream is prefetched.
  */
 #include "engine/cpu/x86/kernels_x86.h"
 #include "engine/cpu/x86/lanes_avx512.h"
@@ -43,7 +43,7 @@ BN_FORCE_INLINE void multiply_rows(const uint8_t *row, size_t n_lines, size_t ap
         for (int f = 0; f < 2; f++) {
             const __m512i mask = _mm512_set1_epi8((char)(3 << 2 * f));
             const int8_t *q = batch->q + l * LINE_COLS + 64 * f;
-            __m512i w0[MOST_ROWS], w2[MOST_ROWS];
+            __m512i w0[MOST_ROWS], w2[MOST_ROWS]; /* fields f and f + 2, as q0 and q2 */
 #pragma GCC unroll 4
             for (int r = 0; r < n_rows; r++) {
                 w0[r] = _mm512_and_si512(low[r], mask);

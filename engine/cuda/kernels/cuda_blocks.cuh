@@ -28,7 +28,7 @@ DEV void quantise_block(const struct blocks_args *a, uint32_t token, uint32_t b,
     }
     m = warp_max(m);
     const bool empty = !a->per_token && m < BLOCK_MIN_ABS;
-    const float most = out->n_planes == 2 ? 16256.0f : 127.0f;
+    const float most = out->n_planes == 2 ? 16256.0f : 127.0f; /* largest |v|: 127 * 128 or 127 */
     if (!a->per_token)
         s = empty ? 0.0f : most / m;
 #pragma unroll

@@ -15,7 +15,7 @@
 #include "engine/cuda/kernels/cuda_head.cuh"
 
 #define DRAW_PROBES 128 /* probes for the floor of a draw */
-#define MIN_PROBES 32   /* fewest probes for the floor of the k best, which has 2 k */
+#define MIN_PROBES 32   /* fewest probes for the floor of the k best; otherwise 2 k */
 
 DEV bool is_draw(const struct cuda_request *request)
 {
@@ -98,7 +98,7 @@ KERNEL(pick_floor, pick_args, PICK_THREADS)
     const bool draw = is_draw(&request), nothing = !draw && request.k == 0;
     const bool all = request.k > PICK_THREADS || (!a.is_exact && !screen->screened);
     if (nothing || all) {
-        if (thread_x() == 0)
+        if (thread_x() == 0) /* no row, or every row, reaches the floor */
             screen->floor = nothing ? (double)INFINITY : -(double)INFINITY;
         return;
     }

@@ -22,8 +22,8 @@ DEV uint32_t coarse_step(uint32_t largest)
     return 15.0f * f32_of_bits(step << 16) < f32_of_bits(largest) ? step + 1 : step;
 }
 
-/* Code of a weight, rounded up with the probability of its remainder; `up` is a 16-bit random
- * number. */
+/* Code of a weight with stochastic rounding: if the weight is a fraction f above the lower code, it
+ * gets the upper code with probability f. `up` is a 16-bit random number. */
 DEV uint32_t coarse_code(float w, float inverse, uint32_t up)
 {
     const float offset = ((float)(int32_t)up + 0.5f) * (1.0f / 65536.0f);

@@ -2,8 +2,8 @@
  * Products of one token or a few tokens with ternary weights in R1-256, exact in int32, followed by
  * scale, bias, and residual or gate. cuda_ternary_many.cuh is for more tokens.
  *
- * Eight or more warp lanes share two rows and load 16 bytes at a time. A 32-bit word of a line,
- * masked, has the codes of four columns. A lane multiplies the words of its 16 bytes with the
+ * Eight or more warp lanes share two rows and load 16 bytes, a chunk, at a time. A 32-bit word of a
+ * line, masked, has the codes of four columns. A lane multiplies the words of its chunk with the
  * activations of the same columns, with dot products of four bytes.
  */
 #ifndef CUDA_TERNARY_CUH

@@ -9,8 +9,8 @@
 #include "engine/cuda/kernels/cuda_math.cuh"
 
 #define F16_MAX 65504.0f
-/* Norm weights that a thread loads before it stores to the tile: the compiler does not move a load
- * in front of a store that could overlap it. */
+/* Loads of four norm weights that a thread starts before it stores to the tile: the compiler does
+ * not move a load in front of a store that could overlap it. */
 #define NORM_BATCH 3
 
 /* Element i of row x after the norm. r: 1 / RMS of the row. Without weights there is no norm. */
