@@ -23,6 +23,7 @@ BN_FORCE_INLINE float32x4_t load4(const float *x, size_t i, size_t n)
     return vld1q_f32(some);
 }
 
+/* Store v to elements i .. i + 3 of y (n), except those from n on. */
 BN_FORCE_INLINE void store4(float *y, size_t i, size_t n, float32x4_t v)
 {
     if (i + 4 <= n) {

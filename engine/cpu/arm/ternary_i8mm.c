@@ -3,9 +3,9 @@
  * ternary_ref.c for a line of R1-256 and its fields.
  *
  * One instruction multiplies two rows by two tokens over eight columns. Tokens are packed in pairs:
- * eight columns of the first, the same eight of the second, and so on. The codes of two rows are
- * interleaved to the same layout in registers. A register tile is 4 rows x 8 tokens. A result of
- * the instruction is a 2 x 2 matrix: row-major, with tokens as columns.
+ * eight columns of the first token, the same eight of the second token, and so on. The codes of two
+ * rows are interleaved to the same layout in registers. A register tile is 4 rows x 8 tokens. A
+ * result of the instruction is a 2 x 2 matrix: row-major, with tokens as columns.
  */
 #include "engine/cpu/arm/kernels_arm.h"
 #include "engine/cpu/arm/lanes_neon.h"
@@ -33,7 +33,8 @@ BN_FORCE_INLINE struct row_pair pair_rows(int8x16_t a, int8x16_t b)
                              vreinterpretq_s8_s64(vzip2q_s64(a2, b2))};
 }
 
-/* Store the sums of a pair of rows and a pair of tokens; n_rows and n_tokens (1 or 2) exist. */
+/* Store the sums of a pair of rows and a pair of tokens, of which n_rows and n_tokens (1 or 2)
+ * exist. */
 BN_FORCE_INLINE void store_pairs(int32x4_t sum, size_t n_rows, size_t n_tokens,
                                  const struct ternary_batch *batch)
 {

@@ -18,8 +18,8 @@
 
 /* The step of a block as BF16. Code c (0 to 15) stands for the value (2 c - 15) * step, so adjacent
  * values are two steps apart. The step is rounded up, so that 15 steps are at least the largest
- * magnitude. `largest_bits` are the bits of that float. The bits of floats that are not negative
- * sort like their values, with NaN above infinity. */
+ * magnitude. `largest_bits` are the bits of this magnitude as F32. Bits of floats that are not
+ * negative sort like their values, with NaN above infinity. */
 BN_FORCE_INLINE uint16_t coarse_step(uint32_t largest_bits)
 {
     if (largest_bits == 0)
@@ -47,7 +47,7 @@ BN_FORCE_INLINE void coarse_codes(const float *w, float inverse, uint64_t key, u
         x = (x ^ x >> 16) * 0x85ebca6bu + key1;
         x = (x ^ x >> 13) * 0xc2b2ae35u;
         x ^= x >> 16;
-        /* Uniform in (0, 1). They are added before the fraction is cut off. */
+        /* Both are uniform in (0, 1). They are added before the conversion drops the fraction. */
         const float noise0 = ((float)(int32_t)(x & 0xffffu) + 0.5f) * 0x1p-16f;
         const float noise1 = ((float)(int32_t)(x >> 16) + 0.5f) * 0x1p-16f;
         const int32_t c0 = (int32_t)((w[j] * inverse + 15.0f) * 0.5f + noise0);

@@ -52,7 +52,7 @@ static float run_column(const struct delta_run *r, size_t t, size_t column, cons
 {
     const float *q = r->q + t * r->stride, *k = r->k + t * r->stride;
     const struct delta_gate gate = r->gates[t * r->gate_stride];
-    float recalled[2] = {0.0f, 0.0f}, sums[2] = {0.0f, 0.0f};
+    float recalled[2] = {0.0f, 0.0f}, sums[2] = {0.0f, 0.0f}; /* u and o of docs/kernels.md */
     for (size_t i = 0; i < r->dim; i++)
         recalled[i % 2] = fmaf(from[i * width], k[i], recalled[i % 2]);
     const float v = r->v[t * r->stride + column];

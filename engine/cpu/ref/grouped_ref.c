@@ -24,7 +24,7 @@ static void quantise_block(const float *x, size_t n, size_t block_cols, int8_t *
         return;
     const float s = 127.0f / m;
     for (size_t i = 0; i < n; i++) {
-        /* |v| <= 127: the rounding error of x * (127 / x) is below one half. */
+        /* |v| <= 127: |x[i]| <= m, and the rounding error of m * (127 / m) is below one half. */
         const float v = rintf(x[i] * s);
         q[i] = v == v ? (int8_t)v : 0; /* 0 for a NaN */
         *q_sum += q[i];
@@ -58,7 +58,7 @@ static void quantise_two_planes(const float *x, size_t n, size_t block_cols, siz
     high->q_sums[b] = low->q_sums[b] = 0;
     if (m < LEAST_ABSMAX)
         return;
-    const float s = 16256.0f / m;
+    const float s = 16256.0f / m; /* 127 * 128, so that high is at most 127 */
     for (size_t i = 0; i < n; i++) {
         const float rounded = rintf(x[i] * s); /* at most 16256 in magnitude, or a NaN */
         const int32_t v = rounded == rounded ? (int32_t)rounded : 0;

@@ -1,6 +1,6 @@
 /*
- * Reference for products with ternary weights in R1-256, and for the lists of gates and inputs that
- * are not zero.
+ * Reference for products with ternary weights in R1-256, and for the lists of gates that are not
+ * closed and of inputs that are not zero.
  *
  * A line of R1-256 is 64 bytes with 256 two-bit codes of one row: field i of byte b (bits 2i and
  * 2i + 1) is the code of column 64 i + b. The weight is code - 1. The kernels sum code * q and

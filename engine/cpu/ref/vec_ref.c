@@ -39,7 +39,8 @@ void quantise_ref(const struct act_in *in, int8_t *q, struct act_scale *out)
     const float s = 127.0f / m;
     int32_t q_sum = 0;
     for (size_t i = 0; i < n; i++) {
-        /* |v| <= 127: the rounding error of x * (127 / x) is below one half. */
+        /* |v| <= 127: no magnitude is above m, and the rounding error of m * (127 / m) is below one
+         * half. */
         const float v = rintf(act_element(in, r, i) * s);
         q[i] = v == v ? (int8_t)v : 0; /* 0 for a NaN */
         q_sum += q[i];
@@ -82,14 +83,14 @@ static void rotate(float *a, float *b, float c, float s)
     *b = fmaf(y, c, x * s);
 }
 
-/* Pairs are half a head apart, as in GPT-NeoX. */
+/* The elements of a pair are n_rot / 2 apart, as in GPT-NeoX. */
 void rope_neox_ref(float *x, const float *c, const float *s, size_t n_rot)
 {
     for (size_t i = 0; i < n_rot / 2; i++)
         rotate(&x[i], &x[i + n_rot / 2], c[i], s[i]);
 }
 
-/* Pairs are adjacent ("norm" is llama.cpp's name of this mode). */
+/* The elements of a pair are adjacent ("norm" is llama.cpp's name of this mode). */
 void rope_norm_ref(float *x, const float *c, const float *s, size_t n_rot)
 {
     for (size_t i = 0; i < n_rot / 2; i++)

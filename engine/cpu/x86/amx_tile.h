@@ -11,8 +11,9 @@
 #include <immintrin.h>
 #include <stdint.h>
 
-#define TILE_BYTES 1024  /* an AMX tile: SIDE rows of 64 bytes */
-#define STEPS_PER_LINE 4 /* AMX tiles that a line of R1-256 fills: LINE_COLS / 64 */
+#define TILE_BYTES 1024 /* an AMX tile: SIDE rows of 64 bytes */
+/* A step is a product over the 64 columns of an AMX tile. A line of R1-256 has LINE_COLS / 64. */
+#define STEPS_PER_LINE 4
 
 /* Operand of LDTILECFG: Intel SDM volume 1, chapter 18. */
 struct tile_config {

@@ -24,6 +24,7 @@ BN_FORCE_INLINE __m256 load_ps8(const float *x, size_t i, size_t n)
     return i + 8 <= n ? _mm256_loadu_ps(x + i) : _mm256_maskload_ps(x + i, lanes_below(i, n));
 }
 
+/* Store v to elements i .. i + 7 of y (n), except those from n on. */
 BN_FORCE_INLINE void store_ps8(float *y, size_t i, size_t n, __m256 v)
 {
     if (i + 8 <= n)
@@ -86,6 +87,7 @@ BN_FORCE_INLINE __m256 exp0_avx2(__m256 x)
                          _mm256_cmp_ps(x, _mm256_set1_ps(-60.0f), _CMP_GE_OQ));
 }
 
+/* sigmoid of docs/kernels.md. */
 BN_FORCE_INLINE __m256 sigmoid_avx2(__m256 x)
 {
     const __m256 one = _mm256_set1_ps(1.0f), sign = _mm256_set1_ps(-0.0f);
