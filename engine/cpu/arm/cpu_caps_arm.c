@@ -1,6 +1,7 @@
 /*
  * Detects the ARM instruction sets. NEON is part of the 64-bit architecture. The Linux kernel
- * reports the others in the auxiliary vector of the process; other operating systems get NEON only.
+ * reports dotprod and i8mm in the auxiliary vector of the process; on other operating systems only
+ * NEON is used.
  */
 #include "engine/cpu/arm/cpu_caps_arm.h"
 

@@ -6,7 +6,7 @@
 #include <stdint.h>
 #include <string.h>
 
-/* What grouped_quads.h requires: one int32 sum for each of four rows. */
+/* The sums of four rows for grouped_quads.h: one int32 for each row. */
 struct quad_sums {
     int32x4_t rows;
 };

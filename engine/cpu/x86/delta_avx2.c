@@ -1,7 +1,7 @@
 /*
- * Gated delta nets for AVX2. Columns of a state are independent of each other, so a group of
- * columns passes through all tokens before the next group: 32 columns of 128 rows are 16 kB, which
- * stay in the first-level cache.
+ * Gated delta nets for AVX2. Columns of a state are independent of each other, so all tokens are
+ * applied to a group of columns before the next group: 32 columns of 128 rows are 16 kB, which stay
+ * in the first-level cache.
  */
 #include "engine/base/force_inline.h"
 #include "engine/base/size.h"

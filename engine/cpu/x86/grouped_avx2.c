@@ -42,7 +42,7 @@ BN_FORCE_INLINE void quantise_block(const float *x, size_t n, size_t block_cols,
 {
     const __m256 sign = _mm256_set1_ps(-0.0f);
     __m256 max = _mm256_setzero_ps();
-    for (size_t i = 0; i < n; i += 8) /* a NaN in the first operand gives the second operand */
+    for (size_t i = 0; i < n; i += 8) /* VMAXPS returns its second operand if either is a NaN */
         max = _mm256_max_ps(_mm256_andnot_ps(sign, load_ps8(x, i, n)), max);
     const float m = max8_avx2(max);
     *unit = 0.0f;

@@ -46,7 +46,7 @@ BN_FORCE_INLINE void quantise_block(const float *x, size_t n, size_t block_cols,
 {
     const __m512 sign = _mm512_set1_ps(-0.0f);
     __m512 max = _mm512_setzero_ps();
-    for (size_t i = 0; i < n; i += 16) /* a NaN in the first operand gives the second operand */
+    for (size_t i = 0; i < n; i += 16) /* VMAXPS returns its second operand if either is a NaN */
         max = _mm512_max_ps(_mm512_andnot_ps(sign, _mm512_maskz_loadu_ps(mask_below(i, n), x + i)),
                             max);
     const float m = max16_avx512(max);

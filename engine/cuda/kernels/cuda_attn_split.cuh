@@ -225,7 +225,8 @@ KERNEL_EARLY(attn_split, attn_args, SPLIT_THREADS)
     }
 }
 
-/* Grid: tokens, query heads. */
+/* Merges the results of all position blocks. A thread computes whole elements of the head. Grid:
+ * tokens, query heads. */
 KERNEL(attn_merge, attn_args, 64)
 {
     const uint32_t token = block_x(), head = block_y(), head_dim = a.kv.head_dim;

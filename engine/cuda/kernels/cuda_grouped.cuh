@@ -119,9 +119,9 @@ struct span_shared {
     float y[2][GROUP_ROWS];
 };
 
-/* One token. Thread 64 i + 4 k + j of a block has rows 4 j .. 4 j + 3 of row group i and the spans
- * k, k + GROUP_LANES, ... The first span is loaded before the previous kernel has ended. Grid:
- * pairs of row groups; with a gate, group b of the gate and of up. */
+/* One token. Thread 64 i + 4 k + j of a thread block has rows 4 j .. 4 j + 3 of row group i and the
+ * spans k, k + GROUP_LANES, ... The first span is loaded before the previous kernel has ended.
+ * Grid: pairs of row groups; with a gate, thread block b has row group b of the gate and of up. */
 KERNEL_EARLY(grouped_one, grouped_args, GROUP_THREADS)
 {
     SHARED_WIDE struct span_shared s;

@@ -30,7 +30,7 @@ DEV void multiply_group(const struct grouped_args *a, const struct group_at *at,
                     }
                 for (uint32_t c = b * block_cols; c < (b + 1) * block_cols; c += 32) {
                     const uint8_t *line = at->lines + (uint64_t)(c / GROUP_COLS) * LINE_BYTES;
-                    uint32_t rows[4], x[2];
+                    uint32_t rows[4], x[2]; /* operands of the mma, four columns each */
 #pragma unroll
                     for (uint32_t i = 0; i < 4; i++)
                         rows[i] =
@@ -75,6 +75,7 @@ KERNEL(grouped_many, grouped_args, GROUP_THREADS)
     const uint32_t g = thread_x() % 32 / 4, t = thread_x() % 4, token0 = block_y() * GROUP_TOKENS;
     const uint32_t group = block_x() * (n_threads_x() / 32) + thread_x() / 32;
     const uint32_t n_gates = a.sections[0].n_groups;
+    /* A warp beyond the last row group of the gate repeats this group and stores nothing. */
     const bool beyond = is_gated(&a) && group >= n_gates;
     struct group_at at = group_find(&a, beyond ? n_gates - 1 : group);
     const struct group_at up =

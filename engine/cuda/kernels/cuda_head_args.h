@@ -30,14 +30,14 @@ struct cuda_request {
 
 struct cuda_cand {
     int32_t id;
-    float logit;
+    float logit; /* or its upper bound */
 };
 
 /* Candidates of one row, unordered: at least the k best and those within the gap, or all that can
  * win the draw. pick_args.cands has all of them; the first PICK_FIRST are also here. */
 struct cuda_found {
-    uint32_t n, not_finite;
-    uint32_t n_read, spare; /* n_read: table rows multiplied one by one */
+    uint32_t n, not_finite; /* not_finite: 1 if a computed logit is infinite or NaN */
+    uint32_t n_read, spare; /* n_read: table rows multiplied one by one; padding */
     struct cuda_cand first[PICK_FIRST];
 };
 
@@ -61,7 +61,7 @@ struct coarse_args {
     struct coarse_plane plane;
     uint32_t *too_large; /* set to 1 if a weight cannot be packed */
     uint64_t row_bytes;
-    uint32_t n, n_vocab, type;
+    uint32_t n, n_vocab, type; /* n: columns; type: enum tensor_type */
 };
 
 /* Queries: hidden states as two planes of bytes, with bounds of their rounding errors. Shapes are
@@ -101,13 +101,13 @@ struct bound_args {
     struct coarse_plane plane;
     struct query_buffers query;
     struct logit_buffers out;
-    uint32_t n_rows;
+    uint32_t n_rows; /* requested rows */
 };
 
-/* z = table x for n_rows rows of x. */
+/* out.z = table x for n_rows rows of x, n columns each. */
 struct dot_args {
     const uint8_t *table;
-    const float *x;
+    const float *x; /* (n_rows, x_stride) */
     struct logit_buffers out;
     struct cuda_found *found; /* (n_rows) */
     const int32_t *ids;       /* (out.n_vocab) table rows to multiply; only for rows_dot_listed */

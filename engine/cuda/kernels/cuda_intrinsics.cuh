@@ -39,8 +39,8 @@
     DEV void name##_body(const struct args &a)
 
 /* Waits until the previous kernel has ended and its writes are visible, then allows the next kernel
- * to start. Code before this call must write no global memory. It may read only what the previous
- * kernel does not write: weights, the table of the pass, and full position blocks. (The kernel
+ * to start. Code before this call must write no global memory. It may read only data that the
+ * previous kernel does not write: weights, the table of the pass, full position blocks. (The kernel
  * before the previous one has ended, because the previous one waited for it.) */
 DEV void wait_for_grid(void)
 {

@@ -2,10 +2,10 @@
  * Products of many tokens with ternary weights, on tensor cores.
  *
  * Lines need no transposition for mma: any order of columns is correct if weights and activations
- * use the same one. A 32-bit word of a line, masked, has four columns. Lane t of a quad uses the
- * words of its 16 bytes, and the same columns of the activations. Rows of activations are
- * LINE_STRIDE apart in shared memory, so that the eight lanes of one access phase use every bank
- * once.
+ * are in the same order. A 32-bit word of a line, masked, has four columns. Of each four lanes,
+ * lane t uses the words of bytes 16 t .. 16 t + 15 of a line, and the activations of these columns.
+ * Activations of neighbouring tokens are LINE_STRIDE bytes apart in shared memory, so that the
+ * eight lanes of one access phase use every bank once.
  */
 #ifndef CUDA_TERNARY_MANY_CUH
 #define CUDA_TERNARY_MANY_CUH
