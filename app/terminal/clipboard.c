@@ -155,9 +155,12 @@ static size_t fence_marks(struct bn_str line, char *mark, bool *is_bare)
     while (at + n < line.n_bytes && line.ptr[at + n] == *mark)
         n++;
     *is_bare = true;
-    for (size_t i = at + n; i < line.n_bytes; i++)
+    for (size_t i = at + n; i < line.n_bytes; i++) {
+        if (*mark == '`' && line.ptr[i] == '`')
+            return 0; /* inline code: no backtick may follow a fence of backticks in its line */
         if (!strchr(" \t\r", line.ptr[i]))
             *is_bare = false;
+    }
     return n >= 3 ? n : 0;
 }
 

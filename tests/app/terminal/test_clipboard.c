@@ -52,6 +52,8 @@ static void other_numbers_have_no_block(void **state)
     assert_false(clipboard_code_block(bn_str_of("```\nx\n```"), 0, &block));
     assert_int_equal(clipboard_code_count(bn_str_of("a ``` b\n``\n    ```\n")), 0);
     assert_int_equal(clipboard_code_count((struct bn_str){0}), 0);
+    assert_int_equal(clipboard_code_count(bn_str_of("```x``` is inline\n```\ny\n```\n")), 1);
+    expect("```x``` is inline\n~~~c `d`\ny\n~~~\n", 1, "y\n");
 }
 
 int main(void)
