@@ -5,6 +5,7 @@
 #include "app/terminal/text/scroll.h"
 
 #include "engine/base/memory.h"
+#include "engine/base/size.h"
 
 void scroll_finish(struct scroll *s)
 {
@@ -21,9 +22,9 @@ static size_t row_end(const struct scroll_line *line, size_t columns, size_t at,
     const bool words = line->breaks == SCROLL_WORDS;
     const size_t limit = words && columns > 1 ? columns - 1 : columns;
     /* `used` and `before`: columns of the row so far, and of its last character. The others are
-     * offsets: the end of the last complete word (0: none), the start of the next word, and the
-     * last character with a width. */
-    size_t used = 0, word_end = 0, word_start = 0, base = at, before = 0;
+     * offsets: the end of the last complete word (0: none), the start of the next word, the last
+     * character with a width, and the end of what fits into the row. */
+    size_t used = 0, word_end = 0, word_start = 0, base = at, before = 0, fits = at;
     struct term_char c;
     for (size_t i = at; i < text.n_bytes;) {
         const size_t here = i;
@@ -35,19 +36,23 @@ static size_t row_end(const struct scroll_line *line, size_t columns, size_t at,
             used++;
             before = 1;
             word_start = i;
-            continue; /* blanks may extend beyond the limit, where they are not visible */
+            if (used <= limit)
+                fits = i;
+            continue; /* blanks never break a row; those beyond the limit are left out */
         }
         if (c.width > 0)
             base = here; /* the following characters without width stay in its row */
         used += term_text_added_width(&c, before);
         before = c.width;
-        if (used <= limit || base == at)
+        if (used <= limit || base == at) {
+            fits = i;
             continue;
+        }
         *next = word_end > 0 ? word_start : base;
-        return word_end > 0 ? word_end : base;
+        return word_end > 0 ? word_end : size_min(base, fits);
     }
     *next = text.n_bytes;
-    return text.n_bytes;
+    return fits;
 }
 
 static size_t count_rows(const struct scroll_line *line, size_t columns)
