@@ -330,6 +330,17 @@ class Pipes(TerminalCase):
             with open(path, 'rb') as file:
                 self.assertEqual(file.read(), b'the answer\n')
 
+    def test_progress_does_not_erase_a_thought_on_a_terminal(self):
+        plan = ''.join(f'step {i}, ' for i in range(40))
+        self.fake(f'<think>{plan}</think>the answer', token_ms=4)  # the thought takes longer than a second
+        template = self.write('thinks.jinja', "{% for m in messages %}{{ m.content.split('</think>')[-1] }}\n{% endfor %}")
+        path = self.path('piped')
+        terminal = Terminal(['sh', '-c', 'out=$1; shift; exec "$0" "$@" > "$out" < /dev/null', PROGRAM, path,
+                             self.model, '-p', 'x', '--thoughts', '--template', '@' + template], self.env)
+        self.addCleanup(terminal.close)
+        self.assertEqual(terminal.wait(), 0)
+        self.assertIn(plan.encode(), terminal.seen)
+
     def test_an_interrupt_while_the_model_loads_is_exit_130(self):
         for words in (['-p', 'x'], ['--json', '-p', 'x'], ['--lines']):
             self.fake(load_until=self.gate())
