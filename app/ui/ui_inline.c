@@ -370,7 +370,6 @@ static bool inline_open(struct ui *ui, struct bn_error *err)
         ui->state = NULL;
         return false;
     }
-    u->is_open = true;
     u->size = tty_size(STDOUT_FILENO);
     terminfo_text_looks(&u->caps, &u->looks);
     u->flow.columns = u->size.columns; /* inline_turn_begin sets the other fields */

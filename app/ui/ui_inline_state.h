@@ -42,7 +42,7 @@ struct inline_ui {
     bool in_answer;            /* an answer is running */
 
     char prompt[INLINE_PROMPT_BYTES];
-    bool is_open, is_suspended; /* is_suspended: between inline_suspend and inline_resume */
+    bool is_suspended; /* between inline_suspend and inline_resume */
 };
 
 /* These functions append to `out`; inline_write_out writes it. In their names, "row" is the status

@@ -249,14 +249,14 @@ void inline_refresh_row(struct ui *ui)
     struct inline_ui *u = self(ui);
     char next[sizeof(u->row)];
     struct strbuf below = {0};
+    if (!has_room(u))
+        return; /* `below` must stay equal to the visible rows */
     make_below(ui, &below);
     const bool is_same = bn_str_equal(strbuf_str(&below), strbuf_str(&u->below));
     strbuf_finish(&u->below);
     u->below = below;
     (void)terminal_status(ui, u->size.columns - 1, next,
                           sizeof(next)); /* the result, status_pressure, is not shown here */
-    if (!has_room(u))
-        return;
     if (u->has_row && is_same) {
         change_row(u, next);
         return;
