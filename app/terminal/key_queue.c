@@ -33,8 +33,7 @@ static void add_whole(struct key_queue *q, struct bn_str bytes)
     q->n_partial = n_partial;
 }
 
-/* Whether the queue ends within a paste. */
-static bool is_in_paste(const struct key_queue *q)
+bool key_queue_in_paste(const struct key_queue *q)
 {
     const char *at = q->bytes.ptr, *end = at + q->bytes.n_bytes;
     while (at && (at = term_paste_find(at, (size_t)(end - at), TERM_PASTE_BEGIN)) != NULL) {
@@ -52,7 +51,7 @@ static void end_sent_line(struct key_queue *q, size_t n_read)
     struct strbuf *b = &q->bytes;
     const size_t n = b->n_bytes;
     if (n_read < 2 || n < 2 || b->ptr[n - 1] != '\n' || b->ptr[n - 2] == KEY_ESCAPE ||
-        is_in_paste(q))
+        key_queue_in_paste(q))
         return;
     if (b->ptr[n - 2] == '\r')
         strbuf_cut(b, n - 1);
@@ -98,7 +97,7 @@ bool key_queue_filter(struct key_queue *q)
 {
     struct strbuf *b = &q->bytes;
     const bool waited = key_queue_idle_seconds(q) >= KEY_ESCAPE_SECONDS;
-    const bool in_paste = is_in_paste(q);
+    const bool in_paste = key_queue_in_paste(q);
     const size_t n_escapes = waited && !in_paste ? key_queue_escapes(q) : 0;
     size_t n_kept = 0;
     strbuf_cut(b, b->n_bytes - n_escapes);

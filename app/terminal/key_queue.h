@@ -37,6 +37,8 @@ double key_queue_idle_seconds(const struct key_queue *q); /* since the last byte
 /* Number of Esc bytes at the end of the queue. Until KEY_ESCAPE_SECONDS have passed, the last one
  * may be the first byte of an escape sequence. */
 size_t key_queue_escapes(const struct key_queue *q);
+/* Whether the queue ends within a paste. An Esc byte at the end may then begin its end mark. */
+bool key_queue_in_paste(const struct key_queue *q);
 /* Remove the keys that must not stay in the queue during an answer: each Ctrl-D, so that the user
  * does not leave by accident, and after KEY_ESCAPE_SECONDS the Esc keys at the end, which stop the
  * answer. Pastes are unchanged. Returns whether Esc was removed. */

@@ -195,7 +195,8 @@ bool terminal_filter_keys(struct ui *ui, struct ui_event *event)
         return key_queue_filter(q);
     }
     const size_t n_escapes = key_queue_escapes(q);
-    if (n_escapes > 0 && key_queue_idle_seconds(q) >= KEY_ESCAPE_SECONDS && !line_uses_escape())
+    if (n_escapes > 0 && key_queue_idle_seconds(q) >= KEY_ESCAPE_SECONDS && !line_uses_escape() &&
+        !key_queue_in_paste(q))
         strbuf_cut(&q->bytes, q->bytes.n_bytes - n_escapes);
     return false;
 }

@@ -27,24 +27,18 @@ static int insert_newline(int count, int key)
     return 0;
 }
 
-/* Whether Enter inserts a newline: the message begins with an open fence (SLASH_FENCE), or the
- * cursor is after a backslash at the end. */
-static bool is_incomplete(void)
-{
-    const char *line = rl_line_buffer;
-    const size_t n = (size_t)rl_end;
-    const size_t n_blank = strspn(line, " \t\n");
-    const char *close;
-    if (slash_fence(line + n_blank, &close))
-        return !close;
-    return n > 0 && line[n - 1] == '\\' && rl_point == rl_end;
-}
-
+/* Enter inserts a newline if the message begins with an open fence (SLASH_FENCE), or if the cursor
+ * is after a backslash at the end, which it replaces. In a fence, a backslash is text. */
 static int enter(int count, int key)
 {
-    if (!is_incomplete())
+    const char *line = rl_line_buffer, *close = NULL;
+    const size_t n_blank = strspn(line, " \t\n");
+    const bool is_fenced = slash_fence(line + n_blank, &close);
+    const bool continues =
+        !is_fenced && rl_end > 0 && line[rl_end - 1] == '\\' && rl_point == rl_end;
+    if (!continues && (!is_fenced || close))
         return rl_newline(count, key);
-    if (rl_line_buffer[rl_end - 1] == '\\')
+    if (continues)
         (void)rl_rubout(1, '\b'); /* remove the backslash */
     rl_insert_text("\n");
     return 0;

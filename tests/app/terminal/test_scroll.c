@@ -48,6 +48,17 @@ static void words_wrap_whole_at_every_width(void **state)
     }
 }
 
+static void blanks_beyond_the_width_are_left_out(void **state)
+{
+    struct scroll s = {0};
+    (void)state;
+    scroll_layout(&s, 8);
+    scroll_add(&s, SCROLL_ANSWER, SCROLL_WORDS,
+               bn_str_of("four five       \n         six\nseven        "));
+    expect_rows(&s, "four|five   |       |six|seven  |");
+    scroll_finish(&s);
+}
+
 static void pieces_give_the_rows_of_the_whole(void **state)
 {
     static const char text[] =
@@ -297,6 +308,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(words_wrap_whole_at_every_width),
+        cmocka_unit_test(blanks_beyond_the_width_are_left_out),
         cmocka_unit_test(pieces_give_the_rows_of_the_whole),
         cmocka_unit_test(a_new_width_keeps_every_row_of_code),
         cmocka_unit_test(controls_and_broken_bytes_are_replaced),

@@ -258,6 +258,21 @@ class Editing(TerminalCase):
         self.ask(terminal, '"""one\rtwo"""')
         self.assertEqual(self.messages(), ['one\ntwo'] * 4)
 
+    def test_a_backslash_in_a_fence_is_text(self):
+        terminal = self.ready()
+        self.ask(terminal, '"""one\\\rtwo"""')
+        self.ask(terminal, '"""ab\\\x1b[D\r\x05"""')  # Left, Enter, Ctrl-E
+        self.assertEqual(self.messages(), ['one\\\ntwo', 'ab\n\\'])
+
+    def test_the_end_mark_of_a_paste_may_arrive_in_parts(self):
+        terminal = self.ready()
+        terminal.send(b'\x1b[200~pasted\x1b')
+        time.sleep(.3)  # longer than the time after which a single Esc is the Esc key
+        terminal.send(b'[201~')
+        terminal.expect(b'pasted')
+        self.ask(terminal, ' and typed')
+        self.assertEqual(self.messages(), ['pasted and typed'])
+
     def test_a_paste_is_not_sent_and_stays_complete(self):
         self.fake(n_ctx=20000)
         terminal = self.ready()
