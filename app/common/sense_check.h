@@ -20,7 +20,7 @@
 #include "engine/engine.h"
 #include "tokenizer/tokenizer.h"
 
-/* Tokens of the text: 13 in most vocabularies of English, 19 in that of Llama 2. If there are more,
+/* Tokens of the text: 11 in most vocabularies of English, 17 in that of Llama 2. If there are more,
  * words are cut into letters or arbitrary pieces, and the vocabulary is not one of English. */
 #define SENSE_TEXT_TOKENS 20
 #define SENSE_IDS (SENSE_TEXT_TOKENS + 1) /* with a bos */
@@ -47,7 +47,7 @@ struct sense_result {
 void sense_measure(const struct sense_text *text, const struct head_row *rows,
                    struct sense_result *out);
 
-/* Encode the text, evaluate it in a new session, and measure. Takes as long as a prompt of about 13
+/* Encode the text, evaluate it in a new session, and measure. Takes as long as a prompt of about 11
  * tokens, and needs memory for the keys and values of SENSE_IDS tokens. Other sessions do not
  * change. cancel may be NULL. Errors of sense_text_make, bn_session_open and bn_session_eval. */
 bool sense_check(struct bn_model *model, const struct bn_file *file, const struct tokenizer *t,

@@ -147,7 +147,7 @@ static void the_text_has_a_bos_and_whole_words(void **state)
     assert_true(sense_text_make(o.file, o.t, &made, &err));
     assert_null(made.why);
     assert_int_equal(made.ids[0], tokenizer_info(o.t)->bos);
-    assert_int_equal(made.n_ids, 14); /* the bos, seven days, six commas */
+    assert_int_equal(made.n_ids, 12); /* the bos, six days, five commas */
     assert_int_equal(made.first, 2);
     close_both(&o);
 }
@@ -218,7 +218,7 @@ static void check_demo(enum bn_i2s_layout layout, bool is_nonsense)
     assert_null(r.why);
     assert_int_equal(r.is_nonsense, is_nonsense);
     assert_true(is_nonsense ? r.loss > 2.0 : r.loss < 0.4);
-    assert_true(r.bound > 1.58 && r.bound < 1.60);
+    assert_true(r.bound > 1.49 && r.bound < 1.51);
     atomic_init(&cancelled.requested, true);
     assert_false(sense_check(model, o.file, o.t, &cancelled, &r, &err));
     assert_int_equal(err.code, BN_ECANCELLED);
