@@ -27,9 +27,7 @@ enum cpu_isa {
 
 struct cpu_caps {
     bool has[ISA_N]; /* has[ISA_REF] is always true */
-    /* The hardware prefetches several streams by itself as fast as memory delivers them. Software
-     * prefetching then only takes load slots: docs/kernels.md, "Why the kernels are fast". */
-    bool prefetches_streams;
+    bool is_amd;     /* the maker, for choices that depend on the processor: cpu_kernels_init */
 };
 
 void cpu_caps_detect(struct cpu_caps *caps);

@@ -580,7 +580,7 @@ bool cpu_caps_try_kernels(const struct cpu_kernels *k, char *why, size_t why_byt
 
 void cpu_caps_self_test(struct cpu_caps *caps, char *why, size_t why_bytes)
 {
-    struct cpu_caps below = {.has[ISA_REF] = true, .prefetches_streams = caps->prefetches_streams};
+    struct cpu_caps below = {.has[ISA_REF] = true, .is_amd = caps->is_amd};
     size_t used = 0;
     if (why && why_bytes > 0)
         why[0] = '\0';

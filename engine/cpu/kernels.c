@@ -11,6 +11,7 @@
 
 /* medium_from and many_from: docs/kernels.md, Measured. */
 #define AVX512_MANY_FROM 7
+#define AMD_MANY_FROM 17 /* AVX-512 VNNI on AMD */
 #define AMX_MEDIUM_FROM 5
 #define AMX_MANY_FROM 17
 /* coarse_group_from */
@@ -22,7 +23,10 @@
 #define I8MM_MEDIUM_FROM 2 /* two tokens fill the instruction */
 #endif
 
-#define STREAM_AHEAD 2560 /* docs/kernels.md, "Why the kernels are fast" */
+/* docs/kernels.md, "Why the kernels are fast". AMD's hardware prefetches several streams by itself
+ * as fast as memory delivers them. Software prefetching then only takes load slots. */
+#define STREAM_AHEAD 2560
+#define AMD_STREAM_AHEAD 0
 
 static void set_ref(struct cpu_kernels *k)
 {
@@ -132,7 +136,7 @@ static void set_avxvnni(struct cpu_kernels *k)
     k->grouped.matmul = grouped_matmul_avxvnni;
 }
 
-static void set_avx512vnni(struct cpu_kernels *k)
+static void set_avx512vnni(struct cpu_kernels *k, bool is_amd)
 {
     k->isa = ISA_AVX512VNNI;
     k->ternary_matvec = ternary_matvec_avx512;
@@ -143,7 +147,7 @@ static void set_avx512vnni(struct cpu_kernels *k)
     k->few.matmul = ternary_matmul_few_avx512;
     k->few.panel_rows = 2 * PANEL_ROWS; /* longer streams */
     k->medium.matmul = k->many.matmul = ternary_matmul_avx512;
-    k->medium_from = k->many_from = AVX512_MANY_FROM;
+    k->medium_from = k->many_from = is_amd ? AMD_MANY_FROM : AVX512_MANY_FROM;
     k->rotate = rotate_avx512;
     k->quantise = quantise_avx512;
     k->quantise_blocks = quantise_blocks_avx512;
@@ -236,14 +240,14 @@ static void set_i8mm(struct cpu_kernels *k)
 void cpu_kernels_init(struct cpu_kernels *k, const struct cpu_caps *caps)
 {
     set_ref(k);
-    k->stream_ahead = caps->prefetches_streams ? 0 : STREAM_AHEAD;
+    k->stream_ahead = caps->is_amd ? AMD_STREAM_AHEAD : STREAM_AHEAD;
 #if defined(__x86_64__)
     if (caps->has[ISA_AVX2])
         set_avx2(k);
     if (caps->has[ISA_AVXVNNI])
         set_avxvnni(k);
     if (caps->has[ISA_AVX512VNNI])
-        set_avx512vnni(k);
+        set_avx512vnni(k, caps->is_amd);
     if (caps->has[ISA_AMX])
         set_amx(k);
 #elif defined(__aarch64__)

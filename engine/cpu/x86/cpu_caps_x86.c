@@ -77,7 +77,7 @@ static bool is_amd(void)
 
 void cpu_caps_detect_x86(struct cpu_caps *caps)
 {
-    caps->prefetches_streams = is_amd();
+    caps->is_amd = is_amd();
     const struct leaf l1 = read_leaf(1, 0), l7 = read_leaf(7, 0);
     if (!has_all(l1.ecx, L1_ECX_OSXSAVE | L1_ECX_AVX))
         return;

@@ -6,7 +6,7 @@
 
 #include "engine/cpu/cpu_caps.h"
 
-/* Set caps->has to true for each such instruction set, and set caps->prefetches_streams. Other
+/* Set caps->has to true for each such instruction set, and set caps->is_amd. Other
  * entries keep their values. */
 void cpu_caps_detect_x86(struct cpu_caps *caps);
 

@@ -1,7 +1,7 @@
 /*
- * ternary_matmul for AVX-512 VNNI, for two to six tokens: small batches and verification of drafts.
- * Each line of weights is read from memory once for all tokens, so two or three tokens take little
- * longer than one.
+ * ternary_matmul for AVX-512 VNNI, for few tokens: small batches, short prompts and verification of
+ * drafts. Each line of weights is read from memory once for up to six tokens, so two or three
+ * tokens take little longer than one.
  *
  * A line of R1-256 is copied and shifted right by four, so that two masks unpack four fields. One
  * sum is for fields 0 and 2; the other, for fields 1 and 3, is four times too large and is divided
@@ -93,7 +93,8 @@ BN_FORCE_INLINE void multiply_tokens(const struct ternary_mat *w, size_t row0, s
 void ternary_matmul_few_avx512(const struct ternary_mat *w, size_t row0, size_t row1,
                                const struct ternary_batch *batch)
 {
-    /* More than six tokens also work, but slower. They are cut into blocks of nearly equal size. */
+    /* More than six tokens are cut into blocks of nearly equal size. The rows of a call are in the
+     * second-level cache when the second block reads them. */
     const size_t n_blocks = (batch->n_tokens + MOST_TOKENS - 1) / MOST_TOKENS;
     for (size_t i = 0; i < n_blocks; i++) {
         const size_t t0 = batch->n_tokens * i / n_blocks;
