@@ -333,7 +333,8 @@ class Pipes(TerminalCase):
     def test_progress_does_not_erase_a_thought_on_a_terminal(self):
         plan = ''.join(f'step {i}, ' for i in range(40))
         self.fake(f'<think>{plan}</think>the answer', token_ms=4)  # the thought takes longer than a second
-        template = self.write('thinks.jinja', "{% for m in messages %}{{ m.content.split('</think>')[-1] }}\n{% endfor %}")
+        template = self.write('thinks.jinja',
+                              "{% for m in messages %}{{ m.content.split('</think>')[-1] }}\n{% endfor %}")
         path = self.path('piped')
         terminal = Terminal(['sh', '-c', 'out=$1; shift; exec "$0" "$@" > "$out" < /dev/null', PROGRAM, path,
                              self.model, '-p', 'x', '--thoughts', '--template', '@' + template], self.env)
