@@ -124,10 +124,9 @@ size_t bn_model_batch_width(const struct bn_model *model, size_t n_ctx);
 size_t bn_model_state_memory(const struct bn_model *model);
 
 /* Write the time spent in each kind of work since the previous call to out (cap), in the order in
- * which a pass runs them. Returns the number of entries written, at most cap. A cap of
- * BN_PROFILE_STEPS is enough for the CPU; on a GPU each kernel is one kind of work. Returns 0 if
- * the model was opened without `profile` or the device cannot measure it. */
-#define BN_PROFILE_STEPS 16
+ * which a pass runs them. On a GPU each kernel is one kind of work. Returns the number of entries
+ * written, at most cap; BN_PROFILE_STEPS is enough for every device. Returns 0 if the model was
+ * opened without `profile` or the device cannot measure it. */
 size_t bn_model_profile(struct bn_model *model, struct bn_profile_step *out, size_t cap);
 
 /* How often each expert was chosen in all evaluations of this model, once for each token that uses

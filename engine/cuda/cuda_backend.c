@@ -253,6 +253,8 @@ static size_t cuda_free_bytes(struct backend *b)
 }
 
 /* The kernels that ran since the last call, in the order of their names in cuda_args.h. */
+_Static_assert(KERNEL_N <= BN_PROFILE_STEPS, "each kernel is a kind of work");
+
 static size_t cuda_profile(struct backend *b, struct bn_profile_step *out, size_t cap)
 {
     struct cuda_profile *p = &b->device.profile;

@@ -294,7 +294,7 @@ static bool check_not_positive(const struct finder *f, const struct tensor_ref *
     for (size_t i = 0; i < t->n_cols; i++) {
         const float v = f32_from_bits(le_u32(t->bytes + 4 * i));
         if (!(v <= 0.0f) || !isfinite(v))
-            return bn_fail(err, BN_EFORMAT, "tensor '%s': element %zu is %g, not a negative number",
+            return bn_fail(err, BN_EFORMAT, "tensor '%s': element %zu is %g, not zero or negative",
                            f->name, i, (double)v);
     }
     return true;
