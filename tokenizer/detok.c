@@ -1,10 +1,11 @@
 /*
  * The streaming detokeniser.
  *
- * A Knuth-Morris-Pratt automaton searches each stop string byte by byte. Its state is the length of
- * the longest prefix of the stop string that the text ends with. That many bytes are held back. The
- * stop string that is complete first wins; of several that end at the same byte, the longest wins.
- * So the result does not depend on the way the text is split into tokens.
+ * A Knuth-Morris-Pratt automaton per stop string reads the text byte by byte. Its state is the
+ * length of the longest prefix of the stop string that the text ends with. The largest of these
+ * lengths is the number of bytes held back. The stop string that is complete first wins; of several
+ * that end at the same byte, the longest wins. So the result does not depend on the way the text is
+ * split into tokens.
  */
 #include "engine/base/memory.h"
 #include "engine/base/size.h"
@@ -14,8 +15,10 @@
 #include <string.h>
 
 struct stop {
-    char *text;   /* (n_bytes) */
-    size_t *back; /* (n_bytes) KMP table: the next shorter prefix that still matches */
+    char *text; /* (n_bytes) */
+    /* (n_bytes) KMP table: back[i] is the length of the longest prefix of the stop string, shorter
+     * than i + 1, with which its first i + 1 bytes end. */
+    size_t *back;
     size_t n_bytes;
     size_t n_seen; /* bytes of this stop string that the text ends with */
 };
@@ -25,7 +28,7 @@ struct detok {
     struct stop *stops; /* (n_stops) */
     size_t n_stops;
     enum tokenizer_special special;
-    bool drop_space; /* if the next byte is a space, remove it */
+    bool drop_space; /* no byte was seen yet; if the first one is a space, remove it */
     bool stopped;
     char *text; /* (n_text) the bytes returned by the last call, then the pending ones */
     size_t n_text, text_cap;
@@ -62,6 +65,7 @@ bool detok_open(const struct tokenizer *t, const struct detok_config *cfg, struc
     d->special = cfg->special;
     d->drop_space = cfg->at_start && t->info.add_space_prefix;
     d->stops = mem_alloc(cfg->n_stops, sizeof(*d->stops));
+    /* The text gets one byte now, so that its pointer is never NULL. */
     bool ok = (d->stops && mem_grow(&d->text, &d->text_cap, 1, 1)) ||
               bn_fail(err, BN_ENOMEM, "no memory for %zu stop strings", cfg->n_stops);
     for (; ok && d->n_stops < cfg->n_stops; d->n_stops++)
@@ -109,7 +113,8 @@ static bool append(struct detok *d, int32_t id, struct bn_error *err)
     return true;
 }
 
-/* Feed one byte. Returns the length of the longest stop string that is now complete, else 0. */
+/* Feed one byte. Returns the length of the longest stop string that is now complete, else 0. The
+ * search ends with a complete stop string, so n_seen < n_bytes holds at the start. */
 static size_t advance(struct detok *d, char byte)
 {
     size_t n_complete = 0;

@@ -3,9 +3,9 @@
  *
  * All text of a call is joined first. TEMPLATE and MESSAGE text between two ANSWER or IDS segments
  * forms a run. In a run, special tokens are found in the template's text, then user-defined tokens
- * in the text between them. The rest is normalised, if the rule of the pre-tokenizer has nfc, and
- * cut into pieces.
- * Because words repeat, the ids of a piece are cached for the rest of the call.
+ * in the text between them. The rest are the fragments: each is normalised, if the rule of the
+ * pre-tokenizer has nfc, and cut into pieces. Because words repeat, the ids of a piece are cached
+ * for the rest of the call.
  */
 #include "engine/base/memory.h"
 #include "engine/base/size.h"
@@ -14,8 +14,8 @@
 
 #include <string.h>
 
-#define CACHE_PIECE_BYTES 64 /* longer pieces rarely repeat */
-#define CACHE_ENTRIES_MAX 8192
+#define CACHE_PIECE_BYTES 64   /* longer pieces rarely repeat */
+#define CACHE_ENTRIES_MAX 8192 /* 192 KiB, so that the cache fits into a level 2 cache */
 
 struct prompt_span {
     enum segment_kind kind;
@@ -57,10 +57,10 @@ struct encoder {
     size_t out_start; /* ids that were in `out` before the call */
     struct prompt_text prompt;
     size_t next_hit;    /* index of the next hit in prompt.hits */
-    bool after_special; /* at the start of the text or after a special token */
+    bool after_special; /* at the start or after a special token: SentencePiece adds a space here */
     char *spaced;       /* (n_spaced) fragments in the input form of SentencePiece, concatenated */
     size_t n_spaced;
-    char *normal; /* (n_normal) normalised fragments, concatenated; NULL: none is needed */
+    char *normal; /* (n_normal) normalised fragments, concatenated; NULL: text needs no change */
     size_t n_normal;
     struct merge merge;
     struct cached *cache; /* (n_cache), a power of two */
@@ -88,6 +88,7 @@ static bool reserve_text(struct prompt_text *p, const struct tokenizer *t,
             if (!check_ids(t, &segments[i], err))
                 return false;
         } else if (!size_add(&n_text, n_text, segments[i].text.n_bytes) || n_text > SIZE_MAX / 2) {
+            /* The limit is one half because `reserve` computes n_text * 2. */
             return bn_fail(err, BN_EARG, "the texts together are too long");
         }
     }
@@ -183,11 +184,11 @@ static void encoder_finish(struct encoder *e)
 static bool reserve(struct encoder *e, struct bn_error *err)
 {
     const size_t n_text = e->prompt.n_text;
-    e->n_cache = 64; /* for long texts one entry per 8 bytes, about one per word */
+    e->n_cache = 64; /* at least; long texts have one entry per 8 bytes, about one per word */
     while (e->n_cache < CACHE_ENTRIES_MAX && e->n_cache < n_text / 8)
         e->n_cache *= 2;
     e->cache = mem_alloc(e->n_cache, sizeof(*e->cache));
-    /* Each fragment adds at most one space. */
+    /* A fragment has at least one byte, and at most one space is added to it: factor 2. */
     e->spaced = mem_alloc(e->t->byte_level ? 0 : n_text * 2, 1);
     const bool normalise =
         e->t->nfc && !nfc_is_plain((struct bn_str){e->prompt.text, e->prompt.n_text});
@@ -205,8 +206,8 @@ static bool encode_piece(struct encoder *e, struct bn_str piece, struct bn_error
                          : spm_encode(&t->spm, &t->vocab, piece, &e->merge, e->out, err);
 }
 
-/* Encode the next piece of a fragment. The bytes of a piece stay valid until the call ends, so the
- * cache can point to them. */
+/* Encode the next piece of a fragment. The bytes of a piece stay valid until tokenizer_encode
+ * returns, so the cache can point to them. A piece replaces an earlier one in the same entry. */
 static bool add_piece(void *ud, struct bn_str piece, struct bn_error *err)
 {
     struct encoder *e = ud;
@@ -273,7 +274,7 @@ static bool push_special(struct encoder *e, int32_t id, struct bn_error *err)
     return token_list_push(e->out, id, err);
 }
 
-/* Encode text in which only the allowed user-defined tokens are special. */
+/* Encode text in which only the user-defined tokens of prompt.message_ok are special. */
 static bool encode_ordinary(struct encoder *e, size_t start, size_t end, struct bn_error *err)
 {
     const struct special_set *set = &e->t->specials;

@@ -3,9 +3,9 @@
  * them.
  *
  * Control tokens are matched only in the text of the template, so a message cannot fake a turn.
- * Text is joined across neighbouring TEMPLATE and MESSAGE segments before it is split into words:
- * "User: " + "hello" produces the ids of the training data. Nothing is joined across the ends of
- * ANSWER and IDS segments.
+ * Text is joined across neighbouring TEMPLATE and MESSAGE segments before it is split into pieces,
+ * so "User: " + "hello" has the same ids as the one string "User: hello" in the training data.
+ * Nothing is joined across the ends of ANSWER and IDS segments.
  */
 #ifndef TOKENIZER_SEGMENT_H
 #define TOKENIZER_SEGMENT_H

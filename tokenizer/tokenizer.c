@@ -1,7 +1,8 @@
 /*
  * Opens a tokenizer: reads the vocabulary, repairs known faults and builds the tables.
  *
- * Also functions about single ids. Encoding is in encode.c, the streaming detokeniser in detok.c.
+ * This file also has the functions for single ids. Encoding is in encode.c, the streaming
+ * detokeniser in detok.c.
  */
 #include "tokenizer/tokenizer.h"
 
@@ -10,8 +11,8 @@
 
 #include <string.h>
 
-#define LLAMA3_VOCAB 128256
-#define LLAMA3_BOS 128000
+#define LLAMA3_VOCAB 128256 /* number of tokens of Llama 3 */
+#define LLAMA3_BOS 128000   /* id of its <|begin_of_text|> */
 
 /* The pre-tokenizer of a file that does not name one, by its architecture or by the vocabulary of
  * Llama 3; NULL: unknown. */
@@ -47,6 +48,7 @@ static struct bn_str pre_name(const struct vocab_source *s, const struct tokeniz
     return bn_str_of("default");
 }
 
+/* Call it after bpe_init, which clears t->bpe. */
 static bool open_pretok(struct tokenizer *t, const struct vocab_source *s,
                         const struct tokenizer_config *cfg, struct bn_error *err)
 {
@@ -66,17 +68,18 @@ static bool open_pretok(struct tokenizer *t, const struct vocab_source *s,
     const size_t n = name.n_bytes < sizeof(t->pre) ? name.n_bytes : sizeof(t->pre) - 1;
     memcpy(t->pre, name.ptr, n);
     t->bpe.whole_first = rule->ignore_merges;
-    t->info.add_bos = rule->add_bos;
+    t->info.add_bos = rule->add_bos; /* needs_bos decides */
     t->nfc = rule->nfc;
     return pretok_open(rule, &t->pretok, err);
 }
 
+/* Open the tables of the tokenizer model: byte-level BPE or SentencePiece. */
 static bool open_model(struct tokenizer *t, const struct vocab_source *s,
                        const struct tokenizer_config *cfg, struct bn_error *err)
 {
     t->byte_level = bn_str_is(s->model, "gpt2");
     if (!t->byte_level) {
-        t->info.add_bos = true;
+        t->info.add_bos = true; /* needs_bos decides */
         t->info.add_space_prefix = s->add_space_prefix != SWITCH_OFF;
         return spm_init(&t->spm, &t->vocab, s->scores, t->marks.ids[MARK_UNK], err);
     }
@@ -103,7 +106,8 @@ static bool open_specials(struct tokenizer *t, struct bn_error *err)
     return true;
 }
 
-/* Without a setting in the file, a prompt gets no bos if bos is also the token that ends a text. */
+/* Whether a prompt gets a bos. Without a setting in the file, info.add_bos has the default of the
+ * tokenizer model or pre-tokenizer, and a bos that is also eos is not added. */
 static bool needs_bos(const struct tokenizer *t, enum vocab_switch in_file)
 {
     const struct tokenizer_info *info = &t->info;

@@ -22,15 +22,16 @@ struct bn_file;
 struct tokenizer;
 
 struct tokenizer_config {
-    const char *pre;        /* pre-tokenizer to use instead of the one in the file, or NULL */
-    const char *no_repair;  /* bn_repair_allowed ids: pre-tokenizer, end-of-turn, control-text */
+    const char *pre; /* pre-tokenizer to use instead of the one in the file, or NULL */
+    const char
+        *no_repair; /* see bn_repair_allowed; ids: pre-tokenizer, end-of-turn, control-text */
     struct bn_notes *notes; /* receives repairs and warnings; may be NULL */
 };
 
 /* BN_EFORMAT: no vocabulary, arrays of different lengths, broken merges, too many hash collisions.
- * BN_EUNSUPPORTED: another tokenizer model. BN_EARG: cfg->pre is unknown. BN_ENOMEM. A special id
- * outside the vocabulary is ignored with a warning. With an unknown `pre` in the file,
- * "default" is used, with a warning. */
+ * BN_EUNSUPPORTED: the tokenizer model is neither gpt2 nor llama. BN_EARG: cfg->pre is unknown.
+ * BN_ENOMEM. A special id outside the vocabulary is ignored with a warning. If the pre-tokenizer
+ * that the file names is unknown, "default" is used, with a warning. */
 bool tokenizer_open(const struct bn_file *file, const struct tokenizer_config *cfg,
                     struct tokenizer **out, struct bn_error *err);
 void tokenizer_close(struct tokenizer *t); /* accepts NULL */
@@ -40,44 +41,48 @@ struct tokenizer_info {
     const char *pre;   /* pre-tokenizer in use; "" for SentencePiece */
     size_t n_vocab;
     size_t n_merges;
-    int32_t bos, eos, eot, unk, pad; /* TOKEN_NONE if the vocabulary has none */
+    /* Begin and end of text, end of turn, unknown, padding. TOKEN_NONE: not in the vocabulary. */
+    int32_t bos, eos, eot, unk, pad;
     const int32_t *eog; /* (n_eog) end of generation: every id that ends an answer, ascending */
     size_t n_eog;
     bool add_bos;          /* a prompt begins with exactly one bos; false: none is added */
     bool add_space_prefix; /* SentencePiece: a space is added in front of the text */
-    uint64_t hash; /* of all token texts and types; identifies the vocabulary in saved chats */
+    uint64_t hash; /* of all token texts and types in the file; identifies the vocabulary in saved
+                      chats */
 };
 const struct tokenizer_info *tokenizer_info(const struct tokenizer *t);
 bool tokenizer_is_eog(const struct tokenizer *t, int32_t id);
 
-/* Let these ids (n) end an answer too, for example those that delimit the turns of a template.
+/* Make these ids (n) end an answer too, for example ids that delimit the turns of a template.
  * Message text no longer produces them. Call it before other threads use `t`. Ids outside the
  * vocabulary are ignored. BN_ENOMEM: some ids may have been added. */
 bool tokenizer_add_ends(struct tokenizer *t, const int32_t *ids, size_t n, struct bn_error *err);
 
-/* The decoded text of a token, special tokens included: UTF-8 or any bytes. n_bytes is 0 for an id
- * out of range. Valid as long as the tokenizer. */
+/* The decoded text of a token, special tokens included. It can be any bytes, such as a part of a
+ * UTF-8 character. n_bytes is 0 for an id out of range. Valid as long as the tokenizer. */
 struct bn_str tokenizer_token_text(const struct tokenizer *t, int32_t id);
-bool tokenizer_is_control(const struct tokenizer *t, int32_t id);
+/* The token type. False for an id out of range. */
+bool tokenizer_is_control(const struct tokenizer *t, int32_t id); /* control or unknown */
 bool tokenizer_is_user_defined(const struct tokenizer *t, int32_t id);
 
 enum tokenizer_bos {
     TOKENIZER_BOS_NEVER,
-    TOKENIZER_BOS_AUTO, /* one bos if the vocabulary requires it; several become one */
+    TOKENIZER_BOS_AUTO, /* one bos at the start if info.add_bos; several there become one */
 };
 
 /* Append the ids of `segments` to `out`. Takes O(n log n) time for any text of n bytes. Special
  * tokens are matched leftmost first, then longest: in TEMPLATE text all of them; in MESSAGE and
  * ANSWER text only user-defined ones that end no answer and do not occur in TEMPLATE text of the
- * same call. Text between special tokens is normalised to Unicode NFC if the family does so (qwen2,
- * qwen35). Ill-formed UTF-8 is tokenised as bytes. BN_ENOMEM. BN_EARG: an id outside the
- * vocabulary. On failure `out` keeps its contents. */
+ * same call. Text between special tokens is normalised to Unicode NFC if the pre-tokenizer requires
+ * it (qwen2, qwen35). Ill-formed UTF-8 is tokenised as bytes. BN_ENOMEM. BN_EARG: an id outside the
+ * vocabulary, or too much text. BN_EFORMAT: an expression of the pre-tokenizer exceeds its match
+ * limit. On failure `out` keeps its contents. */
 bool tokenizer_encode(const struct tokenizer *t, const struct segment *segments, size_t n_segments,
                       enum tokenizer_bos bos, struct token_list *out, struct bn_error *err);
 
-/* The bytes that `id` adds to a text. Control tokens add nothing unless `special` is SHOW. The
- * leading space of SentencePiece is not removed here but in detok_push. */
 enum tokenizer_special { TOKENIZER_SPECIAL_HIDE, TOKENIZER_SPECIAL_SHOW };
+/* The bytes that `id` adds to a text. Control tokens add nothing unless `special` is SHOW. Only
+ * detok_push removes the leading space of SentencePiece. Valid as long as the tokenizer. */
 struct bn_str tokenizer_piece(const struct tokenizer *t, int32_t id,
                               enum tokenizer_special special);
 
@@ -92,7 +97,7 @@ struct detok_config {
     const char *const *stops; /* (n_stops) stop strings; copied, none may be empty */
     size_t n_stops;
     enum tokenizer_special special;
-    bool at_start; /* the first id begins the text: drop the leading space of SentencePiece */
+    bool at_start; /* the first id begins a text: drop the space that SentencePiece puts there */
 };
 
 /* `t` must outlive the detokeniser. BN_EARG: an empty stop string. BN_ENOMEM. */
@@ -105,7 +110,8 @@ void detok_close(struct detok *d); /* accepts NULL */
  * and later ids are ignored. BN_ENOMEM. */
 bool detok_push(struct detok *d, int32_t id, struct bn_str *text, bool *stopped,
                 struct bn_error *err);
-/* The text that is still held back, at the end of the answer. */
+/* Call it at the end of an answer: returns the text that is still held back, empty after a stop
+ * string. Valid until the next call on `d`. */
 struct bn_str detok_flush(struct detok *d);
 
 #endif

@@ -1,5 +1,6 @@
 /*
- * The members of a tokenizer. Immutable after tokenizer_open; private to the tokenizer.
+ * The members of a tokenizer, for the files of this folder only. They do not change after
+ * tokenizer_open and tokenizer_add_ends.
  */
 #ifndef TOKENIZER_TOKENIZER_STATE_H
 #define TOKENIZER_TOKENIZER_STATE_H
@@ -23,7 +24,7 @@ struct tokenizer {
     uint8_t *message_ok; /* (specials.n) 1: message text may contain this special token */
     bool nfc;            /* text is normalised before it is split */
     bool byte_level;     /* true: bpe and pretok are in use; false: spm */
-    char pre[64];        /* info.pre as written in the file or by the caller */
+    char pre[64];        /* text of info.pre; a longer name is cut */
     struct pretok *pretok;
     struct bpe bpe;
     struct spm spm;

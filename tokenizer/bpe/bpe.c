@@ -2,8 +2,9 @@
  * Byte-level BPE. Merges are found by the symbols of their two halves. Texts are compared only
  * while the table of merges is built.
  *
- * Llama 3 has 280 thousand merges with three texts each, and the user waits until the table is
- * built. Nearly all of the time is spent on cache misses, so merges are processed in blocks: first
+ * Llama 3 has 280 thousand merges with three texts each (two halves and the joined text), and the
+ * user waits until the table is built. Nearly all of the time is spent on cache misses, so merges
+ * are processed in blocks: first
  * all texts of a block are decoded and their slots are read, then the texts are compared, then the
  * pairs are inserted.
  */
@@ -21,8 +22,9 @@
 
 struct merge_texts {
     size_t rank;
-    bool same; /* the previous merge of the block builds the same text, so `joined` is not set.
-                  Files list all merges that build a token one after the other. */
+    /* The previous merge of the block builds the same text, so `joined` is not set. This is common:
+     * files list all merges that build a token one after the other. */
+    bool same;
     struct text_probe left, right, joined;
 };
 
@@ -46,12 +48,14 @@ static bool open_extra(struct builder *u, struct bn_error *err)
     for (size_t i = 0; i < u->s->n_merges; i++)
         n_bytes += u->s->merges[i].n_bytes; /* cannot overflow: all are in one file */
     size_t n_texts, n_pool;
+    /* At most three new texts per merge. The two halves together are as long as the joined text. */
     if (!size_mul(&n_texts, u->s->n_merges, 3) || !size_mul(&n_pool, n_bytes, 2))
         return bn_fail(err, BN_EFORMAT, "%zu merges are too many", u->s->n_merges);
     return text_index_init(&u->extra, n_texts, n_pool, err);
 }
 
-/* The symbol of a decoded text; texts that are not tokens get new symbols. */
+/* The symbol of a decoded text. A single byte without a token has the number n_vocab + byte; other
+ * texts that are not tokens get the numbers from n_vocab + 256 on. */
 static bool symbol_of(struct builder *u, const struct text_probe *probe, uint32_t *out,
                       struct bn_error *err)
 {
@@ -158,7 +162,7 @@ static bool open_pairs(struct builder *u, struct bn_error *err)
 {
     struct bpe *b = u->b;
     size_t n_slots = 16;
-    if (u->s->n_merges > INT32_MAX / 4)
+    if (u->s->n_merges > INT32_MAX / 4) /* symbols, n_vocab + 256 + 3 * n_merges, fit in 32 bits */
         return bn_fail(err, BN_EFORMAT, "%zu merges are too many", u->s->n_merges);
     while (n_slots < u->s->n_merges + u->s->n_merges / 2)
         n_slots *= 2;

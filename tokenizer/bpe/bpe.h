@@ -1,5 +1,6 @@
 /*
- * Byte-level BPE: converts one piece of text to ids by ranked merges.
+ * Byte-level BPE: converts one piece of text to ids by ranked merges. The rank of a merge is its
+ * index in the list of merges in the file; lower ranks come first.
  *
  * A symbol number below the size of the vocabulary is a token id. Higher numbers are bytes without
  * a token, and texts that occur in merges but are not tokens.
@@ -28,7 +29,7 @@ struct bpe_pair {
 };
 
 struct bpe {
-    struct mem_map map;
+    struct mem_map map;     /* owns the memory of `pairs` */
     struct bpe_pair *pairs; /* (n_slots) hash table in `map` */
     size_t n_slots;         /* a power of two; the table is at most two thirds full */
     uint32_t bytes[256];    /* symbol of each byte */

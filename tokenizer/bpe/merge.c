@@ -15,7 +15,7 @@
 
 bool merge_reserve(struct merge *m, size_t n_bytes, struct bn_error *err)
 {
-    if (n_bytes > MERGE_BYTES_MAX / 2 ||
+    if (n_bytes > MERGE_BYTES_MAX / 2 || /* then n_bytes * 2 could overflow a 32-bit size_t */
         !mem_grow(&m->symbols, &m->symbols_cap, n_bytes, sizeof(*m->symbols)) ||
         !mem_grow(&m->heap, &m->heap_cap, n_bytes * 2, sizeof(*m->heap)))
         return bn_fail(err, BN_ENOMEM, "no memory to tokenise %zu bytes", n_bytes);
@@ -66,7 +66,8 @@ static uint64_t pop(struct merge *m)
     return top;
 }
 
-/* Collect the initial pairs and build the heap bottom-up. */
+/* Collect the initial pairs and build the heap bottom-up. Entries after n_heap / CHILDREN have no
+ * children. */
 static void fill(struct merge *m, uint32_t n_bytes, merge_pair_fn *pair, const void *rules)
 {
     m->n_heap = 0;
@@ -84,6 +85,7 @@ static void fill(struct merge *m, uint32_t n_bytes, merge_pair_fn *pair, const v
     }
 }
 
+/* Compute the pair of the symbol at `left` with the next symbol, which must exist. */
 static void update_pair(struct merge *m, uint32_t left, merge_pair_fn *pair, const void *rules)
 {
     struct merge_symbol *symbol = &m->symbols[left];

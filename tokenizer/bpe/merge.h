@@ -15,8 +15,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define MERGE_NO_RANK UINT32_MAX
-#define MERGE_BYTES_MAX (UINT32_MAX - 1) /* positions are 32 bits wide */
+#define MERGE_NO_RANK UINT32_MAX         /* the pair does not merge */
+#define MERGE_BYTES_MAX (UINT32_MAX - 1) /* positions have 32 bits, and UINT32_MAX is no position */
 
 struct merge_symbol {
     uint32_t id;
@@ -34,12 +34,12 @@ typedef void merge_pair_fn(const void *rules, struct merge_symbol *symbols, uint
 struct merge {
     struct merge_symbol *symbols; /* (symbols_cap), by byte position */
     size_t symbols_cap;
-    uint64_t *heap; /* (heap_cap): rank << 32 | position */
+    uint64_t *heap; /* (n_heap): rank << 32 | position of the left symbol of the pair */
     size_t heap_cap;
     size_t n_heap;
 };
 
-/* Reserve memory for a piece of `n_bytes`. BN_ENOMEM. */
+/* Reserve memory for a piece of `n_bytes`. BN_ENOMEM, also for more than MERGE_BYTES_MAX / 2. */
 bool merge_reserve(struct merge *m, size_t n_bytes, struct bn_error *err);
 void merge_finish(struct merge *m);
 

@@ -11,8 +11,8 @@
 #include <string.h>
 #include <uninorm.h>
 
-/* U+0300 is the first character that composes, or that normalisation changes. In UTF-8 it begins
- * with this byte, and all bytes of earlier characters are smaller. */
+/* U+0300 is the first character that composes with the one before it or that normalisation changes.
+ * In UTF-8 it begins with this byte, and all bytes of earlier characters are smaller. */
 #define FIRST_BYTE 0xCC
 
 bool nfc_is_plain(struct bn_str text)

@@ -1,5 +1,5 @@
 /*
- * Unicode normalisation form C, which some families apply to text before they split it: "e" and
+ * Unicode normalisation form C, which some pre-tokenizers require before text is split: "e" and
  * U+0301 become U+00E9.
  */
 #ifndef TOKENIZER_NFC_H
@@ -15,11 +15,12 @@
  * longest case). */
 #define NFC_GROWTH 3
 
-/* True if normalisation cannot change the text. Cheap, and true for most text. */
+/* True if all characters are before U+0300, as in most languages with Latin letters. Then
+ * normalisation does not change the text. A false result leaves the question open. */
 bool nfc_is_plain(struct bn_str text);
 
-/* Write the normalised text to out (NFC_GROWTH * text.n_bytes). Ill-formed UTF-8 is copied, and no
- * character is composed across it. BN_ENOMEM. */
+/* Write the normalised text to out (NFC_GROWTH * text.n_bytes) and its length in bytes to *n_out.
+ * Ill-formed UTF-8 is copied, and no character is composed across it. BN_ENOMEM. */
 bool nfc_write(struct bn_str text, char *out, size_t *n_out, struct bn_error *err);
 
 #endif

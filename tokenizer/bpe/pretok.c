@@ -2,8 +2,9 @@
  * The table of pre-tokenizers, and splitting with PCRE2. Expressions are compiled once, to machine
  * code where the system allows it.
  *
- * Every expression takes linear time on every text (each run is scanned a constant number of
- * times), so the match limit only limits the cost of a mistake in an expression. Ill-formed UTF-8
+ * Every expression takes linear time on every text (each run of letters, digits or white space is
+ * scanned a constant number of times), so the match limit only limits the cost of a mistake in an
+ * expression. Ill-formed UTF-8
  * never reaches PCRE2: the text is cut around it, and a white-space run ends at the cut as at the
  * end of the text.
  */
@@ -36,7 +37,7 @@
 
 static const char *const llama3[] = {WORDS_LIKE_LLAMA3("\\p{N}{1,3}")};
 static const char *const qwen2[] = {WORDS_LIKE_LLAMA3("\\p{N}")};
-/* Marks belong to the letters before them. */
+/* As qwen2, but combining marks (\p{M}) belong to the letters before them. */
 static const char *const qwen35[] = {
     "(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\\r\\n\\p{L}\\p{N}]?[\\p{L}\\p{M}]+|\\p{N}| ?[^" SPACES
     "\\p{L}\\p{M}\\p{N}]+[\\r\\n]*|" SPACE "*[\\r\\n]+|" SPACE "+(?!" NOT_SPACE ")|" SPACE "+"};
@@ -88,9 +89,10 @@ const struct pretok_rule *pretok_rule_find(struct bn_str name)
 
 /* ---- splitting ---- */
 
-#define REGEXES_MAX 4
+#define REGEXES_MAX 4 /* as many as `plain` has */
 
-/* The match limit is this reserve plus 8 per byte of text. A white-space run costs 1 per byte. */
+/* The match limit is this base plus 8 per byte of text. This is far more than any text needs: a run
+ * of white space, the case that backtracks, costs 1 per byte. */
 #define MATCH_LIMIT_BASE 1000000u
 
 struct pretok {
@@ -136,7 +138,8 @@ struct splitter {
     pcre2_match_context *limits;
 };
 
-/* Cut `text` by the first of `regexes` and each resulting piece by the remaining ones. */
+/* Cut `text` by the first of `regexes`; cut the matches and the text between them by the remaining
+ * ones. No expression matches the empty string, so each step of the loop advances. */
 static bool split_level(const struct splitter *s, pcre2_code *const *regexes, struct bn_str text,
                         struct bn_error *err)
 {
@@ -164,6 +167,7 @@ static bool split_level(const struct splitter *s, pcre2_code *const *regexes, st
     return true;
 }
 
+/* Split the well-formed parts of `text`; each run of other bytes is one piece. */
 static bool split_valid(const struct splitter *s, struct bn_str text, struct bn_error *err)
 {
     while (text.n_bytes > 0) {

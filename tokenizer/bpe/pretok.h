@@ -22,7 +22,7 @@ struct pretok_rule {
     const char *const *regexes; /* (n_regexes) applied one after the other */
     size_t n_regexes;
     bool ignore_merges; /* a piece that is a token becomes that token without merging */
-    bool add_bos;       /* used if the file has no add_bos key */
+    bool add_bos;       /* a prompt begins with bos; used if the file has no add_bos_token key */
     bool nfc;           /* text is normalised to Unicode NFC first */
 };
 
@@ -33,6 +33,7 @@ const struct pretok_rule *pretok_rule_find(struct bn_str name);
 bool pretok_open(const struct pretok_rule *rule, struct pretok **out, struct bn_error *err);
 void pretok_close(struct pretok *p); /* accepts NULL */
 
+/* Receives one piece, which points into the text of pretok_split. False: *err is written. */
 typedef bool pretok_piece_fn(void *ud, struct bn_str piece, struct bn_error *err);
 
 /* Call `piece` for every piece of `text`, in order; together the pieces are the text. Each run of

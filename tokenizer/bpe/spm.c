@@ -15,7 +15,7 @@
 
 #define NO_TOKEN UINT32_MAX /* a character that is no token; emit_bytes writes its bytes */
 
-#define RANK_MAX (MERGE_NO_RANK - 1)
+#define RANK_MAX (MERGE_NO_RANK - 1) /* the last rank that still merges */
 
 /* A higher score gives a lower rank; equal scores give equal ranks. */
 static uint32_t rank_of_score(float score)
@@ -93,6 +93,8 @@ static void spm_pair_of(const void *rules, struct merge_symbol *symbols, uint32_
     }
 }
 
+/* Append an id for each byte of `text`: its byte token, else the token with this byte as its text,
+ * else unk. Without any of these the byte is dropped. */
 static bool emit_bytes(const struct spm_rules *r, struct bn_str text, struct token_list *out,
                        struct bn_error *err)
 {

@@ -18,15 +18,16 @@
 struct spm {
     uint32_t *ranks;       /* (n_vocab) a higher score has a lower rank */
     int32_t unk;           /* id for bytes without a token; may be TOKEN_NONE */
-    bool splits_at_spaces; /* no word has a space after another character */
+    bool splits_at_spaces; /* no VOCAB_WORD has a space after a character that is not a space */
 };
 
-/* BN_ENOMEM. */
+/* `scores` (v->n); unk: see struct spm. BN_ENOMEM. */
 bool spm_init(struct spm *s, const struct vocab *v, const float *scores, int32_t unk,
               struct bn_error *err);
 void spm_finish(struct spm *s);
 
-/* Length of the first piece that can be encoded separately with the same result; at least 1. */
+/* Bytes of the first piece of `text` that can be encoded separately with the same result, at least
+ * 1. `text` is not empty. */
 size_t spm_piece_bytes(const struct spm *s, struct bn_str text);
 
 /* Append the ids of `piece`, which may hold any bytes. `m` is scratch memory. BN_ENOMEM. */

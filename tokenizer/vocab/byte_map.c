@@ -19,8 +19,8 @@ void byte_map_init(struct byte_map *map)
         map->byte_of[maps_to_itself(byte) ? byte : next++] = (int16_t)byte;
 }
 
-/* Decode one character. The characters of the map are one or two bytes long. *byte is -1 for any
- * other byte, which the caller copies. */
+/* Decode one character and return the number of bytes read. The characters of the map have one or
+ * two bytes. *byte is -1 if the bytes read are no character of the map; the caller copies them. */
 static size_t decode_char(const struct byte_map *map, const uint8_t *at, size_t n_bytes, int *byte)
 {
     if (at[0] < 0x80) {

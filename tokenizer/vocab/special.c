@@ -2,8 +2,8 @@
  * Matches special tokens by binary search in a sorted list, one byte at a time, with the same
  * result as a trie.
  *
- * Among the tokens that begin at one position the longest wins, as in tokenizers that use an
- * automaton of added tokens.
+ * Among the tokens that begin at one position the longest wins, as in the tokenizers library of
+ * Hugging Face.
  */
 #include "tokenizer/vocab/special.h"
 

@@ -2,8 +2,9 @@
  * A list of byte strings numbered from 0, and a hash table that finds the number of a string.
  *
  * Strings are appended to one pool. A string can be found only after text_index_add, which assigns
- * a class to it; each class may hold the same bytes once. Insert and find look at no more than
- * TEXT_PROBES_MAX slots, so a file built to collide is refused and cannot make the program slow.
+ * a class to it: a number that a search must give too, and that is part of the hash. The same bytes
+ * can be in several classes. Insert and find look at no more than TEXT_PROBES_MAX slots, so a file
+ * built to collide is refused and cannot make the program slow.
  */
 #ifndef TOKENIZER_TEXT_INDEX_H
 #define TOKENIZER_TEXT_INDEX_H
@@ -14,7 +15,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* At half load the longest run of a table of 2^20 slots stays below about 80. */
+/* In a table of 2^20 slots that is half full, the longest chain of occupied slots is at most about
+ * 80, so only a file that is made to collide has more. */
 #define TEXT_PROBES_MAX 256
 
 /* A slot holds the position of its text, so that a search reads only the slot and the text. */
@@ -26,9 +28,9 @@ struct text_slot {
 };
 
 struct text_index {
-    char *pool; /* (pool_bytes) */
-    size_t pool_bytes;
-    uint32_t *ends; /* (n) end of each string in the pool */
+    char *pool;        /* (pool_bytes) */
+    size_t pool_bytes; /* bytes of the strings appended so far */
+    uint32_t *ends;    /* (n) end of each string as an offset in the pool */
     size_t n;
     struct text_slot *slots; /* (n_slots), a power of two, at most half full */
     size_t n_slots;
@@ -64,6 +66,7 @@ void text_index_probe(const struct text_index *x, struct bn_str text, unsigned c
 uint32_t text_index_resolve(const struct text_index *x, const struct text_probe *probe,
                             unsigned class);
 
+/* Not cryptographic. Different seeds give independent hashes. */
 uint64_t text_hash(const char *bytes, size_t n_bytes, uint64_t seed);
 
 #endif

@@ -30,7 +30,7 @@ uint64_t vocab_hash(const struct vocab_source *s)
     for (size_t i = 0; i < s->n_tokens; i++) {
         h = fnv1a_add_bytes(h, s->tokens[i].ptr, s->tokens[i].n_bytes);
         h = fnv1a_add(h, (uint8_t)s->types[i]);
-        h = fnv1a_add(h, 0xFF); /* marks the end of a text, since it occurs in no UTF-8 */
+        h = fnv1a_add(h, 0xFF); /* separates tokens, since this byte occurs in no UTF-8 */
     }
     return h;
 }
@@ -73,14 +73,16 @@ static size_t copy_text(struct bn_str text, char *out)
     return text.n_bytes;
 }
 
-/* Append the text of token i and return its class. */
+/* Append the text of token i and return its class. Control and unknown tokens are stored as in the
+ * file; so are user-defined ones of byte-level vocabularies, which do not encode them. A text like
+ * "<0x0A>" in a SentencePiece vocabulary is used as a byte token even if its type is another. */
 static enum vocab_class append_text(struct builder *b, size_t i)
 {
     const struct bn_str text = b->s->tokens[i];
     const int32_t type = b->s->types[i];
     char *out = text_index_buffer(&b->v->texts);
     const int byte = b->byte_level ? -1 : byte_of_text(text);
-    bool exact = true;
+    bool exact = true; /* ordinary text can produce the stored text */
     size_t n = 0;
     if (type == TOKEN_BYTE && byte >= 0) {
         out[n++] = (char)byte;

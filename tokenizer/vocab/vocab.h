@@ -26,9 +26,9 @@ struct vocab {
     uint8_t *types;          /* (n) enum token_type, after repairs */
     size_t n;
     size_t n_special;
-    size_t longest_word;   /* bytes */
+    size_t longest_word;   /* bytes of the longest text of class VOCAB_WORD */
     int32_t byte_ids[256]; /* byte tokens <0x00> .. <0xFF>, TOKEN_NONE where absent */
-    uint64_t hash;         /* vocab_hash of the source */
+    uint64_t hash;         /* vocab_hash of the file; set by the caller of vocab_init */
 };
 
 /* FNV-1a (64 bits) over the texts and types. Call it before repairs, so that it identifies the

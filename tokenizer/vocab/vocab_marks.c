@@ -1,8 +1,9 @@
 /*
  * Finds and repairs the marks of a vocabulary.
  *
- * A default id counts only if that token has the type of a mark in the file, because token 11 of a
- * plain vocabulary may also be a comma. A token that merges can build is an ordinary word and never
+ * If the file has no key for a mark, the mark has the default id of llama.cpp. A default id counts
+ * only if that token has the type control or unknown in the file, because token 11 of a plain
+ * vocabulary may also be a comma. A token that merges can build is an ordinary word and never
  * becomes a mark only because of its text: "</s>" can be the beginning of an HTML tag.
  */
 #include "tokenizer/vocab/vocab_marks.h"
@@ -35,6 +36,7 @@ static const char *const ending_texts[] = {
     "<end_of_utterance>",
 };
 #define N_ENDINGS (sizeof(ending_texts) / sizeof(ending_texts[0]))
+/* Indices in ending_texts. */
 #define ENDING_END 2
 #define ENDING_RETURN 3
 #define ENDING_CALL 4
@@ -93,6 +95,7 @@ static bool is_mark_type(const struct vocab_source *s, uint64_t id)
 
 static int32_t default_mark(const struct vocab_source *s, enum vocab_mark mark)
 {
+    /* In the order of enum vocab_mark. */
     static const int8_t of_llama[N_MARKS] = {1, 2, TOKEN_NONE, TOKEN_NONE, 0, TOKEN_NONE};
     static const int8_t of_gpt2[N_MARKS] = {11, 11, TOKEN_NONE, TOKEN_NONE, TOKEN_NONE, TOKEN_NONE};
     const int32_t id = (bn_str_is(s->model, "llama") ? of_llama : of_gpt2)[mark];
@@ -133,6 +136,7 @@ static struct bn_str bos_text(const struct finder *f)
 static void repair_control_texts(struct finder *f)
 {
     const struct bn_str bos = bos_text(f);
+    /* A mark has at least 3 bytes (looks_like_mark). */
     if (bos.n_bytes < 3 || !bn_repair_allowed(f->no_repair, "control-text"))
         return;
     size_t n_repaired = 0;
@@ -153,11 +157,13 @@ static void repair_control_texts(struct finder *f)
 
 static void find_endings(struct finder *f)
 {
-    bool seen[N_ENDINGS] = {false}; /* then later tokens with the same text are ignored */
+    bool seen[N_ENDINGS] = {false}; /* a token had this text; later ones with it are ignored */
     for (size_t k = 0; k < N_ENDINGS; k++)
         f->endings[k] = TOKEN_NONE;
     for (size_t i = 0; i < f->s->n_tokens; i++) {
         const struct bn_str text = f->s->tokens[i];
+        /* A quick test that most words fail: no text in ending_texts has less than 4 or more than
+         * 19 bytes, or begins with another character. */
         if (text.n_bytes < 4 || text.n_bytes > 19 || !memchr("<[_", text.ptr[0], 3))
             continue;
         for (size_t k = 0; k < N_ENDINGS; k++) {

@@ -1,6 +1,6 @@
 /*
- * A vocabulary exactly as the file stores it, before decoding and repairs. Only array lengths are
- * checked.
+ * A vocabulary as the file stores it, before decoding and repairs. Lengths and types of the arrays
+ * are checked, but not the ids. Unknown token types become TOKEN_NORMAL.
  *
  * Strings point into the memory of the file and are valid while it is open. The source owns the
  * arrays; repairs change them in place.
@@ -27,9 +27,11 @@ enum token_type {
     TOKEN_BYTE = 6,
 };
 
-/* The special roles of a token that a file can name by key: bos_token_id and so on. */
+/* The special roles of a token that a file can name by key: begin of text (bos_token_id), end of
+ * text, end of turn, end of message, unknown, padding. */
 enum vocab_mark { MARK_BOS, MARK_EOS, MARK_EOT, MARK_EOM, MARK_UNK, MARK_PAD, N_MARKS };
 
+/* A key with a Boolean value. UNSET: the file does not have it. */
 enum vocab_switch { SWITCH_UNSET, SWITCH_OFF, SWITCH_ON };
 
 struct vocab_source {
@@ -42,13 +44,13 @@ struct vocab_source {
     size_t n_tokens;
     struct bn_str *merges; /* (n_merges), or NULL */
     size_t n_merges;
-    bool has_mark[N_MARKS];
+    bool has_mark[N_MARKS];  /* the file has the key of this mark */
     uint64_t marks[N_MARKS]; /* UINT64_MAX if the key is not a number */
     enum vocab_switch add_bos;
     enum vocab_switch add_space_prefix;
 };
 
-extern const char *const vocab_mark_keys[N_MARKS];
+extern const char *const vocab_mark_keys[N_MARKS]; /* the whole key, for messages too */
 
 /* BN_EFORMAT: no vocabulary, or arrays of different lengths. BN_EUNSUPPORTED: the tokenizer model
  * is neither gpt2 nor llama. BN_ENOMEM. */
