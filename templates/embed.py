@@ -4,6 +4,7 @@ import os
 import sys
 
 
+# `text` as C string literals, one for each line of it.
 def literal(text):
     out = []
     for line in text.splitlines(keepends=True):

@@ -3,7 +3,8 @@
  * segments.
  *
  * The model's own template may be absent, wrong or not supported. Then a built-in family replaces
- * it, chosen by the marks in the template's text, by the architecture and by the vocabulary.
+ * it, chosen by marks in the template's text (strings that are typical of a family), by the
+ * architecture and by the vocabulary.
  */
 #include "templates/template.h"
 
@@ -14,7 +15,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#define PARSE_MAX_BYTES ((size_t)64 << 20) /* about 100 bytes of tree for each byte of the source */
+/* Memory for parsing: the tree has about 100 bytes for each byte of the source. */
+#define PARSE_MAX_BYTES ((size_t)64 << 20)
 
 struct template
 {
@@ -53,7 +55,8 @@ static const char *family_of_arch(struct bn_str arch)
     return NULL;
 }
 
-/* For a template that cannot be parsed: chosen by its marks, then the architecture, else chatml. */
+/* The family for a template that cannot be parsed: the first row whose two marks it contains ("" is
+ * in every text), else the family of the architecture, else chatml. */
 static const char *family_of_text(const struct template_config *cfg)
 {
     static const struct {
@@ -215,6 +218,7 @@ static bool make_vars(struct jvm *vm, const struct template *t, const struct tem
            mark_args(vm, in->args, vars);
 }
 
+/* The segment of run r of the output. Origins are explained at origin_of. */
 static struct segment segment_of(const struct jbuf *b, size_t r)
 {
     const size_t b0 = r ? b->runs[r - 1].end : 0;
@@ -224,7 +228,7 @@ static struct segment segment_of(const struct jbuf *b, size_t r)
                         .message = SEGMENT_NO_MESSAGE};
     if (origin != ORIGIN_TEMPLATE) {
         s.kind = (origin & 3) == ORIGIN_ANSWER ? SEGMENT_ANSWER : SEGMENT_MESSAGE;
-        s.message = (size_t)(origin >> 2) - 1; /* 0 is SEGMENT_NO_MESSAGE */
+        s.message = (size_t)(origin >> 2) - 1; /* 0 becomes SIZE_MAX, SEGMENT_NO_MESSAGE */
     }
     return s;
 }
@@ -240,7 +244,8 @@ static bool ends_in_thought(const struct template_output *out)
     return end >= n && memcmp(text.ptr + end - n, tag, n) == 0;
 }
 
-/* Adds advice if the error is the use of a token variable that the vocabulary does not define. */
+/* Add advice if the error is the use of a token variable that the vocabulary does not define.
+ * Always false. */
 static bool hint_token(const struct template *t, struct bn_error *err)
 {
     for (size_t i = 0; i < 4; i++) {

@@ -80,8 +80,8 @@ struct template_info {
     struct bn_str source; /* the Jinja text that runs */
     bool is_chat;         /* false only for "plain": text completion, no chat */
     bool has_thoughts;    /* the source contains </think> */
-    /* The publisher of the family turns thoughts off: small Bonsai models, which have architecture
-     * qwen3 and a source that reads enable_thinking. */
+    /* The publisher of the model turns thoughts off. True for small Bonsai models, recognised by
+     * the architecture qwen3 and a source that reads enable_thinking. */
     bool is_thinking_off;
 };
 const struct template_info *template_info(const struct template *t);
@@ -98,7 +98,7 @@ struct template_input {
     const struct template_value *messages;
     const struct template_value *args; /* dict of more variables (--template-arg, tools), or NULL */
     bool add_generation_prompt;
-    time_t now; /* strftime_now formats it in local time */
+    time_t now; /* for the template function strftime_now, which formats it in local time */
 };
 
 struct template_output {

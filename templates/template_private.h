@@ -1,5 +1,5 @@
 /*
- * Shared by the files behind template.h: origins of strings, and the built-in families.
+ * Shared by the files that implement template.h: origins of strings, and the built-in families.
  */
 #ifndef TEMPLATES_TEMPLATE_PRIVATE_H
 #define TEMPLATES_TEMPLATE_PRIVATE_H

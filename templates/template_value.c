@@ -1,7 +1,7 @@
 /*
  * The values that callers make, and the origin of their strings. The origin of a string depends
- * only on its place in the messages. Callers cannot set it, so they cannot mark untrusted text as
- * trusted.
+ * only on its place in the messages and, for roles, on its text. Callers cannot set it, so they
+ * cannot mark untrusted text as trusted.
  */
 #include "templates/jinja/eval/jinja_eval.h"
 #include "templates/template_private.h"
@@ -61,6 +61,7 @@ struct template_value *template_string(struct template_arena *a, struct bn_str t
     struct jval v;
     if (!a)
         return NULL;
+    /* The origin is preliminary: mark_messages and mark_args set it when a template runs. */
     const bool ok =
         text_valid(text) ? jstr_copy(&vm, text, ORIGIN_TEMPLATE, &v) : jstr_repair(&vm, text, &v);
     return ok ? boxed(a, v) : NULL;

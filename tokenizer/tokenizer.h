@@ -22,9 +22,8 @@ struct bn_file;
 struct tokenizer;
 
 struct tokenizer_config {
-    const char *pre; /* pre-tokenizer to use instead of the one in the file, or NULL */
-    const char
-        *no_repair; /* see bn_repair_allowed; ids: pre-tokenizer, end-of-turn, control-text */
+    const char *pre;        /* pre-tokenizer to use instead of the one in the file, or NULL */
+    const char *no_repair;  /* see bn_repair_allowed: pre-tokenizer, end-of-turn, control-text */
     struct bn_notes *notes; /* receives repairs and warnings; may be NULL */
 };
 

@@ -104,6 +104,7 @@ static bool float_power(struct jvm *vm, double a, double b, struct jval *out)
     return true;
 }
 
+/* a // b as CPython computes it: from the remainder, so that it fits the result of a % b. */
 static double floor_quotient(double a, double b)
 {
     double mod = fmod(a, b);
@@ -156,6 +157,7 @@ static bool join_lists(struct jvm *vm, struct jval a, struct jval b, struct jval
     return true;
 }
 
+/* The limit of steps ends a repetition that is too long. */
 static bool repeat(struct jvm *vm, struct jval v, int64_t times, struct jval *out)
 {
     const size_t n = times > 0 ? (size_t)times : 0;

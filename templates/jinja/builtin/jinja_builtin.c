@@ -16,6 +16,7 @@ static bool next_param(const char **list, struct bn_str *name, bool *is_optional
     return true;
 }
 
+/* slots (BUILTIN_MAX_PARAMS): the argument of each parameter, J_MISSING where it is omitted. */
 static bool bind(struct jvm *vm, const struct jbuiltin *f, const struct jargs *args,
                  struct jval *slots)
 {

@@ -15,10 +15,10 @@ struct lazy {
     struct jargs args;
     const struct jbuiltin *func; /* filter of map, test of select; NULL: getter or truth */
     struct getter getter;
-    bool by_attr, keep_if;
-    struct jval arg[2]; /* of unique, batch and slice */
+    bool by_attr, keep_if; /* select: the test is for an attribute; the result that keeps an item */
+    struct jval arg[2];    /* of unique, batch and slice */
     struct jval seen;   /* unique: dict of keys; slice: list; batch: first item of the next one */
-    size_t pos, offset; /* slice */
+    size_t pos, offset; /* slice: index of the next slice; extra items in the slices before it */
 };
 
 static bool new_lazy(struct jvm *vm, jgen_next_fn next, struct jval src, const struct lazy *init,
@@ -73,7 +73,8 @@ static bool next_map(struct jvm *vm, struct jgen *gen, struct jval *out, bool *m
 {
     struct lazy *const self = gen->self;
     struct jval item;
-    /* An empty source stays closed: the generator ends before it checks its arguments. */
+    /* For an empty source gen->it stays zero, an iterator without items. So the generator ends
+     * before its arguments are checked. */
     if (!gen->started && jval_truth(gen->src) &&
         (!jiter_open(vm, gen->src, &gen->it) || !start_map(vm, self)))
         return false;
@@ -209,6 +210,8 @@ BUILTIN(do_batch)
     return new_lazy(vm, next_batch, v, &init, out);
 }
 
+/* The first n % n_slices slices have one item more than the others. With a fill value, the others
+ * get it as an additional item. */
 static bool next_slice(struct jvm *vm, struct jgen *gen, struct jval *out, bool *more)
 {
     struct lazy *const self = gen->self;

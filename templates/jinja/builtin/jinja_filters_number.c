@@ -9,8 +9,9 @@
 
 #include <math.h>
 
-#define HALF_OF_1E19 5000000000000000000 /* rounds to even, to 0 */
+#define HALF_OF_1E19 5000000000000000000 /* exactly half is rounded to even, that is, to 0 */
 
+/* int(f). *out is J_MISSING for NaN, where jinja2 returns the default. */
 static bool int_of_float(struct jvm *vm, double f, struct jval *out)
 {
     if (isinf(f))
@@ -86,6 +87,7 @@ BUILTIN(do_float)
     return true;
 }
 
+/* round(v, n_digits) of an integer: half to even. */
 static bool round_int(struct jvm *vm, int64_t v, int64_t n_digits, struct jval *out)
 {
     int64_t unit = 1, r = v;
@@ -110,6 +112,7 @@ static bool round_int(struct jvm *vm, int64_t v, int64_t n_digits, struct jval *
     return true;
 }
 
+/* ceil or floor of v * 10**precision, divided by 10**precision, as jinja2 computes it. */
 static bool round_method(struct jvm *vm, struct jval v, int64_t precision, bool up,
                          struct jval *out)
 {

@@ -47,7 +47,8 @@ BUILTIN(do_last)
     return true;
 }
 
-/* A list of the attribute of each item. */
+/* A list with the attribute of each item, or with the items themselves if `attribute` is missing
+ * or none. */
 static bool mapped(struct jvm *vm, struct jval v, struct jval attribute, bool ignore_case,
                    struct jval *out)
 {
@@ -161,6 +162,7 @@ BUILTIN(do_dictsort)
                        arg_flag(c->arg[2]));
 }
 
+/* Append the pair (name, items), an item of |groupby. */
 static bool push_group(struct jvm *vm, struct jval name, struct jval items, struct jval groups)
 {
     struct jval pair;
@@ -170,6 +172,8 @@ static bool push_group(struct jvm *vm, struct jval name, struct jval items, stru
     return true;
 }
 
+/* Items are sorted and compared by key_of, which may ignore case. name_of keeps the case for the
+ * name of a group. */
 BUILTIN(do_groupby)
 {
     struct getter key_of, name_of;

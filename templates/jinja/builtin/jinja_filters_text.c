@@ -216,6 +216,7 @@ BUILTIN(do_wordcount)
     return true;
 }
 
+/* Percent-encode s. In a query '/' is encoded too, and a space becomes '+'. */
 static bool quote_url(struct jbuf *b, const struct jstr *s, bool is_query)
 {
     static const char hex[] = "0123456789ABCDEF";

@@ -1,6 +1,6 @@
 /*
- * Global functions: range, dict, namespace, joiner, cycler, raise_exception, strftime_now. Also the
- * methods of cyclers and of the loop variable.
+ * Global functions: range, dict, namespace, joiner, cycler, raise_exception, strftime_now. This
+ * file also has the methods of cyclers and of the loop variable.
  */
 #include "templates/jinja/builtin/jinja_builtin.h"
 #include "templates/jinja/value/jinja_iter.h"
@@ -11,6 +11,7 @@
 
 #define MAX_RANGE 100000 /* the same as in jinja2's sandbox */
 
+/* *out: number of items. False: more than MAX_RANGE. */
 static bool range_length(int64_t start, int64_t stop, int64_t step, size_t *out)
 {
     const bool empty = step > 0 ? start >= stop : start <= stop;
@@ -117,7 +118,8 @@ BUILTIN(call_raise)
 }
 
 /* One conversion as Python prints it for a datetime without a time zone: C's strftime in the C
- * locale, except for %f, %z and %Z. `spec` is "%c" or "%-c". */
+ * locale, except for %f (microseconds, 0 here), %z and %Z (empty). `spec` is '%', perhaps '-', and
+ * one letter. */
 static bool put_conversion(struct jbuf *b, const char *spec, const struct tm *tm, locale_t c_locale)
 {
     char text[128]; /* the longest conversion, %c, has fewer than 40 characters */

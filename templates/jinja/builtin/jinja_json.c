@@ -68,6 +68,7 @@ static void json_scalar(struct jval v, char text[NUMBER_CHARS])
 
 static bool json_value(struct jbuf *b, struct jval v, const struct json_style *style, size_t level);
 
+/* A new line that is indented by `level` levels, if the style has an indent. */
 static bool json_break(struct jbuf *b, const struct json_style *style, size_t level)
 {
     if (!style->has_indent)
@@ -115,6 +116,7 @@ static bool json_dict(struct jbuf *b, const struct jdict *d, const struct json_s
     if (!jbuf_text(b, "{") || !jdict_pairs(b->vm, d, &entries))
         return false;
     struct jval *const pairs = entries.u.list->items;
+    /* Pairs are ordered by their keys: no two keys are equal, so values are not compared. */
     if (style->sort_keys && !sort_values(b->vm, pairs, pairs, d->n, false))
         return false;
     for (size_t i = 0; i < d->n; i++) {

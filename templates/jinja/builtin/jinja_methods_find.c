@@ -19,6 +19,7 @@ static bool span_bound(struct jvm *vm, struct jval v, int64_t fallback, int64_t 
     return v.kind == J_NONE || arg_int(vm, v, fallback, out);
 }
 
+/* arg: the arguments start and end. */
 static bool span_of(struct jvm *vm, struct jstr *s, const struct jval *arg, struct span *out)
 {
     const int64_t n = (int64_t)jstr_chars(s);
@@ -34,6 +35,7 @@ static bool span_of(struct jvm *vm, struct jstr *s, const struct jval *arg, stru
     return true;
 }
 
+/* Offset of the needle in the span, or SIZE_MAX. */
 static size_t search(struct bn_str hay, struct bn_str needle, struct span span, int variant)
 {
     if (span.is_invalid)
@@ -76,6 +78,7 @@ BUILTIN(str_count)
     return true;
 }
 
+/* Whether the span starts or ends (at_end) with the affix. */
 static bool has_affix(const struct jstr *s, struct span span, const struct jstr *affix, bool at_end)
 {
     if (span.is_invalid || affix->n_bytes > span.b1 - span.b0)

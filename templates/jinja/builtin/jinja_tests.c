@@ -7,7 +7,7 @@
 #include "templates/jinja/value/jinja_print.h"
 #include "templates/jinja/value/jinja_unicode.h"
 
-#define KIND(kind) (1 << (kind))
+#define KIND(kind) (1 << (kind)) /* a bit for each enum jkind */
 
 /* The variant is a set of KIND bits. */
 BUILTIN(is_of_kind)

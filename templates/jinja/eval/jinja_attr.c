@@ -146,7 +146,7 @@ static bool attribute(struct jvm *vm, struct jval obj, struct jval name, struct 
         return true;
     }
     if (!field(vm, obj, text, out) || out->kind != J_MISSING)
-        return out->kind != J_MISSING;
+        return out->kind != J_MISSING; /* J_MISSING here: field failed */
     if (is_mutator(obj, text)) {
         *out = jundef_hint(vm, obj.kind == J_DICT
                                    ? "methods that change a dict are not allowed in a template"
@@ -157,6 +157,7 @@ static bool attribute(struct jvm *vm, struct jval obj, struct jval name, struct 
     return !f || bind_method(vm, obj, f, out);
 }
 
+/* Whether v can be a key. Tuples nested more than `depth` deep cannot, to bound the recursion. */
 static bool is_hashable(struct jval v, int depth)
 {
     if (v.kind == J_VIEW)
@@ -171,6 +172,7 @@ static bool is_hashable(struct jval v, int depth)
     return true;
 }
 
+/* The index in n items that `key` selects; negative keys count from the end. False: none. */
 static bool index_of(struct jval key, size_t n, size_t *out)
 {
     if (!jval_is_integer(key))

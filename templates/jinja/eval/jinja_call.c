@@ -5,8 +5,9 @@
 
 /* ---- macros ---- */
 
-/* *used has a bit for each keyword argument that a parameter received. call_macro rejects calls
- * with more than 60. */
+/* Set the parameters from the arguments; J_MISSING where the call gives none. *used has a bit for
+ * each keyword argument that a parameter received. call_macro rejects calls with more than 60, so
+ * 64 bits suffice. */
 static bool bind_macro(struct jvm *vm, const struct jnode *n, const struct jargs *args,
                        uint64_t *used)
 {
@@ -37,6 +38,7 @@ static bool bind_macro(struct jvm *vm, const struct jnode *n, const struct jargs
     return scope_set(vm, NAME_CALLER, given ? kw->v : jundef_hint(vm, "No caller defined"));
 }
 
+/* Set kwargs and varargs to the remaining arguments, or fail if the body does not read them. */
 static bool bind_rest(struct jvm *vm, const struct jnode *n, const struct jargs *args,
                       uint64_t used)
 {

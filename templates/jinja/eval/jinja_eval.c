@@ -150,6 +150,7 @@ static bool eval_item_node(struct jvm *vm, const struct jnode *n, struct jval *o
     return jval_slice(vm, obj, bound, out);
 }
 
+/* *n in a call: append the items of the value to the positional arguments. */
 static bool add_star(struct jvm *vm, const struct jnode *n, struct jargs *args)
 {
     struct jval v, list;
@@ -169,6 +170,7 @@ static bool add_star(struct jvm *vm, const struct jnode *n, struct jargs *args)
     return true;
 }
 
+/* **n in a call: append the entries of the dict to the keyword arguments. */
 static bool add_star2(struct jvm *vm, const struct jnode *n, struct jargs *args)
 {
     struct jval v;

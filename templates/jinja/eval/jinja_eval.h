@@ -32,8 +32,10 @@ bool scope_set(struct jvm *vm, uint32_t id, struct jval v);    /* in the innermo
 bool scope_get(struct jvm *vm, uint32_t id, struct jval *out); /* false: not set in any scope */
 
 bool eval_expr(struct jvm *vm, const struct jnode *n, struct jval *out);
+/* obj.name and obj[key]; J_UNDEF if there is no such attribute or item. */
 bool eval_getattr(struct jvm *vm, struct jval obj, struct jval name, struct jval *out);
 bool eval_getitem(struct jvm *vm, struct jval obj, struct jval key, struct jval *out);
+/* The arguments of a call, filter or test n. */
 bool eval_args(struct jvm *vm, const struct jnode *n, struct jargs *out);
 /* The filters of {% filter %} or of a {% set %} block, with `text` as their input. */
 bool eval_filters(struct jvm *vm, const struct jnode *n, struct jval text, struct jval *out);
@@ -42,6 +44,7 @@ bool eval_filters(struct jvm *vm, const struct jnode *n, struct jval text, struc
 bool eval_loop_filter(struct jvm *vm, struct jloop *loop, struct jval *item, bool *pass);
 bool call_value(struct jvm *vm, struct jval callee, const struct jargs *args, struct jval *out);
 
+/* Run statements until the end, a break, a continue or an error. */
 enum jflow exec_body(struct jvm *vm, struct jnode *const *items, size_t n);
 
 extern const struct jvm_ops jinja_ops; /* the evaluator, for jvm.ops */

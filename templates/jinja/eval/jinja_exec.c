@@ -15,7 +15,7 @@ static bool scope_reset(struct jvm *vm, struct jscope *s, const struct jhidden *
     s->n = 0;
     if (!hidden || hidden->n == 0)
         return true;
-    if (s->cap < hidden->n) {
+    if (s->cap < hidden->n) { /* with space for a few more names */
         s->vars = jvm_alloc(vm, hidden->n + 4, sizeof *s->vars);
         if (!s->vars)
             return false;
@@ -178,6 +178,7 @@ static bool loop_start(struct jvm *vm, const struct jnode *n, struct jval *out)
     return jiter_open(vm, seq, &loop->it);
 }
 
+/* *ran becomes true if the else of the loop must not run. */
 static enum jflow exec_loop(struct jvm *vm, const struct jnode *n, struct jval loop, bool *ran)
 {
     struct jscope *const scope = vm->scope, *inner;
@@ -197,8 +198,8 @@ static enum jflow exec_loop(struct jvm *vm, const struct jnode *n, struct jval l
             scope_set(vm, NAME_LOOP, loop))
             flow = exec_body(vm, n->items, n->n_items);
         vm->scope = scope;
-        if (flow ==
-            FLOW_GO) /* as in jinja2, iterations that break or continue ended do not count */
+        /* As in jinja2, iterations that break or continue ended do not count. */
+        if (flow == FLOW_GO)
             *ran = true;
     }
     return flow == FLOW_FAIL ? FLOW_FAIL : FLOW_GO;

@@ -62,7 +62,7 @@ struct jhidden {
 
 struct jnode {
     enum jnode_kind kind;
-    int op;
+    int op; /* enum jop or MACRO_ flags: see the kinds */
     struct jplace place;
     uint32_t depth; /* of the tree below, limited by the parser */
     uint32_t id;    /* number of the name */
@@ -77,7 +77,8 @@ struct jnode {
     struct jnode *star, *star2; /* *args and **kwargs of a call, filter or test; may be NULL */
 };
 
-/* A parsed template. Names have numbers, so scopes compare numbers. Some numbers are fixed. */
+/* A parsed template. Names have numbers, so scopes compare numbers. These numbers are the same in
+ * every program; NAME_FIXED is how many there are. */
 enum { NAME_LOOP, NAME_CALLER, NAME_KWARGS, NAME_VARARGS, NAME_FIXED };
 
 struct jprogram {

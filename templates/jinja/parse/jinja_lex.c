@@ -11,7 +11,7 @@
 #include "templates/jinja/value/jinja_unicode.h"
 
 #define MAX_SOURCE ((size_t)1 << 20) /* known chat templates have up to 20,000 bytes */
-#define MAX_BRACKETS 256
+#define MAX_BRACKETS 256             /* the parser accepts fewer: PARSE_MAX_DEPTH */
 
 struct lexer {
     struct jvm *vm;
@@ -25,6 +25,7 @@ struct lexer {
     size_t n_open;
 };
 
+/* Move `place` forward to the byte at `at`. */
 static void count_to(struct lexer *lx, size_t at)
 {
     for (; lx->counted < at; lx->counted++) {
@@ -130,6 +131,8 @@ static size_t raw_word(const struct lexer *lx, size_t at, const char *word)
     return text_skip_space(lx->src, p + strlen(word));
 }
 
+/* The text after {% raw %} up to and including {% endraw %}. `tag`: offset of {% raw %}, for
+ * errors. */
 static bool lex_raw(struct lexer *lx, size_t tag)
 {
     const size_t start = lx->at;
@@ -177,6 +180,7 @@ static const struct {
     {";", T_SEMICOLON},
 };
 
+/* Check that brackets match: note an opening one, and compare a closing one with the last. */
 static bool balance(struct lexer *lx, char c)
 {
     if (c == '{' || c == '(' || c == '[') {

@@ -1,5 +1,6 @@
 /*
- * Converts template text to tokens as jinja2 does with trim_blocks and lstrip_blocks.
+ * Converts template text to tokens as jinja2 does with trim_blocks (the newline after a block tag
+ * is removed) and lstrip_blocks (white space before a block tag at the start of a line is removed).
  */
 #ifndef TEMPLATES_JINJA_LEX_H
 #define TEMPLATES_JINJA_LEX_H
@@ -8,10 +9,10 @@
 
 enum jtok_kind {
     T_EOF,
-    T_DATA, /* val: text between tags */
-    T_BLOCK_BEGIN,
+    T_DATA,        /* val: text between tags */
+    T_BLOCK_BEGIN, /* {% */
     T_BLOCK_END,
-    T_VAR_BEGIN,
+    T_VAR_BEGIN, /* {{ */
     T_VAR_END,
     T_NAME,   /* text */
     T_STRING, /* val */

@@ -54,6 +54,7 @@ static bool scope_body(struct parser *p, const char *end, struct jnode *node)
     return ok;
 }
 
+/* Fails if n cannot be the target of an assignment. `flags`: TUPLE_NAMESPACE or 0. */
 static bool assignable(struct parser *p, struct jnode *n, int flags)
 {
     const struct jtok at = {.place = n->place};
@@ -223,6 +224,8 @@ static bool parse_signature(struct parser *p, struct jnode *macro)
     return parser_expect(p, T_RPAREN);
 }
 
+/* As in jinja2, a parameter named kwargs or varargs is an ordinary one, and one named caller needs
+ * a default if the body reads it. */
 static bool check_special(struct parser *p, struct jnode *macro)
 {
     const struct jtok at = {.place = macro->place};
@@ -308,6 +311,8 @@ static bool parse_with(struct parser *p, struct jnode **out)
     return parser_check_names(p) && scope_body(p, "endwith", n);
 }
 
+/* {% generation %} of the transformers library encloses the text of an answer. It is a scope, and
+ * break cannot end a loop around it. */
 static bool parse_generation(struct parser *p, struct jnode **out)
 {
     struct jnode *const n = parser_node(p, N_GENERATION, parser_next(p));

@@ -1,7 +1,8 @@
 /*
  * Expressions by recursive descent. The precedence is that of jinja2. It differs from Python in
- * three ways: ~ is between + and *, filters and tests bind tighter than any operator, and ** is
- * left-associative. Operands are parsed in jinja_parse_operand.c.
+ * four ways: ~ is between + and *, filters and tests bind tighter than any binary operator, a sign
+ * binds tighter than filters and **, and ** is left-associative. Operands are parsed in
+ * jinja_parse_operand.c.
  */
 #include "templates/jinja/parse/jinja_parser.h"
 
@@ -10,6 +11,7 @@ struct binary_op {
     enum jop op;
 };
 
+/* Operators of one precedence. Each list ends with T_EOF, whose operator is not used. */
 static const struct binary_op pow_ops[] = {{T_POW, OP_POW}, {T_EOF, OP_ADD}};
 static const struct binary_op mul_ops[] = {
     {T_MUL, OP_MUL}, {T_DIV, OP_DIV}, {T_FLOORDIV, OP_FLOORDIV}, {T_MOD, OP_MOD}, {T_EOF, OP_ADD}};

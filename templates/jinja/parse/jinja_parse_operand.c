@@ -165,7 +165,7 @@ static bool parse_argument(struct parser *p, struct jnode *call, struct jnodes l
     if (!in_order)
         goto bad;
     return parse_expr(p, &value) && parser_push(p, &lists[0], value);
-bad:
+bad: /* in_order: parse_expr failed and has written the error */
     return in_order ? false : parser_fail(p, tok, "invalid syntax for function call expression");
 }
 

@@ -23,6 +23,7 @@ struct parser {
     size_t cap_names;
 };
 
+/* A growing list of nodes. */
 struct jnodes {
     struct jnode **items;
     size_t n, cap;
@@ -52,7 +53,7 @@ struct jnode *parser_node(struct parser *p, enum jnode_kind kind, const struct j
 bool parser_push(struct parser *p, struct jnodes *list, struct jnode *node);
 /* Move the list to the items of the node and seal it. */
 bool parser_seal_items(struct parser *p, struct jnode *node, const struct jnodes *list);
-/* Computes the depth of a node. Call it when all fields are set. */
+/* Compute the depth of a node and check TREE_MAX_DEPTH. Call it when all children are set. */
 bool parser_seal(struct parser *p, struct jnode *node);
 bool parser_name(struct parser *p, struct bn_str text, struct jnode *node); /* sets id and name */
 bool parser_string(struct parser *p, struct bn_str text, struct jval *out);

@@ -1,7 +1,7 @@
 /*
  * Finds the names that a scope hides. jinja2 decides before a template runs in which scope it looks
- * up each name. A name that a scope sets is undefined until then, unless an outer scope has the
- * name or the scope has read the name before. The rule also applies in inner blocks, and if the
+ * up each name. A name that a scope sets is undefined until it is set, unless an outer scope has
+ * the name or the scope has read the name before. The rule also applies in inner blocks, and if the
  * caller passes a variable of that name. A name that only some branches of an if set is looked up
  * as if no branch set it.
  *
@@ -10,6 +10,8 @@
  */
 #include "templates/jinja/parse/jinja_parser.h"
 
+/* NONE: the scope has not used the name. VISIBLE: outer scopes are searched. HIDDEN: the name is
+ * undefined until the scope sets it. */
 enum { REF_NONE, REF_VISIBLE, REF_HIDDEN };
 
 struct symbols {
@@ -23,7 +25,7 @@ struct symbols {
 static bool symbols_new(struct symbols *s, const struct symbols *parent)
 {
     *s = (struct symbols){.vm = parent->vm, .parent = parent, .n_names = parent->n_names};
-    s->refs = jvm_alloc(s->vm, s->n_names, 2);
+    s->refs = jvm_alloc(s->vm, s->n_names, 2); /* one block for refs and stores */
     if (!s->refs || !jvm_steps(s->vm, s->n_names / 8))
         return false;
     memset(s->refs, 0, s->n_names * 2);
@@ -99,7 +101,8 @@ static bool copy_symbols(struct symbols *s, struct symbols *copy)
     return true;
 }
 
-/* Merge the three branches of an if: its body, its elifs and its else. */
+/* Merge the three branches of an if: its body, its elifs and its else. A name that is set in some
+ * of them but not in all three becomes VISIBLE. */
 static void merge_branches(struct symbols *s, const struct symbols branch[3])
 {
     for (uint32_t id = 0; id < s->n_names; id++) {

@@ -7,6 +7,7 @@
 #include "templates/jinja/value/jinja_number.h"
 #include "templates/jinja/value/jinja_text.h"
 
+/* Whether `op` holds for two values in this order: negative, 0 or positive. */
 static bool decide(enum jop op, int order)
 {
     return op == OP_LT   ? order < 0

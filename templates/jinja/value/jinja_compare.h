@@ -6,6 +6,7 @@
 
 #include "templates/jinja/value/jinja_vm.h"
 
+/* Binary operators of the language. */
 enum jop {
     OP_ADD,
     OP_SUB,
@@ -28,10 +29,11 @@ static inline bool jval_is_number(struct jval v)
 {
     return v.kind == J_BOOL || v.kind == J_INT || v.kind == J_FLOAT;
 }
-static inline bool jval_is_integer(struct jval v) /* accepted where Python requires int */
+static inline bool jval_is_integer(struct jval v) /* bool is a kind of int, as in Python */
 {
     return v.kind == J_BOOL || v.kind == J_INT;
 }
+/* Only if jval_is_integer. */
 static inline int64_t jval_int(struct jval v)
 {
     return v.kind == J_BOOL ? v.u.b : v.u.i;

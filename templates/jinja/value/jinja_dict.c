@@ -9,7 +9,7 @@
 
 #include <math.h>
 
-#define SMALL_DICT 8
+#define SMALL_DICT 8 /* up to this size the hashes of all entries are compared */
 
 bool jval_same(struct jval a, struct jval b)
 {
@@ -237,7 +237,8 @@ static bool find_hash(struct jvm *vm, const struct jdict *d, struct jval key, ui
     return true;
 }
 
-/* Make an index of twice the size where the present one would be more than half full. */
+/* Make the first index, or one of twice the size if the present one would be more than half
+ * full. */
 static bool build_index(struct jvm *vm, struct jdict *d)
 {
     if (d->n <= SMALL_DICT || d->n * 2 <= d->n_index)

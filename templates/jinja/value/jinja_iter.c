@@ -196,6 +196,7 @@ bool jloop_length(struct jvm *vm, struct jloop *loop, size_t *out)
     if (loop->length == SIZE_MAX && !loop->filter && !jval_length(vm, loop->it.src, &loop->length))
         return false;
     if (loop->length == SIZE_MAX) {
+        /* Read the remaining items to a list, which then replaces the iterator. */
         struct jval rest;
         if (!jlist_new(vm, J_LIST, 0, &rest))
             return false;

@@ -33,17 +33,17 @@ struct jgen {
     struct jiter it; /* over src; `next` opens it in its first call */
     struct jval src;
     void *self;
-    bool started, ended, running;
+    bool started, ended, running; /* next was called; has no more items; is being called */
 };
 bool jgen_new(struct jvm *vm, jgen_next_fn next, struct jval src, void *self, struct jval *out);
 
 /* The loop variable. loop.last and loop.nextitem read one item ahead. */
 struct jloop {
     struct jiter it;
-    struct jval prev, item, ahead; /* J_MISSING: none */
-    size_t index0;
-    size_t length;              /* SIZE_MAX: unknown */
-    const struct jnode *filter; /* {% for ... if filter %}, NULL: none */
+    struct jval prev, item, ahead; /* previous, current and next item; J_MISSING: none */
+    size_t index0;                 /* of `item`, from 0; SIZE_MAX before the first item */
+    size_t length;                 /* SIZE_MAX: unknown */
+    const struct jnode *filter;    /* {% for ... if filter %}, NULL: none */
     const struct jnode *target;
     struct jscope *outer; /* the scope around the loop, in which the filter runs */
     struct jval changed;  /* arguments of the last loop.changed(); J_MISSING: not called yet */
@@ -51,8 +51,9 @@ struct jloop {
 };
 /* Move to the next item, or set *more to false. */
 bool jloop_advance(struct jvm *vm, struct jloop *loop, bool *more);
-/* Fill `ahead`. */
+/* Read the next item to `ahead`, if has_ahead is false. */
 bool jloop_peek(struct jvm *vm, struct jloop *loop);
+/* Number of items that pass the filter. If necessary, it is found by reading all of them. */
 bool jloop_length(struct jvm *vm, struct jloop *loop, size_t *out);
 
 #endif

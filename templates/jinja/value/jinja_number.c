@@ -87,7 +87,8 @@ void number_print_int(int64_t v, char out[NUMBER_CHARS])
     (void)snprintf(out, NUMBER_CHARS, "%" PRId64, v);
 }
 
-/* `precision` digits of v, which is finite. Returns the power of ten of the first digit. */
+/* `precision` digits of |v|, at most 17. v is finite. Returns the exponent of ten of the first
+ * digit. */
 static int digits_of(double v, int precision, char digits[24])
 {
     char text[48];
@@ -101,6 +102,7 @@ static int digits_of(double v, int precision, char digits[24])
     return (int)strtol(e + 1, NULL, 10);
 }
 
+/* The reverse of digits_of: the number whose first digit has this exponent of ten. */
 static double from_digits(const char *digits, int exponent)
 {
     char text[48];
@@ -121,13 +123,14 @@ void number_print_float(double v, char out[NUMBER_CHARS])
         (void)snprintf(out, NUMBER_CHARS, "%s", not_finite(v));
         return;
     }
-    for (int precision = 1; precision <= 17; precision++) {
+    for (int precision = 1; precision <= 17; precision++) { /* 17 digits identify every double */
         exponent = digits_of(v, precision, digits);
         if (from_digits(digits, exponent) == fabs(v))
             break;
     }
     const int n = (int)strlen(digits);
     const char *const sign = signbit(v) ? "-" : "";
+    /* repr() uses the exponent form outside of 1e-4 to 1e16. */
     if (exponent < -4 || exponent >= 16)
         (void)snprintf(out, NUMBER_CHARS, "%s%.1s%s%se%c%02d", sign, digits, n > 1 ? "." : "",
                        digits + 1, exponent < 0 ? '-' : '+', abs(exponent));
@@ -180,6 +183,7 @@ double number_round(double v, int64_t n_digits)
 {
     char text[NUMBER_FORMAT_CHARS], digits[24];
     double rounded = v;
+    /* 323 and -308 are the bounds of CPython: beyond them v stays the same or becomes 0. */
     if (!isfinite(v) || v == 0 || n_digits > 323)
         return v;
     if (n_digits >= 0) {
@@ -269,7 +273,7 @@ static size_t read_exponent(struct bn_str s, size_t at, int64_t *exponent)
         if (!is_digit && !(s.ptr[at] == '_' && after_digit))
             break;
         after_digit = is_digit;
-        if (is_digit && e < 100000000)
+        if (is_digit && e < 100000000) /* with any larger exponent the value is 0 or infinite */
             e = e * 10 + (s.ptr[at] - '0');
     }
     *exponent += minus ? -e : e;

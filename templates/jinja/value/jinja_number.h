@@ -39,6 +39,7 @@ double number_round(double v, int64_t n_digits);
 /* float(text): white space around it, underscores between digits, inf and nan are allowed. */
 bool number_parse_float(struct bn_str text, double *out);
 
+/* BAD: the text is no number in this base. TOO_LARGE: it does not fit 64 bits. */
 enum number_result { NUMBER_OK, NUMBER_BAD, NUMBER_TOO_LARGE };
 /* int(text, base) */
 enum number_result number_parse_int(struct bn_str text, int64_t base, int64_t *out);

@@ -21,6 +21,7 @@ static bool slice_bound(struct jvm *vm, struct jval v, int64_t fallback, int64_t
     return true;
 }
 
+/* A bound as an index in [lo, hi]. A negative bound counts from the end of n items. */
 static int64_t clip(int64_t v, int64_t n, int64_t lo, int64_t hi)
 {
     if (v < 0)
@@ -37,7 +38,7 @@ static bool slice_indices(struct jvm *vm, const struct jval bound[3], size_t n_i
         return false;
     if (s->step == 0)
         return jvm_fail(vm, "slice step cannot be zero");
-    if (s->step < -INT64_MAX)
+    if (s->step < -INT64_MAX) /* -step must not overflow */
         s->step = -INT64_MAX;
     const int64_t lo = s->step < 0 ? -1 : 0, hi = s->step < 0 ? n - 1 : n;
     if (!slice_bound(vm, bound[0], INT64_MIN, &s->start) ||
@@ -76,7 +77,7 @@ static bool slice_string(struct jvm *vm, struct jstr *str, const struct slice *s
             at += text_next(jstr_text(str), at, &cp);
         for (int64_t k = 0; k > s->step && jvm_steps(vm, 1); k--)
             at = text_back(jstr_text(str), at);
-        if (vm->n_steps == JVM_MAX_STEPS)
+        if (vm->n_steps == JVM_MAX_STEPS) /* the limit has ended a loop above: fail */
             return jvm_steps(vm, 1);
     }
     if (!jbuf_done(&b, out))

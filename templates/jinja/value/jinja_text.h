@@ -12,7 +12,8 @@
 #define ORIGIN_TEMPLATE 0u
 enum origin_kind { ORIGIN_MESSAGE = 1, ORIGIN_ANSWER = 2 };
 
-/* `message`: index of the message that the text is from, SIZE_MAX for no message. */
+/* The lowest two bits are the kind, the others the index of the message plus one. `message`: index
+ * of the message that the text is from, SIZE_MAX for no message. */
 static inline uint32_t origin_of(enum origin_kind kind, size_t message)
 {
     return (uint32_t)((message + 1) << 2) | (uint32_t)kind;
@@ -31,16 +32,17 @@ size_t text_count(struct bn_str s); /* code points */
 
 /* ---- strings ---- */
 
-/* Shares the bytes of `text`. */
+/* Shares the bytes of `text`, which must live as long as the arena. */
 bool jstr_new(struct jvm *vm, struct bn_str text, uint32_t origin, struct jval *out);
 bool jstr_copy(struct jvm *vm, struct bn_str text, uint32_t origin, struct jval *out);
 /* A copy in which each byte that is not part of valid UTF-8 is U+FFFD. */
 bool jstr_repair(struct jvm *vm, struct bn_str text, struct jval *out);
 /* `text` is static. J_MISSING: out of memory. */
 struct jval jstr_lit(struct jvm *vm, const char *text);
-size_t jstr_chars(struct jstr *s);
-uint32_t jstr_origin(const struct jstr *s, size_t at);
-size_t jstr_offset(struct jstr *s, size_t index); /* of a code point; n_bytes if past the end */
+size_t jstr_chars(struct jstr *s);                     /* number of code points; counted once */
+uint32_t jstr_origin(const struct jstr *s, size_t at); /* of the byte at `at` */
+/* Offset of the code point with this index; n_bytes if there are fewer code points. */
+size_t jstr_offset(struct jstr *s, size_t index);
 bool jstr_slice(struct jvm *vm, const struct jstr *s, size_t b0, size_t b1, struct jval *out);
 bool jstr_equal(const struct jstr *a, const struct jstr *b);
 /* Order by code points, which equals the order by bytes. */
@@ -65,10 +67,11 @@ struct jbuf {
     size_t n_runs, cap_runs;
 };
 
+/* Each appends to the builder. False: out of memory or a limit is reached. */
 bool jbuf_add(struct jbuf *b, const char *p, size_t n, uint32_t origin);
 bool jbuf_text(struct jbuf *b, const char *text); /* with the origin ORIGIN_TEMPLATE */
 bool jbuf_cp(struct jbuf *b, uint32_t cp, uint32_t origin);
-bool jbuf_repeat(struct jbuf *b, uint32_t cp, size_t n, uint32_t origin);
+bool jbuf_repeat(struct jbuf *b, uint32_t cp, size_t n, uint32_t origin); /* n times cp */
 bool jbuf_str(struct jbuf *b, const struct jstr *s);
 bool jbuf_slice(struct jbuf *b, const struct jstr *s, size_t b0, size_t b1);
 bool jbuf_done(struct jbuf *b, struct jval *out); /* *out takes over the bytes: do not add more */

@@ -125,8 +125,8 @@ struct jmacro {
 };
 
 struct jcycle {
-    struct jval *items; /* (n) */
-    size_t n, pos;
+    struct jval *items; /* (n); of a joiner: one, the separator */
+    size_t n, pos; /* pos: index of a cycler's current item; number of calls of a joiner so far */
 };
 
 /* Details for the error message when the undefined value is used. */
@@ -162,8 +162,9 @@ static inline struct jval jstring(struct jstr *s)
 /* Undefined values with details for the error message. The details are lost if memory runs out. */
 struct jval jundef_attr(struct jvm *vm, struct jval owner, struct jval name);
 struct jval jundef_hint(struct jvm *vm, const char *hint); /* `hint` is static text */
-bool jundef_fail(struct jvm *vm, struct jval v);           /* always false */
+bool jundef_fail(struct jvm *vm, struct jval v);           /* the error for using v; always false */
 
+/* An empty J_LIST or J_TUPLE with space for `cap` items. */
 bool jlist_new(struct jvm *vm, enum jkind kind, size_t cap, struct jval *out);
 bool jlist_push(struct jvm *vm, struct jval list, struct jval item);
 /* A list or tuple with copies of items (n). */
@@ -172,7 +173,7 @@ bool jlist_of(struct jvm *vm, enum jkind kind, const struct jval *items, size_t 
 bool jlist_pair(struct jvm *vm, struct jval a, struct jval b, struct jval *out); /* a tuple */
 void jlist_reverse(struct jlist *l);
 
-bool jdict_new(struct jvm *vm, enum jkind kind, struct jval *out);
+bool jdict_new(struct jvm *vm, enum jkind kind, struct jval *out); /* J_DICT or J_NAMESPACE */
 bool jdict_set(struct jvm *vm, struct jdict *d, struct jval key, struct jval val);
 bool jdict_update(struct jvm *vm, struct jdict *d, const struct jdict *from); /* d.update(from) */
 /* A list of (key, value) tuples. */

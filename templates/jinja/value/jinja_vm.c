@@ -1,6 +1,6 @@
 /*
- * The memory of one rendering: chunks of growing size that are freed together. Also the counters
- * that bound a hostile template: steps, depth and bytes.
+ * The memory of one rendering: chunks of growing size that are freed together. This file also has
+ * the counters that bound a hostile template: steps, depth and bytes.
  */
 #include "templates/jinja/value/jinja_vm.h"
 #include "engine/base/memory.h"
@@ -8,8 +8,8 @@
 #include <stdarg.h>
 #include <stdio.h>
 
-#define CHUNK_FIRST ((size_t)32 << 10)
-#define CHUNK_MAX ((size_t)4 << 20)
+#define CHUNK_FIRST ((size_t)32 << 10) /* bytes; each chunk has twice the size of the one before */
+#define CHUNK_MAX ((size_t)4 << 20)    /* bytes, unless one object needs more */
 #define ARENA_ALIGN ((size_t)16)
 
 struct chunk {

@@ -23,7 +23,7 @@ struct jvm {
     const struct jvm_ops *ops;
     const struct jplace *at; /* of the current node, for error messages; may be NULL */
     size_t n_steps;          /* executed so far */
-    size_t max_bytes;        /* limit for the size of the arena */
+    size_t max_bytes;        /* limit for the size of the arena; 0: no limit */
     size_t depth;            /* nesting of evaluation, printing and comparing */
     struct jscope *scope;
     const struct jprogram *program;
@@ -48,8 +48,10 @@ void *arena_alloc(struct template_arena *a, size_t n_bytes);
 /* ---- state ---- */
 
 bool jvm_fail(struct jvm *vm, const char *fmt, ...) BN_PRINTF(2, 3); /* always false */
-bool jvm_steps(struct jvm *vm, size_t n); /* counts work; false: limit reached */
-bool jvm_enter(struct jvm *vm);           /* call jvm_leave also after a failure */
+/* Count work; false: the limit is reached. One step is about the evaluation of one node. Loops with
+ * less work per byte or item count a fraction, such as n_bytes / 64. */
+bool jvm_steps(struct jvm *vm, size_t n);
+bool jvm_enter(struct jvm *vm); /* call jvm_leave also after a failure */
 void jvm_leave(struct jvm *vm);
 void *jvm_alloc(struct jvm *vm, size_t n, size_t unit_bytes); /* NULL: failed, error is written */
 /* Make space for `need` items in an array that holds n. `array` is the address of its pointer. */

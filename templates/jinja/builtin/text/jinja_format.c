@@ -18,10 +18,12 @@ struct formatter {
     bool is_markup; /* values are escaped */
 };
 
+/* Append `text` with its fields replaced. depth: how many levels of specs may contain fields. */
 static bool format_into(struct formatter *f, struct jbuf *b, struct jstr *text, int depth);
 
 /* ---- format specs ---- */
 
+/* Returns the number of digits. A number above LAYOUT_MAX_WIDTH is not read exactly. */
 static size_t read_width(const char *p, size_t n, size_t *width)
 {
     size_t at = 0;
@@ -128,6 +130,7 @@ static bool all_digits(struct bn_str s)
     return s.n_bytes > 0;
 }
 
+/* The argument that a field begins with. `name` is empty, a number or the name of a keyword. */
 static bool first_value(struct formatter *f, struct bn_str name, struct jval *out)
 {
     int64_t index = 0;

@@ -6,10 +6,11 @@
 
 #include "templates/jinja/value/jinja_ops.h"
 
+/* text % args. args: a J_TUPLE or J_DICT of arguments, or a single argument. */
 bool format_percent(struct jvm *vm, struct jval text, struct jval args, struct jval *out);
 bool format_method(struct jvm *vm, struct jval text, const struct jargs *args, struct jval *out);
 
-/* The format of one field. */
+/* The format of one field, as in Python's format specs. */
 struct layout {
     uint32_t fill;  /* 0: not given */
     char align;     /* '<' '>' '^' '=' or 0 */
@@ -21,11 +22,11 @@ struct layout {
     char type;     /* 0: not given */
 };
 
-#define LAYOUT_MAX_WIDTH ((size_t)1 << 20)
+#define LAYOUT_MAX_WIDTH ((size_t)1 << 20) /* characters; a larger width is an error */
 
 bool layout_text(struct jbuf *b, const struct jstr *s,
                  const struct layout *how); /* uses fill, align, width, precision */
-bool layout_int(struct jbuf *b, int64_t v, const struct layout *how); /* type: d b o x X c n or 0 */
+bool layout_int(struct jbuf *b, int64_t v, const struct layout *how); /* type: d b o x X n or 0 */
 bool layout_float(struct jbuf *b, double v,
                   const struct layout *how); /* type: e E f F g G % n or 0 */
 

@@ -7,6 +7,7 @@
 #include <math.h>
 #include <stdio.h>
 
+/* The bytes [0, b1) of s, which are n_chars characters, with fill before and after them. */
 static bool padded(struct jbuf *b, const struct jstr *s, size_t b1, size_t n_chars,
                    const struct layout *how)
 {
@@ -26,7 +27,7 @@ bool layout_text(struct jbuf *b, const struct jstr *s, const struct layout *how)
     return padded(b, s, jstr_offset(&copy, n_chars), n_chars, how);
 }
 
-/* The pieces of a number, for example "-", "0x", "1234", ".50e+10". */
+/* The pieces of a number, for example "-", "0x", "1f" and "", or "-", "", "1234" and ".50e+10". */
 struct pieces {
     const char *sign, *prefix, *digits, *rest;
     size_t n_digits;
@@ -53,6 +54,7 @@ static bool grouped(struct jbuf *b, const struct pieces *p, char group, size_t m
     return true;
 }
 
+/* A fill of '0' with the alignment '=' counts as digits: group separators are put between them. */
 static bool layout_number(struct jbuf *b, const struct pieces *p, const struct layout *how)
 {
     struct jbuf body = {.vm = b->vm};

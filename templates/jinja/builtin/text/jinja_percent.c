@@ -16,7 +16,7 @@ struct percent {
     size_t at;
     struct jval args; /* a tuple, or a single value */
     size_t n_used;
-    bool is_mapping; /* unused arguments are no error */
+    bool is_mapping; /* args has items like a mapping, so that unused arguments are no error */
 };
 
 static bool next_arg(struct percent *p, struct jval *out)
@@ -86,7 +86,7 @@ static void read_flags(struct percent *p, struct layout *how)
     }
 }
 
-/* Digits or '*'. */
+/* A width or precision: digits, or '*' for the next argument. *out is 0 before the call. */
 static bool read_count(struct percent *p, int64_t *out)
 {
     struct jval v;
@@ -140,6 +140,7 @@ static bool percent_int(struct percent *p, struct jval v, struct layout *how)
         how->precision = -1;
         if (!layout_int(&b, jval_int(i), &digits))
             return false;
+        /* Otherwise zeros fill the whole width: lay out the number again with that width. */
         if (how->align != '=' || how->width <= b.n)
             return jbuf_done(&b, &text) && layout_text(&p->b, text.u.s, how);
         digits.width = how->width;
@@ -198,6 +199,7 @@ static bool percent_value(struct percent *p, struct jval v, struct layout *how)
     return strchr("diuoxX", how->type) ? percent_int(p, v, how) : percent_float(p, v, how);
 }
 
+/* One conversion, "%(key)flags width.precision type"; p->at is after the '%'. */
 static bool percent_one(struct percent *p)
 {
     struct layout how = {.precision = -1};
@@ -219,7 +221,7 @@ static bool percent_one(struct percent *p)
             return false;
         how.precision = count < 0 ? 0 : (int)count;
     }
-    if (peek(p) == 'h' || peek(p) == 'l' || peek(p) == 'L')
+    if (peek(p) == 'h' || peek(p) == 'l' || peek(p) == 'L') /* a C length, ignored as in Python */
         p->at++;
     how.type = peek(p);
     if (how.type == '\0' && p->at >= p->text->n_bytes)

@@ -9,6 +9,8 @@
 
 /* ---- case ---- */
 
+/* Whether the nearest character after (forward) or before `at` is cased; Case_Ignorable characters
+ * are skipped, as in Unicode's condition Final_Sigma. */
 static bool has_cased(const struct jstr *s, size_t at, bool forward)
 {
     while (forward ? at < s->n_bytes : at > 0) {
@@ -34,6 +36,8 @@ static size_t lower_at(const struct jstr *s, size_t at, size_t n, uint32_t cp, u
     return 1;
 }
 
+/* Convert the character cp at [at, at + n). inside: see string_case_into. Returns the number of
+ * code points in `to`. */
 static size_t convert_at(const struct jstr *s, size_t at, size_t n, uint32_t cp,
                          enum string_case how, bool inside, uint32_t to[3])
 {
@@ -96,6 +100,7 @@ bool string_is_one_case(struct jvm *vm, const struct jstr *s, unsigned uni_class
 
 /* ---- strip ---- */
 
+/* Whether strip removes cp. */
 static bool in_set(uint32_t cp, struct jval chars)
 {
     if (chars.kind != J_STR)
@@ -323,7 +328,7 @@ bool string_rsplit(struct jvm *vm, struct jstr *s, struct jval sep, int64_t max,
         }
         ok = ok && push_part(vm, s, 0, end, *out);
     }
-    jlist_reverse(out->u.list);
+    jlist_reverse(out->u.list); /* the parts were found from the right */
     return ok;
 }
 

@@ -8,6 +8,7 @@
 
 enum string_case { CASE_UPPER, CASE_LOWER, CASE_TITLE, CASE_CAPITAL, CASE_SWAP };
 
+/* str.upper and so on. The result is never markup. */
 bool string_case(struct jvm *vm, struct jstr *s, enum string_case how, struct jval *out);
 /* string_case for the bytes [b0, b1) only; the whole string is the context of a final sigma. */
 bool string_case_into(struct jbuf *b, const struct jstr *s, size_t b0, size_t b1,
@@ -22,7 +23,8 @@ bool string_strip(struct jvm *vm, struct jstr *s, struct jval chars, int sides, 
 /* Replace pair[0] by pair[1], at most `count` times; a negative count means all. */
 bool string_replace(struct jvm *vm, struct jstr *s, const struct jstr *const pair[2], int64_t count,
                     struct jval *out);
-/* sep: as chars of strip. At most `max` cuts; a negative max means all. */
+/* *out is a list of the parts. sep: J_STR, or J_NONE or J_MISSING to split at runs of white space.
+ * At most `max` cuts, from the left (split) or right (rsplit); a negative max means all. */
 bool string_split(struct jvm *vm, struct jstr *s, struct jval sep, int64_t max, struct jval *out);
 bool string_rsplit(struct jvm *vm, struct jstr *s, struct jval sep, int64_t max, struct jval *out);
 bool string_splitlines(struct jvm *vm, struct jstr *s, bool keep_ends, struct jval *out);
