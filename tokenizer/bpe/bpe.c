@@ -4,9 +4,8 @@
  *
  * Llama 3 has 280 thousand merges with three texts each (two halves and the joined text), and the
  * user waits until the table is built. Nearly all of the time is spent on cache misses, so merges
- * are processed in blocks: first
- * all texts of a block are decoded and their slots are read, then the texts are compared, then the
- * pairs are inserted.
+ * are processed in blocks: first all texts of a block are decoded and their slots in the index of
+ * the vocabulary are read, then the texts are compared, then the pairs are inserted.
  */
 #include "tokenizer/bpe/bpe.h"
 
@@ -33,7 +32,7 @@ struct builder {
     const struct vocab *v;
     const struct vocab_source *s;
     struct byte_map map;
-    struct text_index extra; /* merge texts that are not words; opened for the first one */
+    struct text_index extra; /* merge texts that are not tokens; opened for the first one */
     char *buffer;            /* (buffer_cap) decoded texts of a block */
     size_t buffer_cap;
     struct merge_texts *block; /* (n_block <= BLOCK) */
@@ -135,6 +134,8 @@ static bool probe_block(struct builder *u, size_t rank0, size_t rank1, struct bn
     return true;
 }
 
+/* Find the symbols of all texts of the block, then insert its pairs. If a pair occurs twice, the
+ * first merge counts. */
 static bool add_block(struct builder *u, struct bn_error *err)
 {
     struct bpe_pair pairs[BLOCK];

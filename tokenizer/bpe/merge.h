@@ -43,7 +43,8 @@ struct merge {
 bool merge_reserve(struct merge *m, size_t n_bytes, struct bn_error *err);
 void merge_finish(struct merge *m);
 
-/* Join until no pair can merge. The caller has set id, next and before of the initial symbols. */
+/* Join until no pair can merge. The caller has set id, next and before of the initial symbols.
+ * `rules` is passed to `pair`. */
 void merge_run(struct merge *m, uint32_t n_bytes, merge_pair_fn *pair, const void *rules);
 
 #endif

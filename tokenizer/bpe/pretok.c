@@ -4,9 +4,8 @@
  *
  * Every expression takes linear time on every text (each run of letters, digits or white space is
  * scanned a constant number of times), so the match limit only limits the cost of a mistake in an
- * expression. Ill-formed UTF-8
- * never reaches PCRE2: the text is cut around it, and a white-space run ends at the cut as at the
- * end of the text.
+ * expression. Ill-formed UTF-8 never reaches PCRE2: the text is cut around it, and a white-space
+ * run ends at the cut as at the end of the text.
  */
 #include "tokenizer/bpe/pretok.h"
 

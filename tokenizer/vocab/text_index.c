@@ -133,5 +133,5 @@ uint32_t text_index_resolve(const struct text_index *x, const struct text_probe 
     if (slot->tag == (uint32_t)(probe->hash >> 32) && slot->n_bytes == probe->text.n_bytes &&
         memcmp(x->pool + slot->start, probe->text.ptr, slot->n_bytes) == 0)
         return slot->entry - 1;
-    return text_index_find(x, probe->text, class);
+    return text_index_find(x, probe->text, class); /* the first slot holds another string */
 }

@@ -1,5 +1,5 @@
 /*
- * Finds and repairs the marks of a vocabulary.
+ * Finds and repairs the marks of a vocabulary: the tokens with a special role.
  *
  * If the file has no key for a mark, the mark has the default id of llama.cpp. A default id counts
  * only if that token has the type control or unknown in the file, because token 11 of a plain

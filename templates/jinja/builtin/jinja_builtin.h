@@ -37,6 +37,7 @@ const struct jbuiltin *builtin_test(struct bn_str name);
 const struct jbuiltin *builtin_function(struct bn_str name);
 const struct jbuiltin *builtin_method(struct jval v, struct bn_str name);
 
+/* Bind the arguments to the parameters of f and call it. v: see jcall_fn. */
 bool builtin_call(struct jvm *vm, const struct jbuiltin *f, struct jval v, const struct jargs *args,
                   struct jval *out);
 

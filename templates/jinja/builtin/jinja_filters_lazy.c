@@ -15,7 +15,7 @@ struct lazy {
     struct jargs args;
     const struct jbuiltin *func; /* filter of map, test of select; NULL: getter or truth */
     struct getter getter;
-    bool by_attr, keep_if; /* select: the test is for an attribute; the result that keeps an item */
+    bool by_attr, keep_if; /* select: test an attribute; the result with which an item is kept */
     struct jval arg[2];    /* of unique, batch and slice */
     struct jval seen;   /* unique: dict of keys; slice: list; batch: first item of the next one */
     size_t pos, offset; /* slice: index of the next slice; extra items in the slices before it */

@@ -10,7 +10,8 @@ struct sorting {
 };
 
 /* Merge the sorted runs [bound[0], bound[1]) and [bound[1], bound[2]) of `from` into `to`. An item
- * of the second run comes first only if it is less (with `reverse`: greater): the sort is stable. */
+ * of the second run comes first only if it is less (with `reverse`: greater), so equal items keep
+ * their order. */
 static bool merge(const struct sorting *s, const size_t *from, size_t *to, const size_t bound[3])
 {
     size_t i = bound[0], k = bound[1];

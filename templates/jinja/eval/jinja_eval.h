@@ -22,6 +22,7 @@ struct jscope {
     struct jval *globals; /* (n_names) by id; J_MISSING: not set. NULL in inner scopes */
 };
 
+/* How a statement ended. FLOW_GO: the next one follows. */
 enum jflow { FLOW_FAIL, FLOW_GO, FLOW_BREAK, FLOW_CONTINUE };
 
 /* Make a scope inside `parent`; the caller sets vm->scope. `hidden` are names that the scope sets

@@ -106,6 +106,7 @@ static bool parse_set(struct parser *p, struct jnode **out)
            scope_body(p, "endset", n);
 }
 
+/* Whether the target of a loop contains the name `loop`. */
 static bool has_loop_target(const struct jnode *n)
 {
     if (n->kind == N_NAME)

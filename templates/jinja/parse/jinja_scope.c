@@ -10,8 +10,8 @@
  */
 #include "templates/jinja/parse/jinja_parser.h"
 
-/* NONE: the scope has not used the name. VISIBLE: outer scopes are searched. HIDDEN: the name is
- * undefined until the scope sets it. */
+/* NONE: the scope does not use the name, or an outer scope decides. VISIBLE: outer scopes are
+ * searched. HIDDEN: the name is undefined until the scope sets it. */
 enum { REF_NONE, REF_VISIBLE, REF_HIDDEN };
 
 struct symbols {
@@ -41,12 +41,14 @@ static bool in_outer_scope(const struct symbols *s, uint32_t id)
     return false;
 }
 
+/* The scope reads a name. */
 static void load(struct symbols *s, uint32_t id)
 {
     if (s->refs[id] == REF_NONE && !in_outer_scope(s, id))
         s->refs[id] = REF_VISIBLE;
 }
 
+/* The scope sets a name. */
 static void store(struct symbols *s, uint32_t id)
 {
     s->stores[id] = true;
@@ -54,6 +56,7 @@ static void store(struct symbols *s, uint32_t id)
         s->refs[id] = in_outer_scope(s, id) ? REF_VISIBLE : REF_HIDDEN;
 }
 
+/* The name has a value when the scope begins. */
 static void parameter(struct symbols *s, uint32_t id)
 {
     s->stores[id] = true;

@@ -70,8 +70,10 @@ struct jbuf {
 /* Each appends to the builder. False: out of memory or a limit is reached. */
 bool jbuf_add(struct jbuf *b, const char *p, size_t n, uint32_t origin);
 bool jbuf_text(struct jbuf *b, const char *text); /* with the origin ORIGIN_TEMPLATE */
+/* The code point cp, once or n times. */
 bool jbuf_cp(struct jbuf *b, uint32_t cp, uint32_t origin);
-bool jbuf_repeat(struct jbuf *b, uint32_t cp, size_t n, uint32_t origin); /* n times cp */
+bool jbuf_repeat(struct jbuf *b, uint32_t cp, size_t n, uint32_t origin);
+/* The string, or its bytes [b0, b1), with their origins. */
 bool jbuf_str(struct jbuf *b, const struct jstr *s);
 bool jbuf_slice(struct jbuf *b, const struct jstr *s, size_t b0, size_t b1);
 bool jbuf_done(struct jbuf *b, struct jval *out); /* *out takes over the bytes: do not add more */

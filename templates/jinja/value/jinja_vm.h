@@ -51,10 +51,12 @@ bool jvm_fail(struct jvm *vm, const char *fmt, ...) BN_PRINTF(2, 3); /* always f
 /* Count work; false: the limit is reached. One step is about the evaluation of one node. Loops with
  * less work per byte or item count a fraction, such as n_bytes / 64. */
 bool jvm_steps(struct jvm *vm, size_t n);
-bool jvm_enter(struct jvm *vm); /* call jvm_leave also after a failure */
+/* One level deeper; fails beyond JVM_MAX_DEPTH. Call jvm_leave also after a failure. */
+bool jvm_enter(struct jvm *vm);
 void jvm_leave(struct jvm *vm);
 void *jvm_alloc(struct jvm *vm, size_t n, size_t unit_bytes); /* NULL: failed, error is written */
-/* Make space for `need` items in an array that holds n. `array` is the address of its pointer. */
+/* Make space for `need` items in an array that holds n, by a new allocation and a copy. `array` is
+ * the address of its pointer; *cap is the number of items that fit. */
 bool jvm_regrow(struct jvm *vm, void *array, size_t n, size_t *cap, size_t need, size_t unit_bytes);
 static inline bool jvm_grow(struct jvm *vm, void *array, size_t n, size_t *cap, size_t need,
                             size_t unit_bytes)

@@ -29,6 +29,7 @@ static bool next_arg(struct percent *p, struct jval *out)
     return true;
 }
 
+/* The next byte of the format; '\0' at its end. */
 static char peek(const struct percent *p)
 {
     return p->at < p->text->n_bytes ? p->text->ptr[p->at] : '\0';
