@@ -129,7 +129,7 @@ static size_t advance(struct detok *d, char byte)
     return n_complete;
 }
 
-/* Number of bytes at the end that may begin a stop string. */
+/* Number of bytes at the end of the text that may begin a stop string. */
 static size_t held_bytes(const struct detok *d)
 {
     size_t n = 0;

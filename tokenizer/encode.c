@@ -310,6 +310,7 @@ static bool encode_run(struct encoder *e, size_t start, size_t end, struct bn_er
     return encode_ordinary(e, start, end, err);
 }
 
+/* After generated ids only a control token counts as special for the next space. */
 static bool push_ids(struct encoder *e, const struct segment *seg, struct bn_error *err)
 {
     for (size_t i = 0; i < seg->n_ids; i++) {

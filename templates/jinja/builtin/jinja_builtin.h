@@ -8,17 +8,18 @@
 #include "templates/jinja/value/jinja_compare.h"
 #include "templates/jinja/value/jinja_ops.h"
 
-#define BUILTIN_MAX_PARAMS 6
+#define BUILTIN_MAX_PARAMS 6 /* no built-in has more */
 
 struct jcall {
     const struct jval *arg;  /* (number of parameters), J_MISSING for an omitted argument */
     const struct jargs *all; /* as the caller wrote them */
-    int variant;             /* of struct jbuiltin */
+    int variant;             /* jbuiltin.variant of the called function */
 };
 
 /* `v` is the filtered or tested value, the object of a method, or the function itself. */
 typedef bool (*jcall_fn)(struct jvm *vm, struct jval v, const struct jcall *c, struct jval *out);
 
+/* The head of a function of type jcall_fn. */
 #define BUILTIN(name)                                                                              \
     static bool name(struct jvm *vm, struct jval v, const struct jcall *c, struct jval *out)
 

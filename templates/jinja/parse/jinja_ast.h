@@ -2,7 +2,8 @@
  * The syntax tree, and the function that makes it from a template. Nodes live in the arena of the
  * template and do not change after parsing, so one tree serves any number of renderings.
  *
- * One struct serves all kinds; the comment of each kind lists the fields that it uses.
+ * One struct serves all kinds; the comment of each kind lists the fields that it uses. "arguments"
+ * are items, other, star and star2.
  */
 #ifndef TEMPLATES_JINJA_AST_H
 #define TEMPLATES_JINJA_AST_H
@@ -65,7 +66,7 @@ struct jnode {
     int op; /* enum jop or MACRO_ flags: see the kinds */
     struct jplace place;
     uint32_t depth; /* of the tree below, limited by the parser */
-    uint32_t id;    /* number of the name */
+    uint32_t id;    /* number of the name: its index in jprogram.names */
     struct jnode *a, *b, *c;
     struct jnode **items; /* (n_items); positional arguments of a call, filter or test */
     struct jnode **other; /* (n_other); N_KEYWORDs of a call, filter or test */

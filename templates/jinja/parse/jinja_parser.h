@@ -13,8 +13,8 @@
 struct parser {
     struct jvm *vm;
     struct jtoks toks;
-    size_t at;
-    size_t depth;
+    size_t at;      /* index of the current token */
+    size_t depth;   /* see PARSE_MAX_DEPTH */
     size_t n_loops; /* loops around the statement, within the innermost macro */
     size_t n_ifs;   /* ifs around the statement, where unknown filters are no errors of parsing */
     const struct jtok *unknown; /* an unknown filter or test outside of an if, or NULL */

@@ -46,6 +46,7 @@ enum jkind {
     J_CYCLER,
 };
 
+/* Consecutive bytes of a string with the same origin. */
 struct jrun {
     size_t end; /* offset of the first byte after the run */
     uint32_t origin;
@@ -103,7 +104,7 @@ struct jdict {
 
 struct jrange {
     int64_t start, stop, step; /* as in the call; step is not 0 */
-    size_t n;
+    size_t n;                  /* number of items */
 };
 
 enum jview_kind { VIEW_KEYS, VIEW_VALUES, VIEW_ITEMS };
