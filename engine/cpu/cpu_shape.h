@@ -1,6 +1,6 @@
 /*
  * The sizes of buffers and rows that follow from the model and the settings. cpu_sizes.c computes
- * them once, before anything is allocated.
+ * them when a model opens, before weights, buffers or caches are allocated.
  */
 #ifndef ENGINE_CPU_CPU_SHAPE_H
 #define ENGINE_CPU_CPU_SHAPE_H
@@ -20,14 +20,14 @@ struct cpu_shape {
     size_t q8_stride;        /* bytes, whole lines */
     size_t block_stride;     /* most blocks of activations in a row, for R16; else 0 */
     size_t x_stride;         /* floats of a row that is not quantised; 0: all are quantised */
-    size_t n_planes;         /* bytes of a quantised activation, for R16; else 0 */
-    size_t v_stride;         /* head_dim rounded up to 32, see attn_block_fn */
+    size_t n_planes;         /* bytes of a quantised activation, for R16; 0: none is */
+    size_t v_stride;         /* head_dim rounded up to 32, see struct attn_block */
     size_t k_bytes, v_bytes; /* bytes of a block of positions of one KV head, see cpu_kv.h */
     size_t kv_block_bytes;   /* k_bytes + v_bytes + scales */
     /* Layers with a ring, most positions that their tokens see before their own, blocks of a ring;
      * all 0 without rings. See cpu_ring.h. */
     size_t n_ring_layers, ring_before, ring_blocks;
-    size_t n_slots;        /* slots for partial attention results */
+    size_t n_slots;        /* slots for partial attention results, see scratch.attn_partials */
     size_t n_coarse;       /* blocks per row of the coarse plane; 0: there is no plane */
     size_t row_bytes;      /* bytes of a row of the embedding table */
     size_t head_row_bytes; /* bytes of a row of the output head as it is multiplied */

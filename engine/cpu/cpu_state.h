@@ -27,7 +27,7 @@
 #define ROW_UNIT 16      /* floats in a cache line */
 #define HEAD_GROUP 16    /* rows of logits computed in one pass over the output head */
 #define LEAD_ROWS 4096   /* most rows that the screened head multiplies first, see cpu_screen.c */
-#define SPLIT_BLOCKS 64  /* least slots per token block and KV head in ATTN_SPLIT */
+#define SPLIT_BLOCKS 64  /* least slots of attn_partials per token block and KV head */
 #define ROUTER_TOKENS 16 /* tokens for which a thread multiplies the router at a time */
 #define MAX_THREADS 1024 /* more than any supported machine has; bounds the scratch memory */
 
@@ -88,9 +88,10 @@ struct scratch {
     struct block_input blocks; /* n_ubatch tokens; planes[0].q is q8 */
     float *rope_c;             /* (n_ubatch, n_rot / 2) */
     float *rope_s;             /* (n_ubatch, n_rot / 2) */
-    float *attn_partials;      /* (n_slots, group, head_dim + 2) o, m, l of a block of positions */
-    float *head_x;             /* (HEAD_GROUP, h_stride) hidden states after the final norm */
-    float *z; /* (HEAD_GROUP, vocab_stride) logits or their bounds; overlaps qkv and attn */
+    /* (n_slots) results of position blocks: o (group, head_dim), then m (group), l (group) */
+    float *attn_partials;
+    float *head_x; /* (HEAD_GROUP, h_stride) hidden states after the final norm */
+    float *z;      /* (HEAD_GROUP, vocab_stride) logits or their bounds; overlaps qkv and attn */
     /* Inputs of the screened head, see coarse_query. */
     int8_t *coarse_x;                 /* (HEAD_GROUP, n_coarse, 2, COARSE_COLS) */
     int32_t *coarse_fix;              /* (HEAD_GROUP, n_coarse, 16) */
@@ -114,9 +115,10 @@ struct scratch {
 /* The state of one thread. Only this thread uses the buffers, unless stated otherwise. */
 struct cpu_thread {
     struct pass *pass;
-    size_t index, n_threads;
-    int32_t *live; /* (max_cols + LIVE_SLACK) numbers of rows or columns to multiply */
-    int32_t *sums; /* (n_embd, whole lines) sums over this thread's columns; all threads read it */
+    size_t index, n_threads; /* of the threads that run in this pass */
+    int32_t *live;           /* (max_cols + LIVE_SLACK) numbers of rows or columns to multiply */
+    /* (n_embd rounded up to LINE_COLS) sums over this thread's columns; all threads read it */
+    int32_t *sums;
     uint64_t up_skipped, down_skipped; /* bytes of weights that were not read in this pass */
     int8_t *q8;                        /* (q8_stride) a quantised token before packing */
     float q8_s;                        /* scale of q8 if the pass has one token */
@@ -131,7 +133,7 @@ struct cpu_thread {
     const int8_t *q;              /* gathered input of the linear layer, for several tokens */
     uint8_t *panel; /* (PANEL_ROWS, q8_stride) unpacked weights, gathered tokens or coarse_group */
     int32_t *acc;   /* (MATMUL_TOKENS, PANEL_ROWS) */
-    float *y[2];    /* (MATMUL_TOKENS, PANEL_ROWS) */
+    float *y[2];    /* (MATMUL_TOKENS, PANEL_ROWS) results, of gate and of up if there are two */
     float *attn_o;  /* (ATTN_TILE, group, head_dim) running results of a token block */
     float *attn_m, *attn_l; /* (ATTN_TILE, group) */
     float *attn_scratch;    /* (attn_tile_floats) */
@@ -176,7 +178,7 @@ struct pass {
     const struct ternary_gemm *gemm; /* kernels that multiply several tokens */
     struct strategy strategy;
     const atomic_bool *cancel;
-    uint64_t n_bytes;
+    uint64_t n_bytes;        /* read without output head and experts */
     uint64_t n_experts_read; /* over all layers; thread 0 writes it */
     bool stopped; /* written by thread 0 before a barrier, read by all threads after it */
     atomic_size_t head_bytes; /* bytes read of the output head and its coarse plane */
@@ -198,7 +200,7 @@ struct backend {
     struct mem_map lines; /* all ternary matrices in R1-256 or R16, in the order of a pass */
     size_t line_bytes;    /* used bytes of lines, without a ternary output head */
     size_t expert_bytes;  /* lines and scales of all experts; 0 without experts */
-    float *floats;        /* norms and biases */
+    float *floats;        /* norms, biases, scales of rows and small matrices */
     size_t n_floats;
     double *rope_freq; /* (2, n_rot / 2) radians per position, in short and in long sessions */
     const float *output_norm; /* (n_embd), points into floats */

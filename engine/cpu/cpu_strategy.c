@@ -13,7 +13,7 @@
 static const struct {
     size_t thread_bytes; /* weights read by a thread: 0.2 ms at 20 GB/s */
     size_t thread_macs;  /* multiply-adds of linear layers for a thread: 0.2 ms at 300 GMAC/s */
-    size_t load_bytes;   /* weights packed by a thread: 1 ms */
+    size_t load_bytes;   /* weights packed by a thread: 1 ms at 4 GB/s */
     size_t attn_items; /* with fewer token blocks times KV heads per thread, positions are split */
 } limits = {.thread_bytes = (size_t)4 << 20,
             .thread_macs = (size_t)64 << 20,
@@ -45,6 +45,7 @@ struct strategy strategy_for_pass(const struct strategy_model *m, const struct s
 {
     const size_t n_bytes = m->line_bytes + (w->n_requested_rows > 0 ? m->head_bytes : 0);
     const size_t n_macs = 4 * m->line_bytes * w->n_tokens; /* four weights per byte */
+    /* Memory limits a pass of one token, so its multiply-adds do not count. */
     const size_t n_useful =
         size_max(n_bytes / limits.thread_bytes, w->n_tokens > 1 ? n_macs / limits.thread_macs : 0);
     struct strategy p = {
@@ -66,8 +67,8 @@ size_t strategy_load_threads(size_t weight_bytes, size_t n_threads)
 /* AMX has kernels for 5 tokens and more only; for fewer the AVX-512 kernels are used. */
 static const char *linear_title(const struct cpu_kernels *k, enum linear_method method)
 {
-    const bool is_below = k->isa == ISA_AMX && method != LINEAR_MEDIUM && method != LINEAR_MANY;
-    return cpu_isa_title(is_below ? ISA_AVX512VNNI : k->isa);
+    const bool lacks_amx = k->isa == ISA_AMX && method != LINEAR_MEDIUM && method != LINEAR_MANY;
+    return cpu_isa_title(lacks_amx ? ISA_AVX512VNNI : k->isa);
 }
 
 static void describe_linear(const struct strategy_model *m, const struct strategy *p, char *text,

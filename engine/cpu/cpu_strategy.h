@@ -13,7 +13,7 @@
 /* Facts that are the same for all passes. */
 struct strategy_model {
     const struct cpu_kernels *k;
-    size_t line_bytes; /* ternary weights at two bits, all layers */
+    size_t line_bytes; /* ternary weights of all layers that one token uses, at two bits */
     size_t head_bytes; /* of the output head, read for one row of logits */
     size_t n_kv_heads;
     size_t n_threads;

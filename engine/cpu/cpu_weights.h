@@ -17,7 +17,7 @@ struct section {
     size_t row0, n_rows;
     float scale, extra;
     const float *bias; /* (n_rows) or NULL */
-    /* Only for a matrix in R16; then s is part of the products, and rows have no common matrix. */
+    /* Only for a matrix in R16; then the products already include 1 / s. */
     struct grouped_mat groups;
     size_t group0;           /* number of the first row group among those of all sections */
     const float *row_scales; /* (n_rows), a factor besides `scale`; NULL: none */
@@ -50,8 +50,8 @@ struct cpu_delta {
     size_t index;                    /* number among the delta nets */
     const float *conv;               /* (DELTA_TAPS, channels) */
     struct float_matrix alpha, beta; /* (n_value_heads, n_embd) */
-    const float *dt_bias, *a;        /* (n_value_heads) */
-    const float *norm;               /* (dim) */
+    const float *dt_bias, *a;        /* (n_value_heads) a: ssm_a */
+    const float *norm;               /* (dim) of the results of a head */
 };
 
 struct cpu_layer {
@@ -61,7 +61,7 @@ struct cpu_layer {
     const float *router;                       /* (n_experts, n_embd); NULL without experts */
     struct weights qkv, o, gate_up, down;
     struct cpu_delta delta; /* only if the layer is a delta net */
-    bool has_ring;          /* otherwise: keys and values are in a ring */
+    bool has_ring;          /* keys and values are in the ring of each sequence */
     size_t kv_index;        /* number among the layers with a ring, or with all keys and values */
 };
 

@@ -1,6 +1,7 @@
 /*
- * Fills the kernel table for a set of instruction sets. Each one replaces the kernels for which it
- * is faster than the previous ones. Tests and --isa pass fewer sets than the machine has.
+ * Fills the kernel table for a choice of instruction sets. They are applied in ascending order, and
+ * each one replaces the kernels of which it has a faster version. Tests and --isa choose fewer
+ * instruction sets than the machine has.
  */
 #include "engine/cpu/kernels.h"
 
@@ -9,12 +10,12 @@
 #if defined(__x86_64__)
 #include "engine/cpu/x86/kernels_x86.h"
 
-/* medium_from and many_from: docs/kernels.md, Measured. */
+/* Values of medium_from and many_from, measured: docs/kernels.md, "Several tokens". */
 #define AVX512_MANY_FROM 7
 #define AMD_MANY_FROM 17 /* AVX-512 VNNI on AMD */
 #define AMX_MEDIUM_FROM 5
 #define AMX_MANY_FROM 17
-/* coarse_group_from */
+/* Values of coarse_group_from: "Several hidden states in the head" in the same section. */
 #define AMX_GROUP_FROM 3
 #define AVX512_GROUP_FROM 8
 #elif defined(__aarch64__)
@@ -23,8 +24,8 @@
 #define I8MM_MEDIUM_FROM 2 /* two tokens fill the instruction */
 #endif
 
-/* docs/kernels.md, "Why the kernels are fast". AMD's hardware prefetches several streams by itself
- * as fast as memory delivers them. Software prefetching then only takes load slots. */
+/* Bytes. docs/kernels.md, "Why the kernels are fast". AMD's hardware prefetches several streams as
+ * fast as memory delivers them. Software prefetching would only take load slots there. */
 #define STREAM_AHEAD 2560
 #define AMD_STREAM_AHEAD 0
 
@@ -145,7 +146,7 @@ static void set_avx512vnni(struct cpu_kernels *k, bool is_amd)
     k->live_gates = live_gates_avx512;
     k->live_inputs = live_inputs_avx512;
     k->few.matmul = ternary_matmul_few_avx512;
-    k->few.panel_rows = 2 * PANEL_ROWS; /* longer streams */
+    k->few.panel_rows = 2 * PANEL_ROWS; /* the kernel reads distant parts of them as streams */
     k->medium.matmul = k->many.matmul = ternary_matmul_avx512;
     k->medium_from = k->many_from = is_amd ? AMD_MANY_FROM : AVX512_MANY_FROM;
     k->rotate = rotate_avx512;

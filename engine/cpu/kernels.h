@@ -60,8 +60,9 @@ typedef void (*quantise_fn)(const struct act_in *in, int8_t *q, struct act_scale
 typedef void (*pack_token_fn)(const int8_t *q, size_t n_lines, size_t t, int8_t *packed);
 
 /* gather: bring n_tokens packed tokens (at most block_tokens, starting with the first of a group)
- * into the layout for matmul. Returns `packed` if no change is needed, else `own` (a group, 64-byte
- * aligned). Each thread calls it after all tokens are packed. */
+ * into the layout for matmul. Returns `packed` if no change is needed, for any n_tokens; else it
+ * writes to `own` (memory for one group, 64-byte aligned) and returns it. Each thread calls it
+ * after all tokens are packed. */
 typedef const int8_t *(*gather_tokens_fn)(const int8_t *packed, size_t n_lines, size_t n_tokens,
                                           int8_t *own);
 
@@ -70,8 +71,8 @@ typedef const int8_t *(*gather_tokens_fn)(const int8_t *packed, size_t n_lines, 
 typedef void (*unpack_rows_fn)(const struct ternary_mat *w, size_t row0, size_t row1,
                                uint8_t *panel);
 
-/* matmul: acc[t * acc_stride + r - row0] for t < n_tokens <= MATMUL_TOKENS and at most panel_rows
- * rows. */
+/* matmul: acc[t * acc_stride + r - row0] = sum over columns of (code - 1) * q of row r and token t,
+ * for t < n_tokens <= MATMUL_TOKENS and at most panel_rows rows. */
 struct ternary_batch {
     const int8_t *q;       /* gathered tokens, starting with the first of a group */
     const int32_t *q_sums; /* (n_tokens) */
@@ -99,7 +100,7 @@ struct ternary_gemm {
     size_t panel_rows;
 };
 
-/* y[i] = (float)acc[i] * d; i < n */
+/* y[i] = (float)acc[i] * d; acc, y (n) */
 typedef void (*scale_acc_fn)(const int32_t *acc, size_t n, float d, float *y);
 /* h[i] = h[i] + y[i] */
 typedef void (*add_fn)(float *h, const float *y, size_t n);
@@ -163,21 +164,23 @@ struct coarse_query {
     /* (n_blocks, 16) lane j: -15 times the sum of (128 high + low) over columns 4 j .. 4 j + 3
      * and 4 j + 64 .. 4 j + 67; 64-byte aligned */
     const int32_t *fix;
-    const float *spread; /* (step_stride) factor s of the bound per block, zeros past n_blocks */
+    /* (step_stride) s per block, see docs/kernels.md, "The head, screened"; 0 past n_blocks */
+    const float *spread;
     float unit;
 };
 
 /* Convert row number `row` of a table, w (n_blocks * COARSE_COLS), to lines (n_blocks, LINE_BYTES)
- * and steps (n_blocks). Returns the largest magnitude. Blocks with a value above COARSE_MAX or a
- * NaN become 0. */
+ * and steps (n_blocks). Returns the largest magnitude, or a NaN if w has one. Blocks with a
+ * magnitude above COARSE_MAX or a NaN become 0. */
 typedef float (*coarse_pack_fn)(const float *w, size_t n_blocks, size_t row, uint8_t *lines,
                                 uint16_t *steps);
-/* bound[r - row0] = coarse product + sqrt(sum over blocks of (step * spread)^2 + 1e-36) */
+/* bound[r - row0] = unit * (product of coarse row r and the query) + sqrt(sum over blocks of
+ * (step * spread)^2 + 1e-36). 1e-36 is for squares that underflow. */
 typedef void (*coarse_bound_fn)(const struct coarse_mat *m, size_t row0, size_t row1,
                                 const struct coarse_query *q, float *bound);
 
-/* As coarse_query, for n <= COARSE_GROUP hidden states in one pass over the plane. coarse_bounds
- * has another formula than coarse_bound, so the bounds differ. Entries past n are zero. */
+/* As coarse_query, for n <= COARSE_GROUP hidden states in one pass over the coarse_mat. The formula
+ * of coarse_bounds is not that of coarse_bound, so the bounds differ. Entries past n are zero. */
 #define COARSE_GROUP 16
 #define COARSE_LEAST 1e-37f /* least square of a step or spread, so that no product underflows */
 struct coarse_group {
@@ -185,7 +188,8 @@ struct coarse_group {
     /* (n_blocks, 4, 16, COARSE_GROUP, 4) the 256 bytes of a block in coarse_query.x, in quarters;
      * line i of a quarter holds its bytes 4 i .. 4 i + 3 of each hidden state; 64-byte aligned */
     const int8_t *x;
-    const int32_t *fix;   /* (n_blocks, COARSE_GROUP) sums of the lanes of fix; 64-byte aligned */
+    /* (n_blocks, COARSE_GROUP) sum of the 16 lanes of coarse_query.fix; 64-byte aligned */
+    const int32_t *fix;
     const float *spread2; /* (n_blocks, COARSE_GROUP) spread^2, >= COARSE_LEAST; 64-byte aligned */
     const float *unit;    /* (COARSE_GROUP) 64-byte aligned */
 };

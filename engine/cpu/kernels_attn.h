@@ -13,8 +13,11 @@
 
 #define ATTN_BLOCK 64 /* positions in a block */
 #define ATTN_TILE 32  /* most tokens of an attn_tile: their 16-bit keys fill a cache line */
-#define ATTN_QUAD 4   /* bytes that a Q8 kernel multiplies together: key elements, or positions */
-#define Q8_DIM_MOST 1024 /* largest head_dim with Q8: sums of 1024 * 127 * 16256 fit 32 bits */
+/* Adjacent bytes in Q8, as int8 dot products take them: elements of a key, positions of a value */
+#define ATTN_QUAD 4
+/* Largest head_dim with Q8: sums of 1024 products fit int32, keys up to 127, queries in fixed point
+ * up to 16256 (127 * 128). */
+#define Q8_DIM_MOST 1024
 
 /* One position block of one KV head, for n_q query heads of one token. */
 struct attn_block {
@@ -37,7 +40,7 @@ struct attn_block {
 };
 typedef void (*attn_block_fn)(const struct attn_block *b);
 
-/* For the kernels: give the scores of positions below first_seen the probability +0. */
+/* Set the scores below first_seen to -infinity, whose probability is +0. Kernels call it. */
 static inline void attn_hide_scores(float z[ATTN_BLOCK], size_t first_seen)
 {
     for (size_t j = 0; j < first_seen; j++)

@@ -55,7 +55,7 @@ struct block_plane {
 };
 /* Quantise to two bytes, planes[0] the high and planes[1] the low ones: v = rint(x * (16256 / m)),
  * high = (v + 64) >> 7, low = v - 128 high; the unit of low is m / 16256, that of high 128 times as
- * large. */
+ * large. 16256 is 127 * 128, so that high is at most 127. */
 #define MOST_PLANES 2
 typedef void (*quantise_planes_fn)(const float *x, size_t n, size_t block_cols,
                                    const struct block_plane planes[MOST_PLANES]);
@@ -87,7 +87,7 @@ struct grouped_batch {
 typedef void (*grouped_matmul_fn)(const struct grouped_mat *w, size_t group0, size_t group1,
                                   const struct grouped_batch *batch);
 
-/* The product with activations x (n) that are not quantised, for tests of everything else:
+/* The product with activations x (n) that are not quantised, for tests without their error:
  * y[row - 16 group0] += the product: over the spans in order: g = 0; over the columns in order:
  * g = fma((float) (code - 1), x, g); then y = fma(g, scale, y). */
 typedef void (*grouped_float_fn)(const struct grouped_mat *w, size_t group0, size_t group1,

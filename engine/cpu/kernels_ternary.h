@@ -28,11 +28,11 @@ typedef void (*ternary_matvec_fn)(const struct ternary_mat *w, size_t row0, size
 typedef void (*ternary_some_fn)(const struct ternary_mat *w, const int32_t *rows, size_t n,
                                 const int8_t *q, int32_t q_sum, int32_t *acc);
 
+/* Most columns of a sum: a kernel may sum 64 times the products (a code in the top two bits of a
+ * byte), and sums of 64 * 2 * 127 per column fit int32. */
+#define MOST_SUMMED 131072
 /* Ternary weights by column, so that a column whose q is 0 need not be read: line l of column c
  * holds its rows 256 l .. 256 l + 255 in the order in which a line of ternary_mat holds columns. */
-/* Most columns: a kernel may sum 64 times the products (a code in the top two bits of a byte), and
- * sums of 64 * 2 * 127 per column fit int32. */
-#define MOST_SUMMED 131072
 struct ternary_cols {
     const uint8_t *lines; /* (n_cols, n_lines, LINE_BYTES), 64-byte aligned */
     size_t n_cols;
