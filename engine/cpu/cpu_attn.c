@@ -16,7 +16,7 @@
 #include <math.h>
 #include <string.h>
 
-/* Prefetch a head of the next token, which other threads wrote. */
+/* Prefetch a head of the next token. Other threads wrote it, so it is not in this core's cache. */
 static void prefetch_floats(const float *x, size_t n)
 {
     for (size_t i = 0; i < n; i += ROW_UNIT)
@@ -25,8 +25,8 @@ static void prefetch_floats(const float *x, size_t n)
 
 /* QK norm, if the model has it (w is not NULL), then RoPE, if the layer has it. Prefetches n_fetch
  * floats of this head in the next row. */
-static void turn_head(const struct cpu_thread *th, float *x, const float *w, bool has_rope,
-                      size_t token, size_t n_fetch)
+static void norm_and_rope_head(const struct cpu_thread *th, float *x, const float *w, bool has_rope,
+                               size_t token, size_t n_fetch)
 {
     const struct backend *b = th->pass->b;
     const struct hparams *hp = &b->model->hp;
@@ -46,7 +46,8 @@ static size_t group_floats(const struct backend *b)
     return b->shape.q_rows / b->model->hp.n_kv_heads;
 }
 
-/* The gates of a KV head's group follow its queries, once split_gates has separated them. */
+/* Whether attention has gates (qwen35). After split_gates, the gates of a KV head's group follow
+ * the queries of this group. */
 static bool has_gates(const struct backend *b)
 {
     return b->shape.q_rows > b->shape.q_width;
@@ -57,7 +58,8 @@ static void split_gates(const struct cpu_thread *th, float *q)
 {
     const struct backend *b = th->pass->b;
     const size_t head_dim = b->model->hp.head_dim, group = b->shape.group;
-    float *gates = th->attn_scratch; /* 64 * head_dim + 32 * group * 66 floats, which is enough */
+    /* attn_scratch has at least 32 * 66 floats per head of the group, more than head_dim (1024). */
+    float *gates = th->attn_scratch;
     for (size_t i = 0; i < group; i++) {
         memcpy(gates + i * head_dim, q + (2 * i + 1) * head_dim, head_dim * sizeof *q);
         memmove(q + i * head_dim, q + 2 * i * head_dim, head_dim * sizeof *q);
@@ -65,8 +67,9 @@ static void split_gates(const struct cpu_thread *th, float *q)
     memcpy(q + group * head_dim, gates, group * head_dim * sizeof *q);
 }
 
-static void append_token(struct cpu_thread *th, const struct token_block *tokens, size_t layer,
-                         size_t kv_head, size_t t)
+/* One KV head of token number t of a token block: its key, and the queries of its group. */
+static void prepare_token(struct cpu_thread *th, const struct token_block *tokens, size_t layer,
+                          size_t kv_head, size_t t)
 {
     const struct backend *b = th->pass->b;
     const struct cpu_layer *l = &b->layers[layer];
@@ -80,12 +83,12 @@ static void append_token(struct cpu_thread *th, const struct token_block *tokens
     if (has_gates(b))
         split_gates(th, q);
     for (size_t i = 0; i < b->shape.group; i++)
-        turn_head(th, q + i * hp->head_dim, l->q_norm, has_rope, token, n_fetch);
+        norm_and_rope_head(th, q + i * hp->head_dim, l->q_norm, has_rope, token, n_fetch);
     for (size_t i = 0; i < b->shape.group * hp->head_dim; i++)
         q[i] = q[i] * q_scale;
     float *k = row + b->shape.q_rows + kv_head * hp->head_dim;
-    turn_head(th, k, l->k_norm, has_rope, token, n_fetch);
-    prefetch_floats(k + b->shape.qkv_stride + b->shape.kv_width, n_fetch);
+    norm_and_rope_head(th, k, l->k_norm, has_rope, token, n_fetch);
+    prefetch_floats(k + b->shape.qkv_stride + b->shape.kv_width, n_fetch); /* the value */
 }
 
 void attn_append(struct cpu_thread *th, size_t layer)
@@ -102,7 +105,7 @@ void attn_append(struct cpu_thread *th, size_t layer)
             kv_fetch(&b->scratch.token_blocks[(i + 1) / hp->n_kv_heads], layer,
                      (i + 1) % hp->n_kv_heads);
         for (size_t t = 0; t < tokens->n_tokens; t++)
-            append_token(th, tokens, layer, kv_head, t);
+            prepare_token(th, tokens, layer, kv_head, t);
         const float *k = b->scratch.qkv + tokens->token0 * shape->qkv_stride + shape->q_rows +
                          kv_head * hp->head_dim;
         kv_append(th, tokens, layer, kv_head, k, k + shape->kv_width, shape->qkv_stride);
@@ -228,7 +231,8 @@ static void run_token_block(struct cpu_thread *th, size_t item, size_t next, siz
                         tokens->token0 + t, kv_head, i);
 }
 
-/* Items are taken in descending order of tokens, so that the longest ones do not come last. */
+/* Each range is processed in descending order: later tokens see more positions, and the items that
+ * take longest should not come last. */
 static void apply_token_blocks(struct cpu_thread *th, size_t layer)
 {
     const size_t n_items = th->pass->n_token_blocks * th->pass->b->model->hp.n_kv_heads;
@@ -239,6 +243,7 @@ static void apply_token_blocks(struct cpu_thread *th, size_t layer)
     thread_sync(th);
 }
 
+/* A slot holds o, m, l, see scratch.attn_partials. */
 static struct partial slot_at(const struct backend *b, size_t slot)
 {
     const size_t group = b->shape.group, head_dim = b->model->hp.head_dim;
@@ -254,8 +259,9 @@ static struct work_range blocks_seen(const struct backend *b, const struct token
                                tokens->pos0 / ATTN_BLOCK + 1};
 }
 
-/* Merge this round's slots of each (token, query head) into its result. Token blocks have one token
- * each here. Blocks count from the first one that the token sees. */
+/* Merge the slots of a round into the result of each token and query head. A round is up to n_round
+ * position blocks of every item, from number block0 on, counted from the first one that the token
+ * sees. Token blocks have one token each here. */
 static void merge_round(struct cpu_thread *th, size_t layer, size_t block0, size_t n_round)
 {
     const struct backend *b = th->pass->b;
@@ -303,7 +309,7 @@ static void apply_split(struct cpu_thread *th, size_t layer)
     const struct pass *pass = th->pass;
     const struct backend *b = pass->b;
     const size_t n_items = pass->n_token_blocks * b->model->hp.n_kv_heads;
-    /* Position blocks of an item in a round: it has one more slot, for its result. */
+    /* Position blocks of an item in a round. An item has one more slot, for its result. */
     const size_t n_round = b->shape.n_slots / n_items - 1;
     size_t n_blocks = 0;
     for (size_t i = 0; i < pass->n_token_blocks; i++) {
@@ -317,6 +323,7 @@ static void apply_split(struct cpu_thread *th, size_t layer)
             const struct block_item now = block_item_at(b, layer, j / n, block0 + j % n);
             const struct work_range seen = blocks_seen(b, now.tokens, layer);
             const size_t next = size_min(j + 1, work.end - 1);
+            /* Otherwise the item sees fewer blocks, and block_item_at returned its last one. */
             if (now.block == seen.begin + block0 + j % n)
                 run_block(b, &now, layer, block_item_at(b, layer, next / n, block0 + next % n),
                           slot_at(b, j / n * (n_round + 1) + 1 + j % n));

@@ -9,8 +9,8 @@
 
 #include "engine/cpu/cpu_state.h"
 
-/* Apply RoPE and the query scale to scratch.qkv in place; append keys and values to the KV
- * caches. */
+/* Apply QK norm, RoPE and the query scale to scratch.qkv in place, move the gates of attention
+ * behind the queries of their KV head, and append keys and values to the KV caches. */
 void attn_append(struct cpu_thread *th, size_t layer);
 
 /* Attention of all tokens over their sequences, into scratch.attn. Ends with a barrier. */
@@ -19,7 +19,7 @@ void attn_apply(struct cpu_thread *th, size_t layer);
 /* The position of the oldest key that a token at `pos` attends to. */
 size_t attn_oldest_key(const struct backend *b, size_t layer, size_t pos);
 
-/* Bytes of keys and values that a pass reads: once per token block. */
+/* Bytes of keys and values that a pass reads: whole position blocks, once per token block. */
 uint64_t attn_bytes(const struct pass *pass);
 
 #endif

@@ -150,7 +150,7 @@ static bool open_backend(struct backend *b, const struct backend_control *contro
     if (!cpu_sizes_plan(m, &b->cfg, &plan, err) || !choose_kernels(b, err) || !check_tables(b, err))
         return false;
     b->n_threads = team_size(b->cfg.n_threads ? b->cfg.n_threads : cpu_default_threads());
-    /* Before memory is first written, so that its pages are near the threads. */
+    /* Threads are pinned before they first write memory, so that its pages are near them. */
     if (b->cfg.pin && !team_pin(b->n_threads, &b->pins, err))
         return false;
     b->rope_freq = mem_alloc(m->hp.n_rot, sizeof(double));
@@ -185,7 +185,8 @@ static bool cpu_open(const struct model *m, const struct backend_config *cfg,
     return true;
 }
 
-/* Assumes that every sequence begins at a multiple of ATTN_TILE. */
+/* Assumes that the new ids of every sequence begin at a position that is a multiple of ATTN_TILE.
+ * */
 static size_t cpu_explain(const struct backend *b, size_t n_items, size_t n_ids, char *text,
                           size_t text_bytes)
 {
@@ -229,7 +230,8 @@ static void add_token_blocks(struct pass *pass, const struct eval_item *item, si
     }
 }
 
-/* The tokens of an item are one run, whose recurrent state is written to the copy not in use. */
+/* The tokens of an item are one run. The pass writes their recurrent state to the copy that is not
+ * current. */
 static void add_run(struct pass *pass, const struct eval_item *item, size_t token0)
 {
     if (item->n_ids == 0)

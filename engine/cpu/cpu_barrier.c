@@ -18,10 +18,10 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* Pauses before a thread sleeps. The maximum takes about 50 microseconds at 100 cycles per pause,
- * longer than threads differ in any phase on a quiet machine. Each wait that ends in sleep halves
- * the number, because a spinning thread delays the other threads of its core. One wait in RETRY
- * uses the maximum again, in case the machine has become quiet. */
+/* Pauses before a thread sleeps. The maximum takes about 50 microseconds at 100 cycles per pause
+ * and 2 GHz, longer than threads differ in any phase on a quiet machine. Each wait that ends in
+ * sleep halves the number, because a spinning thread delays the other threads of its core. One wait
+ * in RETRY uses the maximum again, in case the machine has become quiet. */
 #define SPINS_MOST 1000
 #define SPIN_CUTS 7 /* most halvings: down to 7 pauses */
 #define RETRY 64

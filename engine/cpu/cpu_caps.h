@@ -27,21 +27,21 @@ enum cpu_isa {
 
 struct cpu_caps {
     bool has[ISA_N]; /* has[ISA_REF] is always true */
-    bool is_amd;     /* the maker, for choices that depend on the processor: cpu_kernels_init */
+    bool is_amd;     /* the processor is made by AMD; cpu_kernels_init makes other choices then */
 };
 
 void cpu_caps_detect(struct cpu_caps *caps);
 
-/* Remove the instruction sets above `isa` ("ref" ... "i8mm") from `caps`. NULL changes nothing.
+/* Remove the instruction sets above `isa` (a cpu_isa_name) from `caps`. NULL changes nothing.
  * BN_EARG: unknown name. BN_EUNSUPPORTED: `caps` does not have it. */
 bool cpu_caps_limit(struct cpu_caps *caps, const char *isa, struct bn_error *err);
 
 const char *cpu_isa_name(enum cpu_isa isa);  /* "avx512vnni", for options and JSON */
 const char *cpu_isa_title(enum cpu_isa isa); /* "AVX-512 VNNI", for messages */
 
-/* List the CPUs that the calling thread's mask allows: one of each physical core first, then their
- * siblings. At most cap numbers are written. Returns the number of CPUs, and the number of cores in
- * n_cores; 0 if the system does not provide them. */
+/* List the CPUs that the calling thread's mask allows: one of each physical core first, then the
+ * other hardware threads of these cores. At most cap numbers are written. Returns the number of
+ * CPUs and sets *n_cores to that of cores; both are 0 if the system does not report them. */
 size_t cpu_list_allowed(size_t *cpus, size_t cap, size_t *n_cores);
 
 /* Number of threads this process should use: one per physical core of the affinity mask, limited by
@@ -57,8 +57,8 @@ size_t cpu_quota_threads(const char *root);
 struct cpu_kernels;
 bool cpu_caps_try_kernels(const struct cpu_kernels *k, char *why, size_t why_bytes);
 
-/* Test the kernels of each instruction set in this way and remove the sets that fail. Writes a line
- * for each removed set to `why` (may be NULL). Takes a few milliseconds. */
+/* Test the kernels of each instruction set with cpu_caps_try_kernels and remove the sets that fail.
+ * Writes a line for each removed set to `why` (may be NULL). Takes a few milliseconds. */
 void cpu_caps_self_test(struct cpu_caps *caps, char *why, size_t why_bytes);
 
 #endif

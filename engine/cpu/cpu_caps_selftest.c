@@ -29,12 +29,12 @@
 #define ROTATED 256 /* elements of a rotated vector: several passes of most instruction sets */
 #define N 333       /* elements of a vector: not a multiple of any register */
 #define N_TABLE 512 /* elements of a table row: whole blocks of every type */
-#define N_ROWS 19
-#define N_WHOLE 32 /* N_ROWS and N_TOKENS, rounded up as panels and packed tokens are */
+#define N_ROWS 19   /* not a multiple of the rows that any kernel multiplies together */
+#define N_WHOLE 32  /* N_ROWS and N_TOKENS, rounded up as panels and packed tokens are */
 #define N_LINES 3
-#define N_TOKENS 18
-#define HEAD_DIM 68 /* one whole register of every width, and a tail */
-#define V_STRIDE 96
+#define N_TOKENS 18 /* a group of PACK_TOKENS, and two more */
+#define HEAD_DIM 68 /* whole registers of every width, and a tail */
+#define V_STRIDE 96 /* HEAD_DIM rounded up to 32 */
 #define N_Q 3
 #define N_TILE 3 /* tokens of an attn_tile */
 #define ROW_BYTES (N_TABLE * 4)
@@ -330,8 +330,9 @@ static void record_attention(struct outputs *out, const char *kernel, const stru
     record(out, kernel, c->o, n_tokens * N_Q * HEAD_DIM * sizeof(float));
 }
 
-/* Two position blocks with the same keys for three tokens, which see up to n_seen .. n_seen + 2
- * positions of the second one. scales: of Q8, whose bytes may have any value. */
+/* Two position blocks with the same keys for three tokens. Token t sees n_first + t positions of
+ * the first block and n_seen + t of the second, at most all 64. With `scales` the random bytes of k
+ * and v are read as Q8, in which every byte is valid. */
 static void run_attn_tile(attn_tile_fn run, size_t n_first, size_t n_seen, const float *scales,
                           struct attn_case *c)
 {
@@ -442,7 +443,7 @@ struct coarse_case {
     float spread[STEP_STRIDE], bounds[N_ROWS];
 };
 
-/* Two hidden states; the second has the planes of the first in another order. */
+/* Two hidden states; the second has the bytes of the first, 64 places further. */
 static void run_coarse_group(const struct cpu_kernels *k, const struct coarse_mat *m,
                              const int8_t *planes, struct outputs *o)
 {

@@ -2,7 +2,8 @@
  * The number of threads of this process. Decoding is bound by memory, so a second thread on the
  * same core would only compete for cache.
  *
- * Topology and quota are read from Linux files. A missing file means that there is no such limit.
+ * Topology and quota are read from Linux files. Without the file of a quota there is no limit, and
+ * without that of a CPU's siblings the CPU counts as a core.
  */
 #define _GNU_SOURCE /* sched_getaffinity, CPU_ISSET */
 #include "engine/cpu/cpu_caps.h"
@@ -16,8 +17,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define MAX_CPUS 8192
-#define LINE_MAX_BYTES 1024
+#define MAX_CPUS 8192       /* most that Linux supports */
+#define LINE_MAX_BYTES 1024 /* more than the lines of these files have */
 
 /* First line of a file without its newline; false if the file is missing or empty. */
 static bool read_line(const char *path, char line[LINE_MAX_BYTES])
@@ -71,7 +72,7 @@ size_t cpu_list_allowed(size_t *cpus, size_t cap, size_t *n_cores)
     CPU_ZERO_S(set_bytes, set);
     if (sched_getaffinity(0, set_bytes, set) != 0)
         CPU_ZERO_S(set_bytes, set);
-    for (int pass = 0; pass < 2; pass++) {
+    for (int pass = 0; pass < 2; pass++) { /* first CPUs of cores, then their siblings */
         for (size_t cpu = 0; cpu < MAX_CPUS; cpu++) {
             if (!CPU_ISSET_S(cpu, set_bytes, set) ||
                 is_first_of_core(cpu, set, set_bytes) != (pass == 0))

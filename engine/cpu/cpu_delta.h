@@ -1,6 +1,7 @@
 /*
- * Gated delta nets in a pass. All threads call every function; each works on its part. The layer's
- * row in scratch.qkv has the queries, keys and values of all heads, then the output gates z.
+ * Gated delta nets in a pass. All threads call the first three functions; each works on its part. A
+ * barrier must separate delta_convolve and delta_apply. A token's row in scratch.qkv has the
+ * queries, keys and values of all heads, then the output gates z.
  */
 #ifndef ENGINE_CPU_CPU_DELTA_H
 #define ENGINE_CPU_CPU_DELTA_H
@@ -20,7 +21,7 @@ void delta_apply(struct cpu_thread *th, size_t layer);
 
 /* Bytes of states that a pass reads and writes. */
 uint64_t delta_bytes(const struct pass *pass);
-/* Multiply-adds of a pass with the states. */
+/* Multiply-adds of a pass with the states: three per element and token. */
 uint64_t delta_macs(const struct pass *pass);
 
 #endif

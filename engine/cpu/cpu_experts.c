@@ -16,10 +16,10 @@
 #include <math.h>
 #include <string.h>
 
-#define ROUTER_ROWS 32 /* rows of the router that stay in the second-level cache for 16 tokens */
+#define ROUTER_ROWS 32 /* router rows that stay in the second-level cache for 16 tokens */
 #define ROUTER_QUAD 4  /* tokens that are multiplied together */
 #define GATE_GROUPS 8  /* row groups of an expert in a work item of the first product */
-#define MOST_GROUPS 32 /* row groups in a work item of the second product: y holds them */
+#define MOST_GROUPS 32 /* most in an item of the second product, and at a time with one token */
 #define PAIR_TOKENS 16 /* pairs in a work item that copies or quantises */
 _Static_assert(MOST_GROUPS *R16_ROWS <= MATMUL_TOKENS * PANEL_ROWS, "y holds them");
 _Static_assert(GATE_GROUPS % R16_PANEL == 0 && MOST_GROUPS % R16_PANEL == 0, "whole panels");
@@ -32,17 +32,17 @@ static bool has_one_token(const struct cpu_thread *th)
 
 /* ---- choice ---- */
 
-static float or_lowest(float z)
+static float nan_to_lowest(float z)
 {
     return isnan(z) ? -INFINITY : z;
 }
 
 void experts_pick(const float *z, size_t n, size_t n_used, struct expert_choice *out)
 {
-    struct expert_choice best[MODEL_MAX_USED_EXPERTS]; /* weight: z; descending */
+    struct expert_choice best[MODEL_MAX_USED_EXPERTS]; /* by descending z, held in weight */
     size_t n_best = 0;
     for (size_t e = 0; e < n; e++) {
-        const float ze = or_lowest(z[e]);
+        const float ze = nan_to_lowest(z[e]);
         if (n_best == n_used && !(ze > best[n_best - 1].weight))
             continue;
         size_t at = n_best < n_used ? n_best++ : n_used - 1;
@@ -82,7 +82,7 @@ static void choose_for_one(struct cpu_thread *th, size_t layer, struct rows h)
                                   th->row);
     thread_sync(th);
     experts_pick(b->scratch.router_z, hp->n_experts, hp->n_used_experts, th->chosen);
-    /* Rank i of the only token is pair i; every thread has its own list. */
+    /* th->chosen[i] of the only token is pair i. Every thread has made the same list. */
     if (th->index > 0)
         return;
     for (size_t i = 0; i < hp->n_used_experts; i++)
@@ -90,8 +90,9 @@ static void choose_for_one(struct cpu_thread *th, size_t layer, struct rows h)
     th->pass->n_experts_read += hp->n_used_experts;
 }
 
-/* The logits of at most ROUTER_TOKENS tokens, whose normed rows are in th->router_x. The sum of
- * products is the same with the token's row in place of the router's. */
+/* The logits and choices of at most ROUTER_TOKENS tokens, whose normed rows are in th->router_x.
+ * rows_dot multiplies table rows with a vector. Here the tokens are the table and a router row is
+ * the vector, which does not change a dot product. */
 static void route_tokens(struct cpu_thread *th, size_t layer, size_t token0, size_t n)
 {
     const struct backend *b = th->pass->b;
@@ -130,7 +131,8 @@ static void set_pairs(struct pass *pass, size_t layer)
         s->n_chosen[layer * hp->n_experts + e] += start[e + 1];
         start[e + 1] += start[e];
     }
-    /* start[e] counts up to the end of expert e, and is moved back afterwards. */
+    /* Placing the pairs moves start[e] to the end of expert e, which is the start of expert e + 1.
+     * So all entries move up by one place afterwards. */
     for (size_t i = 0; i < n_pairs; i++)
         s->pairs[start[s->chosen[i].expert]++] =
             (struct expert_pair){(uint32_t)(i / hp->n_used_experts), s->chosen[i].weight};
@@ -201,9 +203,9 @@ static void clamp(float limit, size_t n, float *gate, float *up)
         up[i] = up[i] < -limit ? -limit : up[i];
 }
 
-/* Row groups begin .. end - 1 of the gate and the up matrix of one expert. */
+/* Row groups begin .. end - 1 of a matrix of one expert, counted from its first one. */
 struct expert_range {
-    size_t layer, first_group; /* the first row group of the expert */
+    size_t layer, first_group; /* number of the expert's first row group in the section */
     size_t begin, end;
 };
 

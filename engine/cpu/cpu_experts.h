@@ -12,14 +12,15 @@
 #include "engine/cpu/cpu_linear.h"
 
 /* Prepare the input from h (n_tokens, n_embd), and choose the experts. Afterwards the pairs of this
- * pass and layer are set. */
+ * layer are set: in scratch.pairs, or in th->chosen for a pass of one token. */
 void experts_choose(struct cpu_thread *th, size_t layer, struct rows h);
 
-/* y (one row per pair, n_ff) = silu(gate) * up with limited values, for this thread's part. */
+/* y (one row per pair, n_ff) = silu(gate) * up, with gate and up limited to layer_traits.clamp, for
+ * this thread's part. */
 void experts_gate(struct cpu_thread *th, size_t layer, struct rows y);
 
-/* h = h + weight * (W_down y) for all pairs. Afterwards h is complete only for this thread's part.
- */
+/* h = h + weight * (W_down y) for all pairs. y must be complete, so a barrier comes first.
+ * Afterwards h is complete only for this thread's part. */
 void experts_add(struct cpu_thread *th, size_t layer, struct rows y, struct rows h);
 
 /* Bytes of the experts that the pass has read. */

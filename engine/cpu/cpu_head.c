@@ -76,7 +76,7 @@ void head_embed(struct cpu_thread *th)
     thread_sync(th);
 }
 
-/* Update *best with the largest of z; true if a logit is infinite or NaN. */
+/* Raise *best to the largest of z (n) if that is higher; true if a logit is infinite or NaN. */
 static bool scan_row(const float *z, size_t n, float *best)
 {
     uint32_t largest = 0; /* as bits, which also order infinity and NaN */
@@ -94,7 +94,7 @@ static bool is_list(const struct backend *b, const struct head_request *request)
     return request->kind == HEAD_TOP && request->k == 0 && b->ternary_head.n_groups == 0;
 }
 
-/* The logits of a list of ids. */
+/* The logits of a list of ids, for row i of the group. */
 static void multiply_list(struct cpu_thread *th, const struct head_request *request, size_t i)
 {
     const struct backend *b = th->pass->b;
@@ -187,8 +187,8 @@ static void finish_row(struct cpu_thread *th, size_t i, struct requested_row *re
         atomic_store_explicit(&th->pass->min_cap, req->n_found, memory_order_relaxed);
 }
 
-/* Compute the logits that can matter, for the HEAD_TOP rows that are screened. In descending order,
- * since the bounds of the last rows are still in the cache. */
+/* Compute the logits that can matter, for the HEAD_TOP rows that are screened. The last rows come
+ * first, since their bounds are still in the cache. */
 static void screen_group(struct cpu_thread *th, const struct requested_row *reqs, size_t n_reqs)
 {
     bool any = false;

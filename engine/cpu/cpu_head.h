@@ -1,6 +1,6 @@
 /*
  * The first and the last step of a pass: from token ids to embedding rows, and from hidden states
- * to candidates. All threads call the functions of a pass.
+ * to candidates. All threads call head_embed and head_apply.
  */
 #ifndef ENGINE_CPU_CPU_HEAD_H
 #define ENGINE_CPU_CPU_HEAD_H

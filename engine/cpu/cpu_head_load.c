@@ -1,7 +1,7 @@
 /*
  * Converts the output head when the backend opens: to the coarse plane of the screened head, or to
- * an approximate copy at eight bits for --head q8. Each thread converts the rows that it will read,
- * in steps. After each step its file pages are released.
+ * an approximate copy at eight bits for --head q8. Each thread converts about the rows that it will
+ * read, in steps. After each step the file pages of the converted rows are released.
  *
  * The copy has type Q8_0: each block of 32 has the scale (largest magnitude / 127) in F16; elements
  * are rounded to nearest, half to even. This is plain C, so every machine makes the same bytes.

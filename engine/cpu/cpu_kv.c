@@ -73,7 +73,7 @@ void kv_truncate(struct seq *s, size_t n_keep)
         recurrent_truncate(&s->recurrent, n_keep);
     }
     if (s->length == 0)
-        s->ring.first = 0;
+        s->ring.first = 0; /* an empty ring has lost no position */
 }
 
 bool kv_state_save(struct seq *s, void *to)

@@ -27,6 +27,8 @@ struct seq {
 /* BN_EARG: the context exceeds the address space. BN_ENOMEM. */
 bool kv_open(struct backend *b, size_t n_ctx, struct seq **out, struct bn_error *err);
 void kv_close(struct seq *s); /* NULL is allowed */
+
+/* The operations of these names in struct backend_ops (seq_save and seq_load for the last two). */
 size_t kv_reachable(const struct seq *s, size_t n_keep);
 void kv_truncate(struct seq *s, size_t n_keep);
 bool kv_state_save(struct seq *s, void *to);
@@ -37,7 +39,7 @@ bool kv_load(struct seq *s, size_t length, const struct bn_stream *in, struct bn
 /* Prepare for a pass that appends n_ids positions and may fail. */
 void kv_begin(struct seq *s, size_t n_ids);
 
-/* The part of a block for one layer and KV head. */
+/* The part of position block `block` for one layer and KV head. */
 struct kv_block {
     uint8_t *k, *v;
     float *scales; /* (2, ATTN_BLOCK), only with Q8 */
@@ -55,8 +57,8 @@ static inline struct kv_block kv_block_at(const struct seq *s, size_t layer, siz
                              (float *)(void *)(k + shape->k_bytes + shape->v_bytes)};
 }
 
-/* Append the keys and values of a token block: k and v are (tokens->n_tokens) rows, kv_stride
- * floats apart. th provides scratch buffers. */
+/* Append the keys and values of a token block: k and v are tokens->n_tokens rows of head_dim
+ * floats, kv_stride floats apart. th provides scratch buffers. */
 void kv_append(const struct cpu_thread *th, const struct token_block *tokens, size_t layer,
                size_t kv_head, const float *k, const float *v, size_t kv_stride);
 

@@ -85,13 +85,14 @@ static void quantise_many(struct cpu_thread *th, const struct weights *to, struc
             const float *row = x.at + t * x.stride;
             const struct act_scale scale =
                 quantise_token(th, to, row, w, t + 1 < p.range.end ? row + x.stride : NULL);
-            if (to->cols.n_cols)
+            if (to->cols.n_cols) /* then to->mat refers to lines in the order of the file */
                 pack_file_order(th->q8, n_lines);
             th->pass->gemm->pack(th->q8, n_lines, t, s->q8);
             s->q8_s[t] = scale.s;
             s->q8_sum[t] = scale.q_sum;
         }
     thread_sync(th);
+    /* Only the kernels for medium numbers of tokens gather, and these numbers fit one group. */
     th->q = th->pass->gemm->gather(s->q8, n_lines, th->pass->n_tokens, (int8_t *)th->panel);
 }
 
@@ -338,8 +339,8 @@ void linear_add(struct cpu_thread *th, const struct weights *w, struct rows y)
     }
 }
 
-/* Multiply only the up rows with an open gate. The sums of the others are undefined; the closed
- * gate turns them into zero. */
+/* Multiply only the up rows with an open gate (not <= 0). The sums of the other rows are undefined,
+ * and their closed gates turn them into zero. */
 static void multiply_open(struct cpu_thread *th, const struct weights *w, struct work_range rows,
                           const float *gate, float *y)
 {

@@ -17,20 +17,22 @@ struct rows {
  * NULL, then the rotation of `to`, then quantise. Afterwards every thread may read q. */
 void linear_input(struct cpu_thread *th, const struct weights *to, struct rows x, const float *w);
 
-/* Without the last step, for one token: the result is x itself or in th->norm. */
+/* The norm and the rotation of linear_input, for one token x (to->n_cols). Returns x itself if
+ * there is neither, else th->norm. */
 const float *linear_prepare(const struct cpu_thread *th, const struct weights *to, const float *x,
                             const float *w);
 
-/* y = W q for all tokens. Afterwards y is complete only for this thread's rows. */
+/* y = W q, with scales and bias, for all tokens. Afterwards y is complete only for this thread's
+ * rows. */
 void linear_store(struct cpu_thread *th, const struct weights *w, struct rows y);
 /* y = y + W q */
 void linear_add(struct cpu_thread *th, const struct weights *w, struct rows y);
 /* y = act(W_gate q) * (W_up q). The first half of w's rows is gate, the second half is up. */
 void linear_gate(struct cpu_thread *th, const struct weights *w, enum ffn_act act, struct rows y);
 
-/* In a pass of one token, prefetch the first lines of the products with w. Call it before the
- * barrier and the norm that precede them. n_products is 2 for gate and up, whose rows each thread
- * shares out separately, and 1 for any other layer. */
+/* In a pass of one token, prefetch the first lines of w that this thread multiplies next. Call it
+ * before the barrier and the norm that precede the product. n_products is 2 for gate and up, whose
+ * rows are divided over the threads separately, and 1 for any other layer. */
 void linear_fetch(const struct cpu_thread *th, const struct weights *w, size_t n_products);
 
 #endif

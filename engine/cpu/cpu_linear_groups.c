@@ -13,10 +13,10 @@
 
 #include <string.h>
 
-#define MATVEC_STREAMS 4  /* the kernels of one token read so many distant row groups, or half */
+#define MATVEC_STREAMS 4  /* row groups that a product with one token reads in parallel, or half */
 #define MATVEC_GROUPS 256 /* row groups that a thread multiplies at a time with one token */
 #define FEW_GROUPS 64     /* the same with few tokens: their lines stay in the second-level cache */
-#define FEW_TOKENS 8      /* for so many tokens, unpacking the weights takes longer */
+#define FEW_TOKENS 8      /* up to this number, unpacking takes longer than it saves */
 #define INPUT_TOKENS 8    /* tokens in a work item when several tokens are quantised */
 #define PANEL_FLOATS (GROUPED_TOKENS * R16_PANEL * R16_ROWS)
 _Static_assert(MATVEC_GROUPS *R16_ROWS <= MATMUL_TOKENS * PANEL_ROWS, "y holds them");
@@ -32,7 +32,7 @@ static bool has_one_token(const struct cpu_thread *th)
 
 /* ---- input ---- */
 
-/* The blocks of a token that was quantised as a whole. */
+/* Set the units and sums of the blocks of a token that has one scale. */
 static void set_equal_units(const struct weights *to, size_t n_cols, struct act_scale scale,
                             struct block_plane p)
 {

@@ -13,7 +13,7 @@ void groups_store(struct cpu_thread *th, const struct weights *w, struct rows y)
 void groups_add(struct cpu_thread *th, const struct weights *w, struct rows y);
 void groups_gate(struct cpu_thread *th, const struct weights *w, enum ffn_act act, struct rows y);
 
-/* As linear_fetch. n_bytes are prefetched of each stream. */
+/* As linear_fetch; it prefetches n_bytes of each stream. */
 void groups_fetch(const struct cpu_thread *th, const struct weights *w, size_t n_products,
                   size_t n_bytes);
 
@@ -28,7 +28,7 @@ struct group_range {
     const struct section *s;
     size_t begin, end;
 };
-/* Number of the first row of a range in the section, and of its rows that exist. */
+/* The first row of a range, counted in its section, and the number of its rows without padding. */
 static inline size_t groups_first_row(const struct group_range *r)
 {
     return r->begin * R16_ROWS;
@@ -48,7 +48,7 @@ void groups_multiply_one(const struct cpu_thread *th, const struct weights *w,
                          const struct group_range *r, const struct block_input *in, size_t token,
                          float *y);
 
-/* Whether n_tokens are multiplied one at a time: there are few, or they are floats. */
+/* Whether n_tokens are multiplied one at a time: there are few, or they are not quantised. */
 bool groups_take_singly(const struct cpu_thread *th, size_t n_tokens);
 
 /* At most R16_PANEL row groups, unpacked for several tokens. */

@@ -1,6 +1,6 @@
 /*
  * Measures the limits of this machine with the threads of an open backend. Both functions take some
- * tenths of a second and must not run during a pass.
+ * tenths of a second, the bandwidth of a large model longer, and must not run during a pass.
  */
 #ifndef ENGINE_CPU_CPU_MEASURE_H
 #define ENGINE_CPU_CPU_MEASURE_H

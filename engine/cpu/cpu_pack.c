@@ -14,7 +14,7 @@
 
 #include <string.h>
 
-#define F16_ONE 0x3c00
+#define F16_ONE 0x3c00 /* 1.0 */
 
 bool pack_in_groups(const struct model *m)
 {
@@ -33,8 +33,8 @@ static bool pack_in_columns(const struct model *m, const struct backend_config *
            src->n_cols <= MOST_SUMMED && (uintptr_t)src->bytes % 32 == 0;
 }
 
-/* The matrices of a layer as a pass multiplies them. Some consist of several matrices of the
- * file. */
+/* The matrices of a layer as a pass multiplies them. Some consist of several matrices of the file.
+ * In a delta net, QKV has attn_qkv in layer.q and attn_gate in layer.k. */
 enum { QKV, OUT, GATE_UP, DOWN, N_MATRICES };
 
 struct matrix_job {
@@ -70,7 +70,7 @@ static bool set_job(struct matrix_job *job, const struct model *m, const struct 
 {
     const bool is_head = i == m->hp.n_layers * N_MATRICES;
     const struct layer *layer = &m->layers[is_head ? 0 : i / N_MATRICES];
-    const size_t kind = is_head ? N_MATRICES : i % N_MATRICES;
+    const size_t kind = is_head ? N_MATRICES : i % N_MATRICES; /* N_MATRICES: the output head */
     const struct linear *const sources[N_MATRICES + 1][3] = {
         [QKV] = {&layer->q, &layer->k, layer->traits.is_delta_net ? NULL : &layer->v},
         [OUT] = {&layer->o},
@@ -172,7 +172,7 @@ static const float *pack_row_scales(const struct backend *b, const struct linear
         return NULL;
     float *scales = *at;
     ternary_row_scales(&l->source, 0, l->source.n_rows, scales);
-    if (b->cfg.file_mapped) /* scales are on every page of a large model */
+    if (b->cfg.file_mapped) /* scales are in every row, so reading them maps the whole tensor */
         mem_file_drop(l->source.bytes, l->source.n_bytes);
     *at += size_round_up(l->source.n_rows, ROW_UNIT);
     return scales;
@@ -333,8 +333,8 @@ static void set_layers(struct backend *b)
 struct pack_state {
     struct backend *b;
     const struct backend_control *control;
-    uint8_t *codes; /* (n_threads, codes_stride) */
-    uint8_t *rows;  /* (n_threads, rows_stride) for columns */
+    uint8_t *codes; /* (n_threads, codes_stride) scratch of line_pack_rows and group_pack */
+    uint8_t *rows;  /* (n_threads, rows_stride) packed rows, for pack_columns */
     size_t codes_stride, rows_stride;
     size_t done_bytes, total_bytes; /* of the file's ternary tensors */
     atomic_bool failed;             /* the first thread that sets it writes err */

@@ -7,15 +7,16 @@
 
 #include "engine/cpu/cpu_state.h"
 
-/* Whether the linear layers are in R16, because activations have a scale per block, or weights
- * differ in scale within a matrix. A ternary output head is always in R16. */
+/* Whether the linear layers are in R16, because activations have a scale per block, weights differ
+ * in scale within a matrix, or the model has experts. A ternary output head is always in R16. */
 bool pack_in_groups(const struct model *m);
 
-/* Bytes of all lines, norms and biases; false on overflow. */
+/* Bytes of b->lines and b->floats; false on overflow. */
 bool pack_bytes(const struct model *m, const struct backend_config *cfg, size_t *n_bytes);
 
-/* Set b->lines, b->floats, b->layers, b->coarse and b->head. On failure the caller closes b, which
- * frees them. BN_EFORMAT, BN_ENOMEM, BN_ECANCELLED, BN_EUNSUPPORTED. */
+/* Set b->lines, b->floats, b->layers, b->coarse, b->head and the members that describe them. On
+ * failure the caller closes b, which frees them. BN_EFORMAT, BN_ENOMEM, BN_ECANCELLED,
+ * BN_EUNSUPPORTED. */
 bool pack_model(struct backend *b, const struct backend_control *control, struct bn_error *err);
 
 #endif

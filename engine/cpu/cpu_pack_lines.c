@@ -15,7 +15,7 @@
 #define FIELD_COLS 64 /* columns of a field: bits 2i and 2i + 1 of byte b hold column 64 i + b */
 
 /* Byte r of the lines of columns 64 i + b, b < 64, to out[r][b]. It holds the codes of rows r,
- * r + 64, r + 128 and r + 192, which are bits 2i of byte b of these rows. */
+ * r + 64, r + 128 and r + 192, which are bits 2i and 2i + 1 of byte b of these rows. */
 static void gather_field(const uint8_t *rows, size_t row_bytes, size_t i,
                          uint8_t out[FIELD_COLS][FIELD_COLS])
 {
@@ -29,7 +29,7 @@ static void gather_field(const uint8_t *rows, size_t row_bytes, size_t i,
 }
 
 /* Transpose one line of each of 256 rows into one line of each of their 256 columns. */
-static void turn_lines(const uint8_t *rows, size_t row_bytes, uint8_t *line, size_t col_bytes)
+static void transpose_lines(const uint8_t *rows, size_t row_bytes, uint8_t *line, size_t col_bytes)
 {
     uint8_t field[FIELD_COLS][FIELD_COLS];
     for (size_t i = 0; i < 4; i++) {
@@ -52,8 +52,8 @@ bool pack_columns(const struct ternary_source *src, size_t line0, size_t line1, 
         /* Rows past the last one have weight zero. */
         memset(rows + (row1 - row0) * row_bytes, 0x55, (LINE_COLS - (row1 - row0)) * row_bytes);
         for (size_t c = 0; c < row_lines; c++)
-            turn_lines(rows + c * LINE_BYTES, row_bytes,
-                       lines + c * LINE_COLS * col_bytes + l * LINE_BYTES, col_bytes);
+            transpose_lines(rows + c * LINE_BYTES, row_bytes,
+                            lines + c * LINE_COLS * col_bytes + l * LINE_BYTES, col_bytes);
     }
     return true;
 }
@@ -64,6 +64,8 @@ void pack_file_order(int8_t *q, size_t n_lines)
     for (size_t l = 0; l < n_lines; l++, q += LINE_COLS) {
         memcpy(line, q, sizeof line);
         for (size_t i = 0; i < 4; i++)
+            /* In layout A, 32 bytes hold 128 columns: bits 2i of byte b are column 32 (3 - i) + b.
+             * */
             for (size_t half = 0; half < 2; half++)
                 memcpy(q + 64 * i + 32 * half, line + 128 * half + 32 * (3 - i), 32);
     }

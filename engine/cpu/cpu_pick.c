@@ -19,7 +19,7 @@ bool pick_all(const float *z, size_t n_vocab, struct head_row *row, size_t *n_fo
     return true;
 }
 
-/* In a long row most spans have no logit above `worst` and are skipped. */
+/* Whether a logit is above `worst`. In a long row most spans have none and are skipped. */
 static bool any_above(const float *z, size_t n, float worst)
 {
     int any = 0;

@@ -11,15 +11,16 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* For HEAD_ALL. False: cap is too small; *n_found is the number needed. */
+/* For HEAD_ALL. False: row->cap is too small; *n_found is the number needed. */
 bool pick_all(const float *z, size_t n_vocab, struct head_row *row, size_t *n_found);
 
-/* The k best of z (n_vocab), k <= n_vocab, in unspecified order. */
+/* The k best of z (n_vocab), 1 <= k <= n_vocab. The worst of them is best[0]; the others have no
+ * particular order. */
 void pick_best(const float *z, size_t n_vocab, size_t k, struct head_cand *best);
 
 /* For HEAD_TOP. best is the largest of z. With k 0 only z of the ids is read. seen has n_vocab
- * bits, all zero before and after. False: cap is too small; *n_found is a lower bound of the
- * number needed. */
+ * bits, all zero before and after. False: row->cap is too small; *n_found is a lower bound of
+ * the number needed. */
 bool pick_top(const float *z, size_t n_vocab, float best, const struct head_request *head,
               struct head_row *row, uint64_t *seen, size_t *n_found);
 

@@ -1,7 +1,7 @@
 /*
  * The clock measures times. Bytes and multiply-adds follow from the shapes: each matrix once per
  * pass, less the skipped weights; keys and values once per token block. The output head counts its
- * bytes.
+ * bytes itself; its multiply-adds are not counted.
  */
 #include "engine/cpu/cpu_profile.h"
 
@@ -104,7 +104,7 @@ void profile_end(struct pass *pass)
         atomic_load_explicit(&pass->head_bytes, memory_order_relaxed);
 }
 
-/* A step that some models do not have. */
+/* Whether this model has the step. */
 static bool has_step(const struct backend *b, size_t step)
 {
     const bool experts = b->model->arch->experts;

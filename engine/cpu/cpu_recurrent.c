@@ -7,14 +7,14 @@
 
 #include <string.h>
 
-static size_t count_layers(const struct hparams *hp)
+static size_t count_delta_nets(const struct hparams *hp)
 {
     return hp->n_layers - hp->n_attn_layers;
 }
 
 bool recurrent_bytes(const struct hparams *hp, size_t *out)
 {
-    return size_mul3(out, count_layers(hp), delta_state_floats(&hp->delta), sizeof(float));
+    return size_mul3(out, count_delta_nets(hp), delta_state_floats(&hp->delta), sizeof(float));
 }
 
 bool recurrent_open(struct recurrent *r, const struct hparams *hp, struct bn_error *err)
@@ -68,7 +68,7 @@ size_t recurrent_reachable(const struct recurrent *r, size_t n_keep)
     return best;
 }
 
-/* Forget the copy that is not current if it is the result of ids that are removed. */
+/* Mark the copy that is not current as undefined if it is the result of more than `length` ids. */
 static void forget_longer(struct recurrent *r, size_t length)
 {
     size_t *other = &r->lengths[1 - r->current];
@@ -105,7 +105,7 @@ void recurrent_load(struct recurrent *r, const void *from, size_t length)
 {
     if (r->n_floats == 0)
         return;
-    /* Keep the copy of the shorter text, which a later truncation can return to. */
+    /* Keep a copy of fewer ids, to which a later truncation can return. */
     if (r->lengths[r->current] < length)
         r->current = 1 - r->current;
     memcpy(recurrent_now(r), from, r->n_floats * sizeof(float));

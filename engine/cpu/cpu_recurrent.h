@@ -28,12 +28,13 @@ struct recurrent {
 /* Bytes of one copy, which is also a saved state. False if they overflow. */
 bool recurrent_bytes(const struct hparams *hp, size_t *out);
 
-/* BN_ENOMEM. */
+/* The state of no ids. BN_EARG: the state is too large. BN_ENOMEM. */
 bool recurrent_open(struct recurrent *r, const struct hparams *hp, struct bn_error *err);
 void recurrent_close(struct recurrent *r);
 
 /* The states of layer number `index` among the delta nets: (n_value_heads, dim * dim) as in
- * kernels_delta.h, then (DELTA_TAPS - 1, channels), oldest input first. */
+ * kernels_delta.h, then (DELTA_TAPS - 1, channels), oldest input first. A pass reads recurrent_from
+ * in the current copy and writes recurrent_to in the other one. */
 const float *recurrent_from(const struct recurrent *r, const struct delta_shape *d, size_t index);
 float *recurrent_to(const struct recurrent *r, const struct delta_shape *d, size_t index);
 
@@ -44,7 +45,7 @@ void recurrent_commit(struct recurrent *r, size_t length); /* the pass succeeded
 size_t recurrent_reachable(const struct recurrent *r, size_t n_keep);
 void recurrent_truncate(struct recurrent *r, size_t n_keep);
 
-/* Make a saved state of `length` ids current. A copy of a longer text is lost. */
+/* Make a saved state of `length` ids current. A copy of more ids is lost. */
 void recurrent_load(struct recurrent *r, const void *from, size_t length);
 /* The current copy, n_floats. A caller that writes it calls one of the next two functions. */
 float *recurrent_now(const struct recurrent *r);

@@ -74,7 +74,8 @@ size_t ring_reachable(const struct ring *r, const struct backend *b, size_t n_ke
     return begin >= r->first || begin == n_keep ? n_keep : 0;
 }
 
-/* Copy n_units adjacent units of each of n_rows rows of ATTN_BLOCK units. */
+/* Copy units begin .. end - 1 of each of n_rows rows. A row has ATTN_BLOCK units, one per position.
+ * */
 static void copy_rows(uint8_t *to, const uint8_t *from, size_t n_rows, size_t unit_bytes,
                       size_t begin, size_t end)
 {
@@ -105,7 +106,8 @@ static void copy_positions(const struct backend *b, uint8_t *to, const uint8_t *
     copy_rows(v + s->v_bytes, from_v + s->v_bytes, 2, sizeof(float), begin, end);
 }
 
-/* Copy the window before `length` between two cycles of blocks. */
+/* Copy the window before `length` from n_from blocks to n_to blocks. In both, block i of the
+ * sequence is in the block with the remainder of i as its number. */
 static void copy_window(const struct backend *b, size_t length, uint8_t *to, size_t n_to,
                         const uint8_t *from, size_t n_from)
 {

@@ -3,7 +3,7 @@
  *
  * A ring has the same position blocks as the KV cache, and block i is in slot i % n_blocks. So two
  * blocks may share a slot, each with a part of its positions. A ring has room for the window before
- * a position and a micro-batch behind it, rounded up to blocks. A pass that fails has overwritten
+ * a position and a micro-batch after it, rounded up to blocks. A pass that fails has overwritten
  * at most a micro-batch of positions, none of which the old length needs.
  *
  * A saved state has the window before the length, in ceil(n_before / ATTN_BLOCK) blocks of the same
@@ -26,17 +26,17 @@ bool ring_bytes(const struct cpu_shape *s, const struct hparams *hp, size_t *seq
 struct ring {
     struct mem_map map;
     size_t n_blocks, block_bytes; /* a block holds all layers with a ring; 0: there are none */
-    size_t first;                 /* the positions from here to the length are complete */
+    size_t first;                 /* the ring holds the positions from here to the length */
 };
 
 /* Reserve the rings of a sequence of n_ctx positions. BN_ENOMEM. */
 bool ring_open(struct ring *r, const struct backend *b, size_t n_ctx, struct bn_error *err);
 void ring_close(struct ring *r);
 
-/* Note that the positions up to n_end will be overwritten. */
+/* Record that positions up to n_end - 1 will be written, which overwrites the oldest ones. */
 void ring_extend(struct ring *r, size_t n_end);
 
-/* n_keep if the window before it is complete, else 0. */
+/* n_keep if the ring holds the whole window before it, else 0. */
 size_t ring_reachable(const struct ring *r, const struct backend *b, size_t n_keep);
 
 /* Bytes of the windows in a saved state, 0 without rings. */

@@ -23,7 +23,7 @@
 #define MOST_K 1024    /* with more candidates too many rows are left */
 #define ONE_ROWS 8192  /* rows of the plane at a time for one hidden state */
 #define GROUP_ROWS 256 /* the same for several; these rows stay in the second-level cache */
-#define LEAD 8         /* rows multiplied first for each of the k; the floor is almost exact */
+#define LEAD 8         /* rows multiplied first for each of the k; makes the floor almost exact */
 #define LEAD_LEAST 32  /* rows multiplied first by all threads, at least */
 #define LIST_ROWS 256  /* rows multiplied in one call; the first rows are not prefetched */
 #define DRAW_ROWS 8    /* the same for a draw; fewer, because each result can exclude more rows */
@@ -65,7 +65,8 @@ static struct block_norms split_block(const float *h, size_t n, double unit, int
     return norms;
 }
 
-/* The constants s of the bound, see docs/kernels.md. */
+/* Write s of each block, see docs/kernels.md, "The head, screened". The first round sums a^2 and
+ * c^2 for theta, the second one writes. */
 static void spread_of(const struct block_norms *norms, size_t n_blocks, size_t n_embd,
                       size_t n_vocab, float *spread)
 {
@@ -211,7 +212,7 @@ static void screen_draw(struct cpu_thread *th, size_t i, const struct requested_
             queue_row(th, i, &d, id, noise);
     }
     multiply_draw(th, i, &d);
-    z[th->best_noisy_id[i]] = th->best[i];
+    z[th->best_noisy_id[i]] = th->best[i]; /* its logit in place of its bound, for finish_gumbel */
 }
 
 /* ---- HEAD_TOP ---- */

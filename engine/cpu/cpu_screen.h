@@ -23,9 +23,11 @@ void screen_close(struct backend *b);
  * scratch.head_x. */
 void screen_query(const struct backend *b, size_t i, struct requested_row *req);
 
-/* Compute the bounds of this thread's part of the vocabulary, for all screened rows. */
+/* For this thread's part of the vocabulary and all screened rows: compute the bounds, then find the
+ * best id (HEAD_GUMBEL) or multiply the rows with the highest bounds (HEAD_TOP). */
 void screen_bounds(struct cpu_thread *th, const struct requested_row *reqs, size_t n_reqs);
-/* Make z of this thread's part exact for possible candidates, and -infinity elsewhere. */
+/* In this thread's part of z, make the logits of possible candidates exact. The others become exact
+ * too or -infinity. */
 void screen_rescore(struct cpu_thread *th, size_t i, const struct requested_row *req);
 
 #endif

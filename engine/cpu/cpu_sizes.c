@@ -76,6 +76,7 @@ bool cpu_sizes_shape(struct cpu_shape *s, const struct model *m, const struct ba
                        "a model of width %zu, %zu heads of %zu and feed-forward width %zu "
                        "is too large for this backend",
                        hp->n_embd, hp->n_heads, hp->head_dim, hp->n_ff);
+    /* Architectures with delta nets have gates in attention. */
     const size_t q_rows = m->arch->delta_nets ? 2 * q_width : q_width;
     const size_t delta_out = delta_width(&hp->delta), delta_in = delta_channels(&hp->delta);
     const size_t o_cols = size_max(q_width, delta_out);
@@ -95,6 +96,7 @@ bool cpu_sizes_shape(struct cpu_shape *s, const struct model *m, const struct ba
         .vocab_stride = size_round_up(hp->n_vocab, ROW_UNIT),
         .q8_stride = size_round_up(max_cols, LINE_COLS),
         .v_stride = size_round_up(hp->head_dim, 32),
+        /* ATTN_SPLIT has fewer than 4 items per thread, see limits.attn_items in cpu_strategy.c. */
         .n_slots = 4 * n_threads * SPLIT_BLOCKS,
         .n_coarse = head_plane_blocks(m, cfg->head == BN_HEAD_EXACT),
     };
@@ -107,8 +109,8 @@ bool cpu_sizes_shape(struct cpu_shape *s, const struct model *m, const struct ba
     return set_kv_shape(s, hp, cfg->kv, err);
 }
 
-/* A list of scratch buffers. Its size cannot overflow: widths are at most 2^24 (MAX_WIDTH), tokens
- * at most 2^20, and threads at most MAX_THREADS. */
+/* The scratch buffers placed so far. Their size cannot overflow: widths are at most 2^24
+ * (MAX_WIDTH), tokens at most 2^20, and threads at most MAX_THREADS. */
 struct layout {
     uint8_t *at; /* NULL: the buffers are only measured */
     size_t n_bytes;

@@ -20,10 +20,11 @@ size_t team_size(size_t n_threads);
 typedef void (*team_job_fn)(void *ud, size_t index, size_t n_active);
 void team_run(size_t n_threads, size_t n_active, team_job_fn job, void *ud);
 
-/* Pin each of the calling thread's n_threads threads to its own CPU, on different cores first.
- * team_unpin restores the previous masks; the same thread must call it. In between, the calling
- * thread must not run a team of another size, because new threads would inherit its mask. BN_EARG:
- * fewer CPUs than threads. BN_EDEVICE: the system refuses. BN_ENOMEM. */
+/* Pin each of the n_threads threads of the calling thread's team to one CPU. CPUs are distinct, and
+ * on different cores as far as possible. team_unpin restores the previous masks; the same thread
+ * must call it. In between, the calling thread must not run a team of another size, because new
+ * threads would inherit its mask. BN_EARG: fewer CPUs than threads. BN_EDEVICE: the system refuses.
+ * BN_ENOMEM. */
 struct team_pins;
 bool team_pin(size_t n_threads, struct team_pins **out, struct bn_error *err);
 void team_unpin(struct team_pins *pins); /* NULL is allowed */

@@ -42,8 +42,8 @@ struct work_item {
 void threads_begin(struct cpu_thread *threads, size_t n);
 /* Take the next item of n rows, at most `size` rows: first from this thread's range in order, then
  * from the ranges of slower threads. Ranges are multiples of `unit` rows. A range of a single item
- * is left to the thread that it belongs to. False if no rows are left. *p must be all zero at the first call. Threads can divide only one set of
- * rows in this way between two barriers. */
+ * is left to the thread that it belongs to. False if no rows are left. *p must be all zero at the
+ * first call. Threads can divide only one set of rows in this way between two barriers. */
 bool thread_take_work(const struct cpu_thread *th, size_t n, size_t unit, size_t size,
                       struct work_item *p);
 
