@@ -1,7 +1,7 @@
 /*
- * Attention of a pass. All threads call every function.
+ * Attention of a pass. All threads call attn_append, and after a barrier attn_apply.
  *
- * The result of a position block depends only on its 64 positions, and blocks are merged in
+ * The result of a token and a position block depends on no other block, and blocks are merged in
  * ascending order. So the result does not depend on which thread computes which block.
  */
 #ifndef ENGINE_CPU_CPU_ATTN_H

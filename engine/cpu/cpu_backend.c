@@ -185,8 +185,7 @@ static bool cpu_open(const struct model *m, const struct backend_config *cfg,
     return true;
 }
 
-/* Assumes that the new ids of every sequence begin at a position that is a multiple of ATTN_TILE.
- * */
+/* Assumes that the new ids of every sequence begin at a multiple of ATTN_TILE. */
 static size_t cpu_explain(const struct backend *b, size_t n_items, size_t n_ids, char *text,
                           size_t text_bytes)
 {

@@ -331,8 +331,8 @@ static void record_attention(struct outputs *out, const char *kernel, const stru
 }
 
 /* Two position blocks with the same keys for three tokens. Token t sees n_first + t positions of
- * the first block and n_seen + t of the second, at most all 64. With `scales` the random bytes of k
- * and v are read as Q8, in which every byte is valid. */
+ * the first block and n_seen + t of the second, at most all 64. With `scales` the numbers in k and
+ * v are read as bytes of Q8, in which every byte is valid. */
 static void run_attn_tile(attn_tile_fn run, size_t n_first, size_t n_seen, const float *scales,
                           struct attn_case *c)
 {
@@ -443,7 +443,7 @@ struct coarse_case {
     float spread[STEP_STRIDE], bounds[N_ROWS];
 };
 
-/* Two hidden states; the second has the bytes of the first, 64 places further. */
+/* Two hidden states; the second has the bytes of the first, moved by 64 places. */
 static void run_coarse_group(const struct cpu_kernels *k, const struct coarse_mat *m,
                              const int8_t *planes, struct outputs *o)
 {

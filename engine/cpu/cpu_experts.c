@@ -1,10 +1,10 @@
 /*
  * Experts of one token, and of several.
  *
- * With one token, the rows of all chosen experts form one range, which the threads share evenly:
- * a single expert has few rows. With several tokens, work items are parts of experts in the first
- * product. In the second one they are ranges of output rows, over all experts in ascending order,
- * because each element of h is a sum over experts in that order.
+ * With one token, the rows of all chosen experts form one range, which the threads share evenly: a
+ * single expert has few rows. With several tokens, work items are parts of experts in the first
+ * product (gate and up). In the second (down) they are ranges of output rows, over all experts in
+ * ascending order, because each element of h is a sum over experts in that order.
  */
 #include "engine/cpu/cpu_experts.h"
 

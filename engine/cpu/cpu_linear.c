@@ -172,11 +172,12 @@ static size_t count_token_blocks(const struct cpu_thread *th)
     return (th->pass->n_tokens + n - 1) / n;
 }
 
-/* Token block i of n. Panels alternate between ascending and descending order, so that each starts
- * with the tokens that are still in the cache. */
-static struct token_range block_at(const struct cpu_thread *th, size_t i, size_t n, bool is_back)
+/* Token block i of n, or counted from the end. Panels alternate between ascending and descending
+ * order, so that each starts with the tokens that are still in the cache. */
+static struct token_range block_at(const struct cpu_thread *th, size_t i, size_t n,
+                                   bool is_descending)
 {
-    const size_t begin = (is_back ? n - 1 - i : i) * th->pass->gemm->block_tokens;
+    const size_t begin = (is_descending ? n - 1 - i : i) * th->pass->gemm->block_tokens;
     return (struct token_range){begin,
                                 size_min(th->pass->gemm->block_tokens, th->pass->n_tokens - begin)};
 }
@@ -226,16 +227,16 @@ static void linear_many(struct cpu_thread *th, const struct weights *w, acc_out_
                         struct rows y)
 {
     const size_t n_blocks = count_token_blocks(th);
-    bool is_back = false;
+    bool is_descending = false;
     float d[MATMUL_TOKENS];
     for (struct work_item rows = {0};
          thread_take_work(th, w->mat.n_rows, ROW_UNIT, th->pass->gemm->panel_rows, &rows);
-         is_back = !is_back) {
+         is_descending = !is_descending) {
         const size_t r = rows.begin, end = rows.end;
         const struct panel p = open_panel(th, w, (struct work_range){r, end},
                                           end < rows.range.end ? end : r, th->panel);
         for (size_t i = 0; i < n_blocks; i++) {
-            const struct token_range t = block_at(th, i, n_blocks, is_back);
+            const struct token_range t = block_at(th, i, n_blocks, is_descending);
             float *const at = y.at + t.begin * y.stride;
             multiply_panel(th, &p, t, th->acc, (struct rows){at + r, y.stride});
             for (size_t j = 0; j < w->n_sections; j++) {
@@ -255,17 +256,17 @@ static void linear_many_gate(struct cpu_thread *th, const struct weights *w, acc
     int32_t *const up_acc = th->acc + half;
     uint8_t *const up_panel = th->panel + half * w->mat.n_lines * LINE_COLS;
     const size_t n_blocks = count_token_blocks(th);
-    bool is_back = false;
+    bool is_descending = false;
     float d[2][MATMUL_TOKENS];
     for (struct work_item rows = {0}; thread_take_work(th, n_ff, ROW_UNIT, half, &rows);
-         is_back = !is_back) {
+         is_descending = !is_descending) {
         const size_t r = rows.begin, end = rows.end;
         const struct panel gate =
             open_panel(th, w, (struct work_range){r, end}, n_ff + r, th->panel);
         const struct panel up = open_panel(th, w, (struct work_range){n_ff + r, n_ff + end},
                                            end < rows.range.end ? end : r, up_panel);
         for (size_t i = 0; i < n_blocks; i++) {
-            const struct token_range t = block_at(th, i, n_blocks, is_back);
+            const struct token_range t = block_at(th, i, n_blocks, is_descending);
             float *const at = y.at + t.begin * y.stride + r;
             multiply_panel(th, &gate, t, th->acc, (struct rows){at, y.stride});
             multiply_panel(th, &up, t, up_acc, (struct rows){NULL, 0});

@@ -1,6 +1,7 @@
 /*
  * Ternary linear layers in R16: the counterpart of cpu_linear.c for weights with n_groups > 0. All
- * threads call every function; each works on its part of the tokens or rows.
+ * threads call the functions of the first block below; each works on its part of the tokens or
+ * rows.
  */
 #ifndef ENGINE_CPU_CPU_LINEAR_GROUPS_H
 #define ENGINE_CPU_CPU_LINEAR_GROUPS_H

@@ -74,8 +74,7 @@ size_t ring_reachable(const struct ring *r, const struct backend *b, size_t n_ke
     return begin >= r->first || begin == n_keep ? n_keep : 0;
 }
 
-/* Copy units begin .. end - 1 of each of n_rows rows. A row has ATTN_BLOCK units, one per position.
- * */
+/* Copy units begin .. end - 1 of each of n_rows rows of ATTN_BLOCK units. */
 static void copy_rows(uint8_t *to, const uint8_t *from, size_t n_rows, size_t unit_bytes,
                       size_t begin, size_t end)
 {

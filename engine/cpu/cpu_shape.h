@@ -20,7 +20,7 @@ struct cpu_shape {
     size_t q8_stride;        /* bytes, whole lines */
     size_t block_stride;     /* most blocks of activations in a row, for R16; else 0 */
     size_t x_stride;         /* floats of a row that is not quantised; 0: all are quantised */
-    size_t n_planes;         /* bytes of a quantised activation, for R16; 0: none is */
+    size_t n_planes;         /* bytes of an activation for R16; 0: no R16, or not quantised */
     size_t v_stride;         /* head_dim rounded up to 32, see struct attn_block */
     size_t k_bytes, v_bytes; /* bytes of a block of positions of one KV head, see cpu_kv.h */
     size_t kv_block_bytes;   /* k_bytes + v_bytes + scales */

@@ -60,9 +60,8 @@ typedef void (*quantise_fn)(const struct act_in *in, int8_t *q, struct act_scale
 typedef void (*pack_token_fn)(const int8_t *q, size_t n_lines, size_t t, int8_t *packed);
 
 /* gather: bring n_tokens packed tokens (at most block_tokens, starting with the first of a group)
- * into the layout for matmul. Returns `packed` if no change is needed, for any n_tokens; else it
- * writes to `own` (memory for one group, 64-byte aligned) and returns it. Each thread calls it
- * after all tokens are packed. */
+ * into the layout for matmul. If no change is needed it returns `packed`, for any n_tokens; else it
+ * fills and returns `own` (a group, 64-byte aligned). All tokens must have been packed. */
 typedef const int8_t *(*gather_tokens_fn)(const int8_t *packed, size_t n_lines, size_t n_tokens,
                                           int8_t *own);
 
@@ -164,8 +163,7 @@ struct coarse_query {
     /* (n_blocks, 16) lane j: -15 times the sum of (128 high + low) over columns 4 j .. 4 j + 3
      * and 4 j + 64 .. 4 j + 67; 64-byte aligned */
     const int32_t *fix;
-    /* (step_stride) s per block, see docs/kernels.md, "The head, screened"; 0 past n_blocks */
-    const float *spread;
+    const float *spread; /* (step_stride) s(b) of docs/kernels.md, zeros past n_blocks */
     float unit;
 };
 
@@ -174,28 +172,26 @@ struct coarse_query {
  * magnitude above COARSE_MAX or a NaN become 0. */
 typedef float (*coarse_pack_fn)(const float *w, size_t n_blocks, size_t row, uint8_t *lines,
                                 uint16_t *steps);
-/* bound[r - row0] = unit * (product of coarse row r and the query) + sqrt(sum over blocks of
- * (step * spread)^2 + 1e-36). 1e-36 is for squares that underflow. */
+/* bound[r - row0] = unit * product + sqrt(sum over blocks of (step * spread)^2 + 1e-36) */
 typedef void (*coarse_bound_fn)(const struct coarse_mat *m, size_t row0, size_t row1,
                                 const struct coarse_query *q, float *bound);
 
-/* As coarse_query, for n <= COARSE_GROUP hidden states in one pass over the coarse_mat. The formula
- * of coarse_bounds is not that of coarse_bound, so the bounds differ. Entries past n are zero. */
+/* As coarse_query, for n <= COARSE_GROUP hidden states in one pass over the coarse_mat. Entries
+ * past n are zero, arrays 64-byte aligned. coarse_bounds gives other bounds than coarse_bound. */
 #define COARSE_GROUP 16
 #define COARSE_LEAST 1e-37f /* least square of a step or spread, so that no product underflows */
 struct coarse_group {
     size_t n;
     /* (n_blocks, 4, 16, COARSE_GROUP, 4) the 256 bytes of a block in coarse_query.x, in quarters;
-     * line i of a quarter holds its bytes 4 i .. 4 i + 3 of each hidden state; 64-byte aligned */
+     * line i of a quarter holds bytes 4 i .. 4 i + 3 of this quarter of each hidden state */
     const int8_t *x;
-    /* (n_blocks, COARSE_GROUP) sum of the 16 lanes of coarse_query.fix; 64-byte aligned */
-    const int32_t *fix;
-    const float *spread2; /* (n_blocks, COARSE_GROUP) spread^2, >= COARSE_LEAST; 64-byte aligned */
-    const float *unit;    /* (COARSE_GROUP) 64-byte aligned */
+    const int32_t *fix;   /* (n_blocks, COARSE_GROUP) sum of the 16 lanes of coarse_query.fix */
+    const float *spread2; /* (n_blocks, COARSE_GROUP) spread^2, at least COARSE_LEAST */
+    const float *unit;    /* (COARSE_GROUP) */
 };
 /* Bring n coarse_query.x, (n_blocks, 256) each, into the layout of coarse_group.x. */
 typedef void (*coarse_gather_fn)(const int8_t *const *x, size_t n, size_t n_blocks, int8_t *out);
-/* bounds[i][r - row0] = coarse product + sqrt(sum over blocks of max(step^2, COARSE_LEAST) *
+/* bounds[i][r - row0] = unit * product + sqrt(sum over blocks of max(step^2, COARSE_LEAST) *
  * spread2 + 1e-36), i < n */
 typedef void (*coarse_bounds_fn)(const struct coarse_mat *m, size_t row0, size_t row1,
                                  const struct coarse_group *g, float *const *bounds);
