@@ -20,7 +20,7 @@
 #define MAX_CPUS 8192       /* most that Linux supports */
 #define LINE_MAX_BYTES 1024 /* more than the lines of these files have */
 
-/* First line of a file without its newline; false if the file is missing or empty. */
+/* Read the first line of a file without its newline; false if the file is missing or empty. */
 static bool read_line(const char *path, char line[LINE_MAX_BYTES])
 {
     FILE *f = fopen(path, "re");

@@ -13,7 +13,7 @@
 #include <math.h>
 #include <string.h>
 
-/* The gates of heads begin .. end - 1 of one token, from the normed input x. */
+/* The gates of these heads of one token, from the normed input x. */
 static void gates_of(struct cpu_thread *th, const struct cpu_delta *d, struct work_range heads,
                      const float *x, struct delta_gate *out)
 {
@@ -67,8 +67,8 @@ static const float *conv_input(const struct backend *b, const struct token_block
     return b->scratch.qkv + (run->token0 + i - (DELTA_TAPS - 1)) * b->shape.qkv_stride + channel;
 }
 
-/* One head of queries, keys or values. Results overwrite the inputs, so the last token comes
- * first. */
+/* Convolve one head of queries, keys or values. Results overwrite the inputs, which later tokens
+ * read, so the last token comes first. */
 static void convolve_head(const struct cpu_thread *th, size_t layer, const struct token_block *run,
                           size_t head)
 {

@@ -19,7 +19,7 @@
 #define ROUTER_ROWS 32 /* router rows that stay in the second-level cache for 16 tokens */
 #define ROUTER_QUAD 4  /* tokens that are multiplied together */
 #define GATE_GROUPS 8  /* row groups of an expert in a work item of the first product */
-#define MOST_GROUPS 32 /* most in an item of the second product, and at a time with one token */
+#define MOST_GROUPS 32 /* most row groups per product with one token, and per work item of down */
 #define PAIR_TOKENS 16 /* pairs in a work item that copies or quantises */
 _Static_assert(MOST_GROUPS *R16_ROWS <= MATMUL_TOKENS * PANEL_ROWS, "y holds them");
 _Static_assert(GATE_GROUPS % R16_PANEL == 0 && MOST_GROUPS % R16_PANEL == 0, "whole panels");
@@ -203,7 +203,7 @@ static void clamp(float limit, size_t n, float *gate, float *up)
         up[i] = up[i] < -limit ? -limit : up[i];
 }
 
-/* Row groups begin .. end - 1 of a matrix of one expert, counted from its first one. */
+/* Row groups begin .. end - 1 of a matrix of one expert, counted from the expert's first one. */
 struct expert_range {
     size_t layer, first_group; /* number of the expert's first row group in the section */
     size_t begin, end;

@@ -1,6 +1,6 @@
 /*
- * The transformer from the embedding to the output head. Formulas: docs/kernels.md. Graphs:
- * docs/formats.md.
+ * The transformer from the embedding to the output head. docs/kernels.md has the formulas,
+ * docs/formats.md the graphs of the architectures.
  *
  * Each pass is one parallel region, and every thread does its part of each step. There is a barrier
  * between two steps if the second reads results of other threads. A pass allocates no memory.
@@ -81,7 +81,7 @@ static void run_experts(struct cpu_thread *th, size_t i)
     const struct rows h = {b->scratch.h, b->shape.h_stride};
     const struct rows ffn = {b->scratch.ffn, b->shape.ffn_stride};
 
-    /* the experts of each token, from W_router norm(h) */
+    /* choose the experts of each token by the logits W_router norm(h) */
     experts_choose(th, i, h);
     thread_end_step(th, PROFILE_ROUTER);
 

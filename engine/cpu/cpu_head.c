@@ -88,7 +88,8 @@ static bool scan_row(const float *z, size_t n, float *best)
     return largest >= 0x7f800000u; /* infinity */
 }
 
-/* Whether only the logits of some ids are computed. A ternary head cannot multiply single rows. */
+/* Whether only the logits of the listed ids are computed. A ternary head multiplies whole groups of
+ * rows, so it computes all logits. */
 static bool is_list(const struct backend *b, const struct head_request *request)
 {
     return request->kind == HEAD_TOP && request->k == 0 && b->ternary_head.n_groups == 0;

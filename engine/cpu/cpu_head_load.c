@@ -49,7 +49,7 @@ struct head_job {
     size_t n_blocks, step_stride;
     float *rows; /* (n_threads, row_stride) decoded row of each thread, zeros past n_embd */
     size_t row_stride;
-    size_t n_done, n_total; /* first and last progress to report; equal: none is reported */
+    size_t n_done, n_total; /* progress before and after this job; equal: none is reported */
     atomic_bool too_large;  /* a weight is above COARSE_MAX or a NaN */
     bool stop; /* thread 0 writes it between two barriers, all threads read it afterwards */
     struct cpu_barrier barrier;
@@ -65,7 +65,7 @@ static void copy_row(const float *x, size_t n, uint8_t *out)
         const float scale = f16_to_f32(half), inverse = scale > 0.0f ? 1.0f / scale : 0.0f;
         memcpy(out, &half, sizeof half);
         for (size_t i = 0; i < Q8_COLS; i++) {
-            const float y = rintf(x[i] * inverse);
+            const float y = rintf(x[i] * inverse); /* a NaN becomes -127 below */
             out[2 + i] = (uint8_t)(int8_t)(y > 127.0f ? 127.0f : y >= -127.0f ? y : -127.0f);
         }
     }

@@ -153,7 +153,8 @@ static void clear_rows(uint8_t *rows, size_t n_rows, size_t n, size_t unit_bytes
         memset(rows + (i * ATTN_BLOCK + n) * unit_bytes, 0, (ATTN_BLOCK - n) * unit_bytes);
 }
 
-/* The same for V of type Q8, where four positions of an element are adjacent. */
+/* Write zeros to positions n and up of V of type Q8, where four positions of an element are
+ * adjacent. */
 static void clear_values_q8(const struct kv_block *b, size_t v_stride, size_t n)
 {
     for (size_t pos = n; pos < ATTN_BLOCK; pos++)

@@ -239,7 +239,7 @@ static void set_weights(const struct backend *b, struct weights *w, const struct
     *lines += job->n_bytes;
 }
 
-/* Bytes of the lines and scales of a matrix in R16. */
+/* Bytes of the lines and scales of all experts in a matrix in R16. */
 static size_t expert_bytes(const struct weights *w)
 {
     size_t n = 0;

@@ -1,7 +1,7 @@
 /*
- * The clock measures times. Bytes and multiply-adds follow from the shapes: each matrix once per
- * pass, less the skipped weights; keys and values once per token block. The output head counts its
- * bytes itself; its multiply-adds are not counted.
+ * The clock is read only for times. Bytes and multiply-adds follow from the shapes: each matrix
+ * once per pass, less the skipped weights; keys and values once per token block. The output head
+ * counts its bytes itself; its multiply-adds are not counted.
  */
 #include "engine/cpu/cpu_profile.h"
 

@@ -105,8 +105,8 @@ static void copy_positions(const struct backend *b, uint8_t *to, const uint8_t *
     copy_rows(v + s->v_bytes, from_v + s->v_bytes, 2, sizeof(float), begin, end);
 }
 
-/* Copy the window before `length` from n_from blocks to n_to blocks. In both, block i of the
- * sequence is in the block with the remainder of i as its number. */
+/* Copy the window before `length` from n_from blocks to n_to blocks. Block i of the sequence
+ * is block i % n_from of `from` and block i % n_to of `to`. */
 static void copy_window(const struct backend *b, size_t length, uint8_t *to, size_t n_to,
                         const uint8_t *from, size_t n_from)
 {

@@ -123,7 +123,8 @@ void screen_query(const struct backend *b, size_t i, struct requested_row *req)
 
 /* ---- rows ---- */
 
-static void count_rows(const struct cpu_thread *th, size_t n_rows)
+/* Add n_rows rows of the output head to the bytes that the pass has read. */
+static void count_head_bytes(const struct cpu_thread *th, size_t n_rows)
 {
     atomic_fetch_add_explicit(&th->pass->head_bytes, n_rows * th->pass->b->shape.head_row_bytes,
                               memory_order_relaxed);
@@ -139,7 +140,7 @@ static void multiply_rows(struct cpu_thread *th, size_t i, size_t id0, const int
     const struct table_rows rows = {head->bytes + id0 * row_bytes, row_bytes, n, ids};
     b->k.rows_dot[head->type](&rows, b->scratch.head_x + i * b->shape.h_stride, b->model->hp.n_embd,
                               z, th->row);
-    count_rows(th, n);
+    count_head_bytes(th, n);
 }
 
 static bool any_reaches(const float *z, size_t n, float floor)
