@@ -9,8 +9,7 @@
 #include <math.h>
 #include <string.h>
 
-static const char sense_sentence[] =
-    "Monday, Tuesday, Wednesday, Thursday, Friday, Saturday";
+static const char sense_sentence[] = "Monday, Tuesday, Wednesday, Thursday, Friday, Saturday";
 
 /* "en", "EN-us", "english" */
 static bool is_english(struct bn_str language)
