@@ -237,7 +237,7 @@ static void add_run(struct pass *pass, const struct eval_item *item, size_t toke
         return;
     pass->b->scratch.runs[pass->n_runs++] =
         (struct token_block){item->seq, token0, item->n_ids, item->seq->length};
-    recurrent_begin(&item->seq->recurrent);
+    recurrent_begin(&item->seq->recurrent.copies);
 }
 
 static void add_requested_rows(struct pass *pass, const struct eval_item *item, size_t token0)
@@ -318,7 +318,7 @@ static bool cpu_eval(struct backend *b, struct eval_item *items, size_t n_items,
         items[i].seq->length += items[i].n_ids;
     for (size_t i = 0; i < pass->n_runs; i++) {
         struct seq *s = b->scratch.runs[i].seq;
-        recurrent_commit(&s->recurrent, s->length);
+        recurrent_commit(&s->recurrent.copies, s->length);
     }
     for (size_t i = 0; i < pass->n_requested_rows; i++)
         b->scratch.requested_rows[i].row->n = b->scratch.requested_rows[i].n_found;

@@ -57,7 +57,7 @@ void kv_close(struct seq *s)
 size_t kv_reachable(const struct seq *s, size_t n_keep)
 {
     const size_t n =
-        s->recurrent.n_floats > 0 ? recurrent_reachable(&s->recurrent, n_keep) : n_keep;
+        s->recurrent.n_floats > 0 ? recurrent_reachable(&s->recurrent.copies, n_keep) : n_keep;
     return n < s->length ? ring_reachable(&s->ring, s->backend, n) : n;
 }
 
@@ -70,7 +70,7 @@ void kv_truncate(struct seq *s, size_t n_keep)
 {
     if (n_keep < s->length) {
         s->length = n_keep;
-        recurrent_truncate(&s->recurrent, n_keep);
+        recurrent_cut(&s->recurrent, n_keep);
     }
     if (s->length == 0)
         s->ring.first = 0; /* an empty ring has lost no position */
@@ -240,7 +240,7 @@ bool kv_load(struct seq *s, size_t length, const struct bn_stream *in, struct bn
         recurrent_reset(&s->recurrent); /* part of the state may have been read */
         return bn_fail(err, BN_EIO, "the saved KV cache of %zu tokens ends too early", length);
     }
-    recurrent_set_length(&s->recurrent, length);
+    recurrent_set_length(&s->recurrent.copies, length);
     s->length = length;
     return true;
 }

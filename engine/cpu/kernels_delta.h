@@ -5,23 +5,21 @@
 #ifndef ENGINE_CPU_KERNELS_DELTA_H
 #define ENGINE_CPU_KERNELS_DELTA_H
 
+#include "engine/model/delta_shape.h"
+
 #include <stddef.h>
 
-#define CONV_TAPS 4 /* the same number as DELTA_TAPS in model.h */
-/* A state, a matrix (dim, dim), is stored in blocks of DELTA_COLS columns one after the other; the
- * last block may have fewer. Each block is row-major, (dim, its columns), and small enough to stay
- * in the first-level cache. */
-#define DELTA_COLS 64
+#define CONV_TAPS 4 /* the same number as DELTA_TAPS */
 
 /* y[i] = SiLU of the convolution of x[0..3], the inputs of four consecutive tokens, oldest first,
  * with w (CONV_TAPS, w_stride). x[.], y (n); y may be x[3]. */
 typedef void (*conv_silu_fn)(const float *const x[CONV_TAPS], const float *w, size_t w_stride,
                              size_t n, float *y);
 
-/* y[i] = x[i] * (factor / max(Euclidean norm of x, eps)); x, y (n); y may be x. */
+/* y[i] = x[i] * (factor / max(length of x, eps)); x, y (n); y may be x. */
 typedef void (*unit_norm_fn)(const float *x, size_t n, float eps, float factor, float *y);
 
-/* The gates of one token and value head: D and beta in docs/kernels.md. */
+/* The gates of one token and value head: e^g and beta. */
 struct delta_gate {
     float decay, beta;
 };
@@ -34,9 +32,9 @@ struct delta_run {
     const struct delta_gate *gates; /* of the first token; the next is gate_stride further */
     size_t gate_stride;
     size_t n_tokens, dim; /* dim is a multiple of 16 */
-    const float *from;    /* (dim * dim) state before the first token, 64-byte aligned */
-    float *to;            /* (dim * dim) state after the last token, 64-byte aligned */
-    float *out; /* (dim) result of the first token, the next is out_stride further; may be v */
+    const float *from;    /* (dim * dim) the state before the first token */
+    float *to;            /* (dim * dim) the state after the last token; 64-byte aligned, as from */
+    float *out;           /* (dim) result of the first token; may be v */
     size_t out_stride;
 };
 typedef void (*delta_run_fn)(const struct delta_run *r);

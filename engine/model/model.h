@@ -13,6 +13,7 @@
 #include "engine/base/notes.h"
 #include "engine/gguf/gguf.h"
 #include "engine/gguf/ternary_codec.h"
+#include "engine/model/delta_shape.h"
 #include "engine/model/rotation.h"
 
 #include <stdatomic.h>
@@ -86,34 +87,6 @@ struct rope_yarn {
     double beta_fast, beta_slow;
     double ext_factor; /* 1: pairs that turn often keep their frequency; 0: no pair does */
 };
-
-/* Shape of the gated delta nets, see docs/formats.md, "Gated delta nets". Value head h uses the
- * query and the key of key head h mod n_key_heads. */
-struct delta_shape {
-    size_t n_key_heads, n_value_heads; /* both 0: the model has no delta nets */
-    size_t dim;                        /* elements of a head: queries, keys and values */
-    size_t interval;                   /* layers interval - 1, 2 interval - 1, ... are attention */
-};
-#define DELTA_TAPS 4      /* tokens of the convolution, the current one included */
-#define DELTA_DIM_UNIT 16 /* dim is a multiple of this */
-#define DELTA_MAX_DIM 256
-
-/* Channels of the convolution: queries, keys, values. */
-static inline size_t delta_channels(const struct delta_shape *d)
-{
-    return (2 * d->n_key_heads + d->n_value_heads) * d->dim;
-}
-/* Elements of all value heads. */
-static inline size_t delta_width(const struct delta_shape *d)
-{
-    return d->n_value_heads * d->dim;
-}
-/* Floats of the state of one layer: a matrix per value head, and the last inputs of the
- * convolution. */
-static inline size_t delta_state_floats(const struct delta_shape *d)
-{
-    return d->n_value_heads * d->dim * d->dim + (DELTA_TAPS - 1) * delta_channels(d);
-}
 
 struct hparams {
     /* n_embd: elements of a hidden state; n_rot: elements of a head that RoPE rotates. */
