@@ -51,7 +51,7 @@ struct bn_profile_step {
     uint64_t n_macs;  /* multiply-adds; 0: negligible or not counted */
     enum bn_mac mac;  /* kind of these multiply-adds */
 };
-#define BN_PROFILE_STEPS 32 /* most kinds of work of a device */
+#define BN_PROFILE_STEPS 48 /* most kinds of work of a device */
 
 /* The saved states of a session: their number and their memory. */
 struct bn_state_stats {

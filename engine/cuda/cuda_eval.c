@@ -25,7 +25,7 @@ static uint64_t pass_bytes(const struct backend *b)
             n += (uint64_t)b->shape.block_bytes *
                  ((item->seq->length + item->n_ids - 1) / KV_BLOCK + 1);
     }
-    return n;
+    return n + 2 * (uint64_t)pass->n_runs * b->shape.state_bytes;
 }
 
 static struct cuda_request device_request(const struct head_request *head, size_t token,
@@ -51,6 +51,22 @@ static void embed_on_host(const struct backend *b, int32_t id, float *h)
     ternary_row_decode(&b->model->ternary_embd, (size_t)id, h);
     for (size_t i = 0; i < b->model->hp.n_embd; i++)
         h[i] = h[i] * factor;
+}
+
+/* The tokens of an item are one run, whose recurrent state is written to the copy not in use. */
+static void write_run(struct backend *b, const struct eval_item *item, size_t token0)
+{
+    struct seq *s = item->seq;
+    struct cuda_run *runs = (void *)(b->host.table + b->pass.layout.runs);
+    const CUdeviceptr from = cuda_state_copy(s, s->copies.current);
+    if (item->n_ids == 0)
+        return;
+    runs[b->pass.n_runs++] =
+        (struct cuda_run){.from = s->length > 0 ? (const float *)(uintptr_t)from : NULL,
+                          .to = (float *)(uintptr_t)cuda_state_copy(s, 1 - s->copies.current),
+                          .token0 = (uint32_t)token0,
+                          .n_tokens = (uint32_t)item->n_ids};
+    recurrent_begin(&s->copies);
 }
 
 /* Writes the item's tokens and requests to the table, from indices token0 and request0 on. */
@@ -101,6 +117,8 @@ static bool begin_pass(struct backend *b, struct eval_item *items, size_t n_item
     size_t token0 = 0, request0 = 0;
     for (size_t i = 0; i < n_items; i++) {
         write_item(b, &items[i], token0, request0);
+        if (b->shape.state_bytes > 0)
+            write_run(b, &items[i], token0);
         token0 += items[i].n_ids;
         request0 += items[i].head.kind == HEAD_NONE ? 0 : items[i].n_rows;
     }
@@ -120,8 +138,12 @@ bool cuda_eval(struct backend *b, struct eval_item *items, size_t n_items,
     if (!cuda_forward(b, err))
         return cuda_check_lost(&b->device, err);
     *n_bytes = pass_bytes(b);
-    for (size_t i = 0; i < n_items; i++)
-        items[i].seq->length += items[i].n_ids;
+    for (size_t i = 0; i < n_items; i++) {
+        struct seq *s = items[i].seq;
+        s->length += items[i].n_ids;
+        if (b->shape.state_bytes > 0 && items[i].n_ids > 0)
+            recurrent_commit(&s->copies, s->length);
+    }
     for (size_t i = 0; i < pass->n_requests; i++)
         b->host.requests[i].row->n = b->host.requests[i].n_found;
     return true;

@@ -141,14 +141,15 @@ static void attn_append(struct backend *b, size_t layer)
                              .qkv = b->scratch.qkv,
                              .kv = s->kv,
                              .qkv_stride = (uint32_t)s->qkv_stride,
-                             .q_width = (uint32_t)s->q_width,
+                             .q_rows = (uint32_t)s->q_rows,
+                             .q_group = (uint32_t)(s->q_rows / hp->n_kv_heads),
                              .kv_width = (uint32_t)s->kv_width,
                              .q_norm = b->layers[layer].q_norm,
                              .k_norm = b->layers[layer].k_norm,
                              .eps = hp->rms_eps,
                              .group = (uint32_t)s->group,
                              .n_rot = (uint32_t)hp->n_rot,
-                             .layer = (uint32_t)layer,
+                             .layer = (uint32_t)b->layers[layer].kv_index,
                              .neox = b->model->arch->rope == ROPE_NEOX,
                              .q_scale = (float)(1.0 / sqrt((double)hp->head_dim))};
     cuda_launch(&b->device, KERNEL_rope_append,
@@ -170,7 +171,8 @@ static void attn_apply(struct backend *b, size_t layer)
                              .out_stride = (uint32_t)s->attn_stride,
                              .n_heads = (uint32_t)hp->n_heads,
                              .group = (uint32_t)s->group,
-                             .layer = (uint32_t)layer};
+                             .q_group = (uint32_t)(s->q_rows / hp->n_kv_heads),
+                             .layer = (uint32_t)b->layers[layer].kv_index};
     if (!pass->split) {
         cuda_launch(&b->device, KERNEL_attn_apply,
                     (struct cuda_grid){1, n_heads_y, grid_blocks(pass->n_tokens, ATTN_TOKENS), 0},
@@ -183,6 +185,32 @@ static void attn_apply(struct backend *b, size_t layer)
                 (struct cuda_grid){pass->n_tokens, hp->n_heads, 1, 0}, &args);
 }
 
+static void run_attention(struct backend *b, size_t i)
+{
+    const struct cuda_shape *shape = &b->shape;
+    const struct cuda_scratch *s = &b->scratch;
+    trace_step(b, "qkv", i, s->qkv, shape->qkv_stride, shape->q_rows + 2 * shape->kv_width);
+
+    /* rotate q and k, scale q, append k and v to the cache */
+    cuda_gates_split(b);
+    attn_append(b, i);
+    trace_step(b, "rope", i, s->qkv, shape->qkv_stride, shape->q_rows + shape->kv_width);
+
+    /* causal softmax(q k) v, with a group of query heads per KV head */
+    attn_apply(b, i);
+    cuda_gates_apply(b);
+    trace_step(b, "attn", i, s->attn, shape->attn_stride, shape->q_width);
+}
+
+static void run_delta_net(struct backend *b, size_t i)
+{
+    const struct delta_shape *d = &b->model->hp.delta;
+    const struct cuda_scratch *s = &b->scratch;
+    trace_step(b, "qkv", i, s->qkv, b->shape.qkv_stride, delta_channels(d) + delta_width(d));
+    cuda_delta_apply(b, i);
+    trace_step(b, "delta", i, s->attn, b->shape.attn_stride, delta_width(d));
+}
+
 static void run_layer(struct backend *b, size_t i)
 {
     const struct cuda_layer *layer = &b->layers[i];
@@ -190,25 +218,20 @@ static void run_layer(struct backend *b, size_t i)
     const struct cuda_shape *shape = &b->shape;
     const struct cuda_scratch *s = &b->scratch;
     const struct layer *from = &b->model->layers[i];
+    const bool is_delta_net = from->traits.is_delta_net;
 
     /* q, k, v = W_qkv norm(h) */
+    if (is_delta_net)
+        cuda_delta_gates(b, i);
     linear_apply(
         b, (struct input){s->h, layer->attn_norm, shape->h_stride, hp->n_embd, &from->q.rotation},
         &layer->qkv);
-    trace_step(b, "qkv", i, s->qkv, shape->qkv_stride, shape->q_width + 2 * shape->kv_width);
-
-    /* rotate q and k, scale q, append k and v to the cache */
-    attn_append(b, i);
-    trace_step(b, "rope", i, s->qkv, shape->qkv_stride, shape->q_width + shape->kv_width);
-
-    /* causal softmax(q k) v, with a group of query heads per KV head */
-    attn_apply(b, i);
-    trace_step(b, "attn", i, s->attn, shape->attn_stride, shape->q_width);
+    (is_delta_net ? run_delta_net : run_attention)(b, i);
 
     /* h = h + W_o norm(attention); no norm if the model has no sub-norms */
     linear_apply(b,
-                 (struct input){s->attn, layer->attn_sub_norm, shape->attn_stride, shape->q_width,
-                                &from->o.rotation},
+                 (struct input){s->attn, layer->attn_sub_norm, shape->attn_stride,
+                                from->o.source.n_cols, &from->o.rotation},
                  &layer->o);
     trace_step(b, "attn_residual", i, s->h, shape->h_stride, hp->n_embd);
 
@@ -319,8 +342,11 @@ static bool capture(struct backend *b, struct head_request head, CUgraphExec *ou
     struct cuda_device *dev = &b->device;
     struct cuda_driver *d = &dev->driver;
     CUgraph graph = NULL;
-    b->pass = (struct pass){
-        .n_tokens = 1, .n_requests = 1, .split = true, .layout = cuda_pass_layout(b->model, 1, 1)};
+    b->pass = (struct pass){.n_tokens = 1,
+                            .n_requests = 1,
+                            .n_runs = 1,
+                            .split = true,
+                            .layout = cuda_pass_layout(b->model, 1, 1)};
     b->host.requests[0] = (struct row_request){.head = &head};
     if (!cuda_ok(d, d->cuStreamBeginCapture(dev->stream, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL),
                  "capturing a graph", err))

@@ -16,7 +16,8 @@ static bool fail_memory(struct backend *b, size_t n_ctx, size_t n_bytes, struct 
     size_t n_free = 0, n_total = 0;
     if (!cuda_ok(d, d->cuMemGetInfo(&n_free, &n_total), "reading the free GPU memory", err))
         return false;
-    const size_t n_fit = n_free / (b->shape.block_bytes + b->shape.slot_bytes) * KV_BLOCK;
+    const size_t n_fit = (n_free - size_min(n_free, 2 * b->shape.state_bytes)) /
+                         (b->shape.block_bytes + b->shape.slot_bytes) * KV_BLOCK;
     return bn_fail(err, BN_ENOMEM,
                    "a context of %zu tokens needs %.0f MB of GPU memory for its KV cache; "
                    "%.0f MB are used for weights and %.0f MB for scratch, %.0f MB are free: "
@@ -29,9 +30,12 @@ bool cuda_kv_open(struct backend *b, size_t n_ctx, struct seq **out, struct bn_e
 {
     struct cuda_driver *d = &b->device.driver;
     const size_t n_blocks = n_ctx / KV_BLOCK + (n_ctx % KV_BLOCK != 0);
-    size_t n_bytes, kv_bytes;
+    size_t n_bytes, kv_bytes, states_at;
     if (n_ctx < 1 || n_ctx > INT32_MAX || !size_mul(&kv_bytes, n_blocks, b->shape.block_bytes) ||
-        !size_mul(&n_bytes, n_blocks, b->shape.block_bytes + b->shape.slot_bytes))
+        !size_mul(&n_bytes, n_blocks, b->shape.block_bytes + b->shape.slot_bytes) ||
+        n_bytes > SIZE_MAX - DEVICE_ALIGN ||
+        !size_add(&n_bytes, states_at = size_round_up(n_bytes, DEVICE_ALIGN),
+                  b->info.plan.seq_bytes))
         return bn_fail(err, BN_EARG, "a context of %zu tokens is too large", n_ctx);
     if (!cuda_enter(&b->device, err))
         return false;
@@ -43,6 +47,8 @@ bool cuda_kv_open(struct backend *b, size_t n_ctx, struct seq **out, struct bn_e
     s->rope_freq = b->rope_freq + (rope_is_long(b->model, n_ctx) ? b->model->hp.n_rot / 2 : 0);
     const CUresult result = d->cuMemAlloc(&s->memory, n_bytes);
     s->slots = s->memory + kv_bytes;
+    s->states = s->memory + states_at;
+    recurrent_set_length(&s->copies, 0);
     bool ok = result == CUDA_ERROR_OUT_OF_MEMORY
                   ? fail_memory(b, n_ctx, n_bytes, err)
                   : cuda_ok(d, result, "GPU memory for the KV cache", err);
@@ -71,28 +77,66 @@ void cuda_kv_close(struct seq *s)
 
 size_t cuda_kv_reachable(const struct seq *s, size_t n_keep)
 {
-    (void)s; /* the cache holds all positions */
-    return n_keep;
+    return s->backend->shape.state_bytes > 0 ? recurrent_reachable(&s->copies, n_keep) : n_keep;
 }
 
 void cuda_kv_truncate(struct seq *s, size_t n_keep)
 {
     if (n_keep < s->length)
         s->length = n_keep;
+    if (s->backend->shape.state_bytes > 0 && !recurrent_truncate(&s->copies, s->length))
+        recurrent_set_length(&s->copies, 0); /* a pass does not read the state of no ids */
+}
+
+/* Reads the state of the sequence's length. */
+static bool read_state(const struct seq *s, void *to, struct bn_error *err)
+{
+    const struct backend *b = s->backend;
+    const struct cuda_driver *d = &b->device.driver;
+    const size_t n_bytes = b->shape.state_bytes;
+    if (s->length == 0) {
+        memset(to, 0, n_bytes);
+        return true;
+    }
+    return cuda_ok(d, d->cuMemcpyDtoH(to, cuda_state_copy(s, s->copies.current), n_bytes),
+                   "reading a recurrent state", err);
+}
+
+/* Writes the state of `length` ids. The stream waits for the copy. */
+static bool write_state(struct seq *s, const void *from, size_t length, struct bn_error *err)
+{
+    struct cuda_device *dev = &s->backend->device;
+    struct cuda_driver *d = &dev->driver;
+    recurrent_replace(&s->copies, length);
+    return cuda_ok(d,
+                   d->cuMemcpyHtoDAsync(cuda_state_copy(s, s->copies.current), from,
+                                        s->backend->shape.state_bytes, dev->stream),
+                   "filling a recurrent state", err) &&
+           cuda_ok(d, d->cuStreamSynchronize(dev->stream), "filling a recurrent state", err);
 }
 
 bool cuda_kv_state_save(struct seq *s, void *to)
 {
-    (void)s; /* no state besides the positions */
-    (void)to;
-    return true;
+    struct cuda_device *dev = &s->backend->device;
+    struct bn_error err; /* the next eval reports the failure of the device */
+    return s->backend->shape.state_bytes == 0 ||
+           (cuda_enter(dev, &err) && read_state(s, to, &err)) || cuda_check_lost(dev, &err);
 }
 
 bool cuda_kv_state_load(struct seq *s, const void *from, size_t length)
 {
-    (void)from;
-    cuda_kv_truncate(s, length);
-    return true;
+    struct cuda_device *dev = &s->backend->device;
+    struct bn_error err; /* as above */
+    if (s->backend->shape.state_bytes == 0) {
+        cuda_kv_truncate(s, length);
+        return true;
+    }
+    s->length = length;
+    if (cuda_enter(dev, &err) && write_state(s, from, length, &err))
+        return true;
+    s->length = 0;
+    recurrent_set_length(&s->copies, 0);
+    return cuda_check_lost(dev, &err);
 }
 
 /* Clears positions n and later of a block, so that a saved cache depends only on the tokens. */
@@ -100,7 +144,7 @@ static void clear_positions(const struct backend *b, uint16_t *block, size_t n)
 {
     const struct hparams *hp = &b->model->hp;
     const size_t v_stride = b->shape.kv.v_stride;
-    for (size_t head = 0; head < hp->n_layers * hp->n_kv_heads; head++) {
+    for (size_t head = 0; head < hp->n_attn_layers * hp->n_kv_heads; head++) {
         uint16_t *keys = block + head * b->shape.kv.head_elems;
         uint16_t *values = keys + hp->head_dim * KV_BLOCK;
         for (size_t i = 0; i < hp->head_dim; i++)
@@ -109,49 +153,88 @@ static void clear_positions(const struct backend *b, uint16_t *block, size_t n)
     }
 }
 
+/* Host memory for a position block, or for the recurrent state. */
+static void *open_buffer(const struct backend *b, struct bn_error *err)
+{
+    const size_t n_bytes = size_max(b->shape.block_bytes, b->shape.state_bytes);
+    void *buffer = mem_alloc(size_max(n_bytes, 1), 1);
+    if (!buffer)
+        (void)bn_fail(err, BN_ENOMEM, "no memory for %zu bytes of a KV cache", n_bytes);
+    return buffer;
+}
+
+static bool fail_write(const struct seq *s, struct bn_error *err)
+{
+    return bn_fail(err, BN_EIO, "the KV cache of %zu tokens could not be written", s->length);
+}
+
+static bool save_blocks(const struct seq *s, void *block, const struct bn_stream *out,
+                        struct bn_error *err)
+{
+    const struct backend *b = s->backend;
+    const struct cuda_driver *d = &b->device.driver;
+    const size_t n_bytes = b->shape.block_bytes;
+    for (size_t pos = 0; n_bytes > 0 && pos < s->length; pos += KV_BLOCK) {
+        if (!cuda_ok(d, d->cuMemcpyDtoH(block, s->memory + pos / KV_BLOCK * n_bytes, n_bytes),
+                     "reading the KV cache", err))
+            return false;
+        if (s->length - pos < KV_BLOCK)
+            clear_positions(b, block, s->length - pos);
+        if (!out->move(out->ud, block, n_bytes))
+            return fail_write(s, err);
+    }
+    return true;
+}
+
 bool cuda_kv_save(struct seq *s, const struct bn_stream *out, struct bn_error *err)
 {
     struct backend *b = s->backend;
-    struct cuda_driver *d = &b->device.driver;
-    const size_t block_bytes = b->shape.block_bytes;
-    uint16_t *block = mem_alloc(block_bytes, 1);
-    bool ok = block ? cuda_enter(&b->device, err)
-                    : bn_fail(err, BN_ENOMEM, "no memory to save %zu tokens", s->length);
-    for (size_t pos = 0; ok && pos < s->length; pos += KV_BLOCK) {
-        ok = cuda_ok(d,
-                     d->cuMemcpyDtoH(block, s->memory + pos / KV_BLOCK * block_bytes, block_bytes),
-                     "reading the KV cache", err);
-        if (ok && s->length - pos < KV_BLOCK)
-            clear_positions(b, block, s->length - pos);
-        if (ok && !out->move(out->ud, block, block_bytes))
-            ok = bn_fail(err, BN_EIO, "the KV cache of %zu tokens could not be written", s->length);
-    }
-    mem_free(block);
+    void *buffer = open_buffer(b, err);
+    bool ok = buffer && cuda_enter(&b->device, err) && save_blocks(s, buffer, out, err);
+    if (ok && b->shape.state_bytes > 0)
+        ok = read_state(s, buffer, err) &&
+             (out->move(out->ud, buffer, b->shape.state_bytes) || fail_write(s, err));
+    mem_free(buffer);
     return ok || cuda_check_lost(&b->device, err);
+}
+
+static bool fail_read(size_t length, struct bn_error *err)
+{
+    return bn_fail(err, BN_EIO, "the saved KV cache of %zu tokens ends too early", length);
+}
+
+static bool load_blocks(const struct seq *s, size_t length, void *block, const struct bn_stream *in,
+                        struct bn_error *err)
+{
+    const struct backend *b = s->backend;
+    const struct cuda_driver *d = &b->device.driver;
+    const size_t n_bytes = b->shape.block_bytes;
+    for (size_t pos = 0; n_bytes > 0 && pos < length; pos += KV_BLOCK) {
+        if (!in->move(in->ud, block, n_bytes))
+            return fail_read(length, err);
+        if (!cuda_ok(d, d->cuMemcpyHtoD(s->memory + pos / KV_BLOCK * n_bytes, block, n_bytes),
+                     "filling the KV cache", err))
+            return false;
+    }
+    return true;
 }
 
 bool cuda_kv_load(struct seq *s, size_t length, const struct bn_stream *in, struct bn_error *err)
 {
     struct backend *b = s->backend;
-    struct cuda_driver *d = &b->device.driver;
-    const size_t block_bytes = b->shape.block_bytes;
     if (length > s->n_ctx)
         return bn_fail(err, BN_ECONTEXT, "%zu saved tokens do not fit in a context of %zu", length,
                        s->n_ctx);
-    uint16_t *block = mem_alloc(block_bytes, 1);
-    bool ok = block ? cuda_enter(&b->device, err)
-                    : bn_fail(err, BN_ENOMEM, "no memory to load %zu tokens", length);
-    s->length = 0;
-    for (size_t pos = 0; ok && pos < length; pos += KV_BLOCK) {
-        ok = in->move(in->ud, block, block_bytes) ||
-             bn_fail(err, BN_EIO, "the saved KV cache of %zu tokens ends too early", length);
-        ok = ok &&
-             cuda_ok(d,
-                     d->cuMemcpyHtoD(s->memory + pos / KV_BLOCK * block_bytes, block, block_bytes),
-                     "filling the KV cache", err);
-    }
+    void *buffer = open_buffer(b, err);
+    cuda_kv_truncate(s, 0);
+    bool ok = buffer && cuda_enter(&b->device, err) && load_blocks(s, length, buffer, in, err);
+    if (ok && b->shape.state_bytes > 0)
+        ok = (in->move(in->ud, buffer, b->shape.state_bytes) || fail_read(length, err)) &&
+             write_state(s, buffer, length, err);
     if (ok)
         s->length = length;
-    mem_free(block);
+    else
+        recurrent_set_length(&s->copies, 0);
+    mem_free(buffer);
     return ok || cuda_check_lost(&b->device, err);
 }

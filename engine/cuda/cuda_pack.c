@@ -32,7 +32,7 @@ struct matrix {
 static struct matrix layer_matrix(const struct model *m, const struct layer *layer, size_t kind)
 {
     const struct linear *const sections[N_MATRICES][3] = {
-        [QKV] = {&layer->q, &layer->k, &layer->v},
+        [QKV] = {&layer->q, &layer->k, layer->traits.is_delta_net ? NULL : &layer->v},
         [OUT] = {&layer->o},
         [GATE_UP] = {&layer->gate, &layer->up},
         [DOWN] = {&layer->down},
@@ -97,6 +97,17 @@ static bool add_lines(size_t *n_bytes, const struct matrix *matrix)
            add_bytes(n_bytes, matrix->n_rows, row_bytes);
 }
 
+#define DELTA_TENSORS 6
+
+/* The tensors of a delta net besides its matrices. In another layer they do not exist. */
+static void delta_tensors_of(const struct layer *layer, const struct tensor_ref *out[DELTA_TENSORS])
+{
+    const struct delta_tensors *d = &layer->delta;
+    const struct tensor_ref *const all[] = {&d->conv,    &d->alpha, &d->beta,
+                                            &d->dt_bias, &d->a,     &d->norm};
+    memcpy(out, all, sizeof all);
+}
+
 static bool add_layer(size_t *n_bytes, const struct model *m, const struct layer *layer)
 {
     const bool in_groups = cuda_in_groups(m);
@@ -111,6 +122,11 @@ static bool add_layer(size_t *n_bytes, const struct model *m, const struct layer
     }
     for (size_t i = 0; i < sizeof norms / sizeof norms[0]; i++)
         if (norms[i]->bytes && !add_bytes(n_bytes, norms[i]->n_bytes, 1))
+            return false;
+    const struct tensor_ref *delta[DELTA_TENSORS];
+    delta_tensors_of(layer, delta);
+    for (size_t i = 0; i < DELTA_TENSORS; i++)
+        if (delta[i]->bytes && !add_bytes(n_bytes, delta[i]->n_bytes, 1))
             return false;
     return true;
 }
@@ -338,6 +354,28 @@ static bool upload_floats(struct packing *p, const struct tensor_ref *t, const f
     return true;
 }
 
+static bool upload_table(struct packing *p, const struct tensor_ref *t, struct cuda_table *to,
+                         struct bn_error *err)
+{
+    const void *at;
+    if (!upload_tensor(p, t, &at, err))
+        return false;
+    to->rows = at;
+    to->type = t->type;
+    return !at || tensor_bytes(t->type, t->n_cols, 1, &to->row_bytes) ||
+           bn_fail(err, BN_EUNSUPPORTED, "rows of %zu elements are not whole blocks", t->n_cols);
+}
+
+static bool upload_delta(struct packing *p, const struct delta_tensors *from, struct cuda_delta *to,
+                         struct bn_error *err)
+{
+    return upload_floats(p, &from->conv, &to->conv, err) &&
+           upload_table(p, &from->alpha, &to->alpha, err) &&
+           upload_table(p, &from->beta, &to->beta, err) &&
+           upload_floats(p, &from->dt_bias, &to->dt_bias, err) &&
+           upload_floats(p, &from->a, &to->a, err) && upload_floats(p, &from->norm, &to->norm, err);
+}
+
 static bool upload_layer(struct packing *p, const struct layer *from, struct cuda_layer *to,
                          struct bn_error *err)
 {
@@ -357,7 +395,8 @@ static bool upload_layer(struct packing *p, const struct layer *from, struct cud
            upload_floats(p, &from->k_norm, &to->k_norm, err) &&
            upload_floats(p, &from->attn_sub_norm, &to->attn_sub_norm, err) &&
            upload_floats(p, &from->ffn_norm, &to->ffn_norm, err) &&
-           upload_floats(p, &from->ffn_sub_norm, &to->ffn_sub_norm, err);
+           upload_floats(p, &from->ffn_sub_norm, &to->ffn_sub_norm, err) &&
+           upload_delta(p, &from->delta, &to->delta, err);
 }
 
 static bool upload_signs(struct packing *p, struct bn_error *err)
@@ -377,9 +416,14 @@ static bool upload_all(struct packing *p, struct bn_error *err)
     const struct model *m = b->model;
     const struct matrix ternary_head = head_matrix(m);
     const void *embd = NULL, *head;
-    for (size_t i = 0; i < m->hp.n_layers; i++)
+    size_t n_delta = 0;
+    for (size_t i = 0; i < m->hp.n_layers; i++) {
+        b->layers[i].kv_index = i - n_delta;
+        b->layers[i].delta.state_at = n_delta * delta_state_floats(&m->hp.delta);
+        n_delta += m->layers[i].traits.is_delta_net;
         if (!upload_layer(p, &m->layers[i], &b->layers[i], err))
             return false;
+    }
     b->line_bytes = (size_t)(p->at - b->weights);
     if (!upload_floats(p, &m->output_norm, &b->output_norm, err) || !upload_signs(p, err) ||
         (!m->ternary_embd.bytes && !upload_tensor(p, &m->embd, &embd, err)))
@@ -402,6 +446,7 @@ static void measure(struct packing *p, size_t *max_cols)
     const bool reads_embd = !m->ternary_embd.bytes || m->tied; /* else a pass decodes its rows */
     p->total_bytes = m->output_norm.n_bytes + (reads_embd ? m->embd.n_bytes : 0) +
                      (m->tied ? 0 : m->head.n_bytes);
+    const struct tensor_ref *delta[DELTA_TENSORS];
     *max_cols = 0;
     for (size_t i = 0; i < m->hp.n_layers; i++) {
         const struct layer *l = &m->layers[i];
@@ -409,6 +454,9 @@ static void measure(struct packing *p, size_t *max_cols)
         p->total_bytes += l->q_norm.bytes ? l->q_norm.n_bytes + l->k_norm.n_bytes : 0;
         p->total_bytes += l->attn_sub_norm.bytes ? l->attn_sub_norm.n_bytes : 0;
         p->total_bytes += l->ffn_sub_norm.bytes ? l->ffn_sub_norm.n_bytes : 0;
+        delta_tensors_of(l, delta);
+        for (size_t k = 0; k < DELTA_TENSORS; k++)
+            p->total_bytes += delta[k]->bytes ? delta[k]->n_bytes : 0;
         for (size_t kind = 0; kind < N_MATRICES; kind++) {
             const struct matrix matrix = layer_matrix(m, l, kind);
             for (size_t section = 0; section < matrix.n_sections; section++) {

@@ -27,27 +27,33 @@ bool cuda_shape_init(struct cuda_shape *s, const struct model *m, enum bn_head_m
                      struct bn_error *err)
 {
     const struct hparams *hp = &m->hp;
-    size_t q_width, kv_width, kv_elems;
+    size_t q_width, kv_width, kv_elems, state_bytes;
     const size_t v_stride = size_round_up(hp->head_dim, 32);
     if (!size_mul(&q_width, hp->n_heads, hp->head_dim) ||
         !size_mul(&kv_width, hp->n_kv_heads, hp->head_dim) || q_width > MAX_WIDTH ||
         kv_width > MAX_WIDTH || hp->n_embd > MAX_WIDTH || hp->n_ff > MAX_WIDTH ||
-        hp->n_vocab > MODEL_MAX_VOCAB ||
-        !size_mul3(&kv_elems, hp->n_layers, hp->n_kv_heads,
+        hp->n_vocab > MODEL_MAX_VOCAB || delta_channels(&hp->delta) > MAX_WIDTH ||
+        !recurrent_bytes(hp, &state_bytes) ||
+        !size_mul3(&kv_elems, hp->n_attn_layers, hp->n_kv_heads,
                    KV_BLOCK * sizeof(uint16_t) * (hp->head_dim + v_stride)))
         return bn_fail(err, BN_EUNSUPPORTED,
                        "the model is too large for this backend: "
                        "width %zu, %zu heads of %zu, feed-forward width %zu",
                        hp->n_embd, hp->n_heads, hp->head_dim, hp->n_ff);
-    const size_t max_cols = size_max(size_max(hp->n_embd, hp->n_ff), q_width);
+    const size_t q_rows = m->arch->delta_nets ? 2 * q_width : q_width;
+    const size_t delta_out = delta_width(&hp->delta), delta_in = delta_channels(&hp->delta);
+    const size_t o_cols = size_max(q_width, delta_out);
+    const size_t max_cols = size_max(size_max(hp->n_embd, hp->n_ff), o_cols);
     const size_t head_elems = KV_BLOCK * (hp->head_dim + v_stride);
     *s = (struct cuda_shape){
         .q_width = q_width,
         .kv_width = kv_width,
+        .q_rows = q_rows,
         .group = hp->n_heads / hp->n_kv_heads,
         .h_stride = size_round_up(hp->n_embd, ROW_UNIT),
-        .qkv_stride = size_round_up(q_width + 2 * kv_width, ROW_UNIT),
-        .attn_stride = size_round_up(q_width, ROW_UNIT),
+        .qkv_stride =
+            size_round_up(size_max(q_rows + 2 * kv_width, delta_in + delta_out), ROW_UNIT),
+        .attn_stride = size_round_up(o_cols, ROW_UNIT),
         .ffn_stride = size_round_up(hp->n_ff, ROW_UNIT),
         .vocab_stride = size_round_up(hp->n_vocab, ROW_UNIT),
         .best_stride = size_round_up(hp->n_vocab, BEST_ROWS) / BEST_ROWS,
@@ -60,6 +66,7 @@ bool cuda_shape_init(struct cuda_shape *s, const struct model *m, enum bn_head_m
         .q8_stride = size_round_up(max_cols, LINE_COLS),
         .slot_bytes = hp->n_heads * (hp->head_dim + 2) * sizeof(float),
         .block_bytes = kv_elems,
+        .state_bytes = state_bytes,
         .kv = {.block_elems = kv_elems / sizeof(uint16_t),
                .layer_elems = hp->n_kv_heads * head_elems,
                .head_elems = head_elems,
@@ -78,7 +85,9 @@ struct pass_layout cuda_pass_layout(const struct model *m, size_t n_tokens, size
     const size_t rope_bytes = size_round_up(n_tokens * (m->hp.n_rot / 2) * sizeof(float), 16);
     struct pass_layout l = {.requests = 0};
     l.tokens = l.requests + size_round_up(n_requests * sizeof(struct cuda_request), 16);
-    l.rope_c = l.tokens + size_round_up(n_tokens * sizeof(struct cuda_token), 16);
+    l.runs = l.tokens + size_round_up(n_tokens * sizeof(struct cuda_token), 16);
+    l.rope_c =
+        l.runs + (m->arch->delta_nets ? size_round_up(n_tokens * sizeof(struct cuda_run), 16) : 0);
     l.rope_s = l.rope_c + rope_bytes;
     l.end = l.rope_s + rope_bytes;
     return l;
@@ -128,6 +137,7 @@ static void layout_scratch(struct layout *l, const struct cuda_shape *s, const s
     out->q8_s = reserve(l, n_padded, sizeof(float));
     out->q8_sum = reserve(l, n_padded, sizeof(int32_t));
     out->rotated = reserve(l, n_tokens * s->rotated_stride, sizeof(float));
+    out->gates = reserve(l, n_tokens * m->hp.delta.n_value_heads, 2 * sizeof(float));
     layout_blocks(l, s, n_tokens, &out->blocks);
     out->table = reserve(l, cuda_pass_layout(m, n_tokens, n_tokens).end, 1);
     out->head_x = reserve(l, HEAD_GROUP * s->h_stride, sizeof(float));
@@ -157,9 +167,11 @@ static bool check_support(const struct model *m, const struct backend_config *cf
         return bn_fail(err, BN_EUNSUPPORTED,
                        "the CUDA backend has no rotated files (prism.hadamard.version) of '%s'",
                        m->arch->name);
-    if (m->arch->delta_nets)
-        return bn_fail(err, BN_EUNSUPPORTED, "the CUDA backend has no delta nets, which '%s' needs",
-                       m->arch->name);
+    if (m->arch->delta_nets &&
+        m->hp.n_heads / m->hp.n_kv_heads > SPLIT_GATE_FLOATS / 2 / m->hp.head_dim)
+        return bn_fail(err, BN_EUNSUPPORTED,
+                       "the CUDA backend has no gates for %zu query heads of %zu per KV head",
+                       m->hp.n_heads / m->hp.n_kv_heads, m->hp.head_dim);
     return cfg->head != BN_HEAD_Q8 ||
            bn_fail(err, BN_EUNSUPPORTED,
                    "the CUDA backend has no 8-bit output head: use --head exact");
@@ -189,6 +201,8 @@ bool cuda_plan_bytes(const struct model *m, const struct backend_config *cfg,
         .weight_bytes = weight_bytes,
         .kv_bytes_per_token = (s.block_bytes + s.slot_bytes + KV_BLOCK - 1) / KV_BLOCK,
         .scratch_bytes = l.n_bytes,
+        .seq_bytes = 2 * s.state_bytes,
+        .state_bytes = s.state_bytes,
     };
     return true;
 }

@@ -13,6 +13,8 @@ void cuda_rotate_rows(struct backend *b, const struct rotation *r, struct rotate
     args->eps = b->model->hp.rms_eps;
     args->factor = (float)(1.0 / sqrt((double)r->block));
     args->block = (uint32_t)r->block;
+    args->n_outer = (uint32_t)r->n_outer;
+    args->n_inner = (uint32_t)r->n_inner;
     cuda_launch(&b->device, KERNEL_rotate_rows, (struct cuda_grid){n_rows, 1, 1, 0}, args);
 }
 

@@ -9,6 +9,7 @@
 #define ENGINE_CUDA_CUDA_STATE_H
 
 #include "engine/backend/backend.h"
+#include "engine/backend/recurrent_copies.h"
 #include "engine/cuda/cuda_device.h"
 
 #include <stdbool.h>
@@ -27,16 +28,36 @@ struct cuda_matrix {
     struct grouped_args groups;
 };
 
+/* A small matrix whose rows are as in the file. */
+struct cuda_table {
+    const uint8_t *rows;
+    size_t row_bytes;
+    enum tensor_type type;
+};
+
+/* A gated delta net, besides the matrices of struct cuda_layer: qkv has the sections attn_qkv and
+ * attn_gate (z), and o is ssm_out. */
+struct cuda_delta {
+    size_t state_at;               /* floats from the beginning of a recurrent state */
+    const float *conv;             /* (channels, DELTA_TAPS) */
+    struct cuda_table alpha, beta; /* (n_value_heads, n_embd) */
+    const float *dt_bias, *a;      /* (n_value_heads) */
+    const float *norm;             /* (dim) */
+};
+
 struct cuda_layer {
     const float *attn_norm, *ffn_norm;         /* (n_embd) */
     const float *q_norm, *k_norm;              /* (head_dim); NULL if absent */
     const float *attn_sub_norm, *ffn_sub_norm; /* (n_heads * head_dim), (n_ff); NULL if absent */
     struct cuda_matrix qkv, o, gate_up, down;
+    size_t kv_index;         /* number among the layers with keys and values */
+    struct cuda_delta delta; /* only if the layer is a delta net */
 };
 
 /* Sizes that follow from the model, in elements unless noted. */
 struct cuda_shape {
     size_t q_width, kv_width; /* n_heads * head_dim, n_kv_heads * head_dim */
+    size_t q_rows;            /* q_width, or twice as many with a gate for each query */
     size_t group;             /* query heads per KV head */
     size_t h_stride, qkv_stride, attn_stride, ffn_stride, vocab_stride, best_stride;
     size_t n_coarse;       /* blocks in a row of the head's coarse plane; 0: no plane */
@@ -47,6 +68,7 @@ struct cuda_shape {
     size_t row_bytes, head_row_bytes;
     size_t slot_bytes;  /* partial results of all heads for a position block */
     size_t block_bytes; /* keys and values of all layers for a position block */
+    size_t state_bytes; /* of one copy of the recurrent state; 0 without delta nets */
     struct kv_shape kv;
 };
 
@@ -58,6 +80,7 @@ struct cuda_scratch {
     float *q8_s;                 /* (n_ubatch rounded up) */
     int32_t *q8_sum;
     float *rotated;             /* (n_ubatch, rotated_stride) input of a layer */
+    float *gates;               /* (n_ubatch, n_value_heads, 2) decay and beta of delta nets */
     struct block_inputs blocks; /* for R16: (n_ubatch, or HEAD_GROUP if more) tokens */
     uint8_t *table;             /* see pass_layout */
     float *head_x;              /* (HEAD_GROUP, h_stride) */
@@ -86,7 +109,7 @@ struct cuda_host {
 
 /* Byte offsets in the table of a pass, which is the input of the pass and is copied at once. */
 struct pass_layout {
-    size_t requests, tokens, rope_c, rope_s, end;
+    size_t requests, tokens, runs, rope_c, rope_s, end;
 };
 
 struct row_request {
@@ -98,7 +121,7 @@ struct row_request {
 
 struct pass {
     struct eval_item *items;
-    size_t n_items, n_tokens, n_requests;
+    size_t n_items, n_tokens, n_requests, n_runs;
     size_t n_single_rows; /* table rows multiplied one by one */
     bool split;           /* each sequence has one token: attention is split over thread blocks */
     struct pass_layout layout;
@@ -107,8 +130,9 @@ struct pass {
 
 struct seq {
     struct backend *backend;
-    CUdeviceptr memory; /* keys and values, then slots */
-    CUdeviceptr slots;
+    CUdeviceptr memory; /* keys and values, then slots, then both copies of the recurrent state */
+    CUdeviceptr slots, states;
+    struct recurrent_copies copies;
     size_t n_ctx, length;    /* in positions */
     const double *rope_freq; /* (n_rot / 2) the backend's table for this context */
 };
@@ -186,6 +210,16 @@ void cuda_rotate_rows(struct backend *b, const struct rotation *r, struct rotate
  * blocks. is_inverse: x are rows of the embedding. */
 void cuda_rotate(struct backend *b, const struct rotation *r, float *x, size_t n_rows,
                  bool is_inverse);
+
+/* cuda_delta.c: enqueue the parts of a gated delta net in the pass: decay and beta of each token
+ * from scratch.h; then, from the product with qkv to the results in scratch.attn. */
+void cuda_delta_gates(struct backend *b, size_t layer);
+void cuda_delta_apply(struct backend *b, size_t layer);
+/* cuda_delta.c: gates of attention in models with delta nets: before RoPE, and after attention. */
+void cuda_gates_split(struct backend *b);
+void cuda_gates_apply(struct backend *b);
+/* Device address of a copy of a sequence's recurrent state. */
+CUdeviceptr cuda_state_copy(const struct seq *s, size_t copy);
 
 /* cuda_forward.c: runs a whole pass. */
 bool cuda_forward(struct backend *b, struct bn_error *err);

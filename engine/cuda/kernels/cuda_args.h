@@ -8,6 +8,7 @@
 #ifndef ENGINE_CUDA_KERNELS_CUDA_ARGS_H
 #define ENGINE_CUDA_KERNELS_CUDA_ARGS_H
 
+#include "engine/cuda/kernels/cuda_delta_args.h"
 #include "engine/cuda/kernels/cuda_grouped_args.h"
 #include "engine/cuda/kernels/cuda_head_args.h"
 
@@ -75,12 +76,14 @@ struct norm_args {
 };
 
 /* RMSNorm of x unless w is NULL, signs unless they are NULL, and the transform of each block. If
- * is_inverse, the signs come after the transform. y may be x if w is NULL. Grid: rows. */
+ * is_inverse, the signs come after the transform. If n_outer is not 0, x is first brought into
+ * another order of heads: as (n_outer, n_inner, n / (n_outer * n_inner)) it becomes (n_inner,
+ * n_outer, ...). y may be x if w is NULL and n_outer is 0. Grid: rows. */
 struct rotate_args {
     const float *x, *w, *signs; /* x (n_rows, x_stride); w, signs (n) */
     float *y;                   /* (n_rows, y_stride) */
     float eps, factor;          /* factor: 1 / sqrt(block) */
-    uint32_t n, block, x_stride, y_stride, is_inverse;
+    uint32_t n, block, x_stride, y_stride, is_inverse, n_outer, n_inner;
 };
 
 /* What happens to a result v: y = v, y += v, or y = act(v of gate) * (v of up). */
@@ -115,21 +118,22 @@ struct rope_args {
     const struct cuda_token *tokens;
     const float *c, *s;           /* (n_tokens, n_rot / 2) */
     const float *q_norm, *k_norm; /* (head_dim), or NULL */
-    float *qkv;                   /* (n_tokens, qkv_stride): q (q_width), k and v (kv_width) */
+    float *qkv;                   /* (n_tokens, qkv_stride): q (q_rows), k and v (kv_width) */
     struct kv_shape kv;
-    /* group: query heads per KV head. neox: 1 if pairs are n_rot / 2 elements apart, 0 if they are
-     * adjacent. */
-    uint32_t qkv_stride, q_width, kv_width, group, n_rot, layer, neox;
+    /* group: query heads per KV head. q_group: floats from the first query of a KV head to that of
+     * the next one; gates may lie between them. layer: number among those with keys and values.
+     * neox: 1 if pairs are n_rot / 2 elements apart, 0 if they are adjacent. */
+    uint32_t qkv_stride, q_rows, q_group, kv_width, group, n_rot, layer, neox;
     float q_scale, eps;
 };
 
-/* Attention of each token over its KV cache. group: query heads per KV head. */
+/* Attention of each token over its KV cache. group, q_group, layer: as in rope_args. */
 struct attn_args {
     const struct cuda_token *tokens;
     const float *qkv; /* as in rope_args */
     float *out;       /* (n_tokens, out_stride); running results while position blocks are merged */
     struct kv_shape kv;
-    uint32_t n_tokens, qkv_stride, out_stride, n_heads, group, layer;
+    uint32_t n_tokens, qkv_stride, out_stride, n_heads, group, q_group, layer;
 };
 
 /* Copies words of four bytes between device memory and mapped host memory. */
@@ -159,6 +163,13 @@ struct read_args {
     X(attn_apply, attn_args, 256)                                                                  \
     X(attn_split, attn_args, SPLIT_THREADS)                                                        \
     X(attn_merge, attn_args, 64)                                                                   \
+    X(delta_gates, delta_gates_args, DELTA_THREADS)                                                \
+    X(delta_convolve, delta_convolve_args, CONVOLVE_THREADS)                                       \
+    X(delta_norm, delta_norm_args, 64)                                                             \
+    X(delta_run, delta_run_args, DELTA_THREADS)                                                    \
+    X(delta_out, delta_out_args, 64)                                                               \
+    X(split_gates, split_gates_args, 256)                                                          \
+    X(attn_gate, attn_gate_args, 256)                                                              \
     X(head_norm, head_norm_args, 512)                                                              \
     X(rows_dot_one, dot_args, 128)                                                                 \
     X(rows_dot_few, dot_args, 128)                                                                 \

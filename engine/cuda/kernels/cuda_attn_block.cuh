@@ -39,7 +39,8 @@ DEV struct attn_thread attn_thread_init(const struct attn_args *a, uint32_t toke
     p.n_heads = a->group - first < ATTN_HEADS ? a->group - first : ATTN_HEADS;
     p.pos = p.idle ? 0 : (uint32_t)a->tokens[token].pos;
     p.q = p.idle ? a->qkv
-                 : a->qkv + (uint64_t)token * a->qkv_stride + (uint64_t)p.head * a->kv.head_dim;
+                 : a->qkv + (uint64_t)token * a->qkv_stride + (uint64_t)kv_head * a->q_group +
+                       first * a->kv.head_dim;
     p.kv = p.idle ? a->tokens[0].kv
                   : a->tokens[token].kv + a->layer * a->kv.layer_elems + kv_head * a->kv.head_elems;
     return p;

@@ -6,6 +6,7 @@
 #include "engine/cuda/kernels/cuda_attn_split.cuh"
 #include "engine/cuda/kernels/cuda_blocks.cuh"
 #include "engine/cuda/kernels/cuda_bounds.cuh"
+#include "engine/cuda/kernels/cuda_delta.cuh"
 #include "engine/cuda/kernels/cuda_grouped.cuh"
 #include "engine/cuda/kernels/cuda_grouped_many.cuh"
 #include "engine/cuda/kernels/cuda_head.cuh"

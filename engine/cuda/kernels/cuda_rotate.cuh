@@ -23,6 +23,15 @@ DEV void transform_blocks(float *y, uint32_t n, uint32_t block)
     block_sync();
 }
 
+/* The element of x that becomes element i after the reordering of heads. */
+DEV uint32_t reordered(const struct rotate_args *a, uint32_t i)
+{
+    if (a->n_outer == 0)
+        return i;
+    const uint32_t dim = a->n / (a->n_outer * a->n_inner), head = i / dim;
+    return (head % a->n_outer * a->n_inner + head / a->n_outer) * dim + i % dim;
+}
+
 /* Grid: rows. */
 KERNEL(rotate_rows, rotate_args, 512)
 {
@@ -32,7 +41,7 @@ KERNEL(rotate_rows, rotate_args, 512)
     const float r = a.w ? 1.0f / sqrtf(block_square64(x, a.n, tile) / (float)a.n + a.eps) : 1.0f;
     float *y = a.n <= ROW_TILE ? tile : out;
     for (uint32_t i = thread_x(); i < a.n; i += n_threads_x()) {
-        float v = a.w ? (x[i] * r) * a.w[i] : x[i];
+        float v = a.w ? (x[i] * r) * a.w[i] : x[reordered(&a, i)];
         if (a.signs && !a.is_inverse)
             v = v * a.signs[i];
         y[i] = v;

@@ -295,6 +295,32 @@ static void both_tables_of_longrope_match_the_cpu(void **state)
     }
 }
 
+/* Heads with more than one block of columns, or with part of one; one key head and many; an
+ * attention layer first; rotated, with grouped values; prompts in parts. */
+static void delta_nets_match_the_cpu(void **state)
+{
+    (void)state;
+    static const struct {
+        enum tensor_type type;
+        size_t scale_cols, rotated;
+        struct delta_shape delta;
+    } cases[] = {{TENSOR_PQ2_0, 128, 0, {2, 4, 64, 4}},
+                 {TENSOR_F16, 0, 0, {1, 3, 48, 2}},
+                 {TENSOR_PTQ1_0, SYNTH_ROW_SCALES, 0, {4, 4, 32, 1}},
+                 {TENSOR_PQ2_0, 128, 0, {4, 8, 144, 2}},
+                 {TENSOR_PQ2_0, 128, 64, {2, 6, 128, 4}}};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct synth_spec spec = synth_preset("qwen35-tiny");
+        spec.type = cases[i].type;
+        spec.scale_cols = cases[i].scale_cols;
+        spec.rotated_block = cases[i].rotated;
+        spec.delta = cases[i].delta;
+        check_model(&spec, 20, 20);
+        check_model(&spec, 5, 1);
+        check_model(&spec, 12, 5);
+    }
+}
+
 static void every_class_of_scales_matches_the_cpu(void **state)
 {
     (void)state;
@@ -345,15 +371,13 @@ static void head_requests_match_the_cpu(void **state)
     check_requests(synth_preset("qwen3-tiny")); /* a ternary head */
 }
 
-static void batch_neighbours_change_no_bit(void **state)
+static void check_batch(struct synth_spec spec)
 {
-    (void)state;
     enum { N = 3 };
     static const size_t before[N] = {3, 64, 20};
     const struct head_request heads[N] = {{.kind = HEAD_ALL},
                                           {.kind = HEAD_GUMBEL, .temp = 1, .seed = 4},
                                           {.kind = HEAD_TOP, .k = 9}};
-    struct synth_spec spec = synth_preset("qwen3-tiny");
     struct pair p;
     struct bn_error err;
     uint64_t n_bytes;
@@ -390,6 +414,13 @@ static void batch_neighbours_change_no_bit(void **state)
     for (size_t i = 0; i < 2 * N; i++)
         p.ops[i / N]->seq_close(seqs[i / N][i % N]);
     close_pair(&p);
+}
+
+static void batch_neighbours_change_no_bit(void **state)
+{
+    (void)state;
+    check_batch(synth_preset("qwen3-tiny"));
+    check_batch(synth_preset("qwen35-tiny"));
 }
 
 struct bytes {
@@ -471,6 +502,75 @@ static void rolling_back_and_saving_change_no_bit(void **state)
     close_pair(&p);
 }
 
+/* Both devices can return to the length before the last pass, and to 0. */
+static void check_reachable(const struct pair *p, size_t last, size_t before)
+{
+    for (size_t i = 0; i < 2; i++) {
+        assert_int_equal(p->ops[i]->reachable(p->seq[i], last), last);
+        assert_int_equal(p->ops[i]->reachable(p->seq[i], last - 1), before);
+        assert_int_equal(p->ops[i]->reachable(p->seq[i], before - 1), 0);
+    }
+}
+
+/* Recurrent states: each device loads what the other has saved, truncates to the length before the
+ * last pass, starts again at 0, and restores a whole sequence. */
+static void recurrent_states_move_between_devices(void **state)
+{
+    (void)state;
+    static const struct head_request all = {.kind = HEAD_ALL};
+    struct synth_spec spec = synth_preset("qwen35-tiny");
+    struct pair p;
+    struct bn_error err;
+    struct backend_plan plans[2];
+    struct bytes saved[2];
+    int32_t ids[N_IDS];
+    kit_ids(ids, N_IDS, 9);
+    open_pair(&p, &spec, N_IDS);
+    for (size_t i = 0; i < 2; i++)
+        plans[i] = p.ops[i]->info(p.backend[i])->plan;
+    assert_int_equal(plans[0].state_bytes, plans[1].state_bytes);
+    assert_int_equal(plans[1].seq_bytes, 2 * plans[1].state_bytes);
+    uint8_t *states[2] = {mem_alloc(plans[0].state_bytes, 1), mem_alloc(plans[1].state_bytes, 1)};
+    assert_true(states[0] && states[1]);
+
+    append_to_both(&p, ids, 40, 1, &all, "a prompt");
+    for (size_t i = 0; i < 2; i++)
+        assert_true(p.ops[i]->state_save(p.seq[i], states[i]));
+    assert_memory_equal(states[0], states[1], plans[0].state_bytes);
+    append_to_both(&p, ids + 40, 10, 10, &all, "more");
+    check_reachable(&p, 50, 40);
+    append_to_both(&p, ids + 50, 5, 5, &all, "the end");
+    for (size_t i = 0; i < 2; i++)
+        p.ops[i]->truncate(p.seq[i], 50);
+    append_to_both(&p, ids, 6, 6, &all, "after truncation");
+    for (size_t i = 0; i < 2; i++)
+        assert_true(p.ops[i]->state_load(p.seq[i], states[1 - i], 40));
+    append_to_both(&p, ids + 40, 10, 10, &all, "after a saved state");
+    check_reachable(&p, 50, 40);
+
+    for (size_t i = 0; i < 2; i++)
+        saved[i] = save(p.ops[i], p.seq[i]);
+    assert_int_equal(saved[0].pos, saved[1].pos);
+    assert_memory_equal(saved[0].at, saved[1].at, saved[0].pos);
+    for (size_t i = 0; i < 2; i++) {
+        struct bytes *other = &saved[1 - i];
+        const struct bn_stream in = {read_bytes, other};
+        other->pos = 0;
+        p.ops[i]->truncate(p.seq[i], 0);
+        if (!p.ops[i]->seq_load(p.seq[i], 50, &in, &err))
+            fail_msg("%s", err.text);
+    }
+    append_to_both(&p, ids, 3, 3, &all, "after restoring");
+    for (size_t i = 0; i < 2; i++)
+        p.ops[i]->truncate(p.seq[i], 0);
+    append_to_both(&p, ids, 9, 9, &all, "from the beginning");
+    for (size_t i = 0; i < 2; i++) {
+        mem_free(states[i]);
+        mem_free(saved[i].at);
+    }
+    close_pair(&p);
+}
+
 struct steps {
     char *text;
     size_t n_bytes, cap;
@@ -489,10 +589,8 @@ static void record(void *ud, const char *step, size_t layer, const float *x, siz
         atomic_store(s->cancel, true);
 }
 
-static void every_trace_step_matches_the_cpu(void **state)
+static void check_trace(struct synth_spec spec)
 {
-    (void)state;
-    struct synth_spec spec = synth_preset("tiny");
     struct synth_model m;
     struct bn_error err;
     struct steps steps[2] = {0};
@@ -523,6 +621,13 @@ static void every_trace_step_matches_the_cpu(void **state)
     mem_free(steps[0].text);
     mem_free(steps[1].text);
     synth_close(&m);
+}
+
+static void every_trace_step_matches_the_cpu(void **state)
+{
+    (void)state;
+    check_trace(synth_preset("tiny"));
+    check_trace(synth_preset("qwen35-tiny"));
 }
 
 static void cancel_works_between_layers(void **state)
@@ -642,11 +747,13 @@ int main(int argc, char **argv)
         cmocka_unit_test(every_scheme_of_activations_matches_the_cpu),
         cmocka_unit_test(scaled_models_match_the_cpu),
         cmocka_unit_test(both_tables_of_longrope_match_the_cpu),
+        cmocka_unit_test(delta_nets_match_the_cpu),
         cmocka_unit_test(every_class_of_scales_matches_the_cpu),
         cmocka_unit_test(awkward_shapes_match_the_cpu),
         cmocka_unit_test(head_requests_match_the_cpu),
         cmocka_unit_test(batch_neighbours_change_no_bit),
         cmocka_unit_test(rolling_back_and_saving_change_no_bit),
+        cmocka_unit_test(recurrent_states_move_between_devices),
         cmocka_unit_test(every_trace_step_matches_the_cpu),
         cmocka_unit_test(cancel_works_between_layers),
         cmocka_unit_test(a_failed_eval_changes_nothing),

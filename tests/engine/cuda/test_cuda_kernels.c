@@ -278,7 +278,8 @@ static void check_append(const struct attn_run *a, enum twin_order order)
                                    .qkv = a->qkv,
                                    .kv = a->kv,
                                    .qkv_stride = a->stride,
-                                   .q_width = a->q_width,
+                                   .q_rows = a->q_width,
+                                   .q_group = a->q_width,
                                    .kv_width = c.head_dim,
                                    .group = c.group,
                                    .n_rot = c.n_rot,
@@ -345,6 +346,7 @@ static void check_attention(struct attn_case c, struct random *r, enum twin_orde
                                    .n_tokens = n_tokens,
                                    .qkv_stride = a.stride,
                                    .out_stride = a.q_width,
+                                   .q_group = a.q_width,
                                    .n_heads = c.group,
                                    .group = c.group};
     const uint32_t n_chunks = (c.group + ATTN_HEADS - 1) / ATTN_HEADS;
