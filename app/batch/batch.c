@@ -224,13 +224,13 @@ static bool fill_seqs(struct batch *b, struct bn_error *err)
 
 static bool step(struct batch *b, struct bn_error *err)
 {
-    struct generator_step steps[CHAT_BATCH_MAX];
+    struct generator_item steps[CHAT_BATCH_MAX];
     size_t seqs[CHAT_BATCH_MAX], n = 0;
     for (size_t i = 0; i < b->n_seqs; i++) {
         if (!b->runs[i])
             continue;
         seqs[n] = i;
-        steps[n++] = (struct generator_step){.seq = b->seqs[i],
+        steps[n++] = (struct generator_item){.seq = b->seqs[i],
                                              .ids = b->runs[i]->answer.ids.ids,
                                              .n_ids = b->runs[i]->answer.ids.n};
     }

@@ -12,8 +12,8 @@
 #include <string.h>
 #include <sys/stat.h>
 
-/* Counting the tokens of a longer text takes noticeable time. Such a text fits no context of today,
- * so the number of tokens is estimated from its beginning. */
+/* Counting the tokens of a longer text takes noticeable time. Such a text has about a million
+ * tokens and does not fit, so an estimate from its beginning is enough. */
 #define COUNTED_BYTES ((size_t)4 << 20)
 
 static void attachment_finish(struct attachment *a)
@@ -47,7 +47,7 @@ static bool find_real(const char *path, char **out, struct bn_error *err)
     char *real = realpath(path, NULL);
     if (!real || stat(real, &st) != 0) {
         (void)bn_fail(err, BN_EIO, "cannot open '%s': %s", path, strerror(errno));
-    } else if (!S_ISREG(st.st_mode) && !S_ISDIR(st.st_mode)) { /* input_attach names a directory */
+    } else if (!S_ISREG(st.st_mode) && !S_ISDIR(st.st_mode)) { /* see read_attachment */
         (void)bn_fail(err, BN_EIO, "'%s' is not a regular file", path);
     } else if (strchr(real, '\n')) { /* saved chats separate paths by newlines */
         (void)bn_fail(err, BN_EIO, "the path of '%s' contains a newline", path);
@@ -60,7 +60,7 @@ static bool find_real(const char *path, char **out, struct bn_error *err)
     return *out != NULL;
 }
 
-/* Count the tokens, or estimate them from the beginning of a long text. */
+/* Count the tokens. For a text above COUNTED_BYTES, extrapolate from its first COUNTED_BYTES. */
 static bool count_tokens(const struct tokenizer *t, struct bn_str text, size_t *n_tokens,
                          struct bn_error *err)
 {
@@ -83,7 +83,7 @@ static bool count_tokens(const struct tokenizer *t, struct bn_str text, size_t *
 static bool read_attachment(const char *path, const struct tokenizer *t, struct attachment *out,
                             struct bn_error *err)
 {
-    if (!input_attach(path, &out->text, err))
+    if (!input_attach(path, &out->text, err)) /* also reports a directory */
         return false;
     strbuf_add_char(&out->text, '\n');
     out->path = copy_text(path);

@@ -13,8 +13,8 @@
 
 struct attachment {
     char *path;         /* owned; as the user wrote it */
-    char *real;         /* owned; canonical, without a newline */
-    struct strbuf text; /* the file between its fences, and an empty line */
+    char *real;         /* owned; canonical path, without a newline */
+    struct strbuf text; /* the file as written by input_attach, then an empty line */
     size_t n_tokens;    /* of `text`; an estimate if the file is very large */
 };
 
@@ -24,31 +24,32 @@ struct attachment_list {
 };
 void attachments_finish(struct attachment_list *l); /* an all-zero list is an empty one */
 
-/* The context that a message with its attachments can use. */
+/* The space in the context for the next message. */
 struct attachment_room {
-    size_t n_tokens; /* SIZE_MAX: not known, because the model is still loading */
-    size_t n_ctx;
+    size_t n_tokens; /* for text and attachments. SIZE_MAX: unknown while the model loads */
+    size_t n_ctx;    /* tokens of the whole context, for the error message */
 };
 
 enum attachment_added { ATTACHMENT_ADDED, ATTACHMENT_PRESENT };
-/* Read a file and append it. If it is in the list already, *added is ATTACHMENT_PRESENT. BN_EIO: it
- * cannot be read, or is not a regular file. BN_EARG: binary, or not valid UTF-8. BN_ECONTEXT: it
- * does not fit beside the other files. BN_ENOMEM. On failure the list does not change. */
+/* Read a file and append it. If the list has the file already, nothing is appended and *added is
+ * ATTACHMENT_PRESENT. BN_EIO: the file cannot be read, or is not a regular file. BN_EARG: the file
+ * is binary or not valid UTF-8. BN_ECONTEXT: it does not fit beside the files of the list.
+ * BN_ENOMEM. On failure the list does not change. */
 bool attachments_add(struct attachment_list *l, const struct tokenizer *t, const char *path,
                      const struct attachment_room *room, enum attachment_added *added,
                      struct bn_error *err);
-/* Attach the files of the @paths in a message (input_text.h). A directory is an error, and so is a
- * file that attachments_add refuses; the list may then have new files. Appends to `missing` the
- * first path that does not exist. */
+/* Attach the files of the @paths in a message (input_text.h). Fails at the first path that
+ * attachments_add refuses, for example a directory; the files before it stay in the list. A path
+ * that does not exist is no error: the first one is appended to `missing` if that is empty. */
 bool attachments_add_paths(struct attachment_list *l, const struct tokenizer *t,
                            struct bn_str message, const struct attachment_room *room,
                            struct strbuf *missing, struct bn_error *err);
 void attachments_remove(struct attachment_list *l, size_t index);
 size_t attachments_tokens(const struct attachment_list *l);
-bool attachments_has(const struct attachment_list *l, const char *real);
+bool attachments_has(const struct attachment_list *l, const char *real); /* canonical path */
 
-/* Whether the attachment fits beside n_tokens_before tokens of other files. BN_ECONTEXT: it does
- * not, with the numbers. */
+/* Whether the attachment fits beside n_tokens_before tokens of other files. If not, the error is
+ * BN_ECONTEXT. */
 bool attachments_check(const struct attachment *a, size_t n_tokens_before,
                        const struct attachment_room *room, struct bn_error *err);
 

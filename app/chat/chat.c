@@ -36,7 +36,7 @@ size_t chat_n_ctx(const struct chat *c)
     return worker_n_ctx(c->worker);
 }
 
-/* Tokens per second; 0 before the third token. */
+/* Tokens per second of the last RATE_SECONDS; 0 before the third token. */
 static double live_rate(const struct chat *c)
 {
     const size_t n = c->turn.n_tokens;
@@ -51,7 +51,8 @@ static double live_rate(const struct chat *c)
     return span > 0 ? (double)n_back / span : 0;
 }
 
-/* Estimated seconds until the prompt is evaluated; 0 in the first half second. */
+/* Estimated seconds until the prompt is evaluated; 0 (unknown) in the first half second, when an
+ * estimate would be too rough. */
 static double seconds_left(const struct turn *turn)
 {
     const double spent = clock_seconds() - turn->begun_reading;
@@ -147,7 +148,7 @@ static bool fit(struct chat *c, const struct options *settings, struct prompt *o
     struct prompt_fitted fitted;
     const struct prompt_limits limits = limits_of(c, turn);
     turn->overflow = limits.overflow;
-    maker.options = settings; /* of /retry: --think may differ */
+    maker.options = settings; /* a /retry may have another --think than the chat */
     if (!prompt_fit(&maker, &c->transcript.now, turn->mode, &limits, &fitted, &turn->is_too_long,
                     err))
         return false;
@@ -183,7 +184,7 @@ static void on_earlier_part(void *ud, enum answer_part part, struct bn_str text)
     add_part(ud, part, text);
 }
 
-/* With /continue, the turn starts with the last answer so far, which may end in its thought. */
+/* With /continue, the turn starts with the last answer so far, which may end inside its thought. */
 static bool begin_with_earlier_answer(struct chat *c, struct bn_error *err)
 {
     const struct answer *a = &transcript_last(&c->transcript)->answer;
@@ -196,11 +197,13 @@ static bool begin_with_earlier_answer(struct chat *c, struct bn_error *err)
     return add_ids(&c->turn.ids, a->ids, a->n_ids, err);
 }
 
-/* The limit of the thought. `close` receives its tokens; the caller frees them. */
+/* The limit of the thought. `close` receives the tokens that close a thought; *out points to them,
+ * and the caller frees them. */
 static bool limit_thought(const struct chat *c, struct token_list *close, struct think_limit *out,
                           struct bn_error *err)
 {
     const struct turn *turn = &c->turn;
+    /* If so, the answer so far is only the beginning of its thought. */
     const bool is_inside = c->thought.state == THOUGHT_INSIDE;
     if (turn->think_budget != THINK_NO_BUDGET && !thought_close_ids(&c->maker, close, err))
         return false;
@@ -349,7 +352,7 @@ void chat_stop(struct chat *c)
         struct answer_result none = {.finish = FINISH_INTERRUPTED};
         struct worker_event event = {.kind = WORKER_DONE, .result = none};
         c->is_waiting = false;
-        chat_event(c, &event);
+        chat_event(c, &event); /* sets CHAT_IDLE, but the model still loads */
         c->phase = CHAT_LOADING;
         (void)chat_write_files(c); /* without the question; a failure was shown */
     }
@@ -429,7 +432,7 @@ static void give_back_question(struct chat *c)
 {
     struct transcript_state *s = &c->transcript.now;
     struct exchange *e = s->items[s->n - 1];
-    e->n_refs++; /* for chat_take_back */
+    e->n_refs++; /* chat_take_back needs it after the removal */
     transcript_remove_question(&c->transcript);
     chat_take_back(c, e);
     exchange_release(e);
@@ -504,6 +507,7 @@ static void on_done(struct chat *c, const struct worker_event *event)
     c->ui->ops->turn_end(c->ui, turn);
     if (is_empty && is_new)
         give_back_question(c);
+    /* Memory may have run out since the check above. The answer is stored already. */
     if (!turn_is_complete(turn)) {
         (void)bn_fail(&err, BN_ENOMEM, "out of memory: not all of the answer was shown");
         c->ui->ops->turn_failed(c->ui, &err);

@@ -31,12 +31,13 @@ enum chat_phase {
 struct chat_totals {
     size_t n_turns;
     size_t n_read;  /* prompt tokens evaluated */
-    size_t n_again; /* those of them that were in the KV cache before: see turn_again */
+    size_t n_again; /* part of n_read that was in the KV cache before: see turn_again */
     size_t n_generated;
     double read_s, generate_s;
 };
 
-#define CHAT_RATE_TOKENS 256 /* for the live rate, which averages over at most this many tokens */
+/* The rate in the status row averages over at most this many tokens. */
+#define CHAT_RATE_TOKENS 256
 
 struct chat {
     const struct open_model *model;
@@ -45,8 +46,8 @@ struct chat {
     const struct options *options;
     struct worker *worker;
     struct ui *ui;
-    enum prompt_overflow overflow; /* used if --overflow is not given */
-    size_t n_alts;                 /* alternatives to report with each token */
+    enum prompt_overflow overflow; /* default for an --overflow that is not given */
+    size_t n_alts;                 /* alternatives to report with each token; 0: none */
     char snapshot[PATH_BYTES];     /* file to load before the next answer; "" for none */
 
     enum chat_phase phase;
@@ -62,35 +63,36 @@ struct chat {
     double token_times[CHAT_RATE_TOKENS]; /* ring buffer: clock_seconds of token i at i % size */
 };
 
-void chat_finish(struct chat *c); /* does not close the worker */
+void chat_finish(struct chat *c); /* frees the conversation; the worker and the painter stay */
 
 struct question {
     struct bn_str text;  /* the whole message */
     struct bn_str typed; /* the end of `text` that the user typed; empty: all of `text` */
     struct bn_str files; /* the paths of the files in `text`, each with a newline */
 };
-/* Send a message. The turn starts, or waits for the model. Errors: BN_ECONTEXT and those of
- * prompt_encode; the conversation is then unchanged. */
+/* Send a message. The turn starts, or waits for the model. Errors of prompt_fit and worker_answer,
+ * and BN_EARG: an unknown id in --logit-bias. On failure the message is not in the conversation. */
 bool chat_send(struct chat *c, const struct question *q, struct bn_error *err);
 /* Put what the user typed as a message back into the editor, and its files back into the list of
  * attachments. Shows the files that cannot be attached again. */
 void chat_take_back(struct chat *c, const struct exchange *e);
-/* The context that the next message can use: n_tokens is the most that its text can have. */
+/* The space that the next message and its files have in the context. */
 struct attachment_room chat_room(const struct chat *c);
-/* Answer the last question again, or continue its answer. BN_EARG: there is no question or answer.
- * `settings` are used for this answer only; NULL: the settings of the chat. */
+/* Answer the last question again, or continue its answer. BN_EARG: there is no question or answer;
+ * otherwise the errors of chat_send. `settings` are used for this answer only; NULL: the settings
+ * of the chat. */
 bool chat_retry(struct chat *c, const struct options *settings, struct bn_error *err);
 bool chat_continue(struct chat *c, struct bn_error *err);
-void chat_stop(struct chat *c);
+void chat_stop(struct chat *c);          /* stop the turn that runs or waits, if there is one */
 bool chat_is_busy(const struct chat *c); /* a turn runs or waits for the model */
 
 /* Handle an event of the worker and free it. */
 void chat_event(struct chat *c, struct worker_event *event);
 
-/* What happens when the context is full. */
+/* How a full context is handled: --overflow, or the default. */
 enum prompt_overflow chat_overflow(const struct chat *c);
-/* Encode the whole conversation, without the turns that are no longer in the context. Errors of
- * prompt_encode. */
+/* Encode the whole conversation, without the turns that are no longer in the context. Free `out`
+ * with prompt_finish. Errors of prompt_encode. */
 bool chat_encode(const struct chat *c, struct prompt *out, struct bn_error *err);
 size_t chat_n_ctx(const struct chat *c); /* 0 before the model is loaded */
 /* The number of tokens of the conversation; SIZE_MAX if the template cannot render it. */
@@ -104,7 +106,7 @@ bool chat_write_files(struct chat *c);
 /* Bring the saved chat up to date, and detach it: later turns are not written to it. False: it
  * could not be written. */
 bool chat_close_session(struct chat *c);
-/* Close the saved chat and last.json in this way, at the end of the program. */
+/* At the end of the program: chat_close_session, and the same for last.json. */
 bool chat_close_files(struct chat *c);
 /* Before the next answer, load the snapshot of this saved chat if it exists. */
 void chat_use_snapshot(struct chat *c, const char *saved);

@@ -11,7 +11,7 @@
 /* Show the first failure only. */
 static void show_failure(struct chat *c, const char *why)
 {
-    if (c->store->has_warned || c->phase == CHAT_BROKEN) /* then the painter is closed */
+    if (c->store->has_warned || c->phase == CHAT_BROKEN) /* CHAT_BROKEN: the painter is closed */
         return;
     c->store->has_warned = true;
     if (c->store->is_script)
@@ -79,7 +79,7 @@ void chat_write_snapshot(struct chat *c, const char *saved)
         return;
     }
     bool ok = snapshot_path(saved, path, &err);
-    if (ok) {
+    if (ok) { /* the size: keys and values, the current recurrent states, and the saved states */
         ui_notice(c->ui, TONE_NOTE, "writing a snapshot of about %.1f MB to %s",
                   ((double)p.ids.n * (double)info->kv_bytes_per_token + (double)info->state_bytes +
                    (double)c->turn.result.states.n_bytes) /

@@ -1,6 +1,6 @@
 /*
  * Describes the open model: lines or a JSON object for /info and --info, and the kernels and
- * threads of a pass for --explain.
+ * threads of a forward pass for --explain.
  */
 #ifndef APP_MODEL_SHEET_H
 #define APP_MODEL_SHEET_H
@@ -15,16 +15,17 @@
 /* Appends the ids of the repairs among the notes, such as "end-of-turn, pre-tokenizer", which
  * --no-repair accepts. */
 void model_sheet_repairs(const struct bn_notes *notes, struct strbuf *out);
-/* The reason for a context of n_ctx tokens, as the start of a list in parentheses; "" if it is the
- * trained one or was chosen with --ctx. */
+/* The reason for a context of n_ctx tokens, followed by "; " because other text follows in the same
+ * parentheses. "" if n_ctx is the context of training or was chosen with --ctx. Static text. */
 const char *model_sheet_ctx_limit(const struct bn_model_info *info, size_t n_ctx);
-/* Appends lines, without a newline at the end. While the model loads, only facts of its file. */
+/* Appends the lines of /info, without a newline at the end. While the model loads, they have only
+ * facts from its file. */
 void model_sheet_lines(const struct open_model *m, const struct worker *w, const struct options *o,
                        struct strbuf *out);
 /* Appends kernels and threads of two passes: n_ubatch tokens of a prompt, one token of an answer.
  * The model must be loaded and the worker idle. */
 void model_sheet_explain(const struct worker *w, struct strbuf *out);
-/* The model must be loaded. NULL: out of memory. */
+/* The model must be loaded. The caller owns the object. NULL: out of memory. */
 json_t *model_sheet_json(const struct open_model *m, const struct worker *w,
                          const struct options *o);
 

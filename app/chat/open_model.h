@@ -1,6 +1,6 @@
 /*
- * The model file that the program opened, with its tokenizer and its template. The program opens
- * one, and it stays open until the end. The weights are loaded later, by the worker.
+ * The model file with its tokenizer and its template. A program opens one model file, which stays
+ * open until the program ends. The worker loads the weights later.
  */
 #ifndef APP_OPEN_MODEL_H
 #define APP_OPEN_MODEL_H
@@ -24,7 +24,8 @@ struct open_model {
 /* Format of a line about the built-in model; the argument is millions of parameters. */
 #define DEMO_NOTICE "built-in demo model (%.1f million parameters): try 'what can you do?'"
 
-/* Format of a warning; the arguments are the loss and the bound of the sense check. */
+/* Format of a warning; the arguments are the loss of the sense check and the largest loss that
+ * passes, in nats per token. */
 #define SENSE_NOTICE                                                                               \
     "the model predicts a short English text worse than word frequencies do (%.1f against %.1f "   \
     "nats per token). Expect nonsense: the file may be damaged, or its weights may have another "  \

@@ -6,8 +6,9 @@
 #include "app/chat/conversation/thought_close.h"
 #include "app/options/model_args.h"
 
-#define VARIABLE "enable_thinking"
+#define VARIABLE "enable_thinking" /* of templates: false turns thoughts off */
 
+/* Whether --template-arg sets the variable. */
 static bool has_argument(const struct options *o)
 {
     static const char name[] = VARIABLE "=";
@@ -19,6 +20,7 @@ static bool has_argument(const struct options *o)
     return false;
 }
 
+/* Whether the name occurs in the source of the template. */
 static bool reads_variable(const struct template *t)
 {
     const struct bn_str source = template_info(t)->source;
@@ -29,7 +31,7 @@ static bool reads_variable(const struct template *t)
     return false;
 }
 
-/* The source of a value that the program sets. */
+/* The source of a value of enable_thinking that model_args_thinks sets. */
 static const char *source_of(const struct open_model *m, const struct options *o)
 {
     if (strcmp(options_text(o, "think"), "auto") != 0)
@@ -48,6 +50,8 @@ struct thinking thinking_of(const struct open_model *m, const struct options *o)
         return (struct thinking){"on", "template", false};
     if (!has_argument(o) && model_args_thinks(o, m->template, &thinks))
         return (struct thinking){thinks ? "on" : "off", source_of(m, o), true};
+    /* The variable comes from --template-arg or is the default of the template. Only a rendered
+     * prompt shows the effect. */
     return (struct thinking){thought_is_closed(&maker) ? "off" : "on",
                              has_argument(o) ? "template-arg" : "template", true};
 }

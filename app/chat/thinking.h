@@ -1,5 +1,6 @@
 /*
- * Whether the model thinks before its answers with the present settings, and the reason.
+ * Whether the model writes thoughts before its answers with the present settings, and which setting
+ * decides this.
  */
 #ifndef APP_THINKING_H
 #define APP_THINKING_H
@@ -8,11 +9,11 @@
 #include "app/options/options.h"
 
 struct thinking {
-    const char *value; /* "on", "off" or "none" */
-    /* The source of the setting as in option_source_name, or "template", "template-arg" or
-     * "think-budget". */
+    const char *value; /* "on", "off", or "none": the template has no thoughts */
+    /* What decides: the source of --think as in option_source_name, or "template", "template-arg"
+     * or "think-budget". Static text. */
     const char *source;
-    bool has_switch; /* the template reads enable_thinking, so --think has an effect */
+    bool has_switch; /* the template uses enable_thinking, so --think has an effect */
 };
 struct thinking thinking_of(const struct open_model *m, const struct options *o);
 

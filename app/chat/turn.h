@@ -1,6 +1,7 @@
 /*
  * One turn: its settings, its progress and its result. The status row, the statistics line and the
- * JSON object are made from it. A chat has one turn at a time, a batch one for each line.
+ * JSON object are made from it. A chat has one turn at a time; a batch has a turn for each line of
+ * its input.
  */
 #ifndef APP_TURN_H
 #define APP_TURN_H
@@ -15,33 +16,36 @@ struct turn {
     enum finish finish;            /* FINISH_NONE while it runs */
     struct sampler_params sampler; /* without biases */
     size_t max_tokens;
-    size_t think_budget;         /* most tokens of a thought, or THINK_NO_BUDGET */
-    struct answer_result result; /* complete when the turn has ended */
-    size_t n_prompt, n_earlier;  /* tokens of the prompt, and of its earlier turns */
-    size_t n_read, n_to_read;    /* tokens of the prompt, while it is evaluated */
-    size_t n_tokens;             /* tokens of the answer so far; after /continue only new ones */
-    size_t n_dropped;            /* older turns that this turn removed from the context */
-    size_t n_dropped_tokens;
+    size_t think_budget;           /* most tokens of a thought, or THINK_NO_BUDGET */
+    struct answer_result result;   /* complete when the turn has ended */
+    size_t n_prompt, n_earlier;    /* tokens of the prompt, and of its earlier turns */
+    size_t n_read, n_to_read;      /* progress of prefill: tokens evaluated so far, and in all */
+    size_t n_tokens;               /* tokens of the answer so far; after /continue only new ones */
+    size_t n_dropped;              /* older turns that this turn removed from the context */
+    size_t n_dropped_tokens;       /* their tokens */
     size_t n_changed;              /* with n_dropped > 0: tokens of the prompt to evaluate again */
-    enum prompt_overflow overflow; /* what happened, or would happen, in a full context */
-    bool is_too_long;              /* it failed, because its message alone is too long */
+    enum prompt_overflow overflow; /* how this turn handles a full context */
+    bool is_too_long;              /* the turn failed: its message alone does not fit */
     bool is_stopping;              /* a stop was requested */
     bool lost_token;               /* no memory for a token: the answer is incomplete */
-    size_t n_failed_before;        /* strbuf_n_failed at the start */
-    double started;                /* clock_seconds */
-    double begun_reading;
-    struct strbuf text;  /* the answer so far; after /continue with its earlier part */
-    struct strbuf shown; /* the same without the thought */
+    size_t n_failed_before;        /* strbuf_n_failed at the start; see turn_is_complete */
+    double started;                /* clock_seconds of the start */
+    double begun_reading;          /* clock_seconds when the prompt was submitted */
+    struct strbuf text;            /* the answer so far; after /continue with its earlier part */
+    struct strbuf shown;           /* `text` without the thought */
     struct strbuf thought;
-    size_t n_shown_before, n_thought_before; /* bytes of them that come from an earlier turn */
+    size_t n_shown_before, n_thought_before; /* after /continue: bytes of the earlier part */
     struct token_list ids;                   /* the tokens of `text` */
-    struct generator_alt *alts; /* (n_alt_tokens, n_alts); a row ends with the chosen one */
+    struct generator_alt *alts; /* (n_alt_tokens, n_alts); a row ends with the chosen token */
+    /* n_alts: 0 if no alternatives were requested. With the first token it becomes the length of a
+     * row, which is one more than the number requested. */
     size_t n_alts, n_alt_tokens, cap_alts;
 };
 
 void turn_finish(struct turn *turn); /* frees texts and lists; an all-zero turn is fine */
 
-/* Set the sampler (without biases) and the length from the options. Without --seed, draw a seed. */
+/* Set sampler (without biases), max_tokens and think_budget from the options. Without --seed, draw
+ * a seed. */
 void turn_settings(struct turn *turn, const struct options *o);
 
 /* Tokens that were in the KV cache before the turn, but were evaluated again: those of earlier
@@ -49,13 +53,17 @@ void turn_settings(struct turn *turn, const struct options *o);
  * conversation), and those behind the nearest saved state. Valid when the prompt is evaluated. */
 size_t turn_again(const struct turn *turn);
 
-/* Number of tokens that must be free for the answer before a turn starts. */
+/* Number of tokens that must be free for the answer before a turn starts: max_tokens, but at most
+ * an eighth of the context, so that the conversation can use most of it. Without a limit
+ * (max_tokens is 0): an eighth. */
 size_t turn_reserve(const struct turn *turn, size_t n_ctx);
 
-/* False: memory ran out, so a part of the answer or of what was shown is missing. */
+/* False: memory ran out during the turn, so a part of the answer may be missing in `text`, `ids` or
+ * on the screen. */
 bool turn_is_complete(const struct turn *turn);
 
-/* Store the alternatives of one more token. False: out of memory. */
+/* Store a copy of the alternatives of one more token. n_alts is the same in each call of a turn.
+ * False: out of memory. */
 bool turn_add_alts(struct turn *turn, const struct generator_alt *alts, size_t n_alts);
 
 #endif

@@ -62,7 +62,7 @@ void turn_stats_line(const struct turn *turn, const struct turn_space *space, st
     if (r->n_thought > 0 || r->is_thought_cut)
         stats_part(&p, STATS_THOUGHT, ", thought %zu tok%s", r->n_thought,
                    r->is_thought_cut ? " (budget reached)" : "");
-    if (r->n_tokens >= 3)
+    if (r->n_tokens >= 3) /* the time between two tokens alone varies too much */
         stats_part(&p, STATS_RATE, ", %.1f tok/s", decode);
     if (r->n_tokens > 0)
         stats_part(&p, STATS_FIRST, ", first token %.2f s", r->first_token_s);
@@ -71,7 +71,7 @@ void turn_stats_line(const struct turn *turn, const struct turn_space *space, st
         stats_part(&p, STATS_PROMPT_RATE, " %.0f tok/s", prefill);
     if (r->n_reused > 0)
         stats_part(&p, STATS_KEPT, ", %zu kept", r->n_reused);
-    if (turn_again(turn) > 1) /* the engine always evaluates the last token */
+    if (turn_again(turn) > 1) /* 1 is normal: the engine always evaluates the last token */
         stats_part(&p, STATS_AGAIN, ", %zu again", turn_again(turn));
     stats_part(&p, STATS_CONTEXT, ", ctx %zu/%zu", space->n_used, space->n_ctx);
     if (turn->sampler.temp > 0)
@@ -183,6 +183,7 @@ static void measure(const struct tokenizer *t, const struct turn *turn, size_t *
     struct strbuf piece = {0};
     *chosen = *others = 0;
     for (size_t i = 0; i < turn->n_alt_tokens * turn->n_alts; i++) {
+        /* The chosen token is the last one of each row. */
         size_t *widest = (i + 1) % turn->n_alts == 0 ? chosen : others;
         if (turn->alts[i].id >= 0)
             *widest = size_max(*widest, quoted(t, turn->alts[i].id, &piece));

@@ -7,28 +7,29 @@
 
 #include "app/chat/turn.h"
 
-/* "[57 tok, 11.8 tok/s, first token 0.42 s, prompt 23 tok 95 tok/s, ctx 212/4096, seed 1889]". If
- * the line is wider than `columns`, the least important fields are left out: on a terminal the line
- * fits one row, and /stats shows everything. */
 struct turn_space {
-    size_t n_used, n_ctx; /* tokens of the context */
-    size_t columns;       /* SIZE_MAX for a file or a pipe */
+    size_t n_used, n_ctx; /* tokens of the context in use, and in all */
+    size_t columns;       /* of the terminal; SIZE_MAX for a file or a pipe */
 };
+/* Appends the statistics line, for example
+ * "[57 tok, 11.8 tok/s, first token 0.42 s, prompt 23 tok 95 tok/s, ctx 212/4096, seed 1889]".
+ * If it is wider than `columns`, the least important fields are left out, so that it fits one row
+ * of a terminal. /stats shows all fields. */
 void turn_stats_line(const struct turn *turn, const struct turn_space *space, struct strbuf *out);
 
-/* A sentence about an unusual end of the turn; NULL after a normal end. */
+/* A sentence about an unusual end of the turn, as static text; NULL after a normal end. */
 const char *turn_end_notice(const struct turn *turn);
-/* Advice after a turn that failed; NULL if there is none. `saved_in` is the file that holds the
- * conversation, "" for none. */
+/* Advice after a turn that failed, as static text; NULL if there is none. `saved_in` is the file
+ * that holds the conversation, "" for none. */
 const char *turn_fail_notice(const struct turn *turn, const struct bn_error *err,
                              const char *saved_in);
 /* "context: dropped 3 oldest turns (812 tok), re-reading 1204 tok"; appends nothing if no turn was
  * dropped. */
 void turn_drop_notice(const struct turn *turn, struct strbuf *out);
 
-/* The speed of the last answer: bytes read per token, and multiply-adds per second in the prompt.
- * Where `peaks` is not 0, also as a percentage of it. Appends whole lines; none if there was no
- * answer. `info` is NULL while the model loads. */
+/* The speed of the last answer: bytes read per token in decode, and multiply-adds per second in
+ * prefill. A speed whose peak in `peaks` is not 0 is also shown as a percentage of that peak.
+ * Appends whole lines; none if there was no answer. `info` is NULL while the model loads. */
 void turn_speed_lines(const struct turn *turn, const struct bn_model_info *info,
                       const struct generator_peaks *peaks, struct strbuf *out);
 

@@ -41,15 +41,15 @@ enum ui_event_kind {
     UI_PROMPT,  /* `text` is a message that is sent exactly as it is */
     UI_STOP,    /* stop the answer */
     UI_CHANGE,  /* change to the painter named `painter` */
-    UI_END,     /* leave with `code`; the exit code of an earlier event stays */
-    UI_ABORT,   /* stop the answer and leave with `code`, which replaces an earlier code */
-    UI_HANG_UP, /* the terminal is gone: leave */
+    UI_END,     /* end the program with exit code `code`, unless an earlier event has set one */
+    UI_ABORT,   /* stop the answer and end with `code`, which replaces an earlier exit code */
+    UI_HANG_UP, /* the terminal is gone: end the program */
 };
 
 struct ui_event {
     enum ui_event_kind kind;
     struct bn_str text;  /* owned by the painter, valid until the next call of next_event */
-    const char *painter; /* ui_ops.name */
+    const char *painter; /* UI_CHANGE: ui_ops.name */
     enum exit_code code;
 };
 
@@ -80,13 +80,14 @@ struct ui_ops {
     bool (*wants_input)(const struct ui *ui);
     /* Read descriptor 0, which has bytes or has ended. */
     void (*input)(struct ui *ui);
-    /* Get the next event of the input; false if there is none. Called again until then. */
+    /* Get the next event of the input; false if there is none. The event loop calls it until it
+     * returns false. */
     bool (*next_event)(struct ui *ui, struct ui_event *event);
     /* The result of the last UI_LINE or UI_MESSAGE event. Called once for each of them. */
     void (*entry_done)(struct ui *ui, enum entry entry);
-    /* Repaint if it is time. Returns the milliseconds until the next repaint, -1 for never. */
+    /* Repaint if a repaint is due. Returns milliseconds until the next repaint, -1 for never. */
     int (*tick)(struct ui *ui);
-    void (*resize)(struct ui *ui);
+    void (*resize)(struct ui *ui);    /* the terminal has a new size */
     void (*interrupt)(struct ui *ui); /* Ctrl-C while nothing runs */
     /* The user stops the answer: lines that wait for its end return to the editor. */
     void (*take_back)(struct ui *ui);
@@ -116,13 +117,14 @@ struct ui {
     const struct chat *chat;
     struct terminal_chat *terminal; /* shared by the painters of a terminal */
     void *state;                    /* private to the painter */
-    int log_fd;                     /* tick is called when this descriptor has bytes; 0 for none */
-    enum exit_code failed;          /* --keep-going: the exit code of the first failure */
+    int log_fd; /* descriptor of log messages; tick is called when it has bytes; 0: none */
+    enum exit_code failed; /* --keep-going: the exit code of the first failure */
 };
 
-bool ui_find_nowhere(struct ui *ui, struct pattern *pattern); /* for painters that cannot move */
+/* The `find` of painters that cannot move between matches: returns false. */
+bool ui_find_nowhere(struct ui *ui, struct pattern *pattern);
 
-/* A formatted notice of at most 999 bytes. */
+/* Show a formatted notice. It is cut after 999 bytes. */
 void ui_notice(struct ui *ui, enum ui_tone tone, const char *fmt, ...) BN_PRINTF(3, 4);
 
 #endif

@@ -15,7 +15,8 @@
 
 #define BRIEF_COLUMNS 60 /* of a message that is shown in a notice */
 
-/* After a command has changed the conversation: show its last turn and write it to its files. */
+/* Call this after a change of the conversation: shows the last turn, updates the number of tokens
+ * in use, and writes the conversation to its files. */
 static void show_last(struct command_host *host, const char *action)
 {
     const struct exchange *last = transcript_last(&host->chat->transcript);
@@ -73,8 +74,9 @@ bool cmd_system(struct command_host *host, struct bn_str args)
     return ok;
 }
 
-/* Copy the settings, so that /retry can change them for one answer. The texts that repeat are
- * copied even if they are fixed, because --template-arg is a part of each prompt. */
+/* Copy the settings, so that /retry can change them for one answer. Options that /set cannot change
+ * are needed only if they may be given several times: one of them is --template-arg, which affects
+ * each prompt. */
 static bool copy_settings(const struct command_host *host, struct options **out,
                           struct bn_error *err)
 {
@@ -83,7 +85,7 @@ static bool copy_settings(const struct command_host *host, struct options **out,
         return false;
     for (size_t i = 0; i < options_count(host->options); i++) {
         const struct option *row = options_row(host->options, i);
-        char value[400]; /* a number, a flag or a choice: the settings that are text repeat */
+        char value[400]; /* of a number, a flag or a choice. Settings with text have row->repeats */
         bool ok = true;
         const bool is_fixed = !(row->places & OPTION_BY_SET);
         if ((is_fixed && !row->repeats) || !options_given(host->options, row->name))
@@ -142,7 +144,7 @@ bool cmd_retry(struct command_host *host, struct bn_str args)
     return ok;
 }
 
-/* With an empty conversation /edit starts a message in $EDITOR. */
+/* /edit in an empty conversation: write a new message in $VISUAL or $EDITOR. */
 static bool begin_in_editor(struct command_host *host)
 {
     struct ui *ui = host->ui;
@@ -185,7 +187,7 @@ static bool repeat_step(struct command_host *host, struct bn_str args,
     size_t n, n_done = 0;
     char action[60]; /* both texts fit */
     enum undo_result last = UNDO_NOTHING;
-    if (!command_number(host, args, 1, SIZE_MAX / 100, &n))
+    if (!command_number(host, args, 1, SIZE_MAX / 100, &n)) /* no limit */
         return false;
     while (n_done < n) {
         const enum undo_result result = step(&host->chat->transcript);

@@ -4,10 +4,11 @@
 #include "app/commands/commands.h"
 #include "app/terminal/clipboard.h"
 
+/* `name` is what the notice calls the text, such as "the answer". */
 static bool copy(struct command_host *host, struct bn_str text, const char *name)
 {
     struct bn_error err;
-    const char *through;
+    const char *through; /* the program or method that was used */
     if (!clipboard_put(text, &through, &err))
         return command_fail(host, err.text);
     ui_notice(host->ui, TONE_PLAIN, "%s copied, %zu bytes, by %s", name, text.n_bytes, through);

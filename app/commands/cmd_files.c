@@ -10,7 +10,7 @@
 
 #include <unistd.h>
 
-/* The numbers are those of /file off N. */
+/* Show the attached files, with the numbers for /file off N. */
 static void list_files(struct command_host *host)
 {
     const struct attachment_list *l = &host->chat->attached;
@@ -63,7 +63,7 @@ static bool attach(struct command_host *host, const char *path)
     return true;
 }
 
-/* Attach each path of the list, or none. */
+/* Attach all files of the list or, if one of them fails, none. */
 static bool attach_all(struct command_host *host, struct bn_str list)
 {
     struct attachment_list *l = &host->chat->attached;
@@ -82,7 +82,8 @@ static bool attach_all(struct command_host *host, struct bn_str list)
     return ok;
 }
 
-/* The argument is one path, which may contain blanks, or a list of quoted paths. */
+/* If a file has the whole argument as its path, attach this file, even if the path contains blanks.
+ * Otherwise the argument is a list of paths, in which blanks are quoted. */
 bool cmd_file(struct command_host *host, struct bn_str args)
 {
     struct strbuf exact = {0};
@@ -103,7 +104,8 @@ bool cmd_file(struct command_host *host, struct bn_str args)
     return ok;
 }
 
-/* The path of the saved chat that the argument names; without one, of the current saved chat. */
+/* The path of the saved chat that the argument names or, without an argument, of the saved chat in
+ * use. False: the reason was shown. */
 static bool session_path(struct command_host *host, struct bn_str args, char out[PATH_BYTES])
 {
     struct strbuf name = {0};
@@ -119,7 +121,7 @@ static bool session_path(struct command_host *host, struct bn_str args, char out
     char given[PATH_BYTES];
     const bool ok = store_path(strbuf_text(&name), given, &err) || command_fail(host, err.text);
     if (ok)
-        path_follow(given, out); /* for the comparison with the present file */
+        path_follow(given, out); /* callers compare it with the path of the saved chat in use */
     strbuf_finish(&name);
     return ok;
 }
@@ -175,8 +177,8 @@ bool cmd_save(struct command_host *host, struct bn_str args)
     return true;
 }
 
-/* The file that /load NAME makes the file of the chat: the saved chat itself or, if another program
- * uses it and `copies`, a new one. False: the reason was shown. */
+/* Open the file that /load NAME makes the file of the chat: the saved chat or, if another program
+ * uses it and `way` is LOAD_COPIES, a new file. False: the reason was shown. */
 static bool open_to_load(struct command_host *host, struct bn_str name, const char *path,
                          enum load_way way, struct store_file *out)
 {
@@ -212,8 +214,8 @@ static void show_loaded(struct command_host *host, const struct store_reading *r
               n == 1 ? "" : "s", host->chat->n_used);
 }
 
-/* Read the saved chat and make it the conversation. `next` becomes the file of the chat; it has no
- * path if the chat uses this file already. */
+/* Read the saved chat and make it the conversation. If `next` has a path, it becomes the file of
+ * the chat; it has none if the chat uses the file already. */
 static bool load_from(struct command_host *host, const char *path, struct store_file *next)
 {
     struct store *store = host->chat->store;

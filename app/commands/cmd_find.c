@@ -7,15 +7,16 @@
 #include "app/common/pattern.h"
 #include "app/common/term_text.h"
 
-#define MAX_HITS 200 /* further lines are counted but not shown */
-#define LINE_COLUMNS 200
+#define MAX_HITS 200     /* further lines are counted but not shown */
+#define LINE_COLUMNS 200 /* a longer line is cut */
 
 struct search {
     struct pattern *pattern;
-    struct strbuf hits;
-    size_t n_hits;
+    struct strbuf hits; /* the text to show */
+    size_t n_hits;      /* lines that match, shown or not */
 };
 
+/* `number` is that of the turn, from 1. */
 static void search_text(struct search *s, size_t number, const char *who, struct bn_str text)
 {
     for (size_t at = 0; at < text.n_bytes;) {

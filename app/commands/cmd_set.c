@@ -10,7 +10,7 @@
 #define SYSTEM_NOTICE                                                                              \
     "/system shows the system message, /system TEXT replaces it, /system off removes it"
 
-/* The effective value of a setting that was never set. */
+/* The effective value of a setting that was never set and has no default in the table. */
 static const char *unset_value(const struct command_host *host, const struct option *row)
 {
     if (strcmp(row->name, "seed") == 0)
@@ -73,7 +73,7 @@ static void explain(struct command_host *host, const struct option *row)
 static const struct option *near_row(const struct command_host *host, const char *name)
 {
     const struct option *best = NULL;
-    size_t n_best = 1; /* so a similar name shares at least two letters */
+    size_t n_best = 1; /* so the result shares at least two letters */
     for (size_t i = 0; i < options_count(host->options); i++) {
         const struct option *row = options_row(host->options, i);
         size_t n = 0;
@@ -97,7 +97,7 @@ static void show_unknown(struct command_host *host, const char *name)
         ui_notice(host->ui, TONE_ERROR, "there is no setting '%.60s'; /set lists them", name);
 }
 
-/* A setting of thoughts may have no effect with this template. */
+/* Warn if a setting of thoughts has no effect with this template. */
 static void warn_of_thinking(struct command_host *host, const struct option *row)
 {
     const bool is_think = strcmp(row->name, "think") == 0;
@@ -123,6 +123,7 @@ static bool change(struct command_host *host, const struct option *row, const ch
                   row->name, has_value ? " " : "", has_value ? value : "");
         return false;
     }
+    /* For an option with several values, `off` removes all of them. */
     const bool ok = strcmp(value, "default") == 0 || (row->repeats && strcmp(value, "off") == 0)
                         ? options_reset(host->options, row->name, &err)
                         : options_set(host->options, row->name, value, OPTION_FROM_SET, &err);
@@ -139,7 +140,7 @@ static bool change(struct command_host *host, const struct option *row, const ch
 
 bool cmd_set(struct command_host *host, struct bn_str args)
 {
-    static const struct bn_str prefix = {"parameter ", 10};
+    static const struct bn_str prefix = {"parameter ", 10}; /* ollama: /set parameter NAME VALUE */
     struct strbuf line = {0};
     if (bn_str_starts(args, prefix))
         args = (struct bn_str){args.ptr + prefix.n_bytes, args.n_bytes - prefix.n_bytes};

@@ -10,6 +10,7 @@
 #include "engine/base/memory.h"
 #include "engine/base/size.h"
 
+/* Show the text, and free it. */
 static void show(struct command_host *host, struct strbuf *text)
 {
     host->ui->ops->notice(host->ui, TONE_PLAIN, strbuf_str(text));
@@ -42,7 +43,7 @@ bool cmd_history(struct command_host *host, struct bn_str args)
         ui_notice(host->ui, TONE_PLAIN, "nothing was said yet");
         return true;
     }
-    if (!command_number(host, args, s->n, SIZE_MAX / 100, &n)) /* any number that cannot overflow */
+    if (!command_number(host, args, s->n, SIZE_MAX / 100, &n)) /* no limit */
         return false;
     for (size_t i = s->n > n ? s->n - n : 0; i < s->n; i++) {
         strbuf_addf(&text, "%s%zu%s> ", text.n_bytes > 0 ? "\n" : "", i + 1,
@@ -55,7 +56,7 @@ bool cmd_history(struct command_host *host, struct bn_str args)
     return true;
 }
 
-/* What happens when the context is full, and to which turn first. */
+/* Append how a full context is handled, and which turn is dropped next. */
 static void add_overflow(struct command_host *host, struct strbuf *text)
 {
     const struct transcript_state *s = &host->chat->transcript.now;
@@ -96,6 +97,7 @@ bool cmd_context(struct command_host *host, struct bn_str args)
         n_user += command_count_tokens(host, s->items[i]->user);
         n_answers += a->n_ids > 0 ? a->n_ids : command_count_tokens(host, a->text);
     }
+    /* The sum of texts that are encoded one by one may be a little larger than n_all. */
     const size_t n_said = n_system + n_user + n_answers;
     strbuf_addf(&text,
                 "system    %7zu tok\nyou       %7zu tok\nanswers   %7zu tok\ntemplate  %7zu tok\n"
@@ -118,7 +120,7 @@ static void add_rate(struct strbuf *text, size_t n, double seconds)
         strbuf_addf(text, ", %.1f tok/s", (double)n / seconds);
 }
 
-/* Measuring uses the whole device for a moment, so it never runs during an answer. */
+/* Measurement uses the whole device for a moment, so it never runs during an answer. */
 static bool measure_peaks(struct command_host *host)
 {
     struct bn_error err;
@@ -164,8 +166,9 @@ bool cmd_stats(struct command_host *host, struct bn_str args)
     if (turn->finish != FINISH_NONE) {
         strbuf_addf(&text, "prompt      %zu tok: %zu reused, %zu evaluated in %.2f s, %.1f tok/s\n",
                     r->n_prompt, r->n_reused, r->n_evaluated, r->prefill_s, answer_prefill_rate(r));
+        /* Without r->n_again, which add_states reports. */
         const size_t n_again = turn_again(turn) - size_min(turn_again(turn), r->n_again);
-        if (n_again > 1) /* the engine always evaluates the last token */
+        if (n_again > 1) /* 1 is normal: the engine always evaluates the last token */
             strbuf_addf(&text,
                         "            %zu of these were evaluated before, behind other text\n",
                         n_again);
@@ -211,7 +214,7 @@ static void add_token(struct strbuf *text, const struct command_host *host, int3
     size_t at = 0;
     struct term_char first;
     strbuf_addf(text, "%8d  |", id);
-    /* a part of a character, or a control character */
+    /* A token that is not printable text: a part of a character, or a control character. */
     if (term_text_next(piece, &at, &first) && first.replaced) {
         for (size_t i = 0; i < piece.n_bytes; i++)
             strbuf_addf(text, "\\x%02X", (unsigned char)piece.ptr[i]);

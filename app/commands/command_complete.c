@@ -11,7 +11,7 @@ static bool begins_with(const char *name, struct bn_str word)
     return strncmp(name, word.ptr, word.n_bytes) == 0;
 }
 
-/* The choices keep the slash that `word` begins with. */
+/* If `word` begins with a slash, the choices do too. */
 static void add_commands(struct bn_str word, struct line_choices *out)
 {
     const bool has_slash = word.n_bytes > 0 && word.ptr[0] == '/';
@@ -33,7 +33,7 @@ static void add_settings(const struct options *o, struct bn_str word, struct lin
 static void add_saved_chats(struct bn_str word, struct line_choices *out)
 {
     struct strbuf names = {0};
-    struct bn_error ignored; /* without a list nothing is completed */
+    struct bn_error ignored; /* then nothing is completed */
     size_t n;
     (void)store_list(&names, &n, &ignored);
     for (size_t at = 0; at < names.n_bytes;) {

@@ -51,7 +51,7 @@ bool command_number(struct command_host *host, struct bn_str args, size_t fallba
         return true;
     }
     for (size_t i = 0; i < args.n_bytes; i++) {
-        if (args.ptr[i] < '0' || args.ptr[i] > '9' || n > max) {
+        if (args.ptr[i] < '0' || args.ptr[i] > '9' || n > max) { /* n > max: before an overflow */
             n = 0;
             break;
         }
@@ -61,7 +61,7 @@ bool command_number(struct command_host *host, struct bn_str args, size_t fallba
         *out = n;
         return true;
     }
-    if (max > INT32_MAX)
+    if (max > INT32_MAX) /* no limit that a user can reach */
         return command_fail(host, "expected a whole number of at least 1");
     ui_notice(host->ui, TONE_ERROR, "expected a whole number from 1 to %zu", max);
     return false;

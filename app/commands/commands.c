@@ -152,7 +152,7 @@ const struct command *command_find(struct bn_str name, const struct command **ne
     return n_begin == 1 ? begins : NULL;
 }
 
-/* Run a command. If a text could not be built, a part of the result is missing, so it fails. */
+/* Run a command. If memory ran out for a text, a part of the result is missing, so this fails. */
 static bool run(struct command_host *host, const struct command *c, struct bn_str args)
 {
     const size_t n_failed = strbuf_n_failed();
@@ -164,8 +164,8 @@ static bool run(struct command_host *host, const struct command *c, struct bn_st
     return false;
 }
 
-/* Commands that only show something, so that their order among messages does not matter. Those of
- * the second list change something if they have an argument. */
+/* Commands that change neither the conversation nor a setting, so their order among messages does
+ * not matter. Those of the second list do so only without an argument. */
 static const char *const shows[] = {"help", "history", "find", "context", "sessions",
                                     "info", "tokens",  "ui",   NULL};
 static const char *const shows_if_bare[] = {"set", "stats", "dump", "file", NULL};
@@ -226,6 +226,7 @@ static void list_commands(struct strbuf *out)
 {
     for (const struct command *c = command_table; c->name; c++) {
         const int n = (int)(strlen(c->name) + strlen(c->args)) + (c->args[0] ? 1 : 0);
+        /* 27 columns: more than the longest command with its arguments. */
         strbuf_addf(out, "/%s%s%s%*s  %s\n", c->name, c->args[0] ? " " : "", c->args,
                     n < 27 ? 27 - n : 0, "", c->brief);
     }

@@ -18,9 +18,9 @@ struct command_host {
     const char *history_path; /* the file of the input history; "" if it is not saved */
     bool is_interactive;      /* a user types the commands (not a script) */
 
-    bool leaves;         /* end the program */
+    bool leaves;         /* the program must end */
     bool write_failed;   /* the conversation could not be written to its files */
-    const char *painter; /* change to the painter of this name; NULL: no change */
+    const char *painter; /* name of the painter to change to; NULL: no change */
 };
 
 /* What Tab completes in the argument. */
@@ -63,17 +63,21 @@ bool command_fail(struct command_host *host, const char *reason);
 size_t command_count_tokens(const struct command_host *host, struct bn_str text);
 
 /* Read a numeric argument such as that of /undo: a number from 1 to max, or `fallback` if there is
- * no argument. False: the argument is not such a number, and the reason was shown. */
+ * no argument. max is at most SIZE_MAX / 100. False: the argument is not such a number, and the
+ * reason was shown. */
 bool command_number(struct command_host *host, struct bn_str args, size_t fallback, size_t max,
                     size_t *out);
 
-/* The name of the setting that the user typed. Also accepts the names that other programs use. */
+/* The name of the setting that the user typed. Names that other programs use are translated; any
+ * other text is returned as it was typed. */
 const char *command_setting(const char *typed);
 
-bool command_ends_with(struct bn_str s, const char *end); /* false if s is only the ending */
+/* Whether s ends with `end` and has other text before it. */
+bool command_ends_with(struct bn_str s, const char *end);
 
-/* Write a text to the file that the user named in `command` ("export"). An existing file is
- * replaced only if "!" follows its name. Shows the result. False: not written. */
+/* Write a text to the file `path` that the user named. An existing file is replaced only if `path`
+ * ends with "!", which is not part of the name. `command`, such as "export", is for the error
+ * message. Shows the result. False: not written. */
 bool command_write_file(struct command_host *host, const char *command, struct bn_str path,
                         const struct strbuf *text);
 
@@ -83,6 +87,7 @@ void command_write_files(struct command_host *host);
 /* Tab completion, as a line_host function; `ud` is a struct command_host. */
 void command_complete(void *ud, struct bn_str before, struct bn_str word, struct line_choices *out);
 
+/* command.run of each command. */
 bool cmd_help(struct command_host *host, struct bn_str args);
 bool cmd_set(struct command_host *host, struct bn_str args);
 bool cmd_system(struct command_host *host, struct bn_str args);

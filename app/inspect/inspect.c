@@ -27,6 +27,7 @@ static enum exit_code print_help(struct options *o, const struct inspect_verb *v
     return report_flush(INSPECT);
 }
 
+/* Check the number of words, and that the verb accepts each option that was given. */
 static enum exit_code check_usage(struct options *o, const struct inspect_verb *verb,
                                   size_t n_words)
 {

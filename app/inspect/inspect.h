@@ -15,10 +15,10 @@
 
 struct inspect {
     struct options *options;
-    const char *const *words; /* (n_words) after the verb: MODEL, then FILE */
+    const char *const *words; /* (n_words) words after the verb: MODEL, then FILE */
     size_t n_words;
-    struct bn_notes notes;
-    /* NULL until opened */
+    struct bn_notes notes; /* filled by the functions inspect_open_... */
+    /* NULL until the function inspect_open_... of the same name has succeeded */
     struct bn_file *file;
     struct tokenizer *tokenizer;
     struct template *template;
@@ -33,13 +33,13 @@ enum exit_code inspect_open_tokenizer(struct inspect *in);
 enum exit_code inspect_open_template(struct inspect *in);
 enum exit_code inspect_open_model(struct inspect *in);
 enum exit_code inspect_open_session(struct inspect *in, size_t n_ctx);
-void inspect_close_model(struct inspect *in); /* and the session */
-void inspect_close(struct inspect *in);
-/* Print the path of the model and the error, and return the exit code of STAGE_LOAD. */
+void inspect_close_model(struct inspect *in); /* closes the session too */
+void inspect_close(struct inspect *in);       /* closes all that is open */
+/* Print an error line with the path of the model; return the exit code of STAGE_LOAD (report.h). */
 enum exit_code inspect_fail_load(const struct inspect *in, struct bn_error *err);
 
 /* Append the ids of a text. `kind` is SEGMENT_MESSAGE, or SEGMENT_TEMPLATE to recognise special
- * tokens. */
+ * tokens. The tokenizer must be open. Errors of tokenizer_encode. */
 bool inspect_encode(const struct inspect *in, enum segment_kind kind, struct bn_str text,
                     struct token_list *out, struct bn_error *err);
 

@@ -42,6 +42,7 @@ static void print_codes(const struct model_check *c)
     print_line(RESULT_OK, "codes", "%s tensors, %" PRIu64 " weights%s", kinds, c->n_codes, zeros);
 }
 
+/* The callback of model_check_file after each step that has passed. */
 static void print_step(void *ud, enum model_check_step step, const struct model_check *c)
 {
     (void)ud;
@@ -88,7 +89,8 @@ static enum exit_code measure_sense(struct inspect *in, struct sense_result *out
                : report_error(INSPECT, STAGE_RUN, &err);
 }
 
-/* An I2_S file does not record the order of its weights, so try the other orders. */
+/* An I2_S file does not record the layout of its weights, so try the other layouts. The indices of
+ * `layouts` are those of the choices of --i2s-layout. */
 static enum exit_code try_layouts(struct inspect *in)
 {
     static const char *const layouts[] = {"a", "b", "c"};

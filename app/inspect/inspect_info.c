@@ -24,8 +24,8 @@ static void count_types(struct info *info)
     }
 }
 
-/* The context that a chat would get, as far as it is known without loading the model: the free
- * memory of a GPU is not. */
+/* The context that a chat would get. The free memory of a GPU is unknown before the model is
+ * loaded, so the result for a GPU is an upper bound. */
 static size_t default_ctx(const struct info *info)
 {
     const size_t n_free = strcmp(info->backend, "cpu") == 0 ? mem_free_bytes() : SIZE_MAX;
@@ -72,7 +72,7 @@ uint64_t info_table_bytes(const struct info *info)
 {
     const struct model *m = info->model;
     if (strcmp(info->backend, "cpu") != 0)
-        return 0; /* the device has copies, which are part of its weights */
+        return 0; /* a GPU has copies of the tables, which are part of weight_bytes */
     const bool reads_head = !m->tied && !m->head_linear.source.bytes; /* a ternary head is packed */
     return m->embd.n_bytes + (reads_head ? (uint64_t)m->head.n_bytes : 0);
 }
@@ -85,6 +85,7 @@ static enum exit_code collect(struct info *info)
     info->gguf = bn_file_gguf(in->file);
     count_types(info);
     open_model(info, &cfg);
+    /* An error of the template is printed in its section, except for a bad --template. */
     if (model_args_tokenizer(in->options, in->file, &in->notes, &in->tokenizer,
                              &info->tokenizer_error) &&
         !model_args_template(in->options, in->file, in->tokenizer, &in->notes, &in->template,

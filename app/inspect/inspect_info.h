@@ -12,7 +12,7 @@
 #include "engine/gguf/gguf.h"
 #include "engine/model/model.h"
 
-#define INFO_DEVICES 16
+#define INFO_DEVICES 16 /* more than there are kinds of devices */
 
 struct info_type { /* the tensors of one type */
     const char *name;
@@ -44,12 +44,13 @@ static inline const char *info_note_kind(enum bn_note_kind kind)
 
 static inline const char *info_kind_name(enum gguf_kind kind)
 {
+    /* in the order of enum gguf_kind */
     static const char *const names[] = {"u8",   "i8",  "u16",   "i16", "u32", "i32", "f32",
                                         "bool", "str", "array", "u64", "i64", "f64"};
     return (size_t)kind < sizeof(names) / sizeof(names[0]) ? names[kind] : "?";
 }
 
-/* Copy the key as a C string for bn_file_get_... False if it is too long. */
+/* Copy the key as a C string, for the functions bn_file_get_... False if it is too long. */
 #define INFO_KEY_BYTES 256
 static inline bool info_key(const struct gguf_kv *kv, char out[INFO_KEY_BYTES])
 {
@@ -63,7 +64,7 @@ static inline bool info_key(const struct gguf_kv *kv, char out[INFO_KEY_BYTES])
  * runs. They need memory beside backend_plan.weight_bytes. */
 uint64_t info_table_bytes(const struct info *info);
 
-/* Sections of two columns, or one JSON object. */
+/* Print to stdout: sections of two columns, or one JSON object. */
 void info_print_lines(const struct info *info);
 enum exit_code info_print_json(const struct info *info);
 

@@ -16,7 +16,7 @@ static void put_bytes(const char *name, uint64_t n_bytes)
     static const char *const units[] = {"bytes", "kB", "MB", "GB", "TB"};
     double v = (double)n_bytes;
     size_t u = 0;
-    for (; v >= 999.95 && u < 4; u++)
+    for (; v >= 999.95 && u < 4; u++) /* %.1f would print 1000.0 */
         v /= 1000;
     printf("  %-16s %.*f %s\n", name, u ? 1 : 0, v, units[u]);
 }
@@ -210,6 +210,7 @@ static void print_notes(const struct info *info)
         printf("  ... and %zu more\n", notes->n_dropped);
 }
 
+/* Print at most `max` bytes of the text in quotes, and the size of a text that was cut. */
 static void print_str(struct bn_str text, size_t max)
 {
     const bool cut = text.n_bytes > max;

@@ -33,6 +33,7 @@ enum exit_code inspect_open_template(struct inspect *in)
     struct bn_error err;
     if (model_args_template(in->options, in->file, in->tokenizer, &in->notes, &in->template, &err))
         return EXIT_DONE;
+    /* A bad --template is not an error of the model file. */
     const bool is_from_user = options_given(in->options, "template");
     return report_error(INSPECT, is_from_user ? STAGE_RUN : STAGE_LOAD, &err);
 }

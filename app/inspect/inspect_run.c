@@ -12,9 +12,9 @@
 #include <math.h>
 #include <string.h>
 
-#define TEXT_MAX_BYTES ((size_t)1 << 30)
-#define SHOWN_EXPERTS 5
-#define WINDOW_TOKENS 2048 /* as in the published perplexities of these models */
+#define TEXT_MAX_BYTES ((size_t)1 << 30) /* of FILE; bounds the memory for text and ids */
+#define SHOWN_EXPERTS 5                  /* in a line for each layer, the most used first */
+#define WINDOW_TOKENS 2048               /* as in the published perplexities of these models */
 
 struct row_writer {
     FILE *out;
@@ -29,7 +29,7 @@ static bool write_row(void *ud, size_t pos, const float *logits, struct bn_error
     return bn_fail(err, BN_EIO, "cannot write row %zu: %s", pos, strerror(errno));
 }
 
-/* The ids of --tokens, checked against the vocabulary. NULL on error. */
+/* The ids of --tokens, checked against the vocabulary; free them with mem_free. NULL on error. */
 static int32_t *read_tokens(struct inspect *in, size_t n_vocab, size_t *n_ids, struct bn_error *err)
 {
     const int64_t *given = options_ints(in->options, "tokens", n_ids);
@@ -50,6 +50,7 @@ static int32_t *read_tokens(struct inspect *in, size_t n_vocab, size_t *n_ids, s
     return ids;
 }
 
+/* Evaluate the first --reuse ids in a call of their own, then the others, and write all rows. */
 static bool write_logits(struct inspect *in, const int32_t *ids, size_t n_ids, struct bn_error *err)
 {
     const char *path = options_text(in->options, "out");
@@ -121,6 +122,8 @@ static bool score_text(struct inspect *in, const struct token_list *text, size_t
 static void print_perplexity(const struct loss_sums *s, size_t n_window)
 {
     const double n = (double)s->n, mean = s->sum / n;
+    /* Variance of the mean. The error of exp(mean) is exp(mean) times that of the mean, because
+     * exp(x) is its own derivative. */
     const double variance = s->n > 1 ? (s->sum_squares / n - mean * mean) / (n - 1) : 0;
     const double error = exp(mean) * sqrt(variance > 0 ? variance : 0);
     printf("perplexity %.4f +- %.4f (%zu tokens scored, windows of %zu, %.4f nats per token)\n",
@@ -156,7 +159,7 @@ static enum exit_code measure_perplexity(struct inspect *in, const struct token_
     return code;
 }
 
-/* The choices of one layer. */
+/* Print how often the tokens chose the experts of one layer. counts (n_experts). */
 static void print_layer(size_t layer, const uint64_t *counts, size_t n_experts)
 {
     uint64_t sum = 0;
@@ -222,7 +225,7 @@ static enum exit_code count_experts(struct inspect *in, const struct token_list 
     return code;
 }
 
-/* A verb that evaluates the text of FILE. */
+/* Run a verb that evaluates the text of FILE: open the model, encode the text and call `run`. */
 static enum exit_code with_text(struct inspect *in,
                                 enum exit_code (*run)(struct inspect *, const struct token_list *))
 {

@@ -11,8 +11,8 @@
 #include <string.h>
 #include <time.h>
 
-#define STDIN_MAX_BYTES ((size_t)1 << 30)
-#define MESSAGES_MAX_BYTES ((size_t)64 << 20)
+#define STDIN_MAX_BYTES ((size_t)1 << 30)     /* bounds the memory for text and ids */
+#define MESSAGES_MAX_BYTES ((size_t)64 << 20) /* far more than a context can hold */
 
 static enum exit_code tokenize(struct inspect *in, struct bn_str text)
 {
@@ -57,8 +57,8 @@ enum exit_code inspect_tokenize(struct inspect *in)
     return convert_stdin(in, tokenize);
 }
 
-/* Parse the next id; white space or commas separate ids. Returns false at the end, or with *bad set
- * at a word that is not an id. */
+/* Parse the next id and move *at behind it; white space or commas separate ids. Returns false at
+ * the end, or with *bad set at a word that is not an id. */
 static bool next_id(const char **at, size_t n_vocab, int32_t *id, bool *bad)
 {
     *at += strspn(*at, " \t\r\n,");
@@ -67,6 +67,7 @@ static bool next_id(const char **at, size_t n_vocab, int32_t *id, bool *bad)
     char *end;
     errno = 0;
     const unsigned long v = strtoul(*at, &end, 10);
+    /* strchr also finds the 0 byte at the end of the text. */
     const bool is_number = **at >= '0' && **at <= '9' && strchr(" \t\r\n,", *end);
     *bad = !is_number || errno || v >= n_vocab;
     if (*bad)

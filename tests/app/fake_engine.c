@@ -479,11 +479,11 @@ bool generator_seq_read(struct generator_seq *seq, const int32_t *ids, size_t n_
     return generator_seq_set(seq, NULL, 0, err);
 }
 
-bool generator_step_all(struct generator_step *steps, size_t n_steps,
+bool generator_step_all(struct generator_item *items, size_t n_items,
                         const struct bn_control *control, struct bn_error *err)
 {
-    (void)steps;
-    (void)n_steps;
+    (void)items;
+    (void)n_items;
     (void)control;
     return generator_seq_open(NULL, 1, NULL, err);
 }

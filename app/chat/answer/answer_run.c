@@ -11,8 +11,8 @@ struct run {
     const struct answer_sink *sink;
     struct bn_cancel *cancel;
     struct answer_state answer;
-    bool is_refused; /* the sink returned false */
-    double started, first, last;
+    bool is_refused;                  /* the sink returned false */
+    double started, first, last;      /* clock_seconds: of the job, its first and its last token */
     uint64_t first_bytes, last_bytes; /* generator_bytes_read at the first and last token */
 };
 
@@ -94,8 +94,9 @@ static bool step(struct run *run, struct answer_result *r, int32_t *id, struct b
     return true;
 }
 
-/* Choose the next token. The tokens that close a thought are evaluated together with the choice
- * after them, except if alternatives are reported. The first step reads the prompt in any case. */
+/* Choose the next token. A token that closes a thought is known, so it needs no step: the next step
+ * evaluates it. Two exceptions: the prompt must be evaluated, and alternatives to report come from
+ * a step. */
 static bool choose(struct run *run, struct answer_result *r, int32_t *id, struct bn_error *err)
 {
     int32_t close;

@@ -12,7 +12,7 @@
 #include "app/chat/conversation/transcript.h"
 #include "tokenizer/tokenizer.h"
 
-/* An answer that repeats one token this often has degenerated and is ended. */
+/* An answer with the same token this many times in a row has degenerated and is ended. */
 #define ANSWER_DEGENERATE 200
 
 /* The text of an answer that is being generated, and when it ends. */
@@ -24,12 +24,12 @@ struct answer_state {
     struct detok *detok;      /* opened by the caller */
     struct think_watch think; /* initialised by the caller */
     size_t n_tokens;          /* of the answer */
-    size_t n_same;            /* how often the last token was repeated */
+    size_t n_same;            /* how many times in a row the last token occurs, at least 1 */
     enum finish finish;       /* FINISH_NONE until the answer ends */
 };
 void answer_state_finish(struct answer_state *s); /* an all-zero state is fine */
-/* Append the token that the model chose. `text` is the new text to show, valid until the next call.
- * A token that ends the answer only sets `finish`. BN_ENOMEM. */
+/* Append the token that the model chose. *text is the new text to show, valid until the next call.
+ * An end token is not appended and only sets `finish` to FINISH_STOP. BN_ENOMEM. */
 bool answer_state_add(struct answer_state *s, int32_t id, struct bn_str *text,
                       struct bn_error *err);
 
@@ -45,7 +45,7 @@ struct answer_job {
     size_t n_stops;
     const char *snapshot; /* file to load before the prompt is evaluated; NULL for none */
     struct think_limit think;
-    size_t n_stable; /* bn_control.n_stable for the prompt */
+    size_t n_stable; /* for bn_control.n_stable: ids of the prompt that the next prompt also has */
 };
 
 struct answer_token {
@@ -72,12 +72,12 @@ struct answer_result {
     size_t n_tokens;              /* of the answer */
     size_t n_thought;             /* those of them in a thought, without its markers */
     bool is_thought_cut;          /* the thought was closed because it reached its budget */
-    size_t n_drafted; /* tokens proposed by speculative decoding, and how many were accepted */
-    size_t n_accepted;
-    double first_token_s; /* from the start to the first token; 0 if there was none */
+    size_t n_drafted;             /* tokens proposed by speculative decoding */
+    size_t n_accepted;            /* those of them that were accepted */
+    double first_token_s;         /* from the start to the first token; 0 if there was none */
     double prefill_s;
     double decode_s;       /* from the first token to the last */
-    uint64_t decode_bytes; /* read from memory during decode_s */
+    uint64_t decode_bytes; /* read from memory during decode_s, as generator_bytes_read counts */
 };
 
 /* Rates in tokens per second, 0 if there are too few tokens for a rate. */
@@ -85,8 +85,8 @@ double answer_prefill_rate(const struct answer_result *r);
 double answer_decode_rate(const struct answer_result *r);
 double answer_decode_bytes(const struct answer_result *r); /* bytes per token */
 
-/* Run the job. An interrupted answer is a result, not an error. Errors of generator_step;
- * BN_ENOMEM. */
+/* Run the job. An interrupted answer is a result, not an error. Errors of generator_set and
+ * generator_step; BN_ENOMEM. */
 bool answer_run(struct generator *g, const struct tokenizer *tokenizer,
                 const struct answer_job *job, const struct answer_sink *sink,
                 struct bn_cancel *cancel, struct answer_result *result, struct bn_error *err);

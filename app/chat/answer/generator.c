@@ -22,7 +22,7 @@ struct generator {
     struct bn_model *model;
     struct generator_seq *seq; /* the sequence of the chat */
     struct spec *spec;         /* for seq; sequences of a batch do not speculate */
-    size_t state_memory;       /* most bytes of saved states */
+    size_t state_memory;       /* most bytes of saved states; 0: the model needs none */
 };
 
 /* ---- sequences ---- */
@@ -45,6 +45,7 @@ static bool open_seq(struct bn_model *model, const struct bn_session_config *cfg
 bool generator_seq_open(struct generator *g, size_t n_seqs, struct generator_seq **out,
                         struct bn_error *err)
 {
+    /* At least 1 byte, because 0 selects the default. */
     const struct bn_session_config cfg = {.n_ctx = generator_n_ctx(g),
                                           .state_memory = size_max(g->state_memory / n_seqs, 1)};
     return open_seq(g->model, &cfg, out, err);
@@ -73,7 +74,8 @@ bool generator_seq_set(struct generator_seq *seq, const struct sampler_params *p
     return true;
 }
 
-/* The logits to compute: all if alternatives are reported, otherwise those the sampler needs. */
+/* The logits to compute: all if alternatives are reported, otherwise those that the sampler needs.
+ * Sets seq->row, which receives them. */
 static struct head_request request(struct generator_seq *seq, const int32_t *ids, size_t n_ids)
 {
     struct head_request head;
@@ -98,23 +100,23 @@ bool generator_seq_read(struct generator_seq *seq, const int32_t *ids, size_t n_
     return true;
 }
 
-bool generator_step_all(struct generator_step *steps, size_t n_steps,
+bool generator_step_all(struct generator_item *items, size_t n_items,
                         const struct bn_control *control, struct bn_error *err)
 {
-    struct bn_item items[CHAT_BATCH_MAX];
-    for (size_t i = 0; i < n_steps; i++) {
-        const struct generator_step *s = &steps[i];
-        items[i] = (struct bn_item){.session = s->seq->session,
-                                    .ids = s->ids + s->n_ids - 1,
-                                    .n_ids = 1,
-                                    .n_rows = 1,
-                                    .head = request(s->seq, s->ids, s->n_ids)};
-        items[i].rows = s->seq->row;
+    struct bn_item eval[CHAT_BATCH_MAX];
+    for (size_t i = 0; i < n_items; i++) {
+        const struct generator_item *s = &items[i];
+        eval[i] = (struct bn_item){.session = s->seq->session,
+                                   .ids = s->ids + s->n_ids - 1,
+                                   .n_ids = 1,
+                                   .n_rows = 1,
+                                   .head = request(s->seq, s->ids, s->n_ids)};
+        eval[i].rows = s->seq->row; /* which request() has set */
     }
-    if (!bn_eval(items, n_steps, control, err))
+    if (!bn_eval(eval, n_items, control, err))
         return false;
-    for (size_t i = 0; i < n_steps; i++)
-        steps[i].next = choose(steps[i].seq, steps[i].ids, steps[i].n_ids);
+    for (size_t i = 0; i < n_items; i++)
+        items[i].next = choose(items[i].seq, items[i].ids, items[i].n_ids);
     return true;
 }
 
@@ -174,7 +176,7 @@ void generator_seq_replace(struct generator_seq *seq, int32_t id)
 
 /* ---- the generator and the sequence of the chat ---- */
 
-/* Open the sequence of the chat, and remember the limit of saved states for later sequences. */
+/* Open the sequence of the chat, and keep the limit of saved states for later sequences. */
 static bool open_chat_seq(struct generator *g, const struct bn_session_config *session,
                           struct bn_error *err)
 {

@@ -2,9 +2,13 @@
  * The interface between the worker and the engine: open a model, then compute the next token.
  *
  * The caller always passes all ids that the session should hold, and gets the id that follows. The
- * session reuses the common prefix. So a first step evaluates the new part of a prompt, and each
- * later step one token. All functions run on the worker's thread. Tests link a scripted generator
+ * session reuses the common prefix. So the first step of an answer evaluates the new part of the
+ * prompt, and each later step evaluates one token. Tests link a scripted generator
  * (tests/app/fake_engine.c) instead.
+ *
+ * The thread that opens a generator calls all functions: the worker's thread or, with --batch, the
+ * main thread. Exceptions: while the worker runs, the main thread may call generator_info,
+ * generator_n_ctx and generator_state_memory and, while the worker is idle, generator_explain.
  */
 #ifndef APP_GENERATOR_H
 #define APP_GENERATOR_H
@@ -30,7 +34,7 @@ void generator_close(struct generator *g); /* NULL is fine */
 
 const struct bn_model_info *generator_info(const struct generator *g);
 size_t generator_n_ctx(const struct generator *g);
-/* Most bytes of saved states of all sequences together; 0: the model needs none. */
+/* Most bytes of saved states of all sequences together; 0: the model needs no saved states. */
 size_t generator_state_memory(const struct generator *g);
 /* See bn_model_explain. */
 size_t generator_explain(const struct generator *g, size_t n_sequences, size_t n_tokens, char *text,
@@ -38,7 +42,7 @@ size_t generator_explain(const struct generator *g, size_t n_sequences, size_t n
 
 /* Bytes that all steps together have read from memory. */
 uint64_t generator_bytes_read(const struct generator *g);
-/* The limits of the device, measured now in a fraction of a second. 0: unknown. */
+/* The limits of the device. generator_measure takes a fraction of a second. 0: unknown. */
 struct generator_peaks {
     double read_bytes_per_s;
     double macs_per_s; /* int8 multiply-adds */
@@ -51,7 +55,7 @@ bool generator_check(struct generator *g, const struct bn_file *file, const stru
 /* Set the sampler, and the number of alternatives that generator_alts returns (at most
  * GENERATOR_MAX_ALTS). With n_alts 0 the output head computes only what the choice needs. The
  * chosen ids do not depend on n_alts. BN_EARG: a value out of range; the old settings stay. */
-#define GENERATOR_MAX_ALTS 20
+#define GENERATOR_MAX_ALTS 20 /* largest value of --logprobs */
 bool generator_set(struct generator *g, const struct sampler_params *params, size_t n_alts,
                    struct bn_error *err);
 
@@ -68,18 +72,18 @@ bool generator_step(struct generator *g, const int32_t *ids, size_t n_ids,
                     struct bn_error *err);
 
 struct generator_alt {
-    int32_t id;    /* -1 if the vocabulary is smaller than n_alts */
+    int32_t id;    /* -1: no token, because the vocabulary has fewer than n_alts */
     float logprob; /* natural logarithm of the probability, before sampling settings are applied */
 };
-/* The n_alts best ids of the last step, best first, then the chosen id. out (n_alts + 1). Evaluates
- * nothing. */
+/* The n_alts best ids of the last step, best first, then the chosen id. out (n_alts + 1). Needs a
+ * step with n_alts above 0, whose logits are used. */
 void generator_alts(const struct generator *g, struct generator_alt *out);
-/* The caller continues with this id and not with the one that the last step chose. Only
- * generator_alts needs this call. */
+/* Make `id` the chosen id of generator_alts, because the caller continues with it instead of the
+ * id that the last step chose. */
 void generator_replace(struct generator *g, int32_t id);
 
-/* The ids in the session; saving and loading its KV cache with the errors of bn_session_save and
- * bn_session_load; and truncation as by bn_session_truncate. */
+/* These call the functions bn_session_... of the same name for the session of the chat, with the
+ * same errors. */
 const int32_t *generator_ids(const struct generator *g, size_t *n_ids);
 const char *generator_kv_version(const struct generator *g);
 bool generator_save(struct generator *g, const struct bn_stream *out, struct bn_error *err);
@@ -87,9 +91,10 @@ bool generator_load(struct generator *g, const struct bn_stream *in, struct bn_e
 size_t generator_truncate(struct generator *g, size_t n_keep);
 struct bn_state_stats generator_states(const struct generator *g);
 
-/* Independent sequences for --batch. Each has its own session and sampler, and its result does not
- * depend on the others. The n_seqs sequences share the memory for saved states. Same errors as
- * above. Close a sequence before its generator. */
+/* Independent sequences for --batch. Each has a session and a sampler, and its result does not
+ * depend on other sequences. n_seqs is the number of sequences that will be open: each gets the
+ * same part of the memory for saved states. The functions have the errors of those above with the
+ * same name. Close a sequence before its generator. */
 struct generator_seq;
 bool generator_seq_open(struct generator *g, size_t n_seqs, struct generator_seq **out,
                         struct bn_error *err);
@@ -105,15 +110,15 @@ bool generator_seq_read(struct generator_seq *seq, const int32_t *ids, size_t n_
                         int32_t *next, struct bn_error *err);
 /* Number of sequences that fit into memory, 1 to 16. See bn_model_batch_width. */
 size_t generator_batch(const struct generator *g);
-struct generator_step {
+struct generator_item {
     struct generator_seq *seq;
-    const int32_t *ids; /* (n_ids) all ids; the session holds them without the last */
+    const int32_t *ids; /* (n_ids) all ids; the session holds all of them but the last */
     size_t n_ids;
     int32_t next; /* out: the chosen id */
 };
-/* Decode one token for each of at most CHAT_BATCH_MAX sequences, in one pass over the
- * weights. */
-bool generator_step_all(struct generator_step *steps, size_t n_steps,
+/* Decode one token for each of at most CHAT_BATCH_MAX sequences, in one pass over the weights.
+ * Errors of bn_eval. */
+bool generator_step_all(struct generator_item *items, size_t n_items,
                         const struct bn_control *control, struct bn_error *err);
 
 #endif

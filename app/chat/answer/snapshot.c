@@ -3,7 +3,7 @@
  *
  * Numbers are written in this machine's byte order, because a snapshot never leaves it. The byte
  * order changes the mark, so a file of another byte order is refused. The checksum at the end finds
- * damage; it is no signature.
+ * accidental damage and does not protect against deliberate changes.
  */
 #include "app/chat/answer/snapshot.h"
 
@@ -18,7 +18,7 @@
 #include <string.h>
 
 #define MARK 0x31564b54414843bfu /* the bytes BF "CHATKV1" on a little-endian machine */
-#define IDS_AT_ONCE 1024
+#define IDS_AT_ONCE 1024         /* a buffer of 4 KiB on the stack */
 
 struct snapshot_header { /* no padding: 80 bytes */
     uint64_t mark;
@@ -31,16 +31,16 @@ struct transfer {
     FILE *f;
     const struct bn_cancel *cancel;
     enum { TRANSFER_IN, TRANSFER_OUT } way;
-    uint64_t sum, n_bytes;
+    uint64_t sum, n_bytes; /* checksum and number of the bytes so far */
 };
 
-bool snapshot_path(const char *session, char out[PATH_BYTES], struct bn_error *err)
+bool snapshot_path(const char *saved, char out[PATH_BYTES], struct bn_error *err)
 {
     char name[64];
     struct sha256 sum;
     uint8_t digest[SHA256_BYTES];
-    char *whole = realpath(session, NULL); /* NULL: the saved chat does not exist yet */
-    const char *key = whole ? whole : session;
+    char *whole = realpath(saved, NULL); /* NULL: the saved chat does not exist yet */
+    const char *key = whole ? whole : saved;
     sha256_init(&sum);
     sha256_add(&sum, key, strlen(key));
     sha256_end(&sum, digest);
@@ -52,7 +52,8 @@ bool snapshot_path(const char *session, char out[PATH_BYTES], struct bn_error *e
     return path_of(PATH_CACHE, name, out, err);
 }
 
-/* FNV-1a over words of 8 bytes; high bits are folded down, so each byte reaches every bit. */
+/* FNV-1a over words of 8 bytes. In its multiplication a bit affects only bits at or above it. The
+ * shift lets high bytes of a word affect the low bits of the sum too. */
 static uint64_t add_to_sum(uint64_t sum, const uint8_t *bytes, size_t n_bytes)
 {
     for (size_t i = 0; i < n_bytes; i += 8) {
@@ -64,6 +65,7 @@ static uint64_t add_to_sum(uint64_t sum, const uint8_t *bytes, size_t n_bytes)
     return sum;
 }
 
+/* bn_stream.move: reads or writes, and adds the bytes to the checksum. */
 static bool move(void *ud, void *bytes, size_t n_bytes)
 {
     struct transfer *t = ud;
@@ -125,7 +127,7 @@ static bool write_all(struct generator *g, const struct bn_file *file, struct ne
             (void)new_file_fail(to, err);
         return false;
     }
-    uint64_t sum = t->sum;
+    uint64_t sum = t->sum; /* a copy, because move changes t->sum */
     return move(t, &sum, sizeof(sum)) || new_file_fail(to, err);
 }
 
@@ -148,7 +150,7 @@ bool snapshot_write(struct generator *g, const struct bn_file *file, const int32
     if (!ok)
         (void)is_cancelled(&t, err); /* replaces the error about a short file */
     if (!new_file_close(&to, ok ? NEW_FILE_KEEP : NEW_FILE_DROP, err))
-        return false;
+        return false; /* also after NEW_FILE_DROP */
     *result = (struct snapshot_result){n, t.n_bytes, clock_seconds() - started};
     return true;
 }
@@ -160,7 +162,7 @@ static bool fail_damaged(struct bn_error *err)
     return bn_fail(err, BN_EFORMAT, "the snapshot is damaged");
 }
 
-/* A short printable text that ends with a zero byte. */
+/* At most 31 lower-case letters, digits and '-', then a zero byte: safe to print. */
 static bool is_name(const char text[32])
 {
     size_t n = 0;
@@ -207,7 +209,7 @@ static bool check_ids(struct transfer *t, size_t n, const int32_t *ids, struct b
 static bool check_rest(struct generator *g, struct transfer *t, const int32_t *ids, size_t n,
                        struct bn_error *err)
 {
-    const uint64_t sum = t->sum;
+    const uint64_t sum = t->sum; /* before move adds the stored checksum to it */
     uint64_t stored;
     size_t n_held;
     const int32_t *held = generator_ids(g, &n_held);

@@ -13,8 +13,9 @@
 #include "app/chat/answer/generator.h"
 #include "app/common/paths.h"
 
-/* The path of the snapshot that belongs to a saved chat. BN_EARG: there is no cache directory. */
-bool snapshot_path(const char *session, char out[PATH_BYTES], struct bn_error *err);
+/* The path of the snapshot that belongs to the saved chat with the path `saved`. BN_EARG: there is
+ * no cache directory. */
+bool snapshot_path(const char *saved, char out[PATH_BYTES], struct bn_error *err);
 
 struct snapshot_result {
     size_t n_tokens;
@@ -22,15 +23,15 @@ struct snapshot_result {
     double seconds;
 };
 
-/* Write the part of the KV cache that the session shares with `ids`, and truncate the session to
- * it. The file is replaced as a whole or not at all. BN_EARG: they share nothing. BN_EIO;
- * BN_ECANCELLED. */
+/* Truncate the session to the prefix that it has in common with `ids`, and write the KV cache of
+ * this prefix. The file is replaced as a whole or not at all. BN_EARG: there is no common prefix.
+ * BN_EIO; BN_ECANCELLED. */
 bool snapshot_write(struct generator *g, const struct bn_file *file, const int32_t *ids,
                     size_t n_ids, const char *path, const struct bn_cancel *cancel,
                     struct snapshot_result *result, struct bn_error *err);
 
 /* Load a snapshot for the prompt `ids`. Sets n_tokens to 0 if the file does not exist or if the
- * session already holds as many tokens of the prompt. BN_EFORMAT: it does not fit or is damaged.
+ * session already holds as many tokens of the prompt. BN_EFORMAT: it does not match or is damaged.
  * BN_EIO, BN_ECONTEXT, BN_ECANCELLED. After a failure the session is unchanged or empty. */
 bool snapshot_read(struct generator *g, const struct bn_file *file, const int32_t *ids,
                    size_t n_ids, const char *path, const struct bn_cancel *cancel,

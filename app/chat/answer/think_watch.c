@@ -1,8 +1,8 @@
 /*
  * The budget of a thought: see think_watch.h.
  *
- * THINK_WAIT: a character has at most 4 bytes and the marker of the end 8, and a token has at least
- * one byte.
+ * Derivation of THINK_WAIT: a character has at most 4 bytes and </think> has 8. A token of text has
+ * at least one byte, so both are complete after at most 8 tokens.
  */
 #include "app/chat/answer/think_watch.h"
 
@@ -50,6 +50,8 @@ void think_watch_add(struct think_watch *w, struct bn_str bytes)
     thought_feed(&w->thought, bytes, ignore, NULL);
     keep_last(w, bytes);
     w->n_pending += was_inside;
+    /* `held` has text that may be the beginning of </think>: the next tokens decide whether the
+     * pending tokens count. */
     if (w->thought.state == THOUGHT_INSIDE && w->thought.held.n_bytes > 0)
         return;
     if (w->thought.state == THOUGHT_INSIDE)
@@ -57,7 +59,7 @@ void think_watch_add(struct think_watch *w, struct bn_str bytes)
     w->n_pending = 0;
 }
 
-/* Whether text from outside may follow: no character and no marker has begun. */
+/* Whether the text that closes a thought may follow: no character and no marker is incomplete. */
 static bool is_between(const struct think_watch *w)
 {
     return w->thought.held.n_bytes == 0 && utf8_open_bytes(w->last, w->n_last) == 0;

@@ -2,7 +2,7 @@
  * The worker thread, its ring of events and its queue of jobs: see worker.h.
  *
  * One lock protects the ring, the jobs and the flags. A progress event replaces the newest unread
- * event if that is of the same kind, so that a fast load does not fill the ring.
+ * event if both are of the same kind, so that a fast load does not fill the ring.
  */
 #include "app/chat/answer/worker.h"
 
@@ -21,29 +21,29 @@
 
 enum job_kind { JOB_ANSWER, JOB_SAVE, JOB_MEASURE, JOB_CHECK };
 
-/* A job that owns its memory. */
+/* A job in the queue. It owns copies of all arrays and texts that `spec` points to. */
 struct job {
     struct answer_job spec;
     int32_t *prompt;
     char **stops; /* (spec.n_stops) */
     struct sampler_bias *biases;
     int32_t *close; /* (spec.think.n_close) */
-    char *snapshot; /* file to load before the answer, or to write */
+    char *snapshot; /* JOB_ANSWER: file to load before it, or NULL. JOB_SAVE: file to write */
     enum job_kind kind;
-    bool yields; /* JOB_CHECK: it makes way for other jobs */
+    bool yields; /* JOB_CHECK: WORKER_CHECK_YIELDS */
     struct job *next;
 };
 
-/* A running check that yields may be cancelled by any other job. */
+/* What the thread executes. Any new job cancels a check that yields. */
 enum running { RUNNING_NOTHING, RUNNING_JOB, RUNNING_CHECK, RUNNING_CHECK_YIELDS };
 
 struct worker {
     struct worker_config cfg;
     struct bn_cancel cancel;       /* of every job but a check */
     struct bn_cancel check_cancel; /* written with the lock held */
-    struct generator *g; /* of the thread; the main thread only reads its info once loaded */
-    bool lost_token;     /* of the thread: no memory for an event, so the answer is incomplete */
-    bool is_loaded;      /* the main thread has received WORKER_LOADED */
+    struct generator *g; /* used by the thread; the main thread only reads its info once loaded */
+    bool lost_token;     /* used by the thread: no memory for an event, the answer is incomplete */
+    bool is_loaded;      /* used by the main thread: it has received WORKER_LOADED */
 
     pthread_t thread;
     pthread_mutex_t lock;
@@ -69,6 +69,7 @@ static void job_free(struct job *job)
     mem_free(job);
 }
 
+/* NULL only if memory ran out: mem_alloc returns a pointer for n = 0 too. */
 static void *copy_bytes(const void *bytes, size_t n, size_t unit_bytes)
 {
     void *copy = mem_alloc(n, unit_bytes);
@@ -280,7 +281,7 @@ static bool requeue_check(struct worker *w, struct job *job)
     return again;
 }
 
-/* Returns whether the job has ended. */
+/* False: the job is in the queue again and must not be freed. */
 static bool run_check(struct worker *w, struct job *job)
 {
     struct worker_event event = {.kind = WORKER_CHECKED};

@@ -2,10 +2,10 @@
  * The worker: the only thread that calls the engine. It loads the model, then runs one job after
  * the other.
  *
- * worker_next returns its results as events; for each new event the worker writes a byte to the
- * wake pipe. If the ring of events is full, the worker waits, so memory stays bounded if a terminal
- * or pipe is slow. Signals are blocked in this thread and in all threads it starts. All functions
- * are for the main thread.
+ * worker_next returns the results of the jobs as events; for each new event the worker writes a
+ * byte to the wake pipe. If the ring of events is full, the worker waits, so memory stays bounded
+ * if a terminal or pipe is slow. Signals are blocked in the worker's thread and in all threads that
+ * it starts. All functions are for the main thread.
  */
 #ifndef APP_WORKER_H
 #define APP_WORKER_H
@@ -20,7 +20,7 @@ struct worker_config {
     const struct tokenizer *tokenizer;
     struct bn_model_config model; /* the worker sets progress and cancel */
     struct bn_session_config session;
-    int wake_fd; /* write end, non-blocking */
+    int wake_fd; /* write end of the wake pipe, non-blocking */
 };
 
 enum worker_event_kind {
@@ -32,7 +32,8 @@ enum worker_event_kind {
     WORKER_MEASURED, /* peaks */
     WORKER_CHECKED,  /* sense, seconds; err.code is set if the check failed */
     WORKER_DONE,     /* result; the worker is idle again */
-    WORKER_FAILED,   /* err; the worker is idle again, or has ended if the model was not loaded */
+    WORKER_FAILED,   /* err, of an answer or of loading. After an answer the worker is idle again;
+                        after loading the thread has ended */
 };
 
 struct worker_event {
@@ -58,7 +59,8 @@ void worker_close(struct worker *w);
 bool worker_next(struct worker *w, struct worker_event *event);
 void worker_event_finish(struct worker_event *event);
 
-/* Start an answer. The job is copied. The model must be loaded and no answer may be running. */
+/* Start an answer. The job is copied. The model must be loaded and no answer may be running.
+ * BN_ENOMEM, as for the other jobs. */
 bool worker_answer(struct worker *w, const struct answer_job *job, struct bn_error *err);
 /* Queue a job that writes a snapshot to `path`: the part of the session that is a prefix of `ids`.
  * Copies `ids` and `path`. A WORKER_REMARK reports the result. */
@@ -66,15 +68,17 @@ bool worker_save(struct worker *w, const int32_t *ids, size_t n_ids, const char 
                  struct bn_error *err);
 /* Queue a job that measures the limits of the device. The result is WORKER_MEASURED. */
 bool worker_measure(struct worker *w, struct bn_error *err);
-/* Queue the sense check (app/common/sense_check.h). The result is WORKER_CHECKED. A check that
- * yields is cancelled within a layer when another job is queued, runs again after that job, and
- * ends without a result when the worker closes. Another check runs to its end, unless
- * worker_cancel cancels it; then it ends without a result. BN_ENOMEM. */
-enum worker_check { WORKER_CHECK_YIELDS, WORKER_CHECK_RUNS };
+/* Queue the sense check (app/common/sense_check.h). The result is WORKER_CHECKED; a check that
+ * worker_cancel or worker_close ends has no result. BN_ENOMEM. */
+enum worker_check {
+    WORKER_CHECK_YIELDS, /* another job cancels it, and it starts again after that job */
+    WORKER_CHECK_RUNS,   /* other jobs wait until it ends; worker_cancel ends it */
+};
 bool worker_check(struct worker *w, enum worker_check how, struct bn_error *err);
-/* No job runs or waits. A check that yields does not count. */
+/* Whether no job runs or waits. A check that yields does not count. */
 bool worker_is_idle(struct worker *w);
-/* Stop the running job or load soon. Does nothing when the worker is idle. */
+/* Request that the running job, or the loading of the model, stops soon. A check that yields
+ * continues. Does nothing when the worker is idle. */
 void worker_cancel(struct worker *w);
 
 const struct bn_model_info *worker_info(const struct worker *w); /* NULL before WORKER_LOADED */

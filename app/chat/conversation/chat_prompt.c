@@ -13,8 +13,8 @@
 
 /* ---- ids of earlier answers ---- */
 
-/* Count the bytes of the text of the ids. n_lead is 1 if SentencePiece adds a leading space that
- * the answer's text lacks. */
+/* Compare the number of bytes of the ids with that of the answer's text. *n_lead is 1 if
+ * SentencePiece adds a leading space that the text lacks, else 0. False: the ids cannot fit. */
 static bool measure_ids(const struct tokenizer *t, const struct answer *a, size_t *n_lead)
 {
     size_t n_bytes = 0;
@@ -60,11 +60,13 @@ static size_t blank_bytes(const unsigned char *p, size_t n_left)
     const unsigned code = (unsigned)p[0] << 16 | (unsigned)p[1] << 8 | p[2];
     const bool is_blank = code == 0xE19A80 ||                       /* U+1680 */
                           (code >= 0xE28080 && code <= 0xE2808A) || /* U+2000 .. U+200A */
+                          /* U+2028, U+2029, U+202F */
                           code == 0xE280A8 || code == 0xE280A9 || code == 0xE280AF ||
                           code == 0xE2819F || code == 0xE38080; /* U+205F, U+3000 */
     return is_blank ? 3 : 0;
 }
 
+/* Remove white space at both ends. A character at the end has 1, 2 or 3 bytes: try each length. */
 static struct bn_str trim(struct bn_str s)
 {
     for (size_t n; (n = blank_bytes((const unsigned char *)s.ptr, s.n_bytes)) > 0;) {
@@ -83,7 +85,8 @@ static struct bn_str trim(struct bn_str s)
     return s;
 }
 
-/* Whether the rendered segment is the whole message. Templates render invalid bytes as U+FFFD. */
+/* Whether the segment is the whole message, except for blanks at its ends. Templates render invalid
+ * bytes as U+FFFD. */
 static bool is_whole(struct bn_str segment, struct bn_str text)
 {
     struct strbuf valid = {0};
@@ -126,7 +129,8 @@ static bool find_part(const struct tokenizer *t, const struct answer *a, struct 
 {
     if (part.n_bytes == 0 || part.n_bytes > a->text.n_bytes)
         return false;
-    /* An answer behind its thought is the end of the text. The thought may contain it, too. */
+    /* Try the end first: templates that drop a thought render the text after it, and the thought
+     * may contain the same words. */
     const struct bn_str text = trim(a->text);
     const size_t end = (size_t)(text.ptr - a->text.ptr) + text.n_bytes;
     if (part.n_bytes <= end && find_range(t, a, end - part.n_bytes, end, id0, id1) &&
@@ -202,6 +206,7 @@ static void push_state(struct message_list *l, const struct transcript_state *s,
         push_message(l, "system", s->system, NULL);
     for (size_t i = next_turn(w, 0); i < s->n; i = next_turn(w, i + 1)) {
         const struct exchange *e = s->items[i];
+        /* The answer of the last turn is generated next, or is added by encode. */
         const bool is_open = i + 1 == s->n && w->mode != PROMPT_WHOLE;
         push_message(l, "user", e->user, NULL);
         if (has_answer(e) && !is_open)
@@ -225,8 +230,8 @@ struct encoder {
     const struct prompt_window *window;
 };
 
-/* Count the ids behind the last earlier answer: the new question, and the text of the template on
- * both sides of it. The encoding of this part does not depend on the text before it. */
+/* Count the ids after the last answer in the prompt: the new question, and the text of the template
+ * on both sides of it. Their encoding does not depend on the text before them. */
 static bool count_new_ids(const struct tokenizer *t, const struct template_output *rendered,
                           size_t *n_new, struct bn_error *err)
 {
@@ -237,7 +242,7 @@ static bool count_new_ids(const struct tokenizer *t, const struct template_outpu
         first--;
     *n_new = SIZE_MAX;
     if (first == 0)
-        return true; /* all */
+        return true; /* no answer: all ids are new */
     const bool ok = tokenizer_encode(t, rendered->segments + first, rendered->n_segments - first,
                                      TOKENIZER_BOS_NEVER, &ids, err);
     *n_new = ids.n;
@@ -286,6 +291,7 @@ static bool encode_rendered(const struct encoder *e, struct message_list *l, str
 static bool encode_messages(const struct encoder *e, struct prompt *out, struct bn_error *err)
 {
     struct message_list list = {.arena = template_arena_open()};
+    /* A system message, and two messages for each turn. */
     list.answers = mem_alloc(2 * e->state->n + 1, sizeof(struct answer *));
     bool ok = list.arena && list.answers;
     if (!ok)

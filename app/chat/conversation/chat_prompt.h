@@ -15,14 +15,16 @@
 struct prompt_maker {
     const struct tokenizer *tokenizer;
     const struct template *template; /* NULL with --raw: the texts are joined */
-    const struct options *options;   /* --template-arg */
-    time_t now; /* when the program started; constant, so a date in a template does not change */
+    const struct options *options;   /* --template-arg, --think, --think-budget */
+    time_t now; /* when the program started; constant, so a date in a prompt does not change */
 };
 
 enum prompt_mode {
-    PROMPT_ANSWER,   /* all turns but no answer in the last one, then the generation prompt */
-    PROMPT_CONTINUE, /* the same, then the answer of the last turn so far */
-    PROMPT_WHOLE,    /* the whole conversation, without a generation prompt */
+    /* All turns, but without the answer of the last one, then the generation prompt: the text with
+     * which the template begins an answer. */
+    PROMPT_ANSWER,
+    PROMPT_CONTINUE, /* PROMPT_ANSWER, then the answer of the last turn so far */
+    PROMPT_WHOLE,    /* all turns with their answers, without a generation prompt */
 };
 
 /* The turns of a prompt: the first n_first, then those from index n_skipped to the last. */
@@ -34,12 +36,13 @@ struct prompt_window {
 struct prompt {
     struct token_list ids;
     bool starts_in_thought; /* the generation prompt opened a thought */
-    size_t n_earlier;       /* ids up to the end of the last earlier answer */
+    size_t n_earlier;       /* ids up to the end of the last answer in the prompt */
 };
 void prompt_finish(struct prompt *p); /* an all-zero prompt is fine */
 
-/* Encode the system message and the turns in the window. BN_EFORMAT: the template reports an error.
- * BN_EARG: a bad --template-arg, or a limit of the template interpreter. BN_ENOMEM. */
+/* Encode the system message and the turns in the window. Free `out` with prompt_finish. BN_EFORMAT:
+ * the template reports an error. BN_EARG: a bad --template-arg, or a limit of the template
+ * interpreter. BN_ENOMEM. */
 bool prompt_encode(const struct prompt_maker *m, const struct transcript_state *state,
                    const struct prompt_window *window, struct prompt *out, struct bn_error *err);
 

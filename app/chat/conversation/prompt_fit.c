@@ -44,11 +44,12 @@ static size_t most_ids(const struct prompt_limits *l)
 }
 
 /* Find the prompt with the most turns that has at most n_most ids. It leaves out more than
- * n_skipped turns. The last turn always stays, even if the prompt is then longer. */
+ * n_skipped turns. If even the last turn alone has more ids, the result is the prompt with it. */
 static bool find_prompt(const struct fitting *f, size_t n_skipped, size_t n_most, size_t *n_found,
                         struct prompt *out, struct bn_error *err)
 {
-    size_t low = n_skipped, high = f->s->n - 1; /* `low` is too long, `high` is the result so far */
+    /* Numbers of turns left out: with `low` the prompt is too long, `high` is that of `best`. */
+    size_t low = n_skipped, high = f->s->n - 1;
     struct prompt best;
     if (!encode(f, high, &best, err))
         return false;
@@ -126,6 +127,7 @@ static bool leave_out(const struct fitting *f, const struct prompt *whole,
         prompt_finish(&p);
         return fail_full(f, n_ids, too_long, err);
     }
+    /* With OVERFLOW_KEEP_FIRST, n_skipped counts the first turn, but that turn stays. */
     const size_t n_first = l->overflow == OVERFLOW_KEEP_FIRST && n_before == 0;
     *out = (struct prompt_fitted){.prompt = p,
                                   .n_dropped = *n_skipped - n_before - n_first,
@@ -161,7 +163,7 @@ size_t prompt_room(const struct prompt_maker *m, const struct transcript_state *
     struct exchange empty = {0};
     struct transcript_state asked = {.n = s->n + 1, .n_skipped = s->n_skipped, .system = s->system};
     struct prompt p = {0};
-    struct bn_error ignored; /* as the header says */
+    struct bn_error ignored; /* the result is then 0 */
     asked.items = mem_alloc(asked.n, sizeof(struct exchange *));
     if (!asked.items)
         return 0;

@@ -20,7 +20,7 @@ enum prompt_overflow {
 struct prompt_limits {
     size_t n_ctx;     /* tokens of the context */
     size_t n_reserve; /* tokens of it that the answer needs, less than n_ctx */
-    size_t percent;   /* leave out turns until the prompt has at most this part of n_ctx */
+    size_t percent;   /* if turns are left out, the prompt has at most this percentage of n_ctx */
     enum prompt_overflow overflow;
 };
 
@@ -31,21 +31,22 @@ struct prompt_fitted {
     size_t n_changed;        /* with n_dropped > 0: tokens behind the first change of the prompt */
 };
 
-/* The part of the conversation that is in the prompt. */
+/* The part of the conversation that is in the prompt. The mode is PROMPT_WHOLE. */
 struct prompt_window prompt_window_of(const struct transcript_state *s,
                                       enum prompt_overflow overflow);
 
-/* Encode the prompt of the last turn. If it does not fit, leave out older turns as the policy says
- * and store this in s->n_skipped. The system message and the last turn always stay, so the prompt
+/* Encode the prompt of the last turn. If it does not fit, leave out older turns as limits->overflow
+ * says, and update s->n_skipped. The system message and the last turn always stay, so the prompt
  * may have more than `percent` of n_ctx. On failure `s` does not change. Errors of prompt_encode,
- * and BN_ECONTEXT: the prompt does not fit. *too_long is then whether the last message does not fit
- * without any older turn. It is false after other errors. */
+ * and BN_ECONTEXT: the prompt does not fit. *too_long is true after a BN_ECONTEXT if the last turn
+ * alone does not fit either, otherwise false. */
 bool prompt_fit(const struct prompt_maker *m, struct transcript_state *s, enum prompt_mode mode,
                 const struct prompt_limits *limits, struct prompt_fitted *out, bool *too_long,
                 struct bn_error *err);
 
-/* The number of tokens that a new message can have, when all turns are left out that the policy
- * permits. 0: none, or the conversation cannot be encoded (sending a message then shows why). */
+/* The number of tokens that a new message can have, if all turns are left out that limits->overflow
+ * permits. 0: no space, or the conversation cannot be encoded (sending a message then reports the
+ * error). */
 size_t prompt_room(const struct prompt_maker *m, const struct transcript_state *s,
                    const struct prompt_limits *limits);
 

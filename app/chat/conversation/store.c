@@ -17,7 +17,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define MAX_MESSAGES ((size_t)1 << 20)
+#define MAX_MESSAGES ((size_t)1 << 20) /* far more than a real conversation has */
 
 bool store_path(const char *name, char out[PATH_BYTES], struct bn_error *err)
 {
@@ -43,7 +43,7 @@ struct session_reader {
     struct transcript *out;
     struct store_reading *reading;
     bool same_vocabulary;
-    size_t n_applied, max_applied; /* lines of the journal */
+    size_t n_applied, max_applied; /* lines of the journal: read so far, and the most to apply */
 };
 
 static bool fail_message(const struct session_reader *r, size_t index, const char *problem,
@@ -98,8 +98,8 @@ static bool read_ids(const json_t *list, size_t n_vocab, int32_t **out, size_t *
     return ids != NULL;
 }
 
-/* The text of the ids. The file holds a repaired form of it, so this restores a broken character at
- * the end of a stopped answer. */
+/* The text of the ids. A stopped answer may end with an incomplete character. The text in the file
+ * has U+FFFD for it, but the text of the ids has the original bytes. */
 static bool text_of_ids(const struct tokenizer *t, const int32_t *ids, size_t n_ids,
                         struct strbuf *out)
 {
@@ -121,8 +121,8 @@ static bool text_of_ids(const struct tokenizer *t, const int32_t *ids, size_t n_
     return ok && !out->failed;
 }
 
-/* Whether an id ends an answer or begins a turn. The model would read such an answer as several
- * turns, although its text does not show them. */
+/* Whether an id ends an answer or begins a turn (turn_marks.h makes both end tokens). The model
+ * would read such an answer as several turns, although its text does not show them. */
 static bool has_turn_mark(const struct tokenizer *t, const int32_t *ids, size_t n_ids)
 {
     for (size_t i = 0; i < n_ids; i++)
@@ -132,7 +132,7 @@ static bool has_turn_mark(const struct tokenizer *t, const int32_t *ids, size_t 
 }
 
 /* Use the ids if they decode to the text of the answer. `text` then holds the answer as it was
- * generated. *no_memory: it cannot be decided. */
+ * generated. *no_memory: out of memory, so the result is unknown. */
 static bool restore_ids(const struct session_reader *r, const json_t *message, struct answer *a,
                         struct strbuf *text, bool *no_memory)
 {
@@ -204,8 +204,8 @@ static bool read_extra(const struct session_reader *r, enum extra_owner place, c
     return ok || fail_memory(r, err);
 }
 
-/* What the user typed, and the files attached to it. Both are ignored if `content` does not end
- * with the typed text: then the file was edited by hand. */
+/* Read the text that the user typed, and the paths of the attached files. Both are ignored if
+ * `content` does not end with the typed text: then the file was edited by hand. */
 static bool read_typed(const struct session_reader *r, const json_t *message, struct bn_str content,
                        struct bn_error *err)
 {
@@ -315,8 +315,9 @@ static bool replay_record(struct session_reader *r, const json_t *record, struct
     return true;
 }
 
-/* The next complete line as JSON; NULL at the end. A last line without a newline is torn: its
- * writer was killed, and the line before it is the end. *bad: the line is not a JSON object. */
+/* The next complete line as a JSON object; NULL at the end, or with *bad set at a line that is not
+ * a JSON object. A last line without a newline is ignored: the program was killed while it wrote.
+ */
 static json_t *next_line(struct bn_str text, size_t *at, bool *bad)
 {
     const char *end = *at < text.n_bytes ? memchr(text.ptr + *at, '\n', text.n_bytes - *at) : NULL;
@@ -339,9 +340,11 @@ static bool has_text(const json_t *o, const char *key, const char *text)
     return value && strcmp(value, text) == 0;
 }
 
+/* With `applies`, apply the lines; returns whether all are valid. Otherwise the journal belongs to
+ * another state of the file; returns whether a line says that the file already has its turns. */
 static bool replay_lines(struct session_reader *r, struct bn_str text, size_t at, bool applies)
 {
-    struct bn_error ignored; /* the state of the journal says it */
+    struct bn_error ignored; /* the caller reports a damaged line as JOURNAL_TORN */
     bool bad = false, was_compacted = false;
     for (json_t *line; (line = next_line(text, &at, &bad)) != NULL;) {
         const bool is_mark = json_object_get(line, "compacted") != NULL;
@@ -402,8 +405,8 @@ static bool read_pair(const char *path, struct file_pair *p, struct bn_error *er
     return true;
 }
 
-/* Another chat may replace the file and remove the journal between the two readings. Then read
- * again. */
+/* Another chat may replace the file and remove the journal between the two readings. Then the file
+ * has another inode: read both again, up to ten times. */
 static bool read_stable(const char *path, struct file_pair *p, struct bn_error *err)
 {
     struct stat before, after;
@@ -509,14 +512,15 @@ bool store_last_path(int slot, char out[PATH_BYTES], struct bn_error *err)
     return path_of(PATH_STATE, name, out, err);
 }
 
-/* Whether file a is newer than b. A file that is missing is older than all. */
-static bool is_newer(const char *a, struct timespec *b)
+/* Whether the file was changed after the time *newest. If so, *newest becomes its time. False if
+ * the file is missing. */
+static bool is_newer(const char *path, struct timespec *newest)
 {
     struct stat st;
-    if (stat(a, &st) != 0 || st.st_mtim.tv_sec < b->tv_sec ||
-        (st.st_mtim.tv_sec == b->tv_sec && st.st_mtim.tv_nsec <= b->tv_nsec))
+    if (stat(path, &st) != 0 || st.st_mtim.tv_sec < newest->tv_sec ||
+        (st.st_mtim.tv_sec == newest->tv_sec && st.st_mtim.tv_nsec <= newest->tv_nsec))
         return false;
-    *b = st.st_mtim;
+    *newest = st.st_mtim;
     return true;
 }
 
@@ -528,6 +532,7 @@ bool store_newest_last(char out[PATH_BYTES])
     bool found = false;
     for (int slot = 1; slot <= STORE_LAST_SLOTS && store_last_path(slot, path, &ignored); slot++) {
         store_journal_path(path, journal);
+        /* The time of a chat is that of its file or its journal, whichever is newer. */
         const bool base_is_newer = is_newer(path, &newest);
         if (access(path, F_OK) != 0 || (!is_newer(journal, &newest) && !base_is_newer))
             continue;

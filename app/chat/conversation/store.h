@@ -1,6 +1,6 @@
 /*
- * Saved chats as files: the last conversation (last.json) and those with a name. The schema is in
- * docs/session-format.md.
+ * Saved chats as files: the last conversation (last.json) and chats saved under a name. The schema
+ * is in docs/session-format.md.
  *
  * A file is replaced as a whole or not at all, and only its owner can read it. While a chat uses
  * it, the file has a lock, and changes are appended to a journal beside it: one line for each
@@ -26,12 +26,13 @@ struct store_file {
     struct file_lock lock;
     int journal;          /* descriptor; 0: not open */
     size_t journal_bytes; /* in the journal file */
-    bool has_base;        /* the saved chat holds a state that the journal can continue */
-    bool is_behind;       /* the saved chat lacks what the journal has, or was never written */
-    char base[17];        /* hash of the saved chat; valid with has_base */
-    size_t *serials;      /* (n) of the exchanges in file and journal */
-    size_t n, cap, n_skipped;
-    uint64_t head; /* hash of what the journal cannot hold: system message, unknown keys */
+    bool has_base;        /* the saved chat has a known state, to which a journal can add turns */
+    bool is_behind;       /* the saved chat lacks turns of the journal, or was never written */
+    char base[17];        /* hash of the saved chat in hexadecimal; valid with has_base */
+    size_t *serials;      /* (n) exchange.serial of the turns in file and journal together */
+    size_t n, cap, n_skipped; /* n_skipped: that of transcript_state as last written */
+    /* Hash of the data that a journal cannot have: system message, and unknown keys of the file. */
+    uint64_t head;
 };
 
 struct store {
@@ -40,7 +41,7 @@ struct store {
     struct store_file last;    /* the last conversation; no path: do not write it (--private, or no
                                   state directory) */
     struct store_file session; /* of --session, /save or /load */
-    bool is_script;            /* nobody types: a failed write ends the program */
+    bool is_script;            /* no user types messages: a failed write ends the program */
     bool is_private;           /* --private or its environment variable: write no files */
     bool has_warned;           /* warn only once about a failed write */
 };
@@ -49,13 +50,13 @@ struct store {
 struct store_reading {
     size_t n_answers;
     size_t n_retokenised; /* answers whose ids are not used; their text will be encoded again */
-    size_t n_forged;      /* of these, answers with ids that delimit turns */
+    size_t n_forged;      /* part of n_retokenised: answers with ids that delimit turns */
     bool other_vocabulary;
     enum {
         JOURNAL_NONE,
         JOURNAL_READ,  /* after a crash: its turns are part of the conversation */
         JOURNAL_OLD,   /* the file already has its turns */
-        JOURNAL_ALIEN, /* it continues another state of the file, so it was not used */
+        JOURNAL_ALIEN, /* the journal belongs to another state of the file, so it was not used */
         JOURNAL_TORN,  /* a line is damaged: the turns before it are part of the conversation */
     } journal;
     char base[17]; /* hash of the file, for store_continue */
@@ -65,21 +66,22 @@ struct store_reading {
  * valid name. */
 bool store_path(const char *name, char out[PATH_BYTES], struct bn_error *err);
 
-/* Write a conversation to a file that no chat uses. */
+/* Write a conversation to a file that no chat uses. BN_EIO, BN_ENOMEM. */
 bool store_write(const struct store *s, const struct transcript_state *state, const char *path,
                  struct bn_error *err);
 
 /* Take the lock of a saved chat and make it the file of `f`, which must have none. False: another
- * program holds the lock; `holder` (may be NULL) says who. A file that cannot be locked is used
- * without a lock. */
+ * program holds the lock, which `holder` (may be NULL) describes. A file that cannot be locked is
+ * used without a lock. */
 bool store_open(struct store_file *f, const char *path, char holder[FILE_LOCK_HOLDER_BYTES]);
-/* The transcript was read from this file, with these facts. Without this call the first write
- * replaces the whole file. */
+/* Call this after store_open if `state` and `reading` are results of store_read for this file.
+ * Without this call the first write replaces the whole file. */
 void store_continue(struct store_file *f, const struct transcript_state *state,
                     const struct store_reading *reading);
-/* Save the conversation: append what has changed to the journal, or replace the file. The time does
- * not depend on the length of the conversation, except for the first write and after a change of
- * the system message. BN_EIO, BN_ENOMEM: the next write tries again. */
+/* Save the conversation. Usually this appends the changed turns to the journal, so the bytes
+ * written do not depend on the length of the conversation. The file is replaced by the first write,
+ * after a change of the system message or of many turns, and if the journal is large. BN_EIO,
+ * BN_ENOMEM: the next write tries again. */
 bool store_save(const struct store *s, struct store_file *f, const struct transcript_state *state,
                 struct bn_error *err);
 /* Write the conversation as a whole, and remove the journal. BN_EIO, BN_ENOMEM. */
@@ -90,7 +92,8 @@ bool store_replace(const struct store *s, struct store_file *f,
 bool store_close(const struct store *s, struct store_file *f, const struct transcript_state *state,
                  struct bn_error *err);
 
-/* Append the sentence of a notice; nothing if the ids of all answers are used. */
+/* Append a notice that answers are tokenised again, and why; nothing if the ids of all answers are
+ * used. */
 void store_reading_text(const struct store_reading *reading, struct strbuf *out);
 
 /* Read a saved chat. `out` must be empty and stays empty on failure. BN_EIO: cannot be read.

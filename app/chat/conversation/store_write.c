@@ -1,9 +1,9 @@
 /*
  * Writes saved chats and their journals: see store.h and docs/session-format.md.
  *
- * The journal names the state of the file that it continues by the hash of the file. Before the
+ * The first line of a journal has the hash of the file to which the journal adds turns. Before the
  * file is replaced, the hash of the new file is appended to the journal. So after a crash at any
- * time a reader sees whether the file already has the turns of the journal.
+ * time a reader can find out whether the file already has the turns of the journal.
  */
 #include "app/chat/conversation/store_format.h"
 
@@ -34,7 +34,7 @@ static void add_extra(json_t **o, struct bn_str extra)
     bool ok = json_is_object(members);
     const char *key;
     json_t *value;
-    /* json_object_update_missing does not report that memory ran out. */
+    /* json_object_update_missing would do this, but does not report that memory ran out. */
     json_object_foreach(members, key, value)
     {
         if (!json_object_get(*o, key))
@@ -67,7 +67,7 @@ static json_t *lines_json(struct bn_str lines)
     return list;
 }
 
-/* The message of a user. With attached files, also what was typed, and the paths given to /file. */
+/* The message of a user. With attached files, also the typed text and the paths of the files. */
 static json_t *user_json(const struct exchange *e)
 {
     json_t *o = message_json("user", e->user, e->user_extra);
@@ -165,7 +165,7 @@ bool store_write(const struct store *s, const struct transcript_state *state, co
 
 /* ---- the journal ---- */
 
-/* What the journal cannot hold: the system message, and unknown keys of the file. */
+/* The hash of the data that a journal cannot have: system message, and unknown keys of the file. */
 static uint64_t head_of(const struct transcript_state *state)
 {
     const struct bn_str parts[] = {state->system, state->system_extra, state->file_extra};
@@ -184,8 +184,9 @@ static size_t count_shared(const struct store_file *f, const struct transcript_s
     return n;
 }
 
-/* File and journal now hold this state. Without memory for that, the next write is a whole one. */
-static void remember(struct store_file *f, const struct transcript_state *state)
+/* Call this when file and journal together have this state. If memory runs out, the next write
+ * replaces the file. */
+static void set_written(struct store_file *f, const struct transcript_state *state)
 {
     f->n = count_shared(f, state);
     if (!mem_grow(&f->serials, &f->cap, state->n, sizeof(*f->serials))) {
@@ -214,7 +215,8 @@ static void remove_journal(struct store_file *f)
     (void)unlink(path); /* if it stays, its last line says that it is not needed */
 }
 
-/* Append lines to the journal, all or none, and wait until they are on disk. */
+/* Append lines to the journal, all or none, and wait until they are on disk. O_NOFOLLOW and
+ * O_NONBLOCK protect against a symbolic link or a FIFO in place of the journal. */
 static bool append_lines(struct store_file *f, int flags, struct bn_str lines, struct bn_error *err)
 {
     char path[PATH_BYTES + 16];
@@ -234,7 +236,7 @@ static bool append_lines(struct store_file *f, int flags, struct bn_str lines, s
         return true;
     }
     (void)bn_fail(err, BN_EIO, "cannot write '%s': %s", path, strerror(errno));
-    /* Without the part that was written. If this fails too, a reader drops the torn line. */
+    /* Remove the part that was written. If this fails too, a reader drops the incomplete line. */
     (void)!ftruncate(f->journal, (off_t)f->journal_bytes);
     return false;
 }
@@ -248,7 +250,8 @@ static void add_header(const struct store *s, const struct store_file *f, struct
                   out);
 }
 
-/* Append the turns after the first n_keep, which replace those in file and journal. */
+/* Append the turns after the first n_keep. They replace all turns after n_keep in file and
+ * journal. */
 static bool append_turns(const struct store *s, struct store_file *f,
                          const struct transcript_state *state, size_t n_keep, struct bn_error *err)
 {
@@ -265,7 +268,7 @@ static bool append_turns(const struct store *s, struct store_file *f,
                                  : append_lines(f, flags, strbuf_str(&lines), err);
     strbuf_finish(&lines);
     if (ok)
-        remember(f, state);
+        set_written(f, state);
     return ok;
 }
 
@@ -282,8 +285,8 @@ static bool hash_file(const char *path, char out[STORE_HASH_BYTES], struct bn_er
     return true;
 }
 
-/* Tell later readers of the journal that a file with this hash has its turns. If that fails, they
- * only report a journal that they do not need. */
+/* Append a line to the journal which says that a file with this hash has its turns. If that fails,
+ * a later reader only reports a journal that is not needed. */
 static void mark_journal(struct store_file *f, const char *hash)
 {
     char line[64];
@@ -315,7 +318,7 @@ bool store_replace(const struct store *s, struct store_file *f,
     remove_journal(f);
     f->is_behind = false;
     f->has_base = has_hash; /* a file that is too large to be read back gets no journal */
-    remember(f, state);
+    set_written(f, state);
     return true;
 }
 
@@ -338,7 +341,7 @@ void store_continue(struct store_file *f, const struct transcript_state *state,
     f->is_behind = reading->journal == JOURNAL_READ || reading->journal == JOURNAL_TORN;
     f->has_base = !f->is_behind;
     memcpy(f->base, reading->base, sizeof(f->base));
-    remember(f, state);
+    set_written(f, state);
     if (reading->journal == JOURNAL_OLD)
         remove_journal(f);
     if (reading->journal == JOURNAL_ALIEN || reading->journal == JOURNAL_TORN) {

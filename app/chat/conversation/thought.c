@@ -1,6 +1,6 @@
 /*
- * The states of an answer with a thought: before the first word, in the thought, after the thought
- * (blanks and newlines are dropped), and in the answer.
+ * A state machine with the states of struct thought. All text is added to `held`; each state emits
+ * or drops the beginning of it, until more text is needed.
  */
 #include "app/chat/conversation/thought.h"
 
@@ -54,12 +54,14 @@ static bool at_start(struct thought *t)
         t->state = THOUGHT_INSIDE;
         return true;
     }
-    if (bn_str_starts(open_marker, rest))
+    if (bn_str_starts(open_marker, rest)) /* may become <think>, or is empty */
         return false;
     t->state = THOUGHT_OVER;
     return true;
 }
 
+/* Emit the text before </think>, or before what may become </think>. True: the state has changed.
+ */
 static bool inside(struct thought *t, thought_fn emit, void *ud)
 {
     const struct bn_str held = strbuf_str(&t->held);
@@ -80,6 +82,7 @@ static bool inside(struct thought *t, thought_fn emit, void *ud)
     return false;
 }
 
+/* Drop blanks. True: the state has changed. */
 static bool in_gap(struct thought *t)
 {
     strbuf_drop(&t->held, count_blanks(strbuf_str(&t->held)));

@@ -13,23 +13,31 @@
 enum answer_part { PART_ANSWER, PART_THOUGHT };
 
 struct thought {
-    enum { THOUGHT_START, THOUGHT_INSIDE, THOUGHT_GAP, THOUGHT_OVER } state;
-    struct strbuf held;
+    enum {
+        THOUGHT_START,  /* nothing but blanks so far */
+        THOUGHT_INSIDE, /* after <think> */
+        THOUGHT_GAP,    /* after </think>: blanks and newlines are dropped */
+        THOUGHT_OVER,   /* in the answer */
+    } state;
+    struct strbuf held; /* text that was held back */
 };
 
 enum thought_mode {
-    THOUGHT_NONE,    /* the template has no thoughts: everything is answer */
+    THOUGHT_NONE,    /* there is no thought, or it is over: everything is answer */
     THOUGHT_MAYBE,   /* an answer that begins with <think> has a thought */
     THOUGHT_RUNNING, /* the prompt ends inside a thought */
 };
+/* `t` must be all-zero or used before: its memory is freed. */
 void thought_init(struct thought *t, enum thought_mode mode);
 void thought_finish(struct thought *t);
-/* The mode for the rest of the answer. */
+/* The mode with which another struct thought would continue with the rest of the answer. */
 enum thought_mode thought_mode_now(const struct thought *t);
 
 typedef void (*thought_fn)(void *ud, enum answer_part part, struct bn_str text);
+/* Add the next text of the answer, and pass each part that is decided to `emit`, without markers.
+ * If memory runs out, text is lost and counted by strbuf_n_failed. */
 void thought_feed(struct thought *t, struct bn_str text, thought_fn emit, void *ud);
-/* The answer has ended: emit the text that was held back. */
+/* Call this at the end of the answer: it emits the text that was held back, and frees memory. */
 void thought_end(struct thought *t, thought_fn emit, void *ud);
 
 #endif

@@ -1,15 +1,15 @@
 /*
  * Finds the text that closes a thought: see thought_close.h.
  *
- * A template that takes an answer apart writes the thought, then the text that closes it, then the
- * answer. Other templates write a closed thought at the end of the prompt when thoughts are off.
+ * Some templates split an answer and write its thought, then the text that closes the thought, then
+ * the rest. Other templates write a closed thought at the end of the prompt when thoughts are off.
  */
 #include "app/chat/conversation/thought_close.h"
 
 #include "app/options/model_args.h"
 
 #define MARKER "</think>"
-#define USUAL "\n" MARKER "\n\n"
+#define USUAL "\n" MARKER "\n\n" /* if the template does not contain the text */
 #define MAX_BYTES 100 /* a longer text is no marker: a hostile template must not fill the context */
 
 struct search {
@@ -17,6 +17,7 @@ struct search {
     struct template_arena *arena;
 };
 
+/* The offset of the word in the text; SIZE_MAX: not found. */
 static size_t find(struct bn_str text, const char *word)
 {
     const size_t n = strlen(word);
@@ -33,8 +34,8 @@ static struct template_value *message(struct template_arena *a, const char *role
     return template_set(a, m, "content", template_string(a, bn_str_of(text)));
 }
 
-/* Render a question and, if there are any, an answer and the next question. *out is empty if the
- * template refuses it. */
+/* Render a question and, unless they are NULL, an answer and the next question. Without an answer
+ * the generation prompt follows. *out is empty if the template refuses the conversation. */
 static bool render_dialog(const struct search *s, const char *answer, const char *next,
                           struct template_value *args, struct template_output *out,
                           struct bn_error *err)
@@ -79,7 +80,8 @@ static struct bn_str between(const struct template_output *out)
     return (struct bn_str){0};
 }
 
-/* The end of a prompt that has a closed thought, with the newline before the marker. */
+/* The text from </think>, with the newline before it, to the end of the prompt. Empty: the prompt
+ * does not end with a closed thought. */
 static struct bn_str at_end(const struct template_output *out)
 {
     if (out->n_segments == 0 || out->segments[out->n_segments - 1].kind != SEGMENT_TEMPLATE)
@@ -145,6 +147,8 @@ bool thought_is_closed(const struct prompt_maker *m)
     return is_closed;
 }
 
+/* *prompt: one question and the generation prompt. *next: the prompt one turn later, with the
+ * answer as a model generates it when the prompt ended with <think>. */
 static bool encode_dialogs(const struct search *s, struct token_list *prompt,
                            struct token_list *next, struct bn_error *err)
 {

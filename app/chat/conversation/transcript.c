@@ -10,7 +10,7 @@
 #include "engine/base/memory.h"
 
 struct transcript_step {
-    struct transcript_state state; /* the state to return to */
+    struct transcript_state state; /* the state that undo or redo restores */
     bool is_cut;
     size_t after_n, after_serial; /* of a cut: number of turns and last serial after it */
 };
@@ -104,6 +104,7 @@ static void state_finish(struct transcript_state *s)
     *s = (struct transcript_state){0};
 }
 
+/* A copy with new references to the same exchanges. */
 static bool state_copy(struct transcript_state *out, const struct transcript_state *in)
 {
     struct transcript_state s = {.n_skipped = in->n_skipped};
@@ -252,6 +253,7 @@ bool transcript_set_extra(struct transcript *t, enum extra_owner place, struct b
     return true;
 }
 
+/* Keep only the n exchanges from index `first` on. */
 static bool cut_to(struct transcript *t, size_t first, size_t n)
 {
     struct transcript_state next;
@@ -291,7 +293,7 @@ bool transcript_replace(struct transcript *t, struct transcript *other)
     other->now = (struct transcript_state){0};
     transcript_finish(other);
     for (size_t i = 0; i < next.n; i++)
-        next.items[i]->serial = t->n_made++;
+        next.items[i]->serial = t->n_made++; /* serials are unique within `t` */
     steps_clear(t->redos, &t->n_redos);
     return make_cut(t, &next);
 }

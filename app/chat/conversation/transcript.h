@@ -42,7 +42,7 @@ struct answer {
 };
 
 struct exchange {
-    size_t n_refs;
+    size_t n_refs;            /* states that contain it, and callers that hold it */
     size_t serial;            /* unique within one transcript */
     struct bn_str user;       /* owned, valid UTF-8 */
     struct bn_str typed;      /* owned; what the user typed, if `user` also has attached files */
@@ -69,23 +69,23 @@ struct transcript {
     struct transcript_step *redos; /* (n_redos), next one last */
     size_t n_redos, cap_redos;
     size_t n_made; /* number of exchanges created so far: the next serial */
-    bool unsaved;  /* changed since it was last saved under a name */
+    bool unsaved;  /* changed since the conversation was last saved under a name */
 };
 
 void transcript_finish(struct transcript *t); /* an all-zero transcript is an empty one */
 
 /* Add an exchange with an empty answer (FINISH_NONE). Copies the text. Drops the redo list. */
 bool transcript_add_question(struct transcript *t, struct bn_str user);
-/* Set the answer of the last exchange. Copies text and ids. Earlier states keep the previous
- * answer. */
+/* Set the answer of the last exchange, which must exist. Copies text and ids. States of the undo
+ * and redo lists keep the previous answer. */
 bool transcript_answer(struct transcript *t, const struct answer *answer);
 /* Remove the last exchange without an undo step, because its answer never began. */
 void transcript_remove_question(struct transcript *t);
-bool transcript_set_system(struct transcript *t, struct bn_str text);
+bool transcript_set_system(struct transcript *t, struct bn_str text); /* empty: remove it */
 
-/* Store what the user typed as the last message, and the files that /file attached to it. */
+/* Set `typed` and `files` of the last exchange, which must exist. Copies the texts. */
 bool transcript_set_typed(struct transcript *t, struct bn_str typed, struct bn_str files);
-/* What the user typed as this message, without attached files. */
+/* The message as the user typed it, without attached files. Owned by the exchange. */
 struct bn_str exchange_typed(const struct exchange *e);
 /* Remove a reference, and free the exchange after the last one. NULL is fine. */
 void exchange_release(struct exchange *e);
@@ -94,14 +94,19 @@ void exchange_release(struct exchange *e);
 enum extra_owner { EXTRA_OF_FILE, EXTRA_OF_SYSTEM, EXTRA_OF_USER };
 bool transcript_set_extra(struct transcript *t, enum extra_owner place, struct bn_str json);
 
-/* Cuts. Each of these functions stores the state before it, for undo. */
+/* Cuts. Each of these functions stores the state before the change, for undo. */
 bool transcript_clear(struct transcript *t);
-bool transcript_forget(struct transcript *t, size_t n_oldest); /* at most now.n */
-bool transcript_rewind(struct transcript *t, size_t n_keep);   /* at most now.n */
-/* Make `other` the conversation. `other` is empty afterwards. */
+bool transcript_forget(struct transcript *t, size_t n_oldest); /* remove them; at most now.n */
+bool transcript_rewind(struct transcript *t, size_t n_keep);   /* keep the first; at most now.n */
+/* Make `other` the conversation. `other` is empty afterwards, also on failure. */
 bool transcript_replace(struct transcript *t, struct transcript *other);
 
-enum undo_result { UNDO_NOTHING, UNDO_EXCHANGE, UNDO_CUT, UNDO_NO_MEMORY };
+enum undo_result {
+    UNDO_NOTHING,  /* the list is empty */
+    UNDO_EXCHANGE, /* an exchange was removed or restored */
+    UNDO_CUT,      /* a cut was reverted or repeated */
+    UNDO_NO_MEMORY,
+};
 enum undo_result transcript_undo(struct transcript *t);
 enum undo_result transcript_redo(struct transcript *t);
 

@@ -19,6 +19,7 @@ struct marks {
     struct token_list found;
 };
 
+/* Messages with these roles; a NULL ends the list. */
 static struct template_value *conversation(struct template_arena *a, const char *const *roles)
 {
     struct template_value *list = template_list(a);
@@ -68,7 +69,7 @@ static bool may_delimit(const struct tokenizer *t, int32_t id)
            (tokenizer_is_user_defined(t, id) && has_letter && has_sign);
 }
 
-/* Add the marks in a text of the template. At most `n_max` that end no answer. */
+/* Add the first n_max marks in a text of the template, without those that end an answer already. */
 static bool collect(struct marks *m, struct bn_str text, size_t n_max, struct bn_error *err)
 {
     const struct segment s = {
@@ -92,7 +93,7 @@ static bool render(struct marks *m, const char *const *roles, struct template_ou
     const struct template_input in = {.messages = conversation(m->arena, roles),
                                       .args = m->args,
                                       .add_generation_prompt = true,
-                                      .now = 0};
+                                      .now = 0}; /* a date has no influence on the marks */
     *out = (struct template_output){0};
     if (in.messages && template_render(m->template, m->arena, &in, out, err))
         return true;
@@ -113,7 +114,8 @@ static bool collect_turns(struct marks *m, const char *const *roles, struct bn_e
     return true;
 }
 
-/* The token that begins the turn of a tool: the first one in front of its text. */
+/* Collect the token that begins the turn of a tool: the first mark in the template's text before
+ * the message of the tool, which is the last message. */
 static bool collect_tool(struct marks *m, const char *const *roles, struct bn_error *err)
 {
     struct template_output out;
@@ -163,6 +165,7 @@ bool turn_marks_add(const struct template *template, const struct options *optio
                     struct tokenizer *tokenizer, struct bn_error *err)
 {
     struct marks m = {.template = template, .tokenizer = tokenizer};
+    /* TOKEN_NONE is fine: tokenizer_add_ends ignores it. */
     bool ok = token_list_push(&m.found, tokenizer_info(tokenizer)->bos, err);
     if (ok && template) {
         m.arena = template_arena_open();

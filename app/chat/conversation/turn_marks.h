@@ -1,5 +1,5 @@
 /*
- * The tokens that delimit turns in the template in use.
+ * Finds the marks: the tokens that delimit turns in the template in use.
  *
  * If the ids of an answer contained such a token, the model would read one answer as several turns,
  * although the text of the answer does not show it. So the tokenizer must treat these tokens like
@@ -13,10 +13,11 @@
 #include "templates/template.h"
 #include "tokenizer/tokenizer.h"
 
-/* Find the tokens in short conversations rendered with this template, with thoughts on and off
- * (NULL with --raw: only the beginning of the text), and pass them to tokenizer_add_ends. Markers
- * of thoughts and tools that an answer may contain are not among them. A conversation that the
- * template refuses adds no tokens. BN_EARG: a bad --template-arg. BN_ENOMEM. */
+/* Find the marks in short conversations rendered with this template, with thoughts on and off, and
+ * pass them to tokenizer_add_ends. The beginning-of-text token is always a mark, and the only one
+ * if `template` is NULL (--raw). Markers of thoughts and tools that an answer may contain are not
+ * among them. A conversation that the template refuses adds no marks. BN_EARG: a bad
+ * --template-arg. BN_ENOMEM. */
 bool turn_marks_add(const struct template *template, const struct options *options,
                     struct tokenizer *tokenizer, struct bn_error *err);
 

@@ -171,7 +171,7 @@ static void alternatives_do_not_change_a_sequence_of_a_batch(void **state)
 {
     struct fixture *f = *state;
     struct generator_seq *seqs[2];
-    struct generator_step steps[2];
+    struct generator_item steps[2];
     struct bn_error err;
     struct generator_alt alts[N_ALTS + 1];
     int32_t ids[2][32] = {{'h', 'i'}, {'h', 'i'}};
@@ -180,7 +180,7 @@ static void alternatives_do_not_change_a_sequence_of_a_batch(void **state)
         assert_true(generator_seq_open(f->g, 1, &seqs[i], &err));
         assert_true(generator_seq_set(seqs[i], &plain, i * N_ALTS, &err));
         assert_true(generator_seq_read(seqs[i], ids[i], 2, &control, NULL, &ids[i][2], &err));
-        steps[i] = (struct generator_step){.seq = seqs[i], .ids = ids[i]};
+        steps[i] = (struct generator_item){.seq = seqs[i], .ids = ids[i]};
     }
     for (size_t n = 3; n < 20; n++) {
         assert_int_equal(ids[0][n - 1], ids[1][n - 1]);
