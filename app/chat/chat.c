@@ -131,6 +131,7 @@ static struct prompt_limits limits_of(const struct chat *c, const struct turn *t
 
 struct attachment_room chat_room(const struct chat *c)
 {
+    /* Only max_tokens of the next turn affects the limits. */
     const struct turn next = {.max_tokens = (size_t)options_int(c->options, "max-tokens")};
     if (chat_n_ctx(c) == 0)
         return (struct attachment_room){SIZE_MAX, 0};
@@ -227,6 +228,7 @@ static size_t n_stable(const struct chat *c, const struct options *settings, con
     return n > 0 && n < p->ids.n ? p->ids.n - n : 0;
 }
 
+/* Give the worker the job, which it copies. A snapshot is loaded only once. */
 static bool submit(struct chat *c, const struct options *settings, const struct prompt *p,
                    struct bn_error *err)
 {
@@ -265,6 +267,7 @@ static void show_dropped(struct chat *c)
     strbuf_finish(&notice);
 }
 
+/* Encode the prompt and submit the job. The model must be loaded. */
 static bool start(struct chat *c, const struct options *settings, struct bn_error *err)
 {
     struct prompt p;
@@ -286,6 +289,7 @@ static bool start(struct chat *c, const struct options *settings, struct bn_erro
     return true;
 }
 
+/* Start a turn, or let it wait for the model. `settings` as in chat_retry. */
 static bool begin(struct chat *c, enum prompt_mode mode, const struct options *settings,
                   struct bn_error *err)
 {

@@ -27,10 +27,10 @@ struct info {
     struct info_type types[TENSOR_N_TYPES];
     struct model *model; /* NULL after model_error */
     struct bn_error model_error, tokenizer_error, template_error;
-    size_t n_ctx;               /* context of the memory plan */
+    size_t n_ctx;               /* tokens of context in the memory plan */
     struct backend_plan plan;   /* all 0 without a model or with a plan_error */
     struct bn_error plan_error; /* code BN_OK: no error */
-    const char *backend;        /* of the plan */
+    const char *backend;        /* name of the backend of the plan */
     struct bn_device_line devices[INFO_DEVICES];
     size_t n_devices;
 };

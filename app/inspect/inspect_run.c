@@ -13,7 +13,7 @@
 #include <string.h>
 
 #define TEXT_MAX_BYTES ((size_t)1 << 30) /* of FILE; bounds the memory for text and ids */
-#define SHOWN_EXPERTS 5                  /* in a line for each layer, the most used first */
+#define SHOWN_EXPERTS 5                  /* experts shown for each layer, the most used first */
 #define WINDOW_TOKENS 2048               /* as in the published perplexities of these models */
 
 struct row_writer {

@@ -18,9 +18,9 @@
 bool snapshot_path(const char *saved, char out[PATH_BYTES], struct bn_error *err);
 
 struct snapshot_result {
-    size_t n_tokens;
+    size_t n_tokens;  /* whose keys and values were written or loaded */
     uint64_t n_bytes; /* of the file */
-    double seconds;
+    double seconds;   /* that the call took */
 };
 
 /* Truncate the session to the prefix that it has in common with `ids`, and write the KV cache of

@@ -28,6 +28,7 @@ void think_watch_finish(struct think_watch *w)
     *w = (struct think_watch){0};
 }
 
+/* Append bytes to `last`, of which only the newest stay. */
 static void keep_last(struct think_watch *w, struct bn_str bytes)
 {
     const size_t n_max = sizeof(w->last), n_new = size_min(bytes.n_bytes, n_max);

@@ -188,7 +188,7 @@ static void append(struct worker *w, struct job *job)
     *end = job;
 }
 
-/* With the lock held. A check that yields is taken only if no other job waits. */
+/* With the lock held, if jobs wait. A check that yields is taken only if no other job waits. */
 static struct job *take_job(struct worker *w)
 {
     struct job *job = w->jobs;

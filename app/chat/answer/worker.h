@@ -28,7 +28,7 @@ enum worker_event_kind {
     WORKER_LOADED,   /* worker_info and worker_n_ctx are valid from here on */
     WORKER_READING,  /* n_done of n_total tokens of the prompt */
     WORKER_TOKEN,    /* id, text, alts */
-    WORKER_REMARK,   /* text: a sentence about a snapshot; err.code is set if it failed */
+    WORKER_REMARK,   /* text: about a snapshot; err.code is set if writing or loading failed */
     WORKER_MEASURED, /* peaks */
     WORKER_CHECKED,  /* sense, seconds; err.code is set if the check failed */
     WORKER_DONE,     /* result; the worker is idle again */

@@ -110,6 +110,8 @@ static bool fail_full(const struct fitting *f, size_t n_ids, bool *too_long, str
     return fail_context(f, n_ids, *too_long, err);
 }
 
+/* Encode the prompt without so many older turns that it fits. `whole` has all turns and is too
+ * long. *n_skipped is the number left out so far, and is updated. */
 static bool leave_out(const struct fitting *f, const struct prompt *whole,
                       struct prompt_fitted *out, size_t *n_skipped, bool *too_long,
                       struct bn_error *err)

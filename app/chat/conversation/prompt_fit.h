@@ -2,9 +2,9 @@
  * Fits a conversation into the context: encodes its prompt, and leaves out older turns if the
  * prompt is too long.
  *
- * Leaving out turns changes the prompt near its beginning, so the tokens behind that place are
- * evaluated again. For this reason many turns are left out at once. The space that this frees lasts
- * for many turns, each of which evaluates only its own tokens.
+ * A prompt without its oldest turns differs from the KV cache near the beginning, so all tokens
+ * after them are evaluated again. For this reason many turns are left out at once. The free space
+ * lasts for many turns, each of which evaluates only its own tokens.
  */
 #ifndef APP_PROMPT_FIT_H
 #define APP_PROMPT_FIT_H
@@ -13,13 +13,13 @@
 
 enum prompt_overflow {
     OVERFLOW_DROP,       /* leave out the oldest turns */
-    OVERFLOW_KEEP_FIRST, /* the same, but the first turn stays */
+    OVERFLOW_KEEP_FIRST, /* leave out the oldest turns except the first */
     OVERFLOW_STOP,       /* leave out nothing and fail */
 };
 
 struct prompt_limits {
     size_t n_ctx;     /* tokens of the context */
-    size_t n_reserve; /* tokens of it that the answer needs, less than n_ctx */
+    size_t n_reserve; /* tokens that must stay free for the answer, less than n_ctx */
     size_t percent;   /* if turns are left out, the prompt has at most this percentage of n_ctx */
     enum prompt_overflow overflow;
 };

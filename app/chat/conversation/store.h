@@ -62,7 +62,7 @@ struct store_reading {
     char base[17]; /* hash of the file, for store_continue */
 };
 
-/* The path of a saved chat. A NAME with a '/' or ending in .json is a path itself. BN_EARG: not a
+/* The path of a saved chat. A name with a '/' or ending in .json is a path already. BN_EARG: not a
  * valid name. */
 bool store_path(const char *name, char out[PATH_BYTES], struct bn_error *err);
 
@@ -106,9 +106,9 @@ bool store_read(const struct store *s, const char *path, struct transcript *out,
 void store_copy_path(const char *path, char out[PATH_BYTES]);
 /* The path of a last conversation: last.json for slot 1, last-2.json for slot 2, and so on. Chats
  * that run at the same time use different slots. BN_EARG: there is no state directory. */
-#define STORE_LAST_SLOTS 16
+#define STORE_LAST_SLOTS 16 /* if more chats run at the same time, the others write no such file */
 bool store_last_path(int slot, char out[PATH_BYTES], struct bn_error *err);
-/* The path of the last conversation that was written last. False: there is none. */
+/* The path of the last conversation that was changed most recently. False: there is none. */
 bool store_newest_last(char out[PATH_BYTES]);
 
 /* Remove the temporary files that killed programs left in the directories of saved chats, snapshots

@@ -94,6 +94,8 @@ static struct bn_str at_end(const struct template_output *out)
     return (struct bn_str){text.ptr + start, text.n_bytes - start};
 }
 
+/* Find the text in a conversation whose answer has a thought, else at the end of a prompt with
+ * thoughts off. Otherwise it is USUAL. */
 static bool search(const struct search *s, struct bn_str *found, struct bn_error *err)
 {
     struct template_value *args = NULL;

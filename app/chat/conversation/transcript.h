@@ -22,7 +22,7 @@ enum finish {
     FINISH_STOP,        /* the model ended its answer */
     FINISH_LENGTH,      /* the answer reached --max-tokens */
     FINISH_STOP_STRING, /* the answer contains a text of --stop */
-    FINISH_INTERRUPTED, /* the user stopped it */
+    FINISH_INTERRUPTED, /* the user or an error stopped it */
     FINISH_CONTEXT,     /* the context is full */
     FINISH_DEGENERATE,  /* one token was repeated ANSWER_DEGENERATE times */
     FINISH_N
@@ -42,11 +42,11 @@ struct answer {
 };
 
 struct exchange {
-    size_t n_refs;            /* states that contain it, and callers that hold it */
-    size_t serial;            /* unique within one transcript */
-    struct bn_str user;       /* owned, valid UTF-8 */
-    struct bn_str typed;      /* owned; what the user typed, if `user` also has attached files */
-    struct bn_str files;      /* owned; paths attached by /file, each with a newline; or empty */
+    size_t n_refs;       /* states that contain it, and callers that hold it */
+    size_t serial;       /* unique within one transcript */
+    struct bn_str user;  /* owned, valid UTF-8 */
+    struct bn_str typed; /* owned; what the user typed, if `user` also has attached files */
+    struct bn_str files; /* owned; paths of the attached files, each with a newline; or empty */
     struct bn_str user_extra; /* owned; like answer.extra */
     struct answer answer;
 };
