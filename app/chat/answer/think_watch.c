@@ -72,7 +72,7 @@ bool think_watch_next(struct think_watch *w, int32_t *id)
     if (!w->is_cut && w->thought.state == THOUGHT_INSIDE && w->limit.n_close > 0 &&
         n >= w->limit.n_budget && (is_between(w) || n - w->limit.n_budget >= THINK_WAIT)) {
         w->is_cut = true;
-        w->n_thought += w->n_pending;
+        w->n_thought += w->n_pending; /* the model did not complete a marker */
     }
     if (!w->is_cut || w->n_closed == w->limit.n_close)
         return false;

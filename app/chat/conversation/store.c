@@ -316,8 +316,7 @@ static bool replay_record(struct session_reader *r, const json_t *record, struct
 }
 
 /* The next complete line as a JSON object; NULL at the end, or with *bad set at a line that is not
- * a JSON object. A last line without a newline is ignored: the program was killed while it wrote.
- */
+ * a JSON object. A last line without a newline is ignored: its writer was killed. */
 static json_t *next_line(struct bn_str text, size_t *at, bool *bad)
 {
     const char *end = *at < text.n_bytes ? memchr(text.ptr + *at, '\n', text.n_bytes - *at) : NULL;

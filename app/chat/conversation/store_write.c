@@ -272,7 +272,7 @@ static bool append_turns(const struct store *s, struct store_file *f,
     return ok;
 }
 
-/* ---- the life of a file ---- */
+/* ---- open, save, close ---- */
 
 static bool hash_file(const char *path, char out[STORE_HASH_BYTES], struct bn_error *err)
 {
@@ -285,8 +285,9 @@ static bool hash_file(const char *path, char out[STORE_HASH_BYTES], struct bn_er
     return true;
 }
 
-/* Append a line to the journal which says that a file with this hash has its turns. If that fails,
- * a later reader only reports a journal that is not needed. */
+/* Append a line to the journal which says that a file with this hash has its turns. This fails if
+ * there is no journal. After another failure a later reader only reports a journal that is not
+ * needed. */
 static void mark_journal(struct store_file *f, const char *hash)
 {
     char line[64];
@@ -310,6 +311,7 @@ bool store_replace(const struct store *s, struct store_file *f,
     bool ok = write_json(&n, json, err);
     if (ok && fflush(n.f) != 0)
         ok = new_file_fail(&n, err);
+    /* Hash and mark must be ready before new_file_close renames the file: see the file comment. */
     const bool has_hash = ok && hash_file(n.temp_path, f->base, &(struct bn_error){0});
     if (has_hash)
         mark_journal(f, f->base);
