@@ -43,6 +43,11 @@ const char *env_get(enum env_var var)
     return value && *value ? value : NULL;
 }
 
+void env_unset(enum env_var var)
+{
+    (void)unsetenv(env_names[var]); /* fails only for invalid names */
+}
+
 void env_set_ctype(const char *locale)
 {
     const char *all = getenv("LC_ALL"); /* has priority over LC_CTYPE */

@@ -42,6 +42,8 @@ enum env_var {
 
 /* NULL when the variable is unset or empty. */
 const char *env_get(enum env_var var);
+/* Remove the variable. Call it on the main thread before other threads start. */
+void env_unset(enum env_var var);
 /* Set the locale of LC_CTYPE in the environment, for Readline and child processes. Call it on the
  * main thread before other threads start. */
 void env_set_ctype(const char *locale);

@@ -132,14 +132,11 @@ static const struct option template_rows[] = {
 /* clang-format on */
 const struct option_table model_template_options = OPTION_TABLE("Model", template_rows);
 
-/* OMP_NUM_THREADS may be a list with a number for each level of nested regions. As in OpenMP, an
- * invalid value is ignored. */
+/* OMP_NUM_THREADS may be a list with a number for each level of nested regions. */
 static bool use_omp_threads(struct options *o, const char *text, struct bn_error *err)
 {
-    char number[24], *end;
-    const long n = strtol(text, &end, 10), most = most_threads();
-    if (end == text || (*end && *end != ',' && *end != ' ') || n < 1)
-        return true;
+    char number[24];
+    const long n = strtol(text, NULL, 10), most = most_threads();
     (void)snprintf(number, sizeof(number), "%ld", n < most ? n : most); /* fits */
     return options_set(o, "threads", number, OPTION_FROM_ENV, err);
 }
@@ -147,6 +144,12 @@ static bool use_omp_threads(struct options *o, const char *text, struct bn_error
 bool model_args_environment(struct options *o, struct bn_error *err)
 {
     const char *threads = env_get(ENV_THREADS), *omp = env_get(ENV_OMP_NUM_THREADS);
+    /* As in OpenMP, an invalid value is ignored. It is removed before the OpenMP runtime reads it:
+     * that of LLVM 14 would use a random number of threads. */
+    if (omp && (omp[strspn(omp, "0123456789, \t")] || strtol(omp, NULL, 10) < 1)) {
+        env_unset(ENV_OMP_NUM_THREADS);
+        omp = NULL;
+    }
     if (threads)
         return options_set(o, "threads", threads, OPTION_FROM_ENV, err) ||
                bn_fail_prefix(err, "BITNET_CHAT_THREADS");

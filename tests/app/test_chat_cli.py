@@ -62,10 +62,11 @@ class Chat(ChatCase):
             self.assertRegex(self.says('--explain', *words).decode(), rf'threads +{said}', variables)
             for name in variables:
                 del self.env[name]
-        self.env['OMP_NUM_THREADS'] = 'many'
-        done = self.chat('--explain')  # the OpenMP library prints a message about the value
-        self.assertEqual(done.returncode, 0)
-        self.assertNotIn(b'as requested', done.stdout)
+        self.env['OMP_NUM_THREADS'] = 'many'  # ignored; with LLVM 14 it caused crashes in some of the runs
+        for _ in range(5):
+            done = self.chat('--explain')  # the OpenMP library may print a message about the value
+            self.assertEqual(done.returncode, 0)
+            self.assertNotIn(b'as requested', done.stdout)
 
     def test_a_model_file_truncated_in_use_is_reported(self):
         model = self.path('cut.gguf')
