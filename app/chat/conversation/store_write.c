@@ -225,8 +225,12 @@ static bool append_lines(struct store_file *f, int flags, struct bn_str lines, s
         struct stat st;
         const int fd =
             open(path, O_WRONLY | O_APPEND | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC | flags, 0600);
-        if (fd < 0 || fstat(fd, &st) != 0)
-            return bn_fail(err, BN_EIO, "cannot write '%s': %s", path, strerror(errno));
+        if (fd < 0 || fstat(fd, &st) != 0) {
+            (void)bn_fail(err, BN_EIO, "cannot write '%s': %s", path, strerror(errno));
+            if (fd >= 0)
+                (void)close(fd); /* nothing was written */
+            return false;
+        }
         f->journal = fd;
         f->journal_bytes = (size_t)st.st_size;
     }
