@@ -486,6 +486,18 @@ static void check_attached(struct chat *c)
     }
 }
 
+static void count_turn(struct chat *c)
+{
+    const struct answer_result *r = &c->turn.result;
+    c->n_used = r->n_prompt + r->n_tokens;
+    c->totals.n_turns++;
+    c->totals.n_read += r->n_evaluated;
+    c->totals.n_again += turn_again(&c->turn);
+    c->totals.n_generated += r->n_tokens;
+    c->totals.read_s += r->prefill_s;
+    c->totals.generate_s += r->decode_s;
+}
+
 static void on_done(struct chat *c, const struct worker_event *event)
 {
     struct turn *turn = &c->turn;
@@ -494,13 +506,8 @@ static void on_done(struct chat *c, const struct worker_event *event)
     turn->finish = event->result.finish;
     thought_end(&c->thought, on_part, c);
     c->phase = CHAT_IDLE;
-    c->n_used = event->result.n_prompt + event->result.n_tokens;
-    c->totals.n_turns++;
-    c->totals.n_read += event->result.n_evaluated;
-    c->totals.n_again += turn_again(turn);
-    c->totals.n_generated += event->result.n_tokens;
-    c->totals.read_s += event->result.prefill_s;
-    c->totals.generate_s += event->result.decode_s;
+    if (event->result.n_prompt > 0) /* 0: the turn was stopped before the worker began it */
+        count_turn(c);
     const bool is_empty = turn->finish == FINISH_INTERRUPTED && turn->n_tokens == 0;
     const bool is_new = transcript_last(&c->transcript)->answer.finish == FINISH_NONE;
     if (!turn_is_complete(turn) || (!is_empty && !store_answer(c))) {

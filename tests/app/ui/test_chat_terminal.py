@@ -191,6 +191,8 @@ class Waiting(TerminalCase):
             terminal.expect(rb'loaded in', start=start)
             terminal.read(0.3)
             self.assertNotIn(b'never', terminal.seen)
+            terminal.send(b'\x03/stats\r')
+            terminal.expect(rb'in all.*[^0-9]0 answers')
 
     def test_control_c_during_prefill_returns_the_question(self):
         self.fake('never', read_us=300000)  # the whole prompt takes longer than the limit below
