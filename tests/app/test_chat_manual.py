@@ -256,15 +256,6 @@ class StatusRow(TerminalCase):
         terminal.send(b'\x15')
         self.leave(terminal)
 
-    def test_a_rate_is_shown_from_the_third_token(self):
-        for answer, shown in (('ab', rb'generating 2 \| ctx'), ('abc', rb'generating 3 \| [\d.]+ tok/s \| ctx')):
-            for words in PAINTERS:
-                self.fake(answer + '\x1d')
-                terminal = self.ready(*words)
-                self.says_in(terminal, b'x\r', shown)
-                terminal.close()
-                self._cleanups.pop()
-
     def test_the_status_row_shows_unsaved(self):
         terminal = self.ready('--tui', '--session', self.path('row.json'))
         self.says_in(terminal, b'/system x\r', b'system message set')

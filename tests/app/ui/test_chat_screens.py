@@ -45,6 +45,16 @@ class Screens(ChatCase):
             screen.send('Escape')
             screen.expect('stopped')
 
+    def test_a_rate_is_shown_from_the_third_token(self):
+        for answer, shown in (('ab', r'generating 2 \| ctx'), ('abc', r'generating 3 \| [\d.]+ tok/s \| ctx')):
+            for words in ([], ['--tui']):
+                self.fake(answer + '\x1d')
+                screen = self.open(80, 24, *words)
+                screen.send('x', 'Enter')
+                screen.expect(shown)
+                screen.send('Escape')
+                screen.expect('stopped')
+
     def test_resizing_loses_and_repeats_nothing(self):
         self.fake(' '.join(WORDS), token_ms=2)
         screen = self.open(80, 24)
