@@ -4,25 +4,18 @@
 #include "engine/cpu/cpu_ring.h"
 
 #include "engine/base/size.h"
+#include "engine/model/window_ring.h"
 
 #include <string.h>
 
 void ring_shape(struct cpu_shape *s, const struct model *m, const struct backend_config *cfg)
 {
-    size_t n_layers = 0, n_before = 0; /* most positions that a token sees before its own */
-    for (size_t i = 0; i < m->hp.n_layers; i++) {
-        const size_t window = m->layers[i].traits.window;
-        n_layers += window > 0;
-        n_before = size_max(n_before, window - size_min(window, 1));
-    }
-    if (n_layers == 0 || cfg->no_ring || n_before >= m->hp.n_ctx_train)
-        return;
-    const size_t n_blocks = (n_before + cfg->n_ubatch + ATTN_BLOCK - 1) / ATTN_BLOCK;
-    if (n_blocks * ATTN_BLOCK >= m->hp.n_ctx_train)
-        return;
-    s->n_ring_layers = n_layers;
-    s->ring_before = n_before;
-    s->ring_blocks = n_blocks;
+    struct window_ring r = {0};
+    if (!cfg->no_ring)
+        r = window_ring_of(m, cfg->n_ubatch, ATTN_BLOCK);
+    s->n_ring_layers = r.n_layers;
+    s->ring_before = r.n_before;
+    s->ring_blocks = r.n_blocks;
 }
 
 static size_t n_state_blocks(const struct cpu_shape *s)
@@ -65,7 +58,7 @@ void ring_extend(struct ring *r, size_t n_end)
 /* The first position of the window before `length`. */
 static size_t window_begin(const struct backend *b, size_t length)
 {
-    return length - size_min(length, b->shape.ring_before);
+    return window_ring_begin(b->shape.ring_before, length);
 }
 
 size_t ring_reachable(const struct ring *r, const struct backend *b, size_t n_keep)

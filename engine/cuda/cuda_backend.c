@@ -6,13 +6,14 @@
 #include "engine/base/clock.h"
 #include "engine/base/memory.h"
 #include "engine/base/size.h"
+#include "engine/cuda/cuda_experts.h"
+#include "engine/cuda/cuda_ring.h"
 #include "engine/cuda/cuda_state.h"
 #include "engine/model/rope.h"
 
 #include <stdio.h>
 #include <string.h>
 
-#define KV_VERSION "cpu-f16-1"            /* the format is that of the CPU backend */
 #define READ_BYTES ((size_t)2 << 30)      /* much larger than any cache */
 #define READ_MIN_BYTES ((size_t)64 << 20) /* smallest buffer that yields a realistic bandwidth */
 #define N_READS 6                         /* of the bandwidth test; the fastest counts */
@@ -39,14 +40,18 @@ static bool cuda_probe(const struct backend_config *cfg, char *text, size_t text
 static void fill_info(struct backend *b, const struct backend_plan *plan)
 {
     const size_t head_bytes = cuda_head_bytes(b);
+    const struct hparams *hp = &b->model->hp;
+    const size_t unused_bytes = /* of the experts that a token does not use */
+        b->expert_bytes / size_max(hp->n_experts, 1) * (hp->n_experts - hp->n_used_experts);
     b->info = (struct backend_info){
         .isa = "cuda",
         .n_threads = 1,
         .plan = *plan,
-        .bytes_per_token = b->line_bytes + head_bytes + b->shape.row_bytes,
+        .bytes_per_token = b->line_bytes - unused_bytes + head_bytes + b->shape.row_bytes,
         .head_bytes = head_bytes,
         .kv_type = "f16",
-        .kv_version = KV_VERSION,
+        /* the formats are those of the CPU backend */
+        .kv_version = b->shape.ring.n_blocks > 0 ? "cpu-f16-ring-1" : "cpu-f16-1",
     };
     (void)snprintf(b->info.text, sizeof b->info.text, "CUDA, %.50s%s%s", b->device.name,
                    b->graph_note[0] ? ", " : "", b->graph_note);
@@ -79,7 +84,7 @@ static bool check_memory(struct backend *b, const struct backend_plan *plan, str
     if (!cuda_ok(d, d->cuMemGetInfo(&n_free, &n_total), "reading the free GPU memory", err))
         return false;
     if (plan->weight_bytes <= n_free && plan->scratch_bytes <= n_free - plan->weight_bytes)
-        return true;
+        return true; /* a sequence checks its own memory */
     return bn_fail(
         err, BN_ENOMEM,
         "%s has %.0f MB of %.0f MB free; "
@@ -118,6 +123,8 @@ static void connect_layers(struct backend *b)
         connect(b, &l->o, s->h, shape->h_stride, LINEAR_ADD);
         connect(b, &l->gate_up, s->ffn, shape->ffn_stride, act);
         connect(b, &l->down, s->h, shape->h_stride, LINEAR_ADD);
+        if (b->model->arch->experts)
+            cuda_experts_connect(b, l);
     }
     connect(b, &b->ternary_head, s->z, shape->vocab_stride, LINEAR_STORE);
 }
@@ -127,8 +134,7 @@ static bool open_backend(struct backend *b, const struct backend_control *contro
 {
     const struct model *m = b->model;
     struct backend_plan plan;
-    if (!cuda_plan_bytes(m, &b->cfg, &plan, err) ||
-        !cuda_shape_init(&b->shape, m, b->cfg.head, err))
+    if (!cuda_plan_bytes(m, &b->cfg, &plan, err) || !cuda_shape_init(&b->shape, m, &b->cfg, err))
         return false;
     b->rope_freq = mem_alloc(m->hp.n_rot, sizeof(double));
     if (!b->rope_freq)
@@ -144,6 +150,7 @@ static bool open_backend(struct backend *b, const struct backend_control *contro
         !cuda_scratch_open(b, err))
         return false;
     connect_layers(b);
+    cuda_ring_number(b);
     if (!cuda_forward_capture(b, err))
         return false;
     fill_info(b, &plan);
@@ -230,15 +237,6 @@ static size_t cuda_explain(const struct backend *b, size_t n_items, size_t n_ids
     const int n = snprintf(text, text_bytes, "%zu tokens of %zu sequences in one pass on %s\n",
                            n_items * n_ids, n_items, b->device.name);
     return n > 0 ? (size_t)n : 0;
-}
-
-/* Models with experts are refused by cuda_plan_bytes. */
-static size_t cuda_expert_counts(const struct backend *b, uint64_t *out, size_t cap)
-{
-    (void)b;
-    (void)out;
-    (void)cap;
-    return 0;
 }
 
 static size_t cuda_free_bytes(struct backend *b)

@@ -3,16 +3,27 @@
  * change only after success.
  */
 #include "engine/base/size.h"
+#include "engine/cuda/cuda_experts.h"
+#include "engine/cuda/cuda_ring.h"
 #include "engine/cuda/cuda_state.h"
 #include "engine/model/rope.h"
+
+/* Keys and values that the tokens from position `begin` to `end` - 1 read. */
+static uint64_t kv_bytes(const struct backend *b, size_t begin, size_t end)
+{
+    const size_t oldest = window_ring_begin(b->shape.ring.n_before, begin);
+    const size_t last = (end - 1) / KV_BLOCK;
+    return (uint64_t)b->shape.block_bytes * (last + 1) +
+           b->shape.ring_kv.block_elems * sizeof(uint16_t) * (last + 1 - oldest / KV_BLOCK);
+}
 
 /* Bytes that a pass reads: layers, embedding rows, the head per HEAD_ROWS rows, keys and values. */
 static uint64_t pass_bytes(const struct backend *b)
 {
     const struct pass *pass = &b->pass;
     const size_t n_vocab = b->model->hp.n_vocab, row_bytes = b->shape.head_row_bytes;
-    uint64_t n =
-        b->line_bytes + pass->n_tokens * b->shape.row_bytes + pass->n_single_rows * row_bytes;
+    uint64_t n = b->line_bytes - b->expert_bytes + cuda_experts_pass_bytes(b) +
+                 pass->n_tokens * b->shape.row_bytes + pass->n_single_rows * row_bytes;
     for (size_t i = 0; i < pass->n_requests; i += HEAD_GROUP) {
         const size_t n_rows = size_min(HEAD_GROUP, pass->n_requests - i);
         const size_t n_reads = grid_blocks(n_rows, HEAD_ROWS);
@@ -22,8 +33,7 @@ static uint64_t pass_bytes(const struct backend *b)
     for (size_t i = 0; i < pass->n_items; i++) {
         const struct eval_item *item = &pass->items[i];
         if (item->n_ids > 0)
-            n += (uint64_t)b->shape.block_bytes *
-                 ((item->seq->length + item->n_ids - 1) / KV_BLOCK + 1);
+            n += kv_bytes(b, item->seq->length, item->seq->length + item->n_ids);
     }
     return n + 2 * (uint64_t)pass->n_runs * b->shape.state_bytes;
 }
@@ -82,9 +92,11 @@ static void write_item(struct backend *b, const struct eval_item *item, size_t t
     for (size_t i = 0; i < item->n_ids; i++) {
         const size_t t = token0 + i, pos = item->seq->length + i;
         tokens[t] = (struct cuda_token){.kv = (uint16_t *)(uintptr_t)item->seq->memory,
+                                        .ring = (uint16_t *)(uintptr_t)item->seq->ring,
                                         .slots = (float *)(uintptr_t)item->seq->slots,
                                         .pos = (int32_t)pos,
-                                        .id = item->ids[i]};
+                                        .id = item->ids[i],
+                                        .ring_blocks = (uint32_t)item->seq->ring_blocks};
         if (b->model->ternary_embd.bytes)
             embed_on_host(b, item->ids[i], b->host.embd + t * b->shape.h_stride);
         rope_angles(item->seq->rope_freq, n_pairs, b->model->hp.rope_magnitude, pos,
@@ -119,6 +131,7 @@ static bool begin_pass(struct backend *b, struct eval_item *items, size_t n_item
         write_item(b, &items[i], token0, request0);
         if (b->shape.state_bytes > 0)
             write_run(b, &items[i], token0);
+        cuda_ring_extend(items[i].seq, items[i].seq->length + items[i].n_ids);
         token0 += items[i].n_ids;
         request0 += items[i].head.kind == HEAD_NONE ? 0 : items[i].n_rows;
     }

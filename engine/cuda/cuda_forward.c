@@ -7,6 +7,7 @@
  * later.
  */
 #include "engine/base/size.h"
+#include "engine/cuda/cuda_experts.h"
 #include "engine/cuda/cuda_state.h"
 
 #include <math.h>
@@ -135,21 +136,23 @@ static void attn_append(struct backend *b, size_t layer)
 {
     const struct hparams *hp = &b->model->hp;
     const struct cuda_shape *s = &b->shape;
+    const struct cuda_layer *l = &b->layers[layer];
+    const bool has_rope = b->model->layers[layer].traits.has_rope;
     struct rope_args args = {.tokens = pass_tokens(b),
                              .c = table_at(b, b->pass.layout.rope_c),
                              .s = table_at(b, b->pass.layout.rope_s),
                              .qkv = b->scratch.qkv,
-                             .kv = s->kv,
+                             .kv = l->has_ring ? s->ring_kv : s->kv,
                              .qkv_stride = (uint32_t)s->qkv_stride,
                              .q_rows = (uint32_t)s->q_rows,
                              .q_group = (uint32_t)(s->q_rows / hp->n_kv_heads),
                              .kv_width = (uint32_t)s->kv_width,
-                             .q_norm = b->layers[layer].q_norm,
-                             .k_norm = b->layers[layer].k_norm,
+                             .q_norm = l->q_norm,
+                             .k_norm = l->k_norm,
                              .eps = hp->rms_eps,
                              .group = (uint32_t)s->group,
-                             .n_rot = (uint32_t)hp->n_rot,
-                             .layer = (uint32_t)b->layers[layer].kv_index,
+                             .n_rot = has_rope ? (uint32_t)hp->n_rot : 0,
+                             .layer = (uint32_t)l->kv_index,
                              .neox = b->model->arch->rope == ROPE_NEOX,
                              .q_scale = (float)(1.0 / sqrt((double)hp->head_dim))};
     cuda_launch(&b->device, KERNEL_rope_append,
@@ -161,18 +164,20 @@ static void attn_apply(struct backend *b, size_t layer)
     const struct hparams *hp = &b->model->hp;
     const struct cuda_shape *s = &b->shape;
     const struct pass *pass = &b->pass;
+    const struct cuda_layer *l = &b->layers[layer];
     const size_t n_heads_y = hp->n_kv_heads * grid_blocks(s->group, ATTN_HEADS);
     struct attn_args args = {.tokens = pass_tokens(b),
                              .qkv = b->scratch.qkv,
                              .out = b->scratch.attn,
-                             .kv = s->kv,
+                             .kv = l->has_ring ? s->ring_kv : s->kv,
                              .n_tokens = (uint32_t)pass->n_tokens,
                              .qkv_stride = (uint32_t)s->qkv_stride,
                              .out_stride = (uint32_t)s->attn_stride,
                              .n_heads = (uint32_t)hp->n_heads,
                              .group = (uint32_t)s->group,
                              .q_group = (uint32_t)(s->q_rows / hp->n_kv_heads),
-                             .layer = (uint32_t)b->layers[layer].kv_index};
+                             .layer = (uint32_t)l->kv_index,
+                             .window = (uint32_t)b->model->layers[layer].traits.window};
     if (!pass->split) {
         cuda_launch(&b->device, KERNEL_attn_apply,
                     (struct cuda_grid){1, n_heads_y, grid_blocks(pass->n_tokens, ATTN_TOKENS), 0},
@@ -211,6 +216,27 @@ static void run_delta_net(struct backend *b, size_t i)
     trace_step(b, "delta", i, s->attn, b->shape.attn_stride, delta_width(d));
 }
 
+static void run_dense_ffn(struct backend *b, size_t i)
+{
+    const struct cuda_layer *layer = &b->layers[i];
+    const struct hparams *hp = &b->model->hp;
+    const struct cuda_shape *shape = &b->shape;
+    const struct cuda_scratch *s = &b->scratch;
+    const struct layer *from = &b->model->layers[i];
+
+    /* act(W_gate norm(h)) * (W_up norm(h)) */
+    linear_apply(
+        b, (struct input){s->h, layer->ffn_norm, shape->h_stride, hp->n_embd, &from->gate.rotation},
+        &layer->gate_up);
+    trace_step(b, "ffn", i, s->ffn, shape->ffn_stride, hp->n_ff);
+
+    /* h = h + W_down norm(previous result) */
+    linear_apply(b,
+                 (struct input){s->ffn, layer->ffn_sub_norm, shape->ffn_stride, hp->n_ff,
+                                &from->down.rotation},
+                 &layer->down);
+}
+
 static void run_layer(struct backend *b, size_t i)
 {
     const struct cuda_layer *layer = &b->layers[i];
@@ -235,17 +261,10 @@ static void run_layer(struct backend *b, size_t i)
                  &layer->o);
     trace_step(b, "attn_residual", i, s->h, shape->h_stride, hp->n_embd);
 
-    /* act(W_gate norm(h)) * (W_up norm(h)) */
-    linear_apply(
-        b, (struct input){s->h, layer->ffn_norm, shape->h_stride, hp->n_embd, &from->gate.rotation},
-        &layer->gate_up);
-    trace_step(b, "ffn", i, s->ffn, shape->ffn_stride, hp->n_ff);
-
-    /* h = h + W_down norm(previous result) */
-    linear_apply(b,
-                 (struct input){s->ffn, layer->ffn_sub_norm, shape->ffn_stride, hp->n_ff,
-                                &from->down.rotation},
-                 &layer->down);
+    if (b->model->arch->experts)
+        cuda_experts_apply(b, i);
+    else
+        run_dense_ffn(b, i);
     trace_step(b, "ffn_residual", i, s->h, shape->h_stride, hp->n_embd);
 }
 

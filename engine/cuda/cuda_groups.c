@@ -16,7 +16,7 @@ _Static_assert(GROUP_ROWS == R16_ROWS && GROUP_COLS == R16_LINE_COLS &&
 
 bool cuda_in_groups(const struct model *m)
 {
-    return m->act_scheme != ACT_TOKEN || m->finest.scaling != SCALE_TENSOR;
+    return m->act_scheme != ACT_TOKEN || m->finest.scaling != SCALE_TENSOR || m->arch->experts;
 }
 
 size_t cuda_block_cols(const struct model *m, const struct linear *const *sections,
@@ -35,6 +35,19 @@ static size_t group_count(const struct grouped_args *a)
     return a->kind >= LINEAR_RELU2 ? a->sections[0].n_groups : a->n_groups;
 }
 
+void cuda_groups_quantise(struct backend *b, const float *x, const float *w, size_t x_stride,
+                          size_t n_rows, const struct cuda_matrix *matrix)
+{
+    struct blocks_args args = {.x = x,
+                               .w = w,
+                               .out = matrix->groups.in,
+                               .eps = b->model->hp.rms_eps,
+                               .n = matrix->groups.n_cols,
+                               .x_stride = (uint32_t)x_stride,
+                               .per_token = b->model->act_scheme == ACT_TOKEN};
+    cuda_launch(&b->device, KERNEL_blocks_quantise, (struct cuda_grid){n_rows, 1, 1, 0}, &args);
+}
+
 void cuda_groups_apply(struct backend *b, const float *x, const float *w, size_t x_stride,
                        size_t n_tokens, const struct cuda_matrix *matrix)
 {
@@ -42,15 +55,8 @@ void cuda_groups_apply(struct backend *b, const float *x, const float *w, size_t
     struct grouped_args args = matrix->groups;
     const size_t n_groups = group_count(&args);
     const size_t n_pairs = args.kind >= LINEAR_RELU2 ? n_groups : grid_blocks(n_groups, 2);
-    struct blocks_args blocks = {.x = x,
-                                 .w = w,
-                                 .out = args.in,
-                                 .eps = b->model->hp.rms_eps,
-                                 .n = args.n_cols,
-                                 .x_stride = (uint32_t)x_stride,
-                                 .per_token = b->model->act_scheme == ACT_TOKEN};
     args.n_tokens = (uint32_t)n_tokens;
-    cuda_launch(dev, KERNEL_blocks_quantise, (struct cuda_grid){n_tokens, 1, 1, 0}, &blocks);
+    cuda_groups_quantise(b, x, w, x_stride, n_tokens, matrix);
     if (args.in.n_planes == 0)
         cuda_launch(dev, KERNEL_grouped_float,
                     (struct cuda_grid){grid_blocks(n_groups, FLOAT_GROUPS), n_tokens, 1, 0}, &args);

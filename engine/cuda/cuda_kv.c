@@ -4,10 +4,24 @@
  */
 #include "engine/base/memory.h"
 #include "engine/base/size.h"
+#include "engine/cuda/cuda_ring.h"
 #include "engine/cuda/cuda_state.h"
 #include "engine/model/rope.h"
 
 #include <string.h>
+
+/* Position blocks of the longest sequence in n_bytes. A sequence shorter than a ring has a
+ * shorter ring. */
+static size_t blocks_that_fit(const struct backend *b, size_t n_bytes)
+{
+    const size_t n_free = n_bytes - size_min(n_bytes, 2 * b->shape.state_bytes);
+    const size_t ring_block = b->shape.ring_kv.block_elems * sizeof(uint16_t);
+    const size_t block = b->shape.block_bytes + b->shape.slot_bytes;
+    const size_t n_short = n_free / (block + ring_block);
+    return n_short < b->shape.ring.n_blocks
+               ? n_short
+               : (n_free - b->shape.ring.n_blocks * ring_block) / block;
+}
 
 static bool fail_memory(struct backend *b, size_t n_ctx, size_t n_bytes, struct bn_error *err)
 {
@@ -16,8 +30,7 @@ static bool fail_memory(struct backend *b, size_t n_ctx, size_t n_bytes, struct 
     size_t n_free = 0, n_total = 0;
     if (!cuda_ok(d, d->cuMemGetInfo(&n_free, &n_total), "reading the free GPU memory", err))
         return false;
-    const size_t n_fit = (n_free - size_min(n_free, 2 * b->shape.state_bytes)) /
-                         (b->shape.block_bytes + b->shape.slot_bytes) * KV_BLOCK;
+    const size_t n_fit = blocks_that_fit(b, n_free) * KV_BLOCK;
     return bn_fail(err, BN_ENOMEM,
                    "a context of %zu tokens needs %.0f MB of GPU memory for its KV cache; "
                    "%.0f MB are used for weights and %.0f MB for scratch, %.0f MB are free: "
@@ -30,12 +43,14 @@ bool cuda_kv_open(struct backend *b, size_t n_ctx, struct seq **out, struct bn_e
 {
     struct cuda_driver *d = &b->device.driver;
     const size_t n_blocks = n_ctx / KV_BLOCK + (n_ctx % KV_BLOCK != 0);
+    const size_t ring_blocks = cuda_ring_blocks(b, n_ctx);
+    const size_t ring_bytes = ring_blocks * b->shape.ring_kv.block_elems * sizeof(uint16_t);
+    const size_t align = b->shape.state_bytes > 0 ? DEVICE_ALIGN : 1; /* of states, if any */
     size_t n_bytes, kv_bytes, states_at;
     if (n_ctx < 1 || n_ctx > INT32_MAX || !size_mul(&kv_bytes, n_blocks, b->shape.block_bytes) ||
         !size_mul(&n_bytes, n_blocks, b->shape.block_bytes + b->shape.slot_bytes) ||
-        n_bytes > SIZE_MAX - DEVICE_ALIGN ||
-        !size_add(&n_bytes, states_at = size_round_up(n_bytes, DEVICE_ALIGN),
-                  b->info.plan.seq_bytes))
+        !size_add(&n_bytes, n_bytes, ring_bytes) || n_bytes > SIZE_MAX - align ||
+        !size_add(&n_bytes, states_at = size_round_up(n_bytes, align), 2 * b->shape.state_bytes))
         return bn_fail(err, BN_EARG, "a context of %zu tokens is too large", n_ctx);
     if (!cuda_enter(&b->device, err))
         return false;
@@ -46,7 +61,9 @@ bool cuda_kv_open(struct backend *b, size_t n_ctx, struct seq **out, struct bn_e
     s->n_ctx = n_ctx;
     s->rope_freq = b->rope_freq + (rope_is_long(b->model, n_ctx) ? b->model->hp.n_rot / 2 : 0);
     const CUresult result = d->cuMemAlloc(&s->memory, n_bytes);
-    s->slots = s->memory + kv_bytes;
+    s->ring = s->memory + kv_bytes;
+    s->ring_blocks = ring_blocks;
+    s->slots = s->ring + ring_bytes;
     s->states = s->memory + states_at;
     recurrent_set_length(&s->copies, 0);
     bool ok = result == CUDA_ERROR_OUT_OF_MEMORY
@@ -77,29 +94,34 @@ void cuda_kv_close(struct seq *s)
 
 size_t cuda_kv_reachable(const struct seq *s, size_t n_keep)
 {
-    return s->backend->shape.state_bytes > 0 ? recurrent_reachable(&s->copies, n_keep) : n_keep;
+    const size_t n =
+        s->backend->shape.state_bytes > 0 ? recurrent_reachable(&s->copies, n_keep) : n_keep;
+    return cuda_ring_reachable(s, n);
 }
 
 void cuda_kv_truncate(struct seq *s, size_t n_keep)
 {
     if (n_keep < s->length)
         s->length = n_keep;
+    if (s->length == 0)
+        s->ring_first = 0; /* an empty ring has lost no position */
     if (s->backend->shape.state_bytes > 0 && !recurrent_truncate(&s->copies, s->length))
         recurrent_set_length(&s->copies, 0); /* a pass does not read the state of no ids */
 }
 
-/* Reads the state of the sequence's length. */
+/* Reads the state of the sequence's length: the recurrent state, then the windows of rings. */
 static bool read_state(const struct seq *s, void *to, struct bn_error *err)
 {
     const struct backend *b = s->backend;
     const struct cuda_driver *d = &b->device.driver;
     const size_t n_bytes = b->shape.state_bytes;
-    if (s->length == 0) {
+    if (s->length == 0)
         memset(to, 0, n_bytes);
-        return true;
-    }
-    return cuda_ok(d, d->cuMemcpyDtoH(to, cuda_state_copy(s, s->copies.current), n_bytes),
-                   "reading a recurrent state", err);
+    else if (n_bytes > 0 &&
+             !cuda_ok(d, d->cuMemcpyDtoH(to, cuda_state_copy(s, s->copies.current), n_bytes),
+                      "reading a recurrent state", err))
+        return false;
+    return cuda_ring_save(s, (uint8_t *)to + n_bytes, err);
 }
 
 /* Writes the state of `length` ids. The stream waits for the copy. */
@@ -107,19 +129,31 @@ static bool write_state(struct seq *s, const void *from, size_t length, struct b
 {
     struct cuda_device *dev = &s->backend->device;
     struct cuda_driver *d = &dev->driver;
-    recurrent_replace(&s->copies, length);
-    return cuda_ok(d,
-                   d->cuMemcpyHtoDAsync(cuda_state_copy(s, s->copies.current), from,
-                                        s->backend->shape.state_bytes, dev->stream),
-                   "filling a recurrent state", err) &&
-           cuda_ok(d, d->cuStreamSynchronize(dev->stream), "filling a recurrent state", err);
+    const size_t n_bytes = s->backend->shape.state_bytes;
+    if (n_bytes > 0) {
+        recurrent_replace(&s->copies, length);
+        if (!cuda_ok(d,
+                     d->cuMemcpyHtoDAsync(cuda_state_copy(s, s->copies.current), from, n_bytes,
+                                          dev->stream),
+                     "filling a recurrent state", err) ||
+            !cuda_ok(d, d->cuStreamSynchronize(dev->stream), "filling a recurrent state", err))
+            return false;
+    }
+    return cuda_ring_load(s, length, (const uint8_t *)from + n_bytes, err);
+}
+
+/* Makes the sequence empty after an error. */
+static void clear(struct seq *s)
+{
+    cuda_kv_truncate(s, 0);
+    recurrent_set_length(&s->copies, 0);
 }
 
 bool cuda_kv_state_save(struct seq *s, void *to)
 {
     struct cuda_device *dev = &s->backend->device;
     struct bn_error err; /* the next eval reports the failure of the device */
-    return s->backend->shape.state_bytes == 0 ||
+    return s->backend->info.plan.state_bytes == 0 ||
            (cuda_enter(dev, &err) && read_state(s, to, &err)) || cuda_check_lost(dev, &err);
 }
 
@@ -127,15 +161,14 @@ bool cuda_kv_state_load(struct seq *s, const void *from, size_t length)
 {
     struct cuda_device *dev = &s->backend->device;
     struct bn_error err; /* as above */
-    if (s->backend->shape.state_bytes == 0) {
+    if (s->backend->info.plan.state_bytes == 0) {
         cuda_kv_truncate(s, length);
         return true;
     }
     s->length = length;
     if (cuda_enter(dev, &err) && write_state(s, from, length, &err))
         return true;
-    s->length = 0;
-    recurrent_set_length(&s->copies, 0);
+    clear(s);
     return cuda_check_lost(dev, &err);
 }
 
@@ -144,8 +177,8 @@ static void clear_positions(const struct backend *b, uint16_t *block, size_t n)
 {
     const struct hparams *hp = &b->model->hp;
     const size_t v_stride = b->shape.kv.v_stride;
-    for (size_t head = 0; head < hp->n_attn_layers * hp->n_kv_heads; head++) {
-        uint16_t *keys = block + head * b->shape.kv.head_elems;
+    for (size_t at = 0; at < b->shape.kv.block_elems; at += b->shape.kv.head_elems) {
+        uint16_t *keys = block + at;
         uint16_t *values = keys + hp->head_dim * KV_BLOCK;
         for (size_t i = 0; i < hp->head_dim; i++)
             memset(keys + i * KV_BLOCK + n, 0, (KV_BLOCK - n) * sizeof *keys);
@@ -153,10 +186,10 @@ static void clear_positions(const struct backend *b, uint16_t *block, size_t n)
     }
 }
 
-/* Host memory for a position block, or for the recurrent state. */
+/* Host memory for a position block, or for a state. */
 static void *open_buffer(const struct backend *b, struct bn_error *err)
 {
-    const size_t n_bytes = size_max(b->shape.block_bytes, b->shape.state_bytes);
+    const size_t n_bytes = size_max(b->shape.block_bytes, b->info.plan.state_bytes);
     void *buffer = mem_alloc(size_max(n_bytes, 1), 1);
     if (!buffer)
         (void)bn_fail(err, BN_ENOMEM, "no memory for %zu bytes of a KV cache", n_bytes);
@@ -191,9 +224,9 @@ bool cuda_kv_save(struct seq *s, const struct bn_stream *out, struct bn_error *e
     struct backend *b = s->backend;
     void *buffer = open_buffer(b, err);
     bool ok = buffer && cuda_enter(&b->device, err) && save_blocks(s, buffer, out, err);
-    if (ok && b->shape.state_bytes > 0)
+    if (ok && b->info.plan.state_bytes > 0)
         ok = read_state(s, buffer, err) &&
-             (out->move(out->ud, buffer, b->shape.state_bytes) || fail_write(s, err));
+             (out->move(out->ud, buffer, b->info.plan.state_bytes) || fail_write(s, err));
     mem_free(buffer);
     return ok || cuda_check_lost(&b->device, err);
 }
@@ -228,13 +261,13 @@ bool cuda_kv_load(struct seq *s, size_t length, const struct bn_stream *in, stru
     void *buffer = open_buffer(b, err);
     cuda_kv_truncate(s, 0);
     bool ok = buffer && cuda_enter(&b->device, err) && load_blocks(s, length, buffer, in, err);
-    if (ok && b->shape.state_bytes > 0)
-        ok = (in->move(in->ud, buffer, b->shape.state_bytes) || fail_read(length, err)) &&
+    if (ok && b->info.plan.state_bytes > 0)
+        ok = (in->move(in->ud, buffer, b->info.plan.state_bytes) || fail_read(length, err)) &&
              write_state(s, buffer, length, err);
     if (ok)
         s->length = length;
     else
-        recurrent_set_length(&s->copies, 0);
+        clear(s);
     mem_free(buffer);
     return ok || cuda_check_lost(&b->device, err);
 }

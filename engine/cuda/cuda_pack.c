@@ -128,7 +128,7 @@ static bool add_layer(size_t *n_bytes, const struct model *m, const struct layer
     for (size_t i = 0; i < DELTA_TENSORS; i++)
         if (delta[i]->bytes && !add_bytes(n_bytes, delta[i]->n_bytes, 1))
             return false;
-    return true;
+    return !layer->router.bytes || add_bytes(n_bytes, layer->router.n_bytes, 1);
 }
 
 bool cuda_weight_bytes(const struct model *m, enum bn_head_mode head, size_t *n_bytes)
@@ -384,11 +384,14 @@ static bool upload_layer(struct packing *p, const struct layer *from, struct cud
     for (size_t kind = 0; kind < N_MATRICES; kind++) {
         const struct matrix matrix = layer_matrix(p->b->model, from, kind);
         struct grouped_args *groups = &matrices[kind]->groups;
+        const CUdeviceptr before = p->at;
         if (!in_groups && !upload_matrix(p, &matrix, &matrices[kind]->lines, err))
             return false;
         if (in_groups && (!upload_sections(p, &matrix, groups, err) ||
                           !upload_bias(p, &matrix, false, &groups->bias, err)))
             return false;
+        if (p->b->model->arch->experts && (kind == GATE_UP || kind == DOWN))
+            p->b->expert_bytes += (size_t)(p->at - before);
     }
     return upload_floats(p, &from->attn_norm, &to->attn_norm, err) &&
            upload_floats(p, &from->q_norm, &to->q_norm, err) &&
@@ -396,6 +399,7 @@ static bool upload_layer(struct packing *p, const struct layer *from, struct cud
            upload_floats(p, &from->attn_sub_norm, &to->attn_sub_norm, err) &&
            upload_floats(p, &from->ffn_norm, &to->ffn_norm, err) &&
            upload_floats(p, &from->ffn_sub_norm, &to->ffn_sub_norm, err) &&
+           upload_floats(p, &from->router, &to->router, err) &&
            upload_delta(p, &from->delta, &to->delta, err);
 }
 
@@ -418,7 +422,6 @@ static bool upload_all(struct packing *p, struct bn_error *err)
     const void *embd = NULL, *head;
     size_t n_delta = 0;
     for (size_t i = 0; i < m->hp.n_layers; i++) {
-        b->layers[i].kv_index = i - n_delta;
         b->layers[i].delta.state_at = n_delta * delta_state_floats(&m->hp.delta);
         n_delta += m->layers[i].traits.is_delta_net;
         if (!upload_layer(p, &m->layers[i], &b->layers[i], err))
@@ -457,6 +460,7 @@ static void measure(struct packing *p, size_t *max_cols)
         delta_tensors_of(l, delta);
         for (size_t k = 0; k < DELTA_TENSORS; k++)
             p->total_bytes += delta[k]->bytes ? delta[k]->n_bytes : 0;
+        p->total_bytes += l->router.bytes ? l->router.n_bytes : 0;
         for (size_t kind = 0; kind < N_MATRICES; kind++) {
             const struct matrix matrix = layer_matrix(m, l, kind);
             for (size_t section = 0; section < matrix.n_sections; section++) {

@@ -23,19 +23,38 @@
  * each token of a pass with one token per sequence. */
 #define MAX_TOKENS ((size_t)65535)
 
-bool cuda_shape_init(struct cuda_shape *s, const struct model *m, enum bn_head_mode head,
+/* The keys and values of n_layers layers. False if a position block is too large. */
+static bool kv_shape_of(const struct hparams *hp, size_t n_layers, bool is_ring,
+                        struct kv_shape *out)
+{
+    const size_t v_stride = size_round_up(hp->head_dim, 32);
+    const size_t head_elems = KV_BLOCK * (hp->head_dim + v_stride);
+    size_t n_bytes;
+    *out = (struct kv_shape){.block_elems = n_layers * hp->n_kv_heads * head_elems,
+                             .layer_elems = hp->n_kv_heads * head_elems,
+                             .head_elems = head_elems,
+                             .head_dim = (uint32_t)hp->head_dim,
+                             .v_stride = (uint32_t)v_stride,
+                             .is_ring = is_ring};
+    return size_mul3(&n_bytes, n_layers, hp->n_kv_heads, head_elems * sizeof(uint16_t));
+}
+
+bool cuda_shape_init(struct cuda_shape *s, const struct model *m, const struct backend_config *cfg,
                      struct bn_error *err)
 {
     const struct hparams *hp = &m->hp;
-    size_t q_width, kv_width, kv_elems, state_bytes;
-    const size_t v_stride = size_round_up(hp->head_dim, 32);
+    size_t q_width, kv_width, ring_bytes, state_bytes;
+    struct kv_shape kv, ring_kv;
+    const struct window_ring ring =
+        cfg->no_ring ? (struct window_ring){0} : window_ring_of(m, cfg->n_ubatch, KV_BLOCK);
     if (!size_mul(&q_width, hp->n_heads, hp->head_dim) ||
         !size_mul(&kv_width, hp->n_kv_heads, hp->head_dim) || q_width > MAX_WIDTH ||
         kv_width > MAX_WIDTH || hp->n_embd > MAX_WIDTH || hp->n_ff > MAX_WIDTH ||
         hp->n_vocab > MODEL_MAX_VOCAB || delta_channels(&hp->delta) > MAX_WIDTH ||
         !recurrent_bytes(hp, &state_bytes) ||
-        !size_mul3(&kv_elems, hp->n_attn_layers, hp->n_kv_heads,
-                   KV_BLOCK * sizeof(uint16_t) * (hp->head_dim + v_stride)))
+        !kv_shape_of(hp, hp->n_attn_layers - ring.n_layers, false, &kv) ||
+        !kv_shape_of(hp, ring.n_layers, true, &ring_kv) ||
+        !size_mul3(&ring_bytes, ring.n_blocks, sizeof(uint16_t), ring_kv.block_elems))
         return bn_fail(err, BN_EUNSUPPORTED,
                        "the model is too large for this backend: "
                        "width %zu, %zu heads of %zu, feed-forward width %zu",
@@ -44,7 +63,6 @@ bool cuda_shape_init(struct cuda_shape *s, const struct model *m, enum bn_head_m
     const size_t delta_out = delta_width(&hp->delta), delta_in = delta_channels(&hp->delta);
     const size_t o_cols = size_max(q_width, delta_out);
     const size_t max_cols = size_max(size_max(hp->n_embd, hp->n_ff), o_cols);
-    const size_t head_elems = KV_BLOCK * (hp->head_dim + v_stride);
     *s = (struct cuda_shape){
         .q_width = q_width,
         .kv_width = kv_width,
@@ -57,7 +75,7 @@ bool cuda_shape_init(struct cuda_shape *s, const struct model *m, enum bn_head_m
         .ffn_stride = size_round_up(hp->n_ff, ROW_UNIT),
         .vocab_stride = size_round_up(hp->n_vocab, ROW_UNIT),
         .best_stride = size_round_up(hp->n_vocab, BEST_ROWS) / BEST_ROWS,
-        .n_coarse = cuda_head_blocks(m, head),
+        .n_coarse = cuda_head_blocks(m, cfg->head),
         .n_planes = m->act_scheme == ACT_FLOAT ? 0
                     : m->act_scheme == ACT_16  ? 2
                                                : 1,
@@ -65,13 +83,11 @@ bool cuda_shape_init(struct cuda_shape *s, const struct model *m, enum bn_head_m
         .has_groups = cuda_in_groups(m) || m->head_linear.source.bytes,
         .q8_stride = size_round_up(max_cols, LINE_COLS),
         .slot_bytes = hp->n_heads * (hp->head_dim + 2) * sizeof(float),
-        .block_bytes = kv_elems,
+        .block_bytes = kv.block_elems * sizeof(uint16_t),
         .state_bytes = state_bytes,
-        .kv = {.block_elems = kv_elems / sizeof(uint16_t),
-               .layer_elems = hp->n_kv_heads * head_elems,
-               .head_elems = head_elems,
-               .head_dim = (uint32_t)hp->head_dim,
-               .v_stride = (uint32_t)v_stride},
+        .kv = kv,
+        .ring = ring,
+        .ring_kv = ring_kv,
     };
     if (!tensor_bytes(m->embd.type, hp->n_embd, 1, &s->row_bytes) ||
         !tensor_bytes(m->head.type, hp->n_embd, 1, &s->head_row_bytes))
@@ -106,23 +122,39 @@ static void *reserve(struct layout *l, size_t n, size_t unit_bytes)
     return (void *)p;
 }
 
-/* Inputs of matrices in R16. Blocks have at least 32 columns. */
-static void layout_blocks(struct layout *l, const struct cuda_shape *s, size_t n_tokens,
+/* n inputs of matrices in R16. Blocks have at least 32 columns. */
+static void layout_blocks(struct layout *l, const struct cuda_shape *s, size_t n, size_t q_stride,
                           struct block_inputs *out)
 {
-    const size_t n = size_max(n_tokens, HEAD_GROUP), n_blocks = s->q8_stride / 32;
-    *out = (struct block_inputs){.q_stride = (uint32_t)s->q8_stride,
+    const size_t n_blocks = q_stride / 32;
+    *out = (struct block_inputs){.q_stride = (uint32_t)q_stride,
                                  .block_stride = (uint32_t)n_blocks,
                                  .n_planes = (uint32_t)s->n_planes};
     if (!s->has_groups)
         return;
     if (s->n_planes == 0)
-        out->x = reserve(l, n * s->q8_stride, sizeof(float));
+        out->x = reserve(l, n * q_stride, sizeof(float));
     for (size_t p = 0; p < s->n_planes; p++) {
-        out->q[p] = reserve(l, n, s->q8_stride);
+        out->q[p] = reserve(l, n, q_stride);
         out->units[p] = reserve(l, n * n_blocks, sizeof(float));
         out->q_sums[p] = reserve(l, n * n_blocks, sizeof(int32_t));
     }
+}
+
+static void layout_experts(struct layout *l, const struct cuda_shape *s, const struct hparams *hp,
+                           size_t n_tokens, struct cuda_scratch *out)
+{
+    const size_t n_pairs = n_tokens * hp->n_used_experts;
+    if (hp->n_experts == 0)
+        return;
+    out->expert_x = reserve(l, n_tokens * s->h_stride, sizeof(float));
+    out->router_z = reserve(l, n_tokens * hp->n_experts, sizeof(float));
+    out->expert_y = reserve(l, n_pairs * s->h_stride, sizeof(float));
+    layout_blocks(l, s, n_pairs, size_round_up(hp->n_ff, LINE_COLS), &out->pair_blocks);
+    out->chosen = reserve(l, n_pairs, sizeof(struct cuda_choice));
+    out->pair_starts = reserve(l, hp->n_experts + 1, sizeof(uint32_t));
+    out->pairs = reserve(l, n_pairs, sizeof(uint32_t));
+    out->expert_counts = reserve(l, hp->n_layers * hp->n_experts, 2 * sizeof(uint32_t));
 }
 
 static void layout_scratch(struct layout *l, const struct cuda_shape *s, const struct model *m,
@@ -132,13 +164,15 @@ static void layout_scratch(struct layout *l, const struct cuda_shape *s, const s
     out->h = reserve(l, n_tokens * s->h_stride, sizeof(float));
     out->qkv = reserve(l, n_tokens * s->qkv_stride, sizeof(float));
     out->attn = reserve(l, n_tokens * s->attn_stride, sizeof(float));
-    out->ffn = reserve(l, n_tokens * s->ffn_stride, sizeof(float));
+    out->ffn =
+        reserve(l, n_tokens * size_max(m->hp.n_used_experts, 1) * s->ffn_stride, sizeof(float));
     out->q8 = reserve(l, n_padded, s->q8_stride);
     out->q8_s = reserve(l, n_padded, sizeof(float));
     out->q8_sum = reserve(l, n_padded, sizeof(int32_t));
     out->rotated = reserve(l, n_tokens * s->rotated_stride, sizeof(float));
     out->gates = reserve(l, n_tokens * m->hp.delta.n_value_heads, 2 * sizeof(float));
-    layout_blocks(l, s, n_tokens, &out->blocks);
+    layout_blocks(l, s, size_max(n_tokens, HEAD_GROUP), s->q8_stride, &out->blocks);
+    layout_experts(l, s, &m->hp, n_tokens, out);
     out->table = reserve(l, cuda_pass_layout(m, n_tokens, n_tokens).end, 1);
     out->head_x = reserve(l, HEAD_GROUP * s->h_stride, sizeof(float));
     out->z = reserve(l, HEAD_GROUP * s->vocab_stride, sizeof(float));
@@ -159,10 +193,6 @@ static void layout_scratch(struct layout *l, const struct cuda_shape *s, const s
 static bool check_support(const struct model *m, const struct backend_config *cfg,
                           struct bn_error *err)
 {
-    if (m->arch->experts || m->arch->windows)
-        return bn_fail(err, BN_EUNSUPPORTED,
-                       "the CUDA backend has neither the experts nor the windows of '%s'",
-                       m->arch->name);
     if (m->rotation.version && m->arch->scaled)
         return bn_fail(err, BN_EUNSUPPORTED,
                        "the CUDA backend has no rotated files (prism.hadamard.version) of '%s'",
@@ -187,7 +217,7 @@ bool cuda_plan_bytes(const struct model *m, const struct backend_config *cfg,
     if (cfg->n_ubatch < 1 || cfg->n_ubatch > MAX_TOKENS)
         return bn_fail(err, BN_EARG, "a micro-batch of %zu tokens is not in the range 1 to %zu",
                        cfg->n_ubatch, MAX_TOKENS);
-    if (!check_support(m, cfg, err) || !cuda_shape_init(&s, m, cfg->head, err))
+    if (!check_support(m, cfg, err) || !cuda_shape_init(&s, m, cfg, err))
         return false;
     if (!cuda_weight_bytes(m, cfg->head, &weight_bytes) ||
         !size_mul(&limit, m->gguf->n_bytes, MAX_GROWTH) || !size_add(&limit, limit, SMALL_BYTES) ||
@@ -201,10 +231,27 @@ bool cuda_plan_bytes(const struct model *m, const struct backend_config *cfg,
         .weight_bytes = weight_bytes,
         .kv_bytes_per_token = (s.block_bytes + s.slot_bytes + KV_BLOCK - 1) / KV_BLOCK,
         .scratch_bytes = l.n_bytes,
-        .seq_bytes = 2 * s.state_bytes,
-        .state_bytes = s.state_bytes,
+        .seq_bytes = 2 * s.state_bytes + s.ring.n_blocks * s.ring_kv.block_elems * sizeof(uint16_t),
+        .state_bytes = s.state_bytes + grid_blocks(s.ring.n_before, KV_BLOCK) *
+                                           s.ring_kv.block_elems * sizeof(uint16_t),
     };
     return true;
+}
+
+static bool open_host_experts(struct backend *b, struct bn_error *err)
+{
+    struct cuda_driver *d = &b->device.driver;
+    const size_t n_bytes = b->model->hp.n_layers * sizeof *b->host.n_active;
+    void *n_active = NULL;
+    if (b->model->hp.n_experts == 0)
+        return true;
+    if (!cuda_ok(d, d->cuMemHostAlloc(&n_active, n_bytes, CU_MEMHOSTALLOC_DEVICEMAP),
+                 "memory for the number of experts", err))
+        return false;
+    b->host.n_active = n_active;
+    memset(n_active, 0, n_bytes);
+    return cuda_ok(d, d->cuMemHostGetDevicePointer(&b->host.n_active_at, n_active, 0),
+                   "mapping host memory", err);
 }
 
 static bool open_host(struct backend *b, struct bn_error *err)
@@ -241,6 +288,8 @@ static bool open_host(struct backend *b, struct bn_error *err)
         !cuda_ok(d, d->cuMemHostGetDevicePointer(&h->found_at, found, 0), "mapping host memory",
                  err))
         return false;
+    if (!open_host_experts(b, err))
+        return false;
     h->cands = mem_alloc(m->hp.n_vocab, sizeof *h->cands);
     h->z = mem_alloc(m->hp.n_vocab, sizeof *h->z);
     h->seen = mem_alloc(m->hp.n_vocab / 64 + 1, sizeof *h->seen);
@@ -248,6 +297,12 @@ static bool open_host(struct backend *b, struct bn_error *err)
     h->gathered = mem_alloc(IDS_CHUNK, sizeof *h->gathered);
     h->requests = mem_alloc(b->n_ubatch, sizeof *h->requests);
     h->trace = b->cfg.trace ? mem_alloc(widest, sizeof *h->trace) : NULL;
+    h->ring_block = b->shape.ring.n_blocks > 0
+                        ? mem_alloc(b->shape.ring_kv.block_elems, sizeof *h->ring_block)
+                        : NULL;
+    if (b->shape.ring.n_blocks > 0 && !h->ring_block)
+        return bn_fail(err, BN_ENOMEM, "no memory for a block of %zu elements",
+                       (size_t)b->shape.ring_kv.block_elems);
     if (!h->cands || !h->z || !h->seen || !h->ids || !h->gathered || !h->requests ||
         (b->cfg.trace && !h->trace))
         return bn_fail(err, BN_ENOMEM, "no memory for %zu candidates", m->hp.n_vocab);
@@ -279,8 +334,11 @@ void cuda_scratch_close(struct backend *b)
         (void)d->cuMemFreeHost(h->found);
     if (h->embd)
         (void)d->cuMemFreeHost(h->embd);
+    if (h->n_active)
+        (void)d->cuMemFreeHost(h->n_active);
     if (b->scratch.memory)
         (void)d->cuMemFree(b->scratch.memory);
+    mem_free(h->ring_block);
     mem_free(h->cands);
     mem_free(h->z);
     mem_free(h->seen);

@@ -10,7 +10,9 @@
 
 #include "engine/backend/backend.h"
 #include "engine/backend/recurrent_copies.h"
+#include "engine/cuda/cuda_buffers.h"
 #include "engine/cuda/cuda_device.h"
+#include "engine/model/window_ring.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -49,9 +51,11 @@ struct cuda_layer {
     const float *attn_norm, *ffn_norm;         /* (n_embd) */
     const float *q_norm, *k_norm;              /* (head_dim); NULL if absent */
     const float *attn_sub_norm, *ffn_sub_norm; /* (n_heads * head_dim), (n_ff); NULL if absent */
-    struct cuda_matrix qkv, o, gate_up, down;
-    size_t kv_index;         /* number among the layers with keys and values */
-    struct cuda_delta delta; /* only if the layer is a delta net */
+    struct cuda_matrix qkv, o, gate_up, down;  /* with experts: the rows of all experts */
+    const float *router;                       /* (n_experts, n_embd), or NULL */
+    bool has_ring;                             /* keys and values of the last positions only */
+    size_t kv_index;                           /* number of the layer in the ring or in the cache */
+    struct cuda_delta delta;                   /* only if the layer is a delta net */
 };
 
 /* Sizes that follow from the model, in elements unless noted. */
@@ -67,44 +71,11 @@ struct cuda_shape {
     size_t rotated_stride; /* of a rotated input; 0: the file is not rotated */
     size_t row_bytes, head_row_bytes;
     size_t slot_bytes;  /* partial results of all heads for a position block */
-    size_t block_bytes; /* keys and values of all layers for a position block */
+    size_t block_bytes; /* keys and values of a position block in the cache of all positions */
     size_t state_bytes; /* of one copy of the recurrent state; 0 without delta nets */
     struct kv_shape kv;
-};
-
-/* Buffers of a pass on the device, sized for n_ubatch tokens. */
-struct cuda_scratch {
-    CUdeviceptr memory;
-    float *h, *qkv, *attn, *ffn; /* (n_ubatch, their strides); qkv: q, k and v of a token */
-    int8_t *q8;                  /* (n_ubatch rounded up to FEW_TOKENS, q8_stride) */
-    float *q8_s;                 /* (n_ubatch rounded up) */
-    int32_t *q8_sum;
-    float *rotated;             /* (n_ubatch, rotated_stride) input of a layer */
-    float *gates;               /* (n_ubatch, n_value_heads, 2) decay and beta of delta nets */
-    struct block_inputs blocks; /* for R16: (n_ubatch, or HEAD_GROUP if more) tokens */
-    uint8_t *table;             /* see pass_layout */
-    float *head_x;              /* (HEAD_GROUP, h_stride) */
-    float *z;                   /* (HEAD_GROUP, vocab_stride) logits or bounds */
-    struct cuda_cand *bests;    /* (HEAD_GROUP, best_stride) */
-    struct cuda_cand *cands;    /* (HEAD_GROUP, vocab_stride) */
-    struct query_buffers query; /* buffers only; cuda_head.c adds the constants */
-    struct cuda_found *found;   /* (HEAD_GROUP) */
-    int32_t *ids;               /* (IDS_CHUNK) */
-    float *gathered;            /* (IDS_CHUNK) logits of ids */
-};
-
-struct cuda_host {
-    uint8_t *table;           /* pinned and mapped; copied at the start of a pass */
-    struct cuda_found *found; /* (HEAD_GROUP) pinned and mapped */
-    float *embd; /* (n_ubatch, h_stride) pinned and mapped; only for a ternary embedding */
-    CUdeviceptr table_at, found_at, embd_at; /* their device addresses */
-    struct head_cand *cands;                 /* (n_vocab) candidates of one row */
-    float *z;                                /* (n_vocab) one row of logits */
-    uint64_t *seen;                          /* (n_vocab) bits; all zero between uses */
-    int32_t *ids;                            /* (IDS_CHUNK) */
-    float *gathered;                         /* (IDS_CHUNK) logits of ids */
-    float *trace;                            /* largest step of the trace; NULL without a trace */
-    struct row_request *requests;            /* (n_ubatch) */
+    struct window_ring ring;
+    struct kv_shape ring_kv;
 };
 
 /* Byte offsets in the table of a pass, which is the input of the pass and is copied at once. */
@@ -130,8 +101,10 @@ struct pass {
 
 struct seq {
     struct backend *backend;
-    CUdeviceptr memory; /* keys and values, then slots, then both copies of the recurrent state */
-    CUdeviceptr slots, states;
+    CUdeviceptr memory; /* keys and values, ring, slots, both copies of the recurrent state */
+    CUdeviceptr ring, slots, states;
+    size_t ring_blocks; /* position blocks of the ring; 0: there is none */
+    size_t ring_first;  /* the ring holds the positions from here to the length */
     struct recurrent_copies copies;
     size_t n_ctx, length;    /* in positions */
     const double *rope_freq; /* (n_rot / 2) the backend's table for this context */
@@ -144,9 +117,10 @@ struct backend {
     struct cuda_device device;
     struct cuda_shape shape;
     size_t n_ubatch;
-    CUdeviceptr weights; /* lines in the order of a pass, floats, tables */
-    size_t line_bytes;
-    const uint8_t *embd, *head;      /* tables as stored in the file; NULL if ternary */
+    CUdeviceptr weights;        /* lines in the order of a pass, floats, tables */
+    size_t line_bytes;          /* of all layers */
+    size_t expert_bytes;        /* part of line_bytes: matrices of experts; 0 without experts */
+    const uint8_t *embd, *head; /* tables as stored in the file; NULL if ternary */
     struct cuda_matrix ternary_head; /* groups.n_groups is 0 if the head is a table */
     const float *output_norm;        /* (n_embd) */
     const float *signs;              /* those of model->rotation; NULL: none */
@@ -161,7 +135,7 @@ struct backend {
 };
 
 /* cuda_plan.c: sizes, scratch memory and the layout of a pass. */
-bool cuda_shape_init(struct cuda_shape *s, const struct model *m, enum bn_head_mode head,
+bool cuda_shape_init(struct cuda_shape *s, const struct model *m, const struct backend_config *cfg,
                      struct bn_error *err);
 bool cuda_plan_bytes(const struct model *m, const struct backend_config *cfg,
                      struct backend_plan *plan, struct bn_error *err);
@@ -194,7 +168,10 @@ bool cuda_in_groups(const struct model *m);
 /* Columns of a block of activations of a matrix that consists of these sections. */
 size_t cuda_block_cols(const struct model *m, const struct linear *const *sections,
                        size_t n_sections);
-/* Enqueues norm (unless w is NULL) and quantisation of n_tokens rows of x, and the product. */
+/* Enqueues norm (unless w is NULL) and quantisation of n_rows rows of x for a matrix. */
+void cuda_groups_quantise(struct backend *b, const float *x, const float *w, size_t x_stride,
+                          size_t n_rows, const struct cuda_matrix *matrix);
+/* As cuda_groups_quantise, and enqueues the product. */
 void cuda_groups_apply(struct backend *b, const float *x, const float *w, size_t x_stride,
                        size_t n_tokens, const struct cuda_matrix *matrix);
 

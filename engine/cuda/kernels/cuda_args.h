@@ -9,6 +9,7 @@
 #define ENGINE_CUDA_KERNELS_CUDA_ARGS_H
 
 #include "engine/cuda/kernels/cuda_delta_args.h"
+#include "engine/cuda/kernels/cuda_experts_args.h"
 #include "engine/cuda/kernels/cuda_grouped_args.h"
 #include "engine/cuda/kernels/cuda_head_args.h"
 
@@ -44,16 +45,20 @@ struct words {
 };
 
 struct cuda_token {
-    uint16_t *kv;    /* KV cache of the token's sequence, see kv_shape */
-    float *slots;    /* (position blocks, n_heads, head_dim + 2) partial results: o, m, l */
-    int32_t pos, id; /* position in the sequence, token id */
+    uint16_t *kv;         /* KV cache of the token's sequence, see kv_shape */
+    uint16_t *ring;       /* keys and values of layers with a ring */
+    float *slots;         /* (position blocks, n_heads, head_dim + 2) partial results: o, m, l */
+    int32_t pos, id;      /* position in the sequence, token id */
+    uint32_t ring_blocks; /* position blocks of the ring */
 };
 
 /* Layout of the KV cache. The strides count F16 elements from one position block, layer or KV head
- * to the next. Each KV head has K as (head_dim, KV_BLOCK), then V as (KV_BLOCK, v_stride). */
+ * to the next. Each KV head has K as (head_dim, KV_BLOCK), then V as (KV_BLOCK, v_stride). In a
+ * ring, position block i is in place i % ring_blocks. */
 struct kv_shape {
     uint64_t block_elems, layer_elems, head_elems;
     uint32_t head_dim, v_stride;
+    uint32_t is_ring; /* 0: a place for each position block */
 };
 
 struct embed_args {
@@ -112,8 +117,9 @@ struct norm_linear_args {
     uint32_t n_lanes; /* warp lanes that share two rows: 8, 16 or 32 */
 };
 
-/* Norms each head of q and k if the norm weights exist, rotates q and k, scales q, and appends k
- * and v to the cache. Grid: tokens, KV heads. */
+/* Norms each head of q and k if the norm weights exist, rotates q and k (unless n_rot is 0), scales
+ * q, and appends k and v to the cache. `layer` is the number of the layer in the cache or in the
+ * ring. Grid: tokens, KV heads. */
 struct rope_args {
     const struct cuda_token *tokens;
     const float *c, *s;           /* (n_tokens, n_rot / 2) */
@@ -127,13 +133,14 @@ struct rope_args {
     float q_scale, eps;
 };
 
-/* Attention of each token over its KV cache. group, q_group, layer: as in rope_args. */
+/* Attention of each token over its KV cache. group, q_group, layer: as in rope_args. window: keys
+ * that a token sees, its own included; 0: all. */
 struct attn_args {
     const struct cuda_token *tokens;
     const float *qkv; /* as in rope_args */
     float *out;       /* (n_tokens, out_stride); running results while position blocks are merged */
     struct kv_shape kv;
-    uint32_t n_tokens, qkv_stride, out_stride, n_heads, group, q_group, layer;
+    uint32_t n_tokens, qkv_stride, out_stride, n_heads, group, q_group, layer, window;
 };
 
 /* Copies words of four bytes between device memory and mapped host memory. */
@@ -179,6 +186,13 @@ struct read_args {
     X(grouped_one, grouped_args, GROUP_THREADS)                                                    \
     X(grouped_many, grouped_args, GROUP_THREADS)                                                   \
     X(grouped_float, grouped_args, GROUP_THREADS)                                                  \
+    X(router_logits, router_args, ROUTER_THREADS)                                                  \
+    X(experts_choose, choose_args, 32)                                                             \
+    X(experts_group, group_pairs_args, PAIR_THREADS)                                               \
+    X(experts_one, experts_args, GROUP_THREADS)                                                    \
+    X(experts_many, experts_args, GROUP_THREADS)                                                   \
+    X(experts_float, experts_args, GROUP_THREADS)                                                  \
+    X(experts_add, experts_add_args, ADD_THREADS)                                                  \
     X(coarse_pack, coarse_args, 128)                                                               \
     X(coarse_bound_one, bound_args, 128)                                                           \
     X(coarse_bound_few, bound_args, 128)                                                           \

@@ -15,26 +15,27 @@ DEV void fold_block(const struct attn_args *a, const struct attn_shared *s,
                     struct attn_run *runs)
 {
     const uint32_t head_dim = a->kv.head_dim, last = p->pos / KV_BLOCK;
+    const bool is_first = block == p->oldest / KV_BLOCK;
     const uint32_t token = block_z() * (n_threads_x() / KV_BLOCK) + p->slot;
-    const uint32_t n_seen = seen_of(p->pos, block);
-    const uint16_t *values = p->kv + block * a->kv.block_elems + head_dim * KV_BLOCK;
+    const struct seen range = seen_of(p->oldest, p->pos, block);
+    const uint16_t *values = block_keys(a, p, block) + head_dim * KV_BLOCK;
     float *out = a->out + (uint64_t)token * a->out_stride + (uint64_t)p->head * head_dim;
     struct attn_factors f[ATTN_HEADS];
     float r[ATTN_HEADS];
 #pragma unroll
     for (uint32_t h = 0; h < ATTN_HEADS; h++) {
-        f[h] = merge_block(&runs[h], m[h], s->l[p->slot][h], block == 0);
+        f[h] = merge_block(&runs[h], m[h], s->l[p->slot][h], is_first);
         r[h] = 1.0f / runs[h].l;
     }
     for (uint32_t i = p->j; i < head_dim; i += KV_BLOCK) {
         float o[ATTN_HEADS];
-        weigh_values(a, s, p, values + i, n_seen, o);
+        weigh_values(a, s, p, values + i, range, o);
 #pragma unroll
         for (uint32_t h = 0; h < ATTN_HEADS; h++) {
             if (h >= p->n_heads)
                 continue;
             float *at = out + h * head_dim + i;
-            if (block > 0)
+            if (!is_first)
                 o[h] = fmaf(o[h], f[h].new_factor, *at * f[h].old_factor);
             *at = block < last ? o[h] : o[h] * r[h];
         }
@@ -48,21 +49,25 @@ KERNEL(attn_apply, attn_args, 256)
     const struct attn_thread p =
         attn_thread_init(&a, block_z() * (n_threads_x() / KV_BLOCK) + thread_x() / KV_BLOCK);
     struct attn_run runs[ATTN_HEADS] = {{0.0f, 0.0f}};
-    /* The last position block of any token of the tile, because all threads must reach each
-     * barrier. */
-    uint32_t last = 0;
+    /* The first and the last position block of any token of the tile, because all threads must
+     * reach each barrier. */
+    uint32_t first = UINT32_MAX, last = 0;
     const uint32_t n_slots = n_threads_x() / KV_BLOCK;
     for (uint32_t i = 0; i < n_slots && block_z() * n_slots + i < a.n_tokens; i++) {
-        const uint32_t b = (uint32_t)a.tokens[block_z() * n_slots + i].pos / KV_BLOCK;
-        last = b > last ? b : last;
+        const uint32_t pos = (uint32_t)a.tokens[block_z() * n_slots + i].pos;
+        const uint32_t oldest = oldest_seen(a.window, pos);
+        first = oldest / KV_BLOCK < first ? oldest / KV_BLOCK : first;
+        last = pos / KV_BLOCK > last ? pos / KV_BLOCK : last;
     }
-    for (uint32_t block = 0; block <= last; block++) {
-        const uint32_t n_seen = p.idle ? 0 : seen_of(p.pos, block);
+    for (uint32_t block = first; block <= last; block++) {
+        struct seen range = {0, 0};
         float z[ATTN_HEADS] = {0.0f}, m[ATTN_HEADS];
-        if (p.j < n_seen)
-            score_position(&a, &p, p.kv + block * a.kv.block_elems, z);
-        softmax_block(&s, &p, n_seen, z, m);
-        if (n_seen > 0)
+        if (!p.idle)
+            range = seen_of(p.oldest, p.pos, block);
+        if (p.j >= range.first && p.j < range.end)
+            score_position(&a, &p, block_keys(&a, &p, block), z);
+        softmax_block(&s, &p, range, z, m);
+        if (range.end > 0)
             fold_block(&a, &s, &p, block, m, runs);
         block_sync();
     }

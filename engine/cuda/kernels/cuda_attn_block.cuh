@@ -6,23 +6,36 @@
 #ifndef CUDA_ATTN_BLOCK_CUH
 #define CUDA_ATTN_BLOCK_CUH
 
-#include "engine/cuda/kernels/cuda_math.cuh"
+#include "engine/cuda/kernels/cuda_vec.cuh"
 
-/* Number of positions of a position block that a token sees. */
-DEV uint32_t seen_of(uint32_t pos, uint32_t block)
+/* The oldest position that a token at `pos` sees. window: as in attn_args. */
+DEV uint32_t oldest_seen(uint32_t window, uint32_t pos)
 {
-    if (block > pos / KV_BLOCK)
-        return 0;
-    return block < pos / KV_BLOCK ? KV_BLOCK : pos % KV_BLOCK + 1;
+    return window > 0 && pos >= window ? pos + 1 - window : 0;
+}
+
+/* The positions of a position block that a token sees: first .. end - 1; end 0: none. */
+struct seen {
+    uint32_t first, end;
+};
+DEV struct seen seen_of(uint32_t oldest, uint32_t pos, uint32_t block)
+{
+    struct seen s = {0, 0};
+    if (block > pos / KV_BLOCK || block < oldest / KV_BLOCK)
+        return s;
+    s.first = block == oldest / KV_BLOCK ? oldest % KV_BLOCK : 0;
+    s.end = block < pos / KV_BLOCK ? KV_BLOCK : pos % KV_BLOCK + 1;
+    return s;
 }
 
 /* The work of one thread. */
 struct attn_thread {
     const float *q;         /* query of the first head */
-    const uint16_t *kv;     /* cache of the layer and KV head, position block 0 */
+    const uint16_t *kv;     /* keys and values of the layer and KV head, see kv_begin */
     uint32_t slot, j;       /* token in the tile; position in the block, then head element */
     uint32_t head, n_heads; /* first query head; number of query heads, at most ATTN_HEADS */
-    uint32_t pos;
+    uint32_t pos, oldest;   /* of the token, and the oldest one that it sees */
+    uint32_t ring_blocks;
     bool idle; /* the tile has no token for this thread */
 };
 
@@ -41,9 +54,17 @@ DEV struct attn_thread attn_thread_init(const struct attn_args *a, uint32_t toke
     p.q = p.idle ? a->qkv
                  : a->qkv + (uint64_t)token * a->qkv_stride + (uint64_t)kv_head * a->q_group +
                        first * a->kv.head_dim;
-    p.kv = p.idle ? a->tokens[0].kv
-                  : a->tokens[token].kv + a->layer * a->kv.layer_elems + kv_head * a->kv.head_elems;
+    p.oldest = oldest_seen(a->window, p.pos);
+    p.kv = kv_begin(&a->kv, &a->tokens[p.idle ? 0 : token], a->layer, kv_head);
+    p.ring_blocks = a->tokens[p.idle ? 0 : token].ring_blocks;
     return p;
+}
+
+/* The keys of a position block; its values follow after head_dim * KV_BLOCK elements. */
+DEV const uint16_t *block_keys(const struct attn_args *a, const struct attn_thread *p,
+                               uint32_t block)
+{
+    return p->kv + kv_place(&a->kv, p->ring_blocks, block) * a->kv.block_elems;
 }
 
 /* z[h] = q(h) . k for position p->j, one chain of fma over the head. Missing heads repeat the
@@ -71,7 +92,7 @@ DEV void score_position(const struct attn_args *a, const struct attn_thread *p,
 struct attn_shared {
     float p[ATTN_TOKENS][KV_BLOCK][ATTN_HEADS];  /* scores, then probabilities */
     float warp_best[ATTN_TOKENS][ATTN_HEADS][2]; /* maximum of each of the two warps */
-    float first[ATTN_TOKENS][ATTN_HEADS];        /* score of position 0 */
+    float first[ATTN_TOKENS][ATTN_HEADS];        /* score of the first visible position */
     float l[ATTN_TOKENS][ATTN_HEADS];            /* sum of the probabilities */
 };
 
@@ -85,17 +106,17 @@ DEV float score_maximum(const float *warp_best, float first)
 
 /* Turns scores z into probabilities s->p with the sum s->l. Sets m[h] to the maximum. All threads
  * of the block must call it. */
-DEV void softmax_block(struct attn_shared *s, const struct attn_thread *p, uint32_t n_seen,
+DEV void softmax_block(struct attn_shared *s, const struct attn_thread *p, struct seen range,
                        const float *z, float *m)
 {
     const uint32_t slot = p->slot, j = p->j;
-    const bool seen = j < n_seen;
+    const bool seen = j >= range.first && j < range.end;
 #pragma unroll
     for (uint32_t h = 0; h < ATTN_HEADS; h++) {
         const float top = warp_max(seen && z[h] == z[h] ? z[h] : -INFINITY);
         if (j % 32 == 0)
             s->warp_best[slot][h][j / 32] = top;
-        if (j == 0)
+        if (j == range.first)
             s->first[slot][h] = z[h];
     }
     block_sync();
@@ -119,14 +140,14 @@ DEV void softmax_block(struct attn_shared *s, const struct attn_thread *p, uint3
 /* o[h] = sum of probability * value for one element of the head, one chain of fma over the visible
  * positions. `values` is that element at position 0 of the block. */
 DEV void weigh_values(const struct attn_args *a, const struct attn_shared *s,
-                      const struct attn_thread *p, const uint16_t *values, uint32_t n_seen,
+                      const struct attn_thread *p, const uint16_t *values, struct seen range,
                       float *o)
 {
 #pragma unroll
     for (uint32_t h = 0; h < ATTN_HEADS; h++)
         o[h] = 0.0f;
 #pragma unroll 4
-    for (uint32_t j = 0; j < n_seen; j++) {
+    for (uint32_t j = range.first; j < range.end; j++) {
         const float v = f32_of_f16(values[j * a->kv.v_stride]);
 #pragma unroll
         for (uint32_t h = 0; h < ATTN_HEADS; h++)

@@ -23,7 +23,7 @@ struct split_shared {
     float q[SPLIT_TILE][ATTN_HEADS];
     float p[KV_BLOCK][ATTN_HEADS]; /* probabilities */
     float warp_best[ATTN_HEADS][2];
-    float first[ATTN_HEADS]; /* score of position 0 */
+    float first[ATTN_HEADS]; /* score of the first visible position */
 };
 
 /* Slot of a position block and query head: o (head_dim), m, l. */
@@ -48,8 +48,7 @@ DEV void copy_keys(const struct attn_args *a, struct split_shared *s, const uint
         copy_async(&s->k[0][0] + 8 * c, from + 8 * c, true);
 }
 
-/* Starts copying the values of n_seen positions. Rows of values are padded to a multiple of 32
- * elements, so whole chunks of 8 exist. */
+/* Starts copying the values of n_seen positions, in chunks of 8. Rows are padded to 32 elements. */
 DEV void copy_values(const struct attn_args *a, struct split_shared *s, const uint16_t *values,
                      uint32_t i0, uint32_t n_seen)
 {
@@ -100,16 +99,16 @@ DEV void score_tile(const struct split_shared *s, uint32_t j, uint32_t head, uin
 
 /* Turns the scores of two heads into probabilities. Sets m[e] to the maximum and, in the first warp
  * of each pair of heads, l[e] to the sum. All threads of the block must call it. */
-DEV void softmax_split(struct split_shared *s, uint32_t j, uint32_t head, uint32_t n_seen,
+DEV void softmax_split(struct split_shared *s, uint32_t j, uint32_t head, struct seen range,
                        const float *z, float *m, float *l)
 {
-    const bool seen = j < n_seen;
+    const bool seen = j >= range.first && j < range.end;
 #pragma unroll
     for (uint32_t e = 0; e < SPLIT_PAIR; e++) {
         const float top = warp_max(seen && z[e] == z[e] ? z[e] : -INFINITY);
         if (j % 32 == 0)
             s->warp_best[head + e][j / 32] = top;
-        if (j == 0)
+        if (j == range.first)
             s->first[head + e] = z[e];
     }
     block_sync();
@@ -136,13 +135,13 @@ DEV void weigh_position(const struct split_shared *s, uint32_t j, float v, float
 
 /* o[h] = sum of probability * value for element i of the tile, one chain of fma over the visible
  * positions. */
-DEV void weigh_tile(const struct split_shared *s, uint32_t i, uint32_t n_seen, float *o)
+DEV void weigh_tile(const struct split_shared *s, uint32_t i, struct seen range, float *o)
 {
-    uint32_t j = 0;
+    uint32_t j = range.first;
 #pragma unroll
     for (uint32_t h = 0; h < ATTN_HEADS; h++)
         o[h] = 0.0f;
-    for (; j + SPLIT_BATCH <= n_seen; j += SPLIT_BATCH) {
+    for (; j + SPLIT_BATCH <= range.end; j += SPLIT_BATCH) {
         float v[SPLIT_BATCH];
 #pragma unroll
         for (uint32_t u = 0; u < SPLIT_BATCH; u++)
@@ -151,18 +150,18 @@ DEV void weigh_tile(const struct split_shared *s, uint32_t i, uint32_t n_seen, f
         for (uint32_t u = 0; u < SPLIT_BATCH; u++)
             weigh_position(s, j + u, v[u], o);
     }
-    for (; j < n_seen; j++)
+    for (; j < range.end; j++)
         weigh_position(s, j, f32_of_f16(s->v[j][i]), o);
 }
 
 /* Computes the results of one position block. The caller has started the copies of the first tile
  * of keys and values. */
 DEV void split_block(const struct attn_args *a, struct split_shared *s, const struct attn_thread *p,
-                     uint32_t block, uint32_t n_seen)
+                     uint32_t block, struct seen range)
 {
     const uint32_t head_dim = a->kv.head_dim, j = thread_x() % KV_BLOCK;
     const uint32_t head = thread_x() / KV_BLOCK * SPLIT_PAIR; /* of the scores */
-    const uint16_t *keys = p->kv + block * a->kv.block_elems, *values = keys + head_dim * KV_BLOCK;
+    const uint16_t *keys = block_keys(a, p, block), *values = keys + head_dim * KV_BLOCK;
     float *slots = a->tokens[block_z()].slots;
     float z[SPLIT_PAIR] = {0.0f, 0.0f}, m[SPLIT_PAIR], l[SPLIT_PAIR] = {0.0f, 0.0f};
     for (uint32_t i0 = 0; i0 < head_dim; i0 += SPLIT_TILE) {
@@ -175,17 +174,17 @@ DEV void split_block(const struct attn_args *a, struct split_shared *s, const st
         block_sync();
         score_tile(s, j, head, tile_elems(a, i0), z);
     }
-    softmax_split(s, j, head, n_seen, z, m, l);
+    softmax_split(s, j, head, range, z, m, l);
     for (uint32_t i0 = 0; i0 < head_dim; i0 += SPLIT_TILE) {
         if (i0 > 0) {
             block_sync();
-            copy_values(a, s, values, i0, n_seen);
+            copy_values(a, s, values, i0, range.end);
             copy_async_wait();
             block_sync();
         }
         for (uint32_t i = thread_x(); i < tile_elems(a, i0); i += n_threads_x()) {
             float o[ATTN_HEADS];
-            weigh_tile(s, i, n_seen, o);
+            weigh_tile(s, i, range, o);
             for (uint32_t h = 0; h < p->n_heads; h++)
                 attn_slot(a, slots, block, p->head + h)[i0 + i] = o[h];
         }
@@ -203,44 +202,46 @@ KERNEL_EARLY(attn_split, attn_args, SPLIT_THREADS)
 {
     SHARED_WIDE struct split_shared s;
     const struct attn_thread p = attn_thread_init(&a, block_z());
-    const uint32_t last = p.pos / KV_BLOCK;
     /* The first round runs even without a position block, because each thread must call
      * wait_for_grid. */
-    for (uint32_t block = block_x(), started = 0; block <= last || !started;
-         block += n_blocks_x()) {
-        const uint16_t *keys = p.kv + block * a.kv.block_elems;
-        const uint32_t n_seen = seen_of(p.pos, block);
-        if (!started && block >= last) /* the previous kernel may write this block */
+    for (uint32_t block = p.oldest / KV_BLOCK + block_x(), started = 0;
+         block <= p.pos / KV_BLOCK || !started; block += n_blocks_x()) {
+        const uint16_t *keys = block_keys(&a, &p, block);
+        const uint16_t *last_keys = block_keys(&a, &p, p.pos / KV_BLOCK);
+        const struct seen range = seen_of(p.oldest, p.pos, block);
+        /* The previous kernel may write the last block, which may share a place with the first. */
+        const bool is_full = block < p.pos / KV_BLOCK && keys != last_keys;
+        if (!started && !is_full)
             wait_for_grid();
-        if (n_seen > 0) {
+        if (range.end > 0) {
             copy_keys(&a, &s, keys, 0);
-            copy_values(&a, &s, keys + a.kv.head_dim * KV_BLOCK, 0, n_seen);
+            copy_values(&a, &s, keys + a.kv.head_dim * KV_BLOCK, 0, range.end);
         }
-        if (!started && block < last)
+        if (!started && is_full)
             wait_for_grid();
+        if (range.end > 0)
+            split_block(&a, &s, &p, block, range);
         started = 1;
-        if (n_seen > 0)
-            split_block(&a, &s, &p, block, n_seen);
         block_sync();
     }
 }
 
-/* Merges the results of all position blocks. A thread computes whole elements of the head. Grid:
- * tokens, query heads. */
+/* Merges the results of all position blocks, an element per thread. Grid: tokens, query heads. */
 KERNEL(attn_merge, attn_args, 64)
 {
     const uint32_t token = block_x(), head = block_y(), head_dim = a.kv.head_dim;
-    const uint32_t last = (uint32_t)a.tokens[token].pos / KV_BLOCK;
+    const uint32_t pos = (uint32_t)a.tokens[token].pos;
+    const uint32_t first = oldest_seen(a.window, pos) / KV_BLOCK;
     float *out = a.out + (uint64_t)token * a.out_stride + (uint64_t)head * head_dim;
     for (uint32_t i = thread_x(); i < head_dim; i += n_threads_x()) {
         struct attn_run run = {0.0f, 0.0f};
         float o = 0.0f;
 #pragma unroll 4
-        for (uint32_t block = 0; block <= last; block++) {
+        for (uint32_t block = first; block <= pos / KV_BLOCK; block++) {
             const float *slot = attn_slot(&a, a.tokens[token].slots, block, head);
             const struct attn_factors f =
-                merge_block(&run, slot[head_dim], slot[head_dim + 1], block == 0);
-            o = block == 0 ? slot[i] : fmaf(slot[i], f.new_factor, o * f.old_factor);
+                merge_block(&run, slot[head_dim], slot[head_dim + 1], block == first);
+            o = block == first ? slot[i] : fmaf(slot[i], f.new_factor, o * f.old_factor);
         }
         out[i] = o * (1.0f / run.l);
     }

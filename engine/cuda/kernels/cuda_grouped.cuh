@@ -83,19 +83,20 @@ DEV void load_span(const struct group_at *at, uint32_t span, uint32_t quad, stru
         w[l] = span < at->n_spans && l < n_lines ? load_early(from + l * LINE_BYTES) : none;
 }
 
-/* Adds the products of a span with one plane of the token to g of four rows. */
-DEV void multiply_span(const struct grouped_args *a, const struct group_at *at, uint32_t plane,
-                       uint32_t span, const struct words *w, float *g)
+/* Adds the products of a span with one plane of row `input` of the inputs to g of four rows. */
+DEV void multiply_span(const struct grouped_args *a, const struct group_at *at, uint32_t input,
+                       uint32_t plane, uint32_t span, const struct words *w, float *g)
 {
     const uint32_t column0 = span * at->s->span_cols;
     const uint32_t block_lines = a->in.block_cols / GROUP_COLS;
-    const int8_t *q = a->in.q[plane] + column0;
+    const int8_t *q = a->in.q[plane] + (uint64_t)input * a->in.q_stride + column0;
+    const uint64_t block0 = (uint64_t)input * a->in.block_stride;
     int32_t acc[4];
 #pragma unroll
     for (uint32_t l = 0; l < SPAN_LINES; l++) {
         if (l >= at->s->span_cols / GROUP_COLS)
             continue;
-        const uint32_t b = (column0 + l * GROUP_COLS) / a->in.block_cols;
+        const uint64_t b = block0 + (column0 + l * GROUP_COLS) / a->in.block_cols;
         const struct words x = load_words(q + l * GROUP_COLS);
         if (l % block_lines == 0)
 #pragma unroll
@@ -119,47 +120,59 @@ struct span_shared {
     float y[2][GROUP_ROWS];
 };
 
-/* One token. Thread 64 i + 4 k + j of a thread block has rows 4 j .. 4 j + 3 of row group i and the
- * spans k, k + GROUP_LANES, ... The first span is loaded before the previous kernel has ended.
- * Grid: pairs of row groups; with a gate, thread block b has row group b of the gate and of up. */
-KERNEL_EARLY(grouped_one, grouped_args, GROUP_THREADS)
+/* The sum of one row over all spans, by a thread block. Thread 64 i + 4 k + j has rows 4 j .. 4 j +
+ * 3 of row group i, which is `at`, and the spans k, k + GROUP_LANES, ...; w has the first of them.
+ * The result is that of row r in the first 16 threads 64 i + r. All threads of the block must call
+ * this. */
+DEV float sum_spans(const struct grouped_args *a, const struct group_at *at, uint32_t input,
+                    struct words *w, struct span_shared *s)
 {
-    SHARED_WIDE struct span_shared s;
     const uint32_t quad = thread_x() % 4, lane = thread_x() / 4 % GROUP_LANES;
     const uint32_t which = thread_x() / (4 * GROUP_LANES);
-    const uint32_t first = is_gated(&a) ? block_x() : 2 * block_x();
-    const uint32_t second = is_gated(&a) ? first + a.sections[0].n_groups : first + 1;
-    const struct group_at at = group_find(&a, which == 0 ? first : second);
-    const uint32_t n_spans = a.n_lines * GROUP_COLS / 64; /* at least as many as any section has */
-    const uint32_t row = thread_x() % GROUP_ROWS;         /* whose spans the thread adds up */
+    const uint32_t n_spans = a->n_lines * GROUP_COLS / 64; /* at least as many as any section has */
+    const uint32_t row = thread_x() % GROUP_ROWS;          /* whose spans the thread adds up */
     const bool adds = thread_x() % (4 * GROUP_LANES) < GROUP_ROWS; /* one thread for each row */
-    struct words w[SPAN_LINES];
     float y = 0.0f;
-    load_span(&at, lane, quad, w);
-    wait_for_grid();
 #pragma unroll 1
-    for (uint32_t plane = 0; plane < a.in.n_planes; plane++)
+    for (uint32_t plane = 0; plane < a->in.n_planes; plane++)
 #pragma unroll 1
         for (uint32_t tile = 0; tile < n_spans; tile += SPAN_TILE) {
             const uint32_t end = tile + SPAN_TILE < n_spans ? tile + SPAN_TILE : n_spans;
-            for (uint32_t span = tile + lane; span < end && span < at.n_spans;
+            for (uint32_t span = tile + lane; span < end && span < at->n_spans;
                  span += GROUP_LANES) {
                 float g[4] = {0.0f, 0.0f, 0.0f, 0.0f};
                 if (plane > 0 || span != lane)
-                    load_span(&at, span, quad, w);
-                multiply_span(&a, &at, plane, span, w, g);
+                    load_span(at, span, quad, w);
+                multiply_span(a, at, input, plane, span, w, g);
 #pragma unroll
                 for (uint32_t r = 0; r < 4; r++) {
-                    s.g[which][span - tile][4 * quad + r] = g[r];
-                    s.d[which][span - tile][4 * quad + r] = group_scale(&at, span, 4 * quad + r);
+                    s->g[which][span - tile][4 * quad + r] = g[r];
+                    s->d[which][span - tile][4 * quad + r] = group_scale(at, span, 4 * quad + r);
                 }
             }
             block_sync();
 #pragma unroll 2
-            for (uint32_t span = tile; adds && span < end && span < at.n_spans; span++)
-                y = fmaf(s.g[which][span - tile][row], s.d[which][span - tile][row], y);
+            for (uint32_t span = tile; adds && span < end && span < at->n_spans; span++)
+                y = fmaf(s->g[which][span - tile][row], s->d[which][span - tile][row], y);
             block_sync();
         }
+    return y;
+}
+
+/* One token. The first span is loaded before the previous kernel has ended. Grid: pairs of row
+ * groups; with a gate, thread block b has row group b of the gate and of up. */
+KERNEL_EARLY(grouped_one, grouped_args, GROUP_THREADS)
+{
+    SHARED_WIDE struct span_shared s;
+    const uint32_t which = thread_x() / (4 * GROUP_LANES), row = thread_x() % GROUP_ROWS;
+    const uint32_t first = is_gated(&a) ? block_x() : 2 * block_x();
+    const uint32_t second = is_gated(&a) ? first + a.sections[0].n_groups : first + 1;
+    const struct group_at at = group_find(&a, which == 0 ? first : second);
+    const bool adds = thread_x() % (4 * GROUP_LANES) < GROUP_ROWS; /* one thread for each row */
+    struct words w[SPAN_LINES];
+    load_span(&at, thread_x() / 4 % GROUP_LANES, thread_x() % 4, w);
+    wait_for_grid();
+    const float y = sum_spans(&a, &at, 0, w, &s);
     if (adds)
         s.y[which][row] = group_finish(&a, &at, row, y);
     block_sync();

@@ -7,12 +7,28 @@
 
 #include "engine/cuda/kernels/cuda_grouped.cuh"
 
-/* Adds to y the products of a row group with GROUP_TOKENS tokens, by a warp. Lane 4 g + t has rows
- * g (y[n][0], y[n][1]) and g + 8 (y[n][2], y[n][3]) for tokens 8 n + 2 t and 8 n + 2 t + 1. */
-DEV void multiply_group(const struct grouped_args *a, const struct group_at *at, uint32_t token0,
-                        float (*y)[4])
+/* The rows of the inputs that a tile multiplies. Place i of the tile is place first + i, at most
+ * `last`. With a list of pairs, the row of a place is its pair / pairs_per_input. */
+struct input_rows {
+    const uint32_t *pairs; /* NULL: the row of a place is the place itself */
+    uint32_t first, last, pairs_per_input;
+};
+DEV uint64_t input_row(const struct input_rows *r, uint32_t i)
 {
-    const uint32_t g = thread_x() % 32 / 4, t = thread_x() % 4, last = a->n_tokens - 1;
+    const uint32_t place = r->first + i < r->last ? r->first + i : r->last;
+    return r->pairs ? r->pairs[place] / r->pairs_per_input : place;
+}
+
+/* Adds to y the products of a row group with GROUP_TOKENS rows of the inputs, by a warp. Lane 4 g +
+ * t has rows g (y[n][0], y[n][1]) and g + 8 (y[n][2], y[n][3]) for tokens 8 n + 2 t and 8 n + 2 t +
+ * 1. */
+DEV void multiply_group(const struct grouped_args *a, const struct group_at *at,
+                        const struct input_rows *from, float (*y)[4])
+{
+    const uint32_t g = thread_x() % 32 / 4, t = thread_x() % 4;
+    const uint64_t q_rows[2] = {input_row(from, g), input_row(from, 8 + g)};
+    const uint64_t rows_of[2][2] = {{input_row(from, 2 * t), input_row(from, 2 * t + 1)},
+                                    {input_row(from, 8 + 2 * t), input_row(from, 9 + 2 * t)}};
     const uint32_t block_cols = a->in.block_cols, span_blocks = at->s->span_cols / block_cols;
     for (uint32_t plane = 0; plane < a->in.n_planes; plane++)
         for (uint32_t span = 0; span < at->n_spans; span++) {
@@ -22,12 +38,9 @@ DEV void multiply_group(const struct grouped_args *a, const struct group_at *at,
 #pragma unroll
                 for (uint32_t n = 0; n < 2; n++)
 #pragma unroll
-                    for (uint32_t i = 0; i < 2; i++) {
-                        const uint32_t token = token0 + 8 * n + 2 * t + i;
-                        const uint64_t of = (uint64_t)(token < last ? token : last);
+                    for (uint32_t i = 0; i < 2; i++)
                         acc[n][i] = acc[n][2 + i] =
-                            -a->in.q_sums[plane][of * a->in.block_stride + b];
-                    }
+                            -a->in.q_sums[plane][rows_of[n][i] * a->in.block_stride + b];
                 for (uint32_t c = b * block_cols; c < (b + 1) * block_cols; c += 32) {
                     const uint8_t *line = at->lines + (uint64_t)(c / GROUP_COLS) * LINE_BYTES;
                     uint32_t rows[4], x[2]; /* operands of the mma, four columns each */
@@ -40,9 +53,7 @@ DEV void multiply_group(const struct grouped_args *a, const struct group_at *at,
                             FIELD_0;
 #pragma unroll
                     for (uint32_t n = 0; n < 2; n++) {
-                        const uint32_t token = token0 + 8 * n + g;
-                        const uint64_t of = (uint64_t)(token < last ? token : last);
-                        const int8_t *q = a->in.q[plane] + of * a->in.q_stride + c + 4 * t;
+                        const int8_t *q = a->in.q[plane] + q_rows[n] * a->in.q_stride + c + 4 * t;
                         x[0] = *(const uint32_t *)(const void *)q;
                         x[1] = *(const uint32_t *)(const void *)(q + GROUP_COLS);
                         mma_16x8x32(acc[n], rows, x);
@@ -52,9 +63,7 @@ DEV void multiply_group(const struct grouped_args *a, const struct group_at *at,
                 for (uint32_t n = 0; n < 2; n++)
 #pragma unroll
                     for (uint32_t i = 0; i < 2; i++) {
-                        const uint32_t token = token0 + 8 * n + 2 * t + i;
-                        const uint64_t of = (uint64_t)(token < last ? token : last);
-                        const float u = a->in.units[plane][of * a->in.block_stride + b];
+                        const float u = a->in.units[plane][rows_of[n][i] * a->in.block_stride + b];
                         sums[n][i] = fmaf((float)acc[n][i], u, sums[n][i]);
                         sums[n][2 + i] = fmaf((float)acc[n][2 + i], u, sums[n][2 + i]);
                     }
@@ -80,11 +89,12 @@ KERNEL(grouped_many, grouped_args, GROUP_THREADS)
     struct group_at at = group_find(&a, beyond ? n_gates - 1 : group);
     const struct group_at up =
         is_gated(&a) ? group_find(&a, (beyond ? n_gates - 1 : group) + n_gates) : at;
+    const struct input_rows rows = {NULL, token0, a.n_tokens - 1, 1};
     float y[2][2][4] = {{{0.0f}}};
     at.exists = at.exists && !beyond;
-    multiply_group(&a, &at, token0, y[0]);
+    multiply_group(&a, &at, &rows, y[0]);
     if (is_gated(&a))
-        multiply_group(&a, &up, token0, y[1]);
+        multiply_group(&a, &up, &rows, y[1]);
 #pragma unroll
     for (uint32_t n = 0; n < 2; n++)
 #pragma unroll

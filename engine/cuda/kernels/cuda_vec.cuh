@@ -154,6 +154,20 @@ DEV uint16_t cache_f16(float x)
     return f16_of_f32(x);
 }
 
+/* Keys and values of a layer and KV head, in position block 0; the places of other blocks follow at
+ * multiples of block_elems. */
+DEV uint16_t *kv_begin(const struct kv_shape *kv, const struct cuda_token *at, uint32_t layer,
+                       uint32_t kv_head)
+{
+    return (kv->is_ring ? at->ring : at->kv) + layer * kv->layer_elems + kv_head * kv->head_elems;
+}
+
+/* The place of a position block in the cache or in a ring. */
+DEV uint32_t kv_place(const struct kv_shape *kv, uint32_t ring_blocks, uint32_t block)
+{
+    return kv->is_ring ? block % ring_blocks : block;
+}
+
 /* RMSNorm of each query head and of the key, in place, one warp for each. */
 DEV void norm_heads(const struct rope_args *a, float *q, float *k)
 {
@@ -196,8 +210,8 @@ KERNEL(rope_append, rope_args, 128)
     for (uint32_t i = thread_x(); i < n_q; i += n_threads_x())
         q[i] = q[i] * a.q_scale;
     const uint32_t block = (uint32_t)at.pos / KV_BLOCK, slot = (uint32_t)at.pos % KV_BLOCK;
-    uint16_t *keys =
-        at.kv + block * a.kv.block_elems + a.layer * a.kv.layer_elems + kv_head * a.kv.head_elems;
+    uint16_t *keys = kv_begin(&a.kv, &at, a.layer, kv_head) +
+                     kv_place(&a.kv, at.ring_blocks, block) * a.kv.block_elems;
     uint16_t *values = keys + head_dim * KV_BLOCK + slot * a.kv.v_stride;
     for (uint32_t i = thread_x(); i < head_dim; i += n_threads_x()) {
         keys[i * KV_BLOCK + slot] = cache_f16(k[i]);

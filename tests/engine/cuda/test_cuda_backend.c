@@ -421,6 +421,7 @@ static void batch_neighbours_change_no_bit(void **state)
     (void)state;
     check_batch(synth_preset("qwen3-tiny"));
     check_batch(synth_preset("qwen35-tiny"));
+    check_batch(synth_preset("maple-tiny"));
 }
 
 struct bytes {
@@ -628,6 +629,7 @@ static void every_trace_step_matches_the_cpu(void **state)
     (void)state;
     check_trace(synth_preset("tiny"));
     check_trace(synth_preset("qwen35-tiny"));
+    check_trace(synth_preset("maple-tiny"));
 }
 
 static void cancel_works_between_layers(void **state)

@@ -124,22 +124,73 @@ static void memory_errors_contain_the_sizes(void **state)
     synth_close(&m);
 }
 
-static void a_failed_open_frees_all_memory(void **state)
+static void check_failed_opens(const char *preset, size_t step)
 {
-    (void)state;
-    const struct synth_spec spec = synth_preset("tiny");
+    const struct synth_spec spec = synth_preset(preset);
     struct synth_model m;
     struct bn_error err;
     struct backend *b = NULL;
+    struct seq *s = NULL;
+    size_t n_failed = 0, n_failed_seqs = 0, n_opened = 0;
     assert_true(synth_open(&spec, &m, &err));
-    for (size_t n = 0; n < (size_t)40 << 20; n += (size_t)3 << 20) {
+    for (size_t n = 0; n_opened < 2; n += step) {
         set_bytes(n);
-        if (try_open(&m, &b, &err))
-            ops->close(b);
-        else
+        if (!try_open(&m, &b, &err)) {
             assert_int_equal(err.code, BN_ENOMEM);
+            n_failed++;
+        } else {
+            if (ops->seq_open(b, 512, &s, &err)) {
+                ops->seq_close(s);
+                n_opened++;
+            } else {
+                assert_int_equal(err.code, BN_ENOMEM);
+                n_failed_seqs++;
+            }
+            ops->close(b);
+        }
         assert_int_equal(used_bytes(), 0);
     }
+    assert_true(n_failed > 3 && n_failed_seqs > 3);
+    (void)unsetenv("FAKE_CUDA_BYTES");
+    synth_close(&m);
+}
+
+static void a_failed_open_frees_all_memory(void **state)
+{
+    (void)state;
+    check_failed_opens("tiny", 50000);
+    check_failed_opens("maple-tiny", 20000);
+}
+
+/* A sequence shorter than the ring has a shorter ring. */
+static void the_context_that_fits_is_told_for_rings_too(void **state)
+{
+    (void)state;
+    const struct synth_spec spec = synth_preset("maple-tiny");
+    struct synth_model m;
+    struct bn_error err;
+    struct backend *b = NULL;
+    struct seq *s = NULL;
+    char words[60];
+    assert_true(synth_open(&spec, &m, &err));
+    if (!try_open(&m, &b, &err))
+        fail_msg("%s", err.text);
+    const struct backend_plan plan = ops->info(b)->plan;
+    const size_t n_used = used_bytes(), block = KV_BLOCK * plan.kv_bytes_per_token;
+    assert_int_equal(plan.seq_bytes, plan.state_bytes); /* window 40, passes of 8: one block */
+    for (size_t n_fit = 1; n_fit <= 3; n_fit++) {
+        set_bytes(n_used + plan.seq_bytes + n_fit * block + block / 2);
+        assert_false(ops->seq_open(b, 512, &s, &err));
+        assert_int_equal(err.code, BN_ENOMEM);
+        (void)snprintf(words, sizeof words, "--ctx %zu would fit", n_fit * KV_BLOCK);
+        assert_contains(err.text, words);
+        if (!ops->seq_open(b, n_fit * KV_BLOCK, &s, &err))
+            fail_msg("the context that should fit does not: %s", err.text);
+        assert_true(used_bytes() - n_used <= plan.seq_bytes + n_fit * block);
+        ops->seq_close(s);
+    }
+    ops->close(b);
+    assert_int_equal(used_bytes(), 0);
     (void)unsetenv("FAKE_CUDA_BYTES");
     synth_close(&m);
 }
@@ -329,9 +380,7 @@ static void auto_uses_the_cpu_for_parts_without_kernels(void **state)
     kit_close(&kit);
     const struct synth_spec maple = synth_preset("maple-tiny");
     kit_open(&kit, &maple, &cfg);
-    assert_contains(bn_model_info(kit.model)->device, "CPU");
-    assert_contains(bn_model_info(kit.model)->passed_over,
-                    "has neither the experts nor the windows of 'maple'");
+    assert_contains(bn_model_info(kit.model)->device, "Twin GPU");
     kit_close(&kit);
     struct synth_spec gates = synth_preset("qwen35-tiny"); /* more than a thread block can hold */
     gates.n_heads = 80;
@@ -445,6 +494,7 @@ int main(void)
         cmocka_unit_test(each_probe_failure_is_one_line),
         cmocka_unit_test(memory_errors_contain_the_sizes),
         cmocka_unit_test(a_failed_open_frees_all_memory),
+        cmocka_unit_test(the_context_that_fits_is_told_for_rings_too),
         cmocka_unit_test(a_lost_device_changes_nothing),
         cmocka_unit_test(missing_graphs_are_replaced_and_noted),
         cmocka_unit_test(a_capture_that_breaks_the_device_is_an_error),

@@ -1,0 +1,62 @@
+/*
+ * The buffers of a pass, on the device and on the host. cuda_plan.c allocates them when the backend
+ * opens. Part of cuda_state.h.
+ */
+#ifndef ENGINE_CUDA_CUDA_BUFFERS_H
+#define ENGINE_CUDA_CUDA_BUFFERS_H
+
+#include "engine/cuda/cuda_device.h"
+#include "engine/head.h"
+
+#include <stdint.h>
+
+struct row_request;
+
+/* Buffers of a pass on the device, sized for n_ubatch tokens. */
+struct cuda_scratch {
+    CUdeviceptr memory;
+    float *h, *qkv, *attn; /* (n_ubatch, their strides); qkv: q, k and v of a token */
+    float *ffn;            /* (n_ubatch, ffn_stride); with experts a row per pair */
+    int8_t *q8;            /* (n_ubatch rounded up to FEW_TOKENS, q8_stride) */
+    float *q8_s;           /* (n_ubatch rounded up) */
+    int32_t *q8_sum;
+    float *rotated;             /* (n_ubatch, rotated_stride) input of a layer */
+    float *gates;               /* (n_ubatch, n_value_heads, 2) decay and beta of delta nets */
+    struct block_inputs blocks; /* for R16: (n_ubatch, or HEAD_GROUP if more) tokens */
+    /* Only with experts; n_pairs is n_ubatch * n_used_experts. */
+    float *expert_x;                 /* (n_ubatch, h_stride) input of router and experts */
+    float *router_z;                 /* (n_ubatch, n_experts) */
+    float *expert_y;                 /* (n_pairs, h_stride) results of the experts */
+    struct block_inputs pair_blocks; /* (n_pairs) */
+    struct cuda_choice *chosen;      /* (n_pairs) */
+    uint32_t *pair_starts, *pairs;   /* (n_experts + 1), (n_pairs) see group_pairs_args */
+    uint32_t *expert_counts;         /* (n_layers, n_experts, 2) since the backend was opened */
+    uint8_t *table;                  /* see pass_layout */
+    float *head_x;                   /* (HEAD_GROUP, h_stride) */
+    float *z;                        /* (HEAD_GROUP, vocab_stride) logits or bounds */
+    struct cuda_cand *bests;         /* (HEAD_GROUP, best_stride) */
+    struct cuda_cand *cands;         /* (HEAD_GROUP, vocab_stride) */
+    struct query_buffers query;      /* buffers only; cuda_head.c adds the constants */
+    struct cuda_found *found;        /* (HEAD_GROUP) */
+    int32_t *ids;                    /* (IDS_CHUNK) */
+    float *gathered;                 /* (IDS_CHUNK) logits of ids */
+};
+
+struct cuda_host {
+    uint8_t *table;           /* pinned and mapped; copied at the start of a pass */
+    struct cuda_found *found; /* (HEAD_GROUP) pinned and mapped */
+    float *embd;        /* (n_ubatch, h_stride) pinned and mapped; only for a ternary embedding */
+    uint32_t *n_active; /* (n_layers) pinned and mapped; experts that the last pass of several
+                           tokens read. Only with experts. */
+    CUdeviceptr table_at, found_at, embd_at, n_active_at; /* their device addresses */
+    uint16_t *ring_block;         /* a position block of all rings; NULL without rings */
+    struct head_cand *cands;      /* (n_vocab) candidates of one row */
+    float *z;                     /* (n_vocab) one row of logits */
+    uint64_t *seen;               /* (n_vocab) bits; all zero between uses */
+    int32_t *ids;                 /* (IDS_CHUNK) */
+    float *gathered;              /* (IDS_CHUNK) logits of ids */
+    float *trace;                 /* largest step of the trace; NULL without a trace */
+    struct row_request *requests; /* (n_ubatch) */
+};
+
+#endif

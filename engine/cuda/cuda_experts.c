@@ -1,0 +1,159 @@
+/*
+ * Launches for the feed-forward part of a layer with a mixture of experts. Names and order of the
+ * steps are those of the CPU backend (docs/kernels.md, "Experts").
+ */
+#include "engine/cuda/cuda_experts.h"
+
+#include "engine/base/size.h"
+
+#define FEW_EXPERT_TOKENS 8 /* most tokens whose pairs are multiplied one by one */
+#define FLOAT_GROUPS (GROUP_THREADS / GROUP_ROWS)
+
+_Static_assert(MOST_EXPERTS == MODEL_MAX_EXPERTS && MOST_USED_EXPERTS == MODEL_MAX_USED_EXPERTS,
+               "the kernels' arrays hold all experts");
+_Static_assert(PAIR_THREADS >= MOST_EXPERTS, "experts_group has a thread for each expert");
+
+void cuda_experts_connect(struct backend *b, struct cuda_layer *l)
+{
+    const struct cuda_scratch *s = &b->scratch;
+    const uint32_t block_cols = l->down.groups.in.block_cols;
+    l->down.groups.in = s->pair_blocks;
+    l->down.groups.in.block_cols = block_cols;
+    l->down.groups.y = s->expert_y;
+    l->down.groups.kind = LINEAR_STORE;
+    l->gate_up.groups.kind = LINEAR_SILU;
+}
+
+/* y = W x for all pairs, with the rows of their experts. n_rows: of one expert in a section. */
+static void multiply(struct backend *b, const struct cuda_matrix *matrix, size_t n_rows,
+                     size_t pairs_per_input, float clamp)
+{
+    const struct hparams *hp = &b->model->hp;
+    const struct cuda_scratch *s = &b->scratch;
+    const size_t n_pairs = b->pass.n_tokens * hp->n_used_experts, n_groups = n_rows / GROUP_ROWS;
+    const bool gate = matrix->groups.kind >= LINEAR_RELU2;
+    struct experts_args args = {.w = matrix->groups,
+                                .chosen = s->chosen,
+                                .starts = s->pair_starts,
+                                .pairs = s->pairs,
+                                .n_groups = (uint32_t)n_groups,
+                                .n_used = (uint32_t)hp->n_used_experts,
+                                .pairs_per_input = (uint32_t)pairs_per_input,
+                                .clamp = clamp};
+    args.w.n_tokens = (uint32_t)n_pairs;
+    if (args.w.in.n_planes == 0)
+        cuda_launch(&b->device, KERNEL_experts_float,
+                    (struct cuda_grid){n_pairs, grid_blocks(n_groups, FLOAT_GROUPS), 1, 0}, &args);
+    else if (b->pass.n_tokens <= FEW_EXPERT_TOKENS)
+        cuda_launch(&b->device, KERNEL_experts_one,
+                    (struct cuda_grid){gate ? n_groups : grid_blocks(n_groups, 2), n_pairs, 1, 0},
+                    &args);
+    else
+        cuda_launch(&b->device, KERNEL_experts_many,
+                    (struct cuda_grid){grid_blocks(n_groups, GROUP_THREADS / 32), hp->n_experts,
+                                       EXPERT_TILES, 0},
+                    &args);
+}
+
+/* x = norm(h), and the experts of each token by the logits W_router x. */
+static void choose(struct backend *b, size_t layer)
+{
+    const struct hparams *hp = &b->model->hp;
+    const struct cuda_scratch *s = &b->scratch;
+    const struct cuda_layer *l = &b->layers[layer];
+    const size_t n_tokens = b->pass.n_tokens, n_pairs = n_tokens * hp->n_used_experts;
+    const uint32_t n_experts = (uint32_t)hp->n_experts, stride = (uint32_t)b->shape.h_stride;
+    /* Blocks of one element: only the norm. The factor is 1, so it changes nothing. */
+    struct rotate_args norm = {.x = s->h,
+                               .w = l->ffn_norm,
+                               .y = s->expert_x,
+                               .eps = hp->rms_eps,
+                               .factor = 1.0f,
+                               .n = (uint32_t)hp->n_embd,
+                               .block = 1,
+                               .x_stride = stride,
+                               .y_stride = stride};
+    struct router_args router = {.rows = l->router,
+                                 .x = s->expert_x,
+                                 .z = s->router_z,
+                                 .n = (uint32_t)hp->n_embd,
+                                 .n_experts = n_experts,
+                                 .n_tokens = (uint32_t)n_tokens,
+                                 .x_stride = stride};
+    struct choose_args pick = {.z = s->router_z,
+                               .chosen = s->chosen,
+                               .counts = s->expert_counts + 2 * layer * hp->n_experts,
+                               .n_experts = n_experts,
+                               .n_used = (uint32_t)hp->n_used_experts};
+    struct group_pairs_args group = {
+        .chosen = s->chosen,
+        .starts = s->pair_starts,
+        .pairs = s->pairs,
+        .n_active = (uint32_t *)(uintptr_t)b->host.n_active_at + layer,
+        .n_pairs = (uint32_t)n_pairs,
+        .n_experts = n_experts,
+    };
+    cuda_launch(&b->device, KERNEL_rotate_rows, (struct cuda_grid){n_tokens, 1, 1, 0}, &norm);
+    cuda_launch(&b->device, KERNEL_router_logits,
+                (struct cuda_grid){grid_blocks(n_experts, ROUTER_THREADS / 8),
+                                   grid_blocks(n_tokens, ROUTER_TOKENS), 1, 0},
+                &router);
+    cuda_launch(&b->device, KERNEL_experts_choose, (struct cuda_grid){n_tokens, 1, 1, 0}, &pick);
+    if (n_tokens > 1) /* also for a few tokens, because it counts the experts that are read */
+        cuda_launch(&b->device, KERNEL_experts_group, (struct cuda_grid){1, 1, 1, 0}, &group);
+}
+
+void cuda_experts_apply(struct backend *b, size_t layer)
+{
+    const struct hparams *hp = &b->model->hp;
+    const struct cuda_scratch *s = &b->scratch;
+    const struct cuda_layer *l = &b->layers[layer];
+    const size_t n_tokens = b->pass.n_tokens, n_pairs = n_tokens * hp->n_used_experts;
+    struct experts_add_args add = {.chosen = s->chosen,
+                                   .y = s->expert_y,
+                                   .h = s->h,
+                                   .n = (uint32_t)hp->n_embd,
+                                   .y_stride = (uint32_t)b->shape.h_stride,
+                                   .h_stride = (uint32_t)b->shape.h_stride,
+                                   .n_used = (uint32_t)hp->n_used_experts};
+
+    /* choose the experts of each token by the logits W_router norm(h) */
+    choose(b, layer);
+
+    /* silu(min(W_gate norm(h), limit)) * clamp(W_up norm(h)), for each chosen expert */
+    cuda_groups_quantise(b, s->expert_x, NULL, b->shape.h_stride, n_tokens, &l->gate_up);
+    multiply(b, &l->gate_up, hp->n_ff, hp->n_used_experts, b->model->layers[layer].traits.clamp);
+
+    /* h = h + weight * (W_down ffn), for each chosen expert */
+    cuda_groups_quantise(b, s->ffn, NULL, b->shape.ffn_stride, n_pairs, &l->down);
+    multiply(b, &l->down, hp->n_embd, 1, 0.0f);
+    cuda_launch(&b->device, KERNEL_experts_add,
+                (struct cuda_grid){n_tokens, grid_blocks(hp->n_embd, ADD_THREADS), 1, 0}, &add);
+}
+
+uint64_t cuda_experts_pass_bytes(const struct backend *b)
+{
+    const struct hparams *hp = &b->model->hp;
+    const size_t n_all = hp->n_layers * hp->n_experts;
+    uint64_t n_read = b->pass.n_tokens == 1 ? hp->n_layers * hp->n_used_experts : 0;
+    if (n_all == 0)
+        return 0;
+    for (size_t i = 0; b->pass.n_tokens > 1 && i < hp->n_layers; i++)
+        n_read += b->host.n_active[i];
+    return b->expert_bytes / n_all * n_read;
+}
+
+size_t cuda_expert_counts(const struct backend *b, uint64_t *out, size_t cap)
+{
+    const struct cuda_driver *d = &b->device.driver;
+    const size_t n = b->model->hp.n_layers * b->model->hp.n_experts;
+    uint32_t halves[2];
+    for (size_t i = 0; i < n && i < cap; i++) {
+        const CUdeviceptr at = (CUdeviceptr)(uintptr_t)(b->scratch.expert_counts + 2 * i);
+        /* For a lost device the counts are 0; the next eval reports the loss. */
+        const bool ok = d->cuCtxSetCurrent(b->device.context) == CUDA_SUCCESS &&
+                        d->cuMemcpyDtoH(halves, at, sizeof halves) == CUDA_SUCCESS;
+        out[i] = ok ? halves[0] | (uint64_t)halves[1] << 32 : 0;
+    }
+    return n;
+}

@@ -1,0 +1,133 @@
+/*
+ * The positions of rings, and the copies between rings and saved states.
+ *
+ * A state is copied block by block through host memory of one block. This happens at the end of a
+ * turn, not in a pass.
+ */
+#include "engine/cuda/cuda_ring.h"
+
+#include "engine/base/size.h"
+
+#include <string.h>
+
+/* Elements of a position block of all layers with a ring. */
+static size_t block_elems(const struct backend *b)
+{
+    return b->shape.ring_kv.block_elems;
+}
+
+static size_t n_state_blocks(const struct backend *b)
+{
+    return grid_blocks(b->shape.ring.n_before, KV_BLOCK);
+}
+
+size_t cuda_ring_blocks(const struct backend *b, size_t n_ctx)
+{
+    return size_min(b->shape.ring.n_blocks, grid_blocks(n_ctx, KV_BLOCK));
+}
+
+void cuda_ring_extend(struct seq *s, size_t n_end)
+{
+    const size_t n_positions = s->ring_blocks * KV_BLOCK;
+    if (n_positions > 0 && n_end > n_positions)
+        s->ring_first = size_max(s->ring_first, n_end - n_positions);
+}
+
+size_t cuda_ring_reachable(const struct seq *s, size_t n_keep)
+{
+    const size_t begin = window_ring_begin(s->backend->shape.ring.n_before, n_keep);
+    return n_keep >= s->length || begin >= s->ring_first || begin == n_keep ? n_keep : 0;
+}
+
+/* Copies the positions begin .. end - 1 of a block of all layers. */
+static void copy_positions(const struct backend *b, uint16_t *to, const uint16_t *from,
+                           size_t begin, size_t end)
+{
+    const struct kv_shape *kv = &b->shape.ring_kv;
+    const size_t n = (end - begin) * sizeof *to, values = kv->head_dim * (size_t)KV_BLOCK;
+    for (size_t head = 0; head < kv->block_elems; head += kv->head_elems) {
+        for (size_t at = head + begin; at < head + values; at += KV_BLOCK)
+            memcpy(to + at, from + at, n);
+        const size_t at = head + values + begin * kv->v_stride;
+        memcpy(to + at, from + at, n * kv->v_stride);
+    }
+}
+
+/* One block of the window before a length: positions begin .. end - 1 of the block. */
+struct part {
+    size_t block, begin, end;
+};
+
+/* The part of the window that starts at position `pos`. */
+static struct part part_at(size_t pos, size_t length)
+{
+    const size_t block = pos / KV_BLOCK;
+    return (struct part){block, pos % KV_BLOCK, size_min(length - block * KV_BLOCK, KV_BLOCK)};
+}
+
+static CUdeviceptr ring_at(const struct seq *s, size_t block)
+{
+    return s->ring + block % s->ring_blocks * block_elems(s->backend) * sizeof(uint16_t);
+}
+
+bool cuda_ring_save(const struct seq *s, void *to, struct bn_error *err)
+{
+    struct backend *b = s->backend;
+    struct cuda_driver *d = &b->device.driver;
+    uint16_t *const block = b->host.ring_block;
+    const size_t n_blocks = n_state_blocks(b);
+    if (n_blocks == 0)
+        return true;
+    memset(to, 0, n_blocks * block_elems(b) * sizeof *block);
+    size_t pos = window_ring_begin(b->shape.ring.n_before, s->length);
+    while (pos < s->length) {
+        const struct part p = part_at(pos, s->length);
+        if (!cuda_ok(d, d->cuMemcpyDtoH(block, ring_at(s, p.block), block_elems(b) * sizeof *block),
+                     "reading a ring of keys and values", err))
+            return false;
+        copy_positions(b, (uint16_t *)to + p.block % n_blocks * block_elems(b), block, p.begin,
+                       p.end);
+        pos += p.end - p.begin;
+    }
+    return true;
+}
+
+bool cuda_ring_load(struct seq *s, size_t length, const void *from, struct bn_error *err)
+{
+    struct backend *b = s->backend;
+    struct cuda_driver *d = &b->device.driver;
+    uint16_t *const block = b->host.ring_block;
+    const CUstream stream = b->device.stream;
+    const size_t n_blocks = n_state_blocks(b), n_bytes = block_elems(b) * sizeof *block;
+    if (n_blocks == 0)
+        return true;
+    s->ring_first = window_ring_begin(b->shape.ring.n_before, length);
+    for (size_t pos = s->ring_first; pos < length;) {
+        const struct part p = part_at(pos, length);
+        /* The first and the last block may share a place, each with some of its positions. */
+        if (!cuda_ok(d, d->cuMemcpyDtoH(block, ring_at(s, p.block), n_bytes),
+                     "reading a ring of keys and values", err))
+            return false;
+        copy_positions(b, block, (const uint16_t *)from + p.block % n_blocks * block_elems(b),
+                       p.begin, p.end);
+        if (!cuda_ok(d, d->cuMemcpyHtoDAsync(ring_at(s, p.block), block, n_bytes, stream),
+                     "filling a ring of keys and values", err) ||
+            !cuda_ok(d, d->cuStreamSynchronize(stream), "filling a ring of keys and values", err))
+            return false;
+        pos += p.end - p.begin;
+    }
+    return true;
+}
+
+void cuda_ring_number(struct backend *b)
+{
+    size_t n_rings = 0, n_caches = 0;
+    for (size_t i = 0; i < b->model->hp.n_layers; i++) {
+        const struct layer_traits *traits = &b->model->layers[i].traits;
+        struct cuda_layer *l = &b->layers[i];
+        if (traits->is_delta_net) /* has no keys and values */
+            continue;
+        l->has_ring = b->shape.ring.n_blocks > 0 && traits->window > 0;
+        l->kv_index = l->has_ring ? n_rings++ : n_caches++;
+    }
+}

@@ -1,0 +1,24 @@
+/*
+ * Rings: the keys and values of window layers, of which only the last positions are kept. Sizes and
+ * the format of saved states are those of the CPU backend (engine/cpu/cpu_ring.h), so either
+ * backend can load a saved state. Private to engine/cuda.
+ */
+#ifndef ENGINE_CUDA_CUDA_RING_H
+#define ENGINE_CUDA_CUDA_RING_H
+
+#include "engine/cuda/cuda_state.h"
+
+/* Sets has_ring and kv_index of all layers. */
+void cuda_ring_number(struct backend *b);
+/* Position blocks in the ring of a sequence of n_ctx positions. */
+size_t cuda_ring_blocks(const struct backend *b, size_t n_ctx);
+/* Records that positions up to n_end - 1 will be written, which overwrites the oldest ones. */
+void cuda_ring_extend(struct seq *s, size_t n_end);
+/* n_keep if it is not below the length or the ring holds the whole window before it, else 0. */
+size_t cuda_ring_reachable(const struct seq *s, size_t n_keep);
+/* Copies the window before the length of s, or before `length`, to or from a saved state. After
+ * cuda_ring_load the other positions are unknown. BN_EDEVICE: a driver call failed. */
+bool cuda_ring_save(const struct seq *s, void *to, struct bn_error *err);
+bool cuda_ring_load(struct seq *s, size_t length, const void *from, struct bn_error *err);
+
+#endif
