@@ -6,12 +6,14 @@
 
 #include "engine/base/size.h"
 
+#include <string.h>
+
 #define FEW_EXPERT_TOKENS 8 /* most tokens whose pairs are multiplied one by one */
 #define FLOAT_GROUPS (GROUP_THREADS / GROUP_ROWS)
 
 _Static_assert(MOST_EXPERTS == MODEL_MAX_EXPERTS && MOST_USED_EXPERTS == MODEL_MAX_USED_EXPERTS,
                "the kernels' arrays hold all experts");
-_Static_assert(PAIR_THREADS >= MOST_EXPERTS, "experts_group has a thread for each expert");
+_Static_assert(PAIR_THREADS >= MOST_EXPERTS, "group_pairs has a thread for each expert");
 
 void cuda_experts_connect(struct backend *b, struct cuda_layer *l)
 {
@@ -96,11 +98,11 @@ static void choose(struct backend *b, size_t layer)
     cuda_launch(&b->device, KERNEL_rotate_rows, (struct cuda_grid){n_tokens, 1, 1, 0}, &norm);
     cuda_launch(&b->device, KERNEL_router_logits,
                 (struct cuda_grid){grid_blocks(n_experts, ROUTER_THREADS / 8),
-                                   grid_blocks(n_tokens, ROUTER_TOKENS), 1, 0},
+                                   grid_blocks(n_tokens, ROUTER_TILE), 1, 0},
                 &router);
-    cuda_launch(&b->device, KERNEL_experts_choose, (struct cuda_grid){n_tokens, 1, 1, 0}, &pick);
+    cuda_launch(&b->device, KERNEL_choose_experts, (struct cuda_grid){n_tokens, 1, 1, 0}, &pick);
     if (n_tokens > 1) /* also for a few tokens, because it counts the experts that are read */
-        cuda_launch(&b->device, KERNEL_experts_group, (struct cuda_grid){1, 1, 1, 0}, &group);
+        cuda_launch(&b->device, KERNEL_group_pairs, (struct cuda_grid){1, 1, 1, 0}, &group);
 }
 
 void cuda_experts_apply(struct backend *b, size_t layer)
@@ -127,7 +129,7 @@ void cuda_experts_apply(struct backend *b, size_t layer)
     /* h = h + weight * (W_down ffn), for each chosen expert */
     cuda_groups_quantise(b, s->ffn, NULL, b->shape.ffn_stride, n_pairs, &l->down);
     multiply(b, &l->down, hp->n_embd, 1, 0.0f);
-    cuda_launch(&b->device, KERNEL_experts_add,
+    cuda_launch(&b->device, KERNEL_add_experts,
                 (struct cuda_grid){n_tokens, grid_blocks(hp->n_embd, ADD_THREADS), 1, 0}, &add);
 }
 
@@ -143,17 +145,15 @@ uint64_t cuda_experts_pass_bytes(const struct backend *b)
     return b->expert_bytes / n_all * n_read;
 }
 
+/* The two halves of a count are those of a little-endian number, as on every host with a GPU. */
 size_t cuda_expert_counts(const struct backend *b, uint64_t *out, size_t cap)
 {
     const struct cuda_driver *d = &b->device.driver;
     const size_t n = b->model->hp.n_layers * b->model->hp.n_experts;
-    uint32_t halves[2];
-    for (size_t i = 0; i < n && i < cap; i++) {
-        const CUdeviceptr at = (CUdeviceptr)(uintptr_t)(b->scratch.expert_counts + 2 * i);
-        /* For a lost device the counts are 0; the next eval reports the loss. */
-        const bool ok = d->cuCtxSetCurrent(b->device.context) == CUDA_SUCCESS &&
-                        d->cuMemcpyDtoH(halves, at, sizeof halves) == CUDA_SUCCESS;
-        out[i] = ok ? halves[0] | (uint64_t)halves[1] << 32 : 0;
-    }
+    const size_t n_bytes = size_min(n, cap) * sizeof *out;
+    const CUdeviceptr from = (CUdeviceptr)(uintptr_t)b->scratch.expert_counts;
+    if (n_bytes > 0 && (d->cuCtxSetCurrent(b->device.context) != CUDA_SUCCESS ||
+                        d->cuMemcpyDtoH(out, from, n_bytes) != CUDA_SUCCESS))
+        memset(out, 0, n_bytes); /* the next eval reports that the device is lost */
     return n;
 }

@@ -187,12 +187,12 @@ struct read_args {
     X(grouped_many, grouped_args, GROUP_THREADS)                                                   \
     X(grouped_float, grouped_args, GROUP_THREADS)                                                  \
     X(router_logits, router_args, ROUTER_THREADS)                                                  \
-    X(experts_choose, choose_args, 32)                                                             \
-    X(experts_group, group_pairs_args, PAIR_THREADS)                                               \
+    X(choose_experts, choose_args, 32)                                                             \
+    X(group_pairs, group_pairs_args, PAIR_THREADS)                                                 \
     X(experts_one, experts_args, GROUP_THREADS)                                                    \
     X(experts_many, experts_args, GROUP_THREADS)                                                   \
     X(experts_float, experts_args, GROUP_THREADS)                                                  \
-    X(experts_add, experts_add_args, ADD_THREADS)                                                  \
+    X(add_experts, experts_add_args, ADD_THREADS)                                                  \
     X(coarse_pack, coarse_args, 128)                                                               \
     X(coarse_bound_one, bound_args, 128)                                                           \
     X(coarse_bound_few, bound_args, 128)                                                           \

@@ -5,7 +5,7 @@
  * For a few tokens, a thread block multiplies two row groups for one pair, so that the experts of a
  * token are read in parallel and each only once. For more tokens, a warp multiplies a row group of
  * an expert with all pairs of this expert on tensor cores. Each pair has its own result row, and
- * experts_add sums the rows of a token in a fixed order. So no result depends on the grouping.
+ * add_experts sums the rows of a token in a fixed order. So no result depends on the grouping.
  */
 #ifndef CUDA_EXPERTS_CUH
 #define CUDA_EXPERTS_CUH
@@ -14,7 +14,7 @@
 
 /* ---- grouping by expert ---- */
 
-KERNEL(experts_group, group_pairs_args, PAIR_THREADS)
+KERNEL(group_pairs, group_pairs_args, PAIR_THREADS)
 {
     SHARED uint32_t places[MOST_EXPERTS + 1]; /* first place of each expert; later the next one */
     SHARED uint32_t n_active;
@@ -146,7 +146,7 @@ KERNEL(experts_float, experts_args, GROUP_THREADS)
     store_output(&a, group, row, pair, y0, y1);
 }
 
-KERNEL(experts_add, experts_add_args, ADD_THREADS)
+KERNEL(add_experts, experts_add_args, ADD_THREADS)
 {
     const uint32_t token = block_x(), i = block_y() * n_threads_x() + thread_x();
     const struct cuda_choice *chosen = a.chosen + (uint64_t)token * a.n_used;

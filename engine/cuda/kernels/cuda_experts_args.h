@@ -16,10 +16,10 @@
 #define MOST_EXPERTS 1024    /* of a layer */
 #define MOST_USED_EXPERTS 64 /* of a token */
 #define ROUTER_THREADS 64    /* per thread block of router_logits: 8 for each expert */
-#define ROUTER_TOKENS 8      /* tokens that share one load of the router's rows */
-#define PAIR_THREADS 1024    /* of experts_group */
+#define ROUTER_TILE 8        /* tokens that share one load of the router's rows */
+#define PAIR_THREADS 1024    /* of group_pairs */
 #define EXPERT_TILES 4       /* thread blocks that share the pairs of an expert */
-#define ADD_THREADS 128      /* elements of h per thread block of experts_add */
+#define ADD_THREADS 128      /* elements of h per thread block of add_experts */
 
 struct cuda_choice {
     uint32_t expert;
@@ -27,7 +27,7 @@ struct cuda_choice {
 };
 
 /* z(e) = dot64(row e of the router, x), not quantised. Grid: groups of ROUTER_THREADS / 8 experts,
- * groups of ROUTER_TOKENS tokens. */
+ * groups of ROUTER_TILE tokens. */
 struct router_args {
     const float *rows; /* (n_experts, n) */
     const float *x;    /* (n_tokens, x_stride) */

@@ -16,7 +16,7 @@ DEV void router_dot(const struct router_args *a, uint32_t token0, uint32_t n_t)
     const uint32_t member = thread_x() % 8;
     const uint32_t expert = (block_x() * n_threads_x() + thread_x()) / 8;
     const float *row = a->rows + (uint64_t)(expert < a->n_experts ? expert : 0) * a->n;
-    float sums[ROUTER_TOKENS][8] = {{0.0f}};
+    float sums[ROUTER_TILE][8] = {{0.0f}};
     const bool aligned = a->n % 4 == 0;
 #pragma unroll 2
     for (uint32_t i = 8 * member; i < a->n; i += 64) {
@@ -55,7 +55,7 @@ KERNEL(router_logits, router_args, ROUTER_THREADS)
     if (a.n_tokens == 1)
         router_dot(&a, 0, 1);
     else
-        router_dot(&a, ROUTER_TOKENS * block_y(), ROUTER_TOKENS);
+        router_dot(&a, ROUTER_TILE * block_y(), ROUTER_TILE);
 }
 
 /* The largest v of a warp and its lowest index. */
@@ -94,7 +94,7 @@ DEV struct warp_best next_best(const struct choose_args *a, const float *z, cons
 }
 
 /* One warp per token. */
-KERNEL(experts_choose, choose_args, 32)
+KERNEL(choose_experts, choose_args, 32)
 {
     SHARED float z[MOST_EXPERTS];
     SHARED uint32_t taken[MOST_EXPERTS / 32]; /* bit e % 32 of word e / 32 */
