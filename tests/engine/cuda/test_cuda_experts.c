@@ -125,7 +125,8 @@ static void other_shapes_match_the_cpu(void **state)
         spec.head = rows[i].head;
         if (spec.type == TENSOR_F32 || spec.type == TENSOR_F16)
             spec.scale_cols = i % 2 == 0 ? 64 : SYNTH_ROW_SCALES;
-        const size_t n = size_min(N_IDS, spec.n_ctx);
+        /* With few experts in use, past the window and the first position block. */
+        const size_t n = rows[i].n_used > 8 ? 20 : size_min(100, spec.n_ctx);
         check_model(&spec, n, 64, BN_ACT_AUTO);
         check_model(&spec, 4, 1, BN_ACT_AUTO);
     }
@@ -251,7 +252,7 @@ static void restored_states_match_the_cpu(void **state)
     struct bn_session *s = open_session(&kits[1], 10);
     struct head_row *rows[2] = {kit_rows(&kits[0], 1), kit_rows(&kits[0], 1)};
     add_ids(&w, 130);
-    for (size_t i = 0; i < 12; i++) {
+    for (size_t i = 0; i < 9; i++) {
         const uint32_t step = draw(&w, 5);
         if (step < 2)
             w.n_ids = 1 + draw(&w, (uint32_t)w.n_ids);
@@ -352,7 +353,7 @@ static void check_saved(const struct synth_spec *spec, size_t n)
 static void saved_sessions_continue_on_the_other_device(void **state)
 {
     (void)state;
-    static const size_t lengths[] = {1, 127, 190};
+    static const size_t lengths[] = {127, 190};
     struct synth_spec spec = synth_preset("maple-tiny");
     spec.n_ctx = 4096;
     for (size_t i = 0; i < sizeof lengths / sizeof lengths[0]; i++) {

@@ -159,7 +159,7 @@ static void a_failed_open_frees_all_memory(void **state)
 {
     (void)state;
     check_failed_opens("tiny", 50000);
-    check_failed_opens("maple-tiny", 20000);
+    check_failed_opens("maple-tiny", 40000);
 }
 
 /* A sequence shorter than the ring has a shorter ring. */
