@@ -29,7 +29,10 @@ input=$(cat)
 first=$(printf '%s\\n' "$input" | head -n 1)
 echo "$first" >> {folder}/started
 case $first in *'"fails-once"'*) if mkdir {folder}/failed 2> /dev/null; then echo broken; exit 1; fi ;; esac
-case $first in *'"waits"'*) while [ -e {folder}/started ] && [ ! -e {folder}/gate ]; do sleep 0.02; done ;; esac
+case $first in *'"waits"'*)
+    echo $$ > {folder}/waiting
+    while [ -e {folder}/started ] && [ ! -e {folder}/gate ]; do sleep 0.02; done ;;
+esac
 printf '%s\\n' "$input" | {program} "$@"
 '''
 
@@ -117,6 +120,18 @@ class Machines(ChatCase):
         """The answers are those of one process for all prompts, in the order of the prompts."""
         self.assertEqual(self.clean(self.get('work/answers.jsonl')), self.expected())
 
+    def crashes(self, process):
+        """
+        End the run as a crash of the machine does: the process that starts the jobs, and the job that waits. GNU
+        parallel starts each job in a process group of its own. A job that survived would write its answers into the
+        file of the job that replaces it.
+        """
+        pid = os.path.join(self.home.name, 'waiting')
+        self.wait_for(lambda: os.path.exists(pid) and self.get('waiting').endswith('\n'))
+        os.killpg(process.pid, signal.SIGKILL)
+        process.communicate()
+        os.kill(int(self.get('waiting')), signal.SIGKILL)
+
     def starts(self):
         return [json.loads(line)['id'] for line in self.get('started').splitlines()]
 
@@ -149,9 +164,8 @@ class Parallel(Machines):
         self.prepare({1: 'waits'})
         first = self.start('killed', self.LOCAL, stdout=subprocess.DEVNULL)
         log = os.path.join(self.work, 'jobs.log')
-        self.wait_for(lambda: os.path.exists(log) and len(self.get('work/jobs.log').splitlines()) == N_PARTS)
-        os.killpg(first.pid, signal.SIGKILL)
-        first.communicate()
+        self.wait_for(lambda: os.path.exists(log) and len(self.get('work/jobs.log').splitlines()) == N_PARTS, 60)
+        self.crashes(first)
         self.put('gate', '')
         self.runs(self.LOCAL)
         self.runs('cat answers/')
@@ -243,8 +257,7 @@ BatchMode yes
         first = self.start('killed', 'parallel --sshloginfile', stdout=subprocess.DEVNULL)
         log = os.path.join(self.work, 'jobs.log')
         self.wait_for(lambda: os.path.exists(log) and len(self.get('work/jobs.log').splitlines()) == N_PARTS, 60)
-        os.killpg(first.pid, signal.SIGKILL)
-        first.communicate()
+        self.crashes(first)
         self.put('gate', '')
         self.runs('parallel --sshloginfile')
         self.runs('cat answers/')
