@@ -75,6 +75,7 @@ BRIEFS, _ = program.recorded()  # {command or key: description}
 TOPICS = read_topics()
 TOPIC_NAMES = frozenset(name for names, _ in TOPICS for name in names)
 PHRASES, ANSWERS = read_phrases("phrases.txt", "people.txt", "newcomers.txt")
+ALSO, _ = read_phrases("also.txt")  # for training only; its words are not in LEXICON
 ACTION_TOPICS = [topic for topic in TOPICS if any(name.startswith("*") for name in topic[0])]
 KINDS = [section.split()[1] for section in PHRASES if section.startswith("asked ")]
 GREETINGS = [(q, ANSWERS[section]) for section in ANSWERS if section.startswith("greet ") for q in PHRASES[section]]
@@ -134,6 +135,20 @@ def late_frames(kind, held):
 
 def bare_words(text):
     return " ".join(re.findall(r"[a-z']+", text.lower()))
+
+
+def bare_phrases(phrases):
+    """The words of phrasings, with xx, ss and oo for what is told, the person and the corrected value."""
+    return [bare_words(p.format(x="xx", s="ss", old="oo")) for p in phrases]
+
+
+def held_statements(kind):
+    return bare_phrases(pick_phrases(TELL[kind], True, kind) + tell_frames(kind, True)
+                        + PHRASES.get("tell new " + kind, []))
+
+
+def held_of_others(section, fact):
+    return bare_phrases(pick_phrases(PHRASES[f"other {section} {fact}"], True, "other " + fact))
 
 
 def held_questions():
@@ -196,6 +211,7 @@ class Maker:
             self.values[kind] = W.split(words)[part]
         self.kept = held_words()
         self.kept_questions = held_questions()
+        self.kept_statements = {kind: held_statements(kind) for kind in KINDS}
         self.lexicon = sorted(word for word in LEXICON if not self.is_kept(word))
         self.real = [w for w in self.spell + sum(self.values.values(), []) if not self.is_kept(w)]
         known = pieces or self.lexicon
@@ -291,6 +307,46 @@ class Maker:
         """A task in correct writing. The harder mixture often has it as users type it."""
         return self.loosely(text, False) if self.hard and self.chance(.5) else text
 
+    def composed(self, kind, kept, whose=""):
+        """
+        A statement, with {x} and {s} in it, of a beginning, a core and an end that are chosen independently. It
+        contains none of the kept phrasings (bare_words). `whose` is "other " for facts of other people.
+        """
+        rng = self.rng
+        while True:
+            text = rng.choice(ALSO[f"{whose}core {kind}"])
+            if self.chance(.4):
+                begin = rng.choice(ALSO["begin"])
+                text = f"{begin} {sentence_case(text) if begin[-1] in '.!' else text}"
+            if self.chance(.45):
+                end = rng.choice(ALSO["end"] + 3 * ALSO.get(f"{whose}end {kind}", []))
+                text += end if end[0] == "," else " " + end
+            text = text.replace("{w}", rng.choice(self.lexicon))
+            bare = f" {bare_words(text.format(x='xx', s='ss'))} "
+            if not any(f" {one} " in bare for one in kept):
+                return text if text[-1] == "?" else text + rng.choice("...!")
+
+    def of_others(self, section, fact):
+        """A phrasing about another person, with {s} and perhaps {x} in it."""
+        phrase = self.phrase(PHRASES[f"other {section} {fact}"], "other " + fact)
+        if not self.hard or self.chance(.5):
+            return phrase
+        kept = held_of_others(section, fact)
+        if section == "tell":
+            return self.composed(fact, kept, "other ")
+        clause = self.rng.choice(ALSO["other asked " + fact])
+        is_clause = clause.split()[0] in ("what", "where", "which", "in")
+        frames = [f for f in ALSO["other ask frames"] if ("{c}" in f) == is_clause]
+        phrase = self.rng.choice(frames).format(c=clause, t=clause)
+        return phrase if bare_phrases([phrase])[0] not in kept else self.of_others(section, fact)
+
+    def correction(self):
+        """A correction, with {x} and perhaps {old} in it."""
+        phrases = PHRASES["correct"]
+        kept = bare_phrases(pick_phrases(phrases, True, "correct"))
+        also = [p for p in ALSO["correct"] if bare_phrases([p])[0] not in kept]
+        return self.rng.choice(also) if self.hard and self.chance(.5) else self.phrase(phrases, "correct")
+
     # -- one-off turns: (user, answer, kind) --
 
     def help(self):
@@ -314,7 +370,8 @@ class Maker:
 
     def newcomer(self):
         section = self.rng.choice(NEWCOMERS + 3 * ["newcomer languages"])
-        return self.loosely(self.part(section)), ANSWERS[section], "newcomer"
+        question = self.rng.choice(ALSO[section]) if self.hard and self.chance(.45) else self.part(section)
+        return self.loosely(question), ANSWERS[section], "newcomer"
 
     def greet(self):
         if self.chance(.25):
@@ -469,12 +526,14 @@ class Maker:
     def one_off(self):
         r = self.rng.random()
         return (self.help() if r < .26 else self.greet() if r < .29 else self.arith() if r < .35
-                else self.sum() if r < .48 else self.word() if r < .68 else self.fact() if r < .77
+                else self.sum() if r < .52 else self.word() if r < .68 else self.fact() if r < .77
                 else self.newcomer() if r < .88 else self.decline())
 
     # -- remembering --
 
     def own_tell(self, kind):
+        if self.hard and self.chance(.5):
+            return self.composed(kind, self.kept_statements[kind])
         return self.phrase(TELL[kind], kind)
 
     def own_heard(self, kind):
@@ -482,6 +541,8 @@ class Maker:
 
     def telling(self, kind, x):
         """A statement of this fact. The harder mixture sometimes puts it into a saying."""
+        if self.hard and self.chance(.4):
+            return sentence_case(self.composed(kind, self.kept_statements[kind]).format(x=x))
         if (self.hard or self.held) and self.chance(.35):
             more = [] if self.held else TELL_MORE[kind]
             return sentence_case(self.rng.choice(tell_frames(kind, self.held) + more).format(x=x))
@@ -519,8 +580,8 @@ class Maker:
             return self.rng.choice(late_frames(kind, True))
         if not self.hard or self.chance(.4):
             return self.phrase(ASK[kind], kind)
-        return self.rng.choice(fill_frames(PHRASES["ask frames"], kind) + late_frames(kind, False)
-                               + 3 * ASK_MORE[kind])
+        frames = PHRASES["ask frames"] + ALSO["ask frames"]
+        return self.rng.choice(fill_frames(frames, kind) + late_frames(kind, False) + 3 * ASK_MORE[kind])
 
     def ask(self, known, kind):
         while True:

@@ -57,7 +57,7 @@ class People:
         if person.is_user:
             said, heard = maker.own_tell(fact), maker.own_heard(fact)
         else:
-            said = maker.phrase(maker.phrases["other tell " + fact], "other " + fact)
+            said = maker.of_others("tell", fact)
             heard = maker.phrases["other heard " + fact][0]
         text = self.fill(said, person, x=x)
         text = maker.loosely(text, False) if person.is_user or person.says.startswith("my ") else text
@@ -71,7 +71,7 @@ class People:
         while x == old:
             x = maker.value(fact)
         self.known[person, fact] = x
-        text = maker.phrase(maker.phrases["correct"], "correct").format(x=x, old=old)
+        text = maker.correction().format(x=x, old=old)
         recall = self.recall(person, fact)
         if recall.startswith(("You ", "Your ")):
             recall = recall[0].lower() + recall[1:]
@@ -82,7 +82,7 @@ class People:
         if person.is_user:
             text = maker.question(fact)
         else:
-            text = self.fill(maker.phrase(maker.phrases["other ask " + fact], "other " + fact), person)
+            text = self.fill(maker.of_others("ask", fact), person)
         if (person, fact) in self.known:
             answer = self.recall(person, fact)
         elif person.is_user:

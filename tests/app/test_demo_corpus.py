@@ -81,6 +81,38 @@ class TrainingAndHeldOut(ProgramCase):
             trained = set(corpus.TELL[kind] + corpus.TELL_MORE[kind])
             self.assertEqual(trained & set(corpus.PHRASES['tell new ' + kind]), set())
 
+    def test_composed_statements_contain_no_held_out_one(self):
+        maker, heard = corpus.Maker('train', random.Random(8), hard=True), set()
+        for kind in corpus.KINDS:
+            kept = corpus.held_statements(kind)
+            self.assertGreater(len(kept), 1)
+            for _ in range(300):
+                text = maker.composed(kind, kept)
+                heard.add(text)
+                for one in kept:
+                    self.assertNotIn(f' {one} ', f" {corpus.bare_words(text.format(x='xx'))} ")
+        self.assertGreater(len(heard), 2500)
+
+    def test_questions_and_corrections_about_others_are_not_held_out_ones(self):
+        maker = corpus.Maker('train', random.Random(9), hard=True)
+        held = corpus.pick_phrases(corpus.PHRASES['correct'], True, 'correct')
+        self.assertEqual({maker.correction() for _ in range(600)} & set(held), set())
+        for fact in corpus.people.FACTS:
+            for section in ('ask', 'tell'):
+                kept = corpus.held_of_others(section, fact)
+                self.assertGreater(len(kept), 0)
+                said = {corpus.bare_phrases([maker.of_others(section, fact)])[0] for _ in range(400)}
+                self.assertGreater(len(said), 40)
+                self.assertEqual(said & set(kept), set())
+
+    def test_more_questions_of_newcomers_are_not_held_out_ones(self):
+        for section in corpus.NEWCOMERS:
+            asked = corpus.PHRASES[section]
+            held = {corpus.bare_words(question) or question for question in asked[3::4]}
+            more = {corpus.bare_words(question) or question for question in corpus.ALSO[section]}
+            self.assertGreater(len(more), 6)
+            self.assertEqual(more & held, set(), section)
+
     def test_held_out_sums_are_not_in_training(self):
         held = corpus.Maker('held', random.Random(4))
         for maker, is_held in ((held, True), (corpus.Maker('train', random.Random(4)), False)):
