@@ -277,6 +277,8 @@ class Maker:
             word = word.capitalize() if is_name else word.lower()
         else:
             word = self.rng.choice(self.values[kind])
+        if is_name and self.hard and self.chance(.1):
+            return word.lower()
         return word.upper() if self.chance(.02) else word
 
     def some_word(self):
@@ -334,6 +336,9 @@ class Maker:
         kept = held_of_others(section, fact)
         if section == "tell":
             return self.composed(fact, kept, "other ")
+        if self.chance(.35):
+            phrase = self.rng.choice(ALSO["other direct " + fact])
+            return phrase if bare_phrases([phrase])[0] not in kept else self.of_others(section, fact)
         clause = self.rng.choice(ALSO["other asked " + fact])
         is_clause = clause.split()[0] in ("what", "where", "which", "in")
         frames = [f for f in ALSO["other ask frames"] if ("{c}" in f) == is_clause]
@@ -542,7 +547,7 @@ class Maker:
     def telling(self, kind, x):
         """A statement of this fact. The harder mixture sometimes puts it into a saying."""
         if self.hard and self.chance(.4):
-            return sentence_case(self.composed(kind, self.kept_statements[kind]).format(x=x))
+            return self.composed(kind, self.kept_statements[kind]).format(x=x)
         if (self.hard or self.held) and self.chance(.35):
             more = [] if self.held else TELL_MORE[kind]
             return sentence_case(self.rng.choice(tell_frames(kind, self.held) + more).format(x=x))
@@ -565,7 +570,9 @@ class Maker:
             text, x = text.lower(), x.lower()
         known[kind] = x
         answer = self.rng.choice(HEARD[kind][:1] if self.held else HEARD[kind]).format(x=x)
-        return self.loosely(text if text.islower() else sentence_case(text), False), sentence_case(answer), "tell"
+        if not text.islower() and not (text.startswith(x) and self.hard and self.chance(.7)):
+            text = sentence_case(text)
+        return self.loosely(text, False), sentence_case(answer), "tell"
 
     def tell_two(self, known):
         one, two = self.rng.sample(KINDS, 2)
@@ -576,11 +583,20 @@ class Maker:
         return f"{a[0].rstrip('.!')}{joint}{b[0]}", f"{a[1]} {b[1]}", "tell"
 
     def question(self, kind):
+        """A question for a fact of the user, in correct writing."""
+        while True:
+            text = self.any_question(kind)
+            if self.held or bare_words(text) not in self.kept_questions:
+                return text
+
+    def any_question(self, kind):
         if self.held and self.chance(.5):
             return self.rng.choice(late_frames(kind, True))
         if not self.hard or self.chance(.4):
             return self.phrase(ASK[kind], kind)
         frames = PHRASES["ask frames"] + ALSO["ask frames"]
+        if self.chance(.4):
+            return self.rng.choice(ALSO["late also"]).format(c=self.rng.choice(ALSO["asked also " + kind]))
         return self.rng.choice(fill_frames(frames, kind) + late_frames(kind, False) + 3 * ASK_MORE[kind])
 
     def ask(self, known, kind):

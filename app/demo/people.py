@@ -43,7 +43,9 @@ class People:
         return FACTS if person.is_user or person.says.startswith("my ") else FACTS[1:]
 
     def fill(self, phrase, person, **parts):
-        return sentence_case(phrase.format(s=person.says, a=person.answer, **parts))
+        """A value at the beginning keeps its case, so that the answer can repeat it."""
+        text = phrase.format(s=person.says, a=person.answer, **parts)
+        return text if phrase.startswith("{x}") else sentence_case(text)
 
     def recall(self, person, fact):
         maker, x = self.maker, self.known[person, fact]

@@ -105,6 +105,12 @@ class TrainingAndHeldOut(ProgramCase):
                 self.assertGreater(len(said), 40)
                 self.assertEqual(said & set(kept), set())
 
+    def test_questions_about_the_user_are_not_held_out_ones(self):
+        maker, kept = corpus.Maker('train', random.Random(10), hard=True), corpus.held_questions()
+        asked = {corpus.bare_words(maker.question(kind)) for kind in corpus.KINDS for _ in range(600)}
+        self.assertGreater(len(asked), 1500)
+        self.assertEqual(asked & kept, set())
+
     def test_more_questions_of_newcomers_are_not_held_out_ones(self):
         for section in corpus.NEWCOMERS:
             asked = corpus.PHRASES[section]
