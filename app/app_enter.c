@@ -9,7 +9,8 @@
 
 #include <string.h>
 
-/* Attach the files of the @paths in `typed`, and join all attached files with it. */
+/* Attach the files of the @paths in `typed`. Then append the texts of all attached files and
+ * `typed` to `out`. */
 static bool compose(struct app *app, struct bn_str typed, struct strbuf *out, struct bn_error *err)
 {
     struct attachment_list *attached = &app->chat.attached;
@@ -34,7 +35,8 @@ static bool compose(struct app *app, struct bn_str typed, struct strbuf *out, st
     return ok;
 }
 
-/* Send `text`, which ends with the `typed` text. The first n_files attachments are from /file. */
+/* Send `text`, which ends with the `typed` text. The first n_files attachments are from /file. Only
+ * these are in q.files: the @paths of the others are in the typed text. */
 static bool send_composed(struct app *app, struct bn_str text, struct bn_str typed, size_t n_files)
 {
     struct attachment_list *attached = &app->chat.attached;
@@ -68,7 +70,9 @@ bool app_send_message(struct app *app, struct bn_str text)
     if (!ok)
         ui_notice(&app->ui, TONE_ERROR, "%s", err.text);
     ok = ok && send_composed(app, strbuf_str(&message), strbuf_str(&clean), n_files);
-    while (attached->n > (ok ? 0 : n_files)) /* the files of /file stay if nothing was sent */
+    /* If nothing was sent, remove only the files of @paths, because the text returns to the editor
+     * and a second try would attach them again. */
+    while (attached->n > (ok ? 0 : n_files))
         attachments_remove(attached, attached->n - 1);
     strbuf_finish(&clean);
     strbuf_finish(&message);
@@ -84,6 +88,7 @@ static struct command_host host_of(struct app *app)
                                  .is_interactive = app->is_interactive};
 }
 
+/* Let the event loop change to the painter with this name, unless it is open already. */
 static void change_painter(struct app *app, const char *name)
 {
     for (size_t i = 0; app->painters[i]; i++)
@@ -100,7 +105,7 @@ static enum entry run_command(struct app *app, const struct slash *s)
     if (host.write_failed && !app->is_interactive)
         app_leave(app, EXIT_FILE);
     if (host.leaves)
-        app_leave(app, app->ui.failed);
+        app_leave(app, app->ui.failed); /* EXIT_DONE unless --keep-going passed over a failure */
     return entry;
 }
 
@@ -126,7 +131,8 @@ void app_complete(void *ud, struct bn_str before, struct bn_str word, struct lin
 
 void app_stop_answer(struct app *app)
 {
-    app->ui.ops->take_back(&app->ui); /* first: a question that returns goes before these lines */
+    /* In this order: chat_stop may return the question to the editor, before these lines. */
+    app->ui.ops->take_back(&app->ui);
     chat_stop(&app->chat);
 }
 
@@ -160,7 +166,7 @@ void app_event(struct app *app, const struct ui_event *event)
         break;
     case UI_ABORT:
         chat_stop(&app->chat);
-        app->ending = false; /* this exit code replaces that of an interrupt */
+        app->ending = false; /* app_leave keeps an earlier code only if it is an error */
         app->code = EXIT_DONE;
         app_leave(app, event->code);
         break;

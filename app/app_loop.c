@@ -13,9 +13,11 @@
 #include <stdio.h>
 #include <unistd.h>
 
-#define END_SECONDS 2.0   /* limit for a stop; the engine tests its cancel flag much more often */
+/* The longest wait for a turn to stop at the end of the program. Usually it stops much sooner,
+ * because the engine often reads its cancel flag. */
+#define END_SECONDS 2.0
 #define ARM_SECONDS 0.5   /* a second Ctrl-C within this time belongs to the same stop */
-#define EVENTS_AT_ONCE 64 /* worker events per round; more would delay keys and signals */
+#define EVENTS_AT_ONCE 64 /* most worker events between two looks at keys and signals */
 
 void app_leave(struct app *app, enum exit_code code)
 {
@@ -33,7 +35,7 @@ void app_end(struct app *app, enum exit_code code)
     app->ending = true;
     app->ending_since = clock_seconds();
     app->code = code;
-    if (!chat_is_busy(&app->chat) || app->chat.is_waiting)
+    if (!chat_is_busy(&app->chat) || app->chat.is_waiting) /* a waiting turn has no answer */
         app->leaving = true;
     else
         chat_stop(&app->chat);
@@ -43,7 +45,7 @@ static void change_ui(struct app *app)
 {
     const struct ui_ops *before = app->ui.ops;
     struct bn_error err;
-    before->close(&app->ui, UI_CLOSE_CHANGE);
+    before->close(&app->ui, UI_CLOSE_CHANGE); /* first: one painter is open at a time */
     app->ui.ops = app->next_ui;
     if (!app->ui.ops->open(&app->ui, &err)) {
         app->ui.ops = before;
@@ -95,7 +97,7 @@ static void on_signals(struct app *app)
         app->ui.ops->resize(&app->ui);
 }
 
-/* If the engine has not stopped after ARM_SECONDS, a second Ctrl-C ends the program. */
+/* If a requested stop takes longer than ARM_SECONDS, the next Ctrl-C ends the program at once. */
 static void watch_stop(struct app *app)
 {
     const struct chat *c = &app->chat;
@@ -124,11 +126,13 @@ static void log_loaded(struct app *app)
         log_file_line(&app->log, app->model_notes.items[i].text);
 }
 
+/* Log the end and the statistics of the turn that has just ended. */
 static void log_answer(struct app *app)
 {
     const struct turn *turn = &app->chat.turn;
     struct strbuf line = {0};
     strbuf_addf(&line, "answer: %s ", finish_name(turn->finish));
+    /* SIZE_MAX: a log line has no limit of columns. */
     const struct turn_space space = {app->chat.n_used, chat_n_ctx(&app->chat), SIZE_MAX};
     turn_stats_line(turn, &space, &line);
     log_file_line(&app->log, strbuf_text(&line));
@@ -150,21 +154,21 @@ static void log_check(struct app *app, const struct worker_event *event)
     strbuf_finish(&line);
 }
 
-/* Queue the sense check, once. It must not delay a first token. With a user, it runs while the
- * program waits for input, and makes way for each message. Without a user, the prompts follow one
- * another without a pause, so it runs after the first answer. */
+/* Queue the sense check (app/common/sense_check.h), once. It must not delay a first token. With a
+ * user, it runs while the program waits for input, and a message cancels it for a while. Without a
+ * user, the prompts follow one another without a pause, so it runs after the first answer. */
 static void begin_check(struct app *app, enum worker_check how)
 {
     struct bn_error ignored; /* without memory there is no check */
-    if (app->has_checked || app->ending || options_flag(app->options, "quiet") ||
+    if (app->is_check_queued || app->ending || options_flag(app->options, "quiet") ||
         !options_flag(app->options, "check"))
         return;
-    app->has_checked = true;
+    app->is_check_queued = true;
     (void)worker_check(app->worker, how, &ignored);
 }
 
-/* The banner has named the repairs of the vocabulary and the template. Repairs of the weights
- * follow here, and /info names all. */
+/* Show the notes about the weights, and add them to those about the file for /info. The banner has
+ * already named the repairs of the vocabulary and the template. */
 static void show_weight_notes(struct app *app)
 {
     struct strbuf names = {0};
@@ -202,6 +206,7 @@ static void on_loaded(struct app *app)
         ui_notice(&app->ui, TONE_WARNING, CONTEXT_NOTICE, n_ctx, info->n_ctx_train);
 }
 
+/* Write the files of the chat. A failure ends the program unless a user is there to see it. */
 static void write_files(struct app *app)
 {
     if (!chat_write_files(&app->chat) && !app->is_interactive && !app->leaving)
@@ -223,7 +228,7 @@ static void on_worker_events(struct app *app)
     struct worker_event event;
     for (size_t i = 0; i < EVENTS_AT_ONCE && worker_next(app->worker, &event); i++) {
         const enum worker_event_kind kind = event.kind;
-        const struct bn_error err = event.err;
+        const struct bn_error err = event.err; /* chat_event frees the event */
         const bool was_waiting = app->chat.is_waiting;
         if (kind == WORKER_FAILED)
             log_file_line(&app->log, event.err.text);
@@ -239,7 +244,7 @@ static void on_worker_events(struct app *app)
         if (kind == WORKER_DONE || (kind == WORKER_FAILED && app->chat.phase != CHAT_BROKEN))
             write_files(app);
         if (kind == WORKER_LOADED && was_waiting)
-            (void)chat_write_files(&app->chat); /* its turn may have failed to start */
+            (void)chat_write_files(&app->chat); /* the waiting turn may have failed to start */
         if (app->chat.phase == CHAT_BROKEN) {
             report_load_failure(app, &err);
             return;
@@ -257,30 +262,32 @@ static void on_ui_events(struct app *app)
     }
 }
 
+/* Wait until a descriptor is readable, a signal arrives or a repaint is due. Handle signals and
+ * keys; the loop in app_run handles the rest. */
 static void wait_for_event(struct app *app)
 {
     const struct ui_ops *ops = app->ui.ops;
     if (app->is_interactive && app->chat.phase == CHAT_IDLE)
         begin_check(app, WORKER_CHECK_YIELDS);
-    int timeout = ops->tick(&app->ui);
+    int timeout = ops->tick(&app->ui); /* also reads log_fd, so below it only ends the wait */
     const bool wants_input = ops->wants_input(&app->ui);
     struct pollfd fds[3] = {{.fd = app->wake_read, .events = POLLIN},
                             {.fd = wants_input ? STDIN_FILENO : -1, .events = POLLIN},
                             {.fd = app->ui.log_fd > 0 ? app->ui.log_fd : -1, .events = POLLIN}};
     if ((app->ending || app->stopping_since > 0) && (timeout < 0 || timeout > 100))
-        timeout = 100; /* the deadlines are in seconds, so this is precise enough */
+        timeout = 100; /* ms: precise enough for END_SECONDS and ARM_SECONDS */
     if (poll(fds, 3, timeout) <= 0)
         return; /* a timeout, or a signal; the signal also wrote a byte to the pipe */
     if (fds[0].revents)
         signals_drain(app->wake_read);
-    /* Handle signals before keys, so that a Ctrl-C acts before keys pressed later. Its handler has
-     * already run, although its byte may have reached the pipe after poll() looked. */
+    /* Handle signals before keys, so that a Ctrl-C acts before keys pressed later. on_signals reads
+     * flags and not the pipe: a signal may have written its byte after poll() tested the pipe. */
     on_signals(app);
     if (wants_input && fds[1].revents)
         ops->input(&app->ui);
 }
 
-/* Send the first message of a terminal chat, which may be an argument of the program. */
+/* Send the message of a terminal chat that was given on the command line, once. */
 static void send_first_prompt(struct app *app)
 {
     const struct bn_str prompt = app->first_prompt;
@@ -288,7 +295,7 @@ static void send_first_prompt(struct app *app)
         return;
     app->first_prompt = (struct bn_str){0};
     app->ui.ops->show_message(&app->ui, prompt);
-    (void)app_send_message(app, prompt); /* app_send_message has shown the reason */
+    (void)app_send_message(app, prompt); /* shows a failure */
 }
 
 static void on_idle(struct app *app)
@@ -299,8 +306,8 @@ static void on_idle(struct app *app)
         app->ui.ops->ready(&app->ui);
 }
 
-/* The exit code after a signal during the last jobs. In a terminal chat an interrupt only stops
- * the writing, because the user has already ended the program. */
+/* The exit code after a signal during finish_jobs. With a user an interrupt only stops the jobs,
+ * because the user has already ended the program. */
 static enum exit_code signal_exit_code(const struct app *app, unsigned flags)
 {
     if (flags & SIGNAL_TERMINATE)
@@ -310,8 +317,8 @@ static enum exit_code signal_exit_code(const struct app *app, unsigned flags)
     return app->is_interactive ? EXIT_DONE : EXIT_INTERRUPT;
 }
 
-/* Write the snapshot before the painter closes, and let a check without a user end. A signal stops
- * both. */
+/* The last jobs of the worker, before the painter closes: write the snapshot, and finish a sense
+ * check that runs without a user (WORKER_CHECK_RUNS). A signal stops both. */
 static void finish_jobs(struct app *app)
 {
     const struct store *s = &app->store;
@@ -321,7 +328,7 @@ static void finish_jobs(struct app *app)
     while (app->chat.phase == CHAT_IDLE && !worker_is_idle(app->worker)) {
         struct pollfd wake = {.fd = app->wake_read, .events = POLLIN};
         on_worker_events(app);
-        if (poll(&wake, 1, 100) > 0)
+        if (poll(&wake, 1, 100) > 0) /* 100 ms: a cancelled check ends without an event */
             signals_drain(app->wake_read);
         const unsigned flags = signals_fetch();
         if (flags & (SIGNAL_INTERRUPT | SIGNAL_TERMINATE | SIGNAL_HANGUP)) {
@@ -348,7 +355,7 @@ enum exit_code app_run(struct app *app)
             change_ui(app);
         if (!app->leaving)
             on_idle(app);
-        on_ui_events(app); /* keys may have waited until the chat was idle */
+        on_ui_events(app); /* keys that waited for an idle chat can become events now */
         if (!app->leaving && !app->next_ui)
             wait_for_event(app);
     }

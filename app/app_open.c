@@ -22,10 +22,11 @@
 static void warn_config(void *ud, const char *sentence)
 {
     const struct app *app = ud;
-    if (!options_flag(app->options, "quiet"))
+    if (!options_flag(app->options, "quiet")) /* the exit code is not used */
         (void)report_fail(PROGRAM, EXIT_DONE, "warning: %s", sentence);
 }
 
+/* Whether the word names a model file: it ends with ".gguf", or the file exists. */
 static bool is_model_word(const char *word)
 {
     const size_t n = strlen(word);
@@ -34,14 +35,16 @@ static bool is_model_word(const char *word)
            (stat(word, &st) == 0 && S_ISREG(st.st_mode));
 }
 
-/* Whether the word looks like a path: with a slash and without a blank. Otherwise a misspelt path
- * would be sent to another model as a question. */
+/* Whether the word looks like a path: with a slash and without a blank. Such a word is taken as the
+ * model even if no such file exists: a misspelt path must not be sent to another model as a
+ * question. */
 static bool is_path_word(const char *word)
 {
     return strchr(word, '/') && !strpbrk(word, " \t\n");
 }
 
-/* Without -m, the first word is the model if it looks like one. */
+/* Without --model, the first word is the model if it looks like one. *first_word is the index of
+ * the first word of the prompt. */
 static bool use_model_word(struct app *app, size_t *first_word, struct bn_error *err)
 {
     size_t n_words;
@@ -54,6 +57,7 @@ static bool use_model_word(struct app *app, size_t *first_word, struct bn_error 
     return options_set(app->options, "model", words[0], OPTION_FROM_COMMAND, err);
 }
 
+/* Append the text of --prompt and the words from first_word on, with spaces between them. */
 static void join_prompt(const struct app *app, size_t first_word, struct strbuf *prompt)
 {
     size_t n_words;
@@ -87,17 +91,18 @@ enum exit_code app_open_options(struct app *app, struct strbuf *prompt)
 
 /* ---- files ---- */
 
-static bool clean_name(struct app *app, struct bn_error *err)
+/* Set the model's name: general.name or the name of the file, safe for a terminal. */
+static bool set_model_name(struct app *app, struct bn_error *err)
 {
     struct bn_str name = {0};
     struct strbuf clean = {0};
     const char *path = bn_file_path(app->model.file), *slash = strrchr(path, '/');
     if (!bn_file_get_str(app->model.file, "general.name", &name) || name.n_bytes == 0)
         name = bn_str_of(slash ? slash + 1 : path);
-    term_text_brief(name, 60, &clean); /* 60 columns; the array may truncate it again */
+    term_text_brief(name, 60, &clean); /* 60 columns; model.name may hold even less */
     (void)snprintf(app->model.name, sizeof(app->model.name), "%s", strbuf_text(&clean));
     strbuf_finish(&clean);
-    return strbuf_n_failed() == 0 ||
+    return strbuf_n_failed() == 0 || /* no text of the program has failed so far */
            bn_fail(err, BN_ENOMEM, "out of memory for the name of the model");
 }
 
@@ -131,18 +136,20 @@ enum exit_code app_open_files(struct app *app)
     if (!options_flag(app->options, "raw") &&
         !model_args_template(app->options, app->model.file, app->model.tokenizer, &app->model.notes,
                              &app->model.template, &err)) {
-        const bool is_option = options_given(app->options, "template"); /* else of the file */
+        const bool is_option = options_given(app->options, "template"); /* not that of the file */
         return report_error(PROGRAM, is_option ? STAGE_RUN : STAGE_LOAD, &err);
     }
     chat_options_from_model(app->options, app->model.file);
     if (!turn_marks_add(app->model.template, app->options, app->model.tokenizer, &err) ||
-        !clean_name(app, &err))
+        !set_model_name(app, &err))
         return report_error(PROGRAM, STAGE_RUN, &err);
     return EXIT_DONE;
 }
 
 /* ---- conversation ---- */
 
+/* Set the system message from the option "system". A loaded conversation keeps its own message
+ * unless --system is on the command line. */
 static enum exit_code set_system(struct app *app)
 {
     struct strbuf text = {0};
@@ -150,7 +157,7 @@ static enum exit_code set_system(struct app *app)
     const char *given = options_text(app->options, "system");
     if (!given || (options_source(app->options, "system") != OPTION_FROM_COMMAND &&
                    app->chat.transcript.now.n > 0))
-        return EXIT_DONE; /* keep the system message of the loaded conversation */
+        return EXIT_DONE;
     const bool ok = input_text_or_file(given, &text, &err) &&
                     (transcript_set_system(&app->chat.transcript, strbuf_str(&text)) ||
                      bn_fail(&err, BN_ENOMEM, "out of memory for the system message"));
@@ -209,7 +216,8 @@ enum exit_code app_open_chat(struct app *app)
 
 void app_close(struct app *app)
 {
-    struct bn_error ignored; /* app_run has reported it; without app_run there is nothing new */
+    /* app_run has closed the files and reported errors. Without app_run no turn is unsaved. */
+    struct bn_error ignored;
     worker_close(app->worker);
     (void)store_close(&app->store, &app->store.last, &app->chat.transcript.now, &ignored);
     (void)store_close(&app->store, &app->store.session, &app->chat.transcript.now, &ignored);

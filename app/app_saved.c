@@ -16,15 +16,17 @@ static bool is_private(const struct app *app)
     return options_flag(app->options, "private") || (value && strcmp(value, "0") != 0);
 }
 
+/* On stderr, because the painter is not open yet. */
 static void show_warning(const struct app *app, const char *text)
 {
     if (!options_flag(app->options, "quiet"))
-        (void)report_fail(PROGRAM, EXIT_DONE, "%s", text);
+        (void)report_fail(PROGRAM, EXIT_DONE, "%s", text); /* the exit code is not used */
 }
 
 /* ---- the last conversation ---- */
 
-/* The first last conversation that no other chat uses. If all are in use, none is written. */
+/* Use the first slot (store_last_path) that no other chat uses for the last conversation of this
+ * chat. If all are in use, store.last has no file. */
 static void open_free_slot(struct app *app, struct bn_error *err)
 {
     char path[PATH_BYTES];
@@ -33,7 +35,8 @@ static void open_free_slot(struct app *app, struct bn_error *err)
             return;
 }
 
-/* If the state directory cannot be used, write nothing and show one warning. */
+/* Set up the store and choose its files that are not named by options. Without a state directory
+ * there are none, and one warning is shown. */
 static void choose_paths(struct app *app)
 {
     struct bn_error path_error = {0};
@@ -57,6 +60,7 @@ static void choose_paths(struct app *app)
 
 /* ---- reading ---- */
 
+/* Show warnings about a file that was read. */
 static void show_reading(const struct app *app, const char *path,
                          const struct store_reading *reading)
 {
@@ -75,7 +79,8 @@ static void show_reading(const struct app *app, const char *path,
     strbuf_finish(&said);
 }
 
-/* Read a saved chat. `f` is the file of the chat if it is the one that is read, else NULL. */
+/* Read a saved chat and make it the conversation. `f` is the store_file of `path` if later turns
+ * are written to it, else NULL. */
 static enum exit_code read_conversation(struct app *app, const char *path, struct store_file *f)
 {
     struct transcript loaded = {0};
@@ -94,7 +99,7 @@ static enum exit_code read_conversation(struct app *app, const char *path, struc
     return EXIT_DONE;
 }
 
-/* Read a saved chat that another chat uses; `f` is the file for the copy. */
+/* Read a saved chat that another chat uses; later turns are written to the copy `f`. */
 static enum exit_code read_copy(struct app *app, const char *path, struct store_file *f)
 {
     const enum exit_code code = read_conversation(app, path, NULL);
@@ -107,7 +112,7 @@ static enum exit_code continue_last(struct app *app)
 {
     char path[PATH_BYTES], holder[FILE_LOCK_HOLDER_BYTES];
     struct bn_error err;
-    if (!store_last_path(1, path, &err))
+    if (!store_last_path(1, path, &err)) /* for the message, if there is no last conversation */
         return report_error(PROGRAM, STAGE_RUN, &err);
     if (!store_newest_last(path))
         return report_fail(PROGRAM, EXIT_FILE, "there is no last conversation in '%s'", path);
@@ -130,7 +135,8 @@ static enum exit_code continue_last(struct app *app)
 
 /* ---- a saved chat in use ---- */
 
-/* Read an answer of one line from the terminal: true for yes. */
+/* Read an answer of one line from the terminal: true for yes or an empty line. Reads single bytes,
+ * so that later lines stay for the line editor. */
 static bool read_yes(void)
 {
     for (;;) {
@@ -151,7 +157,8 @@ static bool read_yes(void)
     }
 }
 
-/* Another program uses the saved chat. At a terminal, offer a copy. */
+/* Another program uses the saved chat. At a terminal, offer a copy and make it store.session.
+ * EXIT_DONE: the user accepted. */
 static enum exit_code offer_copy(struct app *app, const char *path, const char *holder)
 {
     char copy[PATH_BYTES], other[FILE_LOCK_HOLDER_BYTES];
@@ -169,6 +176,7 @@ static enum exit_code offer_copy(struct app *app, const char *path, const char *
     return EXIT_DONE;
 }
 
+/* Open or create the saved chat of --session. */
 static enum exit_code open_session(struct app *app, const char *name)
 {
     char path[PATH_BYTES], holder[FILE_LOCK_HOLDER_BYTES];
@@ -184,11 +192,12 @@ static enum exit_code open_session(struct app *app, const char *name)
     const bool is_free = store_open(f, path, holder);
     if (!is_free)
         code = offer_copy(app, path, holder);
-    if (code != EXIT_DONE || access(path, F_OK) != 0)
+    if (code != EXIT_DONE || access(path, F_OK) != 0) /* a new chat has nothing to read */
         return code;
     return is_free ? read_conversation(app, path, f) : read_copy(app, path, f);
 }
 
+/* Read the file of --load, which later turns do not change. */
 static enum exit_code load_chat(struct app *app, const char *name)
 {
     char path[PATH_BYTES];

@@ -1,6 +1,6 @@
 /*
- * bitnet-chat: from the arguments to a painter, then the event loop. Only this file ends the
- * program.
+ * bitnet-chat: parses the arguments, chooses the painter and starts the event loop. Only main calls
+ * exit.
  */
 #include "app/app.h"
 #include "app/batch/batch.h"
@@ -29,7 +29,7 @@ static const char usage_end[] =
     "BITNET_CHAT_PRIVATE=1 (write nothing), BITNET_CHAT_THREADS, OMP_NUM_THREADS, NO_COLOR,\n"
     "CLICOLOR_FORCE, VISUAL, EDITOR.\n";
 
-/* Print the paths of the program's files. */
+/* Print the paths of the program's files; nothing if a directory is unknown. */
 static void print_file_paths(void)
 {
     char config[PATH_BYTES], state[PATH_BYTES];
@@ -41,7 +41,7 @@ static void print_file_paths(void)
 
 /* Open /dev/null in place of standard descriptors that are closed. Otherwise the next file that is
  * opened would get the number of standard output, and the answer would be written into it. False:
- * standard output was closed, so an answer cannot be written. */
+ * standard output was closed, so an answer cannot be written, or /dev/null cannot be opened. */
 static bool fill_descriptors(void)
 {
     const bool has_output = fcntl(STDOUT_FILENO, F_GETFD) != -1;
@@ -52,13 +52,13 @@ static bool fill_descriptors(void)
     return has_output;
 }
 
-/* Character widths need a UTF-8 locale. LC_NUMERIC stays "C", so numbers are written the same
- * everywhere. */
+/* Character widths need a UTF-8 locale. Only LC_CTYPE is set: LC_NUMERIC stays "C", so numbers are
+ * written the same everywhere. */
 static void choose_locale(void)
 {
     if (setlocale(LC_CTYPE, "") && strcmp(nl_langinfo(CODESET), "UTF-8") == 0)
         return;
-    if (setlocale(LC_CTYPE, "C.UTF-8")) /* without it every character counts as one column */
+    if (setlocale(LC_CTYPE, "C.UTF-8")) /* if it is missing, each character counts as 1 column */
         env_set_ctype("C.UTF-8");
 }
 
@@ -88,7 +88,7 @@ static enum exit_code print_sessions(void)
     return report_flush(PROGRAM);
 }
 
-/* Run an option that needs no model. False: there is none. */
+/* Run an option such as --help that needs no model. False: no such option was given. */
 static bool run_without_model(const struct options *o, enum exit_code *code)
 {
     if (options_flag(o, "help")) {
@@ -127,7 +127,8 @@ static enum exit_code check_exclusive(const struct options *o)
     return EXIT_DONE;
 }
 
-/* Attach the files of -f. For "-" the program reads standard input to its end. */
+/* For PIPE_ONCE: put the texts of the files of --file before the prompt. For "-" the painter reads
+ * standard input to its end. */
 static enum exit_code attach_files(const struct app *app, struct pipe_plan *plan)
 {
     size_t n;
@@ -146,12 +147,13 @@ static enum exit_code attach_files(const struct app *app, struct pipe_plan *plan
     return EXIT_DONE;
 }
 
-/* Attach the files of -f to the next message, as /file does. */
+/* For a chat (app->attaches_files): attach the files of --file to the first message, as /file
+ * does. */
 static enum exit_code attach_to_chat(struct app *app)
 {
     size_t n;
     struct bn_error err;
-    enum attachment_added added;
+    enum attachment_added added; /* not needed: a file that is given twice is attached once */
     const char *const *paths = options_list(app->options, "file", &n);
     const struct attachment_room room = chat_room(&app->chat);
     for (size_t i = 0; app->attaches_files && i < n; i++) {
@@ -165,6 +167,9 @@ static enum exit_code attach_to_chat(struct app *app)
     return EXIT_DONE;
 }
 
+/* Choose the input and output of the pipe painter. A standard input without a terminal belongs to
+ * the one prompt of PIPE_ONCE. It may be inherited from a program that never writes, so with a
+ * prompt in the arguments the painter does not wait for its end. */
 static enum exit_code plan_pipe(const struct app *app, struct pipe_plan *plan)
 {
     const struct options *o = app->options;
@@ -189,6 +194,7 @@ static enum exit_code plan_pipe(const struct app *app, struct pipe_plan *plan)
     return plan->kind == PIPE_ONCE ? attach_files(app, plan) : EXIT_DONE;
 }
 
+/* Whether a terminal painter is used. All other uses of the program need ui_pipe. */
 static bool is_terminal_chat(const struct app *app, const struct strbuf *prompt)
 {
     const struct options *o = app->options;
@@ -199,7 +205,8 @@ static bool is_terminal_chat(const struct app *app, const struct strbuf *prompt)
            !options_flag(o, "json") && !options_flag(o, "jsonl");
 }
 
-/* Fall back from the full-screen painter to the inline painter. */
+/* If ui_full has failed with *err because this terminal cannot run it, open ui_inline instead.
+ * False: the failure is another one, or ui_inline failed, too. *err is the last failure. */
 static bool fall_back_to_inline(struct app *app, struct bn_error *err)
 {
     const struct bn_error why = *err;
@@ -220,7 +227,8 @@ static bool uses_full_screen(const struct options *o)
     return options_flag(o, "tui") || strcmp(ui, "full") == 0;
 }
 
-static enum exit_code run_with(struct app *app)
+/* Open the conversation and the painter, and run the event loop. */
+static enum exit_code run_chat(struct app *app)
 {
     struct bn_error err;
     enum exit_code code = app_open_chat(app);
@@ -234,6 +242,8 @@ static enum exit_code run_with(struct app *app)
     return app_run(app);
 }
 
+/* Set app->ui.ops. The pipe painter takes over `prompt`, which is empty afterwards; otherwise
+ * `prompt` does not change. */
 static enum exit_code choose_painter(struct app *app, struct strbuf *prompt)
 {
     struct pipe_plan plan = {.prompt = *prompt};
@@ -248,7 +258,7 @@ static enum exit_code choose_painter(struct app *app, struct strbuf *prompt)
     const enum exit_code code = plan_pipe(app, &plan);
     app->is_interactive = plan.kind == PIPE_INTERACTIVE;
     app->attaches_files = app->is_interactive || plan.kind == PIPE_SCRIPT;
-    if (ui_pipe_plan(&app->ui, &plan, &err))
+    if (ui_pipe_plan(&app->ui, &plan, &err)) /* also if `code` is an error: it frees the texts */
         return code;
     strbuf_finish(&plan.prompt);
     strbuf_finish(&plan.files);
@@ -281,7 +291,7 @@ static enum exit_code run(struct app *app, int argc, char **argv)
     if (code == EXIT_DONE && app->ui.ops->is_terminal)
         app->first_prompt = strbuf_str(&prompt);
     if (code == EXIT_DONE)
-        code = run_with(app);
+        code = run_chat(app);
     if (app->ui.ops)
         app->ui.ops->close(&app->ui, UI_CLOSE_END);
     strbuf_finish(&prompt);

@@ -32,7 +32,7 @@ bool input_clean(const char *name, struct bn_str in, struct strbuf *out, size_t 
     return ok || bn_fail(err, BN_ENOMEM, "out of memory for %s (%zu bytes)", name, in.n_bytes);
 }
 
-/* The number of backticks in the longest run. */
+/* The number of backticks in the longest run of backticks. */
 static size_t longest_fence(struct bn_str text)
 {
     size_t longest = 0, run = 0;
@@ -72,6 +72,7 @@ bool input_attach(const char *path, struct strbuf *out, struct bn_error *err)
     struct strbuf text = {0};
     bool ok = read_attachment(path, &text, err);
     if (ok) {
+        /* Markdown: at least 3, and more than in the text, which thus cannot end the fence. */
         const size_t n_fence = size_max(3, longest_fence(strbuf_str(&text)) + 1);
         const char *slash = strrchr(path, '/');
         strbuf_addf(out, "File %s:\n", slash && slash[1] ? slash + 1 : path);
@@ -123,6 +124,8 @@ static bool is_quote(char c)
     return c == '\'' || c == '"';
 }
 
+/* Append the text between the quotes at `from` and `to`. Between double quotes, a backslash before
+ * a double quote or a backslash is removed. */
 static void add_quoted(struct bn_str s, size_t from, size_t to, struct strbuf *out)
 {
     for (size_t i = from + 1; i < to; i++) {
@@ -148,7 +151,7 @@ static void read_word(struct bn_str s, size_t *at, struct strbuf *out)
 {
     size_t i = *at;
     add_home(s, i, out);
-    i += i < s.n_bytes && s.ptr[i] == '~';
+    i += i < s.n_bytes && s.ptr[i] == '~'; /* add_home has appended it */
     for (; i < s.n_bytes && !is_blank(s.ptr[i]); i++) {
         const size_t close = is_quote(s.ptr[i]) ? closing_quote(s, i) : SIZE_MAX;
         if (close != SIZE_MAX) {
@@ -184,8 +187,8 @@ static bool path_kind(const char *path, enum input_at *kind)
     return true;
 }
 
-/* Cut punctuation from the end of `path` until it is the path of a file or directory. Without
- * success the path stays as it is. */
+/* Cut punctuation from the end of `path` until it is the path of a file or directory. False: there
+ * is no such path, and `path` does not change. */
 static bool find_path(struct strbuf *path, enum input_at *kind)
 {
     struct strbuf shorter = {0};
@@ -200,15 +203,15 @@ static bool find_path(struct strbuf *path, enum input_at *kind)
     return found;
 }
 
-/* Does the word have a slash or an inner dot? A mention such as @anna has neither. */
+/* Whether the word has a slash, or a dot before its end. A mention such as @anna has neither. */
 static bool looks_like_path(struct bn_str word)
 {
     return memchr(word.ptr, '/', word.n_bytes) ||
            (word.n_bytes > 1 && memchr(word.ptr, '.', word.n_bytes - 1));
 }
 
-/* Examine the word behind an "@" and move *at behind it. Append it to `out` if it is a path. False:
- * it is not a path. */
+/* Examine the word after an "@" and move *at behind the word. Append it to `out` if it is a path or
+ * looks like one. False: neither. */
 static bool read_at(struct bn_str message, size_t *at, enum input_at *kind, struct strbuf *out)
 {
     const size_t begin = *at, n_before = out->n_bytes;

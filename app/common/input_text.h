@@ -20,25 +20,25 @@ bool input_clean(const char *name, struct bn_str in, struct strbuf *out, size_t 
  * BN_EARG: binary, or not valid UTF-8. BN_ENOMEM. */
 bool input_attach(const char *path, struct strbuf *out, struct bn_error *err);
 
-/* Append `arg`, or the contents of FILE if `arg` is "@FILE". BN_EIO, BN_EARG (binary),
- * BN_ENOMEM. */
+/* Append `arg`, or the contents of FILE if `arg` is "@FILE", as input_clean does. BN_EIO, BN_EARG
+ * (binary), BN_ENOMEM. */
 bool input_text_or_file(const char *arg, struct strbuf *out, struct bn_error *err);
 
 /* Append the next path of a list to `out`, and move *at behind it. Blanks separate paths. As in a
  * shell, '...' and "..." quote a part of a path, a backslash quotes one character, and "~/" is the
  * home directory. A quote that is not closed is an ordinary character. False: no path is left.
- * Without memory out->failed is set, also by input_next_at. */
+ * If memory runs out, this function and input_next_at set out->failed. */
 bool input_next_path(struct bn_str list, size_t *at, struct strbuf *out);
 
 enum input_at {
     INPUT_AT_FILE,
     INPUT_AT_DIRECTORY,
-    INPUT_AT_MISSING, /* it has a slash or an inner dot, but there is no such file */
+    INPUT_AT_MISSING, /* no such file, but it looks like a path: a slash, or a dot before its end */
 };
 /* Find the next @path in a message, from *at on. Append the path to `out` and move *at behind it.
  * @path is a separate word. It may be quoted as in input_next_path, and punctuation after it is
- * ignored. A word such as @anna is skipped if there is no such file or directory.
- * False: there is none. */
+ * ignored. A word such as @anna is skipped if there is no such file or directory. False: no @path
+ * is left. */
 bool input_next_at(struct bn_str message, size_t *at, enum input_at *kind, struct strbuf *out);
 
 #endif

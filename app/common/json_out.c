@@ -9,7 +9,7 @@
 #include <stdint.h>
 #include <string.h>
 
-#define DEPTH_MAX 64 /* of a template value; the limit of jansson is 2048 */
+#define DEPTH_MAX 64 /* levels of a template value; jansson reads up to 2048 */
 
 json_t *json_out_text(struct bn_str text)
 {
@@ -25,6 +25,7 @@ bool json_out_add(json_t *object, const char *key, json_t *value)
     return json_object_set_new(object, key, value) == 0;
 }
 
+/* After a failed step, free the target and set it to NULL. */
 static void drop_if_failed(bool ok, json_t **target)
 {
     if (!ok) {
@@ -73,7 +74,8 @@ static void add_escape(struct strbuf *out, uint32_t c)
 static int add_dumped(const char *bytes, size_t n_bytes, void *ud)
 {
     struct strbuf *out = ud;
-    size_t n_plain = 0, n = 1; /* bytes before `at` that are not appended yet, of this character */
+    /* n_plain: bytes before `at` that are not appended yet; n: bytes of the character at `at`. */
+    size_t n_plain = 0, n = 1;
     for (size_t at = 0; at < n_bytes; at += n) {
         uint32_t c = (unsigned char)bytes[at];
         n = c < 0x80 ? 1 : utf8_decode(bytes + at, n_bytes - at, &c);
@@ -154,7 +156,8 @@ static struct template_value *value_at(const json_t *json, struct template_arena
     }
     case JSON_OBJECT: {
         struct template_value *dict = template_dict(a);
-        void *iter = json_object_iter((json_t *)(uintptr_t)json); /* is not changed */
+        /* The casts remove const: jansson's iterators have no const form, but change nothing. */
+        void *iter = json_object_iter((json_t *)(uintptr_t)json);
         for (; dict && iter; iter = json_object_iter_next((json_t *)(uintptr_t)json, iter)) {
             struct template_value *item = value_at(json_object_iter_value(iter), a, depth + 1);
             dict = template_set(a, dict, json_object_iter_key(iter), item);

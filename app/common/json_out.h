@@ -3,9 +3,11 @@
  * template values.
  *
  * Written text is safe for terminals and editors: U+007F to U+009F, bidirectional controls, line
- * separators and tag characters are always escaped (\uXXXX). Other characters stay as they are.
+ * separators and tag characters are always escaped (\uXXXX), in addition to the characters that
+ * JSON requires to be escaped.
  *
- * A function that adds a value to an object or list steals its reference, even on failure.
+ * A function that adds a value to an object or list takes over the caller's reference to the value,
+ * even on failure.
  */
 #ifndef APP_JSON_OUT_H
 #define APP_JSON_OUT_H
@@ -32,21 +34,24 @@ void json_out_merge(json_t **object, json_t *other);                /* adds all 
 void json_out_append(json_t **list, json_t *item);
 
 enum json_layout { JSON_OUT_LINE, JSON_OUT_INDENT };
-/* Write the object and a newline, and release the reference. BN_EIO. BN_ENOMEM, also if the object
- * is NULL. */
+/* Write the object and a newline, and release the reference. Reals have 9 significant digits,
+ * enough for a float. BN_EIO. BN_ENOMEM, also if the object is NULL. */
 bool json_out_write(json_t *object, FILE *out, enum json_layout layout, struct bn_error *err);
 
-/* Append the object as one line and release the reference. A NULL object sets out->failed. */
+/* The same as JSON_OUT_LINE to the end of `out`. A NULL object sets out->failed. */
 void json_out_line(json_t *object, struct strbuf *out);
 
-/* Append the object without a newline, with every digit of its numbers. False: out of memory. */
+/* Append the object without a newline. Reals have 17 digits, enough for a double. The caller keeps
+ * its reference. False: out of memory. */
 bool json_out_exact(const json_t *object, struct strbuf *out);
 
-/* Convert JSON to a template value in the arena. NULL: out of memory or nested too deep. */
+/* Convert JSON to a template value in the arena. NULL: out of memory, or more than 64 levels of
+ * nesting. */
 struct template_value *json_out_value(const json_t *json, struct template_arena *arena);
 
-/* Convert a list of messages in the OpenAI form: an array, or an object with "messages". BN_EARG:
- * not such a list (the error names the wrong message); BN_ENOMEM. */
+/* Convert a list of messages in the OpenAI form: an array of objects with a "role", or an object
+ * with such an array as "messages". BN_EARG: not such a list (the error names the wrong message).
+ * BN_ENOMEM: out of memory or too many levels. */
 bool json_out_messages(const json_t *json, struct template_arena *arena,
                        struct template_value **out, struct bn_error *err);
 

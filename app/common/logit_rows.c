@@ -8,12 +8,14 @@
 
 #include <math.h>
 
-#define ROWS_MAX_BYTES ((size_t)64 << 20) /* of candidates in memory */
+/* Limit for the candidates in memory, except that one row always fits: with a vocabulary of 128 256
+ * ids, 65 rows of 1 MB. */
+#define ROWS_MAX_BYTES ((size_t)64 << 20)
 
 struct buffer {
     struct head_row *rows;   /* (n_rows) */
     struct head_cand *cands; /* (n_rows, n_vocab) */
-    float *logits;           /* (n_vocab) */
+    float *logits;           /* (n_vocab) of one row, for the callback */
     size_t n_vocab;
 };
 
@@ -40,6 +42,7 @@ static void buffer_close(struct buffer *b)
     mem_free(b->logits);
 }
 
+/* Evaluate n_ids ids at once, and pass their rows to the callback. */
 static bool eval_group(struct bn_session *session, const int32_t *ids, size_t n_ids,
                        struct buffer *b, const struct logit_rows *rows, struct bn_error *err)
 {
@@ -49,7 +52,7 @@ static bool eval_group(struct bn_session *session, const int32_t *ids, size_t n_
     if (!bn_session_eval(session, ids, n_ids, &head, b->rows, n_ids, NULL, err))
         return false;
     for (size_t i = 0; i < n_ids; i++) {
-        for (size_t k = 0; k < b->n_vocab; k++)
+        for (size_t k = 0; k < b->n_vocab; k++) /* HEAD_ALL: candidate k has the id k */
             b->logits[k] = b->rows[i].cands[k].logit;
         if (!rows->row(rows->ud, n_before + i, b->logits, err))
             return false;
@@ -71,6 +74,8 @@ bool logit_rows_eval(const struct bn_model *model, struct bn_session *session, c
     return ok;
 }
 
+/* -log of the softmax of the logits at `id`. The largest logit is subtracted first, against
+ * overflow. */
 static double loss_of(const float *logits, size_t n_vocab, int32_t id)
 {
     double best = logits[0], sum = 0;

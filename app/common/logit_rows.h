@@ -7,13 +7,14 @@
 #include "engine/engine.h"
 
 struct logit_rows {
-    /* Called for each position `pos` of the session, in order, with the logits (n_vocab) of the
-     * next token. Returning false stops the evaluation with `err`. */
+    /* Called for each position `pos` of the evaluated ids in the session, in order, with the logits
+     * (n_vocab) of the id at pos + 1. Returning false stops the evaluation with `err`. */
     bool (*row)(void *ud, size_t pos, const float *logits, struct bn_error *err);
     void *ud;
 };
 
-/* Append ids to a session of `model`. BN_ENOMEM, errors of bn_session_eval and of the callback. */
+/* Append ids to a session of `model`. BN_ENOMEM, errors of bn_session_eval and of the callback.
+ * Earlier groups of ids stay in the session after an error. */
 bool logit_rows_eval(const struct bn_model *model, struct bn_session *session, const int32_t *ids,
                      size_t n_ids, const struct logit_rows *rows, struct bn_error *err);
 

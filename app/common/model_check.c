@@ -1,8 +1,8 @@
 /*
  * Checks of a model file: see model_check.h.
  *
- * model_open checks the structure. The engine's API does not expose codes, numbers and kernels, so
- * this is the only file of app/common that includes the engine's model and kernels.
+ * model_open checks the structure. The engine's API does not expose weights and kernels, so this is
+ * the only file of app/common that includes the engine's model and kernels.
  */
 #include "app/common/model_check.h"
 
@@ -15,7 +15,7 @@
 #include <math.h>
 #include <string.h>
 
-#define N_LINEARS 7   /* in a layer */
+#define N_LINEARS 7   /* matrices of a layer, in struct layer */
 #define CODE_ROWS 64  /* rows of codes that are decoded at a time */
 #define SAMPLE_ROWS 8 /* rows of each tensor for the comparison of kernels */
 
@@ -27,7 +27,8 @@ static const struct linear *linear_of(const struct layer *layer, size_t i)
 }
 
 /* Ternary tensor i of the model: those of the layers, then the output head, then the embedding if
- * it is another tensor. NULL if there are no more. */
+ * it is another tensor. NULL if there are no more. The v of a delta net is absent and has no
+ * rows. */
 static const struct ternary_source *ternary_of(const struct model *m, size_t i)
 {
     const struct ternary_source *const head = &m->head_linear.source;
@@ -44,14 +45,16 @@ static const struct ternary_source *ternary_of(const struct model *m, size_t i)
     return i - n < n_tables ? tables[i - n] : NULL;
 }
 
-/* codes: (CODE_ROWS, widest tensor). */
+/* Check a tensor and add its counts to `check`. codes: (CODE_ROWS, at least n_cols),
+ * overwritten. */
 static bool count_codes(const struct ternary_source *src, uint8_t *codes, struct model_check *check,
                         struct bn_error *err)
 {
     struct ternary_scales scales;
     if (!ternary_scan(src, &scales, err))
         return false;
-    /* The scan may stop at the first scale that settles the class; this reads all scales. */
+    /* With a scale per block, ternary_scan may stop at the scale that settles the class of scales.
+     * ternary_verify reads all of them; it is only for the ternary types that tables can have. */
     if (tensor_geometries[src->type].is_table && tensor_geometries[src->type].is_ternary &&
         !ternary_verify(src, err))
         return false;
@@ -90,13 +93,14 @@ static bool check_codes(const struct model *m, struct model_check *check, struct
     return ok;
 }
 
+/* Check that all numbers of a tensor are finite. row: (at least n_cols), overwritten. */
 static bool check_rows(const struct tensor_ref *t, const struct cpu_kernels *k, float *row,
                        uint64_t *n_checked, struct bn_error *err)
 {
     const size_t row_bytes = t->n_rows ? t->n_bytes / t->n_rows : 0;
     const row_decode_fn decode = k->row_decode[t->type];
     if (!t->bytes || !decode)
-        return true; /* no such tensor: model_open refuses types without a decoder */
+        return true; /* an absent tensor; model_open refuses types without a decoder */
     for (size_t r = 0; r < t->n_rows; r++) {
         decode(t->bytes + r * row_bytes, t->n_cols, row);
         for (size_t i = 0; i < t->n_cols; i++)
@@ -109,8 +113,8 @@ static bool check_rows(const struct tensor_ref *t, const struct cpu_kernels *k, 
     return true;
 }
 
-/* The kernels of this machine, at most those of `isa` (NULL: no limit). Writes a line to `why` for
- * each instruction set that fails its self-test. */
+/* Choose the kernels of this machine, at most those of `isa` (NULL: no limit). Writes a line to
+ * `why` (may be NULL) for each instruction set that fails its self-test. */
 static bool open_kernels(const char *isa, char *why, size_t why_bytes, struct cpu_kernels *out,
                          struct bn_error *err)
 {
@@ -129,7 +133,7 @@ static bool check_numbers(const struct model *m, struct model_check *check, stru
     if (!open_kernels(NULL, NULL, 0, &k, err))
         return false;
     const size_t n_heads = size_max(m->hp.n_heads * m->hp.head_dim, delta_width(&m->hp.delta));
-    const size_t n = size_max(size_max(m->hp.n_embd, m->hp.n_ff), n_heads);
+    const size_t n = size_max(size_max(m->hp.n_embd, m->hp.n_ff), n_heads); /* widest row */
     float *row = mem_alloc(n, sizeof(*row));
     uint64_t *n_checked = &check->n_numbers;
     if (!row)
@@ -157,16 +161,17 @@ static bool check_numbers(const struct model *m, struct model_check *check, stru
     return ok;
 }
 
-/* A few rows in the layout of the kernels, and activations for the product. */
+/* A few rows of a tensor, activations, and their product. The shapes of the buffers of a
+ * struct ternary_gemm (packed, gathered, panel) are explained in engine/cpu/kernels.h. */
 struct sample {
     uint8_t *codes;   /* (SAMPLE_ROWS, n_cols) */
-    uint8_t *lines;   /* (SAMPLE_ROWS, n_lines, LINE_BYTES) */
-    int8_t *q;        /* (n_lines * LINE_COLS) */
+    uint8_t *lines;   /* (SAMPLE_ROWS, n_lines, LINE_BYTES) the codes as R1-256 */
+    int8_t *q;        /* (n_lines * LINE_COLS) activations, then zeros */
     int8_t *packed;   /* (PACK_TOKENS, n_lines * LINE_COLS) */
-    int8_t *gathered; /* (PACK_TOKENS, n_lines * LINE_COLS) `packed` in the final layout */
+    int8_t *gathered; /* (PACK_TOKENS, n_lines * LINE_COLS) */
     uint8_t *panel;   /* (PANEL_ALIGN, n_lines * LINE_COLS) */
     int32_t q_sum;
-    int32_t expected[SAMPLE_ROWS], got[SAMPLE_ROWS];
+    int32_t expected[SAMPLE_ROWS], got[SAMPLE_ROWS]; /* products: plain loop, kernel */
 };
 
 static bool sample_open(struct sample *s, size_t n_cols, struct bn_error *err)
@@ -197,6 +202,7 @@ static bool is_expected(const struct sample *s, size_t n_rows)
     return memcmp(s->got, s->expected, n_rows * sizeof(s->got[0])) == 0;
 }
 
+/* Multiply the rows with one token, s->q, in the four steps of `g`. */
 static bool gemm_is_right(const struct ternary_gemm *g, const struct ternary_mat *mat,
                           struct sample *s)
 {
@@ -213,7 +219,8 @@ static bool gemm_is_right(const struct ternary_gemm *g, const struct ternary_mat
     return is_expected(s, mat->n_rows);
 }
 
-/* The layout R1-256 of docs/kernels.md, written one code at a time. */
+/* Write a row in the layout R1-256 of docs/kernels.md, one code at a time. The engine's packing is
+ * not used, because its faults must be found too. */
 static void pack_row(const uint8_t *codes, size_t n_cols, size_t n_lines, uint8_t *lines)
 {
     memset(lines, 0x55, n_lines * LINE_BYTES); /* code 1 everywhere: weight zero */
@@ -224,6 +231,8 @@ static void pack_row(const uint8_t *codes, size_t n_cols, size_t n_lines, uint8_
     }
 }
 
+/* Multiply the first rows of a tensor with pseudo-random activations, by a plain loop and by the
+ * kernels, and compare the results. */
 static bool compare_rows(const struct ternary_source *src, const struct cpu_kernels *k,
                          struct sample *s, struct bn_error *err)
 {
@@ -231,7 +240,9 @@ static bool compare_rows(const struct ternary_source *src, const struct cpu_kern
     const size_t n_lines = (src->n_cols + LINE_COLS - 1) / LINE_COLS;
     if (!ternary_decode(src, 0, n_rows, s->codes, err))
         return false;
-    uint32_t x = 1; /* state of a generator of activations from -127 to 127 */
+    /* State of the linear congruential generator that the C standard shows as an example. Its bits
+     * 16 to 23 become activations from -127 to 127. */
+    uint32_t x = 1;
     memset(s->q, 0, n_lines * LINE_COLS);
     s->q_sum = 0;
     for (size_t c = 0; c < src->n_cols; c++) {
@@ -267,7 +278,7 @@ static bool check_kernels(const struct model *m, const struct cpu_kernels *k, st
     return ok;
 }
 
-/* Always true, for use in a chain of steps. */
+/* Call the callback. Returns true, for use in a chain of steps. */
 static bool step_done(const struct model_check *check, enum model_check_step step)
 {
     if (check->done)
@@ -275,6 +286,7 @@ static bool step_done(const struct model_check *check, enum model_check_step ste
     return true;
 }
 
+/* Run the self-test and choose the kernels for CHECK_KERNELS. */
 static bool check_isa(const char *isa, struct model_check *check, struct cpu_kernels *k,
                       struct bn_error *err)
 {

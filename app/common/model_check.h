@@ -7,32 +7,32 @@
 
 #include "engine/engine.h"
 
-/* In order. */
+/* In the order in which they run. */
 enum model_check_step {
     CHECK_STRUCTURE, /* every tensor exists, with the right shape and type */
-    CHECK_CODES,     /* every code of every ternary tensor is 0, 1 or 2 */
-    CHECK_NUMBERS,   /* norms and rows of tables are finite numbers */
+    CHECK_CODES,     /* every code of every ternary tensor is 0, 1 or 2; scales are finite */
+    CHECK_NUMBERS,   /* norms, tables, routers and tensors of delta nets are finite numbers */
     CHECK_ISA,       /* self-test of the instruction set, on synthetic numbers in a child process */
-    CHECK_KERNELS    /* kernels against the definition, on a few rows of each ternary tensor */
+    CHECK_KERNELS    /* kernels against plain loops, on a few rows of each ternary tensor */
 };
 
 struct model_check {
     /* Called after each step with the results so far (a step may take seconds). May be NULL. */
     void (*done)(void *ud, enum model_check_step step, const struct model_check *check);
     void *ud;
-    /* results */
+    /* Results; texts are static. */
     size_t n_keys, n_tensors, n_layers, n_ternary_tensors;
     const char *arch;
-    uint64_t n_codes, n_zero_codes; /* weights, and those that are 0 */
+    uint64_t n_codes, n_zero_codes; /* ternary weights, and those that are 0 */
     size_t n_binary_tensors;        /* those of n_ternary_tensors with the type Q1_0 */
     uint64_t n_numbers;             /* numbers that CHECK_NUMBERS has checked */
     const char *isa;                /* instruction set in use: "AVX2" */
     char isa_warning[400];          /* why a better instruction set is not used; "" if it is */
 };
 
-/* Run the steps up to the first fault. On entry `check` is 0 except for the callback. BN_EFORMAT,
- * BN_EUNSUPPORTED: a fault of the file. BN_EDEVICE: a kernel computes wrong results. BN_EARG: this
- * machine does not have the instruction set. BN_ENOMEM. */
+/* Run the steps up to the first fault. On entry `check` is 0 except for `done` and `ud`.
+ * BN_EFORMAT, BN_EUNSUPPORTED: a fault of the file. BN_EDEVICE: a kernel computes wrong results.
+ * BN_EARG: this machine does not have the instruction set of cfg->isa. BN_ENOMEM. */
 bool model_check_file(const struct bn_file *file, const struct bn_model_config *cfg,
                       struct model_check *check, struct bn_error *err);
 

@@ -88,6 +88,7 @@ bool path_make_parents(const char *path, struct bn_error *err)
     if (n >= sizeof(dir))
         return bn_fail(err, BN_EIO, "a path of %zu bytes is too long", n);
     memcpy(dir, path, n + 1);
+    /* From the second character on: a slash at the start is the root directory, which exists. */
     for (char *slash = strchr(dir + (n > 0), '/'); slash; slash = strchr(slash + 1, '/')) {
         *slash = '\0';
         if (mkdir(dir, 0700) != 0 && errno != EEXIST)
@@ -112,7 +113,8 @@ bool path_is_regular(const char *path)
     return stat(path, &st) == 0 && S_ISREG(st.st_mode);
 }
 
-/* The size is not known in advance: stdin may be a pipe. */
+/* Read f to its end, in steps of about a page. The size is not known in advance: stdin may be a
+ * pipe. */
 static bool read_stream(FILE *f, const char *path, size_t max_bytes, char **out, size_t *n_bytes,
                         struct bn_error *err)
 {

@@ -3,7 +3,7 @@
  * calls getenv.
  *
  * Directories follow the XDG base directory specification: $XDG_CONFIG_HOME, else $HOME/.config,
- * and so on. It requires that relative values are ignored.
+ * and so on. As it requires, relative values of these variables are ignored.
  */
 #ifndef APP_PATHS_H
 #define APP_PATHS_H
@@ -50,20 +50,20 @@ void env_set_ctype(const char *locale);
 
 enum path_dir { PATH_CONFIG, PATH_STATE, PATH_DATA, PATH_CACHE };
 
-/* Write DIR/bitnet-chat/name to `out`; no file is created. BN_EARG: neither the variable nor HOME
- * is set, or the path is too long. */
+/* Write DIR/bitnet-chat/name to `out`, with the directory DIR of $XDG_..._HOME; no file is created.
+ * BN_EARG: neither the variable nor HOME is set, or the path is too long. */
 bool path_of(enum path_dir dir, const char *name, char out[PATH_BYTES], struct bn_error *err);
 
 /* Create the missing directories above `path`, with mode 0700. BN_EIO. */
 bool path_make_parents(const char *path, struct bn_error *err);
 
-/* Write the path of the file that `path` names to `out`: its target if it is a symbolic link to an
- * existing file, else `path` itself, cut to PATH_BYTES. */
+/* Write the path of the file that `path` names to `out`: the link's target if it is a symbolic
+ * link to an existing file, else `path` itself, cut to PATH_BYTES. */
 void path_follow(const char *path, char out[PATH_BYTES]);
 
 bool path_is_regular(const char *path); /* an existing file, not a directory, FIFO or device */
 
-/* Read a whole file, or stdin for "-". *out has a 0 after n_bytes; free it with mem_free. BN_EIO:
+/* Read a whole file, or stdin for "-". *out has a 0 after *n_bytes; free it with mem_free. BN_EIO:
  * not readable, a directory, or more than max_bytes. BN_ENOMEM. */
 bool path_read_all(const char *path, size_t max_bytes, char **out, size_t *n_bytes,
                    struct bn_error *err);

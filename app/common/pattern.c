@@ -8,18 +8,19 @@
 
 #include <pcre2.h>
 
-#define MATCH_LIMIT 1000000u /* steps of one match; takes some hundredths of a second */
+#define MATCH_LIMIT 1000000u /* steps of one match; they take some hundredths of a second */
 #define HEAP_KIB 20000u      /* memory of one match */
-#define MAX_GAVE_UP 10       /* after so many lines, no other line is tried: it would be slow too */
+#define MAX_GAVE_UP 10       /* after so many slow lines no line is tried: it could be slow, too */
 
 struct pattern {
     pcre2_code *code;
     pcre2_match_data *match;
     pcre2_match_context *limits;
-    size_t n_gave_up;
+    size_t n_gave_up; /* matches that reached a limit */
 };
 
-/* The letter of an escape such as \S does not count. */
+/* Whether the pattern has a capital letter, as in the rule "smart case". The letter of an escape
+ * such as \S does not count. */
 static bool has_capital(struct bn_str text)
 {
     for (size_t i = 0; i < text.n_bytes; i++) {
@@ -83,7 +84,7 @@ bool pattern_matches(struct pattern *p, struct bn_str line)
         return false;
     const char *text = line.n_bytes > 0 ? line.ptr : "";
     const int rc = pcre2_match(p->code, (PCRE2_SPTR)text, line.n_bytes, 0, 0, p->match, p->limits);
-    if (rc < PCRE2_ERROR_NOMATCH)
+    if (rc < PCRE2_ERROR_NOMATCH) /* another error: a limit */
         p->n_gave_up++;
     return rc >= 0;
 }

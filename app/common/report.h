@@ -26,19 +26,22 @@ enum exit_code {
 };
 
 enum report_stage {
-    STAGE_LOAD, /* opening a model: every error except a wrong option is EXIT_MODEL */
-    STAGE_RUN,  /* afterwards */
+    STAGE_LOAD, /* opening a model: most errors are EXIT_MODEL */
+    STAGE_RUN,  /* everything else: BN_EIO is EXIT_FILE, most other errors are EXIT_INTERNAL */
 };
+/* The exit code for an error. In both stages BN_EARG is EXIT_USAGE, BN_ECONTEXT is EXIT_CONTEXT and
+ * BN_ECANCELLED is EXIT_INTERRUPT. */
 enum exit_code report_code(enum report_stage stage, const struct bn_error *err);
 
 /* A rate above this percentage of a measured peak shows that other programs disturbed the
- * measurement. It is printed as "disturbed". The rest above 100 is the accuracy of the figures. */
+ * measurement. It is printed as "disturbed". The 5 percent above 100 allow for errors of
+ * measurement. */
 #define REPORT_MAX_PERCENT 105
 
-/* Print "PROGRAM: sentence\n" on stderr and return `code`. */
+/* Print "PROGRAM: sentence\n" on stderr and return `code`. A sentence is cut after 699 bytes. */
 enum exit_code report_fail(const char *program, enum exit_code code, const char *fmt, ...)
     BN_PRINTF(3, 4);
-/* The same for `err`, with the code of report_code. */
+/* Print the text of `err` in the same form, and return report_code. */
 enum exit_code report_error(const char *program, enum report_stage stage,
                             const struct bn_error *err);
 
@@ -50,7 +53,8 @@ void report_safe(FILE *out, struct bn_str text);
 
 const char *report_version(void); /* "0.1.0" */
 
-/* Flush stdout. EXIT_DONE, or after an error line EXIT_FILE. */
+/* Flush stdout and return EXIT_DONE. If some output could not be written, print an error line and
+ * return EXIT_FILE. */
 enum exit_code report_flush(const char *program);
 
 #endif

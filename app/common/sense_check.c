@@ -1,8 +1,8 @@
 /*
  * The sense check: see sense_check.h.
  *
- * The text is one that every model of English has seen often, that is short in tokens, and that has
- * no chance to be right by accident: six words in a fixed order.
+ * The text has six words in a fixed order. It is short in tokens, every model of English has seen
+ * it often, and a model without knowledge of English cannot predict it by chance.
  */
 #include "app/common/sense_check.h"
 
@@ -11,7 +11,8 @@
 
 static const char sense_sentence[] = "Monday, Tuesday, Wednesday, Thursday, Friday, Saturday";
 
-/* "en", "EN-us", "english" */
+/* Whether the text begins with "en" in any case: "en", "EN-us", "english". Bit 0x20 makes an ASCII
+ * letter lower-case. */
 static bool is_english(struct bn_str language)
 {
     return language.n_bytes >= 2 && (language.ptr[0] | 0x20) == 'e' &&
@@ -54,7 +55,7 @@ bool sense_text_make(const struct bn_file *file, const struct tokenizer *t, stru
         if (info->add_bos && info->bos != TOKEN_NONE)
             out->ids[out->n_ids++] = info->bos;
         memcpy(out->ids + out->n_ids, ids.ids, ids.n * sizeof(ids.ids[0]));
-        out->first = out->n_ids + 1;
+        out->first = out->n_ids + 1; /* the first token is not scored: no day precedes it */
         out->n_ids += ids.n;
     }
     token_list_finish(&ids);
@@ -88,7 +89,7 @@ static size_t distinct_ids(const struct sense_text *text, int32_t out[SENSE_IDS]
  * logit is subtracted first, against overflow. */
 static double loss_of(const struct sense_text *text, const struct head_row *row, int32_t id)
 {
-    double best = -INFINITY, sum = 0, own = -INFINITY;
+    double best = -INFINITY, sum = 0, own = -INFINITY; /* own: the logit of `id` */
     for (size_t i = 0; i < row->n; i++)
         if (count_of(text, row->cands[i].id) > 0)
             best = fmax(best, (double)row->cands[i].logit);
@@ -112,10 +113,11 @@ void sense_measure(const struct sense_text *text, const struct head_row *rows,
         out->loss += loss_of(text, &rows[i], id) / (double)n;
         out->bound -= log((double)count_of(text, id) / (double)n) / (double)n;
     }
-    out->is_nonsense = !(out->loss <= out->bound);
+    out->is_nonsense = !(out->loss <= out->bound); /* true also if the loss is NaN */
 }
 
-/* Evaluate all ids but the last, because nothing follows it. */
+/* Evaluate all ids but the last, because no id follows it. The last n_rows positions of these have
+ * the logits for the ids from text->first on. */
 static bool evaluate(struct bn_session *session, const struct sense_text *text,
                      const struct bn_control *control, struct sense_result *out,
                      struct bn_error *err)

@@ -2,13 +2,13 @@
  * The sense check: does a model predict a short English text better than the frequencies of its
  * tokens do?
  *
- * The text names the days of the week. Let S be its tokens without the first one, and D the
+ * The text names six days of the week. Let S be its tokens without the first one, and D the
  * distinct tokens of S. For each token of S the model's distribution is limited to D, that is, a
  * softmax over the logits of D. The loss is the mean of -log(probability) over S. The bound is the
  * same mean for the frequencies of the tokens in S, which is their entropy. No fixed distribution
  * over D has a smaller loss than the bound (Gibbs' inequality), so a loss above the bound shows
- * that the context is of no use to the model. Trained models have about a tenth of the bound. Wrong
- * or damaged weights have more than the bound.
+ * that the context is of no use to the model. The loss of trained models is about a tenth of the
+ * bound. Models with wrong or damaged weights have a loss above the bound.
  *
  * The limit to D makes the measure independent of the size of the vocabulary. Tokens that a chat
  * model expects instead of a list, for example the end of the text, do not count. Only a few rows
@@ -26,10 +26,10 @@
 #define SENSE_IDS (SENSE_TEXT_TOKENS + 1) /* with a bos */
 
 struct sense_text {
-    int32_t ids[SENSE_IDS]; /* the first n_ids */
-    size_t n_ids;
-    size_t first;    /* index of the first id that is scored, at least 1 */
-    const char *why; /* why the model cannot be judged, a clause; NULL if it can */
+    int32_t ids[SENSE_IDS]; /* (n_ids) */
+    size_t n_ids;           /* 0 if the model cannot be judged */
+    size_t first;           /* index of the first id that is scored, at least 1 */
+    const char *why;        /* why the model cannot be judged, a clause; NULL if it can */
 };
 /* Encode the text. The model cannot be judged if the vocabulary is not one of English, or if the
  * file lists its languages and English is not among them. BN_ENOMEM. */
@@ -38,12 +38,12 @@ bool sense_text_make(const struct bn_file *file, const struct tokenizer *t, stru
 
 struct sense_result {
     const char *why;  /* why the model cannot be judged, a clause; NULL if it was judged */
-    double loss;      /* nats per token; this and the rest are 0 if the model was not judged */
+    double loss;      /* nats per token; 0 like the next two fields if the model was not judged */
     double bound;     /* entropy of the scored tokens, in nats */
-    bool is_nonsense; /* loss > bound, or not a number */
+    bool is_nonsense; /* the loss is above the bound, or not a number */
 };
-/* Compute the result of a text that can be judged. rows (n_ids - first): candidates for the ids
- * from `first` on, which contain all of these ids in any order. */
+/* Compute the result of a text with which the model can be judged. rows (n_ids - first): row i has
+ * the candidates for ids[first + i]. Each row has all ids from ids[first] on, in any order. */
 void sense_measure(const struct sense_text *text, const struct head_row *rows,
                    struct sense_result *out);
 

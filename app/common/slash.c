@@ -19,7 +19,8 @@ static struct bn_str trim(struct bn_str s)
     return s;
 }
 
-/* The text between fences, without the newlines next to them; s if there are no fences. */
+/* The text between fences, without the newline after the first and before the last fence; s if it
+ * is not between fences. */
 static struct bn_str unquote(struct bn_str s)
 {
     const size_t n_fence = strlen(SLASH_FENCE);
@@ -49,7 +50,7 @@ struct slash slash_parse(struct bn_str entry)
         return s;
     }
     const struct bn_str line = trim(entry);
-    size_t n_word = 1;
+    size_t n_word = 1; /* bytes of the first word, up to a blank or a second slash */
     while (n_word < line.n_bytes && !is_blank(line.ptr[n_word]) && line.ptr[n_word] != '/')
         n_word++;
     if ((n_word < line.n_bytes && line.ptr[n_word] == '/') || memchr(line.ptr, '\n', line.n_bytes))

@@ -20,11 +20,12 @@ struct slash {
 };
 
 /* An entry that begins with a slash is a command, unless its first word has another slash (a path)
- * or the entry has several lines (a paste). "//" begins a message, and one slash is removed. An
+ * or the entry has several lines (pasted text). "//" begins a message, and one slash is removed. An
  * entry that begins with a space is a message. Fences around a message are removed. */
 struct slash slash_parse(struct bn_str entry);
 
-/* True if `text` begins with a fence. *close is its closing fence, or NULL if it is still open. */
+/* True if `text` begins with a fence. *close is the closing fence in `text`, or NULL if it is
+ * missing. */
 bool slash_fence(const char *text, const char **close);
 
 #endif

@@ -4,8 +4,8 @@
  * Initialise with zeros, free with strbuf_finish. If memory runs out, `failed` is set, the text so
  * far stays, and later additions are ignored, so one check of `failed` at the end is enough.
  *
- * The process also counts the texts that failed. A turn or a command fails if this count has grown
- * while it ran, so no text that it wrote is incomplete without a message.
+ * strbuf_n_failed counts the texts of the process that failed. A turn or a command fails if this
+ * count has grown while it ran, so the user sees an error if a text is incomplete.
  */
 #ifndef APP_STRBUF_H
 #define APP_STRBUF_H
@@ -19,8 +19,8 @@
 struct strbuf {
     char *ptr; /* (n_bytes), then a 0; NULL before the first addition */
     size_t n_bytes;
-    size_t cap;
-    bool failed;
+    size_t cap;  /* bytes */
+    bool failed; /* memory ran out: bytes are missing at the end */
 };
 
 void strbuf_add(struct strbuf *b, const void *bytes, size_t n_bytes);
@@ -38,7 +38,8 @@ size_t strbuf_n_failed(void);
 
 const char *strbuf_text(const struct strbuf *b); /* "" while empty */
 struct bn_str strbuf_str(const struct strbuf *b);
-/* Return the text and empty the buffer; free the text with mem_free. NULL if it failed. */
+/* Return the text and empty the buffer; free the text with mem_free. NULL: memory ran out, now or
+ * before. */
 char *strbuf_take(struct strbuf *b);
 
 #endif

@@ -12,6 +12,7 @@
 
 #include <wchar.h>
 
+/* Whether the terminal could act on the character, or other text could be hidden with it. */
 static bool is_harmful(uint32_t c)
 {
     if (c < 0x20)
@@ -29,7 +30,7 @@ static size_t columns(uint32_t c)
     if (c < 0x80)
         return c == '\n' ? 0 : 1;
     const int w = wcwidth((wchar_t)c);
-    return w < 0 ? 1 : (size_t)w; /* a character that wcwidth does not have is drawn as one box */
+    return w < 0 ? 1 : (size_t)w; /* terminals draw a character unknown to wcwidth as one box */
 }
 
 bool term_text_is_doubtful(uint32_t c)
@@ -91,7 +92,7 @@ size_t term_text_repair(struct bn_str s, struct strbuf *out)
     return first_bad;
 }
 
-#define JOINER 0x200D
+#define JOINER 0x200D /* zero-width joiner: combines emoji */
 
 static bool is_skin_tone(uint32_t c)
 {
@@ -112,6 +113,8 @@ size_t term_text_picture(struct bn_str s, size_t at)
     size_t end = at, n_chars = 1;
     if (first.code == '\n')
         return end;
+    /* A character belongs to the picture if it has no width, follows a joiner, is a skin tone, or
+     * is the second of the two characters of a flag. */
     for (; term_text_next(s, &at, &c); end = at, n_chars++) {
         const bool is_flag = n_chars == 1 && is_flag_part(before) && is_flag_part(c.code);
         const bool combines = c.width == 0 && c.code != '\n';
@@ -145,8 +148,9 @@ size_t term_text_fit(struct bn_str s, size_t width)
 
 void term_text_brief(struct bn_str s, size_t width, struct strbuf *out)
 {
-    /* Only the beginning of a long text can fit. A character has at most 4 bytes, and characters of
-     * width 0 are rare, so 16 bytes per column are enough. */
+    /* Only the beginning of a long text can fit, so the rest is not cleaned. A character has at
+     * most 4 bytes, so 16 bytes allow for three characters of width 0 in a column; with more, less
+     * of the text is shown. The beginning has one column more than can fit. */
     struct strbuf clean = {0};
     const struct bn_str start = {s.ptr, s.n_bytes < 16 * width + 16 ? s.n_bytes : 16 * width + 16};
     term_text_clean(start, TERM_ONE_LINE, &clean);

@@ -1,10 +1,11 @@
 /*
  * Untrusted text for a terminal: cleaning, measuring, cutting. Pure functions.
  *
- * All text for a terminal must pass through this module. Control characters (including ESC and C1),
- * invalid UTF-8, bidirectional overrides and line separators become U+FFFD, one for each character
- * or byte; only newline and tab stay. Widths come from wcwidth, so main must set a UTF-8 LC_CTYPE.
- * Without it, every character beyond ASCII counts as one column.
+ * All text for a terminal must pass through this module. Control characters (with ESC and C1),
+ * bidirectional overrides, line separators, invisible tags, noncharacters and invalid UTF-8 become
+ * U+FFFD, one for each character or invalid byte; only newline and tab stay. Widths come from
+ * wcwidth, so main must set a UTF-8 LC_CTYPE. Without it, every character beyond ASCII counts as
+ * one column.
  */
 #ifndef APP_TERM_TEXT_H
 #define APP_TERM_TEXT_H
@@ -32,8 +33,9 @@ void term_text_put(struct strbuf *out, uint32_t code); /* appends UTF-8 */
 
 enum term_lines {
     TERM_KEEP_LINES,
-    TERM_ONE_LINE, /* newlines and tabs become one space */
+    TERM_ONE_LINE, /* each newline and each tab becomes a space */
 };
+/* Append s with its harmful characters replaced. */
 void term_text_clean(struct bn_str s, enum term_lines lines, struct strbuf *out);
 
 /* Append valid UTF-8 for JSON and templates: invalid bytes are replaced, control characters stay.
@@ -44,7 +46,8 @@ size_t term_text_repair(struct bn_str s, struct strbuf *out);
 bool term_text_is_doubtful(uint32_t code);
 
 /* Columns that c adds on a screen that repaints whole rows. `before` is the number of columns of
- * the previous character: the emoji variation selector U+FE0F makes it two columns wide. */
+ * the previous character. Usually the result is c->width, but the emoji variation selector U+FE0F
+ * widens a previous character of one column to two. */
 size_t term_text_added_width(const struct term_char *c, size_t before);
 
 /* The end of the picture that begins at `at` < s.n_bytes: a character with all that combines with
@@ -52,7 +55,7 @@ size_t term_text_added_width(const struct term_char *c, size_t before);
  * picture. */
 size_t term_text_picture(struct bn_str s, size_t at);
 
-size_t term_text_width(struct bn_str s);
+size_t term_text_width(struct bn_str s); /* columns, without tab stops */
 /* Number of bytes of s that fit into `width` columns, whole characters only. */
 size_t term_text_fit(struct bn_str s, size_t width);
 /* Append s cleaned, on one line, in at most `width` columns. A longer text ends in "...". */

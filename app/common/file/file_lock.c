@@ -19,11 +19,13 @@
 #include <time.h>
 #include <unistd.h>
 
-#define HOLDER_COLUMNS 150 /* with its final zero less than FILE_LOCK_HOLDER_BYTES, if ASCII */
+/* So many ASCII characters fit into FILE_LOCK_HOLDER_BYTES. If there are others, the end is cut. */
+#define HOLDER_COLUMNS 150
 
-/* Write who holds the lock. It is only for messages, so a failure does not matter. */
+/* Write who holds the lock. The text is only for messages, so a failure does not matter. */
 static void write_holder(int fd)
 {
+    /* 65: HOST_NAME_MAX of Linux and a 0. */
     char host[65] = "", when[40] = "", text[FILE_LOCK_HOLDER_BYTES];
     char tty[65] = "";
     struct tm local;
@@ -41,6 +43,7 @@ static void write_holder(int fd)
         (void)!pwrite(fd, text, (size_t)n < sizeof(text) ? (size_t)n : sizeof(text) - 1, 0);
 }
 
+/* Read the first line of the lock file, or use "another process". */
 static void read_holder(int fd, char holder[FILE_LOCK_HOLDER_BYTES])
 {
     char text[FILE_LOCK_HOLDER_BYTES];
@@ -71,7 +74,7 @@ enum file_lock_result file_lock_take(struct file_lock *lock, const char *path,
     *lock = (struct file_lock){0};
     path_follow(path, target); /* so that two names of a file have one lock */
     (void)snprintf(name, sizeof(name), "%s.lock", target); /* 5 more bytes fit */
-    for (;;) {
+    for (;;) { /* again if the holder has removed the file between open and flock */
         const int fd = open(name, O_RDWR | O_CREAT | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW, 0600);
         if (fd < 0)
             return FILE_LOCK_NONE;
@@ -86,7 +89,7 @@ enum file_lock_result file_lock_take(struct file_lock *lock, const char *path,
         }
         if (is_busy && holder)
             read_holder(fd, holder);
-        (void)close(fd); /* nothing was written */
+        (void)close(fd); /* nothing was written, so no error is possible */
         if (!taken)
             return is_busy ? FILE_LOCK_BUSY : FILE_LOCK_NONE;
     }

@@ -8,8 +8,8 @@
 #include "app/common/paths.h"
 
 struct file_lock {
-    char path[PATH_BYTES + 8]; /* of the lock file; "" if the lock is not held */
-    int fd;
+    char path[PATH_BYTES + 8]; /* of the lock file (8: ".lock"); "" if the lock is not held */
+    int fd;                    /* the open lock file, while the lock is held */
 };
 
 enum file_lock_result {
@@ -21,9 +21,9 @@ enum file_lock_result {
 
 #define FILE_LOCK_HOLDER_BYTES 160
 
-/* Take the lock for `path`; never waits. An all-zero `lock` is not held. If the lock is busy,
- * `holder` gets a phrase such as "process 123 on host, pts/4, since ...", which is safe for a
- * terminal. `holder` may be NULL. */
+/* Try to take the lock for `path`, without waiting. *lock is overwritten, and all zero if the lock
+ * is not held. FILE_LOCK_BUSY writes a phrase such as "process 123 on host, pts/4, since ..." to
+ * `holder` (may be NULL); it is safe for a terminal. */
 enum file_lock_result file_lock_take(struct file_lock *lock, const char *path,
                                      char holder[FILE_LOCK_HOLDER_BYTES]);
 /* Release the lock if it is held, and remove its file. */

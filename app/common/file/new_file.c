@@ -17,7 +17,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define RANDOM_BYTES 6 /* of mkstemp */
+#define RANDOM_BYTES 6 /* characters that mkstemp puts in place of XXXXXX */
 #define MARK ".tmp-"
 
 bool new_file_fail(const struct new_file *n, struct bn_error *err)
@@ -33,8 +33,8 @@ static bool has_end(const char *name, size_t n_bytes, const char *end)
     return n_bytes > n && memcmp(name + n_bytes - n, end, n) == 0;
 }
 
-/* Whether six characters look random: letters and digits of at least two kinds, not counting a
- * capital letter at the beginning. */
+/* Whether six characters look random: digits, small and capital letters of at least two kinds. A
+ * capital letter at the beginning does not count, because names have it, too ("Backup"). */
 static bool looks_random(const char *text)
 {
     bool digit = false, lower = false, upper = false;
@@ -49,7 +49,7 @@ static bool looks_random(const char *text)
     return digit + lower + upper >= 2;
 }
 
-/* Number of bytes of the name that a temporary file stands for; 0: not a temporary file. */
+/* The length of NAME, the file that a temporary file was to replace; 0: not a temporary file. */
 static size_t target_bytes(const char *name)
 {
     const size_t n = strlen(name), n_mark = strlen(MARK);
@@ -76,7 +76,8 @@ static void remove_unlocked(int directory, const char *name)
     (void)close(fd);
 }
 
-/* With a target, remove only the temporary files of this name. */
+/* Remove the temporary files of killed programs: those of the file name `target`, or all if it is
+ * NULL. */
 static void clean(const char *directory, const char *target)
 {
     DIR *dir = opendir(directory);
@@ -95,6 +96,7 @@ void new_file_clean(const char *directory)
     clean(directory, NULL);
 }
 
+/* Remove the temporary files of killed programs for this path. */
 static void clean_for(const char *path)
 {
     char directory[PATH_BYTES];
@@ -106,8 +108,9 @@ static void clean_for(const char *path)
 
 /* ---- writing ---- */
 
-/* Create a temporary file and lock it. Another program may remove it before the lock; then try
- * again. Without locks on this file system, the file is used as it is. */
+/* Create a temporary file and lock it. Another program may take it for that of a killed program,
+ * lock it first and remove it; then try again. On a file system without locks the file has none.
+ * Returns a descriptor, or -1 with errno. */
 static int open_temporary(struct new_file *n)
 {
     for (;;) {
