@@ -1,9 +1,10 @@
 /*
  * The option rows of bitnet-chat, and their conversion to sampling parameters.
  *
- * Rows marked EVERYWHERE can be changed by /set; the others are fixed at start. Without a default,
- * a flag is off and a text is empty; only --stats and --overflow depend on the terminal, and --seed
- * is random. clang-format is off for the tables because it would write one field per line.
+ * Rows marked EVERYWHERE can be changed by /set; the others are fixed at start. Without a default
+ * (.fallback), a flag is off and a text is unset. Exceptions: the defaults of --stats and --overflow
+ * depend on the terminal and are not in the tables, and --seed is random. clang-format is off for
+ * the tables because it would write one field per line.
  */
 #include "app/options/chat_options.h"
 
@@ -22,7 +23,7 @@ static bool check_not_empty(const char *text, struct bn_error *err)
     return text[0] || bn_fail(err, BN_EARG, "expected some text");
 }
 
-/* ID=X with X a number or -inf. The limit keeps logit + X below infinity. */
+/* ID=X with X a number below 1e6 or -inf. The limit keeps logit + X below infinity. */
 static bool parse_bias(const char *text, struct sampler_bias *out)
 {
     char *end;
@@ -43,7 +44,8 @@ static bool check_bias(const char *text, struct bn_error *err)
            bn_fail(err, BN_EARG, "expected ID=X, a token id and a number below 1e6 or -inf");
 }
 
-/* A whole number of bytes with K, M or G (thousands, millions, billions), at most 1000 G. */
+/* A whole number of bytes, perhaps with K, M or G (thousands, millions, billions), at most
+ * 1000 G. */
 static bool parse_size(const char *text, size_t *out)
 {
     static const char units[] = "KMG";
@@ -135,7 +137,7 @@ static const struct option model_rows[] = {
     {.name = "model", .letter = 'm', .kind = OPTION_TEXT, .places = OPTION_AT_START, .arg = "FILE",
      .help = "the model, a GGUF file (docs/models.md); default: a small demo model"},
     {.name = "ctx", .letter = 'c', .kind = OPTION_INT, .places = OPTION_AT_START,
-     .ints = {0, 4194304}, .fallback = "0",
+     .ints = {0, 4194304}, .fallback = "0", /* 2^22; models are trained with less */
      .help = "context in tokens (3/4 of a word); 0: as in training, if it fits"},
     {.name = "state-memory", .kind = OPTION_TEXT, .advanced = true, .places = OPTION_AT_START,
      .check = check_state_memory, .fallback = "auto", .arg = "SIZE",
@@ -255,8 +257,9 @@ bool chat_options_open(struct options **out, struct bn_error *err)
     return options_open(chat_tables, n_chat_tables, out, err);
 }
 
-/* The values that the publisher of the family runs its models with. They belong together, so a file
- * with values of its own gets none of them. */
+/* Set the values with which the publisher of such models runs them (docs/models.md). A family is
+ * here all models of one architecture. The values belong together, so a file with values of its own
+ * gets none of them. */
 static void set_of_family(struct options *o, const struct bn_file *file)
 {
     static const struct {
@@ -349,7 +352,7 @@ struct bn_session_config chat_options_session(const struct options *o)
     size_t bytes = 0;
     const char *size = options_text(o, "state-memory");
     if (strcmp(size, "auto") != 0 && parse_size(size, &bytes))
-        bytes = size_max(bytes, 1); /* 0 would mean auto; no state fits into 1 */
+        bytes = size_max(bytes, 1); /* not 0, which means auto; no state fits into 1 byte */
     return (struct bn_session_config){.n_ctx = (size_t)options_int(o, "ctx"),
                                       .state_memory = bytes};
 }

@@ -1,5 +1,5 @@
 /*
- * The option rows of bitnet-chat, and their conversion to sampling parameters.
+ * The option rows of bitnet-chat, and their conversion to settings of the sampler and the session.
  */
 #ifndef APP_CHAT_OPTIONS_H
 #define APP_CHAT_OPTIONS_H
@@ -16,11 +16,12 @@
 /* All tables of the program, in the order of --help. */
 extern const struct option_table *const chat_tables[];
 extern const size_t n_chat_tables;
+/* options_open with these tables. */
 bool chat_options_open(struct options **out, struct bn_error *err);
 
 /* Set options from the keys general.sampling.* of the file, as OPTION_FROM_MODEL. Values out of
- * range are ignored. A file without a usable key gets the values of its family, if there are any,
- * as OPTION_FROM_FAMILY. */
+ * range are ignored. A file without a usable key gets the values that the publisher uses for its
+ * architecture, if they are known, as OPTION_FROM_FAMILY. */
 void chat_options_from_model(struct options *o, const struct bn_file *file);
 
 /* The biases of --logit-bias; free with mem_free(list->items). */
@@ -28,7 +29,7 @@ struct bias_list {
     struct sampler_bias *items; /* (n) */
     size_t n;
 };
-/* BN_EARG: an id that is not in the vocabulary. */
+/* BN_EARG: an id that is not in the vocabulary. BN_ENOMEM. */
 bool chat_options_biases(const struct options *o, const struct tokenizer *t, struct bias_list *list,
                          struct bn_error *err);
 

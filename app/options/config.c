@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #define CONFIG_MAX_BYTES ((size_t)1 << 20)
-#define LINE_BYTES 4096 /* enough for a name and a path */
+#define LINE_BYTES 4096 /* of the longest line, with a 0; enough for a name and a usual path */
 
 static char *trim(char *text)
 {
@@ -29,6 +29,7 @@ struct line {
     void *ud;
 };
 
+/* Apply one line, which is changed. A blank line or a comment does nothing. */
 static bool apply_line(struct options *o, const struct line *where, char *text,
                        struct bn_error *err)
 {

@@ -1,5 +1,6 @@
 /*
- * The config file: lines `name = value` with the names of long options, `#` begins a comment.
+ * The config file: lines `name = value` with the names of long options. A line that begins with `#`
+ * is a comment.
  */
 #ifndef APP_CONFIG_H
 #define APP_CONFIG_H
@@ -11,8 +12,9 @@
 /* Receives a sentence about a line that is ignored because its name is unknown. */
 typedef void (*config_warn_fn)(void *ud, const char *sentence);
 
-/* Apply `text`, the contents of the file `path`. BN_EARG: a line without '=', a line that is too
- * long, or a bad value; the message has the path and the line number. */
+/* Apply `text`, the contents of the file `path`. Passes `ud` to `warn`. BN_EARG: a line without
+ * '=', a line that is too long, or a bad value; the message has the path and the line number.
+ * BN_ENOMEM. The lines before the wrong one stay applied. */
 bool config_apply(struct options *o, const char *path, struct bn_str text, config_warn_fn warn,
                   void *ud, struct bn_error *err);
 

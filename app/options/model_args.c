@@ -26,7 +26,8 @@ static bool check_device(const char *text, struct bn_error *err)
     return bn_fail(err, BN_EARG, "expected auto, cpu, cuda or cuda:N");
 }
 
-/* More threads than this only wait for each other. */
+/* The largest number of threads: four per processor, but at least 64. More threads than processors
+ * only wait for each other, so a larger number is a mistake. */
 static long most_threads(void)
 {
     const long n = sysconf(_SC_NPROCESSORS_ONLN);
@@ -70,7 +71,7 @@ static const struct option run_rows[] = {
 /* clang-format on */
 const struct option_table model_run_options = OPTION_TABLE("Model", run_rows);
 
-/* Refuse a misspelt id: otherwise the repair would silently stay on. */
+/* Refuse a misspelt id: otherwise the repair would stay on without a message. */
 static bool check_no_repair(const char *text, struct bn_error *err)
 {
     static const char *const ids[] = {"all",          "activation",  "chat-template",
@@ -132,7 +133,8 @@ static const struct option template_rows[] = {
 /* clang-format on */
 const struct option_table model_template_options = OPTION_TABLE("Model", template_rows);
 
-/* OMP_NUM_THREADS may be a list with a number for each level of nested regions. */
+/* Set the threads from OMP_NUM_THREADS, at most most_threads(). The variable may be a list with a
+ * number for each level of nested parallel regions; the first number counts. */
 static bool use_omp_threads(struct options *o, const char *text, struct bn_error *err)
 {
     char number[24];
@@ -144,8 +146,8 @@ static bool use_omp_threads(struct options *o, const char *text, struct bn_error
 bool model_args_environment(struct options *o, struct bn_error *err)
 {
     const char *threads = env_get(ENV_THREADS), *omp = env_get(ENV_OMP_NUM_THREADS);
-    /* As in OpenMP, an invalid value is ignored. It is removed before the OpenMP runtime reads it:
-     * that of LLVM 14 would use a random number of threads. */
+    /* As in OpenMP, an invalid value is ignored. The variable is removed before the OpenMP runtime
+     * reads it, because the runtime of LLVM 14 would use a random number of threads. */
     if (omp && (omp[strspn(omp, "0123456789, \t")] || strtol(omp, NULL, 10) < 1)) {
         env_unset(ENV_OMP_NUM_THREADS);
         omp = NULL;
@@ -165,7 +167,7 @@ void model_args_config(const struct options *o, struct bn_model_config *cfg)
                                                       BN_ACT_16, BN_ACT_FLOAT};
     static const enum bn_window_rule rules[] = {BN_WINDOW_REFERENCE, BN_WINDOW_MAINLINE};
     static const enum bn_i2s_layout layouts[] = {BN_I2S_A, BN_I2S_B, BN_I2S_C};
-    if (options_find(o, "device")) {
+    if (options_find(o, "device")) { /* `o` has model_run_options */
         cfg->device = options_text(o, "device");
         cfg->isa = options_text(o, "isa");
         cfg->n_threads = (size_t)options_int(o, "threads");
@@ -176,7 +178,7 @@ void model_args_config(const struct options *o, struct bn_model_config *cfg)
         cfg->activations = activations[options_choice(o, "activations")];
         cfg->window_rule = rules[options_choice(o, "window-rule")];
     }
-    if (options_find(o, "i2s-layout")) {
+    if (options_find(o, "i2s-layout")) { /* `o` has model_file_options */
         cfg->i2s_layout = layouts[options_choice(o, "i2s-layout")];
         cfg->no_repair = options_text(o, "no-repair");
         cfg->ignored_tensors = options_list(o, "ignore-tensor", &cfg->n_ignored_tensors);
@@ -211,7 +213,8 @@ static bool fail_no_template(const char *choice, struct bn_error *err)
                    choice, names);
 }
 
-/* Template and special tokens from the model file. */
+/* Set the template and the special tokens of the model file; without a file, the usual texts of BOS
+ * and EOS. */
 static void describe_model(const struct bn_file *file, const struct tokenizer *tokenizer,
                            struct template_config *cfg)
 {
@@ -264,13 +267,14 @@ bool model_args_template(const struct options *o, const struct bn_file *file,
     return bn_fail_prefix(err, "--template %s", path);
 }
 
-/* NULL: out of memory. */
+/* Convert the VALUE of a --template-arg: JSON, or else text. NULL: out of memory, or JSON with too
+ * many levels. */
 static struct template_value *arg_value(const char *text, struct template_arena *arena)
 {
     json_error_t why;
     json_t *json = json_loads(text, JSON_DECODE_ANY, &why);
     if (!json && json_error_code(&why) == json_error_out_of_memory)
-        return NULL; /* otherwise JSON would be passed on as text */
+        return NULL; /* the text may be JSON, so it must not be used as text */
     struct template_value *v =
         json ? json_out_value(json, arena) : template_string(arena, bn_str_of(text));
     json_decref(json);
@@ -281,7 +285,8 @@ bool model_args_thinks(const struct options *o, const struct template *t, bool *
 {
     enum { THINK_ON, THINK_OFF, THINK_AUTO }; /* in the order of the choices in template_rows */
     const size_t choice = options_choice(o, "think");
-    const bool has_budget = options_find(o, "think-budget") != NULL; /* only in the chat */
+    /* Only bitnet-chat has this option. */
+    const bool has_budget = options_find(o, "think-budget") != NULL;
     const char *const budget = has_budget ? options_text(o, "think-budget") : "off";
     const bool is_none = budget[0] == '0' && strtoul(budget, NULL, 10) == 0;
     *thinks = choice == THINK_ON;

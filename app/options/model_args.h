@@ -10,29 +10,31 @@
 #include "templates/template.h"
 #include "tokenizer/tokenizer.h"
 
-/* --device --threads --pin --ubatch --isa --head --kv: how to run a model. */
+/* --device --threads --pin --ubatch --isa --head --kv --activations --window-rule: how to run a
+ * model. */
 extern const struct option_table model_run_options;
 /* --i2s-layout --no-repair --ignore-tensor: how to read the model file. */
 extern const struct option_table model_file_options;
-/* --template --template-arg: how to write the prompts of the model. */
+/* --template --template-arg --think: how to write the prompts of the model. */
 extern const struct option_table model_template_options;
 
 #define SPEC_CHOICES "off|on|auto" /* of --spec, in the order of enum spec_mode */
 
-/* Fill device, isa, n_threads, pin, n_ubatch, head, kv, i2s_layout, no_repair and ignored_tensors
- * from the rows of the first two tables that are in `o`. The other fields of `cfg` do not change.
- * Texts belong to `o`. */
+/* Fill the fields of `cfg` that model_run_options and model_file_options describe. The fields of a
+ * table that `o` does not have, and all other fields, do not change. Texts belong to `o`. */
 void model_args_config(const struct options *o, struct bn_model_config *cfg);
 
-/* Set the number of threads from BITNET_CHAT_THREADS, or else from OMP_NUM_THREADS. BN_EARG: a bad
- * BITNET_CHAT_THREADS. BN_ENOMEM. */
+/* Set the number of threads from BITNET_CHAT_THREADS, or else from OMP_NUM_THREADS. An invalid
+ * OMP_NUM_THREADS is removed from the environment, so call this before other threads start.
+ * BN_EARG: a bad BITNET_CHAT_THREADS. BN_ENOMEM. */
 bool model_args_environment(struct options *o, struct bn_error *err);
 
-/* tokenizer_open with the setting of --no-repair. */
+/* tokenizer_open with the setting of --no-repair. Close the result with tokenizer_close. */
 bool model_args_tokenizer(const struct options *o, const struct bn_file *file,
                           struct bn_notes *notes, struct tokenizer **out, struct bn_error *err);
 
-/* Open the template of --template auto|NAME|FILE|@FILE for a model. Without a model, `file` and
+/* Open the template of --template auto|NAME|FILE|@FILE for a model; close it with template_close.
+ * Without a model, `file` and
  * `tokenizer` are NULL: bos_token is <s>, eos_token is </s>, and `auto` is refused. BN_EIO: the
  * template file cannot be read. BN_EARG: no such template, or a file that does not parse.
  * BN_EFORMAT: the template of the model does not parse. */
@@ -45,8 +47,9 @@ bool model_args_template(const struct options *o, const struct bn_file *file,
 bool model_args_thinks(const struct options *o, const struct template *t, bool *thinks);
 
 /* The variables of --think and --template-arg NAME=VALUE as a dict in the arena. A VALUE that is
- * not JSON is text. --think sets enable_thinking; a --template-arg of that name wins. Without
- * variables *out is NULL. BN_EARG: a name that is too long. BN_ENOMEM. */
+ * not JSON is text. --think sets enable_thinking; a --template-arg of that name replaces its value.
+ * Without variables *out is NULL. BN_EARG: a name that is too long. BN_ENOMEM, also for JSON with
+ * too many levels. */
 bool model_args_template_args(const struct options *o, const struct template *t,
                               struct template_arena *arena, struct template_value **out,
                               struct bn_error *err);

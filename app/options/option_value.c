@@ -21,6 +21,7 @@ void option_value_finish(struct option_value *v)
     *v = (struct option_value){0};
 }
 
+/* Fail with the values that the row accepts. */
 static bool fail_value(const struct option *row, const char *label, const char *text,
                        struct bn_error *err)
 {
@@ -34,7 +35,8 @@ static bool is_digit(char c)
     return c >= '0' && c <= '9';
 }
 
-/* False if text .. end is not a whole number, or overflows. */
+/* Read the bytes from `text` up to `end`, exclusive. False: not a whole number, or too large for
+ * int64_t. */
 static bool read_int(const char *text, const char *end, int64_t *out)
 {
     const bool negative = text < end && *text == '-';
@@ -77,6 +79,7 @@ static bool looks_like_real(const char *s)
 
 static bool parse_flag(const char *text, int64_t *out)
 {
+    /* Words for off and on in turn. */
     static const char *const words[] = {"off", "on", "false", "true", "no", "yes", "0", "1"};
     for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++)
         if (strcmp(text, words[i]) == 0) {
@@ -86,6 +89,7 @@ static bool parse_flag(const char *text, int64_t *out)
     return false;
 }
 
+/* *out is the index of the word in `choices`, which are separated by "|". */
 static bool parse_choice(const char *choices, const char *text, int64_t *out)
 {
     const size_t n_text = strlen(text);

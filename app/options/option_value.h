@@ -1,5 +1,5 @@
 /*
- * One option value: conversion from and to text. Only options.c uses this.
+ * One option value: conversion from and to text. Only options.c includes this file.
  */
 #ifndef APP_OPTION_VALUE_H
 #define APP_OPTION_VALUE_H
@@ -8,12 +8,13 @@
 
 struct option_value {
     enum option_source source;
-    bool set;       /* there is a value, perhaps the default */
+    bool set; /* there is a value, perhaps the default; else the rest is 0 */
+    /* The members in use depend on the kind of the row (enum option_kind). */
     int64_t number; /* INT; FLAG: 0 or 1; CHOICE: index of the word */
     double real;    /* REAL */
-    char **texts;   /* (n_texts) TEXT, CHOICE: owned */
+    char **texts;   /* (n_texts), owned. TEXT; CHOICE: the word */
     size_t n_texts, texts_cap;
-    int64_t *numbers; /* (n_numbers) INTS: owned */
+    int64_t *numbers; /* (n_numbers), owned. INTS */
     size_t n_numbers, numbers_cap;
 };
 
@@ -24,7 +25,8 @@ bool option_value_parse(const struct option *row, const char *label, const char 
                         struct option_value *out, struct bn_error *err);
 void option_value_finish(struct option_value *v);
 
-/* Write the value as text, cut to out_bytes. Commas separate several values. "" if not set. */
+/* Write the value as text, cut to out_bytes with its final 0. Commas separate several values. "" if
+ * not set. */
 void option_value_format(const struct option *row, const struct option_value *v, char *out,
                          size_t out_bytes);
 

@@ -15,8 +15,8 @@ struct entry {
     const struct option *row;
     const char *group;
     struct option_value value;
-    char *of_model; /* the text that the model file or its family gives; NULL: none */
-    enum option_source of_model_source;
+    char *of_model; /* the value of OPTION_FROM_MODEL or OPTION_FROM_FAMILY as text; NULL: none */
+    enum option_source of_model_source; /* which of the two */
 };
 
 struct options {
@@ -26,6 +26,7 @@ struct options {
     size_t n_words, words_cap;
 };
 
+/* Whether `text` is the option name, with '_' allowed for '-'. */
 static bool is_name(const char *name, const char *text, size_t n_text_bytes)
 {
     if (strlen(name) != n_text_bytes)
@@ -45,7 +46,8 @@ static struct entry *find(const struct options *o, const char *name, size_t n_na
     return NULL;
 }
 
-/* Moves `v` into the entry. Replaces the value, or appends to it if the row repeats. */
+/* Move `v` into the entry. It replaces the value, or is appended to a value of the same source if
+ * the row repeats. A value of a stronger source stays. `v` is no longer owned by the caller. */
 static bool store(struct entry *e, struct option_value *v, enum option_source source,
                   struct bn_error *err)
 {
@@ -83,7 +85,7 @@ static bool parse_and_store(struct entry *e, const char *label, const char *text
     return false;
 }
 
-/* Set the value of the model file or its family, or else the default. */
+/* Set the value `of_model`, or else the default. */
 static bool set_default(struct entry *e, struct bn_error *err)
 {
     option_value_finish(&e->value);
@@ -93,7 +95,8 @@ static bool set_default(struct entry *e, struct bn_error *err)
            parse_and_store(e, e->row->name, e->row->fallback, OPTION_FROM_DEFAULT, err);
 }
 
-/* Keep a valid value of the model file or its family, even if a stronger source sets the option. */
+/* Set e->of_model to a valid value, for options_reset. Even a value that did not replace one of a
+ * stronger source is kept. */
 static bool keep_of_model(struct entry *e, const char *text, enum option_source source,
                           struct bn_error *err)
 {
@@ -172,7 +175,7 @@ static bool fail_unknown(const struct options *o, const char *name, size_t n_byt
                          struct bn_error *err)
 {
     const char *best = NULL;
-    size_t most = 2; /* a suggestion has at least three letters in common */
+    size_t most = 2; /* a suggestion begins with at least three of the same letters */
     for (size_t i = 0; i < o->n_entries; i++) {
         const struct option *row = o->entries[i].row;
         const size_t n = common_prefix(row->name, name, n_bytes);
@@ -195,7 +198,8 @@ static bool fail_no_value(const struct option *row, const char *label, struct bn
     return bn_fail(err, BN_EARG, "%s needs a value: %s", label, expected);
 }
 
-/* --no-NAME: for a flag that is on by default, or that a config file can turn on. */
+/* The flag of --no-NAME, if it is on by default or a config file can turn it on. NULL: no such
+ * flag. */
 static struct entry *find_negated(const struct options *o, const char *name, size_t n_bytes)
 {
     if (n_bytes <= 3 || memcmp(name, "no-", 3) != 0)
@@ -223,7 +227,7 @@ static bool parse_long(struct options *o, const char *arg, const char *next, boo
         return fail_unknown(o, name, n, err);
     char label[48];
     (void)snprintf(label, sizeof(label), "--%.*s", (int)n,
-                   name); /* a name of a row, perhaps after "no-" */
+                   name); /* fits: a name of a row, perhaps after "no-" */
     if (e->row->kind == OPTION_FLAG) {
         if (value)
             return bn_fail(err, BN_EARG, "%s takes no value, got '%s'", label, value);
@@ -246,7 +250,7 @@ static struct entry *find_letter(const struct options *o, char letter)
     return NULL;
 }
 
-/* "-q", "-qv", "-n32", "-n 32". */
+/* "-q", "-qv", "-n32", "-n 32". *used_next is set if `next` is the value. */
 static bool parse_short(struct options *o, const char *arg, const char *next, bool *used_next,
                         struct bn_error *err)
 {
@@ -344,6 +348,7 @@ bool options_reset(struct options *o, const char *name, struct bn_error *err)
     return e ? set_default(e, err) : bn_fail(err, BN_EARG, "unknown setting '%s'", name);
 }
 
+/* For names in the source code: a missing name is a programming error. */
 static const struct entry *must_find(const struct options *o, const char *name)
 {
     const struct entry *e = find(o, name, strlen(name));

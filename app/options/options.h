@@ -4,9 +4,9 @@
  * of model_args.h.
  *
  * A flag is spelled --name on the command line. --help lists a flag that is on by default as
- * --no-name. That spelling is also accepted for each flag that a config file can set. A value from
- * a weaker source never replaces one from a stronger source. LC_NUMERIC must be "C". Not
- * thread-safe.
+ * --no-name. The spelling --no-name is also accepted for each flag that a config file can set. A
+ * value from a weaker source (enum option_source) never replaces one from a stronger source.
+ * LC_NUMERIC must be "C", because real numbers are read with strtod. Not thread-safe.
  *
  * An error about a value contains the option, the value and the accepted values. The error code is
  * BN_EARG or BN_ENOMEM.
@@ -44,7 +44,7 @@ struct option {
     enum option_kind kind;
     bool repeats;    /* TEXT: every occurrence is kept, in order */
     bool advanced;   /* listed only by --help all */
-    unsigned places; /* of enum option_place; 0 means OPTION_ON_COMMAND */
+    unsigned places; /* flags of enum option_place; 0 means OPTION_ON_COMMAND */
     struct {
         int64_t min, max; /* messages do not name a max of INT32_MAX or more */
     } ints;
@@ -73,7 +73,7 @@ struct option_table {
 /* Weakest first. */
 enum option_source {
     OPTION_FROM_DEFAULT,
-    OPTION_FROM_FAMILY, /* values of the publisher of this kind of model */
+    OPTION_FROM_FAMILY, /* values that the publisher uses for models of this architecture */
     OPTION_FROM_MODEL,  /* hints in the model file */
     OPTION_FROM_CONFIG,
     OPTION_FROM_ENV,
@@ -89,7 +89,8 @@ bool options_open(const struct option_table *const *tables, size_t n_tables, str
 void options_close(struct options *o); /* NULL is fine */
 
 /* Parse argv[1] .. argv[argc - 1]: options and other words in any order. "--" ends the options, "-"
- * is a word. The words stay in argv; options_words lists them. Stops at the first error. */
+ * is a word. options_words returns the other words, which point into argv. Parsing stops at the
+ * first error; the options before it stay set. */
 bool options_parse(struct options *o, int argc, char **argv, struct bn_error *err);
 const char *const *options_words(const struct options *o, size_t *n_words);
 
@@ -100,10 +101,11 @@ const char *const *options_words(const struct options *o, size_t *n_words);
  * nothing changes. If a stronger source has set the value, nothing changes, without an error. */
 bool options_set(struct options *o, const char *name, const char *value, enum option_source source,
                  struct bn_error *err);
-/* Return to the value of the model file or its family, or else to the default. */
+/* Return to the value of OPTION_FROM_MODEL or OPTION_FROM_FAMILY, or else to the default. */
 bool options_reset(struct options *o, const char *name, struct bn_error *err);
 
-/* Read a value. The name must be in a table and have this kind (asserted). */
+/* Read a value. The name must be in a table and the option must have the kind of the function
+ * (asserted). Texts and lists belong to `o` and are valid until the option changes. */
 bool options_given(const struct options *o, const char *name); /* its source is not the default */
 enum option_source options_source(const struct options *o, const char *name);
 /* The word for a source in lists: "model file". */
@@ -113,12 +115,13 @@ int64_t options_int(const struct options *o, const char *name); /* 0 if unset an
 double options_real(const struct options *o, const char *name); /* 0 if unset and no default */
 /* TEXT and CHOICE: the last text of several; NULL if unset. */
 const char *options_text(const struct options *o, const char *name);
-/* Index of the word in .choices. */
+/* Index of the word in .choices; 0 if unset (then options_text returns NULL). */
 size_t options_choice(const struct options *o, const char *name);
+/* TEXT: all texts in order, (*n_items). INTS: all numbers. */
 const char *const *options_list(const struct options *o, const char *name, size_t *n_items);
 const int64_t *options_ints(const struct options *o, const char *name, size_t *n_items);
 
-/* All rows in the order of the tables, and the headings of their groups. */
+/* Number of rows; row i in the order of the tables, and the heading of its group. */
 size_t options_count(const struct options *o);
 const struct option *options_row(const struct options *o, size_t i);
 const char *options_group(const struct options *o, size_t i);
@@ -132,12 +135,13 @@ void options_format(const struct options *o, const char *name, char *out, size_t
 enum option_help { OPTION_HELP_SHORT, OPTION_HELP_ALL };
 void options_print_help(const struct options *o, FILE *out, enum option_help extent,
                         const char *const *only);
-/* `names` ends with NULL. */
+/* Whether `name` is one of `names`, which end with NULL. */
 bool options_list_has(const char *const *names, const char *name);
 /* Print a completion script of bitnet-chat. `shell` is bash, zsh or fish. */
 void options_print_completion(const struct options *o, const char *shell, FILE *out);
 
-/* The values that a row accepts: "a whole number from 1 to 512", "auto, cpu or cuda". */
+/* The next three functions write a text to `out` and cut it to out_bytes with its final 0.
+ * The values that a row accepts: "a whole number from 1 to 512", "auto, cpu or cuda". */
 void option_describe(const struct option *row, char *out, size_t out_bytes);
 /* The explanation in --help: .help, or "do not " and .help for --no-NAME. */
 void option_help_text(const struct option *row, char *out, size_t out_bytes);

@@ -7,8 +7,8 @@
 #include <stdarg.h>
 #include <string.h>
 
-#define HELP_WIDTH 100
-#define HELP_COLUMN 30 /* first column of the explanations */
+#define HELP_WIDTH 100 /* columns */
+#define HELP_COLUMN 30 /* columns before the explanations */
 
 bool option_on_command_line(const struct option *row)
 {
@@ -26,6 +26,7 @@ struct line {
     size_t n, cap;
 };
 
+/* The declaration is for BN_PRINTF, which a definition cannot have. */
 static void add(struct line *l, const char *fmt, ...) BN_PRINTF(2, 3);
 static void add(struct line *l, const char *fmt, ...)
 {
@@ -147,9 +148,9 @@ static void print_row(FILE *out, const struct option *row)
     const size_t n = strlen(text);
     if (row->fallback && *row->fallback && row->kind != OPTION_FLAG)
         (void)snprintf(text + n, sizeof(text) - n, " [%s]", row->fallback); /* cut if too long */
-    const int indent = row->letter ? 2 : 6;
+    const int indent = row->letter ? 2 : 6; /* the names of all rows begin below each other */
     const int used = fprintf(out, "%*s%s", indent, "", spelling);
-    if (used > HELP_COLUMN - 2)
+    if (used > HELP_COLUMN - 2) /* fewer than two spaces would be left */
         fprintf(out, "\n%*s", HELP_COLUMN, "");
     else
         fprintf(out, "%*s", HELP_COLUMN - used, "");
@@ -186,8 +187,8 @@ static void put_choices(const struct option *row, FILE *out)
         fputc(*p == '|' ? ' ' : *p, out);
 }
 
-/* Print text within single quotes of a shell, where only the apostrophe is special. A character of
- * `escaped` gets a backslash. */
+/* Print text that is within single quotes in a script of a shell. An apostrophe ends the quotes, is
+ * printed as \' and begins them again. A character of `escaped` gets a backslash. */
 static void put_quoted(const char *text, const char *escaped, FILE *out)
 {
     for (; *text; text++) {
@@ -200,6 +201,7 @@ static void put_quoted(const char *text, const char *escaped, FILE *out)
     }
 }
 
+/* "no-" for a flag that is on by default: the scripts complete --no-NAME. */
 static const char *no_prefix(const struct option *row)
 {
     return option_is_on_by_default(row) ? "no-" : "";
@@ -238,6 +240,7 @@ static void print_zsh(const struct options *o, FILE *out)
         char help[400];
         if (!option_on_command_line(row))
             continue;
+        /* "*": the option may be repeated. */
         fprintf(out, "  '%s--%s%s[", row->repeats ? "*" : "", no_prefix(row), row->name);
         option_help_text(row, help, sizeof(help));
         put_quoted(help, "[]:", out); /* special characters of _arguments */
@@ -265,7 +268,7 @@ static void print_fish(const struct options *o, FILE *out)
         if (row->letter)
             fprintf(out, " -s %c", row->letter);
         if (row->choices) {
-            fputs(" -x -a '", out);
+            fputs(" -x -a '", out); /* -x: needs a value, not a file; -r: needs a value */
             put_choices(row, out);
             fputc('\'', out);
         } else if (row->kind == OPTION_TEXT) {
