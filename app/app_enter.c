@@ -166,7 +166,8 @@ void app_event(struct app *app, const struct ui_event *event)
         break;
     case UI_ABORT:
         chat_stop(&app->chat);
-        app->ending = false; /* app_leave keeps an earlier code only if it is an error */
+        /* The code of this event replaces that of an interrupt; app_leave would keep an error. */
+        app->ending = false;
         app->code = EXIT_DONE;
         app_leave(app, event->code);
         break;

@@ -71,7 +71,7 @@ static void join_prompt(const struct app *app, size_t first_word, struct strbuf 
 
 enum exit_code app_open_options(struct app *app, struct strbuf *prompt)
 {
-    char path[PATH_BYTES];
+    char path[PATH_BYTES]; /* of the config file; not needed here */
     struct bn_error err;
     size_t first_word;
     const char *model = env_get(ENV_MODEL);

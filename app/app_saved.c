@@ -64,19 +64,20 @@ static void choose_paths(struct app *app)
 static void show_reading(const struct app *app, const char *path,
                          const struct store_reading *reading)
 {
-    struct strbuf said = {0};
-    store_reading_text(reading, &said);
-    if (said.n_bytes > 0)
-        show_warning(app, strbuf_text(&said));
-    strbuf_cut(&said, 0);
+    struct strbuf warning = {0};
+    store_reading_text(reading, &warning);
+    if (warning.n_bytes > 0)
+        show_warning(app, strbuf_text(&warning));
+    strbuf_cut(&warning, 0);
     if (reading->journal == JOURNAL_ALIEN)
-        strbuf_addf(&said, "%s.journal belongs to another state of the chat and is not used", path);
-    else if (reading->journal == JOURNAL_TORN)
-        strbuf_addf(&said, "%s.journal is damaged: only the turns before the damage are read",
+        strbuf_addf(&warning, "%s.journal belongs to another state of the chat and is not used",
                     path);
-    if (said.n_bytes > 0)
-        show_warning(app, strbuf_text(&said));
-    strbuf_finish(&said);
+    else if (reading->journal == JOURNAL_TORN)
+        strbuf_addf(&warning, "%s.journal is damaged: only the turns before the damage are read",
+                    path);
+    if (warning.n_bytes > 0)
+        show_warning(app, strbuf_text(&warning));
+    strbuf_finish(&warning);
 }
 
 /* Read a saved chat and make it the conversation. `f` is the store_file of `path` if later turns

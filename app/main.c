@@ -109,6 +109,7 @@ static bool run_without_model(const struct options *o, enum exit_code *code)
 
 /* ---- choice of the painter ---- */
 
+/* Refuse two options that contradict each other. */
 static enum exit_code check_exclusive(const struct options *o)
 {
     static const char *const pairs[][2] = {

@@ -1,5 +1,5 @@
 /*
- * Cleaning text and attaching files: see input_text.h.
+ * Cleaning text, attaching files, and reading typed paths: see input_text.h.
  */
 #include "app/common/input_text.h"
 

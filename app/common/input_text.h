@@ -1,5 +1,6 @@
 /*
- * Prepares text from stdin, a file or a paste for a template: valid UTF-8 with LF line ends.
+ * Prepares text from stdin, a file or a paste for a template: valid UTF-8 with LF line ends. Also
+ * reads paths that a user has typed in a command or a message.
  */
 #ifndef APP_INPUT_TEXT_H
 #define APP_INPUT_TEXT_H

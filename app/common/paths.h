@@ -48,10 +48,12 @@ void env_unset(enum env_var var);
  * main thread before other threads start. */
 void env_set_ctype(const char *locale);
 
+/* The directories of XDG_CONFIG_HOME, XDG_STATE_HOME, XDG_DATA_HOME and XDG_CACHE_HOME. */
 enum path_dir { PATH_CONFIG, PATH_STATE, PATH_DATA, PATH_CACHE };
 
-/* Write DIR/bitnet-chat/name to `out`, with the directory DIR of $XDG_..._HOME; no file is created.
- * BN_EARG: neither the variable nor HOME is set, or the path is too long. */
+/* Write the path of `name` in the program's folder of this directory to `out`, for example
+ * "/home/anna/.config/bitnet-chat/config". No file is created. BN_EARG: neither the variable of the
+ * directory nor HOME is set, or the path is too long. */
 bool path_of(enum path_dir dir, const char *name, char out[PATH_BYTES], struct bn_error *err);
 
 /* Create the missing directories above `path`, with mode 0700. BN_EIO. */

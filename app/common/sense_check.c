@@ -122,7 +122,7 @@ static bool evaluate(struct bn_session *session, const struct sense_text *text,
                      const struct bn_control *control, struct sense_result *out,
                      struct bn_error *err)
 {
-    struct head_cand cands[SENSE_IDS][SENSE_IDS];
+    struct head_cand cands[SENSE_IDS][SENSE_IDS]; /* a row for each scored id */
     struct head_row rows[SENSE_IDS];
     int32_t ids[SENSE_IDS];
     const struct head_request head = {

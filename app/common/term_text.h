@@ -55,7 +55,7 @@ size_t term_text_added_width(const struct term_char *c, size_t before);
  * picture. */
 size_t term_text_picture(struct bn_str s, size_t at);
 
-size_t term_text_width(struct bn_str s); /* columns, without tab stops */
+size_t term_text_width(struct bn_str s); /* columns; a tab counts as one */
 /* Number of bytes of s that fit into `width` columns, whole characters only. */
 size_t term_text_fit(struct bn_str s, size_t width);
 /* Append s cleaned, on one line, in at most `width` columns. A longer text ends in "...". */

@@ -1,10 +1,10 @@
 /*
- * The option rows of bitnet-chat, and their conversion to sampling parameters.
+ * The option rows of bitnet-chat, and their conversion to settings of the sampler and the session.
  *
  * Rows marked EVERYWHERE can be changed by /set; the others are fixed at start. Without a default
- * (.fallback), a flag is off and a text is unset. Exceptions: the defaults of --stats and --overflow
- * depend on the terminal and are not in the tables, and --seed is random. clang-format is off for
- * the tables because it would write one field per line.
+ * (.fallback), a flag is off and a text is unset. Exceptions: the defaults of --stats and
+ * --overflow depend on the terminal and are not in the tables, and --seed is random. clang-format
+ * is off for the tables because it would write one field per line.
  */
 #include "app/options/chat_options.h"
 

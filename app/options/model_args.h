@@ -34,16 +34,16 @@ bool model_args_tokenizer(const struct options *o, const struct bn_file *file,
                           struct bn_notes *notes, struct tokenizer **out, struct bn_error *err);
 
 /* Open the template of --template auto|NAME|FILE|@FILE for a model; close it with template_close.
- * Without a model, `file` and
- * `tokenizer` are NULL: bos_token is <s>, eos_token is </s>, and `auto` is refused. BN_EIO: the
- * template file cannot be read. BN_EARG: no such template, or a file that does not parse.
- * BN_EFORMAT: the template of the model does not parse. */
+ * Without a model, `file` and `tokenizer` are NULL: bos_token is <s>, eos_token is </s>, and `auto`
+ * is refused. BN_EIO: the template file cannot be read. BN_EARG: no such template, or a file that
+ * does not parse. BN_EFORMAT: the template of the model does not parse. */
 bool model_args_template(const struct options *o, const struct bn_file *file,
                          const struct tokenizer *tokenizer, struct bn_notes *notes,
                          struct template **out, struct bn_error *err);
 
-/* Whether --think sets enable_thinking, and to which value. With auto it is set to false if the
- * family of the model is used without thoughts, or if --think-budget is 0. */
+/* Whether --think sets the template variable enable_thinking; if so, *thinks is its value. With
+ * `auto` it is set to false if the publisher uses the model without thoughts (is_thinking_off of
+ * template_info), or if --think-budget is 0. */
 bool model_args_thinks(const struct options *o, const struct template *t, bool *thinks);
 
 /* The variables of --think and --template-arg NAME=VALUE as a dict in the arena. A VALUE that is

@@ -56,7 +56,7 @@ struct option {
     /* TEXT, INT: the value is acceptable; the error describes the expected values. May be NULL. */
     bool (*check)(const char *text, struct bn_error *err);
     const char *fallback; /* default as text, parsed like a value; NULL: none */
-    const char *arg;      /* the value in --help: "FILE"; NULL: the choices, or "N" */
+    const char *arg;      /* the value in --help, as "FILE"; NULL: the choices, or "N" */
     const char *help;     /* one line, no full stop */
 };
 
@@ -95,10 +95,10 @@ bool options_parse(struct options *o, int argc, char **argv, struct bn_error *er
 const char *const *options_words(const struct options *o, size_t *n_words);
 
 /* Set one value from text: a config line, an environment variable, /set. '_' in the name counts as
- * '-'. A flag accepts on/off, true/false, yes/no, 1/0. A row that repeats adds the text to
- * those of the same source. BN_EARG: unknown name, bad value, or the option cannot be set from this
- * source (SET requires OPTION_BY_SET; CONFIG, ENV, MODEL, FAMILY: OPTION_IN_CONFIG). On error
- * nothing changes. If a stronger source has set the value, nothing changes, without an error. */
+ * '-'. A flag accepts on/off, true/false, yes/no, 1/0. A row that repeats adds the text to those of
+ * the same source. BN_EARG: unknown name, bad value, or the option cannot be set from this source
+ * (SET requires OPTION_BY_SET; CONFIG, ENV, MODEL, FAMILY: OPTION_IN_CONFIG). BN_EARG changes
+ * nothing. If a stronger source has set the value, nothing changes, without an error. */
 bool options_set(struct options *o, const char *name, const char *value, enum option_source source,
                  struct bn_error *err);
 /* Return to the value of OPTION_FROM_MODEL or OPTION_FROM_FAMILY, or else to the default. */

@@ -58,6 +58,7 @@ static size_t target_bytes(const char *name)
     const size_t n_stem = n - RANDOM_BYTES;
     if (has_end(name, n_stem, MARK))
         return n_stem - n_mark;
+    /* Names of earlier versions, for saved chats and snapshots. */
     const bool is_ours = name[n_stem - 1] == '.' &&
                          (has_end(name, n_stem - 1, ".json") || has_end(name, n_stem - 1, ".kv"));
     return is_ours && looks_random(name + n_stem) ? n_stem - 1 : 0;
