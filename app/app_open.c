@@ -77,7 +77,7 @@ enum exit_code app_open_options(struct app *app, struct strbuf *prompt)
     const char *model = env_get(ENV_MODEL);
     if (!config_load(app->options, path, warn_config, app, &err)) {
         (void)report_error(PROGRAM, STAGE_RUN, &err);
-        return err.code == BN_EIO ? EXIT_FILE : EXIT_USAGE;
+        return err.code == BN_EIO ? EXIT_FILE : err.code == BN_ENOMEM ? EXIT_INTERNAL : EXIT_USAGE;
     }
     if ((model && !options_set(app->options, "model", model, OPTION_FROM_ENV, &err)) ||
         !model_args_environment(app->options, &err))

@@ -17,18 +17,19 @@ bool input_clean(const char *name, struct bn_str in, struct strbuf *out, size_t 
     if (nul)
         return bn_fail(err, BN_EARG, "%s is binary: a NUL byte at offset %zu", name,
                        (size_t)(nul - in.ptr));
-    struct strbuf lines = {0}; /* `in` without each CR before an LF */
-    for (size_t at = 0; at < in.n_bytes;) {
-        const char *cr = memchr(in.ptr + at, '\r', in.n_bytes - at);
-        const size_t end = cr ? (size_t)(cr - in.ptr) : in.n_bytes;
-        strbuf_add(&lines, in.ptr + at, end - at);
-        if (cr && (end + 1 >= in.n_bytes || in.ptr[end + 1] != '\n'))
-            strbuf_add_char(&lines, '\r');
+    struct strbuf valid = {0};
+    *bad_at = term_text_repair(in, &valid);
+    const struct bn_str text = strbuf_str(&valid);
+    for (size_t at = 0; at < text.n_bytes;) { /* leave out each CR before an LF */
+        const char *cr = memchr(text.ptr + at, '\r', text.n_bytes - at);
+        const size_t end = cr ? (size_t)(cr - text.ptr) : text.n_bytes;
+        strbuf_add(out, text.ptr + at, end - at);
+        if (cr && (end + 1 >= text.n_bytes || text.ptr[end + 1] != '\n'))
+            strbuf_add_char(out, '\r');
         at = end + 1;
     }
-    *bad_at = term_text_repair(strbuf_str(&lines), out);
-    const bool ok = !lines.failed && !out->failed;
-    strbuf_finish(&lines);
+    const bool ok = !valid.failed && !out->failed;
+    strbuf_finish(&valid);
     return ok || bn_fail(err, BN_ENOMEM, "out of memory for %s (%zu bytes)", name, in.n_bytes);
 }
 

@@ -10,8 +10,8 @@
 
 #define INPUT_MAX_BYTES ((size_t)64 << 20) /* far larger than any context */
 
-/* Append `in` to `out`. A CR before an LF is removed, then invalid bytes become U+FFFD. *bad_at is
- * the offset of the first invalid byte after the CRs are removed, or SIZE_MAX. `name` is the name
+/* Append `in` to `out`. Invalid bytes become U+FFFD, and a CR before an LF is removed. *bad_at is
+ * the offset of the first invalid byte in `in`, or SIZE_MAX. `name` is the name
  * of the text in errors. BN_EARG: a NUL byte (the text is binary). BN_ENOMEM. */
 bool input_clean(const char *name, struct bn_str in, struct strbuf *out, size_t *bad_at,
                  struct bn_error *err);

@@ -88,7 +88,7 @@ static bool check_codes(const struct model *m, struct model_check *check, struct
     bool ok = codes || bn_fail(err, BN_ENOMEM, "out of memory for rows of %zu codes", widest(m));
     const struct ternary_source *src;
     for (size_t i = 0; ok && (src = ternary_of(m, i)); i++)
-        ok = count_codes(src, codes, check, err);
+        ok = src->n_rows == 0 || count_codes(src, codes, check, err);
     mem_free(codes);
     return ok;
 }

@@ -328,7 +328,8 @@ bool model_args_template_args(const struct options *o, const struct template *t,
         dict = template_set(arena, dict, name, arg_value(equals + 1, arena));
     }
     if (n && !dict)
-        return bn_fail(err, BN_ENOMEM, "out of memory for %zu template arguments", n);
+        return bn_fail(err, BN_ENOMEM,
+                       "out of memory for %zu template arguments, or one is nested too deep", n);
     *out = dict;
     return true;
 }

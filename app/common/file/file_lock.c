@@ -49,10 +49,11 @@ static void read_holder(int fd, char holder[FILE_LOCK_HOLDER_BYTES])
     char text[FILE_LOCK_HOLDER_BYTES];
     struct strbuf clean = {0};
     const ssize_t n = pread(fd, text, sizeof(text), 0);
-    if (n > 0)
-        term_text_brief((struct bn_str){text, strcspn(text, "\n") < (size_t)n ? strcspn(text, "\n")
-                                                                              : (size_t)n},
-                        HOLDER_COLUMNS, &clean);
+    if (n > 0) {
+        const char *end = memchr(text, '\n', (size_t)n);
+        const size_t n_line = end ? (size_t)(end - text) : (size_t)n;
+        term_text_brief((struct bn_str){text, n_line}, HOLDER_COLUMNS, &clean);
+    }
     (void)snprintf(holder, FILE_LOCK_HOLDER_BYTES, "%s",
                    clean.n_bytes > 0 ? strbuf_text(&clean) : "another process");
     strbuf_finish(&clean);

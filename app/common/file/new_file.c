@@ -1,13 +1,11 @@
 /*
  * Writes a temporary file in the same directory and renames it: see new_file.h.
  *
- * Temporary names are NAME.tmp-XXXXXX. Earlier versions used NAME.XXXXXX without a lock. Such a
- * name may belong to a file of the user ("talk.json.backup"), so it must look random.
+ * Temporary names are NAME.tmp-XXXXXX.
  */
 #define _GNU_SOURCE /* flock */
 #include "app/common/file/new_file.h"
 
-#include <ctype.h>
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -33,35 +31,14 @@ static bool has_end(const char *name, size_t n_bytes, const char *end)
     return n_bytes > n && memcmp(name + n_bytes - n, end, n) == 0;
 }
 
-/* Whether six characters look random: digits, small and capital letters of at least two kinds. A
- * capital letter at the beginning does not count, because names have it, too ("Backup"). */
-static bool looks_random(const char *text)
-{
-    bool digit = false, lower = false, upper = false;
-    for (size_t i = 0; i < RANDOM_BYTES; i++) {
-        const unsigned char c = (unsigned char)text[i];
-        if (!isalnum(c))
-            return false;
-        digit = digit || isdigit(c);
-        lower = lower || islower(c);
-        upper = upper || (isupper(c) && i > 0);
-    }
-    return digit + lower + upper >= 2;
-}
-
 /* The length of NAME, the file that a temporary file was to replace; 0: not a temporary file. */
 static size_t target_bytes(const char *name)
 {
     const size_t n = strlen(name), n_mark = strlen(MARK);
-    if (n <= RANDOM_BYTES + 1)
+    if (n <= RANDOM_BYTES)
         return 0;
     const size_t n_stem = n - RANDOM_BYTES;
-    if (has_end(name, n_stem, MARK))
-        return n_stem - n_mark;
-    /* Names of earlier versions, for saved chats and snapshots. */
-    const bool is_ours = name[n_stem - 1] == '.' &&
-                         (has_end(name, n_stem - 1, ".json") || has_end(name, n_stem - 1, ".kv"));
-    return is_ours && looks_random(name + n_stem) ? n_stem - 1 : 0;
+    return has_end(name, n_stem, MARK) ? n_stem - n_mark : 0;
 }
 
 /* Remove the file unless another program is writing it. */

@@ -94,12 +94,14 @@ class Scripts(ChatCase):
 
     def test_bad_files_and_directories_are_named_and_not_sent(self):
         latin = self.write('latin.txt', b'caf\xe9\n')
+        dos = self.write('dos.txt', b'a\r\nb\r\ncaf\xe9\r\n')
         folder = os.path.join(self.folder.name, 'sub.d')
         os.makedirs(folder, exist_ok=True)
         fifo = self.path('fifo')
         if not os.path.exists(fifo):
             os.mkfifo(fifo)
         for path, said in ((latin, "latin.txt' is not valid UTF-8 at offset 3"), (folder, "sub.d' is a directory"),
+                           (dos, "dos.txt' is not valid UTF-8 at offset 9"),
                            (self.write('binary', b'a\0b'), 'is binary'), (self.path('none.x'), 'No such file')):
             self.assertIn(said, self.script(f'/file {path}', 'never', code=2))
             self.assertIsNone(self.messages)

@@ -239,6 +239,9 @@ class Locks(TerminalCase):
                               stdout=subprocess.PIPE) as process:
             process.stdout.readline()
             self.assertIn('in use by another process', self.refuses(5, '--session', path, '-p', 'x'))
+            with open(path + '.lock', 'wb') as file:
+                file.write(b'x' * 500)  # a line without an end, longer than what is read
+            self.assertRegex(self.refuses(5, '--session', path, '-p', 'x'), 'in use by x{10,160}[^x]')
             process.stdin.close()
             process.wait()
         self.says('--session', path, '-p', 'x')

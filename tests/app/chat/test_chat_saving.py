@@ -63,16 +63,17 @@ class Saving(TerminalCase):
 
     def test_temporary_files_of_killed_runs_are_removed_at_the_start(self):
         left = [os.path.join(self.home.name, name) for name in (
-            '.local/state/bitnet-chat/last.json.tmp-abcdef', '.local/state/bitnet-chat/last.json.pQ8t1Z',
-            '.local/share/bitnet-chat/sessions/trip.json.rW3xKz', '.cache/bitnet-chat/kv/ab12.kv.Zx81qR')]
-        kept = os.path.join(self.home.name, '.local/share/bitnet-chat/sessions/trip.json.backup')
-        for path in (*left, kept):
+            '.local/state/bitnet-chat/last.json.tmp-abcdef',
+            '.local/share/bitnet-chat/sessions/trip.json.tmp-rW3xKz', '.cache/bitnet-chat/kv/ab12.kv.tmp-Zx81qR')]
+        kept = [os.path.join(self.home.name, '.local/share/bitnet-chat/sessions', name)
+                for name in ('trip.json.backup', 'trip.json.notes1')]
+        for path in (*left, *kept):
             os.makedirs(os.path.dirname(path), exist_ok=True)
             with open(path, 'wb'):
                 pass
         self.chat('-p', 'x')
         self.assertEqual([path for path in left if os.path.exists(path)], [])
-        self.assertTrue(os.path.exists(kept))
+        self.assertEqual([path for path in kept if not os.path.exists(path)], [])
 
 
 class History(TerminalCase):

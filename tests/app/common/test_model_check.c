@@ -44,6 +44,19 @@ static void an_intact_file_passes_every_step(void **state)
     bn_file_close(file);
 }
 
+/* Three of the four layers are delta nets, which have no v. */
+static void tensors_that_delta_nets_do_not_have_are_not_counted(void **state)
+{
+    struct model_check check = {0};
+    struct bn_file *file;
+    struct bn_error err;
+    (void)state;
+    assert_true(bn_file_open(delta_path, &file, &err));
+    assert_true(model_check_file(file, &cfg, &check, &err));
+    assert_int_equal(check.n_ternary_tensors, 7 * check.n_layers - 3 + 2); /* embedding and head */
+    bn_file_close(file);
+}
+
 static void a_wrong_code_stops_after_the_structure(void **state)
 {
     unsigned steps = 0;
@@ -134,6 +147,7 @@ int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(an_intact_file_passes_every_step),
+        cmocka_unit_test(tensors_that_delta_nets_do_not_have_are_not_counted),
         cmocka_unit_test(a_wrong_code_stops_after_the_structure),
         cmocka_unit_test(every_scale_of_a_block_is_checked),
         cmocka_unit_test(a_small_tensor_that_is_not_finite_is_found),

@@ -111,16 +111,15 @@ static void files_of_killed_programs_are_removed(void **state)
     static const struct {
         const char *name;
         bool stays;
-    } cases[] = {{"a.json.tmp-abcdef", false}, {"a.json.aB3xYz", false},    {"a.kv.a1b2c3", false},
-                 {"a.json.backup", true},      {"a.json.Backup", true},     {"a.json.202511", true},
-                 {"notes.aB3xYz", true},       {"a.json.aB3xY", true},      {"a.json", true},
-                 {".tmp-abcdef", true},        {"a.json.tmp-abc-ef", false}};
-    char names[11][250], below[200];
+    } cases[] = {{"a.json.tmp-abcdef", false}, {"a.json.notes1", true}, {"a.kv.a1b2c3", true},
+                 {"a.json.backup", true},      {"a.json", true},        {".tmp-abcdef", true},
+                 {"a.json.tmp-abc-ef", false}, {"a.json.tmp-ab", true}, {"a", true}};
+    char names[9][250], below[200];
     struct new_file n;
     struct bn_error err;
     (void)state;
     (void)snprintf(below, sizeof(below), "%s/below", work);
-    for (size_t i = 0; i < 11; i++) {
+    for (size_t i = 0; i < 9; i++) {
         (void)snprintf(names[i], sizeof(names[i]), "%s/%s", below, cases[i].name);
         make_file(names[i]);
     }
@@ -128,7 +127,7 @@ static void files_of_killed_programs_are_removed(void **state)
     new_file_clean(below);
     assert_true(exists(n.temp_path));
     assert_false(new_file_close(&n, NEW_FILE_DROP, &err));
-    for (size_t i = 0; i < 11; i++) {
+    for (size_t i = 0; i < 9; i++) {
         if (exists(names[i]) != cases[i].stays)
             fail_msg("%s", cases[i].name);
         unlink(names[i]);
