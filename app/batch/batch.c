@@ -3,7 +3,7 @@
  *
  * A ring buffer holds the items from the oldest unwritten line on. Its length is ROUNDS times the
  * number of sequences, and stdin is read only while the ring is not full. So memory is bounded for
- * any length of input.
+ * any number of lines.
  */
 #include "app/batch/batch.h"
 
@@ -25,8 +25,10 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#define ROUNDS 4 /* items in the ring buffer per sequence */
-#define BLOCK_BYTES 65536
+/* Items in the ring buffer per sequence. While the oldest line has a long answer, each other
+ * sequence can answer about this many later lines before it must wait. */
+#define ROUNDS 4
+#define BLOCK_BYTES 65536 /* of stdin in one read; the capacity of a pipe on Linux */
 
 struct batch {
     const struct options *options;
@@ -36,26 +38,27 @@ struct batch {
     struct generator *g;
     struct bn_cancel cancel;
     struct bn_control control;
-    int wake[2];
-    unsigned signals; /* received so far */
-    struct strbuf in;
-    bool at_end;
-    size_t n_lines;
-    struct strbuf system;
-    struct token_list close;                    /* tokens that close a thought */
+    int wake[2];             /* wake pipe, see signals_open */
+    unsigned signals;        /* enum signal_flag: the signals received so far that end the batch */
+    struct strbuf in;        /* bytes of stdin that no line has taken yet */
+    bool at_end;             /* stdin has ended */
+    size_t n_lines;          /* lines taken from `in`, blank lines included */
+    struct strbuf system;    /* the text of --system */
+    struct token_list close; /* tokens that close a thought */
     struct generator_seq *seqs[CHAT_BATCH_MAX]; /* (n_seqs) */
-    struct batch_item *runs[CHAT_BATCH_MAX];    /* (n_seqs) item of each sequence, or NULL */
+    struct batch_item *running[CHAT_BATCH_MAX]; /* (n_seqs) item of each sequence, or NULL */
     size_t n_seqs;
     struct batch_item *ring; /* (n_ring) */
     size_t n_ring;
-    size_t n_begun; /* number of lines begun; at most out.n_written + n_ring */
+    size_t n_begun; /* lines given to a sequence, without blank ones; <= out.n_written + n_ring */
     struct batch_out out;
-    bool has_checked; /* the sense check has run */
-    enum exit_code code;
+    bool has_checked;    /* the sense check has run */
+    enum exit_code code; /* of the first line that failed, else EXIT_DONE */
 };
 
 /* ---- signals ---- */
 
+/* Whether a signal ends the batch. Then the engine call in progress is cancelled, too. */
 static bool is_stopped(struct batch *b)
 {
     b->signals |= signals_fetch() & (SIGNAL_INTERRUPT | SIGNAL_TERMINATE | SIGNAL_HANGUP);
@@ -64,6 +67,7 @@ static bool is_stopped(struct batch *b)
     return b->signals != 0;
 }
 
+/* The engine calls this between micro-batches and while the model loads. */
 static void on_progress(void *ud, size_t n_done, size_t n_total)
 {
     (void)n_done;
@@ -84,17 +88,19 @@ static void fail_item(struct batch *b, struct batch_item *item, const struct bn_
 {
     item->err = *err;
     item->is_done = true;
+    /* report_fail only prints; it returns its second argument. */
     (void)report_fail(PROGRAM, EXIT_DONE, "line %zu: %s", item->line, err->text);
     if (b->code == EXIT_DONE)
         b->code = report_code(STAGE_RUN, err);
 }
 
+/* The item of the oldest unwritten line, or NULL. */
 static struct batch_item *oldest(struct batch *b)
 {
     return b->out.n_written < b->n_begun ? &b->ring[b->out.n_written % b->n_ring] : NULL;
 }
 
-/* Write the new output of the oldest line. If that line is done, go on with the next one. */
+/* Write the new output of the oldest line. If the line is done, continue with the next one. */
 static bool write_finished(struct batch *b, struct bn_error *err)
 {
     for (struct batch_item *item; (item = oldest(b)) != NULL;) {
@@ -112,12 +118,13 @@ static bool write_finished(struct batch *b, struct bn_error *err)
 static bool has_running(const struct batch *b)
 {
     for (size_t i = 0; i < b->n_seqs; i++)
-        if (b->runs[i])
+        if (b->running[i])
             return true;
     return false;
 }
 
-/* Read more of stdin. Waits for input only if no sequence is running. */
+/* Read more of stdin. Waits for input only if no sequence is running. Call it while `in` has no
+ * complete line. */
 static bool read_more(struct batch *b, struct bn_error *err)
 {
     char block[BLOCK_BYTES];
@@ -143,6 +150,8 @@ static bool read_more(struct batch *b, struct bn_error *err)
     return true;
 }
 
+/* Take a line from `in`, without its line end. False: `in` has no complete line. At the end of
+ * stdin the last line needs no line end. */
 static bool next_line(struct batch *b, struct strbuf *line)
 {
     const char *end = b->in.n_bytes > 0 ? memchr(b->in.ptr, '\n', b->in.n_bytes) : NULL;
@@ -166,7 +175,8 @@ static bool is_blank(struct bn_str s)
     return true;
 }
 
-/* Start to answer a line. An invalid line fails alone. False: the whole batch must end. */
+/* Start to answer a line with seqs[seq]. If the line is invalid, only its item fails. False:
+ * the whole batch must end. */
 static bool begin(struct batch *b, size_t seq, struct bn_str line, struct bn_error *err)
 {
     struct batch_item *item = &b->ring[b->n_begun % b->n_ring];
@@ -182,36 +192,39 @@ static bool begin(struct batch *b, size_t seq, struct bn_str line, struct bn_err
     item->turn.sampler.biases = biases.items;
     item->turn.sampler.n_biases = biases.n;
     const bool is_valid = batch_item_parse(item, line, err);
-    batch_out_begin(&b->out, item);
+    batch_out_begin(&b->out, item); /* after parsing, because the event has the id */
     const bool ok = is_valid && batch_item_begin(item, &b->maker, n_ctx, &b->control, err) &&
                     batch_item_add(item, err);
-    mem_free(biases.items);
+    mem_free(biases.items); /* batch_item_begin has copied them to the sampler */
     item->turn.sampler.biases = NULL;
     item->turn.sampler.n_biases = 0;
     if (!ok && err->code != BN_EARG && err->code != BN_ECONTEXT && err->code != BN_EFORMAT)
         return false;
     if (!ok)
         fail_item(b, item, err);
-    b->runs[seq] = item->is_done ? NULL : item;
+    b->running[seq] = item->is_done ? NULL : item;
     return true;
 }
 
+/* Start to answer a line with each idle sequence, while there are lines and free items. */
 static bool fill_seqs(struct batch *b, struct bn_error *err)
 {
     struct strbuf line = {0};
     bool ok = true;
     for (size_t i = 0; ok && i < b->n_seqs; i++) {
-        while (ok && !b->runs[i] && b->n_begun - b->out.n_written < b->n_ring && !is_stopped(b)) {
+        while (ok && !b->running[i] && b->n_begun - b->out.n_written < b->n_ring &&
+               !is_stopped(b)) {
             if (next_line(b, &line))
                 ok = is_blank(strbuf_str(&line)) || begin(b, i, strbuf_str(&line), err);
             else if (b->at_end)
                 break;
             else {
                 const size_t n_before = b->in.n_bytes;
-                /* An answer may have ended with its first token, before any step. */
+                /* read_more may wait. batch_item_begin chooses the first token, so an answer can be
+                 * complete here and must be written before. */
                 ok = write_finished(b, err) && read_more(b, err);
                 if (b->in.n_bytes == n_before && !b->at_end && has_running(b))
-                    break; /* no input yet: let the other sequences go on */
+                    break; /* no input yet: return, so that the running sequences continue */
             }
         }
         ok = ok && write_finished(b, err);
@@ -225,26 +238,26 @@ static bool fill_seqs(struct batch *b, struct bn_error *err)
 static bool step(struct batch *b, struct bn_error *err)
 {
     struct generator_item steps[CHAT_BATCH_MAX];
-    size_t seqs[CHAT_BATCH_MAX], n = 0;
+    size_t seqs[CHAT_BATCH_MAX], n = 0; /* seqs[i]: index of the sequence of steps[i] */
     for (size_t i = 0; i < b->n_seqs; i++) {
-        if (!b->runs[i])
+        if (!b->running[i])
             continue;
         seqs[n] = i;
         steps[n++] = (struct generator_item){.seq = b->seqs[i],
-                                             .ids = b->runs[i]->answer.ids.ids,
-                                             .n_ids = b->runs[i]->answer.ids.n};
+                                             .ids = b->running[i]->answer.ids.ids,
+                                             .n_ids = b->running[i]->answer.ids.n};
     }
     if (n == 0)
         return true;
     if (!generator_step_all(steps, n, &b->control, err))
         return false;
     for (size_t i = 0; i < n; i++) {
-        struct batch_item *item = b->runs[seqs[i]];
+        struct batch_item *item = b->running[seqs[i]];
         item->next = steps[i].next;
         if (!batch_item_add(item, err))
             return false;
         if (item->is_done)
-            b->runs[seqs[i]] = NULL;
+            b->running[seqs[i]] = NULL;
     }
     return true;
 }
@@ -253,7 +266,7 @@ static bool step(struct batch *b, struct bn_error *err)
 static void check_sense(struct batch *b)
 {
     struct sense_result r;
-    struct bn_error ignored; /* then there is no verdict */
+    struct bn_error ignored; /* a check that fails prints nothing */
     if (b->has_checked || b->out.n_written == 0 || options_flag(b->options, "quiet") ||
         !options_flag(b->options, "check"))
         return;
@@ -281,13 +294,15 @@ static bool answer_all(struct batch *b, struct bn_error *err)
     }
 }
 
-/* The batch ends early: write the finished answers. JSON also has the unfinished ones, marked as
- * interrupted or with the error. Text cannot mark them: an unfinished answer before a finished one
- * is empty, and those after the last finished one are left out. */
+/* The batch ends early because of a signal or the error `why`: write the finished answers. JSON
+ * also has the unfinished ones, marked as interrupted or with the error. Text cannot mark them: an
+ * unfinished answer before a finished one is empty, and unfinished answers after the last finished
+ * one are left out. */
 static void write_rest(struct batch *b, const struct bn_error *why)
 {
     struct batch_gaps gaps = {0};
-    struct bn_error ignored; /* only the first error is reported */
+    struct bn_error ignored; /* the caller has reported the first error */
+    /* Items up to here are written; the loop raises it for text. */
     size_t n_end = b->out.kind == BATCH_TEXT ? b->out.n_written : b->n_begun;
     for (size_t i = b->out.n_written; i < b->n_begun; i++) {
         struct batch_item *item = &b->ring[i % b->n_ring];
@@ -310,6 +325,7 @@ static void write_rest(struct batch *b, const struct bn_error *why)
     batch_gaps_report(&gaps, b->n_lines, !b->at_end || b->in.n_bytes > 0);
 }
 
+/* --batch, but at most --ubatch: a pass has one token of each sequence. */
 static size_t choose_n_seqs(const struct batch *b)
 {
     const struct options *o = b->options;
@@ -356,7 +372,7 @@ static bool open_model(struct batch *b, struct bn_error *err)
            generator_open(b->model->file, &cfg, &session, &b->g, err);
 }
 
-/* Print the notices that a chat shows after loading. */
+/* Print the notices that a chat shows after it has loaded the model. */
 static void report_model(const struct batch *b)
 {
     const struct bn_model_info *info = generator_info(b->g);
@@ -393,6 +409,7 @@ static enum exit_code answer_lines(struct batch *b)
     if (open_seqs(b, &err) && answer_all(b, &err))
         return b->n_begun > 0 ? b->code : report_fail(PROGRAM, EXIT_USAGE, "empty prompt");
     const enum exit_code code = b->signals ? stop_code(b) : report_error(PROGRAM, STAGE_RUN, &err);
+    /* BN_EIO: stdout cannot be written, or stdin cannot be read. */
     if (b->signals || err.code != BN_EIO)
         write_rest(b, &err);
     return code;

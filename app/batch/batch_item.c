@@ -25,6 +25,7 @@ void batch_item_finish(struct batch_item *item)
 
 /* ---- the request ---- */
 
+/* get_text and get_number leave *out unchanged if the object has no such member. */
 static bool get_text(const json_t *o, const char *key, struct strbuf *out, struct bn_error *err)
 {
     const json_t *v = json_object_get(o, key);
@@ -51,6 +52,7 @@ static bool get_number(const json_t *o, const char *key, double max, double *out
 
 static bool check_keys(json_t *o, struct bn_error *err)
 {
+    /* Spaces around each key, so that strstr finds only whole keys. */
     static const char known[] =
         " id prompt system max_tokens think_budget seed temp top_k top_p min_p ";
     const char *key;
@@ -58,7 +60,7 @@ static bool check_keys(json_t *o, struct bn_error *err)
     json_object_foreach(o, key, value)
     {
         char word[32];
-        (void)snprintf(word, sizeof(word), " %s ", key); /* a truncated key is unknown, too */
+        (void)snprintf(word, sizeof(word), " %s ", key); /* a truncated word is not in `known` */
         if (!strstr(known, word))
             return bn_fail(err, BN_EARG, "unknown member \"%.20s\"; the members are%s", key, known);
     }
@@ -71,6 +73,7 @@ static bool read_object(struct batch_item *item, json_t *o, struct bn_error *err
     const bool has_budget = json_object_get(o, "think_budget") != NULL;
     double max_tokens = (double)item->turn.max_tokens, think_budget = 0, seed = (double)p->seed,
            temp = p->temp, top_k = p->top_k, top_p = p->top_p, min_p = p->min_p;
+    /* The largest values are those of the options. Fractions of whole numbers are dropped. */
     if (!check_keys(o, err) || !get_text(o, "prompt", &item->prompt, err) ||
         !get_text(o, "system", &item->system, err) ||
         !get_number(o, "max_tokens", INT32_MAX, &max_tokens, err) ||
@@ -83,7 +86,7 @@ static bool read_object(struct batch_item *item, json_t *o, struct bn_error *err
     item->turn.max_tokens = (size_t)max_tokens;
     if (has_budget)
         item->turn.think_budget = (size_t)think_budget;
-    if (json_object_get(o, "seed"))
+    if (json_object_get(o, "seed")) /* a seed of the options may exceed 2^53 */
         p->seed = (uint64_t)seed;
     p->temp = (float)temp;
     p->top_k = (int32_t)top_k;
@@ -95,7 +98,7 @@ static bool read_object(struct batch_item *item, json_t *o, struct bn_error *err
 bool batch_item_parse(struct batch_item *item, struct bn_str line, struct bn_error *err)
 {
     struct strbuf clean = {0};
-    size_t bad_at;
+    size_t bad_at; /* not used: invalid UTF-8 is replaced without a message */
     json_error_t where;
     if (!input_clean("the line", line, &clean, &bad_at, err)) {
         strbuf_finish(&clean);
@@ -116,11 +119,12 @@ bool batch_item_parse(struct batch_item *item, struct bn_str line, struct bn_err
 
 /* ---- the answer ---- */
 
+/* Set item->answer.ids to the prompt, and prepare for thoughts in the answer. */
 static bool encode(struct batch_item *item, const struct prompt_maker *m, struct bn_error *err)
 {
     struct transcript t = {0};
     struct prompt p = {0};
-    const struct prompt_window all = {.mode = PROMPT_ANSWER};
+    const struct prompt_window all = {.mode = PROMPT_ANSWER}; /* n_skipped is 0: all turns */
     bool ok =
         (transcript_add_question(&t, strbuf_str(&item->prompt)) &&
          (item->system.n_bytes == 0 || transcript_set_system(&t, strbuf_str(&item->system)))) ||
@@ -136,7 +140,7 @@ static bool encode(struct batch_item *item, const struct prompt_maker *m, struct
                                           .n_close = item->close->n};
         thought_init(&item->thought, limit.mode);
         think_watch_init(&item->answer.think, &limit);
-        item->answer.ids = p.ids;
+        item->answer.ids = p.ids; /* the item owns the list now */
     }
     transcript_finish(&t);
     return ok;
@@ -215,7 +219,7 @@ bool batch_item_add(struct batch_item *item, struct bn_error *err)
         generator_seq_replace(item->seq, item->next);
     if (!answer_state_add(&item->answer, item->next, &text, err))
         return false;
-    if (item->answer.n_tokens > turn->n_tokens) {
+    if (item->answer.n_tokens > turn->n_tokens) { /* not for an end token */
         turn->n_tokens++;
         add_alts(item);
         feed(item, text);

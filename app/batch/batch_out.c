@@ -23,7 +23,7 @@ void batch_out_init(struct batch_out *out, const struct options *options,
 
 /* ---- objects ---- */
 
-static void put_line(json_t **o, const struct batch_item *item)
+static void put_line_and_id(json_t **o, const struct batch_item *item)
 {
     json_out_put(o, "line", json_integer((json_int_t)item->line));
     if (item->id)
@@ -34,7 +34,7 @@ static void add_event(struct batch_item *item, const char *event, const char *ke
                       struct bn_str text)
 {
     json_t *o = json_pack("{s:s}", "event", event);
-    put_line(&o, item);
+    put_line_and_id(&o, item);
     if (key)
         json_out_put(&o, key, json_out_text(text));
     json_out_line(o, &item->events);
@@ -43,7 +43,7 @@ static void add_event(struct batch_item *item, const char *event, const char *ke
 static json_t *end_json(const struct batch_out *out, const struct batch_item *item)
 {
     json_t *o = item->err.code ? json_object() : turn_json(out->tokenizer, out->model, &item->turn);
-    put_line(&o, item);
+    put_line_and_id(&o, item);
     if (item->err.code)
         json_out_put(&o, "error", json_out_text(bn_str_of(item->err.text)));
     if (out->kind == BATCH_JSONL)
@@ -74,7 +74,7 @@ static bool put(struct bn_str text, struct bn_error *err)
            bn_fail(err, BN_EIO, "cannot write to standard output: %s", strerror(errno));
 }
 
-static void report_end(const struct batch_item *item)
+static void report_degenerate(const struct batch_item *item)
 {
     if (item->turn.finish == FINISH_DEGENERATE)
         (void)report_fail(PROGRAM, EXIT_DONE, "warning: line %zu: %s", item->line,
@@ -93,7 +93,7 @@ static void report_stats(const struct batch_out *out, const struct batch_item *i
     strbuf_finish(&text);
 }
 
-/* Text has the format of --lines: answers with empty lines between. A failed answer is empty. */
+/* Text has the format of --lines: an empty line between two answers. A failed answer is empty. */
 static bool put_end(const struct batch_out *out, struct batch_item *item, struct bn_error *err)
 {
     if (out->kind == BATCH_TEXT)
@@ -114,7 +114,7 @@ bool batch_out_line(struct batch_out *out, struct batch_item *item, struct bn_er
     if (!put_end(out, item, err))
         return false;
     if (!options_flag(out->options, "quiet"))
-        report_end(item);
+        report_degenerate(item);
     report_stats(out, item);
     batch_item_finish(item);
     out->n_written++;
@@ -129,7 +129,8 @@ bool batch_out_flush(struct bn_error *err)
 
 /* ---- lines without an answer ---- */
 
-static void end_run(struct batch_gaps *g)
+/* Append the range of lines to the text, such as ", 5 to 7". */
+static void add_range(struct batch_gaps *g)
 {
     if (g->first == 0)
         return;
@@ -144,15 +145,16 @@ void batch_gaps_add(struct batch_gaps *g, size_t line)
         g->last = line;
         return;
     }
-    end_run(g);
+    add_range(g);
     g->first = g->last = line;
 }
 
 void batch_gaps_report(struct batch_gaps *g, size_t n_lines, bool more)
 {
     struct strbuf text = {0};
-    end_run(g);
+    add_range(g);
     if (g->text.n_bytes > 0)
+        /* A space in the text means more than one line. */
         strbuf_addf(&text, "line%s %s", strchr(strbuf_text(&g->text), ' ') ? "s" : "",
                     strbuf_text(&g->text));
     if (more)

@@ -1,8 +1,9 @@
 /*
  * The output of a batch: answers in the order of the lines, as text, JSON objects or events.
  *
- * With --jsonl the events of the oldest unfinished line are written as they come. Events of later
- * lines wait, so that the output is the same for any number of lines decoded together. Main thread.
+ * With --jsonl the events of the oldest unwritten line are written while it is answered. Events of
+ * later lines wait, so that the output is the same for any number of lines decoded together. Main
+ * thread.
  */
 #ifndef APP_BATCH_OUT_H
 #define APP_BATCH_OUT_H
@@ -12,31 +13,36 @@
 struct batch_out {
     const struct options *options;
     const struct tokenizer *tokenizer;
+    /* The caller sets the next two when the model is open. */
     const char *model; /* name in the model file, for JSON objects */
-    size_t n_ctx;
+    size_t n_ctx;      /* context of a sequence in tokens, for --stats */
     enum { BATCH_TEXT, BATCH_JSON, BATCH_JSONL } kind;
-    size_t n_written; /* number of answers written */
+    size_t n_written; /* number of answers written, failed lines included */
 };
 void batch_out_init(struct batch_out *out, const struct options *options,
                     const struct tokenizer *tokenizer);
 
-/* Call before the line is answered. With --jsonl the item then collects its events. */
+/* Call it after the line is parsed and before its answer begins. With --jsonl the item then
+ * collects its events, first the event "start". */
 void batch_out_begin(const struct batch_out *out, struct batch_item *item);
-void batch_out_text(void *item, enum answer_part part, struct bn_str text); /* a thought_fn */
+/* A thought_fn: appends `text` to the answer or thought of `item`, a struct batch_item. */
+void batch_out_text(void *item, enum answer_part part, struct bn_str text);
 
-/* Write the new output of the oldest unfinished line. If the line is done, write its answer and
- * free the item. BN_EIO: stdout cannot be written. BN_ENOMEM. */
+/* Write the new output of the oldest unwritten line. If the line is done, write its answer, print
+ * its statistics and warnings, and free the item. BN_EIO: stdout cannot be written. BN_ENOMEM. */
 bool batch_out_line(struct batch_out *out, struct batch_item *item, struct bn_error *err);
 bool batch_out_flush(struct bn_error *err);
 
 /* Collects the numbers of unanswered lines for one message such as "bitnet-chat: stopped: no answer
  * to lines 2, 5 to 7 and to the lines after line 9". */
 struct batch_gaps {
-    struct strbuf text;
-    size_t first, last; /* the range of lines being collected; 0 if none */
+    struct strbuf text; /* the finished ranges: "2, 5 to 7" */
+    size_t first, last; /* the range that the next line may extend; 0 before the first line */
 };
+/* Add a line; lines are added in ascending order. */
 void batch_gaps_add(struct batch_gaps *g, size_t line);
-/* Print the message and free the struct. `more`: there are lines after the first n_lines. */
+/* Print the message, unless all lines have an answer, and free the struct. n_lines is the number of
+ * lines read so far. `more`: stdin has or may have further lines. */
 void batch_gaps_report(struct batch_gaps *g, size_t n_lines, bool more);
 
 #endif
