@@ -25,6 +25,7 @@ static enum exit_code print_help(const struct options *o)
     return report_flush(BENCH);
 }
 
+/* \r and \033[K replace the previous progress in the same row of the terminal. */
 static void print_progress(const struct bench_row *row, size_t i, size_t n)
 {
     if (isatty(STDERR_FILENO))
@@ -49,13 +50,14 @@ static enum exit_code run_rows(const struct options *o, struct bench_machine *ma
         fprintf(stderr, "\r\033[K");
     if (!ok)
         return report_error(BENCH, STAGE_RUN, &err);
-    /* Measure once more after the last row. A new measurement can raise machine->best. */
+    /* After the last row, renew a measurement that is too old. It can raise machine->best. */
     (void)bench_machine_peak(machine, PEAK_INT8);
     (void)bench_machine_peak(machine, PEAK_READ);
     return EXIT_DONE;
 }
 
-/* Prints on stderr if stdout is JSON. --ubatch limits the tokens of all sequences in a pass. */
+/* Describe how each row is computed, on stderr if stdout receives JSON. n is the number of tokens
+ * of each sequence in a pass; all sequences together have at most --ubatch. */
 static void explain_rows(const struct options *o, const struct bn_model *model,
                          const struct bench_row *rows, size_t n_rows)
 {
@@ -65,7 +67,7 @@ static void explain_rows(const struct options *o, const struct bn_model *model,
         const size_t n = rows[i].test == BENCH_TG
                              ? 1
                              : size_min(rows[i].n_tokens, size_max(n_ubatch / rows[i].batch, 1));
-        char name[80], text[2000];
+        char name[80], text[2000]; /* longer text is cut */
         bench_name_row(&rows[i], name, sizeof(name));
         (void)bn_model_explain(model, rows[i].batch, n, text, sizeof(text));
         fprintf(out, "%s\n%s\n", name, text);
@@ -121,10 +123,10 @@ static enum exit_code measure_rows(const struct options *o, const char *path,
     return code;
 }
 
-/* --scaling: uses the first number of each list. */
+/* Run --scaling. Only the first number of each list is used. */
 static enum exit_code measure_scaling(const struct options *o, const char *path)
 {
-    size_t n;
+    size_t n; /* lengths of the lists, not used */
     struct bench_scaling s = {.plan = bench_options_plan(o),
                               .n_prompt = (size_t)options_ints(o, "prompt", &n)[0],
                               .n_tokens = (size_t)options_ints(o, "generate", &n)[0],

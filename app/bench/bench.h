@@ -22,14 +22,15 @@ bool bench_options_rows(const struct options *o, struct bench_row **out, size_t 
 /* Returns a plan with all fields except model and machine. */
 struct bench_plan bench_options_plan(const struct options *o);
 
+/* All that the table or the JSON object shows. */
 struct bench_result {
     const char *path;
     const struct bn_model_info *info;
     const struct bench_machine *machine;
-    double first_eval_s;            /* seconds from opening the file to one evaluated token */
-    const char *head, *skip, *spec; /* as the options are spelled */
-    bool with_sampling, with_profile;
-    const struct bench_row *rows; /* (n_rows) */
+    double first_eval_s;              /* seconds from opening the file to one evaluated token */
+    const char *head, *skip, *spec;   /* the values of these options as text */
+    bool with_sampling, with_profile; /* --sample, --profile */
+    const struct bench_row *rows;     /* (n_rows) */
     size_t n_rows;
 };
 
@@ -45,10 +46,11 @@ double bench_row_rate(const struct bn_model_info *info, const struct bench_row *
 /* bench_row_rate in percent of the row's peak rate; 0 if the peak is unknown. More than
  * REPORT_MAX_PERCENT means that the measurement was disturbed. */
 double bench_row_percent(const struct bn_model_info *info, const struct bench_row *row);
-/* The memory rate of a step in percent of the peak, or its arithmetic rate, whichever percentage is
- * higher; 0 if unknown. `peaks` has BENCH_N_PEAKS numbers. */
+/* The rate at which a step reads memory, and its rate of multiply-adds, each in percent of the peak
+ * in `peaks` (BENCH_N_PEAKS, per second): the larger percentage; 0 if unknown. */
 double bench_step_percent(const struct bn_profile_step *step, const double *peaks);
 
+/* Print the results on stdout. bench_print_json prints an error on stderr and returns its code. */
 void bench_print_table(const struct bench_result *r);
 enum exit_code bench_print_json(const struct bench_result *r);
 
@@ -62,8 +64,8 @@ struct bench_scaling {
 };
 
 /* Measure pp and tg with 1 to N threads and one sequence, and tg with N threads and 2, 4, 8 and 16
- * sequences. Print the speed-up over one thread or one sequence, and the efficiency: the speed-up
- * divided by the number of threads or sequences. */
+ * sequences, as far as n_ubatch permits. Print the speed-up over one thread or one sequence, and
+ * the efficiency: the speed-up divided by the number of threads or sequences. */
 enum exit_code bench_scaling_run(const struct bench_scaling *s);
 
 #endif

@@ -11,7 +11,7 @@
 #include <math.h>
 #include <stdio.h>
 
-#define STALE_FACTOR 10 /* a measurement that took t seconds is valid for 10 t seconds */
+#define STALE_FACTOR 10 /* a measurement that took t seconds is used for 10 t seconds */
 
 static bool read_ticks(struct bench_ticks *t)
 {
@@ -23,7 +23,7 @@ static bool read_ticks(struct bench_ticks *t)
                          "cpu %" SCNu64 " %" SCNu64 " %" SCNu64 " %" SCNu64 " %" SCNu64 " %" SCNu64
                          " %" SCNu64 " %" SCNu64,
                          &v[0], &v[1], &v[2], &v[3], &v[4], &v[5], &v[6], &v[7]);
-    (void)fclose(f); /* only read */
+    (void)fclose(f); /* nothing was written that could be lost */
     if (n != 8)
         return false;
     *t = (struct bench_ticks){.stolen = v[7]};

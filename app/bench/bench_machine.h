@@ -12,13 +12,13 @@
 
 enum bench_peak {
     PEAK_READ, /* bytes read per second */
-    PEAK_INT8, /* multiply-adds of int8 values per second, on registers */
-    PEAK_F32,  /* multiply-adds of floats per second, on registers */
+    PEAK_INT8, /* multiply-adds of int8 values per second, with all values in registers */
+    PEAK_F32,  /* the same for floats */
     BENCH_N_PEAKS
 };
 
-struct bench_ticks { /* of /proc/stat, sums over all processors */
-    uint64_t all, stolen;
+struct bench_ticks {      /* CPU time from /proc/stat in clock ticks, sums over all processors */
+    uint64_t all, stolen; /* `stolen` is the steal time, a part of `all` */
 };
 
 struct bench_machine {
@@ -26,26 +26,27 @@ struct bench_machine {
     double now[BENCH_N_PEAKS];      /* the last measurement; 0: unknown */
     double best[BENCH_N_PEAKS];     /* the best of all measurements */
     double stale_at[BENCH_N_PEAKS]; /* clock_seconds when `now` becomes too old; 0 at first */
-    /* largest values so far */
-    size_t load_peak_bytes; /* resident, while the model was loaded */
-    size_t peak_bytes;      /* resident, while loading or after a run */
-    size_t anon_bytes;      /* pages of this process only */
-    size_t file_bytes;      /* pages of files; the system can reclaim them */
-    struct bench_ticks before;
+    /* memory of this process: largest values so far */
+    size_t load_peak_bytes;    /* resident, while the model was loaded */
+    size_t peak_bytes;         /* resident, while loading or after a run */
+    size_t anon_bytes;         /* allocated pages, which belong to no file */
+    size_t file_bytes;         /* pages of files; the system can reclaim them */
+    struct bench_ticks before; /* at bench_machine_init */
 };
 
 /* Starts the measurement of the steal time. */
 void bench_machine_init(struct bench_machine *m);
 /* For struct bn_progress: update anon_bytes during loading. `ud` is the struct bench_machine. */
 void bench_machine_loading(void *ud, size_t n_done, size_t n_total);
-/* Call after opening the model and before evaluating anything. */
+/* Call it after opening the model and before evaluating or measuring anything, so that the peak of
+ * the memory is that of loading. Sets m->model. */
 void bench_machine_loaded(struct bench_machine *m, struct bn_model *model);
-/* Note the current memory. The maximum that the system records is useless here, because it includes
- * the buffer of the bandwidth measurement. */
+/* Raise the largest values to the memory in use now. The maximum that the system records cannot be
+ * used, because it includes the buffer of the bandwidth measurement. */
 void bench_machine_note_memory(struct bench_machine *m);
 
-/* A peak rate. It is measured again if the last measurement is older than 10 times its duration, so
- * measurements take at most a tenth of the time. */
+/* A peak rate per second; 0: unknown. It is measured again if the last measurement is older than 10
+ * times its duration, so measurements take at most a tenth of the time. */
 double bench_machine_peak(struct bench_machine *m, enum bench_peak peak);
 void bench_machine_measure_all(struct bench_machine *m); /* all peaks, now */
 

@@ -6,7 +6,9 @@
 #include "engine/base/memory.h"
 #include "engine/base/size.h"
 
-#define ROWS_MAX 10000 /* lists of numbers are multiplied; no real use has so many rows */
+/* Most rows of a test, which are the product of the lengths of three lists. No real use has so
+ * many. */
+#define ROWS_MAX 10000
 
 /* clang-format off */
 static const struct option test_rows[] = {
@@ -53,21 +55,22 @@ const size_t n_bench_tables = sizeof(bench_tables) / sizeof(bench_tables[0]);
 bool bench_options_rows(const struct options *o, struct bench_row **out, size_t *n_rows,
                         struct bn_error *err)
 {
-    static const char *const names[] = {"prompt", "generate"}; /* BENCH_PP, BENCH_TG */
+    static const char *const names[] = {"prompt", "generate"}; /* by enum bench_test */
     size_t n_depths, n_batches, cap = 0;
     const int64_t *depths = options_ints(o, "depth", &n_depths);
     const int64_t *batches = options_ints(o, "batch", &n_batches);
     *out = NULL;
     *n_rows = 0;
     for (size_t test = 0; test < 2; test++) {
-        size_t n_sizes, per_size;
-        const int64_t *sizes = options_ints(o, names[test], &n_sizes);
-        if (!size_mul3(&per_size, n_depths, n_batches, n_sizes) || per_size > ROWS_MAX)
+        size_t n_counts, n_test_rows;
+        const int64_t *token_counts = options_ints(o, names[test], &n_counts);
+        if (!size_mul3(&n_test_rows, n_depths, n_batches, n_counts) || n_test_rows > ROWS_MAX)
             return bn_fail(err, BN_EARG, "more than %d rows", ROWS_MAX);
-        if (!mem_grow(out, &cap, *n_rows + per_size, sizeof(**out)))
-            return bn_fail(err, BN_ENOMEM, "out of memory for %zu rows", *n_rows + per_size);
-        for (size_t i = 0; i < per_size; i++) {
-            const size_t n = (size_t)sizes[i / (n_depths * n_batches)];
+        if (!mem_grow(out, &cap, *n_rows + n_test_rows, sizeof(**out)))
+            return bn_fail(err, BN_ENOMEM, "out of memory for %zu rows", *n_rows + n_test_rows);
+        /* The batch changes with each row, then the depth, then the number of tokens. */
+        for (size_t i = 0; i < n_test_rows; i++) {
+            const size_t n = (size_t)token_counts[i / (n_depths * n_batches)];
             if (n > 0)
                 (*out)[(*n_rows)++] =
                     (struct bench_row){.test = (enum bench_test)test,

@@ -33,6 +33,7 @@ void bench_name_checksum(const struct bench_row *row, char out[20])
 
 /* ---- rates ---- */
 
+/* 0 if the peak is unknown. */
 static double percent_of(double rate, double peak)
 {
     return peak > 0 ? 100 * rate / peak : 0;
@@ -94,7 +95,7 @@ static void print_row(const struct bench_result *r, const struct bench_row *row)
     if (row->peak > 0)
         (void)snprintf(note + n, sizeof(note) - (size_t)n, " %s",
                        percent_text(bench_row_percent(r->info, row), percent));
-    if (row->n_drafted > 0)
+    if (row->n_drafted > 0) /* speculative decoding: replaces the rate */
         (void)snprintf(note, sizeof(note), "%zu of %zu drafts", row->n_accepted, row->n_drafted);
     printf("| %-7s | %6zu | %5zu | %9.2f | %9.2f | %9.2f | %8.2f | %-23s | ", test, row->depth,
            row->batch, row->tokens_per_s, row->min, row->max, row->bytes_per_token / 1e6, note);
@@ -173,19 +174,20 @@ void bench_print_table(const struct bench_result *r)
         print_row(r, &r->rows[i]);
     for (size_t i = 0; r->with_profile && i < r->n_rows; i++)
         print_profile(&r->rows[i], r->machine->best);
-    if (steal_percent > 2)
+    if (steal_percent > 2) /* chosen by judgement: a smaller share changes the results little */
         printf("\nThe host gave %.1f %% of the CPU time to others: do not trust these numbers.\n",
                steal_percent);
 }
 
-/* ---- JSON; NULL means "out of memory" ---- */
+/* ---- JSON; NULL means "out of memory", which json_out_write reports ---- */
 
+/* null for 0, which means unknown. */
 static json_t *number_or_null(double value)
 {
     return value > 0 ? json_real(value) : json_null();
 }
 
-/* null also for a measurement that was disturbed */
+/* null for an unknown percentage, and for a measurement that was disturbed. */
 static json_t *percent_or_null(double percent)
 {
     return number_or_null(percent > REPORT_MAX_PERCENT ? 0 : percent);
@@ -257,6 +259,7 @@ enum exit_code bench_print_json(const struct bench_result *r)
     json_t *rows = json_array();
     for (size_t i = 0; i < r->n_rows; i++)
         json_out_append(&rows, row_object(r, &r->rows[i]));
+    /* s* leaves the member "isa" out if it is NULL. */
     json_t *o = json_pack(
         "{s:o, s:o, s:s, s:I, s:o, s:s*, s:I, s:s, s:s, s:s, s:b}", "model",
         json_out_text(bn_str_of(r->path)), "name", json_out_text(bn_str_of(info->name)),

@@ -2,7 +2,7 @@
  * One row of the benchmark: evaluates `depth` tokens in each session. Then each run evaluates
  * n_tokens more and truncates the sessions to `depth` again.
  *
- * Prompt ids are a fixed pseudo-random sequence. It is the same in every run and for every model
+ * Prompt ids are fixed pseudo-random numbers. They are the same in every run and for every model
  * with the same vocabulary size, so that checksums of two builds can be compared.
  */
 #include "app/bench/bench_run.h"
@@ -32,7 +32,7 @@ struct bench {
     struct sequence *seqs;    /* (batch) */
     struct bn_item *items;    /* (batch) */
     double *rates;            /* (n_runs) tokens per second */
-    double *peaks;            /* (n_runs) peak rates of the machine, see bench_row.peak */
+    double *peaks;            /* (n_runs) peak rate before each run, see bench_row.peak */
     uint64_t checksum;        /* of the ids and logits of the current run */
     struct spec_stats drafts; /* of the current run */
 };
@@ -59,8 +59,8 @@ static void fill_prompt_ids(int32_t *ids, size_t n, size_t i_seq, size_t n_vocab
 {
     uint32_t x = (uint32_t)i_seq + 7; /* any seed; another one would change all checksums */
     for (size_t i = 0; i < n; i++) {
-        x = x * 1103515245u + 12345u; /* the example of rand in the C standard */
-        ids[i] = (int32_t)((x >> 8) % n_vocab);
+        x = x * 1103515245u + 12345u;           /* the example of rand in the C standard */
+        ids[i] = (int32_t)((x >> 8) % n_vocab); /* the low bits of x have short periods */
     }
 }
 
@@ -77,7 +77,7 @@ static bool sequence_open(const struct bench *b, struct sequence *seq, size_t i,
                                           .min_p = 0.05f,
                                           .typical = 1,
                                           .repeat_penalty = 1,
-                                          .seed = i + 1};
+                                          .seed = i + 1}; /* sequences differ */
     seq->ids = mem_alloc(n_ctx, sizeof(*seq->ids));
     if (!seq->ids)
         return bn_fail(err, BN_ENOMEM, "out of memory for %zu ids", n_ctx);
@@ -122,8 +122,8 @@ static bool bench_open(struct bench *b, struct bn_error *err)
     return true;
 }
 
-/* Evaluate ids n_ids .. n_end - 1 of all sequences together, and find the best next tokens. A pass
- * has n_ubatch tokens, so n_pass of each sequence. */
+/* Evaluate ids n_ids .. n_end - 1 of all sequences together, and find the best next tokens. n_ids
+ * is the same in all sequences. A pass has at most n_ubatch tokens, so n_pass of each sequence. */
 static bool read_ids(struct bench *b, size_t n_end, struct bn_error *err)
 {
     const size_t batch = b->row->batch;
@@ -148,6 +148,7 @@ static bool read_ids(struct bench *b, size_t n_end, struct bn_error *err)
     return true;
 }
 
+/* Make *item evaluate the last id of seq and return the logits for the choice of the next one. */
 static void request_token(struct bench *b, struct sequence *seq, struct bn_item *item)
 {
     *item = (struct bn_item){.session = seq->session,
@@ -156,7 +157,7 @@ static void request_token(struct bench *b, struct sequence *seq, struct bn_item 
                              .head = {.kind = HEAD_TOP, .k = 1},
                              .rows = &seq->row,
                              .n_rows = 1};
-    if (b->plan->with_sampling)
+    if (b->plan->with_sampling) /* replaces head and rows */
         sampler_request(seq->sampler, seq->ids, seq->n_ids + 1, &item->head, &item->rows);
 }
 
@@ -207,7 +208,8 @@ static bool generate(struct bench *b, struct bn_error *err)
     return true;
 }
 
-/* Go back to the depth. A model with saved states may go back farther and evaluate again. */
+/* Truncate the sessions to the depth. A session with saved states may have to go back further; then
+ * all of them do, and the ids up to the depth are evaluated again. */
 static bool roll_back(struct bench *b, struct bn_error *err)
 {
     size_t n_held = b->row->depth;
@@ -239,7 +241,7 @@ static bool run_once(struct bench *b, double *seconds, struct bn_error *err)
 static bool measure(struct bench *b, struct bench_row *row, struct bn_error *err)
 {
     const double n = (double)row->n_tokens * (double)row->batch;
-    /* Generation waits for the weights from memory, a prompt for the multiplications. */
+    /* Generation is limited by reading the weights from memory, a prompt by multiplications. */
     const enum bench_peak limit = row->test == BENCH_TG ? PEAK_READ : PEAK_INT8;
     double seconds;
     if (!read_ids(b, row->depth, err) ||

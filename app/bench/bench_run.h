@@ -1,10 +1,10 @@
 /*
  * Measures one row of the benchmark on sessions of an open model.
  *
- * A row is a test (pp: read a prompt, tg: generate one token after another), a number of tokens, a
- * depth (tokens in the KV cache before the test) and a batch (sequences that share each pass over
- * the weights). The first run is discarded; medians are over the other runs. Every run must have
- * the same checksum.
+ * A row is a test (pp, prompt processing: evaluate a prompt; tg, text generation: generate one
+ * token after another), a number of tokens, a depth (tokens in the KV cache before the test) and a
+ * batch (sequences that share each pass over the weights). The first run is discarded; medians are
+ * over the other runs. Every run must have the same checksum.
  */
 #ifndef APP_BENCH_RUN_H
 #define APP_BENCH_RUN_H
@@ -18,11 +18,13 @@ struct bench_row {
     enum bench_test test;
     size_t n_tokens; /* of each sequence */
     size_t depth, batch;
-    /* measured */
+    /* set by bench_run */
     double tokens_per_s, min, max; /* of all sequences together: median, slowest, fastest run */
     /* read from memory: weights (shared by the tokens of a pass), keys and values, table rows */
     double bytes_per_token;
-    double peak; /* median over the runs of the peak rate that limits the test; 0: unknown */
+    /* median over the runs of the peak rate that limits the test, per second: bytes read for tg,
+     * multiply-adds for pp; 0: unknown */
+    double peak;
     double first_token_s; /* pp: seconds from the start of the prompt to the first logits */
     uint64_t checksum;    /* of the resulting ids and logits */
     struct bn_profile_step steps[BN_PROFILE_STEPS]; /* (n_steps) if the model is profiled */
@@ -33,13 +35,14 @@ struct bench_row {
 struct bench_plan {
     struct bn_model *model;
     struct bench_machine *machine; /* measured between the runs; NULL: not measured */
-    size_t n_ubatch;
-    size_t n_runs;
-    bool with_sampling;  /* tg: the chat's default sampler instead of the best token */
-    enum spec_mode spec; /* tg with one sequence */
+    size_t n_ubatch;               /* most tokens of a pass */
+    size_t n_runs;                 /* without the discarded one */
+    bool with_sampling;            /* tg: the chat's default sampler instead of the best token */
+    enum spec_mode spec;           /* for tg with one sequence; other rows do not speculate */
 };
 
-/* BN_EARG: batch > n_ubatch. BN_EDEVICE: two runs gave different outputs. Errors of the engine. */
+/* Measure the row with an open model. BN_EARG: batch > n_ubatch. BN_EDEVICE: two runs gave
+ * different outputs. Errors of the engine. */
 bool bench_run(const struct bench_plan *plan, struct bench_row *row, struct bn_error *err);
 
 /* Evaluate one token in a new session. This completes the loading of the model. */

@@ -10,11 +10,12 @@
 #include "engine/base/memory.h"
 #include "engine/base/size.h"
 
-#define MAX_THREADS 1024
+#define MAX_THREADS 1024 /* bounds the number of rows */
 
 static const size_t batches[] = {2, 4, 8, 16};
 #define N_BATCHES (sizeof(batches) / sizeof(batches[0]))
 
+/* One row of the table. */
 struct point {
     size_t n_threads;
     struct bench_row row;
@@ -23,8 +24,8 @@ struct point {
 
 /* In the order of the table: pp by threads, tg by threads, tg by batch. */
 struct point_list {
-    struct point *points;       /* (n_points(p)) */
-    size_t n_max;               /* largest number of threads; number of tg points by threads */
+    struct point *points; /* (n_points(p)) */
+    size_t n_max;         /* largest number of threads, so the number of tg points by threads */
     size_t n_prompt, n_batches; /* numbers of pp points and of tg points by batch */
 };
 
@@ -74,22 +75,24 @@ static void list_points(const struct bench_scaling *s, struct point_list *p)
     for (size_t n = 1; n <= p->n_max; n++)
         p->points[tg_index(p, n)] = (struct point){.n_threads = n, .row = tg};
     for (size_t i = 0; i < p->n_batches; i++) {
-        struct point *const one = &p->points[tg_index(p, p->n_max) + 1 + i];
-        *one = (struct point){.n_threads = p->n_max, .row = tg};
-        one->row.batch = batches[i];
+        struct point *const point = &p->points[tg_index(p, p->n_max) + 1 + i];
+        *point = (struct point){.n_threads = p->n_max, .row = tg};
+        point->row.batch = batches[i];
     }
 }
 
 static void compare(struct point_list *p)
 {
     for (size_t i = 0; i < n_points(p); i++) {
-        struct point *const one = &p->points[i];
-        const bool is_batch = one->row.batch > 1;
-        const size_t base = one->row.test == BENCH_PP ? 0
-                            : is_batch                ? tg_index(p, p->n_max)
-                                                      : tg_index(p, 1);
-        one->speed_up = one->row.tokens_per_s / p->points[base].row.tokens_per_s;
-        one->efficiency = one->speed_up / (double)(is_batch ? one->row.batch : one->n_threads);
+        struct point *const point = &p->points[i];
+        const bool is_batch = point->row.batch > 1;
+        /* index of the point that this one is compared with */
+        const size_t base = point->row.test == BENCH_PP ? 0
+                            : is_batch                  ? tg_index(p, p->n_max)
+                                                        : tg_index(p, 1);
+        point->speed_up = point->row.tokens_per_s / p->points[base].row.tokens_per_s;
+        point->efficiency =
+            point->speed_up / (double)(is_batch ? point->row.batch : point->n_threads);
     }
 }
 
@@ -98,11 +101,11 @@ static void print_table(const struct point_list *p)
     printf("| test    | threads | batch |  tokens/s | speed-up | efficiency |\n"
            "| ------- | ------: | ----: | --------: | -------: | ---------: |\n");
     for (size_t i = 0; i < n_points(p); i++) {
-        const struct point *const one = &p->points[i];
+        const struct point *const point = &p->points[i];
         char test[32];
-        bench_name_test(&one->row, test);
-        printf("| %-7s | %7zu | %5zu | %9.2f | %8.2f | %8.1f %% |\n", test, one->n_threads,
-               one->row.batch, one->row.tokens_per_s, one->speed_up, 100 * one->efficiency);
+        bench_name_test(&point->row, test);
+        printf("| %-7s | %7zu | %5zu | %9.2f | %8.2f | %8.1f %% |\n", test, point->n_threads,
+               point->row.batch, point->row.tokens_per_s, point->speed_up, 100 * point->efficiency);
     }
     printf("\nSpeed-up is over one thread; from batch 2 on it is over batch 1 with %zu thread%s.\n",
            p->n_max, p->n_max == 1 ? "" : "s");
@@ -113,15 +116,15 @@ static enum exit_code print_json(const struct point_list *p)
     struct bn_error err;
     json_t *rows = json_array();
     for (size_t i = 0; i < n_points(p); i++) {
-        const struct point *one = &p->points[i];
+        const struct point *point = &p->points[i];
         char test[32], checksum[20];
-        bench_name_test(&one->row, test);
-        bench_name_checksum(&one->row, checksum);
-        json_out_append(&rows,
-                        json_pack("{s:s, s:I, s:I, s:f, s:f, s:f, s:s}", "test", test, "threads",
-                                  (json_int_t)one->n_threads, "batch", (json_int_t)one->row.batch,
-                                  "tokens_per_s", one->row.tokens_per_s, "speed_up", one->speed_up,
-                                  "efficiency", one->efficiency, "checksum", checksum));
+        bench_name_test(&point->row, test);
+        bench_name_checksum(&point->row, checksum);
+        json_out_append(&rows, json_pack("{s:s, s:I, s:I, s:f, s:f, s:f, s:s}", "test", test,
+                                         "threads", (json_int_t)point->n_threads, "batch",
+                                         (json_int_t)point->row.batch, "tokens_per_s",
+                                         point->row.tokens_per_s, "speed_up", point->speed_up,
+                                         "efficiency", point->efficiency, "checksum", checksum));
     }
     return json_out_write(json_pack("{s:o}", "scaling", rows), stdout, JSON_OUT_LINE, &err)
                ? EXIT_DONE
