@@ -20,11 +20,11 @@
 #define DEFAULT_UBATCH 512 /* tokens; with 100 kB of scratch memory each, 50 MB for a 2B model */
 #define MAX_UBATCH 65536   /* at 100 kB of scratch memory per token for a 2B model, 6.5 GB */
 
-/* The widest kernels process 16 tokens together. Beyond that the time of a pass grows with the
- * number of tokens, so more sequences gain nothing. */
+/* The widest kernels process 16 tokens together. With more tokens the time of a pass grows with
+ * their number, so more sequences do not raise the tokens per second. */
 #define MAX_BATCH_WIDTH 16
 
-/* Saved states that a session may keep however little memory is free: those at the start and the
+/* Saved states that a session may keep even if little memory is free: those at the start and the
  * end of two prompts. */
 #define LEAST_STATES 4
 
@@ -33,8 +33,9 @@
 #define CTX_UNIT 256
 #define LEAST_CTX 512
 
-/* Hash that distinguishes models with different KV caches. Reading all weights would take seconds,
- * so scales and some codes of v stand for them; v is zero in delta nets. */
+/* Hash that distinguishes models with different KV caches. Hashing all weights would take seconds.
+ * So of the weights, only the value projection v of each layer is used: its scale, or if it has
+ * many scales, its first bytes. In delta nets the struct of v is all-zero. */
 static uint64_t fingerprint(const struct model *m)
 {
     const struct hparams *hp = &m->hp;
@@ -47,8 +48,9 @@ static uint64_t fingerprint(const struct model *m)
                            hp->yarn.beta_slow, hp->yarn.ext_factor,   hp->rope_magnitude};
     uint64_t h = fnv1a_add_bytes(FNV1A_START, m->arch->name, strlen(m->arch->name));
     h = fnv1a_add_bytes(h, numbers, sizeof numbers);
-    /* The next three are part of the hash only in models that use them, so that snapshots of other
-     * models stay valid. */
+    /* YaRN, windows (with experts) and act_scheme are part of the hash only in models that use
+     * them. So the hash of other models is the same as before these features existed, and their
+     * snapshots stay valid. */
     if (hp->yarn.factor != 0.0 || hp->rope_magnitude != 1.0)
         h = fnv1a_add_bytes(h, yarn, sizeof yarn);
     if (hp->window > 0) {
@@ -71,6 +73,7 @@ static uint64_t fingerprint(const struct model *m)
     return h;
 }
 
+/* Copy the string with a terminator. A string that is too long is cut. */
 static void copy_str(char *to, size_t to_bytes, struct bn_str from)
 {
     const size_t n = size_min(from.n_bytes, to_bytes - 1);
@@ -80,8 +83,8 @@ static void copy_str(char *to, size_t to_bytes, struct bn_str from)
 }
 
 /* Multiply-adds of one token in the linear layers (q, o; k, v; gate, up, down), without the output
- * head. Layers with delta nets count as attention. The result is a double, because sizes from a
- * hostile file could overflow integers. */
+ * head. Delta nets are counted as if they were attention. The result is a double, because sizes
+ * from a hostile file could overflow integers. */
 static double linear_macs(const struct hparams *hp)
 {
     const double n_used = hp->n_experts > 0 ? (double)hp->n_used_experts : 1.0;
@@ -100,6 +103,7 @@ size_t engine_default_ctx(size_t free_bytes, size_t kv_bytes_per_token, size_t s
     return size_min(size_max(n - n % CTX_UNIT, LEAST_CTX), n_ctx_train);
 }
 
+/* passed_over: see struct bn_model_info. */
 static void fill_info(struct bn_model *model, size_t n_ubatch, const char *passed_over)
 {
     const struct model *m = model->model;
@@ -184,8 +188,9 @@ static size_t least_weight_bytes(const struct gguf *g)
     size_t n = 0;
     for (size_t i = 0; i < g->n_tensors; i++) {
         const struct gguf_tensor *t = &g->tensors[i];
+        /* Tensors of layers have names "blk.LAYER.NAME". A byte holds four weights of two bits. */
         if (bn_str_starts(t->name, bn_str_of("blk.")) && tensor_geometries[t->type].is_ternary)
-            n += t->n_cols / 4 * t->n_rows; /* no overflow: at most twice the size of the file */
+            n += t->n_cols / 4 * t->n_rows; /* no overflow: the file has at least half of this */
     }
     return n;
 }
@@ -292,9 +297,9 @@ uint64_t bn_model_bytes_read(const struct bn_model *model)
     return model->bytes_read;
 }
 
-/* Each sequence counts with its whole context, because it may grow that far, although memory is
- * used only as it fills. Half of the free memory remains: some of it holds pages of the model file,
- * which count as free but are read for every token, and other programs need memory too. */
+/* The KV cache of each sequence is counted at its full size. It may reach that size, although
+ * memory is used only as it fills. Half of the free memory remains: some of it holds pages of the
+ * model file, which count as free but are read for every token, and other programs need some. */
 size_t engine_batch_width(size_t free_bytes, size_t kv_bytes_per_token, size_t seq_bytes,
                           size_t n_ctx)
 {
@@ -320,7 +325,9 @@ size_t bn_model_state_memory(const struct bn_model *model)
     size_t least;
     if (!size_mul(&least, model->info.state_bytes, LEAST_STATES) || least == 0)
         return 0;
-    return n_free == SIZE_MAX ? least : size_max(n_free / 4, least); /* SIZE_MAX: unknown */
+    /* A quarter, because the KV cache and the pages of the model file need memory too. SIZE_MAX:
+     * the free memory is unknown. */
+    return n_free == SIZE_MAX ? least : size_max(n_free / 4, least);
 }
 
 size_t bn_model_explain(const struct bn_model *model, size_t n_sequences, size_t n_tokens,
@@ -345,7 +352,7 @@ size_t bn_device_list(struct bn_device_line *out, size_t cap)
     size_t n = 0;
     for (; backend_name(n); n++) {
         if (n >= cap)
-            continue;
+            continue; /* only counted */
         out[n] = (struct bn_device_line){0};
         copy_str(out[n].name, sizeof out[n].name, bn_str_of(backend_name(n)));
         out[n].usable = backend_probe(n, &cfg, out[n].text, sizeof out[n].text);

@@ -60,7 +60,8 @@ struct bn_model_config {
     const char *device; /* "auto" (CUDA if possible), "cpu", "cuda" or "cuda:N"; NULL: "auto" */
     const char *isa;    /* highest CPU instruction set ("ref", "avx2", ...); NULL: no limit */
     size_t n_threads;   /* 0: as many as this process may use */
-    size_t n_ubatch;    /* most tokens of a pass, a micro-batch: at most 65536; 0: 512 */
+    size_t n_ubatch;    /* most tokens of a pass (a micro-batch), 1 to 65536; 0: 512 */
+    /* settings.h explains the next six fields. */
     enum bn_i2s_layout i2s_layout;
     enum bn_head_mode head;
     enum bn_kv_type kv;
@@ -97,7 +98,8 @@ void bn_model_close(struct bn_model *model); /* model may be NULL */
 /* Valid until bn_model_close. */
 const struct bn_model_info *bn_model_info(const struct bn_model *model);
 
-/* Measure the memory bandwidth of the device in bytes per second. Takes about a second. */
+/* Measure the memory bandwidth of the device in bytes per second; 0 if it cannot be measured. Takes
+ * about a second. */
 double bn_model_bandwidth(struct bn_model *model);
 
 /* Measure how many multiply-adds per second the device reaches without reading memory; 0 if it
@@ -189,14 +191,16 @@ bool bn_session_sync(struct bn_session *s, const int32_t *ids, size_t n_ids,
                      struct bn_error *err);
 
 /* Append ids and write the results of `head` for the last n_rows of them (n_rows <= n_ids) to rows
- * (n_rows), the first row for the first of these ids. Errors as in bn_session_sync; after a failure
- * the session holds its old ids and those of every complete micro-batch. */
+ * (n_rows), the first row for the first of these ids. n_ids may be 0. head may be NULL; then n_rows
+ * is ignored. Errors as in bn_session_sync; after a failure the session holds its old ids and those
+ * of every complete micro-batch. */
 bool bn_session_eval(struct bn_session *s, const int32_t *ids, size_t n_ids,
                      const struct head_request *head, struct head_row *rows, size_t n_rows,
                      const struct bn_control *control, struct bn_error *err);
 
-/* Keep the first n_keep ids, or if the session cannot return to this length, as many as the nearest
- * length before it to which it can return. Returns the number of ids that the session holds. */
+/* Keep the first n_keep ids. If the session cannot return to this length, it returns to the nearest
+ * shorter length to which it can; after a failure of the device it is empty. Returns the number of
+ * ids that the session then holds. */
 size_t bn_session_truncate(struct bn_session *s, size_t n_keep);
 
 /* The saved states that the session holds now. */

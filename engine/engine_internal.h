@@ -1,5 +1,5 @@
 /*
- * The members of bn_model, for engine.c and session.c, and functions of engine.c that
+ * The members of bn_model, for engine.c and session*.c, and functions of engine.c that
  * bitnet-inspect and the tests also call. Not part of the public interface.
  */
 #ifndef ENGINE_ENGINE_INTERNAL_H

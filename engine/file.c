@@ -2,7 +2,7 @@
  * The public file handle: a read-only mapping, or memory of the caller, and the parsed file.
  *
  * The mapping is private and never written. If another process truncates the file while it is
- * mapped, the system ends this process; only a copy of the file could prevent that.
+ * mapped, an access beyond its new end raises SIGBUS. Only a copy of the file could prevent that.
  */
 #include "engine/file_gguf.h"
 
@@ -23,7 +23,8 @@
 #include <unistd.h>
 
 struct bn_file {
-    struct mem_map *maps; /* (n_maps) one for each part; none for a file in memory */
+    struct mem_map *maps; /* (n_maps) one for each part of a split model, else one; none for a
+                           * file in memory */
     size_t n_maps;
     struct gguf *gguf;
     char *path; /* NULL for a file in memory */
@@ -35,9 +36,9 @@ static bool ends_with(const char *name, const char *end)
     return n >= n_end && strcmp(name + n - n_end, end) == 0;
 }
 
-/* The message names the first GGUF file in the directory in alphabetical order. Without GGUF files,
- * but with files of other formats, as in many repositories of Hugging Face, the message refers to
- * docs/models.md. */
+/* Fail, because `path` is a directory. The message names the first GGUF file in it in alphabetical
+ * order. If it has no GGUF files, but files of other formats, as many repositories of Hugging Face,
+ * the message refers to docs/models.md. */
 static bool refuse_directory(const char *path, struct bn_error *err)
 {
     char gguf[NAME_MAX + 1] = "";
@@ -119,7 +120,7 @@ bool bn_file_open_memory(const void *bytes, size_t n_bytes, struct bn_file **out
 /* The end of the name of a part: "-00001-of-00003.gguf". Numbers have at most five digits
  * (GGUF_MOST_PARTS). */
 #define PART_FORMAT "-%05zu-of-%05zu.gguf"
-#define PART_BYTES 20
+#define PART_BYTES 20 /* length of such an end */
 
 /* Change `path`, which is the path of any part, to the path of part `number` (from 0). */
 static void set_part(char *path, size_t number, size_t count)
@@ -129,6 +130,7 @@ static void set_part(char *path, size_t number, size_t count)
     memcpy(path + strlen(path) - PART_BYTES, end, PART_BYTES);
 }
 
+/* The path of part `number` (from 0) must end in PART_FORMAT. */
 static bool check_part_name(const char *path, size_t number, size_t count, struct bn_error *err)
 {
     char end[64];
@@ -161,7 +163,7 @@ static bool open_parts(char *path, size_t count, struct mem_map *maps, struct gg
     return gguf_join(parts, count, err);
 }
 
-/* Replace the single part that `file` has opened by all parts. */
+/* Replace the single part that `file` has opened, which is part `number` (from 0), by all parts. */
 static bool open_split(struct bn_file *file, size_t number, size_t count, struct bn_error *err)
 {
     if (!check_part_name(file->path, number, count, err))
@@ -334,6 +336,7 @@ bool bn_str_walk_next(struct bn_str_walk *walk, struct bn_str *out)
     if (walk->n_left == 0)
         return false;
     const size_t n_bytes = (size_t)le_u64(walk->at); /* checked by gguf_parse */
+    /* A string of GGUF is its length in 8 bytes, then its bytes. */
     *out = (struct bn_str){(const char *)walk->at + 8, n_bytes};
     walk->at += 8 + n_bytes;
     walk->n_left--;

@@ -36,8 +36,9 @@ void bn_file_close(struct bn_file *file); /* file may be NULL */
 const char *bn_file_path(const struct bn_file *file); /* "" for a file in memory */
 size_t bn_file_bytes(const struct bn_file *file);     /* size of all parts together */
 
-/* Identify the model: SHA-256 of everything before the tensor data and of the first 4096 bytes of
- * each tensor. This takes milliseconds if the file is in the page cache. */
+/* Identify the model: SHA-256 of everything before the tensor data (of a split model, in its first
+ * part) and of the first 4096 bytes of each tensor. This takes milliseconds if the file is in the
+ * page cache. */
 #define BN_FINGERPRINT_BYTES 32
 void bn_file_fingerprint(const struct bn_file *file, uint8_t out[BN_FINGERPRINT_BYTES]);
 

@@ -16,7 +16,7 @@ enum head_kind {
     HEAD_NONE,  /* no logits, for tokens of a prompt before its last one */
     HEAD_ALL,   /* all logits, in order of id */
     HEAD_TOP,   /* the k largest and those of `ids`; with gap > 0 also all >= the largest - gap */
-    HEAD_GUMBEL /* one id drawn from softmax(logit / temp), with the noise of base/noise.h */
+    HEAD_GUMBEL /* one id drawn from softmax(logit / temp), with noise of engine/base/noise.h */
 };
 
 struct head_request {
@@ -35,13 +35,13 @@ struct head_cand {
     float logit;
 };
 
-/* The results of a request for one token, in the caller's memory. HEAD_TOP sorts them, largest
- * logit first, without duplicates. A capacity of n_vocab is always enough. If the capacity is too
- * small, the call fails with BN_EARG. */
+/* The results of a request for one token, in the caller's memory. Results of HEAD_TOP are sorted,
+ * largest logit first, without duplicates. A capacity of n_vocab is always enough. If the capacity
+ * is too small, the call fails with BN_EARG. */
 struct head_row {
     struct head_cand *cands; /* (cap), of which the engine fills the first n */
     size_t cap;
-    size_t n;
+    size_t n; /* number of results */
 };
 
 #endif

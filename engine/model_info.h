@@ -20,23 +20,24 @@ struct bn_model_info {
     size_t n_threads;
     size_t n_ubatch; /* most tokens in one pass over the weights */
     /* n_embd is the width of the hidden state, n_ff that of a feed-forward network (of one expert).
-     * n_experts and n_used_experts are per layer and per token; 0: no experts. */
+     * Of the n_experts experts of a layer, each token uses n_used_experts; 0: no experts. n_heads
+     * and n_kv_heads are the attention heads of queries and of keys and values. */
     size_t n_vocab, n_layers, n_embd, n_ff, n_heads, n_kv_heads, n_experts, n_used_experts;
     size_t n_ctx_train; /* context length that the model was trained for */
     /* Context of sessions that request none: n_ctx_train, or less if its keys and values need more
      * than half of the memory that was free after loading. */
     size_t n_ctx_default;
-    uint64_t n_params;
-    size_t weight_bytes; /* memory of the weights */
-    size_t kv_bytes_per_token;
+    uint64_t n_params;         /* number of weights */
+    size_t weight_bytes;       /* memory of the weights */
+    size_t kv_bytes_per_token; /* memory of the KV cache */
     /* memory of a session that does not depend on its tokens: rings and recurrent states */
     size_t seq_bytes;
     size_t state_bytes;     /* size of one saved state; 0: the model needs none */
     const char *kv_type;    /* "f16" or "q8" */
     size_t bytes_per_token; /* bytes read to decode one token, without keys and values */
     size_t head_bytes;      /* the part of bytes_per_token for the output head or its copy */
-    double macs_per_token;  /* of one token in the linear layers, without the output head */
-    double load_seconds;
+    double macs_per_token;  /* multiply-adds of the linear layers, without the output head */
+    double load_seconds;    /* time of bn_model_open */
 };
 
 #endif

@@ -19,7 +19,8 @@
 /* Least distance in tokens between the saved states of a prompt. A state between two others needs a
  * pass of its own, which takes about as long as evaluating so few tokens again. */
 #define LEAST_GAP 16
-/* a pass that ends at least so many tokens after the newest state saves another one */
+/* A pass that ends at least so many tokens after the newest state saves another one. So a return to
+ * a recent length evaluates at most about so many tokens again. */
 #define INTERVAL 2048
 
 bool bn_session_open(struct bn_model *model, const struct bn_session_config *cfg,
@@ -143,6 +144,7 @@ static bool check_head(const struct bn_model *model, const struct head_request *
         return true;
     if (head->kind > HEAD_GUMBEL)
         return bn_fail(err, BN_EARG, "unknown kind %d of a logits request", (int)head->kind);
+    /* is_list: only the logits of `ids` are requested */
     const bool is_list = head->k == 0 && head->n_ids > 0 && head->gap == 0.0f;
     if (head->kind == HEAD_TOP && !is_list && (head->k < 1 || !(head->gap >= 0.0f)))
         return bn_fail(err, BN_EARG,
@@ -305,14 +307,17 @@ static size_t common_prefix(const struct bn_session *s, const int32_t *ids, size
 /* Prepare for the evaluation of a prompt of n_ids ids: save a state at the present length, and
  * return the lengths at which to save states later. n_shared is the number of ids that the session
  * and the prompt have in common; the session may have gone back further. A conversation often
- * branches twice at the same place, so a state is saved at n_shared. The last one is at n_stable if
- * that is inside the prompt, else before the last id, because a retry evaluates this id again. */
+ * branches twice at the same place, so a state is saved at n_shared. The last state is at n_stable
+ * if this length is inside the prompt, else before the last id, because a retry evaluates that id
+ * again. States that would be less than LEAST_GAP after the one before are left out. */
 static struct stops plan_stops(struct bn_session *s, size_t n_shared, size_t n_ids, size_t n_stable)
 {
     const size_t last = n_stable > 0 && n_stable < n_ids ? n_stable : n_ids - 1;
     struct stops stops = {{0, 0}};
-    size_t newest = s->n_ids; /* length of the newest state, including planned ones */
-    if (s->states.n_max == 0 || n_ids - s->n_ids <= 1)
+    /* length of the newest state, including planned ones; if no state is saved at s->n_ids, an
+     * older one is less than LEAST_GAP before it */
+    size_t newest = s->n_ids;
+    if (s->states.n_max == 0 || n_ids - s->n_ids <= 1) /* no states, or decode of one token */
         return stops;
     if (s->n_ids - states_newest(&s->states) >= LEAST_GAP)
         keep_state(s);

@@ -12,7 +12,7 @@ struct bn_session {
     struct seq *seq;
     size_t n_ctx;
     struct mem_map map; /* memory of ids; the system provides a page at the first write to it */
-    int32_t *ids;       /* (n_ctx), the first n_ids are in the KV cache */
+    int32_t *ids;       /* (n_ctx), the first n_ids are in the KV cache; memory of `map` */
     size_t n_ids;
     struct states states; /* for returns to earlier lengths; empty if the model needs none */
 };

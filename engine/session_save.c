@@ -23,7 +23,7 @@ struct saved_kv_header {
 static struct saved_kv_header header_of(const struct bn_session *s)
 {
     struct saved_kv_header h = {.fingerprint = s->model->fingerprint, .n_ids = s->n_ids};
-    /* its keys have other RoPE angles than those of a short context */
+    /* A long context has keys with other RoPE angles, so a short one must not load them. */
     if (rope_is_long(s->model->model, s->n_ctx))
         h.fingerprint = ~h.fingerprint;
     const char *version = bn_session_kv_version(s);
@@ -52,6 +52,7 @@ static bool save_states(const struct states *st, const struct bn_stream *out, st
     return ok || bn_fail(err, BN_EIO, "cannot write %zu saved states", st->n);
 }
 
+/* Read n_bytes and drop them. */
 static bool skip(const struct bn_stream *in, size_t n_bytes)
 {
     char unused[4096];

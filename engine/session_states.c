@@ -48,7 +48,7 @@ static size_t least_useful(const struct states *st, size_t length)
 {
     size_t best = 0;
     double least = 0;
-    for (size_t i = 0; i + 1 < st->n; i++) {
+    for (size_t i = 0; i + 1 < st->n; i++) { /* not the newest state */
         const size_t at = st->list[i].length, before = i > 0 ? st->list[i - 1].length : 0;
         const double loss =
             (double)(at - before) * (double)(st->list[i + 1].length - at) / (double)(length - at);

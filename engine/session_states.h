@@ -15,7 +15,9 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#define STATES_MOST 1024 /* states of one session, even if the budget allows more */
+/* Most states of one session, even if the budget allows more. The functions search the list from
+ * one end to the other, so it must not be long. */
+#define STATES_MOST 1024
 
 struct saved_state {
     size_t length;      /* tokens of the sequence when the state was saved, at least 1 */
@@ -24,7 +26,7 @@ struct saved_state {
 
 struct states {
     size_t state_bytes;       /* of one state; 0: the sequence needs none */
-    size_t n_max, n;          /* most states, and states now */
+    size_t n_max, n;          /* most states that fit into the budget, and states now */
     struct saved_state *list; /* (n_max), the first n are in use, in order of length */
 };
 

@@ -25,10 +25,11 @@ enum bn_kv_type { BN_KV_F16, BN_KV_Q8 };
  * the results. OFF is for measurements. */
 enum bn_skip { BN_SKIP_ON, BN_SKIP_OFF };
 
-/* How to round the inputs of ternary layers. AUTO: TOKEN for models that were trained with it, else
- * int8 with one scale per 32 columns (act_scheme.h). TOKEN: int8 with one scale per token. BLOCK:
- * int8 with one scale per 128 columns, or per 64 where the scales of the weights differ that often.
- * 16: 16 bits, as two int8 values. FLOAT: no rounding, slow, for comparisons. */
+/* How to round the inputs of ternary layers. AUTO: TOKEN if the model was trained with it, or if
+ * the training is unknown and each matrix has one scale; else int8 with one scale per 32 columns
+ * (see act_scheme.h). TOKEN: int8 with one scale per token. BLOCK: int8 with one scale per 128
+ * columns, or per 64 where the scales of the weights differ that often. 16: 16-bit integers, as two
+ * int8 values each. FLOAT: no rounding, slow, for comparisons. */
 enum bn_activations { BN_ACT_AUTO, BN_ACT_TOKEN, BN_ACT_BLOCK, BN_ACT_16, BN_ACT_FLOAT };
 
 /* Which earlier keys a token of a window layer attends to, for a window of W: position i sees
