@@ -84,9 +84,10 @@ static bool read_object(struct batch_item *item, json_t *o, struct bn_error *err
         return false;
     item->id = json_incref(json_object_get(o, "id"));
     item->turn.max_tokens = (size_t)max_tokens;
+    /* The values of the options for these two may not fit a double, so they are not converted. */
     if (has_budget)
         item->turn.think_budget = (size_t)think_budget;
-    if (json_object_get(o, "seed")) /* a seed of the options may exceed 2^53 */
+    if (json_object_get(o, "seed"))
         p->seed = (uint64_t)seed;
     p->temp = (float)temp;
     p->top_k = (int32_t)top_k;
@@ -198,6 +199,7 @@ static void add_alts(struct batch_item *item)
     item->turn.lost_token |= !turn_add_alts(&item->turn, alts, item->n_alts + 1);
 }
 
+/* End the answer with turn.finish as the reason. detok is NULL if the prompt was not encoded. */
 static void end(struct batch_item *item)
 {
     struct turn *turn = &item->turn;
