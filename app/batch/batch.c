@@ -88,7 +88,6 @@ static void fail_item(struct batch *b, struct batch_item *item, const struct bn_
 {
     item->err = *err;
     item->is_done = true;
-    /* report_fail only prints; it returns its second argument. */
     (void)report_fail(PROGRAM, EXIT_DONE, "line %zu: %s", item->line, err->text);
     if (b->code == EXIT_DONE)
         b->code = report_code(STAGE_RUN, err);
@@ -266,7 +265,7 @@ static bool step(struct batch *b, struct bn_error *err)
 static void check_sense(struct batch *b)
 {
     struct sense_result r;
-    struct bn_error ignored; /* a check that fails prints nothing */
+    struct bn_error ignored; /* a failed check prints nothing */
     if (b->has_checked || b->out.n_written == 0 || options_flag(b->options, "quiet") ||
         !options_flag(b->options, "check"))
         return;
@@ -409,7 +408,7 @@ static enum exit_code answer_lines(struct batch *b)
     if (open_seqs(b, &err) && answer_all(b, &err))
         return b->n_begun > 0 ? b->code : report_fail(PROGRAM, EXIT_USAGE, "empty prompt");
     const enum exit_code code = b->signals ? stop_code(b) : report_error(PROGRAM, STAGE_RUN, &err);
-    /* BN_EIO: stdout cannot be written, or stdin cannot be read. */
+    /* Not after BN_EIO: stdout may be the stream that failed. */
     if (b->signals || err.code != BN_EIO)
         write_rest(b, &err);
     return code;
