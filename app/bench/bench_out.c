@@ -174,7 +174,7 @@ void bench_print_table(const struct bench_result *r)
         print_row(r, &r->rows[i]);
     for (size_t i = 0; r->with_profile && i < r->n_rows; i++)
         print_profile(&r->rows[i], r->machine->best);
-    if (steal_percent > 2) /* chosen by judgement: a smaller share changes the results little */
+    if (steal_percent > 2) /* a smaller share changes the results little */
         printf("\nThe host gave %.1f %% of the CPU time to others: do not trust these numbers.\n",
                steal_percent);
 }
