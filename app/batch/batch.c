@@ -42,6 +42,7 @@ struct batch {
     unsigned signals;        /* enum signal_flag: the signals received so far that end the batch */
     struct strbuf in;        /* bytes of stdin that no line has taken yet */
     bool at_end;             /* stdin has ended */
+    bool read_failed;        /* an error of stdin, so stdout may be written */
     size_t n_lines;          /* lines taken from `in`, blank lines included */
     struct strbuf system;    /* the text of --system */
     struct token_list close; /* tokens that close a thought */
@@ -136,7 +137,8 @@ static bool read_more(struct batch *b, struct bn_error *err)
     if (!fds[0].revents)
         return true;
     const ssize_t n = read(STDIN_FILENO, block, sizeof(block));
-    if (n < 0 && errno != EINTR && errno != EAGAIN)
+    b->read_failed = n < 0 && errno != EINTR && errno != EAGAIN;
+    if (b->read_failed)
         return bn_fail(err, BN_EIO, "cannot read standard input: %s", strerror(errno));
     if (n == 0)
         b->at_end = true;
@@ -144,7 +146,9 @@ static bool read_more(struct batch *b, struct bn_error *err)
         strbuf_add(&b->in, block, (size_t)n);
     if (b->in.failed)
         return bn_fail(err, BN_ENOMEM, "out of memory for standard input");
-    if (b->in.n_bytes > INPUT_MAX_BYTES)
+    const char *end = n > 0 ? memchr(block, '\n', (size_t)n) : NULL;
+    const size_t n_after = end ? (size_t)(block + n - end) : 0; /* from the line end on */
+    if (b->in.n_bytes - n_after > INPUT_MAX_BYTES)
         return bn_fail(err, BN_EARG, "a line is longer than %zu bytes", INPUT_MAX_BYTES);
     return true;
 }
@@ -408,8 +412,8 @@ static enum exit_code answer_lines(struct batch *b)
     if (open_seqs(b, &err) && answer_all(b, &err))
         return b->n_begun > 0 ? b->code : report_fail(PROGRAM, EXIT_USAGE, "empty prompt");
     const enum exit_code code = b->signals ? stop_code(b) : report_error(PROGRAM, STAGE_RUN, &err);
-    /* Not after BN_EIO: stdout may be the stream that failed. */
-    if (b->signals || err.code != BN_EIO)
+    /* After another BN_EIO stdout may be the stream that failed. */
+    if (b->signals || b->read_failed || err.code != BN_EIO)
         write_rest(b, &err);
     return code;
 }

@@ -52,17 +52,21 @@ static bool get_number(const json_t *o, const char *key, double max, double *out
 
 static bool check_keys(json_t *o, struct bn_error *err)
 {
-    /* Spaces around each key, so that strstr finds only whole keys. */
-    static const char known[] =
-        " id prompt system max_tokens think_budget seed temp top_k top_p min_p ";
+    static const char *const known[] = {"id",   "prompt", "system", "max_tokens", "think_budget",
+                                        "seed", "temp",   "top_k",  "top_p",      "min_p"};
+    const size_t n_known = sizeof(known) / sizeof(known[0]);
     const char *key;
     json_t *value;
     json_object_foreach(o, key, value)
     {
-        char word[32];
-        (void)snprintf(word, sizeof(word), " %s ", key); /* a truncated word is not in `known` */
-        if (!strstr(known, word))
-            return bn_fail(err, BN_EARG, "unknown member \"%.20s\"; the members are%s", key, known);
+        size_t i = 0;
+        while (i < n_known && strcmp(key, known[i]) != 0)
+            i++;
+        if (i == n_known)
+            return bn_fail(err, BN_EARG,
+                           "unknown member \"%.20s\"; the members are id prompt system max_tokens "
+                           "think_budget seed temp top_k top_p min_p",
+                           key);
     }
     return true;
 }

@@ -6,7 +6,7 @@
 #include "engine/base/memory.h"
 #include "engine/base/size.h"
 
-/* Most rows of a test, which are the product of the lengths of three lists. No real use has so
+/* Most rows. Those of a test are the product of the lengths of three lists. No real use has so
  * many. */
 #define ROWS_MAX 10000
 
@@ -64,7 +64,8 @@ bool bench_options_rows(const struct options *o, struct bench_row **out, size_t 
     for (size_t test = 0; test < 2; test++) {
         size_t n_counts, n_test_rows;
         const int64_t *token_counts = options_ints(o, names[test], &n_counts);
-        if (!size_mul3(&n_test_rows, n_depths, n_batches, n_counts) || n_test_rows > ROWS_MAX)
+        if (!size_mul3(&n_test_rows, n_depths, n_batches, n_counts) ||
+            n_test_rows > ROWS_MAX - *n_rows)
             return bn_fail(err, BN_EARG, "more than %d rows", ROWS_MAX);
         if (!mem_grow(out, &cap, *n_rows + n_test_rows, sizeof(**out)))
             return bn_fail(err, BN_ENOMEM, "out of memory for %zu rows", *n_rows + n_test_rows);

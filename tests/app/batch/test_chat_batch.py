@@ -7,6 +7,7 @@ import os
 import select
 import shutil
 import signal
+import socket
 import subprocess
 import time
 import unittest
@@ -55,13 +56,14 @@ class Batch(ChatCase):
         self.assertEqual(one.decode(errors='replace'), runs[0][2] + '\n')
 
     def test_a_wrong_line_of_a_batch_affects_no_other_line(self):
-        stdin = b'one\n{"prompt": 3}\n{broken\n{"prompt": "x", "tmp": 1}\n' + b'w' * 9000 + b'\ntwo\na\0b\n'
+        stdin = (b'one\n{"prompt": 3}\n{broken\n{"prompt": "x", "tmp": 1}\n' + b'w' * 9000 +
+                 b'\ntwo\na\0b\n{"id prompt": 1, "prompt": "x"}\n')
         done = self.chat('--batch', '4', '--json', '-n', '4', stdin=stdin)
         self.assertEqual(done.returncode, 2, done.stderr)
         answers = [json.loads(line) for line in done.stdout.splitlines()]
-        self.assertEqual(['error' in a for a in answers], [False, True, True, True, True, False, True])
+        self.assertEqual(['error' in a for a in answers], [False, True, True, True, True, False, True, True])
         for said in ('line 2: "prompt" is not a string', 'line 3: not JSON', 'line 4: unknown member "tmp"',
-                     'line 5: the prompt has', 'line 7:'):
+                     'line 5: the prompt has', 'line 7:', 'line 8: unknown member "id prompt"'):
             self.assertIn(said, done.stderr.decode())
         self.refuses(2, '--batch', '4', stdin=b'\n')
         self.refuses(2, '--batch', '0', stdin=b'x')
@@ -86,6 +88,27 @@ class Batch(ChatCase):
         self.assertEqual((process.returncode, out), (130, b''))
         if err:  # empty if the end of the input was read before the signal
             self.assertEqual(err, b'bitnet-chat: stopped: no answer to the lines after line 2\n')
+
+    def test_the_limit_of_a_line_does_not_count_the_lines_after_it(self):
+        stdin = b'{' + b' ' * ((64 << 20) - 1025) + b'\n' + b'one\n' * 300
+        done = self.chat('--batch', '4', '-n', '1', stdin=stdin)
+        self.assertEqual(done.returncode, 2)
+        self.assertRegex(done.stderr, rb'\A[^\n]*line 1: not JSON[^\n]*\n\Z')
+
+    def test_finished_answers_are_written_after_an_error_of_the_input(self):
+        ours, theirs = socket.socketpair()
+        process = subprocess.Popen([PROGRAM, self.model, '--batch', '2', '-n', '400', '--json'], env=self.env,
+                                   bufsize=0, stdin=theirs, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        self.addCleanup(process.kill)
+        ours.sendall(b'one\n{"prompt": 3}\n')
+        self.assertIn(b'line 2:', process.stderr.readline())
+        theirs.sendall(b'unread')  # a socket that is closed with unread data resets its peer
+        theirs.close()
+        ours.close()
+        out, err = process.communicate(timeout=20)
+        self.assertEqual(process.returncode, 5, err)
+        self.assertIn(b'cannot read standard input', err)
+        self.assertEqual([(a['line'], 'error' in a) for a in map(json.loads, out.splitlines())][-1], (2, True))
 
     def test_an_answer_of_one_token_does_not_wait_for_more_input(self):
         process = self.batch('-n', '1', '--json')
