@@ -599,13 +599,16 @@ class Maker:
             return self.rng.choice(ALSO["late also"]).format(c=self.rng.choice(ALSO["asked also " + kind]))
         return self.rng.choice(fill_frames(frames, kind) + late_frames(kind, False) + 3 * ASK_MORE[kind])
 
-    def ask(self, known, kind):
+    def asked_loosely(self, kind):
+        """A question for a fact of the user, as users type it."""
         while True:
-            question = self.question(kind)
-            text = self.loosely(question)
-            if self.held or not {bare_words(question), bare_words(text)} & self.kept_questions:
-                break
-        return text, RECALL[kind].format(x=known[kind]) if kind in known else NOT_TOLD[kind], "memory"
+            text = self.loosely(self.question(kind))
+            if self.held or bare_words(text) not in self.kept_questions:
+                return text
+
+    def ask(self, known, kind):
+        answer = RECALL[kind].format(x=known[kind]) if kind in known else NOT_TOLD[kind]
+        return self.asked_loosely(kind), answer, "memory"
 
     def ask_all(self, known):
         said = " ".join(RECALL[kind].format(x=known[kind]) for kind in KINDS if kind in known)

@@ -82,16 +82,16 @@ class People:
     def ask(self, person, fact, kind):
         maker = self.maker
         if person.is_user:
-            text = maker.question(fact)
+            text = maker.asked_loosely(fact)
         else:
-            text = self.fill(maker.of_others("ask", fact), person)
+            text = maker.loosely(self.fill(maker.of_others("ask", fact), person))
         if (person, fact) in self.known:
             answer = self.recall(person, fact)
         elif person.is_user:
             answer = maker.not_told_own[fact]
         else:
             answer = self.fill(maker.phrases["other not told " + fact][0], person)
-        return maker.loosely(text), answer, kind
+        return text, answer, kind
 
 
 def conversation(maker):
