@@ -530,8 +530,8 @@ class Maker:
 
     def one_off(self):
         r = self.rng.random()
-        return (self.help() if r < .26 else self.greet() if r < .29 else self.arith() if r < .35
-                else self.sum() if r < .52 else self.word() if r < .68 else self.fact() if r < .77
+        return (self.help() if r < .28 else self.greet() if r < .30 else self.arith() if r < .35
+                else self.sum() if r < .54 else self.word() if r < .66 else self.fact() if r < .76
                 else self.newcomer() if r < .88 else self.decline())
 
     # -- remembering --
@@ -595,6 +595,8 @@ class Maker:
         if not self.hard or self.chance(.4):
             return self.phrase(ASK[kind], kind)
         frames = PHRASES["ask frames"] + ALSO["ask frames"]
+        if self.chance(.25):
+            return self.rng.choice(ALSO["direct ask " + kind])
         if self.chance(.4):
             return self.rng.choice(ALSO["late also"]).format(c=self.rng.choice(ALSO["asked also " + kind]))
         return self.rng.choice(fill_frames(frames, kind) + late_frames(kind, False) + 3 * ASK_MORE[kind])
@@ -624,15 +626,16 @@ class Maker:
         if r < .25:
             return people.conversation(self) if r < .17 else people.correction(self)
         any_kind, everything, most = (.8, .9, 6) if self.hard else (.85, .94, 4)
+        one_off = .38 if self.hard else .3
         known, turns = {}, []
         n = rng.choice([1, 1, 2, 3, 4, 5, 6, 7, 8, 9, 9, 14])
         memory = self.chance(.75)
         for _ in range(n):
             r = rng.random()
-            if not memory or r < .3:
+            if not memory or r < one_off:
                 turns.append(self.one_off())
-            elif r < .55 or not known and r < .85:
-                turns.append(self.tell_two(known) if r < .35 else self.tell(known, rng.choice(KINDS)))
+            elif r < .58 or not known and r < .85:
+                turns.append(self.tell_two(known) if r < one_off + .05 else self.tell(known, rng.choice(KINDS)))
             elif r < any_kind and known:
                 turns.append(self.ask(known, rng.choice(list(known))))
             elif r < everything:
