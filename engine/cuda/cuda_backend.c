@@ -47,12 +47,13 @@ static void fill_info(struct backend *b, const struct backend_plan *plan)
         .isa = "cuda",
         .n_threads = 1,
         .plan = *plan,
-        .bytes_per_token = b->line_bytes - unused_bytes + head_bytes + b->shape.row_bytes,
+        .bytes_per_token = b->layer_bytes - unused_bytes + head_bytes + b->shape.row_bytes,
         .head_bytes = head_bytes,
         .kv_type = "f16",
-        /* the formats are those of the CPU backend */
+        /* seq_save writes the formats of the CPU backend. */
         .kv_version = b->shape.ring.n_blocks > 0 ? "cpu-f16-ring-1" : "cpu-f16-1",
     };
+    /* At most 50 bytes of the name, so that graph_note fits. */
     (void)snprintf(b->info.text, sizeof b->info.text, "CUDA, %.50s%s%s", b->device.name,
                    b->graph_note[0] ? ", " : "", b->graph_note);
 }
@@ -84,7 +85,7 @@ static bool check_memory(struct backend *b, const struct backend_plan *plan, str
     if (!cuda_ok(d, d->cuMemGetInfo(&n_free, &n_total), "reading the free GPU memory", err))
         return false;
     if (plan->weight_bytes <= n_free && plan->scratch_bytes <= n_free - plan->weight_bytes)
-        return true; /* a sequence checks its own memory */
+        return true; /* cuda_kv_open checks the memory of a sequence */
     return bn_fail(
         err, BN_ENOMEM,
         "%s has %.0f MB of %.0f MB free; "
@@ -95,13 +96,13 @@ static bool check_memory(struct backend *b, const struct backend_plan *plan, str
         (double)plan->kv_bytes_per_token / MEGA);
 }
 
-/* Sets inputs and output of a matrix. */
+/* Sets inputs and output of a matrix. `kind` is enum linear_kind. */
 static void connect(const struct backend *b, struct cuda_matrix *matrix, float *y, size_t stride,
                     int32_t kind)
 {
     const struct cuda_scratch *s = &b->scratch;
     struct grouped_args *groups = &matrix->groups;
-    const uint32_t block_cols = groups->in.block_cols;
+    const uint32_t block_cols = groups->in.block_cols; /* set by cuda_pack_model */
     matrix->lines.y = groups->y = y;
     matrix->lines.y_stride = groups->y_stride = (uint32_t)stride;
     matrix->lines.kind = groups->kind = kind;
@@ -192,7 +193,7 @@ static CUdeviceptr read_target(struct backend *b, size_t *n_bytes)
     for (*n_bytes = READ_BYTES; *n_bytes >= READ_MIN_BYTES; *n_bytes /= 2)
         if (d->cuMemAlloc(&memory, *n_bytes) == CUDA_SUCCESS)
             return memory;
-    *n_bytes = b->line_bytes;
+    *n_bytes = b->layer_bytes;
     return 0;
 }
 
@@ -212,7 +213,8 @@ static double cuda_bandwidth(struct backend *b)
                              .sum = (uint32_t *)b->scratch.gathered};
     for (size_t i = 0; i < N_READS; i++) {
         const double start = clock_seconds();
-        cuda_launch(dev, KERNEL_read_memory, /* 8 thread blocks per multiprocessor */
+        /* 8 x 256 threads: the most of a multiprocessor with capability 8.0 or 9.0 */
+        cuda_launch(dev, KERNEL_read_memory,
                     (struct cuda_grid){8 * (size_t)dev->n_processors, 1, 1, 0}, &args);
         if (!cuda_finish(dev, &err))
             break;
@@ -250,9 +252,9 @@ static size_t cuda_free_bytes(struct backend *b)
     return n_free;
 }
 
-/* The kernels that ran since the last call, in the order of their names in cuda_args.h. */
 _Static_assert(KERNEL_N <= BN_PROFILE_STEPS, "each kernel is a kind of work");
 
+/* The kernels that ran since the last call, in the order of CUDA_KERNELS. */
 static size_t cuda_profile(struct backend *b, struct bn_profile_step *out, size_t cap)
 {
     struct cuda_profile *p = &b->device.profile;

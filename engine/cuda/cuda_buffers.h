@@ -12,38 +12,43 @@
 
 struct row_request;
 
-/* Buffers of a pass on the device, sized for n_ubatch tokens. */
+/* Buffers of a pass on the device, sized for n_ubatch tokens. Strides are those of struct
+ * cuda_shape. A pair is a token with one of its chosen experts. */
 struct cuda_scratch {
     CUdeviceptr memory;
-    float *h, *qkv, *attn; /* (n_ubatch, their strides); qkv: q, k and v of a token */
+    float *h, *qkv, *attn; /* (n_ubatch, h_stride or qkv_stride or attn_stride) */
     float *ffn;            /* (n_ubatch, ffn_stride); with experts a row per pair */
-    int8_t *q8;            /* (n_ubatch rounded up to FEW_TOKENS, q8_stride) */
-    float *q8_s;           /* (n_ubatch rounded up) */
-    int32_t *q8_sum;
-    float *rotated;             /* (n_ubatch, rotated_stride) input of a layer */
-    float *gates;               /* (n_ubatch, n_value_heads, 2) decay and beta of delta nets */
-    struct block_inputs blocks; /* for R16: (n_ubatch, or HEAD_GROUP if more) tokens */
+    /* The next three are for matrices in R1-256. n_padded is n_ubatch rounded up to a multiple of
+     * FEW_TOKENS. */
+    int8_t *q8;      /* (n_padded, q8_stride) quantised input */
+    float *q8_s;     /* (n_padded) scale of each row of q8 */
+    int32_t *q8_sum; /* (n_padded) sum of each row of q8 */
+    float *rotated;  /* (n_ubatch, rotated_stride) input of a linear layer after its rotation */
+    float *gates;    /* (n_ubatch, n_value_heads, 2) decay and beta of delta nets */
+    /* Quantised input of a matrix in R16. Rows: n_ubatch or HEAD_GROUP, whichever is larger. */
+    struct block_inputs blocks;
     /* Only with experts; n_pairs is n_ubatch * n_used_experts. */
     float *expert_x;                 /* (n_ubatch, h_stride) input of router and experts */
     float *router_z;                 /* (n_ubatch, n_experts) */
     float *expert_y;                 /* (n_pairs, h_stride) results of the experts */
-    struct block_inputs pair_blocks; /* (n_pairs) */
+    struct block_inputs pair_blocks; /* (n_pairs) input of `down` */
     struct cuda_choice *chosen;      /* (n_pairs) */
     uint32_t *pair_starts, *pairs;   /* (n_experts + 1), (n_pairs) see group_pairs_args */
-    uint32_t *expert_counts;         /* (n_layers, n_experts, 2) since the backend was opened */
-    uint8_t *table;                  /* see pass_layout */
-    float *head_x;                   /* (HEAD_GROUP, h_stride) */
-    float *z;                        /* (HEAD_GROUP, vocab_stride) logits or bounds */
-    struct cuda_cand *bests;         /* (HEAD_GROUP, best_stride) */
-    struct cuda_cand *cands;         /* (HEAD_GROUP, vocab_stride) */
-    struct query_buffers query;      /* buffers only; cuda_head.c adds the constants */
-    struct cuda_found *found;        /* (HEAD_GROUP) */
-    int32_t *ids;                    /* (IDS_CHUNK) */
-    float *gathered;                 /* (IDS_CHUNK) logits of ids */
+    uint32_t *expert_counts;    /* (n_layers, n_experts, 2) low and high half; since the open */
+    uint8_t *table;             /* table of the pass, see pass_layout */
+    float *head_x;              /* (HEAD_GROUP, h_stride) input of the output head */
+    float *z;                   /* (HEAD_GROUP, vocab_stride) logits or bounds */
+    struct cuda_cand *bests;    /* (HEAD_GROUP, best_stride) best of each BEST_ROWS ids */
+    struct cuda_cand *cands;    /* (HEAD_GROUP, vocab_stride) those that reach the floor */
+    struct query_buffers query; /* buffers only; cuda_head.c adds the constants */
+    struct cuda_found *found;   /* (HEAD_GROUP) */
+    int32_t *ids;               /* (IDS_CHUNK) */
+    float *gathered;            /* (IDS_CHUNK) logits of ids */
 };
 
+/* Buffers on the host. Mapped memory also has an address on the device. */
 struct cuda_host {
-    uint8_t *table;           /* pinned and mapped; copied at the start of a pass */
+    uint8_t *table; /* table of the pass, pinned and mapped; copied at the start of a pass */
     struct cuda_found *found; /* (HEAD_GROUP) pinned and mapped */
     float *embd;        /* (n_ubatch, h_stride) pinned and mapped; only for a ternary embedding */
     uint32_t *n_active; /* (n_layers) pinned and mapped; experts that the last pass of several
@@ -52,10 +57,10 @@ struct cuda_host {
     uint16_t *ring_block;         /* a position block of all rings; NULL without rings */
     struct head_cand *cands;      /* (n_vocab) candidates of one row */
     float *z;                     /* (n_vocab) one row of logits */
-    uint64_t *seen;               /* (n_vocab) bits; all zero between uses */
+    uint64_t *seen;               /* a bit for each token id; all zero between uses */
     int32_t *ids;                 /* (IDS_CHUNK) */
     float *gathered;              /* (IDS_CHUNK) logits of ids */
-    float *trace;                 /* largest step of the trace; NULL without a trace */
+    float *trace;                 /* one row of the widest traced step; NULL without a trace */
     struct row_request *requests; /* (n_ubatch) */
 };
 

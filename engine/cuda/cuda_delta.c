@@ -45,7 +45,8 @@ void cuda_delta_gates(struct backend *b, size_t layer)
                 &args);
 }
 
-/* Convolution of queries, keys and values, and the norm of queries and keys. */
+/* Convolution of queries, keys and values, and the norm of queries and keys. In a state, the kept
+ * inputs of the convolution are after the matrices of all value heads. */
 static void convolve(struct backend *b, const struct cuda_delta *d)
 {
     const struct delta_shape *shape = &b->model->hp.delta;
@@ -102,6 +103,7 @@ void cuda_delta_apply(struct backend *b, size_t layer)
                 &out);
 }
 
+/* With gates, q has a gate for each element of a query. */
 static bool has_gates(const struct backend *b)
 {
     return b->shape.q_rows > b->shape.q_width;

@@ -17,7 +17,8 @@ static bool check_version(struct cuda_driver *d, struct bn_error *err)
     int version = 0;
     if (!cuda_ok(d, d->cuDriverGetVersion(&version), "reading the driver version", err))
         return false;
-    /* Machine code runs on every driver with the same or a later major version of CUDA. */
+    /* Machine code runs on every driver with the same or a later major version of CUDA. A version
+     * is 1000 * major + 10 * minor. */
     if (version / 1000 < CUDA_VERSION / 1000)
         return bn_fail(
             err, BN_EDEVICE,
@@ -67,7 +68,7 @@ static bool find_device(struct cuda_device *dev, size_t index, struct bn_error *
 }
 
 /* Reading an attribute also loads the code of a kernel, so no kernel is loaded while a graph is
- * captured. The driver can compile the PTX of an older version for a new device. That code has no
+ * captured. For a new device, the driver can compile PTX of a lower version. That code has no
  * instruction that waits for the previous kernel, so dependent launch would be a race. */
 static bool load_kernels(struct cuda_device *dev, struct bn_error *err)
 {
@@ -84,8 +85,9 @@ static bool load_kernels(struct cuda_device *dev, struct bn_error *err)
                      d->cuFuncGetAttribute(&ptx, CU_FUNC_ATTRIBUTE_PTX_VERSION, dev->functions[i]),
                      names[i], err))
             return false;
-        /* The same division of the cache for all kernels: a change of it would delay a launch until
-         * the previous kernel has ended. It is only a hint, so an error does not matter. */
+        /* All kernels use the same division between L1 cache and shared memory: a change would
+         * delay a launch until the previous kernel has ended. An error does not matter, because
+         * the attribute is only a hint. */
         (void)d->cuFuncSetAttribute(dev->functions[i],
                                     CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT,
                                     CU_SHAREDMEM_CARVEOUT_MAX_SHARED);
@@ -103,7 +105,7 @@ bool cuda_device_open(struct cuda_device *dev, size_t index, struct bn_error *er
            cuda_ok(d, d->cuStreamCreate(&dev->stream, CU_STREAM_DEFAULT), "creating a stream", err);
 }
 
-/* Ignores all errors. */
+/* Ignores all errors: after a device is lost, every call fails. */
 void cuda_device_close(struct cuda_device *dev)
 {
     struct cuda_driver *d = &dev->driver;
@@ -133,6 +135,7 @@ bool cuda_check_lost(struct cuda_device *dev, struct bn_error *err)
 {
     if (err->code != BN_EDEVICE)
         return false;
+    /* succeeds if only the earlier call failed */
     dev->lost = dev->driver.cuStreamSynchronize(dev->stream);
     const struct bn_error first = *err;
     return dev->lost == CUDA_SUCCESS ? false : fail_lost(first.text, err);
@@ -171,6 +174,7 @@ const char *cuda_kernel_name(enum cuda_kernel k)
 void cuda_launch(struct cuda_device *dev, enum cuda_kernel k, struct cuda_grid grid, void *args)
 {
     void *params[] = {args};
+    /* Dependent launch: this kernel may start before the previous one has ended. */
     CUlaunchAttribute ahead = {.id = CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION,
                                .value = {.programmaticStreamSerializationAllowed = 1}};
     const CUlaunchConfig config = {.gridDimX = (unsigned)grid.x,

@@ -19,13 +19,14 @@
 #define KERNEL_ID(name, args, n_threads) KERNEL_##name,
 enum cuda_kernel { CUDA_KERNELS(KERNEL_ID) KERNEL_N };
 
-/* The compiled kernels for several devices. The build generates the array with embed_bytes.py. */
+/* A fat binary: the kernels compiled for several compute capabilities. The build generates the
+ * array with embed_bytes.py. */
 extern const uint64_t cuda_fatbin[];
 extern const size_t cuda_fatbin_bytes;
 
 #define PROFILE_EVENTS 512 /* launches that are measured before their times are read */
 
-/* Times of kernels. An event is recorded before the first launch and after each one. */
+/* Times of kernels. An event is recorded before the first launch and after each launch. */
 struct cuda_profile {
     bool on;
     CUevent events[PROFILE_EVENTS + 1];
@@ -44,25 +45,26 @@ struct cuda_device {
     CUfunction functions[KERNEL_N];
     CUstream stream;
     char name[96];
-    int n_processors;      /* multiprocessors */
-    bool dependent_launch; /* a kernel may start before the previous one has ended */
-    CUresult failed;       /* first error since cuda_finish, and the call that failed */
-    const char *failed_name;
-    CUresult lost; /* permanent error of a lost device, or CUDA_SUCCESS */
+    int n_processors;        /* multiprocessors */
+    bool dependent_launch;   /* a kernel may start before the previous one has ended */
+    CUresult failed;         /* first error since the last cuda_finish, or CUDA_SUCCESS */
+    const char *failed_name; /* the call that returned `failed` */
+    CUresult lost;           /* permanent error of a lost device, or CUDA_SUCCESS */
     struct cuda_profile profile;
 };
 
-/* BN_EDEVICE: no driver, no GPU `index`, or an old one. BN_ENOMEM. */
+/* *d must be zero before the call. BN_EDEVICE: no driver, no GPU `index`, or a driver or GPU that
+ * is too old. BN_ENOMEM. The caller calls cuda_device_close after an error too. */
 bool cuda_device_open(struct cuda_device *d, size_t index, struct bn_error *err);
 void cuda_device_close(struct cuda_device *d);
-/* Must be the first call of every operation. BN_ELOST: the device was lost earlier. BN_EDEVICE: the
- * driver failed. */
+/* Makes the GPU current on the calling thread. Call it first in an operation that reports errors.
+ * BN_ELOST: the device was lost earlier. BN_EDEVICE: the driver failed. */
 bool cuda_enter(struct cuda_device *d, struct bn_error *err);
-/* Call after a failure: changes BN_EDEVICE to BN_ELOST if the device no longer works. Always
- * returns false. */
+/* Call after a failure that is described in *err: changes BN_EDEVICE to BN_ELOST if the device no
+ * longer works. Always returns false. */
 bool cuda_check_lost(struct cuda_device *d, struct bn_error *err);
-/* Grid dimensions in thread blocks, and threads per block; n_threads 0 is the default of the
- * kernel. */
+/* Grid dimensions in thread blocks, and threads per block. With n_threads 0 a block has the number
+ * of threads in CUDA_KERNELS. */
 struct cuda_grid {
     size_t x, y, z, n_threads;
 };
@@ -73,22 +75,25 @@ static inline size_t grid_blocks(size_t n, size_t unit)
     return (n + unit - 1) / unit;
 }
 
-/* Enqueues a kernel, unless an error is recorded. */
+/* Enqueues a kernel, unless an error is recorded. `args` is its argument struct, which is
+ * copied. */
 void cuda_launch(struct cuda_device *d, enum cuda_kernel k, struct cuda_grid grid, void *args);
 /* Records the result of a call named `what` if it is an error and none is recorded yet. */
 void cuda_record_error(struct cuda_device *d, CUresult result, const char *what);
-/* Waits for the stream, then returns and clears the recorded error. */
+/* Waits for the stream, then clears the recorded error. BN_EDEVICE: there was one. */
 bool cuda_finish(struct cuda_device *d, struct bn_error *err);
 
-/* cuda_profile.c: measures every later launch. Kernels then start one by one. */
+/* cuda_profile.c: measures every later launch. No kernel then starts before the previous one has
+ * ended. BN_EDEVICE, BN_ENOMEM: an event could not be created. */
 bool cuda_profile_open(struct cuda_device *d, struct bn_error *err);
 void cuda_profile_close(struct cuda_device *d);
 /* Called around each launch if profile.on. */
 void cuda_profile_before(struct cuda_device *d);
 void cuda_profile_after(struct cuda_device *d, enum cuda_kernel k);
-/* Adds up the times of all launches. The stream must have finished, or finishes here. */
+/* Adds the times of the launches since the last call to `seconds` and `n_calls`. The caller waits
+ * for the stream first: the time of an unfinished launch is lost. */
 void cuda_profile_read(struct cuda_device *d);
-/* "linear_one" */
+/* The name in CUDA_KERNELS, such as "linear_one". Static text. */
 const char *cuda_kernel_name(enum cuda_kernel k);
 
 /* cuda_selftest.c: compares a small layer with plain C. BN_EDEVICE: wrong results or a failed call.

@@ -12,7 +12,7 @@
 #define ENTRY(name) {TEXT(name), offsetof(struct cuda_driver, name)},
 
 static const struct entry {
-    const char *name; /* versioned, because the preprocessor expands the macros of cuda.h first */
+    const char *name; /* with its version (cuMemAlloc_v2), because ENTRY expands macros of cuda.h */
     size_t offset;
 } entries[] = {CUDA_ENTRIES(ENTRY)};
 

@@ -61,14 +61,16 @@ struct cuda_driver {
     CUDA_ENTRIES(CUDA_MEMBER)
 };
 
-/* Fails with BN_EDEVICE if the library or one of its entry points is missing. */
+/* Fails with BN_EDEVICE if the library or one of its entry points is missing; *d then needs no
+ * cuda_driver_close. */
 bool cuda_driver_open(struct cuda_driver *d, struct bn_error *err);
 void cuda_driver_close(struct cuda_driver *d);
 
+/* The driver's description of an error. Static text. */
 const char *cuda_driver_text(const struct cuda_driver *d, CUresult result);
 
-/* Returns true for CUDA_SUCCESS. Otherwise fails with BN_ENOMEM or BN_EDEVICE; the text is WHAT, ":
- * " and the driver's description. */
+/* Returns true for CUDA_SUCCESS. Otherwise fails with BN_ENOMEM (out of memory) or BN_EDEVICE. The
+ * text is `what`, a colon, and the driver's description. */
 bool cuda_ok(const struct cuda_driver *d, CUresult result, const char *what, struct bn_error *err);
 
 #endif

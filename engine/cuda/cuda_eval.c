@@ -1,6 +1,6 @@
 /*
- * One evaluation: checks the items, writes the table of the pass and runs it. Sequences and rows
- * change only after success.
+ * One evaluation: checks the items, writes the table of the pass and runs it. The lengths of
+ * sequences and the numbers of candidates in rows change only after success.
  */
 #include "engine/base/size.h"
 #include "engine/cuda/cuda_experts.h"
@@ -8,7 +8,7 @@
 #include "engine/cuda/cuda_state.h"
 #include "engine/model/rope.h"
 
-/* Keys and values that the tokens from position `begin` to `end` - 1 read. */
+/* Bytes of keys and values that the tokens from position `begin` to `end` - 1 read. */
 static uint64_t kv_bytes(const struct backend *b, size_t begin, size_t end)
 {
     const size_t oldest = window_ring_begin(b->shape.ring.n_before, begin);
@@ -17,12 +17,13 @@ static uint64_t kv_bytes(const struct backend *b, size_t begin, size_t end)
            b->shape.ring_kv.block_elems * sizeof(uint16_t) * (last + 1 - oldest / KV_BLOCK);
 }
 
-/* Bytes that a pass reads: layers, embedding rows, the head per HEAD_ROWS rows, keys and values. */
+/* Bytes that a pass reads: layers, embedding rows, the head once for each HEAD_ROWS requested rows,
+ * keys and values. Recurrent states count twice, because they are also written. */
 static uint64_t pass_bytes(const struct backend *b)
 {
     const struct pass *pass = &b->pass;
     const size_t n_vocab = b->model->hp.n_vocab, row_bytes = b->shape.head_row_bytes;
-    uint64_t n = b->line_bytes - b->expert_bytes + cuda_experts_pass_bytes(b) +
+    uint64_t n = b->layer_bytes - b->expert_bytes + cuda_experts_pass_bytes(b) +
                  pass->n_tokens * b->shape.row_bytes + pass->n_single_rows * row_bytes;
     for (size_t i = 0; i < pass->n_requests; i += HEAD_GROUP) {
         const size_t n_rows = size_min(HEAD_GROUP, pass->n_requests - i);
@@ -43,7 +44,8 @@ static struct cuda_request device_request(const struct head_request *head, size_
 {
     struct cuda_request w = {.token = (uint32_t)token};
     if (head->kind == HEAD_TOP) {
-        /* A list of ids costs as much as the best logit here; finish_top leaves that out. */
+        /* k is 0 if only a list of ids is requested. The device then returns the best candidate,
+         * which finish_top drops. */
         w.k = (uint32_t)size_min(size_max(head->k, 1), UINT32_MAX);
         w.gap = head->gap;
     } else if (head->kind == HEAD_GUMBEL) {
@@ -54,7 +56,7 @@ static struct cuda_request device_request(const struct head_request *head, size_
     return w;
 }
 
-/* The device has no kernel for rows of a ternary embedding. */
+/* Decodes row `id` of a ternary embedding to h: the device has no kernel for such rows. */
 static void embed_on_host(const struct backend *b, int32_t id, float *h)
 {
     const float factor = (float)b->model->hp.embd_scale;
@@ -63,7 +65,8 @@ static void embed_on_host(const struct backend *b, int32_t id, float *h)
         h[i] = h[i] * factor;
 }
 
-/* The tokens of an item are one run, whose recurrent state is written to the copy not in use. */
+/* The tokens of an item are one run. It reads the current copy of the recurrent state and writes
+ * the other copy. */
 static void write_run(struct backend *b, const struct eval_item *item, size_t token0)
 {
     struct seq *s = item->seq;
@@ -110,6 +113,7 @@ static void write_item(struct backend *b, const struct eval_item *item, size_t t
     }
 }
 
+/* Sets b->pass and writes the table. After an error no sequence has changed. */
 static bool begin_pass(struct backend *b, struct eval_item *items, size_t n_items,
                        const atomic_bool *cancel, struct bn_error *err)
 {

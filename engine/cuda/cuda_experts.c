@@ -9,6 +9,7 @@
 #include <string.h>
 
 #define FEW_EXPERT_TOKENS 8 /* most tokens whose pairs are multiplied one by one */
+/* Row groups per thread block of experts_float, with a thread for each row. */
 #define FLOAT_GROUPS (GROUP_THREADS / GROUP_ROWS)
 
 _Static_assert(MOST_EXPERTS == MODEL_MAX_EXPERTS && MOST_USED_EXPERTS == MODEL_MAX_USED_EXPERTS,
@@ -26,14 +27,15 @@ void cuda_experts_connect(struct backend *b, struct cuda_layer *l)
     l->gate_up.groups.kind = LINEAR_SILU;
 }
 
-/* y = W x for all pairs, with the rows of their experts. n_rows: of one expert in a section. */
+/* y = W x for all pairs, with the rows of their experts. n_rows: rows of one expert in a section.
+ * pairs_per_input, clamp: see experts_args. */
 static void multiply(struct backend *b, const struct cuda_matrix *matrix, size_t n_rows,
                      size_t pairs_per_input, float clamp)
 {
     const struct hparams *hp = &b->model->hp;
     const struct cuda_scratch *s = &b->scratch;
     const size_t n_pairs = b->pass.n_tokens * hp->n_used_experts, n_groups = n_rows / GROUP_ROWS;
-    const bool gate = matrix->groups.kind >= LINEAR_RELU2;
+    const bool gate = matrix->groups.kind >= LINEAR_RELU2; /* the matrix is gate and up */
     struct experts_args args = {.w = matrix->groups,
                                 .chosen = s->chosen,
                                 .starts = s->pair_starts,
@@ -47,6 +49,7 @@ static void multiply(struct backend *b, const struct cuda_matrix *matrix, size_t
         cuda_launch(&b->device, KERNEL_experts_float,
                     (struct cuda_grid){n_pairs, grid_blocks(n_groups, FLOAT_GROUPS), 1, 0}, &args);
     else if (b->pass.n_tokens <= FEW_EXPERT_TOKENS)
+        /* A thread block multiplies two row groups: gate and up of the same outputs, if any. */
         cuda_launch(&b->device, KERNEL_experts_one,
                     (struct cuda_grid){gate ? n_groups : grid_blocks(n_groups, 2), n_pairs, 1, 0},
                     &args);
@@ -57,7 +60,7 @@ static void multiply(struct backend *b, const struct cuda_matrix *matrix, size_t
                     &args);
 }
 
-/* x = norm(h), and the experts of each token by the logits W_router x. */
+/* Computes x = norm(h), and chooses the experts of each token by the logits W_router x. */
 static void choose(struct backend *b, size_t layer)
 {
     const struct hparams *hp = &b->model->hp;
@@ -65,7 +68,7 @@ static void choose(struct backend *b, size_t layer)
     const struct cuda_layer *l = &b->layers[layer];
     const size_t n_tokens = b->pass.n_tokens, n_pairs = n_tokens * hp->n_used_experts;
     const uint32_t n_experts = (uint32_t)hp->n_experts, stride = (uint32_t)b->shape.h_stride;
-    /* Blocks of one element: only the norm. The factor is 1, so it changes nothing. */
+    /* With blocks of one element and the factor 1, the rotation kernel computes only the norm. */
     struct rotate_args norm = {.x = s->h,
                                .w = l->ffn_norm,
                                .y = s->expert_x,
@@ -97,11 +100,12 @@ static void choose(struct backend *b, size_t layer)
     };
     cuda_launch(&b->device, KERNEL_rotate_rows, (struct cuda_grid){n_tokens, 1, 1, 0}, &norm);
     cuda_launch(&b->device, KERNEL_router_logits,
-                (struct cuda_grid){grid_blocks(n_experts, ROUTER_THREADS / 8),
+                (struct cuda_grid){grid_blocks(n_experts, ROUTER_THREADS / 8), /* 8 threads each */
                                    grid_blocks(n_tokens, ROUTER_TILE), 1, 0},
                 &router);
     cuda_launch(&b->device, KERNEL_choose_experts, (struct cuda_grid){n_tokens, 1, 1, 0}, &pick);
-    if (n_tokens > 1) /* also for a few tokens, because it counts the experts that are read */
+    /* experts_one does not need the groups, but cuda_experts_pass_bytes needs n_active. */
+    if (n_tokens > 1)
         cuda_launch(&b->device, KERNEL_group_pairs, (struct cuda_grid){1, 1, 1, 0}, &group);
 }
 
@@ -122,7 +126,7 @@ void cuda_experts_apply(struct backend *b, size_t layer)
     /* choose the experts of each token by the logits W_router norm(h) */
     choose(b, layer);
 
-    /* silu(min(W_gate norm(h), limit)) * clamp(W_up norm(h)), for each chosen expert */
+    /* silu(min(W_gate x, clamp)) * clamp(W_up x), for each chosen expert and x = norm(h) */
     cuda_groups_quantise(b, s->expert_x, NULL, b->shape.h_stride, n_tokens, &l->gate_up);
     multiply(b, &l->gate_up, hp->n_ff, hp->n_used_experts, b->model->layers[layer].traits.clamp);
 
@@ -133,6 +137,8 @@ void cuda_experts_apply(struct backend *b, size_t layer)
                 (struct cuda_grid){n_tokens, grid_blocks(hp->n_embd, ADD_THREADS), 1, 0}, &add);
 }
 
+/* Without group_pairs (one token), each chosen expert is read once. All experts have the same
+ * size. */
 uint64_t cuda_experts_pass_bytes(const struct backend *b)
 {
     const struct hparams *hp = &b->model->hp;
@@ -145,7 +151,8 @@ uint64_t cuda_experts_pass_bytes(const struct backend *b)
     return b->expert_bytes / n_all * n_read;
 }
 
-/* The two halves of a count are those of a little-endian number, as on every host with a GPU. */
+/* The device stores the low half of a count first. This is the order of bytes in a uint64_t on
+ * every host with a GPU. */
 size_t cuda_expert_counts(const struct backend *b, uint64_t *out, size_t cap)
 {
     const struct cuda_driver *d = &b->device.driver;

@@ -3,8 +3,8 @@
  * and order of the steps are those of the CPU backend.
  *
  * The steps neither wait nor allocate, except for a trace; cuda_forward waits for the results of
- * the output head. The decoding of one token with one row is captured once as a graph and replayed
- * later.
+ * the output head. A pass of one token with one requested row is captured once as a graph and
+ * replayed later.
  */
 #include "engine/base/size.h"
 #include "engine/cuda/cuda_experts.h"
@@ -26,6 +26,7 @@ static const struct cuda_token *pass_tokens(const struct backend *b)
     return table_at(b, b->pass.layout.tokens);
 }
 
+/* Passes a vector of each token to the trace callback, if there is one. */
 static void trace_step(struct backend *b, const char *step, size_t layer, const float *x,
                        size_t stride, size_t n)
 {
@@ -42,15 +43,16 @@ static void trace_step(struct backend *b, const char *step, size_t layer, const 
     }
 }
 
-/* Input of a linear layer: rows of n_cols elements. They are normalised with w unless w is NULL,
- * and then quantised. */
+/* Input of a linear layer: rows of n_cols elements, `stride` apart. They are normalised with w
+ * unless w is NULL, rotated, and then quantised. */
 struct input {
     const float *x, *w;
     size_t stride, n_cols;
-    const struct rotation *rotation; /* between norm and quantisation */
+    const struct rotation *rotation;
 };
 
-/* The input after its norm and rotation, if it has a rotation. */
+/* Enqueues norm and rotation, and returns their result as an input. Without a rotation, returns the
+ * input unchanged. */
 static struct input rotated(struct backend *b, struct input in)
 {
     struct rotate_args args = {.x = in.x,
@@ -71,9 +73,10 @@ static void linear_one(struct backend *b, const struct norm_args *norm, const st
 {
     struct norm_linear_args args = {.norm = *norm, .linear = *w, .n_lanes = 8};
     size_t n_rows = 2 * ONE_THREADS / args.n_lanes;
-    /* More lanes share two rows if fewer cannot preload them (a line has 4 chunks), or if some
-     * multiprocessors would be idle. With 32 lanes only for the first reason: there would be so
-     * many blocks that the norm, which every block computes, costs more than the lanes gain. */
+    /* n_lanes lanes share two rows. Double them while they cannot preload a row (a line has 4
+     * chunks), or from 8 to 16 if some multiprocessors would be idle. Not to 32 for the second
+     * reason: every thread block computes the norm, and more blocks would cost more than they
+     * gain. */
     while (4 * w->n_lines > ONE_CHUNKS * args.n_lanes ||
            (args.n_lanes == 8 && grid_blocks(w->n_rows, n_rows) < (size_t)b->device.n_processors)) {
         if (args.n_lanes == 32)
@@ -85,8 +88,8 @@ static void linear_one(struct backend *b, const struct norm_args *norm, const st
                 (struct cuda_grid){grid_blocks(w->n_rows, n_rows), 1, 1, 0}, &args);
 }
 
-/* Product of many tokens. A matrix with few rows gets smaller tiles: with one or two blocks for a
- * multiprocessor, some multiprocessors would have twice the work of others. */
+/* Product of many tokens. With fewer than three thread blocks per multiprocessor, the tiles are
+ * halved: otherwise some multiprocessors would have twice the work of others. */
 static void linear_many(struct backend *b, struct linear_args *args)
 {
     const size_t n_columns = grid_blocks(args->n_tokens, MANY_TOKENS);
@@ -165,6 +168,7 @@ static void attn_apply(struct backend *b, size_t layer)
     const struct cuda_shape *s = &b->shape;
     const struct pass *pass = &b->pass;
     const struct cuda_layer *l = &b->layers[layer];
+    /* thread blocks for the heads: up to ATTN_HEADS heads with the same KV head in each */
     const size_t n_heads_y = hp->n_kv_heads * grid_blocks(s->group, ATTN_HEADS);
     struct attn_args args = {.tokens = pass_tokens(b),
                              .qkv = b->scratch.qkv,
@@ -196,7 +200,7 @@ static void run_attention(struct backend *b, size_t i)
     const struct cuda_scratch *s = &b->scratch;
     trace_step(b, "qkv", i, s->qkv, shape->qkv_stride, shape->q_rows + 2 * shape->kv_width);
 
-    /* rotate q and k, scale q, append k and v to the cache */
+    /* apply RoPE to q and k, scale q, append k and v to the cache */
     cuda_gates_split(b);
     attn_append(b, i);
     trace_step(b, "rope", i, s->qkv, shape->qkv_stride, shape->q_rows + shape->kv_width);
@@ -334,7 +338,7 @@ bool cuda_forward(struct backend *b, struct bn_error *err)
     struct cuda_device *dev = &b->device;
     const struct pass *pass = &b->pass;
     const CUgraphExec graph = graph_of(b);
-    if (!graph) /* a graph contains the upload */
+    if (!graph) /* a graph contains the upload, the layers and the head */
         upload_table(b);
     bool ok = !is_cancelled(pass);
     if (ok && graph)
@@ -353,8 +357,9 @@ bool cuda_forward(struct backend *b, struct bn_error *err)
     return ok || bn_fail(err, BN_ECANCELLED, "cancelled");
 }
 
-/* Captures a pass of one token with one row of this kind. The graph reads position, ids and request
- * from the table, so it can be replayed with other values. */
+/* Captures a pass of one token with one requested row. `head` only decides whether the head is
+ * screened. The graph reads token, position and request from the table, so it can be replayed with
+ * other values. */
 static bool capture(struct backend *b, struct head_request head, CUgraphExec *out,
                     struct bn_error *err)
 {
@@ -383,7 +388,7 @@ static bool capture(struct backend *b, struct head_request head, CUgraphExec *ou
     return ok;
 }
 
-/* Captures the graphs with or without early starts of kernels. If it fails, there is no graph. */
+/* Captures the graphs with or without early starts of kernels. After a failure both are NULL. */
 static bool capture_all(struct backend *b, bool early, struct bn_error *why)
 {
     const struct head_request all = {.kind = HEAD_ALL}, draw = {.kind = HEAD_GUMBEL, .temp = 1.0f};
@@ -408,6 +413,7 @@ bool cuda_forward_capture(struct backend *b, struct bn_error *err)
     if (b->cfg.trace || b->cfg.profile || b->cfg.no_graph ||
         capture_all(b, dev->dependent_launch, &why))
         return true;
+    /* Graphs without early starts: each kernel waits for the end of the previous one. */
     const bool plain = dev->dependent_launch && capture_all(b, false, &why);
     (void)snprintf(b->graph_note, sizeof b->graph_note, "%s (%.70s)",
                    plain ? "graphs wait" : "no graphs", why.text);

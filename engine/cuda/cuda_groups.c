@@ -1,12 +1,14 @@
 /*
- * Launches for matrices in R16: quantisation of the inputs in blocks, then the product. R16 is for
- * activations with a scale per block of columns, and for weights with a scale per row or per block.
+ * Launches for matrices in R16 (engine/model/group_pack.h): quantisation of the inputs in blocks,
+ * then the product. R16 is for activations with a scale per block of columns, for weights with a
+ * scale per row or per block, and for experts.
  */
 #include "engine/base/size.h"
 #include "engine/cuda/cuda_state.h"
 #include "engine/model/group_pack.h"
 
-#define LEAST_BLOCK_COLS 32
+#define LEAST_BLOCK_COLS 32 /* of ACT_BLOCK32 */
+/* Row groups per thread block: a thread for each row, and a warp for each group. */
 #define FLOAT_GROUPS (GROUP_THREADS / GROUP_ROWS)
 #define MANY_GROUPS (GROUP_THREADS / 32)
 
@@ -22,14 +24,15 @@ bool cuda_in_groups(const struct model *m)
 size_t cuda_block_cols(const struct model *m, const struct linear *const *sections,
                        size_t n_sections)
 {
-    size_t n = R16_PAD_COLS; /* at most the shortest span, because all sections share the input */
+    /* At most the fewest columns with one weight scale: all sections share the input. */
+    size_t n = R16_PAD_COLS;
     for (size_t i = 0; i < n_sections; i++)
         if (sections[i]->scales.scaling == SCALE_BLOCK)
             n = size_min(n, sections[i]->scales.block_cols);
     return m->act_scheme == ACT_BLOCK32 ? LEAST_BLOCK_COLS : n;
 }
 
-/* With a gate, the groups of the gate; up has as many. */
+/* Row groups of outputs. With a gate, those of the gate, because gate and up have one result. */
 static size_t group_count(const struct grouped_args *a)
 {
     return a->kind >= LINEAR_RELU2 ? a->sections[0].n_groups : a->n_groups;
@@ -54,14 +57,15 @@ void cuda_groups_apply(struct backend *b, const float *x, const float *w, size_t
     struct cuda_device *dev = &b->device;
     struct grouped_args args = matrix->groups;
     const size_t n_groups = group_count(&args);
-    const size_t n_pairs = args.kind >= LINEAR_RELU2 ? n_groups : grid_blocks(n_groups, 2);
+    /* A thread block of grouped_one multiplies two row groups, with a gate those of gate and up. */
+    const size_t n_blocks = args.kind >= LINEAR_RELU2 ? n_groups : grid_blocks(n_groups, 2);
     args.n_tokens = (uint32_t)n_tokens;
     cuda_groups_quantise(b, x, w, x_stride, n_tokens, matrix);
     if (args.in.n_planes == 0)
         cuda_launch(dev, KERNEL_grouped_float,
                     (struct cuda_grid){grid_blocks(n_groups, FLOAT_GROUPS), n_tokens, 1, 0}, &args);
     else if (n_tokens == 1)
-        cuda_launch(dev, KERNEL_grouped_one, (struct cuda_grid){n_pairs, 1, 1, 0}, &args);
+        cuda_launch(dev, KERNEL_grouped_one, (struct cuda_grid){n_blocks, 1, 1, 0}, &args);
     else
         cuda_launch(dev, KERNEL_grouped_many,
                     (struct cuda_grid){grid_blocks(n_groups, MANY_GROUPS),

@@ -11,14 +11,14 @@
 #include <math.h>
 
 #define COPY_BYTES 2048             /* per thread block of copy_words: two words for each thread */
-#define MAX_SCREENED_K PICK_THREADS /* a larger k has no floor, and most rows would remain */
+#define MAX_SCREENED_K PICK_THREADS /* pick_floor returns -infinity as the floor of a larger k */
 
 _Static_assert(COARSE_COLS == HEAD_PLANE_COLS && LINE_BYTES == HEAD_PLANE_COLS / 2,
-               "the kernels' plane is the one that is measured out");
+               "head_plane.h computes sizes of the kernels' layout");
 
 size_t cuda_head_blocks(const struct model *m, enum bn_head_mode head)
 {
-    /* The kernel that makes the query of a screened head has no rotation. */
+    /* The kernels for a coarse plane support neither a ternary head nor a rotated input. */
     const bool is_read_whole = m->head_linear.source.bytes || m->head_rotation.block > 0;
     return is_read_whole ? 0 : head_plane_blocks(m, head == BN_HEAD_EXACT);
 }
@@ -46,7 +46,8 @@ bool cuda_head_pack(struct backend *b, CUdeviceptr at, size_t n_blocks, struct b
     bool ok = cuda_ok(d, d->cuMemsetD8(flag, 0, sizeof too_large), "clearing GPU memory", err);
     if (ok) {
         cuda_launch(dev, KERNEL_coarse_pack,
-                    (struct cuda_grid){grid_blocks(m->hp.n_vocab, 4), 1, 1, 0}, &args);
+                    (struct cuda_grid){grid_blocks(m->hp.n_vocab, 4), 1, 1, 0}, /* 4 warps */
+                    &args);
         ok =
             cuda_finish(dev, err) && cuda_ok(d, d->cuMemcpyDtoH(&too_large, flag, sizeof too_large),
                                              "packing the coarse plane", err);
@@ -57,6 +58,7 @@ bool cuda_head_pack(struct backend *b, CUdeviceptr at, size_t n_blocks, struct b
     return ok;
 }
 
+/* The buffers with the constants of docs/kernels.md, "The bound". */
 static struct query_buffers query_buffers_of(const struct backend *b)
 {
     const size_t n_blocks = b->coarse.n_blocks;
@@ -69,6 +71,7 @@ static struct query_buffers query_buffers_of(const struct backend *b)
     return q;
 }
 
+/* For a large k, as in the CPU backend, the screened head would still read most rows. */
 static bool is_screenable(const struct backend *b, const struct head_request *head)
 {
     if (b->coarse.n_blocks == 0)
@@ -78,7 +81,6 @@ static bool is_screenable(const struct backend *b, const struct head_request *he
             head->k <= size_min(MAX_SCREENED_K, b->model->hp.n_vocab / 16));
 }
 
-/* Does not count the rows that the screened head multiplies one by one. */
 size_t cuda_head_bytes(const struct backend *b)
 {
     const size_t n_vocab = b->model->hp.n_vocab;
@@ -114,9 +116,10 @@ struct dot_args cuda_head_dots(const struct backend *b, size_t i, size_t n)
                              .type = m->head.type};
 }
 
+/* Enqueues the logits of n requests, or their upper bounds. */
 static void head_multiply(struct backend *b, size_t n, bool screened)
 {
-    const size_t n_vocab = b->model->hp.n_vocab, n_groups = grid_blocks(n, HEAD_ROWS);
+    const size_t n_vocab = b->model->hp.n_vocab, n_reads = grid_blocks(n, HEAD_ROWS);
     struct dot_args dot = cuda_head_dots(b, 0, n);
     if (b->ternary_head.groups.n_groups > 0) {
         cuda_groups_apply(b, b->scratch.head_x, NULL, b->shape.h_stride, n, &b->ternary_head);
@@ -129,10 +132,10 @@ static void head_multiply(struct backend *b, size_t n, bool screened)
         .plane = b->coarse, .query = query_buffers_of(b), .out = dot.out, .n_rows = (uint32_t)n};
     if (screened)
         cuda_launch(&b->device, n == 1 ? KERNEL_coarse_bound_one : KERNEL_coarse_bound_few,
-                    (struct cuda_grid){grid_blocks(n_vocab, BOUND_ROWS), n_groups, 1, 0}, &bound);
+                    (struct cuda_grid){grid_blocks(n_vocab, BOUND_ROWS), n_reads, 1, 0}, &bound);
     else
         cuda_launch(&b->device, n == 1 ? KERNEL_rows_dot_one : KERNEL_rows_dot_few,
-                    (struct cuda_grid){grid_blocks(n_vocab, DOT_ROWS), n_groups, 1, 0}, &dot);
+                    (struct cuda_grid){grid_blocks(n_vocab, DOT_ROWS), n_reads, 1, 0}, &dot);
 }
 
 void cuda_copy(struct backend *b, CUdeviceptr to, CUdeviceptr from, size_t n_bytes)

@@ -10,8 +10,8 @@
 
 #include <string.h>
 
-/* Position blocks of the longest sequence in n_bytes. A sequence shorter than a ring has a
- * shorter ring. */
+/* Position blocks of the longest sequence that n_bytes can hold. n_short: their number if the ring
+ * is as long as the sequence, which is so for sequences shorter than a full ring. */
 static size_t blocks_that_fit(const struct backend *b, size_t n_bytes)
 {
     const size_t n_free = n_bytes - size_min(n_bytes, 2 * b->shape.state_bytes);
@@ -45,7 +45,8 @@ bool cuda_kv_open(struct backend *b, size_t n_ctx, struct seq **out, struct bn_e
     const size_t n_blocks = n_ctx / KV_BLOCK + (n_ctx % KV_BLOCK != 0);
     const size_t ring_blocks = cuda_ring_blocks(b, n_ctx);
     const size_t ring_bytes = ring_blocks * b->shape.ring_kv.block_elems * sizeof(uint16_t);
-    const size_t align = b->shape.state_bytes > 0 ? DEVICE_ALIGN : 1; /* of states, if any */
+    const size_t align =
+        b->shape.state_bytes > 0 ? DEVICE_ALIGN : 1; /* of the recurrent states, if any */
     size_t n_bytes, kv_bytes, states_at;
     if (n_ctx < 1 || n_ctx > INT32_MAX || !size_mul(&kv_bytes, n_blocks, b->shape.block_bytes) ||
         !size_mul(&n_bytes, n_blocks, b->shape.block_bytes + b->shape.slot_bytes) ||
@@ -87,8 +88,8 @@ void cuda_kv_close(struct seq *s)
     if (!s)
         return;
     if (s->memory &&
-        cuda_enter(&s->backend->device, &err)) /* for a lost device there is nothing to free */
-        (void)s->backend->device.driver.cuMemFree(s->memory); /* nobody can use it after an error */
+        cuda_enter(&s->backend->device, &err)) /* the driver frees the memory of a lost device */
+        (void)s->backend->device.driver.cuMemFree(s->memory); /* an error cannot be handled */
     mem_free(s);
 }
 
@@ -106,10 +107,11 @@ void cuda_kv_truncate(struct seq *s, size_t n_keep)
     if (s->length == 0)
         s->ring_first = 0; /* an empty ring has lost no position */
     if (s->backend->shape.state_bytes > 0 && !recurrent_truncate(&s->copies, s->length))
-        recurrent_set_length(&s->copies, 0); /* a pass does not read the state of no ids */
+        recurrent_set_length(&s->copies, 0); /* any copy will do: write_run starts from zeros */
 }
 
-/* Reads the state of the sequence's length: the recurrent state, then the windows of rings. */
+/* Writes a saved state of the sequence's length to `to`: the recurrent state, then the windows of
+ * rings. */
 static bool read_state(const struct seq *s, void *to, struct bn_error *err)
 {
     const struct backend *b = s->backend;
@@ -124,7 +126,8 @@ static bool read_state(const struct seq *s, void *to, struct bn_error *err)
     return cuda_ring_save(s, (uint8_t *)to + n_bytes, err);
 }
 
-/* Writes the state of `length` ids. The stream waits for the copy. */
+/* Loads a saved state of `length` ids. Returns after the copies are complete, because `from`
+ * belongs to the caller. */
 static bool write_state(struct seq *s, const void *from, size_t length, struct bn_error *err)
 {
     struct cuda_device *dev = &s->backend->device;
@@ -160,7 +163,7 @@ bool cuda_kv_state_save(struct seq *s, void *to)
 bool cuda_kv_state_load(struct seq *s, const void *from, size_t length)
 {
     struct cuda_device *dev = &s->backend->device;
-    struct bn_error err; /* as above */
+    struct bn_error err; /* the next eval reports the failure of the device */
     if (s->backend->info.plan.state_bytes == 0) {
         cuda_kv_truncate(s, length);
         return true;
@@ -172,7 +175,8 @@ bool cuda_kv_state_load(struct seq *s, const void *from, size_t length)
     return cuda_check_lost(dev, &err);
 }
 
-/* Clears positions n and later of a block, so that a saved cache depends only on the tokens. */
+/* Clears positions n and later of a block, so that a saved cache depends only on the tokens. Keys
+ * are (head_dim, KV_BLOCK), values (KV_BLOCK, v_stride). */
 static void clear_positions(const struct backend *b, uint16_t *block, size_t n)
 {
     const struct hparams *hp = &b->model->hp;
@@ -186,7 +190,7 @@ static void clear_positions(const struct backend *b, uint16_t *block, size_t n)
     }
 }
 
-/* Host memory for a position block, or for a state. */
+/* Host memory for a position block or for a saved state. */
 static void *open_buffer(const struct backend *b, struct bn_error *err)
 {
     const size_t n_bytes = size_max(b->shape.block_bytes, b->info.plan.state_bytes);

@@ -1,9 +1,10 @@
 /*
- * Converts the ternary tensors of the file to lines of R1-256 when the backend opens, and uploads
- * them with norms, biases and tables.
+ * Converts the ternary tensors of the file to R1-256 or R16 (engine/model/group_pack.h) when the
+ * backend opens, and uploads them with norms, biases and tables.
  *
- * The weights are one allocation in the order in which a pass reads them. Rows are packed on the
- * host into a staging buffer of a few megabytes and copied from there.
+ * The weights are one allocation in the order in which a pass reads them. Rows in R1-256 are packed
+ * on the host into a staging buffer of a few megabytes and copied from there. A section in R16 is
+ * packed as a whole.
  */
 #include "engine/base/memory.h"
 #include "engine/base/size.h"
@@ -15,8 +16,8 @@
 #include <assert.h>
 #include <string.h>
 
-/* The matrices that a pass multiplies with. QKV and GATE_UP each combine several matrices of the
- * file, their sections. */
+/* The matrices of a layer. QKV and GATE_UP each combine several matrices of the file, which are the
+ * sections. OUT is the matrix after attention. */
 enum { QKV, OUT, GATE_UP, DOWN, N_MATRICES };
 
 /* One matrix of a pass. Its sections are in row order. */
@@ -24,11 +25,11 @@ struct matrix {
     const struct linear *sections[3];
     size_t n_sections;
     size_t n_rows, n_lines;
-    float
-        factor; /* of the results: residual_scale for matrices whose result is added to h, else 1 */
-    bool pairs; /* row 2i is row i of section 0, row 2i + 1 is row i of section 1 */
+    float factor; /* of the results: residual_scale if they are added to h, else 1 */
+    bool pairs;   /* in R1-256, row 2i is row i of section 0, row 2i + 1 is row i of section 1 */
 };
 
+/* `kind` is QKV to DOWN. In a delta net, q is the tensor attn_qkv and k is attn_gate. */
 static struct matrix layer_matrix(const struct model *m, const struct layer *layer, size_t kind)
 {
     const struct linear *const sections[N_MATRICES][3] = {
@@ -50,7 +51,7 @@ static struct matrix layer_matrix(const struct model *m, const struct layer *lay
     return matrix;
 }
 
-/* The output head, if it is ternary. */
+/* The output head as a matrix; only for a ternary head. */
 static struct matrix head_matrix(const struct model *m)
 {
     return (struct matrix){.sections = {&m->head_linear},
@@ -75,7 +76,7 @@ static bool add_bytes(size_t *n_bytes, size_t n, size_t unit_bytes)
            size_add(n_bytes, *n_bytes, size_round_up(more, DEVICE_ALIGN));
 }
 
-/* The sections of a matrix in R16. */
+/* Adds the bytes of the sections of a matrix in R16, with scales per row. */
 static bool add_groups(size_t *n_bytes, const struct matrix *matrix)
 {
     for (size_t i = 0; i < matrix->n_sections; i++) {
@@ -99,7 +100,8 @@ static bool add_lines(size_t *n_bytes, const struct matrix *matrix)
 
 #define DELTA_TENSORS 6
 
-/* The tensors of a delta net besides its matrices. In another layer they do not exist. */
+/* The tensors of a delta net that are not in layer_matrix. In other layers their `bytes` are
+ * NULL. */
 static void delta_tensors_of(const struct layer *layer, const struct tensor_ref *out[DELTA_TENSORS])
 {
     const struct delta_tensors *d = &layer->delta;
@@ -157,9 +159,10 @@ struct packing {
     uint8_t *staging;    /* STAGING_BYTES, or LINE_PACK_ROWS rows of two sections if larger */
     size_t staging_bytes;
     uint8_t *codes;                 /* (LINE_PACK_ROWS, n_cols of the widest tensor) */
-    size_t done_bytes, total_bytes; /* bytes of tensors in the file */
+    size_t done_bytes, total_bytes; /* bytes of tensors in the file, for progress */
 };
 
+/* Returns the next n_bytes of b->weights. cuda_weight_bytes has counted them. */
 static CUdeviceptr reserve(struct packing *p, size_t n_bytes)
 {
     const CUdeviceptr at = p->at;
@@ -189,7 +192,8 @@ static bool advance(struct packing *p, const uint8_t *bytes, size_t n_bytes, str
     return true;
 }
 
-/* Packs and uploads one section, or n_sections sections with interleaved rows. */
+/* Packs one section to R1-256 and uploads it to `to`; or n_sections sections, starting with section
+ * `first`, with interleaved rows. */
 static bool upload_rows(struct packing *p, const struct matrix *matrix, size_t first,
                         size_t n_sections, CUdeviceptr to, struct bn_error *err)
 {
@@ -215,7 +219,7 @@ static bool upload_rows(struct packing *p, const struct matrix *matrix, size_t f
     return true;
 }
 
-/* Packs a section to R16 and uploads it, with its scales. */
+/* Packs a section to R16 and uploads it with its scales. `factor` is that of struct matrix. */
 static bool upload_groups(struct packing *p, const struct linear *l, float factor,
                           struct grouped_section *to, struct bn_error *err)
 {
@@ -251,6 +255,7 @@ static bool upload_groups(struct packing *p, const struct linear *l, float facto
     return ok && advance(p, l->source.bytes, l->source.n_bytes, err);
 }
 
+/* Uploads all sections of a matrix in R16. */
 static bool upload_sections(struct packing *p, const struct matrix *matrix, struct grouped_args *to,
                             struct bn_error *err)
 {
@@ -275,8 +280,8 @@ static bool upload_sections(struct packing *p, const struct matrix *matrix, stru
     return true;
 }
 
-/* Uploads the biases of a matrix in row order. A section without bias gets -0: adding -0 changes no
- * value. */
+/* Uploads the biases of a matrix in the order of its rows, interleaved with `pairs`. *to is NULL if
+ * there are none. A section without bias gets -0: adding -0 changes no value. */
 static bool upload_bias(struct packing *p, const struct matrix *matrix, bool pairs,
                         const float **to, struct bn_error *err)
 {
@@ -304,6 +309,7 @@ static bool upload_bias(struct packing *p, const struct matrix *matrix, bool pai
     return ok;
 }
 
+/* Uploads a matrix in R1-256. */
 static bool upload_matrix(struct packing *p, const struct matrix *matrix, struct linear_args *to,
                           struct bn_error *err)
 {
@@ -354,8 +360,8 @@ static bool upload_floats(struct packing *p, const struct tensor_ref *t, const f
     return true;
 }
 
-static bool upload_table(struct packing *p, const struct tensor_ref *t, struct cuda_table *to,
-                         struct bn_error *err)
+static bool upload_unpacked(struct packing *p, const struct tensor_ref *t, struct cuda_unpacked *to,
+                            struct bn_error *err)
 {
     const void *at;
     if (!upload_tensor(p, t, &at, err))
@@ -370,8 +376,8 @@ static bool upload_delta(struct packing *p, const struct delta_tensors *from, st
                          struct bn_error *err)
 {
     return upload_floats(p, &from->conv, &to->conv, err) &&
-           upload_table(p, &from->alpha, &to->alpha, err) &&
-           upload_table(p, &from->beta, &to->beta, err) &&
+           upload_unpacked(p, &from->alpha, &to->alpha, err) &&
+           upload_unpacked(p, &from->beta, &to->beta, err) &&
            upload_floats(p, &from->dt_bias, &to->dt_bias, err) &&
            upload_floats(p, &from->a, &to->a, err) && upload_floats(p, &from->norm, &to->norm, err);
 }
@@ -403,6 +409,7 @@ static bool upload_layer(struct packing *p, const struct layer *from, struct cud
            upload_delta(p, &from->delta, &to->delta, err);
 }
 
+/* Uploads the signs of a rotated file. */
 static bool upload_signs(struct packing *p, struct bn_error *err)
 {
     const struct file_rotation *r = &p->b->model->rotation;
@@ -427,7 +434,7 @@ static bool upload_all(struct packing *p, struct bn_error *err)
         if (!upload_layer(p, &m->layers[i], &b->layers[i], err))
             return false;
     }
-    b->line_bytes = (size_t)(p->at - b->weights);
+    b->layer_bytes = (size_t)(p->at - b->weights);
     if (!upload_floats(p, &m->output_norm, &b->output_norm, err) || !upload_signs(p, err) ||
         (!m->ternary_embd.bytes && !upload_tensor(p, &m->embd, &embd, err)))
         return false;
@@ -442,11 +449,12 @@ static bool upload_all(struct packing *p, struct bn_error *err)
     return n_blocks == 0 || cuda_head_pack(b, p->at, n_blocks, err);
 }
 
-/* Sums up the bytes to read from the file and finds the widest row. */
+/* Sums up the bytes for which advance is called, and finds the widest row. */
 static void measure(struct packing *p, size_t *max_cols)
 {
     const struct model *m = p->b->model;
-    const bool reads_embd = !m->ternary_embd.bytes || m->tied; /* else a pass decodes its rows */
+    const bool reads_embd =
+        !m->ternary_embd.bytes || m->tied; /* otherwise a pass decodes its rows on the host */
     p->total_bytes = m->output_norm.n_bytes + (reads_embd ? m->embd.n_bytes : 0) +
                      (m->tied ? 0 : m->head.n_bytes);
     const struct tensor_ref *delta[DELTA_TENSORS];
@@ -476,13 +484,14 @@ bool cuda_pack_model(struct backend *b, const struct backend_control *control, s
     struct cuda_driver *d = &b->device.driver;
     struct packing p = {.b = b, .control = control};
     size_t n_bytes, max_cols;
+    /* cuda_weight_bytes cannot fail here: cuda_plan_bytes has called it before. */
     if (!cuda_weight_bytes(b->model, b->cfg.head, &n_bytes) ||
         !cuda_ok(d, d->cuMemAlloc(&b->weights, n_bytes), "GPU memory for weights", err))
         return false;
     measure(&p, &max_cols);
     p.at = b->weights;
     p.end = b->weights + n_bytes;
-    p.staging_bytes =
+    p.staging_bytes = /* 4 codes per byte */
         size_max(STAGING_BYTES, 2 * LINE_PACK_ROWS * size_round_up(max_cols, LINE_COLS) / 4);
     p.staging = mem_alloc(p.staging_bytes, 1);
     p.codes = mem_alloc(LINE_PACK_ROWS, max_cols);

@@ -16,14 +16,14 @@
  * far more memory than in the file. */
 #define MAX_GROWTH 4
 #define SMALL_BYTES ((size_t)256 << 20) /* growth below this is never rejected */
-#define MAX_WIDTH                                                                                  \
-    ((size_t)1 << 22) /* limit of all widths; prevents overflow of the sums
-                                           below */
-/* Limit of a pass. A grid has at most 65,535 blocks in y and z. Attention has one block in z for
- * each token of a pass with one token per sequence. */
+/* Most elements of any row. It prevents overflow of the sums below. */
+#define MAX_WIDTH ((size_t)1 << 22)
+/* Most tokens of a pass. A grid has at most 65,535 blocks in y and z. Attention has one block in z
+ * for each token of a pass with one token per sequence. */
 #define MAX_TOKENS ((size_t)65535)
 
-/* The keys and values of n_layers layers. False if a position block is too large. */
+/* Layout of the keys and values of n_layers layers, as in the CPU backend: v_stride is a multiple
+ * of 32. False if the size of a position block overflows. */
 static bool kv_shape_of(const struct hparams *hp, size_t n_layers, bool is_ring,
                         struct kv_shape *out)
 {
@@ -59,6 +59,7 @@ bool cuda_shape_init(struct cuda_shape *s, const struct model *m, const struct b
                        "the model is too large for this backend: "
                        "width %zu, %zu heads of %zu, feed-forward width %zu",
                        hp->n_embd, hp->n_heads, hp->head_dim, hp->n_ff);
+    /* Attention in models with delta nets has a gate for each element of a query. */
     const size_t q_rows = m->arch->delta_nets ? 2 * q_width : q_width;
     const size_t delta_out = delta_width(&hp->delta), delta_in = delta_channels(&hp->delta);
     const size_t o_cols = size_max(q_width, delta_out);
@@ -82,6 +83,7 @@ bool cuda_shape_init(struct cuda_shape *s, const struct model *m, const struct b
         .rotated_stride = m->rotation.version ? size_round_up(max_cols, ROW_UNIT) : 0,
         .has_groups = cuda_in_groups(m) || m->head_linear.source.bytes,
         .q8_stride = size_round_up(max_cols, LINE_COLS),
+        /* for each head the result o, its maximum m and its sum l, see cuda_token */
         .slot_bytes = hp->n_heads * (hp->head_dim + 2) * sizeof(float),
         .block_bytes = kv.block_elems * sizeof(uint16_t),
         .state_bytes = state_bytes,
@@ -96,6 +98,7 @@ bool cuda_shape_init(struct cuda_shape *s, const struct model *m, const struct b
     return true;
 }
 
+/* Each array begins at a multiple of 16 bytes, for its pointers and for cuda_copy. */
 struct pass_layout cuda_pass_layout(const struct model *m, size_t n_tokens, size_t n_requests)
 {
     const size_t rope_bytes = size_round_up(n_tokens * (m->hp.n_rot / 2) * sizeof(float), 16);
@@ -109,7 +112,8 @@ struct pass_layout cuda_pass_layout(const struct model *m, size_t n_tokens, size
     return l;
 }
 
-/* An allocation in progress; with `at` 0, only its size is computed. */
+/* An allocation in progress: its address and the bytes reserved so far. With address 0, `reserve`
+ * returns NULL and only the size is computed. */
 struct layout {
     CUdeviceptr at;
     size_t n_bytes;
@@ -122,7 +126,8 @@ static void *reserve(struct layout *l, size_t n, size_t unit_bytes)
     return (void *)p;
 }
 
-/* n inputs of matrices in R16. Blocks have at least 32 columns. */
+/* n inputs of matrices in R16. A row of q_stride columns has the most blocks if each block has 32
+ * columns, which is the minimum. */
 static void layout_blocks(struct layout *l, const struct cuda_shape *s, size_t n, size_t q_stride,
                           struct block_inputs *out)
 {
@@ -178,7 +183,7 @@ static void layout_scratch(struct layout *l, const struct cuda_shape *s, const s
     out->z = reserve(l, HEAD_GROUP * s->vocab_stride, sizeof(float));
     out->cands = reserve(l, HEAD_GROUP * s->vocab_stride, sizeof(struct cuda_cand));
     out->bests = reserve(l, HEAD_GROUP * s->best_stride, sizeof(struct cuda_cand));
-    out->query.x = reserve(l, HEAD_GROUP * s->n_coarse * COARSE_COLS, 2);
+    out->query.x = reserve(l, HEAD_GROUP * s->n_coarse * COARSE_COLS, 2); /* two planes */
     out->query.fix = reserve(l, HEAD_GROUP * s->n_coarse * COARSE_SUMS, sizeof(int32_t));
     out->query.spread = reserve(l, HEAD_GROUP * size_round_up(s->n_coarse, 8), sizeof(float));
     out->query.errors = reserve(l, HEAD_GROUP * s->n_coarse * COARSE_COLS, sizeof(double));
@@ -189,7 +194,8 @@ static void layout_scratch(struct layout *l, const struct cuda_shape *s, const s
     out->gathered = reserve(l, IDS_CHUNK, sizeof(float));
 }
 
-/* What has no kernels here. --device auto then uses the CPU. */
+/* Rejects models and settings for which the backend has no kernels. --device auto then uses the
+ * CPU. */
 static bool check_support(const struct model *m, const struct backend_config *cfg,
                           struct bn_error *err)
 {
@@ -197,6 +203,7 @@ static bool check_support(const struct model *m, const struct backend_config *cf
         return bn_fail(err, BN_EUNSUPPORTED,
                        "the CUDA backend has no rotated files (prism.hadamard.version) of '%s'",
                        m->arch->name);
+    /* split_gates holds a query and a gate per element in shared memory. */
     if (m->arch->delta_nets &&
         m->hp.n_heads / m->hp.n_kv_heads > SPLIT_GATE_FLOATS / 2 / m->hp.head_dim)
         return bn_fail(err, BN_EUNSUPPORTED,
@@ -238,6 +245,7 @@ bool cuda_plan_bytes(const struct model *m, const struct backend_config *cfg,
     return true;
 }
 
+/* Allocates host.n_active; nothing without experts. */
 static bool open_host_experts(struct backend *b, struct bn_error *err)
 {
     struct cuda_driver *d = &b->device.driver;
@@ -278,7 +286,7 @@ static bool open_host(struct backend *b, struct bn_error *err)
                      "memory for embeddings", err))
             return false;
         h->embd = embd;
-        memset(embd, 0, embd_bytes); /* also past the last element of a row */
+        memset(embd, 0, embd_bytes); /* the padding of rows stays zero */
         if (!cuda_ok(d, d->cuMemHostGetDevicePointer(&h->embd_at, embd, 0), "mapping host memory",
                      err))
             return false;

@@ -1,6 +1,6 @@
 /*
- * Times of single kernels by events on the stream. The time of a launch is that between the event
- * before it and the event after it, so it includes the start of the kernel.
+ * Times of single kernels by events on the stream. The time of a launch is the time between the
+ * event before it and the event after it, so it includes the latency of the launch.
  */
 #include "engine/cuda/cuda_device.h"
 

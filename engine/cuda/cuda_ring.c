@@ -1,8 +1,8 @@
 /*
  * The positions of rings, and the copies between rings and saved states.
  *
- * A state is copied block by block through host memory of one block. This happens at the end of a
- * turn, not in a pass.
+ * A state is copied block by block through host memory of one block. This happens only between
+ * passes.
  */
 #include "engine/cuda/cuda_ring.h"
 
@@ -16,6 +16,7 @@ static size_t block_elems(const struct backend *b)
     return b->shape.ring_kv.block_elems;
 }
 
+/* Position blocks in a saved state; position block i is at place i % n_state_blocks. */
 static size_t n_state_blocks(const struct backend *b)
 {
     return grid_blocks(b->shape.ring.n_before, KV_BLOCK);
@@ -39,7 +40,8 @@ size_t cuda_ring_reachable(const struct seq *s, size_t n_keep)
     return n_keep >= s->length || begin >= s->ring_first || begin == n_keep ? n_keep : 0;
 }
 
-/* Copies the positions begin .. end - 1 of a block of all layers. */
+/* Copies the positions begin to end - 1 of a position block, for all layers and KV heads. Keys are
+ * (head_dim, KV_BLOCK), values (KV_BLOCK, v_stride). */
 static void copy_positions(const struct backend *b, uint16_t *to, const uint16_t *from,
                            size_t begin, size_t end)
 {
@@ -53,18 +55,19 @@ static void copy_positions(const struct backend *b, uint16_t *to, const uint16_t
     }
 }
 
-/* One block of the window before a length: positions begin .. end - 1 of the block. */
+/* The part of a window in position block `block`: positions begin to end - 1 of the block. */
 struct part {
     size_t block, begin, end;
 };
 
-/* The part of the window that starts at position `pos`. */
+/* The part that starts at position `pos` of the sequence; the window ends before `length`. */
 static struct part part_at(size_t pos, size_t length)
 {
     const size_t block = pos / KV_BLOCK;
     return (struct part){block, pos % KV_BLOCK, size_min(length - block * KV_BLOCK, KV_BLOCK)};
 }
 
+/* Device address of position block `block` of the sequence. */
 static CUdeviceptr ring_at(const struct seq *s, size_t block)
 {
     return s->ring + block % s->ring_blocks * block_elems(s->backend) * sizeof(uint16_t);
@@ -104,7 +107,8 @@ bool cuda_ring_load(struct seq *s, size_t length, const void *from, struct bn_er
     s->ring_first = window_ring_begin(b->shape.ring.n_before, length);
     for (size_t pos = s->ring_first; pos < length;) {
         const struct part p = part_at(pos, length);
-        /* The first and the last block may share a place, each with some of its positions. */
+        /* The first and the last block may share a place, each with some of its positions. So read
+         * the place first and change only the positions of this part. */
         if (!cuda_ok(d, d->cuMemcpyDtoH(block, ring_at(s, p.block), n_bytes),
                      "reading a ring of keys and values", err))
             return false;

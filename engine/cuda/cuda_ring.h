@@ -8,16 +8,19 @@
 
 #include "engine/cuda/cuda_state.h"
 
-/* Sets has_ring and kv_index of all layers. */
+/* Sets has_ring and kv_index of all layers that have keys and values. */
 void cuda_ring_number(struct backend *b);
 /* Position blocks in the ring of a sequence of n_ctx positions. */
 size_t cuda_ring_blocks(const struct backend *b, size_t n_ctx);
 /* Records that positions up to n_end - 1 will be written, which overwrites the oldest ones. */
 void cuda_ring_extend(struct seq *s, size_t n_end);
-/* n_keep if it is not below the length or the ring holds the whole window before it, else 0. */
+/* Returns n_keep if the sequence is not longer than n_keep, or if the ring holds all positions of
+ * the window before position n_keep. Otherwise returns 0. */
 size_t cuda_ring_reachable(const struct seq *s, size_t n_keep);
-/* Copies the window before the length of s, or before `length`, to or from a saved state. After
- * cuda_ring_load the other positions are unknown. BN_EDEVICE: a driver call failed. */
+/* Save: copies the window before the length of s to a saved state. Load: copies the window before
+ * `length` from a saved state; the ring then holds no earlier positions. `to` and `from` point to
+ * the part of the state after the recurrent state. Without rings nothing is copied. BN_EDEVICE: a
+ * driver call failed. */
 bool cuda_ring_save(const struct seq *s, void *to, struct bn_error *err);
 bool cuda_ring_load(struct seq *s, size_t length, const void *from, struct bn_error *err);
 

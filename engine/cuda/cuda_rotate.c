@@ -8,6 +8,7 @@
 void cuda_rotate_rows(struct backend *b, const struct rotation *r, struct rotate_args *args,
                       size_t n_rows)
 {
+    /* r->signs points into the signs of the model; b->signs is a copy of them on the device. */
     const float *const signs = b->model->rotation.signs;
     args->signs = r->signs ? b->signs + (r->signs - signs) : NULL;
     args->eps = b->model->hp.rms_eps;

@@ -1,7 +1,8 @@
 /*
  * Completes the requested rows on the host. For HEAD_TOP and HEAD_GUMBEL the device returns every
  * candidate that the result may contain, and a few more, unsorted. This file selects and sorts the
- * result and adds the ids of the request. Order and errors are the same as in the CPU backend.
+ * result and adds the ids of the request. Order and errors are the same as in the CPU backend. In
+ * this file, i is the index of a request in its group of at most HEAD_GROUP.
  */
 #include "engine/backend/cand_heap.h"
 #include "engine/base/noise.h"
@@ -43,7 +44,7 @@ static bool finish_all(struct backend *b, size_t i, struct row_request *request,
     return true;
 }
 
-/* As gather, for a head whose logits are all on the device. */
+/* As gather, for a head that is never screened: the device has all logits. */
 static bool gather_all(struct backend *b, size_t i, size_t n, struct bn_error *err)
 {
     if (!read_back(b, b->host.z, b->scratch.z + i * b->shape.vocab_stride,
@@ -55,7 +56,8 @@ static bool gather_all(struct backend *b, size_t i, size_t n, struct bn_error *e
 }
 
 /* Computes the exact logits of the n ids in host.ids (at most IDS_CHUNK) for request i, and stores
- * them in host.gathered. It multiplies their table rows: the device may have only bounds. */
+ * them in host.gathered. The device multiplies their table rows again, because after screening it
+ * has only bounds of most logits. */
 static bool gather(struct backend *b, size_t i, size_t n, struct bn_error *err)
 {
     if (b->ternary_head.groups.n_groups > 0)
@@ -92,6 +94,7 @@ static bool append_ids(struct backend *b, size_t i, struct row_request *request,
         if (!(seen[id / 64] >> id % 64 & 1))
             b->host.ids[n_chunk++] = id;
         seen[id / 64] |= (uint64_t)1 << id % 64;
+        /* Compute a chunk when it is full, and the last chunk after the last id. */
         if (n_chunk < IDS_CHUNK && (n_chunk == 0 || j + 1 < head->n_ids))
             continue;
         ok = gather(b, i, n_chunk, err);
@@ -104,6 +107,7 @@ static bool append_ids(struct backend *b, size_t i, struct row_request *request,
     return ok;
 }
 
+/* Stores the candidates of request i in host.cands, and their number in *n. */
 static bool fetch_found(struct backend *b, size_t i, size_t *n, struct bn_error *err)
 {
     const struct cuda_found *found = &b->host.found[i];
@@ -115,8 +119,8 @@ static bool fetch_found(struct backend *b, size_t i, size_t *n, struct bn_error 
     return true;
 }
 
-/* Uses the same operations as the device and the CPU backend, so that all select the same
- * winner. */
+/* Selects the token of a Gumbel draw. The operations are those of the device and of the CPU
+ * backend, so that all select the same winner. */
 static bool finish_draw(struct backend *b, size_t i, struct row_request *request,
                         struct bn_error *err)
 {

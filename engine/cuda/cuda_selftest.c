@@ -1,7 +1,7 @@
 /*
  * Compares a small linear layer on the device with plain C, for both ways of multiplying (dot
  * products and tensor cores). A GPU, driver or compiler with other results than docs/kernels.md
- * specifies is rejected before a chat starts. The test needs milliseconds and a megabyte of memory.
+ * specifies is rejected before a chat starts. The test needs milliseconds and 32 kB of GPU memory.
  */
 #include "engine/base/memory.h"
 #include "engine/base/noise.h"
@@ -10,6 +10,7 @@
 #include <math.h>
 #include <string.h>
 
+/* Neither columns nor rows fill their last line or tile. */
 enum { N_COLS = 500, N_LINES = 2, N_ROWS = 130, N_TOKENS = 3 };
 #define EPS 1e-5f
 
@@ -20,7 +21,8 @@ struct selftest {
     float y[N_TOKENS * N_ROWS]; /* computed by the device */
     float q_s[N_TOKENS];
     int32_t q_sum[N_TOKENS];
-    int8_t q[(N_TOKENS + FEW_TOKENS) * N_LINES * LINE_COLS];
+    int8_t q[(N_TOKENS + FEW_TOKENS) * N_LINES *
+             LINE_COLS]; /* like cuda_scratch.q8, with room for more tokens */
 };
 
 /* Reserves device memory. Kernels that load 16 bytes need aligned buffers. */
@@ -31,6 +33,7 @@ static CUdeviceptr reserve(CUdeviceptr *at, size_t n_bytes)
     return here;
 }
 
+/* x from -1 to 1, w from 0.5 to 1.5 (with 24 random bits each), and codes 0, 1 and 2. */
 static void fill(struct selftest *t)
 {
     for (size_t i = 0; i < N_TOKENS * N_COLS; i++)
@@ -43,7 +46,7 @@ static void fill(struct selftest *t)
 }
 
 /* RMSNorm and quantisation of one token as docs/kernels.md specifies. q has N_LINES * LINE_COLS
- * values; those past the end must be zero on entry. Returns the scale. */
+ * values; those past N_COLS must be zero on entry. The least maximum is 1e-5. Returns the scale. */
 static float quantise(const struct selftest *t, const float *x, int8_t *q)
 {
     float sums[64] = {0}, m = 1e-5f;
@@ -128,6 +131,7 @@ static bool run(struct cuda_device *dev, struct selftest *t, CUdeviceptr memory,
                     &linear);
     }
     for (size_t i = 0; kernel == KERNEL_linear_one && i < N_TOKENS; i++) {
+        /* token i tests 8, 16 or 32 lanes per two rows */
         struct norm_linear_args one = {.norm = norm, .linear = linear, .n_lanes = 8 << i};
         const size_t n_rows = 2 * ONE_THREADS / one.n_lanes;
         one.norm.x += i * N_COLS;

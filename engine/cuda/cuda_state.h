@@ -19,32 +19,33 @@
 #include <stdint.h>
 
 #define ROW_UNIT 16                     /* floats: rows of activations are aligned to 64 bytes */
-#define STAGING_BYTES ((size_t)4 << 20) /* host memory for uploads */
-#define MEGA 1000000.0
-#define IDS_CHUNK 4096 /* most ids whose logits are computed together */
+#define STAGING_BYTES ((size_t)4 << 20) /* least host memory for uploads; most bytes of a copy */
+#define MEGA 1000000.0                  /* bytes per megabyte, for messages */
+#define IDS_CHUNK 4096                  /* most ids whose logits are computed together */
 
-/* A matrix of a pass: all members of the arguments but n_tokens. It is in R16 if groups.n_groups is
- * not 0, else in R1-256. */
+/* A matrix of a pass as arguments of its kernels; each launch adds n_tokens. If groups.n_groups is
+ * not 0, the matrix is in R16 (engine/model/group_pack.h) and `groups` applies. Otherwise it is in
+ * R1-256 and `lines` applies. */
 struct cuda_matrix {
     struct linear_args lines;
     struct grouped_args groups;
 };
 
-/* A small matrix whose rows are as in the file. */
-struct cuda_table {
+/* A small matrix in the tensor type of the file, not packed. */
+struct cuda_unpacked {
     const uint8_t *rows;
     size_t row_bytes;
     enum tensor_type type;
 };
 
-/* A gated delta net, besides the matrices of struct cuda_layer: qkv has the sections attn_qkv and
- * attn_gate (z), and o is ssm_out. */
+/* The tensors of a gated delta net that struct cuda_layer does not have. In such a layer, qkv
+ * combines the tensors attn_qkv and attn_gate (z) of the file, and o is ssm_out. */
 struct cuda_delta {
-    size_t state_at;               /* floats from the beginning of a recurrent state */
-    const float *conv;             /* (channels, DELTA_TAPS) */
-    struct cuda_table alpha, beta; /* (n_value_heads, n_embd) */
-    const float *dt_bias, *a;      /* (n_value_heads) */
-    const float *norm;             /* (dim) */
+    size_t state_at; /* floats from the beginning of a recurrent state to the part of this layer */
+    const float *conv;                /* (channels, DELTA_TAPS) */
+    struct cuda_unpacked alpha, beta; /* (n_value_heads, n_embd) */
+    const float *dt_bias, *a;         /* (n_value_heads) */
+    const float *norm;                /* (dim) */
 };
 
 struct cuda_layer {
@@ -52,10 +53,11 @@ struct cuda_layer {
     const float *q_norm, *k_norm;              /* (head_dim); NULL if absent */
     const float *attn_sub_norm, *ffn_sub_norm; /* (n_heads * head_dim), (n_ff); NULL if absent */
     struct cuda_matrix qkv, o, gate_up, down;  /* with experts: the rows of all experts */
-    const float *router;                       /* (n_experts, n_embd), or NULL */
+    const float *router;                       /* (n_experts, n_embd); NULL without experts */
     bool has_ring;                             /* keys and values of the last positions only */
-    size_t kv_index;                           /* number of the layer in the ring or in the cache */
-    struct cuda_delta delta;                   /* only if the layer is a delta net */
+    /* Number among the layers with a ring, or among the attention layers without one. */
+    size_t kv_index;
+    struct cuda_delta delta; /* only if the layer is a delta net */
 };
 
 /* Sizes that follow from the model, in elements unless noted. */
@@ -63,26 +65,32 @@ struct cuda_shape {
     size_t q_width, kv_width; /* n_heads * head_dim, n_kv_heads * head_dim */
     size_t q_rows;            /* q_width, or twice as many with a gate for each query */
     size_t group;             /* query heads per KV head */
+    /* From one row of a buffer to the next. best_stride: one for each BEST_ROWS token ids. */
     size_t h_stride, qkv_stride, attn_stride, ffn_stride, vocab_stride, best_stride;
     size_t n_coarse;       /* blocks in a row of the head's coarse plane; 0: no plane */
     size_t q8_stride;      /* bytes of the widest input, in whole lines */
-    size_t n_planes;       /* of an input for R16; 0 if activations are not quantised */
+    size_t n_planes;       /* bytes of an activation in R16; 0 if activations are not quantised */
     bool has_groups;       /* any matrix is in R16 */
     size_t rotated_stride; /* of a rotated input; 0: the file is not rotated */
+    /* Of a row of the embedding and of the output head, as in the file. */
     size_t row_bytes, head_row_bytes;
     size_t slot_bytes;  /* partial results of all heads for a position block */
-    size_t block_bytes; /* keys and values of a position block in the cache of all positions */
+    size_t block_bytes; /* keys and values of a position block in layers without a ring */
     size_t state_bytes; /* of one copy of the recurrent state; 0 without delta nets */
-    struct kv_shape kv;
+    struct kv_shape kv; /* of layers without a ring */
     struct window_ring ring;
-    struct kv_shape ring_kv;
+    struct kv_shape ring_kv; /* of layers with a ring */
 };
 
-/* Byte offsets in the table of a pass, which is the input of the pass and is copied at once. */
+/* The table of a pass has all its inputs, which are copied to the device at once. These are the
+ * byte offsets of the arrays: struct cuda_request (n_requests), struct cuda_token (n_tokens),
+ * struct cuda_run (n_runs), and the cosines and sines of RoPE (n_tokens, n_rot / 2). `end` is the
+ * size. */
 struct pass_layout {
     size_t requests, tokens, runs, rope_c, rope_s, end;
 };
 
+/* A requested row on the host: the request and the caller's row for its result. */
 struct row_request {
     const struct head_request *head;
     struct head_row *row;
@@ -90,10 +98,13 @@ struct row_request {
     uint64_t position; /* position of the token to draw */
 };
 
+/* The current pass. n_requests counts requested rows; a run (struct cuda_run) is the tokens of one
+ * sequence, and n_runs is 0 without delta nets. */
 struct pass {
     struct eval_item *items;
     size_t n_items, n_tokens, n_requests, n_runs;
-    size_t n_single_rows; /* table rows multiplied one by one */
+    size_t n_single_rows; /* rows of the output head that are multiplied one by one, after screening
+                             or for a list of ids */
     bool split;           /* each sequence has one token: attention is split over thread blocks */
     struct pass_layout layout;
     const atomic_bool *cancel;
@@ -102,12 +113,12 @@ struct pass {
 struct seq {
     struct backend *backend;
     CUdeviceptr memory; /* keys and values, ring, slots, both copies of the recurrent state */
-    CUdeviceptr ring, slots, states;
-    size_t ring_blocks; /* position blocks of the ring; 0: there is none */
-    size_t ring_first;  /* the ring holds the positions from here to the length */
+    CUdeviceptr ring, slots, states; /* addresses in `memory` */
+    size_t ring_blocks;              /* position blocks of the ring; 0 without a ring */
+    size_t ring_first;               /* the ring holds the positions from here to the length */
     struct recurrent_copies copies;
     size_t n_ctx, length;    /* in positions */
-    const double *rope_freq; /* (n_rot / 2) the backend's table for this context */
+    const double *rope_freq; /* (n_rot / 2) the half of backend.rope_freq for this n_ctx */
 };
 
 struct backend {
@@ -117,24 +128,28 @@ struct backend {
     struct cuda_device device;
     struct cuda_shape shape;
     size_t n_ubatch;
-    CUdeviceptr weights;        /* lines in the order of a pass, floats, tables */
-    size_t line_bytes;          /* of all layers */
-    size_t expert_bytes;        /* part of line_bytes: matrices of experts; 0 without experts */
+    CUdeviceptr weights;        /* all weights, in the order of upload_all (cuda_pack.c) */
+    size_t layer_bytes;         /* part of `weights`: all tensors of all layers */
+    size_t expert_bytes;        /* part of layer_bytes: matrices of experts; 0 without experts */
     const uint8_t *embd, *head; /* tables as stored in the file; NULL if ternary */
     struct cuda_matrix ternary_head; /* groups.n_groups is 0 if the head is a table */
     const float *output_norm;        /* (n_embd) */
     const float *signs;              /* those of model->rotation; NULL: none */
     struct coarse_plane coarse;      /* of the head; n_blocks 0: no screening */
-    double *rope_freq; /* (2, n_rot / 2) radians per position, in short and in long sessions */
+    double *rope_freq;         /* (2, n_rot / 2) radians per position; second half: rope_is_long */
     struct cuda_layer *layers; /* (n_layers) */
     struct cuda_scratch scratch;
     struct cuda_host host;
-    CUgraphExec graphs[2]; /* for one token, one row: whole head, screened head; may be NULL */
-    char graph_note[100];  /* what is missing of the graphs, and why; normally "" */
+    /* Graphs of a pass of one token with one requested row: 0 with the whole head, 1 with the
+     * screened head. NULL: the kernels are launched one by one. */
+    CUgraphExec graphs[2];
+    char graph_note[100]; /* why decoding is slower than with normal graphs, or "" */
     struct pass pass;
 };
 
-/* cuda_plan.c: sizes, scratch memory and the layout of a pass. */
+/* cuda_plan.c: sizes, scratch memory and the layout of a pass. cuda_shape_init fails with
+ * BN_EUNSUPPORTED; cuda_plan_bytes is backend_ops.plan. cuda_scratch_open fails with BN_ENOMEM or
+ * BN_EDEVICE, and cuda_scratch_close also frees what it had opened by then. */
 bool cuda_shape_init(struct cuda_shape *s, const struct model *m, const struct backend_config *cfg,
                      struct bn_error *err);
 bool cuda_plan_bytes(const struct model *m, const struct backend_config *cfg,
@@ -143,35 +158,39 @@ bool cuda_scratch_open(struct backend *b, struct bn_error *err);
 void cuda_scratch_close(struct backend *b);
 struct pass_layout cuda_pass_layout(const struct model *m, size_t n_tokens, size_t n_requests);
 
-/* cuda_pack.c: size and upload of the weights. cuda_pack_model fails with BN_EFORMAT, BN_ENOMEM,
- * BN_ECANCELLED or BN_EDEVICE. */
+/* cuda_pack.c: size and upload of the weights. cuda_weight_bytes returns false if the size
+ * overflows. cuda_pack_model fails with BN_EFORMAT, BN_EUNSUPPORTED, BN_ENOMEM, BN_ECANCELLED or
+ * BN_EDEVICE. */
 bool cuda_weight_bytes(const struct model *m, enum bn_head_mode head, size_t *n_bytes);
 bool cuda_pack_model(struct backend *b, const struct backend_control *control,
                      struct bn_error *err);
 
 /* cuda_head.c: blocks in a row of the coarse plane of the head; 0: there is no plane. */
 size_t cuda_head_blocks(const struct model *m, enum bn_head_mode head);
-/* cuda_head.c: builds the coarse plane at address `at`. If a weight is too large or NaN, b gets no
- * plane; that is not an error. */
+/* cuda_head.c: builds the coarse plane at device address `at` from b->head, and sets b->coarse. If
+ * a weight is too large or NaN, b->coarse stays empty; that is not an error. BN_ENOMEM,
+ * BN_EDEVICE. */
 bool cuda_head_pack(struct backend *b, CUdeviceptr at, size_t n_blocks, struct bn_error *err);
-/* Bytes that the head reads for one token. */
+/* Bytes that the head reads for one requested row, without the rows multiplied one by one. */
 size_t cuda_head_bytes(const struct backend *b);
 /* True if the head is screened for n requests starting at `first`. */
 bool cuda_head_screened(const struct backend *b, size_t first, size_t n);
 /* Enqueues the head for n requests starting at `first`, at most HEAD_GROUP. */
 void cuda_head_apply(struct backend *b, size_t first, size_t n);
-/* Arguments for the exact logits of n requests, starting with request i of the group. */
+/* Arguments for the exact logits of n requests, starting with request i of the last
+ * cuda_head_apply. */
 struct dot_args cuda_head_dots(const struct backend *b, size_t i, size_t n);
 
 /* cuda_groups.c: whether the matrices of a model's layers are in R16. */
 bool cuda_in_groups(const struct model *m);
-/* Columns of a block of activations of a matrix that consists of these sections. */
+/* Columns that share one scale in the input of a matrix that consists of these sections. */
 size_t cuda_block_cols(const struct model *m, const struct linear *const *sections,
                        size_t n_sections);
-/* Enqueues norm (unless w is NULL) and quantisation of n_rows rows of x for a matrix. */
+/* Enqueues RMSNorm with the weights w (unless w is NULL) and quantisation of n_rows rows of x as
+ * the input of `matrix`. */
 void cuda_groups_quantise(struct backend *b, const float *x, const float *w, size_t x_stride,
                           size_t n_rows, const struct cuda_matrix *matrix);
-/* As cuda_groups_quantise, and enqueues the product. */
+/* As cuda_groups_quantise, and enqueues the product with the matrix. */
 void cuda_groups_apply(struct backend *b, const float *x, const float *w, size_t x_stride,
                        size_t n_tokens, const struct cuda_matrix *matrix);
 
@@ -179,34 +198,39 @@ void cuda_groups_apply(struct backend *b, const float *x, const float *w, size_t
  * driver. Both addresses and n_bytes are multiples of 4. */
 void cuda_copy(struct backend *b, CUdeviceptr to, CUdeviceptr from, size_t n_bytes);
 
-/* cuda_rotate.c: enqueues the norm and the rotation of n_rows rows. The caller sets the rows and
- * the norm in args; this sets the members that depend on the rotation. r has blocks. */
+/* cuda_rotate.c: enqueues the norm and the rotation of n_rows rows. The caller sets x, w, y, n and
+ * the strides in args, and is_inverse if needed; this function sets the rest. r->block is not 0. */
 void cuda_rotate_rows(struct backend *b, const struct rotation *r, struct rotate_args *args,
                       size_t n_rows);
-/* Enqueues the rotation of hidden states x (n_rows, h_stride) in place, or nothing if r has no
- * blocks. is_inverse: x are rows of the embedding. */
+/* Enqueues the rotation of x (n_rows, h_stride) in place, or nothing if r->block is 0. is_inverse:
+ * apply the signs after the transform, as rows of the embedding need it. */
 void cuda_rotate(struct backend *b, const struct rotation *r, float *x, size_t n_rows,
                  bool is_inverse);
 
-/* cuda_delta.c: enqueue the parts of a gated delta net in the pass: decay and beta of each token
- * from scratch.h; then, from the product with qkv to the results in scratch.attn. */
+/* cuda_delta.c: enqueue the two parts of a gated delta net. cuda_delta_gates computes decay and
+ * beta of each token from scratch.h. cuda_delta_apply runs after the product with the qkv matrix:
+ * it computes scratch.attn from scratch.qkv and the gates. */
 void cuda_delta_gates(struct backend *b, size_t layer);
 void cuda_delta_apply(struct backend *b, size_t layer);
-/* cuda_delta.c: gates of attention in models with delta nets: before RoPE, and after attention. */
+/* cuda_delta.c: gates of attention in models with delta nets; nothing in other models. The first
+ * function runs before RoPE and separates queries and gates. The second runs after attention and
+ * multiplies the results by the gates. */
 void cuda_gates_split(struct backend *b);
 void cuda_gates_apply(struct backend *b);
-/* Device address of a copy of a sequence's recurrent state. */
+/* Device address of copy 0 or 1 of a sequence's recurrent state. */
 CUdeviceptr cuda_state_copy(const struct seq *s, size_t copy);
 
-/* cuda_forward.c: runs a whole pass. */
+/* cuda_forward.c: runs the pass b->pass. BN_ECANCELLED, or an error of cuda_finish or
+ * cuda_rows_finish. */
 bool cuda_forward(struct backend *b, struct bn_error *err);
-/* Captures the graphs for one token. If the driver cannot capture them, they stay NULL and a pass
- * launches its kernels one by one; b->graph_note has the reason. Fails only if the device no longer
- * works. */
+/* Captures b->graphs. If the driver cannot capture graphs with early starts of kernels, they are
+ * captured without early starts. If that fails too, they stay NULL. In both cases b->graph_note has
+ * the reason. Fails only if the device no longer works, with BN_EDEVICE. */
 bool cuda_forward_capture(struct backend *b, struct bn_error *err);
 
-/* cuda_rows.c: fills at most HEAD_GROUP requested rows with the device's candidates. BN_EDEVICE: a
- * logit is not finite, or a driver call failed. BN_EARG: a row is too small. */
+/* cuda_rows.c: fills at most HEAD_GROUP requested rows from the results of the last
+ * cuda_head_apply. BN_EDEVICE: a logit is not finite, or a driver call failed. BN_EARG: a row is
+ * too small. */
 bool cuda_rows_finish(struct backend *b, struct row_request *requests, size_t n_requests,
                       struct bn_error *err);
 
