@@ -99,10 +99,11 @@ static void choose(struct backend *b, size_t layer)
         .n_experts = n_experts,
     };
     cuda_launch(&b->device, KERNEL_rotate_rows, (struct cuda_grid){n_tokens, 1, 1, 0}, &norm);
-    cuda_launch(&b->device, KERNEL_router_logits,
-                (struct cuda_grid){grid_blocks(n_experts, ROUTER_THREADS / 8), /* 8 threads each */
-                                   grid_blocks(n_tokens, ROUTER_TILE), 1, 0},
-                &router);
+    cuda_launch(
+        &b->device, KERNEL_router_logits,
+        (struct cuda_grid){grid_blocks(n_experts, ROUTER_THREADS / 8), /* 8 threads per expert */
+                           grid_blocks(n_tokens, ROUTER_TILE), 1, 0},
+        &router);
     cuda_launch(&b->device, KERNEL_choose_experts, (struct cuda_grid){n_tokens, 1, 1, 0}, &pick);
     /* experts_one does not need the groups, but cuda_experts_pass_bytes needs n_active. */
     if (n_tokens > 1)
@@ -151,8 +152,8 @@ uint64_t cuda_experts_pass_bytes(const struct backend *b)
     return b->expert_bytes / n_all * n_read;
 }
 
-/* The device stores the low half of a count first. This is the order of bytes in a uint64_t on
- * every host with a GPU. */
+/* The device stores the low half of a count first. That is the order of the halves of a uint64_t on
+ * every host with a GPU, because they are little-endian. */
 size_t cuda_expert_counts(const struct backend *b, uint64_t *out, size_t cap)
 {
     const struct cuda_driver *d = &b->device.driver;

@@ -391,6 +391,7 @@ static bool capture(struct backend *b, struct head_request head, CUgraphExec *ou
 /* Captures the graphs with or without early starts of kernels. After a failure both are NULL. */
 static bool capture_all(struct backend *b, bool early, struct bn_error *why)
 {
+    /* These kinds select the whole head and the screened head. */
     const struct head_request all = {.kind = HEAD_ALL}, draw = {.kind = HEAD_GUMBEL, .temp = 1.0f};
     struct cuda_device *dev = &b->device;
     const bool dependent_launch = dev->dependent_launch;

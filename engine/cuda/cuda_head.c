@@ -46,7 +46,7 @@ bool cuda_head_pack(struct backend *b, CUdeviceptr at, size_t n_blocks, struct b
     bool ok = cuda_ok(d, d->cuMemsetD8(flag, 0, sizeof too_large), "clearing GPU memory", err);
     if (ok) {
         cuda_launch(dev, KERNEL_coarse_pack,
-                    (struct cuda_grid){grid_blocks(m->hp.n_vocab, 4), 1, 1, 0}, /* 4 warps */
+                    (struct cuda_grid){grid_blocks(m->hp.n_vocab, 4), 1, 1, 0}, /* a row per warp */
                     &args);
         ok =
             cuda_finish(dev, err) && cuda_ok(d, d->cuMemcpyDtoH(&too_large, flag, sizeof too_large),
@@ -71,7 +71,8 @@ static struct query_buffers query_buffers_of(const struct backend *b)
     return q;
 }
 
-/* For a large k, as in the CPU backend, the screened head would still read most rows. */
+/* With a larger k too many rows would remain after screening. n_vocab / 16 is also a limit of the
+ * CPU backend. */
 static bool is_screenable(const struct backend *b, const struct head_request *head)
 {
     if (b->coarse.n_blocks == 0)

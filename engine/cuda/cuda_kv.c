@@ -45,8 +45,8 @@ bool cuda_kv_open(struct backend *b, size_t n_ctx, struct seq **out, struct bn_e
     const size_t n_blocks = n_ctx / KV_BLOCK + (n_ctx % KV_BLOCK != 0);
     const size_t ring_blocks = cuda_ring_blocks(b, n_ctx);
     const size_t ring_bytes = ring_blocks * b->shape.ring_kv.block_elems * sizeof(uint16_t);
-    const size_t align =
-        b->shape.state_bytes > 0 ? DEVICE_ALIGN : 1; /* of the recurrent states, if any */
+    /* alignment of the recurrent states, if any */
+    const size_t align = b->shape.state_bytes > 0 ? DEVICE_ALIGN : 1;
     size_t n_bytes, kv_bytes, states_at;
     if (n_ctx < 1 || n_ctx > INT32_MAX || !size_mul(&kv_bytes, n_blocks, b->shape.block_bytes) ||
         !size_mul(&n_bytes, n_blocks, b->shape.block_bytes + b->shape.slot_bytes) ||
@@ -88,7 +88,7 @@ void cuda_kv_close(struct seq *s)
     if (!s)
         return;
     if (s->memory &&
-        cuda_enter(&s->backend->device, &err)) /* the driver frees the memory of a lost device */
+        cuda_enter(&s->backend->device, &err)) /* memory of a lost device cannot be freed */
         (void)s->backend->device.driver.cuMemFree(s->memory); /* an error cannot be handled */
     mem_free(s);
 }

@@ -16,7 +16,7 @@
 #include <assert.h>
 #include <string.h>
 
-/* The matrices of a layer. QKV and GATE_UP each combine several matrices of the file, which are the
+/* The matrices of a layer. QKV and GATE_UP each combine several matrices of the file, its
  * sections. OUT is the matrix after attention. */
 enum { QKV, OUT, GATE_UP, DOWN, N_MATRICES };
 
@@ -76,7 +76,7 @@ static bool add_bytes(size_t *n_bytes, size_t n, size_t unit_bytes)
            size_add(n_bytes, *n_bytes, size_round_up(more, DEVICE_ALIGN));
 }
 
-/* Adds the bytes of the sections of a matrix in R16, with scales per row. */
+/* Adds the bytes of the sections of a matrix in R16 and of their scales. */
 static bool add_groups(size_t *n_bytes, const struct matrix *matrix)
 {
     for (size_t i = 0; i < matrix->n_sections; i++) {
@@ -453,8 +453,9 @@ static bool upload_all(struct packing *p, struct bn_error *err)
 static void measure(struct packing *p, size_t *max_cols)
 {
     const struct model *m = p->b->model;
-    const bool reads_embd =
-        !m->ternary_embd.bytes || m->tied; /* otherwise a pass decodes its rows on the host */
+    /* A ternary embedding that is not the head is not uploaded: a pass decodes its rows on the
+     * host. */
+    const bool reads_embd = !m->ternary_embd.bytes || m->tied;
     p->total_bytes = m->output_norm.n_bytes + (reads_embd ? m->embd.n_bytes : 0) +
                      (m->tied ? 0 : m->head.n_bytes);
     const struct tensor_ref *delta[DELTA_TENSORS];

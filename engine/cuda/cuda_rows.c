@@ -1,8 +1,8 @@
 /*
  * Completes the requested rows on the host. For HEAD_TOP and HEAD_GUMBEL the device returns every
  * candidate that the result may contain, and a few more, unsorted. This file selects and sorts the
- * result and adds the ids of the request. Order and errors are the same as in the CPU backend. In
- * this file, i is the index of a request in its group of at most HEAD_GROUP.
+ * result and adds the ids of the request. Order and errors are the same as in the CPU backend. The
+ * parameter i is the index of a request in its group of at most HEAD_GROUP.
  */
 #include "engine/backend/cand_heap.h"
 #include "engine/base/noise.h"

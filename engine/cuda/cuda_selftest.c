@@ -21,8 +21,8 @@ struct selftest {
     float y[N_TOKENS * N_ROWS]; /* computed by the device */
     float q_s[N_TOKENS];
     int32_t q_sum[N_TOKENS];
-    int8_t q[(N_TOKENS + FEW_TOKENS) * N_LINES *
-             LINE_COLS]; /* like cuda_scratch.q8, with room for more tokens */
+    /* with room for more tokens, like cuda_scratch.q8 */
+    int8_t q[(N_TOKENS + FEW_TOKENS) * N_LINES * LINE_COLS];
 };
 
 /* Reserves device memory. Kernels that load 16 bytes need aligned buffers. */

@@ -82,10 +82,9 @@ struct cuda_shape {
     struct kv_shape ring_kv; /* of layers with a ring */
 };
 
-/* The table of a pass has all its inputs, which are copied to the device at once. These are the
- * byte offsets of the arrays: struct cuda_request (n_requests), struct cuda_token (n_tokens),
- * struct cuda_run (n_runs), and the cosines and sines of RoPE (n_tokens, n_rot / 2). `end` is the
- * size. */
+/* The table of a pass has all its inputs and is copied to the device at once. These are the byte
+ * offsets of its arrays: struct cuda_request (n_requests), struct cuda_token (n_tokens), struct
+ * cuda_run (n_runs), cosines and sines of RoPE (n_tokens, n_rot / 2). `end` is the size. */
 struct pass_layout {
     size_t requests, tokens, runs, rope_c, rope_s, end;
 };
@@ -167,9 +166,8 @@ bool cuda_pack_model(struct backend *b, const struct backend_control *control,
 
 /* cuda_head.c: blocks in a row of the coarse plane of the head; 0: there is no plane. */
 size_t cuda_head_blocks(const struct model *m, enum bn_head_mode head);
-/* cuda_head.c: builds the coarse plane at device address `at` from b->head, and sets b->coarse. If
- * a weight is too large or NaN, b->coarse stays empty; that is not an error. BN_ENOMEM,
- * BN_EDEVICE. */
+/* cuda_head.c: builds the coarse plane of b->head at device address `at` and sets b->coarse, which
+ * stays empty if a weight is too large or NaN. Errors: BN_ENOMEM, BN_EDEVICE. */
 bool cuda_head_pack(struct backend *b, CUdeviceptr at, size_t n_blocks, struct bn_error *err);
 /* Bytes that the head reads for one requested row, without the rows multiplied one by one. */
 size_t cuda_head_bytes(const struct backend *b);
