@@ -12,13 +12,14 @@
 static uint64_t kv_bytes(const struct backend *b, size_t begin, size_t end)
 {
     const size_t oldest = window_ring_begin(b->shape.ring.n_before, begin);
-    const size_t last = (end - 1) / KV_BLOCK;
+    const size_t last = (end - 1) / KV_BLOCK; /* position block */
     return (uint64_t)b->shape.block_bytes * (last + 1) +
            b->shape.ring_kv.block_elems * sizeof(uint16_t) * (last + 1 - oldest / KV_BLOCK);
 }
 
 /* Bytes that a pass reads: layers, embedding rows, the head once for each HEAD_ROWS requested rows,
- * keys and values. Recurrent states count twice, because they are also written. */
+ * single rows of the head, keys and values. Recurrent states count twice, because they are also
+ * written. */
 static uint64_t pass_bytes(const struct backend *b)
 {
     const struct pass *pass = &b->pass;
@@ -106,6 +107,7 @@ static void write_item(struct backend *b, const struct eval_item *item, size_t t
                     c + t * n_pairs, s + t * n_pairs);
     }
     for (size_t i = 0; item->head.kind != HEAD_NONE && i < item->n_rows; i++) {
+        /* the token to draw follows the token of this row */
         const size_t position = item->seq->length + first + i + 1;
         b->host.requests[request0 + i] =
             (struct row_request){.head = &item->head, .row = &item->rows[i], .position = position};

@@ -99,11 +99,11 @@ static void choose(struct backend *b, size_t layer)
         .n_experts = n_experts,
     };
     cuda_launch(&b->device, KERNEL_rotate_rows, (struct cuda_grid){n_tokens, 1, 1, 0}, &norm);
-    cuda_launch(
-        &b->device, KERNEL_router_logits,
-        (struct cuda_grid){grid_blocks(n_experts, ROUTER_THREADS / 8), /* 8 threads per expert */
-                           grid_blocks(n_tokens, ROUTER_TILE), 1, 0},
-        &router);
+    /* eight threads for each expert */
+    cuda_launch(&b->device, KERNEL_router_logits,
+                (struct cuda_grid){grid_blocks(n_experts, ROUTER_THREADS / 8),
+                                   grid_blocks(n_tokens, ROUTER_TILE), 1, 0},
+                &router);
     cuda_launch(&b->device, KERNEL_choose_experts, (struct cuda_grid){n_tokens, 1, 1, 0}, &pick);
     /* experts_one does not need the groups, but cuda_experts_pass_bytes needs n_active. */
     if (n_tokens > 1)

@@ -16,7 +16,7 @@
 #include <assert.h>
 #include <string.h>
 
-/* The matrices of a layer. QKV and GATE_UP each combine several matrices of the file, its
+/* The matrices of a layer. Each of QKV and GATE_UP combines several matrices of the file, its
  * sections. OUT is the matrix after attention. */
 enum { QKV, OUT, GATE_UP, DOWN, N_MATRICES };
 

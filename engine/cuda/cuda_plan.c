@@ -185,6 +185,7 @@ static void layout_scratch(struct layout *l, const struct cuda_shape *s, const s
     out->bests = reserve(l, HEAD_GROUP * s->best_stride, sizeof(struct cuda_cand));
     out->query.x = reserve(l, HEAD_GROUP * s->n_coarse * COARSE_COLS, 2); /* two planes */
     out->query.fix = reserve(l, HEAD_GROUP * s->n_coarse * COARSE_SUMS, sizeof(int32_t));
+    /* the stride of head_plane_stride */
     out->query.spread = reserve(l, HEAD_GROUP * size_round_up(s->n_coarse, 8), sizeof(float));
     out->query.errors = reserve(l, HEAD_GROUP * s->n_coarse * COARSE_COLS, sizeof(double));
     out->query.norms = reserve(l, HEAD_GROUP * s->n_coarse * 2, sizeof(double));

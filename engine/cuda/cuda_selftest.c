@@ -81,6 +81,7 @@ static bool is_right(const struct selftest *t)
         int8_t q[N_LINES * LINE_COLS] = {0};
         const float s = quantise(t, t->x + token * N_COLS, q);
         for (size_t r = 0; r < N_ROWS; r++) {
+            /* 0.75 is the scale of the weights, see `run` */
             const float y = (float)multiply(t, r, q) * (0.75f / s);
             if (memcmp(&y, &t->y[token * N_ROWS + r], sizeof y) != 0)
                 return false;
