@@ -69,7 +69,7 @@ struct cuda_grid {
     size_t x, y, z, n_threads;
 };
 
-/* Number of blocks of `unit` items for n items. */
+/* Number of blocks of `unit` items that n items need: n / unit, rounded up. */
 static inline size_t grid_blocks(size_t n, size_t unit)
 {
     return (n + unit - 1) / unit;

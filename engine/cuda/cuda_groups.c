@@ -8,7 +8,8 @@
 #include "engine/model/group_pack.h"
 
 #define LEAST_BLOCK_COLS 32 /* of ACT_BLOCK32 */
-/* Row groups per thread block: a thread for each row, and a warp for each group. */
+/* Row groups per thread block: grouped_float has a thread for each row, grouped_many a warp for
+ * each row group. */
 #define FLOAT_GROUPS (GROUP_THREADS / GROUP_ROWS)
 #define MANY_GROUPS (GROUP_THREADS / 32)
 
@@ -24,7 +25,7 @@ bool cuda_in_groups(const struct model *m)
 size_t cuda_block_cols(const struct model *m, const struct linear *const *sections,
                        size_t n_sections)
 {
-    /* At most the fewest columns with one weight scale: all sections share the input. */
+    /* Not more than the columns per weight scale of any section: all sections share the input. */
     size_t n = R16_PAD_COLS;
     for (size_t i = 0; i < n_sections; i++)
         if (sections[i]->scales.scaling == SCALE_BLOCK)

@@ -98,7 +98,7 @@ struct row_request {
 };
 
 /* The current pass. n_requests counts requested rows; a run (struct cuda_run) is the tokens of one
- * sequence, and n_runs is 0 without delta nets. */
+ * sequence, and only delta nets use runs. */
 struct pass {
     struct eval_item *items;
     size_t n_items, n_tokens, n_requests, n_runs;
