@@ -41,7 +41,7 @@ struct backend_config {
     /* CUDA, for tests. no_graph: launch every kernel by itself instead of in a CUDA graph.
      * no_early_launch: start no kernel before the previous one has ended. */
     bool no_graph, no_early_launch;
-    bool no_ring; /* CPU, for tests: layers with a window keep keys and values of all positions */
+    bool no_ring; /* for tests: layers with a window keep keys and values of all positions */
     enum bn_skip skip;
     bool file_mapped; /* the model's bytes are a file mapping: pages may be dropped after loading */
     struct bn_log log;
