@@ -25,8 +25,8 @@ static void show_warning(const struct app *app, const char *text)
 
 /* ---- the last conversation ---- */
 
-/* Use the first slot (store_last_path) that no other chat uses for the last conversation of this
- * chat. If all are in use, store.last has no file. */
+/* Give the last conversation of this chat the first slot (store_last_path) that no other chat uses.
+ * If all are in use, store.last has no file. */
 static void open_free_slot(struct app *app, struct bn_error *err)
 {
     char path[PATH_BYTES];
@@ -35,8 +35,8 @@ static void open_free_slot(struct app *app, struct bn_error *err)
             return;
 }
 
-/* Set up the store and choose its files that are not named by options. Without a state directory
- * there are none, and one warning is shown. */
+/* Set up the store, and choose the files of the last conversation and of the input history. Without
+ * a state directory there are none, and one warning is shown. */
 static void choose_paths(struct app *app)
 {
     struct bn_error path_error = {0};
@@ -48,7 +48,7 @@ static void choose_paths(struct app *app)
     if (app->store.is_private)
         return;
     store_clean();
-    if (writes_last && !app->store.last.path[0])
+    if (writes_last)
         open_free_slot(app, &path_error);
     if (app->is_interactive && options_flag(app->options, "history") &&
         !path_of(PATH_STATE, "history", app->terminal.history.path, &path_error))
@@ -141,18 +141,16 @@ static enum exit_code continue_last(struct app *app)
 static bool read_yes(void)
 {
     for (;;) {
-        char line[80];
-        size_t n = 0;
-        char c = 0;
+        char first = '\n', c = 0;
         ssize_t got;
         while ((got = read(STDIN_FILENO, &c, 1)) == 1 && c != '\n')
-            if (n < sizeof(line))
-                line[n++] = c;
+            if (first == '\n')
+                first = c;
         if (got != 1)
             return false;
-        if (n == 0 || line[0] == 'y' || line[0] == 'Y')
+        if (first == '\n' || first == 'y' || first == 'Y')
             return true;
-        if (line[0] == 'n' || line[0] == 'N')
+        if (first == 'n' || first == 'N')
             return false;
         (void)fprintf(stderr, "y or n? ");
     }

@@ -21,7 +21,7 @@ static struct bn_str trim(struct bn_str s)
 
 /* The text between fences, without the newline after the first and before the last fence; s if it
  * is not between fences. */
-static struct bn_str unquote(struct bn_str s)
+static struct bn_str without_fences(struct bn_str s)
 {
     const size_t n_fence = strlen(SLASH_FENCE);
     const struct bn_str t = trim(s);
@@ -40,7 +40,7 @@ static struct bn_str unquote(struct bn_str s)
 
 struct slash slash_parse(struct bn_str entry)
 {
-    struct slash s = {.kind = SLASH_MESSAGE, .text = unquote(entry)};
+    struct slash s = {.kind = SLASH_MESSAGE, .text = without_fences(entry)};
     if (trim(s.text).n_bytes == 0)
         return (struct slash){.kind = SLASH_NOTHING};
     if (entry.ptr[0] != '/')

@@ -4,6 +4,7 @@
 #include "app/common/term_text.h"
 #include "app/inspect/inspect.h"
 
+#include <string.h>
 #include <unistd.h>
 
 enum exit_code inspect_fail_load(const struct inspect *in, struct bn_error *err)
@@ -33,9 +34,9 @@ enum exit_code inspect_open_template(struct inspect *in)
     struct bn_error err;
     if (model_args_template(in->options, in->file, in->tokenizer, &in->notes, &in->template, &err))
         return EXIT_DONE;
-    /* A bad --template is not an error of the model file. */
-    const bool is_from_user = options_given(in->options, "template");
-    return report_error(INSPECT, is_from_user ? STAGE_RUN : STAGE_LOAD, &err);
+    /* A file of --template that cannot be read is EXIT_FILE. EXIT_MODEL is for the model file. */
+    const bool is_of_model = in->file && strcmp(options_text(in->options, "template"), "auto") == 0;
+    return is_of_model ? inspect_fail_load(in, &err) : report_error(INSPECT, STAGE_RUN, &err);
 }
 
 enum exit_code inspect_open_model(struct inspect *in)

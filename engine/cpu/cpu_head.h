@@ -1,21 +1,23 @@
 /*
  * The first and the last step of a pass: from token ids to embedding rows, and from hidden states
- * to candidates. All threads call head_embed and head_apply.
+ * to candidates. All threads call head_embed and head_apply. Also the copy of the output head at
+ * eight bits, which is made when the model is opened.
  */
 #ifndef ENGINE_CPU_CPU_HEAD_H
 #define ENGINE_CPU_CPU_HEAD_H
 
 #include "engine/cpu/cpu_state.h"
 
-/* Type of the rows that are multiplied: the type in the file, or Q8_0 for BN_HEAD_Q8. */
+/* Type of the output head's rows in memory: Q8_0 with BN_HEAD_Q8 if the file has F32, F16 or BF16,
+ * which makes a copy; else the type in the file. */
 enum tensor_type head_type(const struct model *m, enum bn_head_mode head);
-/* Bytes of the copy of the output head at eight bits, 0 if it is not used; false on overflow. */
+/* Bytes of this copy, 0 if there is none; false on overflow. */
 bool head_copy_bytes(const struct model *m, enum bn_head_mode head, size_t *n_bytes);
-/* If the copy is used, make it and set b->head to it. BN_ENOMEM, BN_ECANCELLED, BN_EUNSUPPORTED. */
+/* If there is a copy, make it and set b->head to it. BN_ENOMEM, BN_ECANCELLED, BN_EUNSUPPORTED. */
 bool head_copy_open(struct backend *b, const struct backend_control *control, struct bn_error *err);
 
-/* Write the embedding rows of all tokens to scratch.h, and their RoPE angles to rope_c and
- * rope_s. */
+/* Write the embedding rows of all tokens to `h` of the scratch memory, and the cosines and sines of
+ * their RoPE angles to its rope_c and rope_s. */
 void head_embed(struct cpu_thread *th);
 
 /* Find the candidates of every requested row and set its n_found, but not head_row.n. On failure

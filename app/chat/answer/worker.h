@@ -31,9 +31,9 @@ enum worker_event_kind {
     WORKER_REMARK,   /* text: about a snapshot; err.code is set if writing or loading failed */
     WORKER_MEASURED, /* peaks */
     WORKER_CHECKED,  /* sense, seconds; err.code is set if the check failed */
-    WORKER_DONE,     /* result; the worker is idle again */
-    WORKER_FAILED,   /* err, of an answer or of loading. After an answer the worker is idle again;
-                        after loading the thread has ended */
+    WORKER_DONE,     /* result; worker_answer may be called again */
+    WORKER_FAILED,   /* err, of an answer or of loading. After an answer worker_answer may be
+                        called again; after loading the thread has ended */
 };
 
 struct worker_event {
@@ -68,12 +68,12 @@ bool worker_save(struct worker *w, const int32_t *ids, size_t n_ids, const char 
                  struct bn_error *err);
 /* Queue a job that measures the limits of the device. The result is WORKER_MEASURED. */
 bool worker_measure(struct worker *w, struct bn_error *err);
-/* Queue the sense check (app/common/sense_check.h). The result is WORKER_CHECKED; a check that
- * worker_cancel or worker_close ends has no result. BN_ENOMEM. */
 enum worker_check {
     WORKER_CHECK_YIELDS, /* another job cancels it, and it starts again after that job */
     WORKER_CHECK_RUNS,   /* other jobs wait until it ends; worker_cancel ends it */
 };
+/* Queue the sense check (app/common/sense_check.h). The result is WORKER_CHECKED; a check that
+ * worker_cancel or worker_close ends has no result. BN_ENOMEM. */
 bool worker_check(struct worker *w, enum worker_check how, struct bn_error *err);
 /* Whether no job runs or waits. A check that yields does not count. */
 bool worker_is_idle(struct worker *w);
@@ -84,7 +84,9 @@ void worker_cancel(struct worker *w);
 const struct bn_model_info *worker_info(const struct worker *w); /* NULL before WORKER_LOADED */
 /* See bn_model_explain, for one sequence. The worker must be loaded and idle, without a check. */
 size_t worker_explain(const struct worker *w, size_t n_tokens, char *text, size_t text_bytes);
-size_t worker_n_ctx(const struct worker *w);        /* 0 before WORKER_LOADED */
-size_t worker_state_memory(const struct worker *w); /* most bytes of saved states, else 0 */
+size_t worker_n_ctx(const struct worker *w); /* 0 before WORKER_LOADED */
+/* The limit of the memory for saved states, in bytes. 0 before WORKER_LOADED, or if the model needs
+ * none. */
+size_t worker_state_memory(const struct worker *w);
 
 #endif

@@ -44,7 +44,8 @@ static size_t most_ids(const struct prompt_limits *l)
 }
 
 /* Find the prompt with the most turns that has at most n_most ids. It leaves out more than
- * n_skipped turns. If even the last turn alone has more ids, the result is the prompt with it. */
+ * n_skipped turns. If even the fewest turns have more ids (the last one, with OVERFLOW_KEEP_FIRST
+ * also the first), the result is the prompt with those. */
 static bool find_prompt(const struct fitting *f, size_t n_skipped, size_t n_most, size_t *n_found,
                         struct prompt *out, struct bn_error *err)
 {
@@ -83,9 +84,10 @@ static size_t changed_ids(const struct prompt *before, const struct prompt *afte
     return after->ids.n - n;
 }
 
-static bool fail_context(const struct fitting *f, size_t n_ids, bool too_long, struct bn_error *err)
+static bool fail_context(const struct fitting *f, size_t n_ids, bool last_too_long,
+                         struct bn_error *err)
 {
-    const char *what = too_long ? "the prompt"
+    const char *what = last_too_long ? "the prompt"
                        : f->limits->overflow == OVERFLOW_KEEP_FIRST
                            ? "the prompt with the first turn"
                            : "the conversation";
@@ -110,8 +112,8 @@ static bool fail_full(const struct fitting *f, size_t n_ids, bool *too_long, str
     return fail_context(f, n_ids, *too_long, err);
 }
 
-/* Encode the prompt without so many older turns that it fits. `whole` has all turns and is too
- * long. *n_skipped is the number left out so far, and is updated. */
+/* Leave out as many older turns as needed for the prompt to fit, and encode it. `whole` has all
+ * turns and is too long. *n_skipped is the number left out so far, and is updated. */
 static bool leave_out(const struct fitting *f, const struct prompt *whole,
                       struct prompt_fitted *out, size_t *n_skipped, bool *too_long,
                       struct bn_error *err)
@@ -127,7 +129,7 @@ static bool leave_out(const struct fitting *f, const struct prompt *whole,
     if (p.ids.n > most_ids(l)) {
         const size_t n_ids = p.ids.n;
         prompt_finish(&p);
-        return fail_full(f, n_ids, too_long, err);
+        return fail_full(f, n_ids, too_long, err); /* perhaps only because of the first turn */
     }
     /* With OVERFLOW_KEEP_FIRST, n_skipped counts the first turn, but that turn stays. */
     const size_t n_first = l->overflow == OVERFLOW_KEEP_FIRST && n_before == 0;

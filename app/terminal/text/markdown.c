@@ -71,8 +71,9 @@ static bool continues_mark(const struct markdown *m, uint32_t c)
 }
 
 /* Decide a pending run of * or ` in a line. `next` is the character after it. Two * begin or end
- * bold text, three begin or end bold italic text, which is shown as bold. One * is text, often a
- * multiplication. */
+ * bold text, three begin or end bold italic text, which is shown as bold. They begin it only before
+ * a character that is not blank, and end it only after one. One * is text, often a multiplication.
+ * Code ends with its line, so ` at the end of a line begin nothing. */
 static void decide_run(struct markdown *m, const struct markdown_sink *sink, uint32_t next)
 {
     const size_t n = m->n_pending;
@@ -194,7 +195,7 @@ static void add_in_block(struct markdown *m, const struct markdown_sink *sink,
         return;
     }
     if (!is_blank(c->code))
-        m->place = MD_BLOCK_LINE; /* a closing fence with text after it is code, too */
+        m->place = MD_BLOCK_LINE; /* also after a fence: with text behind it, it closes nothing */
     emit(m, sink, c, m->place == MD_BLOCK_END ? TEXT_FENCE : TEXT_BLOCK);
 }
 

@@ -14,7 +14,7 @@
 #include "app/common/strbuf.h"
 #include "app/common/term_text.h"
 
-#define MARKDOWN_MAX_PENDING 32 /* a longer run is text; real marks are shorter */
+#define MARKDOWN_MAX_PENDING 32 /* a run of so many is text; real marks are shorter */
 
 enum text_look {
     TEXT_PLAIN,

@@ -12,7 +12,8 @@
 #define ORIGIN_TEMPLATE 0u
 enum origin_kind { ORIGIN_MESSAGE = 1, ORIGIN_ANSWER = 2 };
 
-/* The lowest two bits are the kind, the others the index of the message plus one. `message`: index
+/* The origin of text from a message. Text of the template has ORIGIN_TEMPLATE instead. The lowest
+ * two bits are the kind, the others the index of the message plus one. `message`: index
  * of the message that the text is from, SIZE_MAX for no message. */
 static inline uint32_t origin_of(enum origin_kind kind, size_t message)
 {
@@ -35,7 +36,8 @@ size_t text_count(struct bn_str s); /* code points */
 /* Shares the bytes of `text`, which must live as long as the arena. */
 bool jstr_new(struct jvm *vm, struct bn_str text, uint32_t origin, struct jval *out);
 bool jstr_copy(struct jvm *vm, struct bn_str text, uint32_t origin, struct jval *out);
-/* A copy in which each byte that is not part of valid UTF-8 is U+FFFD. */
+/* A copy with the origin ORIGIN_TEMPLATE, in which each byte that is not part of valid UTF-8 is
+ * U+FFFD. */
 bool jstr_repair(struct jvm *vm, struct bn_str text, struct jval *out);
 /* `text` is static. J_MISSING: out of memory. */
 struct jval jstr_lit(struct jvm *vm, const char *text);
@@ -43,8 +45,9 @@ size_t jstr_chars(struct jstr *s);                     /* number of code points;
 uint32_t jstr_origin(const struct jstr *s, size_t at); /* of the byte at `at` */
 /* Offset of the code point with this index; n_bytes if there are fewer code points. */
 size_t jstr_offset(struct jstr *s, size_t index);
+/* Shares the bytes [b0, b1) of s and keeps their origins. */
 bool jstr_slice(struct jvm *vm, const struct jstr *s, size_t b0, size_t b1, struct jval *out);
-bool jstr_equal(const struct jstr *a, const struct jstr *b);
+bool jstr_equal(const struct jstr *a, const struct jstr *b); /* bytes only, not origins */
 /* Order by code points, which equals the order by bytes. */
 int jstr_compare(const struct jstr *a, const struct jstr *b);
 bool jstr_is(const struct jstr *s, const char *text);

@@ -36,8 +36,8 @@ static size_t lower_at(const struct jstr *s, size_t at, size_t n, uint32_t cp, u
     return 1;
 }
 
-/* Convert the character cp at [at, at + n). inside: see string_case_into. Returns the number of
- * code points in `to`. */
+/* Convert the character cp at [at, at + n). inside: CASE_TITLE and CASE_CAPITAL make it lower-case,
+ * see string_case_into. Returns the number of code points in `to`. */
 static size_t convert_at(const struct jstr *s, size_t at, size_t n, uint32_t cp,
                          enum string_case how, bool inside, uint32_t to[3])
 {
@@ -62,7 +62,8 @@ static size_t convert_at(const struct jstr *s, size_t at, size_t n, uint32_t cp,
 bool string_case_into(struct jbuf *b, const struct jstr *s, size_t b0, size_t b1,
                       enum string_case how)
 {
-    bool inside = false; /* title: not the first letter of a word; capitalize: not of the string */
+    /* CASE_TITLE: the character before is cased; else: not the first character of [b0, b1). */
+    bool inside = false;
     if (!jvm_steps(b->vm, (b1 - b0) / 8))
         return false;
     for (size_t at = b0; at < b1;) {
@@ -184,7 +185,8 @@ bool string_pad(struct jvm *vm, struct jstr *s, enum string_pad how, int64_t wid
         return true;
     }
     const size_t pad = (size_t)width - n;
-    /* str.center puts an odd padding character left if the width is odd. */
+    /* As str.center: if the padding is odd, the left side has one character more if the width is
+     * odd, else the right side. */
     const size_t left = how == PAD_LEFT    ? 0
                         : how == PAD_RIGHT ? pad
                                            : pad / 2 + (pad & (size_t)width & 1);
@@ -322,6 +324,7 @@ bool string_rsplit(struct jvm *vm, struct jstr *s, struct jval sep, int64_t max,
             const size_t found = text_rfind(text, jstr_text(sep.u.s), 0, end);
             if (found == SIZE_MAX)
                 break;
+            /* text_rfind compares the separator at each offset, unlike text_find. */
             ok = jvm_steps(vm, (end - found) * (1 + sep.u.s->n_bytes / 16) / 16) &&
                  push_part(vm, s, found + sep.u.s->n_bytes, end, *out);
             end = found;
@@ -332,6 +335,7 @@ bool string_rsplit(struct jvm *vm, struct jstr *s, struct jval sep, int64_t max,
     return ok;
 }
 
+/* The characters at which Python's str.splitlines splits. */
 static bool is_line_end(uint32_t cp)
 {
     return (cp >= 0x0a && cp <= 0x0d) || (cp >= 0x1c && cp <= 0x1e) || cp == 0x85 || cp == 0x2028 ||
