@@ -291,7 +291,7 @@ class Maker:
     def loosely(self, text, lower=True):
         """As users type: with a word before or after, sometimes without capitals or the final mark."""
         r = self.rng.random()
-        if lower and r > .94:
+        if lower and r > (.9 if self.hard else .94):
             return text.lower()
         first = text.split()[0]
         if r < .1 and first in LOWERED:
@@ -623,8 +623,8 @@ class Maker:
         """
         rng = self.rng
         r = rng.random()
-        if r < .25:
-            return people.conversation(self) if r < .17 else people.correction(self)
+        if r < (.33 if self.hard else .25):
+            return people.correction(self) if r < .08 else people.conversation(self)
         any_kind, everything, most = (.8, .9, 6) if self.hard else (.85, .94, 4)
         one_off = .38 if self.hard else .3
         known, turns = {}, []

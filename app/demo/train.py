@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Trains the demo model from random weights and writes it as a GGUF file.
 
-usage: train.py [--work DIR] [--out demo.gguf] [--tokens N] [--threads N] [--device cpu|cuda] [--stop-after SECONDS]
+usage: train.py [--work DIR] [--out demo.gguf] [--tokens N] [--more-tokens N] [--threads N] [--device cpu|cuda]
+                [--stop-after SECONDS]
 
 Needs Python 3.10 or newer with torch, numpy and tokenizers. The stages are the vocabulary, the corpus as ids, and
 the training. Each result is saved in the work directory and used again by the next run. Training writes a checkpoint
@@ -95,12 +96,11 @@ def fill_row(talks, waiting):
         room -= len(best[0])
 
 
-def make_rows(work, vocab, n_tokens, seed):
+def make_rows(path, vocab, n_tokens, seed, easy_share):
     """
-    -> ids, weights, conversation numbers, positions: each (rows, SEQUENCE). The first sixth has the easier
-    mixture, the rest the harder one.
+    -> ids, weights, conversation numbers, positions: each (rows, SEQUENCE). The first part, easy_share of all, has
+    the easier mixture, the rest the harder one.
     """
-    path = os.path.join(work, "rows.npz")
     if os.path.exists(path):
         return np.load(path)
     rng = random.Random(seed + 1)
@@ -111,7 +111,7 @@ def make_rows(work, vocab, n_tokens, seed):
     parts = np.full((n_rows, SEQUENCE), 255, np.uint8)
     positions = np.zeros((n_rows, SEQUENCE), np.uint16)
     done, waiting = 0, []
-    talks = conversations(vocab, lambda: makers[done >= n_rows // 6], rng)
+    talks = conversations(vocab, lambda: makers[done >= n_rows * easy_share], rng)
     while done < n_rows:
         at = 0
         for part, (one, weight, places) in enumerate(fill_row(talks, waiting)):
@@ -165,7 +165,7 @@ def loss_of(model, ids, positions, mask, weights):
 
 
 def rate(step, n_steps):
-    """Fraction of the peak rate: warm-up, constant for a quarter, then linear decay to 1/50."""
+    """Fraction of the run's peak rate: warm-up, constant for a quarter, then linear decay to 1/50."""
     warm, fall = min(60, max(1, n_steps // 10)), max(1, n_steps * 3 // 4)
     return min(1.0, (step + 1) / warm, 0.02 + 0.98 * (n_steps - step) / fall)
 
@@ -194,7 +194,13 @@ class Optimisers:
             one.load_state_dict(state)
 
 
-def train(a, vocab, rows):
+def train(a, vocab, run):
+    """
+    Run 1 trains from random weights. Run 2 continues with its result, on other rows, with a lower peak rate.
+    -> the model, whether the run is finished
+    """
+    rows = make_rows(os.path.join(a.work, "rows.npz" if run == 1 else "rows2.npz"), vocab,
+                     a.tokens if run == 1 else a.more_tokens, a.seed + run - 1, 1 / 6 if run == 1 else 0)
     torch.manual_seed(a.seed)
     torch.set_num_threads(a.threads)
     shape = Shape(vocab=len(vocab.tokens))
@@ -205,13 +211,17 @@ def train(a, vocab, rows):
     data = {k: rows[k] for k in rows.files}
     n_steps = min(a.steps or n_rows * a.epochs // a.batch, n_rows * a.epochs // a.batch)
     order = np.arange(n_rows * a.epochs) % n_rows
-    path, step = os.path.join(a.work, "state"), 0
+    first, path, step = os.path.join(a.work, "state"), os.path.join(a.work, "state" if run == 1 else "state2"), 0
     state = load_parts(path)
+    if state:
+        step = state["step"]
+        log(a.work, f"run {run} continues at step {step} of {n_steps}")
+    elif run == 2:
+        state = load_parts(first)
     if state:
         model.load_state_dict(state["model"])
         optimiser.load(state["optimiser"])
-        step = state["step"]
-        log(a.work, f"continues at step {step} of {n_steps}")
+    share = 1 if run == 1 else a.more_rate
     n_params = sum(p.numel() for p in model.parameters())
     log(a.work, f"{n_params} parameters, {n_rows} rows of {SEQUENCE}, {n_steps} steps")
     start = saved = time.time()
@@ -221,7 +231,7 @@ def train(a, vocab, rows):
         loss = loss_of(model, *batch_of(data, order[step * a.batch:(step + 1) * a.batch], a.device))
         loss.backward()
         torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
-        optimiser.step(rate(step, n_steps))
+        optimiser.step(share * rate(step, n_steps))
         losses.append(loss.item())
         step += 1
         if step % 20 == 0:
@@ -229,7 +239,7 @@ def train(a, vocab, rows):
             speed = (step - shown) * a.batch * SEQUENCE / max(1e-9, time.time() - getattr(train, "mark", start))
             train.mark, shown = time.time(), step
             log(a.work, f"step {step} loss {np.mean(losses[-20:]):.4f} "
-                        f"rate {a.rate * rate(step - 1, n_steps):.2e} {speed:.0f} tokens/s {spent:.0f} s")
+                        f"rate {a.rate * share * rate(step - 1, n_steps):.2e} {speed:.0f} tokens/s {spent:.0f} s")
         done = step == n_steps or (a.stop_after and time.time() - start > a.stop_after)
         if done or time.time() - saved > a.save_every:
             save_parts(path, {"model": model.state_dict(), "optimiser": optimiser.state(), "step": step})
@@ -281,6 +291,8 @@ def main():
     ap.add_argument("--work", default="demo-work")
     ap.add_argument("--out", default="demo.gguf")
     ap.add_argument("--tokens", type=int, default=66_000_000, help="size of the corpus")
+    ap.add_argument("--more-tokens", type=int, default=0, help="size of the corpus of a second run")
+    ap.add_argument("--more-rate", type=float, default=.5, help="peak rate of the second run, as a share of the first")
     ap.add_argument("--epochs", type=int, default=1)
     ap.add_argument("--steps", type=int, default=0, help="steps of the schedule; default: one pass over the corpus")
     ap.add_argument("--batch", type=int, default=8, help="rows a step")
@@ -297,8 +309,9 @@ def main():
     a = ap.parse_args()
     os.makedirs(a.work, exist_ok=True)
     vocab = make_vocabulary(a.work, a.vocab, a.seed)
-    rows = make_rows(a.work, vocab, a.tokens, a.seed)
-    model, finished = train(a, vocab, rows)
+    model, finished = train(a, vocab, 1)
+    if finished and a.more_tokens:
+        model, finished = train(a, vocab, 2)
     export(a.out, model, vocab)
     print(a.out, os.path.getsize(a.out), "bytes", "" if finished else "(not finished)")
 
