@@ -65,7 +65,7 @@ struct gguf {
     size_t n_kvs;
     struct gguf_tensor *tensors; /* (n_tensors) in file order */
     size_t n_tensors;
-    /* indices sorted by name, private to gguf_query.c */
+    /* indices sorted by name, which only gguf_query.c reads */
     uint32_t *kv_index, *tensor_index; /* (n_kvs), (n_tensors) */
 };
 

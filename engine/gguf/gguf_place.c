@@ -17,7 +17,7 @@ struct placing {
     struct gguf *g;
     size_t n_data;              /* bytes of the data section */
     struct gguf_tensor **order; /* (n_tensors) sorted by offset */
-    /* per type: a tensor with this id whose span fits only this type, or NULL */
+    /* per type: a tensor with the type's id whose span fits only this type, or NULL */
     const struct gguf_tensor *proof[TENSOR_N_TYPES];
 };
 

@@ -89,7 +89,7 @@ static const struct foreign_type foreign_types[] = {
 };
 #define N_FOREIGN (sizeof(foreign_types) / sizeof(foreign_types[0]))
 
-/* Names of ids with several meanings, for messages where the span is not known. */
+/* Ids whose meanings have different names, for messages where the span is not known. */
 static const struct {
     uint32_t id;
     const char *name;

@@ -65,9 +65,9 @@ bool tensor_bytes(enum tensor_type type, size_t n_cols, size_t n_rows, size_t *o
 enum tensor_type tensor_type_match(uint32_t file_id, size_t n_cols, size_t n_rows, size_t span,
                                    size_t alignment);
 
-/* The type of a tensor with this id, if no other tensor of the file proves it. If another meaning
- * of the id fits the span and ours does not, the result is TENSOR_OTHER. If several of our types
- * fit, or none does, it is the first one with this id. */
+/* The type of a tensor with this id, if no other tensor of the file proves it: the first of our
+ * types with this id that fits the span. If none fits, it is TENSOR_OTHER if another meaning of the
+ * id fits or the id is not in our table, else the first of our types with this id. */
 enum tensor_type tensor_type_decide(uint32_t file_id, size_t n_cols, size_t n_rows, size_t span,
                                     size_t alignment);
 

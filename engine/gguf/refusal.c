@@ -79,8 +79,8 @@ static bool is_space(uint8_t byte)
     return byte == ' ' || byte == '\t' || byte == '\r' || byte == '\n';
 }
 
-/* Whether the text begins with the word (in lower case) in upper or lower case, after a byte-order
- * mark and at most 63 blanks. */
+/* Whether the text begins with `word`, which is in lower case, in any case of letters. A byte-order
+ * mark and blanks, together at most 64 bytes, may come first. */
 static bool begins_with(const uint8_t *bytes, size_t n_bytes, const char *word)
 {
     size_t i = n_bytes >= 3 && memcmp(bytes, "\xef\xbb\xbf", 3) == 0 ? 3 : 0;

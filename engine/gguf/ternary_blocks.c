@@ -149,8 +149,8 @@ static bool scan_row(const struct ternary_source *src, const struct scale_walk *
 }
 
 /* Whether the scales of a row are equal in pairs, bit for bit. Then the row does not change
- * in_pairs, and scan_row is not needed. There is no branch per block, because whole models with
- * blocks of 64 are read like this. */
+ * in_pairs, and scan_row is not needed; blocks_block_scales tests whether these scales are finite.
+ * There is no branch per block, because whole models with blocks of 64 are read like this. */
 static bool row_in_pairs(const struct scale_walk *w, size_t row)
 {
     unsigned differ = 0;
@@ -214,6 +214,8 @@ static size_t first_code(const struct ternary_layout *layout)
     return layout->scale_at == 0 ? 2 : 0;
 }
 
+/* Report the first code 3 of a block. Dense models of 2 bits use this code in some of these types,
+ * so the message names their row. */
 static bool bad_code(const struct ternary_source *src, const uint8_t *block, struct bn_error *err)
 {
     const uint8_t *byte = block + first_code(&ternary_layouts[src->type]);

@@ -47,9 +47,10 @@ bool ternary_check(const struct ternary_source *src, struct bn_error *err);
  * 128. I2_S has SCALE_TENSOR. Float tensors are ternary if each run of 64 columns of a row holds
  * only 0 and one magnitude, which is the scale of the run. An all-zero tensor has the scale 0,
  * except for I2_S, which stores its scale. Reads only scales: 4 bytes of I2_S, the scales of all
- * rows, the scales of blocks up to the first one that settles the class, and all elements of
+ * rows, the scales of blocks up to the first row that settles the class, and all elements of
  * floats. BN_EUNSUPPORTED: floats are not ternary, or have a magnitude per block that F16 cannot
- * represent; the message names the element. BN_EFORMAT: a scale that was read is not finite. */
+ * represent; the message names the element. BN_EFORMAT: a scale or float is not finite; some scales
+ * of blocks are tested only by ternary_block_scales. */
 bool ternary_scan(const struct ternary_source *src, struct ternary_scales *out,
                   struct bn_error *err);
 

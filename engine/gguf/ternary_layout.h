@@ -23,7 +23,7 @@ struct ternary_layout {
      * code is 3. */
     bool (*decode_block)(const uint8_t *block, uint8_t *codes);
     bool has_2_bits; /* codes have 2 bits and can be 3; else base-3 digits, or 1 bit (Q1_0) */
-    size_t scale_at; /* offset of the scale: the first or the last two bytes of a block */
+    size_t scale_at; /* for a scale per block: its offset, the first or last two bytes of a block */
     /* Only for types with a scale per row: adjacent bytes that belong to one row. As many bytes of
      * each other row of the unit follow. */
     size_t run_bytes;
@@ -32,7 +32,8 @@ extern const struct ternary_layout ternary_layouts[TENSOR_N_TYPES];
 
 #define PAIR_COLS 64 /* two blocks of this size are merged if all pairs have equal scales */
 
-/* The classes that the scales read so far allow. Scales are compared as bits; 0 fits any scale. */
+/* The classes that the scales read so far allow. Scales are compared as bits; 0 fits any scale. The
+ * first three members begin as 0, the others as true (in_pairs only for blocks of PAIR_COLS). */
 struct scale_classes {
     /* the scale shared so far in the tensor, row, pair; 0 if all are 0 */
     uint32_t of_tensor, of_row, of_pair;

@@ -47,8 +47,8 @@ bool iq2_bn_block_decode(const uint8_t *block, uint8_t *codes)
 bool iq2_bn_r4_block_decode(const uint8_t *block, uint8_t *codes)
 {
     bool bad = false;
-    for (size_t run = 0; run < 16; run++)
-        bad |= ternary_decode_run(block + run / 4 * 4, 4, 2 * (unsigned)(run % 4), codes + 4 * run);
+    for (size_t i = 0; i < 16; i++) /* quarter i % 4 of run i / 4 */
+        bad |= ternary_decode_run(block + i / 4 * 4, 4, 2 * (unsigned)(i % 4), codes + 4 * i);
     return !bad;
 }
 
@@ -123,6 +123,7 @@ float rows_row_scale(const struct ternary_source *src, size_t row)
 
 /* ---- codes ---- */
 
+/* Report the first code 3 of a row from byte `first` of its blocks on. */
 static bool bad_code(const struct ternary_source *src, const struct row_place *p, size_t first,
                      struct bn_error *err)
 {

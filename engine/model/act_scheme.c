@@ -25,7 +25,7 @@ static void set(struct model *m, enum act_scheme scheme, const char *reason)
 
 void act_scheme_choose(struct model *m, enum bn_activations requested)
 {
-    static const enum act_scheme schemes[] = {[BN_ACT_AUTO] = ACT_TOKEN,
+    static const enum act_scheme schemes[] = {[BN_ACT_AUTO] = ACT_TOKEN, /* not used */
                                               [BN_ACT_TOKEN] = ACT_TOKEN,
                                               [BN_ACT_BLOCK] = ACT_BLOCK128,
                                               [BN_ACT_16] = ACT_16,

@@ -321,8 +321,8 @@ static bool read_delta(struct keys *k, struct hparams *hp, struct bn_error *err)
     return true;
 }
 
-/* Refuse keys that change the graph in ways that this program does not compute. With the values 0
- * and 1 they do not change the graph. */
+/* Refuse keys that change the graph in ways that this program does not compute. The values 0 and 1
+ * pass: for most of these keys they mean "none" or a factor without effect. */
 static bool refuse_other_graphs(struct keys *k, const struct hparams *hp, struct bn_error *err)
 {
     static const struct {
@@ -377,6 +377,7 @@ static const char *act_name(enum ffn_act act)
     return act == FFN_RELU2 ? "relu squared" : "SiLU";
 }
 
+/* Read the key hidden_activation, whose full name is k->text. */
 static bool read_act_key(struct keys *k, const struct model_config *cfg, enum ffn_act *act,
                          struct bn_error *err)
 {

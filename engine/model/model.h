@@ -31,7 +31,7 @@ enum rope_style {
 enum act_training {
     TRAINED_INT8,      /* int8, one scale per token */
     TRAINED_BY_SCALES, /* TRAINED_INT8 if each matrix has one scale, else TRAINED_16 */
-    TRAINED_16
+    TRAINED_16         /* 16-bit floats */
 };
 
 /* How inputs of ternary layers are quantised: docs/kernels.md, "Activations in blocks". */
@@ -177,10 +177,12 @@ struct model {
     struct tensor_ref head;             /* output head; equal to embd if tied */
     bool tied;                          /* embedding and output head are the same matrix */
     struct ternary_source ternary_embd; /* embd, if its type is ternary; else bytes is NULL */
-    struct linear head_linear;     /* head, if its values are ternary; else source.bytes is NULL */
-    struct file_rotation rotation; /* the keys of the file about rotations */
+    /* head, if its values are ternary; else source.bytes is NULL. Its member rotation is not set:
+     * head_rotation applies. */
+    struct linear head_linear;
+    struct file_rotation rotation;                /* the keys of the file about rotations */
     struct rotation embd_rotation, head_rotation; /* of a row of embd, and of the head's input */
-    struct ternary_scales finest;  /* of the linear layers: finest class, smallest blocks */
+    struct ternary_scales finest;  /* of the linear layers and head_linear: smallest blocks */
     struct tensor_ref output_norm; /* F32 (n_embd) */
     struct tensor_ref rope_freqs;  /* F32 (n_rot / 2); may be absent */
     /* F32 (n_rot / 2), both or none; then rope_freqs does not apply. rope_is_long chooses between
@@ -188,7 +190,7 @@ struct model {
     struct tensor_ref rope_factors_short, rope_factors_long;
     struct layer *layers;          /* (n_layers) */
     uint64_t n_params;             /* elements of all tensors in use, except X.scale */
-    enum tensor_type ternary_type; /* type of most linear weights, for display */
+    enum tensor_type ternary_type; /* type of most linear weights, can be a float type */
     enum act_scheme act_scheme;
     const char *act_reason; /* why act_scheme was chosen, for display; static text */
 };

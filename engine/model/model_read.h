@@ -18,7 +18,7 @@ bool layer_table_read(const struct gguf *g, const struct arch *arch, const struc
                       struct layer *layers, struct bn_error *err);
 
 /* weights.c: find all tensors and set the members of the model and its layers that follow from
- * them. gguf, arch and hp must be set and the layers allocated. Errors as in model_open. */
+ * them. gguf, arch, hp and the traits of the layers must be set. Errors as in model_open. */
 bool weights_find(struct model *m, const struct model_config *cfg, struct bn_error *err);
 
 /* unknown_tensors.c: check the tensors that weights_find did not use. is_used (n_tensors) is 1 for

@@ -26,7 +26,7 @@ static double yarn_scale(const struct hparams *hp, size_t i)
         return 1.0;
     const double low = fmax(0.0, floor(yarn_pair(hp, y->beta_fast)));
     const double high = fmin((double)hp->n_rot - 1.0, ceil(yarn_pair(hp, y->beta_slow)));
-    /* 0.001, as in llama.cpp, avoids a division by 0 */
+    /* 0.001 avoids a division by 0. It and the limit n_rot - 1 are those of llama.cpp. */
     const double ramp = ((double)i - low) / fmax(0.001, high - low);
     const double keep = (1.0 - fmin(1.0, fmax(0.0, ramp))) * y->ext_factor;
     return keep + (1.0 - keep) / y->factor;

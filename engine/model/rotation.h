@@ -47,8 +47,9 @@ bool file_rotation_init(struct file_rotation *out, const struct gguf *g, uint8_t
                         struct bn_error *err);
 void file_rotation_finish(struct file_rotation *r);
 
-/* The rotation of the input of tensor `name`, which has n_cols columns. BN_EFORMAT: n_cols is not a
- * multiple of the block, or the file has no signs for this width. */
+/* The rotation of the input of tensor `name`, or of its rows if it is the embedding, without an
+ * order of heads. The file must be rotated, and the tensor has n_cols columns. BN_EFORMAT: n_cols
+ * is not a multiple of the block, or the file has no signs for this width. */
 bool file_rotation_of(const struct file_rotation *r, const char *name, size_t n_cols,
                       struct rotation *out, struct bn_error *err);
 

@@ -66,7 +66,7 @@ static bool matches_any(struct bn_str name, const char *const *patterns, size_t 
 }
 
 /* Whether the tensor belongs to a layer that predicts further tokens: "blk.N." with N from n_layers
- * on. */
+ * on. Every such N is below 2 MODEL_MAX_LAYERS; a larger one ends the loop before it overflows. */
 static bool is_extra(const struct hparams *hp, struct bn_str name)
 {
     size_t layer = 0, i = strlen("blk.");

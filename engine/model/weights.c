@@ -25,7 +25,7 @@ struct finder {
     uint8_t *rotated;
     uint64_t n_linear_params[TENSOR_N_TYPES]; /* per type, to find the most common one */
     size_t n_merged; /* ternary tensors whose blocks were merged in pairs */
-    char name[64];   /* last name that was looked up */
+    char name[64];   /* of the tensor that is looked up or was found last */
 };
 
 enum presence { REQUIRED, OPTIONAL };
@@ -75,7 +75,8 @@ static bool refuse_type(const struct finder *f, const struct gguf_tensor *t, enu
            refusal_add_row(err, refusal_of_type(v.name));
 }
 
-/* Look up f->name. If an OPTIONAL tensor is absent, out->bytes is NULL and the result is true. */
+/* Look up f->name and check its type and shape. If an OPTIONAL tensor is absent, out->bytes is NULL
+ * and the result is true. */
 static bool find(struct finder *f, enum presence presence, enum tensor_use use, size_t n_cols,
                  size_t n_rows, struct tensor_ref *out, struct bn_error *err)
 {
@@ -391,8 +392,8 @@ static bool find_embd(struct finder *f, struct bn_error *err)
     return ternary_verify(&m->ternary_embd, err);
 }
 
-/* Describe a ternary output head as a linear layer. A float head stays a table if its values are
- * not ternary (then err is ignored) or all zero. */
+/* Describe a ternary output head as a linear layer. A float head stays a table if ternary_scan
+ * refuses its values (then err is ignored) or all are zero. */
 static bool set_head_linear(struct finder *f, struct bn_error *err)
 {
     struct model *m = f->m;
@@ -503,7 +504,8 @@ static enum tensor_type most_common(const uint64_t n_params[TENSOR_N_TYPES])
     return best;
 }
 
-/* Refuse rotated files that name norms or other float tensors, whose inputs are never rotated.
+/* Refuse rotated files that name the embedding, norms or other tensors whose inputs this program
+ * never rotates.
  * unknown_tensors_check handles named tensors that are not in the graph. */
 static bool check_rotated(const struct finder *f, struct bn_error *err)
 {
