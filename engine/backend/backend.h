@@ -48,7 +48,8 @@ struct backend_config {
     /* for tests, see bn_model_config */
     void (*trace)(void *ud, const char *step, size_t layer, const float *x, size_t n);
     void *trace_ud;
-    char passed_over[160]; /* output: why "auto" skipped a preferred device, or "" */
+    /* output: why "auto" skipped a preferred kind of device of this build; not written if none */
+    char passed_over[160];
 };
 
 /* Memory in bytes, computed before anything is allocated. */
@@ -56,14 +57,14 @@ struct backend_plan {
     size_t weight_bytes;
     size_t kv_bytes_per_token;
     size_t scratch_bytes; /* intermediate results of a pass */
-    size_t seq_bytes;     /* of a sequence of any length: rings, recurrent states; often 0 */
+    size_t seq_bytes;     /* of a sequence, at most: rings, recurrent states; often 0 */
     size_t state_bytes;   /* of one saved state, see state_save; 0: truncate reaches every length */
 };
 
 struct backend_info {
-    char text[160];  /* "CPU, 2 threads, AVX-512 VNNI" */
-    const char *isa; /* instruction set in use */
-    size_t n_threads;
+    char text[160];   /* "CPU, 2 threads, AVX-512 VNNI" */
+    const char *isa;  /* instruction set in use; "cuda" on a GPU */
+    size_t n_threads; /* of the CPU; 1 with a GPU */
     struct backend_plan plan;
     size_t bytes_per_token; /* read to decode one token, without keys and values */
     size_t head_bytes;      /* part of bytes_per_token: the output head */
@@ -153,7 +154,8 @@ struct backend_ops {
 };
 
 /* Kinds of devices, best first, including those without a backend in this build. backend_name
- * returns NULL past the last kind. backend_probe calls backend_ops.probe of a valid kind i. */
+ * returns NULL past the last kind. backend_probe calls backend_ops.probe of a valid kind i; if this
+ * build has no such backend, it writes that and returns false. */
 const char *backend_name(size_t i);
 bool backend_probe(size_t i, const struct backend_config *cfg, char *text, size_t text_bytes);
 
@@ -166,7 +168,7 @@ bool backend_choose(const char *device, struct backend_config *cfg, const struct
 
 /* Plan the memory of a model on the chosen backend. With "auto", a backend that does not support
  * the model is replaced by the next kind that can run here, with the same log and passed_over as
- * above. The errors are those of backend_ops.plan. */
+ * above. Errors are those of backend_ops.plan, and BN_EDEVICE if no further kind can run here. */
 bool backend_plan_model(const char *device, const struct model *m, struct backend_config *cfg,
                         const struct backend_ops **ops, struct backend_plan *plan,
                         struct bn_error *err);

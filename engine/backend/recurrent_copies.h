@@ -20,7 +20,8 @@ struct recurrent_copies {
     size_t current;    /* number of the copy that belongs to the sequence's length */
 };
 
-/* Bytes of one copy, which is also a saved state; 0 without delta nets. False if they overflow. */
+/* Bytes of one copy, and of the part of a saved state that holds it; 0 without delta nets. False if
+ * they overflow. */
 bool recurrent_bytes(const struct hparams *hp, size_t *out);
 
 void recurrent_begin(struct recurrent_copies *r);                 /* a pass writes the other copy */
@@ -28,8 +29,9 @@ void recurrent_commit(struct recurrent_copies *r, size_t length); /* the pass su
 
 /* The largest length up to n_keep that recurrent_truncate accepts: that of a copy, or 0. */
 size_t recurrent_reachable(const struct recurrent_copies *r, size_t n_keep);
-/* Cut to 0 or to the length of a copy. Returns false if the sequence was cut to 0 and the current
- * copy is not that of no ids: then the caller makes it so and calls recurrent_set_length. */
+/* Cut to 0 or to the length of a copy, which becomes the current one. Returns false if n_keep is 0
+ * and neither copy is that of no ids: then the caller clears the current copy and calls
+ * recurrent_set_length. */
 bool recurrent_truncate(struct recurrent_copies *r, size_t n_keep);
 
 /* Make a copy current that the caller then overwrites with a saved state of `length` ids. The copy

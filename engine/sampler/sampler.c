@@ -174,6 +174,7 @@ static void count_window(struct sampler *s, const int32_t *ids, size_t n_ids, si
     s->n_ids = n_kept;
 }
 
+/* Reset the counts of count_window. s->ids remains. */
 static void clear_window(struct sampler *s)
 {
     for (size_t i = 0; i < s->n_ids; i++)

@@ -32,8 +32,8 @@ struct sampler_params {
     float min_p;             /* least probability, as a part of the largest one; 0 to 1; 0: off */
     float typical;           /* as top_p, but keeps the most typical first; above 0 to 1; 1: off */
     float repeat_penalty;    /* above 0 to 1000; divides logits > 0, multiplies others; 1: off */
-    float presence_penalty;  /* subtracted once if the id is in the window; 0: off */
-    float frequency_penalty; /* subtracted once per occurrence in the window; 0: off */
+    float presence_penalty;  /* -1000 to 1000; subtracted if the id is in the window; 0: off */
+    float frequency_penalty; /* -1000 to 1000; subtracted per occurrence in the window; 0: off */
     int32_t repeat_last_n;   /* the window of the penalties: last n ids; 0: off, -1: all ids */
     uint64_t seed;
     const struct sampler_bias *biases; /* (n_biases); sampler_set copies them */
@@ -50,14 +50,15 @@ void sampler_close(struct sampler *s); /* s may be NULL */
  * parameters remain. */
 bool sampler_set(struct sampler *s, const struct sampler_params *params, struct bn_error *err);
 
-/* Write the request for logits after the context `ids`, and the row to receive them. Both point to
- * memory of the sampler and are valid until its next call. */
+/* Write the request for logits after the context `ids`, and the row to receive them. request->ids
+ * and *row are memory of the sampler: the ids are valid until its next call, the row until the next
+ * sampler_request. */
 void sampler_request(struct sampler *s, const int32_t *ids, size_t n_ids,
                      struct head_request *request, struct head_row **row);
 
 /* Write one request that serves n_draft + 1 contexts: the first n_ids - n_draft ids, the first
  * n_ids - n_draft + 1, and so on up to all n_ids. The caller provides the rows, each with capacity
- * n_vocab. */
+ * n_vocab. request->ids is as above. */
 void sampler_request_draft(struct sampler *s, const int32_t *ids, size_t n_ids, size_t n_draft,
                            struct head_request *request);
 

@@ -1,10 +1,10 @@
 /*
  * Top-k, typical, top-p and min-p.
  *
- * Sums and exponentials are computed in double, in ascending order of id, and without functions of
- * libm whose last bit differs between systems, so that every machine keeps the same candidates. A
- * heap sorts only as many candidates as a step examines, and unlike qsort it never allocates
- * memory.
+ * Sums and exponentials are computed in double, in a fixed order (by id or by sort key), and without
+ * functions of libm whose last bit differs between systems, so that every machine keeps the same
+ * candidates. A heap sorts only as many candidates as a step examines, and unlike qsort it never
+ * allocates memory.
  */
 #include "engine/sampler/sampler_chain.h"
 
@@ -86,7 +86,8 @@ static double best_logit(const struct survivor *w, size_t n)
     return best;
 }
 
-/* Sort by ascending id, so that the order of sums does not depend on the order of the input. */
+/* Sort by ascending id, so that the order of sums does not depend on the order of the input.
+ * Changes all keys. */
 static void sort_by_id(struct survivor *w, size_t n)
 {
     bool sorted = true;

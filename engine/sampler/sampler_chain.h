@@ -17,7 +17,7 @@ struct survivor {
     double key;  /* sort key of the current step, largest first */
 };
 
-/* share and min_p are those of struct sampler_params. */
+/* share: typical or top_p of struct sampler_params; min_p: that of the struct. */
 size_t chain_top_k(struct survivor *w, size_t n, size_t k); /* k = 0: keeps all */
 size_t chain_typical(struct survivor *w, size_t n, double share);
 size_t chain_top_p(struct survivor *w, size_t n, double share);

@@ -51,8 +51,8 @@ static double chance(const struct spec_policy *p, size_t n_match)
 }
 
 /* Expected time of a pass. A pass of a size that was not measured yet is estimated from the next
- * smaller one that was: 10 % more time per additional token, and another 50 % if that is a single
- * token. These guesses matter only until the size is measured. */
+ * smaller one that was: 10 % more time per additional token, and another 50 % if the smaller one is
+ * a single token. These guesses matter only until the size is measured. */
 static double pass_seconds(const struct spec_policy *p, size_t n_tokens)
 {
     size_t seen = n_tokens;

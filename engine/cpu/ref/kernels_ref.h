@@ -7,8 +7,8 @@
 
 #include "engine/cpu/kernels.h"
 
-/* Prototypes of the kernels that the reference, AVX2, AVX-512 and NEON have. row_kernels sets the
- * entries of the tensor types that an embedding or output head may have. */
+/* Prototypes of the kernels that the reference, AVX2, AVX-512 and NEON have. row_kernels sets
+ * entries of tensor types that tables may have; there are none for ternary types. */
 #define BASE_KERNELS(isa)                                                                          \
     void rotate_##isa(const float *x, const float *signs, size_t n, size_t block, float *y);       \
     void quantise_##isa(const struct act_in *in, int8_t *q, struct act_scale *out);                \

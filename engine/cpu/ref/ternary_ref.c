@@ -3,8 +3,8 @@
  * closed and of inputs that are not zero.
  *
  * A line of R1-256 is 64 bytes with 256 two-bit codes of one row: field i of byte b (bits 2i and
- * 2i + 1) is the code of column 64 i + b. The weight is code - 1. The kernels sum code * q and
- * subtract the sum of q once.
+ * 2i + 1) is the code of column 64 i + b. The weight is code - 1. Products of rows sum code * q
+ * and subtract the sum of q once.
  */
 #include "engine/cpu/ref/kernels_ref.h"
 
