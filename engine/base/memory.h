@@ -2,7 +2,7 @@
  * Memory for small and large objects, and the memory use of the process.
  *
  * Small: heap blocks, zeroed and aligned to 64 bytes. Large (weights, KV cache): anonymous pages
- * that the kernel zeroes at the first access, on request as huge pages. Every size is checked
+ * that the system zeroes at the first access, on request as huge pages. Every size is checked
  * against overflow here, so callers pass counts. NULL or false means out of memory; the caller
  * writes the message.
  */

@@ -18,9 +18,9 @@ struct delta_shape {
 #define DELTA_DIM_UNIT 16 /* dim is a multiple of this */
 #define DELTA_MAX_DIM 256
 /* A state, a matrix (dim, dim), is stored in blocks of DELTA_COLS columns one after the other; the
- * last block may have fewer. Each block is row-major, (dim, its columns), and small enough to stay
- * in the first-level cache. All backends use this layout, so each can load the states that another
- * has saved. */
+ * last block may have fewer. Each block is row-major, (dim, its columns), which is 32 KiB for
+ * dim 128 and fits a first-level cache. All backends use this layout, so each can load the states
+ * that another has saved. */
 #define DELTA_COLS 64
 
 /* Channels of the convolution: queries, keys, values. */

@@ -199,7 +199,7 @@ struct model_config {
     enum bn_i2s_layout i2s_layout;
     enum bn_activations activations;
     enum bn_window_rule window_rule;
-    const char *no_repair; /* for bn_repair_allowed; only "activation" has an effect here */
+    const char *no_repair; /* for bn_repair_allowed; "activation" is the only repair here */
     /* (n_ignored_tensors) names of unknown tensors that are left out; a star stands for any text */
     const char *const *ignored_tensors;
     size_t n_ignored_tensors;
@@ -209,9 +209,10 @@ struct model_config {
 };
 
 /* Open a model; `g` must outlive it. Takes milliseconds for I2_S; other types are read once for
- * their scales. BN_EUNSUPPORTED: architecture, tensor type (the message has advice), dense linear
- * layers, or a tensor that the graph does not compute. BN_EFORMAT: a missing tensor or key, a wrong
- * shape, a number out of range. BN_ENOMEM. BN_ECANCELLED. */
+ * their scales, and an output head that repeats the embedding is compared with it.
+ * BN_EUNSUPPORTED: architecture, tensor type (the message has advice), dense linear layers, or a
+ * tensor that the graph does not compute. BN_EFORMAT: a missing tensor or key, a wrong shape, a
+ * number out of range. BN_ENOMEM. BN_ECANCELLED. */
 bool model_open(const struct gguf *g, const struct model_config *cfg, struct model **out,
                 struct bn_error *err);
 void model_close(struct model *m); /* accepts NULL */

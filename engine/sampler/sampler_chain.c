@@ -1,7 +1,7 @@
 /*
  * Top-k, typical, top-p and min-p.
  *
- * Sums and exponentials are computed in double, in a fixed order (by id or by sort key), and without
+ * Sums and exponentials are computed in double, in a fixed order (by id or sort key), and without
  * functions of libm whose last bit differs between systems, so that every machine keeps the same
  * candidates. A heap sorts only as many candidates as a step examines, and unlike qsort it never
  * allocates memory.

@@ -57,7 +57,7 @@ static void row_decode_q4_0_ref(const uint8_t *row, size_t n, float *out)
 
 /* Block of 256 elements: d, dmin, 12 bytes of 6-bit scales and minima, nibbles[128]. Sub-block j
  * has 32 elements, a scale sc and a minimum m. For j >= 4 the upper two bits of sc and m are in the
- * bytes of sub-block j - 4. */
+ * bytes of sub-block j - 4. Sub-blocks 2i and 2i + 1 are the low and high nibbles of 32 bytes. */
 static void row_decode_q4_k_ref(const uint8_t *row, size_t n, float *out)
 {
     for (size_t i = 0; i < n; i += 256, row += 144) {
