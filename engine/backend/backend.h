@@ -113,7 +113,8 @@ struct backend_ops {
     /* Free memory for KV caches in bytes; SIZE_MAX if unknown. */
     size_t (*free_bytes)(struct backend *b);
 
-    /* Open an empty sequence of at most n_ctx positions. BN_EARG: n_ctx is too large. BN_ENOMEM. */
+    /* Open an empty sequence of at most n_ctx positions. BN_EARG: n_ctx is 0 or too large.
+     * BN_ENOMEM. BN_EDEVICE, BN_ELOST: the device failed. */
     bool (*seq_open)(struct backend *b, size_t n_ctx, struct seq **out, struct bn_error *err);
     void (*seq_close)(struct seq *s); /* s may be NULL */
 
@@ -147,7 +148,8 @@ struct backend_ops {
     bool (*state_load)(struct seq *s, const void *from, size_t length);
 
     /* seq_save writes the whole sequence as bytes, with the state of its length. seq_load replaces
-     * a sequence by `length` saved positions; after an error the sequence is empty. */
+     * a sequence by `length` saved positions. BN_ECONTEXT: n_ctx is smaller, and nothing changes;
+     * after any other error the sequence is empty. */
     bool (*seq_save)(struct seq *s, const struct bn_stream *out, struct bn_error *err);
     bool (*seq_load)(struct seq *s, size_t length, const struct bn_stream *in,
                      struct bn_error *err);
