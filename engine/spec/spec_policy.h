@@ -35,8 +35,8 @@ struct spec_policy {
 /* Start without measurements. */
 void spec_policy_init(struct spec_policy *p, enum spec_mode mode);
 
-/* Number of tokens to draft after a match of n_match tokens: 0 to n_max. It is 0 until a pass of one
- * token was recorded. */
+/* Number of tokens to draft after a match of n_match tokens: 0 to n_max. It is 0 until a pass of
+ * one token was recorded. */
 size_t spec_policy_choose(const struct spec_policy *p, size_t n_match, size_t n_max);
 
 /* Record that the draft token after a match of n_match tokens was right or wrong. */
