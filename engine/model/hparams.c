@@ -321,30 +321,34 @@ static bool read_delta(struct keys *k, struct hparams *hp, struct bn_error *err)
     return true;
 }
 
-/* Refuse keys that change the graph in ways that this program does not compute. The values 0 and 1
- * pass: for most of these keys they mean "none" or a factor without effect. */
+/* Refuse keys that change the graph in ways that this program does not compute. The value 0 means
+ * "none". Without refuses_1 so does 1, which is then a factor without effect or a number of one. */
 static bool refuse_other_graphs(struct keys *k, const struct hparams *hp, struct bn_error *err)
 {
     static const struct {
         const char *key;
         bool if_scaled, if_experts; /* permitted if arch.scaled or arch.experts */
-    } foreign[] = {{"expert_count", false, true},
-                   {"expert_shared_count", false, false},
-                   {"expert_group_count", false, false},
-                   {"expert_gating_func", false, false}, /* 1: softmax */
-                   {"expert_weights_scale", false, false},
-                   {"attention.clamp_kqv", false, false},
-                   {"attention.scale", false, false},
-                   {"logit_scale", true, false},
-                   {"embedding_scale", true, false},
-                   {"residual_scale", true, false}};
+        bool refuses_1;             /* 1 changes the graph, too */
+    } foreign[] = {
+        {.key = "expert_count", .if_experts = true},
+        {.key = "expert_shared_count"},
+        {.key = "expert_group_count"},
+        {.key = "expert_gating_func"}, /* 1: softmax */
+        {.key = "expert_weights_scale"},
+        {.key = "attention.clamp_kqv", .refuses_1 = true}, /* a limit of values */
+        {.key = "attention.scale", .refuses_1 = true},     /* in place of 1 / sqrt(head size) */
+        {.key = "logit_scale", .if_scaled = true},
+        {.key = "embedding_scale", .if_scaled = true},
+        {.key = "residual_scale", .if_scaled = true},
+    };
     const size_t n_foreign = sizeof(foreign) / sizeof(foreign[0]);
     double v;
     for (size_t i = 0; i < n_foreign; i++) {
         if ((foreign[i].if_scaled && k->arch->scaled) ||
             (foreign[i].if_experts && k->arch->experts))
             continue;
-        if (gguf_get_f64(k->g, full_key(k, foreign[i].key), &v) && v != 0.0 && v != 1.0)
+        if (gguf_get_f64(k->g, full_key(k, foreign[i].key), &v) && v != 0.0 &&
+            (v != 1.0 || foreign[i].refuses_1))
             return bn_fail(err, BN_EUNSUPPORTED,
                            "%s is %g: this program does not compute that graph", k->text, v);
     }
