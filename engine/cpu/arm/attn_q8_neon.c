@@ -3,7 +3,8 @@
  *
  * Each lane has four bytes: four elements of a key, or four positions of a value. They are widened
  * to 16 bits and multiplied with the 16-bit fixed-point numbers. The four products of a lane are
- * added to four 32-bit sums, one register, and these are added pairwise at the end.
+ * added to four 32-bit sums, one register, and these are added pairwise at the end. Nothing is
+ * prefetched.
  */
 #include "engine/cpu/arm/kernels_arm.h"
 #include "engine/cpu/arm/lanes_neon.h"

@@ -6,7 +6,8 @@
 
 #include "engine/cpu/cpu_caps.h"
 
-/* Set the ARM entries of caps->has. Other members keep their values. */
+/* Set caps->has for NEON and, on Linux, for dotprod and i8mm. Other entries and members keep their
+ * values. */
 void cpu_caps_detect_arm(struct cpu_caps *caps);
 
 #endif

@@ -1,6 +1,7 @@
 /*
  * grouped_matvec and grouped_matmul for NEON, shared by the variants without and with dot products.
- * A register holds a quarter of a line of R16: four columns of four rows.
+ * A register holds a quarter of a line of R16, which has four rows: four columns of each per field.
+ * Both read the lines directly, so there is no grouped_unpack.
  *
  * The file that includes this header defines first:
  *     struct quad_sums                    sums of four rows
@@ -12,7 +13,7 @@
 #include "engine/cpu/arm/lanes_neon.h"
 
 #define QUARTERS 4          /* registers of a line */
-#define PREFETCH_BYTES 1024 /* 16 cache lines ahead */
+#define PREFETCH_BYTES 1024 /* 16 cache lines, in place of grouped_mat.ahead */
 
 /* The scales of four rows as F32. */
 BN_FORCE_INLINE float32x4_t scales_of(const uint16_t *scales)

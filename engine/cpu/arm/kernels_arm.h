@@ -1,6 +1,6 @@
 /*
- * The kernels for ARM. engine/cpu/kernels.h has the contracts. Every function returns the same bits
- * as its reference in engine/cpu/ref/.
+ * The kernels for ARM. engine/cpu/kernels.h has the contracts. Results have the same bits as those
+ * of the references in engine/cpu/ref/; only packed tokens have a layout of their own.
  */
 #ifndef ENGINE_CPU_ARM_KERNELS_ARM_H
 #define ENGINE_CPU_ARM_KERNELS_ARM_H

@@ -35,7 +35,8 @@ void rms_norm_neon(const float *x, const float *w, size_t n, float eps, float *y
         store4(y, i, n, vmulq_f32(vmulq_f32(load4(x, i, n), r), load4(w, i, n)));
 }
 
-/* Elements i .. i + 3 of the vector to quantise. r is the factor of RMSNorm if is_normed. */
+/* Elements i .. i + 3 of the vector to quantise, 0 from n on; i may be past n. r is the factor of
+ * RMSNorm if is_normed. */
 BN_FORCE_INLINE float32x4_t input4(const struct act_in *in, bool is_normed, float r, size_t i)
 {
     const size_t at = size_min(i, in->n);

@@ -22,9 +22,9 @@ struct tile_config {
     uint8_t n_rows[16];
 };
 
-/* gcc's tile intrinsics do not declare that they access memory. Without this barrier the compiler
- * could move stores behind a tile load, or loads before a tile store. The barrier costs no
- * instruction. */
+/* gcc's _tile_loadd does not declare that it reads memory. Without this barrier the compiler could
+ * move stores behind a tile load. (After _tile_stored, which declares its access, the barrier is
+ * only a precaution.) The barrier costs no instruction. */
 BN_FORCE_INLINE void compiler_barrier(void)
 {
     __asm__ volatile("" : : : "memory");

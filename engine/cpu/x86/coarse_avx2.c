@@ -12,7 +12,7 @@
 #include <immintrin.h>
 
 #define STREAMS 4
-#define PREFETCH_BYTES 2560 /* the distance that docs/kernels.md reports for products */
+#define PREFETCH_BYTES 2560 /* used in place of coarse_mat.ahead: see docs/kernels.md */
 
 float coarse_pack_avx2(const float *w, size_t n_blocks, size_t row, uint8_t *lines, uint16_t *steps)
 {

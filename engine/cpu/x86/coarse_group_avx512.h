@@ -43,8 +43,8 @@ BN_FORCE_INLINE void square_steps(float steps[GROUP_BLOCKS])
     }
 }
 
-/* For each of ERROR_ROWS rows: the sum of step^2 spread^2 over its blocks. Rows past n_rows repeat
- * the first row. Four independent sums hide the latency of fma. */
+/* For each of ERROR_ROWS rows: the sum over its blocks of the squared step, see square_steps, times
+ * spread2. Rows past n_rows repeat the first row. Four independent sums hide the latency of fma. */
 #define ERROR_ROWS 4
 BN_FORCE_INLINE void sum_squares(const struct coarse_mat *m, size_t row, size_t n_rows,
                                  const struct coarse_group *g, __m512 squares[ERROR_ROWS])

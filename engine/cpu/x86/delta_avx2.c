@@ -46,8 +46,9 @@ void sigmoid_gate_avx2(const float *gate, const float *up, size_t n, float *out)
         store_ps8(out, i, n, _mm256_mul_ps(sigmoid_avx2(load_ps8(gate, i, n)), load_ps8(up, i, n)));
 }
 
-/* One token and n_vecs registers of columns from `column` on. a[0] and a[1] are the sums over even
- * and odd rows: u of docs/kernels.md in the first loop, o in the second. */
+/* One token and n_vecs registers of columns from `column` on, in the layout of delta_shape.h. a[0]
+ * and a[1] are the sums over even and odd rows: u of docs/kernels.md in the first loop, o in the
+ * second. */
 BN_FORCE_INLINE void run_token(const struct delta_run *r, size_t t, size_t column, size_t n_vecs)
 {
     const size_t block = column / DELTA_COLS * DELTA_COLS;

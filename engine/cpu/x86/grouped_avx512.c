@@ -280,7 +280,7 @@ BN_FORCE_INLINE void matmul_tokens(const struct grouped_mat *w, size_t group0, i
     }
 }
 
-/* Register tiles have nearly equal numbers of tokens: 16 tokens are 6 + 5 + 5, not 6 + 6 + 4. */
+/* Register tiles have nearly equal numbers of tokens: 16 tokens are 5 + 5 + 6, not 6 + 6 + 4. */
 void grouped_matmul_avx512(const struct grouped_mat *w, size_t group0, size_t group1,
                            const struct grouped_batch *batch)
 {

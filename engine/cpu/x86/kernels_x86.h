@@ -1,6 +1,6 @@
 /*
- * The kernels for x86. engine/cpu/kernels.h has the contracts. Every function returns the same bits
- * as its reference in engine/cpu/ref/.
+ * The kernels for x86. engine/cpu/kernels.h has the contracts. Results have the same bits as those
+ * of the references in engine/cpu/ref/; only packed and unpacked operands may have other layouts.
  */
 #ifndef ENGINE_CPU_X86_KERNELS_X86_H
 #define ENGINE_CPU_X86_KERNELS_X86_H

@@ -27,7 +27,7 @@ struct row_streams {
 };
 
 /* The rows r, r + step, ... and the memory to prefetch. step is also the number of rows of a
- * stream. */
+ * stream. With step 0 all four are row r, and the caller uses one. */
 BN_FORCE_INLINE struct row_streams row_streams(const struct table_rows *rows, size_t r, size_t step)
 {
     struct row_streams s;
@@ -66,7 +66,8 @@ BN_FORCE_INLINE struct row_streams row_streams(const struct table_rows *rows, si
     }
 
 /* One row at a time, in turn from ROW_STREAMS distant addresses. While a row is read, the next row
- * in memory is prefetched: row_bytes is the distance to it. */
+ * in memory is prefetched: row_bytes is the distance to it. (If the rows are a list, the row that is
+ * read next can be elsewhere.) */
 #define PACKED_KERNELS(isa, name, type, decode, dot)                                               \
     ROW_DECODE(isa, name, type, decode)                                                            \
     static void rows_dot_##name##_##isa(const struct table_rows *rows, const float *h, size_t n,   \

@@ -166,7 +166,8 @@ BN_FORCE_INLINE float dot_blocks(enum tensor_type type, const uint8_t *row, size
     return tree64_avx2(lanes);
 }
 
-/* Blocks of 32 columns: Q8_0 or Q4_0. Two blocks, about a cache line, are the 64 lanes of dot64. */
+/* Blocks of 32 columns: Q8_0 or Q4_0. Two blocks, 68 or 36 bytes, are the 64 lanes of dot64; one
+ * line is prefetched for them, `ahead` bytes further. */
 BN_FORCE_INLINE float dot_small(enum tensor_type type, const uint8_t *row, size_t ahead,
                                 const float *h, size_t n)
 {

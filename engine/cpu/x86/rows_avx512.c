@@ -4,7 +4,7 @@
  * The 64 lanes of dot64 (docs/kernels.md) are four registers. F32, F16 and BF16 tables are bound by
  * memory: four rows at a time, a quarter of the range apart, share the loads of h and are four
  * streams for the memory. Quantised rows are unpacked to bytes and widened, one row at a time. The
- * unpacking fills the time in which the four fma of the row wait for each other.
+ * four chains of fma of a row have time to finish during the unpacking.
  */
 #include "engine/base/force_inline.h"
 #include "engine/cpu/x86/kernels_x86.h"
@@ -205,7 +205,8 @@ BN_FORCE_INLINE float dot_blocks(enum tensor_type type, const uint8_t *row, size
     return tree64_avx512(lanes);
 }
 
-/* Blocks of 32 columns: Q8_0 or Q4_0. Two blocks, about a cache line, are the 64 lanes of dot64. */
+/* Blocks of 32 columns: Q8_0 or Q4_0. Two blocks, 68 or 36 bytes, are the 64 lanes of dot64; one
+ * line is prefetched for them, `ahead` bytes further. */
 BN_FORCE_INLINE float dot_small(enum tensor_type type, const uint8_t *row, size_t ahead,
                                 const float *h, size_t n)
 {

@@ -158,7 +158,7 @@ BN_FORCE_INLINE void save_sums(struct sums *s, const struct ternary_batch *batch
 }
 
 /* Multiply a block whose first n_rows rows exist. On entry the first line of its first half must be
- * unpacked; on return the first line of the half at `after` is unpacked, with as many rows as the
+ * in codes[0]; on return the first line of the half at `after` is there, with as many rows as the
  * first half of this block. If n_rows is the constant BLOCK_ROWS, the inlined code has no tests for
  * missing rows. */
 BN_FORCE_INLINE void multiply_block(const uint8_t *row, size_t n_lines, size_t n_rows,
@@ -194,7 +194,7 @@ void ternary_matmul_amx_few(const struct ternary_mat *w, size_t row0, size_t row
     struct stage s;
     const size_t row_bytes = w->n_lines * LINE_BYTES, n_rows = row1 - row0;
     const uint8_t *row = w->lines + row0 * row_bytes;
-    bool is_ready = false; /* the first line of the next half is in codes[0] */
+    bool is_ready = false; /* codes[0] has the first line of the first half of the block */
     s.ahead = (struct ahead){(uintptr_t)row, BLOCK_ROWS / STREAMS * row_bytes};
     s.sums.next = s.sums.n = 0;
     configure_tiles();
@@ -203,7 +203,9 @@ void ternary_matmul_amx_few(const struct ternary_mat *w, size_t row0, size_t row
         const uint8_t *next = row + BLOCK_ROWS * row_bytes;
         if (!is_ready)
             unpack_half(&(struct half){row, row_bytes, n}, &s.ahead, s.codes[0]);
-        is_ready = n >= BLOCK_ROWS + HALF_ROWS; /* only whole halves are unpacked in advance */
+        /* Only whole halves are unpacked in advance. Otherwise, and as an address to prefetch, any
+         * readable rows will do: the unpacked codes are not used. */
+        is_ready = n >= BLOCK_ROWS + HALF_ROWS;
         s.ahead.at = (uintptr_t)(n > BLOCK_ROWS ? next : batch->ahead ? batch->ahead : row);
         if (n >= BLOCK_ROWS)
             multiply_block(row, w->n_lines, BLOCK_ROWS, is_ready ? next : row, batch, &s);

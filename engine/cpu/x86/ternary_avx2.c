@@ -20,7 +20,7 @@
 
 #include <immintrin.h>
 
-#define PREFETCH_BYTES 2560 /* the distance that docs/kernels.md reports for products */
+#define PREFETCH_BYTES 2560 /* used in place of ternary_mat.ahead: see docs/kernels.md */
 #define BLOCK_TOKENS 4      /* most tokens of a register tile */
 /* Lines after which int16 sums are widened: of plain codes, of fourfold codes, of all fields. */
 #define WIDEN_X1_LINES 16

@@ -13,7 +13,7 @@
 
 #include <immintrin.h>
 
-#define PREFETCH_BYTES 2560 /* docs/kernels.md, "Products with one token" */
+#define PREFETCH_BYTES 2560 /* used in place of ternary_mat.ahead: see docs/kernels.md */
 
 BN_FORCE_INLINE __m256i load(const void *p)
 {

@@ -42,8 +42,8 @@ BN_FORCE_INLINE void matmul_tokens(matmul_block_fn block, const uint8_t *row, si
     }
 }
 
-/* ternary_matmul of kernels.h. Register tiles have nearly equal numbers of tokens: 16 tokens are 6
- * + 5 + 5, not 6 + 6 + 4. */
+/* ternary_matmul of kernels.h. Register tiles have nearly equal numbers of tokens: 16 tokens are 5
+ * + 5 + 6, not 6 + 6 + 4. */
 BN_FORCE_INLINE void matmul_blocks(matmul_block_fn block, int n_rows, const struct ternary_mat *w,
                                    size_t row0, size_t row1, const struct ternary_batch *batch)
 {

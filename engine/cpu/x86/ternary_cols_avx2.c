@@ -2,8 +2,9 @@
  * ternary_columns, live_gates and live_inputs for AVX2. See ternary_cols_avx512.c for the layout.
  *
  * VPMADDUBSW adds pairs of products to int16 (fields are masked and not shifted, so a pair is at
- * most 2 * 128 * 127 in magnitude), and VPMADDWD adds two of these to one int32 per row. The loop
- * over columns handles a quarter of a line, 64 rows, whose sums fill eight of the 16 registers.
+ * most 2 * 128 * 127 = 32,512 in magnitude), and VPMADDWD adds two of these to one int32 per row.
+ * The loop over columns handles a quarter of a line, 64 rows, whose sums fill eight of the 16
+ * registers.
  */
 #include "engine/base/force_inline.h"
 #include "engine/cpu/x86/kernels_x86.h"

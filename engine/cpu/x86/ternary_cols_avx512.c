@@ -28,7 +28,7 @@ struct live {
 
 /* Columns that are added to the sums together. */
 struct block {
-    const uint8_t *at[BLOCK_COLS], *next[BLOCK_COLS]; /* of this block and of the next one */
+    const uint8_t *at[BLOCK_COLS], *next[BLOCK_COLS]; /* columns of this block, of the next one */
     int32_t q[SETS];                                  /* the four inputs of a set, as bytes */
     size_t n_sets;
     size_t ahead_set, ahead_line; /* position of the prefetches in `next` */

@@ -15,7 +15,7 @@
 #define MOST_ROWS 4
 #define MOST_TOKENS 6
 #define MOST_TOKENS_4 3     /* most tokens for four rows */
-#define PREFETCH_BYTES 2560 /* docs/kernels.md, "Products with one token" */
+#define PREFETCH_BYTES 2560 /* used in place of ternary_mat.ahead: see docs/kernels.md */
 
 /* n_rows (1, 2 or 4) rows, `apart` rows from each other, times n_tokens tokens. sum[t][0] is for
  * fields 0 and 2, sum[t][1] for fields 1 and 3. acc belongs to the first row. */

@@ -14,7 +14,7 @@
 #define F16_MAX 65504.0f
 
 /* The factor of RMSNorm. Prefetches one step of `next` every 128 elements. In quantise, the loops
- * together have at least as many steps as `next` has. */
+ * together have at least as many steps as `next` has, if n is a multiple of 64. */
 BN_FORCE_INLINE __m256 norm_factor(const float *x, size_t n, float eps, struct prefetch *next)
 {
     __m256 lanes[8];
@@ -63,7 +63,8 @@ struct quantise_input {
     __m256 r;       /* the factor of RMSNorm */
 };
 
-/* Elements i .. i + 7 of the vector to quantise. is_whole: all of them are below n. */
+/* Elements i .. i + 7 of the vector to quantise, 0 from n on; i may be past n. is_whole: all of
+ * them are below n. */
 BN_FORCE_INLINE __m256 input8(const struct quantise_input *w, size_t i, bool is_whole)
 {
     const size_t n = w->in->n, at = size_min(i, n);
@@ -101,7 +102,7 @@ BN_FORCE_INLINE float max_magnitude(const struct quantise_input *w, struct prefe
     return max8_avx2(_mm256_max_ps(_mm256_max_ps(max[0], max[1]), _mm256_max_ps(max[2], max[3])));
 }
 
-/* Quantise 32 elements from i on; a NaN becomes 0. Each lane of the result is a sum of four. */
+/* Quantise 32 elements from i on; a NaN becomes 0. Each lane of the result is a sum of four q. */
 BN_FORCE_INLINE __m256i round_step(const struct quantise_input *w, size_t i, bool is_whole,
                                    __m256 s, int8_t *q)
 {
@@ -172,7 +173,7 @@ void relu2_gate_avx2(const float *gate, const float *up, size_t n, float *out)
 {
     for (size_t i = 0; i < n; i += 8) {
         const __m256 g = load_ps8(gate, i, n);
-        const __m256 is_closed = _mm256_cmp_ps(g, _mm256_setzero_ps(), _CMP_LE_OQ); /* not NaN */
+        const __m256 is_closed = _mm256_cmp_ps(g, _mm256_setzero_ps(), _CMP_LE_OQ); /* no NaN */
         store_ps8(
             out, i, n,
             _mm256_andnot_ps(is_closed, _mm256_mul_ps(_mm256_mul_ps(g, g), load_ps8(up, i, n))));

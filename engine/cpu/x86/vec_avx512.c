@@ -17,7 +17,7 @@ struct quantise_input {
     __m512 r;       /* the factor of RMSNorm */
 };
 
-/* Elements i .. i + 15 of x. is_whole: all of them are below n. */
+/* Elements i .. i + 15 of x, 0 from n on. is_whole: all of them are below n. */
 BN_FORCE_INLINE __m512 load16(const float *x, size_t i, size_t n, bool is_whole)
 {
     return is_whole ? _mm512_loadu_ps(x + i) : _mm512_maskz_loadu_ps(mask_below(i, n), x + i);
@@ -44,7 +44,7 @@ BN_FORCE_INLINE void square_step(const struct act_in *in, size_t i, bool is_whol
 }
 
 /* The factor of RMSNorm. Prefetches one step of `next` every 128 elements. In quantise, the loops
- * together have at least as many steps as `next` has. */
+ * together have at least as many steps as `next` has, if n is a multiple of 64. */
 BN_FORCE_INLINE __m512 norm_factor(const struct act_in *in, struct prefetch *next)
 {
     __m512 lanes[VECS];
