@@ -66,7 +66,7 @@ BN_FORCE_INLINE struct row_streams row_streams(const struct table_rows *rows, si
     }
 
 /* One row at a time, in turn from ROW_STREAMS distant addresses. While a row is read, the next row
- * in memory is prefetched: row_bytes is the distance to it. (If the rows are a list, the row that is
+ * in memory is prefetched: row_bytes is the distance to it. (In a list of rows, the row that is
  * read next can be elsewhere.) */
 #define PACKED_KERNELS(isa, name, type, decode, dot)                                               \
     ROW_DECODE(isa, name, type, decode)                                                            \

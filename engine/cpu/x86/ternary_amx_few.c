@@ -203,8 +203,8 @@ void ternary_matmul_amx_few(const struct ternary_mat *w, size_t row0, size_t row
         const uint8_t *next = row + BLOCK_ROWS * row_bytes;
         if (!is_ready)
             unpack_half(&(struct half){row, row_bytes, n}, &s.ahead, s.codes[0]);
-        /* Only whole halves are unpacked in advance. Otherwise, and as an address to prefetch, any
-         * readable rows will do: the unpacked codes are not used. */
+        /* Only whole halves are unpacked in advance. If the next one is not whole, `row` stands in
+         * for it, and the codes are not used. Prefetching `row` is harmless, too. */
         is_ready = n >= BLOCK_ROWS + HALF_ROWS;
         s.ahead.at = (uintptr_t)(n > BLOCK_ROWS ? next : batch->ahead ? batch->ahead : row);
         if (n >= BLOCK_ROWS)

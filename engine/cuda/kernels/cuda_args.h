@@ -25,8 +25,9 @@
 /* 16-byte chunks of a row that a thread of linear_one preloads: 8 threads hold 2,560 columns */
 #define ONE_CHUNKS 5
 #define ROW_TILE 8192 /* floats of a row in shared memory: 32 kB */
-/* Bytes from the int8 activations of one line to those of the next in shared memory. The 64 bytes
- * beyond LINE_COLS place the same columns of neighbours in different banks. */
+/* Bytes in shared memory from the int8 activations of one line to those of the next line
+ * (linear_one) or of the next token (linear_many). The 64 bytes beyond LINE_COLS place the same
+ * columns of neighbours in different banks. */
 #define LINE_STRIDE 320
 /* Widest input of linear_one: a longer row of int8 values would not fit in the 32 kB. */
 #define ONE_COLS (ROW_TILE * 4 / LINE_STRIDE * LINE_COLS)
@@ -81,9 +82,9 @@ struct norm_args {
 };
 
 /* RMSNorm of x unless w is NULL, signs unless they are NULL, and the transform of each block. If
- * is_inverse, the signs come after the transform. If n_outer is not 0, x is first brought into
- * another order of heads: as (n_outer, n_inner, n / (n_outer * n_inner)) it becomes (n_inner,
- * n_outer, ...). y may be x if w is NULL and n_outer is 0. Grid: rows. */
+ * is_inverse, the signs come after the transform. If n_outer is not 0 and w is NULL, x is first
+ * brought into another order of heads: as (n_outer, n_inner, n / (n_outer * n_inner)) it becomes
+ * (n_inner, n_outer, ...). y may be x if w is NULL and n_outer is 0. Grid: rows. */
 struct rotate_args {
     const float *x, *w, *signs; /* x (n_rows, x_stride); w, signs (n) */
     float *y;                   /* (n_rows, y_stride) */
@@ -118,8 +119,7 @@ struct norm_linear_args {
 };
 
 /* Norms each head of q and k if the norm weights exist, rotates q and k (unless n_rot is 0), scales
- * q, and appends k and v to the cache. `layer` is the number of the layer in the cache or in the
- * ring. Grid: tokens, KV heads. */
+ * q, and appends k and v to the cache or to the ring. Grid: tokens, KV heads. */
 struct rope_args {
     const struct cuda_token *tokens;
     const float *c, *s;           /* (n_tokens, n_rot / 2) */
@@ -127,7 +127,8 @@ struct rope_args {
     float *qkv;                   /* (n_tokens, qkv_stride): q (q_rows), k and v (kv_width) */
     struct kv_shape kv;
     /* group: query heads per KV head. q_group: floats from the first query of a KV head to that of
-     * the next one; gates may lie between them. layer: number among those with keys and values.
+     * the next one; gates may lie between them. layer: number among those with a ring, or among
+     * those with all keys and values.
      * neox: 1 if pairs are n_rot / 2 elements apart, 0 if they are adjacent. */
     uint32_t qkv_stride, q_rows, q_group, kv_width, group, n_rot, layer, neox;
     float q_scale, eps;

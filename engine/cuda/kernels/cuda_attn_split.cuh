@@ -5,8 +5,8 @@
  *
  * A thread block copies the keys and values of a position block to shared memory with one wait. The
  * loads of a thread would otherwise wait for each other. The copies of a full position block start
- * before the previous kernel has ended, because a pass writes only the position block with the
- * token's own position. Heads wider than SPLIT_TILE are processed in tiles.
+ * before the previous kernel has ended: each sequence has one token, and a pass writes only the
+ * position block with this token. Heads wider than SPLIT_TILE are processed in tiles.
  */
 #ifndef CUDA_ATTN_SPLIT_CUH
 #define CUDA_ATTN_SPLIT_CUH

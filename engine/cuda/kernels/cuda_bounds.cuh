@@ -33,7 +33,8 @@ DEV float step_of(const uint16_t *steps, uint32_t b)
     return f32_of_bits((uint32_t)steps[b] << 16);
 }
 
-/* Square of the error bound of a plane row. All four threads that share the row must call it. */
+/* Square of the error bound of a plane row, without the 1e-36. All four threads that share the row
+ * must call it. */
 DEV float square_of(const uint16_t *steps, const float *spread, uint32_t member, uint32_t stride)
 {
     float squares[2] = {0.0f, 0.0f};
@@ -82,8 +83,9 @@ DEV struct words load_plane(const uint8_t *p, uint32_t n_x)
     return n_x == 1 ? load_stream(p) : load_once(p);
 }
 
-/* Bounds for queries x0 .. x0 + n_x - 1. n_x must be a compile-time constant in the caller. Four
- * threads share two rows of the plane, so a warp processes BEST_ROWS rows. */
+/* Bounds for queries x0 .. x0 + n_x - 1. n_x must be a compile-time constant in the caller. Queries
+ * past the last one repeat it and its results. Four threads share two rows of the plane, so a warp
+ * processes BEST_ROWS rows. */
 DEV void bound_rows(const struct bound_args *a, uint32_t x0, uint32_t n_x)
 {
     const struct coarse_plane *plane = &a->plane;

@@ -43,7 +43,8 @@ DEV float gate_dot(const struct delta_gates_args *a, const uint8_t *row, uint32_
     return dot_tree(sums);
 }
 
-/* Eight threads have one row: those of alpha for GATE_HEADS heads, then those of beta. */
+/* Eight threads share a row. The first half of the threads has the rows of alpha of GATE_HEADS
+ * heads, the other half those of beta. */
 KERNEL(delta_gates, delta_gates_args, DELTA_THREADS)
 {
     SHARED_WIDE float tile[ROW_TILE];
@@ -87,13 +88,13 @@ KERNEL(delta_convolve, delta_convolve_args, CONVOLVE_THREADS)
         return;
     const struct words bits = load_words(a.taps + (uint64_t)channel * STATE_TAPS);
     float x[STATE_TAPS], w[STATE_TAPS];
-    x[0] = 0.0f; /* the loop begins with a shift */
+    x[0] = 0.0f; /* replaced below */
 #pragma unroll
     for (uint32_t i = 0; i < STATE_TAPS - 1; i++) {
         x[i + 1] = conv_input(&a, &run, channel, run.n_tokens + i);
         run.to[a.kept + (uint64_t)i * a.n_channels + channel] = x[i + 1];
     }
-    x[0] = x[1];
+    x[0] = x[1]; /* the loop below begins with a shift in the other direction */
     x[1] = x[2];
     x[2] = x[3];
 #pragma unroll

@@ -4,8 +4,9 @@
  *
  * For a few tokens, a thread block multiplies two row groups for one pair, so that the experts of a
  * token are read in parallel and each only once. For more tokens, a warp multiplies a row group of
- * an expert with all pairs of this expert on tensor cores. Each pair has its own result row, and
- * add_experts sums the rows of a token in a fixed order. So no result depends on the grouping.
+ * an expert with pairs of this expert on tensor cores, GROUP_TOKENS at a time. Each pair has its
+ * own result row, and add_experts sums the rows of a token in a fixed order. So no result depends
+ * on the grouping.
  */
 #ifndef CUDA_EXPERTS_CUH
 #define CUDA_EXPERTS_CUH
@@ -16,7 +17,7 @@
 
 KERNEL(group_pairs, group_pairs_args, PAIR_THREADS)
 {
-    SHARED uint32_t places[MOST_EXPERTS + 1]; /* first place of each expert; later the next one */
+    SHARED uint32_t places[MOST_EXPERTS + 1]; /* first, then next free place of each expert */
     SHARED uint32_t n_active;
     const uint32_t t = thread_x();
     for (uint32_t e = t; e <= a.n_experts; e += n_threads_x())
@@ -73,13 +74,14 @@ DEV float expert_output(const struct experts_args *a, float y0, float y1)
     return gated(a->w.kind, y0, y1);
 }
 
+/* Stores the output of a row. All GROUP_ROWS rows exist: an expert has whole row groups. */
 DEV void store_output(const struct experts_args *a, uint32_t group, uint32_t row, uint32_t pair,
                       float y0, float y1)
 {
     a->w.y[(uint64_t)pair * a->w.y_stride + group * GROUP_ROWS + row] = expert_output(a, y0, y1);
 }
 
-/* Grid: row groups of an expert (with a gate) or pairs of them; pairs. */
+/* Grid: row groups of an expert, two of them per thread block if there is no gate; pairs. */
 KERNEL(experts_one, experts_args, GROUP_THREADS)
 {
     SHARED_WIDE struct span_shared s;

@@ -12,7 +12,7 @@
 
 #include "engine/cuda/kernels/cuda_ternary.cuh"
 
-/* Section 0 is a gate and section 1 is up. */
+/* True if section 0 is a gate and section 1 is up. */
 DEV bool is_gated(const struct grouped_args *a)
 {
     return a->kind >= LINEAR_RELU2;
@@ -45,7 +45,7 @@ DEV float group_scale(const struct group_at *at, uint32_t span, uint32_t row)
     return at->s->scales ? f32_of_f16(at->s->scales[first + row]) : 1.0f;
 }
 
-/* Applies the factors and the bias to the sum y of row `row` of the group. */
+/* Applies the factors and the bias to the sum y of row `row` of the group; 0 for padding. */
 DEV float group_finish(const struct grouped_args *a, const struct group_at *at, uint32_t row,
                        float y)
 {
@@ -58,7 +58,8 @@ DEV float group_finish(const struct grouped_args *a, const struct group_at *at, 
     return a->bias ? y + a->bias[at->s->row0 + row] : y;
 }
 
-/* Stores the result y0 of a row, or act(y0) * y1 if it is a gate. */
+/* Stores or adds the result y0 of a row, or stores act(y0) * y1 if it is a gate. Rows and tokens
+ * that do not exist are left out. */
 DEV void group_store(const struct grouped_args *a, const struct group_at *at, uint32_t row,
                      uint32_t token, float y0, float y1)
 {

@@ -17,7 +17,7 @@
 #define GROUP_TOKENS 16      /* tokens of a warp of grouped_many: two mma tiles of 8 */
 #define SPAN_TILE 64         /* spans whose sums are in shared memory */
 #define SPAN_LINES 8         /* most lines in a span of 128 columns */
-#define MAX_PLANES 2         /* bytes of an activation */
+#define MAX_PLANES 2         /* most bytes of an activation */
 #define BLOCK_MIN_ABS 1e-30f /* a block of activations with a smaller maximum becomes zero */
 
 /* Inputs of one or several tokens. Plane p of token t has q[p] from t * q_stride on, and units and
@@ -31,7 +31,7 @@ struct block_inputs {
 };
 
 /* RMSNorm of x unless w is NULL, then quantisation. With per_token all blocks have the scale of the
- * whole row. Grid: tokens. */
+ * whole row. Without planes, the normed x goes to out.x. Grid: tokens. */
 struct blocks_args {
     const float *x, *w;
     struct block_inputs out;

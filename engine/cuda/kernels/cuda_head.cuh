@@ -46,7 +46,7 @@ DEV void decode_plain(const uint8_t *row, uint32_t type, uint32_t i, uint32_t n,
         out[e] = e < n_left ? plain_element(row, type, i + e) : 0.0f;
 }
 
-/* Block of 32 elements, 34 bytes: d, q[32]. d and dmin are F16. */
+/* Block of 32 elements, 34 bytes: d, q[32]. d, and dmin of Q4_K, are F16. */
 DEV void decode_q8_0(const uint8_t *row, uint32_t i, float *out)
 {
     const uint8_t *block = row + (uint64_t)(i / 32) * 34;
@@ -167,7 +167,8 @@ DEV float row_dot(const struct dot_args *a, uint32_t id, const float *x)
     return dot_tree(sums);
 }
 
-/* Stores the best of BEST_ROWS logits. Its id is valid even if all logits are NaN. */
+/* Stores the best of the logits z of BEST_ROWS table rows from `first` on. Its id is valid even if
+ * all logits are NaN. */
 DEV void store_best(const struct logit_buffers *out, uint32_t row, uint32_t first, const float *z)
 {
     struct cuda_cand best = {(int32_t)first, -INFINITY};
@@ -231,7 +232,7 @@ KERNEL(rows_dot_few, dot_args, 128)
     dot_rows(&a, HEAD_ROWS * block_y(), HEAD_ROWS);
 }
 
-/* Logits of the table rows in ids, in that order. Grid: groups of DOT_ROWS ids. */
+/* Logits of the table rows in ids, in that order, for one row x. Grid: groups of DOT_ROWS ids. */
 KERNEL(rows_dot_listed, dot_args, 128)
 {
     const uint32_t i = (block_x() * n_threads_x() + thread_x()) / 8, n = a.out.n_vocab;

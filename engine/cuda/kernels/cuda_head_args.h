@@ -10,7 +10,7 @@
 #define HEAD_GROUP 16   /* requested rows of logits that the buffers can hold */
 #define HEAD_ROWS 4     /* requested rows that share one load of the table */
 #define DOT_ROWS 16     /* table rows per block of rows_dot: 128 threads, 8 for each row */
-#define BEST_ROWS 16    /* table rows for which one best candidate is recorded */
+#define BEST_ROWS 16    /* table rows for which one best candidate is recorded: DOT_ROWS */
 #define BOUND_ROWS 64   /* table rows per block of coarse_bound: 128 threads, 4 for 2 rows */
 #define COARSE_COLS 128 /* columns in a line of the coarse plane */
 #define COARSE_SUMS 16  /* partial sums of a row of the coarse plane */
@@ -24,7 +24,7 @@ struct cuda_request {
     uint64_t seed, position; /* seed and position for the Gumbel noise */
     double beta;             /* 1 / temp; 0: no Gumbel draw */
     float gap;               /* also candidates within this distance of the best; 0: off */
-    uint32_t k;              /* 0: no candidates */
+    uint32_t k;              /* the k best are wanted; 0 without a draw: no candidates */
     uint32_t token, spare;   /* token of the pass whose hidden state is used; padding */
 };
 
@@ -37,7 +37,7 @@ struct cuda_cand {
  * win the draw. pick_args.cands has all of them; the first PICK_FIRST are also here. */
 struct cuda_found {
     uint32_t n, not_finite; /* not_finite: 1 if a computed logit is infinite or NaN */
-    uint32_t n_read, spare; /* n_read: table rows multiplied one by one; padding */
+    uint32_t n_read, spare; /* n_read: table rows that pick_collect multiplied; padding */
     struct cuda_cand first[PICK_FIRST];
 };
 
@@ -90,7 +90,8 @@ struct head_norm_args {
     uint32_t n, h_stride, stride;
 };
 
-/* Logits or upper bounds (n_rows, z_stride), and the best candidate of each BEST_ROWS rows. */
+/* Logits or upper bounds (n_rows, z_stride) of requested rows, and the best candidate of each
+ * BEST_ROWS table rows. */
 struct logit_buffers {
     float *z;
     struct cuda_cand *bests; /* (n_rows, best_stride) */

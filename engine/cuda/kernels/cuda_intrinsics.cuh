@@ -24,8 +24,9 @@
 #define DEV static __device__ __forceinline__
 #define SHARED __shared__
 #define SHARED_WIDE __shared__ __align__(16)
-/* KERNEL waits for the previous kernel at its start. KERNEL_EARLY may start before the previous
- * kernel has ended (dependent launch) and must call wait_for_grid. */
+/* Define a kernel; n_threads as in CUDA_KERNELS. KERNEL waits for the previous kernel at its start.
+ * KERNEL_EARLY may start before the previous kernel has ended (dependent launch) and must call
+ * wait_for_grid. */
 #define KERNEL_EARLY(name, args, n_threads)                                                        \
     extern "C" __global__ void __launch_bounds__(n_threads)                                        \
         name(const __grid_constant__ struct args a)
@@ -40,8 +41,9 @@
 
 /* Waits until the previous kernel has ended and its writes are visible, then allows the next kernel
  * to start. Code before this call must write no global memory. It may read only data that the
- * previous kernel does not write: weights, the table of the pass, full position blocks. (The kernel
- * before the previous one has ended, because the previous one waited for it.) */
+ * previous kernel does not write: weights, the inputs of the pass (struct cuda_token and others),
+ * full position blocks. (The kernel before the previous one has ended, because the previous one
+ * waited for it.) Older devices have no dependent launch. */
 DEV void wait_for_grid(void)
 {
 #if __CUDA_ARCH__ >= 900

@@ -4,9 +4,9 @@
  * Gumbel draw. The host sorts it and removes the surplus.
  *
  * pick_floor computes a lower limit, the floor. It uses probes, the rows that look best (the best
- * of each BEST_ROWS rows is recorded), and computes their exact logits. The k-th best of them is
- * never above the true k-th best. pick_collect then collects every row whose logit or bound reaches
- * the floor. For a bound it first computes the exact logit.
+ * of each BEST_ROWS rows is recorded), and computes their exact logits. The k-th best of them, or
+ * for a draw the best with noise, is never above that of all rows. pick_collect then collects every
+ * row whose logit or bound reaches the floor; after a bound, the exact logit must reach it, too.
  */
 #ifndef CUDA_PICK_CUH
 #define CUDA_PICK_CUH
@@ -147,7 +147,7 @@ DEV void store_candidate(const struct pick_args *a, uint32_t row, uint32_t id, f
         found->first[at] = c;
 }
 
-/* Index of set bit number n, counted from the lowest. If there are fewer set bits, the highest
+/* Index of set bit number n; the lowest is number 0. If there are fewer set bits, the highest
  * one. */
 DEV uint32_t nth_bit(uint32_t mask, uint32_t n)
 {

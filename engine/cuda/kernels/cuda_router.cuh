@@ -78,7 +78,7 @@ DEV struct warp_best best_of_warp(float v, uint32_t index)
     return best;
 }
 
-/* The logits that are still candidates. Lane l of the warp has experts l, l + 32, ... */
+/* The best expert that is not taken yet. Lane l of the warp has experts l, l + 32, ... */
 DEV struct warp_best next_best(const struct choose_args *a, const float *z, const uint32_t *taken)
 {
     float v = -INFINITY;

@@ -48,10 +48,10 @@ DEV void load_rows(const uint8_t *(*rows)[2], uint32_t n_m, uint32_t line, struc
 }
 
 /* The product of the rows of a thread block with MANY_TOKENS tokens. While one line is multiplied,
- * the weights and activations of the next line are loaded. A warp has
- * 16 * n_m rows in tiles of 16; n_m is 1 or 2 and must be a compile-time constant in the caller. In
- * each tile, lane 4 g + t has rows 2 g and 2 g + 1 as rows g and g + 8 of the mma, so that one lane
- * receives both rows of a pair. */
+ * the weights and activations of the next line are loaded. A warp has 16 * n_m rows in tiles of 16;
+ * n_m is 1 or 2 and must be a compile-time constant in the caller. In each tile, lane 4 g + t has
+ * rows 2 g and 2 g + 1 as rows g and g + 8 of the mma, so that one lane receives both rows of a
+ * pair (see linear_args). */
 DEV void multiply_many(const struct linear_args *a, uint32_t n_m)
 {
     SHARED_WIDE int8_t tiles[2][MANY_TOKENS * LINE_STRIDE];

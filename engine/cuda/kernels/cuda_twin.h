@@ -1,6 +1,6 @@
 /*
  * The twin of cuda_intrinsics.cuh: the same functions in C, for kernels compiled for the host.
- * tests/engine/cuda/twin_run.c defines the twin_* functions and runs each thread of a block as a
+ * tests/engine/cuda/twin_run.c defines the external functions and runs each thread of a block as a
  * fiber. Thread blocks run one after another on one host thread, so shared memory can be static.
  */
 #ifndef ENGINE_CUDA_KERNELS_CUDA_TWIN_H

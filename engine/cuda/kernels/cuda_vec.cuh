@@ -89,7 +89,8 @@ DEV struct row_scale quantise_tile(const struct norm_args *a, const float *row, 
     return result;
 }
 
-/* As quantise_tile, for rows of any length, which are read three times. q may overlap the tile. */
+/* As quantise_tile, for rows of any length, which are read from global memory two or three times. q
+ * may overlap the tile. */
 DEV struct row_scale quantise_long(const struct norm_args *a, const float *row, float *tile,
                                    int8_t *q, uint32_t q_line)
 {
