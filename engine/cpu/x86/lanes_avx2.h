@@ -97,7 +97,7 @@ BN_FORCE_INLINE __m256 sigmoid_avx2(__m256 x)
 }
 
 /* Turn the scores of a head into probabilities exp0(z - m) in place; positions from n_seen on get
- * +0. z is 32-byte aligned. m is the maximum of the scores, l the sum of the probabilities. */
+ * +0. z is 32-byte aligned. m is the maximum of the seen scores, l the sum of the probabilities. */
 static inline void softmax_block_avx2(float z[64], size_t n_seen, float *m, float *l)
 {
     const __m256 lowest = _mm256_set1_ps(-INFINITY);
