@@ -16,7 +16,9 @@ struct ternary_mat {
     const uint8_t *lines; /* (n_rows, n_lines, LINE_BYTES), 32-byte aligned */
     size_t n_rows;
     size_t n_lines; /* per row */
-    size_t ahead;   /* bytes from a line to the line that is prefetched with it; 0: none is */
+    /* Bytes from a line to the line that is prefetched with it; 0: none is. Used by the AVX-512
+     * kernel for one token. Other kernels have a distance of their own, or do not prefetch. */
+    size_t ahead;
 };
 
 /* One token: acc[r - row0] = sum over columns of (code - 1) * q, rows row0 .. row1 - 1.

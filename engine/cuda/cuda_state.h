@@ -103,7 +103,8 @@ struct pass {
     struct eval_item *items;
     size_t n_items, n_tokens, n_requests, n_runs;
     size_t n_single_rows; /* rows of the output head that are multiplied one by one, after screening
-                             or for a list of ids */
+                             or for a list of ids. A few more rows, which pick_floor multiplies to
+                             find a lower bound, do not count. */
     bool split;           /* each sequence has one token: attention is split over thread blocks */
     struct pass_layout layout;
     const atomic_bool *cancel;
