@@ -24,7 +24,7 @@ static void prefetch_floats(const float *x, size_t n)
 }
 
 /* QK norm, if the model has it (w is not NULL), then RoPE, if the layer has it. Prefetches n_fetch
- * floats of this head in the next row. */
+ * floats at the same place of the next row. */
 static void norm_and_rope_head(const struct cpu_thread *th, float *x, const float *w, bool has_rope,
                                size_t token, size_t n_fetch)
 {
@@ -58,7 +58,7 @@ static void split_gates(const struct cpu_thread *th, float *q)
 {
     const struct backend *b = th->pass->b;
     const size_t head_dim = b->model->hp.head_dim, group = b->shape.group;
-    /* attn_scratch has at least 32 * 66 floats per head of the group, more than head_dim (1024). */
+    /* attn_scratch has at least 32 * 66 floats per head of the group; head_dim is at most 1024. */
     float *gates = th->attn_scratch;
     for (size_t i = 0; i < group; i++) {
         memcpy(gates + i * head_dim, q + (2 * i + 1) * head_dim, head_dim * sizeof *q);
@@ -124,7 +124,7 @@ struct block_item {
     size_t kv_head, block;
 };
 
-/* The results of a position block: m, l (group), o (group, head_dim). */
+/* The results of a position block, or of several merged ones: m, l (group), o (group, head_dim). */
 struct partial {
     float *m, *l, *o;
 };
@@ -323,7 +323,8 @@ static void apply_split(struct cpu_thread *th, size_t layer)
             const struct block_item now = block_item_at(b, layer, j / n, block0 + j % n);
             const struct work_range seen = blocks_seen(b, now.tokens, layer);
             const size_t next = size_min(j + 1, work.end - 1);
-            /* Otherwise the item sees fewer blocks, and block_item_at returned its last one. */
+            /* If the item sees fewer blocks, block_item_at returned its last one, which has been or
+             * will be computed for its own number. */
             if (now.block == seen.begin + block0 + j % n)
                 run_block(b, &now, layer, block_item_at(b, layer, next / n, block0 + next % n),
                           slot_at(b, j / n * (n_round + 1) + 1 + j % n));

@@ -3,8 +3,9 @@
  * instruction set run in a forked child process. The child reports the first difference through a
  * pipe. A signal in the child is also a test result.
  *
- * Each kernel runs once or twice on small inputs with ragged ends, and all its outputs are compared
- * with those of ref. Inputs depend only on a counter, so a failure is reproducible.
+ * Each kernel runs on a few small inputs, most of them with ragged ends, and its outputs are
+ * compared with those of ref. Left out are attn_block_q8, the peaks, and what only ref implements.
+ * Inputs depend only on a counter, so a failure is reproducible.
  * tests/engine/kernels/check_kernels is the thorough comparison.
  */
 #include "engine/base/fp16.h"
@@ -21,12 +22,12 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define CHILD_SECONDS 5 /* about a thousand times the normal duration */
+#define CHILD_SECONDS 5 /* more than a thousand times the normal duration */
 #define NAME_BYTES 64
 
 /* ---- the comparison ---- */
 
-#define ROTATED 256 /* elements of a rotated vector: several passes of most instruction sets */
+#define ROTATED 256 /* elements of a rotated vector: AVX-512 has one pass over them, others more */
 #define N 333       /* elements of a vector: not a multiple of any register */
 #define N_TABLE 512 /* elements of a table row: whole blocks of every type */
 #define N_ROWS 19   /* not a multiple of the rows that any kernel multiplies together */
@@ -36,8 +37,8 @@
 #define HEAD_DIM 68 /* whole registers of every width, and a tail */
 #define V_STRIDE 96 /* HEAD_DIM rounded up to 32 */
 #define N_Q 3
-#define N_TILE 3 /* tokens of an attn_tile */
-#define ROW_BYTES (N_TABLE * 4)
+#define N_TILE 3                /* tokens of an attn_tile */
+#define ROW_BYTES (N_TABLE * 4) /* of F32, the largest type */
 
 #define MOST_OUTPUTS 96
 #define OUTPUT_BYTES 131072
@@ -522,7 +523,7 @@ static const char *first_difference(const struct cpu_kernels *k)
 
 /* ---- the child process ---- */
 
-/* Runs in the child process: no signal handler of the parent may run. */
+/* Runs in the child process. These signals must end it, whatever handlers the parent has. */
 static void run_child(const struct cpu_kernels *k, int fd)
 {
     (void)signal(SIGILL, SIG_DFL);

@@ -1,10 +1,11 @@
 /*
  * Experts of one token, and of several.
  *
- * With one token, the rows of all chosen experts form one range, which the threads share evenly: a
- * single expert has few rows. With several tokens, work items are parts of experts in the first
- * product (gate and up). In the second (down) they are ranges of output rows, over all experts in
- * ascending order, because each element of h is a sum over experts in that order.
+ * The first product is that of gate and up. With one token, its rows of all chosen experts form one
+ * range, which the threads share evenly: a single expert has few rows. With several tokens, its
+ * work items are parts of experts. In the second product (down) the threads divide the output rows,
+ * for all experts in ascending order, because each element of h is a sum over experts in that
+ * order.
  */
 #include "engine/cpu/cpu_experts.h"
 
@@ -73,6 +74,7 @@ static void choose_for_one(struct cpu_thread *th, size_t layer, struct rows h)
     const struct hparams *hp = &b->model->hp;
     const struct cpu_layer *l = &b->layers[layer];
     groups_input(th, &l->gate_up, h, l->ffn_norm);
+    /* Now th->norm is the normed h: inputs of experts are not rotated. */
     const struct work_range mine = thread_range(th, hp->n_experts, ROW_UNIT);
     const struct table_rows rows = {.table = (const uint8_t *)(l->router + mine.begin * hp->n_embd),
                                     .row_bytes = hp->n_embd * sizeof(float),
@@ -116,7 +118,7 @@ static void route_tokens(struct cpu_thread *th, size_t layer, size_t token0, siz
                      b->scratch.chosen + (token0 + t) * hp->n_used_experts);
 }
 
-/* Sort the choices of all tokens by expert. */
+/* Set scratch.pairs: the choices of all tokens, sorted by expert. Count them. */
 static void set_pairs(struct pass *pass, size_t layer)
 {
     const struct hparams *hp = &pass->b->model->hp;
@@ -322,8 +324,7 @@ static void add_weighted(const struct cpu_thread *th, float *h, float *y, float 
     th->pass->b->k.add(h, y, n);
 }
 
-/* Row groups begin .. end - 1 of the output of expert `expert` for one pair; h is the token's row.
- */
+/* The rows of `r` for one pair, with the pair's weight; h is the row of its token. */
 static void add_one(struct cpu_thread *th, const struct weights *w, struct expert_range r,
                     size_t pair, float weight, float *h)
 {

@@ -162,8 +162,8 @@ static void clear_values_q8(const struct kv_block *b, size_t v_stride, size_t n)
             b->v[(pos / ATTN_QUAD * v_stride + i) * ATTN_QUAD + pos % ATTN_QUAD] = 0;
 }
 
-/* Clear the positions of the last block past the length, so that a saved chat depends only on its
- * tokens and contains no removed text. */
+/* Clear the positions of the last block past the length, so that the bytes of seq_save depend only
+ * on the tokens and contain no removed text. */
 static void clear_past_length(struct seq *s)
 {
     const struct backend *b = s->backend;
@@ -174,7 +174,7 @@ static void clear_past_length(struct seq *s)
     for (size_t i = 0; i < hp->n_layers * hp->n_kv_heads; i++) {
         const size_t layer = i / hp->n_kv_heads;
         if (b->model->layers[layer].traits.is_delta_net || b->layers[layer].has_ring)
-            continue; /* neither is saved in blocks */
+            continue; /* the blocks have no part for this layer */
         const struct kv_block block =
             kv_block_at(s, i / hp->n_kv_heads, i % hp->n_kv_heads, s->length / ATTN_BLOCK);
         if (b->cfg.kv == BN_KV_Q8) {

@@ -5,7 +5,7 @@
  *
  * The whole context is one mapping whose pages the system allocates on first use. So memory grows
  * with the text, and truncating only sets a number. Positions at or past the length hold zeros or
- * old values; they are never read.
+ * old values, on which no result depends.
  */
 #ifndef ENGINE_CPU_CPU_KV_H
 #define ENGINE_CPU_CPU_KV_H
@@ -19,12 +19,12 @@ struct seq {
     const double *rope_freq; /* (n_rot / 2), those of the backend for this n_ctx */
     struct mem_map map;
     size_t n_ctx, length;            /* positions */
-    size_t layer_bytes, block_bytes; /* bytes of a block: in one layer, in all without a ring */
+    size_t layer_bytes, block_bytes; /* of a block: in one layer, in all layers that map holds */
     struct ring ring;                /* of the layers with a ring */
     struct recurrent recurrent;      /* states of gated delta nets, which have no keys and values */
 };
 
-/* BN_EARG: the context exceeds the address space. BN_ENOMEM. */
+/* BN_EARG: n_ctx is 0, or the context exceeds the address space. BN_ENOMEM. */
 bool kv_open(struct backend *b, size_t n_ctx, struct seq **out, struct bn_error *err);
 void kv_close(struct seq *s); /* NULL is allowed */
 
@@ -62,7 +62,8 @@ static inline struct kv_block kv_block_at(const struct seq *s, size_t layer, siz
 void kv_append(const struct cpu_thread *th, const struct token_block *tokens, size_t layer,
                size_t kv_head, const float *k, const float *v, size_t kv_stride);
 
-/* Prefetch the cache lines of the keys that kv_append will write. */
+/* Prefetch the cache lines of the keys that kv_append will write; with Q8, where 32 positions have
+ * two lines, only the first one. */
 void kv_fetch(const struct token_block *tokens, size_t layer, size_t kv_head);
 
 #endif

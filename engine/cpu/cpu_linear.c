@@ -1,10 +1,11 @@
 /*
  * Linear layers of one token, then of several tokens.
  *
- * For several tokens the outer loop is over panels of rows, the inner loop over token blocks. So
- * each line of weights is read from memory and unpacked once per pass, and stays in the core's own
- * cache for all tokens. The integer sums of a block are still in the cache when they are scaled and
- * stored, added or gated in one step.
+ * For several tokens the outer loop is over panels of rows, the inner loop over blocks of
+ * gemm->block_tokens tokens, which may be of different sequences. So each line of weights is read
+ * from memory and unpacked once per pass, and stays in the core's own cache for all tokens. The
+ * integer sums of a block are still in the cache when they are scaled and stored, added or gated in
+ * one step.
  */
 #include "engine/cpu/cpu_linear.h"
 
@@ -111,7 +112,8 @@ void linear_input(struct cpu_thread *th, const struct weights *to, struct rows x
     th->q8_sum = scale.q_sum;
 }
 
-/* Convert the sums of these rows of one token from th->acc to F32 in y. */
+/* Convert the sums of these rows of one token from th->acc to F32 in y. The first element of both
+ * belongs to row rows.begin. */
 static void scale_rows(const struct cpu_thread *th, const struct weights *w, struct work_range rows,
                        float *y)
 {
@@ -141,7 +143,7 @@ static void multiply_rows(const struct cpu_thread *th, const struct weights *w,
 
 /* ---- several tokens ---- */
 
-/* Rows of a matrix that are multiplied with one token block after the other. */
+/* Rows of a matrix that are multiplied with one block of tokens after the other. */
 struct panel {
     const struct weights *w;
     size_t row0, row1;
@@ -154,7 +156,7 @@ struct token_range {
     size_t begin, n;
 };
 
-/* `next` is the first row of the next panel. */
+/* `next` is the first row of the panel that is read next, for prefetching. */
 static struct panel open_panel(const struct cpu_thread *th, const struct weights *w,
                                struct work_range rows, size_t next, uint8_t *to)
 {
@@ -166,14 +168,14 @@ static struct panel open_panel(const struct cpu_thread *th, const struct weights
                           .ahead = w->mat.lines + next * w->mat.n_lines * LINE_BYTES};
 }
 
-static size_t count_token_blocks(const struct cpu_thread *th)
+static size_t count_blocks(const struct cpu_thread *th)
 {
     const size_t n = th->pass->gemm->block_tokens;
     return (th->pass->n_tokens + n - 1) / n;
 }
 
-/* Token block i of n, or counted from the end. Panels alternate between ascending and descending
- * order, so that each starts with the tokens that are still in the cache. */
+/* Block i of n, counted from the end if is_descending. Panels alternate between ascending and
+ * descending order, so that each starts with the tokens that are still in the cache. */
 static struct token_range block_at(const struct cpu_thread *th, size_t i, size_t n,
                                    bool is_descending)
 {
@@ -226,7 +228,7 @@ static struct acc_tile section_sums(const struct cpu_thread *th, const struct pa
 static void linear_many(struct cpu_thread *th, const struct weights *w, acc_out_fn out,
                         struct rows y)
 {
-    const size_t n_blocks = count_token_blocks(th);
+    const size_t n_blocks = count_blocks(th);
     bool is_descending = false;
     float d[MATMUL_TOKENS];
     for (struct work_item rows = {0};
@@ -255,7 +257,7 @@ static void linear_many_gate(struct cpu_thread *th, const struct weights *w, acc
     const size_t n_ff = w->mat.n_rows / 2, half = th->pass->gemm->panel_rows / 2;
     int32_t *const up_acc = th->acc + half;
     uint8_t *const up_panel = th->panel + half * w->mat.n_lines * LINE_COLS;
-    const size_t n_blocks = count_token_blocks(th);
+    const size_t n_blocks = count_blocks(th);
     bool is_descending = false;
     float d[2][MATMUL_TOKENS];
     for (struct work_item rows = {0}; thread_take_work(th, n_ff, ROW_UNIT, half, &rows);
@@ -304,7 +306,8 @@ static void add_columns(struct cpu_thread *th, const struct weights *w, struct r
     const struct work_range live = thread_range(th, n_live, COLS_UNIT);
     k->ternary_columns(&w->cols, th->live + live.begin, live.end - live.begin, th->q8, th->sums);
     if (th->index == 0)
-        th->down_skipped += (w->n_cols - n_live) * w->mat.n_rows / 4; /* four weights per byte */
+        /* Bytes without padding: four weights each. */
+        th->down_skipped += (w->n_cols - n_live) * w->mat.n_rows / 4;
     thread_sync(th);
     const struct work_range all = thread_range(th, w->mat.n_rows, ROW_UNIT);
     for (size_t r = all.begin; r < all.end; r += MATVEC_ROWS) {
@@ -394,7 +397,7 @@ void linear_fetch(const struct cpu_thread *th, const struct weights *w, size_t n
     const size_t row_bytes = w->mat.n_lines * LINE_BYTES;
     const size_t apart = (all.end - all.begin) / MATVEC_STREAMS * row_bytes;
     const uint8_t *at = w->mat.lines + all.begin * row_bytes;
-    if (apart < FETCH_BYTES)
+    if (apart < FETCH_BYTES) /* the prefetched parts of the streams would overlap */
         return;
     for (size_t i = 0; i < FETCH_BYTES; i += LINE_BYTES)
         for (size_t k = 0; k < MATVEC_STREAMS; k++)

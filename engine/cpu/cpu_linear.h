@@ -1,6 +1,6 @@
 /*
- * Ternary linear layers of a pass. All threads call every function; each works on its part of the
- * tokens or rows.
+ * Ternary linear layers of a pass. All threads call every function except linear_prepare; each
+ * works on its part of the tokens or rows.
  */
 #ifndef ENGINE_CPU_CPU_LINEAR_H
 #define ENGINE_CPU_CPU_LINEAR_H
@@ -17,8 +17,8 @@ struct rows {
  * NULL, then the rotation of `to`, then quantise. Afterwards every thread may read q. */
 void linear_input(struct cpu_thread *th, const struct weights *to, struct rows x, const float *w);
 
-/* The norm and the rotation of linear_input, for one token x (to->n_cols). Returns x itself if
- * there is neither, else th->norm. */
+/* The norm and the rotation of linear_input, by this thread alone for one token x (to->n_cols).
+ * Returns x itself if there is neither, else th->norm. */
 const float *linear_prepare(const struct cpu_thread *th, const struct weights *to, const float *x,
                             const float *w);
 

@@ -1,8 +1,8 @@
 /*
  * Linear layers in R16, for one token and for several.
  *
- * A work item never crosses the border of two sections, because each section has its own matrix and
- * its rows are padded to whole row groups. The sums of an item are computed in th->y, which stays
+ * A product never crosses the border of two sections, because each section has its own matrix and
+ * its rows are padded to whole row groups. The sums of a product are computed in th->y, which stays
  * in the first-level cache, then scaled and copied, added or gated.
  */
 #include "engine/cpu/cpu_linear_groups.h"
@@ -13,7 +13,7 @@
 
 #include <string.h>
 
-#define MATVEC_STREAMS 4  /* row groups that a product with one token reads in parallel, or half */
+#define MATVEC_STREAMS 4  /* row groups that AVX-512 reads in parallel for one token; AVX2: 2 */
 #define MATVEC_GROUPS 256 /* row groups that a thread multiplies at a time with one token */
 #define FEW_GROUPS 64     /* the same with few tokens: their lines stay in the second-level cache */
 #define FEW_TOKENS 8      /* up to this number, unpacking takes longer than it saves */
@@ -93,7 +93,8 @@ void groups_input(struct cpu_thread *th, const struct weights *to, struct rows x
 
 /* ---- products ---- */
 
-/* Row groups `begin` to `end` - 1 of all sections, as far as they are in one section. */
+/* Row groups `begin` to `end` - 1, counted over all sections, as far as they are in the section of
+ * the first one. */
 static struct group_range range_at(const struct weights *w, size_t begin, size_t end)
 {
     const struct section *s = w->sections;

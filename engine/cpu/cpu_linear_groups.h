@@ -1,7 +1,7 @@
 /*
  * Ternary linear layers in R16: the counterpart of cpu_linear.c for weights with n_groups > 0. All
- * threads call the functions of the first block below; each works on its part of the tokens or
- * rows.
+ * threads call groups_input, _store, _add, _gate and _fetch; each works on its part of the tokens
+ * or rows.
  */
 #ifndef ENGINE_CPU_CPU_LINEAR_GROUPS_H
 #define ENGINE_CPU_CPU_LINEAR_GROUPS_H
@@ -18,8 +18,8 @@ void groups_gate(struct cpu_thread *th, const struct weights *w, enum ffn_act ac
 void groups_fetch(const struct cpu_thread *th, const struct weights *w, size_t n_products,
                   size_t n_bytes);
 
-/* Quantise x (to->n_cols), a vector that no other thread quantises, as token `token` of the shared
- * input of a layer. */
+/* As groups_quantise_to, for the shared input scratch.blocks. No other thread quantises the same
+ * token. */
 void groups_quantise(struct cpu_thread *th, const struct weights *to, const float *x, size_t token);
 
 /* ---- parts, for cpu_experts.c ---- */
@@ -40,11 +40,12 @@ static inline size_t groups_count_rows(const struct group_range *r)
     return (end < r->s->n_rows ? end : r->s->n_rows) - groups_first_row(r);
 }
 
-/* Quantise x (to->n_cols) as token `token` of `in`. */
+/* Quantise x (to->n_cols) as token `token` of `in`, without norm and rotation. ACT_FLOAT only
+ * copies x. */
 void groups_quantise_to(const struct cpu_thread *th, const struct weights *to, const float *x,
                         const struct block_input *in, size_t token);
 
-/* y = these rows times one token of `in`. y has room for whole row groups. */
+/* y = these rows times one token of `in`, with scales and bias. y has room for whole row groups. */
 void groups_multiply_one(const struct cpu_thread *th, const struct weights *w,
                          const struct group_range *r, const struct block_input *in, size_t token,
                          float *y);
@@ -57,21 +58,22 @@ struct panel_range {
     struct group_range rows;
     const uint8_t *unpacked;
 };
-/* Unpack to th->panel, or to the second panel, which does not overlap the first. */
+/* Unpack to `to`: th->panel, or the second panel, which does not overlap the first. */
 struct panel_range groups_unpack(const struct cpu_thread *th, const struct group_range *r,
                                  uint8_t *to);
 uint8_t *groups_second_panel(const struct cpu_thread *th);
 
-/* y (n, R16_PANEL * R16_ROWS) = the panel times tokens token0 .. token0 + n - 1 of `in`,
- * n <= GROUPED_TOKENS. */
+/* y (n, R16_PANEL * R16_ROWS) = the panel times tokens token0 .. token0 + n - 1 of `in`, with
+ * scales and bias; n <= GROUPED_TOKENS. */
 void groups_multiply_panel(const struct cpu_thread *th, const struct weights *w,
                            const struct panel_range *r, const struct block_input *in, size_t token0,
                            size_t n, float *y);
 
 /* ---- output head ---- */
 
-/* y (n_tokens, y.stride) = rows row0 .. row1 - 1 of W times the first n_tokens tokens of the shared
- * input, by this thread alone. row0 is a multiple of R16_ROWS; W has one section. */
+/* y (n_tokens, y.stride) = rows row0 .. row1 - 1 of W times the first n_tokens <= GROUPED_TOKENS
+ * tokens of the shared input, by this thread alone. row0 is a multiple of R16_ROWS, and so is row1
+ * or it is the end of W; W has one section. */
 void groups_multiply(struct cpu_thread *th, const struct weights *w, size_t row0, size_t row1,
                      size_t n_tokens, struct rows y);
 

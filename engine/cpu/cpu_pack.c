@@ -1,7 +1,7 @@
 /*
- * Packs the weights into one anonymous mapping, in the order in which a pass reads them. Each
- * thread packs about the rows that it will read. The pages of the model file are released after
- * each matrix.
+ * Packs the ternary matrices into one anonymous mapping, in the order in which a pass reads them.
+ * Each thread packs about the rows that it will read. After each matrix, its pages of a mapped
+ * model file are released.
  */
 #include "engine/cpu/cpu_pack.h"
 
@@ -22,8 +22,8 @@ bool pack_in_groups(const struct model *m)
 }
 
 /* Whether the down projection is packed by columns. This is useless for a rotated input, because it
- * has hardly any zeros. Passes of several tokens then read the bytes of the file, which kernels
- * load in 32-byte units. */
+ * has hardly any zeros. If it is, passes of several tokens multiply the bytes of the file as lines:
+ * they must be I2_S of layout A in whole lines, aligned to 32 bytes. */
 static bool pack_in_columns(const struct model *m, const struct backend_config *cfg,
                             const struct linear *down)
 {
@@ -63,8 +63,8 @@ static bool set_group_sizes(struct matrix_job *job)
 }
 
 /* Describe matrix number i < count_jobs. The output head, if it is ternary, is the last one. False
- * if its size overflows; later calls with the same model ignore the result, because cpu_sizes_plan
- * has checked it. */
+ * if its size overflows; calls after model_lines in pack_model ignore the result, because
+ * model_lines has checked all sizes. */
 static bool set_job(struct matrix_job *job, const struct model *m, const struct backend_config *cfg,
                     size_t i)
 {
@@ -287,7 +287,8 @@ static void set_delta(const struct backend *b, const struct delta_tensors *from,
     to->norm = pack_floats(b, &from->norm, floats);
 }
 
-/* Set the address of each matrix, norms and biases, but not the contents of the lines. */
+/* Set b->layers, output_norm and ternary_head. Norms, biases and small matrices are copied here,
+ * the contents of the lines follow in pack_lines. */
 static void set_layers(struct backend *b)
 {
     uint8_t *lines = b->lines.ptr;
@@ -336,13 +337,16 @@ struct pack_state {
     uint8_t *codes; /* (n_threads, codes_stride) scratch of line_pack_rows and group_pack */
     uint8_t *rows;  /* (n_threads, rows_stride) packed rows, for pack_columns */
     size_t codes_stride, rows_stride;
-    size_t done_bytes, total_bytes; /* of the file's ternary tensors */
-    atomic_bool failed;             /* the first thread that sets it writes err */
+    /* Progress in bytes of the file: of the packed tensors, and of all of them with the output head
+     * if it gets a coarse plane. */
+    size_t done_bytes, total_bytes;
+    atomic_bool failed; /* the first thread that sets it writes err */
     bool stop; /* thread 0 writes it between two barriers, all threads read it afterwards */
     struct bn_error err;
     struct cpu_barrier barrier;
 };
 
+/* `lines` is the first byte of the whole matrix, here and in pack_range. */
 static bool pack_group_range(struct pack_state *p, const struct matrix_job *job, size_t index,
                              size_t n_threads, uint8_t *lines, struct bn_error *err)
 {
@@ -382,7 +386,8 @@ static bool pack_range(struct pack_state *p, const struct matrix_job *job, size_
     return true;
 }
 
-/* Called when all threads have packed a matrix: release its file pages and report progress. */
+/* Called by thread 0 when all threads have packed a matrix: release its file pages, report
+ * progress, and decide whether all threads stop. */
 static void finish_job(struct pack_state *p, const struct matrix_job *job)
 {
     const struct backend_control *control = p->control;

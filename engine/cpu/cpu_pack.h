@@ -1,22 +1,23 @@
 /*
  * Makes the weights of a backend when it opens: ternary matrices as lines of R1-256 or R16, copies
- * of norms and biases, and the output head.
+ * of norms and biases, and the coarse plane or the copy of the output head.
  */
 #ifndef ENGINE_CPU_CPU_PACK_H
 #define ENGINE_CPU_CPU_PACK_H
 
 #include "engine/cpu/cpu_state.h"
 
-/* Whether the linear layers are in R16, because activations have a scale per block, weights differ
- * in scale within a matrix, or the model has experts. A ternary output head is always in R16. */
+/* Whether the linear layers are in R16, because activations do not have one int8 scale per token,
+ * weights differ in scale within a matrix (the output head included), or the model has experts. A
+ * ternary output head is always in R16. */
 bool pack_in_groups(const struct model *m);
 
 /* Bytes of b->lines and b->floats; false on overflow. */
 bool pack_bytes(const struct model *m, const struct backend_config *cfg, size_t *n_bytes);
 
-/* Set b->lines, b->floats, b->layers, b->coarse, b->head and the members that describe them. On
- * failure the caller closes b, which frees them. BN_EFORMAT, BN_ENOMEM, BN_ECANCELLED,
- * BN_EUNSUPPORTED. */
+/* Set b->lines, b->floats, b->layers, b->output_norm, b->ternary_head, b->coarse and the members
+ * that describe them, and b->head if head_copy_open makes a copy. On failure the caller closes b,
+ * which frees them. BN_EFORMAT, BN_ENOMEM, BN_ECANCELLED, BN_EUNSUPPORTED. */
 bool pack_model(struct backend *b, const struct backend_control *control, struct bn_error *err);
 
 #endif

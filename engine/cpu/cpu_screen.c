@@ -1,12 +1,12 @@
 /*
- * The screened head in a pass. The coarse plane gives an upper bound of each logit. First the rows
- * with the highest bounds are multiplied, several times k of them. The k-th best of these is a
- * floor: the true k-th best is not lower, so a row with a bound below the floor cannot be a
- * candidate. The other rows are multiplied exactly as in the full pass, so cpu_pick.c finds the
- * same candidates.
+ * The screened head in a pass. The coarse plane gives an upper bound of each logit. For HEAD_TOP,
+ * first the rows with the highest bounds are multiplied, several times k of them. The k-th best of
+ * these is a floor: the true k-th best is not lower, so a row with a bound below the floor cannot
+ * be a candidate. Rows whose bound reaches the floor are multiplied exactly as in the full pass, so
+ * cpu_pick.c finds the same candidates.
  *
- * Each thread decides for its part of the vocabulary. If more than half of its rows are left, it
- * multiplies all of them in order, as the full pass does.
+ * Each thread decides for its part of the vocabulary. If more than half of its rows reach the
+ * floor, it multiplies all of them in order, as the full pass does.
  */
 #include "engine/cpu/cpu_screen.h"
 
@@ -44,8 +44,9 @@ static float largest_of(const float *h, size_t n)
     return f32_from_bits(largest);
 }
 
-/* Split a block into x = rint(h / unit) = 128 high + low, with low in -64 .. 63. low is stored
- * doubled, so that 256 high + 2 low is one shift and one addition. */
+/* Split a block into rint(h / unit) = 128 high + low, with low in -64 .. 63, and write x and fix of
+ * struct coarse_query. low is stored doubled: a weight is (2 code - 15) step, and 2 (128 high +
+ * low) = 256 high + 2 low is one shift and one addition. */
 static struct block_norms split_block(const float *h, size_t n, double unit, int8_t *x,
                                       int32_t *fix)
 {
@@ -153,10 +154,10 @@ static bool any_reaches(const float *z, size_t n, float floor)
 
 /* ---- HEAD_GUMBEL: each thread for its part of the vocabulary; z holds bounds ---- */
 
-/* Rows that may be the best, multiplied together. */
+/* Rows that may be the best, multiplied together. Their ids are the first n of th->ids. */
 struct draw {
     uint64_t key;
-    double beta;
+    double beta; /* 1 / temperature */
     size_t n;
     double noise[DRAW_ROWS];
 };
@@ -241,13 +242,14 @@ static void screen_lead(struct cpu_thread *th, size_t i, const struct requested_
         z[th->ids[j]] = lead[j];
 }
 
-/* The logit below which no row can be a candidate. Every thread computes it. */
+/* The logit below which no row can be a candidate, -infinity if fewer than k rows were multiplied.
+ * Every thread computes it. */
 static float lead_floor(struct cpu_thread *th, size_t i, const struct head_request *head)
 {
     const size_t n = LEAD_ROWS / th->n_threads * th->n_threads;
     const float *lead = th->pass->b->scratch.lead + i * LEAD_ROWS;
     float best = -INFINITY;
-    if (n < head->k)
+    if (n < head->k) /* never with the present MOST_K, LEAD_ROWS and MAX_THREADS */
         return -INFINITY;
     for (size_t j = 0; j < n; j++)
         best = fmaxf(best, lead[j]);
@@ -256,7 +258,7 @@ static float lead_floor(struct cpu_thread *th, size_t i, const struct head_reque
     return head->gap > 0.0f ? fminf(worst, best - head->gap) : worst;
 }
 
-/* Write the logits of the n rows of th->ids to z. */
+/* Write the logits of the n rows of th->ids to z, and raise th->best[i] to the largest. */
 static void rescore_list(struct cpu_thread *th, size_t i, size_t n, float *z)
 {
     float *logits = th->y[0];
@@ -268,7 +270,7 @@ static void rescore_list(struct cpu_thread *th, size_t i, size_t n, float *z)
 }
 
 /* Make z of this thread's part exact where the bound reaches the floor, and -infinity elsewhere.
- * False, with z undefined, if more than half of the rows are left. */
+ * False, with z undefined, if more than half of the rows reach it, counted in whole lists. */
 static bool rescore_part(struct cpu_thread *th, size_t i, struct work_range ids, float floor,
                          float *z)
 {
@@ -328,7 +330,7 @@ void screen_rescore(struct cpu_thread *th, size_t i, const struct requested_row 
 /* ---- bounds ---- */
 
 /* Collect the screened rows of the group in the panel buffer of this thread, which is large enough:
- * a panel has 128 bytes per column, a group needs 33. Sets bounds[j] to the logits z of row j. */
+ * a panel has 128 bytes per column, a group needs 33. Sets bounds[j] to z of screened row j. */
 static struct coarse_group gather_group(struct cpu_thread *th, const struct requested_row *reqs,
                                         size_t n_reqs, float **bounds)
 {

@@ -3,9 +3,9 @@
  * that only some rows of the table are read. The candidates are the same as from the whole table.
  * Design and proof: docs/kernels.md, "The head, screened".
  *
- * Order of calls for a group of requested rows: screen_query on one thread per row; screen_bounds
- * on all threads; barrier; screen_rescore on all threads for HEAD_TOP rows. Rows of HEAD_GUMBEL are
- * complete after screen_bounds.
+ * Order of calls for a group of requested rows: screen_query on one thread per row; barrier;
+ * screen_bounds on all threads; barrier; screen_rescore on all threads for HEAD_TOP rows. Rows of
+ * HEAD_GUMBEL are complete after screen_bounds.
  */
 #ifndef ENGINE_CPU_CPU_SCREEN_H
 #define ENGINE_CPU_CPU_SCREEN_H
@@ -19,7 +19,7 @@ bool screen_open(struct backend *b, const struct backend_control *control, size_
                  size_t n_total, struct bn_error *err);
 void screen_close(struct backend *b);
 
-/* Decide whether row i of the group is screened, and prepare req->query from row i of
+/* Set req->screened of row i of the group, and if it is true, req->query from row i of
  * scratch.head_x. */
 void screen_query(const struct backend *b, size_t i, struct requested_row *req);
 
