@@ -1,6 +1,6 @@
 /*
  * Opening and closing the CPU backend, and one evaluation: check the items, cut them into token
- * blocks, run the pass, and only then change the sequences and the result rows.
+ * blocks, run the pass, and only then change the lengths of the sequences and of the result rows.
  */
 #include "engine/cpu/cpu_backend.h"
 
@@ -130,7 +130,8 @@ static void cpu_close(struct backend *b)
     mem_free(b);
 }
 
-/* The kernels for table rows decode neither ternary embeddings nor ternary output heads. */
+/* Whether there are kernels for the types of both tables. A ternary embedding and a ternary output
+ * head need none. */
 static bool check_tables(const struct backend *b, struct bn_error *err)
 {
     const struct model *m = b->model;
@@ -255,7 +256,8 @@ static void add_requested_rows(struct pass *pass, const struct eval_item *item, 
 }
 
 /* Bytes that a pass reads, without output head and experts: the weights once, rows of the
- * embedding, and the keys and values once per token block. */
+ * embedding, the keys and values once per token block, and the recurrent states, which are also
+ * written. */
 static uint64_t pass_bytes(const struct pass *pass)
 {
     const struct backend *b = pass->b;

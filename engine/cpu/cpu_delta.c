@@ -67,8 +67,8 @@ static const float *conv_input(const struct backend *b, const struct token_block
     return b->scratch.qkv + (run->token0 + i - (DELTA_TAPS - 1)) * b->shape.qkv_stride + channel;
 }
 
-/* Convolve one head of queries, keys or values. Results overwrite the inputs, which later tokens
- * read, so the last token comes first. */
+/* Convolve one head of queries, keys or values, and save its last inputs. Results overwrite the
+ * inputs, which later tokens read, so the last token comes first. */
 static void convolve_head(const struct cpu_thread *th, size_t layer, const struct token_block *run,
                           size_t head)
 {
@@ -95,6 +95,7 @@ static void convolve_head(const struct cpu_thread *th, size_t layer, const struc
     }
 }
 
+/* One value head: the state, then norm and gate of its results. */
 static void run_head(const struct cpu_thread *th, size_t layer, const struct token_block *run,
                      size_t head)
 {

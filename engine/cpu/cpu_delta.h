@@ -1,7 +1,7 @@
 /*
- * Gated delta nets in a pass. All threads call the first three functions; each works on its part. A
- * barrier must separate delta_convolve and delta_apply. A token's row in scratch.qkv has the
- * queries, keys and values of all heads, then the output gates z.
+ * Gated delta nets in a pass. All threads call the first three functions; each works on its part.
+ * Barriers must separate delta_gates and delta_convolve from delta_apply. A token's row in
+ * scratch.qkv has the queries, keys and values of all heads, then the output gates z.
  */
 #ifndef ENGINE_CPU_CPU_DELTA_H
 #define ENGINE_CPU_CPU_DELTA_H
@@ -16,7 +16,7 @@ void delta_gates(struct cpu_thread *th, size_t layer);
  * the last inputs in the new state. */
 void delta_convolve(struct cpu_thread *th, size_t layer);
 
-/* Run all tokens through the states; scratch.attn = the gated and normed results. */
+/* Run all tokens through the states; scratch.attn = the normed and then gated results. */
 void delta_apply(struct cpu_thread *th, size_t layer);
 
 /* Bytes of states that a pass reads and writes. */

@@ -39,7 +39,7 @@ static void trace(struct cpu_thread *th, const char *step, size_t layer, struct 
     thread_sync(th);
 }
 
-/* q, k, v = W_qkv norm(h); attention with the cache */
+/* Attention with the cache. q, k and v are in scratch.qkv, the results go to scratch.attn. */
 static void run_attention(struct cpu_thread *th, size_t i)
 {
     const struct backend *b = th->pass->b;
@@ -48,7 +48,7 @@ static void run_attention(struct cpu_thread *th, size_t i)
     const struct rows attn = {b->scratch.attn, shape->attn_stride};
     trace(th, "qkv", i, qkv, shape->q_rows + 2 * shape->kv_width);
 
-    /* apply RoPE to q and k, scale q, append k and v to the cache */
+    /* apply QK norm and RoPE to q and k, scale q, append k and v to the cache */
     attn_append(th, i);
     thread_sync(th);
     thread_end_step(th, PROFILE_ROPE);
@@ -60,6 +60,7 @@ static void run_attention(struct cpu_thread *th, size_t i)
     trace(th, "attn", i, attn, shape->q_width);
 }
 
+/* A gated delta net. q, k, v and z are in scratch.qkv, the results go to scratch.attn. */
 static void run_delta_net(struct cpu_thread *th, size_t i)
 {
     const struct backend *b = th->pass->b;

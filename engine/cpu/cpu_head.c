@@ -1,7 +1,8 @@
 /*
  * The start and the end of a pass: embeddings with the angles of RoPE, and the output head. Up to
- * HEAD_GROUP rows of logits are computed in one pass over its table. First the vocabulary is
- * divided over the threads to compute logits, then the rows are divided to select candidates.
+ * HEAD_GROUP rows of logits, a group, are computed while the output head is read once. First the
+ * vocabulary is divided over the threads to compute logits, then the rows are divided to select
+ * candidates.
  */
 #include "engine/cpu/cpu_head.h"
 
@@ -114,7 +115,8 @@ static void multiply_list(struct cpu_thread *th, const struct head_request *requ
 }
 
 /* Logits of this thread's part of the vocabulary, for the rows of the group that are neither
- * screened nor lists. */
+ * screened nor lists, and this thread's best, best_noisy and best_noisy_id of these rows. Resets
+ * the three for all rows of the group. */
 static void multiply_table(struct cpu_thread *th, const struct requested_row *reqs, size_t n_reqs)
 {
     const struct backend *b = th->pass->b;
@@ -229,7 +231,8 @@ static void apply_group(struct cpu_thread *th, struct requested_row *reqs, size_
     screen_bounds(th, reqs, n_reqs);
     thread_sync(th);
     screen_group(th, reqs, n_reqs);
-    /* All threads read the same value: not_finite is not written between these two barriers. */
+    /* All threads read the same value: not_finite is not written between the last barrier above and
+     * the one below. */
     if (!atomic_load_explicit(&th->pass->not_finite, memory_order_relaxed))
         for (size_t i = rows.begin; i < rows.end; i++)
             finish_row(th, i, &reqs[i]);

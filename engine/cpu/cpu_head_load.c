@@ -1,7 +1,7 @@
 /*
  * Converts the output head when the backend opens: to the coarse plane of the screened head, or to
  * an approximate copy at eight bits for --head q8. Each thread converts about the rows that it will
- * read, in steps. After each step the file pages of the converted rows are released.
+ * read, in steps. After each step, the pages of the converted rows in a mapped file are released.
  *
  * The copy has type Q8_0: each block of 32 has the scale (largest magnitude / 127) in F16; elements
  * are rounded to nearest, half to even. This is plain C, so every machine makes the same bytes.
@@ -94,7 +94,7 @@ static void convert_rows(struct head_job *job, size_t row0, size_t row1, float *
         mem_file_drop(from->bytes + row0 * row_bytes, (row1 - row0) * row_bytes);
 }
 
-/* Called by thread 0 when all threads have done step i. */
+/* Called by thread 0 after step i of all threads: report progress, test the cancel flag. */
 static void finish_step(struct head_job *job, size_t i, size_t n_steps)
 {
     const struct backend_control *control = job->control;

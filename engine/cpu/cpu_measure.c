@@ -20,7 +20,7 @@
 #include <stdatomic.h>
 #include <string.h>
 
-#define READ_BYTES ((size_t)512000000) /* several times the last-level cache */
+#define READ_BYTES ((size_t)512000000) /* several times the last-level cache of most machines */
 #define READ_ROUNDS 6                  /* times that the whole buffer is read */
 /* Bytes of one loop for each thread: a core reads about 10 GB/s, so a loop takes 2 ms, of which
  * starting the threads is less than 1 %. A loop never finds its bytes in a cache, because all other
@@ -29,7 +29,8 @@
 
 /* Sum of 64-bit words, n a multiple of 8 * STREAMS. Reads as the ternary kernels do, in distant
  * streams, because a single stream keeps too few cache lines in flight. Each line is prefetched
- * `ahead` words before its use: AHEAD or, where hardware prefetching is faster alone, 0. */
+ * `ahead` words before its use. Rounds with AHEAD and with 0 alternate, because on some processors
+ * hardware prefetching is faster alone. */
 #define STREAMS 4
 #define AHEAD 256 /* words: 2 kB */
 
@@ -90,9 +91,9 @@ double cpu_measure_bandwidth(struct backend *b)
     return atomic_load(&r.sum) ? best : 0.0; /* the sum is not 0, which the compiler cannot infer */
 }
 
-#define PEAK_MIN_ROUNDS 20000
-#define PEAK_SECONDS 0.001 /* processor time of a loop */
-#define PEAK_LOOPS 100     /* the clock rate is stable after the first loops */
+#define PEAK_MIN_ROUNDS 20000 /* of the first loop, and least of the later ones */
+#define PEAK_SECONDS 0.001    /* processor time of a loop */
+#define PEAK_LOOPS 100        /* the clock rate is stable after the first loops */
 
 struct peak_loop {
     mac_peak_fn mac_peak;

@@ -64,7 +64,8 @@ void pack_file_order(int8_t *q, size_t n_lines)
     for (size_t l = 0; l < n_lines; l++, q += LINE_COLS) {
         memcpy(line, q, sizeof line);
         for (size_t i = 0; i < 4; i++)
-            /* Layout A: 32 bytes hold 128 columns, bits 2i of byte b column 32 (3 - i) + b. */
+            /* Layout A: 32 bytes hold 128 columns, bits 2i and 2i + 1 of byte b the code of column
+             * 32 (3 - i) + b. */
             for (size_t half = 0; half < 2; half++)
                 memcpy(q + 64 * i + 32 * half, line + 128 * half + 32 * (3 - i), 32);
     }

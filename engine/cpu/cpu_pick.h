@@ -1,6 +1,7 @@
 /*
  * Selects the requested candidates from a row of logits. Among equal logits the lower id comes
- * first. Each row is processed by one thread, with its own `seen`.
+ * first. A row is processed by one thread, with its own `seen`; only pick_gumbel may process parts
+ * of a row on several threads.
  */
 #ifndef ENGINE_CPU_CPU_PICK_H
 #define ENGINE_CPU_CPU_PICK_H

@@ -1,7 +1,8 @@
 /*
- * The clock is read only for times. Bytes and multiply-adds follow from the shapes: each matrix
- * once per pass, less the skipped weights; keys and values once per token block. The output head
- * counts its bytes itself; its multiply-adds are not counted.
+ * Only times are measured. Bytes follow from the shapes: each matrix once per pass, less the
+ * skipped weights; keys and values once per token block. Multiply-adds follow from the shapes too,
+ * those with skipped weights included. The output head counts its bytes itself; its multiply-adds
+ * are not counted.
  */
 #include "engine/cpu/cpu_profile.h"
 
@@ -30,6 +31,7 @@ void profile_mark(struct pass *pass, enum profile_step step)
     pass->profile.n_calls[step]++;
 }
 
+/* Count one matrix. Multiply-adds count once per plane of activations, as in count_experts. */
 static void count_weights(struct pass *pass, enum profile_step step, const struct weights *w,
                           size_t n_cols)
 {
@@ -115,6 +117,7 @@ static bool has_step(const struct backend *b, size_t step)
     return !experts || (step != PROFILE_GATE_UP && step != PROFILE_DOWN);
 }
 
+/* Whether the multiply-adds of the step are those of floats. */
 static bool is_float(size_t step)
 {
     return step == PROFILE_ATTN || step == PROFILE_ROUTER || step == PROFILE_DELTA;

@@ -23,8 +23,9 @@ struct recurrent {
 bool recurrent_open(struct recurrent *r, const struct hparams *hp, struct bn_error *err);
 void recurrent_close(struct recurrent *r);
 
-/* The states of layer number `index` among the delta nets: (n_value_heads, dim * dim) as in
- * kernels_delta.h, then (DELTA_TAPS - 1, channels), oldest input first. */
+/* The states of layer number `index` among the delta nets, in the copy that a pass reads (from) and
+ * in the one that it writes (to): (n_value_heads, dim * dim) in the layout of delta_shape.h, then
+ * the inputs of the convolution (DELTA_TAPS - 1, channels), oldest first. */
 const float *recurrent_from(const struct recurrent *r, const struct delta_shape *d, size_t index);
 float *recurrent_to(const struct recurrent *r, const struct delta_shape *d, size_t index);
 

@@ -6,8 +6,8 @@
  * a position and a micro-batch after it, rounded up to blocks. A pass that fails has overwritten
  * at most a micro-batch of positions, none of which the old length needs.
  *
- * A saved state has the window before the length, in ceil(n_before / ATTN_BLOCK) blocks of the same
- * format: position i is in block (i / ATTN_BLOCK) % number, at place i % ATTN_BLOCK.
+ * A saved state has the window before the length in n = ceil(ring_before / ATTN_BLOCK) blocks of
+ * the same format: position i is in block (i / ATTN_BLOCK) % n, at place i % ATTN_BLOCK.
  */
 #ifndef ENGINE_CPU_CPU_RING_H
 #define ENGINE_CPU_CPU_RING_H
@@ -19,7 +19,8 @@
  * the training context. */
 void ring_shape(struct cpu_shape *s, const struct model *m, const struct backend_config *cfg);
 
-/* Bytes of the rings of a sequence of any length, and of one saved state. False: too large. */
+/* Most bytes of the rings of a sequence (fewer with a short n_ctx), and bytes of the windows in one
+ * saved state. False: too large. */
 bool ring_bytes(const struct cpu_shape *s, const struct hparams *hp, size_t *seq_bytes,
                 size_t *state_bytes);
 

@@ -1,6 +1,6 @@
 /*
- * Sizes of weights, KV cache and scratch memory. Every number comes from a model file, so all sums
- * and products are checked for overflow.
+ * Sizes of weights, KV cache and scratch memory. Every number comes from a model file, so sums and
+ * products are checked for overflow, or limits such as MAX_WIDTH exclude it.
  *
  * The scratch memory is one mapping. Its list of buffers is walked twice: first to measure it, then
  * to assign the addresses.
@@ -15,12 +15,14 @@
 #include "engine/cpu/cpu_screen.h"
 #include "engine/model/head_plane.h"
 
-/* A line holds 256 columns, so a model with very short rows would grow without limit. Real models
- * do not grow, because their widths are multiples of 128. Small test models grow a few times. */
+/* A line holds 256 columns, so a model with very short rows would become many times larger. Rows of
+ * real models are long and grow little. Small test models grow a few times. */
 #define MAX_GROWTH 4
 #define FREE_BYTES ((size_t)256 << 20) /* growth below this is always accepted */
 
-#define MAX_WIDTH ((size_t)1 << 24) /* of every matrix; keeps the sums below from overflow */
+/* Columns of every matrix; also limits the vocabulary. Keeps the sums below from overflow, without
+ * the lower limits of model.h. */
+#define MAX_WIDTH ((size_t)1 << 24)
 
 static bool set_kv_shape(struct cpu_shape *s, const struct hparams *hp, enum bn_kv_type kv,
                          struct bn_error *err)

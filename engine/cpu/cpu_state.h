@@ -44,7 +44,7 @@ struct expert_pair {
 };
 
 /* Consecutive positions of one sequence that attention handles together, all within one aligned
- * group of ATTN_TILE positions. */
+ * group of ATTN_TILE positions. scratch.runs has this type too, without the limit. */
 struct token_block {
     struct seq *seq;
     size_t token0, n_tokens; /* token numbers in the pass */
@@ -78,8 +78,8 @@ struct block_norms {
 struct scratch {
     struct mem_map map;
     float *h;    /* (n_ubatch, h_stride) residual stream */
-    float *qkv;  /* (n_ubatch, qkv_stride) q, k, v as projected */
-    float *attn; /* (n_ubatch, attn_stride) */
+    float *qkv;  /* (n_ubatch, qkv_stride) q, k, v; attn_append changes them in place */
+    float *attn; /* (n_ubatch, attn_stride) results of attention or of a delta net */
     /* (n_ubatch, ffn_stride) act(gate) * up; with experts a row per pair. Overlaps qkv and attn. */
     float *ffn;
     int8_t *q8;      /* (n_ubatch in groups of PACK_TOKENS, q8_stride) packed layer input */
@@ -167,7 +167,7 @@ enum profile_step {
     PROFILE_N
 };
 struct profile {
-    double last, seconds[PROFILE_N];
+    double last, seconds[PROFILE_N]; /* last: when the previous step of the pass ended */
     uint64_t n_calls[PROFILE_N], n_bytes[PROFILE_N], n_macs[PROFILE_N];
 };
 
@@ -178,8 +178,8 @@ struct pass {
     const struct ternary_gemm *gemm; /* kernels that multiply several tokens */
     struct strategy strategy;
     const atomic_bool *cancel;
-    uint64_t n_bytes;        /* read without output head and experts */
-    uint64_t n_experts_read; /* over all layers; thread 0 writes it */
+    uint64_t n_bytes;        /* read, see pass_bytes in cpu_backend.c */
+    uint64_t n_experts_read; /* sum over all layers; thread 0 writes it */
     bool stopped; /* written by thread 0 before a barrier, read by all threads after it */
     atomic_size_t head_bytes; /* bytes read of the output head and its coarse plane */
     atomic_bool not_finite;   /* a logit is infinite or NaN */

@@ -64,7 +64,7 @@ size_t strategy_load_threads(size_t weight_bytes, size_t n_threads)
     return clamp_threads(weight_bytes / limits.load_bytes, n_threads);
 }
 
-/* AMX has kernels for 5 tokens and more only; for fewer the AVX-512 kernels are used. */
+/* AMX has kernels of R1-256 for 5 tokens and more only; for fewer the AVX-512 kernels are used. */
 static const char *linear_title(const struct cpu_kernels *k, enum linear_method method)
 {
     const bool lacks_amx = k->isa == ISA_AMX && method != LINEAR_MEDIUM && method != LINEAR_MANY;

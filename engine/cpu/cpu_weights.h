@@ -62,7 +62,7 @@ struct cpu_layer {
     struct weights qkv, o, gate_up, down;
     struct cpu_delta delta; /* only if the layer is a delta net */
     bool has_ring;          /* keys and values are in the ring of each sequence */
-    size_t kv_index;        /* number among the layers with a ring, or with all keys and values */
+    size_t kv_index; /* number among the layers with a ring, or among those with all positions */
 };
 
 #endif

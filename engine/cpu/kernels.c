@@ -233,7 +233,7 @@ static void set_i8mm(struct cpu_kernels *k)
     k->isa = ISA_I8MM;
     k->medium.pack = pack_token_i8mm;
     k->medium.matmul = ternary_matmul_i8mm;
-    k->many = k->medium;
+    k->many = k->medium; /* and many_from is 0, so passes of several tokens always use it */
     k->medium_from = I8MM_MEDIUM_FROM;
 }
 #endif

@@ -103,8 +103,7 @@ struct ternary_gemm {
 typedef void (*scale_acc_fn)(const int32_t *acc, size_t n, float d, float *y);
 /* h[i] = h[i] + y[i] */
 typedef void (*add_fn)(float *h, const float *y, size_t n);
-/* out[i] = act(gate[i]) * up[i]; out may be gate or up. relu2 is +0 where gate is not above 0, even
- * if up is a NaN. */
+/* out[i] = act(gate[i]) * up[i]; out may be gate or up. relu2: +0 where gate <= 0, for any up. */
 typedef void (*gate_fn)(const float *gate, const float *up, size_t n, float *out);
 
 /* Conversion of integer sums of several tokens to F32: v = ((float)acc * d) * extra, then + bias
@@ -168,11 +167,12 @@ struct coarse_query {
 };
 
 /* Convert row number `row` of a table, w (n_blocks * COARSE_COLS), to lines (n_blocks, LINE_BYTES)
- * and steps (n_blocks). Returns the largest magnitude, or a NaN if w has one. Blocks with a
- * magnitude above COARSE_MAX or a NaN become 0. */
+ * and steps (n_blocks). The hash that rounds depends on `row`. Returns the largest magnitude, or a
+ * NaN if w has one. Blocks with a magnitude above COARSE_MAX (coarse_code.h) or a NaN become 0. */
 typedef float (*coarse_pack_fn)(const float *w, size_t n_blocks, size_t row, uint8_t *lines,
                                 uint16_t *steps);
-/* bound[r - row0] = unit * product + sqrt(sum over blocks of (step * spread)^2 + 1e-36) */
+/* bound[r - row0] = unit * (row r of m times x) + sqrt(sum over blocks of (step * spread)^2 +
+ * 1e-36) */
 typedef void (*coarse_bound_fn)(const struct coarse_mat *m, size_t row0, size_t row1,
                                 const struct coarse_query *q, float *bound);
 
@@ -191,8 +191,8 @@ struct coarse_group {
 };
 /* Bring n coarse_query.x, (n_blocks, 256) each, into the layout of coarse_group.x. */
 typedef void (*coarse_gather_fn)(const int8_t *const *x, size_t n, size_t n_blocks, int8_t *out);
-/* bounds[i][r - row0] = unit * product + sqrt(sum over blocks of max(step^2, COARSE_LEAST) *
- * spread2 + 1e-36), i < n */
+/* bounds[i][r - row0], for i < n: unit * (row r of m times x) + sqrt(sum over blocks of
+ * max(step^2, COARSE_LEAST) * spread2 + 1e-36) */
 typedef void (*coarse_bounds_fn)(const struct coarse_mat *m, size_t row0, size_t row1,
                                  const struct coarse_group *g, float *const *bounds);
 

@@ -32,7 +32,7 @@ struct delta_run {
     const struct delta_gate *gates; /* of the first token; the next is gate_stride further */
     size_t gate_stride;
     size_t n_tokens, dim; /* dim is a multiple of 16 */
-    const float *from;    /* (dim * dim) the state before the first token */
+    const float *from;    /* (dim * dim) the state before the first token, as in delta_shape.h */
     float *to;            /* (dim * dim) the state after the last token; 64-byte aligned, as from */
     float *out;           /* (dim) result of the first token; may be v */
     size_t out_stride;
