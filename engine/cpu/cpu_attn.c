@@ -168,7 +168,8 @@ static float *attn_out(const struct backend *b, size_t token, size_t kv_head)
            kv_head * b->shape.group * b->model->hp.head_dim;
 }
 
-/* Store the result of query head number i of a KV head's group: O / L, times its gate. */
+/* Store the result of query head number i of a KV head's group: O / L, times the sigmoid of its
+ * gate if attention has gates. */
 static void finish_head(const struct backend *b, struct partial run, size_t token, size_t kv_head,
                         size_t i)
 {

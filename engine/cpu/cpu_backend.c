@@ -88,6 +88,7 @@ static void fill_info(struct backend *b, const struct backend_plan *plan)
     const size_t head_bytes =
         b->coarse.n_blocks ? b->coarse_bytes : m->hp.n_vocab * b->shape.head_row_bytes;
     const size_t unused_bytes = unused_expert_bytes(b);
+    /* state_bytes counts twice because a recurrent state is read and written. */
     b->info = (struct backend_info){
         .isa = cpu_isa_name(b->k.isa),
         .n_threads = b->n_threads,

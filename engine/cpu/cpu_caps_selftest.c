@@ -394,7 +394,7 @@ static void fill_row(uint8_t *row, enum tensor_type type, uint64_t seed)
 {
     for (size_t i = 0; i < ROW_BYTES; i++)
         row[i] = (uint8_t)(mix(seed + i) & (tensor_geometries[type].is_float ? 0xbfu : 0xffu));
-    for (size_t i = 0; i < N_TABLE; i += 32) { /* the scales of each type */
+    for (size_t i = 0; i < N_TABLE; i += 32) { /* the high bytes of F16 scales */
         if (type == TENSOR_Q8_0)
             row[i / 32 * 34 + 1] &= 0x3f;
         if (type == TENSOR_Q4_0)

@@ -1,6 +1,7 @@
 /*
  * The feed-forward part of a layer with a mixture of experts: the router chooses some experts for
- * each token, and only these are read. All threads call every function; each works on its part.
+ * each token, and only these are read. All threads call the first three functions; each works on
+ * its part.
  *
  * A pair is a token with one of its chosen experts. Pairs are ordered by expert, then by token. So
  * the pairs of an expert are consecutive and are multiplied together. docs/kernels.md specifies the

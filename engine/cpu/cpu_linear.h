@@ -7,9 +7,9 @@
 
 #include "engine/cpu/cpu_state.h"
 
-/* Rows of F32, one per token. */
+/* Rows of F32: one per token, or per pair in cpu_experts.h. */
 struct rows {
-    float *at; /* (n_tokens, stride) */
+    float *at; /* (number of rows, stride) */
     size_t stride;
 };
 

@@ -10,14 +10,14 @@
 /* Sizes that follow from the model, in elements unless stated otherwise. */
 struct cpu_shape {
     size_t q_width, kv_width; /* n_heads * head_dim, n_kv_heads * head_dim */
-    /* Floats of q in a row of qkv: q_width, or twice if attention has gates. Then each KV head has
-     * the queries of its group, followed by their gates. */
+    /* Floats of q in a row of qkv: q_width, or twice if attention has gates. Then the query and the
+     * gate of each head alternate, until attn_append moves the gates of a group to its end. */
     size_t q_rows;
     size_t group;    /* query heads per KV head */
     size_t max_cols; /* widest input of a linear layer */
     size_t h_stride, qkv_stride, attn_stride, ffn_stride, vocab_stride;
     size_t ffn_rows;         /* rows of ffn per token: 1, or n_used_experts */
-    size_t q8_stride;        /* bytes, whole lines */
+    size_t q8_stride;        /* bytes of a quantised token, a multiple of 64 */
     size_t block_stride;     /* most blocks of activations in a row, for R16; else 0 */
     size_t x_stride;         /* floats of a row that is not quantised; 0: all are quantised */
     size_t n_planes;         /* bytes of an activation for R16; 0: no R16, or not quantised */

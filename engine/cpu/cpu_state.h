@@ -144,7 +144,8 @@ struct cpu_thread {
     uint64_t *seen; /* (n_vocab) bits of ids that are candidates already; all zero between uses */
     int32_t *ids;   /* (LEAD_ROWS) rows of the output head to multiply */
     struct head_cand *picks; /* (LEAD_ROWS) a heap */
-    /* For each row of the group, over this thread's part of the vocabulary: */
+    /* For each row of the group, over this thread's part of the vocabulary. Other threads read
+     * them after a barrier. */
     float best[HEAD_GROUP];        /* largest logit */
     double best_noisy[HEAD_GROUP]; /* largest scaled logit plus Gumbel noise */
     int32_t best_noisy_id[HEAD_GROUP];
@@ -177,9 +178,9 @@ struct pass {
     size_t n_tokens, n_token_blocks, n_runs, n_requested_rows;
     const struct ternary_gemm *gemm; /* kernels that multiply several tokens */
     struct strategy strategy;
-    const atomic_bool *cancel;
-    uint64_t n_bytes;        /* read, see pass_bytes in cpu_backend.c */
-    uint64_t n_experts_read; /* sum over all layers; thread 0 writes it */
+    const atomic_bool *cancel; /* may be NULL */
+    uint64_t n_bytes;          /* read, see pass_bytes in cpu_backend.c */
+    uint64_t n_experts_read;   /* sum over all layers; thread 0 writes it */
     bool stopped; /* written by thread 0 before a barrier, read by all threads after it */
     atomic_size_t head_bytes; /* bytes read of the output head and its coarse plane */
     atomic_bool not_finite;   /* a logit is infinite or NaN */

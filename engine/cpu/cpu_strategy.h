@@ -33,7 +33,7 @@ struct strategy_work {
 
 enum linear_method {
     LINEAR_MATVEC, /* one token: rows are split over the threads, and each quantises the token */
-    LINEAR_FEW,    /* several tokens: the gemm of this name in struct cpu_kernels */
+    LINEAR_FEW,    /* several tokens: the gemm of this name in struct cpu_kernels; R16 has one */
     LINEAR_MEDIUM,
     LINEAR_MANY,
 };
