@@ -4,8 +4,8 @@
  * pipe. A signal in the child is also a test result.
  *
  * Each kernel runs on a few small inputs, most of them with ragged ends, and its outputs are
- * compared with those of ref. Left out are attn_block_q8, the peaks, and what only ref implements.
- * Inputs depend only on a counter, so a failure is reproducible.
+ * compared with those of ref. attn_block_q8 runs as a part of attn_tile_q8. Left out are the peaks
+ * and what only ref implements. Inputs depend only on a counter, so a failure is reproducible.
  * tests/engine/kernels/check_kernels is the thorough comparison.
  */
 #include "engine/base/fp16.h"

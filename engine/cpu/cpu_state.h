@@ -58,7 +58,7 @@ struct requested_row {
     size_t token;    /* number in the pass */
     size_t position; /* position of the token to be drawn */
     size_t n_found;  /* candidates in row->cands */
-    bool screened;   /* false: every row of the output head is multiplied */
+    bool screened;   /* the coarse plane is used; query is set only then */
     struct coarse_query query;
 };
 
@@ -105,6 +105,7 @@ struct scratch {
     uint32_t *pair_start;          /* (n_experts + 1) first pair of each expert */
     struct block_input pair_input; /* a row per pair */
     uint64_t *n_chosen;            /* (n_layers, n_experts) since the backend was opened */
+    /* With and without experts: */
     struct token_block *token_blocks;     /* (n_ubatch) */
     struct token_block *runs;             /* (n_ubatch) all tokens of each sequence */
     struct delta_gate *delta_gates;       /* (n_ubatch, n_value_heads) */
@@ -130,11 +131,12 @@ struct cpu_thread {
     struct expert_choice *chosen; /* (n_used_experts) ascending experts of the only token */
     float *router_x;              /* (ROUTER_TOKENS, h_stride) normed inputs of the router */
     float *router_z;              /* (ROUTER_TOKENS, n_experts) logits */
-    const int8_t *q;              /* gathered input of the linear layer, for several tokens */
-    uint8_t *panel; /* (PANEL_ROWS, q8_stride) unpacked weights, gathered tokens or coarse_group */
-    int32_t *acc;   /* (MATMUL_TOKENS, PANEL_ROWS) */
-    float *y[2];    /* (MATMUL_TOKENS, PANEL_ROWS) results, of gate and of up if there are two */
-    float *attn_o;  /* (ATTN_TILE, group, head_dim) running results of a token block */
+    /* With and without experts: */
+    const int8_t *q; /* gathered input of the linear layer, for several tokens */
+    uint8_t *panel;  /* (PANEL_ROWS, q8_stride) unpacked weights, gathered tokens or coarse_group */
+    int32_t *acc;    /* (MATMUL_TOKENS, PANEL_ROWS) */
+    float *y[2];     /* (MATMUL_TOKENS, PANEL_ROWS) results, of gate and of up if there are two */
+    float *attn_o;   /* (ATTN_TILE, group, head_dim) running results of a token block */
     float *attn_m, *attn_l; /* (ATTN_TILE, group) */
     float *attn_scratch;    /* (attn_tile_floats) */
     uint16_t *f16;          /* (head_dim) */
