@@ -153,7 +153,8 @@ bool pack_bytes(const struct model *m, const struct backend_config *cfg, size_t 
            size_add(n_bytes, *n_bytes, model_floats(m) * sizeof(float));
 }
 
-/* Copy an F32 tensor; returns NULL if the model does not have it. */
+/* Copy an F32 tensor; returns NULL if the model does not have it. Here and below, *at is the next
+ * free float and moves on. */
 static const float *pack_floats(const struct backend *b, const struct tensor_ref *t, float **at)
 {
     if (!t->bytes)
