@@ -66,7 +66,8 @@ struct backend_info {
     const char *isa;  /* instruction set in use; "cuda" on a GPU */
     size_t n_threads; /* of the CPU; 1 with a GPU */
     struct backend_plan plan;
-    size_t bytes_per_token; /* read to decode one token, without keys and values */
+    size_t bytes_per_token; /* read to decode one token, without keys and values; a recurrent state
+                               counts twice, because it is also written */
     size_t head_bytes;      /* part of bytes_per_token: the output head */
     const char *kv_type;    /* "f16" or "q8" */
     const char *kv_version; /* layout and arithmetic of the bytes of seq_save: "cpu-f16-1" */

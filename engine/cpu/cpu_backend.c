@@ -88,13 +88,14 @@ static void fill_info(struct backend *b, const struct backend_plan *plan)
     const size_t head_bytes =
         b->coarse.n_blocks ? b->coarse_bytes : m->hp.n_vocab * b->shape.head_row_bytes;
     const size_t unused_bytes = unused_expert_bytes(b);
-    /* state_bytes counts twice because a recurrent state is read and written. */
+    size_t recurrent = 0;
+    (void)recurrent_bytes(&m->hp, &recurrent); /* the plan has shown that it fits size_t */
     b->info = (struct backend_info){
         .isa = cpu_isa_name(b->k.isa),
         .n_threads = b->n_threads,
         .plan = *plan,
         .bytes_per_token = b->line_bytes + b->n_floats * sizeof(float) - unused_bytes + head_bytes +
-                           b->shape.row_bytes + 2 * plan->state_bytes,
+                           b->shape.row_bytes + 2 * recurrent,
         .head_bytes = head_bytes,
         .kv_type = b->cfg.kv == BN_KV_Q8 ? "q8" : "f16",
         .kv_version = kv_version(b),
@@ -105,6 +106,7 @@ static void fill_info(struct backend *b, const struct backend_plan *plan)
                                                 .n_kv_heads = m->hp.n_kv_heads,
                                                 .n_ubatch = b->n_ubatch,
                                                 .in_groups = pack_in_groups(m),
+                                                .is_quantised = m->act_scheme != ACT_FLOAT,
                                                 .head_form = head_form(b),
                                                 .kv_form = b->cfg.kv == BN_KV_Q8 ? "bytes" : "F16",
                                                 .kv_bytes_per_token = plan->kv_bytes_per_token,

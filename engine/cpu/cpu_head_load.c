@@ -27,8 +27,8 @@ _Static_assert(COARSE_COLS == HEAD_PLANE_COLS && LINE_BYTES == HEAD_PLANE_COLS /
 enum tensor_type head_type(const struct model *m, enum bn_head_mode head)
 {
     const enum tensor_type type = m->head.type;
-    const bool is_float = tensor_geometries[type].is_float;
-    return head == BN_HEAD_Q8 && is_float ? TENSOR_Q8_0 : type;
+    const bool is_copied = tensor_geometries[type].is_float && !m->head_linear.source.bytes;
+    return head == BN_HEAD_Q8 && is_copied ? TENSOR_Q8_0 : type;
 }
 
 bool head_copy_bytes(const struct model *m, enum bn_head_mode head, size_t *n_bytes)

@@ -202,32 +202,42 @@ static bool move_blocks(const struct seq *s, size_t length, const struct bn_stre
 
 /* Save or load the state of `length` positions: the recurrent state, then the windows of rings in
  * the format of saved states. */
-static bool move_state(struct seq *s, size_t length, const struct bn_stream *stream, bool is_load)
+static bool move_state(struct seq *s, size_t length, const struct bn_stream *stream, void *windows,
+                       bool is_load)
 {
     const size_t n_floats = s->recurrent.n_floats, n_bytes = ring_state_bytes(&s->ring, s->backend);
-    struct mem_map windows = {0};
     if (n_floats > 0 &&
         !stream->move(stream->ud, recurrent_now(&s->recurrent), n_floats * sizeof(float)))
         return false;
     if (n_bytes == 0)
         return true;
-    if (!mem_map_open(&windows, n_bytes, MEM_PAGES_NORMAL))
-        return false;
     if (!is_load)
-        ring_save(&s->ring, s->backend, length, windows.ptr);
-    const bool ok = stream->move(stream->ud, windows.ptr, n_bytes);
+        ring_save(&s->ring, s->backend, length, windows);
+    const bool ok = stream->move(stream->ud, windows, n_bytes);
     if (is_load && ok)
-        ring_load(&s->ring, s->backend, length, windows.ptr);
-    mem_map_close(&windows);
+        ring_load(&s->ring, s->backend, length, windows);
     return ok;
+}
+
+/* Memory for the windows of the rings that move_state copies; none without rings. */
+static bool open_windows(const struct seq *s, struct mem_map *windows, struct bn_error *err)
+{
+    const size_t n_bytes = ring_state_bytes(&s->ring, s->backend);
+    *windows = (struct mem_map){0};
+    return n_bytes == 0 || mem_map_open(windows, n_bytes, MEM_PAGES_NORMAL) ||
+           bn_fail(err, BN_ENOMEM, "no memory for %zu bytes of keys and values", n_bytes);
 }
 
 bool kv_save(struct seq *s, const struct bn_stream *out, struct bn_error *err)
 {
+    struct mem_map windows;
+    if (!open_windows(s, &windows, err))
+        return false;
     clear_past_length(s);
-    if (!move_blocks(s, s->length, out) || !move_state(s, s->length, out, false))
-        return bn_fail(err, BN_EIO, "the KV cache of %zu tokens could not be written", s->length);
-    return true;
+    const bool ok =
+        move_blocks(s, s->length, out) && move_state(s, s->length, out, windows.ptr, false);
+    mem_map_close(&windows);
+    return ok || bn_fail(err, BN_EIO, "the KV cache of %zu tokens could not be written", s->length);
 }
 
 bool kv_load(struct seq *s, size_t length, const struct bn_stream *in, struct bn_error *err)
@@ -236,7 +246,12 @@ bool kv_load(struct seq *s, size_t length, const struct bn_stream *in, struct bn
         return bn_fail(err, BN_ECONTEXT, "%zu saved tokens do not fit in a context of %zu", length,
                        s->n_ctx);
     kv_truncate(s, 0);
-    if (!move_blocks(s, length, in) || !move_state(s, length, in, true)) {
+    struct mem_map windows;
+    if (!open_windows(s, &windows, err))
+        return false;
+    const bool ok = move_blocks(s, length, in) && move_state(s, length, in, windows.ptr, true);
+    mem_map_close(&windows);
+    if (!ok) {
         recurrent_reset(&s->recurrent); /* part of the state may have been read */
         return bn_fail(err, BN_EIO, "the saved KV cache of %zu tokens ends too early", length);
     }

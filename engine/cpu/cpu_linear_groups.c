@@ -16,7 +16,6 @@
 #define MATVEC_STREAMS 4  /* row groups that AVX-512 reads in parallel for one token; AVX2: 2 */
 #define MATVEC_GROUPS 256 /* row groups that a thread multiplies at a time with one token */
 #define FEW_GROUPS 64     /* the same with few tokens: their lines stay in the second-level cache */
-#define FEW_TOKENS 8      /* up to this number, unpacking takes longer than it saves */
 #define INPUT_TOKENS 8    /* tokens in a work item when several tokens are quantised */
 #define PANEL_FLOATS (GROUPED_TOKENS * R16_PANEL * R16_ROWS)
 _Static_assert(MATVEC_GROUPS *R16_ROWS <= MATMUL_TOKENS * PANEL_ROWS, "y holds them");
@@ -182,7 +181,7 @@ uint8_t *groups_second_panel(const struct cpu_thread *th)
 
 bool groups_take_singly(const struct cpu_thread *th, size_t n_tokens)
 {
-    return n_tokens <= FEW_TOKENS || th->pass->b->shape.x_stride > 0;
+    return n_tokens <= GROUPED_FEW || th->pass->b->shape.x_stride > 0;
 }
 
 /* ---- layers ---- */

@@ -472,7 +472,7 @@ bool pack_model(struct backend *b, const struct backend_control *control, struct
     b->n_floats = model_floats(m);
     b->floats = mem_alloc(b->n_floats, sizeof(float));
     b->layers = mem_alloc(m->hp.n_layers, sizeof(struct cpu_layer));
-    if (!b->floats || !b->layers || !model_lines(m, &b->cfg, &b->line_bytes) ||
+    if (!model_lines(m, &b->cfg, &b->line_bytes) || !b->floats || !b->layers ||
         !mem_map_open(&b->lines, b->line_bytes, MEM_PAGES_HUGE))
         return bn_fail(err, BN_ENOMEM, "no memory for %zu bytes of weights", b->line_bytes);
     set_layers(b);

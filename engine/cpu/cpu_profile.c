@@ -127,6 +127,8 @@ size_t cpu_profile(struct backend *b, struct bn_profile_step *out, size_t cap)
 {
     struct profile *p = &b->pass.profile;
     size_t n = 0;
+    if (!b->cfg.profile)
+        return 0;
     for (size_t i = 0; i < PROFILE_N && n < cap; i++)
         if (has_step(b, i))
             out[n++] = (struct bn_profile_step){

@@ -71,15 +71,17 @@ static const char *linear_title(const struct cpu_kernels *k, enum linear_method 
     return cpu_isa_title(lacks_amx ? ISA_AVX512VNNI : k->isa);
 }
 
-static void describe_linear(const struct strategy_model *m, const struct strategy *p, char *text,
-                            size_t text_bytes)
+static void describe_linear(const struct strategy_model *m, const struct strategy *p,
+                            size_t n_tokens_now, char *text, size_t text_bytes)
 {
     const struct ternary_gemm *gemm = strategy_gemm(m->k, p->linear);
     const size_t n_rows = m->in_groups ? R16_PANEL * R16_ROWS : gemm->panel_rows;
     const size_t n_tokens = m->in_groups ? GROUPED_TOKENS : gemm->block_tokens;
-    if (p->linear == LINEAR_MATVEC)
-        (void)snprintf(text, text_bytes, "rows split over the threads, %s",
-                       linear_title(m->k, p->linear));
+    const bool is_single = m->in_groups && (n_tokens_now <= GROUPED_FEW || !m->is_quantised);
+    if (p->linear == LINEAR_MATVEC || is_single)
+        (void)snprintf(text, text_bytes, "rows split over the threads%s, %s",
+                       n_tokens_now > 1 ? ", one token at a time" : "",
+                       linear_title(m->k, LINEAR_MATVEC));
     else
         (void)snprintf(text, text_bytes, "panels of %zu rows by %zu tokens, %s", n_rows, n_tokens,
                        linear_title(m->k, p->linear));
@@ -90,7 +92,7 @@ size_t strategy_explain(const struct strategy_model *m, const struct strategy_wo
 {
     const struct strategy p = strategy_for_pass(m, w);
     char linear[100], attn[100];
-    describe_linear(m, &p, linear, sizeof linear);
+    describe_linear(m, &p, w->n_tokens, linear, sizeof linear);
     if (p.attn == ATTN_SPLIT)
         (void)snprintf(attn, sizeof attn, "blocks of %d positions split over the threads",
                        ATTN_BLOCK);

@@ -19,6 +19,7 @@ struct strategy_model {
     size_t n_threads;
     size_t n_ubatch;       /* most tokens in a pass */
     bool in_groups;        /* linear layers are in R16 */
+    bool is_quantised;     /* false: activations stay floats, and R16 takes one token at a time */
     const char *head_form; /* text: how the output head is read */
     const char *kv_form;   /* text: type of the KV cache */
     size_t kv_bytes_per_token;

@@ -15,6 +15,7 @@
 #include <stdint.h>
 
 #define GROUPED_TOKENS 32   /* most tokens in a call of grouped_matmul */
+#define GROUPED_FEW 8       /* up to this number of tokens, unpacking takes longer than it saves */
 #define R16_PANEL 2         /* most row groups that are unpacked together */
 #define LEAST_BLOCK_COLS 32 /* columns of the smallest block of activations */
 #define LEAST_ABSMAX 1e-30f /* a block of activations with a smaller maximum becomes zero */

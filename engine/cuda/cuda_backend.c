@@ -47,7 +47,8 @@ static void fill_info(struct backend *b, const struct backend_plan *plan)
         .isa = "cuda",
         .n_threads = 1,
         .plan = *plan,
-        .bytes_per_token = b->layer_bytes - unused_bytes + head_bytes + b->shape.row_bytes,
+        .bytes_per_token = b->layer_bytes - unused_bytes + head_bytes + b->shape.row_bytes +
+                           2 * b->shape.state_bytes,
         .head_bytes = head_bytes,
         .kv_type = "f16",
         /* seq_save writes the formats of the CPU backend. */

@@ -18,9 +18,8 @@ _Static_assert(COARSE_COLS == HEAD_PLANE_COLS && LINE_BYTES == HEAD_PLANE_COLS /
 
 size_t cuda_head_blocks(const struct model *m, enum bn_head_mode head)
 {
-    /* The kernels for a coarse plane support neither a ternary head nor a rotated input. */
-    const bool is_read_whole = m->head_linear.source.bytes || m->head_rotation.block > 0;
-    return is_read_whole ? 0 : head_plane_blocks(m, head == BN_HEAD_EXACT);
+    /* The kernels for a coarse plane do not support a rotated input. */
+    return m->head_rotation.block > 0 ? 0 : head_plane_blocks(m, head == BN_HEAD_EXACT);
 }
 
 bool cuda_head_pack(struct backend *b, CUdeviceptr at, size_t n_blocks, struct bn_error *err)

@@ -25,7 +25,7 @@ size_t head_plane_blocks(const struct model *m, bool is_exact)
     const size_t plain_bytes = m->hp.n_embd / type->block_cols * type->block_bytes;
     const size_t plane_bytes = row_bytes(n_blocks);
     const bool pays = type->is_float ? 2 * plane_bytes <= plain_bytes : plane_bytes <= plain_bytes;
-    return is_exact && !type->is_ternary && pays ? n_blocks : 0;
+    return is_exact && !m->head_linear.source.bytes && pays ? n_blocks : 0;
 }
 
 bool head_plane_bytes(const struct model *m, size_t n_blocks, size_t *n_bytes)

@@ -10,9 +10,8 @@
 #define HEAD_PLANE_COLS 128 /* columns of a block, with four bits each */
 
 /* Number of blocks in a row. 0 if the output head is not screened: `is_exact` is false (the mode is
- * not BN_HEAD_EXACT), its type is ternary, or the plane would be larger than half of a float
- * matrix, or larger than a matrix of another type. A head of a float type with ternary values
- * (head_linear) counts as float here. */
+ * not BN_HEAD_EXACT), its weights are ternary (head_linear), or the plane would be larger than half
+ * of a float matrix, or larger than a matrix of another type. */
 size_t head_plane_blocks(const struct model *m, bool is_exact);
 /* Number of steps that a row occupies: one per block, rounded up to a multiple of 8. Code c of a
  * block stands for the weight (2 c - 15) * step; steps are BF16. */

@@ -402,9 +402,12 @@ static void tables_that_gain_nothing_are_not_screened(void **state)
     assert_int_equal(head_plane_blocks(&m, true), 20);
     m.head.type = TENSOR_Q4_K;
     assert_int_equal(head_plane_blocks(&m, true), 20);
-    m.head.type = TENSOR_PQ2_0; /* multiplied like a layer */
-    assert_int_equal(head_plane_blocks(&m, true), 0);
     m.head.type = TENSOR_F16;
+    m.head_linear.source.bytes = (const uint8_t *)""; /* ternary: multiplied like a layer */
+    assert_int_equal(head_plane_blocks(&m, true), 0);
+    assert_int_equal(head_type(&m, BN_HEAD_Q8), TENSOR_F16);
+    m.head_linear.source.bytes = NULL;
+    assert_int_equal(head_type(&m, BN_HEAD_Q8), TENSOR_Q8_0);
     m.hp.n_embd = 64;
     assert_int_equal(head_plane_blocks(&m, true), 0);
 }

@@ -145,6 +145,16 @@ static void explains_a_pass(void **state)
                         "head             1 row, screened at four bits, 174.0 MB\n");
     (void)strategy_explain(&small, &(struct strategy_work){1, 1, 1}, text, sizeof text);
     assert_non_null(strstr(text, "threads          1 of 2, more would have too little work\n"));
+    struct strategy_model groups = model_2b4t(&amx, 2);
+    groups.in_groups = groups.is_quantised = true;
+    (void)strategy_explain(&groups, &(struct strategy_work){8, 8, 1}, text, sizeof text);
+    assert_non_null(
+        strstr(text, "  rows split over the threads, one token at a time, AVX-512 VNNI, "));
+    (void)strategy_explain(&groups, &(struct strategy_work){9, 9, 1}, text, sizeof text);
+    assert_non_null(strstr(text, "  panels of 32 rows by 32 tokens, AMX, "));
+    groups.is_quantised = false;
+    (void)strategy_explain(&groups, &(struct strategy_work){9, 9, 1}, text, sizeof text);
+    assert_non_null(strstr(text, ", one token at a time, "));
     assert_int_equal(strategy_explain(&m, &(struct strategy_work){1, 1, 1}, cut, sizeof cut), n);
     assert_int_equal(strlen(cut), sizeof cut - 1);
 }

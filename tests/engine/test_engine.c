@@ -252,6 +252,8 @@ static void info_describes_the_model(void **state)
     assert_int_equal(info->head_bytes, 262 * (2 * 64 + 8 * 2));
     assert_int_equal(info->bytes_per_token, info->weight_bytes + 256 * 2);
     assert_true(bn_model_bandwidth(kit.model) > 1e6);
+    struct bn_profile_step steps[BN_PROFILE_STEPS];
+    assert_int_equal(bn_model_profile(kit.model, steps, BN_PROFILE_STEPS), 0); /* not requested */
     kit_close(&kit);
 }
 

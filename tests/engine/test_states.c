@@ -118,6 +118,7 @@ static void plan_counts_rings_and_states(void **state)
     struct kit kit;
     kit_open(&kit, &spec, &no_ring);
     const size_t all = bn_model_info(kit.model)->kv_bytes_per_token;
+    const size_t read = bn_model_info(kit.model)->bytes_per_token;
     assert_int_equal(bn_model_info(kit.model)->seq_bytes, 0);
     assert_int_equal(bn_model_info(kit.model)->state_bytes, 0);
     assert_int_equal(bn_model_state_memory(kit.model), 0);
@@ -127,6 +128,7 @@ static void plan_counts_rings_and_states(void **state)
     const struct bn_model_info *info = bn_model_info(kit.model);
     assert_int_equal(spec.n_layers, 4);
     assert_int_equal(info->kv_bytes_per_token, all / 4);
+    assert_int_equal(info->bytes_per_token, read);         /* a window is not a recurrent state */
     assert_int_equal(info->seq_bytes, all / 4 * 3 * 64);   /* 40 + 16 positions in blocks */
     assert_int_equal(info->state_bytes, all / 4 * 3 * 64); /* 40 positions in blocks */
     assert_true(bn_model_state_memory(kit.model) >= 4 * info->state_bytes);
