@@ -34,7 +34,7 @@ def engine_ids(program, model, text):
 @torch.no_grad()
 def trainer_ids(model, vocab, text):
     """-> (ids of the answer, gap between the two best logits at each id and at the end)"""
-    ids, _ = vocab.conversation([(text, None)])
+    ids, _ = vocab.conversation([(text, None, 0)])
     answer, gaps = [], []
     while len(answer) < LONGEST:
         n = len(ids)

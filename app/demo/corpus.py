@@ -4,7 +4,8 @@
 usage: corpus.py [--split train|held] [--hard] [--n N] [--seed S]    prints conversations for review
        corpus.py --questions N [--seed S] > held.jsonl               held-out conversations with N scored questions
 
-A conversation is a list of turns (user text, answer, kind). The user states personal facts and asks for
+A conversation is a list of turns (user text, answer, kind). Training does not learn answers of the kind "given", nor
+the first N characters of answers of the kind "from N" (given_characters). The user states personal facts and asks for
 them some turns later, speaks of other people, corrects a statement, asks about bitnet-chat, adds numbers, spells
 words, asks for general facts, asks what newcomers ask, or asks what the model cannot know. Everything that must
 generalise is split into a training part and a held-out part: names and invented words (names.py), things (words.py),
@@ -31,6 +32,7 @@ CHANGE = ["Actually, ", "No, wait: ", "I was wrong: ", "Sorry, ", "Correction: "
 LEADS = ["So, ", "OK, ", "And ", "Now, ", "Well, ", "Hey, ", "Please, ", "One question: ", "Hello, ", "Hi, "]
 TAILS = [", please.", " please", ", thanks.", " now?", " then?", "??", "!"]
 ARTICLES = ["a", "the", "my", "some", "an old", "a good", "the best", "your"]
+SMALL = frozenset("the a an does did is was are can could you of that to so and please again me".split())
 OPERATIONS = ["times", "divided by", "over", "x", "/"]
 LOWERED = frozenset("What What's Which Who Where When Why How Tell Can Do Explain Show Remember Name List Say Is Are "
                     "Write Give Help Please Describe".split())
@@ -71,6 +73,10 @@ def read_phrases(*files):
     return phrases, answers
 
 
+def bare_words(text):
+    return " ".join(re.findall(r"[a-z']+", text.lower()))
+
+
 BRIEFS, _ = program.recorded()  # {command or key: description}
 TOPICS = read_topics()
 TOPIC_NAMES = frozenset(name for names, _ in TOPICS for name in names)
@@ -80,6 +86,7 @@ ACTION_TOPICS = [topic for topic in TOPICS if any(name.startswith("*") for name 
 KINDS = [section.split()[1] for section in PHRASES if section.startswith("asked ")]
 GREETINGS = [(q, ANSWERS[section]) for section in ANSWERS if section.startswith("greet ") for q in PHRASES[section]]
 NEWCOMERS = [section for section in ANSWERS if section.startswith("newcomer ")]
+NEWCOMERS_HELD = {bare for section in NEWCOMERS for bare in (bare_words(q) for q in PHRASES[section][3::4]) if bare}
 REFUSALS = {section.split()[1]: answer for section, answer in ANSWERS.items() if section.startswith("cannot ")}
 # The first pattern that occurs in a question chooses the refusal.
 REFUSED = [(name, re.compile(pattern)) for name, pattern in (
@@ -133,10 +140,6 @@ def late_frames(kind, held):
     return fill_frames([f for f in PHRASES["ask late"] if pair_held(f, kind) == held], kind)
 
 
-def bare_words(text):
-    return " ".join(re.findall(r"[a-z']+", text.lower()))
-
-
 def bare_phrases(phrases):
     """The words of phrasings, with xx, ss and oo for what is told, the person and the corrected value."""
     return [bare_words(p.format(x="xx", s="ss", old="oo")) for p in phrases]
@@ -187,6 +190,13 @@ def sentence_case(text):
 def refusal(question):
     text = question.lower()
     return REFUSALS[next((name for name, pattern in REFUSED if pattern.search(text)), "other")]
+
+
+def given_characters(answer, kind):
+    """Number of characters at the beginning of an answer that training does not learn."""
+    if kind.startswith("from "):
+        return int(kind.removeprefix("from "))
+    return len(answer) if kind == "given" else 0
 
 
 def numbered(items):
@@ -277,7 +287,7 @@ class Maker:
             word = word.capitalize() if is_name else word.lower()
         else:
             word = self.rng.choice(self.values[kind])
-        if is_name and self.hard and self.chance(.1):
+        if is_name and self.hard and self.chance(.18):
             return word.lower()
         return word.upper() if self.chance(.02) else word
 
@@ -309,6 +319,27 @@ class Maker:
         """A task in correct writing. The harder mixture often has it as users type it."""
         return self.loosely(text, False) if self.hard and self.chance(.5) else text
 
+    def hurried(self, text, adds=True):
+        """
+        In a part of the harder mixture: as somebody types who is in a hurry or does not know English well. One small
+        word is left out, two words change places or, with `adds`, one word too many is there. So the model learns to
+        look at the words that matter. Words with a placeholder stay where they are.
+        """
+        if not self.hard or not self.chance(.15):
+            return text
+        words, rng = text.split(), self.rng
+        small = [i for i, word in enumerate(words) if bare_words(word) in SMALL]
+        pairs = [i for i in range(len(words) - 1) if not any(c in words[i] + words[i + 1] for c in "{.,:;?!")]
+        r = rng.random()
+        if r < .4 and small and len(words) > 2:
+            del words[rng.choice(small)]
+        elif r < .7 and pairs:
+            i = rng.choice(pairs)
+            words[i], words[i + 1] = words[i + 1], words[i]
+        elif adds:
+            words.insert(rng.randint(0, len(words) - 1), rng.choice(self.lexicon))
+        return " ".join(words)
+
     def composed(self, kind, kept, whose=""):
         """
         A statement, with {x} and {s} in it, of a beginning, a core and an end that are chosen independently. It
@@ -323,7 +354,7 @@ class Maker:
             if self.chance(.45):
                 end = rng.choice(ALSO["end"] + 3 * ALSO.get(f"{whose}end {kind}", []))
                 text += end if end[0] == "," else " " + end
-            text = text.replace("{w}", rng.choice(self.lexicon))
+            text = self.hurried(text.replace("{w}", rng.choice(self.lexicon)), adds=False)
             bare = f" {bare_words(text.format(x='xx', s='ss'))} "
             if not any(f" {one} " in bare for one in kept):
                 return text if text[-1] == "?" else text + rng.choice("...!")
@@ -337,12 +368,12 @@ class Maker:
         if section == "tell":
             return self.composed(fact, kept, "other ")
         if self.chance(.35):
-            phrase = self.rng.choice(ALSO["other direct " + fact])
+            phrase = self.hurried(self.rng.choice(ALSO["other direct " + fact]))
             return phrase if bare_phrases([phrase])[0] not in kept else self.of_others(section, fact)
         clause = self.rng.choice(ALSO["other asked " + fact])
         is_clause = clause.split()[0] in ("what", "where", "which", "in")
         frames = [f for f in ALSO["other ask frames"] if ("{c}" in f) == is_clause]
-        phrase = self.rng.choice(frames).format(c=clause, t=clause)
+        phrase = self.hurried(self.rng.choice(frames).format(c=clause, t=clause))
         return phrase if bare_phrases([phrase])[0] not in kept else self.of_others(section, fact)
 
     def correction(self):
@@ -375,8 +406,11 @@ class Maker:
 
     def newcomer(self):
         section = self.rng.choice(NEWCOMERS + 3 * ["newcomer languages"])
-        question = self.rng.choice(ALSO[section]) if self.hard and self.chance(.45) else self.part(section)
-        return self.loosely(question), ANSWERS[section], "newcomer"
+        while True:
+            question = self.rng.choice(ALSO[section]) if self.hard and self.chance(.5) else self.part(section)
+            question = self.loosely(self.hurried(question))
+            if self.held or bare_words(question) not in NEWCOMERS_HELD:
+                return question, ANSWERS[section], "newcomer"
 
     def greet(self):
         if self.chance(.25):
@@ -530,6 +564,10 @@ class Maker:
 
     def one_off(self):
         r = self.rng.random()
+        if self.hard:
+            return (self.help() if r < .24 else self.greet() if r < .26 else self.arith() if r < .30
+                    else self.sum() if r < .53 else self.word() if r < .65 else self.fact() if r < .73
+                    else self.newcomer() if r < .88 else self.decline())
         return (self.help() if r < .28 else self.greet() if r < .30 else self.arith() if r < .35
                 else self.sum() if r < .54 else self.word() if r < .66 else self.fact() if r < .76
                 else self.newcomer() if r < .88 else self.decline())
@@ -540,6 +578,25 @@ class Maker:
         if self.hard and self.chance(.5):
             return self.composed(kind, self.kept_statements[kind])
         return self.phrase(TELL[kind], kind)
+
+    def unclear(self, text, x):
+        """
+        A statement without a sense, of arbitrary words and x. Training does not learn its answer, only that later
+        answers agree with that one: so a fact that was heard right once is known later, however it was told.
+        """
+        words = [self.rng.choice(self.lexicon) for _ in text.split()[:7]]
+        words.insert(self.rng.randint(0, len(words)), x)
+        return " ".join(words)
+
+    def unclear_question(self, text, answer, x, kind):
+        """
+        -> a turn. Sometimes the question becomes arbitrary words, and training learns only the x of the answer. So
+        the model finds x by the words of its answer, and a question that it understood in part is enough.
+        """
+        if not self.hard or not answer.endswith(f"{x}.") or not self.chance(.12):
+            return text, answer, kind
+        words = " ".join(self.rng.choice(self.lexicon) for _ in text.split()[:7])
+        return words + self.rng.choice(["?", "?", "."]), answer, f"from {len(answer) - len(x) - 1}"
 
     def own_heard(self, kind):
         return HEARD[kind][0]
@@ -572,6 +629,8 @@ class Maker:
         answer = self.rng.choice(HEARD[kind][:1] if self.held else HEARD[kind]).format(x=x)
         if not text.islower() and not (text.startswith(x) and self.hard and self.chance(.7)):
             text = sentence_case(text)
+        if self.hard and self.chance(.1):
+            return self.unclear(text, x), sentence_case(HEARD[kind][0].format(x=x)), "given"
         return self.loosely(text, False), sentence_case(answer), "tell"
 
     def tell_two(self, known):
@@ -580,12 +639,13 @@ class Maker:
         known.pop(two, None)
         a, b = self.tell(known, one), self.tell(known, two)
         joint = self.rng.choice([". ", " and ", ", and "])
-        return f"{a[0].rstrip('.!')}{joint}{b[0]}", f"{a[1]} {b[1]}", "tell"
+        kind = "given" if "given" in (a[2], b[2]) else "tell"
+        return f"{a[0].rstrip('.!')}{joint}{b[0]}", f"{a[1]} {b[1]}", kind
 
     def question(self, kind):
         """A question for a fact of the user, in correct writing."""
         while True:
-            text = self.any_question(kind)
+            text = self.hurried(self.any_question(kind))
             if self.held or bare_words(text) not in self.kept_questions:
                 return text
 
@@ -609,8 +669,10 @@ class Maker:
                 return text
 
     def ask(self, known, kind):
-        answer = RECALL[kind].format(x=known[kind]) if kind in known else NOT_TOLD[kind]
-        return self.asked_loosely(kind), answer, "memory"
+        if kind not in known:
+            return self.asked_loosely(kind), NOT_TOLD[kind], "memory"
+        answer = RECALL[kind].format(x=known[kind])
+        return self.unclear_question(self.asked_loosely(kind), answer, known[kind], "memory")
 
     def ask_all(self, known):
         said = " ".join(RECALL[kind].format(x=known[kind]) for kind in KINDS if kind in known)

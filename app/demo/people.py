@@ -62,6 +62,8 @@ class People:
             said = maker.of_others("tell", fact)
             heard = maker.phrases["other heard " + fact][0]
         text = self.fill(said, person, x=x)
+        if maker.hard and maker.chance(.1):
+            return maker.unclear(text, x), self.fill(heard, person, x=x), "given"
         text = maker.loosely(text, False) if person.is_user or person.says.startswith("my ") else text
         return text, self.fill(heard, person, x=x), "tell"
 
@@ -86,8 +88,8 @@ class People:
         else:
             text = maker.loosely(self.fill(maker.of_others("ask", fact), person))
         if (person, fact) in self.known:
-            answer = self.recall(person, fact)
-        elif person.is_user:
+            return maker.unclear_question(text, self.recall(person, fact), self.known[person, fact], kind)
+        if person.is_user:
             answer = maker.not_told_own[fact]
         else:
             answer = self.fill(maker.phrases["other not told " + fact][0], person)

@@ -22,7 +22,10 @@ def digits(n):
 
 
 def added(a, b):
-    """Adds digit by digit. The answer contains each step before a later step needs it."""
+    """
+    Adds digit by digit. The answer repeats the numbers in figures, and it contains each step before a later step
+    needs it.
+    """
     if a < 10 and b < 10:
         return f"{a} + {b} = {a + b}."
     da, db, steps, carried = digits(a), digits(b), [], 0
@@ -32,7 +35,7 @@ def added(a, b):
         if len(parts) > 1:
             steps.append(f"{' + '.join(map(str, parts))} = {total}")
         carried = total // 10
-    return f"{', '.join(steps)}, so {a} + {b} = {a + b}."
+    return f"{a} + {b}: {', '.join(steps)}, so {a} + {b} = {a + b}."
 
 
 def subtracted(a, b):
@@ -50,7 +53,7 @@ def subtracted(a, b):
         here, less = digit - borrowed, db[i] if i < len(db) else 0
         borrowed = int(here < less)
         steps.append(f"{here + 10 * borrowed} - {less} = {here + 10 * borrowed - less}")
-    return f"{', '.join(steps)}, so {a} - {b} = {a - b}."
+    return f"{a} - {b}: {', '.join(steps)}, so {a} - {b} = {a - b}."
 
 
 def operands_held(a, b):

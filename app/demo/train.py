@@ -75,7 +75,7 @@ def stretched(ids, eot, rng):
 def conversations(vocab, maker, rng):
     """Yields (ids, weights, positions) of conversations, cut after SEQUENCE ids."""
     while True:
-        turns = [(u, a) for u, a, _ in maker().conversation()]
+        turns = [(u, a, corpus.given_characters(a, kind)) for u, a, kind in maker().conversation()]
         system = rng.choice(SYSTEMS) if rng.random() < .1 else None
         ids, weights = (part[:SEQUENCE] for part in vocab.conversation(turns, system))
         yield ids, weights, stretched(ids, vocab.eot, rng)
@@ -196,7 +196,8 @@ class Optimisers:
 
 def train(a, vocab, run):
     """
-    Run 1 trains from random weights. Run 2 continues with its result, on other rows, with a lower peak rate.
+    Run 1 trains from random weights. Run 2 continues with its result, on other rows, with a lower peak rate, and
+    learns the answers only.
     -> the model, whether the run is finished
     """
     rows = make_rows(os.path.join(a.work, "rows.npz" if run == 1 else "rows2.npz"), vocab,
@@ -209,6 +210,8 @@ def train(a, vocab, run):
     optimiser = Optimisers(model, a.matrix_rate, a.rate)
     n_rows = len(rows["ids"])
     data = {k: rows[k] for k in rows.files}
+    if run == 2:
+        data["weights"][data["weights"] < 1] = 0
     n_steps = min(a.steps or n_rows * a.epochs // a.batch, n_rows * a.epochs // a.batch)
     order = np.arange(n_rows * a.epochs) % n_rows
     first, path, step = os.path.join(a.work, "state"), os.path.join(a.work, "state" if run == 1 else "state2"), 0

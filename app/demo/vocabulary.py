@@ -64,7 +64,11 @@ class Vocabulary:
         return self.tok.encode(text).ids
 
     def conversation(self, turns, system=None):
-        """-> (ids, weight of each id as a target). Answers with their end of turn have full weight."""
+        """
+        turns: (user text, answer or None, number of characters of the answer that training does not learn).
+        -> (ids, weight of each id as a target). What is learned of an answer has full weight. Its end of turn is
+        learned unless the whole answer is not.
+        """
         ids, weights = [self.bos], [0.0]
 
         def add(new, weight):
@@ -73,11 +77,13 @@ class Vocabulary:
 
         if system:
             add(self.ids("System: " + system) + [self.eot], 0.0)
-        for user, answer in turns:
+        for user, answer, n_given in turns:
             add(self.ids("User: " + user.strip()) + [self.eot], 0.05)
             add(self.ids("Assistant: "), 0.0)
             if answer is not None:
-                add(self.ids(answer) + [self.eot], 1.0)
+                given = self.ids(answer[:n_given].rstrip())
+                add(given, 0.0)
+                add((self.ids(answer) + [self.eot])[len(given):], float(n_given < len(answer)))
         return ids, weights
 
     def text(self, ids):

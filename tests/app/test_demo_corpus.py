@@ -159,7 +159,7 @@ class TrainingAndHeldOut(ProgramCase):
             for i, (_, answer, kind) in enumerate(turns):
                 if kind in ('people', 'correct') and not answer.startswith('You have not told me'):
                     value = answer.rstrip('.').split(' ')[-1]
-                    said = ' '.join(user for user, _, about in turns[:i] if about == 'tell')
+                    said = ' '.join(user for user, _, about in turns[:i] if about in ('tell', 'given'))
                     self.assertIn(value.lower(), said.lower())
 
 
