@@ -38,6 +38,7 @@ static inline int64_t jval_int(struct jval v)
 {
     return v.kind == J_BOOL ? v.u.b : v.u.i;
 }
+/* Only if jval_is_number. */
 static inline double jval_double(struct jval v)
 {
     return v.kind == J_FLOAT ? v.u.f : (double)jval_int(v);

@@ -88,6 +88,7 @@ static bool equal_ranges(const struct jrange *a, const struct jrange *b)
            (a->n == 0 || (a->start == b->start && (a->n == 1 || a->step == b->step)));
 }
 
+/* The kinds of a and b are equal. */
 static bool equal_inside(struct jvm *vm, struct jval a, struct jval b, bool *out)
 {
     switch (a.kind) {
@@ -237,8 +238,8 @@ static bool find_hash(struct jvm *vm, const struct jdict *d, struct jval key, ui
     return true;
 }
 
-/* Make the first index, or one of twice the size if the present one would be more than half
- * full. */
+/* Make the first index when the dict outgrows SMALL_DICT, or one of twice the size when the present
+ * one is more than half full. */
 static bool build_index(struct jvm *vm, struct jdict *d)
 {
     if (d->n <= SMALL_DICT || d->n * 2 <= d->n_index)

@@ -99,7 +99,7 @@ bool jiter_next(struct jvm *vm, struct jiter *it, struct jval *out, bool *more)
         return view_item(vm, v.u.view, it->pos++, out);
     case J_ITER:
         return gen_next(vm, v.u.gen, out, more);
-    case J_LOOP:
+    case J_LOOP: /* as in jinja2: advances the loop and yields (item, loop) */
         if (!jloop_advance(vm, v.u.loop, more))
             return false;
         return !*more || jlist_pair(vm, v.u.loop->item, v, out);

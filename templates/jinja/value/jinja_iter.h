@@ -30,10 +30,10 @@ bool jval_slice(struct jvm *vm, struct jval v, const struct jval bound[3], struc
 typedef bool (*jgen_next_fn)(struct jvm *vm, struct jgen *gen, struct jval *out, bool *more);
 struct jgen {
     jgen_next_fn next;
-    struct jiter it; /* over src; `next` opens it in its first call */
+    struct jiter it; /* for `next`: most open it over src in their first call */
     struct jval src;
     void *self;
-    bool started, ended, running; /* next was called; has no more items; is being called */
+    bool started, ended, running; /* next has returned once; has no more items; is being called */
 };
 bool jgen_new(struct jvm *vm, jgen_next_fn next, struct jval src, void *self, struct jval *out);
 
@@ -43,11 +43,11 @@ struct jloop {
     struct jval prev, item, ahead; /* previous, current and next item; J_MISSING: none */
     size_t index0;                 /* of `item`, from 0; SIZE_MAX before the first item */
     size_t length;                 /* SIZE_MAX: unknown */
-    const struct jnode *filter;    /* {% for ... if filter %}, NULL: none */
-    const struct jnode *target;
-    struct jscope *outer; /* the scope around the loop, in which the filter runs */
-    struct jval changed;  /* arguments of the last loop.changed(); J_MISSING: not called yet */
-    bool has_ahead;       /* the item after `item` was read to `ahead`; J_MISSING: the end */
+    const struct jnode *filter;    /* {% for ... if filter %}; NULL: none, or already applied */
+    const struct jnode *target;    /* the names that an item is assigned to */
+    struct jscope *outer;          /* the scope around the loop, in which the filter runs */
+    struct jval changed; /* arguments of the last loop.changed(); J_MISSING: not called yet */
+    bool has_ahead;      /* `ahead` is valid: J_MISSING at the end, else the item after `item` */
 };
 /* Move to the next item, or set *more to false. */
 bool jloop_advance(struct jvm *vm, struct jloop *loop, bool *more);

@@ -196,6 +196,7 @@ double number_round(double v, int64_t n_digits)
     const int exponent = digits_of(v, 17, digits);
     const int keep = exponent + (int)n_digits; /* number of digits that remain, minus one */
     if (keep >= 0) {
+        /* The bound changes nothing: from 17 digits on, the text reads back as v. */
         number_format(v, 'e', keep < 300 ? keep : 300, false, text);
         (void)number_parse_float(bn_str_of(text), &rounded);
         return rounded;
@@ -230,7 +231,8 @@ struct decimal {
     int64_t exponent;
 };
 
-/* Reads digits with single underscores between them. Returns the number of bytes, 0: no digits. */
+/* Adds digits with single underscores between them to d. Returns the number of bytes. 0: no digits,
+ * or an underscore after the last one. */
 static size_t read_digits(struct bn_str s, size_t at, struct decimal *d, bool is_fraction)
 {
     const size_t start = at;
@@ -260,6 +262,7 @@ static size_t read_digits(struct bn_str s, size_t at, struct decimal *d, bool is
     return at - start;
 }
 
+/* Adds the exponent after the letter e at `at`. Returns the number of bytes, 0: bad syntax. */
 static size_t read_exponent(struct bn_str s, size_t at, int64_t *exponent)
 {
     const size_t start = at++;
@@ -327,7 +330,7 @@ static int digit_value(uint32_t cp)
         return decimal;
     if (cp >= 'a' && cp <= 'z')
         return (int)cp - 'a' + 10;
-    return cp >= 'A' && cp <= 'Z' ? (int)cp - 'A' + 10 : 99;
+    return cp >= 'A' && cp <= 'Z' ? (int)cp - 'A' + 10 : 99; /* 99: no digit in any base */
 }
 
 /* Skips "0x", "0o" or "0b" if the base allows it. Returns the number of bytes; sets *base if it is
@@ -355,7 +358,7 @@ enum number_result number_parse_int(struct bn_str text, int64_t base, int64_t *o
     size_t at = base_prefix(s, &base);
     if (base == 0) {
         base = 10;
-        leading_zero = s.n_bytes > 0 && s.ptr[0] == '0';
+        leading_zero = s.n_bytes > 0 && s.ptr[0] == '0'; /* as in Python, only for zero */
     }
     while (at < s.n_bytes) {
         uint32_t cp;

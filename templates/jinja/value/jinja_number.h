@@ -29,8 +29,8 @@ int int_compare_float(int64_t a, double b); /* exact: -1, 0 or 1; -2: b is NaN *
 void number_print_int(int64_t v, char out[NUMBER_CHARS]);
 /* repr(v): the shortest text that reads back as v. */
 void number_print_float(double v, char out[NUMBER_CHARS]);
-/* As printf with the conversion e, f, g, E, F or G and `precision`; `keep_point` is the flag '#'.
- */
+/* As printf with the conversion e, f, g, E, F or G; `precision` is at most NUMBER_MAX_PRECISION,
+ * `keep_point` is the flag '#'. */
 void number_format(double v, char conversion, int precision, bool keep_point,
                    char out[NUMBER_FORMAT_CHARS]);
 /* round(v, n_digits): half to even on the exact decimal value. */
@@ -41,7 +41,7 @@ bool number_parse_float(struct bn_str text, double *out);
 
 /* BAD: the text is no number in this base. TOO_LARGE: it does not fit 64 bits. */
 enum number_result { NUMBER_OK, NUMBER_BAD, NUMBER_TOO_LARGE };
-/* int(text, base) */
+/* int(text, base). base: 2 to 36, or 0 to take it from a prefix such as 0x. */
 enum number_result number_parse_int(struct bn_str text, int64_t base, int64_t *out);
 
 #endif

@@ -1,7 +1,7 @@
 /*
  * Values as text, as Python's str() and repr() write them. str() of an undefined value is empty, as
- * in Jinja. False: out of memory, a limit, or an error of the filter of a loop, whose length repr()
- * shows; the message is written.
+ * in Jinja. False: out of memory, a limit, or an error while the items of a loop are read, whose
+ * number repr() shows; the message is written.
  */
 #ifndef TEMPLATES_JINJA_PRINT_H
 #define TEMPLATES_JINJA_PRINT_H

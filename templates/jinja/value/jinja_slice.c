@@ -40,6 +40,7 @@ static bool slice_indices(struct jvm *vm, const struct jval bound[3], size_t n_i
         return jvm_fail(vm, "slice step cannot be zero");
     if (s->step < -INT64_MAX) /* -step must not overflow */
         s->step = -INT64_MAX;
+    /* The bounds of start and stop. The fallback INT64_MIN is not read, see has_start. */
     const int64_t lo = s->step < 0 ? -1 : 0, hi = s->step < 0 ? n - 1 : n;
     if (!slice_bound(vm, bound[0], INT64_MIN, &s->start) ||
         !slice_bound(vm, bound[1], INT64_MIN, &s->stop))
@@ -92,7 +93,8 @@ static bool slice_range(struct jvm *vm, const struct jrange *r, const struct sli
     struct jrange *const range = jvm_alloc(vm, 1, sizeof *range);
     if (!range)
         return false;
-    /* Unsigned arithmetic wraps; the results fit because they are bounds of the range. */
+    /* Unsigned arithmetic wraps. All items are items of r and fit; `stop` or `step` wraps only if
+     * no item depends on it. */
     range->start = (int64_t)((uint64_t)r->start + (uint64_t)s->start * (uint64_t)r->step);
     range->stop = (int64_t)((uint64_t)r->start + (uint64_t)s->stop * (uint64_t)r->step);
     range->step = (int64_t)((uint64_t)r->step * (uint64_t)s->step);

@@ -27,7 +27,7 @@ static inline size_t text_next(struct bn_str s, size_t at, uint32_t *cp)
 {
     return (size_t)u8_mbtouc_unsafe(cp, (const uint8_t *)s.ptr + at, s.n_bytes - at);
 }
-size_t text_back(struct bn_str s, size_t at); /* start of the character that ends before `at` */
+size_t text_back(struct bn_str s, size_t at); /* start of the character before `at`; at > 0 */
 bool text_valid(struct bn_str s);
 size_t text_count(struct bn_str s); /* code points */
 
@@ -39,13 +39,13 @@ bool jstr_copy(struct jvm *vm, struct bn_str text, uint32_t origin, struct jval 
 /* A copy with the origin ORIGIN_TEMPLATE, in which each byte that is not part of valid UTF-8 is
  * U+FFFD. */
 bool jstr_repair(struct jvm *vm, struct bn_str text, struct jval *out);
-/* `text` is static. J_MISSING: out of memory. */
+/* Static `text` with the origin ORIGIN_TEMPLATE. J_MISSING: failed, the error is written. */
 struct jval jstr_lit(struct jvm *vm, const char *text);
 size_t jstr_chars(struct jstr *s);                     /* number of code points; counted once */
 uint32_t jstr_origin(const struct jstr *s, size_t at); /* of the byte at `at` */
 /* Offset of the code point with this index; n_bytes if there are fewer code points. */
 size_t jstr_offset(struct jstr *s, size_t index);
-/* Shares the bytes [b0, b1) of s and keeps their origins. */
+/* Shares the bytes [b0, b1) of s; keeps their origins and is_markup. */
 bool jstr_slice(struct jvm *vm, const struct jstr *s, size_t b0, size_t b1, struct jval *out);
 bool jstr_equal(const struct jstr *a, const struct jstr *b); /* bytes only, not origins */
 /* Order by code points, which equals the order by bytes. */
@@ -70,7 +70,7 @@ struct jbuf {
     size_t n_runs, cap_runs;
 };
 
-/* Each appends to the builder. False: out of memory or a limit is reached. */
+/* Append to the builder. False: out of memory or a limit is reached. */
 bool jbuf_add(struct jbuf *b, const char *p, size_t n, uint32_t origin);
 bool jbuf_text(struct jbuf *b, const char *text); /* with the origin ORIGIN_TEMPLATE */
 /* The code point cp, once or n times. */
@@ -79,6 +79,7 @@ bool jbuf_repeat(struct jbuf *b, uint32_t cp, size_t n, uint32_t origin);
 /* The string, or its bytes [b0, b1), with their origins. */
 bool jbuf_str(struct jbuf *b, const struct jstr *s);
 bool jbuf_slice(struct jbuf *b, const struct jstr *s, size_t b0, size_t b1);
-bool jbuf_done(struct jbuf *b, struct jval *out); /* *out takes over the bytes: do not add more */
+/* *out takes over the bytes: do not add more. It is not markup. */
+bool jbuf_done(struct jbuf *b, struct jval *out);
 
 #endif

@@ -5,8 +5,9 @@
  * the arena. Strings are always valid UTF-8. Each byte of a string has an origin: 0 for text of the
  * template, else a value of origin_of (jinja_text.h).
  *
- * A function that can fail takes the state (jinja_vm.h) first. On failure it writes one sentence to
- * vm->err and returns false. Failures include the bounds on depth, steps and memory.
+ * A function that can fail takes the state (jinja_vm.h) first, or an object with it such as a
+ * builder. On failure it writes one sentence to vm->err and returns false. Failures include the
+ * bounds on depth, steps and memory.
  */
 #ifndef TEMPLATES_JINJA_VALUE_H
 #define TEMPLATES_JINJA_VALUE_H
@@ -59,7 +60,7 @@ struct jstr {
     const struct jrun *runs; /* (n_runs), the last ends at n_bytes; NULL: `origin` for all bytes */
     size_t n_runs;
     uint32_t origin;
-    bool is_markup; /* the HTML in it is escaped: a result of |safe or |escape */
+    bool is_markup; /* safe HTML, which |escape keeps: see builtin/text/jinja_markup.h */
 };
 
 struct jval {

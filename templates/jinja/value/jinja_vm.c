@@ -8,8 +8,8 @@
 #include <stdarg.h>
 #include <stdio.h>
 
-#define CHUNK_FIRST ((size_t)32 << 10) /* bytes; each chunk has twice the size of the one before */
-#define CHUNK_MAX ((size_t)4 << 20)    /* bytes, unless one object needs more */
+#define CHUNK_FIRST ((size_t)32 << 10) /* bytes; the size doubles with each chunk up to CHUNK_MAX */
+#define CHUNK_MAX ((size_t)4 << 20)    /* bytes; only a chunk for one larger object has more */
 #define ARENA_ALIGN ((size_t)16)
 
 struct chunk {
@@ -109,6 +109,7 @@ void jvm_leave(struct jvm *vm)
 
 void *jvm_alloc(struct jvm *vm, size_t n, size_t unit_bytes)
 {
+    /* SIZE_MAX / 4 and / 8 are out of reach; no sum below overflows with them. */
     const size_t max = vm->max_bytes ? vm->max_bytes : SIZE_MAX / 4;
     const size_t used = arena_bytes(vm->arena);
     if (unit_bytes && n > SIZE_MAX / 8 / unit_bytes) {
@@ -127,7 +128,7 @@ void *jvm_alloc(struct jvm *vm, size_t n, size_t unit_bytes)
 
 bool jvm_regrow(struct jvm *vm, void *array, size_t n, size_t *cap, size_t need, size_t unit_bytes)
 {
-    /* A first allocation of at least four items or 32 bytes, then at least twice as much. */
+    /* Twice as much as before or, if that is too little, `need` and some more items. */
     const size_t least = unit_bytes < 8 ? 32 : 4;
     const size_t more = need > *cap * 2 ? need + least : *cap * 2;
     void *const p = jvm_alloc(vm, more, unit_bytes);

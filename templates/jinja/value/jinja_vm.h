@@ -24,12 +24,12 @@ struct jvm {
     const struct jplace *at; /* of the current node, for error messages; may be NULL */
     size_t n_steps;          /* executed so far */
     size_t max_bytes;        /* limit for the size of the arena; 0: no limit */
-    size_t depth;            /* nesting of evaluation, printing and comparing */
+    size_t depth;            /* nesting of evaluation and of walks through values, see jvm_enter */
     struct jscope *scope;
     const struct jprogram *program;
     struct jbuf *out;  /* receives the output: the result, or the buffer of a block */
     struct jval piped; /* input of the filters of a block: its captured text */
-    time_t now;
+    time_t now;        /* for strftime_now */
 };
 
 #define JVM_MAX_DEPTH 1000 /* close to the depth at which Python's recursion limit stops */
@@ -41,15 +41,16 @@ struct jvm {
 
 struct template_arena *arena_open(void);
 void arena_close(struct template_arena *a);
-size_t arena_bytes(const struct template_arena *a);
+size_t arena_bytes(const struct template_arena *a); /* size of all its chunks, used or not */
 /* 16-byte aligned, not cleared. NULL: out of memory. */
 void *arena_alloc(struct template_arena *a, size_t n_bytes);
 
 /* ---- state ---- */
 
 bool jvm_fail(struct jvm *vm, const char *fmt, ...) BN_PRINTF(2, 3); /* always false */
-/* Count work; false: the limit is reached. One step is about the evaluation of one node. Loops with
- * less work per byte or item count a fraction, such as n_bytes / 64. */
+/* Count work; false: the limit is reached. One step is about the evaluation of one node. A loop
+ * counts a fraction for each byte or item by its speed: about n_bytes / 64 for a copy, / 32 or / 16
+ * for a search, / 8 or / 4 for work on each character. */
 bool jvm_steps(struct jvm *vm, size_t n);
 /* One level deeper; fails beyond JVM_MAX_DEPTH. Call jvm_leave also after a failure. */
 bool jvm_enter(struct jvm *vm);
