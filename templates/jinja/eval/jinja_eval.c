@@ -196,7 +196,7 @@ static bool add_star2(struct jvm *vm, const struct jnode *n, struct jargs *args)
     }
     args->kw = kw;
     args->n_kw = n_kw;
-    return jvm_steps(vm, n_kw * (args->n_kw + 1) / 8);
+    return jvm_steps(vm, n_kw * (args->n_kw + 1) / 8); /* an upper bound of the comparisons */
 }
 
 bool eval_args(struct jvm *vm, const struct jnode *n, struct jargs *out)

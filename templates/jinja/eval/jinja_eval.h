@@ -9,8 +9,8 @@
 #include "templates/jinja/value/jinja_iter.h"
 
 struct jbinding {
-    uint32_t id; /* index of the name in jprogram.names */
-    struct jval v;
+    uint32_t id;   /* index of the name in jprogram.names */
+    struct jval v; /* J_MISSING: no value yet, see scope_new */
 };
 
 /* A scope of variables: of the template, a loop, a macro or another inner body. The outermost scope
@@ -30,7 +30,7 @@ enum jflow { FLOW_FAIL, FLOW_GO, FLOW_BREAK, FLOW_CONTINUE };
 bool scope_new(struct jvm *vm, struct jscope *parent, const struct jhidden *hidden,
                struct jscope **out);
 bool scope_set(struct jvm *vm, uint32_t id, struct jval v);    /* in the innermost scope */
-bool scope_get(struct jvm *vm, uint32_t id, struct jval *out); /* false: not set in any scope */
+bool scope_get(struct jvm *vm, uint32_t id, struct jval *out); /* false: not set, or hidden */
 
 bool eval_expr(struct jvm *vm, const struct jnode *n, struct jval *out);
 /* obj.name and obj[key]; J_UNDEF if there is no such attribute or item. */
@@ -38,10 +38,10 @@ bool eval_getattr(struct jvm *vm, struct jval obj, struct jval name, struct jval
 bool eval_getitem(struct jvm *vm, struct jval obj, struct jval key, struct jval *out);
 /* The arguments of a call, filter or test n. */
 bool eval_args(struct jvm *vm, const struct jnode *n, struct jargs *out);
-/* The filters of {% filter %} or of a {% set %} block, with `text` as their input. */
+/* The filters n of {% filter %} or of a {% set %} block, with `text` as their input. */
 bool eval_filters(struct jvm *vm, const struct jnode *n, struct jval text, struct jval *out);
 /* The condition of {% for ... if ... %}. *pass: whether the item passes; then *item is the value of
- * the loop variable. */
+ * the loop target. */
 bool eval_loop_filter(struct jvm *vm, struct jloop *loop, struct jval *item, bool *pass);
 bool call_value(struct jvm *vm, struct jval callee, const struct jargs *args, struct jval *out);
 

@@ -90,8 +90,8 @@ struct jprogram {
     struct jhidden hidden; /* in the outermost scope */
 };
 
-/* Parse `source`; the result lives in the arena of `vm`. BN_EFORMAT: a syntax error, invalid UTF-8
- * or a bound exceeded. BN_EUNSUPPORTED: jinja2 accepts the template, this interpreter does not. */
+/* Parse `source`. The result lives in the arena of `vm`. BN_EUNSUPPORTED: a tag, a filter or a
+ * recursive loop of jinja2 that this interpreter lacks. BN_EFORMAT: any other fault of it. */
 bool jinja_parse(struct jvm *vm, struct bn_str source, struct jprogram *out);
 
 #endif

@@ -16,8 +16,8 @@
 struct lexer {
     struct jvm *vm;
     struct bn_str src; /* newlines are \n; one at the end is removed */
-    size_t at;
-    size_t counted; /* `place` is the line and column of this byte */
+    size_t at;         /* the next byte to read */
+    size_t counted;    /* `place` is the line and column of this byte */
     struct jplace place;
     bool line_start; /* the last match ended with a newline, or nothing was matched yet */
     struct jtoks *toks;
@@ -149,7 +149,7 @@ static bool lex_raw(struct lexer *lx, size_t tag)
             return true;
         }
     }
-    if (start == lx->src.n_bytes) /* jinja2 reports an error only if text follows */
+    if (start == lx->src.n_bytes) /* jinja2 reports an error only if text follows {% raw %} */
         return true;
     return lex_fail(lx, tag, "Missing end of raw directive", (struct bn_str){0});
 }

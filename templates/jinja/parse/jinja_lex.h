@@ -49,7 +49,7 @@ enum jtok_kind {
 struct jtok {
     enum jtok_kind kind;
     struct jplace place;
-    struct bn_str text; /* in the source */
+    struct bn_str text; /* in the source, of which the lexer keeps a copy in the arena */
     struct jval val;    /* DATA, STRING, INTEGER, FLOAT */
 };
 
@@ -63,8 +63,8 @@ bool jinja_lex(struct jvm *vm, struct bn_str source, struct jtoks *out);
 
 /* ---- literals, for the lexer ---- */
 
-/* `inside`: the text between the quotes. False: *problem is an error message, or NULL if memory
- * ran out. */
+/* `inside`: the text between the quotes. False: *problem is an error message, or NULL if vm->err
+ * has one (memory, limits). */
 bool literal_string(struct jvm *vm, struct bn_str inside, struct jval *out, const char **problem);
 
 /* Reads the number at the start of `text`, which starts with a digit. Returns the number of its

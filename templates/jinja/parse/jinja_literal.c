@@ -114,7 +114,7 @@ bool literal_string(struct jvm *vm, struct bn_str inside, struct jval *out, cons
     return true;
 }
 
-/* The end of the digits from `at` on, which may have single underscores between them. */
+/* The end of the digits from `at` on, which may have single underscores before and between them. */
 static size_t digits_end(struct bn_str s, size_t at, int base)
 {
     for (;;) {
@@ -131,7 +131,8 @@ static bool digit_at(struct bn_str s, size_t at)
     return at < s.n_bytes && s.ptr[at] >= '0' && s.ptr[at] <= '9';
 }
 
-/* The end of the fraction and exponent after the digits that end at `at`; `at`: an integer. */
+/* The digits end at `at`. Returns the end of the fraction and exponent after them, or `at` if there
+ * are none: an integer. */
 static size_t float_end(struct bn_str s, size_t at)
 {
     size_t end = at;

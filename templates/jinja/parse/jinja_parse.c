@@ -157,7 +157,7 @@ static bool parse_for(struct parser *p, struct jnode **out)
     *out = n;
     if (!parser_check_names(p))
         return false;
-    p->n_ifs = 0;
+    p->n_ifs = 0; /* as in scope_body */
     const bool ok = parse_for_body(p, n);
     p->n_ifs = ifs;
     return ok;

@@ -378,6 +378,7 @@ bool parse_filters(struct parser *p, struct jnode *operand, bool start_inline, s
     return true;
 }
 
+/* As in jinja2: whether a test has an argument without parentheses, as in "is divisibleby 3". */
 static bool starts_argument(struct parser *p)
 {
     switch (parser_tok(p)->kind) {

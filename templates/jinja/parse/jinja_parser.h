@@ -7,20 +7,22 @@
 #include "templates/jinja/parse/jinja_ast.h"
 #include "templates/jinja/parse/jinja_lex.h"
 
-#define PARSE_MAX_DEPTH 120 /* nested brackets and blocks; jinja2 fails near 90 brackets */
-#define TREE_MAX_DEPTH 400  /* of the tree: a long chain of + is a deep tree */
+/* Nested calls of the parser. A block is one level, an operand in brackets three: up to 39 brackets
+ * may be nested. jinja2 fails near 90. */
+#define PARSE_MAX_DEPTH 120
+#define TREE_MAX_DEPTH 400 /* of the tree: a long chain of + is a deep tree */
 
 struct parser {
     struct jvm *vm;
     struct jtoks toks;
     size_t at;      /* index of the current token */
     size_t depth;   /* see PARSE_MAX_DEPTH */
-    size_t n_loops; /* loops around the statement, within the innermost macro */
-    size_t n_ifs;   /* ifs around the statement, where unknown filters are no errors of parsing */
+    size_t n_loops; /* loops around the statement, in the innermost macro or {% generation %} */
+    size_t n_ifs;   /* ifs in the innermost scope, where unknown filters are no errors of parsing */
     const struct jtok *unknown; /* an unknown filter or test outside of an if, or NULL */
-    int macro_reads;            /* MACRO_ flags: names that the innermost macro reads */
+    int macro_reads;            /* MACRO_ flags: names that the innermost macro reads, so far */
     struct jprogram *program;
-    size_t cap_names;
+    size_t cap_names; /* of program->names */
 };
 
 /* A growing list of nodes. */

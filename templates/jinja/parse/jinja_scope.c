@@ -35,7 +35,7 @@ static bool symbols_new(struct symbols *s, const struct symbols *parent)
 
 static bool in_outer_scope(const struct symbols *s, uint32_t id)
 {
-    for (s = s->parent; s && s->refs; s = s->parent)
+    for (s = s->parent; s && s->refs; s = s->parent) /* above the outermost scope: no refs */
         if (s->refs[id] != REF_NONE)
             return true;
     return false;
@@ -158,14 +158,14 @@ static bool visit_stmt(struct symbols *s, const struct jnode *n)
     case N_IF:
         return visit_if(s, n);
     case N_FILTERBLOCK:
-    case N_FOR: /* the iterable is evaluated in this scope, all else in the scope of the loop */
+    case N_FOR: /* the iterable belongs to this scope, the bodies to scopes of their own */
         visit_expr(s, n->b);
         return true;
     case N_SET:
         visit_expr(s, n->b);
         visit_target(s, n->a, false);
         return true;
-    case N_SETBLOCK:
+    case N_SETBLOCK: /* like jinja2, without the names in its filters */
         visit_target(s, n->a, false);
         return true;
     case N_MACRO:
@@ -215,6 +215,7 @@ static bool visit_scope(struct symbols *s, struct jnode *const *items, size_t n,
     return visit_body(s, items, n) && collect(s, out) && descend(s, items, n);
 }
 
+/* The filter is not visited: it runs in a scope of its own, which sets only the targets. */
 static bool descend_for(const struct symbols *s, struct jnode *n)
 {
     struct symbols body, other;
