@@ -11,7 +11,7 @@
 #define BUILTIN_MAX_PARAMS 6 /* no built-in has more */
 
 struct jcall {
-    const struct jval *arg;  /* (number of parameters), J_MISSING for an omitted argument */
+    const struct jval *arg;  /* (number of parameters, not for "*"), J_MISSING: omitted */
     const struct jargs *all; /* as the caller wrote them */
     int variant;             /* jbuiltin.variant of the called function */
 };

@@ -1,7 +1,7 @@
 /*
  * Filters that return a generator: map, select and reject and their attr forms, unique, batch,
- * slice and items. Arguments are checked when the first item is read, as in Python's generator
- * functions.
+ * slice and items. The values of arguments are checked when the first item is read, as in Python's
+ * generator functions.
  */
 #include "templates/jinja/builtin/jinja_builtin.h"
 #include "templates/jinja/builtin/jinja_getter.h"
@@ -13,7 +13,7 @@ enum { BY_ATTR = 1, REJECT = 2 }; /* variants of select */
 /* State of a generator: its arguments, and the values that the first call derives from them. */
 struct lazy {
     struct jargs args;
-    const struct jbuiltin *func; /* filter of map, test of select; NULL: getter or truth */
+    const struct jbuiltin *func; /* filter of map, test of select; NULL: the getter alone */
     struct getter getter;
     bool by_attr, keep_if; /* select: test an attribute; the result with which an item is kept */
     struct jval arg[2];    /* of unique, batch and slice */
@@ -73,8 +73,8 @@ static bool next_map(struct jvm *vm, struct jgen *gen, struct jval *out, bool *m
 {
     struct lazy *const self = gen->self;
     struct jval item;
-    /* For an empty source gen->it stays zero, an iterator without items. So the generator ends
-     * before its arguments are checked. */
+    /* For a false source (empty, undefined, none, 0) gen->it stays zero, an iterator without items.
+     * So the generator ends before its arguments are checked. */
     if (!gen->started && jval_truth(gen->src) &&
         (!jiter_open(vm, gen->src, &gen->it) || !start_map(vm, self)))
         return false;

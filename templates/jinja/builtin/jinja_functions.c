@@ -114,12 +114,13 @@ BUILTIN(call_raise)
     struct jval text;
     if (!jval_to_str(vm, c->arg[0], &text))
         return false;
+    /* 380 bytes fit the buffer of jvm_fail. */
     return jvm_fail(vm, "%.*s", bn_str_shown(jstr_text(text.u.s), 380), text.u.s->ptr);
 }
 
 /* One conversion as Python prints it for a datetime without a time zone: C's strftime in the C
  * locale, except for %f (microseconds, 0 here), %z and %Z (empty). `spec` is '%', perhaps '-', and
- * one letter. */
+ * one ASCII character. */
 static bool put_conversion(struct jbuf *b, const char *spec, const struct tm *tm, locale_t c_locale)
 {
     char text[128]; /* the longest conversion, %c, has fewer than 40 characters */

@@ -5,7 +5,7 @@
 #include "templates/jinja/builtin/text/jinja_string.h"
 #include "templates/jinja/value/jinja_unicode.h"
 
-enum { FROM_RIGHT = 1, MUST_FIND = 2 };
+enum { FROM_RIGHT = 1, MUST_FIND = 2 }; /* variants of str_find and str_partition */
 
 /* The slice that the arguments start and end select, in bytes. */
 struct span {
@@ -51,6 +51,7 @@ BUILTIN(str_find)
     if (!arg_string(vm, c->arg[0], &needle) || !span_of(vm, v.u.s, c->arg + 1, &span))
         return false;
     const struct bn_str hay = jstr_text(v.u.s), text = jstr_text(needle.u.s);
+    /* text_rfind compares the needle at each offset; span_of has counted the bytes of hay. */
     if ((c->variant & FROM_RIGHT) && !jvm_steps(vm, hay.n_bytes * (text.n_bytes / 16) / 16))
         return false;
     const size_t at = search(hay, text, span, c->variant);
@@ -87,7 +88,7 @@ static bool has_affix(const struct jstr *s, struct span span, const struct jstr 
     return memcmp(s->ptr + at, affix->ptr, affix->n_bytes) == 0;
 }
 
-/* The affix is a string or a tuple of strings. */
+/* The affix is a string or a tuple of strings. The variant is at_end, also below. */
 BUILTIN(str_has_affix)
 {
     const struct jval affix = c->arg[0];
@@ -128,6 +129,7 @@ BUILTIN(str_partition)
     const struct bn_str text = jstr_text(sep.u.s);
     if (text.n_bytes == 0)
         return jvm_fail(vm, "empty separator");
+    /* text_rfind: see str_find */
     if (!jvm_steps(vm, 1 + s->n_bytes / 16 * (1 + (from_right ? text.n_bytes / 16 : 0))))
         return false;
     const size_t at = search(jstr_text(s), text, (struct span){.b1 = s->n_bytes}, c->variant);
@@ -174,7 +176,7 @@ BUILTIN(str_is_one_case)
     return string_is_one_case(vm, v.u.s, (unsigned)c->variant, out);
 }
 
-/* Capitals only after characters without case, small letters only after letters. */
+/* Capitals only after characters without case, small letters only after cased ones. */
 BUILTIN(str_istitle)
 {
     const struct bn_str s = jstr_text(v.u.s);

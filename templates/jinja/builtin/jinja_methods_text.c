@@ -5,7 +5,7 @@
 #include "templates/jinja/builtin/text/jinja_format.h"
 #include "templates/jinja/builtin/text/jinja_string.h"
 
-/* The result of a method of markup is markup. */
+/* Make the result markup if the string is. Always true. */
 static bool copy_mark(struct jval from, struct jval *out)
 {
     out->u.s->is_markup = from.u.s->is_markup;

@@ -69,6 +69,7 @@ BUILTIN(is_compared)
     return true;
 }
 
+/* jinja2's Undefined has __len__, __getitem__ and __call__, so it is a sequence and callable. */
 const struct jbuiltin tests_table[] = {
     {"defined", "", is_of_kind, ~KIND(J_UNDEF)},
     {"undefined", "", is_of_kind, KIND(J_UNDEF)},

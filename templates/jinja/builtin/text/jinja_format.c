@@ -8,7 +8,7 @@
 #include "templates/jinja/value/jinja_number.h"
 #include "templates/jinja/value/jinja_print.h"
 
-#define FORMAT_DEPTH 2 /* as in Python: a spec may contain fields, and their specs too */
+#define FORMAT_DEPTH 2 /* as in Python: specs may contain fields, the specs of those may not */
 
 struct formatter {
     struct jvm *vm;
@@ -18,7 +18,7 @@ struct formatter {
     bool is_markup; /* values are escaped */
 };
 
-/* Append `text` with its fields replaced. depth: how many levels of specs may contain fields. */
+/* Append `text` with its fields replaced. depth: levels that may contain fields, `text` is one. */
 static bool format_into(struct formatter *f, struct jbuf *b, struct jstr *text, int depth);
 
 /* ---- format specs ---- */

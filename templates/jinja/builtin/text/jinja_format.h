@@ -12,8 +12,8 @@ bool format_method(struct jvm *vm, struct jval text, const struct jargs *args, s
 
 /* The format of one field, as in Python's format specs. */
 struct layout {
-    uint32_t fill;  /* 0: not given */
-    char align;     /* '<' '>' '^' '=' or 0 */
+    uint32_t fill;  /* 0: not given, a space; always of ORIGIN_TEMPLATE */
+    char align;     /* '<' '>' '^' '=' or 0: '<' for text, '>' for numbers */
     char sign;      /* '+' ' ' '-' or 0 */
     bool alternate; /* '#' */
     char group;     /* ',' '_' or 0 */

@@ -20,7 +20,7 @@ static bool padded(struct jbuf *b, const struct jstr *s, size_t b1, size_t n_cha
 
 bool layout_text(struct jbuf *b, const struct jstr *s, const struct layout *how)
 {
-    struct jstr copy = *s;
+    struct jstr copy = *s; /* in which the characters are counted */
     size_t n_chars = jstr_chars(&copy);
     if (how->precision >= 0 && (size_t)how->precision < n_chars)
         n_chars = (size_t)how->precision;
@@ -34,7 +34,7 @@ struct pieces {
     bool is_binary; /* base 2, 8 or 16: groups of four digits */
 };
 
-/* The digits with group separators, and with leading zeros up to `min` characters. */
+/* The digits with group separators, and with leading zeros to reach at least `min` characters. */
 static bool grouped(struct jbuf *b, const struct pieces *p, char group, size_t min)
 {
     const size_t every = p->is_binary ? 4 : 3;

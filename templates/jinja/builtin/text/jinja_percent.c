@@ -12,11 +12,11 @@
 struct percent {
     struct jvm *vm;
     struct jbuf b;
-    struct jstr *text;
-    size_t at;
-    struct jval args; /* a tuple, or a single value */
-    size_t n_used;
-    bool is_mapping; /* args has items like a mapping, so that unused arguments are no error */
+    struct jstr *text; /* the format */
+    size_t at;         /* its next byte */
+    struct jval args;  /* a tuple, or a single value */
+    size_t n_used;     /* number of arguments taken in order, not by key */
+    bool is_mapping;   /* args has items like a mapping, so that unused arguments are no error */
 };
 
 static bool next_arg(struct percent *p, struct jval *out)
@@ -141,7 +141,7 @@ static bool percent_int(struct percent *p, struct jval v, struct layout *how)
         how->precision = -1;
         if (!layout_int(&b, jval_int(i), &digits))
             return false;
-        /* Otherwise zeros fill the whole width: lay out the number again with that width. */
+        /* With the flag 0, zeros fill a greater width too: then the number is laid out again. */
         if (how->align != '=' || how->width <= b.n)
             return jbuf_done(&b, &text) && layout_text(&p->b, text.u.s, how);
         digits.width = how->width;

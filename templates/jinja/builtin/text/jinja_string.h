@@ -1,5 +1,6 @@
 /*
- * String operations for filters and methods. Characters keep their origin.
+ * String operations for filters and methods. Characters keep their origin. Parts of a string and
+ * padded strings stay markup; results of the other functions are never markup.
  */
 #ifndef TEMPLATES_JINJA_STRING_H
 #define TEMPLATES_JINJA_STRING_H
@@ -8,7 +9,7 @@
 
 enum string_case { CASE_UPPER, CASE_LOWER, CASE_TITLE, CASE_CAPITAL, CASE_SWAP };
 
-/* str.upper and so on. The result is never markup. */
+/* str.upper and so on. */
 bool string_case(struct jvm *vm, struct jstr *s, enum string_case how, struct jval *out);
 /* string_case for the bytes [b0, b1) only; the whole string is the context of a final sigma. */
 bool string_case_into(struct jbuf *b, const struct jstr *s, size_t b0, size_t b1,
@@ -29,6 +30,7 @@ bool string_split(struct jvm *vm, struct jstr *s, struct jval sep, int64_t max, 
 bool string_rsplit(struct jvm *vm, struct jstr *s, struct jval sep, int64_t max, struct jval *out);
 bool string_splitlines(struct jvm *vm, struct jstr *s, bool keep_ends, struct jval *out);
 enum string_pad { PAD_LEFT, PAD_RIGHT, PAD_CENTER }; /* where the text is in the field */
+/* width: in characters. The characters `fill` have the origin ORIGIN_TEMPLATE. */
 bool string_pad(struct jvm *vm, struct jstr *s, enum string_pad how, int64_t width, uint32_t fill,
                 struct jval *out);
 /* convert: apply str() to each item; else an item that is not a string is an error. */
