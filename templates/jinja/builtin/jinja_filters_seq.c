@@ -87,6 +87,7 @@ static bool list_generator(struct jvm *vm, struct jgen *gen, struct jval *out, b
     return jiter_next(vm, &gen->it, out, more);
 }
 
+/* As in jinja2: of a string a string, where Python's reversed() works an iterator, else a list. */
 BUILTIN(do_reverse)
 {
     struct jval list, part[3] = {jnone(), jnone(), jint(-1)};

@@ -58,7 +58,7 @@ bool parser_seal_items(struct parser *p, struct jnode *node, const struct jnodes
 /* Compute the depth of a node and check TREE_MAX_DEPTH. Call it when all children are set. */
 bool parser_seal(struct parser *p, struct jnode *node);
 bool parser_name(struct parser *p, struct bn_str text, struct jnode *node); /* sets id and name */
-bool parser_string(struct parser *p, struct bn_str text, struct jval *out);
+bool parser_string(struct parser *p, struct bn_str text, struct jval *out); /* shares `text` */
 /* A sealed node with the operands a and b; NULL on failure. */
 struct jnode *parser_pair(struct parser *p, enum jnode_kind kind, const struct jtok *tok,
                           struct jnode *const ab[2]);

@@ -10,11 +10,12 @@
 #include <unistr.h>
 
 #define ORIGIN_TEMPLATE 0u
+/* ORIGIN_ANSWER: the content of an assistant message. ORIGIN_MESSAGE: text of arguments and the
+ * other text of messages, except known roles. */
 enum origin_kind { ORIGIN_MESSAGE = 1, ORIGIN_ANSWER = 2 };
 
-/* The origin of text from a message. Text of the template has ORIGIN_TEMPLATE instead. The lowest
- * two bits are the kind, the others the index of the message plus one. `message`: index
- * of the message that the text is from, SIZE_MAX for no message. */
+/* The lowest two bits are the kind, the others the index of the message plus one. `message`: index
+ * of the message that the text is from, SIZE_MAX for text of an argument of the template. */
 static inline uint32_t origin_of(enum origin_kind kind, size_t message)
 {
     return (uint32_t)((message + 1) << 2) | (uint32_t)kind;

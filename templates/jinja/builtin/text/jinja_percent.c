@@ -190,7 +190,7 @@ static bool percent_value(struct percent *p, struct jval v, struct layout *how)
 {
     const bool is_text = strchr("srac", how->type) != NULL;
     if (is_text || how->align == '<')
-        how->fill = 0;
+        how->fill = 0; /* the flag 0 has no effect */
     if (!how->align)
         how->align = how->fill == '0' ? '=' : '>';
     if (is_text) {
