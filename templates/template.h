@@ -69,9 +69,9 @@ struct template_config {
  * strings. */
 
 /* BN_EARG: no such built-in. BN_EFORMAT: a user's template does not parse or exceeds a bound.
- * BN_EUNSUPPORTED: jinja2 accepts a user's template, this interpreter does not. With "auto", a
- * built-in family replaces the model's own template if it is absent, known to be wrong or cannot be
- * parsed. A note reports the replacement. */
+ * BN_EUNSUPPORTED: a user's template has one of the tags, filters or loops that are named above.
+ * With "auto", a built-in family replaces the model's own template if it is absent, known to be
+ * wrong or cannot be parsed. A note reports the replacement. */
 bool template_open(const struct template_config *cfg, struct template **out, struct bn_error *err);
 void template_close(struct template *t); /* NULL is fine */
 

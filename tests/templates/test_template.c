@@ -336,10 +336,12 @@ static void errors_name_line_column_and_reason(void **state)
         {"a\n{{ raise_exception('roles must alternate') }}",
          "template line 2, column 19: roles must alternate"},
         {"{{ a.b.c }}", "template line 1, column 5: 'a' is undefined"},
-        {"\n\n  {% if x %}", "template line 3, column 11: this block has no 'elif'"},
+        {"\n\n  {% if x %}", "template line 3, column 11: this block has no 'endif'"},
+        {"{% for x in y %}", "template line 1, column 15: this block has no 'endfor'"},
         {"{{ 'a' + 1 }}",
          "template line 1, column 8: unsupported operand types for +: 'str' and 'int'"},
         {"{{ s|nofilter }}", "template line 1, column 6: No filter or test named 'nofilter'"},
+        {"{{ s is notest }}", "template line 1, column 9: No filter or test named 'notest'"},
         {"{{ 9223372036854775807 + 1 }}",
          "template line 1, column 24: integer overflow: only 64 bits"},
         {"{{ 9000000000000000000|round(-19) }}",
@@ -419,6 +421,35 @@ static char *repeated(const char *head, const char *unit, size_t n, const char *
     return s;
 }
 
+/* A variable that is found behind 80 others costs ten steps. They count when the next node runs, so
+ * the sum may pass the limit without reaching it exactly. */
+static void the_limit_of_steps_cannot_be_passed(void **state)
+{
+    struct fixture *const f = *state;
+    char text[4000] = "{% with %}";
+    size_t n = strlen(text);
+    for (int i = 0; i < 80; i++)
+        n += (size_t)snprintf(text + n, sizeof text - n, "{%% set a%d = 0 %%}", i);
+    (void)snprintf(text + n, sizeof text - n,
+                   "{%% for i in range(99999) %%}{%% for k in range(99999) %%}"
+                   "{%% if messages %%}{%% endif %%}{%% endfor %%}{%% endfor %%}{%% endwith %%}");
+    assert_false(render(f, text, NULL));
+    assert_non_null(strstr(f->err.text, "takes more than"));
+}
+
+static void many_keywords_cost_their_comparisons(void **state)
+{
+    struct fixture *const f = *state;
+    struct template_value *many = template_dict(f->arena);
+    for (int i = 0; i < 9000; i++) {
+        char key[20];
+        (void)snprintf(key, sizeof key, "k%d", i);
+        many = template_set(f->arena, many, key, template_int(f->arena, i));
+    }
+    assert_true(render(f, "{{ dict(**many)|length }}",
+                       template_set(f->arena, template_dict(f->arena), "many", many)));
+}
+
 static void deep_nesting_is_rejected(void **state)
 {
     static const char *const units[] = {"(",      "[",        "{1:",   "not ",    "-",
@@ -467,6 +498,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(the_largest_integers_are_rounded, set_up, tear_down),
         cmocka_unit_test_setup_teardown(undefined_token_error_gives_advice, set_up, tear_down),
         cmocka_unit_test_setup_teardown(expensive_templates_are_stopped, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(the_limit_of_steps_cannot_be_passed, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(many_keywords_cost_their_comparisons, set_up, tear_down),
         cmocka_unit_test_setup_teardown(deep_nesting_is_rejected, set_up, tear_down),
         cmocka_unit_test_setup_teardown(long_flat_templates_are_accepted, set_up, tear_down),
     };

@@ -19,7 +19,8 @@ static bool end_of_body(struct parser *p, const char *const *ends)
  * that ends with NULL. If it is NULL, the body reaches to the end of the template. */
 static bool parse_body(struct parser *p, const char *const *ends, struct jnode *node);
 
-/* Parse an optional colon, the end of the tag, and the body up to one of the end tags. */
+/* Parse an optional colon, the end of the tag, and the body up to one of the end tags. The last of
+ * these is the one that every block needs. */
 static bool tag_body(struct parser *p, const char *const *ends, struct jnode *node)
 {
     const struct jtok *const tok = parser_tok(p);
@@ -28,8 +29,11 @@ static bool tag_body(struct parser *p, const char *const *ends, struct jnode *no
         return false;
     const bool ok = parser_enter(p) && parse_body(p, ends, node);
     parser_leave(p);
-    if (ok && parser_is(p, T_EOF))
-        return parser_fail(p, tok, "this block has no '%s'", ends[0]);
+    if (ok && parser_is(p, T_EOF)) {
+        while (ends[1])
+            ends++;
+        return parser_fail(p, tok, "this block has no '%s'", *ends);
+    }
     return ok;
 }
 
@@ -119,7 +123,7 @@ static bool has_loop_target(const struct jnode *n)
 
 static bool parse_for_body(struct parser *p, struct jnode *n)
 {
-    static const char *const ends[] = {"endfor", "else", NULL};
+    static const char *const ends[] = {"else", "endfor", NULL};
     struct jnode holder = {.kind = N_FOR};
     p->n_loops++;
     const bool ok = tag_body(p, ends, n);

@@ -59,6 +59,7 @@ static bool parse_string(struct parser *p, struct jnode **out)
                 return false;
         if (!jbuf_done(&b, &n->val))
             return false;
+        jstr_chars(n->val.u.s); /* caches the count: the tree is read-only later */
     }
     *out = n;
     return parser_seal(p, n);
@@ -400,6 +401,7 @@ static bool parse_test(struct parser *p, struct jnode **node)
     const struct jtok *const tok = parser_next(p);
     struct jnode *const n = parser_node(p, N_TEST, tok);
     const bool negated = parser_skip_name(p, "not");
+    const struct jtok *const name = parser_tok(p);
     if (!n || !parse_dotted(p, n))
         return false;
     n->a = *node;
@@ -417,7 +419,7 @@ static bool parse_test(struct parser *p, struct jnode **node)
         n->items = args.items;
         n->n_items = args.n;
     }
-    if (!resolve(p, tok, n) || !parser_seal(p, n))
+    if (!resolve(p, name, n) || !parser_seal(p, n))
         return false;
     struct jnode *const ab[2] = {n, NULL};
     *node = negated ? parser_pair(p, N_NOT, tok, ab) : n;

@@ -87,7 +87,7 @@ bool jvm_fail(struct jvm *vm, const char *fmt, ...)
 
 bool jvm_steps(struct jvm *vm, size_t n)
 {
-    if (n > JVM_MAX_STEPS - vm->n_steps) {
+    if (vm->n_steps > JVM_MAX_STEPS || n > JVM_MAX_STEPS - vm->n_steps) {
         vm->n_steps = JVM_MAX_STEPS;
         return jvm_fail(vm, "the template takes more than %zu steps", (size_t)JVM_MAX_STEPS);
     }
