@@ -74,6 +74,10 @@ CONSTRUCTS = {
 }
 
 DIFFERED = [
+    "{{ '%a|%4a' % ('é', '\u4e2d\U0001f600') }}{{ '{!a:>9}'.format('ß') }}{{ '{!a}'.format([d, 'é']) }}",
+    "{{ '{:05}|{:05.1}|{:*<05}|{:>05}'.format('ab', 'cd', 'e', 'f') }}", "{{ '{:=5}'.format('ab') }}",
+    "{{ '{:c}|{:5c}|{:<5c}|{:05c}'.format(233, 65, 66, 67) }}", "{{ '{:+c}'.format(65) }}", "{{ '{:c}'.format(-1) }}",
+    "{{ dict(undef) }}", "{% set ns = namespace(undef) %}",
     "{% filter title|length %}a b{% endfilter %}", "{% set s %}{{ s|tojson }}{% endset %}", "{% set s | length %}{{ s }}{% endset %}{{ s }}", "{{ dict(d, c=(sp|e)[9:1:-1]) }}", "{{ {'a': ('x'|e).ljust(3, '*')} }}",
     "{{ mix|truncate(5, true, '', 0) }}", "{{ le|slice(3)|list|truncate(5) }}", "{% for x in l %}{{ loop }}{% endfor %}", "{{ d.values() in {} }}", "{{ d.items() in {} }}", "{{ ' \\x7f'|tojson(ensure_ascii=true) }}",
     "{{ ' Be kind. '.rsplit(none, 1) }}{{ ' Be kind. '.split(none, 1) }}", "x{#", "x{% raw %}", "{%+ for k, v in pairs %}{{ u }}{% endfor %}{% set u = undef %}", "{{ ('ab'|safe)|list }}",

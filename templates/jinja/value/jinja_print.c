@@ -10,9 +10,21 @@
 
 #include <stdio.h>
 
-static bool repr_char(struct jbuf *b, uint32_t cp, char quote, uint32_t origin)
+/* Append the escape of a code point as hexadecimal number. */
+static bool escape_code(struct jbuf *b, uint32_t cp, uint32_t origin)
 {
     char text[12];
+    (void)snprintf(text, sizeof text,
+                   cp < 0x100     ? "\\x%02x"
+                   : cp < 0x10000 ? "\\u%04x"
+                                  : "\\U%08x",
+                   cp);
+    return jbuf_add(b, text, strlen(text), origin);
+}
+
+static bool repr_char(struct jbuf *b, uint32_t cp, char quote, uint32_t origin)
+{
+    char text[4];
     const char *named = cp == '\n' ? "\\n" : cp == '\r' ? "\\r" : cp == '\t' ? "\\t" : NULL;
     if (cp == '\\' || cp == (uint32_t)quote)
         (void)snprintf(text, sizeof text, "\\%c", (char)cp);
@@ -21,11 +33,7 @@ static bool repr_char(struct jbuf *b, uint32_t cp, char quote, uint32_t origin)
     else if (uni_is(cp, UNI_PRINTABLE))
         return jbuf_cp(b, cp, origin);
     else
-        (void)snprintf(text, sizeof text,
-                       cp < 0x100     ? "\\x%02x"
-                       : cp < 0x10000 ? "\\u%04x"
-                                      : "\\U%08x",
-                       cp);
+        return escape_code(b, cp, origin);
     return jbuf_add(b, text, strlen(text), origin);
 }
 
@@ -159,6 +167,23 @@ bool print_repr(struct jbuf *b, struct jval v)
     const bool ok = jvm_steps(b->vm, 1) && jvm_enter(b->vm) && repr_inside(b, v);
     jvm_leave(b->vm);
     return ok;
+}
+
+bool print_ascii(struct jbuf *b, struct jval v)
+{
+    struct jbuf whole = {.vm = b->vm};
+    struct jval repr;
+    if (!print_repr(&whole, v) || !jbuf_done(&whole, &repr))
+        return false;
+    const struct jstr *const s = repr.u.s;
+    for (size_t at = 0; at < s->n_bytes;) {
+        uint32_t cp;
+        const size_t n = text_next(jstr_text(s), at, &cp);
+        if (!(cp < 0x80 ? jbuf_slice(b, s, at, at + n) : escape_code(b, cp, jstr_origin(s, at))))
+            return false;
+        at += n;
+    }
+    return jvm_steps(b->vm, s->n_bytes / 8);
 }
 
 bool print_str(struct jbuf *b, struct jval v)

@@ -10,6 +10,8 @@
 
 bool print_str(struct jbuf *b, struct jval v);  /* append str(v) */
 bool print_repr(struct jbuf *b, struct jval v); /* append repr(v) */
+/* Append ascii(v): repr(v) with escapes instead of characters that are not ASCII. */
+bool print_ascii(struct jbuf *b, struct jval v);
 /* str(v); a string is returned unchanged. */
 bool jval_to_str(struct jvm *vm, struct jval v, struct jval *out);
 

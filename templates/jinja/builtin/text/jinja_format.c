@@ -61,8 +61,7 @@ static bool read_layout(struct jvm *vm, const struct jstr *spec, struct layout *
         at++;
     }
     if (at < n && p[at] == '0') {
-        how->fill = how->fill ? how->fill : '0';
-        how->align = how->align ? how->align : '=';
+        how->fill = how->fill ? how->fill : '0'; /* for the alignment see format_number */
         at++;
     }
     at += read_width(p + at, n - at, &how->width);
@@ -88,9 +87,32 @@ static bool bad_type(struct jvm *vm, char type, struct jval v)
     return jvm_fail(vm, "Unknown format code '%c' for object of type '%s'", type, jkind_name(v));
 }
 
+/* An integer with the type c: the character with this code point. */
+static bool format_char(struct jbuf *b, int64_t cp, struct layout *how)
+{
+    struct jbuf one = {.vm = b->vm};
+    struct jval text;
+    if (how->precision >= 0)
+        return jvm_fail(b->vm, "Precision not allowed in integer format specifier");
+    if (how->group)
+        return jvm_fail(b->vm, "Cannot specify '%c' with 'c'.", how->group);
+    if (how->sign || how->alternate)
+        return jvm_fail(b->vm, "%s not allowed with integer format specifier 'c'",
+                        how->sign ? "Sign" : "Alternate form (#)");
+    if (cp < 0 || cp > 0x10ffff || (cp >= 0xd800 && cp <= 0xdfff))
+        return jvm_fail(b->vm, "%%c arg not in range(0x110000)");
+    how->align = how->align && how->align != '=' ? how->align : '>';
+    return jbuf_cp(&one, (uint32_t)cp, ORIGIN_TEMPLATE) && jbuf_done(&one, &text) &&
+           layout_text(b, text.u.s, how);
+}
+
 static bool format_number(struct jbuf *b, struct jval v, struct layout *how)
 {
     const bool is_int = v.kind != J_FLOAT;
+    if (how->fill == '0' && !how->align) /* the flag 0: zeros after the sign */
+        how->align = '=';
+    if (is_int && how->type == 'c')
+        return format_char(b, jval_int(v), how);
     if (is_int && (!how->type || strchr("bdnoxX", how->type))) {
         if (how->precision >= 0)
             return jvm_fail(b->vm, "Precision not allowed in integer format specifier");
@@ -253,9 +275,10 @@ static bool format_field(struct formatter *f, struct jbuf *b, struct jstr *text,
         return false;
     if (!format_into(f, &spec_buf, spec.u.s, depth - 1) || !jbuf_done(&spec_buf, &spec))
         return false;
-    if (conversion &&
-        (!(conversion == 's' ? print_str(&converted, v) : print_repr(&converted, v)) ||
-         !jbuf_done(&converted, &v)))
+    if (conversion && (!(conversion == 's'   ? print_str(&converted, v)
+                         : conversion == 'a' ? print_ascii(&converted, v)
+                                             : print_repr(&converted, v)) ||
+                       !jbuf_done(&converted, &v)))
         return false;
     if (!f->is_markup || (v.kind == J_STR && v.u.s->is_markup))
         return format_value(b, v, spec.u.s);

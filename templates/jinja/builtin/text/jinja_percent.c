@@ -180,7 +180,9 @@ static bool percent_text(struct percent *p, struct jval v, const struct layout *
     } else if (how->type == 's' && p->text->is_markup) {
         if (!markup_escape(p->vm, v, &text) || !jbuf_str(&b, text.u.s))
             return false;
-    } else if (how->type == 's' ? !print_str(&b, v) : !print_repr(&b, v)) {
+    } else if (how->type == 's'   ? !print_str(&b, v)
+               : how->type == 'a' ? !print_ascii(&b, v)
+                                  : !print_repr(&b, v)) {
         return false;
     }
     return jbuf_done(&b, &text) && layout_text(&p->b, text.u.s, how);
