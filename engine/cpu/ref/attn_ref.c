@@ -20,8 +20,8 @@ static void head_block(const struct attn_block *b, size_t head)
     for (size_t j = b->first_seen; j < b->n_seen; j++)
         for (size_t i = 0; i < b->head_dim; i++)
             z[j] = fmaf(q[i], f16_to_f32(keys[i * ATTN_BLOCK + j]), z[j]);
-    float m = z[b->first_seen];
-    for (size_t j = b->first_seen + 1; j < b->n_seen; j++)
+    float m = -INFINITY; /* ignores NaN scores, whose p is 0 */
+    for (size_t j = b->first_seen; j < b->n_seen; j++)
         if (z[j] > m)
             m = z[j];
     m = m + 0.0f; /* -0 becomes +0, because instructions for the maximum of -0 and +0 may return
@@ -95,8 +95,8 @@ static void sums_ref(const struct attn_quads *w, int n_heads, size_t lane0, size
 
 static void softmax_ref(float z[ATTN_BLOCK], size_t n_seen, float *m, float *l)
 {
-    float top = z[0], lanes[ATTN_BLOCK]; /* sum64_tree_ref overwrites lanes */
-    for (size_t j = 1; j < n_seen; j++)
+    float top = -INFINITY, lanes[ATTN_BLOCK]; /* sum64_tree_ref overwrites lanes */
+    for (size_t j = 0; j < n_seen; j++)
         if (z[j] > top)
             top = z[j];
     top = top + 0.0f; /* -0 becomes +0, as in head_block */

@@ -35,6 +35,14 @@ static void spread_scores(struct check *c, enum pattern p, float *q, size_t n, u
         k[i] &= 0x00ff;
 }
 
+/* Sometimes a seen position, often the first, whose score becomes NaN; else ATTN_BLOCK. */
+static size_t bad_position(struct check *c, size_t n_seen)
+{
+    if (rng_below(&c->rng, 8) > 0)
+        return ATTN_BLOCK;
+    return rng_next(&c->rng) & 1 ? rng_below(&c->rng, n_seen) : 0;
+}
+
 /* A cache of n_seen random positions, the others NaN. Also scales the queries q (n_q). */
 static struct cache f16_cache(struct check *c, size_t head_dim, size_t n_seen, enum pattern p,
                               float *q, size_t n_q)
@@ -44,6 +52,9 @@ static struct cache f16_cache(struct check *c, size_t head_dim, size_t n_seen, e
     fill_f16(&c->rng, rng_next(&c->rng) & 1 ? p : PATTERN_MIXED, k, n_k);
     fill_f16(&c->rng, rng_next(&c->rng) & 1 ? p : PATTERN_PLAIN, v, ATTN_BLOCK * v_stride);
     spread_scores(c, p, q, n_q, k, n_k);
+    const size_t bad = bad_position(c, n_seen);
+    if (bad < ATTN_BLOCK)
+        k[rng_below(&c->rng, head_dim) * ATTN_BLOCK + bad] = F16_NAN;
     for (size_t j = n_seen; j < ATTN_BLOCK; j++) {
         for (size_t i = 0; i < head_dim; i++)
             k[i * ATTN_BLOCK + j] = F16_NAN;
@@ -79,6 +90,9 @@ static struct cache q8_cache(struct check *c, size_t head_dim, size_t n_seen, fl
                         ? ldexpf(1.0f + (float)rng_below(&c->rng, 1000) / 1000.0f,
                                  -(int)rng_below(&c->rng, spread))
                         : NAN;
+    const size_t bad = bad_position(c, n_seen);
+    if (bad < ATTN_BLOCK)
+        scales[bad] = NAN; /* of a key */
     if (rng_below(&c->rng, 8) == 0)
         q[rng_below(&c->rng, n_q)] = NAN; /* is treated as 0 */
     return (struct cache){k, v, scales};
