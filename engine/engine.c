@@ -297,9 +297,10 @@ uint64_t bn_model_bytes_read(const struct bn_model *model)
     return model->bytes_read;
 }
 
-/* The KV cache of each sequence is counted at its full size. It may reach that size, although
- * memory is used only as it fills. Half of the free memory remains: some of it holds pages of the
- * model file, which count as free but are read for every token, and other programs need some. */
+/* The KV cache of each sequence is counted at its full size. It may reach that size, although on
+ * the CPU memory is used only as it fills. Half of the free memory remains: some of it holds pages
+ * of the model file, which count as free but are read for every token, and other programs need
+ * some. */
 size_t engine_batch_width(size_t free_bytes, size_t kv_bytes_per_token, size_t seq_bytes,
                           size_t n_ctx)
 {

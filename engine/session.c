@@ -314,8 +314,8 @@ static struct stops plan_stops(struct bn_session *s, size_t n_shared, size_t n_i
 {
     const size_t last = n_stable > 0 && n_stable < n_ids ? n_stable : n_ids - 1;
     struct stops stops = {{0, 0}};
-    /* Length of the newest state, including planned ones. s->n_ids counts as one: a state or the
-     * beginning of the sequence is less than LEAST_GAP before it, if it has none itself. */
+    /* Length of the newest state, including planned ones. s->n_ids counts as one, because a state
+     * (unless it could not be saved) or the beginning is there or less than LEAST_GAP before. */
     size_t newest = s->n_ids;
     if (s->states.n_max == 0 || n_ids - s->n_ids <= 1) /* no states, or decode of one token */
         return stops;

@@ -26,7 +26,7 @@ struct saved_state {
 
 struct states {
     size_t state_bytes;       /* of one state; 0: the sequence needs none */
-    size_t n_max, n;          /* most states that fit into the budget, and states now */
+    size_t n_max, n;          /* most states (budget and STATES_MOST), and states now */
     struct saved_state *list; /* (n_max), the first n are in use, in order of length */
 };
 
