@@ -171,7 +171,7 @@ void cuda_head_apply(struct backend *b, size_t first, size_t n)
                              .cands = s->cands,
                              .is_exact = !screened};
     if (!screened)
-        norm.query.n_blocks = 0;
+        norm.query.n_blocks = 0; /* head_norm writes no query for the bounds */
     cuda_launch(&b->device, KERNEL_head_norm, (struct cuda_grid){n, 1, 1, 0}, &norm);
     cuda_rotate(b, &m->head_rotation, s->head_x, n, false);
     head_multiply(b, n, screened);
