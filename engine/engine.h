@@ -231,7 +231,8 @@ bool bn_eval(struct bn_item *items, size_t n_items, const struct bn_control *con
 bool bn_session_save(struct bn_session *s, const struct bn_stream *out, struct bn_error *err);
 bool bn_session_load(struct bn_session *s, const struct bn_stream *in, struct bn_error *err);
 
-/* Device kind, KV cache type and format version, for example "cpu-f16-1". Static text. */
+/* Name of the format of a saved cache, for example "cpu-f16-1": a CUDA session has the same name,
+ * because its format is that of the CPU. Static text. */
 const char *bn_session_kv_version(const struct bn_session *s);
 
 /* ---- devices ---- */
