@@ -172,6 +172,8 @@ static bool check_config(const struct bn_model_config *cfg, struct bn_error *err
                        cfg->n_ubatch, MAX_UBATCH);
     if (cfg->activations > BN_ACT_FLOAT)
         return bn_fail(err, BN_EARG, "unknown activations %d", (int)cfg->activations);
+    if (cfg->skip > BN_SKIP_OFF)
+        return bn_fail(err, BN_EARG, "unknown choice of skipping zeros %d", (int)cfg->skip);
     if (cfg->window_rule > BN_WINDOW_MAINLINE)
         return bn_fail(err, BN_EARG, "unknown window rule %d", (int)cfg->window_rule);
     if (cfg->i2s_layout > BN_I2S_C || cfg->head > BN_HEAD_FULL || cfg->kv > BN_KV_Q8)
