@@ -17,8 +17,8 @@ struct inspect {
     struct options *options;
     const char *const *words; /* (n_words) words after the verb: MODEL, then FILE */
     size_t n_words;
-    struct bn_notes notes; /* filled by the functions inspect_open_... */
-    /* NULL until the function inspect_open_... of the same name has succeeded */
+    struct bn_notes notes; /* about the tokenizer, the template and the model, once they are open */
+    /* Each is NULL until it is open; inspect_close closes them. */
     struct bn_file *file;
     struct tokenizer *tokenizer;
     struct template *template;
@@ -26,8 +26,8 @@ struct inspect {
     struct bn_session *session;
 };
 
-/* Each returns EXIT_DONE, or prints an error line and returns its exit code. Call them in this
- * order. */
+/* Each returns EXIT_DONE, or prints an error line and returns its exit code. Call those that a verb
+ * needs in this order. Without a file, inspect_open_template needs --template. */
 enum exit_code inspect_open_file(struct inspect *in);
 enum exit_code inspect_open_tokenizer(struct inspect *in);
 enum exit_code inspect_open_template(struct inspect *in);
@@ -38,12 +38,13 @@ void inspect_close(struct inspect *in);       /* closes all that is open */
 /* Print an error line with the path of the model; return the exit code of STAGE_LOAD (report.h). */
 enum exit_code inspect_fail_load(const struct inspect *in, struct bn_error *err);
 
-/* Append the ids of a text. `kind` is SEGMENT_MESSAGE, or SEGMENT_TEMPLATE to recognise special
- * tokens. The tokenizer must be open. Errors of tokenizer_encode. */
+/* Append the ids of a text, without a beginning-of-text token. `kind` is SEGMENT_MESSAGE, or
+ * SEGMENT_TEMPLATE to recognise special tokens. The tokenizer must be open. Errors of
+ * tokenizer_encode. */
 bool inspect_encode(const struct inspect *in, enum segment_kind kind, struct bn_str text,
                     struct token_list *out, struct bn_error *err);
 
-/* Write bytes to stdout. Control characters are replaced if stdout is a terminal. */
+/* Write bytes to stdout, cleaned as in term_text.h if stdout is a terminal. */
 void inspect_put(struct bn_str text);
 /* Write ids on one line, separated by spaces. */
 void inspect_put_ids(const int32_t *ids, size_t n_ids);

@@ -30,7 +30,7 @@ struct info {
     size_t n_ctx;               /* tokens of context in the memory plan */
     struct backend_plan plan;   /* all 0 without a model or with a plan_error */
     struct bn_error plan_error; /* code BN_OK: no error */
-    const char *backend;        /* name of the backend of the plan */
+    const char *backend;        /* name of the backend of the plan; NULL: none was chosen */
     struct bn_device_line devices[INFO_DEVICES];
     size_t n_devices;
 };
@@ -61,7 +61,8 @@ static inline bool info_key(const struct gguf_kv *kv, char out[INFO_KEY_BYTES])
 }
 
 /* Bytes of the token embedding and the output head that are read from the file while the model
- * runs. They need memory beside backend_plan.weight_bytes. */
+ * runs. They need memory beside backend_plan.weight_bytes. With --head q8, they include a head of
+ * which a copy is read instead. Call it only if there is no plan_error. */
 uint64_t info_table_bytes(const struct info *info);
 
 /* Print to stdout: sections of two columns, or one JSON object. */

@@ -199,7 +199,7 @@ static json_t *metadata_object(const struct info *info)
         const struct gguf_kv *kv = &info->gguf->kvs[i];
         char key[INFO_KEY_BYTES];
         if (!info_key(kv, key))
-            continue;
+            continue; /* a key that is too long is left out */
         json_t *clean = json_out_text(kv->key);
         json_out_put(&o, json_string_value(clean), value_of(info, kv, key));
         json_decref(clean);

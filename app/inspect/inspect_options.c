@@ -57,6 +57,7 @@ const struct option_table *const inspect_tables[] = {&general,
 const size_t n_inspect_tables = sizeof(inspect_tables) / sizeof(inspect_tables[0]);
 
 #define FILE_OPTIONS "i2s-layout", "no-repair", "ignore-tensor"
+/* Without "pin": no verb measures speed. */
 #define RUN_OPTIONS "device", "threads", "ubatch", "isa", "head", "kv", "activations", "window-rule"
 
 static const char *const info_options[] = {"json",      "ctx",      FILE_OPTIONS,

@@ -14,7 +14,7 @@
 
 #define TEXT_MAX_BYTES ((size_t)1 << 30) /* of FILE; bounds the memory for text and ids */
 #define SHOWN_EXPERTS 5                  /* experts shown for each layer, the most used first */
-#define WINDOW_TOKENS 2048               /* as in the published perplexities of these models */
+#define WINDOW_TOKENS 2048 /* without --ctx, as in the published perplexities of these models */
 
 struct row_writer {
     FILE *out;
@@ -97,8 +97,9 @@ enum exit_code inspect_logits(struct inspect *in)
     return code;
 }
 
-/* Evaluates windows of n_window ids that do not overlap. Each window starts with an empty session,
- * and with bos if the vocabulary requires it. Its last id is predicted but not evaluated. */
+/* Evaluate windows of at most n_window ids that do not overlap. Each window starts with an empty
+ * session, and with bos if the vocabulary requires it. Its last id is predicted but not
+ * evaluated. */
 static bool score_text(struct inspect *in, const struct token_list *text, size_t n_window,
                        struct loss_sums *sums, struct bn_error *err)
 {
@@ -110,7 +111,7 @@ static bool score_text(struct inspect *in, const struct token_list *text, size_t
     bool ok = true;
     for (size_t i = 0; ok && i < text->n; i += n_window - n_bos) {
         const size_t n = size_min(n_window - n_bos, text->n - i);
-        window[0] = info->bos;
+        window[0] = info->bos; /* overwritten if n_bos is 0 */
         memcpy(window + n_bos, text->ids + i, n * sizeof(*window));
         bn_session_truncate(in->session, 0);
         ok = logit_rows_add_losses(in->model, in->session, window, n + n_bos, sums, err);
@@ -130,7 +131,7 @@ static void print_perplexity(const struct loss_sums *s, size_t n_window)
            exp(mean), error, s->n, n_window, mean);
 }
 
-/* Evaluate the text in windows and sum up the losses. */
+/* Evaluate the text in windows of *n_window ids and add up the losses. EXIT_USAGE: no loss. */
 static enum exit_code run_text(struct inspect *in, const struct token_list *text, size_t *n_window,
                                struct loss_sums *sums)
 {

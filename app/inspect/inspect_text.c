@@ -58,7 +58,7 @@ enum exit_code inspect_tokenize(struct inspect *in)
 }
 
 /* Parse the next id and move *at behind it; white space or commas separate ids. Returns false at
- * the end, or with *bad set at a word that is not an id. */
+ * the end, or with *bad set and *at at a word that is not an id less than n_vocab. */
 static bool next_id(const char **at, size_t n_vocab, int32_t *id, bool *bad)
 {
     *at += strspn(*at, " \t\r\n,");

@@ -142,7 +142,7 @@ bool clipboard_put(struct bn_str text, const char **method, struct bn_error *err
 /* ---- blocks of code ---- */
 
 /* The number of fence characters at the start of a line, or 0 if it is not a fence. *mark is the
- * character. *is_bare: nothing follows, as required of a closing fence. As in CommonMark, up to
+ * character. *is_bare: only blanks follow, as required of a closing fence. As in CommonMark, up to
  * three spaces may come first. */
 static size_t fence_marks(struct bn_str line, char *mark, bool *is_bare)
 {

@@ -34,6 +34,7 @@ void curses_close(struct curses_screen *s);
 void curses_suspend(void);
 void curses_resume(struct curses_screen *s);
 
+/* The screen has a new size: set all rows again. */
 void curses_resize(struct curses_screen *s, struct tty_size size);
 /* Set a whole row. The text must be without control characters (see term_text) and not wider than
  * the screen. `looks` has an enum text_look for each byte; NULL: the whole text has `look`. If

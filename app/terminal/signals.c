@@ -118,7 +118,8 @@ bool signals_open(enum signal_user user, int pipe_fds[2], struct bn_error *err)
         struct sigaction before;
         if (user == SIGNALS_PIPE && (number == SIGTSTP || number == SIGCONT))
             continue;
-        /* nohup and background jobs of a shell ignore these signals; keep them ignored. */
+        /* nohup ignores SIGHUP, and background jobs of a shell ignore SIGINT: keep them ignored. At
+         * a terminal, Ctrl-C must always work. */
         if (sigaction(number, NULL, &before) == 0 && before.sa_handler == SIG_IGN &&
             (number == SIGHUP || (number == SIGINT && user == SIGNALS_PIPE)))
             continue;
@@ -175,7 +176,7 @@ void signals_reset_child(void)
         (void)signal(watched[i], SIG_DFL);
     (void)signal(SIGPIPE, SIG_DFL);
     (void)signal(SIGQUIT, SIG_DFL);
-    (void)signal(SIGXFSZ, SIG_DFL); /* exec resets handlers, but not SIG_IGN */
+    (void)signal(SIGXFSZ, SIG_DFL); /* exec resets handlers, but not SIG_IGN: ours, or inherited */
     sigemptyset(&none);
     (void)sigprocmask(SIG_SETMASK, &none, NULL);
 }

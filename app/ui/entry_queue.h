@@ -1,6 +1,6 @@
 /*
- * The lines (messages and commands) that the user has entered during an answer. They are sent in
- * the order of their entry, each after the end of an answer. Main thread only.
+ * The lines (messages and commands) that the user has entered during an answer. They become events
+ * in the order of their entry, one at a time, while no answer runs. Main thread only.
  */
 #ifndef APP_ENTRY_QUEUE_H
 #define APP_ENTRY_QUEUE_H

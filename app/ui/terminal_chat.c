@@ -130,7 +130,7 @@ void terminal_show_end(struct ui *ui, const struct turn *turn, terminal_show_fn 
     const char *notice = turn_end_notice(turn);
     if (notice)
         show(ui, turn->finish == FINISH_DEGENERATE ? TONE_WARNING : TONE_NOTE, bn_str_of(notice));
-    /* One column stays free, as in flow.h: the width of some characters differs. */
+    /* One column stays free, as in flow.c: the width of some characters differs. */
     const size_t columns = size_max(tty_size(STDOUT_FILENO).columns, 2) - 1;
     if (turn->n_alts > 0) {
         turn_probs_table(ui->chat->model->tokenizer, turn, columns, &text);

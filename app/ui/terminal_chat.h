@@ -33,12 +33,14 @@ struct terminal_chat {
     bool (*runs_now)(void *ud, struct bn_str line);
     void *callback_ud; /* `ud` of these two functions */
 
-    struct key_queue keys;          /* keys that the editor has not used yet */
-    struct entry_queue queue;       /* lines entered during an answer */
-    struct answer_position printed; /* the answer up to here is on the ordinary screen */
-    struct strbuf line;             /* the text of the last UI_LINE event */
-    struct strbuf displayed;        /* the same line with marks for long pastes (line_edit.h) */
-    bool is_hung_up;                /* the terminal is gone */
+    struct key_queue keys;    /* keys that the editor has not used yet */
+    struct entry_queue queue; /* lines entered during an answer */
+    /* The running answer up to here is on the ordinary screen. The inline painter sets it when it
+     * closes; while that painter is open, it is out of date. */
+    struct answer_position printed;
+    struct strbuf line;      /* the text of the last UI_LINE event */
+    struct strbuf displayed; /* the same line with marks for long pastes (line_edit.h) */
+    bool is_hung_up;         /* the terminal is gone */
 };
 void terminal_chat_finish(struct terminal_chat *t);
 
@@ -88,10 +90,10 @@ typedef void (*terminal_entered_fn)(struct ui *ui, struct bn_str displayed);
  * into the queue of lines, unless runs_now. */
 enum terminal_fed terminal_feed(struct ui *ui, size_t n_keys, terminal_entered_fn entered,
                                 struct ui_event *event);
-/* If no turn runs, return the first line of the queue as an event. False: no event. */
+/* If no turn runs or waits, return the first line of the queue as an event. False: no event. */
 bool terminal_next_queued(struct ui *ui, terminal_entered_fn entered, struct ui_event *event);
-/* Append the choices of Tab, words[1] to words[n_words] of at most `longest` bytes, as rows of at
- * most `columns` columns, each with a newline. A path is shown without its directories. */
+/* Append the choices of Tab, words[1] to words[n_words], as rows of at most `columns` columns, each
+ * with a newline. `longest` as in struct line_display. A path is shown without its directories. */
 void terminal_choices(char **words, int n_words, int longest, size_t columns, struct strbuf *out);
 
 /* As in ui_ops. */

@@ -2,7 +2,8 @@
  * The full-screen painter: the text of the conversation, which scrolls, a status row, and the line
  * editor in rows whose number grows with its text.
  *
- * When it closes, it prints the text that the ordinary screen does not show yet on that screen.
+ * When it closes, it prints the text since it opened on the ordinary screen: before a change to the
+ * other painter always, at the end of the program with --exit-transcript.
  */
 #include "app/ui/ui_full_state.h"
 
@@ -254,7 +255,8 @@ static void add_running(struct ui *ui, enum answer_part part, struct bn_str prin
         full_answer(ui, part, rest);
 }
 
-/* Show the conversation so far, and the running answer. */
+/* Show the conversation so far, and the running answer. The conversation is not printed at the end:
+ * the ordinary screen shows it already, or it was read from a saved chat. */
 static void add_conversation(struct ui *ui)
 {
     struct full_ui *u = self(ui);
@@ -297,8 +299,8 @@ static bool full_open(struct ui *ui, struct bn_error *err)
     return true;
 }
 
-/* Write the text after u->printed to the ordinary screen. If another painter opens next, a running
- * answer is left out, because that painter prints it. */
+/* Write the text after u->printed to the ordinary screen, if that is wanted. If another painter
+ * opens next, a running answer is left out, because that painter prints it. */
 static void print_transcript(struct ui *ui, enum ui_close how)
 {
     struct full_ui *u = self(ui);

@@ -273,7 +273,8 @@ static void paint_all(struct ui *ui)
     paint_input(u, rows - n_input, n_input);
 }
 
-/* Format the status row again, but not more often than STATUS_SECONDS while something runs. */
+/* Format the status row again. While something runs, do so every STATUS_SECONDS, and for a frame
+ * that is due now. */
 static void make_status(struct ui *ui, double now)
 {
     struct full_ui *u = ui->state;

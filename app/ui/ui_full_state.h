@@ -33,11 +33,11 @@ struct full_ui {
     struct error_log log;
 
     struct scroll text;             /* the conversation, with commands and notices */
-    struct scroll_position printed; /* text before it is on the ordinary screen already */
+    struct scroll_position printed; /* full_close prints the text after it on the ordinary screen */
     bool is_scrolled;               /* the view stays at top_line and top_row; false: at the end */
     size_t top_line;                /* index of the first line of the view */
     size_t top_row;                 /* first visible row of this line, counted from 0 */
-    size_t n_shown;                 /* rows of `text` in the last frame */
+    size_t n_shown;                 /* rows of the view in the last frame */
     struct input_rows input;        /* the line editor */
     struct full_find find;
     struct strbuf choices; /* rows with the choices of Tab, or empty */

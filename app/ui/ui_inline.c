@@ -176,8 +176,8 @@ static void show_queued(struct ui *ui, struct bn_str displayed)
     add_user_text(ui, displayed);
 }
 
-/* If the first special key is F2, remove it and return the event that changes to the other painter,
- * which gets the remaining keys. */
+/* If the first key of enum term_key is F2, remove it and return the event that changes to the other
+ * painter, which gets the remaining keys, also those before F2. */
 static bool remove_f2(struct strbuf *keys, struct ui_event *event)
 {
     const struct term_key_hit hit = term_keys_find(keys->ptr, keys->n_bytes);

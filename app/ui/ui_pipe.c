@@ -103,7 +103,7 @@ static int pipe_tick(struct ui *ui)
         p->plan.kind == PIPE_ONCE && !p->has_sent_prompt && !p->at_end;
     /* next_once has a time limit for the first byte, so the loop must run again: after 100 ms. */
     const int wait = is_waiting_for_stdin && p->plan.stdin_use == PIPE_STDIN_IF_ANY ? 100 : -1;
-    /* With thoughts on stderr, the row would end up behind the text of a thought. */
+    /* The row would end up behind a thought on stderr, or behind the answer at a terminal. */
     if (!p->row_allowed || !chat_is_busy(ui->chat) || p->in_thought ||
         (p->out_is_tty && ui->chat->phase == CHAT_GENERATING))
         return wait;

@@ -161,7 +161,7 @@ static bool next_once(struct ui *ui, struct ui_event *event)
 }
 
 /* Move the first line of p->in to `out`, without its newline. At the end of stdin, an incomplete
- * line counts. False: there is no line. */
+ * line counts. False: there is no line, or it was cancelled. */
 static bool next_line(struct ui *ui, struct strbuf *out)
 {
     struct pipe_ui *p = self(ui);

@@ -13,7 +13,7 @@ struct pipe_ui {
     struct pipe_plan plan;
     struct strbuf in;       /* read from stdin and not used yet */
     bool at_end;            /* stdin has ended, or is not read */
-    bool has_sent_prompt;   /* PIPE_ONCE: the turn has begun; other kinds: plan.prompt was sent */
+    bool has_sent_prompt;   /* plan.prompt was sent; PIPE_ONCE: with all other input, or refused */
     bool has_shown_prompt;  /* PIPE_INTERACTIVE: ">>> " is on stderr */
     struct strbuf line;     /* the text of the last event */
     bool ends;              /* the next event is UI_END, or UI_ABORT */
@@ -39,8 +39,8 @@ void pipe_entry_done(struct ui *ui, enum entry entry);
 void pipe_end(struct pipe_ui *p, enum exit_code code);
 
 /* Call it after a command or a message has failed. The program ends with this code; with
- * --keep-going, PIPE_LINES and PIPE_SCRIPT continue and use it at the end of stdin.
- * PIPE_INTERACTIVE ignores it. */
+ * --keep-going, PIPE_LINES and PIPE_SCRIPT continue and use the first such code at the end of
+ * stdin. PIPE_INTERACTIVE ignores it. */
 void pipe_failed(struct ui *ui, enum exit_code code);
 
 /* Write to standard output. A failure ends the program. pipe_put_text cleans the text if standard

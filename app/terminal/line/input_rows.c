@@ -29,8 +29,8 @@ static size_t begin_row(struct input_rows *r)
 }
 
 /* Append a character of `width` columns to the last row, or to a new row if it does not fit. A
- * terminal may show each doubtful character one column wider. An EMOJI_STYLE stays with its
- * character. */
+ * terminal may show each doubtful character that has a width one column wider. An EMOJI_STYLE stays
+ * with its character. */
 static void put(struct input_rows *r, uint32_t code, size_t width, size_t columns, size_t *column)
 {
     const bool is_doubtful = term_text_is_doubtful(code);
@@ -61,7 +61,8 @@ static void put_prompt(struct input_rows *r, const char *prompt, size_t columns,
 }
 
 /* Append a character of the text, which begins with `byte`. A newline begins a row. *wide is the
- * number of columns of the previous character, and then of this one. */
+ * number of columns of the previous character, and then of this one, without newlines and control
+ * characters. */
 static void put_char(struct input_rows *r, const struct term_char *c, char byte, size_t columns,
                      size_t *wide, size_t *column)
 {

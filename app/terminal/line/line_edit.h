@@ -53,16 +53,17 @@ void line_close(void);
 
 /* How the line is drawn. All functions get `ud`. */
 struct line_display {
-    bool is_hidden; /* the line is not drawn. Then long texts become marks, as for Readline */
+    bool is_hidden; /* the line is not drawn; line_put_back works as if Readline drew it */
     void *ud;
     void (*redisplay)(void *ud); /* the line has changed; line_view returns it */
-    /* List the choices of Tab: words[1] to words[n_words], of at most `longest` bytes each. */
+    /* List the choices of Tab: words[1] to words[n_words]. `longest`: most columns of one; a path
+     * counts without its directories. */
     void (*matches)(void *ud, char **words, int n_words, int longest);
     void (*clear)(void *ud); /* Ctrl-L: clear the screen */
     void (*hide)(void *ud);  /* erase the line before an external editor runs */
 };
-/* Copy *display. NULL: Readline draws the line. It cannot draw a line of many rows, so texts of
- * many lines are shown as marks. Call it only while no line is being edited. */
+/* Copy *display. NULL: Readline draws the line. It cannot draw a line of many rows, so
+ * line_put_back then inserts a long text as a mark. Call it only while no line is being edited. */
 void line_set_display(const struct line_display *display);
 /* The line to draw, valid until it changes. */
 struct line_view {
@@ -80,8 +81,8 @@ void line_add_history(const char *entry);
 void line_begin(const char *prompt);
 void line_stop(void); /* stop editing; the text is saved for line_begin */
 bool line_is_open(void);
-/* Process keys until a line is finished or no key is left. *n_used is the number of bytes that were
- * processed. A paste is processed only when its end mark has arrived. */
+/* Process keys until a line is finished or no key is left; a line must be open. *n_used is the
+ * number of bytes that were processed. A paste is processed only when its end mark has arrived. */
 enum line_result line_feed(const char *keys, size_t n_keys, size_t *n_used);
 /* The finished line, with marks for long pastes; valid until the next line is finished. */
 struct bn_str line_displayed_text(void);

@@ -18,7 +18,7 @@
 #define PASTE_BYTES 1000
 #define MAX_PASTES 2000 /* texts of each kind; later ones are shown as they are */
 #define MARK_COLUMNS 20 /* shown of the first line, and of the last */
-#define MARK_BYTES 1024 /* the numbers, and two texts of term_text_brief: 336 bytes each or less */
+#define MARK_BYTES 1024 /* the numbers, and two texts of term_text_brief: below 350 bytes each */
 
 static size_t count_lines(struct bn_str text)
 {
@@ -65,7 +65,8 @@ static void paste_mark(enum line_mark kind, size_t index, char out[MARK_BYTES])
     strbuf_finish(&ends);
 }
 
-/* CR and CR LF become newlines. Other control characters and invalid bytes become U+FFFD. */
+/* CR and CR LF become newlines. Other control characters except tabs, and invalid bytes, become
+ * U+FFFD. */
 static void clean_paste(const char *bytes, size_t n_bytes, struct strbuf *out)
 {
     struct strbuf lines = {0};
@@ -123,10 +124,10 @@ void line_paste_shorten(struct bn_str text, enum line_mark kind, struct strbuf *
     struct line_pastes *p = &line_state.pastes[kind];
     struct strbuf copy = {0};
     char mark[MARK_BYTES];
-    const bool is_tall = text.n_bytes >= PASTE_BYTES || count_lines(text) >= PASTE_LINES;
-    if (is_tall)
+    const bool is_long = text.n_bytes >= PASTE_BYTES || count_lines(text) >= PASTE_LINES;
+    if (is_long)
         line_expand(text, &copy); /* so that the text of a mark never contains marks */
-    if (!is_tall || copy.failed || p->n >= MAX_PASTES ||
+    if (!is_long || copy.failed || p->n >= MAX_PASTES ||
         !mem_grow(&p->items, &p->cap, p->n + 1, sizeof(*p->items))) {
         strbuf_finish(&copy);
         strbuf_add_str(out, text);

@@ -13,7 +13,7 @@
 /* Kinds of marks. A mark is a short label in the line that stands for a long text, as "[pasted 1: 9
  * lines, 310 bytes: first line ... last line]". */
 enum line_mark {
-    LINE_MARK_PASTED,
+    LINE_MARK_PASTED,  /* pasted, or from the external editor */
     LINE_MARK_EARLIER, /* recalled from the history, or put back into the editor */
     LINE_MARKS         /* number of kinds */
 };
@@ -24,7 +24,7 @@ struct line_state {
     const char *keys; /* (n_keys) the keys of line_feed; Readline reads from `at` on */
     size_t n_keys, at;
 
-    /* is_open: a line is being edited. is_done: this line is finished. is_end: by Ctrl-D. */
+    /* is_open: a line is being edited. is_done: the last line was finished. is_end: by Ctrl-D. */
     bool is_open, is_done, is_end;
     char *line;  /* the finished line; allocated by Readline */
     char *saved; /* the text for the next line_begin, from malloc; NULL: none */

@@ -185,7 +185,7 @@ struct flow_target {
     struct strbuf *out;
 };
 
-/* A struct markdown_sink. */
+/* The `put` of a struct markdown_sink. */
 static void put_char(void *ud, const struct term_char *c, enum text_look look)
 {
     const struct flow_target *target = ud;

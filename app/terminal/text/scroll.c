@@ -49,6 +49,7 @@ static size_t row_end(const struct scroll_line *line, size_t columns, size_t at,
             continue;
         }
         *next = word_end > 0 ? word_start : base;
+        /* fits < base: blanks before `base` are left out. fits > base: U+FE0F has widened it. */
         return word_end > 0 ? word_end : size_min(base, fits);
     }
     *next = text.n_bytes;
@@ -89,7 +90,7 @@ static void end_line(struct scroll *s)
     s->is_open = false;
 }
 
-/* A struct markdown_sink: append a character to the last line. */
+/* The `put` of a struct markdown_sink: append a character to the last line. */
 static void put_char(void *ud, const struct term_char *c, enum text_look look)
 {
     struct scroll *s = ud;
@@ -220,7 +221,7 @@ size_t scroll_print(const struct scroll *s, struct scroll_position from, size_t 
         n_printed += s->lines[--line].n_rows;
     for (size_t i = line; i < s->n; i++) {
         size_t at = i == from.line ? from.byte : 0;
-        /* If `from` is within a line, leave out blanks there, and the rest if it is empty. */
+        /* If `from` is within a line, leave out blanks there; print no row if nothing is left. */
         while (at > 0 && at < s->lines[i].text.n_bytes && s->lines[i].text.ptr[at] == ' ')
             at++;
         if (at == 0 || at < s->lines[i].text.n_bytes)

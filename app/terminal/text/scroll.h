@@ -52,7 +52,7 @@ void scroll_add(struct scroll *s, enum scroll_look look, enum scroll_break break
                 struct bn_str text);
 /* End the text: text added later begins a new line, outside of fenced code. */
 void scroll_end(struct scroll *s);
-/* Remove the lines from the index `line` on. */
+/* End the text without what is held back, and remove the lines from the index `line` on. */
 void scroll_truncate(struct scroll *s, size_t line);
 
 /* The index of the line that a row belongs to, row < n_rows. */
