@@ -37,8 +37,8 @@ enum terminfo_style {
 /* Read the strings of the terminal $TERM. If it is unknown, all strings are empty. */
 void terminfo_read(struct terminfo *caps, enum terminfo_style style);
 /* Append the string with this terminfo name to the text in `out`, a buffer of out_bytes bytes.
- * Nothing is appended if the terminal lacks the string or it does not fit. The library needs an
- * open terminal: only curses_open and terminfo_read call it. */
+ * Nothing is appended if the terminal lacks the string or it does not fit. Call it after newterm or
+ * setupterm, as curses_open and terminfo_read do. */
 void terminfo_append(const char *name, char *out, size_t out_bytes);
 /* Set *out to the strings for the looks of an answer. They point into caps. */
 void terminfo_text_looks(const struct terminfo *caps, struct flow_looks *out);

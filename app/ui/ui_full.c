@@ -2,8 +2,8 @@
  * The full-screen painter: the text of the conversation, which scrolls, a status row, and the line
  * editor in rows whose number grows with its text.
  *
- * When it closes, it prints the text since it opened on the ordinary screen: before a change to the
- * other painter always, at the end of the program with --exit-transcript.
+ * When it closes, it prints the text since it opened on the ordinary screen. With
+ * --no-exit-transcript it does so only before a change to the other painter.
  */
 #include "app/ui/ui_full_state.h"
 
@@ -299,7 +299,7 @@ static bool full_open(struct ui *ui, struct bn_error *err)
     return true;
 }
 
-/* Write the text after u->printed to the ordinary screen, if that is wanted. If another painter
+/* Write the text after u->printed to the ordinary screen, if the options allow. If another painter
  * opens next, a running answer is left out, because that painter prints it. */
 static void print_transcript(struct ui *ui, enum ui_close how)
 {

@@ -45,7 +45,7 @@ struct full_ui {
 
     char status[256];            /* text of the status row */
     int pressure;                /* status_pressure */
-    double status_made, painted; /* clock_seconds */
+    double status_made, painted; /* clock_seconds of the last status row, and of the last frame */
     enum full_due due;
 
     bool in_answer;        /* an answer is running */

@@ -303,7 +303,7 @@ static void pipe_interrupt(struct ui *ui)
 
 static void pipe_no_text(struct ui *ui, struct bn_str text)
 {
-    (void)ui; /* there is no editor and no transcript */
+    (void)ui; /* there is no editor, and messages of the user are not displayed */
     (void)text;
 }
 

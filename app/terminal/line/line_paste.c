@@ -12,8 +12,8 @@
 
 #include <readline/readline.h>
 
-/* A text with at least this many lines or bytes is shown as a mark, because it is too long to read
- * in the editor. */
+/* A pasted or recalled text with at least this many lines or bytes is shown as a mark, because it
+ * is too long to read in the editor. */
 #define PASTE_LINES 8
 #define PASTE_BYTES 1000
 #define MAX_PASTES 2000 /* texts of each kind; later ones are shown as they are */
