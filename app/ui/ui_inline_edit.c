@@ -158,7 +158,7 @@ static void go_to_change(struct inline_ui *u, size_t row, size_t n_same)
 {
     struct inline_editor *e = &u->editor;
     const size_t n_bytes = drawn_row(e, row).n_bytes;
-    if (!e->at_end || e->at_row != row || n_same != n_bytes) {
+    if (!e->at_end || e->at_row != row || n_same != n_bytes) { /* else it is there already */
         move_to_row(u, row);
         move_within_row(u, row, n_same);
     }

@@ -18,7 +18,7 @@ struct input_rows {
     size_t n_prompt;                  /* bytes of text that belong to the prompt */
     size_t cursor_row, cursor_column; /* for a cursor within a picture (term_text.h): its start */
     size_t cursor_byte;               /* offset of the cursor in text */
-    size_t n_doubtful; /* of the last row: characters with a width that differs between terminals */
+    size_t n_doubtful; /* of the last row: doubtful characters (term_text.h) with a width above 0 */
 };
 
 void input_rows_finish(struct input_rows *r);

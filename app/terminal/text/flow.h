@@ -66,12 +66,13 @@ void flow_finish(struct flow *f);
 
 /* Append the formatted text to `out`, except what is held back. */
 void flow_add(struct flow *f, struct bn_str text, struct strbuf *out);
-/* Write the word that is held back, and drop blanks after it. Call it at the end of the text. */
+/* Write what is held back, but drop blanks at the end. Call it at the end of the text. */
 void flow_flush(struct flow *f, struct strbuf *out);
 /* Call it before writing other text in the middle of this text. It drops the blanks before a word
  * that is held back. After the other text, call flow_begin_row: the word then begins a row. */
 void flow_pause(struct flow *f);
-/* Change the kind of the text that follows. First writes the word that is held back. */
+/* Change the kind of the text that follows. First writes what is held back, except blanks at the
+ * end. */
 void flow_set_kind(struct flow *f, enum flow_kind kind, struct strbuf *out);
 /* Number of bytes of the text that are held back. */
 size_t flow_n_pending(const struct flow *f);
