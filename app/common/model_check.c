@@ -302,7 +302,8 @@ bool model_check_file(const struct bn_file *file, const struct bn_model_config *
     const struct model_config model = {.i2s_layout = cfg->i2s_layout,
                                        .no_repair = cfg->no_repair,
                                        .ignored_tensors = cfg->ignored_tensors,
-                                       .n_ignored_tensors = cfg->n_ignored_tensors};
+                                       .n_ignored_tensors = cfg->n_ignored_tensors,
+                                       .notes = cfg->notes};
     struct cpu_kernels k;
     struct model *m;
     if (!model_open(bn_file_gguf(file), &model, &m, err))

@@ -27,13 +27,15 @@ static enum exit_code print_help(struct options *o, const struct inspect_verb *v
     return report_flush(INSPECT);
 }
 
-/* Check the number of words, and that the verb accepts each option that was given. */
+/* Check the number of words, and that the verb accepts each option of the command line. A variable
+ * of the environment is for all verbs, so one that this verb does not use is no error. */
 static enum exit_code check_usage(struct options *o, const struct inspect_verb *verb,
                                   size_t n_words)
 {
     for (size_t i = 0; i < options_count(o); i++) {
         const char *name = options_row(o, i)->name;
-        if (options_given(o, name) && !options_list_has(verb->options, name)) {
+        if (options_source(o, name) == OPTION_FROM_COMMAND &&
+            !options_list_has(verb->options, name)) {
             char spelling[100];
             option_spelling(options_row(o, i), spelling, sizeof(spelling));
             return report_fail(INSPECT, EXIT_USAGE, "%s does not accept %s", verb->name, spelling);

@@ -71,7 +71,7 @@ static void print_step(void *ud, enum model_check_step step, const struct model_
 
 static enum exit_code check_file(struct inspect *in)
 {
-    struct bn_model_config cfg = {0};
+    struct bn_model_config cfg = {.notes = &in->notes};
     struct model_check check = {.done = print_step};
     struct bn_error err;
     model_args_config(in->options, &cfg);

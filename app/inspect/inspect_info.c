@@ -73,7 +73,12 @@ uint64_t info_table_bytes(const struct info *info)
     const struct model *m = info->model;
     if (strcmp(info->backend, "cpu") != 0)
         return 0; /* a GPU has copies of the tables, which are part of weight_bytes */
-    const bool reads_head = !m->tied && !m->head_linear.source.bytes; /* a ternary head is packed */
+    struct bn_model_config cfg = {0};
+    model_args_config(info->in->options, &cfg);
+    /* A ternary head is packed, and --head q8 makes a copy of a float head. */
+    const bool has_copy = m->head_linear.source.bytes ||
+                          (cfg.head == BN_HEAD_Q8 && tensor_geometries[m->head.type].is_float);
+    const bool reads_head = !m->tied && !has_copy;
     return m->embd.n_bytes + (reads_head ? (uint64_t)m->head.n_bytes : 0);
 }
 
@@ -85,12 +90,12 @@ static enum exit_code collect(struct info *info)
     info->gguf = bn_file_gguf(in->file);
     count_types(info);
     open_model(info, &cfg);
-    /* An error of the template is printed in its section, unless --template was given. */
+    /* An error of the model's own template is printed in its section. */
     if (model_args_tokenizer(in->options, in->file, &in->notes, &in->tokenizer,
                              &info->tokenizer_error) &&
         !model_args_template(in->options, in->file, in->tokenizer, &in->notes, &in->template,
                              &info->template_error) &&
-        options_given(in->options, "template"))
+        strcmp(options_text(in->options, "template"), "auto") != 0)
         return report_error(INSPECT, STAGE_RUN, &info->template_error);
     info->n_devices = size_min(bn_device_list(info->devices, INFO_DEVICES), INFO_DEVICES);
     return EXIT_DONE;

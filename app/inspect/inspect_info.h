@@ -61,8 +61,8 @@ static inline bool info_key(const struct gguf_kv *kv, char out[INFO_KEY_BYTES])
 }
 
 /* Bytes of the token embedding and the output head that are read from the file while the model
- * runs. They need memory beside backend_plan.weight_bytes. With --head q8, they include a head of
- * which a copy is read instead. Call it only if there is no plan_error. */
+ * runs. They need memory beside backend_plan.weight_bytes. Call it only if there is no
+ * plan_error. */
 uint64_t info_table_bytes(const struct info *info);
 
 /* Print to stdout: sections of two columns, or one JSON object. */

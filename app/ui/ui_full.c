@@ -107,10 +107,14 @@ static void error_log_restore(struct error_log *log)
     log->fd = 0;
 }
 
+#define LOG_MOST 65536
+
 enum error_log_lines { LOG_WHOLE, LOG_ALL }; /* complete lines; also an incomplete last line */
 
 /* Append the lines that were written to standard error since the last call, and those that were
- * incomplete then. Returns the number of bell characters, which are removed. */
+ * kept then. Returns the number of bell characters, which are removed. Text that would make the
+ * kept text longer than LOG_MOST is lost. The pipe is read even then: a full one would stop the
+ * writer, and one with unread text would keep the event loop busy. */
 static size_t error_log_read(struct error_log *log, enum error_log_lines lines, struct strbuf *out)
 {
     char block[4096];
@@ -122,7 +126,7 @@ static size_t error_log_read(struct error_log *log, enum error_log_lines lines, 
         for (ssize_t k = 0; k < n; k++) {
             if (block[k] == '\a')
                 n_bells++;
-            else
+            else if (log->bytes.n_bytes < LOG_MOST)
                 strbuf_add_char(&log->bytes, block[k]);
         }
     }
@@ -142,8 +146,6 @@ static void add_log(struct ui *ui, enum error_log_lines lines)
 {
     struct full_ui *u = self(ui);
     struct strbuf text = {0};
-    if (u->in_answer && lines == LOG_WHOLE && u->log.bytes.n_bytes > 0)
-        return; /* log.bytes has text already; newer text stays in the pipe until the answer ends */
     if (error_log_read(&u->log, lines, &text) > 0)
         curses_beep();
     if (text.n_bytes > 0 && u->in_answer && lines == LOG_WHOLE) { /* put the lines back */

@@ -103,7 +103,9 @@ static enum terminal_fed use_keys(struct ui *ui, size_t n, struct ui_event *even
         strbuf_drop(keys, hit.n_bytes);
         return do_key(ui, hit.key, event) ? TERMINAL_EVENT : TERMINAL_FED_ALL;
     }
-    if (n > 0 && full_find_key(ui->state, keys->ptr[0])) {
+    /* A key such as Up begins with an Esc too. It is one key, which a search does not know. */
+    const bool is_sequence = n > 1 && keys->ptr[0] == 0x1B && keys->ptr[1] != 0x1B;
+    if (n > 0 && full_find_key(ui->state, is_sequence ? 0 : keys->ptr[0])) {
         strbuf_drop(keys, 1);
         return TERMINAL_FED_ALL;
     }

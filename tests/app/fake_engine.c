@@ -7,12 +7,12 @@
  *   read_us, token_ms, save_us   time for each prompt token, answer token, snapshot token
  *   n_ctx, n_ctx_train, states=N (saved states), again=N (tokens of a prompt evaluated again),
  *   no_cuda=1 (a message that CUDA is not used), stuck=1 (ignore cancellation)
- *   endless=1, same=1   repeat the answer without end, repeat its first token
+ *   endless=1, same=1   repeat the answer without end, repeat its first token; special=1: texts
+ *                 of special tokens in the answers become these tokens
  *   fail_at=N, save_error=1, fault=1   token N fails, saving fails, raise SIGILL
- *   special=1     texts of special tokens in the answers become these tokens
- *   peak_gb=N     the measured bandwidth in GB/s; the arithmetic peak is 10 GMAC/s for each
- *   noise=1, stable=1   print on standard error before each answer: a line, bn_control.n_stable
- *   sense=right, sense=nonsense   the verdict of the sense check; without it there is none
+ *   peak_gb=N     the measured bandwidth in GB/s; 10 GMAC/s of arithmetic for each
+ *   noise=1, stable=1   print before each answer (noise=2: each token) a line, bn_control.n_stable
+ *   sense=right, sense=nonsense   the verdict of the sense check; else none
  *   checking=FILE create this file when a check starts; check_until=FILE: it waits for this file
  */
 #include "app/chat/answer/generator.h"
@@ -330,6 +330,8 @@ bool generator_step(struct generator *g, const int32_t *ids, size_t n_ids,
         g->next = TOKEN_NONE;
     } else {
         sleep_us(1000 * option_number("token_ms", 0));
+        if (option_number("noise", 0) > 1)
+            fputs("from a library\n", stderr);
     }
     if (!read_prompt(g, ids, n_ids, control, err))
         return false;

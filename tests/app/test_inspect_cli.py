@@ -8,6 +8,7 @@ import json
 import math
 import os
 import re
+from unittest import mock
 
 from support.program_case import ProgramCase, main
 
@@ -237,6 +238,15 @@ class NoBos(ProgramCase):
         self.assertIn('5 tokens scored', line)
 
 
+class Environment(ProgramCase):
+    def test_a_variable_that_a_verb_does_not_use_is_no_error(self):
+        plain = self.succeeds('tokenize', self.model, stdin=b'hello')
+        for name in ('OMP_NUM_THREADS', 'BITNET_CHAT_THREADS'):
+            with mock.patch.dict(os.environ, {name: '2'}):
+                self.assertEqual(self.succeeds('tokenize', self.model, stdin=b'hello'), plain)
+        self.assertIn('--threads', self.fails(2, 'tokenize', self.model, '--threads', '2'))
+
+
 class Prompt(ProgramCase):
     def prompt(self, *words, messages=HELLO):
         return self.succeeds('prompt', *words, '--messages', '-', stdin=messages.encode()).decode()
@@ -441,6 +451,11 @@ class Check(ProgramCase):
             self.assertRegex(text, r'(?m)^warning +prediction +the model does not predict text: \d')
             self.assertRegex(text, r'(?m)^warning +layout +--i2s-layout a predicts text: 0\.')
             self.assertEqual(text.count('--i2s-layout'), 1)
+
+    def test_warnings_about_the_model_are_printed(self):
+        path = self.make('extra.gguf', '--arch', 'llama', '--extra', 'blk.1.post_ffw_norm.weight')
+        text = self.succeeds('check', path, '--ignore-tensor', 'blk.1.post_ffw_norm.weight').decode()
+        self.assertRegex(text, r"(?m)^warning +ignored-tensors +.*'blk\.1\.post_ffw_norm\.weight'")
 
     def test_binary_weights_are_called_binary(self):
         words = ('--preset', 'qwen3-tiny', '--type', 'q1_0')

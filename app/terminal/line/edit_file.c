@@ -52,11 +52,12 @@ static bool read_back(const char *path, struct strbuf *text, struct bn_error *er
     if (ok) {
         if (clean.n_bytes > 0 && clean.ptr[clean.n_bytes - 1] == '\n')
             strbuf_cut(&clean, clean.n_bytes - 1); /* editors append a newline to the last line */
-        strbuf_cut(text, 0);
-        strbuf_add_str(text, strbuf_str(&clean));
+        strbuf_finish(text);
+        *text = clean;
+        return true;
     }
     strbuf_finish(&clean);
-    return ok;
+    return false;
 }
 
 bool edit_file_run(struct strbuf *text, struct bn_error *err)

@@ -57,6 +57,12 @@ class FullScreens(ChatCase):
         screen.expect('match 1 of 30')
         screen.send('xn')
         screen.expect('>>> xn')
+        screen.send('C-u')
+        screen.send('/find hay', 'Enter')
+        screen.expect('match 1 of 30')
+        screen.send('Up')  # a key that the terminal sends as Esc and other bytes
+        screen.expect(r'>>> /find hay$')
+        self.assertIn('ready', screen.text())
 
     def test_below_20_by_5_only_the_input_is_shown(self):
         self.fake('word ' * 20)

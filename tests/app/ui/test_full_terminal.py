@@ -140,6 +140,14 @@ class Editing(FullTerminalCase):
         self.assertEqual(messages[5], f'see: {long}ok?')
         self.assertNotIn(b'line 250', terminal.seen)
 
+    def test_lines_on_standard_error_do_not_keep_the_program_busy(self):
+        self.fake(' '.join(['word'] * 40), noise=2, token_ms=50)
+        terminal = self.ready()
+        before = terminal.cpu_seconds()
+        terminal.send('go\r')
+        terminal.expect(b'from a library')  # at the end of the answer, after two seconds
+        self.assertLess(terminal.cpu_seconds() - before, 0.7)
+
     def test_pasting_a_megabyte_is_fast(self):
         terminal = self.ready('-c', '4000000')
         text = 'x' * 79 + '\r'
