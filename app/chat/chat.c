@@ -358,7 +358,7 @@ void chat_stop(struct chat *c)
         c->is_waiting = false;
         chat_event(c, &event); /* sets CHAT_IDLE, but the model still loads */
         c->phase = CHAT_LOADING;
-        (void)chat_write_files(c); /* without the question; a failure was shown */
+        (void)chat_write_files(c); /* without the returned question; a failure was shown */
     }
 }
 
@@ -443,7 +443,7 @@ static void give_back_question(struct chat *c)
 }
 
 /* After a failure in the middle of an answer, store the part as an interrupted answer. If the turn
- * was a /retry, the first answer stays instead. */
+ * was a /retry, the answer before it stays instead. */
 static void store_partial_answer(struct chat *c)
 {
     const struct exchange *last = transcript_last(&c->transcript);

@@ -46,7 +46,7 @@ struct chat {
     const struct options *options;
     struct worker *worker;
     struct ui *ui;
-    enum prompt_overflow overflow; /* default for an --overflow that is not given */
+    enum prompt_overflow overflow; /* used unless --overflow is given */
     size_t n_alts;                 /* alternatives to report with each token; 0: none */
     char snapshot[PATH_BYTES];     /* file to load before the next answer; "" for none */
 
@@ -78,9 +78,9 @@ bool chat_send(struct chat *c, const struct question *q, struct bn_error *err);
 void chat_take_back(struct chat *c, const struct exchange *e);
 /* The space that the next message and its files have in the context. */
 struct attachment_room chat_room(const struct chat *c);
-/* Answer the last question again, or continue its answer. BN_EARG: there is no question or answer;
- * otherwise the errors of chat_send. `settings` are used for this answer only; NULL: the settings
- * of the chat. */
+/* Answer the last question again, or continue its answer. BN_EARG: there is no question or answer,
+ * or `settings` are given while the model loads; otherwise the errors of chat_send. `settings` are
+ * used for this answer only; NULL: the settings of the chat. */
 bool chat_retry(struct chat *c, const struct options *settings, struct bn_error *err);
 bool chat_continue(struct chat *c, struct bn_error *err);
 void chat_stop(struct chat *c);          /* stop the turn that runs or waits, if there is one */
@@ -95,7 +95,7 @@ enum prompt_overflow chat_overflow(const struct chat *c);
  * with prompt_finish. Errors of prompt_encode. */
 bool chat_encode(const struct chat *c, struct prompt *out, struct bn_error *err);
 size_t chat_n_ctx(const struct chat *c); /* 0 before the model is loaded */
-/* The number of tokens of the conversation; SIZE_MAX if the template cannot render it. */
+/* The number of ids of chat_encode; SIZE_MAX if it fails. */
 size_t chat_count(const struct chat *c);
 /* The numbers of the status row. Does not change the texts of `out`. */
 void chat_status(const struct chat *c, struct status *out);

@@ -9,11 +9,11 @@
 #include "app/options/options.h"
 
 struct thinking {
-    const char *value; /* "on", "off", or "none": the template has no thoughts */
-    /* What decides: the source of --think as in option_source_name, or "template", "template-arg"
-     * or "think-budget". Static text. */
+    const char *value; /* "on", "off", or "none": no template, or one without thoughts */
+    /* What decides: the source of --think as in option_source_name, or "template", "template-arg",
+     * "family" or "think-budget". Static text. */
     const char *source;
-    bool has_switch; /* the template uses enable_thinking, so --think has an effect */
+    bool has_switch; /* the template uses enable_thinking, which --think or --template-arg sets */
 };
 struct thinking thinking_of(const struct open_model *m, const struct options *o);
 

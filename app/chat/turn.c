@@ -45,6 +45,7 @@ size_t turn_again(const struct turn *turn)
 {
     const struct answer_result *r = &turn->result;
     const size_t n = size_min(turn->n_earlier, r->n_held);
+    /* n_again is larger if the cache also held the question itself, as after /retry. */
     return size_max(n > r->n_reused ? n - r->n_reused : 0, r->n_again);
 }
 

@@ -97,8 +97,8 @@ struct ui_ops {
     void (*notice)(struct ui *ui, enum ui_tone tone, struct bn_str text); /* one or more lines */
     /* Show a message of the user that was not typed into the editor. */
     void (*show_message)(struct ui *ui, struct bn_str text);
-    /* Show the first match in the displayed text and let keys move between matches. False: this
-     * painter cannot move, so the caller lists the matches. */
+    /* Show the first match in the displayed text and let keys move between matches. The pattern is
+     * used only during the call. False: this painter cannot move; the caller lists the matches. */
     bool (*find)(struct ui *ui, struct pattern *pattern);
     /* Put text into the line editor, before what was typed since. */
     void (*edit)(struct ui *ui, struct bn_str text);

@@ -76,7 +76,7 @@ bool cmd_system(struct command_host *host, struct bn_str args)
 
 /* Copy the settings, so that /retry can change them for one answer. Options that /set cannot change
  * are needed only if they may be given several times: one of them is --template-arg, which affects
- * each prompt. */
+ * each prompt. options_set refuses them with OPTION_FROM_SET. */
 static bool copy_settings(const struct command_host *host, struct options **out,
                           struct bn_error *err)
 {

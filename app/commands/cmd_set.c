@@ -28,7 +28,7 @@ static void format_value(const struct command_host *host, const struct option *r
     options_format(host->options, row->name, out, n_bytes);
     if (!out[0])
         (void)snprintf(out, n_bytes, "%s", unset_value(host, row));
-    const size_t n_ctx = chat_n_ctx(host->chat);
+    const size_t n_ctx = chat_n_ctx(host->chat); /* --ctx 0: chosen when the model was loaded */
     if (strcmp(row->name, "ctx") == 0 && strcmp(out, "0") == 0 && n_ctx > 0)
         (void)snprintf(out, n_bytes, "%zu", n_ctx);
 }

@@ -1,5 +1,6 @@
 /*
- * Commands that only show something: /history /context /stats /info /tokens /dump /probs.
+ * Commands that show something: /history /context /stats /info /tokens /dump, and /probs, which
+ * selects what is shown after each answer.
  */
 #include "app/commands/commands.h"
 

@@ -33,7 +33,7 @@ bool command_fail(struct command_host *host, const char *reason)
 size_t command_count_tokens(const struct command_host *host, struct bn_str text)
 {
     struct token_list ids = {0};
-    struct bn_error ignored; /* out of memory counts as 0 */
+    struct bn_error ignored; /* a failure counts as 0 */
     const struct segment s = {.kind = SEGMENT_MESSAGE, .text = text, .message = SEGMENT_NO_MESSAGE};
     (void)tokenizer_encode(host->chat->model->tokenizer, &s, 1, TOKENIZER_BOS_NEVER, &ids,
                            &ignored);

@@ -165,7 +165,7 @@ static bool run(struct command_host *host, const struct command *c, struct bn_st
 }
 
 /* Commands that change neither the conversation nor a setting, so their order among messages does
- * not matter. Those of the second list do so only without an argument. */
+ * not matter. With an argument, those of the second list may change something. */
 static const char *const shows[] = {"help", "history", "find", "context", "sessions",
                                     "info", "tokens",  "ui",   NULL};
 static const char *const shows_if_bare[] = {"set", "stats", "dump", "file", NULL};

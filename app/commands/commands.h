@@ -2,7 +2,7 @@
  * The slash commands. One table serves running, help and completion.
  *
  * A command runs on the main thread while no turn runs, except those of command_runs_now. It shows
- * its result and its errors with ui_notice.
+ * its result and its errors as notices.
  */
 #ifndef APP_COMMANDS_H
 #define APP_COMMANDS_H
@@ -58,8 +58,8 @@ enum entry command_run(struct command_host *host, struct bn_str name, struct bn_
 /* Show the reason as an error. Returns false. */
 bool command_fail(struct command_host *host, const char *reason);
 
-/* The number of tokens of a text by itself; in a prompt it may differ by one at each end. 0 if out
- * of memory. */
+/* The number of tokens of a text by itself; in a prompt it may differ by one at each end. 0 if the
+ * tokenizer fails. */
 size_t command_count_tokens(const struct command_host *host, struct bn_str text);
 
 /* Read a numeric argument such as that of /undo: a number from 1 to max, or `fallback` if there is

@@ -69,8 +69,8 @@ static bool is_cancelled(const struct run *run)
     return run->is_refused || atomic_load_explicit(&run->cancel->requested, memory_order_relaxed);
 }
 
-/* The first step evaluates the prompt and reports its progress. Each other step evaluates one
- * token. */
+/* The first step evaluates the prompt and reports its progress. Each other step evaluates the ids
+ * that were added since the last one: usually one token. */
 static bool step(struct run *run, struct answer_result *r, int32_t *id, struct bn_error *err)
 {
     const bool is_first = run->answer.n_tokens == 0;

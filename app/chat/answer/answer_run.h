@@ -74,9 +74,9 @@ struct answer_result {
     bool is_thought_cut;          /* the thought was closed because it reached its budget */
     size_t n_drafted;             /* tokens proposed by speculative decoding */
     size_t n_accepted;            /* those of them that were accepted */
-    double first_token_s;         /* from the start to the first token; 0 if there was none */
-    double prefill_s;
-    double decode_s;       /* from the first token to the last */
+    double first_token_s;         /* from the start (any snapshot is loaded then); 0: no token */
+    double prefill_s;             /* from the start to the end of prefill, also without a token */
+    double decode_s;              /* from the first token to the last */
     uint64_t decode_bytes; /* read from memory during decode_s, as generator_bytes_read counts */
 };
 

@@ -3,8 +3,8 @@
  *
  * The caller always passes all ids that the session should hold, and gets the id that follows. The
  * session reuses the common prefix. So the first step of an answer evaluates the new part of the
- * prompt, and each later step evaluates one token. Tests link a scripted generator
- * (tests/app/fake_engine.c) instead.
+ * prompt, and each later step the ids since the last step: usually one token. Tests link a scripted
+ * generator (tests/app/fake_engine.c) instead.
  *
  * The thread that opens a generator calls all functions: the worker's thread or, with --batch, the
  * main thread. Exceptions: while the worker runs, the main thread may call generator_info,
@@ -54,7 +54,8 @@ bool generator_check(struct generator *g, const struct bn_file *file, const stru
 
 /* Set the sampler, and the number of alternatives that generator_alts returns (at most
  * GENERATOR_MAX_ALTS). With n_alts 0 the output head computes only what the choice needs. The
- * chosen ids do not depend on n_alts. BN_EARG: a value out of range; the old settings stay. */
+ * chosen ids do not depend on n_alts. Errors of sampler_set, after which the
+ * old settings stay. */
 #define GENERATOR_MAX_ALTS 20 /* largest value of --logprobs */
 bool generator_set(struct generator *g, const struct sampler_params *params, size_t n_alts,
                    struct bn_error *err);

@@ -53,7 +53,8 @@ bool snapshot_path(const char *saved, char out[PATH_BYTES], struct bn_error *err
 }
 
 /* FNV-1a over words of 8 bytes. In its multiplication a bit affects only bits at or above it. The
- * shift lets high bytes of a word affect the low bits of the sum too. */
+ * shift lets high bytes of a word affect the low bits of the sum too. Each call pads its last word
+ * with zeros, so a reader must move pieces of the same lengths as the writer. */
 static uint64_t add_to_sum(uint64_t sum, const uint8_t *bytes, size_t n_bytes)
 {
     for (size_t i = 0; i < n_bytes; i += 8) {

@@ -23,9 +23,9 @@ struct snapshot_result {
     double seconds;   /* that the call took */
 };
 
-/* Truncate the session to the prefix that it has in common with `ids`, and write the KV cache of
- * this prefix. The file is replaced as a whole or not at all. BN_EARG: there is no common prefix.
- * BN_EIO; BN_ECANCELLED. */
+/* Truncate the session to the prefix that it has in common with `ids`, or to the nearest shorter
+ * length that it can return to, and write its KV cache. The file is replaced as a whole or not at
+ * all. BN_EARG: no id is left. BN_ECANCELLED. Errors of bn_session_save. */
 bool snapshot_write(struct generator *g, const struct bn_file *file, const int32_t *ids,
                     size_t n_ids, const char *path, const struct bn_cancel *cancel,
                     struct snapshot_result *result, struct bn_error *err);

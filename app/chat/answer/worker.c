@@ -39,7 +39,7 @@ enum running { RUNNING_NOTHING, RUNNING_JOB, RUNNING_CHECK, RUNNING_CHECK_YIELDS
 
 struct worker {
     struct worker_config cfg;
-    struct bn_cancel cancel;       /* of every job but a check */
+    struct bn_cancel cancel;       /* of loading, and of every job but a check */
     struct bn_cancel check_cancel; /* written with the lock held */
     struct generator *g; /* used by the thread; the main thread only reads its info once loaded */
     bool lost_token;     /* used by the thread: no memory for an event, the answer is incomplete */

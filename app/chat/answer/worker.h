@@ -75,10 +75,12 @@ enum worker_check {
 /* Queue the sense check (app/common/sense_check.h). The result is WORKER_CHECKED; a check that
  * worker_cancel or worker_close ends has no result. BN_ENOMEM. */
 bool worker_check(struct worker *w, enum worker_check how, struct bn_error *err);
-/* Whether no job runs or waits. A check that yields does not count. */
+/* Whether no job runs or waits. A check that yields does not count, and neither does the loading of
+ * the model. */
 bool worker_is_idle(struct worker *w);
-/* Request that the running job, or the loading of the model, stops soon. A check that yields
- * continues. Does nothing when the worker is idle. */
+/* Request that the loading of the model, or the running job and the answers and snapshots that
+ * wait, stop soon. A check that yields continues. The next worker_answer, worker_save or
+ * worker_measure ends the request. */
 void worker_cancel(struct worker *w);
 
 const struct bn_model_info *worker_info(const struct worker *w); /* NULL before WORKER_LOADED */

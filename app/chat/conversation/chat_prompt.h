@@ -42,7 +42,7 @@ void prompt_finish(struct prompt *p); /* an all-zero prompt is fine */
 
 /* Encode the system message and the turns in the window. Free `out` with prompt_finish. BN_EFORMAT:
  * the template reports an error. BN_EARG: a bad --template-arg, or a limit of the template
- * interpreter. BN_ENOMEM. */
+ * interpreter. Errors of tokenizer_encode. */
 bool prompt_encode(const struct prompt_maker *m, const struct transcript_state *state,
                    const struct prompt_window *window, struct prompt *out, struct bn_error *err);
 

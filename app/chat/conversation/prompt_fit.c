@@ -112,8 +112,9 @@ static bool fail_full(const struct fitting *f, size_t n_ids, bool *too_long, str
     return fail_context(f, n_ids, *too_long, err);
 }
 
-/* Leave out as many older turns as needed for the prompt to fit, and encode it. `whole` has all
- * turns and is too long. *n_skipped is the number left out so far, and is updated. */
+/* Leave out as many older turns as needed for the prompt to fit, and encode it. `whole` is the
+ * prompt without the *n_skipped turns that were left out so far, and is too long. Updates
+ * *n_skipped. */
 static bool leave_out(const struct fitting *f, const struct prompt *whole,
                       struct prompt_fitted *out, size_t *n_skipped, bool *too_long,
                       struct bn_error *err)

@@ -104,7 +104,7 @@ static bool text_of_ids(const struct tokenizer *t, const int32_t *ids, size_t n_
                         struct strbuf *out)
 {
     struct detok *d;
-    struct bn_error ignored; /* the caller uses the text instead */
+    struct bn_error ignored; /* the caller reports that memory ran out */
     const struct detok_config cfg = {.at_start = true};
     bool stopped = false;
     bool ok = detok_open(t, &cfg, &d, &ignored);

@@ -27,7 +27,8 @@ struct store_file {
     int journal;          /* descriptor; 0: not open */
     size_t journal_bytes; /* in the journal file */
     bool has_base;        /* the saved chat has a known state, to which a journal can add turns */
-    bool is_behind;       /* the saved chat lacks turns of the journal, or was never written */
+    bool is_behind;       /* store_close must write the saved chat: it lacks turns of the journal
+                             or of a failed write, or it is a new copy */
     char base[17];        /* hash of the saved chat in hexadecimal; valid with has_base */
     size_t *serials;      /* (n) exchange.serial of the turns in file and journal together */
     size_t n, cap, n_skipped; /* n_skipped: that of transcript_state as last written */
@@ -55,7 +56,7 @@ struct store_reading {
     enum {
         JOURNAL_NONE,
         JOURNAL_READ,  /* after a crash: its turns are part of the conversation */
-        JOURNAL_OLD,   /* the file already has its turns */
+        JOURNAL_OLD,   /* the file already has its turns, or it has no complete line */
         JOURNAL_ALIEN, /* the journal belongs to another state of the file, so it was not used */
         JOURNAL_TORN,  /* a line is damaged: the turns before it are part of the conversation */
     } journal;
@@ -87,8 +88,8 @@ bool store_save(const struct store *s, struct store_file *f, const struct transc
 /* Write the conversation as a whole, and remove the journal. BN_EIO, BN_ENOMEM. */
 bool store_replace(const struct store *s, struct store_file *f,
                    const struct transcript_state *state, struct bn_error *err);
-/* Write the conversation as a whole if the saved chat lacks something, remove the journal, and
- * release the lock. `f` has no file afterwards, also on failure; then the journal stays. */
+/* If f->is_behind, write the conversation as a whole and remove the journal. Always release the
+ * lock. `f` has no file afterwards, also on failure; then the journal stays. */
 bool store_close(const struct store *s, struct store_file *f, const struct transcript_state *state,
                  struct bn_error *err);
 
@@ -102,7 +103,8 @@ void store_reading_text(const struct store_reading *reading, struct strbuf *out)
 bool store_read(const struct store *s, const char *path, struct transcript *out,
                 struct store_reading *reading, struct bn_error *err);
 
-/* A path for a copy of a saved chat: NAME-2.json, or the next number that is not in use. */
+/* A path for a copy of a saved chat: NAME-2.json, or the next number that is not in use. If all up
+ * to 999 are in use, the path is NAME-999.json. */
 void store_copy_path(const char *path, char out[PATH_BYTES]);
 /* The path of a last conversation: last.json for slot 1, last-2.json for slot 2, and so on. Chats
  * that run at the same time use different slots. BN_EARG: there is no state directory. */

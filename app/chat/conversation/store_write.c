@@ -345,7 +345,7 @@ void store_continue(struct store_file *f, const struct transcript_state *state,
 {
     char path[PATH_BYTES + 16], aside[PATH_BYTES + 24];
     f->is_behind = reading->journal == JOURNAL_READ || reading->journal == JOURNAL_TORN;
-    f->has_base = !f->is_behind;
+    f->has_base = !f->is_behind; /* after a crash the first write replaces the file */
     memcpy(f->base, reading->base, sizeof(f->base));
     set_written(f, state);
     if (reading->journal == JOURNAL_OLD)

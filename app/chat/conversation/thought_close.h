@@ -19,7 +19,7 @@ bool thought_is_closed(const struct prompt_maker *m);
 
 /* The number of ids at the end of a prompt that the next prompt, in which an answer follows, does
  * not repeat. For example, a template ends prompts with <think>, but drops the thoughts of earlier
- * turns. 0 if the template cannot render the conversations. */
+ * turns. 0 if the template cannot render the conversations, and with --raw. */
 size_t thought_n_changing(const struct prompt_maker *m);
 
 #endif

@@ -11,7 +11,7 @@
 
 struct transcript_step {
     struct transcript_state state; /* the state that undo or redo restores */
-    bool is_cut;
+    bool is_cut; /* false, in the redo list only: a step that restores one exchange */
     size_t after_n, after_serial; /* of a cut: number of turns and last serial after it */
 };
 

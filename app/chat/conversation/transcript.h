@@ -81,7 +81,9 @@ bool transcript_add_question(struct transcript *t, struct bn_str user);
 bool transcript_answer(struct transcript *t, const struct answer *answer);
 /* Remove the last exchange without an undo step, because its answer never began. */
 void transcript_remove_question(struct transcript *t);
-bool transcript_set_system(struct transcript *t, struct bn_str text); /* empty: remove it */
+/* Set the system message; empty: remove it. This is no undo step of its own, but a state that undo
+ * or redo restores has its own system message. */
+bool transcript_set_system(struct transcript *t, struct bn_str text);
 
 /* Set `typed` and `files` of the last exchange, which must exist. Copies the texts. */
 bool transcript_set_typed(struct transcript *t, struct bn_str typed, struct bn_str files);
