@@ -68,13 +68,14 @@ void chat_finish(struct chat *c); /* frees the conversation; the worker and the 
 struct question {
     struct bn_str text;  /* the whole message */
     struct bn_str typed; /* the end of `text` that the user typed; empty: all of `text` */
-    struct bn_str files; /* the paths of the files in `text`, each with a newline */
+    struct bn_str files; /* canonical paths of the files from /file, each with a newline */
 };
-/* Send a message. The turn starts, or waits for the model. Errors of prompt_fit and worker_answer,
+/* Send a message. The chat must not be busy. The turn starts, or waits for the model; if it then
+ * cannot start, the painter's turn_failed gets the error. Errors of prompt_fit and worker_answer,
  * and BN_EARG: an unknown id in --logit-bias. On failure the message is not in the conversation. */
 bool chat_send(struct chat *c, const struct question *q, struct bn_error *err);
 /* Put what the user typed as a message back into the editor, and its files back into the list of
- * attachments. Shows the files that cannot be attached again. */
+ * attachments. Shows which files are attached again and which cannot be. */
 void chat_take_back(struct chat *c, const struct exchange *e);
 /* The space that the next message and its files have in the context. */
 struct attachment_room chat_room(const struct chat *c);

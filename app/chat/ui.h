@@ -75,7 +75,7 @@ struct ui_ops {
     bool (*open)(struct ui *ui, struct bn_error *err);
     /* Restore the terminal. Closing twice is fine. */
     void (*close)(struct ui *ui, enum ui_close how);
-    /* Show that input is expected. Called whenever the chat is idle. */
+    /* Show that input is expected. Called whenever the chat is not busy (chat_is_busy). */
     void (*ready)(struct ui *ui);
     bool (*wants_input)(const struct ui *ui);
     /* Read descriptor 0, which has bytes or has ended. */

@@ -85,7 +85,7 @@ static bool copy_settings(const struct command_host *host, struct options **out,
         return false;
     for (size_t i = 0; i < options_count(host->options); i++) {
         const struct option *row = options_row(host->options, i);
-        char value[400]; /* of a number, a flag or a choice. Settings with text have row->repeats */
+        char value[400]; /* number, flag, choice or short text; long texts have row->repeats */
         bool ok = true;
         const bool is_fixed = !(row->places & OPTION_BY_SET);
         if ((is_fixed && !row->repeats) || !options_given(host->options, row->name))

@@ -231,7 +231,7 @@ static bool load_from(struct command_host *host, const char *path, struct store_
         return command_fail(host, "out of memory: nothing was changed");
     if (next->path[0]) {
         store->session = *next;
-        if (!next->is_behind)
+        if (!next->is_behind) /* not a copy: a copy has no file yet that a journal could continue */
             store_continue(&store->session, &t->now, &reading);
         *next = (struct store_file){0};
     }

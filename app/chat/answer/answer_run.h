@@ -24,7 +24,7 @@ struct answer_state {
     struct detok *detok;      /* opened by the caller */
     struct think_watch think; /* initialised by the caller */
     size_t n_tokens;          /* of the answer */
-    size_t n_same;            /* how many times in a row the last token occurs, at least 1 */
+    size_t n_same;            /* how many times in a row the last token occurs; 0 without tokens */
     enum finish finish;       /* FINISH_NONE until the answer ends */
 };
 void answer_state_finish(struct answer_state *s); /* an all-zero state is fine */
@@ -52,7 +52,7 @@ struct answer_token {
     int32_t id;         /* TOKEN_NONE: text that the detokeniser held back until the end */
     struct bn_str text; /* new text to show, may be empty; valid during the call */
     const struct generator_alt *alts; /* (n_alts) best first, then the chosen token; may be empty */
-    size_t n_alts;
+    size_t n_alts;                    /* 0, or one more than answer_job.n_alts */
 };
 
 struct answer_sink {

@@ -50,7 +50,8 @@ struct worker_event {
     struct bn_error err;
 };
 
-/* Start the thread, which begins to load. BN_ENOMEM; BN_EIO: the system refuses a thread. */
+/* Start the thread, which begins to load. Copies *cfg, but not the objects it points to; they must
+ * outlive the worker. BN_ENOMEM; BN_EIO: the system refuses a thread. */
 bool worker_open(const struct worker_config *cfg, struct worker **out, struct bn_error *err);
 /* Cancel the running job, wait for the thread and free everything. NULL is fine. */
 void worker_close(struct worker *w);

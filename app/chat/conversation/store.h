@@ -80,9 +80,9 @@ bool store_open(struct store_file *f, const char *path, char holder[FILE_LOCK_HO
 void store_continue(struct store_file *f, const struct transcript_state *state,
                     const struct store_reading *reading);
 /* Save the conversation. Usually this appends the changed turns to the journal, so the bytes
- * written do not depend on the length of the conversation. The file is replaced by the first write,
- * after a change of the system message or of many turns, and if the journal is large. BN_EIO,
- * BN_ENOMEM: the next write tries again. */
+ * written do not depend on the length of the conversation. The file is replaced if f->has_base is
+ * false, after a change of the system message or of many turns, and if the journal is large.
+ * BN_EIO, BN_ENOMEM: the next write tries again. */
 bool store_save(const struct store *s, struct store_file *f, const struct transcript_state *state,
                 struct bn_error *err);
 /* Write the conversation as a whole, and remove the journal. BN_EIO, BN_ENOMEM. */

@@ -54,7 +54,7 @@ static json_t *message_json(const char *role, struct bn_str text, struct bn_str 
     return o;
 }
 
-/* Newline-terminated lines as an array. */
+/* Newline-terminated lines as an array of strings. */
 static json_t *lines_json(struct bn_str lines)
 {
     json_t *list = json_array();

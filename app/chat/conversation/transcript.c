@@ -3,7 +3,7 @@
  *
  * A state is an array of counted references to turns. A cut stores the state before it. It also
  * stores the number of turns and the serial of the last turn after it. Undo compares these two with
- * the present state: if they are equal, nothing was added since the cut.
+ * the present state: if they are equal, the turns are still as the cut left them.
  */
 #include "app/chat/conversation/transcript.h"
 

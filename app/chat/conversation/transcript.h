@@ -4,9 +4,10 @@
  *
  * States share exchanges, and a shared exchange never changes. So undo and redo only swap small
  * arrays of pointers. Undo removes the last exchange, or reverts the last cut (clear, forget, edit,
- * load) if no message was added since. The next message drops the redo list. Main thread only.
+ * load) if the turns are still as the cut left them. The next message or cut drops the redo list.
+ * Main thread only.
  *
- * Functions that allocate return false if memory runs out, and then change nothing.
+ * Functions that allocate return false if memory runs out. The conversation then stays as it was.
  */
 #ifndef APP_TRANSCRIPT_H
 #define APP_TRANSCRIPT_H
@@ -21,8 +22,8 @@ enum finish {
     FINISH_NONE,        /* no answer yet */
     FINISH_STOP,        /* the model ended its answer */
     FINISH_LENGTH,      /* the answer reached --max-tokens */
-    FINISH_STOP_STRING, /* the answer contains a text of --stop */
-    FINISH_INTERRUPTED, /* the user or an error stopped it */
+    FINISH_STOP_STRING, /* the model wrote a text of --stop, which is not part of the answer */
+    FINISH_INTERRUPTED, /* the user or an error stopped it, or the program was killed */
     FINISH_CONTEXT,     /* the context is full */
     FINISH_DEGENERATE,  /* one token was repeated ANSWER_DEGENERATE times */
     FINISH_N
@@ -42,11 +43,11 @@ struct answer {
 };
 
 struct exchange {
-    size_t n_refs;       /* states that contain it, and callers that hold it */
-    size_t serial;       /* unique within one transcript */
-    struct bn_str user;  /* owned, valid UTF-8 */
-    struct bn_str typed; /* owned; what the user typed, if `user` also has attached files */
-    struct bn_str files; /* owned; paths of the attached files, each with a newline; or empty */
+    size_t n_refs;            /* states that contain it, and callers that hold it */
+    size_t serial;            /* unique within one transcript */
+    struct bn_str user;       /* owned, valid UTF-8 */
+    struct bn_str typed;      /* owned; what the user typed, if `user` also has attached files */
+    struct bn_str files;      /* owned; canonical paths of files from /file, each with a newline */
     struct bn_str user_extra; /* owned; like answer.extra */
     struct answer answer;
 };
