@@ -18,8 +18,8 @@ void model_sheet_repairs(const struct bn_notes *notes, struct strbuf *out);
 /* The reason for a context of n_ctx tokens, followed by "; " because other text follows in the same
  * parentheses. "" if n_ctx is the context of training, or is not the default. Static text. */
 const char *model_sheet_ctx_limit(const struct bn_model_info *info, size_t n_ctx);
-/* Appends the lines of /info, without a newline at the end. While the model loads, they have only
- * facts from its file. */
+/* Appends the lines of /info, without a newline at the end. While the model loads, the facts of
+ * worker_info are missing. */
 void model_sheet_lines(const struct open_model *m, const struct worker *w, const struct options *o,
                        struct strbuf *out);
 /* Appends kernels and threads of two passes: n_ubatch tokens of a prompt, one token of an answer.

@@ -36,7 +36,7 @@ struct prompt_window {
 struct prompt {
     struct token_list ids;
     bool starts_in_thought; /* the generation prompt opened a thought */
-    size_t n_earlier;       /* ids up to the end of the last answer in the prompt */
+    size_t n_earlier;       /* ids up to the end of the last answer in the prompt; 0: no answer */
 };
 void prompt_finish(struct prompt *p); /* an all-zero prompt is fine */
 

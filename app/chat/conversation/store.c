@@ -78,6 +78,7 @@ static bool collect_extra(const json_t *o, const char *known, struct strbuf *out
     return ok && !out->failed;
 }
 
+/* Read a list of ids into a new array. False: an id is not in the vocabulary, or *no_memory. */
 static bool read_ids(const json_t *list, size_t n_vocab, int32_t **out, size_t *n_ids,
                      bool *no_memory)
 {
@@ -340,7 +341,8 @@ static bool has_text(const json_t *o, const char *key, const char *text)
 }
 
 /* With `applies`, apply the lines; returns whether all are valid. Otherwise the journal belongs to
- * another state of the file; returns whether a line says that the file already has its turns. */
+ * another state of the file; returns whether a line says that the file already has its turns. Such
+ * a line ("compacted", see mark_journal in store_write.c) is never applied. */
 static bool replay_lines(struct session_reader *r, struct bn_str text, size_t at, bool applies)
 {
     struct bn_error ignored; /* the caller reports a damaged line as JOURNAL_TORN */

@@ -50,9 +50,9 @@ struct store {
 /* Facts about a file that was read, for a notice. */
 struct store_reading {
     size_t n_answers;
-    size_t n_retokenised; /* answers whose ids are not used; their text will be encoded again */
-    size_t n_forged;      /* part of n_retokenised: answers with ids that delimit turns */
-    bool other_vocabulary;
+    size_t n_retokenised;  /* answers whose ids are not used; their text will be encoded again */
+    size_t n_forged;       /* part of n_retokenised: answers with ids that delimit turns */
+    bool other_vocabulary; /* the file was written with another vocabulary */
     enum {
         JOURNAL_NONE,
         JOURNAL_READ,  /* after a crash: its turns are part of the conversation */
