@@ -186,18 +186,18 @@ static bool repeat_step(struct command_host *host, struct bn_str args,
 {
     size_t n, n_done = 0;
     char action[60]; /* both texts fit */
-    enum undo_result last = UNDO_NOTHING;
+    enum undo_result result = UNDO_NOTHING, last = UNDO_NOTHING;
     if (!command_number(host, args, 1, SIZE_MAX / 100, &n)) /* no limit */
         return false;
     while (n_done < n) {
-        const enum undo_result result = step(&host->chat->transcript);
-        if (result == UNDO_NO_MEMORY)
-            return fail_memory(host);
-        if (result == UNDO_NOTHING)
+        result = step(&host->chat->transcript);
+        if (result == UNDO_NOTHING || result == UNDO_NO_MEMORY)
             break;
         last = result;
         n_done++;
     }
+    if (n_done == 0 && result == UNDO_NO_MEMORY)
+        return fail_memory(host);
     if (n_done == 0) {
         ui_notice(host->ui, TONE_ERROR, "there is nothing to be %s", verb);
         return false;
@@ -208,7 +208,7 @@ static bool repeat_step(struct command_host *host, struct bn_str args,
     else
         (void)snprintf(action, sizeof(action), "%zu %s", n_done, verb);
     show_last(host, action);
-    return true;
+    return result != UNDO_NO_MEMORY || command_fail(host, "out of memory: the others stay");
 }
 
 bool cmd_undo(struct command_host *host, struct bn_str args)
