@@ -315,6 +315,11 @@ class Maker:
             text = text[:1].lower() + text[1:]
         return text
 
+    def said_loosely(self, text, x):
+        """A statement of x as users type it. An x at the beginning keeps its case, which the answer repeats."""
+        loose = self.loosely(text, False)
+        return x + loose[len(x):] if text.startswith(x) else loose
+
     def asked(self, text):
         """A task in correct writing. The harder mixture often has it as users type it."""
         return self.loosely(text, False) if self.hard and self.chance(.5) else text
@@ -325,9 +330,12 @@ class Maker:
         word is left out, two words change places or, with `adds`, one word too many is there. So the model learns to
         look at the words that matter. Words with a placeholder stay where they are.
         """
-        if not self.hard or not self.chance(.15):
+        if not self.hard or not self.chance(.3):
             return text
         words, rng = text.split(), self.rng
+        if adds and self.chance(.3):
+            words.insert(0, rng.choice(self.lexicon))
+            return " ".join(words)
         small = [i for i, word in enumerate(words) if bare_words(word) in SMALL]
         pairs = [i for i in range(len(words) - 1) if not any(c in words[i] + words[i + 1] for c in "{.,:;?!")]
         r = rng.random()
@@ -565,9 +573,9 @@ class Maker:
     def one_off(self):
         r = self.rng.random()
         if self.hard:
-            return (self.help() if r < .24 else self.greet() if r < .26 else self.arith() if r < .30
-                    else self.sum() if r < .53 else self.word() if r < .65 else self.fact() if r < .73
-                    else self.newcomer() if r < .88 else self.decline())
+            return (self.help() if r < .24 else self.greet() if r < .26 else self.arith() if r < .29
+                    else self.sum() if r < .50 else self.word() if r < .65 else self.fact() if r < .71
+                    else self.newcomer() if r < .84 else self.decline())
         return (self.help() if r < .28 else self.greet() if r < .30 else self.arith() if r < .35
                 else self.sum() if r < .54 else self.word() if r < .66 else self.fact() if r < .76
                 else self.newcomer() if r < .88 else self.decline())
@@ -607,7 +615,8 @@ class Maker:
             return self.composed(kind, self.kept_statements[kind]).format(x=x)
         if (self.hard or self.held) and self.chance(.35):
             more = [] if self.held else TELL_MORE[kind]
-            return sentence_case(self.rng.choice(tell_frames(kind, self.held) + more).format(x=x))
+            frame = self.rng.choice(tell_frames(kind, self.held) + more)
+            return frame.format(x=x) if frame.startswith("{x}") else sentence_case(frame.format(x=x))
         text = self.phrase(TELL[kind], kind).format(x=x)
         if not self.hard or not self.chance(.15):
             return text
@@ -627,11 +636,11 @@ class Maker:
             text, x = text.lower(), x.lower()
         known[kind] = x
         answer = self.rng.choice(HEARD[kind][:1] if self.held else HEARD[kind]).format(x=x)
-        if not text.islower() and not (text.startswith(x) and self.hard and self.chance(.7)):
+        if not text.islower() and not text.startswith(x):  # the answer repeats the letters of x as they stand
             text = sentence_case(text)
         if self.hard and self.chance(.1):
             return self.unclear(text, x), sentence_case(HEARD[kind][0].format(x=x)), "given"
-        return self.loosely(text, False), sentence_case(answer), "tell"
+        return self.said_loosely(text, x), sentence_case(answer), "tell"
 
     def tell_two(self, known):
         one, two = self.rng.sample(KINDS, 2)
@@ -687,7 +696,7 @@ class Maker:
         r = rng.random()
         if r < (.33 if self.hard else .25):
             return people.correction(self) if r < .08 else people.conversation(self)
-        any_kind, everything, most = (.8, .9, 6) if self.hard else (.85, .94, 4)
+        any_kind, everything, most = (.86, .9, 6) if self.hard else (.85, .94, 4)
         one_off = .38 if self.hard else .3
         known, turns = {}, []
         n = rng.choice([1, 1, 2, 3, 4, 5, 6, 7, 8, 9, 9, 14])
@@ -734,8 +743,8 @@ def name_questions(n_names, n_made_up, seed=1):
         x = x.lower() if is_name and rng.random() < .2 else x
         label = "names" if is_name else "made up"
         known = {kind: x}
-        tell = sentence_case(rng.choice(PHRASES["tell new " + kind]).format(x=x)) if x[0].isupper() \
-            else rng.choice(PHRASES["tell new " + kind]).format(x=x)
+        tell = rng.choice(PHRASES["tell new " + kind]).format(x=x)
+        tell = sentence_case(tell) if x[0].isupper() else tell
         between = [maker.one_off() for _ in range(3)]
         yield [(tell, x, label + " 0"), (maker.ask(known, kind)[0], RECALL[kind].format(x=x), label + " 1"),
                *[(u, a, "between") for u, a, _ in between],

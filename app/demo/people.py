@@ -64,7 +64,7 @@ class People:
         text = self.fill(said, person, x=x)
         if maker.hard and maker.chance(.1):
             return maker.unclear(text, x), self.fill(heard, person, x=x), "given"
-        text = maker.loosely(text, False) if person.is_user or person.says.startswith("my ") else text
+        text = maker.said_loosely(text, x) if person.is_user or person.says.startswith("my ") else text
         return text, self.fill(heard, person, x=x), "tell"
 
     def correct(self):

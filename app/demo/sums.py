@@ -67,7 +67,7 @@ def operands(rng, top, adds):
         if adds and a + b <= top:
             return a, b
         if not adds:
-            return (a, b) if rng.random() < .15 else (max(a, b), min(a, b))
+            return (a, b) if rng.random() < .25 else (max(a, b), min(a, b))
 
 
 def written(rng, n, words):

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Trains the demo model from random weights and writes it as a GGUF file.
 
-usage: train.py [--work DIR] [--out demo.gguf] [--tokens N] [--more-tokens N] [--threads N] [--device cpu|cuda]
+usage: train.py [--work DIR] [--out demo.gguf] [--tokens N] [--more-tokens N ...] [--threads N] [--device cpu|cuda]
                 [--stop-after SECONDS]
 
 Needs Python 3.10 or newer with torch, numpy and tokenizers. The stages are the vocabulary, the corpus as ids, and
@@ -196,12 +196,13 @@ class Optimisers:
 
 def train(a, vocab, run):
     """
-    Run 1 trains from random weights. Run 2 continues with its result, on other rows, with a lower peak rate, and
-    learns the answers only.
+    Run 1 trains from random weights. Each later run continues with the result of the run before it, on other rows,
+    with a lower peak rate, and learns the answers only.
     -> the model, whether the run is finished
     """
-    rows = make_rows(os.path.join(a.work, "rows.npz" if run == 1 else "rows2.npz"), vocab,
-                     a.tokens if run == 1 else a.more_tokens, a.seed + run - 1, 1 / 6 if run == 1 else 0)
+    path_of = lambda name, i: os.path.join(a.work, name if i == 1 else f"{name}{i}")
+    rows = make_rows(path_of("rows", run) + ".npz", vocab, a.tokens if run == 1 else a.more_tokens[run - 2],
+                     a.seed + run - 1, 1 / 6 if run == 1 else 0)
     torch.manual_seed(a.seed)
     torch.set_num_threads(a.threads)
     shape = Shape(vocab=len(vocab.tokens))
@@ -210,17 +211,17 @@ def train(a, vocab, run):
     optimiser = Optimisers(model, a.matrix_rate, a.rate)
     n_rows = len(rows["ids"])
     data = {k: rows[k] for k in rows.files}
-    if run == 2:
+    if run > 1:
         data["weights"][data["weights"] < 1] = 0
     n_steps = min(a.steps or n_rows * a.epochs // a.batch, n_rows * a.epochs // a.batch)
     order = np.arange(n_rows * a.epochs) % n_rows
-    first, path, step = os.path.join(a.work, "state"), os.path.join(a.work, "state" if run == 1 else "state2"), 0
+    path, step = path_of("state", run), 0
     state = load_parts(path)
     if state:
         step = state["step"]
         log(a.work, f"run {run} continues at step {step} of {n_steps}")
-    elif run == 2:
-        state = load_parts(first)
+    elif run > 1:
+        state = load_parts(path_of("state", run - 1))
     if state:
         model.load_state_dict(state["model"])
         optimiser.load(state["optimiser"])
@@ -294,8 +295,8 @@ def main():
     ap.add_argument("--work", default="demo-work")
     ap.add_argument("--out", default="demo.gguf")
     ap.add_argument("--tokens", type=int, default=66_000_000, help="size of the corpus")
-    ap.add_argument("--more-tokens", type=int, default=0, help="size of the corpus of a second run")
-    ap.add_argument("--more-rate", type=float, default=.5, help="peak rate of the second run, as a share of the first")
+    ap.add_argument("--more-tokens", type=int, nargs="*", default=[], help="size of the corpus of each later run")
+    ap.add_argument("--more-rate", type=float, default=.5, help="peak rate of later runs, as a share of the first")
     ap.add_argument("--epochs", type=int, default=1)
     ap.add_argument("--steps", type=int, default=0, help="steps of the schedule; default: one pass over the corpus")
     ap.add_argument("--batch", type=int, default=8, help="rows a step")
@@ -312,9 +313,10 @@ def main():
     a = ap.parse_args()
     os.makedirs(a.work, exist_ok=True)
     vocab = make_vocabulary(a.work, a.vocab, a.seed)
-    model, finished = train(a, vocab, 1)
-    if finished and a.more_tokens:
-        model, finished = train(a, vocab, 2)
+    for run in range(1, 2 + len(a.more_tokens)):
+        model, finished = train(a, vocab, run)
+        if not finished:
+            break
     export(a.out, model, vocab)
     print(a.out, os.path.getsize(a.out), "bytes", "" if finished else "(not finished)")
 
