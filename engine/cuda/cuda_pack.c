@@ -16,6 +16,9 @@
 #include <assert.h>
 #include <string.h>
 
+/* Bytes of an unpacked tensor that are copied at a time, and the smallest staging buffer. */
+#define STAGING_BYTES ((size_t)4 << 20)
+
 /* The matrices of a layer. Each of QKV and GATE_UP combines several matrices of the file, its
  * sections. OUT is the matrix after attention. */
 enum { QKV, OUT, GATE_UP, DOWN, N_MATRICES };
@@ -51,7 +54,8 @@ static struct matrix layer_matrix(const struct model *m, const struct layer *lay
     return matrix;
 }
 
-/* The output head as a matrix; only for a ternary head. */
+/* The output head as a matrix in R16. Its sections have no meaning if the head is not ternary.
+ * n_lines is 0, because only R1-256 needs it. */
 static struct matrix head_matrix(const struct model *m)
 {
     return (struct matrix){.sections = {&m->head_linear},
@@ -155,10 +159,10 @@ bool cuda_weight_bytes(const struct model *m, enum bn_head_mode head, size_t *n_
 struct packing {
     struct backend *b;
     const struct backend_control *control;
-    CUdeviceptr at, end; /* next free byte of b->weights, and its end */
-    uint8_t *staging;    /* STAGING_BYTES, or LINE_PACK_ROWS rows of two sections if larger */
-    size_t staging_bytes;
-    uint8_t *codes;                 /* (LINE_PACK_ROWS, n_cols of the widest tensor) */
+    CUdeviceptr at, end;  /* next free byte of b->weights, and its end */
+    uint8_t *staging;     /* rows in R1-256 before their upload */
+    size_t staging_bytes; /* STAGING_BYTES, or LINE_PACK_ROWS rows of two sections if larger */
+    uint8_t *codes;       /* (LINE_PACK_ROWS, n_cols of the widest tensor) */
     size_t done_bytes, total_bytes; /* bytes of tensors in the file, for progress */
 };
 
@@ -178,7 +182,8 @@ static bool upload(struct packing *p, CUdeviceptr to, const void *from, size_t n
     return cuda_ok(d, d->cuMemcpyHtoD(to, from, n_bytes), "copying weights to the GPU", err);
 }
 
-/* Counts bytes of the file as done, reports progress and checks for cancellation. */
+/* Counts these bytes of the file as done: drops their pages if the file is mapped, reports progress
+ * and checks for cancellation. */
 static bool advance(struct packing *p, const uint8_t *bytes, size_t n_bytes, struct bn_error *err)
 {
     const struct backend_control *control = p->control;
@@ -267,7 +272,7 @@ static bool upload_sections(struct packing *p, const struct matrix *matrix, stru
     to->n_lines = (uint32_t)(size_round_up(src->n_cols, R16_PAD_COLS) / R16_LINE_COLS);
     for (size_t i = 0; i < 3; i++) {
         struct grouped_section *section = &to->sections[i];
-        section->group0 = UINT32_MAX;
+        section->group0 = UINT32_MAX; /* a kernel must find no group in an unused section */
         if (i >= matrix->n_sections)
             continue;
         if (!upload_groups(p, matrix->sections[i], matrix->factor, section, err))
@@ -280,8 +285,9 @@ static bool upload_sections(struct packing *p, const struct matrix *matrix, stru
     return true;
 }
 
-/* Uploads the biases of a matrix in the order of its rows, interleaved with `pairs`. *to is NULL if
- * there are none. A section without bias gets -0: adding -0 changes no value. */
+/* Uploads the biases of a matrix in the order of its rows. `pairs` is matrix->pairs in R1-256; R16
+ * interleaves no rows. *to is NULL if there are no biases. A section without bias gets -0: adding
+ * -0 changes no value. */
 static bool upload_bias(struct packing *p, const struct matrix *matrix, bool pairs,
                         const float **to, struct bn_error *err)
 {

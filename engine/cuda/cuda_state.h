@@ -18,10 +18,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define ROW_UNIT 16                     /* floats: rows of activations are aligned to 64 bytes */
-#define STAGING_BYTES ((size_t)4 << 20) /* least host memory for uploads; most bytes of a copy */
-#define MEGA 1000000.0                  /* bytes per megabyte, for messages */
-#define IDS_CHUNK 4096                  /* most ids whose logits are computed together */
+#define ROW_UNIT 16    /* floats: rows of activations are aligned to 64 bytes */
+#define MEGA 1000000.0 /* bytes per megabyte, for messages */
+#define IDS_CHUNK 4096 /* most ids whose logits are computed together */
 
 /* A matrix of a pass as arguments of its kernels; each launch adds n_tokens. If groups.n_groups is
  * not 0, the matrix is in R16 (engine/model/group_pack.h) and `groups` applies. Otherwise it is in
