@@ -82,11 +82,13 @@ TOPICS = read_topics()
 TOPIC_NAMES = frozenset(name for names, _ in TOPICS for name in names)
 PHRASES, ANSWERS = read_phrases("phrases.txt", "people.txt", "newcomers.txt")
 ALSO, _ = read_phrases("also.txt")  # for training only; its words are not in LEXICON
+KEPT, _ = read_phrases("kept.txt")  # held out of training
 ACTION_TOPICS = [topic for topic in TOPICS if any(name.startswith("*") for name in topic[0])]
 KINDS = [section.split()[1] for section in PHRASES if section.startswith("asked ")]
 GREETINGS = [(q, ANSWERS[section]) for section in ANSWERS if section.startswith("greet ") for q in PHRASES[section]]
 NEWCOMERS = [section for section in ANSWERS if section.startswith("newcomer ")]
-NEWCOMERS_HELD = {bare for section in NEWCOMERS for bare in (bare_words(q) for q in PHRASES[section][3::4]) if bare}
+NEWCOMERS_HELD = {bare for section in NEWCOMERS
+                  for bare in (bare_words(q) for q in PHRASES[section][3::4] + KEPT[section]) if bare}
 REFUSALS = {section.split()[1]: answer for section, answer in ANSWERS.items() if section.startswith("cannot ")}
 # The first pattern that occurs in a question chooses the refusal.
 REFUSED = [(name, re.compile(pattern)) for name, pattern in (
@@ -147,16 +149,18 @@ def bare_phrases(phrases):
 
 def held_statements(kind):
     return bare_phrases(pick_phrases(TELL[kind], True, kind) + tell_frames(kind, True)
-                        + PHRASES.get("tell new " + kind, []))
+                        + PHRASES.get("tell new " + kind, []) + KEPT["tell " + kind])
 
 
 def held_of_others(section, fact):
-    return bare_phrases(pick_phrases(PHRASES[f"other {section} {fact}"], True, "other " + fact))
+    section = f"other {section} {fact}"
+    return bare_phrases(pick_phrases(PHRASES[section], True, "other " + fact) + KEPT[section])
 
 
 def held_questions():
     """The words of each held-out question about the user."""
-    return {bare_words(q) for kind in KINDS for q in pick_phrases(ASK[kind], True, kind) + late_frames(kind, True)}
+    return {bare_words(q) for kind in KINDS
+            for q in pick_phrases(ASK[kind], True, kind) + late_frames(kind, True) + KEPT["ask " + kind]}
 
 
 def words_of(*things):
@@ -369,13 +373,15 @@ class Maker:
 
     def of_others(self, section, fact):
         """A phrasing about another person, with {s} and perhaps {x} in it."""
+        if self.held and self.chance(.6):
+            return self.rng.choice(KEPT[f"other {section} {fact}"])
         phrase = self.phrase(PHRASES[f"other {section} {fact}"], "other " + fact)
         if not self.hard or self.chance(.5):
             return phrase
         kept = held_of_others(section, fact)
         if section == "tell":
             return self.composed(fact, kept, "other ")
-        if self.chance(.35):
+        if self.chance(.5):
             phrase = self.hurried(self.rng.choice(ALSO["other direct " + fact]))
             return phrase if bare_phrases([phrase])[0] not in kept else self.of_others(section, fact)
         clause = self.rng.choice(ALSO["other asked " + fact])
@@ -387,7 +393,9 @@ class Maker:
     def correction(self):
         """A correction, with {x} and perhaps {old} in it."""
         phrases = PHRASES["correct"]
-        kept = bare_phrases(pick_phrases(phrases, True, "correct"))
+        if self.held and self.chance(.6):
+            return self.rng.choice(KEPT["correct"])
+        kept = bare_phrases(pick_phrases(phrases, True, "correct") + KEPT["correct"])
         also = [p for p in ALSO["correct"] if bare_phrases([p])[0] not in kept]
         return self.rng.choice(also) if self.hard and self.chance(.5) else self.phrase(phrases, "correct")
 
@@ -415,7 +423,8 @@ class Maker:
     def newcomer(self):
         section = self.rng.choice(NEWCOMERS + 3 * ["newcomer languages"])
         while True:
-            question = self.rng.choice(ALSO[section]) if self.hard and self.chance(.5) else self.part(section)
+            more = (KEPT if self.held else ALSO)[section]
+            question = self.rng.choice(more) if (self.hard or self.held) and self.chance(.5) else self.part(section)
             question = self.loosely(self.hurried(question))
             if self.held or bare_words(question) not in NEWCOMERS_HELD:
                 return question, ANSWERS[section], "newcomer"
@@ -451,7 +460,9 @@ class Maker:
                 break
         task = "add" if adds else "subtract"
         section = f"{task} words" if in_words else self.rng.choice([task, f"{task} tight", f"{task} tight"])
-        question = self.pick(section, a=sums.written(self.rng, a, in_words), b=sums.written(self.rng, b, in_words))
+        more = (KEPT if self.held else ALSO)[task] if (self.hard or self.held) and self.chance(.25) else PHRASES[section]
+        question = self.rng.choice(more).format(a=sums.written(self.rng, a, in_words),
+                                                b=sums.written(self.rng, b, in_words))
         return self.asked(sentence_case(question)), (sums.added if adds else sums.subtracted)(a, b), "sum"
 
     def word(self):
@@ -548,6 +559,8 @@ class Maker:
 
     def unknown(self):
         rng = self.rng
+        if (self.hard or self.held) and self.chance(.1):
+            return rng.choice((KEPT if self.held else ALSO)["decline"])
         if self.hard and self.chance(.35):
             return self.beyond()
         if self.chance(.25):  # a question about something that bitnet-chat does not have
@@ -585,6 +598,8 @@ class Maker:
     def own_tell(self, kind):
         if self.hard and self.chance(.5):
             return self.composed(kind, self.kept_statements[kind])
+        if self.held and self.chance(.5):
+            return self.rng.choice(KEPT["tell " + kind])
         return self.phrase(TELL[kind], kind)
 
     def unclear(self, text, x):
@@ -611,8 +626,11 @@ class Maker:
 
     def telling(self, kind, x):
         """A statement of this fact. The harder mixture sometimes puts it into a saying."""
-        if self.hard and self.chance(.4):
+        if self.hard and self.chance(.45):
             return self.composed(kind, self.kept_statements[kind]).format(x=x)
+        if self.held and self.chance(.5):
+            text = self.rng.choice(KEPT["tell " + kind])
+            return text.format(x=x) if text.startswith("{x}") else sentence_case(text.format(x=x))
         if (self.hard or self.held) and self.chance(.35):
             more = [] if self.held else TELL_MORE[kind]
             frame = self.rng.choice(tell_frames(kind, self.held) + more)
@@ -659,14 +677,16 @@ class Maker:
                 return text
 
     def any_question(self, kind):
+        if self.held and self.chance(.4):
+            return self.rng.choice(KEPT["ask " + kind])
         if self.held and self.chance(.5):
             return self.rng.choice(late_frames(kind, True))
         if not self.hard or self.chance(.4):
             return self.phrase(ASK[kind], kind)
         frames = PHRASES["ask frames"] + ALSO["ask frames"]
-        if self.chance(.25):
-            return self.rng.choice(ALSO["direct ask " + kind])
         if self.chance(.4):
+            return self.rng.choice(ALSO["direct ask " + kind])
+        if self.chance(.35):
             return self.rng.choice(ALSO["late also"]).format(c=self.rng.choice(ALSO["asked also " + kind]))
         return self.rng.choice(fill_frames(frames, kind) + late_frames(kind, False) + 3 * ASK_MORE[kind])
 
@@ -743,7 +763,7 @@ def name_questions(n_names, n_made_up, seed=1):
         x = x.lower() if is_name and rng.random() < .2 else x
         label = "names" if is_name else "made up"
         known = {kind: x}
-        tell = rng.choice(PHRASES["tell new " + kind]).format(x=x)
+        tell = rng.choice(PHRASES["tell new " + kind] + KEPT["tell " + kind]).format(x=x)
         tell = sentence_case(tell) if x[0].isupper() else tell
         between = [maker.one_off() for _ in range(3)]
         yield [(tell, x, label + " 0"), (maker.ask(known, kind)[0], RECALL[kind].format(x=x), label + " 1"),
