@@ -223,8 +223,8 @@ static bool fill_seqs(struct batch *b, struct bn_error *err)
                 break;
             else {
                 const size_t n_before = b->in.n_bytes;
-                /* read_more may wait. batch_item_begin chooses the first token, so an answer can be
-                 * complete here and must be written before. */
+                /* batch_item_begin chooses the first token, so an answer can be complete here. It
+                 * must be written before read_more waits. */
                 ok = write_finished(b, err) && read_more(b, err);
                 if (b->in.n_bytes == n_before && !b->at_end && has_running(b))
                     break; /* no input yet: return, so that the running sequences continue */
