@@ -11,7 +11,7 @@
 
 #include <math.h>
 
-#define PREFETCH_BYTES 1024 /* 16 cache lines, in place of coarse_mat.ahead */
+#define PREFETCH_BYTES 1024 /* distance of prefetches in each row; coarse_mat.ahead is not used */
 
 float coarse_pack_neon(const float *w, size_t n_blocks, size_t row, uint8_t *lines, uint16_t *steps)
 {

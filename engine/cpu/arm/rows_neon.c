@@ -11,7 +11,7 @@
 
 #include <math.h>
 
-#define PREFETCH_BYTES 1024 /* 16 cache lines ahead in a row */
+#define PREFETCH_BYTES 1024 /* distance of prefetches in each row */
 
 /* Elements i .. i + 3 of a row of F32, F16 or BF16, as F32. */
 BN_FORCE_INLINE float32x4_t row4(enum tensor_type type, const uint8_t *row, size_t i)

@@ -11,7 +11,7 @@
 
 #define ROWS 4 /* rows and tokens of a register tile */
 #define BLOCK_TOKENS 4
-#define PREFETCH_BYTES 1024 /* 16 cache lines of each row, in place of ternary_mat.ahead */
+#define PREFETCH_BYTES 1024 /* distance of prefetches in each row; ternary_mat.ahead is not used */
 
 /* n_rows rows times n_tokens tokens. A quarter is 16 bytes of each row, one register. */
 BN_FORCE_INLINE void rows_by_tokens(const uint8_t *row, size_t n_lines, int n_rows, int n_tokens,

@@ -14,7 +14,7 @@
 #define ROWS 2 /* rows and tokens of a register tile */
 #define BLOCK_TOKENS 4
 #define WIDEN_LINES 4       /* lines that an int16 sum can hold */
-#define PREFETCH_BYTES 1024 /* 16 cache lines of each row, in place of ternary_mat.ahead */
+#define PREFETCH_BYTES 1024 /* distance of prefetches in each row; ternary_mat.ahead is not used */
 
 /* x (8 x int16) += codes * q, 16 columns */
 BN_FORCE_INLINE int16x8_t add_products(int16x8_t x, int8x16_t codes, int8x16_t q)
