@@ -70,8 +70,8 @@ struct template_config {
 
 /* BN_EARG: no such built-in. BN_EFORMAT: a user's template does not parse or exceeds a bound.
  * BN_EUNSUPPORTED: a user's template has one of the tags, filters or loops that are named above.
- * With "auto", a built-in family replaces the model's own template if it is absent, known to be
- * wrong or cannot be parsed. A note reports the replacement. */
+ * BN_ENOMEM. With "auto", a built-in family replaces the model's own template if it is absent,
+ * known to be wrong, cannot be parsed or is not supported. A note reports the replacement. */
 bool template_open(const struct template_config *cfg, struct template **out, struct bn_error *err);
 void template_close(struct template *t); /* NULL is fine */
 
@@ -94,7 +94,8 @@ const char *const *template_builtin_names(void);
 struct template_input {
     /* A list of message dicts in the OpenAI form: role, content (a string or a list of parts), and
      * any other key that the template reads. The role names system, user, assistant and tool become
-     * template text. All other text of a message becomes message text with its index. */
+     * template text, the content of an assistant message becomes answer text, and all other text
+     * message text. Answer and message text keep the index of the message. */
     const struct template_value *messages;
     const struct template_value *args; /* dict of more variables (--template-arg, tools), or NULL */
     bool add_generation_prompt;
