@@ -42,7 +42,7 @@ struct batch {
     unsigned signals;        /* enum signal_flag: the signals received so far that end the batch */
     struct strbuf in;        /* bytes of stdin that no line has taken yet */
     bool at_end;             /* stdin has ended */
-    bool read_failed;        /* an error of stdin, so stdout may be written */
+    bool read_failed;        /* stdin had an error; stdout is still usable */
     size_t n_lines;          /* lines taken from `in`, blank lines included */
     struct strbuf system;    /* the text of --system */
     struct token_list close; /* tokens that close a thought */
@@ -53,7 +53,7 @@ struct batch {
     size_t n_ring;
     size_t n_begun; /* lines given to a sequence, without blank ones; <= out.n_written + n_ring */
     struct batch_out out;
-    bool has_checked;    /* the sense check has run */
+    bool has_checked;    /* the sense check has begun */
     enum exit_code code; /* of the first line that failed, else EXIT_DONE */
 };
 
@@ -68,7 +68,7 @@ static bool is_stopped(struct batch *b)
     return b->signals != 0;
 }
 
-/* The engine calls this between micro-batches and while the model loads. */
+/* The engine calls this while the model loads and after each micro-batch of a prompt. */
 static void on_progress(void *ud, size_t n_done, size_t n_total)
 {
     (void)n_done;
@@ -101,7 +101,7 @@ static struct batch_item *oldest(struct batch *b)
 }
 
 /* Write the new output of the oldest line. If the line is done, continue with the next one. */
-static bool write_finished(struct batch *b, struct bn_error *err)
+static bool write_output(struct batch *b, struct bn_error *err)
 {
     for (struct batch_item *item; (item = oldest(b)) != NULL;) {
         const size_t n_written = b->out.n_written;
@@ -123,8 +123,8 @@ static bool has_running(const struct batch *b)
     return false;
 }
 
-/* Read more of stdin. Waits for input only if no sequence is running. Call it while `in` has no
- * complete line. */
+/* Read more of stdin. Waits for input or a signal only if no sequence is running. Call it while
+ * `in` has no complete line. True also if there was nothing to read. */
 static bool read_more(struct batch *b, struct bn_error *err)
 {
     char block[BLOCK_BYTES];
@@ -178,8 +178,8 @@ static bool is_blank(struct bn_str s)
     return true;
 }
 
-/* Start to answer a line with seqs[seq]. If the line is invalid, only its item fails. False:
- * the whole batch must end. */
+/* Start to answer a line with seqs[seq]. If the line is invalid or its prompt is too long, only its
+ * item fails. False: the whole batch must end. */
 static bool begin(struct batch *b, size_t seq, struct bn_str line, struct bn_error *err)
 {
     struct batch_item *item = &b->ring[b->n_begun % b->n_ring];
@@ -225,12 +225,12 @@ static bool fill_seqs(struct batch *b, struct bn_error *err)
                 const size_t n_before = b->in.n_bytes;
                 /* batch_item_begin chooses the first token, so an answer can be complete here. It
                  * must be written before read_more waits. */
-                ok = write_finished(b, err) && read_more(b, err);
+                ok = write_output(b, err) && read_more(b, err);
                 if (b->in.n_bytes == n_before && !b->at_end && has_running(b))
-                    break; /* no input yet: return, so that the running sequences continue */
+                    break; /* no input yet: do not wait, so that the running sequences continue */
             }
         }
-        ok = ok && write_finished(b, err);
+        ok = ok && write_output(b, err);
     }
     strbuf_finish(&line);
     return ok;
@@ -265,7 +265,7 @@ static bool step(struct batch *b, struct bn_error *err)
     return true;
 }
 
-/* Run the sense check once, after the first answer, so that it delays no first token. */
+/* Run the sense check once, after the first line is written, so that it does not delay it. */
 static void check_sense(struct batch *b)
 {
     struct sense_result r;
@@ -287,11 +287,11 @@ static bool answer_all(struct batch *b, struct bn_error *err)
         if (is_stopped(b))
             return bn_fail(err, BN_ECANCELLED, "stopped");
         if (!has_running(b) && b->at_end && b->in.n_bytes == 0) {
-            const bool ok = write_finished(b, err);
+            const bool ok = write_output(b, err);
             check_sense(b);
             return ok;
         }
-        if (!step(b, err) || !write_finished(b, err))
+        if (!step(b, err) || !write_output(b, err))
             return false;
         check_sense(b);
     }

@@ -12,7 +12,7 @@
 #include "app/common/report.h"
 #include "app/options/options.h"
 
-/* Open the model and answer the lines of stdin. Errors are printed to stderr. Returns the code of
+/* Load the weights and answer the lines of stdin. Errors are printed to stderr. Returns the code of
  * the error or signal that ended the batch, else that of the first line that failed. Without
  * failures EXIT_DONE, or EXIT_USAGE if all lines are blank. */
 enum exit_code batch_run(const struct options *options, const struct open_model *model);

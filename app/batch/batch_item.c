@@ -77,7 +77,8 @@ static bool read_object(struct batch_item *item, json_t *o, struct bn_error *err
     const bool has_budget = json_object_get(o, "think_budget") != NULL;
     double max_tokens = (double)item->turn.max_tokens, think_budget = 0, seed = (double)p->seed,
            temp = p->temp, top_k = p->top_k, top_p = p->top_p, min_p = p->min_p;
-    /* The largest values are those of the options. Fractions of whole numbers are dropped. */
+    /* The largest values are those of the options, except for think_budget and seed. Fractions of
+     * whole numbers are dropped. */
     if (!check_keys(o, err) || !get_text(o, "prompt", &item->prompt, err) ||
         !get_text(o, "system", &item->system, err) ||
         !get_number(o, "max_tokens", INT32_MAX, &max_tokens, err) ||
@@ -196,14 +197,15 @@ static void feed(struct batch_item *item, struct bn_str text)
 
 static void add_alts(struct batch_item *item)
 {
-    struct generator_alt alts[GENERATOR_MAX_ALTS + 1];
+    struct generator_alt alts[GENERATOR_MAX_ALTS + 1]; /* the last one is the chosen id */
     if (item->n_alts == 0)
         return;
     generator_seq_alts(item->seq, alts);
     item->turn.lost_token |= !turn_add_alts(&item->turn, alts, item->n_alts + 1);
 }
 
-/* End the answer with turn.finish as the reason. detok is NULL if the prompt was not encoded. */
+/* End the answer with turn.finish as the reason. After a stop string detok holds back no text.
+ * detok is NULL if batch_item_begin failed before it opened one, or was not called. */
 static void end(struct batch_item *item)
 {
     struct turn *turn = &item->turn;
@@ -237,6 +239,7 @@ bool batch_item_add(struct batch_item *item, struct bn_error *err)
     turn->finish = item->answer.finish;
     if (turn->finish != FINISH_NONE)
         end(item);
+    /* turn->n_failed_before is 0, so this finds every text of the batch that has failed so far. */
     return turn_is_complete(turn) ||
            bn_fail(err, BN_ENOMEM, "out of memory for the answer to line %zu", item->line);
 }

@@ -38,8 +38,9 @@ bool batch_item_parse(struct batch_item *item, struct bn_str line, struct bn_err
  * BN_ECONTEXT, BN_EARG and BN_EFORMAT affect only this item. Other errors must end the batch. */
 bool batch_item_begin(struct batch_item *item, const struct prompt_maker *maker, size_t n_ctx,
                       const struct bn_control *control, struct bn_error *err);
-/* Append item->next to the answer, or in its place the next token that closes a thought whose
- * budget is used up. Sets is_done when the answer has ended. BN_ENOMEM. */
+/* Append item->next to the answer, unless it is an end token. If the budget of a thought is used
+ * up, item->next first becomes the next token that closes it. Sets is_done when the answer has
+ * ended. BN_ENOMEM. */
 bool batch_item_add(struct batch_item *item, struct bn_error *err);
 /* End the answer now, as interrupted. */
 void batch_item_stop(struct batch_item *item);

@@ -87,7 +87,7 @@ static void report_stats(const struct batch_out *out, const struct batch_item *i
     if (!options_flag(out->options, "stats") || options_flag(out->options, "quiet") ||
         item->err.code)
         return;
-    const struct turn_space space = {item->answer.ids.n, out->n_ctx, SIZE_MAX};
+    const struct turn_space space = {item->answer.ids.n, out->n_ctx, SIZE_MAX}; /* any width */
     turn_stats_line(&item->turn, &space, &text);
     fprintf(stderr, "line %zu: %s\n", item->line, strbuf_text(&text));
     strbuf_finish(&text);

@@ -31,7 +31,7 @@ void batch_out_text(void *item, enum answer_part part, struct bn_str text);
 /* Write the new output of the oldest unwritten line. If the line is done, write its answer, print
  * its statistics and warnings, and free the item. BN_EIO: stdout cannot be written. BN_ENOMEM. */
 bool batch_out_line(struct batch_out *out, struct batch_item *item, struct bn_error *err);
-bool batch_out_flush(struct bn_error *err);
+bool batch_out_flush(struct bn_error *err); /* flush stdout; BN_EIO */
 
 /* Collects the numbers of unanswered lines for one message such as "bitnet-chat: stopped: no answer
  * to lines 2, 5 to 7 and to the lines after line 9". */

@@ -125,8 +125,8 @@ static bool is_quote(char c)
     return c == '\'' || c == '"';
 }
 
-/* Append the text between the quotes at `from` and `to`. Between double quotes, a backslash before
- * a double quote or a backslash is removed. */
+/* Append the text between the quotes at `from` and `to`. As in a shell, between double quotes, a
+ * backslash before a double quote or a backslash is removed. */
 static void add_quoted(struct bn_str s, size_t from, size_t to, struct strbuf *out)
 {
     for (size_t i = from + 1; i < to; i++) {
@@ -211,8 +211,8 @@ static bool looks_like_path(struct bn_str word)
            (word.n_bytes > 1 && memchr(word.ptr, '.', word.n_bytes - 1));
 }
 
-/* Examine the word after an "@" and move *at behind the word. Append it to `out` if it is a path or
- * looks like one. False: neither. */
+/* Examine the word after an "@" and move *at behind the word. Append its path to `out` if it exists
+ * or looks like one. False: neither. */
 static bool read_at(struct bn_str message, size_t *at, enum input_at *kind, struct strbuf *out)
 {
     const size_t begin = *at, n_before = out->n_bytes;

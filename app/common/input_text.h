@@ -11,8 +11,9 @@
 #define INPUT_MAX_BYTES ((size_t)64 << 20) /* far larger than any context */
 
 /* Append `in` to `out`. Invalid bytes become U+FFFD, and a CR before an LF is removed. *bad_at is
- * the offset of the first invalid byte in `in`, or SIZE_MAX. `name` is the name
- * of the text in errors. BN_EARG: a NUL byte (the text is binary). BN_ENOMEM. */
+ * the offset of the first invalid byte in `in`, or SIZE_MAX. `name` is the name of the text in
+ * errors. BN_EARG: a NUL byte (the text is binary). BN_ENOMEM. After an error `out` may hold a part
+ * of the text. */
 bool input_clean(const char *name, struct bn_str in, struct strbuf *out, size_t *bad_at,
                  struct bn_error *err);
 
@@ -32,9 +33,9 @@ bool input_text_or_file(const char *arg, struct strbuf *out, struct bn_error *er
 bool input_next_path(struct bn_str list, size_t *at, struct strbuf *out);
 
 enum input_at {
-    INPUT_AT_FILE,
+    INPUT_AT_FILE, /* a regular file */
     INPUT_AT_DIRECTORY,
-    INPUT_AT_MISSING, /* no such file, but it looks like a path: a slash, or a dot before its end */
+    INPUT_AT_MISSING, /* neither, but it looks like a path: a slash, or a dot before its end */
 };
 /* Find the next @path in a message, from *at on. Append the path to `out` and move *at behind it.
  * @path is a separate word. It may be quoted as in input_next_path, and punctuation after it is

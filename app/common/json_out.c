@@ -92,7 +92,8 @@ static int add_dumped(const char *bytes, size_t n_bytes, void *ud)
     return out->failed ? -1 : 0;
 }
 
-/* Append the object as text and release the reference. False: out of memory, or object is NULL. */
+/* Append the object as text with a newline, and release the reference. False, with out->failed set:
+ * out of memory, or object is NULL. */
 static bool dump(json_t *object, enum json_layout layout, struct strbuf *out)
 {
     const size_t flags = JSON_PRESERVE_ORDER | JSON_REAL_PRECISION(9) |

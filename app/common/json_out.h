@@ -38,15 +38,16 @@ enum json_layout { JSON_OUT_LINE, JSON_OUT_INDENT };
  * enough for a float. BN_EIO. BN_ENOMEM, also if the object is NULL. */
 bool json_out_write(json_t *object, FILE *out, enum json_layout layout, struct bn_error *err);
 
-/* The same as JSON_OUT_LINE to the end of `out`. A NULL object sets out->failed. */
+/* Append what json_out_write writes with JSON_OUT_LINE, and release the reference. Sets out->failed
+ * if memory runs out or the object is NULL. */
 void json_out_line(json_t *object, struct strbuf *out);
 
 /* Append the object without a newline. Reals have 17 digits, enough for a double. The caller keeps
  * its reference. False: out of memory. */
 bool json_out_exact(const json_t *object, struct strbuf *out);
 
-/* Convert JSON to a template value in the arena. NULL: out of memory, or more than 64 levels of
- * nesting. */
+/* Convert JSON to a template value in the arena, which gets copies of the texts. NULL: out of
+ * memory, or more than 64 levels of nesting. */
 struct template_value *json_out_value(const json_t *json, struct template_arena *arena);
 
 /* Convert a list of messages in the OpenAI form: an array of objects with a "role", or an object

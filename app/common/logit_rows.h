@@ -14,7 +14,7 @@ struct logit_rows {
 };
 
 /* Append ids to a session of `model`. BN_ENOMEM, errors of bn_session_eval and of the callback.
- * Earlier groups of ids stay in the session after an error. */
+ * After an error a part of the ids may be in the session. */
 bool logit_rows_eval(const struct bn_model *model, struct bn_session *session, const int32_t *ids,
                      size_t n_ids, const struct logit_rows *rows, struct bn_error *err);
 

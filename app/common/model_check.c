@@ -53,8 +53,9 @@ static bool count_codes(const struct ternary_source *src, uint8_t *codes, struct
     struct ternary_scales scales;
     if (!ternary_scan(src, &scales, err))
         return false;
-    /* With a scale per block, ternary_scan may stop at the scale that settles the class of scales.
-     * ternary_verify reads all of them; it is only for the ternary types that tables can have. */
+    /* With a scale per block, ternary_scan may stop at the row that settles the class of scales.
+     * ternary_verify reads all of them. It is for the types with a scale per block, which are the
+     * ternary types of tables. */
     if (tensor_geometries[src->type].is_table && tensor_geometries[src->type].is_ternary &&
         !ternary_verify(src, err))
         return false;
@@ -100,7 +101,7 @@ static bool check_rows(const struct tensor_ref *t, const struct cpu_kernels *k, 
     const size_t row_bytes = t->n_rows ? t->n_bytes / t->n_rows : 0;
     const row_decode_fn decode = k->row_decode[t->type];
     if (!t->bytes || !decode)
-        return true; /* an absent tensor; model_open refuses types without a decoder */
+        return true; /* an absent tensor, or a ternary table, which count_codes has checked */
     for (size_t r = 0; r < t->n_rows; r++) {
         decode(t->bytes + r * row_bytes, t->n_cols, row);
         for (size_t i = 0; i < t->n_cols; i++)
@@ -129,7 +130,7 @@ static bool open_kernels(const char *isa, char *why, size_t why_bytes, struct cp
 
 static bool check_numbers(const struct model *m, struct model_check *check, struct bn_error *err)
 {
-    struct cpu_kernels k;
+    struct cpu_kernels k; /* only to decode numbers, which is exact in all instruction sets */
     if (!open_kernels(NULL, NULL, 0, &k, err))
         return false;
     const size_t n_heads = size_max(m->hp.n_heads * m->hp.head_dim, delta_width(&m->hp.delta));

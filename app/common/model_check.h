@@ -1,6 +1,6 @@
 /*
  * Checks a model file for faults: its structure, its weights, and the kernels of this machine on
- * these weights. Prints nothing. Call it on the engine thread, or before that thread starts.
+ * these weights. Prints nothing. Call it on the thread that calls the engine.
  */
 #ifndef APP_MODEL_CHECK_H
 #define APP_MODEL_CHECK_H
@@ -31,8 +31,8 @@ struct model_check {
 };
 
 /* Run the steps up to the first fault. On entry `check` is 0 except for `done` and `ud`.
- * BN_EFORMAT, BN_EUNSUPPORTED: a fault of the file. BN_EDEVICE: a kernel computes wrong results.
- * BN_EARG: this machine does not have the instruction set of cfg->isa. BN_ENOMEM. */
+ * BN_EFORMAT, BN_EUNSUPPORTED: a fault of the file. BN_EUNSUPPORTED also: this machine does not
+ * have the instruction set of cfg->isa. BN_EDEVICE: a kernel computes wrong results. BN_ENOMEM. */
 bool model_check_file(const struct bn_file *file, const struct bn_model_config *cfg,
                       struct model_check *check, struct bn_error *err);
 

@@ -1,7 +1,7 @@
 /*
  * The regular expression of /find, for one line of text: PCRE2 with a limit on the steps of a
  * match, because some patterns need exponential time. Case matters only if the pattern has a
- * capital letter from A to Z. Main thread only.
+ * capital letter from A to Z that is not after a backslash. Main thread only.
  */
 #ifndef APP_PATTERN_H
 #define APP_PATTERN_H
@@ -18,9 +18,9 @@ struct pattern;
 bool pattern_open(struct bn_str text, struct pattern **out, struct bn_error *err);
 void pattern_close(struct pattern *p); /* NULL is fine */
 
-/* `line` may have any bytes. A match that takes too long counts as no match. After ten such
- * matches every call returns false at once. */
+/* Whether a part of `line`, which may have any bytes, matches. A match that takes too many steps or
+ * too much memory counts as no match. After ten such matches every call returns false at once. */
 bool pattern_matches(struct pattern *p, struct bn_str line);
-bool pattern_gave_up(const struct pattern *p); /* a match reached the limit */
+bool pattern_gave_up(const struct pattern *p); /* a match reached a limit */
 
 #endif

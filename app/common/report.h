@@ -38,7 +38,8 @@ enum exit_code report_code(enum report_stage stage, const struct bn_error *err);
  * measurement. */
 #define REPORT_MAX_PERCENT 105
 
-/* Print "PROGRAM: sentence\n" on stderr and return `code`. A sentence is cut after 699 bytes. */
+/* Print "PROGRAM: sentence\n" on stderr and return `code`, which has no other effect: a caller that
+ * only prints passes EXIT_DONE. A sentence is cut after 699 bytes. */
 enum exit_code report_fail(const char *program, enum exit_code code, const char *fmt, ...)
     BN_PRINTF(3, 4);
 /* Print the text of `err` in the same form, and return report_code. */

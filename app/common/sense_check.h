@@ -20,15 +20,16 @@
 #include "engine/engine.h"
 #include "tokenizer/tokenizer.h"
 
-/* Tokens of the text: 11 in most vocabularies of English, 17 in that of Llama 2. If there are more,
- * words are cut into letters or arbitrary pieces, and the vocabulary is not one of English. */
+/* The most tokens of the text. It has 11 in most vocabularies of English, 17 in that of Llama 2. If
+ * it has more than 20, the vocabulary cuts its words into letters or arbitrary pieces, and is not
+ * one of English. */
 #define SENSE_TEXT_TOKENS 20
 #define SENSE_IDS (SENSE_TEXT_TOKENS + 1) /* with a bos */
 
 struct sense_text {
     int32_t ids[SENSE_IDS]; /* (n_ids) */
     size_t n_ids;           /* 0 if the model cannot be judged */
-    size_t first;           /* index of the first id that is scored, at least 1 */
+    size_t first;           /* index of the first id that is scored, at least 1 if n_ids > 0 */
     const char *why;        /* why the model cannot be judged, a clause; NULL if it can */
 };
 /* Encode the text. The model cannot be judged if the vocabulary is not one of English, or if the

@@ -9,7 +9,7 @@
 #define SLASH_FENCE "\"\"\"" /* before and after a message of several lines */
 
 enum slash_kind {
-    SLASH_NOTHING, /* blank */
+    SLASH_NOTHING, /* blank, or blank between fences; `name` and `text` are empty */
     SLASH_MESSAGE, /* `text` is the message */
     SLASH_COMMAND, /* `name` without the slash; `text`: the trimmed text after it */
 };
@@ -20,8 +20,8 @@ struct slash {
 };
 
 /* An entry that begins with a slash is a command, unless its first word has another slash (a path)
- * or the entry has several lines (pasted text). "//" begins a message, and one slash is removed. An
- * entry that begins with a space is a message. Fences around a message are removed. */
+ * or the trimmed entry has several lines (pasted text). "//" begins a message, and one slash is
+ * removed. An entry that begins with a space is a message. Fences around a message are removed. */
 struct slash slash_parse(struct bn_str entry);
 
 /* True if `text` begins with a fence. *close is the closing fence in `text`, or NULL if it is

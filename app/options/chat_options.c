@@ -173,7 +173,7 @@ static const struct option conversation_rows[] = {
     {.name = "snapshot", .kind = OPTION_FLAG, .advanced = true, .places = EVERYWHERE,
      .help = "save the KV cache too, so that a long chat continues at once"},
     {.name = "overflow", .kind = OPTION_CHOICE, .places = EVERYWHERE,
-     .choices = "drop|keep-first|stop", .arg = "NAME",
+     .choices = "drop|keep-first|stop", .arg = "NAME", /* in the order of enum prompt_overflow */
      .help = "full context: drop old turns, keep-first (not the first), or stop"},
     {.name = "overflow-to", .kind = OPTION_INT, .advanced = true, .places = EVERYWHERE,
      .ints = {1, 100}, .fallback = "60", .arg = "PERCENT",

@@ -11,7 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#define CONFIG_MAX_BYTES ((size_t)1 << 20)
+#define CONFIG_MAX_BYTES ((size_t)1 << 20) /* far more than a line for each option */
 #define LINE_BYTES 4096 /* of the longest line, with a 0; enough for a name and a usual path */
 
 static char *trim(char *text)
@@ -77,13 +77,13 @@ bool config_load(struct options *o, char path[PATH_BYTES], config_warn_fn warn, 
                  struct bn_error *err)
 {
     const char *given = env_get(ENV_CONFIG);
-    struct bn_error no_home; /* without HOME there is no config file, which is not an error */
+    struct bn_error no_path; /* without a config directory there is no file; this is no error */
     char *bytes;
     size_t n_bytes;
     path[0] = 0;
     if (given)
         (void)snprintf(path, PATH_BYTES, "%s", given); /* a longer path cannot be opened */
-    else if (!path_of(PATH_CONFIG, "config", path, &no_home) || access(path, F_OK) != 0)
+    else if (!path_of(PATH_CONFIG, "config", path, &no_path) || access(path, F_OK) != 0)
         return true;
     if (!path_read_all(path, CONFIG_MAX_BYTES, &bytes, &n_bytes, err))
         return false;

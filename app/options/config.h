@@ -13,14 +13,15 @@
 typedef void (*config_warn_fn)(void *ud, const char *sentence);
 
 /* Apply `text`, the contents of the file `path`. Passes `ud` to `warn`. BN_EARG: a line without
- * '=', a line that is too long, or a bad value; the message has the path and the line number.
- * BN_ENOMEM. The lines before the wrong one stay applied. */
+ * '=', a line that is too long, a bad value, or an option that a config file cannot set; the
+ * message has the path and the line number. BN_ENOMEM. The lines before the wrong one stay
+ * applied. */
 bool config_apply(struct options *o, const char *path, struct bn_str text, config_warn_fn warn,
                   void *ud, struct bn_error *err);
 
 /* Apply the file $BITNET_CHAT_CONFIG, which must exist, or else the file "config" in the program's
  * config directory, which may be missing. Writes the path of the file to `path`, even if it is
- * missing ("" without HOME). BN_EIO, BN_ENOMEM and errors of config_apply. */
+ * missing ("" if path_of finds no directory). BN_EIO, BN_ENOMEM and errors of config_apply. */
 bool config_load(struct options *o, char path[PATH_BYTES], config_warn_fn warn, void *ud,
                  struct bn_error *err);
 

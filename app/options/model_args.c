@@ -285,12 +285,12 @@ bool model_args_thinks(const struct options *o, const struct template *t, bool *
 {
     enum { THINK_ON, THINK_OFF, THINK_AUTO }; /* in the order of the choices in template_rows */
     const size_t choice = options_choice(o, "think");
-    /* Only bitnet-chat has this option. */
+    /* Only bitnet-chat has this option: a number or "off", which strtoul would read as 0. */
     const bool has_budget = options_find(o, "think-budget") != NULL;
     const char *const budget = has_budget ? options_text(o, "think-budget") : "off";
-    const bool is_none = budget[0] == '0' && strtoul(budget, NULL, 10) == 0;
+    const bool is_zero_budget = budget[0] == '0' && strtoul(budget, NULL, 10) == 0;
     *thinks = choice == THINK_ON;
-    return choice != THINK_AUTO || template_info(t)->is_thinking_off || is_none;
+    return choice != THINK_AUTO || template_info(t)->is_thinking_off || is_zero_budget;
 }
 
 /* Set enable_thinking for --think. It stays undefined without a setting, because templates

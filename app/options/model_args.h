@@ -36,7 +36,8 @@ bool model_args_tokenizer(const struct options *o, const struct bn_file *file,
 /* Open the template of --template auto|NAME|FILE|@FILE for a model; close it with template_close.
  * Without a model, `file` and `tokenizer` are NULL: bos_token is <s>, eos_token is </s>, and `auto`
  * is refused. BN_EIO: the template file cannot be read. BN_EARG: no such template, or a file that
- * does not parse. BN_EFORMAT: the template of the model does not parse. */
+ * is empty or does not parse. BN_ENOMEM. With `auto`, template_open replaces a template of the
+ * model that does not parse. */
 bool model_args_template(const struct options *o, const struct bn_file *file,
                          const struct tokenizer *tokenizer, struct bn_notes *notes,
                          struct template **out, struct bn_error *err);

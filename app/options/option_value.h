@@ -1,5 +1,5 @@
 /*
- * One option value: conversion from and to text. Only options.c includes this file.
+ * One option value: conversion from and to text. Only options.c uses these functions.
  */
 #ifndef APP_OPTION_VALUE_H
 #define APP_OPTION_VALUE_H
@@ -18,15 +18,14 @@ struct option_value {
     size_t n_numbers, numbers_cap;
 };
 
-/* Parse `text` as a value of option `row`. *out must be all zero. The caller must finish it, also
- * after a failure (BN_EARG, BN_ENOMEM). Most error messages begin with `label`: the option as the
- * user wrote it ("--temp", "-n", "temp"). */
+/* Parse `text` as a value of option `row`. *out must be all zero; its `source` and `set` do not
+ * change. The caller must finish it, also after a failure (BN_EARG, BN_ENOMEM). Most error messages
+ * begin with `label`: the option as the user wrote it ("--temp", "-n", "temp"). */
 bool option_value_parse(const struct option *row, const char *label, const char *text,
                         struct option_value *out, struct bn_error *err);
 void option_value_finish(struct option_value *v);
 
-/* Write the value as text, cut to out_bytes with its final 0. Commas separate several values. "" if
- * not set. */
+/* See options_format. */
 void option_value_format(const struct option *row, const struct option_value *v, char *out,
                          size_t out_bytes);
 

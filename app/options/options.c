@@ -1,7 +1,7 @@
 /*
  * A set of options: the defaults, the command line, precedence of sources, reading of values.
  *
- * A value is parsed completely before it is stored, so a failed set changes nothing.
+ * A value is parsed completely before it is stored, so a bad value changes nothing.
  */
 #include "app/options/options.h"
 
@@ -85,7 +85,7 @@ static bool parse_and_store(struct entry *e, const char *label, const char *text
     return false;
 }
 
-/* Set the value `of_model`, or else the default. */
+/* Set the value `of_model`, or else the default. After a failure the option is unset. */
 static bool set_default(struct entry *e, struct bn_error *err)
 {
     option_value_finish(&e->value);
@@ -95,8 +95,8 @@ static bool set_default(struct entry *e, struct bn_error *err)
            parse_and_store(e, e->row->name, e->row->fallback, OPTION_FROM_DEFAULT, err);
 }
 
-/* Set e->of_model to a valid value, for options_reset. Even a value that did not replace one of a
- * stronger source is kept. */
+/* Set e->of_model, for options_reset, to `text`, which has been parsed without an error. Even a
+ * value that did not replace one of a stronger source is kept. */
 static bool keep_of_model(struct entry *e, const char *text, enum option_source source,
                           struct bn_error *err)
 {
@@ -175,7 +175,7 @@ static bool fail_unknown(const struct options *o, const char *name, size_t n_byt
                          struct bn_error *err)
 {
     const char *best = NULL;
-    size_t most = 2; /* a suggestion begins with at least three of the same letters */
+    size_t most = 2; /* the suggestion has at least the first three characters of the name */
     for (size_t i = 0; i < o->n_entries; i++) {
         const struct option *row = o->entries[i].row;
         const size_t n = common_prefix(row->name, name, n_bytes);
@@ -198,8 +198,8 @@ static bool fail_no_value(const struct option *row, const char *label, struct bn
     return bn_fail(err, BN_EARG, "%s needs a value: %s", label, expected);
 }
 
-/* The flag of --no-NAME, if it is on by default or a config file can turn it on. NULL: no such
- * flag. */
+/* The flag of `name` = "no-NAME", if it is on by default or a config file can turn it on. NULL: no
+ * such flag. */
 static struct entry *find_negated(const struct options *o, const char *name, size_t n_bytes)
 {
     if (n_bytes <= 3 || memcmp(name, "no-", 3) != 0)

@@ -56,7 +56,7 @@ struct option {
     /* TEXT, INT: the value is acceptable; the error describes the expected values. May be NULL. */
     bool (*check)(const char *text, struct bn_error *err);
     const char *fallback; /* default as text, parsed like a value; NULL: none */
-    const char *arg;      /* the value in --help, as "FILE"; NULL: the choices, or "N" */
+    const char *arg;      /* the value in --help and errors, as "FILE"; NULL: .choices, or "N" */
     const char *help;     /* one line, no full stop */
 };
 
@@ -94,21 +94,24 @@ void options_close(struct options *o); /* NULL is fine */
 bool options_parse(struct options *o, int argc, char **argv, struct bn_error *err);
 const char *const *options_words(const struct options *o, size_t *n_words);
 
-/* Set one value from text: a config line, an environment variable, /set. '_' in the name counts as
+/* Set one value from text of any source, such as a config line or /set. '_' in the name counts as
  * '-'. A flag accepts on/off, true/false, yes/no, 1/0. A row that repeats adds the text to those of
  * the same source. BN_EARG: unknown name, bad value, or the option cannot be set from this source
- * (SET requires OPTION_BY_SET; CONFIG, ENV, MODEL, FAMILY: OPTION_IN_CONFIG). BN_EARG changes
- * nothing. If a stronger source has set the value, nothing changes, without an error. */
+ * (SET requires OPTION_BY_SET; CONFIG, ENV, MODEL, FAMILY: OPTION_IN_CONFIG; COMMAND:
+ * OPTION_ON_COMMAND). BN_EARG changes nothing. If a stronger source has set the value, it stays,
+ * and this is no error. */
 bool options_set(struct options *o, const char *name, const char *value, enum option_source source,
                  struct bn_error *err);
-/* Return to the value of OPTION_FROM_MODEL or OPTION_FROM_FAMILY, or else to the default. */
+/* Drop the value, whatever its source, and return to that of OPTION_FROM_MODEL or
+ * OPTION_FROM_FAMILY, or else to the default. BN_EARG: unknown name. After BN_ENOMEM the option is
+ * unset. */
 bool options_reset(struct options *o, const char *name, struct bn_error *err);
 
 /* Read a value. The name must be in a table and the option must have the kind of the function
  * (asserted). Texts and lists belong to `o` and are valid until the option changes. */
 bool options_given(const struct options *o, const char *name); /* its source is not the default */
 enum option_source options_source(const struct options *o, const char *name);
-/* The word for a source in lists: "model file". */
+/* The word for a source in lists, such as that of /set: "model file". */
 const char *option_source_name(enum option_source source);
 bool options_flag(const struct options *o, const char *name);
 int64_t options_int(const struct options *o, const char *name); /* 0 if unset and no default */
@@ -127,11 +130,13 @@ const struct option *options_row(const struct options *o, size_t i);
 const char *options_group(const struct options *o, size_t i);
 /* NULL: no such row. */
 const struct option *options_find(const struct options *o, const char *name);
-/* The value as text that options_set accepts ("on", "0.7", "128,512"); "" if unset. */
+/* The value as text: "on", "0.7" (a real number has at most six digits), "128,512". Several texts
+ * are joined with commas. "" if unset. The text is cut to out_bytes with its final 0. */
 void options_format(const struct options *o, const char *name, char *out, size_t out_bytes);
 
-/* Print --help: two columns under the headings of the groups, lines of at most 100 columns. `only`
- * is a list of names that ends with NULL; if it is NULL, every row is listed. */
+/* Print --help: two columns under the headings of the groups, lines of at most 100 columns. Lists
+ * the rows of the command line, and advanced ones only with OPTION_HELP_ALL. If `only` is not NULL,
+ * it is a list of names that ends with NULL, and the other rows are left out. */
 enum option_help { OPTION_HELP_SHORT, OPTION_HELP_ALL };
 void options_print_help(const struct options *o, FILE *out, enum option_help extent,
                         const char *const *only);
@@ -141,7 +146,8 @@ bool options_list_has(const char *const *names, const char *name);
 void options_print_completion(const struct options *o, const char *shell, FILE *out);
 
 /* The next three functions write a text to `out` and cut it to out_bytes with its final 0.
- * The values that a row accepts: "a whole number from 1 to 512", "auto, cpu or cuda". */
+ * The values that a row accepts: "a whole number from 1 to 512", "auto, cpu or cuda". TEXT has only
+ * a name: "FILE". */
 void option_describe(const struct option *row, char *out, size_t out_bytes);
 /* The explanation in --help: .help, or "do not " and .help for --no-NAME. */
 void option_help_text(const struct option *row, char *out, size_t out_bytes);

@@ -20,7 +20,7 @@ bool option_is_on_by_default(const struct option *row)
     return row->kind == OPTION_FLAG && row->fallback && strcmp(row->fallback, "on") == 0;
 }
 
-/* Text that is appended to a fixed buffer and cut at its end. */
+/* Text that is appended to a buffer of `cap` bytes and cut at its end. */
 struct line {
     char *out;
     size_t n, cap;
@@ -121,7 +121,8 @@ static bool is_listed(const struct option *row, enum option_help extent, const c
     return !only || options_list_has(only, row->name);
 }
 
-/* Print `text` from column HELP_COLUMN on, and break lines between words. */
+/* Print `text`, and break lines between words. The cursor is already in column HELP_COLUMN, where
+ * each further line begins, too. */
 static void print_wrapped(FILE *out, const char *text)
 {
     size_t column = HELP_COLUMN;

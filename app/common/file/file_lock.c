@@ -19,7 +19,8 @@
 #include <time.h>
 #include <unistd.h>
 
-/* So many ASCII characters fit into FILE_LOCK_HOLDER_BYTES. If there are others, the end is cut. */
+/* A text of so many ASCII characters fits into FILE_LOCK_HOLDER_BYTES; one with others may be cut
+ * at any byte. */
 #define HOLDER_COLUMNS 150
 
 /* Write who holds the lock. The text is only for messages, so a failure does not matter. */

@@ -41,7 +41,7 @@ static size_t target_bytes(const char *name)
     return has_end(name, n_stem, MARK) ? n_stem - n_mark : 0;
 }
 
-/* Remove the file unless another program is writing it. */
+/* Remove the file unless another program is writing it or another user owns it. */
 static void remove_unlocked(int directory, const char *name)
 {
     struct stat st;

@@ -13,7 +13,7 @@
 
 struct new_file {
     FILE *f;                         /* the caller writes the contents to it */
-    char path[PATH_BYTES];           /* the file to replace; not a symbolic link */
+    char path[PATH_BYTES];           /* the file to replace, as in path_follow */
     char temp_path[PATH_BYTES + 16]; /* 16: ".tmp-XXXXXX" */
 };
 
@@ -23,9 +23,10 @@ enum new_file_end {
     NEW_FILE_SYNC, /* replace the old file after the new one is on disk (fsync) */
 };
 
-/* Open n->f for writing, with mode 0600, and create missing directories. A symbolic link stays, and
- * its target is replaced. Removes temporary files that killed programs left for this path. After
- * success, call new_file_close. BN_EIO, also if `path` exists and is not a regular file. */
+/* Open n->f for writing, with mode 0600, and create missing directories. A symbolic link to an
+ * existing file stays, and its target is replaced. Removes temporary files that killed programs
+ * left for this path. After success, call new_file_close. BN_EIO, also if `path` exists and is not
+ * a regular file. */
 bool new_file_open(struct new_file *n, const char *path, struct bn_error *err);
 /* Close n->f, and end as `end` says. NEW_FILE_DROP returns false and leaves err unchanged. BN_EIO:
  * the new file has been removed, and the old one stays. */
@@ -33,7 +34,7 @@ bool new_file_close(struct new_file *n, enum new_file_end end, struct bn_error *
 /* Sets err to "cannot write 'PATH': " and the text of errno. Returns false. */
 bool new_file_fail(const struct new_file *n, struct bn_error *err);
 
-/* Remove the temporary files in this directory that killed programs left. */
+/* Remove the temporary files in this directory that killed programs of this user left. */
 void new_file_clean(const char *directory);
 
 #endif
