@@ -441,13 +441,13 @@ class Check(ProgramCase):
         self.assertRegex(text, '(?m)^ok +prediction +not judged: its vocabulary has no tokens for English words$')
         self.assertRegex(text, r'(?m)^ok +codes +\d+ ternary tensors, \d+ weights, \d+\.\d % of them zero$')
 
-    def test_the_demo_model_predicts_text_and_its_layout_is_found(self):
-        demo = os.path.join(os.path.dirname(__file__), '../../app/demo/demo.gguf')
-        self.assertRegex(self.succeeds('check', demo).decode(),
+    def test_a_trained_model_predicts_text_and_its_layout_is_found(self):
+        trained = os.path.join(os.path.dirname(__file__), 'data/trained.gguf')
+        self.assertRegex(self.succeeds('check', trained).decode(),
                          r'(?m)^ok +prediction +the model predicts text: 0\.\d\d nats per token on a short text; '
                          r'word frequencies have 1\.50$')
         for layout in 'bc':
-            text = self.succeeds('check', '--i2s-layout', layout, demo).decode()
+            text = self.succeeds('check', '--i2s-layout', layout, trained).decode()
             self.assertRegex(text, r'(?m)^warning +prediction +the model does not predict text: \d')
             self.assertRegex(text, r'(?m)^warning +layout +--i2s-layout a predicts text: 0\.')
             self.assertEqual(text.count('--i2s-layout'), 1)

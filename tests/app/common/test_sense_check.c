@@ -1,6 +1,6 @@
 /*
- * The measure of the sense check, its text, and its verdict on the built-in model. The arguments
- * are a model with a vocabulary of bytes, and app/demo/demo.gguf.
+ * The measure of the sense check, its text, and its verdict on a trained model. The arguments
+ * are a model with a vocabulary of bytes, and tests/app/data/trained.gguf.
  */
 #include "app/common/paths.h"
 #include "app/common/sense_check.h"
@@ -14,7 +14,7 @@
 
 #include <cmocka.h>
 
-static const char *bytes_path, *demo_path;
+static const char *bytes_path, *trained_path;
 
 /* The ids 7 8 9 8 after a first id: frequencies 1/4, 1/2, 1/4. */
 static const struct sense_text text = {.ids = {5, 7, 8, 9, 8}, .n_ids = 5, .first = 1};
@@ -143,7 +143,7 @@ static void the_text_has_a_bos_and_whole_words(void **state)
     struct bn_error err;
     struct open o;
     (void)state;
-    open_both(&o, demo_path);
+    open_both(&o, trained_path);
     assert_true(sense_text_make(o.file, o.t, &made, &err));
     assert_null(made.why);
     assert_int_equal(made.ids[0], tokenizer_info(o.t)->bos);
@@ -175,7 +175,7 @@ static bool is_judged(const char *first, const char *second)
     struct open o;
     char *bytes;
     size_t n_bytes;
-    assert_true(path_read_all(demo_path, SIZE_MAX, &bytes, &n_bytes, &err));
+    assert_true(path_read_all(trained_path, SIZE_MAX, &bytes, &n_bytes, &err));
     const size_t n_room = n_bytes + 300; /* the key, and bytes after the tensors */
     uint8_t *longer = mem_alloc(n_room, 1);
     assert_non_null(longer);
@@ -212,7 +212,7 @@ static void check_demo(enum bn_i2s_layout layout, bool is_nonsense)
     struct bn_model *model;
     struct bn_error err;
     struct open o;
-    open_both(&o, demo_path);
+    open_both(&o, trained_path);
     assert_true(bn_model_open(o.file, &cfg, &model, &err));
     assert_true(sense_check(model, o.file, o.t, NULL, &r, &err));
     assert_null(r.why);
@@ -256,6 +256,6 @@ int main(int argc, char **argv)
     if (argc != 3)
         return 2;
     bytes_path = argv[1];
-    demo_path = argv[2];
+    trained_path = argv[2];
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
