@@ -128,13 +128,40 @@ static bool open_kernels(const char *isa, char *why, size_t why_bytes, struct cp
     return true;
 }
 
+#define LAYER_TENSORS 20
+
+/* The tensors of numbers in a layer; `bytes` of those that it does not have is NULL. */
+static void tensors_of(const struct layer *l, const struct tensor_ref *out[LAYER_TENSORS])
+{
+    const struct delta_tensors *d = &l->delta;
+    const struct tensor_ref *const all[LAYER_TENSORS] = {
+        &l->attn_norm,    &l->q_norm, &l->k_norm,    &l->attn_sub_norm, &l->ffn_norm,
+        &l->ffn_sub_norm, &l->router, &d->conv,      &d->alpha,         &d->beta,
+        &d->dt_bias,      &d->a,      &d->norm,      &l->q.bias,        &l->k.bias,
+        &l->v.bias,       &l->o.bias, &l->gate.bias, &l->up.bias,       &l->down.bias,
+    };
+    memcpy(out, all, sizeof(all));
+}
+
+/* Columns of the widest tensor of numbers. Embedding and output head are as wide as the norm. */
+static size_t widest_numbers(const struct model *m)
+{
+    size_t n = m->output_norm.n_cols;
+    const struct tensor_ref *t[LAYER_TENSORS];
+    for (size_t l = 0; l < m->hp.n_layers; l++) {
+        tensors_of(&m->layers[l], t);
+        for (size_t i = 0; i < LAYER_TENSORS; i++)
+            n = size_max(n, t[i]->bytes ? t[i]->n_cols : 0);
+    }
+    return n;
+}
+
 static bool check_numbers(const struct model *m, struct model_check *check, struct bn_error *err)
 {
     struct cpu_kernels k; /* only to decode numbers, which is exact in all instruction sets */
     if (!open_kernels(NULL, NULL, 0, &k, err))
         return false;
-    const size_t n_heads = size_max(m->hp.n_heads * m->hp.head_dim, delta_width(&m->hp.delta));
-    const size_t n = size_max(size_max(m->hp.n_embd, m->hp.n_ff), n_heads); /* widest row */
+    const size_t n = widest_numbers(m);
     float *row = mem_alloc(n, sizeof(*row));
     uint64_t *n_checked = &check->n_numbers;
     if (!row)
@@ -143,20 +170,10 @@ static bool check_numbers(const struct model *m, struct model_check *check, stru
               (m->tied || check_rows(&m->head, &k, row, n_checked, err)) &&
               check_rows(&m->output_norm, &k, row, n_checked, err);
     for (size_t l = 0; ok && l < m->hp.n_layers; l++) {
-        const struct layer *layer = &m->layers[l];
-        ok = check_rows(&layer->attn_norm, &k, row, n_checked, err) &&
-             check_rows(&layer->q_norm, &k, row, n_checked, err) &&
-             check_rows(&layer->k_norm, &k, row, n_checked, err) &&
-             check_rows(&layer->attn_sub_norm, &k, row, n_checked, err) &&
-             check_rows(&layer->ffn_norm, &k, row, n_checked, err) &&
-             check_rows(&layer->ffn_sub_norm, &k, row, n_checked, err) &&
-             check_rows(&layer->router, &k, row, n_checked, err) &&
-             check_rows(&layer->delta.conv, &k, row, n_checked, err) &&
-             check_rows(&layer->delta.alpha, &k, row, n_checked, err) &&
-             check_rows(&layer->delta.beta, &k, row, n_checked, err) &&
-             check_rows(&layer->delta.dt_bias, &k, row, n_checked, err) &&
-             check_rows(&layer->delta.a, &k, row, n_checked, err) &&
-             check_rows(&layer->delta.norm, &k, row, n_checked, err);
+        const struct tensor_ref *t[LAYER_TENSORS];
+        tensors_of(&m->layers[l], t);
+        for (size_t i = 0; ok && i < LAYER_TENSORS; i++)
+            ok = check_rows(t[i], &k, row, n_checked, err);
     }
     mem_free(row);
     return ok;

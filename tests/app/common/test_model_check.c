@@ -1,6 +1,7 @@
 /*
  * Model checks on generated models, intact and damaged. The arguments are a model with one scale
- * per tensor, and one of the preset qwen3-tiny (tests/support/synth.c).
+ * per tensor, one of each preset qwen3-tiny and qwen35-tiny (tests/support/synth.c), and one with
+ * biases.
  */
 #include "app/common/model_check.h"
 #include "app/common/paths.h"
@@ -16,7 +17,7 @@
 #include <cmocka.h>
 
 static const struct bn_model_config cfg = {.isa = "ref"};
-static const char *path, *blocks_path, *delta_path;
+static const char *path, *blocks_path, *delta_path, *biases_path;
 
 static void collect_steps(void *ud, enum model_check_step step, const struct model_check *check)
 {
@@ -141,6 +142,8 @@ static void a_small_tensor_that_is_not_finite_is_found(void **state)
     infinite_element_is_found(delta_path, "blk.1.ssm_beta.weight");
     infinite_element_is_found(delta_path, "blk.0.ssm_norm.weight");
     infinite_element_is_found(delta_path, "blk.3.post_attention_norm.weight");
+    infinite_element_is_found(biases_path, "blk.1.attn_q.bias");
+    infinite_element_is_found(biases_path, "blk.0.ffn_gate.bias");
 }
 
 int main(int argc, char **argv)
@@ -152,10 +155,11 @@ int main(int argc, char **argv)
         cmocka_unit_test(every_scale_of_a_block_is_checked),
         cmocka_unit_test(a_small_tensor_that_is_not_finite_is_found),
     };
-    if (argc != 4)
+    if (argc != 5)
         return 2;
     path = argv[1];
     blocks_path = argv[2];
     delta_path = argv[3];
+    biases_path = argv[4];
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
