@@ -356,7 +356,6 @@ static bool open_seqs(struct batch *b, struct bn_error *err)
 
 static bool open_model(struct batch *b, struct bn_error *err)
 {
-    const char *system = options_text(b->options, "system");
     struct bn_model_config cfg = {0};
     b->control = (struct bn_control){.progress = {on_progress, b}, .cancel = &b->cancel};
     b->maker = (struct prompt_maker){.tokenizer = b->model->tokenizer,
@@ -368,8 +367,6 @@ static bool open_model(struct batch *b, struct bn_error *err)
     cfg.notes = &b->model_notes;
     cfg.progress = b->control.progress;
     cfg.cancel = &b->cancel;
-    if (system && !input_text_or_file(system, &b->system, err))
-        return false;
     return thought_close_ids(&b->maker, &b->close, err) &&
            signals_open(SIGNALS_PIPE, b->wake, err) &&
            generator_open(b->model->file, &cfg, &session, &b->g, err);
@@ -421,10 +418,13 @@ static enum exit_code answer_lines(struct batch *b)
 enum exit_code batch_run(const struct options *options, const struct open_model *model)
 {
     struct batch b = {.options = options, .model = model};
+    const char *system = options_text(options, "system");
     struct bn_error err = {0};
     enum exit_code code;
     batch_out_init(&b.out, options, model->tokenizer);
-    if (open_model(&b, &err))
+    if (system && !input_text_or_file(system, &b.system, &err))
+        code = report_error(PROGRAM, STAGE_RUN, &err);
+    else if (open_model(&b, &err))
         code = answer_lines(&b);
     else
         code = b.signals ? stop_code(&b) : report_error(PROGRAM, STAGE_LOAD, &err);

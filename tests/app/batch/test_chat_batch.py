@@ -65,6 +65,7 @@ class Batch(ChatCase):
         for said in ('line 2: "prompt" is not a string', 'line 3: not JSON', 'line 4: unknown member "tmp"',
                      'line 5: the prompt has', 'line 7:', 'line 8: unknown member "id prompt"'):
             self.assertIn(said, done.stderr.decode())
+        self.refuses(5, '--batch', '4', '--system', '@' + self.path('missing'), stdin=b'x')
         self.refuses(2, '--batch', '4', stdin=b'\n')
         self.refuses(2, '--batch', '0', stdin=b'x')
         self.refuses(2, '--batch', '4', 'prompt', stdin=b'x')
