@@ -1,7 +1,7 @@
 /*
  * A set of options: the defaults, the command line, precedence of sources, reading of values.
  *
- * A value is parsed completely before it is stored, so a bad value changes nothing.
+ * A value is parsed completely before it is stored, so a failure changes nothing.
  */
 #include "app/options/options.h"
 
@@ -85,14 +85,21 @@ static bool parse_and_store(struct entry *e, const char *label, const char *text
     return false;
 }
 
-/* Set the value `of_model`, or else the default. After a failure the option is unset. */
+/* Set the value `of_model`, or else the default; without one, the option is unset. A failure
+ * changes nothing. */
 static bool set_default(struct entry *e, struct bn_error *err)
 {
+    const char *text = e->of_model ? e->of_model : e->row->fallback;
+    struct option_value v = {0};
+    if (text && !option_value_parse(e->row, e->row->name, text, &v, err)) {
+        option_value_finish(&v);
+        return false;
+    }
+    v.set = text != NULL;
+    v.source = e->of_model ? e->of_model_source : OPTION_FROM_DEFAULT;
     option_value_finish(&e->value);
-    if (e->of_model)
-        return parse_and_store(e, e->row->name, e->of_model, e->of_model_source, err);
-    return !e->row->fallback ||
-           parse_and_store(e, e->row->name, e->row->fallback, OPTION_FROM_DEFAULT, err);
+    e->value = v;
+    return true;
 }
 
 /* Set e->of_model, for options_reset, to `text`, which has been parsed without an error. Even a

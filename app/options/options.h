@@ -103,8 +103,8 @@ const char *const *options_words(const struct options *o, size_t *n_words);
 bool options_set(struct options *o, const char *name, const char *value, enum option_source source,
                  struct bn_error *err);
 /* Drop the value, whatever its source, and return to that of OPTION_FROM_MODEL or
- * OPTION_FROM_FAMILY, or else to the default. BN_EARG: unknown name. After BN_ENOMEM the option is
- * unset. */
+ * OPTION_FROM_FAMILY, or else to the default. BN_EARG: unknown name. BN_ENOMEM. A failure changes
+ * nothing. */
 bool options_reset(struct options *o, const char *name, struct bn_error *err);
 
 /* Read a value. The name must be in a table and the option must have the kind of the function

@@ -9,6 +9,7 @@
 
 #include "app/common/strbuf.h"
 #include "app/common/term_text.h"
+#include "engine/base/utf8.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -19,8 +20,8 @@
 #include <time.h>
 #include <unistd.h>
 
-/* A text of so many ASCII characters fits into FILE_LOCK_HOLDER_BYTES; one with others may be cut
- * at any byte. */
+/* A text of so many ASCII characters fits into FILE_LOCK_HOLDER_BYTES; one with others may be cut.
+ */
 #define HOLDER_COLUMNS 150
 
 /* Write who holds the lock. The text is only for messages, so a failure does not matter. */
@@ -55,6 +56,8 @@ static void read_holder(int fd, char holder[FILE_LOCK_HOLDER_BYTES])
         const size_t n_line = end ? (size_t)(end - text) : (size_t)n;
         term_text_brief((struct bn_str){text, n_line}, HOLDER_COLUMNS, &clean);
     }
+    if (clean.n_bytes >= FILE_LOCK_HOLDER_BYTES)
+        strbuf_cut(&clean, utf8_valid_bytes(clean.ptr, FILE_LOCK_HOLDER_BYTES - 1));
     (void)snprintf(holder, FILE_LOCK_HOLDER_BYTES, "%s",
                    clean.n_bytes > 0 ? strbuf_text(&clean) : "another process");
     strbuf_finish(&clean);
