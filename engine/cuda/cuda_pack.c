@@ -232,7 +232,7 @@ static bool upload_groups(struct packing *p, const struct linear *l, float facto
     if (!group_shape_of(&l->source, &l->scales, &shape))
         return bn_fail(err, BN_ENOMEM, "tensor '%s' is too large", l->source.name);
     uint8_t *packed = mem_alloc(shape.n_bytes, 1);
-    float *row_scales = mem_alloc(l->source.n_rows, sizeof *row_scales);
+    float *row_scales = mem_alloc(l->source.n_rows, sizeof *row_scales); /* for SCALE_ROW */
     void *scratch = mem_alloc(group_pack_scratch(l->source.n_cols), 1);
     const CUdeviceptr at = reserve(p, shape.n_bytes);
     bool ok =
@@ -332,7 +332,7 @@ static bool upload_matrix(struct packing *p, const struct matrix *matrix, struct
             return false;
         row0 += matrix->sections[i]->source.n_rows;
         if (i < 2)
-            to->row_end[i] = (uint32_t)row0;
+            to->row_end[i] = (uint32_t)row0; /* not read with interleaved rows */
     }
     if (matrix->pairs && !upload_rows(p, matrix, 0, 2, at, err))
         return false;

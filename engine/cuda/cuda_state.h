@@ -159,7 +159,7 @@ struct pass_layout cuda_pass_layout(const struct model *m, size_t n_tokens, size
 
 /* cuda_pack.c: size and upload of the weights. cuda_weight_bytes returns false if the size
  * overflows. cuda_pack_model fails with BN_EFORMAT, BN_EUNSUPPORTED, BN_ENOMEM, BN_ECANCELLED or
- * BN_EDEVICE. */
+ * BN_EDEVICE; the caller closes the backend also then. */
 bool cuda_weight_bytes(const struct model *m, enum bn_head_mode head, size_t *n_bytes);
 bool cuda_pack_model(struct backend *b, const struct backend_control *control,
                      struct bn_error *err);
