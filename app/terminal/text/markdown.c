@@ -73,7 +73,7 @@ static bool continues_mark(const struct markdown *m, uint32_t c)
 /* Decide a pending run of * or ` in a line. `next` is the character after it. Two * begin or end
  * bold text, three begin or end bold italic text, which is shown as bold. They begin it only before
  * a character that is not blank, and end it only after one. One * is text, often a multiplication.
- * Code ends with its line, so ` at the end of a line begin nothing. */
+ * Code ends with its line, so backticks at the end of a line begin nothing. */
 static void decide_run(struct markdown *m, const struct markdown_sink *sink, uint32_t next)
 {
     const size_t n = m->n_pending;
@@ -112,6 +112,7 @@ static void decide_start(struct markdown *m, const struct markdown_sink *sink, u
         m->place = MD_FENCE;
         m->fence = first;
         m->n_fence = m->n_pending;
+        m->is_fence_quoted = m->is_quoted;
         emit_pending(m, sink, TEXT_FENCE);
     } else if (first == '`' || first == '*') {
         decide_run(m, sink, next);
@@ -157,7 +158,7 @@ static void end_line(struct markdown *m, const struct markdown_sink *sink,
     emit(m, sink, newline, in_block ? looks[m->place] : TEXT_PLAIN);
     m->place = in_block && m->place != MD_BLOCK_END ? MD_BLOCK_START : MD_START;
     m->n_code = 0;
-    m->is_bold = m->is_heading = m->is_escaped = false;
+    m->is_bold = m->is_heading = m->is_escaped = m->is_quoted = false;
     m->literal = 0;
 }
 
@@ -165,12 +166,12 @@ static void add_in_line(struct markdown *m, const struct markdown_sink *sink,
                         const struct term_char *c)
 {
     const bool is_mark = c->code == '`' || (c->code == '*' && m->n_code == 0);
+    if (c->code != m->literal)
+        m->literal = 0;
     if (is_mark && !m->is_escaped && c->code != m->literal) {
         defer(m, c->code);
         return;
     }
-    if (c->code != m->literal)
-        m->literal = 0;
     m->is_escaped = c->code == '\\' && !m->is_escaped && m->n_code == 0;
     emit(m, sink, c, look_in_line(m));
 }
@@ -194,9 +195,21 @@ static void add_in_block(struct markdown *m, const struct markdown_sink *sink,
         defer(m, c->code);
         return;
     }
+    if (m->place == MD_BLOCK_START && m->is_fence_quoted && !m->is_quoted && c->code == '>') {
+        m->is_quoted = true;
+        emit(m, sink, c, TEXT_BLOCK);
+        return;
+    }
     if (!is_blank(c->code))
         m->place = MD_BLOCK_LINE; /* also after a fence: with text behind it, it closes nothing */
     emit(m, sink, c, m->place == MD_BLOCK_END ? TEXT_FENCE : TEXT_BLOCK);
+}
+
+/* Whether c begins a line without '>' after quoted code. This line is not part of the quote. */
+static bool ends_quote(const struct markdown *m, uint32_t c)
+{
+    return m->place == MD_BLOCK_START && m->is_fence_quoted && !m->is_quoted && c != '>' &&
+           c != ' ' && c != '\t';
 }
 
 static void add_char(struct markdown *m, const struct markdown_sink *sink,
@@ -212,11 +225,14 @@ static void add_char(struct markdown *m, const struct markdown_sink *sink,
     }
     if (m->n_pending > 0)
         decide(m, sink, c->code);
+    if (ends_quote(m, c->code))
+        m->place = MD_START;
     if (c->code == '\n') {
         end_line(m, sink, c);
     } else if (m->place >= MD_FENCE) {
         add_in_block(m, sink, c);
     } else if (m->place == MD_START && (is_blank(c->code) || c->code == '>')) {
+        m->is_quoted |= c->code == '>';
         emit(m, sink, c, TEXT_PLAIN);
     } else if (m->place == MD_START && is_one_of(c->code, "#`~*+-0123456789")) {
         defer(m, c->code);

@@ -46,7 +46,9 @@ struct markdown {
     bool is_bold, is_heading, is_escaped; /* is_escaped: a backslash precedes the next character */
     char fence;                           /* the character of the opening fence */
     size_t n_fence;                       /* its length */
-    uint32_t before;  /* the last decided character; 0 or newline: start of a line */
+    bool is_fence_quoted; /* the fence is in a block quote, so the code ends with the quote */
+    bool is_quoted;       /* this line began with '>' */
+    uint32_t before;      /* the last decided character; 0 or newline: start of a line */
     uint32_t literal; /* in a run of this character that is too long for a mark; 0: no such run */
 };
 void markdown_finish(struct markdown *m);

@@ -8,6 +8,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -98,6 +99,16 @@ static void fenced_code_spans_lines(void **state)
     expect("- ```\n  a\n  ```\nz", "M.FFF\nKKK\nKKFFF\n.");
 }
 
+static void code_in_a_quote_ends_with_the_quote(void **state)
+{
+    (void)state;
+    expect("> ```\n> x\n> ```\nplain", "..FFF\nKKK\nKKFFF\n.....");
+    expect("> ```\n> > x\nplain **b**", "..FFF\nKKKKK\n......BBBBB");
+    expect("> ~~~\n\n# a", "..FFF\n\nHHH");
+    expect("> ```\n```\ny\n```\nz", "..FFF\nFFF\nK\nFFF\n.");
+    expect("```\n> x\n```", "FFF\nKKK\nFFF");
+}
+
 static void list_marks_have_a_look(void **state)
 {
     (void)state;
@@ -118,6 +129,11 @@ static void a_run_too_long_for_a_mark_is_text(void **state)
     for (size_t i = 0; i < out.looks.n_bytes; i++)
         assert_int_equal(out.looks.ptr[i], '.');
     output_finish(&out);
+    memset(text, '`', MARKDOWN_MAX_PENDING);
+    memset(text + 100, '.', MARKDOWN_MAX_PENDING);
+    (void)snprintf(text + MARKDOWN_MAX_PENDING, 60, "**`x`** rest");
+    (void)snprintf(text + 100 + MARKDOWN_MAX_PENDING, 60, "BBCCCBB.....");
+    expect(text, text + 100);
 }
 
 static void random_text_is_unchanged(void **state)
@@ -145,6 +161,7 @@ int main(void)
         cmocka_unit_test(bold_begins_before_a_word_and_ends_after_one),
         cmocka_unit_test(code_ends_at_as_many_backticks),
         cmocka_unit_test(fenced_code_spans_lines),
+        cmocka_unit_test(code_in_a_quote_ends_with_the_quote),
         cmocka_unit_test(list_marks_have_a_look),
         cmocka_unit_test(a_run_too_long_for_a_mark_is_text),
         cmocka_unit_test(random_text_is_unchanged),
