@@ -11,7 +11,7 @@
 enum model_check_step {
     CHECK_STRUCTURE, /* every tensor exists, with the right shape and type */
     CHECK_CODES,     /* every code of every ternary tensor is 0, 1 or 2; scales are finite */
-    CHECK_NUMBERS,   /* norms, tables, routers and tensors of delta nets are finite numbers */
+    CHECK_NUMBERS,   /* norms, biases, tables, routers and tensors of delta nets are finite */
     CHECK_ISA,       /* self-test of the instruction set, on synthetic numbers in a child process */
     CHECK_KERNELS    /* kernels against plain loops, on a few rows of each ternary tensor */
 };
