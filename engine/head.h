@@ -19,9 +19,11 @@ enum head_kind {
     HEAD_GUMBEL /* one id drawn from softmax(logit / temp), with noise of engine/base/noise.h */
 };
 
+/* HEAD_TOP with k 0 returns the logits of `ids` (at least one) alone. On the CPU, a head that is
+ * not ternary then reads only their rows. */
 struct head_request {
     enum head_kind kind;
-    size_t k;  /* HEAD_TOP: at least 1; or 0 for `ids` alone: then only their rows are read */
+    size_t k;  /* HEAD_TOP: at least 1, or 0 for `ids` alone */
     float gap; /* HEAD_TOP: distance between logits, at least 0; 0: off; must be 0 if k is 0 */
     const int32_t *ids; /* (n_ids) HEAD_TOP: always included, for penalties and biases */
     size_t n_ids;

@@ -4,7 +4,6 @@
  */
 #include "engine/cpu/cpu_caps.h"
 
-#include <stdio.h>
 #include <string.h>
 
 #if defined(__x86_64__)

@@ -4,8 +4,8 @@
  * scales, or Q8. Layers with a window may have a ring instead, see cpu_ring.h.
  *
  * The whole context is one mapping whose pages the system allocates on first use. So memory grows
- * with the text, and truncating only sets a number. Positions at or past the length hold zeros or
- * old values, on which no result depends.
+ * with the text, and truncating it only sets a number. Positions at or past the length hold zeros
+ * or old values, on which no result depends.
  */
 #ifndef ENGINE_CPU_CPU_KV_H
 #define ENGINE_CPU_CPU_KV_H
@@ -36,7 +36,8 @@ bool kv_state_load(struct seq *s, const void *from, size_t length);
 bool kv_save(struct seq *s, const struct bn_stream *out, struct bn_error *err);
 bool kv_load(struct seq *s, size_t length, const struct bn_stream *in, struct bn_error *err);
 
-/* Prepare for a pass that appends n_ids positions and may fail. */
+/* Call it before a pass that appends n_ids positions: notes which positions of the ring the pass
+ * overwrites, even if it fails. */
 void kv_begin(struct seq *s, size_t n_ids);
 
 /* The part of position block `block` for one layer and KV head. */
@@ -62,8 +63,8 @@ static inline struct kv_block kv_block_at(const struct seq *s, size_t layer, siz
 void kv_append(const struct cpu_thread *th, const struct token_block *tokens, size_t layer,
                size_t kv_head, const float *k, const float *v, size_t kv_stride);
 
-/* Prefetch the cache lines of the keys that kv_append will write; with Q8, where 32 positions have
- * two lines, only the first one. */
+/* Prefetch the cache lines of the keys that kv_append will write; with Q8 only the line of the
+ * first position of the token block, which may have a second line. */
 void kv_fetch(const struct token_block *tokens, size_t layer, size_t kv_head);
 
 #endif

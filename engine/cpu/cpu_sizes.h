@@ -6,8 +6,8 @@
 
 #include "engine/cpu/cpu_state.h"
 
-/* BN_EUNSUPPORTED: a width is too large, rows are not whole blocks of their type, or heads are too
- * large for a KV cache of type Q8. */
+/* Fill in *s. BN_EUNSUPPORTED: a width or the vocabulary is too large, rows are not whole blocks of
+ * their type, or heads are too large for a KV cache of type Q8. */
 bool cpu_sizes_shape(struct cpu_shape *s, const struct model *m, const struct backend_config *cfg,
                      size_t n_threads, struct bn_error *err);
 

@@ -16,8 +16,8 @@
 #include <stdint.h>
 
 struct spm {
-    uint32_t *ranks;       /* (n_vocab) a higher score has a lower rank */
-    int32_t unk;           /* id for bytes without a token; may be TOKEN_NONE */
+    uint32_t *ranks; /* (n_vocab) a higher score has a lower rank */
+    int32_t unk;     /* id for a byte that no token encodes; TOKEN_NONE: such bytes are dropped */
     bool splits_at_spaces; /* no VOCAB_WORD has a space after a character that is not a space */
 };
 

@@ -13,7 +13,7 @@
 #define BLOCK_TOKENS 4
 #define PREFETCH_BYTES 1024 /* distance of prefetches in each row; ternary_mat.ahead is not used */
 
-/* n_rows rows times n_tokens tokens. A quarter is 16 bytes of each row, one register. */
+/* n_rows rows times n_tokens tokens. A quarter of a line is 16 bytes, one register. */
 BN_FORCE_INLINE void rows_by_tokens(const uint8_t *row, size_t n_lines, int n_rows, int n_tokens,
                                     const struct ternary_batch *batch)
 {
