@@ -18,7 +18,7 @@ import torch
 
 from model import Model, Shape
 from score import conversations
-from train import load_parts
+from train import last_state
 from vocabulary import Vocabulary
 
 LONGEST = 80
@@ -60,7 +60,7 @@ def main():
     with open(os.path.join(a.work, "vocab.json"), encoding="utf-8") as f:
         vocab = Vocabulary(**json.load(f))
     model = Model(Shape(vocab=len(vocab.tokens)))
-    model.load_state_dict(load_parts(os.path.join(a.work, "state"))["model"])
+    model.load_state_dict(last_state(a.work)["model"])
     texts = [turn["user"] for turns in conversations() for turn in turns][:a.n]
     same, worst = 0, 0.0
     for text in texts:

@@ -144,6 +144,17 @@ def load_parts(path):
     return torch.load(io.BytesIO(data), map_location="cpu", weights_only=True)
 
 
+def path_of(work, name, run):
+    """The path of a run's file, without its ending. Names of the first run have no number."""
+    return os.path.join(work, name if run == 1 else f"{name}{run}")
+
+
+def last_state(work):
+    """The last checkpoint of the last run."""
+    runs = [run for run in range(1, 10) if os.path.exists(path_of(work, "state", run) + ".00")]
+    return load_parts(path_of(work, "state", runs[-1]))
+
+
 def batch_of(rows, picks, device):
     take = lambda name, kind: torch.from_numpy(rows[name][picks].astype(kind)).to(device)
     ids, parts, positions = take("ids", np.int64), take("parts", np.int64), take("positions", np.int64)
@@ -200,8 +211,7 @@ def train(a, vocab, run):
     with a lower peak rate, and learns the answers only.
     -> the model, whether the run is finished
     """
-    path_of = lambda name, i: os.path.join(a.work, name if i == 1 else f"{name}{i}")
-    rows = make_rows(path_of("rows", run) + ".npz", vocab, a.tokens if run == 1 else a.more_tokens[run - 2],
+    rows = make_rows(path_of(a.work, "rows", run) + ".npz", vocab, a.tokens if run == 1 else a.more_tokens[run - 2],
                      a.seed + run - 1, 1 / 6 if run == 1 else 0)
     torch.manual_seed(a.seed)
     torch.set_num_threads(a.threads)
@@ -215,13 +225,13 @@ def train(a, vocab, run):
         data["weights"][data["weights"] < 1] = 0
     n_steps = min(a.steps or n_rows * a.epochs // a.batch, n_rows * a.epochs // a.batch)
     order = np.arange(n_rows * a.epochs) % n_rows
-    path, step = path_of("state", run), 0
+    path, step = path_of(a.work, "state", run), 0
     state = load_parts(path)
     if state:
         step = state["step"]
         log(a.work, f"run {run} continues at step {step} of {n_steps}")
     elif run > 1:
-        state = load_parts(path_of("state", run - 1))
+        state = load_parts(path_of(a.work, "state", run - 1))
     if state:
         model.load_state_dict(state["model"])
         optimiser.load(state["optimiser"])
