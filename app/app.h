@@ -38,7 +38,8 @@ struct app {
     enum exit_code code;   /* valid if `leaving` or `ending` */
 };
 
-/* The app_open functions print an error to stderr and return its exit code, or EXIT_DONE. */
+/* The app_open functions print an error to stderr and return its exit code, or EXIT_DONE. Only if
+ * the user declines a copy of a saved chat, they return EXIT_FILE without an error. */
 
 /* Call this after options_parse. Reads the config file and the environment. If the first word of
  * the command line names a model, it becomes the option "model". Appends the text of --prompt and
@@ -58,14 +59,14 @@ void app_close(struct app *app);
 /* Show the warnings among the notes in the open painter, and with --verbose all notes. */
 void app_show_notes(struct app *app, const struct bn_notes *notes);
 
-/* Run the event loop until app_leave or app_end ends it, then write the files of the chat. Returns
- * the exit code. */
+/* Run the event loop until app_leave or app_end ends it. Then finish the jobs of the worker, and
+ * write the files of the chat. Returns the exit code. */
 enum exit_code app_run(struct app *app);
-/* End the event loop without waiting for a turn. The code of the first call counts, but an error
- * replaces EXIT_DONE. */
+/* End the event loop without waiting for a turn. The code of the first call of app_leave or app_end
+ * counts, but an error replaces EXIT_DONE. */
 void app_leave(struct app *app, enum exit_code code);
 /* Stop the running turn and wait up to two seconds, so that its answer is written to the files of
- * the chat. Then end the event loop. Does nothing if the program is already ending. */
+ * the chat. Then end the event loop. Does nothing if `ending` or `leaving` is set. */
 void app_end(struct app *app, enum exit_code code);
 
 /* Handle an event that the painter has returned. */

@@ -10,7 +10,7 @@
 #include <string.h>
 
 /* Attach the files of the @paths in `typed`. Then append the texts of all attached files and
- * `typed` to `out`. */
+ * `typed` to `out`. After an error `out` and the list may have a part of them. */
 static bool compose(struct app *app, struct bn_str typed, struct strbuf *out, struct bn_error *err)
 {
     struct attachment_list *attached = &app->chat.attached;
@@ -35,8 +35,8 @@ static bool compose(struct app *app, struct bn_str typed, struct strbuf *out, st
     return ok;
 }
 
-/* Send `text`, which ends with the `typed` text. The first n_files attachments are from /file. Only
- * these are in q.files: the @paths of the others are in the typed text. */
+/* Send `text`, which ends with the `typed` text. The first n_files attachments are from --file
+ * or /file. Only these are in q.files: the @paths of the others are in the typed text. */
 static bool send_composed(struct app *app, struct bn_str text, struct bn_str typed, size_t n_files)
 {
     struct attachment_list *attached = &app->chat.attached;

@@ -219,7 +219,7 @@ static void report_load_failure(struct app *app, const struct bn_error *err)
 {
     app->ui.ops->close(&app->ui, UI_CLOSE_END);
     const enum exit_code code = report_error(PROGRAM, STAGE_LOAD, err);
-    /* EXIT_CONTEXT is for a prompt that does not fit, and there is no prompt yet. */
+    /* EXIT_CONTEXT tells a script that its prompt is too long; a failure to load never means it. */
     app_leave(app, code == EXIT_CONTEXT ? EXIT_MODEL : code);
 }
 
@@ -244,7 +244,7 @@ static void on_worker_events(struct app *app)
         if (kind == WORKER_DONE || (kind == WORKER_FAILED && app->chat.phase != CHAT_BROKEN))
             write_files(app);
         if (kind == WORKER_LOADED && was_waiting)
-            (void)chat_write_files(&app->chat); /* the waiting turn may have failed to start */
+            (void)chat_write_files(&app->chat); /* a turn that failed has lost its question */
         if (app->chat.phase == CHAT_BROKEN) {
             report_load_failure(app, &err);
             return;

@@ -136,7 +136,8 @@ enum exit_code app_open_files(struct app *app)
     if (!options_flag(app->options, "raw") &&
         !model_args_template(app->options, app->model.file, app->model.tokenizer, &app->model.notes,
                              &app->model.template, &err)) {
-        const bool is_option = options_given(app->options, "template"); /* not that of the file */
+        /* EXIT_MODEL (STAGE_LOAD) would blame the file for what the user chose. */
+        const bool is_option = options_given(app->options, "template");
         return report_error(PROGRAM, is_option ? STAGE_RUN : STAGE_LOAD, &err);
     }
     chat_options_from_model(app->options, app->model.file);
@@ -148,8 +149,8 @@ enum exit_code app_open_files(struct app *app)
 
 /* ---- conversation ---- */
 
-/* Set the system message from the option "system". A loaded conversation keeps its own message
- * unless --system is on the command line. */
+/* Set the system message from the option "system". A loaded conversation with turns keeps its own
+ * message, or none, unless --system is on the command line. */
 static enum exit_code set_system(struct app *app)
 {
     struct strbuf text = {0};

@@ -81,7 +81,7 @@ static void show_reading(const struct app *app, const char *path,
 }
 
 /* Read a saved chat and make it the conversation. `f` is the store_file of `path` if later turns
- * are written to it, else NULL. */
+ * are written to it, else NULL. EXIT_FILE: any error of store_read. */
 static enum exit_code read_conversation(struct app *app, const char *path, struct store_file *f)
 {
     struct transcript loaded = {0};
@@ -136,8 +136,8 @@ static enum exit_code continue_last(struct app *app)
 
 /* ---- a saved chat in use ---- */
 
-/* Read an answer of one line from the terminal: true for yes or an empty line. Reads single bytes,
- * so that later lines stay for the line editor. */
+/* Read an answer of one line from the terminal: true for yes or an empty line, false for no and at
+ * the end of input. Reads single bytes, so that later lines stay for the line editor. */
 static bool read_yes(void)
 {
     for (;;) {
@@ -157,7 +157,7 @@ static bool read_yes(void)
 }
 
 /* Another program uses the saved chat. At a terminal, offer a copy and make it store.session.
- * EXIT_DONE: the user accepted. */
+ * EXIT_DONE: the user accepted. EXIT_FILE: no terminal, declined, or the copy is in use, too. */
 static enum exit_code offer_copy(struct app *app, const char *path, const char *holder)
 {
     char copy[PATH_BYTES], other[FILE_LOCK_HOLDER_BYTES];
@@ -175,7 +175,8 @@ static enum exit_code offer_copy(struct app *app, const char *path, const char *
     return EXIT_DONE;
 }
 
-/* Open or create the saved chat of --session. */
+/* Open or create the saved chat of --session. --load takes any path, but --session might create a
+ * file, so a path must end in .json. */
 static enum exit_code open_session(struct app *app, const char *name)
 {
     char path[PATH_BYTES], holder[FILE_LOCK_HOLDER_BYTES];

@@ -29,7 +29,8 @@ static const char usage_end[] =
     "BITNET_CHAT_PRIVATE=1 (write nothing), BITNET_CHAT_THREADS, OMP_NUM_THREADS, NO_COLOR,\n"
     "CLICOLOR_FORCE, VISUAL, EDITOR.\n";
 
-/* Print the paths of the program's files; nothing if a directory is unknown. */
+/* Print the paths of config file, input history and last conversation; nothing if a directory is
+ * unknown. */
 static void print_file_paths(void)
 {
     char config[PATH_BYTES], state[PATH_BYTES];
@@ -170,7 +171,7 @@ static enum exit_code attach_to_chat(struct app *app)
 
 /* Choose the input and output of the pipe painter. A standard input without a terminal belongs to
  * the one prompt of PIPE_ONCE. It may be inherited from a program that never writes, so with a
- * prompt in the arguments the painter does not wait for its end. */
+ * prompt in the arguments the painter waits only two seconds for the first byte. */
 static enum exit_code plan_pipe(const struct app *app, struct pipe_plan *plan)
 {
     const struct options *o = app->options;

@@ -50,7 +50,8 @@ static enum exit_code run_rows(const struct options *o, struct bench_machine *ma
         fprintf(stderr, "\r\033[K");
     if (!ok)
         return report_error(BENCH, STAGE_RUN, &err);
-    /* After the last row, renew a measurement that is too old. It can raise machine->best. */
+    /* After the last row, renew a peak of the rows that is too old (their peaks are never that of
+     * F32). It can raise machine->best. */
     (void)bench_machine_peak(machine, PEAK_INT8);
     (void)bench_machine_peak(machine, PEAK_READ);
     return EXIT_DONE;
@@ -114,7 +115,7 @@ static enum exit_code measure_rows(const struct options *o, const char *path,
         else if (code == EXIT_DONE)
             bench_print_table(&r);
     } else {
-        if (file)
+        if (file) /* bn_file_open has named the path itself */
             (void)bn_fail_prefix(&err, "%s", path);
         code = report_error(BENCH, STAGE_LOAD, &err);
     }

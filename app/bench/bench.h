@@ -59,7 +59,7 @@ struct bench_scaling {
     struct bn_model_config cfg; /* n_threads is N; 0: as many as the engine chooses */
     struct bench_plan plan;     /* without model and machine */
     size_t n_prompt;            /* tokens of pp; 0: no pp */
-    size_t n_tokens, depth;     /* of tg */
+    size_t n_tokens, depth;     /* tokens of tg; depth of both tests */
     bool is_json;
 };
 

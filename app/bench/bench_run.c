@@ -161,6 +161,7 @@ static void request_token(struct bench *b, struct sequence *seq, struct bn_item 
         sampler_request(seq->sampler, seq->ids, seq->n_ids + 1, &item->head, &item->rows);
 }
 
+/* Adds `id` with the logit of the best candidate; with sampling that can be another id. */
 static void append_token(struct bench *b, struct sequence *seq, int32_t id,
                          const struct head_row *row)
 {

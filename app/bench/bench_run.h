@@ -20,14 +20,16 @@ struct bench_row {
     size_t depth, batch;
     /* set by bench_run */
     double tokens_per_s, min, max; /* of all sequences together: median, slowest, fastest run */
-    /* read from memory: weights (shared by the tokens of a pass), keys and values, table rows */
+    /* read from memory: weights (shared by the tokens of a pass), keys and values, recurrent
+     * states, table rows */
     double bytes_per_token;
     /* median over the runs of the peak rate that limits the test, per second: bytes read for tg,
      * multiply-adds for pp; 0: unknown */
     double peak;
     double first_token_s; /* pp: seconds from the start of the prompt to the first logits */
     uint64_t checksum;    /* of the resulting ids and logits */
-    struct bn_profile_step steps[BN_PROFILE_STEPS]; /* (n_steps) if the model is profiled */
+    /* (n_steps) sums over the runs; n_steps is 0 if the model is not profiled */
+    struct bn_profile_step steps[BN_PROFILE_STEPS];
     size_t n_steps;
     size_t n_drafted, n_accepted; /* draft tokens of the last run */
 };

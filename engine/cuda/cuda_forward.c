@@ -72,20 +72,21 @@ static struct input rotated(struct backend *b, struct input in)
 static void linear_one(struct backend *b, const struct norm_args *norm, const struct linear_args *w)
 {
     struct norm_linear_args args = {.norm = *norm, .linear = *w, .n_lanes = 8};
-    size_t n_rows = 2 * ONE_THREADS / args.n_lanes;
+    size_t block_rows = 2 * ONE_THREADS / args.n_lanes; /* of a thread block */
     /* n_lanes lanes share two rows. Double them while they cannot preload a row (a line has 4
      * chunks), or from 8 to 16 if some multiprocessors would be idle. Not to 32 for the second
      * reason: every thread block computes the norm, and more blocks would cost more than they
      * gain. */
     while (4 * w->n_lines > ONE_CHUNKS * args.n_lanes ||
-           (args.n_lanes == 8 && grid_blocks(w->n_rows, n_rows) < (size_t)b->device.n_processors)) {
+           (args.n_lanes == 8 &&
+            grid_blocks(w->n_rows, block_rows) < (size_t)b->device.n_processors)) {
         if (args.n_lanes == 32)
             break;
         args.n_lanes *= 2;
-        n_rows /= 2;
+        block_rows /= 2;
     }
     cuda_launch(&b->device, KERNEL_linear_one,
-                (struct cuda_grid){grid_blocks(w->n_rows, n_rows), 1, 1, 0}, &args);
+                (struct cuda_grid){grid_blocks(w->n_rows, block_rows), 1, 1, 0}, &args);
 }
 
 /* Product of many tokens. With fewer than three thread blocks per multiprocessor, the tiles are
@@ -200,7 +201,7 @@ static void run_attention(struct backend *b, size_t i)
     const struct cuda_scratch *s = &b->scratch;
     trace_step(b, "qkv", i, s->qkv, shape->qkv_stride, shape->q_rows + 2 * shape->kv_width);
 
-    /* apply RoPE to q and k, scale q, append k and v to the cache */
+    /* apply norms (if any) and RoPE to q and k, scale q, append k and v to the cache */
     cuda_gates_split(b);
     attn_append(b, i);
     trace_step(b, "rope", i, s->qkv, shape->qkv_stride, shape->q_rows + shape->kv_width);
@@ -234,7 +235,7 @@ static void run_dense_ffn(struct backend *b, size_t i)
         &layer->gate_up);
     trace_step(b, "ffn", i, s->ffn, shape->ffn_stride, hp->n_ff);
 
-    /* h = h + W_down norm(previous result) */
+    /* h = h + W_down norm(previous result); no norm if the model has no sub-norms */
     linear_apply(b,
                  (struct input){s->ffn, layer->ffn_sub_norm, shape->ffn_stride, hp->n_ff,
                                 &from->down.rotation},

@@ -14,7 +14,8 @@
 enum { N_COLS = 500, N_LINES = 2, N_ROWS = 130, N_TOKENS = 3 };
 #define EPS 1e-5f
 
-/* Test data on the host. The device has buffers of the same sizes. */
+/* Test data on the host. The device has buffers of the same sizes; the last three members are not
+ * used on the host. */
 struct selftest {
     float x[N_TOKENS * N_COLS], w[N_COLS];
     uint8_t lines[N_ROWS * N_LINES * LINE_BYTES];
@@ -90,7 +91,7 @@ static bool is_right(const struct selftest *t)
     return true;
 }
 
-/* Runs the layer with one kernel and stores the results in t->y. */
+/* Multiplies with this kernel, and copies the results of all tokens to t->y. */
 static bool run(struct cuda_device *dev, struct selftest *t, CUdeviceptr memory,
                 enum cuda_kernel kernel, struct bn_error *err)
 {
@@ -134,10 +135,11 @@ static bool run(struct cuda_device *dev, struct selftest *t, CUdeviceptr memory,
     for (size_t i = 0; kernel == KERNEL_linear_one && i < N_TOKENS; i++) {
         /* token i tests 8, 16 or 32 lanes per two rows */
         struct norm_linear_args one = {.norm = norm, .linear = linear, .n_lanes = 8 << i};
-        const size_t n_rows = 2 * ONE_THREADS / one.n_lanes;
+        const size_t block_rows = 2 * ONE_THREADS / one.n_lanes;
         one.norm.x += i * N_COLS;
         one.linear.y += i * N_ROWS;
-        cuda_launch(dev, kernel, (struct cuda_grid){grid_blocks(N_ROWS, n_rows), 1, 1, 0}, &one);
+        cuda_launch(dev, kernel, (struct cuda_grid){grid_blocks(N_ROWS, block_rows), 1, 1, 0},
+                    &one);
     }
     return cuda_finish(dev, err) &&
            cuda_ok(d, d->cuMemcpyDtoH(t->y, y, sizeof t->y), "the self-test", err);
