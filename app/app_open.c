@@ -75,10 +75,8 @@ enum exit_code app_open_options(struct app *app, struct strbuf *prompt)
     struct bn_error err;
     size_t first_word;
     const char *model = env_get(ENV_MODEL);
-    if (!config_load(app->options, path, warn_config, app, &err)) {
-        (void)report_error(PROGRAM, STAGE_RUN, &err);
-        return err.code == BN_EIO ? EXIT_FILE : err.code == BN_ENOMEM ? EXIT_INTERNAL : EXIT_USAGE;
-    }
+    if (!config_load(app->options, path, warn_config, app, &err))
+        return report_error(PROGRAM, STAGE_RUN, &err);
     if ((model && !options_set(app->options, "model", model, OPTION_FROM_ENV, &err)) ||
         !model_args_environment(app->options, &err))
         return report_error(PROGRAM, STAGE_RUN, &err);

@@ -75,6 +75,11 @@ static void explain_rows(const struct options *o, const struct bn_model *model,
     }
 }
 
+static enum bn_skip skip_of(const struct options *o)
+{
+    return options_choice(o, "skip") == 0 ? BN_SKIP_ON : BN_SKIP_OFF; /* "on|off" */
+}
+
 static enum exit_code measure_rows(const struct options *o, const char *path,
                                    struct bench_row *rows, size_t n_rows)
 {
@@ -88,7 +93,7 @@ static enum exit_code measure_rows(const struct options *o, const char *path,
     bench_machine_init(&machine);
     model_args_config(o, &cfg);
     cfg.profile = options_flag(o, "profile");
-    cfg.skip = options_choice(o, "skip") == 0 ? BN_SKIP_ON : BN_SKIP_OFF; /* "on|off" */
+    cfg.skip = skip_of(o);
     cfg.progress = (struct bn_progress){.report = bench_machine_loading, .ud = &machine};
     bool ok = bn_file_open(path, &file, &err) && bn_model_open(file, &cfg, &model, &err);
     if (ok) {
@@ -135,12 +140,16 @@ static enum exit_code measure_scaling(const struct options *o, const char *path)
                               .is_json = options_flag(o, "json")};
     struct bn_file *file = NULL;
     struct bn_error err;
+    if (options_flag(o, "profile") || options_flag(o, "explain"))
+        return report_fail(BENCH, EXIT_USAGE, "--%s and --scaling cannot be used together",
+                           options_flag(o, "profile") ? "profile" : "explain");
     if (s.n_tokens == 0)
         return report_fail(BENCH, EXIT_USAGE,
                            "--scaling needs at least one token to generate (-n)");
     if (!bn_file_open(path, &file, &err))
         return report_error(BENCH, STAGE_LOAD, &err);
     model_args_config(o, &s.cfg);
+    s.cfg.skip = skip_of(o);
     s.file = file;
     const enum exit_code code = bench_scaling_run(&s);
     bn_file_close(file);

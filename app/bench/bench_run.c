@@ -15,6 +15,7 @@
 #include "engine/sampler/sampler.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 struct sequence { /* one sequence of the batch */
     struct bn_session *session;
@@ -236,7 +237,36 @@ static bool run_once(struct bench *b, double *seconds, struct bn_error *err)
     *seconds = clock_seconds() - start;
     if (b->plan->machine)
         bench_machine_note_memory(b->plan->machine);
-    return roll_back(b, err);
+    return true;
+}
+
+/* Add the profile since the last call to the steps of the row. */
+static void add_profile(const struct bench *b, struct bench_row *row)
+{
+    struct bn_profile_step now[BN_PROFILE_STEPS];
+    const size_t n = bn_model_profile(b->plan->model, now, BN_PROFILE_STEPS);
+    for (size_t i = 0; i < n; i++) {
+        size_t at = 0;
+        while (at < row->n_steps && strcmp(row->steps[at].name, now[i].name) != 0)
+            at++;
+        if (at == row->n_steps) {
+            row->steps[row->n_steps++] = now[i];
+            continue;
+        }
+        row->steps[at].seconds += now[i].seconds;
+        row->steps[at].n_calls += now[i].n_calls;
+        row->steps[at].n_bytes += now[i].n_bytes;
+        row->steps[at].n_macs += now[i].n_macs;
+    }
+}
+
+/* Roll back without counting: neither the time nor the profile of this work is reported. */
+static bool roll_back_unmeasured(struct bench *b, struct bn_error *err)
+{
+    struct bn_profile_step unused[BN_PROFILE_STEPS];
+    const bool ok = roll_back(b, err);
+    (void)bn_model_profile(b->plan->model, unused, BN_PROFILE_STEPS);
+    return ok;
 }
 
 static bool measure(struct bench *b, struct bench_row *row, struct bn_error *err)
@@ -246,11 +276,10 @@ static bool measure(struct bench *b, struct bench_row *row, struct bn_error *err
     const enum bench_peak limit = row->test == BENCH_TG ? PEAK_READ : PEAK_INT8;
     double seconds;
     if (!read_ids(b, row->depth, err) ||
-        !run_once(b, &seconds, err)) /* discarded: loads pages and raises the clock rate */
+        !run_once(b, &seconds, err) || /* discarded: loads pages and raises the clock rate */
+        !roll_back_unmeasured(b, err))
         return false;
     row->checksum = b->checksum;
-    /* Discard the profile of the work so far, which is not timed. */
-    (void)bn_model_profile(b->plan->model, row->steps, BN_PROFILE_STEPS);
     uint64_t n_bytes = 0;
     for (size_t r = 0; r < b->plan->n_runs; r++) {
         b->peaks[r] = b->plan->machine ? bench_machine_peak(b->plan->machine, limit) : 0;
@@ -258,12 +287,14 @@ static bool measure(struct bench *b, struct bench_row *row, struct bn_error *err
         if (!run_once(b, &seconds, err))
             return false;
         n_bytes += bn_model_bytes_read(b->plan->model) - before;
+        add_profile(b, row);
+        if (!roll_back_unmeasured(b, err))
+            return false;
         if (b->checksum != row->checksum)
             return bn_fail(err, BN_EDEVICE, "two runs of the same %s%zu gave different outputs",
                            row->test == BENCH_PP ? "pp" : "tg", row->n_tokens);
         b->rates[r] = n / seconds;
     }
-    row->n_steps = bn_model_profile(b->plan->model, row->steps, BN_PROFILE_STEPS);
     row->tokens_per_s = bench_median(b->rates, b->plan->n_runs);
     row->min = b->rates[0]; /* sorted by bench_median */
     row->max = b->rates[b->plan->n_runs - 1];

@@ -174,6 +174,8 @@ class Bench(ProgramCase):
         self.assertEqual(len(json.loads(self.succeeds(self.model, *words, '-p', '0', '--json'))
                              ['scaling']), 6)
         self.fails(2, self.model, '--scaling', '-n', '0')
+        self.fails(2, self.model, '--scaling', '--profile')
+        self.fails(2, self.model, '--scaling', '--explain')
         self.fails(3, self.path('missing.gguf'), '--scaling')
 
     def test_wrong_arguments_are_exit_2(self):
