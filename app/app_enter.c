@@ -53,7 +53,7 @@ static bool send_composed(struct app *app, struct bn_str text, struct bn_str typ
         app->ui.ops->turn_failed(&app->ui, &err);
     if (!ok && err.code == BN_ECONTEXT && n_files > 0)
         ui_notice(&app->ui, TONE_NOTE, "/file off removes the attached file%s: %zu tok",
-                  n_files == 1 ? "" : "s", attachments_tokens(attached));
+                  n_files == 1 ? "" : "s", attachments_tokens(attached, n_files));
     strbuf_finish(&files);
     return ok;
 }

@@ -92,10 +92,10 @@ static bool read_attachment(const char *path, const struct tokenizer *t, struct 
     return count_tokens(t, strbuf_str(&out->text), &out->n_tokens, err);
 }
 
-size_t attachments_tokens(const struct attachment_list *l)
+size_t attachments_tokens(const struct attachment_list *l, size_t n_items)
 {
     size_t n = 0;
-    for (size_t i = 0; i < l->n; i++)
+    for (size_t i = 0; i < n_items; i++)
         n += l->items[i].n_tokens;
     return n;
 }
@@ -135,7 +135,7 @@ bool attachments_add(struct attachment_list *l, const struct tokenizer *t, const
         return true;
     }
     bool ok = read_attachment(path, t, &a, err) &&
-              attachments_check(&a, attachments_tokens(l), room, err);
+              attachments_check(&a, attachments_tokens(l, l->n), room, err);
     if (ok && !mem_grow(&l->items, &l->cap, l->n + 1, sizeof(*l->items)))
         ok = bn_fail(err, BN_ENOMEM, "out of memory for '%s'", path);
     if (!ok) {

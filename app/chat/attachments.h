@@ -45,7 +45,8 @@ bool attachments_add_paths(struct attachment_list *l, const struct tokenizer *t,
                            struct bn_str message, const struct attachment_room *room,
                            struct strbuf *missing, struct bn_error *err);
 void attachments_remove(struct attachment_list *l, size_t index);
-size_t attachments_tokens(const struct attachment_list *l);
+/* Sum of the tokens of the first n_items attachments. */
+size_t attachments_tokens(const struct attachment_list *l, size_t n_items);
 bool attachments_has(const struct attachment_list *l, const char *real); /* canonical path */
 
 /* Whether the attachment fits beside n_tokens_before tokens of other files. If not, the error is

@@ -20,7 +20,7 @@ static void list_files(struct command_host *host)
         strbuf_addf(&text, "%2zu  %7zu tok  %s\n", i + 1, l->items[i].n_tokens, l->items[i].path);
     if (room.n_ctx > 0)
         strbuf_addf(&text, "in all %zu of the %zu tok that are free for a message; ",
-                    attachments_tokens(l), room.n_tokens);
+                    attachments_tokens(l, l->n), room.n_tokens);
     strbuf_add_text(&text, "/file off [N] removes them");
     host->ui->ops->notice(host->ui, TONE_PLAIN, strbuf_str(&text));
     strbuf_finish(&text);

@@ -243,11 +243,13 @@ class Terminals(TerminalCase):
 
     def test_a_message_that_is_too_long_with_its_files_names_file_off(self):
         for words in PAINTERS:
-            small = self.write('small.txt', 's' * 500)
+            small, path = self.write('small.txt', 's' * 500), self.write('path.txt', 'p' * 100)
             self.fake('ok', n_ctx=1000)
             terminal = self.ready(*words)
             self.says_in(terminal, f'/file {small}\r'.encode(), rb'will be sent')
             self.says_in(terminal, b'x' * 400 + b'\r', rb'/file off(?s:.*)5\d\d tok')
+            # /file off does not remove the file of a path in the message.
+            self.says_in(terminal, b'\x15' + b'x' * 280 + f' @{path}\r'.encode(), rb'/file off(?s:.*)5\d\d tok')
             self.says_in(terminal, b'\x15/file off\r', rb'1 file will not be sent')
             self.says_in(terminal, b'short\r')
             self.leave(terminal)
