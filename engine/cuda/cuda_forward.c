@@ -311,11 +311,11 @@ static bool run_layers(struct backend *b)
     return true;
 }
 
-/* The captured graph for this pass, or NULL. */
+/* The captured graph for this pass, or NULL; with a trace there are no graphs. */
 static CUgraphExec graph_of(const struct backend *b)
 {
     const struct pass *pass = &b->pass;
-    if (pass->n_tokens != 1 || pass->n_requests != 1 || b->cfg.trace)
+    if (pass->n_tokens != 1 || pass->n_requests != 1)
         return NULL;
     return b->graphs[cuda_head_screened(b, 0, 1)];
 }

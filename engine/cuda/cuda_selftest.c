@@ -125,7 +125,9 @@ static bool run(struct cuda_device *dev, struct selftest *t, CUdeviceptr memory,
                                  .kind = LINEAR_STORE};
     if (!cuda_ok(d, d->cuMemcpyHtoD(x, t->x, sizeof t->x), "the self-test", err) ||
         !cuda_ok(d, d->cuMemcpyHtoD(w, t->w, sizeof t->w), "the self-test", err) ||
-        !cuda_ok(d, d->cuMemcpyHtoD(lines, t->lines, sizeof t->lines), "the self-test", err))
+        !cuda_ok(d, d->cuMemcpyHtoD(lines, t->lines, sizeof t->lines), "the self-test", err) ||
+        /* NaN, so that results of the other kernel cannot stand for those of this one */
+        !cuda_ok(d, d->cuMemsetD8(y, 0xff, sizeof t->y), "the self-test", err))
         return false;
     if (kernel == KERNEL_linear_many) {
         cuda_launch(dev, KERNEL_norm_quantise, (struct cuda_grid){N_TOKENS, 1, 1, 0}, &norm);
