@@ -14,7 +14,6 @@ some in combination). Maker("held") uses held-out things and phrasings only and 
 """
 import argparse
 import json
-import os
 import random
 import re
 import zlib
@@ -24,8 +23,8 @@ import people
 import program
 import sums
 import words as W
+from phrase_files import bare_words, lines_of, read_phrases
 
-HERE = os.path.dirname(os.path.abspath(__file__))
 HEAR = "I see. Ask me what I can do, or tell me something about you."
 NOTHING_TOLD = "You have not told me anything yet."
 CHANGE = ["Actually, ", "No, wait: ", "I was wrong: ", "Sorry, ", "Correction: ", "I changed my mind: "]
@@ -44,11 +43,6 @@ LETTERS = "abcdefghijklmnopqrstuvwxyz"
 
 # ---- input files ----
 
-def lines_of(name):
-    with open(os.path.join(HERE, name), encoding="utf-8") as f:
-        return [line.strip() for line in f if line.strip() and not line.startswith("#")]
-
-
 def read_topics():
     """-> [(names, answer)]. {brief} in an answer is the program's own description of the command."""
     lines = lines_of("topics.txt")
@@ -57,24 +51,6 @@ def read_topics():
         names = [name.strip() for name in names.split("|")]
         topics.append((names, answer.replace("{brief}", BRIEFS.get(names[0], ""))))
     return topics
-
-
-def read_phrases(*files):
-    """-> {section: phrasings}, {section: answer}"""
-    phrases, answers = {}, {}
-    for line in sum(map(lines_of, files), []):
-        if line.startswith("["):
-            section = line.strip("[]")
-            phrases[section] = []
-        elif line.startswith("= "):
-            answers[section] = line[2:]
-        else:
-            phrases[section] += [phrase.strip() for phrase in line.removesuffix("|").split(" | ")]
-    return phrases, answers
-
-
-def bare_words(text):
-    return " ".join(re.findall(r"[a-z']+", text.lower()))
 
 
 BRIEFS, _ = program.recorded()  # {command or key: description}
@@ -381,7 +357,9 @@ class Maker:
         kept = held_of_others(section, fact)
         if section == "tell":
             return self.composed(fact, kept, "other ")
-        if self.chance(.5):
+        if self.chance(.2):
+            return self.key_question("other key " + fact)
+        if self.chance(.6):
             phrase = self.hurried(self.rng.choice(ALSO["other direct " + fact]))
             return phrase if bare_phrases([phrase])[0] not in kept else self.of_others(section, fact)
         clause = self.rng.choice(ALSO["other asked " + fact])
@@ -460,7 +438,7 @@ class Maker:
                 break
         task = "add" if adds else "subtract"
         section = f"{task} words" if in_words else self.rng.choice([task, f"{task} tight", f"{task} tight"])
-        more = (KEPT if self.held else ALSO)[task] if (self.hard or self.held) and self.chance(.25) else PHRASES[section]
+        more = (KEPT if self.held else ALSO)[task] if (self.hard or self.held) and self.chance(.35) else PHRASES[section]
         question = self.rng.choice(more).format(a=sums.written(self.rng, a, in_words),
                                                 b=sums.written(self.rng, b, in_words))
         return self.asked(sentence_case(question)), (sums.added if adds else sums.subtracted)(a, b), "sum"
@@ -559,7 +537,7 @@ class Maker:
 
     def unknown(self):
         rng = self.rng
-        if (self.hard or self.held) and self.chance(.1):
+        if (self.hard or self.held) and self.chance(.15):
             return rng.choice((KEPT if self.held else ALSO)["decline"])
         if self.hard and self.chance(.35):
             return self.beyond()
@@ -669,8 +647,19 @@ class Maker:
         kind = "given" if "given" in (a[2], b[2]) else "tell"
         return f"{a[0].rstrip('.!')}{joint}{b[0]}", f"{a[1]} {b[1]}", kind
 
+    def key_question(self, section):
+        """
+        A few words that name a fact, among arbitrary words. So the model finds the fact by these words in a phrasing
+        that it does not know, and decides by the conversation, not by the phrasing, whether it was told.
+        """
+        words = [self.rng.choice(self.lexicon) for _ in range(self.rng.randint(1, 4))]
+        words.insert(self.rng.randint(0, len(words)), self.rng.choice(ALSO[section]))
+        return sentence_case(" ".join(words)) + self.rng.choice("??.")
+
     def question(self, kind):
         """A question for a fact of the user, in correct writing."""
+        if self.hard and self.chance(.15):
+            return self.key_question("key " + kind)
         while True:
             text = self.hurried(self.any_question(kind))
             if self.held or bare_words(text) not in self.kept_questions:

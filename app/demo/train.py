@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Trains the demo model from random weights and writes it as a GGUF file.
 
-usage: train.py [--work DIR] [--out demo.gguf] [--tokens N] [--more-tokens N ...] [--threads N] [--device cpu|cuda]
-                [--stop-after SECONDS]
+usage: train.py [--work DIR] [--out demo.gguf] [--start FILE.gguf] [--tokens N] [--more-tokens N ...] [--threads N]
+                [--device cpu|cuda] [--stop-after SECONDS]
 
 Needs Python 3.10 or newer with torch, numpy and tokenizers. The stages are the vocabulary, the corpus as ids, and
 the training. Each result is saved in the work directory and used again by the next run. Training writes a checkpoint
@@ -21,7 +21,7 @@ import torch
 import torch.nn.functional as F
 
 import corpus
-import gguf_out as out
+import gguf_file as out
 from model import Model, Shape, ternary
 from vocabulary import Vocabulary, learn
 
@@ -181,13 +181,49 @@ def rate(step, n_steps):
     return min(1.0, (step + 1) / warm, 0.02 + 0.98 * (n_steps - step) / fall)
 
 
+class Muon:
+    """
+    Orthogonalised momentum (Keller Jordan's Muon, with its constants). torch.optim.Muon multiplies single matrices in
+    bfloat16, which took a third of a step on a processor without instructions for it. This one multiplies all
+    matrices of a shape together in float32.
+    """
+
+    def __init__(self, parameters, lr):
+        self.param_groups = [{"lr": lr}]
+        shapes = sorted({p.shape for p in parameters})
+        self.same = [[p for p in parameters if p.shape == shape] for shape in shapes]
+        self.momentum = [torch.zeros(len(same), *same[0].shape, device=same[0].device) for same in self.same]
+
+    @torch.no_grad()
+    def step(self):
+        for same, momentum in zip(self.same, self.momentum):
+            gradient = torch.stack([p.grad for p in same])
+            momentum.lerp_(gradient, 0.05)
+            update = gradient.lerp_(momentum, 0.95)
+            tall = update.shape[1] > update.shape[2]
+            x = update.transpose(1, 2) if tall else update
+            x = x / x.norm(dim=(1, 2), keepdim=True).clamp(min=1e-7)
+            for _ in range(5):
+                products = x @ x.transpose(1, 2)
+                x = 3.4445 * x + (-4.7750 * products + 2.0315 * products @ products) @ x
+            scale = max(1, update.shape[1] / update.shape[2]) ** 0.5
+            for p, change in zip(same, x.transpose(1, 2) if tall else x):
+                p.add_(change, alpha=-self.param_groups[0]["lr"] * scale)
+
+    def state_dict(self):
+        return self.momentum
+
+    def load_state_dict(self, momentum):
+        self.momentum = [m.to(old.device) for m, old in zip(momentum, self.momentum)]
+
+
 class Optimisers:
-    """Muon (orthogonalised momentum) for the ternary matrices, AdamW for the table and the norms."""
+    """Muon for the ternary matrices, AdamW for the table and the norms."""
 
     def __init__(self, model, matrix_rate, other_rate):
         matrices = [p for n, p in model.named_parameters() if p.ndim == 2 and "embd" not in n]
         others = [p for n, p in model.named_parameters() if p.ndim != 2 or "embd" in n]
-        self.all = [torch.optim.Muon(matrices, lr=matrix_rate, weight_decay=0.0),
+        self.all = [Muon(matrices, matrix_rate),
                     torch.optim.AdamW(others, lr=other_rate, betas=(0.9, 0.95), weight_decay=0.0, fused=True)]
         self.peaks = [matrix_rate, other_rate]
 
@@ -205,16 +241,38 @@ class Optimisers:
             one.load_state_dict(state)
 
 
+def start_from(model, path, vocab):
+    """
+    Replaces random weights by those of a finished model of the same shape. The vocabularies may differ: a token that
+    only the new one has gets the mean embedding of the old tokens that begin with it.
+    """
+    meta, tensors = out.read(path)
+    old = meta["tokenizer.ggml.tokens"]
+    rows = {token: i for i, token in enumerate(old)}
+    with torch.no_grad():
+        for name, param in model.named_parameters():
+            value = tensors[name]
+            if isinstance(value, tuple):  # such that ternary() finds the same codes and the same scale
+                codes, scale = value
+                value = codes * scale / np.abs(codes).mean()
+            elif name.startswith("token_embd"):
+                value = np.stack([value[rows[token]] if token in rows else
+                                  value[[i for i, t in enumerate(old) if t.startswith(token)] or [0]].mean(0)
+                                  for token in vocab.tokens])
+            param.copy_(torch.from_numpy(np.ascontiguousarray(value)))
+
+
 def train(a, vocab, run):
     """
-    Run 1 trains from random weights. Each later run continues with the result of the run before it, on other rows,
-    with a lower peak rate, and learns the answers only.
+    Run 1 trains from random weights, or from those of --start. Each later run continues with the result of the run
+    before it, on other rows, with a lower peak rate, and learns the answers only.
     -> the model, whether the run is finished
     """
     rows = make_rows(path_of(a.work, "rows", run) + ".npz", vocab, a.tokens if run == 1 else a.more_tokens[run - 2],
                      a.seed + run - 1, 1 / 6 if run == 1 else 0)
     torch.manual_seed(a.seed)
     torch.set_num_threads(a.threads)
+    torch.set_flush_denormal(True)  # tiny attention weights: without this the attention takes four times as long
     shape = Shape(vocab=len(vocab.tokens))
     model = Model(shape).to(a.device)
     model.compiled = torch.compile(model.hidden, dynamic=False) if a.compile else model.hidden
@@ -232,6 +290,8 @@ def train(a, vocab, run):
         log(a.work, f"run {run} continues at step {step} of {n_steps}")
     elif run > 1:
         state = load_parts(path_of(a.work, "state", run - 1))
+    elif a.start:
+        start_from(model, a.start, vocab)
     if state:
         model.load_state_dict(state["model"])
         optimiser.load(state["optimiser"])
@@ -304,6 +364,7 @@ def main():
     ap = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     ap.add_argument("--work", default="demo-work")
     ap.add_argument("--out", default="demo.gguf")
+    ap.add_argument("--start", help="GGUF file of this trainer whose weights the first run starts with")
     ap.add_argument("--tokens", type=int, default=66_000_000, help="size of the corpus")
     ap.add_argument("--more-tokens", type=int, nargs="*", default=[], help="size of the corpus of each later run")
     ap.add_argument("--more-rate", type=float, default=.5, help="peak rate of later runs, as a share of the first")

@@ -1,0 +1,28 @@
+"""Reads the files of phrasings and topics."""
+import os
+import re
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+
+
+def lines_of(name):
+    with open(os.path.join(HERE, name), encoding="utf-8") as f:
+        return [line.strip() for line in f if line.strip() and not line.startswith("#")]
+
+
+def read_phrases(*files):
+    """-> {section: phrasings}, {section: answer}"""
+    phrases, answers = {}, {}
+    for line in sum(map(lines_of, files), []):
+        if line.startswith("["):
+            section = line.strip("[]")
+            phrases[section] = []
+        elif line.startswith("= "):
+            answers[section] = line[2:]
+        else:
+            phrases[section] += [phrase.strip() for phrase in line.removesuffix("|").split(" | ")]
+    return phrases, answers
+
+
+def bare_words(text):
+    return " ".join(re.findall(r"[a-z']+", text.lower()))
