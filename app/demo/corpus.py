@@ -537,7 +537,7 @@ class Maker:
 
     def unknown(self):
         rng = self.rng
-        if (self.hard or self.held) and self.chance(.15):
+        if (self.hard or self.held) and self.chance(.15 if self.held else .3):
             return rng.choice((KEPT if self.held else ALSO)["decline"])
         if self.hard and self.chance(.35):
             return self.beyond()
