@@ -20,7 +20,7 @@ static const struct ui_ops *const painters[] = {&ui_inline_ops, &ui_full_ops, &u
 static const char usage[] =
     "usage: bitnet-chat [OPTIONS] [MODEL.gguf] [PROMPT...]\n"
     "\n"
-    "Chat with a BitNet model: in a terminal, or one answer for a PROMPT or piped text.\n"
+    "Chat with a ternary language model: in a terminal, or one answer for a PROMPT or piped text.\n"
     "Try bitnet-chat; bitnet-chat model.gguf; bitnet-chat model.gguf \"why is the sky blue?\"\n";
 
 static const char usage_end[] =
