@@ -8,19 +8,32 @@
 
 #include <pcre2.h>
 
-#define MATCH_LIMIT 1000000u /* steps of one match; they take some hundredths of a second */
-#define HEAP_KIB 20000u      /* memory of one match */
-#define MAX_GAVE_UP 10       /* after so many slow lines no line is tried: it could be slow, too */
+/* Steps in one line: visits of an item of the pattern, in a few hundredths of a second. PCRE2's own
+ * limit is not enough, because it starts again at each position where a match could begin. */
+#define MAX_STEPS 1000000u
+#define MAX_PCRE2_STEPS 1000000u /* PCRE2's own limit: it also counts the characters of .* */
+#define MAX_HEAP_KIB 20000u      /* memory of one match */
+/* After so many slow lines the rest is not searched, because each could be slow. */
+#define MAX_GAVE_UP 10
 
 struct pattern {
     pcre2_code *code;
     pcre2_match_data *match;
     pcre2_match_context *limits;
+    size_t n_steps;   /* in this line */
     size_t n_gave_up; /* matches that reached a limit */
 };
 
-/* Whether the pattern has a capital letter, as in the rule "smart case". The letter of an escape
- * such as \S does not count. */
+/* PCRE2 calls this at each step. A negative result ends the match with this error. */
+static int count_step(pcre2_callout_block *block, void *pattern)
+{
+    struct pattern *p = pattern;
+    (void)block; /* only the number of calls matters */
+    return p->n_steps++ < MAX_STEPS ? 0 : PCRE2_ERROR_MATCHLIMIT;
+}
+
+/* Whether the pattern has a capital letter, as in the rule "smart case". A letter right after a
+ * backslash, as in \S, does not count. */
 static bool has_capital(struct bn_str text)
 {
     for (size_t i = 0; i < text.n_bytes; i++) {
@@ -36,14 +49,17 @@ static bool compile(struct pattern *p, struct bn_str text, struct bn_error *err)
 {
     int code;
     PCRE2_SIZE at;
-    const uint32_t flags =
-        PCRE2_UTF | PCRE2_MATCH_INVALID_UTF | (has_capital(text) ? 0 : PCRE2_CASELESS);
+    const uint32_t flags = PCRE2_UTF | PCRE2_MATCH_INVALID_UTF | PCRE2_AUTO_CALLOUT |
+                           (has_capital(text) ? 0 : PCRE2_CASELESS);
     p->code = pcre2_compile((PCRE2_SPTR)text.ptr, text.n_bytes, flags, &code, &at, NULL);
     if (p->code)
         return true;
+    size_t n_chars = 0;
+    for (size_t i = 0; i < at; i++)
+        n_chars += ((unsigned char)text.ptr[i] & 0xC0) != 0x80; /* the first byte of a character */
     unsigned char reason[160];
     (void)pcre2_get_error_message(code, reason, sizeof(reason)); /* cut if too long */
-    return bn_fail(err, BN_EARG, "the pattern has an error at character %zu: %s", (size_t)at,
+    return bn_fail(err, BN_EARG, "the pattern has an error at character %zu: %s", n_chars,
                    (const char *)reason);
 }
 
@@ -62,8 +78,9 @@ bool pattern_open(struct bn_str text, struct pattern **out, struct bn_error *err
         pattern_close(p);
         return bn_fail(err, BN_ENOMEM, "out of memory");
     }
-    pcre2_set_match_limit(p->limits, MATCH_LIMIT);
-    pcre2_set_heap_limit(p->limits, HEAP_KIB);
+    pcre2_set_match_limit(p->limits, MAX_PCRE2_STEPS);
+    pcre2_set_heap_limit(p->limits, MAX_HEAP_KIB);
+    (void)pcre2_set_callout(p->limits, count_step, p); /* cannot fail */
     *out = p;
     return true;
 }
@@ -83,6 +100,7 @@ bool pattern_matches(struct pattern *p, struct bn_str line)
     if (p->n_gave_up >= MAX_GAVE_UP)
         return false;
     const char *text = line.n_bytes > 0 ? line.ptr : "";
+    p->n_steps = 0;
     const int rc = pcre2_match(p->code, (PCRE2_SPTR)text, line.n_bytes, 0, 0, p->match, p->limits);
     if (rc < PCRE2_ERROR_NOMATCH) /* another error: a limit */
         p->n_gave_up++;

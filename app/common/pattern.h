@@ -1,7 +1,7 @@
 /*
- * The regular expression of /find, for one line of text: PCRE2 with a limit on the steps of a
- * match, because some patterns need exponential time. Case matters only if the pattern has a
- * capital letter from A to Z that is not after a backslash. Main thread only.
+ * The regular expression of /find, for one line of text: PCRE2 with a limit on the steps in a line,
+ * because some patterns need exponential time. Case matters only if the pattern has a capital
+ * letter from A to Z that is not right after a backslash. Main thread only.
  */
 #ifndef APP_PATTERN_H
 #define APP_PATTERN_H
@@ -14,7 +14,7 @@
 
 struct pattern;
 
-/* BN_EARG: a syntax error, with its position; BN_ENOMEM. */
+/* BN_EARG: a syntax error, with its position in characters; BN_ENOMEM. */
 bool pattern_open(struct bn_str text, struct pattern **out, struct bn_error *err);
 void pattern_close(struct pattern *p); /* NULL is fine */
 

@@ -49,6 +49,8 @@ static void syntax_errors_name_the_position(void **state)
     assert_false(pattern_open(bn_str_of("ab("), &p, &err));
     assert_int_equal(err.code, BN_EARG);
     assert_non_null(strstr(err.text, "character 3"));
+    assert_false(pattern_open(bn_str_of("\xc3\xa9\xc3\xa9("), &p, &err));
+    assert_non_null(strstr(err.text, "character 3"));
     assert_false(pattern_open(bn_str_of("\xff"), &p, &err));
     assert_null(p);
 }
@@ -77,6 +79,19 @@ static void a_slow_pattern_gives_up_soon(void **state)
     pattern_close(p);
 }
 
+/* Every start position needs 90,000 steps, which is far below PCRE2's own limit. */
+static void many_start_positions_count_together(void **state)
+{
+    static char line[20000];
+    struct pattern *p = open_pattern(".{1,300}.{1,300}[bc]");
+    (void)state;
+    memset(line, 'a', sizeof(line));
+    assert_false(pattern_matches(p, (struct bn_str){line, sizeof(line)}));
+    assert_true(pattern_gave_up(p));
+    pattern_close(p);
+    assert_true(matches("x.*y", "a long line with x, then much text, then y"));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -84,6 +99,7 @@ int main(void)
         cmocka_unit_test(syntax_errors_name_the_position),
         cmocka_unit_test(lines_may_hold_any_bytes),
         cmocka_unit_test(a_slow_pattern_gives_up_soon),
+        cmocka_unit_test(many_start_positions_count_together),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
