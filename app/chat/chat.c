@@ -104,11 +104,21 @@ size_t chat_count(const struct chat *c)
     return n;
 }
 
+void chat_recount(struct chat *c)
+{
+    const size_t n = chat_count(c);
+    c->n_used = n == SIZE_MAX ? 0 : n;
+}
+
+static enum prompt_overflow overflow_of(const struct chat *c, const struct options *o)
+{
+    return options_given(o, "overflow") ? (enum prompt_overflow)options_choice(o, "overflow")
+                                        : c->overflow;
+}
+
 enum prompt_overflow chat_overflow(const struct chat *c)
 {
-    return options_given(c->options, "overflow")
-               ? (enum prompt_overflow)options_choice(c->options, "overflow")
-               : c->overflow;
+    return overflow_of(c, c->options);
 }
 
 bool chat_encode(const struct chat *c, struct prompt *out, struct bn_error *err)
@@ -120,13 +130,14 @@ bool chat_encode(const struct chat *c, struct prompt *out, struct bn_error *err)
 
 /* ---- starting a turn ---- */
 
-static struct prompt_limits limits_of(const struct chat *c, const struct turn *turn)
+static struct prompt_limits limits_of(const struct chat *c, const struct options *settings,
+                                      const struct turn *turn)
 {
     const size_t n_ctx = worker_n_ctx(c->worker);
     return (struct prompt_limits){.n_ctx = n_ctx,
                                   .n_reserve = turn_reserve(turn, n_ctx),
-                                  .percent = (size_t)options_int(c->options, "overflow-to"),
-                                  .overflow = chat_overflow(c)};
+                                  .percent = (size_t)options_int(settings, "overflow-to"),
+                                  .overflow = overflow_of(c, settings)};
 }
 
 struct attachment_room chat_room(const struct chat *c)
@@ -135,7 +146,7 @@ struct attachment_room chat_room(const struct chat *c)
     const struct turn next = {.max_tokens = (size_t)options_int(c->options, "max-tokens")};
     if (chat_n_ctx(c) == 0)
         return (struct attachment_room){SIZE_MAX, 0};
-    const struct prompt_limits limits = limits_of(c, &next);
+    const struct prompt_limits limits = limits_of(c, c->options, &next);
     return (struct attachment_room){prompt_room(&c->maker, &c->transcript.now, &limits),
                                     limits.n_ctx};
 }
@@ -147,7 +158,7 @@ static bool fit(struct chat *c, const struct options *settings, struct prompt *o
     struct prompt_maker maker = c->maker;
     struct turn *turn = &c->turn;
     struct prompt_fitted fitted;
-    const struct prompt_limits limits = limits_of(c, turn);
+    const struct prompt_limits limits = limits_of(c, settings, turn);
     turn->overflow = limits.overflow;
     maker.options = settings; /* a /retry may have another --think than the chat */
     if (!prompt_fit(&maker, &c->transcript.now, turn->mode, &limits, &fitted, &turn->is_too_long,

@@ -98,6 +98,8 @@ bool chat_encode(const struct chat *c, struct prompt *out, struct bn_error *err)
 size_t chat_n_ctx(const struct chat *c); /* 0 before the model is loaded */
 /* The number of ids of chat_encode; SIZE_MAX if it fails. */
 size_t chat_count(const struct chat *c);
+/* Set n_used after a change of the conversation: to chat_count, or to 0 if that is unknown. */
+void chat_recount(struct chat *c);
 /* The numbers of the status row. Does not change the texts of `out`. */
 void chat_status(const struct chat *c, struct status *out);
 

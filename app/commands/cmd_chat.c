@@ -1,19 +1,18 @@
 /*
  * Commands that change the conversation: /system /retry /edit /undo /redo /continue /clear /forget.
  *
- * They change the transcript, not the KV cache. The cache follows at the next turn, because the
- * engine always gets the whole list of ids.
+ * They change the transcript or start a turn, and never touch the KV cache. The cache follows at
+ * the next turn, because the engine always gets the whole list of ids.
  */
 #include "app/commands/commands.h"
 
 #include "app/common/input_text.h"
 #include "app/common/term_text.h"
-#include "app/options/chat_options.h"
 #include "app/terminal/line/edit_file.h"
 
 #include <stdio.h>
 
-#define BRIEF_COLUMNS 60 /* of a message that is shown in a notice */
+#define BRIEF_COLUMNS 60 /* a message in a notice is cut to this width */
 
 /* Call this after a change of the conversation: shows the last turn, updates the number of tokens
  * in use, and writes the conversation to its files. */
@@ -31,8 +30,7 @@ static void show_last(struct command_host *host, const char *action)
     }
     host->ui->ops->notice(host->ui, TONE_PLAIN, strbuf_str(&text));
     strbuf_finish(&text);
-    const size_t n_used = chat_count(host->chat);
-    host->chat->n_used = n_used == SIZE_MAX ? 0 : n_used;
+    chat_recount(host->chat);
     command_write_files(host);
 }
 
@@ -46,27 +44,29 @@ bool cmd_system(struct command_host *host, struct bn_str args)
     struct transcript *t = &host->chat->transcript;
     struct strbuf arg = {0}, text = {0};
     struct bn_error err;
+    const bool has_system = t->now.system.n_bytes > 0, is_off = bn_str_is(args, "off");
+    if (!has_system && (args.n_bytes == 0 || is_off)) {
+        ui_notice(host->ui, TONE_PLAIN, "there is no system message");
+        return true;
+    }
     if (args.n_bytes == 0) {
-        if (t->now.system.n_bytes == 0)
-            ui_notice(host->ui, TONE_PLAIN, "there is no system message");
-        else
-            host->ui->ops->notice(host->ui, TONE_PLAIN, t->now.system);
+        host->ui->ops->notice(host->ui, TONE_PLAIN, t->now.system);
         return true;
     }
     strbuf_add_str(&arg, args);
-    bool ok = bn_str_is(args, "off") || input_text_or_file(strbuf_text(&arg), &text, &err);
+    bool ok = is_off || input_text_or_file(strbuf_text(&arg), &text, &err);
     if (!ok) {
         ui_notice(host->ui, TONE_ERROR, "%s", err.text);
     } else if (!transcript_set_system(t, strbuf_str(&text))) {
         ok = fail_memory(host);
     } else {
-        const size_t n = chat_count(host->chat);
-        if (t->now.n > 0 && n != SIZE_MAX)
-            ui_notice(host->ui, TONE_PLAIN, "system message %s; %zu tok will be re-read",
-                      text.n_bytes > 0 ? "replaced" : "removed", n);
+        const char *done = text.n_bytes == 0 ? "removed" : has_system ? "replaced" : "set";
+        chat_recount(host->chat);
+        if (t->now.n > 0 && host->chat->n_used > 0)
+            ui_notice(host->ui, TONE_PLAIN, "system message %s; %zu tok will be re-read", done,
+                      host->chat->n_used);
         else
-            ui_notice(host->ui, TONE_PLAIN, "system message %s",
-                      text.n_bytes > 0 ? "set" : "removed");
+            ui_notice(host->ui, TONE_PLAIN, "system message %s", done);
         command_write_files(host);
     }
     strbuf_finish(&arg);
@@ -74,39 +74,23 @@ bool cmd_system(struct command_host *host, struct bn_str args)
     return ok;
 }
 
-/* Copy the settings, so that /retry can change them for one answer. Options that /set cannot change
- * are needed only if they may be given several times: one of them is --template-arg, which affects
- * each prompt. options_set refuses them with OPTION_FROM_SET. */
-static bool copy_settings(const struct command_host *host, struct options **out,
-                          struct bn_error *err)
+/* Whether /set can change this setting, but it has no effect on an answer. */
+static bool is_of_screen(const struct option *row)
 {
-    struct options *copy;
-    if (!chat_options_open(&copy, err))
-        return false;
-    for (size_t i = 0; i < options_count(host->options); i++) {
-        const struct option *row = options_row(host->options, i);
-        char value[400]; /* number, flag, choice or short text; long texts have row->repeats */
-        bool ok = true;
-        const bool is_fixed = !(row->places & OPTION_BY_SET);
-        if ((is_fixed && !row->repeats) || !options_given(host->options, row->name))
-            continue;
-        if (row->repeats) {
-            size_t n;
-            const char *const *items = options_list(host->options, row->name, &n);
-            for (size_t k = 0; ok && k < n; k++)
-                ok = options_set(copy, row->name, items[k],
-                                 is_fixed ? OPTION_FROM_COMMAND : OPTION_FROM_SET, err);
-        } else {
-            options_format(host->options, row->name, value, sizeof(value));
-            ok = options_set(copy, row->name, value, OPTION_FROM_SET, err);
-        }
-        if (!ok) {
-            options_close(copy);
-            return false;
-        }
-    }
-    *out = copy;
-    return true;
+    static const char *const names[] = {"snapshot", "exit-transcript", "color",    "wrap",
+                                        "stats",    "history",         "thoughts", NULL};
+    return options_list_has(names, row->name);
+}
+
+static bool override_one(struct options *o, const char *name, const char *value,
+                         struct bn_error *err)
+{
+    const struct option *row = options_find(o, command_setting(name));
+    if (!row || !(row->places & OPTION_BY_SET))
+        return bn_fail(err, BN_EARG, "'%.60s' is no setting of an answer; /set lists them", name);
+    if (is_of_screen(row))
+        return bn_fail(err, BN_EARG, "%s cannot be set for one answer; use /set", row->name);
+    return command_assign(o, row, value, err);
 }
 
 /* Apply NAME=VALUE words to the copy. */
@@ -123,10 +107,12 @@ static bool override(struct options *o, struct bn_str args, struct bn_error *err
         if (equals)
             *equals = 0;
         if (n > 0)
-            ok = equals ? options_set(o, command_setting(word), equals + 1, OPTION_FROM_SET, err)
+            ok = equals ? override_one(o, word, equals + 1, err)
                         : bn_fail(err, BN_EARG, "'%s': expected NAME=VALUE", word);
         word = is_last ? NULL : word + n + 1;
     }
+    if (words.failed)
+        ok = bn_fail(err, BN_ENOMEM, "out of memory");
     strbuf_finish(&words);
     return ok;
 }
@@ -135,8 +121,8 @@ bool cmd_retry(struct command_host *host, struct bn_str args)
 {
     struct options *settings = NULL;
     struct bn_error err;
-    const bool ok = (args.n_bytes == 0 ||
-                     (copy_settings(host, &settings, &err) && override(settings, args, &err))) &&
+    const bool ok = (args.n_bytes == 0 || (options_copy(host->options, &settings, &err) &&
+                                           override(settings, args, &err))) &&
                     chat_retry(host->chat, settings, &err);
     options_close(settings);
     if (!ok)
@@ -208,7 +194,11 @@ static bool repeat_step(struct command_host *host, struct bn_str args,
     else
         (void)snprintf(action, sizeof(action), "%zu %s", n_done, verb);
     show_last(host, action);
-    return result != UNDO_NO_MEMORY || command_fail(host, "out of memory: the others stay");
+    if (result != UNDO_NO_MEMORY)
+        return true;
+    ui_notice(host->ui, TONE_ERROR, "out of memory after %zu of %zu; the rest was not %s", n_done,
+              n, verb);
+    return false;
 }
 
 bool cmd_undo(struct command_host *host, struct bn_str args)
@@ -236,11 +226,13 @@ bool cmd_clear(struct command_host *host, struct bn_str args)
     const bool has_file = host->chat->store->session.path[0];
     char path[PATH_BYTES];
     memcpy(path, host->chat->store->session.path, sizeof(path));
-    /* Detach the saved chat, because the next turn would overwrite it. */
+    /* Detach the saved chat, because show_last would write the empty conversation to it. */
     if (!chat_close_session(host->chat))
         host->write_failed = true;
     if (!transcript_clear(&host->chat->transcript))
-        return fail_memory(host);
+        return has_file ? command_fail(host, "out of memory: the conversation stays, but it is no "
+                                             "longer saved to its file")
+                        : fail_memory(host);
     if (has_file)
         ui_notice(host->ui, TONE_PLAIN, "%s keeps the conversation as it was last saved", path);
     show_last(host, "cleared (/undo brings it back)");

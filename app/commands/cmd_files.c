@@ -202,9 +202,9 @@ static bool open_to_load(struct command_host *host, struct bn_str name, const ch
 
 static void show_loaded(struct command_host *host, const struct store_reading *reading)
 {
-    const size_t n = host->chat->transcript.now.n, n_tokens = chat_count(host->chat);
+    const size_t n = host->chat->transcript.now.n;
     struct strbuf said = {0};
-    host->chat->n_used = n_tokens == SIZE_MAX ? 0 : n_tokens;
+    chat_recount(host->chat);
     store_reading_text(reading, &said);
     if (said.n_bytes > 0)
         host->ui->ops->notice(host->ui, reading->n_forged > 0 ? TONE_WARNING : TONE_NOTE,

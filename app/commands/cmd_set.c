@@ -112,6 +112,15 @@ static void warn_of_thinking(struct command_host *host, const struct option *row
                   "the chat template has no switch for thoughts, so this has no effect");
 }
 
+bool command_assign(struct options *o, const struct option *row, const char *value,
+                    struct bn_error *err)
+{
+    const bool resets =
+        strcmp(value, "default") == 0 || (row->repeats && strcmp(value, "off") == 0);
+    return resets ? options_reset(o, row->name, err)
+                  : options_set(o, row->name, value, OPTION_FROM_SET, err);
+}
+
 static bool change(struct command_host *host, const struct option *row, const char *value)
 {
     struct bn_error err;
@@ -123,11 +132,7 @@ static bool change(struct command_host *host, const struct option *row, const ch
                   row->name, has_value ? " " : "", has_value ? value : "");
         return false;
     }
-    /* For an option with several values, `off` removes all of them. */
-    const bool ok = strcmp(value, "default") == 0 || (row->repeats && strcmp(value, "off") == 0)
-                        ? options_reset(host->options, row->name, &err)
-                        : options_set(host->options, row->name, value, OPTION_FROM_SET, &err);
-    if (!ok) {
+    if (!command_assign(host->options, row, value, &err)) {
         ui_notice(host->ui, TONE_ERROR, "%s; unchanged", err.text);
         return false;
     }

@@ -72,6 +72,11 @@ bool command_number(struct command_host *host, struct bn_str args, size_t fallba
  * other text is returned as it was typed. */
 const char *command_setting(const char *typed);
 
+/* Set a setting to the text of a user. "default" resets it; "off" removes all values of an option
+ * that repeats. Errors as options_set. */
+bool command_assign(struct options *o, const struct option *row, const char *value,
+                    struct bn_error *err);
+
 /* Whether s ends with `end` and has other text before it. */
 bool command_ends_with(struct bn_str s, const char *end);
 

@@ -179,6 +179,24 @@ bool option_value_parse(const struct option *row, const char *label, const char 
     return ok || fail_value(row, label, text, err);
 }
 
+bool option_value_copy(const struct option_value *from, struct option_value *out)
+{
+    struct bn_error ignored;
+    out->source = from->source;
+    out->set = from->set;
+    out->number = from->number;
+    out->real = from->real;
+    for (size_t i = 0; i < from->n_texts; i++)
+        if (!add_text(from->texts[i], out, &ignored))
+            return false;
+    if (from->n_numbers > 0 &&
+        !mem_grow(&out->numbers, &out->numbers_cap, from->n_numbers, sizeof(*out->numbers)))
+        return false;
+    for (size_t i = 0; i < from->n_numbers; i++)
+        out->numbers[out->n_numbers++] = from->numbers[i];
+    return true;
+}
+
 void option_value_format(const struct option *row, const struct option_value *v, char *out,
                          size_t out_bytes)
 {

@@ -23,6 +23,9 @@ struct option_value {
  * begin with `label`: the option as the user wrote it ("--temp", "-n", "temp"). */
 bool option_value_parse(const struct option *row, const char *label, const char *text,
                         struct option_value *out, struct bn_error *err);
+/* Copy a value. *out must be all zero; the caller must finish it, also after a failure. False: out
+ * of memory. */
+bool option_value_copy(const struct option_value *from, struct option_value *out);
 void option_value_finish(struct option_value *v);
 
 /* See options_format. */

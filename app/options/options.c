@@ -155,6 +155,27 @@ bool options_open(const struct option_table *const *tables, size_t n_tables, str
     return true;
 }
 
+bool options_copy(const struct options *from, struct options **out, struct bn_error *err)
+{
+    struct options *o = mem_alloc(1, sizeof(*o));
+    if (o)
+        o->entries = mem_alloc(from->n_entries, sizeof(*o->entries));
+    bool ok = o && o->entries;
+    for (size_t i = 0; ok && i < from->n_entries; i++) {
+        const struct entry *e = &from->entries[i];
+        struct entry *copy = &o->entries[o->n_entries++];
+        *copy = (struct entry){.row = e->row, .group = e->group};
+        ok = option_value_copy(&e->value, &copy->value) &&
+             (!e->of_model || keep_of_model(copy, e->of_model, e->of_model_source, err));
+    }
+    if (!ok) {
+        options_close(o);
+        return bn_fail(err, BN_ENOMEM, "out of memory for %zu options", from->n_entries);
+    }
+    *out = o;
+    return true;
+}
+
 void options_close(struct options *o)
 {
     if (!o)

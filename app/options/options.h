@@ -107,6 +107,10 @@ bool options_set(struct options *o, const char *name, const char *value, enum op
  * nothing. */
 bool options_reset(struct options *o, const char *name, struct bn_error *err);
 
+/* Make a copy of all values with their sources, without the words of the command line. Close it
+ * with options_close. BN_ENOMEM. */
+bool options_copy(const struct options *from, struct options **out, struct bn_error *err);
+
 /* Read a value. The name must be in a table and the option must have the kind of the function
  * (asserted). Texts and lists belong to `o` and are valid until the option changes. */
 bool options_given(const struct options *o, const char *name); /* its source is not the default */

@@ -98,11 +98,15 @@ class Commands(ChatCase):
         self.assertIn('there is no system message', text)
         self.assertRegex(text, r'system message replaced; \d+ tok will be re-read')
         self.assertEqual(self.messages[0], ('s', 'be long'))
-        self.script('/system be brief', '/system off', 'a')
+        self.assertIn('system message removed', self.script('/system be brief', '/system off', 'a'))
         self.assertEqual([role for role, _ in self.messages], ['u', 'a'])
         path = self.write('system.txt', 'from a file')
         self.script(f'/system @{path}')
         self.assertEqual(self.messages, [('s', 'from a file')])
+        # The words depend on whether there was a message, not on the number of turns.
+        self.assertRegex(self.script('a', '/system x'), r'system message set; \d+ tok will be re-read')
+        self.assertIn('system message replaced', self.script('/system x', '/system y'))
+        self.assertIn('there is no system message', self.script('/system off'))
 
     def test_retry_accepts_settings_for_one_answer(self):
         self.fake('first', 'second', 'third')
@@ -111,6 +115,13 @@ class Commands(ChatCase):
         self.assertIn('max-tokens = 0', text)
         self.assertIn('nothing was asked', self.script('/retry', code=2))
         self.assertIn('expected NAME=VALUE', self.script('a', '/retry hot', code=2))
+
+    def test_retry_takes_values_as_set_does(self):
+        self.fake('an offer', 'an offer')
+        self.script('/set stop er', 'a', '/retry stop=off temp=default logit-bias=off')
+        self.assertEqual(self.messages, [('u', 'a'), ('a', 'an offer')])
+        self.assertIn('use /set', self.script('a', '/retry stats=on', code=2))
+        self.assertIn("'device' is no setting", self.script('a', '/retry device=cpu', code=2))
 
     def test_undo_and_redo(self):
         self.fake('1', '2', '3')

@@ -297,6 +297,27 @@ static void a_bad_setting_changes_nothing(void **state)
     assert_false(options_flag(f->o, "wrap"));
 }
 
+static void a_copy_has_all_values_exactly(void **state)
+{
+    struct fixture *f = *state;
+    struct options *copy;
+    size_t n;
+    assert_true(options_set(f->o, "top-p", "0.949999988", OPTION_FROM_MODEL, &f->err));
+    assert_true(options_set(f->o, "temp", "0.123456789", OPTION_FROM_CONFIG, &f->err));
+    assert_true(options_set(f->o, "top-p", "0.5", OPTION_FROM_COMMAND, &f->err));
+    assert_true(options_set(f->o, "stop", "x", OPTION_FROM_COMMAND, &f->err));
+    assert_true(options_set(f->o, "stop", "y", OPTION_FROM_COMMAND, &f->err));
+    assert_true(options_copy(f->o, &copy, &f->err));
+    assert_true(options_set(f->o, "stop", "z", OPTION_FROM_COMMAND, &f->err));
+    assert_true(options_real(copy, "temp") == 0.123456789);
+    assert_int_equal(options_source(copy, "temp"), OPTION_FROM_CONFIG);
+    assert_string_equal(options_list(copy, "stop", &n)[1], "y");
+    assert_int_equal(n, 2);
+    assert_true(options_reset(copy, "top-p", &f->err)); /* to the value of the model */
+    assert_true(options_real(copy, "top-p") == 0.949999988);
+    options_close(copy);
+}
+
 static void values_are_formatted_as_accepted(void **state)
 {
     struct fixture *f = *state;
@@ -359,6 +380,7 @@ int main(void)
         TEST(no_prefix_turns_a_default_flag_off),
         TEST(a_weaker_source_never_wins),
         TEST(a_bad_setting_changes_nothing),
+        TEST(a_copy_has_all_values_exactly),
         TEST(values_are_formatted_as_accepted),
         TEST(help_lists_groups_and_defaults),
     };
