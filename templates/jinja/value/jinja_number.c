@@ -115,6 +115,29 @@ static const char *not_finite(double v)
     return isnan(v) ? "nan" : v < 0 ? "-inf" : "inf";
 }
 
+/* Below a power of two the doubles are twice as dense as above it. So the nearest number of some
+ * digits may lie below it and read back as another double, while the next larger one reads back as
+ * v. If so, `digits` become that number. (A carry into a new digit does not occur: such a number
+ * has fewer digits, and was tried before.) */
+static bool next_reads_back(double v, int exponent, char digits[24])
+{
+    char next[24];
+    int power;
+    size_t i = strlen(digits);
+    if (frexp(fabs(v), &power) != 0.5)
+        return false;
+    memcpy(next, digits, i + 1);
+    while (i > 0 && next[i - 1] == '9')
+        next[--i] = '0';
+    if (i == 0)
+        return false;
+    next[i - 1]++;
+    if (from_digits(next, exponent) != fabs(v))
+        return false;
+    memcpy(digits, next, sizeof next);
+    return true;
+}
+
 void number_print_float(double v, char out[NUMBER_CHARS])
 {
     char digits[24];
@@ -125,7 +148,7 @@ void number_print_float(double v, char out[NUMBER_CHARS])
     }
     for (int precision = 1; precision <= 17; precision++) { /* 17 digits identify every double */
         exponent = digits_of(v, precision, digits);
-        if (from_digits(digits, exponent) == fabs(v))
+        if (from_digits(digits, exponent) == fabs(v) || next_reads_back(v, exponent, digits))
             break;
     }
     const int n = (int)strlen(digits);

@@ -13,8 +13,8 @@
 
 #define NUMBER_CHARS 64 /* for the longest integer or repr of a float, with NUL */
 #define NUMBER_MAX_PRECISION 400
-#define NUMBER_FORMAT_CHARS                                                                        \
-    800 /* 309 digits before the point and NUMBER_MAX_PRECISION after it fit */
+/* 309 digits before the point and NUMBER_MAX_PRECISION after it fit. */
+#define NUMBER_FORMAT_CHARS 800
 
 /* False: overflow. */
 bool int_add(int64_t a, int64_t b, int64_t *out);
@@ -33,7 +33,8 @@ void number_print_float(double v, char out[NUMBER_CHARS]);
  * `keep_point` is the flag '#'. */
 void number_format(double v, char conversion, int precision, bool keep_point,
                    char out[NUMBER_FORMAT_CHARS]);
-/* round(v, n_digits): half to even on the exact decimal value. */
+/* round(v, n_digits): half to even on the exact decimal value. Infinite if the result is too large
+ * for a double. */
 double number_round(double v, int64_t n_digits);
 
 /* float(text): white space around it, underscores between digits, inf and nan are allowed. */
@@ -41,7 +42,8 @@ bool number_parse_float(struct bn_str text, double *out);
 
 /* BAD: the text is no number in this base. TOO_LARGE: it does not fit 64 bits. */
 enum number_result { NUMBER_OK, NUMBER_BAD, NUMBER_TOO_LARGE };
-/* int(text, base). base: 2 to 36, or 0 to take it from a prefix such as 0x. */
+/* int(text, base). base: 2 to 36, or 0 to take it from a prefix such as 0x (10 without
+ * a prefix). */
 enum number_result number_parse_int(struct bn_str text, int64_t base, int64_t *out);
 
 #endif
