@@ -1,5 +1,5 @@
 /*
- * The CPU backend. backend.c reaches it only through this table of operations.
+ * The CPU backend. engine/backend/backend.c reaches it only through this table of operations.
  */
 #ifndef ENGINE_CPU_CPU_BACKEND_H
 #define ENGINE_CPU_CPU_BACKEND_H

@@ -1,6 +1,7 @@
 /*
  * Ternary linear layers of a pass. All threads call every function except linear_prepare; each
- * works on its part of the tokens or rows.
+ * works on its part of the tokens or rows. For a single token, every thread prepares the input
+ * itself.
  */
 #ifndef ENGINE_CPU_CPU_LINEAR_H
 #define ENGINE_CPU_CPU_LINEAR_H

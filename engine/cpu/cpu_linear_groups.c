@@ -43,7 +43,7 @@ static void set_equal_units(const struct weights *to, size_t n_cols, struct act_
     }
 }
 
-void groups_quantise_to(const struct cpu_thread *th, const struct weights *to, const float *x,
+void groups_quantise_to(const struct cpu_thread *th, const struct weights *layer, const float *x,
                         const struct block_input *in, size_t token)
 {
     const struct backend *b = th->pass->b;
@@ -56,25 +56,27 @@ void groups_quantise_to(const struct cpu_thread *th, const struct weights *to, c
     struct act_scale scale;
     switch (b->model->act_scheme) {
     case ACT_FLOAT:
-        memcpy(in->x + token * shape->x_stride, x, to->n_cols * sizeof *x);
+        memcpy(in->x + token * shape->x_stride, x, layer->n_cols * sizeof *x);
         break;
     case ACT_16:
-        b->k.quantise_planes(x, to->n_cols, to->block_cols, at);
+        b->k.quantise_planes(x, layer->n_cols, layer->block_cols, at);
         break;
     case ACT_TOKEN:
-        b->k.quantise(&(struct act_in){.x = x, .n = to->n_cols}, at[0].q, &scale);
-        set_equal_units(to, size_round_up(to->n_cols, R16_PAD_COLS), scale, at[0]);
+        b->k.quantise(&(struct act_in){.x = x, .n = layer->n_cols}, at[0].q, &scale);
+        set_equal_units(layer, size_round_up(layer->n_cols, R16_PAD_COLS), scale, at[0]);
         break;
     case ACT_BLOCK32:
     case ACT_BLOCK128:
-        b->k.quantise_blocks(x, to->n_cols, to->block_cols, at[0].q, at[0].units, at[0].q_sums);
+        b->k.quantise_blocks(x, layer->n_cols, layer->block_cols, at[0].q, at[0].units,
+                             at[0].q_sums);
         break;
     }
 }
 
-void groups_quantise(struct cpu_thread *th, const struct weights *to, const float *x, size_t token)
+void groups_quantise(struct cpu_thread *th, const struct weights *layer, const float *x,
+                     size_t token)
 {
-    groups_quantise_to(th, to, x, &th->pass->b->scratch.blocks, token);
+    groups_quantise_to(th, layer, x, &th->pass->b->scratch.blocks, token);
 }
 
 void groups_input(struct cpu_thread *th, const struct weights *to, struct rows x, const float *w)

@@ -1,7 +1,7 @@
 /*
  * Ternary linear layers in R16: the counterpart of cpu_linear.c for weights with n_groups > 0. All
  * threads call groups_input, _store, _add, _gate and _fetch; each works on its part of the tokens
- * or rows.
+ * or rows. For a single token, every thread prepares the input itself.
  */
 #ifndef ENGINE_CPU_CPU_LINEAR_GROUPS_H
 #define ENGINE_CPU_CPU_LINEAR_GROUPS_H
@@ -14,13 +14,10 @@ void groups_store(struct cpu_thread *th, const struct weights *w, struct rows y)
 void groups_add(struct cpu_thread *th, const struct weights *w, struct rows y);
 void groups_gate(struct cpu_thread *th, const struct weights *w, enum ffn_act act, struct rows y);
 
-/* As linear_fetch; it prefetches n_bytes of each stream. */
+/* As linear_fetch. The kernel for one token reads several row groups in parallel, which lie far
+ * apart; this prefetches the first n_bytes of each of them. */
 void groups_fetch(const struct cpu_thread *th, const struct weights *w, size_t n_products,
                   size_t n_bytes);
-
-/* As groups_quantise_to, for the shared input scratch.blocks. No other thread quantises the same
- * token. */
-void groups_quantise(struct cpu_thread *th, const struct weights *to, const float *x, size_t token);
 
 /* ---- parts, for cpu_experts.c ---- */
 
@@ -40,9 +37,9 @@ static inline size_t groups_count_rows(const struct group_range *r)
     return (end < r->s->n_rows ? end : r->s->n_rows) - groups_first_row(r);
 }
 
-/* Quantise x (to->n_cols) as token `token` of `in`, without norm and rotation. ACT_FLOAT only
+/* Quantise x (layer->n_cols) as token `token` of `in`, without norm and rotation. ACT_FLOAT only
  * copies x. */
-void groups_quantise_to(const struct cpu_thread *th, const struct weights *to, const float *x,
+void groups_quantise_to(const struct cpu_thread *th, const struct weights *layer, const float *x,
                         const struct block_input *in, size_t token);
 
 /* y = these rows times one token of `in`, with scales and bias. y has room for whole row groups. */
@@ -71,9 +68,14 @@ void groups_multiply_panel(const struct cpu_thread *th, const struct weights *w,
 
 /* ---- output head ---- */
 
+/* As groups_quantise_to, for the shared input scratch.blocks. The caller makes sure that no other
+ * thread quantises the same token. */
+void groups_quantise(struct cpu_thread *th, const struct weights *layer, const float *x,
+                     size_t token);
+
 /* y (n_tokens, y.stride) = rows row0 .. row1 - 1 of W times the first n_tokens <= GROUPED_TOKENS
- * tokens of the shared input, by this thread alone. row0 is a multiple of R16_ROWS, and so is row1
- * or it is the end of W; W has one section. */
+ * tokens of the shared input, by this thread alone. y.at[0] is row row0, a multiple of R16_ROWS.
+ * row1 is one too, or the end of W. W has one section. */
 void groups_multiply(struct cpu_thread *th, const struct weights *w, size_t row0, size_t row1,
                      size_t n_tokens, struct rows y);
 

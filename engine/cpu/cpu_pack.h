@@ -1,15 +1,16 @@
 /*
  * Makes the weights of a backend when it opens: ternary matrices as lines of R1-256 or R16, copies
- * of norms and biases, and the coarse plane or the copy of the output head.
+ * of the small tensors (norms, biases, scales of rows, routers, matrices of delta nets), and the
+ * coarse plane or the copy of the output head.
  */
 #ifndef ENGINE_CPU_CPU_PACK_H
 #define ENGINE_CPU_CPU_PACK_H
 
 #include "engine/cpu/cpu_state.h"
 
-/* Whether the linear layers are in R16, because activations do not have one int8 scale per token,
- * weights differ in scale within a matrix (the output head included), or the model has experts. A
- * ternary output head is always in R16. */
+/* Whether the linear layers are in R16. They are if activations do not have one int8 scale per
+ * token, if any matrix or the ternary output head has more than one scale (model.finest), or if the
+ * model has experts. A ternary output head itself is always in R16. */
 bool pack_in_groups(const struct model *m);
 
 /* Bytes of b->lines and b->floats; false on overflow. */

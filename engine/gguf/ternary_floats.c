@@ -79,8 +79,8 @@ static bool refuse_element(const struct ternary_source *src, size_t i, size_t n,
            refusal_add_row(err, REFUSED_DENSE);
 }
 
-/* Add the magnitudes of a row to the classes. *inexact becomes the index of an element that F16
- * cannot represent, if there is one. */
+/* Add the magnitudes of a row to the classes (scale_classes_add). *inexact becomes the index of an
+ * element that F16 cannot represent, if there is one. */
 static bool scan_row(const struct ternary_source *src, size_t row, struct scale_classes *c,
                      size_t *inexact, struct bn_error *err)
 {
@@ -122,7 +122,7 @@ bool floats_scan(const struct ternary_source *src, struct ternary_scales *out, s
     if (out->scaling == SCALE_BLOCK && inexact != none)
         return bn_fail(err, BN_EUNSUPPORTED,
                        "tensor '%s' (%s) has a magnitude per block, and that of element %zu (row "
-                       "%zu), %g, is not a 16-bit float",
+                       "%zu), %g, cannot be stored as F16",
                        src->name, tensor_geometries[src->type].name, inexact, inexact / src->n_cols,
                        (double)float_at(src, inexact));
     return true;

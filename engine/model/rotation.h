@@ -18,14 +18,16 @@ struct gguf;
 #define ROTATION_MOST 4096
 #define ROTATION_MOST_WIDTHS 64 /* most vectors of signs in a file */
 
-/* The transform of a vector of n elements, in this order: reorder heads, multiply by signs, apply a
- * Walsh-Hadamard matrix to each block. For a row of the embedding, the matrix comes before the
- * signs. */
+/* The transform of a vector of n elements, in this order: reorder heads (n_outer), multiply by
+ * signs, apply a Walsh-Hadamard matrix to each block. For a row of the embedding, the matrix comes
+ * before the signs. */
 struct rotation {
     size_t block;       /* elements of a block, divides n; 0: the vector is not rotated */
     const float *signs; /* (n) +1 or -1, owned by the model; NULL: all are +1 */
-    /* The vector, seen as (n_outer, n_inner, n / (n_outer * n_inner)), becomes (n_inner, n_outer,
-     * ...). n_outer 0: the order of heads does not change. */
+    /* Only for ssm_out of a delta net, else 0: the order of the value heads. The net computes them
+     * in the order (n_outer, n_inner), where n_inner is the number of key heads and head h uses key
+     * head h mod n_inner. The weights expect (n_inner, n_outer): all value heads of a key head next
+     * to each other. */
     size_t n_outer, n_inner;
 };
 
@@ -37,7 +39,7 @@ struct file_rotation {
     float *signs;       /* a vector for each width, one after the other; NULL: all are +1 */
     bool tied_output;   /* the embedding is the output head too */
     bool has_embd;      /* rows of the embedding are rotated */
-    bool groups_values; /* the weights of ssm_out expect another order of heads */
+    bool groups_values; /* ssm_out expects value heads grouped by key head (rotation.n_outer) */
 };
 
 /* Read and check the keys. is_named (n_tensors of g) must be zero; the tensors whose inputs are
@@ -47,9 +49,10 @@ bool file_rotation_init(struct file_rotation *out, const struct gguf *g, uint8_t
                         struct bn_error *err);
 void file_rotation_finish(struct file_rotation *r);
 
-/* The rotation of the input of tensor `name`, or of its rows if it is the embedding, without an
- * order of heads. The file must be rotated, and the tensor has n_cols columns. BN_EFORMAT: n_cols
- * is not a multiple of the block, or the file has no signs for this width. */
+/* The rotation of vectors of n_cols elements: the inputs of a tensor that is_named marks, or rows
+ * of the embedding. n_outer and n_inner become 0; the caller sets them. The file must be rotated;
+ * `name` is for the message. BN_EFORMAT: n_cols is not a multiple of the block, or the file has no
+ * signs for this width. *out is undefined after an error. */
 bool file_rotation_of(const struct file_rotation *r, const char *name, size_t n_cols,
                       struct rotation *out, struct bn_error *err);
 

@@ -72,8 +72,9 @@ void special_finish(struct special_set *set)
     *set = (struct special_set){0};
 }
 
-/* Index of the first text in [low, high) whose byte at position `depth` is at least `byte` (up to
- * 256), or `high`. All these texts are equal before `depth`; a text that ends there sorts first. */
+/* Index of the first text in [low, high) whose byte at position `depth` is at least `byte`, which
+ * is 0 to 256; `high` if there is none. All these texts are equal before `depth`; a text that ends
+ * there sorts first. */
 static size_t lower_bound(const struct special_set *set, const struct vocab *v, size_t low,
                           size_t high, size_t depth, unsigned byte)
 {
