@@ -8,12 +8,15 @@
 
 #include <pcre2.h>
 
-/* Steps in one line: visits of an item of the pattern, in a few hundredths of a second. PCRE2's own
- * limit is not enough, because it starts again at each position where a match could begin. */
+/* The most steps in one line of text. A step is one visit of an item of the pattern: an automatic
+ * callout of PCRE2. This many take a few hundredths of a second. */
 #define MAX_STEPS 1000000u
-#define MAX_PCRE2_STEPS 1000000u /* PCRE2's own limit: it also counts the characters of .* */
-#define MAX_HEAP_KIB 20000u      /* memory of one match */
-/* After so many slow lines the rest is not searched, because each could be slow. */
+/* PCRE2's own limit, for each position in the line where a match could begin. It includes work
+ * without a callout, such as the characters that .* takes. */
+#define MAX_PCRE2_STEPS 1000000u
+#define MAX_HEAP_KIB 20000u /* memory of one match */
+/* After this many lines that reached a limit, the other lines are not searched, because each of
+ * them could take as long. */
 #define MAX_GAVE_UP 10
 
 struct pattern {
@@ -21,7 +24,7 @@ struct pattern {
     pcre2_match_data *match;
     pcre2_match_context *limits;
     size_t n_steps;   /* in this line */
-    size_t n_gave_up; /* matches that reached a limit */
+    size_t n_gave_up; /* lines that reached a limit */
 };
 
 /* PCRE2 calls this at each step. A negative result ends the match with this error. */
@@ -32,8 +35,8 @@ static int count_step(pcre2_callout_block *block, void *pattern)
     return p->n_steps++ < MAX_STEPS ? 0 : PCRE2_ERROR_MATCHLIMIT;
 }
 
-/* Whether the pattern has a capital letter, as in the rule "smart case". A letter right after a
- * backslash, as in \S, does not count. */
+/* Whether the pattern has a capital letter; then case matters. A letter that a backslash escapes,
+ * as in \S, does not count. */
 static bool has_capital(struct bn_str text)
 {
     for (size_t i = 0; i < text.n_bytes; i++) {
@@ -102,7 +105,7 @@ bool pattern_matches(struct pattern *p, struct bn_str line)
     const char *text = line.n_bytes > 0 ? line.ptr : "";
     p->n_steps = 0;
     const int rc = pcre2_match(p->code, (PCRE2_SPTR)text, line.n_bytes, 0, 0, p->match, p->limits);
-    if (rc < PCRE2_ERROR_NOMATCH) /* another error: a limit */
+    if (rc < PCRE2_ERROR_NOMATCH) /* a limit, or no memory */
         p->n_gave_up++;
     return rc >= 0;
 }

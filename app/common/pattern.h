@@ -1,7 +1,7 @@
 /*
  * The regular expression of /find, for one line of text: PCRE2 with a limit on the steps in a line,
  * because some patterns need exponential time. Case matters only if the pattern has a capital
- * letter from A to Z that is not right after a backslash. Main thread only.
+ * letter from A to Z that no backslash escapes. Main thread only.
  */
 #ifndef APP_PATTERN_H
 #define APP_PATTERN_H
