@@ -95,6 +95,26 @@ class FullContext(ChatCase):
             self.assertNotIn('forget', text)
             self.assertEqual(done.stdout, b'ok\n\nok\n')
 
+    def test_retry_can_choose_what_happens_when_the_context_is_full(self):
+        """The last prompt leaves room for an answer of 15 tokens, but not for one of 50."""
+        self.fake('a' * 60, n_ctx=600)
+
+        def retry(policy, settings):
+            lines = [*(f'question {i:2}' for i in range(13)), f'/retry max-tokens=50 {settings}', '/context']
+            done = self.chat('-i', '-n', '15', '--overflow', policy, stdin='\n'.join(lines).encode())
+            return done.returncode, done.stderr.decode(), done.stdout.decode().split()[-1]
+        for policy, settings in (('drop', 'overflow=stop'), ('stop', '')):
+            code, text, answer = retry(policy, settings)
+            self.assertEqual(code, 2, text)
+            self.assertIn('the answer needs at least 50, but the context has only 600', text)
+            self.assertEqual(answer, 'a' * 15)
+        for policy, settings, n_dropped in (('stop', 'overflow=drop', 5), ('drop', '', 5),
+                                            ('drop', 'overflow-to=20', 10)):
+            code, text, answer = retry(policy, settings)
+            self.assertEqual(code, 0, text)
+            self.assertIn(f'dropped {n_dropped} oldest turns', text)
+            self.assertEqual(answer, 'a' * 50)
+
 
 class FullTerminal(TerminalCase):
     def test_one_notice_stands_for_many_turns(self):
