@@ -66,12 +66,14 @@ NEWCOMERS = [section for section in ANSWERS if section.startswith("newcomer ")]
 NEWCOMERS_HELD = {bare for section in NEWCOMERS
                   for bare in (bare_words(q) for q in PHRASES[section][3::4] + KEPT[section]) if bare}
 REFUSALS = {section.split()[1]: answer for section, answer in ANSWERS.items() if section.startswith("cannot ")}
+REFUSALS.update(code=ANSWERS["newcomer code"], language=ANSWERS["newcomer languages"])
 # The first pattern that occurs in a question chooses the refusal.
 REFUSED = [(name, re.compile(pattern)) for name, pattern in (
     ("calculate", r"\btimes \d|\bdivided by\b|\d (over|x|/) \d|\broot of\b|\bhalf of \d"),
+    ("code", r"\b(write|fix|debug|explain|review)\b.*\bcode\b|\b(python|javascript)\b"),
     ("language", r"\btranslate\b|\bhow do you say\b|\bdo you speak\b|\blanguage\b"),
     ("now", r"\b(the weather|the time|the news|date today|stock market|score of|will it rain)\b"),
-    ("write", r"\b(write|poem|story|essay|song|draw|picture|code)\b"),
+    ("write", r"\b(write|poem|story|essay|song|draw|picture)\b"),
     ("why", r"\bwhy\b"),
     ("how", r"\b(how (do|can) i|how to|teach me|help me|explain how)\b"),
     ("choose", r"\b(recommend|best|which|buy|recipe|cost|should i|book a)\b"),

@@ -52,11 +52,11 @@ def ask(program, model, users, env=None):
 
 def right(kind, want, got):
     """
-    Equal up to white space. For the declining answer, equal first words are enough. The answer to the statement of a
-    name must contain it.
+    Equal up to white space. "I don't know" is enough for a question that the model should decline. The answer to the
+    statement of a name must contain it.
     """
-    if kind == "decline":
-        return got.strip().startswith("I don't know")
+    if kind == "decline" and got.strip().startswith("I don't know"):
+        return True
     if kind.endswith(" 0"):
         return re.search(rf"(?<!\w){re.escape(want)}(?!\w)", got) is not None
     return " ".join(got.split()) == " ".join(want.split())

@@ -43,8 +43,13 @@ def log(work, line):
         f.write(line + "\n")
 
 
-def make_vocabulary(work, n_vocab, seed):
+def make_vocabulary(work, n_vocab, seed, start=None):
+    """The vocabulary of the work directory, else that of the model `start` if it has n_vocab tokens, else a new one."""
     path = os.path.join(work, "vocab.json")
+    meta = out.read(start)[0] if start else {}
+    if not os.path.exists(path) and len(meta.get("tokenizer.ggml.tokens", [])) == n_vocab:
+        with open(path, "w", encoding="utf-8") as f:
+            json.dump({"tokens": meta["tokenizer.ggml.tokens"], "merges": meta["tokenizer.ggml.merges"]}, f)
     if not os.path.exists(path):
         maker, texts = corpus.Maker("train", random.Random(seed)), []
         for _ in range(30000):
@@ -383,7 +388,7 @@ def main():
     ap.add_argument("--stop-after", type=float, default=0, help="seconds; 0: train to the end")
     a = ap.parse_args()
     os.makedirs(a.work, exist_ok=True)
-    vocab = make_vocabulary(a.work, a.vocab, a.seed)
+    vocab = make_vocabulary(a.work, a.vocab, a.seed, a.start)
     for run in range(1, 2 + len(a.more_tokens)):
         model, finished = train(a, vocab, run)
         if not finished:

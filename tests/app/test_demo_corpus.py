@@ -130,6 +130,13 @@ class TrainingAndHeldOut(ProgramCase):
             self.assertGreater(len(kept), 2)
             self.assertEqual({corpus.bare_words(p) for p in trained} & kept, set(), section)
 
+    def test_declined_questions_have_no_answer_among_the_facts(self):
+        maker = corpus.Maker('train', random.Random(11))
+        known = {corpus.bare_words(maker.some_fact()[0]) for _ in range(20000)}
+        declined = {corpus.bare_words(p) for p in corpus.ALSO['decline'] + corpus.KEPT['decline']}
+        self.assertGreater(len(known), 900)
+        self.assertEqual(known & declined, set())
+
     def test_held_out_sums_are_not_in_training(self):
         held = corpus.Maker('held', random.Random(4))
         for maker, is_held in ((held, True), (corpus.Maker('train', random.Random(4)), False)):
