@@ -233,6 +233,22 @@ static void print_bash(const struct options *o, FILE *out)
           out);
 }
 
+/* The names of an option for _arguments, with the quote that opens the rest. After "=" or "+" the
+ * value may follow in the same word. An option that does not repeat excludes its other name. */
+static void put_zsh_names(const struct option *row, FILE *out)
+{
+    const char *no = no_prefix(row), *name = row->name;
+    const bool has_value = row->kind != OPTION_FLAG;
+    if (!row->letter)
+        fprintf(out, "  '%s--%s%s%s", row->repeats ? "*" : "", no, name, has_value ? "=" : "");
+    else if (row->repeats)
+        fprintf(out, "  '*'{-%c%s,--%s%s%s}'", row->letter, has_value ? "+" : "", no, name,
+                has_value ? "=" : "");
+    else
+        fprintf(out, "  '(-%c --%s%s)'{-%c%s,--%s%s%s}'", row->letter, no, name, row->letter,
+                has_value ? "+" : "", no, name, has_value ? "=" : "");
+}
+
 static void print_zsh(const struct options *o, FILE *out)
 {
     fputs("#compdef bitnet-chat\n_arguments -s \\\n", out);
@@ -241,8 +257,8 @@ static void print_zsh(const struct options *o, FILE *out)
         char help[400];
         if (!option_on_command_line(row))
             continue;
-        /* "*": the option may be repeated. */
-        fprintf(out, "  '%s--%s%s[", row->repeats ? "*" : "", no_prefix(row), row->name);
+        put_zsh_names(row, out);
+        fputc('[', out);
         option_help_text(row, help, sizeof(help));
         put_quoted(help, "[]:", out); /* special characters of _arguments */
         fputc(']', out);

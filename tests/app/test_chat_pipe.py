@@ -478,7 +478,10 @@ class Tables(ChatCase):
         words = re.search(r"-\* \]\]; then\n +COMPREPLY=\(\$\(compgen -W '([^']*)'", bash)
         self.assertEqual(set(words.group(1).split()), names)
         zsh = self.listed('--completion', 'zsh')
-        self.assertEqual(set(re.findall(r"(?m)^  '\*?(--[a-z0-9-]+)\[", zsh)), names)
+        specs = re.findall(r"(?m)^  (.*?--[a-z0-9-]+)=?(?:}')?\[", zsh)
+        self.assertEqual({spec[spec.rindex('--'):] for spec in specs}, names)
+        self.assertIn("(-m --model)'{-m+,--model", specs[0])
+        self.assertIn("'*'{-f+,--file", specs)
         fish = self.listed('--completion', 'fish')
         self.assertEqual({'--' + n for n in re.findall(r'(?m)^complete -c bitnet-chat -l (\S+)', fish)},
                          names)
