@@ -1,6 +1,6 @@
 /*
- * A hash table with open addressing and linear probing. A lookup reads the pool only if the upper
- * half of the hash is equal.
+ * A hash table with open addressing and linear probing. A lookup reads the pool only if the tag is
+ * equal.
  */
 #include "tokenizer/vocab/text_index.h"
 
@@ -76,11 +76,16 @@ struct bn_str text_index_get(const struct text_index *x, uint32_t number)
     return (struct bn_str){x->pool + start, x->ends[number] - start};
 }
 
+static uint32_t tag_of(uint64_t hash, unsigned class)
+{
+    return ((uint32_t)(hash >> 32) & ~(uint32_t)(TEXT_CLASSES - 1)) | class;
+}
+
 /* The slot of `text` in `class`, or the free slot for it. NULL: none in TEXT_PROBES_MAX slots. */
 static struct text_slot *slot_of(const struct text_index *x, struct bn_str text, unsigned class)
 {
     const uint64_t hash = text_hash(text.ptr, text.n_bytes, class);
-    const uint32_t tag = (uint32_t)(hash >> 32);
+    const uint32_t tag = tag_of(hash, class);
     const size_t mask = x->n_slots - 1;
     size_t at = (size_t)hash & mask;
     for (size_t i = 0; i < TEXT_PROBES_MAX; i++, at = (at + 1) & mask) {
@@ -102,7 +107,7 @@ bool text_index_add(struct text_index *x, uint32_t number, unsigned class)
         return false;
     if (slot->entry == 0)
         *slot = (struct text_slot){
-            .tag = (uint32_t)(text_hash(text.ptr, text.n_bytes, class) >> 32),
+            .tag = tag_of(text_hash(text.ptr, text.n_bytes, class), class),
             .entry = number + 1,
             .start = (uint32_t)(text.ptr - x->pool),
             .n_bytes = (uint32_t)text.n_bytes,
@@ -130,7 +135,7 @@ uint32_t text_index_resolve(const struct text_index *x, const struct text_probe 
     const struct text_slot *slot = &probe->slot;
     if (slot->entry == 0)
         return NOT_FOUND;
-    if (slot->tag == (uint32_t)(probe->hash >> 32) && slot->n_bytes == probe->text.n_bytes &&
+    if (slot->tag == tag_of(probe->hash, class) && slot->n_bytes == probe->text.n_bytes &&
         memcmp(x->pool + slot->start, probe->text.ptr, slot->n_bytes) == 0)
         return slot->entry - 1;
     return text_index_find(x, probe->text, class); /* the first slot holds another string */

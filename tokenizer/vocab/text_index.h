@@ -2,7 +2,7 @@
  * A list of byte strings numbered from 0, and a hash table that finds the number of a string.
  *
  * Strings are appended to one pool. A string can be found only after text_index_add, which assigns
- * a class to it: a number that a search must give too, and that is part of the hash. The same bytes
+ * a class to it: a number from 0 to TEXT_CLASSES - 1 that a search must give too. The same bytes
  * can be in several classes. Insert and find look at no more than TEXT_PROBES_MAX slots, so a file
  * built to collide is refused and cannot make the program slow.
  */
@@ -18,10 +18,11 @@
 /* In a table of 2^20 slots that is half full, the longest chain of occupied slots is at most about
  * 80, so only a file that is made to collide has more. */
 #define TEXT_PROBES_MAX 256
+#define TEXT_CLASSES 4 /* a power of two */
 
 /* A slot holds the position of its text, so that a search reads only the slot and the text. */
 struct text_slot {
-    uint32_t tag;   /* upper half of the text's hash */
+    uint32_t tag;   /* upper half of the text's hash, with the class in the lowest bits */
     uint32_t entry; /* number of the string + 1; 0 for a free slot */
     uint32_t start; /* offset of the text in the pool */
     uint32_t n_bytes;
