@@ -233,8 +233,9 @@ static void print_bash(const struct options *o, FILE *out)
           out);
 }
 
-/* The names of an option for _arguments, with the quote that opens the rest. After "=" or "+" the
- * value may follow in the same word. An option that does not repeat excludes its other name. */
+/* Print the names of an option as zsh's _arguments expects them, and the opening quote of its
+ * explanation. After a name with "=" or "+" the value may follow in the same word. The names in
+ * parentheses are not completed any more when one of them has been typed. */
 static void put_zsh_names(const struct option *row, FILE *out)
 {
     const char *no = no_prefix(row), *name = row->name;

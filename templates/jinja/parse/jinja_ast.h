@@ -39,7 +39,7 @@ enum jnode_kind {
     N_OUTPUT,      /* a */
     N_FOR,         /* a: target, b: iterable, c: filter or NULL, items: body, other: else */
     N_IF,          /* items: N_BRANCH */
-    N_BRANCH,      /* a: test, NULL: always true (else, print); items: body */
+    N_BRANCH,      /* a: test, NULL: always true ({% else %}, {% print %}); items: body */
     N_SET,         /* a: target, b: value */
     N_SETBLOCK,    /* a: target, b: filters or NULL, items: body */
     N_NSREF,       /* id, name, val: attribute: the target {% set ns.x = ... %} */
