@@ -32,7 +32,7 @@ build=${BUILD:-$root/build-gpu}
 preset=${PRESET:-2b4t} n_tokens=${TOKENS:-200} n_prompt=${PROMPT:-300} n_turns=${TURNS:-1000}
 read -r n_tg n_pp n_depth n_batch n_runs <<<"${RATES:-128 512 2048 16 5}" # of the part `first`
 bench_words=${BENCH:--p 128,512 -n 128 -d 0,2048 -b 1,16 -r 5}
-tests=(test_cuda_kernels test_cuda_grouped test_cuda_head test_cuda_backend)
+tests=(test_cuda_kernels test_cuda_grouped test_cuda_head test_cuda_backend test_cuda_experts)
 programs=("${tests[@]/#/tests/engine/cuda/}" tests/engine/cuda/gpu_run tests/engine/cuda/gpu_micro
     tests/support/make_model app/bitnet-bench app/bitnet-inspect app/bitnet-chat)
 all_parts=(tests bytes sanitizer timings turns)
@@ -210,9 +210,14 @@ part_tests() {
 
 part_bytes() {
     local arch name
-    for arch in bitnet-b1.58 bitnet-25 bitnet llama; do
+    for arch in bitnet-b1.58 bitnet-25 bitnet llama minicpm; do
         step "make $arch" model "$arch.gguf" --arch "$arch"
         step "logits, $arch" same_logits "$arch.gguf" "$(seq -s, 1 "$n_tokens")"
+    done
+    # With blocks of columns, experts and windows, recurrent layers.
+    for name in qwen3-tiny maple-tiny qwen35-tiny; do
+        step "make $name" model "$name.gguf" --preset "$name"
+        step "logits, $name" same_logits "$name.gguf" "$(seq -s, 1 "$n_tokens")"
     done
     name=$preset.gguf
     step "make $preset" model "$name" --preset "$preset"
@@ -387,6 +392,7 @@ part_first() {
     step 'no graph' same_run no_graph
     step 'no early launch' same_run no_early_launch
     step 'no graph, no early launch' same_run no_graph no_early_launch
+    step 'experts' call 90 test_cuda_experts few
     step "tg$n_tg" bench tg.json -p 0 -n "$n_tg" -d 0 -b 1 -r "$n_runs"
     step "pp$n_pp" bench pp.json -p "$n_pp" -n 0 -d 0 -b 1 -r "$n_runs"
     step "tg$n_tg, depth $n_depth" bench depth.json -p 0 -n "$n_tg" -d "$n_depth" -b 1 -r "$n_runs"
