@@ -566,9 +566,9 @@ class Maker:
     def one_off(self):
         r = self.rng.random()
         if self.hard:
-            return (self.help() if r < .24 else self.greet() if r < .26 else self.arith() if r < .29
-                    else self.sum() if r < .50 else self.word() if r < .65 else self.fact() if r < .71
-                    else self.newcomer() if r < .84 else self.decline())
+            return (self.help() if r < .22 else self.greet() if r < .24 else self.arith() if r < .29
+                    else self.sum() if r < .47 else self.word() if r < .60 else self.fact() if r < .68
+                    else self.newcomer() if r < .81 else self.decline())
         return (self.help() if r < .28 else self.greet() if r < .30 else self.arith() if r < .35
                 else self.sum() if r < .54 else self.word() if r < .66 else self.fact() if r < .76
                 else self.newcomer() if r < .88 else self.decline())

@@ -64,7 +64,8 @@ static size_t window_begin(const struct backend *b, size_t length)
 size_t ring_reachable(const struct ring *r, const struct backend *b, size_t n_keep)
 {
     const size_t begin = window_begin(b, n_keep);
-    return begin >= r->first || begin == n_keep ? n_keep : 0;
+    const bool is_empty = begin == n_keep; /* no position before n_keep is needed */
+    return begin >= r->first || is_empty ? n_keep : 0;
 }
 
 /* Copy units begin .. end - 1 of each of n_rows rows of ATTN_BLOCK units. */

@@ -17,7 +17,7 @@ struct survivor {
     double key;  /* sort key of the current step, largest first */
 };
 
-/* share: typical or top_p of struct sampler_params; min_p: that of the struct. */
+/* `share` is the member typical or top_p of struct sampler_params, and min_p is its min_p. */
 size_t chain_top_k(struct survivor *w, size_t n, size_t k); /* k = 0: keeps all */
 size_t chain_typical(struct survivor *w, size_t n, double share);
 size_t chain_top_p(struct survivor *w, size_t n, double share);
