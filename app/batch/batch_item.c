@@ -77,6 +77,7 @@ static bool read_object(struct batch_item *item, json_t *o, struct bn_error *err
     const bool has_budget = json_object_get(o, "think_budget") != NULL;
     double max_tokens = (double)item->turn.max_tokens, think_budget = 0, seed = (double)p->seed,
            temp = p->temp, top_k = p->top_k, top_p = p->top_p, min_p = p->min_p;
+    item->id = json_incref(json_object_get(o, "id")); /* first: an error is reported with the id */
     /* The largest values are those of the options, except for think_budget and seed. Fractions of
      * whole numbers are dropped. */
     if (!check_keys(o, err) || !get_text(o, "prompt", &item->prompt, err) ||
@@ -87,7 +88,6 @@ static bool read_object(struct batch_item *item, json_t *o, struct bn_error *err
         !get_number(o, "temp", 100, &temp, err) || !get_number(o, "top_k", 1000000, &top_k, err) ||
         !get_number(o, "top_p", 1, &top_p, err) || !get_number(o, "min_p", 1, &min_p, err))
         return false;
-    item->id = json_incref(json_object_get(o, "id"));
     item->turn.max_tokens = (size_t)max_tokens;
     /* The values of the options for these two may not fit a double, so they are not converted. */
     if (has_budget)
