@@ -79,7 +79,7 @@ DIFFERED = [
     "{{ '{:c}|{:5c}|{:<5c}|{:05c}'.format(233, 65, 66, 67) }}", "{{ '{:+c}'.format(65) }}", "{{ '{:c}'.format(-1) }}",
     "{{ dict(undef) }}", "{% set ns = namespace(undef) %}",
     "{% filter title|length %}a b{% endfilter %}", "{% set s %}{{ s|tojson }}{% endset %}", "{% set s | length %}{{ s }}{% endset %}{{ s }}", "{{ dict(d, c=(sp|e)[9:1:-1]) }}", "{{ {'a': ('x'|e).ljust(3, '*')} }}",
-    "{{ mix|truncate(5, true, '', 0) }}", "{{ le|slice(3)|list|truncate(5) }}", "{% for x in l %}{{ loop }}{% endfor %}", "{{ d.values() in {} }}", "{{ d.items() in {} }}", "{{ ' \\x7f'|tojson(ensure_ascii=true) }}",
+    "{{ mix|truncate(5, true, '', 0) }}", "{{ le|slice(3)|list|truncate(5) }}", "{{ ('<b>'*5)|safe|truncate(7, true, '<', 0)|escape }}", "{{ '<b> <b> <b>'|truncate(7, end='<'|safe, leeway=0) }}", "{% for x in l %}{{ loop }}{% endfor %}", "{{ d.values() in {} }}", "{{ d.items() in {} }}", "{{ ' \\x7f'|tojson(ensure_ascii=true) }}",
     "{{ ' Be kind. '.rsplit(none, 1) }}{{ ' Be kind. '.split(none, 1) }}", "x{#", "x{% raw %}", "{%+ for k, v in pairs %}{{ u }}{% endfor %}{% set u = undef %}", "{{ ('ab'|safe)|list }}",
     "{% for x, y in pairs if x %}{{ loop.previtem }}{{ loop.nextitem }}{% endfor %}", "{{ 410 / -4806808695 }}", "{{ '{:_b} {:_x} {:_o} {:_d}'.format(930, 1048576, 4096, 1234567) }}",
 ]

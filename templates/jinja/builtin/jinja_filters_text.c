@@ -1,6 +1,6 @@
 /*
- * Filters for text. BUILTIN (jinja_builtin.h) declares a filter: v is the filtered value, c->arg
- * has the arguments, and *out receives the result.
+ * Filters for text. BUILTIN (jinja_builtin.h) begins the definition of a filter: v is the filtered
+ * value, c->arg has the arguments (c->all those of `format`), and *out receives the result.
  */
 #include "templates/jinja/builtin/jinja_builtin.h"
 #include "templates/jinja/builtin/text/jinja_format.h"
@@ -21,7 +21,7 @@ BUILTIN(do_case)
     return true;
 }
 
-static bool starts_word(uint32_t cp)
+static bool separates_words(uint32_t cp)
 {
     return cp == '-' || cp == '(' || cp == '{' || cp == '[' || cp == '<' || uni_is_space(cp);
 }
@@ -38,12 +38,12 @@ BUILTIN(do_title)
         uint32_t cp;
         size_t end = at;
         size_t n = text_next(jstr_text(s), at, &cp);
-        const bool is_break = starts_word(cp);
+        const bool is_break = separates_words(cp);
         do {
             end += n;
             if (end < s->n_bytes)
                 n = text_next(jstr_text(s), end, &cp);
-        } while (end < s->n_bytes && starts_word(cp) == is_break);
+        } while (end < s->n_bytes && separates_words(cp) == is_break);
         const size_t first = at + text_next(jstr_text(s), at, &cp);
         struct jval rest; /* in lower case by itself: a final sigma depends on this word only */
         if (!string_case_into(&b, s, at, first, CASE_UPPER) ||
@@ -137,20 +137,21 @@ BUILTIN(do_indent)
 
 BUILTIN(do_truncate)
 {
-    struct jval end = c->arg[2];
+    struct jval end = c->arg[2], begin;
     int64_t length, leeway;
-    struct jbuf b = {.vm = vm};
     size_t n_chars;
     if (!arg_given(end))
         end = jstr_lit(vm, "...");
-    if (!arg_int(vm, c->arg[0], 255, &length) || !arg_string(vm, end, &end))
+    if (end.kind == J_MISSING || !arg_int(vm, c->arg[0], 255, &length) ||
+        !arg_string(vm, end, &end))
         return false;
     leeway = 5; /* jinja2's policy truncate.leeway */
     if (c->arg[3].kind != J_NONE && !arg_int(vm, c->arg[3], 5, &leeway))
         return false;
     const int64_t n_end = (int64_t)jstr_chars(end.u.s);
     if (length < n_end || leeway < 0)
-        return jvm_fail(vm, "expected length >= %lld and leeway >= 0", (long long)n_end);
+        return jvm_fail(vm, "expected length >= %lld and leeway >= 0, got %lld and %lld",
+                        (long long)n_end, (long long)length, (long long)leeway);
     if (!jval_length(vm, v, &n_chars))
         return false;
     if (n_chars == SIZE_MAX)
@@ -166,7 +167,7 @@ BUILTIN(do_truncate)
         const size_t space = text_rfind(jstr_text(v.u.s), bn_str_of(" "), 0, cut);
         cut = space == SIZE_MAX ? cut : space;
     }
-    return jbuf_slice(&b, v.u.s, 0, cut) && jbuf_str(&b, end.u.s) && jbuf_done(&b, out);
+    return jstr_slice(vm, v.u.s, 0, cut, &begin) && jval_binary(vm, OP_ADD, begin, end, out);
 }
 
 BUILTIN(do_center)
