@@ -149,7 +149,7 @@ static void print_row(FILE *out, const struct option *row)
     const size_t n = strlen(text);
     if (row->fallback && *row->fallback && row->kind != OPTION_FLAG)
         (void)snprintf(text + n, sizeof(text) - n, " [%s]", row->fallback); /* cut if too long */
-    const int indent = row->letter ? 2 : 6; /* the names of all rows begin below each other */
+    const int indent = row->letter ? 2 : 6; /* so that the long names are aligned */
     const int used = fprintf(out, "%*s%s", indent, "", spelling);
     if (used > HELP_COLUMN - 2) /* fewer than two spaces would be left */
         fprintf(out, "\n%*s", HELP_COLUMN, "");
@@ -188,8 +188,8 @@ static void put_choices(const struct option *row, FILE *out)
         fputc(*p == '|' ? ' ' : *p, out);
 }
 
-/* Print text that is within single quotes in a script of a shell. An apostrophe ends the quotes, is
- * printed as \' and begins them again. A character of `escaped` gets a backslash. */
+/* Print text for the inside of a single-quoted string of a shell script. An apostrophe ends the
+ * quotes, is printed as \' and begins them again. A character of `escaped` gets a backslash. */
 static void put_quoted(const char *text, const char *escaped, FILE *out)
 {
     for (; *text; text++) {
@@ -211,7 +211,10 @@ static const char *no_prefix(const struct option *row)
 static void print_bash(const struct options *o, FILE *out)
 {
     fputs("_bitnet_chat() {\n"
-          "    local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD-1]}\n"
+          "    local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD-1]} name\n"
+          "    # --option=value is three words\n"
+          "    if [[ $cur == '=' ]]; then cur=\n"
+          "    elif [[ $prev == '=' ]]; then prev=${COMP_WORDS[COMP_CWORD-2]}; fi\n"
           "    case $prev in\n",
           out);
     for (size_t i = 0; i < options_count(o); i++) {
@@ -228,14 +231,17 @@ static void print_bash(const struct options *o, FILE *out)
         if (option_on_command_line(row))
             fprintf(out, "%s--%s%s", i > 0 ? " " : "", no_prefix(row), row->name);
     }
-    fputs("' -- \"$cur\"))\n    else\n        COMPREPLY=($(compgen -f -- \"$cur\"))\n    fi\n}\n"
+    /* The loop keeps names with blanks and wildcards whole; bash 3.2 has no mapfile. */
+    fputs("' -- \"$cur\"))\n    else\n        COMPREPLY=()\n"
+          "        while IFS= read -r name; do\n            COMPREPLY+=(\"$name\")\n"
+          "        done < <(compgen -f -- \"$cur\")\n    fi\n}\n"
           "complete -o filenames -F _bitnet_chat bitnet-chat\n",
           out);
 }
 
-/* Print the names of an option as zsh's _arguments expects them, and the opening quote of its
- * explanation. After a name with "=" or "+" the value may follow in the same word. The names in
- * parentheses are not completed any more when one of them has been typed. */
+/* Print the names of an option as zsh's _arguments expects them. A single quote stays open for the
+ * explanation; the caller closes it. After a name with "=" or "+" the value may follow in the same
+ * word. The names in parentheses are not completed any more when one of them has been typed. */
 static void put_zsh_names(const struct option *row, FILE *out)
 {
     const char *no = no_prefix(row), *name = row->name;

@@ -6,6 +6,7 @@ generator.
 import json
 import os
 import re
+import shlex
 import signal
 import subprocess
 
@@ -487,6 +488,24 @@ class Tables(ChatCase):
                          names)
         done = subprocess.run(['bash', '-n'], input=bash.encode(), stderr=subprocess.PIPE, check=False)
         self.assertEqual((done.returncode, done.stderr), (0, b''))
+
+    def test_bash_completes_values_and_file_names_with_blanks(self):
+        script = self.listed('--completion', 'bash')
+        with open(os.path.join(self.home.name, 'my [1] model.gguf'), 'w', encoding='utf-8'):
+            pass
+
+        def completed(*words):
+            line = ' '.join(map(shlex.quote, words))
+            ask = f'COMP_WORDS=({line}) COMP_CWORD={len(words) - 1}; _bitnet_chat; printf "%s\\n" "${{COMPREPLY[@]}}"'
+            done = subprocess.run(['bash', '-c', script + ask], cwd=self.home.name, capture_output=True, check=True)
+            self.assertEqual(done.stderr, b'')
+            return done.stdout.decode().splitlines()
+        for words in (('--head', 'q'), ('--head', '=', 'q')):
+            self.assertEqual(completed('bitnet-chat', *words), ['q8'])
+        self.assertEqual(completed('bitnet-chat', '--ui', '='), ['inline', 'full'])
+        self.assertEqual(completed('bitnet-chat', 'my'), ['my [1] model.gguf'])
+        self.assertEqual(completed('bitnet-chat', '--model', '=', 'my'), ['my [1] model.gguf'])
+        self.assertEqual(completed('bitnet-chat', '--no-ch'), ['--no-check'])
 
     def test_help_names_the_files_and_the_negated_options(self):
         text = self.listed('--help')
