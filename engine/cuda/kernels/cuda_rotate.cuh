@@ -1,14 +1,16 @@
 /*
- * The rotation of inputs (docs/kernels.md, "Rotated inputs"): norm, signs, and a Walsh-Hadamard
- * transform of each block of a row. A thread block has one row, in shared memory if it fits.
+ * Rotations (docs/kernels.md, "Rotated inputs"): norm or reordering of heads, signs, and a
+ * Walsh-Hadamard transform of each block of a row. Rows of the embedding take the inverse: the
+ * transform, then the signs. A thread block has one row, in shared memory if it fits.
  */
 #ifndef CUDA_ROTATE_CUH
 #define CUDA_ROTATE_CUH
 
 #include "engine/cuda/kernels/cuda_math.cuh"
 
-/* The stages of the transform. In each stage every pair of elements belongs to one thread; barriers
- * separate the stages. */
+/* The stages of the transforms of all blocks of a row. `block` is a power of two that divides n, so
+ * no pair of elements crosses a block. In each stage one thread computes a pair; barriers separate
+ * the stages. */
 DEV void transform_blocks(float *y, uint32_t n, uint32_t block)
 {
     for (uint32_t h = 1; h < block; h *= 2) {
@@ -23,7 +25,7 @@ DEV void transform_blocks(float *y, uint32_t n, uint32_t block)
     block_sync();
 }
 
-/* The element of x that becomes element i after the reordering of heads. */
+/* Index of the element of x that becomes element i after the reordering of heads (rotate_args). */
 DEV uint32_t reordered(const struct rotate_args *a, uint32_t i)
 {
     if (a->n_outer == 0)

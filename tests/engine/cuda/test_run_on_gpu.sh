@@ -65,7 +65,8 @@ export OUT=$work/out
 fails_with 0 "$script" check "$work/pack" sanitizer turns
 contains "$work/output" 'sanitizer initcheck' 'turns     10 turns, memory flat'
 fails_with 0 "$script" check "$work/pack" bytes timings
-contains "$work/output" 'bytes     logits, llama' 'logits, qwen35-tiny' '6 tokens, drawn, tiny' 'Twin GPU, 580.1' \
+contains "$work/output" 'bytes     logits, llama' 'logits, qwen35-tiny' '6 tokens, drawn, tiny' \
+    'Twin GPU, 580.1' \
     'timings   pp8, depth 0, batch 1' 'timings   tg3, drawn, depth 0, batch 1' 'sanitizer initcheck'
 python3 - "$work/out/results.json" <<'PYTHON'
 import json
