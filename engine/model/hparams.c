@@ -331,7 +331,7 @@ static bool refuse_other_graphs(struct keys *k, const struct hparams *hp, struct
         bool refuses_1;             /* 1 changes the graph, too */
     } foreign[] = {
         {.key = "expert_count", .if_experts = true},
-        {.key = "expert_shared_count"},
+        {.key = "expert_shared_count", .refuses_1 = true},
         {.key = "expert_group_count"},
         {.key = "expert_gating_func"}, /* 1: softmax */
         {.key = "expert_weights_scale"},

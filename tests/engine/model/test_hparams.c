@@ -221,6 +221,7 @@ static void other_graphs_are_unsupported(void **state)
         {.key = "attention.value_length", .u = 16},
         {.key = "rope.dimension_count", .u = 16},
         {.key = "hidden_activation", TEXT, .text = "gelu"},
+        {.key = "expert_shared_count", .u = 1},
     };
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
         refused("llama", &cases[i], 1, BN_EUNSUPPORTED, "");
