@@ -7,13 +7,14 @@
 #include "engine/model/model.h"
 
 /* hparams.c: read the hyperparameters. BN_EFORMAT: a required key is missing, of the wrong kind or
- * out of range; the message names it. BN_EUNSUPPORTED: a graph that this program does not compute
- * (other kinds of experts, unequal layers, an unknown activation). */
+ * out of range; the message names it. BN_EUNSUPPORTED: a graph that this program does not compute,
+ * such as experts with shared ones, layers of unequal widths, or an unknown activation. */
 bool hparams_read(const struct gguf *g, const struct arch *arch, const struct model_config *cfg,
                   struct hparams *out, struct bn_error *err);
 
-/* layer_table.c: read the traits of each layer. hparams must have been read. BN_EFORMAT: a key is
- * missing, does not have one value for each layer, or has a value out of range. */
+/* layer_table.c: set the traits of each layer, in which layers may differ (struct layer_traits).
+ * hparams must have been read. BN_EFORMAT: a key is missing, does not have one value for each
+ * layer, or has a value out of range. */
 bool layer_table_read(const struct gguf *g, const struct arch *arch, const struct hparams *hp,
                       struct layer *layers, struct bn_error *err);
 

@@ -27,7 +27,7 @@ static bool read_strs(struct bn_str **out, size_t *n_out, const struct bn_file *
     struct bn_str *strs = mem_alloc(n, sizeof(*strs));
     if (!strs)
         return bn_fail(err, BN_ENOMEM, "no memory for the %zu strings of '%s'", n, key);
-    size_t n_read = 0;
+    size_t n_read = 0; /* becomes n: bn_file has checked all strings */
     while (n_read < n && bn_str_walk_next(&walk, &strs[n_read]))
         n_read++;
     *out = strs;
@@ -60,7 +60,7 @@ static bool read_types(struct vocab_source *s, const struct bn_file *file, struc
         if (!bn_file_array_i32(file, key, s->types, s->n_tokens))
             return bn_fail(err, BN_EFORMAT, "key '%s' is not an array of 32-bit integers", key);
     }
-    /* 0 (the file has no types) and numbers that are not known become TOKEN_NORMAL. */
+    /* Unknown numbers become TOKEN_NORMAL. Without the key all are 0, from mem_alloc. */
     for (size_t i = 0; i < s->n_tokens; i++) {
         if (s->types[i] < TOKEN_NORMAL || s->types[i] > TOKEN_BYTE)
             s->types[i] = TOKEN_NORMAL;

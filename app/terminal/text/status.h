@@ -33,15 +33,17 @@ struct status {
     size_t n_used, n_ctx; /* context in tokens; n_ctx 0: unknown */
     const char *model;    /* NULL: left out */
     const char *device;   /* NULL: left out */
-    const char *settings; /* as "temp 0.2 seed 7"; NULL or "": left out */
-    const char *hint;     /* as "Esc stops"; NULL or "": left out */
-    bool unsaved;         /* the conversation has changed since it was last saved under a name */
+    const char *settings; /* for example "temp 0.2 seed 7"; NULL or "": left out */
+    const char *hint;     /* for example "Esc stops"; NULL or "": left out */
+    bool unsaved;         /* the conversation has changed since it was written to a saved chat. The
+                             automatic copy for --continue is not one. */
 };
 
-/* Write at most `width` characters and a 0 to `out`, a buffer of out_bytes >= 1 bytes. */
+/* Write at most `width` characters and a 0 to `out`, a buffer of out_bytes >= 1 bytes; fewer
+ * characters if the buffer is smaller. */
 void status_format(const struct status *s, size_t width, char *out, size_t out_bytes);
 
-/* How full the context is: 0 below 80 %, 1 from 80 % on, 2 from 95 % on. */
+/* How full the context is: 0 below 80 % or if n_ctx is 0, 1 from 80 % on, 2 from 95 % on. */
 int status_pressure(const struct status *s);
 
 #endif

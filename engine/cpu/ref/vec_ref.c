@@ -107,7 +107,7 @@ void to_f16_ref(const float *x, size_t n, uint16_t *out)
     }
 }
 
-/* The sum of token t and row r as F32: v of struct acc_tile. */
+/* The sum of token t and row r as F32: the value v that struct acc_tile defines. */
 static float scaled(const struct acc_tile *a, size_t t, size_t r)
 {
     float v = (float)a->acc[t * a->acc_stride + r] * a->d[t];

@@ -3,10 +3,11 @@
  * the method.
  *
  * VPMADDUBSW adds pairs of products of bytes to int16. A pair is at most 2 * 2 * 127 = 508 in
- * magnitude for plain codes and 2,032 for fourfold codes. A block of 128 columns adds to each int16
- * 32 pairs of plain codes (16,256 of 32,767; several tokens), or 16 of each kind (8,128 and 32,512;
- * together 16,256 after the division by four; one token), so no sum overflows before the block
- * ends.
+ * magnitude for plain codes and 2,032 for fourfold codes (codes in bits 2 and 3 of a byte).
+ * grouped_matmul uses plain codes, which grouped_unpack has written: a block of 128 columns adds 32
+ * pairs to each int16, at most 16,256 of 32,767. grouped_matvec uses both kinds, because it does
+ * not shift all fields: 16 pairs of each kind are at most 8,128 and 32,512, together 16,256 after
+ * the division by four. So no sum overflows before the block ends.
  */
 #include "engine/base/size.h"
 #include "engine/cpu/x86/grouped_halves.h"
@@ -89,7 +90,8 @@ void grouped_matvec_avx2(const struct grouped_mat *w, size_t group0, size_t grou
     grouped_matvec_halves(PRODUCTS, w, group0, group1, x, y);
 }
 
-/* Field i of a line, four columns of each of 16 rows, becomes bytes 64 i .. 64 i + 63. */
+/* A line of R16 has 16 columns of each of 16 rows. Its field i, bits 2 i and 2 i + 1 of each byte,
+ * has four columns of each row and becomes the bytes 64 i .. 64 i + 63. */
 void grouped_unpack_avx2(const struct grouped_mat *w, size_t group0, size_t group1, uint8_t *panel)
 {
     const __m256i mask = _mm256_set1_epi8(3);

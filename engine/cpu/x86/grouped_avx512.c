@@ -175,7 +175,8 @@ void grouped_matvec_avx512(const struct grouped_mat *w, size_t group0, size_t gr
 
 /* ---- several tokens ---- */
 
-/* Field i of a line, four columns of each of 16 rows, becomes bytes 64 i .. 64 i + 63. */
+/* A line of R16 has 16 columns of each of 16 rows. Its field i, bits 2 i and 2 i + 1 of each byte,
+ * has four columns of each row and becomes the bytes 64 i .. 64 i + 63. */
 void grouped_unpack_avx512(const struct grouped_mat *w, size_t group0, size_t group1,
                            uint8_t *panel)
 {

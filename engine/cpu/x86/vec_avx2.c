@@ -1,6 +1,6 @@
 /*
- * Vector kernels for AVX2. Tails use masked loads and stores, so that the same code computes every
- * element.
+ * Vector kernels for AVX2. Tails use masked loads, and masked stores where AVX2 has them, so that
+ * the same code computes every element.
  */
 #include "engine/base/force_inline.h"
 #include "engine/base/size.h"
@@ -13,8 +13,8 @@
 
 #define F16_MAX 65504.0f
 
-/* The factor of RMSNorm. Prefetches one step of `next` every 128 elements. In quantise, the loops
- * together have at least as many steps as `next` has, if n is a multiple of 64. */
+/* The factor of RMSNorm. Calls prefetch_step every 128 elements. In quantise, the loops together
+ * call it often enough to prefetch all of `next`, if n is a multiple of 64. */
 BN_FORCE_INLINE __m256 norm_factor(const float *x, size_t n, float eps, struct prefetch *next)
 {
     __m256 lanes[8];
@@ -173,7 +173,8 @@ void relu2_gate_avx2(const float *gate, const float *up, size_t n, float *out)
 {
     for (size_t i = 0; i < n; i += 8) {
         const __m256 g = load_ps8(gate, i, n);
-        const __m256 is_closed = _mm256_cmp_ps(g, _mm256_setzero_ps(), _CMP_LE_OQ); /* no NaN */
+        /* false for a NaN, so a NaN stays */
+        const __m256 is_closed = _mm256_cmp_ps(g, _mm256_setzero_ps(), _CMP_LE_OQ);
         store_ps8(
             out, i, n,
             _mm256_andnot_ps(is_closed, _mm256_mul_ps(_mm256_mul_ps(g, g), load_ps8(up, i, n))));
@@ -266,7 +267,7 @@ void attn_finish_avx2(const float *big_o, float big_l, size_t head_dim, float *o
         store_ps8(out, i, head_dim, _mm256_mul_ps(load_ps8(big_o, i, head_dim), r));
 }
 
-/* Rows r .. r + 7 of token t as F32: v of struct acc_tile. */
+/* Rows r .. r + 7 of token t as F32: the value v that struct acc_tile defines. */
 BN_FORCE_INLINE __m256 scaled8(const struct acc_tile *a, size_t t, size_t r)
 {
     const int32_t *at = a->acc + t * a->acc_stride + r;
