@@ -1,6 +1,7 @@
 /*
  * Commands, messages and fences: see slash.h.
  */
+#define _GNU_SOURCE /* memmem */
 #include "app/common/slash.h"
 
 static bool is_blank(char c)
@@ -20,7 +21,7 @@ static struct bn_str trim(struct bn_str s)
 }
 
 /* The text between fences, without the newline after the first and before the last fence; s if it
- * is not between fences. */
+ * is not between fences, or if the first fence is closed before the end, as in pasted code. */
 static struct bn_str without_fences(struct bn_str s)
 {
     const size_t n_fence = strlen(SLASH_FENCE);
@@ -29,6 +30,8 @@ static struct bn_str without_fences(struct bn_str s)
         memcmp(t.ptr + t.n_bytes - n_fence, SLASH_FENCE, n_fence) != 0)
         return s;
     struct bn_str inner = {t.ptr + n_fence, t.n_bytes - 2 * n_fence};
+    if (memmem(inner.ptr, inner.n_bytes, SLASH_FENCE, n_fence))
+        return s;
     if (inner.n_bytes > 0 && inner.ptr[0] == '\n') {
         inner.ptr++;
         inner.n_bytes--;

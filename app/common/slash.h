@@ -21,7 +21,8 @@ struct slash {
 
 /* An entry that begins with a slash is a command, unless its first word has another slash (a path)
  * or the trimmed entry has several lines (pasted text). "//" begins a message, and one slash is
- * removed. An entry that begins with a space is a message. Fences around a message are removed. */
+ * removed. Every other entry is a message, also one with a blank before the slash.
+ * Fences around a message are removed, with the blanks outside them and one newline inside each. */
 struct slash slash_parse(struct bn_str entry);
 
 /* True if `text` begins with a fence. *close is the closing fence in `text`, or NULL if it is

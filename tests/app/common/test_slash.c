@@ -61,6 +61,15 @@ static void fences_around_a_message_are_removed(void **state)
     expect("\"\"\"a\n  b\"\"\"", SLASH_MESSAGE, "", "a\n  b");
     expect("\"\"\"\n/help\n\"\"\"", SLASH_MESSAGE, "", "/help");
     expect("\"\"\"open", SLASH_MESSAGE, "", "\"\"\"open");
+    expect("\"\"\"a\"\"\"\"", SLASH_MESSAGE, "", "a\"");
+}
+
+/* Like pasted Python that begins and ends with a docstring. */
+static void fences_of_two_texts_are_kept(void **state)
+{
+    (void)state;
+    static const char two[] = "\"\"\"a\"\"\"\nb\n\"\"\"c\"\"\"";
+    expect(two, SLASH_MESSAGE, "", two);
 }
 
 static void a_fence_is_closed_by_the_next(void **state)
@@ -85,6 +94,7 @@ int main(void)
         cmocka_unit_test(several_lines_are_a_message),
         cmocka_unit_test(blank_entries_are_nothing),
         cmocka_unit_test(fences_around_a_message_are_removed),
+        cmocka_unit_test(fences_of_two_texts_are_kept),
         cmocka_unit_test(a_fence_is_closed_by_the_next),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
