@@ -44,7 +44,7 @@ bool recurrent_truncate(struct recurrent_copies *r, size_t n_keep)
     if (r->lengths[r->current] == n_keep)
         return true;
     if (r->lengths[1 - r->current] != n_keep)
-        return false; /* so n_keep is 0, and the caller clears a copy */
+        return false; /* so n_keep is 0: see the header */
     r->current = 1 - r->current;
     forget_longer(r, n_keep);
     return true;

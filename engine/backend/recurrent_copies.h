@@ -2,8 +2,9 @@
  * Which of the two copies of a recurrent state belongs to which length of a sequence.
  *
  * A pass reads the current copy and writes the other one, and only the end of a successful pass
- * makes the other copy current. So a pass that fails changes nothing, and the copy before the last
- * pass remains. A backend owns the memory of the copies, number 0 and number 1.
+ * makes the other copy current. So a pass that fails leaves the current copy as it was, and a pass
+ * that succeeds leaves the copy from before it. A backend owns the memory of the copies, number 0
+ * and number 1.
  */
 #ifndef ENGINE_BACKEND_RECURRENT_COPIES_H
 #define ENGINE_BACKEND_RECURRENT_COPIES_H
@@ -20,22 +21,27 @@ struct recurrent_copies {
     size_t current;    /* number of the copy that belongs to the sequence's length */
 };
 
-/* Bytes of one copy, and of the part of a saved state that holds it; 0 without delta nets. False if
+/* Bytes of one copy. A saved state holds one copy in as many bytes. 0 without delta nets. False if
  * they overflow. */
 bool recurrent_bytes(const struct hparams *hp, size_t *out);
 
-void recurrent_begin(struct recurrent_copies *r);                 /* a pass writes the other copy */
-void recurrent_commit(struct recurrent_copies *r, size_t length); /* the pass succeeded */
+/* Call before a pass. The pass writes the copy that is not current, whose old contents are lost
+ * even if the pass fails. */
+void recurrent_begin(struct recurrent_copies *r);
+/* The pass succeeded: the copy that it wrote becomes current. It is the result of `length` ids. */
+void recurrent_commit(struct recurrent_copies *r, size_t length);
 
 /* The largest length up to n_keep that recurrent_truncate accepts: that of a copy, or 0. */
 size_t recurrent_reachable(const struct recurrent_copies *r, size_t n_keep);
 /* Cut to 0 or to the length of a copy, which becomes the current one. Returns false if n_keep is 0
- * and neither copy is that of no ids: then the caller clears the current copy and calls
- * recurrent_set_length. */
+ * and no copy has length 0: then the caller calls recurrent_set_length(r, 0) and makes sure that
+ * the next pass starts from zeros. */
 bool recurrent_truncate(struct recurrent_copies *r, size_t n_keep);
 
-/* Make a copy current that the caller then overwrites with a saved state of `length` ids. The copy
- * of a shorter text is kept for a later truncation, and that of a longer text is lost. */
+/* Choose the copy that the caller then overwrites with a saved state of `length` ids, and make it
+ * current with this length. It is the current copy, unless that is the result of fewer ids. The
+ * remaining copy stays usable for recurrent_truncate if it has at most `length` ids. Otherwise its
+ * length becomes RECURRENT_NONE. */
 void recurrent_replace(struct recurrent_copies *r, size_t length);
 /* The current copy is the result of `length` ids, and the other copy is lost. */
 void recurrent_set_length(struct recurrent_copies *r, size_t length);

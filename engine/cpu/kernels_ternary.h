@@ -35,13 +35,14 @@ typedef void (*ternary_some_fn)(const struct ternary_mat *w, const int32_t *rows
 #define MOST_SUMMED 131072
 /* Ternary weights by column, so that a column whose q is 0 need not be read: line l of column c
  * holds its rows 256 l .. 256 l + 255 in the order in which a line of ternary_mat holds columns. */
+#define LINE_ROWS LINE_COLS
 struct ternary_cols {
     const uint8_t *lines; /* (n_cols, n_lines, LINE_BYTES), 64-byte aligned */
     size_t n_cols;
     size_t n_lines; /* per column */
 };
 /* acc[r] = sum over cols[i], i < n <= MOST_SUMMED, of (code - 1) * q[cols[i]], r < n_lines *
- * LINE_COLS. acc is 64-byte aligned. */
+ * LINE_ROWS. acc is 64-byte aligned. */
 typedef void (*ternary_columns_fn)(const struct ternary_cols *w, const int32_t *cols, size_t n,
                                    const int8_t *q, int32_t *acc);
 

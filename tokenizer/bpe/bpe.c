@@ -1,6 +1,6 @@
 /*
  * Byte-level BPE. Merges are found by the symbols of their two halves. Texts are compared only
- * while the table of merges is built.
+ * while the table of merges is built, and where a whole piece is looked up (whole_first).
  *
  * Llama 3 has 280 thousand merges with three texts each (two halves and the joined text), and the
  * user waits until the table is built. Nearly all of the time is spent on cache misses, so merges
@@ -21,8 +21,8 @@
 
 struct merge_texts {
     size_t rank;
-    /* The previous merge of the block builds the same text, so `joined` is not set. This is common:
-     * files list all merges that build a token one after the other. */
+    /* The previous merge of the block builds the same text, so `joined` is not set. This is common
+     * in files such as Llama 3's, which list all merges that build a token one after the other. */
     bool same;
     struct text_probe left, right, joined;
 };
@@ -53,8 +53,8 @@ static bool open_extra(struct builder *u, struct bn_error *err)
     return text_index_init(&u->extra, n_texts, n_pool, err);
 }
 
-/* The symbol of a decoded text. A single byte without a token has the number n_vocab + byte; other
- * texts that are not tokens get the numbers from n_vocab + 256 on. */
+/* The symbol of a decoded text. A single byte without a token has the number v->n + byte; other
+ * texts that are not tokens get the numbers from v->n + 256 on. */
 static bool symbol_of(struct builder *u, const struct text_probe *probe, uint32_t *out,
                       struct bn_error *err)
 {

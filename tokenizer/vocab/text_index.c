@@ -35,8 +35,8 @@ bool text_index_init(struct text_index *x, size_t n_texts, size_t n_bytes, struc
 {
     *x = (struct text_index){0};
     if (n_texts > INT32_MAX || n_bytes > UINT32_MAX)
-        return bn_fail(err, BN_EFORMAT, "a vocabulary of %zu tokens in %zu bytes is too large",
-                       n_texts, n_bytes);
+        return bn_fail(err, BN_EFORMAT, "%zu token texts in %zu bytes are too many", n_texts,
+                       n_bytes);
     size_t n_slots = 16;
     while (n_slots < n_texts * 2)
         n_slots *= 2;

@@ -43,14 +43,14 @@ void ternary_some_ref(const struct ternary_mat *w, const int32_t *rows, size_t n
 void ternary_columns_ref(const struct ternary_cols *w, const int32_t *cols, size_t n,
                          const int8_t *q, int32_t *acc)
 {
-    memset(acc, 0, w->n_lines * LINE_COLS * sizeof *acc);
+    memset(acc, 0, w->n_lines * LINE_ROWS * sizeof *acc);
     for (size_t c = 0; c < n; c++) {
         const uint8_t *line = w->lines + (size_t)cols[c] * w->n_lines * LINE_BYTES;
         for (size_t l = 0; l < w->n_lines; l++, line += LINE_BYTES)
             for (size_t i = 0; i < 4; i++)
                 for (size_t b = 0; b < FIELD_COLS; b++) {
                     const int32_t code = line[b] >> (2 * i) & 3;
-                    acc[l * LINE_COLS + FIELD_COLS * i + b] += (code - 1) * q[cols[c]];
+                    acc[l * LINE_ROWS + FIELD_COLS * i + b] += (code - 1) * q[cols[c]];
                 }
     }
 }

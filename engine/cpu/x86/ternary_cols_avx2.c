@@ -109,21 +109,21 @@ void ternary_columns_avx2(const struct ternary_cols *w, const int32_t *cols, siz
                           const int8_t *q, int32_t *acc)
 {
     int32_t q_sum = 0;
-    memset(acc, 0, w->n_lines * LINE_COLS * sizeof *acc);
+    memset(acc, 0, w->n_lines * LINE_ROWS * sizeof *acc);
     for (size_t i = 0; i < n; i++)
         q_sum += q[cols[i]];
     for (size_t s = 0; s < (n + COLS - 1) / COLS; s += SETS) {
         struct block b;
         fill_block(w, cols, n, s, q, &b);
         for (size_t l = 0; l < 2 * w->n_lines; l++) {
-            int32_t *const half = acc + l / 2 * LINE_COLS + l % 2 * HALF;
+            int32_t *const half = acc + l / 2 * LINE_ROWS + l % 2 * HALF;
             add_half_lanes(&b, l * HALF, 0, half);
             add_half_lanes(&b, l * HALF, 1, half);
         }
     }
     for (size_t l = 0; l < 2 * w->n_lines; l++)
         for (int f = 0; f < 4; f++)
-            finish_field(f, q_sum, acc + l / 2 * LINE_COLS + l % 2 * HALF + 64 * (size_t)f);
+            finish_field(f, q_sum, acc + l / 2 * LINE_ROWS + l % 2 * HALF + 64 * (size_t)f);
 }
 
 /* Append `from` plus the number of each set bit to out. Returns the count. */

@@ -1,10 +1,12 @@
 /*
  * ternary_columns, live_gates and live_inputs for AVX-512 VNNI.
  *
- * A line has the codes of 256 rows of one column, in four fields of 64 rows. The lines of four
- * columns are interleaved byte by byte, so that a dword holds the same row of each column: one
- * VPDPBUSD adds four columns to 16 rows. Fields are masked and never shifted, as in
- * ternary_avx512.c. The order of the rows is restored at the end.
+ * A line has the codes of 256 rows of one column, in four fields of 64 rows: a byte has four rows,
+ * one for each field. In memory the columns follow one another. add_line loads the lines of four
+ * columns and interleaves them byte by byte in registers, so that a dword holds one byte of each
+ * column. After a field is masked, this is one row of each column: one VPDPBUSD adds four columns
+ * to 16 rows. Fields are masked and never shifted, as in ternary_avx512.c. The order of the rows is
+ * restored at the end.
  */
 #include "engine/base/force_inline.h"
 #include "engine/cpu/x86/kernels_x86.h"
@@ -23,7 +25,7 @@
 struct live {
     const int32_t *cols; /* (n) */
     size_t n, n_sets;
-    const int8_t *q;
+    const int8_t *q; /* inputs of all columns */
 };
 
 /* Columns that are added to the sums together. */
@@ -56,7 +58,8 @@ static void fill_block(const struct ternary_cols *w, const struct live *live, si
     b->ahead_set = b->ahead_line = 0;
 }
 
-/* Add four columns to vector v of each field. A dword of `codes` has one row of the columns. */
+/* Add four columns to vector v of each field. A dword of `codes` has one byte of each
+ * column, and each of its fields one row of each. */
 BN_FORCE_INLINE void add_fields(__m512i sum[LINE_VECS], int v, __m512i codes, __m512i q)
 {
     const __m512i c0 = _mm512_and_si512(codes, _mm512_set1_epi8(0x03));
@@ -104,8 +107,9 @@ static void add_line(struct block *b, size_t n_lines, size_t l, int32_t *acc)
         _mm512_store_si512(acc + 16 * i, sum[i]);
 }
 
-/* Field f of a line: divide the sums by the factor of the field, subtract q_sum and restore the
- * order of the rows. On entry, quarter i of vector v has rows 16 i + 4 v .. 16 i + 4 v + 3. */
+/* Field f of a line: divide the sums by 4^f, because its codes were masked and not shifted,
+ * subtract q_sum and restore the order of the rows. On entry, quarter i of vector v has rows
+ * 16 i + 4 v .. 16 i + 4 v + 3. */
 static void finish_field(int f, int32_t q_sum, int32_t *acc)
 {
     const __m512i less = _mm512_set1_epi32(q_sum);
@@ -127,7 +131,7 @@ void ternary_columns_avx512(const struct ternary_cols *w, const int32_t *cols, s
                             const int8_t *q, int32_t *acc)
 {
     int32_t q_sum = 0;
-    memset(acc, 0, w->n_lines * LINE_COLS * sizeof *acc);
+    memset(acc, 0, w->n_lines * LINE_ROWS * sizeof *acc);
     for (size_t i = 0; i < n; i++)
         q_sum += q[cols[i]];
     const struct live live = {cols, n, (n + COLS - 1) / COLS, q};
@@ -135,11 +139,11 @@ void ternary_columns_avx512(const struct ternary_cols *w, const int32_t *cols, s
         struct block b;
         fill_block(w, &live, s, &b);
         for (size_t l = 0; l < w->n_lines; l++)
-            add_line(&b, w->n_lines, l, acc + l * LINE_COLS);
+            add_line(&b, w->n_lines, l, acc + l * LINE_ROWS);
     }
     for (size_t l = 0; l < w->n_lines; l++)
         for (int f = 0; f < 4; f++)
-            finish_field(f, q_sum, acc + l * LINE_COLS + 64 * (size_t)f);
+            finish_field(f, q_sum, acc + l * LINE_ROWS + 64 * (size_t)f);
 }
 
 /* Append `from` plus the number of each set bit to out. Returns the count, but always writes 16
