@@ -566,9 +566,9 @@ class Maker:
     def one_off(self):
         r = self.rng.random()
         if self.hard:
-            return (self.help() if r < .22 else self.greet() if r < .24 else self.arith() if r < .29
-                    else self.sum() if r < .47 else self.word() if r < .60 else self.fact() if r < .68
-                    else self.newcomer() if r < .81 else self.decline())
+            return (self.help() if r < .20 else self.greet() if r < .22 else self.arith() if r < .27
+                    else self.sum() if r < .46 else self.word() if r < .59 else self.fact() if r < .67
+                    else self.newcomer() if r < .80 else self.decline())
         return (self.help() if r < .28 else self.greet() if r < .30 else self.arith() if r < .35
                 else self.sum() if r < .54 else self.word() if r < .66 else self.fact() if r < .76
                 else self.newcomer() if r < .88 else self.decline())

@@ -57,7 +57,8 @@ def subtracted(a, b):
 
 
 def operands_held(a, b):
-    return (a * 7919 + b * 104729) % 8 == 0
+    """One pair in eight is held out of training. Equal numbers have their own rule: the hash is 0 for all of them."""
+    return a % 8 == 0 if a == b else (a * 7919 + b * 104729) % 8 == 0
 
 
 def operands(rng, top, adds):

@@ -147,6 +147,16 @@ class TrainingAndHeldOut(ProgramCase):
                 a, b = map(int, re.search(r'(\d+) [+-] (\d+) = -?\d+\.$', answer).groups())
                 self.assertEqual(sums.operands_held(a, b), is_held)
 
+    def test_sums_of_equal_numbers_are_in_both_parts(self):
+        held = [n for n in range(sums.TOP + 1) if sums.operands_held(n, n)]
+        self.assertTrue(0 < len(held) < sums.TOP / 4, len(held))
+
+    def test_an_addition_names_the_numbers_in_the_order_of_its_answer(self):
+        for section in ('add', 'add tight', 'add words'):
+            for phrasings in (corpus.PHRASES, corpus.ALSO, corpus.KEPT):
+                for phrasing in phrasings.get(section, []):
+                    self.assertLess(phrasing.index('{a}'), phrasing.index('{b}'), phrasing)
+
     def test_every_step_of_a_sum_is_true(self):
         rng = random.Random(5)
         for _ in range(3000):
