@@ -69,27 +69,9 @@ static void explain(struct command_host *host, const struct option *row)
               row->places & OPTION_BY_SET ? "" : "; fixed at start");
 }
 
-/* The setting whose name shares the longest beginning with a mistyped one. */
-static const struct option *near_row(const struct command_host *host, const char *name)
-{
-    const struct option *best = NULL;
-    size_t n_best = 1; /* so the result shares at least two letters */
-    for (size_t i = 0; i < options_count(host->options); i++) {
-        const struct option *row = options_row(host->options, i);
-        size_t n = 0;
-        while (name[n] && row->name[n] == name[n])
-            n++;
-        if (n > n_best && row->places & OPTION_BY_SET) {
-            best = row;
-            n_best = n;
-        }
-    }
-    return best;
-}
-
 static void show_unknown(struct command_host *host, const char *name)
 {
-    const struct option *near = near_row(host, name);
+    const struct option *near = options_near(host->options, bn_str_of(name), OPTION_BY_SET);
     if (near)
         ui_notice(host->ui, TONE_ERROR, "there is no setting '%.60s' - did you mean %s?", name,
                   near->name);

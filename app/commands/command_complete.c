@@ -48,13 +48,12 @@ static void add_saved_chats(struct bn_str word, struct line_choices *out)
 void command_complete(void *ud, struct bn_str before, struct bn_str word, struct line_choices *out)
 {
     const struct command_host *host = ud;
-    const struct command *near;
     if (before.n_bytes == 0 && word.n_bytes > 0 && word.ptr[0] == '/') {
         add_commands(word, out);
         return;
     }
     const struct slash s = slash_parse(before);
-    const struct command *c = s.kind == SLASH_COMMAND ? command_find(s.name, &near) : NULL;
+    const struct command *c = s.kind == SLASH_COMMAND ? command_find(s.name) : NULL;
     if (!c) {
         if (word.n_bytes > 0 && word.ptr[0] == '@')
             out->kind = LINE_CHOICES_AT_FILES;

@@ -4,6 +4,7 @@
 #include "app/commands/commands.h"
 
 #include "app/common/term_text.h"
+#include "app/options/near_name.h"
 
 #include <stdio.h>
 
@@ -122,34 +123,28 @@ static bool has_alias(const struct command *c, struct bn_str name)
     return false;
 }
 
-static size_t common_prefix(const char *a, struct bn_str b)
+const struct command *command_find(struct bn_str name)
 {
-    size_t n = 0;
-    while (n < b.n_bytes && a[n] && a[n] == b.ptr[n])
-        n++;
-    return n;
-}
-
-const struct command *command_find(struct bn_str name, const struct command **near)
-{
-    const struct command *begins = NULL, *closest = NULL;
-    size_t n_begin = 0, best = 0;
-    *near = NULL;
+    const struct command *begins = NULL;
+    size_t n_begin = 0;
     for (const struct command *c = command_table; c->name; c++) {
-        const size_t n = common_prefix(c->name, name);
         if (bn_str_is(name, c->name) || has_alias(c, name))
             return c;
-        if (n == name.n_bytes && n > 0) {
+        if (name.n_bytes > 0 && bn_str_starts(bn_str_of(c->name), name)) {
             begins = c;
             n_begin++;
         }
-        if (n > best) {
-            best = n;
-            closest = c;
-        }
     }
-    *near = closest;
     return n_begin == 1 ? begins : NULL;
+}
+
+/* The command whose name is the nearest to a mistyped one, or NULL. */
+static const char *near_command(struct bn_str name)
+{
+    struct near_name near = {.typed = name};
+    for (const struct command *c = command_table; c->name; c++)
+        near_name_add(&near, c->name);
+    return near.best;
 }
 
 /* Run a command. If memory ran out for a text, a part of the result is missing, so this fails. */
@@ -179,21 +174,22 @@ static bool is_in(const char *const *names, const char *name)
 
 bool command_runs_now(struct bn_str name, struct bn_str args)
 {
-    const struct command *near, *c = command_find(name, &near);
+    const struct command *c = command_find(name);
     return c && (is_in(shows, c->name) || (args.n_bytes == 0 && is_in(shows_if_bare, c->name)));
 }
 
 enum entry command_run(struct command_host *host, struct bn_str name, struct bn_str args)
 {
-    const struct command *near, *c = command_find(name, &near);
+    const struct command *c = command_find(name);
     const int n = name.n_bytes > 40 ? 40 : (int)name.n_bytes;
     if (c)
         return run(host, c, args) ? ENTRY_DONE : ENTRY_REFUSED;
+    const char *near = near_command(name);
     if (near)
         ui_notice(
             host->ui, TONE_ERROR,
             "unknown command /%.*s - did you mean /%s? Start with a space to send it as text.", n,
-            name.ptr, near->name);
+            name.ptr, near);
     else
         ui_notice(
             host->ui, TONE_ERROR,
@@ -254,13 +250,17 @@ bool cmd_help(struct command_host *host, struct bn_str args)
     } else if (bn_str_is(args, "keys")) {
         strbuf_add_text(&text, keys_help);
     } else {
-        const struct command *near, *c = command_find(args, &near);
+        const struct command *c = command_find(args);
         ok = c != NULL;
         if (c)
             strbuf_addf(&text, "/%s %s: %s\n%s", c->name, c->args, c->brief, c->help);
     }
+    const char *near = ok ? NULL : near_command(args);
     if (ok)
         host->ui->ops->notice(host->ui, TONE_PLAIN, strbuf_str(&text));
+    else if (near)
+        ui_notice(host->ui, TONE_ERROR, "there is no command of that name - did you mean /%s?",
+                  near);
     else
         ui_notice(host->ui, TONE_ERROR, "there is no command of that name; /help lists them");
     strbuf_finish(&text);

@@ -46,9 +46,8 @@ struct command {
 
 extern const struct command command_table[]; /* ends with a NULL name */
 
-/* Find a command by its name, an alias, or an unambiguous beginning of its name. If the result is
- * NULL, *near is the command that shares the longest beginning with `name`, or NULL. */
-const struct command *command_find(struct bn_str name, const struct command **near);
+/* Find a command by its name, an alias, or an unambiguous beginning of its name; else NULL. */
+const struct command *command_find(struct bn_str name);
 /* Whether this command may run during an answer. Such commands change neither the conversation nor
  * a setting. */
 bool command_runs_now(struct bn_str name, struct bn_str args);

@@ -5,6 +5,7 @@
  */
 #include "app/options/options.h"
 
+#include "app/options/near_name.h"
 #include "app/options/option_value.h"
 #include "engine/base/memory.h"
 
@@ -191,31 +192,38 @@ void options_close(struct options *o)
 
 /* ---- the command line ---- */
 
-static size_t common_prefix(const char *a, const char *b, size_t n_b)
+static bool can_be_negated(const struct option *row)
 {
-    size_t n = 0;
-    while (n < n_b && a[n] && a[n] == b[n])
-        n++;
-    return n;
+    return row->kind == OPTION_FLAG &&
+           (row->places & OPTION_IN_CONFIG || option_is_on_by_default(row));
+}
+
+const struct option *options_near(const struct options *o, struct bn_str name,
+                                  enum option_place place)
+{
+    struct near_name near = {.typed = name};
+    for (size_t i = 0; i < o->n_entries; i++) {
+        const struct option *row = o->entries[i].row;
+        if ((row->places ? row->places : OPTION_ON_COMMAND) & place)
+            near_name_add(&near, row->name);
+    }
+    return near.best ? options_find(o, near.best) : NULL;
 }
 
 static bool fail_unknown(const struct options *o, const char *name, size_t n_bytes,
                          struct bn_error *err)
 {
-    const char *best = NULL;
-    size_t most = 2; /* the suggestion has at least the first three characters of the name */
-    for (size_t i = 0; i < o->n_entries; i++) {
-        const struct option *row = o->entries[i].row;
-        const size_t n = common_prefix(row->name, name, n_bytes);
-        if (n > most && option_on_command_line(row)) {
-            most = n;
-            best = row->name;
-        }
+    const struct option *near = options_near(o, (struct bn_str){name, n_bytes}, OPTION_ON_COMMAND);
+    const char *no = "";
+    if (!near && n_bytes > 3 && memcmp(name, "no-", 3) == 0) {
+        near = options_near(o, (struct bn_str){name + 3, n_bytes - 3}, OPTION_ON_COMMAND);
+        near = near && can_be_negated(near) ? near : NULL;
+        no = "no-";
     }
     const int shown = n_bytes > 80 ? 80 : (int)n_bytes;
-    if (best)
-        return bn_fail(err, BN_EARG, "unknown option --%.*s (did you mean --%s?)", shown, name,
-                       best);
+    if (near)
+        return bn_fail(err, BN_EARG, "unknown option --%.*s (did you mean --%s%s?)", shown, name,
+                       no, near->name);
     return bn_fail(err, BN_EARG, "unknown option --%.*s (--help lists them)", shown, name);
 }
 
@@ -233,9 +241,7 @@ static struct entry *find_negated(const struct options *o, const char *name, siz
     if (n_bytes <= 3 || memcmp(name, "no-", 3) != 0)
         return NULL;
     struct entry *e = find(o, name + 3, n_bytes - 3);
-    if (!e || e->row->kind != OPTION_FLAG)
-        return NULL;
-    return e->row->places & OPTION_IN_CONFIG || option_is_on_by_default(e->row) ? e : NULL;
+    return e && can_be_negated(e->row) ? e : NULL;
 }
 
 /* "--name", "--name=value", "--no-name". *used_next is set if `next` is the value. */

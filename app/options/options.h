@@ -15,6 +15,7 @@
 #define APP_OPTIONS_H
 
 #include "engine/base/error.h"
+#include "engine/base/str.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -132,6 +133,10 @@ const int64_t *options_ints(const struct options *o, const char *name, size_t *n
 size_t options_count(const struct options *o);
 const struct option *options_row(const struct options *o, size_t i);
 const char *options_group(const struct options *o, size_t i);
+/* The row that a mistyped name most likely means, among those that can be set from this place; NULL
+ * if no name is near (near_name.h). */
+const struct option *options_near(const struct options *o, struct bn_str name,
+                                  enum option_place place);
 /* NULL: no such row. */
 const struct option *options_find(const struct options *o, const char *name);
 /* The value as text: "on", "0.7" (a real number has at most six digits), "128,512". Several texts

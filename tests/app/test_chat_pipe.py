@@ -224,7 +224,9 @@ class Lines(ChatCase):
         self.assertEqual(self.says('-i', '--keep-going', stdin=b'a'), b'ok\n')
 
     def test_an_unknown_command_of_a_script_is_exit_2(self):
-        self.assertIn('did you mean /undo?', self.refuses(2, '-i', stdin=b'/undu\n'))
+        for line, command in (('/undu', '/undo'), ('/sve', '/save'), ('/udno', '/undo'), ('/help sve', '/save')):
+            self.assertIn(f'did you mean {command}?', self.refuses(2, '-i', stdin=line.encode() + b'\n'))
+        self.assertIn('/help lists them', self.refuses(2, '-i', stdin=b'/zzz\n'))
         self.fake('ok')
         self.assertEqual(self.says('-i', stdin=b'/usr/bin/undu\n//undu\n /undu\n'),
                          b'ok\n\nok\n\nok\n')

@@ -49,7 +49,8 @@ class Commands(ChatCase):
                      'temp = 0.7', 'top-k = 3', 'temp = 1.5', 'stop = END', 'stop = none'):
             self.assertIn(word, text)
         self.assertIn('fixed at start', self.script('/set ctx'))
-        self.assertIn('did you mean temp?', self.script('/set tempo 1', code=2))
+        for line in ('/set tempo 1', '/set tmep 1', '/set temperature-x 1'):
+            self.assertIn('did you mean temp?', self.script(line, code=2))
         for line, said in (('/set temp 101', 'from 0 to 100'), ('/set ctx 8192', 'fixed at start'),
                            ('/set nonsense 1', 'no setting'), ('/set top-p nan', 'unchanged')):
             self.assertIn(said, self.script(line, code=2))

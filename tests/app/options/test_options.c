@@ -245,7 +245,10 @@ static void errors_name_option_value_and_choice(void **state)
     refuses(f, "--max-token 1", "unknown option --max-token (did you mean --max-tokens?)");
     refuses(f, "--bogus", "unknown option --bogus (--help lists them)");
     refuses(f, "-qz", "unknown option -z in '-qz' (--help lists them)");
+    refuses(f, "--max-tokesn 1", "unknown option --max-tokesn (did you mean --max-tokens?)");
+    refuses(f, "--no-wrpa", "unknown option --no-wrpa (did you mean --no-wrap?)");
     refuses(f, "--no-quiet", "unknown option --no-quiet (--help lists them)");
+    refuses(f, "--no-queit", "unknown option --no-queit (--help lists them)");
     refuses(f, "--colour red", "unknown option --colour (--help lists them)");
 }
 

@@ -1,0 +1,24 @@
+/*
+ * The name that the user meant by a mistyped one, for "did you mean NAME?".
+ *
+ * A name is near if few edits turn the typed text into it, or if both have the same beginning. An
+ * edit inserts, removes or replaces a byte, or exchanges two neighbours (the optimal string
+ * alignment distance). A typed text of n bytes may have 1 + n / 5 edits.
+ */
+#ifndef APP_NEAR_NAME_H
+#define APP_NEAR_NAME_H
+
+#include "engine/base/str.h"
+
+#include <stddef.h>
+
+/* Begin with {.typed = TEXT}, and add the names. */
+struct near_name {
+    struct bn_str typed;
+    const char *best; /* the nearest name so far, the first one of several; NULL: none is near */
+    size_t cost;      /* of best */
+};
+
+void near_name_add(struct near_name *n, const char *name);
+
+#endif
