@@ -15,7 +15,8 @@ float f16_to_f32(uint16_t h)
         return f32_from_bits(sign | (exponent + 112) << 23 | mantissa << 13); /* bias 15 -> 127 */
     if (mantissa == 0)
         return f32_from_bits(sign);
-    uint32_t e = 113; /* subnormal, value mantissa x 2^-24: shift it until bit 10 is set */
+    /* Subnormal, mantissa x 2^-24: shift the mantissa until the hidden bit, bit 10, is set. */
+    uint32_t e = 113; /* exponent of 2^-14, the value of bit 10 */
     while (!(mantissa & 0x400u)) {
         mantissa <<= 1;
         e--;
@@ -30,7 +31,7 @@ uint16_t f32_to_f16(float f)
     const uint32_t magnitude = u & 0x7fffffffu;
     if (magnitude > 0x7f800000u)
         return sign | 0x7e00u | (uint16_t)(magnitude >> 13 & 0x3ffu); /* quiet NaN */
-    if (magnitude >= 0x47800000u) /* 65536 and above become infinity */
+    if (magnitude >= 0x47800000u) /* 65536 and above; the carry below does it from 65520 */
         return sign | 0x7c00u;
     uint32_t m = (magnitude & 0x7fffffu) | 0x800000u;
     const int e = (int)(magnitude >> 23) - 112; /* exponent with bias 15 instead of 127 */

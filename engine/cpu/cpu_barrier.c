@@ -2,10 +2,10 @@
  * A central barrier with a generation count. Unlike a sense flag, the count needs no variable per
  * thread.
  *
- * No wake-up is lost: a waiting thread increments n_asleep before it reads the generation for the
- * last time, and the last thread to arrive stores the generation before it reads n_asleep. With
- * sequentially consistent order at least one of them sees the other's write. The futex call
- * compares the generation once more before the thread sleeps.
+ * No wake-up is lost: a waiting thread increments n_asleep before it reads the generation, and the
+ * last thread to arrive stores the generation before it reads n_asleep. With sequentially
+ * consistent order at least one of them sees the other's write. The futex call compares the
+ * generation once more before the thread sleeps.
  */
 #define _GNU_SOURCE /* syscall */
 #include "engine/cpu/cpu_barrier.h"
@@ -19,9 +19,10 @@
 #include <unistd.h>
 
 /* Pauses before a thread sleeps. The maximum takes about 50 microseconds at 100 cycles per pause
- * and 2 GHz, longer than threads differ in any phase on a quiet machine. Each wait that ends in
- * sleep halves the number, because a spinning thread delays the other threads of its core. One wait
- * in RETRY uses the maximum again, in case the machine has become quiet. */
+ * and 2 GHz. On a quiet machine the threads of a forward pass arrive at a barrier within this time.
+ * A barrier at which threads sleep halves the number, because a spinning thread delays the other
+ * threads of its core. Every RETRY-th barrier uses the maximum again, in case the machine has
+ * become quiet, and does not halve the number. */
 #define SPINS_MOST 1000
 #define SPIN_CUTS 7 /* most halvings: down to 7 pauses */
 #define RETRY 64

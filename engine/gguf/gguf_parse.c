@@ -2,8 +2,9 @@
  * Parses header, metadata and tensor infos of a GGUF file (versions 2 and 3, little-endian).
  *
  * Nothing is copied and no number from the file is trusted. Counts are compared with the number of
- * bytes left, arrays grow while they are read, and lengths and offsets are checked before use.
- * Tensor data is located (gguf_place.c) but not read. engine/model interprets the result.
+ * bytes left, the tables of keys and tensors grow while entries are read, and lengths and offsets
+ * are checked before use. Tensor data is located (gguf_place.c) but not read. engine/model
+ * interprets the result.
  */
 #include "engine/gguf/gguf.h"
 
@@ -29,12 +30,12 @@ struct parse {
     size_t kv_cap, tensor_cap; /* of g->kvs and g->tensors */
 };
 
-/* Fail because the file ends inside entry `number` of a section. */
-static bool truncated(const struct parse *p, const char *section, uint64_t number,
+/* Fail because the file ends inside this part of an entry, for example "metadata key" 7. */
+static bool truncated(const struct parse *p, const char *part, uint64_t number,
                       struct bn_error *err)
 {
-    return bn_fail(err, BN_EFORMAT, "the file ends at byte %zu inside %s %llu", p->in.n_bytes,
-                   section, (unsigned long long)number);
+    return bn_fail(err, BN_EFORMAT, "the file ends at byte %zu inside %s %llu", p->in.n_bytes, part,
+                   (unsigned long long)number);
 }
 
 static bool parse_header(struct parse *p, struct bn_error *err)
@@ -60,14 +61,16 @@ static bool parse_header(struct parse *p, struct bn_error *err)
                        p->g->version) ||
                refusal_add_row(err, REFUSED_OTHER_GGUF);
     const size_t left = reader_left(in);
-    if (p->n_kvs > left / KV_MIN_BYTES || p->n_kvs > UINT32_MAX)
+    if (p->n_kvs > left / KV_MIN_BYTES)
         return bn_fail(err, BN_EFORMAT,
                        "the header claims %llu metadata keys, but only %zu bytes are left",
                        (unsigned long long)p->n_kvs, left);
-    if (p->n_tensors > left / INFO_MIN_BYTES || p->n_tensors > UINT32_MAX)
+    if (p->n_tensors > left / INFO_MIN_BYTES)
         return bn_fail(err, BN_EFORMAT,
                        "the header claims %llu tensors, but only %zu bytes are left",
                        (unsigned long long)p->n_tensors, left);
+    if (p->n_kvs > UINT32_MAX || p->n_tensors > UINT32_MAX) /* struct gguf has 32-bit indices */
+        return bn_fail(err, BN_EUNSUPPORTED, "more than %u metadata keys or tensors", UINT32_MAX);
     return true;
 }
 
@@ -91,9 +94,12 @@ static bool parse_array(struct parse *p, struct gguf_kv *kv, struct bn_error *er
     if (in->failed)
         return bn_fail(err, BN_EFORMAT, "key '%.*s': the file ends inside its array",
                        STR_ARG(kv->key));
-    if (item_kind > GGUF_F64 || item_kind == GGUF_ARRAY)
-        return bn_fail(err, BN_EFORMAT, "key '%.*s': arrays of type %u are not supported",
+    if (item_kind > GGUF_F64)
+        return bn_fail(err, BN_EFORMAT, "key '%.*s': value type %u of its array does not exist",
                        STR_ARG(kv->key), item_kind);
+    if (item_kind == GGUF_ARRAY)
+        return bn_fail(err, BN_EUNSUPPORTED, "key '%.*s': arrays of arrays are not supported",
+                       STR_ARG(kv->key));
     kv->item_kind = (enum gguf_kind)item_kind;
     kv->value = in->bytes + in->pos;
     const size_t left = reader_left(in);
@@ -159,10 +165,13 @@ static bool parse_dims(struct reader *in, struct gguf_tensor *t, struct bn_error
     t->n_rows = 1;
     for (uint32_t d = 0; d < 4; d++) {
         t->dims[d] = d < t->n_dims ? reader_u64(in) : 1;
-        if (t->dims[d] > INT64_MAX || !size_mul(&n_elements, n_elements, (size_t)t->dims[d]) ||
-            n_elements > INT64_MAX)
+        if (t->dims[d] > INT64_MAX)
             return bn_fail(err, BN_EFORMAT, "tensor '%.*s': dimension %u is %llu, too large",
                            STR_ARG(t->name), d, (unsigned long long)t->dims[d]);
+        if (!size_mul(&n_elements, n_elements, (size_t)t->dims[d]) || n_elements > INT64_MAX)
+            return bn_fail(err, BN_EFORMAT, "tensor '%.*s' has too many elements",
+                           STR_ARG(t->name));
+        /* Without columns, the number of rows can overflow although that of elements is 0. */
         if (d > 0 && !size_mul(&t->n_rows, t->n_rows, (size_t)t->dims[d]))
             return bn_fail(err, BN_EFORMAT, "tensor '%.*s' has too many rows", STR_ARG(t->name));
     }
@@ -238,7 +247,8 @@ static bool parse_all(struct parse *p, struct bn_error *err)
         return true; /* a vocabulary-only file may end before the padded data section */
     if (g->data_start > g->n_bytes)
         return bn_fail(err, BN_EFORMAT,
-                       "the file is truncated: its data begins at %zu, it has %zu bytes",
+                       "the file is truncated: its data would begin at byte %zu, but it has "
+                       "%zu bytes",
                        g->data_start, g->n_bytes);
     return gguf_place_tensors(g, err);
 }

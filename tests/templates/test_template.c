@@ -350,6 +350,10 @@ static void errors_name_line_column_and_reason(void **state)
          "template line 1, column 25: integer overflow: only 64 bits"},
         {"{{ messages.append(1) }}",
          "template line 1, column 19: methods that change a list are not allowed in a template"},
+        {"{{ ['a']|map(attribute='\xc2\xb2')|list }}", /* superscript 2 */
+         "template line 1, column 29: an index in an attribute path is not a decimal number"},
+        {"{{ ['a']|map(attribute='9223372036854775808')|list }}",
+         "template line 1, column 47: an index in an attribute path is out of range"},
     };
     struct fixture *const f = *state;
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {

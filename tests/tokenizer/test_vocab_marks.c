@@ -15,13 +15,19 @@ static struct tokenizer *open_with(const struct made_vocab *made, const char *no
     return t;
 }
 
-static bool has_note(const struct bn_notes *notes, enum bn_note_kind kind, const char *id)
+/* NULL: there is no such note. */
+static const char *note_text(const struct bn_notes *notes, enum bn_note_kind kind, const char *id)
 {
     for (size_t i = 0; i < notes->n; i++) {
         if (notes->items[i].kind == kind && strcmp(notes->items[i].id, id) == 0)
-            return true;
+            return notes->items[i].text;
     }
-    return false;
+    return NULL;
+}
+
+static bool has_note(const struct bn_notes *notes, enum bn_note_kind kind, const char *id)
+{
+    return note_text(notes, kind, id) != NULL;
 }
 
 static const struct made_token llama3_tokens[] = {
@@ -99,7 +105,9 @@ static void several_ids_end_a_turn(void **state)
     assert_int_equal(info->eog[1], EOT);
     assert_true(tokenizer_is_eog(t, EOT));
     assert_false(tokenizer_is_eog(t, BEGIN));
-    assert_true(has_note(&notes, BN_NOTE_REPAIR, "end-of-turn"));
+    const char *note = note_text(&notes, BN_NOTE_REPAIR, "end-of-turn");
+    assert_non_null(note);
+    assert_non_null(strstr(note, "2 tokens end an answer, 1 of them found by their text"));
     tokenizer_close(t);
     t = open_with(&made, "control-text,end-of-turn", &notes);
     assert_int_equal(tokenizer_info(t)->n_eog, 1);

@@ -114,7 +114,7 @@ static void read_marks(struct finder *f)
         f->m->ids[i] = default_mark(s, (enum vocab_mark)i);
         if (s->has_mark[i])
             bn_notes_add(f->notes, BN_NOTE_WARNING, "special-id",
-                         "key '%s' is outside the vocabulary of %zu tokens and is ignored",
+                         "key '%s' is no id in the vocabulary of %zu tokens and is ignored",
                          vocab_mark_keys[i], s->n_tokens);
     }
 }
@@ -203,13 +203,14 @@ bool vocab_marks_add_end(struct vocab_marks *m, int32_t id, struct bn_error *err
     return true;
 }
 
-static void note_endings(const struct finder *f, size_t n_named)
+static void note_endings(const struct finder *f, size_t n_found)
 {
     const int32_t eot = f->m->ids[MARK_EOT];
     const struct bn_str text = eot >= 0 ? f->s->tokens[eot] : (struct bn_str){0};
     bn_notes_add(f->notes, BN_NOTE_REPAIR, "end-of-turn",
-                 "%zu tokens end an answer, the file names %zu; end of turn is '%.*s' (%d)",
-                 f->m->n_eog, n_named, bn_str_shown(text, 40), text.ptr ? text.ptr : "", (int)eot);
+                 "%zu tokens end an answer, %zu of them found by their text; end of turn is "
+                 "'%.*s' (%d)",
+                 f->m->n_eog, n_found, bn_str_shown(text, 40), text.ptr ? text.ptr : "", (int)eot);
 }
 
 static bool collect_endings(struct finder *f, struct bn_error *err)
@@ -229,7 +230,7 @@ static bool collect_endings(struct finder *f, struct bn_error *err)
             return false;
     }
     if (m->n_eog > n_named)
-        note_endings(f, n_named);
+        note_endings(f, m->n_eog - n_named);
     return true;
 }
 

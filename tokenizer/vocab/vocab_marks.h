@@ -1,9 +1,10 @@
 /*
  * Marks: the tokens with a special role (begin of text, end of an answer, padding, unknown).
  *
- * They are read from the file and completed where the file is known to be wrong. This happens
- * before the texts are decoded; token texts and types are corrected in place. The notes report
- * repaired texts and added ids that end an answer, but not corrected types.
+ * The keys of the file give their ids. A mark without a key gets the default of llama.cpp, and the
+ * end of a turn is also found by its text. This happens before the texts are decoded; token texts
+ * and types are corrected in place. Notes report a key that is no id, repaired texts, and how many
+ * ids that end an answer were found by their text. They do not report defaults and corrected types.
  */
 #ifndef TOKENIZER_VOCAB_MARKS_H
 #define TOKENIZER_VOCAB_MARKS_H
@@ -16,14 +17,16 @@
 
 struct vocab_marks {
     int32_t ids[N_MARKS]; /* TOKEN_NONE where absent */
-    int32_t *eog;         /* (n_eog) ids that end an answer, ascending */
+    int32_t *eog;         /* (n_eog) end of generation: ids that end an answer, ascending */
     size_t n_eog;
     size_t eog_cap;
 };
 
-/* Find the marks, remove the begin-of-text mark that a converter put in front of control tokens
- * (repair "control-text"), collect the ids that end an answer (repair "end-of-turn"), and correct
- * the types of marks. `no_repair`: see bn_repair_allowed. BN_ENOMEM. */
+/* Find the marks. Strip the text of the begin-of-text token from the texts of control tokens, where
+ * a faulty converter put it in front (repair "control-text"). Collect the ids that end an answer:
+ * those with a key, and those with a known text (repair "end-of-turn"). Give marks and these ids
+ * the type control (MARK_UNK: unknown), so that the text of a message cannot produce them.
+ * `no_repair`: see bn_repair_allowed. BN_ENOMEM. */
 bool vocab_marks_init(struct vocab_marks *m, struct vocab_source *s, const char *no_repair,
                       struct bn_notes *notes, struct bn_error *err);
 void vocab_marks_finish(struct vocab_marks *m);

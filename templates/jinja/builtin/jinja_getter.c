@@ -22,7 +22,10 @@ static bool as_index(struct jvm *vm, struct jval part, struct jval *out)
     }
     if (text.n_bytes == 0)
         return true;
-    if (number_parse_int(text, 10, &i) != NUMBER_OK)
+    const enum number_result result = number_parse_int(text, 10, &i);
+    if (result == NUMBER_BAD) /* a superscript, for example, is a digit of no decimal number */
+        return jvm_fail(vm, "an index in an attribute path is not a decimal number");
+    if (result != NUMBER_OK)
         return jvm_fail(vm, "an index in an attribute path is out of range");
     *out = jint(i);
     return true;

@@ -7,12 +7,15 @@
 #include "templates/jinja/value/jinja_value.h"
 
 struct getter {
-    struct jval parts;    /* J_LIST of the names and indices of the path */
-    bool ignore_case;     /* convert a result that is a string to lower case */
-    struct jval fallback; /* replaces an undefined value; J_MISSING or J_NONE: none */
+    struct jval parts; /* J_LIST of the names and indices of the path */
+    bool ignore_case;  /* convert a result that is a string to lower case */
+    /* default= of the filter: replaces an undefined result of each component. J_MISSING or J_NONE:
+     * none. getter_init sets J_MISSING; a filter with a default= sets it afterwards. */
+    struct jval fallback;
 };
 
-/* attribute: a path or an index. If it is J_MISSING or J_NONE, getter_get takes v itself. */
+/* attribute: a path or an index. If it is J_MISSING or J_NONE, getter_get returns v itself
+ * (in lower case with ignore_case). */
 bool getter_init(struct jvm *vm, struct jval attribute, bool ignore_case, struct getter *g);
 bool getter_get(struct jvm *vm, const struct getter *g, struct jval v, struct jval *out);
 
