@@ -38,8 +38,8 @@ def trainer_ids(model, vocab, text):
     answer, gaps = [], []
     while len(answer) < LONGEST:
         n = len(ids)
-        mask = torch.ones(n, n, dtype=torch.bool).tril()[None, None]
-        logits = model.logits(model.hidden(torch.tensor([ids]), torch.arange(n)[None], mask, exact=True)[:, -1])[0]
+        first = torch.zeros(1, n, dtype=torch.int32)
+        logits = model.logits(model.hidden(torch.tensor([ids]), torch.arange(n)[None], first, exact=True)[:, -1])[0]
         best = logits.topk(2)
         gaps.append(float(best.values[0] - best.values[1]))
         token = int(best.indices[0])

@@ -164,15 +164,16 @@ def batch_of(rows, picks, device):
     take = lambda name, kind: torch.from_numpy(rows[name][picks].astype(kind)).to(device)
     ids, parts, positions = take("ids", np.int64), take("parts", np.int64), take("positions", np.int64)
     weights = take("weights", np.float32)
-    causal = torch.ones(SEQUENCE, SEQUENCE, dtype=torch.bool, device=device).tril()
-    mask = (parts[:, None, :, None] == parts[:, None, None, :]) & causal
+    at = torch.arange(SEQUENCE, dtype=torch.int32, device=device).expand(parts.shape)
+    begins = F.pad(parts[:, 1:] != parts[:, :-1], (1, 0), value=True)
+    first = torch.where(begins, at, 0).cummax(1).values
     weights = weights[:, 1:] * (parts[:, 1:] == parts[:, :-1])
-    return ids, positions, mask, weights
+    return ids, positions, first, weights
 
 
-def loss_of(model, ids, positions, mask, weights):
+def loss_of(model, ids, positions, first, weights):
     """Weighted mean over the targets. The output head is computed for them only."""
-    hidden = model.compiled(ids, positions, mask)[:, :-1]
+    hidden = model.compiled(ids, positions, first)[:, :-1]
     wanted = weights > 0
     logits = model.logits(hidden[wanted])
     losses = F.cross_entropy(logits, ids[:, 1:][wanted], reduction="none")
@@ -270,11 +271,13 @@ def start_from(model, path, vocab):
 def train(a, vocab, run):
     """
     Run 1 trains from random weights, or from those of --start. Each later run continues with the result of the run
-    before it, on other rows, with a lower peak rate, and learns the answers only.
+    before it, on other rows, with a lower peak rate. A run that does not begin with random weights has the harder
+    mixture only and learns the answers only.
     -> the model, whether the run is finished
     """
+    fresh = run == 1 and not a.start
     rows = make_rows(path_of(a.work, "rows", run) + ".npz", vocab, a.tokens if run == 1 else a.more_tokens[run - 2],
-                     a.seed + run - 1, 1 / 6 if run == 1 else 0)
+                     a.seed + run - 1, 1 / 6 if fresh else 0)
     torch.manual_seed(a.seed)
     torch.set_num_threads(a.threads)
     torch.set_flush_denormal(True)  # tiny attention weights: without this the attention takes four times as long
@@ -284,7 +287,7 @@ def train(a, vocab, run):
     optimiser = Optimisers(model, a.matrix_rate, a.rate)
     n_rows = len(rows["ids"])
     data = {k: rows[k] for k in rows.files}
-    if run > 1:
+    if not fresh:
         data["weights"][data["weights"] < 1] = 0
     n_steps = min(a.steps or n_rows * a.epochs // a.batch, n_rows * a.epochs // a.batch)
     order = np.arange(n_rows * a.epochs) % n_rows

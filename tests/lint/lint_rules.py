@@ -93,11 +93,11 @@ def rule_words(src, table):
 
 
 def rule_openmp(src, _table):
-    if not src.is_c or starts_with(src.path, ('engine/cpu/', 'tests/')):
+    if not src.is_c or starts_with(src.path, ('engine/cpu/', 'app/demo/', 'tests/')):
         return
     for n, line in enumerate(src.code.split('\n'), 1):
         if re.match(r'\s*#\s*pragma\s+omp\b', line) or re.search(r'_Pragma\s*\(\s*"omp', line):
-            yield n, 'OpenMP is allowed only in engine/cpu/'
+            yield n, 'OpenMP is allowed only in engine/cpu/ and in the training of app/demo/'
 
 
 def is_mutable(head):

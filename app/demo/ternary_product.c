@@ -1,0 +1,143 @@
+/*
+ * Products of int8 activations and ternary weights for the training of the demo model (model.py).
+ * model.py compiles and calls this file. Needs AVX2.
+ *
+ * Activations are stored as unsigned bytes, value + 128, because VPMADDUBSW multiplies unsigned by
+ * signed bytes. So each result is too large by 128 times the sum of its weights, which is
+ * subtracted. The functions split rows among the OpenMP threads; the results do not depend on the
+ * number of threads.
+ */
+#include <immintrin.h>
+#include <math.h>
+#include <stdint.h>
+
+enum {
+    ROWS = 6,      /* rows of activations in a register tile: 6 x 2 sums of 16 registers */
+    OUTPUTS = 16,  /* outputs in a register tile */
+    FLUSH = 64 * 4 /* columns until an int16 sum could overflow: 64 steps of at most 2 x 255 */
+};
+
+/* x (rows, cols) -> a (rows, cols) and s (rows): a - 128 is x * s, rounded half to even, and s is
+ * 127 / max(|x|, least). */
+void quantise(const float *x, uint8_t *a, float *s, float least, int64_t rows, int64_t cols)
+{
+#pragma omp parallel for
+    for (int64_t row = 0; row < rows; row++) {
+        const float *in = x + row * cols;
+        float most = least;
+        for (int64_t i = 0; i < cols; i++)
+            most = fmaxf(most, fabsf(in[i]));
+        const float scale = 127.0f / most;
+        for (int64_t i = 0; i < cols; i++)
+            a[row * cols + i] = (uint8_t)((int32_t)nearbyintf(in[i] * scale) + 128);
+        s[row] = scale;
+    }
+}
+
+/* a (n) -> x (n): the rounded values without their scale. */
+void restore(const uint8_t *a, float *x, int64_t n)
+{
+#pragma omp parallel for
+    for (int64_t i = 0; i < n; i++)
+        x[i] = (float)((int32_t)a[i] - 128);
+}
+
+/* The arguments of `product` from Python. outputs is a multiple of 16, cols of 4. */
+struct product {
+    const uint8_t *a;   /* (rows, cols), from `quantise` */
+    const float *scale; /* (rows): y is the integer result times this number */
+    const int8_t *w;    /* (outputs, cols) of -1, 0, +1; (cols, outputs) if is_transposed */
+    int64_t is_transposed;
+    int8_t *packed; /* (outputs / 16, cols / 4, 16, 4): memory for the weights in another order */
+    int32_t *sums;  /* (outputs): memory for 128 times the sum of the weights of an output */
+    float *y;       /* (rows, outputs) */
+    int64_t rows, outputs, cols;
+};
+
+static void pack(const struct product *p)
+{
+#pragma omp parallel for
+    for (int64_t out = 0; out < p->outputs; out++) {
+        int8_t *to = p->packed + out / OUTPUTS * OUTPUTS * p->cols + out % OUTPUTS * 4;
+        int32_t sum = 0;
+        for (int64_t i = 0; i < p->cols; i++) {
+            const int8_t code =
+                p->is_transposed ? p->w[i * p->outputs + out] : p->w[out * p->cols + i];
+            to[i / 4 * OUTPUTS * 4 + i % 4] = code;
+            sum += code;
+        }
+        p->sums[out] = 128 * sum;
+    }
+}
+
+/* result (rows, 16) = a (rows, cols) times the packed weights of 16 outputs. */
+static inline __attribute__((always_inline)) void
+tile(const uint8_t *a, const int8_t *w, int64_t cols, int rows, int32_t result[ROWS][OUTPUTS])
+{
+    const __m256i ones = _mm256_set1_epi16(1);
+    for (int64_t begin = 0; begin < cols; begin += FLUSH) {
+        const int64_t end = begin + FLUSH < cols ? begin + FLUSH : cols;
+        __m256i sum[ROWS][2];
+#pragma GCC unroll 8
+        for (int r = 0; r < rows; r++)
+            sum[r][0] = sum[r][1] = _mm256_setzero_si256();
+        for (int64_t i = begin; i < end; i += 4) {
+            const __m256i w0 = _mm256_loadu_si256((const __m256i *)(w + i * OUTPUTS));
+            const __m256i w1 = _mm256_loadu_si256((const __m256i *)(w + i * OUTPUTS + 32));
+#pragma GCC unroll 8
+            for (int r = 0; r < rows; r++) {
+                int32_t four;
+                __builtin_memcpy(&four, a + r * cols + i, sizeof four);
+                const __m256i x = _mm256_set1_epi32(four);
+                sum[r][0] = _mm256_add_epi16(sum[r][0], _mm256_maddubs_epi16(x, w0));
+                sum[r][1] = _mm256_add_epi16(sum[r][1], _mm256_maddubs_epi16(x, w1));
+            }
+        }
+#pragma GCC unroll 8
+        for (int r = 0; r < rows; r++) {
+#pragma GCC unroll 8
+            for (int half = 0; half < 2; half++) {
+                __m256i *to = (__m256i *)&result[r][8 * half];
+                const __m256i wide = _mm256_madd_epi16(sum[r][half], ones);
+                const __m256i before = begin == 0 ? _mm256_setzero_si256() : _mm256_loadu_si256(to);
+                _mm256_storeu_si256(to, _mm256_add_epi32(before, wide));
+            }
+        }
+    }
+}
+
+/* Two functions, so that the compiler keeps the sums of a full tile in registers. */
+static __attribute__((noinline)) void full_tile(const uint8_t *a, const int8_t *w, int64_t cols,
+                                                int32_t result[ROWS][OUTPUTS])
+{
+    tile(a, w, cols, ROWS, result);
+}
+
+static __attribute__((noinline)) void part_tile(const uint8_t *a, const int8_t *w, int64_t cols,
+                                                int rows, int32_t result[ROWS][OUTPUTS])
+{
+    tile(a, w, cols, rows, result);
+}
+
+/* y = (a - 128) times the transposed weights, each row multiplied by its scale. */
+void product(const struct product *p)
+{
+    const int64_t cols = p->cols;
+    pack(p);
+#pragma omp parallel for schedule(static)
+    for (int64_t row = 0; row < p->rows; row += ROWS) {
+        const int n = (int)(p->rows - row < ROWS ? p->rows - row : ROWS);
+        int32_t result[ROWS][OUTPUTS];
+        for (int64_t out = 0; out < p->outputs; out += OUTPUTS) {
+            if (n == ROWS)
+                full_tile(p->a + row * cols, p->packed + out * cols, cols, result);
+            else
+                part_tile(p->a + row * cols, p->packed + out * cols, cols, n, result);
+            for (int r = 0; r < n; r++) {
+                float *y = p->y + (row + r) * p->outputs + out;
+                for (int i = 0; i < OUTPUTS; i++)
+                    y[i] = (float)(result[r][i] - p->sums[out + i]) * p->scale[row + r];
+            }
+        }
+    }
+}
