@@ -84,8 +84,7 @@ def of_kind(section):
     return {kind: PHRASES.get(f"{section} {kind}", []) for kind in KINDS}
 
 
-TELL, TELL_MORE, HEARD, ASK, ASK_MORE, ASKED = (
-    of_kind(s) for s in ("tell", "tell more", "heard", "ask", "ask more", "asked"))
+TELL, TELL_MORE, ASK, ASK_MORE, ASKED = (of_kind(s) for s in ("tell", "tell more", "ask", "ask more", "asked"))
 RECALL, NOT_TOLD = ({kind: one for kind, (one,) in of_kind(s).items()} for s in ("recall", "not told"))
 
 
@@ -601,9 +600,6 @@ class Maker:
         words = " ".join(self.rng.choice(self.lexicon) for _ in text.split()[:7])
         return words + self.rng.choice(["?", "?", "."]), answer, f"from {len(answer) - len(x) - 1}"
 
-    def own_heard(self, kind):
-        return HEARD[kind][0]
-
     def telling(self, kind, x):
         """A statement of this fact. The harder mixture sometimes puts it into a saying."""
         if self.hard and self.chance(.45):
@@ -633,12 +629,12 @@ class Maker:
         if self.chance(.07):
             text, x = text.lower(), x.lower()
         known[kind] = x
-        answer = self.rng.choice(HEARD[kind][:1] if self.held else HEARD[kind]).format(x=x)
+        answer = people.REMEMBERED + RECALL[kind].format(x=x)
         if not text.islower() and not text.startswith(x):  # the answer repeats the letters of x as they stand
             text = sentence_case(text)
         if self.hard and self.chance(.1):
-            return self.unclear(text, x), sentence_case(HEARD[kind][0].format(x=x)), "given"
-        return self.said_loosely(text, x), sentence_case(answer), "tell"
+            return self.unclear(text, x), answer, "given"
+        return self.said_loosely(text, x), answer, "tell"
 
     def tell_two(self, known):
         one, two = self.rng.sample(KINDS, 2)
@@ -647,7 +643,7 @@ class Maker:
         a, b = self.tell(known, one), self.tell(known, two)
         joint = self.rng.choice([". ", " and ", ", and "])
         kind = "given" if "given" in (a[2], b[2]) else "tell"
-        return f"{a[0].rstrip('.!')}{joint}{b[0]}", f"{a[1]} {b[1]}", kind
+        return f"{a[0].rstrip('.!')}{joint}{b[0]}", f"{a[1]} {b[1].removeprefix(people.REMEMBERED)}", kind
 
     def key_question(self, section):
         """

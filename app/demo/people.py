@@ -1,7 +1,11 @@
 """Conversations about several people whose facts must not be mixed up, with corrections of the last statement."""
 from dataclasses import dataclass
 
-CONFIRM = "I see: "
+# An answer to a statement ends with the sentence that later answers the question for it, word by word. The answer to a
+# question whose fact was not told begins with the same words ("Your name is something that you have not told me yet.").
+# So the model finds a fact by the words of its own answers, and decides by them whether the fact was told.
+REMEMBERED = "I will remember that. "
+CORRECTED = "I see. "
 FACTS = ("name", "home", "food", "job", "pet")
 
 
@@ -56,16 +60,12 @@ class People:
         maker = self.maker
         x = maker.value(fact)
         self.known[person, fact], self.last = x, (person, fact)
-        if person.is_user:
-            said, heard = maker.own_tell(fact), maker.own_heard(fact)
-        else:
-            said = maker.of_others("tell", fact)
-            heard = maker.phrases["other heard " + fact][0]
-        text = self.fill(said, person, x=x)
+        said = maker.own_tell(fact) if person.is_user else maker.of_others("tell", fact)
+        text, answer = self.fill(said, person, x=x), REMEMBERED + self.recall(person, fact)
         if maker.hard and maker.chance(.1):
-            return maker.unclear(text, x), self.fill(heard, person, x=x), "given"
+            return maker.unclear(text, x), answer, "given"
         text = maker.said_loosely(text, x) if person.is_user or person.says.startswith("my ") else text
-        return text, self.fill(heard, person, x=x), "tell"
+        return text, answer, "tell"
 
     def correct(self):
         """The user corrects the last statement. -> a turn"""
@@ -76,10 +76,8 @@ class People:
             x = maker.value(fact)
         self.known[person, fact] = x
         text = maker.correction().format(x=x, old=old)
-        recall = self.recall(person, fact)
-        if recall.startswith(("You ", "Your ")):
-            recall = recall[0].lower() + recall[1:]
-        return (text[0].lower() + text[1:] if maker.chance(.4) else text), CONFIRM + recall, "tell"
+        text = text[0].lower() + text[1:] if maker.chance(.4) else text
+        return text, CORRECTED + self.recall(person, fact), "tell"
 
     def ask(self, person, fact, kind):
         maker = self.maker

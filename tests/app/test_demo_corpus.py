@@ -187,10 +187,29 @@ class TrainingAndHeldOut(ProgramCase):
         for _ in range(300):
             turns = corpus.people.conversation(maker)
             for i, (_, answer, kind) in enumerate(turns):
-                if kind in ('people', 'correct') and not answer.startswith('You have not told me'):
+                if kind in ('people', 'correct') and 'that you have not told me' not in answer:
                     value = answer.rstrip('.').split(' ')[-1]
                     said = ' '.join(user for user, _, about in turns[:i] if about in ('tell', 'given'))
                     self.assertIn(value.lower(), said.lower())
+
+    def test_a_fact_is_answered_with_words_that_the_model_has_said(self):
+        """
+        An answer about a fact that was told stands word by word at the end of an earlier answer, and one about another
+        fact begins with the same words.
+        """
+        maker, told = corpus.Maker('train', random.Random(9), hard=True), 0
+        for _ in range(1500):
+            said = []
+            for _, answer, kind in maker.conversation():
+                for one in re.findall(r'(?:You|Your) [^.]*\.', answer) if kind == 'memory' else []:
+                    if one.endswith('that you have not told me yet.'):
+                        begin = re.match(r'.*?(?= (?:something|a place) that)', one)[0]
+                        self.assertTrue(any(recall.startswith(begin) for recall in corpus.RECALL.values()), one)
+                    elif one != corpus.NOTHING_TOLD:
+                        self.assertTrue(any(one in earlier for earlier in said), (one, said))
+                        told += 1
+                said.append(answer)
+        self.assertGreater(told, 300)
 
 
 if __name__ == '__main__':
