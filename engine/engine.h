@@ -37,7 +37,7 @@ struct bn_model;
 struct bn_session;
 
 /* Cancel flag. Loading and evaluation test it at least once per layer and fail with BN_ECANCELLED
- * if it is set. The engine never clears it: clear it before the next call. */
+ * if it is set; CUDA tests it before it enqueues a layer or graph. Only the caller clears it. */
 struct bn_cancel {
     atomic_bool requested;
 };
@@ -125,10 +125,10 @@ size_t bn_model_batch_width(const struct bn_model *model, size_t n_ctx);
  * no saved states. */
 size_t bn_model_state_memory(const struct bn_model *model);
 
-/* Write the time spent in each kind of work since the previous call to out (cap), in the order in
- * which a pass runs them. On a GPU each kernel is one kind of work. Returns the number of entries
- * written, at most cap; BN_PROFILE_STEPS is enough for every device. Returns 0 if the model was
- * opened without `profile` or the device cannot measure it. */
+/* Write the time spent in each kind of work since the previous call to out (cap). On the CPU they
+ * are in the order in which a pass runs them; on a GPU each kernel is one kind of work. Returns the
+ * number of entries written, at most cap; BN_PROFILE_STEPS is enough for every device. Returns 0 if
+ * the model was opened without `profile` or the device cannot measure it. */
 size_t bn_model_profile(struct bn_model *model, struct bn_profile_step *out, size_t cap);
 
 /* How often each expert was chosen in all evaluations of this model, once for each token that uses
@@ -142,8 +142,8 @@ struct bn_session_config {
     size_t n_ctx; /* most tokens of the sequence; 0: n_ctx_default */
     /* Most bytes of saved states, if the model needs them; 0: bn_model_state_memory. A session of
      * such a model can return only to lengths with a saved state and to some recent lengths. It
-     * saves a state before each prompt, one near the end of the prompt and one about every 2048
-     * tokens, and drops old ones when the memory is full. */
+     * saves states where a prompt begins, where it diverges from the one before, near its end, and
+     * about every 2048 tokens. When the memory is full, it drops the least useful ones. */
     size_t state_memory;
 };
 

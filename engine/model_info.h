@@ -10,7 +10,7 @@
 struct bn_model_info {
     char name[128];        /* metadata key general.name */
     char arch[64];         /* metadata key general.architecture */
-    char quantisation[32]; /* type of the ternary tensors: "I2_S", "TQ2_0", ... */
+    char quantisation[32]; /* type of most weights in linear layers: "I2_S", "TQ2_0", ... */
     char device[160];      /* "CPU, 2 threads, AVX-512 VNNI", and which parts are approximate */
     char passed_over[160]; /* "cuda is not used: ..." if "auto" had to skip a device, else "" */
     char activations[120]; /* "int8 per token: as in the training of this architecture" */

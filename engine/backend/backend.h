@@ -24,7 +24,8 @@ struct seq;     /* one sequence: a KV cache on that device */
 
 /* Cancel flag and progress callback of one call. */
 struct backend_control {
-    const atomic_bool *cancel; /* may be NULL; tested at least once per layer */
+    /* May be NULL. Tested at least once per layer; CUDA tests it before it enqueues one. */
+    const atomic_bool *cancel;
     void (*progress)(void *ud, size_t n_done, size_t n_total); /* may be NULL */
     void *ud;
 };
@@ -95,7 +96,8 @@ struct backend_ops {
      * value of cfg is out of range. */
     bool (*plan)(const struct model *m, const struct backend_config *cfg, struct backend_plan *out,
                  struct bn_error *err);
-    /* Load the weights. `m` must outlive the backend. Progress counts bytes of the file. */
+    /* Load the weights. `m` must outlive the backend. Progress counts bytes of the file. Errors are
+     * those of bn_model_open. */
     bool (*open)(const struct model *m, const struct backend_config *cfg,
                  const struct backend_control *control, struct backend **out, struct bn_error *err);
     void (*close)(struct backend *b);                            /* b may be NULL */
@@ -123,6 +125,7 @@ struct backend_ops {
      * ids in total, each sequence at most once and within its n_ctx. Allocates nothing. *n_bytes is
      * the number of bytes read from memory. After an error or a cancellation every sequence has its
      * old length and can continue from there; see "Earlier lengths" below.
+     * BN_EARG: a row has too little room for its results. BN_ECANCELLED. BN_EDEVICE.
      * BN_ELOST: the device has failed; every later call fails the same way. */
     bool (*eval)(struct backend *b, struct eval_item *items, size_t n_items,
                  const struct backend_control *control, uint64_t *n_bytes, struct bn_error *err);
@@ -150,7 +153,8 @@ struct backend_ops {
 
     /* seq_save writes the whole sequence as bytes, with the state of its length. seq_load replaces
      * a sequence by `length` saved positions. BN_ECONTEXT: n_ctx is smaller, and nothing changes;
-     * after any other error the sequence is empty. */
+     * after any other error the sequence is empty. BN_EIO: the stream failed. BN_ENOMEM.
+     * BN_EDEVICE. BN_ELOST. */
     bool (*seq_save)(struct seq *s, const struct bn_stream *out, struct bn_error *err);
     bool (*seq_load)(struct seq *s, size_t length, const struct bn_stream *in,
                      struct bn_error *err);

@@ -23,11 +23,11 @@ enum bn_errcode {
     BN_EARG,         /* the caller's value is out of range */
     BN_EFORMAT,      /* a file or text breaks its own format */
     BN_EUNSUPPORTED, /* well formed, but this program cannot run it */
-    BN_EIO,          /* the operating system refused to open, read, write or map */
+    BN_EIO,          /* a file or stream cannot be opened, mapped, written or read to its end */
     BN_ENOMEM,
     BN_ECONTEXT,   /* more tokens than the context holds */
     BN_ECANCELLED, /* the cancel flag was set */
-    BN_EDEVICE,    /* the device failed or returned wrong values */
+    BN_EDEVICE,    /* the device cannot be used, has failed, or returned wrong values */
     BN_ELOST,      /* the device failed for good; only a restart of the program helps */
 };
 

@@ -310,7 +310,8 @@ static void apply_split(struct cpu_thread *th, size_t layer)
     const struct pass *pass = th->pass;
     const struct backend *b = pass->b;
     const size_t n_items = pass->n_token_blocks * b->model->hp.n_kv_heads;
-    /* Position blocks of an item in a round. An item has one more slot, for its result. */
+    /* Position blocks of an item in a round. An item has one more slot, for its result. At least
+     * SPLIT_BLOCKS slots per item exist, because ATTN_SPLIT has few items: see cpu_sizes.c. */
     const size_t n_round = b->shape.n_slots / n_items - 1;
     size_t n_blocks = 0;
     for (size_t i = 0; i < pass->n_token_blocks; i++) {

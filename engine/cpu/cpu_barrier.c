@@ -1,6 +1,6 @@
 /*
- * A central barrier with a generation count. Unlike a sense flag, the count needs no variable per
- * thread.
+ * A central barrier with a generation count. Unlike the flag of a sense-reversing barrier, the
+ * count needs no variable per thread.
  *
  * No wake-up is lost: a waiting thread increments n_asleep before it reads the generation, and the
  * last thread to arrive stores the generation before it reads n_asleep. With sequentially

@@ -103,6 +103,7 @@ static void run_vectors(const struct cpu_kernels *k, struct outputs *o)
     record(o, "sigmoid_gate", y, sizeof y);
     k->unit_norm(x, N, 1e-6f, 0.5f, y);
     record(o, "unit_norm", y, sizeof y);
+    /* The four rows of taps overlap: they begin 80 elements apart, and the last one ends with w. */
     k->conv_silu((const float *const[CONV_TAPS]){x, x + 1, x + 2, x + 3}, w, 80, N - 240, y);
     record(o, "conv_silu", y, (N - 240) * sizeof *y);
     k->add(y, x, N);
@@ -389,7 +390,8 @@ static void run_attention(const struct cpu_kernels *k, struct outputs *out)
     record_attention(out, "attn_tile_q8", &c, N_TILE);
 }
 
-/* Random bytes are a valid row of every type if the floats among them are finite. */
+/* Random bytes are a valid row of every type if the floats among them are finite. They are if the
+ * highest bit of the exponent, 0x40 in the last byte of each float, is 0. */
 static void fill_row(uint8_t *row, enum tensor_type type, uint64_t seed)
 {
     for (size_t i = 0; i < ROW_BYTES; i++)

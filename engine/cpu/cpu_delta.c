@@ -19,7 +19,7 @@ static void gates_of(struct cpu_thread *th, const struct cpu_delta *d, struct wo
 {
     const struct backend *b = th->pass->b;
     const size_t n = heads.end - heads.begin;
-    float *const z[2] = {th->y[0], th->y[1]};
+    float *const z[2] = {th->y[0], th->y[1]}; /* with room for MODEL_MAX_HEADS heads */
     const struct float_matrix *const m[2] = {&d->alpha, &d->beta};
     for (size_t i = 0; i < 2; i++) {
         const struct table_rows rows = {.table = m[i]->rows + heads.begin * m[i]->row_bytes,

@@ -246,6 +246,7 @@ static void gate_panel(struct cpu_thread *th, const struct expert_range *r, size
         const size_t n = size_min(GROUPED_TOKENS, pair1 - i);
         groups_multiply_panel(th, w, &gate, in, i, n, th->y[0]);
         groups_multiply_panel(th, w, &up, in, i, n, th->y[1]);
+        /* A result has R16_PANEL row groups, also if the range has fewer; the others are unused. */
         clamp(b->model->layers[r->layer].traits.clamp, n * R16_PANEL * R16_ROWS, th->y[0],
               th->y[1]);
         for (size_t k = 0; k < n; k++) {
@@ -308,8 +309,8 @@ static void quantise_pairs(struct cpu_thread *th, size_t layer, struct rows y)
 {
     const struct backend *b = th->pass->b;
     const size_t n_pairs = th->pass->n_tokens * b->model->hp.n_used_experts;
-    const size_t size = has_one_token(th) ? 1 : PAIR_TOKENS;
-    for (struct work_item p = {0}; thread_take_work(th, n_pairs, 1, size, &p);)
+    const size_t item_pairs = has_one_token(th) ? 1 : PAIR_TOKENS;
+    for (struct work_item p = {0}; thread_take_work(th, n_pairs, 1, item_pairs, &p);)
         for (size_t i = p.begin; i < p.end; i++)
             groups_quantise_to(th, &b->layers[layer].down, y.at + i * y.stride,
                                &b->scratch.pair_input, i);
@@ -385,8 +386,8 @@ void experts_add(struct cpu_thread *th, size_t layer, struct rows y, struct rows
     }
     /* Several items per thread, so that a slow thread delays the others little. */
     const size_t share = size_round_up(n_groups / (4 * th->n_threads), R16_PANEL);
-    const size_t size = size_min(size_max(share, R16_PANEL), MOST_GROUPS);
-    for (struct work_item p = {0}; thread_take_work(th, n_groups, R16_PANEL, size, &p);)
+    const size_t item_groups = size_min(size_max(share, R16_PANEL), MOST_GROUPS);
+    for (struct work_item p = {0}; thread_take_work(th, n_groups, R16_PANEL, item_groups, &p);)
         for (size_t e = 0; e < hp->n_experts; e++)
             add_expert(th, w, (struct expert_range){layer, e * n_groups, p.begin, p.end},
                        (struct work_range){s->pair_start[e], s->pair_start[e + 1]}, h);

@@ -28,7 +28,7 @@ void experts_add(struct cpu_thread *th, size_t layer, struct rows y, struct rows
 uint64_t experts_pass_bytes(const struct pass *pass);
 
 /* Choose the n_used largest of z (n): out (n_used) in ascending order of `expert`, with the weights
- * of docs/kernels.md. */
+ * of docs/kernels.md. 1 <= n_used <= n, and at most MODEL_MAX_USED_EXPERTS. */
 void experts_pick(const float *z, size_t n, size_t n_used, struct expert_choice *out);
 
 #endif

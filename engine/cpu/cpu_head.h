@@ -1,7 +1,8 @@
 /*
  * The first and the last step of a pass: from token ids to embedding rows, and from hidden states
- * to candidates. All threads call head_embed and head_apply, which end with a barrier. Also the
- * copy of the output head at eight bits, which is made when the model is opened.
+ * to candidates. All threads call head_embed and head_apply, which end with a barrier; without
+ * requested rows head_apply does nothing. Also the copy of the output head at eight bits, which is
+ * made when the model is opened.
  */
 #ifndef ENGINE_CPU_CPU_HEAD_H
 #define ENGINE_CPU_CPU_HEAD_H
@@ -11,7 +12,7 @@
 /* Type of the rows of an output head that is not in R16: Q8_0 with BN_HEAD_Q8 if the file has F32,
  * F16 or BF16, which makes a copy; else the type in the file. */
 enum tensor_type head_type(const struct model *m, enum bn_head_mode head);
-/* Bytes of this copy, 0 if there is none; false on overflow. */
+/* Bytes of this copy, 0 if there is none. False on overflow, or if a row is not whole blocks. */
 bool head_copy_bytes(const struct model *m, enum bn_head_mode head, size_t *n_bytes);
 /* Make this copy in b->head_map and set b->head to it, if its size is not 0. BN_ENOMEM,
  * BN_ECANCELLED, BN_EUNSUPPORTED. */

@@ -17,7 +17,7 @@
 #include <math.h>
 #include <string.h>
 
-#define STEP_ROWS 2048 /* of a thread: about 10 MB of an F16 table of width 2560 */
+#define STEP_ROWS 2048 /* rows of a thread in a step: 10 MB of an F16 table of width 2560 */
 #define Q8_COLS 32
 #define Q8_BYTES 34 /* an F16 and 32 bytes */
 

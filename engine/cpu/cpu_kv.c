@@ -58,6 +58,7 @@ size_t kv_reachable(const struct seq *s, size_t n_keep)
 {
     const size_t n =
         s->recurrent.n_floats > 0 ? recurrent_reachable(&s->recurrent.copies, n_keep) : n_keep;
+    /* The present length needs no test: the ring always holds the window before it. */
     return n < s->length ? ring_reachable(&s->ring, s->backend, n) : n;
 }
 

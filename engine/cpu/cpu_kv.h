@@ -63,8 +63,8 @@ static inline struct kv_block kv_block_at(const struct seq *s, size_t layer, siz
 void kv_append(const struct cpu_thread *th, const struct token_block *tokens, size_t layer,
                size_t kv_head, const float *k, const float *v, size_t kv_stride);
 
-/* Prefetch the cache lines of the keys that kv_append will write; with Q8 only the line of the
- * first position of the token block, which may have a second line. */
+/* Prefetch the cache lines of the keys that kv_append will write. With Q8 the positions of a token
+ * block can be in two lines; only that of the first position is prefetched. */
 void kv_fetch(const struct token_block *tokens, size_t layer, size_t kv_head);
 
 #endif

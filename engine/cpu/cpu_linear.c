@@ -51,7 +51,7 @@ const float *linear_prepare(const struct cpu_thread *th, const struct weights *t
     const float *in = w ? th->norm : x;
     if (!r->block)
         return in;
-    if (r->n_outer) { /* only for layers without a norm */
+    if (r->n_outer) { /* only for layers without a norm: reorder_heads needs another buffer for y */
         reorder_heads(r, in, to->n_cols, th->norm);
         in = th->norm;
     }
@@ -254,6 +254,7 @@ static void linear_many(struct cpu_thread *th, const struct weights *w, acc_out_
 static void linear_many_gate(struct cpu_thread *th, const struct weights *w, acc_gate_fn act,
                              struct rows y)
 {
+    /* gate and up get half of the rows of a panel each: both must fit in th->acc and th->panel. */
     const size_t n_ff = w->mat.n_rows / 2, half = th->pass->gemm->panel_rows / 2;
     int32_t *const up_acc = th->acc + half;
     uint8_t *const up_panel = th->panel + half * w->mat.n_lines * LINE_COLS;
@@ -397,7 +398,7 @@ void linear_fetch(const struct cpu_thread *th, const struct weights *w, size_t n
     const size_t row_bytes = w->mat.n_lines * LINE_BYTES;
     const size_t apart = (all.end - all.begin) / MATVEC_STREAMS * row_bytes;
     const uint8_t *at = w->mat.lines + all.begin * row_bytes;
-    if (apart < FETCH_BYTES) /* the prefetched parts of the streams would overlap */
+    if (apart < FETCH_BYTES) /* then the prefetched parts of the streams would overlap */
         return;
     for (size_t i = 0; i < FETCH_BYTES; i += LINE_BYTES)
         for (size_t k = 0; k < MATVEC_STREAMS; k++)

@@ -242,8 +242,8 @@ static void run_layer(struct cpu_thread *th, const struct weights *w, enum outpu
         return;
     }
     const bool is_single = groups_take_singly(th, th->pass->n_tokens);
-    const size_t size = is_single ? FEW_GROUPS : R16_PANEL;
-    for (struct work_item p = {0}; thread_take_work(th, w->n_groups, R16_PANEL, size, &p);)
+    const size_t item_groups = is_single ? FEW_GROUPS : R16_PANEL;
+    for (struct work_item p = {0}; thread_take_work(th, w->n_groups, R16_PANEL, item_groups, &p);)
         for (size_t g = p.begin; g < p.end;) {
             const struct group_range r = range_at(w, g, p.end);
             if (is_single)
@@ -315,8 +315,8 @@ void groups_gate(struct cpu_thread *th, const struct weights *w, enum ffn_act ac
         return;
     }
     const bool is_single = groups_take_singly(th, th->pass->n_tokens);
-    const size_t size = is_single ? FEW_GROUPS : R16_PANEL;
-    for (struct work_item p = {0}; thread_take_work(th, n_groups, R16_PANEL, size, &p);) {
+    const size_t item_groups = is_single ? FEW_GROUPS : R16_PANEL;
+    for (struct work_item p = {0}; thread_take_work(th, n_groups, R16_PANEL, item_groups, &p);) {
         const struct gate_range r = gate_range_at(w, p.begin, p.end);
         if (!is_single)
             gate_panel(th, w, &r, gate, y);
@@ -336,6 +336,7 @@ void groups_fetch(const struct cpu_thread *th, const struct weights *w, size_t n
     const size_t group_bytes = r.s->groups.n_lines * LINE_BYTES;
     const size_t apart = (r.end - r.begin) / MATVEC_STREAMS * group_bytes;
     const uint8_t *const at = r.s->groups.lines + r.begin * group_bytes;
+    /* If apart < n_bytes, the prefetched parts of the streams would overlap. */
     for (size_t i = 0; apart >= n_bytes && i < n_bytes; i += LINE_BYTES)
         for (size_t k = 0; k < MATVEC_STREAMS; k++)
             cpu_prefetch(at + k * apart + i);
@@ -347,10 +348,10 @@ void groups_multiply(struct cpu_thread *th, const struct weights *w, size_t row0
                      size_t n_tokens, struct rows y)
 {
     const bool is_single = groups_take_singly(th, n_tokens);
-    const size_t size = n_tokens == 1 ? MATVEC_GROUPS : is_single ? FEW_GROUPS : R16_PANEL;
+    const size_t n_at_once = n_tokens == 1 ? MATVEC_GROUPS : is_single ? FEW_GROUPS : R16_PANEL;
     const size_t group0 = row0 / R16_ROWS, group1 = (row1 + R16_ROWS - 1) / R16_ROWS;
-    for (size_t g = group0; g < group1; g += size) {
-        const struct group_range r = {&w->sections[0], g, size_min(g + size, group1)};
+    for (size_t g = group0; g < group1; g += n_at_once) {
+        const struct group_range r = {&w->sections[0], g, size_min(g + n_at_once, group1)};
         float *to = y.at + (groups_first_row(&r) - row0);
         if (!is_single) {
             const struct panel_range panel = groups_unpack(th, &r, th->panel);

@@ -3,8 +3,8 @@
  *
  * The bandwidth is measured on the packed weights if they are larger than the caches, otherwise on
  * a separate buffer. The multiply-adds are counted in special loops, because the kernels of a pass
- * do not reach the limit: ternary_matmul is 7 % below it, attention 15 to 20 %
- * (docs/lab-notes.md).
+ * do not reach the limit: ternary_matmul is 7 % below it with AVX-512 VNNI and 37 % with AMX,
+ * attention 15 to 20 % (docs/lab-notes.md).
  *
  * Other programs can only slow a loop down, so each limit is the best of many loops. The loops take
  * milliseconds: a long one would be interrupted on a busy machine.
@@ -23,8 +23,9 @@
 #define READ_BYTES ((size_t)512000000) /* several times the last-level cache of most machines */
 #define READ_ROUNDS 6                  /* times that the whole buffer is read */
 /* Bytes of one loop for each thread: a core reads about 10 GB/s, so a loop takes 2 ms, of which
- * starting the threads is less than 1 %. A loop never finds its bytes in a cache, because all other
- * bytes of the buffer are read in between. */
+ * starting the threads is less than 1 %. A loop should not find its bytes in a cache: all other
+ * bytes of the buffer are read in between. With 13 threads or more, a buffer of READ_BYTES has one
+ * slice, which is itself larger than most last-level caches. */
 #define SLICE_BYTES ((size_t)20 << 20)
 
 /* Sum of 64-bit words, n a multiple of 8 * STREAMS. Reads as the ternary kernels do, in distant
@@ -58,7 +59,8 @@ struct read_job {
 static void read_range(void *ud, size_t index, size_t n_threads)
 {
     struct read_job *r = ud;
-    const struct work_range s = work_range_of(r->n_words, 512, index, n_threads); /* pages */
+    /* 512 words are a page. */
+    const struct work_range s = work_range_of(r->n_words, 512, index, n_threads);
     const size_t n = (s.end - s.begin) / (8 * STREAMS) * (8 * STREAMS);
     atomic_fetch_add(&r->sum, sum_words(r->at + s.begin, n, r->ahead));
 }
@@ -71,7 +73,7 @@ double cpu_measure_bandwidth(struct backend *b)
     if (n_bytes < READ_BYTES) {
         if (!mem_map_open(&own, READ_BYTES, MEM_PAGES_HUGE))
             return 0.0;
-        memset(own.ptr, 1, READ_BYTES);
+        memset(own.ptr, 1, READ_BYTES); /* pages that were never written share one page of zeros */
         at = own.ptr;
         n_bytes = READ_BYTES;
     }

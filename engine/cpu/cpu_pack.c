@@ -21,9 +21,9 @@ bool pack_in_groups(const struct model *m)
     return m->act_scheme != ACT_TOKEN || m->finest.scaling != SCALE_TENSOR || m->arch->experts;
 }
 
-/* Whether the down projection is packed by columns. This is useless for a rotated input, because it
- * has hardly any zeros. If it is, passes of several tokens multiply the bytes of the file as lines:
- * they must be I2_S of layout A in whole lines, aligned to 32 bytes. */
+/* Whether the down projection is packed by columns. This is useless for a rotated input, which has
+ * hardly any zeros. With columns, passes of several tokens multiply the bytes of the file as lines:
+ * these must be I2_S of layout A in whole lines, aligned to 32 bytes. */
 static bool pack_in_columns(const struct model *m, const struct backend_config *cfg,
                             const struct linear *down)
 {
@@ -338,8 +338,8 @@ struct pack_state {
     uint8_t *codes; /* (n_threads, codes_stride) scratch of line_pack_rows and group_pack */
     uint8_t *rows;  /* (n_threads, rows_stride) packed rows, for pack_columns */
     size_t codes_stride, rows_stride;
-    /* Progress in bytes of the file: of the packed tensors, and of all of them with the output head
-     * if it gets a coarse plane. */
+    /* Progress in bytes of the file: of the tensors that are packed so far, and of all tensors to
+     * pack with the output head if it gets a coarse plane. */
     size_t done_bytes, total_bytes;
     atomic_bool failed; /* the first thread that sets it writes err */
     bool stop; /* thread 0 writes it between two barriers, all threads read it afterwards */

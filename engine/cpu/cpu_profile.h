@@ -7,7 +7,8 @@
 
 #include "engine/cpu/cpu_state.h"
 
-/* The profile operation of the backend: report the steps since the last call, and reset them. */
+/* The profile operation of the backend: report the steps since the last call, and reset them.
+ * Returns their number, 0 if profiling is off. Steps past `cap` are lost. */
 size_t cpu_profile(struct backend *b, struct bn_profile_step *out, size_t cap);
 
 void profile_begin(struct pass *pass); /* before the threads start */

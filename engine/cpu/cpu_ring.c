@@ -39,6 +39,7 @@ bool ring_open(struct ring *r, const struct backend *b, size_t n_ctx, struct bn_
         return true;
     r->n_blocks = size_min(s->ring_blocks, n_ctx / ATTN_BLOCK + (n_ctx % ATTN_BLOCK != 0));
     r->block_bytes = s->n_ring_layers * b->model->hp.n_kv_heads * s->kv_block_bytes;
+    /* No product overflows: ring_bytes has checked larger ones when the model was planned. */
     return mem_map_open(&r->map, r->n_blocks * r->block_bytes, MEM_PAGES_HUGE) ||
            bn_fail(err, BN_ENOMEM, "no memory for the keys and values of window layers");
 }

@@ -1,10 +1,11 @@
 /*
  * Rings: the keys and values of window layers, of which only the last positions are kept.
  *
- * A ring has the same position blocks as the KV cache, and block i is in slot i % n_blocks. So two
- * blocks may share a slot, each with a part of its positions. A ring has room for the window before
- * a position and a micro-batch after it, rounded up to blocks. A pass that fails has overwritten
- * at most a micro-batch of positions, none of which the old length needs.
+ * A ring has the same position blocks as the KV cache, and block i is in slot i % n_blocks. So a
+ * slot can hold the first positions of a block and the last positions of the block n_blocks before
+ * it. A ring has room for the window before a position and a micro-batch after it, rounded up to
+ * blocks. A pass that fails has overwritten at most a micro-batch of positions, none of which the
+ * old length needs.
  *
  * A saved state has the window before the length in n = ceil(ring_before / ATTN_BLOCK) blocks of
  * the same format: position i is in block (i / ATTN_BLOCK) % n, at place i % ATTN_BLOCK.

@@ -25,7 +25,7 @@
 #define GROUP_ROWS 256 /* the same for several; these rows stay in the second-level cache */
 #define LEAD 8         /* rows multiplied first for each of the k; makes the floor almost exact */
 #define LEAD_LEAST 32  /* rows multiplied first by all threads, at least */
-#define LIST_ROWS 256  /* rows multiplied in one call; the first rows are not prefetched */
+#define LIST_ROWS 256  /* rows multiplied in one call: many, as its first rows are not prefetched */
 #define DRAW_ROWS 8    /* the same for a draw; fewer, because each result can exclude more rows */
 _Static_assert(LIST_ROWS <= LEAD_ROWS && LIST_ROWS <= MATMUL_TOKENS * PANEL_ROWS,
                "size of a thread's buffers");
@@ -85,7 +85,7 @@ static void spread_of(const struct block_norms *norms, size_t n_blocks, size_t n
                 a2 += a * a;
                 c2 += c * c;
             } else {
-                const double theta = sqrt(c2 / a2);
+                const double theta = sqrt(c2 / a2); /* both are above 0, since h is not zero */
                 spread[b] =
                     (float)(1.01 * sqrt((1.0 + theta) * a * a + (1.0 + 1.0 / theta) * c * c));
             }
@@ -342,7 +342,7 @@ static struct coarse_group gather_group(struct cpu_thread *th, const struct requ
     float *unit = spread2 + n_blocks * COARSE_GROUP;
     const int8_t *from[COARSE_GROUP] = {NULL};
     size_t n = 0;
-    memset(fix, 0, (2 * n_blocks + 1) * COARSE_GROUP * sizeof *fix);
+    memset(fix, 0, (2 * n_blocks + 1) * COARSE_GROUP * sizeof *fix); /* also spread2 and unit */
     for (size_t i = 0; i < n_reqs; i++) {
         const struct coarse_query *q = &reqs[i].query;
         if (!reqs[i].screened)

@@ -27,7 +27,7 @@ void screen_query(const struct backend *b, size_t i, struct requested_row *req);
  * best id (HEAD_GUMBEL) or multiply the rows with the highest bounds (HEAD_TOP). */
 void screen_bounds(struct cpu_thread *th, const struct requested_row *reqs, size_t n_reqs);
 /* In this thread's part of z, make the logits of possible candidates exact. The others become exact
- * too or -infinity. */
+ * too or -infinity. Sets th->best[i] to the largest logit of this part. */
 void screen_rescore(struct cpu_thread *th, size_t i, const struct requested_row *req);
 
 #endif

@@ -27,8 +27,10 @@ struct cpu_shape {
     /* Layers with a ring, most positions that their tokens see before their own, blocks of a ring;
      * all 0 without rings. See cpu_ring.h. */
     size_t n_ring_layers, ring_before, ring_blocks;
-    size_t n_slots;        /* slots for partial attention results, see scratch.attn_partials */
-    size_t n_coarse;       /* blocks per row of the coarse plane; 0: there is no plane */
+    size_t n_slots; /* slots for partial attention results, see scratch.attn_partials */
+    /* Blocks per row of the planned coarse plane; 0: none. Loading can still leave the plane out,
+     * so a pass tests backend.coarse. */
+    size_t n_coarse;
     size_t row_bytes;      /* bytes of a row of the embedding table */
     size_t head_row_bytes; /* bytes of a row of the output head as it is multiplied */
 };

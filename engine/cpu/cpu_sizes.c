@@ -20,8 +20,8 @@
 #define MAX_GROWTH 4
 #define FREE_BYTES ((size_t)256 << 20) /* growth below this is always accepted */
 
-/* Columns of every matrix; also limits the vocabulary. Keeps the sums below from overflow, without
- * the lower limits of model.h. */
+/* Most columns of a matrix; the vocabulary may be 16 times as large. The sums below then cannot
+ * overflow, even without the stricter limits of model.h. */
 #define MAX_WIDTH ((size_t)1 << 24)
 
 static bool set_kv_shape(struct cpu_shape *s, const struct hparams *hp, enum bn_kv_type kv,

@@ -11,8 +11,9 @@
 bool cpu_sizes_shape(struct cpu_shape *s, const struct model *m, const struct backend_config *cfg,
                      size_t n_threads, struct bn_error *err);
 
-/* The plan operation of the backend. BN_EUNSUPPORTED: as above, or the model would be many times
- * larger in memory than in the file. BN_EARG: too many threads, or a bad micro-batch. */
+/* The plan operation of the backend. BN_EUNSUPPORTED: as above, a size overflows, or the model
+ * would be many times larger in memory than in the file. BN_EARG: too many threads, or a bad
+ * micro-batch. */
 bool cpu_sizes_plan(const struct model *m, const struct backend_config *cfg,
                     struct backend_plan *plan, struct bn_error *err);
 

@@ -77,8 +77,9 @@ struct block_norms {
 /* Memory for the results of a pass, sized for n_ubatch tokens when the backend opens. */
 struct scratch {
     struct mem_map map;
-    float *h;    /* (n_ubatch, h_stride) residual stream */
-    float *qkv;  /* (n_ubatch, qkv_stride) q, k, v; attn_append changes them in place */
+    float *h; /* (n_ubatch, h_stride) residual stream */
+    /* (n_ubatch, qkv_stride) q, k, v; attn_append or delta_convolve changes them in place */
+    float *qkv;
     float *attn; /* (n_ubatch, attn_stride) results of attention or of a delta net */
     /* (n_ubatch, ffn_stride) act(gate) * up; with experts a row per pair. Overlaps qkv and attn. */
     float *ffn;

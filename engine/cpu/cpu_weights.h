@@ -27,7 +27,7 @@ struct weights {
     struct ternary_mat mat;
     size_t n_cols;
     /* The same weights by column, for passes of one token; cols.n_cols is 0 if the matrix is packed
-     * by rows only. Otherwise mat refers to the bytes of the file, with columns in file order. */
+     * by rows. If it is not 0, mat refers to the bytes of the file, with columns in file order. */
     struct ternary_cols cols;
     struct section sections[3]; /* in row order; together they are all rows */
     size_t n_sections;

@@ -5,7 +5,8 @@
  * docs/kernels.md specifies the arithmetic, and ref/ is that specification in C. All other kernels
  * give the same bits; tests/engine/kernels/check_kernels compares them. Unless stated otherwise,
  * pointers do not alias and need no alignment. Kernels allocate nothing, keep no state (AMX tiles
- * are live only within a call), and may run on several threads with disjoint outputs.
+ * are live only within a call), and may run on several threads with disjoint outputs. Addresses of
+ * prefetches may be past the end of an array, so kernels compute them as integers (uintptr_t).
  */
 #ifndef ENGINE_CPU_KERNELS_H
 #define ENGINE_CPU_KERNELS_H
@@ -128,8 +129,7 @@ typedef void (*rope_fn)(float *x, const float *c, const float *s, size_t n_rot);
 /* F32 to F16 for the KV cache: round to nearest even, saturate at 65504. */
 typedef void (*to_f16_fn)(const float *x, size_t n, uint16_t *out);
 
-/* Convert a table row (embedding or output head) to F32. n is a multiple of the type's block
- * size. */
+/* Convert a table row (embedding, output head) to F32. n is a multiple of the type's block size. */
 typedef void (*row_decode_fn)(const uint8_t *row, size_t n, float *out);
 /* Rows of a table: the first n_rows, or those in ids. */
 struct table_rows {
@@ -216,7 +216,7 @@ struct cpu_kernels {
     struct grouped_gemm grouped;
     grouped_float_fn grouped_float;
     struct ternary_gemm few, medium, many; /* each works for any number of tokens */
-    size_t medium_from, many_from; /* number of tokens from which medium and many are faster */
+    size_t medium_from, many_from; /* tokens from which they are faster; many_from 0: always many */
     scale_acc_fn scale_acc;
     add_fn add;
     gate_fn relu2_gate, silu_gate;

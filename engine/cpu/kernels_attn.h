@@ -12,7 +12,7 @@
 #include <stdint.h>
 
 #define ATTN_BLOCK 64 /* positions in a block */
-#define ATTN_TILE 32  /* most tokens of an attn_tile: their 16-bit keys fill a cache line */
+#define ATTN_TILE 32  /* most tokens of an attn_tile: one F16 element of 32 keys is a cache line */
 /* Adjacent bytes in Q8, as int8 dot products take them: elements of a key, positions of a value */
 #define ATTN_QUAD 4
 /* Largest head_dim with Q8: sums of 1024 products fit int32, keys up to 127, queries in fixed point

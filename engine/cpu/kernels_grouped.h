@@ -31,7 +31,9 @@ struct grouped_mat {
     size_t n_groups;
     size_t n_lines;   /* a multiple of R16_PAD_COLS / R16_LINE_COLS */
     size_t span_cols; /* columns that share a scale: 64 or 128 */
-    size_t ahead;     /* as in ternary_mat */
+    /* As in ternary_mat, but used by grouped_matvec of all x86 instruction sets and by
+     * grouped_unpack_avx512. */
+    size_t ahead;
 };
 
 /* Activations of one token in blocks of block_cols columns: x = q * unit of the block. */
@@ -44,7 +46,8 @@ struct block_acts {
 
 /* Quantise x (n) in blocks of block_cols columns: m = max |x| of the block,
  * q = rint(x * (127 / m)), unit = m / 127. A block with m < LEAST_ABSMAX gives zeros. A NaN gives
- * q = 0. All outputs are padded with zeros to a multiple of R16_PAD_COLS columns. */
+ * q = 0. All outputs are padded with zeros to a multiple of R16_PAD_COLS columns. q is 16-byte
+ * aligned. */
 typedef void (*quantise_blocks_fn)(const float *x, size_t n, size_t block_cols, int8_t *q,
                                    float *units, int32_t *q_sums);
 
@@ -74,8 +77,9 @@ typedef void (*grouped_unpack_fn)(const struct grouped_mat *w, size_t group0, si
 
 /* Several tokens: as grouped_matvec for each of n_tokens <= GROUPED_TOKENS tokens. */
 struct grouped_batch {
-    const int8_t *q;    /* (n_tokens rounded up to 16, q_stride); rows past n_tokens are ignored */
-    const float *units; /* (n_tokens, block_stride) */
+    /* (n_tokens rounded up to 16, q_stride); rows past n_tokens are read, but have no effect */
+    const int8_t *q;
+    const float *units;    /* (n_tokens, block_stride) */
     const int32_t *q_sums; /* (n_tokens, block_stride) */
     size_t q_stride;       /* bytes, a multiple of 64 */
     size_t block_stride;

@@ -45,8 +45,8 @@ void cuda_delta_gates(struct backend *b, size_t layer)
                 &args);
 }
 
-/* Convolution of queries, keys and values, and the norm of queries and keys. In a state, the kept
- * inputs of the convolution are after the matrices of all value heads. */
+/* Convolution of queries, keys and values, and the norm of queries and keys. In the part of a state
+ * for one layer, the kept inputs of the convolution follow the matrices of all value heads. */
 static void convolve(struct backend *b, const struct cuda_delta *d)
 {
     const struct delta_shape *shape = &b->model->hp.delta;

@@ -78,7 +78,8 @@ static inline size_t grid_blocks(size_t n, size_t unit)
 /* Enqueues a kernel, unless an error is recorded. `args` is its argument struct, which is
  * copied. */
 void cuda_launch(struct cuda_device *d, enum cuda_kernel k, struct cuda_grid grid, void *args);
-/* Records the result of a call named `what` if it is an error and none is recorded yet. */
+/* Records the result of a call named `what` (static text) if it is an error and none is recorded
+ * yet. */
 void cuda_record_error(struct cuda_device *d, CUresult result, const char *what);
 /* Waits for the stream, then clears the recorded error. BN_EDEVICE: there was one. */
 bool cuda_finish(struct cuda_device *d, struct bn_error *err);

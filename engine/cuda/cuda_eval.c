@@ -8,7 +8,8 @@
 #include "engine/cuda/cuda_state.h"
 #include "engine/model/rope.h"
 
-/* Bytes of keys and values that the tokens from position `begin` to `end` - 1 read. */
+/* Bytes of the position blocks that the tokens from position `begin` to `end` - 1 read. A block
+ * counts once, even if several tokens read it. */
 static uint64_t kv_bytes(const struct backend *b, size_t begin, size_t end)
 {
     const size_t oldest = window_ring_begin(b->shape.ring.n_before, begin);
@@ -83,7 +84,8 @@ static void write_run(struct backend *b, const struct eval_item *item, size_t to
     recurrent_begin(&s->copies);
 }
 
-/* Writes the item's tokens and requests to the table, from indices token0 and request0 on. */
+/* Writes the item's tokens and requests to the table and to host.requests, from indices token0 and
+ * request0 on. */
 static void write_item(struct backend *b, const struct eval_item *item, size_t token0,
                        size_t request0)
 {

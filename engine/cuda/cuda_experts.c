@@ -8,7 +8,8 @@
 
 #include <string.h>
 
-#define FEW_EXPERT_TOKENS 8 /* most tokens whose pairs are multiplied one by one */
+/* Most tokens whose pairs are multiplied one by one: so few tokens rarely share an expert. */
+#define FEW_EXPERT_TOKENS 8
 /* Row groups per thread block of experts_float, with a thread for each row. */
 #define FLOAT_GROUPS (GROUP_THREADS / GROUP_ROWS)
 

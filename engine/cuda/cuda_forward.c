@@ -2,9 +2,9 @@
  * The transformer as a series of launches on one stream. docs/kernels.md has the formulas. Names
  * and order of the steps are those of the CPU backend.
  *
- * The steps neither wait nor allocate, except for a trace; cuda_forward waits for the results of
- * the output head. A pass of one token with one requested row is captured once as a graph and
- * replayed later.
+ * The steps allocate nothing and wait only for a trace or a profile; cuda_forward waits for the
+ * results of the output head. A pass of one token with one requested row is captured once as a
+ * graph and replayed later.
  */
 #include "engine/base/size.h"
 #include "engine/cuda/cuda_experts.h"
@@ -299,7 +299,7 @@ static bool is_cancelled(const struct pass *pass)
     return pass->cancel && atomic_load_explicit(pass->cancel, memory_order_relaxed);
 }
 
-/* Returns false if cancelled. */
+/* Returns false if cancelled. Kernels that are enqueued by then still run. */
 static bool run_layers(struct backend *b)
 {
     head_embed(b);

@@ -51,7 +51,7 @@ bool cuda_head_pack(struct backend *b, CUdeviceptr at, size_t n_blocks, struct b
             cuda_finish(dev, err) && cuda_ok(d, d->cuMemcpyDtoH(&too_large, flag, sizeof too_large),
                                              "packing the coarse plane", err);
     }
-    (void)d->cuMemFree(flag); /* an error is ignored */
+    (void)d->cuMemFree(flag); /* the plane is complete even if this fails */
     if (ok && !too_large)
         b->coarse = args.plane;
     return ok;

@@ -110,9 +110,9 @@ void cuda_kv_truncate(struct seq *s, size_t n_keep)
         recurrent_set_length(&s->copies, 0); /* any copy will do: write_run starts from zeros */
 }
 
-/* Writes a saved state of the sequence's length to `to`: the recurrent state, then the windows of
- * rings. */
-static bool read_state(const struct seq *s, void *to, struct bn_error *err)
+/* Copies the state of the sequence's length from the device to `to`: the recurrent state, then the
+ * windows of rings. */
+static bool download_state(const struct seq *s, void *to, struct bn_error *err)
 {
     const struct backend *b = s->backend;
     const struct cuda_driver *d = &b->device.driver;
@@ -126,9 +126,9 @@ static bool read_state(const struct seq *s, void *to, struct bn_error *err)
     return cuda_ring_save(s, (uint8_t *)to + n_bytes, err);
 }
 
-/* Loads a saved state of `length` ids. Returns after the copies are complete, because `from`
- * belongs to the caller. */
-static bool write_state(struct seq *s, const void *from, size_t length, struct bn_error *err)
+/* Copies a saved state of `length` ids to the device. Returns after the copies are complete,
+ * because `from` belongs to the caller. */
+static bool upload_state(struct seq *s, const void *from, size_t length, struct bn_error *err)
 {
     struct cuda_device *dev = &s->backend->device;
     struct cuda_driver *d = &dev->driver;
@@ -157,7 +157,7 @@ bool cuda_kv_state_save(struct seq *s, void *to)
     struct cuda_device *dev = &s->backend->device;
     struct bn_error err; /* the next eval reports the failure of the device */
     return s->backend->info.plan.state_bytes == 0 ||
-           (cuda_enter(dev, &err) && read_state(s, to, &err)) || cuda_check_lost(dev, &err);
+           (cuda_enter(dev, &err) && download_state(s, to, &err)) || cuda_check_lost(dev, &err);
 }
 
 bool cuda_kv_state_load(struct seq *s, const void *from, size_t length)
@@ -169,7 +169,7 @@ bool cuda_kv_state_load(struct seq *s, const void *from, size_t length)
         return true;
     }
     s->length = length;
-    if (cuda_enter(dev, &err) && write_state(s, from, length, &err))
+    if (cuda_enter(dev, &err) && upload_state(s, from, length, &err))
         return true;
     clear(s);
     return cuda_check_lost(dev, &err);
@@ -229,7 +229,7 @@ bool cuda_kv_save(struct seq *s, const struct bn_stream *out, struct bn_error *e
     void *buffer = open_buffer(b, err);
     bool ok = buffer && cuda_enter(&b->device, err) && save_blocks(s, buffer, out, err);
     if (ok && b->info.plan.state_bytes > 0)
-        ok = read_state(s, buffer, err) &&
+        ok = download_state(s, buffer, err) &&
              (out->move(out->ud, buffer, b->info.plan.state_bytes) || fail_write(s, err));
     mem_free(buffer);
     return ok || cuda_check_lost(&b->device, err);
@@ -267,7 +267,7 @@ bool cuda_kv_load(struct seq *s, size_t length, const struct bn_stream *in, stru
     bool ok = buffer && cuda_enter(&b->device, err) && load_blocks(s, length, buffer, in, err);
     if (ok && b->info.plan.state_bytes > 0)
         ok = (in->move(in->ud, buffer, b->info.plan.state_bytes) || fail_read(length, err)) &&
-             write_state(s, buffer, length, err);
+             upload_state(s, buffer, length, err);
     if (ok)
         s->length = length;
     else

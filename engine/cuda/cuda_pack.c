@@ -2,9 +2,9 @@
  * Converts the ternary tensors of the file to R1-256 or R16 (engine/model/group_pack.h) when the
  * backend opens, and uploads them with norms, biases and tables.
  *
- * The weights are one allocation in the order in which a pass reads them. Rows in R1-256 are packed
- * on the host into a staging buffer of a few megabytes and copied from there. A section in R16 is
- * packed as a whole.
+ * The weights are one allocation: layer after layer, each with its matrices before its small
+ * tensors, then the tensors that belong to no layer. Rows in R1-256 are packed on the host into a
+ * staging buffer of a few megabytes and copied from there. A section in R16 is packed as a whole.
  */
 #include "engine/base/memory.h"
 #include "engine/base/size.h"
@@ -29,7 +29,8 @@ struct matrix {
     size_t n_sections;
     size_t n_rows, n_lines;
     float factor; /* of the results: residual_scale if they are added to h, else 1 */
-    bool pairs;   /* in R1-256, row 2i is row i of section 0, row 2i + 1 is row i of section 1 */
+    /* In R1-256, row 2i is row i of section 0, row 2i + 1 is row i of section 1. */
+    bool interleaved;
 };
 
 /* `kind` is QKV to DOWN. In a delta net, q is the tensor attn_qkv and k is attn_gate. */
@@ -45,7 +46,7 @@ static struct matrix layer_matrix(const struct model *m, const struct layer *lay
     struct matrix matrix = {.sections = {p[0], p[1], p[2]},
                             .factor =
                                 kind == OUT || kind == DOWN ? (float)m->hp.residual_scale : 1.0f,
-                            .pairs = kind == GATE_UP};
+                            .interleaved = kind == GATE_UP};
     /* The sum of rows cannot overflow, because the size of the file limits each number. */
     for (; matrix.n_sections < 3 && p[matrix.n_sections]; matrix.n_sections++)
         matrix.n_rows += p[matrix.n_sections]->source.n_rows;
@@ -72,7 +73,8 @@ static bool has_bias(const struct matrix *matrix)
     return false;
 }
 
-/* Adds n * unit_bytes, rounded up to DEVICE_ALIGN, to *n_bytes. */
+/* Adds n * unit_bytes, rounded up to DEVICE_ALIGN, to *n_bytes. This function and the other add_
+ * functions return false if a size overflows. */
 static bool add_bytes(size_t *n_bytes, size_t n, size_t unit_bytes)
 {
     size_t more;
@@ -285,10 +287,10 @@ static bool upload_sections(struct packing *p, const struct matrix *matrix, stru
     return true;
 }
 
-/* Uploads the biases of a matrix in the order of its rows. `pairs` is matrix->pairs in R1-256; R16
- * interleaves no rows. *to is NULL if there are no biases. A section without bias gets -0: adding
- * -0 changes no value. */
-static bool upload_bias(struct packing *p, const struct matrix *matrix, bool pairs,
+/* Uploads the biases of a matrix in the order of its rows. `interleaved` is matrix->interleaved in
+ * R1-256; in R16 the sections are not interleaved. *to is NULL if there are no biases. A section
+ * without bias gets -0: adding -0 changes no value. */
+static bool upload_bias(struct packing *p, const struct matrix *matrix, bool interleaved,
                         const float **to, struct bn_error *err)
 {
     *to = NULL;
@@ -301,7 +303,7 @@ static bool upload_bias(struct packing *p, const struct matrix *matrix, bool pai
     for (size_t i = 0; i < matrix->n_sections; i++) {
         const struct linear *section = matrix->sections[i];
         for (size_t r = 0; r < section->source.n_rows; r++) {
-            float *at = &bias[pairs ? 2 * r + i : row0 + r];
+            float *at = &bias[interleaved ? 2 * r + i : row0 + r];
             *at = -0.0f;
             if (section->bias.bytes)
                 memcpy(at, section->bias.bytes + r * sizeof *at, sizeof *at);
@@ -328,15 +330,15 @@ static bool upload_matrix(struct packing *p, const struct matrix *matrix, struct
     for (size_t i = 0; i < matrix->n_sections; i++) {
         to->scale[i] = matrix->sections[i]->scales.tensor_scale;
         to->extra[i] = matrix->sections[i]->extra_scale * matrix->factor;
-        if (!matrix->pairs && !upload_rows(p, matrix, i, 1, at + row0 * row_bytes, err))
+        if (!matrix->interleaved && !upload_rows(p, matrix, i, 1, at + row0 * row_bytes, err))
             return false;
         row0 += matrix->sections[i]->source.n_rows;
         if (i < 2)
             to->row_end[i] = (uint32_t)row0; /* not read with interleaved rows */
     }
-    if (matrix->pairs && !upload_rows(p, matrix, 0, 2, at, err))
+    if (matrix->interleaved && !upload_rows(p, matrix, 0, 2, at, err))
         return false;
-    return upload_bias(p, matrix, matrix->pairs, &to->bias, err);
+    return upload_bias(p, matrix, matrix->interleaved, &to->bias, err);
 }
 
 /* Uploads a tensor unchanged. Sets *to to NULL if it does not exist. */

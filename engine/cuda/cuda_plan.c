@@ -16,7 +16,7 @@
  * far more memory than in the file. */
 #define MAX_GROWTH 4
 #define SMALL_BYTES ((size_t)256 << 20) /* growth below this is never rejected */
-/* Most elements of any row. It prevents overflow of the sums below. */
+/* Limit of each width of a layer. It prevents overflow of the sums below. */
 #define MAX_WIDTH ((size_t)1 << 22)
 /* Most tokens of a pass. A grid has at most 65,535 blocks in y and z. Attention has one block in z
  * for each token of a pass with one token per sequence. */
@@ -200,6 +200,7 @@ static void layout_scratch(struct layout *l, const struct cuda_shape *s, const s
 static bool check_support(const struct model *m, const struct backend_config *cfg,
                           struct bn_error *err)
 {
+    /* embed_rows applies embd_scale before the rotation; docs/kernels.md applies it after that. */
     if (m->rotation.version && m->arch->scaled)
         return bn_fail(err, BN_EUNSUPPORTED,
                        "the CUDA backend has no rotated files (prism.hadamard.version) of '%s'",
@@ -329,6 +330,7 @@ bool cuda_scratch_open(struct backend *b, struct bn_error *err)
     l = (struct layout){.at = memory};
     layout_scratch(&l, &b->shape, b->model, b->n_ubatch, &b->scratch);
     b->scratch.memory = memory;
+    /* expert_counts must start at 0. The other zeros keep the padding of rows defined. */
     return cuda_ok(d, d->cuMemsetD8(memory, 0, l.n_bytes), "clearing GPU memory", err) &&
            open_host(b, err);
 }

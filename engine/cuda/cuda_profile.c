@@ -20,7 +20,7 @@ void cuda_profile_close(struct cuda_device *dev)
 {
     for (size_t i = 0; i <= PROFILE_EVENTS; i++)
         if (dev->profile.events[i])
-            (void)dev->driver.cuEventDestroy(dev->profile.events[i]); /* an error is ignored */
+            (void)dev->driver.cuEventDestroy(dev->profile.events[i]); /* cannot be handled */
 }
 
 void cuda_profile_before(struct cuda_device *dev)

@@ -2,8 +2,8 @@
  * Types and functions that the host files of the CUDA backend share: the weights on the device and
  * the buffers of one pass. Private to engine/cuda.
  *
- * One pass evaluates up to n_ubatch tokens of one or several sequences. All work is enqueued on one
- * stream. All memory is allocated when the backend or a sequence opens.
+ * One pass evaluates up to n_ubatch tokens of one or several sequences. All its kernels run on one
+ * stream. All memory of a pass is allocated when the backend or a sequence opens.
  */
 #ifndef ENGINE_CUDA_CUDA_STATE_H
 #define ENGINE_CUDA_CUDA_STATE_H
@@ -51,7 +51,7 @@ struct cuda_layer {
     const float *attn_norm, *ffn_norm;         /* (n_embd) */
     const float *q_norm, *k_norm;              /* (head_dim); NULL if absent */
     const float *attn_sub_norm, *ffn_sub_norm; /* (n_heads * head_dim), (n_ff); NULL if absent */
-    struct cuda_matrix qkv, o, gate_up, down;  /* with experts: the rows of all experts */
+    struct cuda_matrix qkv, o, gate_up, down;  /* last two: the rows of all experts, if any */
     const float *router;                       /* (n_experts, n_embd); NULL without experts */
     bool has_ring;                             /* keys and values of the last positions only */
     /* Number among the layers with a ring, or among the attention layers without one. */
@@ -81,9 +81,9 @@ struct cuda_shape {
     struct kv_shape ring_kv; /* of layers with a ring */
 };
 
-/* The table of a pass has all its inputs and is copied to the device at once. These are the byte
- * offsets of its arrays: struct cuda_request (n_requests), struct cuda_token (n_tokens), struct
- * cuda_run (n_runs), cosines and sines of RoPE (n_tokens, n_rot / 2). `end` is the size. */
+/* The table of a pass has its inputs, except rows of a ternary embedding, and is copied to the
+ * device at once. Byte offsets of its arrays: struct cuda_request (n_requests), struct cuda_token
+ * (n_tokens), struct cuda_run (n_runs), cosines and sines (n_tokens, n_rot / 2); end: size. */
 struct pass_layout {
     size_t requests, tokens, runs, rope_c, rope_s, end;
 };
@@ -104,7 +104,7 @@ struct pass {
     size_t n_single_rows; /* rows of the output head that are multiplied one by one, after screening
                              or for a list of ids. A few more rows, which pick_floor multiplies to
                              find a lower bound, do not count. */
-    bool split;           /* each sequence has one token: attention is split over thread blocks */
+    bool split;           /* no sequence has two tokens: attention is split over thread blocks */
     struct pass_layout layout;
     const atomic_bool *cancel;
 };
@@ -169,23 +169,23 @@ size_t cuda_head_blocks(const struct model *m, enum bn_head_mode head);
 /* cuda_head.c: builds the coarse plane of b->head at device address `at` and sets b->coarse, which
  * stays empty if a weight is too large or NaN. Errors: BN_ENOMEM, BN_EDEVICE. */
 bool cuda_head_pack(struct backend *b, CUdeviceptr at, size_t n_blocks, struct bn_error *err);
-/* Bytes that the head reads for one requested row, without the rows multiplied one by one. */
+/* Bytes of the coarse plane of the head if there is one, else of all rows of the head. */
 size_t cuda_head_bytes(const struct backend *b);
 /* True if the head is screened for n requests starting at `first`. */
 bool cuda_head_screened(const struct backend *b, size_t first, size_t n);
 /* Enqueues the head for n requests starting at `first`, at most HEAD_GROUP. */
 void cuda_head_apply(struct backend *b, size_t first, size_t n);
 /* Arguments for the exact logits of n requests, starting with request i of the last
- * cuda_head_apply. */
+ * cuda_head_apply. But `out` and `found` start with request 0. */
 struct dot_args cuda_head_dots(const struct backend *b, size_t i, size_t n);
 
 /* cuda_groups.c: whether the matrices of a model's layers are in R16. */
 bool cuda_in_groups(const struct model *m);
-/* Columns that share one scale in the input of a matrix that consists of these sections. */
+/* Columns in a block of the input of a matrix with these sections (struct block_inputs). */
 size_t cuda_block_cols(const struct model *m, const struct linear *const *sections,
                        size_t n_sections);
-/* Enqueues RMSNorm with the weights w (unless w is NULL) and quantisation of n_rows rows of x as
- * the input of `matrix`. */
+/* Enqueues RMSNorm with the weights w (unless w is NULL) and quantisation (for ACT_FLOAT: a copy)
+ * of n_rows rows of x as the input of `matrix`. */
 void cuda_groups_quantise(struct backend *b, const float *x, const float *w, size_t x_stride,
                           size_t n_rows, const struct cuda_matrix *matrix);
 /* As cuda_groups_quantise, and enqueues the product with the matrix. */
@@ -221,9 +221,10 @@ CUdeviceptr cuda_state_copy(const struct seq *s, size_t copy);
 /* cuda_forward.c: runs the pass b->pass. BN_ECANCELLED, or an error of cuda_finish or
  * cuda_rows_finish. */
 bool cuda_forward(struct backend *b, struct bn_error *err);
-/* Captures b->graphs. If the driver cannot capture graphs with early starts of kernels, they are
- * captured without early starts. If that fails too, they stay NULL. In both cases b->graph_note has
- * the reason. Fails only if the device no longer works, with BN_EDEVICE. */
+/* Captures b->graphs, unless cfg has trace, profile or no_graph. If the driver cannot capture
+ * graphs with early starts of kernels, they are captured without early starts. If that fails too,
+ * they stay NULL. In both cases b->graph_note has the reason. Fails only if the device no longer
+ * works, with BN_EDEVICE. */
 bool cuda_forward_capture(struct backend *b, struct bn_error *err);
 
 /* cuda_rows.c: fills at most HEAD_GROUP requested rows from the results of the last

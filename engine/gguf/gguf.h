@@ -35,11 +35,13 @@ enum gguf_kind {
 };
 
 struct gguf_kv {
-    struct bn_str key; /* must be the first member, like gguf_tensor.name */
+    struct bn_str key; /* the first member, like gguf_tensor.name: find_name of gguf_query.c */
     enum gguf_kind kind;
     enum gguf_kind item_kind; /* only for ARRAY */
     uint64_t n_items;         /* length of an ARRAY, else 1 */
-    const uint8_t *value;     /* first byte of the value, or of the first item of an ARRAY */
+    /* first byte of the value, or of the first item of an ARRAY. A STR is its length (u64) and its
+     * bytes. */
+    const uint8_t *value;
 };
 
 struct gguf_tensor {
@@ -101,7 +103,7 @@ bool gguf_get_f64(const struct gguf *g, const char *key, double *out);
 bool gguf_get_bool(const struct gguf *g, const char *key, bool *out);
 
 /* Read item i of an array of numbers or bools, or a single value with i = 0. False past the end,
- * for strings, and if the value does not fit. */
+ * for strings, and if the value does not fit. u64 and i64 do not accept floats. */
 bool gguf_item_u64(const struct gguf_kv *kv, uint64_t i, uint64_t *out);
 bool gguf_item_i64(const struct gguf_kv *kv, uint64_t i, int64_t *out);
 bool gguf_item_f64(const struct gguf_kv *kv, uint64_t i, double *out);

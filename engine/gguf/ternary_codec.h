@@ -69,7 +69,7 @@ void ternary_row_scales(const struct ternary_source *src, size_t row0, size_t ro
 
 /* Decode rows row0 .. row1 - 1 to codes (row1 - row0, n_cols), one byte each with value 0 to 2. All
  * weights of a block or row with scale 0 have code 1. BN_EFORMAT: code 3; the message has its byte
- * offset. */
+ * offset. BN_EARG: the tensor does not have these rows. */
 bool ternary_decode(const struct ternary_source *src, size_t row0, size_t row1, uint8_t *codes,
                     struct bn_error *err);
 

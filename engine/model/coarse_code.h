@@ -6,7 +6,7 @@
 #ifndef ENGINE_MODEL_COARSE_CODE_H
 #define ENGINE_MODEL_COARSE_CODE_H
 
-#define COARSE_KEY 0x636f61727365u /* of the hash that rounds weights; nobody can choose it */
+#define COARSE_KEY 0x636f61727365u /* key of the hash that rounds weights: "coarse" in ASCII */
 #define COARSE_MAX 1e15f           /* largest |weight|; a table with a larger one gets no plane */
 #define COARSE_MIN_STEP 0x0d80u    /* 2^-100 as BF16; its reciprocal is finite */
 

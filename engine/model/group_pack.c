@@ -31,8 +31,8 @@ bool group_shape_of(const struct ternary_source *src, const struct ternary_scale
 
 size_t group_pack_scratch(size_t n_cols)
 {
-    /* room for the padded codes of 16 rows, of which group_pack uses one row, and for F16 scales of
-     * 16 rows in blocks of at least 64 columns */
+    /* The padded codes of 16 rows, although group_pack decodes one row at a time, and behind them
+     * the F16 scales of 16 rows in blocks of at least 64 columns. */
     const size_t n_padded = size_round_up(n_cols, R16_PAD_COLS);
     return R16_ROWS * n_padded + R16_ROWS * n_padded / 64 * sizeof(uint16_t);
 }

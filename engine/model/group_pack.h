@@ -36,7 +36,8 @@ struct group_shape {
 bool group_shape_of(const struct ternary_source *src, const struct ternary_scales *scales,
                     struct group_shape *out);
 
-/* Bytes of scratch memory that group_pack needs for rows of n_cols columns, aligned to 2 bytes. */
+/* Bytes of scratch memory that group_pack needs for rows of n_cols columns. The memory must be
+ * aligned to 2 bytes. */
 size_t group_pack_scratch(size_t n_cols);
 
 /* Pack row groups group0 .. group1 - 1 and their scales. `to` (shape->n_bytes) is 64-byte aligned

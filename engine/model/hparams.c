@@ -70,7 +70,8 @@ static bool read_count(struct keys *k, const char *key, struct range range, size
     return true;
 }
 
-/* As read_count, for a real number in [lo, hi]. A default of NaN means that the key is required. */
+/* Read a real number in [lo, hi]; an array is an error. If the key is absent, *out keeps its value
+ * as the default; a default of NaN means that the key is required. */
 static bool read_real(struct keys *k, const char *key, double lo, double hi, double *out,
                       struct bn_error *err)
 {

@@ -19,8 +19,8 @@ struct gguf;
 #define ROTATION_MOST_WIDTHS 64 /* most vectors of signs in a file */
 
 /* The transform of a vector of n elements, in this order: reorder heads (n_outer), multiply by
- * signs, apply a Walsh-Hadamard matrix to each block. For a row of the embedding, the matrix comes
- * before the signs. */
+ * signs, apply a Walsh-Hadamard matrix, divided by sqrt(block), to each block. For a row of the
+ * embedding, the matrix comes before the signs. */
 struct rotation {
     size_t block;       /* elements of a block, divides n; 0: the vector is not rotated */
     const float *signs; /* (n) +1 or -1, owned by the model; NULL: all are +1 */

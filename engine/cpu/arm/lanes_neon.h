@@ -91,7 +91,7 @@ BN_FORCE_INLINE float32x4_t max_or_second(float32x4_t first, float32x4_t second)
 }
 
 /* Turn the scores of a head into probabilities exp0(z - m) in place; positions from n_seen on get
- * +0. m is the maximum of the seen scores, l the sum of the probabilities. */
+ * +0. m is the maximum of the seen scores, without NaN, l the sum of the probabilities. */
 static inline void softmax_block_neon(float z[64], size_t n_seen, float *m, float *l)
 {
     static const uint32_t counts[4] = {0, 1, 2, 3};

@@ -10,9 +10,9 @@
 #define LANES 4
 #define VECS 8 /* registers of a pass */
 
-/* The stages h = 1, 2 of a register. The permutation moves the other lane of each pair to a lane.
- * The first lane of a pair becomes (other + lane), the second (other - lane). The product with 1 or
- * -1 is exact. */
+/* The stages h = 1, 2 of a register. The permutation swaps the two lanes of each pair. So the first
+ * lane of a pair becomes (other + lane), the second (other - lane). The product with 1 or -1 is
+ * exact. */
 BN_FORCE_INLINE float32x4_t stage1(float32x4_t v)
 {
     const float32x4_t pattern = {1, -1, 1, -1};

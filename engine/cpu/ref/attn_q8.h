@@ -3,9 +3,9 @@
  * instruction sets share. Each instruction set supplies the three expensive loops (struct
  * attn_q8_loops). docs/kernels.md, "Keys and values as bytes", specifies the arithmetic.
  *
- * All sums are integer sums, so their order is free. Keys are multiplied with the query, values
- * with weighted probabilities: each probability times the scale of its value. The query and the
- * weighted probabilities become fixed-point numbers x * unit with abs(x) <= 127 * 128. An
+ * Sums of products are integer sums, so their order is free. Keys are multiplied with the query,
+ * values with weighted probabilities: each probability times the scale of its value. The query and
+ * the weighted probabilities become fixed-point numbers x * unit with abs(x) <= 127 * 128. An
  * instruction set stores x as 16 bits, or as two bytes: x = 128 high + low, 0 <= low < 128.
  */
 #ifndef ENGINE_CPU_REF_ATTN_Q8_H
@@ -46,7 +46,7 @@ typedef float (*attn_to_fixed_fn)(const float *x, size_t n, struct attn_fixed *o
 typedef void (*attn_sums_fn)(const struct attn_quads *w, int n_heads, size_t lane0, size_t n,
                              int32_t out[Q8_HEADS][ATTN_BLOCK]);
 /* Turn scores z into probabilities exp0(z - m) in place; positions from n_seen on get +0. m is the
- * maximum of the scores, l the sum of the probabilities. */
+ * maximum of the scores before n_seen, without NaN, l the sum of the probabilities. */
 typedef void (*attn_softmax_fn)(float z[ATTN_BLOCK], size_t n_seen, float *m, float *l);
 
 struct attn_q8_loops {

@@ -18,8 +18,9 @@
 
 /* The step of a block as BF16. Code c (0 to 15) stands for the value (2 c - 15) * step, so adjacent
  * values are two steps apart. The step is rounded up, so that 15 steps are at least the largest
- * magnitude. `largest_bits` are the bits of this magnitude as F32. Bits of floats that are not
- * negative sort like their values, with NaN above infinity. */
+ * magnitude; the last test is for a division by 15 that has rounded down to a BF16. `largest_bits`
+ * are the bits of this magnitude as F32. Bits of floats that are not negative sort like their
+ * values, with NaN above infinity. */
 BN_FORCE_INLINE uint16_t coarse_step(uint32_t largest_bits)
 {
     if (largest_bits == 0)
@@ -47,7 +48,10 @@ BN_FORCE_INLINE void coarse_codes(const float *w, float inverse, uint64_t key, u
         x = (x ^ x >> 16) * 0x85ebca6bu + key1;
         x = (x ^ x >> 13) * 0xc2b2ae35u;
         x ^= x >> 16;
-        /* Both are uniform in (0, 1). They are added before the conversion drops the fraction. */
+        /* Both are uniform in (0, 1). They are added before the conversion drops the fraction.
+         * The casts to int32_t are for AVX2, which converts only signed integers. Rounding errors
+         * are below 2^-18 and the noise is at least 2^-17 away from 0 and 1, so the sums are in
+         * (0, 16). The limit of 15 is a precaution. */
         const float noise0 = ((float)(int32_t)(x & 0xffffu) + 0.5f) * 0x1p-16f;
         const float noise1 = ((float)(int32_t)(x >> 16) + 0.5f) * 0x1p-16f;
         const int32_t c0 = (int32_t)((w[j] * inverse + 15.0f) * 0.5f + noise0);

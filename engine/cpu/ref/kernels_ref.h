@@ -7,8 +7,9 @@
 
 #include "engine/cpu/kernels.h"
 
-/* Prototypes of the kernels that the reference, AVX2, AVX-512 and NEON have. row_kernels sets
- * entries of tensor types that tables may have; there are none for ternary types. */
+/* Prototypes of the kernels that the reference, AVX2, AVX-512 and NEON have. row_kernels sets the
+ * entries for which the instruction set has a kernel, never those of ternary types. Other entries
+ * keep their values. */
 #define BASE_KERNELS(isa)                                                                          \
     void rotate_##isa(const float *x, const float *signs, size_t n, size_t block, float *y);       \
     void quantise_##isa(const struct act_in *in, int8_t *q, struct act_scale *out);                \

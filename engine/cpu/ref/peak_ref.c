@@ -20,7 +20,7 @@ size_t mac_peak_ref(size_t n_rounds)
     for (size_t r = 0; r < n_rounds; r++) {
         for (size_t i = 0; i < N; i++)
             sums[i] += a[i] * b[i];
-        a[r % N] = seed; /* otherwise the products would be the same in all rounds */
+        a[r % N] = seed; /* otherwise the compiler could compute the products before the loop */
     }
     int32_t sum = 0;
     for (size_t i = 0; i < N; i++)

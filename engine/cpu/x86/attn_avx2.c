@@ -23,11 +23,11 @@ struct scores {
     _Alignas(32) float z[MAX_HEADS][ATTN_BLOCK];
 };
 
-/* Bytes of the keys of a block; the values have as many. While a kernel reads the keys, it
- * prefetches the values if all 64 positions are visible, otherwise the same keys, which has no
- * effect. While it reads the values, it prefetches the keys of the next block. If all positions are
- * visible, the calls of prefetch_ahead for a group of heads cover the range once, and a little more
- * if head_dim is not a multiple of 64. */
+/* Bytes of the keys of a block; the values have as many, apart from their padding. While a kernel
+ * reads the keys, it prefetches the values if all 64 positions are visible, otherwise the same
+ * keys, which has no effect. While it reads the values, it prefetches the keys of the next block.
+ * If all positions are visible, the calls of prefetch_ahead for a group of heads cover the range
+ * once, and a little more if head_dim is not a multiple of the columns of a value_span. */
 BN_FORCE_INLINE size_t half_block_bytes(const struct attn_block *b)
 {
     return b->head_dim * ATTN_BLOCK * sizeof(uint16_t);

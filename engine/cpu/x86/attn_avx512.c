@@ -17,7 +17,7 @@ struct scores {
     _Alignas(64) float z[MAX_HEADS][ATTN_BLOCK];
 };
 
-/* Bytes of the keys of a block; the values have as many. */
+/* Bytes of the keys of a block; the values have as many, apart from their padding. */
 BN_FORCE_INLINE size_t half_block_bytes(const struct attn_block *b)
 {
     return b->head_dim * ATTN_BLOCK * sizeof(uint16_t);

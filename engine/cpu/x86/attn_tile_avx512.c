@@ -53,7 +53,7 @@ static void widen(const uint16_t *halves, size_t n, float *out)
 }
 
 /* Turn the scores of a query (n_vecs registers of z) into probabilities p, +0 for unseen positions.
- * m is the maximum of the seen scores, l the sum of the probabilities. */
+ * m is the maximum of the seen scores, without NaN, l the sum of the probabilities. */
 BN_FORCE_INLINE void softmax_lanes(const __m512 z[4], int n_vecs, const __mmask16 seen[4], float *p,
                                    float *m, float *l)
 {

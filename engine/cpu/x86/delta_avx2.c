@@ -28,6 +28,7 @@ void unit_norm_avx2(const float *x, size_t n, float eps, float factor, float *y)
 #pragma GCC unroll 8
     for (size_t v = 0; v < 8; v++)
         lanes[v] = _mm256_setzero_ps();
+    /* Elements from n on add 0 * 0. A sum of squares is never -0, so this changes no bit. */
     for (size_t i = 0; i < n; i += 64)
 #pragma GCC unroll 8
         for (size_t v = 0; v < 8; v++) {

@@ -91,13 +91,14 @@ BN_FORCE_INLINE __m256 exp0_avx2(__m256 x)
 BN_FORCE_INLINE __m256 sigmoid_avx2(__m256 x)
 {
     const __m256 one = _mm256_set1_ps(1.0f), sign = _mm256_set1_ps(-0.0f);
-    const __m256 e = exp0_avx2(_mm256_or_ps(x, sign));
+    const __m256 e = exp0_avx2(_mm256_or_ps(x, sign)); /* of -|x| */
     const __m256 positive = _mm256_cmp_ps(x, _mm256_setzero_ps(), _CMP_GE_OQ);
     return _mm256_div_ps(_mm256_blendv_ps(e, one, positive), _mm256_add_ps(one, e));
 }
 
 /* Turn the scores of a head into probabilities exp0(z - m) in place; positions from n_seen on get
- * +0. z is 32-byte aligned. m is the maximum of the seen scores, l the sum of the probabilities. */
+ * +0. z is 32-byte aligned. m is the maximum of the seen scores, without NaN, l the sum of the
+ * probabilities. */
 static inline void softmax_block_avx2(float z[64], size_t n_seen, float *m, float *l)
 {
     const __m256 lowest = _mm256_set1_ps(-INFINITY);

@@ -68,7 +68,8 @@ BN_FORCE_INLINE __m512 exp0_avx512(__m512 x, __mmask16 keep)
 }
 
 /* Turn the scores of a head into probabilities exp0(z - m) in place; positions from n_seen on get
- * +0. z is 64-byte aligned. m is the maximum of the seen scores, l the sum of the probabilities. */
+ * +0. z is 64-byte aligned. m is the maximum of the seen scores, without NaN, l the sum of the
+ * probabilities. */
 BN_FORCE_INLINE void softmax_block_avx512(float z[64], size_t n_seen, float *m, float *l)
 {
     __m512 lanes[4], max = _mm512_set1_ps(-INFINITY);

@@ -9,9 +9,9 @@
 #define LANES 16
 #define VECS 16 /* registers of a pass */
 
-/* The stages h = 1, 2, 4, 8 of a register. The permutation moves the other lane of each pair to a
- * lane. The first lane of a pair becomes (other + lane), the second (other - lane). The product
- * with 1 or -1 is exact. */
+/* The stages h = 1, 2, 4, 8 of a register. The permutation swaps the two lanes of each pair. So the
+ * first lane of a pair becomes (other + lane), the second (other - lane). The product with 1 or -1
+ * is exact. */
 BN_FORCE_INLINE __m512 stage1(__m512 v)
 {
     const __m512 pattern = _mm512_setr_ps(1, -1, 1, -1, 1, -1, 1, -1, 1, -1, 1, -1, 1, -1, 1, -1);

@@ -47,14 +47,14 @@ BN_FORCE_INLINE void add_plain(enum tensor_type type, const uint8_t *row, uintpt
         sum[v] = lanes[v];
     for (; i + 64 <= end; i += 64) {
 #pragma GCC unroll 4
-        for (size_t line = 0; line < element_bytes; line++)
+        for (size_t line = 0; line < element_bytes; line++) /* 64 elements: element_bytes lines */
             _mm_prefetch((const char *)(ahead + i * element_bytes + 64 * line), _MM_HINT_T0);
 #pragma GCC unroll 8
         for (size_t v = 0; v < 8; v++)
             sum[v] = _mm256_fmadd_ps(load8(type, row, i + 8 * v), _mm256_loadu_ps(h + i + 8 * v),
                                      sum[v]);
     }
-    if (i < end) {
+    if (i < end) { /* lanes from `end` on must not change: adding +0 would turn -0 into +0 */
 #pragma GCC unroll 8
         for (size_t v = 0; v < 8; v++) {
             const __m256i mask = lanes_below(i + 8 * v, end);

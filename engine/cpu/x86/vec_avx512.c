@@ -185,6 +185,7 @@ void acc_silu_avx512(const struct acc_tile *gate, const struct acc_tile *up, flo
         for (size_t r = 0; r < gate->n_rows; r += 16) {
             const __mmask16 rows = mask_below(r, gate->n_rows);
             const __m512 g = scaled16(gate, t, r, rows);
+            /* e = exp0(-|g|) */
             const __m512 e = exp0_avx512(_mm512_or_ps(g, _mm512_set1_ps(-0.0f)), 0xffff);
             const __mmask16 positive = _mm512_cmp_ps_mask(g, _mm512_setzero_ps(), _CMP_GE_OQ);
             const __m512 sigmoid =

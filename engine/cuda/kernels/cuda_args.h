@@ -1,6 +1,6 @@
 /*
- * The interface between the host code and the kernels: one argument struct for each kernel, passed
- * by value, and the list of all kernels. Plain C that nvcc also compiles.
+ * The interface between the host code and the kernels: argument structs, of which each kernel takes
+ * one by value, and the list of all kernels. Plain C that nvcc also compiles.
  *
  * Pointers are device addresses. Activations are token-major: element i of token t is at [t *
  * stride + i]. A line of R1-256 is 64 bytes: the 2-bit codes of 256 columns of a row.
@@ -111,7 +111,7 @@ struct linear_args {
     int32_t kind;             /* enum linear_kind */
 };
 
-/* Norm and W q of one token in one kernel; linear.q, q_s and q_sum are not used. */
+/* Norm and W q of one token in one kernel. The members q, q_s and q_sum of both are not used. */
 struct norm_linear_args {
     struct norm_args norm;
     struct linear_args linear;

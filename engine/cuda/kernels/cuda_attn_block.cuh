@@ -1,8 +1,8 @@
 /*
  * Attention over one position block, with a maximum of the block (docs/kernels.md). In attn_apply a
- * token has 64 threads: one per position for the scores, then one per element of the head.
- * attn_split uses some of these functions. Each load of a key or value serves ATTN_HEADS query
- * heads.
+ * token has 64 threads: one per position for the scores. Then thread j has the elements j, j + 64,
+ * ... of the head. attn_split uses some of these functions. Each load of a key or value serves
+ * ATTN_HEADS query heads.
  */
 #ifndef CUDA_ATTN_BLOCK_CUH
 #define CUDA_ATTN_BLOCK_CUH

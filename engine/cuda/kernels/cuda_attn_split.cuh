@@ -226,7 +226,7 @@ KERNEL_EARLY(attn_split, attn_args, SPLIT_THREADS)
     }
 }
 
-/* Merges the results of all position blocks, an element per thread. Grid: tokens, query heads. */
+/* Merges the results of all visible position blocks. Grid: tokens, query heads. */
 KERNEL(attn_merge, attn_args, 64)
 {
     const uint32_t token = block_x(), head = block_y(), head_dim = a.kv.head_dim;

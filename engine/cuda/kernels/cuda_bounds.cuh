@@ -8,7 +8,9 @@
 #include "engine/cuda/kernels/cuda_head.cuh"
 
 /* Adds a line of two plane rows to four of their 16 partial sums. codes[r]: the thread's 16 bytes
- * of the line, columns c .. c + 15 and c + 64 .. c + 79; x: the query from column c on. */
+ * of the line, columns c .. c + 15 and c + 64 .. c + 79; x: the query from column c on. The
+ * terms of a sum are (2 code - 15) x: low bytes are stored doubled, so high bytes count 2 * 128,
+ * and fix is the sum of -15 x. */
 DEV void bound_line(const struct words *codes, const int8_t *x, const int32_t *fix,
                     const float *steps, float (*sums)[4])
 {

@@ -2,8 +2,8 @@
  * Gated delta nets, and the gates of attention in the same models (docs/kernels.md, "Gated delta
  * nets").
  *
- * Tokens pass through a state one after the other. The columns of a state are independent, so each
- * thread has one column and needs no barrier.
+ * Tokens pass through a state one after the other. The columns of a state are independent, so a
+ * thread processes whole columns and needs no barrier.
  */
 #ifndef CUDA_DELTA_CUH
 #define CUDA_DELTA_CUH
@@ -94,7 +94,7 @@ KERNEL(delta_convolve, delta_convolve_args, CONVOLVE_THREADS)
         x[i + 1] = conv_input(&a, &run, channel, run.n_tokens + i);
         run.to[a.kept + (uint64_t)i * a.n_channels + channel] = x[i + 1];
     }
-    x[0] = x[1]; /* the loop below begins with a shift in the other direction */
+    x[0] = x[1]; /* the loop below begins by moving these three inputs to x[1], x[2], x[3] */
     x[1] = x[2];
     x[2] = x[3];
 #pragma unroll

@@ -3,10 +3,10 @@
  * R16 one after the other.
  *
  * For a few tokens, a thread block multiplies two row groups for one pair, so that the experts of a
- * token are read in parallel and each only once. For more tokens, a warp multiplies a row group of
- * an expert with pairs of this expert on tensor cores, GROUP_TOKENS at a time. Each pair has its
- * own result row, and add_experts sums the rows of a token in a fixed order. So no result depends
- * on the grouping.
+ * token are read in parallel. An expert is read once for each of its tokens. For more tokens, a
+ * warp multiplies a row group of an expert with pairs of this expert on tensor cores, GROUP_TOKENS
+ * at a time. Each pair has its own result row, and add_experts sums the rows of a token in a fixed
+ * order. So no result depends on the grouping.
  */
 #ifndef CUDA_EXPERTS_CUH
 #define CUDA_EXPERTS_CUH

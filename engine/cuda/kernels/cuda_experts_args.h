@@ -59,7 +59,7 @@ struct group_pairs_args {
 struct experts_args {
     struct grouped_args w;
     const struct cuda_choice *chosen;
-    const uint32_t *starts, *pairs; /* as in group_pairs_args; not used by experts_one */
+    const uint32_t *starts, *pairs; /* as in group_pairs_args; only experts_many uses them */
     uint32_t n_groups;              /* row groups of one expert in a section */
     uint32_t n_used;
     uint32_t pairs_per_input; /* n_used if the inputs are those of tokens, 1 if each pair has one */

@@ -84,7 +84,8 @@ DEV void load_span(const struct group_at *at, uint32_t span, uint32_t quad, stru
         w[l] = span < at->n_spans && l < n_lines ? load_early(from + l * LINE_BYTES) : none;
 }
 
-/* Adds the products of a span with one plane of row `input` of the inputs to g of four rows. */
+/* Adds the products of a span with one plane of row `input` of the inputs to g of four rows. A sum
+ * of code * q that starts at -(sum of q) is the sum of (code - 1) q. */
 DEV void multiply_span(const struct grouped_args *a, const struct group_at *at, uint32_t input,
                        uint32_t plane, uint32_t span, const struct words *w, float *g)
 {

@@ -1,7 +1,8 @@
 /*
  * The arguments of the kernels for weights in R16: activations with a scale per block of columns,
- * weights with a scale per row or per block. Part of cuda_args.h, which describes the conventions;
- * engine/model/group_pack.h describes R16.
+ * weights with a scale per row or per block. A span is 64 or 128 columns of weights with one scale;
+ * it consists of whole blocks of activations (docs/kernels.md, "Activations in blocks"). Part of
+ * cuda_args.h, which describes the conventions; engine/model/group_pack.h describes R16.
  */
 #ifndef ENGINE_CUDA_KERNELS_CUDA_GROUPED_ARGS_H
 #define ENGINE_CUDA_KERNELS_CUDA_GROUPED_ARGS_H
@@ -21,7 +22,8 @@
 #define BLOCK_MIN_ABS 1e-30f /* a block of activations with a smaller maximum becomes zero */
 
 /* Inputs of one or several tokens. Plane p of token t has q[p] from t * q_stride on, and units and
- * q_sums of its blocks from t * block_stride on. */
+ * q_sums of its blocks from t * block_stride on. An input is about the sum of unit * q over the
+ * planes. */
 struct block_inputs {
     int8_t *q[MAX_PLANES];
     float *units[MAX_PLANES];

@@ -21,7 +21,8 @@ DEV uint64_t input_row(const struct input_rows *r, uint32_t i)
 
 /* Adds to y the products of a row group with GROUP_TOKENS rows of the inputs, by a warp. Lane 4 g +
  * t has rows g (y[n][0], y[n][1]) and g + 8 (y[n][2], y[n][3]) for tokens 8 n + 2 t and 8 n + 2 t +
- * 1. */
+ * 1. rows_of are the inputs of these tokens; q_rows are the inputs whose bytes the lane passes to
+ * mma_16x8x32. */
 DEV void multiply_group(const struct grouped_args *a, const struct group_at *at,
                         const struct input_rows *from, float (*y)[4])
 {

@@ -69,8 +69,8 @@ struct coarse_args {
  * kappa and gamma; root is sqrt(n_blocks * COARSE_COLS). */
 struct query_buffers {
     int8_t *x;      /* (n_blocks, 2, COARSE_COLS) high bytes, then twice the low ones */
-    int32_t *fix;   /* (n_blocks, COARSE_SUMS) */
-    float *spread;  /* (step_stride), zeros past n_blocks */
+    int32_t *fix;   /* (n_blocks, COARSE_SUMS) -15 x, summed over the columns of a partial sum */
+    float *spread;  /* (step_stride) error bound of a block per step; zeros past n_blocks */
     double *errors; /* (n_blocks, COARSE_COLS) rounding errors */
     double *norms;  /* (n_blocks, 2) scratch: |h|^2 and |error|^2, then the terms of the bound */
     struct cuda_screen *screens;

@@ -120,8 +120,8 @@ DEV struct words load_words(const void *p)
     return w;
 }
 
-/* Load that bypasses the first-level cache, for data that is read once and that no kernel of a pass
- * writes. */
+/* Load that bypasses the first-level cache, for data that a thread block reads once and that no
+ * kernel of a pass writes. */
 DEV struct words load_once(const void *p)
 {
     struct words w;

@@ -168,7 +168,7 @@ BLOCK_MAX(block_max, float, shuffle_xor_f32)
 BLOCK_MAX(block_max_u32, uint32_t, shuffle_xor_u32)
 BLOCK_MAX(block_max_f64, double, shuffle_xor_f64)
 
-/* Maps floats to integers in the same order; NaN becomes the smallest integer. */
+/* Maps floats to integers in the same order, -0 below +0; NaN becomes the smallest integer. */
 DEV uint32_t order_of(float v)
 {
     const uint32_t bits = bits_of_f32(v);

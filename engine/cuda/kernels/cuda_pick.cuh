@@ -14,6 +14,7 @@
 #include "engine/base/noise.h"
 #include "engine/cuda/kernels/cuda_head.cuh"
 
+/* The next two numbers affect only the speed: more probes give a higher floor. */
 #define DRAW_PROBES 128 /* probes for the floor of a draw */
 #define MIN_PROBES 32   /* fewest probes for the floor of the k best; otherwise 2 k */
 

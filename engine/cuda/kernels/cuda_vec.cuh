@@ -49,9 +49,9 @@ DEV float norm_four(const struct norm_args *a, const struct four *f, float r, ui
     return m;
 }
 
-/* Quantises a row of at most ROW_TILE elements to q. Each LINE_COLS values begin q_line bytes after
- * the previous ones. w: the norm weights, in global or shared memory. All threads of the block must
- * call this; afterwards all see the result. */
+/* Norms (if a->w is not NULL) and quantises a row of at most ROW_TILE elements to q. Each LINE_COLS
+ * values begin q_line bytes after the previous ones. w: the norm weights, in global or shared
+ * memory. All threads of the block must call this; afterwards all see the result. */
 DEV struct row_scale quantise_tile(const struct norm_args *a, const float *row, const float *w,
                                    float *tile, int8_t *q, uint32_t q_line)
 {
@@ -114,8 +114,8 @@ DEV struct row_scale quantise_long(const struct norm_args *a, const float *row, 
     return result;
 }
 
-/* Loads the norm weights into the second-level cache. No kernel writes them, so a kernel can do it
- * before wait_for_grid. */
+/* Loads the norm weights into the second-level cache, whose lines have 32 floats. No kernel writes
+ * norm weights, so a kernel can call this before wait_for_grid. */
 DEV void prefetch_norm(const struct norm_args *a)
 {
     for (uint32_t i = 32 * thread_x(); a->w && i < a->n; i += 32 * n_threads_x())
