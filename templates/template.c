@@ -55,8 +55,9 @@ static const char *family_of_arch(struct bn_str arch)
     return NULL;
 }
 
-/* The family for a template that cannot be parsed: the first row whose two marks it contains ("" is
- * in every text), else the family of the architecture, else chatml. */
+/* The family that replaces a model's template that cannot be parsed or is not supported: the first
+ * row whose two marks the template contains ("" is in every text), else the family of the
+ * architecture, else chatml. */
 static const char *family_of_text(const struct template_config *cfg)
 {
     static const struct {
@@ -120,6 +121,7 @@ static bool open_auto(struct template *t, const struct template_config *cfg, str
 {
     if (text_skip_space(cfg->model_text, 0) == cfg->model_text.n_bytes)
         return open_fallback(t, cfg, err);
+    /* The 2B4T file has a placeholder, which puts the end of text before the answer. */
     if (has(cfg->model_text, "BITNETAssistant") &&
         bn_repair_allowed(cfg->no_repair, "chat-template")) {
         bn_notes_add(cfg->notes, BN_NOTE_REPAIR, "chat-template",
@@ -233,7 +235,7 @@ static struct segment segment_of(const struct jbuf *b, size_t r)
     return s;
 }
 
-/* The output ends with template text "<think>" and white space. */
+/* The output ends with template text "<think>", which white space may follow. */
 static bool ends_in_thought(const struct template_output *out)
 {
     static const char tag[] = "<think>";

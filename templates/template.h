@@ -32,8 +32,9 @@ struct template_value;
 struct template_arena *template_arena_open(void);        /* NULL: out of memory */
 void template_arena_close(struct template_arena *arena); /* NULL is fine */
 
-/* Constructors copy their arguments and return NULL when out of memory. A constructor that receives
- * NULL returns NULL, so one check of the outermost value is enough. */
+/* Constructors copy their arguments. The functions of this section return NULL when out of
+ * memory, or if the arena or a value is NULL. So calls can be nested, and one check of the last
+ * result is enough. */
 struct template_value *template_null(struct template_arena *a);
 struct template_value *template_bool(struct template_arena *a, bool v);
 struct template_value *template_int(struct template_arena *a, int64_t v);
@@ -42,8 +43,9 @@ struct template_value *template_float(struct template_arena *a, double v);
 struct template_value *template_string(struct template_arena *a, struct bn_str text);
 struct template_value *template_list(struct template_arena *a);
 struct template_value *template_dict(struct template_arena *a);
-/* template_push appends to a list. template_set sets a key of a dict, which keeps insertion order.
- * Both return their second argument, or NULL on failure. */
+/* template_push appends to a list. template_set sets a key of a dict: a new key comes last, an old
+ * one keeps its place. If `item` is a list or dict, it is shared, not copied. Both return their
+ * second argument, or NULL on failure, also if it is not a list or not a dict. */
 struct template_value *template_push(struct template_arena *a, struct template_value *list,
                                      struct template_value *item);
 struct template_value *template_set(struct template_arena *a, struct template_value *dict,
@@ -55,9 +57,11 @@ struct template_config {
     const char *choice;       /* NULL, "auto" or a built-in's name; ignored if user_text is set */
     struct bn_str user_text;  /* the text of --template @FILE, or empty */
     struct bn_str model_text; /* the model file's own template, or empty */
-    struct bn_str arch;       /* general.architecture, "" if unknown; used to choose a family */
-    bool is_base_model_hint;  /* the vocabulary has no end-of-turn token; used to choose a family */
-    struct bn_str bos_token, eos_token, unk_token, pad_token; /* texts; empty: no such token */
+    struct bn_str arch;       /* general.architecture, or ""; for the family and is_thinking_off */
+    bool is_base_model_hint;  /* the vocabulary has no end-of-turn token: then "plain" replaces an
+                                 absent template */
+    /* Texts. If a text is empty or not UTF-8, the template sees no such token. */
+    struct bn_str bos_token, eos_token, unk_token, pad_token;
     const char *no_repair;  /* see bn_repair_allowed; the only id used here is chat-template */
     struct bn_notes *notes; /* receives repairs and fallbacks; may be NULL */
 };
@@ -71,7 +75,9 @@ struct template_config {
 /* BN_EARG: no such built-in. BN_EFORMAT: a user's template does not parse or exceeds a bound.
  * BN_EUNSUPPORTED: a user's template has one of the tags, filters or loops that are named above.
  * BN_ENOMEM. With "auto", a built-in family replaces the model's own template if it is absent,
- * known to be wrong, cannot be parsed or is not supported. A note reports the replacement. */
+ * cannot be parsed, exceeds a bound or is not supported. It also replaces a template that is known
+ * to be wrong, unless no_repair forbids it. A note reports the replacement. The template keeps
+ * copies of the texts in cfg. */
 bool template_open(const struct template_config *cfg, struct template **out, struct bn_error *err);
 void template_close(struct template *t); /* NULL is fine */
 
@@ -80,11 +86,12 @@ struct template_info {
     struct bn_str source; /* the Jinja text that runs */
     bool is_chat;         /* false only for "plain": text completion, no chat */
     bool has_thoughts;    /* the source contains </think> */
-    /* The publisher of the model turns thoughts off. True for small Bonsai models, recognised by
-     * the architecture qwen3 and a source that reads enable_thinking. */
+    /* The publisher of the model turns thoughts off. This is so for small Bonsai models. They are
+     * recognised by the architecture qwen3 and a source that contains "enable_thinking", so other
+     * models with both count too. */
     bool is_thinking_off;
 };
-const struct template_info *template_info(const struct template *t);
+const struct template_info *template_info(const struct template *t); /* valid as long as t */
 
 /* Names of the built-in families; the list ends with NULL. */
 const char *const *template_builtin_names(void);
@@ -97,7 +104,9 @@ struct template_input {
      * template text, the content of an assistant message becomes answer text, and all other text
      * message text. Answer and message text keep the index of the message. */
     const struct template_value *messages;
-    const struct template_value *args; /* dict of more variables (--template-arg, tools), or NULL */
+    /* A dict of more variables (--template-arg, tools), or NULL. They replace variables of the same
+     * name, such as bos_token. */
+    const struct template_value *args;
     bool add_generation_prompt;
     time_t now; /* for the template function strftime_now, which formats it in local time */
 };
@@ -105,7 +114,7 @@ struct template_input {
 struct template_output {
     struct segment *segments; /* (n_segments), in the arena; neighbours differ in kind or message */
     size_t n_segments;
-    bool starts_in_thought; /* the generation prompt ends with <think> and white space */
+    bool starts_in_thought; /* the generation prompt ends with <think>; white space may follow */
 };
 
 /* BN_EFORMAT: the template failed, called raise_exception or exceeded a bound. BN_EARG: messages or

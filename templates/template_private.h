@@ -8,12 +8,14 @@
 #include "templates/template.h"
 
 /* Copy the messages and set the origin of each string: template text for known role names, answer
- * for the content of an assistant message, message text for all others. */
+ * for the content of an assistant message, message text for all others. BN_EARG: not a list. */
 bool mark_messages(struct jvm *vm, const struct template_value *messages, struct jval *out);
-/* Add each argument to `vars`. Its strings become message text without a message index. */
+/* Add each argument to `vars`. Its strings become message text without a message index. `args` may
+ * be NULL: no arguments. BN_EARG: not a dict. */
 bool mark_args(struct jvm *vm, const struct template_value *args, struct jdict *vars);
 
-/* The built-in families. embed.py generates both lists; they end with NULL. */
+/* The built-in families. embed.py generates both lists. The first ends with an entry whose name is
+ * NULL, the second with NULL. */
 struct template_family {
     const char *name;
     const char *source;

@@ -30,8 +30,8 @@ struct prompt_hit {
 };
 
 /* The text of all segments in one buffer. Neighbouring TEMPLATE or MESSAGE segments of the same
- * kind form one span. Empty segments are skipped, so template text on both sides of an empty
- * MESSAGE is one span. */
+ * kind form one span. Empty ones of these two kinds are skipped, so template text on both sides of
+ * an empty MESSAGE is one span. An empty ANSWER or IDS segment still separates two runs. */
 struct prompt_text {
     char *text; /* (n_text) */
     size_t n_text;
@@ -310,7 +310,8 @@ static bool encode_run(struct encoder *e, size_t start, size_t end, struct bn_er
     return encode_ordinary(e, start, end, err);
 }
 
-/* After generated ids only a control token counts as special for the next space. */
+/* After generated ids only a control token counts as special for the next space. A user-defined one
+ * may be ordinary text of the answer. */
 static bool push_ids(struct encoder *e, const struct segment *seg, struct bn_error *err)
 {
     for (size_t i = 0; i < seg->n_ids; i++) {

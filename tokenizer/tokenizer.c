@@ -68,7 +68,7 @@ static bool open_pretok(struct tokenizer *t, const struct vocab_source *s,
     const size_t n = name.n_bytes < sizeof(t->pre) ? name.n_bytes : sizeof(t->pre) - 1;
     memcpy(t->pre, name.ptr, n);
     t->bpe.whole_first = rule->ignore_merges;
-    t->info.add_bos = rule->add_bos; /* needs_bos decides */
+    t->info.add_bos = rule->add_bos; /* the default, from which needs_bos decides */
     t->nfc = rule->nfc;
     return pretok_open(rule, &t->pretok, err);
 }
@@ -79,7 +79,7 @@ static bool open_model(struct tokenizer *t, const struct vocab_source *s,
 {
     t->byte_level = bn_str_is(s->model, "gpt2");
     if (!t->byte_level) {
-        t->info.add_bos = true; /* needs_bos decides */
+        t->info.add_bos = true; /* the default, from which needs_bos decides */
         t->info.add_space_prefix = s->add_space_prefix != SWITCH_OFF;
         return spm_init(&t->spm, &t->vocab, s->scores, t->marks.ids[MARK_UNK], err);
     }

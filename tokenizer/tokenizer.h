@@ -53,8 +53,9 @@ const struct tokenizer_info *tokenizer_info(const struct tokenizer *t);
 bool tokenizer_is_eog(const struct tokenizer *t, int32_t id);
 
 /* Make these ids (n) end an answer too, for example ids that delimit the turns of a template.
- * Message text no longer produces them. Call it before other threads use `t`. Ids outside the
- * vocabulary are ignored. BN_ENOMEM: some ids may have been added. */
+ * Message text no longer produces those of them that are special tokens; an ordinary word stays a
+ * word. Call it before other threads use `t`. Ids outside the vocabulary are ignored. BN_ENOMEM:
+ * some ids may have been added. */
 bool tokenizer_add_ends(struct tokenizer *t, const int32_t *ids, size_t n, struct bn_error *err);
 
 /* The decoded text of a token, special tokens included. It can be any bytes, such as a part of a
@@ -80,8 +81,9 @@ bool tokenizer_encode(const struct tokenizer *t, const struct segment *segments,
                       enum tokenizer_bos bos, struct token_list *out, struct bn_error *err);
 
 enum tokenizer_special { TOKENIZER_SPECIAL_HIDE, TOKENIZER_SPECIAL_SHOW };
-/* The bytes that `id` adds to a text. Control tokens add nothing unless `special` is SHOW. Only
- * detok_push removes the leading space of SentencePiece. Valid as long as the tokenizer. */
+/* The bytes that `id` adds to a text. Control tokens add nothing unless `special` is SHOW; an id
+ * out of range adds nothing. Only detok_push removes the leading space of SentencePiece. Valid as
+ * long as the tokenizer. */
 struct bn_str tokenizer_piece(const struct tokenizer *t, int32_t id,
                               enum tokenizer_special special);
 
@@ -105,8 +107,8 @@ bool detok_open(const struct tokenizer *t, const struct detok_config *cfg, struc
 void detok_close(struct detok *d); /* accepts NULL */
 
 /* Feed one id. *text is the text that can be shown now. It may be empty and is valid until the next
- * call on `d`. *stopped becomes true when a stop string is complete; then the text ends before it
- * and later ids are ignored. BN_ENOMEM. */
+ * call on `d`. *stopped is set to whether a stop string is complete. If so, the text ends before
+ * the stop string, and later ids are ignored. BN_ENOMEM. */
 bool detok_push(struct detok *d, int32_t id, struct bn_str *text, bool *stopped,
                 struct bn_error *err);
 /* Call it at the end of an answer: returns the text that is still held back, empty after a stop

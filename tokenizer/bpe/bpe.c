@@ -53,8 +53,8 @@ static bool open_extra(struct builder *u, struct bn_error *err)
     return text_index_init(&u->extra, n_texts, n_pool, err);
 }
 
-/* The symbol of a decoded text. A single byte without a token has the number v->n + byte; other
- * texts that are not tokens get the numbers from v->n + 256 on. */
+/* The symbol of a decoded text. A single byte without a token has the number v->n + byte, from
+ * bpe.bytes; other texts that are not tokens get the numbers from v->n + 256 on. */
 static bool symbol_of(struct builder *u, const struct text_probe *probe, uint32_t *out,
                       struct bn_error *err)
 {
@@ -86,6 +86,7 @@ static bool decode_merge(struct builder *u, size_t rank, char *out, size_t halve
                          struct bn_error *err)
 {
     const struct bn_str merge = u->s->merges[rank];
+    /* The first space after the first character, as docs/formats.md says: a half is never empty. */
     const char *space = merge.n_bytes > 1 ? memchr(merge.ptr + 1, ' ', merge.n_bytes - 1) : NULL;
     const size_t left_bytes = space ? (size_t)(space - merge.ptr) : 0;
     if (!space || left_bytes + 1 == merge.n_bytes)

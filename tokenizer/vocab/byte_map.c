@@ -20,7 +20,8 @@ void byte_map_init(struct byte_map *map)
 }
 
 /* Decode one character and return the number of bytes read. The characters of the map have one or
- * two bytes. *byte is -1 if the bytes read are no character of the map; the caller copies them. */
+ * two bytes; two begin with 0xC2 (U+00A1) to 0xC5 (U+0143). *byte is -1 if the bytes read are no
+ * character of the map; the caller copies them. */
 static size_t decode_char(const struct byte_map *map, const uint8_t *at, size_t n_bytes, int *byte)
 {
     if (at[0] < 0x80) {

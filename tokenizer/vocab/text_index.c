@@ -11,7 +11,8 @@
 
 #define NOT_FOUND UINT32_MAX
 
-/* The golden ratio in 64 bits, and a multiplier of MurmurHash3's finaliser. Both are odd. */
+/* The golden ratio in 64 bits, and a multiplier of MurmurHash3's finaliser. Both are odd, so that a
+ * multiplication maps different numbers to different numbers. */
 #define HASH_STEP 0x9E3779B97F4A7C15u
 #define HASH_END 0xFF51AFD7ED558CCDu
 

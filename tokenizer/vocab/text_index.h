@@ -43,10 +43,11 @@ bool text_index_init(struct text_index *x, size_t n_texts, size_t n_bytes, struc
 void text_index_finish(struct text_index *x);
 
 /* To append a string, write its bytes to text_index_buffer and call text_index_append, which
- * returns the number of the string. */
+ * returns the number of the string. The caller keeps to the limits of text_index_init. */
 char *text_index_buffer(struct text_index *x);
 uint32_t text_index_append(struct text_index *x, size_t n_bytes);
 
+/* `number` must be below n. The bytes stay at their place until text_index_finish. */
 struct bn_str text_index_get(const struct text_index *x, uint32_t number);
 
 /* Insert string `number` into the table under `class`. If the class already holds the same text,

@@ -74,8 +74,9 @@ static size_t copy_text(struct bn_str text, char *out)
 }
 
 /* Append the text of token i and return its class. Control and unknown tokens are stored as in the
- * file; so are user-defined ones of byte-level vocabularies, which do not encode them. A text like
- * "<0x0A>" in a SentencePiece vocabulary is also a byte token if its type is normal or unused. */
+ * file. So are user-defined tokens of a byte-level vocabulary, because the byte map was not applied
+ * to them. A text like "<0x0A>" in a SentencePiece vocabulary is also a byte token if its type is
+ * normal or unused. */
 static enum vocab_class append_text(struct builder *b, size_t i)
 {
     const struct bn_str text = b->s->tokens[i];

@@ -25,7 +25,7 @@ struct vocab {
     struct text_index texts; /* string i is the text of token i */
     uint8_t *types;          /* (n) enum token_type, after repairs */
     size_t n;
-    size_t n_special;
+    size_t n_special;      /* tokens of class VOCAB_SPECIAL */
     size_t longest_word;   /* bytes of the longest text of class VOCAB_WORD */
     int32_t byte_ids[256]; /* byte tokens <0x00> .. <0xFF>, TOKEN_NONE where absent */
     uint64_t hash;         /* vocab_hash of the file; set by the caller of vocab_init */

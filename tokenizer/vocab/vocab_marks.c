@@ -66,7 +66,7 @@ static bool looks_like_mark(struct bn_str text)
            (first == '|' && last == '|');
 }
 
-/* A merge builds exactly `text`. Marks are ASCII, which merges store unencoded. */
+/* Whether a merge builds exactly `text`. Marks are ASCII, which merges store unencoded. */
 static bool merges_build(const struct vocab_source *s, struct bn_str text)
 {
     for (size_t i = 0; i < s->n_merges; i++) {
@@ -82,6 +82,7 @@ static bool merges_build(const struct vocab_source *s, struct bn_str text)
     return false;
 }
 
+/* False for an ordinary word and for a byte token. */
 static bool may_be_mark(const struct vocab_source *s, int32_t id)
 {
     return s->types[id] != TOKEN_BYTE &&
@@ -234,7 +235,8 @@ static bool collect_endings(struct finder *f, struct bn_error *err)
     return true;
 }
 
-/* Give marks the type control (or unknown), because message text must not produce them. */
+/* Give marks the type control (or unknown), because message text must not produce them. A mark that
+ * only a key names may be an ordinary word; then it keeps its type. */
 static void correct_types(struct finder *f)
 {
     for (size_t k = 0; k < N_ENDINGS; k++) {

@@ -35,17 +35,17 @@ enum vocab_mark { MARK_BOS, MARK_EOS, MARK_EOT, MARK_EOM, MARK_UNK, MARK_PAD, N_
 enum vocab_switch { SWITCH_UNSET, SWITCH_OFF, SWITCH_ON };
 
 struct vocab_source {
-    struct bn_str model;
-    struct bn_str pre; /* ptr is NULL if there is no such key */
-    struct bn_str architecture;
-    struct bn_str *tokens; /* (n_tokens) */
-    int32_t *types;        /* (n_tokens); TOKEN_NORMAL if the file has no types */
-    float *scores;         /* (n_tokens), or NULL */
+    struct bn_str model;        /* "gpt2" or "llama" */
+    struct bn_str pre;          /* ptr is NULL if there is no such key */
+    struct bn_str architecture; /* empty if there is no such key */
+    struct bn_str *tokens;      /* (n_tokens) */
+    int32_t *types;             /* (n_tokens); TOKEN_NORMAL if the file has no types */
+    float *scores;              /* (n_tokens), or NULL */
     size_t n_tokens;
     struct bn_str *merges; /* (n_merges), or NULL */
     size_t n_merges;
     bool has_mark[N_MARKS];  /* the file has the key of this mark */
-    uint64_t marks[N_MARKS]; /* UINT64_MAX if the key is not a number */
+    uint64_t marks[N_MARKS]; /* UINT64_MAX: no such key, or its value is not an integer >= 0 */
     enum vocab_switch add_bos;
     enum vocab_switch add_space_prefix;
 };

@@ -68,7 +68,7 @@ static inline bool arg_flag(struct jval v) /* false if the argument is missing *
 {
     return jval_truth(v);
 }
-/* *out is `fallback` if the argument is missing. */
+/* *out is `fallback` if the argument is missing. Fails if it is neither an integer nor a bool. */
 bool arg_int(struct jvm *vm, struct jval v, int64_t fallback, int64_t *out);
 /* Fails if the argument is missing or not a string. */
 bool arg_string(struct jvm *vm, struct jval v, struct jval *out);

@@ -101,6 +101,7 @@ static bool start_select(struct jvm *vm, struct lazy *self)
         attribute = self->args.pos[0];
     if (!getter_init(vm, attribute, false, &self->getter))
         return false;
+    /* The name of the test is argument 0, or argument 1 after the attribute. */
     return self->args.n_pos <= (size_t)self->by_attr || find_func(vm, self, self->by_attr, false);
 }
 

@@ -183,7 +183,8 @@ BUILTIN(do_attr)
     struct jval name;
     if (!arg_string(vm, c->arg[0], &name))
         return false;
-    /* attr ignores items, so only methods of a dict are found: look in an empty dict. */
+    /* attr ignores items, so only methods of a dict are found: look for the name in an empty dict,
+     * and then make v the object of the method. */
     if (v.kind == J_DICT) {
         struct jval empty;
         return jdict_new(vm, J_DICT, &empty) && vm->ops->get_attr(vm, empty, name, out) &&

@@ -30,6 +30,7 @@ BUILTIN(call_range)
     int64_t part[3] = {0, 0, 1};
     if (args->n_kw || args->n_pos < 1 || args->n_pos > 3)
         return jvm_fail(vm, "range expected 1 to 3 arguments, got %zu", args->n_pos);
+    /* A single argument is the stop, part[1]. */
     for (size_t i = 0; i < args->n_pos; i++)
         if (!arg_int(vm, args->pos[i], 0, &part[args->n_pos == 1 ? 1 : i]))
             return false;
@@ -51,7 +52,7 @@ static bool fill_dict(struct jvm *vm, const struct jargs *args, struct jdict *d)
     if (args->n_pos > 1)
         return jvm_fail(vm, "dict expected at most 1 argument, got %zu", args->n_pos);
     if (args->n_pos == 1 && args->pos[0].kind == J_UNDEF)
-        return jundef_fail(vm, args->pos[0]); /* Python calls its keys() */
+        return jundef_fail(vm, args->pos[0]); /* Python looks for its attribute keys, which fails */
     if (args->n_pos == 1 && args->pos[0].kind == J_DICT) {
         if (!jdict_update(vm, d, args->pos[0].u.dict))
             return false;
@@ -140,6 +141,7 @@ static bool put_date(struct jbuf *b, const struct jstr *format, const struct tm 
         const size_t n_left = format->n_bytes - at;
         const size_t n_flag = n_left > 2 && p[1] == '-'; /* "%-d": no padding */
         const bool is_conversion = *p == '%' && n_left > 1 && !(p[1 + n_flag] & 0x80);
+        /* Without a conversion spec is not used, and p[0] is read because p[1] may not exist. */
         const char spec[4] = {'%', p[is_conversion], n_flag && is_conversion ? p[2] : '\0', '\0'};
         if (is_conversion ? !put_conversion(b, spec, tm, c_locale)
                           : !jbuf_slice(b, format, at, at + 1))

@@ -1,5 +1,5 @@
 /*
- * A bottom-up merge sort. It moves an array of indices, so the keys stay in place.
+ * A bottom-up merge sort. It sorts an array of indices, then permutes items and keys once.
  */
 #include "templates/jinja/builtin/jinja_builtin.h"
 

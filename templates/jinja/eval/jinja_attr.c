@@ -146,7 +146,7 @@ static bool attribute(struct jvm *vm, struct jval obj, struct jval name, struct 
         return true;
     }
     if (!field(vm, obj, text, out) || out->kind != J_MISSING)
-        return out->kind != J_MISSING; /* J_MISSING here: field failed */
+        return out->kind != J_MISSING; /* still J_MISSING: field failed, it sets *out on success */
     if (is_mutator(obj, text)) {
         *out = jundef_hint(vm, obj.kind == J_DICT
                                    ? "methods that change a dict are not allowed in a template"
@@ -172,7 +172,8 @@ static bool is_hashable(struct jval v, int depth)
     return true;
 }
 
-/* The index in n items that `key` selects; negative keys count from the end. False: none. */
+/* The index in n items that `key` selects; negative keys count from the end, where -(i + 1) is the
+ * distance to the last item and cannot overflow. False: none. */
 static bool index_of(struct jval key, size_t n, size_t *out)
 {
     if (!jval_is_integer(key))

@@ -38,7 +38,8 @@ static bool bind_macro(struct jvm *vm, const struct jnode *n, const struct jargs
     return scope_set(vm, NAME_CALLER, given ? kw->v : jundef_hint(vm, "No caller defined"));
 }
 
-/* Set kwargs and varargs to the remaining arguments, or fail if the body does not read them. */
+/* Set kwargs and varargs to the remaining arguments. Fails if there are some and the body does not
+ * read them. */
 static bool bind_rest(struct jvm *vm, const struct jnode *n, const struct jargs *args,
                       uint64_t used)
 {

@@ -194,7 +194,7 @@ static bool add_star2(struct jvm *vm, const struct jnode *n, struct jargs *args)
                 return jvm_fail(vm, "multiple values for a keyword argument");
         kw[i] = (struct jkeyword){.name = e->key.u.s, .v = e->val};
     }
-    /* Each of n_kw names is compared with those before **. */
+    /* An upper bound: each key of the dict was compared with the names before **. */
     const size_t n_compared = n_kw * (args->n_kw + 1);
     args->kw = kw;
     args->n_kw = n_kw;

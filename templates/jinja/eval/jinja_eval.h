@@ -26,11 +26,13 @@ struct jscope {
 enum jflow { FLOW_FAIL, FLOW_GO, FLOW_BREAK, FLOW_CONTINUE };
 
 /* Make a scope inside `parent`; the caller sets vm->scope. `hidden` are names that the scope sets
- * later: until then they are undefined, even if an outer scope has them. NULL: none. */
+ * later: until then they are undefined, even if the caller of the template passes such variables.
+ * NULL: none. */
 bool scope_new(struct jvm *vm, struct jscope *parent, const struct jhidden *hidden,
                struct jscope **out);
-bool scope_set(struct jvm *vm, uint32_t id, struct jval v);    /* in the innermost scope */
-bool scope_get(struct jvm *vm, uint32_t id, struct jval *out); /* false: not set, or hidden */
+bool scope_set(struct jvm *vm, uint32_t id, struct jval v); /* in the innermost scope */
+/* False: not set, or hidden. This is no error: vm->err is not written. */
+bool scope_get(struct jvm *vm, uint32_t id, struct jval *out);
 
 bool eval_expr(struct jvm *vm, const struct jnode *n, struct jval *out);
 /* obj.name and obj[key]; J_UNDEF if there is no such attribute or item. */
@@ -43,6 +45,7 @@ bool eval_filters(struct jvm *vm, const struct jnode *n, struct jval text, struc
 /* The condition of {% for ... if ... %}. *pass: whether the item passes; then *item is the value of
  * the loop target. */
 bool eval_loop_filter(struct jvm *vm, struct jloop *loop, struct jval *item, bool *pass);
+/* callee(args). Fails if `callee` is undefined or cannot be called. */
 bool call_value(struct jvm *vm, struct jval callee, const struct jargs *args, struct jval *out);
 
 /* Run statements until the end, a break, a continue or an error. */

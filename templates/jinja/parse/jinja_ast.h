@@ -59,8 +59,9 @@ enum jnode_kind {
 
 enum { MACRO_CALLER = 1, MACRO_KWARGS = 2, MACRO_VARARGS = 4 }; /* the body reads these names */
 
-/* Names that a scope sets and that no outer scope has. Until it sets them they are undefined, even
- * if the caller passes a variable of that name: a rule of jinja2, see jinja_scope.c. */
+/* Names that a scope sets and that no outer scope of the template reads or sets. Until the scope
+ * sets them they are undefined, even if the caller of the template passes a variable of that name:
+ * a rule of jinja2, see jinja_scope.c. */
 struct jhidden {
     const uint32_t *ids; /* (n) */
     size_t n;
@@ -70,7 +71,7 @@ struct jnode {
     enum jnode_kind kind;
     int op; /* enum jop or MACRO_ flags: see the kinds */
     struct jplace place;
-    uint32_t depth; /* of the tree below, limited by the parser */
+    uint32_t depth; /* of the tree of this node: 1 without children; limited by TREE_MAX_DEPTH */
     uint32_t id;    /* number of the name: its index in jprogram.names */
     struct jnode *a, *b, *c;
     struct jnode **items; /* (n_items); positional arguments of a call, filter or test */
@@ -97,7 +98,8 @@ struct jprogram {
     struct jhidden hidden; /* in the outermost scope */
 };
 
-/* Parse `source`. The result lives in the arena of `vm`. Errors are written to vm->err.
+/* Parse `source`. The result lives in the arena of `vm` and shares no bytes with `source`. Errors
+ * are written to vm->err.
  * BN_EUNSUPPORTED: a tag, a filter or a recursive loop of jinja2 that this interpreter lacks.
  * BN_EFORMAT: any other fault of the source. BN_ENOMEM. */
 bool jinja_parse(struct jvm *vm, struct bn_str source, struct jprogram *out);

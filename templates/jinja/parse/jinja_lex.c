@@ -1,7 +1,7 @@
 /*
  * The lexer. jinja2 uses a table of regular expressions. This code accepts the same language and
- * reproduces three oddities: a raw tag cannot end with '+', the end of a variable tag never removes
- * a newline, and the end of a tag inside open brackets is two operators.
+ * reproduces three oddities: {% raw %} cannot end with '+', a newline after }} without '-' is kept,
+ * and the end of a tag inside open brackets is two operators.
  *
  * The source is valid UTF-8. String literals are decoded in jinja_literal.c.
  */

@@ -58,7 +58,8 @@ struct jtoks {
     size_t n, cap;
 };
 
-/* BN_EFORMAT: a syntax error with line and column, or the source is too long. */
+/* `source` is valid UTF-8. BN_EFORMAT: a syntax error with line and column, or the source is too
+ * long. BN_ENOMEM. */
 bool jinja_lex(struct jvm *vm, struct bn_str source, struct jtoks *out);
 
 /* ---- literals, for the lexer ---- */

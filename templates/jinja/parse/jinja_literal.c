@@ -49,7 +49,8 @@ static bool put_escaped(struct jbuf *b, uint32_t cp)
     return jbuf_text(b, "\\") && jbuf_text(b, text);
 }
 
-/* Adds the escape whose backslash is before `at`. Returns the number of bytes after the backslash.
+/* Decodes the escape whose backslash is before `at`. Returns the number of its bytes after the
+ * backslash.
  * 0: *problem is set, or the string cannot grow (memory, limits). */
 static size_t put_escape(struct jbuf *b, struct bn_str s, size_t at, const char **problem)
 {
@@ -58,7 +59,7 @@ static size_t put_escape(struct jbuf *b, struct bn_str s, size_t at, const char 
     for (size_t i = 0; i < sizeof simple_escapes / sizeof simple_escapes[0]; i++)
         if (simple_escapes[i].letter == c)
             return jbuf_add(b, &simple_escapes[i].means, 1, ORIGIN_TEMPLATE) ? 1 : 0;
-    if (c == '\n')
+    if (c == '\n') /* both are dropped: the string goes on in the next line */
         return 1;
     if (c >= '0' && c <= '7') {
         size_t n = 0;

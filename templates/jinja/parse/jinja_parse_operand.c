@@ -339,7 +339,7 @@ static bool is_unsupported(struct bn_str name)
 }
 
 /* Find the built-in of a filter or test. As in jinja2, an unknown name is an error of parsing, but
- * inside an if only an error of the running filter or test. */
+ * inside an if it is an error only when the filter or test runs. */
 static bool resolve(struct parser *p, const struct jtok *tok, struct jnode *n)
 {
     const bool is_filter = n->kind == N_FILTER;

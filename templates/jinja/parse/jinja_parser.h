@@ -8,7 +8,7 @@
 #include "templates/jinja/parse/jinja_lex.h"
 
 /* Nested calls of the parser. A block is one level, an operand in brackets three: up to 39 brackets
- * may be nested. jinja2 fails near 90. */
+ * may be nested. jinja2 fails near 90, with Python 3.11 near 70. */
 #define PARSE_MAX_DEPTH 120
 #define TREE_MAX_DEPTH 400 /* of the tree: a long chain of + is a deep tree */
 
@@ -19,7 +19,7 @@ struct parser {
     size_t depth;   /* see PARSE_MAX_DEPTH */
     size_t n_loops; /* loops around the statement, in the innermost macro or {% generation %} */
     size_t n_ifs;   /* ifs in the innermost scope, where unknown filters are no errors of parsing */
-    const struct jtok *unknown; /* an unknown filter or test outside of an if, or NULL */
+    const struct jtok *unknown; /* the first unknown filter or test outside of an if, or NULL */
     int macro_reads;            /* MACRO_ flags: names that the innermost macro reads, so far */
     struct jprogram *program;
     size_t cap_names; /* of program->names */
@@ -43,6 +43,7 @@ bool parser_skip_name(struct parser *p, const char *name);
 bool parser_expect(struct parser *p, enum jtok_kind kind);
 bool parser_expect_name(struct parser *p, const char *name);
 
+/* BN_EFORMAT with the place of `tok`; always false. */
 bool parser_fail(struct parser *p, const struct jtok *tok, const char *fmt, ...) BN_PRINTF(3, 4);
 bool parser_check_names(struct parser *p); /* fails if `unknown` is set */
 bool parser_enter(struct parser *p);       /* call parser_leave also after a failure */

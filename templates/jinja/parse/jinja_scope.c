@@ -104,8 +104,8 @@ static bool copy_symbols(struct symbols *s, struct symbols *copy)
     return true;
 }
 
-/* Merge the three branches of an if: its body, its elifs and its else. A name that is set in some
- * of them but not in all three becomes VISIBLE. */
+/* Merge the three branches of an if: its body, its elifs and its else. A name that the scope has
+ * not set before the if becomes VISIBLE if some of the three set it, but not all. */
 static void merge_branches(struct symbols *s, const struct symbols branch[3])
 {
     for (uint32_t id = 0; id < s->n_names; id++) {
@@ -122,7 +122,8 @@ static void merge_branches(struct symbols *s, const struct symbols branch[3])
     }
 }
 
-/* `first`: first branch; `all`: the if node, NULL in an elif; `last`: the else branch or NULL. */
+/* `first`: the branch with the condition; `all`: the if node, NULL in an elif; `last`: the else
+ * branch or NULL. */
 static bool visit_branches(struct symbols *s, const struct jnode *first, const struct jnode *all,
                            const struct jnode *last)
 {

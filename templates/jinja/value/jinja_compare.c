@@ -7,7 +7,8 @@
 #include "templates/jinja/value/jinja_number.h"
 #include "templates/jinja/value/jinja_text.h"
 
-/* Whether `op` holds for two values in this order: negative, 0 or positive. */
+/* Whether `op` holds. `order` is negative, 0 or positive if the left value is less than, equal to
+ * or greater than the right one. */
 static bool decide(enum jop op, int order)
 {
     return op == OP_LT   ? order < 0

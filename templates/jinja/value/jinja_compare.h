@@ -44,11 +44,14 @@ static inline double jval_double(struct jval v)
     return v.kind == J_FLOAT ? v.u.f : (double)jval_int(v);
 }
 
-int jval_compare_numbers(struct jval a, struct jval b); /* -1, 0 or 1; -2: one is NaN */
+/* Only if both are jval_is_number. -1, 0 or 1; -2: one is NaN. */
+int jval_compare_numbers(struct jval a, struct jval b);
 bool jval_equal(struct jvm *vm, struct jval a, struct jval b, bool *out);
 bool jval_hash(struct jvm *vm, struct jval v, uint64_t *out); /* fails for unhashable values */
-bool jval_same(struct jval a, struct jval b);                 /* Python's `is` */
-/* op: OP_LT, OP_LE, OP_GT or OP_GE */
+/* Python's `is`, as far as it is known here. Two floats are never the same, equal integers only
+ * from -5 to 256. Strings, lists and other objects are the same if they share one pointer. */
+bool jval_same(struct jval a, struct jval b);
+/* op: OP_LT, OP_LE, OP_GT or OP_GE. Fails for values that Python does not order. */
 bool jval_order(struct jvm *vm, enum jop op, struct jval a, struct jval b, bool *out);
 /* op: OP_EQ to OP_NOTIN */
 bool jval_compare(struct jvm *vm, enum jop op, struct jval a, struct jval b, bool *out);

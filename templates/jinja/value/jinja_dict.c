@@ -1,6 +1,6 @@
 /*
- * Dicts, with equality and hashing of their keys. A dict is a list of entries in insertion order.
- * A dict with more than SMALL_DICT entries also has a hash index. Entries are never removed.
+ * Dicts, and identity, equality and hashing of values. A dict is a list of entries in insertion
+ * order. A dict with more than SMALL_DICT entries also has a hash index. Entries are never removed.
  */
 #include "engine/base/hash.h"
 #include "templates/jinja/value/jinja_compare.h"
@@ -21,9 +21,9 @@ bool jval_same(struct jval a, struct jval b)
         return true;
     case J_BOOL:
         return a.u.b == b.u.b;
-    case J_INT: /* CPython has one object for each small integer */
+    case J_INT: /* CPython has one object for each integer from -5 to 256 */
         return a.u.i == b.u.i && a.u.i >= -5 && a.u.i <= 256;
-    case J_FLOAT: /* in CPython each float is an object of its own */
+    case J_FLOAT: /* CPython makes an object for each result; which values share one is unknown */
         return false;
     default: /* all other members of the union are pointers */
         return a.u.s == b.u.s;

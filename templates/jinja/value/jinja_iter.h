@@ -9,16 +9,17 @@
 
 struct jiter {
     struct jval src;
-    size_t pos; /* number of items read so far; bytes for a string */
+    size_t pos; /* number of items read so far; bytes for a string; unused for J_ITER, J_LOOP */
 };
 
 /* Fails if v is not iterable. */
 bool jiter_open(struct jvm *vm, struct jval v, struct jiter *it);
-/* At the end *more is false and *out is not written. */
+/* At the end *more is false and *out must not be used. */
 bool jiter_next(struct jvm *vm, struct jiter *it, struct jval *out, bool *more);
 bool jval_is_iterable(struct jval v);
 bool jval_to_list(struct jvm *vm, struct jval v, struct jval *out); /* always a new J_LIST */
-/* *can: Python's reversed() accepts v. *out: a new list of the items, the last one first. */
+/* *can: whether Python's reversed() accepts v. If so, *out is a new list of the items, the last one
+ * first. */
 bool jval_reversed(struct jvm *vm, struct jval v, struct jval *out, bool *can);
 
 /* len(v), or SIZE_MAX if v has no length in Python. */

@@ -14,7 +14,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#define MAX_DIGITS 800 /* further digits change a double only by being nonzero: see `sticky` */
+/* A double, or the middle between two doubles, has at most 768 significant digits. Further digits
+ * matter only if one of them is not zero: see `sticky`. */
+#define MAX_DIGITS 800
 
 bool int_add(int64_t a, int64_t b, int64_t *out)
 {
@@ -115,10 +117,11 @@ static const char *not_finite(double v)
     return isnan(v) ? "nan" : v < 0 ? "-inf" : "inf";
 }
 
-/* Below a power of two the doubles are twice as dense as above it. So the nearest number of some
- * digits may lie below it and read back as another double, while the next larger one reads back as
- * v. If so, `digits` become that number. (A carry into a new digit does not occur: such a number
- * has fewer digits, and was tried before.) */
+/* If |v| is a power of two, the doubles below |v| are twice as dense as those above it. So the
+ * number with these digits, the nearest to |v|, may be less than |v| and read back as another
+ * double, while the next larger number reads back as |v|. If so, store the digits of the latter in
+ * `digits` and return true. (A carry into a new digit does not occur: such a number has fewer
+ * digits, and was tried before.) */
 static bool next_reads_back(double v, int exponent, char digits[24])
 {
     char next[24];
@@ -356,8 +359,8 @@ static int digit_value(uint32_t cp)
     return cp >= 'A' && cp <= 'Z' ? (int)cp - 'A' + 10 : 99; /* 99: no digit in any base */
 }
 
-/* Skips "0x", "0o" or "0b" if the base allows it. Returns the number of bytes; sets *base if it is
- * 0. */
+/* The number of bytes of a prefix "0x", "0o" or "0b", with an underscore after it; 0 if there is
+ * none or it is not that of the base. Sets *base to the base of the prefix if it is 0. */
 static size_t base_prefix(struct bn_str s, int64_t *base)
 {
     const char c = s.n_bytes > 1 && s.ptr[0] == '0' ? s.ptr[1] | 0x20 : '\0';
@@ -381,7 +384,7 @@ enum number_result number_parse_int(struct bn_str text, int64_t base, int64_t *o
     size_t at = base_prefix(s, &base);
     if (base == 0) {
         base = 10;
-        leading_zero = s.n_bytes > 0 && s.ptr[0] == '0'; /* as in Python, only for zero */
+        leading_zero = s.n_bytes > 0 && s.ptr[0] == '0'; /* valid only if v is 0, as in Python */
     }
     while (at < s.n_bytes) {
         uint32_t cp;

@@ -37,7 +37,8 @@ void number_format(double v, char conversion, int precision, bool keep_point,
  * for a double. */
 double number_round(double v, int64_t n_digits);
 
-/* float(text): white space around it, underscores between digits, inf and nan are allowed. */
+/* float(text): white space around it, underscores between digits, inf and nan are allowed. False:
+ * the text is no number. */
 bool number_parse_float(struct bn_str text, double *out);
 
 /* BAD: the text is no number in this base. TOO_LARGE: it does not fit 64 bits. */

@@ -11,9 +11,11 @@ struct jvm_ops {
     /* {% for ... if filter %}: set *pass to whether *item passes the filter. If it does, *item
      * becomes the value of the loop target. */
     bool (*loop_filter)(struct jvm *vm, struct jloop *loop, struct jval *item, bool *pass);
+    /* obj.name and obj[key]. *out is J_UNDEF if there is no such attribute or item. */
     bool (*get_attr)(struct jvm *vm, struct jval obj, struct jval name, struct jval *out);
     bool (*get_item)(struct jvm *vm, struct jval obj, struct jval key, struct jval *out);
-    const struct jbuiltin *(*find_filter)(struct bn_str name); /* NULL: unknown name */
+    /* NULL: unknown name. */
+    const struct jbuiltin *(*find_filter)(struct bn_str name);
     const struct jbuiltin *(*find_test)(struct bn_str name);
 };
 

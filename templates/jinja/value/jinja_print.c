@@ -10,7 +10,7 @@
 
 #include <stdio.h>
 
-/* Append the escape of a code point as hexadecimal number. */
+/* Append the escape of a code point with its hexadecimal number. */
 static bool escape_code(struct jbuf *b, uint32_t cp, uint32_t origin)
 {
     char text[12];

@@ -78,7 +78,7 @@ static bool slice_string(struct jvm *vm, struct jstr *str, const struct slice *s
             at += text_next(jstr_text(str), at, &cp);
         for (int64_t k = 0; k > s->step && jvm_steps(vm, 1); k--)
             at = text_back(jstr_text(str), at);
-        if (vm->n_steps == JVM_MAX_STEPS) /* the limit has ended a loop above: fail */
+        if (vm->n_steps == JVM_MAX_STEPS) /* the limit may have ended a loop above: fail */
             return jvm_steps(vm, 1);
     }
     if (!jbuf_done(&b, out))

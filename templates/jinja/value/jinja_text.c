@@ -122,7 +122,7 @@ uint32_t jstr_origin(const struct jstr *s, size_t at)
 
 size_t jstr_offset(struct jstr *s, size_t index)
 {
-    if (jstr_chars(s) == s->n_bytes)
+    if (jstr_chars(s) == s->n_bytes) /* ASCII */
         return index < s->n_bytes ? index : s->n_bytes;
     size_t at = 0;
     for (; at < s->n_bytes; at++)

@@ -15,7 +15,8 @@
 enum origin_kind { ORIGIN_MESSAGE = 1, ORIGIN_ANSWER = 2 };
 
 /* The lowest two bits are the kind, the others the index of the message plus one. `message`: index
- * of the message that the text is from, SIZE_MAX for text of an argument of the template. */
+ * of the message that the text is from, SIZE_MAX for text of an argument of the template. The limit
+ * of memory keeps the number of messages far below 2^30, so the index fits. */
 static inline uint32_t origin_of(enum origin_kind kind, size_t message)
 {
     return (uint32_t)((message + 1) << 2) | (uint32_t)kind;
@@ -36,6 +37,7 @@ size_t text_count(struct bn_str s); /* code points */
 
 /* Shares the bytes of `text`, which must live as long as the arena. */
 bool jstr_new(struct jvm *vm, struct bn_str text, uint32_t origin, struct jval *out);
+/* Copies the bytes. */
 bool jstr_copy(struct jvm *vm, struct bn_str text, uint32_t origin, struct jval *out);
 /* A copy with the origin ORIGIN_TEMPLATE, in which each byte that is not part of valid UTF-8 is
  * U+FFFD. */
@@ -53,7 +55,8 @@ bool jstr_equal(const struct jstr *a, const struct jstr *b); /* bytes only, not 
 int jstr_compare(const struct jstr *a, const struct jstr *b);
 bool jstr_is(const struct jstr *s, const char *text);
 struct bn_str jstr_text(const struct jstr *s);
-/* Offset of the first or (rfind) last occurrence of `needle` inside [b0, b1), or SIZE_MAX. */
+/* Offset of the first or (rfind) last occurrence of `needle` inside [b0, b1), or SIZE_MAX. b1 is at
+ * most n_bytes. An empty needle is found at b0 or (rfind) b1. */
 size_t text_find(struct bn_str hay, struct bn_str needle, size_t b0, size_t b1);
 size_t text_rfind(struct bn_str hay, struct bn_str needle, size_t b0, size_t b1);
 /* The offset of the first character from `at` on that is not white space. */
@@ -71,7 +74,7 @@ struct jbuf {
     size_t n_runs, cap_runs;
 };
 
-/* Append to the builder. False: out of memory or a limit is reached. */
+/* Append to the builder. False: out of memory or a limit is reached. Then do not use it again. */
 bool jbuf_add(struct jbuf *b, const char *p, size_t n, uint32_t origin);
 bool jbuf_text(struct jbuf *b, const char *text); /* with the origin ORIGIN_TEMPLATE */
 /* The code point cp, once or n times. */

@@ -75,7 +75,9 @@ size_t uni_convert(enum uni_map map, uint32_t cp, uint32_t out[3])
         mapped = u32_totitle(&cp, 1, NULL, NULL, out, &n);
     if (mapped == out)
         return n;
-    free(mapped); /* NULL, out of memory: no mapping in Unicode is longer than three code points */
+    /* Only if out of memory (NULL): no mapping in Unicode is longer than three code points, so
+     * `out` is always large enough. Then cp stays as it is. */
+    free(mapped);
     out[0] = cp;
     return 1;
 }

@@ -6,8 +6,8 @@
  * template, else a value of origin_of (jinja_text.h).
  *
  * A function that can fail takes the state (jinja_vm.h) first, or an object with it such as a
- * builder. On failure it writes one sentence to vm->err and returns false. Failures include the
- * bounds on depth, steps and memory.
+ * builder. On failure it writes one sentence to vm->err and returns false, and its outputs must not
+ * be used. Failures include the bounds on depth, steps and memory.
  */
 #ifndef TEMPLATES_JINJA_VALUE_H
 #define TEMPLATES_JINJA_VALUE_H
@@ -133,8 +133,8 @@ struct jcycle {
 
 /* Details for the error message when the undefined value is used. */
 struct jundef {
-    enum jkind owner; /* kind of the object without the attribute; J_MISSING: a variable */
-    struct jval name;
+    enum jkind owner; /* kind of the object that lacks the name; J_MISSING: a variable */
+    struct jval name; /* the attribute or variable; of an item the key, which may be any value */
     const char *hint; /* the whole message, or NULL to make it from the other fields */
 };
 
@@ -176,6 +176,7 @@ bool jlist_pair(struct jvm *vm, struct jval a, struct jval b, struct jval *out);
 void jlist_reverse(struct jlist *l);
 
 bool jdict_new(struct jvm *vm, enum jkind kind, struct jval *out); /* J_DICT or J_NAMESPACE */
+/* Add an entry, or replace the value of an equal key. Fails if the key is not hashable. */
 bool jdict_set(struct jvm *vm, struct jdict *d, struct jval key, struct jval val);
 bool jdict_update(struct jvm *vm, struct jdict *d, const struct jdict *from); /* d.update(from) */
 /* A list of (key, value) tuples. */
@@ -189,6 +190,6 @@ struct jval *jdict_text(const struct jdict *d, const char *key);
 struct jval jrange_item(const struct jrange *r, size_t i);
 
 bool jval_truth(struct jval v);
-const char *jkind_name(struct jval v); /* the name of the type in Python, for messages */
+const char *jkind_name(struct jval v); /* for messages: the name of the type, mostly Python's */
 
 #endif

@@ -109,7 +109,8 @@ void jvm_leave(struct jvm *vm)
 
 void *jvm_alloc(struct jvm *vm, size_t n, size_t unit_bytes)
 {
-    /* SIZE_MAX / 4 and / 8 are out of reach; no sum below overflows with them. */
+    /* No machine has SIZE_MAX / 8 bytes. The limits SIZE_MAX / 4 and SIZE_MAX / 8 only prevent an
+     * overflow of the sums and products below and in arena_alloc. */
     const size_t max = vm->max_bytes ? vm->max_bytes : SIZE_MAX / 4;
     const size_t used = arena_bytes(vm->arena);
     if (unit_bytes && n > SIZE_MAX / 8 / unit_bytes) {
@@ -128,7 +129,8 @@ void *jvm_alloc(struct jvm *vm, size_t n, size_t unit_bytes)
 
 bool jvm_regrow(struct jvm *vm, void *array, size_t n, size_t *cap, size_t need, size_t unit_bytes)
 {
-    /* Twice as much as before or, if that is too little, `need` and some more items. */
+    /* Twice as much as before or, if that is too little, `need` and some more items: more for
+     * small units, which are bytes of text. */
     const size_t least = unit_bytes < 8 ? 32 : 4;
     const size_t more = need > *cap * 2 ? need + least : *cap * 2;
     void *const p = jvm_alloc(vm, more, unit_bytes);

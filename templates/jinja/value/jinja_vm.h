@@ -23,7 +23,7 @@ struct jvm {
     const struct jvm_ops *ops;
     const struct jplace *at; /* of the current node, for error messages; may be NULL */
     size_t n_steps;          /* executed so far; may pass the limit until jvm_steps checks it */
-    size_t max_bytes;        /* limit for the size of the arena; 0: no limit */
+    size_t max_bytes;        /* limit for arena_bytes, which the last chunk may pass; 0: no limit */
     size_t depth;            /* nesting of evaluation and of walks through values, see jvm_enter */
     struct jscope *scope;
     const struct jprogram *program;

@@ -8,6 +8,7 @@
 
 /* text % args. args: a J_TUPLE or J_DICT of arguments, or a single argument. */
 bool format_percent(struct jvm *vm, struct jval text, struct jval args, struct jval *out);
+/* text.format(args) */
 bool format_method(struct jvm *vm, struct jval text, const struct jargs *args, struct jval *out);
 
 /* The format of one field, as in Python's format specs. */

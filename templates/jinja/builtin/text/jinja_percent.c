@@ -133,11 +133,11 @@ static bool percent_int(struct percent *p, struct jval v, struct layout *how)
                                 .alternate = how->alternate,
                                 .precision = -1,
                                 .type = how->type};
-        const bool signed_ = jval_int(i) < 0 || how->sign;
+        const bool has_sign = jval_int(i) < 0 || how->sign;
         const size_t prefix = how->alternate && how->type != 'd' ? 2 : 0;
         struct jbuf b = {.vm = p->vm};
         struct jval text;
-        digits.width = (size_t)how->precision + signed_ + prefix;
+        digits.width = (size_t)how->precision + has_sign + prefix;
         how->precision = -1;
         if (!layout_int(&b, jval_int(i), &digits))
             return false;

@@ -28,6 +28,7 @@ bool string_replace(struct jvm *vm, struct jstr *s, const struct jstr *const pai
  * At most `max` cuts, from the left (split) or right (rsplit); a negative max means all. */
 bool string_split(struct jvm *vm, struct jstr *s, struct jval sep, int64_t max, struct jval *out);
 bool string_rsplit(struct jvm *vm, struct jstr *s, struct jval sep, int64_t max, struct jval *out);
+/* *out is a list of the lines, with their line ends if keep_ends. */
 bool string_splitlines(struct jvm *vm, struct jstr *s, bool keep_ends, struct jval *out);
 enum string_pad { PAD_LEFT, PAD_RIGHT, PAD_CENTER }; /* where the text is in the field */
 /* width: in characters. The characters `fill` have the origin ORIGIN_TEMPLATE. */
