@@ -41,9 +41,9 @@ struct app {
 /* The app_open functions print an error to stderr and return its exit code, or EXIT_DONE. Only if
  * the user declines a copy of a saved chat, they return EXIT_FILE without an error. */
 
-/* Call this after options_parse. Reads the config file and the environment. If the first word of
- * the command line names a model, it becomes the option "model". Appends the text of --prompt and
- * the other words to `prompt`, which the caller frees. */
+/* Call this after options_parse. Reads the config file and the environment. Without --model, if the
+ * first word of the command line names a model, it becomes the option "model". Appends the text of
+ * --prompt and the other words to `prompt`, which the caller frees. */
 enum exit_code app_open_options(struct app *app, struct strbuf *prompt);
 /* Open the model file, its vocabulary and its template. Takes milliseconds. */
 enum exit_code app_open_files(struct app *app);
@@ -53,7 +53,8 @@ enum exit_code app_open_chat(struct app *app);
 /* A step of app_open_chat. Choose the files of the chat, take their locks, and read the
  * conversation to continue (--continue, --load, --session). */
 enum exit_code app_open_saved(struct app *app);
-/* Close everything that is open except the painter, also after a failure. */
+/* Close everything that is open, also after a failure. The painter and the wake pipe stay: the
+ * caller has closed the painter, and signal handlers use the pipe until the program ends. */
 void app_close(struct app *app);
 
 /* Show the warnings among the notes in the open painter, and with --verbose all notes. */

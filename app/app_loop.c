@@ -17,7 +17,7 @@
  * because the engine often reads its cancel flag. */
 #define END_SECONDS 2.0
 #define ARM_SECONDS 0.5   /* a second Ctrl-C within this time belongs to the same stop */
-#define EVENTS_AT_ONCE 64 /* most worker events between two looks at keys and signals */
+#define EVENTS_AT_ONCE 64 /* worker events, before the loop handles keys and signals again */
 
 void app_leave(struct app *app, enum exit_code code)
 {
@@ -52,7 +52,7 @@ static void change_ui(struct app *app)
         struct bn_error no_terminal;
         if (before->open(&app->ui, &no_terminal))
             ui_notice(&app->ui, TONE_WARNING, "%s", err.text);
-        else
+        else /* the terminal that worked before is gone */
             app_leave(app, EXIT_HUNG_UP);
     }
     app->next_ui = NULL;
@@ -269,7 +269,7 @@ static void wait_for_event(struct app *app)
     const struct ui_ops *ops = app->ui.ops;
     if (app->is_interactive && app->chat.phase == CHAT_IDLE)
         begin_check(app, WORKER_CHECK_YIELDS);
-    int timeout = ops->tick(&app->ui); /* also reads log_fd, so below it only ends the wait */
+    int timeout = ops->tick(&app->ui); /* reads log_fd, too: bytes there only have to end poll */
     const bool wants_input = ops->wants_input(&app->ui);
     struct pollfd fds[3] = {{.fd = app->wake_read, .events = POLLIN},
                             {.fd = wants_input ? STDIN_FILENO : -1, .events = POLLIN},

@@ -22,11 +22,12 @@
 static void warn_config(void *ud, const char *sentence)
 {
     const struct app *app = ud;
-    if (!options_flag(app->options, "quiet")) /* the exit code is not used */
-        (void)report_fail(PROGRAM, EXIT_DONE, "warning: %s", sentence);
+    if (!options_flag(app->options, "quiet"))
+        (void)report_fail(PROGRAM, EXIT_DONE, "warning: %s", sentence); /* only prints */
 }
 
-/* Whether the word names a model file: it ends with ".gguf", or the file exists. */
+/* Whether the word names a model file: it ends with ".gguf" in small or capital letters, or it is
+ * the path of a regular file. */
 static bool is_model_word(const char *word)
 {
     const size_t n = strlen(word);
@@ -200,7 +201,7 @@ enum exit_code app_open_chat(struct app *app)
     const char *log = options_text(app->options, "log");
     if (log && !log_file_open(&app->log, log, &err)) {
         (void)report_error(PROGRAM, STAGE_RUN, &err);
-        return EXIT_FILE;
+        return EXIT_FILE; /* for every error of the log */
     }
     enum exit_code code = app_open_saved(app);
     if (code == EXIT_DONE)

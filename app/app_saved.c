@@ -10,6 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
+/* Whether --private is given, or its environment variable has a value other than 0. */
 static bool is_private(const struct app *app)
 {
     const char *value = env_get(ENV_PRIVATE);
@@ -20,7 +21,7 @@ static bool is_private(const struct app *app)
 static void show_warning(const struct app *app, const char *text)
 {
     if (!options_flag(app->options, "quiet"))
-        (void)report_fail(PROGRAM, EXIT_DONE, "%s", text); /* the exit code is not used */
+        (void)report_fail(PROGRAM, EXIT_DONE, "%s", text); /* only prints */
 }
 
 /* ---- the last conversation ---- */
@@ -211,7 +212,7 @@ enum exit_code app_open_saved(struct app *app)
 {
     const char *load = options_text(app->options, "load");
     const char *session = options_text(app->options, "session");
-    signals_ignore_size_limit();
+    signals_ignore_size_limit(); /* before choose_paths writes the first files: the locks */
     choose_paths(app);
     if (session)
         return open_session(app, session);

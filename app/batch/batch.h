@@ -14,7 +14,7 @@
 
 /* Load the weights and answer the lines of stdin. Errors are printed to stderr. Returns the code of
  * the error or signal that ended the batch, else that of the first line that failed. Without
- * failures EXIT_DONE, or EXIT_USAGE if all lines are blank. */
+ * failures EXIT_DONE, or EXIT_USAGE if stdin is empty or all lines are blank. */
 enum exit_code batch_run(const struct options *options, const struct open_model *model);
 
 #endif

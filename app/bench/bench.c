@@ -2,7 +2,7 @@
  * bitnet-bench: measures the speed of a model and compares it with the peak rates of the machine.
  *
  * This file opens the model. bench_run measures each row, bench_machine measures peak rates, and
- * bench_out prints the results.
+ * bench_out prints the results. With --scaling, bench_scaling opens the model and prints instead.
  */
 #include "app/bench/bench.h"
 #include "engine/base/clock.h"
@@ -50,8 +50,8 @@ static enum exit_code run_rows(const struct options *o, struct bench_machine *ma
         fprintf(stderr, "\r\033[K");
     if (!ok)
         return report_error(BENCH, STAGE_RUN, &err);
-    /* After the last row, renew a peak of the rows that is too old (their peaks are never that of
-     * F32). It can raise machine->best. */
+    /* Measure again what is too old, so that machine->best, which is printed, includes the time of
+     * the last row. Rows are compared only with these two peaks; that of F32 is for --profile. */
     (void)bench_machine_peak(machine, PEAK_INT8);
     (void)bench_machine_peak(machine, PEAK_READ);
     return EXIT_DONE;
@@ -110,7 +110,7 @@ static enum exit_code measure_rows(const struct options *o, const char *path,
                                        .spec = options_text(o, "spec"),
                                        .with_sampling = options_flag(o, "sample"),
                                        .with_profile = options_flag(o, "profile"),
-                                       .rows = rows,
+                                       .rows = rows, /* run_rows fills them in */
                                        .n_rows = n_rows};
         if (options_flag(o, "explain"))
             explain_rows(o, model, rows, n_rows);
@@ -129,7 +129,7 @@ static enum exit_code measure_rows(const struct options *o, const char *path,
     return code;
 }
 
-/* Run --scaling. Only the first number of each list is used. */
+/* Run --scaling. Only the first number of each list is used, and --batch is ignored. */
 static enum exit_code measure_scaling(const struct options *o, const char *path)
 {
     size_t n; /* lengths of the lists, not used */

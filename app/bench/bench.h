@@ -14,12 +14,13 @@
 extern const struct option_table *const bench_tables[];
 extern const size_t n_bench_tables;
 
-/* The rows to measure, ordered by test, number of tokens, depth and batch, without tests of 0
- * tokens. Free *out with mem_free, also on error. BN_EARG: no rows, or too many. BN_ENOMEM. */
+/* The rows to measure: one for each combination of the listed values, without tests of 0 tokens.
+ * First all pp, then all tg; within a test the values are in the order of their lists. Free *out
+ * with mem_free, also on error. BN_EARG: no rows, or too many. BN_ENOMEM. */
 bool bench_options_rows(const struct options *o, struct bench_row **out, size_t *n_rows,
                         struct bn_error *err);
 
-/* Returns a plan with all fields except model and machine. */
+/* Returns a plan with all fields except model and machine, which are NULL. */
 struct bench_plan bench_options_plan(const struct options *o);
 
 /* All that the table or the JSON object shows. */
@@ -36,21 +37,25 @@ struct bench_result {
 
 /* "pp512" */
 void bench_name_test(const struct bench_row *row, char out[32]);
-/* "pp512", "tg128, depth 2048, batch 4" */
+/* "pp512", "tg128, depth 2048, batch 4". out_bytes is at least 32; 80 is enough for every name, and
+ * a name that does not fit is cut. */
 void bench_name_row(const struct bench_row *row, char *out, size_t out_bytes);
 /* 16 hexadecimal digits */
 void bench_name_checksum(const struct bench_row *row, char out[20]);
 
-/* The rate that limits the test, per second: bytes read for tg, multiply-adds for pp. */
+/* The rate that limits the test, per second: bytes read for tg, multiply-adds of the linear layers
+ * for pp. */
 double bench_row_rate(const struct bn_model_info *info, const struct bench_row *row);
 /* bench_row_rate in percent of the row's peak rate; 0 if the peak is unknown. More than
  * REPORT_MAX_PERCENT means that the measurement was disturbed. */
 double bench_row_percent(const struct bn_model_info *info, const struct bench_row *row);
-/* The rate at which a step reads memory, and its rate of multiply-adds, each in percent of the peak
- * in `peaks` (BENCH_N_PEAKS, per second): the larger percentage; 0 if unknown. */
+/* A step reads memory at one rate and multiplies at another. Returns the larger of the two in
+ * percent of its peak in `peaks` (BENCH_N_PEAKS, per second). A rate with an unknown peak counts as
+ * 0 percent. */
 double bench_step_percent(const struct bn_profile_step *step, const double *peaks);
 
-/* Print the results on stdout. bench_print_json prints an error on stderr and returns its code. */
+/* Print the results on stdout. If bench_print_json fails, it prints the error on stderr and returns
+ * its code, else EXIT_DONE. */
 void bench_print_table(const struct bench_result *r);
 enum exit_code bench_print_json(const struct bench_result *r);
 
@@ -59,13 +64,14 @@ struct bench_scaling {
     struct bn_model_config cfg; /* n_threads is N; 0: as many as the engine chooses */
     struct bench_plan plan;     /* without model and machine */
     size_t n_prompt;            /* tokens of pp; 0: no pp */
-    size_t n_tokens, depth;     /* tokens of tg; depth of both tests */
+    size_t n_tokens, depth;     /* tokens of tg, at least 1; depth of both tests */
     bool is_json;
 };
 
-/* Measure pp and tg with 1 to N threads and one sequence, and tg with N threads and 2, 4, 8 and 16
- * sequences, as far as n_ubatch permits. Print the speed-up over one thread or one sequence, and
- * the efficiency: the speed-up divided by the number of threads or sequences. */
+/* Measure pp and tg with 1 to N threads (at most 1024) and one sequence, and tg with N threads and
+ * 2, 4, 8 and 16 sequences, as far as n_ubatch permits. Print the speed-up over one thread or one
+ * sequence, and the efficiency: the speed-up divided by the number of threads or sequences. An
+ * error is printed on stderr, and its code is returned. */
 enum exit_code bench_scaling_run(const struct bench_scaling *s);
 
 #endif

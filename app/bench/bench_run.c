@@ -24,7 +24,7 @@ struct sequence { /* one sequence of the batch */
     size_t n_ids;          /* ids in the session; ids[n_ids] is the next to evaluate */
     struct spec *spec;     /* NULL: no speculative decoding */
     struct head_cand cand; /* the best token */
-    struct head_row row;
+    struct head_row row;   /* receives `cand` */
 };
 
 struct bench {
@@ -162,7 +162,8 @@ static void request_token(struct bench *b, struct sequence *seq, struct bn_item 
         sampler_request(seq->sampler, seq->ids, seq->n_ids + 1, &item->head, &item->rows);
 }
 
-/* Adds `id` with the logit of the best candidate; with sampling that can be another id. */
+/* Append `id` to the ids. The checksum gets the logit of the best candidate with it; with sampling
+ * the best candidate can be another id. */
 static void append_token(struct bench *b, struct sequence *seq, int32_t id,
                          const struct head_row *row)
 {

@@ -16,9 +16,9 @@ enum bench_test { BENCH_PP, BENCH_TG };
 
 struct bench_row {
     enum bench_test test;
-    size_t n_tokens; /* of each sequence */
+    size_t n_tokens; /* of each sequence, at least 1 */
     size_t depth, batch;
-    /* set by bench_run */
+    /* set by bench_run; all zeros before it */
     double tokens_per_s, min, max; /* of all sequences together: median, slowest, fastest run */
     /* read from memory: weights (shared by the tokens of a pass), keys and values, recurrent
      * states, table rows */
@@ -26,31 +26,34 @@ struct bench_row {
     /* median over the runs of the peak rate that limits the test, per second: bytes read for tg,
      * multiply-adds for pp; 0: unknown */
     double peak;
-    double first_token_s; /* pp: seconds from the start of the prompt to the first logits */
+    double first_token_s; /* pp: seconds to evaluate the prompts, in the median run; tg: 0 */
     uint64_t checksum;    /* of the resulting ids and logits */
     /* (n_steps) sums over the runs; n_steps is 0 if the model is not profiled */
     struct bn_profile_step steps[BN_PROFILE_STEPS];
     size_t n_steps;
-    size_t n_drafted, n_accepted; /* draft tokens of the last run */
+    size_t n_drafted, n_accepted; /* draft tokens of the last run; 0 without speculation */
 };
 
 struct bench_plan {
     struct bn_model *model;
     struct bench_machine *machine; /* measured between the runs; NULL: not measured */
     size_t n_ubatch;               /* most tokens of a pass */
-    size_t n_runs;                 /* without the discarded one */
+    size_t n_runs;                 /* without the discarded one, at least 1 */
     bool with_sampling;            /* tg: the chat's default sampler instead of the best token */
     enum spec_mode spec;           /* for tg with one sequence; other rows do not speculate */
 };
 
 /* Measure the row with an open model. BN_EARG: batch > n_ubatch. BN_EDEVICE: two runs gave
- * different outputs. Errors of the engine. */
+ * different outputs. BN_ENOMEM. Errors of the engine. After an error some results of the row may
+ * already be set. */
 bool bench_run(const struct bench_plan *plan, struct bench_row *row, struct bn_error *err);
 
-/* Evaluate one token in a new session. This completes the loading of the model. */
+/* Evaluate one token in a new session. The first evaluation also reads what bn_model_open left for
+ * the first use, such as pages of the file. Errors of the engine. */
 bool bench_first_token(struct bn_model *model, struct bn_error *err);
 
-/* Sorts the values. n is at least 1. */
+/* Returns the median, for an even n the mean of the two values in the middle. Sorts the values in
+ * ascending order. n is at least 1. */
 double bench_median(double *values, size_t n);
 
 #endif

@@ -24,20 +24,20 @@ struct point {
 
 /* In the order of the table: pp by threads, tg by threads, tg by batch. */
 struct point_list {
-    struct point *points; /* (n_points(p)) */
-    size_t n_max;         /* largest number of threads, so the number of tg points by threads */
-    size_t n_prompt, n_batches; /* numbers of pp points and of tg points by batch */
+    struct point *points;   /* (n_points(p)) */
+    size_t n_max;           /* largest number of threads, so the number of tg points by threads */
+    size_t n_pp, n_batches; /* numbers of pp points and of tg points by batch */
 };
 
 static size_t n_points(const struct point_list *p)
 {
-    return p->n_prompt + p->n_max + p->n_batches;
+    return p->n_pp + p->n_max + p->n_batches;
 }
 
 /* Index of the point for tg with one sequence and n_threads threads. */
 static size_t tg_index(const struct point_list *p, size_t n_threads)
 {
-    return p->n_prompt + n_threads - 1;
+    return p->n_pp + n_threads - 1;
 }
 
 static bool open_with(const struct bench_scaling *s, size_t n_threads, struct bn_model **out,
@@ -70,7 +70,7 @@ static void list_points(const struct bench_scaling *s, struct point_list *p)
     struct bench_row pp = tg;
     pp.test = BENCH_PP;
     pp.n_tokens = s->n_prompt;
-    for (size_t n = 1; n <= p->n_prompt; n++)
+    for (size_t n = 1; n <= p->n_pp; n++)
         p->points[n - 1] = (struct point){.n_threads = n, .row = pp};
     for (size_t n = 1; n <= p->n_max; n++)
         p->points[tg_index(p, n)] = (struct point){.n_threads = n, .row = tg};
@@ -139,7 +139,7 @@ enum exit_code bench_scaling_run(const struct bench_scaling *s)
         return report_error(BENCH, STAGE_LOAD, &err);
     struct point_list p = {.n_max = size_min(bn_model_info(model)->n_threads, MAX_THREADS)};
     bn_model_close(model);
-    p.n_prompt = s->n_prompt > 0 ? p.n_max : 0;
+    p.n_pp = s->n_prompt > 0 ? p.n_max : 0;
     while (p.n_batches < N_BATCHES && batches[p.n_batches] <= s->plan.n_ubatch)
         p.n_batches++;
     p.points = mem_alloc(n_points(&p), sizeof(*p.points));

@@ -12,8 +12,9 @@
 #include <string.h>
 #include <sys/stat.h>
 
-/* Counting the tokens of a longer text takes noticeable time. Such a text has about a million
- * tokens and does not fit, so an estimate from its beginning is enough. */
+/* Counting the tokens of a longer text takes noticeable time. With the usual four bytes per token
+ * such a text has more than a million tokens, too many for a context. So an estimate from its
+ * beginning is enough. */
 #define COUNTED_BYTES ((size_t)4 << 20)
 
 static void attachment_finish(struct attachment *a)
@@ -47,7 +48,8 @@ static bool find_real(const char *path, char **out, struct bn_error *err)
     char *real = realpath(path, NULL);
     if (!real || stat(real, &st) != 0) {
         (void)bn_fail(err, BN_EIO, "cannot open '%s': %s", path, strerror(errno));
-    } else if (!S_ISREG(st.st_mode) && !S_ISDIR(st.st_mode)) { /* see read_attachment */
+    } else if (!S_ISREG(st.st_mode) && !S_ISDIR(st.st_mode)) {
+        /* input_attach reports a directory. */
         (void)bn_fail(err, BN_EIO, "'%s' is not a regular file", path);
     } else if (strchr(real, '\n')) { /* saved chats separate paths by newlines */
         (void)bn_fail(err, BN_EIO, "the path of '%s' contains a newline", path);
@@ -83,7 +85,7 @@ static bool count_tokens(const struct tokenizer *t, struct bn_str text, size_t *
 static bool read_attachment(const char *path, const struct tokenizer *t, struct attachment *out,
                             struct bn_error *err)
 {
-    if (!input_attach(path, &out->text, err)) /* also reports a directory */
+    if (!input_attach(path, &out->text, err))
         return false;
     strbuf_add_char(&out->text, '\n');
     out->path = copy_text(path);

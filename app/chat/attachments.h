@@ -34,13 +34,14 @@ enum attachment_added { ATTACHMENT_ADDED, ATTACHMENT_PRESENT };
 /* Read a file and append it. If the list has the file already, nothing is appended and *added is
  * ATTACHMENT_PRESENT. BN_EIO: the file cannot be read, is not a regular file, or has a newline in
  * its path. BN_EARG: it is binary or not valid UTF-8. BN_ECONTEXT: it does not fit beside the files
- * of the list. Errors of tokenizer_encode. On failure the list does not change. */
+ * of the list. BN_ENOMEM. Errors of tokenizer_encode. On failure the list does not change. */
 bool attachments_add(struct attachment_list *l, const struct tokenizer *t, const char *path,
                      const struct attachment_room *room, enum attachment_added *added,
                      struct bn_error *err);
 /* Attach the files of the @paths in a message (input_text.h). Fails at the first path that
  * attachments_add refuses, for example a directory; the files before it stay in the list. A path
- * that does not exist is no error: the first one is appended to `missing` if that is empty. */
+ * that does not exist is no error: the first one is appended to `missing` if that is empty. Errors
+ * of attachments_add. */
 bool attachments_add_paths(struct attachment_list *l, const struct tokenizer *t,
                            struct bn_str message, const struct attachment_room *room,
                            struct strbuf *missing, struct bn_error *err);

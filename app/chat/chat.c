@@ -209,8 +209,8 @@ static bool begin_with_earlier_answer(struct chat *c, struct bn_error *err)
     return add_ids(&c->turn.ids, a->ids, a->n_ids, err);
 }
 
-/* The limit of the thought. `close` receives the tokens that close a thought; *out points to them,
- * and the caller frees them. */
+/* The limit of the thought. With a budget, `close` receives the tokens that close a thought; *out
+ * points to them, and the caller frees them. */
 static bool limit_thought(const struct chat *c, struct token_list *close, struct think_limit *out,
                           struct bn_error *err)
 {
@@ -227,8 +227,9 @@ static bool limit_thought(const struct chat *c, struct token_list *close, struct
     return true;
 }
 
-/* The number of ids of the prompt that the next prompt will have too, for models with saved states.
- * 0: unknown, or all of them. */
+/* For bn_control.n_stable: the number of ids of the prompt that the next prompt will have too. 0 if
+ * the model needs no saved states, with /continue, and if the number is unknown or that of all ids:
+ * the session then saves the state before the last id. */
 static size_t n_stable(const struct chat *c, const struct options *settings, const struct prompt *p)
 {
     struct prompt_maker maker = c->maker;
@@ -402,8 +403,8 @@ static void on_token(struct chat *c, const struct worker_event *event)
         worker_cancel(c->worker); /* on_done reports the failure */
 }
 
-/* Drop ids whose text is not in the answer. A stop string may have cut the text, even within a
- * token. */
+/* Drop the last ids until the others decode to the text of the answer, because a stop string may
+ * have cut the text. If it was cut within a token, no ids are left. */
 static void trim_ids(struct chat *c, struct answer *a)
 {
     while (a->n_ids > 0 && !prompt_ids_fit(c->maker.tokenizer, a))
@@ -461,7 +462,7 @@ static void store_partial_answer(struct chat *c)
     thought_end(&c->thought, on_part, c);
     c->turn.finish = FINISH_INTERRUPTED;
     if (last && (last->answer.finish == FINISH_NONE || c->turn.mode == PROMPT_CONTINUE))
-        (void)store_answer(c); /* the failure is reported already */
+        (void)store_answer(c); /* the caller reports that the turn failed */
 }
 
 static void on_failed(struct chat *c, const struct bn_error *err)

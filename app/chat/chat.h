@@ -59,7 +59,7 @@ struct chat {
     struct thought thought;
     struct chat_totals totals;
     struct generator_peaks peaks;         /* zero until /stats peak has measured them */
-    size_t n_used;                        /* tokens of the context in use */
+    size_t n_used;                        /* tokens of the context in use; 0 also if unknown */
     double token_times[CHAT_RATE_TOKENS]; /* ring buffer: clock_seconds of token i at i % size */
 };
 
@@ -68,23 +68,27 @@ void chat_finish(struct chat *c); /* frees the conversation; the worker and the 
 struct question {
     struct bn_str text;  /* the whole message */
     struct bn_str typed; /* the end of `text` that the user typed; empty: all of `text` */
-    struct bn_str files; /* canonical paths of the files from /file, each with a newline */
+    struct bn_str files; /* canonical paths of files from --file and /file, each with a newline */
 };
 /* Send a message. The chat must not be busy. The turn starts, or waits for the model; if it then
  * cannot start, the painter's turn_failed gets the error. Errors of prompt_fit and worker_answer,
- * and BN_EARG: an unknown id in --logit-bias. On failure the message is not in the conversation. */
+ * BN_ENOMEM, and BN_EARG: an unknown id in --logit-bias. On failure the message is not in the
+ * conversation. */
 bool chat_send(struct chat *c, const struct question *q, struct bn_error *err);
 /* Put what the user typed as a message back into the editor, and its files back into the list of
  * attachments. Shows which files are attached again and which cannot be. */
 void chat_take_back(struct chat *c, const struct exchange *e);
 /* The space that the next message and its files have in the context. */
 struct attachment_room chat_room(const struct chat *c);
-/* Answer the last question again, or continue its answer. BN_EARG: there is no question or answer,
- * or `settings` are given while the model loads; otherwise the errors of chat_send. `settings` are
- * used for this answer only; NULL: the settings of the chat. */
+/* Answer the last question again, or continue its answer. The chat must not be busy. BN_EARG: there
+ * is no question or answer, or `settings` are given while the model loads; otherwise the errors of
+ * chat_send. `settings` are used for this answer only, and not after the call; NULL: the settings
+ * of the chat. */
 bool chat_retry(struct chat *c, const struct options *settings, struct bn_error *err);
 bool chat_continue(struct chat *c, struct bn_error *err);
-void chat_stop(struct chat *c);          /* stop the turn that runs or waits, if there is one */
+/* Stop the turn that runs or waits, if there is one. A running turn ends later, with the event
+ * WORKER_DONE; a waiting one ends at once. */
+void chat_stop(struct chat *c);
 bool chat_is_busy(const struct chat *c); /* a turn runs or waits for the model */
 
 /* Handle an event of the worker and free it. */
@@ -100,7 +104,8 @@ size_t chat_n_ctx(const struct chat *c); /* 0 before the model is loaded */
 size_t chat_count(const struct chat *c);
 /* Set n_used after a change of the conversation: to chat_count, or to 0 if that is unknown. */
 void chat_recount(struct chat *c);
-/* The numbers of the status row. Does not change the texts of `out`. */
+/* Set state and numbers of the status row. Does not change the texts of `out`, and changes
+ * seconds_left only while a prompt is evaluated. */
 void chat_status(const struct chat *c, struct status *out);
 
 /* Write the conversation to last.json and to the saved chat, if these are in use. False: a file
@@ -111,10 +116,12 @@ bool chat_write_files(struct chat *c);
 bool chat_close_session(struct chat *c);
 /* At the end of the program: chat_close_session, and the same for last.json. */
 bool chat_close_files(struct chat *c);
-/* Before the next answer, load the snapshot of this saved chat if it exists. */
+/* Before the next answer, load the snapshot of the saved chat with the path `saved`, if it exists.
+ * This replaces the choice of an earlier call. */
 void chat_use_snapshot(struct chat *c, const char *saved);
 /* With --snapshot: write the KV cache as the snapshot of this saved chat. Shows the expected size.
- * The worker writes the file and reports the result as a WORKER_REMARK. */
+ * The worker writes the file and reports the result as a WORKER_REMARK. Does nothing with
+ * --private, for the path "", before the model is loaded, and if no turn has run. */
 void chat_write_snapshot(struct chat *c, const char *saved);
 
 #endif

@@ -11,7 +11,8 @@
 /* Show the first failure only. */
 static void show_failure(struct chat *c, const char *why)
 {
-    if (c->store->has_warned || c->phase == CHAT_BROKEN) /* CHAT_BROKEN: the painter is closed */
+    /* In CHAT_BROKEN the event loop has closed the painter. */
+    if (c->store->has_warned || c->phase == CHAT_BROKEN)
         return;
     c->store->has_warned = true;
     if (c->store->is_script)

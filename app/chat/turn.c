@@ -26,7 +26,7 @@ static uint64_t draw_seed(void)
     uint32_t seed = 0; /* 32 bits, so that a user can copy it by hand */
     FILE *f = fopen("/dev/urandom", "rb");
     if (!f || fread(&seed, sizeof(seed), 1, f) != 1)
-        seed = (uint32_t)(uint64_t)(clock_seconds() * 1e6);
+        seed = (uint32_t)(uint64_t)(clock_seconds() * 1e6); /* direct conversion may overflow */
     if (f)
         (void)fclose(f); /* opened for reading: nothing can be lost */
     return seed;

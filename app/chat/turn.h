@@ -19,7 +19,7 @@ struct turn {
     size_t think_budget;           /* most tokens of a thought, or THINK_NO_BUDGET */
     struct answer_result result;   /* complete when the turn has ended */
     size_t n_prompt, n_earlier;    /* tokens of the prompt, and of its earlier turns */
-    size_t n_read, n_to_read;      /* progress of prefill: tokens evaluated so far, and in all */
+    size_t n_read, n_to_read;      /* in prefill: tokens evaluated so far, and to evaluate in all */
     size_t n_tokens;               /* tokens of the answer so far; after /continue only new ones */
     size_t n_dropped;              /* older turns that this turn removed from the context */
     size_t n_dropped_tokens;       /* their tokens */
@@ -62,8 +62,8 @@ size_t turn_reserve(const struct turn *turn, size_t n_ctx);
  * on the screen. */
 bool turn_is_complete(const struct turn *turn);
 
-/* Store a copy of the alternatives of one more token. n_alts is the same in each call of a turn.
- * False: out of memory. */
+/* Store a copy of the alternatives of one more token. `alts` (n_alts) ends with the chosen token.
+ * n_alts is the same in each call of a turn; 0: nothing is stored. False: out of memory. */
 bool turn_add_alts(struct turn *turn, const struct generator_alt *alts, size_t n_alts);
 
 #endif

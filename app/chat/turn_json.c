@@ -35,7 +35,7 @@ static json_t *settings_json(const struct turn *turn)
         {"repeat_last_n", p->repeat_last_n},
         {"max_tokens", (double)turn->max_tokens},
     };
-    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) { /* whole numbers without ".0" */
         const json_int_t whole = (json_int_t)rows[i].value;
         json_out_put(&o, rows[i].name,
                      (double)whole == rows[i].value ? json_integer(whole)
@@ -59,8 +59,8 @@ static json_t *alt_json(const struct tokenizer *t, struct generator_alt alt)
 static json_t *logprobs_json(const struct tokenizer *t, const struct turn *turn)
 {
     json_t *list = json_array();
-    /* A row has the alternatives, best first, and the chosen token at its end. A small vocabulary
-     * fills the row with ids of -1. */
+    /* A row has the alternatives, best first, and the chosen token at its end. If the vocabulary
+     * has fewer tokens than there are alternatives, the others have the id -1. */
     for (size_t i = 0; i < turn->n_alt_tokens; i++) {
         const struct generator_alt *alts = turn->alts + i * turn->n_alts;
         json_t *entry = alt_json(t, alts[turn->n_alts - 1]);

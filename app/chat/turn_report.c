@@ -41,7 +41,7 @@ static void stats_part(struct stats_parts *p, enum stats_part part, const char *
 {
     va_list args;
     va_start(args, fmt);
-    (void)vsnprintf(p->text[part], sizeof(p->text[part]), fmt, args); /* two numbers always fit */
+    (void)vsnprintf(p->text[part], sizeof(p->text[part]), fmt, args); /* two counts of tokens fit */
     va_end(args);
 }
 

@@ -14,7 +14,7 @@ struct turn_space {
 /* Appends the statistics line, for example
  * "[57 tok, 11.8 tok/s, first token 0.42 s, prompt 23 tok 95 tok/s, ctx 212/4096, seed 1889]".
  * If it is wider than `columns`, the least important fields are left out, so that it fits one row
- * of a terminal. /stats shows all fields. */
+ * of a terminal. The tokens of the answer and the context always stay. /stats shows all fields. */
 void turn_stats_line(const struct turn *turn, const struct turn_space *space, struct strbuf *out);
 
 /* A sentence about an unusual end of the turn, as static text; NULL after a normal end. */
@@ -27,9 +27,11 @@ const char *turn_fail_notice(const struct turn *turn, const struct bn_error *err
  * dropped. */
 void turn_drop_notice(const struct turn *turn, struct strbuf *out);
 
-/* The speed of the last answer: bytes read per token in decode, and multiply-adds per second in
- * prefill. A speed whose peak in `peaks` is not 0 is also shown as a percentage of that peak.
- * Appends whole lines; none if there was no answer. `info` is NULL while the model loads. */
+/* The speed of the answer: bytes read per token in decode, and multiply-adds per second in prefill.
+ * A speed whose peak in `peaks` is not 0 is also shown as a percentage of that peak, or with the
+ * remark that the peak was disturbed (REPORT_MAX_PERCENT). Appends whole lines, without those of an
+ * unknown speed: an answer of one token has no speed of decode. `info` is NULL while the model
+ * loads. */
 void turn_speed_lines(const struct turn *turn, const struct bn_model_info *info,
                       const struct generator_peaks *peaks, struct strbuf *out);
 

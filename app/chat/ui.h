@@ -3,8 +3,8 @@
  * terminal), ui_full (the whole screen) and ui_pipe (pipes and scripts). One is open at a time.
  * Main thread only.
  *
- * The event loop polls the wake pipe and, while wants_input is true, descriptor 0. A painter turns
- * input into events, and the event loop handles them.
+ * The event loop polls the wake pipe, ui.log_fd and, while wants_input is true, descriptor 0. A
+ * painter turns input into events, and the event loop handles them.
  *
  * Text for a painter may contain any bytes. A painter that writes to a terminal passes all text
  * through term_text.
@@ -41,7 +41,7 @@ enum ui_event_kind {
     UI_PROMPT,  /* `text` is a message that is sent exactly as it is */
     UI_STOP,    /* stop the answer */
     UI_CHANGE,  /* change to the painter named `painter` */
-    UI_END,     /* end the program with exit code `code`, unless an earlier event has set one */
+    UI_END,     /* end the program with exit code `code`, unless an error has set one before */
     UI_ABORT,   /* stop the answer and end with `code`, which replaces an earlier exit code */
     UI_HANG_UP, /* the terminal is gone: end the program */
 };
@@ -73,7 +73,7 @@ struct ui_ops {
 
     /* Set up the terminal. BN_EUNSUPPORTED: this painter cannot run here. */
     bool (*open)(struct ui *ui, struct bn_error *err);
-    /* Restore the terminal. Closing twice is fine. */
+    /* Restore the terminal. Does nothing if the painter is not open. */
     void (*close)(struct ui *ui, enum ui_close how);
     /* Show that input is expected. Called whenever the chat is not busy (chat_is_busy). */
     void (*ready)(struct ui *ui);

@@ -82,8 +82,9 @@ static bool attach_all(struct command_host *host, struct bn_str list)
     return ok;
 }
 
-/* If a file has the whole argument as its path, attach this file, even if the path contains blanks.
- * Otherwise the argument is a list of paths, in which blanks are quoted. */
+/* "off", alone or before a blank, removes files. Otherwise, if a file has the whole argument as its
+ * path, attach this file, even if the path contains blanks. Otherwise the argument is a list of
+ * paths, in which blanks are quoted. */
 bool cmd_file(struct command_host *host, struct bn_str args)
 {
     struct strbuf exact = {0};
@@ -129,7 +130,8 @@ static bool session_path(struct command_host *host, struct bn_str args, char out
 /* What /load does with a saved chat that another program uses: refuse it, or continue on a copy. */
 enum load_way { LOAD_ONLY, LOAD_COPIES };
 
-/* Write the conversation to this file, and make it the file of the chat. */
+/* Write the conversation to this file, and make it the file of the chat. `path` is a result of
+ * session_path. False: the reason was shown. */
 static bool save_as(struct command_host *host, const char *path)
 {
     struct store *store = host->chat->store;
@@ -215,7 +217,8 @@ static void show_loaded(struct command_host *host, const struct store_reading *r
 }
 
 /* Read the saved chat and make it the conversation. If `next` has a path, it becomes the file of
- * the chat; it has none if the chat uses the file already. */
+ * the chat, and *next is empty afterwards; it has none if the chat uses the file already. False:
+ * the reason was shown, and *next does not change. */
 static bool load_from(struct command_host *host, const char *path, struct store_file *next)
 {
     struct store *store = host->chat->store;

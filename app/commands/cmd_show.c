@@ -163,6 +163,7 @@ bool cmd_stats(struct command_host *host, struct bn_str args)
                 "memory      %.1f MB: private %.1f MB, mapped files %.1f MB; peak %.1f MB\n",
                 info->load_seconds, (double)info->weight_bytes / 1e6, (double)resident / 1e6,
                 (double)mem_anon_bytes() / 1e6, (double)mem_file_bytes() / 1e6,
+                /* The counters are inexact, but a peak below the present size would look wrong. */
                 (double)size_max(resident, mem_peak_bytes()) / 1e6);
     if (turn->finish != FINISH_NONE) {
         strbuf_addf(&text, "prompt      %zu tok: %zu reused, %zu evaluated in %.2f s, %.1f tok/s\n",
@@ -215,7 +216,7 @@ static void add_token(struct strbuf *text, const struct command_host *host, int3
     size_t at = 0;
     struct term_char first;
     strbuf_addf(text, "%8d  |", id);
-    /* A token that is not printable text: a part of a character, or a control character. */
+    /* A token that begins with a part of a character or a control character: show its bytes. */
     if (term_text_next(piece, &at, &first) && first.replaced) {
         for (size_t i = 0; i < piece.n_bytes; i++)
             strbuf_addf(text, "\\x%02X", (unsigned char)piece.ptr[i]);

@@ -72,6 +72,7 @@ const char *command_setting(const char *typed)
     char name[64];
     (void)snprintf(name, sizeof(name), "%s",
                    typed); /* truncated: no setting has a name that long */
+    /* Other programs write some names with underscores, such as num_ctx. */
     for (char *p = name; *p; p++)
         if (*p == '_')
             *p = '-';

@@ -181,7 +181,7 @@ bool command_runs_now(struct bn_str name, struct bn_str args)
 enum entry command_run(struct command_host *host, struct bn_str name, struct bn_str args)
 {
     const struct command *c = command_find(name);
-    const int n = name.n_bytes > 40 ? 40 : (int)name.n_bytes;
+    const int n = name.n_bytes > 40 ? 40 : (int)name.n_bytes; /* the notice cuts a longer name */
     if (c)
         return run(host, c, args) ? ENTRY_DONE : ENTRY_REFUSED;
     const char *near = near_command(name);

@@ -67,12 +67,12 @@ size_t command_count_tokens(const struct command_host *host, struct bn_str text)
 bool command_number(struct command_host *host, struct bn_str args, size_t fallback, size_t max,
                     size_t *out);
 
-/* The name of the setting that the user typed. Names that other programs use are translated; any
- * other text is returned as it was typed. */
+/* The name of the setting that the user typed. Names that other programs use are translated to a
+ * static text; for any other text the result is `typed` itself. */
 const char *command_setting(const char *typed);
 
 /* Set a setting to the text of a user. "default" resets it; "off" removes all values of an option
- * that repeats. Errors as options_set. */
+ * that repeats. Errors of options_set and options_reset. */
 bool command_assign(struct options *o, const struct option *row, const char *value,
                     struct bn_error *err);
 
@@ -85,7 +85,8 @@ bool command_ends_with(struct bn_str s, const char *end);
 bool command_write_file(struct command_host *host, const char *command, struct bn_str path,
                         const struct strbuf *text);
 
-/* Write the conversation to its files after a command has changed it. */
+/* Write the conversation to its files after a command has changed it. A failure was shown, and sets
+ * host->write_failed. */
 void command_write_files(struct command_host *host);
 
 /* Tab completion, as a line_host function; `ud` is a struct command_host. */

@@ -125,8 +125,8 @@ static bool is_quote(char c)
     return c == '\'' || c == '"';
 }
 
-/* Append the text between the quotes at `from` and `to`. As in a shell, between double quotes, a
- * backslash before a double quote or a backslash is removed. */
+/* Append the text between the quotes at `from` and `to`. As in a shell, a backslash between double
+ * quotes is removed before a double quote or a backslash; every other backslash stays. */
 static void add_quoted(struct bn_str s, size_t from, size_t to, struct strbuf *out)
 {
     for (size_t i = from + 1; i < to; i++) {
@@ -219,7 +219,7 @@ static bool read_at(struct bn_str message, size_t *at, enum input_at *kind, stru
     struct strbuf path = {0}, exact = {0};
     read_word(message, at, &path);
     bool found = find_path(&path, kind);
-    if (!found) { /* a name may contain quotes and backslashes itself */
+    if (!found) { /* quotes and backslashes may be part of the name: try the word as written */
         for (*at = begin; *at < message.n_bytes && !is_blank(message.ptr[*at]); ++*at)
             strbuf_add_char(&exact, message.ptr[*at]);
         found = find_path(&exact, kind);

@@ -12,23 +12,26 @@
 
 /* Append `in` to `out`. Invalid bytes become U+FFFD, and a CR before an LF is removed. *bad_at is
  * the offset of the first invalid byte in `in`, or SIZE_MAX. `name` is the name of the text in
- * errors. BN_EARG: a NUL byte (the text is binary). BN_ENOMEM. After an error `out` may hold a part
- * of the text. */
+ * errors. BN_EARG: a NUL byte (the text is binary); then *bad_at is not set. BN_ENOMEM. After an
+ * error `out` may hold a part of the text. */
 bool input_clean(const char *name, struct bn_str in, struct strbuf *out, size_t *bad_at,
                  struct bn_error *err);
 
-/* Append a text file as an attachment: a line with its name, then its text between two fences. A
- * fence has more backticks than any run in the text. BN_EIO: cannot be read, or a directory.
- * BN_EARG: binary, or not valid UTF-8. BN_ENOMEM. */
+/* Append a text file as an attachment: a line with the last part of its path, then its text between
+ * two fences of backticks. A fence has at least 3, and more than any run of backticks in the text.
+ * BN_EIO: cannot be read, a directory, or larger than INPUT_MAX_BYTES. BN_EARG: binary, or not
+ * valid UTF-8. BN_ENOMEM. */
 bool input_attach(const char *path, struct strbuf *out, struct bn_error *err);
 
-/* Append `arg`, or the contents of FILE if `arg` is "@FILE", as input_clean does. BN_EIO, BN_EARG
- * (binary), BN_ENOMEM. */
+/* Append `arg`, or the contents of FILE if `arg` is "@FILE", as input_clean does ("@-": standard
+ * input). BN_EIO: FILE cannot be read or is larger than INPUT_MAX_BYTES. BN_EARG (binary),
+ * BN_ENOMEM. */
 bool input_text_or_file(const char *arg, struct strbuf *out, struct bn_error *err);
 
 /* Append the next path of a list to `out`, and move *at behind it. Blanks separate paths. As in a
- * shell, '...' and "..." quote a part of a path, a backslash quotes one character, and "~/" is the
- * home directory. A quote that is not closed is an ordinary character. False: no path is left.
+ * shell, '...' and "..." quote a part of a path, a backslash quotes one character, and "~/" at the
+ * beginning is the home directory, if HOME is set. A quote that is not closed is an ordinary
+ * character. The path is empty if the list has an empty pair of quotes. False: no path is left.
  * If memory runs out, this function and input_next_at set out->failed. */
 bool input_next_path(struct bn_str list, size_t *at, struct strbuf *out);
 
@@ -38,9 +41,9 @@ enum input_at {
     INPUT_AT_MISSING, /* neither, but it looks like a path: a slash, or a dot before its end */
 };
 /* Find the next @path in a message, from *at on. Append the path to `out` and move *at behind it.
- * @path is a separate word. It may be quoted as in input_next_path, and punctuation after it is
- * ignored. A word such as @anna is skipped if there is no such file or directory. False: no @path
- * is left. */
+ * @path is a separate word. It may be quoted as in input_next_path. Punctuation after the path of a
+ * file or directory is ignored. A missing path is the word as written, up to the next blank. A word
+ * such as @anna is skipped if there is no such file or directory. False: no @path is left. */
 bool input_next_at(struct bn_str message, size_t *at, enum input_at *kind, struct strbuf *out);
 
 #endif

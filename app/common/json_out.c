@@ -9,7 +9,7 @@
 #include <stdint.h>
 #include <string.h>
 
-#define DEPTH_MAX 64 /* levels of a template value; jansson reads up to 2048 */
+#define DEPTH_MAX 64 /* lists and objects around a template value; jansson reads up to 2048 */
 
 json_t *json_out_text(struct bn_str text)
 {

@@ -28,14 +28,15 @@ json_t *json_out_text(struct bn_str text);
 bool json_out_add(json_t *object, const char *key, json_t *value);
 
 /* These need no check after each step: on failure the target is freed and becomes NULL, and a NULL
- * target stays NULL. */
+ * target stays NULL. A step fails if memory runs out or the added value is NULL. */
 void json_out_put(json_t **object, const char *key, json_t *value); /* (*object)[key] = value */
 void json_out_merge(json_t **object, json_t *other);                /* adds all keys of `other` */
 void json_out_append(json_t **list, json_t *item);
 
 enum json_layout { JSON_OUT_LINE, JSON_OUT_INDENT };
-/* Write the object and a newline, and release the reference. Reals have 9 significant digits,
- * enough for a float. BN_EIO. BN_ENOMEM, also if the object is NULL. */
+/* Write the object and a newline, and release the reference, also on failure. `out` is not flushed.
+ * Reals have 9 significant digits, enough for a float. BN_EIO. BN_ENOMEM, also if the object is
+ * NULL. */
 bool json_out_write(json_t *object, FILE *out, enum json_layout layout, struct bn_error *err);
 
 /* Append what json_out_write writes with JSON_OUT_LINE, and release the reference. Sets out->failed
@@ -43,15 +44,17 @@ bool json_out_write(json_t *object, FILE *out, enum json_layout layout, struct b
 void json_out_line(json_t *object, struct strbuf *out);
 
 /* Append the object without a newline. Reals have 17 digits, enough for a double. The caller keeps
- * its reference. False: out of memory. */
+ * its reference. False: out of memory, or the object is NULL; then `out` may hold a part of it,
+ * also without out->failed. */
 bool json_out_exact(const json_t *object, struct strbuf *out);
 
-/* Convert JSON to a template value in the arena, which gets copies of the texts. NULL: out of
- * memory, or more than 64 levels of nesting. */
+/* Convert JSON (not NULL) to a template value in the arena, which gets copies of the texts. NULL:
+ * out of memory, or a value inside more than 64 lists and objects. */
 struct template_value *json_out_value(const json_t *json, struct template_arena *arena);
 
 /* Convert a list of messages in the OpenAI form: an array of objects with a "role", or an object
- * with such an array as "messages". BN_EARG: not such a list (the error names the wrong message).
+ * with such an array as "messages". BN_EARG: not such a list (the error names the wrong message),
+ * or `json` is NULL.
  * BN_ENOMEM: out of memory or too many levels. */
 bool json_out_messages(const json_t *json, struct template_arena *arena,
                        struct template_value **out, struct bn_error *err);

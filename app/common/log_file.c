@@ -20,7 +20,7 @@ bool log_file_open(struct log_file *log, const char *path, struct bn_error *err)
             (void)close(fd);
         return false;
     }
-    (void)setvbuf(f, NULL, _IOLBF, 0); /* no partial lines after a crash */
+    (void)setvbuf(f, NULL, _IOLBF, 0); /* each line is in the file at once, also after a crash */
     *log = (struct log_file){f, clock_seconds()};
     return true;
 }

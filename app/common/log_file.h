@@ -22,7 +22,7 @@ void log_file_close(struct log_file *log); /* does nothing without a log */
 /* Write `text` as a line. Does nothing without a log. */
 void log_file_line(struct log_file *log, const char *text);
 /* A value for bn_model_config.log, which passes the engine's messages to this log. The log must
- * outlive the model. */
+ * outlive the model. Without a log the messages are dropped, so open the log first. */
 struct bn_log log_file_sink(struct log_file *log);
 
 #endif

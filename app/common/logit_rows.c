@@ -74,8 +74,8 @@ bool logit_rows_eval(const struct bn_model *model, struct bn_session *session, c
     return ok;
 }
 
-/* -log of the softmax of the logits at `id`. The largest logit is subtracted first, against
- * overflow. */
+/* -log of the softmax of the logits at `id`. The largest logit is subtracted first, because exp of
+ * a large logit would overflow. */
 static double loss_of(const float *logits, size_t n_vocab, int32_t id)
 {
     double best = logits[0], sum = 0;

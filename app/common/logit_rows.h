@@ -8,7 +8,8 @@
 
 struct logit_rows {
     /* Called for each position `pos` of the evaluated ids in the session, in order, with the logits
-     * (n_vocab) of the id at pos + 1. Returning false stops the evaluation with `err`. */
+     * (n_vocab) of the id at pos + 1, which are valid during the call. Returning false stops the
+     * evaluation with `err`. */
     bool (*row)(void *ud, size_t pos, const float *logits, struct bn_error *err);
     void *ud;
 };
@@ -24,7 +25,8 @@ struct loss_sums {
     size_t n;
 };
 /* Evaluate all ids but the last in an empty session of `model`, and add the losses of all ids but
- * the first to *sums. n_ids is at least 1. BN_ENOMEM and errors of bn_session_eval. */
+ * the first to *sums. n_ids is at least 1. BN_ENOMEM and errors of bn_session_eval; after an error
+ * *sums may include some of the losses. */
 bool logit_rows_add_losses(const struct bn_model *model, struct bn_session *session,
                            const int32_t *ids, size_t n_ids, struct loss_sums *sums,
                            struct bn_error *err);

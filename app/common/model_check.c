@@ -55,8 +55,8 @@ static bool count_codes(const struct ternary_source *src, uint8_t *codes, struct
     if (!ternary_scan(src, &scales, err))
         return false;
     /* With a scale per block, ternary_scan may stop at the row that settles the class of scales.
-     * ternary_verify reads all of them. It is for the types with a scale per block, which are the
-     * ternary types of tables. */
+     * ternary_verify reads the scales of all rows. It accepts only the types with a scale per
+     * block, which are the ternary types of tables. */
     if (tensor_geometries[src->type].is_table && tensor_geometries[src->type].is_ternary &&
         !ternary_verify(src, err))
         return false;
@@ -186,7 +186,7 @@ struct sample {
     uint8_t *codes;   /* (SAMPLE_ROWS, n_cols) */
     uint8_t *lines;   /* (SAMPLE_ROWS, n_lines, LINE_BYTES) the codes as R1-256 */
     uint8_t *group;   /* (n_lines * LINE_COLS / R16_LINE_COLS, R16_LINE_BYTES) as R16 */
-    int8_t *q;        /* (PACK_TOKENS, n_lines * LINE_COLS) activations of token 0, then zeros */
+    int8_t *q;        /* (PACK_TOKENS, n_lines * LINE_COLS) of token 0; the others do not matter */
     int8_t *packed;   /* (PACK_TOKENS, n_lines * LINE_COLS) */
     int8_t *gathered; /* (PACK_TOKENS, n_lines * LINE_COLS) */
     uint8_t *panel;   /* (PANEL_ALIGN, n_lines * LINE_COLS); for R16 (R16_ROWS, the same) */
@@ -278,7 +278,8 @@ static void pack_group_row(const uint8_t *codes, size_t n_cols, size_t r, uint8_
     }
 }
 
-/* Store the results of a kernel for R16, whose sums of at most 2^24 are exact in a float. */
+/* Whether the results of a kernel for R16 are the expected ones. They are floats, but exact: a sum
+ * of up to 132104 products of at most 127 is at most 2^24. Overwrites s->got. */
 static bool floats_are_expected(struct sample *s, const float *y, size_t n_rows)
 {
     for (size_t r = 0; r < n_rows; r++)
@@ -322,6 +323,7 @@ static bool groups_are_right(const struct cpu_kernels *k, struct sample *s, size
     static const _Alignas(64) uint16_t ones[R16_ROWS] = {
         F16_ONE, F16_ONE, F16_ONE, F16_ONE, F16_ONE, F16_ONE, F16_ONE, F16_ONE,
         F16_ONE, F16_ONE, F16_ONE, F16_ONE, F16_ONE, F16_ONE, F16_ONE, F16_ONE};
+    /* scale_step is 0: the same 16 scales apply to all spans. */
     const struct grouped_mat mat = {.lines = s->group,
                                     .scales = ones,
                                     .n_groups = 1,

@@ -17,7 +17,8 @@ enum model_check_step {
 };
 
 struct model_check {
-    /* Called after each step with the results so far (a step may take seconds). May be NULL. */
+    /* Called after each step without a fault, with the results so far (a step may take seconds).
+     * May be NULL. */
     void (*done)(void *ud, enum model_check_step step, const struct model_check *check);
     void *ud;
     /* Results; texts are static. */
@@ -27,12 +28,14 @@ struct model_check {
     size_t n_binary_tensors;        /* those of n_ternary_tensors with the type Q1_0 */
     uint64_t n_numbers;             /* numbers that CHECK_NUMBERS has checked */
     const char *isa;                /* instruction set in use: "AVX2" */
-    char isa_warning[400];          /* why a better instruction set is not used; "" if it is */
+    /* A line for each instruction set that failed the self-test and is not used, or "". */
+    char isa_warning[400];
 };
 
 /* Run the steps up to the first fault. On entry `check` is 0 except for `done` and `ud`.
  * BN_EFORMAT, BN_EUNSUPPORTED: a fault of the file. BN_EUNSUPPORTED also: this machine does not
- * have the instruction set of cfg->isa. BN_EDEVICE: a kernel computes wrong results. BN_ENOMEM. */
+ * have the instruction set of cfg->isa. BN_EARG: cfg->isa is not a name of an instruction set.
+ * BN_EDEVICE: a kernel computes wrong results. BN_ENOMEM. */
 bool model_check_file(const struct bn_file *file, const struct bn_model_config *cfg,
                       struct model_check *check, struct bn_error *err);
 

@@ -51,7 +51,7 @@ void env_unset(enum env_var var)
 void env_set_ctype(const char *locale)
 {
     const char *all = getenv("LC_ALL"); /* has priority over LC_CTYPE */
-    /* On failure the environment stays unchanged. */
+    /* On failure (out of memory) Readline and child processes use the locale from before. */
     (void)setenv(all && *all ? "LC_ALL" : "LC_CTYPE", locale, 1);
 }
 

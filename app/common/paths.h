@@ -44,8 +44,8 @@ enum env_var {
 const char *env_get(enum env_var var);
 /* Remove the variable. Call it on the main thread before other threads start. */
 void env_unset(enum env_var var);
-/* Set the locale of LC_CTYPE in the environment, for Readline and child processes. Call it on the
- * main thread before other threads start. */
+/* Set the locale of LC_CTYPE in the environment, for Readline and child processes. If LC_ALL is
+ * set, this changes LC_ALL. Call it on the main thread before other threads start. */
 void env_set_ctype(const char *locale);
 
 /* The directories of XDG_CONFIG_HOME, XDG_STATE_HOME, XDG_DATA_HOME and XDG_CACHE_HOME. */
@@ -56,17 +56,18 @@ enum path_dir { PATH_CONFIG, PATH_STATE, PATH_DATA, PATH_CACHE };
  * directory nor HOME is set, or the path is too long. */
 bool path_of(enum path_dir dir, const char *name, char out[PATH_BYTES], struct bn_error *err);
 
-/* Create the missing directories above `path`, with mode 0700. BN_EIO. */
+/* Create the missing directories above `path`, with mode 0700. BN_EIO, also if `path` has
+ * PATH_BYTES bytes or more. */
 bool path_make_parents(const char *path, struct bn_error *err);
 
 /* Write the path of the file that `path` names to `out`: the link's target if it is a symbolic
- * link to an existing file, else `path` itself, cut to PATH_BYTES. */
+ * link to an existing file, else `path` itself, cut to PATH_BYTES - 1 bytes. */
 void path_follow(const char *path, char out[PATH_BYTES]);
 
 bool path_is_regular(const char *path); /* an existing file, not a directory, FIFO or device */
 
-/* Read a whole file, or stdin for "-". *out has a 0 after *n_bytes; free it with mem_free. BN_EIO:
- * not readable, a directory, or more than max_bytes. BN_ENOMEM. */
+/* Read a whole file, or stdin for "-". *out has a 0 after *n_bytes bytes; free it with mem_free.
+ * BN_EIO: not readable, a directory, or more than max_bytes. BN_ENOMEM. */
 bool path_read_all(const char *path, size_t max_bytes, char **out, size_t *n_bytes,
                    struct bn_error *err);
 

@@ -1,8 +1,8 @@
 /*
  * Errors of the programs: one line on stderr, and an exit code for scripts.
  *
- * Names from model files and arguments may contain any bytes. These functions replace control
- * characters, invalid UTF-8 and bidirectional overrides.
+ * Names from model files and arguments may contain any bytes. All texts are printed as report_safe
+ * does.
  */
 #ifndef APP_REPORT_H
 #define APP_REPORT_H
@@ -49,7 +49,8 @@ enum exit_code report_error(const char *program, enum report_stage stage,
 /* Print "PROGRAM: warning: text\n" on stderr for each warning in the notes. */
 void report_warnings(const char *program, const struct bn_notes *notes);
 
-/* Print any bytes on one line: control characters, invalid UTF-8 and overrides become U+FFFD. */
+/* Print any bytes on one line: newlines and tabs become spaces; other control characters, invalid
+ * UTF-8 and the other characters that term_text.h lists become U+FFFD. */
 void report_safe(FILE *out, struct bn_str text);
 
 const char *report_version(void); /* "0.1.0" */

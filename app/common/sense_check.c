@@ -86,7 +86,7 @@ static size_t distinct_ids(const struct sense_text *text, int32_t out[SENSE_IDS]
 }
 
 /* -log of the probability of `id` among the candidates that are scored ids of the text. The largest
- * logit is subtracted first, against overflow. */
+ * logit is subtracted first, because exp of a large logit would overflow. */
 static double loss_of(const struct sense_text *text, const struct head_row *row, int32_t id)
 {
     double best = -INFINITY, sum = 0, own = -INFINITY; /* own: the logit of `id` */

@@ -22,11 +22,12 @@ struct slash {
 /* An entry that begins with a slash is a command, unless its first word has another slash (a path)
  * or the trimmed entry has several lines (pasted text). "//" begins a message, and one slash is
  * removed. Every other entry is a message, also one with a blank before the slash.
- * Fences around a message are removed, with the blanks outside them and one newline inside each. */
+ * Fences around a message are removed, with the blanks outside them and one newline inside each,
+ * unless there is another fence between them. */
 struct slash slash_parse(struct bn_str entry);
 
-/* True if `text` begins with a fence. *close is the closing fence in `text`, or NULL if it is
- * missing. */
+/* True if `text` begins with a fence. Then *close is the next fence in `text`, or NULL if there is
+ * none. */
 bool slash_fence(const char *text, const char **close);
 
 #endif

@@ -36,6 +36,7 @@ void strbuf_finish(struct strbuf *b);
 /* The number of texts that have failed so far. Any thread. */
 size_t strbuf_n_failed(void);
 
+/* Both point into the buffer and are valid until it changes. */
 const char *strbuf_text(const struct strbuf *b); /* "" while empty */
 struct bn_str strbuf_str(const struct strbuf *b);
 /* Return the text and empty the buffer; free the text with mem_free. NULL: memory ran out, now or

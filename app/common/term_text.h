@@ -1,9 +1,10 @@
 /*
  * Untrusted text for a terminal: cleaning, measuring, cutting. Pure functions.
  *
- * All text for a terminal must pass through this module. Control characters (with ESC and C1),
- * bidirectional overrides, line separators, invisible tags, noncharacters and invalid UTF-8 become
- * U+FFFD, one for each character or invalid byte; only newline and tab stay. Widths come from
+ * All text for a terminal must pass through this module. Control characters (with ESC and C1, but
+ * without newline and tab), bidirectional embeddings, overrides and isolates, line separators,
+ * invisible tags and variation selectors (U+E0000 to U+E0FFF), the last two code points of each
+ * plane and invalid UTF-8 become U+FFFD, one for each character or invalid byte. Widths come from
  * wcwidth, so main must set a UTF-8 LC_CTYPE. Without it, every character beyond ASCII counts as
  * one column.
  */
@@ -55,10 +56,11 @@ size_t term_text_added_width(const struct term_char *c, size_t before);
  * picture. */
 size_t term_text_picture(struct bn_str s, size_t at);
 
-size_t term_text_width(struct bn_str s); /* columns; a tab counts as one */
+size_t term_text_width(struct bn_str s); /* columns; a tab counts as one, a newline as none */
 /* Number of bytes of s that fit into `width` columns, whole characters only. */
 size_t term_text_fit(struct bn_str s, size_t width);
-/* Append s cleaned, on one line, in at most `width` columns. A longer text ends in "...". */
+/* Append s cleaned, on one line, in at most `width` columns. A longer text ends in "...", or in
+ * `width` dots if `width` is below 3. */
 void term_text_brief(struct bn_str s, size_t width, struct strbuf *out);
 
 #endif

@@ -2,8 +2,8 @@
  * The verbs (subcommands) of bitnet-inspect, the functions that they share, and their table, which
  * is used for parsing, --help and the check of the man page.
  *
- * A verb prints its result on stdout and at most one error line on stderr, and returns the exit
- * code.
+ * A verb prints its result on stdout, warnings and at most one error line on stderr, and returns
+ * the exit code.
  */
 #ifndef APP_INSPECT_H
 #define APP_INSPECT_H
@@ -32,10 +32,11 @@ enum exit_code inspect_open_file(struct inspect *in);
 enum exit_code inspect_open_tokenizer(struct inspect *in);
 enum exit_code inspect_open_template(struct inspect *in);
 enum exit_code inspect_open_model(struct inspect *in);
-enum exit_code inspect_open_session(struct inspect *in, size_t n_ctx);
-void inspect_close_model(struct inspect *in); /* closes the session too */
-void inspect_close(struct inspect *in);       /* closes all that is open */
-/* Print an error line with the path of the model; return the exit code of STAGE_LOAD (report.h). */
+enum exit_code inspect_open_session(struct inspect *in, size_t n_ctx); /* 0: n_ctx_default */
+void inspect_close_model(struct inspect *in);                          /* closes the session too */
+void inspect_close(struct inspect *in);                                /* closes all that is open */
+/* Put the path of the model before the message of `err`, print it as an error line, and return the
+ * exit code of STAGE_LOAD (report.h). */
 enum exit_code inspect_fail_load(const struct inspect *in, struct bn_error *err);
 
 /* Append the ids of a text, without a beginning-of-text token. `kind` is SEGMENT_MESSAGE, or
@@ -44,7 +45,8 @@ enum exit_code inspect_fail_load(const struct inspect *in, struct bn_error *err)
 bool inspect_encode(const struct inspect *in, enum segment_kind kind, struct bn_str text,
                     struct token_list *out, struct bn_error *err);
 
-/* Write bytes to stdout, cleaned as in term_text.h if stdout is a terminal. */
+/* Write bytes to stdout, cleaned as in term_text.h if stdout is a terminal. report_flush reports
+ * bytes that could not be written. */
 void inspect_put(struct bn_str text);
 /* Write ids on one line, separated by spaces. */
 void inspect_put_ids(const int32_t *ids, size_t n_ids);

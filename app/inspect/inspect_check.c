@@ -89,8 +89,9 @@ static enum exit_code measure_sense(struct inspect *in, struct sense_result *out
                : report_error(INSPECT, STAGE_RUN, &err);
 }
 
-/* An I2_S file does not record the layout of its weights, so try the other layouts. The indices of
- * `layouts` are those of the choices of --i2s-layout. */
+/* An I2_S file does not record the layout of its weights, so open the model with each of the other
+ * layouts and print those that predict text. The indices of `layouts` are those of the choices of
+ * --i2s-layout. */
 static enum exit_code try_layouts(struct inspect *in)
 {
     static const char *const layouts[] = {"a", "b", "c"};

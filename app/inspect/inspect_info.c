@@ -90,7 +90,8 @@ static enum exit_code collect(struct info *info)
     info->gguf = bn_file_gguf(in->file);
     count_types(info);
     open_model(info, &cfg);
-    /* An error of the model's own template is printed in its section. */
+    /* An error of the model's own template is printed in its section. One of the template that the
+     * user has named ends the verb. */
     if (model_args_tokenizer(in->options, in->file, &in->notes, &in->tokenizer,
                              &info->tokenizer_error) &&
         !model_args_template(in->options, in->file, in->tokenizer, &in->notes, &in->template,
@@ -102,7 +103,7 @@ static enum exit_code collect(struct info *info)
 }
 
 /* The output is complete even if the model cannot run; the exit code reports that. A file with a
- * vocabulary only, and a template that cannot be opened, are no errors. */
+ * vocabulary only, and a template of the model that cannot be opened, are no errors. */
 static enum exit_code exit_code_of(struct info *info)
 {
     if (!info->model && info->gguf->n_tensors > 0)

@@ -24,10 +24,10 @@ struct info_type { /* the tensors of one type */
 struct info {
     struct inspect *in; /* the file is open; tokenizer and template are NULL after an error */
     const struct gguf *gguf;
-    struct info_type types[TENSOR_N_TYPES];
-    struct model *model; /* NULL after model_error */
+    struct info_type types[TENSOR_N_TYPES]; /* by enum tensor_type, with those that do not occur */
+    struct model *model;                    /* NULL after model_error */
     struct bn_error model_error, tokenizer_error, template_error;
-    size_t n_ctx;               /* tokens of context in the memory plan */
+    size_t n_ctx;               /* tokens of context for which the memory is counted */
     struct backend_plan plan;   /* all 0 without a model or with a plan_error */
     struct bn_error plan_error; /* code BN_OK: no error */
     const char *backend;        /* name of the backend of the plan; NULL: none was chosen */
@@ -50,7 +50,8 @@ static inline const char *info_kind_name(enum gguf_kind kind)
     return (size_t)kind < sizeof(names) / sizeof(names[0]) ? names[kind] : "?";
 }
 
-/* Copy the key as a C string, for the functions bn_file_get_... False if it is too long. */
+/* Copy the key as a C string, up to a 0 byte in it, for the functions bn_file_get_... False if it
+ * is too long. */
 #define INFO_KEY_BYTES 256
 static inline bool info_key(const struct gguf_kv *kv, char out[INFO_KEY_BYTES])
 {
@@ -61,11 +62,12 @@ static inline bool info_key(const struct gguf_kv *kv, char out[INFO_KEY_BYTES])
 }
 
 /* Bytes of the token embedding and the output head that are read from the file while the model
- * runs. They need memory beside backend_plan.weight_bytes. Call it only if there is no
+ * runs. They need memory beside backend_plan.weight_bytes. Call it only with a model and without a
  * plan_error. */
 uint64_t info_table_bytes(const struct info *info);
 
-/* Print to stdout: sections of two columns, or one JSON object. */
+/* Print to stdout: sections of two columns, or one JSON object. An error of the JSON is printed on
+ * stderr, and its code is returned. */
 void info_print_lines(const struct info *info);
 enum exit_code info_print_json(const struct info *info);
 

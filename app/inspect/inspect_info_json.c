@@ -1,7 +1,7 @@
 /*
  * info --json: one object. A section that cannot be opened is {"error": sentence}.
  *
- * A NULL object means "out of memory". json_pack, json_out_append and json_out_put turn a NULL
+ * A NULL object means "out of memory". json_pack and the functions of json_out.h turn a NULL
  * argument into a NULL result, so only the final write checks for it.
  */
 #include "app/common/json_out.h"
@@ -171,6 +171,7 @@ static json_t *notes_array(const struct info *info)
     return list;
 }
 
+/* An array is described by type and length, because those of a vocabulary are long. */
 static json_t *value_of(const struct info *info, const struct gguf_kv *kv, const char *key)
 {
     const struct bn_file *file = info->in->file;

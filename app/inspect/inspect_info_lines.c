@@ -210,7 +210,8 @@ static void print_notes(const struct info *info)
         printf("  ... and %zu more\n", notes->n_dropped);
 }
 
-/* Print at most `max` bytes of the text in quotes, and the size of a text that was cut. */
+/* Print at most `max` bytes of the text in quotes, and the size of a text that was cut. A character
+ * that the cut divides is printed as U+FFFD. */
 static void print_str(struct bn_str text, size_t max)
 {
     const bool cut = text.n_bytes > max;
@@ -233,6 +234,7 @@ static void print_array(const struct info *info, const char *key, const struct g
     }
 }
 
+/* Nothing for a key that is too long for info_key. */
 static void print_value(const struct info *info, const struct gguf_kv *kv, size_t max)
 {
     struct bn_str text;

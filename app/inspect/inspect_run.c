@@ -14,7 +14,8 @@
 
 #define TEXT_MAX_BYTES ((size_t)1 << 30) /* of FILE; bounds the memory for text and ids */
 #define SHOWN_EXPERTS 5                  /* experts shown for each layer, the most used first */
-#define WINDOW_TOKENS 2048 /* without --ctx, as in the published perplexities of these models */
+/* Most ids of a window without --ctx, as in the published perplexities of these models. */
+#define WINDOW_TOKENS 2048
 
 struct row_writer {
     FILE *out;
@@ -50,7 +51,8 @@ static int32_t *read_tokens(struct inspect *in, size_t n_vocab, size_t *n_ids, s
     return ids;
 }
 
-/* Evaluate the first --reuse ids in a call of their own, then the others, and write all rows. */
+/* Evaluate the first --reuse ids in a call of their own, then the others, and write all rows. After
+ * an error the file is incomplete. */
 static bool write_logits(struct inspect *in, const int32_t *ids, size_t n_ids, struct bn_error *err)
 {
     const char *path = options_text(in->options, "out");
@@ -98,8 +100,8 @@ enum exit_code inspect_logits(struct inspect *in)
 }
 
 /* Evaluate windows of at most n_window ids that do not overlap. Each window starts with an empty
- * session, and with bos if the vocabulary requires it. Its last id is predicted but not
- * evaluated. */
+ * session, and with bos if the vocabulary requires it. Its last id is predicted but not evaluated.
+ * n_window is at least 2, so a window has an id of the text after the bos. */
 static bool score_text(struct inspect *in, const struct token_list *text, size_t n_window,
                        struct loss_sums *sums, struct bn_error *err)
 {
@@ -113,7 +115,7 @@ static bool score_text(struct inspect *in, const struct token_list *text, size_t
         const size_t n = size_min(n_window - n_bos, text->n - i);
         window[0] = info->bos; /* overwritten if n_bos is 0 */
         memcpy(window + n_bos, text->ids + i, n * sizeof(*window));
-        bn_session_truncate(in->session, 0);
+        (void)bn_session_truncate(in->session, 0); /* every session can become empty */
         ok = logit_rows_add_losses(in->model, in->session, window, n + n_bos, sums, err);
     }
     mem_free(window);
@@ -131,7 +133,8 @@ static void print_perplexity(const struct loss_sums *s, size_t n_window)
            exp(mean), error, s->n, n_window, mean);
 }
 
-/* Evaluate the text in windows of *n_window ids and add up the losses. EXIT_USAGE: no loss. */
+/* Set *n_window, evaluate the text in windows of at most that many ids, and add up the losses.
+ * EXIT_USAGE: the text is too short to predict a token. */
 static enum exit_code run_text(struct inspect *in, const struct token_list *text, size_t *n_window,
                                struct loss_sums *sums)
 {
@@ -170,7 +173,9 @@ static void print_layer(size_t layer, const uint64_t *counts, size_t n_experts)
         n_unused += counts[e] == 0;
     }
     const size_t n_best = size_min(n_experts, SHOWN_EXPERTS);
-    for (size_t e = 0, n = 0; e < n_experts; e++) { /* insert into the sorted list */
+    /* Insert each expert into the sorted list of the best. While the list has fewer than n_best, it
+     * grows by one; after that its last entry drops out. */
+    for (size_t e = 0, n = 0; e < n_experts; e++) {
         size_t at = n < n_best ? n++ : n_best;
         for (; at > 0 && counts[e] > counts[best[at - 1]]; at--)
             if (at < n_best)
@@ -218,7 +223,7 @@ static enum exit_code count_experts(struct inspect *in, const struct token_list 
     if (!counts)
         return report_fail(INSPECT, EXIT_INTERNAL, "out of memory for %zu numbers", n);
     (void)bn_model_expert_counts(in->model, counts, n);
-    if (options_flag(in->options, "json"))
+    if (options_flag(in->options, "json")) /* each evaluated token gave one loss */
         code = print_experts_json(info, counts, sums.n);
     for (size_t i = 0; i < info->n_layers && !options_flag(in->options, "json"); i++)
         print_layer(i, counts + i * info->n_experts, info->n_experts);

@@ -123,7 +123,7 @@ static bool read_messages(const char *path, json_t **out, struct bn_error *err)
     if (!path_read_all(path, MESSAGES_MAX_BYTES, &text, &n_bytes, err))
         return bn_fail_prefix(err, "--messages");
     json_error_t where;
-    *out = json_loadb(text, n_bytes, JSON_ALLOW_NUL, &where);
+    *out = json_loadb(text, n_bytes, JSON_ALLOW_NUL, &where); /* a message may contain \u0000 */
     mem_free(text);
     if (*out)
         return true;

@@ -90,7 +90,8 @@ static const struct option sampling_rows[] = {
     {.name = "temp", .kind = OPTION_REAL, .places = EVERYWHERE, .reals = {0, 100, false},
      .fallback = "0.7", .arg = "T",
      .help = "how freely the model chooses words; 0: always the likeliest"},
-    {.name = "top-k", .kind = OPTION_INT, .places = EVERYWHERE, .ints = {0, 1000000},
+    {.name = "top-k", .kind = OPTION_INT, .places = EVERYWHERE,
+     .ints = {0, 1000000}, /* more than the tokens of any vocabulary */
      .fallback = "40", .help = "consider only the N likeliest tokens; 0: all"},
     {.name = "top-p", .kind = OPTION_REAL, .places = EVERYWHERE, .reals = {0, 1, true},
      .fallback = "0.95", .arg = "P",

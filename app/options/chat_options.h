@@ -19,8 +19,8 @@ extern const size_t n_chat_tables;
 /* options_open with these tables. */
 bool chat_options_open(struct options **out, struct bn_error *err);
 
-/* Set options from the keys general.sampling.* of the file, as OPTION_FROM_MODEL. Values out of
- * range are ignored. A file without a usable key gets the values that the publisher uses for its
+/* Set options from six of the keys general.sampling.* of the file, as OPTION_FROM_MODEL. Values out
+ * of range are ignored. A file without a usable key gets the values that the publisher uses for its
  * architecture, if they are known, as OPTION_FROM_FAMILY. */
 void chat_options_from_model(struct options *o, const struct bn_file *file);
 
@@ -29,7 +29,7 @@ struct bias_list {
     struct sampler_bias *items; /* (n) */
     size_t n;
 };
-/* BN_EARG: an id that is not in the vocabulary. BN_ENOMEM. */
+/* BN_EARG: an id that is not in the vocabulary. BN_ENOMEM. After a failure *list is unchanged. */
 bool chat_options_biases(const struct options *o, const struct tokenizer *t, struct bias_list *list,
                          struct bn_error *err);
 
@@ -39,7 +39,7 @@ size_t chat_options_think_budget(const struct options *o);
 /* The session of --ctx and --state-memory. */
 struct bn_session_config chat_options_session(const struct options *o);
 
-/* Fill all fields except the biases. Without --seed the seed is 0. */
+/* Set all fields; there are no biases afterwards. Without --seed the seed is 0. */
 void chat_options_sampler(const struct options *o, struct sampler_params *params);
 
 #endif

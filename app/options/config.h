@@ -12,7 +12,8 @@
 /* Receives a sentence about a line that is ignored because its name is unknown. */
 typedef void (*config_warn_fn)(void *ud, const char *sentence);
 
-/* Apply `text`, the contents of the file `path`. Passes `ud` to `warn`. BN_EARG: a line without
+/* Apply `text`, the contents of the file `path`, which is only named in messages. Passes `ud` to
+ * `warn`. A line without text or with a comment does nothing. BN_EARG: another line without
  * '=', a line that is too long, a bad value, or an option that a config file cannot set; the
  * message has the path and the line number. BN_ENOMEM. The lines before the wrong one stay
  * applied. */
@@ -21,7 +22,8 @@ bool config_apply(struct options *o, const char *path, struct bn_str text, confi
 
 /* Apply the file $BITNET_CHAT_CONFIG, which must exist, or else the file "config" in the program's
  * config directory, which may be missing. Writes the path of the file to `path`, even if it is
- * missing ("" if path_of finds no directory). BN_EIO, BN_ENOMEM and errors of config_apply. */
+ * missing ("" if neither XDG_CONFIG_HOME nor HOME is set). BN_EIO: the file cannot be read or has
+ * more than 1 MiB. BN_ENOMEM and errors of config_apply. */
 bool config_load(struct options *o, char path[PATH_BYTES], config_warn_fn warn, void *ud,
                  struct bn_error *err);
 

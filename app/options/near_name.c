@@ -7,10 +7,12 @@
 
 #include <string.h>
 
-#define LONGEST 40         /* bytes of a typed text and of a name; longer ones are not near */
+#define LONGEST 40 /* bytes of a typed text and of a name; longer ones are not near */
+/* Costs above every number of edits, which is at most 9. COST_BEGINS minus the bytes of the common
+ * beginning stays above COST_COMPLETES. */
 #define COST_COMPLETES 100 /* the typed text is the beginning of the name */
-#define COST_BEGINS 200    /* both have a beginning in common; minus its bytes */
-#define LEAST_COMMON 3
+#define COST_BEGINS 200    /* both have a beginning in common */
+#define LEAST_COMMON 3     /* least bytes of this common beginning */
 
 /* The edits that turn a into b. Row i of the table has the edits from the first i bytes of a to
  * each beginning of b; an exchange of neighbours needs the two rows before. */

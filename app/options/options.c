@@ -1,7 +1,7 @@
 /*
  * A set of options: the defaults, the command line, precedence of sources, reading of values.
  *
- * A value is parsed completely before it is stored, so a failure changes nothing.
+ * A value is parsed completely before it is stored, so a wrong value changes nothing.
  */
 #include "app/options/options.h"
 

@@ -54,10 +54,12 @@ struct option {
         bool above_min; /* min itself is refused */
     } reals;
     const char *choices; /* "auto|cpu|cuda" */
-    /* TEXT, INT: the value is acceptable; the error describes the expected values. May be NULL. */
+    /* TEXT, INT: whether the value is acceptable; the error describes the expected values. May be
+     * NULL. */
     bool (*check)(const char *text, struct bn_error *err);
     const char *fallback; /* default as text, parsed like a value; NULL: none */
-    const char *arg;      /* the value in --help and errors, as "FILE"; NULL: .choices, or "N" */
+    const char *arg;      /* the value in --help, as "FILE"; NULL: .choices, or "N". Errors about a
+                             TEXT also name it */
     const char *help;     /* one line, no full stop */
 };
 
@@ -125,7 +127,7 @@ double options_real(const struct options *o, const char *name); /* 0 if unset an
 const char *options_text(const struct options *o, const char *name);
 /* Index of the word in .choices; 0 if unset (then options_text returns NULL). */
 size_t options_choice(const struct options *o, const char *name);
-/* TEXT: all texts in order, (*n_items). INTS: all numbers. */
+/* TEXT: all texts in order, (*n_items). INTS: all numbers. May be NULL if there are none. */
 const char *const *options_list(const struct options *o, const char *name, size_t *n_items);
 const int64_t *options_ints(const struct options *o, const char *name, size_t *n_items);
 
@@ -151,7 +153,8 @@ void options_print_help(const struct options *o, FILE *out, enum option_help ext
                         const char *const *only);
 /* Whether `name` is one of `names`, which end with NULL. */
 bool options_list_has(const char *const *names, const char *name);
-/* Print a completion script of bitnet-chat. `shell` is bash, zsh or fish. */
+/* Print a completion script of bitnet-chat. `shell` is bash, zsh or fish; for others, print
+ * nothing. */
 void options_print_completion(const struct options *o, const char *shell, FILE *out);
 
 /* The next three functions write a text to `out` and cut it to out_bytes with its final 0.

@@ -20,7 +20,8 @@
 bool clipboard_put(struct bn_str text, const char **method, struct bn_error *err);
 
 /* The number of code blocks in a text. A block is enclosed in lines that begin with three or more
- * backticks or tildes (fences). The last block may lack its closing fence. */
+ * backticks or tildes (fences). The closing fence is at least as long as the opening one and has
+ * the same characters. The last block may lack it. */
 size_t clipboard_code_count(struct bn_str text);
 /* Set *code to the lines of a block, without its fences; it points into `text`. `number` counts
  * from 1. False: there is no such block. */

@@ -30,7 +30,8 @@ struct curses_screen {
     bool doubtful[MAX_ROWS];  /* the row has a character whose width differs between terminals */
     bool is_moved;            /* move_after has moved the cursor without ncurses */
     int row, column;          /* if is_moved: where the cursor is according to ncurses */
-    char exit_sequence[101];  /* for tty_set_exit_sequence: a signal handler cannot call endwin */
+    /* For tty_set_exit_sequence, which uses 100 bytes: a signal handler cannot call endwin. */
+    char exit_sequence[101];
 };
 
 static bool has_string(const char *name)

@@ -26,7 +26,8 @@ enum screen_style { SCREEN_SIMPLE, SCREEN_RICH };
 
 struct curses_screen;
 
-/* BN_EUNSUPPORTED: the terminal is unknown or cannot position its cursor; nothing was written. */
+/* Enter the full screen. BN_EUNSUPPORTED: the terminal is unknown, dumb, or cannot position its
+ * cursor; it keeps its contents. BN_ENOMEM. */
 bool curses_open(enum screen_style style, struct curses_screen **out, struct bn_error *err);
 /* Leave the full screen: the terminal shows its earlier contents again. NULL is fine. */
 void curses_close(struct curses_screen *s);

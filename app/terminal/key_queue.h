@@ -27,11 +27,11 @@ struct key_queue {
     double read_at; /* when the last bytes arrived (clock_seconds) */
 };
 
-/* Read the available bytes of descriptor 0. An LF (Ctrl-J) becomes CR (Enter) in two cases: it was
- * typed before the terminal was acquired; or it is the last of several bytes that were read
- * together, as in a line that a program sends. The second case excludes an LF in a paste or after
- * Esc (Alt-Ctrl-J). *n_added is the number of bytes added to the queue. False: the terminal is
- * gone. */
+/* Read the available bytes of descriptor 0, at most 64 KiB; wait if there are none. An LF (Ctrl-J)
+ * becomes CR (Enter) in two cases: it was typed before the terminal was acquired; or it is the last
+ * of several bytes that were read together, as in a line that a program sends (CR LF then becomes
+ * one CR). The second case excludes an LF in a paste or after Esc (Alt-Ctrl-J). *n_added is the
+ * number of bytes added to the queue. False: the terminal is gone. */
 bool key_queue_read(struct key_queue *q, size_t *n_added);
 double key_queue_idle_seconds(const struct key_queue *q); /* since the last bytes arrived */
 /* Number of Esc bytes at the end of the queue. Until KEY_ESCAPE_SECONDS have passed, the last one

@@ -3,7 +3,7 @@
  *
  * With SIGNALS_TERMINAL, the handler of every other signal that ends a process by default restores
  * the terminal and then ends the process by this signal. SIGBUS is handled in any case, and its
- * likely reason is printed: the memory-mapped model file can no longer be read. SIGXFSZ is ignored.
+ * likely reason is printed: the memory-mapped model file can no longer be read.
  */
 #ifndef APP_SIGNALS_H
 #define APP_SIGNALS_H
@@ -22,7 +22,8 @@ enum signal_flag {
     SIGNAL_RESUME = 32,   /* SIGCONT */
 };
 
-/* With SIGNALS_PIPE only SIGINT, SIGTERM, SIGHUP, SIGWINCH and SIGBUS are handled. */
+/* With SIGNALS_PIPE only SIGINT, SIGTERM, SIGHUP, SIGWINCH and SIGBUS are handled. If the program
+ * was started with SIGHUP ignored, it stays ignored; with SIGNALS_PIPE so does SIGINT. */
 enum signal_user { SIGNALS_PIPE, SIGNALS_TERMINAL };
 
 /* Ignore SIGXFSZ, so that a write beyond the size limit of files fails with a message. Call it

@@ -67,6 +67,7 @@ void terminfo_read(struct terminfo *caps, enum terminfo_style style)
         strlen(name) >= sizeof(term))
         return;
     memcpy(term, name, strlen(name) + 1);
+    /* Without `status`, setupterm would end the program if the terminal is unknown. */
     if (setupterm(term, STDOUT_FILENO, &status) != 0)
         return;
     if (style == TERMINFO_STYLE_RICH)

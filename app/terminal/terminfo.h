@@ -34,7 +34,8 @@ enum terminfo_style {
     TERMINFO_STYLE_SIMPLE, /* no bold, dim or colours; the strings for the screen and the cursor */
     TERMINFO_STYLE_RICH,
 };
-/* Read the strings of the terminal $TERM. If it is unknown, all strings are empty. */
+/* Read the strings of the terminal $TERM. If it is unset, unknown or "dumb", all strings are empty
+ * and can_repaint is false. */
 void terminfo_read(struct terminfo *caps, enum terminfo_style style);
 /* Append the string with this terminfo name to the text in `out`, a buffer of out_bytes bytes.
  * Nothing is appended if the terminal lacks the string or it does not fit. Call it after newterm or

@@ -7,15 +7,16 @@
 
 #include "app/common/strbuf.h"
 
-struct entry_queue {
+struct entry_queue {      /* zeros: an empty queue */
     struct strbuf *items; /* (n) the first is sent next; with marks for long pastes (line_edit.h) */
     size_t n, cap;
 };
-void entry_queue_finish(struct entry_queue *q);
+void entry_queue_finish(struct entry_queue *q); /* frees the lines; the queue is empty then */
 
 /* Add a line at the end. False: out of memory. */
 bool entry_queue_add(struct entry_queue *q, struct bn_str line);
-/* Remove the first or the last line and append it to `out`. False: the queue is empty. */
+/* Remove the first or the last line and append it to `out`. False: the queue is empty. If memory
+ * runs out, out->failed is set, and the line is lost. */
 bool entry_queue_take_first(struct entry_queue *q, struct strbuf *out);
 bool entry_queue_take_last(struct entry_queue *q, struct strbuf *out);
 /* For display: append one row of at most `width` columns and a newline for each line, in order. A

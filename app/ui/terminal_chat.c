@@ -130,7 +130,7 @@ void terminal_show_end(struct ui *ui, const struct turn *turn, terminal_show_fn 
     const char *notice = turn_end_notice(turn);
     if (notice)
         show(ui, turn->finish == FINISH_DEGENERATE ? TONE_WARNING : TONE_NOTE, bn_str_of(notice));
-    /* One column stays free, as in flow.c: the width of some characters differs. */
+    /* One column stays free, as in flow.c: terminals differ in the width of some characters. */
     const size_t columns = size_max(tty_size(STDOUT_FILENO).columns, 2) - 1;
     if (turn->n_alts > 0) {
         turn_probs_table(ui->chat->model->tokenizer, turn, columns, &text);
@@ -312,7 +312,7 @@ void terminal_choices(char **words, int n_words, int longest, size_t columns, st
     for (int i = 1; i <= n_words; i++) {
         struct strbuf word = {0};
         const char *slash = strrchr(words[i], '/');
-        const bool is_path = slash && slash > words[i] && slash[1];
+        const bool is_path = slash && slash > words[i] && slash[1]; /* no command such as /help */
         term_text_brief(bn_str_of(is_path ? slash + 1 : words[i]), width, &word);
         strbuf_add_str(out, strbuf_str(&word));
         const size_t n = term_text_width(strbuf_str(&word));
@@ -391,6 +391,7 @@ void terminal_finish(enum ui_close how)
 void terminal_take_back(struct ui *ui)
 {
     struct strbuf line = {0};
+    /* The last line first, because line_put_back inserts before the text in the editor. */
     while (entry_queue_take_last(&ui->terminal->queue, &line)) {
         line_put_back(strbuf_str(&line));
         strbuf_cut(&line, 0);

@@ -42,7 +42,7 @@ struct terminal_chat {
     struct strbuf displayed; /* the same line with marks for long pastes (line_edit.h) */
     bool is_hung_up;         /* the terminal is gone */
 };
-void terminal_chat_finish(struct terminal_chat *t);
+void terminal_chat_finish(struct terminal_chat *t); /* frees all fields, after the painter closed */
 
 /* Set up the editor. The first call in a run of the program also shows the banner and loads the
  * history file. */
@@ -50,7 +50,8 @@ void terminal_begin(struct ui *ui);
 /* Leave the editor. With UI_CLOSE_CHANGE the unfinished text stays for the next line_begin. */
 void terminal_finish(enum ui_close how);
 
-/* Format the status row, at most `width` characters. Returns status_pressure. */
+/* Format the status row, at most `width` characters. Returns status_pressure: how full the context
+ * is, from 0 to 2. */
 int terminal_status(const struct ui *ui, size_t width, char *out, size_t out_bytes);
 /* After an answer, call `show` with the reason for its end, the table of /probs, and the
  * statistics, as far as they exist and the options allow. */
@@ -60,7 +61,7 @@ void terminal_show_end(struct ui *ui, const struct turn *turn, terminal_show_fn 
 void terminal_show_failure(struct ui *ui, const struct bn_error *err);
 /* For a painter that opens during an answer: call ops->turn_begin, then `add` for the thought and
  * for the answer. `printed` is the text that is on the ordinary screen already, `rest` the text
- * after it. */
+ * after it; each may be empty. */
 typedef void (*terminal_add_fn)(struct ui *ui, enum answer_part part, struct bn_str printed,
                                 struct bn_str rest);
 void terminal_resume_answer(struct ui *ui, terminal_add_fn add);
@@ -69,31 +70,36 @@ bool terminal_uses_colour(const struct ui *ui);    /* whether to use colours, bo
 enum flow_wrap terminal_wrap(const struct ui *ui); /* FLOW_NO_WRAP: --no-wrap or --plain */
 bool terminal_is_hidden(const struct ui *ui, enum ui_tone tone); /* true: --quiet hides it */
 
-size_t terminal_read_keys(struct ui *ui); /* returns the number of bytes added to the key queue */
-/* Remove the Esc and Ctrl-D keys that the editor must not get. During an answer: Ctrl-D, and an
- * Esc, which stops the answer. At other times: an Esc, unless line_uses_escape. True: the painter
- * returns *event. */
+/* Read the available bytes of descriptor 0. Returns the number of bytes added to the key queue. If
+ * the terminal is gone, is_hung_up is set. */
+size_t terminal_read_keys(struct ui *ui);
+/* Remove the Esc and Ctrl-D keys that the editor must not get. While a turn runs or waits: each
+ * Ctrl-D, and an Esc, which stops the turn. At other times: an Esc, unless line_uses_escape. An Esc
+ * is removed only when KEY_ESCAPE_SECONDS have passed, and not in a paste. True: the painter
+ * returns *event. False: *event may have changed. */
 bool terminal_filter_keys(struct ui *ui, struct ui_event *event);
 /* The number of bytes at the start of the key queue that are complete keys. The other bytes may be
- * the beginning of an escape sequence. */
+ * the beginning of an escape sequence. When KEY_ESCAPE_SECONDS have passed, all are complete. */
 size_t terminal_complete_keys(const struct ui *ui);
 
 enum terminal_fed {
     TERMINAL_FED_ALL, /* no event; the rest of the key queue can be fed now */
-    TERMINAL_WAITS,   /* no event; a paste or a key is incomplete */
+    TERMINAL_WAITS,   /* no event; a key or a paste is incomplete: wait for more bytes */
     TERMINAL_EVENT,   /* the painter returns *event */
 };
 /* Show a line that becomes an event now. `displayed` has marks for long pastes. */
 typedef void (*terminal_entered_fn)(struct ui *ui, struct bn_str displayed);
 /* Pass the first n_keys bytes of the key queue to the editor, which must be open, and remove the
- * bytes that it has processed. A finished line becomes a UI_LINE event; during an answer it is put
- * into the queue of lines, unless runs_now. */
+ * bytes that it has processed. A finished line becomes a UI_LINE event. While a turn runs or waits,
+ * a line that runs_now refuses is put into the queue of lines (if there is no memory, back into the
+ * editor), and a blank line is dropped. Ctrl-D on an empty line becomes UI_END. */
 enum terminal_fed terminal_feed(struct ui *ui, size_t n_keys, terminal_entered_fn entered,
                                 struct ui_event *event);
 /* If no turn runs or waits, return the first line of the queue as an event. False: no event. */
 bool terminal_next_queued(struct ui *ui, terminal_entered_fn entered, struct ui_event *event);
 /* Append the choices of Tab, words[1] to words[n_words], as rows of at most `columns` columns, each
- * with a newline. `longest` as in struct line_display. A path is shown without its directories. */
+ * with a newline. `longest` as in struct line_display. A path is shown without its directories, a
+ * word that is too wide is cut. */
 void terminal_choices(char **words, int n_words, int longest, size_t columns, struct strbuf *out);
 
 /* As in ui_ops. */

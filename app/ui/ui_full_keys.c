@@ -109,7 +109,7 @@ static enum terminal_fed use_keys(struct ui *ui, size_t n, struct ui_event *even
         strbuf_drop(keys, 1);
         return TERMINAL_FED_ALL;
     }
-    return hit.at == 0 ? TERMINAL_WAITS : feed(ui, hit.at, event);
+    return hit.at == 0 ? TERMINAL_WAITS : feed(ui, hit.at, event); /* hit.at is 0 only if n is 0 */
 }
 
 bool full_next_event(struct ui *ui, struct ui_event *event)

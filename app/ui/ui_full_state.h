@@ -9,7 +9,7 @@
 #include "app/terminal/text/scroll.h"
 #include "app/ui/terminal_chat.h"
 
-/* When the next frame is painted. SOON: when the time of a frame is over (full_paint). */
+/* When full_paint paints the next frame. SOON: FRAME_SECONDS after the last frame. */
 enum full_due { DUE_NOTHING, DUE_SOON, DUE_NOW };
 
 /* The matches of /find; n is 0 if no search is active. */
@@ -23,7 +23,7 @@ struct full_find {
  * shows this text as notices. */
 struct error_log {
     int fd;              /* read end of the pipe; 0: not redirected */
-    int saved;           /* a copy of the descriptor of the real standard error */
+    int saved;           /* while redirected: a copy of the descriptor of the real standard error */
     struct strbuf bytes; /* read from the pipe and not shown yet */
 };
 
@@ -48,7 +48,7 @@ struct full_ui {
     double status_made, painted; /* clock_seconds of the last status row, and of the last frame */
     enum full_due due;
 
-    bool in_answer;        /* an answer is running */
+    bool in_answer;        /* between full_turn_begin and the end of the turn */
     size_t answer_line;    /* index of the first line of the answer */
     enum answer_part part; /* of the text that was added last */
 };
@@ -61,7 +61,7 @@ enum full_direction { FULL_UP, FULL_DOWN };
 void full_scroll(struct full_ui *u, enum full_direction direction, size_t n_rows);
 
 bool full_find(struct ui *ui, struct pattern *pattern); /* as in ui.h */
-void full_find_end(struct full_ui *u);
+void full_find_end(struct full_ui *u);                  /* end the search, if one is active */
 bool full_is_finding(const struct full_ui *u); /* matches are shown, and Esc ends the search */
 /* Handle a key while matches are shown: n and N move, other keys end the search. False: no matches
  * are shown, or the key ended the search and is for the editor (not Esc). */

@@ -135,7 +135,8 @@ static void leave_row(struct ui *ui)
     flow_begin_row(&u->flow); /* a running answer continues in this row */
 }
 
-/* Append an entered line to the text, with all its rows. The editor may have shown only some. */
+/* Append an entered line to the text, with "... " after each newline, as in the editor. The editor
+ * may have shown only some of its rows. */
 static void add_user_text(struct ui *ui, struct bn_str displayed)
 {
     struct inline_ui *u = self(ui);
@@ -176,8 +177,8 @@ static void show_queued(struct ui *ui, struct bn_str displayed)
     add_user_text(ui, displayed);
 }
 
-/* If the first key of enum term_key is F2, remove it and return the event that changes to the other
- * painter, which gets the remaining keys, also those before F2. */
+/* If F2 is the first key that term_keys_find finds, remove it and set *event to the change of the
+ * painter. The other painter gets the remaining keys, also those before F2. */
 static bool remove_f2(struct strbuf *keys, struct ui_event *event)
 {
     const struct term_key_hit hit = term_keys_find(keys->ptr, keys->n_bytes);
@@ -346,7 +347,8 @@ static void add_running(struct ui *ui, enum answer_part part, struct bn_str prin
         inline_answer(ui, part, rest);
 }
 
-/* Record how much of the answer is on the screen. The next painter prints the rest. */
+/* Record how much of the answer is on the screen. When this painter opens again, it prints the
+ * rest. A hidden thought counts as printed. */
 static void note_printed(struct ui *ui)
 {
     const struct inline_ui *u = self(ui);

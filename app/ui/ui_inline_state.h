@@ -39,7 +39,7 @@ struct inline_ui {
     double row_painted;  /* clock_seconds of the last status row or prompt */
     enum chat_phase row_phase; /* phase of the chat at row_painted */
     enum answer_part part;     /* of the text that was added last */
-    bool in_answer;            /* an answer is running */
+    bool in_answer;            /* between inline_turn_begin and the end of the turn */
 
     char prompt[INLINE_PROMPT_BYTES];
     bool is_suspended; /* between inline_suspend and inline_resume */
@@ -51,8 +51,9 @@ void inline_add_terminfo(struct inline_ui *u, enum terminfo_string which);
 void inline_add_text(struct ui *ui, struct bn_str text); /* a part of the answer */
 void inline_erase_row(struct inline_ui *u);
 void inline_paint_row(struct inline_ui *u); /* write the row as a whole, if that is possible now */
-void inline_refresh_row(struct ui *ui);     /* format the row again, and write its changes */
-void inline_repaint(struct ui *ui); /* clear the screen; write the last row of text and the row */
+void inline_refresh_row(struct ui *ui);     /* the same: format it again, and write its changes */
+/* Clear the screen; write the last row of text and the row. Does nothing without TERMINFO_CLEAR. */
+void inline_repaint(struct ui *ui);
 void inline_follow_size(struct ui *ui); /* adapt to a new size of the terminal */
 void inline_write_out(struct ui *ui);
 
@@ -72,8 +73,8 @@ void inline_typed_rows(struct ui *ui, size_t max_rows, struct strbuf *out);
 
 /* Messages of the program, between answers or within one. begin_message erases the editor or the
  * status row and begins a row; then add_message may be called several times; end_message writes
- * `out` and shows the editor again. begin_message is not needed after the end of an answer, or if
- * no editor is open. */
+ * `out` and shows the editor again. begin_message is not needed if neither the editor nor an answer
+ * is on the screen, as directly after the end of an answer. */
 void inline_begin_message(struct ui *ui);
 void inline_add_message(struct ui *ui, enum ui_tone tone, struct bn_str text);
 void inline_end_message(struct ui *ui);

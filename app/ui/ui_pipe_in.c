@@ -83,7 +83,7 @@ void pipe_end(struct pipe_ui *p, enum exit_code code)
 static bool is_blank_text(struct bn_str s)
 {
     for (size_t i = 0; i < s.n_bytes; i++)
-        if (!strchr(" \t\r\n", s.ptr[i]) || !s.ptr[i])
+        if (!strchr(" \t\r\n", s.ptr[i]) || !s.ptr[i]) /* strchr also finds a 0 byte */
             return false;
     return true;
 }

@@ -1,8 +1,8 @@
 /*
  * Generates one answer: evaluates the prompt, chooses tokens, turns them into text.
  *
- * Runs on the worker's thread and passes all results to a sink. The token that ends an answer is
- * not part of the answer.
+ * answer_run runs on the worker's thread and passes all results to a sink. --batch has its own loop
+ * and uses only struct answer_state. The token that ends an answer is not part of the answer.
  */
 #ifndef APP_ANSWER_RUN_H
 #define APP_ANSWER_RUN_H
@@ -56,8 +56,10 @@ struct answer_token {
 };
 
 struct answer_sink {
-    void (*reading)(void *ud, size_t n_done, size_t n_total);  /* progress through the prompt */
-    bool (*token)(void *ud, const struct answer_token *token); /* false: stop the answer */
+    /* n_done of the n_total tokens of the prompt that must be evaluated */
+    void (*reading)(void *ud, size_t n_done, size_t n_total);
+    /* False: stop the answer. One more call may follow, with the text that was held back. */
+    bool (*token)(void *ud, const struct answer_token *token);
     void *ud;
 };
 
@@ -74,7 +76,7 @@ struct answer_result {
     bool is_thought_cut;          /* the thought was closed because it reached its budget */
     size_t n_drafted;             /* tokens proposed by speculative decoding */
     size_t n_accepted;            /* those of them that were accepted */
-    double first_token_s;         /* from the start (any snapshot is loaded then); 0: no token */
+    double first_token_s;         /* from the start, after a snapshot is loaded; 0: no token */
     double prefill_s;             /* from the start to the end of prefill, also without a token */
     double decode_s;              /* from the first token to the last */
     uint64_t decode_bytes; /* read from memory during decode_s, as generator_bytes_read counts */

@@ -138,8 +138,8 @@ static double log_total(const struct head_row *row)
     return best + log(sum);
 }
 
-/* Insert a candidate into the sorted list of the n best so far; the last one is lost. Ids come in
- * ascending order, so that among equal logits the lower id stays first. */
+/* Insert a candidate into the sorted list of the n best so far, and drop the worst of the n + 1.
+ * Candidates come in ascending order of ids, so among equal logits the lower id stays first. */
 static void insert_best(struct head_cand *best, size_t n, struct head_cand c)
 {
     for (size_t i = n; i > 0 && c.logit > best[i - 1].logit; i--) {

@@ -54,14 +54,14 @@ bool generator_check(struct generator *g, const struct bn_file *file, const stru
 
 /* Set the sampler, and the number of alternatives that generator_alts returns (at most
  * GENERATOR_MAX_ALTS). With n_alts 0 the output head computes only what the choice needs. The
- * chosen ids do not depend on n_alts. Errors of sampler_set, after which the
- * old settings stay. */
+ * chosen ids do not depend on n_alts. Errors of sampler_set, after which the old settings stay. */
 #define GENERATOR_MAX_ALTS 20 /* largest value of --logprobs */
 bool generator_set(struct generator *g, const struct sampler_params *params, size_t n_alts,
                    struct bn_error *err);
 
-/* Turn speculative decoding on or off for generator_step. It does not change the chosen ids. The
- * statistics of drafts are reset when the mode changes. A step with n_alts above 0 never
+/* Set the mode of speculative decoding for generator_step. It does not change the chosen ids. A
+ * change of the mode drops the measured times and success rates, on which SPEC_AUTO bases its
+ * choice, but not the counts of generator_spec_stats. A step with n_alts above 0 never
  * speculates. */
 void generator_speculate(struct generator *g, enum spec_mode mode);
 struct spec_stats generator_spec_stats(const struct generator *g);
@@ -73,7 +73,7 @@ bool generator_step(struct generator *g, const int32_t *ids, size_t n_ids,
                     struct bn_error *err);
 
 struct generator_alt {
-    int32_t id;    /* -1: no token, because the vocabulary has fewer than n_alts */
+    int32_t id;    /* -1: no token, because the vocabulary has fewer than n_alts tokens */
     float logprob; /* natural logarithm of the probability, before sampling settings are applied */
 };
 /* The n_alts best ids of the last step, best first, then the chosen id. out (n_alts + 1). Needs a

@@ -119,7 +119,7 @@ static bool write_all(struct generator *g, const struct bn_file *file, struct ne
         return new_file_fail(to, err);
     for (size_t i = 0; i < n_ids; i += IDS_AT_ONCE) {
         const size_t n = size_min(IDS_AT_ONCE, n_ids - i);
-        memcpy(block, ids + i, n * sizeof(*block));
+        memcpy(block, ids + i, n * sizeof(*block)); /* a copy: move does not take const bytes */
         if (!move(t, block, n * sizeof(*block)))
             return new_file_fail(to, err);
     }
@@ -150,6 +150,7 @@ bool snapshot_write(struct generator *g, const struct bn_file *file, const int32
     const bool ok = write_all(g, file, &to, &t, err);
     if (!ok)
         (void)is_cancelled(&t, err); /* replaces the error about a short file */
+    /* Without NEW_FILE_SYNC: its checksum shows if a crash damaged the file. */
     if (!new_file_close(&to, ok ? NEW_FILE_KEEP : NEW_FILE_DROP, err))
         return false; /* also after NEW_FILE_DROP */
     *result = (struct snapshot_result){n, t.n_bytes, clock_seconds() - started};

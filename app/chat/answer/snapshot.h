@@ -3,9 +3,10 @@
  * prefill.
  *
  * A snapshot belongs to one saved chat. It is in the cache directory and may be deleted at any
- * time. It is used only if the model file, the device and the cache layout are the same, the prompt
- * begins with its ids, and its checksum matches. Otherwise it is ignored and the caller gets the
- * reason. All functions except snapshot_path run on the worker's thread.
+ * time. It is used only if the model file and bn_session_kv_version are the same, the prompt begins
+ * with its ids, and its checksum matches. Otherwise it is ignored and the caller gets the reason.
+ *
+ * All functions except snapshot_path run on the worker's thread.
  */
 #ifndef APP_SNAPSHOT_H
 #define APP_SNAPSHOT_H
@@ -19,7 +20,7 @@ bool snapshot_path(const char *saved, char out[PATH_BYTES], struct bn_error *err
 
 struct snapshot_result {
     size_t n_tokens;  /* whose keys and values were written or loaded */
-    uint64_t n_bytes; /* of the file */
+    uint64_t n_bytes; /* of the file, if n_tokens is not 0 */
     double seconds;   /* that the call took */
 };
 
@@ -32,7 +33,8 @@ bool snapshot_write(struct generator *g, const struct bn_file *file, const int32
 
 /* Load a snapshot for the prompt `ids`. Sets n_tokens to 0 if the file does not exist or if the
  * session already holds as many tokens of the prompt. BN_EFORMAT: it does not match or is damaged.
- * BN_EIO, BN_ECONTEXT, BN_ECANCELLED. After a failure the session is unchanged or empty. */
+ * BN_EIO: it cannot be opened. BN_ECANCELLED. Other errors of bn_session_load. After a failure the
+ * session is unchanged or empty. */
 bool snapshot_read(struct generator *g, const struct bn_file *file, const int32_t *ids,
                    size_t n_ids, const char *path, const struct bn_cancel *cancel,
                    struct snapshot_result *result, struct bn_error *err);

@@ -16,7 +16,7 @@
 
 struct think_limit {
     enum thought_mode mode; /* at the beginning of the text to generate */
-    size_t n_before;        /* after /continue inside a thought: its earlier tokens; else 0 */
+    size_t n_before;        /* after /continue in a thought: tokens of the earlier part; else 0 */
     size_t n_budget;        /* most tokens of a thought, or THINK_NO_BUDGET */
     const int32_t *close;   /* (n_close) tokens that close a thought; owned by the caller */
     size_t n_close;
@@ -30,7 +30,7 @@ struct think_watch {
     size_t n_thought; /* tokens of the thought so far, without n_before and without the markers */
     size_t n_pending; /* last tokens, which count only if they are not part of </think> */
     size_t n_closed;  /* tokens of limit.close that were added */
-    bool is_cut;      /* the budget was reached and the thought is closed; stays set */
+    bool is_cut;      /* the budget was reached: limit.close follows; stays set */
 };
 
 /* The limit is copied, but not the ids in it. */
@@ -42,7 +42,7 @@ void think_watch_add(struct think_watch *w, struct bn_str bytes);
 
 /* True: the thought must be closed now, and *id is the next token of the answer, whatever the model
  * chooses. If the budget ends in the middle of a character or of </think>, the thought is closed at
- * the end of this text, but at most THINK_WAIT tokens later. */
+ * the end of this text, but at most THINK_WAIT tokens later. Always false if limit.n_close is 0. */
 #define THINK_WAIT 8
 bool think_watch_next(struct think_watch *w, int32_t *id);
 

@@ -39,9 +39,9 @@ enum running { RUNNING_NOTHING, RUNNING_JOB, RUNNING_CHECK, RUNNING_CHECK_YIELDS
 
 struct worker {
     struct worker_config cfg;
-    struct bn_cancel cancel;       /* of loading, and of every job but a check */
+    struct bn_cancel cancel;       /* of loading, answers and snapshots */
     struct bn_cancel check_cancel; /* written with the lock held */
-    struct generator *g; /* used by the thread; the main thread only reads its info once loaded */
+    struct generator *g; /* used by the thread, and after loading by worker_info and the like */
     bool lost_token;     /* used by the thread: no memory for an event, the answer is incomplete */
     bool is_loaded;      /* used by the main thread: it has received WORKER_LOADED */
 
@@ -220,10 +220,11 @@ static struct job *wait_for_job(struct worker *w)
 
 static void post_remark(struct worker *w, struct strbuf *text, const struct bn_error *err)
 {
+    /* The length first: strbuf_take empties the buffer. */
     struct worker_event event = {
         .kind = WORKER_REMARK, .text = {strbuf_text(text), text->n_bytes}, .err = *err};
     event.text.ptr = strbuf_take(text);
-    if (event.text.ptr)
+    if (event.text.ptr)        /* NULL: no memory, so there is no remark */
         (void)post(w, &event); /* false only when the program ends */
 }
 

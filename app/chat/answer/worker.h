@@ -1,6 +1,7 @@
 /*
- * The worker: the only thread that calls the engine. It loads the model, then runs one job after
- * the other.
+ * The worker: the thread that calls the engine. It loads the model, then runs one job after the
+ * other. Only the functions from worker_info on, at the end of this file, call the engine on the
+ * main thread.
  *
  * worker_next returns the results of the jobs as events; for each new event the worker writes a
  * byte to the wake pipe. If the ring of events is full, the worker waits, so memory stays bounded
@@ -26,7 +27,7 @@ struct worker_config {
 enum worker_event_kind {
     WORKER_LOADING,  /* n_done of n_total bytes */
     WORKER_LOADED,   /* worker_info and worker_n_ctx are valid from here on */
-    WORKER_READING,  /* n_done of n_total tokens of the prompt */
+    WORKER_READING,  /* n_done of the n_total tokens of the prompt that must be evaluated */
     WORKER_TOKEN,    /* id, text, alts */
     WORKER_REMARK,   /* text: about a snapshot; err.code is set if writing or loading failed */
     WORKER_MEASURED, /* peaks */
@@ -71,7 +72,7 @@ bool worker_save(struct worker *w, const int32_t *ids, size_t n_ids, const char 
 bool worker_measure(struct worker *w, struct bn_error *err);
 enum worker_check {
     WORKER_CHECK_YIELDS, /* another job cancels it, and it starts again after that job */
-    WORKER_CHECK_RUNS,   /* other jobs wait until it ends; worker_cancel ends it */
+    WORKER_CHECK_RUNS,   /* other jobs wait until it ends; worker_cancel ends it once it runs */
 };
 /* Queue the sense check (app/common/sense_check.h). The result is WORKER_CHECKED; a check that
  * worker_cancel or worker_close ends has no result. BN_ENOMEM. */
@@ -80,8 +81,8 @@ bool worker_check(struct worker *w, enum worker_check how, struct bn_error *err)
  * the model. */
 bool worker_is_idle(struct worker *w);
 /* Request that the loading of the model, or the running job and the answers and snapshots that
- * wait, stop soon. A check that yields continues. The next worker_answer, worker_save or
- * worker_measure ends the request. */
+ * wait, stop soon. A measurement and a check that yields continue. The next worker_answer,
+ * worker_save or worker_measure ends the request. */
 void worker_cancel(struct worker *w);
 
 const struct bn_model_info *worker_info(const struct worker *w); /* NULL before WORKER_LOADED */

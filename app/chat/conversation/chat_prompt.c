@@ -47,8 +47,8 @@ bool prompt_ids_fit(const struct tokenizer *t, const struct answer *a)
     return at == a->text.n_bytes;
 }
 
-/* Number of bytes of the white-space character at p, 0 if it is another character. n_left bytes
- * follow. White space is the set that Python's str.strip removes, because templates use it. */
+/* Number of bytes of the white-space character at p, 0 if it is another character. p has n_left
+ * bytes. White space is the set that Python's str.strip removes, because templates use it. */
 static size_t blank_bytes(const unsigned char *p, size_t n_left)
 {
     if (n_left >= 1 && ((p[0] >= 0x09 && p[0] <= 0x0D) || (p[0] >= 0x1C && p[0] <= 0x20)))
@@ -231,7 +231,8 @@ struct encoder {
 };
 
 /* Count the ids after the last answer in the prompt: the new question, and the text of the template
- * on both sides of it. Their encoding does not depend on the text before them. */
+ * on both sides of it. Nothing is joined across the end of an answer, so these segments are encoded
+ * alone. But SentencePiece may add a space at the start; then the number may be wrong by 1. */
 static bool count_new_ids(const struct tokenizer *t, const struct template_output *rendered,
                           size_t *n_new, struct bn_error *err)
 {

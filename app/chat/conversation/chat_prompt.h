@@ -36,13 +36,14 @@ struct prompt_window {
 struct prompt {
     struct token_list ids;
     bool starts_in_thought; /* the generation prompt opened a thought */
-    size_t n_earlier;       /* ids up to the end of the last answer in the prompt; 0: no answer */
+    size_t n_earlier;       /* ids up to the end of the last answer in the prompt; 0: no answer. May
+                               be wrong by 1 with SentencePiece; only statistics use it */
 };
 void prompt_finish(struct prompt *p); /* an all-zero prompt is fine */
 
 /* Encode the system message and the turns in the window. Free `out` with prompt_finish. BN_EFORMAT:
  * the template reports an error. BN_EARG: a bad --template-arg, or a limit of the template
- * interpreter. Errors of tokenizer_encode. */
+ * interpreter. BN_ENOMEM. Errors of tokenizer_encode. */
 bool prompt_encode(const struct prompt_maker *m, const struct transcript_state *state,
                    const struct prompt_window *window, struct prompt *out, struct bn_error *err);
 
@@ -53,7 +54,7 @@ bool prompt_encode(const struct prompt_maker *m, const struct transcript_state *
 void prompt_restore_ids(const struct tokenizer *t, struct segment *segments, size_t n_segments,
                         const struct answer *const *answers, size_t n_answers);
 
-/* Whether the ids of this answer decode to its text. */
+/* Whether the ids of this answer decode to its text. False if there are no ids. */
 bool prompt_ids_fit(const struct tokenizer *t, const struct answer *answer);
 
 #endif

@@ -45,8 +45,8 @@ bool prompt_fit(const struct prompt_maker *m, struct transcript_state *s, enum p
                 struct bn_error *err);
 
 /* The number of tokens that a new message can have, if all turns are left out that limits->overflow
- * permits. 0: no space, or the conversation cannot be encoded (sending a message then reports the
- * error). */
+ * permits. 0: no space, no memory, or the conversation cannot be encoded (sending a message then
+ * reports the error). */
 size_t prompt_room(const struct prompt_maker *m, const struct transcript_state *s,
                    const struct prompt_limits *limits);
 

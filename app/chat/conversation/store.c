@@ -499,7 +499,7 @@ void store_copy_path(const char *path, char out[PATH_BYTES])
     const bool is_json = n > 5 && strcmp(path + n - 5, ".json") == 0;
     for (int i = 2; i < 1000; i++) {
         (void)snprintf(out, PATH_BYTES, "%.*s-%d%s", (int)(is_json ? n - 5 : n), path, i,
-                       is_json ? ".json" : ""); /* writing reports a path that is too long */
+                       is_json ? ".json" : ""); /* a path of nearly PATH_BYTES is cut */
         if (access(out, F_OK) != 0)
             return;
     }

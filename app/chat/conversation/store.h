@@ -3,9 +3,9 @@
  * is in docs/session-format.md.
  *
  * A file is replaced as a whole or not at all, and only its owner can read it. While a chat uses
- * it, the file has a lock, and changes are appended to a journal beside it: one line for each
- * question and each answer. The journal becomes part of the file when the chat ends, or after a
- * crash when a chat uses the file again.
+ * it, the file has a lock, and changes are appended to a journal beside it: usually one line for
+ * each question and each answer. The journal becomes part of the file when the chat ends, or after
+ * a crash when a chat uses the file again.
  *
  * The ids of an answer are used again only if the vocabulary is the same, none of them ends an
  * answer or begins a turn, and they still decode to the answer's text. Otherwise the text is
@@ -29,7 +29,7 @@ struct store_file {
     bool has_base;        /* the saved chat has a known state, to which a journal can add turns */
     bool is_behind;       /* store_close must write the saved chat: it lacks turns of the journal
                              or of a failed write, or it is a new copy */
-    char base[17];        /* hash of the saved chat in hexadecimal; valid with has_base */
+    char base[17];        /* hash of the saved chat, 16 hexadecimal digits; valid with has_base */
     size_t *serials;      /* (n) exchange.serial of the turns in file and journal together */
     size_t n, cap, n_skipped; /* n_skipped: that of transcript_state as last written */
     /* Hash of the data that a journal cannot have: system message, and unknown keys of the file. */
@@ -55,8 +55,9 @@ struct store_reading {
     bool other_vocabulary; /* the file was written with another vocabulary */
     enum {
         JOURNAL_NONE,
-        JOURNAL_READ,  /* after a crash: its turns are part of the conversation */
-        JOURNAL_OLD,   /* the file already has its turns, or it has no complete line */
+        JOURNAL_READ,  /* its turns are part of the conversation: after a crash, or while another
+                          chat uses the file */
+        JOURNAL_OLD,   /* no complete line, or the file already has the turns of the journal */
         JOURNAL_ALIEN, /* the journal belongs to another state of the file, so it was not used */
         JOURNAL_TORN,  /* a line is damaged: the turns before it are part of the conversation */
     } journal;
@@ -64,25 +65,28 @@ struct store_reading {
 };
 
 /* The path of a saved chat. A name with a '/' or ending in .json is a path already. BN_EARG: not a
- * valid name. */
+ * valid name, a path that is too long, or no data directory. */
 bool store_path(const char *name, char out[PATH_BYTES], struct bn_error *err);
 
 /* Write a conversation to a file that no chat uses. BN_EIO, BN_ENOMEM. */
 bool store_write(const struct store *s, const struct transcript_state *state, const char *path,
                  struct bn_error *err);
 
-/* Take the lock of a saved chat and make it the file of `f`, which must have none. False: another
+/* Take the lock of a saved chat and make it the file of `f`, which must have none; for a symbolic
+ * link, its target. The file need not exist; missing directories are created. False: another
  * program holds the lock, which `holder` (may be NULL) describes. A file that cannot be locked is
  * used without a lock. */
 bool store_open(struct store_file *f, const char *path, char holder[FILE_LOCK_HOLDER_BYTES]);
 /* Call this after store_open if `state` and `reading` are results of store_read for this file.
- * Without this call the first write replaces the whole file. */
+ * Without this call the first write replaces the whole file. Removes a JOURNAL_OLD, and renames a
+ * JOURNAL_ALIEN or JOURNAL_TORN: ".old" is added to its name. */
 void store_continue(struct store_file *f, const struct transcript_state *state,
                     const struct store_reading *reading);
 /* Save the conversation. Usually this appends the changed turns to the journal, so the bytes
  * written do not depend on the length of the conversation. The file is replaced if f->has_base is
- * false, after a change of the system message or of many turns, and if the journal is large.
- * BN_EIO, BN_ENOMEM: the next write tries again. */
+ * false, after a change of the system message or of many turns, and if the journal is large. Does
+ * nothing if `f` has no file or already has this state. BN_EIO, BN_ENOMEM: the next write tries
+ * again. */
 bool store_save(const struct store *s, struct store_file *f, const struct transcript_state *state,
                 struct bn_error *err);
 /* Write the conversation as a whole, and remove the journal. BN_EIO, BN_ENOMEM. */
@@ -103,8 +107,8 @@ void store_reading_text(const struct store_reading *reading, struct strbuf *out)
 bool store_read(const struct store *s, const char *path, struct transcript *out,
                 struct store_reading *reading, struct bn_error *err);
 
-/* A path for a copy of a saved chat: NAME-2.json, or the next number that is not in use. If all up
- * to 999 are in use, the path is NAME-999.json. */
+/* A path for a copy of the saved chat NAME.json: NAME-2.json, or the next number that is not in
+ * use. If all up to 999 are in use, the path is NAME-999.json. */
 void store_copy_path(const char *path, char out[PATH_BYTES]);
 /* The path of a last conversation: last.json for slot 1, last-2.json for slot 2, and so on. Chats
  * that run at the same time use different slots. BN_EARG: there is no state directory. */
@@ -117,8 +121,8 @@ bool store_newest_last(char out[PATH_BYTES]);
  * and the last conversation. */
 void store_clean(void);
 
-/* The names of the saved chats, sorted, one per line. BN_EIO. A missing directory is an empty
- * list. */
+/* Append the names of the saved chats, sorted, one per line. A missing directory is an empty list.
+ * BN_EIO. BN_ENOMEM. BN_EARG: no data directory. */
 bool store_list(struct strbuf *out, size_t *n_sessions, struct bn_error *err);
 
 #endif

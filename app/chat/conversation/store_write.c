@@ -240,7 +240,8 @@ static bool append_lines(struct store_file *f, int flags, struct bn_str lines, s
         return true;
     }
     (void)bn_fail(err, BN_EIO, "cannot write '%s': %s", path, strerror(errno));
-    /* Remove the part that was written. If this fails too, a reader drops the incomplete line. */
+    /* Remove the part that was written. If this fails too, a reader drops the incomplete line, and
+     * with it all lines that are appended later. */
     (void)!ftruncate(f->journal, (off_t)f->journal_bytes);
     return false;
 }
@@ -353,8 +354,8 @@ void store_continue(struct store_file *f, const struct transcript_state *state,
     if (reading->journal == JOURNAL_ALIEN || reading->journal == JOURNAL_TORN) {
         store_journal_path(f->path, path);
         (void)snprintf(aside, sizeof(aside), "%s.old", path); /* fits */
-        (void)rename(path,
-                     aside); /* if it stays, it is replaced: its turns were read or reported */
+        /* If this fails, the next write destroys the lines that were not read. */
+        (void)rename(path, aside);
     }
 }
 

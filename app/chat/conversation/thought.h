@@ -2,8 +2,8 @@
  * Splits the text of an answer into thought and answer at <think> and </think>, while it is
  * generated. Pure functions.
  *
- * Used only if the template has thoughts. Text that may be the beginning of a marker is held back
- * until more text decides it.
+ * For a template without thoughts the mode is THOUGHT_NONE. Text that may be the beginning of a
+ * marker is held back until more text decides it.
  */
 #ifndef APP_THOUGHT_H
 #define APP_THOUGHT_H
@@ -14,7 +14,7 @@ enum answer_part { PART_ANSWER, PART_THOUGHT };
 
 struct thought {
     enum {
-        THOUGHT_START,  /* nothing but blanks so far */
+        THOUGHT_START,  /* nothing but blanks, newlines and a part of <think> so far */
         THOUGHT_INSIDE, /* after <think> */
         THOUGHT_GAP,    /* after </think>: blanks and newlines are dropped */
         THOUGHT_OVER,   /* in the answer */
@@ -30,7 +30,8 @@ enum thought_mode {
 /* `t` must be all-zero or used before: its memory is freed. */
 void thought_init(struct thought *t, enum thought_mode mode);
 void thought_finish(struct thought *t);
-/* The mode with which another struct thought would continue with the rest of the answer. */
+/* The mode with which another struct thought would continue with the rest of the answer. That one
+ * lacks the text that is held back here, and does not drop blanks after </think>. */
 enum thought_mode thought_mode_now(const struct thought *t);
 
 typedef void (*thought_fn)(void *ud, enum answer_part part, struct bn_str text);

@@ -141,7 +141,7 @@ bool thought_is_closed(const struct prompt_maker *m)
     const struct search s = {.m = m, .arena = template_arena_open()};
     struct template_value *args = NULL;
     struct template_output out;
-    struct bn_error ignored; /* as the header says */
+    struct bn_error ignored; /* the result is then false */
     const bool is_closed =
         s.arena && model_args_template_args(m->options, m->template, s.arena, &args, &ignored) &&
         render(&s, NULL, args, &out, &ignored) && at_end(&out).n_bytes > 0;
@@ -149,8 +149,8 @@ bool thought_is_closed(const struct prompt_maker *m)
     return is_closed;
 }
 
-/* *prompt: one question and the generation prompt. *next: the prompt one turn later, with the
- * answer as a model generates it when the prompt ended with <think>. */
+/* *prompt: one question and the generation prompt. *next: this question, its answer and the next
+ * question. The answer is as a model generates it when the prompt ended with <think>. */
 static bool encode_dialogs(const struct search *s, struct token_list *prompt,
                            struct token_list *next, struct bn_error *err)
 {
@@ -168,7 +168,7 @@ size_t thought_n_changing(const struct prompt_maker *m)
 {
     const struct search s = {.m = m, .arena = m->template ? template_arena_open() : NULL};
     struct token_list prompt = {0}, next = {0};
-    struct bn_error ignored; /* as the header says */
+    struct bn_error ignored; /* the result is then 0 */
     size_t n = 0, n_changing = 0;
     if (s.arena && encode_dialogs(&s, &prompt, &next, &ignored) && next.n > 0) {
         while (n < prompt.n && n < next.n && prompt.ids[n] == next.ids[n])

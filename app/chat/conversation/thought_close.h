@@ -14,12 +14,13 @@
 bool thought_close_ids(const struct prompt_maker *m, struct token_list *out, struct bn_error *err);
 
 /* Whether the generation prompt contains an empty thought that is closed already. Templates write
- * this if thoughts are off. Also false if the template cannot render a prompt. */
+ * this if thoughts are off. Also false if the template cannot render a prompt. m->template must not
+ * be NULL. */
 bool thought_is_closed(const struct prompt_maker *m);
 
 /* The number of ids at the end of a prompt that the next prompt, in which an answer follows, does
  * not repeat. For example, a template ends prompts with <think>, but drops the thoughts of earlier
- * turns. 0 if the template cannot render the conversations, and with --raw. */
+ * turns. 0 also if the template cannot render the conversations, and with --raw. */
 size_t thought_n_changing(const struct prompt_maker *m);
 
 #endif

@@ -298,8 +298,8 @@ bool transcript_replace(struct transcript *t, struct transcript *other)
     return make_cut(t, &next);
 }
 
-/* Push the present state to the redo list and make `to` the conversation. Takes ownership of
- * `to`. */
+/* Push the present state to the redo list, which has space for it, and make `to` the conversation.
+ * Takes ownership of `to`. */
 static void step_back(struct transcript *t, struct transcript_state to, bool is_cut)
 {
     t->redos[t->n_redos++] = (struct transcript_step){.state = t->now, .is_cut = is_cut};

@@ -47,7 +47,8 @@ struct exchange {
     size_t serial;            /* unique within one transcript */
     struct bn_str user;       /* owned, valid UTF-8 */
     struct bn_str typed;      /* owned; what the user typed, if `user` also has attached files */
-    struct bn_str files;      /* owned; canonical paths of files from /file, each with a newline */
+    struct bn_str files;      /* owned; canonical paths of files from --file and /file, each with a
+                                 newline */
     struct bn_str user_extra; /* owned; like answer.extra */
     struct answer answer;
 };
@@ -56,7 +57,8 @@ struct transcript_state {
     struct exchange **items; /* (n) */
     size_t n;
     size_t cap;
-    size_t n_skipped;     /* oldest exchanges that no longer fit the context: not in the prompt */
+    size_t n_skipped;     /* oldest exchanges that no longer fit the context: not in the prompt,
+                             except the first one with OVERFLOW_KEEP_FIRST (prompt_fit.h) */
     struct bn_str system; /* owned; n_bytes 0: none */
     struct bn_str system_extra, file_extra; /* owned; like answer.extra */
 };
@@ -80,7 +82,8 @@ bool transcript_add_question(struct transcript *t, struct bn_str user);
 /* Set the answer of the last exchange, which must exist. Copies text and ids. States of the undo
  * and redo lists keep the previous answer. */
 bool transcript_answer(struct transcript *t, const struct answer *answer);
-/* Remove the last exchange without an undo step, because its answer never began. */
+/* Remove the last exchange, if there is one, without an undo step: its answer never began, or a
+ * journal replaces it. */
 void transcript_remove_question(struct transcript *t);
 /* Set the system message; empty: remove it. This is no undo step of its own, but a state that undo
  * or redo restores has its own system message. */
@@ -93,7 +96,8 @@ struct bn_str exchange_typed(const struct exchange *e);
 /* Remove a reference, and free the exchange after the last one. NULL is fine. */
 void exchange_release(struct exchange *e);
 
-/* Store unknown members (JSON text) of the file, the system message or the last user message. */
+/* Store a copy of unknown members (JSON text) of the file, of the system message, or of the last
+ * user message, which must exist. */
 enum extra_owner { EXTRA_OF_FILE, EXTRA_OF_SYSTEM, EXTRA_OF_USER };
 bool transcript_set_extra(struct transcript *t, enum extra_owner place, struct bn_str json);
 

@@ -32,7 +32,7 @@ static struct template_value *conversation(struct template_arena *a, const char 
     return list;
 }
 
-/* Whether the text contains a word, in any case. */
+/* Whether the text contains the word, which has small letters; capitals in the text match too. */
 static bool contains(struct bn_str text, const char *word)
 {
     const size_t n = strlen(word);
@@ -51,8 +51,9 @@ static bool is_thought_marker(struct bn_str text)
     return contains(text, "think") || contains(text, "thought") || contains(text, "reason");
 }
 
-/* A control token, or a user-defined token that looks like a mark: it has a letter and a character
- * that is neither letter, digit nor blank. Other user-defined tokens (runs of blanks, digits,
+/* Whether the token is no marker of a thought, and is a control token or a user-defined token that
+ * looks like a mark: it has an ASCII letter and a byte that is neither an ASCII letter, a digit nor
+ * a blank. Some marks have signs beyond ASCII. Other user-defined tokens (runs of blanks, digits,
  * words) are ordinary text that a template may contain too. */
 static bool may_delimit(const struct tokenizer *t, int32_t id)
 {

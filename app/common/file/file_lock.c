@@ -27,7 +27,7 @@
 /* Write who holds the lock. The text is only for messages, so a failure does not matter. */
 static void write_holder(int fd)
 {
-    /* 65: HOST_NAME_MAX of Linux and a 0. */
+    /* 65: HOST_NAME_MAX of Linux and a 0. A terminal with a longer name is left out. */
     char host[65] = "", when[40] = "", text[FILE_LOCK_HOLDER_BYTES];
     char tty[65] = "";
     struct tm local;
@@ -41,7 +41,7 @@ static void write_holder(int fd)
     const char *name = strncmp(tty, "/dev/", 5) == 0 ? tty + 5 : tty;
     const int n = snprintf(text, sizeof(text), "process %ld on %s%s%s%s\n", (long)getpid(), host,
                            name[0] ? ", " : "", name, when);
-    if (n > 0 && ftruncate(fd, 0) == 0)
+    if (n > 0 && ftruncate(fd, 0) == 0) /* with "!", gcc accepts that the result is ignored */
         (void)!pwrite(fd, text, (size_t)n < sizeof(text) ? (size_t)n : sizeof(text) - 1, 0);
 }
 
@@ -77,9 +77,11 @@ enum file_lock_result file_lock_take(struct file_lock *lock, const char *path,
     char name[sizeof(lock->path)], target[PATH_BYTES];
     struct stat st;
     *lock = (struct file_lock){0};
-    path_follow(path, target); /* so that two names of a file have one lock */
+    path_follow(path, target); /* so that a symbolic link and its target have one lock */
     (void)snprintf(name, sizeof(name), "%s.lock", target); /* 5 more bytes fit */
     for (;;) { /* again if the holder has removed the file between open and flock */
+        /* O_NONBLOCK: opening a FIFO must not wait. O_NOFOLLOW: write_holder must not overwrite the
+         * target of a link. */
         const int fd = open(name, O_RDWR | O_CREAT | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW, 0600);
         if (fd < 0)
             return FILE_LOCK_NONE;

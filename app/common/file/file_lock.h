@@ -1,6 +1,6 @@
 /*
  * A lock between programs: the file PATH.lock, locked with flock. The lock ends with the program,
- * however it ends. The file names the holder, for messages. Any thread.
+ * however it ends. The file contains a text about the holder, for messages. Any thread.
  */
 #ifndef APP_FILE_LOCK_H
 #define APP_FILE_LOCK_H
@@ -8,15 +8,15 @@
 #include "app/common/paths.h"
 
 struct file_lock {
-    char path[PATH_BYTES + 8]; /* of the lock file (8: ".lock"); "" if the lock is not held */
+    char path[PATH_BYTES + 8]; /* of the lock file, with ".lock"; "" if the lock is not held */
     int fd;                    /* the open lock file, while the lock is held */
 };
 
 enum file_lock_result {
     FILE_LOCK_TAKEN,
-    FILE_LOCK_BUSY, /* another program holds it */
-    FILE_LOCK_NONE, /* no lock is possible here: a directory that is missing or read-only, or a file
-                       system without locks */
+    FILE_LOCK_BUSY, /* another program holds it, or another struct file_lock of this program */
+    FILE_LOCK_NONE, /* the lock file cannot be opened or locked: for example the directory is
+                       missing or read-only, or the file system has no locks */
 };
 
 #define FILE_LOCK_HOLDER_BYTES 160

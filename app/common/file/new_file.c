@@ -41,7 +41,8 @@ static size_t target_bytes(const char *name)
     return has_end(name, n_stem, MARK) ? n_stem - n_mark : 0;
 }
 
-/* Remove the file unless another program is writing it or another user owns it. */
+/* Remove the file unless a program is writing it or another user owns it. O_NONBLOCK: opening a
+ * FIFO of this name must not wait. */
 static void remove_unlocked(int directory, const char *name)
 {
     struct stat st;
@@ -50,7 +51,7 @@ static void remove_unlocked(int directory, const char *name)
         return;
     if (fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && st.st_uid == geteuid() &&
         flock(fd, LOCK_EX | LOCK_NB) == 0)
-        (void)unlinkat(directory, name, 0); /* if it stays, the next start tries again */
+        (void)unlinkat(directory, name, 0); /* if it stays, the next call tries again */
     (void)close(fd);
 }
 
@@ -139,8 +140,8 @@ bool new_file_close(struct new_file *n, enum new_file_end end, struct bn_error *
     if (ok && rename(n->temp_path, n->path) != 0)
         ok = bn_fail(err, BN_EIO, "cannot replace '%s': %s", n->path, strerror(errno));
     if (!ok)
-        (void)unlink(n->temp_path); /* if this fails, the next start removes it */
+        (void)unlink(n->temp_path); /* if this fails, the next new_file_open removes it */
     if (lock >= 0)
-        (void)close(lock); /* the file was closed above */
+        (void)close(lock); /* only ends the lock: fclose has reported any error of writing */
     return ok;
 }

@@ -1,8 +1,8 @@
 /*
  * Atomic replacement of a file: a reader sees the old file or the complete new file. Any thread.
  *
- * The new file has a temporary name, and a lock while it is written. A temporary file without a
- * lock belongs to a program that was killed, and is removed.
+ * The new file has a temporary name, and a lock while it is written. A temporary file that this
+ * module can lock was left by a killed program. new_file_open and new_file_clean remove such files.
  */
 #ifndef APP_NEW_FILE_H
 #define APP_NEW_FILE_H
@@ -24,14 +24,14 @@ enum new_file_end {
 };
 
 /* Open n->f for writing, with mode 0600, and create missing directories. A symbolic link to an
- * existing file stays, and its target is replaced. Removes temporary files that killed programs
- * left for this path. After success, call new_file_close. BN_EIO, also if `path` exists and is not
- * a regular file. */
+ * existing file stays, and its target is replaced. Removes temporary files that killed programs of
+ * this user left for this path. After success, call new_file_close. BN_EIO, also if `path` exists
+ * and is not a regular file, or is too long. */
 bool new_file_open(struct new_file *n, const char *path, struct bn_error *err);
 /* Close n->f, and end as `end` says. NEW_FILE_DROP returns false and leaves err unchanged. BN_EIO:
  * the new file has been removed, and the old one stays. */
 bool new_file_close(struct new_file *n, enum new_file_end end, struct bn_error *err);
-/* Sets err to "cannot write 'PATH': " and the text of errno. Returns false. */
+/* Sets err to BN_EIO with "cannot write 'PATH': " and the text of errno. Returns false. */
 bool new_file_fail(const struct new_file *n, struct bn_error *err);
 
 /* Remove the temporary files in this directory that killed programs of this user left. */

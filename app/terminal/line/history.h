@@ -3,7 +3,7 @@
  * escaped.
  *
  * Several chats can share the file: a chat holds a lock file beside it while it appends entries or
- * drops the oldest ones. No function waits for this lock. Only the owner can read the history file.
+ * drops the oldest ones. No function waits for this lock. A new history file has mode 0600.
  */
 #ifndef APP_HISTORY_H
 #define APP_HISTORY_H
@@ -24,15 +24,16 @@ struct history {
 void history_escape(struct bn_str entry, struct strbuf *out);
 void history_unescape(struct bn_str line, struct strbuf *out);
 
-/* Call `each` for the last HISTORY_MAX_ENTRIES entries of the file, oldest first; `entry` is valid
- * during the call. Older entries are dropped from the file, unless the lock cannot be taken. A
- * missing file is fine. BN_EIO: the file cannot be read, or is not a regular file. */
+/* Call `each` for the last HISTORY_MAX_ENTRIES entries in the last 16 MiB of the file, oldest
+ * first; `entry` is valid during the call. Older entries are dropped from the file, unless the lock
+ * cannot be taken. A missing file is fine. BN_EIO: the file cannot be read, or is not a regular
+ * file. */
 bool history_load(struct history *h, void (*each)(void *ud, const char *entry), void *ud,
                   struct bn_error *err);
 /* Add an entry, unless it is empty, begins with a space or a newline, or equals the newest entry.
  * *added is false in these cases. If another program holds the lock, the next history_add or
- * history_finish writes the entry to the file. BN_EIO: the file does not get the entry, but *added
- * is set. */
+ * history_finish writes the entry to the file. BN_EIO: the entry and the waiting ones are not in
+ * the file, but *added is set. */
 bool history_add(struct history *h, struct bn_str entry, bool *added, struct bn_error *err);
 /* Append the waiting lines to the file, and free the memory. */
 void history_finish(struct history *h);

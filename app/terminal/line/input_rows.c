@@ -60,9 +60,9 @@ static void put_prompt(struct input_rows *r, const char *prompt, size_t columns,
     strbuf_finish(&shown);
 }
 
-/* Append a character of the text, which begins with `byte`. A newline begins a row. *wide is the
- * number of columns of the previous character, and then of this one, without newlines and control
- * characters. */
+/* Append a character of the text, which begins with `byte`. A newline begins a row. On entry *wide
+ * is the number of columns of the previous character, on return that of this one. Newlines and
+ * control characters do not change *wide. */
 static void put_char(struct input_rows *r, const struct term_char *c, char byte, size_t columns,
                      size_t *wide, size_t *column)
 {

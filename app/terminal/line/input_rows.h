@@ -3,8 +3,8 @@
  * position of the cursor. Does no I/O.
  *
  * Control characters appear in caret notation (^X), and invalid bytes as U+FFFD. A newline begins a
- * row that starts with "... ". In a prompt, Readline's markers \001 and \002 enclose control
- * sequences; these and the markers are left out.
+ * row that starts with "... " if the screen has more than 8 columns. In a prompt, Readline's
+ * markers \001 and \002 enclose control sequences; these, the markers and newlines are left out.
  */
 #ifndef APP_INPUT_ROWS_H
 #define APP_INPUT_ROWS_H
@@ -22,8 +22,9 @@ struct input_rows {
 };
 
 void input_rows_finish(struct input_rows *r);
-/* Break into rows of at most `columns` >= 1 columns. `point` is the offset of the cursor in the
- * parameter `text`. If out of memory, rows are missing. */
+/* Break into rows of at most `columns` >= 1 columns; only a row that cannot be broken is wider.
+ * `point` is the offset of the cursor in the parameter `text`. If out of memory, rows are
+ * missing. */
 void input_rows_make(struct input_rows *r, const char *prompt, struct bn_str text, size_t point,
                      size_t columns);
 /* Columns of a row on a terminal that shows each emoji of several characters in two columns. */

@@ -133,7 +133,7 @@ static int edit_elsewhere(int count, int key)
     const bool ok = edit_file_run(&text, &err);
     return_to_screen();
     if (ok && !bn_str_equal(strbuf_str(&text), strbuf_str(&before))) {
-        rl_replace_line("", 0);
+        rl_replace_line("", 0); /* 0: keep the list of changes for undo */
         line_paste_insert(strbuf_text(&text), text.n_bytes);
     }
     rl_point = rl_end;
@@ -249,7 +249,7 @@ bool line_is_blank(void)
 
 bool line_uses_escape(void)
 {
-    return rl_editing_mode == 0 || RL_ISSTATE(RL_STATE_ISEARCH | RL_STATE_NSEARCH);
+    return rl_editing_mode == 0 /* vi */ || RL_ISSTATE(RL_STATE_ISEARCH | RL_STATE_NSEARCH);
 }
 
 bool line_clear(void)
@@ -260,7 +260,7 @@ bool line_clear(void)
     if (rl_end == 0)
         return false;
     (void)rl_clear_visible_line(); /* returns only whether there was a line */
-    rl_replace_line("", 1);
+    rl_replace_line("", 1);        /* 1: also drop the list of changes for undo */
     line_show();
     return true;
 }
@@ -331,12 +331,14 @@ struct bn_str line_displayed_text(void)
 bool line_open(const char *name, const struct line_host *host)
 {
     const struct tty_size size = tty_size(STDOUT_FILENO);
-    if (line_state.host.complete)
+    if (line_state.host.complete) /* not NULL while the editor is set up */
         return false;
     line_state.host = *host;
     rl_readline_name = name;
     rl_instream = stdin;
     rl_outstream = stdout;
+    /* The program itself handles signals and changes of the screen's size. Readline must not set
+     * LINES and COLUMNS in the environment either. */
     rl_catch_signals = 0;
     rl_catch_sigwinch = 0;
     rl_change_environment = 0;

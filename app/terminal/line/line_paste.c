@@ -20,6 +20,7 @@
 #define MARK_COLUMNS 20 /* shown of the first line, and of the last */
 #define MARK_BYTES 1024 /* the numbers, and two texts of term_text_brief: below 350 bytes each */
 
+/* After a newline at the end, one more line is counted, which is empty. */
 static size_t count_lines(struct bn_str text)
 {
     size_t n = 1;

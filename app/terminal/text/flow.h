@@ -6,7 +6,7 @@
  * Text comes in pieces, which may end within a word or a character. Text that was written is never
  * changed. The last word of a piece is held back until its end is known. Lines of code (between
  * fences) and, with FLOW_NO_WRAP, all lines are broken by the terminal, so that they can be copied
- * as a whole.
+ * as a whole. If memory runs out, characters are lost.
  */
 #ifndef APP_FLOW_H
 #define APP_FLOW_H
@@ -85,9 +85,9 @@ void flow_begin_row(struct flow *f);
 void flow_reset_look(struct flow *f, struct strbuf *out);
 
 /* After a change of the terminal's width to `columns`, the terminal may have broken the cursor's
- * row into several. Returns how many rows the cursor is below the first of them. The caller moves
- * the cursor to the start of that row and erases the screen from there; then flow_rewrite_row
- * writes the text of the row again. */
+ * row into several. flow_rows_up returns how many rows the cursor is below the first of them. The
+ * caller moves the cursor to the start of this first row and erases the screen from there; then
+ * flow_rewrite_row writes the text of the cursor's row again. */
 size_t flow_rows_up(const struct flow *f, size_t columns);
 void flow_rewrite_row(struct flow *f, size_t columns, struct strbuf *out);
 /* Write the text of the cursor's row again, with the cursor at the start of this row. */

@@ -57,7 +57,8 @@ void scroll_truncate(struct scroll *s, size_t line);
 
 /* The index of the line that a row belongs to, row < n_rows. */
 size_t scroll_line_of(const struct scroll *s, size_t row);
-/* The text of a row, row < n_rows. It points into its line and is valid until text is added. */
+/* The text of a row, row < n_rows, of a scroll with a layout. It points into its line and is valid
+ * until text is added or removed. */
 struct bn_str scroll_row(const struct scroll *s, size_t row);
 /* The enum text_look of each byte of `part`, which scroll_row returned for a row of `line`. NULL:
  * all bytes have the look of the line. */
@@ -70,7 +71,7 @@ struct scroll_position {
 struct scroll_position scroll_end_position(struct scroll *s);
 /* Append the text from a position to the end, as plain text for a terminal of the layout's width.
  * If it has more than max_rows rows, only the last lines that fit into max_rows rows are appended.
- * Returns the number of rows left out. */
+ * Returns the number of rows left out. Both numbers include the rows before `from` in its line. */
 size_t scroll_print(const struct scroll *s, struct scroll_position from, size_t max_rows,
                     struct strbuf *out);
 
