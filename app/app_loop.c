@@ -50,10 +50,12 @@ static void change_ui(struct app *app)
     if (!app->ui.ops->open(&app->ui, &err)) {
         app->ui.ops = before;
         struct bn_error no_terminal;
-        if (before->open(&app->ui, &no_terminal))
+        if (before->open(&app->ui, &no_terminal)) {
             ui_notice(&app->ui, TONE_WARNING, "%s", err.text);
-        else /* the terminal that worked before is gone */
+        } else {                          /* the terminal that worked before is gone */
+            app->store.has_warned = true; /* no painter is open to show a failed write */
             app_leave(app, EXIT_HUNG_UP);
+        }
     }
     app->next_ui = NULL;
 }
@@ -243,8 +245,10 @@ static void on_worker_events(struct app *app)
             begin_check(app, WORKER_CHECK_RUNS);
         if (kind == WORKER_DONE || (kind == WORKER_FAILED && app->chat.phase != CHAT_BROKEN))
             write_files(app);
+        /* chat_event has started the turn that waited. If that failed, the question was removed
+         * from the conversation and must leave the files, too. */
         if (kind == WORKER_LOADED && was_waiting)
-            (void)chat_write_files(&app->chat); /* a turn that failed has lost its question */
+            (void)chat_write_files(&app->chat);
         if (app->chat.phase == CHAT_BROKEN) {
             report_load_failure(app, &err);
             return;
@@ -318,7 +322,8 @@ static enum exit_code signal_exit_code(const struct app *app, unsigned flags)
 }
 
 /* The last jobs of the worker, before the painter closes: write the snapshot, and finish a sense
- * check that runs without a user (WORKER_CHECK_RUNS). A signal stops both. */
+ * check that runs without a user (WORKER_CHECK_RUNS). A signal stops both. A measurement of
+ * /stats peak ends by itself. */
 static void finish_jobs(struct app *app)
 {
     const struct store *s = &app->store;

@@ -209,7 +209,7 @@ static void add_alts(struct batch_item *item)
 static void end(struct batch_item *item)
 {
     struct turn *turn = &item->turn;
-    if (turn->finish != FINISH_STOP_STRING && item->answer.detok)
+    if (item->answer.detok)
         feed(item, detok_flush(item->answer.detok));
     thought_end(&item->thought, batch_out_text, item);
     turn->result.finish = turn->finish;

@@ -28,6 +28,7 @@ enum chat_phase {
     CHAT_BROKEN,     /* the model could not be loaded */
 };
 
+/* Sums over all turns since the program started. */
 struct chat_totals {
     size_t n_turns;
     size_t n_read;  /* prompt tokens evaluated */
@@ -46,7 +47,7 @@ struct chat {
     const struct options *options;
     struct worker *worker;
     struct ui *ui;
-    enum prompt_overflow overflow; /* used unless --overflow is given */
+    enum prompt_overflow overflow; /* default of --overflow: drop with a user, else stop */
     size_t n_alts;                 /* alternatives to report with each token; 0: none */
     char snapshot[PATH_BYTES];     /* file to load before the next answer; "" for none */
 
@@ -68,7 +69,8 @@ void chat_finish(struct chat *c); /* frees the conversation; the worker and the 
 struct question {
     struct bn_str text;  /* the whole message */
     struct bn_str typed; /* the end of `text` that the user typed; empty: all of `text` */
-    struct bn_str files; /* canonical paths of files from --file and /file, each with a newline */
+    struct bn_str files; /* canonical paths of files from --file and /file, each with a newline; the
+                            @paths are part of `typed` */
 };
 /* Send a message. The chat must not be busy. The turn starts, or waits for the model; if it then
  * cannot start, the painter's turn_failed gets the error. Errors of prompt_fit and worker_answer,
@@ -82,8 +84,8 @@ void chat_take_back(struct chat *c, const struct exchange *e);
 struct attachment_room chat_room(const struct chat *c);
 /* Answer the last question again, or continue its answer. The chat must not be busy. BN_EARG: there
  * is no question or answer, or `settings` are given while the model loads; otherwise the errors of
- * chat_send. `settings` are used for this answer only, and not after the call; NULL: the settings
- * of the chat. */
+ * chat_send. `settings` apply to this answer only; NULL: the settings of the chat. The pointer is
+ * not kept after the call. */
 bool chat_retry(struct chat *c, const struct options *settings, struct bn_error *err);
 bool chat_continue(struct chat *c, struct bn_error *err);
 /* Stop the turn that runs or waits, if there is one. A running turn ends later, with the event

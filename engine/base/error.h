@@ -23,7 +23,8 @@ enum bn_errcode {
     BN_EARG,         /* the caller's value is out of range */
     BN_EFORMAT,      /* a file or text breaks its own format */
     BN_EUNSUPPORTED, /* well formed, but this program cannot run it */
-    BN_EIO,          /* a file or stream cannot be opened, mapped, written or read to its end */
+    BN_EIO,          /* a file or stream cannot be opened, mapped, written or read to its end, or
+                        another call of the operating system failed */
     BN_ENOMEM,
     BN_ECONTEXT,   /* more tokens than the context holds */
     BN_ECANCELLED, /* the cancel flag was set */
@@ -33,7 +34,7 @@ enum bn_errcode {
 
 struct bn_error {
     enum bn_errcode code;
-    char text[500]; /* a longer message is cut */
+    char text[500]; /* a longer message is cut, between two characters of UTF-8 */
 };
 
 /* Write code and message. Returns false, so that a caller can write `return bn_fail(...)`. */

@@ -179,7 +179,7 @@ typedef void (*coarse_bound_fn)(const struct coarse_mat *m, size_t row0, size_t 
 /* As coarse_query, for n <= COARSE_GROUP hidden states in one pass over the coarse_mat. Entries
  * past n are zero, arrays 64-byte aligned. coarse_bounds gives other bounds than coarse_bound. */
 #define COARSE_GROUP 16
-#define COARSE_LEAST 1e-37f /* least square of a step or spread, so that no product underflows */
+#define COARSE_LEAST 1e-37f /* least square of a step or spread; that of a tiny step would be 0 */
 struct coarse_group {
     size_t n;
     /* (n_blocks, 4, 16, COARSE_GROUP, 4) the 256 bytes of a block in coarse_query.x, in quarters;

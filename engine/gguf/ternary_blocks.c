@@ -215,11 +215,11 @@ static size_t first_code(const struct ternary_layout *layout)
 }
 
 /* Report the first code 3 of a block. Dense models of 2 bits use this code in some of these types,
- * so the message names their row. */
+ * so the message names the row of docs/models.md about them. */
 static bool bad_code(const struct ternary_source *src, const uint8_t *block, struct bn_error *err)
 {
     const uint8_t *byte = block + first_code(&ternary_layouts[src->type]);
-    while ((*byte & *byte >> 1 & 0x55) == 0) /* decode_block has found a code 3, so this ends */
+    while ((*byte & *byte >> 1 & 0x55) == 0) /* the block has a code 3, so this ends */
         byte++;
     return bn_fail(err, BN_EFORMAT,
                    "tensor '%s': the byte at %zu holds code 3, which no ternary weight has",

@@ -85,7 +85,7 @@ static bool scan_row(const struct ternary_source *src, size_t row, struct scale_
                      size_t *inexact, struct bn_error *err)
 {
     const size_t row_end = (row + 1) * src->n_cols;
-    size_t i = row * src->n_cols;
+    size_t i = row * src->n_cols; /* a block is one of the two of a pair (PAIR_COLS) */
     for (size_t block = 0; i < row_end; block++, i += PAIR_COLS) {
         const size_t n = size_min(PAIR_COLS, row_end - i), first = first_nonzero(src, i, n);
         if (first == i + n) {
@@ -124,7 +124,7 @@ bool floats_scan(const struct ternary_source *src, struct ternary_scales *out, s
                        "tensor '%s' (%s) has a magnitude per block, and that of element %zu (row "
                        "%zu), %g, cannot be stored as F16",
                        src->name, tensor_geometries[src->type].name, inexact, inexact / src->n_cols,
-                       (double)float_at(src, inexact));
+                       (double)fabsf(float_at(src, inexact)));
     return true;
 }
 

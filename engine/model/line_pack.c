@@ -2,8 +2,8 @@
  * Packing of ternary rows.
  *
  * All tensor types are decoded by ternary_decode, the plain definition, except I2_S in layout A
- * with rows of whole lines. Published files have that layout, so for speed its bytes are rearranged
- * directly. A test compares both ways.
+ * with rows of whole lines. The published I2_S files have that layout, so for speed its bytes are
+ * rearranged directly. A test compares both ways.
  */
 #include "engine/model/line_pack.h"
 

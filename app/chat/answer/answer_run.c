@@ -184,8 +184,8 @@ bool answer_run(struct generator *g, const struct tokenizer *tokenizer,
         ok = token_list_push(&run.answer.ids, job->prompt[i], err);
     ok = ok && generate(&run, &r, err);
     if (ok) {
-        const struct bn_str rest = detok_flush(run.answer.detok);
-        if (rest.n_bytes > 0 && r.finish != FINISH_STOP_STRING)
+        const struct bn_str rest = detok_flush(run.answer.detok); /* empty after a stop string */
+        if (rest.n_bytes > 0)
             emit_token(&run, TOKEN_NONE, rest, NULL, 0);
         if (r.n_tokens > 0) {
             r.first_token_s = run.first - run.started;

@@ -40,9 +40,10 @@ size_t generator_state_memory(const struct generator *g);
 size_t generator_explain(const struct generator *g, size_t n_sequences, size_t n_tokens, char *text,
                          size_t text_bytes);
 
-/* Bytes that all steps together have read from memory. */
+/* Bytes that all evaluations of the model together have read from memory. */
 uint64_t generator_bytes_read(const struct generator *g);
-/* The limits of the device. generator_measure takes a fraction of a second. 0: unknown. */
+/* The limits of the device. generator_measure takes about a second, longer with a large
+ * model. 0: unknown. */
 struct generator_peaks {
     double read_bytes_per_s;
     double macs_per_s; /* int8 multiply-adds */
@@ -67,7 +68,7 @@ void generator_speculate(struct generator *g, enum spec_mode mode);
 struct spec_stats generator_spec_stats(const struct generator *g);
 
 /* Make the session hold `ids` (n_ids >= 1) and choose the next id. Errors of bn_session_sync. With
- * speculation the session may hold further ids after these. */
+ * speculation the session may then hold more ids, or with recurrent states a few fewer (spec.h). */
 bool generator_step(struct generator *g, const int32_t *ids, size_t n_ids,
                     const struct bn_control *control, struct bn_sync_stats *stats, int32_t *next,
                     struct bn_error *err);
@@ -76,8 +77,8 @@ struct generator_alt {
     int32_t id;    /* -1: no token, because the vocabulary has fewer than n_alts tokens */
     float logprob; /* natural logarithm of the probability, before sampling settings are applied */
 };
-/* The n_alts best ids of the last step, best first, then the chosen id. out (n_alts + 1). Needs a
- * step with n_alts above 0, whose logits are used. */
+/* The n_alts best ids of the last step, best first, then the chosen id. out (n_alts + 1). The
+ * last step must have run with n_alts above 0: otherwise not all logits exist. */
 void generator_alts(const struct generator *g, struct generator_alt *out);
 /* Make `id` the chosen id of generator_alts, because the caller continues with it instead of the
  * id that the last step chose. */

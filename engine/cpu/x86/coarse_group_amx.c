@@ -141,7 +141,7 @@ BN_FORCE_INLINE void multiply_panel(const struct coarse_mat *m, size_t row, size
         for (size_t quarter = 0; quarter < 4; quarter++)
             unpack_quarter(&p, i, quarter, s->codes[i]);
     for (size_t b = 0, step = 0; b < m->n_blocks; b++) {
-        const int8_t *x = g->x + b * STEPS_PER_LINE * TILE_BYTES; /* four AMX tiles per block */
+        const int8_t *x = g->x + b * 4 * TILE_BYTES; /* four AMX tiles of hidden states per block */
         _tile_loadd(4, x, 64);
         _tile_loadd(5, x + TILE_BYTES, 64);
         _tile_loadd(6, x + 2 * TILE_BYTES, 64);

@@ -160,8 +160,8 @@ BUILTIN(do_unique)
     return new_lazy(vm, next_unique, v, &init, out);
 }
 
-/* As in jinja2, the length is compared with the count before each item, so a negative count is
- * never reached. */
+/* As in jinja2, the number of items so far is compared with the first argument before each item. So
+ * a batch never ends if that argument is negative or no number. Only filling needs an integer. */
 static bool next_batch(struct jvm *vm, struct jgen *gen, struct jval *out, bool *more)
 {
     struct lazy *const self = gen->self;
@@ -188,7 +188,6 @@ static bool next_batch(struct jvm *vm, struct jgen *gen, struct jval *out, bool 
             return false;
         if (same) {
             self->seen = item;
-            *more = true;
             return true;
         }
         if (!jlist_push(vm, *out, item))
@@ -196,6 +195,11 @@ static bool next_batch(struct jvm *vm, struct jgen *gen, struct jval *out, bool 
     }
     *more = l->n > 0;
     if (!*more || self->arg[1].kind == J_MISSING || self->arg[1].kind == J_NONE)
+        return true;
+    bool is_full = false;
+    if (!jval_equal(vm, jint((int64_t)l->n), self->arg[0], &is_full))
+        return false;
+    if (is_full)
         return true;
     if (!arg_int(vm, self->arg[0], 0, &count))
         return false;
