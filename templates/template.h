@@ -67,7 +67,8 @@ struct template_config {
 };
 
 /* Differences from jinja2. Integers have 64 bits, and overflow is an error. A power with a complex
- * result is an error. Functions and generators print without an address. template_open rejects with
+ * result is an error. `is sameas`, and `in` for NaN, compare numbers by value, where Python
+ * compares objects. Functions and generators print without an address. template_open rejects with
  * a message: recursive loops; the tags block, extends, include, import, from, autoescape; the
  * filters pprint, random, urlize, wordwrap, striptags, filesizeformat, xmlattr; \N{...} in
  * strings. */

@@ -24,7 +24,7 @@ enum bn_note_kind {
 struct bn_note {
     enum bn_note_kind kind;
     const char *id; /* static text: lower case with dashes */
-    char text[240]; /* a longer text is cut */
+    char text[240]; /* a longer text is cut, between two characters of UTF-8 */
 };
 
 struct bn_notes {

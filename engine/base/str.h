@@ -49,10 +49,15 @@ static inline bool str_list_has(const char *list, const char *word)
     }
 }
 
-/* For "%.*s" in a message: the length of `s`, at most `most`. */
+/* For "%.*s" in a message: the length of `s`, at most `most`. A cut is between two characters of
+ * UTF-8, of which each has at most three continuation bytes. */
 static inline int bn_str_shown(struct bn_str s, size_t most)
 {
-    return (int)(s.n_bytes < most ? s.n_bytes : most);
+    size_t n = s.n_bytes < most ? s.n_bytes : most;
+    if (n < s.n_bytes)
+        for (int i = 0; i < 3 && n > 0 && ((unsigned char)s.ptr[n] & 0xC0) == 0x80; i++)
+            n--;
+    return (int)n;
 }
 
 #endif

@@ -82,6 +82,13 @@ DIFFERED = [
     "{{ mix|truncate(5, true, '', 0) }}", "{{ le|slice(3)|list|truncate(5) }}", "{{ ('<b>'*5)|safe|truncate(7, true, '<', 0)|escape }}", "{{ '<b> <b> <b>'|truncate(7, end='<'|safe, leeway=0) }}", "{% for x in l %}{{ loop }}{% endfor %}", "{{ d.values() in {} }}", "{{ d.items() in {} }}", "{{ ' \\x7f'|tojson(ensure_ascii=true) }}",
     "{{ ' Be kind. '.rsplit(none, 1) }}{{ ' Be kind. '.split(none, 1) }}", "x{#", "x{% raw %}", "{%+ for k, v in pairs %}{{ u }}{% endfor %}{% set u = undef %}", "{{ ('ab'|safe)|list }}",
     "{% for x, y in pairs if x %}{{ loop.previtem }}{{ loop.nextitem }}{% endfor %}", "{{ 410 / -4806808695 }}", "{{ '{:_b} {:_x} {:_o} {:_d}'.format(930, 1048576, 4096, 1234567) }}",
+    "{% set r = {range(3): 1} %}{{ r[range(3)] }}{{ r[range(0, 3)] }}{{ r[range(4)] }}|{{ {range(0): 1}[range(5, 5)] }}{{ {range(0, 1): 1}[range(0, 5, 7)] }}",
+    "{% set a = 1000 %}{{ a is sameas a }}{{ big is sameas big }}{{ f is sameas f }}{{ n is sameas f }}{{ t is sameas 1 }}{{ 1 is sameas 1.0 }}", "{% set a = large * large - large * large %}{{ a }}{{ a in [a] }}{{ a is sameas a }}{{ a == a }}",
+    "{{ '5'|int(0, 37) }}{{ '5'|int(0, 1) }}{{ '5.9'|int(0, -3) }}{{ 'x'|int(7, 37) }}{{ 'inf'|int(8, 40) }}", "{% for x in [1] %}{{ loop is callable }}{% endfor %}",
+    "{{ [('5'|safe).zfill(3), ('5'|safe).zfill(1), ('a\\tb'|safe).expandtabs(), '5'.zfill(2)] }}", "{{ '1e٣'|float }} {{ '1e-٣'|float }} {{ '1e1_٠'|float }} {{ '1e_1'|float }} {{ '1e٣_'|float }} {{ '1._5'|float }} {{ '1.5_'|float }} {{ '1._e5'|float }}",
+    "{{ {}.keys() == {}.items() }}{{ {('a', 1): 0}.keys() == {'a': 1}.items() }}{{ {'a': 1}.items() == {('a', 1): 0}.keys() }}{{ {'a': 1}.items() == {('a', 2): 0}.keys() }}{{ d.keys() == d.items() }}{{ {}.values() == {}.keys() }}{{ {}.items() == {}.values() }}",
+    "{{ d.items() == {'b': 'two', 'a': 1.0, 'items': 3}.items() }}{{ d.items() == {'b': 'two', 'a': 2, 'items': 3}.items() }}{{ {'a': []}.items() == {'a': []}.items() }}{{ {'a': 1}.keys() == {'a': []}.items() }}", "{{ {'a': []}.items() == {'a': 1}.keys() }}",
+    "{{ range(3).index(1, 0, 2) }}", "{{ range(3).index(1) }}{{ (1, 2).index(2, 0, 2) }}", "{% set a = large * large - large * large %}{{ '%E %F %G %e' % (a, a, a, a) }} {{ '{:E} {:F} {:G} {:%}'.format(a, a, a, a) }}",
 ]
 
 SYSTEMS = [None, "You are brief.", ""]

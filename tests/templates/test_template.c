@@ -3,6 +3,8 @@
  */
 #include "templates/template.h"
 
+#include "engine/base/utf8.h"
+
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -414,6 +416,74 @@ static void expensive_templates_are_stopped(void **state)
     }
 }
 
+/* h has a million bytes, k equals it but for the last byte, w has a space at its start, and z is 0
+ * with a million digits. x is a tuple of 25 levels: both items of each level are the next level.
+ * n_calls is so small that the other work of the calls stays below the limit. */
+static void loops_over_bytes_and_items_count_steps(void **state)
+{
+    static const struct {
+        const char *call;
+        int n_calls;
+    } cases[] = {
+        {"d[h]", 400},
+        {"h.rsplit('a' * 1000 ~ 'b')", 40},
+        {"h.startswith((k,) * 10)", 60},
+        {"h.removesuffix(k)", 400},
+        {"z|int", 400},
+        {"z|float", 400},
+        {"h < k", 400},
+        {"'b'.strip(h)", 400},
+        {"'b'.rstrip(h)", 400},
+        {"w|truncate(999990)", 400},
+        {"'{:.1}'.format(h)", 400},
+        {"field.format(1)", 400},
+        {"percent % 1", 400},
+        {"strftime_now(h)|length", 60},
+        {"h.strip()|length", 400},
+        {"{x: 1}|length", 1},
+        {"{}[x]", 1},
+    };
+    struct fixture *const f = *state;
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        char source[1000];
+        (void)snprintf(source, sizeof source,
+                       "{%% set h = ('a' * 1000) * 1000 %%}{%% set k = h[1:] ~ 'b' %%}"
+                       "{%% set w = ' ' ~ h %%}{%% set z = ('0' * 1000) * 1000 %%}"
+                       "{%% set d = {} %%}"
+                       "{%% set field = '{' ~ z ~ '}' %%}{%% set percent = '%%' ~ z ~ 'd' %%}"
+                       "{%% set ns = namespace(x=()) %%}{%% for i in range(25) %%}"
+                       "{%% set ns.x = (ns.x, ns.x) %%}{%% endfor %%}{%% set x = ns.x %%}"
+                       "{%% for i in range(%d) %%}{%% set y = %s %%}{%% endfor %%}",
+                       cases[i].n_calls, cases[i].call);
+        if (render(f, source, NULL))
+            fail_msg("no error: %s", cases[i].call);
+        if (!strstr(f->err.text, "takes more than 5242880 steps"))
+            fail_msg("%s: %s", cases[i].call, f->err.text);
+    }
+}
+
+/* The character has three bytes: with 0, 1 and 2 bytes before it, every cut is inside one of them
+ * twice. */
+static void messages_are_cut_between_characters(void **state)
+{
+    static const char *const cases[] = {
+        "{{ raise_exception('%.*s' ~ '\\u4e2d' * 300) }}",
+        "{{ {}['%.*s' ~ '\\u4e2d' * 99].x }}",
+        "{{ [1]|map('%.*s' ~ '\\u4e2d' * 99)|list }}",
+        "{{ ('{:%.*s' ~ '\\u4e2d' * 99 ~ '}').format(1) }}",
+    };
+    struct fixture *const f = *state;
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
+        for (int n_before = 0; n_before < 3; n_before++) {
+            char source[100];
+            (void)snprintf(source, sizeof source, cases[i], n_before, "ab");
+            assert_false(render(f, source, NULL));
+            assert_non_null(strstr(f->err.text, "\xe4\xb8\xad"));
+            assert_int_equal(utf8_valid_bytes(f->err.text, strlen(f->err.text)),
+                             strlen(f->err.text));
+        }
+}
+
 static char *repeated(const char *head, const char *unit, size_t n, const char *tail)
 {
     const size_t n_head = strlen(head), n_unit = strlen(unit);
@@ -502,6 +572,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(the_largest_integers_are_rounded, set_up, tear_down),
         cmocka_unit_test_setup_teardown(undefined_token_error_gives_advice, set_up, tear_down),
         cmocka_unit_test_setup_teardown(expensive_templates_are_stopped, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(loops_over_bytes_and_items_count_steps, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(messages_are_cut_between_characters, set_up, tear_down),
         cmocka_unit_test_setup_teardown(the_limit_of_steps_cannot_be_passed, set_up, tear_down),
         cmocka_unit_test_setup_teardown(many_keywords_cost_their_comparisons, set_up, tear_down),
         cmocka_unit_test_setup_teardown(deep_nesting_is_rejected, set_up, tear_down),

@@ -29,6 +29,7 @@ static bool int_of_float(struct jvm *vm, double f, struct jval *out)
 /* int(v); *out is J_MISSING where jinja2 returns the default. */
 static bool to_int(struct jvm *vm, struct jval v, int64_t base, struct jval *out)
 {
+    const bool is_base = base == 0 || (base >= 2 && base <= 36);
     int64_t i;
     double f;
     *out = (struct jval){.kind = J_MISSING};
@@ -42,9 +43,9 @@ static bool to_int(struct jvm *vm, struct jval v, int64_t base, struct jval *out
     case J_FLOAT:
         return int_of_float(vm, v.u.f, out);
     case J_STR:
-        if (base < 0 || base > 36 || base == 1)
-            return true;
-        switch (number_parse_int(jstr_text(v.u.s), base, &i)) {
+        if (!jvm_steps(vm, v.u.s->n_bytes / 8))
+            return false;
+        switch (is_base ? number_parse_int(jstr_text(v.u.s), base, &i) : NUMBER_BAD) {
         case NUMBER_OK:
             *out = jint(i);
             return true;
@@ -78,6 +79,8 @@ BUILTIN(do_float)
     double f;
     if (v.kind == J_UNDEF)
         return jundef_fail(vm, v);
+    if (v.kind == J_STR && !jvm_steps(vm, v.u.s->n_bytes / 8))
+        return false;
     if (jval_is_number(v))
         *out = jfloat(jval_double(v));
     else if (v.kind == J_STR && number_parse_float(jstr_text(v.u.s), &f))

@@ -162,6 +162,8 @@ BUILTIN(do_truncate)
     }
     if (v.kind != J_STR)
         return jvm_fail(vm, "only text can be truncated");
+    if (!jvm_steps(vm, v.u.s->n_bytes / 16))
+        return false;
     size_t cut = jstr_offset(v.u.s, (size_t)(length - n_end));
     if (!arg_flag(c->arg[1])) {
         const size_t space = text_rfind(jstr_text(v.u.s), bn_str_of(" "), 0, cut);

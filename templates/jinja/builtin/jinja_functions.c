@@ -156,7 +156,7 @@ BUILTIN(call_strftime)
     struct jval format;
     struct jbuf b = {.vm = vm};
     struct tm tm;
-    if (!arg_string(vm, c->arg[0], &format))
+    if (!arg_string(vm, c->arg[0], &format) || !jvm_steps(vm, format.u.s->n_bytes / 4))
         return false;
     if (!localtime_r(&vm->now, &tm))
         return jvm_fail(vm, "the time is out of range");

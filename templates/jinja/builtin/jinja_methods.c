@@ -24,6 +24,8 @@ BUILTIN(list_index)
 {
     struct jval list;
     int64_t start, stop;
+    if (v.kind == J_RANGE && arg_given(c->arg[1]))
+        return jvm_fail(vm, "index() of a range takes only the value");
     if (!jval_to_list(vm, v, &list))
         return false;
     const int64_t n = (int64_t)list.u.list->n;

@@ -102,6 +102,8 @@ BUILTIN(str_has_affix)
         if (all[i].kind != J_STR)
             return jvm_fail(vm, "the argument must be str or a tuple of str, not %s",
                             jkind_name(all[i]));
+        if (!jvm_steps(vm, 1 + all[i].u.s->n_bytes / 64))
+            return false;
         result = has_affix(v.u.s, span, all[i].u.s, c->variant);
     }
     *out = jbool(result);
@@ -113,7 +115,7 @@ BUILTIN(str_remove_affix)
     const struct jstr *const s = v.u.s;
     const struct span whole = {.b0 = 0, .b1 = s->n_bytes};
     struct jval affix;
-    if (!arg_string(vm, c->arg[0], &affix))
+    if (!arg_string(vm, c->arg[0], &affix) || !jvm_steps(vm, affix.u.s->n_bytes / 64))
         return false;
     const size_t n = has_affix(s, whole, affix.u.s, c->variant) ? affix.u.s->n_bytes : 0;
     return jstr_slice(vm, s, c->variant ? 0 : n, c->variant ? s->n_bytes - n : s->n_bytes, out);

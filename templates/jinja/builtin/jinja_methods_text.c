@@ -87,7 +87,7 @@ BUILTIN(str_zfill)
     const size_t pad = width > 0 && (uint64_t)width > n ? (size_t)width - n : 0;
     const size_t sign = s->n_bytes > 0 && (s->ptr[0] == '-' || s->ptr[0] == '+');
     return jbuf_slice(&b, s, 0, sign) && jbuf_repeat(&b, '0', pad, ORIGIN_TEMPLATE) &&
-           jbuf_slice(&b, s, sign, s->n_bytes) && jbuf_done(&b, out);
+           jbuf_slice(&b, s, sign, s->n_bytes) && jbuf_done(&b, out) && copy_mark(v, out);
 }
 
 BUILTIN(str_expandtabs)
@@ -108,7 +108,7 @@ BUILTIN(str_expandtabs)
         column = cp == '\n' || cp == '\r' ? 0 : column + (cp == '\t' ? pad : 1);
         at += n;
     }
-    return jvm_steps(vm, s->n_bytes / 8) && jbuf_done(&b, out);
+    return jvm_steps(vm, s->n_bytes / 8) && jbuf_done(&b, out) && copy_mark(v, out);
 }
 
 const struct jbuiltin methods_text[] = {

@@ -69,7 +69,8 @@ BUILTIN(is_compared)
     return true;
 }
 
-/* jinja2's Undefined has __len__, __getitem__ and __call__, so it is a sequence and callable. */
+/* jinja2's Undefined has __len__, __getitem__ and __call__, so it is a sequence and callable. The
+ * loop variable has __call__ too, for recursive loops. */
 const struct jbuiltin tests_table[] = {
     {"defined", "", is_of_kind, ~KIND(J_UNDEF)},
     {"undefined", "", is_of_kind, KIND(J_UNDEF)},
@@ -86,7 +87,7 @@ const struct jbuiltin tests_table[] = {
      KIND(J_STR) | KIND(J_LIST) | KIND(J_TUPLE) | KIND(J_DICT) | KIND(J_RANGE) | KIND(J_UNDEF)},
     {"iterable", "", is_iterable, 0},
     {"callable", "", is_of_kind,
-     KIND(J_MACRO) | KIND(J_FUNC) | KIND(J_METHOD) | KIND(J_JOINER) | KIND(J_UNDEF)},
+     KIND(J_MACRO) | KIND(J_FUNC) | KIND(J_METHOD) | KIND(J_JOINER) | KIND(J_UNDEF) | KIND(J_LOOP)},
     {"escaped", "", is_escaped, 0},
     {"sameas", "other", is_sameas, 0},
     {"filter", "", is_filter, 0},

@@ -157,18 +157,18 @@ static bool attribute(struct jvm *vm, struct jval obj, struct jval name, struct 
     return !f || bind_method(vm, obj, f, out);
 }
 
-/* Whether v can be a key. Tuples nested more than `depth` deep cannot, to bound the recursion. */
-static bool is_hashable(struct jval v, int depth)
+/* *out: whether v can be a key. Tuples nested more than `depth` deep cannot, to bound the
+ * recursion. Each item counts a step, because a tuple may occur in another one many times. */
+static bool check_hashable(struct jvm *vm, struct jval v, int depth, bool *out)
 {
-    if (v.kind == J_VIEW)
-        return v.u.view->kind == VIEW_VALUES;
-    if (v.kind == J_LIST || v.kind == J_DICT)
-        return false;
+    *out = v.kind == J_VIEW ? v.u.view->kind == VIEW_VALUES : v.kind != J_LIST && v.kind != J_DICT;
     if (v.kind != J_TUPLE)
         return true;
-    for (size_t i = 0; i < v.u.list->n; i++)
-        if (depth == 0 || !is_hashable(v.u.list->items[i], depth - 1))
+    for (size_t i = 0; i < v.u.list->n && *out; i++) {
+        *out = depth > 0;
+        if (*out && (!jvm_steps(vm, 1) || !check_hashable(vm, v.u.list->items[i], depth - 1, out)))
             return false;
+    }
     return true;
 }
 
@@ -189,13 +189,16 @@ static bool index_of(struct jval key, size_t n, size_t *out)
 static bool item(struct jvm *vm, struct jval obj, struct jval key, struct jval *out)
 {
     struct jval *found;
+    bool hashable;
     size_t i;
     *out = (struct jval){.kind = J_MISSING};
     switch (obj.kind) {
     case J_UNDEF:
         return jundef_fail(vm, obj);
     case J_DICT:
-        if (!is_hashable(key, 50))
+        if (!check_hashable(vm, key, 50, &hashable))
+            return false;
+        if (!hashable)
             return true;
         if (!jdict_find(vm, obj.u.dict, key, &found))
             return false;

@@ -108,7 +108,7 @@ bool parser_fail(struct parser *p, const struct jtok *tok, const char *fmt, ...)
     char text[300];
     va_list ap;
     va_start(ap, fmt);
-    (void)vsnprintf(text, sizeof text, fmt, ap); /* a longer message is truncated */
+    (void)vsnprintf(text, sizeof text, fmt, ap); /* cut if too long, see bn_fail */
     va_end(ap);
     p->vm->at = &tok->place;
     (void)jvm_fail(p->vm, "%s", text);

@@ -42,7 +42,7 @@ bool jval_order(struct jvm *vm, enum jop op, struct jval a, struct jval b, bool 
     }
     if (a.kind == J_STR && b.kind == J_STR) {
         *out = decide(op, jstr_compare(a.u.s, b.u.s));
-        return true;
+        return jvm_steps(vm, a.u.s->n_bytes / 64);
     }
     if (a.kind == b.kind && (a.kind == J_LIST || a.kind == J_TUPLE)) {
         const struct jval both[2] = {a, b};

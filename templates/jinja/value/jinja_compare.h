@@ -48,8 +48,8 @@ static inline double jval_double(struct jval v)
 int jval_compare_numbers(struct jval a, struct jval b);
 bool jval_equal(struct jvm *vm, struct jval a, struct jval b, bool *out);
 bool jval_hash(struct jvm *vm, struct jval v, uint64_t *out); /* fails for unhashable values */
-/* Python's `is`, as far as it is known here. Two floats are never the same, equal integers only
- * from -5 to 256. Strings, lists and other objects are the same if they share one pointer. */
+/* Python's `is`, as far as it is known here. Numbers of one kind are the same if they have the same
+ * bits. Strings, lists and other objects are the same if they share one pointer. */
 bool jval_same(struct jval a, struct jval b);
 /* op: OP_LT, OP_LE, OP_GT or OP_GE. Fails for values that Python does not order. */
 bool jval_order(struct jvm *vm, enum jop op, struct jval a, struct jval b, bool *out);

@@ -21,10 +21,10 @@ bool jval_same(struct jval a, struct jval b)
         return true;
     case J_BOOL:
         return a.u.b == b.u.b;
-    case J_INT: /* CPython has one object for each integer from -5 to 256 */
-        return a.u.i == b.u.i && a.u.i >= -5 && a.u.i <= 256;
-    case J_FLOAT: /* CPython makes an object for each result; which values share one is unknown */
-        return false;
+    case J_INT:
+        return a.u.i == b.u.i;
+    case J_FLOAT: /* the bits: a variable is the same as itself, also if it is NaN */
+        return memcmp(&a.u.f, &b.u.f, sizeof a.u.f) == 0;
     default: /* all other members of the union are pointers */
         return a.u.s == b.u.s;
     }
@@ -64,19 +64,32 @@ static bool equal_lists(struct jvm *vm, const struct jlist *a, const struct jlis
     return true;
 }
 
+/* Whether keys() or items() has this item. */
+static bool view_has(struct jvm *vm, const struct jview *view, struct jval item, bool *out)
+{
+    const bool by_pair = view->kind == VIEW_ITEMS;
+    struct jval *found;
+    *out = false;
+    if (by_pair && !(item.kind == J_TUPLE && item.u.list->n == 2))
+        return true;
+    if (!jdict_find(vm, view->dict, by_pair ? item.u.list->items[0] : item, &found))
+        return false;
+    *out = found != NULL;
+    return !found || !by_pair || jval_equal(vm, item.u.list->items[1], *found, out);
+}
+
 /* keys() and items() are sets: equal if they have the same size and one contains the other. */
 static bool equal_views(struct jvm *vm, const struct jview *a, const struct jview *b, bool *out)
 {
     *out = a == b;
-    if (*out || a->kind == VIEW_VALUES || a->kind != b->kind)
+    if (*out || a->kind == VIEW_VALUES || b->kind == VIEW_VALUES)
         return true;
     *out = a->dict->n == b->dict->n;
     for (size_t i = 0; i < a->dict->n && *out; i++) {
-        struct jval *other;
-        if (!jdict_find(vm, b->dict, a->dict->items[i].key, &other))
-            return false;
-        *out = other != NULL;
-        if (other && a->kind == VIEW_ITEMS && !jval_equal(vm, a->dict->items[i].val, *other, out))
+        const struct jentry *const e = &a->dict->items[i];
+        struct jval item = e->key;
+        if ((a->kind == VIEW_ITEMS && !jlist_pair(vm, e->key, e->val, &item)) ||
+            !view_has(vm, b, item, out))
             return false;
     }
     return true;
@@ -140,12 +153,23 @@ static bool hash_tuple(struct jvm *vm, const struct jlist *l, uint64_t *out)
     uint64_t h = l->n;
     for (size_t i = 0; i < l->n; i++) {
         uint64_t item;
-        if (!jval_hash(vm, l->items[i], &item))
+        if (!jvm_steps(vm, 1) || !jval_hash(vm, l->items[i], &item))
             return false;
         h = fnv1a_add(h, item);
     }
     *out = h;
     return true;
+}
+
+/* Ranges with the same items are equal: see equal_ranges. */
+static uint64_t hash_range(const struct jrange *r)
+{
+    uint64_t h = r->n;
+    if (r->n > 0)
+        h = fnv1a_add(h, (uint64_t)r->start);
+    if (r->n > 1)
+        h = fnv1a_add(h, (uint64_t)r->step);
+    return h;
 }
 
 bool jval_hash(struct jvm *vm, struct jval v, uint64_t *out)
@@ -167,7 +191,7 @@ bool jval_hash(struct jvm *vm, struct jval v, uint64_t *out)
         return true;
     case J_STR:
         *out = hash_bytes(v.u.s->ptr, v.u.s->n_bytes);
-        return true;
+        return jvm_steps(vm, v.u.s->n_bytes / 16);
     case J_TUPLE: {
         const bool ok = jvm_enter(vm) && hash_tuple(vm, v.u.list, out);
         jvm_leave(vm);
@@ -180,6 +204,9 @@ bool jval_hash(struct jvm *vm, struct jval v, uint64_t *out)
         if (v.u.view->kind != VIEW_VALUES) /* keys() and items() are sets */
             return jvm_fail(vm, "unhashable type: '%s'", jkind_name(v));
         *out = (uint64_t)(uintptr_t)v.u.view >> 4; /* the arena aligns to 16 bytes */
+        return true;
+    case J_RANGE:
+        *out = hash_range(v.u.range);
         return true;
     default:
         *out = (uint64_t)(uintptr_t)v.u.s >> 4;

@@ -297,13 +297,16 @@ static size_t read_exponent(struct bn_str s, size_t at, int64_t *exponent)
     bool after_digit = false;
     if (at < s.n_bytes && (s.ptr[at] == '-' || s.ptr[at] == '+'))
         at++;
-    for (; at < s.n_bytes; at++) {
-        const bool is_digit = s.ptr[at] >= '0' && s.ptr[at] <= '9';
-        if (!is_digit && !(s.ptr[at] == '_' && after_digit))
+    while (at < s.n_bytes) {
+        uint32_t cp;
+        const size_t n = text_next(s, at, &cp);
+        const int digit = uni_decimal(cp);
+        if (digit < 0 && !(cp == '_' && after_digit))
             break;
-        after_digit = is_digit;
-        if (is_digit && e < 100000000) /* with any larger exponent the value is 0 or infinite */
-            e = e * 10 + (s.ptr[at] - '0');
+        after_digit = digit >= 0;
+        at += n;
+        if (digit >= 0 && e < 100000000) /* with any larger exponent the value is 0 or infinite */
+            e = e * 10 + digit;
     }
     *exponent += minus ? -e : e;
     return after_digit ? at - start : 0;
@@ -325,8 +328,6 @@ bool number_parse_float(struct bn_str text, double *out)
     size_t n_read = at;
     if (at < s.n_bytes && s.ptr[at] == '.') {
         const size_t n = read_digits(s, at + 1, &d, true);
-        if (n == 0 && at + 1 < s.n_bytes && s.ptr[at + 1] == '_')
-            return false;
         at += 1 + n;
         n_read += n;
     }

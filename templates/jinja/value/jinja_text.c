@@ -134,7 +134,9 @@ size_t jstr_offset(struct jstr *s, size_t index)
 bool jstr_slice(struct jvm *vm, const struct jstr *s, size_t b0, size_t b1, struct jval *out)
 {
     struct jval v;
-    if (!jstr_new(vm, (struct bn_str){s->ptr + b0, b1 - b0}, s->origin, &v))
+    /* The bytes are not copied, but the characters of the new string may be counted later. */
+    if (!jvm_steps(vm, (b1 - b0) / 64) ||
+        !jstr_new(vm, (struct bn_str){s->ptr + b0, b1 - b0}, s->origin, &v))
         return false;
     v.u.s->is_markup = s->is_markup;
     *out = v;

@@ -77,7 +77,7 @@ bool jvm_fail(struct jvm *vm, const char *fmt, ...)
     char text[400];
     va_list ap;
     va_start(ap, fmt);
-    (void)vsnprintf(text, sizeof text, fmt, ap); /* a longer message is truncated */
+    (void)vsnprintf(text, sizeof text, fmt, ap); /* cut if too long, see bn_fail */
     va_end(ap);
     if (!vm->at)
         return bn_fail(vm->err, BN_EFORMAT, "template: %s", text);

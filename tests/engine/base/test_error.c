@@ -2,6 +2,8 @@
  * Errors: code and text are set, prefixes are added in front, long texts are cut without overflow.
  */
 #include "engine/base/error.h"
+#include "engine/base/str.h"
+#include "engine/base/utf8.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -46,12 +48,46 @@ static void long_messages_are_cut(void **state)
     assert_int_equal(strlen(err.text), 490 + strlen(": short"));
 }
 
+/* The character has two bytes. With 0 and 1 byte before it, one of the cuts is inside it. */
+static void a_cut_keeps_characters_whole(void **state)
+{
+    (void)state;
+    struct bn_error err = {0};
+    char text[1001];
+    for (size_t i = 0; i < sizeof(text); i++)
+        text[i] = "\xc3\xa9"[i % 2];
+    text[sizeof(text) - 1] = 0;
+    for (int n_before = 0; n_before < 2; n_before++) {
+        (void)bn_fail(&err, BN_EARG, "%.*s%s", n_before, "a", text);
+        assert_int_equal(utf8_valid_bytes(err.text, strlen(err.text)), strlen(err.text));
+        assert_in_range(strlen(err.text), sizeof(err.text) - 2, sizeof(err.text) - 1);
+        (void)bn_fail(&err, BN_EARG, "%.*s", 400, text);
+        (void)bn_fail_prefix(&err, "%.*s%.*s", n_before, "a", 200, text);
+        assert_int_equal(utf8_valid_bytes(err.text, strlen(err.text)), strlen(err.text));
+        assert_in_range(strlen(err.text), sizeof(err.text) - 2, sizeof(err.text) - 1);
+    }
+}
+
+static void a_shown_length_ends_between_characters(void **state)
+{
+    (void)state;
+    const struct bn_str text = bn_str_of("a\xc3\xa9\xe4\xb8\xad\xf0\x9f\x98\x80z");
+    static const int shown[] = {0, 1, 1, 3, 3, 3, 6, 6, 6, 6, 10, 11, 11};
+    for (size_t most = 0; most < sizeof(shown) / sizeof(shown[0]); most++)
+        assert_int_equal(bn_str_shown(text, most), shown[most]);
+    assert_int_equal(bn_str_shown((struct bn_str){0}, 5), 0);
+    /* Continuation bytes without a first byte are not text: the result stays near the limit. */
+    assert_int_equal(bn_str_shown(bn_str_of("\x80\x80\x80\x80\x80\x80\x80"), 6), 3);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(fail_sets_code_and_message),
         cmocka_unit_test(prefix_keeps_code_and_message),
         cmocka_unit_test(long_messages_are_cut),
+        cmocka_unit_test(a_cut_keeps_characters_whole),
+        cmocka_unit_test(a_shown_length_ends_between_characters),
     };
     return cmocka_run_group_tests_name("error", tests, NULL, NULL);
 }

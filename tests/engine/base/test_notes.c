@@ -35,6 +35,20 @@ static void a_full_list_counts_what_it_drops(void **state)
     bn_notes_add(NULL, BN_NOTE_INFO, "n", "ignored");
 }
 
+static void a_long_note_is_cut_between_characters(void **state)
+{
+    (void)state;
+    struct bn_notes notes = {0};
+    char text[301];
+    for (size_t i = 0; i < sizeof(text); i++)
+        text[i] = "\xc3\xa9"[i % 2];
+    text[sizeof(text) - 1] = 0;
+    bn_notes_add(&notes, BN_NOTE_INFO, "n", "%s", text);
+    assert_int_equal(strlen(notes.items[0].text), sizeof(notes.items[0].text) - 2);
+    bn_notes_add(&notes, BN_NOTE_INFO, "n", "a%s", text);
+    assert_int_equal(strlen(notes.items[1].text), sizeof(notes.items[1].text) - 1);
+}
+
 struct sink {
     char line[64];
     enum bn_log_level level;
@@ -63,6 +77,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(repairs_are_switched_off_by_whole_id),
+        cmocka_unit_test(a_long_note_is_cut_between_characters),
         cmocka_unit_test(a_full_list_counts_what_it_drops),
         cmocka_unit_test(log_lines_reach_the_sink),
     };

@@ -78,7 +78,8 @@ static bool read_layout(struct jvm *vm, const struct jstr *spec, struct layout *
     if (at < n)
         how->type = p[at++];
     if (at < n || how->width > LAYOUT_MAX_WIDTH)
-        return jvm_fail(vm, "Invalid format specifier '%.*s'", (int)(n < 60 ? n : 60), p);
+        return jvm_fail(vm, "Invalid format specifier '%.*s'", bn_str_shown(jstr_text(spec), 60),
+                        p);
     return true;
 }
 
@@ -310,7 +311,8 @@ static bool format_into(struct formatter *f, struct jbuf *b, struct jstr *text, 
         const size_t bound[2] = {at + 1, field_end(text, at + 1)};
         if (bound[1] == text->n_bytes)
             return jvm_fail(f->vm, "Single '{' encountered in format string");
-        if (!jvm_steps(f->vm, 1) || !format_field(f, b, text, bound, depth))
+        if (!jvm_steps(f->vm, 1 + (bound[1] - bound[0]) / 4) ||
+            !format_field(f, b, text, bound, depth))
             return false;
         at = bound[1] + 1;
     }

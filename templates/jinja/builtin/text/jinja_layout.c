@@ -21,6 +21,8 @@ static bool padded(struct jbuf *b, const struct jstr *s, size_t b1, size_t n_cha
 bool layout_text(struct jbuf *b, const struct jstr *s, const struct layout *how)
 {
     struct jstr copy = *s; /* in which the characters are counted */
+    if (!jvm_steps(b->vm, s->n_bytes / 64))
+        return false;
     size_t n_chars = jstr_chars(&copy);
     if (how->precision >= 0 && (size_t)how->precision < n_chars)
         n_chars = (size_t)how->precision;
@@ -146,8 +148,6 @@ bool layout_float(struct jbuf *b, double v, const struct layout *how)
         general(shown, how->precision, text);
     else
         number_format(shown, type, how->precision < 0 ? 6 : how->precision, how->alternate, text);
-    if (isnan(v) && (type == 'E' || type == 'F' || type == 'G'))
-        (void)snprintf(text, sizeof text, "NAN");
     const size_t n_digits = strspn(text, "0123456789");
     char rest[NUMBER_FORMAT_CHARS + 2];
     (void)snprintf(rest, sizeof rest, "%s%s", text + n_digits, percent ? "%" : "");

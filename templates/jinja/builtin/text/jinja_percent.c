@@ -252,8 +252,8 @@ bool format_percent(struct jvm *vm, struct jval text, struct jval args, struct j
             return false;
         if (p.at == p.text->n_bytes)
             break;
-        p.at++;
-        if (!jvm_steps(vm, 1) || !percent_one(&p))
+        const size_t start = ++p.at;
+        if (!percent_one(&p) || !jvm_steps(vm, 1 + (p.at - start) / 8))
             return false;
     }
     if (!p.is_mapping && p.n_used < (args.kind == J_TUPLE ? args.u.list->n : 1))

@@ -125,19 +125,19 @@ bool string_strip(struct jvm *vm, struct jstr *s, struct jval chars, int sides, 
     const size_t cost = chars.kind == J_STR ? 1 + chars.u.s->n_bytes / 16 : 1;
     while ((sides & STRIP_LEFT) && b0 < b1) {
         const size_t n = text_next(jstr_text(s), b0, &cp);
-        if (!in_set(cp, chars))
-            break;
         if (!jvm_steps(vm, cost))
             return false;
+        if (!in_set(cp, chars))
+            break;
         b0 += n;
     }
     while ((sides & STRIP_RIGHT) && b1 > b0) {
         const size_t at = text_back(jstr_text(s), b1);
         (void)text_next(jstr_text(s), at, &cp);
-        if (!in_set(cp, chars))
-            break;
         if (!jvm_steps(vm, cost))
             return false;
+        if (!in_set(cp, chars))
+            break;
         b1 = at;
     }
     return jstr_slice(vm, s, b0, b1, out);
@@ -315,7 +315,12 @@ bool string_rsplit(struct jvm *vm, struct jstr *s, struct jval sep, int64_t max,
     const struct bn_str text = jstr_text(s);
     size_t end = text.n_bytes;
     bool ok = true;
-    if (!check_sep(vm, sep) || !jvm_steps(vm, text.n_bytes / 16) || !jlist_new(vm, J_LIST, 0, out))
+    if (!check_sep(vm, sep))
+        return false;
+    /* Unlike text_find, text_rfind compares the separator at each offset. The searches below have
+     * no offset in common, so the cost of all of them is known here. */
+    const size_t n_sep = sep.kind == J_STR ? sep.u.s->n_bytes : 0;
+    if (!jvm_steps(vm, text.n_bytes / 16 * (1 + n_sep / 16)) || !jlist_new(vm, J_LIST, 0, out))
         return false;
     if (sep.kind != J_STR) {
         ok = rsplit_blanks(vm, s, max, *out);
@@ -324,9 +329,7 @@ bool string_rsplit(struct jvm *vm, struct jstr *s, struct jval sep, int64_t max,
             const size_t found = text_rfind(text, jstr_text(sep.u.s), 0, end);
             if (found == SIZE_MAX)
                 break;
-            /* text_rfind compares the separator at each offset, unlike text_find. */
-            ok = jvm_steps(vm, (end - found) * (1 + sep.u.s->n_bytes / 16) / 16) &&
-                 push_part(vm, s, found + sep.u.s->n_bytes, end, *out);
+            ok = push_part(vm, s, found + n_sep, end, *out);
             end = found;
         }
         ok = ok && push_part(vm, s, 0, end, *out);
