@@ -525,12 +525,17 @@ static const char *first_difference(const struct cpu_kernels *k)
 
 /* ---- the child process ---- */
 
-/* Runs in the child process. These signals must end it, whatever handlers the parent has. */
+/* Runs in the child process. These signals must end it, whatever handlers the parent has. The child
+ * also inherits the signal mask of the calling thread, which may block SIGALRM. */
 static void run_child(const struct cpu_kernels *k, int fd)
 {
+    sigset_t alarm_only;
     (void)signal(SIGILL, SIG_DFL);
     (void)signal(SIGSEGV, SIG_DFL);
     (void)signal(SIGALRM, SIG_DFL);
+    (void)sigemptyset(&alarm_only);
+    (void)sigaddset(&alarm_only, SIGALRM);
+    (void)sigprocmask(SIG_UNBLOCK, &alarm_only, NULL);
     (void)alarm(CHILD_SECONDS);
     const char *name = first_difference(k);
     if (name && write(fd, name, strlen(name)) < 0)

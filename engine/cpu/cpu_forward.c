@@ -150,7 +150,8 @@ static void run_layer(struct cpu_thread *th, size_t i)
     linear_input(th, &layer->o, attn, layer->attn_sub_norm);
     thread_end_step(th, PROFILE_NORM);
     linear_add(th, &layer->o, h);
-    linear_fetch(th, &layer->gate_up, 2);
+    if (!b->model->arch->experts) /* the experts of the token are not chosen yet */
+        linear_fetch(th, &layer->gate_up, 2);
     thread_sync(th);
     thread_end_step(th, PROFILE_O);
     trace(th, "attn_residual", i, h, hp->n_embd);

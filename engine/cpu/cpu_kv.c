@@ -12,6 +12,8 @@
 bool kv_open(struct backend *b, size_t n_ctx, struct seq **out, struct bn_error *err)
 {
     const struct hparams *hp = &b->model->hp;
+    if (n_ctx < 1)
+        return bn_fail(err, BN_EARG, "a context needs at least 1 token");
     struct seq *s = mem_alloc(1, sizeof *s);
     if (!s)
         return bn_fail(err, BN_ENOMEM, "no memory for a sequence");
@@ -21,7 +23,7 @@ bool kv_open(struct backend *b, size_t n_ctx, struct seq **out, struct bn_error 
     const size_t n_blocks = n_ctx / ATTN_BLOCK + (n_ctx % ATTN_BLOCK != 0);
     size_t n_bytes;
     const size_t n_layers = hp->n_attn_layers - b->shape.n_ring_layers;
-    if (n_ctx < 1 || !size_mul(&s->layer_bytes, b->shape.kv_block_bytes, hp->n_kv_heads) ||
+    if (!size_mul(&s->layer_bytes, b->shape.kv_block_bytes, hp->n_kv_heads) ||
         !size_mul(&s->block_bytes, s->layer_bytes, n_layers) ||
         !size_mul(&n_bytes, s->block_bytes, n_blocks)) {
         kv_close(s);

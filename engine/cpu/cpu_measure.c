@@ -1,7 +1,7 @@
 /*
  * The limits of this machine that bench figures are compared with.
  *
- * The bandwidth is measured on the packed weights if they are larger than the caches, otherwise on
+ * The bandwidth is measured on the packed weights if they are much larger than most caches, else on
  * a separate buffer. The multiply-adds are counted in special loops, because the kernels of a pass
  * do not reach the limit: ternary_matmul is 7 % below it with AVX-512 VNNI and 37 % with AMX,
  * attention 15 to 20 % (docs/lab-notes.md).
@@ -24,8 +24,9 @@
 #define READ_ROUNDS 6                  /* times that the whole buffer is read */
 /* Bytes of one loop for each thread: a core reads about 10 GB/s, so a loop takes 2 ms, of which
  * starting the threads is less than 1 %. A loop should not find its bytes in a cache: all other
- * bytes of the buffer are read in between. With 13 threads or more, a buffer of READ_BYTES has one
- * slice, which is itself larger than most last-level caches. */
+ * bytes of the buffer are read in between. So the buffer has at least two slices, which needs more
+ * than READ_BYTES with 13 threads or more. A slice has at most READ_BYTES, which limits the buffer
+ * to a gigabyte. */
 #define SLICE_BYTES ((size_t)20 << 20)
 
 /* Sum of 64-bit words, n a multiple of 8 * STREAMS. Reads as the ternary kernels do, in distant
@@ -70,14 +71,15 @@ double cpu_measure_bandwidth(struct backend *b)
     struct mem_map own = {0};
     const uint64_t *at = b->lines.ptr;
     size_t n_bytes = b->line_bytes;
-    if (n_bytes < READ_BYTES) {
-        if (!mem_map_open(&own, READ_BYTES, MEM_PAGES_HUGE))
-            return 0.0;
-        memset(own.ptr, 1, READ_BYTES); /* pages that were never written share one page of zeros */
-        at = own.ptr;
-        n_bytes = READ_BYTES;
-    }
     const size_t slice_bytes = size_min(b->n_threads * SLICE_BYTES, READ_BYTES);
+    const size_t least_bytes = size_max(READ_BYTES, 2 * slice_bytes);
+    if (n_bytes < least_bytes) {
+        if (!mem_map_open(&own, least_bytes, MEM_PAGES_HUGE))
+            return 0.0;
+        memset(own.ptr, 1, least_bytes); /* pages that were never written share a page of zeros */
+        at = own.ptr;
+        n_bytes = least_bytes;
+    }
     const size_t n_slices = n_bytes / slice_bytes;
     struct read_job r = {.n_words = slice_bytes / sizeof *at};
     double best = 0.0;

@@ -64,11 +64,16 @@ size_t strategy_load_threads(size_t weight_bytes, size_t n_threads)
     return clamp_threads(weight_bytes / limits.load_bytes, n_threads);
 }
 
-/* AMX has kernels of R1-256 for 5 tokens and more only; for fewer the AVX-512 kernels are used. */
-static const char *linear_title(const struct cpu_kernels *k, enum linear_method method)
+/* AMX has kernels of R1-256 for 5 tokens and more only; for fewer the AVX-512 kernels are used.
+ * I8MM has only kernels of R1-256 for several tokens; all others are those of dotprod. */
+static const char *linear_title(const struct strategy_model *m, enum linear_method method)
 {
-    const bool lacks_amx = k->isa == ISA_AMX && method != LINEAR_MEDIUM && method != LINEAR_MANY;
-    return cpu_isa_title(lacks_amx ? ISA_AVX512VNNI : k->isa);
+    const bool is_few = method != LINEAR_MEDIUM && method != LINEAR_MANY;
+    if (m->k->isa == ISA_AMX && is_few)
+        return cpu_isa_title(ISA_AVX512VNNI);
+    if (m->k->isa == ISA_I8MM && (is_few || m->in_groups))
+        return cpu_isa_title(ISA_DOTPROD);
+    return cpu_isa_title(m->k->isa);
 }
 
 static void describe_linear(const struct strategy_model *m, const struct strategy *p,
@@ -81,10 +86,10 @@ static void describe_linear(const struct strategy_model *m, const struct strateg
     if (p->linear == LINEAR_MATVEC || is_single)
         (void)snprintf(text, text_bytes, "rows split over the threads%s, %s",
                        n_tokens_now > 1 ? ", one token at a time" : "",
-                       linear_title(m->k, LINEAR_MATVEC));
+                       linear_title(m, LINEAR_MATVEC));
     else
         (void)snprintf(text, text_bytes, "panels of %zu rows by %zu tokens, %s", n_rows, n_tokens,
-                       linear_title(m->k, p->linear));
+                       linear_title(m, p->linear));
 }
 
 size_t strategy_explain(const struct strategy_model *m, const struct strategy_work *w, char *text,

@@ -18,9 +18,17 @@ static uint64_t kv_bytes(const struct backend *b, size_t begin, size_t end)
            b->shape.ring_kv.block_elems * sizeof(uint16_t) * (last + 1 - oldest / KV_BLOCK);
 }
 
-/* Bytes that a pass reads: layers, embedding rows, the head once for each HEAD_ROWS requested rows,
- * single rows of the head, keys and values. Recurrent states count twice, because they are also
- * written. */
+/* How often the kernels read the whole head for n_rows requested rows, at most HEAD_GROUP. */
+static size_t head_reads(const struct backend *b, size_t n_rows)
+{
+    if (b->ternary_head.groups.n_groups == 0)
+        return grid_blocks(n_rows, HEAD_ROWS);
+    /* grouped_many shares a load between tokens, grouped_float does not. */
+    return b->shape.n_planes > 0 ? grid_blocks(n_rows, GROUP_TOKENS) : n_rows;
+}
+
+/* Bytes that a pass reads: layers, embedding rows, the head (head_reads), single rows of the head,
+ * keys and values. Recurrent states count twice, because they are also written. */
 static uint64_t pass_bytes(const struct backend *b)
 {
     const struct pass *pass = &b->pass;
@@ -29,7 +37,7 @@ static uint64_t pass_bytes(const struct backend *b)
                  pass->n_tokens * b->shape.row_bytes + pass->n_single_rows * row_bytes;
     for (size_t i = 0; i < pass->n_requests; i += HEAD_GROUP) {
         const size_t n_rows = size_min(HEAD_GROUP, pass->n_requests - i);
-        const size_t n_reads = grid_blocks(n_rows, HEAD_ROWS);
+        const size_t n_reads = head_reads(b, n_rows);
         n +=
             n_reads * (cuda_head_screened(b, i, n_rows) ? cuda_head_bytes(b) : n_vocab * row_bytes);
     }

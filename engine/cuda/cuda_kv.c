@@ -8,6 +8,7 @@
 #include "engine/cuda/cuda_state.h"
 #include "engine/model/rope.h"
 
+#include <stdio.h>
 #include <string.h>
 
 /* Position blocks of the longest sequence that n_bytes can hold. n_short: their number if the ring
@@ -31,12 +32,14 @@ static bool fail_memory(struct backend *b, size_t n_ctx, size_t n_bytes, struct 
     if (!cuda_ok(d, d->cuMemGetInfo(&n_free, &n_total), "reading the free GPU memory", err))
         return false;
     const size_t n_fit = blocks_that_fit(b, n_free) * KV_BLOCK;
+    char advice[40] = "no context would fit";
+    if (n_fit > 0)
+        (void)snprintf(advice, sizeof advice, "--ctx %zu would fit", n_fit);
     return bn_fail(err, BN_ENOMEM,
                    "a context of %zu tokens needs %.0f MB of GPU memory for its KV cache; "
-                   "%.0f MB are used for weights and %.0f MB for scratch, %.0f MB are free: "
-                   "--ctx %zu would fit",
+                   "%.0f MB are used for weights and %.0f MB for scratch, %.0f MB are free: %s",
                    n_ctx, (double)n_bytes / MEGA, (double)plan->weight_bytes / MEGA,
-                   (double)plan->scratch_bytes / MEGA, (double)n_free / MEGA, n_fit);
+                   (double)plan->scratch_bytes / MEGA, (double)n_free / MEGA, advice);
 }
 
 bool cuda_kv_open(struct backend *b, size_t n_ctx, struct seq **out, struct bn_error *err)
@@ -48,7 +51,9 @@ bool cuda_kv_open(struct backend *b, size_t n_ctx, struct seq **out, struct bn_e
     /* alignment of the recurrent states, if any */
     const size_t align = b->shape.state_bytes > 0 ? DEVICE_ALIGN : 1;
     size_t n_bytes, kv_bytes, states_at;
-    if (n_ctx < 1 || n_ctx > INT32_MAX || !size_mul(&kv_bytes, n_blocks, b->shape.block_bytes) ||
+    if (n_ctx < 1)
+        return bn_fail(err, BN_EARG, "a context needs at least 1 token");
+    if (n_ctx > INT32_MAX || !size_mul(&kv_bytes, n_blocks, b->shape.block_bytes) ||
         !size_mul(&n_bytes, n_blocks, b->shape.block_bytes + b->shape.slot_bytes) ||
         !size_add(&n_bytes, n_bytes, ring_bytes) || n_bytes > SIZE_MAX - align ||
         !size_add(&n_bytes, states_at = size_round_up(n_bytes, align), 2 * b->shape.state_bytes))

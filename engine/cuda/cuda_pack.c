@@ -461,11 +461,12 @@ static bool upload_all(struct packing *p, struct bn_error *err)
 static void measure(struct packing *p, size_t *max_cols)
 {
     const struct model *m = p->b->model;
-    /* A ternary embedding that is not the head is not uploaded: a pass decodes its rows on the
-     * host. */
-    const bool reads_embd = !m->ternary_embd.bytes || m->tied;
-    p->total_bytes = m->output_norm.n_bytes + (reads_embd ? m->embd.n_bytes : 0) +
-                     (m->tied ? 0 : m->head.n_bytes);
+    /* A ternary embedding is not uploaded: a pass decodes its rows on the host. A ternary head is
+     * packed from its own copy of the rows, even if the embedding is the same tensor. */
+    const bool uploads_embd = !m->ternary_embd.bytes;
+    const bool uploads_head = m->head_linear.source.bytes || !m->tied;
+    p->total_bytes = m->output_norm.n_bytes + (uploads_embd ? m->embd.n_bytes : 0) +
+                     (uploads_head ? m->head.n_bytes : 0);
     const struct tensor_ref *delta[DELTA_TENSORS];
     *max_cols = 0;
     for (size_t i = 0; i < m->hp.n_layers; i++) {

@@ -31,10 +31,10 @@ bool group_shape_of(const struct ternary_source *src, const struct ternary_scale
 
 size_t group_pack_scratch(size_t n_cols)
 {
-    /* The padded codes of 16 rows, although group_pack decodes one row at a time, and behind them
-     * the F16 scales of 16 rows in blocks of at least 64 columns. */
+    /* The padded codes of one row, and behind them the F16 scales of 16 rows in blocks of at least
+     * 64 columns. */
     const size_t n_padded = size_round_up(n_cols, R16_PAD_COLS);
-    return R16_ROWS * n_padded + R16_ROWS * n_padded / 64 * sizeof(uint16_t);
+    return n_padded + R16_ROWS * n_padded / 64 * sizeof(uint16_t);
 }
 
 /* Pack the codes (16 n_lines) of one row to dword `row` of each line of the group. */
@@ -80,7 +80,7 @@ bool group_pack(const struct ternary_source *src, const struct ternary_scales *s
 {
     const size_t n_cols = src->n_cols, n_padded = shape->n_lines * R16_LINE_COLS;
     uint8_t *codes = scratch;
-    uint16_t *row_scales = (uint16_t *)(void *)(codes + R16_ROWS * n_padded);
+    uint16_t *row_scales = (uint16_t *)(void *)(codes + n_padded);
     uint16_t *all_scales = (uint16_t *)(void *)(to + shape->line_bytes);
     for (size_t g = group0; g < group1; g++) {
         uint8_t *lines = to + g * shape->n_lines * R16_LINE_BYTES;

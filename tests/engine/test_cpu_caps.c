@@ -17,6 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -229,6 +230,33 @@ static void survives_an_illegal_instruction(void **state)
     assert_non_null(strstr(why, "signal 4"));
 }
 
+/* Takes longer than the self-test allows, but ends, so that a self-test without a limit fails this
+ * test instead of blocking it. */
+static void add_that_hangs(float *h, const float *y, size_t n)
+{
+    (void)h, (void)y, (void)n;
+    (void)sleep(12);
+}
+
+/* The worker of the chat blocks SIGALRM, and a child process inherits that. */
+static void ends_a_kernel_that_hangs_if_alarms_are_blocked(void **state)
+{
+    (void)state;
+    struct cpu_kernels k;
+    char why[100] = "", expected[20];
+    sigset_t alarms, before;
+    assert_int_equal(sigemptyset(&alarms), 0);
+    assert_int_equal(sigaddset(&alarms, SIGALRM), 0);
+    assert_int_equal(sigprocmask(SIG_BLOCK, &alarms, &before), 0);
+    cpu_kernels_init(&k, &ref_only);
+    k.add = add_that_hangs;
+    const bool is_accepted = cpu_caps_try_kernels(&k, why, sizeof why);
+    assert_int_equal(sigprocmask(SIG_SETMASK, &before, NULL), 0);
+    assert_false(is_accepted);
+    (void)snprintf(expected, sizeof expected, "signal %d ", SIGALRM);
+    assert_non_null(strstr(why, expected));
+}
+
 static void threads_follow_the_affinity_mask(void **state)
 {
     (void)state;
@@ -330,6 +358,7 @@ int main(void)
         cmocka_unit_test(accepts_the_reference),
         cmocka_unit_test(names_the_kernel_that_differs),
         cmocka_unit_test(survives_an_illegal_instruction),
+        cmocka_unit_test(ends_a_kernel_that_hangs_if_alarms_are_blocked),
         cmocka_unit_test(threads_follow_the_affinity_mask),
         cmocka_unit_test(threads_follow_the_quota_of_the_group),
     };

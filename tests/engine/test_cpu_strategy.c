@@ -6,14 +6,16 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include <cmocka.h>
 
-/* Two kernel tables without functions. */
+/* Kernel tables without functions. */
 static const struct cpu_kernels amx = {.isa = ISA_AMX, .medium_from = 6, .many_from = 17};
 static const struct cpu_kernels vnni = {.isa = ISA_AVX512VNNI, .medium_from = 7, .many_from = 7};
+static const struct cpu_kernels i8mm = {.isa = ISA_I8MM, .medium_from = 2};
 
 /* 2B4T: 2,084 million weights, a head of 128,256 rows screened at four bits. */
 static struct strategy_model model_2b4t(const struct cpu_kernels *k, size_t n_threads)
@@ -159,6 +161,31 @@ static void explains_a_pass(void **state)
     assert_int_equal(strlen(cut), sizeof cut - 1);
 }
 
+static void assert_explains(struct strategy_model m, size_t n_tokens, const char *words)
+{
+    char text[1000];
+    (void)strategy_explain(&m, &(struct strategy_work){n_tokens, n_tokens, 1}, text, sizeof text);
+    if (!strstr(text, words))
+        fail_msg("no '%s' in '%s'", words, text);
+}
+
+/* i8mm has no kernels for one token, nor for R16. */
+static void names_dotprod_where_i8mm_has_no_kernel(void **state)
+{
+    (void)state;
+    struct strategy_model m = model_2b4t(&i8mm, 2);
+    char dotprod[60], own[60];
+    (void)snprintf(dotprod, sizeof dotprod, ", %s, 521.0 MB", cpu_isa_title(ISA_DOTPROD));
+    (void)snprintf(own, sizeof own, ", %s, 521.0 MB", cpu_isa_title(ISA_I8MM));
+    assert_explains(m, 1, dotprod);
+    assert_explains(m, 2, own);
+    assert_explains(m, 100, own);
+    m.in_groups = m.is_quantised = true;
+    assert_explains(m, 1, dotprod);
+    assert_explains(m, 4, dotprod);
+    assert_explains(m, 100, dotprod);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -171,6 +198,7 @@ int main(void)
         cmocka_unit_test(splits_positions_only_for_few_sequences),
         cmocka_unit_test(packs_small_models_on_one_thread),
         cmocka_unit_test(explains_a_pass),
+        cmocka_unit_test(names_dotprod_where_i8mm_has_no_kernel),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

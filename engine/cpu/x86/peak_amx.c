@@ -18,6 +18,7 @@ size_t mac_peak_amx(size_t n_rounds)
     _tile_zero(1);
     _tile_zero(2);
     _tile_zero(3);
+    compiler_barrier();
     _tile_loadd(4, operand, 64);
     _tile_loadd(5, operand, 64);
     _tile_loadd(6, operand, 64);

@@ -664,6 +664,22 @@ static void cancel_works_between_layers(void **state)
     synth_close(&m);
 }
 
+static void no_context_of_zero_tokens(void **state)
+{
+    (void)state;
+    struct synth_spec spec = synth_preset("tiny");
+    struct pair p;
+    open_pair(&p, &spec, 4);
+    for (size_t i = 0; i < 2; i++) {
+        struct seq *s = NULL;
+        struct bn_error err;
+        assert_false(p.ops[i]->seq_open(p.backend[i], 0, &s, &err));
+        assert_int_equal(err.code, BN_EARG);
+        assert_string_equal(err.text, "a context needs at least 1 token");
+    }
+    close_pair(&p);
+}
+
 static void assert_eval_fails(struct pair *p, struct eval_item item,
                               const struct backend_control *control, enum bn_errcode code,
                               const char *words)
@@ -759,6 +775,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(every_trace_step_matches_the_cpu),
         cmocka_unit_test(cancel_works_between_layers),
         cmocka_unit_test(a_failed_eval_changes_nothing),
+        cmocka_unit_test(no_context_of_zero_tokens),
         cmocka_unit_test(info_has_device_name_and_sizes),
     };
     for (int i = 1; i < argc; i++) {

@@ -1,11 +1,12 @@
 /*
  * Tests machines where the backend cannot run (no GPU, an old GPU, an old driver, too little
- * memory) and a GPU that fails during a chat. FAKE_CUDA selects the machine that fake_cuda.c
- * simulates.
+ * memory), a GPU that fails during a chat, and the numbers that the backend reports. FAKE_CUDA
+ * selects the machine that fake_cuda.c simulates.
  */
 #include "engine/base/memory.h"
 #include "engine/cuda/cuda_backend.h"
 #include "engine/cuda/cuda_state.h"
+#include "engine/model/act_scheme.h"
 #include "tests/engine/cuda/fake_cuda.h"
 #include "tests/engine/test_engine_kit.h"
 
@@ -118,10 +119,61 @@ static void memory_errors_contain_the_sizes(void **state)
     if (!ops->seq_open(b, 960, &s, &err))
         fail_msg("the context that should fit does not: %s", err.text);
     ops->seq_close(s);
+    set_bytes(used_bytes() + 10 * plan.kv_bytes_per_token); /* less than a position block */
+    assert_false(ops->seq_open(b, 64, &s, &err));
+    assert_int_equal(err.code, BN_ENOMEM);
+    assert_contains(err.text, "are free: no context would fit");
     ops->close(b);
     assert_int_equal(used_bytes(), 0);
     (void)unsetenv("FAKE_CUDA_BYTES");
     synth_close(&m);
+}
+
+struct watcher {
+    size_t last, total;
+};
+static void watch(void *ud, size_t n_done, size_t n_total)
+{
+    struct watcher *w = ud;
+    assert_true(n_done > w->last && n_done <= n_total);
+    w->last = n_done;
+    w->total = n_total;
+}
+
+/* The embedding is the head or is not; each is a table or packed. */
+static void loading_reports_progress_up_to_the_total(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *preset;
+        enum tensor_type head;
+        bool ternary_head, untied;
+    } cases[] = {
+        {"qwen3-tiny", TENSOR_F16, true, false},    {"qwen3-tiny", TENSOR_F16, true, true},
+        {"qwen3-tiny", TENSOR_PQ2_0, true, false},  {"qwen3-tiny", TENSOR_PQ2_0, true, true},
+        {"qwen3-tiny", TENSOR_F16, false, false},   {"qwen3-tiny", TENSOR_F16, false, true},
+        {"qwen3-tiny", TENSOR_Q8_0, false, false},  {"tiny", TENSOR_F32, true, false},
+        {"qwen35-tiny", TENSOR_PQ2_0, true, false}, {"maple-tiny", TENSOR_F16, false, true},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct synth_spec spec = synth_preset(cases[i].preset);
+        const struct backend_config cfg = {.n_ubatch = 8};
+        struct watcher w = {0};
+        const struct backend_control control = {.progress = watch, .ud = &w};
+        struct synth_model m;
+        struct bn_error err;
+        struct backend *b = NULL;
+        spec.head = cases[i].head;
+        spec.ternary_head = cases[i].ternary_head;
+        spec.untied = cases[i].untied;
+        if (!synth_open(&spec, &m, &err) || !ops->open(m.model, &cfg, &control, &b, &err))
+            fail_msg("case %zu: %s", i, err.text);
+        assert_int_equal(m.model->head_linear.source.bytes != NULL, cases[i].ternary_head);
+        assert_true(w.total > 0);
+        assert_int_equal(w.last, w.total);
+        ops->close(b);
+        synth_close(&m);
+    }
 }
 
 static void check_failed_opens(const char *preset, size_t step)
@@ -454,6 +506,63 @@ static void a_profile_counts_every_launch(void **state)
     synth_close(&m);
 }
 
+/* The bytes that the device reads for 16 tokens of an empty sequence and the logits of the last
+ * n_rows. */
+static uint64_t bytes_read(struct backend *b, struct seq *s, size_t n_vocab, size_t n_rows)
+{
+    struct bn_error err;
+    uint64_t n_bytes = 0;
+    int32_t ids[16];
+    struct head_row rows[16];
+    struct head_cand *cands = mem_alloc(n_rows * n_vocab, sizeof *cands);
+    for (size_t i = 0; i < n_rows; i++)
+        rows[i] = (struct head_row){cands + i * n_vocab, n_vocab, 0};
+    struct eval_item item = {s, ids, 16, n_rows, {.kind = HEAD_ALL}, rows};
+    kit_ids(ids, 16, 4);
+    ops->truncate(s, 0);
+    if (!ops->eval(b, &item, 1, NULL, &n_bytes, &err))
+        fail_msg("%s", err.text);
+    mem_free(cands);
+    return n_bytes;
+}
+
+/* Four requested rows share a load of a table, 16 one of a head in R16, and without quantisation
+ * none do. */
+static void bytes_count_each_load_of_the_head(void **state)
+{
+    (void)state;
+    static const struct {
+        enum tensor_type head;
+        enum bn_activations activations;
+        size_t n_loads[2];
+    } cases[] = {{TENSOR_F16, BN_ACT_AUTO, {2, 4}},
+                 {TENSOR_PQ2_0, BN_ACT_AUTO, {1, 1}},
+                 {TENSOR_PQ2_0, BN_ACT_FLOAT, {5, 16}}};
+    static const size_t n_rows[] = {5, 16};
+    const struct backend_config cfg = {.n_ubatch = 16};
+    const struct backend_control control = {0};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct synth_spec spec = synth_preset("qwen3-tiny");
+        struct synth_model m;
+        struct bn_error err;
+        struct backend *b = NULL;
+        struct seq *s = NULL;
+        spec.head = cases[i].head;
+        spec.ternary_head = spec.head != TENSOR_F16;
+        assert_true(synth_open(&spec, &m, &err));
+        act_scheme_choose(m.model, cases[i].activations);
+        if (!ops->open(m.model, &cfg, &control, &b, &err) || !ops->seq_open(b, 64, &s, &err))
+            fail_msg("%s", err.text);
+        const uint64_t one = bytes_read(b, s, m.model->hp.n_vocab, 1);
+        for (size_t k = 0; k < 2; k++)
+            assert_int_equal(bytes_read(b, s, m.model->hp.n_vocab, n_rows[k]),
+                             one + (cases[i].n_loads[k] - 1) * m.model->head.n_bytes);
+        ops->seq_close(s);
+        ops->close(b);
+        synth_close(&m);
+    }
+}
+
 static void a_thousand_evals_leak_no_memory(void **state)
 {
     (void)state;
@@ -493,6 +602,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(each_probe_failure_is_one_line),
         cmocka_unit_test(memory_errors_contain_the_sizes),
+        cmocka_unit_test(loading_reports_progress_up_to_the_total),
         cmocka_unit_test(a_failed_open_frees_all_memory),
         cmocka_unit_test(the_context_that_fits_is_told_for_rings_too),
         cmocka_unit_test(a_lost_device_changes_nothing),
@@ -501,6 +611,7 @@ int main(void)
         cmocka_unit_test(a_batch_fits_into_a_grid),
         cmocka_unit_test(auto_uses_the_cpu_for_parts_without_kernels),
         cmocka_unit_test(a_profile_counts_every_launch),
+        cmocka_unit_test(bytes_count_each_load_of_the_head),
         cmocka_unit_test(a_thousand_evals_leak_no_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
