@@ -70,12 +70,7 @@ static void show_reading(const struct app *app, const char *path,
     if (warning.n_bytes > 0)
         show_warning(app, strbuf_text(&warning));
     strbuf_cut(&warning, 0);
-    if (reading->journal == JOURNAL_ALIEN)
-        strbuf_addf(&warning, "%s.journal belongs to another state of the chat and is not used",
-                    path);
-    else if (reading->journal == JOURNAL_TORN)
-        strbuf_addf(&warning, "%s.journal is damaged: only the turns before the damage are read",
-                    path);
+    store_journal_text(path, reading, &warning);
     if (warning.n_bytes > 0)
         show_warning(app, strbuf_text(&warning));
     strbuf_finish(&warning);

@@ -154,7 +154,7 @@ static bool read_more(struct batch *b, struct bn_error *err)
 }
 
 /* Take a line from `in`, without its line end. False: `in` has no complete line. At the end of
- * stdin the last line needs no line end. */
+ * stdin the last line needs no line end. If memory runs out, line->failed is set. */
 static bool next_line(struct batch *b, struct strbuf *line)
 {
     const char *end = b->in.n_bytes > 0 ? memchr(b->in.ptr, '\n', b->in.n_bytes) : NULL;
@@ -218,7 +218,9 @@ static bool fill_seqs(struct batch *b, struct bn_error *err)
         while (ok && !b->running[i] && b->n_begun - b->out.n_written < b->n_ring &&
                !is_stopped(b)) {
             if (next_line(b, &line))
-                ok = is_blank(strbuf_str(&line)) || begin(b, i, strbuf_str(&line), err);
+                ok = line.failed
+                         ? bn_fail(err, BN_ENOMEM, "out of memory for line %zu", b->n_lines)
+                         : is_blank(strbuf_str(&line)) || begin(b, i, strbuf_str(&line), err);
             else if (b->at_end)
                 break;
             else {

@@ -45,6 +45,8 @@ static char *copy_text(const char *text)
 static bool find_real(const char *path, char **out, struct bn_error *err)
 {
     struct stat st;
+    if (strcmp(path, "-") == 0) /* input_attach would read standard input, which is the chat's */
+        return bn_fail(err, BN_EIO, "'-' is standard input; ./- is a file of this name");
     char *real = realpath(path, NULL);
     if (!real || stat(real, &st) != 0) {
         (void)bn_fail(err, BN_EIO, "cannot open '%s': %s", path, strerror(errno));
@@ -157,7 +159,9 @@ bool attachments_add_paths(struct attachment_list *l, const struct tokenizer *t,
     enum attachment_added added;
     bool ok = true;
     for (size_t at = 0; ok && input_next_at(message, &at, &kind, &path); strbuf_cut(&path, 0)) {
-        if (kind != INPUT_AT_MISSING)
+        if (path.failed) /* the path may be cut */
+            ok = bn_fail(err, BN_ENOMEM, "out of memory for the paths in the message");
+        else if (kind != INPUT_AT_MISSING)
             ok = attachments_add(l, t, strbuf_text(&path), room, &added, err);
         else if (missing->n_bytes == 0)
             strbuf_add_str(missing, strbuf_str(&path));

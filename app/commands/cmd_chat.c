@@ -11,6 +11,7 @@
 #include "app/terminal/line/edit_file.h"
 
 #include <stdio.h>
+#include <unistd.h>
 
 #define BRIEF_COLUMNS 60 /* a message in a notice is cut to this width */
 
@@ -39,6 +40,18 @@ static bool fail_memory(struct command_host *host)
     return command_fail(host, "out of memory: nothing was changed");
 }
 
+/* The text of /system, or of its @FILE. Standard input has the user's lines, and another file that
+ * is not regular, such as a FIFO, might block. */
+static bool read_system(const char *arg, struct strbuf *out, struct bn_error *err)
+{
+    const char *path = arg + 1;
+    if (strcmp(arg, "@-") == 0)
+        return bn_fail(err, BN_EARG, "'-' is standard input; ./- is a file of this name");
+    if (arg[0] == '@' && access(path, F_OK) == 0 && !path_is_regular(path))
+        return bn_fail(err, BN_EIO, "'%s' is not a regular file", path);
+    return input_text_or_file(arg, out, err);
+}
+
 bool cmd_system(struct command_host *host, struct bn_str args)
 {
     struct transcript *t = &host->chat->transcript;
@@ -54,7 +67,8 @@ bool cmd_system(struct command_host *host, struct bn_str args)
         return true;
     }
     strbuf_add_str(&arg, args);
-    bool ok = is_off || input_text_or_file(strbuf_text(&arg), &text, &err);
+    bool ok = arg.failed ? bn_fail(&err, BN_ENOMEM, "out of memory: nothing was changed")
+                         : is_off || read_system(strbuf_text(&arg), &text, &err);
     if (!ok) {
         ui_notice(host->ui, TONE_ERROR, "%s", err.text);
     } else if (!transcript_set_system(t, strbuf_str(&text))) {

@@ -71,9 +71,8 @@ static bool attach_all(struct command_host *host, struct bn_str list)
     struct strbuf path = {0};
     bool ok = true;
     for (size_t at = 0; ok && input_next_path(list, &at, &path); strbuf_cut(&path, 0))
-        ok = attach(host, strbuf_text(&path));
-    if (ok && path.failed)
-        ok = command_fail(host, "out of memory for the paths");
+        ok = path.failed ? command_fail(host, "out of memory for the paths") /* it may be cut */
+                         : attach(host, strbuf_text(&path));
     strbuf_finish(&path);
     if (!ok && l->n > n_before)
         ui_notice(host->ui, TONE_PLAIN, "so none of these files will be sent");
@@ -202,7 +201,8 @@ static bool open_to_load(struct command_host *host, struct bn_str name, const ch
     return true;
 }
 
-static void show_loaded(struct command_host *host, const struct store_reading *reading)
+static void show_loaded(struct command_host *host, const char *path,
+                        const struct store_reading *reading)
 {
     const size_t n = host->chat->transcript.now.n;
     struct strbuf said = {0};
@@ -211,6 +211,10 @@ static void show_loaded(struct command_host *host, const struct store_reading *r
     if (said.n_bytes > 0)
         host->ui->ops->notice(host->ui, reading->n_forged > 0 ? TONE_WARNING : TONE_NOTE,
                               strbuf_str(&said));
+    strbuf_cut(&said, 0);
+    store_journal_text(path, reading, &said);
+    if (said.n_bytes > 0)
+        host->ui->ops->notice(host->ui, TONE_WARNING, strbuf_str(&said));
     strbuf_finish(&said);
     ui_notice(host->ui, TONE_PLAIN, "%zu turn%s loaded, %zu tok; /history shows them", n,
               n == 1 ? "" : "s", host->chat->n_used);
@@ -226,12 +230,16 @@ static bool load_from(struct command_host *host, const char *path, struct store_
     struct transcript loaded = {0};
     struct store_reading reading;
     struct bn_error err;
+    const bool detaches = next->path[0] && store->session.path[0];
     if (!store_read(store, path, &loaded, &reading, &err))
         return command_fail(host, err.text);
+    /* Detach the saved chat first: its last write needs the present conversation. */
     if (next->path[0] && !chat_close_session(host->chat))
         host->write_failed = true;
     if (!transcript_replace(t, &loaded))
-        return command_fail(host, "out of memory: nothing was changed");
+        return command_fail(host, detaches ? "out of memory: the conversation stays, but it is no "
+                                             "longer saved to its file"
+                                           : "out of memory: nothing was changed");
     if (next->path[0]) {
         store->session = *next;
         if (!next->is_behind) /* not a copy: a copy has no file yet that a journal could continue */
@@ -240,7 +248,7 @@ static bool load_from(struct command_host *host, const char *path, struct store_
     }
     t->unsaved = false;
     chat_use_snapshot(host->chat, path);
-    show_loaded(host, &reading);
+    show_loaded(host, path, &reading);
     return true;
 }
 

@@ -211,6 +211,13 @@ static bool looks_like_path(struct bn_str word)
            (word.n_bytes > 1 && memchr(word.ptr, '.', word.n_bytes - 1));
 }
 
+/* Whether a word as written is quoted, in whole or in part. An apostrophe within a word, as in
+ * @anna's, is no quote. */
+static bool has_quotes(const struct strbuf *word)
+{
+    return strbuf_text(word)[0] == '\'' || strpbrk(strbuf_text(word), "\"\\");
+}
+
 /* Examine the word after an "@" and move *at behind the word. Append its path to `out` if it exists
  * or looks like one. False: neither. */
 static bool read_at(struct bn_str message, size_t *at, enum input_at *kind, struct strbuf *out)
@@ -218,17 +225,22 @@ static bool read_at(struct bn_str message, size_t *at, enum input_at *kind, stru
     const size_t begin = *at, n_before = out->n_bytes;
     struct strbuf path = {0}, exact = {0};
     read_word(message, at, &path);
-    bool found = find_path(&path, kind);
+    const size_t path_end = *at;
+    bool found = find_path(&path, kind), is_exact = false;
     if (!found) { /* quotes and backslashes may be part of the name: try the word as written */
         for (*at = begin; *at < message.n_bytes && !is_blank(message.ptr[*at]); ++*at)
             strbuf_add_char(&exact, message.ptr[*at]);
         found = find_path(&exact, kind);
+        is_exact = found || !has_quotes(&exact);
     }
-    const struct bn_str word = strbuf_str(exact.n_bytes > 0 ? &exact : &path);
+    const struct bn_str word = strbuf_str(is_exact ? &exact : &path);
     if (!found)
         *kind = INPUT_AT_MISSING;
-    if (found || looks_like_path(word))
+    if (found || looks_like_path(word)) {
         strbuf_add_str(out, word);
+        if (!is_exact)
+            *at = path_end; /* a quoted word may have blanks */
+    }
     out->failed = out->failed || path.failed || exact.failed;
     strbuf_finish(&path);
     strbuf_finish(&exact);

@@ -42,8 +42,9 @@ enum input_at {
 };
 /* Find the next @path in a message, from *at on. Append the path to `out` and move *at behind it.
  * @path is a separate word. It may be quoted as in input_next_path. Punctuation after the path of a
- * file or directory is ignored. A missing path is the word as written, up to the next blank. A word
- * such as @anna is skipped if there is no such file or directory. False: no @path is left. */
+ * file or directory is ignored. A missing path is the word without its quotes. An apostrophe within
+ * it begins no quotes then: the word ends at the next blank. A word such as @anna is skipped if
+ * there is no such file or directory. False: no @path is left. */
 bool input_next_at(struct bn_str message, size_t *at, enum input_at *kind, struct strbuf *out);
 
 #endif

@@ -1,5 +1,5 @@
 /*
- * Environment variables, XDG directories, reading files: see paths.h.
+ * Environment variables, XDG directories, reading and writing files: see paths.h.
  */
 #define _GNU_SOURCE /* realpath */
 #include "app/common/paths.h"
@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 static const char *const env_names[ENV_N] = {
     [ENV_MODEL] = "BITNET_CHAT_MODEL",
@@ -153,4 +154,17 @@ bool path_read_all(const char *path, size_t max_bytes, char **out, size_t *n_byt
     const bool ok = read_stream(f, path, max_bytes, out, n_bytes, err);
     (void)fclose(f); /* only read */
     return ok;
+}
+
+bool path_write_all(int fd, const char *bytes, size_t n_bytes)
+{
+    /* On a full disk, the first write is short and sets no errno; the next one does. */
+    for (size_t at = 0; at < n_bytes;) {
+        const ssize_t n = write(fd, bytes + at, n_bytes - at);
+        if (n > 0)
+            at += (size_t)n;
+        else if (n == 0 || errno != EINTR)
+            return false;
+    }
+    return true;
 }

@@ -1,6 +1,6 @@
 /*
- * Environment variables, the directories of the program, and reading whole files. No other file
- * calls getenv.
+ * Environment variables, the directories of the program, and reading and writing whole files. No
+ * other file calls getenv.
  *
  * Directories follow the XDG base directory specification: $XDG_CONFIG_HOME, else $HOME/.config,
  * and so on. As it requires, relative values of these variables are ignored.
@@ -70,5 +70,8 @@ bool path_is_regular(const char *path); /* an existing file, not a directory, FI
  * BN_EIO: not readable, a directory, or more than max_bytes. BN_ENOMEM. */
 bool path_read_all(const char *path, size_t max_bytes, char **out, size_t *n_bytes,
                    struct bn_error *err);
+
+/* Write all bytes to a blocking descriptor. False: errno says why; a part may be written. */
+bool path_write_all(int fd, const char *bytes, size_t n_bytes);
 
 #endif

@@ -78,20 +78,27 @@ static enum exit_code check_file(struct inspect *in)
     return model_check_file(in->file, &cfg, &check, &err) ? EXIT_DONE : inspect_fail_load(in, &err);
 }
 
+/* The model must be open. */
 static enum exit_code measure_sense(struct inspect *in, struct sense_result *out)
 {
     struct bn_error err;
-    const enum exit_code code = inspect_open_model(in);
-    if (code != EXIT_DONE)
-        return code;
     return sense_check(in->model, in->file, in->tokenizer, NULL, out, &err)
                ? EXIT_DONE
                : report_error(INSPECT, STAGE_RUN, &err);
 }
 
+/* Like inspect_open_model, but prints no error. */
+static bool open_silently(struct inspect *in, struct bn_error *err)
+{
+    struct bn_model_config cfg = {.notes = &in->notes};
+    model_args_config(in->options, &cfg);
+    return bn_model_open(in->file, &cfg, &in->model, err);
+}
+
 /* An I2_S file does not record the layout of its weights, so open the model with each of the other
- * layouts and print those that predict text. The indices of `layouts` are those of the choices of
- * --i2s-layout. */
+ * layouts and print those that predict text. BN_EFORMAT: the tensors do not fit the layout, or have
+ * invalid codes in it, so it is not the layout of the file. The indices of `layouts` are those of
+ * the choices of --i2s-layout. */
 static enum exit_code try_layouts(struct inspect *in)
 {
     static const char *const layouts[] = {"a", "b", "c"};
@@ -104,6 +111,11 @@ static enum exit_code try_layouts(struct inspect *in)
         if (!options_set(in->options, "i2s-layout", layouts[i], OPTION_FROM_COMMAND, &err))
             return report_error(INSPECT, STAGE_RUN, &err);
         inspect_close_model(in);
+        if (!open_silently(in, &err)) {
+            if (err.code == BN_EFORMAT)
+                continue;
+            return inspect_fail_load(in, &err);
+        }
         const enum exit_code code = measure_sense(in, &r);
         if (code != EXIT_DONE)
             return code;
@@ -117,7 +129,9 @@ static enum exit_code try_layouts(struct inspect *in)
 static enum exit_code check_prediction(struct inspect *in)
 {
     struct sense_result r;
-    const enum exit_code code = measure_sense(in, &r);
+    enum exit_code code = inspect_open_model(in);
+    if (code == EXIT_DONE)
+        code = measure_sense(in, &r);
     if (code != EXIT_DONE)
         return code;
     const struct bn_model_info *info = bn_model_info(in->model);

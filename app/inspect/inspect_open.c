@@ -3,6 +3,7 @@
  */
 #include "app/common/term_text.h"
 #include "app/inspect/inspect.h"
+#include "engine/base/utf8.h"
 
 #include <string.h>
 #include <unistd.h>
@@ -85,10 +86,12 @@ void inspect_put(struct bn_str text)
         fwrite(text.ptr, 1, text.n_bytes, stdout);
         return;
     }
-    struct strbuf clean = {0};
-    term_text_clean(text, TERM_KEEP_LINES, &clean);
-    fwrite(strbuf_text(&clean), 1, clean.n_bytes, stdout);
-    strbuf_finish(&clean);
+    /* Each character on its own: this needs no memory, so no text can be lost. */
+    struct term_char c;
+    for (size_t at = 0; term_text_next(text, &at, &c);) {
+        char bytes[4];
+        fwrite(bytes, 1, utf8_encode(c.code, bytes), stdout);
+    }
 }
 
 void inspect_put_ids(const int32_t *ids, size_t n_ids)

@@ -201,7 +201,7 @@ void curses_set_row(struct curses_screen *s, size_t row, enum screen_look look, 
 static void add_move(int row, int column, struct strbuf *out)
 {
     /* curses_open has tested that the terminal has "cup". */
-    const char *bytes = tparm(tigetstr("cup"), row, column, 0, 0, 0, 0, 0, 0, 0);
+    const char *bytes = tparm(tigetstr("cup"), (long)row, (long)column, 0L, 0L, 0L, 0L, 0L, 0L, 0L);
     if (bytes)
         strbuf_add_text(out, bytes);
 }

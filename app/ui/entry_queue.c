@@ -45,8 +45,8 @@ bool entry_queue_take_first(struct entry_queue *q, struct strbuf *out)
 {
     if (q->n == 0)
         return false;
-    strbuf_add_str(out, strbuf_str(&q->items[0]));
-    strbuf_finish(&q->items[0]);
+    strbuf_finish(out);
+    *out = q->items[0];
     q->n--;
     memmove(q->items, q->items + 1, q->n * sizeof(*q->items));
     return true;

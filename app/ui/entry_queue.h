@@ -15,9 +15,11 @@ void entry_queue_finish(struct entry_queue *q); /* frees the lines; the queue is
 
 /* Add a line at the end. False: out of memory. */
 bool entry_queue_add(struct entry_queue *q, struct bn_str line);
-/* Remove the first or the last line and append it to `out`. False: the queue is empty. If memory
- * runs out, out->failed is set, and the line is lost. */
+/* Remove the first line. It replaces the text of `out`, which needs no memory. False: the queue is
+ * empty. */
 bool entry_queue_take_first(struct entry_queue *q, struct strbuf *out);
+/* Remove the last line and append it to `out`. False: the queue is empty. If memory runs out,
+ * out->failed is set, and the line is lost. */
 bool entry_queue_take_last(struct entry_queue *q, struct strbuf *out);
 /* For display: append one row of at most `width` columns and a newline for each line, in order. A
  * longer line is cut. If the queue has more than max_rows >= 1 lines, the last row is "and N

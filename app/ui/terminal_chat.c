@@ -233,15 +233,22 @@ static void line_event(struct ui *ui, struct ui_event *event)
     *event = (struct ui_event){.kind = UI_LINE, .text = strbuf_str(&t->line)};
 }
 
-/* Set t->line and t->displayed for a UI_LINE event. `displayed` may be t->displayed itself. */
-static void set_line(struct terminal_chat *t, struct bn_str displayed)
+/* Set t->line and t->displayed for a UI_LINE event. `displayed` may be t->displayed itself. False:
+ * out of memory; the line is in the editor again. */
+static bool set_line(struct ui *ui, struct bn_str displayed)
 {
+    struct terminal_chat *t = ui->terminal;
     strbuf_cut(&t->line, 0);
     line_expand(displayed, &t->line);
-    if (displayed.ptr == t->displayed.ptr)
-        return;
-    strbuf_cut(&t->displayed, 0);
-    strbuf_add_str(&t->displayed, displayed);
+    if (displayed.ptr != t->displayed.ptr) {
+        strbuf_cut(&t->displayed, 0);
+        strbuf_add_str(&t->displayed, displayed);
+    }
+    if (!t->line.failed && !t->displayed.failed)
+        return true;
+    line_put_back(displayed);
+    show_text(ui, TONE_ERROR, "out of memory; the line was not sent");
+    return false;
 }
 
 /* Handle the finished line of the editor. True: *event is set. False: the line was queued, put back
@@ -264,7 +271,8 @@ static bool finish_line(struct ui *ui, terminal_entered_fn entered, struct ui_ev
             return false;
         }
     }
-    set_line(t, displayed);
+    if (!set_line(ui, displayed))
+        return false;
     entered(ui, displayed);
     line_event(ui, event);
     return true;
@@ -297,9 +305,9 @@ bool terminal_next_queued(struct ui *ui, terminal_entered_fn entered, struct ui_
     struct terminal_chat *t = ui->terminal;
     if (chat_is_busy(ui->chat) || t->queue.n == 0)
         return false;
-    strbuf_cut(&t->displayed, 0);
     (void)entry_queue_take_first(&t->queue, &t->displayed); /* the queue is not empty */
-    set_line(t, strbuf_str(&t->displayed));
+    if (!set_line(ui, strbuf_str(&t->displayed)))
+        return false;
     entered(ui, strbuf_str(&t->displayed));
     line_event(ui, event);
     return true;

@@ -91,11 +91,12 @@ enum terminal_fed {
 typedef void (*terminal_entered_fn)(struct ui *ui, struct bn_str displayed);
 /* Pass the first n_keys bytes of the key queue to the editor, which must be open, and remove the
  * bytes that it has processed. A finished line becomes a UI_LINE event. While a turn runs or waits,
- * a line that runs_now refuses is put into the queue of lines (if there is no memory, back into the
- * editor), and a blank line is dropped. Ctrl-D on an empty line becomes UI_END. */
+ * a line that runs_now refuses is put into the queue of lines, and a blank line is dropped. Without
+ * memory, a line is put back into the editor. Ctrl-D on an empty line becomes UI_END. */
 enum terminal_fed terminal_feed(struct ui *ui, size_t n_keys, terminal_entered_fn entered,
                                 struct ui_event *event);
-/* If no turn runs or waits, return the first line of the queue as an event. False: no event. */
+/* If no turn runs or waits, return the first line of the queue as an event. False: no event. If
+ * there is no memory, the line is put into the editor. */
 bool terminal_next_queued(struct ui *ui, terminal_entered_fn entered, struct ui_event *event);
 /* Append the choices of Tab, words[1] to words[n_words], as rows of at most `columns` columns, each
  * with a newline. `longest` as in struct line_display. A path is shown without its directories, a

@@ -349,6 +349,7 @@ static void full_close(struct ui *ui, enum ui_close how)
 static void full_suspend(struct ui *ui)
 {
     struct full_ui *u = self(ui);
+    add_log(ui, LOG_WHOLE); /* before the pipe with its text is closed */
     curses_suspend();
     error_log_restore(&u->log);
     ui->log_fd = 0;

@@ -193,6 +193,14 @@ static void put_thought(struct ui *ui, struct bn_str text)
     p->in_thought = true;
 }
 
+/* Other text on standard error begins a line of its own, also if the answer ends in its thought. */
+static void end_thought(struct pipe_ui *p)
+{
+    if (p->in_thought)
+        fputc('\n', stderr);
+    p->in_thought = false;
+}
+
 static void pipe_answer(struct ui *ui, enum answer_part part, struct bn_str text)
 {
     struct pipe_ui *p = self(ui);
@@ -205,9 +213,7 @@ static void pipe_answer(struct ui *ui, enum answer_part part, struct bn_str text
     } else if (part == PART_THOUGHT) {
         put_thought(ui, text);
     } else {
-        if (p->in_thought)
-            fputc('\n', stderr);
-        p->in_thought = false;
+        end_thought(p);
         if (options_flag(ui->options, "stream"))
             pipe_put_text(ui, text);
         else
@@ -263,6 +269,7 @@ static void pipe_turn_end(struct ui *ui, const struct turn *turn)
 {
     struct pipe_ui *p = self(ui);
     p->n_answers++;
+    end_thought(p);
     if (p->plan.output != PIPE_TEXT) {
         json_t *o = turn_json(ui->chat->model->tokenizer, model_name(ui), turn);
         if (p->plan.output == PIPE_JSONL)
@@ -286,6 +293,7 @@ static void pipe_turn_failed(struct ui *ui, const struct bn_error *err)
 {
     struct pipe_ui *p = self(ui);
     const char *notice = turn_fail_notice(&ui->chat->turn, err, ui->chat->store->last.path);
+    end_thought(p);
     erase_row(p);
     const enum exit_code code = report_error(PROGRAM, STAGE_RUN, err);
     pipe_failed(ui, code);

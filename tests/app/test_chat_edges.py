@@ -120,6 +120,17 @@ class Editing(TerminalCase):
                 self.leave(terminal)
                 self.assertEqual(self.messages(), ['my text, kept'])
 
+    def test_a_full_disk_is_the_reason_why_no_editor_runs(self):
+        self.env['EDITOR'] = 'true'
+        words = ['sh', '-c', 'ulimit -f 1; exec "$0" "$@"', PROGRAM, self.model, '--private']
+        for more in PAINTERS:
+            terminal = self.start(words + more)
+            terminal.expect(rb'loaded in')
+            terminal.expect(PROMPT)
+            self.says_in(terminal, b'x' * 3000 + b'\x18\x05', rb'File(?s:.{,80})too(?s:.{,80})large')
+            terminal.send(b'\x15')
+            self.leave(terminal)
+
     def test_a_blank_message_is_not_sent(self):
         for words in PAINTERS:
             terminal = self.ready(*words)

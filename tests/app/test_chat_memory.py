@@ -62,7 +62,8 @@ class MemoryCase(ChatCase):
         out, err = done.stdout.decode(errors='replace'), done.stderr.decode(errors='replace')
         return done.returncode, without_times(out), err, files, n_calls, n_left
 
-    def check(self, *words, stdin=b'', before=None):
+    def check(self, *words, stdin=b'', before=None, first=None):
+        """With `first`, each allocation from this number on fails in a run. Returns the number of allocations."""
         self.work = os.path.join(self.home.name, 'work')
         os.makedirs(self.work, exist_ok=True)
         self.env['HOME'] = self.work
@@ -74,13 +75,15 @@ class MemoryCase(ChatCase):
         code, out, err, files, n_calls, n_left = run(0)
         self.assertEqual((code, n_left), (0, 0), (words, err))
         faults = []
-        for number in range(1, n_calls + 1, EVERY or max(1, n_calls // RUNS)):
+        every = 1 if first else EVERY or max(1, n_calls // RUNS)
+        for number in range(first or 1, n_calls + 1, every):
             result = run(number)
             fault = self.fault_of(result, (out, err, files), before or {})
             if fault:
                 faults.append(f'{number} of {n_calls}: {fault}: status {result[0]}, {result[1]!r:.300}, '
                               f'{result[2]!r:.300}, {result[3]!r:.300}, {result[5]} blocks left')
         self.assertEqual(faults, [], '\n'.join(faults))
+        return n_calls
 
     @staticmethod
     def fault_of(result, expected, before):
@@ -203,6 +206,12 @@ class Engine(MemoryCase):
         lines = b'first\n{"prompt": "second", "system": "brief", "id": {"a": 1}, "max_tokens": 3}\n\nthird\n'
         for words in ([], ['--json'], ['--jsonl', '--logprobs', '2']):
             self.check('--batch', '2', '-n', '4', '--seed', '1', '-t', '1', *words, stdin=lines)
+
+    def test_a_batch_loses_no_line(self):
+        words = ('--batch', '1', '-n', '2', '--seed', '1', '-t', '1', '--json')
+        n_calls = self.check(*words, stdin=b'first\n', first=sys.maxsize)  # none fails
+        # The end of a run has fewer than 20 allocations; those for the second line begin before it.
+        self.check(*words, stdin=b'first\nsecond\n', first=n_calls - 20)
 
 
 if __name__ == '__main__':

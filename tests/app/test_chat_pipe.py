@@ -374,6 +374,7 @@ class Files(ChatCase):
         stored['id'] = 1  # a prefix of a known name
         stored['messages'][0]['tag'] = 's'
         stored['messages'][1]['time'] = 17
+        stored['messages'][1]['role content'] = 'two known names'
         stored['messages'][2]['rating'] = 5
         self.write('others.json', json.dumps(stored))
         self.says('--session', session, '-p', 'b')
@@ -538,6 +539,16 @@ class Thoughts(ChatCase):
         answer = json.loads(self.chat('--template', template, '-p', 'two and two?', '--json').stdout)
         self.assertEqual(answer['text'], 'Four.')
         self.assertEqual(answer['thought'].strip(), 'A plan.')
+
+    def test_other_text_begins_a_line_after_an_unfinished_thought(self):
+        template = '@' + self.write('thinks.jinja', self.TEMPLATE)
+        self.fake('<think>A plan.</think>Four.')
+        done = self.chat('--template', template, '-p', 'x', '-n', '9', '--stats')
+        self.assertRegex(done.stderr, rb'\AA \n\[9 tok, [^\n]*\]\n\Z')
+        self.assertEqual(self.chat('--template', template, '-p', 'x', '-n', '9').stderr, b'A \n')
+        self.fake('<think>A plan.</think>Four.', fail_at=10)
+        done = self.chat('--template', template, '-p', 'x')
+        self.assertRegex(done.stderr, rb'\AA ?\nbitnet-chat: the fake device failed\n\Z')
 
     def test_a_template_without_thoughts_leaves_the_tags(self):
         self.fake('<think>x</think>y')

@@ -8,6 +8,7 @@ import json
 import math
 import os
 import re
+import struct
 from unittest import mock
 
 from support.program_case import ProgramCase, main
@@ -451,6 +452,30 @@ class Check(ProgramCase):
             self.assertRegex(text, r'(?m)^warning +prediction +the model does not predict text: \d')
             self.assertRegex(text, r'(?m)^warning +layout +--i2s-layout a predicts text: 0\.')
             self.assertEqual(text.count('--i2s-layout'), 1)
+
+    def trained_with_other_rows(self):
+        """The trained model with feed-forward layers of 638 rows, which layout c cannot hold. It predicts nonsense."""
+        with open(os.path.join(os.path.dirname(__file__), 'data/trained.gguf'), 'rb') as file:
+            data = bytearray(file.read())
+        key = b'bitnet-b1.58.feed_forward_length'
+        struct.pack_into('<I', data, data.index(key) + len(key) + 4, 638)
+        infos = [m for m in re.finditer(rb'blk\.\d+\.[a-z_]+\.weight|token_embd\.weight|output_norm\.weight', data)]
+        starts = []  # of the I2_S tensors with 638 rows or columns, in the data
+        for at in (m.end() for m in infos):
+            n_dims = struct.unpack_from('<I', data, at)[0]
+            dims = struct.unpack_from(f'<{n_dims}Q', data, at + 4)
+            end = at + 4 + 8 * n_dims + 12  # the type and the offset
+            if 640 in dims:
+                struct.pack_into(f'<{n_dims}Q', data, at + 4, *(638 if n == 640 else n for n in dims))
+                starts += [struct.unpack_from('<Q', data, end - 8)[0]] * (n_dims == 2)
+        for start in starts:  # the scale is behind the codes, of which a byte has four
+            struct.pack_into('<f', data, (end + 31) // 32 * 32 + start + 638 * 256 // 4, 1)
+        return self.write('rows.gguf', bytes(data))
+
+    def test_a_layout_that_cannot_hold_the_model_is_not_tried(self):
+        text = self.succeeds('check', self.trained_with_other_rows()).decode()
+        self.assertRegex(text, r'(?m)^warning +prediction +the model does not predict text: \d')
+        self.assertNotIn('--i2s-layout', text)
 
     def test_warnings_about_the_model_are_printed(self):
         path = self.make('extra.gguf', '--arch', 'llama', '--extra', 'blk.1.post_ffw_norm.weight')

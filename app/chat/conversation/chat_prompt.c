@@ -277,6 +277,8 @@ static bool encode_rendered(const struct encoder *e, struct message_list *l, str
     struct template_output rendered;
     l->list = template_list(l->arena);
     push_state(l, e->state, e->window);
+    if (!l->list) /* template_render would report a bad argument */
+        return bn_fail(err, BN_ENOMEM, "out of memory for the conversation");
     if (!model_args_template_args(e->m->options, e->m->template, l->arena, &args, err))
         return false;
     const struct template_input input = {.messages = l->list,

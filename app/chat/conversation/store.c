@@ -52,9 +52,12 @@ static bool fail_message(const struct session_reader *r, size_t index, const cha
     return bn_fail(err, BN_EFORMAT, "'%s': message %zu %s", r->path, index, problem);
 }
 
+/* `words` are separated by blanks, so a word with a blank is not among them. */
 static bool has_word(const char *words, const char *word)
 {
     const size_t n = strlen(word);
+    if (strchr(word, ' '))
+        return false;
     for (const char *at = words; n > 0 && (at = strstr(at, word)) != NULL; at += n)
         if ((at == words || at[-1] == ' ') && (at[n] == ' ' || at[n] == 0))
             return true;
@@ -391,19 +394,24 @@ struct file_pair {
     size_t n_bytes, n_journal;
 };
 
+/* A journal that exists but cannot be read is an error: if it counted as missing, the next write
+ * would destroy its turns. */
 static bool read_pair(const char *path, struct file_pair *p, struct bn_error *err)
 {
     char journal[PATH_BYTES + 16], target[PATH_BYTES];
-    struct bn_error ignored;
     *p = (struct file_pair){0};
     if (!path_read_all(path, INPUT_MAX_BYTES, &p->bytes, &p->n_bytes, err))
         return false;
     path_follow(path, target);
     store_journal_path(target, journal);
     if (!path_is_regular(journal) ||
-        !path_read_all(journal, INPUT_MAX_BYTES, &p->journal, &p->n_journal, &ignored))
-        p->journal = NULL;
-    return true;
+        path_read_all(journal, INPUT_MAX_BYTES, &p->journal, &p->n_journal, err))
+        return true;
+    p->journal = NULL;
+    if (!path_is_regular(journal)) /* another chat has removed it in the meantime */
+        return true;
+    mem_free(p->bytes);
+    return bn_fail_prefix(err, "the journal of the saved chat");
 }
 
 /* Another chat may replace the file and remove the journal between the two readings. Then the file
@@ -476,6 +484,14 @@ void store_reading_text(const struct store_reading *reading, struct strbuf *out)
         strbuf_addf(out,
                     ": the tokens of %zu would begin or end a turn, so the text is used instead",
                     reading->n_forged);
+}
+
+void store_journal_text(const char *path, const struct store_reading *reading, struct strbuf *out)
+{
+    if (reading->journal == JOURNAL_ALIEN)
+        strbuf_addf(out, "%s.journal belongs to another state of the chat and is not used", path);
+    else if (reading->journal == JOURNAL_TORN)
+        strbuf_addf(out, "%s.journal is damaged: only the turns before the damage are read", path);
 }
 
 void store_clean(void)

@@ -27,6 +27,7 @@ struct store_file {
     int journal;          /* descriptor; 0: not open */
     size_t journal_bytes; /* in the journal file */
     bool has_base;        /* the saved chat has a known state, to which a journal can add turns */
+    bool was_written;     /* the saved chat was read or written, so it may have turns */
     bool is_behind;       /* store_close must write the saved chat: it lacks turns of the journal
                              or of a failed write, or it is a new copy */
     char base[17];        /* hash of the saved chat, 16 hexadecimal digits; valid with has_base */
@@ -100,10 +101,13 @@ bool store_close(const struct store *s, struct store_file *f, const struct trans
 /* Append a notice that answers are tokenised again, and why; nothing if the ids of all answers are
  * used. */
 void store_reading_text(const struct store_reading *reading, struct strbuf *out);
+/* Append a warning that the journal of the file `path` was not used, or only a part of it; nothing
+ * otherwise. */
+void store_journal_text(const char *path, const struct store_reading *reading, struct strbuf *out);
 
-/* Read a saved chat. `out` must be empty and stays empty on failure. BN_EIO: cannot be read.
- * BN_EFORMAT: not a saved chat; the error has the line and column, or the number of the message.
- * BN_ENOMEM. */
+/* Read a saved chat. `out` must be empty and stays empty on failure. BN_EIO: the file or an
+ * existing journal cannot be read. BN_EFORMAT: not a saved chat; the error has the line and column,
+ * or the number of the message. BN_ENOMEM. */
 bool store_read(const struct store *s, const char *path, struct transcript *out,
                 struct store_reading *reading, struct bn_error *err);
 

@@ -188,6 +188,7 @@ static size_t count_shared(const struct store_file *f, const struct transcript_s
  * replaces the file. */
 static void set_written(struct store_file *f, const struct transcript_state *state)
 {
+    f->was_written = true;
     f->n = count_shared(f, state);
     if (!mem_grow(&f->serials, &f->cap, state->n, sizeof(*f->serials))) {
         f->has_base = false;
@@ -234,15 +235,16 @@ static bool append_lines(struct store_file *f, int flags, struct bn_str lines, s
         f->journal = fd;
         f->journal_bytes = (size_t)st.st_size;
     }
-    if (write(f->journal, lines.ptr, lines.n_bytes) == (ssize_t)lines.n_bytes &&
-        fdatasync(f->journal) == 0) {
+    if (path_write_all(f->journal, lines.ptr, lines.n_bytes) && fdatasync(f->journal) == 0) {
         f->journal_bytes += lines.n_bytes;
         return true;
     }
     (void)bn_fail(err, BN_EIO, "cannot write '%s': %s", path, strerror(errno));
-    /* Remove the part that was written. If this fails too, a reader drops the incomplete line, and
-     * with it all lines that are appended later. */
-    (void)!ftruncate(f->journal, (off_t)f->journal_bytes);
+    /* Remove the part that was written. If this fails too, a line that is appended later would
+     * continue the incomplete line, and a reader would drop both. So the next write replaces the
+     * file. */
+    if (ftruncate(f->journal, (off_t)f->journal_bytes) != 0)
+        f->has_base = false;
     return false;
 }
 
@@ -362,7 +364,7 @@ void store_continue(struct store_file *f, const struct transcript_state *state,
 /* Nothing has changed since the last write. An empty chat that was never written is not written. */
 static bool is_saved(const struct store_file *f, const struct transcript_state *state)
 {
-    if (!f->has_base && !f->is_behind && state->n == 0 && state->system.n_bytes == 0)
+    if (!f->was_written && !f->is_behind && state->n == 0 && state->system.n_bytes == 0)
         return true;
     return f->has_base && f->n == state->n && count_shared(f, state) == f->n &&
            f->n_skipped == state->n_skipped && f->head == head_of(state);

@@ -8,6 +8,7 @@
 #include "app/chat/conversation/transcript.h"
 
 #include "engine/base/memory.h"
+#include "engine/base/size.h"
 
 struct transcript_step {
     struct transcript_state state; /* the state that undo or redo restores */
@@ -130,15 +131,21 @@ static void steps_clear(struct transcript_step *steps, size_t *n)
     *n = 0;
 }
 
-/* Reserve space for one more step. Drops the oldest step if the list is full. */
-static bool steps_reserve(struct transcript_step **steps, size_t *n, size_t *cap)
+/* Reserve space for steps_push. A full list needs none, because steps_push drops a step. */
+static bool steps_reserve(struct transcript_step **steps, size_t n, size_t *cap)
+{
+    return mem_grow(steps, cap, size_min(n + 1, MAX_STEPS), sizeof(**steps));
+}
+
+/* Append a step. Drops the oldest step if the list is full. */
+static void steps_push(struct transcript_step *steps, size_t *n, struct transcript_step step)
 {
     if (*n == MAX_STEPS) {
-        state_finish(&(*steps)[0].state);
-        memmove(*steps, *steps + 1, (MAX_STEPS - 1) * sizeof(**steps));
+        state_finish(&steps[0].state);
+        memmove(steps, steps + 1, (MAX_STEPS - 1) * sizeof(*steps));
         --*n;
     }
-    return mem_grow(steps, cap, *n + 1, sizeof(**steps));
+    steps[(*n)++] = step;
 }
 
 static size_t last_serial(const struct transcript_state *s)
@@ -149,12 +156,13 @@ static size_t last_serial(const struct transcript_state *s)
 /* Store the present state as a cut and make `next` the conversation. Takes ownership of `next`. */
 static bool make_cut(struct transcript *t, struct transcript_state *next)
 {
-    if (!steps_reserve(&t->cuts, &t->n_cuts, &t->cap_cuts)) {
+    if (!steps_reserve(&t->cuts, t->n_cuts, &t->cap_cuts)) {
         state_finish(next);
         return false;
     }
-    t->cuts[t->n_cuts++] = (struct transcript_step){
+    const struct transcript_step cut = {
         .state = t->now, .is_cut = true, .after_n = next->n, .after_serial = last_serial(next)};
+    steps_push(t->cuts, &t->n_cuts, cut);
     t->now = *next;
     t->unsaved = true;
     return true;
@@ -302,23 +310,26 @@ bool transcript_replace(struct transcript *t, struct transcript *other)
  * Takes ownership of `to`. */
 static void step_back(struct transcript *t, struct transcript_state to, bool is_cut)
 {
-    t->redos[t->n_redos++] = (struct transcript_step){.state = t->now, .is_cut = is_cut};
+    const struct transcript_step step = {.state = t->now, .is_cut = is_cut};
+    steps_push(t->redos, &t->n_redos, step);
     t->now = to;
     t->unsaved = true;
 }
 
 enum undo_result transcript_undo(struct transcript *t)
 {
-    if (!steps_reserve(&t->redos, &t->n_redos, &t->cap_redos))
-        return UNDO_NO_MEMORY;
     const struct transcript_step *cut = t->n_cuts > 0 ? &t->cuts[t->n_cuts - 1] : NULL;
-    if (cut && cut->after_n == t->now.n && cut->after_serial == last_serial(&t->now)) {
+    const bool is_cut =
+        cut && cut->after_n == t->now.n && cut->after_serial == last_serial(&t->now);
+    if (!is_cut && t->now.n == 0)
+        return UNDO_NOTHING;
+    if (!steps_reserve(&t->redos, t->n_redos, &t->cap_redos))
+        return UNDO_NO_MEMORY;
+    if (is_cut) {
         t->n_cuts--;
         step_back(t, cut->state, true);
         return UNDO_CUT;
     }
-    if (t->now.n == 0)
-        return UNDO_NOTHING;
     struct transcript_state shorter;
     if (!state_copy(&shorter, &t->now))
         return UNDO_NO_MEMORY;
@@ -336,7 +347,7 @@ enum undo_result transcript_redo(struct transcript *t)
     const struct transcript_step step = t->redos[t->n_redos - 1];
     struct transcript_state next = step.state;
     if (step.is_cut) {
-        if (!steps_reserve(&t->cuts, &t->n_cuts, &t->cap_cuts))
+        if (!steps_reserve(&t->cuts, t->n_cuts, &t->cap_cuts))
             return UNDO_NO_MEMORY;
         t->n_redos--;
         (void)make_cut(t, &next); /* cannot fail: the space is reserved */

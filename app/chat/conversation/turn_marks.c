@@ -11,6 +11,8 @@
 
 #include <ctype.h>
 
+#define FULL_WIDTH_BAR "\xef\xbd\x9c" /* U+FF5C */
+
 struct marks {
     const struct template *template;
     const struct tokenizer *tokenizer;
@@ -51,23 +53,41 @@ static bool is_thought_marker(struct bn_str text)
     return contains(text, "think") || contains(text, "thought") || contains(text, "reason");
 }
 
+/* Whether the text has a sign: an ASCII character that is neither a letter, a digit nor a blank, or
+ * the full-width bar that DeepSeek's templates use. Other characters beyond ASCII may be letters
+ * and are no signs. */
+static bool has_sign(struct bn_str text)
+{
+    for (size_t i = 0; i < text.n_bytes; i++) {
+        const unsigned char c = (unsigned char)text.ptr[i];
+        const struct bn_str rest = {text.ptr + i, text.n_bytes - i};
+        if ((c < 128 && !isalnum(c) && !isspace(c)) ||
+            bn_str_starts(rest, bn_str_of(FULL_WIDTH_BAR)))
+            return true;
+    }
+    return false;
+}
+
+static bool has_letter(struct bn_str text)
+{
+    for (size_t i = 0; i < text.n_bytes; i++) {
+        const unsigned char c = (unsigned char)text.ptr[i];
+        if (c < 128 && isalpha(c))
+            return true;
+    }
+    return false;
+}
+
 /* Whether the token is no marker of a thought, and is a control token or a user-defined token that
- * looks like a mark: it has an ASCII letter and a byte that is neither an ASCII letter, a digit nor
- * a blank. Some marks have signs beyond ASCII. Other user-defined tokens (runs of blanks, digits,
- * words) are ordinary text that a template may contain too. */
+ * looks like a mark: it has an ASCII letter and a sign. Other user-defined tokens (runs of blanks,
+ * digits, words) are ordinary text that a template may contain too. */
 static bool may_delimit(const struct tokenizer *t, int32_t id)
 {
     const struct bn_str text = tokenizer_token_text(t, id);
-    bool has_letter = false, has_sign = false;
     if (is_thought_marker(text))
         return false;
-    for (size_t i = 0; i < text.n_bytes; i++) {
-        const unsigned char c = (unsigned char)text.ptr[i];
-        has_letter = has_letter || isalpha(c);
-        has_sign = has_sign || (!isalnum(c) && !isspace(c));
-    }
     return tokenizer_is_control(t, id) ||
-           (tokenizer_is_user_defined(t, id) && has_letter && has_sign);
+           (tokenizer_is_user_defined(t, id) && has_letter(text) && has_sign(text));
 }
 
 /* Add the first n_max marks in a text of the template, without those that end an answer already. */

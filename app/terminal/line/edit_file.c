@@ -71,11 +71,10 @@ bool edit_file_run(struct strbuf *text, struct bn_error *err)
     const int fd = mkstemp(path);
     if (fd < 0)
         return bn_fail(err, BN_EIO, "cannot make a file for the editor: %s", strerror(errno));
-    bool ok = write(fd, strbuf_text(text), text->n_bytes) == (ssize_t)text->n_bytes;
+    bool ok = path_write_all(fd, strbuf_text(text), text->n_bytes) ||
+              bn_fail(err, BN_EIO, "cannot write '%s': %s", path, strerror(errno));
     (void)close(fd); /* write has already reported errors */
-    if (!ok) {
-        (void)bn_fail(err, BN_EIO, "cannot write '%s': %s", path, strerror(errno));
-    } else {
+    if (ok) {
         const pid_t child = fork();
         if (child == 0)
             run_editor(editor, path);

@@ -146,7 +146,7 @@ static bool append(const char *path, struct bn_str lines, struct bn_error *err)
     const int fd = open_regular(path, O_WRONLY | O_APPEND | O_CREAT, &st, err);
     if (fd < 0)
         return false;
-    const bool ok = write(fd, lines.ptr, lines.n_bytes) == (ssize_t)lines.n_bytes;
+    const bool ok = path_write_all(fd, lines.ptr, lines.n_bytes);
     if (!ok) {
         (void)bn_fail(err, BN_EIO, "cannot write '%s': %s", path, strerror(errno));
         (void)!ftruncate(fd, st.st_size); /* without the part of a line that was written */

@@ -133,8 +133,11 @@ static int edit_elsewhere(int count, int key)
     const bool ok = edit_file_run(&text, &err);
     return_to_screen();
     if (ok && !bn_str_equal(strbuf_str(&text), strbuf_str(&before))) {
-        rl_replace_line("", 0); /* 0: keep the list of changes for undo */
+        (void)rl_begin_undo_group();     /* always 0; one undo restores the line */
+        (void)rl_delete_text(0, rl_end); /* the number of bytes */
+        rl_point = 0;
         line_paste_insert(strbuf_text(&text), text.n_bytes);
+        (void)rl_end_undo_group(); /* as above */
     }
     rl_point = rl_end;
     line_show();

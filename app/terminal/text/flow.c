@@ -27,12 +27,13 @@ void flow_finish(struct flow *f)
     *f = (struct flow){0};
 }
 
-/* If out of memory, the cell is lost: a character of a held word is never written, and
- * flow_rewrite_row leaves out a character of the row. */
-static void push(struct flow_cells *cells, struct flow_cell cell)
+/* False: out of memory. */
+static bool push(struct flow_cells *cells, struct flow_cell cell)
 {
-    if (mem_grow(&cells->items, &cells->cap, cells->n + 1, sizeof(*cells->items)))
-        cells->items[cells->n++] = cell;
+    if (!mem_grow(&cells->items, &cells->cap, cells->n + 1, sizeof(*cells->items)))
+        return false;
+    cells->items[cells->n++] = cell;
+    return true;
 }
 
 /* ---- looks ---- */
@@ -106,7 +107,7 @@ static void put_cell(struct flow *f, const struct flow_cell *cell, struct strbuf
         flow_begin_row(f);
     }
     write_cell(f, cell, out);
-    push(&f->row, *cell);
+    (void)push(&f->row, *cell); /* without memory, flow_rewrite_row leaves it out */
     f->column += cell->width;
     f->n_doubtful += term_text_is_doubtful(cell->code);
 }
@@ -173,8 +174,13 @@ static void add_cell(struct flow *f, struct flow_cell cell, struct strbuf *out)
             (f->held.word.n > 0 &&
              breaks_words(f, f->held.word.items[0].look) != breaks_words(f, cell.look)))
             put_word(f, out);
-        push(&f->held.word, cell);
-        f->held.width += cell.width;
+        if (push(&f->held.word, cell)) {
+            f->held.width += cell.width;
+        } else { /* without memory for the word, write its characters at once */
+            put_word(f, out);
+            put_blanks(f, cell.look, out);
+            put_cell(f, &cell, out);
+        }
     }
 }
 

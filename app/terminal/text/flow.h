@@ -6,7 +6,8 @@
  * Text comes in pieces, which may end within a word or a character. Text that was written is never
  * changed. The last word of a piece is held back until its end is known. Lines of code (between
  * fences) and, with FLOW_NO_WRAP, all lines are broken by the terminal, so that they can be copied
- * as a whole. If memory runs out, characters are lost.
+ * as a whole. If memory runs out, a piece of the text is lost (markdown_add), a word is broken, or
+ * flow_rewrite_row leaves out characters.
  */
 #ifndef APP_FLOW_H
 #define APP_FLOW_H

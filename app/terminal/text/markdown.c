@@ -258,6 +258,8 @@ static void add_bytes(struct markdown *m, size_t n_bytes, const struct markdown_
 
 void markdown_add(struct markdown *m, struct bn_str text, const struct markdown_sink *sink)
 {
+    if (m->bytes.failed)
+        strbuf_cut(&m->bytes, 0); /* clears `failed`: the text after the lost piece is shown */
     strbuf_add_str(&m->bytes, text);
     add_bytes(m, m->bytes.n_bytes - utf8_open_bytes(m->bytes.ptr, m->bytes.n_bytes), sink);
 }

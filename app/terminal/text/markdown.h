@@ -58,7 +58,8 @@ struct markdown_sink {
     void (*put)(void *ud, const struct term_char *c, enum text_look look);
     void *ud;
 };
-/* Add a piece of the text, of any bytes. */
+/* Add a piece of the text, of any bytes. If memory runs out, the piece is lost, with the bytes of
+ * an incomplete character before it, and strbuf_n_failed counts it. */
 void markdown_add(struct markdown *m, struct bn_str text, const struct markdown_sink *sink);
 /* Decide a pending mark as if a blank followed it. More text may be added after this call. */
 void markdown_flush(struct markdown *m, const struct markdown_sink *sink);

@@ -112,6 +112,19 @@ class Scripts(ChatCase):
         self.assertIn('is a directory', self.refuses(5, '-f', folder, '-p', 'x'))
         self.assertIn('it is sent as text', self.script('see @no/such.txt and @sub and @anna'))
 
+    def test_a_missing_quoted_path_is_named_without_its_quotes(self):
+        for word, name in (('"my notes.txt"', 'my notes.txt'), ("'my notes.txt'", 'my notes.txt'),
+                           (r'my\ notes.txt', 'my notes.txt'), ('sub/"my notes"', 'sub/my notes')):
+            text = self.script(f'look at @{word} now')
+            self.assertIn(f'@{name} is not a file; it is sent as text', text)
+            self.assertEqual(self.messages, [f'look at @{word} now'])
+
+    def test_an_apostrophe_in_a_word_hides_no_path(self):
+        one = self.write('one.txt', '1\n')
+        text = self.script(f"@anna's text is in @{one}, isn't it?")
+        self.assertNotIn('it is sent as text', text)
+        self.assertEqual(self.messages, [self.fenced('one.txt', '1\n') + f"@anna's text is in @{one}, isn't it?"])
+
     def test_the_file_option_attaches_to_the_first_message_of_a_script(self):
         one = self.write('one.txt', '1\n')
         self.script('x', 'y', words=('-f', one))
@@ -195,6 +208,20 @@ class Terminals(TerminalCase):
             self.says_in(terminal, b'\x15see @anna\r')
             self.leave(terminal)
             self.assertEqual(self.messages(), ['see @anna'])
+
+    def test_standard_input_is_not_attached(self):
+        """Also if there is a file of that name."""
+        folder = os.path.join(self.folder.name, 'dash')
+        os.makedirs(folder, exist_ok=True)
+        self.write('dash/-', 'some notes\n')
+        self.fake('ok')
+        terminal = self.ready(folder=folder)
+        self.says_in(terminal, b'/file -\r', rb"'-' is standard input")
+        self.says_in(terminal, b'see @-\r', rb"'-' is standard input")
+        self.says_in(terminal, b'\x15/file ./-\r', rb'will be sent')
+        self.says_in(terminal, b'hello\r')
+        self.leave(terminal)
+        self.assertEqual(self.messages(), ['File -:\n```\nsome notes\n```\n\nhello'])
 
     def test_tab_completes_names_with_blanks(self):
         """An apostrophe earlier in the message begins no quoted path."""

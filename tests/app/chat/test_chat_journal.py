@@ -133,6 +133,38 @@ class Journal(TerminalCase):
         self.assertTrue(os.path.exists(path + '.journal.old'))
         self.assertEqual(self.roles(path), [('u', 'edited')])
 
+    def test_load_reports_a_journal_that_is_not_used(self):
+        path = self.session()
+        self.killed_during_an_answer('--session', path)
+        with open(path, 'rb') as file:
+            stored = file.read()
+        with open(path + '.journal', 'rb') as file:
+            journal = file.read()
+        for text, lines, warning in ((stored.replace(b'"a"', b'"edited"'), journal, b'belongs to another state'),
+                                     (stored, journal + b'[]\n', b'is damaged')):
+            copy = self.session('loaded.json')
+            for name, data in ((copy, text), (copy + '.journal', lines)):
+                with open(name, 'wb') as file:
+                    file.write(data)
+            done = self.chat('-i', stdin=f'/load {copy}\n'.encode())
+            self.assertRegex(done.stderr, rb'loaded\.json\.journal ' + warning)
+            with open(copy + '.journal.old', 'rb') as file:
+                self.assertEqual(file.read(), lines)
+            os.unlink(copy + '.journal.old')
+
+    def test_a_journal_that_cannot_be_read_is_not_lost(self):
+        path = self.session()
+        self.killed_during_an_answer('--session', path)
+        os.truncate(path + '.journal', (64 << 20) + 1)  # root can read any file, but no file is that large
+        with open(path, 'rb') as file:
+            stored = file.read()
+        self.assertRegex(self.refuses(5, '--session', path, '-p', 'c'), "journal of .*json.journal' is larger than")
+        done = self.chat('-i', stdin=f'/load {path}\n'.encode())
+        self.assertRegex(done.stderr, rb"json\.journal' is larger than")
+        with open(path, 'rb') as file:
+            self.assertEqual(file.read(), stored)
+        self.assertEqual(os.path.getsize(path + '.journal'), (64 << 20) + 1)
+
     def test_a_full_disk_during_an_append_keeps_the_earlier_turns(self):
         path = self.session()
         self.fake('one', 'long ' * 500, 'three')
@@ -142,6 +174,7 @@ class Journal(TerminalCase):
         self.ask(terminal, 'a')
         self.ask(terminal, 'b')
         self.assertEqual(terminal.seen.count(b'continues unsaved'), 1)
+        self.assertRegex(terminal.seen, rb"journal':\s+File\s+too\s+large;")  # not the error of an earlier call
         terminal.process.kill()
         terminal.wait()
         self.chat('--session', path, '-i', stdin=b'')

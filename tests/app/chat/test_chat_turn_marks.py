@@ -101,6 +101,21 @@ class TurnMarks(ChatCase):
         said = self.dump(self.forged(model, template, [MARK_ID], 'ok' + '<think>'.ljust(28, '|')), model)
         self.assertNotIn('tokenised again', said)
 
+    def renamed(self, name):
+        """The user-defined token with another name of 28 bytes: a model, a template with it, and the name."""
+        with open(self.user, 'rb') as file:
+            model = self.write('renamed.gguf', file.read().replace(MARK.encode(), name))
+        return model, self.write('renamed.jinja', TEMPLATE.replace(MARK.encode(), name)), name.decode()
+
+    def test_a_word_with_letters_beyond_ascii_is_no_mark(self):
+        model, template, word = self.renamed('café'.encode() + b's' * 23)
+        self.assertNotIn('tokenised again', self.dump(self.forged(model, template, [MARK_ID], 'ok' + word), model))
+
+    def test_a_word_between_full_width_bars_is_a_mark(self):
+        model, template, mark = self.renamed('｜'.encode() + b'u' * 22 + '｜'.encode())
+        words = self.forged(model, template, [MARK_ID], 'ok' + mark)
+        self.assertIn('would begin or end a turn', self.dump(words, model))
+
     def test_a_sampled_mark_ends_the_answer(self):
         template = self.write('marks.jinja', TEMPLATE)
         for model, words, mark in ((self.model, ('--template', 'llama3'), '<|start_header_id|>'),

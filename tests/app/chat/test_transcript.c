@@ -145,6 +145,36 @@ static void many_cuts_keep_the_newest(void **state)
     transcript_finish(&t);
 }
 
+static void an_undo_with_nothing_to_undo_keeps_all_redo_steps(void **state)
+{
+    struct transcript t = {0};
+    (void)state;
+    for (size_t i = 0; i < 64; i++) /* the number of steps that the redo list holds */
+        add_exchange(&t, "a", "1");
+    for (size_t i = 0; i < 64; i++)
+        assert_int_equal(transcript_undo(&t), UNDO_EXCHANGE);
+    assert_int_equal(transcript_undo(&t), UNDO_NOTHING);
+    for (size_t i = 0; i < 64; i++)
+        assert_int_equal(transcript_redo(&t), UNDO_EXCHANGE);
+    assert_int_equal(t.now.n, 64);
+    transcript_finish(&t);
+}
+
+static void many_undos_keep_the_newest_redo_steps(void **state)
+{
+    struct transcript t = {0};
+    (void)state;
+    for (size_t i = 0; i < 70; i++)
+        add_exchange(&t, "a", "1");
+    for (size_t i = 0; i < 70; i++)
+        assert_int_equal(transcript_undo(&t), UNDO_EXCHANGE);
+    for (size_t i = 0; i < 64; i++)
+        assert_int_equal(transcript_redo(&t), UNDO_EXCHANGE);
+    assert_int_equal(transcript_redo(&t), UNDO_NOTHING);
+    assert_int_equal(t.now.n, 64);
+    transcript_finish(&t);
+}
+
 static void finish_names_can_be_parsed(void **state)
 {
     (void)state;
@@ -164,6 +194,8 @@ int main(void)
         cmocka_unit_test(an_answer_replaces_only_the_one_in_this_state),
         cmocka_unit_test(a_removed_question_is_not_in_redo),
         cmocka_unit_test(many_cuts_keep_the_newest),
+        cmocka_unit_test(an_undo_with_nothing_to_undo_keeps_all_redo_steps),
+        cmocka_unit_test(many_undos_keep_the_newest_redo_steps),
         cmocka_unit_test(finish_names_can_be_parsed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -109,6 +109,15 @@ class Commands(ChatCase):
         self.assertIn('system message replaced', self.script('/system x', '/system y'))
         self.assertIn('there is no system message', self.script('/system off'))
 
+    def test_system_reads_only_regular_files(self):
+        text = self.script('/system @-', 'this line is not read as the system message', code=2)
+        self.assertIn("'-' is standard input", text)
+        fifo = self.path('fifo')
+        os.mkfifo(fifo)
+        for path in (fifo, self.folder.name, '/dev/null'):
+            self.assertIn('is not a regular file', self.script(f'/system @{path}', code=2))
+        self.assertIn('No such file', self.script('/system @/no/such/file', code=2))
+
     def test_retry_accepts_settings_for_one_answer(self):
         self.fake('first', 'second', 'third')
         text = self.script('a', '/retry', '/retry max-tokens=2', '/set max-tokens')

@@ -96,6 +96,24 @@ static void repair_returns_the_first_invalid_offset(void **state)
     strbuf_finish(&b);
 }
 
+static void a_picture_is_a_character_with_all_that_combines(void **state)
+{
+    static const struct {
+        const char *text;
+        size_t n_bytes; /* of the first picture */
+    } cases[] = {
+        {"ab", 1},
+        {"e\xcc\x81x", 3},
+        {"\n\xcc\x81", 1},
+        {"a\xe2\x80\x8d\xf0\x9f\x98\x80x", 8},
+        {"a\xe2\x80\x8d\nb", 4}, /* no newline and no tab joins */
+        {"a\xe2\x80\x8d\tb", 4},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
+        assert_int_equal(term_text_picture(bn_str_of(cases[i].text), 0), cases[i].n_bytes);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -105,6 +123,7 @@ int main(void)
         cmocka_unit_test(widths_are_columns_of_the_terminal),
         cmocka_unit_test(cuts_between_characters),
         cmocka_unit_test(repair_returns_the_first_invalid_offset),
+        cmocka_unit_test(a_picture_is_a_character_with_all_that_combines),
     };
     (void)setlocale(LC_CTYPE, "C.UTF-8"); /* for character widths */
     return cmocka_run_group_tests(tests, NULL, NULL);

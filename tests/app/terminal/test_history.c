@@ -4,13 +4,16 @@
 #include "app/common/file/file_lock.h"
 #include "app/terminal/line/history.h"
 
+#include <errno.h>
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -179,6 +182,30 @@ static void a_missing_file_is_an_empty_history(void **state)
     assert_int_equal(n, 0);
 }
 
+static void a_full_disk_is_named_and_leaves_no_part_of_an_entry(void **state)
+{
+    struct history h = {0};
+    struct bn_error err;
+    struct rlimit before;
+    bool kept;
+    (void)state;
+    open_file(&h);
+    assert_true(history_add(&h, bn_str_of("one"), &kept, &err));
+    assert_int_equal(getrlimit(RLIMIT_FSIZE, &before), 0);
+    assert_true(signal(SIGXFSZ, SIG_IGN) != SIG_ERR);
+    const struct rlimit small = {.rlim_cur = 8, .rlim_max = before.rlim_max};
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &small), 0);
+    errno = 0;
+    const bool ok = history_add(&h, bn_str_of("an entry of more bytes"), &kept, &err);
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &before), 0);
+    assert_false(ok);
+    assert_non_null(strstr(err.text, strerror(EFBIG)));
+    assert_int_equal(count_entries(h.path), 1);
+    unlink(h.path);
+    h.path[0] = 0;
+    history_finish(&h);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -189,6 +216,7 @@ int main(void)
         cmocka_unit_test(only_a_regular_file_is_used),
         cmocka_unit_test(only_the_end_of_a_very_large_file_is_read),
         cmocka_unit_test(a_missing_file_is_an_empty_history),
+        cmocka_unit_test(a_full_disk_is_named_and_leaves_no_part_of_an_entry),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

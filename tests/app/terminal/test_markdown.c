@@ -154,6 +154,23 @@ static void random_text_is_unchanged(void **state)
     }
 }
 
+static void the_text_after_a_lost_piece_is_shown(void **state)
+{
+    struct markdown m = {0};
+    struct output out = {0};
+    const struct markdown_sink sink = {put_char, &out};
+    (void)state;
+    markdown_add(&m, bn_str_of("a\xc3"), &sink);
+    const size_t n_before = strbuf_n_failed();
+    markdown_add(&m, (struct bn_str){"b", SIZE_MAX}, &sink); /* more than any memory */
+    assert_int_equal(strbuf_n_failed(), n_before + 1);
+    markdown_add(&m, bn_str_of("c"), &sink);
+    markdown_end(&m, &sink);
+    assert_string_equal(strbuf_text(&out.text), "ac");
+    markdown_finish(&m);
+    output_finish(&out);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -165,6 +182,7 @@ int main(void)
         cmocka_unit_test(list_marks_have_a_look),
         cmocka_unit_test(a_run_too_long_for_a_mark_is_text),
         cmocka_unit_test(random_text_is_unchanged),
+        cmocka_unit_test(the_text_after_a_lost_piece_is_shown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -390,6 +390,18 @@ class Editing(TerminalCase):
         self.ask(terminal, '')
         self.assertEqual(self.messages(), ['some and more'])
 
+    def test_one_undo_restores_the_line_from_before_the_editor(self):
+        script = self.write('editor', '#!/bin/sh\necho other words > "$1"\n')
+        os.chmod(script, 0o755)
+        self.env['EDITOR'] = script
+        for words in PAINTERS:
+            terminal = self.ready(*words)
+            terminal.send(b'my own text\x1b[D\x18\x05')  # Left, Ctrl-X Ctrl-E
+            terminal.expect(rb'other words')
+            self.says_in(terminal, b'\x1f\x05.\r')  # undo, Ctrl-E
+            self.leave(terminal)
+            self.assertEqual(self.messages(), ['my own text.'])
+
     def test_a_terminal_without_escapes_gets_none_after_an_editor(self):
         self.env.update(TERM='dumb', EDITOR='true')
         terminal = self.ready()

@@ -148,6 +148,21 @@ class Editing(FullTerminalCase):
         terminal.expect(b'from a library')  # at the end of the answer, after two seconds
         self.assertLess(terminal.cpu_seconds() - before, 0.7)
 
+    def test_lines_on_standard_error_before_a_suspension_are_shown(self):
+        terminal = self.ready()
+        terminal.send(b'half')
+        terminal.expect(b'half')
+        process = terminal.process
+        process.send_signal(signal.SIGSTOP)
+        with open(f'/proc/{process.pid}/fd/2', 'wb') as file:
+            file.write(b'from a library\n')
+        # The program handles both signals before it reads the line.
+        process.send_signal(signal.SIGCONT)
+        process.send_signal(signal.SIGTSTP)
+        terminal.expect(b'from a library')
+        terminal.send(b'\x15')
+        self.leave(terminal)
+
     def test_pasting_a_megabyte_is_fast(self):
         terminal = self.ready('-c', '4000000')
         text = 'x' * 79 + '\r'
