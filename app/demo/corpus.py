@@ -387,13 +387,14 @@ class Maker:
         if actions and self.chance(.6):
             return self.action(names, self.rng.choice(actions), answer)
         name = self.rng.choice([n for n in names if n[0] != "*" and not (self.held and n.startswith("?"))])
-        question = name[1:] if name.startswith("?") else \
-            sentence_case(self.phrase(PHRASES["help"], name).format(x=name))
+        frames = ALSO["help"] if self.hard and self.chance(.4) else PHRASES["help"]
+        question = name[1:] if name.startswith("?") else sentence_case(self.phrase(frames, name).format(x=name))
         return self.loosely(question), answer, "help"
 
     def action(self, names, action, answer):
         """A user's intention in a frame. Every fifth combination is held out."""
-        frames = [f for f in PHRASES["ways"] if pair_held(f, action) == self.held]
+        more = ALSO["ways"] if self.hard and self.chance(.4) else PHRASES["ways"]
+        frames = [f for f in more if pair_held(f, action) == self.held]
         if not frames:
             return self.help()
         question = sentence_case(self.rng.choice(frames).format(x=action))
@@ -461,12 +462,17 @@ class Maker:
             ("count letters", f"{numbered(x)}: {len(x)} letters.") if r < .6 else
             ("first letter", f"{x[0]}.") if r < .68 else
             ("last letter", f"{letters}, so {x[-1]}."))
-        return self.asked(self.bare(self.pick(section, x=x))), answer, "word"
+        return self.asked(self.bare(self.task(section, x))), answer, "word"
+
+    def task(self, section, x):
+        """A task on a word or words, in one of its phrasings."""
+        more = ALSO.get(section) if self.hard and self.chance(.4) else None
+        return self.rng.choice(more or PHRASES[section]).format(x=x)
 
     def several_words(self, section):
         n = self.rng.randint(1, 5)
         words = [self.some_word() for _ in range(n)]
-        question = self.asked(self.pick(section, x=" ".join(words)))
+        question = self.asked(self.task(section, " ".join(words)))
         if section == "repeat":
             return question, " ".join(words) + ".", "word"
         if section == "count words":
@@ -565,8 +571,8 @@ class Maker:
     def one_off(self):
         r = self.rng.random()
         if self.hard:
-            return (self.help() if r < .20 else self.greet() if r < .22 else self.arith() if r < .27
-                    else self.sum() if r < .46 else self.word() if r < .59 else self.fact() if r < .67
+            return (self.help() if r < .19 else self.greet() if r < .21 else self.arith() if r < .25
+                    else self.sum() if r < .44 else self.word() if r < .55 else self.fact() if r < .62
                     else self.newcomer() if r < .80 else self.decline())
         return (self.help() if r < .28 else self.greet() if r < .30 else self.arith() if r < .35
                 else self.sum() if r < .54 else self.word() if r < .66 else self.fact() if r < .76
@@ -704,7 +710,7 @@ class Maker:
         if r < (.33 if self.hard else .25):
             return people.correction(self) if r < .08 else people.conversation(self)
         any_kind, everything, most = (.86, .9, 6) if self.hard else (.85, .94, 4)
-        one_off = .38 if self.hard else .3
+        one_off = .45 if self.hard else .3
         known, turns = {}, []
         n = rng.choice([1, 1, 2, 3, 4, 5, 6, 7, 8, 9, 9, 14])
         memory = self.chance(.75)
