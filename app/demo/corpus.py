@@ -180,6 +180,11 @@ def given_characters(answer, kind):
     return len(answer) if kind == "given" else 0
 
 
+def not_told_end(answer):
+    """The end of an answer about a fact that was not told, where it differs from the answer with the fact."""
+    return re.search(r"(?:something|a place) that you have not told me yet(?=\.$)", answer)[0]
+
+
 def numbered(items):
     return ", ".join(f"{item} {i + 1}" for i, item in enumerate(items))
 
@@ -209,7 +214,7 @@ class Maker:
         known = known + 3 * [p for p in known if p not in LEXICON]  # these occur only in invented words
         self.pieces = [p for p in known if p.islower()], [p for p in known if p[0].isupper()]  # of words, of names
         self.phrases = PHRASES
-        self.recall_own, self.not_told_own = RECALL, NOT_TOLD
+        self.recall_own, self.not_told_own, self.not_told_end = RECALL, NOT_TOLD, not_told_end
 
     def is_kept(self, word):
         """Whether training must not contain this word."""
@@ -598,8 +603,9 @@ class Maker:
 
     def unclear_question(self, text, answer, x, kind):
         """
-        -> a turn. Sometimes the question becomes arbitrary words, and training learns only the x of the answer. So
-        the model finds x by the words of its answer, and a question that it understood in part is enough.
+        -> a turn. Sometimes the question becomes arbitrary words, and training learns only the x of the answer, which
+        says that nothing was told if that is so. So the model finds x by the words of its answer, and decides by the
+        conversation whether the fact was told. A question that it understood in part is enough.
         """
         if not self.hard or not answer.endswith(f"{x}.") or not self.chance(.12):
             return text, answer, kind
@@ -691,10 +697,10 @@ class Maker:
                 return text
 
     def ask(self, known, kind):
+        text = self.asked_loosely(kind)
         if kind not in known:
-            return self.asked_loosely(kind), NOT_TOLD[kind], "memory"
-        answer = RECALL[kind].format(x=known[kind])
-        return self.unclear_question(self.asked_loosely(kind), answer, known[kind], "memory")
+            return self.unclear_question(text, NOT_TOLD[kind], not_told_end(NOT_TOLD[kind]), "memory")
+        return self.unclear_question(text, RECALL[kind].format(x=known[kind]), known[kind], "memory")
 
     def ask_all(self, known):
         said = " ".join(RECALL[kind].format(x=known[kind]) for kind in KINDS if kind in known)

@@ -91,7 +91,7 @@ class People:
             answer = maker.not_told_own[fact]
         else:
             answer = self.fill(maker.phrases["other not told " + fact][0], person)
-        return text, answer, kind
+        return maker.unclear_question(text, answer, maker.not_told_end(answer), kind)
 
 
 def conversation(maker):
