@@ -49,8 +49,11 @@ static bool choose_kernels(struct backend *b, struct bn_error *err)
     if (!cpu_caps_limit(&caps, b->cfg.isa, err))
         return false;
     cpu_caps_self_test(&caps, why, sizeof why);
-    if (why[0] != '\0')
-        bn_log(&b->cfg.log, BN_LOG_WARNING, "%s", why);
+    for (const char *line = why; *line;) { /* a line for each instruction set that failed */
+        const size_t n = strcspn(line, "\n");
+        bn_log(&b->cfg.log, BN_LOG_WARNING, "%.*s", (int)n, line);
+        line += n + (line[n] == '\n');
+    }
     cpu_kernels_init(&b->k, &caps);
     if (!b->k.skips_zeros)
         b->cfg.skip = BN_SKIP_OFF;

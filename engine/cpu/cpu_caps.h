@@ -12,7 +12,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* In ascending order within each processor family. */
+/* Within each processor family, kernels of a later set replace those of an earlier one. A processor
+ * may lack a set in between. */
 enum cpu_isa {
     ISA_REF,
     ISA_AVX2,

@@ -578,7 +578,9 @@ bool cpu_caps_try_kernels(const struct cpu_kernels *k, char *why, size_t why_byt
     if (status != -1 && WIFEXITED(status) && WEXITSTATUS(status) == 0)
         return true;
     name[n > 0 ? n : 0] = '\0';
-    if (status != -1 && WIFSIGNALED(status))
+    if (status == -1)
+        (void)snprintf(why, why_bytes, "the result of the self-test was lost (SIGCHLD ignored?)");
+    else if (WIFSIGNALED(status))
         (void)snprintf(why, why_bytes, "signal %d (%s)", WTERMSIG(status),
                        strsignal(WTERMSIG(status)));
     else

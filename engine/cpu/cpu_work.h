@@ -25,7 +25,8 @@ static inline struct work_range thread_range(const struct cpu_thread *th, size_t
 }
 
 /* A barrier for all threads. Afterwards each thread sees the writes of the others, and
- * thread_take_work can divide another set of rows. */
+ * thread_take_work can divide another set of rows. Also clears this thread's count of the phase
+ * that has ended, because all threads use the other count now. */
 static inline void thread_sync(struct cpu_thread *th)
 {
     cpu_barrier_wait(&th->pass->barrier, th->n_threads);
@@ -36,14 +37,15 @@ static inline void thread_sync(struct cpu_thread *th)
 struct work_item {
     size_t begin, end;
     struct work_range range;
-    size_t n_ranges_done; /* ranges that have no items left */
+    size_t n_ranges_done; /* ranges without further items for this thread */
 };
 /* Reset the division of work. Call it before a pass, while no other thread runs. */
 void threads_begin(struct cpu_thread *threads, size_t n);
 /* Take the next item of n rows, at most `size` rows: first from this thread's range in order, then
  * from the ranges of slower threads. Ranges are multiples of `unit` rows. A range of a single item
- * is left to the thread that it belongs to. False if no rows are left. *p must be all zero at the
- * first call. Threads can divide only one set of rows in this way between two barriers. */
+ * is left to the thread that it belongs to. False if no rows are left for this thread. *p must be
+ * all zero at the first call. Threads can divide only one set of rows in this way between two
+ * barriers. */
 bool thread_take_work(const struct cpu_thread *th, size_t n, size_t unit, size_t size,
                       struct work_item *p);
 

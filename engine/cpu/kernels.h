@@ -36,7 +36,7 @@ struct act_in {
     float eps;         /* used only with w */
     const void *ahead; /* the x (n) that is quantised next, to prefetch; any pointer or NULL */
 };
-/* Quantised activations of one token. */
+/* The scale and the sum of the quantised activations q of one token. */
 struct act_scale {
     float s;       /* 127 / max(absmax, 1e-5) */
     int32_t q_sum; /* sum of q */
@@ -61,8 +61,8 @@ typedef void (*quantise_fn)(const struct act_in *in, int8_t *q, struct act_scale
 typedef void (*pack_token_fn)(const int8_t *q, size_t n_lines, size_t t, int8_t *packed);
 
 /* gather: bring n_tokens packed tokens (at most block_tokens, starting with the first of a group)
- * into the layout for matmul. If no change is needed it returns `packed`, for any n_tokens; else it
- * fills and returns `own` (a group, 64-byte aligned). All tokens must have been packed. */
+ * into the layout for matmul. If no change is needed it returns `packed`, for any n_tokens; else
+ * block_tokens is PACK_TOKENS, and it fills and returns `own` (a group, 64-byte aligned). */
 typedef const int8_t *(*gather_tokens_fn)(const int8_t *packed, size_t n_lines, size_t n_tokens,
                                           int8_t *own);
 
@@ -72,7 +72,7 @@ typedef void (*unpack_rows_fn)(const struct ternary_mat *w, size_t row0, size_t 
                                uint8_t *panel);
 
 /* matmul: acc[t * acc_stride + r - row0] = sum over columns of (code - 1) * q of row r and token t,
- * for t < n_tokens <= MATMUL_TOKENS and at most panel_rows rows. */
+ * for t < n_tokens <= block_tokens and at most panel_rows rows. */
 struct ternary_batch {
     const int8_t *q;       /* gathered tokens, starting with the first of a group */
     const int32_t *q_sums; /* (n_tokens) */
@@ -95,8 +95,8 @@ struct ternary_gemm {
     unpack_rows_fn unpack;
     ternary_matmul_fn matmul;
     size_t block_tokens; /* tokens per call: a multiple of PACK_TOKENS, at most MATMUL_TOKENS */
-    /* rows per call; times block_tokens at most MATMUL_TOKENS * PANEL_ROWS, and above PANEL_ROWS
-     * only if nothing is unpacked */
+    /* rows per call; times block_tokens at most MATMUL_TOKENS * PANEL_ROWS (cpu_thread.acc);
+     * above PANEL_ROWS only if nothing is unpacked */
     size_t panel_rows;
 };
 
@@ -156,11 +156,11 @@ struct coarse_mat {
     size_t step_stride; /* a multiple of 8 */
     size_t ahead;       /* as in ternary_mat */
 };
-/* A hidden state in fixed point: x = (128 high + low) * unit. */
+/* A hidden state x * unit, with integers x = 128 high + low. A weight is (2 code - 15) * step. */
 struct coarse_query {
     const int8_t *x; /* (n_blocks, 2, 128) high, then 2 * low; 64-byte aligned */
-    /* (n_blocks, 16) lane j: -15 times the sum of (128 high + low) over columns 4 j .. 4 j + 3
-     * and 4 j + 64 .. 4 j + 67; 64-byte aligned */
+    /* (n_blocks, 16) the part of the product with the -15 of the weights. Lane j: -15 times the sum
+     * of x over columns 4 j .. 4 j + 3 and 4 j + 64 .. 4 j + 67; 64-byte aligned */
     const int32_t *fix;
     const float *spread; /* (step_stride) s(b) of docs/kernels.md, zeros past n_blocks */
     float unit;
@@ -179,14 +179,14 @@ typedef void (*coarse_bound_fn)(const struct coarse_mat *m, size_t row0, size_t 
 /* As coarse_query, for n <= COARSE_GROUP hidden states in one pass over the coarse_mat. Entries
  * past n are zero, arrays 64-byte aligned. coarse_bounds gives other bounds than coarse_bound. */
 #define COARSE_GROUP 16
-#define COARSE_LEAST 1e-37f /* least square of a step or spread; that of a tiny step would be 0 */
+#define COARSE_LEAST 1e-37f /* least step^2 and spread^2: with 0 a bound would be too low */
 struct coarse_group {
     size_t n;
     /* (n_blocks, 4, 16, COARSE_GROUP, 4) the 256 bytes of a block in coarse_query.x, in quarters;
      * line i of a quarter holds bytes 4 i .. 4 i + 3 of this quarter of each hidden state */
     const int8_t *x;
     const int32_t *fix;   /* (n_blocks, COARSE_GROUP) sum of the 16 lanes of coarse_query.fix */
-    const float *spread2; /* (n_blocks, COARSE_GROUP) spread^2, at least COARSE_LEAST */
+    const float *spread2; /* (n_blocks, COARSE_GROUP) spread^2; at least COARSE_LEAST for i < n */
     const float *unit;    /* (COARSE_GROUP) */
 };
 /* Bring n coarse_query.x, (n_blocks, 256) each, into the layout of coarse_group.x. */
@@ -215,8 +215,8 @@ struct cpu_kernels {
     grouped_matvec_fn grouped_matvec;
     struct grouped_gemm grouped;
     grouped_float_fn grouped_float;
-    struct ternary_gemm few, medium, many; /* each works for any number of tokens */
-    size_t medium_from, many_from; /* tokens from which they are faster; many_from 0: always many */
+    struct ternary_gemm few, medium, many; /* below many_from all tokens are gathered at once */
+    size_t medium_from, many_from; /* tokens from which they are used; many_from 0: always many */
     scale_acc_fn scale_acc;
     add_fn add;
     gate_fn relu2_gate, silu_gate;

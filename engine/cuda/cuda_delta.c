@@ -1,7 +1,6 @@
 /*
  * Launches for gated delta nets, and for the gates of attention in the same models.
  */
-#include "engine/base/size.h"
 #include "engine/cuda/cuda_state.h"
 
 #include <math.h>

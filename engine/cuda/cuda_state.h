@@ -62,7 +62,7 @@ struct cuda_layer {
 /* Sizes that follow from the model, in elements unless noted. */
 struct cuda_shape {
     size_t q_width, kv_width; /* n_heads * head_dim, n_kv_heads * head_dim */
-    size_t q_rows;            /* q_width, or twice as many with a gate for each query */
+    size_t q_rows;            /* q_width, twice that with gates for its elements */
     size_t group;             /* query heads per KV head */
     /* From one row of a buffer to the next. best_stride: one for each BEST_ROWS token ids. */
     size_t h_stride, qkv_stride, attn_stride, ffn_stride, vocab_stride, best_stride;

@@ -1,6 +1,6 @@
 /*
  * Reads the hyperparameters from the metadata and checks their ranges, so that later code can rely
- * on them. Keys and defaults are those of docs/formats.md, "Graphs".
+ * on them. docs/formats.md, "Graphs", has the most important keys and their defaults.
  *
  * Most files do not name the activation function. A rule decides it, and a note reports the
  * decision, because a model with the wrong function still writes text, but of lower quality.
@@ -158,7 +158,7 @@ static bool read_yarn(struct keys *k, struct hparams *hp, struct bn_error *err)
         !read_real(k, "rope.scaling.yarn_beta_slow", 1e-6, 1e6, &y.beta_slow, err) ||
         !read_real(k, "rope.scaling.yarn_ext_factor", 0.0, 1.0, &y.ext_factor, err))
         return false;
-    /* yarn_pair divides by the logarithm of the base. */
+    /* rope.c divides by the logarithm of the base. */
     if (!(hp->rope_base > 1.0))
         return bn_fail(err, BN_EFORMAT, "%s is %g, but YaRN needs a base above 1",
                        full_key(k, "rope.freq_base"), hp->rope_base);
@@ -210,7 +210,7 @@ static bool read_rope(struct keys *k, struct hparams *hp, struct bn_error *err)
                        "%s is %zu, but heads have %zu elements, which '%s' rotates completely",
                        k->text, hp->n_rot, hp->head_dim, k->arch->name);
     hp->rope_base = 10000.0;
-    hp->rope_short_ctx = hp->n_ctx_train;
+    hp->rope_short_ctx = hp->n_ctx_train; /* for longrope; YaRN requires its key (read_yarn) */
     return read_real(k, "rope.freq_base", 1.0, 1e12, &hp->rope_base, err) &&
            read_count(k, "rope.scaling.original_context_length", (struct range){1, MODEL_MAX_CTX},
                       &hp->rope_short_ctx, err) &&
@@ -241,7 +241,7 @@ static bool read_vocab(struct keys *k, const struct model_config *cfg, struct hp
 }
 
 /* The factors of a scaled architecture. Files without the keys have the values of MiniCPM: 12,
- * 1.4 / sqrt(n_layers), and the width of the base model, 256. */
+ * 1.4 / sqrt(n_layers), and n_embd / 256, where 256 is the width of the base model. */
 static bool read_factors(struct keys *k, struct hparams *hp, struct bn_error *err)
 {
     hp->embd_scale = hp->residual_scale = hp->logit_scale = 1.0;
@@ -308,7 +308,8 @@ static bool read_delta(struct keys *k, struct hparams *hp, struct bn_error *err)
                        "%s is %zu, but only multiples of %d up to %d are supported",
                        full_key(k, "ssm.state_size"), d.dim, DELTA_DIM_UNIT, DELTA_MAX_DIM);
     if (d.n_value_heads % d.n_key_heads != 0)
-        return bn_fail(err, BN_EFORMAT, "%zu value heads of the delta nets cannot share %zu keys",
+        return bn_fail(err, BN_EFORMAT,
+                       "%zu value heads of the delta nets cannot share %zu key heads",
                        d.n_value_heads, d.n_key_heads);
     if (inner != delta_width(&d))
         return bn_fail(err, BN_EFORMAT, "%s is %zu, but %zu value heads of %zu are %zu",
@@ -323,7 +324,8 @@ static bool read_delta(struct keys *k, struct hparams *hp, struct bn_error *err)
 }
 
 /* Refuse keys that change the graph in ways that this program does not compute. The value 0 means
- * "none". Without refuses_1 so does 1, which is then a factor without effect or a number of one. */
+ * that the file does not use the key. 1 changes nothing either (a factor of 1, one expert, one
+ * group), except for keys with refuses_1. */
 static bool refuse_other_graphs(struct keys *k, const struct hparams *hp, struct bn_error *err)
 {
     static const struct {

@@ -29,8 +29,9 @@ static size_t begin_row(struct input_rows *r)
 }
 
 /* Append a character of `width` columns to the last row, or to a new row if it does not fit. A
- * terminal may show each doubtful character that has a width one column wider. An EMOJI_STYLE stays
- * with its character. */
+ * terminal may show a doubtful character one column wider than `width`, if that is not 0. So a
+ * column stays free for each of those that the row has already. An EMOJI_STYLE stays with its
+ * character. */
 static void put(struct input_rows *r, uint32_t code, size_t width, size_t columns, size_t *column)
 {
     const bool is_doubtful = term_text_is_doubtful(code);
@@ -60,18 +61,20 @@ static void put_prompt(struct input_rows *r, const char *prompt, size_t columns,
     strbuf_finish(&shown);
 }
 
-/* Append a character of the text, which begins with `byte`. A newline begins a row. On entry *wide
- * is the number of columns of the previous character, on return that of this one. Newlines and
- * control characters do not change *wide. */
+/* Append a character of the text. `byte` is its first byte: in c, control characters are replaced.
+ * A newline begins a row. On entry *wide is the number of columns of the previous character, on
+ * return that of this one; 0 for newlines and control characters, which no EMOJI_STYLE changes. */
 static void put_char(struct input_rows *r, const struct term_char *c, char byte, size_t columns,
                      size_t *wide, size_t *column)
 {
     if (byte == '\n') {
+        *wide = 0;
         *column = begin_row(r);
         /* On a narrow screen, CONTINUED would take at least half of the row. */
         for (const char *mark = CONTINUED; *mark && columns > 2 * strlen(CONTINUED); mark++)
             put(r, (uint32_t)*mark, 1, columns, column);
     } else if ((unsigned char)byte < 0x20 || byte == 0x7F) {
+        *wide = 0;
         put(r, '^', 1, columns, column);
         put(r, (unsigned char)byte ^ 0x40u, 1, columns, column); /* 1 is ^A, 0x7F is ^? */
     } else {
@@ -92,7 +95,8 @@ void input_rows_make(struct input_rows *r, const char *prompt, struct bn_str tex
                      size_t columns)
 {
     struct term_char c;
-    size_t column, wide = 0, end = 0; /* end of the current picture */
+    size_t column, wide = 0;
+    size_t end = 0; /* of the current picture */
     r->n = 0;
     strbuf_cut(&r->text, 0);
     column = begin_row(r);
@@ -108,7 +112,7 @@ void input_rows_make(struct input_rows *r, const char *prompt, struct bn_str tex
     }
     if (point >= text.n_bytes)
         set_cursor(r, column);
-    if (r->cursor_column >= columns) { /* the cursor is where the next character will be */
+    if (r->cursor_column >= columns) { /* the row is full: a character would begin a new one */
         r->cursor_column = 0;
         r->cursor_row++;
         if (r->cursor_row >= r->n)

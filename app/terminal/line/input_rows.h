@@ -22,7 +22,8 @@ struct input_rows {
 };
 
 void input_rows_finish(struct input_rows *r);
-/* Break into rows of at most `columns` >= 1 columns; only a row that cannot be broken is wider.
+/* Break into rows of at most `columns` >= 1 columns. A row is wider only if it cannot be broken, or
+ * if an emoji at its end has two columns because of the style character behind it (U+FE0F).
  * `point` is the offset of the cursor in the parameter `text`. If out of memory, rows are
  * missing. */
 void input_rows_make(struct input_rows *r, const char *prompt, struct bn_str text, size_t point,

@@ -1,5 +1,5 @@
 /*
- * Inline functions that the AVX2 kernels share.
+ * Inline functions for AVX2, which the kernels of AVX2, AVX-VNNI and AVX-512 share.
  */
 #ifndef ENGINE_CPU_X86_LANES_AVX2_H
 #define ENGINE_CPU_X86_LANES_AVX2_H

@@ -148,6 +148,7 @@ static void the_cursor_is_at_its_byte(void **state)
     expect_input("a\xE6\xBC\xA2z", 4, 20, "> a\xE6\xBC\xA2z|", (const size_t[]){0, 5});
     expect_input("e\xCC\x81z", 3, 20, "> e\xCC\x81z|", (const size_t[]){0, 3});
     expect_input("a\nb", 3, 20, "> a|... b|", (const size_t[]){1, 5});
+    expect_input("a\n\xEF\xB8\x8F", 5, 20, "> a|... \xEF\xB8\x8F|", (const size_t[]){1, 4});
     expect_input("\x01\x7f", 2, 20, "> ^A^?|", (const size_t[]){0, 6});
     expect_input("abcdef", 6, 4, "> ab|cdef||", (const size_t[]){2, 0});
     expect_input("abcdef", 2, 4, "> ab|cdef|", (const size_t[]){1, 0});

@@ -121,7 +121,11 @@ bool string_strip(struct jvm *vm, struct jstr *s, struct jval chars, int sides, 
     size_t b0 = 0, b1 = s->n_bytes;
     uint32_t cp;
     if (chars.kind != J_STR && chars.kind != J_NONE && chars.kind != J_MISSING)
-        return jvm_fail(vm, "strip arg must be None or str, not %s", jkind_name(chars));
+        return jvm_fail(vm, "%sstrip arg must be None or str, not %s",
+                        sides == STRIP_LEFT    ? "l"
+                        : sides == STRIP_RIGHT ? "r"
+                                               : "",
+                        jkind_name(chars));
     const size_t cost = chars.kind == J_STR ? 1 + chars.u.s->n_bytes / 16 : 1;
     while ((sides & STRIP_LEFT) && b0 < b1) {
         const size_t n = text_next(jstr_text(s), b0, &cp);
