@@ -57,8 +57,9 @@ const struct option_table *const inspect_tables[] = {&general,
 const size_t n_inspect_tables = sizeof(inspect_tables) / sizeof(inspect_tables[0]);
 
 #define FILE_OPTIONS "i2s-layout", "no-repair", "ignore-tensor"
-/* Without "pin": no verb measures speed. */
-#define RUN_OPTIONS "device", "threads", "ubatch", "isa", "head", "kv", "activations", "window-rule"
+/* All rows of model_run_options, which --help shows. */
+#define RUN_OPTIONS                                                                                \
+    "device", "threads", "ubatch", "isa", "head", "kv", "activations", "window-rule", "pin"
 
 static const char *const info_options[] = {"json",      "ctx",      FILE_OPTIONS,
                                            RUN_OPTIONS, "template", NULL};

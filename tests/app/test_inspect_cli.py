@@ -362,7 +362,7 @@ class Logits(ProgramCase):
             best = max(row)
             loss += math.log(sum(math.exp(v - best) for v in row)) + best - row[expected]
         text = self.write('fox.txt', 'The quick brown fox')
-        for words in ([], ['--ctx', '20'], ['--ubatch', '3']):
+        for words in ([], ['--ctx', '20'], ['--ubatch', '3'], ['--pin']):
             line = self.succeeds('perplexity', self.model, text, *words).decode().split()
             self.assertEqual(line[0], 'perplexity')
             self.assertAlmostEqual(float(line[1]), math.exp(loss / (len(ids) - 1)), 3)
