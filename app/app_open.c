@@ -99,7 +99,9 @@ static bool set_model_name(struct app *app, struct bn_error *err)
     if (!bn_file_get_str(app->model.file, "general.name", &name) || name.n_bytes == 0)
         name = bn_str_of(slash ? slash + 1 : path);
     term_text_brief(name, 60, &clean); /* 60 columns; model.name may hold even less */
-    (void)snprintf(app->model.name, sizeof(app->model.name), "%s", strbuf_text(&clean));
+    (void)snprintf(app->model.name, sizeof(app->model.name), "%.*s",
+                   bn_str_shown(strbuf_str(&clean), sizeof(app->model.name) - 1),
+                   strbuf_text(&clean));
     strbuf_finish(&clean);
     return strbuf_n_failed() == 0 || /* no text of the program has failed so far */
            bn_fail(err, BN_ENOMEM, "out of memory for the name of the model");

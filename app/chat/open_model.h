@@ -1,6 +1,6 @@
 /*
  * The model file with its tokenizer and its template. A program opens one model file, which stays
- * open until the program ends. The worker loads the weights later.
+ * open until the program ends. The worker, or --batch itself, loads the weights later.
  */
 #ifndef APP_OPEN_MODEL_H
 #define APP_OPEN_MODEL_H
@@ -14,9 +14,11 @@ struct open_model {
     struct bn_file *file;
     struct tokenizer *tokenizer;
     struct template *template; /* NULL with --raw */
-    struct bn_notes notes;     /* about the file, its vocabulary and its template */
-    char name[128];            /* general.name or the file's name, safe for a terminal */
-    bool is_demo;              /* the built-in model */
+    /* About the file, its vocabulary and its template; in a chat also about the weights once they
+     * are loaded, and "no_place" if the chat cannot be saved. */
+    struct bn_notes notes;
+    char name[128]; /* general.name or the file's name, safe for a terminal */
+    bool is_demo;   /* the built-in model */
 };
 
 /* Format of a warning; the arguments are --ctx and the context of training, in tokens. */

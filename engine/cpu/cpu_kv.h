@@ -1,11 +1,12 @@
 /*
- * The KV cache of one sequence, in blocks of ATTN_BLOCK positions. Each block holds all layers and
- * KV heads: [block][layer][kv head]{K, V, scales}, in the formats of kernels_attn.h: F16 without
- * scales, or Q8. Layers with a window may have a ring instead, see cpu_ring.h.
+ * The KV cache of one sequence, in blocks of ATTN_BLOCK positions. Each block holds all KV heads of
+ * the layers with keys and values: [block][layer][kv head]{K, V, scales}, in the formats of
+ * kernels_attn.h: F16 without scales, or Q8. Layers with a window may have a ring instead, see
+ * cpu_ring.h.
  *
- * The whole context is one mapping whose pages the system allocates on first use. So memory grows
- * with the text, and truncating it only sets a number. Positions at or past the length hold zeros
- * or old values, on which no result depends.
+ * The blocks of the whole context are one mapping whose pages the system allocates on first use. So
+ * memory grows with the text, and truncating the blocks only sets a number. Positions at or past
+ * the length hold zeros or old values, on which no result depends.
  */
 #ifndef ENGINE_CPU_CPU_KV_H
 #define ENGINE_CPU_CPU_KV_H
@@ -36,8 +37,8 @@ bool kv_state_load(struct seq *s, const void *from, size_t length);
 bool kv_save(struct seq *s, const struct bn_stream *out, struct bn_error *err);
 bool kv_load(struct seq *s, size_t length, const struct bn_stream *in, struct bn_error *err);
 
-/* Call it before a pass that appends n_ids positions: notes which positions of the ring the pass
- * overwrites, even if it fails. */
+/* Call it before a pass that appends n_ids positions. Records the positions of the ring that the
+ * pass overwrites: they are lost even if the pass fails. */
 void kv_begin(struct seq *s, size_t n_ids);
 
 /* The part of position block `block` for one layer and KV head. */

@@ -3,8 +3,8 @@
  * coarse_mat): packing of a row, and upper bounds of the logits for one hidden state and for a
  * group of up to 16. 1e-36 is added under each root to cover products that underflow.
  *
- * The order of the float operations is fixed (docs/kernels.md, "The head, screened"), so that every
- * machine selects the same rows.
+ * The order of the float operations is fixed (docs/kernels.md, "The head, screened"), so that each
+ * of the two kinds of bounds is the same on every machine.
  */
 #include "engine/cpu/ref/coarse_pack.h"
 #include "engine/cpu/ref/kernels_ref.h"

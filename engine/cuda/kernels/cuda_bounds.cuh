@@ -1,6 +1,7 @@
 /*
  * Upper bounds of all logits, from the coarse plane and the queries (quantised hidden states). The
- * order of operations is the same as on the CPU: docs/kernels.md, "The head, screened".
+ * order of operations is that of coarse_bound on the CPU, also for several queries:
+ * docs/kernels.md, "The head, screened".
  */
 #ifndef CUDA_BOUNDS_CUH
 #define CUDA_BOUNDS_CUH
@@ -78,8 +79,8 @@ DEV struct cuda_cand warp_best(struct cuda_cand mine)
     return mine;
 }
 
-/* 16 bytes of the plane. With one query (n_x = 1), the plane is read only once in a pass. With more
- * queries, each group of HEAD_ROWS queries reads it. */
+/* 16 bytes of the plane. coarse_bound_one (n_x = 1) runs for a single query, so it reads the plane
+ * once. With more queries, each group of HEAD_ROWS queries reads it. */
 DEV struct words load_plane(const uint8_t *p, uint32_t n_x)
 {
     return n_x == 1 ? load_stream(p) : load_once(p);
@@ -122,11 +123,11 @@ DEV void bound_rows(const struct bound_args *a, uint32_t x0, uint32_t n_x)
         struct cuda_cand best = {(int32_t)(id < n_vocab ? id : n_vocab - 1), -INFINITY};
 #pragma unroll
         for (uint32_t r = 0; r < 2; r++) {
-            const float error = square_of(steps[r], q->spread + (uint64_t)row * q->step_stride,
-                                          member, plane->step_stride);
+            const float square = square_of(steps[r], q->spread + (uint64_t)row * q->step_stride,
+                                           member, plane->step_stride);
             const float tree = tree_of(sums[i][r]);
             const float up =
-                screen->screened ? screen->unit * tree + sqrtf(error + 1e-36f) : INFINITY;
+                screen->screened ? screen->unit * tree + sqrtf(square + 1e-36f) : INFINITY;
             if (id + r >= n_vocab)
                 continue;
             if (member == 0)
@@ -142,7 +143,7 @@ DEV void bound_rows(const struct bound_args *a, uint32_t x0, uint32_t n_x)
     }
 }
 
-/* Grid: groups of BOUND_ROWS plane rows; queries, or groups of HEAD_ROWS queries. */
+/* Grid: groups of BOUND_ROWS plane rows; 1 for the single query, or groups of HEAD_ROWS queries. */
 KERNEL(coarse_bound_one, bound_args, 128)
 {
     bound_rows(&a, block_y(), 1);

@@ -1,5 +1,6 @@
 /*
- * The twin of cuda_intrinsics.cuh: the same functions in C, for kernels compiled for the host.
+ * The twin of cuda_intrinsics.cuh: the same functions in C, for kernels compiled for the host. Only
+ * that file includes this one, and defines DEV_INDEX before.
  * tests/engine/cuda/twin_run.c defines the external functions and runs each thread of a block as a
  * fiber. Thread blocks run one after another on one host thread, so shared memory can be static.
  */
@@ -32,7 +33,7 @@ const struct twin_indices *twin_current(void);
 void twin_block_sync(void);
 uint32_t twin_block_count(uint32_t yes);
 /* Passes n words to the other lanes of the warp and waits for all 32 lanes. Returns the words of
- * all lanes: lane l's are at [l * n]. They stay valid until the call after the next one. */
+ * all lanes: lane l's are at [l * n]. They stay valid until this lane's next call. */
 const uint32_t *twin_exchange(const uint32_t *v, uint32_t n);
 /* The copies of a thread happen at its next twin_copy_wait, as late as the device may do them. */
 void twin_copy(void *to, const void *from, bool exists);

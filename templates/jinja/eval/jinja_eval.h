@@ -42,8 +42,8 @@ bool eval_getitem(struct jvm *vm, struct jval obj, struct jval key, struct jval 
 bool eval_args(struct jvm *vm, const struct jnode *n, struct jargs *out);
 /* The filters n of {% filter %} or of a {% set %} block, with `text` as their input. */
 bool eval_filters(struct jvm *vm, const struct jnode *n, struct jval text, struct jval *out);
-/* The condition of {% for ... if ... %}. *pass: whether the item passes; then *item is the value of
- * the loop target. */
+/* The condition of {% for ... if ... %}. *pass: whether the item passes; then *item is the value
+ * that the loop target got from it. */
 bool eval_loop_filter(struct jvm *vm, struct jloop *loop, struct jval *item, bool *pass);
 /* callee(args). Fails if `callee` is undefined or cannot be called. */
 bool call_value(struct jvm *vm, struct jval callee, const struct jargs *args, struct jval *out);

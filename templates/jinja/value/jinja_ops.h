@@ -1,6 +1,7 @@
 /*
- * The functions of higher folders that lower folders call through a table, and the arguments of
- * calls. The evaluator defines the table (jinja_ops in eval/jinja_eval.h). Every member is set.
+ * Functions of eval and builtin that value, parse and builtin call through a table, because value
+ * and parse may include neither folder, and builtin not eval; and the arguments of calls. The
+ * evaluator defines the table (jinja_ops in eval/jinja_eval.h). Every member is set.
  */
 #ifndef TEMPLATES_JINJA_OPS_H
 #define TEMPLATES_JINJA_OPS_H
@@ -9,7 +10,8 @@
 
 struct jvm_ops {
     /* {% for ... if filter %}: set *pass to whether *item passes the filter. If it does, *item
-     * becomes the value of the loop target. */
+     * is replaced by the value that the loop target got from it: with several names a tuple, even
+     * if the item was a list. */
     bool (*loop_filter)(struct jvm *vm, struct jloop *loop, struct jval *item, bool *pass);
     /* obj.name and obj[key]. *out is J_UNDEF if there is no such attribute or item. */
     bool (*get_attr)(struct jvm *vm, struct jval obj, struct jval name, struct jval *out);
