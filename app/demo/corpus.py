@@ -180,11 +180,6 @@ def given_characters(answer, kind):
     return len(answer) if kind == "given" else 0
 
 
-def not_told_end(answer):
-    """The end of an answer about a fact that was not told, where it differs from the answer with the fact."""
-    return re.search(r"(?:something|a place) that you have not told me yet(?=\.$)", answer)[0]
-
-
 def numbered(items):
     return ", ".join(f"{item} {i + 1}" for i, item in enumerate(items))
 
@@ -214,7 +209,7 @@ class Maker:
         known = known + 3 * [p for p in known if p not in LEXICON]  # these occur only in invented words
         self.pieces = [p for p in known if p.islower()], [p for p in known if p[0].isupper()]  # of words, of names
         self.phrases = PHRASES
-        self.recall_own, self.not_told_own, self.not_told_end = RECALL, NOT_TOLD, not_told_end
+        self.recall_own, self.not_told_own = RECALL, NOT_TOLD
 
     def is_kept(self, word):
         """Whether training must not contain this word."""
@@ -231,6 +226,11 @@ class Maker:
     def part(self, section):
         """A phrasing from a list in which every fourth is held out."""
         return self.rng.choice([p for i, p in enumerate(PHRASES[section]) if (i % 4 == 3) == self.held])
+
+    def section(self, name):
+        """The phrasings of a section. The harder mixture often takes the additional ones, if there are any."""
+        more = ALSO.get(name) if self.hard and self.chance(.4) else None
+        return more or PHRASES[name]
 
     def phrase(self, phrases, key):
         return self.rng.choice(pick_phrases(phrases, self.held, key))
@@ -392,14 +392,13 @@ class Maker:
         if actions and self.chance(.6):
             return self.action(names, self.rng.choice(actions), answer)
         name = self.rng.choice([n for n in names if n[0] != "*" and not (self.held and n.startswith("?"))])
-        frames = ALSO["help"] if self.hard and self.chance(.4) else PHRASES["help"]
+        frames = self.section("help")
         question = name[1:] if name.startswith("?") else sentence_case(self.phrase(frames, name).format(x=name))
         return self.loosely(question), answer, "help"
 
     def action(self, names, action, answer):
         """A user's intention in a frame. Every fifth combination is held out."""
-        more = ALSO["ways"] if self.hard and self.chance(.4) else PHRASES["ways"]
-        frames = [f for f in more if pair_held(f, action) == self.held]
+        frames = [f for f in self.section("ways") if pair_held(f, action) == self.held]
         if not frames:
             return self.help()
         question = sentence_case(self.rng.choice(frames).format(x=action))
@@ -471,8 +470,7 @@ class Maker:
 
     def task(self, section, x):
         """A task on a word or words, in one of its phrasings."""
-        more = ALSO.get(section) if self.hard and self.chance(.4) else None
-        return self.rng.choice(more or PHRASES[section]).format(x=x)
+        return self.rng.choice(self.section(section)).format(x=x)
 
     def several_words(self, section):
         n = self.rng.randint(1, 5)
@@ -699,7 +697,7 @@ class Maker:
     def ask(self, known, kind):
         text = self.asked_loosely(kind)
         if kind not in known:
-            return self.unclear_question(text, NOT_TOLD[kind], not_told_end(NOT_TOLD[kind]), "memory")
+            return self.unclear_question(text, NOT_TOLD[kind], people.not_told_end(NOT_TOLD[kind]), "memory")
         return self.unclear_question(text, RECALL[kind].format(x=known[kind]), known[kind], "memory")
 
     def ask_all(self, known):

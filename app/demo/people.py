@@ -1,4 +1,5 @@
 """Conversations about several people whose facts must not be mixed up, with corrections of the last statement."""
+import re
 from dataclasses import dataclass
 
 # An answer to a statement ends with the sentence that later answers the question for it, word by word. The answer to a
@@ -21,6 +22,11 @@ class Person:
 
 
 USER = Person(None, None)
+
+
+def not_told_end(answer):
+    """The end of an answer about a fact that was not told, where it differs from the answer with the fact."""
+    return re.search(r"(?:something|a place) that you have not told me yet(?=\.$)", answer)[0]
 
 
 def sentence_case(text):
@@ -91,7 +97,7 @@ class People:
             answer = maker.not_told_own[fact]
         else:
             answer = self.fill(maker.phrases["other not told " + fact][0], person)
-        return maker.unclear_question(text, answer, maker.not_told_end(answer), kind)
+        return maker.unclear_question(text, answer, not_told_end(answer), kind)
 
 
 def conversation(maker):
