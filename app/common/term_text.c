@@ -117,10 +117,9 @@ size_t term_text_picture(struct bn_str s, size_t at)
      * is the second of the two characters of a flag. A newline and a tab belong to no picture. */
     for (; term_text_next(s, &at, &c); end = at, n_chars++) {
         const bool is_flag = n_chars == 1 && is_flag_part(before) && is_flag_part(c.code);
-        const bool combines = c.width == 0;
         if (c.code == '\n' || c.code == '\t')
             break;
-        if (!combines && before != JOINER && !is_skin_tone(c.code) && !is_flag)
+        if (c.width != 0 && before != JOINER && !is_skin_tone(c.code) && !is_flag)
             break;
         before = c.code;
     }

@@ -32,6 +32,8 @@ enum exit_code inspect_open_file(struct inspect *in);
 enum exit_code inspect_open_tokenizer(struct inspect *in);
 enum exit_code inspect_open_template(struct inspect *in);
 enum exit_code inspect_open_model(struct inspect *in);
+/* As inspect_open_model, but prints no error. Errors of bn_model_open. */
+bool inspect_try_model(struct inspect *in, struct bn_error *err);
 enum exit_code inspect_open_session(struct inspect *in, size_t n_ctx); /* 0: n_ctx_default */
 void inspect_close_model(struct inspect *in);                          /* closes the session too */
 void inspect_close(struct inspect *in);                                /* closes all that is open */

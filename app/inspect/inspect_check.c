@@ -87,14 +87,6 @@ static enum exit_code measure_sense(struct inspect *in, struct sense_result *out
                : report_error(INSPECT, STAGE_RUN, &err);
 }
 
-/* Like inspect_open_model, but prints no error. */
-static bool open_silently(struct inspect *in, struct bn_error *err)
-{
-    struct bn_model_config cfg = {.notes = &in->notes};
-    model_args_config(in->options, &cfg);
-    return bn_model_open(in->file, &cfg, &in->model, err);
-}
-
 /* An I2_S file does not record the layout of its weights, so open the model with each of the other
  * layouts and print those that predict text. BN_EFORMAT: the tensors do not fit the layout, or have
  * invalid codes in it, so it is not the layout of the file. The indices of `layouts` are those of
@@ -111,7 +103,7 @@ static enum exit_code try_layouts(struct inspect *in)
         if (!options_set(in->options, "i2s-layout", layouts[i], OPTION_FROM_COMMAND, &err))
             return report_error(INSPECT, STAGE_RUN, &err);
         inspect_close_model(in);
-        if (!open_silently(in, &err)) {
+        if (!inspect_try_model(in, &err)) {
             if (err.code == BN_EFORMAT)
                 continue;
             return inspect_fail_load(in, &err);

@@ -40,13 +40,17 @@ enum exit_code inspect_open_template(struct inspect *in)
     return is_of_model ? inspect_fail_load(in, &err) : report_error(INSPECT, STAGE_RUN, &err);
 }
 
-enum exit_code inspect_open_model(struct inspect *in)
+bool inspect_try_model(struct inspect *in, struct bn_error *err)
 {
     struct bn_model_config cfg = {.notes = &in->notes};
-    struct bn_error err;
     model_args_config(in->options, &cfg);
-    return bn_model_open(in->file, &cfg, &in->model, &err) ? EXIT_DONE
-                                                           : inspect_fail_load(in, &err);
+    return bn_model_open(in->file, &cfg, &in->model, err);
+}
+
+enum exit_code inspect_open_model(struct inspect *in)
+{
+    struct bn_error err;
+    return inspect_try_model(in, &err) ? EXIT_DONE : inspect_fail_load(in, &err);
 }
 
 enum exit_code inspect_open_session(struct inspect *in, size_t n_ctx)

@@ -318,7 +318,7 @@ bool model_args_template_args(const struct options *o, const struct template *t,
     if (n && !dict)
         dict = template_dict(arena);
     for (size_t i = 0; i < n; i++) {
-        const char *equals = strchr(items[i], '='); /* check_template_arg has found one */
+        const char *equals = strchr(items[i], '='); /* not NULL: see check_template_arg */
         char name[64];
         const size_t n_name = (size_t)(equals - items[i]);
         if (n_name >= sizeof(name))

@@ -22,8 +22,9 @@ enum signal_flag {
     SIGNAL_RESUME = 32,   /* SIGCONT */
 };
 
-/* With SIGNALS_PIPE only SIGINT, SIGTERM, SIGHUP, SIGWINCH and SIGBUS are handled. If the program
- * was started with SIGHUP ignored, it stays ignored; with SIGNALS_PIPE so does SIGINT. */
+/* With SIGNALS_PIPE only SIGINT, SIGTERM, SIGHUP, SIGWINCH and SIGBUS are handled. If SIGHUP
+ * was ignored when the program started, it stays ignored. With SIGNALS_PIPE this holds for SIGINT,
+ * too. */
 enum signal_user { SIGNALS_PIPE, SIGNALS_TERMINAL };
 
 /* Ignore SIGXFSZ, so that a write beyond the size limit of files fails with a message. Call it

@@ -10,14 +10,6 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Remove an incomplete character at the end: a text is cut by bytes, here or in a buffer of the
- * caller. */
-static void drop_part_of_character(char *text)
-{
-    const size_t n = strlen(text);
-    text[n - utf8_open_bytes(text, n)] = '\0';
-}
-
 bool bn_fail(struct bn_error *err, enum bn_errcode code, const char *fmt, ...)
 {
     va_list args;
@@ -25,7 +17,7 @@ bool bn_fail(struct bn_error *err, enum bn_errcode code, const char *fmt, ...)
     err->code = code;
     (void)vsnprintf(err->text, sizeof(err->text), fmt, args); /* cut if too long */
     va_end(args);
-    drop_part_of_character(err->text);
+    utf8_drop_open(err->text); /* also if the caller has cut an argument */
     return false;
 }
 
@@ -39,7 +31,7 @@ bool bn_fail_prefix(struct bn_error *err, const char *fmt, ...)
     const size_t used = n < 0 ? 0 : (size_t)n < sizeof(text) ? (size_t)n : sizeof(text) - 1;
     const size_t left = sizeof(text) - used;
     (void)snprintf(text + used, left, ": %.*s", (int)left, err->text); /* cut if too long */
-    drop_part_of_character(text);
+    utf8_drop_open(text);
     memcpy(err->text, text, sizeof(text));
     return false;
 }

@@ -26,8 +26,7 @@ void bn_notes_add(struct bn_notes *notes, enum bn_note_kind kind, const char *id
     va_start(args, fmt);
     (void)vsnprintf(note->text, sizeof(note->text), fmt, args); /* cut if too long */
     va_end(args);
-    const size_t n = strlen(note->text);
-    note->text[n - utf8_open_bytes(note->text, n)] = '\0'; /* the cut may be inside a character */
+    utf8_drop_open(note->text);
 }
 
 bool bn_repair_allowed(const char *no_repair, const char *id)

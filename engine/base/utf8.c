@@ -68,3 +68,9 @@ size_t utf8_open_bytes(const char *bytes, size_t n_bytes)
     }
     return 0;
 }
+
+void utf8_drop_open(char *text)
+{
+    const size_t n = strlen(text);
+    text[n - utf8_open_bytes(text, n)] = '\0';
+}

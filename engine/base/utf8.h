@@ -25,4 +25,7 @@ size_t utf8_valid_bytes(const char *bytes, size_t n_bytes);
 /* Number of bytes at the end, 0 to 3, that begin a character which further bytes could complete. */
 size_t utf8_open_bytes(const char *bytes, size_t n_bytes);
 
+/* Remove these bytes from the end of a text that was cut by bytes. */
+void utf8_drop_open(char *text);
+
 #endif

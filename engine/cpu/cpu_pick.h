@@ -13,7 +13,7 @@
 #include <stdint.h>
 
 /* For HEAD_ALL. *n_found is the number of candidates in row->cands. False: row->cap is too small;
- * *n_found is the number needed. */
+ * *n_found is the capacity that the row needs. */
 bool pick_all(const float *z, size_t n_vocab, struct head_row *row, size_t *n_found);
 
 /* The k best of z (n_vocab), 1 <= k <= n_vocab. The worst of them is best[0]; the others have no

@@ -72,7 +72,7 @@ bool worker_save(struct worker *w, const int32_t *ids, size_t n_ids, const char 
 bool worker_measure(struct worker *w, struct bn_error *err);
 enum worker_check {
     WORKER_CHECK_YIELDS, /* another job cancels it, and it starts again after that job */
-    WORKER_CHECK_RUNS,   /* other jobs wait until it ends; worker_cancel ends it once it runs */
+    WORKER_CHECK_RUNS,   /* other jobs wait until it ends; worker_cancel stops it if it has begun */
 };
 /* Queue the sense check (app/common/sense_check.h). The result is WORKER_CHECKED; a check that
  * worker_cancel or worker_close ends has no result. BN_ENOMEM. */
