@@ -23,7 +23,8 @@ DEV uint32_t coarse_step(uint32_t largest)
 }
 
 /* Code of a weight with stochastic rounding: if the weight is a fraction f above the lower code, it
- * gets the upper code with probability f. `up` is a 16-bit random number. */
+ * gets the upper code with probability f. `up` is a 16-bit random number. The sum is below 16; the
+ * limit of 15 is a precaution. */
 DEV uint32_t coarse_code(float w, float inverse, uint32_t up)
 {
     const float offset = ((float)(int32_t)up + 0.5f) * (1.0f / 65536.0f);
@@ -42,6 +43,18 @@ DEV uint32_t coarse_byte(float low, float high, float inverse, uint64_t key, uin
     return coarse_code(low, inverse, x & 0xffffu) | coarse_code(high, inverse, x >> 16) << 4;
 }
 
+/* Columns i and i + 1 of a row of n elements; i is even. Zeros past n. */
+DEV void decode_pair(const uint8_t *row, uint32_t type, uint32_t i, uint32_t n, float *out)
+{
+    float x[8];
+    out[0] = out[1] = 0.0f;
+    if (i >= n)
+        return;
+    decode_eight(row, type, i - i % 8, n, x);
+    out[0] = x[i % 8];
+    out[1] = i + 1 < n ? x[i % 8 + 1] : 0.0f;
+}
+
 /* Packs block b of a row by one warp. `line` is the number of the block in the whole plane. Lane l
  * has columns 2 l, 2 l + 1, 2 l + 64, 2 l + 65. */
 DEV void pack_block(const struct coarse_args *a, const uint8_t *row, uint64_t line, uint32_t b,
@@ -50,9 +63,9 @@ DEV void pack_block(const struct coarse_args *a, const uint8_t *row, uint64_t li
     const uint32_t lane = thread_x() % 32;
     float w[4];
     uint32_t largest = 0;
+    decode_pair(row, a->type, b * COARSE_COLS + 2 * lane, a->n, w);
+    decode_pair(row, a->type, b * COARSE_COLS + 2 * lane + 64, a->n, w + 2);
     for (uint32_t i = 0; i < 4; i++) {
-        const uint32_t column = b * COARSE_COLS + 64 * (i / 2) + 2 * lane + i % 2;
-        w[i] = column < a->n ? plain_element(row, a->type, column) : 0.0f;
         const uint32_t magnitude = bits_of_f32(w[i]) & 0x7fffffffu;
         largest = magnitude > largest ? magnitude : largest;
     }
@@ -76,7 +89,7 @@ DEV void pack_block(const struct coarse_args *a, const uint8_t *row, uint64_t li
     }
 }
 
-/* Builds the plane of a table of plain floats. One warp per row. */
+/* Builds the plane of a table. One warp per row. */
 KERNEL(coarse_pack, coarse_args, 128)
 {
     const uint32_t id = (block_x() * n_threads_x() + thread_x()) / 32;

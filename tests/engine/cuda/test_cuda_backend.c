@@ -7,6 +7,7 @@
 #include "engine/base/size.h"
 #include "engine/cpu/cpu_backend.h"
 #include "engine/cuda/cuda_backend.h"
+#include "engine/cuda/cuda_state.h"
 #include "engine/model/rope.h"
 #include "tests/engine/test_engine_kit.h"
 
@@ -179,12 +180,19 @@ static void every_table_type_matches_the_cpu(void **state)
     (void)state;
     static const enum tensor_type types[] = {TENSOR_F32,  TENSOR_F16,  TENSOR_BF16, TENSOR_Q8_0,
                                              TENSOR_Q4_0, TENSOR_Q4_K, TENSOR_Q6_K};
+    static const struct head_request top = {.kind = HEAD_TOP, .k = 40};
+    static const int32_t ids[4] = {70, 5, 99, 5};
     for (size_t i = 0; i < sizeof types / sizeof types[0]; i++) {
         struct synth_spec spec = synth_preset("tiny");
+        struct pair p;
         spec.head = types[i];
         spec.untied = i % 2 == 1;
         spec.arch = spec.untied ? "llama" : "bitnet-b1.58";
         check_model(&spec, 5, 5);
+        open_pair(&p, &spec, 4);
+        assert_true(p.backend[1]->coarse.n_blocks > 0); /* without a plane, results are the same */
+        append_to_both(&p, ids, 4, 4, &top, "the screened head");
+        close_pair(&p);
     }
 }
 
