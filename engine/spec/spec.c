@@ -121,7 +121,9 @@ static size_t count_pending(const struct spec *sp, const int32_t *ids, size_t n_
     if (n_ids > sp->n_ctx || n_held >= n_ids || memcmp(held, ids, n_held * sizeof(*ids)) != 0)
         return 0;
     const size_t n = n_ids - n_held;
-    const bool is_back = n_held == sp->n_back && n <= N_ROWS && n <= sp->cfg.n_ubatch;
+    /* n_back is 0 if no draft took the session back. */
+    const bool is_back =
+        sp->n_back > 0 && n_held == sp->n_back && n <= N_ROWS && n <= sp->cfg.n_ubatch;
     return n == 1 || is_back ? n : 0;
 }
 

@@ -28,7 +28,8 @@ enum spec_mode {
 };
 
 /* Source of drafts. Writes to out the n ids that probably follow the n_ids ids. Returns the number
- * of last ids that matched an earlier place, 0 for no draft. n may be 0. */
+ * of last ids that matched an earlier place, or 0 for no draft; then out may stay unwritten. n may
+ * be 0. */
 typedef size_t (*spec_draft_fn)(void *ud, const int32_t *ids, size_t n_ids, int32_t *out, size_t n);
 
 struct spec_config {
@@ -42,7 +43,7 @@ struct spec_config {
     double (*now)(void); /* current time in seconds, for tests; NULL: the monotonic clock */
 };
 
-/* BN_ENOMEM. */
+/* *cfg is copied. BN_ENOMEM. */
 bool spec_open(const struct spec_config *cfg, struct spec **out, struct bn_error *err);
 void spec_close(struct spec *sp); /* sp may be NULL */
 
@@ -60,7 +61,8 @@ enum spec_mode spec_mode_of(const struct spec *sp);
 bool spec_step(struct spec *sp, const int32_t *ids, size_t n_ids, const struct bn_control *control,
                struct bn_sync_stats *stats, int32_t *next, struct bn_error *err);
 
-/* The candidates from which the last step chose. Valid until the next call. */
+/* The candidates from which the last successful spec_step chose; none before the first. Valid until
+ * the next spec_step. */
 const struct head_row *spec_row(const struct spec *sp);
 
 struct spec_stats {

@@ -11,7 +11,7 @@
 
 #include "engine/spec/spec.h"
 
-#define SPEC_MAX_DRAFT 15   /* tokens; with the last token they fill one register tile of 16 */
+#define SPEC_MAX_DRAFT 15   /* tokens; with the last token 16, as many as an AMX tile has rows */
 #define SPEC_N_KINDS 4      /* classes of matches by length */
 #define SPEC_MATCH_MAX 32   /* longer matches count as 32 tokens */
 #define SPEC_MATCH_ENOUGH 4 /* the latest match of at least this length is used */
@@ -19,7 +19,8 @@
 /* Search `ids` for an earlier occurrence of their last tokens. Returns the length of the match, 0
  * if the last id occurs only once. Uses the latest match of SPEC_MATCH_ENOUGH tokens or more, else
  * the longest one. Writes the n ids that follow the match to out; past the end of ids it continues
- * with the draft itself, so a repetition can be extended to any length. */
+ * with the draft itself, so a repetition can be extended to any length. Writes nothing if there is
+ * no match. */
 size_t spec_policy_find(const int32_t *ids, size_t n_ids, int32_t *out, size_t n);
 
 struct spec_policy {
@@ -36,10 +37,11 @@ struct spec_policy {
 void spec_policy_init(struct spec_policy *p, enum spec_mode mode);
 
 /* Number of tokens to draft after a match of n_match tokens: 0 to n_max. It is 0 until a pass of
- * one token was recorded. */
+ * one token was recorded, with SPEC_OFF, and for n_match 0. */
 size_t spec_policy_choose(const struct spec_policy *p, size_t n_match, size_t n_max);
 
-/* Record that the draft token after a match of n_match tokens was right or wrong. */
+/* Record that the draft token after a match of n_match tokens was right or wrong. Does nothing for
+ * n_match 0. */
 void spec_policy_trial(struct spec_policy *p, size_t n_match, bool is_right);
 
 /* Record a pass over n_pending + n_draft tokens, of which n_accepted draft tokens were right. All

@@ -226,6 +226,23 @@ static void another_text_does_not_use_confirmed_tokens(void **state)
     close_run(&r);
 }
 
+/* The first ids of a session are a prompt, even if they are as few as those after a wrong draft. */
+static void a_short_first_prompt_is_not_evaluated_again(void **state)
+{
+    (void)state;
+    static const struct sampler_params params = {.top_p = 1, .typical = 1, .repeat_penalty = 1};
+    struct run r;
+    struct bn_sync_stats stats;
+    struct bn_error err;
+    int32_t ids[5], next;
+    kit_ids(ids, 5, 1);
+    open_run(&r, &params, NULL);
+    assert_true(spec_step(r.sp, ids, 5, NULL, &stats, &next, &err));
+    assert_int_equal(stats.n_evaluated, 5);
+    assert_int_equal(stats.n_again, 0);
+    close_run(&r);
+}
+
 static void cancelled_draft_changes_nothing(void **state)
 {
     (void)state;
@@ -357,6 +374,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(ids_are_the_same_as_without_speculation),
         cmocka_unit_test(another_text_does_not_use_confirmed_tokens),
+        cmocka_unit_test(a_short_first_prompt_is_not_evaluated_again),
         cmocka_unit_test(cancelled_draft_changes_nothing),
         cmocka_unit_test(of_short_matches_the_longest_is_used),
         cmocka_unit_test(of_long_matches_the_latest_is_used),
