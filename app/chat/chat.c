@@ -3,7 +3,8 @@
  * handles the events of the worker. See chat.h.
  *
  * A question enters the transcript when it is sent. If its turn cannot run, or is stopped before
- * its first token, the question is removed and its text returns to the line editor.
+ * its first token, the question is removed and its text returns to the line editor. A question that
+ * has an answer already (/retry, /continue) stays.
  */
 #include "app/chat/chat.h"
 
@@ -36,23 +37,23 @@ size_t chat_n_ctx(const struct chat *c)
     return worker_n_ctx(c->worker);
 }
 
-/* Tokens per second of the last RATE_SECONDS; 0 before the third token. */
+/* Tokens per second in the RATE_SECONDS before the last token; 0 before the third token. */
 static double live_rate(const struct chat *c)
 {
     const size_t n = c->turn.n_tokens;
     if (n < 3)
         return 0;
-    const double now = c->token_times[(n - 1) % CHAT_RATE_TOKENS];
+    const double last = c->token_times[(n - 1) % CHAT_RATE_TOKENS];
     size_t n_back = 1;
     while (n_back + 1 < n && n_back + 1 < CHAT_RATE_TOKENS &&
-           now - c->token_times[(n - 1 - n_back) % CHAT_RATE_TOKENS] < RATE_SECONDS)
+           last - c->token_times[(n - 1 - n_back) % CHAT_RATE_TOKENS] < RATE_SECONDS)
         n_back++;
-    const double span = now - c->token_times[(n - 1 - n_back) % CHAT_RATE_TOKENS];
+    const double span = last - c->token_times[(n - 1 - n_back) % CHAT_RATE_TOKENS];
     return span > 0 ? (double)n_back / span : 0;
 }
 
-/* Estimated seconds until the prompt is evaluated; 0 (unknown) in the first half second, when an
- * estimate would be too rough. */
+/* Estimated seconds until the prompt is evaluated. 0: unknown before the first micro-batch and in
+ * the first half second, when an estimate would be too rough. */
 static double seconds_left(const struct turn *turn)
 {
     const double spent = clock_seconds() - turn->begun_reading;
@@ -112,6 +113,7 @@ void chat_recount(struct chat *c)
 
 static enum prompt_overflow overflow_of(const struct chat *c, const struct options *o)
 {
+    /* The words of --overflow have the order of the enum. */
     return options_given(o, "overflow") ? (enum prompt_overflow)options_choice(o, "overflow")
                                         : c->overflow;
 }
@@ -151,16 +153,23 @@ struct attachment_room chat_room(const struct chat *c)
                                     limits.n_ctx};
 }
 
+/* The maker with the settings of this turn: a /retry may have another --think than the chat. */
+static struct prompt_maker maker_with(const struct chat *c, const struct options *settings)
+{
+    struct prompt_maker maker = c->maker;
+    maker.options = settings;
+    return maker;
+}
+
 /* Encode the prompt of the turn, which may leave out older turns. */
 static bool fit(struct chat *c, const struct options *settings, struct prompt *out,
                 struct bn_error *err)
 {
-    struct prompt_maker maker = c->maker;
+    const struct prompt_maker maker = maker_with(c, settings);
     struct turn *turn = &c->turn;
     struct prompt_fitted fitted;
     const struct prompt_limits limits = limits_of(c, settings, turn);
     turn->overflow = limits.overflow;
-    maker.options = settings; /* a /retry may have another --think than the chat */
     if (!prompt_fit(&maker, &c->transcript.now, turn->mode, &limits, &fitted, &turn->is_too_long,
                     err))
         return false;
@@ -211,13 +220,14 @@ static bool begin_with_earlier_answer(struct chat *c, struct bn_error *err)
 
 /* The limit of the thought. With a budget, `close` receives the tokens that close a thought; *out
  * points to them, and the caller frees them. */
-static bool limit_thought(const struct chat *c, struct token_list *close, struct think_limit *out,
-                          struct bn_error *err)
+static bool limit_thought(const struct chat *c, const struct options *settings,
+                          struct token_list *close, struct think_limit *out, struct bn_error *err)
 {
     const struct turn *turn = &c->turn;
+    const struct prompt_maker maker = maker_with(c, settings);
     /* If so, the answer so far is only the beginning of its thought. */
     const bool is_inside = c->thought.state == THOUGHT_INSIDE;
-    if (turn->think_budget != THINK_NO_BUDGET && !thought_close_ids(&c->maker, close, err))
+    if (turn->think_budget != THINK_NO_BUDGET && !thought_close_ids(&maker, close, err))
         return false;
     *out = (struct think_limit){.mode = thought_mode_now(&c->thought),
                                 .n_before = is_inside ? turn->ids.n : 0,
@@ -232,8 +242,7 @@ static bool limit_thought(const struct chat *c, struct token_list *close, struct
  * the session then saves the state before the last id. */
 static size_t n_stable(const struct chat *c, const struct options *settings, const struct prompt *p)
 {
-    struct prompt_maker maker = c->maker;
-    maker.options = settings;
+    const struct prompt_maker maker = maker_with(c, settings);
     if (worker_info(c->worker)->state_bytes == 0 || c->turn.mode != PROMPT_ANSWER)
         return 0;
     const size_t n = thought_n_changing(&maker);
@@ -256,7 +265,7 @@ static bool submit(struct chat *c, const struct options *settings, const struct 
                              .snapshot = c->snapshot[0] ? c->snapshot : NULL,
                              .n_stable = n_stable(c, settings, p)};
     job.stops = options_list(settings, "stop", &job.n_stops);
-    if (!limit_thought(c, &close, &job.think, err) ||
+    if (!limit_thought(c, settings, &close, &job.think, err) ||
         !chat_options_biases(settings, c->maker.tokenizer, &biases, err)) {
         token_list_finish(&close);
         return false;
@@ -287,7 +296,9 @@ static bool start(struct chat *c, const struct options *settings, struct bn_erro
     if (!fit(c, settings, &p, err))
         return false;
     thought_init(&c->thought, thought_mode(c, &p));
-    (void)chat_write_files(c); /* a failure was shown; the write after the answer tries again */
+    /* Write the question before its answer, so that it survives a crash. A failure was shown; the
+     * write after the answer tries again. */
+    (void)chat_write_files(c);
     const bool ok = begin_with_earlier_answer(c, err) && submit(c, settings, &p, err);
     c->turn.n_prompt = p.ids.n;
     c->turn.n_earlier = p.n_earlier;
@@ -436,14 +447,14 @@ static void attach_again(struct chat *c, const char *path)
 void chat_take_back(struct chat *c, const struct exchange *e)
 {
     struct strbuf files = {0};
-    strbuf_add_str(&files, e->files);
+    strbuf_add_str(&files, e->files); /* a copy, because strtok_r writes into it */
     for (char *rest = files.ptr, *path; rest && (path = strtok_r(rest, "\n", &rest)) != NULL;)
         attach_again(c, path);
     strbuf_finish(&files);
     c->ui->ops->edit(c->ui, exchange_typed(e));
 }
 
-/* Remove a question whose answer never began. */
+/* Remove the last question, whose answer never began, and return it to the line editor. */
 static void give_back_question(struct chat *c)
 {
     struct transcript_state *s = &c->transcript.now;

@@ -186,6 +186,8 @@ bool cmd_edit(struct command_host *host, struct bn_str args)
     return true;
 }
 
+/* Call `step` as often as `args` says, once without an argument, until it has nothing left to do.
+ * `verb` is for the messages: "undone" or "redone". */
 static bool repeat_step(struct command_host *host, struct bn_str args,
                         enum undo_result (*step)(struct transcript *), const char *verb)
 {

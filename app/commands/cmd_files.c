@@ -29,7 +29,7 @@ static void list_files(struct command_host *host)
 static bool remove_files(struct command_host *host, struct bn_str args)
 {
     struct attachment_list *l = &host->chat->attached;
-    size_t number = 0;
+    size_t number = 0; /* 0: all files */
     while (args.n_bytes > 0 && (args.ptr[0] == ' ' || args.ptr[0] == '\t'))
         args = (struct bn_str){args.ptr + 1, args.n_bytes - 1};
     if (l->n == 0)
@@ -121,7 +121,7 @@ static bool session_path(struct command_host *host, struct bn_str args, char out
     char given[PATH_BYTES];
     const bool ok = store_path(strbuf_text(&name), given, &err) || command_fail(host, err.text);
     if (ok)
-        path_follow(given, out); /* callers compare it with the path of the saved chat in use */
+        path_follow(given, out);
     strbuf_finish(&name);
     return ok;
 }
@@ -138,7 +138,7 @@ static bool save_as(struct command_host *host, const char *path)
     struct store_file next = {0};
     char holder[FILE_LOCK_HOLDER_BYTES];
     struct bn_error err;
-    if (strcmp(path, store->session.path) == 0)
+    if (path_is_same(path, store->session.path))
         return store_replace(store, &store->session, state, &err) || command_fail(host, err.text);
     if (!store_open(&next, path, holder)) {
         ui_notice(host->ui, TONE_ERROR, "%s is in use by %s; save under another name", path,
@@ -164,7 +164,8 @@ bool cmd_save(struct command_host *host, struct bn_str args)
         args.n_bytes--;
     if (!session_path(host, args, path))
         return false;
-    if (!forces && strcmp(path, host->chat->store->session.path) != 0 && access(path, F_OK) == 0) {
+    if (!forces && !path_is_same(path, host->chat->store->session.path) &&
+        access(path, F_OK) == 0) {
         ui_notice(host->ui, TONE_ERROR, "%s already exists; /save %.*s! replaces it", path,
                   (int)args.n_bytes, args.ptr);
         return false;
@@ -268,7 +269,7 @@ bool cmd_load(struct command_host *host, struct bn_str args)
                   (int)size_min(args.n_bytes, 200), args.ptr);
         return false;
     }
-    if (strcmp(path, store->session.path) != 0 && !open_to_load(host, args, path, way, &next))
+    if (!path_is_same(path, store->session.path) && !open_to_load(host, args, path, way, &next))
         return false;
     const bool ok = load_from(host, path, &next);
     if (next.path[0]) {

@@ -1,6 +1,7 @@
 /*
  * /find: searches the conversation with a regular expression. The full-screen painter moves from
- * match to match. For other painters the matching lines are listed with the number of their turn.
+ * match to match. For other painters the matching lines of messages and answers are listed with the
+ * number of their turn; the system message is not searched.
  */
 #include "app/commands/commands.h"
 

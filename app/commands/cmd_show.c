@@ -75,7 +75,7 @@ static void add_overflow(struct command_host *host, struct strbuf *text)
                     (long long)options_int(host->options, "overflow-to"));
     if (n_out > 0)
         strbuf_addf(text, "\ndropped so far: %zu", n_out);
-    if (s->n > next + 1) { /* the last turn is never dropped */
+    if (overflow != OVERFLOW_STOP && s->n > next + 1) { /* the last turn is never dropped */
         strbuf_add_text(text, "\nnext to go: ");
         term_text_brief(exchange_typed(s->items[next]), 60, text);
     }

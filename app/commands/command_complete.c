@@ -33,7 +33,7 @@ static void add_settings(const struct options *o, struct bn_str word, struct lin
 static void add_saved_chats(struct bn_str word, struct line_choices *out)
 {
     struct strbuf names = {0};
-    struct bn_error ignored; /* then nothing is completed */
+    struct bn_error ignored; /* then some or all names are missing */
     size_t n;
     (void)store_list(&names, &n, &ignored);
     for (size_t at = 0; at < names.n_bytes;) {

@@ -51,19 +51,20 @@ const struct command *command_find(struct bn_str name);
 /* Whether this command may run during an answer. Such commands change neither the conversation nor
  * a setting. */
 bool command_runs_now(struct bn_str name, struct bn_str args);
-/* Find a command and run it. Without such a command, show the nearest name. */
+/* Find a command and run it. Without such a command, show the nearest name, if there is one, and
+ * return ENTRY_UNKNOWN. ENTRY_REFUSED: the command failed, or memory ran out for its result. */
 enum entry command_run(struct command_host *host, struct bn_str name, struct bn_str args);
 
 /* Show the reason as an error. Returns false. */
 bool command_fail(struct command_host *host, const char *reason);
 
-/* The number of tokens of a text by itself; in a prompt it may differ by one at each end. 0 if the
- * tokenizer fails. */
+/* The number of tokens of a text by itself. In a prompt the tokens at both ends may differ, because
+ * the text is joined with that of the template. 0 if the tokenizer fails. */
 size_t command_count_tokens(const struct command_host *host, struct bn_str text);
 
 /* Read a numeric argument such as that of /undo: a number from 1 to max, or `fallback` if there is
- * no argument. max is at most SIZE_MAX / 100. False: the argument is not such a number, and the
- * reason was shown. */
+ * no argument (also if it is above max). max is at most SIZE_MAX / 100. False: the argument is not
+ * such a number, and the reason was shown. */
 bool command_number(struct command_host *host, struct bn_str args, size_t fallback, size_t max,
                     size_t *out);
 

@@ -108,6 +108,13 @@ void path_follow(const char *path, char out[PATH_BYTES])
     free(target);
 }
 
+bool path_is_same(const char *a, const char *b)
+{
+    struct stat of_a, of_b;
+    return strcmp(a, b) == 0 || (stat(a, &of_a) == 0 && stat(b, &of_b) == 0 &&
+                                 of_a.st_dev == of_b.st_dev && of_a.st_ino == of_b.st_ino);
+}
+
 bool path_is_regular(const char *path)
 {
     struct stat st;

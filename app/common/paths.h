@@ -40,12 +40,12 @@ enum env_var {
     ENV_N
 };
 
-/* NULL when the variable is unset or empty. */
+/* NULL when the variable is unset or empty. The text is valid until the variable changes. */
 const char *env_get(enum env_var var);
 /* Remove the variable. Call it on the main thread before other threads start. */
 void env_unset(enum env_var var);
-/* Set the locale of LC_CTYPE in the environment, for Readline and child processes. If LC_ALL is
- * set, this changes LC_ALL. Call it on the main thread before other threads start. */
+/* Set the variable LC_CTYPE, or LC_ALL if that one is set and not empty, for Readline and child
+ * processes. Call it on the main thread before other threads start. */
 void env_set_ctype(const char *locale);
 
 /* The directories of XDG_CONFIG_HOME, XDG_STATE_HOME, XDG_DATA_HOME and XDG_CACHE_HOME. */
@@ -53,7 +53,7 @@ enum path_dir { PATH_CONFIG, PATH_STATE, PATH_DATA, PATH_CACHE };
 
 /* Write the path of `name` in the program's folder of this directory to `out`, for example
  * "/home/anna/.config/bitnet-chat/config". No file is created. BN_EARG: neither the variable of the
- * directory nor HOME is set, or the path is too long. */
+ * directory nor HOME has a usable value, or the path is too long; then `out` may hold a part. */
 bool path_of(enum path_dir dir, const char *name, char out[PATH_BYTES], struct bn_error *err);
 
 /* Create the missing directories above `path`, with mode 0700. BN_EIO, also if `path` has
@@ -63,6 +63,9 @@ bool path_make_parents(const char *path, struct bn_error *err);
 /* Write the path of the file that `path` names to `out`: the link's target if it is a symbolic
  * link to an existing file, else `path` itself, cut to PATH_BYTES - 1 bytes. */
 void path_follow(const char *path, char out[PATH_BYTES]);
+
+/* Whether both paths name the same existing file, or are the same text. */
+bool path_is_same(const char *a, const char *b);
 
 bool path_is_regular(const char *path); /* an existing file, not a directory, FIFO or device */
 

@@ -21,7 +21,7 @@ static bool check_device(const char *text, struct bn_error *err)
         return true;
     const char *const number = strncmp(text, "cuda:", 5) == 0 ? text + 5 : "";
     const size_t n_digits = strspn(number, "0123456789");
-    if (n_digits >= 1 && n_digits <= 3 && !number[n_digits])
+    if (n_digits >= 1 && n_digits <= 3 && !number[n_digits]) /* no computer has 1000 GPUs */
         return true;
     return bn_fail(err, BN_EARG, "expected auto, cpu, cuda or cuda:N");
 }
@@ -71,7 +71,8 @@ static const struct option run_rows[] = {
 /* clang-format on */
 const struct option_table model_run_options = OPTION_TABLE("Model", run_rows);
 
-/* Refuse a misspelt id: otherwise the repair would stay on without a message. */
+/* Refuse a misspelt id: otherwise the repair would stay on without a message. The ids are those of
+ * all repairs in engine/, tokenizer/ and templates/. */
 static bool check_no_repair(const char *text, struct bn_error *err)
 {
     static const char *const ids[] = {"all",          "activation",  "chat-template",
@@ -273,7 +274,8 @@ static struct template_value *arg_value(const char *text, struct template_arena 
 {
     json_error_t why;
     json_t *json = json_loads(text, JSON_DECODE_ANY, &why);
-    if (!json && json_error_code(&why) == json_error_out_of_memory)
+    const enum json_error_code code = json ? json_error_unknown : json_error_code(&why);
+    if (code == json_error_out_of_memory || code == json_error_stack_overflow)
         return NULL; /* the text may be JSON, so it must not be used as text */
     struct template_value *v =
         json ? json_out_value(json, arena) : template_string(arena, bn_str_of(text));

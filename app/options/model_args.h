@@ -21,36 +21,40 @@ extern const struct option_table model_template_options;
 #define SPEC_CHOICES "off|on|auto" /* of --spec, in the order of enum spec_mode */
 
 /* Fill the fields of `cfg` that model_run_options and model_file_options describe. The fields of a
- * table that `o` does not have, and all other fields, do not change. Texts belong to `o`. */
+ * table that `o` does not have, and all other fields, do not change. Texts and lists belong to `o`
+ * and are valid until the option changes. */
 void model_args_config(const struct options *o, struct bn_model_config *cfg);
 
-/* Set the number of threads from BITNET_CHAT_THREADS, or else from OMP_NUM_THREADS. An invalid
- * OMP_NUM_THREADS is removed from the environment, so call this before other threads start.
- * BN_EARG: a bad BITNET_CHAT_THREADS. BN_ENOMEM. */
+/* Set --threads from BITNET_CHAT_THREADS, or else from OMP_NUM_THREADS, as OPTION_FROM_ENV. `o`
+ * must have model_run_options. An invalid OMP_NUM_THREADS is ignored and removed from the
+ * environment, so call this before other threads start; one that is too large is reduced. BN_EARG:
+ * a bad BITNET_CHAT_THREADS. BN_ENOMEM. */
 bool model_args_environment(struct options *o, struct bn_error *err);
 
-/* tokenizer_open with the setting of --no-repair. Close the result with tokenizer_close. */
+/* tokenizer_open with the setting of --no-repair, if `o` has this option. Close the result with
+ * tokenizer_close. */
 bool model_args_tokenizer(const struct options *o, const struct bn_file *file,
                           struct bn_notes *notes, struct tokenizer **out, struct bn_error *err);
 
 /* Open the template of --template auto|NAME|FILE|@FILE for a model; close it with template_close.
- * Without a model, `file` and `tokenizer` are NULL: bos_token is <s>, eos_token is </s>, and `auto`
- * is refused. BN_EIO: the template file cannot be read. BN_EARG: no such template, or a file that
- * is empty or does not parse. BN_ENOMEM. With `auto`, template_open replaces a template of the
- * model that does not parse. */
+ * `o` must have model_template_options. FILE is an existing file or has a slash. Without a model,
+ * `file` and `tokenizer` are NULL: bos_token is <s>, eos_token is </s>, and `auto` is refused.
+ * BN_EIO: the template file cannot be read. BN_EARG: no such template, or a file that is empty or
+ * does not parse. BN_ENOMEM. With `auto`, template_open replaces a template of the model that does
+ * not parse. */
 bool model_args_template(const struct options *o, const struct bn_file *file,
                          const struct tokenizer *tokenizer, struct bn_notes *notes,
                          struct template **out, struct bn_error *err);
 
 /* Whether --think sets the template variable enable_thinking; if so, *thinks is its value. With
- * `auto` it is set to false if the publisher uses the model without thoughts (is_thinking_off of
- * template_info), or if --think-budget is 0. */
+ * `auto` this variable is set, to false, only if the publisher uses the model without thoughts
+ * (is_thinking_off of template_info), or if --think-budget is 0. */
 bool model_args_thinks(const struct options *o, const struct template *t, bool *thinks);
 
 /* The variables of --think and --template-arg NAME=VALUE as a dict in the arena. A VALUE that is
  * not JSON is text. --think sets enable_thinking; a --template-arg of that name replaces its value.
  * Without variables *out is NULL. BN_EARG: a name of 64 bytes or more. BN_ENOMEM, also for JSON
- * with too many levels. */
+ * with too many levels for json_out_value. */
 bool model_args_template_args(const struct options *o, const struct template *t,
                               struct template_arena *arena, struct template_value **out,
                               struct bn_error *err);

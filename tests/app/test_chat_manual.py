@@ -136,7 +136,9 @@ class Commands(TerminalCase):
         self.assertTrue(text.endswith('be brief\n'))
 
     def test_context_shows_the_turn_that_is_dropped_next(self):
-        self.assertIn('next to go: the first words', self.script('the first words', 'b', '/context'))
+        turns = ('the first words', 'b', '/context')
+        self.assertIn('next to go: the first words', self.script('/set overflow drop', *turns))
+        self.assertNotIn('next to go', self.script('/set overflow stop', *turns))
 
     def test_a_broken_session_changes_nothing(self):
         broken = self.write('broken.json', '{"format": ')

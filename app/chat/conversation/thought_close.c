@@ -67,8 +67,8 @@ static bool render(const struct search *s, const char *answer, struct template_v
     return render_dialog(s, answer, NULL, args, out, err);
 }
 
-/* The text of the template between the thought and the answer. Empty: the template writes the
- * answer as a whole, or without its thought. */
+/* The text of the template between the thought and the answer of the sample in search(). Empty: the
+ * template writes the answer as a whole, or without its thought. */
 static struct bn_str between(const struct template_output *out)
 {
     for (size_t i = 1; i + 1 < out->n_segments; i++) {
@@ -80,8 +80,8 @@ static struct bn_str between(const struct template_output *out)
     return (struct bn_str){0};
 }
 
-/* The text from </think>, with the newline before it, to the end of the prompt. Empty: the prompt
- * does not end with a closed thought. */
+/* The text from </think>, with the newline before it, to the end of the prompt. Empty: the last
+ * segment of the prompt has no <think> with </think> after it. */
 static struct bn_str at_end(const struct template_output *out)
 {
     if (out->n_segments == 0 || out->segments[out->n_segments - 1].kind != SEGMENT_TEMPLATE)
@@ -150,7 +150,8 @@ bool thought_is_closed(const struct prompt_maker *m)
 }
 
 /* *prompt: one question and the generation prompt. *next: this question, its answer and the next
- * question. The answer is as a model generates it when the prompt ended with <think>. */
+ * question. The answer is as a model generates it when the prompt ended with <think>. False also if
+ * the template refuses one of them: then *err may be unset. */
 static bool encode_dialogs(const struct search *s, struct token_list *prompt,
                            struct token_list *next, struct bn_error *err)
 {
@@ -158,9 +159,10 @@ static bool encode_dialogs(const struct search *s, struct token_list *prompt,
     struct template_value *args = NULL;
     struct template_output out;
     return model_args_template_args(s->m->options, s->m->template, s->arena, &args, err) &&
-           render(s, NULL, args, &out, err) &&
+           render(s, NULL, args, &out, err) && out.n_segments > 0 &&
            tokenizer_encode(t, out.segments, out.n_segments, TOKENIZER_BOS_AUTO, prompt, err) &&
            render_dialog(s, "thought\n" MARKER "\n\nanswer", "next", args, &out, err) &&
+           out.n_segments > 0 &&
            tokenizer_encode(t, out.segments, out.n_segments, TOKENIZER_BOS_AUTO, next, err);
 }
 
@@ -170,7 +172,7 @@ size_t thought_n_changing(const struct prompt_maker *m)
     struct token_list prompt = {0}, next = {0};
     struct bn_error ignored; /* the result is then 0 */
     size_t n = 0, n_changing = 0;
-    if (s.arena && encode_dialogs(&s, &prompt, &next, &ignored) && next.n > 0) {
+    if (s.arena && encode_dialogs(&s, &prompt, &next, &ignored)) {
         while (n < prompt.n && n < next.n && prompt.ids[n] == next.ids[n])
             n++;
         n_changing = prompt.n - n;

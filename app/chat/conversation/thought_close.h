@@ -8,19 +8,21 @@
 #include "app/chat/conversation/chat_prompt.h"
 
 /* Append to `out` the ids of the text between a thought and the answer as the template writes it.
- * If the template does not contain this text, it is "\n</think>\n\n", because the models of such
- * templates were trained with it. If the template has no thoughts, nothing is appended. BN_EARG: a
- * bad --template-arg. BN_ENOMEM. */
+ * If the template does not contain this text, or a text of more than 100 bytes, it is
+ * "\n</think>\n\n", because the models of such templates were trained with it. If there is no
+ * template (--raw), or it has no thoughts, nothing is appended. BN_EARG: a bad --template-arg.
+ * BN_ENOMEM. Errors of tokenizer_encode. */
 bool thought_close_ids(const struct prompt_maker *m, struct token_list *out, struct bn_error *err);
 
-/* Whether the generation prompt contains an empty thought that is closed already. Templates write
- * this if thoughts are off. Also false if the template cannot render a prompt. m->template must not
- * be NULL. */
+/* Whether the generation prompt contains <think> and after it </think>. Templates write such an
+ * empty thought if thoughts are off. Also false if the prompt cannot be rendered, for example with
+ * a bad --template-arg. m->template must not be NULL. */
 bool thought_is_closed(const struct prompt_maker *m);
 
 /* The number of ids at the end of a prompt that the next prompt, in which an answer follows, does
  * not repeat. For example, a template ends prompts with <think>, but drops the thoughts of earlier
- * turns. 0 also if the template cannot render the conversations, and with --raw. */
+ * turns. The number is that of a short sample conversation. 0 also if this conversation cannot be
+ * encoded, and with --raw. */
 size_t thought_n_changing(const struct prompt_maker *m);
 
 #endif

@@ -8,9 +8,11 @@
 #include "engine/base/error.h"
 
 /* Write *text to a temporary file, run the editor on it, wait for its end, and replace *text by the
- * contents of the file, cleaned by input_clean and without a newline at the end. Release the
- * terminal first. BN_EIO: the editor cannot be started or failed, or the file cannot be written or
- * read. BN_EARG: the edited text is binary. BN_ENOMEM. After an error *text is unchanged. */
+ * contents of the file, cleaned by input_clean (input_text.h) and without the newline at the end.
+ * The file is deleted afterwards. Release the terminal first (tty_release). BN_EIO: the editor
+ * cannot be started or failed, or the file cannot be written or read, or has more than
+ * INPUT_MAX_BYTES. BN_EARG: the edited text is binary. BN_ENOMEM. After an error *text is
+ * unchanged. */
 bool edit_file_run(struct strbuf *text, struct bn_error *err);
 
 #endif

@@ -156,7 +156,7 @@ static bool append(const char *path, struct bn_str lines, struct bn_error *err)
 }
 
 /* Append the waiting lines under the lock. If another program holds the lock, the lines stay in
- * h->waiting. Where no lock is possible, they are appended without one. */
+ * h->waiting, and the result is true. Where no lock is possible, they are appended without one. */
 static bool append_waiting(struct history *h, struct bn_error *err)
 {
     struct file_lock lock;
@@ -180,14 +180,20 @@ bool history_add(struct history *h, struct bn_str entry, bool *added, struct bn_
     strbuf_add_str(&h->last, entry);
     if (!h->path[0])
         return true;
+    const size_t n_before = h->waiting.n_bytes;
     history_escape(entry, &h->waiting);
     strbuf_add_char(&h->waiting, '\n');
+    if (h->waiting.failed) { /* without a part of a line, which the next one would continue */
+        strbuf_cut(&h->waiting, n_before);
+        h->waiting.failed = false;
+        return bn_fail(err, BN_ENOMEM, "out of memory for the history");
+    }
     return append_waiting(h, err);
 }
 
 void history_finish(struct history *h)
 {
-    struct bn_error ignored; /* the program ends, and nobody would read it */
+    struct bn_error ignored; /* the program ends, and the message would not be shown */
     if (h->path[0] && h->waiting.n_bytes > 0 && append_waiting(h, &ignored) &&
         h->waiting.n_bytes > 0)
         /* Without the lock: the other program may drop these lines, but probably does not. */

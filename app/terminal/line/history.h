@@ -3,7 +3,8 @@
  * escaped.
  *
  * Several chats can share the file: a chat holds a lock file beside it while it appends entries or
- * drops the oldest ones. No function waits for this lock. A new history file has mode 0600.
+ * drops the oldest ones. No function waits for this lock. Where no lock file can be made, entries
+ * are appended without a lock. A new history file has mode 0600.
  */
 #ifndef APP_HISTORY_H
 #define APP_HISTORY_H
@@ -13,29 +14,30 @@
 
 #define HISTORY_MAX_ENTRIES 1000
 
-struct history {
+struct history {           /* zeros, then set the path; free with history_finish */
     char path[PATH_BYTES]; /* "": no file */
     struct strbuf last;    /* the newest entry; an equal entry after it is not added */
     struct strbuf waiting; /* lines to append later, because another program held the lock */
 };
 
-/* Append an entry as a line of the file, without its newline; history_unescape is the inverse. NUL
- * bytes are left out. */
+/* Append an entry as a line of the file, without the newline of this line; history_unescape is the
+ * inverse. Both leave out NUL bytes. */
 void history_escape(struct bn_str entry, struct strbuf *out);
 void history_unescape(struct bn_str line, struct strbuf *out);
 
 /* Call `each` for the last HISTORY_MAX_ENTRIES entries in the last 16 MiB of the file, oldest
  * first; `entry` is valid during the call. Older entries are dropped from the file, unless the lock
- * cannot be taken. A missing file is fine. BN_EIO: the file cannot be read, or is not a regular
- * file. */
+ * cannot be taken. A missing file is fine, and so is the path "". BN_EIO: the file cannot be read,
+ * is not a regular file, or memory is short. */
 bool history_load(struct history *h, void (*each)(void *ud, const char *entry), void *ud,
                   struct bn_error *err);
 /* Add an entry, unless it is empty, begins with a space or a newline, or equals the newest entry.
- * *added is false in these cases. If another program holds the lock, the next history_add or
- * history_finish writes the entry to the file. BN_EIO: the entry and the waiting ones are not in
- * the file, but *added is set. */
+ * *added is false in these cases, and the function succeeds. If another program holds the lock, a
+ * later history_add or history_finish writes the entry to the file. BN_EIO: the entry and the
+ * waiting ones are not in the file, but *added is set. BN_ENOMEM: the same for this entry only. */
 bool history_add(struct history *h, struct bn_str entry, bool *added, struct bn_error *err);
-/* Append the waiting lines to the file, and free the memory. */
+/* Append the waiting lines to the file, even if another program holds the lock, and free the
+ * memory. An error is not reported. */
 void history_finish(struct history *h);
 
 #endif

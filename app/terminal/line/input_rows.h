@@ -2,15 +2,17 @@
  * Breaks the prompt and the text of the line editor into rows of a given width, and computes the
  * position of the cursor. Does no I/O.
  *
- * Control characters appear in caret notation (^X), and invalid bytes as U+FFFD. A newline begins a
- * row that starts with "... " if the screen has more than 8 columns. In a prompt, Readline's
- * markers \001 and \002 enclose control sequences; these, the markers and newlines are left out.
+ * ASCII control characters of the text, also tabs, appear in caret notation (^X). Invalid bytes and
+ * other harmful characters (term_text.h) appear as U+FFFD. A newline begins a row that starts with
+ * "... " if the screen has more than 8 columns. In a prompt, Readline's markers \001 and \002
+ * enclose control sequences; these, the markers and newlines are left out.
  */
 #ifndef APP_INPUT_ROWS_H
 #define APP_INPUT_ROWS_H
 
 #include "app/common/strbuf.h"
 
+/* Zero-initialise, free with input_rows_finish. */
 struct input_rows {
     struct strbuf text; /* all rows, UTF-8, without line ends */
     size_t *starts;     /* (n) offset of each row in text */
@@ -22,17 +24,17 @@ struct input_rows {
 };
 
 void input_rows_finish(struct input_rows *r);
-/* Break into rows of at most `columns` >= 1 columns. A row is wider only if it cannot be broken, or
- * if an emoji at its end has two columns because of the style character behind it (U+FE0F).
- * `point` is the offset of the cursor in the parameter `text`. If out of memory, rows are
- * missing. */
+/* Break into rows of at most `columns` >= 1 columns, at least one row. A row is wider only if it
+ * cannot be broken, or if an emoji at its end has two columns because of the style character behind
+ * it (U+FE0F). `point` is the offset of the cursor in the parameter `text`. If memory runs out,
+ * rows are missing, and r->n may be 0. */
 void input_rows_make(struct input_rows *r, const char *prompt, struct bn_str text, size_t point,
                      size_t columns);
 /* Columns of a row on a terminal that shows each emoji of several characters in two columns. */
 size_t input_rows_width(struct bn_str row);
 /* The text of a row, row < n; valid until the next input_rows_make, as is input_rows_before. */
 struct bn_str input_rows_row(const struct input_rows *r, size_t row);
-/* The text before the cursor in its row. */
+/* The text before the cursor in its row; empty if this row is missing. */
 struct bn_str input_rows_before(const struct input_rows *r);
 /* If only n_shown >= 1 rows can be shown: the first row to show, so that the cursor is visible. */
 size_t input_rows_first(const struct input_rows *r, size_t n_shown);

@@ -61,7 +61,7 @@ static int next_key(FILE *unused)
     (void)unused;
     if (line_state.at < line_state.n_keys)
         return (unsigned char)line_state.keys[line_state.at++];
-    for (;;) { /* a command of Readline needs another key, for example quoted insert */
+    for (;;) { /* some commands of Readline read another key at once, as skip-csi-sequence does */
         unsigned char key;
         const ssize_t n = read(STDIN_FILENO, &key, 1);
         if (n == 1)
@@ -130,11 +130,13 @@ static int edit_elsewhere(int count, int key)
     line_expand(bn_str_of(rl_line_buffer), &text);
     strbuf_add_str(&before, strbuf_str(&text));
     leave_screen();
-    const bool ok = edit_file_run(&text, &err);
+    const bool ok = text.failed || before.failed
+                        ? bn_fail(&err, BN_ENOMEM, "out of memory for the editor")
+                        : edit_file_run(&text, &err);
     return_to_screen();
     if (ok && !bn_str_equal(strbuf_str(&text), strbuf_str(&before))) {
         (void)rl_begin_undo_group();     /* always 0; one undo restores the line */
-        (void)rl_delete_text(0, rl_end); /* the number of bytes */
+        (void)rl_delete_text(0, rl_end); /* returns the number of bytes */
         rl_point = 0;
         line_paste_insert(strbuf_text(&text), text.n_bytes);
         (void)rl_end_undo_group(); /* as above */
@@ -174,8 +176,9 @@ void line_stop(void)
         return;
     free(line_state.saved);
     line_state.saved = rl_end > 0 ? rl_copy_text(0, rl_end) : NULL;
-    rl_free_undo_list(); /* it is for the text that ends here, and a recalled entry shares it */
-    using_history();     /* Up begins at the newest entry again */
+    /* The undo list is for the text that ends here. A recalled entry has a pointer to the list. */
+    rl_free_undo_list();
+    using_history(); /* Up begins at the newest entry again */
     rl_callback_handler_remove();
     line_state.is_open = false;
 }

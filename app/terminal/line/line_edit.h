@@ -31,13 +31,15 @@ struct line_choices {
     struct strbuf words; /* each ends with a newline */
 };
 
-/* Functions that the editor calls. All get `ud`. */
+/* Functions that the editor calls, none of them NULL. All get `ud`. */
 struct line_host {
     void *ud;
-    /* Set *out to the choices for `word`, which follows the text `before`. out->words is empty. */
+    /* Set *out to the choices for `word`, which follows the text `before`. On entry out->words is
+     * empty and out->kind is LINE_CHOICES_WORDS. Each choice must begin with `word`. */
     void (*complete)(void *ud, struct bn_str before, struct bn_str word, struct line_choices *out);
     /* `suspend` leaves the screen before an external editor runs (edit_file.h), and `resume`
-     * returns to it and acquires the terminal. Called only while a display is set. */
+     * returns to it and acquires the terminal. Called only while a display is set; without one,
+     * the editor itself releases and acquires the terminal. */
     void (*suspend)(void *ud);
     void (*resume)(void *ud);
     /* Called for Up on an empty line. Append a line to `out` to edit it instead of recalling the
@@ -47,11 +49,12 @@ struct line_host {
 };
 
 /* Set up the editor; *host is copied. False: it is set up already, and its history and host stay.
- * `name` is the application name for conditions in ~/.inputrc. */
+ * `name` is the application name for conditions in ~/.inputrc; it must stay valid. */
 bool line_open(const char *name, const struct line_host *host);
+/* Free everything, with the text, the entries of line_add_history and the texts of the marks. */
 void line_close(void);
 
-/* How the line is drawn. All functions get `ud`. */
+/* How the line is drawn. No function is NULL, and all get `ud`. */
 struct line_display {
     bool is_hidden; /* the line is not drawn; line_put_back works as if Readline drew it */
     void *ud;
@@ -62,10 +65,11 @@ struct line_display {
     void (*clear)(void *ud); /* Ctrl-L: clear the screen */
     void (*hide)(void *ud);  /* erase the line before an external editor runs */
 };
-/* Copy *display. NULL: Readline draws the line. It cannot draw a line of many rows, so
- * line_put_back then inserts a long text as a mark. Call it only while no line is being edited. */
+/* Copy *display. NULL, or if /dev/null cannot be opened for Readline's own output: Readline draws
+ * the line. It cannot draw a line of many rows, so line_put_back then inserts a long text as a
+ * mark. Call it only while no line is being edited. */
 void line_set_display(const struct line_display *display);
-/* The line to draw, valid until it changes. */
+/* The line to draw, valid until it changes. The text is empty while no line is being edited. */
 struct line_view {
     const char *prompt; /* of line_begin or of a search, with Readline's markers (input_rows.h) */
     struct bn_str text;
@@ -82,19 +86,22 @@ void line_begin(const char *prompt);
 void line_stop(void); /* stop editing; the text is saved for line_begin */
 bool line_is_open(void);
 /* Process keys until a line is finished or no key is left; a line must be open. *n_used is the
- * number of bytes that were processed. A paste is processed only when its end mark has arrived. */
+ * number of bytes that were processed. A paste is processed only when its end mark has arrived. The
+ * incomplete paste, and the keys behind a finished line, must be passed again. */
 enum line_result line_feed(const char *keys, size_t n_keys, size_t *n_used);
 /* The finished line, with marks for long pastes; valid until the next line is finished. */
 struct bn_str line_displayed_text(void);
-/* Append a displayed line to `out` and replace each mark by its text. */
+/* Append a displayed line to `out` and replace each mark by its text. A mark that the user has
+ * changed is text. */
 void line_expand(struct bn_str displayed, struct strbuf *out);
 
 /* Insert a text, which may have marks, before the text in the editor, with a newline between them.
  * If no line is being edited, the next line_begin shows it. */
 void line_put_back(struct bn_str text);
 bool line_is_blank(void); /* no text is being edited or saved for line_begin */
-bool line_clear(void);    /* Ctrl-C: delete the text; false: no line is being edited, or no text */
-/* Whether Esc alone has a meaning: in a search, and in the vi mode of Readline. */
+/* For Ctrl-C: end a search, and delete the text. False: no line is being edited, or no text. */
+bool line_clear(void);
+/* Whether Esc alone has a meaning for Readline: in a search, and in its vi mode. */
 bool line_uses_escape(void);
 void line_set_prompt(const char *prompt); /* of the line that is being edited; else nothing */
 /* For writing other text while Readline draws: line_hide erases the line, line_show draws it again

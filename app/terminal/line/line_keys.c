@@ -28,7 +28,8 @@ static int insert_newline(int count, int key)
 }
 
 /* Enter inserts a newline if the message begins with an open fence (SLASH_FENCE), or if the cursor
- * is after a backslash at the end, which it replaces. In a fence, a backslash is text. */
+ * is after a backslash at the end of the message; the newline replaces this backslash. In a fence,
+ * a backslash is text. */
 static int enter(int count, int key)
 {
     const char *line = rl_line_buffer, *close = NULL;
@@ -44,8 +45,8 @@ static int enter(int count, int key)
     return 0;
 }
 
-/* line_start and line_end return the offsets of the first byte and of the end of a line within the
- * message: the line with offset `at`. */
+/* A message can have several lines. line_start and line_end return the offset of the first byte,
+ * and the offset after the last byte, of the line that contains offset `at`. */
 static int line_start(int at)
 {
     while (at > 0 && rl_line_buffer[at - 1] != '\n')
@@ -74,7 +75,8 @@ static int byte_at(int start, size_t column)
     return start + (int)term_text_fit(line, column);
 }
 
-/* If the editor is empty, insert the line that line_host.take_back returns. */
+/* If the editor is empty, insert the line that line_host.take_back returns. False: nothing was
+ * inserted. */
 static bool take_back(void)
 {
     const struct line_host *host = &line_state.host;
@@ -182,9 +184,9 @@ static int refuse_key(int count, int key)
  * of keys that a search has pushed back, the target is a function that has already returned
  * (Readline 8.2, callback.c). So refuse_key replaces unbound keys, and also rl_abort in key
  * sequences (depth > 0). rl_abort stays bound to single keys. The commands for keyboard macros call
- * longjmp too, if no macro is defined or if a macro runs itself. A caller cannot prevent these
- * cases, so keyboard macros are disabled. The four commands that would divide a picture are
- * replaced by those above. */
+ * longjmp too, if no macro is defined or if a macro runs itself. A caller of Readline cannot
+ * prevent these cases, so keyboard macros are disabled. The four commands that would divide a
+ * picture are replaced by those above. */
 static void adapt_keys(Keymap map, int depth)
 {
     static const struct {

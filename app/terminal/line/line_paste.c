@@ -16,9 +16,11 @@
  * is too long to read in the editor. */
 #define PASTE_LINES 8
 #define PASTE_BYTES 1000
-#define MAX_PASTES 2000 /* texts of each kind; later ones are shown as they are */
+#define MAX_PASTES 2000 /* texts of each kind that are kept; later ones are shown as they are */
 #define MARK_COLUMNS 20 /* shown of the first line, and of the last */
-#define MARK_BYTES 1024 /* the numbers, and two texts of term_text_brief: below 350 bytes each */
+/* Below 100 bytes of labels and numbers, and two texts of term_text_brief. For 20 columns it uses
+ * at most 16 * 20 + 16 bytes of a text and adds three dots. */
+#define MARK_BYTES 1024
 
 /* After a newline at the end, one more line is counted, which is empty. */
 static size_t count_lines(struct bn_str text)
@@ -29,8 +31,8 @@ static size_t count_lines(struct bn_str text)
     return n;
 }
 
-/* Append the beginnings of two lines, at most MARK_COLUMNS columns each: the first and the last
- * line that are not blank. */
+/* Append the beginnings of two lines, at most MARK_COLUMNS columns each, with " ... " between them:
+ * the first and the last line that are not blank. If they are the same line, append only one. */
 static void brief_ends(struct bn_str text, struct strbuf *out)
 {
     size_t end = text.n_bytes, first = 0;
@@ -66,8 +68,8 @@ static void paste_mark(enum line_mark kind, size_t index, char out[MARK_BYTES])
     strbuf_finish(&ends);
 }
 
-/* CR and CR LF become newlines. Other control characters except tabs, and invalid bytes, become
- * U+FFFD. */
+/* CR and CR LF become newlines. Harmful characters, such as other control characters, and invalid
+ * bytes become U+FFFD (term_text.h). */
 static void clean_paste(const char *bytes, size_t n_bytes, struct strbuf *out)
 {
     struct strbuf lines = {0};

@@ -21,7 +21,7 @@ enum line_mark {
 struct line_state {
     struct line_host host; /* zero before line_open */
 
-    const char *keys; /* (n_keys) the keys of line_feed; Readline reads from `at` on */
+    const char *keys; /* (n_keys) typed keys of line_feed, no paste; Readline reads from `at` on */
     size_t n_keys, at;
 
     /* is_open: a line is being edited. is_done: the last line was finished. is_end: by Ctrl-D. */
@@ -53,7 +53,8 @@ void line_keys_bind(int (*edit_elsewhere)(int count, int key));
 /* Clean a paste (line ends, control characters) and insert it at the cursor, a long one as a mark.
  * The caller redraws. */
 void line_paste_insert(const char *bytes, size_t n_bytes);
-/* Append a text without control characters to `out`, as a mark if it has many lines or bytes. */
+/* Append a text to `out`, as a mark if it has many lines or bytes. It must be cleaned by
+ * term_text_clean. With too many marks, or without memory, it is appended as it is. */
 void line_paste_shorten(struct bn_str text, enum line_mark kind, struct strbuf *out);
 void line_paste_finish(void); /* free the texts of all marks */
 

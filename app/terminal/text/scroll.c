@@ -15,15 +15,15 @@ void scroll_finish(struct scroll *s)
 }
 
 /* Return the offset of the end of the row that begins at `at`; *next is the beginning of the next
- * row. At least one character fits, so that a row is never empty. */
+ * row. At least one character fits, so that only the row of an empty line is empty. */
 static size_t row_end(const struct scroll_line *line, size_t columns, size_t at, size_t *next)
 {
     const struct bn_str text = strbuf_str(&line->text);
     const bool words = line->breaks == SCROLL_WORDS;
     const size_t limit = words && columns > 1 ? columns - 1 : columns;
     /* `used` and `before`: columns of the row so far, and of its last character. The others are
-     * offsets: the end of the last complete word (0: none), the start of the next word, the last
-     * character with a width, and the end of what fits into the row. */
+     * offsets: the end of the last complete word (0: none), the start of the next word, the start
+     * of the last character with a width, and the end of what fits into the row. */
     size_t used = 0, word_end = 0, word_start = 0, base = at, before = 0, fits = at;
     struct term_char c;
     for (size_t i = at; i < text.n_bytes;) {
@@ -180,7 +180,7 @@ struct bn_str scroll_row(const struct scroll *s, size_t row)
 const char *scroll_row_looks(const struct scroll_line *line, struct bn_str part)
 {
     if (line->looks.n_bytes < line->text.n_bytes || line->looks.n_bytes == 0)
-        return NULL; /* no answer, or out of memory */
+        return NULL; /* not a line of an answer, or out of memory */
     return line->looks.ptr + (part.ptr - line->text.ptr);
 }
 
@@ -189,6 +189,7 @@ struct scroll_position scroll_end_position(struct scroll *s)
     markdown_flush(&s->markdown, &(struct markdown_sink){put_char, s});
     if (!s->is_open)
         return (struct scroll_position){s->n, 0};
+    lay_line(s, s->n - 1); /* the mark may have begun this line */
     return (struct scroll_position){s->n - 1, s->lines[s->n - 1].text.n_bytes};
 }
 

@@ -50,7 +50,8 @@ void scroll_layout(struct scroll *s, size_t columns);
 /* Append text. If `look` or `breaks` differs from that of the last text, a new line begins. */
 void scroll_add(struct scroll *s, enum scroll_look look, enum scroll_break breaks,
                 struct bn_str text);
-/* End the text: text added later begins a new line, outside of fenced code. */
+/* End the text, with the mark or the incomplete character that is held back (markdown.h): text
+ * added later begins a new line, outside of fenced code. */
 void scroll_end(struct scroll *s);
 /* End the text without what is held back, and remove the lines from the index `line` on. */
 void scroll_truncate(struct scroll *s, size_t line);
@@ -61,17 +62,19 @@ size_t scroll_line_of(const struct scroll *s, size_t row);
  * until text is added or removed. */
 struct bn_str scroll_row(const struct scroll *s, size_t row);
 /* The enum text_look of each byte of `part`, which scroll_row returned for a row of `line`. NULL:
- * all bytes have the look of the line. */
+ * all bytes have the look of the line, which is no part of an answer, or memory ran out. */
 const char *scroll_row_looks(const struct scroll_line *line, struct bn_str part);
 
 struct scroll_position {
     size_t line, byte; /* index of the line, and offset in its text */
 };
-/* The position where text will be added next. Decides a pending mark as if a blank followed it. */
+/* The position where text will be added next. First adds a pending mark, decided as if a blank
+ * followed it. */
 struct scroll_position scroll_end_position(struct scroll *s);
 /* Append the text from a position to the end, as plain text for a terminal of the layout's width.
- * If it has more than max_rows rows, only the last lines that fit into max_rows rows are appended.
- * Returns the number of rows left out. Both numbers include the rows before `from` in its line. */
+ * Requires a layout. If the text has more than max_rows rows, only the last whole lines that fit
+ * into max_rows rows are appended. Returns the number of rows left out. In both numbers, the line
+ * of `from` counts with all its rows, also with those before `from`. */
 size_t scroll_print(const struct scroll *s, struct scroll_position from, size_t max_rows,
                     struct strbuf *out);
 

@@ -40,6 +40,14 @@ class Commands(ChatCase):
         self.assertEqual(self.messages, [])
         self.assertEqual(self.says('-i', stdin=b'/bye\nnever\n'), b'')
 
+    def test_the_own_file_is_known_by_another_path(self):
+        self.fake('one')
+        path = self.path('own.json')
+        other = os.path.join(os.path.dirname(path), '.', 'own.json')
+        text = self.script('a', f'/save {other}', f'/load {other}', words=('--session', path))
+        self.assertNotIn('in use', text)
+        self.assertIn('1 turn saved', text)
+
     def test_set_shows_changes_refuses_and_resets(self):
         text = self.script('/set temp', '/set temp 0.25', '/set', '/set temp default', '/set top_k=3',
                            '/set parameter temperature 1.5', '/set stop END', '/set stop off')

@@ -237,6 +237,18 @@ static void printing_begins_at_a_position(void **state)
     scroll_finish(&s);
 }
 
+/* A number or a dash at the beginning of a line may become a Markdown mark, so it waits. */
+static void a_pending_mark_that_begins_a_line_has_a_row(void **state)
+{
+    struct scroll s = {0};
+    (void)state;
+    scroll_layout(&s, 20);
+    scroll_add(&s, SCROLL_ANSWER, SCROLL_WORDS, bn_str_of("first line\nsecond line\n1"));
+    (void)scroll_end_position(&s);
+    expect_rows(&s, "first line|second line|1|");
+    scroll_finish(&s);
+}
+
 static void keys_are_found_outside_of_pastes(void **state)
 {
     static const char typed[] = "ab\033[200~\033[5~\033[201~c\033[6~d";
@@ -316,6 +328,7 @@ int main(void)
         cmocka_unit_test(printing_gives_the_last_rows_and_counts_the_others),
         cmocka_unit_test(only_answers_have_looks),
         cmocka_unit_test(emoji_style_makes_a_character_wide),
+        cmocka_unit_test(a_pending_mark_that_begins_a_line_has_a_row),
         cmocka_unit_test(printing_begins_at_a_position),
         cmocka_unit_test(the_cursor_is_at_its_byte),
         cmocka_unit_test(the_pane_shows_the_cursors_row),
