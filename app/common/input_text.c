@@ -137,7 +137,8 @@ static void add_quoted(struct bn_str s, size_t from, size_t to, struct strbuf *o
     }
 }
 
-/* Append a "~" at `at`, if there is one: as the home directory before a slash, else unchanged. */
+/* Append a "~" at `at`, if there is one: as the home directory if a slash follows and HOME is set,
+ * else unchanged. */
 static void add_home(struct bn_str s, size_t at, struct strbuf *out)
 {
     const char *home = env_get(ENV_HOME);

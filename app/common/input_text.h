@@ -10,17 +10,18 @@
 
 #define INPUT_MAX_BYTES ((size_t)64 << 20) /* far larger than any context */
 
-/* Append `in` to `out`. Invalid bytes become U+FFFD, and a CR before an LF is removed. *bad_at is
- * the offset of the first invalid byte in `in`, or SIZE_MAX. `name` is the name of the text in
+/* Append `in` to `out`. Each invalid byte becomes U+FFFD, and a CR before an LF is removed. *bad_at
+ * is the offset of the first invalid byte in `in`, or SIZE_MAX. `name` is the name of the text in
  * errors. BN_EARG: a NUL byte (the text is binary); then *bad_at is not set. BN_ENOMEM. After an
  * error `out` may hold a part of the text. */
 bool input_clean(const char *name, struct bn_str in, struct strbuf *out, size_t *bad_at,
                  struct bn_error *err);
 
 /* Append a text file as an attachment: a line with the last part of its path, then its text between
- * two fences of backticks. A fence has at least 3, and more than any run of backticks in the text.
- * BN_EIO: cannot be read, a directory, or larger than INPUT_MAX_BYTES. BN_EARG: binary, or not
- * valid UTF-8. BN_ENOMEM. */
+ * two fences of backticks. A fence has at least 3 backticks, and more than any run of backticks in
+ * the text. The path "-" is standard input. BN_EIO: cannot be read, a directory, or larger than
+ * INPUT_MAX_BYTES. BN_EARG: binary, or not valid UTF-8. BN_ENOMEM: then `out` may hold a part of
+ * the attachment; after the other errors it is unchanged. */
 bool input_attach(const char *path, struct strbuf *out, struct bn_error *err);
 
 /* Append `arg`, or the contents of FILE if `arg` is "@FILE", as input_clean does ("@-": standard
@@ -28,23 +29,26 @@ bool input_attach(const char *path, struct strbuf *out, struct bn_error *err);
  * BN_ENOMEM. */
 bool input_text_or_file(const char *arg, struct strbuf *out, struct bn_error *err);
 
-/* Append the next path of a list to `out`, and move *at behind it. Blanks separate paths. As in a
- * shell, '...' and "..." quote a part of a path, a backslash quotes one character, and "~/" at the
- * beginning is the home directory, if HOME is set. A quote that is not closed is an ordinary
- * character. The path is empty if the list has an empty pair of quotes. False: no path is left.
- * If memory runs out, this function and input_next_at set out->failed. */
+/* Append the next path of a list to `out`, and move *at, at first 0, behind it. Spaces, tabs and
+ * newlines separate paths. As in a shell, '...' and "..." quote a part of a path, a backslash
+ * quotes one character, and "~/" at the beginning is the home directory, if HOME is set. A quote
+ * that is not closed is an ordinary character. The path is empty if it is a pair of quotes with
+ * nothing between them. False: no path is left. If memory runs out, this function and input_next_at
+ * set out->failed. */
 bool input_next_path(struct bn_str list, size_t *at, struct strbuf *out);
 
 enum input_at {
     INPUT_AT_FILE, /* a regular file */
     INPUT_AT_DIRECTORY,
-    INPUT_AT_MISSING, /* neither, but it looks like a path: a slash, or a dot before its end */
+    INPUT_AT_MISSING, /* neither, but it looks like a path: it has a slash, or a dot that is not its
+                         last character */
 };
-/* Find the next @path in a message, from *at on. Append the path to `out` and move *at behind it.
- * @path is a separate word. It may be quoted as in input_next_path. Punctuation after the path of a
- * file or directory is ignored. A missing path is the word without its quotes. An apostrophe within
- * it begins no quotes then: the word ends at the next blank. A word such as @anna is skipped if
- * there is no such file or directory. False: no @path is left. */
+/* Find the next @path in a message, from *at on. Append the path without the "@" to `out`, and move
+ * *at behind the word. @path is a separate word. It may be quoted as in input_next_path, or be a
+ * name that has quotes or backslashes itself. Punctuation after the path of a file or directory is
+ * ignored. A missing path is the word without its quotes. In a missing path, an apostrophe after
+ * the first character begins no quotes, and the word ends at the next blank. A word such as @anna
+ * is skipped if there is no such file or directory. False: no @path is left. */
 bool input_next_at(struct bn_str message, size_t *at, enum input_at *kind, struct strbuf *out);
 
 #endif

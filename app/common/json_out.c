@@ -69,8 +69,8 @@ static void add_escape(struct strbuf *out, uint32_t c)
     strbuf_addf(out, "\\u%04X", (unsigned)c);
 }
 
-/* A json_dump_callback_t. jansson passes whole characters, and characters beyond ASCII occur only
- * within strings, so each of them can be escaped. */
+/* A json_dump_callback_t. jansson passes whole characters, and unsafe characters occur only within
+ * strings, so each of them can be escaped. */
 static int add_dumped(const char *bytes, size_t n_bytes, void *ud)
 {
     struct strbuf *out = ud;
@@ -79,7 +79,7 @@ static int add_dumped(const char *bytes, size_t n_bytes, void *ud)
     for (size_t at = 0; at < n_bytes; at += n) {
         uint32_t c = (unsigned char)bytes[at];
         n = c < 0x80 ? 1 : utf8_decode(bytes + at, n_bytes - at, &c);
-        n = n > 0 ? n : 1;
+        n = n > 0 ? n : 1; /* 0: invalid UTF-8, which jansson excludes; the loop must end anyway */
         if (!is_unsafe(c)) {
             n_plain += n;
             continue;

@@ -21,16 +21,18 @@
 #include <stdbool.h>
 #include <stdio.h>
 
-/* A JSON string; invalid UTF-8 becomes U+FFFD. NULL: out of memory. */
+/* A new JSON string; each invalid byte becomes U+FFFD. NULL: out of memory. */
 json_t *json_out_text(struct bn_str text);
 
-/* object[key] = value. False: out of memory, or value is NULL. */
+/* object[key] = value. False: out of memory, `object` or `value` is NULL, or `key` is not valid
+ * UTF-8. */
 bool json_out_add(json_t *object, const char *key, json_t *value);
 
 /* These need no check after each step: on failure the target is freed and becomes NULL, and a NULL
- * target stays NULL. A step fails if memory runs out or the added value is NULL. */
+ * target stays NULL. A step fails if memory runs out, the added value is NULL or a key is not valid
+ * UTF-8. */
 void json_out_put(json_t **object, const char *key, json_t *value); /* (*object)[key] = value */
-void json_out_merge(json_t **object, json_t *other);                /* adds all keys of `other` */
+void json_out_merge(json_t **object, json_t *other); /* adds all keys of `other` and releases it */
 void json_out_append(json_t **list, json_t *item);
 
 enum json_layout { JSON_OUT_LINE, JSON_OUT_INDENT };
@@ -39,8 +41,8 @@ enum json_layout { JSON_OUT_LINE, JSON_OUT_INDENT };
  * NULL. */
 bool json_out_write(json_t *object, FILE *out, enum json_layout layout, struct bn_error *err);
 
-/* Append what json_out_write writes with JSON_OUT_LINE, and release the reference. Sets out->failed
- * if memory runs out or the object is NULL. */
+/* Append what json_out_write writes with JSON_OUT_LINE, and release the reference, also on failure.
+ * Sets out->failed if memory runs out or the object is NULL; strbuf_n_failed may not count this. */
 void json_out_line(json_t *object, struct strbuf *out);
 
 /* Append the object without a newline. Reals have 17 digits, enough for a double. The caller keeps
@@ -52,10 +54,10 @@ bool json_out_exact(const json_t *object, struct strbuf *out);
  * out of memory, or a value inside more than 64 lists and objects. */
 struct template_value *json_out_value(const json_t *json, struct template_arena *arena);
 
-/* Convert a list of messages in the OpenAI form: an array of objects with a "role", or an object
- * with such an array as "messages". BN_EARG: not such a list (the error names the wrong message),
- * or `json` is NULL.
- * BN_ENOMEM: out of memory or too many levels. */
+/* Convert a list of messages in the OpenAI form: an array of objects with a string "role", or an
+ * object with such an array as "messages". The array may be empty. *out belongs to the arena.
+ * BN_EARG: not such a list (the error names the wrong message), or `json` is NULL. BN_ENOMEM: out
+ * of memory, or a value that json_out_value rejects. */
 bool json_out_messages(const json_t *json, struct template_arena *arena,
                        struct template_value **out, struct bn_error *err);
 

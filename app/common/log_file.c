@@ -1,8 +1,9 @@
 /*
- * Log lines with a time: see log_file.h. Each line is one fprintf, which locks the stream.
+ * Log lines with a time: see log_file.h. The stream is locked while a line is written.
  */
 #include "app/common/log_file.h"
 
+#include "app/common/report.h"
 #include "engine/base/clock.h"
 
 #include <errno.h>
@@ -34,8 +35,13 @@ void log_file_close(struct log_file *log)
 
 static void put(struct log_file *log, const char *mark, const char *text)
 {
-    if (log->f)
-        fprintf(log->f, "%9.3f %s%s\n", clock_seconds() - log->opened, mark, text);
+    if (!log->f)
+        return;
+    flockfile(log->f);
+    fprintf(log->f, "%9.3f %s", clock_seconds() - log->opened, mark);
+    report_safe(log->f, bn_str_of(text)); /* names from a model file may hold newlines */
+    fputc('\n', log->f);
+    funlockfile(log->f);
 }
 
 void log_file_line(struct log_file *log, const char *text)

@@ -16,10 +16,13 @@ struct log_file { /* all zero: no log */
     double opened; /* clock_seconds when the log was opened */
 };
 
-/* Open for appending. A new file has mode 0600. BN_EIO. */
+/* Open for appending. A new file has mode 0600; missing directories are not created. BN_EIO; then
+ * *log does not change. */
 bool log_file_open(struct log_file *log, const char *path, struct bn_error *err);
-void log_file_close(struct log_file *log); /* does nothing without a log */
-/* Write `text` as a line. Does nothing without a log. */
+/* Does nothing without a log. No other thread may use the log during the call. */
+void log_file_close(struct log_file *log);
+/* Write `text` as report_safe does, between the time and a newline. Does nothing without a log.
+ * Errors of writing are ignored. */
 void log_file_line(struct log_file *log, const char *text);
 /* A value for bn_model_config.log, which passes the engine's messages to this log. The log must
  * outlive the model. Without a log the messages are dropped, so open the log first. */

@@ -65,6 +65,7 @@ bool logit_rows_eval(const struct bn_model *model, struct bn_session *session, c
 {
     const struct bn_model_info *info = bn_model_info(model);
     const size_t n_fit = size_max(ROWS_MAX_BYTES / sizeof(struct head_cand) / info->n_vocab, 1);
+    /* The engine evaluates n_ubatch ids in a pass, so a larger group would not be faster. */
     const size_t n_group = size_min(size_min(n_fit, info->n_ubatch), size_max(n_ids, 1));
     struct buffer b;
     bool ok = buffer_open(&b, n_group, info->n_vocab, err);
@@ -87,7 +88,7 @@ static double loss_of(const float *logits, size_t n_vocab, int32_t id)
 }
 
 struct scorer {
-    const int32_t *ids;
+    const int32_t *ids; /* all ids of the session: the one at pos + 1 follows position pos */
     size_t n_vocab;
     struct loss_sums *sums;
 };

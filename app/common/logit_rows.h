@@ -14,15 +14,15 @@ struct logit_rows {
     void *ud;
 };
 
-/* Append ids to a session of `model`. BN_ENOMEM, errors of bn_session_eval and of the callback.
- * After an error a part of the ids may be in the session. */
+/* Append ids to a session of `model`. With n_ids 0 it does nothing. BN_ENOMEM, errors of
+ * bn_session_eval and of the callback. After an error a part of the ids may be in the session. */
 bool logit_rows_eval(const struct bn_model *model, struct bn_session *session, const int32_t *ids,
                      size_t n_ids, const struct logit_rows *rows, struct bn_error *err);
 
 /* The loss of an id is -log of its probability, in nats. */
 struct loss_sums {
-    double sum, sum_squares; /* over n losses */
-    size_t n;
+    double sum, sum_squares; /* of the losses, and of their squares */
+    size_t n;                /* number of losses */
 };
 /* Evaluate all ids but the last in an empty session of `model`, and add the losses of all ids but
  * the first to *sums. n_ids is at least 1. BN_ENOMEM and errors of bn_session_eval; after an error

@@ -15,10 +15,10 @@
 #include <math.h>
 #include <string.h>
 
-#define N_LINEARS 7   /* matrices of a layer, in struct layer */
-#define CODE_ROWS 64  /* rows of codes that are decoded at a time */
-#define SAMPLE_ROWS 8 /* rows of each tensor for the comparison of kernels */
-#define F16_ONE 0x3c00
+#define N_LINEARS 7    /* matrices of a layer, in struct layer */
+#define CODE_ROWS 64   /* rows of codes that are decoded at a time */
+#define SAMPLE_ROWS 8  /* rows of each tensor for the comparison of kernels */
+#define F16_ONE 0x3c00 /* 1.0 as F16 */
 
 static const struct linear *linear_of(const struct layer *layer, size_t i)
 {
@@ -28,8 +28,8 @@ static const struct linear *linear_of(const struct layer *layer, size_t i)
 }
 
 /* Ternary tensor i of the model: those of the layers, then the output head, then the embedding if
- * it is another tensor. NULL if there are no more. The v of a delta net is absent and has no
- * rows. */
+ * it is another tensor, both only if they are ternary. NULL if there are no more. The v of a delta
+ * net is absent and has no rows. */
 static const struct ternary_source *ternary_of(const struct model *m, size_t i)
 {
     const struct ternary_source *const head = &m->head_linear.source;
@@ -74,7 +74,7 @@ static bool count_codes(const struct ternary_source *src, uint8_t *codes, struct
     return true;
 }
 
-/* Columns of the widest ternary tensor. */
+/* The number of columns of the widest ternary tensor. */
 static size_t widest(const struct model *m)
 {
     size_t n = 0;
@@ -183,16 +183,16 @@ static bool check_numbers(const struct model *m, struct model_check *check, stru
 /* A few rows of a tensor, activations, and their product. The shapes of the buffers of a
  * struct ternary_gemm (packed, gathered, panel) are explained in engine/cpu/kernels.h. */
 struct sample {
-    uint8_t *codes;   /* (SAMPLE_ROWS, n_cols) */
-    uint8_t *lines;   /* (SAMPLE_ROWS, n_lines, LINE_BYTES) the codes as R1-256 */
-    uint8_t *group;   /* (n_lines * LINE_COLS / R16_LINE_COLS, R16_LINE_BYTES) as R16 */
-    int8_t *q;        /* (PACK_TOKENS, n_lines * LINE_COLS) of token 0; the others do not matter */
+    uint8_t *codes; /* (SAMPLE_ROWS, n_cols) */
+    uint8_t *lines; /* (SAMPLE_ROWS, n_lines, LINE_BYTES) the codes as R1-256 */
+    uint8_t *group; /* (n_lines * LINE_COLS / R16_LINE_COLS, R16_LINE_BYTES) as R16 */
+    int8_t *q; /* (PACK_TOKENS, n_lines * LINE_COLS) activations; only those of token 0 are set */
     int8_t *packed;   /* (PACK_TOKENS, n_lines * LINE_COLS) */
     int8_t *gathered; /* (PACK_TOKENS, n_lines * LINE_COLS) */
     uint8_t *panel;   /* (PANEL_ALIGN, n_lines * LINE_COLS); for R16 (R16_ROWS, the same) */
-    float *units;     /* (n_lines * LINE_COLS / LEAST_BLOCK_COLS) of the blocks, all 1 */
+    float *units;     /* (n_lines * LINE_COLS / LEAST_BLOCK_COLS) scales of the blocks, all 1 */
     int32_t *q_sums;  /* the same shape: sums of q in each block */
-    int32_t q_sum;
+    int32_t q_sum;    /* sum of q of token 0 */
     int32_t expected[SAMPLE_ROWS], got[SAMPLE_ROWS]; /* products: plain loop, kernel */
 };
 
@@ -268,7 +268,8 @@ static void pack_row(const uint8_t *codes, size_t n_cols, size_t n_lines, uint8_
     }
 }
 
-/* The same as row r of a row group in the layout R16 (engine/model/group_pack.h). */
+/* The same as row r of a row group in the layout R16 (engine/model/group_pack.h). The caller has
+ * set the code 1 everywhere in the group. */
 static void pack_group_row(const uint8_t *codes, size_t n_cols, size_t r, uint8_t *group)
 {
     for (size_t c = 0; c < n_cols; c++) {
@@ -287,8 +288,8 @@ static bool floats_are_expected(struct sample *s, const float *y, size_t n_rows)
     return is_expected(s, n_rows);
 }
 
-/* Multiply the rows in R16 with one token, in blocks of block_cols columns. Scales and units are 1,
- * so the results are those of R1-256. */
+/* Multiply the rows in R16 with one token, in blocks of block_cols columns, with both kernels.
+ * Scales and units are 1, so the results are those of R1-256. */
 static bool group_is_right(const struct cpu_kernels *k, const struct grouped_mat *mat,
                            struct sample *s, size_t block_cols, size_t n_rows)
 {
@@ -350,7 +351,7 @@ static bool compare_rows(const struct ternary_source *src, const struct cpu_kern
      * 16 to 23 become activations from -127 to 127. */
     uint32_t x = 1;
     memset(s->q, 0, n_lines * LINE_COLS);
-    memset(s->group, 0x55, n_lines * LINE_COLS / R16_LINE_COLS * R16_LINE_BYTES);
+    memset(s->group, 0x55, n_lines * LINE_COLS / R16_LINE_COLS * R16_LINE_BYTES); /* code 1 */
     s->q_sum = 0;
     for (size_t c = 0; c < src->n_cols; c++) {
         x = x * 1103515245u + 12345u;

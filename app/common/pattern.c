@@ -14,7 +14,7 @@
 /* PCRE2's own limit, for each position in the line where a match could begin. It includes work
  * without a callout, such as the characters that .* takes. */
 #define MAX_PCRE2_STEPS 1000000u
-#define MAX_HEAP_KIB 20000u /* memory of one match */
+#define MAX_HEAP_KIB 20000u /* memory of one match: 20 MB, far more than ordinary patterns need */
 /* After this many lines that reached a limit, the other lines are not searched, because each of
  * them could take as long. */
 #define MAX_GAVE_UP 10

@@ -4,6 +4,7 @@
 #include "app/common/report.h"
 
 #include "app/common/term_text.h"
+#include "engine/base/utf8.h"
 
 #include <stdarg.h>
 
@@ -25,10 +26,13 @@ enum exit_code report_code(enum report_stage stage, const struct bn_error *err)
 
 void report_safe(FILE *out, struct bn_str text)
 {
-    struct strbuf clean = {0};
-    term_text_clean(text, TERM_ONE_LINE, &clean);
-    fwrite(strbuf_text(&clean), 1, clean.n_bytes, out);
-    strbuf_finish(&clean);
+    /* Each character on its own: this needs no memory, so no text can be lost. */
+    struct term_char c;
+    for (size_t at = 0; term_text_next(text, &at, &c);) {
+        char bytes[4];
+        const bool is_blank = c.code == '\n' || c.code == '\t';
+        fwrite(bytes, 1, utf8_encode(is_blank ? ' ' : c.code, bytes), out);
+    }
 }
 
 static void print_line(const char *program, const char *prefix, const char *text)
@@ -66,7 +70,7 @@ void report_warnings(const char *program, const struct bn_notes *notes)
 
 const char *report_version(void)
 {
-    return BITNET_VERSION;
+    return BITNET_VERSION; /* app/meson.build defines it for this file */
 }
 
 enum exit_code report_flush(const char *program)

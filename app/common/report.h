@@ -50,10 +50,10 @@ enum exit_code report_error(const char *program, enum report_stage stage,
 void report_warnings(const char *program, const struct bn_notes *notes);
 
 /* Print any bytes on one line: newlines and tabs become spaces; other control characters, invalid
- * UTF-8 and the other characters that term_text.h lists become U+FFFD. */
+ * UTF-8 and the other characters that term_text.h lists become U+FFFD. Needs no memory. */
 void report_safe(FILE *out, struct bn_str text);
 
-const char *report_version(void); /* "0.1.0" */
+const char *report_version(void); /* of the programs, such as "0.1.0"; static text */
 
 /* Flush stdout and return EXIT_DONE. If some output could not be written, print an error line and
  * return EXIT_FILE. */

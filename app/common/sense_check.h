@@ -30,15 +30,16 @@ struct sense_text {
     int32_t ids[SENSE_IDS]; /* (n_ids) */
     size_t n_ids;           /* 0 if the model cannot be judged */
     size_t first;           /* index of the first id that is scored, at least 1 if n_ids > 0 */
-    const char *why;        /* why the model cannot be judged, a clause; NULL if it can */
+    const char *why;        /* why the model cannot be judged, a clause, static; NULL if it can */
 };
 /* Encode the text. The model cannot be judged if the vocabulary is not one of English, or if the
- * file lists its languages and English is not among them. BN_ENOMEM. */
+ * file lists its languages and English is not among them; then `out->why` is set and the function
+ * returns true. Errors of tokenizer_encode. */
 bool sense_text_make(const struct bn_file *file, const struct tokenizer *t, struct sense_text *out,
                      struct bn_error *err);
 
 struct sense_result {
-    const char *why;  /* why the model cannot be judged, a clause; NULL if it was judged */
+    const char *why;  /* as in struct sense_text; NULL if the model was judged */
     double loss;      /* nats per token; 0 like the next two fields if the model was not judged */
     double bound;     /* entropy of the scored tokens, in nats */
     bool is_nonsense; /* the loss is above the bound, or not a number */
@@ -49,8 +50,9 @@ void sense_measure(const struct sense_text *text, const struct head_row *rows,
                    struct sense_result *out);
 
 /* Encode the text, evaluate it in a new session, and measure. Takes as long as a prompt of about 11
- * tokens, and needs memory for the keys and values of SENSE_IDS tokens. Other sessions do not
- * change. cancel may be NULL. Errors of sense_text_make, bn_session_open and bn_session_eval. */
+ * tokens, and needs memory for a second session, of SENSE_IDS tokens. Other sessions do not change.
+ * A model that cannot be judged is no error; out->why says so. cancel may be NULL. Errors of
+ * sense_text_make, bn_session_open and bn_session_eval. */
 bool sense_check(struct bn_model *model, const struct bn_file *file, const struct tokenizer *t,
                  struct bn_cancel *cancel, struct sense_result *out, struct bn_error *err);
 

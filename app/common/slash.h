@@ -11,7 +11,7 @@
 enum slash_kind {
     SLASH_NOTHING, /* blank, or blank between fences; `name` and `text` are empty */
     SLASH_MESSAGE, /* `text` is the message */
-    SLASH_COMMAND, /* `name` without the slash; `text`: the trimmed text after it */
+    SLASH_COMMAND, /* `name` without the slash, empty for "/"; `text`: the trimmed text after it */
 };
 
 struct slash {
@@ -26,8 +26,8 @@ struct slash {
  * unless there is another fence between them. */
 struct slash slash_parse(struct bn_str entry);
 
-/* True if `text` begins with a fence. Then *close is the next fence in `text`, or NULL if there is
- * none. */
+/* True if `text` begins with a fence. Then *close points to the next fence in `text`, or is NULL if
+ * there is none. False: *close is not set. */
 bool slash_fence(const char *text, const char **close);
 
 #endif

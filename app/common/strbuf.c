@@ -10,7 +10,7 @@
 #include <stdatomic.h>
 #include <stdio.h>
 
-static atomic_size_t n_failed; /* in the process */
+static atomic_size_t n_failed; /* failures of all texts of the process */
 
 static void fail(struct strbuf *b)
 {

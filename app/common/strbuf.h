@@ -4,7 +4,7 @@
  * Initialise with zeros, free with strbuf_finish. If memory runs out, `failed` is set, the text so
  * far stays, and later additions are ignored, so one check of `failed` at the end is enough.
  *
- * strbuf_n_failed counts the texts of the process that failed. A turn or a command fails if this
+ * strbuf_n_failed counts how often this module ran out of memory. A turn or a command fails if this
  * count has grown while it ran, so the user sees an error if a text is incomplete.
  */
 #ifndef APP_STRBUF_H
@@ -31,9 +31,9 @@ void strbuf_addf(struct strbuf *b, const char *fmt, ...) BN_PRINTF(2, 3);
 /* Keep the first n_keep bytes. With 0, `failed` is cleared too: a new text begins. */
 void strbuf_cut(struct strbuf *b, size_t n_keep);
 void strbuf_drop(struct strbuf *b, size_t n_drop); /* remove the first n_drop <= n_bytes */
-void strbuf_finish(struct strbuf *b);
+void strbuf_finish(struct strbuf *b); /* afterwards *b is all zero and can be used again */
 
-/* The number of texts that have failed so far. Any thread. */
+/* How often memory has run out in the process, for all texts. Any thread. */
 size_t strbuf_n_failed(void);
 
 /* Both point into the buffer and are valid until it changes. */

@@ -114,7 +114,7 @@ size_t term_text_picture(struct bn_str s, size_t at)
     if (first.code == '\n')
         return end;
     /* A character belongs to the picture if it has no width, follows a joiner, is a skin tone, or
-     * is the second of the two characters of a flag. A newline and a tab belong to no picture. */
+     * is the second of the two characters of a flag. A newline or a tab always ends the picture. */
     for (; term_text_next(s, &at, &c); end = at, n_chars++) {
         const bool is_flag = n_chars == 1 && is_flag_part(before) && is_flag_part(c.code);
         if (c.code == '\n' || c.code == '\t')

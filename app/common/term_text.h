@@ -30,7 +30,8 @@ struct term_char {
 
 /* Read the character at *at and advance *at; false at the end. */
 bool term_text_next(struct bn_str s, size_t *at, struct term_char *c);
-void term_text_put(struct strbuf *out, uint32_t code); /* appends UTF-8 */
+/* Append a code point as UTF-8, without cleaning; nothing if it is not valid. */
+void term_text_put(struct strbuf *out, uint32_t code);
 
 enum term_lines {
     TERM_KEEP_LINES,
@@ -43,7 +44,7 @@ void term_text_clean(struct bn_str s, enum term_lines lines, struct strbuf *out)
  * Returns the offset of the first replaced byte, or SIZE_MAX. */
 size_t term_text_repair(struct bn_str s, struct strbuf *out);
 
-/* True for a part of a combined emoji, whose width differs between terminals. */
+/* Whether the character is a part of combined emoji. Their width differs between terminals. */
 bool term_text_is_doubtful(uint32_t code);
 
 /* Columns that c adds on a screen that repaints whole rows. `before` is the number of columns of
@@ -59,8 +60,9 @@ size_t term_text_picture(struct bn_str s, size_t at);
 size_t term_text_width(struct bn_str s); /* columns; a tab counts as one, a newline as none */
 /* Number of bytes of s that fit into `width` columns, whole characters only. */
 size_t term_text_fit(struct bn_str s, size_t width);
-/* Append s cleaned, on one line, in at most `width` columns. A longer text ends in "...", or in
- * `width` dots if `width` is below 3. */
+/* Append s cleaned, on one line, in at most `width` columns. If s is longer, its beginning is
+ * followed by "...", or by `width` dots if `width` is below 3. A text with very many characters of
+ * width 0 may be cut too. */
 void term_text_brief(struct bn_str s, size_t width, struct strbuf *out);
 
 #endif

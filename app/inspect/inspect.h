@@ -2,8 +2,8 @@
  * The verbs (subcommands) of bitnet-inspect, the functions that they share, and their table, which
  * is used for parsing, --help and the check of the man page.
  *
- * A verb prints its result on stdout, warnings and at most one error line on stderr, and returns
- * the exit code.
+ * A verb prints its result on stdout and returns the exit code. Warnings, except for the verbs info
+ * and check, whose results contain them, and at most one error line are printed on stderr.
  */
 #ifndef APP_INSPECT_H
 #define APP_INSPECT_H
@@ -15,7 +15,7 @@
 
 struct inspect {
     struct options *options;
-    const char *const *words; /* (n_words) words after the verb: MODEL, then FILE */
+    const char *const *words; /* (n_words) words after the verb: none, MODEL, or MODEL and FILE */
     size_t n_words;
     struct bn_notes notes; /* about the tokenizer, the template and the model, once they are open */
     /* Each is NULL until it is open; inspect_close closes them. */
@@ -27,12 +27,13 @@ struct inspect {
 };
 
 /* Each returns EXIT_DONE, or prints an error line and returns its exit code. Call those that a verb
- * needs in this order. Without a file, inspect_open_template needs --template. */
+ * needs in this order: tokenizer and model need the file, the session needs the model.
+ * inspect_open_template needs the file and the tokenizer, or neither of them and --template. */
 enum exit_code inspect_open_file(struct inspect *in);
 enum exit_code inspect_open_tokenizer(struct inspect *in);
 enum exit_code inspect_open_template(struct inspect *in);
 enum exit_code inspect_open_model(struct inspect *in);
-/* As inspect_open_model, but prints no error. Errors of bn_model_open. */
+/* As inspect_open_model, but prints no error. No model may be open. Errors of bn_model_open. */
 bool inspect_try_model(struct inspect *in, struct bn_error *err);
 enum exit_code inspect_open_session(struct inspect *in, size_t n_ctx); /* 0: n_ctx_default */
 void inspect_close_model(struct inspect *in);                          /* closes the session too */
@@ -64,9 +65,9 @@ enum exit_code inspect_experts(struct inspect *in);
 
 struct inspect_verb {
     const char *name;
-    const char *usage; /* the words after the name */
-    const char *help;  /* one line */
-    size_t n_words_min, n_words_max;
+    const char *usage;               /* the words after the name */
+    const char *help;                /* one line */
+    size_t n_words_min, n_words_max; /* words after the name */
     const char *const *options; /* names of the options that the verb accepts; NULL ends the list */
     enum exit_code (*run)(struct inspect *in);
 };

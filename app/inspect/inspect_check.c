@@ -152,6 +152,7 @@ enum exit_code inspect_check(struct inspect *in)
         return code;
     print_line(RESULT_OK, "text", "%zu tokens, template %s", tokenizer_info(in->tokenizer)->n_vocab,
                template_info(in->template)->name);
+    /* All warnings: inspect_open_model below only repeats those that check_file has noted. */
     for (size_t i = 0; i < in->notes.n; i++)
         if (in->notes.items[i].kind == BN_NOTE_WARNING)
             print_line(RESULT_WARNING, in->notes.items[i].id, "%s", in->notes.items[i].text);

@@ -24,8 +24,8 @@ static void count_types(struct info *info)
     }
 }
 
-/* The context that a chat would get. The free memory of a GPU is unknown before the model is
- * loaded, so the result for a GPU is an upper bound. */
+/* The context that a chat would get without --ctx. The free memory of a GPU is unknown before the
+ * model is loaded, so the result for a GPU is an upper bound. */
 static size_t default_ctx(const struct info *info)
 {
     const size_t n_free = strcmp(info->backend, "cpu") == 0 ? mem_free_bytes() : SIZE_MAX;

@@ -27,7 +27,7 @@ struct info {
     struct info_type types[TENSOR_N_TYPES]; /* by enum tensor_type, with those that do not occur */
     struct model *model;                    /* NULL after model_error */
     struct bn_error model_error, tokenizer_error, template_error;
-    size_t n_ctx;               /* tokens of context for which the memory is counted */
+    size_t n_ctx; /* tokens of context for which the memory is counted; not used without a plan */
     struct backend_plan plan;   /* all 0 without a model or with a plan_error */
     struct bn_error plan_error; /* code BN_OK: no error */
     const char *backend;        /* name of the backend of the plan; NULL: none was chosen */
@@ -50,20 +50,20 @@ static inline const char *info_kind_name(enum gguf_kind kind)
     return (size_t)kind < sizeof(names) / sizeof(names[0]) ? names[kind] : "?";
 }
 
-/* Copy the key as a C string, up to a 0 byte in it, for the functions bn_file_get_... False if it
- * is too long. */
+/* Copy the key as a C string for the functions bn_file_get_... False if it is too long or contains
+ * a 0 byte. */
 #define INFO_KEY_BYTES 256
 static inline bool info_key(const struct gguf_kv *kv, char out[INFO_KEY_BYTES])
 {
-    if (kv->key.n_bytes >= INFO_KEY_BYTES)
+    if (kv->key.n_bytes >= INFO_KEY_BYTES || memchr(kv->key.ptr, 0, kv->key.n_bytes))
         return false;
     (void)snprintf(out, INFO_KEY_BYTES, "%.*s", (int)kv->key.n_bytes, kv->key.ptr);
     return true;
 }
 
 /* Bytes of the token embedding and the output head that are read from the file while the model
- * runs. They need memory beside backend_plan.weight_bytes. Call it only with a model and without a
- * plan_error. */
+ * runs. They need memory beside backend_plan.weight_bytes. 0 on a GPU, which has copies. Call it
+ * only with a model and without a plan_error. */
 uint64_t info_table_bytes(const struct info *info);
 
 /* Print to stdout: sections of two columns, or one JSON object. An error of the JSON is printed on

@@ -187,7 +187,7 @@ static json_t *value_of(const struct info *info, const struct gguf_kv *kv, const
     if (kv->kind == GGUF_BOOL && bn_file_get_bool(file, key, &b))
         return json_boolean(b);
     if (kv->kind != GGUF_F32 && kv->kind != GGUF_F64 && bn_file_get_u64(file, key, &u))
-        return u <= INT64_MAX ? json_integer(count(u)) : json_real((double)u);
+        return u <= INT64_MAX ? json_integer(count(u)) : json_real((double)u); /* json_int_t: i64 */
     if (bn_file_get_f64(file, key, &f) && isfinite(f))
         return json_real(f);
     return json_null(); /* JSON has no NaN and no infinity */

@@ -234,7 +234,7 @@ static void print_array(const struct info *info, const char *key, const struct g
     }
 }
 
-/* Nothing for a key that is too long for info_key. */
+/* Nothing for a key that info_key refuses. */
 static void print_value(const struct info *info, const struct gguf_kv *kv, size_t max)
 {
     struct bn_str text;

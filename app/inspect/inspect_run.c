@@ -231,7 +231,8 @@ static enum exit_code count_experts(struct inspect *in, const struct token_list 
     return code;
 }
 
-/* Run a verb that evaluates the text of FILE: open the model, encode the text and call `run`. */
+/* Run a verb that evaluates the text of FILE: open the model, encode the text and call `run`. FILE
+ * is read first, so that an error of it needs no wait for the model. */
 static enum exit_code with_text(struct inspect *in,
                                 enum exit_code (*run)(struct inspect *, const struct token_list *))
 {

@@ -87,7 +87,7 @@ static void pipe_notice(struct ui *ui, enum ui_tone tone, struct bn_str text)
     fprintf(stderr, "%s%s", tone == TONE_PLAIN || tone == TONE_EXACT ? "" : PROGRAM ": ",
             tone == TONE_WARNING ? "warning: " : "");
     if (clean.failed)
-        report_safe(stderr, text); /* on one line, without an allocation */
+        report_safe(stderr, text); /* on one line; needs no memory */
     else
         fputs(strbuf_text(&clean), stderr);
     fputc('\n', stderr);

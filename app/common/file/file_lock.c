@@ -34,7 +34,7 @@ static void write_holder(int fd)
     const time_t now = time(NULL);
     if (localtime_r(&now, &local))
         (void)strftime(when, sizeof(when), ", since %Y-%m-%d %H:%M", &local);
-    if (gethostname(host, sizeof(host) - 1) != 0)
+    if (gethostname(host, sizeof(host)) != 0)
         host[0] = 0;
     if (ttyname_r(STDIN_FILENO, tty, sizeof(tty)) != 0)
         tty[0] = 0;
@@ -96,7 +96,7 @@ enum file_lock_result file_lock_take(struct file_lock *lock, const char *path,
         }
         if (is_busy && holder)
             read_holder(fd, holder);
-        (void)close(fd); /* nothing was written, so no error is possible */
+        (void)close(fd); /* nothing was written that an error could lose */
         if (!taken)
             return is_busy ? FILE_LOCK_BUSY : FILE_LOCK_NONE;
     }

@@ -8,7 +8,7 @@
 #include "app/common/paths.h"
 
 struct file_lock {
-    char path[PATH_BYTES + 8]; /* of the lock file, with ".lock"; "" if the lock is not held */
+    char path[PATH_BYTES + 8]; /* of the lock file; "" if the lock is not held. 8: for ".lock" */
     int fd;                    /* the open lock file, while the lock is held */
 };
 
@@ -19,11 +19,12 @@ enum file_lock_result {
                        missing or read-only, or the file system has no locks */
 };
 
-#define FILE_LOCK_HOLDER_BYTES 160
+#define FILE_LOCK_HOLDER_BYTES 160 /* a longer text about the holder is cut */
 
-/* Try to take the lock for `path`, without waiting. *lock is overwritten, and all zero if the lock
- * is not held. FILE_LOCK_BUSY writes a phrase such as "process 123 on host, pts/4, since ..." to
- * `holder` (may be NULL); it is safe for a terminal. */
+/* Try to take the lock for `path`, without waiting. `path` need not exist; for a symbolic link, the
+ * lock is that of its target (path_follow). *lock is overwritten, and all zero if the lock is not
+ * taken. FILE_LOCK_BUSY writes a phrase such as "process 123 on host, pts/4, since ..." to `holder`
+ * (may be NULL). The phrase is safe for a terminal. The other results leave `holder` unchanged. */
 enum file_lock_result file_lock_take(struct file_lock *lock, const char *path,
                                      char holder[FILE_LOCK_HOLDER_BYTES]);
 /* Release the lock if it is held, and remove its file. */

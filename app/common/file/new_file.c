@@ -25,6 +25,7 @@ bool new_file_fail(const struct new_file *n, struct bn_error *err)
 
 /* ---- temporary files of killed programs ---- */
 
+/* Whether the first n_bytes of `name` end with `end` and have at least one byte before it. */
 static bool has_end(const char *name, size_t n_bytes, const char *end)
 {
     const size_t n = strlen(end);
@@ -41,8 +42,8 @@ static size_t target_bytes(const char *name)
     return has_end(name, n_stem, MARK) ? n_stem - n_mark : 0;
 }
 
-/* Remove the file unless a program is writing it or another user owns it. O_NONBLOCK: opening a
- * FIFO of this name must not wait. */
+/* Remove a regular file unless a program is writing it or another user owns it. On a file system
+ * without locks it stays. O_NONBLOCK: opening a FIFO of this name must not wait. */
 static void remove_unlocked(int directory, const char *name)
 {
     struct stat st;
@@ -80,6 +81,7 @@ static void clean_for(const char *path)
 {
     char directory[PATH_BYTES];
     const char *slash = strrchr(path, '/');
+    /* With the slash, which alone is the name of the root directory. */
     (void)snprintf(directory, sizeof(directory), "%.*s", slash ? (int)(slash - path) + 1 : 1,
                    slash ? path : ".");
     clean(directory, slash ? slash + 1 : path);

@@ -13,8 +13,8 @@
 
 struct new_file {
     FILE *f;                         /* the caller writes the contents to it */
-    char path[PATH_BYTES];           /* the file to replace, as in path_follow */
-    char temp_path[PATH_BYTES + 16]; /* 16: ".tmp-XXXXXX" */
+    char path[PATH_BYTES];           /* the file to replace, the result of path_follow */
+    char temp_path[PATH_BYTES + 16]; /* of the new file. 16: for ".tmp-XXXXXX" */
 };
 
 enum new_file_end {
@@ -24,17 +24,19 @@ enum new_file_end {
 };
 
 /* Open n->f for writing, with mode 0600, and create missing directories. A symbolic link to an
- * existing file stays, and its target is replaced. Removes temporary files that killed programs of
- * this user left for this path. After success, call new_file_close. BN_EIO, also if `path` exists
- * and is not a regular file, or is too long. */
+ * existing file stays, and its target is replaced; a link to nothing is replaced itself. Removes
+ * temporary files that killed programs of this user left for this path. After success, call
+ * new_file_close. BN_EIO, also if `path` exists and is not a regular file, or is too long. */
 bool new_file_open(struct new_file *n, const char *path, struct bn_error *err);
 /* Close n->f, and end as `end` says. NEW_FILE_DROP returns false and leaves err unchanged. BN_EIO:
  * the new file has been removed, and the old one stays. */
 bool new_file_close(struct new_file *n, enum new_file_end end, struct bn_error *err);
-/* Sets err to BN_EIO with "cannot write 'PATH': " and the text of errno. Returns false. */
+/* For a failed write to n->f: sets err to BN_EIO with "cannot write 'PATH': " and the text of
+ * errno. Returns false. */
 bool new_file_fail(const struct new_file *n, struct bn_error *err);
 
-/* Remove the temporary files in this directory that killed programs of this user left. */
+/* Remove the temporary files in this directory that killed programs of this user left, for any
+ * path. Files and directories that cannot be opened are passed over. */
 void new_file_clean(const char *directory);
 
 #endif

@@ -1,12 +1,14 @@
 /*
- * Exit codes for scripts, and any bytes printed on one safe line.
+ * Exit codes for scripts, and any bytes printed on one safe line, also in the log.
  */
+#include "app/common/log_file.h"
 #include "app/common/report.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -43,6 +45,27 @@ static void any_bytes_become_one_safe_line(void **state)
     assert_string_equal(out, expected);
 }
 
+/* Texts for the log may contain names from a model file. */
+static void a_text_with_newlines_is_one_line_of_the_log(void **state)
+{
+    char path[] = "/tmp/bitnet_log_XXXXXX", text[200] = "";
+    struct bn_error err;
+    struct log_file log;
+    (void)state;
+    const int fd = mkstemp(path);
+    assert_true(fd >= 0);
+    assert_true(log_file_open(&log, path, &err));
+    log_file_line(&log, "left out: x\n    0.000 forged\033[2J");
+    log_file_close(&log);
+    assert_true(read(fd, text, sizeof(text) - 1) > 0);
+    close(fd);
+    unlink(path);
+    const char *end = strchr(text, '\n');
+    assert_non_null(end);
+    assert_int_equal(end[1], 0);
+    assert_non_null(strstr(text, " left out: x     0.000 forged\xef\xbf\xbd[2J\n"));
+}
+
 static void the_version_is_three_numbers(void **state)
 {
     int major, minor, patch;
@@ -56,6 +79,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(exit_codes_distinguish_values_models_files),
         cmocka_unit_test(any_bytes_become_one_safe_line),
+        cmocka_unit_test(a_text_with_newlines_is_one_line_of_the_log),
         cmocka_unit_test(the_version_is_three_numbers),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
