@@ -1,8 +1,8 @@
 /*
  * Opening and closing a model, and the functions that describe or measure an open model.
  *
- * This is the only file that combines all folders of the engine: it parses with gguf/ and model/,
- * chooses a device with backend/, and loads the weights there.
+ * This file combines the other folders: model/ describes the model in a file that file.c has
+ * parsed, backend/ chooses the device, and the backend of that device loads the weights.
  */
 #include "engine/engine_internal.h"
 
@@ -28,14 +28,15 @@
  * end of two prompts. */
 #define LEAST_STATES 4
 
-/* A default context that memory limits is a multiple of this, because a round number is easier to
- * read, and at least this long, because a chat needs some turns. */
+/* A default context that memory limits is a multiple of CTX_UNIT, because a round number is easier
+ * to read. It is at least LEAST_CTX, because a chat needs some turns, but never more than the
+ * context of the training. */
 #define CTX_UNIT 256
 #define LEAST_CTX 512
 
 /* Hash that distinguishes models with different KV caches. Hashing all weights would take seconds.
- * So of the weights, only the value projection v of each layer is used: its scale, or if it has
- * many scales, its first bytes. In delta nets the struct of v is all-zero. */
+ * So of the weights, only the value projection v of each layer is used: its scale and layout, and
+ * if it has many scales, its first bytes. In delta nets the struct of v is all-zero. */
 static uint64_t fingerprint(const struct model *m)
 {
     const struct hparams *hp = &m->hp;
@@ -73,10 +74,10 @@ static uint64_t fingerprint(const struct model *m)
     return h;
 }
 
-/* Copy the string with a terminator. A string that is too long is cut. */
+/* Copy the string with a terminator. A string that is too long is cut between characters. */
 static void copy_str(char *to, size_t to_bytes, struct bn_str from)
 {
-    const size_t n = size_min(from.n_bytes, to_bytes - 1);
+    const size_t n = (size_t)bn_str_shown(from, to_bytes - 1);
     if (n > 0)
         memcpy(to, from.ptr, n);
     to[n] = '\0';

@@ -99,16 +99,15 @@ static bool append(struct detok *d, int32_t id, struct bn_error *err)
         memmove(d->text, d->text + d->n_returned, d->n_text);
     d->n_returned = 0;
     struct bn_str piece = tokenizer_piece(d->t, id, d->special);
-    if (d->drop_space && piece.n_bytes > 0) {
-        d->drop_space = false;
-        if (piece.ptr[0] == ' ')
-            piece = (struct bn_str){piece.ptr + 1, piece.n_bytes - 1};
-    }
+    const bool is_first = d->drop_space && piece.n_bytes > 0;
+    if (is_first && piece.ptr[0] == ' ')
+        piece = (struct bn_str){piece.ptr + 1, piece.n_bytes - 1};
     size_t need;
     if (!size_add(&need, d->n_text, piece.n_bytes) || !mem_grow(&d->text, &d->text_cap, need, 1))
         return bn_fail(err, BN_ENOMEM, "no memory for the text of an answer");
     if (piece.n_bytes > 0)
         memcpy(d->text + d->n_text, piece.ptr, piece.n_bytes);
+    d->drop_space = d->drop_space && !is_first;
     d->n_text = need;
     return true;
 }

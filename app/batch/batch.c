@@ -25,8 +25,8 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-/* Items in the ring buffer per sequence. While the oldest line has a long answer, each other
- * sequence can answer about this many later lines before it must wait. */
+/* Items in the ring buffer per sequence. While the oldest line has a long answer, the other
+ * sequences can answer at least this many later lines each, on average, before they must wait. */
 #define ROUNDS 4
 #define BLOCK_BYTES 65536 /* of stdin in one read; the capacity of a pipe on Linux */
 
@@ -37,8 +37,8 @@ struct batch {
     struct prompt_maker maker;
     struct generator *g;
     struct bn_cancel cancel;
-    struct bn_control control;
-    int wake[2];             /* wake pipe, see signals_open */
+    struct bn_control control; /* of all evaluations: on_progress and `cancel` */
+    int wake[2];               /* wake pipe, see signals_open */
     unsigned signals;        /* enum signal_flag: the signals received so far that end the batch */
     struct strbuf in;        /* bytes of stdin that no line has taken yet */
     bool at_end;             /* stdin has ended */
@@ -178,8 +178,8 @@ static bool is_blank(struct bn_str s)
     return true;
 }
 
-/* Start to answer a line with seqs[seq]. If the line is invalid or its prompt is too long, only its
- * item fails. False: the whole batch must end. */
+/* Start to answer a line with seqs[seq]. If the line is invalid, its prompt is too long or the
+ * template rejects it, only its item fails. False: the whole batch must end. */
 static bool begin(struct batch *b, size_t seq, struct bn_str line, struct bn_error *err)
 {
     struct batch_item *item = &b->ring[b->n_begun % b->n_ring];
@@ -188,7 +188,7 @@ static bool begin(struct batch *b, size_t seq, struct bn_str line, struct bn_err
     item->n_alts = item->turn.n_alts = (size_t)options_int(b->options, "logprobs");
     turn_settings(&item->turn, b->options);
     strbuf_add_str(&item->system, strbuf_str(&b->system));
-    b->n_begun++;
+    b->n_begun++; /* also after a failure below the item must be written and freed */
     struct bias_list biases;
     if (!chat_options_biases(b->options, b->model->tokenizer, &biases, err))
         return false;
@@ -267,7 +267,8 @@ static bool step(struct batch *b, struct bn_error *err)
     return true;
 }
 
-/* Run the sense check once, after the first line is written, so that it does not delay it. */
+/* Run the sense check once, but not before an answer is written, so that the check does not delay
+ * the first answer. */
 static void check_sense(struct batch *b)
 {
     struct sense_result r;
@@ -330,7 +331,8 @@ static void write_rest(struct batch *b, const struct bn_error *why)
     batch_gaps_report(&gaps, b->n_lines, !b->at_end || b->in.n_bytes > 0);
 }
 
-/* --batch, but at most --ubatch: a pass has one token of each sequence. */
+/* --batch (the options have checked it), but at most --ubatch: a pass has one token of each
+ * sequence. */
 static size_t choose_n_seqs(const struct batch *b)
 {
     const struct options *o = b->options;
@@ -389,6 +391,7 @@ static void report_model(const struct batch *b)
         (void)report_fail(PROGRAM, EXIT_DONE, DEMO_NOTICE, (double)info->n_params / 1e6);
 }
 
+/* The wake pipe stays open, because the signal handlers use it until the process ends. */
 static void finish(struct batch *b)
 {
     for (size_t i = 0; b->ring && i < b->n_ring; i++)
@@ -411,7 +414,7 @@ static enum exit_code answer_lines(struct batch *b)
     if (open_seqs(b, &err) && answer_all(b, &err))
         return b->n_begun > 0 ? b->code : report_fail(PROGRAM, EXIT_USAGE, "empty prompt");
     const enum exit_code code = b->signals ? stop_code(b) : report_error(PROGRAM, STAGE_RUN, &err);
-    /* After another BN_EIO stdout may be the stream that failed. */
+    /* A BN_EIO that is not from stdin may be from stdout, to which nothing can be written then. */
     if (b->signals || b->read_failed || err.code != BN_EIO)
         write_rest(b, &err);
     return code;

@@ -79,7 +79,7 @@ static bool read_object(struct batch_item *item, json_t *o, struct bn_error *err
            temp = p->temp, top_k = p->top_k, top_p = p->top_p, min_p = p->min_p;
     item->id = json_incref(json_object_get(o, "id")); /* first: an error is reported with the id */
     /* The largest values are those of the options, except for think_budget and seed. Fractions of
-     * whole numbers are dropped. */
+     * whole numbers are dropped. A top_p of 0 is an error of batch_item_begin. */
     if (!check_keys(o, err) || !get_text(o, "prompt", &item->prompt, err) ||
         !get_text(o, "system", &item->system, err) ||
         !get_number(o, "max_tokens", INT32_MAX, &max_tokens, err) ||
@@ -89,7 +89,8 @@ static bool read_object(struct batch_item *item, json_t *o, struct bn_error *err
         !get_number(o, "top_p", 1, &top_p, err) || !get_number(o, "min_p", 1, &min_p, err))
         return false;
     item->turn.max_tokens = (size_t)max_tokens;
-    /* The values of the options for these two may not fit a double, so they are not converted. */
+    /* A double may not hold the values that the options gave these two, so they change only if the
+     * object has the member. */
     if (has_budget)
         item->turn.think_budget = (size_t)think_budget;
     if (json_object_get(o, "seed"))
@@ -240,8 +241,10 @@ bool batch_item_add(struct batch_item *item, struct bn_error *err)
     if (turn->finish != FINISH_NONE)
         end(item);
     /* turn->n_failed_before is 0, so this finds every text of the batch that has failed so far. */
-    return turn_is_complete(turn) ||
-           bn_fail(err, BN_ENOMEM, "out of memory for the answer to line %zu", item->line);
+    if (turn_is_complete(turn))
+        return true;
+    item->is_done = false; /* the caller reports the error with this answer */
+    return bn_fail(err, BN_ENOMEM, "out of memory for the answer to line %zu", item->line);
 }
 
 void batch_item_stop(struct batch_item *item)

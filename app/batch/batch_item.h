@@ -15,7 +15,7 @@ struct batch_item {
     size_t line; /* number of the input line, from 1 */
     json_t *id;  /* member of the request, copied to the answer; NULL if the request lacks it */
     struct strbuf prompt, system;   /* user message and system message, either may be empty */
-    struct turn turn;               /* settings, texts of the answer, statistics; not its ids */
+    struct turn turn;               /* settings, texts, statistics; `ids` is empty, see `answer` */
     struct thought thought;         /* splits the text of the answer into thought and answer */
     struct answer_state answer;     /* ids of prompt and answer, detokeniser, why it ends */
     struct generator_seq *seq;      /* owned by the batch */
@@ -30,13 +30,15 @@ struct batch_item {
 void batch_item_finish(struct batch_item *item); /* an all-zero item is fine */
 
 /* Parse a line: a JSON object if its first character is a brace, else a prompt. The caller has set
- * the item to the values of the options; members that the object lacks do not change them. BN_EARG:
- * not a valid object (also an unknown member, or a value out of range), or a NUL byte in the line.
- * An object with a faulty member still sets item->id. BN_ENOMEM. */
+ * the item to the values of the options, with an empty `prompt`; members that the object lacks do
+ * not change them. BN_EARG: not a valid object (also an unknown member, or a value out of range),
+ * or a NUL byte in the line. An object with a faulty member still sets item->id. BN_ENOMEM; if
+ * memory is too short for a text of the object, only batch_item_add reports it. */
 bool batch_item_parse(struct batch_item *item, struct bn_str line, struct bn_error *err);
 
 /* Evaluate the prompt and choose the first token, item->next. n_ctx is the context in tokens.
- * BN_ECONTEXT, BN_EARG and BN_EFORMAT affect only this item. Other errors must end the batch. */
+ * BN_ECONTEXT (too long), BN_EARG (no tokens, or a setting out of range) and BN_EFORMAT (the
+ * template fails) affect only this item. Other errors must end the batch. */
 bool batch_item_begin(struct batch_item *item, const struct prompt_maker *maker, size_t n_ctx,
                       const struct bn_control *control, struct bn_error *err);
 /* Append item->next to the answer, unless it is an end token. Call it after batch_item_begin, and

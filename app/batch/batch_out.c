@@ -157,7 +157,9 @@ void batch_gaps_report(struct batch_gaps *g, size_t n_lines, bool more)
         /* A space in the text means more than one line. */
         strbuf_addf(&text, "line%s %s", strchr(strbuf_text(&g->text), ' ') ? "s" : "",
                     strbuf_text(&g->text));
-    if (more)
+    if (more && n_lines == 0)
+        strbuf_add_text(&text, "any line");
+    else if (more)
         strbuf_addf(&text, "%sthe lines after line %zu", text.n_bytes > 0 ? " and to " : "",
                     n_lines);
     if (text.n_bytes > 0)

@@ -16,20 +16,21 @@ struct batch_out {
     /* The caller sets the next two when the model is open. */
     const char *model; /* name in the model file, for JSON objects */
     size_t n_ctx;      /* context of a sequence in tokens, for --stats */
-    enum { BATCH_TEXT, BATCH_JSON, BATCH_JSONL } kind;
+    enum { BATCH_TEXT, BATCH_JSON, BATCH_JSONL } kind; /* JSON: --json; JSONL: --jsonl */
     size_t n_written; /* number of answers written, failed lines included */
 };
 void batch_out_init(struct batch_out *out, const struct options *options,
                     const struct tokenizer *tokenizer);
 
-/* Call it after the line is parsed and before its answer begins. With --jsonl the item then
- * collects its events, first the event "start". */
+/* Call it after the line is parsed, also without success, and before its answer begins. With
+ * --jsonl the item then collects its events, first the event "start". */
 void batch_out_begin(const struct batch_out *out, struct batch_item *item);
 /* A thought_fn: appends `text` to the answer or thought of `item`, a struct batch_item. */
 void batch_out_text(void *item, enum answer_part part, struct bn_str text);
 
-/* Write the new output of the oldest unwritten line. If the line is done, write its answer, print
- * its statistics and warnings, and free the item. BN_EIO: stdout cannot be written. BN_ENOMEM. */
+/* Write the new events of `item`, the oldest unwritten line, to stdout, which is not flushed. If
+ * the line is done, also write its answer, print its statistics and warnings, and call
+ * batch_item_finish. BN_EIO: stdout cannot be written. BN_ENOMEM. */
 bool batch_out_line(struct batch_out *out, struct batch_item *item, struct bn_error *err);
 bool batch_out_flush(struct bn_error *err); /* flush stdout; BN_EIO */
 

@@ -4,6 +4,7 @@
  */
 #include "engine/backend/backend.h"
 
+#include "engine/base/utf8.h"
 #include "engine/cpu/cpu_backend.h"
 #include "engine/cuda/cuda_backend.h"
 
@@ -66,9 +67,12 @@ static bool is_auto(const char *device)
 static void pass_over(size_t i, struct backend_config *cfg, const char *why)
 {
     bn_log(&cfg->log, BN_LOG_DEBUG, "device %s is not used: %s", kinds[i].name, why);
-    if (kinds[i].ops) /* 160 bytes hold "cuda is not used: " (18), 141 more and a terminator */
-        (void)snprintf(cfg->passed_over, sizeof cfg->passed_over, "%s is not used: %.141s",
-                       kinds[i].name, why);
+    if (!kinds[i].ops)
+        return;
+    /* 160 bytes hold "cuda is not used: " (18), 141 more and a terminator. */
+    (void)snprintf(cfg->passed_over, sizeof cfg->passed_over, "%s is not used: %.141s",
+                   kinds[i].name, why);
+    utf8_drop_open(cfg->passed_over);
 }
 
 /* Set *out to the first kind from number `first` on that can run here. */

@@ -1,6 +1,7 @@
 /*
  * Opening and closing the CPU backend, and one evaluation: check the items, cut them into token
- * blocks, run the pass, and only then change the lengths of the sequences and of the result rows.
+ * blocks, run the pass, and only after its success change the lengths of the sequences and of the
+ * result rows.
  */
 #include "engine/cpu/cpu_backend.h"
 
@@ -78,6 +79,7 @@ static size_t unused_expert_bytes(const struct backend *b)
     return b->expert_bytes / hp->n_experts * (hp->n_experts - hp->n_used_experts);
 }
 
+/* With rings, the bytes of seq_save have only the window of each layer with a ring. */
 static const char *kv_version(const struct backend *b)
 {
     if (b->shape.ring_blocks > 0)
@@ -88,6 +90,8 @@ static const char *kv_version(const struct backend *b)
 static void fill_info(struct backend *b, const struct backend_plan *plan)
 {
     const struct model *m = b->model;
+    /* A screened head also reads some rows of the table. Their number depends on the input, so they
+     * are not counted here. */
     const size_t head_bytes =
         b->coarse.n_blocks ? b->coarse_bytes : m->hp.n_vocab * b->shape.head_row_bytes;
     const size_t unused_bytes = unused_expert_bytes(b);
@@ -271,9 +275,25 @@ static uint64_t pass_bytes(const struct pass *pass)
            pass->n_tokens * b->shape.row_bytes + attn_bytes(pass) + delta_bytes(pass);
 }
 
-/* Check the items and prepare b->pass. */
-static bool begin_pass(struct backend *b, const struct eval_item *items, size_t n_items,
-                       const atomic_bool *cancel, struct bn_error *err)
+/* Whether the micro-batch and the contexts have room for the new ids. BN_EARG, BN_ECONTEXT. */
+static bool items_fit(const struct backend *b, const struct eval_item *items, size_t n_items,
+                      struct bn_error *err)
+{
+    size_t n_tokens = 0;
+    for (size_t i = 0; i < n_items; i++) {
+        if (items[i].n_ids > b->n_ubatch - n_tokens)
+            return bn_fail(err, BN_EARG, "more tokens than the micro-batch of %zu", b->n_ubatch);
+        if (items[i].n_ids > items[i].seq->n_ctx - items[i].seq->length)
+            return bn_fail(err, BN_ECONTEXT, "%zu more tokens do not fit in a context of %zu",
+                           items[i].n_ids, items[i].seq->n_ctx);
+        n_tokens += items[i].n_ids;
+    }
+    return true;
+}
+
+/* Prepare b->pass for items that fit. */
+static void begin_pass(struct backend *b, const struct eval_item *items, size_t n_items,
+                       const atomic_bool *cancel)
 {
     struct pass *pass = &b->pass;
     pass->items = items;
@@ -287,11 +307,6 @@ static bool begin_pass(struct backend *b, const struct eval_item *items, size_t 
     atomic_store(&pass->not_finite, false);
     atomic_store(&pass->min_cap, 0);
     for (size_t i = 0; i < n_items; i++) {
-        if (items[i].n_ids > b->n_ubatch - pass->n_tokens)
-            return bn_fail(err, BN_EARG, "more tokens than the micro-batch of %zu", b->n_ubatch);
-        if (items[i].n_ids > items[i].seq->n_ctx - items[i].seq->length)
-            return bn_fail(err, BN_ECONTEXT, "%zu more tokens do not fit in a context of %zu",
-                           items[i].n_ids, items[i].seq->n_ctx);
         add_token_blocks(pass, &items[i], pass->n_tokens);
         add_run(pass, &items[i], pass->n_tokens);
         add_requested_rows(pass, &items[i], pass->n_tokens);
@@ -303,15 +318,16 @@ static bool begin_pass(struct backend *b, const struct eval_item *items, size_t 
                                                     .n_requested_rows = pass->n_requested_rows});
     pass->gemm = strategy_gemm(&b->k, pass->strategy.linear);
     pass->n_bytes = pass_bytes(pass);
-    return true;
 }
 
 static bool cpu_eval(struct backend *b, struct eval_item *items, size_t n_items,
                      const struct backend_control *control, uint64_t *n_bytes, struct bn_error *err)
 {
     struct pass *pass = &b->pass;
-    if (!begin_pass(b, items, n_items, control ? control->cancel : NULL, err))
+    /* First, because add_run already changes sequences with recurrent states. */
+    if (!items_fit(b, items, n_items, err))
         return false;
+    begin_pass(b, items, n_items, control ? control->cancel : NULL);
     *n_bytes = 0;
     if (pass->n_tokens == 0)
         return true;

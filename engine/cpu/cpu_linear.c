@@ -21,7 +21,7 @@
  * reads four streams, each a quarter of the rows. */
 #define MATVEC_ROWS 4096
 #define MATVEC_STREAMS 4
-#define FETCH_BYTES 2560 /* of each stream: the prefetch distance of the product itself */
+#define FETCH_BYTES 2560 /* of each stream: as far as the product prefetches, see STREAM_AHEAD */
 #define COLS_UNIT 4      /* columns that the kernel sums together */
 #define INPUT_TOKENS 8   /* tokens in a work item when several tokens are quantised */
 _Static_assert(MATVEC_ROWS <= MATMUL_TOKENS * PANEL_ROWS, "acc and y hold them");
@@ -60,7 +60,7 @@ const float *linear_prepare(const struct cpu_thread *th, const struct weights *t
 }
 
 /* Quantise a token to th->q8, after RMSNorm with w unless w is NULL, and after the rotation. `next`
- * is the token that this thread quantises next, or NULL; it is prefetched. */
+ * is the token that this thread probably quantises next, or NULL; it is prefetched. */
 static struct act_scale quantise_token(const struct cpu_thread *th, const struct weights *to,
                                        const float *x, const float *w, const float *next)
 {
@@ -93,7 +93,8 @@ static void quantise_many(struct cpu_thread *th, const struct weights *to, struc
             s->q8_sum[t] = scale.q_sum;
         }
     thread_sync(th);
-    /* Only the kernels for medium numbers of tokens gather, and these numbers fit one group. */
+    /* Only kernels for medium numbers of tokens copy here. Such a number fits one group, and these
+     * kernels do not unpack rows to th->panel. */
     th->q = th->pass->gemm->gather(s->q8, n_lines, th->pass->n_tokens, (int8_t *)th->panel);
 }
 
@@ -148,7 +149,7 @@ struct panel {
     const struct weights *w;
     size_t row0, row1;
     const uint8_t *unpacked;
-    const uint8_t *ahead; /* the lines of the panel that is read after this one */
+    const uint8_t *ahead; /* the lines of the panel that is probably read after this one */
 };
 
 /* Consecutive tokens of the pass. */
@@ -156,7 +157,8 @@ struct token_range {
     size_t begin, n;
 };
 
-/* `next` is the first row of the panel that is read next, for prefetching. */
+/* `next` is the first row of the panel that is probably read next, for prefetching: a row of this
+ * panel if none follows. */
 static struct panel open_panel(const struct cpu_thread *th, const struct weights *w,
                                struct work_range rows, size_t next, uint8_t *to)
 {
@@ -396,7 +398,8 @@ void linear_fetch(const struct cpu_thread *th, const struct weights *w, size_t n
     }
     const struct work_range all = thread_range(th, w->mat.n_rows / n_products, ROW_UNIT);
     const size_t row_bytes = w->mat.n_lines * LINE_BYTES;
-    const size_t apart = (all.end - all.begin) / MATVEC_STREAMS * row_bytes;
+    const size_t n_rows = size_min(all.end - all.begin, MATVEC_ROWS); /* of the first product */
+    const size_t apart = n_rows / MATVEC_STREAMS * row_bytes;
     const uint8_t *at = w->mat.lines + all.begin * row_bytes;
     if (apart < FETCH_BYTES) /* then the prefetched parts of the streams would overlap */
         return;

@@ -42,7 +42,8 @@ static uint64_t sum_words(const uint64_t *at, size_t n, size_t ahead)
     const size_t part = n / STREAMS;
     for (size_t i = 0; i < part; i += 8)
         for (size_t k = 0; k < STREAMS; k++) {
-            cpu_prefetch(at + k * part + i + ahead);
+            /* An integer, because the address may be past the end of the data. */
+            cpu_prefetch((const void *)((uintptr_t)(at + k * part + i) + ahead * sizeof *at));
             for (size_t j = 0; j < 8; j++)
                 sum[j] += at[k * part + i + j];
         }

@@ -43,13 +43,9 @@ static inline uint64_t le_u64(const uint8_t *p)
     return le_u32(p) | (uint64_t)le_u32(p + 4) << 32;
 }
 
-/* STR_ARG: the two arguments of "%.*s". The length is cut at 100 bytes, so that a hostile name
- * cannot fill the whole message. */
-static inline int str_width(struct bn_str s)
-{
-    return s.n_bytes > 100 ? 100 : (int)s.n_bytes;
-}
-#define STR_ARG(s) str_width(s), ((s).ptr ? (s).ptr : "")
+/* The two arguments of "%.*s". At most 100 bytes, so that a hostile name cannot fill the whole
+ * message. */
+#define STR_ARG(s) bn_str_shown(s, 100), ((s).ptr ? (s).ptr : "")
 
 /* Append a name to a list "F32, F16", for messages. The list is cut at list_bytes. */
 static inline void str_list_add(char *list, size_t list_bytes, const char *name)

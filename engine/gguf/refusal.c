@@ -43,8 +43,8 @@ bool refusal_add_row(struct bn_error *err, enum refusal row)
     if (strstr(err->text, see))
         return false;
     (void)snprintf(end, sizeof(end), "%s%s'", see, refusal_rows[row]);
-    const size_t most = sizeof(err->text) - 1 - strlen(end), n = strlen(err->text);
-    memcpy(err->text + (n < most ? n : most), end, strlen(end) + 1);
+    const size_t most = sizeof(err->text) - 1 - strlen(end);
+    memcpy(err->text + bn_str_shown(bn_str_of(err->text), most), end, strlen(end) + 1);
     return false;
 }
 

@@ -275,6 +275,8 @@ static bool read_extra_layers(struct keys *k, struct hparams *hp, struct bn_erro
     /* read_real, because read_count has no default of 0. */
     if (!read_real(k, "nextn_predict_layers", 0.0, (double)MODEL_MAX_LAYERS, &n, err))
         return false;
+    if (n != (double)(size_t)n)
+        return bn_fail(err, BN_EFORMAT, "%s is not a whole number", k->text);
     hp->n_extra_layers = (size_t)n;
     if (hp->n_extra_layers == 0 || hp->n_extra_layers >= hp->n_layers)
         return true;
@@ -336,7 +338,7 @@ static bool refuse_other_graphs(struct keys *k, const struct hparams *hp, struct
         {.key = "expert_count", .if_experts = true},
         {.key = "expert_shared_count", .refuses_1 = true},
         {.key = "expert_group_count"},
-        {.key = "expert_gating_func"}, /* 1: softmax */
+        {.key = "expert_gating_func"}, /* 1: softmax, which is computed here too */
         {.key = "expert_weights_scale"},
         {.key = "attention.clamp_kqv", .refuses_1 = true}, /* a limit of values */
         {.key = "attention.scale", .refuses_1 = true},     /* in place of 1 / sqrt(head size) */

@@ -45,7 +45,7 @@ static bool loop_attr(struct jvm *vm, struct jloop *loop, struct bn_str name, st
             *out = none ? jundef_hint(vm, "there is no next item") : loop->ahead;
     } else if (bn_str_is(name, "previtem")) {
         *out = loop->index0 == 0 ? jundef_hint(vm, "there is no previous item") : loop->prev;
-    } else if (bn_str_is(name, "depth")) {
+    } else if (bn_str_is(name, "depth")) { /* constant: the parser rejects recursive loops */
         *out = jint(1);
     } else if (bn_str_is(name, "depth0")) {
         *out = jint(0);
@@ -145,8 +145,10 @@ static bool attribute(struct jvm *vm, struct jval obj, struct jval name, struct 
             *out = *found;
         return true;
     }
-    if (!field(vm, obj, text, out) || out->kind != J_MISSING)
-        return out->kind != J_MISSING; /* still J_MISSING: field failed, it sets *out on success */
+    if (!field(vm, obj, text, out))
+        return false;
+    if (out->kind != J_MISSING)
+        return true;
     if (is_mutator(obj, text)) {
         *out = jundef_hint(vm, obj.kind == J_DICT
                                    ? "methods that change a dict are not allowed in a template"

@@ -1,8 +1,9 @@
 /*
  * Checked integer arithmetic, and numbers as text.
  *
- * Printing uses only the digits of printf's exponent form. Reading passes digits and an exponent
- * without a point to strtod. So the decimal point of the locale has no effect.
+ * The decimal point of the locale has no effect: repr() uses only the digits of printf's exponent
+ * form, number_format replaces the point that printf wrote, and reading passes digits and an
+ * exponent without a point to strtod.
  */
 #include "templates/jinja/value/jinja_number.h"
 
@@ -156,7 +157,7 @@ void number_print_float(double v, char out[NUMBER_CHARS])
     }
     const int n = (int)strlen(digits);
     const char *const sign = signbit(v) ? "-" : "";
-    /* repr() uses the exponent form outside of 1e-4 to 1e16. */
+    /* repr() uses the exponent form below 1e-4 and from 1e16 on. */
     if (exponent < -4 || exponent >= 16)
         (void)snprintf(out, NUMBER_CHARS, "%s%.1s%s%se%c%02d", sign, digits, n > 1 ? "." : "",
                        digits + 1, exponent < 0 ? '-' : '+', abs(exponent));
@@ -173,7 +174,8 @@ void number_print_float(double v, char out[NUMBER_CHARS])
 void number_format(double v, char conversion, int precision, bool keep_point,
                    char out[NUMBER_FORMAT_CHARS])
 {
-    /* Constant formats, so that the compiler can check them. */
+    /* Constant formats, so that the compiler can check them. 0x80 is not in any letter, so it can
+     * stand for keep_point. */
     char text[NUMBER_FORMAT_CHARS];
     size_t n = 0;
     switch (conversion | (keep_point ? 0x80 : 0)) {
@@ -224,7 +226,7 @@ double number_round(double v, int64_t n_digits)
     if (keep >= 0) {
         /* The bound changes nothing: from 17 digits on, the text reads back as v. */
         number_format(v, 'e', keep < 300 ? keep : 300, false, text);
-        (void)number_parse_float(bn_str_of(text), &rounded);
+        (void)number_parse_float(bn_str_of(text), &rounded); /* cannot fail, as above */
         return rounded;
     }
     /* |v| is less than one unit: it rounds up only if it is more than half a unit. */
@@ -239,6 +241,7 @@ static struct bn_str stripped(struct bn_str s)
     return (struct bn_str){s.ptr + start, end - start};
 }
 
+/* Whether s is the word `lower` in small or capital letters. */
 static bool same_letters(struct bn_str s, const char *lower)
 {
     if (s.n_bytes != strlen(lower))
@@ -251,7 +254,7 @@ static bool same_letters(struct bn_str s, const char *lower)
 
 /* A decimal number: the value is the digits as an integer, times 10^exponent. */
 struct decimal {
-    char digits[MAX_DIGITS + 32];
+    char digits[MAX_DIGITS + 32]; /* (n), at most MAX_DIGITS + 1; then the exponent for strtod */
     size_t n;
     bool sticky; /* a digit that was dropped is not zero */
     int64_t exponent;
@@ -345,7 +348,8 @@ bool number_parse_float(struct bn_str text, double *out)
         d.digits[d.n++] = '1';
         d.exponent--;
     }
-    (void)snprintf(d.digits + d.n, 32, "%se%" PRId64, d.n ? "" : "0", d.exponent);
+    (void)snprintf(d.digits + d.n, sizeof d.digits - d.n, "%se%" PRId64, d.n ? "" : "0",
+                   d.exponent);
     *out = minus ? -strtod(d.digits, NULL) : strtod(d.digits, NULL);
     return true;
 }
@@ -360,11 +364,11 @@ static int digit_value(uint32_t cp)
     return cp >= 'A' && cp <= 'Z' ? (int)cp - 'A' + 10 : 99; /* 99: no digit in any base */
 }
 
-/* The number of bytes of a prefix "0x", "0o" or "0b", with an underscore after it; 0 if there is
- * none or it is not that of the base. Sets *base to the base of the prefix if it is 0. */
+/* The number of bytes of a prefix "0x", "0o" or "0b" and of one underscore after it; 0 if there is
+ * no prefix, or if *base is neither 0 nor the base of the prefix. Else sets *base to that base. */
 static size_t base_prefix(struct bn_str s, int64_t *base)
 {
-    const char c = s.n_bytes > 1 && s.ptr[0] == '0' ? s.ptr[1] | 0x20 : '\0';
+    const char c = s.n_bytes > 1 && s.ptr[0] == '0' ? s.ptr[1] | 0x20 : '\0'; /* lower case */
     const int named = c == 'x' ? 16 : c == 'o' ? 8 : c == 'b' ? 2 : 0;
     if (named && (*base == 0 || *base == named)) {
         *base = named;

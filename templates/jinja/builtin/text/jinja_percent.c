@@ -14,7 +14,7 @@ struct percent {
     struct jbuf b;
     struct jstr *text; /* the format */
     size_t at;         /* its next byte */
-    struct jval args;  /* a tuple, or a single value */
+    struct jval args;  /* a tuple, or a single value, such as the dict for "(key)" */
     size_t n_used;     /* number of arguments taken in order, not by key */
     bool is_mapping;   /* args has items like a mapping, so that unused arguments are no error */
 };
@@ -231,7 +231,7 @@ static bool percent_one(struct percent *p)
         return jvm_fail(p->vm, "incomplete format");
     p->at++;
     if (how.type == '%')
-        return jbuf_text(&p->b, "%");
+        return jbuf_slice(&p->b, p->text, p->at - 1, p->at);
     if (how.type == '\0' || !strchr("diuoxXeEfFgGcrsa", how.type))
         return jvm_fail(p->vm, "unsupported format character");
     if (!named && !next_arg(p, &v))
