@@ -72,8 +72,9 @@ void app_end(struct app *app, enum exit_code code);
 
 /* Handle an event that the painter has returned. */
 void app_event(struct app *app, const struct ui_event *event);
-/* Send the attached files and this text as a message, even if the text begins with a slash. False:
- * not sent, and the reason was shown. */
+/* Send the attached files, those of @paths in the text, and this text as a message, even if the
+ * text begins with a slash. The chat must not be busy. After success no file is attached. False:
+ * not sent, the reason was shown, and the files that were attached before stay. */
 bool app_send_message(struct app *app, struct bn_str text);
 /* Stop the answer for the user. Lines that wait for its end return to the editor. */
 void app_stop_answer(struct app *app);

@@ -64,7 +64,7 @@ bool app_send_message(struct app *app, struct bn_str text)
     const size_t n_files = attached->n;
     struct strbuf clean = {0}, message = {0};
     struct bn_error err;
-    size_t bad_at;
+    size_t bad_at; /* not needed: U+FFFD replaces invalid bytes */
     bool ok = input_clean("the message", text, &clean, &bad_at, &err) &&
               compose(app, strbuf_str(&clean), &message, &err);
     if (!ok)

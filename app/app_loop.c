@@ -235,7 +235,7 @@ static void on_worker_events(struct app *app)
         if (kind == WORKER_FAILED)
             log_file_line(&app->log, event.err.text);
         if (kind == WORKER_LOADED)
-            on_loaded(app);
+            on_loaded(app); /* its notices come before the turn that chat_event may start */
         if (kind == WORKER_CHECKED)
             log_check(app, &event);
         chat_event(&app->chat, &event);
@@ -323,7 +323,7 @@ static enum exit_code signal_exit_code(const struct app *app, unsigned flags)
 
 /* The last jobs of the worker, before the painter closes: write the snapshot, and finish a sense
  * check that runs without a user (WORKER_CHECK_RUNS). A signal stops both. A measurement of
- * /stats peak ends by itself. */
+ * /stats peak ends by itself. After an error, or while a turn still runs, nothing is done. */
 static void finish_jobs(struct app *app)
 {
     const struct store *s = &app->store;
@@ -366,6 +366,6 @@ enum exit_code app_run(struct app *app)
     }
     finish_jobs(app);
     if (!chat_close_files(&app->chat) && !app->is_interactive)
-        app_leave(app, EXIT_FILE);
+        app_leave(app, EXIT_FILE); /* the loop has ended: this only sets the exit code */
     return app->code;
 }

@@ -27,7 +27,8 @@ static void show_warning(const struct app *app, const char *text)
 /* ---- the last conversation ---- */
 
 /* Give the last conversation of this chat the first slot (store_last_path) that no other chat uses.
- * If all are in use, store.last has no file. */
+ * If all are in use, store.last has no file. The same without a state directory; then *err says
+ * so. */
 static void open_free_slot(struct app *app, struct bn_error *err)
 {
     char path[PATH_BYTES];
@@ -41,6 +42,7 @@ static void open_free_slot(struct app *app, struct bn_error *err)
 static void choose_paths(struct app *app)
 {
     struct bn_error path_error = {0};
+    /* A script has no last conversation, unless it continues one. */
     const bool writes_last = app->is_interactive || options_flag(app->options, "continue");
     app->store.tokenizer = app->model.tokenizer;
     app->store.model_name = app->model.name;
@@ -119,6 +121,7 @@ static enum exit_code continue_last(struct app *app)
         return read_conversation(app, path, &app->store.last);
     struct store_file newest = {0};
     if (store_open(&newest, path, holder)) { /* continue there instead of in the free slot */
+        /* This only releases the lock of the free slot: nothing was written to it. */
         (void)store_close(&app->store, &app->store.last, &app->chat.transcript.now, &err);
         app->store.last = newest;
         return read_conversation(app, path, &app->store.last);

@@ -164,8 +164,8 @@ struct bn_control {
     struct bn_cancel *cancel; /* may be NULL */
     /* For bn_session_sync: the ids of the next call will probably begin with the first n_stable ids
      * of this call, and differ after them. If the model needs saved states, the session saves one
-     * at this length, unless there is one less than 16 tokens before it. 0, or n_ids and more:
-     * unknown; then the same applies to the length before the last id. */
+     * there, unless one is less than 16 tokens before or this call evaluates only one token. 0, or
+     * n_ids and more: unknown; then the same applies to the length before the last id. */
     size_t n_stable;
 };
 
@@ -223,10 +223,10 @@ bool bn_eval(struct bn_item *items, size_t n_items, const struct bn_control *con
              struct bn_error *err);
 
 /* Save or load the ids and the KV cache as a stream of bytes. A session can load only what a
- * session of the same model file saved, with the same bn_session_kv_version.
- * BN_EIO: the stream failed or ended early. BN_EFORMAT: another model, I2_S layout, kind of
- * activations or version, a context that selects other RoPE factors (rope_is_long), or an unknown
- * id. BN_ECONTEXT: more saved tokens than n_ctx. BN_ENOMEM. BN_EDEVICE. BN_ELOST. After a load that
+ * session of the same model file saved, with the same bn_session_kv_version. BN_EIO: the stream
+ * failed or ended early. BN_EFORMAT: another model, I2_S layout, kind of activations or version, a
+ * context that selects other RoPE factors (rope_is_long), an unknown id, or damaged saved states.
+ * BN_ECONTEXT: more saved tokens than n_ctx. BN_ENOMEM. BN_EDEVICE. BN_ELOST. After a load that
  * failed the session is either unchanged or empty. */
 bool bn_session_save(struct bn_session *s, const struct bn_stream *out, struct bn_error *err);
 bool bn_session_load(struct bn_session *s, const struct bn_stream *in, struct bn_error *err);

@@ -15,21 +15,22 @@ struct bn_model {
     struct bn_model_info info;
     struct eval_item *batch; /* (info.n_ubatch) scratch of bn_eval, which must not allocate */
     uint64_t bytes_read;     /* bytes that all evaluations have read from memory */
-    uint64_t fingerprint;    /* of hyperparameters and scales; a saved KV cache must match it */
+    uint64_t fingerprint;    /* see fingerprint in engine.c; a saved KV cache must match it */
 };
 
 /* The backend configuration of a model configuration. The caller fills in file_mapped, log, trace
- * and trace_ud. */
+ * and trace_ud; backend_choose sets the index of the device. */
 struct backend_config engine_backend_config(const struct bn_model_config *cfg);
 
 /* How many sequences of n_ctx tokens to decode together: 1 to 16. free_bytes is the free memory of
- * the device, of which the sequences may use half; SIZE_MAX if unknown. The next two parameters are
- * those of struct bn_model_info. */
+ * the device, of which the sequences may use half; SIZE_MAX if unknown, which counts as enough for
+ * 16. The next two parameters are those of struct bn_model_info. */
 size_t engine_batch_width(size_t free_bytes, size_t kv_bytes_per_token, size_t seq_bytes,
                           size_t n_ctx);
 
 /* The context of a session that requests none: as much of n_ctx_train as fits into half of the free
- * memory, but at least 512 tokens. free_bytes is SIZE_MAX if unknown; then n_ctx_train. */
+ * memory, rounded down to a multiple of 256 if it is less, but at least 512 tokens, or n_ctx_train
+ * if that is less than 512. free_bytes is SIZE_MAX if unknown; then n_ctx_train. */
 size_t engine_default_ctx(size_t free_bytes, size_t kv_bytes_per_token, size_t seq_bytes,
                           size_t n_ctx_train);
 

@@ -21,10 +21,11 @@
 struct bn_file;
 
 /* Open a model file. The path may name any part of a split model; the other parts are found by
- * their names, PREFIX-00001-of-00003.gguf. BN_EIO: a path is missing, a directory, not readable or
- * cannot be mapped. BN_EFORMAT: not a model file, incomplete or damaged, or parts that do not
- * belong together; the message names the position or the part. BN_EUNSUPPORTED: GGUF version 1 or
- * above 3, big-endian, or another format (safetensors, PyTorch, GGML). BN_ENOMEM. */
+ * their names, PREFIX-00001-of-00003.gguf. BN_EIO: a path is missing, a directory, pipe or device,
+ * not readable, or cannot be mapped. BN_EFORMAT: not a model file, incomplete or damaged, or parts
+ * that do not belong together; the message names the place or the part. BN_EUNSUPPORTED: GGUF
+ * version 1 or above 3, big-endian, with arrays of arrays, or another format (safetensors, PyTorch,
+ * GGML). BN_ENOMEM. */
 bool bn_file_open(const char *path, struct bn_file **out, struct bn_error *err);
 
 /* As bn_file_open, for a file in memory. The bytes must outlive *out. BN_EUNSUPPORTED also for a
@@ -43,7 +44,7 @@ size_t bn_file_bytes(const struct bn_file *file);     /* size of all parts toget
 void bn_file_fingerprint(const struct bn_file *file, uint8_t out[BN_FINGERPRINT_BYTES]);
 
 /* These functions read metadata by key. They return false if the key is missing, or its value has
- * another type or does not fit. */
+ * another type or does not fit; then *out is unchanged. bn_file_has tests only the key. */
 bool bn_file_has(const struct bn_file *file, const char *key);
 bool bn_file_get_str(const struct bn_file *file, const char *key, struct bn_str *out);
 bool bn_file_get_u64(const struct bn_file *file, const char *key, uint64_t *out); /* integer >= 0 */
@@ -53,7 +54,8 @@ bool bn_file_get_bool(const struct bn_file *file, const char *key, bool *out);
 /* Write the number of elements of an array of any type to *n_items. */
 bool bn_file_get_array(const struct bn_file *file, const char *key, size_t *n_items);
 
-/* Read the first n_items elements of an array of numbers. Return false also if there are fewer. */
+/* Read the first n_items elements of an array of numbers or bools. Return false also if there are
+ * fewer. If an element does not fit, the elements before it are in `out`. */
 bool bn_file_array_f32(const struct bn_file *file, const char *key, float *out, size_t n_items);
 bool bn_file_array_i32(const struct bn_file *file, const char *key, int32_t *out, size_t n_items);
 

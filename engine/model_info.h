@@ -24,8 +24,8 @@ struct bn_model_info {
      * and n_kv_heads are the attention heads of queries and of keys and values. */
     size_t n_vocab, n_layers, n_embd, n_ff, n_heads, n_kv_heads, n_experts, n_used_experts;
     size_t n_ctx_train; /* context length that the model was trained for */
-    /* Context of sessions that request none: n_ctx_train, or less if its keys and values need more
-     * than half of the memory that was free after loading. */
+    /* Context of sessions that request none: n_ctx_train, or less if a session of that length needs
+     * more than half of the memory that was free after loading. */
     size_t n_ctx_default;
     uint64_t n_params;         /* number of weights */
     size_t weight_bytes;       /* memory of the weights */

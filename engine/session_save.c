@@ -65,7 +65,8 @@ static bool skip(const struct bn_stream *in, size_t n_bytes)
 }
 
 /* Read the states of a sequence of n_ids ids into an empty list. If they do not all fit into the
- * budget, states_add drops the least useful ones. */
+ * budget, states_add drops the least useful ones. A state for which there is no memory is
+ * skipped. */
 static bool load_states(struct states *st, size_t n_ids, const struct bn_stream *in,
                         struct bn_error *err)
 {

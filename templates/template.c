@@ -15,7 +15,8 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Memory for parsing: the tree has about 100 bytes for each byte of the source. */
+/* Memory for parsing. The tree has about 100 bytes for each byte of the source, and known templates
+ * have up to 20,000 bytes. */
 #define PARSE_MAX_BYTES ((size_t)64 << 20)
 
 struct template
@@ -121,7 +122,8 @@ static bool open_auto(struct template *t, const struct template_config *cfg, str
 {
     if (text_skip_space(cfg->model_text, 0) == cfg->model_text.n_bytes)
         return open_fallback(t, cfg, err);
-    /* The 2B4T file has a placeholder, which puts the end of text before the answer. */
+    /* The file of BitNet b1.58 2B4T has a placeholder as its template. The placeholder puts the
+     * end-of-text token before the answer. */
     if (has(cfg->model_text, "BITNETAssistant") &&
         bn_repair_allowed(cfg->no_repair, "chat-template")) {
         bn_notes_add(cfg->notes, BN_NOTE_REPAIR, "chat-template",

@@ -3,11 +3,14 @@
  *
  * All templates are Jinja text, including the built-in families. The interpreter in jinja/ runs
  * them with the semantics of jinja2 as the transformers library configures it. Templates are
- * untrusted, so depth, steps, output and memory are bounded. Template errors give line and column.
+ * untrusted, so depth, steps and memory (with the output) are bounded. Syntax errors and errors of
+ * a running statement give line and column.
  *
- * Text from a message keeps its origin through every operation. Each segment reports the origin of
- * its text, so a message cannot forge a control token. A struct template is immutable after
- * template_open. Values belong to the arena in which they were made.
+ * Text from a message keeps its origin through every operation on its characters. Numbers and the
+ * fill characters of padding have no origin and print as template text. Each segment reports the
+ * origin of its text, so a message cannot forge a control token. A struct template is immutable
+ * after template_open, so threads may share it; an arena belongs to one thread at a time. Values
+ * belong to the arena in which they were made.
  */
 #ifndef TEMPLATES_TEMPLATE_H
 #define TEMPLATES_TEMPLATE_H
@@ -26,7 +29,7 @@ struct template;
 
 /* ---- values for a template: null, bool, int, float, string, list, dict ---- */
 
-struct template_arena; /* owns the values made in it and the segments rendered from them */
+struct template_arena; /* owns the values made in it, and the segments that are rendered with it */
 struct template_value;
 
 struct template_arena *template_arena_open(void);        /* NULL: out of memory */
@@ -39,13 +42,14 @@ struct template_value *template_null(struct template_arena *a);
 struct template_value *template_bool(struct template_arena *a, bool v);
 struct template_value *template_int(struct template_arena *a, int64_t v);
 struct template_value *template_float(struct template_arena *a, double v);
-/* Each byte that is not part of valid UTF-8 becomes U+FFFD. */
+/* Each byte that is not part of valid UTF-8 becomes U+FFFD, also in a key of template_set. */
 struct template_value *template_string(struct template_arena *a, struct bn_str text);
 struct template_value *template_list(struct template_arena *a);
 struct template_value *template_dict(struct template_arena *a);
 /* template_push appends to a list. template_set sets a key of a dict: a new key comes last, an old
- * one keeps its place. If `item` is a list or dict, it is shared, not copied. Both return their
- * second argument, or NULL on failure, also if it is not a list or not a dict. */
+ * one keeps its place and gets the new value. `item` is shared, not copied, so its arena must live
+ * as long as the list or dict. Both return their second argument, or NULL on failure, also if it is
+ * not a list or not a dict. */
 struct template_value *template_push(struct template_arena *a, struct template_value *list,
                                      struct template_value *item);
 struct template_value *template_set(struct template_arena *a, struct template_value *dict,
@@ -78,7 +82,7 @@ struct template_config {
  * BN_ENOMEM. With "auto", a built-in family replaces the model's own template if it is absent,
  * cannot be parsed, exceeds a bound or is not supported. It also replaces a template that is known
  * to be wrong, unless no_repair forbids it. A note reports the replacement. The template keeps
- * copies of the texts in cfg. */
+ * copies of the texts in cfg. A model_text of white space only counts as absent. */
 bool template_open(const struct template_config *cfg, struct template **out, struct bn_error *err);
 void template_close(struct template *t); /* NULL is fine */
 
@@ -118,8 +122,9 @@ struct template_output {
     bool starts_in_thought; /* the generation prompt ends with <think>; white space may follow */
 };
 
-/* BN_EFORMAT: the template failed, called raise_exception or exceeded a bound. BN_EARG: messages or
- * args have the wrong type. BN_ENOMEM. The output lives in `arena`. */
+/* BN_EFORMAT: the template failed, called raise_exception or exceeded a bound. BN_EARG: messages is
+ * NULL or not a list, or args is not a dict. BN_ENOMEM. The output lives in `arena` and shares no
+ * bytes with the messages. It may have no segments. */
 bool template_render(const struct template *t, struct template_arena *arena,
                      const struct template_input *in, struct template_output *out,
                      struct bn_error *err);

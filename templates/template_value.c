@@ -1,7 +1,7 @@
 /*
  * The values that callers make, and the origin of their strings. The origin of a string depends
- * only on its place in the messages and, for roles, on its text. Callers cannot set it, so they
- * cannot mark untrusted text as trusted.
+ * only on its place in the messages or arguments and on the role of its message. Callers cannot set
+ * it, so they cannot mark untrusted text as trusted.
  */
 #include "templates/jinja/eval/jinja_eval.h"
 #include "templates/template_private.h"
@@ -126,6 +126,7 @@ static bool mark_list(struct jvm *vm, const struct jlist *from, uint32_t origin,
     return true;
 }
 
+/* All keys are strings, because template_set takes no others. */
 static bool mark_dict(struct jvm *vm, const struct jdict *from, uint32_t origin, struct jval *out)
 {
     if (!jdict_new(vm, J_DICT, out))

@@ -27,7 +27,7 @@ enum segment_kind {
 struct segment {
     enum segment_kind kind;
     struct bn_str text; /* for TEMPLATE, MESSAGE and ANSWER */
-    const int32_t *ids; /* (n_ids) only for IDS */
+    const int32_t *ids; /* (n_ids) only for IDS; not owned, like the text */
     size_t n_ids;
     size_t message; /* index of the message that contains the text; SEGMENT_NO_MESSAGE for TEMPLATE,
                        IDS and template arguments */

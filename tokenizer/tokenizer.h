@@ -21,13 +21,15 @@
 struct bn_file;
 struct tokenizer;
 
+/* Used only during tokenizer_open. */
 struct tokenizer_config {
     const char *pre;        /* pre-tokenizer to use instead of the one in the file, or NULL */
     const char *no_repair;  /* see bn_repair_allowed: pre-tokenizer, end-of-turn, control-text */
     struct bn_notes *notes; /* receives repairs and warnings; may be NULL */
 };
 
-/* BN_EFORMAT: no vocabulary, arrays of different lengths, broken merges, too many hash collisions.
+/* BN_EFORMAT: no vocabulary, a key of the wrong type, arrays of different lengths, broken merges, a
+ * vocabulary that is too large, too many hash collisions.
  * BN_EUNSUPPORTED: the tokenizer model is neither gpt2 nor llama. BN_EARG: cfg->pre is unknown.
  * BN_ENOMEM. A special id outside the vocabulary is ignored with a warning. If the pre-tokenizer
  * that the file names is unknown, "default" is used, with a warning. */
@@ -42,14 +44,18 @@ struct tokenizer_info {
     size_t n_merges;
     /* Begin and end of text, end of turn, unknown, padding. TOKEN_NONE: not in the vocabulary. */
     int32_t bos, eos, eot, unk, pad;
-    const int32_t *eog; /* (n_eog) end of generation: every id that ends an answer, ascending */
+    /* (n_eog) end of generation: every id that ends an answer, ascending. Valid until
+     * tokenizer_add_ends or tokenizer_close. */
+    const int32_t *eog;
     size_t n_eog;
     bool add_bos;          /* a prompt begins with exactly one bos; false: none is added */
     bool add_space_prefix; /* SentencePiece: a space is added in front of the text */
     uint64_t hash; /* of all token texts and types in the file; identifies the vocabulary in saved
                       chats */
 };
+/* Valid as long as the tokenizer; tokenizer_add_ends changes eog and n_eog in it. */
 const struct tokenizer_info *tokenizer_info(const struct tokenizer *t);
+/* Whether the id ends an answer. False for an id out of range. */
 bool tokenizer_is_eog(const struct tokenizer *t, int32_t id);
 
 /* Make these ids (n) end an answer too, for example ids that delimit the turns of a template.
@@ -61,7 +67,7 @@ bool tokenizer_add_ends(struct tokenizer *t, const int32_t *ids, size_t n, struc
 /* The decoded text of a token, special tokens included. It can be any bytes, such as a part of a
  * UTF-8 character. n_bytes is 0 for an id out of range. Valid as long as the tokenizer. */
 struct bn_str tokenizer_token_text(const struct tokenizer *t, int32_t id);
-/* The token type. False for an id out of range. */
+/* The token type, after repairs. False for an id out of range. */
 bool tokenizer_is_control(const struct tokenizer *t, int32_t id); /* control or unknown */
 bool tokenizer_is_user_defined(const struct tokenizer *t, int32_t id);
 
@@ -73,17 +79,18 @@ enum tokenizer_bos {
 /* Append the ids of `segments` to `out`. Takes O(n log n) time for any text of n bytes. Special
  * tokens are matched leftmost first, then longest: in TEMPLATE text all of them; in MESSAGE and
  * ANSWER text only user-defined ones that end no answer and do not occur in TEMPLATE text of the
- * same call. Text between special tokens is normalised to Unicode NFC if the pre-tokenizer requires
- * it (qwen2, qwen35). Ill-formed UTF-8 is tokenised as bytes. BN_ENOMEM. BN_EARG: an id outside the
- * vocabulary, or too much text. BN_EFORMAT: an expression of the pre-tokenizer exceeds its match
- * limit. On failure `out` keeps its contents. */
+ * same call. These are also found where TEMPLATE and MESSAGE text meet, partly in each. Text
+ * between special tokens is normalised to Unicode NFC if the pre-tokenizer requires it (qwen2,
+ * qwen35). Ill-formed UTF-8 is tokenised as bytes. BN_ENOMEM, also for a piece of 2 GiB or more.
+ * BN_EARG: an id outside the vocabulary, or too much text. BN_EFORMAT: an expression of the
+ * pre-tokenizer exceeds its match limit. On failure `out` keeps its contents. */
 bool tokenizer_encode(const struct tokenizer *t, const struct segment *segments, size_t n_segments,
                       enum tokenizer_bos bos, struct token_list *out, struct bn_error *err);
 
 enum tokenizer_special { TOKENIZER_SPECIAL_HIDE, TOKENIZER_SPECIAL_SHOW };
-/* The bytes that `id` adds to a text. Control tokens add nothing unless `special` is SHOW; an id
- * out of range adds nothing. Only detok_push removes the leading space of SentencePiece. Valid as
- * long as the tokenizer. */
+/* The bytes that `id` adds to a text. Control and unknown tokens add nothing unless `special` is
+ * SHOW; an id out of range adds nothing. Only detok_push removes the leading space of
+ * SentencePiece. Valid as long as the tokenizer. */
 struct bn_str tokenizer_piece(const struct tokenizer *t, int32_t id,
                               enum tokenizer_special special);
 

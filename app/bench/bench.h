@@ -15,8 +15,9 @@ extern const struct option_table *const bench_tables[];
 extern const size_t n_bench_tables;
 
 /* The rows to measure: one for each combination of the listed values, without tests of 0 tokens.
- * First all pp, then all tg; within a test the values are in the order of their lists. Free *out
- * with mem_free, also on error. BN_EARG: no rows, or too many. BN_ENOMEM. */
+ * First all pp, then all tg; within a test first all rows with the first number of tokens, of these
+ * first all with the first depth, and of these one for each batch. Free *out with mem_free, also on
+ * error. BN_EARG: no rows, or too many. BN_ENOMEM. */
 bool bench_options_rows(const struct options *o, struct bench_row **out, size_t *n_rows,
                         struct bn_error *err);
 
@@ -65,13 +66,13 @@ struct bench_scaling {
     struct bench_plan plan;     /* without model and machine */
     size_t n_prompt;            /* tokens of pp; 0: no pp */
     size_t n_tokens, depth;     /* tokens of tg, at least 1; depth of both tests */
-    bool is_json;
+    bool is_json;               /* print one JSON object instead of a table */
 };
 
 /* Measure pp and tg with 1 to N threads (at most 1024) and one sequence, and tg with N threads and
  * 2, 4, 8 and 16 sequences, as far as n_ubatch permits. Print the speed-up over one thread or one
- * sequence, and the efficiency: the speed-up divided by the number of threads or sequences. An
- * error is printed on stderr, and its code is returned. */
+ * sequence, and the efficiency: the speed-up divided by the number of threads or sequences. Returns
+ * EXIT_DONE; or an error is printed on stderr, and its code is returned. */
 enum exit_code bench_scaling_run(const struct bench_scaling *s);
 
 #endif

@@ -34,7 +34,7 @@ struct bench_machine {
     struct bench_ticks before; /* at bench_machine_init */
 };
 
-/* Starts the measurement of the steal time. */
+/* Set all members to 0 and start the measurement of the steal time. */
 void bench_machine_init(struct bench_machine *m);
 /* For struct bn_progress: update anon_bytes during loading. `ud` is the struct bench_machine. */
 void bench_machine_loading(void *ud, size_t n_done, size_t n_total);
@@ -46,7 +46,8 @@ void bench_machine_loaded(struct bench_machine *m, struct bn_model *model);
 void bench_machine_note_memory(struct bench_machine *m);
 
 /* A peak rate per second; 0: unknown. It is measured again if the last measurement is older than 10
- * times its duration, so measurements take at most a tenth of the time. */
+ * times its duration, so the measurements of a peak take at most a tenth of the time. Call it and
+ * bench_machine_measure_all after bench_machine_loaded. */
 double bench_machine_peak(struct bench_machine *m, enum bench_peak peak);
 void bench_machine_measure_all(struct bench_machine *m); /* all peaks, now */
 

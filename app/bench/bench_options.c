@@ -6,8 +6,8 @@
 #include "engine/base/memory.h"
 #include "engine/base/size.h"
 
-/* Most rows. Those of a test are the product of the lengths of three lists. No real use has so
- * many. */
+/* Most rows, far more than anyone measures. The limit is needed because the number of rows of a
+ * test is the product of the lengths of three lists. */
 #define ROWS_MAX 10000
 
 /* clang-format off */

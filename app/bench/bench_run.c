@@ -20,7 +20,7 @@
 struct sequence { /* one sequence of the batch */
     struct bn_session *session;
     struct sampler *sampler;
-    int32_t *ids;          /* (depth + n_tokens + 1): prompt, then generated ids */
+    int32_t *ids;          /* (depth + n_tokens + 1): prompt, for tg then generated ids */
     size_t n_ids;          /* ids in the session; ids[n_ids] is the next to evaluate */
     struct spec *spec;     /* NULL: no speculative decoding */
     struct head_cand cand; /* the best token */
@@ -71,7 +71,8 @@ static bool sequence_open(const struct bench *b, struct sequence *seq, size_t i,
     const size_t n_vocab = bn_model_info(b->plan->model)->n_vocab;
     const size_t n_ctx = b->row->depth + b->row->n_tokens + 1;
     const struct bn_session_config cfg = {.n_ctx = n_ctx};
-    /* The defaults of the chat's options, with the temperature 0 unless tokens are sampled. */
+    /* The defaults of the chat's options (some models have others in the chat), with the
+     * temperature 0 unless tokens are sampled. */
     const struct sampler_params params = {.temp = b->plan->with_sampling ? 0.7f : 0.0f,
                                           .top_k = 40,
                                           .top_p = 0.95f,
@@ -149,7 +150,8 @@ static bool read_ids(struct bench *b, size_t n_end, struct bn_error *err)
     return true;
 }
 
-/* Make *item evaluate the last id of seq and return the logits for the choice of the next one. */
+/* Make *item evaluate the last id of seq, which is not in the session yet, and return the logits
+ * for the choice of the next one. */
 static void request_token(struct bench *b, struct sequence *seq, struct bn_item *item)
 {
     *item = (struct bn_item){.session = seq->session,
@@ -250,7 +252,7 @@ static void add_profile(const struct bench *b, struct bench_row *row)
         size_t at = 0;
         while (at < row->n_steps && strcmp(row->steps[at].name, now[i].name) != 0)
             at++;
-        if (at == row->n_steps) {
+        if (at == row->n_steps) { /* fits: no device has more than BN_PROFILE_STEPS names */
             row->steps[row->n_steps++] = now[i];
             continue;
         }

@@ -16,8 +16,8 @@ enum bench_test { BENCH_PP, BENCH_TG };
 
 struct bench_row {
     enum bench_test test;
-    size_t n_tokens; /* of each sequence, at least 1 */
-    size_t depth, batch;
+    size_t n_tokens;     /* of each sequence, at least 1 */
+    size_t depth, batch; /* batch is at least 1 */
     /* set by bench_run; all zeros before it */
     double tokens_per_s, min, max; /* of all sequences together: median, slowest, fastest run */
     /* read from memory: weights (shared by the tokens of a pass), keys and values, recurrent
@@ -37,9 +37,10 @@ struct bench_row {
 struct bench_plan {
     struct bn_model *model;
     struct bench_machine *machine; /* measured between the runs; NULL: not measured */
-    size_t n_ubatch;               /* most tokens of a pass */
+    size_t n_ubatch;               /* most tokens of a pass, as the model was opened with */
     size_t n_runs;                 /* without the discarded one, at least 1 */
-    bool with_sampling;            /* tg: the chat's default sampler instead of the best token */
+    bool with_sampling;            /* tg: sample with the defaults of the chat's options;
+                                      false: the best token */
     enum spec_mode spec;           /* for tg with one sequence; other rows do not speculate */
 };
 

@@ -42,6 +42,7 @@ static char *copy_text(const char *text)
     return copy;
 }
 
+/* Write the canonical path to *out, which must be NULL. */
 static bool find_real(const char *path, char **out, struct bn_error *err)
 {
     struct stat st;

@@ -28,7 +28,8 @@ enum chat_phase {
     CHAT_BROKEN,     /* the model could not be loaded */
 };
 
-/* Sums over all turns since the program started. */
+/* Sums over the turns since the program started, without those that failed and those that were
+ * stopped while the model was loading. */
 struct chat_totals {
     size_t n_turns;
     size_t n_read;  /* prompt tokens evaluated */
@@ -57,7 +58,7 @@ struct chat {
     struct transcript transcript;
     struct attachment_list attached; /* files for the next message */
     struct turn turn;                /* the running turn, or the last one */
-    struct thought thought;
+    struct thought thought;          /* splits the answer of the running turn */
     struct chat_totals totals;
     struct generator_peaks peaks;         /* zero until /stats peak has measured them */
     size_t n_used;                        /* tokens of the context in use; 0 also if unknown */
@@ -73,9 +74,9 @@ struct question {
                             @paths are part of `typed` */
 };
 /* Send a message. The chat must not be busy. The turn starts, or waits for the model; if it then
- * cannot start, the painter's turn_failed gets the error. Errors of prompt_fit and worker_answer,
- * BN_ENOMEM, and BN_EARG: an unknown id in --logit-bias. On failure the message is not in the
- * conversation. */
+ * cannot start, the painter's turn_failed gets the error. Errors of prompt_fit, thought_close_ids
+ * and worker_answer, BN_ENOMEM, and BN_EARG: an unknown id in --logit-bias. On failure the message
+ * is not in the conversation. */
 bool chat_send(struct chat *c, const struct question *q, struct bn_error *err);
 /* Put what the user typed as a message back into the editor, and its files back into the list of
  * attachments. Shows which files are attached again and which cannot be. */
@@ -89,7 +90,7 @@ struct attachment_room chat_room(const struct chat *c);
 bool chat_retry(struct chat *c, const struct options *settings, struct bn_error *err);
 bool chat_continue(struct chat *c, struct bn_error *err);
 /* Stop the turn that runs or waits, if there is one. A running turn ends later, with the event
- * WORKER_DONE; a waiting one ends at once. */
+ * WORKER_DONE or WORKER_FAILED; a waiting one ends at once. */
 void chat_stop(struct chat *c);
 bool chat_is_busy(const struct chat *c); /* a turn runs or waits for the model */
 
@@ -113,8 +114,9 @@ void chat_status(const struct chat *c, struct status *out);
 /* Write the conversation to last.json and to the saved chat, if these are in use. False: a file
  * could not be written. Only the first failure of the program is shown. */
 bool chat_write_files(struct chat *c);
-/* Bring the saved chat up to date, and detach it: later turns are not written to it. False: it
- * could not be written. */
+/* Detach the saved chat: later turns are not written to it. Its journal becomes part of its file.
+ * Call chat_write_files first, if the conversation has changed since. False: the file could not be
+ * written, so the journal stays. */
 bool chat_close_session(struct chat *c);
 /* At the end of the program: chat_close_session, and the same for last.json. */
 bool chat_close_files(struct chat *c);
@@ -123,7 +125,8 @@ bool chat_close_files(struct chat *c);
 void chat_use_snapshot(struct chat *c, const char *saved);
 /* With --snapshot: write the KV cache as the snapshot of this saved chat. Shows the expected size.
  * The worker writes the file and reports the result as a WORKER_REMARK. Does nothing with
- * --private, for the path "", before the model is loaded, and if no turn has run. */
+ * --private, for the path "", before the model is loaded, and if no turn has ended without an
+ * error. A failure is shown. */
 void chat_write_snapshot(struct chat *c, const char *saved);
 
 #endif

@@ -23,9 +23,10 @@ const char *model_sheet_ctx_limit(const struct bn_model_info *info, size_t n_ctx
 void model_sheet_lines(const struct open_model *m, const struct worker *w, const struct options *o,
                        struct strbuf *out);
 /* Appends kernels and threads of two passes: n_ubatch tokens of a prompt, one token of an answer.
- * The model must be loaded and the worker idle. */
+ * The model must be loaded, and the worker must run no job and no check. */
 void model_sheet_explain(const struct worker *w, struct strbuf *out);
-/* The model must be loaded. The caller owns the object. NULL: out of memory. */
+/* The facts of /info as one object. The model must be loaded. The caller owns the object. NULL: out
+ * of memory. */
 json_t *model_sheet_json(const struct open_model *m, const struct worker *w,
                          const struct options *o);
 

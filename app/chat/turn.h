@@ -15,9 +15,9 @@ struct turn {
     enum prompt_mode mode;
     enum finish finish;            /* FINISH_NONE while it runs */
     struct sampler_params sampler; /* without biases */
-    size_t max_tokens;
+    size_t max_tokens;             /* of the answer; 0: the rest of the context */
     size_t think_budget;           /* most tokens of a thought, or THINK_NO_BUDGET */
-    struct answer_result result;   /* complete when the turn has ended */
+    struct answer_result result;   /* set when the turn has ended without an error */
     size_t n_prompt, n_earlier;    /* tokens of the prompt, and of its earlier turns */
     size_t n_read, n_to_read;      /* in prefill: tokens evaluated so far, and to evaluate in all */
     size_t n_tokens;               /* tokens of the answer so far; after /continue only new ones */
@@ -50,7 +50,7 @@ void turn_settings(struct turn *turn, const struct options *o);
 
 /* Tokens that were in the KV cache before the turn, but were evaluated again: those of earlier
  * turns behind a change of the prompt (a template drops old thoughts, or the user has changed the
- * conversation), and those behind the nearest saved state. Valid when the prompt is evaluated. */
+ * conversation), and those behind the nearest saved state. Valid when `result` is set. */
 size_t turn_again(const struct turn *turn);
 
 /* Number of tokens that must be free for the answer before a turn starts: max_tokens, but at most

@@ -8,7 +8,8 @@
 
 #include <jansson.h>
 
-/* `model` is the name in the model file or "". The caller owns the object. NULL: out of memory. */
+/* The turn has ended without an error. `model` is the name in the model file or "". The caller owns
+ * the object. NULL: out of memory. */
 json_t *turn_json(const struct tokenizer *t, const char *model, const struct turn *turn);
 
 #endif

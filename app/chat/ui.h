@@ -71,12 +71,15 @@ struct ui_ops {
     const char *name;
     bool is_terminal; /* false: no line editor, and no change to another painter */
 
-    /* Set up the terminal. BN_EUNSUPPORTED: this painter cannot run here. */
+    /* Set up the terminal. BN_EUNSUPPORTED: this painter cannot run here. After any error the
+     * painter is not open. */
     bool (*open)(struct ui *ui, struct bn_error *err);
     /* Restore the terminal. Does nothing if the painter is not open. */
     void (*close)(struct ui *ui, enum ui_close how);
-    /* Show that input is expected. Called whenever the chat is not busy (chat_is_busy). */
+    /* Show that input is expected. Called in each round of the event loop in which the chat is not
+     * busy (chat_is_busy). */
     void (*ready)(struct ui *ui);
+    /* Whether the event loop polls descriptor 0 now. */
     bool (*wants_input)(const struct ui *ui);
     /* Read descriptor 0, which has bytes or has ended. */
     void (*input)(struct ui *ui);
@@ -105,7 +108,9 @@ struct ui_ops {
 
     void (*turn_begin)(struct ui *ui);
     void (*answer)(struct ui *ui, enum answer_part part, struct bn_str text);
-    void (*token)(struct ui *ui, const struct turn *turn); /* after each token: progress, rates */
+    /* Update progress and rates. Called for each token, after its text was passed to `answer`, and
+     * for text that was held back until the end of the answer. */
+    void (*token)(struct ui *ui, const struct turn *turn);
     void (*turn_end)(struct ui *ui, const struct turn *turn);
     /* The turn failed; `turn_begin` may or may not have been called. */
     void (*turn_failed)(struct ui *ui, const struct bn_error *err);

@@ -22,22 +22,26 @@ enum {
 
 /*
  * The arguments from Python. The functions split the pairs of a batch row and a KV head among the
- * OpenMP threads. `tokens` is a multiple of BLOCK, and heads a multiple of kv_heads.
+ * OpenMP threads. `tokens` is a multiple of BLOCK and at most TOKENS, and heads a multiple of
+ * kv_heads.
  */
 struct attention {
     const float *q, *k, *v; /* (batch, heads, tokens, DIM); k and v with kv_heads */
     const int32_t *first;   /* (batch, tokens): first token to which a token attends, ascending */
-    float *o;               /* like q; output of attend */
-    float *norm; /* (batch, heads, tokens): log of the sum of exponentials; output of attend */
-    /* Only for attend_backward: the gradient of o, and its outputs. dk and dv must be zero. */
+    /* Outputs of attend, which attend_backward reads. */
+    float *o;    /* like q */
+    float *norm; /* (batch, heads, tokens), the results of softmax */
+    /* Only for attend_backward: the gradient of o, and the outputs, of which dk and dv must be zero
+     * before. Shapes as o, q, k and v. */
     const float *d_o;
     float *dq, *dk, *dv;
     int64_t batch, heads, kv_heads, tokens;
-    float scale; /* of the scores */
+    float scale; /* factor of the products of queries and keys, above 0 */
 };
 
 /* c (m, n) = a (m, inner) b (inner, n), or c += a b. Element (i, j) of a is a[i * a_row + j *
- * a_col]. Rows of b and c are contiguous. n is a multiple of 8. */
+ * a_col]. The elements of a row of b or c are contiguous; b_row and c_row are the floats from one
+ * row to the next. n is a multiple of 8. */
 struct product {
     const float *a;
     long a_row, a_col;
@@ -49,7 +53,8 @@ struct product {
     enum { STORE, ADD } mode;
 };
 
-/* The elements of c from row i and column j: `rows` rows of `vectors` vectors. */
+/* Compute the elements of c from row i and column j: `rows` rows, at most ROWS, of `vectors`
+ * vectors, 1 or 2, of 8 elements. */
 static inline __attribute__((always_inline)) void tile(const struct product *p, long i, long j,
                                                        int rows, int vectors)
 {
@@ -108,8 +113,9 @@ static void multiply(struct product p)
     }
 }
 
-/* exp(x) for x <= 0: 2^n times a polynomial on [-0.5, 0.5] ln 2, with a relative error below 6e-6.
- * The result for x > 0 has no meaning; the masks of the callers remove it. */
+/* exp(x) for x from -80 to 0: 2^n times a polynomial on [-0.5, 0.5] ln 2, with a relative error
+ * below 6e-6. For x < -80 the result is exp(-80), which is as good as 0 here. A large x > 0, which
+ * only masked elements have, gives a result without meaning. */
 static inline __m256 exponential(__m256 x)
 {
     const __m256 least = _mm256_set1_ps(-80.0f), log2e = _mm256_set1_ps(1.44269504f);
@@ -126,8 +132,8 @@ static inline __m256 exponential(__m256 x)
     return _mm256_mul_ps(p, _mm256_castsi256_ps(_mm256_slli_epi32(biased, 23)));
 }
 
-/* A query and the keys of its block: tokens key0 to key0 + n, of which it attends to `first` up to
- * itself. key0 and n are multiples of 8. */
+/* A query and the keys of its block: tokens key0 to key0 + n - 1, of which it attends to `first` up
+ * to itself. key0 and n are multiples of 8. */
 struct query {
     int32_t token, first, key0;
     long n;
@@ -149,7 +155,8 @@ static inline __m256 outside(struct query q, int32_t j)
     return _mm256_castsi256_ps(_mm256_or_si256(before, after));
 }
 
-/* s (n): scores -> probabilities. Returns the logarithm of the sum of exponentials. */
+/* s (n): products of the query and the keys -> probabilities, 0 outside. Returns the logarithm of
+ * the sum of the exponentials of the scaled products. */
 static float softmax(float *s, struct query q, float scale)
 {
     float most = -INFINITY, sum = 0, parts[8];
@@ -172,22 +179,24 @@ static float softmax(float *s, struct query q, float scale)
 }
 
 /*
- * p (n): scores -> probabilities. dp (n): gradients of the probabilities -> those of the scores.
- * `both` is the sum of products of the output and its gradient.
+ * p (n): products of the query and the keys -> probabilities. dp (n): gradients of the
+ * probabilities -> those of the products. `norm` is the result of softmax for this query, and
+ * `o_dot` the scalar product of its output and the gradient of the output.
  */
 static void softmax_backward(float *p, float *dp, struct query q, float scale, float norm,
-                             float both)
+                             float o_dot)
 {
     const __m256 scales = _mm256_set1_ps(scale);
     for (int32_t j = 0; j < q.n; j += 8) {
         const __m256 x = _mm256_fmsub_ps(_mm256_loadu_ps(p + j), scales, _mm256_set1_ps(norm));
         const __m256 inside = _mm256_andnot_ps(outside(q, j), exponential(x));
-        const __m256 d = _mm256_sub_ps(_mm256_loadu_ps(dp + j), _mm256_set1_ps(both));
+        const __m256 d = _mm256_sub_ps(_mm256_loadu_ps(dp + j), _mm256_set1_ps(o_dot));
         _mm256_storeu_ps(p + j, inside);
         _mm256_storeu_ps(dp + j, _mm256_mul_ps(_mm256_mul_ps(inside, d), scales));
     }
 }
 
+/* x (tokens, DIM) -> to (DIM, tokens) */
 static void transpose(const float *x, float (*to)[STRIDE], long tokens)
 {
     for (long t = 0; t < tokens; t++)
@@ -195,6 +204,8 @@ static void transpose(const float *x, float (*to)[STRIDE], long tokens)
             to[i][t] = x[t * DIM + i];
 }
 
+/* The query heads that share a KV head are adjacent. So `i` counts the queries of all of them, and
+ * as n_tokens is a multiple of BLOCK, a block belongs to one head. */
 void attend(const struct attention *a)
 {
     const long n_tokens = a->tokens, group = a->heads / a->kv_heads;
@@ -204,18 +215,20 @@ void attend(const struct attention *a)
         const int32_t *first = a->first + pair / a->kv_heads * n_tokens;
         transpose(a->k + pair * n_tokens * DIM, kt, n_tokens);
         for (long i = 0; i < group * n_tokens; i += BLOCK) {
-            const long query0 = i % n_tokens, here = pair * group * n_tokens + i;
+            const long query0 = i % n_tokens, row0 = pair * group * n_tokens + i; /* of q and o */
             const struct query block = query_of(first, query0, 0);
-            multiply((struct product){a->q + here * DIM, DIM, 1, &kt[0][block.key0], STRIDE, s[0],
+            multiply((struct product){a->q + row0 * DIM, DIM, 1, &kt[0][block.key0], STRIDE, s[0],
                                       STRIDE, BLOCK, block.n, DIM, STORE});
             for (long r = 0; r < BLOCK; r++)
-                a->norm[here + r] = softmax(s[r], query_of(first, query0, r), a->scale);
+                a->norm[row0 + r] = softmax(s[r], query_of(first, query0, r), a->scale);
             multiply((struct product){s[0], STRIDE, 1, a->v + (pair * n_tokens + block.key0) * DIM,
-                                      DIM, a->o + here * DIM, DIM, BLOCK, DIM, block.n, STORE});
+                                      DIM, a->o + row0 * DIM, DIM, BLOCK, DIM, block.n, STORE});
         }
     }
 }
 
+/* With p and dp of a block: dq = dp k, dk += dp^T q, dv += p^T d_o. The blocks of a pair run one
+ * after the other, and no other pair has the same keys, so the sums need no lock. */
 void attend_backward(const struct attention *a)
 {
     const long n_tokens = a->tokens, group = a->heads / a->kv_heads;
@@ -227,26 +240,27 @@ void attend_backward(const struct attention *a)
         transpose(a->k + pair * n_tokens * DIM, kt, n_tokens);
         transpose(a->v + pair * n_tokens * DIM, vt, n_tokens);
         for (long i = 0; i < group * n_tokens; i += BLOCK) {
-            const long query0 = i % n_tokens, here = (pair * group * n_tokens + i) * DIM;
+            const long query0 = i % n_tokens, row0 = pair * group * n_tokens + i; /* of q and o */
+            const long at = row0 * DIM;
             const struct query block = query_of(first, query0, 0);
-            const long n = block.n, keys = (pair * n_tokens + block.key0) * DIM;
-            multiply((struct product){a->q + here, DIM, 1, &kt[0][block.key0], STRIDE, p[0], STRIDE,
+            const long n = block.n, key_at = (pair * n_tokens + block.key0) * DIM;
+            multiply((struct product){a->q + at, DIM, 1, &kt[0][block.key0], STRIDE, p[0], STRIDE,
                                       BLOCK, n, DIM, STORE});
-            multiply((struct product){a->d_o + here, DIM, 1, &vt[0][block.key0], STRIDE, dp[0],
+            multiply((struct product){a->d_o + at, DIM, 1, &vt[0][block.key0], STRIDE, dp[0],
                                       STRIDE, BLOCK, n, DIM, STORE});
             for (long r = 0; r < BLOCK; r++) {
-                const float *o = a->o + here + r * DIM, *d_o = a->d_o + here + r * DIM;
-                float both = 0;
+                const float *o = a->o + at + r * DIM, *d_o = a->d_o + at + r * DIM;
+                float o_dot = 0;
                 for (long j = 0; j < DIM; j++)
-                    both += o[j] * d_o[j];
+                    o_dot += o[j] * d_o[j];
                 softmax_backward(p[r], dp[r], query_of(first, query0, r), a->scale,
-                                 a->norm[here / DIM + r], both);
+                                 a->norm[row0 + r], o_dot);
             }
-            multiply((struct product){dp[0], STRIDE, 1, a->k + keys, DIM, a->dq + here, DIM, BLOCK,
+            multiply((struct product){dp[0], STRIDE, 1, a->k + key_at, DIM, a->dq + at, DIM, BLOCK,
                                       DIM, n, STORE});
-            multiply((struct product){dp[0], 1, STRIDE, a->q + here, DIM, a->dk + keys, DIM, n, DIM,
+            multiply((struct product){dp[0], 1, STRIDE, a->q + at, DIM, a->dk + key_at, DIM, n, DIM,
                                       BLOCK, ADD});
-            multiply((struct product){p[0], 1, STRIDE, a->d_o + here, DIM, a->dv + keys, DIM, n,
+            multiply((struct product){p[0], 1, STRIDE, a->d_o + at, DIM, a->dv + key_at, DIM, n,
                                       DIM, BLOCK, ADD});
         }
     }

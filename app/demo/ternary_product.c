@@ -14,11 +14,12 @@
 enum {
     ROWS = 6,      /* rows of activations in a register tile: 6 x 2 sums of 16 registers */
     OUTPUTS = 16,  /* outputs in a register tile */
-    FLUSH = 64 * 4 /* columns until an int16 sum could overflow: 64 steps of at most 2 x 255 */
+    FLUSH = 64 * 4 /* columns after which the int16 sums are added to int32: 64 steps of at most
+                      2 x 255 do not overflow them */
 };
 
 /* x (rows, cols) -> a (rows, cols) and s (rows): a - 128 is x * s, rounded half to even, and s is
- * 127 / max(|x|, least). */
+ * 127 divided by the largest |x| of the row, or by `least` (above 0) if that is larger. */
 void quantise(const float *x, uint8_t *a, float *s, float least, int64_t rows, int64_t cols)
 {
 #pragma omp parallel for
@@ -70,7 +71,8 @@ static void pack(const struct product *p)
     }
 }
 
-/* result (rows, 16) = a (rows, cols) times the packed weights of 16 outputs. */
+/* result (rows, 16) = a (rows, cols) times the packed weights w (cols / 4, 16, 4) of 16 outputs.
+ * rows is at most ROWS. */
 static inline __attribute__((always_inline)) void
 tile(const uint8_t *a, const int8_t *w, int64_t cols, int rows, int32_t result[ROWS][OUTPUTS])
 {
@@ -119,7 +121,7 @@ static __attribute__((noinline)) void part_tile(const uint8_t *a, const int8_t *
     tile(a, w, cols, rows, result);
 }
 
-/* y = (a - 128) times the transposed weights, each row multiplied by its scale. */
+/* y = (a - 128) w^T for w (outputs, cols), each row multiplied by its scale. */
 void product(const struct product *p)
 {
     const int64_t cols = p->cols;

@@ -2,7 +2,7 @@
  * The option rows of bitnet-chat, and their conversion to settings of the sampler and the session.
  *
  * Rows marked EVERYWHERE can be changed by /set; the others are fixed at start. Without a default
- * (.fallback), a flag is off and a text is unset. Exceptions: the defaults of --stats and
+ * (.fallback), a flag is off and a text or choice is unset. Exceptions: the defaults of --stats and
  * --overflow depend on the terminal and are not in the tables, and --seed is random. clang-format
  * is off for the tables because it would write one field per line.
  */
@@ -258,9 +258,9 @@ bool chat_options_open(struct options **out, struct bn_error *err)
     return options_open(chat_tables, n_chat_tables, out, err);
 }
 
-/* Set the values with which the publisher of such models runs them (docs/models.md). A family is
- * here all models of one architecture. The values belong together, so a file with values of its own
- * gets none of them. */
+/* Set the values with which the publisher of such models runs them (docs/models.md). Here a family
+ * is all models of one architecture, not a chat template. The values belong together, so a file
+ * with values of its own gets none of them. */
 static void set_of_family(struct options *o, const struct bn_file *file)
 {
     static const struct {

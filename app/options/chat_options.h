@@ -19,9 +19,9 @@ extern const size_t n_chat_tables;
 /* options_open with these tables. */
 bool chat_options_open(struct options **out, struct bn_error *err);
 
-/* Set options from six of the keys general.sampling.* of the file, as OPTION_FROM_MODEL. Values out
- * of range are ignored. A file without a usable key gets the values that the publisher uses for its
- * architecture, if they are known, as OPTION_FROM_FAMILY. */
+/* Set options from six of the keys general.sampling.* of the file, as OPTION_FROM_MODEL. Values
+ * that the option refuses are ignored. A file without a usable key gets the values that the
+ * publisher uses for its architecture, if they are known, as OPTION_FROM_FAMILY. */
 void chat_options_from_model(struct options *o, const struct bn_file *file);
 
 /* The biases of --logit-bias; free with mem_free(list->items). */
@@ -29,7 +29,8 @@ struct bias_list {
     struct sampler_bias *items; /* (n) */
     size_t n;
 };
-/* BN_EARG: an id that is not in the vocabulary. BN_ENOMEM. After a failure *list is unchanged. */
+/* Set *list, whose old value is not freed. BN_EARG: an id that is not in the vocabulary. BN_ENOMEM.
+ * After a failure *list is unchanged. */
 bool chat_options_biases(const struct options *o, const struct tokenizer *t, struct bias_list *list,
                          struct bn_error *err);
 

@@ -1,6 +1,7 @@
 /*
- * The config file: lines `name = value` with the names of long options. A line that begins with `#`
- * is a comment.
+ * The config file: lines `name = value` with the names of long options. A line whose first
+ * character other than blanks is `#` is a comment. Blanks around the name and the value are
+ * removed.
  */
 #ifndef APP_CONFIG_H
 #define APP_CONFIG_H
@@ -9,21 +10,21 @@
 #include "app/options/options.h"
 #include "engine/base/str.h"
 
-/* Receives a sentence about a line that is ignored because its name is unknown. */
+/* Receives a sentence about a line that is ignored because its name is unknown. The sentence is
+ * valid during the call. */
 typedef void (*config_warn_fn)(void *ud, const char *sentence);
 
 /* Apply `text`, the contents of the file `path`, which is only named in messages. Passes `ud` to
- * `warn`. A line without text or with a comment does nothing. BN_EARG: another line without
- * '=', a line that is too long, a bad value, or an option that a config file cannot set; the
- * message has the path and the line number. BN_ENOMEM. The lines before the wrong one stay
- * applied. */
+ * `warn`. A blank line or a comment does nothing. BN_EARG: any other line without '=', a line of
+ * 4096 bytes or more, a bad value, or an option that a config file cannot set; the message has the
+ * path and the line number. BN_ENOMEM. The lines before the wrong one stay applied. */
 bool config_apply(struct options *o, const char *path, struct bn_str text, config_warn_fn warn,
                   void *ud, struct bn_error *err);
 
 /* Apply the file $BITNET_CHAT_CONFIG, which must exist, or else the file "config" in the program's
  * config directory, which may be missing. Writes the path of the file to `path`, even if it is
- * missing ("" if neither XDG_CONFIG_HOME nor HOME is set). BN_EIO: the file cannot be read or has
- * more than 1 MiB. BN_ENOMEM and errors of config_apply. */
+ * missing ("" if neither XDG_CONFIG_HOME nor HOME is set; cut if it is too long). BN_EIO: the file
+ * cannot be read or has more than 1 MiB. BN_ENOMEM and errors of config_apply. */
 bool config_load(struct options *o, char path[PATH_BYTES], config_warn_fn warn, void *ud,
                  struct bn_error *err);
 

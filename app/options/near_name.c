@@ -43,7 +43,8 @@ static size_t common_beginning(struct bn_str a, struct bn_str b)
     return n;
 }
 
-/* SIZE_MAX: not near. */
+/* The fewer edits, or else the longer the common beginning, the smaller the cost. SIZE_MAX: not
+ * near. */
 static size_t cost_of(struct bn_str typed, struct bn_str name)
 {
     if (typed.n_bytes == 0 || typed.n_bytes > LONGEST || name.n_bytes > LONGEST)

@@ -35,8 +35,8 @@ static bool is_digit(char c)
     return c >= '0' && c <= '9';
 }
 
-/* Read the bytes from `text` up to `end`, exclusive. False: not a whole number, or too large for
- * int64_t. */
+/* Read the bytes from `text` up to `end`, exclusive. False: not a whole number, or one whose
+ * absolute value is above INT64_MAX. */
 static bool read_int(const char *text, const char *end, int64_t *out)
 {
     const bool negative = text < end && *text == '-';

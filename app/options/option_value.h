@@ -8,7 +8,7 @@
 
 struct option_value {
     enum option_source source;
-    bool set; /* there is a value, perhaps the default; else the rest is 0 */
+    bool set; /* there is a value, perhaps the default; else all other members are 0 */
     /* The members in use depend on the kind of the row (enum option_kind). */
     int64_t number; /* INT; FLAG: 0 or 1; CHOICE: index of the word */
     double real;    /* REAL */

@@ -234,8 +234,8 @@ static bool fail_no_value(const struct option *row, const char *label, struct bn
     return bn_fail(err, BN_EARG, "%s needs a value: %s", label, expected);
 }
 
-/* The flag of `name` = "no-NAME", if it is on by default or a config file can turn it on. NULL: no
- * such flag. */
+/* The flag of `name` = "no-NAME", if it is on by default or a config file can set it. NULL: no such
+ * flag. */
 static struct entry *find_negated(const struct options *o, const char *name, size_t n_bytes)
 {
     if (n_bytes <= 3 || memcmp(name, "no-", 3) != 0)

@@ -5,8 +5,9 @@
  *
  * A flag is spelled --name on the command line. --help lists a flag that is on by default as
  * --no-name. The spelling --no-name is also accepted for each flag that a config file can set. A
- * value from a weaker source (enum option_source) never replaces one from a stronger source.
- * LC_NUMERIC must be "C", because real numbers are read with strtod. Not thread-safe.
+ * value from a weaker source (enum option_source) never replaces one from a stronger source; only
+ * options_reset drops the stronger value. LC_NUMERIC must be "C", because real numbers are read
+ * with strtod. Not thread-safe.
  *
  * An error about a value contains the option, the value and the accepted values. The error code is
  * BN_EARG or BN_ENOMEM.
@@ -58,8 +59,8 @@ struct option {
      * NULL. */
     bool (*check)(const char *text, struct bn_error *err);
     const char *fallback; /* default as text, parsed like a value; NULL: none */
-    const char *arg;      /* the value in --help, as "FILE"; NULL: .choices, or "N". Errors about a
-                             TEXT also name it */
+    const char *arg;      /* the value in --help, as "FILE"; NULL: .choices, or "N". For a TEXT,
+                             errors name it as the expected value */
     const char *help;     /* one line, no full stop */
 };
 
@@ -86,14 +87,15 @@ enum option_source {
 
 struct options;
 
-/* The tables outlive the set. Names and letters are unique across them (asserted). */
+/* Make a set of options with the default values. The tables must outlive the set. Names and letters
+ * must be unique across them (asserted). BN_EARG: a row refuses its own default. BN_ENOMEM. */
 bool options_open(const struct option_table *const *tables, size_t n_tables, struct options **out,
                   struct bn_error *err);
 void options_close(struct options *o); /* NULL is fine */
 
 /* Parse argv[1] .. argv[argc - 1]: options and other words in any order. "--" ends the options, "-"
- * is a word. options_words returns the other words, which point into argv. Parsing stops at the
- * first error; the options before it stay set. */
+ * is a word. options_words returns the other words, which point into argv; NULL if there are none.
+ * Parsing stops at the first error; the options before it stay set. */
 bool options_parse(struct options *o, int argc, char **argv, struct bn_error *err);
 const char *const *options_words(const struct options *o, size_t *n_words);
 
@@ -101,8 +103,8 @@ const char *const *options_words(const struct options *o, size_t *n_words);
  * '-'. A flag accepts on/off, true/false, yes/no, 1/0. A row that repeats adds the text to those of
  * the same source. BN_EARG: unknown name, bad value, or the option cannot be set from this source
  * (SET requires OPTION_BY_SET; CONFIG, ENV, MODEL, FAMILY: OPTION_IN_CONFIG; COMMAND:
- * OPTION_ON_COMMAND). BN_EARG changes nothing. If a stronger source has set the value, it stays,
- * and this is no error. */
+ * OPTION_ON_COMMAND). BN_EARG changes nothing. BN_ENOMEM. If a stronger source has set the value,
+ * it stays, and this is no error. */
 bool options_set(struct options *o, const char *name, const char *value, enum option_source source,
                  struct bn_error *err);
 /* Drop the value, whatever its source, and return to that of OPTION_FROM_MODEL or
@@ -120,9 +122,10 @@ bool options_given(const struct options *o, const char *name); /* its source is 
 enum option_source options_source(const struct options *o, const char *name);
 /* The word for a source in lists, such as that of /set: "model file". */
 const char *option_source_name(enum option_source source);
+/* Unset and without a default, the next three functions return false or 0. */
 bool options_flag(const struct options *o, const char *name);
-int64_t options_int(const struct options *o, const char *name); /* 0 if unset and no default */
-double options_real(const struct options *o, const char *name); /* 0 if unset and no default */
+int64_t options_int(const struct options *o, const char *name);
+double options_real(const struct options *o, const char *name);
 /* TEXT and CHOICE: the last text of several; NULL if unset. */
 const char *options_text(const struct options *o, const char *name);
 /* Index of the word in .choices; 0 if unset (then options_text returns NULL). */

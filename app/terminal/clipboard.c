@@ -37,8 +37,8 @@ static const struct helper helpers[] = {
 
 /* ---- clipboard programs ---- */
 
-/* Runs in the child process. xclip and xsel leave a background process that holds the text of the
- * clipboard. That background process must not keep our standard output and error open. */
+/* Runs in the child process. wl-copy, xclip and xsel leave a background process that holds the text
+ * of the clipboard. That background process must not keep our standard output and error open. */
 static void exec_helper(const struct helper *h, int input)
 {
     const int nowhere = open("/dev/null", O_WRONLY);
@@ -143,7 +143,7 @@ bool clipboard_put(struct bn_str text, const char **method, struct bn_error *err
 
 /* The number of fence characters at the start of a line, or 0 if it is not a fence. *mark is the
  * character. *is_bare: only blanks follow, as required of a closing fence. As in CommonMark, up to
- * three spaces may come first. */
+ * three spaces may come first. If the result is 0, *mark and *is_bare have no meaning. */
 static size_t fence_marks(struct bn_str line, char *mark, bool *is_bare)
 {
     size_t at = 0, n = 0;
@@ -164,7 +164,8 @@ static size_t fence_marks(struct bn_str line, char *mark, bool *is_bare)
     return n >= 3 ? n : 0;
 }
 
-/* Count the blocks, but stop after block `number` and set *code to it. */
+/* Count the blocks, but stop after block `number` and set *code to it. If there are fewer blocks,
+ * *code is unchanged. */
 static size_t find_block(struct bn_str text, size_t number, struct bn_str *code)
 {
     /* n_open: length of the fence that opened the block, 0 outside of blocks. begin: offset of the

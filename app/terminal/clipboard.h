@@ -3,7 +3,8 @@
  *
  * The first program that succeeds does the copying: wl-copy if $WAYLAND_DISPLAY is set, xclip and
  * xsel if $DISPLAY is set, pbcopy. If all of them fail and standard output is a terminal, the
- * escape sequence OSC 52 is written to it. Many terminals then copy the text, also through ssh.
+ * escape sequence OSC 52 is written to it. Many terminals then copy the text, also through ssh. The
+ * program cannot learn whether the terminal did so.
  */
 #ifndef APP_CLIPBOARD_H
 #define APP_CLIPBOARD_H
@@ -16,15 +17,16 @@
 
 /* Copy text. *method is the name of the program, or "the terminal (OSC 52)"; static text. Waits at
  * most two seconds for each program. BN_EUNSUPPORTED: no program works, and standard output is no
- * terminal. BN_EIO. BN_ENOMEM. */
+ * terminal. BN_EIO: OSC 52 cannot be written. BN_ENOMEM: no memory for OSC 52. */
 bool clipboard_put(struct bn_str text, const char **method, struct bn_error *err);
 
-/* The number of code blocks in a text. A block is enclosed in lines that begin with three or more
- * backticks or tildes (fences). The closing fence is at least as long as the opening one and has
- * the same characters. The last block may lack it. */
+/* The number of code blocks in a text. A block is enclosed in fences: lines that begin with three
+ * or more backticks or tildes, after at most three spaces. No backtick may follow a fence of
+ * backticks in its line. The closing fence is at least as long as the opening one, has the same
+ * character, and only blanks follow it. The last block may lack it. */
 size_t clipboard_code_count(struct bn_str text);
 /* Set *code to the lines of a block, without its fences; it points into `text`. `number` counts
- * from 1. False: there is no such block. */
+ * from 1. False: there is no such block, and *code is unchanged. */
 bool clipboard_code_block(struct bn_str text, size_t number, struct bn_str *code);
 
 #endif

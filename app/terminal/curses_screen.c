@@ -26,7 +26,7 @@ struct curses_screen {
     SCREEN *term;
     enum screen_style style;
     bool has_colours;
-    uint64_t shown[MAX_ROWS]; /* hash of the text and looks of each row; 0: unknown */
+    uint64_t shown[MAX_ROWS]; /* hash of the text and looks of each row; 0: none stored */
     bool doubtful[MAX_ROWS];  /* the row has a character whose width differs between terminals */
     bool is_moved;            /* move_after has moved the cursor without ncurses */
     int row, column;          /* if is_moved: where the cursor is according to ncurses */
@@ -149,8 +149,9 @@ static bool is_doubtful(struct bn_str text)
 }
 
 /* Compare a row with the text and looks set before, and store the new ones. True: they differ. If
- * the old or the new text has a character whose width differs between terminals, the row will be
- * sent as a whole, because the columns that ncurses computes may be wrong in this terminal. */
+ * they differ and the old or the new text has a character whose width differs between terminals,
+ * the row will be sent as a whole, because the columns that ncurses computes may be wrong in this
+ * terminal. */
 static bool is_new(struct curses_screen *s, size_t row, enum screen_look look, struct bn_str text,
                    const char *looks)
 {

@@ -16,30 +16,33 @@ enum screen_look {
     SCREEN_NORMAL,
     SCREEN_BOLD,
     SCREEN_DIM,
-    SCREEN_BAR, /* reverse: the status row, or a match of /find */
-    /* The status row when the context is nearly full: see status_pressure. */
+    SCREEN_BAR, /* reverse video: the status row, or a match of /find */
+    /* The status row when the context is nearly full: status_pressure (status.h) is 1, or 2. */
     SCREEN_BAR_HIGH,
     SCREEN_BAR_FULL,
 };
-/* SIMPLE: no colours, and no attributes before SCREEN_BAR. */
+/* SIMPLE: no colours, and only the looks from SCREEN_BAR on have attributes. */
 enum screen_style { SCREEN_SIMPLE, SCREEN_RICH };
 
 struct curses_screen;
 
-/* Enter the full screen. BN_EUNSUPPORTED: the terminal is unknown, dumb, or cannot position its
- * cursor; it keeps its contents. BN_ENOMEM. */
+/* Enter the full screen. BN_EUNSUPPORTED: $TERM is unset, unknown or "dumb", or the terminal cannot
+ * position its cursor; it keeps its contents. BN_ENOMEM. */
 bool curses_open(enum screen_style style, struct curses_screen **out, struct bn_error *err);
-/* Leave the full screen: the terminal shows its earlier contents again. NULL is fine. */
+/* Leave the full screen and free `s`. A terminal with an alternate screen shows its earlier
+ * contents again. NULL is fine. */
 void curses_close(struct curses_screen *s);
-/* Leave the full screen for a while. curses_resume repaints everything. */
+/* Leave the full screen for a while; nothing if it was left already. curses_resume enters it again
+ * and repaints everything; the terminal must be acquired then (tty_reacquire). */
 void curses_suspend(void);
 void curses_resume(struct curses_screen *s);
 
 /* The screen has a new size: set all rows again. */
 void curses_resize(struct curses_screen *s, struct tty_size size);
-/* Set a whole row. The text must be without control characters (see term_text) and not wider than
- * the screen. `looks` has an enum text_look for each byte; NULL: the whole text has `look`. If
- * `look` is SCREEN_BAR or later, it also fills the rest of the row. */
+/* Set a whole row; nothing if `row` is below the screen. The text must be without control
+ * characters (see term_text.h) and not wider than the screen. `looks` has an enum text_look for
+ * each byte; NULL: the whole text has `look`. If `look` is SCREEN_BAR or later, `looks` must be
+ * NULL, and the rest of the row has this look, too. */
 void curses_set_row(struct curses_screen *s, size_t row, enum screen_look look, struct bn_str text,
                     const char *looks);
 /* Show the rows, and put the cursor at this row and column. `before` is the text of the row up to
@@ -47,6 +50,6 @@ void curses_set_row(struct curses_screen *s, size_t row, enum screen_look look, 
  * column 0, so that the cursor is after the text in this terminal. */
 void curses_refresh(struct curses_screen *s, size_t row, size_t column, struct bn_str before);
 void curses_invalidate(void); /* the next curses_refresh sends all rows */
-void curses_beep(void);
+void curses_beep(void);       /* sound the bell of the terminal */
 
 #endif

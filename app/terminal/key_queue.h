@@ -27,21 +27,23 @@ struct key_queue {
     double read_at; /* when the last bytes arrived (clock_seconds) */
 };
 
-/* Read the available bytes of descriptor 0, at most 64 KiB; wait if there are none. An LF (Ctrl-J)
- * becomes CR (Enter) in two cases: it was typed before the terminal was acquired; or it is the last
- * of several bytes that were read together, as in a line that a program sends (CR LF then becomes
- * one CR). The second case excludes an LF in a paste or after Esc (Alt-Ctrl-J). *n_added is the
- * number of bytes added to the queue. False: the terminal is gone. */
+/* Read the available bytes of descriptor 0, at most 64 KiB; if there are none, wait for some or for
+ * a signal. An LF (Ctrl-J) becomes CR (Enter) in two cases: it was typed before the terminal was
+ * acquired; or it is the last of several bytes that were read together, as in a line that a program
+ * sends (CR LF then becomes one CR). The second case excludes an LF in a paste or after Esc
+ * (Alt-Ctrl-J). *n_added is the number of bytes added to the queue, 0 after a signal. If memory is
+ * short, keys are lost. False: the terminal is gone. */
 bool key_queue_read(struct key_queue *q, size_t *n_added);
 double key_queue_idle_seconds(const struct key_queue *q); /* since the last bytes arrived */
 /* Number of Esc bytes at the end of the queue. Until KEY_ESCAPE_SECONDS have passed, the last one
  * may be the first byte of an escape sequence. */
 size_t key_queue_escapes(const struct key_queue *q);
-/* Whether the queue ends within a paste. An Esc byte at the end may then begin its end mark. */
+/* Whether the queue ends within a paste. An Esc byte at the end may then begin the paste's end mark
+ * (term_keys.h). */
 bool key_queue_in_paste(const struct key_queue *q);
 /* Remove the keys that must not stay in the queue during an answer: each Ctrl-D, so that the user
- * does not leave by accident, and after KEY_ESCAPE_SECONDS the Esc keys at the end, which stop the
- * answer. Pastes are unchanged. Returns whether Esc was removed. */
+ * does not leave by accident, and after KEY_ESCAPE_SECONDS the Esc keys at the end, with which the
+ * user stops the answer. Pastes are unchanged. Returns whether Esc was removed. */
 bool key_queue_filter(struct key_queue *q);
 
 #endif

@@ -11,7 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
-static volatile sig_atomic_t interrupt_ends; /* SIGINT is armed */
+static volatile sig_atomic_t interrupt_ends; /* see signals_arm_interrupt */
 static int wake = -1;                        /* write end of the wake pipe */
 
 /* watched[i] raises flag 1 << i. */
@@ -23,8 +23,8 @@ static volatile sig_atomic_t raised[N_WATCHED]; /* one object per flag, so no lo
 static const int fatal[] = {SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGABRT, SIGQUIT};
 #define N_FATAL (sizeof(fatal) / sizeof(fatal[0]))
 
-/* Other signals that end a process by default. The worker blocks them, so the main thread runs the
- * handler. */
+/* Other signals that end a process by default; without SIGXFSZ, which is ignored. The worker blocks
+ * them, so the main thread runs the handler. */
 static const int ending[] = {
     SIGPIPE,   SIGUSR1, SIGUSR2, SIGALRM, SIGVTALRM, SIGPROF, SIGXCPU, SIGTRAP, SIGSYS, SIGPOLL,
 #ifdef SIGSTKFLT

@@ -2,8 +2,10 @@
  * Turns the signals of enum signal_flag into flags, and writes a byte to the wake pipe for each.
  *
  * With SIGNALS_TERMINAL, the handler of every other signal that ends a process by default restores
- * the terminal and then ends the process by this signal. SIGBUS is handled in any case, and its
- * likely reason is printed: the memory-mapped model file can no longer be read.
+ * the terminal and then ends the process by this signal. A signal for which the program was started
+ * with another action, such as SIG_IGN, keeps it, except faults, SIGABRT and SIGQUIT. SIGBUS is
+ * handled in any case, and its likely reason is printed: the memory-mapped model file can no longer
+ * be read.
  */
 #ifndef APP_SIGNALS_H
 #define APP_SIGNALS_H
@@ -32,16 +34,17 @@ enum signal_user { SIGNALS_PIPE, SIGNALS_TERMINAL };
 void signals_ignore_size_limit(void);
 
 /* Make the wake pipe, pipe_fds[0] for reading and pipe_fds[1] for writing, and install the
- * handlers, which write to it. Both ends are non-blocking and are closed on exec. BN_EIO. Call it
- * once; the handlers use the pipe until the process ends. */
+ * handlers, which write to it. Both ends are non-blocking and are closed on exec. Call it once; the
+ * handlers use the pipe until the process ends. BN_EIO: the pipe or a handler cannot be made; the
+ * program must end then, because some handlers may be installed. */
 bool signals_open(enum signal_user user, int pipe_fds[2], struct bn_error *err);
 /* Return the flags (enum signal_flag) raised since the last call, and clear them. */
 unsigned signals_fetch(void);
 /* Empty the pipe; wake_fd is its read end. Call it before signals_fetch: in the other order, a
- * signal between the two calls would wake nobody. */
+ * signal between the two calls would not end the next wait. */
 void signals_drain(int wake_fd);
-/* While armed, SIGINT restores the terminal and ends the process at once with the exit code 130,
- * which shells use for SIGINT. */
+/* Between these two calls, SIGINT restores the terminal and ends the process at once with the exit
+ * code 130, which shells use for SIGINT. */
 void signals_arm_interrupt(void);
 void signals_disarm_interrupt(void);
 /* Set *set to the signals that a worker thread blocks: all but SIGABRT, SIGQUIT and the faults
@@ -51,9 +54,10 @@ void signals_set_non_fatal(sigset_t *set);
 /* In a child process before exec: set the signals of enum signal_flag, SIGPIPE, SIGQUIT and SIGXFSZ
  * to their default actions, and unblock all signals. */
 void signals_reset_child(void);
-/* Stop this process as Ctrl-Z does by default. Returns when the process is continued. This does not
- * raise SIGNAL_RESUME: the caller acquires the terminal again after this call, and a second time
- * would damage keys typed in between. */
+/* Stop this process as Ctrl-Z does by default. Returns when the process is continued; at once in an
+ * orphaned process group, which the kernel does not stop. This does not raise SIGNAL_RESUME: the
+ * caller acquires the terminal again after this call. A second time, for SIGNAL_RESUME, would turn
+ * each Ctrl-J typed in between into Enter (tty_take_early in tty.h). */
 void signals_stop_self(void);
 
 #endif

@@ -35,8 +35,8 @@ static void read_string(struct terminfo *caps, enum terminfo_string which, const
     terminfo_append(name, caps->strings[which], sizeof(caps->strings[which]));
 }
 
-/* Append the string that sets the colour of text; nothing if the terminal has fewer than the eight
- * basic colours. */
+/* Append the string that sets the colour of text; nothing if the string does not fit or the
+ * terminal has fewer than the eight basic colours. */
 static void add_colour(struct terminfo *caps, enum terminfo_string which, int number)
 {
     const char *s = tigetnum("colors") >= 8 ? tigetstr("setaf") : NULL;

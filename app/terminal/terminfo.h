@@ -9,10 +9,11 @@
 #include <stdbool.h>
 
 enum terminfo_string {
-    /* To CODE: strings that start a look (bold, dim or a colour). "" unless the style is RICH. */
+    /* BOLD, DIM, HEADING and CODE: strings that start a look (bold, dim or a colour). They are ""
+     * if the style is not RICH or the terminal has no NORMAL. */
     TERMINFO_BOLD,
     TERMINFO_DIM,
-    TERMINFO_HEADING,     /* bold, in a colour */
+    TERMINFO_HEADING,     /* bold, and in a colour if the terminal has eight */
     TERMINFO_CODE,        /* in another colour */
     TERMINFO_NORMAL,      /* ends every look */
     TERMINFO_CLEAR,       /* clear the screen */
@@ -25,7 +26,8 @@ enum terminfo_string {
 
 struct terminfo {
     bool can_repaint; /* the terminal has the two ERASE strings, UP and movement to the right */
-    /* "" if the terminal has no such string, or one that does not fit. Real ones are shorter. */
+    /* "" if the terminal has no such string, or one that does not fit. Known terminals have shorter
+     * ones. */
     char strings[TERMINFO_STRINGS][48];
 };
 
@@ -34,8 +36,8 @@ enum terminfo_style {
     TERMINFO_STYLE_SIMPLE, /* no bold, dim or colours; the strings for the screen and the cursor */
     TERMINFO_STYLE_RICH,
 };
-/* Read the strings of the terminal $TERM. If it is unset, unknown or "dumb", all strings are empty
- * and can_repaint is false. */
+/* Read the strings of the terminal $TERM. If $TERM is unset, unknown, "dumb" or longer than 63
+ * bytes, all strings are empty and can_repaint is false. */
 void terminfo_read(struct terminfo *caps, enum terminfo_style style);
 /* Append the string with this terminfo name to the text in `out`, a buffer of out_bytes bytes.
  * Nothing is appended if the terminal lacks the string or it does not fit. Call it after newterm or

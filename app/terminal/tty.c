@@ -17,8 +17,9 @@
 #define PASTE_OFF "\033[?2004l"
 #define N_PASTE (sizeof(PASTE_ON) - 1) /* bytes of PASTE_ON, and of PASTE_OFF */
 
-static struct termios original;                         /* the mode before tty_acquire */
-static volatile sig_atomic_t is_acquired, is_bracketed; /* tty_reacquire uses is_bracketed */
+static struct termios original; /* the mode before tty_acquire */
+/* is_bracketed stays set after the terminal is released, for tty_reacquire. */
+static volatile sig_atomic_t is_acquired, is_bracketed;
 static size_t n_early; /* bytes typed before the terminal was acquired and not read since */
 static char exit_sequence[101]; /* (n_exit_sequence) bytes of tty_set_exit_sequence */
 static volatile sig_atomic_t n_exit_sequence;
@@ -29,9 +30,9 @@ void tty_enable_bracketed_paste(void)
     (void)!write(STDOUT_FILENO, PASTE_ON, N_PASTE); /* if this fails, pastes arrive as typed keys */
 }
 
-/* Count the unread bytes that were typed before the mode changed. With ICRNL, the terminal has
- * stored an LF for each Enter in them. The count distinguishes these LF from that of a later
- * Ctrl-J. Call it after the change: before it, FIONREAD would count complete lines only. */
+/* Count the unread bytes that were typed before the mode changed; 0 without ICRNL. With ICRNL, the
+ * terminal has stored an LF for each Enter in them. The count distinguishes these LF from that of a
+ * later Ctrl-J. Call it after the change: before it, FIONREAD would count complete lines only. */
 static size_t count_early(void)
 {
     int n = 0;
@@ -47,6 +48,7 @@ bool tty_acquire(enum tty_paste paste, struct bn_error *err)
     if (tcgetattr(STDIN_FILENO, &original) != 0)
         return bn_fail(err, BN_EIO, "standard input is no terminal: %s", strerror(errno));
     raw = original;
+    /* As tty.h describes; without ISTRIP, because UTF-8 needs all eight bits of a byte. */
     raw.c_iflag &= ~(tcflag_t)(ICRNL | INLCR | IGNCR | IXON | ISTRIP);
     raw.c_lflag &= ~(tcflag_t)(ICANON | ECHO | IEXTEN);
     raw.c_cc[VMIN] = 1; /* a read returns after one byte */
@@ -84,7 +86,9 @@ void tty_restore_now(void)
     n_exit_sequence = 0;
     if (is_bracketed)
         (void)!write(STDOUT_FILENO, PASTE_OFF, N_PASTE);
-    (void)tcsetattr(STDIN_FILENO, TCSANOW, &original); /* fails if the terminal is gone */
+    /* TCSANOW: a signal handler must not wait for output. An error means that the terminal is
+     * gone. */
+    (void)tcsetattr(STDIN_FILENO, TCSANOW, &original);
 }
 
 void tty_set_exit_sequence(const char *bytes)

@@ -20,13 +20,14 @@ enum tty_paste {
 };
 
 /* BN_EIO: descriptor 0 is not a terminal, or its mode cannot be set. While the terminal is
- * acquired, another call does nothing. */
+ * acquired, another call does nothing, also with another `paste`, and returns true. */
 bool tty_acquire(enum tty_paste paste, struct bn_error *err);
-/* Set the mode and bracketed paste again, after another program has used the terminal. BN_EIO. */
+/* Set the mode and bracketed paste again, after another program has used the terminal: tty_release,
+ * then tty_acquire. BN_EIO as for tty_acquire; the terminal is not acquired then. */
 bool tty_reacquire(struct bn_error *err);
 /* Call it after each read from descriptor 0, with the number of bytes that the read returned.
- * Returns how many of the first of these bytes were typed before the terminal was acquired and have
- * an LF for each Enter. */
+ * Returns how many of these bytes, counted from the first, were typed before the terminal was
+ * acquired and have an LF for each Enter. */
 size_t tty_take_early(size_t n_bytes);
 /* Switch bracketed paste on, for a terminal acquired with TTY_PASTE_PLAIN. tty_release switches it
  * off. */

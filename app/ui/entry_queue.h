@@ -13,17 +13,17 @@ struct entry_queue {      /* zeros: an empty queue */
 };
 void entry_queue_finish(struct entry_queue *q); /* frees the lines; the queue is empty then */
 
-/* Add a line at the end. False: out of memory. */
+/* Add a copy of a line at the end. False: out of memory, and the queue is unchanged. */
 bool entry_queue_add(struct entry_queue *q, struct bn_str line);
 /* Remove the first line. It replaces the text of `out`, which needs no memory. False: the queue is
- * empty. */
+ * empty, and `out` is unchanged. */
 bool entry_queue_take_first(struct entry_queue *q, struct strbuf *out);
 /* Remove the last line and append it to `out`. False: the queue is empty. If memory runs out,
  * out->failed is set, and the line is lost. */
 bool entry_queue_take_last(struct entry_queue *q, struct strbuf *out);
 /* For display: append one row of at most `width` columns and a newline for each line, in order. A
- * longer line is cut. If the queue has more than max_rows >= 1 lines, the last row is "and N
- * more". */
+ * row is "next: " and the line, which is cut if it is longer. If the queue has more than max_rows
+ * >= 1 lines, the last row is "and N more". */
 void entry_queue_rows(const struct entry_queue *q, size_t width, size_t max_rows,
                       struct strbuf *out);
 /* Append only the row of the last line, without a newline; nothing if the queue is empty. */

@@ -42,22 +42,25 @@ struct terminal_chat {
     struct strbuf displayed; /* the same line with marks for long pastes (line_edit.h) */
     bool is_hung_up;         /* the terminal is gone */
 };
-void terminal_chat_finish(struct terminal_chat *t); /* frees all fields, after the painter closed */
+/* Write history lines that wait to the history file, and free all fields. Call it after the painter
+ * has closed. */
+void terminal_chat_finish(struct terminal_chat *t);
 
 /* Set up the editor. The first call in a run of the program also shows the banner and loads the
  * history file. */
 void terminal_begin(struct ui *ui);
-/* Leave the editor. With UI_CLOSE_CHANGE the unfinished text stays for the next line_begin. */
+/* Leave the editor. With UI_CLOSE_CHANGE the unfinished text stays for the next line_begin; with
+ * UI_CLOSE_END the editor is freed. */
 void terminal_finish(enum ui_close how);
 
-/* Format the status row, at most `width` characters. Returns status_pressure: how full the context
- * is, from 0 to 2. */
+/* Format the status row, as status_format in status.h. Returns status_pressure: how full the
+ * context is, from 0 to 2. */
 int terminal_status(const struct ui *ui, size_t width, char *out, size_t out_bytes);
 /* After an answer, call `show` with the reason for its end, the table of /probs, and the
  * statistics, as far as they exist and the options allow. */
 typedef void (*terminal_show_fn)(struct ui *ui, enum ui_tone tone, struct bn_str text);
 void terminal_show_end(struct ui *ui, const struct turn *turn, terminal_show_fn show);
-/* Show why a turn failed, and return queued lines to the editor. */
+/* Show why a turn failed and what the user can do, and return queued lines to the editor. */
 void terminal_show_failure(struct ui *ui, const struct bn_error *err);
 /* For a painter that opens during an answer: call ops->turn_begin, then `add` for the thought and
  * for the answer. `printed` is the text that is on the ordinary screen already, `rest` the text
@@ -70,8 +73,8 @@ bool terminal_uses_colour(const struct ui *ui);    /* whether to use colours, bo
 enum flow_wrap terminal_wrap(const struct ui *ui); /* FLOW_NO_WRAP: --no-wrap or --plain */
 bool terminal_is_hidden(const struct ui *ui, enum ui_tone tone); /* true: --quiet hides it */
 
-/* Read the available bytes of descriptor 0. Returns the number of bytes added to the key queue. If
- * the terminal is gone, is_hung_up is set. */
+/* Read the available bytes of descriptor 0, as key_queue_read. Returns the number of bytes added to
+ * the key queue. If the terminal is gone, is_hung_up is set, and the result is 0. */
 size_t terminal_read_keys(struct ui *ui);
 /* Remove the Esc and Ctrl-D keys that the editor must not get. While a turn runs or waits: each
  * Ctrl-D, and an Esc, which stops the turn. At other times: an Esc, unless line_uses_escape. An Esc
@@ -92,11 +95,12 @@ typedef void (*terminal_entered_fn)(struct ui *ui, struct bn_str displayed);
 /* Pass the first n_keys bytes of the key queue to the editor, which must be open, and remove the
  * bytes that it has processed. A finished line becomes a UI_LINE event. While a turn runs or waits,
  * a line that runs_now refuses is put into the queue of lines, and a blank line is dropped. Without
- * memory, a line is put back into the editor. Ctrl-D on an empty line becomes UI_END. */
+ * memory, a line is put back into the editor. Ctrl-D on an empty line becomes UI_END. A paste whose
+ * end mark has not arrived KEY_PASTE_SECONDS after the last byte ends there. */
 enum terminal_fed terminal_feed(struct ui *ui, size_t n_keys, terminal_entered_fn entered,
                                 struct ui_event *event);
-/* If no turn runs or waits, return the first line of the queue as an event. False: no event. If
- * there is no memory, the line is put into the editor. */
+/* If no turn runs or waits, return the first line of the queue as a UI_LINE event. False: no event.
+ * If there is no memory, the line is put into the editor. */
 bool terminal_next_queued(struct ui *ui, terminal_entered_fn entered, struct ui_event *event);
 /* Append the choices of Tab, words[1] to words[n_words], as rows of at most `columns` columns, each
  * with a newline. `longest` as in struct line_display. A path is shown without its directories, a

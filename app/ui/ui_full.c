@@ -107,14 +107,14 @@ static void error_log_restore(struct error_log *log)
     log->fd = 0;
 }
 
-#define LOG_MOST 65536 /* bytes that are kept during an answer; bounds the memory */
+#define LOG_MOST 65536 /* most bytes in log.bytes; bounds the memory */
 
 enum error_log_lines { LOG_WHOLE, LOG_ALL }; /* complete lines; also an incomplete last line */
 
 /* Append the lines that were written to standard error since the last call, and those that were
- * kept then. Returns the number of bell characters, which are removed. Text that would make the
- * kept text longer than LOG_MOST is lost. The pipe is read even then, because unread text would
- * keep the event loop busy. */
+ * kept then. Returns the number of bell characters, which are removed. Text that would make
+ * log->bytes longer than LOG_MOST is lost. It is read nevertheless, because unread text would keep
+ * the event loop busy. */
 static size_t error_log_read(struct error_log *log, enum error_log_lines lines, struct strbuf *out)
 {
     char block[4096];

@@ -36,8 +36,8 @@ static size_t last_top(const struct full_ui *u, size_t n_rows)
     return u->text.n_rows > n_rows ? u->text.n_rows - n_rows : 0;
 }
 
-/* The first row of the view, which has n_rows rows. If the view reaches the end of the text, it is
- * no longer scrolled and follows new text. */
+/* The first row of the view, which has n_rows rows. If the view reaches the end of the text, this
+ * function clears is_scrolled, so that the view follows new text. */
 static size_t top_of_view(struct full_ui *u, size_t n_rows)
 {
     const struct scroll *t = &u->text;
@@ -88,7 +88,7 @@ static void show_match(struct full_ui *u, size_t at)
 {
     const size_t row = u->text.lines[u->find.lines[at]].row0;
     u->find.at = at;
-    scroll_to(u, row - size_min(row, u->n_shown / 3)); /* the match is a third below the top */
+    scroll_to(u, row - size_min(row, u->n_shown / 3)); /* a third of the view is above it */
 }
 
 bool full_find(struct ui *ui, struct pattern *pattern)
@@ -143,7 +143,7 @@ static bool is_match(const struct full_ui *u, size_t line)
     return u->find.n > 0 && u->find.lines[u->find.at] == line;
 }
 
-/* "match 2 of 7, n N Esc | ", or "" if no search is active. */
+/* Write "match 2 of 7, n N Esc | ", or "" if no search is active. */
 static void find_hint(const struct full_ui *u, char *out, size_t out_bytes)
 {
     if (u->find.n == 0)
@@ -273,8 +273,8 @@ static void paint_all(struct ui *ui)
     paint_input(u, rows - n_input, n_input);
 }
 
-/* Format the status row again. While something runs, do so every STATUS_SECONDS, and for a frame
- * that is due now. */
+/* Format the status row again. While something runs, do so only every STATUS_SECONDS and for a
+ * frame that is due now. */
 static void make_status(struct ui *ui, double now)
 {
     struct full_ui *u = ui->state;

@@ -116,6 +116,7 @@ static void inline_ready(struct ui *ui)
     inline_open_editor(ui);
 }
 
+/* Called when the program starts. The editor is not open yet, so there is nothing to erase. */
 static void inline_show_message(struct ui *ui, struct bn_str text)
 {
     inline_add_message(ui, TONE_NOTE, text);
@@ -136,7 +137,7 @@ static void leave_row(struct ui *ui)
 }
 
 /* Append an entered line to the text, with "... " after each newline, as in the editor. The editor
- * may have shown only some of its rows. */
+ * is erased first and not kept as text, because it may have shown only some of its rows. */
 static void add_user_text(struct ui *ui, struct bn_str displayed)
 {
     struct inline_ui *u = self(ui);
@@ -213,7 +214,8 @@ static void show_change_of_queue(struct ui *ui, size_t n_before)
     strbuf_finish(&text);
 }
 
-/* Handle the keys of the queue until there is an event. False: no event. */
+/* Handle the keys of the queue until there is an event. False: no event; all keys are used, or the
+ * last one is incomplete. */
 static bool feed_keys(struct ui *ui, struct ui_event *event)
 {
     struct strbuf *keys = &ui->terminal->keys.bytes;

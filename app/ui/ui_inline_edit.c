@@ -63,7 +63,7 @@ static size_t common_bytes(struct bn_str before, struct bn_str now)
 }
 
 /* Append the bytes [from, to) of r->text, the prompt in bold. */
-static void add_cells(struct inline_ui *u, const struct input_rows *r, size_t from, size_t to)
+static void add_bytes(struct inline_ui *u, const struct input_rows *r, size_t from, size_t to)
 {
     const size_t n_bold = u->editor.has_own_prompt ? size_min(to, r->n_prompt) : 0;
     if (from < n_bold) {
@@ -94,7 +94,7 @@ static void move_within_row(struct inline_ui *u, size_t row, size_t n_bytes)
     const size_t start = e->drawn.starts[e->first + row];
     strbuf_add_char(&u->out, '\r');
     if (is_doubtful(before))
-        add_cells(u, &e->drawn, start, start + n_bytes);
+        add_bytes(u, &e->drawn, start, start + n_bytes);
     else if (n_bytes > 0)
         terminfo_add_right(&u->caps, term_text_width(before), &u->out);
 }
@@ -106,7 +106,7 @@ static void write_rows(struct inline_ui *u, size_t row, size_t n_same)
     struct inline_editor *e = &u->editor;
     for (;;) {
         const size_t start = e->drawn.starts[e->first + row];
-        add_cells(u, &e->drawn, start + n_same, start + drawn_row(e, row).n_bytes);
+        add_bytes(u, &e->drawn, start + n_same, start + drawn_row(e, row).n_bytes);
         e->at_row = row;
         if (++row >= e->n_rows)
             return;
@@ -125,8 +125,8 @@ static void make_rows(const struct ui *ui, struct input_rows *rows)
 }
 
 /* Compare n_rows rows of e->next, from its row `first` on, with the rows on the screen. The first
- * difference is in *row, after *n_same bytes. If rows were only added or removed at the end, it is
- * the end of the last row that stays. */
+ * difference is in *row, after *n_same bytes. If rows were only added or removed at the end, or if
+ * all rows are equal, *row and *n_same are the end of the last row that stays. */
 static void find_change(const struct inline_editor *e, size_t first, size_t n_rows, size_t *row,
                         size_t *n_same)
 {
@@ -278,7 +278,8 @@ void inline_resize_editor(struct inline_ui *u, size_t columns)
     }
     const size_t start = e->drawn.starts[e->drawn.cursor_row];
     const struct bn_str before = {e->drawn.text.ptr + start, e->drawn.cursor_byte - start};
-    n_above += input_rows_width(before) / columns; /* rows of the cursor's own row */
+    /* The row of the cursor is broken, too: these parts of it are above the cursor. */
+    n_above += input_rows_width(before) / columns;
     erase_from_above(u, n_above);
 }
 

@@ -35,8 +35,8 @@ struct inline_ui {
     char row[256];    /* text of the status row */
     struct strbuf below; /* rows below the status row: queued lines and typed text, with newlines */
     size_t n_below;      /* number of rows in `below` */
-    size_t n_queued;     /* number of queued lines, the first rows in `below` */
-    double row_painted;  /* clock_seconds of the last status row or prompt */
+    size_t n_queued;     /* how many of these rows, the first ones, are for queued lines */
+    double row_painted;  /* clock_seconds of the last status row or prompt; 0: paint it now */
     enum chat_phase row_phase; /* phase of the chat at row_painted */
     enum answer_part part;     /* of the text that was added last */
     bool in_answer;            /* between inline_turn_begin and the end of the turn */
@@ -50,12 +50,16 @@ struct inline_ui {
 void inline_add_terminfo(struct inline_ui *u, enum terminfo_string which);
 void inline_add_text(struct ui *ui, struct bn_str text); /* a part of the answer */
 void inline_erase_row(struct inline_ui *u);
-void inline_paint_row(struct inline_ui *u); /* write the row as a whole, if that is possible now */
-void inline_refresh_row(struct ui *ui);     /* the same: format it again, and write its changes */
-/* Clear the screen; write the last row of text and the row. Does nothing without TERMINFO_CLEAR. */
+/* Write the row as a whole. The row cannot be painted, and nothing happens, if it is not enabled,
+ * if the terminal cannot repaint, or if the text may fill the row of the cursor. */
+void inline_paint_row(struct inline_ui *u);
+/* Format the row again, and write what has changed; nothing if the row cannot be painted now. */
+void inline_refresh_row(struct ui *ui);
+/* Clear the screen; write the last row of text and the row. Does nothing without TERMINFO_CLEAR or
+ * if the terminal cannot repaint. */
 void inline_repaint(struct ui *ui);
-void inline_follow_size(struct ui *ui); /* adapt to a new size of the terminal */
-void inline_write_out(struct ui *ui);
+void inline_follow_size(struct ui *ui); /* adapt to the size of the terminal, if it has changed */
+void inline_write_out(struct ui *ui);   /* if the terminal is gone, is_hung_up is set */
 
 /* The line editor (ui_inline_edit.c). These functions append to `out`, unless Readline draws. */
 void inline_open_editor(struct ui *ui); /* unless it is open */

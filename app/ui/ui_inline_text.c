@@ -78,7 +78,8 @@ void inline_erase_row(struct inline_ui *u)
 }
 
 /* Whether the status row can be painted. It cannot if the text fills its row: the cursor would have
- * to return to the place after the last column, which no control sequence can do. */
+ * to return to the place after the last column, which no control sequence can do. The terminal may
+ * show each doubtful character one column wider. */
 static bool has_room(const struct inline_ui *u)
 {
     const struct flow *f = &u->flow;
@@ -226,7 +227,8 @@ void inline_add_text(struct ui *ui, struct bn_str text)
     strbuf_finish(&added);
 }
 
-/* Change the visible status row to `next`, and write only the bytes that differ. */
+/* Change the visible status row to `next`, and write only the range of bytes that differ. A shorter
+ * row is painted as a whole. */
 static void change_row(struct inline_ui *u, const char *next)
 {
     const size_t n_before = strlen(u->row), n = strlen(next);

@@ -23,7 +23,8 @@ enum pipe_output { PIPE_TEXT, PIPE_JSON, PIPE_JSONL };
 enum pipe_stdin {
     PIPE_STDIN_UNUSED,
     PIPE_STDIN_WHOLE,  /* read all of stdin, and put it before the prompt */
-    PIPE_STDIN_IF_ANY, /* the same if its first byte arrives within two seconds; else ignore it */
+    PIPE_STDIN_IF_ANY, /* the same if its first byte, or its end, comes within two seconds of
+                          ops->open; else ignore it with a warning */
 };
 
 struct pipe_plan {
@@ -36,8 +37,8 @@ struct pipe_plan {
 
 extern const struct ui_ops ui_pipe_ops;
 
-/* Set the plan. Call it before ops->open. The painter now owns `files` and `prompt` of the plan and
- * frees them; after BN_ENOMEM, the caller still owns them. */
+/* Set the plan. Call it before ops->open. The painter now owns `files` and `prompt` of the plan,
+ * and ops->close frees them; after BN_ENOMEM, the caller still owns them. */
 bool ui_pipe_plan(struct ui *ui, const struct pipe_plan *plan, struct bn_error *err);
 
 #endif

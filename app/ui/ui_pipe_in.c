@@ -24,9 +24,9 @@ static struct pipe_ui *self(const struct ui *ui)
     return ui->state;
 }
 
-/* The length of the first line in p->in without its newline, SIZE_MAX if it is incomplete. In a
- * script, a message in fences (SLASH_FENCE) counts as one line, which ends with the line of its
- * closing fence. *is_open: the closing fence is missing. */
+/* The length of the first line in p->in without its newline, SIZE_MAX if it is incomplete. Except
+ * with PIPE_LINES, a message in fences (SLASH_FENCE) counts as one line, which ends with the line
+ * of its closing fence. *is_open: the closing fence is missing. */
 static size_t line_end(const struct pipe_ui *p, bool *is_open)
 {
     const char *text = strbuf_text(&p->in);
@@ -48,6 +48,7 @@ bool pipe_wants_input(const struct ui *ui)
         return false;
     if (p->plan.kind == PIPE_ONCE)
         return !p->has_sent_prompt;
+    /* Read lines only when one is needed: p->in is limited to INPUT_MAX_BYTES, stdin is not. */
     bool is_open;
     return !chat_is_busy(ui->chat) && line_end(p, &is_open) == SIZE_MAX;
 }
@@ -184,8 +185,8 @@ static bool next_line(struct ui *ui, struct strbuf *out)
     return true;
 }
 
-/* Move the next line of p->in that is not blank to p->line, cleaned. False: there is no such
- * line. */
+/* Move the next line of p->in that is not blank to p->line, cleaned. False: there is no such line,
+ * or a failure ends the program (p->ends). */
 static bool read_line(struct ui *ui)
 {
     struct pipe_ui *p = self(ui);

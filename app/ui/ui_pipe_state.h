@@ -34,8 +34,8 @@ void pipe_input(struct ui *ui);
 bool pipe_next_event(struct ui *ui, struct ui_event *event);
 void pipe_entry_done(struct ui *ui, enum entry entry);
 
-/* End the program with the next event. The code of the first call stays, but a later code replaces
- * EXIT_DONE. */
+/* End the program with the next event. The code of the first call stays, but the code of a later
+ * call replaces EXIT_DONE. The code of UI_ABORT stays in any case. */
 void pipe_end(struct pipe_ui *p, enum exit_code code);
 
 /* Call it after a command or a message has failed. The program ends with this code; with
@@ -44,7 +44,8 @@ void pipe_end(struct pipe_ui *p, enum exit_code code);
 void pipe_failed(struct ui *ui, enum exit_code code);
 
 /* Write to standard output. A failure ends the program. pipe_put_text cleans the text if standard
- * output is a terminal. pipe_put_json writes one line and consumes the reference to `object`. */
+ * output is a terminal. pipe_put_json writes one line and releases the reference to `object`; NULL
+ * means that memory ran out, which is a failure. */
 void pipe_put_text(struct ui *ui, struct bn_str text);
 void pipe_put_json(struct ui *ui, json_t *object);
 

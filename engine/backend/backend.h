@@ -24,7 +24,8 @@ struct seq;     /* one sequence: a KV cache on that device */
 
 /* Cancel flag and progress callback of one call. */
 struct backend_control {
-    /* May be NULL. Tested at least once per layer; CUDA tests it before it enqueues one. */
+    /* May be NULL. The CPU tests it at least once per layer. CUDA tests it before it enqueues a
+     * layer, or a graph of the whole pass; work that is enqueued by then still runs. */
     const atomic_bool *cancel;
     void (*progress)(void *ud, size_t n_done, size_t n_total); /* may be NULL */
     void *ud;
@@ -79,7 +80,7 @@ struct backend_info {
  * drafts. */
 struct eval_item {
     struct seq *seq;
-    const int32_t *ids; /* (n_ids), each less than n_vocab */
+    const int32_t *ids; /* (n_ids), each from 0 to n_vocab - 1 */
     size_t n_ids;
     size_t n_rows; /* at most n_ids */
     struct head_request head;
@@ -97,7 +98,8 @@ struct backend_ops {
     bool (*plan)(const struct model *m, const struct backend_config *cfg, struct backend_plan *out,
                  struct bn_error *err);
     /* Load the weights. `m` must outlive the backend. Progress counts bytes of the file. Errors are
-     * those of bn_model_open. */
+     * those of bn_model_open. `control` must not be NULL. *cfg is copied, except what its pointers
+     * point to. */
     bool (*open)(const struct model *m, const struct backend_config *cfg,
                  const struct backend_control *control, struct backend **out, struct bn_error *err);
     void (*close)(struct backend *b);                            /* b may be NULL */
@@ -123,9 +125,11 @@ struct backend_ops {
 
     /* Append the ids of each item to its sequence in one pass over the weights. At most n_ubatch
      * ids in total, each sequence at most once and within its n_ctx. Allocates nothing. *n_bytes is
-     * the number of bytes read from memory. After an error or a cancellation every sequence has its
+     * the number of bytes read from memory, undefined after an error. `control` may be NULL; its
+     * progress callback is not called. After an error or a cancellation every sequence has its
      * old length and can continue from there; see "Earlier lengths" below.
-     * BN_EARG: a row has too little room for its results. BN_ECANCELLED. BN_EDEVICE.
+     * BN_EARG: a row has too little room for its results, or the ids are more than n_ubatch.
+     * BN_ECONTEXT: more ids than a sequence has room for. BN_ECANCELLED. BN_EDEVICE.
      * BN_ELOST: the device has failed; every later call fails the same way. */
     bool (*eval)(struct backend *b, struct eval_item *items, size_t n_items,
                  const struct backend_control *control, uint64_t *n_bytes, struct bn_error *err);
@@ -168,14 +172,16 @@ bool backend_probe(size_t i, const struct backend_config *cfg, char *text, size_
 
 /* Choose the backend for "auto" (or NULL), "cpu", "cuda" or "cuda:N", and set cfg->index. "auto"
  * selects the first kind that can run here; it logs why it skipped others and sets
- * cfg->passed_over.
- * BN_EARG: unknown name. BN_EDEVICE: the device cannot run here. */
+ * cfg->passed_over. "cpu:0" is the same as "cpu".
+ * BN_EARG: unknown name, or N above 1023. BN_EDEVICE: the device cannot run here, or with "auto" no
+ * device can. */
 bool backend_choose(const char *device, struct backend_config *cfg, const struct backend_ops **out,
                     struct bn_error *err);
 
-/* Plan the memory of a model on the chosen backend. With "auto", a backend that does not support
- * the model is replaced by the next kind that can run here, with the same log and passed_over as
- * above. Errors are those of backend_ops.plan, and BN_EDEVICE if no further kind can run here. */
+/* Plan the memory of a model on the backend *ops, which backend_choose has chosen. With "auto", a
+ * backend that does not support the model is replaced in *ops by the next kind that can run here,
+ * with the same log and passed_over as above. Errors are those of backend_ops.plan, and BN_EDEVICE
+ * if no further kind can run here. */
 bool backend_plan_model(const char *device, const struct model *m, struct backend_config *cfg,
                         const struct backend_ops **ops, struct backend_plan *plan,
                         struct bn_error *err);

@@ -12,7 +12,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* A total order, because each id occurs once: larger logits first, then lower ids. */
+/* Larger logits first, then lower ids. This is a total order if no logit is a NaN, because each id
+ * occurs once. */
 static inline bool cand_before(struct head_cand a, struct head_cand b)
 {
     return a.logit > b.logit || (a.logit == b.logit && a.id < b.id);

@@ -14,7 +14,7 @@
 #include <string.h>
 
 #define V2_MOUNT "/sys/fs/cgroup"
-#define LINE_MAX_BYTES 1024 /* longer lines are read in parts */
+#define LINE_MAX_BYTES 1024 /* of a longer line, only ancestors of the group are found */
 
 /* The lowest limit of `group` and its ancestors. Inside a container the path may name directories
  * that exist only on the host; limit_of finds no limit there. */

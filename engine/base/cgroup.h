@@ -10,8 +10,8 @@
 
 #include <stddef.h>
 
-/* Returns the limit of the group with this directory, or the unused part of it, in any unit.
- * SIZE_MAX: no limit. */
+/* Returns the limit of the group with this directory, or the unused part of it; all limits have
+ * the same unit. SIZE_MAX: no limit, or there is no such directory. */
 typedef size_t (*cgroup_limit_fn)(const char *dir);
 
 struct cgroup_limit {
@@ -22,8 +22,8 @@ struct cgroup_limit {
 
 #define CGROUP_DIR_BYTES 1024 /* longest path passed to of_v1 and of_v2, with terminator */
 
-/* The lowest limit of all groups of the process, SIZE_MAX if no group has a limit. `root` is a
- * prefix of every path; it is "" except in tests. */
+/* The lowest limit of all groups of the process, SIZE_MAX if no group has a limit or the groups
+ * cannot be read. `root` is a prefix of every path; it is "" except in tests. */
 size_t cgroup_lowest_limit(const char *root, const struct cgroup_limit *limit);
 
 #endif

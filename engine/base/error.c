@@ -17,7 +17,7 @@ bool bn_fail(struct bn_error *err, enum bn_errcode code, const char *fmt, ...)
     err->code = code;
     (void)vsnprintf(err->text, sizeof(err->text), fmt, args); /* cut if too long */
     va_end(args);
-    utf8_drop_open(err->text); /* also if the caller has cut an argument */
+    utf8_drop_open(err->text); /* also needed if the caller has cut the last argument */
     return false;
 }
 

@@ -19,7 +19,7 @@
 #endif
 
 enum bn_errcode {
-    BN_OK,
+    BN_OK,           /* no error, in a struct of zeros; functions that succeed do not write it */
     BN_EARG,         /* the caller's value is out of range */
     BN_EFORMAT,      /* a file or text breaks its own format */
     BN_EUNSUPPORTED, /* well formed, but this program cannot run it */
@@ -37,10 +37,11 @@ struct bn_error {
     char text[500]; /* a longer message is cut, between two characters of UTF-8 */
 };
 
-/* Write code and message. Returns false, so that a caller can write `return bn_fail(...)`. */
+/* Write code and message. Returns false, so that a caller can write `return bn_fail(...)`. No
+ * argument may point into err->text. */
 bool bn_fail(struct bn_error *err, enum bn_errcode code, const char *fmt, ...) BN_PRINTF(3, 4);
 
-/* Put "prefix: " before the message and keep the code. Returns false. */
+/* Put the formatted text and ": " before the message and keep the code. Returns false. */
 bool bn_fail_prefix(struct bn_error *err, const char *fmt, ...) BN_PRINTF(2, 3);
 
 #endif

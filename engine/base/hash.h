@@ -35,7 +35,8 @@ struct sha256 {
     uint8_t block[64]; /* (n_bytes % 64) not yet hashed */
 };
 
-/* The hash of all bytes that were added between init and end. */
+/* The hash of all bytes that were added between init and end. After sha256_end, the struct needs
+ * sha256_init before it can be used again. */
 void sha256_init(struct sha256 *s);
 void sha256_add(struct sha256 *s, const void *bytes, size_t n_bytes);
 void sha256_end(struct sha256 *s, uint8_t out[SHA256_BYTES]);

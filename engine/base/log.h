@@ -1,5 +1,6 @@
 /*
- * Log lines of the engine. A callback of the caller receives them; the engine itself never prints.
+ * Log lines of the engine. A callback of the caller receives them, on the thread that called the
+ * engine; the engine itself never prints.
  */
 #ifndef ENGINE_BASE_LOG_H
 #define ENGINE_BASE_LOG_H
@@ -13,8 +14,8 @@ struct bn_log {
     void *ud;
 };
 
-/* Pass one line, without newline, to log->write. A longer line is cut after 399 bytes. `log` may be
- * NULL. */
+/* Pass one line, without newline, to log->write, which may use it until it returns. A line is cut
+ * after 399 bytes, also inside a character of UTF-8. `log` may be NULL. */
 void bn_log(const struct bn_log *log, enum bn_log_level level, const char *fmt, ...)
     BN_PRINTF(3, 4);
 

@@ -63,6 +63,7 @@ bool mem_map_open(struct mem_map *map, size_t n_bytes, enum mem_pages pages)
     const size_t huge = (size_t)2 << 20; /* bytes of a huge page on x86-64 */
     if (n_bytes == 0 || n_bytes > SIZE_MAX - huge)
         return false;
+    /* 4096: the usual page. Where pages are larger, mmap and munmap round up by themselves. */
     n_bytes = size_round_up(n_bytes, pages == MEM_PAGES_HUGE ? huge : 4096);
     void *p = mmap(NULL, n_bytes, PROT_READ | PROT_WRITE,
                    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);

@@ -2,9 +2,9 @@
  * Memory for small and large objects, and the memory use of the process.
  *
  * Small: heap blocks, zeroed and aligned to 64 bytes. Large (weights, KV cache): anonymous pages
- * that the system zeroes at the first access, on request as huge pages. Every size is checked
- * against overflow here, so callers pass counts. NULL or false means out of memory; the caller
- * writes the message.
+ * that the system zeroes at the first access, on request as huge pages. mem_alloc and mem_grow take
+ * counts and check that the number of bytes does not overflow. NULL or false means out of memory;
+ * the caller writes the message.
  */
 #ifndef ENGINE_BASE_MEMORY_H
 #define ENGINE_BASE_MEMORY_H
@@ -19,20 +19,22 @@
 void *mem_alloc(size_t n, size_t unit_bytes);
 void mem_free(void *p); /* accepts NULL */
 
-/* Grow an array of `*cap` units to at least `need` units. The capacity at least doubles, the
- * contents are kept and the new units are zeroed. `items` is the address of the array pointer.
- * Returns false and changes nothing if there is no memory. */
+/* Grow an array of `*cap` units to at least `need` units; does nothing if it has them already. Else
+ * the capacity at least doubles, the contents are kept and the new units are zeroed. `items` is the
+ * address of the array pointer, which is NULL or from mem_alloc and changes. Returns false and
+ * changes nothing if there is no memory. */
 bool mem_grow(void *items, size_t *cap, size_t need, size_t unit_bytes);
 
 enum mem_pages { MEM_PAGES_NORMAL, MEM_PAGES_HUGE }; /* HUGE: a request, not a guarantee */
 
 struct mem_map {
     void *ptr;
-    size_t n_bytes;
+    size_t n_bytes; /* of an anonymous mapping: whole pages, so it can be more than requested */
 };
 
-/* Reserve n_bytes of zeroed pages, which use memory only after they are written. False if n_bytes
- * is 0 or the system refuses. */
+/* Reserve n_bytes of zeroed pages, which use memory only after they are written. So success does
+ * not mean that there is enough memory; mem_free_bytes tells that. False if n_bytes is 0 or the
+ * system refuses. */
 bool mem_map_open(struct mem_map *map, size_t n_bytes, enum mem_pages pages);
 void mem_map_close(struct mem_map *map); /* also for mapped files; accepts a struct of zeros */
 

@@ -2,8 +2,8 @@
  * Notes about a model file for the user: repairs, applied rules and warnings.
  *
  * Each note has a stable id ("pre-tokenizer", "chat-template", "end-of-turn", ...); `--no-repair`
- * accepts the ids of repairs. The caller owns the list. A full list drops further notes and counts
- * them.
+ * accepts the ids of repairs. The caller owns the list; all zero is an empty list. A full list
+ * drops further notes and counts them.
  */
 #ifndef ENGINE_BASE_NOTES_H
 #define ENGINE_BASE_NOTES_H

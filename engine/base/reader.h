@@ -1,8 +1,9 @@
 /*
  * Reads little-endian numbers and strings from a fixed block of memory.
  *
- * A read past the end sets `failed`, and every later read returns zero, so that a parser can read a
- * whole record and test `failed` once. Nothing is copied; strings point into the block.
+ * A read past the end sets `failed`. It and every later read return 0, NULL or an empty string and
+ * do not move, so that a parser can read a whole record and test `failed` once. Nothing is copied;
+ * strings point into the block.
  */
 #ifndef ENGINE_BASE_READER_H
 #define ENGINE_BASE_READER_H

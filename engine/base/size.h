@@ -1,6 +1,6 @@
 /*
- * Arithmetic on sizes from untrusted input. An operation that would overflow returns false and
- * leaves *out unchanged.
+ * Arithmetic on sizes. The functions with `out` are for sizes from untrusted input: if the result,
+ * or the product of the first two factors, overflows, they return false and leave *out unchanged.
  */
 #ifndef ENGINE_BASE_SIZE_H
 #define ENGINE_BASE_SIZE_H

@@ -14,6 +14,7 @@ struct bn_str {
     size_t n_bytes;
 };
 
+/* All bytes of a terminated text, which is not copied. NULL gives the empty string. */
 static inline struct bn_str bn_str_of(const char *text)
 {
     return (struct bn_str){text, text ? strlen(text) : 0};
@@ -35,7 +36,7 @@ static inline bool bn_str_starts(struct bn_str a, struct bn_str prefix)
            (prefix.n_bytes == 0 || memcmp(a.ptr, prefix.ptr, prefix.n_bytes) == 0);
 }
 
-/* Whether `word` is in a list of words separated by commas, without spaces. */
+/* Whether `word` is in a list of words separated by commas, without spaces. Neither may be NULL. */
 static inline bool str_list_has(const char *list, const char *word)
 {
     const size_t n_bytes = strlen(word);

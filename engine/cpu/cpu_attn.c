@@ -16,7 +16,8 @@
 #include <math.h>
 #include <string.h>
 
-/* Prefetch a head of the next token. Other threads wrote it, so it is not in this core's cache. */
+/* Prefetch a head of the next token. Mostly other threads wrote it, so it is not in this core's
+ * cache. */
 static void prefetch_floats(const float *x, size_t n)
 {
     for (size_t i = 0; i < n; i += ROW_UNIT)
@@ -183,7 +184,7 @@ static void finish_head(const struct backend *b, struct partial run, size_t toke
 }
 
 /* One token block and KV head over the position blocks that it sees. `next` is the item that
- * probably follows, for prefetching. */
+ * probably follows, for prefetching; it is `item` itself if none follows. */
 static void run_token_block(struct cpu_thread *th, size_t item, size_t next, size_t layer)
 {
     const struct backend *b = th->pass->b;
@@ -252,7 +253,8 @@ static struct partial slot_at(const struct backend *b, size_t slot)
     return (struct partial){at + group * head_dim, at + group * head_dim + group, at};
 }
 
-/* The position blocks that the first token of a token block sees. */
+/* The position blocks that the first token of a token block sees. Later tokens of the token block
+ * see no other ones, because all its positions are in the last of these blocks. */
 static struct work_range blocks_seen(const struct backend *b, const struct token_block *tokens,
                                      size_t layer)
 {

@@ -1,5 +1,6 @@
 /*
- * Attention of a pass. All threads call attn_append, and after a barrier attn_apply.
+ * Attention of a pass. All threads call attn_append after a barrier that completes scratch.qkv, and
+ * attn_apply after another barrier.
  *
  * The result of a token and a position block depends on no other block, and blocks are merged in
  * ascending order. So the result does not depend on which thread computes which block.
@@ -9,17 +10,19 @@
 
 #include "engine/cpu/cpu_state.h"
 
-/* Apply QK norm, RoPE and the query scale to scratch.qkv in place, move the gates of attention
- * behind the queries of their KV head, and append keys and values to the KV caches. */
+/* Apply QK norm, RoPE and the query scale to scratch.qkv in place, and append keys and values to
+ * the KV caches. If attention has gates, also move those of a KV head behind its queries. */
 void attn_append(struct cpu_thread *th, size_t layer);
 
-/* Attention of all tokens over their sequences, into scratch.attn. Ends with a barrier. */
+/* Write the results of attention of all tokens, each over its own sequence, to scratch.attn. Ends
+ * with a barrier. */
 void attn_apply(struct cpu_thread *th, size_t layer);
 
 /* The position of the oldest key that a token at `pos` attends to. */
 size_t attn_oldest_key(const struct backend *b, size_t layer, size_t pos);
 
-/* Bytes of keys and values that a pass reads: whole position blocks, once per token block. */
+/* Bytes of keys, values and their scales that a pass reads: whole position blocks, once per token
+ * block. */
 uint64_t attn_bytes(const struct pass *pass);
 
 #endif

@@ -21,8 +21,9 @@
 /* Pauses before a thread sleeps. The maximum takes about 50 microseconds at 100 cycles per pause
  * and 2 GHz. On a quiet machine the threads of a forward pass arrive at a barrier within this time.
  * A barrier at which threads sleep halves the number, because a spinning thread delays the other
- * threads of its core. Every RETRY-th barrier uses the maximum again, in case the machine has
- * become quiet, and does not halve the number. */
+ * threads of its core. Every RETRY-th barrier tries the maximum, in case the machine has become
+ * quiet: if a thread then need not sleep, later barriers use the maximum again, else the number
+ * stays as it was. */
 #define SPINS_MOST 1000
 #define SPIN_CUTS 7 /* most halvings: down to 7 pauses */
 #define RETRY 64
@@ -70,11 +71,13 @@ void cpu_barrier_wait(struct cpu_barrier *b, size_t n_threads)
 {
     if (n_threads < 2)
         return;
+    /* The generation cannot change before this thread arrives. */
     const unsigned generation = atomic_load_explicit(&b->generation, memory_order_relaxed);
     if (atomic_fetch_add_explicit(&b->n_arrived, 1, memory_order_acq_rel) + 1 < n_threads) {
         wait_for(b, generation);
         return;
     }
+    /* Before the generation, since the new generation lets threads arrive at the next barrier. */
     atomic_store_explicit(&b->n_arrived, 0, memory_order_relaxed);
     atomic_store(&b->generation, generation + 1);
     if (atomic_load(&b->n_asleep) > 0)

@@ -1,8 +1,8 @@
 /*
  * The instruction sets of this processor, and the number of threads to use.
  *
- * An instruction set counts only if the operating system enables its registers (XGETBV; for AMX
- * also arch_prctl). Only this module reads CPUID.
+ * An x86 instruction set counts only if the operating system enables its registers (XGETBV; for AMX
+ * also arch_prctl). Only x86/cpu_caps_x86.c, a part of this module, reads CPUID.
  */
 #ifndef ENGINE_CPU_CPU_CAPS_H
 #define ENGINE_CPU_CPU_CAPS_H
@@ -31,6 +31,7 @@ struct cpu_caps {
     bool is_amd;     /* the processor is made by AMD; cpu_kernels_init makes other choices then */
 };
 
+/* Fill in *caps for this processor, operating system and build. */
 void cpu_caps_detect(struct cpu_caps *caps);
 
 /* Remove the instruction sets above `isa` (a cpu_isa_name) from `caps`. NULL changes nothing.
@@ -41,8 +42,9 @@ const char *cpu_isa_name(enum cpu_isa isa);  /* "avx512vnni", for options and JS
 const char *cpu_isa_title(enum cpu_isa isa); /* "AVX-512 VNNI", for messages */
 
 /* List the CPUs that the calling thread's mask allows: one of each physical core first, then the
- * other hardware threads of these cores. At most cap numbers are written. Returns the number of
- * CPUs and sets *n_cores to that of cores; both are 0 if the system does not report them. */
+ * other hardware threads of these cores. At most cap numbers are written; cpus may be NULL if cap
+ * is 0. Returns the number of all these CPUs, also if it is above cap, and sets *n_cores to that of
+ * cores. Both are 0 if the system does not report them or memory is short. */
 size_t cpu_list_allowed(size_t *cpus, size_t cap, size_t *n_cores);
 
 /* Number of threads this process should use: one per physical core of the affinity mask, limited by
@@ -53,13 +55,15 @@ size_t cpu_default_threads(void);
 size_t cpu_quota_threads(const char *root);
 
 /* Compare the kernels of a table with ref in a forked child process, so that an illegal instruction
- * or an endless loop cannot harm this process. False if one differs or the child cannot run; then
- * `why` holds the reason. */
+ * or an endless loop cannot harm this process. False if a kernel differs, if the child crashes or
+ * does not end within some seconds, or if it cannot run. `why` must not be NULL; it receives the
+ * reason of a false result and is not written otherwise. */
 struct cpu_kernels;
 bool cpu_caps_try_kernels(const struct cpu_kernels *k, char *why, size_t why_bytes);
 
 /* Test the kernels of each instruction set with cpu_caps_try_kernels and remove the sets that fail.
- * Writes a line for each removed set to `why` (may be NULL). Takes a few milliseconds. */
+ * Each set is tested together with the lower sets that passed. `why` (may be NULL) receives a line
+ * for each removed set, cut to why_bytes, or an empty text. Takes a few milliseconds. */
 void cpu_caps_self_test(struct cpu_caps *caps, char *why, size_t why_bytes);
 
 #endif

@@ -40,8 +40,8 @@
 #define N_TILE 3                /* tokens of an attn_tile */
 #define ROW_BYTES (N_TABLE * 4) /* of F32, the largest type */
 
-#define MOST_OUTPUTS 96
-#define OUTPUT_BYTES 131072
+#define MOST_OUTPUTS 96     /* room for those of run_all, which `record` asserts */
+#define OUTPUT_BYTES 131072 /* the same */
 
 /* The outputs of one table of kernels. */
 struct outputs {
@@ -62,7 +62,7 @@ static void record(struct outputs *o, const char *kernel, const void *output, si
     o->list[o->n++].end = o->n_bytes;
 }
 
-/* Mix the bits of a counter (the finaliser of splitmix64). */
+/* Mix the bits of a counter: the upper half of splitmix64 without its last step. */
 static uint32_t mix(uint64_t i)
 {
     uint64_t z = i * 0x9e3779b97f4a7c15u;
@@ -391,7 +391,8 @@ static void run_attention(const struct cpu_kernels *k, struct outputs *out)
 }
 
 /* Random bytes are a valid row of every type if the floats among them are finite. They are if the
- * highest bit of the exponent, 0x40 in the last byte of each float, is 0. */
+ * highest bit of the exponent, 0x40 in the last byte of each float, is 0. In rows of floats every
+ * byte gets this mask. F16 scales are positive too, so their mask also clears the sign. */
 static void fill_row(uint8_t *row, enum tensor_type type, uint64_t seed)
 {
     for (size_t i = 0; i < ROW_BYTES; i++)
@@ -525,8 +526,9 @@ static const char *first_difference(const struct cpu_kernels *k)
 
 /* ---- the child process ---- */
 
-/* Runs in the child process. These signals must end it, whatever handlers the parent has. The child
- * also inherits the signal mask of the calling thread, which may block SIGALRM. */
+/* Runs in the child process and ends it. These signals must end it too, whatever handlers the
+ * parent has. The child also inherits the signal mask of the calling thread, which may block
+ * SIGALRM. */
 static void run_child(const struct cpu_kernels *k, int fd)
 {
     sigset_t alarm_only;

@@ -23,7 +23,7 @@
 /* Read the first line of a file without its newline; false if the file is missing or empty. */
 static bool read_line(const char *path, char line[LINE_MAX_BYTES])
 {
-    FILE *f = fopen(path, "re");
+    FILE *f = fopen(path, "re"); /* e: child programs do not inherit the file */
     if (!f)
         return false;
     const bool ok = fgets(line, LINE_MAX_BYTES, f) != NULL;
@@ -72,16 +72,16 @@ size_t cpu_list_allowed(size_t *cpus, size_t cap, size_t *n_cores)
     CPU_ZERO_S(set_bytes, set);
     if (sched_getaffinity(0, set_bytes, set) != 0)
         CPU_ZERO_S(set_bytes, set);
-    for (int pass = 0; pass < 2; pass++) { /* first CPUs of cores, then their siblings */
+    for (int round = 0; round < 2; round++) { /* first CPUs of cores, then their siblings */
         for (size_t cpu = 0; cpu < MAX_CPUS; cpu++) {
             if (!CPU_ISSET_S(cpu, set_bytes, set) ||
-                is_first_of_core(cpu, set, set_bytes) != (pass == 0))
+                is_first_of_core(cpu, set, set_bytes) != (round == 0))
                 continue;
             if (n < cap)
                 cpus[n] = cpu;
             n++;
         }
-        if (pass == 0)
+        if (round == 0)
             *n_cores = n;
     }
     CPU_FREE(set);

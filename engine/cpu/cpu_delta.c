@@ -1,8 +1,9 @@
 /*
  * Gated delta nets. docs/kernels.md, "Gated delta nets", has the arithmetic.
  *
- * A work item is one head and all tokens of a sequence, so the state of a head stays in the cache
- * of a core while the tokens pass through it, and no sum depends on how a prompt is split.
+ * A work item is one head and all tokens that a sequence has in the pass, so the state of the head
+ * stays in the cache of a core. The tokens pass through the state one after the other, so no sum
+ * depends on how a prompt is split.
  */
 #include "engine/cpu/cpu_delta.h"
 
@@ -27,7 +28,7 @@ static void gates_of(struct cpu_thread *th, const struct cpu_delta *d, struct wo
                                         .n_rows = n};
         b->k.rows_dot[m[i]->type](&rows, x, b->model->hp.n_embd, z[i], th->row);
     }
-    for (size_t i = 0; i < n; i++) {
+    for (size_t i = 0; i < n; i++) { /* with functions of ref, because there are few heads */
         const size_t h = heads.begin + i;
         const float g = d->a[h] * softplus_ref(z[0][i] + d->dt_bias[h]);
         out[h] = (struct delta_gate){exp0_ref(g), sigmoid_ref(z[1][i])};
@@ -58,7 +59,8 @@ void delta_gates(struct cpu_thread *th, size_t layer)
         token_gates(th, layer, t, (struct work_range){0, n_heads});
 }
 
-/* Input number i of a run: the three inputs before its first token, then those of its tokens. */
+/* Input number i of a run, from element `channel` on: the three inputs before its first token,
+ * which `old` holds, then those of its tokens. */
 static const float *conv_input(const struct backend *b, const struct token_block *run,
                                const float *old, size_t channel, size_t i)
 {

@@ -19,7 +19,7 @@
 
 #define ROUTER_ROWS 32 /* router rows that stay in the second-level cache for 16 tokens */
 #define ROUTER_QUAD 4  /* tokens that are multiplied together */
-#define GATE_GROUPS 8  /* row groups of an expert in a work item of the first product */
+#define GATE_GROUPS 8  /* row groups of an expert in a work item of gate and up, several tokens */
 #define MOST_GROUPS 32 /* most row groups per product with one token, and per work item of down */
 #define PAIR_TOKENS 16 /* pairs in a work item that copies or quantises */
 _Static_assert(MOST_GROUPS *R16_ROWS <= MATMUL_TOKENS * PANEL_ROWS, "y holds them");
@@ -68,6 +68,8 @@ void experts_pick(const float *z, size_t n, size_t n_used, struct expert_choice 
 
 /* ---- router ---- */
 
+/* Every thread prepares the input and makes the choice itself. The threads share the router's rows,
+ * whose logits are complete after a barrier. */
 static void choose_for_one(struct cpu_thread *th, size_t layer, struct rows h)
 {
     const struct backend *b = th->pass->b;
@@ -118,7 +120,8 @@ static void route_tokens(struct cpu_thread *th, size_t layer, size_t token0, siz
                      b->scratch.chosen + (token0 + t) * hp->n_used_experts);
 }
 
-/* Set scratch.pairs: the choices of all tokens, sorted by expert. Count them. */
+/* Set scratch.pairs (the choices of all tokens, sorted by expert, then by token) and pair_start.
+ * Count the pairs in scratch.n_chosen, and the experts with a pair in n_experts_read. */
 static void set_pairs(struct pass *pass, size_t layer)
 {
     const struct hparams *hp = &pass->b->model->hp;
@@ -393,7 +396,7 @@ void experts_add(struct cpu_thread *th, size_t layer, struct rows y, struct rows
                        (struct work_range){s->pair_start[e], s->pair_start[e + 1]}, h);
 }
 
-/* All experts have about the same size. */
+/* The experts of a layer have the same size, so an average over all layers is exact enough. */
 uint64_t experts_pass_bytes(const struct pass *pass)
 {
     const struct hparams *hp = &pass->b->model->hp;

@@ -14,8 +14,9 @@
 enum tensor_type head_type(const struct model *m, enum bn_head_mode head);
 /* Bytes of this copy, 0 if there is none. False on overflow, or if a row is not whole blocks. */
 bool head_copy_bytes(const struct model *m, enum bn_head_mode head, size_t *n_bytes);
-/* Make this copy in b->head_map and set b->head to it, if its size is not 0. BN_ENOMEM,
- * BN_ECANCELLED, BN_EUNSUPPORTED. */
+/* Make this copy in b->head_map and set b->head to it, if its size is not 0. `control` is not NULL;
+ * no progress is reported. On failure cpu_close frees head_map. BN_ENOMEM. BN_ECANCELLED.
+ * BN_EUNSUPPORTED: head_copy_bytes returns false. */
 bool head_copy_open(struct backend *b, const struct backend_control *control, struct bn_error *err);
 
 /* Write the embedding rows of all tokens to `h` of the scratch memory, and the cosines and sines of
@@ -23,7 +24,8 @@ bool head_copy_open(struct backend *b, const struct backend_control *control, st
 void head_embed(struct cpu_thread *th);
 
 /* Find the candidates of every requested row and set its n_found, but not head_row.n. On failure
- * set pass->not_finite or pass->min_cap. */
+ * set pass->not_finite (a logit is infinite or NaN) or pass->min_cap (a row is too small); then
+ * some rows have no candidates. */
 void head_apply(struct cpu_thread *th);
 
 #endif

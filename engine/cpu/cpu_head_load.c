@@ -49,7 +49,7 @@ struct head_job {
     size_t n_blocks, step_stride;
     float *rows; /* (n_threads, row_stride) decoded row of each thread, zeros past n_embd */
     size_t row_stride;
-    size_t n_done, n_total; /* progress before and after this job; equal: none is reported */
+    size_t n_done, n_total; /* progress (bytes) before and after this job; equal: not reported */
     atomic_bool too_large;  /* a weight is above COARSE_MAX or a NaN */
     bool stop; /* thread 0 writes it between two barriers, all threads read it afterwards */
     struct cpu_barrier barrier;
@@ -57,7 +57,7 @@ struct head_job {
 
 static void copy_row(const float *x, size_t n, uint8_t *out)
 {
-    for (; n > 0; n -= Q8_COLS, x += Q8_COLS, out += Q8_BYTES) {
+    for (; n > 0; n -= Q8_COLS, x += Q8_COLS, out += Q8_BYTES) { /* rows are whole blocks */
         float most = 0.0f;
         for (size_t i = 0; i < Q8_COLS; i++)
             most = fabsf(x[i]) > most ? fabsf(x[i]) : most;
@@ -65,7 +65,8 @@ static void copy_row(const float *x, size_t n, uint8_t *out)
         const float scale = f16_to_f32(half), inverse = scale > 0.0f ? 1.0f / scale : 0.0f;
         memcpy(out, &half, sizeof half);
         for (size_t i = 0; i < Q8_COLS; i++) {
-            const float y = rintf(x[i] * inverse); /* a NaN becomes -127 below */
+            /* A NaN becomes -127 below. F16 can round the scale down, so y can exceed 127. */
+            const float y = rintf(x[i] * inverse);
             out[2 + i] = (uint8_t)(int8_t)(y > 127.0f ? 127.0f : y >= -127.0f ? y : -127.0f);
         }
     }
@@ -94,7 +95,8 @@ static void convert_rows(struct head_job *job, size_t row0, size_t row1, float *
         mem_file_drop(from->bytes + row0 * row_bytes, (row1 - row0) * row_bytes);
 }
 
-/* Called by thread 0 after step i of all threads: report progress, test the cancel flag. */
+/* Called by thread 0 after step i of all threads: report progress, a share of n_left for each step,
+ * and test the cancel flag. */
 static void finish_step(struct head_job *job, size_t i, size_t n_steps)
 {
     const struct backend_control *control = job->control;

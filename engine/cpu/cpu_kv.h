@@ -25,7 +25,8 @@ struct seq {
     struct recurrent recurrent;      /* states of gated delta nets, which have no keys and values */
 };
 
-/* BN_EARG: n_ctx is 0, or the context exceeds the address space. BN_ENOMEM. */
+/* Open an empty sequence, which the caller closes before b. BN_EARG: n_ctx is 0, or the context or
+ * the recurrent state exceeds the address space. BN_ENOMEM. */
 bool kv_open(struct backend *b, size_t n_ctx, struct seq **out, struct bn_error *err);
 void kv_close(struct seq *s); /* NULL is allowed */
 
@@ -38,13 +39,13 @@ bool kv_save(struct seq *s, const struct bn_stream *out, struct bn_error *err);
 bool kv_load(struct seq *s, size_t length, const struct bn_stream *in, struct bn_error *err);
 
 /* Call it before a pass that appends n_ids positions. Records the positions of the ring that the
- * pass overwrites: they are lost even if the pass fails. */
+ * pass overwrites: they are lost even if the pass fails. Does nothing without a ring. */
 void kv_begin(struct seq *s, size_t n_ids);
 
-/* The part of position block `block` for one layer and KV head. */
+/* The part of position block `block` for one KV head of a layer that has keys and values. */
 struct kv_block {
     uint8_t *k, *v;
-    float *scales; /* (2, ATTN_BLOCK), only with Q8 */
+    float *scales; /* (2, ATTN_BLOCK), must not be used without Q8 */
 };
 static inline struct kv_block kv_block_at(const struct seq *s, size_t layer, size_t kv_head,
                                           size_t block)
@@ -60,7 +61,7 @@ static inline struct kv_block kv_block_at(const struct seq *s, size_t layer, siz
 }
 
 /* Append the keys and values of a token block: k and v are tokens->n_tokens rows of head_dim
- * floats, kv_stride floats apart. th provides scratch buffers. */
+ * floats, kv_stride floats apart. th->f16 and th->q8 are scratch memory. */
 void kv_append(const struct cpu_thread *th, const struct token_block *tokens, size_t layer,
                size_t kv_head, const float *k, const float *v, size_t kv_stride);
 

@@ -1,7 +1,7 @@
 /*
  * Ternary linear layers of a pass. All threads call every function except linear_prepare; each
  * works on its part of the tokens or rows. For a single token, every thread prepares the input
- * itself.
+ * itself. An input x must be complete before linear_input, so a barrier comes first.
  */
 #ifndef ENGINE_CPU_CPU_LINEAR_H
 #define ENGINE_CPU_CPU_LINEAR_H
@@ -15,25 +15,28 @@ struct rows {
 };
 
 /* Prepare the input q of the layer `to` from x (n_tokens, to->n_cols): RMSNorm with w unless w is
- * NULL, then the rotation of `to`, then quantise. Afterwards every thread may read q. */
+ * NULL, then the rotation of `to`, then quantise. Afterwards every thread may read q, which the
+ * next linear_store, linear_add or linear_gate with `to` multiplies. */
 void linear_input(struct cpu_thread *th, const struct weights *to, struct rows x, const float *w);
 
 /* The norm and the rotation of linear_input, by this thread alone for one token x (to->n_cols).
- * Returns x itself if there is neither, else th->norm. */
+ * Returns x itself if there is neither, else th->norm. w must be NULL if the rotation reorders
+ * heads (n_outer). */
 const float *linear_prepare(const struct cpu_thread *th, const struct weights *to, const float *x,
                             const float *w);
 
-/* y = W q, with scales and bias, for all tokens. Afterwards y is complete only for this thread's
- * rows. */
+/* y = W q, with scales and bias, for all tokens. As with the next two functions, other threads may
+ * read y only after a barrier. */
 void linear_store(struct cpu_thread *th, const struct weights *w, struct rows y);
 /* y = y + W q */
 void linear_add(struct cpu_thread *th, const struct weights *w, struct rows y);
 /* y = act(W_gate q) * (W_up q). The first half of w's rows is gate, the second half is up. */
 void linear_gate(struct cpu_thread *th, const struct weights *w, enum ffn_act act, struct rows y);
 
-/* In a pass of one token, prefetch the first lines of w that this thread multiplies next. Call it
- * before the barrier and the norm that precede the product. n_products is 2 for gate and up, whose
- * rows are divided over the threads separately, and 1 for any other layer. */
+/* In a pass of one token, prefetch the first lines of w that this thread multiplies next; in other
+ * passes do nothing. w is not packed by columns. Call it before the barrier and the norm that
+ * precede the product. n_products is 2 for gate and up, whose rows are divided over the threads
+ * separately, and 1 for any other layer. */
 void linear_fetch(const struct cpu_thread *th, const struct weights *w, size_t n_products);
 
 #endif

@@ -31,7 +31,8 @@ static bool has_one_token(const struct cpu_thread *th)
 
 /* ---- input ---- */
 
-/* Set the units and sums of the blocks of a token that has one scale. */
+/* Set the units and sums of the blocks of a token that has one scale. n_cols includes padding, a
+ * multiple of R16_PAD_COLS. */
 static void set_equal_units(const struct weights *to, size_t n_cols, struct act_scale scale,
                             struct block_plane p)
 {

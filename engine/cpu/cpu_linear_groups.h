@@ -14,14 +14,15 @@ void groups_store(struct cpu_thread *th, const struct weights *w, struct rows y)
 void groups_add(struct cpu_thread *th, const struct weights *w, struct rows y);
 void groups_gate(struct cpu_thread *th, const struct weights *w, enum ffn_act act, struct rows y);
 
-/* As linear_fetch. The kernel for one token reads several row groups in parallel, which lie far
- * apart; this prefetches the first n_bytes of each of them. */
+/* As linear_fetch, which calls it only in a pass of one token. The kernel for one token reads
+ * several row groups in parallel, which lie far apart; this prefetches the first n_bytes of each of
+ * them, or nothing if the groups are so few that these bytes would overlap. */
 void groups_fetch(const struct cpu_thread *th, const struct weights *w, size_t n_products,
                   size_t n_bytes);
 
 /* ---- parts, for cpu_experts.c ---- */
 
-/* Row groups of one section. */
+/* Row groups begin .. end - 1 of one section, counted from its first one. */
 struct group_range {
     const struct section *s;
     size_t begin, end;
@@ -42,7 +43,8 @@ static inline size_t groups_count_rows(const struct group_range *r)
 void groups_quantise_to(const struct cpu_thread *th, const struct weights *layer, const float *x,
                         const struct block_input *in, size_t token);
 
-/* y = these rows times one token of `in`, with scales and bias. y has room for whole row groups. */
+/* y = these rows times token `token` of `in`, with scales and bias. y has room for whole row
+ * groups; elements of padding rows are undefined. */
 void groups_multiply_one(const struct cpu_thread *th, const struct weights *w,
                          const struct group_range *r, const struct block_input *in, size_t token,
                          float *y);
@@ -55,13 +57,15 @@ struct panel_range {
     struct group_range rows;
     const uint8_t *unpacked;
 };
-/* Unpack to `to`: th->panel, or the second panel, which does not overlap the first. */
+/* Unpack r, at most R16_PANEL row groups, to `to`: th->panel, or the second panel, which does not
+ * overlap the first. */
 struct panel_range groups_unpack(const struct cpu_thread *th, const struct group_range *r,
                                  uint8_t *to);
 uint8_t *groups_second_panel(const struct cpu_thread *th);
 
 /* y (n, R16_PANEL * R16_ROWS) = the panel times tokens token0 .. token0 + n - 1 of `in`, with
- * scales and bias; n <= GROUPED_TOKENS. */
+ * scales and bias; n <= GROUPED_TOKENS. Rows past the panel's groups become 0. Not for ACT_FLOAT:
+ * see groups_take_singly. */
 void groups_multiply_panel(const struct cpu_thread *th, const struct weights *w,
                            const struct panel_range *r, const struct block_input *in, size_t token0,
                            size_t n, float *y);

@@ -10,7 +10,8 @@
 /* Bytes read per second by all threads, the best of many short loops; 0.0 if memory is short. */
 double cpu_measure_bandwidth(struct backend *b);
 
-/* Multiply-adds per second by all threads on data in registers, the best of many short loops. */
+/* Multiply-adds per second by all threads on data in registers, the best of many short loops; of
+ * the type `kind`. 0.0 if the system has no clock. */
 double cpu_measure_mac_peak(struct backend *b, enum bn_mac kind);
 
 #endif

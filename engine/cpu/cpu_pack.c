@@ -21,9 +21,10 @@ bool pack_in_groups(const struct model *m)
     return m->act_scheme != ACT_TOKEN || m->finest.scaling != SCALE_TENSOR || m->arch->experts;
 }
 
-/* Whether the down projection is packed by columns. This is useless for a rotated input, which has
- * hardly any zeros. With columns, passes of several tokens multiply the bytes of the file as lines:
- * these must be I2_S of layout A in whole lines, aligned to 32 bytes. */
+/* Whether the down projection is packed by columns, so that a pass of one token can skip the
+ * columns whose input is zero. Only squared ReLU gives many zeros, and a rotation leaves hardly
+ * any. With columns, passes of several tokens multiply the bytes of the file as lines: these must
+ * be I2_S of layout A in whole lines, aligned to 32 bytes. */
 static bool pack_in_columns(const struct model *m, const struct backend_config *cfg,
                             const struct linear *down)
 {

@@ -13,7 +13,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Lines line0 .. line1 - 1 of every column, to lines (n_cols, n_lines, LINE_BYTES). Scratch: rows
+/* Lines line0 .. line1 - 1 of every column, to `lines` (n_cols, n_lines, LINE_BYTES), as in struct
+ * ternary_cols. A column has n_lines = n_rows / LINE_COLS, rounded up. Scratch memory: rows
  * (LINE_COLS, n_cols / 4), and codes as for line_pack_rows. n_cols must be a multiple of LINE_COLS.
  * BN_EFORMAT: as line_pack_rows. */
 bool pack_columns(const struct ternary_source *src, size_t line0, size_t line1, size_t n_lines,

@@ -47,7 +47,8 @@ void pick_best(const float *z, size_t n_vocab, size_t k, struct head_cand *heap)
     }
 }
 
-/* All ids with a logit of at least `floor`; at most cap are stored. */
+/* All ids with a logit of at least `floor`. *n is their number, of which at most cap are stored;
+ * false if it is above cap. */
 static bool append_above(const float *z, size_t n_vocab, float floor, struct head_row *row,
                          size_t *n)
 {
@@ -61,7 +62,8 @@ static bool append_above(const float *z, size_t n_vocab, float floor, struct hea
     return *n <= row->cap;
 }
 
-/* Append the ids of head->ids that are not among the candidates; at most cap are stored. */
+/* Append the ids of head->ids that are not among the *n candidates, which fit. *n and the result
+ * are as in append_above. */
 static bool append_ids(const float *z, const struct head_request *head, struct head_row *row,
                        uint64_t *seen, size_t *n)
 {

@@ -1,8 +1,9 @@
 /*
  * Only times are measured. Bytes follow from the shapes: each matrix once per pass, less the
- * skipped weights; keys and values once per token block. Multiply-adds follow from the shapes too,
- * those with skipped weights included. The output head counts its bytes itself; its multiply-adds
- * are not counted.
+ * skipped weights; of the experts those that were chosen; keys and values once per token block.
+ * Multiply-adds follow from the shapes too, those with skipped weights included. The output head
+ * counts its bytes itself; its multiply-adds are not counted. A pass that was cancelled counts as a
+ * whole, except experts, skipped weights and the output head.
  */
 #include "engine/cpu/cpu_profile.h"
 

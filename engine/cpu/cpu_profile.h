@@ -12,8 +12,8 @@
 size_t cpu_profile(struct backend *b, struct bn_profile_step *out, size_t cap);
 
 void profile_begin(struct pass *pass); /* before the threads start */
-void profile_end(struct pass *pass);   /* after the threads have finished */
-void profile_mark(struct pass *pass, enum profile_step step);
+void profile_end(struct pass *pass);   /* after the threads have finished, also after an error */
+void profile_mark(struct pass *pass, enum profile_step step); /* for thread_end_step */
 
 /* The end of a step. All threads call it. */
 static inline void thread_end_step(const struct cpu_thread *th, enum profile_step step)

@@ -19,9 +19,10 @@ struct recurrent {
     struct recurrent_copies copies;
 };
 
-/* The state of no ids. BN_EARG: the state is too large. BN_ENOMEM. */
+/* Allocate both copies; the current one is the state of no ids, all zeros. BN_EARG: the state is
+ * too large. BN_ENOMEM. After an error recurrent_close may be called or not. */
 bool recurrent_open(struct recurrent *r, const struct hparams *hp, struct bn_error *err);
-void recurrent_close(struct recurrent *r);
+void recurrent_close(struct recurrent *r); /* also accepts a struct of zeros */
 
 /* The states of layer number `index` among the delta nets, in the copy that a pass reads (from) and
  * in the one that it writes (to): (n_value_heads, dim * dim) in the layout of delta_shape.h, then
@@ -29,12 +30,13 @@ void recurrent_close(struct recurrent *r);
 const float *recurrent_from(const struct recurrent *r, const struct delta_shape *d, size_t index);
 float *recurrent_to(const struct recurrent *r, const struct delta_shape *d, size_t index);
 
-/* Cut to a length that recurrent_reachable returned. */
+/* Cut to a length that recurrent_reachable returned. For 0 the state becomes that of no ids. */
 void recurrent_cut(struct recurrent *r, size_t n_keep);
-/* Make a saved state of `length` ids current. */
+/* Copy a saved state of `length` ids, n_floats floats, and make it current. */
 void recurrent_load(struct recurrent *r, const void *from, size_t length);
-/* The current copy, n_floats. A caller that writes it also sets its length. */
+/* The current copy (n_floats), not to be used if n_floats is 0. A caller that writes it also sets
+ * its length. */
 float *recurrent_now(const struct recurrent *r);
-void recurrent_reset(struct recurrent *r); /* to no ids */
+void recurrent_reset(struct recurrent *r); /* to the state of no ids */
 
 #endif

@@ -31,21 +31,24 @@ struct ring {
     size_t first;                 /* the ring holds the positions from here to the length */
 };
 
-/* Reserve the rings of a sequence of n_ctx positions. BN_ENOMEM. */
+/* Reserve the rings of a sequence of n_ctx positions. *r must be zeros; it stays so if the model
+ * has no rings. BN_ENOMEM. */
 bool ring_open(struct ring *r, const struct backend *b, size_t n_ctx, struct bn_error *err);
-void ring_close(struct ring *r);
+void ring_close(struct ring *r); /* also accepts a struct of zeros */
 
-/* Record that positions up to n_end - 1 will be written, which overwrites the oldest ones. */
+/* Record that positions up to n_end - 1 will be written, which overwrites the oldest ones. Does
+ * nothing without rings. */
 void ring_extend(struct ring *r, size_t n_end);
 
-/* n_keep if the ring holds the whole window before it, else 0. */
+/* n_keep if the ring holds the whole window before it or there are no rings, else 0. */
 size_t ring_reachable(const struct ring *r, const struct backend *b, size_t n_keep);
 
 /* Bytes of the windows in a saved state, 0 without rings. */
 size_t ring_state_bytes(const struct ring *r, const struct backend *b);
 
-/* Copy the window before `length` to or from a saved state. After ring_load the other positions are
- * unknown. */
+/* Copy the window before `length` to or from a saved state (ring_state_bytes). ring_save sets the
+ * bytes of other positions to 0; after ring_load the ring holds no other positions. Without rings
+ * nothing is copied. */
 void ring_save(const struct ring *r, const struct backend *b, size_t length, void *to);
 void ring_load(struct ring *r, const struct backend *b, size_t length, const void *from);
 

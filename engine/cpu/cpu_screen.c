@@ -2,8 +2,9 @@
  * The screened head in a pass. The coarse plane gives an upper bound of each logit. For HEAD_TOP,
  * first the rows with the highest bounds are multiplied, several times k of them. The k-th best of
  * these is a floor: the true k-th best is not lower, so a row with a bound below the floor cannot
- * be a candidate. Rows whose bound reaches the floor are multiplied exactly as in the full pass, so
- * cpu_pick.c finds the same candidates.
+ * be a candidate. With a gap, the floor is at most the best of these minus the gap. Rows whose
+ * bound reaches the floor are multiplied exactly as in the full pass, so cpu_pick.c finds the same
+ * candidates.
  *
  * Each thread decides for its part of the vocabulary. If more than half of its rows reach the
  * floor, it multiplies all of them in order, as the full pass does.
@@ -131,7 +132,8 @@ static void count_head_bytes(const struct cpu_thread *th, size_t n_rows)
                               memory_order_relaxed);
 }
 
-/* Logits of rows id0 .. id0 + n - 1, or of rows id0 + ids[0 .. n - 1]. */
+/* The n logits of the rows id0 + ids[j] of the table, or id0 + j if ids is NULL, for the hidden
+ * state of row i of the group. */
 static void multiply_rows(struct cpu_thread *th, size_t i, size_t id0, const int32_t *ids, size_t n,
                           float *z)
 {
@@ -188,7 +190,9 @@ static void queue_row(struct cpu_thread *th, size_t i, struct draw *d, size_t id
         multiply_draw(th, i, d);
 }
 
-/* Multiply each row whose bound plus noise could reach the best value so far. */
+/* Multiply each row whose bound plus noise could reach the best value so far. All logits are
+ * finite, because the weights and the hidden state of a screened row are limited (coarse_code.h).
+ * So a part that is not empty has a best id. */
 static void screen_draw(struct cpu_thread *th, size_t i, const struct requested_row *req,
                         struct work_range ids)
 {
@@ -330,7 +334,8 @@ void screen_rescore(struct cpu_thread *th, size_t i, const struct requested_row 
 /* ---- bounds ---- */
 
 /* Collect the screened rows of the group in the panel buffer of this thread, which is large enough:
- * a panel has 128 bytes per column, a group needs 33. Sets bounds[j] to z of screened row j. */
+ * a panel has 128 bytes per column, a group needs 33 per column and 64 more. Sets bounds[j] to z of
+ * the j-th screened row. */
 static struct coarse_group gather_group(struct cpu_thread *th, const struct requested_row *reqs,
                                         size_t n_reqs, float **bounds)
 {

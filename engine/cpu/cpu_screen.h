@@ -4,27 +4,28 @@
  * Design and proof: docs/kernels.md, "The head, screened".
  *
  * Order of calls for a group of requested rows: screen_query on one thread per row; barrier;
- * screen_bounds on all threads; barrier; screen_rescore on all threads for HEAD_TOP rows. Rows of
- * HEAD_GUMBEL are complete after screen_bounds.
+ * screen_bounds on all threads; barrier; screen_rescore on all threads for screened HEAD_TOP rows;
+ * barrier. Screened rows of HEAD_GUMBEL are complete after screen_bounds.
  */
 #ifndef ENGINE_CPU_CPU_SCREEN_H
 #define ENGINE_CPU_CPU_SCREEN_H
 
 #include "engine/cpu/cpu_state.h"
 
-/* Make b->coarse if the model is screened. Progress is reported from n_done to n_total. If a weight
- * is above COARSE_MAX or a NaN, there is no plane; this is not an error. BN_ENOMEM,
- * BN_ECANCELLED. */
+/* Make b->coarse if the model is screened (shape.n_coarse > 0). `control` is not NULL; progress is
+ * reported from n_done to n_total bytes. If the magnitude of a weight is above COARSE_MAX, or a
+ * weight is a NaN, there is no plane; this is not an error. BN_ENOMEM. BN_ECANCELLED. */
 bool screen_open(struct backend *b, const struct backend_control *control, size_t n_done,
                  size_t n_total, struct bn_error *err);
-void screen_close(struct backend *b);
+void screen_close(struct backend *b); /* also if there is no plane */
 
 /* Set req->screened of row i of the group, and if it is true, req->query from row i of
  * scratch.head_x. */
 void screen_query(const struct backend *b, size_t i, struct requested_row *req);
 
 /* For this thread's part of the vocabulary and all screened rows: compute the bounds, then find the
- * best id (HEAD_GUMBEL) or multiply the rows with the highest bounds (HEAD_TOP). */
+ * best id (HEAD_GUMBEL: th->best_noisy, best_noisy_id, and its logit in z) or multiply the rows
+ * with the highest bounds (HEAD_TOP: their logits in scratch.lead and z). */
 void screen_bounds(struct cpu_thread *th, const struct requested_row *reqs, size_t n_reqs);
 /* In this thread's part of z, make the logits of possible candidates exact. The others become exact
  * too or -infinity. Sets th->best[i] to the largest logit of this part. */

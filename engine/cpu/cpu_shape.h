@@ -15,6 +15,7 @@ struct cpu_shape {
     size_t q_rows;
     size_t group;    /* query heads per KV head */
     size_t max_cols; /* widest input of a linear layer */
+    /* Of the rows of h, qkv, attn, ffn and z in struct scratch. */
     size_t h_stride, qkv_stride, attn_stride, ffn_stride, vocab_stride;
     size_t ffn_rows;         /* rows of ffn per token: 1, or n_used_experts */
     size_t q8_stride;        /* bytes of a quantised token, a multiple of 64 */

@@ -1,6 +1,6 @@
 /*
- * Sizes of weights, KV cache and scratch memory. Every number comes from a model file, so sums and
- * products are checked for overflow, or limits such as MAX_WIDTH exclude it.
+ * Sizes of weights, KV cache and scratch memory. The numbers come from a model file and from the
+ * user, so sums and products are checked for overflow, or limits such as MAX_WIDTH exclude it.
  *
  * The scratch memory is one mapping. Its list of buffers is walked twice: first to measure it, then
  * to assign the addresses.

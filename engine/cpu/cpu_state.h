@@ -3,9 +3,9 @@
  * each thread. Private to engine/cpu.
  *
  * One pass evaluates up to n_ubatch tokens of one or several sequences. Activations are
- * token-major: element i of token t is at [t * stride + i]. Strides are multiples of a cache line,
- * and threads own row ranges that are multiples of ROW_UNIT, so two threads never write the same
- * cache line.
+ * token-major: element i of token t is at [t * stride + i]. Strides are multiples of a cache line.
+ * In linear layers, threads own row ranges that are multiples of ROW_UNIT, so two threads never
+ * write the same cache line there.
  */
 #ifndef ENGINE_CPU_CPU_STATE_H
 #define ENGINE_CPU_CPU_STATE_H
@@ -83,9 +83,11 @@ struct scratch {
     float *attn; /* (n_ubatch, attn_stride) results of attention or of a delta net */
     /* (n_ubatch, ffn_stride) act(gate) * up; with experts a row per pair. Overlaps qkv and attn. */
     float *ffn;
-    int8_t *q8;      /* (n_ubatch in groups of PACK_TOKENS, q8_stride) packed layer input */
-    float *q8_s;     /* (n_ubatch) scales of q8 */
-    int32_t *q8_sum; /* (n_ubatch) sums of q8 */
+    /* (n_ubatch in groups of PACK_TOKENS, q8_stride) input of a layer. In R1-256 it is packed, and
+     * a token occupies n_lines * LINE_COLS bytes instead of q8_stride. */
+    int8_t *q8;
+    float *q8_s;               /* (n_ubatch) scales of q8 */
+    int32_t *q8_sum;           /* (n_ubatch) sums of q8 */
     struct block_input blocks; /* n_ubatch tokens; planes[0].q is q8 */
     float *rope_c;             /* (n_ubatch, n_rot / 2) */
     float *rope_s;             /* (n_ubatch, n_rot / 2) */
@@ -127,7 +129,7 @@ struct cpu_thread {
     int32_t q8_sum;
     struct block_input blocks; /* one token; planes[0].q is q8 */
     float *norm; /* (max_cols) input of a layer after RMSNorm and rotation, see linear_prepare */
-    float *row;  /* (n_embd) a decoded row of a table */
+    float *row;  /* (n_embd) a decoded row of a table: scratch of rows_dot */
     /* Only with experts: */
     struct expert_choice *chosen; /* (n_used_experts) ascending experts of the only token */
     float *router_x;              /* (ROUTER_TOKENS, h_stride) normed inputs of the router */

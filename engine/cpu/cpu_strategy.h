@@ -34,7 +34,7 @@ struct strategy_work {
 
 enum linear_method {
     LINEAR_MATVEC, /* one token: rows are split over the threads, and each quantises the token */
-    LINEAR_FEW,    /* several tokens: the gemm of this name in struct cpu_kernels; R16 has one */
+    LINEAR_FEW, /* several tokens: the gemm of this name in struct cpu_kernels; in R16, `grouped` */
     LINEAR_MEDIUM,
     LINEAR_MANY,
 };
@@ -54,13 +54,16 @@ struct strategy strategy_for_pass(const struct strategy_model *m, const struct s
 
 /* The kernels of a method. LINEAR_MATVEC gets those for few tokens. */
 const struct ternary_gemm *strategy_gemm(const struct cpu_kernels *k, enum linear_method method);
+/* The method for the linear layers in R1-256 of a pass of n_tokens. In R16, only LINEAR_MATVEC
+ * differs from the others. */
 enum linear_method strategy_linear(const struct cpu_kernels *k, size_t n_tokens);
 
-/* Describe the choices for a pass in lines of text. Returns the full length, as snprintf does. */
+/* Describe the choices for a pass in lines of text. Returns the full length, as snprintf does, or 0
+ * if snprintf fails. */
 size_t strategy_explain(const struct strategy_model *m, const struct strategy_work *w, char *text,
                         size_t text_bytes);
 
-/* Number of threads that pack this many bytes of weights when a model is opened. */
+/* How many of n_threads >= 1 threads pack this many bytes when a model is opened; at least 1. */
 size_t strategy_load_threads(size_t weight_bytes, size_t n_threads);
 
 #endif

@@ -97,7 +97,7 @@ static struct team_pins *make_pins(size_t n_threads)
 
 bool team_pin(size_t n_threads, struct team_pins **out, struct bn_error *err)
 {
-    size_t n_cores;
+    size_t n_cores; /* not needed */
     struct team_pins *p = make_pins(n_threads);
     if (!p)
         return bn_fail(err, BN_ENOMEM, "no memory for the masks of %zu threads", n_threads);

@@ -11,20 +11,22 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* The number of threads that the runtime provides; an OpenMP limit may be lower than n_threads. */
+/* Start a team of n_threads >= 1 threads and return how many the runtime provides; an OpenMP limit
+ * may be lower than n_threads. */
 size_t team_size(size_t n_threads);
 
 /* Run job(ud, i, n) for all i < n at the same time; return when all have finished. n is n_active,
- * or less if the runtime provides fewer threads. The calling thread has index 0; if n_active is 1,
- * no other thread is woken. Index i is the same thread in every job with the same n_threads. */
+ * at most n_threads, or less if the runtime provides fewer threads. The calling thread has index 0;
+ * if n_active is 0 or 1, it runs job(ud, 0, 1) and no other thread is woken. Index i is the same
+ * thread in every job with the same n_threads. */
 typedef void (*team_job_fn)(void *ud, size_t index, size_t n_active);
 void team_run(size_t n_threads, size_t n_active, team_job_fn job, void *ud);
 
 /* Pin each of the n_threads threads of the calling thread's team to one CPU. CPUs are distinct, and
  * on different cores as far as possible. team_unpin restores the previous masks; the same thread
  * must call it. In between, the calling thread must not run a team of another size, because new
- * threads would inherit its mask. BN_EARG: fewer CPUs than threads. BN_EDEVICE: the system refuses.
- * BN_ENOMEM. */
+ * threads would inherit its mask. BN_EARG: fewer CPUs than threads. BN_EDEVICE: the system refuses,
+ * or the runtime provides fewer threads. BN_ENOMEM. After an error no thread is pinned. */
 struct team_pins;
 bool team_pin(size_t n_threads, struct team_pins **out, struct bn_error *err);
 void team_unpin(struct team_pins *pins); /* NULL is allowed */

@@ -17,7 +17,8 @@ struct section {
     size_t row0, n_rows;
     float scale, extra;
     const float *bias; /* (n_rows) or NULL */
-    /* Only for a matrix in R16; then the products already include 1 / s. */
+    /* Only for a matrix in R16; then the products already include 1 / s and the scales of blocks.
+     * `scale` is 1 unless the matrix of the file has one scale. */
     struct grouped_mat groups;
     size_t group0;           /* number of the first row group among those of all sections */
     const float *row_scales; /* (n_rows), a factor besides `scale`; NULL: none */
@@ -62,7 +63,9 @@ struct cpu_layer {
     struct weights qkv, o, gate_up, down;
     struct cpu_delta delta; /* only if the layer is a delta net */
     bool has_ring;          /* keys and values are in the ring of each sequence */
-    size_t kv_index; /* number among the layers with a ring, or among those with all positions */
+    /* Number among the layers with a ring, or among those with keys and values of all positions.
+     * Not used for a delta net. */
+    size_t kv_index;
 };
 
 #endif

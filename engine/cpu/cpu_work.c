@@ -1,7 +1,8 @@
 /*
  * Dynamic division of work. Threads differ in speed if another program uses a core or its second
- * hardware thread. Each range has a count of the items that any thread has taken. The count of a
- * phase is cleared after its barrier, when all threads use the count of the next phase.
+ * hardware thread. Each range has two counts of the items that any thread has taken, one for even
+ * and one for odd phases. A phase ends at a barrier (thread_sync). Its count is cleared after the
+ * barrier, when all threads use the other count.
  */
 #include "engine/cpu/cpu_work.h"
 

@@ -7,8 +7,8 @@
 
 #include "engine/cpu/cpu_state.h"
 
-/* The part of n rows that belongs to thread `index`, in multiples of `unit` rows. Ranges are
- * contiguous and ascending; some are empty if n is small. */
+/* The part of n rows that belongs to thread `index`, in multiples of `unit` rows; only the last one
+ * may end with fewer. Ranges are contiguous and ascending; some are empty if n is small. */
 struct work_range {
     size_t begin, end;
 };
@@ -42,10 +42,10 @@ struct work_item {
 /* Reset the division of work. Call it before a pass, while no other thread runs. */
 void threads_begin(struct cpu_thread *threads, size_t n);
 /* Take the next item of n rows, at most `size` rows: first from this thread's range in order, then
- * from the ranges of slower threads. Ranges are multiples of `unit` rows. A range of a single item
- * is left to the thread that it belongs to. False if no rows are left for this thread. *p must be
- * all zero at the first call. Threads can divide only one set of rows in this way between two
- * barriers. */
+ * from ranges of other threads that still have items. Ranges are multiples of `unit` rows. A range
+ * of a single item is left to the thread that it belongs to. False if no rows are left for this
+ * thread. *p must be all zero at the first call. All threads pass the same n, unit and size, and
+ * can divide only one set of rows in this way between two calls of thread_sync. */
 bool thread_take_work(const struct cpu_thread *th, size_t n, size_t unit, size_t size,
                       struct work_item *p);
 

@@ -21,7 +21,8 @@
 #elif defined(__aarch64__)
 #include "engine/cpu/arm/kernels_arm.h"
 
-#define I8MM_MEDIUM_FROM 2 /* two tokens fill the instruction */
+/* Two tokens fill the instruction. With many_from 0 no pass needs this limit. */
+#define I8MM_MEDIUM_FROM 2
 #endif
 
 /* Bytes. docs/kernels.md, "Why the kernels are fast". AMD's hardware prefetches several streams as

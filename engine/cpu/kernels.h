@@ -50,7 +50,7 @@ typedef void (*rms_norm_fn)(const float *x, const float *w, size_t n, float eps,
  * ROTATION_LEAST to ROTATION_MOST and divides n. x, y (n); y may be x. */
 typedef void (*rotate_fn)(const float *x, const float *signs, size_t n, size_t block, float *y);
 
-/* Quantise to q (n rounded up to LINE_COLS, zeros past n; 64-byte aligned). */
+/* Step "quantise" of docs/kernels.md. q (n rounded up to LINE_COLS): 0 past n, 64-byte aligned. */
 typedef void (*quantise_fn)(const struct act_in *in, int8_t *q, struct act_scale *out);
 
 /* Several tokens are multiplied in four steps. The first three bring activations and weights into
@@ -108,8 +108,7 @@ typedef void (*add_fn)(float *h, const float *y, size_t n);
 typedef void (*gate_fn)(const float *gate, const float *up, size_t n, float *out);
 
 /* Conversion of integer sums of several tokens to F32: v = ((float)acc * d) * extra, then + bias
- * unless it is NULL. Element (t, r) of an output y is at y + t * stride + r; y must not overlap
- * acc. */
+ * unless it is NULL. Element (t, r) of an output y is at y + t * stride + r. */
 struct acc_tile {
     const int32_t *acc; /* (n_tokens, acc_stride) */
     size_t acc_stride;
@@ -126,7 +125,7 @@ typedef void (*acc_gate_fn)(const struct acc_tile *gate, const struct acc_tile *
 
 /* RoPE on one head, in place: x (n_rot), c and s (n_rot / 2). */
 typedef void (*rope_fn)(float *x, const float *c, const float *s, size_t n_rot);
-/* F32 to F16 for the KV cache: round to nearest even, saturate at 65504. */
+/* F32 to F16 for the KV cache: round to nearest even, saturate at 65504. A NaN stays a NaN. */
 typedef void (*to_f16_fn)(const float *x, size_t n, uint16_t *out);
 
 /* Convert a table row (embedding, output head) to F32. n is a multiple of the type's block size. */
@@ -171,15 +170,14 @@ struct coarse_query {
  * NaN if w has one. Blocks with a magnitude above COARSE_MAX (coarse_code.h) or a NaN become 0. */
 typedef float (*coarse_pack_fn)(const float *w, size_t n_blocks, size_t row, uint8_t *lines,
                                 uint16_t *steps);
-/* bound[r - row0] = unit * (row r of m times x) + sqrt(sum over blocks of (step * spread)^2 +
- * 1e-36) */
+/* bound[r - row0] = unit * (row r of m times x) + sqrt(sum of (step * spread)^2 + 1e-36) */
 typedef void (*coarse_bound_fn)(const struct coarse_mat *m, size_t row0, size_t row1,
                                 const struct coarse_query *q, float *bound);
 
 /* As coarse_query, for n <= COARSE_GROUP hidden states in one pass over the coarse_mat. Entries
  * past n are zero, arrays 64-byte aligned. coarse_bounds gives other bounds than coarse_bound. */
 #define COARSE_GROUP 16
-#define COARSE_LEAST 1e-37f /* least step^2 and spread^2: with 0 a bound would be too low */
+#define COARSE_LEAST 1e-37f /* least step^2 and spread^2; an underflow would lower the bound */
 struct coarse_group {
     size_t n;
     /* (n_blocks, 4, 16, COARSE_GROUP, 4) the 256 bytes of a block in coarse_query.x, in quarters;
@@ -215,7 +213,9 @@ struct cpu_kernels {
     grouped_matvec_fn grouped_matvec;
     struct grouped_gemm grouped;
     grouped_float_fn grouped_float;
-    struct ternary_gemm few, medium, many; /* below many_from all tokens are gathered at once */
+    /* A pass gathers all its tokens at once. So only `few` and `medium` may have a gather that
+     * copies, and then many_from is at most PACK_TOKENS + 1. */
+    struct ternary_gemm few, medium, many;
     size_t medium_from, many_from; /* tokens from which they are used; many_from 0: always many */
     scale_acc_fn scale_acc;
     add_fn add;
@@ -244,7 +244,7 @@ struct cpu_kernels {
     bool skips_zeros;    /* the kernels that skip zeros are faster than reading all weights */
 };
 
-/* Fill the table for a set of instruction sets. A pure function. */
+/* Fill the table for a set of instruction sets that this processor has. A pure function. */
 void cpu_kernels_init(struct cpu_kernels *k, const struct cpu_caps *caps);
 
 #endif

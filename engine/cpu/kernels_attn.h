@@ -55,10 +55,10 @@ typedef void (*attn_finish_fn)(const float *big_o, float big_l, size_t head_dim,
 
 /* Attention of consecutive tokens over one position block, merged into their running results.
  * n_seen is for the first token; each later token sees one position more, up to the whole block.
- * n_hidden is the number of positions from the start of the block to the window of the last token,
- * which that token does not see; for each earlier token it is one less, at least 0. A token that
- * sees no position keeps its running results, which are m = -infinity, l = 0, o = 0 if it has seen
- * none so far. */
+ * The last token does not see the first n_hidden positions of the block, because they are before
+ * its window; for each earlier token their number is one less, at least 0. A token that sees no
+ * position of the block keeps its running results. In the first position block (is_first) these
+ * become m = -infinity, l = 0, o = 0. */
 struct attn_tile {
     const float *q; /* query of token t and head i: (head_dim) at q + t * q_stride + i * head_dim */
     size_t q_stride;

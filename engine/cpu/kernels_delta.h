@@ -9,7 +9,7 @@
 
 #include <stddef.h>
 
-#define CONV_TAPS 4 /* the same number as DELTA_TAPS */
+#define CONV_TAPS 4 /* taps of the convolution; equals DELTA_TAPS of delta_shape.h */
 
 /* y[i] = SiLU of the convolution of x[0..3], the inputs of four consecutive tokens, oldest first,
  * with w (CONV_TAPS, w_stride). x[.], y (n); y may be x[3]. */
@@ -34,7 +34,7 @@ struct delta_run {
     size_t n_tokens, dim; /* dim is a multiple of 16 */
     const float *from;    /* (dim * dim) the state before the first token, as in delta_shape.h */
     float *to;            /* (dim * dim) the state after the last token; 64-byte aligned, as from */
-    float *out;           /* (dim) result of the first token; may be v */
+    float *out;           /* (dim) result of the first token; may be v if out_stride is stride */
     size_t out_stride;
 };
 typedef void (*delta_run_fn)(const struct delta_run *r);

@@ -59,7 +59,8 @@ struct block_plane {
 };
 /* Quantise to two bytes, planes[0] the high and planes[1] the low ones: v = rint(x * (16256 / m)),
  * high = (v + 64) >> 7, low = v - 128 high; the unit of low is m / 16256, that of high 128 times as
- * large. 16256 is 127 * 128, so that high is at most 127. */
+ * large. 16256 is 127 * 128, so that high is at most 127. Small blocks, NaN, padding and alignment
+ * are as in quantise_blocks, for both planes. */
 #define MOST_PLANES 2
 typedef void (*quantise_planes_fn)(const float *x, size_t n, size_t block_cols,
                                    const struct block_plane planes[MOST_PLANES]);
@@ -86,7 +87,7 @@ struct grouped_batch {
     size_t block_cols; /* 32, 64 or 128, at most span_cols */
     size_t n_tokens;
     const uint8_t *panel; /* the unpacked row groups */
-    float *y;             /* (n_tokens, y_stride): row r of the panel at [r] */
+    float *y;             /* (n_tokens, y_stride) in and out: row r of the panel at [r] */
     size_t y_stride;      /* a multiple of R16_ROWS */
 };
 typedef void (*grouped_matmul_fn)(const struct grouped_mat *w, size_t group0, size_t group1,

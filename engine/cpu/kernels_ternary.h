@@ -22,7 +22,7 @@ struct ternary_mat {
 };
 
 /* One token: acc[r - row0] = sum over columns of (code - 1) * q, rows row0 .. row1 - 1.
- * q (n_lines * LINE_COLS), 64-byte aligned. */
+ * q (n_lines * LINE_COLS), 64-byte aligned. q_sum is the sum of q. */
 typedef void (*ternary_matvec_fn)(const struct ternary_mat *w, size_t row0, size_t row1,
                                   const int8_t *q, int32_t q_sum, int32_t *acc);
 

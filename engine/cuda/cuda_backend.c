@@ -97,7 +97,8 @@ static bool check_memory(struct backend *b, const struct backend_plan *plan, str
         (double)plan->kv_bytes_per_token / MEGA);
 }
 
-/* Sets inputs and output of a matrix. `kind` is enum linear_kind. */
+/* Sets inputs and output of a matrix in R1-256 or R16: a matrix uses only one of lines and groups.
+ * `kind` is enum linear_kind. */
 static void connect(const struct backend *b, struct cuda_matrix *matrix, float *y, size_t stride,
                     int32_t kind)
 {
@@ -186,7 +187,8 @@ static const struct backend_info *cuda_info(const struct backend *b)
 }
 
 /* Allocates a buffer for the bandwidth test: READ_BYTES, or the largest half, quarter, ... that is
- * free. Returns 0 if READ_MIN_BYTES are not free; the caller then reads the weights. */
+ * free. *n_bytes becomes its size. Returns 0 if READ_MIN_BYTES are not free; the caller then reads
+ * *n_bytes of the weights. */
 static CUdeviceptr read_target(struct backend *b, size_t *n_bytes)
 {
     struct cuda_driver *d = &b->device.driver;
@@ -255,7 +257,8 @@ static size_t cuda_free_bytes(struct backend *b)
 
 _Static_assert(KERNEL_N <= BN_PROFILE_STEPS, "each kernel is a kind of work");
 
-/* The kernels that ran since the last call, in the order of CUDA_KERNELS. */
+/* The kernels that ran since the last call, in the order of CUDA_KERNELS. Without a profile no
+ * launch is counted, so the result is 0. */
 static size_t cuda_profile(struct backend *b, struct bn_profile_step *out, size_t cap)
 {
     struct cuda_profile *p = &b->device.profile;

@@ -1,6 +1,6 @@
 /*
- * The buffers of a pass, on the device and on the host. cuda_plan.c allocates them when the backend
- * opens. Part of cuda_state.h.
+ * The buffers of a pass, on the device and on the host. cuda_scratch_open (cuda_plan.c) allocates
+ * them when the backend opens, cuda_scratch_close frees them. Part of cuda_state.h.
  */
 #ifndef ENGINE_CUDA_CUDA_BUFFERS_H
 #define ENGINE_CUDA_CUDA_BUFFERS_H
@@ -25,7 +25,8 @@ struct cuda_scratch {
     int32_t *q8_sum; /* (n_padded) sum of each row of q8 */
     float *rotated;  /* (n_ubatch, rotated_stride) input of a linear layer after its rotation */
     float *gates;    /* (n_ubatch, n_value_heads, 2) decay and beta of delta nets */
-    /* Input of a matrix in R16. Rows: n_ubatch or HEAD_GROUP, whichever is larger. */
+    /* Input of a matrix in R16; without such matrices its arrays are NULL. Rows: n_ubatch or
+     * HEAD_GROUP, whichever is larger. */
     struct block_inputs blocks;
     /* Only with experts; n_pairs is n_ubatch * n_used_experts. */
     float *expert_x;                 /* (n_ubatch, h_stride) input of router and experts */
@@ -34,15 +35,16 @@ struct cuda_scratch {
     struct block_inputs pair_blocks; /* (n_pairs) input of `down` */
     struct cuda_choice *chosen;      /* (n_pairs) */
     uint32_t *pair_starts, *pairs;   /* (n_experts + 1), (n_pairs) see group_pairs_args */
-    uint32_t *expert_counts;    /* (n_layers, n_experts, 2) low and high half; since the open */
+    /* (n_layers, n_experts, 2) choices since the backend opened: low half, high half */
+    uint32_t *expert_counts;
     uint8_t *table;             /* table of the pass, see pass_layout */
     float *head_x;              /* (HEAD_GROUP, h_stride) input of the output head */
     float *z;                   /* (HEAD_GROUP, vocab_stride) logits or bounds */
-    struct cuda_cand *bests;    /* (HEAD_GROUP, best_stride) best of each BEST_ROWS ids */
+    struct cuda_cand *bests;    /* (HEAD_GROUP, best_stride) best of each BEST_ROWS ids in z */
     struct cuda_cand *cands;    /* (HEAD_GROUP, vocab_stride) those that reach the floor */
     struct query_buffers query; /* buffers only; cuda_head.c adds the constants */
     struct cuda_found *found;   /* (HEAD_GROUP) */
-    int32_t *ids;               /* (IDS_CHUNK) */
+    int32_t *ids;               /* (IDS_CHUNK) ids that a request lists */
     float *gathered;            /* (IDS_CHUNK) logits of ids */
 };
 
@@ -51,14 +53,14 @@ struct cuda_host {
     uint8_t *table; /* table of the pass, pinned and mapped; copied at the start of a pass */
     struct cuda_found *found; /* (HEAD_GROUP) pinned and mapped */
     float *embd;        /* (n_ubatch, h_stride) pinned and mapped; only for a ternary embedding */
-    uint32_t *n_active; /* (n_layers) pinned and mapped; experts that the last pass of several
-                           tokens read. Only with experts. */
+    uint32_t *n_active; /* (n_layers) pinned and mapped; experts that a layer used in the last
+                           pass of several tokens. Only with experts. */
     CUdeviceptr table_at, found_at, embd_at, n_active_at; /* their device addresses */
     uint16_t *ring_block;         /* a position block of all rings; NULL without rings */
     struct head_cand *cands;      /* (n_vocab) candidates of one row */
     float *z;                     /* (n_vocab) one row of logits */
     uint64_t *seen;               /* a bit for each token id; all zero between uses */
-    int32_t *ids;                 /* (IDS_CHUNK) */
+    int32_t *ids;                 /* (IDS_CHUNK) as in cuda_scratch */
     float *gathered;              /* (IDS_CHUNK) logits of ids */
     float *trace;                 /* one row of the widest traced step; NULL without a trace */
     struct row_request *requests; /* (n_ubatch) */

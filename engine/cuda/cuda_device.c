@@ -137,7 +137,7 @@ bool cuda_check_lost(struct cuda_device *dev, struct bn_error *err)
         return false;
     /* succeeds if only the earlier call failed */
     dev->lost = dev->driver.cuStreamSynchronize(dev->stream);
-    const struct bn_error first = *err;
+    const struct bn_error first = *err; /* fail_lost writes to err */
     return dev->lost == CUDA_SUCCESS ? false : fail_lost(first.text, err);
 }
 

@@ -14,7 +14,9 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#define DEVICE_ALIGN 256 /* bytes; alignment of every buffer inside a larger allocation */
+/* Alignment in bytes of weights, of scratch buffers and of the first recurrent state inside the
+ * larger allocations that hold them. */
+#define DEVICE_ALIGN 256
 
 #define KERNEL_ID(name, args, n_threads) KERNEL_##name,
 enum cuda_kernel { CUDA_KERNELS(KERNEL_ID) KERNEL_N };
@@ -32,7 +34,7 @@ struct cuda_profile {
     CUevent events[PROFILE_EVENTS + 1];
     enum cuda_kernel kernels[PROFILE_EVENTS]; /* kernels[i] ran between events i and i + 1 */
     size_t n;                                 /* launches since the times were read */
-    double seconds[KERNEL_N];
+    double seconds[KERNEL_N];                 /* since the last call of backend_ops.profile */
     uint64_t n_calls[KERNEL_N];
 };
 
@@ -45,17 +47,20 @@ struct cuda_device {
     CUfunction functions[KERNEL_N];
     CUstream stream;
     char name[96];
-    int n_processors;        /* multiprocessors */
-    bool dependent_launch;   /* a kernel may start before the previous one has ended */
-    CUresult failed;         /* first error since the last cuda_finish, or CUDA_SUCCESS */
+    int n_processors;      /* multiprocessors */
+    bool dependent_launch; /* a kernel may start before the previous one has ended */
+    /* first error since the last cuda_finish or the last captured graph, or CUDA_SUCCESS */
+    CUresult failed;
     const char *failed_name; /* the call that returned `failed` */
     CUresult lost;           /* permanent error of a lost device, or CUDA_SUCCESS */
     struct cuda_profile profile;
 };
 
-/* *d must be zero before the call. BN_EDEVICE: no driver, no GPU `index`, or a driver or GPU that
- * is too old. BN_ENOMEM. The caller calls cuda_device_close after an error too. */
+/* *d must be zero before the call. BN_EDEVICE: no driver, no GPU `index`, a driver or GPU that is
+ * too old, or a driver call failed. BN_ENOMEM. The caller calls cuda_device_close after an error
+ * too. */
 bool cuda_device_open(struct cuda_device *d, size_t index, struct bn_error *err);
+/* Also frees the events of cuda_profile_open. Accepts a struct of zeros. */
 void cuda_device_close(struct cuda_device *d);
 /* Makes the GPU current on the calling thread. Call it first in an operation that reports errors.
  * BN_ELOST: the device was lost earlier. BN_EDEVICE: the driver failed. */
@@ -87,6 +92,7 @@ bool cuda_finish(struct cuda_device *d, struct bn_error *err);
 /* cuda_profile.c: measures every later launch. No kernel then starts before the previous one has
  * ended. BN_EDEVICE, BN_ENOMEM: an event could not be created. */
 bool cuda_profile_open(struct cuda_device *d, struct bn_error *err);
+/* Destroys the events that exist; only for cuda_device_close. */
 void cuda_profile_close(struct cuda_device *d);
 /* Called around each launch if profile.on. */
 void cuda_profile_before(struct cuda_device *d);

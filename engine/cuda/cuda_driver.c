@@ -30,6 +30,7 @@ bool cuda_driver_open(struct cuda_driver *d, struct bn_error *err)
             return bn_fail(err, BN_EDEVICE, "the NVIDIA driver is too old: it has no %s",
                            entries[i].name);
         }
+        /* memcpy, because C does not convert void * to a pointer to a function */
         memcpy((char *)d + entries[i].offset, &symbol, sizeof symbol);
     }
     return true;

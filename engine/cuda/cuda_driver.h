@@ -2,7 +2,7 @@
  * The NVIDIA driver library. It is opened at run time, so that one binary starts on machines with
  * and without it. The types of its entry points come from the toolkit's cuda.h.
  *
- * Private to engine/cuda. All calls come from the thread that owns the backend.
+ * Private to engine/cuda. All calls come from the thread that calls the engine (see engine.h).
  */
 #ifndef ENGINE_CUDA_CUDA_DRIVER_H
 #define ENGINE_CUDA_CUDA_DRIVER_H

@@ -9,7 +9,8 @@
 #include "engine/model/rope.h"
 
 /* Bytes of the position blocks that the tokens from position `begin` to `end` - 1 read. A block
- * counts once, even if several tokens read it. */
+ * counts once, even if several tokens read it. A layer with a window but without a ring counts as
+ * if its tokens saw all positions. */
 static uint64_t kv_bytes(const struct backend *b, size_t begin, size_t end)
 {
     const size_t oldest = window_ring_begin(b->shape.ring.n_before, begin);

@@ -28,8 +28,9 @@ void cuda_experts_connect(struct backend *b, struct cuda_layer *l)
     l->gate_up.groups.kind = LINEAR_SILU;
 }
 
-/* y = W x for all pairs, with the rows of their experts. n_rows: rows of one expert in a section.
- * pairs_per_input, clamp: see experts_args. */
+/* y = W x for all pairs, with the rows of their experts. n_rows: rows of one expert in a section, a
+ * multiple of GROUP_ROWS (the model loader checks this). pairs_per_input, clamp: see
+ * experts_args. */
 static void multiply(struct backend *b, const struct cuda_matrix *matrix, size_t n_rows,
                      size_t pairs_per_input, float clamp)
 {
@@ -139,8 +140,8 @@ void cuda_experts_apply(struct backend *b, size_t layer)
                 (struct cuda_grid){n_tokens, grid_blocks(hp->n_embd, ADD_THREADS), 1, 0}, &add);
 }
 
-/* Without group_pairs (one token), each chosen expert is read once. All experts have the same
- * size. */
+/* With one token group_pairs does not run, and each chosen expert counts once. All experts have the
+ * same size. */
 uint64_t cuda_experts_pass_bytes(const struct backend *b)
 {
     const struct hparams *hp = &b->model->hp;

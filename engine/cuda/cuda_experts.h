@@ -6,14 +6,15 @@
 
 #include "engine/cuda/cuda_state.h"
 
-/* Changes the inputs and outputs of gate_up and down to those of experts. The caller has already
- * set them as for a layer without experts. */
+/* Changes gate_up and down, which the caller has set as for a layer without experts: gate_up
+ * applies SiLU, down reads scratch.pair_blocks and stores to scratch.expert_y. */
 void cuda_experts_connect(struct backend *b, struct cuda_layer *l);
 /* Enqueues the feed-forward part of a layer with experts: h = h + the chosen experts' results. */
 void cuda_experts_apply(struct backend *b, size_t layer);
-/* Bytes of experts' weights that the last pass has read. */
+/* Bytes of the weights of the experts that the last successful pass used; 0 without experts. In
+ * each layer an expert counts once, even if a kernel read it for several tokens. */
 uint64_t cuda_experts_pass_bytes(const struct backend *b);
-/* Member expert_counts of backend_ops. */
+/* Member expert_counts of backend_ops. If the device fails, the numbers are 0. */
 size_t cuda_expert_counts(const struct backend *b, uint64_t *out, size_t cap);
 
 #endif

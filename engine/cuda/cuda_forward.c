@@ -3,8 +3,8 @@
  * and order of the steps are those of the CPU backend.
  *
  * The steps allocate nothing and wait only for a trace or a profile; cuda_forward waits for the
- * results of the output head. A pass of one token with one requested row is captured once as a
- * graph and replayed later.
+ * results of the output head. A pass of one token with one requested row is captured when the
+ * backend opens, once with the whole and once with the screened head, and replayed as a graph.
  */
 #include "engine/base/size.h"
 #include "engine/cuda/cuda_experts.h"
@@ -101,7 +101,8 @@ static void linear_many(struct backend *b, struct linear_args *args)
                 (struct cuda_grid){n_blocks, n_columns, 1, 0}, args);
 }
 
-/* y = W q, y + W q or act(W_gate q) * (W_up q), depending on w->kind. */
+/* y = W q, y + W q or act(W_gate q) * (W_up q), depending on the kind of the matrix
+ * (enum linear_kind). */
 static void linear_apply(struct backend *b, struct input from, const struct cuda_matrix *matrix)
 {
     const struct input in = rotated(b, from);
@@ -311,7 +312,8 @@ static bool run_layers(struct backend *b)
     return true;
 }
 
-/* The captured graph for this pass, or NULL; with a trace there are no graphs. */
+/* The captured graph for this pass, or NULL: it has another shape, or there are no graphs
+ * (cuda_forward_capture). */
 static CUgraphExec graph_of(const struct backend *b)
 {
     const struct pass *pass = &b->pass;

@@ -1,7 +1,7 @@
 /*
  * Launches for matrices in R16 (engine/model/group_pack.h): quantisation of the inputs in blocks,
- * then the product. R16 is for activations with a scale per block of columns, for weights with a
- * scale per row or per block, and for experts.
+ * then the product. R16 is for activations of every scheme but ACT_TOKEN, for weights with a scale
+ * per row or per block, for experts, and for a ternary output head.
  */
 #include "engine/base/size.h"
 #include "engine/cuda/cuda_state.h"

@@ -15,6 +15,7 @@
  * is as long as the sequence, which is so for sequences shorter than a full ring. */
 static size_t blocks_that_fit(const struct backend *b, size_t n_bytes)
 {
+    /* without the alignment of the recurrent states, less than DEVICE_ALIGN bytes */
     const size_t n_free = n_bytes - size_min(n_bytes, 2 * b->shape.state_bytes);
     const size_t ring_block = b->shape.ring_kv.block_elems * sizeof(uint16_t);
     const size_t block = b->shape.block_bytes + b->shape.slot_bytes;
@@ -79,7 +80,7 @@ bool cuda_kv_open(struct backend *b, size_t n_ctx, struct seq **out, struct bn_e
     ok = ok && cuda_ok(d, d->cuMemsetD8(s->memory, 0, n_bytes), "clearing GPU memory", err);
     if (!ok) {
         if (result != CUDA_SUCCESS)
-            s->memory = 0;
+            s->memory = 0; /* cuda_kv_close must free nothing, whatever the driver wrote here */
         cuda_kv_close(s);
         return false;
     }
@@ -150,7 +151,8 @@ static bool upload_state(struct seq *s, const void *from, size_t length, struct 
     return cuda_ring_load(s, length, (const uint8_t *)from + n_bytes, err);
 }
 
-/* Makes the sequence empty after an error. */
+/* Makes the sequence empty after an error. One copy of the recurrent state may be half written, so
+ * neither copy keeps its length. */
 static void clear(struct seq *s)
 {
     cuda_kv_truncate(s, 0);

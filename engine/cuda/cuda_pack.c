@@ -206,6 +206,7 @@ static bool upload_rows(struct packing *p, const struct matrix *matrix, size_t f
 {
     const size_t row_bytes = matrix->n_lines * LINE_BYTES,
                  n_rows = matrix->sections[first]->source.n_rows;
+    /* line_pack_rows decodes LINE_PACK_ROWS rows together, and these fit at least once. */
     const size_t n_fit = size_max(p->staging_bytes / (row_bytes * n_sections) / LINE_PACK_ROWS, 1);
     const size_t n_chunk = n_fit * LINE_PACK_ROWS;
     for (size_t r = 0; r < n_rows; r += n_chunk) {
@@ -341,7 +342,7 @@ static bool upload_matrix(struct packing *p, const struct matrix *matrix, struct
     return upload_bias(p, matrix, matrix->interleaved, &to->bias, err);
 }
 
-/* Uploads a tensor unchanged. Sets *to to NULL if it does not exist. */
+/* Uploads a tensor unchanged. *to becomes its device address, or NULL if it does not exist. */
 static bool upload_tensor(struct packing *p, const struct tensor_ref *t, const void **to,
                           struct bn_error *err)
 {
@@ -457,12 +458,13 @@ static bool upload_all(struct packing *p, struct bn_error *err)
     return n_blocks == 0 || cuda_head_pack(b, p->at, n_blocks, err);
 }
 
-/* Sums up the bytes for which advance is called, and finds the widest row. */
+/* Sums up the bytes for which advance is called, and finds the most columns of a matrix of a
+ * layer. */
 static void measure(struct packing *p, size_t *max_cols)
 {
     const struct model *m = p->b->model;
     /* A ternary embedding is not uploaded: a pass decodes its rows on the host. A ternary head is
-     * packed from its own copy of the rows, even if the embedding is the same tensor. */
+     * packed and uploaded also if it is the same tensor as the embedding. */
     const bool uploads_embd = !m->ternary_embd.bytes;
     const bool uploads_head = m->head_linear.source.bytes || !m->tied;
     p->total_bytes = m->output_norm.n_bytes + (uploads_embd ? m->embd.n_bytes : 0) +

@@ -16,7 +16,7 @@
  * far more memory than in the file. */
 #define MAX_GROWTH 4
 #define SMALL_BYTES ((size_t)256 << 20) /* growth below this is never rejected */
-/* Limit of each width of a layer. It prevents overflow of the sums below. */
+/* Limit of each width of a layer. It prevents overflow of the sums and products below. */
 #define MAX_WIDTH ((size_t)1 << 22)
 /* Most tokens of a pass. A grid has at most 65,535 blocks in y and z. Attention has one block in z
  * for each token of a pass with one token per sequence. */

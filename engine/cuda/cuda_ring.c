@@ -37,6 +37,7 @@ void cuda_ring_extend(struct seq *s, size_t n_end)
 size_t cuda_ring_reachable(const struct seq *s, size_t n_keep)
 {
     const size_t begin = window_ring_begin(s->backend->shape.ring.n_before, n_keep);
+    /* begin == n_keep: the window is empty, because there are no rings or n_keep is 0 */
     return n_keep >= s->length || begin >= s->ring_first || begin == n_keep ? n_keep : 0;
 }
 

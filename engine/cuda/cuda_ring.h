@@ -10,9 +10,10 @@
 
 /* Sets has_ring and kv_index of all layers that have keys and values. */
 void cuda_ring_number(struct backend *b);
-/* Position blocks in the ring of a sequence of n_ctx positions. */
+/* Position blocks in the ring of a sequence of n_ctx positions; 0 without rings. */
 size_t cuda_ring_blocks(const struct backend *b, size_t n_ctx);
-/* Records that positions up to n_end - 1 will be written, which overwrites the oldest ones. */
+/* Records that positions up to n_end - 1 will be written, which overwrites the oldest ones. Call it
+ * before a pass: its writes happen even if the pass fails. */
 void cuda_ring_extend(struct seq *s, size_t n_end);
 /* Returns n_keep if the sequence is not longer than n_keep, or if the ring holds all positions of
  * the window before position n_keep. Otherwise returns 0. */

@@ -1,8 +1,9 @@
 /*
  * Completes the requested rows on the host. For HEAD_TOP and HEAD_GUMBEL the device returns every
- * candidate that the result may contain, and a few more, unsorted. This file selects and sorts the
- * result and adds the ids of the request. Order and errors are the same as in the CPU backend. The
- * parameter i is the index of a request in its group of at most HEAD_GROUP.
+ * candidate that the result may contain, except listed ids, and usually some more, unsorted. This
+ * file selects and sorts the result and adds the listed ids of the request. Order and errors are
+ * the same as in the CPU backend. The parameter i is the index of a request in its group of at most
+ * HEAD_GROUP.
  */
 #include "engine/backend/cand_heap.h"
 #include "engine/base/noise.h"
@@ -56,8 +57,8 @@ static bool gather_all(struct backend *b, size_t i, size_t n, struct bn_error *e
 }
 
 /* Computes the exact logits of the n ids in host.ids (at most IDS_CHUNK) for request i, and stores
- * them in host.gathered. The device multiplies their table rows again, because after screening it
- * has only bounds of most logits. */
+ * them in host.gathered. The device multiplies their table rows (again, if the head was not
+ * screened), because after screening it has only bounds of most logits. */
 static bool gather(struct backend *b, size_t i, size_t n, struct bn_error *err)
 {
     if (b->ternary_head.groups.n_groups > 0)
@@ -107,7 +108,8 @@ static bool append_ids(struct backend *b, size_t i, struct row_request *request,
     return ok;
 }
 
-/* Stores the candidates of request i in host.cands, and their number in *n. */
+/* Stores the candidates of request i that the device found in host.cands, and their number in *n.
+ * size_min: a number from a faulty device must not pass the end of host.cands. */
 static bool fetch_found(struct backend *b, size_t i, size_t *n, struct bn_error *err)
 {
     const struct cuda_found *found = &b->host.found[i];

@@ -75,7 +75,7 @@ struct cuda_shape {
     size_t row_bytes, head_row_bytes;
     size_t slot_bytes;  /* partial results of all heads for a position block */
     size_t block_bytes; /* keys and values of a position block in layers without a ring */
-    size_t state_bytes; /* of one copy of the recurrent state; 0 without delta nets */
+    size_t state_bytes; /* of a copy of the recurrent state, rings not included; 0: no delta nets */
     struct kv_shape kv; /* of layers without a ring */
     struct window_ring ring;
     struct kv_shape ring_kv; /* of layers with a ring */
@@ -102,8 +102,8 @@ struct pass {
     struct eval_item *items;
     size_t n_items, n_tokens, n_requests, n_runs;
     size_t n_single_rows; /* rows of the output head that are multiplied one by one, after screening
-                             or for a list of ids. A few more rows, which pick_floor multiplies to
-                             find a lower bound, do not count. */
+                             or for a list of ids. The rows that pick_floor multiplies to find a
+                             lower bound, at most PICK_THREADS per request, do not count. */
     bool split;           /* no sequence has two tokens: attention is split over thread blocks */
     struct pass_layout layout;
     const atomic_bool *cancel;
@@ -215,7 +215,7 @@ void cuda_delta_apply(struct backend *b, size_t layer);
  * multiplies the results by the gates. */
 void cuda_gates_split(struct backend *b);
 void cuda_gates_apply(struct backend *b);
-/* Device address of copy 0 or 1 of a sequence's recurrent state. */
+/* Device address of copy 0 or 1 of a sequence's recurrent state; of no use without delta nets. */
 CUdeviceptr cuda_state_copy(const struct seq *s, size_t copy);
 
 /* cuda_forward.c: runs the pass b->pass. BN_ECANCELLED, or an error of cuda_finish or
@@ -227,9 +227,9 @@ bool cuda_forward(struct backend *b, struct bn_error *err);
  * works, with BN_EDEVICE. */
 bool cuda_forward_capture(struct backend *b, struct bn_error *err);
 
-/* cuda_rows.c: fills at most HEAD_GROUP requested rows from the results of the last
- * cuda_head_apply. BN_EDEVICE: a logit is not finite, or a driver call failed. BN_EARG: a row is
- * too small. */
+/* cuda_rows.c: fills at most HEAD_GROUP requested rows (row->cands and n_found) from the results of
+ * the last cuda_head_apply, after cuda_finish. cuda_eval sets row->n. BN_EDEVICE: a logit is not
+ * finite, or a driver call failed. BN_EARG: a row is too small. */
 bool cuda_rows_finish(struct backend *b, struct row_request *requests, size_t n_requests,
                       struct bn_error *err);
 

@@ -35,7 +35,7 @@ enum gguf_kind {
 };
 
 struct gguf_kv {
-    struct bn_str key; /* the first member, like gguf_tensor.name: find_name of gguf_query.c */
+    struct bn_str key; /* must be the first member, as find_name in gguf_query.c expects */
     enum gguf_kind kind;
     enum gguf_kind item_kind; /* only for ARRAY */
     uint64_t n_items;         /* length of an ARRAY, else 1 */
@@ -45,15 +45,16 @@ struct gguf_kv {
 };
 
 struct gguf_tensor {
-    struct bn_str name;
+    struct bn_str name;    /* must be the first member, too */
     uint32_t type_id;      /* type id in the file */
-    enum tensor_type type; /* decided by type_id and the distance to the next tensor */
+    enum tensor_type type; /* follows from type_id and sizes, see gguf_place_tensors */
     uint32_t n_dims;
     uint64_t dims[4];      /* dims[0] is contiguous; unused ones are 1 */
     size_t n_cols, n_rows; /* dims[0], and the product of the others */
     size_t offset;         /* from the start of the file, or of its part of a split model */
     const uint8_t *bytes;  /* (n_bytes) */
-    size_t n_bytes;        /* without padding; for TENSOR_OTHER the distance to the next tensor */
+    /* without padding; for TENSOR_OTHER the distance to the next tensor or the end of the file */
+    size_t n_bytes;
 };
 
 struct gguf {
@@ -65,28 +66,28 @@ struct gguf {
     size_t data_start;   /* offset of the tensor data */
     struct gguf_kv *kvs; /* (n_kvs) in file order */
     size_t n_kvs;
-    struct gguf_tensor *tensors; /* (n_tensors) in file order */
+    struct gguf_tensor *tensors; /* (n_tensors) in file order, those of part 1 first */
     size_t n_tensors;
     /* indices sorted by name, which only gguf_query.c reads */
     uint32_t *kv_index, *tensor_index; /* (n_kvs), (n_tensors) */
 };
 
-/* BN_EFORMAT: not a model file, broken or truncated; the message names the position.
- * BN_EUNSUPPORTED: GGUF version 1, a version above 3, big-endian, or another format
- * (refusal_of_file). BN_ENOMEM. Memory is proportional to the data read and does not depend on the
- * counts in the header. */
+/* BN_EFORMAT: not a model file, broken or truncated; the message names the byte, key or tensor.
+ * BN_EUNSUPPORTED: GGUF version 1, a version above 3, big-endian, an array of arrays, or another
+ * format (refusal_of_file). BN_ENOMEM. Memory is proportional to the data read and does not depend
+ * on the counts in the header. */
 bool gguf_parse(const void *bytes, size_t n_bytes, struct gguf **out, struct bn_error *err);
 void gguf_close(struct gguf *g); /* accepts NULL; does not free the bytes */
 
 /* The place of a file in a split model: part number *number (from 0) of *count. A file that is not
- * split is part 0 of 1. BN_EFORMAT: the keys have wrong values. */
+ * split is part 0 of 1. BN_EFORMAT: the keys have wrong values; *number is then 0 and *count 1. */
 #define GGUF_MOST_PARTS 99999 /* five digits in the name of a part */
 bool gguf_split_of(const struct gguf *g, size_t *number, size_t *count, struct bn_error *err);
 
 /* Make parts[0] the whole model: it gets the tensors of all parts (n_parts >= 2, in order). The
  * bytes of all parts must outlive parts[0]; the other parts may be closed. After an error parts[0]
- * may only be closed. BN_EFORMAT: the parts do not belong together; the message names the part.
- * BN_ENOMEM. */
+ * may only be closed. BN_EFORMAT: the parts do not belong together, a type id has two meanings, or
+ * a tensor is in two parts; the message names the part, id or tensor. BN_ENOMEM. */
 bool gguf_join(struct gguf *const *parts, size_t n_parts, struct bn_error *err);
 
 /* NULL if there is no such key or tensor. */
@@ -112,13 +113,14 @@ bool gguf_item_f64(const struct gguf_kv *kv, uint64_t i, double *out);
 size_t gguf_kind_bytes(uint32_t kind);
 
 /* Build the two indices; only for gguf_parse and gguf_join. BN_EFORMAT: a name occurs twice.
- * BN_ENOMEM. */
+ * BN_ENOMEM. Also after an error gguf_close frees them. */
 bool gguf_build_index(struct gguf *g, struct bn_error *err);
 
-/* Decide the type of each tensor, make its offset absolute and set its bytes; only for gguf_parse.
- * data_start and alignment must be set and data_start <= n_bytes. BN_EFORMAT: the tensor is not
- * inside the file, overlaps another one, has a wrong shape or alignment, or the sizes of two
- * tensors prove different meanings of one type id. BN_ENOMEM. */
+/* Decide the type of each tensor by its id, its distance to the next tensor, and the types that
+ * these prove for other tensors with this id. Make its offset absolute and set its bytes. Only for
+ * gguf_parse. data_start and alignment must be set and data_start <= n_bytes. BN_EFORMAT: the
+ * tensor is not inside the file, overlaps another one, has a wrong shape or alignment, or the sizes
+ * of two tensors prove different meanings of one type id. BN_ENOMEM. */
 bool gguf_place_tensors(struct gguf *g, struct bn_error *err);
 
 #endif

@@ -33,7 +33,7 @@ bool gguf_split_of(const struct gguf *g, size_t *number, size_t *count, struct b
     return true;
 }
 
-/* The key must be absent in one of the parts, or equal in both. */
+/* The string of this key must be absent in one of the parts, or equal in both. */
 static bool same_key(const struct gguf *first, const struct gguf *other, const char *key,
                      size_t number, struct bn_error *err)
 {
@@ -81,6 +81,7 @@ static bool check_parts(struct gguf *const *parts, size_t n_parts, size_t *n_ten
     uint64_t n_claimed;
     *n_tensors = 0;
     for (size_t i = 0; i < n_parts; i++) {
+        /* The sum cannot overflow: the info of each tensor has its own bytes in memory. */
         if (!check_part(parts, n_parts, i, err) ||
             !size_add(n_tensors, *n_tensors, parts[i]->n_tensors))
             return false;

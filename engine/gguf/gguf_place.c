@@ -17,7 +17,7 @@ struct placing {
     struct gguf *g;
     size_t n_data;              /* bytes of the data section */
     struct gguf_tensor **order; /* (n_tensors) sorted by offset */
-    /* per type: a tensor with the type's id whose span fits only this type, or NULL */
+    /* per type: a tensor with the type's id whose span fits no other type of our table, or NULL */
     const struct gguf_tensor *proof[TENSOR_N_TYPES];
 };
 
@@ -29,7 +29,7 @@ static int compare_offset(const void *a, const void *b)
 }
 
 /* Sort the tensors and set n_bytes of each to its span: the distance to the next tensor or to the
- * end of the file. */
+ * end of the file; 0 past the end. */
 static bool find_spans(struct placing *p, struct bn_error *err)
 {
     const struct gguf *g = p->g;
@@ -85,8 +85,9 @@ static enum tensor_type type_of(const struct placing *p, const struct gguf_tenso
     return tensor_type_decide(t->type_id, t->n_cols, t->n_rows, t->n_bytes, p->g->alignment);
 }
 
-/* Decide the types. Each tensor must begin inside the file and, if its size is known, also end
- * inside it. They are checked in file order, so that the message names the first missing tensor. */
+/* Decide the types, and replace n_bytes by the size that follows from the type. Each tensor must
+ * have a valid shape, begin inside the file and, if its size is known, also end inside it. They are
+ * checked in file order, so that the message names the first missing tensor. */
 static bool find_sizes(const struct placing *p, struct bn_error *err)
 {
     for (size_t i = 0; i < p->g->n_tensors; i++) {

@@ -40,7 +40,7 @@ static int compare_str(struct bn_str a, struct bn_str b)
     return a.n_bytes == 0 ? 0 : memcmp(a.ptr, b.ptr, a.n_bytes);
 }
 
-/* Equal names stay in file order, so that the second one is reported. */
+/* Equal names stay in file order, so that the message has their numbers in ascending order. */
 static int compare_name_at(const void *a, const void *b)
 {
     const struct name_at *x = a, *y = b;
@@ -146,7 +146,7 @@ static double f64_from_bits(uint64_t bits)
     return v;
 }
 
-/* Load item i of an array, or a single value. */
+/* Load item i of an array, or a single value (i = 0). NUMBER_NONE past the end and for strings. */
 static struct number load_number(const struct gguf_kv *kv, uint64_t i)
 {
     const enum gguf_kind kind = kv->kind == GGUF_ARRAY ? kv->item_kind : kv->kind;

@@ -39,7 +39,7 @@ struct tensor_geometry {
     const char *name;   /* "TQ2_0" */
     uint32_t file_id;   /* type id in files, see docs/formats.md */
     size_t block_cols;  /* elements per block */
-    size_t block_bytes; /* bytes per block and row; 0 for TENSOR_OTHER */
+    size_t block_bytes; /* bytes of a block in one row; 0 for TENSOR_OTHER */
     size_t tail_bytes;  /* bytes after all blocks of a tensor; if any, blocks may cross row ends */
     size_t row_scale_bytes; /* bytes of the scale of a row, for types with a scale per row */
     size_t row_unit;        /* rows that are stored interleaved; 0: rows are stored one by one */

@@ -34,7 +34,8 @@ bool refusal_add_row(struct bn_error *err, enum refusal row);
 
 /* The row of an architecture that is not supported. */
 enum refusal refusal_of_arch(struct bn_str arch);
-/* The row of a tensor type that cannot be used, by its name in messages: "TL2 (39)". */
+/* The row of a tensor type that cannot be used, by its name in messages: "TL2 (39)". A name that is
+ * unknown or NULL gives REFUSED_DENSE. */
 enum refusal refusal_of_type(const char *type_name);
 /* The row of a tensor that is not in the graph of the architecture. */
 enum refusal refusal_of_tensor(struct bn_str name);

@@ -85,7 +85,7 @@ static bool bad_code(const struct ternary_source *src, const uint8_t *bytes, siz
 }
 
 /* Layouts A and B: blocks of 128 (B: 64) elements in 32 (B: 16) bytes, with the first quarter of a
- * block in the highest bits. Blocks cross row ends. */
+ * block in the highest bits. A block may cross the end of a row. */
 static bool i2s_flat_decode(const struct ternary_source *src, size_t row0, size_t row1,
                             uint8_t *codes, struct bn_error *err)
 {

@@ -2,8 +2,8 @@
  * Decodes every ternary layout of model files. Tests compare the packing for the kernels with it.
  *
  * A ternary tensor consists of codes 0, 1, 2 for -1, 0, +1 and of scales: value = (code - 1) *
- * scale. Q1_0 is binary: it has no code 1. All functions are pure; several threads may decode
- * rows of one tensor.
+ * scale. Q1_0 is binary: its codes are 0 and 2, or 1 where the scale is 0. All functions are pure;
+ * several threads may decode rows of one tensor.
  */
 #ifndef ENGINE_GGUF_TERNARY_CODEC_H
 #define ENGINE_GGUF_TERNARY_CODEC_H
@@ -32,7 +32,7 @@ enum ternary_scaling { SCALE_TENSOR, SCALE_ROW, SCALE_BLOCK };
 struct ternary_scales {
     enum ternary_scaling scaling;
     float tensor_scale; /* only for SCALE_TENSOR, else 1 */
-    size_t block_cols;  /* only for SCALE_BLOCK, else 0: columns that share a scale, 64, 128, 256 */
+    size_t block_cols;  /* for SCALE_BLOCK: 64, 128 or 256 columns that share a scale; else 0 */
 };
 
 /* Check that the type can hold ternary weights and that the shape fits the type and the layout.
@@ -45,8 +45,8 @@ bool ternary_check(const struct ternary_source *src, struct bn_error *err);
 /* Find the coarsest class that represents the scales exactly. A scale of 0 fits any class. If the
  * scales of blocks of 64 columns are equal in pairs in the whole tensor, the class is blocks of
  * 128. I2_S has SCALE_TENSOR. Float tensors are ternary if each run of 64 columns of a row holds
- * only 0 and one magnitude, which is the scale of the run. An all-zero tensor has the scale 0,
- * except for I2_S, which stores its scale. Reads only scales: 4 bytes of I2_S, the scales of all
+ * only 0 and one magnitude, which is the scale of the run. If all scales or floats are 0, the
+ * class is SCALE_TENSOR with the scale 0. Reads no codes: only 4 bytes of I2_S, the scales of all
  * rows, the scales of blocks up to the first row that settles the class, and all elements of
  * floats. BN_EUNSUPPORTED: floats are not ternary, or have a magnitude per block that F16 cannot
  * represent; the message names the element. BN_EFORMAT: a scale or float is not finite; some scales

@@ -85,7 +85,7 @@ static bool scan_row(const struct ternary_source *src, size_t row, struct scale_
                      size_t *inexact, struct bn_error *err)
 {
     const size_t row_end = (row + 1) * src->n_cols;
-    size_t i = row * src->n_cols; /* a block is one of the two of a pair (PAIR_COLS) */
+    size_t i = row * src->n_cols; /* first element of a block, which has PAIR_COLS columns */
     for (size_t block = 0; i < row_end; block++, i += PAIR_COLS) {
         const size_t n = size_min(PAIR_COLS, row_end - i), first = first_nonzero(src, i, n);
         if (first == i + n) {

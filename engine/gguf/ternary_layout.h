@@ -22,7 +22,7 @@ struct ternary_layout {
     /* Only for types with blocks along a row: decode one block to (block_cols) codes. False if a
      * code is 3. */
     bool (*decode_block)(const uint8_t *block, uint8_t *codes);
-    bool has_2_bits; /* codes have 2 bits and can be 3; else base-3 digits, or 1 bit (Q1_0) */
+    bool has_2_bits; /* codes have 2 bits and can be 3; else base-3 digits, 1 bit (Q1_0), floats */
     size_t scale_at; /* for a scale per block: its offset, the first or last two bytes of a block */
     /* Only for types with a scale per row: adjacent bytes that belong to one row. As many bytes of
      * each other row of the unit follow. */
@@ -62,6 +62,7 @@ static inline void scale_classes_add(struct scale_classes *c, size_t i, uint32_t
     c->is_row &= !scale_differs(bits, &c->of_row);
 }
 
+/* Call it after the last block of a row. Only then is_tensor takes this row into account. */
 static inline void scale_classes_end_row(struct scale_classes *c)
 {
     c->is_tensor &= c->is_row && !scale_differs(c->of_row, &c->of_tensor);

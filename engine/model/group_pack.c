@@ -56,7 +56,8 @@ static void pack_no_row(size_t n_lines, size_t row, uint8_t *lines)
         memcpy(lines + l * R16_LINE_BYTES + 4 * row, &dword, sizeof dword);
 }
 
-/* Write the scales of a row group to `to` (n_spans, R16_ROWS), 0 past the last row and column. */
+/* Write the scales of a row group to `to` (n_spans, R16_ROWS), 0 past the last row and column.
+ * scratch (R16_ROWS, number of blocks in a row of the file) is overwritten. */
 static bool pack_scales(const struct ternary_source *src, const struct ternary_scales *scales,
                         const struct group_shape *shape, size_t group, uint16_t *to,
                         uint16_t *scratch, struct bn_error *err)

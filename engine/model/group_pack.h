@@ -26,13 +26,14 @@
 /* The sizes of one matrix in R16. In memory all lines come first, then all scales. */
 struct group_shape {
     size_t n_groups;
-    size_t n_lines;             /* per row group: a multiple of R16_PAD_COLS / R16_LINE_COLS */
-    size_t span_cols;           /* 64 or 128: columns of a span, see docs/kernels.md */
-    size_t n_spans;             /* per row */
-    bool has_scales;            /* F16 (n_groups, n_spans, R16_ROWS), only for SCALE_BLOCK */
-    size_t line_bytes, n_bytes; /* of all lines; of lines and scales */
+    size_t n_lines;    /* per row group: a multiple of R16_PAD_COLS / R16_LINE_COLS */
+    size_t span_cols;  /* 64 or 128: columns of a span, see docs/kernels.md */
+    size_t n_spans;    /* per row */
+    bool has_scales;   /* F16 (n_groups, n_spans, R16_ROWS), only for SCALE_BLOCK */
+    size_t line_bytes; /* of all lines */
+    size_t n_bytes;    /* of lines and scales, a multiple of R16_LINE_BYTES */
 };
-/* False if a size overflows. */
+/* False if a size overflows; then *out is undefined. */
 bool group_shape_of(const struct ternary_source *src, const struct ternary_scales *scales,
                     struct group_shape *out);
 
@@ -41,8 +42,9 @@ bool group_shape_of(const struct ternary_source *src, const struct ternary_scale
 size_t group_pack_scratch(size_t n_cols);
 
 /* Pack row groups group0 .. group1 - 1 and their scales. `to` (shape->n_bytes) is 64-byte aligned
- * and holds the whole matrix. BN_EFORMAT: a code is 3 or a scale is not finite; the message names
- * tensor and byte offset. */
+ * and holds the whole matrix; only the bytes of these groups are written. `scratch` belongs to this
+ * call (group_pack_scratch). BN_EFORMAT: a code is 3 or a scale is not finite; the message names
+ * tensor and byte offset. Some groups may have been written. */
 bool group_pack(const struct ternary_source *src, const struct ternary_scales *scales,
                 const struct group_shape *shape, size_t group0, size_t group1, uint8_t *to,
                 void *scratch, struct bn_error *err);

@@ -11,12 +11,14 @@
 
 /* Number of blocks in a row. 0 if the output head is not screened: `is_exact` is false (the mode is
  * not BN_HEAD_EXACT), its weights are ternary (head_linear), or the plane would be larger than half
- * of a float matrix, or larger than a matrix of another type. */
+ * of a float matrix, or larger than a matrix of another type. A backend that finds a weight above
+ * COARSE_MAX, or one that is not a number, makes no plane either. */
 size_t head_plane_blocks(const struct model *m, bool is_exact);
 /* Number of steps that a row occupies: one per block, rounded up to a multiple of 8. Code c of a
  * block stands for the weight (2 c - 15) * step; steps are BF16. */
 size_t head_plane_stride(size_t n_blocks);
-/* Size of codes and steps of all rows in bytes; false on overflow. */
+/* Size of codes and steps of all rows in bytes. False on overflow; then *n_bytes does not
+ * change. */
 bool head_plane_bytes(const struct model *m, size_t n_blocks, size_t *n_bytes);
 
 #endif

@@ -15,11 +15,13 @@
 
 #define LINE_COLS 256    /* columns in one line */
 #define LINE_BYTES 64    /* one cache line, one AVX-512 register */
-#define LINE_PACK_ROWS 4 /* most rows that are decoded together */
+#define LINE_PACK_ROWS 4 /* most rows that are decoded together, a bound for the scratch memory */
 
-/* Pack rows row0 .. row1 - 1, which begin `stride` bytes apart in `lines`. `codes` (LINE_PACK_ROWS,
+/* Pack rows row0 .. row1 - 1. Row row0 begins at `lines`, and each further row `stride` bytes after
+ * the one before it; bytes between the lines of two rows are not written. `codes` (LINE_PACK_ROWS,
  * n_cols) is scratch memory. The source must have passed the checks of the model loader.
- * BN_EFORMAT: a code is 3; the message names tensor and byte offset. */
+ * BN_EFORMAT: a code is 3; the message names tensor and byte offset, and some rows may have been
+ * written. */
 bool line_pack_rows(const struct ternary_source *src, size_t row0, size_t row1, uint8_t *lines,
                     size_t stride, uint8_t *codes, struct bn_error *err);
 

@@ -19,7 +19,8 @@ static const struct arch archs[] = {
     {"bitnet-25", ROPE_NEOX, .sub_norms = true, .act = FFN_RELU2},
     {"bitnet", ROPE_NEOX, .sub_norms = true, .partial_rope = true, .act = FFN_SILU,
      .mislabels = SHAPE_2B4T},
-    /* The converter of llama permutes the rows of q and k, which changes the pairs of RoPE. */
+    /* The converters of the next two permute the rows of q and k, which changes the pairs of
+     * RoPE. */
     {"llama", ROPE_NORM, .act = FFN_SILU, .training = TRAINED_BY_SCALES},
     {"minicpm", ROPE_NORM, .scaled = true, .act = FFN_SILU, .training = TRAINED_16},
     {"qwen3", ROPE_NEOX, .qk_norms = true, .act = FFN_SILU, .training = TRAINED_16},
@@ -50,6 +51,7 @@ static bool find_arch(const struct gguf *g, const struct arch **out, struct bn_e
     char supported[200] = "";
     for (size_t i = 0; i < N_ARCHS; i++)
         str_list_add(supported, sizeof(supported), archs[i].name);
+    /* bn_fail returns false, so refusal_add_row, which returns false too, adds to the message. */
     return bn_fail(err, BN_EUNSUPPORTED, "architecture '%.*s' is not supported, only: %s",
                    bn_str_shown(name, 60), name.ptr, supported) ||
            refusal_add_row(err, refusal_of_arch(name));

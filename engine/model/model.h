@@ -85,7 +85,7 @@ struct rope_yarn {
     double factor;       /* 0: no YaRN */
     double original_ctx; /* context length before the model was extended */
     double beta_fast, beta_slow;
-    double ext_factor; /* 1: pairs that turn often keep their frequency; 0: no pair does */
+    double ext_factor; /* 1: pairs that turn often keep their frequency; 0: none does */
 };
 
 struct hparams {
@@ -96,20 +96,21 @@ struct hparams {
     struct rope_yarn yarn;
     /* factor of all cosines and sines: attn_factor, times a factor of YaRN */
     double rope_magnitude;
-    /* Sessions with a longer context use rope_factors_long, others rope_factors_short. */
+    /* If the model has both, sessions with a longer context use rope_factors_long, others
+     * rope_factors_short. */
     size_t rope_short_ctx;
     bool needs_rope_factors; /* rope.scaling.type is longrope: the factors must be in the file */
-    /* h = embd_scale * embedding; h = h + residual_scale * (output of a layer); logits divided by
-     * logit_scale. All are 1 unless the architecture is scaled. */
+    /* h = embd_scale * embedding; h = h + residual_scale * (output of attention or feed-forward
+     * network); logits divided by logit_scale. All are 1 unless the architecture is scaled. */
     double embd_scale, residual_scale, logit_scale;
     enum ffn_act act;
     struct delta_shape delta;
-    size_t n_attn_layers;  /* layers with keys and values: n_layers without delta nets */
-    size_t n_extra_layers; /* layers after n_layers that predict further tokens; not used */
+    size_t n_attn_layers;  /* layers with keys and values: those that are not delta nets */
+    size_t n_extra_layers; /* layers after the n_layers, which predict further tokens; not used */
     /* A mixture of experts: each token uses n_used_experts of the n_experts of a layer, and n_ff is
      * the width of one expert. Both are 0 without experts. */
     size_t n_experts, n_used_experts;
-    size_t window; /* value in the file for the layers with a window; 0: no layer has one */
+    size_t window; /* value in the file for the layers with a window; 0: without arch.windows */
     enum bn_window_rule window_rule;
 };
 
@@ -127,7 +128,7 @@ struct tensor_ref {
     enum tensor_type type;
     const uint8_t *bytes; /* (n_bytes); NULL if the tensor does not exist */
     size_t n_bytes;
-    size_t file_offset;
+    size_t file_offset; /* gguf_tensor.offset */
     size_t n_cols, n_rows;
 };
 
@@ -145,8 +146,9 @@ struct linear {
 
 #define EXPERT_ROW_UNIT 16 /* R16_ROWS, so that no row group belongs to two experts */
 
-/* Tensors of a gated delta net. Its linear layers are q (queries, keys and values together), k (the
- * gate of the output, z) and o (ssm_out) of struct layer. */
+/* Tensors of a gated delta net. Its linear layers are q (queries, keys and values together,
+ * delta_channels rows), k (the gate of the output, z, delta_width rows) and o (ssm_out, delta_width
+ * columns) of struct layer. */
 struct delta_tensors {
     struct tensor_ref conv;        /* F32 (channels, DELTA_TAPS), the last tap is the newest */
     struct tensor_ref alpha, beta; /* F32, F16 or BF16 (n_value_heads, n_embd) */
@@ -161,10 +163,12 @@ struct layer {
     struct tensor_ref attn_sub_norm;       /* F32 (n_heads * head_dim); may be absent */
     struct tensor_ref ffn_sub_norm;        /* F32 (n_ff); may be absent */
     struct tensor_ref router;              /* F32 (n_experts, n_embd); only with experts */
-    /* With experts, the rows of gate, up and down are those of all experts in order, and the number
-     * of rows of one expert is a multiple of EXPERT_ROW_UNIT. */
-    /* With delta nets in the model, the rows of q are the query and the gate of each head in turn,
-     * 2 head_dim per head. In a delta net itself, v is absent. */
+    /* q (n_heads * head_dim, n_embd), k and v (n_kv_heads * head_dim, n_embd), o (n_embd, n_heads *
+     * head_dim), gate and up (n_ff, n_embd), down (n_embd, n_ff). With experts, the rows of gate,
+     * up and down are those of all experts in order, and the number of rows of one expert is a
+     * multiple of EXPERT_ROW_UNIT. With arch.delta_nets, the rows of q of an attention layer are
+     * the query and the gate of each head in turn, 2 head_dim per head. In a delta net, struct
+     * delta_tensors explains q, k and o, and v is absent. */
     struct linear q, k, v, o, gate, up, down;
     struct layer_traits traits;
 };
@@ -177,20 +181,20 @@ struct model {
     struct tensor_ref head;             /* output head; equal to embd if tied */
     bool tied;                          /* embedding and output head are the same matrix */
     struct ternary_source ternary_embd; /* embd, if its type is ternary; else bytes is NULL */
-    /* head, if its values are ternary; else source.bytes is NULL. Its member rotation is not set:
-     * head_rotation applies. */
+    /* head, if its values are ternary, but not if they are floats and all 0; else source.bytes is
+     * NULL. Its member rotation is not set: head_rotation applies. */
     struct linear head_linear;
     struct file_rotation rotation;                /* the keys of the file about rotations */
     struct rotation embd_rotation, head_rotation; /* of a row of embd, and of the head's input */
-    struct ternary_scales finest;  /* of the linear layers and head_linear: smallest blocks */
+    struct ternary_scales finest;  /* the finest scales of the linear layers and head_linear */
     struct tensor_ref output_norm; /* F32 (n_embd) */
     struct tensor_ref rope_freqs;  /* F32 (n_rot / 2); may be absent */
-    /* F32 (n_rot / 2), both or none; then rope_freqs does not apply. rope_is_long chooses between
-     * them. */
+    /* F32 (n_rot / 2), both or none. If they exist, rope_freqs does not apply, and rope_is_long
+     * chooses between them. */
     struct tensor_ref rope_factors_short, rope_factors_long;
     struct layer *layers;          /* (n_layers) */
     uint64_t n_params;             /* elements of all tensors in use, except X.scale */
-    enum tensor_type ternary_type; /* type of most linear weights, can be a float type */
+    enum tensor_type ternary_type; /* type of most weights of the layers, can be a float type */
     enum act_scheme act_scheme;
     const char *act_reason; /* why act_scheme was chosen, for display; static text */
 };

@@ -17,8 +17,9 @@ static double yarn_pair(const struct hparams *hp, double turns)
            (2.0 * log(hp->rope_base));
 }
 
-/* The factor of the frequency of pair i (Peng et al., "YaRN", 2023). Pairs up to `low` turn often
- * and keep their frequency; pairs from `high` on are slowed down by the whole factor. */
+/* The factor of the frequency of pair i (Peng et al., "YaRN", 2023); 1 without YaRN. Pairs up to
+ * `low` turn often and keep their frequency, to the part ext_factor. Pairs from `high` on are
+ * slowed down by the whole factor. */
 static double yarn_scale(const struct hparams *hp, size_t i)
 {
     const struct rope_yarn *y = &hp->yarn;

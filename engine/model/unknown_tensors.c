@@ -66,7 +66,8 @@ static bool matches_any(struct bn_str name, const char *const *patterns, size_t 
 }
 
 /* Whether the tensor belongs to a layer that predicts further tokens: "blk.N." with N from n_layers
- * on. Every such N is below 2 MODEL_MAX_LAYERS; a larger one ends the loop before it overflows. */
+ * to n_layers + n_extra_layers - 1. Every such N is below 2 MODEL_MAX_LAYERS; a larger one ends the
+ * loop before it overflows. */
 static bool is_extra(const struct hparams *hp, struct bn_str name)
 {
     size_t layer = 0, i = strlen("blk.");
@@ -117,6 +118,7 @@ static const char *name_list(struct bn_str first, size_t n, char *out, size_t ou
     return out;
 }
 
+/* Refuse the file or write the notes. bn_fail and refusal_add_row return false. */
 static bool judge(const struct unknown *u, struct bn_error *err)
 {
     const char *const arch = u->m->arch->name;

@@ -21,7 +21,7 @@ struct finder {
     const struct model_config *cfg;
     uint8_t *is_used; /* (n_tensors) 1 for a tensor that is in the graph */
     /* (n_tensors) 1: weight_names of a rotated file has the tensor; 2: its rotation has been set
-     * too */
+     * too; else 0 */
     uint8_t *rotated;
     uint64_t n_linear_params[TENSOR_N_TYPES]; /* per type, to find the most common one */
     size_t n_merged; /* ternary tensors whose blocks were merged in pairs */
@@ -29,6 +29,7 @@ struct finder {
 };
 
 enum presence { REQUIRED, OPTIONAL };
+/* The types that a tensor may have: F32 only; F32, F16 or BF16; is_table; tensor_is_linear. */
 enum tensor_use { USE_F32, USE_FLOAT, USE_TABLE, USE_LINEAR };
 
 static bool is_usable(enum tensor_type type, enum tensor_use use)
@@ -52,6 +53,8 @@ static bool refuse_table(const struct finder *f, const char *type, struct bn_err
                    type, names);
 }
 
+/* Write the error for a type that `use` does not permit. Returns false, as bn_fail and
+ * refusal_add_row do. */
 static bool refuse_type(const struct finder *f, const struct gguf_tensor *t, enum tensor_use use,
                         struct bn_error *err)
 {
@@ -126,12 +129,12 @@ static bool read_extra_scale(struct finder *f, float *out, struct bn_error *err)
     if (!t.bytes)
         return true;
     *out = f32_from_bits(le_u32(t.bytes));
-    f->m->n_params--; /* a scale is not a parameter */
+    f->m->n_params--; /* a scale is not a parameter, but `find` has counted it */
     return isfinite(*out) ||
            bn_fail(err, BN_EFORMAT, "tensor '%s' is not a finite number", f->name);
 }
 
-/* Set source and name of a linear layer from its tensor, f->name. */
+/* Set source and name of a linear layer from its tensor t, whose name is f->name. */
 static void set_source(const struct finder *f, const struct tensor_ref *t, struct linear *out)
 {
     memcpy(out->name, f->name, sizeof(out->name));
@@ -151,7 +154,7 @@ static bool is_finer(const struct ternary_scales *a, const struct ternary_scales
                                        a->block_cols < b->block_cols);
 }
 
-/* Find the class of the scales of out->source. */
+/* Find the class of the scales of out->source, and update model.finest. */
 static bool find_scales(struct finder *f, struct linear *out, struct bn_error *err)
 {
     struct ternary_scales *finest = &f->m->finest;
@@ -279,7 +282,7 @@ static bool find_ffn(struct finder *f, size_t i, struct bn_error *err)
            share_rotation(&l->gate, &l->up, err);
 }
 
-/* Find an F32 tensor blk.LAYER.NAME, where `name` contains its suffix. */
+/* Find the F32 tensor blk.LAYER.NAME. Unlike a stem, `name` is complete: "ssm_a", "ssm_dt.bias". */
 static bool find_plain(struct finder *f, size_t layer, const char *name, size_t n_cols,
                        size_t n_rows, struct tensor_ref *out, struct bn_error *err)
 {
@@ -287,8 +290,8 @@ static bool find_plain(struct finder *f, size_t layer, const char *name, size_t 
     return find(f, REQUIRED, USE_F32, n_cols, n_rows, out, err);
 }
 
-/* Check that no element is positive: the decay of a state is exp(a * softplus(...)), so a positive
- * a would let states grow. */
+/* Check that all elements of f->name are finite and none is positive: the decay of a state is
+ * exp(a * softplus(...)), so a positive a would let states grow. */
 static bool check_not_positive(const struct finder *f, const struct tensor_ref *t,
                                struct bn_error *err)
 {
@@ -505,8 +508,7 @@ static enum tensor_type most_common(const uint64_t n_params[TENSOR_N_TYPES])
 }
 
 /* Refuse rotated files that name the embedding, norms or other tensors whose inputs this program
- * never rotates.
- * unknown_tensors_check handles named tensors that are not in the graph. */
+ * never rotates. unknown_tensors_check handles named tensors that are not in the graph. */
 static bool check_rotated(const struct finder *f, struct bn_error *err)
 {
     const struct gguf *g = f->m->gguf;

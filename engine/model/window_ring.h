@@ -19,11 +19,13 @@ struct window_ring {
     size_t n_blocks; /* blocks of positions in a ring; a short context needs fewer */
 };
 
-/* There are no rings if no layer has a window, or if a ring would be as large as the cache of the
- * training context. n_ubatch: most tokens of a pass. */
+/* There are no rings if no layer has a window, or if a ring would be at least as large as the cache
+ * of the training context. n_ubatch: most tokens of a pass. block_positions: positions of a block,
+ * at least 1. */
 struct window_ring window_ring_of(const struct model *m, size_t n_ubatch, size_t block_positions);
 
-/* The first position of the window before `length`. */
+/* The first position in the window of the token at position `length`, which follows `length`
+ * others. */
 static inline size_t window_ring_begin(size_t n_before, size_t length)
 {
     return length > n_before ? length - n_before : 0;

@@ -22,7 +22,9 @@
 
 struct sampler_bias {
     int32_t id;
-    float bias; /* added to the logit: -10000 to 10000, or -INFINITY to ban the id */
+    /* Added to the logit: -10000 to 10000, or -INFINITY to ban the id. Several biases of an id are
+     * added up. */
+    float bias;
 };
 
 struct sampler_params {
@@ -50,9 +52,9 @@ void sampler_close(struct sampler *s); /* s may be NULL */
  * parameters remain. */
 bool sampler_set(struct sampler *s, const struct sampler_params *params, struct bn_error *err);
 
-/* Write the request for logits after the context `ids`, and the row to receive them. request->ids
- * and *row are memory of the sampler: the ids are valid until its next call, the row until the next
- * sampler_request. */
+/* Write the request for logits after the context `ids`, and the row to receive them. Ids outside
+ * the vocabulary have no effect. request->ids and *row are memory of the sampler: the ids are valid
+ * until the next call with this sampler, the row until the next sampler_request. */
 void sampler_request(struct sampler *s, const int32_t *ids, size_t n_ids,
                      struct head_request *request, struct head_row **row);
 
@@ -62,9 +64,9 @@ void sampler_request(struct sampler *s, const int32_t *ids, size_t n_ids,
 void sampler_request_draft(struct sampler *s, const int32_t *ids, size_t n_ids, size_t n_draft,
                            struct head_request *request);
 
-/* Choose the id that follows `ids`. `row` has the result of the request that sampler_request or
- * sampler_request_draft wrote, or of HEAD_ALL, which leads to the same id. If all candidates are
- * banned, the first one is chosen. */
+/* Choose the id that follows `ids`. `row` has the result (at least one candidate) of the request
+ * that sampler_request or sampler_request_draft wrote, or of HEAD_ALL, which leads to the same id.
+ * If all candidates are banned, the first one is chosen. */
 int32_t sampler_pick(struct sampler *s, const struct head_row *row, const int32_t *ids,
                      size_t n_ids);
 

@@ -13,9 +13,10 @@
 #include <math.h>
 #include <stdbool.h>
 
-/* exp(x) for x <= 0 with a relative error below 1e-15; 0 for x <= -700, so that no result is
- * subnormal and ldexp is exact. x = n ln 2 + r with |r| <= ln 2 / 2, where ln 2 is a sum of two
- * constants (Cody and Waite). Taylor series in r; its terms after r^13 / 13! are below 1e-17. */
+/* exp(x) for x <= 0 with a relative error below 1e-15; 0 for x <= -700 and for a NaN, so that no
+ * result is subnormal and ldexp is exact. x = n ln 2 + r with |r| <= ln 2 / 2, where ln 2 is a sum
+ * of two constants (Cody and Waite). Taylor series in r; its terms after r^13 / 13! are below
+ * 1e-17. */
 static double exp_below(double x)
 {
     /* 1 / 13!, 1 / 12!, ..., 1 / 0! */

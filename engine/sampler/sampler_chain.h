@@ -17,7 +17,8 @@ struct survivor {
     double key;  /* sort key of the current step, largest first */
 };
 
-/* `share` is the member typical or top_p of struct sampler_params, and min_p is its min_p. */
+/* `share` is the member typical or top_p of struct sampler_params, and min_p is its min_p. Both
+ * must be above 0. */
 size_t chain_top_k(struct survivor *w, size_t n, size_t k); /* k = 0: keeps all */
 size_t chain_typical(struct survivor *w, size_t n, double share);
 size_t chain_top_p(struct survivor *w, size_t n, double share);

@@ -54,12 +54,14 @@ static inline struct bpe_pair *bpe_find_pair(const struct bpe *b, uint32_t left,
     return NULL;
 }
 
-/* BN_EFORMAT: a merge without two halves, too many merges, or too many collisions. BN_ENOMEM. */
+/* BN_EFORMAT: a merge without two halves, too many merges, or too many collisions. BN_ENOMEM. After
+ * an error b needs no bpe_finish. */
 bool bpe_init(struct bpe *b, const struct vocab *v, const struct vocab_source *s,
               struct bn_error *err);
 void bpe_finish(struct bpe *b);
 
-/* Append the ids of `piece`. `m` is scratch memory. Drops bytes without a token. BN_ENOMEM. */
+/* Append the ids of `piece`. v is the vocabulary that bpe_init got. `m` is scratch memory, at first
+ * all zero. Drops bytes without a token. BN_ENOMEM: some of the ids may have been appended. */
 bool bpe_encode(const struct bpe *b, const struct vocab *v, struct bn_str piece, struct merge *m,
                 struct token_list *out, struct bn_error *err);
 

@@ -43,8 +43,9 @@ struct merge {
 bool merge_reserve(struct merge *m, size_t n_bytes, struct bn_error *err);
 void merge_finish(struct merge *m);
 
-/* Join until no pair can merge. The caller has set id, next and before of the initial symbols.
- * `rules` is passed to `pair`. */
+/* Join until no pair can merge. The caller has reserved n_bytes and set id, next and before of the
+ * initial symbols. `rules` is passed to `pair`. The symbols of the result are at position 0 and
+ * then at each `next`, up to n_bytes. */
 void merge_run(struct merge *m, uint32_t n_bytes, merge_pair_fn *pair, const void *rules);
 
 #endif

@@ -19,7 +19,7 @@ struct pretok;
 /* The rule that a name in the `pre` key of a file selects. */
 struct pretok_rule {
     const char *names; /* separated by spaces; "x*" matches every name that begins with x */
-    const char *const *regexes; /* (n_regexes) applied one after the other */
+    const char *const *regexes; /* (n_regexes) each cuts the pieces of the one before it */
     size_t n_regexes;
     bool ignore_merges; /* a piece that is a token becomes that token without merging */
     bool add_bos;       /* a prompt begins with bos; used if the file has no add_bos_token key */

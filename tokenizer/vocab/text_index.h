@@ -53,11 +53,12 @@ struct bn_str text_index_get(const struct text_index *x, uint32_t number);
 /* Insert string `number` into the table under `class`. If the class already holds the same text,
  * the earlier string stays. Returns false if too many strings collide. */
 bool text_index_add(struct text_index *x, uint32_t number, unsigned class);
-/* The number of a string, or UINT32_MAX. */
+/* The number of the string with this text in `class`, or UINT32_MAX. */
 uint32_t text_index_find(const struct text_index *x, struct bn_str text, unsigned class);
 
 /* text_index_find in two steps, for many strings at once. If all probes come before the first
- * resolve, their cache misses overlap. */
+ * resolve, their cache misses overlap. Between the two steps the index must not change, and the
+ * bytes of the text must stay. `class` must be the same in both. */
 struct text_probe {
     struct bn_str text;
     uint64_t hash;

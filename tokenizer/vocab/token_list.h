@@ -18,7 +18,7 @@ struct token_list {
     size_t cap;
 };
 
-/* Append an id. BN_ENOMEM. */
+/* Append an id. BN_ENOMEM: the list does not change. */
 bool token_list_push(struct token_list *list, int32_t id, struct bn_error *err);
 void token_list_finish(struct token_list *list);
 

@@ -2,8 +2,9 @@
  * The vocabulary: text and type of each token, and the id of a text.
  *
  * Texts are decoded when the vocabulary is opened (byte-level characters to bytes, U+2581 to a
- * space), so the rest of the tokenizer works on plain bytes. Each token belongs to one class and is
- * found only in it.
+ * space), so the rest of the tokenizer works on plain bytes. Texts of control and unknown tokens,
+ * and of user-defined ones in byte-level vocabularies, are not encoded in the file. Each token
+ * belongs to one class and is found only in it.
  */
 #ifndef TOKENIZER_VOCAB_H
 #define TOKENIZER_VOCAB_H
@@ -35,8 +36,8 @@ struct vocab {
  * file. */
 uint64_t vocab_hash(const struct vocab_source *s);
 
-/* Call vocab_marks_init first, which repairs `s`. BN_EFORMAT: too large, or too many collisions.
- * BN_ENOMEM. */
+/* Call vocab_marks_init first, which repairs `s`. Copies what it needs from `s`. BN_EFORMAT: too
+ * large, or too many collisions. BN_ENOMEM. After an error v needs no vocab_finish. */
 bool vocab_init(struct vocab *v, const struct vocab_source *s, struct bn_error *err);
 void vocab_finish(struct vocab *v);
 

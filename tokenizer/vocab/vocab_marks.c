@@ -164,8 +164,8 @@ static void find_endings(struct finder *f)
     for (size_t i = 0; i < f->s->n_tokens; i++) {
         const struct bn_str text = f->s->tokens[i];
         /* A quick test that most words fail: no text in ending_texts has less than 4 or more than
-         * 19 bytes, or begins with another character. */
-        if (text.n_bytes < 4 || text.n_bytes > 19 || !memchr("<[_", text.ptr[0], 3))
+         * 18 bytes, or begins with another character. */
+        if (text.n_bytes < 4 || text.n_bytes > 18 || !memchr("<[_", text.ptr[0], 3))
             continue;
         for (size_t k = 0; k < N_ENDINGS; k++) {
             if (seen[k] || !bn_str_is(text, ending_texts[k]))

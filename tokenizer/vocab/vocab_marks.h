@@ -1,11 +1,11 @@
 /*
  * Marks: the tokens with a special role (begin of text, end of an answer, padding, unknown).
  *
- * The keys of the file give their ids. A mark without a key gets the default of llama.cpp if this
- * token is a control token, and the end of a turn is also found by its text. This happens before
- * the texts are decoded; token texts and types are corrected in place. Notes report a key that is
- * no id, repaired texts, and how many ids that end an answer were found by their text. They do not
- * report defaults and corrected types.
+ * The keys of the file give their ids. A mark without a key, or whose key is no id, gets the
+ * default of llama.cpp if this token has the type control or unknown. The end of a turn is also
+ * found by its text. This happens before the texts are decoded; token texts and types are corrected
+ * in place. Notes report a key that is no id, repaired texts, and how many ids that end an answer
+ * were found by their text. They do not report defaults and corrected types.
  */
 #ifndef TOKENIZER_VOCAB_MARKS_H
 #define TOKENIZER_VOCAB_MARKS_H
@@ -27,8 +27,9 @@ struct vocab_marks {
  * a faulty converter put it in front (repair "control-text"). Collect the ids that end an answer:
  * those with a key, and those with a known text (repair "end-of-turn"). So that the text of a
  * message cannot produce them, the type becomes control (MARK_UNK: unknown) for tokens with a known
- * text, for user-defined ids that end an answer, and for marks of type normal, except ordinary
- * words. `no_repair`: see bn_repair_allowed; types are corrected in any case. BN_ENOMEM. */
+ * text, for user-defined ids that end an answer, and for marks of type normal whose text is in <>,
+ * [] or ||. Ordinary words, which merges build, keep their type. `no_repair`: see
+ * bn_repair_allowed; types are corrected in any case. BN_ENOMEM. */
 bool vocab_marks_init(struct vocab_marks *m, struct vocab_source *s, const char *no_repair,
                       struct bn_notes *notes, struct bn_error *err);
 void vocab_marks_finish(struct vocab_marks *m);

@@ -31,12 +31,12 @@ enum token_type {
  * text, end of turn, end of message, unknown, padding. */
 enum vocab_mark { MARK_BOS, MARK_EOS, MARK_EOT, MARK_EOM, MARK_UNK, MARK_PAD, N_MARKS };
 
-/* A key with a Boolean value. UNSET: the file does not have it. */
+/* A key with a Boolean value. UNSET: the file does not have it, or its value is no Boolean. */
 enum vocab_switch { SWITCH_UNSET, SWITCH_OFF, SWITCH_ON };
 
 struct vocab_source {
     struct bn_str model;        /* "gpt2" or "llama" */
-    struct bn_str pre;          /* ptr is NULL if there is no such key */
+    struct bn_str pre;          /* ptr is NULL if there is no such key, or it is no string */
     struct bn_str architecture; /* empty if there is no such key */
     struct bn_str *tokens;      /* (n_tokens) */
     int32_t *types;             /* (n_tokens); TOKEN_NORMAL if the file has no types */
@@ -52,8 +52,9 @@ struct vocab_source {
 
 extern const char *const vocab_mark_keys[N_MARKS]; /* the whole key, for messages too */
 
-/* BN_EFORMAT: no vocabulary, or arrays of different lengths. BN_EUNSUPPORTED: the tokenizer model
- * is neither gpt2 nor llama. BN_ENOMEM. */
+/* BN_EFORMAT: no vocabulary, no tokens, a required array is missing or has the wrong type, or
+ * arrays of different lengths. BN_EUNSUPPORTED: the tokenizer model is neither gpt2 nor llama.
+ * BN_ENOMEM. After an error s needs no vocab_source_finish. */
 bool vocab_source_init(struct vocab_source *s, const struct bn_file *file, struct bn_error *err);
 void vocab_source_finish(struct vocab_source *s);
 

@@ -79,7 +79,7 @@ static bool step(struct run *run, struct answer_result *r, int32_t *id, struct b
     if (is_first) {
         control.progress = (struct bn_progress){.report = run->sink->reading, .ud = run->sink->ud};
         control.n_stable = run->job->n_stable;
-        (void)generator_ids(run->g, &r->n_held);
+        (void)generator_ids(run->g, &r->n_held); /* only the count is needed */
     }
     if (!generator_step(run->g, run->answer.ids.ids, run->answer.ids.n, &control, &stats, id, err))
         return false;

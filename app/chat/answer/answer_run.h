@@ -1,8 +1,9 @@
 /*
  * Generates one answer: evaluates the prompt, chooses tokens, turns them into text.
  *
- * answer_run runs on the worker's thread and passes all results to a sink. --batch has its own loop
- * and uses only struct answer_state. The token that ends an answer is not part of the answer.
+ * answer_run runs on the worker's thread. It passes tokens and text to a sink, and returns the
+ * numbers in struct answer_result. --batch has its own loop: it uses struct answer_state and fills
+ * the result itself. The token that ends an answer is not part of the answer.
  */
 #ifndef APP_ANSWER_RUN_H
 #define APP_ANSWER_RUN_H
@@ -29,7 +30,8 @@ struct answer_state {
 };
 void answer_state_finish(struct answer_state *s); /* an all-zero state is fine */
 /* Append the token that the model chose. *text is the new text to show, valid until the next call.
- * An end token is not appended and only sets `finish` to FINISH_STOP. BN_ENOMEM. */
+ * An end token is not appended and only sets `finish` to FINISH_STOP. BN_ENOMEM: the token may be
+ * in `ids` already, so the caller must end the answer. */
 bool answer_state_add(struct answer_state *s, int32_t id, struct bn_str *text,
                       struct bn_error *err);
 
@@ -66,8 +68,9 @@ struct answer_sink {
 struct answer_result {
     enum finish finish;
     size_t n_prompt;
-    size_t n_reused;              /* tokens of the prompt that were in the KV cache */
-    size_t n_evaluated;           /* tokens of the prompt that were evaluated */
+    size_t n_reused;              /* tokens of the prompt that were taken from the KV cache */
+    size_t n_evaluated;           /* tokens of the prompt that were evaluated; this field, n_reused,
+                                     n_again and prefill_s are 0 if prefill was interrupted */
     size_t n_again;               /* part of n_evaluated: bn_sync_stats.n_again */
     struct bn_state_stats states; /* saved states after the answer */
     size_t n_held;                /* tokens in the KV cache before the prompt was evaluated */
@@ -77,18 +80,18 @@ struct answer_result {
     size_t n_drafted;             /* tokens proposed by speculative decoding */
     size_t n_accepted;            /* those of them that were accepted */
     double first_token_s;         /* from the start, after a snapshot is loaded; 0: no token */
-    double prefill_s;             /* from the start to the end of prefill, also without a token */
+    double prefill_s;             /* from the start to the end of prefill; also if n_tokens is 0 */
     double decode_s;              /* from the first token to the last */
     uint64_t decode_bytes; /* read from memory during decode_s, as generator_bytes_read counts */
 };
 
-/* Rates in tokens per second, 0 if there are too few tokens for a rate. */
+/* Rates in tokens per second. 0: nothing was evaluated; for decode, fewer than two tokens. */
 double answer_prefill_rate(const struct answer_result *r);
 double answer_decode_rate(const struct answer_result *r);
-double answer_decode_bytes(const struct answer_result *r); /* bytes per token */
+double answer_decode_bytes(const struct answer_result *r); /* bytes per token, 0 likewise */
 
-/* Run the job. An interrupted answer is a result, not an error. Errors of generator_set and
- * generator_step; BN_ENOMEM. */
+/* Run the job. An interrupted answer is a result, not an error. Errors of generator_set, detok_open
+ * and generator_step; BN_ENOMEM. The sink may have received tokens before an error. */
 bool answer_run(struct generator *g, const struct tokenizer *tokenizer,
                 const struct answer_job *job, const struct answer_sink *sink,
                 struct bn_cancel *cancel, struct answer_result *result, struct bn_error *err);

@@ -13,9 +13,10 @@
 struct generator_seq {
     struct bn_session *session;
     struct sampler *sampler;
-    size_t n_alts;
-    struct head_row *row; /* candidates of the last step, owned by the sampler; NULL at first */
-    int32_t chosen;       /* token chosen in the last step */
+    size_t n_alts; /* number of alternatives that generator_seq_alts returns */
+    /* Candidates of the last step without speculation, owned by the sampler; NULL at first. */
+    struct head_row *row;
+    int32_t chosen; /* id that this step chose, or that of generator_seq_replace */
 };
 
 struct generator {

@@ -8,7 +8,7 @@
  *
  * The thread that opens a generator calls all functions: the worker's thread or, with --batch, the
  * main thread. Exceptions: while the worker runs, the main thread may call generator_info,
- * generator_n_ctx and generator_state_memory and, while the worker is idle, generator_explain.
+ * generator_n_ctx and generator_state_memory and, while the worker runs no job, generator_explain.
  */
 #ifndef APP_GENERATOR_H
 #define APP_GENERATOR_H
@@ -25,8 +25,8 @@
 
 struct generator;
 
-/* Open the model, a session and a sampler. Errors of bn_model_open, bn_session_open and
- * sampler_open. */
+/* Open the model, a session, a sampler and a speculative decoder. `file` must outlive the
+ * generator. Errors of bn_model_open, bn_session_open, sampler_open and spec_open. */
 bool generator_open(const struct bn_file *file, const struct bn_model_config *cfg,
                     const struct bn_session_config *session, struct generator **out,
                     struct bn_error *err);
@@ -67,21 +67,22 @@ bool generator_set(struct generator *g, const struct sampler_params *params, siz
 void generator_speculate(struct generator *g, enum spec_mode mode);
 struct spec_stats generator_spec_stats(const struct generator *g);
 
-/* Make the session hold `ids` (n_ids >= 1) and choose the next id. Errors of bn_session_sync. With
- * speculation the session may then hold more ids, or with recurrent states a few fewer (spec.h). */
+/* Make the session hold `ids` (n_ids >= 1) and choose the next id. control and stats may be NULL.
+ * Errors of bn_session_sync. With speculation the session may then hold more ids, or with recurrent
+ * states a few fewer (spec.h). */
 bool generator_step(struct generator *g, const int32_t *ids, size_t n_ids,
                     const struct bn_control *control, struct bn_sync_stats *stats, int32_t *next,
                     struct bn_error *err);
 
 struct generator_alt {
-    int32_t id;    /* -1: no token, because the vocabulary has fewer than n_alts tokens */
+    int32_t id;    /* -1 (logprob: -INFINITY): the vocabulary has fewer than n_alts tokens */
     float logprob; /* natural logarithm of the probability, before sampling settings are applied */
 };
 /* The n_alts best ids of the last step, best first, then the chosen id. out (n_alts + 1). The
  * last step must have run with n_alts above 0: otherwise not all logits exist. */
 void generator_alts(const struct generator *g, struct generator_alt *out);
-/* Make `id` the chosen id of generator_alts, because the caller continues with it instead of the
- * id that the last step chose. */
+/* Make `id`, which must be in the vocabulary, the chosen id of generator_alts, because the caller
+ * continues with it instead of the id that the last step chose. */
 void generator_replace(struct generator *g, int32_t id);
 
 /* These call the functions bn_session_... of the same name for the session of the chat, with the
@@ -94,9 +95,10 @@ size_t generator_truncate(struct generator *g, size_t n_keep);
 struct bn_state_stats generator_states(const struct generator *g);
 
 /* Independent sequences for --batch. Each has a session and a sampler, and its result does not
- * depend on other sequences. n_seqs is the number of sequences that will be open: each gets the
- * same part of the memory for saved states. The functions have the errors of those above with the
- * same name. Close a sequence before its generator. */
+ * depend on other sequences. n_seqs (at least 1) is the number of sequences that will be open: each
+ * gets the same part of the memory for saved states. Errors of generator_seq_open: those of
+ * bn_session_open and sampler_open. The other functions work like those above with the same name.
+ * Close a sequence before its generator. */
 struct generator_seq;
 bool generator_seq_open(struct generator *g, size_t n_seqs, struct generator_seq **out,
                         struct bn_error *err);
@@ -110,7 +112,7 @@ void generator_seq_replace(struct generator_seq *seq, int32_t id);
 bool generator_seq_read(struct generator_seq *seq, const int32_t *ids, size_t n_ids,
                         const struct bn_control *control, struct bn_sync_stats *stats,
                         int32_t *next, struct bn_error *err);
-/* Number of sequences that fit into memory, 1 to 16. See bn_model_batch_width. */
+/* The number of sequences to decode together, from 1 to 16: see bn_model_batch_width. */
 size_t generator_batch(const struct generator *g);
 struct generator_item {
     struct generator_seq *seq;
@@ -119,7 +121,7 @@ struct generator_item {
     int32_t next; /* out: the chosen id */
 };
 /* Decode one token for each of at most CHAT_BATCH_MAX sequences, in one pass over the weights.
- * Errors of bn_eval. */
+ * control may be NULL. Errors of bn_eval, after which no sequence and no `next` has changed. */
 bool generator_step_all(struct generator_item *items, size_t n_items,
                         const struct bn_control *control, struct bn_error *err);
 

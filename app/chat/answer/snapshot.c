@@ -52,9 +52,9 @@ bool snapshot_path(const char *saved, char out[PATH_BYTES], struct bn_error *err
     return path_of(PATH_CACHE, name, out, err);
 }
 
-/* FNV-1a over words of 8 bytes. In its multiplication a bit affects only bits at or above it. The
- * shift lets high bytes of a word affect the low bits of the sum too. Each call pads its last word
- * with zeros, so a reader must move pieces of the same lengths as the writer. */
+/* FNV-1a over words of 8 bytes, which begins with 0 here. In its multiplication a bit affects only
+ * bits at or above it. The shift lets high bytes of a word affect the low bits too. A call pads its
+ * last word with zeros, so a reader must move pieces of the same lengths as the writer. */
 static uint64_t add_to_sum(uint64_t sum, const uint8_t *bytes, size_t n_bytes)
 {
     for (size_t i = 0; i < n_bytes; i += 8) {
@@ -141,6 +141,7 @@ bool snapshot_write(struct generator *g, const struct bn_file *file, const int32
     size_t n_held;
     const int32_t *held = generator_ids(g, &n_held);
     const size_t n_shared = count_shared(held, n_held, ids, n_ids);
+    /* If no id is shared, the session stays as it is. */
     const size_t n = n_shared > 0 ? generator_truncate(g, n_shared) : 0;
     if (n == 0)
         return bn_fail(err, BN_EARG, "the model has not read this conversation yet");

@@ -15,7 +15,7 @@
 #include "app/common/paths.h"
 
 /* The path of the snapshot that belongs to the saved chat with the path `saved`. BN_EARG: there is
- * no cache directory. */
+ * no cache directory, or its path is too long. */
 bool snapshot_path(const char *saved, char out[PATH_BYTES], struct bn_error *err);
 
 struct snapshot_result {
@@ -26,14 +26,17 @@ struct snapshot_result {
 
 /* Truncate the session to the prefix that it has in common with `ids`, or to the nearest shorter
  * length that it can return to, and write its KV cache. The file is replaced as a whole or not at
- * all. BN_EARG: no id is left. BN_ECANCELLED. Errors of bn_session_save. */
+ * all. cancel may be NULL. BN_EARG: no id is left. BN_EIO: the file cannot be written.
+ * BN_ECANCELLED. Errors of bn_session_save. After an error *result is unchanged, but the session
+ * may be truncated. */
 bool snapshot_write(struct generator *g, const struct bn_file *file, const int32_t *ids,
                     size_t n_ids, const char *path, const struct bn_cancel *cancel,
                     struct snapshot_result *result, struct bn_error *err);
 
-/* Load a snapshot for the prompt `ids`. Sets n_tokens to 0 if the file does not exist or if the
- * session already holds as many tokens of the prompt. BN_EFORMAT: it does not match or is damaged.
- * BN_EIO: it cannot be opened. BN_ECANCELLED. Other errors of bn_session_load. After a failure the
+/* Load a snapshot for the prompt `ids`. Sets n_tokens to 0, and returns true, if the file does not
+ * exist or if the session already holds as many tokens of the prompt. cancel may be NULL.
+ * BN_EFORMAT: it does not match or is damaged. BN_EIO: it cannot be opened, or cannot be read to
+ * the end of the KV cache. BN_ECANCELLED. Other errors of bn_session_load. After a failure the
  * session is unchanged or empty. */
 bool snapshot_read(struct generator *g, const struct bn_file *file, const int32_t *ids,
                    size_t n_ids, const char *path, const struct bn_cancel *cancel,

@@ -50,7 +50,7 @@ void think_watch_add(struct think_watch *w, struct bn_str bytes)
         return;
     thought_feed(&w->thought, bytes, ignore, NULL);
     keep_last(w, bytes);
-    w->n_pending += was_inside;
+    w->n_pending += was_inside; /* the token with <think> does not count */
     /* `held` has text that may be the beginning of </think>: the next tokens decide whether the
      * pending tokens count. */
     if (w->thought.state == THOUGHT_INSIDE && w->thought.held.n_bytes > 0)

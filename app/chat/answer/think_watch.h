@@ -24,7 +24,7 @@ struct think_limit {
 
 struct think_watch {
     struct think_limit limit;
-    struct thought thought;
+    struct thought thought; /* its state tells whether the answer is inside a thought */
     char last[4]; /* (n_last) last bytes: enough to detect an incomplete UTF-8 character */
     size_t n_last;
     size_t n_thought; /* tokens of the thought so far, without n_before and without the markers */
@@ -37,7 +37,8 @@ struct think_watch {
 void think_watch_init(struct think_watch *w, const struct think_limit *limit);
 void think_watch_finish(struct think_watch *w); /* an all-zero watch is fine */
 
-/* Call this for each token of the answer with its bytes, in order. */
+/* Call this for each token of the answer with its bytes, in order, also for those that
+ * think_watch_next returned. */
 void think_watch_add(struct think_watch *w, struct bn_str bytes);
 
 /* True: the thought must be closed now, and *id is the next token of the answer, whatever the model

@@ -21,11 +21,12 @@
 
 enum job_kind { JOB_ANSWER, JOB_SAVE, JOB_MEASURE, JOB_CHECK };
 
-/* A job in the queue. It owns copies of all arrays and texts that `spec` points to. */
+/* A job in the queue. It owns copies of all arrays and texts of `spec`, which points to them. Only
+ * spec.snapshot is not set to the copy, and not used. */
 struct job {
     struct answer_job spec;
-    int32_t *prompt;
-    char **stops; /* (spec.n_stops) */
+    int32_t *prompt; /* (spec.n_prompt); JOB_SAVE: the ids of the conversation */
+    char **stops;    /* (spec.n_stops) */
     struct sampler_bias *biases;
     int32_t *close; /* (spec.think.n_close) */
     char *snapshot; /* JOB_ANSWER: file to load before it, or NULL. JOB_SAVE: file to write */
@@ -40,8 +41,10 @@ enum running { RUNNING_NOTHING, RUNNING_JOB, RUNNING_CHECK, RUNNING_CHECK_YIELDS
 struct worker {
     struct worker_config cfg;
     struct bn_cancel cancel;       /* of loading, answers and snapshots */
-    struct bn_cancel check_cancel; /* written with the lock held */
-    struct generator *g; /* used by the thread, and after loading by worker_info and the like */
+    struct bn_cancel check_cancel; /* written with the lock held: the thread clears it when it takes
+                                      a job, which must not undo a later request */
+    struct generator *g; /* used by the thread, and after loading by the functions from worker_info
+                            on, which the main thread calls */
     bool lost_token;     /* used by the thread: no memory for an event, the answer is incomplete */
     bool is_loaded;      /* used by the main thread: it has received WORKER_LOADED */
 
@@ -109,7 +112,7 @@ static struct job *job_copy(const struct answer_job *spec)
 
 void worker_event_finish(struct worker_event *event)
 {
-    mem_free((void *)(uintptr_t)event->text.ptr); /* allocated by the worker */
+    mem_free((void *)(uintptr_t)event->text.ptr); /* own memory; the cast drops const */
     mem_free(event->alts);
     *event = (struct worker_event){0};
 }
@@ -271,7 +274,8 @@ static void run_measure(struct worker *w)
     (void)post(w, &event); /* false only when the program ends */
 }
 
-/* Put a check that was cancelled behind the other jobs. False: it has ended. */
+/* Put a check that was cancelled behind the other jobs. False: it does not yield, or the program
+ * ends, so the check has no result. */
 static bool requeue_check(struct worker *w, struct job *job)
 {
     pthread_mutex_lock(&w->lock);
@@ -350,8 +354,8 @@ static void *thread_main(void *arg)
     return NULL;
 }
 
-/* Threads inherit the signal mask. Block all signals but fatal ones while this thread starts, so
- * that it and the OpenMP threads it creates never handle a signal. */
+/* Threads inherit the signal mask of their creator. Block all signals but fatal ones while the
+ * worker's thread is created, so that it and its OpenMP threads never handle such a signal. */
 static bool start_thread(struct worker *w, struct bn_error *err)
 {
     sigset_t others, before;

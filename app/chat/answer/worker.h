@@ -5,8 +5,8 @@
  *
  * worker_next returns the results of the jobs as events; for each new event the worker writes a
  * byte to the wake pipe. If the ring of events is full, the worker waits, so memory stays bounded
- * if a terminal or pipe is slow. Signals are blocked in the worker's thread and in all threads that
- * it starts. All functions are for the main thread.
+ * if a terminal or pipe is slow. Signals, except fatal ones, are blocked in the worker's thread and
+ * in all threads that it starts. All functions are for the main thread.
  */
 #ifndef APP_WORKER_H
 #define APP_WORKER_H
@@ -19,7 +19,8 @@ struct worker;
 struct worker_config {
     const struct bn_file *file;
     const struct tokenizer *tokenizer;
-    struct bn_model_config model; /* the worker sets progress and cancel */
+    struct bn_model_config model; /* the worker sets progress and cancel. Its thread writes the
+                                     notes until WORKER_LOADED or WORKER_FAILED */
     struct bn_session_config session;
     int wake_fd; /* write end of the wake pipe, non-blocking */
 };
@@ -28,7 +29,7 @@ enum worker_event_kind {
     WORKER_LOADING,  /* n_done of n_total bytes */
     WORKER_LOADED,   /* worker_info and worker_n_ctx are valid from here on */
     WORKER_READING,  /* n_done of the n_total tokens of the prompt that must be evaluated */
-    WORKER_TOKEN,    /* id, text, alts */
+    WORKER_TOKEN,    /* id, text, alts: as in struct answer_token */
     WORKER_REMARK,   /* text: about a snapshot; err.code is set if writing or loading failed */
     WORKER_MEASURED, /* peaks */
     WORKER_CHECKED,  /* sense, seconds; err.code is set if the check failed */
@@ -54,18 +55,19 @@ struct worker_event {
 /* Start the thread, which begins to load. Copies *cfg, but not the objects it points to; they must
  * outlive the worker. BN_ENOMEM; BN_EIO: the system refuses a thread. */
 bool worker_open(const struct worker_config *cfg, struct worker **out, struct bn_error *err);
-/* Cancel the running job, wait for the thread and free everything. NULL is fine. */
+/* Cancel the loading or the running job, drop the waiting jobs, wait for the thread and free
+ * everything. A measurement runs to its end first. NULL is fine. */
 void worker_close(struct worker *w);
 
 /* Get the next event; false if there is none. Free it with worker_event_finish. */
 bool worker_next(struct worker *w, struct worker_event *event);
 void worker_event_finish(struct worker_event *event);
 
-/* Start an answer. The job is copied. The model must be loaded and no answer may be running.
- * BN_ENOMEM, as for the other jobs. */
+/* Queue an answer. The job is copied. The model must be loaded and no answer may be running. Its
+ * last event is WORKER_DONE or WORKER_FAILED. BN_ENOMEM, as for the other jobs. */
 bool worker_answer(struct worker *w, const struct answer_job *job, struct bn_error *err);
 /* Queue a job that writes a snapshot to `path`: the part of the session that is a prefix of `ids`.
- * Copies `ids` and `path`. A WORKER_REMARK reports the result. */
+ * Copies `ids` and `path`. A WORKER_REMARK reports the result, unless memory runs out for it. */
 bool worker_save(struct worker *w, const int32_t *ids, size_t n_ids, const char *path,
                  struct bn_error *err);
 /* Queue a job that measures the limits of the device. The result is WORKER_MEASURED. */
@@ -85,7 +87,8 @@ bool worker_is_idle(struct worker *w);
  * worker_save or worker_measure ends the request. */
 void worker_cancel(struct worker *w);
 
-const struct bn_model_info *worker_info(const struct worker *w); /* NULL before WORKER_LOADED */
+/* NULL before WORKER_LOADED; valid until worker_close. */
+const struct bn_model_info *worker_info(const struct worker *w);
 /* See bn_model_explain, for one sequence. The worker must be loaded and idle, without a check. */
 size_t worker_explain(const struct worker *w, size_t n_tokens, char *text, size_t text_bytes);
 size_t worker_n_ctx(const struct worker *w); /* 0 before WORKER_LOADED */

@@ -23,7 +23,7 @@ enum prompt_mode {
     /* All turns, but without the answer of the last one, then the generation prompt: the text with
      * which the template begins an answer. */
     PROMPT_ANSWER,
-    PROMPT_CONTINUE, /* PROMPT_ANSWER, then the answer of the last turn so far */
+    PROMPT_CONTINUE, /* PROMPT_ANSWER, then the answer of the last turn so far. A turn must exist */
     PROMPT_WHOLE,    /* all turns with their answers, without a generation prompt */
 };
 
@@ -35,26 +35,28 @@ struct prompt_window {
 
 struct prompt {
     struct token_list ids;
-    bool starts_in_thought; /* the generation prompt opened a thought */
+    bool starts_in_thought; /* the generation prompt opened a thought. With PROMPT_CONTINUE the
+                               answer so far may have closed it */
     size_t n_earlier;       /* ids up to the end of the last answer in the prompt; 0: no answer. May
                                be wrong by 1 with SentencePiece; only statistics use it */
 };
 void prompt_finish(struct prompt *p); /* an all-zero prompt is fine */
 
-/* Encode the system message and the turns in the window. Free `out` with prompt_finish. BN_EFORMAT:
- * the template reports an error. BN_EARG: a bad --template-arg, or a limit of the template
- * interpreter. BN_ENOMEM. Errors of tokenizer_encode. */
+/* Encode the system message and the turns in the window. There may be no ids. Free `out` with
+ * prompt_finish. BN_EFORMAT: the template reports an error, or exceeds a bound of the template
+ * interpreter. BN_EARG: a bad --template-arg. BN_ENOMEM. Errors of tokenizer_encode. */
 bool prompt_encode(const struct prompt_maker *m, const struct transcript_state *state,
                    const struct prompt_window *window, struct prompt *out, struct bn_error *err);
 
 /* Replace ANSWER segments by IDS segments if the ids of the answer decode to the same text. Uses
  * all ids if the segment is the whole message except for blanks at its ends, and some of them if
  * the segment is a part of the message that begins and ends between tokens. answers[i] is the
- * answer in message i or NULL. */
+ * answer in message i or NULL. The new segments point to the ids of the answers. */
 void prompt_restore_ids(const struct tokenizer *t, struct segment *segments, size_t n_segments,
                         const struct answer *const *answers, size_t n_answers);
 
-/* Whether the ids of this answer decode to its text. False if there are no ids. */
+/* Whether the ids of this answer decode to its text, which may lack the leading space that
+ * SentencePiece adds. False if there are no ids. */
 bool prompt_ids_fit(const struct tokenizer *t, const struct answer *answer);
 
 #endif

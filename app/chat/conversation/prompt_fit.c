@@ -23,6 +23,7 @@ struct fitting {
     enum prompt_mode mode;
 };
 
+/* Encode the prompt as if s->n_skipped were n_skipped. BN_EARG: it has no ids. */
 static bool encode(const struct fitting *f, size_t n_skipped, struct prompt *out,
                    struct bn_error *err)
 {

@@ -20,7 +20,8 @@ enum prompt_overflow {
 struct prompt_limits {
     size_t n_ctx;     /* tokens of the context */
     size_t n_reserve; /* tokens that must stay free for the answer, less than n_ctx */
-    size_t percent;   /* if turns are left out, the prompt has at most this percentage of n_ctx */
+    size_t percent;   /* if turns are left out: the percentage of n_ctx that the prompt should have
+                         at most (see prompt_fit) */
     enum prompt_overflow overflow;
 };
 
@@ -35,9 +36,10 @@ struct prompt_fitted {
 struct prompt_window prompt_window_of(const struct transcript_state *s,
                                       enum prompt_overflow overflow);
 
-/* Encode the prompt of the last turn. If it does not fit, leave out older turns as limits->overflow
- * says, and update s->n_skipped. The system message and the last turn always stay, so the prompt
- * may have more than `percent` of n_ctx. On failure `s` does not change. Errors of prompt_encode;
+/* Encode the prompt of the last turn, which must exist. If it does not fit, leave out older turns
+ * as limits->overflow says, and update s->n_skipped. The system message and the last turn always
+ * stay, so the prompt may have more than `percent` of n_ctx. On failure `s` does not change, and
+ * *out is not written. Errors of prompt_encode;
  * BN_EARG: the prompt has no ids; BN_ECONTEXT: the prompt does not fit. *too_long is true after a
  * BN_ECONTEXT if the last turn alone does not fit either, otherwise false. */
 bool prompt_fit(const struct prompt_maker *m, struct transcript_state *s, enum prompt_mode mode,

@@ -29,6 +29,7 @@ bool store_path(const char *name, char out[PATH_BYTES], struct bn_error *err)
         memcpy(out, name, n + 1);
         return true;
     }
+    /* A file name has at most 255 bytes. 200 leave space for ".json.journal.old" and the like. */
     if (n == 0 || n > 200 || name[0] == '.')
         return bn_fail(err, BN_EARG, "'%.40s' is not a valid name for a saved chat", name);
     (void)snprintf(below, sizeof(below), "sessions/%s.json", name); /* at most 200 + 14 bytes */
@@ -135,8 +136,9 @@ static bool has_turn_mark(const struct tokenizer *t, const int32_t *ids, size_t 
     return false;
 }
 
-/* Use the ids if they decode to the text of the answer. `text` then holds the answer as it was
- * generated. *no_memory: out of memory, so the result is unknown. */
+/* Use the ids if they decode to the text of the answer. a->text then points to `text`, the answer
+ * as it was generated, and the caller frees a->ids. *no_memory: out of memory, so the result is
+ * unknown. */
 static bool restore_ids(const struct session_reader *r, const json_t *message, struct answer *a,
                         struct strbuf *text, bool *no_memory)
 {
@@ -177,6 +179,7 @@ static bool read_answer(const struct session_reader *r, size_t index, const json
 {
     const struct exchange *last = transcript_last(r->out);
     const char *finish = json_string_value(json_object_get(message, "finish"));
+    /* "stop" is the default of the format, for files written by hand. */
     struct answer a = {.text = text, .finish = finish_of(finish ? finish : "stop")};
     struct strbuf generated = {0}, extra = {0};
     if (!last || last->answer.finish != FINISH_NONE)
@@ -190,7 +193,7 @@ static bool read_answer(const struct session_reader *r, size_t index, const json
     bool ok = !no_memory && collect_extra(message, "role content finish ids", &extra);
     a.extra = strbuf_str(&extra);
     ok = ok && transcript_answer(r->out, &a);
-    mem_free((void *)(uintptr_t)a.ids); /* allocated by read_ids */
+    mem_free((void *)(uintptr_t)a.ids); /* read_ids allocated it; the cast drops const */
     strbuf_finish(&generated);
     strbuf_finish(&extra);
     return ok || fail_memory(r, err);

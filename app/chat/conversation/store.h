@@ -25,7 +25,7 @@ struct store_file {
     char path[PATH_BYTES]; /* "": no file */
     struct file_lock lock;
     int journal;          /* descriptor; 0: not open */
-    size_t journal_bytes; /* in the journal file */
+    size_t journal_bytes; /* length of the open journal; 0: not open, or empty */
     bool has_base;        /* the saved chat has a known state, to which a journal can add turns */
     bool was_written;     /* the saved chat was read or written, so it may have turns */
     bool is_behind;       /* store_close must write the saved chat: it lacks turns of the journal
@@ -50,23 +50,24 @@ struct store {
 
 /* Facts about a file that was read, for a notice. */
 struct store_reading {
-    size_t n_answers;
-    size_t n_retokenised;  /* answers whose ids are not used; their text will be encoded again */
-    size_t n_forged;       /* part of n_retokenised: answers with ids that delimit turns */
-    bool other_vocabulary; /* the file was written with another vocabulary */
+    size_t n_answers;     /* that were read, also those that a later line of the journal replaces */
+    size_t n_retokenised; /* answers whose ids are not used; their text will be encoded again */
+    size_t n_forged;      /* part of n_retokenised: answers with ids that delimit turns */
+    bool other_vocabulary; /* the file names another vocabulary, or none */
     enum {
         JOURNAL_NONE,
-        JOURNAL_READ,  /* its turns are part of the conversation: after a crash, or while another
-                          chat uses the file */
+        JOURNAL_READ,  /* its turns are part of the conversation: after a crash, or while a chat
+                          uses the file */
         JOURNAL_OLD,   /* no complete line, or the file already has the turns of the journal */
-        JOURNAL_ALIEN, /* the journal belongs to another state of the file, so it was not used */
+        JOURNAL_ALIEN, /* it belongs to another state of the file, or is no journal: not used */
         JOURNAL_TORN,  /* a line is damaged: the turns before it are part of the conversation */
     } journal;
     char base[17]; /* hash of the file, for store_continue */
 };
 
-/* The path of a saved chat. A name with a '/' or ending in .json is a path already. BN_EARG: not a
- * valid name, a path that is too long, or no data directory. */
+/* The path of a saved chat. A name with a '/' or ending in .json is a path already. Another name
+ * must have 1 to 200 bytes and not begin with a dot. BN_EARG: not a valid name, a path that is too
+ * long, or no data directory. */
 bool store_path(const char *name, char out[PATH_BYTES], struct bn_error *err);
 
 /* Write a conversation to a file that no chat uses. BN_EIO, BN_ENOMEM. */
@@ -75,8 +76,9 @@ bool store_write(const struct store *s, const struct transcript_state *state, co
 
 /* Take the lock of a saved chat and make it the file of `f`, which must have none; for a symbolic
  * link, its target. The file need not exist; missing directories are created. False: another
- * program holds the lock, which `holder` (may be NULL) describes. A file that cannot be locked is
- * used without a lock. */
+ * program, or another store_file of this program, has the lock. Then a description of it is written
+ * to `holder` (may be NULL), and `f` has no file. A file that cannot be locked is used without a
+ * lock. */
 bool store_open(struct store_file *f, const char *path, char holder[FILE_LOCK_HOLDER_BYTES]);
 /* Call this after store_open if `state` and `reading` are results of store_read for this file.
  * Without this call the first write replaces the whole file. Removes a JOURNAL_OLD, and renames a
@@ -86,15 +88,17 @@ void store_continue(struct store_file *f, const struct transcript_state *state,
 /* Save the conversation. Usually this appends the changed turns to the journal, so the bytes
  * written do not depend on the length of the conversation. The file is replaced if f->has_base is
  * false, after a change of the system message or of many turns, and if the journal is large. Does
- * nothing if `f` has no file or already has this state. BN_EIO, BN_ENOMEM: the next write tries
- * again. */
+ * nothing if `f` has no file or already has this state, or if the conversation is empty and was
+ * never written. BN_EIO, BN_ENOMEM: the next write tries again. */
 bool store_save(const struct store *s, struct store_file *f, const struct transcript_state *state,
                 struct bn_error *err);
-/* Write the conversation as a whole, and remove the journal. BN_EIO, BN_ENOMEM. */
+/* Write the conversation as a whole to the file of `f`, which must have one, and remove the
+ * journal. BN_EIO, BN_ENOMEM. */
 bool store_replace(const struct store *s, struct store_file *f,
                    const struct transcript_state *state, struct bn_error *err);
-/* If f->is_behind, write the conversation as a whole and remove the journal. Always release the
- * lock. `f` has no file afterwards, also on failure; then the journal stays. */
+/* If f->is_behind, write the conversation as a whole and remove the journal; otherwise write
+ * nothing, so call store_save before. Always release the lock. `f` has no file afterwards, also on
+ * failure; then the journal stays. BN_EIO, BN_ENOMEM. */
 bool store_close(const struct store *s, struct store_file *f, const struct transcript_state *state,
                  struct bn_error *err);
 
@@ -105,17 +109,20 @@ void store_reading_text(const struct store_reading *reading, struct strbuf *out)
  * otherwise. */
 void store_journal_text(const char *path, const struct store_reading *reading, struct strbuf *out);
 
-/* Read a saved chat. `out` must be empty and stays empty on failure. BN_EIO: the file or an
- * existing journal cannot be read. BN_EFORMAT: not a saved chat; the error has the line and column,
- * or the number of the message. BN_ENOMEM. */
+/* Read a saved chat. `out` must be empty and stays empty on failure; *reading is overwritten in any
+ * case. BN_EIO: the file or an existing journal cannot be read, or is larger than INPUT_MAX_BYTES
+ * (input_text.h). BN_EFORMAT: not a saved chat; if possible, the error has the line and column, or
+ * the number of the message. BN_ENOMEM. */
 bool store_read(const struct store *s, const char *path, struct transcript *out,
                 struct store_reading *reading, struct bn_error *err);
 
 /* A path for a copy of the saved chat NAME.json: NAME-2.json, or the next number that is not in
- * use. If all up to 999 are in use, the path is NAME-999.json. */
+ * use. If all up to 999 are in use, the path is NAME-999.json. The copy of a path without .json has
+ * no .json either. */
 void store_copy_path(const char *path, char out[PATH_BYTES]);
 /* The path of a last conversation: last.json for slot 1, last-2.json for slot 2, and so on. Chats
- * that run at the same time use different slots. BN_EARG: there is no state directory. */
+ * that run at the same time use different slots. BN_EARG: there is no state directory, or the path
+ * is too long. */
 #define STORE_LAST_SLOTS 16 /* if more chats run at the same time, the others write no such file */
 bool store_last_path(int slot, char out[PATH_BYTES], struct bn_error *err);
 /* The path of the last conversation that was changed most recently. False: there is none. */
@@ -125,8 +132,8 @@ bool store_newest_last(char out[PATH_BYTES]);
  * and the last conversation. */
 void store_clean(void);
 
-/* Append the names of the saved chats, sorted, one per line. A missing directory is an empty list.
- * BN_EIO. BN_ENOMEM. BN_EARG: no data directory. */
+/* Append the names of the saved chats in the data directory, sorted, one per line. A missing
+ * directory is an empty list. BN_EIO. BN_ENOMEM. BN_EARG: no data directory. */
 bool store_list(struct strbuf *out, size_t *n_sessions, struct bn_error *err);
 
 #endif

@@ -213,7 +213,7 @@ static void remove_journal(struct store_file *f)
     char path[PATH_BYTES + 16];
     close_journal(f);
     store_journal_path(f->path, path);
-    (void)unlink(path); /* if it stays, its last line says that it is not needed */
+    (void)unlink(path); /* if it stays, a reader does not apply it, but may report it */
 }
 
 /* Append lines to the journal, all or none, and wait until they are on disk. O_NOFOLLOW and
@@ -270,6 +270,7 @@ static bool append_turns(const struct store *s, struct store_file *f,
     json_out_line(json_pack("{s:I, s:I, s:o}", "keep", (json_int_t)n_keep, "skipped",
                             (json_int_t)state->n_skipped, "messages", messages),
                   &lines);
+    /* O_TRUNC: see store_continue. A journal that is still there must not precede the header. */
     const int flags = f->journal_bytes == 0 ? O_CREAT | O_TRUNC : 0;
     const bool ok = lines.failed ? bn_fail(err, BN_ENOMEM, "out of memory for the saved chat")
                                  : append_lines(f, flags, strbuf_str(&lines), err);
@@ -299,7 +300,7 @@ static void mark_journal(struct store_file *f, const char *hash)
 {
     char line[64];
     struct bn_error ignored;
-    const int n = snprintf(line, sizeof(line), "{\"compacted\": \"%s\"}\n", hash);
+    const int n = snprintf(line, sizeof(line), "{\"compacted\": \"%s\"}\n", hash); /* fits */
     (void)append_lines(f, 0, (struct bn_str){line, (size_t)n}, &ignored);
 }
 

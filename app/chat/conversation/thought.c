@@ -1,6 +1,6 @@
 /*
- * A state machine with the states of struct thought. All text is added to `held`; each state emits
- * or drops the beginning of it, until more text is needed.
+ * A state machine with the states of struct thought. Text is added to `held`; each state emits or
+ * drops the beginning of it, until more text is needed. In THOUGHT_OVER text passes through.
  */
 #include "app/chat/conversation/thought.h"
 

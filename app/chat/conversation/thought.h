@@ -35,10 +35,12 @@ void thought_finish(struct thought *t);
 enum thought_mode thought_mode_now(const struct thought *t);
 
 typedef void (*thought_fn)(void *ud, enum answer_part part, struct bn_str text);
-/* Add the next text of the answer, and pass each part that is decided to `emit`, without markers.
- * If memory runs out, text is lost and counted by strbuf_n_failed. */
+/* Add the next text of the answer, and pass each part that is decided to `emit`, without markers
+ * and without the blanks and newlines before <think> and after </think>. The text that `emit` gets
+ * is valid during its call. If memory runs out, text is lost and counted by strbuf_n_failed. */
 void thought_feed(struct thought *t, struct bn_str text, thought_fn emit, void *ud);
-/* Call this at the end of the answer: it emits the text that was held back, and frees memory. */
+/* Call this at the end of the answer: it emits the text that was held back, and frees memory. *t is
+ * all-zero afterwards. */
 void thought_end(struct thought *t, thought_fn emit, void *ud);
 
 #endif

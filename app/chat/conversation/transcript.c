@@ -13,7 +13,8 @@
 struct transcript_step {
     struct transcript_state state; /* the state that undo or redo restores */
     bool is_cut; /* false, in the redo list only: a step that restores one exchange */
-    size_t after_n, after_serial; /* of a cut: number of turns and last serial after it */
+    /* In the undo list: number of turns and last serial after the cut. Not set in the redo list. */
+    size_t after_n, after_serial;
 };
 
 #define MAX_STEPS 64 /* of undo, and of redo; older steps are dropped */
@@ -54,7 +55,7 @@ static bool copy_text(struct bn_str *out, struct bn_str text)
 
 static void free_text(struct bn_str *s)
 {
-    mem_free((void *)(uintptr_t)s->ptr); /* allocated by copy_text */
+    mem_free((void *)(uintptr_t)s->ptr); /* copy_text allocated it; the cast drops const */
     *s = (struct bn_str){0};
 }
 
@@ -72,7 +73,7 @@ void exchange_release(struct exchange *e)
     mem_free(e);
 }
 
-/* A copy of the message of `from` with this answer. */
+/* A copy of the message of `from` with this answer. The caller sets its serial. */
 static struct exchange *exchange_new(const struct exchange *from, const struct answer *answer)
 {
     struct exchange *e = mem_alloc(1, sizeof(*e));

@@ -7,7 +7,8 @@
  * load) if the turns are still as the cut left them. The next message or cut drops the redo list.
  * Main thread only.
  *
- * Functions that allocate return false if memory runs out. The conversation then stays as it was.
+ * Functions that allocate return false (undo and redo: UNDO_NO_MEMORY) if memory runs out. The
+ * conversation then stays as it was, but a cut may have dropped the redo list.
  */
 #ifndef APP_TRANSCRIPT_H
 #define APP_TRANSCRIPT_H
@@ -45,8 +46,9 @@ struct answer {
 struct exchange {
     size_t n_refs;            /* states that contain it, and callers that hold it */
     size_t serial;            /* unique within one transcript */
-    struct bn_str user;       /* owned, valid UTF-8 */
-    struct bn_str typed;      /* owned; what the user typed, if `user` also has attached files */
+    struct bn_str user;       /* owned; the caller passes valid UTF-8 */
+    struct bn_str typed;      /* owned; what the user typed, if `user` also has attached files; else
+                                 empty */
     struct bn_str files;      /* owned; canonical paths of files from --file and /file, each with a
                                  newline */
     struct bn_str user_extra; /* owned; like answer.extra */
@@ -79,17 +81,19 @@ void transcript_finish(struct transcript *t); /* an all-zero transcript is an em
 
 /* Add an exchange with an empty answer (FINISH_NONE). Copies the text. Drops the redo list. */
 bool transcript_add_question(struct transcript *t, struct bn_str user);
-/* Set the answer of the last exchange, which must exist. Copies text and ids. States of the undo
- * and redo lists keep the previous answer. */
+/* Set the answer of the last exchange, which must exist. Copies text, ids and extra. A new exchange
+ * with a new serial replaces the last one, so pointers to that one may become invalid. States of
+ * the undo and redo lists keep the previous answer. */
 bool transcript_answer(struct transcript *t, const struct answer *answer);
 /* Remove the last exchange, if there is one, without an undo step: its answer never began, or a
  * journal replaces it. */
 void transcript_remove_question(struct transcript *t);
-/* Set the system message; empty: remove it. This is no undo step of its own, but a state that undo
- * or redo restores has its own system message. */
+/* Set the system message; empty: remove it. Drops its unknown members (system_extra). This is no
+ * undo step of its own, but a state that undo or redo restores has its own system message. */
 bool transcript_set_system(struct transcript *t, struct bn_str text);
 
-/* Set `typed` and `files` of the last exchange, which must exist. Copies the texts. */
+/* Set `typed` and `files` of the last exchange, which must exist and be in no other state: call
+ * this after transcript_add_question. Copies the texts. */
 bool transcript_set_typed(struct transcript *t, struct bn_str typed, struct bn_str files);
 /* The message as the user typed it, without attached files. Owned by the exchange. */
 struct bn_str exchange_typed(const struct exchange *e);
@@ -97,7 +101,7 @@ struct bn_str exchange_typed(const struct exchange *e);
 void exchange_release(struct exchange *e);
 
 /* Store a copy of unknown members (JSON text) of the file, of the system message, or of the last
- * user message, which must exist. */
+ * user message, which must exist and be in no other state. */
 enum extra_owner { EXTRA_OF_FILE, EXTRA_OF_SYSTEM, EXTRA_OF_USER };
 bool transcript_set_extra(struct transcript *t, enum extra_owner place, struct bn_str json);
 
@@ -109,7 +113,7 @@ bool transcript_rewind(struct transcript *t, size_t n_keep);   /* keep the first
 bool transcript_replace(struct transcript *t, struct transcript *other);
 
 enum undo_result {
-    UNDO_NOTHING,  /* the list is empty */
+    UNDO_NOTHING,  /* nothing to undo or redo */
     UNDO_EXCHANGE, /* an exchange was removed or restored */
     UNDO_CUT,      /* a cut was reverted or repeated */
     UNDO_NO_MEMORY,
@@ -117,7 +121,7 @@ enum undo_result {
 enum undo_result transcript_undo(struct transcript *t);
 enum undo_result transcript_redo(struct transcript *t);
 
-/* The last exchange; NULL if there is none. */
+/* The last exchange, valid until the transcript changes; NULL if there is none. */
 const struct exchange *transcript_last(const struct transcript *t);
 
 #endif

@@ -135,8 +135,8 @@ static bool collect_turns(struct marks *m, const char *const *roles, struct bn_e
     return true;
 }
 
-/* Collect the token that begins the turn of a tool: the first mark in the template's text before
- * the message of the tool, which is the last message. */
+/* Collect the token that begins the turn of a tool: the first mark that does not end an answer
+ * already, in the template's text before the message of the tool. This is the last message. */
 static bool collect_tool(struct marks *m, const char *const *roles, struct bn_error *err)
 {
     struct template_output out;

@@ -4,10 +4,11 @@
  * the functions append the bytes to write to `out`. The caller writes them to the terminal.
  *
  * Text comes in pieces, which may end within a word or a character. Text that was written is never
- * changed. The last word of a piece is held back until its end is known. Lines of code (between
- * fences) and, with FLOW_NO_WRAP, all lines are broken by the terminal, so that they can be copied
- * as a whole. If memory runs out, a piece of the text is lost (markdown_add), a word is broken, or
- * flow_rewrite_row leaves out characters.
+ * changed. Lines of code (between fences) and, with FLOW_NO_WRAP, all lines are broken by the
+ * terminal, so that they can be copied as a whole. In other lines, the last word of a piece is held
+ * back until its end is known. Blanks are held back until the next word, and undecided marks of
+ * Markdown until they are decided (markdown.h). If memory runs out, a piece of the text is lost
+ * (markdown_add), a word is broken, or flow_rewrite_row leaves out characters.
  */
 #ifndef APP_FLOW_H
 #define APP_FLOW_H
@@ -22,7 +23,7 @@ enum flow_kind {
     FLOW_THOUGHT, /* Markdown, but all characters are dim */
 };
 
-/* The control sequences that start each look. begin[TEXT_PLAIN] ends every look. */
+/* The control sequence that starts each look, or "". begin[TEXT_PLAIN] ends every look. */
 struct flow_looks {
     const char *begin[TEXT_LOOKS];
 };
@@ -47,10 +48,10 @@ struct flow {
     size_t column;         /* of the cursor; == columns: the next character begins a new row */
     struct flow_cells row; /* the characters on the cursor's row */
     size_t n_doubtful;     /* characters of `row` whose width differs between terminals */
-    size_t n_wrapped;      /* how often the terminal has begun a new row by itself */
+    size_t n_wrapped;      /* how often the terminal itself has begun a new row since flow_init */
     enum text_look look;   /* the look that the terminal is set to */
     struct markdown markdown;
-    bool is_skipping; /* flow_skip ended within a line: leave out blanks and the end of this line */
+    bool is_skipping; /* flow_skip ended within a line: leave out blanks, and then a newline */
 
     struct flow_held {          /* not written yet: blanks, then the beginning of a word */
         struct flow_cells word; /* characters without blanks */
@@ -72,8 +73,8 @@ void flow_flush(struct flow *f, struct strbuf *out);
 /* Call it before writing other text in the middle of this text. It drops the blanks before a word
  * that is held back. After the other text, call flow_begin_row: the word then begins a row. */
 void flow_pause(struct flow *f);
-/* Change the kind of the text that follows. First writes what is held back, except blanks at the
- * end. */
+/* Change the kind of the text that follows, which begins new Markdown. First writes what is held
+ * back, except blanks at the end, which stay held back. Does nothing if the kind is the same. */
 void flow_set_kind(struct flow *f, enum flow_kind kind, struct strbuf *out);
 /* Number of bytes of the text that are held back. */
 size_t flow_n_pending(const struct flow *f);
@@ -91,7 +92,8 @@ void flow_reset_look(struct flow *f, struct strbuf *out);
  * flow_rewrite_row writes the text of the cursor's row again. */
 size_t flow_rows_up(const struct flow *f, size_t columns);
 void flow_rewrite_row(struct flow *f, size_t columns, struct strbuf *out);
-/* Write the text of the cursor's row again, with the cursor at the start of this row. */
+/* Write the text of the cursor's row again, without breaking it. The cursor must be at the start of
+ * this row. */
 void flow_write_row(struct flow *f, struct strbuf *out);
 
 #endif

@@ -72,8 +72,9 @@ static bool continues_mark(const struct markdown *m, uint32_t c)
 
 /* Decide a pending run of * or ` in a line. `next` is the character after it. Two * begin or end
  * bold text, three begin or end bold italic text, which is shown as bold. They begin it only before
- * a character that is not blank, and end it only after one. One * is text, often a multiplication.
- * Code ends with its line, so backticks at the end of a line begin nothing. */
+ * a character that is not blank, and end it only after one. Any other number of * is text; a single
+ * one is often a multiplication. Code ends with its line, so backticks at the end of a line begin
+ * nothing. */
 static void decide_run(struct markdown *m, const struct markdown_sink *sink, uint32_t next)
 {
     const size_t n = m->n_pending;

@@ -32,11 +32,12 @@ enum text_look {
 struct markdown {
     bool is_plain;       /* set by the caller: not Markdown, all characters are TEXT_PLAIN */
     struct strbuf bytes; /* an incomplete UTF-8 character */
+    /* The place of the next character. The places from MD_FENCE on are in fenced code. */
     enum {
-        MD_START, /* before the first character of a line, except blanks, '>' and list marks */
-        MD_LINE,  /* later in a line */
-        MD_FENCE, /* in an opening fence; from here on, the places are in fenced code */
-        MD_BLOCK_START, /* before the first character of a line of code, except blanks */
+        MD_START,       /* before the first character that is no blank, '>' or list mark */
+        MD_LINE,        /* later in a line */
+        MD_FENCE,       /* after an opening fence, in its line */
+        MD_BLOCK_START, /* before the first character of a line of code, except blanks, quote '>' */
         MD_BLOCK_LINE,  /* later in a line of code */
         MD_BLOCK_END    /* after a closing fence, in its line */
     } place;
@@ -49,7 +50,7 @@ struct markdown {
     bool is_fence_quoted; /* the fence is in a block quote, so the code ends with the quote */
     bool is_quoted;       /* this line began with '>' */
     uint32_t before;      /* the last decided character; 0 or newline: start of a line */
-    uint32_t literal; /* in a run of this character that is too long for a mark; 0: no such run */
+    uint32_t literal;     /* in a run of this character too long for a mark; 0: no such run */
 };
 void markdown_finish(struct markdown *m);
 

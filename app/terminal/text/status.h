@@ -2,8 +2,9 @@
  * Formats the status row: state of the chat, speed, use of the context, and settings. Pure
  * functions.
  *
- * The row is ASCII; each other character becomes a question mark. The order of the items is fixed.
- * If the row is too narrow, the last items are left out.
+ * The row is ASCII; each other character and each control character becomes a question mark. The
+ * order of the items is fixed. If the row is too narrow, the last items are left out; the first
+ * item is cut.
  */
 #ifndef APP_STATUS_H
 #define APP_STATUS_H
@@ -28,11 +29,11 @@ struct status {
     /* LOADING: bytes. READING: tokens of the prompt. For both, n_total is 0 if unknown. GENERATING:
      * n_done is the number of generated tokens. */
     size_t n_done, n_total;
-    double seconds_left;  /* READING; 0: unknown */
+    double seconds_left;  /* READING: until the end of the prefill; 0: unknown */
     double rate;          /* tokens per second; 0: unknown */
     size_t n_used, n_ctx; /* context in tokens; n_ctx 0: unknown */
-    const char *model;    /* NULL: left out */
-    const char *device;   /* NULL: left out */
+    const char *model;    /* NULL or "": left out */
+    const char *device;   /* NULL or "": left out */
     const char *settings; /* for example "temp 0.2 seed 7"; NULL or "": left out */
     const char *hint;     /* for example "Esc stops"; NULL or "": left out */
     bool unsaved;         /* the conversation has changed since it was written to a saved chat. The

@@ -1,7 +1,7 @@
 /*
  * grouped_matvec and grouped_matmul for NEON, shared by the variants without and with dot products.
  * A register holds a quarter of a line of R16, which has four rows: four columns of each per field.
- * Both read the lines directly, so there is no grouped_unpack.
+ * Both read the lines directly, so they need no panel: grouped_unpack_ref does nothing.
  *
  * The file that includes this header defines first:
  *     struct quad_sums                    sums of four rows

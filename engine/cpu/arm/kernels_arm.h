@@ -1,6 +1,7 @@
 /*
  * The kernels for ARM. engine/cpu/kernels.h has the contracts. Results have the same bits as those
- * of the references in engine/cpu/ref/; only packed tokens have a layout of their own.
+ * of the references in engine/cpu/ref/; only tokens packed by pack_token_i8mm have a layout of
+ * their own.
  */
 #ifndef ENGINE_CPU_ARM_KERNELS_ARM_H
 #define ENGINE_CPU_ARM_KERNELS_ARM_H

@@ -55,6 +55,7 @@ void ternary_columns_ref(const struct ternary_cols *w, const int32_t *cols, size
     }
 }
 
+/* An index stays in `out` only if n_live then advances; otherwise the next index overwrites it. */
 size_t live_gates_ref(const float *gate, size_t n, int32_t *out)
 {
     size_t n_live = 0;

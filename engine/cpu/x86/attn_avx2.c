@@ -3,10 +3,10 @@
  *
  * Keys are stored as (head_dim, 64 positions), values as (64 positions, head dimension padded to
  * 32). So the lanes of the score registers are positions, the lanes of the output registers are
- * elements of the head, and no sum runs across a register. Each key or value is widened once for up
- * to four query heads. docs/kernels.md prescribes one chain of fma per sum; many independent chains
- * hide the latency of fma: four heads x two registers, two heads x four, or one head x eight (four
- * for values).
+ * elements of the head, and no sum of products runs across a register. Each key or value is widened
+ * once for up to four query heads. docs/kernels.md prescribes one chain of fma per sum; many
+ * independent chains hide the latency of fma: four heads x two registers, two heads x four, or one
+ * head x eight (four for values).
  */
 #include "engine/base/force_inline.h"
 #include "engine/cpu/ref/attn_tokens.h"
@@ -24,10 +24,10 @@ struct scores {
 };
 
 /* Bytes of the keys of a block; the values have as many, apart from their padding. While a kernel
- * reads the keys, it prefetches the values if all 64 positions are visible, otherwise the same
- * keys, which has no effect. While it reads the values, it prefetches the keys of the next block.
- * If all positions are visible, the calls of prefetch_ahead for a group of heads cover the range
- * once, and a little more if head_dim is not a multiple of the columns of a value_span. */
+ * reads the keys, it prefetches the values if n_seen is 64; otherwise it prefetches the keys
+ * themselves, which are read anyway. While it reads the values, it prefetches the keys of the next
+ * block. If all 64 positions are seen, the calls of prefetch_ahead for a group of heads cover the
+ * range once, and a little more if head_dim is not a multiple of the columns of a value_span. */
 BN_FORCE_INLINE size_t half_block_bytes(const struct attn_block *b)
 {
     return b->head_dim * ATTN_BLOCK * sizeof(uint16_t);

@@ -2,8 +2,8 @@
  * attn_block_q8 and attn_tile_q8 for AVX2: the loops of engine/cpu/ref/attn_q8.h.
  *
  * Each lane has four bytes: four elements of a key, or four positions of a value. They are widened
- * to 16 bits and multiplied with the 16-bit fixed-point numbers. VPMADDWD adds two products to a
- * 32-bit sum, so each lane has two sums, which are added at the end.
+ * to 16 bits and multiplied with the 16-bit fixed-point numbers. VPMADDWD adds the products of
+ * neighbours in pairs, so each lane has two 32-bit sums, which are added at the end.
  */
 #include "engine/cpu/ref/attn_q8.h"
 #include "engine/cpu/ref/attn_tokens.h"
@@ -55,6 +55,7 @@ BN_FORCE_INLINE void sums_avx2(const struct attn_quads *w, int n_heads, size_t l
             sum[h][0] = sum[h][1] = _mm256_setzero_si256();
         for (size_t i = 0; i < w->n_quads; i++, bytes += w->n_lanes * ATTN_QUAD) {
             __m256i wide[2];
+            /* The period of 4 makes all calls for a block cover ahead_bytes once. */
             prefetch_ahead(w->ahead, w->ahead_bytes, (lane0 + lane) / LANES * w->n_quads + i, 4);
 #pragma GCC unroll 2
             for (int v = 0; v < 2; v++)

@@ -29,7 +29,7 @@ struct scratch {
 
 /* The queries of a register tile, which see the same number of positions. */
 struct queries {
-    size_t first; /* token * n_q + head */
+    size_t first; /* token * n_q + head: n_q is that of attn_tile */
     size_t n_seen;
 };
 
@@ -71,11 +71,12 @@ BN_FORCE_INLINE void softmax_lanes(const __m512 z[4], int n_vecs, const __mmask1
     *l = tree64_avx512(lanes);
 }
 
-/* Merge maxima and sums of n_q queries into the running ones, and store the factors a and b. */
+/* Merge maxima and sums of n_queries queries into the running ones, and store the factors a and b.
+ * In the first position block they become the running ones, and no factors are stored. */
 BN_FORCE_INLINE void merge_sums(const struct attn_tile *t, const struct scratch *w, size_t first,
-                                int n_q, const float m[SLOTS], const float l[SLOTS])
+                                int n_queries, const float m[SLOTS], const float l[SLOTS])
 {
-    const __mmask8 valid = (__mmask8)((1 << n_q) - 1);
+    const __mmask8 valid = (__mmask8)((1 << n_queries) - 1);
     const __m256 mv = _mm256_load_ps(m), lv = _mm256_load_ps(l);
     if (t->is_first) {
         _mm256_mask_storeu_ps(t->m + first, valid, mv);
@@ -96,15 +97,15 @@ BN_FORCE_INLINE void merge_sums(const struct attn_tile *t, const struct scratch 
     _mm256_mask_storeu_ps(w->b + first, valid, b);
 }
 
-/* Probabilities of n_q queries over the first 16 n_vecs positions. */
+/* Probabilities of n_queries queries over the first 16 n_vecs positions. */
 BN_FORCE_INLINE void score_queries(const struct attn_tile *t, const struct scratch *w,
-                                   struct queries qs, int n_q, int n_vecs)
+                                   struct queries qs, int n_queries, int n_vecs)
 {
     __m512 z[QUERIES][4];
     const float *q[QUERIES];
     _Alignas(32) float m[SLOTS] = {0}, l[SLOTS] = {0};
 #pragma GCC unroll 6
-    for (int i = 0; i < n_q; i++) {
+    for (int i = 0; i < n_queries; i++) {
         const size_t at = qs.first + (size_t)i;
         q[i] = t->q + at / t->n_q * t->q_stride + at % t->n_q * t->head_dim;
 #pragma GCC unroll 4
@@ -118,7 +119,7 @@ BN_FORCE_INLINE void score_queries(const struct attn_tile *t, const struct scrat
         for (int v = 0; v < n_vecs; v++)
             k[v] = _mm512_load_ps(w->wide + d * ATTN_BLOCK + 16 * v);
 #pragma GCC unroll 6
-        for (int i = 0; i < n_q; i++) {
+        for (int i = 0; i < n_queries; i++) {
             const __m512 qv = _mm512_set1_ps(q[i][d]);
 #pragma GCC unroll 4
             for (int v = 0; v < n_vecs; v++)
@@ -131,15 +132,15 @@ BN_FORCE_INLINE void score_queries(const struct attn_tile *t, const struct scrat
     for (int v = 0; v < n_vecs; v++)
         seen[v] = mask_below(16 * (size_t)v, qs.n_seen);
 #pragma GCC unroll 6
-    for (int i = 0; i < n_q; i++)
+    for (int i = 0; i < n_queries; i++)
         softmax_lanes(z[i], n_vecs, seen, p + i * ATTN_BLOCK, &m[i], &l[i]);
-    merge_sums(t, w, qs.first, n_q, m, l);
+    merge_sums(t, w, qs.first, n_queries, m, l);
 }
 
-/* Merge o, columns col .. col + 16 n_vecs - 1 of this block's results for n_q queries from `first`
- * on, into the running results. */
+/* Merge o, columns col .. col + 16 n_vecs - 1 of this block's results for n_queries queries from
+ * `first` on, into the running results. */
 BN_FORCE_INLINE void fold_values(const struct attn_tile *t, const struct scratch *w, size_t first,
-                                 int n_q, size_t col, int n_vecs, __m512 o[QUERIES][4])
+                                 int n_queries, size_t col, int n_vecs, __m512 o[QUERIES][4])
 {
     const bool is_first = t->is_first;
     const size_t head_dim = t->head_dim;
@@ -149,7 +150,7 @@ BN_FORCE_INLINE void fold_values(const struct attn_tile *t, const struct scratch
     for (int v = 0; v < n_vecs; v++)
         valid[v] = mask_below(col + 16 * (size_t)v, head_dim);
 #pragma GCC unroll 6
-    for (int i = 0; i < n_q; i++, out += head_dim) {
+    for (int i = 0; i < n_queries; i++, out += head_dim) {
         /* If is_first, merge_sums has not set the factors, and they are not used. */
         const __m512 a = _mm512_set1_ps(w->a[first + (size_t)i]);
         const __m512 b = _mm512_set1_ps(w->b[first + (size_t)i]);
@@ -164,14 +165,14 @@ BN_FORCE_INLINE void fold_values(const struct attn_tile *t, const struct scratch
     }
 }
 
-/* Columns col .. col + 16 n_vecs - 1 of the sum of probability * value, for n_q queries. */
+/* Columns col .. col + 16 n_vecs - 1 of the sum of probability * value, for n_queries queries. */
 BN_FORCE_INLINE void value_queries(const struct attn_tile *t, const struct scratch *w,
-                                   struct queries qs, int n_q, size_t col, int n_vecs)
+                                   struct queries qs, int n_queries, size_t col, int n_vecs)
 {
     __m512 o[QUERIES][4];
     const float *p = w->p + qs.first * ATTN_BLOCK;
 #pragma GCC unroll 6
-    for (int i = 0; i < n_q; i++)
+    for (int i = 0; i < n_queries; i++)
 #pragma GCC unroll 4
         for (int v = 0; v < n_vecs; v++)
             o[i][v] = _mm512_setzero_ps();
@@ -182,35 +183,36 @@ BN_FORCE_INLINE void value_queries(const struct attn_tile *t, const struct scrat
         for (int v = 0; v < n_vecs; v++)
             value[v] = _mm512_load_ps(w->wide + j * t->v_stride + col + 16 * (size_t)v);
 #pragma GCC unroll 6
-        for (int i = 0; i < n_q; i++) {
+        for (int i = 0; i < n_queries; i++) {
             const __m512 pv = _mm512_set1_ps(p[(size_t)i * ATTN_BLOCK + j]);
 #pragma GCC unroll 4
             for (int v = 0; v < n_vecs; v++)
                 o[i][v] = _mm512_fmadd_ps(pv, value[v], o[i][v]);
         }
     }
-    fold_values(t, w, qs.first, n_q, col, n_vecs, o);
+    fold_values(t, w, qs.first, n_queries, col, n_vecs, o);
 }
 
-/* All columns of the results of n_q queries. */
+/* All columns of the results of n_queries queries. */
 BN_FORCE_INLINE void values_of(const struct attn_tile *t, const struct scratch *w,
-                               struct queries qs, int n_q)
+                               struct queries qs, int n_queries)
 {
     size_t col = 0;
     for (; t->v_stride - col >= 64; col += 64)
-        value_queries(t, w, qs, n_q, col, 4);
+        value_queries(t, w, qs, n_queries, col, 4);
     if (col < t->v_stride) /* rows of v are padded to 32 */
-        value_queries(t, w, qs, n_q, col, 2);
+        value_queries(t, w, qs, n_queries, col, 2);
 }
 
-/* Probabilities of n_q queries; half a block of keys is enough if no later position is seen. */
+/* Probabilities of n_queries queries. Half a block of keys is enough if no later position is
+ * seen. */
 BN_FORCE_INLINE void scores_of(const struct attn_tile *t, const struct scratch *w,
-                               struct queries qs, int n_q)
+                               struct queries qs, int n_queries)
 {
     if (qs.n_seen > 32)
-        score_queries(t, w, qs, n_q, 4);
+        score_queries(t, w, qs, n_queries, 4);
     else
-        score_queries(t, w, qs, n_q, 2);
+        score_queries(t, w, qs, n_queries, 2);
 }
 
 /* Prefetch for writing: where the final results of n queries will be stored. */

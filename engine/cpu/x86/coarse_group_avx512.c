@@ -51,7 +51,7 @@ BN_FORCE_INLINE void multiply_rows(const struct coarse_mat *m, size_t row, size_
             _mm512_store_si512(codes[r], _mm512_and_si512(v, nibble));
             _mm512_store_si512(codes[r] + 64, _mm512_and_si512(_mm512_srli_epi16(v, 4), nibble));
             /* The row ROWS further: the next call reads it. */
-            _mm_prefetch((const char *)((uintptr_t)line + 4 * row_bytes), _MM_HINT_T0);
+            _mm_prefetch((const char *)((uintptr_t)line + ROWS * row_bytes), _MM_HINT_T0);
             if (b % GROUP_BLOCKS == 0)
                 widen_steps(m->steps + at * m->step_stride, b, m->n_blocks, steps[r]);
         }

@@ -11,7 +11,8 @@
 /* Blocks whose steps are widened together: as many BF16 as fit in a register. */
 #define GROUP_BLOCKS 32
 
-/* Convert steps begin .. begin + GROUP_BLOCKS - 1 of a row to F32; steps past n_blocks become 0. */
+/* Convert steps begin .. begin + GROUP_BLOCKS - 1 of a row to F32; steps past n_blocks become 0.
+ * begin is below n_blocks, and `out` is 64-byte aligned. */
 BN_FORCE_INLINE void widen_steps(const uint16_t *steps, size_t begin, size_t n_blocks,
                                  float out[GROUP_BLOCKS])
 {
@@ -24,15 +25,15 @@ BN_FORCE_INLINE void widen_steps(const uint16_t *steps, size_t begin, size_t n_b
     _mm512_store_si512(out + 16, _mm512_slli_epi32(hi, 16));
 }
 
-/* product + sum * step with one rounding. The sum combines the high plane, the low plane and `fix`
- * (see coarse_query in kernels.h). */
+/* product + (float) sum * step, as one fma. The sum combines the high plane, the low plane and
+ * `fix` (see coarse_query in kernels.h). */
 BN_FORCE_INLINE __m512 add_block(__m512 product, __m512i high, __m512i low, __m512i fix, float step)
 {
     const __m512i sum = _mm512_add_epi32(_mm512_slli_epi32(high, 8), _mm512_add_epi32(low, fix));
     return _mm512_fmadd_ps(_mm512_cvtepi32_ps(sum), _mm512_set1_ps(step), product);
 }
 
-/* Replace each step by max(step^2, COARSE_LEAST). */
+/* Replace each step by max(step^2, COARSE_LEAST). `steps` is 64-byte aligned. */
 BN_FORCE_INLINE void square_steps(float steps[GROUP_BLOCKS])
 {
     const __m512 least = _mm512_set1_ps(COARSE_LEAST);

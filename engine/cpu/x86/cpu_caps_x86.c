@@ -56,8 +56,9 @@ static bool has_all(unsigned word, unsigned bits)
     return (word & bits) == bits;
 }
 
-/* Request the use of AMX tiles for this process. `granted` has the low bits of XCR0: the registers
- * that the operating system saves. */
+/* Request the use of AMX tiles for this process. False if the processor lacks AMX int8 or has other
+ * tile sizes than 16 rows of 64 bytes, or if the operating system does not allow it. `granted` has
+ * the low bits of XCR0: the registers that the operating system saves. */
 static bool tiles_granted(const struct leaf *l7, unsigned granted)
 {
     if (!has_all(l7->edx, L7_EDX_AMX) || !has_all(granted, XCR0_TILES))
@@ -87,6 +88,7 @@ void cpu_caps_detect_x86(struct cpu_caps *caps)
         !has_all(l7.ebx, L7_EBX_AVX2))
         return;
     caps->has[ISA_AVX2] = true;
+    /* EAX of leaf 7 is the number of its last sub-leaf. */
     if (l7.eax >= 1 && has_all(read_leaf(7, 1).eax, L7_1_EAX_AVX_VNNI))
         caps->has[ISA_AVXVNNI] = true;
     if (has_all(granted, XCR0_ZMM) && has_all(l7.ebx, L7_EBX_AVX512) &&

@@ -34,8 +34,9 @@ BN_FORCE_INLINE void configure_for(size_t k_cols)
     _tile_loadconfig(&c);
 }
 
-/* Compute the sums of one block in a tile, store them to `sums`, and advance to the next block. A
- * macro, because the intrinsics need a constant tile number. */
+/* Compute the sums of one block in a tile, store them to `sums`, and advance q and codes to the
+ * next block: these are variables of multiply_span. A macro, because the intrinsics need a constant
+ * tile number. */
 #define MULTIPLY_BLOCK(tile)                                                                       \
     do {                                                                                           \
         _tile_zero(tile);                                                                          \

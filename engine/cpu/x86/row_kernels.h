@@ -1,6 +1,7 @@
 /*
- * Generates row_decode and rows_dot for each type of a table (token embedding or output head), and
- * row_kernels_ISA, which enters them into the kernel table. AVX2 and AVX-512 use it.
+ * Generates row_decode and rows_dot for each type that a table (token embedding or output head) can
+ * have, except ternary types, and row_kernels_ISA, which enters them into the kernel table. AVX2
+ * and AVX-512 use it.
  *
  * A file defines the inline functions decode_plain, dot_plain, decode_small, dot_small,
  * decode_blocks and dot_blocks and then expands ROW_KERNELS(isa). "plain" is for F32, F16 and BF16,
@@ -19,15 +20,17 @@
 #define ROW_STREAMS 4
 #define ROW_PREFETCH_BYTES 2560 /* the distance that docs/kernels.md reports for products */
 
-/* Four rows. While byte b of row i is read, the cache line at ahead[i] + b is prefetched: a later
- * part of the same row, or the next row of the stream if the rows are a list. */
+/* Four rows. While byte b of row i is read, the cache line at ahead[i] + b is prefetched. ahead[i]
+ * is ROW_PREFETCH_BYTES after the start of the row. If the rows are a list, it is the next row of
+ * the stream instead, or the row itself if the row is the last of its stream. */
 struct row_streams {
     const uint8_t *row[ROW_STREAMS];
     uintptr_t ahead[ROW_STREAMS];
 };
 
-/* The rows r, r + step, ... and the memory to prefetch. step is also the number of rows of a
- * stream. With step 0 all four are row r, and the caller uses one. */
+/* The rows r, r + step, ... (entries of ids if the rows are a list) and the memory to prefetch.
+ * step is also the number of rows of a stream. With step 0 all four are row r, and the caller uses
+ * one. */
 BN_FORCE_INLINE struct row_streams row_streams(const struct table_rows *rows, size_t r, size_t step)
 {
     struct row_streams s;

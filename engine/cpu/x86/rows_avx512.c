@@ -27,7 +27,7 @@ BN_FORCE_INLINE __m512i both_halves(const uint8_t *p)
 }
 
 /* Codes of columns 64 g .. 64 g + 63 of a block of 256; g is a constant after unrolling. Both
- * halves of a register load the same bytes and shift them by different counts. */
+ * halves of `pairs` hold the same bytes and are shifted by different counts. */
 BN_FORCE_INLINE __m512i codes64_q6_k(const uint8_t *block, int g)
 {
     const __m512i nibbles = _mm512_loadu_si512(block + 64 * (g / 2));
@@ -40,7 +40,7 @@ BN_FORCE_INLINE __m512i codes64_q6_k(const uint8_t *block, int g)
     return _mm512_sub_epi8(code, _mm512_set1_epi8(32));
 }
 
-/* As codes64_q6_k. */
+/* As codes64_q6_k, but both halves of `nibbles` hold the same bytes. */
 BN_FORCE_INLINE __m512i codes64_q4_k(const uint8_t *block, int g)
 {
     const __m512i nibbles = both_halves(block + 16 + 32 * g);

@@ -72,6 +72,7 @@ BN_FORCE_INLINE void scales_q4_k(const uint8_t *block, struct block_scales *s)
     _mm256_store_ps(s->offset, _mm256_mul_ps(d_min, unsigned8((w[1] & six) | m_high << 32)));
 }
 
+/* type: TENSOR_Q6_K or TENSOR_Q4_K */
 BN_FORCE_INLINE void block_scales_of(enum tensor_type type, const uint8_t *block,
                                      struct block_scales *s)
 {

@@ -138,6 +138,7 @@ void ternary_matmul_amx(const struct ternary_mat *w, size_t row0, size_t row1,
                         const struct ternary_batch *batch)
 {
     const size_t n_steps = w->n_lines * STEPS_PER_LINE;
+    /* 0: store_sums also loads sums that are not computed, and does not store them. */
     _Alignas(64) int32_t sums[2 * SIDE][2 * SIDE] = {0};
     configure_tiles();
     for (size_t t = 0; t < batch->n_tokens; t += 2 * SIDE) {

@@ -101,7 +101,8 @@ void ternary_some_avx2(const struct ternary_mat *w, const int32_t *rows, size_t 
     row_pairs_some(matvec_rows, w, rows, n, q, q_sum, acc);
 }
 
-/* A register tile of n_rows (1 or ROWS) rows and n_tokens (1 .. BLOCK_TOKENS) tokens. */
+/* A register tile of n_rows (1 or ROWS) rows from `row` on and the first n_tokens (1 ..
+ * BLOCK_TOKENS) tokens of `batch`. acc of `batch` points to the sum of the first row and token. */
 BN_FORCE_INLINE void matmul_block(const uint8_t *row, size_t n_lines, int n_rows, int n_tokens,
                                   const struct ternary_batch *batch)
 {

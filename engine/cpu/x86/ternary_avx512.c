@@ -81,7 +81,7 @@ BN_FORCE_INLINE void matvec_rows(const struct row_set *s, size_t n_lines, int n_
     _mm_storeu_si128((__m128i *)(void *)out, sums);
 }
 
-/* Rows r, r + step, ... of w. */
+/* Rows r, r + step, ... of w. With step 0 all are row r, and the caller uses one. */
 BN_FORCE_INLINE struct row_set rows_apart(const struct ternary_mat *w, size_t r, size_t step)
 {
     struct row_set s;
@@ -93,7 +93,8 @@ BN_FORCE_INLINE struct row_set rows_apart(const struct ternary_mat *w, size_t r,
     return s;
 }
 
-/* Rows rows[0], rows[step], ... of a list: one of each part, which has n_left rows left. */
+/* Rows rows[0], rows[step], ... of a list: one of each part, which has n_left rows left, this one
+ * included. With step 0 all are rows[0], and the caller uses one. */
 BN_FORCE_INLINE struct row_set rows_listed(const struct ternary_mat *w, const int32_t *rows,
                                            size_t step, size_t n_left)
 {

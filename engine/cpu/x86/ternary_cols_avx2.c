@@ -13,7 +13,9 @@
 #include <string.h>
 
 #define COLS 4
-#define SETS 6  /* sets of COLS columns in a block; a block is prefetched during the previous one */
+/* Sets of COLS columns in a block; a block is prefetched during the previous one. More sets save
+ * loads and stores of sums, which AVX2 needs four times per line. */
+#define SETS 6
 #define HALF 32 /* bytes of half a line, which are 32 rows of each field */
 
 /* Columns that are added to the sums together. */
@@ -24,7 +26,8 @@ struct block {
 };
 
 /* Fill b with the sets from `set0` on, chosen as in ternary_cols_avx512.c; n_all is the number of
- * all sets. Prefetches the columns of the next block. */
+ * all sets. Prefetches the columns of the next block; after the last block, other columns of the
+ * list, which has no effect on the result. */
 static void fill_block(const struct ternary_cols *w, const int32_t *cols, size_t n, size_t set0,
                        const int8_t *q, struct block *b)
 {

@@ -38,7 +38,8 @@ struct block {
 
 /* Fill b with the sets from `set0` on. Set s has columns s, s + n_sets, ... of the list, so that
  * memory is read in four streams. If the list is too short for a whole set, the missing columns are
- * its last column, with the input 0. */
+ * its last column, with the input 0. If there is no next block, `next` has other columns of the
+ * list, because a prefetch needs an address. */
 static void fill_block(const struct ternary_cols *w, const struct live *live, size_t set0,
                        struct block *b)
 {

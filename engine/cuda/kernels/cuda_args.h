@@ -38,6 +38,7 @@
 #define ATTN_HEADS 4   /* query heads that share one load of a key or value */
 #define ATTN_SPLIT 64  /* position blocks that run in parallel in decode */
 #define SPLIT_TILE 128 /* elements of a head whose keys or values attn_split holds at once */
+/* Threads per block of attn_split: one for each position and each half of the ATTN_HEADS heads. */
 #define SPLIT_THREADS 128
 
 /* Sixteen bytes, loaded from a 16-byte aligned address. */
@@ -97,7 +98,8 @@ enum linear_kind { LINEAR_STORE, LINEAR_ADD, LINEAR_RELU2, LINEAR_SILU };
 
 /* y = W q. W consists of the rows of one to three matrices of the file, its sections. With a gate
  * (RELU2, SILU) rows come in pairs, gate and up of one output: row 2i belongs to section 0, row
- * 2i + 1 to section 1. Otherwise section s ends before row_end[s], and section 2 at n_rows. */
+ * 2i + 1 to section 1. Otherwise section s ends before row_end[s], and the last section at n_rows;
+ * row_end of a section that does not exist is not read. */
 struct linear_args {
     const uint8_t *lines; /* (n_rows, n_lines, LINE_BYTES) */
     const int8_t *q;      /* (n_tokens, n_lines * LINE_COLS) */
@@ -111,7 +113,8 @@ struct linear_args {
     int32_t kind;             /* enum linear_kind */
 };
 
-/* Norm and W q of one token in one kernel. The members q, q_s and q_sum of both are not used. */
+/* Norm and W q of one token in one kernel. The members q, q_s and q_sum of both are not used. Grid:
+ * groups of 2 * ONE_THREADS / n_lanes rows. */
 struct norm_linear_args {
     struct norm_args norm;
     struct linear_args linear;
@@ -139,7 +142,7 @@ struct rope_args {
 struct attn_args {
     const struct cuda_token *tokens;
     const float *qkv; /* as in rope_args */
-    float *out;       /* (n_tokens, out_stride); running results while position blocks are merged */
+    float *out;       /* (n_tokens, out_stride); attn_apply also has its running results here */
     struct kv_shape kv;
     uint32_t n_tokens, qkv_stride, out_stride, n_heads, group, q_group, layer, window;
 };

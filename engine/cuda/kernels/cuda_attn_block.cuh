@@ -31,9 +31,10 @@ DEV struct seen seen_of(uint32_t oldest, uint32_t pos, uint32_t block)
 
 /* The work of one thread. */
 struct attn_thread {
-    const float *q;         /* query of the first head */
-    const uint16_t *kv;     /* keys and values of the layer and KV head, see kv_begin */
-    uint32_t slot, j;       /* token in the tile; position in the block, then head element */
+    const float *q;     /* query of the first head */
+    const uint16_t *kv; /* keys and values of the layer and KV head, see kv_begin */
+    /* attn_apply: token in the tile; position in the block, then head element */
+    uint32_t slot, j;
     uint32_t head, n_heads; /* first query head; number of query heads, at most ATTN_HEADS */
     uint32_t pos, oldest;   /* of the token, and the oldest one that it sees */
     uint32_t ring_blocks;

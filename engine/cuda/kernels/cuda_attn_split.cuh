@@ -4,9 +4,9 @@
  * attn_merge combines the slots in ascending order (docs/kernels.md).
  *
  * A thread block copies the keys and values of a position block to shared memory with one wait. The
- * loads of a thread would otherwise wait for each other. The copies of a full position block start
- * before the previous kernel has ended: each sequence has one token, and a pass writes only the
- * position block with this token. Heads wider than SPLIT_TILE are processed in tiles.
+ * loads of a thread would otherwise wait for each other. If the first position block of a thread
+ * block is full, its copies start before the previous kernel has ended: each sequence has one
+ * token, and a pass writes only its position block. Heads wider than SPLIT_TILE have tiles.
  */
 #ifndef CUDA_ATTN_SPLIT_CUH
 #define CUDA_ATTN_SPLIT_CUH
@@ -48,7 +48,7 @@ DEV void copy_keys(const struct attn_args *a, struct split_shared *s, const uint
         copy_async(&s->k[0][0] + 8 * c, from + 8 * c, true);
 }
 
-/* Starts copying the values of n_seen positions, in chunks of 8. Rows are padded to 32 elements. */
+/* As copy_keys, for the values of the first n_seen positions. Rows are padded to 32 elements. */
 DEV void copy_values(const struct attn_args *a, struct split_shared *s, const uint16_t *values,
                      uint32_t i0, uint32_t n_seen)
 {
@@ -155,12 +155,12 @@ DEV void weigh_tile(const struct split_shared *s, uint32_t i, struct seen range,
 }
 
 /* Computes the results of one position block. The caller has started the copies of the first tile
- * of keys and values. */
+ * of keys and values. All threads of the block must call it. */
 DEV void split_block(const struct attn_args *a, struct split_shared *s, const struct attn_thread *p,
                      uint32_t block, struct seen range)
 {
     const uint32_t head_dim = a->kv.head_dim, j = thread_x() % KV_BLOCK;
-    const uint32_t head = thread_x() / KV_BLOCK * SPLIT_PAIR; /* of the scores */
+    const uint32_t head = thread_x() / KV_BLOCK * SPLIT_PAIR; /* first one for the scores */
     const uint16_t *keys = block_keys(a, p, block), *values = keys + head_dim * KV_BLOCK;
     float *slots = a->tokens[block_z()].slots;
     float z[SPLIT_PAIR] = {0.0f, 0.0f}, m[SPLIT_PAIR], l[SPLIT_PAIR] = {0.0f, 0.0f};

@@ -1,6 +1,7 @@
 /*
  * Quantisation of inputs in blocks of columns, with one or two bytes for each element
- * (docs/kernels.md, "Activations in blocks").
+ * (docs/kernels.md, "Activations in blocks"). Without quantisation (n_planes 0) the elements are
+ * only normed or copied.
  */
 #ifndef CUDA_BLOCKS_CUH
 #define CUDA_BLOCKS_CUH
@@ -41,6 +42,7 @@ DEV void quantise_block(const struct blocks_args *a, uint32_t token, uint32_t b,
         }
         const float rounded = empty ? 0.0f : rintf(y[k] * s);
         const int32_t v = rounded == rounded ? (int32_t)rounded : 0;
+        /* two planes: v = 128 high + low, with low from -64 to 63 */
         const int32_t high = out->n_planes == 2 ? (v + 64) >> 7 : v;
         out->q[0][at + 32 * k] = (int8_t)high;
         sums[0] += high;
@@ -71,7 +73,7 @@ KERNEL(blocks_quantise, blocks_args, 512)
     const float r = a.w ? 1.0f / sqrtf(block_square64(x, a.n, tile) / (float)a.n + a.eps) : 1.0f;
     float s = 0.0f;
     if (a.per_token) {
-        float m = 1e-5f;
+        float m = 1e-5f; /* the least maximum of a row: docs/kernels.md, "quantise" */
         for (uint32_t i = thread_x(); i < a.n; i += n_threads_x()) {
             const float y = fabsf(a.w ? (x[i] * r) * a.w[i] : x[i]);
             m = y > m ? y : m;

@@ -36,8 +36,8 @@ DEV float step_of(const uint16_t *steps, uint32_t b)
     return f32_of_bits((uint32_t)steps[b] << 16);
 }
 
-/* Square of the error bound of a plane row, without the 1e-36. All four threads that share the row
- * must call it. */
+/* Square of the error bound of a plane row, without the 1e-36. All lanes of a warp must call it;
+ * the four threads that share the row all get the result. */
 DEV float square_of(const uint16_t *steps, const float *spread, uint32_t member, uint32_t stride)
 {
     float squares[2] = {0.0f, 0.0f};
@@ -55,7 +55,7 @@ DEV float square_of(const uint16_t *steps, const float *spread, uint32_t member,
 }
 
 /* The tree of the 16 partial sums of a row; thread `member` of four has 4 member .. 4 member + 3.
- * All four threads must call it. */
+ * All lanes of a warp must call it; all four threads get the result. */
 DEV float tree_of(float *sums)
 {
     for (uint32_t mask = 2; mask > 0; mask /= 2)

@@ -146,7 +146,7 @@ DEV float column_row(const struct state_column *c, uint32_t i)
 }
 
 /* Updates a column with a token, and returns the token's result for the column. q, k (dim): query
- * and key; v: the value's element; gate: decay and beta. */
+ * and key; v: the value's element; gate: decay and beta. dim is even (DELTA_DIM_UNIT). */
 DEV float run_column(const struct state_column *c, uint32_t dim, const float *q, const float *k,
                      float v, const float *gate)
 {

@@ -18,8 +18,9 @@
 #define SPLIT_GATE_FLOATS 8192 /* most queries and gates of a KV head: 32 kB of shared memory */
 
 /* The tokens of one sequence in a pass, and its recurrent state before and after them. A state
- * consists of the states of all delta nets: for each value head a (dim, dim) matrix in blocks of
- * STATE_COLS columns, then the last STATE_TAPS - 1 inputs of the convolution, oldest first. */
+ * consists of the states of all delta nets. Each has a (dim, dim) matrix for each value head, in
+ * blocks of STATE_COLS columns, then the last STATE_TAPS - 1 inputs of the convolution, oldest
+ * first. */
 struct cuda_run {
     const float *from; /* NULL: zeros, because the sequence has no earlier tokens */
     float *to;
@@ -39,7 +40,7 @@ struct delta_gates_args {
 };
 
 /* Convolution and SiLU of queries, keys and values, in place. Also writes the inputs that the next
- * pass needs. Grid: runs, channels / 128 rounded up. */
+ * pass needs. Grid: runs, channels / CONVOLVE_THREADS rounded up. */
 struct delta_convolve_args {
     const struct cuda_run *runs;
     const float *taps; /* (n_channels, STATE_TAPS), oldest first */
@@ -48,7 +49,8 @@ struct delta_convolve_args {
     uint32_t qkv_stride, n_channels;
 };
 
-/* Queries and keys of length 1, queries times q_scale, in place. Grid: tokens, 2 n_key_heads. */
+/* Divides each query and key by its length (by eps, if the length is less), and multiplies queries
+ * by q_scale, in place. Grid: tokens, 2 n_key_heads. */
 struct delta_norm_args {
     float *qkv; /* (n_tokens, qkv_stride) */
     uint32_t qkv_stride, n_key_heads, dim;

@@ -17,7 +17,9 @@
 
 KERNEL(group_pairs, group_pairs_args, PAIR_THREADS)
 {
-    SHARED uint32_t places[MOST_EXPERTS + 1]; /* first, then next free place of each expert */
+    /* pairs of expert e - 1 in places[e]; after the sums, first place of expert e; at last its next
+     * free place */
+    SHARED uint32_t places[MOST_EXPERTS + 1];
     SHARED uint32_t n_active;
     const uint32_t t = thread_x();
     for (uint32_t e = t; e <= a.n_experts; e += n_threads_x())

@@ -23,7 +23,7 @@
 
 struct cuda_choice {
     uint32_t expert;
-    float weight;
+    float weight; /* softmax of z over the chosen experts of the token */
 };
 
 /* z(e) = dot64(row e of the router, x), not quantised. Grid: groups of ROUTER_THREADS / 8 experts,
@@ -35,7 +35,8 @@ struct router_args {
     uint32_t n, n_experts, n_tokens, x_stride;
 };
 
-/* Chooses the n_used experts with the largest z. Grid: tokens. */
+/* Chooses the n_used experts with the largest z, of equal ones the lower index. A NaN counts as
+ * -infinity. Grid: tokens. */
 struct choose_args {
     const float *z;             /* (n_tokens, n_experts) */
     struct cuda_choice *chosen; /* (n_tokens, n_used) in ascending order of `expert` */
@@ -44,7 +45,7 @@ struct choose_args {
 };
 
 /* Groups the pairs of a pass by expert. The order of an expert's pairs is not defined and has no
- * effect on any result. Grid: 1. */
+ * effect on any result. starts[n_experts] is n_pairs. Grid: 1. */
 struct group_pairs_args {
     const struct cuda_choice *chosen; /* (n_pairs) */
     uint32_t *starts;                 /* (n_experts + 1) first place of each expert in `pairs` */
@@ -54,8 +55,9 @@ struct group_pairs_args {
 };
 
 /* y = W x for each pair, with the rows of its expert. With w.kind LINEAR_SILU, section 0 is the
- * gate and section 1 is up, both limited by clamp; with LINEAR_STORE there is one section.
- * w.n_tokens is the number of pairs, and w.n_groups counts the row groups of all experts. */
+ * gate and section 1 is up. The gate is limited to at most clamp, up to -clamp .. clamp. With
+ * LINEAR_STORE there is one section and no limit. w.n_tokens is the number of pairs, and w.n_groups
+ * counts the row groups of all experts and sections. */
 struct experts_args {
     struct grouped_args w;
     const struct cuda_choice *chosen;

@@ -73,7 +73,8 @@ DEV void group_store(const struct grouped_args *a, const struct group_at *at, ui
         *y = a->kind == LINEAR_ADD ? *y + y0 : y0;
 }
 
-/* The codes of rows 4 quad .. 4 quad + 3 in all lines of a span; w[l].at[r] is a row. */
+/* The codes of rows 4 quad .. 4 quad + 3 in all lines of a span: w[l].at[r] has those of row 4 quad
+ * + r in line l. Lines and spans that do not exist give zeros. */
 DEV void load_span(const struct group_at *at, uint32_t span, uint32_t quad, struct words *w)
 {
     const struct words none = {{0, 0, 0, 0}};
@@ -124,8 +125,8 @@ struct span_shared {
 
 /* The sum of one row over all spans, by a thread block. Thread 64 i + 4 k + j has rows 4 j .. 4 j +
  * 3 of row group i, which is `at`, and the spans k, k + GROUP_LANES, ...; w has the first of them.
- * The result is that of row r in the first 16 threads 64 i + r. All threads of the block must call
- * this. */
+ * Thread 64 i + r with r < GROUP_ROWS returns the sum of row r, every other thread 0. All threads
+ * of the block must call this. */
 DEV float sum_spans(const struct grouped_args *a, const struct group_at *at, uint32_t input,
                     struct words *w, struct span_shared *s)
 {

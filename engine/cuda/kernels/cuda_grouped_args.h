@@ -1,8 +1,9 @@
 /*
- * The arguments of the kernels for weights in R16: activations with a scale per block of columns,
- * weights with a scale per row or per block. A span is 64 or 128 columns of weights with one scale;
- * it consists of whole blocks of activations (docs/kernels.md, "Activations in blocks"). Part of
- * cuda_args.h, which describes the conventions; engine/model/group_pack.h describes R16.
+ * The arguments of the kernels for weights in R16, with all classes of scales, and for activations
+ * with a scale per block of columns or per token, or without quantisation. A span is 64 or 128
+ * columns of weights with one scale; it consists of whole blocks of activations (docs/kernels.md,
+ * "Activations in blocks"). Part of cuda_args.h, which describes the conventions;
+ * engine/model/group_pack.h describes R16.
  */
 #ifndef ENGINE_CUDA_KERNELS_CUDA_GROUPED_ARGS_H
 #define ENGINE_CUDA_KERNELS_CUDA_GROUPED_ARGS_H
@@ -17,7 +18,7 @@
 #define GROUP_THREADS 128    /* grouped_one: two row groups; grouped_many: one for each warp */
 #define GROUP_TOKENS 16      /* tokens of a warp of grouped_many: two mma tiles of 8 */
 #define SPAN_TILE 64         /* spans whose sums are in shared memory */
-#define SPAN_LINES 8         /* most lines in a span of 128 columns */
+#define SPAN_LINES 8         /* most lines in a span: those of 128 columns */
 #define MAX_PLANES 2         /* most bytes of an activation */
 #define BLOCK_MIN_ABS 1e-30f /* a block of activations with a smaller maximum becomes zero */
 
@@ -57,10 +58,12 @@ struct grouped_section {
 struct grouped_args {
     struct grouped_section sections[3];
     struct block_inputs in;
-    const float *bias; /* of all rows, or NULL */
-    float *y;
-    uint32_t n_groups, n_lines, n_cols, n_tokens, y_stride;
-    int32_t kind;
+    const float *bias; /* of the rows of all sections in order, or NULL */
+    float *y;          /* (n_tokens, y_stride) */
+    uint32_t n_groups; /* of all sections */
+    uint32_t n_lines;  /* of a row group */
+    uint32_t n_cols, n_tokens, y_stride;
+    int32_t kind; /* enum linear_kind */
 };
 
 #endif

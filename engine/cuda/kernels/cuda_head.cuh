@@ -1,8 +1,8 @@
 /*
  * Embedding rows, and products of the output head with hidden states.
  *
- * Eight threads share a table row. Each has eight of the 64 partial sums of dot64, and decodes
- * eight consecutive elements at a time.
+ * In the products, eight threads share a table row. Each has eight of the 64 partial sums of dot64,
+ * and decodes eight consecutive elements at a time.
  */
 #ifndef CUDA_HEAD_CUH
 #define CUDA_HEAD_CUH
@@ -122,7 +122,8 @@ KERNEL(embed_rows, embed_args, 128)
     }
 }
 
-/* The tree of sum64; thread `member` of eight has partial sums 8 member + e. */
+/* The tree of sum64; thread `member` of eight has partial sums 8 member + e. All lanes of a warp
+ * must call it; all eight threads get the result. */
 DEV float dot_tree(float *sums)
 {
     for (uint32_t mask = 4; mask > 0; mask /= 2)

@@ -51,7 +51,7 @@ DEV float warp_tree(float v)
 }
 
 /* sum64: threads 0 .. 63 pass the partial sums, every thread gets the total. Needs at least 64
- * threads. */
+ * threads, and all threads of the block must call it. */
 DEV float block_sum64(float v)
 {
     SHARED float sums[64];
@@ -146,7 +146,8 @@ DEV double shuffle_xor_f64(double v, uint32_t mask)
     return other.d;
 }
 
-/* Defines the maximum over all threads of the block. No thread may pass a NaN. */
+/* Defines the maximum over all threads of the block, which all must call it. No thread may pass a
+ * NaN. */
 #define BLOCK_MAX(name, type, shuffle_xor)                                                         \
     DEV type name(type v)                                                                          \
     {                                                                                              \
@@ -178,7 +179,8 @@ DEV uint32_t order_of(float v)
 }
 
 /* The k-th largest of one value per thread, found bit by bit; k is at least 1 and at most the
- * number of threads. Returns -infinity if fewer than k values are numbers. */
+ * number of threads. Returns -infinity if fewer than k values are numbers. All threads of the block
+ * must call it. */
 DEV float block_kth(float mine, uint32_t k)
 {
     const uint32_t order = order_of(mine);
@@ -191,6 +193,7 @@ DEV float block_kth(float mine, uint32_t k)
     return f32_of_bits(kth >> 31 ? kth & 0x7fffffffu : ~kth);
 }
 
+/* The sum over all threads of the block, which all must call it. Contains barriers. */
 DEV int32_t block_sum_i32(int32_t v)
 {
     SHARED int32_t sums[MAX_WARPS];

@@ -78,7 +78,8 @@ DEV struct warp_best best_of_warp(float v, uint32_t index)
     return best;
 }
 
-/* The best expert that is not taken yet. Lane l of the warp has experts l, l + 32, ... */
+/* The best expert that is not taken yet. Lane l of the warp has experts l, l + 32, ... A NaN counts
+ * as -infinity. */
 DEV struct warp_best next_best(const struct choose_args *a, const float *z, const uint32_t *taken)
 {
     float v = -INFINITY;

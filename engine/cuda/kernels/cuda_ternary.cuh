@@ -56,7 +56,8 @@ DEV float gated(int32_t kind, float y0, float y1)
     return (y0 * sigmoid(y0)) * y1;
 }
 
-/* Computes the results of an even row and the next row from acc and stores them to y. */
+/* Computes the results of an even row and the next row from acc, and stores or adds them to y, or
+ * stores the output of gate and up (enum linear_kind). Rows past the last one are left out. */
 DEV void store_pair(const struct linear_args *a, uint32_t row, float *y,
                     const struct token_factors *f, const int32_t *acc)
 {
@@ -152,8 +153,8 @@ DEV void load_chunk(const uint8_t *const *lines, uint32_t chunk, uint32_t n_chun
 }
 
 /* One token with its norm. Each thread starts the loads of its weights before it reads the input,
- * so that memory is busy during the norm. A thread preloads ONE_CHUNKS chunks of each row. That is
- * the whole row if the host could choose enough lanes per row. */
+ * so that memory is busy during the norm. A thread preloads ONE_CHUNKS chunks of each row. Together
+ * the lanes of a row preload the whole row, unless it is too long for 32 lanes. */
 KERNEL_EARLY(linear_one, norm_linear_args, ONE_THREADS)
 {
     SHARED_WIDE float tile[ROW_TILE];

@@ -29,7 +29,8 @@
 struct twin_indices {
     uint32_t thread, n_threads, block[3], n_blocks[3];
 };
-const struct twin_indices *twin_current(void);
+const struct twin_indices *twin_current(void); /* of the running thread */
+/* As block_sync and block_count of cuda_intrinsics.cuh. */
 void twin_block_sync(void);
 uint32_t twin_block_count(uint32_t yes);
 /* Passes n words to the other lanes of the warp and waits for all 32 lanes. Returns the words of

@@ -19,7 +19,8 @@ DEV float normed(const struct norm_args *a, const float *x, float r, uint32_t i)
     return a->w ? (x[i] * r) * a->w[i] : x[i];
 }
 
-/* Quantises y to the int8 value of y * s, and adds that value to *sum. NaN becomes 0. */
+/* Quantises y to the int8 value of y * s, adds it to *sum and returns it as a byte. NaN becomes
+ * 0. */
 DEV uint32_t quantised(float y, float s, int32_t *sum)
 {
     const float v = rintf(y * s);
@@ -55,7 +56,7 @@ DEV float norm_four(const struct norm_args *a, const struct four *f, float r, ui
 DEV struct row_scale quantise_tile(const struct norm_args *a, const float *row, const float *w,
                                    float *tile, int8_t *q, uint32_t q_line)
 {
-    float r = 1.0f, m = 1e-5f;
+    float r = 1.0f, m = 1e-5f; /* m: least maximum of a row, docs/kernels.md, "quantise" */
     if (a->w) {
         r = 1.0f / sqrtf(block_square64(row, a->n, tile) / (float)a->n + a->eps);
     } else {

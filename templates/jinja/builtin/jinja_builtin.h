@@ -11,7 +11,7 @@
 #define BUILTIN_MAX_PARAMS 6 /* no built-in has more */
 
 struct jcall {
-    const struct jval *arg;  /* (number of parameters, not for "*"), J_MISSING: omitted */
+    const struct jval *arg;  /* (number of parameters), J_MISSING: omitted; for "*" not set */
     const struct jargs *all; /* as the caller wrote them */
     int variant;             /* jbuiltin.variant of the called function */
 };
@@ -32,7 +32,7 @@ struct jbuiltin {
     int variant; /* selects the behaviour of a function that serves several names */
 };
 
-/* NULL: unknown name. */
+/* NULL: unknown name. builtin_method finds the methods of the kind of v. */
 const struct jbuiltin *builtin_filter(struct bn_str name);
 const struct jbuiltin *builtin_test(struct bn_str name);
 const struct jbuiltin *builtin_function(struct bn_str name);
@@ -51,11 +51,11 @@ extern const struct jbuiltin methods_loop[], methods_cycler[];
 
 /* ---- operators and sorting ---- */
 
-/* op: OP_ADD to OP_POW. */
+/* a op b for OP_ADD to OP_POW. Fails where Python does, and if an integer does not fit 64 bits. */
 bool jval_binary(struct jvm *vm, enum jop op, struct jval a, struct jval b, struct jval *out);
 bool jval_negate(struct jvm *vm, struct jval v, bool minus, struct jval *out); /* -v or +v */
-/* Sort items (n) by keys (n). Both arrays are permuted; they may be the same array. Equal keys keep
- * their order, also with `reverse`. Fails where Python's < fails. */
+/* Sort items (n) by keys (n). Both arrays are permuted; they may be the same array. Items with
+ * equal keys keep their order, also with `reverse`. Fails where Python's < fails. */
 bool sort_values(struct jvm *vm, struct jval *items, struct jval *keys, size_t n, bool reverse);
 
 /* ---- reading arguments ---- */

@@ -160,8 +160,9 @@ BUILTIN(do_unique)
     return new_lazy(vm, next_unique, v, &init, out);
 }
 
-/* As in jinja2, the number of items so far is compared with the first argument before each item. So
- * a batch never ends if that argument is negative or no number. Only filling needs an integer. */
+/* As in jinja2, the number of items in the batch is compared with the first argument before each
+ * item. So a batch takes all remaining items if no count equals that argument, for example if it is
+ * negative or no number. Only filling needs an integer. */
 static bool next_batch(struct jvm *vm, struct jgen *gen, struct jval *out, bool *more)
 {
     struct lazy *const self = gen->self;

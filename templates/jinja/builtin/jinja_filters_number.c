@@ -106,9 +106,9 @@ static bool round_int(struct jvm *vm, int64_t v, int64_t n_digits, struct jval *
     }
     for (; n_digits < 0; n_digits++)
         unit *= 10;
-    const int64_t rest = v % unit, half = unit / 2, size = rest < 0 ? -rest : rest;
+    const int64_t rest = v % unit, half = unit / 2, distance = rest < 0 ? -rest : rest;
     const bool odd = v / unit % 2 != 0;
-    const bool away = size > half || (size == half && odd);
+    const bool away = distance > half || (distance == half && odd); /* from zero */
     if (away && !int_add(v - rest, v < 0 ? -unit : unit, &r))
         return jvm_fail(vm, "integer overflow: only 64 bits");
     *out = jint(away ? r : v - rest);

@@ -14,9 +14,11 @@ struct getter {
     struct jval fallback;
 };
 
-/* attribute: a path or an index. If it is J_MISSING or J_NONE, getter_get returns v itself
- * (in lower case with ignore_case). */
+/* attribute: a path, or one key of any other kind, such as an index. If it is J_MISSING or J_NONE,
+ * getter_get returns v itself (in lower case with ignore_case). */
 bool getter_init(struct jvm *vm, struct jval attribute, bool ignore_case, struct getter *g);
+/* Fails if a component is looked up in an undefined value, for example in that of the component
+ * before it. */
 bool getter_get(struct jvm *vm, const struct getter *g, struct jval v, struct jval *out);
 
 #endif

@@ -50,6 +50,7 @@ static bool json_string(struct jbuf *b, const struct jstr *s, const struct json_
     return jbuf_text(b, "\"");
 }
 
+/* v: none, a bool or a number. */
 static void json_scalar(struct jval v, char text[NUMBER_CHARS])
 {
     if (v.kind == J_NONE)
@@ -134,7 +135,7 @@ static bool json_value(struct jbuf *b, struct jval v, const struct json_style *s
     char text[NUMBER_CHARS];
     bool ok = jvm_steps(b->vm, 1) && jvm_enter(b->vm);
     switch (ok ? v.kind : J_MISSING) {
-    case J_MISSING:
+    case J_MISSING: /* only after a failure above: a value is never J_MISSING */
         break;
     case J_STR:
         ok = json_string(b, v.u.s, style);

@@ -19,7 +19,7 @@ static bool span_bound(struct jvm *vm, struct jval v, int64_t fallback, int64_t 
     return v.kind == J_NONE || arg_int(vm, v, fallback, out);
 }
 
-/* arg: the arguments start and end. */
+/* arg: the arguments start and end. As in Python, a negative one counts from the end. */
 static bool span_of(struct jvm *vm, struct jstr *s, const struct jval *arg, struct span *out)
 {
     const int64_t n = (int64_t)jstr_chars(s);

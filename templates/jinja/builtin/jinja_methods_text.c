@@ -94,14 +94,14 @@ BUILTIN(str_expandtabs)
 {
     struct jstr *const s = v.u.s;
     struct jbuf b = {.vm = vm};
-    int64_t size;
+    int64_t tab_width;
     size_t column = 0;
-    if (!arg_int(vm, c->arg[0], 8, &size))
+    if (!arg_int(vm, c->arg[0], 8, &tab_width))
         return false;
     for (size_t at = 0; at < s->n_bytes;) {
         uint32_t cp;
         const size_t n = text_next(jstr_text(s), at, &cp);
-        const size_t pad = size > 0 ? (size_t)size - column % (size_t)size : 0;
+        const size_t pad = tab_width > 0 ? (size_t)tab_width - column % (size_t)tab_width : 0;
         if (cp == '\t' ? !jbuf_repeat(&b, ' ', pad, jstr_origin(s, at))
                        : !jbuf_slice(&b, s, at, at + n))
             return false;

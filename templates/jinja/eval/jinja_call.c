@@ -5,9 +5,9 @@
 
 /* ---- macros ---- */
 
-/* Set the parameters from the arguments; J_MISSING where the call gives none. *used has a bit for
- * each keyword argument that a parameter received. call_macro rejects calls with more than 60, so
- * 64 bits suffice. */
+/* Set the parameters and `caller` from the arguments; a parameter without an argument becomes
+ * J_MISSING. *used has a bit for each keyword argument that was used. call_macro rejects calls with
+ * more than 60, so 64 bits suffice. */
 static bool bind_macro(struct jvm *vm, const struct jnode *n, const struct jargs *args,
                        uint64_t *used)
 {

@@ -1,5 +1,6 @@
 /*
- * Evaluates expressions. A table has a function for each kind of node.
+ * Evaluates expressions. A table has a function for each kind of expression, except N_OPERAND,
+ * N_SLICE and N_KEYWORD, which the function of the node around them reads.
  */
 #include "templates/jinja/eval/jinja_eval.h"
 #include "templates/jinja/value/jinja_print.h"

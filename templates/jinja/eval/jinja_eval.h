@@ -35,7 +35,8 @@ bool scope_set(struct jvm *vm, uint32_t id, struct jval v); /* in the innermost 
 bool scope_get(struct jvm *vm, uint32_t id, struct jval *out);
 
 bool eval_expr(struct jvm *vm, const struct jnode *n, struct jval *out);
-/* obj.name and obj[key]; J_UNDEF if there is no such attribute or item. */
+/* obj.name (`name` is J_STR) and obj[key]; J_UNDEF if there is no such attribute or item. Fail if
+ * obj is undefined. */
 bool eval_getattr(struct jvm *vm, struct jval obj, struct jval name, struct jval *out);
 bool eval_getitem(struct jvm *vm, struct jval obj, struct jval key, struct jval *out);
 /* The arguments of a call, filter or test n. */
@@ -53,7 +54,8 @@ enum jflow exec_body(struct jvm *vm, struct jnode *const *items, size_t n);
 
 extern const struct jvm_ops jinja_ops; /* the evaluator, for jvm.ops */
 
-/* Run the program with these variables (the keys are strings) and append the output to `out`. */
+/* Run the program with these variables (the keys are strings) and append the output to `out`, a
+ * builder of this vm. */
 bool jinja_run(struct jvm *vm, const struct jprogram *program, const struct jdict *vars,
                struct jbuf *out);
 

@@ -399,5 +399,6 @@ bool jinja_run(struct jvm *vm, const struct jprogram *program, const struct jdic
     vm->scope = &root;
     vm->out = out;
     vm->piped = (struct jval){.kind = J_UNDEF};
+    /* The result is no jump, because the parser rejects jumps outside of loops. */
     return exec_body(vm, program->body, program->n_body) != FLOW_FAIL;
 }

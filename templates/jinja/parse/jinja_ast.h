@@ -59,9 +59,9 @@ enum jnode_kind {
 
 enum { MACRO_CALLER = 1, MACRO_KWARGS = 2, MACRO_VARARGS = 4 }; /* the body reads these names */
 
-/* Names that a scope sets and that no outer scope of the template reads or sets. Until the scope
- * sets them they are undefined, even if the caller of the template passes a variable of that name:
- * a rule of jinja2, see jinja_scope.c. */
+/* Names that a scope sets before it reads them and that no outer scope of the template reads or
+ * sets. Until the scope sets them they are undefined, even if the caller of the template passes a
+ * variable of that name: a rule of jinja2, see jinja_scope.c. */
 struct jhidden {
     const uint32_t *ids; /* (n) */
     size_t n;
@@ -71,7 +71,8 @@ struct jnode {
     enum jnode_kind kind;
     int op; /* enum jop or MACRO_ flags: see the kinds */
     struct jplace place;
-    uint32_t depth; /* of the tree of this node: 1 without children; limited by TREE_MAX_DEPTH */
+    uint32_t depth; /* of the tree of this node, at most TREE_MAX_DEPTH; 1 without children, 0 for
+                       N_DATA */
     uint32_t id;    /* number of the name: its index in jprogram.names */
     struct jnode *a, *b, *c;
     struct jnode **items; /* (n_items); positional arguments of a call, filter or test */

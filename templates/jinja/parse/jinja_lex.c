@@ -119,8 +119,8 @@ static size_t tag_end(const struct lexer *lx, size_t at, const char *close)
     return sign == '\0' && end < lx->src.n_bytes && lx->src.ptr[end] == '\n' ? end + 1 : end;
 }
 
-/* Matches "{%", a sign, white space, `word`, white space. Returns the offset after it; 0: no match.
- */
+/* "{%" is at `at`. Matches an optional sign, white space, `word` and white space after it; white
+ * space may be absent. Returns the offset after the match; 0: no match. */
 static size_t raw_word(const struct lexer *lx, size_t at, const char *word)
 {
     size_t p = at + 2;
@@ -168,6 +168,7 @@ static bool lex_comment(struct lexer *lx, size_t tag)
     return lex_fail(lx, tag, "Missing end of comment tag", (struct bn_str){0});
 }
 
+/* The first match counts, so the operators of two characters come first. */
 static const struct {
     char text[3];
     enum jtok_kind kind;

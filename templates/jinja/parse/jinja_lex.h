@@ -1,6 +1,7 @@
 /*
  * Converts template text to tokens as jinja2 does with trim_blocks (the newline after a block tag
- * is removed) and lstrip_blocks (white space before a block tag at the start of a line is removed).
+ * or comment is removed) and lstrip_blocks (white space between the start of a line and a block tag
+ * or comment is removed).
  */
 #ifndef TEMPLATES_JINJA_LEX_H
 #define TEMPLATES_JINJA_LEX_H
@@ -54,12 +55,12 @@ struct jtok {
 };
 
 struct jtoks {
-    struct jtok *items; /* (n), the last is T_EOF */
+    struct jtok *items; /* (n), in the arena; the last is T_EOF */
     size_t n, cap;
 };
 
-/* `source` is valid UTF-8. BN_EFORMAT: a syntax error with line and column, or the source is too
- * long. BN_ENOMEM. */
+/* `source` is valid UTF-8; it may be freed afterwards. BN_EFORMAT: a syntax error with line and
+ * column, or the source is too long or exceeds a bound of `vm`. BN_ENOMEM. */
 bool jinja_lex(struct jvm *vm, struct bn_str source, struct jtoks *out);
 
 /* ---- literals, for the lexer ---- */
@@ -69,8 +70,8 @@ bool jinja_lex(struct jvm *vm, struct bn_str source, struct jtoks *out);
 bool literal_string(struct jvm *vm, struct bn_str inside, struct jval *out, const char **problem);
 
 /* Reads the number at the start of `text`, which starts with a digit. Returns the number of its
- * bytes. *out is J_NONE if an integer does not fit 64 bits. after_dot: read no fraction, because
- * x.1.2 selects two elements. */
+ * bytes. *out is J_NONE if an integer does not fit 64 bits. after_dot: read no fraction and no
+ * exponent, because x.1.2 selects two elements. */
 size_t literal_number(struct bn_str text, bool after_dot, struct jval *out);
 
 #endif

@@ -147,6 +147,7 @@ static size_t float_end(struct bn_str s, size_t at)
     return end;
 }
 
+/* The value of the digits and underscores [b0, b1). J_NONE: it does not fit 64 bits. */
 static struct jval integer_value(struct bn_str s, size_t b0, size_t b1, int base)
 {
     int64_t v = 0;

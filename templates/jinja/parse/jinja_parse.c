@@ -37,7 +37,8 @@ static bool tag_body(struct parser *p, const char *const *ends, struct jnode *no
     return ok;
 }
 
-/* tag_body for a tag with one end tag, which is skipped. */
+/* tag_body for a tag with one end tag, whose name is skipped. Its T_BLOCK_END becomes the current
+ * token. */
 static bool whole_body(struct parser *p, const char *end, struct jnode *node)
 {
     const char *const ends[] = {end, NULL};
@@ -124,7 +125,7 @@ static bool has_loop_target(const struct jnode *n)
 static bool parse_for_body(struct parser *p, struct jnode *n)
 {
     static const char *const ends[] = {"else", "endfor", NULL};
-    struct jnode holder = {.kind = N_FOR};
+    struct jnode holder = {.kind = N_FOR}; /* receives the body of the else */
     p->n_loops++;
     const bool ok = tag_body(p, ends, n);
     p->n_loops--;
@@ -393,6 +394,8 @@ static bool parse_statement(struct parser *p, struct jnode **out)
     return parser_fail(p, tok, "unknown tag '%.*s'", bn_str_shown(tok->text, 40), tok->text.ptr);
 }
 
+/* The current token is T_DATA or T_VAR_BEGIN: outside of tags the lexer makes no other tokens
+ * except T_BLOCK_BEGIN and T_EOF. */
 static bool parse_text_or_output(struct parser *p, struct jnode **out)
 {
     const struct jtok *const tok = parser_next(p);
@@ -444,7 +447,7 @@ bool jinja_parse(struct jvm *vm, struct bn_str source, struct jprogram *out)
         return bn_fail(vm->err, BN_EFORMAT, "template: the text is not UTF-8");
     if (!jinja_lex(vm, source, &p.toks))
         return false;
-    p.toks.items[p.toks.n - 1].text = bn_str_of("end of template");
+    p.toks.items[p.toks.n - 1].text = bn_str_of("end of template"); /* for error messages */
     for (size_t i = 0; i < NAME_FIXED; i++) {
         struct jnode name = {.kind = N_NAME};
         if (!parser_name(&p, bn_str_of(fixed[i]), &name))

@@ -139,7 +139,7 @@ bool parse_primary(struct parser *p, bool with_namespace, struct jnode **out)
 static bool parse_argument(struct parser *p, struct jnode *call, struct jnodes lists[2])
 {
     const struct jtok *const tok = parser_tok(p);
-    const bool is_keyword =
+    const bool is_keyword = /* a name is not the last token, which is T_EOF */
         p->toks.items[p->at].kind == T_NAME && p->toks.items[p->at + 1].kind == T_ASSIGN;
     struct jnode *value;
     bool in_order = !call->star2;

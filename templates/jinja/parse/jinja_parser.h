@@ -1,5 +1,5 @@
 /*
- * Shared by the files of the parser: the token stream, and making nodes.
+ * Shared by the files of the parser: the token stream, making nodes, and parsing expressions.
  */
 #ifndef TEMPLATES_JINJA_PARSER_H
 #define TEMPLATES_JINJA_PARSER_H
@@ -34,7 +34,7 @@ struct jnodes {
 /* ---- tokens ---- */
 
 struct jtok *parser_tok(struct parser *p);  /* the current token */
-struct jtok *parser_next(struct parser *p); /* returns the current token and advances */
+struct jtok *parser_next(struct parser *p); /* the current token; then advances, not past T_EOF */
 bool parser_is(struct parser *p, enum jtok_kind kind);
 bool parser_is_name(struct parser *p, const char *name);
 /* Advance if the current token is of this kind or name. parser_expect fails if it is not. */
@@ -46,7 +46,9 @@ bool parser_expect_name(struct parser *p, const char *name);
 /* BN_EFORMAT with the place of `tok`; always false. */
 bool parser_fail(struct parser *p, const struct jtok *tok, const char *fmt, ...) BN_PRINTF(3, 4);
 bool parser_check_names(struct parser *p); /* fails if `unknown` is set */
-bool parser_enter(struct parser *p);       /* call parser_leave also after a failure */
+/* One level deeper; fails beyond PARSE_MAX_DEPTH. A failure ends the parsing, so it does not matter
+ * whether parser_leave is called after it. */
+bool parser_enter(struct parser *p);
 void parser_leave(struct parser *p);
 
 /* ---- nodes ---- */
@@ -58,9 +60,10 @@ bool parser_push(struct parser *p, struct jnodes *list, struct jnode *node);
 bool parser_seal_items(struct parser *p, struct jnode *node, const struct jnodes *list);
 /* Compute the depth of a node and check TREE_MAX_DEPTH. Call it when all children are set. */
 bool parser_seal(struct parser *p, struct jnode *node);
-bool parser_name(struct parser *p, struct bn_str text, struct jnode *node); /* sets id and name */
+/* Set id and name of the node; a new name shares `text`. */
+bool parser_name(struct parser *p, struct bn_str text, struct jnode *node);
 bool parser_string(struct parser *p, struct bn_str text, struct jval *out); /* shares `text` */
-/* A sealed node with the operands a and b; NULL on failure. */
+/* A sealed node with the operands a = ab[0] and b = ab[1], which may be NULL; NULL on failure. */
 struct jnode *parser_pair(struct parser *p, enum jnode_kind kind, const struct jtok *tok,
                           struct jnode *const ab[2]);
 
@@ -76,14 +79,17 @@ enum tuple_flags {
 bool parse_expr(struct parser *p, struct jnode **out);
 /* An expression, or a tuple without parentheses. end_name: a name that ends it, or NULL. */
 bool parse_tuple(struct parser *p, int flags, const char *end_name, struct jnode **out);
-/* with_filter: filters and tests may follow. */
+/* An operand with its signs, calls, attributes and subscripts. with_filter: filters and tests may
+ * follow. */
 bool parse_unary(struct parser *p, bool with_filter, struct jnode **out);
 /* A name, literal or expression in brackets. with_namespace: see TUPLE_NAMESPACE. */
 bool parse_primary(struct parser *p, bool with_namespace, struct jnode **out);
-/* operand: NULL in a block. start_inline: the first filter follows without '|'. */
+/* The filters after `operand`, which is NULL in a block; *out is `operand` if there are none.
+ * start_inline: the first filter follows without '|'. */
 bool parse_filters(struct parser *p, struct jnode *operand, bool start_inline, struct jnode **out);
 
-/* The last step: set `hidden` of all nodes and of the program. */
+/* The last step: set `hidden` and `hidden_else` of the nodes that open a scope, and `hidden` of the
+ * program. */
 bool jinja_hide_names(struct jvm *vm, struct jprogram *program);
 
 #endif

@@ -159,7 +159,7 @@ static bool visit_stmt(struct symbols *s, const struct jnode *n)
     case N_IF:
         return visit_if(s, n);
     case N_FILTERBLOCK:
-    case N_FOR: /* the iterable belongs to this scope, the bodies to scopes of their own */
+    case N_FOR: /* the filters or the iterable belong to this scope, the bodies to inner scopes */
         visit_expr(s, n->b);
         return true;
     case N_SET:

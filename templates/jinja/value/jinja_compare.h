@@ -6,7 +6,7 @@
 
 #include "templates/jinja/value/jinja_vm.h"
 
-/* Binary operators of the language. */
+/* Binary operators of the language, except `and`, `or` and ~, which are nodes of their own. */
 enum jop {
     OP_ADD,
     OP_SUB,
@@ -44,8 +44,10 @@ static inline double jval_double(struct jval v)
     return v.kind == J_FLOAT ? v.u.f : (double)jval_int(v);
 }
 
-/* Only if both are jval_is_number. -1, 0 or 1; -2: one is NaN. */
+/* Only if both are jval_is_number. -1, 0 or 1; -2: at least one is NaN. */
 int jval_compare_numbers(struct jval a, struct jval b);
+/* a == b, also for values of different kinds. Fails where views with unhashable items are compared.
+ */
 bool jval_equal(struct jvm *vm, struct jval a, struct jval b, bool *out);
 bool jval_hash(struct jvm *vm, struct jval v, uint64_t *out); /* fails for unhashable values */
 /* Python's `is`, as far as it is known here. Numbers of one kind are the same if they have the same
@@ -53,7 +55,7 @@ bool jval_hash(struct jvm *vm, struct jval v, uint64_t *out); /* fails for unhas
 bool jval_same(struct jval a, struct jval b);
 /* op: OP_LT, OP_LE, OP_GT or OP_GE. Fails for values that Python does not order. */
 bool jval_order(struct jvm *vm, enum jop op, struct jval a, struct jval b, bool *out);
-/* op: OP_EQ to OP_NOTIN */
+/* op: OP_EQ to OP_NOTIN. Fails where jval_order fails, or if b has no items for `in`. */
 bool jval_compare(struct jvm *vm, enum jop op, struct jval a, struct jval b, bool *out);
 
 #endif

@@ -172,6 +172,7 @@ static uint64_t hash_range(const struct jrange *r)
     return h;
 }
 
+/* Numbers and pointers are hardly mixed. Collisions cost only steps, see find_hash. */
 bool jval_hash(struct jvm *vm, struct jval v, uint64_t *out)
 {
     switch (v.kind) {
@@ -283,7 +284,7 @@ static bool build_index(struct jvm *vm, struct jdict *d)
                 return false;
             at = (at + 1) & (n_index - 1);
         }
-        index[at] = (uint32_t)(i + 1);
+        index[at] = (uint32_t)(i + 1); /* fits: 2^32 entries would need more than 100 GiB */
     }
     d->index = index;
     d->n_index = n_index;

@@ -12,7 +12,7 @@ struct jiter {
     size_t pos; /* number of items read so far; bytes for a string; unused for J_ITER, J_LOOP */
 };
 
-/* Fails if v is not iterable. */
+/* Fails if v is not iterable. An undefined value has no items. */
 bool jiter_open(struct jvm *vm, struct jval v, struct jiter *it);
 /* At the end *more is false and *out must not be used. */
 bool jiter_next(struct jvm *vm, struct jiter *it, struct jval *out, bool *more);
@@ -22,7 +22,7 @@ bool jval_to_list(struct jvm *vm, struct jval v, struct jval *out); /* always a 
  * first. */
 bool jval_reversed(struct jvm *vm, struct jval v, struct jval *out, bool *can);
 
-/* len(v), or SIZE_MAX if v has no length in Python. */
+/* len(v), or SIZE_MAX if v has no length in Python. 0 for an undefined value. */
 bool jval_length(struct jvm *vm, struct jval v, size_t *out);
 /* v[bound[0]:bound[1]:bound[2]]; J_NONE or J_MISSING: not given. */
 bool jval_slice(struct jvm *vm, struct jval v, const struct jval bound[3], struct jval *out);
@@ -34,7 +34,9 @@ struct jgen {
     struct jiter it; /* for `next`: most open it over src in their first call */
     struct jval src;
     void *self;
-    bool started, ended, running; /* next has returned once; has no more items; is being called */
+    bool started; /* `next` has returned at least once */
+    bool ended;   /* there are no more items, or `next` failed */
+    bool running; /* `next` is being called */
 };
 bool jgen_new(struct jvm *vm, jgen_next_fn next, struct jval src, void *self, struct jval *out);
 
@@ -50,7 +52,7 @@ struct jloop {
     struct jval changed; /* arguments of the last loop.changed(); J_MISSING: not called yet */
     bool has_ahead;      /* `ahead` is valid: J_MISSING at the end, else the item after `item` */
 };
-/* Move to the next item, or set *more to false. */
+/* Move to the next item. At the end set *more to false and keep `item`. */
 bool jloop_advance(struct jvm *vm, struct jloop *loop, bool *more);
 /* Read the next item to `ahead`, if has_ahead is false. */
 bool jloop_peek(struct jvm *vm, struct jloop *loop);

@@ -29,7 +29,7 @@ int int_compare_float(int64_t a, double b); /* exact: -1, 0 or 1; -2: b is NaN *
 void number_print_int(int64_t v, char out[NUMBER_CHARS]);
 /* repr(v): the shortest text that reads back as v. */
 void number_print_float(double v, char out[NUMBER_CHARS]);
-/* As printf with the conversion e, f, g, E, F or G; `precision` is at most NUMBER_MAX_PRECISION,
+/* As printf with the conversion e, f, g, E, F or G; `precision` is from 0 to NUMBER_MAX_PRECISION,
  * `keep_point` is the flag '#'. */
 void number_format(double v, char conversion, int precision, bool keep_point,
                    char out[NUMBER_FORMAT_CHARS]);

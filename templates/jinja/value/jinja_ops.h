@@ -1,7 +1,8 @@
 /*
- * Functions of eval and builtin that value, parse and builtin call through a table, because value
- * and parse may include neither folder, and builtin not eval; and the arguments of calls. The
- * evaluator defines the table (jinja_ops in eval/jinja_eval.h). Every member is set.
+ * A table of functions, and the arguments of calls. The folders value, parse and builtin call
+ * functions of higher folders through the table: value and parse may not include eval or builtin,
+ * and builtin may not include eval. The evaluator defines the table (jinja_ops in
+ * eval/jinja_eval.h). Every member is set.
  */
 #ifndef TEMPLATES_JINJA_OPS_H
 #define TEMPLATES_JINJA_OPS_H
@@ -13,7 +14,7 @@ struct jvm_ops {
      * is replaced by the value that the loop target got from it: with several names a tuple, even
      * if the item was a list. */
     bool (*loop_filter)(struct jvm *vm, struct jloop *loop, struct jval *item, bool *pass);
-    /* obj.name and obj[key]. *out is J_UNDEF if there is no such attribute or item. */
+    /* obj.name and obj[key]: see eval_getattr in eval/jinja_eval.h. */
     bool (*get_attr)(struct jvm *vm, struct jval obj, struct jval name, struct jval *out);
     bool (*get_item)(struct jvm *vm, struct jval obj, struct jval key, struct jval *out);
     /* NULL: unknown name. */

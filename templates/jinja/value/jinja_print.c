@@ -1,6 +1,6 @@
 /*
- * Python's str() and repr(). Characters keep their origin. A backslash of an escape has the origin
- * of the escaped character; quotes and brackets are template text.
+ * Python's str() and repr(). Characters keep their origin. All characters of an escape have the
+ * origin of the escaped character; quotes and brackets are template text.
  */
 #include "templates/jinja/value/jinja_print.h"
 

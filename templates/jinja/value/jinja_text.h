@@ -1,6 +1,7 @@
 /*
  * Strings with origins: make, cut, search and build them. `at`, `b0` and `b1` are byte offsets,
- * `index` is a position in code points. All strings are valid UTF-8.
+ * `index` is a position in code points. All strings are valid UTF-8, except the inputs of
+ * text_valid, text_find, text_skip_space and jstr_repair, which may be any bytes.
  */
 #ifndef TEMPLATES_JINJA_TEXT_H
 #define TEMPLATES_JINJA_TEXT_H
@@ -51,7 +52,7 @@ size_t jstr_offset(struct jstr *s, size_t index);
 /* Shares the bytes [b0, b1) of s; keeps their origins and is_markup. */
 bool jstr_slice(struct jvm *vm, const struct jstr *s, size_t b0, size_t b1, struct jval *out);
 bool jstr_equal(const struct jstr *a, const struct jstr *b); /* bytes only, not origins */
-/* Order by code points, which equals the order by bytes. */
+/* Negative, 0 or positive. The order by code points, which equals the order by bytes. */
 int jstr_compare(const struct jstr *a, const struct jstr *b);
 bool jstr_is(const struct jstr *s, const char *text);
 struct bn_str jstr_text(const struct jstr *s);
@@ -74,10 +75,10 @@ struct jbuf {
     size_t n_runs, cap_runs;
 };
 
-/* Append to the builder. False: out of memory or a limit is reached. Then do not use it again. */
+/* Append to the builder. After a failure (out of memory or a limit) do not use it any more. */
 bool jbuf_add(struct jbuf *b, const char *p, size_t n, uint32_t origin);
 bool jbuf_text(struct jbuf *b, const char *text); /* with the origin ORIGIN_TEMPLATE */
-/* The code point cp, once or n times. */
+/* The code point cp, which is not a surrogate, once or n times. */
 bool jbuf_cp(struct jbuf *b, uint32_t cp, uint32_t origin);
 bool jbuf_repeat(struct jbuf *b, uint32_t cp, size_t n, uint32_t origin);
 /* The string, or its bytes [b0, b1), with their origins. */

@@ -63,6 +63,7 @@ size_t uni_convert(enum uni_map map, uint32_t cp, uint32_t out[3])
     uint32_t *mapped;
     size_t n = 3;
     if (cp < 0x80) {
+        /* In ASCII bit 0x20 is the case, and title case is upper case. */
         const uint32_t first = map == UNI_TO_LOWER ? 'A' : 'a';
         out[0] = cp >= first && cp < first + 26 ? cp ^ 0x20 : cp;
         return 1;

@@ -27,8 +27,9 @@ int uni_decimal(uint32_t cp);               /* 0 to 9, or -1 */
 
 enum uni_map { UNI_TO_UPPER, UNI_TO_LOWER, UNI_TO_TITLE };
 
-/* Full case mapping of one code point. Returns the number of code points in out, 1 to 3. A capital
- * sigma becomes the medial form; the caller handles the final one. */
+/* Full case mapping of one code point. Returns the number of code points in out, 1 to 3. In lower
+ * case a capital sigma becomes the medial form; the caller handles the final one. Without memory
+ * the result is cp. */
 size_t uni_convert(enum uni_map map, uint32_t cp, uint32_t out[3]);
 
 #endif

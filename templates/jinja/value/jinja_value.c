@@ -1,5 +1,5 @@
 /*
- * Undefined values, lists and ranges, and the truth of any value.
+ * Undefined values, lists and ranges, and the truth and the type name of any value.
  */
 #include "templates/jinja/value/jinja_value.h"
 
@@ -35,6 +35,7 @@ const char *jkind_name(struct jval v)
 
 static struct jval undef_with(struct jvm *vm, struct jundef details)
 {
+    /* Not jvm_alloc, which would write an error: this function does not fail. */
     struct jundef *const u = arena_alloc(vm->arena, sizeof *u);
     if (u)
         *u = details;
@@ -145,6 +146,7 @@ bool jval_truth(struct jval v)
 
 struct jval jrange_item(const struct jrange *r, size_t i)
 {
-    /* Unsigned arithmetic wraps; the result fits because range() checked its bounds. */
+    /* Unsigned arithmetic wraps, also if step * i does not fit. The item fits: it is between start
+     * and stop, or, after a slice, an item of the sliced range. */
     return jint((int64_t)((uint64_t)r->start + (uint64_t)r->step * i));
 }

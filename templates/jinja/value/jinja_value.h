@@ -43,8 +43,8 @@ enum jkind {
     J_FUNC,   /* a global function */
     J_METHOD, /* a method bound to its value */
     J_LOOP,   /* the loop variable */
-    J_JOINER,
-    J_CYCLER,
+    J_JOINER, /* joiner(...) */
+    J_CYCLER, /* cycler(...) */
 };
 
 /* Consecutive bytes of a string with the same origin. */
@@ -100,11 +100,11 @@ struct jdict {
     struct jentry *items; /* (n) in insertion order */
     size_t n, cap;
     uint32_t *index; /* (n_index) open addressing: entry number + 1, 0 for free; NULL: small dict */
-    size_t n_index;  /* a power of two, at least twice n */
+    size_t n_index;  /* a power of two, at least twice n; 0 without an index */
 };
 
 struct jrange {
-    int64_t start, stop, step; /* as in the call; step is not 0 */
+    int64_t start, stop, step; /* arguments of range(), or made from them by slice_range */
     size_t n;                  /* number of items */
 };
 
@@ -168,7 +168,7 @@ bool jundef_fail(struct jvm *vm, struct jval v);           /* the error for usin
 
 /* An empty J_LIST or J_TUPLE with space for `cap` items. */
 bool jlist_new(struct jvm *vm, enum jkind kind, size_t cap, struct jval *out);
-bool jlist_push(struct jvm *vm, struct jval list, struct jval item);
+bool jlist_push(struct jvm *vm, struct jval list, struct jval item); /* append */
 /* A list or tuple with copies of items (n). */
 bool jlist_of(struct jvm *vm, enum jkind kind, const struct jval *items, size_t n,
               struct jval *out);
@@ -182,9 +182,10 @@ bool jdict_update(struct jvm *vm, struct jdict *d, const struct jdict *from); /*
 /* A list of (key, value) tuples. */
 bool jdict_pairs(struct jvm *vm, const struct jdict *d, struct jval *out);
 bool jview_new(struct jvm *vm, struct jdict *d, enum jview_kind kind, struct jval *out);
-/* *found is NULL if there is no such key. Fails if the key is not hashable. */
+/* *found is NULL if there is no such key, else it is valid until a key is added. Fails if the key
+ * is not hashable. */
 bool jdict_find(struct jvm *vm, const struct jdict *d, struct jval key, struct jval **found);
-/* The value of a string key; NULL: no such key. */
+/* The value of a string key, valid as for jdict_find; NULL: no such key. */
 struct jval *jdict_text(const struct jdict *d, const char *key);
 
 struct jval jrange_item(const struct jrange *r, size_t i);

@@ -1,6 +1,6 @@
 /*
- * The memory of one rendering: chunks of growing size that are freed together. This file also has
- * the counters that bound a hostile template: steps, depth and bytes.
+ * Arenas: chunks of memory of growing size that are freed together. This file also has the counters
+ * that bound a hostile template: steps, depth and bytes.
  */
 #include "templates/jinja/value/jinja_vm.h"
 #include "engine/base/memory.h"
@@ -88,7 +88,7 @@ bool jvm_fail(struct jvm *vm, const char *fmt, ...)
 bool jvm_steps(struct jvm *vm, size_t n)
 {
     if (vm->n_steps > JVM_MAX_STEPS || n > JVM_MAX_STEPS - vm->n_steps) {
-        vm->n_steps = JVM_MAX_STEPS;
+        vm->n_steps = JVM_MAX_STEPS; /* slice_string tests for this value */
         return jvm_fail(vm, "the template takes more than %zu steps", (size_t)JVM_MAX_STEPS);
     }
     vm->n_steps += n;

@@ -1,5 +1,5 @@
 /*
- * The state of one rendering or parsing, with its bounds and its memory.
+ * The state of one rendering or parsing with its bounds, and arenas, which provide its memory.
  */
 #ifndef TEMPLATES_JINJA_VM_H
 #define TEMPLATES_JINJA_VM_H
@@ -25,7 +25,7 @@ struct jvm {
     size_t n_steps;          /* executed so far; may pass the limit until jvm_steps checks it */
     size_t max_bytes;        /* limit for arena_bytes, which the last chunk may pass; 0: no limit */
     size_t depth;            /* nesting of evaluation and of walks through values, see jvm_enter */
-    struct jscope *scope;
+    struct jscope *scope;    /* the innermost scope; NULL before jinja_run */
     const struct jprogram *program;
     struct jbuf *out;  /* receives the output: the result, or the buffer of a block */
     struct jval piped; /* input of the filters of a block: its captured text */
@@ -39,25 +39,29 @@ struct jvm {
 
 /* ---- arena ---- */
 
-struct template_arena *arena_open(void);
-void arena_close(struct template_arena *a);
+struct template_arena *arena_open(void);            /* NULL: out of memory */
+void arena_close(struct template_arena *a);         /* NULL is fine */
 size_t arena_bytes(const struct template_arena *a); /* size of all its chunks, used or not */
-/* 16-byte aligned, not cleared. NULL: out of memory. */
+/* 16-byte aligned, not cleared. NULL: out of memory. n_bytes = 0 returns a valid pointer. */
 void *arena_alloc(struct template_arena *a, size_t n_bytes);
 
 /* ---- state ---- */
 
-bool jvm_fail(struct jvm *vm, const char *fmt, ...) BN_PRINTF(2, 3); /* always false */
-/* Count work; false: the limit is reached. One step is about the evaluation of one node. A loop
- * counts a fraction for each byte or item by its speed: about n_bytes / 64 for a copy, / 32 or / 16
- * for a search, / 8 or / 4 for work on each character. */
+/* Write a BN_EFORMAT error with the place vm->at. Always false. */
+bool jvm_fail(struct jvm *vm, const char *fmt, ...) BN_PRINTF(2, 3);
+/* Count work; fails if the sum exceeds JVM_MAX_STEPS. One step is about the evaluation of one node.
+ * A loop counts a fraction for each byte or item by its speed: about n_bytes / 64 for a copy, / 32
+ * or / 16 for a search, / 8 or / 4 for work on each character. The work on one string may be
+ * counted after it is done, because the limit of memory bounds its length. */
 bool jvm_steps(struct jvm *vm, size_t n);
-/* One level deeper; fails beyond JVM_MAX_DEPTH. Call jvm_leave also after a failure. */
+/* One level deeper; fails beyond JVM_MAX_DEPTH. Call jvm_leave also after a failure. Any failure
+ * ends the rendering, so one jvm_leave too many after it does no harm. */
 bool jvm_enter(struct jvm *vm);
 void jvm_leave(struct jvm *vm);
 void *jvm_alloc(struct jvm *vm, size_t n, size_t unit_bytes); /* NULL: failed, error is written */
-/* Make space for `need` items in an array that holds n, by a new allocation and a copy. `array` is
- * the address of its pointer; *cap is the number of items that fit. */
+/* Make space for `need` items in an array that holds n, by a new allocation and a copy; the old
+ * items stay in the arena. `array` is the address of its pointer; *cap is the number of items that
+ * fit. jvm_grow does nothing if there is space already. */
 bool jvm_regrow(struct jvm *vm, void *array, size_t n, size_t *cap, size_t need, size_t unit_bytes);
 static inline bool jvm_grow(struct jvm *vm, void *array, size_t n, size_t *cap, size_t need,
                             size_t unit_bytes)

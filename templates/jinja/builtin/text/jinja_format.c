@@ -18,7 +18,8 @@ struct formatter {
     bool is_markup; /* values are escaped */
 };
 
-/* Append `text` with its fields replaced. depth: levels that may contain fields, `text` is one. */
+/* Append `text` with its fields replaced. depth: number of levels that may contain fields, counted
+ * from `text`, which is the first; with 0 `text` may contain none. */
 static bool format_into(struct formatter *f, struct jbuf *b, struct jstr *text, int depth);
 
 /* ---- format specs ---- */
@@ -72,6 +73,7 @@ static bool read_layout(struct jvm *vm, const struct jstr *spec, struct layout *
         const size_t digits = read_width(p + at + 1, n - at - 1, &precision);
         if (digits == 0)
             return jvm_fail(vm, "Format specifier missing precision");
+        /* fits an int; layout_float rejects so large a precision */
         how->precision = precision > LAYOUT_MAX_WIDTH ? (int)LAYOUT_MAX_WIDTH : (int)precision;
         at += 1 + digits;
     }
@@ -186,7 +188,8 @@ static bool first_value(struct formatter *f, struct bn_str name, struct jval *ou
     return true;
 }
 
-/* The value of a field such as "name.attr[item]". */
+/* The value of a field such as "name.attr[item]". `field` points into the bytes of `text`, from
+ * which the names get their origin. */
 static bool field_value(struct formatter *f, struct jstr *text, struct bn_str field,
                         struct jval *out)
 {

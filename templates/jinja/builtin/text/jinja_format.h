@@ -6,7 +6,8 @@
 
 #include "templates/jinja/value/jinja_ops.h"
 
-/* text % args. args: a J_TUPLE or J_DICT of arguments, or a single argument. */
+/* text % args. text: J_STR. args: a J_TUPLE or J_DICT of arguments, or a single argument. The
+ * result of both functions is markup if `text` is. */
 bool format_percent(struct jvm *vm, struct jval text, struct jval args, struct jval *out);
 /* text.format(args) */
 bool format_method(struct jvm *vm, struct jval text, const struct jargs *args, struct jval *out);
@@ -25,6 +26,8 @@ struct layout {
 
 #define LAYOUT_MAX_WIDTH ((size_t)1 << 20) /* characters; a larger width is an error */
 
+/* Append the value. A number becomes text of ORIGIN_TEMPLATE. layout_float fails if the precision
+ * exceeds NUMBER_MAX_PRECISION. */
 bool layout_text(struct jbuf *b, const struct jstr *s,
                  const struct layout *how); /* uses fill, align, width, precision */
 bool layout_int(struct jbuf *b, int64_t v, const struct layout *how); /* type: d b o x X n or 0 */

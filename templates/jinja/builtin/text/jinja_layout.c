@@ -20,7 +20,7 @@ static bool padded(struct jbuf *b, const struct jstr *s, size_t b1, size_t n_cha
 
 bool layout_text(struct jbuf *b, const struct jstr *s, const struct layout *how)
 {
-    struct jstr copy = *s; /* in which the characters are counted */
+    struct jstr copy = *s; /* because jstr_chars stores the count in its argument */
     if (!jvm_steps(b->vm, s->n_bytes / 64))
         return false;
     size_t n_chars = jstr_chars(&copy);
@@ -77,7 +77,7 @@ static bool layout_number(struct jbuf *b, const struct pieces *p, const struct l
         !grouped(&body, p, how->group, min) || !jbuf_text(&body, p->rest) ||
         !jbuf_done(&body, &text))
         return false;
-    return padded(b, text.u.s, text.u.s->n_bytes, text.u.s->n_bytes, how);
+    return padded(b, text.u.s, text.u.s->n_bytes, text.u.s->n_bytes, how); /* ASCII */
 }
 
 static const char *sign_text(bool minus, const struct layout *how)

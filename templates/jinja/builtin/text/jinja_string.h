@@ -11,7 +11,7 @@ enum string_case { CASE_UPPER, CASE_LOWER, CASE_TITLE, CASE_CAPITAL, CASE_SWAP }
 
 /* str.upper and so on. */
 bool string_case(struct jvm *vm, struct jstr *s, enum string_case how, struct jval *out);
-/* string_case for the bytes [b0, b1) only; the whole string is the context of a final sigma. */
+/* Append string_case of the bytes [b0, b1); the whole string is the context of a final sigma. */
 bool string_case_into(struct jbuf *b, const struct jstr *s, size_t b0, size_t b1,
                       enum string_case how);
 
@@ -19,22 +19,26 @@ bool string_case_into(struct jbuf *b, const struct jstr *s, size_t b0, size_t b1
 bool string_is_one_case(struct jvm *vm, const struct jstr *s, unsigned uni_class, struct jval *out);
 
 enum { STRIP_LEFT = 1, STRIP_RIGHT = 2 };
-/* chars: J_STR, or J_NONE or J_MISSING for white space. */
+/* chars: J_STR, or J_NONE or J_MISSING for white space; fails for other kinds. */
 bool string_strip(struct jvm *vm, struct jstr *s, struct jval chars, int sides, struct jval *out);
-/* Replace pair[0] by pair[1], at most `count` times; a negative count means all. */
+/* Replace pair[0] by pair[1], at most `count` times; a negative count means all. An empty pair[0]
+ * is found before each character and at the end. */
 bool string_replace(struct jvm *vm, struct jstr *s, const struct jstr *const pair[2], int64_t count,
                     struct jval *out);
 /* *out is a list of the parts. sep: J_STR, or J_NONE or J_MISSING to split at runs of white space.
- * At most `max` cuts, from the left (split) or right (rsplit); a negative max means all. */
+ * Fails if sep is empty or of another kind. At most `max` cuts, from the left (split) or right
+ * (rsplit); a negative max means all. */
 bool string_split(struct jvm *vm, struct jstr *s, struct jval sep, int64_t max, struct jval *out);
 bool string_rsplit(struct jvm *vm, struct jstr *s, struct jval sep, int64_t max, struct jval *out);
 /* *out is a list of the lines, with their line ends if keep_ends. */
 bool string_splitlines(struct jvm *vm, struct jstr *s, bool keep_ends, struct jval *out);
 enum string_pad { PAD_LEFT, PAD_RIGHT, PAD_CENTER }; /* where the text is in the field */
-/* width: in characters. The characters `fill` have the origin ORIGIN_TEMPLATE. */
+/* width: in characters; s itself is the result if it is not shorter. The characters `fill` have the
+ * origin ORIGIN_TEMPLATE. */
 bool string_pad(struct jvm *vm, struct jstr *s, enum string_pad how, int64_t width, uint32_t fill,
                 struct jval *out);
-/* convert: apply str() to each item; else an item that is not a string is an error. */
+/* Join the items of seq, which must be iterable. convert: apply str() to each item; else an item
+ * that is not a string is an error. */
 bool string_join(struct jvm *vm, const struct jstr *sep, struct jval seq, bool convert,
                  struct jval *out);
 
