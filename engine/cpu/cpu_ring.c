@@ -65,17 +65,19 @@ static size_t window_begin(const struct backend *b, size_t length)
 size_t ring_reachable(const struct ring *r, const struct backend *b, size_t n_keep)
 {
     const size_t begin = window_begin(b, n_keep);
-    const bool is_empty = begin == n_keep; /* no position before n_keep is needed */
+    /* Then no position before n_keep is needed: no rings, or windows of one token. */
+    const bool is_empty = begin == n_keep;
     return begin >= r->first || is_empty ? n_keep : 0;
 }
 
-/* Copy units begin .. end - 1 of each of n_rows rows of ATTN_BLOCK units. */
-static void copy_rows(uint8_t *to, const uint8_t *from, size_t n_rows, size_t unit_bytes,
-                      size_t begin, size_t end)
+/* Each of n_rows rows has n_bytes bytes for each of ATTN_BLOCK positions. Copy those of the
+ * positions begin .. end - 1. */
+static void copy_rows(uint8_t *to, const uint8_t *from, size_t n_rows, size_t n_bytes, size_t begin,
+                      size_t end)
 {
     for (size_t i = 0; i < n_rows; i++)
-        memcpy(to + (i * ATTN_BLOCK + begin) * unit_bytes,
-               from + (i * ATTN_BLOCK + begin) * unit_bytes, (end - begin) * unit_bytes);
+        memcpy(to + (i * ATTN_BLOCK + begin) * n_bytes, from + (i * ATTN_BLOCK + begin) * n_bytes,
+               (end - begin) * n_bytes);
 }
 
 /* Copy the positions begin .. end - 1 of a block of one layer and KV head. */
@@ -105,8 +107,8 @@ static void copy_positions(const struct backend *b, uint8_t *to, const uint8_t *
 static void copy_window(const struct backend *b, size_t length, uint8_t *to, size_t n_to,
                         const uint8_t *from, size_t n_from)
 {
-    const size_t n_units = b->shape.n_ring_layers * b->model->hp.n_kv_heads;
-    const size_t unit_bytes = b->shape.kv_block_bytes, block_bytes = n_units * unit_bytes;
+    const size_t n_heads = b->shape.n_ring_layers * b->model->hp.n_kv_heads; /* of all layers */
+    const size_t head_bytes = b->shape.kv_block_bytes, block_bytes = n_heads * head_bytes;
     for (size_t pos = window_begin(b, length), end; pos < length; pos = end) {
         const size_t block = pos / ATTN_BLOCK, block0 = block * ATTN_BLOCK;
         uint8_t *const at = to + block % n_to * block_bytes;
@@ -115,8 +117,8 @@ static void copy_window(const struct backend *b, size_t length, uint8_t *to, siz
         if (end - pos == ATTN_BLOCK)
             memcpy(at, source, block_bytes);
         else
-            for (size_t i = 0; i < n_units; i++)
-                copy_positions(b, at + i * unit_bytes, source + i * unit_bytes, pos - block0,
+            for (size_t i = 0; i < n_heads; i++)
+                copy_positions(b, at + i * head_bytes, source + i * head_bytes, pos - block0,
                                end - block0);
     }
 }

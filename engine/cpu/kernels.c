@@ -178,8 +178,9 @@ static void set_avx512vnni(struct cpu_kernels *k, bool is_amd)
 static void set_amx(struct cpu_kernels *k)
 {
     k->isa = ISA_AMX;
-    k->medium = (struct ternary_gemm){pack_token_ref,         gather_tokens_avx512, unpack_rows_ref,
-                                      ternary_matmul_amx_few, PACK_TOKENS,          2 * PANEL_ROWS};
+    k->medium = (struct ternary_gemm){pack_token_ref,  gather_tokens_avx512,
+                                      unpack_rows_ref, ternary_matmul_amx_medium,
+                                      PACK_TOKENS,     2 * PANEL_ROWS};
     k->many = (struct ternary_gemm){pack_token_amx,     gather_tokens_ref, unpack_rows_amx,
                                     ternary_matmul_amx, MATMUL_TOKENS,     PANEL_ROWS};
     k->grouped.matmul = grouped_matmul_amx;

@@ -11,8 +11,9 @@
 void cuda_experts_connect(struct backend *b, struct cuda_layer *l);
 /* Enqueues the feed-forward part of a layer with experts: h = h + the chosen experts' results. */
 void cuda_experts_apply(struct backend *b, size_t layer);
-/* Bytes of the weights of the experts that the last successful pass used; 0 without experts. In
- * each layer an expert counts once, even if a kernel read it for several tokens. */
+/* Call it after a successful pass: bytes of the weights of the experts that the pass used; 0
+ * without experts. In each layer an expert counts once, even if the kernel read its weights again
+ * for each of its tokens. */
 uint64_t cuda_experts_pass_bytes(const struct backend *b);
 /* Member expert_counts of backend_ops. If the device fails, the numbers are 0. */
 size_t cuda_expert_counts(const struct backend *b, uint64_t *out, size_t cap);

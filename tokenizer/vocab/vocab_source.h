@@ -1,6 +1,7 @@
 /*
- * A vocabulary as the file stores it, before decoding and repairs. Lengths and types of the arrays
- * are checked, but not the ids. Unknown token types become TOKEN_NORMAL.
+ * A vocabulary as the file stores it, before decoding and repairs. The lengths and
+ * element types of the arrays are checked. The ids in `marks` are not, so they can be n_tokens
+ * or more. A number of a token type that is not in enum token_type becomes TOKEN_NORMAL.
  *
  * Strings point into the memory of the file and are valid while it is open. The source owns the
  * arrays; repairs change them in place.
@@ -37,7 +38,7 @@ enum vocab_switch { SWITCH_UNSET, SWITCH_OFF, SWITCH_ON };
 struct vocab_source {
     struct bn_str model;        /* "gpt2" or "llama" */
     struct bn_str pre;          /* ptr is NULL if there is no such key, or it is no string */
-    struct bn_str architecture; /* empty if there is no such key */
+    struct bn_str architecture; /* empty if there is no such key, or it is no string */
     struct bn_str *tokens;      /* (n_tokens) */
     int32_t *types;             /* (n_tokens); TOKEN_NORMAL if the file has no types */
     float *scores;              /* (n_tokens), or NULL */
@@ -52,9 +53,9 @@ struct vocab_source {
 
 extern const char *const vocab_mark_keys[N_MARKS]; /* the whole key, for messages too */
 
-/* BN_EFORMAT: no vocabulary, no tokens, a required array is missing or has the wrong type, or
- * arrays of different lengths. BN_EUNSUPPORTED: the tokenizer model is neither gpt2 nor llama.
- * BN_ENOMEM. After an error s needs no vocab_source_finish. */
+/* BN_EFORMAT: no vocabulary, no tokens or more than INT32_MAX, a required array is missing, an
+ * array has the wrong type, or arrays have different lengths. BN_EUNSUPPORTED: the tokenizer model
+ * is neither gpt2 nor llama. BN_ENOMEM. After an error s needs no vocab_source_finish. */
 bool vocab_source_init(struct vocab_source *s, const struct bn_file *file, struct bn_error *err);
 void vocab_source_finish(struct vocab_source *s);
 

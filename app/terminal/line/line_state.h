@@ -1,6 +1,7 @@
 /*
  * The state of the line editor, for the files line_*.c only. It is a global variable, because
- * Readline keeps its own state in global variables and its callbacks get no argument.
+ * Readline keeps its own state in global variables and passes no pointer of ours
+ * to its callbacks.
  */
 #ifndef APP_LINE_STATE_H
 #define APP_LINE_STATE_H
@@ -46,8 +47,9 @@ extern struct line_state line_state;
 /* Draw the line with Readline or with the display. */
 void line_redisplay(void);
 
-/* Bind the keys that Readline lacks. `edit_elsewhere` is a Readline command, bound to Ctrl-X
- * Ctrl-E, that runs the user's own editor. */
+/* Bind the keys that Readline lacks. Moving and deleting by one character treat combined characters
+ * as one; keyboard macros and unbound keys do nothing. `edit_elsewhere` is a Readline command,
+ * bound to Ctrl-X Ctrl-E, that runs the user's own editor. */
 void line_keys_bind(int (*edit_elsewhere)(int count, int key));
 
 /* Clean a paste (line ends, control characters) and insert it at the cursor, a long one as a mark.

@@ -9,8 +9,6 @@
 #include "engine/cpu/arm/lanes_neon.h"
 #include "engine/cpu/ref/kernels_ref.h"
 
-#include <math.h>
-
 #define PREFETCH_BYTES 1024 /* distance of prefetches in each row */
 
 /* Elements i .. i + 3 of a row of F32, F16 or BF16, as F32. */
@@ -74,7 +72,7 @@ BN_FORCE_INLINE void decode_plain(enum tensor_type type, const uint8_t *row, siz
     static void rows_dot_##name##_neon(const struct table_rows *rows, const float *h, size_t n,    \
                                        float *z, float *scratch)                                   \
     {                                                                                              \
-        (void)scratch; /* rows are converted on loading */                                         \
+        (void)scratch; /* row4 converts in registers */                                            \
         for (size_t r = 0; r < rows->n_rows; r++)                                                  \
             z[r] = dot_plain(type, table_row(rows, r), h, n);                                      \
     }

@@ -43,8 +43,8 @@ void pack_token_amx(const int8_t *q, size_t n_lines, size_t t, int8_t *packed);
 void unpack_rows_amx(const struct ternary_mat *w, size_t row0, size_t row1, uint8_t *panel);
 void ternary_matmul_amx(const struct ternary_mat *w, size_t row0, size_t row1,
                         const struct ternary_batch *batch);
-void ternary_matmul_amx_few(const struct ternary_mat *w, size_t row0, size_t row1,
-                            const struct ternary_batch *batch);
+void ternary_matmul_amx_medium(const struct ternary_mat *w, size_t row0, size_t row1,
+                               const struct ternary_batch *batch);
 void grouped_matmul_amx(const struct grouped_mat *w, size_t group0, size_t group1,
                         const struct grouped_batch *batch);
 void coarse_bounds_amx(const struct coarse_mat *m, size_t row0, size_t row1,

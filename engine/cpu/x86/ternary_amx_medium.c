@@ -1,11 +1,12 @@
 /*
- * ternary_matmul for AMX, for at most 16 tokens: batched decoding and verification of drafts. The
- * weights are read from memory once for all tokens.
+ * ternary_matmul for AMX and a medium number of tokens (struct ternary_gemm `medium`), at most 16:
+ * batched decoding and verification of drafts. The weights are read from memory once for all
+ * tokens.
  *
  * Codes are the first operand: a field of a line of R1-256 (see ternary_ref.c) is 64 consecutive
  * columns of a row, so unpacking is a shift and a mask without transposition. Activations are the
- * second operand, four columns of each of 16 tokens in a line (gather_tokens_avx512). The sums are
- * row-major and are transposed once for all columns.
+ * second operand: a row of an AMX tile has four columns of each of 16 tokens
+ * (gather_tokens_avx512). The sums are row-major and are transposed once for all columns.
  *
  * A block is 64 rows in two halves. One line of a half is unpacked to the first-level cache while
  * the other half is multiplied, also across blocks. Activations pass through that cache once per
@@ -22,10 +23,10 @@
 #define BLOCK_TILES (BLOCK_ROWS / SIDE)
 #define FIELD_BYTES (2 * TILE_BYTES) /* one field of a line of HALF_ROWS rows: two AMX tiles */
 #define HALF_BYTES (STEPS_PER_LINE * FIELD_BYTES)
-#define GROUP_ROWS 8 /* rows unpacked between the two tile products of a field */
+#define UNPACK_ROWS 8 /* rows unpacked between the two tile products of a field */
 #define STREAMS 4
-_Static_assert(STEPS_PER_LINE *GROUP_ROWS == HALF_ROWS, "a group between the products of a field");
-_Static_assert(GROUP_ROWS % STREAMS == 0, "whole steps of the streams");
+_Static_assert(STEPS_PER_LINE *UNPACK_ROWS == HALF_ROWS, "a group between the products of a field");
+_Static_assert(UNPACK_ROWS % STREAMS == 0, "a prefetch for each stream");
 
 /* Memory to prefetch, in STREAMS streams of stream_bytes each. */
 struct ahead {
@@ -54,15 +55,15 @@ struct stage {
     struct ahead ahead;
 };
 
-/* Unpack the four fields of rows r0 .. r0 + GROUP_ROWS - 1 of a half; rows past n_rows are zeros.
- * Also prefetch GROUP_ROWS lines of the next block to the second-level cache. */
+/* Unpack the four fields of rows r0 .. r0 + UNPACK_ROWS - 1 of a half; rows past n_rows are zeros.
+ * Also prefetch UNPACK_ROWS lines at `ahead` to the second-level cache, and advance it. */
 BN_FORCE_INLINE void unpack_group(const struct half *h, size_t r0, struct ahead *ahead,
                                   uint8_t *out)
 {
     const __m512i mask = _mm512_set1_epi8(3);
     const uint8_t *from = h->line + r0 * h->row_bytes;
 #pragma GCC unroll 8
-    for (size_t r = r0; r < r0 + GROUP_ROWS; r++, from += h->row_bytes) {
+    for (size_t r = r0; r < r0 + UNPACK_ROWS; r++, from += h->row_bytes) {
         const __m512i v = r < h->n_rows ? _mm512_loadu_si512(from) : _mm512_setzero_si512();
         uint8_t *to = out + r * 64;
         _mm512_store_si512(to, _mm512_and_si512(v, mask));
@@ -73,12 +74,12 @@ BN_FORCE_INLINE void unpack_group(const struct half *h, size_t r0, struct ahead 
                                     (r - r0) / STREAMS * LINE_BYTES),
                      _MM_HINT_T1);
     }
-    ahead->at += GROUP_ROWS / STREAMS * LINE_BYTES;
+    ahead->at += UNPACK_ROWS / STREAMS * LINE_BYTES;
 }
 
 BN_FORCE_INLINE void unpack_half(const struct half *h, struct ahead *ahead, uint8_t *out)
 {
-    for (size_t r = 0; r < HALF_ROWS; r += GROUP_ROWS)
+    for (size_t r = 0; r < HALF_ROWS; r += UNPACK_ROWS)
         unpack_group(h, r, ahead, out);
 }
 
@@ -112,7 +113,7 @@ BN_FORCE_INLINE void multiply_half(int half, const uint8_t *codes, const int8_t 
 #pragma GCC unroll 4
     for (size_t f = 0; f < STEPS_PER_LINE; f++) {
         multiply_first(half, codes + f * FIELD_BYTES, q + f * TILE_BYTES);
-        unpack_group(next, f * GROUP_ROWS, ahead, out);
+        unpack_group(next, f * UNPACK_ROWS, ahead, out);
         multiply_second(half, codes + f * FIELD_BYTES);
     }
 }
@@ -188,8 +189,8 @@ BN_FORCE_INLINE void multiply_block(const uint8_t *row, size_t n_lines, size_t n
     }
 }
 
-void ternary_matmul_amx_few(const struct ternary_mat *w, size_t row0, size_t row1,
-                            const struct ternary_batch *batch)
+void ternary_matmul_amx_medium(const struct ternary_mat *w, size_t row0, size_t row1,
+                               const struct ternary_batch *batch)
 {
     struct stage s;
     const size_t row_bytes = w->n_lines * LINE_BYTES, n_rows = row1 - row0;
