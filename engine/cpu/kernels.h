@@ -157,7 +157,7 @@ struct coarse_mat {
 };
 /* A hidden state x * unit, with integers x = 128 high + low. A weight is (2 code - 15) * step. */
 struct coarse_query {
-    const int8_t *x; /* (n_blocks, 2, 128) high, then 2 * low; 64-byte aligned */
+    const int8_t *x; /* (n_blocks, 2, 128) high, then 2 * low, low in -64 .. 63; 64-byte aligned */
     /* (n_blocks, 16) the part of the product with the -15 of the weights. Lane j: -15 times the sum
      * of x over columns 4 j .. 4 j + 3 and 4 j + 64 .. 4 j + 67; 64-byte aligned */
     const int32_t *fix;

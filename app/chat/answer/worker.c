@@ -17,7 +17,7 @@
 #include <signal.h>
 #include <unistd.h>
 
-#define RING_EVENTS 64 /* a few seconds of tokens */
+#define RING_EVENTS 64 /* about a second of tokens of a 2B model on a CPU */
 
 enum job_kind { JOB_ANSWER, JOB_SAVE, JOB_MEASURE, JOB_CHECK };
 
@@ -191,7 +191,8 @@ static void append(struct worker *w, struct job *job)
     *end = job;
 }
 
-/* With the lock held, if jobs wait. A check that yields is taken only if no other job waits. */
+/* With the lock held, if jobs wait. A check that yields is taken only if no other job waits. The
+ * queue has at most one such check. */
 static struct job *take_job(struct worker *w)
 {
     struct job *job = w->jobs;
@@ -350,7 +351,7 @@ static void *thread_main(void *arg)
     if (post(w, &loaded))
         for (struct job *job; (job = wait_for_job(w)) != NULL;)
             run_job(w, job);
-    generator_close(w->g); /* only this thread may call the engine */
+    generator_close(w->g); /* the thread that opened it closes it */
     return NULL;
 }
 

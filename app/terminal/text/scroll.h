@@ -4,10 +4,10 @@
  *
  * Text comes in pieces, which may end within a line or a character, and is cleaned here
  * (term_text.h). Prose is broken between words and leaves one column free, because the width of
- * some characters differs between terminals. Code and SCROLL_COLUMNS lines are broken at the last
- * column. Answers and thoughts are Markdown. Its marks stay in the text; they set the looks of
- * characters in an answer, and in both they distinguish code from prose. If memory runs out, text
- * is lost.
+ * some characters differs between terminals. Fenced code and SCROLL_COLUMNS lines are broken at the
+ * last column. Answers and thoughts are Markdown. Its marks stay in the text; they set the looks of
+ * characters in an answer, and in both they distinguish fenced code from prose. If memory runs out,
+ * text is lost.
  */
 #ifndef APP_SCROLL_H
 #define APP_SCROLL_H
@@ -62,7 +62,8 @@ size_t scroll_line_of(const struct scroll *s, size_t row);
  * until text is added or removed. */
 struct bn_str scroll_row(const struct scroll *s, size_t row);
 /* The enum text_look of each byte of `part`, which scroll_row returned for a row of `line`. NULL:
- * all bytes have the look of the line, which is no part of an answer, or memory ran out. */
+ * use the look of the line for all bytes. The line is no part of an answer, or it is empty, or
+ * memory ran out. */
 const char *scroll_row_looks(const struct scroll_line *line, struct bn_str part);
 
 struct scroll_position {

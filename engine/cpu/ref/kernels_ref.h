@@ -47,7 +47,7 @@
                           const float *l, const float *o, size_t head_dim);                        \
     void attn_finish_##isa(const float *big_o, float big_l, size_t head_dim, float *out)
 
-/* Prototypes of the kernels that only the reference, AVX2 and AVX-512 have. */
+/* Prototypes of the kernels that the reference, AVX2 and AVX-512 have, but not NEON. */
 #define WIDE_KERNELS(isa)                                                                          \
     void grouped_unpack_##isa(const struct grouped_mat *w, size_t group0, size_t group1,           \
                               uint8_t *panel);                                                     \

@@ -8,9 +8,9 @@
  * (coarse_mat.steps) and summed as floats.
  *
  * A panel is four AMX tiles of rows. They share the four AMX tiles of hidden states of a block,
- * which therefore pass through the first-level cache once per panel. A step of the computation is
- * one block of one tile of rows. Between the four products of a step, the code unpacks the step
- * after the next and scales the sums of the previous step, a quarter at a time. So stores reach the
+ * which therefore pass through the first-level cache once per panel. An item of the computation is
+ * one block of one tile of rows. Between the four products of an item, the code unpacks the item
+ * after the next and scales the sums of the previous item, a quarter at a time. So stores reach the
  * cache before a tile load needs them, and the tile unit does not wait.
  */
 #include "engine/cpu/x86/amx_tile.h"
@@ -19,14 +19,14 @@
 
 #define PANEL_TILES 4
 #define ROWS (PANEL_TILES * SIDE)
-#define QUARTER (SIDE / 4) /* rows of a tile between two products of a step */
-#define STEPS_AHEAD 2
-#define RING 4 /* unpacked steps in the workspace: a power of two above STEPS_AHEAD */
+#define QUARTER (SIDE / 4) /* rows of a tile between two products of an item */
+#define ITEMS_AHEAD 2
+#define RING 4 /* unpacked items in the workspace: a power of two above ITEMS_AHEAD */
 _Static_assert(QUARTER == PANEL_TILES, "a quarter prefetches one line of each of the streams");
 
 struct workspace {
     _Alignas(64) uint8_t codes[RING][2 * TILE_BYTES]; /* low nibbles, then high ones */
-    _Alignas(64) int32_t sums[2][2][SIDE][SIDE];      /* of two steps: high plane, low plane */
+    _Alignas(64) int32_t sums[2][2][SIDE][SIDE];      /* of two items: high plane, low plane */
     _Alignas(64) float steps[ROWS][GROUP_BLOCKS];     /* scales of GROUP_BLOCKS blocks */
     __m512 product[ROWS];                             /* lanes are hidden states */
 };
@@ -39,15 +39,15 @@ struct panel {
     uintptr_t ahead;
 };
 
-/* Unpack a quarter of the rows of a step. Rows past n_rows are zeros. Also prefetch one line of
+/* Unpack a quarter of the rows of an item. Rows past n_rows are zeros. Also prefetch one line of
  * each stream. */
-BN_FORCE_INLINE void unpack_quarter(const struct panel *p, size_t step, size_t quarter,
+BN_FORCE_INLINE void unpack_quarter(const struct panel *p, size_t item, size_t quarter,
                                     uint8_t *out)
 {
     const __m512i nibble = _mm512_set1_epi8(15);
-    const size_t row0 = step % p->n_tiles * SIDE;
-    const uint8_t *line = p->lines + row0 * p->row_bytes + step / p->n_tiles * LINE_BYTES;
-    const uintptr_t ahead = p->ahead + (4 * step + quarter) * LINE_BYTES;
+    const size_t row0 = item % p->n_tiles * SIDE;
+    const uint8_t *line = p->lines + row0 * p->row_bytes + item / p->n_tiles * LINE_BYTES;
+    const uintptr_t ahead = p->ahead + (4 * item + quarter) * LINE_BYTES;
 #pragma GCC unroll 4
     for (size_t i = 0; i < QUARTER; i++) {
         const size_t r = quarter * QUARTER + i;
@@ -61,69 +61,69 @@ BN_FORCE_INLINE void unpack_quarter(const struct panel *p, size_t step, size_t q
     }
 }
 
-/* Scale a quarter of the sums of a step and add them to the products. `fixes` is coarse_group.fix,
+/* Scale a quarter of the sums of an item and add them to the products. `fixes` is coarse_group.fix,
  * the part of the sums that is the same for all rows. */
 BN_FORCE_INLINE void scale_quarter(struct workspace *s, size_t n_tiles, const int32_t *fixes,
-                                   size_t step, size_t quarter)
+                                   size_t item, size_t quarter)
 {
-    const size_t block = step / n_tiles, row0 = step % n_tiles * SIDE;
+    const size_t block = item / n_tiles, row0 = item % n_tiles * SIDE;
     const __m512i fix = _mm512_load_si512(fixes + block * COARSE_GROUP);
 #pragma GCC unroll 4
     for (size_t i = 0; i < QUARTER; i++) {
         const size_t r = quarter * QUARTER + i;
         s->product[row0 + r] =
-            add_block(s->product[row0 + r], _mm512_load_si512(s->sums[step & 1][0][r]),
-                      _mm512_load_si512(s->sums[step & 1][1][r]), fix,
+            add_block(s->product[row0 + r], _mm512_load_si512(s->sums[item & 1][0][r]),
+                      _mm512_load_si512(s->sums[item & 1][1][r]), fix,
                       s->steps[row0 + r][block % GROUP_BLOCKS]);
     }
 }
 
-/* One quarter of the work between the tile products of a step. */
+/* One quarter of the work between the tile products of an item. */
 BN_FORCE_INLINE void unpack_and_scale(const struct panel *p, struct workspace *s,
-                                      const int32_t *fixes, size_t step, size_t n_steps,
+                                      const int32_t *fixes, size_t item, size_t n_items,
                                       size_t quarter)
 {
-    const size_t next = step + STEPS_AHEAD;
-    if (next < n_steps)
+    const size_t next = item + ITEMS_AHEAD;
+    if (next < n_items)
         unpack_quarter(p, next, quarter, s->codes[next % RING]);
-    if (step > 0)
-        scale_quarter(s, p->n_tiles, fixes, step - 1, quarter);
+    if (item > 0)
+        scale_quarter(s, p->n_tiles, fixes, item - 1, quarter);
     compiler_barrier();
 }
 
-/* Multiply one step and store its sums. AMX tiles 4 and 5 must hold the high bytes of the hidden
+/* Multiply one item and store its sums. AMX tiles 4 and 5 must hold the high bytes of the hidden
  * states of the block (columns 0 .. 63 and 64 .. 127), tiles 6 and 7 twice the low bytes. */
-BN_FORCE_INLINE void multiply_step(const struct panel *p, struct workspace *s, const int32_t *fixes,
-                                   size_t step, size_t n_steps)
+BN_FORCE_INLINE void multiply_item(const struct panel *p, struct workspace *s, const int32_t *fixes,
+                                   size_t item, size_t n_items)
 {
-    const uint8_t *codes = s->codes[step % RING];
+    const uint8_t *codes = s->codes[item % RING];
     compiler_barrier();
     _tile_zero(0);
     _tile_zero(1);
     _tile_loadd(2, codes, 64);
     _tile_dpbusd(0, 2, 4);
-    unpack_and_scale(p, s, fixes, step, n_steps, 0);
+    unpack_and_scale(p, s, fixes, item, n_items, 0);
     _tile_dpbusd(1, 2, 6);
-    unpack_and_scale(p, s, fixes, step, n_steps, 1);
+    unpack_and_scale(p, s, fixes, item, n_items, 1);
     _tile_loadd(3, codes + TILE_BYTES, 64);
     _tile_dpbusd(0, 3, 5);
-    unpack_and_scale(p, s, fixes, step, n_steps, 2);
+    unpack_and_scale(p, s, fixes, item, n_items, 2);
     _tile_dpbusd(1, 3, 7);
-    unpack_and_scale(p, s, fixes, step, n_steps, 3);
-    _tile_stored(0, s->sums[step & 1][0], sizeof s->sums[0][0][0]);
-    _tile_stored(1, s->sums[step & 1][1], sizeof s->sums[0][0][0]);
+    unpack_and_scale(p, s, fixes, item, n_items, 3);
+    _tile_stored(0, s->sums[item & 1][0], sizeof s->sums[0][0][0]);
+    _tile_stored(1, s->sums[item & 1][1], sizeof s->sums[0][0][0]);
     compiler_barrier();
 }
 
-/* Call this before the sums of `step` are scaled. If it is the first step of GROUP_BLOCKS blocks,
+/* Call this before the sums of `item` are scaled. If it is the first item of GROUP_BLOCKS blocks,
  * their scales are converted to F32. Rows past n_rows get those of the first row. */
-BN_FORCE_INLINE void widen_for_step(const struct coarse_mat *m, size_t row, const struct panel *p,
-                                    size_t step, struct workspace *s)
+BN_FORCE_INLINE void widen_for_item(const struct coarse_mat *m, size_t row, const struct panel *p,
+                                    size_t item, struct workspace *s)
 {
-    if (step % (p->n_tiles * GROUP_BLOCKS) != 0)
+    if (item % (p->n_tiles * GROUP_BLOCKS) != 0)
         return;
     for (size_t r = 0; r < ROWS; r++)
-        widen_steps(m->steps + (row + (r < p->n_rows ? r : 0)) * m->step_stride, step / p->n_tiles,
+        widen_steps(m->steps + (row + (r < p->n_rows ? r : 0)) * m->step_stride, item / p->n_tiles,
                     m->n_blocks, s->steps[r]);
 }
 
@@ -132,29 +132,29 @@ BN_FORCE_INLINE void multiply_panel(const struct coarse_mat *m, size_t row, size
                                     const struct coarse_group *g, struct workspace *s)
 {
     const size_t row_bytes = m->n_blocks * LINE_BYTES;
-    const size_t n_tiles = (n_rows + SIDE - 1) / SIDE, n_steps = m->n_blocks * n_tiles;
+    const size_t n_tiles = (n_rows + SIDE - 1) / SIDE, n_items = m->n_blocks * n_tiles;
     const uint8_t *lines = m->lines + row * row_bytes;
     const struct panel p = {lines, row_bytes, n_rows, n_tiles, (uintptr_t)lines + ROWS * row_bytes};
     for (size_t r = 0; r < ROWS; r++)
         s->product[r] = _mm512_setzero_ps();
-    for (size_t i = 0; i < STEPS_AHEAD && i < n_steps; i++)
+    for (size_t i = 0; i < ITEMS_AHEAD && i < n_items; i++)
         for (size_t quarter = 0; quarter < 4; quarter++)
             unpack_quarter(&p, i, quarter, s->codes[i]);
-    for (size_t b = 0, step = 0; b < m->n_blocks; b++) {
+    for (size_t b = 0, item = 0; b < m->n_blocks; b++) {
         const int8_t *x = g->x + b * 4 * TILE_BYTES; /* four AMX tiles of hidden states per block */
         _tile_loadd(4, x, 64);
         _tile_loadd(5, x + TILE_BYTES, 64);
         _tile_loadd(6, x + 2 * TILE_BYTES, 64);
         _tile_loadd(7, x + 3 * TILE_BYTES, 64);
-        for (size_t t = 0; t < n_tiles; t++, step++) {
-            if (step > 0)
-                widen_for_step(m, row, &p, step - 1, s);
-            multiply_step(&p, s, g->fix, step, n_steps);
+        for (size_t t = 0; t < n_tiles; t++, item++) {
+            if (item > 0)
+                widen_for_item(m, row, &p, item - 1, s);
+            multiply_item(&p, s, g->fix, item, n_items);
         }
     }
-    widen_for_step(m, row, &p, n_steps - 1, s);
+    widen_for_item(m, row, &p, n_items - 1, s);
     for (size_t quarter = 0; quarter < 4; quarter++)
-        scale_quarter(s, n_tiles, g->fix, n_steps - 1, quarter);
+        scale_quarter(s, n_tiles, g->fix, n_items - 1, quarter);
 }
 
 void coarse_bounds_amx(const struct coarse_mat *m, size_t row0, size_t row1,

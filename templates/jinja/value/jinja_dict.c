@@ -172,7 +172,8 @@ static uint64_t hash_range(const struct jrange *r)
     return h;
 }
 
-/* Numbers and pointers are hardly mixed. Collisions cost only steps, see find_hash. */
+/* The bits of numbers and pointers are hardly scrambled. Collisions cost only steps: see
+ * find_hash. */
 bool jval_hash(struct jvm *vm, struct jval v, uint64_t *out)
 {
     switch (v.kind) {
