@@ -195,7 +195,7 @@ static bool begin(struct batch *b, size_t seq, struct bn_str line, struct bn_err
     item->turn.sampler.biases = biases.items;
     item->turn.sampler.n_biases = biases.n;
     const bool is_valid = batch_item_parse(item, line, err);
-    batch_out_begin(&b->out, item); /* after parsing, because the event has the id */
+    batch_out_begin(&b->out, item); /* after parsing: the event "start" has the id */
     const bool ok = is_valid && batch_item_begin(item, &b->maker, n_ctx, &b->control, err) &&
                     batch_item_add(item, err);
     mem_free(biases.items); /* batch_item_begin has copied them to the sampler */

@@ -131,7 +131,6 @@ bool attachments_add(struct attachment_list *l, const struct tokenizer *t, const
                      struct bn_error *err)
 {
     struct attachment a = {0};
-    *added = ATTACHMENT_ADDED;
     if (!find_real(path, &a.real, err))
         return false;
     if (attachments_has(l, a.real)) {
@@ -148,6 +147,7 @@ bool attachments_add(struct attachment_list *l, const struct tokenizer *t, const
         return false;
     }
     l->items[l->n++] = a;
+    *added = ATTACHMENT_ADDED;
     return true;
 }
 

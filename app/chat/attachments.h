@@ -12,8 +12,8 @@
 #include "tokenizer/tokenizer.h"
 
 struct attachment {
-    char *path;         /* owned; as the user wrote it */
-    char *real;         /* owned; canonical path, without a newline */
+    char *path; /* owned; as the user wrote it */
+    char *real; /* owned; canonical path, without newlines: they separate paths in a saved chat */
     struct strbuf text; /* the file as written by input_attach, then an empty line */
     size_t n_tokens;    /* of `text`; an estimate if the file is very large */
 };

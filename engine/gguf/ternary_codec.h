@@ -36,10 +36,10 @@ struct ternary_scales {
 };
 
 /* Check that the type can hold ternary weights and that the shape fits the type and the layout.
- * ternary_scan, ternary_decode and ternary_verify call it first. BN_EUNSUPPORTED: the type is dense
- * or unknown. BN_EFORMAT: there are too few bytes, a row is not a whole number of blocks, n_cols *
- * n_rows is not a multiple of 128 (I2_S layout A) or 64 (B), or n_rows is not a multiple of 4 (C
- * and IQ2_BN_R4). */
+ * ternary_scan, ternary_decode and ternary_verify call it first. BN_EUNSUPPORTED: not a type with
+ * tensor_is_linear. BN_EFORMAT: there are too few bytes, a row is not a whole number of blocks,
+ * n_cols * n_rows is not a multiple of 128 (I2_S layout A) or 64 (B), or n_rows is not a multiple
+ * of 4 (C and IQ2_BN_R4). */
 bool ternary_check(const struct ternary_source *src, struct bn_error *err);
 
 /* Find the coarsest class that represents the scales exactly. A scale of 0 fits any class. If the

@@ -36,7 +36,8 @@ void history_unescape(struct bn_str line, struct strbuf *out)
     }
 }
 
-/* The offset where the last HISTORY_MAX_ENTRIES lines that end with a newline begin. */
+/* The offset where the last HISTORY_MAX_ENTRIES lines begin. An incomplete line at the end, without
+ * a newline, is not counted. */
 static size_t trim_offset(struct bn_str text)
 {
     size_t n_lines = 0;

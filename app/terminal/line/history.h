@@ -25,10 +25,10 @@ struct history {           /* zeros, then set the path; free with history_finish
 void history_escape(struct bn_str entry, struct strbuf *out);
 void history_unescape(struct bn_str line, struct strbuf *out);
 
-/* Call `each` for the last HISTORY_MAX_ENTRIES entries in the last 16 MiB of the file, oldest
- * first; `entry` is valid during the call. Older entries are dropped from the file, unless the lock
- * cannot be taken. A missing file is fine, and so is the path "". BN_EIO: the file cannot be read,
- * is not a regular file, or memory is short. */
+/* Call `each` for the last HISTORY_MAX_ENTRIES entries in the last 16 MiB of the file, and for an
+ * incomplete line at its end, oldest first; `entry` is valid during the call. Older entries are
+ * dropped from the file, unless the lock cannot be taken. A missing file is fine, and so is the
+ * path "". BN_EIO: the file cannot be read, is not a regular file, or memory is short. */
 bool history_load(struct history *h, void (*each)(void *ud, const char *entry), void *ud,
                   struct bn_error *err);
 /* Add an entry, unless it is empty, begins with a space or a newline, or equals the newest entry.

@@ -25,7 +25,8 @@ struct line_state {
     const char *keys; /* (n_keys) typed keys of line_feed, no paste; Readline reads from `at` on */
     size_t n_keys, at;
 
-    /* is_open: a line is being edited. is_done: the last line was finished. is_end: by Ctrl-D. */
+    /* is_open: a line is being edited. is_done: the line of the latest line_begin was finished by
+     * Enter or Ctrl-D, not by line_stop. is_end: it was Ctrl-D. */
     bool is_open, is_done, is_end;
     char *line;  /* the finished line; allocated by Readline */
     char *saved; /* the text for the next line_begin, from malloc; NULL: none */
@@ -48,8 +49,8 @@ extern struct line_state line_state;
 void line_redisplay(void);
 
 /* Bind the keys that Readline lacks. Moving and deleting by one character treat combined characters
- * as one; keyboard macros and unbound keys do nothing. `edit_elsewhere` is a Readline command,
- * bound to Ctrl-X Ctrl-E, that runs the user's own editor. */
+ * as one; keyboard macros and unbound keys only ring the bell. `edit_elsewhere` is a Readline
+ * command, bound to Ctrl-X Ctrl-E, that runs the user's own editor. */
 void line_keys_bind(int (*edit_elsewhere)(int count, int key));
 
 /* Clean a paste (line ends, control characters) and insert it at the cursor, a long one as a mark.

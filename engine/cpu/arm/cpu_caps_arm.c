@@ -18,7 +18,7 @@ void cpu_caps_detect_arm(struct cpu_caps *caps)
     caps->has[ISA_NEON] = true;
 #if defined(__linux__)
     caps->has[ISA_DOTPROD] = getauxval(AT_HWCAP) & HWCAP_DOTPROD;
-    /* The table of i8mm keeps the dotprod kernels for one token. */
+    /* The file with the i8mm kernel is compiled with dotprod, too (meson.build). */
     caps->has[ISA_I8MM] = caps->has[ISA_DOTPROD] && getauxval(AT_HWCAP2) & HWCAP2_INT8_MATMUL;
 #endif
 }

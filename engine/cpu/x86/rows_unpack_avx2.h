@@ -54,10 +54,10 @@ BN_FORCE_INLINE void scales_q6_k(const uint8_t *block, struct block_scales *s)
     _mm256_store_ps(s->scale + 8, _mm256_mul_ps(d, load_signed8(block + 200)));
 }
 
-/* Block of Q4_K: d, dmin, s[12], nibbles[128]. s is three words of four bytes. Scales 0 .. 3 are
- * the low six bits of the bytes of word 0, minima 0 .. 3 those of word 1. Scales 4 .. 7 have their
- * low four bits in the low nibbles of word 2, minima 4 .. 7 in the high nibbles; their high two
- * bits are the top bits of the bytes of words 0 and 1. */
+/* Block of Q4_K: d, dmin, packed[12], nibbles[128]. packed is three words of four bytes. Scales 0
+ * .. 3 are the low six bits of the bytes of word 0, minima 0 .. 3 those of word 1. Scales 4 .. 7
+ * have their low four bits in the low nibbles of word 2, minima 4 .. 7 in the high nibbles; their
+ * high two bits are the top bits of the bytes of words 0 and 1. */
 BN_FORCE_INLINE void scales_q4_k(const uint8_t *block, struct block_scales *s)
 {
     const uint32_t six = 0x3f3f3f3fu, four = 0x0f0f0f0fu, two = 0x30303030u;

@@ -11,7 +11,8 @@
 #define BUILTIN_MAX_PARAMS 6 /* no built-in has more */
 
 struct jcall {
-    const struct jval *arg;  /* (number of parameters), J_MISSING: omitted; for "*" not set */
+    /* (number of parameters), J_MISSING: omitted. Not set if params is "*". */
+    const struct jval *arg;
     const struct jargs *all; /* as the caller wrote them */
     int variant;             /* jbuiltin.variant of the called function */
 };
@@ -25,8 +26,8 @@ typedef bool (*jcall_fn)(struct jvm *vm, struct jval v, const struct jcall *c, s
 
 struct jbuiltin {
     const char *name;
-    /* Parameter names separated by commas, each optional one followed by '?'. A '!' in front: no
-     * keyword arguments. "*": any arguments, which the function reads from jcall.all. */
+    /* Parameter names separated by commas, each optional one followed by '?'. A '!' in front of the
+     * list: no keyword arguments. "*": any arguments, which the function reads from jcall.all. */
     const char *params;
     jcall_fn fn;
     int variant; /* selects the behaviour of a function that serves several names */
