@@ -246,9 +246,11 @@ class Maker:
             r = self.rng.random()
             if self.held:
                 word = self.rng.choice(N.HELD_NAMES) if is_name else N.made_up(self.rng, latin=True)
-            elif r < .55:
+            elif r < .25:
                 word = N.name(self.rng) if is_name else N.made_up(self.rng)
-            elif r < .92:
+            elif r < .55:
+                word = N.made_up(self.rng, latin=True)
+            elif r < .85:
                 word = self.blend(is_name)
             else:
                 word = self.rng.choice(self.lexicon)
@@ -266,7 +268,7 @@ class Maker:
         if kind == "number":
             return self.number()
         is_name = kind in NAMED
-        if self.chance(.65 if self.hard else .5):
+        if self.chance(.5):
             word = self.new_word(is_name)
         elif self.chance(.2) and not self.held:  # a word of another kind, so that the model must copy it
             word = self.rng.choice(self.real)
@@ -279,7 +281,7 @@ class Maker:
 
     def some_word(self):
         """A word for tasks on letters and words: letters only."""
-        word = self.new_word(self.chance(.2)) if self.chance(.6) else ""
+        word = self.new_word(self.chance(.2)) if self.chance(.6 if self.held else .4) else ""
         if word.isalpha():
             return word
         return self.rng.choice(self.spell if self.held or self.chance(.6) else self.lexicon)
@@ -316,7 +318,7 @@ class Maker:
         word is left out, two words change places or, with `adds`, one word too many is there. So the model learns to
         look at the words that matter. Words with a placeholder stay where they are.
         """
-        if not self.hard or not self.chance(.3):
+        if not self.hard or not self.chance(.2):
             return text
         words, rng = text.split(), self.rng
         if adds and self.chance(.3):
@@ -453,7 +455,7 @@ class Maker:
         """Tasks on the letters of a word. Their words are single letters in the vocabulary too: in quotes, between hyphens."""
         x = self.some_word()
         r = self.rng.random()
-        if self.hard and self.chance(.25):
+        if self.hard and self.chance(.15):
             r = self.rng.uniform(.75, 1)
         letters, around = "-".join(x), "-".join(x[::-1])
         if r >= .75:
