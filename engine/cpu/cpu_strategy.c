@@ -1,5 +1,7 @@
 /*
- * Chooses and describes strategies. The limits between them are one table, each with its reason.
+ * Chooses and describes strategies. The limits for threads and attention are one table here. Those
+ * between the linear methods are in kernels.c (medium_from, many_from) and kernels_grouped.h
+ * (GROUPED_FEW).
  */
 #include "engine/cpu/cpu_strategy.h"
 
@@ -14,7 +16,9 @@ static const struct {
     size_t thread_bytes; /* weights read by a thread: 0.2 ms at 20 GB/s */
     size_t thread_macs;  /* multiply-adds of linear layers for a thread: 0.2 ms at 300 GMAC/s */
     size_t load_bytes;   /* weights packed by a thread: 1 ms at 4 GB/s */
-    size_t attn_items; /* with fewer token blocks times KV heads per thread, positions are split */
+    /* Token blocks times KV heads for a thread. With fewer, threads get unequal shares, so the
+     * positions are split, too. cpu_sizes.c (n_slots) repeats the number. */
+    size_t attn_items;
 } limits = {.thread_bytes = (size_t)4 << 20,
             .thread_macs = (size_t)64 << 20,
             .load_bytes = (size_t)4 << 20,
@@ -45,9 +49,8 @@ struct strategy strategy_for_pass(const struct strategy_model *m, const struct s
 {
     const size_t n_bytes = m->line_bytes + (w->n_requested_rows > 0 ? m->head_bytes : 0);
     const size_t n_macs = 4 * m->line_bytes * w->n_tokens; /* four weights per byte */
-    /* Memory limits a pass of one token, so its multiply-adds do not count. */
-    const size_t n_useful =
-        size_max(n_bytes / limits.thread_bytes, w->n_tokens > 1 ? n_macs / limits.thread_macs : 0);
+    /* Up to four tokens the bytes decide, beyond that the multiply-adds can. */
+    const size_t n_useful = size_max(n_bytes / limits.thread_bytes, n_macs / limits.thread_macs);
     struct strategy p = {
         .n_active = m->all_threads ? m->n_threads : clamp_threads(n_useful, m->n_threads),
         .linear = strategy_linear(m->k, w->n_tokens),
@@ -64,7 +67,8 @@ size_t strategy_load_threads(size_t weight_bytes, size_t n_threads)
     return clamp_threads(weight_bytes / limits.load_bytes, n_threads);
 }
 
-/* AMX has kernels of R1-256 for 5 tokens and more only; for fewer the AVX-512 kernels are used.
+/* AMX has kernels of R1-256 for 5 tokens and more, and of R16 for more than GROUPED_FEW; for fewer
+ * the AVX-512 kernels are used.
  * I8MM has only kernels of R1-256 for several tokens; all others are those of dotprod. */
 static const char *linear_title(const struct strategy_model *m, enum linear_method method)
 {

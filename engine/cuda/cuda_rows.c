@@ -1,9 +1,9 @@
 /*
  * Completes the requested rows on the host. For HEAD_TOP and HEAD_GUMBEL the device returns every
  * candidate that the result may contain, except listed ids, and usually some more, unsorted. This
- * file selects and sorts the result and adds the listed ids of the request. Order and errors are
- * the same as in the CPU backend. The parameter i is the index of a request in its group of at most
- * HEAD_GROUP.
+ * file selects and sorts the result and adds the listed ids of the request. Order and error codes
+ * are the same as in the CPU backend. The parameter i is the index of a request in its group of at
+ * most HEAD_GROUP.
  */
 #include "engine/backend/cand_heap.h"
 #include "engine/base/noise.h"
@@ -45,7 +45,7 @@ static bool finish_all(struct backend *b, size_t i, struct row_request *request,
     return true;
 }
 
-/* As gather, for a head that is never screened: the device has all logits. */
+/* As gather, for a ternary head. It is never screened, so the device has all logits. */
 static bool gather_all(struct backend *b, size_t i, size_t n, struct bn_error *err)
 {
     if (!read_back(b, b->host.z, b->scratch.z + i * b->shape.vocab_stride,
@@ -57,8 +57,8 @@ static bool gather_all(struct backend *b, size_t i, size_t n, struct bn_error *e
 }
 
 /* Computes the exact logits of the n ids in host.ids (at most IDS_CHUNK) for request i, and stores
- * them in host.gathered. The device multiplies their table rows (again, if the head was not
- * screened), because after screening it has only bounds of most logits. */
+ * them in host.gathered. After screening the device has only bounds of most logits, so it
+ * multiplies their table rows. It does so for an unscreened head too, where it is not necessary. */
 static bool gather(struct backend *b, size_t i, size_t n, struct bn_error *err)
 {
     if (b->ternary_head.groups.n_groups > 0)
@@ -108,16 +108,20 @@ static bool append_ids(struct backend *b, size_t i, struct row_request *request,
     return ok;
 }
 
-/* Stores the candidates of request i that the device found in host.cands, and their number in *n.
- * size_min: a number from a faulty device must not pass the end of host.cands. */
+/* Copies the candidates that the device found for request i to host.cands, and their number to *n.
+ * A faulty device may return any number and any ids: they must not lead past an array. */
 static bool fetch_found(struct backend *b, size_t i, size_t *n, struct bn_error *err)
 {
     const struct cuda_found *found = &b->host.found[i];
     *n = size_min(found->n, b->model->hp.n_vocab);
-    if (*n > PICK_FIRST)
-        return read_back(b, b->host.cands, b->scratch.cands + i * b->shape.vocab_stride,
-                         *n * sizeof *b->host.cands, err);
-    memcpy(b->host.cands, found->first, *n * sizeof *b->host.cands);
+    if (*n <= PICK_FIRST)
+        memcpy(b->host.cands, found->first, *n * sizeof *b->host.cands);
+    else if (!read_back(b, b->host.cands, b->scratch.cands + i * b->shape.vocab_stride,
+                        *n * sizeof *b->host.cands, err))
+        return false;
+    for (size_t j = 0; j < *n; j++)
+        if (b->host.cands[j].id < 0 || (size_t)b->host.cands[j].id >= b->model->hp.n_vocab)
+            return bn_fail(err, BN_EDEVICE, "the GPU returned an id outside of the vocabulary");
     return true;
 }
 
@@ -190,8 +194,8 @@ bool cuda_rows_finish(struct backend *b, struct row_request *requests, size_t n_
     for (size_t i = 0; i < n_requests; i++)
         if (b->host.found[i].not_finite)
             return bn_fail(err, BN_EDEVICE,
-                           "a logit is not a finite number: the weights do not fit this program, "
-                           "or the machine computed nonsense");
+                           "a logit is not a finite number: "
+                           "the model file is damaged, or this machine computes wrong results");
     for (size_t i = 0; i < n_requests; i++) {
         struct row_request *request = &requests[i];
         bool ok = true;

@@ -5,6 +5,7 @@
  * converted to F32 in registers. Quantised rows are decoded by the reference kernels. A dot product
  * decodes such a row to the scratch buffer first.
  */
+#include "engine/base/relax.h"
 #include "engine/cpu/arm/kernels_arm.h"
 #include "engine/cpu/arm/lanes_neon.h"
 #include "engine/cpu/ref/kernels_ref.h"
@@ -41,7 +42,10 @@ BN_FORCE_INLINE float dot_plain(enum tensor_type type, const uint8_t *row, const
         lanes[v] = vdupq_n_f32(0.0f);
     size_t i = 0;
     for (; i + 64 <= n; i += 64) {
-        __builtin_prefetch((const void *)((uintptr_t)row + i * element_bytes + PREFETCH_BYTES));
+#pragma GCC unroll 4
+        for (size_t line = 0; line < element_bytes; line++) /* 64 elements: element_bytes lines */
+            cpu_prefetch(
+                (const void *)((uintptr_t)row + i * element_bytes + PREFETCH_BYTES + 64 * line));
 #pragma GCC unroll 16
         for (size_t v = 0; v < 16; v++)
             lanes[v] = vfmaq_f32(lanes[v], row4(type, row, i + 4 * v), vld1q_f32(h + i + 4 * v));

@@ -18,8 +18,7 @@
 #define PREFETCH_BYTES 2560 /* used in place of ternary_mat.ahead: see docs/kernels.md */
 
 /* n_rows (1, 2 or 4) rows, `apart` rows from each other, times n_tokens tokens. sum[t][0] is for
- * fields 0 and 2, sum[t][1] for fields 1 and 3. acc points to the sum of the first row and token.
- * */
+ * fields 0 and 2, sum[t][1] for fields 1 and 3. acc: the sum of the first row and token. */
 BN_FORCE_INLINE void multiply_rows(const uint8_t *row, size_t n_lines, size_t apart, int n_rows,
                                    int n_tokens, const struct ternary_batch *batch, int32_t *acc)
 {

@@ -10,11 +10,13 @@
 #define NO_EXPERT UINT32_MAX
 
 /* Logits of one expert for tokens token0 .. token0 + n_t - 1, by eight threads. n_t must be a
- * compile-time constant in the caller. Tokens past the last one repeat it. */
+ * compile-time constant in the caller, so that `sums` is in registers. Tokens past the last one
+ * repeat it. */
 DEV void router_dot(const struct router_args *a, uint32_t token0, uint32_t n_t)
 {
     const uint32_t member = thread_x() % 8;
     const uint32_t expert = (block_x() * n_threads_x() + thread_x()) / 8;
+    /* Threads past the last expert take row 0, because all lanes of a warp must call dot_tree. */
     const float *row = a->rows + (uint64_t)(expert < a->n_experts ? expert : 0) * a->n;
     float sums[ROUTER_TILE][8] = {{0.0f}};
     const bool aligned = a->n % 4 == 0;
@@ -106,7 +108,7 @@ KERNEL(choose_experts, choose_args, 32)
     struct cuda_choice *to = a.chosen + (uint64_t)block_x() * a.n_used;
     for (uint32_t e = thread_x(); e < a.n_experts; e += 32)
         z[e] = from[e];
-    taken[thread_x()] = 0;
+    taken[thread_x()] = 0; /* a word for each lane: MOST_EXPERTS / 32 is 32 */
     block_sync();
     for (uint32_t i = 0; i < a.n_used; i++) {
         const struct warp_best best = next_best(&a, z, taken);

@@ -45,7 +45,8 @@ BUILTIN(do_title)
                 n = text_next(jstr_text(s), end, &cp);
         } while (end < s->n_bytes && separates_words(cp) == is_break);
         const size_t first = at + text_next(jstr_text(s), at, &cp);
-        struct jval rest; /* in lower case by itself: a final sigma depends on this word only */
+        /* In lower case by itself, as in jinja2: a final sigma ignores the first letter. */
+        struct jval rest;
         if (!string_case_into(&b, s, at, first, CASE_UPPER) ||
             !jstr_slice(vm, s, first, end, &rest) ||
             !string_case_into(&b, rest.u.s, 0, rest.u.s->n_bytes, CASE_LOWER))
