@@ -3,7 +3,6 @@
  */
 #include "app/common/report.h"
 
-#include "app/common/term_text.h"
 #include "engine/base/utf8.h"
 
 #include <stdarg.h>
@@ -24,15 +23,25 @@ enum exit_code report_code(enum report_stage stage, const struct bn_error *err)
     }
 }
 
+void report_text(FILE *out, struct bn_str text, enum term_lines lines)
+{
+    struct term_char c;
+    char block[512]; /* stderr has no buffer of its own */
+    size_t n = 0;
+    for (size_t at = 0; term_text_next(text, &at, &c);) {
+        const bool is_blank = lines == TERM_ONE_LINE && (c.code == '\n' || c.code == '\t');
+        n += utf8_encode(is_blank ? ' ' : c.code, block + n);
+        if (n > sizeof(block) - 4) {
+            fwrite(block, 1, n, out);
+            n = 0;
+        }
+    }
+    fwrite(block, 1, n, out);
+}
+
 void report_safe(FILE *out, struct bn_str text)
 {
-    /* Each character on its own: this needs no memory, so no text can be lost. */
-    struct term_char c;
-    for (size_t at = 0; term_text_next(text, &at, &c);) {
-        char bytes[4];
-        const bool is_blank = c.code == '\n' || c.code == '\t';
-        fwrite(bytes, 1, utf8_encode(is_blank ? ' ' : c.code, bytes), out);
-    }
+    report_text(out, text, TERM_ONE_LINE);
 }
 
 static void print_line(const char *program, const char *prefix, const char *text)

@@ -7,6 +7,7 @@
 #ifndef APP_REPORT_H
 #define APP_REPORT_H
 
+#include "app/common/term_text.h"
 #include "engine/base/error.h"
 #include "engine/base/notes.h"
 #include "engine/base/str.h"
@@ -49,8 +50,11 @@ enum exit_code report_error(const char *program, enum report_stage stage,
 /* Print "PROGRAM: warning: text\n" on stderr for each warning in the notes. */
 void report_warnings(const char *program, const struct bn_notes *notes);
 
-/* Print any bytes on one line: newlines and tabs become spaces; other control characters, invalid
- * UTF-8 and the other characters that term_text.h lists become U+FFFD. Needs no memory. */
+/* Print any bytes, cleaned as term_text_clean does. Needs no memory, so no text can be lost. */
+void report_text(FILE *out, struct bn_str text, enum term_lines lines);
+
+/* report_text on one line: newlines and tabs become spaces; other control characters, invalid
+ * UTF-8 and the other characters that term_text.h lists become U+FFFD. */
 void report_safe(FILE *out, struct bn_str text);
 
 const char *report_version(void); /* of the programs, such as "0.1.0"; static text */

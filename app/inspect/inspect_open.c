@@ -86,16 +86,10 @@ bool inspect_encode(const struct inspect *in, enum segment_kind kind, struct bn_
 
 void inspect_put(struct bn_str text)
 {
-    if (!isatty(STDOUT_FILENO)) {
+    if (isatty(STDOUT_FILENO))
+        report_text(stdout, text, TERM_KEEP_LINES);
+    else
         fwrite(text.ptr, 1, text.n_bytes, stdout);
-        return;
-    }
-    /* Each character on its own: this needs no memory, so no text can be lost. */
-    struct term_char c;
-    for (size_t at = 0; term_text_next(text, &at, &c);) {
-        char bytes[4];
-        fwrite(bytes, 1, utf8_encode(c.code, bytes), stdout);
-    }
 }
 
 void inspect_put_ids(const int32_t *ids, size_t n_ids)

@@ -79,19 +79,13 @@ static void pipe_close(struct ui *ui, enum ui_close how)
 static void pipe_notice(struct ui *ui, enum ui_tone tone, struct bn_str text)
 {
     struct pipe_ui *p = self(ui);
-    struct strbuf clean = {0};
     if ((tone == TONE_NOTE || tone == TONE_WARNING) && options_flag(ui->options, "quiet"))
         return;
     erase_row(p);
-    term_text_clean(text, TERM_KEEP_LINES, &clean);
     fprintf(stderr, "%s%s", tone == TONE_PLAIN || tone == TONE_EXACT ? "" : PROGRAM ": ",
             tone == TONE_WARNING ? "warning: " : "");
-    if (clean.failed)
-        report_safe(stderr, text); /* on one line; needs no memory */
-    else
-        fputs(strbuf_text(&clean), stderr);
+    report_text(stderr, text, TERM_KEEP_LINES);
     fputc('\n', stderr);
-    strbuf_finish(&clean);
 }
 
 static int pipe_tick(struct ui *ui)
@@ -183,13 +177,10 @@ void pipe_put_text(struct ui *ui, struct bn_str text)
 static void put_thought(struct ui *ui, struct bn_str text)
 {
     struct pipe_ui *p = self(ui);
-    struct strbuf clean = {0};
     if (options_flag(ui->options, "quiet") || !options_flag(ui->options, "thoughts"))
         return;
     erase_row(p);
-    term_text_clean(text, TERM_KEEP_LINES, &clean);
-    fprintf(stderr, "%s", strbuf_text(&clean));
-    strbuf_finish(&clean);
+    report_text(stderr, text, TERM_KEEP_LINES);
     p->in_thought = true;
 }
 
