@@ -87,6 +87,18 @@ struct eval_item {
     struct head_row *rows; /* (n_rows) */
 };
 
+/* Whether a micro-batch that has n_tokens tokens already, and a context of n_ctx positions of which
+ * `length` are in use, have room for the ids of the item. BN_EARG, BN_ECONTEXT. */
+static inline bool eval_item_fits(const struct eval_item *item, size_t n_tokens, size_t n_ubatch,
+                                  size_t length, size_t n_ctx, struct bn_error *err)
+{
+    if (item->n_ids > n_ubatch - n_tokens)
+        return bn_fail(err, BN_EARG, "more tokens than the micro-batch of %zu", n_ubatch);
+    return item->n_ids <= n_ctx - length ||
+           bn_fail(err, BN_ECONTEXT, "%zu more tokens do not fit in a context of %zu", item->n_ids,
+                   n_ctx);
+}
+
 struct backend_ops {
     const char *name; /* "cpu" or "cuda" */
 

@@ -280,14 +280,10 @@ static bool items_fit(const struct backend *b, const struct eval_item *items, si
                       struct bn_error *err)
 {
     size_t n_tokens = 0;
-    for (size_t i = 0; i < n_items; i++) {
-        if (items[i].n_ids > b->n_ubatch - n_tokens)
-            return bn_fail(err, BN_EARG, "more tokens than the micro-batch of %zu", b->n_ubatch);
-        if (items[i].n_ids > items[i].seq->n_ctx - items[i].seq->length)
-            return bn_fail(err, BN_ECONTEXT, "%zu more tokens do not fit in a context of %zu",
-                           items[i].n_ids, items[i].seq->n_ctx);
-        n_tokens += items[i].n_ids;
-    }
+    for (size_t i = 0; i < n_items; n_tokens += items[i++].n_ids)
+        if (!eval_item_fits(&items[i], n_tokens, b->n_ubatch, items[i].seq->length,
+                            items[i].seq->n_ctx, err))
+            return false;
     return true;
 }
 

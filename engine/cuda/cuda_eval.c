@@ -133,11 +133,9 @@ static bool begin_pass(struct backend *b, struct eval_item *items, size_t n_item
     struct pass *pass = &b->pass;
     *pass = (struct pass){.items = items, .n_items = n_items, .split = true, .cancel = cancel};
     for (size_t i = 0; i < n_items; i++) {
-        if (items[i].n_ids > b->n_ubatch - pass->n_tokens)
-            return bn_fail(err, BN_EARG, "more tokens than the micro-batch of %zu", b->n_ubatch);
-        if (items[i].n_ids > items[i].seq->n_ctx - items[i].seq->length)
-            return bn_fail(err, BN_ECONTEXT, "%zu more tokens do not fit in a context of %zu",
-                           items[i].n_ids, items[i].seq->n_ctx);
+        if (!eval_item_fits(&items[i], pass->n_tokens, b->n_ubatch, items[i].seq->length,
+                            items[i].seq->n_ctx, err))
+            return false;
         pass->split &= items[i].n_ids <= 1;
         pass->n_tokens += items[i].n_ids;
         pass->n_requests += items[i].head.kind == HEAD_NONE ? 0 : items[i].n_rows;
