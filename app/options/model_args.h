@@ -25,7 +25,8 @@ extern const struct option_table model_template_options;
  * and are valid until the option changes. */
 void model_args_config(const struct options *o, struct bn_model_config *cfg);
 
-/* Set --threads from BITNET_CHAT_THREADS, or else from OMP_NUM_THREADS, as OPTION_FROM_ENV. `o`
+/* Set --threads from the variable BITNET_CHAT_THREADS, or if it is not set from OMP_NUM_THREADS.
+ * The value counts as one from the environment (OPTION_FROM_ENV), so the command line wins. `o`
  * must have model_run_options. An invalid OMP_NUM_THREADS is ignored and removed from the
  * environment, so call this before other threads start; one that is too large is reduced. BN_EARG:
  * a bad BITNET_CHAT_THREADS. BN_ENOMEM. */

@@ -41,8 +41,8 @@ void curses_resume(struct curses_screen *s);
 void curses_resize(struct curses_screen *s, struct tty_size size);
 /* Set a whole row; nothing if `row` is below the screen. The text must be without control
  * characters (see term_text.h) and not wider than the screen. `looks` has an enum text_look for
- * each byte; NULL: the whole text has `look`. If `look` is SCREEN_BAR or later, `looks` must be
- * NULL, and the rest of the row has this look, too. */
+ * each byte of the text; with NULL the whole text has `look`. SCREEN_BAR and the looks after it in
+ * the enum also fill the rest of the row, and `looks` must be NULL with them. */
 void curses_set_row(struct curses_screen *s, size_t row, enum screen_look look, struct bn_str text,
                     const char *looks);
 /* Show the rows, and put the cursor at this row and column. `before` is the text of the row up to

@@ -18,8 +18,9 @@ struct cpu_barrier {
     atomic_uint spin_cut; /* how often the spin time was halved */
 };
 
-/* Returns when n_threads threads have called it, all with the same n_threads; at once if n_threads
- * is 0 or 1. Each of them then sees everything that the others wrote before their calls. */
+/* Wait until n_threads threads have called this function, all with the same n_threads. If n_threads
+ * is 0 or 1, return at once. Afterwards each thread sees everything that the others wrote before
+ * their calls. */
 void cpu_barrier_wait(struct cpu_barrier *b, size_t n_threads);
 
 #endif

@@ -57,8 +57,8 @@ typedef void (*attn_finish_fn)(const float *big_o, float big_l, size_t head_dim,
  * n_seen is for the first token; each later token sees one position more, up to the whole block.
  * The last token does not see the first n_hidden positions of the block, because they are before
  * its window; for each earlier token their number is one less, at least 0. A token that sees no
- * position of the block keeps its running results. In the first position block (is_first) these
- * become m = -infinity, l = 0, o = 0. */
+ * position of the block keeps its running results. With is_first there are no running results
+ * yet, and they become m = -infinity, l = 0, o = 0. */
 struct attn_tile {
     const float *q; /* query of token t and head i: (head_dim) at q + t * q_stride + i * head_dim */
     size_t q_stride;

@@ -53,7 +53,8 @@ struct bn_str text_index_get(const struct text_index *x, uint32_t number);
 /* Insert string `number` into the table under `class`. If the class already holds the same text,
  * the earlier string stays. Returns false if too many strings collide. */
 bool text_index_add(struct text_index *x, uint32_t number, unsigned class);
-/* The number of the string with this text in `class`, or UINT32_MAX. */
+/* The number of the string with this text that was inserted under `class`; UINT32_MAX if there is
+ * none. */
 uint32_t text_index_find(const struct text_index *x, struct bn_str text, unsigned class);
 
 /* text_index_find in two steps, for many strings at once. If all probes come before the first

@@ -121,7 +121,8 @@ struct generator_item {
     int32_t next; /* out: the chosen id */
 };
 /* Decode one token for each of at most CHAT_BATCH_MAX sequences, in one pass over the weights.
- * control may be NULL. Errors of bn_eval, after which no sequence and no `next` has changed. */
+ * `control` may be NULL. Fails with the errors of bn_eval; then no sequence and no `next` has
+ * changed. */
 bool generator_step_all(struct generator_item *items, size_t n_items,
                         const struct bn_control *control, struct bn_error *err);
 

@@ -6,7 +6,7 @@
  * worker_next returns the results of the jobs as events; for each new event the worker writes a
  * byte to the wake pipe. If the ring of events is full, the worker waits, so memory stays bounded
  * if a terminal or pipe is slow. Signals, except fatal ones, are blocked in the worker's thread and
- * in all threads that it starts. All functions are for the main thread.
+ * in all threads that it starts. Call all functions on the main thread.
  */
 #ifndef APP_WORKER_H
 #define APP_WORKER_H

@@ -22,7 +22,7 @@ enum { STRIP_LEFT = 1, STRIP_RIGHT = 2 };
 /* chars: J_STR, or J_NONE or J_MISSING for white space; fails for other kinds. */
 bool string_strip(struct jvm *vm, struct jstr *s, struct jval chars, int sides, struct jval *out);
 /* Replace pair[0] by pair[1], at most `count` times; a negative count means all. An empty pair[0]
- * is found before each character and at the end. */
+ * matches before each character and at the end, as in Python. */
 bool string_replace(struct jvm *vm, struct jstr *s, const struct jstr *const pair[2], int64_t count,
                     struct jval *out);
 /* *out is a list of the parts. sep: J_STR, or J_NONE or J_MISSING to split at runs of white space.
