@@ -59,6 +59,11 @@ bool turn_is_complete(const struct turn *turn)
     return !turn->lost_token && turn->n_failed_before == strbuf_n_failed();
 }
 
+void turn_add_part(struct turn *turn, enum answer_part part, struct bn_str text)
+{
+    strbuf_add_str(part == PART_THOUGHT ? &turn->thought : &turn->shown, text);
+}
+
 bool turn_add_alts(struct turn *turn, const struct generator_alt *alts, size_t n_alts)
 {
     const size_t n = (turn->n_alt_tokens + 1) * n_alts;

@@ -62,6 +62,9 @@ size_t turn_reserve(const struct turn *turn, size_t n_ctx);
  * on the screen. */
 bool turn_is_complete(const struct turn *turn);
 
+/* Append text that a struct thought has separated to turn->thought or turn->shown. */
+void turn_add_part(struct turn *turn, enum answer_part part, struct bn_str text);
+
 /* Store a copy of the alternatives of one more token. `alts` (n_alts) ends with the chosen token.
  * n_alts is the same in each call of a turn; 0: nothing is stored. False: out of memory. */
 bool turn_add_alts(struct turn *turn, const struct generator_alt *alts, size_t n_alts);

@@ -50,9 +50,9 @@ struct store {
 
 /* Facts about a file that was read, for a notice. */
 struct store_reading {
-    size_t n_answers;     /* that were read, also those that a later line of the journal replaces */
-    size_t n_retokenised; /* answers whose ids are not used; their text will be encoded again */
-    size_t n_forged;      /* part of n_retokenised: answers with ids that delimit turns */
+    size_t n_answers;      /* read from the file and its journal; a journal line may replace some */
+    size_t n_retokenised;  /* answers whose ids are not used; their text will be encoded again */
+    size_t n_forged;       /* part of n_retokenised: answers with ids that delimit turns */
     bool other_vocabulary; /* the file names another vocabulary, or none */
     enum {
         JOURNAL_NONE,

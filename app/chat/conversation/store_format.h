@@ -1,6 +1,6 @@
 /*
  * Definitions for both reading and writing of saved chats: names in the files, and the hash that
- * connects a journal with its saved chat. Private to store.c and store_write.c.
+ * connects a journal with its saved chat. Private to the files store_*.c.
  */
 #ifndef APP_STORE_FORMAT_H
 #define APP_STORE_FORMAT_H

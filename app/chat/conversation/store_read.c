@@ -1,42 +1,20 @@
 /*
- * Reads and lists saved chats: see store.h and docs/session-format.md. store_write.c writes them.
+ * Reads saved chats: see store.h and docs/session-format.md. store_write.c writes them.
  */
 #include "app/chat/conversation/store_format.h"
 
 #include "app/chat/conversation/chat_prompt.h"
-#include "app/common/file/new_file.h"
 #include "app/common/input_text.h"
 #include "app/common/json_out.h"
 #include "app/common/term_text.h"
 #include "engine/base/memory.h"
 
-#include <dirent.h>
 #include <errno.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #define MAX_MESSAGES ((size_t)1 << 20) /* far more than a real conversation has */
 
-bool store_path(const char *name, char out[PATH_BYTES], struct bn_error *err)
-{
-    const size_t n = strlen(name);
-    char below[300];
-    if (strchr(name, '/') || (n > 5 && strcmp(name + n - 5, ".json") == 0)) {
-        if (n >= PATH_BYTES)
-            return bn_fail(err, BN_EARG, "a path of %zu bytes is too long", n);
-        memcpy(out, name, n + 1);
-        return true;
-    }
-    /* A file name has at most 255 bytes. 200 leave space for ".json.journal.old" and the like. */
-    if (n == 0 || n > 200 || name[0] == '.')
-        return bn_fail(err, BN_EARG, "'%.40s' is not a valid name for a saved chat", name);
-    (void)snprintf(below, sizeof(below), "sessions/%s.json", name); /* at most 200 + 14 bytes */
-    return path_of(PATH_DATA, below, out, err);
-}
-
-/* ---- reading ---- */
+/* ---- the chat ---- */
 
 struct session_reader {
     const struct store *s;
@@ -179,7 +157,7 @@ static bool read_answer(const struct session_reader *r, size_t index, const json
 {
     const struct exchange *last = transcript_last(r->out);
     const char *finish = json_string_value(json_object_get(message, "finish"));
-    /* "stop" is the default of the format, for files written by hand. */
+    /* A file written by hand may lack "finish"; then it is "stop" (docs/session-format.md). */
     struct answer a = {.text = text, .finish = finish_of(finish ? finish : "stop")};
     struct strbuf generated = {0}, extra = {0};
     if (!last || last->answer.finish != FINISH_NONE)
@@ -495,116 +473,4 @@ void store_journal_text(const char *path, const struct store_reading *reading, s
         strbuf_addf(out, "%s.journal belongs to another state of the chat and is not used", path);
     else if (reading->journal == JOURNAL_TORN)
         strbuf_addf(out, "%s.journal is damaged: only the turns before the damage are read", path);
-}
-
-void store_clean(void)
-{
-    static const struct {
-        enum path_dir dir;
-        const char *name;
-    } places[] = {{PATH_STATE, ""}, {PATH_DATA, "sessions"}, {PATH_CACHE, "kv"}};
-    char path[PATH_BYTES];
-    struct bn_error ignored; /* no such directory: nothing to remove */
-    for (size_t i = 0; i < sizeof(places) / sizeof(places[0]); i++)
-        if (path_of(places[i].dir, places[i].name, path, &ignored))
-            new_file_clean(path);
-}
-
-/* ---- paths ---- */
-
-void store_copy_path(const char *path, char out[PATH_BYTES])
-{
-    const size_t n = strlen(path);
-    const bool is_json = n > 5 && strcmp(path + n - 5, ".json") == 0;
-    for (int i = 2; i < 1000; i++) {
-        (void)snprintf(out, PATH_BYTES, "%.*s-%d%s", (int)(is_json ? n - 5 : n), path, i,
-                       is_json ? ".json" : ""); /* a path of nearly PATH_BYTES is cut */
-        if (access(out, F_OK) != 0)
-            return;
-    }
-}
-
-bool store_last_path(int slot, char out[PATH_BYTES], struct bn_error *err)
-{
-    char name[32] = "last.json";
-    if (slot > 1)
-        (void)snprintf(name, sizeof(name), "last-%d.json", slot);
-    return path_of(PATH_STATE, name, out, err);
-}
-
-/* Whether the file was changed after the time *newest. If so, *newest becomes its time. False if
- * the file is missing. */
-static bool is_newer(const char *path, struct timespec *newest)
-{
-    struct stat st;
-    if (stat(path, &st) != 0 || st.st_mtim.tv_sec < newest->tv_sec ||
-        (st.st_mtim.tv_sec == newest->tv_sec && st.st_mtim.tv_nsec <= newest->tv_nsec))
-        return false;
-    *newest = st.st_mtim;
-    return true;
-}
-
-bool store_newest_last(char out[PATH_BYTES])
-{
-    char path[PATH_BYTES], journal[PATH_BYTES + 16];
-    struct timespec newest = {0};
-    struct bn_error ignored; /* no state directory: no last conversation */
-    bool found = false;
-    for (int slot = 1; slot <= STORE_LAST_SLOTS && store_last_path(slot, path, &ignored); slot++) {
-        store_journal_path(path, journal);
-        /* The time of a chat is that of its file or its journal, whichever is newer. */
-        const bool base_is_newer = is_newer(path, &newest);
-        if (access(path, F_OK) != 0 || (!is_newer(journal, &newest) && !base_is_newer))
-            continue;
-        memcpy(out, path, PATH_BYTES);
-        found = true;
-    }
-    return found;
-}
-
-/* ---- listing ---- */
-
-static int compare_names(const void *a, const void *b)
-{
-    const char *const *x = a, *const *y = b;
-    return strcmp(*x, *y);
-}
-
-static void list_names(DIR *dir, struct strbuf *out, size_t *n_sessions)
-{
-    char **names = NULL;
-    size_t n = 0, cap = 0;
-    for (struct dirent *entry; (entry = readdir(dir)) != NULL;) {
-        const size_t n_bytes = strlen(entry->d_name);
-        if (n_bytes <= 5 || strcmp(entry->d_name + n_bytes - 5, ".json") != 0 || out->failed)
-            continue;
-        if (!mem_grow(&names, &cap, n + 1, sizeof(*names)) || !(names[n] = mem_alloc(n_bytes, 1))) {
-            out->failed = true; /* a list with a missing name would be wrong */
-            continue;
-        }
-        memcpy(names[n++], entry->d_name, n_bytes - 5); /* mem_alloc has set the last byte to 0 */
-    }
-    if (n > 0)
-        qsort(names, n, sizeof(*names), compare_names);
-    for (size_t i = 0; i < n; i++) {
-        strbuf_addf(out, "%s\n", names[i]);
-        mem_free(names[i]);
-    }
-    mem_free(names);
-    *n_sessions = n;
-}
-
-bool store_list(struct strbuf *out, size_t *n_sessions, struct bn_error *err)
-{
-    char path[PATH_BYTES];
-    *n_sessions = 0;
-    if (!path_of(PATH_DATA, "sessions", path, err))
-        return false;
-    DIR *dir = opendir(path);
-    if (!dir)
-        return errno == ENOENT ||
-               bn_fail(err, BN_EIO, "cannot read '%s': %s", path, strerror(errno));
-    list_names(dir, out, n_sessions);
-    (void)closedir(dir); /* opened for reading: nothing can be lost */
-    return !out->failed || bn_fail(err, BN_ENOMEM, "out of memory for the list of saved chats");
 }

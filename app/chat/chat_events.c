@@ -1,0 +1,254 @@
+/*
+ * The turn after its start: the events of the worker, and the stop by the user.
+ */
+#include "app/chat/chat_private.h"
+
+#include "app/chat/turn_report.h"
+#include "engine/base/clock.h"
+
+#include <string.h>
+
+static void on_part(void *ud, enum answer_part part, struct bn_str text)
+{
+    struct chat *c = ud;
+    turn_add_part(&c->turn, part, text);
+    c->ui->ops->answer(c->ui, part, text);
+}
+
+static void on_token(struct chat *c, const struct worker_event *event)
+{
+    struct turn *turn = &c->turn;
+    struct bn_error err;
+    c->phase = CHAT_GENERATING;
+    if (event->id != TOKEN_NONE) {
+        c->token_times[turn->n_tokens % CHAT_RATE_TOKENS] = clock_seconds();
+        turn->n_tokens++;
+        c->n_used = turn->n_prompt + turn->n_tokens;
+        if (!token_list_push(&turn->ids, event->id, &err) ||
+            !turn_add_alts(turn, event->alts, event->n_alts))
+            turn->lost_token = true;
+    }
+    strbuf_add_str(&turn->text, event->text);
+    thought_feed(&c->thought, event->text, on_part, c);
+    c->ui->ops->token(c->ui, turn);
+    if (!turn_is_complete(turn))
+        worker_cancel(c->worker); /* on_done reports the failure */
+}
+
+/* Drop the last ids until the others decode to the text of the answer, because a stop string may
+ * have cut the text. If it was cut within a token, no ids are left. */
+static void trim_ids(struct chat *c, struct answer *a)
+{
+    while (a->n_ids > 0 && !prompt_ids_fit(c->maker.tokenizer, a))
+        a->n_ids--;
+}
+
+static bool store_answer(struct chat *c)
+{
+    struct turn *turn = &c->turn;
+    struct answer a = {.text = strbuf_str(&turn->text),
+                       .ids = turn->ids.ids,
+                       .n_ids = turn_is_complete(turn) ? turn->ids.n : 0,
+                       .finish = turn->finish};
+    trim_ids(c, &a);
+    return transcript_answer(&c->transcript, &a);
+}
+
+static void attach_again(struct chat *c, const char *path)
+{
+    const struct attachment_room room = chat_room(c);
+    enum attachment_added added;
+    struct bn_error err;
+    if (!attachments_add(&c->attached, c->model->tokenizer, path, &room, &added, &err))
+        ui_notice(c->ui, TONE_WARNING, "not attached again: %s", err.text);
+    else if (added == ATTACHMENT_ADDED)
+        ui_notice(c->ui, TONE_NOTE, "%s is attached again", path);
+}
+
+void chat_take_back(struct chat *c, const struct exchange *e)
+{
+    struct strbuf files = {0};
+    strbuf_add_str(&files, e->files); /* a copy, because strtok_r writes into it */
+    for (char *rest = files.ptr, *path; rest && (path = strtok_r(rest, "\n", &rest)) != NULL;)
+        attach_again(c, path);
+    strbuf_finish(&files);
+    c->ui->ops->edit(c->ui, exchange_typed(e));
+}
+
+/* Remove the last question, whose answer never began, and return it to the line editor. */
+static void give_back_question(struct chat *c)
+{
+    struct transcript_state *s = &c->transcript.now;
+    struct exchange *e = s->items[s->n - 1];
+    e->n_refs++; /* chat_take_back needs it after the removal */
+    transcript_remove_question(&c->transcript);
+    chat_take_back(c, e);
+    exchange_release(e);
+}
+
+/* After a failure in the middle of an answer, store the part as an interrupted answer. If the turn
+ * was a /retry, the answer before it stays instead. */
+static void store_partial_answer(struct chat *c)
+{
+    const struct exchange *last = transcript_last(&c->transcript);
+    thought_end(&c->thought, on_part, c);
+    c->turn.finish = FINISH_INTERRUPTED;
+    if (last && (last->answer.finish == FINISH_NONE || c->turn.mode == PROMPT_CONTINUE))
+        (void)store_answer(c); /* the caller reports that the turn failed */
+}
+
+static void on_failed(struct chat *c, const struct bn_error *err)
+{
+    const bool is_load = c->phase == CHAT_LOADING;
+    c->phase = is_load ? CHAT_BROKEN : CHAT_IDLE;
+    c->is_waiting = false;
+    if (is_load)
+        return; /* the event loop reports it and ends the program */
+    if (c->turn.n_tokens > 0)
+        store_partial_answer(c);
+    const struct exchange *last = transcript_last(&c->transcript);
+    c->ui->ops->turn_failed(c->ui, err);
+    if (last && last->answer.finish == FINISH_NONE)
+        give_back_question(c);
+}
+
+/* Files may be attached while the model loads, when the size of the context is not known. */
+static void check_attached(struct chat *c)
+{
+    struct bn_error err;
+    size_t n_tokens = 0;
+    if (c->attached.n == 0)
+        return;
+    const struct attachment_room room = chat_room(c);
+    for (size_t i = 0; i < c->attached.n;) {
+        if (attachments_check(&c->attached.items[i], n_tokens, &room, &err)) {
+            n_tokens += c->attached.items[i++].n_tokens;
+        } else {
+            ui_notice(c->ui, TONE_ERROR, "%s", err.text);
+            attachments_remove(&c->attached, i);
+        }
+    }
+}
+
+static void count_turn(struct chat *c)
+{
+    const struct answer_result *r = &c->turn.result;
+    c->n_used = r->n_prompt + r->n_tokens;
+    c->totals.n_turns++;
+    c->totals.n_read += r->n_evaluated;
+    c->totals.n_again += turn_again(&c->turn);
+    c->totals.n_generated += r->n_tokens;
+    c->totals.read_s += r->prefill_s;
+    c->totals.generate_s += r->decode_s;
+}
+
+static void on_done(struct chat *c, const struct worker_event *event)
+{
+    struct turn *turn = &c->turn;
+    struct bn_error err;
+    turn->result = event->result;
+    turn->finish = event->result.finish;
+    thought_end(&c->thought, on_part, c);
+    c->phase = CHAT_IDLE;
+    if (event->result.n_prompt > 0) /* 0: the turn was stopped before the worker began it */
+        count_turn(c);
+    const bool is_empty = turn->finish == FINISH_INTERRUPTED && turn->n_tokens == 0;
+    const bool is_new = transcript_last(&c->transcript)->answer.finish == FINISH_NONE;
+    if (!turn_is_complete(turn) || (!is_empty && !store_answer(c))) {
+        (void)bn_fail(&err, BN_ENOMEM, "out of memory for an answer of %zu tokens", turn->n_tokens);
+        on_failed(c, &err);
+        return;
+    }
+    c->ui->ops->turn_end(c->ui, turn);
+    if (is_empty && is_new)
+        give_back_question(c);
+    /* Memory may have run out since the check above. The answer is stored already. */
+    if (!turn_is_complete(turn)) {
+        (void)bn_fail(&err, BN_ENOMEM, "out of memory: not all of the answer was shown");
+        c->ui->ops->turn_failed(c->ui, &err);
+    }
+}
+
+static void on_loaded(struct chat *c)
+{
+    struct bn_error err = {0};
+    c->phase = CHAT_IDLE;
+    check_attached(c);
+    if (!c->is_waiting)
+        return;
+    c->is_waiting = false;
+    if (!chat_start_turn(c, c->options, &err))
+        on_failed(c, &err);
+}
+
+static void on_measured(struct chat *c, const struct worker_event *event)
+{
+    struct strbuf text = {0};
+    c->peaks = event->peaks;
+    turn_speed_lines(&c->turn, worker_info(c->worker), &c->peaks, &text);
+    if (text.n_bytes == 0)
+        strbuf_addf(&text,
+                    "this device reads %.1f GB/s and computes %.1f GMAC/s; "
+                    "there is no answer to compare yet\n",
+                    c->peaks.read_bytes_per_s / 1e9, c->peaks.macs_per_s / 1e9);
+    strbuf_cut(&text, text.n_bytes - 1); /* without the last newline */
+    c->ui->ops->notice(c->ui, TONE_PLAIN, strbuf_str(&text));
+    strbuf_finish(&text);
+}
+
+static void on_checked(struct chat *c, const struct worker_event *event)
+{
+    if (event->sense.is_nonsense)
+        ui_notice(c->ui, TONE_WARNING, SENSE_NOTICE, event->sense.loss, event->sense.bound);
+}
+
+void chat_event(struct chat *c, struct worker_event *event)
+{
+    switch (event->kind) {
+    case WORKER_LOADING:
+        c->n_loaded = event->n_done;
+        c->n_to_load = event->n_total;
+        break;
+    case WORKER_LOADED:
+        on_loaded(c);
+        break;
+    case WORKER_READING:
+        c->turn.n_read = event->n_done;
+        c->turn.n_to_read = event->n_total;
+        break;
+    case WORKER_TOKEN:
+        on_token(c, event);
+        break;
+    case WORKER_REMARK:
+        c->ui->ops->notice(c->ui, event->err.code ? TONE_WARNING : TONE_NOTE, event->text);
+        break;
+    case WORKER_MEASURED:
+        on_measured(c, event);
+        break;
+    case WORKER_CHECKED:
+        on_checked(c, event);
+        break;
+    case WORKER_DONE:
+        on_done(c, event);
+        break;
+    case WORKER_FAILED:
+        on_failed(c, &event->err);
+        break;
+    }
+    worker_event_finish(event);
+}
+
+void chat_stop(struct chat *c)
+{
+    if (c->phase == CHAT_READING || c->phase == CHAT_GENERATING) {
+        c->turn.is_stopping = true;
+        worker_cancel(c->worker);
+    } else if (c->is_waiting) {
+        struct answer_result none = {.finish = FINISH_INTERRUPTED};
+        struct worker_event event = {.kind = WORKER_DONE, .result = none};
+        c->is_waiting = false;
+        chat_event(c, &event); /* sets CHAT_IDLE, but the model still loads */
+        c->phase = CHAT_LOADING;
+        (void)chat_write_files(c); /* without the returned question; a failure was shown */
+    }
+}

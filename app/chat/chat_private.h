@@ -1,0 +1,13 @@
+/*
+ * What chat_events.c needs from chat.c.
+ */
+#ifndef APP_CHAT_PRIVATE_H
+#define APP_CHAT_PRIVATE_H
+
+#include "app/chat/chat.h"
+
+/* Encode the prompt of c->turn with these settings and submit the job. The model must be loaded.
+ * After an error no job is submitted, and *err says why. */
+bool chat_start_turn(struct chat *c, const struct options *settings, struct bn_error *err);
+
+#endif
