@@ -14,7 +14,7 @@
 struct app {
     struct options *options;
     struct open_model model;     /* the file without its weights */
-    struct bn_notes model_notes; /* about the weights; written by the worker until WORKER_LOADED */
+    struct bn_notes model_notes; /* about the weights; see struct worker_config */
     struct worker *worker;
     const struct ui_ops *const *painters; /* all painters, then NULL */
     struct ui ui;                         /* the chosen painter: ui.ops is NULL before the choice */
@@ -39,11 +39,12 @@ struct app {
 };
 
 /* The app_open functions print an error to stderr and return its exit code, or EXIT_DONE. Only if
- * the user declines a copy of a saved chat, they return EXIT_FILE without an error. */
+ * the user declines a copy of a saved chat, or ends the input at this question, they return
+ * EXIT_FILE without an error. */
 
 /* Call this after options_parse. Reads the config file and the environment. Without --model, if the
- * first word of the command line names a model, it becomes the option "model". Appends the text of
- * --prompt and the other words to `prompt`, which the caller frees. */
+ * first word of the command line names a model or looks like a path, it becomes the option "model".
+ * Appends the text of --prompt and the other words to `prompt`, which the caller frees. */
 enum exit_code app_open_options(struct app *app, struct strbuf *prompt);
 /* Open the model file, its vocabulary and its template. Takes milliseconds. */
 enum exit_code app_open_files(struct app *app);
@@ -60,14 +61,16 @@ void app_close(struct app *app);
 /* Show the warnings among the notes in the open painter, and with --verbose all notes. */
 void app_show_notes(struct app *app, const struct bn_notes *notes);
 
-/* Run the event loop until app_leave or app_end ends it. Then finish the jobs of the worker, and
- * write the files of the chat. Returns the exit code. */
+/* Run the event loop until app_leave or app_end ends it. Then finish the jobs of the worker, unless
+ * the exit code is an error or a turn still runs, and close the files of the chat in any case
+ * (chat_close_files). Returns the exit code. */
 enum exit_code app_run(struct app *app);
 /* End the event loop without waiting for a turn. The code of the first call of app_leave or app_end
- * counts, but an error replaces EXIT_DONE. */
+ * counts, but an error in a later call of app_leave replaces EXIT_DONE. */
 void app_leave(struct app *app, enum exit_code code);
-/* Stop the running turn and wait up to two seconds, so that its answer is written to the files of
- * the chat. Then end the event loop. Does nothing if `ending` or `leaving` is set. */
+/* Stop the running turn, and return. The event loop ends when the turn has stopped and its answer
+ * is written to the files of the chat, but at the latest after two seconds; at once if no turn
+ * runs. Does nothing if `ending` or `leaving` is set. */
 void app_end(struct app *app, enum exit_code code);
 
 /* Handle an event that the painter has returned. */
@@ -76,7 +79,7 @@ void app_event(struct app *app, const struct ui_event *event);
  * text begins with a slash. The chat must not be busy. After success no file is attached. False:
  * not sent, the reason was shown, and the files that were attached before stay. */
 bool app_send_message(struct app *app, struct bn_str text);
-/* Stop the answer for the user. Lines that wait for its end return to the editor. */
+/* The user stops the answer. Lines that wait for its end return to the editor. */
 void app_stop_answer(struct app *app);
 /* Whether the line is a command that may run during an answer, as in struct terminal_chat. `ud` is
  * not used. */

@@ -70,8 +70,8 @@ bool app_send_message(struct app *app, struct bn_str text)
     if (!ok)
         ui_notice(&app->ui, TONE_ERROR, "%s", err.text);
     ok = ok && send_composed(app, strbuf_str(&message), strbuf_str(&clean), n_files);
-    /* If nothing was sent, remove only the files of @paths, because the text returns to the editor
-     * and a second try would attach them again. */
+    /* If nothing was sent, remove only the files of @paths. The text with the @paths usually
+     * returns to the editor: sending it again attaches them, unless the user deletes an @path. */
     while (attached->n > (ok ? 0 : n_files))
         attachments_remove(attached, attached->n - 1);
     strbuf_finish(&clean);
@@ -131,7 +131,8 @@ void app_complete(void *ud, struct bn_str before, struct bn_str word, struct lin
 
 void app_stop_answer(struct app *app)
 {
-    /* In this order: chat_stop may return the question to the editor, before these lines. */
+    /* take_back first, for the order of the text: it returns the waiting lines to the editor, and
+     * chat_stop may then put the question before them. */
     app->ui.ops->take_back(&app->ui);
     chat_stop(&app->chat);
 }

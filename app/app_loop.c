@@ -158,7 +158,8 @@ static void log_check(struct app *app, const struct worker_event *event)
 
 /* Queue the sense check (app/common/sense_check.h), once. It must not delay a first token. With a
  * user, it runs while the program waits for input, and a message cancels it for a while. Without a
- * user, the prompts follow one another without a pause, so it runs after the first answer. */
+ * user, the prompts follow one another without a pause, so it runs after the first answer. There is
+ * no check with --quiet, which hides its warning. */
 static void begin_check(struct app *app, enum worker_check how)
 {
     struct bn_error ignored; /* without memory there is no check */
@@ -245,7 +246,7 @@ static void on_worker_events(struct app *app)
             begin_check(app, WORKER_CHECK_RUNS);
         if (kind == WORKER_DONE || (kind == WORKER_FAILED && app->chat.phase != CHAT_BROKEN))
             write_files(app);
-        /* chat_event has started the turn that waited. If that failed, the question was removed
+        /* chat_event has started the turn that waited. If that failed, a new question was removed
          * from the conversation and must leave the files, too. */
         if (kind == WORKER_LOADED && was_waiting)
             (void)chat_write_files(&app->chat);
@@ -273,7 +274,7 @@ static void wait_for_event(struct app *app)
     const struct ui_ops *ops = app->ui.ops;
     if (app->is_interactive && app->chat.phase == CHAT_IDLE)
         begin_check(app, WORKER_CHECK_YIELDS);
-    int timeout = ops->tick(&app->ui); /* reads log_fd, too: bytes there only have to end poll */
+    int timeout = ops->tick(&app->ui); /* tick reads log_fd, too: bytes there only end the poll */
     const bool wants_input = ops->wants_input(&app->ui);
     struct pollfd fds[3] = {{.fd = app->wake_read, .events = POLLIN},
                             {.fd = wants_input ? STDIN_FILENO : -1, .events = POLLIN},
@@ -321,9 +322,10 @@ static enum exit_code signal_exit_code(const struct app *app, unsigned flags)
     return app->is_interactive ? EXIT_DONE : EXIT_INTERRUPT;
 }
 
-/* The last jobs of the worker, before the painter closes: write the snapshot, and finish a sense
- * check that runs without a user (WORKER_CHECK_RUNS). A signal stops both. A measurement of
- * /stats peak ends by itself. After an error, or while a turn still runs, nothing is done. */
+/* The last jobs of the worker, before the painter closes: with --snapshot write the snapshot, and
+ * finish a sense check that runs without a user (WORKER_CHECK_RUNS). A signal stops both. A
+ * measurement of /stats peak ends by itself. After an error, or while a turn still runs, nothing is
+ * done. */
 static void finish_jobs(struct app *app)
 {
     const struct store *s = &app->store;

@@ -116,7 +116,8 @@ static bool open_model_file(struct app *app, struct bn_error *err)
         return bn_file_open_memory(demo_model, demo_model_bytes, &app->model.file, err);
     if (bn_file_open(path, &app->model.file, err))
         return true;
-    /* A word with a slash that names no file may have been a question. */
+    /* The path may be a word of the command line that was meant as a question (is_path_word). The
+     * advice also appears for such a path of --model, where it does no harm. */
     if (is_path_word(path) && !is_model_word(path) && access(path, F_OK) != 0) {
         const struct bn_error why = *err;
         (void)bn_fail(err, why.code, "%s (-p TEXT sends a text with a slash)", why.text);
@@ -137,7 +138,7 @@ enum exit_code app_open_files(struct app *app)
     if (!options_flag(app->options, "raw") &&
         !model_args_template(app->options, app->model.file, app->model.tokenizer, &app->model.notes,
                              &app->model.template, &err)) {
-        /* EXIT_MODEL (STAGE_LOAD) would blame the file for what the user chose. */
+        /* EXIT_MODEL (STAGE_LOAD) would blame the model file for a template of the user. */
         const bool is_option = options_given(app->options, "template");
         return report_error(PROGRAM, is_option ? STAGE_RUN : STAGE_LOAD, &err);
     }
@@ -218,7 +219,8 @@ enum exit_code app_open_chat(struct app *app)
 
 void app_close(struct app *app)
 {
-    /* app_run has closed the files and reported errors. Without app_run no turn is unsaved. */
+    /* app_run has closed the files and reported errors. Without app_run there is no new turn that
+     * an error could lose. */
     struct bn_error ignored;
     worker_close(app->worker);
     (void)store_close(&app->store, &app->store.last, &app->chat.transcript.now, &ignored);

@@ -20,8 +20,8 @@
 #define DEFAULT_UBATCH 512 /* tokens; with 100 kB of scratch memory each, 50 MB for a 2B model */
 #define MAX_UBATCH 65536   /* at 100 kB of scratch memory per token for a 2B model, 6.5 GB */
 
-/* The widest kernels process 16 tokens together. With more tokens the time of a pass grows with
- * their number, so more sequences do not raise the tokens per second. */
+/* An AMX tile has 16 tokens. With more tokens the time of a pass on the CPU grows with their
+ * number, so more sequences do not raise the tokens per second. The limit is the same on a GPU. */
 #define MAX_BATCH_WIDTH 16
 
 /* Saved states that a session may keep even if little memory is free: those at the start and the
@@ -67,7 +67,7 @@ static uint64_t fingerprint(const struct model *m)
         const struct linear *v = &m->layers[i].v;
         const int layout = v->source.type == TENSOR_I2_S ? (int)v->source.layout : 0;
         h = fnv1a_add_bytes(h, &v->scales.tensor_scale, sizeof(float));
-        if (v->scales.scaling != SCALE_TENSOR) /* the first bytes differ between models */
+        if (v->scales.scaling != SCALE_TENSOR) /* these nearly always differ between models */
             h = fnv1a_add_bytes(h, v->source.bytes, size_min(v->source.n_bytes, 128));
         h = fnv1a_add_bytes(h, &layout, sizeof layout); /* --i2s-layout changes the weights */
     }
@@ -185,7 +185,8 @@ static bool check_config(const struct bn_model_config *cfg, struct bn_error *err
 
 /* Lower limit of the memory for the weights: each ternary weight of a layer takes at least two
  * bits. The list of tensors is enough to compute it, so a model that cannot fit is refused before
- * the first weight is read. */
+ * the first weight is read. The few tensors of layers that the program does not use count too
+ * (hparams.n_extra_layers, ignored_tensors). */
 static size_t least_weight_bytes(const struct gguf *g)
 {
     size_t n = 0;

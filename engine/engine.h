@@ -6,8 +6,8 @@
  * Close in reverse order. The file must outlive the model, and the model its sessions.
  *
  * A model holds weights on one device and never changes. A session holds the KV cache of one
- * sequence of tokens. bn_session_sync receives all ids of the sequence and evaluates only what the
- * cache lacks, so undo, retry and edit need no other call.
+ * sequence of tokens. bn_session_sync receives all ids of the sequence and evaluates only those
+ * that the cache lacks, and the last one, so undo, retry and edit need no other call.
  *
  * The same model, ids and settings always give the same logits, bit for bit. They do not depend on
  * the thread count, the instruction set, the device, the micro-batch size or the other sequences of
@@ -106,8 +106,8 @@ double bn_model_bandwidth(struct bn_model *model);
  * cannot be measured. Takes a fraction of a second. */
 double bn_model_mac_peak(struct bn_model *model, enum bn_mac kind);
 
-/* Bytes that all evaluations of this model have read so far: weights, keys and values, and rows of
- * tables. Use the difference of two calls. */
+/* Bytes that all successful evaluations of this model have read so far: weights, keys, values, rows
+ * of tables, and recurrent states, which count twice. Use the difference of two calls. */
 uint64_t bn_model_bytes_read(const struct bn_model *model);
 
 /* Describe in lines of text how a pass over n_sequences with n_tokens each would run. Returns the
@@ -120,13 +120,13 @@ size_t bn_model_explain(const struct bn_model *model, size_t n_sequences, size_t
  * fit into half of the free memory, from 1 to 16, and at most n_ubatch. */
 size_t bn_model_batch_width(const struct bn_model *model, size_t n_ctx);
 
-/* Default memory in bytes for the saved states of a session: a quarter of the free memory, but at
- * least four states, which is also the result if the free memory is unknown. 0 if the model needs
- * no saved states. */
+/* Default memory in bytes for the saved states of a session: a quarter of the free main memory, but
+ * at least four states, which is also the result if the free memory is unknown. 0 if the model
+ * needs no saved states. */
 size_t bn_model_state_memory(const struct bn_model *model);
 
-/* Write the time spent in each kind of work since the previous call to out (cap). On the CPU they
- * are in the order in which a pass runs them; on a GPU each kernel is one kind of work. Returns the
+/* Write the time spent in each kind of work since the previous call to out (cap). On the CPU the
+ * kinds are in the order in which a pass runs them; on a GPU each kernel is a kind. Returns the
  * number of entries written, at most cap; BN_PROFILE_STEPS is enough for every device. Returns 0 if
  * the model was opened without `profile` or the device cannot measure it. */
 size_t bn_model_profile(struct bn_model *model, struct bn_profile_step *out, size_t cap);
@@ -163,9 +163,9 @@ struct bn_control {
     struct bn_progress progress;
     struct bn_cancel *cancel; /* may be NULL */
     /* For bn_session_sync: the ids of the next call will probably begin with the first n_stable ids
-     * of this call, and differ after them. If the model needs saved states, the session saves one
-     * there, unless one is less than 16 tokens before or this call evaluates only one token. 0, or
-     * n_ids and more: unknown; then the same applies to the length before the last id. */
+     * of this call, and then differ. If the model needs saved states, the session saves one at this
+     * length, unless this call evaluates only one token, or another state (except those at regular
+     * intervals) is less than 16 tokens before. 0, n_ids or more: unknown; counts as n_ids - 1. */
     size_t n_stable;
 };
 
@@ -179,8 +179,8 @@ struct bn_sync_stats {
 
 /* Make the session hold exactly `ids` (n_ids >= 1), and write the result of `head` for the last id
  * to *row. Keeps the longest common prefix of the cache, at most n_ids - 1 tokens because the last
- * one is evaluated for its logits, removes the other tokens, and evaluates the new ones. head, row,
- * control and stats may be NULL; row is not used if head is NULL or HEAD_NONE.
+ * one is evaluated for its logits, removes the other tokens, and evaluates the new ones. head,
+ * control and stats may be NULL, and also row if head is NULL or HEAD_NONE.
  * BN_EARG: no ids, an unknown id, a bad request, or a row whose capacity is too small.
  * BN_ECONTEXT: more ids than n_ctx. BN_ECANCELLED. BN_EDEVICE: the device failed in this call, or a
  * logit is not a finite number. BN_ELOST: the device has failed and every later call will fail too.
@@ -210,7 +210,7 @@ struct bn_state_stats bn_session_states(const struct bn_session *s);
 /* bn_eval appends ids to several sessions of one model in one pass. Each item works as in
  * bn_session_eval, but reports no progress. BN_EARG also if an item has no ids, the items together
  * have more than n_ubatch ids, a session occurs twice, or the sessions belong to different models.
- * After an error no session has changed. */
+ * n_items may be 0. After an error no session has changed. */
 struct bn_item {
     struct bn_session *session;
     const int32_t *ids; /* (n_ids) */

@@ -14,7 +14,7 @@ struct bn_model {
     struct backend *backend;
     struct bn_model_info info;
     struct eval_item *batch; /* (info.n_ubatch) scratch of bn_eval, which must not allocate */
-    uint64_t bytes_read;     /* bytes that all evaluations have read from memory */
+    uint64_t bytes_read;     /* see bn_model_bytes_read */
     uint64_t fingerprint;    /* see fingerprint in engine.c; a saved KV cache must match it */
 };
 

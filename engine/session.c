@@ -2,7 +2,7 @@
  * Sessions: the list of token ids in a KV cache, and the calls that extend, replace or cut it.
  *
  * The ids and the sequence of the backend change together, one micro-batch at a time. This file
- * checks every argument of the public calls, so the backends can rely on them.
+ * checks the ids, lengths and requests of the public calls, so the backends can rely on them.
  *
  * A sequence with rings or recurrent states cannot be cut at every length. For such models the
  * session saves states and goes back to the nearest one, see keep_state and go_back.
@@ -16,11 +16,13 @@
 #include <math.h>
 #include <string.h>
 
-/* Least distance in tokens between the saved states of a prompt. A state between two others needs a
- * pass of its own, which takes about as long as evaluating so few tokens again. */
+/* Least distance in tokens between the states that plan_stops plans for a prompt. A planned state
+ * needs the end of a pass, and an additional pass takes about as long as evaluating so few tokens
+ * again. */
 #define LEAST_GAP 16
-/* A pass that ends at least so many tokens after the newest state saves another one. So a return to
- * a recent length evaluates at most about so many tokens again. */
+/* A pass that ends at least so many tokens after the newest state saves another one. So a return
+ * evaluates less than INTERVAL + n_ubatch tokens again, unless states were dropped or could not be
+ * saved. */
 #define INTERVAL 2048
 
 bool bn_session_open(struct bn_model *model, const struct bn_session_config *cfg,
@@ -33,6 +35,7 @@ bool bn_session_open(struct bn_model *model, const struct bn_session_config *cfg
         return bn_fail(err, BN_ENOMEM, "no memory for a session");
     s->model = model;
     s->n_ctx = n_ctx;
+    /* Kernels of the GPU have positions of 32 bits. */
     if (n_ctx > INT32_MAX || !size_mul(&id_bytes, n_ctx, sizeof(int32_t))) {
         bn_fail(err, BN_EARG, "a context of %zu tokens is too large", n_ctx);
         goto fail;
@@ -129,7 +132,8 @@ bool session_check_ids(const struct bn_model *model, const int32_t *ids, size_t 
     return true;
 }
 
-/* Fewest candidates that the request can return. HEAD_TOP with a gap or ids may return more. */
+/* Lower limit of the number of results. HEAD_TOP returns more if `ids` has others than the k best,
+ * or if more than k are within the gap. */
 static size_t min_candidates(const struct bn_model *model, const struct head_request *head)
 {
     if (head->kind == HEAD_ALL)
@@ -146,6 +150,7 @@ static bool check_head(const struct bn_model *model, const struct head_request *
         return bn_fail(err, BN_EARG, "unknown kind %d of a logits request", (int)head->kind);
     /* is_list: only the logits of `ids` are requested */
     const bool is_list = head->k == 0 && head->n_ids > 0 && head->gap == 0.0f;
+    /* !(x >= 0) is true for a NaN too. */
     if (head->kind == HEAD_TOP && !is_list && (head->k < 1 || !(head->gap >= 0.0f)))
         return bn_fail(err, BN_EARG,
                        "a request for the top logits needs k >= 1 and gap >= 0, not k %zu, gap %g",
@@ -305,11 +310,12 @@ static size_t common_prefix(const struct bn_session *s, const int32_t *ids, size
 }
 
 /* Prepare for the evaluation of a prompt of n_ids ids: save a state at the present length, and
- * return the lengths at which to save states later. n_shared is the number of ids that the session
- * and the prompt have in common; the session may have gone back further. A conversation often
- * branches twice at the same place, so a state is saved at n_shared. The last state is at n_stable
- * if this length is inside the prompt, else before the last id, because a retry evaluates that id
- * again. States that would be less than LEAST_GAP after the one before are left out. */
+ * return the lengths at which to save states during the evaluation. n_shared is the number of ids
+ * that the session and the prompt have in common; the session may have gone back further. A
+ * conversation often branches twice at the same place, so a state is saved at n_shared. The last
+ * state is at n_stable if this length is inside the prompt, else before the last id, because a
+ * retry evaluates that id again. States that would be less than LEAST_GAP after the one before are
+ * left out; the states that the passes to come save because of INTERVAL are not considered. */
 static struct stops plan_stops(struct bn_session *s, size_t n_shared, size_t n_ids, size_t n_stable)
 {
     const size_t last = n_stable > 0 && n_stable < n_ids ? n_stable : n_ids - 1;
@@ -364,6 +370,7 @@ bool bn_eval(struct bn_item *items, size_t n_items, const struct bn_control *con
         return true;
     if (!check_items(items, n_items, err))
         return false;
+    /* n_ubatch entries are enough, because check_items requires an id in each item. */
     struct eval_item *batch = items[0].session->model->batch;
     for (size_t i = 0; i < n_items; i++)
         batch[i] = eval_item_of(&items[i]);

@@ -3,7 +3,8 @@
  *
  * The stream is a struct saved_kv_header, the ids, and the bytes of the backend. If the model needs
  * saved states, a struct saved_states_header follows, and the length (uint64_t) and the bytes of
- * each state. Numbers have the byte order of the machine.
+ * each state. Without saved states the stream ends after the bytes of the backend. Numbers have the
+ * byte order of the machine.
  */
 #include "engine/engine_internal.h"
 #include "engine/session_internal.h"
@@ -23,7 +24,8 @@ struct saved_kv_header {
 static struct saved_kv_header header_of(const struct bn_session *s)
 {
     struct saved_kv_header h = {.fingerprint = s->model->fingerprint, .n_ids = s->n_ids};
-    /* A long context has keys with other RoPE angles, so a short one must not load them. */
+    /* Keys of a long context have other RoPE angles than those of a short one, so neither may load
+     * the other's. The complement marks the long ones. */
     if (rope_is_long(s->model->model, s->n_ctx))
         h.fingerprint = ~h.fingerprint;
     const char *version = bn_session_kv_version(s);

@@ -2,7 +2,7 @@
  * The saved states of one session: copies of what a sequence with rings or recurrent states needs
  * to return to an earlier length. Private to the session.
  *
- * The states are sorted by length and fit into a budget. If the budget is full, a new state
+ * The states are sorted by length and fit into a budget. If there are n_max states, a new one
  * replaces the least useful one: states of the recent past stay close together, older ones become
  * sparse, and the newest two stay if there is memory for two.
  */
@@ -30,8 +30,8 @@ struct states {
     struct saved_state *list; /* (n_max), the first n are in use, in order of length */
 };
 
-/* Prepare for states of state_bytes each within `budget` bytes. Allocates only the list. BN_ENOMEM.
- */
+/* Prepare for states of state_bytes each within `budget` bytes, possibly none. Allocates only the
+ * list. BN_ENOMEM; then states_close may be called, but need not. */
 bool states_open(struct states *st, size_t state_bytes, size_t budget, struct bn_error *err);
 void states_close(struct states *st); /* accepts a struct of zeros */
 
@@ -42,8 +42,8 @@ const struct saved_state *states_find(const struct states *st, size_t n_ids);
 size_t states_newest(const struct states *st);
 
 /* Add a state of `length` tokens, more than states_newest. Returns its memory, which the caller
- * fills. NULL if the budget has no room for a single state, or the system has no memory; then the
- * state is not in the list. */
+ * fills and the list frees. NULL if the budget has no room for a single state, or the system has no
+ * memory; then the state is not in the list. */
 void *states_add(struct states *st, size_t length);
 
 /* Remove the states of more than n_keep tokens. */

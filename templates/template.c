@@ -56,9 +56,9 @@ static const char *family_of_arch(struct bn_str arch)
     return NULL;
 }
 
-/* The family that replaces a model's template that cannot be parsed or is not supported: the first
- * row whose two marks the template contains ("" is in every text), else the family of the
- * architecture, else chatml. */
+/* The family that replaces a model's template that parse_source refuses: the family of the first
+ * row whose two marks the template contains ("" is in every text), else that of the architecture,
+ * else chatml. */
 static const char *family_of_text(const struct template_config *cfg)
 {
     static const struct {

@@ -9,7 +9,7 @@
 
 /* Copy the messages and set the origin of each string: template text for known role names, answer
  * for the content of an assistant message, message text for all others. The copies share the bytes
- * of the strings. BN_EARG: not a list. BN_EFORMAT: a bound of the interpreter is exceeded.
+ * of the strings. BN_EARG: NULL or not a list. BN_EFORMAT: a bound of the interpreter is exceeded.
  * BN_ENOMEM. */
 bool mark_messages(struct jvm *vm, const struct template_value *messages, struct jval *out);
 /* Add each argument to `vars`. The strings in its value become message text without a message

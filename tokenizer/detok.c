@@ -2,10 +2,10 @@
  * The streaming detokeniser.
  *
  * A Knuth-Morris-Pratt automaton per stop string reads the text byte by byte. Its state is the
- * length of the longest prefix of the stop string that the text ends with. The largest of these
- * lengths is the number of bytes held back. The stop string that is complete first wins; of several
- * that end at the same byte, the longest wins. So the result does not depend on the way the text is
- * split into tokens.
+ * length of the longest prefix of the stop string that the text ends with. The longest of these
+ * prefixes is held back, and so is an incomplete UTF-8 character before it. The stop string that is
+ * complete first wins; of several that end at the same byte, the longest wins. So the result does
+ * not depend on the way the text is split into tokens.
  */
 #include "engine/base/memory.h"
 #include "engine/base/size.h"

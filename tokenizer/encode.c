@@ -3,9 +3,9 @@
  *
  * All text of a call is joined first. TEMPLATE and MESSAGE text between two ANSWER or IDS segments
  * forms a run. In a run, special tokens are found in the template's text, then user-defined tokens
- * in the text between them. The rest are the fragments: each is normalised, if the rule of the
- * pre-tokenizer has nfc, and cut into pieces. Because words repeat, the ids of a piece are cached
- * for the rest of the call.
+ * in the text between them; in ANSWER text only user-defined tokens are searched for. The rest are
+ * the fragments: each is normalised, if the rule of the pre-tokenizer has nfc, and cut into pieces.
+ * Because words repeat, the ids of a piece are cached for the rest of the call.
  */
 #include "engine/base/memory.h"
 #include "engine/base/size.h"
@@ -310,8 +310,8 @@ static bool encode_run(struct encoder *e, size_t start, size_t end, struct bn_er
     return encode_ordinary(e, start, end, err);
 }
 
-/* After generated ids only a control token counts as special for the next space. A user-defined one
- * may be ordinary text of the answer. */
+/* After generated ids, SentencePiece adds a space only if the last id is a control or unknown
+ * token. A user-defined one may be ordinary text of the answer. */
 static bool push_ids(struct encoder *e, const struct segment *seg, struct bn_error *err)
 {
     for (size_t i = 0; i < seg->n_ids; i++) {

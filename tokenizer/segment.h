@@ -17,7 +17,7 @@
 
 enum segment_kind {
     SEGMENT_TEMPLATE, /* text of the template: all special tokens are recognised */
-    SEGMENT_MESSAGE,  /* text of template arguments, and text of messages that is not ANSWER */
+    SEGMENT_MESSAGE,  /* text of template arguments and messages, except ANSWER and known roles */
     SEGMENT_ANSWER,   /* content of an assistant message, tokenised separately */
     SEGMENT_IDS,      /* the generated ids of a finished answer */
 };

@@ -23,16 +23,18 @@ struct tokenizer;
 
 /* Used only during tokenizer_open. */
 struct tokenizer_config {
-    const char *pre;        /* pre-tokenizer to use instead of the one in the file, or NULL */
+    const char *pre;        /* pre-tokenizer to use instead of the one in the file, or NULL; ignored
+                               for SentencePiece */
     const char *no_repair;  /* see bn_repair_allowed: pre-tokenizer, end-of-turn, control-text */
     struct bn_notes *notes; /* receives repairs and warnings; may be NULL */
 };
 
-/* BN_EFORMAT: no vocabulary, a key of the wrong type, arrays of different lengths, broken merges, a
- * vocabulary that is too large, too many hash collisions.
+/* BN_EFORMAT: no vocabulary, an array that is missing or has the wrong type or length, broken
+ * merges, a vocabulary that is empty or too large, too many hash collisions.
  * BN_EUNSUPPORTED: the tokenizer model is neither gpt2 nor llama. BN_EARG: cfg->pre is unknown.
- * BN_ENOMEM. A special id outside the vocabulary is ignored with a warning. If the pre-tokenizer
- * that the file names is unknown, "default" is used, with a warning. */
+ * BN_ENOMEM. A special id outside the vocabulary is ignored with a warning. If the file names an
+ * unknown pre-tokenizer, or none and the repair "pre-tokenizer" does not apply, "default" is used,
+ * with a warning. */
 bool tokenizer_open(const struct bn_file *file, const struct tokenizer_config *cfg,
                     struct tokenizer **out, struct bn_error *err);
 void tokenizer_close(struct tokenizer *t); /* accepts NULL */
@@ -42,14 +44,15 @@ struct tokenizer_info {
     const char *pre;   /* pre-tokenizer in use; "" for SentencePiece */
     size_t n_vocab;
     size_t n_merges;
-    /* Begin and end of text, end of turn, unknown, padding. TOKEN_NONE: not in the vocabulary. */
+    /* Begin and end of text, end of turn, unknown, padding. TOKEN_NONE: none was found. */
     int32_t bos, eos, eot, unk, pad;
     /* (n_eog) end of generation: every id that ends an answer, ascending. Valid until
      * tokenizer_add_ends or tokenizer_close. */
     const int32_t *eog;
     size_t n_eog;
     bool add_bos;          /* a prompt begins with exactly one bos; false: none is added */
-    bool add_space_prefix; /* SentencePiece: a space is added in front of the text */
+    bool add_space_prefix; /* SentencePiece: a space is added before text that is at the start or
+                              after a special token */
     uint64_t hash; /* of all token texts and types in the file; identifies the vocabulary in saved
                       chats */
 };

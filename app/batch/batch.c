@@ -147,7 +147,7 @@ static bool read_more(struct batch *b, struct bn_error *err)
     if (b->in.failed)
         return bn_fail(err, BN_ENOMEM, "out of memory for standard input");
     const char *end = n > 0 ? memchr(block, '\n', (size_t)n) : NULL;
-    const size_t n_after = end ? (size_t)(block + n - end) : 0; /* from the line end on */
+    const size_t n_after = end ? (size_t)(block + n - end) : 0; /* from the first line end on */
     if (b->in.n_bytes - n_after > INPUT_MAX_BYTES)
         return bn_fail(err, BN_EARG, "a line is longer than %zu bytes", INPUT_MAX_BYTES);
     return true;
@@ -267,8 +267,8 @@ static bool step(struct batch *b, struct bn_error *err)
     return true;
 }
 
-/* Run the sense check once, but not before an answer is written, so that the check does not delay
- * the first answer. */
+/* Run the sense check once, after the first line is written, so that the check does not delay the
+ * first answer. (A line that failed counts as written.) */
 static void check_sense(struct batch *b)
 {
     struct sense_result r;
@@ -376,7 +376,8 @@ static bool open_model(struct batch *b, struct bn_error *err)
            generator_open(b->model->file, &cfg, &session, &b->g, err);
 }
 
-/* Print the notices that a chat shows after it has loaded the model. */
+/* Print the warnings about the file, the weights and the context, and the line about the built-in
+ * model. A chat shows the same. */
 static void report_model(const struct batch *b)
 {
     const struct bn_model_info *info = generator_info(b->g);

@@ -78,8 +78,8 @@ static bool read_object(struct batch_item *item, json_t *o, struct bn_error *err
     double max_tokens = (double)item->turn.max_tokens, think_budget = 0, seed = (double)p->seed,
            temp = p->temp, top_k = p->top_k, top_p = p->top_p, min_p = p->min_p;
     item->id = json_incref(json_object_get(o, "id")); /* first: an error is reported with the id */
-    /* The largest values are those of the options, except for think_budget and seed. Fractions of
-     * whole numbers are dropped. A top_p of 0 is an error of batch_item_begin. */
+    /* The largest values are those of the options, except for think_budget and seed. Where a whole
+     * number is needed, a fraction is dropped. A top_p of 0 is an error of batch_item_begin. */
     if (!check_keys(o, err) || !get_text(o, "prompt", &item->prompt, err) ||
         !get_text(o, "system", &item->system, err) ||
         !get_number(o, "max_tokens", INT32_MAX, &max_tokens, err) ||
@@ -240,7 +240,8 @@ bool batch_item_add(struct batch_item *item, struct bn_error *err)
     turn->finish = item->answer.finish;
     if (turn->finish != FINISH_NONE)
         end(item);
-    /* turn->n_failed_before is 0, so this finds every text of the batch that has failed so far. */
+    /* turn->n_failed_before is 0, so this fails if any text of the program has run out of memory so
+     * far, for example the prompt. */
     if (turn_is_complete(turn))
         return true;
     item->is_done = false; /* the caller reports the error with this answer */

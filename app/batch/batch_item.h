@@ -22,7 +22,7 @@ struct batch_item {
     const struct token_list *close; /* tokens that close a thought; owned by the batch */
     int32_t next;                   /* id that will follow answer.ids, not yet part of the answer */
     size_t n_alts;                  /* --logprobs: alternatives to report with each token */
-    bool has_events;                /* --jsonl: each piece of the answer becomes an event */
+    bool has_events;                /* --jsonl: the text of the answer is written as events */
     struct strbuf events;           /* JSON lines that are not written yet */
     bool is_done;                   /* the answer has ended, or the line has failed */
     struct bn_error err;            /* if err.code is not 0, the line has failed */

@@ -25,7 +25,8 @@ void batch_out_init(struct batch_out *out, const struct options *options,
 /* Call it after the line is parsed, also without success, and before its answer begins. With
  * --jsonl the item then collects its events, first the event "start". */
 void batch_out_begin(const struct batch_out *out, struct batch_item *item);
-/* A thought_fn: appends `text` to the answer or thought of `item`, a struct batch_item. */
+/* A thought_fn: appends `text` to the answer or thought of `item`, a struct batch_item, and with
+ * --jsonl adds an event with this text. */
 void batch_out_text(void *item, enum answer_part part, struct bn_str text);
 
 /* Write the new events of `item`, the oldest unwritten line, to stdout, which is not flushed. If
@@ -42,8 +43,8 @@ struct batch_gaps {
 };
 /* Add a line; lines are added in ascending order. */
 void batch_gaps_add(struct batch_gaps *g, size_t line);
-/* Print the message, unless all lines have an answer, and free the struct. n_lines is the number of
- * lines read so far. `more`: stdin has or may have further lines. */
+/* Print the message, unless no line was added and `more` is false, and free the struct. n_lines is
+ * the number of lines read so far. `more`: stdin has or may have further lines. */
 void batch_gaps_report(struct batch_gaps *g, size_t n_lines, bool more);
 
 #endif

@@ -68,7 +68,7 @@ static void explain_rows(const struct options *o, const struct bn_model *model,
         const size_t n = rows[i].test == BENCH_TG
                              ? 1
                              : size_min(rows[i].n_tokens, size_max(n_ubatch / rows[i].batch, 1));
-        char name[80], text[2000]; /* longer text is cut */
+        char name[80], text[2000]; /* enough: a text has at most six lines */
         bench_name_row(&rows[i], name, sizeof(name));
         (void)bn_model_explain(model, rows[i].batch, n, text, sizeof(text));
         fprintf(out, "%s\n%s\n", name, text);

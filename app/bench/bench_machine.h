@@ -18,7 +18,7 @@ enum bench_peak {
 };
 
 struct bench_ticks {      /* CPU time from /proc/stat in clock ticks, sums over all processors */
-    uint64_t all, stolen; /* `stolen` is the steal time, a part of `all` */
+    uint64_t all, stolen; /* `all` has the idle time, too; `stolen` is the steal time in `all` */
 };
 
 struct bench_machine {
@@ -27,7 +27,7 @@ struct bench_machine {
     double best[BENCH_N_PEAKS];     /* the best of all measurements */
     double stale_at[BENCH_N_PEAKS]; /* clock_seconds when `now` becomes too old; 0 at first */
     /* memory of this process: largest values so far */
-    size_t load_peak_bytes;    /* resident, while the model was loaded */
+    size_t load_peak_bytes;    /* resident, until the model was loaded */
     size_t peak_bytes;         /* resident, while loading or after a run */
     size_t anon_bytes;         /* allocated pages, which belong to no file */
     size_t file_bytes;         /* pages of files; the system can reclaim them */
@@ -51,7 +51,8 @@ void bench_machine_note_memory(struct bench_machine *m);
 double bench_machine_peak(struct bench_machine *m, enum bench_peak peak);
 void bench_machine_measure_all(struct bench_machine *m); /* all peaks, now */
 
-/* Steal time in percent of the CPU time since init; < 0: unknown. */
+/* Steal time in percent of the CPU time, idle time included, since bench_machine_init; < 0:
+ * unknown. */
 double bench_machine_steal(const struct bench_machine *m);
 
 #endif

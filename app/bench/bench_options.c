@@ -11,6 +11,9 @@
 #define ROWS_MAX 10000
 
 /* clang-format off */
+/* Numbers of tokens are at most 2^20, far more than a benchmark needs, so their sums cannot
+ * overflow. A batch has at most as many sequences as a pass can have tokens: 4096, the limit of
+ * --ubatch. */
 static const struct option test_rows[] = {
     {.name = "prompt", .letter = 'p', .kind = OPTION_INTS, .ints = {0, 1048576},
      .fallback = "128,512", .arg = "N,N", .help = "prompt lengths in tokens (rows ppN); 0: none"},

@@ -28,7 +28,7 @@ struct bench_row {
     double peak;
     double first_token_s; /* pp: seconds to evaluate the prompts, in the median run; tg: 0 */
     uint64_t checksum;    /* of the resulting ids and logits */
-    /* (n_steps) sums over the runs; n_steps is 0 if the model is not profiled */
+    /* (n_steps) sums over the timed runs; n_steps is 0 if the model is not profiled */
     struct bn_profile_step steps[BN_PROFILE_STEPS];
     size_t n_steps;
     size_t n_drafted, n_accepted; /* draft tokens of the last run; 0 without speculation */
@@ -44,9 +44,9 @@ struct bench_plan {
     enum spec_mode spec;           /* for tg with one sequence; other rows do not speculate */
 };
 
-/* Measure the row with an open model. BN_EARG: batch > n_ubatch. BN_EDEVICE: two runs gave
- * different outputs. BN_ENOMEM. Errors of the engine. After an error some results of the row may
- * already be set. */
+/* Measure the row with an open model. The fields that bench_run sets must be zeros before the call.
+ * BN_EARG: batch > n_ubatch. BN_EDEVICE: two runs gave different outputs. BN_ENOMEM. Errors of the
+ * engine. After an error some results of the row may already be set. */
 bool bench_run(const struct bench_plan *plan, struct bench_row *row, struct bn_error *err);
 
 /* Evaluate one token in a new session. The first evaluation also reads what bn_model_open left for

@@ -12,7 +12,7 @@
 #include "tokenizer/tokenizer.h"
 
 struct attachment {
-    char *path; /* owned; as the user wrote it */
+    char *path; /* owned; as given to attachments_add, for messages */
     char *real; /* owned; canonical path, without newlines: they separate paths in a saved chat */
     struct strbuf text; /* the file as written by input_attach, then an empty line */
     size_t n_tokens;    /* of `text`; an estimate if the file is very large */
@@ -34,20 +34,19 @@ enum attachment_added { ATTACHMENT_ADDED, ATTACHMENT_PRESENT };
 /* Read a file and append it. If the list has the file already, nothing is appended and *added is
  * ATTACHMENT_PRESENT. BN_EIO: the file cannot be read, is not a regular file, is larger than
  * INPUT_MAX_BYTES (input_text.h), has a newline in its canonical path, or the path is "-". BN_EARG:
- * it is binary or not valid UTF-8. BN_ECONTEXT: it does not fit
- * beside the files of the list. BN_ENOMEM. Errors of tokenizer_encode. On failure the list does not
- * change. */
+ * it is binary or not valid UTF-8. BN_ECONTEXT: it does not fit beside the files of the list.
+ * BN_ENOMEM. Errors of tokenizer_encode. On failure the list does not change. */
 bool attachments_add(struct attachment_list *l, const struct tokenizer *t, const char *path,
                      const struct attachment_room *room, enum attachment_added *added,
                      struct bn_error *err);
 /* Attach the files of the @paths in a message (input_text.h). Fails at the first path that
  * attachments_add refuses, for example a directory; the files before it stay in the list. A path
  * that does not exist is no error: the first one is appended to `missing` if that is empty. Errors
- * of attachments_add. */
+ * of attachments_add; BN_ENOMEM. */
 bool attachments_add_paths(struct attachment_list *l, const struct tokenizer *t,
                            struct bn_str message, const struct attachment_room *room,
                            struct strbuf *missing, struct bn_error *err);
-void attachments_remove(struct attachment_list *l, size_t index);
+void attachments_remove(struct attachment_list *l, size_t index); /* index < l->n */
 /* Sum of the tokens of the first n_items attachments. */
 size_t attachments_tokens(const struct attachment_list *l, size_t n_items);
 bool attachments_has(const struct attachment_list *l, const char *real); /* canonical path */

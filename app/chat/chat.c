@@ -50,8 +50,8 @@ static double live_rate(const struct chat *c)
     return span > 0 ? (double)n_back / span : 0;
 }
 
-/* Estimated seconds until the prompt is evaluated. 0: unknown before the first micro-batch and in
- * the first half second, when an estimate would be too rough. */
+/* Estimated seconds until the prompt is evaluated. 0: it is evaluated, or the time is unknown:
+ * before the first micro-batch and in the first half second an estimate would be too rough. */
 static double seconds_left(const struct turn *turn)
 {
     const double spent = clock_seconds() - turn->begun_reading;
@@ -231,8 +231,8 @@ static bool limit_thought(const struct chat *c, const struct options *settings,
 }
 
 /* For bn_control.n_stable: the number of ids of the prompt that the next prompt will have too. 0 if
- * the model needs no saved states, with /continue, and if the number is unknown or that of all ids:
- * the session then saves the state before the last id. */
+ * the model needs no saved states, with /continue, if the number is unknown, and if it is the
+ * number of all ids. With 0 the session usually saves a state before the last id. */
 static size_t n_stable(const struct chat *c, const struct options *settings, const struct prompt *p)
 {
     const struct prompt_maker maker = maker_with(c, settings);
@@ -288,8 +288,8 @@ bool chat_start_turn(struct chat *c, const struct options *settings, struct bn_e
     if (!fit(c, settings, &p, err))
         return false;
     thought_init(&c->thought, thought_mode(c, &p));
-    /* Write the question before its answer, so that it survives a crash. A failure was shown; the
-     * write after the answer tries again. */
+    /* Write the question before its answer, so that it survives a crash. chat_write_files warns of
+     * a failure itself; the write after the answer tries again. */
     (void)chat_write_files(c);
     const bool ok = begin_with_earlier_answer(c, err) && submit(c, settings, &p, err);
     c->turn.n_prompt = p.ids.n;
@@ -315,7 +315,7 @@ static bool begin(struct chat *c, enum prompt_mode mode, const struct options *s
                             .started = clock_seconds()};
     if (c->phase == CHAT_LOADING) {
         c->is_waiting = true;
-        (void)chat_write_files(c); /* a failure was shown; the next write tries again */
+        (void)chat_write_files(c); /* warns of a failure itself; the next write tries again */
     } else if (!chat_start_turn(c, settings ? settings : c->options, err)) {
         return false;
     }
@@ -323,8 +323,8 @@ static bool begin(struct chat *c, enum prompt_mode mode, const struct options *s
     return true;
 }
 
-/* The last question may have no answer, because the program was killed. Close its turn, since
- * templates expect that questions and answers alternate. */
+/* The last question may have no answer, for example because the program was killed. Close its turn,
+ * since templates expect that questions and answers alternate. False: out of memory. */
 static bool close_last_turn(struct chat *c)
 {
     const struct exchange *last = transcript_last(&c->transcript);
@@ -341,7 +341,7 @@ bool chat_send(struct chat *c, const struct question *q, struct bn_error *err)
     else if (begin(c, PROMPT_ANSWER, NULL, err))
         return true;
     transcript_remove_question(&c->transcript);
-    (void)chat_write_files(c); /* a failure was shown */
+    (void)chat_write_files(c); /* warns of a failure itself */
     return false;
 }
 

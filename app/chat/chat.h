@@ -28,8 +28,8 @@ enum chat_phase {
     CHAT_BROKEN,     /* the model could not be loaded */
 };
 
-/* Sums over the turns since the program started, without those that failed and those that were
- * stopped while the model was loading. */
+/* Sums over the turns since the program started, without those for which the worker reported an
+ * error and those that were stopped before the worker began them. */
 struct chat_totals {
     size_t n_turns;
     size_t n_read;  /* prompt tokens evaluated */
@@ -38,7 +38,8 @@ struct chat_totals {
     double read_s, generate_s;
 };
 
-/* The rate in the status row averages over at most this many tokens. */
+/* The rate in the status row is an average over about two seconds (RATE_SECONDS in chat.c), but at
+ * most over this many tokens: above 128 tokens per second the time is shorter. */
 #define CHAT_RATE_TOKENS 256
 
 struct chat {
@@ -60,9 +61,10 @@ struct chat {
     struct turn turn;                /* the running turn, or the last one */
     struct thought thought;          /* splits the answer of the running turn */
     struct chat_totals totals;
-    struct generator_peaks peaks;         /* zero until /stats peak has measured them */
-    size_t n_used;                        /* tokens of the context in use; 0 also if unknown */
-    double token_times[CHAT_RATE_TOKENS]; /* ring buffer: clock_seconds of token i at i % size */
+    struct generator_peaks peaks; /* zero until /stats peak has measured them */
+    size_t n_used;                /* tokens of the context in use; 0 also if unknown */
+    /* ring buffer: clock_seconds of token i at index i % CHAT_RATE_TOKENS */
+    double token_times[CHAT_RATE_TOKENS];
 };
 
 void chat_finish(struct chat *c); /* frees the conversation; the worker and the painter stay */
@@ -125,8 +127,8 @@ bool chat_close_files(struct chat *c);
 void chat_use_snapshot(struct chat *c, const char *saved);
 /* With --snapshot: write the KV cache as the snapshot of this saved chat. Shows the expected size.
  * The worker writes the file and reports the result as a WORKER_REMARK. Does nothing with
- * --private, for the path "", before the model is loaded, and if no turn has ended without an
- * error. A failure is shown. */
+ * --private, for the path "", before the model is loaded, and if totals.n_turns is 0. A failure is
+ * shown. */
 void chat_write_snapshot(struct chat *c, const char *saved);
 
 #endif

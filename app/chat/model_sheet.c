@@ -119,9 +119,9 @@ void model_sheet_explain(const struct worker *w, struct strbuf *out)
         const char *title;
         size_t n_tokens;
     } passes[] = {{"prompt", info->n_ubatch}, {"answer", 1}};
-    char text[2000];
+    char text[2000]; /* enough: a text has at most six lines */
     for (size_t i = 0; i < sizeof(passes) / sizeof(passes[0]); i++) {
-        (void)worker_explain(w, passes[i].n_tokens, text, sizeof(text)); /* always fits */
+        (void)worker_explain(w, passes[i].n_tokens, text, sizeof(text)); /* fits */
         strbuf_addf(out, "%s%s\n%s", i > 0 ? "\n" : "", passes[i].title, text);
     }
 }

@@ -13,7 +13,7 @@ struct thinking {
     /* What decides: the source of --think as in option_source_name, or "template", "template-arg",
      * "family" or "think-budget". Static text. */
     const char *source;
-    bool has_switch; /* the template uses enable_thinking, which --think or --template-arg sets */
+    bool has_switch; /* the template uses enable_thinking, which --think and --template-arg set */
 };
 struct thinking thinking_of(const struct open_model *m, const struct options *o);
 

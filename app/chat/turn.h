@@ -13,7 +13,7 @@
 
 struct turn {
     enum prompt_mode mode;
-    enum finish finish;            /* FINISH_NONE while it runs */
+    enum finish finish;            /* FINISH_NONE while it runs; may stay so after an error */
     struct sampler_params sampler; /* without biases */
     size_t max_tokens;             /* of the answer; 0: the rest of the context */
     size_t think_budget;           /* most tokens of a thought, or THINK_NO_BUDGET */
@@ -23,11 +23,11 @@ struct turn {
     size_t n_tokens;               /* tokens of the answer so far; after /continue only new ones */
     size_t n_dropped;              /* older turns that this turn removed from the context */
     size_t n_dropped_tokens;       /* their tokens */
-    size_t n_changed;              /* with n_dropped > 0: tokens of the prompt to evaluate again */
+    size_t n_changed;              /* with n_dropped > 0: tokens behind the change of the prompt */
     enum prompt_overflow overflow; /* how this turn handles a full context */
     bool is_too_long;              /* the turn failed: its message alone does not fit */
     bool is_stopping;              /* a stop was requested */
-    bool lost_token;               /* no memory for a token: the answer is incomplete */
+    bool lost_token;               /* no memory for a token or its alternatives: incomplete */
     size_t n_failed_before;        /* strbuf_n_failed at the start; see turn_is_complete */
     double started;                /* clock_seconds of the start */
     double begun_reading;          /* clock_seconds when the prompt was submitted */
@@ -37,20 +37,22 @@ struct turn {
     size_t n_shown_before, n_thought_before; /* after /continue: bytes of the earlier part */
     struct token_list ids;                   /* the tokens of `text` */
     struct generator_alt *alts; /* (n_alt_tokens, n_alts); a row ends with the chosen token */
-    /* n_alts: 0 if no alternatives were requested. With the first token it becomes the length of a
-     * row, which is one more than the number requested. */
+    /* n_alts: 0 if no alternatives are requested. Otherwise the length of a row, which is one more
+     * than the number requested. Before the first token it is the number requested in a chat, and 0
+     * in a batch. */
     size_t n_alts, n_alt_tokens, cap_alts;
 };
 
 void turn_finish(struct turn *turn); /* frees texts and lists; an all-zero turn is fine */
 
-/* Set sampler (without biases), max_tokens and think_budget from the options. Without --seed, draw
- * a seed. */
+/* Set sampler (without biases), max_tokens and think_budget from the options. If the option seed is
+ * not set, draw a seed. */
 void turn_settings(struct turn *turn, const struct options *o);
 
 /* Tokens that were in the KV cache before the turn, but were evaluated again: those of earlier
  * turns behind a change of the prompt (a template drops old thoughts, or the user has changed the
- * conversation), and those behind the nearest saved state. Valid when `result` is set. */
+ * conversation), or those behind the nearest saved state if they are more. 0 if prefill was
+ * interrupted. Valid when `result` is set. */
 size_t turn_again(const struct turn *turn);
 
 /* Number of tokens that must be free for the answer before a turn starts: max_tokens, but at most
@@ -58,11 +60,12 @@ size_t turn_again(const struct turn *turn);
  * (max_tokens is 0): an eighth. */
 size_t turn_reserve(const struct turn *turn, size_t n_ctx);
 
-/* False: memory ran out during the turn, so a part of the answer may be missing in `text`, `ids` or
- * on the screen. */
+/* False: memory ran out during the turn (in a batch: since the program started), so a part of the
+ * answer may be missing in the texts, `ids` or `alts`, or on the screen. */
 bool turn_is_complete(const struct turn *turn);
 
-/* Append text that a struct thought has separated to turn->thought or turn->shown. */
+/* Append text that a struct thought has separated to turn->thought or turn->shown. If memory runs
+ * out, turn_is_complete is false afterwards. */
 void turn_add_part(struct turn *turn, enum answer_part part, struct bn_str text);
 
 /* Store a copy of the alternatives of one more token. `alts` (n_alts) ends with the chosen token.

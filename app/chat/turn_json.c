@@ -55,7 +55,8 @@ static json_t *alt_json(const struct tokenizer *t, struct generator_alt alt)
                      (double)alt.logprob);
 }
 
-/* One object for each token: the chosen token, and "top" with the best alternatives. */
+/* One object for each token that the turn has generated: the chosen token, and "top" with the best
+ * alternatives. */
 static json_t *logprobs_json(const struct tokenizer *t, const struct turn *turn)
 {
     json_t *list = json_array();

@@ -41,7 +41,8 @@ static void stats_part(struct stats_parts *p, enum stats_part part, const char *
 {
     va_list args;
     va_start(args, fmt);
-    (void)vsnprintf(p->text[part], sizeof(p->text[part]), fmt, args); /* two counts of tokens fit */
+    /* Fits, because no count has more than 16 digits. */
+    (void)vsnprintf(p->text[part], sizeof(p->text[part]), fmt, args);
     va_end(args);
 }
 
@@ -71,10 +72,11 @@ void turn_stats_line(const struct turn *turn, const struct turn_space *space, st
         stats_part(&p, STATS_PROMPT_RATE, " %.0f tok/s", prefill);
     if (r->n_reused > 0)
         stats_part(&p, STATS_KEPT, ", %zu kept", r->n_reused);
-    if (turn_again(turn) > 1) /* 1 is normal: the engine always evaluates the last token */
+    /* 1 is normal after /continue: the engine evaluates the last token even if the cache has it. */
+    if (turn_again(turn) > 1)
         stats_part(&p, STATS_AGAIN, ", %zu again", turn_again(turn));
     stats_part(&p, STATS_CONTEXT, ", ctx %zu/%zu", space->n_used, space->n_ctx);
-    if (turn->sampler.temp > 0)
+    if (turn->sampler.temp > 0) /* otherwise the seed has no effect */
         stats_part(&p, STATS_SEED, ", seed %llu", (unsigned long long)turn->sampler.seed);
     for (size_t i = 0; i < sizeof(stats_optional) && stats_width(&p) > space->columns; i++)
         p.text[stats_optional[i]][0] = 0;

@@ -13,8 +13,9 @@ struct turn_space {
 };
 /* Appends the statistics line, for example
  * "[57 tok, 11.8 tok/s, first token 0.42 s, prompt 23 tok 95 tok/s, ctx 212/4096, seed 1889]".
- * If it is wider than `columns`, the least important fields are left out, so that it fits one row
- * of a terminal. The tokens of the answer and the context always stay. /stats shows all fields. */
+ * If it is wider than `columns`, the least important fields are left out until it fits one row of a
+ * terminal. The tokens of the answer and the context always stay, even if they do not fit. /stats
+ * shows all fields. */
 void turn_stats_line(const struct turn *turn, const struct turn_space *space, struct strbuf *out);
 
 /* A sentence about an unusual end of the turn, as static text; NULL after a normal end. */
@@ -35,7 +36,7 @@ void turn_drop_notice(const struct turn *turn, struct strbuf *out);
 void turn_speed_lines(const struct turn *turn, const struct bn_model_info *info,
                       const struct generator_peaks *peaks, struct strbuf *out);
 
-/* The table of /probs. One line for each token of the turn: the chosen token, then the most
+/* The table of /probs. For each token that the turn has generated: the chosen token, then the most
  * probable ones, each with its probability. Alternatives that do not fit into `columns` continue in
  * the next row. */
 void turn_probs_table(const struct tokenizer *t, const struct turn *turn, size_t columns,

@@ -41,7 +41,7 @@ enum ui_event_kind {
     UI_PROMPT,  /* `text` is a message that is sent exactly as it is */
     UI_STOP,    /* stop the answer */
     UI_CHANGE,  /* change to the painter named `painter` */
-    UI_END,     /* end the program with exit code `code`, unless an error has set one before */
+    UI_END,     /* end the program with exit code `code`, unless it ends already with another one */
     UI_ABORT,   /* stop the answer and end with `code`, which replaces an earlier exit code */
     UI_HANG_UP, /* the terminal is gone: end the program */
 };
@@ -84,35 +84,39 @@ struct ui_ops {
     /* Read descriptor 0, which has bytes or has ended. */
     void (*input)(struct ui *ui);
     /* Get the next event of the input; false if there is none. The event loop calls it until it
-     * returns false. */
+     * returns false, or an event ends the program or changes the painter. */
     bool (*next_event)(struct ui *ui, struct ui_event *event);
     /* The result of the last UI_LINE or UI_MESSAGE event. Called once for each of them. */
     void (*entry_done)(struct ui *ui, enum entry entry);
-    /* Repaint if a repaint is due. Returns milliseconds until the next repaint, -1 for never. */
+    /* Repaint if a repaint is due. Returns the milliseconds until it must be called again, -1 if no
+     * call is due. */
     int (*tick)(struct ui *ui);
     void (*resize)(struct ui *ui);    /* the terminal has a new size */
-    void (*interrupt)(struct ui *ui); /* Ctrl-C while nothing runs */
+    void (*interrupt)(struct ui *ui); /* Ctrl-C of a user while no turn runs or waits */
     /* The user stops the answer: lines that wait for its end return to the editor. */
     void (*take_back)(struct ui *ui);
-    void (*suspend)(struct ui *ui); /* Ctrl-Z: restore the terminal ... */
-    void (*resume)(struct ui *ui);  /* ... and set it up again */
+    /* Restore the terminal for Ctrl-Z or an external editor, and set it up again afterwards. */
+    void (*suspend)(struct ui *ui);
+    void (*resume)(struct ui *ui);
 
     void (*notice)(struct ui *ui, enum ui_tone tone, struct bn_str text); /* one or more lines */
     /* Show a message of the user that was not typed into the editor. */
     void (*show_message)(struct ui *ui, struct bn_str text);
-    /* Show the first match in the displayed text and let keys move between matches. The pattern is
-     * used only during the call. False: this painter cannot move; the caller lists the matches. */
+    /* Show the first match in the displayed text and let keys move between matches, or show that
+     * nothing matches. The pattern is used only during the call. False: this painter cannot move;
+     * the caller lists the matches. */
     bool (*find)(struct ui *ui, struct pattern *pattern);
-    /* Put text into the line editor, before what was typed since. */
+    /* Put text into the line editor, before the text that is in it. */
     void (*edit)(struct ui *ui, struct bn_str text);
 
     void (*turn_begin)(struct ui *ui);
     void (*answer)(struct ui *ui, enum answer_part part, struct bn_str text);
-    /* Update progress and rates. Called for each token, after its text was passed to `answer`, and
-     * for text that was held back until the end of the answer. */
+    /* Update progress and rates. Called for each token, after `answer` got the text that the token
+     * completes (perhaps none), and for text that the detokeniser held back until the end. */
     void (*token)(struct ui *ui, const struct turn *turn);
     void (*turn_end)(struct ui *ui, const struct turn *turn);
-    /* The turn failed; `turn_begin` may or may not have been called. */
+    /* The turn failed: before `turn_begin`, after it or, if memory ran out at the end, even after
+     * `turn_end`. */
     void (*turn_failed)(struct ui *ui, const struct bn_error *err);
 };
 

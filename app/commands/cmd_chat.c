@@ -15,8 +15,8 @@
 
 #define BRIEF_COLUMNS 60 /* a message in a notice is cut to this width */
 
-/* Call this after a change of the conversation: shows the last turn, updates the number of tokens
- * in use, and writes the conversation to its files. */
+/* Call this after a change of the conversation. It shows `action`, which names the change, and the
+ * last message, updates the number of tokens in use, and writes the conversation to its files. */
 static void show_last(struct command_host *host, const char *action)
 {
     const struct exchange *last = transcript_last(&host->chat->transcript);
@@ -112,7 +112,7 @@ static bool override_one(struct options *o, const char *name, const char *value,
     return command_assign(o, row, value, err);
 }
 
-/* Apply NAME=VALUE words to the copy. */
+/* Set the options of `o`, a copy for one answer, to the NAME=VALUE words. */
 static bool override(struct options *o, struct bn_str args, struct bn_error *err)
 {
     struct strbuf words = {0};
@@ -186,15 +186,15 @@ bool cmd_edit(struct command_host *host, struct bn_str args)
     return true;
 }
 
-/* Call `step` as often as `args` says, once without an argument, until it has nothing left to do.
- * `verb` is for the messages: "undone" or "redone". */
+/* Call `step` as often as `args` says, once without an argument. Stop early if nothing is left to
+ * do or memory runs out. `verb` is for the messages: "undone" or "redone". */
 static bool repeat_step(struct command_host *host, struct bn_str args,
                         enum undo_result (*step)(struct transcript *), const char *verb)
 {
     size_t n, n_done = 0;
     char action[60]; /* both texts fit */
     enum undo_result result = UNDO_NOTHING, last = UNDO_NOTHING;
-    if (!command_number(host, args, 1, SIZE_MAX / 100, &n)) /* no limit */
+    if (!command_number(host, args, 1, SIZE_MAX / 100, &n)) /* its largest max: no limit */
         return false;
     while (n_done < n) {
         result = step(&host->chat->transcript);
@@ -247,7 +247,8 @@ bool cmd_clear(struct command_host *host, struct bn_str args)
     const bool has_file = host->chat->store->session.path[0];
     char path[PATH_BYTES];
     memcpy(path, host->chat->store->session.path, sizeof(path));
-    /* Detach the saved chat, because show_last would write the empty conversation to it. */
+    /* Detach the saved chat first: its last write needs the conversation, and show_last would write
+     * the empty one to it. */
     if (!chat_close_session(host->chat))
         host->write_failed = true;
     if (!transcript_clear(&host->chat->transcript))

@@ -1,5 +1,5 @@
 /*
- * /copy: copies an answer, a code block of it, or the whole conversation to the clipboard.
+ * /copy: copies the last answer, a code block of it, or the whole conversation to the clipboard.
  */
 #include "app/commands/commands.h"
 #include "app/terminal/clipboard.h"

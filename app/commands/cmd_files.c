@@ -18,7 +18,7 @@ static void list_files(struct command_host *host)
     struct strbuf text = {0};
     for (size_t i = 0; i < l->n; i++)
         strbuf_addf(&text, "%2zu  %7zu tok  %s\n", i + 1, l->items[i].n_tokens, l->items[i].path);
-    if (room.n_ctx > 0)
+    if (room.n_ctx > 0) /* 0: unknown while the model loads */
         strbuf_addf(&text, "in all %zu of the %zu tok that are free for a message; ",
                     attachments_tokens(l, l->n), room.n_tokens);
     strbuf_add_text(&text, "/file off [N] removes them");
@@ -258,7 +258,7 @@ bool cmd_load(struct command_host *host, struct bn_str args)
     char path[PATH_BYTES];
     struct store *store = host->chat->store;
     struct store_file next = {0};
-    struct bn_error ignored; /* nothing was written */
+    struct bn_error ignored; /* store_close has nothing to write */
     const enum load_way way = command_ends_with(args, "!") ? LOAD_COPIES : LOAD_ONLY;
     args.n_bytes -= way == LOAD_COPIES;
     if (!session_path(host, args, path))

@@ -39,7 +39,7 @@ static void list_settings(struct command_host *host)
     strbuf_addf(&text, "%-17s %-7s %-10s %s\n", "setting", "value", "from", "takes");
     for (size_t i = 0; i < options_count(host->options); i++) {
         const struct option *row = options_row(host->options, i);
-        char value[120], range[120];
+        char value[120], range[120]; /* longer texts are cut */
         if (!(row->places & OPTION_BY_SET))
             continue;
         format_value(host, row, value, sizeof(value));

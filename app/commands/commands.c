@@ -160,7 +160,8 @@ static bool run(struct command_host *host, const struct command *c, struct bn_st
 }
 
 /* Commands that change neither the conversation nor a setting, so their order among messages does
- * not matter. With an argument, those of the second list may change something. */
+ * not matter. With an argument, those of the second list may set, attach, measure or write a file,
+ * so they wait for the end of the answer. */
 static const char *const shows[] = {"help", "history", "find", "context", "sessions",
                                     "info", "tokens",  "ui",   NULL};
 static const char *const shows_if_bare[] = {"set", "stats", "dump", "file", NULL};

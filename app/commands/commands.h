@@ -62,9 +62,9 @@ bool command_fail(struct command_host *host, const char *reason);
  * the text is joined with that of the template. 0 if the tokenizer fails. */
 size_t command_count_tokens(const struct command_host *host, struct bn_str text);
 
-/* Read a numeric argument such as that of /undo: a number from 1 to max, or `fallback` if there is
- * no argument (also if it is above max). max is at most SIZE_MAX / 100. False: the argument is not
- * such a number, and the reason was shown. */
+/* Read a numeric argument such as that of /undo: a number from 1 to max. Without an argument, *out
+ * is `fallback`, which may be above max. max is at most SIZE_MAX / 100, so that ten times max does
+ * not overflow. False: the argument is not such a number, and the reason was shown. */
 bool command_number(struct command_host *host, struct bn_str args, size_t fallback, size_t max,
                     size_t *out);
 

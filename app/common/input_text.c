@@ -125,8 +125,8 @@ static bool is_quote(char c)
     return c == '\'' || c == '"';
 }
 
-/* Append the text between the quotes at `from` and `to`. As in a shell, a backslash between double
- * quotes is removed before a double quote or a backslash; every other backslash stays. */
+/* Append the text between the quotes at `from` and `to`. Between double quotes, a backslash before
+ * a double quote or a backslash is removed; every other backslash stays. */
 static void add_quoted(struct bn_str s, size_t from, size_t to, struct strbuf *out)
 {
     for (size_t i = from + 1; i < to; i++) {

@@ -46,9 +46,10 @@ enum input_at {
 /* Find the next @path in a message, from *at on. Append the path without the "@" to `out`, and move
  * *at behind the word. @path is a separate word. It may be quoted as in input_next_path, or be a
  * name that has quotes or backslashes itself. Punctuation after the path of a file or directory is
- * ignored. A missing path is the word without its quotes. In a missing path, an apostrophe after
- * the first character begins no quotes, and the word ends at the next blank. A word such as @anna
- * is skipped if there is no such file or directory. False: no @path is left. */
+ * ignored. A missing path is the word without its quotes. But if the only quotes of a missing path
+ * are apostrophes after its first character, they are no quotes: the path is the word as it is
+ * written, up to the next blank. A word such as @anna is skipped if there is no such file or
+ * directory. False: no @path is left. */
 bool input_next_at(struct bn_str message, size_t *at, enum input_at *kind, struct strbuf *out);
 
 #endif

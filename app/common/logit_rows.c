@@ -88,7 +88,7 @@ static double loss_of(const float *logits, size_t n_vocab, int32_t id)
 }
 
 struct scorer {
-    const int32_t *ids; /* all ids of the session: the one at pos + 1 follows position pos */
+    const int32_t *ids; /* all ids of the text: the one at pos + 1 follows position pos */
     size_t n_vocab;
     struct loss_sums *sums;
 };

@@ -66,7 +66,7 @@ static bool count_codes(const struct ternary_source *src, uint8_t *codes, struct
             return false;
         const size_t n = (end - row) * src->n_cols;
         for (size_t i = 0; i < n; i++)
-            check->n_zero_codes += codes[i] == 1;
+            check->n_zero_codes += codes[i] == 1; /* the code of weight 0 */
         check->n_codes += n;
     }
     check->n_ternary_tensors++;
@@ -129,7 +129,7 @@ static bool open_kernels(const char *isa, char *why, size_t why_bytes, struct cp
     return true;
 }
 
-#define LAYER_TENSORS 20
+#define LAYER_TENSORS 20 /* all members of struct layer that are not ternary, with the biases */
 
 /* The tensors of numbers in a layer; `bytes` of those that it does not have is NULL. */
 static void tensors_of(const struct layer *l, const struct tensor_ref *out[LAYER_TENSORS])
@@ -238,7 +238,7 @@ static bool is_expected(const struct sample *s, size_t n_rows)
     return memcmp(s->got, s->expected, n_rows * sizeof(s->got[0])) == 0;
 }
 
-/* Multiply the rows with one token, s->q, in the four steps of `g`. */
+/* Multiply the rows with one token, s->q, with the four functions of `g`. */
 static bool gemm_is_right(const struct ternary_gemm *g, const struct ternary_mat *mat,
                           struct sample *s)
 {
@@ -279,8 +279,9 @@ static void pack_group_row(const uint8_t *codes, size_t n_cols, size_t r, uint8_
     }
 }
 
-/* Whether the results of a kernel for R16 are the expected ones. They are floats, but exact: a sum
- * of up to 132104 products of at most 127 is at most 2^24. Overwrites s->got. */
+/* Whether the results of a kernel for R16 are the expected ones. They are floats, but exact in rows
+ * of up to 132104 columns: a sum of so many products of at most 127 is at most 2^24. Published
+ * models have shorter rows. Overwrites s->got. */
 static bool floats_are_expected(struct sample *s, const float *y, size_t n_rows)
 {
     for (size_t r = 0; r < n_rows; r++)

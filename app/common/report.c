@@ -31,7 +31,7 @@ void report_text(FILE *out, struct bn_str text, enum term_lines lines)
     for (size_t at = 0; term_text_next(text, &at, &c);) {
         const bool is_blank = lines == TERM_ONE_LINE && (c.code == '\n' || c.code == '\t');
         n += utf8_encode(is_blank ? ' ' : c.code, block + n);
-        if (n > sizeof(block) - 4) {
+        if (n > sizeof(block) - 4) { /* no room for the longest character */
             fwrite(block, 1, n, out);
             n = 0;
         }

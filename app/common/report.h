@@ -1,7 +1,7 @@
 /*
  * Errors of the programs: one line on stderr, and an exit code for scripts.
  *
- * Names from model files and arguments may contain any bytes. All texts are printed as report_safe
+ * Names from model files and arguments may contain any bytes. The lines are printed as report_safe
  * does.
  */
 #ifndef APP_REPORT_H
@@ -35,8 +35,8 @@ enum report_stage {
 enum exit_code report_code(enum report_stage stage, const struct bn_error *err);
 
 /* A rate above this percentage of a measured peak shows that other programs disturbed the
- * measurement. It is printed as "disturbed". The 5 percent above 100 allow for errors of
- * measurement. */
+ * measurement of the peak. The output then says "disturbed". The 5 percent above 100 allow for
+ * errors of both measurements. */
 #define REPORT_MAX_PERCENT 105
 
 /* Print "PROGRAM: sentence\n" on stderr and return `code`, which has no other effect: a caller that

@@ -125,8 +125,11 @@ static bool evaluate(struct bn_session *session, const struct sense_text *text,
     struct head_cand cands[SENSE_IDS][SENSE_IDS]; /* a row for each scored id */
     struct head_row rows[SENSE_IDS];
     int32_t ids[SENSE_IDS];
-    const struct head_request head = {
-        .kind = HEAD_TOP, .k = 0, .ids = ids, .n_ids = distinct_ids(text, ids)};
+    const struct head_request head = {/* k 0: only the logits of `ids` */
+                                      .kind = HEAD_TOP,
+                                      .k = 0,
+                                      .ids = ids,
+                                      .n_ids = distinct_ids(text, ids)};
     const size_t n_rows = text->n_ids - text->first;
     for (size_t i = 0; i < n_rows; i++)
         rows[i] = (struct head_row){.cands = cands[i], .cap = SENSE_IDS};

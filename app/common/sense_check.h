@@ -8,7 +8,7 @@
  * same mean for the frequencies of the tokens in S, which is their entropy. No fixed distribution
  * over D has a smaller loss than the bound (Gibbs' inequality), so a loss above the bound shows
  * that the context is of no use to the model. The loss of trained models is about a tenth of the
- * bound. Models with wrong or damaged weights have a loss above the bound.
+ * bound. Models whose weights are badly damaged or are read in a wrong order have a loss above it.
  *
  * The limit to D makes the measure independent of the size of the vocabulary. Tokens that a chat
  * model expects instead of a list, for example the end of the text, do not count. Only a few rows

@@ -11,7 +11,8 @@
 enum slash_kind {
     SLASH_NOTHING, /* blank, or blank between fences; `name` and `text` are empty */
     SLASH_MESSAGE, /* `text` is the message */
-    SLASH_COMMAND, /* `name` without the slash, empty for "/"; `text`: the trimmed text after it */
+    SLASH_COMMAND, /* `name` without the slash, empty if a blank or nothing follows the slash;
+                      `text`: the trimmed text after it */
 };
 
 struct slash {

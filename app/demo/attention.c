@@ -17,7 +17,7 @@ enum {
     /* Floats between rows of a scratch matrix. With a power of two, the elements of a column would
      * share a few sets of the cache. */
     STRIDE = TOKENS + 16,
-    ROWS = 6 /* rows of a register tile of 16 columns: 12 sums, 2 values of b, 1 of a */
+    ROWS = 6 /* rows of a register tile of 16 columns: 12 registers of sums, 2 of b, 1 of a */
 };
 
 /*
@@ -30,7 +30,7 @@ struct attention {
     const int32_t *first;   /* (batch, tokens): first token to which a token attends, ascending */
     /* Outputs of attend, which attend_backward reads. */
     float *o;    /* like q */
-    float *norm; /* (batch, heads, tokens), the results of softmax */
+    float *norm; /* (batch, heads, tokens): what `softmax` returns */
     /* Only for attend_backward: the gradient of o, and the outputs, of which dk and dv must be zero
      * before. Shapes as o, q, k and v. */
     const float *d_o;
@@ -139,6 +139,7 @@ struct query {
     long n;
 };
 
+/* Query r of the block that begins with query0. `first` (tokens) is the row of attention.first. */
 static struct query query_of(const int32_t *first, long query0, long r)
 {
     const int32_t key0 = first[query0] / 8 * 8; /* the first query needs the earliest key */
@@ -205,7 +206,8 @@ static void transpose(const float *x, float (*to)[STRIDE], long tokens)
 }
 
 /* The query heads that share a KV head are adjacent. So `i` counts the queries of all of them, and
- * as n_tokens is a multiple of BLOCK, a block belongs to one head. */
+ * as n_tokens is a multiple of BLOCK, a block belongs to one head. The scratch matrices are static,
+ * one set per thread, because they are large for a stack. */
 void attend(const struct attention *a)
 {
     const long n_tokens = a->tokens, group = a->heads / a->kv_heads;

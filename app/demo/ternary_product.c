@@ -12,9 +12,9 @@
 #include <stdint.h>
 
 enum {
-    ROWS = 6,      /* rows of activations in a register tile: 6 x 2 sums of 16 registers */
+    ROWS = 6,      /* rows of activations in a register tile: 6 x 2 sums use 12 of 16 registers */
     OUTPUTS = 16,  /* outputs in a register tile */
-    FLUSH = 64 * 4 /* columns after which the int16 sums are added to int32: 64 steps of at most
+    FLUSH = 64 * 4 /* columns after which the int16 sums are added to int32: 64 additions of at most
                       2 x 255 do not overflow them */
 };
 
@@ -35,7 +35,7 @@ void quantise(const float *x, uint8_t *a, float *s, float least, int64_t rows, i
     }
 }
 
-/* a (n) -> x (n): the rounded values without their scale. */
+/* a (n) -> x (n): a - 128, the rounded values before they are divided by their scale. */
 void restore(const uint8_t *a, float *x, int64_t n)
 {
 #pragma omp parallel for

@@ -2,8 +2,9 @@
  * The verbs (subcommands) of bitnet-inspect, the functions that they share, and their table, which
  * is used for parsing, --help and the check of the man page.
  *
- * A verb prints its result on stdout and returns the exit code. Warnings, except for the verbs info
- * and check, whose results contain them, and at most one error line are printed on stderr.
+ * A verb prints its result on stdout (logits writes it to the file of --out) and returns the exit
+ * code. Warnings, except for the verbs info and check, whose results contain them, and at most one
+ * error line are printed on stderr.
  */
 #ifndef APP_INSPECT_H
 #define APP_INSPECT_H

@@ -36,7 +36,7 @@ static void print_codes(const struct model_check *c)
     else
         (void)snprintf(kinds, sizeof(kinds), "%zu %s", n_binary + n_others,
                        n_binary > 0 ? "binary" : "ternary");
-    if (n_binary == 0 || c->n_zero_codes > 0) /* binary weights are never 0 */
+    if (n_binary == 0 || c->n_zero_codes > 0) /* binary weights are 0 only where the scale is 0 */
         (void)snprintf(zeros, sizeof(zeros), ", %.1f %% of them zero",
                        c->n_codes ? 100.0 * (double)c->n_zero_codes / (double)c->n_codes : 0);
     print_line(RESULT_OK, "codes", "%s tensors, %" PRIu64 " weights%s", kinds, c->n_codes, zeros);

@@ -9,7 +9,7 @@
 
 #define VALUE_MAX 100 /* bytes of a metadata text that are printed */
 #define ITEM_MAX 20   /* bytes of an array item that are printed */
-#define N_ITEMS_MAX 3 /* items of an array that are printed */
+#define N_ITEMS_MAX 3 /* items of an array of strings that are printed; of other arrays none */
 
 static void put_bytes(const char *name, uint64_t n_bytes)
 {

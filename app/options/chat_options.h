@@ -37,7 +37,7 @@ bool chat_options_biases(const struct options *o, const struct tokenizer *t, str
 /* The most tokens of a thought: --think-budget, or SIZE_MAX without a budget. */
 size_t chat_options_think_budget(const struct options *o);
 
-/* The session of --ctx and --state-memory. */
+/* The settings of a session: n_ctx from --ctx, state_memory from --state-memory. */
 struct bn_session_config chat_options_session(const struct options *o);
 
 /* Set all fields; there are no biases afterwards. Without --seed the seed is 0. */

@@ -181,7 +181,7 @@ bool option_value_parse(const struct option *row, const char *label, const char 
 
 bool option_value_copy(const struct option_value *from, struct option_value *out)
 {
-    struct bn_error ignored;
+    struct bn_error ignored; /* the caller writes the message */
     out->source = from->source;
     out->set = from->set;
     out->number = from->number;

@@ -4,13 +4,13 @@
  * of model_args.h.
  *
  * A flag is spelled --name on the command line. --help lists a flag that is on by default as
- * --no-name. The spelling --no-name is also accepted for each flag that a config file can set. A
- * value from a weaker source (enum option_source) never replaces one from a stronger source; only
- * options_reset drops the stronger value. LC_NUMERIC must be "C", because real numbers are read
- * with strtod. Not thread-safe.
+ * --no-name. The command line also accepts --no-name for each of its flags that a config file can
+ * set. A value from a weaker source (enum option_source) never replaces one from a stronger source;
+ * only options_reset drops the stronger value. LC_NUMERIC must be "C", because real numbers are
+ * read with strtod. Not thread-safe.
  *
- * An error about a value contains the option, the value and the accepted values. The error code is
- * BN_EARG or BN_ENOMEM.
+ * The error about a wrong value contains the option, the value and the accepted values. Error codes
+ * are BN_EARG and BN_ENOMEM.
  */
 #ifndef APP_OPTIONS_H
 #define APP_OPTIONS_H
@@ -103,13 +103,14 @@ const char *const *options_words(const struct options *o, size_t *n_words);
  * '-'. A flag accepts on/off, true/false, yes/no, 1/0. A row that repeats adds the text to those of
  * the same source. BN_EARG: unknown name, bad value, or the option cannot be set from this source
  * (SET requires OPTION_BY_SET; CONFIG, ENV, MODEL, FAMILY: OPTION_IN_CONFIG; COMMAND:
- * OPTION_ON_COMMAND). BN_EARG changes nothing. BN_ENOMEM. If a stronger source has set the value,
- * it stays, and this is no error. */
+ * OPTION_ON_COMMAND). BN_EARG changes nothing, and BN_ENOMEM neither, except that a value from
+ * MODEL or FAMILY may be set. If a stronger source has set the value, it stays, and this is no
+ * error. */
 bool options_set(struct options *o, const char *name, const char *value, enum option_source source,
                  struct bn_error *err);
-/* Drop the value, whatever its source, and return to that of OPTION_FROM_MODEL or
- * OPTION_FROM_FAMILY, or else to the default. BN_EARG: unknown name. BN_ENOMEM. A failure changes
- * nothing. */
+/* Drop the value, whatever its source, and return to the latest one that was set from
+ * OPTION_FROM_MODEL or OPTION_FROM_FAMILY, or else to the default. BN_EARG: unknown name.
+ * BN_ENOMEM. A failure changes nothing. */
 bool options_reset(struct options *o, const char *name, struct bn_error *err);
 
 /* Make a copy of all values with their sources, without the words of the command line. Close it
@@ -134,7 +135,7 @@ size_t options_choice(const struct options *o, const char *name);
 const char *const *options_list(const struct options *o, const char *name, size_t *n_items);
 const int64_t *options_ints(const struct options *o, const char *name, size_t *n_items);
 
-/* Number of rows; row i in the order of the tables, and the heading of its group. */
+/* Number of rows n; row i < n in the order of the tables, and the heading of its group. */
 size_t options_count(const struct options *o);
 const struct option *options_row(const struct options *o, size_t i);
 const char *options_group(const struct options *o, size_t i);
@@ -145,7 +146,8 @@ const struct option *options_near(const struct options *o, struct bn_str name,
 /* NULL: no such row. */
 const struct option *options_find(const struct options *o, const char *name);
 /* The value as text: "on", "0.7" (a real number has at most six digits), "128,512". Several texts
- * are joined with commas. "" if unset. The text is cut to out_bytes with its final 0. */
+ * are joined with commas. "" if unset. The text is cut to out_bytes >= 1 with its final 0. The name
+ * must be in a table (asserted). */
 void options_format(const struct options *o, const char *name, char *out, size_t out_bytes);
 
 /* Print --help: two columns under the headings of the groups, lines of at most 100 columns. Lists
@@ -160,8 +162,8 @@ bool options_list_has(const char *const *names, const char *name);
  * nothing. */
 void options_print_completion(const struct options *o, const char *shell, FILE *out);
 
-/* The next three functions write a text to `out` and cut it to out_bytes with its final 0.
- * The values that a row accepts: "a whole number from 1 to 512", "auto, cpu or cuda". TEXT has only
+/* The next three functions write a text to `out` and cut it to out_bytes >= 2 with its final 0. */
+/* The values that a row accepts: "a whole number from 1 to 512", "auto, cpu or cuda". TEXT has only
  * a name: "FILE". */
 void option_describe(const struct option *row, char *out, size_t out_bytes);
 /* The explanation in --help: .help, or "do not " and .help for --no-NAME. */

@@ -143,12 +143,12 @@ static void print_wrapped(FILE *out, const char *text)
 
 static void print_row(FILE *out, const struct option *row)
 {
-    char spelling[100], text[400];
+    char spelling[100], text[400]; /* enough for every row; longer texts would be cut */
     option_spelling(row, spelling, sizeof(spelling));
     option_help_text(row, text, sizeof(text));
     const size_t n = strlen(text);
     if (row->fallback && *row->fallback && row->kind != OPTION_FLAG)
-        (void)snprintf(text + n, sizeof(text) - n, " [%s]", row->fallback); /* cut if too long */
+        (void)snprintf(text + n, sizeof(text) - n, " [%s]", row->fallback);
     const int indent = row->letter ? 2 : 6; /* so that the long names are aligned */
     const int used = fprintf(out, "%*s%s", indent, "", spelling);
     if (used > HELP_COLUMN - 2) /* fewer than two spaces would be left */

@@ -22,10 +22,10 @@
 #include <unistd.h>
 
 #define HELPER_SECONDS 2.0 /* limit for one program */
-#define EXIT_NOT_FOUND 127 /* the exit code of shells for a command that is not found */
+#define EXIT_NOT_FOUND 127 /* exit code: the program could not run (as in shells) */
 
 struct helper {
-    enum env_var needs;   /* the program is tried if this is set; PATH stands for "always" */
+    enum env_var needs;   /* the program is tried if this is set, as PATH practically always is */
     const char *words[4]; /* program and arguments, then NULL if there are fewer than four words */
 };
 static const struct helper helpers[] = {

@@ -2,9 +2,9 @@
  * Copies text into the clipboard, and finds code blocks in an answer.
  *
  * The first program that succeeds does the copying: wl-copy if $WAYLAND_DISPLAY is set, xclip and
- * xsel if $DISPLAY is set, pbcopy. If all of them fail and standard output is a terminal, the
- * escape sequence OSC 52 is written to it. Many terminals then copy the text, also through ssh. The
- * program cannot learn whether the terminal did so.
+ * xsel if $DISPLAY is set, pbcopy if $PATH is set. If none succeeds and standard output is a
+ * terminal, the escape sequence OSC 52 is written to it. Many terminals then copy the text, also
+ * through ssh. The program cannot learn whether the terminal did so.
  */
 #ifndef APP_CLIPBOARD_H
 #define APP_CLIPBOARD_H

@@ -37,7 +37,8 @@ struct curses_screen {
 static bool has_string(const char *name)
 {
     const char *s = tigetstr(name);
-    return s && (intptr_t)s != -1; /* -1: terminfo has no string capability of this name */
+    /* NULL: this terminal lacks it. -1: terminfo has no string capability of this name. */
+    return s && (intptr_t)s != -1;
 }
 
 static void init_colours(struct curses_screen *s)
@@ -68,7 +69,8 @@ bool curses_open(enum screen_style style, struct curses_screen **out, struct bn_
         return bn_fail(err, BN_EUNSUPPORTED, "the terminal '%.40s' cannot show a whole screen",
                        name ? name : "");
     }
-    /* The calls whose result is ignored fail only without a terminal. */
+    /* The calls whose result is ignored fail only without a terminal. tty_acquire has set the input
+     * mode already; cbreak and noecho record it in ncurses. */
     (void)cbreak();
     (void)noecho();
     (void)nonl();        /* an LF moves the cursor down only, so ncurses can use it for that */
@@ -201,7 +203,8 @@ void curses_set_row(struct curses_screen *s, size_t row, enum screen_look look, 
 
 static void add_move(int row, int column, struct strbuf *out)
 {
-    /* curses_open has tested that the terminal has "cup". */
+    /* curses_open has tested that the terminal has "cup". In X/Open, tparm has nine long
+     * parameters. */
     const char *bytes = tparm(tigetstr("cup"), (long)row, (long)column, 0L, 0L, 0L, 0L, 0L, 0L, 0L);
     if (bytes)
         strbuf_add_text(out, bytes);
@@ -214,8 +217,8 @@ static void move_after(size_t row, struct bn_str before)
     struct strbuf out = {0};
     add_move((int)row, 0, &out);
     strbuf_add_str(&out, before);
-    (void)tty_write(strbuf_text(&out),
-                    out.n_bytes); /* if the terminal is gone, the next read fails */
+    /* If the terminal is gone, the next read fails. */
+    (void)tty_write(strbuf_text(&out), out.n_bytes);
     strbuf_finish(&out);
 }
 

@@ -1,8 +1,9 @@
 /*
  * The screen as rows of text. Only this module draws with ncurses.
  *
- * The caller sets rows one by one and then shows them together; only differences are sent to the
- * terminal. Signals and input are handled elsewhere. Call tty_acquire before curses_open.
+ * The caller sets rows one by one and then shows them together. Only differences are sent to the
+ * terminal, but a changed row with characters whose width differs between terminals is sent as a
+ * whole. Signals and input are handled elsewhere. Call tty_acquire before curses_open.
  */
 #ifndef APP_CURSES_SCREEN_H
 #define APP_CURSES_SCREEN_H
@@ -17,9 +18,9 @@ enum screen_look {
     SCREEN_BOLD,
     SCREEN_DIM,
     SCREEN_BAR, /* reverse video: the status row, or a match of /find */
-    /* The status row when the context is nearly full: status_pressure (status.h) is 1, or 2. */
-    SCREEN_BAR_HIGH,
-    SCREEN_BAR_FULL,
+    /* The status row when the context is nearly full. */
+    SCREEN_BAR_HIGH, /* status_pressure (status.h) is 1 */
+    SCREEN_BAR_FULL, /* status_pressure is 2 */
 };
 /* SIMPLE: no colours, and only the looks from SCREEN_BAR on have attributes. */
 enum screen_style { SCREEN_SIMPLE, SCREEN_RICH };
@@ -27,7 +28,7 @@ enum screen_style { SCREEN_SIMPLE, SCREEN_RICH };
 struct curses_screen;
 
 /* Enter the full screen. BN_EUNSUPPORTED: $TERM is unset, unknown or "dumb", or the terminal cannot
- * position its cursor; it keeps its contents. BN_ENOMEM. */
+ * position its cursor; the terminal then keeps its contents. BN_ENOMEM. */
 bool curses_open(enum screen_style style, struct curses_screen **out, struct bn_error *err);
 /* Leave the full screen and free `s`. A terminal with an alternate screen shows its earlier
  * contents again. NULL is fine. */

@@ -19,12 +19,14 @@ static const int watched[] = {SIGINT, SIGTERM, SIGHUP, SIGWINCH, SIGTSTP, SIGCON
 #define N_WATCHED (sizeof(watched) / sizeof(watched[0]))
 static volatile sig_atomic_t raised[N_WATCHED]; /* one object per flag, so no lock is needed */
 
-/* Faults of a thread, and two signals that dump core. No thread blocks them. */
+/* Faults of a thread, SIGABRT, and SIGQUIT (Ctrl-\). No thread blocks them. on_fatal handles
+ * SIGBUS, and with SIGNALS_TERMINAL all of them, even if they were ignored at the start. */
 static const int fatal[] = {SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGABRT, SIGQUIT};
 #define N_FATAL (sizeof(fatal) / sizeof(fatal[0]))
 
-/* Other signals that end a process by default; without SIGXFSZ, which is ignored. The worker blocks
- * them, so the main thread runs the handler. */
+/* Other signals that end a process by default; without SIGKILL, which cannot be handled, and
+ * SIGXFSZ, which signals_ignore_size_limit ignores. The worker blocks them, so the main thread runs
+ * the handler. */
 static const int ending[] = {
     SIGPIPE,   SIGUSR1, SIGUSR2, SIGALRM, SIGVTALRM, SIGPROF, SIGXCPU, SIGTRAP, SIGSYS, SIGPOLL,
 #ifdef SIGSTKFLT
@@ -46,7 +48,9 @@ static void on_signal(int number)
     for (size_t i = 0; i < N_WATCHED; i++)
         if (watched[i] == number)
             raised[i] = 1;
-    (void)!write(wake, "s", 1); /* if the pipe is full, the main thread is awake already */
+    /* A full pipe wakes the main thread, too. `!`: gcc warns about an ignored result even after a
+     * cast to void. */
+    (void)!write(wake, "s", 1);
     errno = saved;
 }
 
@@ -71,7 +75,7 @@ static bool install(int number, void (*handler)(int), struct bn_error *err)
 }
 
 /* Handle a signal that ends a process by default. If the program was started with another action,
- * such as SIG_IGN by a shell, keep that action. */
+ * such as SIG_IGN by a shell, or if the action is unknown, keep that action. */
 static bool install_ending(int number, struct bn_error *err)
 {
     struct sigaction before;
@@ -174,9 +178,10 @@ void signals_reset_child(void)
     /* Until exec, our handlers would write to the wake pipe of the parent. */
     for (size_t i = 0; i < N_WATCHED; i++)
         (void)signal(watched[i], SIG_DFL);
+    /* exec resets handlers but keeps SIG_IGN: ours of SIGXFSZ, and inherited ones. */
     (void)signal(SIGPIPE, SIG_DFL);
     (void)signal(SIGQUIT, SIG_DFL);
-    (void)signal(SIGXFSZ, SIG_DFL); /* exec resets handlers, but not SIG_IGN: ours, or inherited */
+    (void)signal(SIGXFSZ, SIG_DFL);
     sigemptyset(&none);
     (void)sigprocmask(SIG_SETMASK, &none, NULL);
 }
@@ -188,7 +193,7 @@ void signals_stop_self(void)
     sigemptyset(&standard.sa_mask);
     sigemptyset(&only);
     sigaddset(&only, SIGTSTP);
-    (void)sigaction(SIGTSTP, &standard, &ours); /* cannot fail: signals_open made the same call */
+    (void)sigaction(SIGTSTP, &standard, &ours); /* cannot fail for a valid signal */
     (void)sigprocmask(SIG_UNBLOCK, &only, &before);
     (void)raise(SIGTSTP);
     (void)sigprocmask(SIG_SETMASK, &before, NULL);

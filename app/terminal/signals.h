@@ -1,11 +1,11 @@
 /*
  * Turns the signals of enum signal_flag into flags, and writes a byte to the wake pipe for each.
  *
- * With SIGNALS_TERMINAL, the handler of every other signal that ends a process by default restores
- * the terminal and then ends the process by this signal. A signal for which the program was started
- * with another action, such as SIG_IGN, keeps it, except faults, SIGABRT and SIGQUIT. SIGBUS is
- * handled in any case, and its likely reason is printed: the memory-mapped model file can no longer
- * be read.
+ * With SIGNALS_TERMINAL, the other signals that end a process by default get a handler, too, except
+ * SIGKILL and SIGXFSZ. The handler restores the terminal and ends the process by this signal. If
+ * the program was started with another action for such a signal, such as SIG_IGN, the action stays,
+ * except for faults, SIGABRT and SIGQUIT. SIGBUS has the handler in any case, and the likely reason
+ * is printed: the memory-mapped model file can no longer be read.
  */
 #ifndef APP_SIGNALS_H
 #define APP_SIGNALS_H
@@ -43,8 +43,8 @@ unsigned signals_fetch(void);
 /* Empty the pipe; wake_fd is its read end. Call it before signals_fetch: in the other order, a
  * signal between the two calls would not end the next wait. */
 void signals_drain(int wake_fd);
-/* Between these two calls, SIGINT restores the terminal and ends the process at once with the exit
- * code 130, which shells use for SIGINT. */
+/* Between these two calls, the handler of SIGINT restores the terminal and ends the process at once
+ * with the exit code 130, which shells use for SIGINT. */
 void signals_arm_interrupt(void);
 void signals_disarm_interrupt(void);
 /* Set *set to the signals that a worker thread blocks: all but SIGABRT, SIGQUIT and the faults
@@ -56,8 +56,8 @@ void signals_set_non_fatal(sigset_t *set);
 void signals_reset_child(void);
 /* Stop this process as Ctrl-Z does by default. Returns when the process is continued; at once in an
  * orphaned process group, which the kernel does not stop. This does not raise SIGNAL_RESUME: the
- * caller acquires the terminal again after this call. A second time, for SIGNAL_RESUME, would turn
- * each Ctrl-J typed in between into Enter (tty_take_early in tty.h). */
+ * caller acquires the terminal again after this call. If it did so a second time, for
+ * SIGNAL_RESUME, each Ctrl-J typed in between would become Enter (tty_take_early in tty.h). */
 void signals_stop_self(void);
 
 #endif

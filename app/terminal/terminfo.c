@@ -18,7 +18,8 @@ void terminfo_append(const char *name, char *out, size_t out_bytes)
     const char *s = tigetstr(name);
     const size_t n_before = strlen(out);
     size_t n = n_before;
-    if (!s || (intptr_t)s == -1) /* -1: terminfo has no string capability of this name */
+    /* NULL: this terminal lacks it. -1: terminfo has no string capability of this name. */
+    if (!s || (intptr_t)s == -1)
         return;
     while (*s && n + 1 < out_bytes) {
         const char *end = s[0] == '$' && s[1] == '<' ? strchr(s, '>') : NULL;
@@ -36,7 +37,7 @@ static void read_string(struct terminfo *caps, enum terminfo_string which, const
 }
 
 /* Append the string that sets the colour of text; nothing if the string does not fit or the
- * terminal has fewer than the eight basic colours. */
+ * terminal has fewer than the eight basic colours. In X/Open, tparm has nine long parameters. */
 static void add_colour(struct terminfo *caps, enum terminfo_string which, int number)
 {
     const char *s = tigetnum("colors") >= 8 ? tigetstr("setaf") : NULL;

@@ -27,11 +27,13 @@ static volatile sig_atomic_t n_exit_sequence;
 void tty_enable_bracketed_paste(void)
 {
     is_bracketed = 1;
-    (void)!write(STDOUT_FILENO, PASTE_ON, N_PASTE); /* if this fails, pastes arrive as typed keys */
+    /* If this fails, pastes arrive as typed keys. `!`: gcc warns about an ignored result even after
+     * a cast to void. */
+    (void)!write(STDOUT_FILENO, PASTE_ON, N_PASTE);
 }
 
-/* Count the unread bytes that were typed before the mode changed; 0 without ICRNL. With ICRNL, the
- * terminal has stored an LF for each Enter in them. The count distinguishes these LF from that of a
+/* Count the unread bytes that were typed before the mode changed, if that mode stored an LF for
+ * each Enter (ICRNL without IGNCR); else return 0. The count distinguishes these LF from that of a
  * later Ctrl-J. Call it after the change: before it, FIONREAD would count complete lines only. */
 static size_t count_early(void)
 {

@@ -15,8 +15,8 @@ void entry_queue_finish(struct entry_queue *q); /* frees the lines; the queue is
 
 /* Add a copy of a line at the end. False: out of memory, and the queue is unchanged. */
 bool entry_queue_add(struct entry_queue *q, struct bn_str line);
-/* Remove the first line. It replaces the text of `out`, which needs no memory. False: the queue is
- * empty, and `out` is unchanged. */
+/* Remove the first line and move it to `out` in place of the old text. This needs no memory. False:
+ * the queue is empty, and `out` is unchanged. */
 bool entry_queue_take_first(struct entry_queue *q, struct strbuf *out);
 /* Remove the last line and append it to `out`. False: the queue is empty. If memory runs out,
  * out->failed is set, and the line is lost. */

@@ -35,8 +35,8 @@ struct terminal_chat {
 
     struct key_queue keys;    /* keys that the editor has not used yet */
     struct entry_queue queue; /* lines entered during an answer */
-    /* The running answer up to here is on the ordinary screen. The inline painter sets it when it
-     * closes; while that painter is open, it is out of date. */
+    /* The running answer up to here is on the ordinary screen. The inline painter sets this field
+     * when it closes during an answer; while that painter is open, the field is out of date. */
     struct answer_position printed;
     struct strbuf line;      /* the text of the last UI_LINE event */
     struct strbuf displayed; /* the same line with marks for long pastes (line_edit.h) */

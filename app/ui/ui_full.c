@@ -301,8 +301,9 @@ static bool full_open(struct ui *ui, struct bn_error *err)
     return true;
 }
 
-/* Write the text after u->printed to the ordinary screen, if the options allow. If another painter
- * opens next, a running answer is left out, because that painter prints it. */
+/* Write the text after u->printed to the ordinary screen. At the end of the program, this requires
+ * --exit-transcript. If another painter opens next, a running answer is left out, because that
+ * painter prints it. */
 static void print_transcript(struct ui *ui, enum ui_close how)
 {
     struct full_ui *u = self(ui);

@@ -1,7 +1,8 @@
 /*
  * The keys of the full-screen painter. F2 changes the painter, some keys scroll the view, n, N and
- * Esc belong to /find while matches are shown, and the others are passed to the editor. The editor
- * stays open during an answer; lines that are entered then wait in the queue.
+ * Esc belong to /find while matches are shown, and the others are passed to the editor. During an
+ * answer, Esc stops the answer instead. The editor stays open during an answer; lines that are
+ * entered then wait in the queue, except commands that may run at once.
  */
 #include "app/ui/ui_full_state.h"
 

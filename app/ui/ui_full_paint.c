@@ -4,7 +4,8 @@
  * The view is the visible part of the text.
  *
  * After /find, n and N move between the matching lines. The keys that scroll work as usual. Esc
- * ends the search; any other key ends it, too, and is passed to the editor.
+ * ends the search, but during an answer it stops the answer. Any other key ends the search, too,
+ * and is passed to the editor.
  */
 #include "app/ui/ui_full_state.h"
 
@@ -50,8 +51,9 @@ static size_t top_of_view(struct full_ui *u, size_t n_rows)
     return size_min(top, last);
 }
 
-/* Move the view so that it begins at row `top`. Its line is stored, because a new layout changes
- * the numbers of rows. */
+/* Move the view so that it begins at row `top`, or to the end of the text if the rows from `top` on
+ * do not fill the view. The line of the row is stored, because a new layout changes the numbers of
+ * rows. */
 static void scroll_to(struct full_ui *u, size_t top)
 {
     u->due = DUE_NOW;
@@ -73,7 +75,8 @@ void full_scroll(struct full_ui *u, enum full_direction direction, size_t n_rows
 
 /* ---- /find ---- */
 
-/* Messages and answers are searched; commands and notices are not. */
+/* Messages, answers and thoughts are searched; commands and notices are not. A line of the user
+ * that begins with a slash counts as a command, even if it is a message. */
 static bool is_searched(const struct scroll_line *line)
 {
     /* sizeof(TERMINAL_PROMPT) counts the final NUL, so it is the length of the prompt and a

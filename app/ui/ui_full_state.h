@@ -9,7 +9,7 @@
 #include "app/terminal/text/scroll.h"
 #include "app/ui/terminal_chat.h"
 
-/* When full_paint paints the next frame. SOON: FRAME_SECONDS after the last frame. */
+/* When full_paint paints the next frame. SOON: FRAME_SECONDS (ui_full_paint.c) after the last. */
 enum full_due { DUE_NOTHING, DUE_SOON, DUE_NOW };
 
 /* The matches of /find; n is 0 if no search is active. */
@@ -62,7 +62,7 @@ void full_scroll(struct full_ui *u, enum full_direction direction, size_t n_rows
 
 bool full_find(struct ui *ui, struct pattern *pattern); /* as in ui.h */
 void full_find_end(struct full_ui *u);                  /* end the search, if one is active */
-bool full_is_finding(const struct full_ui *u); /* matches are shown, and Esc ends the search */
+bool full_is_finding(const struct full_ui *u);          /* matches of /find are shown */
 /* Handle a key while matches are shown: n and N move, other keys end the search. False: no matches
  * are shown, or the key ended the search and is for the editor (not Esc). */
 bool full_find_key(struct full_ui *u, char key);

@@ -35,8 +35,8 @@ static void inline_notice(struct ui *ui, enum ui_tone tone, struct bn_str text)
 
 /* ---- status row and prompt ---- */
 
-/* While the model loads, the prompt shows the progress, because no status row is shown. floor: 100
- * % appears only at the end. */
+/* While the model loads, the prompt shows the progress, because no status row is shown. floor:
+ * "100%" appears only at the end. */
 static void make_prompt(struct ui *ui, char out[INLINE_PROMPT_BYTES])
 {
     const struct chat *c = ui->chat;

@@ -77,8 +77,8 @@ void inline_typed_rows(struct ui *ui, size_t max_rows, struct strbuf *out);
 
 /* Messages of the program, between answers or within one. begin_message erases the editor or the
  * status row and begins a row; then add_message may be called several times; end_message writes
- * `out` and shows the editor again. begin_message is not needed if neither the editor nor an answer
- * is on the screen, as directly after the end of an answer. */
+ * `out` and shows the editor again. begin_message is not needed if no answer runs and the editor is
+ * not on the screen, as directly after the end of an answer. */
 void inline_begin_message(struct ui *ui);
 void inline_add_message(struct ui *ui, enum ui_tone tone, struct bn_str text);
 void inline_end_message(struct ui *ui);

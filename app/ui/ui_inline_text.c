@@ -1,10 +1,11 @@
 /*
  * The output of the inline painter: appended text, the status row below it, and messages.
  *
- * Text above the cursor's row is never written again. Between two writes the cursor is at the end
- * of the text. Before text is written into the place of the status row, the status row is erased or
- * moved down. When the width changes, only the row with the cursor is written again. A newline also
- * moves the cursor to column 0, because tty_acquire does not change the terminal's output mode.
+ * Text above the cursor's row is never written again. During an answer, the cursor is at the end of
+ * the text between two writes. Before text is written into the place of the status row, the status
+ * row is erased or moved down. When the width changes, only the row with the cursor is written
+ * again. A newline also moves the cursor to column 0, because tty_acquire does not change the
+ * terminal's output mode.
  */
 #include "app/ui/ui_inline_state.h"
 
@@ -15,7 +16,7 @@
 #include <unistd.h>
 
 /* The terminal shows the output between these sequences as one update (synchronised output).
- * Terminals without this feature ignore them. terminfo has no name for them. */
+ * Terminals without this feature ignore them. terminfo has no standard name for them. */
 #define SYNC_BEGIN "\033[?2026h"
 #define SYNC_END "\033[?2026l"
 

@@ -1,7 +1,8 @@
 /*
  * Output of the painter for pipes and scripts: see ui_pipe.h.
  *
- * The answer is cleaned if stdout is a terminal. Otherwise its bytes are written unchanged.
+ * With PIPE_TEXT, the answer is cleaned if stdout is a terminal. Otherwise its bytes are written
+ * unchanged. JSON needs valid UTF-8, so json_out_text replaces invalid bytes.
  */
 #include "app/ui/ui_pipe_state.h"
 
@@ -224,7 +225,7 @@ static const char *model_name(const struct ui *ui)
     return info ? info->name : "";
 }
 
-/* Without --stats or --no-stats, statistics are printed only if the user is at a terminal. */
+/* Without --stats or --no-stats, statistics are printed only with PIPE_INTERACTIVE. */
 static void print_stats(struct ui *ui, const struct turn *turn)
 {
     const struct options *o = ui->options;
@@ -240,7 +241,8 @@ static void print_stats(struct ui *ui, const struct turn *turn)
     strbuf_finish(&line);
 }
 
-/* The table of /probs. In JSON the alternatives are part of the object. */
+/* The table of the command /probs, which only PIPE_SCRIPT and PIPE_INTERACTIVE can run. In JSON the
+ * alternatives are part of the object, as with --logprobs. */
 static void print_probs(struct ui *ui, const struct turn *turn)
 {
     const struct pipe_plan *plan = &self(ui)->plan;
@@ -309,7 +311,7 @@ static void pipe_no_text(struct ui *ui, struct bn_str text)
 /* For members of ui_ops without an effect here. */
 static void pipe_unmoved(struct ui *ui)
 {
-    (void)ui; /* no editor, and nothing depends on the size or mode of a terminal */
+    (void)ui; /* no editor, no change of a terminal's mode, and no size of it is stored */
 }
 
 const struct ui_ops ui_pipe_ops = {

@@ -17,8 +17,8 @@ enum pipe_kind {
     PIPE_INFO,        /* print information about the model when it is loaded */
     PIPE_EXPLAIN,     /* print how the model would run */
 };
-/* JSON: one object per answer. JSONL: one object per event, such as a token, in a line of its
- * own. */
+/* JSON: one object per answer. JSONL: one object per event, such as a token, in a line of its own.
+ * With both, PIPE_INFO prints one object. PIPE_EXPLAIN always prints text. */
 enum pipe_output { PIPE_TEXT, PIPE_JSON, PIPE_JSONL };
 enum pipe_stdin {
     PIPE_STDIN_UNUSED,

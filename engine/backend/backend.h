@@ -59,7 +59,7 @@ struct backend_plan {
     size_t weight_bytes;
     size_t kv_bytes_per_token;
     size_t scratch_bytes; /* intermediate results of a pass */
-    size_t seq_bytes;     /* of a sequence, at most: rings, recurrent states; often 0 */
+    size_t seq_bytes;     /* of a sequence besides its tokens, at most: rings, recurrent states */
     size_t state_bytes;   /* of one saved state, see state_save; 0: truncate reaches every length */
 };
 
@@ -88,7 +88,8 @@ struct eval_item {
 };
 
 /* Whether a micro-batch that has n_tokens tokens already, and a context of n_ctx positions of which
- * `length` are in use, have room for the ids of the item. BN_EARG, BN_ECONTEXT. */
+ * `length` are in use, have room for the ids of the item. n_tokens is at most n_ubatch, and length
+ * at most n_ctx. BN_EARG: no room in the micro-batch. BN_ECONTEXT: no room in the context. */
 static inline bool eval_item_fits(const struct eval_item *item, size_t n_tokens, size_t n_ubatch,
                                   size_t length, size_t n_ctx, struct bn_error *err)
 {
@@ -139,7 +140,7 @@ struct backend_ops {
      * ids in total, each sequence at most once and within its n_ctx. Allocates nothing. *n_bytes is
      * the number of bytes read from memory, undefined after an error. `control` may be NULL; its
      * progress callback is not called. After an error or a cancellation every sequence has its
-     * old length and can continue from there; see "Earlier lengths" below.
+     * old length and, except after BN_ELOST, can continue from there; see "Earlier lengths" below.
      * BN_EARG: a row has too little room for its results, or the ids are more than n_ubatch.
      * BN_ECONTEXT: more ids than a sequence has room for. BN_ECANCELLED. BN_EDEVICE.
      * BN_ELOST: the device has failed; every later call fails the same way. */
@@ -157,8 +158,8 @@ struct backend_ops {
      *
      * state_save writes backend_plan.state_bytes bytes, which state_load needs to return to the
      * present length: the recurrent states and the window before the next position, but nothing
-     * that truncate keeps. The bytes depend only on the model and the ids. The sequence does not
-     * change. False: the device has failed.
+     * that truncate keeps. The bytes depend only on the model, its settings and the ids. The
+     * sequence does not change. False: the device has failed.
      * state_load cuts a sequence of at least `length` positions to `length`, with a state that was
      * saved at this length of the same ids. Every byte string is safe to load, because states come
      * from files too. False: the device has failed; the sequence is then empty. */
@@ -191,9 +192,9 @@ bool backend_choose(const char *device, struct backend_config *cfg, const struct
                     struct bn_error *err);
 
 /* Plan the memory of a model on the backend *ops, which backend_choose has chosen. With "auto", a
- * backend that does not support the model is replaced in *ops by the next kind that can run here,
- * with the same log and passed_over as above. Errors are those of backend_ops.plan, and BN_EDEVICE
- * if no further kind can run here. */
+ * backend that does not support the model is replaced in *ops by the next kind that can run here;
+ * the reason is logged and set in cfg->passed_over. Errors are those of backend_ops.plan, and
+ * BN_EDEVICE if no further kind can run here. */
 bool backend_plan_model(const char *device, const struct model *m, struct backend_config *cfg,
                         const struct backend_ops **ops, struct backend_plan *plan,
                         struct bn_error *err);

@@ -2,7 +2,8 @@
  * The order of candidates, and a heap of them with the last candidate in that order on top.
  *
  * The CPU backend selects the k best logits with a heap of k candidates: a better candidate
- * replaces the top. cand_sort sorts a heap in place. qsort may allocate memory, so it is not used.
+ * replaces the top. Both backends sort with cand_build and cand_sort. qsort may allocate memory, so
+ * it is not used.
  */
 #ifndef ENGINE_BACKEND_CAND_HEAP_H
 #define ENGINE_BACKEND_CAND_HEAP_H

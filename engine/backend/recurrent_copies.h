@@ -16,6 +16,8 @@
 
 #define RECURRENT_NONE SIZE_MAX /* length of a copy whose contents are undefined */
 
+/* For an empty sequence: lengths 0 and RECURRENT_NONE, current 0. recurrent_set_length(r, 0) makes
+ * this of a struct of zeros. */
 struct recurrent_copies {
     size_t lengths[2]; /* number of ids that each copy is the result of */
     size_t current;    /* number of the copy that belongs to the sequence's length */

@@ -2,9 +2,9 @@
  * Errors: one message for the user and one code for the program.
  *
  * A function that can fail returns bool, takes `struct bn_error *err` as its last argument and
- * writes its outputs only on success. The function that detects the error writes the message, with
- * names and numbers; callers may add a prefix. `err` is never NULL. The text has no final period or
- * newline.
+ * writes its outputs only on success, unless its comment states an exception. The function that
+ * detects the error writes the message, with names and numbers; callers may add a prefix. `err` is
+ * never NULL. The text has no final period or newline.
  */
 #ifndef ENGINE_BASE_ERROR_H
 #define ENGINE_BASE_ERROR_H

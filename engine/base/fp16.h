@@ -1,6 +1,5 @@
 /*
- * Converts half precision (f16) to single precision and back, and bfloat16 to single precision. The
- * reference kernels and the loading of weights use them.
+ * Converts half precision (f16) to single precision and back, and bfloat16 to single precision.
  *
  * f32_to_f16 rounds to nearest even. Its results can be subnormal, values that round beyond 65504
  * become infinity, and a NaN remains a (quiet) NaN. Conversions to single precision are exact.

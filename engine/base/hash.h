@@ -2,7 +2,7 @@
  * Hash functions: FNV-1a (64 bits) for hash tables and quick comparisons, SHA-256 (FIPS 180-4)
  * where different inputs must have different hashes, as for model files.
  *
- * Neither protects secrets. SHA-256 processes about 0.3 GB/s.
+ * Neither protects secrets. SHA-256 processes about 0.3 GB/s on one core.
  */
 #ifndef ENGINE_BASE_HASH_H
 #define ENGINE_BASE_HASH_H

@@ -19,7 +19,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-#define LINE_MAX_BYTES 1024 /* more than any line of these files */
+#define LINE_MAX_BYTES 1024 /* lines with the keys below are shorter; others are read in parts */
 
 void *mem_alloc(size_t n, size_t unit_bytes)
 {
@@ -137,8 +137,9 @@ size_t mem_peak_bytes(void)
     return status_bytes("VmHWM:");
 }
 
-/* A group's limit minus the bytes that the system cannot reclaim, which memory.stat lists after
- * `key`. Pages of files do not count, because the system reclaims them when memory gets short. */
+/* A group's limit minus its anonymous memory, which memory.stat lists after `key`. Pages of files
+ * do not count, because the system reclaims them when memory gets short. SIZE_MAX: no limit, or one
+ * of the two files or its number is missing. */
 static size_t free_in_group(const char *dir, const char *limit_name, const char *key)
 {
     char path[CGROUP_DIR_BYTES + 64];

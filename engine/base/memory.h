@@ -29,7 +29,7 @@ enum mem_pages { MEM_PAGES_NORMAL, MEM_PAGES_HUGE }; /* HUGE: a request, not a g
 
 struct mem_map {
     void *ptr;
-    size_t n_bytes; /* of an anonymous mapping: whole pages, so it can be more than requested */
+    size_t n_bytes; /* of an anonymous mapping: rounded up, so it can be more than requested */
 };
 
 /* Reserve n_bytes of zeroed pages, which use memory only after they are written. So success does

@@ -1,6 +1,7 @@
 /*
  * Random numbers for sampling, as a function of (seed, position, number). When a token is drawn,
- * `number` is the token id. The coarse plane uses noise_bits with a key of its own.
+ * `number` is the token id. Other code, such as the coarse plane, calls noise_bits with keys of its
+ * own.
  *
  * There is no generator state, so the draw at a position does not depend on how the program reached
  * it. With logits z and Gumbel noise g, argmax(z / temp + g) is a draw from softmax(z / temp).

@@ -1,9 +1,9 @@
 /*
  * Reads little-endian numbers and strings from a fixed block of memory.
  *
- * A read past the end sets `failed`. It and every later read return 0, NULL or an empty string and
- * do not move, so that a parser can read a whole record and test `failed` once. Nothing is copied;
- * strings point into the block.
+ * A read past the end sets `failed`. It and every later read return 0, NULL or an empty string, so
+ * that a parser can read a whole record and test `failed` once. Nothing is copied; strings point
+ * into the block.
  */
 #ifndef ENGINE_BASE_READER_H
 #define ENGINE_BASE_READER_H
@@ -30,7 +30,8 @@ uint64_t reader_u64(struct reader *r);
 /* The next n bytes. If fewer are left, returns NULL and sets `failed`. */
 const uint8_t *reader_bytes(struct reader *r, uint64_t n);
 
-/* A string: its length as u64, then the bytes. */
+/* A string: its length as u64, then the bytes. If only bytes of the string are missing, the
+ * position is after the length. */
 struct bn_str reader_string(struct reader *r);
 
 #endif

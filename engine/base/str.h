@@ -50,8 +50,8 @@ static inline bool str_list_has(const char *list, const char *word)
     }
 }
 
-/* For "%.*s" in a message: the length of `s`, at most `most`. A cut is between two characters of
- * UTF-8, of which each has at most three continuation bytes. */
+/* For "%.*s" in a message: the bytes of `s` to print, at most `most`, which must fit an int. If `s`
+ * is valid UTF-8, a cut is between two characters: each has at most three continuation bytes. */
 static inline int bn_str_shown(struct bn_str s, size_t most)
 {
     size_t n = s.n_bytes < most ? s.n_bytes : most;

@@ -1,10 +1,12 @@
 /*
- * Two ways to divide attention over threads. Both use the same kernels and give the same bits.
+ * Two ways to divide attention over threads (enum attn_method). They give the same bits.
  *
- * With many tokens, a work item is a token block and a KV head, and a thread computes it over all
+ * ATTN_TOKEN_BLOCKS: a work item is a token block and a KV head, and a thread computes it over all
  * position blocks. So each position block is read once per token block. A thread starts with the
- * items whose keys it wrote, since they are in its cache. With few tokens, positions are split too:
- * partial results go to slots and are merged after a barrier.
+ * same range of items as in attn_append: it wrote most of their keys, which are still in its cache.
+ *
+ * ATTN_SPLIT, for few tokens: each token is a token block, and position blocks are split over the
+ * threads too. Partial results go to slots and are merged after a barrier.
  */
 #include "engine/cpu/cpu_attn.h"
 
@@ -233,8 +235,8 @@ static void run_token_block(struct cpu_thread *th, size_t item, size_t next, siz
                         tokens->token0 + t, kv_head, i);
 }
 
-/* Each range is processed in descending order: later tokens see more positions, and the items that
- * take longest should not come last. */
+/* Each range is processed in descending order: later tokens of a sequence see more positions (up to
+ * a window), and the items that take longest should not come last. */
 static void apply_token_blocks(struct cpu_thread *th, size_t layer)
 {
     const size_t n_items = th->pass->n_token_blocks * th->pass->b->model->hp.n_kv_heads;

@@ -1,7 +1,7 @@
 /*
  * Opening and closing the CPU backend, and one evaluation: check the items, cut them into token
- * blocks, run the pass, and only after its success change the lengths of the sequences and of the
- * result rows.
+ * blocks and run the pass. The lengths of the sequences and of the result rows change only after
+ * its success.
  */
 #include "engine/cpu/cpu_backend.h"
 
@@ -45,7 +45,7 @@ static bool cpu_probe(const struct backend_config *cfg, char *text, size_t text_
 static bool choose_kernels(struct backend *b, struct bn_error *err)
 {
     struct cpu_caps caps;
-    char why[800];
+    char why[800]; /* a line for each of at most four instruction sets */
     cpu_caps_detect(&caps);
     if (!cpu_caps_limit(&caps, b->cfg.isa, err))
         return false;
@@ -266,8 +266,8 @@ static void add_requested_rows(struct pass *pass, const struct eval_item *item, 
 }
 
 /* Bytes that a pass reads, without output head and experts: the weights once, rows of the
- * embedding, the keys and values once per token block, and the recurrent states, which are also
- * written. */
+ * embedding, the keys and values once per token block. The recurrent states count twice, because
+ * they are also written. */
 static uint64_t pass_bytes(const struct pass *pass)
 {
     const struct backend *b = pass->b;

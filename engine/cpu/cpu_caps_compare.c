@@ -15,13 +15,13 @@
 #include <string.h>
 
 #define ROTATED 256 /* elements of a rotated vector: AVX-512 has one pass over them, others more */
-#define N 333       /* elements of a vector: not a multiple of any register */
+#define N 333       /* elements of a vector: not a multiple of the lanes of any register */
 #define N_TABLE 512 /* elements of a table row: whole blocks of every type */
 #define N_ROWS 19   /* not a multiple of the rows that any kernel multiplies together */
 #define N_WHOLE 32  /* N_ROWS and N_TOKENS, rounded up as panels and packed tokens are */
 #define N_LINES 3
 #define N_TOKENS 18 /* a group of PACK_TOKENS, and two more */
-#define HEAD_DIM 68 /* whole registers of every width, and a tail */
+#define HEAD_DIM 68 /* whole registers of every width, and a tail with 256 and 512 bits */
 #define V_STRIDE 96 /* HEAD_DIM rounded up to 32 */
 #define N_Q 3
 #define N_TILE 3                /* tokens of an attn_tile */
@@ -235,7 +235,7 @@ static void run_ternary(const struct cpu_kernels *k, struct outputs *o)
     run_gemm(&k->many, "ternary_matmul for many tokens", &c, o);
 }
 
-#define N_GROUPS 5 /* one set of four streams, and a rest */
+#define N_GROUPS 5 /* with AVX-512: one set of four streams, and a rest */
 #define R16_SPANS 2
 #define R16_COLS (R16_SPANS * R16_PAD_COLS)
 #define R16_LINES (R16_COLS / R16_LINE_COLS)
@@ -319,9 +319,10 @@ static void record_attention(struct outputs *out, const char *kernel, const stru
     record(out, kernel, c->o, n_tokens * N_Q * HEAD_DIM * sizeof(float));
 }
 
-/* Two position blocks with the same keys for three tokens. Token t sees n_first + t positions of
- * the first block and n_seen + t of the second, at most all 64. With `scales` the numbers in k and
- * v are read as bytes of Q8, in which every byte is valid. */
+/* Two position blocks with the same keys and values, for three tokens with the same query: q_stride
+ * is 0. Token t sees n_first + t positions of the first block and n_seen + t of the second, at most
+ * all 64. With `scales` the numbers in k and v are read as bytes of Q8, in which every byte is
+ * valid. */
 static void run_attn_tile(attn_tile_fn run, size_t n_first, size_t n_seen, const float *scales,
                           struct attn_case *c)
 {
@@ -379,7 +380,7 @@ static void run_attention(const struct cpu_kernels *k, struct outputs *out)
 
 /* Random bytes are a valid row of every type if the floats among them are finite. They are if the
  * highest bit of the exponent, 0x40 in the last byte of each float, is 0. In rows of floats every
- * byte gets this mask. F16 scales are positive too, so their mask also clears the sign. */
+ * byte gets this mask. The mask of F16 scales also makes them positive. */
 static void fill_row(uint8_t *row, enum tensor_type type, uint64_t seed)
 {
     for (size_t i = 0; i < ROW_BYTES; i++)
@@ -467,7 +468,7 @@ static void run_coarse(const struct cpu_kernels *k, struct outputs *o)
     record(o, "coarse_pack", worst, sizeof worst);
     record(o, "coarse_pack", c.lines, sizeof c.lines);
     record(o, "coarse_pack", c.steps, sizeof c.steps);
-    for (size_t i = 0; i < sizeof c.x; i++) /* the second plane holds even numbers */
+    for (size_t i = 0; i < sizeof c.x; i++) /* the second plane, 2 low, has even numbers */
         c.x[i] = (int8_t)((int)(mix(300000 + i) % 255) - 127) & (i / COARSE_COLS % 2 ? ~1 : ~0);
     for (size_t i = 0; i < N_BLOCKS * 16; i++)
         c.fix[i] = (int32_t)(mix(310000 + i) % 2000000) - 1000000;

@@ -16,9 +16,9 @@
 #define CHILD_SECONDS 5 /* more than a thousand times the normal duration */
 #define NAME_BYTES 64
 
-/* Runs in the child process and ends it. These signals must end it too, whatever handlers the
- * parent has. The child also inherits the signal mask of the calling thread, which may block
- * SIGALRM. */
+/* Runs in the child process and ends that process. SIGILL, SIGSEGV and SIGALRM must end it too, so
+ * the parent's handlers for them are removed. The child inherits the signal mask of the calling
+ * thread, which may block SIGALRM. */
 static void run_child(const struct cpu_kernels *k, int fd)
 {
     sigset_t alarm_only;

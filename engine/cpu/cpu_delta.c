@@ -28,8 +28,9 @@ static void gates_of(struct cpu_thread *th, const struct cpu_delta *d, struct wo
                                         .n_rows = n};
         b->k.rows_dot[m[i]->type](&rows, x, b->model->hp.n_embd, z[i], th->row);
     }
-    for (size_t i = 0; i < n; i++) { /* with functions of ref, because there are few heads */
+    for (size_t i = 0; i < n; i++) { /* with scalar functions of ref: there are few heads */
         const size_t h = heads.begin + i;
+        /* Not positive, as exp0 requires: the model loader refuses a positive a. */
         const float g = d->a[h] * softplus_ref(z[0][i] + d->dt_bias[h]);
         out[h] = (struct delta_gate){exp0_ref(g), sigmoid_ref(z[1][i])};
     }

@@ -2,7 +2,7 @@
  * The start and the end of a pass: embeddings with the angles of RoPE, and the output head. Up to
  * HEAD_GROUP rows of logits, a group, are computed while the output head is read once. First the
  * vocabulary is divided over the threads to compute logits, then the rows are divided to select
- * candidates.
+ * candidates. Only a list of ids (is_list) is computed by one thread.
  */
 #include "engine/cpu/cpu_head.h"
 

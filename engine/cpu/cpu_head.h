@@ -1,8 +1,8 @@
 /*
  * The first and the last step of a pass: from token ids to embedding rows, and from hidden states
  * to candidates. All threads call head_embed and head_apply, which end with a barrier; without
- * requested rows head_apply does nothing. Also the copy of the output head at eight bits, which is
- * made when the model is opened.
+ * requested rows head_apply does nothing. The first three functions are for the copy of the output
+ * head at eight bits, which is made when the model is opened.
  */
 #ifndef ENGINE_CPU_CPU_HEAD_H
 #define ENGINE_CPU_CPU_HEAD_H

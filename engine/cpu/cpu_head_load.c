@@ -17,7 +17,7 @@
 #include <math.h>
 #include <string.h>
 
-#define STEP_ROWS 2048 /* rows of a thread in a step: 10 MB of an F16 table of width 2560 */
+#define STEP_ROWS 2048 /* most rows of a thread in a step: 10 MB of F16 at width 2560 */
 #define Q8_COLS 32
 #define Q8_BYTES 34 /* an F16 and 32 bytes */
 
@@ -65,7 +65,7 @@ static void copy_row(const float *x, size_t n, uint8_t *out)
         const float scale = f16_to_f32(half), inverse = scale > 0.0f ? 1.0f / scale : 0.0f;
         memcpy(out, &half, sizeof half);
         for (size_t i = 0; i < Q8_COLS; i++) {
-            /* A NaN becomes -127 below. F16 can round the scale down, so y can exceed 127. */
+            /* F16 can round the scale down, so |y| can exceed 127. A NaN becomes -127 below. */
             const float y = rintf(x[i] * inverse);
             out[2 + i] = (uint8_t)(int8_t)(y > 127.0f ? 127.0f : y >= -127.0f ? y : -127.0f);
         }

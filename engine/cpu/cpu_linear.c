@@ -309,7 +309,7 @@ static void add_columns(struct cpu_thread *th, const struct weights *w, struct r
     const struct work_range live = thread_range(th, n_live, COLS_UNIT);
     k->ternary_columns(&w->cols, th->live + live.begin, live.end - live.begin, th->q8, th->sums);
     if (th->index == 0)
-        /* Bytes without padding: four weights each. */
+        /* Bytes without padding, each with four weights. One thread counts for all. */
         th->down_skipped += (w->n_cols - n_live) * w->mat.n_rows / 4;
     thread_sync(th);
     const struct work_range all = thread_range(th, w->mat.n_rows, ROW_UNIT);
@@ -346,8 +346,8 @@ void linear_add(struct cpu_thread *th, const struct weights *w, struct rows y)
     }
 }
 
-/* Multiply only the up rows with an open gate (not <= 0). The sums of the other rows are undefined,
- * and their closed gates turn them into zero. */
+/* Multiply only the up rows with an open gate (not <= 0). The elements of y of the other rows are
+ * undefined, and the relu2_gate of the caller turns them into +0. */
 static void multiply_open(struct cpu_thread *th, const struct weights *w, struct work_range rows,
                           const float *gate, float *y)
 {

@@ -15,7 +15,7 @@
 
 #define MATVEC_STREAMS 4  /* row groups that AVX-512 reads in parallel for one token; AVX2: 2 */
 #define MATVEC_GROUPS 256 /* row groups that a thread multiplies at a time with one token */
-#define FEW_GROUPS 64     /* the same with few tokens: their lines stay in the second-level cache */
+#define FEW_GROUPS 64     /* the same, several tokens in turn: lines stay in the level-2 cache */
 #define INPUT_TOKENS 8    /* tokens in a work item when several tokens are quantised */
 #define PANEL_FLOATS (GROUPED_TOKENS * R16_PANEL * R16_ROWS)
 _Static_assert(MATVEC_GROUPS *R16_ROWS <= MATMUL_TOKENS * PANEL_ROWS, "y holds them");

@@ -78,8 +78,8 @@ void groups_quantise(struct cpu_thread *th, const struct weights *layer, const f
                      size_t token);
 
 /* y (n_tokens, y.stride) = rows row0 .. row1 - 1 of W times the first n_tokens <= GROUPED_TOKENS
- * tokens of the shared input, by this thread alone. y.at[0] is row row0, a multiple of R16_ROWS.
- * row1 is one too, or the end of W. W has one section. */
+ * tokens of the shared input, by this thread alone. y.at[0] is row row0. row0 is a multiple of
+ * R16_ROWS; row1 is a multiple too, or the number of rows of W. W has one section. */
 void groups_multiply(struct cpu_thread *th, const struct weights *w, size_t row0, size_t row1,
                      size_t n_tokens, struct rows y);
 

@@ -30,9 +30,9 @@
 #define SLICE_BYTES ((size_t)20 << 20)
 
 /* Sum of 64-bit words, n a multiple of 8 * STREAMS. Reads as the ternary kernels do, in distant
- * streams, because a single stream keeps too few cache lines in flight. Each line is prefetched
- * `ahead` words before its use. Rounds with AHEAD and with 0 alternate, because on some processors
- * hardware prefetching is faster alone. */
+ * streams, because a single stream keeps too few cache lines in flight. Each cache line is
+ * prefetched `ahead` words before its use. Rounds with AHEAD and with 0 alternate, because on some
+ * processors hardware prefetching is faster alone. */
 #define STREAMS 4
 #define AHEAD 256 /* words: 2 kB */
 
@@ -61,7 +61,7 @@ struct read_job {
 static void read_range(void *ud, size_t index, size_t n_threads)
 {
     struct read_job *r = ud;
-    /* 512 words are a page. */
+    /* 512 words are a page of 4 kB. */
     const struct work_range s = work_range_of(r->n_words, 512, index, n_threads);
     const size_t n = (s.end - s.begin) / (8 * STREAMS) * (8 * STREAMS);
     atomic_fetch_add(&r->sum, sum_words(r->at + s.begin, n, r->ahead));

@@ -7,11 +7,12 @@
 
 #include "engine/backend/backend.h"
 
-/* Bytes read per second by all threads, the best of many short loops; 0.0 if memory is short. */
+/* Bytes read per second by all threads, the best of many short loops; 0.0 if memory is short or the
+ * clock does not advance. */
 double cpu_measure_bandwidth(struct backend *b);
 
-/* Multiply-adds per second by all threads on data in registers, the best of many short loops; of
- * the type `kind`. 0.0 if the system has no clock. */
+/* Multiply-adds of the type `kind` per second by all threads on data in registers, the best of many
+ * short loops; 0.0 if the clock does not advance. */
 double cpu_measure_mac_peak(struct backend *b, enum bn_mac kind);
 
 #endif

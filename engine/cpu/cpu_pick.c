@@ -1,6 +1,6 @@
 /*
- * Selection with a heap of the k best candidates in the caller's row, the worst on top. The heap
- * also sorts them, because qsort may allocate memory.
+ * Selection with a heap of the k best candidates in the caller's memory, the worst on top. Heap
+ * sort also orders the results of pick_top, because qsort may allocate memory.
  */
 #include "engine/cpu/cpu_pick.h"
 

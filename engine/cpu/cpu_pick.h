@@ -1,7 +1,7 @@
 /*
  * Selects the requested candidates from a row of logits. Among equal logits the lower id comes
- * first. A row is processed by one thread, with its own `seen`; only pick_gumbel may process parts
- * of a row on several threads.
+ * first. pick_all and pick_top process a whole row on one thread, with its own `seen`. pick_best
+ * and pick_gumbel can also process parts of a row on several threads.
  */
 #ifndef ENGINE_CPU_CPU_PICK_H
 #define ENGINE_CPU_CPU_PICK_H

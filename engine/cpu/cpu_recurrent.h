@@ -30,7 +30,8 @@ void recurrent_close(struct recurrent *r); /* also accepts a struct of zeros */
 const float *recurrent_from(const struct recurrent *r, const struct delta_shape *d, size_t index);
 float *recurrent_to(const struct recurrent *r, const struct delta_shape *d, size_t index);
 
-/* Cut to a length that recurrent_reachable returned. For 0 the state becomes that of no ids. */
+/* Cut to a length that recurrent_reachable returned. For 0 the state becomes that of no ids. This
+ * and recurrent_load do nothing if n_floats is 0. */
 void recurrent_cut(struct recurrent *r, size_t n_keep);
 /* Copy a saved state of `length` ids, n_floats floats, and make it current. */
 void recurrent_load(struct recurrent *r, const void *from, size_t length);

@@ -65,7 +65,8 @@ static size_t window_begin(const struct backend *b, size_t length)
 size_t ring_reachable(const struct ring *r, const struct backend *b, size_t n_keep)
 {
     const size_t begin = window_begin(b, n_keep);
-    /* Then no position before n_keep is needed: no rings, or windows of one token. */
+    /* Then no position before n_keep is needed: n_keep is 0, there are no rings, or a window is
+     * only the token itself. */
     const bool is_empty = begin == n_keep;
     return begin >= r->first || is_empty ? n_keep : 0;
 }

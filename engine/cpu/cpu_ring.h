@@ -16,8 +16,8 @@
 #include "engine/cpu/cpu_state.h"
 
 /* Set the members n_ring_layers, ring_before and ring_blocks of a shape. They are 0 without rings:
- * if no layer has a window, if cfg->no_ring is set, or if a ring would be as large as the cache of
- * the training context. */
+ * if no layer has a window, if cfg->no_ring is set, or if a ring would be at least as large as the
+ * cache of the training context. */
 void ring_shape(struct cpu_shape *s, const struct model *m, const struct backend_config *cfg);
 
 /* Most bytes of the rings of a sequence (fewer with a short n_ctx), and bytes of the windows in one

@@ -21,10 +21,10 @@
 #include <math.h>
 #include <string.h>
 
-#define MOST_K 1024    /* with more candidates too many rows are left */
+#define MOST_K 1024    /* with more candidates too many rows are left: see is_screened */
 #define ONE_ROWS 8192  /* rows of the plane at a time for one hidden state */
 #define GROUP_ROWS 256 /* the same for several; these rows stay in the second-level cache */
-#define LEAD 8         /* rows multiplied first for each of the k; makes the floor almost exact */
+#define LEAD 8         /* most rows multiplied first for each of the k: an almost exact floor */
 #define LEAD_LEAST 32  /* rows multiplied first by all threads, at least */
 #define LIST_ROWS 256  /* rows multiplied in one call: many, as its first rows are not prefetched */
 #define DRAW_ROWS 8    /* the same for a draw; fewer, because each result can exclude more rows */
@@ -93,6 +93,8 @@ static void spread_of(const struct block_norms *norms, size_t n_blocks, size_t n
         }
 }
 
+/* Whether the plane is used for a request. With a k above MOST_K or above a sixteenth of the
+ * vocabulary, so many rows are left that reading the plane first would not pay. */
 static bool is_screened(const struct backend *b, const struct head_request *head)
 {
     if (b->coarse.n_blocks == 0)

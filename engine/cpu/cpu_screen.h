@@ -5,7 +5,7 @@
  *
  * Order of calls for a group of requested rows: screen_query on one thread per row; barrier;
  * screen_bounds on all threads; barrier; screen_rescore on all threads for screened HEAD_TOP rows;
- * barrier. Screened rows of HEAD_GUMBEL are complete after screen_bounds.
+ * barrier. Screened rows of HEAD_GUMBEL are complete after the barrier behind screen_bounds.
  */
 #ifndef ENGINE_CPU_CPU_SCREEN_H
 #define ENGINE_CPU_CPU_SCREEN_H
@@ -27,8 +27,8 @@ void screen_query(const struct backend *b, size_t i, struct requested_row *req);
  * best id (HEAD_GUMBEL: th->best_noisy, best_noisy_id, and its logit in z) or multiply the rows
  * with the highest bounds (HEAD_TOP: their logits in scratch.lead and z). */
 void screen_bounds(struct cpu_thread *th, const struct requested_row *reqs, size_t n_reqs);
-/* In this thread's part of z, make the logits of possible candidates exact. The others become exact
- * too or -infinity. Sets th->best[i] to the largest logit of this part. */
+/* In this thread's part of z, make the logits of possible candidates exact. Each other element
+ * becomes exact or -infinity. Sets th->best[i] to the largest logit of this part. */
 void screen_rescore(struct cpu_thread *th, size_t i, const struct requested_row *req);
 
 #endif

@@ -17,7 +17,8 @@ static const struct {
     size_t thread_macs;  /* multiply-adds of linear layers for a thread: 0.2 ms at 300 GMAC/s */
     size_t load_bytes;   /* weights packed by a thread: 1 ms at 4 GB/s */
     /* Token blocks times KV heads for a thread. With fewer, threads get unequal shares, so the
-     * positions are split, too. cpu_sizes.c (n_slots) repeats the number. */
+     * positions are split, too, if each token block has one token. cpu_sizes.c (n_slots) repeats
+     * the number. */
     size_t attn_items;
 } limits = {.thread_bytes = (size_t)4 << 20,
             .thread_macs = (size_t)64 << 20,
@@ -67,9 +68,9 @@ size_t strategy_load_threads(size_t weight_bytes, size_t n_threads)
     return clamp_threads(weight_bytes / limits.load_bytes, n_threads);
 }
 
-/* AMX has kernels of R1-256 for 5 tokens and more, and of R16 for more than GROUPED_FEW; for fewer
- * the AVX-512 kernels are used.
- * I8MM has only kernels of R1-256 for several tokens; all others are those of dotprod. */
+/* The instruction set of the kernels for linear layers. AMX has kernels of R1-256 for 5 tokens and
+ * more, and of R16 for more than GROUPED_FEW; for fewer the AVX-512 kernels are used. I8MM has only
+ * kernels of R1-256 for several tokens; in all other cases those of dotprod are used. */
 static const char *linear_title(const struct strategy_model *m, enum linear_method method)
 {
     const bool is_few = method != LINEAR_MEDIUM && method != LINEAR_MANY;

@@ -33,8 +33,13 @@ struct strategy_work {
 };
 
 enum linear_method {
-    LINEAR_MATVEC, /* one token: rows are split over the threads, and each quantises the token */
-    LINEAR_FEW, /* several tokens: the gemm of this name in struct cpu_kernels; in R16, `grouped` */
+    /* One token: rows (of weights by column: columns) are split over the threads, and each thread
+     * quantises the token. */
+    LINEAR_MATVEC,
+    /* Several tokens. In R1-256: the gemm of this name in struct cpu_kernels. In R16, FEW,
+     * MEDIUM and MANY do not differ: the kernels are `grouped`, or the tokens are taken one at a
+     * time if they are few or not quantised. */
+    LINEAR_FEW,
     LINEAR_MEDIUM,
     LINEAR_MANY,
 };

@@ -1,7 +1,7 @@
 /*
- * The threads of the CPU backend. They belong to OpenMP, and only this module starts parallel
- * regions. Threads wait for each other with cpu_barrier. Between jobs the OpenMP runtime lets them
- * sleep after some milliseconds.
+ * The threads of the CPU backend. They belong to OpenMP. In the engine, only this module starts
+ * parallel regions. Threads wait for each other with cpu_barrier. Between jobs the OpenMP runtime
+ * lets them sleep after some milliseconds.
  */
 #ifndef ENGINE_CPU_CPU_TEAM_H
 #define ENGINE_CPU_CPU_TEAM_H
@@ -11,8 +11,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* Start a team of n_threads >= 1 threads and return how many the runtime provides; an OpenMP limit
- * may be lower than n_threads. */
+/* Start a team of n_threads threads, 1 to MAX_THREADS, and return how many the runtime provides; an
+ * OpenMP limit may be lower than n_threads. */
 size_t team_size(size_t n_threads);
 
 /* Run job(ud, i, n) for all i < n at the same time; return when all have finished. n is n_active,

@@ -21,7 +21,8 @@
 #elif defined(__aarch64__)
 #include "engine/cpu/arm/kernels_arm.h"
 
-/* Two tokens fill the instruction. With many_from 0 no pass needs this limit. */
+/* Two tokens fill the instruction. The limit has no effect, because many_from is 0, and `many` has
+ * the same kernels as `medium`. */
 #define I8MM_MEDIUM_FROM 2
 #endif
 
@@ -235,7 +236,7 @@ static void set_i8mm(struct cpu_kernels *k)
     k->isa = ISA_I8MM;
     k->medium.pack = pack_token_i8mm;
     k->medium.matmul = ternary_matmul_i8mm;
-    k->many = k->medium; /* and many_from is 0, so passes of several tokens always use it */
+    k->many = k->medium; /* many_from is 0, so every pass of several tokens uses `many` */
     k->medium_from = I8MM_MEDIUM_FROM;
 }
 #endif

@@ -170,7 +170,7 @@ struct coarse_query {
  * NaN if w has one. Blocks with a magnitude above COARSE_MAX (coarse_code.h) or a NaN become 0. */
 typedef float (*coarse_pack_fn)(const float *w, size_t n_blocks, size_t row, uint8_t *lines,
                                 uint16_t *steps);
-/* bound[r - row0] = unit * (row r of m times x) + sqrt(sum of (step * spread)^2 + 1e-36) */
+/* bound[r - row0] = unit * (row r of m times x) + sqrt(1e-36 + sum of (step * spread)^2) */
 typedef void (*coarse_bound_fn)(const struct coarse_mat *m, size_t row0, size_t row1,
                                 const struct coarse_query *q, float *bound);
 
@@ -189,13 +189,13 @@ struct coarse_group {
 };
 /* Bring n coarse_query.x, (n_blocks, 256) each, into the layout of coarse_group.x. */
 typedef void (*coarse_gather_fn)(const int8_t *const *x, size_t n, size_t n_blocks, int8_t *out);
-/* bounds[i][r - row0], for i < n: unit * (row r of m times x) + sqrt(sum over blocks of
- * max(step^2, COARSE_LEAST) * spread2 + 1e-36) */
+/* bounds[i][r - row0], for i < n: unit * (row r of m times x) + sqrt(1e-36 + sum over blocks of
+ * max(step^2, COARSE_LEAST) * spread2) */
 typedef void (*coarse_bounds_fn)(const struct coarse_mat *m, size_t row0, size_t row1,
                                  const struct coarse_group *g, float *const *bounds);
 
-/* Measure the arithmetic peak: do n_rounds of the operation of ternary_matmul, or of attention for
- * fma_peak, on registers. Returns the number of multiply-adds. See cpu_measure.c. */
+/* For cpu_measure.c, which measures the time: do n_rounds of the operation of ternary_matmul, or of
+ * attention for fma_peak, on registers. Returns the number of multiply-adds. */
 typedef size_t (*mac_peak_fn)(size_t n_rounds);
 
 struct cpu_kernels {

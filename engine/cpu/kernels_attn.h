@@ -12,7 +12,9 @@
 #include <stdint.h>
 
 #define ATTN_BLOCK 64 /* positions in a block */
-#define ATTN_TILE 32  /* most tokens of an attn_tile: one F16 element of 32 keys is a cache line */
+/* Most tokens of an attn_tile. The keys of 32 aligned positions fill whole cache lines, so threads
+ * that append different token blocks never write the same line. */
+#define ATTN_TILE 32
 /* Adjacent bytes in Q8, as int8 dot products take them: elements of a key, positions of a value */
 #define ATTN_QUAD 4
 /* Largest head_dim with Q8: sums of 1024 products fit int32, keys up to 127, queries in fixed point
@@ -31,12 +33,14 @@ struct attn_block {
     const float *scales; /* Q8: (2, ATTN_BLOCK) of keys, then of values; F16: unused */
     const void *ahead;   /* keys that are read next; only prefetched, so any pointer */
     size_t n_q, head_dim;
-    size_t v_stride; /* head_dim rounded up to 32 */
+    size_t v_stride; /* head_dim rounded up to 32: a row of F16 is whole cache lines */
     /* This token attends to the positions first_seen .. n_seen - 1, first_seen < n_seen <=
      * ATTN_BLOCK. */
     size_t first_seen, n_seen;
-    float *m, *l; /* (n_q) output: m is the largest score, l the sum of exp(score - m) */
-    float *o;     /* (n_q, head_dim) output: sum of exp(score - m) * value */
+    /* (n_q) output: m is the largest score, ignoring NaN (-infinity if all are NaN); l the sum of
+     * exp(score - m) */
+    float *m, *l;
+    float *o; /* (n_q, head_dim) output: sum of exp(score - m) * value */
 };
 typedef void (*attn_block_fn)(const struct attn_block *b);
 
@@ -54,18 +58,18 @@ typedef void (*attn_merge_fn)(float *big_m, float *big_l, float *big_o, const fl
 typedef void (*attn_finish_fn)(const float *big_o, float big_l, size_t head_dim, float *out);
 
 /* Attention of consecutive tokens over one position block, merged into their running results.
- * n_seen is for the first token; each later token sees one position more, up to the whole block.
- * The last token does not see the first n_hidden positions of the block, because they are before
- * its window; for each earlier token their number is one less, at least 0. A token that sees no
- * position of the block keeps its running results. With is_first there are no running results
- * yet, and they become m = -infinity, l = 0, o = 0. */
+ * n_seen (1 .. ATTN_BLOCK) is for the first token; each later token sees one position more, up to
+ * the whole block. The last token does not see the first n_hidden positions of the block, because
+ * they are before its window; for each earlier token their number is one less, at least 0. A token
+ * that sees no position of the block keeps its running results. With is_first there are no running
+ * results yet, and those of such a token become m = -infinity, l = 0, o = 0. */
 struct attn_tile {
     const float *q; /* query of token t and head i: (head_dim) at q + t * q_stride + i * head_dim */
     size_t q_stride;
-    const void *k, *v; /* as in attn_block */
-    const float *scales;
-    const void *ahead;
-    size_t n_tokens; /* 1 .. ATTN_TILE */
+    const void *k, *v;   /* as in attn_block */
+    const float *scales; /* as in attn_block */
+    const void *ahead;   /* as in attn_block */
+    size_t n_tokens;     /* 1 .. ATTN_TILE */
     size_t n_q, head_dim, v_stride;
     size_t n_seen;
     size_t n_hidden; /* may be larger than ATTN_BLOCK */

@@ -19,7 +19,7 @@ typedef void (*conv_silu_fn)(const float *const x[CONV_TAPS], const float *w, si
 /* y[i] = x[i] * (factor / max(length of x, eps)); x, y (n); y may be x. */
 typedef void (*unit_norm_fn)(const float *x, size_t n, float eps, float factor, float *y);
 
-/* The gates of one token and value head: e^g and beta. */
+/* The gates of one token and value head: D and beta of docs/kernels.md. */
 struct delta_gate {
     float decay, beta;
 };

@@ -1,7 +1,7 @@
 /*
  * Ternary weights and the kernels that multiply them with one token. The rules of kernels.h apply.
  * With squared ReLU, weights that are multiplied with zero need not be read: rows of ffn_up whose
- * gate is not positive, and columns of ffn_down whose input is zero.
+ * gate is <= 0, and columns of ffn_down whose input is zero.
  */
 #ifndef ENGINE_CPU_KERNELS_TERNARY_H
 #define ENGINE_CPU_KERNELS_TERNARY_H
@@ -16,8 +16,9 @@ struct ternary_mat {
     const uint8_t *lines; /* (n_rows, n_lines, LINE_BYTES), 32-byte aligned */
     size_t n_rows;
     size_t n_lines; /* per row */
-    /* Bytes from a line to the line that is prefetched with it; 0: none is. Used by the AVX-512
-     * kernel for one token. Other kernels have a distance of their own, or do not prefetch. */
+    /* Bytes from a line to the line that is prefetched with it; 0: none is. Used only by
+     * ternary_matvec_avx512. Other kernels have a distance of their own, prefetch the next rows,
+     * or do not prefetch. */
     size_t ahead;
 };
 

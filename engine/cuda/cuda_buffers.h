@@ -56,13 +56,13 @@ struct cuda_host {
     uint32_t *n_active; /* (n_layers) pinned and mapped; experts that a layer used in the last
                            pass of several tokens. Only with experts. */
     CUdeviceptr table_at, found_at, embd_at, n_active_at; /* their device addresses */
-    uint16_t *ring_block;         /* a position block of all rings; NULL without rings */
-    struct head_cand *cands;      /* (n_vocab) candidates of one row */
-    float *z;                     /* (n_vocab) one row of logits */
-    uint64_t *seen;               /* a bit for each token id; all zero between uses */
-    int32_t *ids;                 /* (IDS_CHUNK) as in cuda_scratch */
-    float *gathered;              /* (IDS_CHUNK) logits of ids */
-    float *trace;                 /* one row of the widest traced step; NULL without a trace */
+    uint16_t *ring_block;    /* a position block of all layers with a ring; NULL without rings */
+    struct head_cand *cands; /* (n_vocab) candidates of one row */
+    float *z;                /* (n_vocab) one row of logits */
+    uint64_t *seen;          /* a bit for each token id; all zero between uses */
+    int32_t *ids;            /* (IDS_CHUNK) as in cuda_scratch */
+    float *gathered;         /* (IDS_CHUNK) logits of ids */
+    float *trace;            /* one row of the widest traced step; NULL without a trace */
     struct row_request *requests; /* (n_ubatch) */
 };
 

@@ -68,8 +68,9 @@ static bool find_device(struct cuda_device *dev, size_t index, struct bn_error *
 }
 
 /* Reading an attribute also loads the code of a kernel, so no kernel is loaded while a graph is
- * captured. For a new device, the driver can compile PTX of a lower version. That code has no
- * instruction that waits for the previous kernel, so dependent launch would be a race. */
+ * captured. For a new device, the driver can compile PTX of a version below DEPENDENT_LAUNCH_PTX.
+ * That code has no instruction that waits for the previous kernel, so dependent launch would be a
+ * race. */
 static bool load_kernels(struct cuda_device *dev, struct bn_error *err)
 {
 #define KERNEL_NAME(name, args, n_threads) #name,

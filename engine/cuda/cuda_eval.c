@@ -9,8 +9,9 @@
 #include "engine/model/rope.h"
 
 /* Bytes of the position blocks that the tokens from position `begin` to `end` - 1 read. A block
- * counts once, even if several tokens read it. A layer with a window but without a ring counts as
- * if its tokens saw all positions. */
+ * counts once, even if several tokens read it. All layers with a ring count as if they had the
+ * longest window. A layer with a window but without a ring counts as if its tokens saw all
+ * positions. */
 static uint64_t kv_bytes(const struct backend *b, size_t begin, size_t end)
 {
     const size_t oldest = window_ring_begin(b->shape.ring.n_before, begin);
@@ -19,7 +20,8 @@ static uint64_t kv_bytes(const struct backend *b, size_t begin, size_t end)
            b->shape.ring_kv.block_elems * sizeof(uint16_t) * (last + 1 - oldest / KV_BLOCK);
 }
 
-/* How often the kernels read the whole head for n_rows requested rows, at most HEAD_GROUP. */
+/* How often the kernels read the whole head, or its coarse plane, for n_rows requested rows (at
+ * most HEAD_GROUP). */
 static size_t head_reads(const struct backend *b, size_t n_rows)
 {
     if (b->ternary_head.groups.n_groups == 0)
@@ -29,7 +31,8 @@ static size_t head_reads(const struct backend *b, size_t n_rows)
 }
 
 /* Bytes that a pass reads: layers, embedding rows, the head (head_reads), single rows of the head,
- * keys and values. Recurrent states count twice, because they are also written. */
+ * keys and values. A layer counts once, even if several thread blocks read the same weights.
+ * Recurrent states count twice, because they are also written. */
 static uint64_t pass_bytes(const struct backend *b)
 {
     const struct pass *pass = &b->pass;
@@ -67,7 +70,8 @@ static struct cuda_request device_request(const struct head_request *head, size_
     return w;
 }
 
-/* Decodes row `id` of a ternary embedding to h: the device has no kernel for such rows. */
+/* Decodes row `id` of a ternary embedding to h and applies embd_scale: the device has no kernel for
+ * such rows. */
 static void embed_on_host(const struct backend *b, int32_t id, float *h)
 {
     const float factor = (float)b->model->hp.embd_scale;
@@ -76,8 +80,8 @@ static void embed_on_host(const struct backend *b, int32_t id, float *h)
         h[i] = h[i] * factor;
 }
 
-/* The tokens of an item are one run. It reads the current copy of the recurrent state and writes
- * the other copy. */
+/* The tokens of an item are one run. It reads the current copy of the recurrent state, or starts
+ * from zeros in an empty sequence, and writes the other copy. */
 static void write_run(struct backend *b, const struct eval_item *item, size_t token0)
 {
     struct seq *s = item->seq;

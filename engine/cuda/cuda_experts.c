@@ -8,7 +8,8 @@
 
 #include <string.h>
 
-/* Most tokens whose pairs are multiplied one by one: so few tokens rarely share an expert. */
+/* Most tokens whose pairs are multiplied one by one: with so few tokens, most chosen experts have
+ * one token (Maple chooses 8 of 256 experts). */
 #define FEW_EXPERT_TOKENS 8
 /* Row groups per thread block of experts_float, with a thread for each row. */
 #define FLOAT_GROUPS (GROUP_THREADS / GROUP_ROWS)
@@ -51,7 +52,8 @@ static void multiply(struct backend *b, const struct cuda_matrix *matrix, size_t
         cuda_launch(&b->device, KERNEL_experts_float,
                     (struct cuda_grid){n_pairs, grid_blocks(n_groups, FLOAT_GROUPS), 1, 0}, &args);
     else if (b->pass.n_tokens <= FEW_EXPERT_TOKENS)
-        /* A thread block multiplies two row groups: gate and up of the same outputs, if any. */
+        /* A thread block multiplies two row groups: gate and up of the same outputs, or two
+         * neighbours if the matrix has no gate. */
         cuda_launch(&b->device, KERNEL_experts_one,
                     (struct cuda_grid){gate ? n_groups : grid_blocks(n_groups, 2), n_pairs, 1, 0},
                     &args);
@@ -107,7 +109,8 @@ static void choose(struct backend *b, size_t layer)
                                    grid_blocks(n_tokens, ROUTER_TILE), 1, 0},
                 &router);
     cuda_launch(&b->device, KERNEL_choose_experts, (struct cuda_grid){n_tokens, 1, 1, 0}, &pick);
-    /* experts_one does not need the groups, but cuda_experts_pass_bytes needs n_active. */
+    /* Only experts_many needs the groups, but cuda_experts_pass_bytes needs n_active in every pass
+     * of several tokens. */
     if (n_tokens > 1)
         cuda_launch(&b->device, KERNEL_group_pairs, (struct cuda_grid){1, 1, 1, 0}, &group);
 }
@@ -140,8 +143,8 @@ void cuda_experts_apply(struct backend *b, size_t layer)
                 (struct cuda_grid){n_tokens, grid_blocks(hp->n_embd, ADD_THREADS), 1, 0}, &add);
 }
 
-/* With one token group_pairs does not run, and each chosen expert counts once. All experts have the
- * same size. */
+/* With one token group_pairs does not run, and each chosen expert counts once. Each expert counts
+ * with the average size: sizes differ only if the tensors have different classes of scales. */
 uint64_t cuda_experts_pass_bytes(const struct backend *b)
 {
     const struct hparams *hp = &b->model->hp;

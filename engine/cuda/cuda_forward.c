@@ -3,8 +3,9 @@
  * and order of the steps are those of the CPU backend.
  *
  * The steps allocate nothing and wait only for a trace or a profile; cuda_forward waits for the
- * results of the output head. A pass of one token with one requested row is captured when the
- * backend opens, once with the whole and once with the screened head, and replayed as a graph.
+ * results of the output head. A pass of one token with one requested row is replayed as a graph. It
+ * is captured when the backend opens, once with the whole head and, if the head has a coarse plane,
+ * once with the screened head. (cuda_forward_capture can leave graphs out.)
  */
 #include "engine/base/size.h"
 #include "engine/cuda/cuda_experts.h"
@@ -44,7 +45,8 @@ static void trace_step(struct backend *b, const char *step, size_t layer, const 
 }
 
 /* Input of a linear layer: rows of n_cols elements, `stride` apart. They are normalised with w
- * unless w is NULL, rotated, and then quantised. */
+ * unless w is NULL, rotated unless rotation->block is 0, and then quantised (copied for
+ * ACT_FLOAT). */
 struct input {
     const float *x, *w;
     size_t stride, n_cols;
@@ -73,10 +75,10 @@ static void linear_one(struct backend *b, const struct norm_args *norm, const st
 {
     struct norm_linear_args args = {.norm = *norm, .linear = *w, .n_lanes = 8};
     size_t block_rows = 2 * ONE_THREADS / args.n_lanes; /* of a thread block */
-    /* n_lanes lanes share two rows. Double them while they cannot preload a row (a line has 4
-     * chunks), or from 8 to 16 if some multiprocessors would be idle. Not to 32 for the second
-     * reason: every thread block computes the norm, and more blocks would cost more than they
-     * gain. */
+    /* n_lanes lanes share two rows. Double n_lanes, up to 32, while so many lanes cannot preload a
+     * row (a line has 4 chunks); also from 8 to 16 if some multiprocessors would be idle. Idle
+     * multiprocessors are no reason for 32 lanes: every thread block computes the norm, and more
+     * blocks would cost more than they gain. */
     while (4 * w->n_lines > ONE_CHUNKS * args.n_lanes ||
            (args.n_lanes == 8 &&
             grid_blocks(w->n_rows, block_rows) < (size_t)b->device.n_processors)) {
@@ -252,7 +254,7 @@ static void run_layer(struct backend *b, size_t i)
     const struct layer *from = &b->model->layers[i];
     const bool is_delta_net = from->traits.is_delta_net;
 
-    /* q, k, v = W_qkv norm(h) */
+    /* q, k, v = W_qkv norm(h); in a delta net also z */
     if (is_delta_net)
         cuda_delta_gates(b, i);
     linear_apply(

@@ -1,13 +1,14 @@
 /*
  * Launches for matrices in R16 (engine/model/group_pack.h): quantisation of the inputs in blocks,
  * then the product. R16 is for activations of every scheme but ACT_TOKEN, for weights with a scale
- * per row or per block, for experts, and for a ternary output head.
+ * per row or per block, for experts, and for a ternary output head. If any matrix of the layers
+ * needs R16, all of them have it.
  */
 #include "engine/base/size.h"
 #include "engine/cuda/cuda_state.h"
 #include "engine/model/group_pack.h"
 
-#define LEAST_BLOCK_COLS 32 /* of ACT_BLOCK32 */
+#define LEAST_BLOCK_COLS 32 /* columns of a block with ACT_BLOCK32 */
 /* Row groups per thread block: grouped_float has a thread for each row, grouped_many a warp for
  * each row group. */
 #define FLOAT_GROUPS (GROUP_THREADS / GROUP_ROWS)
@@ -25,7 +26,8 @@ bool cuda_in_groups(const struct model *m)
 size_t cuda_block_cols(const struct model *m, const struct linear *const *sections,
                        size_t n_sections)
 {
-    /* Not more than the columns per weight scale of any section: all sections share the input. */
+    /* Without ACT_BLOCK32 a block is a span: 128 columns, or 64 if a section has a scale for each
+     * 64. All sections share the input, so the smallest span counts. */
     size_t n = R16_PAD_COLS;
     for (size_t i = 0; i < n_sections; i++)
         if (sections[i]->scales.scaling == SCALE_BLOCK)
@@ -33,7 +35,8 @@ size_t cuda_block_cols(const struct model *m, const struct linear *const *sectio
     return m->act_scheme == ACT_BLOCK32 ? LEAST_BLOCK_COLS : n;
 }
 
-/* Row groups of outputs. With a gate, those of the gate, because gate and up have one result. */
+/* Row groups of outputs. With a gate (kind >= LINEAR_RELU2) those of the gate, because a row of the
+ * gate and the same row of up give one output. */
 static size_t group_count(const struct grouped_args *a)
 {
     return a->kind >= LINEAR_RELU2 ? a->sections[0].n_groups : a->n_groups;

@@ -11,7 +11,7 @@
 #include <math.h>
 
 #define COPY_BYTES 2048             /* per thread block of copy_words: two words for each thread */
-#define MAX_SCREENED_K PICK_THREADS /* pick_floor returns -infinity as the floor of a larger k */
+#define MAX_SCREENED_K PICK_THREADS /* pick_floor sets the floor of a larger k to -infinity */
 
 _Static_assert(COARSE_COLS == HEAD_PLANE_COLS && LINE_BYTES == HEAD_PLANE_COLS / 2,
                "head_plane.h computes sizes of the kernels' layout");
@@ -70,8 +70,8 @@ static struct query_buffers query_buffers_of(const struct backend *b)
     return q;
 }
 
-/* With a larger k too many rows would remain after screening. n_vocab / 16 is also a limit of the
- * CPU backend. */
+/* For k above n_vocab / 16 too many rows would remain after screening (the CPU backend has the same
+ * limit); for k above MAX_SCREENED_K all rows would, because the floor is -infinity. */
 static bool is_screenable(const struct backend *b, const struct head_request *head)
 {
     if (b->coarse.n_blocks == 0)
@@ -171,7 +171,7 @@ void cuda_head_apply(struct backend *b, size_t first, size_t n)
                              .cands = s->cands,
                              .is_exact = !screened};
     if (!screened)
-        norm.query.n_blocks = 0; /* head_norm writes no query for the bounds */
+        norm.query.n_blocks = 0; /* then head_norm makes no query, which only bounds need */
     cuda_launch(&b->device, KERNEL_head_norm, (struct cuda_grid){n, 1, 1, 0}, &norm);
     cuda_rotate(b, &m->head_rotation, s->head_x, n, false);
     head_multiply(b, n, screened);

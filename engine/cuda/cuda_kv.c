@@ -1,6 +1,7 @@
 /*
- * Opens, saves and restores a KV cache on the device. A position block has the same bytes as in the
- * CPU backend, so either backend can load a saved cache.
+ * Opens, cuts, saves and restores a sequence on the device: keys and values, rings, recurrent
+ * states. A position block has the bytes of an F16 position block of the CPU backend, so either
+ * backend can load what the other has saved.
  */
 #include "engine/base/memory.h"
 #include "engine/base/size.h"
@@ -12,10 +13,10 @@
 #include <string.h>
 
 /* Position blocks of the longest sequence that n_bytes can hold. n_short: their number if the ring
- * is as long as the sequence, which is so for sequences shorter than a full ring. */
+ * is as long as the sequence, which is so for sequences shorter than a full ring. The alignment of
+ * the recurrent states, less than DEVICE_ALIGN bytes, is not counted. */
 static size_t blocks_that_fit(const struct backend *b, size_t n_bytes)
 {
-    /* without the alignment of the recurrent states, less than DEVICE_ALIGN bytes */
     const size_t n_free = n_bytes - size_min(n_bytes, 2 * b->shape.state_bytes);
     const size_t ring_block = b->shape.ring_kv.block_elems * sizeof(uint16_t);
     const size_t block = b->shape.block_bytes + b->shape.slot_bytes;
@@ -116,8 +117,9 @@ void cuda_kv_truncate(struct seq *s, size_t n_keep)
         recurrent_set_length(&s->copies, 0); /* any copy will do: write_run starts from zeros */
 }
 
-/* Copies the state of the sequence's length from the device to `to`: the recurrent state, then the
- * windows of rings. */
+/* Writes the state of the sequence's length to `to`: the recurrent state, then the windows of
+ * rings. The recurrent state of an empty sequence is zeros: its copies on the device may hold
+ * anything, because its next pass does not read them (write_run in cuda_eval.c). */
 static bool download_state(const struct seq *s, void *to, struct bn_error *err)
 {
     const struct backend *b = s->backend;
@@ -162,7 +164,7 @@ static void clear(struct seq *s)
 bool cuda_kv_state_save(struct seq *s, void *to)
 {
     struct cuda_device *dev = &s->backend->device;
-    struct bn_error err; /* the next eval reports the failure of the device */
+    struct bn_error err; /* not reported; if the device is lost, the next eval reports it */
     return s->backend->info.plan.state_bytes == 0 ||
            (cuda_enter(dev, &err) && download_state(s, to, &err)) || cuda_check_lost(dev, &err);
 }
@@ -170,7 +172,7 @@ bool cuda_kv_state_save(struct seq *s, void *to)
 bool cuda_kv_state_load(struct seq *s, const void *from, size_t length)
 {
     struct cuda_device *dev = &s->backend->device;
-    struct bn_error err; /* the next eval reports the failure of the device */
+    struct bn_error err; /* not reported; if the device is lost, the next eval reports it */
     if (s->backend->info.plan.state_bytes == 0) {
         cuda_kv_truncate(s, length);
         return true;
@@ -197,7 +199,7 @@ static void clear_positions(const struct backend *b, uint16_t *block, size_t n)
     }
 }
 
-/* Host memory for a position block or for a saved state. */
+/* Host memory with room for a position block and, later in the same call, for a saved state. */
 static void *open_buffer(const struct backend *b, struct bn_error *err)
 {
     const size_t n_bytes = size_max(b->shape.block_bytes, b->info.plan.state_bytes);

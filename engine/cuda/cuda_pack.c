@@ -1,10 +1,12 @@
 /*
- * Converts the ternary tensors of the file to R1-256 or R16 (engine/model/group_pack.h) when the
- * backend opens, and uploads them with norms, biases and tables.
+ * Converts the ternary matrices of the layers and a ternary output head to R1-256 or R16
+ * (engine/model/group_pack.h) when the backend opens, and uploads them with the other tensors. A
+ * ternary embedding stays on the host.
  *
- * The weights are one allocation: layer after layer, each with its matrices before its small
- * tensors, then the tensors that belong to no layer. Rows in R1-256 are packed on the host into a
- * staging buffer of a few megabytes and copied from there. A section in R16 is packed as a whole.
+ * The weights are one allocation: layer after layer, each with its matrices (and their scales and
+ * biases) before its other tensors, then the tensors that belong to no layer, and the coarse plane.
+ * Rows in R1-256 are packed on the host into a staging buffer of a few megabytes and copied from
+ * there. In R16, each matrix of the file is packed as a whole.
  */
 #include "engine/base/memory.h"
 #include "engine/base/size.h"
@@ -16,11 +18,12 @@
 #include <assert.h>
 #include <string.h>
 
-/* Bytes of an unpacked tensor that are copied at a time, and the smallest staging buffer. */
+/* Tensors that are not packed are copied in pieces of this size, so that progress and cancellation
+ * come between two pieces. Also the size of the smallest staging buffer. */
 #define STAGING_BYTES ((size_t)4 << 20)
 
 /* The matrices of a layer. Each of QKV and GATE_UP combines several matrices of the file, its
- * sections. OUT is the matrix after attention. */
+ * sections. OUT is the matrix after attention or after the delta net. */
 enum { QKV, OUT, GATE_UP, DOWN, N_MATRICES };
 
 /* One matrix of a pass. Its sections are in row order. */
@@ -29,7 +32,8 @@ struct matrix {
     size_t n_sections;
     size_t n_rows, n_lines;
     float factor; /* of the results: residual_scale if they are added to h, else 1 */
-    /* In R1-256, row 2i is row i of section 0, row 2i + 1 is row i of section 1. */
+    /* In R1-256, row 2i is row i of section 0, row 2i + 1 is row i of section 1. In R16 rows are
+     * never interleaved. */
     bool interleaved;
 };
 
@@ -164,8 +168,8 @@ struct packing {
     CUdeviceptr at, end;  /* next free byte of b->weights, and its end */
     uint8_t *staging;     /* rows in R1-256 before their upload */
     size_t staging_bytes; /* STAGING_BYTES, or LINE_PACK_ROWS rows of two sections if larger */
-    uint8_t *codes;       /* (LINE_PACK_ROWS, n_cols of the widest tensor) */
-    size_t done_bytes, total_bytes; /* bytes of tensors in the file, for progress */
+    uint8_t *codes;       /* (LINE_PACK_ROWS, n_cols of the widest matrix of a layer) */
+    size_t done_bytes, total_bytes; /* bytes of the file, see `advance` and `measure` */
 };
 
 /* Returns the next n_bytes of b->weights. cuda_weight_bytes has counted them. */
@@ -206,7 +210,8 @@ static bool upload_rows(struct packing *p, const struct matrix *matrix, size_t f
 {
     const size_t row_bytes = matrix->n_lines * LINE_BYTES,
                  n_rows = matrix->sections[first]->source.n_rows;
-    /* line_pack_rows decodes LINE_PACK_ROWS rows together, and these fit at least once. */
+    /* line_pack_rows decodes LINE_PACK_ROWS rows together, so a chunk has a multiple of them. The
+     * staging buffer has room for so many rows of each section; the limit of 1 is a precaution. */
     const size_t n_fit = size_max(p->staging_bytes / (row_bytes * n_sections) / LINE_PACK_ROWS, 1);
     const size_t n_chunk = n_fit * LINE_PACK_ROWS;
     for (size_t r = 0; r < n_rows; r += n_chunk) {
@@ -235,7 +240,7 @@ static bool upload_groups(struct packing *p, const struct linear *l, float facto
     if (!group_shape_of(&l->source, &l->scales, &shape))
         return bn_fail(err, BN_ENOMEM, "tensor '%s' is too large", l->source.name);
     uint8_t *packed = mem_alloc(shape.n_bytes, 1);
-    float *row_scales = mem_alloc(l->source.n_rows, sizeof *row_scales); /* for SCALE_ROW */
+    float *row_scales = mem_alloc(l->source.n_rows, sizeof *row_scales); /* used with SCALE_ROW */
     void *scratch = mem_alloc(group_pack_scratch(l->source.n_cols), 1);
     const CUdeviceptr at = reserve(p, shape.n_bytes);
     bool ok =

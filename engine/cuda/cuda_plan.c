@@ -1,9 +1,10 @@
 /*
- * Sizes: the shape of a pass, and the bytes of weights, KV cache and scratch memory.
+ * Sizes: the shape of a pass, and the plan of the memory of weights, KV cache and scratch. Also
+ * allocates and frees the scratch memory.
  *
- * The numbers come from a file, so sums and products are checked, or limited by MAX_WIDTH first.
- * Scratch memory is one allocation. layout_scratch runs twice, first to measure the size and then
- * to assign addresses.
+ * The numbers come from a file, so sums and products are checked, or their factors are limited
+ * first: by MAX_WIDTH, MAX_TOKENS and the limits of the model loader. Scratch memory of the device
+ * is one allocation. layout_scratch runs first to measure the size and then to assign addresses.
  */
 #include "engine/base/memory.h"
 #include "engine/base/size.h"
@@ -18,8 +19,8 @@
 #define SMALL_BYTES ((size_t)256 << 20) /* growth below this is never rejected */
 /* Limit of each width of a layer. It prevents overflow of the sums and products below. */
 #define MAX_WIDTH ((size_t)1 << 22)
-/* Most tokens of a pass. A grid has at most 65,535 blocks in y and z. Attention has one block in z
- * for each token of a pass with one token per sequence. */
+/* Most tokens of a pass. A grid has at most 65,535 blocks in y and z. attn_split has one block in z
+ * for each token, grouped_float one in y. */
 #define MAX_TOKENS ((size_t)65535)
 
 /* Layout of the keys and values of n_layers layers, as in the CPU backend: v_stride is a multiple
@@ -98,7 +99,7 @@ bool cuda_shape_init(struct cuda_shape *s, const struct model *m, const struct b
     return true;
 }
 
-/* Each array begins at a multiple of 16 bytes, for its pointers and for cuda_copy. */
+/* Each array begins at a multiple of 16 bytes: its members need at most 8, cuda_copy needs 4. */
 struct pass_layout cuda_pass_layout(const struct model *m, size_t n_tokens, size_t n_requests)
 {
     const size_t rope_bytes = size_round_up(n_tokens * (m->hp.n_rot / 2) * sizeof(float), 16);
@@ -335,6 +336,7 @@ bool cuda_scratch_open(struct backend *b, struct bn_error *err)
            open_host(b, err);
 }
 
+/* Ignores all errors: after a device is lost, every call fails, but the rest must be freed. */
 void cuda_scratch_close(struct backend *b)
 {
     struct cuda_driver *d = &b->device.driver;

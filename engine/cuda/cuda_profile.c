@@ -20,13 +20,13 @@ void cuda_profile_close(struct cuda_device *dev)
 {
     for (size_t i = 0; i <= PROFILE_EVENTS; i++)
         if (dev->profile.events[i])
-            (void)dev->driver.cuEventDestroy(dev->profile.events[i]); /* cannot be handled */
+            (void)dev->driver.cuEventDestroy(dev->profile.events[i]); /* as in cuda_device_close */
 }
 
 void cuda_profile_before(struct cuda_device *dev)
 {
     struct cuda_profile *p = &dev->profile;
-    if (p->n == PROFILE_EVENTS) {
+    if (p->n == PROFILE_EVENTS) { /* all events are in use: read their times first */
         cuda_record_error(dev, dev->driver.cuStreamSynchronize(dev->stream), "computing");
         cuda_profile_read(dev);
     }

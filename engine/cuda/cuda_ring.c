@@ -1,8 +1,8 @@
 /*
  * The positions of rings, and the copies between rings and saved states.
  *
- * A state is copied block by block through host memory of one block. This happens only between
- * passes.
+ * A state is copied block by block through host.ring_block. This happens only between passes, so
+ * no kernel uses the ring meanwhile.
  */
 #include "engine/cuda/cuda_ring.h"
 
@@ -37,7 +37,8 @@ void cuda_ring_extend(struct seq *s, size_t n_end)
 size_t cuda_ring_reachable(const struct seq *s, size_t n_keep)
 {
     const size_t begin = window_ring_begin(s->backend->shape.ring.n_before, n_keep);
-    /* begin == n_keep: the window is empty, because there are no rings or n_keep is 0 */
+    /* begin == n_keep: no earlier position is needed, because there are no rings, n_keep is 0, or a
+     * token sees only itself */
     return n_keep >= s->length || begin >= s->ring_first || begin == n_keep ? n_keep : 0;
 }
 

@@ -1,7 +1,8 @@
 /*
- * Compares a small linear layer on the device with plain C, for both ways of multiplying (dot
- * products and tensor cores). A GPU, driver or compiler with other results than docs/kernels.md
- * specifies is rejected before a chat starts. The test needs milliseconds and 32 kB of GPU memory.
+ * Compares a small linear layer in R1-256 on the device with plain C, for both ways of multiplying
+ * (dot products and tensor cores). A GPU, driver or compiler with other results than
+ * docs/kernels.md specifies is rejected before a chat starts. The test needs milliseconds and 32 kB
+ * of GPU memory.
  */
 #include "engine/base/memory.h"
 #include "engine/base/noise.h"
@@ -22,7 +23,7 @@ struct selftest {
     float y[N_TOKENS * N_ROWS]; /* computed by the device */
     float q_s[N_TOKENS];
     int32_t q_sum[N_TOKENS];
-    /* with room for more tokens, like cuda_scratch.q8 */
+    /* with room for more tokens than the two kernels of the test need */
     int8_t q[(N_TOKENS + FEW_TOKENS) * N_LINES * LINE_COLS];
 };
 
@@ -152,7 +153,7 @@ static bool run_both(struct cuda_device *dev, struct selftest *t, struct bn_erro
     static const enum cuda_kernel kernels[] = {KERNEL_linear_one, KERNEL_linear_many};
     struct cuda_driver *d = &dev->driver;
     CUdeviceptr memory, end = 0;
-    /* at least as many bytes as `run` reserves */
+    /* At least as many bytes as `run` reserves: it rounds up the size of each of seven buffers. */
     (void)reserve(&end, sizeof *t + 8 * (size_t)DEVICE_ALIGN);
     if (!cuda_ok(d, d->cuMemAlloc(&memory, (size_t)end), "memory for the self-test", err))
         return false;
@@ -162,7 +163,7 @@ static bool run_both(struct cuda_device *dev, struct selftest *t, struct bn_erro
         if (ok && !is_right(t))
             ok = bn_fail(err, BN_EDEVICE, "%s computes wrong results and is not used", dev->name);
     }
-    (void)d->cuMemFree(memory);
+    (void)d->cuMemFree(memory); /* an error changes no result */
     return ok;
 }
 

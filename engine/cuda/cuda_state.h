@@ -59,14 +59,14 @@ struct cuda_layer {
     struct cuda_delta delta; /* only if the layer is a delta net */
 };
 
-/* Sizes that follow from the model, in elements unless noted. */
+/* Sizes that follow from the model and the configuration, in elements unless noted. */
 struct cuda_shape {
     size_t q_width, kv_width; /* n_heads * head_dim, n_kv_heads * head_dim */
     size_t q_rows;            /* q_width, twice that with gates for its elements */
     size_t group;             /* query heads per KV head */
     /* From one row of a buffer to the next. best_stride: one for each BEST_ROWS token ids. */
     size_t h_stride, qkv_stride, attn_stride, ffn_stride, vocab_stride, best_stride;
-    size_t n_coarse;       /* blocks in a row of the head's coarse plane; 0: no plane */
+    size_t n_coarse;       /* blocks in a row of the head's coarse plane, if it is made; 0: none */
     size_t q8_stride;      /* bytes of the widest input, in whole lines */
     size_t n_planes;       /* bytes of an activation in R16; 0 if activations are not quantised */
     bool has_groups;       /* any matrix is in R16 */
@@ -104,7 +104,7 @@ struct pass {
     size_t n_single_rows; /* rows of the output head that are multiplied one by one, after screening
                              or for a list of ids. The rows that pick_floor multiplies to find a
                              lower bound, at most PICK_THREADS per request, do not count. */
-    bool split;           /* no sequence has two tokens: attention is split over thread blocks */
+    bool split;           /* at most one token per sequence: attention runs as attn_split */
     struct pass_layout layout;
     const atomic_bool *cancel;
 };
@@ -135,7 +135,7 @@ struct backend {
     const float *output_norm;        /* (n_embd) */
     const float *signs;              /* those of model->rotation; NULL: none */
     struct coarse_plane coarse;      /* of the head; n_blocks 0: no screening */
-    double *rope_freq;         /* (2, n_rot / 2) radians per position; second half: rope_is_long */
+    double *rope_freq;         /* (2, n_rot / 2) radians per position; row 1 if rope_is_long */
     struct cuda_layer *layers; /* (n_layers) */
     struct cuda_scratch scratch;
     struct cuda_host host;
@@ -212,7 +212,7 @@ void cuda_delta_gates(struct backend *b, size_t layer);
 void cuda_delta_apply(struct backend *b, size_t layer);
 /* cuda_delta.c: gates of attention in models with delta nets; nothing in other models. The first
  * function runs before RoPE and separates queries and gates. The second runs after attention and
- * multiplies the results by the gates. */
+ * multiplies the results by the sigmoid of the gates. */
 void cuda_gates_split(struct backend *b);
 void cuda_gates_apply(struct backend *b);
 /* Device address of copy 0 or 1 of a sequence's recurrent state; of no use without delta nets. */
@@ -229,7 +229,7 @@ bool cuda_forward_capture(struct backend *b, struct bn_error *err);
 
 /* cuda_rows.c: fills at most HEAD_GROUP requested rows (row->cands and n_found) from the results of
  * the last cuda_head_apply, after cuda_finish. cuda_eval sets row->n. BN_EDEVICE: a logit is not
- * finite, or a driver call failed. BN_EARG: a row is too small. */
+ * finite, a result is impossible, or a driver call failed. BN_EARG: a row is too small. */
 bool cuda_rows_finish(struct backend *b, struct row_request *requests, size_t n_requests,
                       struct bn_error *err);
 

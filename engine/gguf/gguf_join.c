@@ -33,7 +33,7 @@ bool gguf_split_of(const struct gguf *g, size_t *number, size_t *count, struct b
     return true;
 }
 
-/* The string of this key must be absent in one of the parts, or equal in both. */
+/* If this key is a string in both parts, the strings must be equal. */
 static bool same_key(const struct gguf *first, const struct gguf *other, const char *key,
                      size_t number, struct bn_error *err)
 {
@@ -58,7 +58,8 @@ static bool check_part(struct gguf *const *parts, size_t n_parts, size_t i, stru
            same_key(parts[0], parts[i], "general.name", i, err);
 }
 
-/* No type id may have two meanings, because one converter writes all parts of a model. */
+/* No type id may have two meanings in our table, because one converter writes all parts of a
+ * model. */
 static bool check_types(const struct gguf *g, struct bn_error *err)
 {
     const struct gguf_tensor *first[TENSOR_N_TYPES] = {0};

@@ -1,10 +1,10 @@
 /*
  * Parses header, metadata and tensor infos of a GGUF file (versions 2 and 3, little-endian).
  *
- * Nothing is copied and no number from the file is trusted. Counts are compared with the number of
- * bytes left, the tables of keys and tensors grow while entries are read, and lengths and offsets
- * are checked before use. Tensor data is located (gguf_place.c) but not read. engine/model
- * interprets the result.
+ * Names, strings and arrays are not copied, and no number from the file is trusted. Counts are
+ * compared with the number of bytes left, the tables of keys and tensors grow while entries are
+ * read, and lengths and offsets are checked before use. Tensor data is located (gguf_place.c) but
+ * not read. engine/model interprets the result.
  */
 #include "engine/gguf/gguf.h"
 
@@ -16,10 +16,10 @@
 
 #include <stdlib.h>
 
-#define KV_MIN_BYTES 14   /* key length, a key of one byte, value type, a value of one byte */
-#define INFO_MIN_BYTES 24 /* name length, n_dims, type, offset */
-#define KEY_MAX_BYTES 65535
-#define NAME_MAX_BYTES 63                    /* GGML_MAX_NAME of llama.cpp without the terminator */
+#define KV_MIN_BYTES 14     /* key length, a key of one byte, value type, a value of one byte */
+#define INFO_MIN_BYTES 24   /* name length, n_dims, type, offset */
+#define KEY_MAX_BYTES 65535 /* of the GGUF format */
+#define NAME_MAX_BYTES 63   /* GGML_MAX_NAME of llama.cpp without the terminator */
 #define STRING_MAX_BYTES ((uint64_t)1 << 30) /* far above any real string */
 #define DEFAULT_ALIGNMENT 32                 /* of the GGUF format */
 

@@ -2,9 +2,9 @@
  * Decides the types of all tensors and checks the places of their bytes.
  *
  * Some type ids have several meanings, and only the distance to the next tensor (the span) tells
- * them apart. So the distances come first, then the types, then the sizes that follow from the
- * types, and the checks for truncation and overlap last. Offsets are relative to the data section
- * until gguf_place_tensors makes them absolute.
+ * them apart. So the spans come first. The types follow from the spans, and the sizes from the
+ * types, with the check for truncation. The check for overlap is last. Offsets are relative to the
+ * data section until gguf_place_tensors makes them absolute.
  */
 #include "engine/gguf/gguf.h"
 
@@ -74,8 +74,8 @@ static bool find_proofs(struct placing *p, struct bn_error *err)
     return true;
 }
 
-/* A tensor whose span fits several types, or none because the file is truncated, has the type that
- * another tensor with this id proves. */
+/* If a tensor proves a type for an id, all tensors with this id have it: also those whose span fits
+ * several types, or none, for example because the file is truncated. */
 static enum tensor_type type_of(const struct placing *p, const struct gguf_tensor *t)
 {
     for (enum tensor_type type = TENSOR_F32; type < TENSOR_OTHER; type++) {

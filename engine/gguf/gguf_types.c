@@ -2,8 +2,8 @@
  * The table of the tensor types that this program reads, and the names of the others (foreign
  * types). Sizes and ids are those of docs/formats.md, "Tensor types".
  *
- * Foreign types are listed with their block sizes, so that two meanings of one id can be told
- * apart.
+ * Foreign types are listed with their block sizes, if these are known, so that two meanings of one
+ * id can be told apart.
  */
 #include "engine/gguf/gguf_types.h"
 

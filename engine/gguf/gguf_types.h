@@ -1,6 +1,6 @@
 /*
- * Tensor types: sizes, uses and names. A new type is one row of the table in gguf_types.c, plus its
- * codec.
+ * Tensor types: sizes, uses and names. A new type is a constant of the enum, a row of the table in
+ * gguf_types.c, and its codec.
  *
  * Projects that write GGUF files use some type ids with different meanings, so the id together with
  * the size of the tensor decides its type.
@@ -31,7 +31,7 @@ enum tensor_type {
     TENSOR_IQ1_BN,
     TENSOR_IQ2_BN,
     TENSOR_IQ2_BN_R4,
-    TENSOR_OTHER, /* all other types: known by name at most, never read */
+    TENSOR_OTHER, /* all other types: known by name at most, never decoded */
     TENSOR_N_TYPES
 };
 

@@ -35,7 +35,8 @@ static void decode_trits(const uint8_t *bytes, size_t n, unsigned pow3, uint8_t 
     }
 }
 
-/* TQ1_0: 160 elements in 32 bytes, 80 in 16, 16 in 4; five trits per byte (four in the last). */
+/* TQ1_0: 160 elements in 32 bytes, 80 in 16, 16 in 4. A byte has five trits, but each of the last
+ * 4 bytes has four. */
 bool tq1_block_decode(const uint8_t *block, uint8_t *codes)
 {
     unsigned pow3 = 1;
@@ -48,7 +49,8 @@ bool tq1_block_decode(const uint8_t *block, uint8_t *codes)
     return true;
 }
 
-/* PTQ1_0: 80 elements in 16 bytes, 40 in 8, 8 in 2; five trits per byte (four in the last). */
+/* PTQ1_0: 80 elements in 16 bytes, 40 in 8, 8 in 2. A byte has five trits, but each of the last
+ * 2 bytes has four. */
 bool ptq1_block_decode(const uint8_t *block, uint8_t *codes)
 {
     unsigned pow3 = 1;
@@ -214,8 +216,8 @@ static size_t first_code(const struct ternary_layout *layout)
     return layout->scale_at == 0 ? 2 : 0;
 }
 
-/* Report the first code 3 of a block. Dense models of 2 bits use this code in some of these types,
- * so the message names the row of docs/models.md about them. */
+/* Report the first byte of a block that holds a code 3. Dense models of 2 bits use this code in
+ * some of these types, so the message names the row of docs/models.md about them. */
 static bool bad_code(const struct ternary_source *src, const uint8_t *block, struct bn_error *err)
 {
     const uint8_t *byte = block + first_code(&ternary_layouts[src->type]);

@@ -1,6 +1,6 @@
 /*
  * The table of the ternary layouts of docs/formats.md, the layouts of I2_S, and the functions of
- * the codec, which look up the type in the table.
+ * the codec for all types, which look up the type in the table.
  *
  * I2_S stores runs of neighbouring elements at the same shift of neighbouring bytes. The decoders
  * process one run at a time, so that the compiler can vectorise the inner loop.

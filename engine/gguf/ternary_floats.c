@@ -60,7 +60,7 @@ static size_t first_nonzero(const struct ternary_source *src, size_t i, size_t n
 }
 
 /* Report the first of n elements from i on that is not finite or has another magnitude than element
- * `first`. */
+ * `first`, the first one that is not zero. Zeros are permitted. */
 static bool refuse_element(const struct ternary_source *src, size_t i, size_t n, size_t first,
                            struct bn_error *err)
 {
@@ -85,7 +85,7 @@ static bool scan_row(const struct ternary_source *src, size_t row, struct scale_
                      size_t *inexact, struct bn_error *err)
 {
     const size_t row_end = (row + 1) * src->n_cols;
-    size_t i = row * src->n_cols; /* first element of a block, which has PAIR_COLS columns */
+    size_t i = row * src->n_cols; /* first element of a block of PAIR_COLS columns (last: fewer) */
     for (size_t block = 0; i < row_end; block++, i += PAIR_COLS) {
         const size_t n = size_min(PAIR_COLS, row_end - i), first = first_nonzero(src, i, n);
         if (first == i + n) {
@@ -111,7 +111,7 @@ bool floats_scan(const struct ternary_source *src, struct ternary_scales *out, s
     size_t inexact = none;
     for (size_t row = 0; row < src->n_rows; row++) {
         if (all_of_magnitude(src, row * src->n_cols, src->n_cols, c.of_tensor))
-            continue; /* this row changes no class */
+            continue; /* 0 and the shared magnitude of earlier rows: changes no class */
         if (!scan_row(src, row, &c, &inexact, err))
             return false;
     }

@@ -9,7 +9,8 @@
 #include "engine/gguf/ternary_codec.h"
 
 struct ternary_layout {
-    /* As ternary_scan and ternary_decode, after their checks. NULL: the type is not ternary. */
+    /* As ternary_scan and ternary_decode, after their checks. NULL: not a type with
+     * tensor_is_linear. */
     bool (*scan)(const struct ternary_source *src, struct ternary_scales *out,
                  struct bn_error *err);
     bool (*decode)(const struct ternary_source *src, size_t row0, size_t row1, uint8_t *codes,
@@ -25,7 +26,7 @@ struct ternary_layout {
     bool has_2_bits; /* codes have 2 bits and can be 3; else base-3 digits, 1 bit (Q1_0), floats */
     size_t scale_at; /* for a scale per block: its offset, the first or last two bytes of a block */
     /* Only for types with a scale per row: adjacent bytes that belong to one row. As many bytes of
-     * each other row of the unit follow. */
+     * each other row of the same unit (tensor_geometry.row_unit rows) follow. */
     size_t run_bytes;
 };
 extern const struct ternary_layout ternary_layouts[TENSOR_N_TYPES];
@@ -82,7 +83,8 @@ static inline struct ternary_scales scale_classes_result(const struct scale_clas
 /* Decode n 2-bit codes at one shift of neighbouring bytes. Returns true if one of them is 3. */
 bool ternary_decode_run(const uint8_t *bytes, size_t n, unsigned shift, uint8_t *codes);
 
-/* ternary_blocks.c: the functions of all types with blocks, and decode_block of each layout. */
+/* ternary_blocks.c: the functions of all types with a scale per block, and decode_block of each
+ * arrangement of their codes. */
 bool blocks_scan(const struct ternary_source *src, struct ternary_scales *out,
                  struct bn_error *err);
 bool blocks_decode(const struct ternary_source *src, size_t row0, size_t row1, uint8_t *codes,

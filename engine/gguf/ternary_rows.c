@@ -3,9 +3,9 @@
  * layouts.
  *
  * Rows are stored in units of 1 or 4 rows. A unit consists of the scales of its rows, followed by
- * blocks of columns. In a block, the rows of the unit alternate every run_bytes bytes. Rows of
- * IQ1_BN can begin at odd offsets, so scales are read with le_u16 and le_u32, which need no
- * alignment. A row with a scale of +0 or -0 decodes to code 1.
+ * blocks of columns. In a block of 4 rows, each row in turn has a run of run_bytes bytes. A tensor
+ * can begin at any address, and rows of IQ1_BN can begin at odd offsets, so scales are read with
+ * le_u16 and le_u32, which need no alignment. A row with a scale of +0 or -0 decodes to codes 1.
  */
 #include "engine/gguf/ternary_layout.h"
 
@@ -113,6 +113,7 @@ bool rows_scan(const struct ternary_source *src, struct ternary_scales *out, str
         scale_classes_add(&c, 0, bits); /* a row counts as one block */
         scale_classes_end_row(&c);
     }
+    /* block_cols is 0, because the result is never SCALE_BLOCK. */
     *out = scale_classes_result(&c, 0, scale_value(src, c.of_tensor));
     return true;
 }
@@ -129,7 +130,8 @@ static bool bad_code(const struct ternary_source *src, const struct row_place *p
                      struct bn_error *err)
 {
     size_t i = first;
-    while ((*byte_at(p, i) & *byte_at(p, i) >> 1 & 0x55) == 0) /* a code is 3, so this ends */
+    /* In a code 3 both bits are set. The row has one, so the loop ends. */
+    while ((*byte_at(p, i) & *byte_at(p, i) >> 1 & 0x55) == 0)
         i++;
     return bn_fail(err, BN_EFORMAT,
                    "tensor '%s': the byte at %zu holds code 3, which no ternary weight has",

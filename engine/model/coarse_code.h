@@ -7,13 +7,13 @@
 #define ENGINE_MODEL_COARSE_CODE_H
 
 #define COARSE_KEY 0x636f61727365u /* key of the hash that rounds weights: "coarse" in ASCII */
-#define COARSE_MAX 1e15f           /* largest |weight|; a table with a larger one gets no plane */
+#define COARSE_MAX 1e15f           /* largest |weight|; above it, or for a NaN, there is no plane */
 #define COARSE_MIN_STEP 0x0d80u    /* least step of a block: 2^-100 as BF16; 1 / step is finite */
 
-/* Only hidden states whose largest |x| is from COARSE_X_MIN to COARSE_X_MAX are screened; for the
- * others the whole output head is multiplied. */
+/* Only hidden states whose largest magnitude is from COARSE_X_MIN to COARSE_X_MAX are screened; for
+ * the others the plane is not used. */
 #define COARSE_X_MIN 1e-15f  /* smaller values could underflow */
 #define COARSE_X_MAX 1e15f   /* its product with COARSE_MAX and MODEL_MAX_WIDTH (2^20) is finite */
-#define COARSE_LIMIT 16256.0 /* 127 * 128: the largest |x| in fixed point, as two int8 values */
+#define COARSE_LIMIT 16256.0 /* 127 * 128: the largest magnitude in fixed point, two int8 values */
 
 #endif

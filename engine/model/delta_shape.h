@@ -12,16 +12,16 @@
 struct delta_shape {
     size_t n_key_heads, n_value_heads; /* both 0: the model has no delta nets */
     size_t dim;                        /* elements of a head: queries, keys and values */
-    size_t interval; /* attention: layers interval - 1, 2 interval - 1, ..., counted from 0 */
+    size_t interval; /* layers interval - 1, 2 interval - 1, ... (from 0) have attention instead */
 };
 #define DELTA_TAPS 4      /* tokens of the convolution, the current one included */
 #define DELTA_DIM_UNIT 16 /* dim is a multiple of this, so kernels need no code for remainders */
 #define DELTA_MAX_DIM 256 /* largest dim that is accepted */
 /* The matrix of a value head (dim, dim) has a row for each element of a key and a column for each
  * element of a value. It is stored in blocks of DELTA_COLS columns one after the other; the last
- * block may have fewer. Each block is row-major, (dim, its columns), which is 32 KiB for dim 128
- * and fits a first-level cache. All backends use this layout, so each can load the states that
- * another has saved. */
+ * block may have fewer. Each block is row-major, (dim, its columns), which is at most 32 KiB for
+ * dim 128 and fits a first-level cache. All backends use this layout, so each can load the states
+ * that another has saved. */
 #define DELTA_COLS 64
 
 /* Channels of the convolution: queries, keys, values. */

@@ -57,7 +57,7 @@ static void pack_no_row(size_t n_lines, size_t row, uint8_t *lines)
 }
 
 /* Write the scales of a row group to `to` (n_spans, R16_ROWS), 0 past the last row and column.
- * scratch (R16_ROWS, number of blocks in a row of the file) is overwritten. */
+ * scratch (R16_ROWS, ternary_row_blocks) is overwritten. */
 static bool pack_scales(const struct ternary_source *src, const struct ternary_scales *scales,
                         const struct group_shape *shape, size_t group, uint16_t *to,
                         uint16_t *scratch, struct bn_error *err)
@@ -81,6 +81,7 @@ bool group_pack(const struct ternary_source *src, const struct ternary_scales *s
 {
     const size_t n_cols = src->n_cols, n_padded = shape->n_lines * R16_LINE_COLS;
     uint8_t *codes = scratch;
+    /* Both addresses are even: n_padded and line_bytes are multiples of 64. */
     uint16_t *row_scales = (uint16_t *)(void *)(codes + n_padded);
     uint16_t *all_scales = (uint16_t *)(void *)(to + shape->line_bytes);
     for (size_t g = group0; g < group1; g++) {

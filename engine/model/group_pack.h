@@ -1,9 +1,9 @@
 /*
- * Packs ternary matrices of a file to R16, the layout for scales per row or per block and for
- * activations in blocks. R16 interleaves 16 rows, a row group: line l of a group holds the columns
- * 16 l .. 16 l + 15 of its rows. Dword r of the line is row r, and bits 2i and 2i + 1 of byte k of
- * the dword are the code of column 16 l + 4 i + k. Rows and columns past the end have code 1, which
- * is the weight 0.
+ * Packs ternary matrices of a file to R16, the layout for scales per row or per block, activations
+ * in blocks, experts and a ternary output head. R16 interleaves 16 rows, a row group: line l of a
+ * group holds the columns 16 l .. 16 l + 15 of its rows. Dword r of the line is row r, and bits 2i
+ * and 2i + 1 of byte k of the dword are the code of column 16 l + 4 i + k. Rows and columns past
+ * the end have code 1, which is the weight 0.
  *
  * All functions are pure and may run on several threads with disjoint outputs. The source must have
  * passed the checks of the model loader.
@@ -41,10 +41,10 @@ bool group_shape_of(const struct ternary_source *src, const struct ternary_scale
  * aligned to 2 bytes. */
 size_t group_pack_scratch(size_t n_cols);
 
-/* Pack row groups group0 .. group1 - 1 and their scales. `to` (shape->n_bytes) is 64-byte aligned
- * and holds the whole matrix; only the bytes of these groups are written. `scratch` belongs to this
- * call (group_pack_scratch). BN_EFORMAT: a code is 3 or a scale is not finite; the message names
- * tensor and byte offset. Some groups may have been written. */
+/* Pack row groups group0 .. group1 - 1 and, with has_scales, their scales. `to` (shape->n_bytes) is
+ * 64-byte aligned and holds the whole matrix; only the bytes of these groups are written. `scratch`
+ * (group_pack_scratch) belongs to this call alone. BN_EFORMAT: a code is 3 or a scale is not
+ * finite; the message names tensor and byte offset, and some groups may have been written. */
 bool group_pack(const struct ternary_source *src, const struct ternary_scales *scales,
                 const struct group_shape *shape, size_t group0, size_t group1, uint8_t *to,
                 void *scratch, struct bn_error *err);

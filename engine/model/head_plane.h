@@ -11,8 +11,8 @@
 
 /* Number of blocks in a row. 0 if the output head is not screened: `is_exact` is false (the mode is
  * not BN_HEAD_EXACT), its weights are ternary (head_linear), or the plane would be larger than half
- * of a float matrix, or larger than a matrix of another type. A backend that finds a weight above
- * COARSE_MAX, or one that is not a number, makes no plane either. */
+ * of a float matrix, or larger than a matrix of another type. A backend may still make no plane:
+ * if a weight is above COARSE_MAX in magnitude or not a number, or (CUDA) for a rotated head. */
 size_t head_plane_blocks(const struct model *m, bool is_exact);
 /* Number of steps that a row occupies: one per block, rounded up to a multiple of 8. Code c of a
  * block stands for the weight (2 c - 15) * step; steps are BF16. */

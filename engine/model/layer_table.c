@@ -41,7 +41,7 @@ static bool read_windows(const struct gguf *g, const struct arch *arch, const st
         uint64_t has_window;
         if (!gguf_item_u64(kv, i, &has_window) || has_window > 1)
             return bn_fail(err, BN_EFORMAT, "%s is neither true nor false for layer %zu", key, i);
-        /* The reference does not count the token itself, but traits.window does. */
+        /* BN_WINDOW_REFERENCE does not count the token itself, but traits.window does. */
         const size_t n_own = hp->window_rule == BN_WINDOW_REFERENCE ? 1 : 0;
         layers[i].traits.has_rope = has_window != 0;
         layers[i].traits.window = has_window ? hp->window + n_own : 0;
@@ -73,7 +73,8 @@ static bool read_clamps(const struct gguf *g, const struct arch *arch, const str
 bool layer_table_read(const struct gguf *g, const struct arch *arch, const struct hparams *hp,
                       struct layer *layers, struct bn_error *err)
 {
-    /* The last layer of each interval has attention. */
+    /* In a model with delta nets, the last layer of each interval has attention. In the others
+     * delta.interval is 0, so it must not be the divisor. */
     for (size_t i = 0; i < hp->n_layers; i++)
         layers[i].traits = (struct layer_traits){.is_delta_net = arch->delta_nets &&
                                                                  (i + 1) % hp->delta.interval != 0,

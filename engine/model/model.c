@@ -91,7 +91,8 @@ bool model_open(const struct gguf *g, const struct model_config *cfg, struct mod
     return true;
 fail:
     model_close(m);
-    /* The result is false in both cases. */
+    /* An unsupported model: the message gets a row of docs/models.md if it has none yet. The result
+     * is false with any error. */
     return err->code == BN_EUNSUPPORTED && refusal_add_row(err, REFUSED_OTHER_GRAPH);
 }
 

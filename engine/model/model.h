@@ -92,12 +92,14 @@ struct hparams {
     /* n_embd: elements of a hidden state; n_rot: elements of a head that RoPE rotates. */
     size_t n_layers, n_embd, n_ff, n_heads, n_kv_heads, head_dim, n_rot, n_vocab, n_ctx_train;
     float rms_eps;
-    double rope_base, rope_scale; /* frequency of pair i: rope_scale * rope_base^(-2i / n_rot) */
+    /* Frequency of pair i: rope_scale * rope_base^(-2i / n_rot). rope_freq_init (rope.h) also
+     * applies YaRN and the factors of the file. */
+    double rope_base, rope_scale;
     struct rope_yarn yarn;
     /* factor of all cosines and sines: attn_factor, times a factor of YaRN */
     double rope_magnitude;
-    /* If the model has both, sessions with a longer context use rope_factors_long, others
-     * rope_factors_short. */
+    /* Only with rope_factors_short and rope_factors_long: sessions with a context of more tokens
+     * than this use the long ones. */
     size_t rope_short_ctx;
     bool needs_rope_factors; /* rope.scaling.type is longrope: the factors must be in the file */
     /* h = embd_scale * embedding; h = h + residual_scale * (output of attention or feed-forward

@@ -6,9 +6,10 @@
 
 #include "engine/model/model.h"
 
-/* hparams.c: read the hyperparameters. BN_EFORMAT: a required key is missing, of the wrong kind or
- * out of range; the message names it. BN_EUNSUPPORTED: a graph that this program does not compute,
- * such as experts with shared ones, layers of unequal widths, or an unknown activation. */
+/* hparams.c: read the hyperparameters. BN_EFORMAT: a key is missing, of the wrong kind, out of
+ * range or in contradiction to another one; the message names it or its value. BN_EUNSUPPORTED: a
+ * graph that this program does not compute, such as shared experts, layers of unequal widths, or an
+ * unknown activation. */
 bool hparams_read(const struct gguf *g, const struct arch *arch, const struct model_config *cfg,
                   struct hparams *out, struct bn_error *err);
 

@@ -18,8 +18,9 @@ static double yarn_pair(const struct hparams *hp, double turns)
 }
 
 /* The factor of the frequency of pair i (Peng et al., "YaRN", 2023); 1 without YaRN. Pairs up to
- * `low` turn often and keep their frequency, to the part ext_factor. Pairs from `high` on are
- * slowed down by the whole factor. */
+ * `low` turn often. They keep their frequency if ext_factor is 1; if it is less, only this part of
+ * the frequency is kept and the rest is divided by y->factor. Pairs from `high` on, if it is above
+ * `low`, are slowed down by the whole factor. */
 static double yarn_scale(const struct hparams *hp, size_t i)
 {
     const struct rope_yarn *y = &hp->yarn;

@@ -13,9 +13,9 @@
 bool rope_is_long(const struct model *m, size_t n_ctx);
 
 /* Write freq (n_rot / 2) in radians per position: rope_scale * base^(-2i / n_rot) / factor_i, times
- * yarn_scale (rope.c) with YaRN. factor_i is from rope_factors_long or rope_factors_short if the
- * model has them, else from rope_freqs, else 1. BN_EFORMAT: a frequency is not finite; then `freq`
- * is set in part. */
+ * yarn_scale (rope.c) with YaRN. factor_i is from rope_factors_long (is_long) or rope_factors_short
+ * if the model has them, else from rope_freqs, else 1. BN_EFORMAT: a frequency is not finite; then
+ * `freq` is set in part. */
 bool rope_freq_init(double *freq, const struct model *m, bool is_long, struct bn_error *err);
 
 /* Write cosines c and sines s (n_pairs) of one position, both times `magnitude`

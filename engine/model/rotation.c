@@ -24,6 +24,7 @@ static const char *const known_keys[] = {
     "tied_output", "gdn_v_grouped",
 };
 
+/* `key` begins with PREFIX. */
 static bool is_known(struct bn_str key)
 {
     const size_t n = strlen(PREFIX);
@@ -175,7 +176,7 @@ static struct bn_str next_str(const uint8_t **at)
     return s;
 }
 
-/* Set is_named of each tensor that weight_names lists. */
+/* Set is_named of each tensor that weight_names lists. The list must not be empty. */
 static bool mark_names(const struct gguf *g, uint8_t *is_named, struct bn_error *err)
 {
     const struct gguf_kv *kv;

@@ -48,7 +48,7 @@ struct file_rotation {
  * names it. BN_ENOMEM. After an error *out needs no call of file_rotation_finish. */
 bool file_rotation_init(struct file_rotation *out, const struct gguf *g, uint8_t *is_named,
                         struct bn_error *err);
-void file_rotation_finish(struct file_rotation *r);
+void file_rotation_finish(struct file_rotation *r); /* accepts a struct of zeros */
 
 /* The rotation of vectors of n_cols elements: the inputs of a tensor that is_named marks, or rows
  * of the embedding. out->signs points into r. n_outer and n_inner become 0; the caller sets them

@@ -2,7 +2,8 @@
  * Tensors of the file that the graph does not compute.
  *
  * Without a norm, a bias or a scale of its layers, a model still writes text, but wrong text. Files
- * with such unknown tensors are refused. Tensors that cannot change the answer are only reported.
+ * with such unknown tensors are refused, unless the user names these tensors as ones to ignore.
+ * Tensors that are not expected to change the answer are only reported.
  */
 #include "engine/model/model_read.h"
 

@@ -2,8 +2,8 @@
  * Finds each tensor of the graph, checks its type and shape, and reads the scales of ternary
  * tensors.
  *
- * A tensor of an unusable type is refused, with advice in the message. unknown_tensors.c checks the
- * tensors that are not in the graph.
+ * A tensor of an unusable type is refused; the message has advice or the usable types.
+ * unknown_tensors.c checks the tensors that are not in the graph.
  */
 #include "engine/model/model_read.h"
 
@@ -120,6 +120,7 @@ static bool find_norm(struct finder *f, size_t layer, const char *stem, size_t n
     return find(f, REQUIRED, USE_F32, n, 1, out, err);
 }
 
+/* Read the tensor X.scale of a layer, whose name is f->name; 1 if the file does not have it. */
 static bool read_extra_scale(struct finder *f, float *out, struct bn_error *err)
 {
     struct tensor_ref t;
@@ -160,7 +161,7 @@ static bool find_scales(struct finder *f, struct linear *out, struct bn_error *e
     struct ternary_scales *finest = &f->m->finest;
     if (!ternary_scan(&out->source, &out->scales, err))
         return false;
-    if (f->cfg->file_mapped) /* a scan touches every page of a large model */
+    if (f->cfg->file_mapped) /* the scan of some types reads every page of a tensor */
         mem_file_drop(out->source.bytes, out->source.n_bytes);
     f->n_merged += tensor_geometries[out->source.type].is_ternary &&
                    out->scales.block_cols > tensor_geometries[out->source.type].block_cols;
@@ -169,8 +170,8 @@ static bool find_scales(struct finder *f, struct linear *out, struct bn_error *e
     return true;
 }
 
-/* Check the dimensions of f->name: experts are the third one. A missing tensor passes, because find
- * reports it later. */
+/* Check the dimensions of f->name: the third one is the number of experts. A missing tensor passes,
+ * because find reports it later. */
 static bool has_dims(const struct finder *f, size_t n_cols, size_t n_rows, size_t n_experts,
                      struct bn_error *err)
 {
@@ -186,7 +187,7 @@ static bool has_dims(const struct finder *f, size_t n_cols, size_t n_rows, size_
                    n_experts);
 }
 
-/* Set the rotation of the input of tensor f->name, if the file has one. */
+/* Set the rotation of the input of tensor f->name, if the file has one. The tensor must exist. */
 static bool set_rotation(struct finder *f, size_t n_cols, struct rotation *out,
                          struct bn_error *err)
 {
@@ -304,7 +305,7 @@ static bool check_not_positive(const struct finder *f, const struct tensor_ref *
     return true;
 }
 
-/* A small matrix that is never quantised. */
+/* Find a small matrix of floats, whose input is not quantised. */
 static bool find_float_matrix(struct finder *f, size_t layer, const char *stem, size_t n_rows,
                               struct tensor_ref *out, struct bn_error *err)
 {
@@ -440,7 +441,8 @@ static bool find_head(struct finder *f, struct bn_error *err)
         !set_head_rotation(f, err))
         return false;
     /* The first 2B4T files have a copy of the embedding as output head; then one table is used for
-     * both. A different head usually differs in its first bytes, so the comparison is cheap. */
+     * both. A different head usually differs in its first bytes, so only a copy is read as a whole
+     * here. */
     const bool copy = m->head.bytes && m->head.type == m->embd.type &&
                       memcmp(m->head.bytes, m->embd.bytes, m->embd.n_bytes) == 0;
     m->tied = !m->head.bytes || copy;

@@ -11,7 +11,7 @@ struct window_ring window_ring_of(const struct model *m, size_t n_ubatch, size_t
     for (size_t i = 0; i < m->hp.n_layers; i++) {
         const size_t window = m->layers[i].traits.window;
         r.n_layers += window > 0;
-        r.n_before = size_max(r.n_before, window - size_min(window, 1));
+        r.n_before = size_max(r.n_before, window - size_min(window, 1)); /* 0 without a window */
     }
     if (r.n_layers == 0 || r.n_before >= m->hp.n_ctx_train)
         return (struct window_ring){0};

@@ -277,7 +277,7 @@ static int32_t draw(const struct sampler_params *p, const struct survivor *w, si
     for (size_t i = 0; i < n; i++) {
         const double scaled = (double)w[i].logit * beta;
         if (scaled + NOISE_GUMBEL_MAX < best)
-            continue; /* even the largest noise is not enough */
+            continue; /* even the largest noise gives less; an equal sum can win by a lower id */
         const double noisy = scaled + noise_gumbel(key, (uint64_t)w[i].id);
         if (noisy > best || (noisy == best && w[i].id < best_id)) {
             best = noisy;

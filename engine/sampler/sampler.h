@@ -5,8 +5,8 @@
  * top-p; min-p; temperature; draw. With temp 0 the sampler is greedy: it returns the largest logit
  * after bias and penalties, the lower id if two are equal.
  *
- * The draw depends only on the seed, the position and the candidates, not on earlier draws. So
- * undo, retry, speculative decoding and a saved chat give the same tokens.
+ * The draw depends only on the parameters, the position and the candidates, not on earlier draws.
+ * So undo, retry, speculative decoding and a saved chat give the same tokens.
  *
  * One thread at a time may use a sampler. Only sampler_open and sampler_set allocate memory.
  */

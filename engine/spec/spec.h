@@ -8,8 +8,8 @@
  * and with every penalty.
  *
  * The caller passes all ids at each step and receives the next one, as without speculation. If an
- * earlier draft has already confirmed the next token, the step evaluates nothing. Between steps the
- * session may hold more ids than the caller has received, or with recurrent states a few fewer.
+ * earlier draft has already confirmed the next token, the step evaluates nothing. After a step the
+ * session may hold more ids than the caller passed, or with recurrent states a few fewer.
  *
  * All calls must come from the thread of the engine, see engine.h.
  */
@@ -23,7 +23,8 @@ struct spec;
 
 enum spec_mode {
     SPEC_OFF,
-    SPEC_ON,  /* draft after every match of two tokens or more, even if that is slower */
+    SPEC_ON,  /* draft after every match of two tokens or more, even if that is slower, as soon as
+                 the time of a single token was measured */
     SPEC_AUTO /* draft if the expected gain is above 10 %, and limit the time that drafts lose */
 };
 

@@ -9,8 +9,8 @@
 #define TRIAL_DECAY 0.95 /* decay of the counts per trial: about the last twenty trials decide */
 #define PRIOR_TRIALS 2.0 /* assumed first trials of each kind, of which 0.1 were right */
 #define TIME_WEIGHT 0.25 /* weight of the newest pass in a mean time */
-#define MIN_GAIN 1.1     /* in SPEC_AUTO the expected gain of a draft must be larger */
-#define MAX_LOSS 0.02    /* share of the total time that drafts may lose */
+#define MIN_GAIN 1.1     /* in SPEC_AUTO a draft must be expected to be faster by this factor */
+#define MAX_LOSS 0.02    /* part of spent_s that drafts may lose, besides one token */
 #define ON_MIN_MATCH 2   /* shortest match that SPEC_ON drafts after */
 
 /* Among long matches the latest one is used, not the longest. Repeating text continues as it did a
@@ -87,7 +87,7 @@ size_t spec_policy_choose(const struct spec_policy *p, size_t n_match, size_t n_
          * plus the time of one token. */
         if (p->mode == SPEC_AUTO && p->lost_s + took > MAX_LOSS * p->spent_s + 2 * token_s)
             break;
-        const double gain = expected * token_s / took;
+        const double gain = expected * token_s / took; /* time without the draft / with it */
         if (gain > best_gain) {
             best_gain = gain;
             best = length;

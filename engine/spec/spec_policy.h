@@ -1,10 +1,10 @@
 /*
- * Draft policy: finds a draft in the text and decides how many of its tokens to evaluate. Pure
- * functions: the caller measures the times. Private to spec.c.
+ * Draft policy: finds a draft in the text and decides how many of its tokens to evaluate. The
+ * functions change only *p and `out`; the caller measures the times. Private to spec.c.
  *
- * Chosen tokens are compared with the draft for their position, even if it was not evaluated. Each
- * comparison is one trial. So the success rate is known at no cost, and text without repetitions
- * loses no time.
+ * A chosen token is compared with the draft token for its position, even if the draft was not
+ * evaluated. Each comparison is one trial. So the success rate is known at no cost, and text
+ * without repetitions loses no time.
  */
 #ifndef ENGINE_SPEC_SPEC_POLICY_H
 #define ENGINE_SPEC_SPEC_POLICY_H
@@ -18,9 +18,9 @@
 
 /* Search `ids` for an earlier occurrence of their last tokens. Returns the length of the match, 0
  * if the last id occurs only once. Uses the latest match of SPEC_MATCH_ENOUGH tokens or more, else
- * the longest one. Writes the n ids that follow the match to out; past the end of ids it continues
- * with the draft itself, so a repetition can be extended to any length. Writes nothing if there is
- * no match. */
+ * the longest one, and of equally long ones the latest. Writes the n ids that follow the match to
+ * out; past the end of ids it continues with the draft itself, so a repetition can be extended to
+ * any length. Writes nothing if there is no match. */
 size_t spec_policy_find(const int32_t *ids, size_t n_ids, int32_t *out, size_t n);
 
 struct spec_policy {
@@ -37,7 +37,7 @@ struct spec_policy {
 void spec_policy_init(struct spec_policy *p, enum spec_mode mode);
 
 /* Number of tokens to draft after a match of n_match tokens: 0 to n_max. It is 0 until a pass of
- * one token was recorded, with SPEC_OFF, and for n_match 0. */
+ * one token was recorded, with SPEC_OFF, with SPEC_ON for n_match 1, and for n_match 0. */
 size_t spec_policy_choose(const struct spec_policy *p, size_t n_match, size_t n_max);
 
 /* Record that the draft token after a match of n_match tokens was right or wrong. Does nothing for

@@ -61,7 +61,8 @@ bool bpe_init(struct bpe *b, const struct vocab *v, const struct vocab_source *s
 void bpe_finish(struct bpe *b);
 
 /* Append the ids of `piece`. v is the vocabulary that bpe_init got. `m` is scratch memory, at first
- * all zero. Drops bytes without a token. BN_ENOMEM: some of the ids may have been appended. */
+ * all zero; the caller frees it with merge_finish. Drops bytes without a token. BN_ENOMEM: some of
+ * the ids may have been appended. */
 bool bpe_encode(const struct bpe *b, const struct vocab *v, struct bn_str piece, struct merge *m,
                 struct token_list *out, struct bn_error *err);
 

@@ -3,8 +3,8 @@
  *
  * When a pair changes, its old entry stays in the heap and is dropped when it reaches the top and
  * no longer matches the symbols. Every join removes one entry and adds at most two, so the heap
- * never has more entries than twice the number of initial symbols. A node has four children: a heap
- * of a million entries is limited by cache misses, and this halves them.
+ * never has more entries than twice the number of initial symbols. A node has four children,
+ * because cache misses limit a heap of a million entries, and a heap with two has twice as many.
  */
 #include "tokenizer/bpe/merge.h"
 

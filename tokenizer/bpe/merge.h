@@ -19,7 +19,7 @@
 #define MERGE_BYTES_MAX (UINT32_MAX - 1) /* positions have 32 bits, and UINT32_MAX is no position */
 
 struct merge_symbol {
-    uint32_t id;
+    uint32_t id;     /* number of the symbol, as the caller defines it */
     uint32_t next;   /* position of the next symbol; n_bytes of the piece for the last */
     uint32_t before; /* position of the previous symbol; UINT32_MAX for the first */
     uint32_t rank;   /* rank of the pair with the next symbol; lower is better */

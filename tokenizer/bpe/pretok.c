@@ -16,7 +16,7 @@
 #include <pcre2.h>
 #include <string.h>
 
-/* ---- rules ---- */
+/* ---- rules: docs/formats.md, "Vocabularies", describes them in words ---- */
 
 #define N_ITEMS(array) (sizeof(array) / sizeof((array)[0]))
 
@@ -29,6 +29,8 @@
 #define WORDS_LIKE_LLAMA3(numbers)                                                                 \
     "(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\\r\\n\\p{L}\\p{N}]?\\p{L}+|" numbers "| ?[^" SPACES           \
     "\\p{L}\\p{N}]+[\\r\\n]*|" SPACE "*[\\r\\n]+|" SPACE "+(?!" NOT_SPACE ")|" SPACE "+"
+/* A last alternative SPACE+ as in Llama 3 would change nothing: white space that no alternative
+ * matches is a single character, and split_level makes it a piece. */
 #define WORDS_LIKE_GPT2                                                                            \
     "'s|'t|'re|'ve|'m|'ll|'d| ?\\p{L}+| ?\\p{N}+| ?[^" SPACES "\\p{L}\\p{N}]+|" SPACE              \
     "+(?!" NOT_SPACE ")"

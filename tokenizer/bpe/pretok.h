@@ -38,7 +38,8 @@ typedef bool pretok_piece_fn(void *ud, struct bn_str piece, struct bn_error *err
 
 /* Call `piece` for every piece of `text`, in order; together the pieces are the text. Each run of
  * ill-formed UTF-8 is a separate piece, and no expression looks across it. Fails if `piece`
- * returns false, with BN_ENOMEM, or with BN_EFORMAT if an expression exceeds its match limit. */
+ * returns false, with BN_ENOMEM, or with BN_EFORMAT for any other error of PCRE2, such as an
+ * exceeded match limit. */
 bool pretok_split(const struct pretok *p, struct bn_str text, pretok_piece_fn *piece, void *ud,
                   struct bn_error *err);
 

@@ -31,7 +31,8 @@ void spm_finish(struct spm *s);
 size_t spm_piece_bytes(const struct spm *s, struct bn_str text);
 
 /* Append the ids of `piece`, which may hold any bytes. v is the vocabulary that spm_init got. `m`
- * is scratch memory, at first all zero. BN_ENOMEM: some of the ids may have been appended. */
+ * is scratch memory, at first all zero; the caller frees it with merge_finish. BN_ENOMEM: some of
+ * the ids may have been appended. */
 bool spm_encode(const struct spm *s, const struct vocab *v, struct bn_str piece, struct merge *m,
                 struct token_list *out, struct bn_error *err);
 

@@ -38,7 +38,8 @@ struct text_index {
 };
 
 /* Space for `n_texts` strings with `n_bytes` in total; more cannot be appended.
- * BN_EFORMAT: at least 2^31 strings or 4 GiB. BN_ENOMEM. */
+ * BN_EFORMAT: at least 2^31 strings or 4 GiB. BN_ENOMEM. After an error x needs no
+ * text_index_finish. */
 bool text_index_init(struct text_index *x, size_t n_texts, size_t n_bytes, struct bn_error *err);
 void text_index_finish(struct text_index *x);
 

@@ -19,7 +19,7 @@
 enum vocab_class {
     VOCAB_WORD,    /* ordinary text can become this token */
     VOCAB_SPECIAL, /* control, unknown, user-defined: matched as a whole, never merged */
-    VOCAB_OTHER,   /* byte tokens, and texts that ordinary text cannot produce */
+    VOCAB_OTHER,   /* <0xXX> of type byte, empty texts, texts that ordinary text cannot produce */
 };
 
 struct vocab {

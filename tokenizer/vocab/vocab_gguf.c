@@ -1,5 +1,5 @@
 /*
- * Reads the tokenizer keys of a model file. No other file of the tokenizer uses the file handle.
+ * Reads the tokenizer keys of a model file. No other file of the tokenizer reads from it.
  *
  * bn_file has checked that every array fits into the file, so the memory allocated here is at most
  * a small multiple of the file size.

@@ -1,10 +1,10 @@
 /*
  * Finds and repairs the marks of a vocabulary: the tokens with a special role.
  *
- * If the file has no key for a mark, the mark has the default id of llama.cpp. A default id counts
- * only if that token has the type control or unknown in the file, because token 11 of a plain
- * vocabulary may also be a comma. A token that merges can build is an ordinary word and never
- * becomes a mark only because of its text: "</s>" can be the beginning of an HTML tag.
+ * If the file has no key for a mark, or the key is no id, the mark has the default id of llama.cpp.
+ * A default id counts only if that token has the type control or unknown in the file, because token
+ * 11 of a plain vocabulary may also be a comma. A token of type normal that merges can build is an
+ * ordinary word and never becomes a mark only because of its text: "</s>" is also an HTML tag.
  */
 #include "tokenizer/vocab/vocab_marks.h"
 
@@ -41,7 +41,7 @@ static const char *const ending_texts[] = {
 #define ENDING_RETURN 3
 #define ENDING_CALL 4
 
-/* If no key names the end of a turn, the first of these texts in the vocabulary is used. */
+/* If no key names the end of a turn, the first of these texts that find_endings has found is it. */
 static const char *const turn_ends[] = {
     "<|eot_id|>",    "<|im_end|>",      "<|end|>", "<end_of_turn>",
     "<|endoftext|>", "<|end_of_text|>", "<EOT>",   "_<EOT>",
@@ -52,7 +52,7 @@ struct finder {
     struct vocab_source *s;
     struct vocab_marks *m;
     struct bn_notes *notes;
-    int32_t endings[N_ENDINGS]; /* ids of ending_texts, TOKEN_NONE where absent */
+    int32_t endings[N_ENDINGS]; /* ids of ending_texts; TOKEN_NONE: no such token, or no mark */
     const char *no_repair;
 };
 
@@ -66,7 +66,8 @@ static bool looks_like_mark(struct bn_str text)
            (first == '|' && last == '|');
 }
 
-/* Whether a merge builds exactly `text`. Marks are ASCII, which merges store unencoded. */
+/* Whether a merge builds exactly `text`, the text of a normal token. The file stores these texts
+ * and merges in the same encoding. */
 static bool merges_build(const struct vocab_source *s, struct bn_str text)
 {
     for (size_t i = 0; i < s->n_merges; i++) {

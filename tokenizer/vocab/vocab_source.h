@@ -41,9 +41,9 @@ struct vocab_source {
     struct bn_str architecture; /* empty if there is no such key, or it is no string */
     struct bn_str *tokens;      /* (n_tokens) */
     int32_t *types;             /* (n_tokens); TOKEN_NORMAL if the file has no types */
-    float *scores;              /* (n_tokens), or NULL */
+    float *scores;              /* (n_tokens); NULL only for gpt2, if the file has none */
     size_t n_tokens;
-    struct bn_str *merges; /* (n_merges), or NULL */
+    struct bn_str *merges; /* (n_merges); NULL for llama */
     size_t n_merges;
     bool has_mark[N_MARKS];  /* the file has the key of this mark */
     uint64_t marks[N_MARKS]; /* UINT64_MAX: no such key, or its value is not an integer >= 0 */

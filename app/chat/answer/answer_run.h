@@ -3,7 +3,7 @@
  *
  * answer_run runs on the worker's thread. It passes tokens and text to a sink, and returns the
  * numbers in struct answer_result. --batch has its own loop: it uses struct answer_state and fills
- * the result itself. The token that ends an answer is not part of the answer.
+ * the result itself. An end token (tokenizer_is_eog) is not part of the answer.
  */
 #ifndef APP_ANSWER_RUN_H
 #define APP_ANSWER_RUN_H
@@ -13,7 +13,8 @@
 #include "app/chat/conversation/transcript.h"
 #include "tokenizer/tokenizer.h"
 
-/* An answer with the same token this many times in a row has degenerated and is ended. */
+/* An answer with the same token this many times in a row has degenerated and is ended. The number
+ * is far above the repetitions in ordinary text, such as a line of dashes. */
 #define ANSWER_DEGENERATE 200
 
 /* The text of an answer that is being generated, and when it ends. */
@@ -29,14 +30,15 @@ struct answer_state {
     enum finish finish;       /* FINISH_NONE until the answer ends */
 };
 void answer_state_finish(struct answer_state *s); /* an all-zero state is fine */
-/* Append the token that the model chose. *text is the new text to show, valid until the next call.
- * An end token is not appended and only sets `finish` to FINISH_STOP. BN_ENOMEM: the token may be
- * in `ids` already, so the caller must end the answer. */
+/* Append the next token: the choice of the model, or a token that closes a thought. *text is the
+ * new text to show, valid until the next call. An end token is not appended and only sets `finish`
+ * to FINISH_STOP. BN_ENOMEM: the caller must end the answer, because the token may be in `ids`
+ * already. */
 bool answer_state_add(struct answer_state *s, int32_t id, struct bn_str *text,
                       struct bn_error *err);
 
 struct answer_job {
-    const int32_t *prompt; /* (n_prompt) */
+    const int32_t *prompt; /* (n_prompt), at least one id */
     size_t n_prompt;
     size_t max_tokens; /* 0: the rest of the context */
     size_t n_alts;     /* alternatives to report with each token, at most GENERATOR_MAX_ALTS */
@@ -45,7 +47,8 @@ struct answer_job {
     enum spec_mode spec;
     const char *const *stops; /* (n_stops) */
     size_t n_stops;
-    const char *snapshot; /* file to load before the prompt is evaluated; NULL for none */
+    const char *snapshot; /* file that the worker loads before answer_run, which ignores this
+                             field; NULL for none */
     struct think_limit think;
     size_t n_stable; /* for bn_control.n_stable: ids of the prompt that the next prompt also has */
 };
@@ -65,6 +68,7 @@ struct answer_sink {
     void *ud;
 };
 
+/* --batch leaves n_held, n_drafted, n_accepted and decode_bytes 0. */
 struct answer_result {
     enum finish finish;
     size_t n_prompt;
@@ -72,16 +76,17 @@ struct answer_result {
     size_t n_evaluated;           /* tokens of the prompt that were evaluated; this field, n_reused,
                                      n_again and prefill_s are 0 if prefill was interrupted */
     size_t n_again;               /* part of n_evaluated: bn_sync_stats.n_again */
-    struct bn_state_stats states; /* saved states after the answer */
+    struct bn_state_stats states; /* saved states after the answer; with --batch after the prompt */
     size_t n_held;                /* tokens in the KV cache before the prompt was evaluated */
     size_t n_tokens;              /* of the answer */
     size_t n_thought;             /* those of them in a thought, without its markers */
     bool is_thought_cut;          /* the thought was closed because it reached its budget */
     size_t n_drafted;             /* tokens proposed by speculative decoding */
     size_t n_accepted;            /* those of them that were accepted */
-    double first_token_s;         /* from the start, after a snapshot is loaded; 0: no token */
-    double prefill_s;             /* from the start to the end of prefill; also if n_tokens is 0 */
-    double decode_s;              /* from the first token to the last */
+    /* seconds; the start is that of answer_run, so it is after the loading of a snapshot */
+    double first_token_s;  /* from the start to the choice of the first token; 0: no token */
+    double prefill_s;      /* from the start to the end of prefill; also if n_tokens is 0 */
+    double decode_s;       /* from the first token to the last */
     uint64_t decode_bytes; /* read from memory during decode_s, as generator_bytes_read counts */
 };
 
@@ -91,7 +96,8 @@ double answer_decode_rate(const struct answer_result *r);
 double answer_decode_bytes(const struct answer_result *r); /* bytes per token, 0 likewise */
 
 /* Run the job. An interrupted answer is a result, not an error. Errors of generator_set, detok_open
- * and generator_step; BN_ENOMEM. The sink may have received tokens before an error. */
+ * and generator_step; BN_ENOMEM. The sink may have received tokens before an error; *result is
+ * written only on success. */
 bool answer_run(struct generator *g, const struct tokenizer *tokenizer,
                 const struct answer_job *job, const struct answer_sink *sink,
                 struct bn_cancel *cancel, struct answer_result *result, struct bn_error *err);

@@ -7,8 +7,9 @@
  * generator (tests/app/fake_engine.c) instead.
  *
  * The thread that opens a generator calls all functions: the worker's thread or, with --batch, the
- * main thread. Exceptions: while the worker runs, the main thread may call generator_info,
- * generator_n_ctx and generator_state_memory and, while the worker runs no job, generator_explain.
+ * main thread. Exceptions: when the worker has loaded the model, the main thread may call
+ * generator_info, generator_n_ctx and generator_state_memory at any time, and generator_explain
+ * while the worker runs no job.
  */
 #ifndef APP_GENERATOR_H
 #define APP_GENERATOR_H
@@ -34,7 +35,8 @@ void generator_close(struct generator *g); /* NULL is fine */
 
 const struct bn_model_info *generator_info(const struct generator *g);
 size_t generator_n_ctx(const struct generator *g);
-/* Most bytes of saved states of all sequences together; 0: the model needs no saved states. */
+/* Most bytes of saved states: of the chat's sequence, or of all sequences of a batch together. 0:
+ * the model needs no saved states. */
 size_t generator_state_memory(const struct generator *g);
 /* See bn_model_explain. */
 size_t generator_explain(const struct generator *g, size_t n_sequences, size_t n_tokens, char *text,
@@ -120,7 +122,7 @@ struct generator_item {
     size_t n_ids;
     int32_t next; /* out: the chosen id */
 };
-/* Decode one token for each of at most CHAT_BATCH_MAX sequences, in one pass over the weights.
+/* Decode one token for each of 1 to CHAT_BATCH_MAX sequences, in one pass over the weights.
  * `control` may be NULL. Fails with the errors of bn_eval; then no sequence and no `next` has
  * changed. */
 bool generator_step_all(struct generator_item *items, size_t n_items,

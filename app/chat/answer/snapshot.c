@@ -52,9 +52,10 @@ bool snapshot_path(const char *saved, char out[PATH_BYTES], struct bn_error *err
     return path_of(PATH_CACHE, name, out, err);
 }
 
-/* FNV-1a over words of 8 bytes, which begins with 0 here. In its multiplication a bit affects only
- * bits at or above it. The shift lets high bytes of a word affect the low bits too. A call pads its
- * last word with zeros, so a reader must move pieces of the same lengths as the writer. */
+/* The checksum is FNV-1a over words of 8 bytes; it begins with 0 instead of FNV1A_START. In the
+ * multiplication of FNV-1a a bit affects only bits at or above it. The shift lets high bytes of a
+ * word affect the low bits too. A call pads its last word with zeros, so a reader must move pieces
+ * of the same lengths as the writer. */
 static uint64_t add_to_sum(uint64_t sum, const uint8_t *bytes, size_t n_bytes)
 {
     for (size_t i = 0; i < n_bytes; i += 8) {
@@ -150,10 +151,10 @@ bool snapshot_write(struct generator *g, const struct bn_file *file, const int32
     struct transfer t = {.f = to.f, .cancel = cancel, .way = TRANSFER_OUT};
     const bool ok = write_all(g, file, &to, &t, err);
     if (!ok)
-        (void)is_cancelled(&t, err); /* replaces the error about a short file */
+        (void)is_cancelled(&t, err); /* replaces the error about a write that `move` refused */
     /* Without NEW_FILE_SYNC: its checksum shows if a crash damaged the file. */
     if (!new_file_close(&to, ok ? NEW_FILE_KEEP : NEW_FILE_DROP, err))
-        return false; /* also after NEW_FILE_DROP */
+        return false; /* NEW_FILE_DROP returns false, too, and keeps *err */
     *result = (struct snapshot_result){n, t.n_bytes, clock_seconds() - started};
     return true;
 }
@@ -263,7 +264,7 @@ bool snapshot_read(struct generator *g, const struct bn_file *file, const int32_
                bn_fail(err, BN_EIO, "cannot open '%s': %s", path, strerror(errno));
     const bool ok = read_all(g, file, ids, n_ids, &t, &result->n_tokens, err);
     if (!ok)
-        (void)is_cancelled(&t, err); /* replaces the error about a short file */
+        (void)is_cancelled(&t, err); /* replaces the error about a file that seems too short */
     (void)fclose(t.f);               /* opened for reading: nothing can be lost */
     result->n_bytes = t.n_bytes;
     result->seconds = clock_seconds() - started;

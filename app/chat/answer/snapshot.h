@@ -33,8 +33,9 @@ bool snapshot_write(struct generator *g, const struct bn_file *file, const int32
                     size_t n_ids, const char *path, const struct bn_cancel *cancel,
                     struct snapshot_result *result, struct bn_error *err);
 
-/* Load a snapshot for the prompt `ids`. Sets n_tokens to 0, and returns true, if the file does not
- * exist or if the session already holds as many tokens of the prompt. cancel may be NULL.
+/* Load a snapshot for the prompt `ids`. *result is written in any case. Sets n_tokens to 0, and
+ * returns true, if the file does not exist or if the session already holds as many tokens of the
+ * prompt as the snapshot. cancel may be NULL.
  * BN_EFORMAT: it does not match or is damaged. BN_EIO: it cannot be opened, or cannot be read to
  * the end of the KV cache. BN_ECANCELLED. Other errors of bn_session_load. After a failure the
  * session is unchanged or empty. */

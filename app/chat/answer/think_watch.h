@@ -42,8 +42,9 @@ void think_watch_finish(struct think_watch *w); /* an all-zero watch is fine */
 void think_watch_add(struct think_watch *w, struct bn_str bytes);
 
 /* True: the thought must be closed now, and *id is the next token of the answer, whatever the model
- * chooses. If the budget ends in the middle of a character or of </think>, the thought is closed at
- * the end of this text, but at most THINK_WAIT tokens later. Always false if limit.n_close is 0. */
+ * chooses. If the budget ends in the middle of a character or of what may become </think>, the
+ * watch waits for the end of this text, but at most THINK_WAIT tokens. Then it closes the thought,
+ * unless the model has completed </think>. Always false if limit.n_close is 0. */
 #define THINK_WAIT 8
 bool think_watch_next(struct think_watch *w, int32_t *id);
 

@@ -1,8 +1,8 @@
 /*
  * The worker thread, its ring of events and its queue of jobs: see worker.h.
  *
- * One lock protects the ring, the jobs and the flags. A progress event replaces the newest unread
- * event if both are of the same kind, so that a fast load does not fill the ring.
+ * One lock protects the ring, the queue, `running` and is_closing. A progress event replaces the
+ * newest unread event if both are of the same kind, so that a fast load does not fill the ring.
  */
 #include "app/chat/answer/worker.h"
 
@@ -42,7 +42,7 @@ struct worker {
     struct worker_config cfg;
     struct bn_cancel cancel;       /* of loading, answers and snapshots */
     struct bn_cancel check_cancel; /* written with the lock held: the thread clears it when it takes
-                                      a job, which must not undo a later request */
+                                      a job, and this must not undo a later request */
     struct generator *g; /* used by the thread, and after loading by the functions from worker_info
                             on, which the main thread calls */
     bool lost_token;     /* used by the thread: no memory for an event, the answer is incomplete */
@@ -50,7 +50,7 @@ struct worker {
 
     pthread_t thread;
     pthread_mutex_t lock;
-    pthread_cond_t changed; /* the ring has space, a job was added, or the program ends */
+    pthread_cond_t changed; /* the ring has space, a job was added, or the worker closes */
     struct worker_event ring[RING_EVENTS];
     size_t first, n_events;
     struct job *jobs;     /* waiting jobs, oldest first */
@@ -142,7 +142,8 @@ static bool post(struct worker *w, struct worker_event *event)
     if (!accepted)
         worker_event_finish(event);
     else
-        (void)!write(w->cfg.wake_fd, "w", 1); /* a full pipe also wakes the main thread */
+        /* A full pipe also wakes the main thread. With "!", gcc accepts the ignored result. */
+        (void)!write(w->cfg.wake_fd, "w", 1);
     return accepted;
 }
 

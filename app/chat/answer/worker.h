@@ -59,7 +59,8 @@ bool worker_open(const struct worker_config *cfg, struct worker **out, struct bn
  * everything. A measurement runs to its end first. NULL is fine. */
 void worker_close(struct worker *w);
 
-/* Get the next event; false if there is none. Free it with worker_event_finish. */
+/* Get the next event, and free it with worker_event_finish. False: there is none, and *event does
+ * not change. */
 bool worker_next(struct worker *w, struct worker_event *event);
 void worker_event_finish(struct worker_event *event);
 

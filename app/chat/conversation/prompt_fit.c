@@ -113,9 +113,9 @@ static bool fail_full(const struct fitting *f, size_t n_ids, bool *too_long, str
     return fail_context(f, n_ids, *too_long, err);
 }
 
-/* Leave out as many older turns as needed for the prompt to fit, and encode it. `whole` is the
- * prompt without the *n_skipped turns that were left out so far, and is too long. Updates
- * *n_skipped. */
+/* Leave out older turns until the prompt has at most limits->percent of the context, and encode it.
+ * If that is impossible, fitting into the context is enough. `whole` is the prompt without the
+ * *n_skipped turns that were left out so far, and is too long. Updates *n_skipped. */
 static bool leave_out(const struct fitting *f, const struct prompt *whole,
                       struct prompt_fitted *out, size_t *n_skipped, bool *too_long,
                       struct bn_error *err)

@@ -38,9 +38,9 @@ struct prompt_window prompt_window_of(const struct transcript_state *s,
 
 /* Encode the prompt of the last turn, which must exist. If it does not fit, leave out older turns
  * as limits->overflow says, and update s->n_skipped. The system message and the last turn always
- * stay, so the prompt may have more than `percent` of n_ctx. On failure `s` does not change, and
- * *out is not written. Errors of prompt_encode;
- * BN_EARG: the prompt has no ids; BN_ECONTEXT: the prompt does not fit. *too_long is true after a
+ * stay, and with OVERFLOW_KEEP_FIRST the first turn, so the prompt may have more than `percent` of
+ * n_ctx. On failure `s` does not change, and *out is not written. Errors of prompt_encode; BN_EARG:
+ * the prompt has no ids; BN_ECONTEXT: the prompt does not fit. *too_long is true after a
  * BN_ECONTEXT if the last turn alone does not fit either, otherwise false. */
 bool prompt_fit(const struct prompt_maker *m, struct transcript_state *s, enum prompt_mode mode,
                 const struct prompt_limits *limits, struct prompt_fitted *out, bool *too_long,

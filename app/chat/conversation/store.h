@@ -33,19 +33,22 @@ struct store_file {
     char base[17];        /* hash of the saved chat, 16 hexadecimal digits; valid with has_base */
     size_t *serials;      /* (n) exchange.serial of the turns in file and journal together */
     size_t n, cap, n_skipped; /* n_skipped: that of transcript_state as last written */
-    /* Hash of the data that a journal cannot have: system message, and unknown keys of the file. */
+    /* Hash of the data that a journal cannot have: the system message, and the unknown keys of this
+     * message and of the file. */
     uint64_t head;
 };
 
 struct store {
     const struct tokenizer *tokenizer;
     const char *model_name;
-    struct store_file last;    /* the last conversation; no path: do not write it (--private, or no
-                                  state directory) */
-    struct store_file session; /* of --session, /save or /load */
+    /* The last conversation. It has no path, and is not written, with --private, in a script
+     * without --continue, without a state directory, and if all STORE_LAST_SLOTS are in use. */
+    struct store_file last;
+    struct store_file session; /* of --session, /save or /load; without a path at first */
     bool is_script;            /* no user types messages: a failed write ends the program */
-    bool is_private;           /* --private or its environment variable: write no files */
-    bool has_warned;           /* warn only once about a failed write */
+    bool is_private; /* --private or its environment variable: write no files that the user has not
+                        named, such as input history and snapshots */
+    bool has_warned; /* warn only once about a failed write */
 };
 
 /* Facts about a file that was read, for a notice. */
@@ -76,9 +79,9 @@ bool store_write(const struct store *s, const struct transcript_state *state, co
 
 /* Take the lock of a saved chat and make it the file of `f`, which must have none; for a symbolic
  * link, its target. The file need not exist; missing directories are created. False: another
- * program, or another store_file of this program, has the lock. Then a description of it is written
- * to `holder` (may be NULL), and `f` has no file. A file that cannot be locked is used without a
- * lock. */
+ * program, or another store_file of this program, has the lock. Then a description of the program
+ * is written to `holder` (may be NULL), and `f` has no file. A file that cannot be locked is used
+ * without a lock. */
 bool store_open(struct store_file *f, const char *path, char holder[FILE_LOCK_HOLDER_BYTES]);
 /* Call this after store_open if `state` and `reading` are results of store_read for this file.
  * Without this call the first write replaces the whole file. Removes a JOURNAL_OLD, and renames a
@@ -116,16 +119,17 @@ void store_journal_text(const char *path, const struct store_reading *reading, s
 bool store_read(const struct store *s, const char *path, struct transcript *out,
                 struct store_reading *reading, struct bn_error *err);
 
-/* A path for a copy of the saved chat NAME.json: NAME-2.json, or the next number that is not in
- * use. If all up to 999 are in use, the path is NAME-999.json. The copy of a path without .json has
- * no .json either. */
+/* A path for a copy of the saved chat NAME.json: NAME-2.json, or with the next number for which no
+ * file exists. If there are files up to 999, the path is NAME-999.json. The copy of a path without
+ * .json has no .json either. A path that is too long is cut. */
 void store_copy_path(const char *path, char out[PATH_BYTES]);
 /* The path of a last conversation: last.json for slot 1, last-2.json for slot 2, and so on. Chats
  * that run at the same time use different slots. BN_EARG: there is no state directory, or the path
  * is too long. */
 #define STORE_LAST_SLOTS 16 /* if more chats run at the same time, the others write no such file */
 bool store_last_path(int slot, char out[PATH_BYTES], struct bn_error *err);
-/* The path of the last conversation that was changed most recently. False: there is none. */
+/* The path of the last conversation that was changed most recently. False: there is none, and `out`
+ * does not change. */
 bool store_newest_last(char out[PATH_BYTES]);
 
 /* Remove the temporary files that killed programs left in the directories of saved chats, snapshots
@@ -133,7 +137,8 @@ bool store_newest_last(char out[PATH_BYTES]);
 void store_clean(void);
 
 /* Append the names of the saved chats in the data directory, sorted, one per line. A missing
- * directory is an empty list. BN_EIO. BN_ENOMEM. BN_EARG: no data directory. */
+ * directory is an empty list. BN_EIO. BN_ENOMEM: then `out` may have a part of the names. BN_EARG:
+ * neither XDG_DATA_HOME nor HOME names a data directory. */
 bool store_list(struct strbuf *out, size_t *n_sessions, struct bn_error *err);
 
 #endif

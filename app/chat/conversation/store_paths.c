@@ -113,7 +113,7 @@ static void list_names(DIR *dir, struct strbuf *out, size_t *n_sessions)
             out->failed = true; /* a list with a missing name would be wrong */
             continue;
         }
-        memcpy(names[n++], entry->d_name, n_bytes - 5); /* mem_alloc has set the last byte to 0 */
+        memcpy(names[n++], entry->d_name, n_bytes - 5); /* mem_alloc has set the other bytes to 0 */
     }
     if (n > 0)
         qsort(names, n, sizeof(*names), compare_names);

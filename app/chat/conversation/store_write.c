@@ -165,7 +165,8 @@ bool store_write(const struct store *s, const struct transcript_state *state, co
 
 /* ---- the journal ---- */
 
-/* The hash of the data that a journal cannot have: system message, and unknown keys of the file. */
+/* The hash for store_file.head. The lengths are hashed too: otherwise texts that are divided
+ * differently into parts would have the same hash. */
 static uint64_t head_of(const struct transcript_state *state)
 {
     const struct bn_str parts[] = {state->system, state->system_extra, state->file_extra};
@@ -175,7 +176,8 @@ static uint64_t head_of(const struct transcript_state *state)
     return hash;
 }
 
-/* Number of turns at the beginning that file and conversation have in common. */
+/* Number of turns at the beginning that the file with its journal and the conversation have in
+ * common. */
 static size_t count_shared(const struct store_file *f, const struct transcript_state *state)
 {
     size_t n = 0;
@@ -216,8 +218,8 @@ static void remove_journal(struct store_file *f)
     (void)unlink(path); /* if it stays, a reader does not apply it, but may report it */
 }
 
-/* Append lines to the journal, all or none, and wait until they are on disk. O_NOFOLLOW and
- * O_NONBLOCK protect against a symbolic link or a FIFO in place of the journal. */
+/* Append lines to the journal and wait until they are on disk. O_NOFOLLOW and O_NONBLOCK protect
+ * against a symbolic link or a FIFO in place of the journal. */
 static bool append_lines(struct store_file *f, int flags, struct bn_str lines, struct bn_error *err)
 {
     char path[PATH_BYTES + 16];
@@ -270,7 +272,8 @@ static bool append_turns(const struct store *s, struct store_file *f,
     json_out_line(json_pack("{s:I, s:I, s:o}", "keep", (json_int_t)n_keep, "skipped",
                             (json_int_t)state->n_skipped, "messages", messages),
                   &lines);
-    /* O_TRUNC: see store_continue. A journal that is still there must not precede the header. */
+    /* O_TRUNC: the lines of an old journal that could not be removed or renamed must not precede
+     * the header. */
     const int flags = f->journal_bytes == 0 ? O_CREAT | O_TRUNC : 0;
     const bool ok = lines.failed ? bn_fail(err, BN_ENOMEM, "out of memory for the saved chat")
                                  : append_lines(f, flags, strbuf_str(&lines), err);
@@ -293,9 +296,10 @@ static bool hash_file(const char *path, char out[STORE_HASH_BYTES], struct bn_er
     return true;
 }
 
-/* Append a line to the journal which says that a file with this hash has its turns. This fails if
- * there is no journal. After another failure a later reader only reports a journal that is not
- * needed. */
+/* Append a line to the journal which says that a file with this hash has the turns of the journal.
+ * Errors are ignored. One is usual: there may be no journal. Otherwise the line matters only if the
+ * program is killed after it has replaced the file and before it has removed the journal: without
+ * the line a reader then reports a journal of another state. */
 static void mark_journal(struct store_file *f, const char *hash)
 {
     char line[64];
@@ -362,7 +366,8 @@ void store_continue(struct store_file *f, const struct transcript_state *state,
     }
 }
 
-/* Nothing has changed since the last write. An empty chat that was never written is not written. */
+/* Whether the file with its journal has this state. An empty chat that was never written counts as
+ * saved, so that no file is made for it. */
 static bool is_saved(const struct store_file *f, const struct transcript_state *state)
 {
     if (!f->was_written && !f->is_behind && state->n == 0 && state->system.n_bytes == 0)

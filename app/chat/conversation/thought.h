@@ -15,7 +15,7 @@ enum answer_part { PART_ANSWER, PART_THOUGHT };
 struct thought {
     enum {
         THOUGHT_START,  /* nothing but blanks, newlines and a part of <think> so far */
-        THOUGHT_INSIDE, /* after <think> */
+        THOUGHT_INSIDE, /* after <think>, which may be in the prompt */
         THOUGHT_GAP,    /* after </think>: blanks and newlines are dropped */
         THOUGHT_OVER,   /* in the answer */
     } state;

@@ -8,7 +8,7 @@
 #include "app/chat/conversation/chat_prompt.h"
 
 /* Append to `out` the ids of the text between a thought and the answer as the template writes it.
- * If the template does not contain this text, or a text of more than 100 bytes, it is
+ * If the template contains no such text, or only one of more than 100 bytes, the text is
  * "\n</think>\n\n", because the models of such templates were trained with it. If there is no
  * template (--raw), or it has no thoughts, nothing is appended. BN_EARG: a bad --template-arg.
  * BN_ENOMEM. Errors of tokenizer_encode. */

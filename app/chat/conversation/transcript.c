@@ -17,7 +17,7 @@ struct transcript_step {
     size_t after_n, after_serial;
 };
 
-#define MAX_STEPS 64 /* of undo, and of redo; older steps are dropped */
+#define MAX_STEPS 64 /* of undo, and of redo; older steps are dropped, to bound the memory */
 
 static const char *const finish_names[FINISH_N] = {
     [FINISH_NONE] = "none",
@@ -42,6 +42,7 @@ enum finish finish_of(const char *name)
     return FINISH_NONE;
 }
 
+/* The copy has a final 0, so that tests can use it as a C string. */
 static bool copy_text(struct bn_str *out, struct bn_str text)
 {
     char *p = mem_alloc(text.n_bytes + 1, 1);

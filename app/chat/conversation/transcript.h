@@ -2,10 +2,10 @@
  * The conversation as data: a system message and turns ("exchanges": a message of the user and its
  * answer).
  *
- * States share exchanges, and a shared exchange never changes. So undo and redo only swap small
- * arrays of pointers. Undo removes the last exchange, or reverts the last cut (clear, forget, edit,
- * load) if the turns are still as the cut left them. The next message or cut drops the redo list.
- * Main thread only.
+ * States share exchanges, and a shared exchange never changes. So undo and redo copy or swap small
+ * arrays of pointers, but copy no exchange. Undo removes the last exchange, or reverts the last cut
+ * (clear, forget, edit, load) if the turns are still as the cut left them. The next message or cut
+ * drops the redo list. Main thread only.
  *
  * Functions that allocate return false (undo and redo: UNDO_NO_MEMORY) if memory runs out. The
  * conversation then stays as it was, but a cut may have dropped the redo list.
@@ -26,7 +26,7 @@ enum finish {
     FINISH_STOP_STRING, /* the model wrote a text of --stop, which is not part of the answer */
     FINISH_INTERRUPTED, /* the user or an error stopped it, or the program was killed */
     FINISH_CONTEXT,     /* the context is full */
-    FINISH_DEGENERATE,  /* one token was repeated ANSWER_DEGENERATE times */
+    FINISH_DEGENERATE,  /* one token was repeated too often (ANSWER_DEGENERATE) */
     FINISH_N
 };
 const char *finish_name(enum finish f); /* "stop", "length", "stop_string", ... */

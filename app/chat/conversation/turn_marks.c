@@ -136,7 +136,7 @@ static bool collect_turns(struct marks *m, const char *const *roles, struct bn_e
 }
 
 /* Collect the token that begins the turn of a tool: the first mark that does not end an answer
- * already, in the template's text before the message of the tool. This is the last message. */
+ * already, in the template's text before the message of the tool. The last role is the tool. */
 static bool collect_tool(struct marks *m, const char *const *roles, struct bn_error *err)
 {
     struct template_output out;

@@ -17,8 +17,8 @@
  * pass them to tokenizer_add_ends. The beginning-of-text token is always a mark, and the only one
  * if `template` is NULL (--raw). Markers of thoughts and tools that an answer may contain are not
  * among them. A conversation that the template refuses adds no marks. Call this before other
- * threads use the tokenizer. BN_EARG: a bad --template-arg. BN_ENOMEM. Also the
- * errors of tokenizer_encode. */
+ * threads use the tokenizer. BN_EARG: a bad --template-arg. BN_ENOMEM. Errors of
+ * tokenizer_encode. */
 bool turn_marks_add(const struct template *template, const struct options *options,
                     struct tokenizer *tokenizer, struct bn_error *err);
 

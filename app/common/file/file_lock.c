@@ -20,8 +20,8 @@
 #include <time.h>
 #include <unistd.h>
 
-/* A text of so many ASCII characters fits into FILE_LOCK_HOLDER_BYTES; one with others may be cut.
- */
+/* A text of so many ASCII characters fits into FILE_LOCK_HOLDER_BYTES. A text with other characters
+ * may be cut. */
 #define HOLDER_COLUMNS 150
 
 /* Write who holds the lock. The text is only for messages, so a failure does not matter. */

@@ -81,7 +81,7 @@ static void clean_for(const char *path)
 {
     char directory[PATH_BYTES];
     const char *slash = strrchr(path, '/');
-    /* With the slash, which alone is the name of the root directory. */
+    /* The slash stays, because alone it is the name of the root directory. */
     (void)snprintf(directory, sizeof(directory), "%.*s", slash ? (int)(slash - path) + 1 : 1,
                    slash ? path : ".");
     clean(directory, slash ? slash + 1 : path);
@@ -89,9 +89,9 @@ static void clean_for(const char *path)
 
 /* ---- writing ---- */
 
-/* Create a temporary file and lock it. Another program may take it for that of a killed program,
- * lock it first and remove it; then try again. On a file system without locks the file has none.
- * Returns a descriptor, or -1 with errno. */
+/* Create a temporary file and lock it. Before it is locked, another program may regard it as one of
+ * a killed program, lock it and remove it; then try again. On a file system without locks the file
+ * has none. Returns a descriptor, or -1 with errno. */
 static int open_temporary(struct new_file *n)
 {
     for (;;) {

@@ -73,7 +73,7 @@ bool edit_file_run(struct strbuf *text, struct bn_error *err)
         return bn_fail(err, BN_EIO, "cannot make a file for the editor: %s", strerror(errno));
     bool ok = path_write_all(fd, strbuf_text(text), text->n_bytes) ||
               bn_fail(err, BN_EIO, "cannot write '%s': %s", path, strerror(errno));
-    (void)close(fd); /* write has already reported errors */
+    (void)close(fd); /* local file systems report errors in write, not in close */
     if (ok) {
         const pid_t child = fork();
         if (child == 0)

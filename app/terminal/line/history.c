@@ -69,7 +69,7 @@ static int open_regular(const char *path, int flags, struct stat *st, struct bn_
     const int why = errno;
     if (fd >= 0 && fstat(fd, st) == 0 && S_ISREG(st->st_mode))
         return fd;
-    if (fd < 0 && why != ENXIO) /* a FIFO that nobody reads */
+    if (fd < 0 && why != ENXIO) /* ENXIO: a FIFO that nobody reads, or a socket */
         (void)bn_fail(err, BN_EIO, "cannot open '%s': %s", path, strerror(why));
     else
         (void)bn_fail(err, BN_EIO, "cannot use '%s': it is not a regular file", path);
@@ -119,7 +119,7 @@ bool history_load(struct history *h, void (*each)(void *ud, const char *entry), 
     struct file_lock lock;
     if (!h->path[0] || access(h->path, F_OK) != 0)
         return true;
-    /* Take the lock before reading: an entry that is added later would be lost by the rewrite. */
+    /* Take the lock before reading: the rewrite would lose an entry that is added in between. */
     const bool locked = file_lock_take(&lock, h->path, NULL) == FILE_LOCK_TAKEN;
     const int fd = open_regular(h->path, O_RDONLY, &st, err);
     bool ok = fd >= 0;
@@ -140,7 +140,7 @@ bool history_load(struct history *h, void (*each)(void *ud, const char *entry), 
     return ok;
 }
 
-/* Append the lines, all or none. */
+/* Append the lines. After an error, remove what was written of them. */
 static bool append(const char *path, struct bn_str lines, struct bn_error *err)
 {
     struct stat st;
@@ -150,9 +150,11 @@ static bool append(const char *path, struct bn_str lines, struct bn_error *err)
     const bool ok = path_write_all(fd, lines.ptr, lines.n_bytes);
     if (!ok) {
         (void)bn_fail(err, BN_EIO, "cannot write '%s': %s", path, strerror(errno));
-        (void)!ftruncate(fd, st.st_size); /* without the part of a line that was written */
+        /* If the file cannot be shortened either, a part of the lines stays. `!`: gcc warns about
+         * an ignored result even after a cast to void. */
+        (void)!ftruncate(fd, st.st_size);
     }
-    (void)close(fd); /* write has already reported errors */
+    (void)close(fd); /* local file systems report errors in write, not in close */
     return ok;
 }
 
@@ -184,7 +186,7 @@ bool history_add(struct history *h, struct bn_str entry, bool *added, struct bn_
     const size_t n_before = h->waiting.n_bytes;
     history_escape(entry, &h->waiting);
     strbuf_add_char(&h->waiting, '\n');
-    if (h->waiting.failed) { /* without a part of a line, which the next one would continue */
+    if (h->waiting.failed) { /* drop the part of this line: the next line would continue it */
         strbuf_cut(&h->waiting, n_before);
         h->waiting.failed = false;
         return bn_fail(err, BN_ENOMEM, "out of memory for the history");
@@ -197,7 +199,8 @@ void history_finish(struct history *h)
     struct bn_error ignored; /* the program ends, and the message would not be shown */
     if (h->path[0] && h->waiting.n_bytes > 0 && append_waiting(h, &ignored) &&
         h->waiting.n_bytes > 0)
-        /* Without the lock: the other program may drop these lines, but probably does not. */
+        /* Without the lock: if the other program rewrites the file just now, these lines are lost.
+         * It probably only appends a line. */
         (void)append(h->path, strbuf_str(&h->waiting), &ignored);
     strbuf_finish(&h->last);
     strbuf_finish(&h->waiting);

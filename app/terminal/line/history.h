@@ -25,16 +25,18 @@ struct history {           /* zeros, then set the path; free with history_finish
 void history_escape(struct bn_str entry, struct strbuf *out);
 void history_unescape(struct bn_str line, struct strbuf *out);
 
-/* Call `each` for the last HISTORY_MAX_ENTRIES entries in the last 16 MiB of the file, and for an
- * incomplete line at its end, oldest first; `entry` is valid during the call. Older entries are
- * dropped from the file, unless the lock cannot be taken. A missing file is fine, and so is the
- * path "". BN_EIO: the file cannot be read, is not a regular file, or memory is short. */
+/* Call `each` for the last HISTORY_MAX_ENTRIES lines in the last 16 MiB of the file, and for an
+ * incomplete line at its end, oldest first, but not for empty lines; `entry` is valid during the
+ * call. Older lines are dropped from the file, unless the lock is not available or the file cannot
+ * be replaced. A missing file is fine, and so is the path "". BN_EIO: the file cannot be read, is
+ * not a regular file, or memory is short. */
 bool history_load(struct history *h, void (*each)(void *ud, const char *entry), void *ud,
                   struct bn_error *err);
 /* Add an entry, unless it is empty, begins with a space or a newline, or equals the newest entry.
  * *added is false in these cases, and the function succeeds. If another program holds the lock, a
  * later history_add or history_finish writes the entry to the file. BN_EIO: the entry and the
- * waiting ones are not in the file, but *added is set. BN_ENOMEM: the same for this entry only. */
+ * waiting ones are not in the file, but *added is set. BN_ENOMEM: only this entry is not in the
+ * file, but *added is set. */
 bool history_add(struct history *h, struct bn_str entry, bool *added, struct bn_error *err);
 /* Append the waiting lines to the file, even if another program holds the lock, and free the
  * memory. An error is not reported. */

@@ -76,7 +76,8 @@ static int has_key(void)
     return line_state.at < line_state.n_keys;
 }
 
-/* Readline calls it when a line is finished; NULL: Ctrl-D on an empty line. */
+/* Readline calls this function when a line is finished. `line` is NULL after Ctrl-D on an empty
+ * line. */
 static void on_line(char *line)
 {
     rl_callback_handler_remove();
@@ -139,7 +140,7 @@ static int edit_elsewhere(int count, int key)
         (void)rl_delete_text(0, rl_end); /* returns the number of bytes */
         rl_point = 0;
         line_paste_insert(strbuf_text(&text), text.n_bytes);
-        (void)rl_end_undo_group(); /* as above */
+        (void)rl_end_undo_group(); /* always 0 */
     }
     rl_point = rl_end;
     line_show();
@@ -176,7 +177,8 @@ void line_stop(void)
         return;
     free(line_state.saved);
     line_state.saved = rl_end > 0 ? rl_copy_text(0, rl_end) : NULL;
-    /* The undo list is for the text that ends here. A recalled entry has a pointer to the list. */
+    /* The undo list is for the text that ends here. If the text is a recalled entry, this call also
+     * clears the pointer to the list in the history. */
     rl_free_undo_list();
     using_history(); /* Up begins at the newest entry again */
     rl_callback_handler_remove();
@@ -265,7 +267,7 @@ bool line_clear(void)
     rl_callback_sigcleanup(); /* leave a search or an incomplete key sequence */
     if (rl_end == 0)
         return false;
-    (void)rl_clear_visible_line(); /* returns only whether there was a line */
+    (void)rl_clear_visible_line(); /* always 0 */
     rl_replace_line("", 1);        /* 1: also drop the list of changes for undo */
     line_show();
     return true;
@@ -275,14 +277,14 @@ void line_set_prompt(const char *prompt)
 {
     if (!line_state.is_open)
         return;
-    (void)rl_clear_visible_line(); /* as above */
+    (void)rl_clear_visible_line(); /* always 0 */
     rl_set_prompt(prompt);
     line_show();
 }
 
 void line_hide(void)
 {
-    (void)rl_clear_visible_line(); /* as above */
+    (void)rl_clear_visible_line(); /* always 0 */
     fflush(rl_outstream);
 }
 

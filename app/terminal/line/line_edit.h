@@ -37,9 +37,9 @@ struct line_host {
     /* Set *out to the choices for `word`, which follows the text `before`. On entry out->words is
      * empty and out->kind is LINE_CHOICES_WORDS. Each choice must begin with `word`. */
     void (*complete)(void *ud, struct bn_str before, struct bn_str word, struct line_choices *out);
-    /* `suspend` leaves the screen before an external editor runs (edit_file.h), and `resume`
-     * returns to it and acquires the terminal. Called only while a display is set; without one,
-     * the editor itself releases and acquires the terminal. */
+    /* `suspend` leaves the screen before an external editor runs (edit_file.h). `resume` returns to
+     * the screen and acquires the terminal. Called only while a display is set; without one, the
+     * line editor itself erases its line and later acquires the terminal. */
     void (*suspend)(void *ud);
     void (*resume)(void *ud);
     /* Called for Up on an empty line. Append a line to `out` to edit it instead of recalling the
@@ -65,9 +65,9 @@ struct line_display {
     void (*clear)(void *ud); /* Ctrl-L: clear the screen */
     void (*hide)(void *ud);  /* erase the line before an external editor runs */
 };
-/* Copy *display. NULL, or if /dev/null cannot be opened for Readline's own output: Readline draws
- * the line. It cannot draw a line of many rows, so line_put_back then inserts a long text as a
- * mark. Call it only while no line is being edited. */
+/* Copy *display. Readline draws the line if `display` is NULL, or if /dev/null cannot be opened for
+ * Readline's own output. Readline cannot draw a line of many rows, so line_put_back then inserts a
+ * long text as a mark. Call this function only while no line is being edited. */
 void line_set_display(const struct line_display *display);
 /* The line to draw, valid until it changes. The text is empty while no line is being edited. */
 struct line_view {
@@ -81,13 +81,14 @@ void line_view(struct line_view *out);
 void line_add_history(const char *entry);
 
 /* Start editing: show the prompt (with Readline's markers around control sequences) and the text
- * that line_stop or line_put_back saved. */
+ * that line_stop or line_put_back saved. No line may be open. */
 void line_begin(const char *prompt);
 void line_stop(void); /* stop editing; the text is saved for line_begin */
 bool line_is_open(void);
 /* Process keys until a line is finished or no key is left; a line must be open. *n_used is the
  * number of bytes that were processed. A paste is processed only when its end mark has arrived. The
- * incomplete paste, and the keys behind a finished line, must be passed again. */
+ * incomplete paste, and the keys behind a finished line, must be passed again. Hold back an
+ * incomplete mark at the end of the keys (term_keys_tail), which Readline would get as keys. */
 enum line_result line_feed(const char *keys, size_t n_keys, size_t *n_used);
 /* The finished line, with marks for long pastes; valid until the next line is finished. */
 struct bn_str line_displayed_text(void);

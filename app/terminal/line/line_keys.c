@@ -61,9 +61,9 @@ static int line_end(int at)
     return at;
 }
 
-/* The column of offset `at` in the line that begins at `start`; byte_at is the inverse. The cursor
- * keeps its column, not its byte, when it moves between lines: a byte offset could split a
- * character. */
+/* The column of offset `at` in the line that begins at `start`. byte_at is the inverse, limited to
+ * whole characters and to the end of the line. The cursor keeps its column, not its byte, when it
+ * moves between lines: a byte offset could split a character. */
 static size_t column_of(int start, int at)
 {
     return term_text_width((struct bn_str){rl_line_buffer + start, (size_t)(at - start)});
@@ -110,8 +110,8 @@ static int go_down(int count, int key)
     return 0;
 }
 
-/* The start of the picture before offset `at`. A picture is a character with all that combines with
- * it (term_text_picture). */
+/* The start of the picture before offset `at` > 0. A picture is a character with all that combines
+ * with it (term_text_picture). */
 static int picture_before(int at)
 {
     const int start = line_start(at - 1);
@@ -181,12 +181,13 @@ static int refuse_key(int count, int key)
 
 /* Replace commands of Readline in a key map and, for key sequences, in the maps inside it. For an
  * unbound key and for rl_abort (Ctrl-G), Readline calls longjmp. After the first key of a macro, or
- * of keys that a search has pushed back, the target is a function that has already returned
- * (Readline 8.2, callback.c). So refuse_key replaces unbound keys, and also rl_abort in key
- * sequences (depth > 0). rl_abort stays bound to single keys. The commands for keyboard macros call
- * longjmp too, if no macro is defined or if a macro runs itself. A caller of Readline cannot
- * prevent these cases, so keyboard macros are disabled. The four commands that would divide a
- * picture are replaced by those above. */
+ * of keys that a search has pushed back, the target of longjmp is a function that has already
+ * returned (Readline 8.2, callback.c). So refuse_key replaces unbound keys, and also rl_abort in
+ * key sequences (depth > 0). rl_abort stays bound to single keys. The commands for keyboard macros
+ * call longjmp too, if no macro is defined or if a macro runs itself. A caller of Readline cannot
+ * prevent these cases, so keyboard macros are disabled. Four commands that move or delete by one
+ * character would divide a picture, so those above replace them. ANYOTHERKEY is no key but the last
+ * entry of a map, which need not have a function. */
 static void adapt_keys(Keymap map, int depth)
 {
     static const struct {
@@ -336,8 +337,8 @@ void line_complete_open(void)
     rl_char_is_quoted_p = is_quoted;
     rl_filename_quoting_function = quote_path;
     rl_filename_dequoting_function = unquote_path;
-    /* No question before a long list, and no pages: for both, Readline would wait for a key itself,
-     * outside of line_feed. */
+    /* No question before a long list, and no pages: for both, Readline would read a key at once,
+     * and the event loop would have to wait. */
     rl_completion_query_items = 0;
     rl_variable_bind("page-completions", "off");
 }

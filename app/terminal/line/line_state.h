@@ -1,7 +1,6 @@
 /*
  * The state of the line editor, for the files line_*.c only. It is a global variable, because
- * Readline keeps its own state in global variables and passes no pointer of ours
- * to its callbacks.
+ * Readline keeps its own state in global variables and passes no pointer of ours to its callbacks.
  */
 #ifndef APP_LINE_STATE_H
 #define APP_LINE_STATE_H
@@ -48,16 +47,16 @@ extern struct line_state line_state;
 /* Draw the line with Readline or with the display. */
 void line_redisplay(void);
 
-/* Bind the keys that Readline lacks. Moving and deleting by one character treat combined characters
- * as one; keyboard macros and unbound keys only ring the bell. `edit_elsewhere` is a Readline
- * command, bound to Ctrl-X Ctrl-E, that runs the user's own editor. */
+/* Bind the keys that Readline lacks. Moving and deleting by one character treat a picture
+ * (term_text.h) as one character; keyboard macros and unbound keys only ring the bell.
+ * `edit_elsewhere` is a Readline command for Ctrl-X Ctrl-E, which runs the user's own editor. */
 void line_keys_bind(int (*edit_elsewhere)(int count, int key));
 
 /* Clean a paste (line ends, control characters) and insert it at the cursor, a long one as a mark.
  * The caller redraws. */
 void line_paste_insert(const char *bytes, size_t n_bytes);
-/* Append a text to `out`, as a mark if it has many lines or bytes. It must be cleaned by
- * term_text_clean. With too many marks, or without memory, it is appended as it is. */
+/* Append a text to `out`, as a mark if the text has many lines or bytes. term_text_clean must have
+ * cleaned the text. With too many marks, or without memory, the text is appended as it is. */
 void line_paste_shorten(struct bn_str text, enum line_mark kind, struct strbuf *out);
 void line_paste_finish(void); /* free the texts of all marks */
 

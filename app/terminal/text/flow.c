@@ -88,7 +88,7 @@ static enum text_look shown_look(const struct flow *f, enum text_look look)
     return f->kind == FLOW_THOUGHT ? TEXT_DIM : look;
 }
 
-/* A blank does not change the look, because looks are not visible on it. */
+/* A blank does not change the look, because colours, bold and dim are not visible on it. */
 static void write_cell(struct flow *f, const struct flow_cell *cell, struct strbuf *out)
 {
     if (cell->code != ' ')
@@ -103,7 +103,7 @@ static void put_cell(struct flow *f, const struct flow_cell *cell, struct strbuf
         if (breaks_words(f, cell->look) && f->column > 0)
             strbuf_add_char(out, '\n');
         else
-            f->n_wrapped++; /* the terminal writes this cell on its next row */
+            f->n_wrapped++; /* the terminal begins a row, except for the first cell of a row */
         flow_begin_row(f);
     }
     write_cell(f, cell, out);
@@ -146,8 +146,8 @@ static void end_line(struct flow *f, enum text_look look, struct strbuf *out)
 {
     put_word(f, out);
     if (!breaks_words(f, look))
-        put_blanks(f, look, out);                 /* code keeps its blanks */
-    f->held.n_blanks = f->held.n_blank_bytes = 0; /* the end of a line of prose loses its blanks */
+        put_blanks(f, look, out); /* a line that can be copied as a whole keeps its blanks */
+    f->held.n_blanks = f->held.n_blank_bytes = 0; /* other lines lose the blanks at their end */
     strbuf_add_char(out, '\n');
     flow_begin_row(f);
 }

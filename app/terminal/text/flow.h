@@ -8,7 +8,7 @@
  * terminal, so that they can be copied as a whole. In other lines, the last word of a piece is held
  * back until its end is known. Blanks are held back until the next word, and undecided marks of
  * Markdown until they are decided (markdown.h). If memory runs out, a piece of the text is lost
- * (markdown_add), a word is broken, or flow_rewrite_row leaves out characters.
+ * (markdown_add), a word is broken, or the functions that write a row again leave out characters.
  */
 #ifndef APP_FLOW_H
 #define APP_FLOW_H
@@ -70,8 +70,9 @@ void flow_finish(struct flow *f);
 void flow_add(struct flow *f, struct bn_str text, struct strbuf *out);
 /* Write what is held back, but drop blanks at the end. Call it at the end of the text. */
 void flow_flush(struct flow *f, struct strbuf *out);
-/* Call it before writing other text in the middle of this text. It drops the blanks before a word
- * that is held back. After the other text, call flow_begin_row: the word then begins a row. */
+/* Call it before writing other text in the middle of this text. It drops the blanks that are held
+ * back. After the other text, call flow_begin_row: the next word, or the word that is held back,
+ * then begins a row. */
 void flow_pause(struct flow *f);
 /* Change the kind of the text that follows, which begins new Markdown. First writes what is held
  * back, except blanks at the end, which stay held back. Does nothing if the kind is the same. */

@@ -18,7 +18,7 @@
 
 enum text_look {
     TEXT_PLAIN,
-    TEXT_HEADING, /* the whole line */
+    TEXT_HEADING, /* a heading from its first '#' on, except inline code */
     TEXT_BOLD,    /* with its asterisks */
     TEXT_CODE,    /* inline code, with its backticks */
     TEXT_BLOCK,   /* the lines of code between two fences */
@@ -37,7 +37,7 @@ struct markdown {
         MD_START,       /* before the first character that is no blank, '>' or list mark */
         MD_LINE,        /* later in a line */
         MD_FENCE,       /* after an opening fence, in its line */
-        MD_BLOCK_START, /* before the first character of a line of code, except blanks, quote '>' */
+        MD_BLOCK_START, /* in a line of code, which has only blanks or the '>' of a quote so far */
         MD_BLOCK_LINE,  /* later in a line of code */
         MD_BLOCK_END    /* after a closing fence, in its line */
     } place;

@@ -33,7 +33,7 @@ struct scroll_line {
     size_t row0, n_rows; /* first row and number of rows in the current layout */
 };
 
-struct scroll {
+struct scroll {                /* zeros: no text */
     struct scroll_line *lines; /* (n) */
     size_t n, cap;
     size_t columns;        /* of the layout; 0: no layout yet */
@@ -44,7 +44,7 @@ struct scroll {
     struct markdown markdown;
 };
 
-void scroll_finish(struct scroll *s);
+void scroll_finish(struct scroll *s); /* frees the lines; *s is zero then */
 /* Break all lines into rows of at most `columns` >= 1 columns. */
 void scroll_layout(struct scroll *s, size_t columns);
 /* Append text. If `look` or `breaks` differs from that of the last text, a new line begins. */

@@ -30,7 +30,7 @@ static size_t make_ascii(char *text, size_t n_bytes)
     return n;
 }
 
-/* Append an item and, before it, a separator. */
+/* Append an item and, unless it is the first one, a separator before it. Nothing if it is empty. */
 static void item(struct row *row, const char *fmt, ...) BN_PRINTF(2, 3);
 static void item(struct row *row, const char *fmt, ...)
 {

@@ -1,14 +1,15 @@
 /*
- * attn_block and attn_tile for NEON, KV cache in F16. The method is that of x86/attn_avx2.c with
- * four lanes per register and without prefetches. Sixteen independent sums (eight for the values of
- * a single head) hide the latency of fma.
+ * attn_block and attn_tile for NEON, KV cache in F16. Lanes are positions for scores, and elements
+ * of the head for results, so no sum of products runs across a register. Each key or value is
+ * widened once for up to four query heads. Sixteen independent sums (eight for the values of a
+ * single head) hide the latency of fma. Nothing is prefetched.
  */
 #include "engine/cpu/arm/kernels_arm.h"
 #include "engine/cpu/arm/lanes_neon.h"
 #include "engine/cpu/ref/attn_tokens.h"
 
-#define MAX_HEADS 4
-#define MAX_VECS 16
+#define MAX_HEADS 4 /* query heads at a time */
+#define MAX_VECS 16 /* most registers per head: the scores of a position block */
 
 /* Scores, then probabilities, of up to four heads. */
 struct scores {

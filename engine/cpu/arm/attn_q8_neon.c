@@ -1,10 +1,10 @@
 /*
  * attn_block_q8 and attn_tile_q8 for NEON: the loops of engine/cpu/ref/attn_q8.h.
  *
- * Each lane has four bytes: four elements of a key, or four positions of a value. They are widened
- * to 16 bits and multiplied with the 16-bit fixed-point numbers. The four products of a lane are
- * added to four 32-bit sums, one register, and these are added pairwise at the end. Nothing is
- * prefetched.
+ * As in attn_q8.h, a lane is a position for keys and an element of the head for values. Each lane
+ * has four bytes: four elements of a key, or four positions of a value. They are widened to 16 bits
+ * and multiplied with the 16-bit fixed-point numbers. The four products of a lane are added to four
+ * 32-bit sums, one register, and these are added pairwise at the end. Nothing is prefetched.
  */
 #include "engine/cpu/arm/kernels_arm.h"
 #include "engine/cpu/arm/lanes_neon.h"

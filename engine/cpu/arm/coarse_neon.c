@@ -26,7 +26,9 @@ BN_FORCE_INLINE int32x4_t quads(int8x16_t codes, int8x16_t x)
     return vpaddq_s32(a, b);
 }
 
-/* The bound of row r. x1 is in the plane of high bytes, x2 in that of twice the low bytes. */
+/* The bound of row r. x1 is in the plane of high bytes, x2 in that of twice the low bytes. Since
+ * 2 code * (128 high + low) = 256 code * high + code * (2 low), the sum of x1 is shifted by 8.
+ * `fix` is the part with the -15 of the weights (2 code - 15) * step. */
 BN_FORCE_INLINE float bound_row(const struct coarse_mat *m, size_t r, const struct coarse_query *q)
 {
     const uint8_t *line = m->lines + r * m->n_blocks * LINE_BYTES;

@@ -48,7 +48,8 @@ static void quantise_block(const float *x, size_t n, size_t block_cols, int8_t *
     const float s = 127.0f / m;
     int32x4_t sum = vdupq_n_s32(0);
     for (size_t i = 0; i < n; i += 4) {
-        const int32x4_t v = vcvtnq_s32_f32(vmulq_n_f32(load4(x, i, n), s)); /* 0 for a NaN */
+        /* 0 for a NaN; |v| <= 127, so 8 bits hold it. */
+        const int32x4_t v = vcvtnq_s32_f32(vmulq_n_f32(load4(x, i, n), s));
         const int8x8_t bytes = vmovn_s16(vcombine_s16(vmovn_s32(v), vdup_n_s16(0)));
         const int32_t four = vget_lane_s32(vreinterpret_s32_s8(bytes), 0);
         memcpy(q + i, &four, sizeof four);

@@ -1,7 +1,8 @@
 /*
  * grouped_matvec and grouped_matmul for NEON, shared by the variants without and with dot products.
- * A register holds a quarter of a line of R16, which has four rows: four columns of each per field.
- * Both read the lines directly, so they need no panel: grouped_unpack_ref does nothing.
+ * A register holds a quarter of a line of R16, which has four rows. Field i (bits 2i and 2i + 1 of
+ * each byte) has four columns of each row. grouped_matmul reads the lines directly and needs no
+ * panel, so the kernel table keeps grouped_unpack_ref, which does nothing.
  *
  * The file that includes this header defines first:
  *     struct quad_sums                    sums of four rows
@@ -29,8 +30,8 @@ BN_FORCE_INLINE int8x16_t quad_of(const int8_t *q)
     return vreinterpretq_s8_s32(vdupq_n_s32(v));
 }
 
-/* One row group times n_tokens tokens (1 or TILE_TOKENS) of the batch, from token t0 on. y is the
- * output of token t0 and the first row. */
+/* Add the product of one row group and n_tokens tokens (1 or TILE_TOKENS) of the batch, from token
+ * t0 on, to y. y[0] belongs to token t0 and the first row of the group. */
 BN_FORCE_INLINE void group_by_tokens(const struct grouped_mat *w, size_t group, int n_tokens,
                                      const struct grouped_batch *batch, size_t t0, float *y)
 {

@@ -1,7 +1,7 @@
 /*
  * The rotation of inputs for NEON. Two stages pair lanes within a register, and the next three pair
- * eight registers, so one pass over the memory serves 32 elements. Larger blocks have more passes
- * of up to three stages each.
+ * eight registers. So one pass over the memory is enough for blocks of up to 32 elements. Larger
+ * blocks need more passes, of up to three stages each.
  */
 #include "engine/base/size.h"
 #include "engine/cpu/arm/kernels_arm.h"
@@ -40,7 +40,8 @@ BN_FORCE_INLINE void pair_vecs(float32x4_t v[VECS], size_t n)
         }
 }
 
-/* The signs and the first stages, up to h = LANES * n_vecs / 2, of n_vecs registers. */
+/* The signs, unless `signs` is NULL, and the first stages, up to h = LANES * n_vecs / 2, of n_vecs
+ * registers; then the product with `factor`. */
 BN_FORCE_INLINE void first_pass(const float *x, const float *signs, size_t n_vecs,
                                 float32x4_t factor, float *y)
 {

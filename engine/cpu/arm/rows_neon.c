@@ -43,14 +43,14 @@ BN_FORCE_INLINE float dot_plain(enum tensor_type type, const uint8_t *row, const
     size_t i = 0;
     for (; i + 64 <= n; i += 64) {
 #pragma GCC unroll 4
-        for (size_t line = 0; line < element_bytes; line++) /* 64 elements: element_bytes lines */
+        for (size_t line = 0; line < element_bytes; line++) /* cache lines of 64 elements */
             cpu_prefetch(
                 (const void *)((uintptr_t)row + i * element_bytes + PREFETCH_BYTES + 64 * line));
 #pragma GCC unroll 16
         for (size_t v = 0; v < 16; v++)
             lanes[v] = vfmaq_f32(lanes[v], row4(type, row, i + 4 * v), vld1q_f32(h + i + 4 * v));
     }
-    /* Lanes from n on must not change: adding +0 would turn -0 into +0. */
+    /* Lanes without another element must not change: adding +0 would turn -0 into +0. */
     for (size_t v = 0; i + 4 * v < n; v++) {
         float sum[4], new_sum[4];
         vst1q_f32(sum, lanes[v]);

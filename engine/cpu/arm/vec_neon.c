@@ -9,7 +9,7 @@
 
 #include <math.h>
 
-#define F16_MAX 65504.0f /* the largest finite number */
+#define F16_MAX 65504.0f /* the largest finite F16 number */
 
 /* The factor of RMSNorm. The sum has the 64 lanes of dot64 (docs/kernels.md). */
 BN_FORCE_INLINE float norm_factor(const float *x, size_t n, float eps)
@@ -66,10 +66,10 @@ BN_FORCE_INLINE void quantise(const struct act_in *in, bool is_normed, int8_t *q
     int32x4_t sums = vdupq_n_s32(0);
     for (size_t i = 0; i < size_round_up(in->n, LINE_COLS); i += 16) {
         int32x4_t v[4];
-        if (in->ahead && i < in->n)
+        if (in->ahead && i < in->n) /* 16 floats are one cache line */
             cpu_prefetch((const void *)((uintptr_t)in->ahead + i * sizeof *in->x));
 #pragma GCC unroll 4
-        for (size_t k = 0; k < 4; k++) { /* the conversion turns a NaN into 0 */
+        for (size_t k = 0; k < 4; k++) { /* a NaN becomes 0; |v| <= 127, so 8 bits hold it */
             v[k] = vcvtnq_s32_f32(vmulq_n_f32(input4(in, is_normed, r, i + 4 * k), s));
             sums = vaddq_s32(sums, v[k]);
         }

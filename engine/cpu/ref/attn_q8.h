@@ -31,7 +31,7 @@ struct attn_fixed {
 
 /* One integer matrix product: bytes (n_quads, n_lanes, 4) times n_heads rows of fixed-point numbers
  * (n_quads, 4). A lane is a position for keys, an element of the head for values. AVX2 and AVX-512
- * also prefetch ahead_bytes bytes at `ahead`. */
+ * also prefetch the ahead_bytes bytes at `ahead`, or a part of them if n_quads is small. */
 struct attn_quads {
     const int8_t *bytes;
     size_t n_lanes, n_quads;

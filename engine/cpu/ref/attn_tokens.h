@@ -21,9 +21,9 @@ BN_FORCE_INLINE void attn_clear_result(const struct attn_tile *a, size_t i)
         a->o[i * a->head_dim + d] = 0.0f;
 }
 
-/* attn_tile_fn by calls of `run`, an attn_block, for up to TOKEN_HEADS heads of a token. Results of
- * the first position block are the running results; those of later blocks are written to scratch
- * and merged. */
+/* attn_tile_fn by calls of `run`, an attn_block, for up to TOKEN_HEADS heads of a token. With
+ * is_first, `run` writes the running results; otherwise it writes to scratch, and `merge` adds the
+ * results to the running ones. */
 BN_FORCE_INLINE void attn_tile_by_token(const struct attn_tile *a, attn_block_fn run,
                                         attn_merge_fn merge)
 {

@@ -1,7 +1,8 @@
 /*
  * Packs one row of the output head to four bits per weight with stochastic rounding, for the coarse
- * plane (docs/kernels.md, "The head, screened"). Each instruction set compiles this plain C with
- * its compiler flags, so that the compiler vectorises it. The bytes are the same everywhere.
+ * plane (docs/kernels.md, "The head, screened"). Each instruction set with a kernel coarse_pack
+ * compiles this plain C with its own flags, so that the compiler vectorises it. The bytes are the
+ * same everywhere.
  */
 #ifndef ENGINE_CPU_REF_COARSE_PACK_H
 #define ENGINE_CPU_REF_COARSE_PACK_H

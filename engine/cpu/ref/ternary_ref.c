@@ -55,7 +55,8 @@ void ternary_columns_ref(const struct ternary_cols *w, const int32_t *cols, size
     }
 }
 
-/* An index stays in `out` only if n_live then advances; otherwise the next index overwrites it. */
+/* An index stays in `out` only if n_live then advances. Otherwise the next index overwrites it, or
+ * it is the last one and does not count. */
 size_t live_gates_ref(const float *gate, size_t n, int32_t *out)
 {
     size_t n_live = 0;
@@ -76,7 +77,7 @@ size_t live_inputs_ref(const int8_t *q, size_t n, int32_t *out)
     return n_live;
 }
 
-/* Row-major, the layout of every matmul that has no other pack function. */
+/* Row-major, for every matmul or gather that reads tokens in this order. */
 void pack_token_ref(const int8_t *q, size_t n_lines, size_t t, int8_t *packed)
 {
     memcpy(packed + t * n_lines * LINE_COLS, q, n_lines * LINE_COLS);

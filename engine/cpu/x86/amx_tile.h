@@ -1,7 +1,7 @@
 /*
  * Definitions for the AMX kernels: the shape and the configuration of the tile registers. Every
- * kernel configures the tiles at its start and releases them at its end. So no thread waits or
- * returns with live tiles, which the operating system would have to save (8 kB).
+ * kernel that uses tiles configures them at its start and releases them at its end. So no thread
+ * waits or returns with live tiles, which the operating system would have to save (8 kB).
  */
 #ifndef ENGINE_CPU_X86_AMX_TILE_H
 #define ENGINE_CPU_X86_AMX_TILE_H

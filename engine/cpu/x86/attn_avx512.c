@@ -103,7 +103,7 @@ BN_FORCE_INLINE void value_span(const struct attn_block *b, size_t head, int n_h
 BN_FORCE_INLINE void heads_block(const struct attn_block *b, size_t head, int n_heads)
 {
     struct scores s = {.z = {{0}}}; /* the softmax also loads positions from n_seen on */
-    if (b->n_seen > 32)
+    if (b->n_seen > 32)             /* otherwise half of the keys are enough */
         score_span(b, head, n_heads, 0, 4, &s);
     else
         score_span(b, head, n_heads, 0, 2, &s);

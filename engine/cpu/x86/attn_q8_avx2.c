@@ -56,7 +56,8 @@ BN_FORCE_INLINE void sums_avx2(const struct attn_quads *w, int n_heads, size_t l
         for (size_t i = 0; i < w->n_quads; i++, bytes += w->n_lanes * ATTN_QUAD) {
             __m256i wide[2];
             /* With a period of 4 the calls for one product with a full block cover ahead_bytes
-             * once: two lines in every fourth of its head_dim * 2 steps. */
+             * once: two lines in every fourth of its head_dim * 2 steps. (If head_dim is not a
+             * multiple of 32, there are a few steps more.) */
             prefetch_ahead(w->ahead, w->ahead_bytes, (lane0 + lane) / LANES * w->n_quads + i, 4);
 #pragma GCC unroll 2
             for (int v = 0; v < 2; v++)

@@ -83,6 +83,7 @@ BN_FORCE_INLINE void sums_avx512(const struct attn_quads *w, int n_heads, size_t
 #pragma GCC unroll 2
             for (int v = 0; v < VECS; v++) {
                 const __m512i both = _mm512_add_epi32(_mm512_slli_epi32(high[h][v], 7), low[h][v]);
+                /* uint32_t, because C does not define the shift of a negative sum */
                 _mm512_store_si512(
                     out[h] + lane + 16 * (size_t)v,
                     _mm512_sub_epi32(both,

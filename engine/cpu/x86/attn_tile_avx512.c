@@ -72,7 +72,8 @@ BN_FORCE_INLINE void softmax_lanes(const __m512 z[4], int n_vecs, const __mmask1
 }
 
 /* Merge maxima and sums of n_queries queries into the running ones, and store the factors a and b.
- * In the first position block they become the running ones, and no factors are stored. */
+ * In the first position block the maxima and sums become the running ones, and no factors are
+ * stored. */
 BN_FORCE_INLINE void merge_sums(const struct attn_tile *t, const struct scratch *w, size_t first,
                                 int n_queries, const float m[SLOTS], const float l[SLOTS])
 {
@@ -242,8 +243,9 @@ static size_t next_queries(const struct attn_tile *t, size_t first, struct queri
 
 void attn_tile_avx512(const struct attn_tile *t)
 {
-    /* Widening in advance is useful only if several tokens use the result. Blocks at the edge of a
-     * window are few, and each of their tokens sees other positions. */
+    /* Widening in advance is useful only if several tokens use the result. At the edge of a window
+     * the tokens begin at different positions, which this method cannot handle; such blocks are
+     * few. */
     if (t->n_tokens == 1 || t->n_hidden > 0) {
         attn_tile_by_token(t, attn_block_avx512, attn_merge_avx2);
         return;

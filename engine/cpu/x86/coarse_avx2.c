@@ -20,7 +20,7 @@ float coarse_pack_avx2(const float *w, size_t n_blocks, size_t row, uint8_t *lin
 }
 
 /* Half of a line (32 bytes, so 64 codes, as low and high nibbles) times one plane of x: lane j is
- * the sum over columns 4 j .. 4 j + 3 and 4 j + 64 .. 4 j + 67. */
+ * the sum over columns 4 j .. 4 j + 3 and 4 j + 64 .. 4 j + 67, counted from the column at x. */
 BN_FORCE_INLINE __m256i dot_half(__m256i low, __m256i high, const int8_t *x)
 {
     const __m256i a = _mm256_maddubs_epi16(low, _mm256_load_si256((const void *)x));

@@ -9,9 +9,9 @@
  *
  * A panel is four AMX tiles of rows. They share the four AMX tiles of hidden states of a block,
  * which therefore pass through the first-level cache once per panel. An item of the computation is
- * one block of one tile of rows. Between the four products of an item, the code unpacks the item
- * after the next and scales the sums of the previous item, a quarter at a time. So stores reach the
- * cache before a tile load needs them, and the tile unit does not wait.
+ * one AMX tile of rows times one block of columns. Between the four products of an item, the code
+ * unpacks the item after the next and scales the sums of the previous item, a quarter at a time. So
+ * stores reach the cache before a tile load needs them, and the tile unit does not wait.
  */
 #include "engine/cpu/x86/amx_tile.h"
 #include "engine/cpu/x86/coarse_group_avx512.h"

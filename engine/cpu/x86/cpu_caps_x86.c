@@ -56,9 +56,9 @@ static bool has_all(unsigned word, unsigned bits)
     return (word & bits) == bits;
 }
 
-/* Request the use of AMX tiles for this process. False if the processor lacks AMX int8 or has other
- * tile sizes than 16 rows of 64 bytes, or if the operating system does not allow it. `granted` has
- * the low bits of XCR0: the registers that the operating system saves. */
+/* Request the use of AMX tiles for this process. False if the processor lacks AMX int8 or does not
+ * have eight tiles of 16 rows of 64 bytes, or if the operating system does not allow it. `granted`
+ * has the low bits of XCR0: the registers that the operating system saves. */
 static bool tiles_granted(const struct leaf *l7, unsigned granted)
 {
     if (!has_all(l7->edx, L7_EDX_AMX) || !has_all(granted, XCR0_TILES))
@@ -68,7 +68,7 @@ static bool tiles_granted(const struct leaf *l7, unsigned granted)
            syscall(SYS_arch_prctl, REQ_XCOMP_PERM, XTILEDATA) == 0;
 }
 
-/* Leaf 0 holds the name of the maker, "AuthenticAMD", in EBX, EDX and ECX. */
+/* Leaf 0 holds the name of the maker in EBX, EDX and ECX. */
 static bool is_amd(void)
 {
     const struct leaf l0 = read_leaf(0, 0);

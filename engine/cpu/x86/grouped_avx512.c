@@ -1,5 +1,5 @@
 /*
- * quantise_blocks, grouped_matvec and grouped_matmul for AVX-512 VNNI.
+ * quantise_blocks, grouped_matvec, grouped_unpack and grouped_matmul for AVX-512 VNNI.
  *
  * A line of R16 is one register: a lane is a row. The product with one token masks the line, and
  * the line shifted right by 4, with 0x03 and 0x0c. 0x03 leaves codes, 0x0c four times the code, so

@@ -1,10 +1,10 @@
 /*
  * grouped_matvec and grouped_matmul for 256-bit registers, shared by AVX2 and AVX-VNNI. A register
- * holds half a line of R16: eight rows. The method is that of grouped_avx512.c, except that two row
- * groups are multiplied at a time, and that the sum of q is subtracted at the end of a block,
- * because it does not fit the 16-bit sums of AVX2. The two instruction sets differ in how a product
- * of bytes is added to a sum; a struct of inline functions describes the difference, and the
- * compiler resolves the calls.
+ * holds half a line of R16: eight rows. The method is that of grouped_avx512.c, except that only
+ * two row groups are multiplied at a time (one in grouped_matmul), and that the sum of q is
+ * subtracted at the end of a block, because AVX2 has two 16-bit sums per row in place of a 32-bit
+ * sum. The two instruction sets differ in how a product of bytes is added to a sum; a struct of
+ * inline functions describes the difference, and the compiler resolves the calls.
  */
 #ifndef ENGINE_CPU_X86_GROUPED_HALVES_H
 #define ENGINE_CPU_X86_GROUPED_HALVES_H

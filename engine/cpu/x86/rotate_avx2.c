@@ -1,14 +1,14 @@
 /*
  * The rotation of inputs for AVX2. Three stages pair lanes within a register, and the next three
- * pair eight registers, so one pass over the memory serves 64 elements. Larger blocks have more
- * passes of up to three stages each.
+ * pair eight registers, so one pass over the memory is enough for blocks of up to 64 elements.
+ * Larger blocks have more passes of up to three stages each.
  */
 #include "engine/base/size.h"
 #include "engine/cpu/x86/kernels_x86.h"
 #include "engine/cpu/x86/lanes_avx2.h"
 
 #define LANES 8
-#define VECS 8 /* registers of a pass */
+#define VECS 8 /* most registers that a pass combines */
 
 /* The stages h = 1, 2, 4 of a register. The permutation swaps the two lanes of each pair. So the
  * first lane of a pair becomes (other + lane), the second (other - lane). The product with 1 or -1

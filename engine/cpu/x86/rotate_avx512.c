@@ -1,13 +1,13 @@
 /*
  * The rotation of inputs for AVX-512. The method is that of rotate_avx2.c, with 16 lanes and 16
- * registers: two passes serve blocks of up to 4,096 elements.
+ * registers: one pass is enough for blocks of up to 256 elements, two for up to 4,096.
  */
 #include "engine/base/size.h"
 #include "engine/cpu/x86/kernels_x86.h"
 #include "engine/cpu/x86/lanes_avx512.h"
 
 #define LANES 16
-#define VECS 16 /* registers of a pass */
+#define VECS 16 /* most registers that a pass combines */
 
 /* The stages h = 1, 2, 4, 8 of a register. The permutation swaps the two lanes of each pair. So the
  * first lane of a pair becomes (other + lane), the second (other - lane). The product with 1 or -1

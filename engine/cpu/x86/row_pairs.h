@@ -14,8 +14,8 @@
 #define ROWS 2    /* rows that are multiplied together */
 #define STREAMS 4 /* a core reads four streams 1.4 times as fast as one */
 
-/* n_rows (1 or ROWS) rows, step_rows apart, times one token. The sums go to acc[0] and
- * acc[step_rows]. */
+/* n_rows (1 or ROWS) rows, step_rows apart, times one token. The sums go to acc[0] and, with two
+ * rows, acc[step_rows]. */
 typedef void (*row_pairs_fn)(const uint8_t *row, size_t n_lines, size_t step_rows, int n_rows,
                              const int8_t *q, int32_t q_sum, int32_t *acc);
 

@@ -69,8 +69,8 @@ BN_FORCE_INLINE void add_plain(enum tensor_type type, const uint8_t *row, uintpt
         lanes[v] = sum[v];
 }
 
-/* n_rows (1 or ROW_STREAMS) rows, SPAN_COLS columns of each in turn. The sums of one row fill the
- * registers, so the sums of the other rows are in memory. */
+/* n_rows (1 or ROW_STREAMS) rows, SPAN_COLS columns of each in turn. Registers have room for the
+ * sums of one row only, so those of the other rows are in memory. */
 BN_FORCE_INLINE void dot_plain(enum tensor_type type, int n_rows, struct row_streams s,
                                const float *h, size_t n, float out[ROW_STREAMS])
 {

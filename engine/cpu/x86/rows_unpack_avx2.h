@@ -12,7 +12,7 @@
 #include <stdint.h>
 #include <string.h>
 
-#define GROUP_COLS 32 /* columns whose codes fill a register */
+#define GROUP_COLS 32 /* columns whose codes fill a 256-bit register */
 
 /* Scales of a block of 256 columns; value = scale * code - offset. Q6_K has a scale for every 16
  * columns and no offsets. Q4_K has a scale and an offset for every 32 columns. */
@@ -56,8 +56,9 @@ BN_FORCE_INLINE void scales_q6_k(const uint8_t *block, struct block_scales *s)
 
 /* Block of Q4_K: d, dmin, packed[12], nibbles[128]. packed is three words of four bytes. Scales 0
  * .. 3 are the low six bits of the bytes of word 0, minima 0 .. 3 those of word 1. Scales 4 .. 7
- * have their low four bits in the low nibbles of word 2, minima 4 .. 7 in the high nibbles; their
- * high two bits are the top bits of the bytes of words 0 and 1. */
+ * have their low four bits in the low nibbles of word 2, minima 4 .. 7 in the high nibbles. The
+ * high two bits of these scales are the top bits of the bytes of word 0, those of these minima the
+ * top bits of the bytes of word 1. */
 BN_FORCE_INLINE void scales_q4_k(const uint8_t *block, struct block_scales *s)
 {
     const uint32_t six = 0x3f3f3f3fu, four = 0x0f0f0f0fu, two = 0x30303030u;

@@ -1,7 +1,7 @@
 /*
- * pack_token, unpack_rows and ternary_matmul for AMX, for more than 16 tokens: AMX tiles of 16
- * tokens x 64 columns of signed activations times AMX tiles of 64 columns x 16 rows of unsigned
- * codes.
+ * pack_token, unpack_rows and ternary_matmul for AMX, for passes of more than 16 tokens: AMX tiles
+ * of 16 tokens x 64 columns of signed activations times AMX tiles of 64 columns x 16 rows of
+ * unsigned codes.
  *
  * Codes are the second operand, so that an AMX tile of sums is token-major like acc. The second
  * operand needs four columns of each of 16 rows in a 64-byte line. The dwords of 16 lines of R1-256

@@ -83,7 +83,8 @@ BN_FORCE_INLINE void unpack_half(const struct half *h, struct ahead *ahead, uint
         unpack_group(h, r, ahead, out);
 }
 
-/* Multiply one field of the first 16 rows of an unpacked half with its AMX tile of activations. */
+/* Multiply one field of the first 16 rows of an unpacked half with its AMX tile of activations. AMX
+ * tiles 0 and 1 have the sums of half 0, tiles 2 and 3 those of half 1. */
 BN_FORCE_INLINE void multiply_first(int half, const uint8_t *codes, const int8_t *q)
 {
     compiler_barrier();
@@ -204,8 +205,9 @@ void ternary_matmul_amx_medium(const struct ternary_mat *w, size_t row0, size_t 
         const uint8_t *next = row + BLOCK_ROWS * row_bytes;
         if (!is_ready)
             unpack_half(&(struct half){row, row_bytes, n}, &s.ahead, s.codes[0]);
-        /* Only whole halves are unpacked in advance. If the next one is not whole, `row` stands in
-         * for it, and the codes are not used. Prefetching `row` is harmless, too. */
+        /* Only whole halves are unpacked in advance. If the next half is missing or not whole, a
+         * half at `row` is unpacked in its place, and its codes are not used. Prefetching `row` is
+         * harmless, too. */
         is_ready = n >= BLOCK_ROWS + HALF_ROWS;
         s.ahead.at = (uintptr_t)(n > BLOCK_ROWS ? next : batch->ahead ? batch->ahead : row);
         if (n >= BLOCK_ROWS)

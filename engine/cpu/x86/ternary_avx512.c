@@ -20,7 +20,7 @@
 
 /* ROWS rows at a time share the loads of q. In the matrix-vector product, they are a quarter of the
  * range apart: a core reads four streams 1.4 times as fast as one. In the matrix-matrix product, 4
- * rows x 6 tokens are 24 sums: with 4 weights and q, 29 of 32 registers. */
+ * rows x 6 tokens are 24 sums: with 4 weights, q and the mask, 30 of 32 registers. */
 #define ROWS 4
 #define NEXT_ROWS 4 /* ternary_some prefetches NEXT_ROWS rows ahead in each part of its list */
 

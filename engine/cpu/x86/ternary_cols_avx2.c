@@ -14,7 +14,7 @@
 
 #define COLS 4
 /* Sets of COLS columns in a block; a block is prefetched during the previous one. More sets save
- * loads and stores of sums, which AVX2 needs four times per line. */
+ * loads and stores of sums, of which AVX2 needs twice as many per line as AVX-512. */
 #define SETS 6
 #define HALF 32 /* bytes of half a line, which are 32 rows of each field */
 

@@ -36,7 +36,7 @@
 #define HALF_ROWS 64   /* rows per thread block of linear_half: one mma tile per warp */
 #define ATTN_TOKENS 4  /* most tokens per thread block of attn_apply, 64 threads for each */
 #define ATTN_HEADS 4   /* query heads that share one load of a key or value */
-#define ATTN_SPLIT 64  /* position blocks that run in parallel in decode */
+#define ATTN_SPLIT 64  /* thread blocks of attn_split that share the position blocks of a token */
 #define SPLIT_TILE 128 /* elements of a head whose keys or values attn_split holds at once */
 /* Threads per block of attn_split: one for each position and each half of the ATTN_HEADS heads. */
 #define SPLIT_THREADS 128
@@ -93,7 +93,8 @@ struct rotate_args {
     uint32_t n, block, x_stride, y_stride, is_inverse, n_outer, n_inner;
 };
 
-/* What happens to a result v: y = v, y += v, or y = act(v of gate) * (v of up). */
+/* What happens to a result v: y = v, y += v, or y = act(v of gate) * (v of up). The kinds with a
+ * gate come last: kernels and launches test kind >= LINEAR_RELU2. */
 enum linear_kind { LINEAR_STORE, LINEAR_ADD, LINEAR_RELU2, LINEAR_SILU };
 
 /* y = W q. W consists of the rows of one to three matrices of the file, its sections. With a gate
@@ -132,13 +133,13 @@ struct rope_args {
     /* group: query heads per KV head. q_group: floats from the first query of a KV head to that of
      * the next one; gates may lie between them. layer: number among those with a ring, or among
      * those with all keys and values.
-     * neox: 1 if pairs are n_rot / 2 elements apart, 0 if they are adjacent. */
+     * neox: 1 if the elements of a pair are n_rot / 2 apart, 0 if they are adjacent. */
     uint32_t qkv_stride, q_rows, q_group, kv_width, group, n_rot, layer, neox;
     float q_scale, eps;
 };
 
-/* Attention of each token over its KV cache. group, q_group, layer: as in rope_args. window: keys
- * that a token sees, its own included; 0: all. */
+/* Attention of each token over the keys and values of its sequence. group, q_group, layer: as in
+ * rope_args. window: keys that a token sees, its own included; 0: all. */
 struct attn_args {
     const struct cuda_token *tokens;
     const float *qkv; /* as in rope_args */

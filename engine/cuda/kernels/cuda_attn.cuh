@@ -1,7 +1,7 @@
 /*
- * Attention in prefill: a thread block processes all position blocks in turn and merges them in
- * ascending order (docs/kernels.md). The running results are in `out`, where one thread writes each
- * element.
+ * Attention in a pass with several tokens of one sequence (prefill, drafts): a thread block
+ * processes all position blocks that its tokens see, in turn, and merges them in ascending order
+ * (docs/kernels.md). The running results are in `out`, where one thread writes each element.
  */
 #ifndef CUDA_ATTN_CUH
 #define CUDA_ATTN_CUH

@@ -80,15 +80,16 @@ DEV struct cuda_cand warp_best(struct cuda_cand mine)
 }
 
 /* 16 bytes of the plane. coarse_bound_one (n_x = 1) runs for a single query, so it reads the plane
- * once. With more queries, each group of HEAD_ROWS queries reads it. */
+ * once, and the second-level cache need not keep it. With more queries, each group of HEAD_ROWS
+ * queries reads it. */
 DEV struct words load_plane(const uint8_t *p, uint32_t n_x)
 {
     return n_x == 1 ? load_stream(p) : load_once(p);
 }
 
-/* Bounds for queries x0 .. x0 + n_x - 1. n_x must be a compile-time constant in the caller. Queries
- * past the last one repeat it and its results. Four threads share two rows of the plane, so a warp
- * processes BEST_ROWS rows. */
+/* Bounds for queries x0 .. x0 + n_x - 1. n_x must be a compile-time constant in the caller, so
+ * that `sums` is in registers. Queries past the last one repeat it and store its results again.
+ * Four threads share two rows of the plane, so a warp processes BEST_ROWS rows. */
 DEV void bound_rows(const struct bound_args *a, uint32_t x0, uint32_t n_x)
 {
     const struct coarse_plane *plane = &a->plane;
@@ -165,7 +166,7 @@ KERNEL(scan_logits, dot_args, SCAN_THREADS)
     if (first >= n_vocab)
         return;
     for (uint32_t i = 0; i < BEST_ROWS && first + i < n_vocab; i++)
-        if (z[i] - z[i] != 0.0f)
+        if (z[i] - z[i] != 0.0f) /* infinite or NaN */
             a.found[row].not_finite = 1;
     store_best(&a.out, row, first, z);
 }

@@ -15,7 +15,7 @@
 #define GATE_HEADS 8      /* value heads per thread block of delta_gates */
 #define DELTA_THREADS 128 /* of delta_gates and delta_run */
 #define CONVOLVE_THREADS 128
-#define SPLIT_GATE_FLOATS 8192 /* most queries and gates of a KV head: 32 kB of shared memory */
+#define SPLIT_GATE_FLOATS 8192 /* most elements of queries and gates of a KV head: 32 kB */
 
 /* The tokens of one sequence in a pass, and its recurrent state before and after them. A state
  * consists of the states of all delta nets. Each has a (dim, dim) matrix for each value head, in

@@ -132,8 +132,9 @@ DEV float sum_spans(const struct grouped_args *a, const struct group_at *at, uin
 {
     const uint32_t quad = thread_x() % 4, lane = thread_x() / 4 % GROUP_LANES;
     const uint32_t which = thread_x() / (4 * GROUP_LANES);
-    const uint32_t n_spans = a->n_lines * GROUP_COLS / 64; /* at least as many as any section has */
-    const uint32_t row = thread_x() % GROUP_ROWS;          /* whose spans the thread adds up */
+    /* At least as many spans as any section has, because all threads must reach each barrier. */
+    const uint32_t n_spans = a->n_lines * GROUP_COLS / 64;
+    const uint32_t row = thread_x() % GROUP_ROWS; /* whose spans the thread adds up */
     const bool adds = thread_x() % (4 * GROUP_LANES) < GROUP_ROWS; /* one thread for each row */
     float y = 0.0f;
 #pragma unroll 1

@@ -7,10 +7,10 @@
 
 #include "engine/cuda/kernels/cuda_grouped.cuh"
 
-/* The rows of the inputs that a tile multiplies. Place i of the tile is place first + i, at most
- * `last`. With a list of pairs, the row of a place is its pair / pairs_per_input. */
+/* The rows of the inputs that a tile multiplies. Input i of the tile is at place first + i of the
+ * list `pairs`, or at `last` if that is lower. Its row is pairs[place] / pairs_per_input. */
 struct input_rows {
-    const uint32_t *pairs; /* NULL: the row of a place is the place itself */
+    const uint32_t *pairs; /* NULL: there is no list, and the row is the place */
     uint32_t first, last, pairs_per_input;
 };
 DEV uint64_t input_row(const struct input_rows *r, uint32_t i)

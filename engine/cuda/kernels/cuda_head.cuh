@@ -211,7 +211,7 @@ DEV void dot_rows(const struct dot_args *a, uint32_t x0, uint32_t n_x)
         const float z = dot_tree(sums[r]);
         if (member == 0 && id < n_vocab && x0 + r < a->n_rows) {
             a->out.z[(uint64_t)(x0 + r) * a->out.z_stride + id] = z;
-            if (z - z != 0.0f)
+            if (z - z != 0.0f) /* infinite or NaN */
                 a->found[x0 + r].not_finite = 1;
         }
         if (member == 0)

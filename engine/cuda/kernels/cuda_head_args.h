@@ -41,10 +41,11 @@ struct cuda_found {
     struct cuda_cand first[PICK_FIRST];
 };
 
-/* Screening of one row: the floor for pick_collect, and the unit of the quantised hidden state. */
+/* The floor of one row, which pick_floor computes for pick_collect. The other members are only for
+ * bounds: head_norm writes them with the query. */
 struct cuda_screen {
     double floor;
-    float unit;
+    float unit;        /* of the quantised hidden state */
     uint32_t screened; /* 0: the bounds are not valid for this hidden state */
 };
 
@@ -64,9 +65,9 @@ struct coarse_args {
     uint32_t n, n_vocab, type; /* n: columns; type: enum tensor_type */
 };
 
-/* Queries: hidden states as two planes of bytes, with bounds of their rounding errors. Shapes are
- * for one request; the arrays of the requests follow each other. docs/kernels.md, "The bound", has
- * kappa and gamma; root is sqrt(n_blocks * COARSE_COLS). */
+/* Queries: hidden states as two planes of bytes, with an error bound for each block of columns.
+ * Shapes are for one request; the arrays of the requests follow each other. docs/kernels.md, "The
+ * bound", has kappa and gamma; root is sqrt(n_blocks * COARSE_COLS). */
 struct query_buffers {
     int8_t *x;      /* (n_blocks, 2, COARSE_COLS) high bytes, then twice the low ones */
     int32_t *fix;   /* (n_blocks, COARSE_SUMS) -15 x, summed over the columns of a partial sum */
@@ -78,8 +79,8 @@ struct query_buffers {
     double kappa, gamma, root;
 };
 
-/* Final norm times a factor, and the query made from the result. Also clears `found`. Grid:
- * requested rows. */
+/* Final norm times a factor and, unless query.n_blocks is 0, the query made from the result. Also
+ * clears `found`. Grid: requested rows. */
 struct head_norm_args {
     const struct cuda_request *requests;
     const float *h, *w;

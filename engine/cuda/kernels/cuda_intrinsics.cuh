@@ -1,6 +1,7 @@
 /*
  * The device instructions that the kernels use: thread indices, barriers, warp shuffles, dot
- * products, wide loads, conversions. All other device code is plain C that uses this file.
+ * products, wide loads, copies, conversions, atomic additions. All other device code is plain C
+ * that uses this file.
  *
  * With nvcc the functions are CUDA intrinsics and PTX. A host compiler gets the twin, cuda_twin.h:
  * the same functions in C. tests/engine/cuda/twin_run.c runs a grid block by block with one fiber
@@ -42,8 +43,9 @@
 /* Waits until the previous kernel has ended and its writes are visible, then allows the next kernel
  * to start. Code before this call must write no global memory. It may read only data that the
  * previous kernel does not write: weights, the inputs of the pass (struct cuda_token and others),
- * full position blocks. (The kernel before the previous one has ended, because the previous one
- * waited for it.) Older devices have no dependent launch. */
+ * full position blocks that the pass does not overwrite in a ring. (The kernel before the previous
+ * one has ended, because the previous one waited for it.) Older devices have no dependent
+ * launch. */
 DEV void wait_for_grid(void)
 {
 #if __CUDA_ARCH__ >= 900
@@ -157,7 +159,7 @@ DEV struct words load_early(const void *p)
     return w;
 }
 
-/* Loads the line of this address into the second-level cache. */
+/* Loads the cache line of this address into the second-level cache. */
 DEV void prefetch_line(const void *p)
 {
     asm volatile("prefetch.global.L2 [%0];" : : "l"(p));

@@ -16,8 +16,8 @@ DEV float shuffle_xor_f32(float v, uint32_t mask)
     return f32_of_bits(shuffle_xor_u32(bits_of_f32(v), mask));
 }
 
-/* exp(x) for x <= 0; +0 below -60 and for a NaN. ln 2 is in two terms after Cody and Waite. The
- * Taylor series has the coefficients 1 / k!, highest power first. */
+/* exp(x) for x <= 0; +0 below -60 and for a NaN. x = n ln 2 + r, with ln 2 in two terms after Cody
+ * and Waite. The Taylor series of exp(r) has the coefficients 1 / k!, highest power first. */
 DEV float exp0(float x)
 {
     if (!(x >= -60.0f))
@@ -32,6 +32,7 @@ DEV float exp0(float x)
     p = fmaf(p, r, 1.0f / 2);
     p = fmaf(p, r, 1.0f);
     p = fmaf(p, r, 1.0f);
+    /* n is added to the exponent, which multiplies by 2^n */
     return f32_of_bits(bits_of_f32(p) + ((uint32_t)(int32_t)n << 23));
 }
 
@@ -146,8 +147,8 @@ DEV double shuffle_xor_f64(double v, uint32_t mask)
     return other.d;
 }
 
-/* Defines the maximum over all threads of the block, which all must call it. No thread may pass a
- * NaN. */
+/* Defines a function that returns the maximum over all threads of the block. All of them must call
+ * it, and none may pass a NaN. */
 #define BLOCK_MAX(name, type, shuffle_xor)                                                         \
     DEV type name(type v)                                                                          \
     {                                                                                              \
@@ -193,7 +194,7 @@ DEV float block_kth(float mine, uint32_t k)
     return f32_of_bits(kth >> 31 ? kth & 0x7fffffffu : ~kth);
 }
 
-/* The sum over all threads of the block, which all must call it. Contains barriers. */
+/* The sum over all threads of the block. All of them must call it. Contains barriers. */
 DEV int32_t block_sum_i32(int32_t v)
 {
     SHARED int32_t sums[MAX_WARPS];

@@ -3,10 +3,11 @@
  * The result contains at least the k best and those within the gap, or every id that can win a
  * Gumbel draw. The host sorts it and removes the surplus.
  *
- * pick_floor computes a lower limit, the floor. It uses probes, the rows that look best (the best
- * of each BEST_ROWS rows is recorded), and computes their exact logits. The k-th best of them, or
- * for a draw the best with noise, is never above that of all rows. pick_collect then collects every
- * row whose logit or bound reaches the floor; after a bound, the exact logit must reach it, too.
+ * pick_floor computes a lower limit, the floor, from the exact logits of probes: the rows that look
+ * best (the best of each BEST_ROWS rows is recorded). The floor is the k-th best of the probes, or
+ * the best minus the gap if that is lower; for a draw it is the best with noise. It is never above
+ * the same number for all rows. pick_collect then collects every row whose logit or bound reaches
+ * the floor; if it was a bound, the exact logit must reach the floor, too.
  */
 #ifndef CUDA_PICK_CUH
 #define CUDA_PICK_CUH
@@ -115,7 +116,7 @@ KERNEL(pick_floor, pick_args, PICK_THREADS)
     double floor = -(double)INFINITY;
     if (draw) {
         const uint64_t key = noise_key(request.seed, request.position);
-        if (thread_x() < n && mine.logit - mine.logit == 0.0f)
+        if (thread_x() < n && mine.logit - mine.logit == 0.0f) /* finite */
             floor = noisy_logit(&request, key, mine.logit, mine.id);
         floor = block_max_f64(floor);
     } else {
@@ -157,8 +158,8 @@ DEV uint32_t nth_bit(uint32_t mask, uint32_t n)
     return lowest_bit(mask);
 }
 
-/* Grid: groups of COLLECT_IDS table rows, requested rows. A warp tests 32 bounds and then
- * multiplies the rows that reach the floor, four at a time. */
+/* Grid: groups of COLLECT_IDS table rows, requested rows. A warp tests 32 logits or bounds. After
+ * bounds it multiplies the rows that reach the floor, four at a time. */
 KERNEL(pick_collect, pick_args, COLLECT_IDS)
 {
     const uint32_t row = block_y(), id = block_x() * n_threads_x() + thread_x();
@@ -183,7 +184,7 @@ KERNEL(pick_collect, pick_args, COLLECT_IDS)
         const uint32_t row_id = id - lane + nth_bit(mask, group);
         const float exact = row_dot(&a.dot, row_id, x);
         if (lane % 8 == 0 && group < n_left) {
-            if (exact - exact != 0.0f)
+            if (exact - exact != 0.0f) /* infinite or NaN */
                 a.dot.found[row].not_finite = 1;
             else if (reaches(&request, key, floor, exact, row_id))
                 store_candidate(&a, row, row_id, exact);

@@ -88,6 +88,7 @@ DEV struct warp_best next_best(const struct choose_args *a, const float *z, cons
     uint32_t index = NO_EXPERT;
     for (uint32_t e = thread_x(); e < a->n_experts; e += 32) {
         const float ze = z[e] == z[e] ? z[e] : -INFINITY;
+        /* the first one that is not taken is a candidate even if it is -infinity */
         if (!(taken[e / 32] >> (e % 32) & 1) && (index == NO_EXPERT || ze > v)) {
             v = ze;
             index = e;

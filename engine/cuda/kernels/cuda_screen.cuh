@@ -1,6 +1,6 @@
 /*
  * Data of the screened head: the coarse plane of the table, and the final norm with its query.
- * Every operation is the same as in the CPU backend, so that all machines select the same rows
+ * Every operation is the same as in the CPU backend, so planes and queries have the same bits there
  * (docs/kernels.md, "The head, screened").
  */
 #ifndef CUDA_SCREEN_CUH
@@ -11,7 +11,8 @@
 #include "engine/model/coarse_code.h"
 
 /* The step of a block as BF16 bits: code c stands for (2 c - 15) steps. It is rounded up, so that
- * 15 steps are at least the largest magnitude, whose bit pattern is `largest`. */
+ * 15 steps are at least the largest magnitude, whose bit pattern is `largest`. The last test is for
+ * a division by 15 that has rounded down to a BF16. */
 DEV uint32_t coarse_step(uint32_t largest)
 {
     if (largest == 0)
@@ -169,7 +170,7 @@ DEV void spread_query(const struct query_buffers *q, uint32_t row, const float *
             a2 = a2 + norms[2 * b] * norms[2 * b];
             c2 = c2 + norms[2 * b + 1] * norms[2 * b + 1];
         }
-        theta = sqrt(c2 / a2);
+        theta = sqrt(c2 / a2); /* neither is 0: the largest |x| is at least COARSE_X_MIN */
     }
     block_sync();
     for (uint32_t b = thread_x(); b < q->step_stride; b += n_threads_x()) {

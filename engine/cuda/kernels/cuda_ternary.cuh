@@ -174,7 +174,7 @@ KERNEL_EARLY(linear_one, norm_linear_args, ONE_THREADS)
     for (uint32_t c = 0; c < ONE_CHUNKS; c++)
         load_chunk(lines, member + c * a.n_lanes, n_chunks, w[c]);
     if (a.norm.w && w_fits)
-        copy_row(w_tile, a.norm.w, a.norm.n);
+        copy_row(w_tile, a.norm.w, a.norm.n); /* quantise_tile waits for the copy */
     else
         prefetch_norm(&a.norm);
 

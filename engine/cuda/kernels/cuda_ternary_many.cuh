@@ -1,11 +1,11 @@
 /*
- * Products of many tokens with ternary weights, on tensor cores.
+ * Products of many tokens with ternary weights in R1-256, on tensor cores.
  *
  * Lines need no transposition for mma: any order of columns is correct if weights and activations
  * are in the same order. A 32-bit word of a line, masked, has four columns. Of each four lanes,
  * lane t uses the words of bytes 16 t .. 16 t + 15 of a line, and the activations of these columns.
- * Activations of neighbouring tokens are LINE_STRIDE bytes apart in shared memory, so that the
- * eight lanes of one access phase use every bank once.
+ * Activations of neighbouring tokens are LINE_STRIDE bytes apart in shared memory: a warp loads 16
+ * bytes per lane for eight lanes at a time, and these then use every bank once.
  */
 #ifndef CUDA_TERNARY_MANY_CUH
 #define CUDA_TERNARY_MANY_CUH
@@ -126,7 +126,7 @@ KERNEL(linear_many, linear_args, 128)
     multiply_many(&a, 2);
 }
 
-/* For matrices with few rows: twice as many thread blocks, each with half the rows. */
+/* For few rows or tokens: twice as many thread blocks, each with half the rows of linear_many. */
 KERNEL(linear_half, linear_args, 128)
 {
     multiply_many(&a, 1);

@@ -10,7 +10,8 @@
 
 #define F16_MAX 65504.0f
 /* Loads of four norm weights that a thread starts before it stores to the tile: the compiler does
- * not move a load in front of a store that could overlap it. */
+ * not move a load in front of a store that could overlap it. With the 256 threads of linear_one,
+ * three loads cover a row of 3,072 elements. */
 #define NORM_BATCH 3
 
 /* Element i of row x after the norm. r: 1 / RMS of the row. Without weights there is no norm. */
@@ -45,14 +46,15 @@ DEV float norm_four(const struct norm_args *a, const struct four *f, float r, ui
     for (uint32_t e = 0; e < 4; e++) {
         y.at[e] = a->w ? (y.at[e] * r) * f->at[e] : y.at[e];
         m = fabsf(y.at[e]) > m ? fabsf(y.at[e]) : m;
-        tile[i + e] = y.at[e]; /* past n: zeros, within the tile */
+        tile[i + e] = y.at[e]; /* past n: in the tile, never used */
     }
     return m;
 }
 
 /* Norms (if a->w is not NULL) and quantises a row of at most ROW_TILE elements to q. Each LINE_COLS
  * values begin q_line bytes after the previous ones. w: the norm weights, in global or shared
- * memory. All threads of the block must call this; afterwards all see the result. */
+ * memory; copies to shared memory that the caller has started are complete before w is read. All
+ * threads of the block must call this; afterwards all see the result. */
 DEV struct row_scale quantise_tile(const struct norm_args *a, const float *row, const float *w,
                                    float *tile, int8_t *q, uint32_t q_line)
 {

@@ -1,6 +1,7 @@
 /*
- * Arithmetic as in Python: / of integers and a negative exponent produce a float, // and % round
- * down. + also joins strings and lists, * repeats them, and % formats a string.
+ * Arithmetic as in Python: / of integers and a negative exponent produce a float, // rounds down,
+ * and the result of % has the sign of the divisor. + also joins strings, lists and tuples, *
+ * repeats them, and % formats a string.
  */
 #include "templates/jinja/builtin/jinja_builtin.h"
 
@@ -40,8 +41,8 @@ static bool int_power(struct jvm *vm, int64_t base, int64_t exponent, struct jva
     return true;
 }
 
-/* a / b, rounded once. A long division computes more bits than a double has, and the last of them
- * records whether a remainder is left. Then the conversion to double rounds. */
+/* a / b, rounded once. A long division computes at least 55 bits, two more than a double has, and
+ * the last of them is set if a remainder is left. Then the conversion to double rounds. */
 static double int_quotient(int64_t a, int64_t b)
 {
     const uint64_t n = a < 0 ? 0 - (uint64_t)a : (uint64_t)a;
@@ -227,7 +228,7 @@ bool jval_negate(struct jvm *vm, struct jval v, bool minus, struct jval *out)
         return true;
     }
     if (jval_is_integer(v)) {
-        if (!int_sub(0, jval_int(v), &r) && minus)
+        if (!int_sub(0, jval_int(v), &r) && minus) /* +v needs no subtraction */
             return overflow(vm);
         *out = jint(minus ? r : jval_int(v));
         return true;

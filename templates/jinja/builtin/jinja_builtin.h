@@ -1,6 +1,6 @@
 /*
- * Built-in filters, tests, methods and functions. All of them have one signature and are listed in
- * tables. The evaluator finds them by name and calls them through builtin_call.
+ * Built-in filters, tests, methods and functions. All of them have one signature, are listed in
+ * tables, are found by name and are called through builtin_call.
  */
 #ifndef TEMPLATES_JINJA_BUILTIN_H
 #define TEMPLATES_JINJA_BUILTIN_H
@@ -17,7 +17,8 @@ struct jcall {
     int variant;             /* jbuiltin.variant of the called function */
 };
 
-/* `v` is the filtered or tested value, the object of a method, or the function itself. */
+/* `v` is the filtered or tested value, the object of a method, or the function itself. Fails as
+ * jinja_value.h describes. */
 typedef bool (*jcall_fn)(struct jvm *vm, struct jval v, const struct jcall *c, struct jval *out);
 
 /* The head of a function of type jcall_fn. */
@@ -27,7 +28,8 @@ typedef bool (*jcall_fn)(struct jvm *vm, struct jval v, const struct jcall *c, s
 struct jbuiltin {
     const char *name;
     /* Parameter names separated by commas, each optional one followed by '?'. A '!' in front of the
-     * list: no keyword arguments. "*": any arguments, which the function reads from jcall.all. */
+     * list: no keyword arguments. "*": any arguments, which the function reads from jcall.all. "":
+     * no arguments. */
     const char *params;
     jcall_fn fn;
     int variant; /* selects the behaviour of a function that serves several names */
@@ -52,11 +54,12 @@ extern const struct jbuiltin methods_loop[], methods_cycler[];
 
 /* ---- operators and sorting ---- */
 
-/* a op b for OP_ADD to OP_POW. Fails where Python does, and if an integer does not fit 64 bits. */
+/* a op b for OP_ADD to OP_POW. Fails where Python does, if an integer does not fit 64 bits, for
+ * powers that are complex numbers and for operations of sets, such as keys() - b. */
 bool jval_binary(struct jvm *vm, enum jop op, struct jval a, struct jval b, struct jval *out);
 bool jval_negate(struct jvm *vm, struct jval v, bool minus, struct jval *out); /* -v or +v */
 /* Sort items (n) by keys (n). Both arrays are permuted; they may be the same array. Items with
- * equal keys keep their order, also with `reverse`. Fails where Python's < fails. */
+ * equal keys keep their order, also with `reverse`. Fails where jval_order fails. */
 bool sort_values(struct jvm *vm, struct jval *items, struct jval *keys, size_t n, bool reverse);
 
 /* ---- reading arguments ---- */

@@ -17,7 +17,9 @@ struct lazy {
     struct getter getter;
     bool by_attr, keep_if; /* select: test an attribute; the result with which an item is kept */
     struct jval arg[2];    /* of unique, batch and slice */
-    struct jval seen;   /* unique: dict of keys; slice: list; batch: first item of the next one */
+    /* unique: dict of the keys so far; slice: list of all items; batch: first item of the next
+     * batch, J_MISSING if it is not read yet */
+    struct jval seen;
     size_t pos, offset; /* slice: index of the next slice; extra items in the slices before it */
 };
 
@@ -31,7 +33,8 @@ static bool new_lazy(struct jvm *vm, jgen_next_fn next, struct jval src, const s
     return jgen_new(vm, next, src, self, out);
 }
 
-/* Look up the filter or test that argument `at` names. The arguments after it remain. */
+/* Look up the filter or test that positional argument `at` names. It and the positional arguments
+ * before it are removed from self->args. */
 static bool find_func(struct jvm *vm, struct lazy *self, size_t at, bool is_filter)
 {
     const struct jval name = self->args.pos[at];
@@ -162,7 +165,7 @@ BUILTIN(do_unique)
 
 /* As in jinja2, the number of items in the batch is compared with the first argument before each
  * item. So a batch takes all remaining items if no count equals that argument, for example if it is
- * negative or no number. Only filling needs an integer. */
+ * negative or no number, and with 0 the first batch is empty. Only filling needs an integer. */
 static bool next_batch(struct jvm *vm, struct jgen *gen, struct jval *out, bool *more)
 {
     struct lazy *const self = gen->self;
@@ -216,8 +219,9 @@ BUILTIN(do_batch)
     return new_lazy(vm, next_batch, v, &init, out);
 }
 
-/* The first n % n_slices slices have one item more than the others. With a fill value, the others
- * get it as an additional item. */
+/* The first slices, as many as the remainder of (number of items) / n_slices, have one item more
+ * than the others. With a fill value, the others get it as an additional item, also if the
+ * remainder is 0. */
 static bool next_slice(struct jvm *vm, struct jgen *gen, struct jval *out, bool *more)
 {
     struct lazy *const self = gen->self;

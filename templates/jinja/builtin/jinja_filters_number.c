@@ -9,7 +9,7 @@
 
 #include <math.h>
 
-#define HALF_OF_1E19 5000000000000000000 /* exactly half is rounded to even, that is, to 0 */
+#define HALF_OF_1E19 5000000000000000000 /* round_int rounds it to even, that is, to 0 */
 
 /* int(f). *out is J_MISSING for NaN, where jinja2 returns the default. */
 static bool int_of_float(struct jvm *vm, double f, struct jval *out)

@@ -1,6 +1,6 @@
 /*
- * Filters of sequences that return a value or a whole list. Filters that return a generator are in
- * jinja_filters_lazy.c.
+ * Filters of sequences that return a value or a whole list; `reverse` can also return an iterator
+ * over a list. Filters that compute their items on demand are in jinja_filters_lazy.c.
  */
 #include "templates/jinja/builtin/jinja_builtin.h"
 #include "templates/jinja/builtin/jinja_getter.h"
@@ -48,7 +48,7 @@ BUILTIN(do_last)
 }
 
 /* A list with the attribute of each item, or with the items themselves if `attribute` is missing
- * or none. */
+ * or none. With ignore_case, strings in it are in lower case. */
 static bool mapped(struct jvm *vm, struct jval v, struct jval attribute, bool ignore_case,
                    struct jval *out)
 {
@@ -87,7 +87,8 @@ static bool list_generator(struct jvm *vm, struct jgen *gen, struct jval *out, b
     return jiter_next(vm, &gen->it, out, more);
 }
 
-/* As in jinja2: of a string a string, where Python's reversed() works an iterator, else a list. */
+/* As in jinja2, the result is a string for a string, an iterator for any other value that Python's
+ * reversed() accepts, and else a list. */
 BUILTIN(do_reverse)
 {
     struct jval list, part[3] = {jnone(), jnone(), jint(-1)};
@@ -103,7 +104,8 @@ BUILTIN(do_reverse)
     return jval_to_list(vm, v, &list) && jval_reversed(vm, list, out, &can);
 }
 
-/* The sort keys: each is a list with one value for each name in "a,b". */
+/* The sort keys of the items: each is a list with one value for each name in an attribute such as
+ * "a,b". Without an attribute, the only value is the item itself. */
 static bool sort_keys(struct jvm *vm, struct jval items, struct jval attribute, bool ignore_case,
                       struct jval *out)
 {

@@ -45,7 +45,8 @@ BUILTIN(do_title)
                 n = text_next(jstr_text(s), end, &cp);
         } while (end < s->n_bytes && separates_words(cp) == is_break);
         const size_t first = at + text_next(jstr_text(s), at, &cp);
-        /* In lower case by itself, as in jinja2: a final sigma ignores the first letter. */
+        /* As in jinja2, the rest is converted as a string of its own. So the first letter of the
+         * word does not count when a sigma is tested for the end of a word. */
         struct jval rest;
         if (!string_case_into(&b, s, at, first, CASE_UPPER) ||
             !jstr_slice(vm, s, first, end, &rest) ||
@@ -99,7 +100,7 @@ BUILTIN(do_forceescape)
            markup_escape(vm, text, out);
 }
 
-/* The text before each line. `width` is a number of spaces (4 if missing) or the text itself. */
+/* The text before each indented line. `width` is a number of spaces (4 if missing) or this text. */
 static bool indentation(struct jvm *vm, struct jval width, struct jval *out)
 {
     struct jbuf b = {.vm = vm};

@@ -11,7 +11,8 @@
 
 #define MAX_RANGE 100000 /* the same as in jinja2's sandbox */
 
-/* *out: number of items. False: more than MAX_RANGE. */
+/* *out: number of items. False: more than MAX_RANGE. The difference of two int64_t can need 64 bits
+ * without a sign. */
 static bool range_length(int64_t start, int64_t stop, int64_t step, size_t *out)
 {
     const bool empty = step > 0 ? start >= stop : start <= stop;

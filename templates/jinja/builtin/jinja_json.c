@@ -19,7 +19,7 @@ static bool json_char(struct jbuf *b, uint32_t cp, bool ensure_ascii, uint32_t o
 {
     /* pairs: character, letter of its escape */
     static const char named[] = "\"\"\\\\\nn\rr\tt\ff\bb";
-    char text[16];
+    char text[16]; /* at most two escapes of six characters */
     for (size_t i = 0; i + 1 < sizeof named; i += 2) {
         if (cp == (unsigned char)named[i]) {
             (void)snprintf(text, sizeof text, "\\%c", named[i + 1]);

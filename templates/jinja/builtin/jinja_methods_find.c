@@ -1,11 +1,11 @@
 /*
- * Methods of str that search or classify.
+ * Methods of str that search, cut the string at a match, or classify its characters.
  */
 #include "templates/jinja/builtin/jinja_builtin.h"
 #include "templates/jinja/builtin/text/jinja_string.h"
 #include "templates/jinja/value/jinja_unicode.h"
 
-enum { FROM_RIGHT = 1, MUST_FIND = 2 }; /* variants of str_find and str_partition */
+enum { FROM_RIGHT = 1, MUST_FIND = 2 }; /* variants of str_find; FROM_RIGHT also of str_partition */
 
 /* The slice that the arguments start and end select, in bytes. */
 struct span {
@@ -135,7 +135,7 @@ BUILTIN(str_partition)
     if (!jvm_steps(vm, 1 + s->n_bytes / 16 * (1 + (from_right ? text.n_bytes / 16 : 0))))
         return false;
     const size_t at = search(jstr_text(s), text, (struct span){.b1 = s->n_bytes}, c->variant);
-    const size_t uncut = from_right ? 0 : s->n_bytes; /* where the cut is without a separator */
+    const size_t uncut = from_right ? 0 : s->n_bytes; /* b0 and b1 if the separator is not found */
     const size_t b0 = at == SIZE_MAX ? uncut : at;
     const size_t b1 = at == SIZE_MAX ? uncut : at + text.n_bytes;
     if (!jstr_slice(vm, s, 0, b0, &part[0]) || !jstr_slice(vm, s, b0, b1, &part[1]) ||
@@ -146,11 +146,11 @@ BUILTIN(str_partition)
 
 /* ---- classes ---- */
 
-/* The string is not empty, and each character is in one of the classes in the variant. */
+/* Whether each character is in one of the classes in the variant. */
 BUILTIN(str_all_in_class)
 {
     const struct bn_str s = jstr_text(v.u.s);
-    bool all = s.n_bytes > 0 || c->variant == UNI_PRINTABLE; /* "".isprintable() is true */
+    bool all = s.n_bytes > 0 || c->variant == UNI_PRINTABLE; /* of "" only isprintable is true */
     for (size_t at = 0; at < s.n_bytes && all;) {
         uint32_t cp;
         at += text_next(s, at, &cp);
@@ -178,7 +178,8 @@ BUILTIN(str_is_one_case)
     return string_is_one_case(vm, v.u.s, (unsigned)c->variant, out);
 }
 
-/* Capitals only after characters without case, small letters only after cased ones. */
+/* Whether capitals are only at the beginning and after characters without case, and small letters
+ * only after cased ones; at least one character must have a case. */
 BUILTIN(str_istitle)
 {
     const struct bn_str s = jstr_text(v.u.s);

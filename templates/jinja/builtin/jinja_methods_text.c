@@ -1,5 +1,6 @@
 /*
- * Methods of str that transform text. Methods that search are in jinja_methods_find.c.
+ * Methods of str that transform text. Methods that search, including those that cut at a match, are
+ * in jinja_methods_find.c.
  */
 #include "templates/jinja/builtin/jinja_builtin.h"
 #include "templates/jinja/builtin/text/jinja_format.h"

@@ -57,7 +57,7 @@ bool sort_values(struct jvm *vm, struct jval *items, struct jval *keys, size_t n
             return false;
         for (size_t i = 0; i < n; i++)
             moved_keys[i] = keys[from[i]];
-        if (n)
+        if (n) /* without items an array may be NULL */
             memcpy(keys, moved_keys, n * sizeof *keys);
     }
     if (n)

@@ -16,7 +16,7 @@ BUILTIN(is_of_kind)
     return true;
 }
 
-/* A test that only looks at the value. */
+/* A test that cannot fail. `condition` may use v, c and vm. */
 #define PREDICATE(name, condition)                                                                 \
     BUILTIN(name)                                                                                  \
     {                                                                                              \

@@ -1,6 +1,7 @@
 /*
  * x.name and x[key] as in jinja2's sandbox. x.name finds methods and fields before items, x[key]
- * the reverse. A method that changes a list or dict is undefined, and calling it is an error.
+ * with a string as key the reverse; other keys find only items. A method that changes a list or
+ * dict is undefined, and calling it is an error.
  */
 #include "templates/jinja/eval/jinja_eval.h"
 #include "templates/jinja/value/jinja_compare.h"
@@ -39,7 +40,7 @@ static bool loop_attr(struct jvm *vm, struct jloop *loop, struct bn_str name, st
         if (!jloop_peek(vm, loop))
             return false;
         const bool none = loop->ahead.kind == J_MISSING;
-        if (name.ptr[0] == 'l')
+        if (name.ptr[0] == 'l') /* "last" */
             *out = jbool(none);
         else
             *out = none ? jundef_hint(vm, "there is no next item") : loop->ahead;
@@ -187,7 +188,8 @@ static bool index_of(struct jval key, size_t n, size_t *out)
     return true;
 }
 
-/* obj[key]. *out is J_MISSING where Python raises an error that the sandbox catches. */
+/* obj[key]. *out is J_MISSING where Python raises an error that the sandbox catches, for example if
+ * there is no such item. */
 static bool item(struct jvm *vm, struct jval obj, struct jval key, struct jval *out)
 {
     struct jval *found;

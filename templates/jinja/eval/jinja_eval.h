@@ -52,10 +52,10 @@ bool call_value(struct jvm *vm, struct jval callee, const struct jargs *args, st
 /* Run statements until the end, a break, a continue or an error. */
 enum jflow exec_body(struct jvm *vm, struct jnode *const *items, size_t n);
 
-extern const struct jvm_ops jinja_ops; /* the evaluator, for jvm.ops */
+extern const struct jvm_ops jinja_ops; /* the functions of the evaluator, for jvm.ops */
 
 /* Run the program with these variables (the keys are strings) and append the output to `out`, a
- * builder of this vm. */
+ * builder of this vm. The caller has set arena, err, ops, max_bytes and now of vm. */
 bool jinja_run(struct jvm *vm, const struct jprogram *program, const struct jdict *vars,
                struct jbuf *out);
 

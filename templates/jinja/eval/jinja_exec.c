@@ -1,8 +1,8 @@
 /*
  * Executes statements and manages the scopes of names. jinja2 compiles names to Python variables,
- * with these rules: for (a new scope for each iteration), macro, call, set block, filter block,
- * with and generation open a scope; if does not. set writes to the innermost scope. A read searches
- * outwards.
+ * with these rules: the body of for (emptied before each iteration), the else of for, macro, call,
+ * set block, filter block, with and generation open a scope; if does not. An assignment to a name
+ * writes to the innermost scope. A read searches outwards.
  */
 #include "templates/jinja/eval/jinja_eval.h"
 
@@ -99,6 +99,7 @@ static bool exec_assign(struct jvm *vm, const struct jnode *target, struct jval 
         return scope_set(vm, target->id, v);
     if (target->kind == N_TUPLE)
         return assign_tuple(vm, target, v);
+    /* N_NSREF: ns.x */
     if (!scope_get(vm, target->id, &space) || space.kind != J_NAMESPACE)
         return jvm_fail(vm, "cannot assign attribute on non-namespace object");
     return jdict_set(vm, space.u.dict, target->val, v);
@@ -324,6 +325,7 @@ static enum jflow exec_with(struct jvm *vm, const struct jnode *n)
     struct jscope *const scope = vm->scope, *inner;
     if (!scope_new(vm, scope, &n->hidden, &inner))
         return FLOW_FAIL;
+    /* As in jinja2, the values are computed in the outer scope: they do not see the targets. */
     for (size_t i = 0; i < n->n_other; i += 2) {
         struct jval v;
         if (!eval_expr(vm, n->other[i + 1], &v))

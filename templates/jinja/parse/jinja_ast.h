@@ -60,8 +60,9 @@ enum jnode_kind {
 enum { MACRO_CALLER = 1, MACRO_KWARGS = 2, MACRO_VARARGS = 4 }; /* the body reads these names */
 
 /* Names that a scope sets before it reads them and that no outer scope of the template reads or
- * sets. Until the scope sets them they are undefined, even if the caller of the template passes a
- * variable of that name: a rule of jinja2, see jinja_scope.c. */
+ * sets. Names that only some branches of an if set do not count. Until the scope sets them they
+ * are undefined, even if the caller of the template passes a variable of that name: a rule of
+ * jinja2, see jinja_scope.c. */
 struct jhidden {
     const uint32_t *ids; /* (n) */
     size_t n;
@@ -71,8 +72,8 @@ struct jnode {
     enum jnode_kind kind;
     int op; /* enum jop or MACRO_ flags: see the kinds */
     struct jplace place;
-    uint32_t depth; /* of the tree of this node, at most TREE_MAX_DEPTH; 1 without children, 0 for
-                       N_DATA */
+    uint32_t depth; /* levels of the tree below and including this node, at most TREE_MAX_DEPTH (see
+                       jinja_parser.h); 1 without children. N_DATA has 0 */
     uint32_t id;    /* number of the name: its index in jprogram.names */
     struct jnode *a, *b, *c;
     struct jnode **items; /* (n_items); positional arguments of a call, filter or test */
@@ -99,8 +100,8 @@ struct jprogram {
     struct jhidden hidden; /* in the outermost scope */
 };
 
-/* Parse `source`. The result lives in the arena of `vm` and shares no bytes with `source`. Errors
- * are written to vm->err.
+/* Parse `source`. The result lives in the arena of `vm` and shares no bytes with `source`. vm->ops
+ * must be set. Errors are written to vm->err.
  * BN_EUNSUPPORTED: a tag, a filter or a recursive loop of jinja2 that this interpreter lacks.
  * BN_EFORMAT: any other fault of the source. BN_ENOMEM. */
 bool jinja_parse(struct jvm *vm, struct bn_str source, struct jprogram *out);

@@ -1,7 +1,8 @@
 /*
- * The lexer. jinja2 uses a table of regular expressions. This code accepts the same language and
- * reproduces three oddities: {% raw %} cannot end with '+', a newline after }} without '-' is kept,
- * and the end of a tag inside open brackets is two operators.
+ * The lexer. jinja2 uses a table of regular expressions. This code accepts the same language,
+ * except for some escapes (\N{...}, surrogates), integers that do not fit 64 bits, and sources
+ * beyond its limits. It reproduces three oddities: {% raw %} cannot end with '+'; a newline after
+ * {% raw %} or }} without '-' is kept; the end of a tag inside open brackets is read as operators.
  *
  * The source is valid UTF-8. String literals are decoded in jinja_literal.c.
  */
@@ -105,8 +106,8 @@ static void match_end(struct lexer *lx, size_t end)
     lx->line_start = end > 0 && lx->src.ptr[end - 1] == '\n';
 }
 
-/* Matches `close` with an optional sign at `at`. Returns the offset after it and after the white
- * space that it removes; 0: no match. */
+/* Matches `close`, which has two bytes, with an optional sign at `at`. Returns the offset after it
+ * and after the white space that it removes; 0: no match. */
 static size_t tag_end(const struct lexer *lx, size_t at, const char *close)
 {
     const char sign = sign_at(lx, at);

@@ -1,7 +1,7 @@
 /*
  * Converts template text to tokens as jinja2 does with trim_blocks (the newline after a block tag
- * or comment is removed) and lstrip_blocks (white space between the start of a line and a block tag
- * or comment is removed).
+ * or comment is removed, but not after {% raw %}) and lstrip_blocks (white space between the start
+ * of a line and a block tag or comment is removed). A '+' in a tag switches these off on its side.
  */
 #ifndef TEMPLATES_JINJA_LEX_H
 #define TEMPLATES_JINJA_LEX_H

@@ -59,7 +59,7 @@ static size_t put_escape(struct jbuf *b, struct bn_str s, size_t at, const char 
     for (size_t i = 0; i < sizeof simple_escapes / sizeof simple_escapes[0]; i++)
         if (simple_escapes[i].letter == c)
             return jbuf_add(b, &simple_escapes[i].means, 1, ORIGIN_TEMPLATE) ? 1 : 0;
-    if (c == '\n') /* both are dropped: the string goes on in the next line */
+    if (c == '\n') /* the string goes on in the next line, without the backslash and the newline */
         return 1;
     if (c >= '0' && c <= '7') {
         size_t n = 0;
@@ -147,7 +147,7 @@ static size_t float_end(struct bn_str s, size_t at)
     return end;
 }
 
-/* The value of the digits and underscores [b0, b1). J_NONE: it does not fit 64 bits. */
+/* The value of the digits and underscores [b0, b1). J_NONE: it does not fit int64_t. */
 static struct jval integer_value(struct bn_str s, size_t b0, size_t b1, int base)
 {
     int64_t v = 0;

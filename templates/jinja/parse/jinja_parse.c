@@ -15,8 +15,9 @@ static bool end_of_body(struct parser *p, const char *const *ends)
     return false;
 }
 
-/* Statements up to one of the end tags, which becomes the current token. `ends` is a list of names
- * that ends with NULL. If it is NULL, the body reaches to the end of the template. */
+/* Text, outputs and statements up to a tag whose name is in `ends`, or up to the end of the
+ * template, which is no error here. This name or T_EOF becomes the current token. `ends` ends with
+ * NULL; it may be NULL if there are no names. */
 static bool parse_body(struct parser *p, const char *const *ends, struct jnode *node);
 
 /* Parse an optional colon, the end of the tag, and the body up to one of the end tags. The last of
@@ -37,8 +38,8 @@ static bool tag_body(struct parser *p, const char *const *ends, struct jnode *no
     return ok;
 }
 
-/* tag_body for a tag with one end tag, whose name is skipped. Its T_BLOCK_END becomes the current
- * token. */
+/* tag_body for a tag with one end tag, whose name is skipped. The token after the name becomes the
+ * current one; the caller of the statement expects T_BLOCK_END there. */
 static bool whole_body(struct parser *p, const char *end, struct jnode *node)
 {
     const char *const ends[] = {end, NULL};

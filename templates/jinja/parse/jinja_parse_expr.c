@@ -99,7 +99,7 @@ static bool parse_compare(struct parser *p, struct jnode **out)
         const struct binary_op *const op = find_op(p, compare_ops);
         const struct jtok *const at = parser_tok(p);
         enum jop kind = OP_IN;
-        /* A name is never the last token, which is T_EOF, so there is a token after it. */
+        /* [p->at + 1] exists after a name, because the last token is T_EOF. */
         if (op) {
             parser_next(p);
             kind = op->op;

@@ -139,7 +139,7 @@ bool parse_primary(struct parser *p, bool with_namespace, struct jnode **out)
 static bool parse_argument(struct parser *p, struct jnode *call, struct jnodes lists[2])
 {
     const struct jtok *const tok = parser_tok(p);
-    const bool is_keyword = /* a name is not the last token, which is T_EOF */
+    const bool is_keyword = /* a token follows each name, because the last token is T_EOF */
         p->toks.items[p->at].kind == T_NAME && p->toks.items[p->at + 1].kind == T_ASSIGN;
     struct jnode *value;
     bool in_order = !call->star2;
@@ -307,7 +307,7 @@ static bool parse_postfix(struct parser *p, struct jnode **node)
 
 /* ---- filters, tests and signs ---- */
 
-/* The name of a filter or test: name or name.name. */
+/* The name of a filter or test: one or more names with dots between them. */
 static bool parse_dotted(struct parser *p, struct jnode *n)
 {
     const struct jtok *const first = parser_tok(p);

@@ -7,8 +7,9 @@
 #include "templates/jinja/parse/jinja_ast.h"
 #include "templates/jinja/parse/jinja_lex.h"
 
-/* Nested calls of the parser. A block is one level, an operand in brackets three: up to 39 brackets
- * may be nested. jinja2 fails near 90, with Python 3.11 near 70. */
+/* Nested calls of the parser, which use the stack. A block, a sign or `not` is one level, an
+ * operand in brackets three: up to 39 brackets may be nested. jinja2 fails near 90, with Python
+ * 3.11 near 70. */
 #define PARSE_MAX_DEPTH 120
 #define TREE_MAX_DEPTH 400 /* of the tree: a long chain of + is a deep tree */
 
@@ -37,7 +38,8 @@ struct jtok *parser_tok(struct parser *p);  /* the current token */
 struct jtok *parser_next(struct parser *p); /* the current token; then advances, not past T_EOF */
 bool parser_is(struct parser *p, enum jtok_kind kind);
 bool parser_is_name(struct parser *p, const char *name);
-/* Advance if the current token is of this kind or name. parser_expect fails if it is not. */
+/* Advance if the current token is of this kind or name. If it is not, parser_expect writes an
+ * error; parser_skip only returns false. */
 bool parser_skip(struct parser *p, enum jtok_kind kind);
 bool parser_skip_name(struct parser *p, const char *name);
 bool parser_expect(struct parser *p, enum jtok_kind kind);

@@ -35,7 +35,8 @@ static bool symbols_new(struct symbols *s, const struct symbols *parent)
 
 static bool in_outer_scope(const struct symbols *s, uint32_t id)
 {
-    for (s = s->parent; s && s->refs; s = s->parent) /* above the outermost scope: no refs */
+    /* The parent of the outermost scope has no refs: see jinja_hide_names. */
+    for (s = s->parent; s && s->refs; s = s->parent)
         if (s->refs[id] != REF_NONE)
             return true;
     return false;
@@ -209,7 +210,7 @@ static bool collect(const struct symbols *s, struct jhidden *out)
 
 static bool descend(const struct symbols *s, struct jnode *const *items, size_t n);
 
-/* Visit the body of a scope with declared parameters, then the scopes inside it. */
+/* Visit the body of a scope, whose parameters are in `s` already, then the scopes inside it. */
 static bool visit_scope(struct symbols *s, struct jnode *const *items, size_t n,
                         struct jhidden *out)
 {

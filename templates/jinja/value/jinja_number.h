@@ -12,6 +12,7 @@
 #include <stdint.h>
 
 #define NUMBER_CHARS 64 /* for the longest integer or repr of a float, with NUL */
+/* Digits. number_round needs 323; for other callers it is only a limit. */
 #define NUMBER_MAX_PRECISION 400
 /* 309 digits before the point and NUMBER_MAX_PRECISION after it fit. */
 #define NUMBER_FORMAT_CHARS 800
@@ -30,7 +31,7 @@ void number_print_int(int64_t v, char out[NUMBER_CHARS]);
 /* repr(v): the shortest text that reads back as v. */
 void number_print_float(double v, char out[NUMBER_CHARS]);
 /* As printf with the conversion e, f, g, E, F or G; `precision` is from 0 to NUMBER_MAX_PRECISION,
- * `keep_point` is the flag '#'. */
+ * `keep_point` is the flag '#'. Any other conversion gives the empty text. */
 void number_format(double v, char conversion, int precision, bool keep_point,
                    char out[NUMBER_FORMAT_CHARS]);
 /* round(v, n_digits): half to even on the exact decimal value. Infinite if the result is too large
@@ -43,8 +44,8 @@ bool number_parse_float(struct bn_str text, double *out);
 
 /* BAD: the text is no number in this base. TOO_LARGE: it does not fit 64 bits. */
 enum number_result { NUMBER_OK, NUMBER_BAD, NUMBER_TOO_LARGE };
-/* int(text, base). base: 2 to 36, or 0 to take it from a prefix such as 0x (10 without
- * a prefix). */
+/* int(text, base). base: 2 to 36, where a prefix of the same base is allowed too, or 0 to take it
+ * from a prefix such as 0x (10 without a prefix). *out is written only for NUMBER_OK. */
 enum number_result number_parse_int(struct bn_str text, int64_t base, int64_t *out);
 
 #endif

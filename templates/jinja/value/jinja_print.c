@@ -1,6 +1,7 @@
 /*
- * Python's str() and repr(). Characters keep their origin. All characters of an escape have the
- * origin of the escaped character; quotes and brackets are template text.
+ * Python's str() and repr(). Characters of strings keep their origin. All characters of an escape
+ * have the origin of the escaped character; everything else, such as quotes, brackets and numbers,
+ * is template text.
  */
 #include "templates/jinja/value/jinja_print.h"
 

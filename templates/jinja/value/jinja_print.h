@@ -1,8 +1,8 @@
 /*
  * Values as text, as Python's str() and repr() write them. str() of an undefined value is empty, as
- * in Jinja. The functions return false, with the message written, if memory or a limit of the
- * interpreter is exceeded. repr() of `loop` shows the number of its items, so it may have to read
- * the rest of them, and an error there is reported too.
+ * in jinja2. The functions return false, with the message written, if memory or a limit of the
+ * interpreter is exceeded. The text of `loop` shows the number of its items, so it may be necessary
+ * to read the rest of them, and an error there is reported too.
  */
 #ifndef TEMPLATES_JINJA_PRINT_H
 #define TEMPLATES_JINJA_PRINT_H

@@ -40,7 +40,8 @@ static bool slice_indices(struct jvm *vm, const struct jval bound[3], size_t n_i
         return jvm_fail(vm, "slice step cannot be zero");
     if (s->step < -INT64_MAX) /* -step must not overflow */
         s->step = -INT64_MAX;
-    /* The bounds of start and stop. The fallback INT64_MIN is not read, see has_start. */
+    /* The lowest and highest value of start and stop. INT64_MIN, where a bound is not given, is not
+     * read: see has_start and has_stop. */
     const int64_t lo = s->step < 0 ? -1 : 0, hi = s->step < 0 ? n - 1 : n;
     if (!slice_bound(vm, bound[0], INT64_MIN, &s->start) ||
         !slice_bound(vm, bound[1], INT64_MIN, &s->stop))
@@ -93,8 +94,8 @@ static bool slice_range(struct jvm *vm, const struct jrange *r, const struct sli
     struct jrange *const range = jvm_alloc(vm, 1, sizeof *range);
     if (!range)
         return false;
-    /* Unsigned arithmetic wraps. All items are items of r and fit; `stop` or `step` wraps only if
-     * no item depends on it. */
+    /* Unsigned arithmetic wraps. All items are items of r and fit, and jrange_item computes them
+     * with unsigned arithmetic too, so they are right even where `stop` or `step` does not fit. */
     range->start = (int64_t)((uint64_t)r->start + (uint64_t)s->start * (uint64_t)r->step);
     range->stop = (int64_t)((uint64_t)r->start + (uint64_t)s->stop * (uint64_t)r->step);
     range->step = (int64_t)((uint64_t)r->step * (uint64_t)s->step);

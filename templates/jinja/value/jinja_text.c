@@ -20,8 +20,8 @@ size_t text_back(struct bn_str s, size_t at)
     return (size_t)(u8_prev(&cp, bytes_of(s) + at, bytes_of(s)) - bytes_of(s));
 }
 
-/* Skips eight ASCII bytes at a time: u8_check, which has no such step, takes twice as long. If
- * fewer than eight bytes are left, `eight` is not ASCII, so one character is decoded. */
+/* Skips eight ASCII bytes at a time: u8_check, which does not, takes twice as long. If fewer than
+ * eight bytes are left, `eight` is not ASCII, so one character is decoded. */
 bool text_valid(struct bn_str s)
 {
     for (size_t at = 0; at < s.n_bytes;) {

@@ -60,9 +60,10 @@ struct bn_str jstr_text(const struct jstr *s);
  * most n_bytes. An empty needle is found at b0 or (rfind) b1. */
 size_t text_find(struct bn_str hay, struct bn_str needle, size_t b0, size_t b1);
 size_t text_rfind(struct bn_str hay, struct bn_str needle, size_t b0, size_t b1);
-/* The offset of the first character from `at` on that is not white space. */
+/* The offset of the first character from `at` on that is not white space, or n_bytes. */
 size_t text_skip_space(struct bn_str s, size_t at);
-size_t text_trim_space(struct bn_str s, size_t end); /* `end` without the white space before it */
+/* The offset where the white space before `end` begins; `end` if there is none. */
+size_t text_trim_space(struct bn_str s, size_t end);
 
 /* ---- builder ---- */
 

@@ -35,7 +35,8 @@ const char *jkind_name(struct jval v)
 
 static struct jval undef_with(struct jvm *vm, struct jundef details)
 {
-    /* Not jvm_alloc, which would write an error: this function does not fail. */
+    /* Not jvm_alloc, which would write an error: this function does not fail. So max_bytes does not
+     * apply; the limit of steps bounds the number of details. */
     struct jundef *const u = arena_alloc(vm->arena, sizeof *u);
     if (u)
         *u = details;

@@ -87,7 +87,7 @@ struct jval {
 struct jlist {
     struct jval *items; /* (n) */
     size_t n, cap;
-    bool is_group; /* an item of |groupby: has the attributes grouper and list */
+    bool is_group; /* a tuple made by |groupby: has the attributes grouper and list */
 };
 
 struct jentry {
@@ -188,7 +188,7 @@ bool jdict_find(struct jvm *vm, const struct jdict *d, struct jval key, struct j
 /* The value of a string key, valid as for jdict_find; NULL: no such key. */
 struct jval *jdict_text(const struct jdict *d, const char *key);
 
-struct jval jrange_item(const struct jrange *r, size_t i);
+struct jval jrange_item(const struct jrange *r, size_t i); /* i is below r->n */
 
 bool jval_truth(struct jval v);
 const char *jkind_name(struct jval v); /* for messages: the name of the type, mostly Python's */

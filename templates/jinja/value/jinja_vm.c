@@ -1,6 +1,6 @@
 /*
- * Arenas: chunks of memory of growing size that are freed together. This file also has the counters
- * that bound a hostile template: steps, depth and bytes.
+ * Arenas: chunks of memory of growing size that are freed together. This file also checks the
+ * counters that bound a hostile template: steps, depth and bytes.
  */
 #include "templates/jinja/value/jinja_vm.h"
 #include "engine/base/memory.h"
@@ -109,8 +109,8 @@ void jvm_leave(struct jvm *vm)
 
 void *jvm_alloc(struct jvm *vm, size_t n, size_t unit_bytes)
 {
-    /* No machine has SIZE_MAX / 8 bytes. The limits SIZE_MAX / 4 and SIZE_MAX / 8 only prevent an
-     * overflow of the sums and products below and in arena_alloc. */
+    /* No 64-bit machine has SIZE_MAX / 8 bytes. The limits SIZE_MAX / 4 and SIZE_MAX / 8 only
+     * prevent an overflow of the sums and products below and in arena_alloc. */
     const size_t max = vm->max_bytes ? vm->max_bytes : SIZE_MAX / 4;
     const size_t used = arena_bytes(vm->arena);
     if (unit_bytes && n > SIZE_MAX / 8 / unit_bytes) {

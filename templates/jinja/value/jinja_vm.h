@@ -23,9 +23,10 @@ struct jvm {
     const struct jvm_ops *ops;
     const struct jplace *at; /* of the current node, for error messages; may be NULL */
     size_t n_steps;          /* executed so far; may pass the limit until jvm_steps checks it */
-    size_t max_bytes;        /* limit for arena_bytes, which the last chunk may pass; 0: no limit */
+    size_t max_bytes;        /* jvm_alloc's limit for arena_bytes, which the last chunk may pass; 0:
+                                no limit */
     size_t depth;            /* nesting of evaluation and of walks through values, see jvm_enter */
-    struct jscope *scope;    /* the innermost scope; NULL before jinja_run */
+    struct jscope *scope;    /* the innermost scope; NULL before jinja_run, invalid after it */
     const struct jprogram *program;
     struct jbuf *out;  /* receives the output: the result, or the buffer of a block */
     struct jval piped; /* input of the filters of a block: its captured text */
@@ -42,7 +43,7 @@ struct jvm {
 struct template_arena *arena_open(void);            /* NULL: out of memory */
 void arena_close(struct template_arena *a);         /* NULL is fine */
 size_t arena_bytes(const struct template_arena *a); /* size of all its chunks, used or not */
-/* 16-byte aligned, not cleared. NULL: out of memory. n_bytes = 0 returns a valid pointer. */
+/* 16-byte aligned, contents unspecified. NULL: out of memory. n_bytes may be 0. */
 void *arena_alloc(struct template_arena *a, size_t n_bytes);
 
 /* ---- state ---- */

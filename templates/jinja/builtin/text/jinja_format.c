@@ -15,7 +15,7 @@ struct formatter {
     const struct jargs *args;
     size_t n_auto;  /* fields without a number or name so far */
     bool by_number; /* a field had a number */
-    bool is_markup; /* values are escaped */
+    bool is_markup; /* values that are not markup are escaped */
 };
 
 /* Append `text` with its fields replaced. depth: number of levels that may contain fields, counted
@@ -73,7 +73,7 @@ static bool read_layout(struct jvm *vm, const struct jstr *spec, struct layout *
         const size_t digits = read_width(p + at + 1, n - at - 1, &precision);
         if (digits == 0)
             return jvm_fail(vm, "Format specifier missing precision");
-        /* fits an int; layout_float rejects so large a precision */
+        /* Fits an int. layout_float rejects so large a precision; layout_text cuts longer text. */
         how->precision = precision > LAYOUT_MAX_WIDTH ? (int)LAYOUT_MAX_WIDTH : (int)precision;
         at += 1 + digits;
     }
@@ -228,7 +228,8 @@ static bool field_value(struct formatter *f, struct jstr *text, struct bn_str fi
     return true;
 }
 
-/* Offset of the brace that closes the field whose first byte is at `at`; n_bytes: no such brace. */
+/* Offset of the brace that closes the field whose first byte, after '{', is at `at`; n_bytes if
+ * there is no such brace. */
 static size_t field_end(const struct jstr *s, size_t at)
 {
     bool in_item = false;
@@ -247,7 +248,7 @@ static size_t field_end(const struct jstr *s, size_t at)
     return at;
 }
 
-/* One field, "field!conversion:spec", in the bytes [bound[0], bound[1]). */
+/* One field, "name!conversion:spec", in the bytes [bound[0], bound[1]), without its braces. */
 static bool format_field(struct formatter *f, struct jbuf *b, struct jstr *text,
                          const size_t bound[2], int depth)
 {

@@ -92,7 +92,7 @@ bool layout_int(struct jbuf *b, int64_t v, const struct layout *how)
     const char *const letters = type == 'X' ? "0123456789ABCDEF" : "0123456789abcdef";
     const char prefix[3] = {'0', type, '\0'};
     uint64_t u = v < 0 ? 0 - (uint64_t)v : (uint64_t)v;
-    char digits[65];
+    char digits[65]; /* 64 binary digits fit */
     size_t at = sizeof digits;
     do {
         digits[--at] = letters[u % base];

@@ -1,5 +1,6 @@
 /*
- * HTML escapes. An entity has the origin of its character.
+ * HTML escapes, with the entities of Python's markupsafe. An entity has the origin of its
+ * character.
  */
 #include "templates/jinja/builtin/text/jinja_markup.h"
 
