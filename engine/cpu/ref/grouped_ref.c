@@ -90,13 +90,19 @@ static int32_t code_at(const uint8_t *group, size_t row, size_t col)
     return line[4 * row + k] >> (2 * i) & 3;
 }
 
-/* Sum of code * q over columns col0 .. col0 + n_cols - 1 of one row. q starts at column 0. */
+/* Sum of code * q over columns col0 .. col0 + n_cols - 1 of one row; n_cols is a multiple of
+ * R16_LINE_COLS. q starts at column 0. The code of code_at stands here again, line by line, because
+ * this takes less than half of the time. */
 static int32_t block_sum(const uint8_t *group, size_t row, size_t col0, size_t n_cols,
                          const int8_t *q)
 {
     int32_t sum = 0;
-    for (size_t c = col0; c < col0 + n_cols; c++)
-        sum += code_at(group, row, c) * q[c];
+    for (size_t c = col0; c < col0 + n_cols; c += R16_LINE_COLS) {
+        const uint8_t *bytes = group + c / R16_LINE_COLS * LINE_BYTES + 4 * row;
+        for (size_t i = 0; i < 4; i++)
+            for (size_t k = 0; k < 4; k++)
+                sum += (bytes[k] >> (2 * i) & 3) * q[c + 4 * i + k];
+    }
     return sum;
 }
 
@@ -154,8 +160,9 @@ void grouped_float_ref(const struct grouped_mat *w, size_t group0, size_t group1
                 const size_t end = size_min((span + 1) * w->span_cols, n);
                 const size_t at = (group * n_spans + span) * w->scale_step;
                 float g = 0.0f;
+                /* The product is exact, so this has the bits of an fma and needs no libm call. */
                 for (size_t c = span * w->span_cols; c < end; c++)
-                    g = fmaf((float)(code_at(lines, r, c) - 1), x[c], g);
+                    g += (float)(code_at(lines, r, c) - 1) * x[c];
                 *y = fmaf(g, f16_to_f32(w->scales[at + r]), *y);
             }
         }

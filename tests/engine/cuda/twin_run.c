@@ -27,11 +27,7 @@ struct fiber {
     enum fiber_state state;
     uint32_t n_exchanges, n_words; /* exchanges so far; words of the last one */
     uint32_t n_counts;             /* calls of twin_block_count so far */
-    struct {
-        void *to;
-        const void *from; /* NULL: zeros */
-    } copies[MAX_COPIES];
-    uint32_t n_copies;
+    uint32_t n_copies;             /* used entries of twin.copies */
     uint8_t *stack;
 #if defined(__x86_64__)
     void *sp;
@@ -40,8 +36,14 @@ struct fiber {
 #endif
 };
 
+struct copy {
+    void *to;
+    const void *from; /* NULL: zeros */
+};
+
 static struct {
     struct fiber fibers[MAX_THREADS];
+    struct copy copies[MAX_THREADS][MAX_COPIES]; /* apart, so that the fibers fit into the cache */
     struct fiber *now;
     const struct twin_kernel *kernel;
     const void *args;
@@ -64,6 +66,16 @@ static void fail(const char *why)
     abort();
 }
 
+/* The lane of the same warp that runs after f, or NULL: then the scheduler, run_warp, continues. */
+static struct fiber *next_lane(struct fiber *f)
+{
+    const bool ascending = twin.order == TWIN_ASCENDING;
+    if (f->index.thread % 32 == (ascending ? 31 : 0))
+        return NULL;
+    f = ascending ? f + 1 : f - 1;
+    return f->state == FIBER_RUNS ? f : NULL;
+}
+
 static void fiber_leave(void);
 static void fiber_main(void)
 {
@@ -79,12 +91,13 @@ void twin_switch(void **save, void *to);
 __asm__(".text\n.globl twin_switch\n.type twin_switch, @function\ntwin_switch:\n"
         "push %rbp\npush %rbx\npush %r12\npush %r13\npush %r14\npush %r15\n"
         "mov %rsp, (%rdi)\nmov %rsi, %rsp\n"
-        "pop %r15\npop %r14\npop %r13\npop %r12\npop %rbx\npop %rbp\nret\n"
+        "pop %r15\npop %r14\npop %r13\npop %r12\npop %rbx\npop %rbp\n"
+        "pop %rcx\njmp *%rcx\n" /* a ret would be predicted to return to the caller */
         ".size twin_switch, . - twin_switch\n"
         ".section .note.GNU-stack,\"\",@progbits\n.text\n");
 
-/* The new stack has six registers, the address that `ret` jumps to, and an unused return address,
- * because a function starts 8 bytes below a multiple of 16. */
+/* The new stack has six registers, the address that twin_switch jumps to, and an unused return
+ * address, because a function starts 8 bytes below a multiple of 16. */
 static void fiber_make(struct fiber *f)
 {
     void (*const entry)(void) = fiber_main;
@@ -101,7 +114,10 @@ static void fiber_enter(struct fiber *f)
 }
 static void fiber_leave(void)
 {
-    twin_switch(&twin.now->sp, twin.sp);
+    struct fiber *f = twin.now, *next = next_lane(f);
+    if (next)
+        twin.now = next;
+    twin_switch(&f->sp, next ? next->sp : twin.sp);
 }
 #else
 static void fiber_make(struct fiber *f)
@@ -119,7 +135,10 @@ static void fiber_enter(struct fiber *f)
 }
 static void fiber_leave(void)
 {
-    (void)swapcontext(&twin.now->context, &twin.context);
+    struct fiber *f = twin.now, *next = next_lane(f);
+    if (next)
+        twin.now = next;
+    (void)swapcontext(&f->context, next ? &next->context : &twin.context);
 }
 #endif
 
@@ -163,18 +182,19 @@ void twin_copy(void *to, const void *from, bool exists)
         fail("too many asynchronous copies");
     if ((uintptr_t)to % 16 != 0 || (uintptr_t)from % 16 != 0)
         fail("an asynchronous copy is not aligned");
-    f->copies[f->n_copies].to = to;
-    f->copies[f->n_copies++].from = exists ? from : NULL;
+    twin.copies[f->index.thread][f->n_copies++] = (struct copy){to, exists ? from : NULL};
 }
 
 void twin_copy_wait(void)
 {
     struct fiber *f = twin.now;
-    for (uint32_t i = 0; i < f->n_copies; i++)
-        if (f->copies[i].from)
-            memcpy(f->copies[i].to, f->copies[i].from, sizeof(struct words));
+    for (uint32_t i = 0; i < f->n_copies; i++) {
+        const struct copy *c = &twin.copies[f->index.thread][i];
+        if (c->from)
+            memcpy(c->to, c->from, sizeof(struct words));
         else
-            memset(f->copies[i].to, 0, sizeof(struct words));
+            memset(c->to, 0, sizeof(struct words));
+    }
     f->n_copies = 0;
 }
 
