@@ -1,9 +1,9 @@
 /*
  * Completes the requested rows on the host. For HEAD_TOP and HEAD_GUMBEL the device returns every
  * candidate that the result may contain, except listed ids, and usually some more, unsorted. This
- * file selects and sorts the result and adds the listed ids of the request. Order and error codes
- * are the same as in the CPU backend. The parameter i is the index of a request in its group of at
- * most HEAD_GROUP.
+ * file selects and sorts the result and adds the listed ids of the request. The order of candidates
+ * and the code of each error are those of the CPU backend. The parameter i is the index of a
+ * request in its group of at most HEAD_GROUP.
  */
 #include "engine/backend/cand_heap.h"
 #include "engine/base/noise.h"
@@ -45,7 +45,7 @@ static bool finish_all(struct backend *b, size_t i, struct row_request *request,
     return true;
 }
 
-/* As gather, for a ternary head. It is never screened, so the device has all logits. */
+/* As gather, for a ternary head, which is never screened: the device has all logits. */
 static bool gather_all(struct backend *b, size_t i, size_t n, struct bn_error *err)
 {
     if (!read_back(b, b->host.z, b->scratch.z + i * b->shape.vocab_stride,
@@ -57,8 +57,9 @@ static bool gather_all(struct backend *b, size_t i, size_t n, struct bn_error *e
 }
 
 /* Computes the exact logits of the n ids in host.ids (at most IDS_CHUNK) for request i, and stores
- * them in host.gathered. After screening the device has only bounds of most logits, so it
- * multiplies their table rows. It does so for an unscreened head too, where it is not necessary. */
+ * them in host.gathered. After screening the device has only bounds of most logits, so the
+ * table rows of the ids are multiplied. This also happens without screening, although the device
+ * then has all logits. */
 static bool gather(struct backend *b, size_t i, size_t n, struct bn_error *err)
 {
     if (b->ternary_head.groups.n_groups > 0)
@@ -145,7 +146,7 @@ static bool finish_draw(struct backend *b, size_t i, struct row_request *request
             winner = c;
         }
     }
-    if (n == 0)
+    if (winner.id == INT32_MAX) /* none, or only NaN */
         return bn_fail(err, BN_EDEVICE, "the GPU returned no candidate for a draw");
     request->row->cands[0] = winner;
     request->n_found = 1;

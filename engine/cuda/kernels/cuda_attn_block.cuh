@@ -1,8 +1,8 @@
 /*
- * Attention over one position block, with a maximum of the block (docs/kernels.md). In attn_apply a
- * token has 64 threads: one per position for the scores. Then thread j has the elements j, j + 64,
- * ... of the head. attn_split uses some of these functions. Each load of a key or value serves
- * ATTN_HEADS query heads.
+ * Attention over one position block: the step "block" of docs/kernels.md. In attn_apply a token has
+ * 64 threads: one per position for the scores. Then thread j has the elements j, j + 64, ... of the
+ * head. Each load of a key or value serves up to ATTN_HEADS query heads. attn_split uses some of
+ * these functions.
  */
 #ifndef CUDA_ATTN_BLOCK_CUH
 #define CUDA_ATTN_BLOCK_CUH
@@ -33,7 +33,8 @@ DEV struct seen seen_of(uint32_t oldest, uint32_t pos, uint32_t block)
 struct attn_thread {
     const float *q;     /* query of the first head */
     const uint16_t *kv; /* keys and values of the layer and KV head, see kv_begin */
-    /* attn_apply: token in the tile; position in the block, then head element */
+    /* only for attn_apply: token in the tile; position in the block, then first element of the head
+     * that the thread computes */
     uint32_t slot, j;
     uint32_t head, n_heads; /* first query head; number of query heads, at most ATTN_HEADS */
     uint32_t pos, oldest;   /* of the token, and the oldest one that it sees */
@@ -90,20 +91,19 @@ DEV void score_position(const struct attn_args *a, const struct attn_thread *p,
     }
 }
 
-/* Scores and softmax of a position block for each token of a tile. */
+/* Softmax of the scores of a position block, for each token of a tile. */
 struct attn_shared {
-    float p[ATTN_TOKENS][KV_BLOCK][ATTN_HEADS];  /* scores, then probabilities */
+    float p[ATTN_TOKENS][KV_BLOCK][ATTN_HEADS];  /* probabilities */
     float warp_best[ATTN_TOKENS][ATTN_HEADS][2]; /* maximum of each of the two warps */
-    float first[ATTN_TOKENS][ATTN_HEADS];        /* score of the first visible position */
     float l[ATTN_TOKENS][ATTN_HEADS];            /* sum of the probabilities */
 };
 
-/* The maximum of the scores of a position block, from that of each warp. NaN is ignored unless it
- * is the first score; + 0 turns -0 into +0. */
-DEV float score_maximum(const float *warp_best, float first)
+/* The maximum of the scores of a position block, from that of each warp, which ignores NaN. + 0
+ * turns -0 into +0. */
+DEV float score_maximum(const float *warp_best)
 {
     const float a = warp_best[0], b = warp_best[1];
-    return (first == first ? (b > a ? b : a) : first) + 0.0f;
+    return (b > a ? b : a) + 0.0f;
 }
 
 /* Turns scores z into probabilities s->p with the sum s->l. Sets m[h] to the maximum. All threads
@@ -118,13 +118,11 @@ DEV void softmax_block(struct attn_shared *s, const struct attn_thread *p, struc
         const float top = warp_max(seen && z[h] == z[h] ? z[h] : -INFINITY);
         if (j % 32 == 0)
             s->warp_best[slot][h][j / 32] = top;
-        if (j == range.first)
-            s->first[slot][h] = z[h];
     }
     block_sync();
 #pragma unroll
     for (uint32_t h = 0; h < ATTN_HEADS; h++) {
-        m[h] = score_maximum(s->warp_best[slot][h], s->first[slot][h]);
+        m[h] = score_maximum(s->warp_best[slot][h]);
         s->p[slot][j][h] = seen ? exp0(z[h] - m[h]) : 0.0f;
     }
     block_sync();

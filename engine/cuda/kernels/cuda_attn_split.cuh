@@ -6,7 +6,7 @@
  * A thread block copies the keys and values of a position block to shared memory with one wait. The
  * loads of a thread would otherwise wait for each other. If the first position block of a thread
  * block is full, its copies start before the previous kernel has ended: each sequence has one
- * token, and a pass writes only its position block. Heads wider than SPLIT_TILE have tiles.
+ * token, so a pass writes only the last position block. Heads wider than SPLIT_TILE have tiles.
  */
 #ifndef CUDA_ATTN_SPLIT_CUH
 #define CUDA_ATTN_SPLIT_CUH
@@ -23,7 +23,6 @@ struct split_shared {
     float q[SPLIT_TILE][ATTN_HEADS];
     float p[KV_BLOCK][ATTN_HEADS]; /* probabilities */
     float warp_best[ATTN_HEADS][2];
-    float first[ATTN_HEADS]; /* score of the first visible position */
 };
 
 /* Slot of a position block and query head: o (head_dim), m, l. */
@@ -48,12 +47,12 @@ DEV void copy_keys(const struct attn_args *a, struct split_shared *s, const uint
         copy_async(&s->k[0][0] + 8 * c, from + 8 * c, true);
 }
 
-/* As copy_keys, for the values of the first n_seen positions. Rows are padded to 32 elements. */
+/* As copy_keys, for the first n values. Rows are padded to 32 elements: the last chunk is whole. */
 DEV void copy_values(const struct attn_args *a, struct split_shared *s, const uint16_t *values,
-                     uint32_t i0, uint32_t n_seen)
+                     uint32_t i0, uint32_t n)
 {
     const uint32_t n_chunks = (tile_elems(a, i0) + 7) / 8;
-    for (uint32_t c = thread_x(); c < n_seen * (SPLIT_TILE / 8); c += n_threads_x()) {
+    for (uint32_t c = thread_x(); c < n * (SPLIT_TILE / 8); c += n_threads_x()) {
         const uint32_t j = c / (SPLIT_TILE / 8), chunk = c % (SPLIT_TILE / 8);
         if (chunk < n_chunks)
             copy_async(&s->v[j][8 * chunk], values + j * a->kv.v_stride + i0 + 8 * chunk, true);
@@ -108,13 +107,11 @@ DEV void softmax_split(struct split_shared *s, uint32_t j, uint32_t head, struct
         const float top = warp_max(seen && z[e] == z[e] ? z[e] : -INFINITY);
         if (j % 32 == 0)
             s->warp_best[head + e][j / 32] = top;
-        if (j == range.first)
-            s->first[head + e] = z[e];
     }
     block_sync();
 #pragma unroll
     for (uint32_t e = 0; e < SPLIT_PAIR; e++) {
-        m[e] = score_maximum(s->warp_best[head + e], s->first[head + e]);
+        m[e] = score_maximum(s->warp_best[head + e]);
         s->p[j][head + e] = seen ? exp0(z[e] - m[e]) : 0.0f;
     }
     block_sync();
@@ -197,7 +194,7 @@ DEV void split_block(const struct attn_args *a, struct split_shared *s, const st
         }
 }
 
-/* Grid: position blocks; KV heads times groups of ATTN_HEADS query heads; tokens. */
+/* Grid: ATTN_SPLIT shares of the position blocks; KV heads times groups of query heads; tokens. */
 KERNEL_EARLY(attn_split, attn_args, SPLIT_THREADS)
 {
     SHARED_WIDE struct split_shared s;
