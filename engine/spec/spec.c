@@ -3,8 +3,8 @@
  *
  * After a draft the session holds the accepted tokens, and the steps that return them evaluate
  * nothing. A session with recurrent states cannot drop only the wrong tokens of a draft: it returns
- * to the length before the draft. The next pass then evaluates the accepted tokens again, together
- * with the next token. This is cheaper than a separate pass for the accepted tokens, because
+ * to the length before the pass. The next pass then evaluates the right tokens of that pass again,
+ * together with the next token. This is cheaper than a separate pass for the right tokens, because
  * several tokens in a pass cost little more than one. The policy counts the time as lost by the
  * draft.
  */
@@ -29,8 +29,10 @@ struct spec {
     struct head_row rows[N_ROWS]; /* with n_vocab candidates each */
     int32_t chosen[N_ROWS];       /* chosen[i] is the choice after the first n_first + i of ids */
     size_t n_chosen, n_first;     /* entries of `chosen`; number of ids before chosen[0] */
-    size_t n_back; /* length of the session after the last draft, if it lost accepted ids; else 0 */
-    size_t row;    /* index of the row of the last step */
+    /* n_lost: right ids that the session lost after the last draft, because it could return only to
+     * the length n_back. They are ids[n_back ..]. */
+    size_t n_back, n_lost;
+    size_t row; /* index of the row of the last step */
 };
 
 static size_t draft_from_text(void *ud, const int32_t *ids, size_t n_ids, int32_t *out, size_t n)
@@ -55,6 +57,7 @@ bool spec_open(const struct spec_config *cfg, struct spec **out, struct bn_error
     struct head_cand *cands = sp->map.ptr;
     for (size_t i = 0; i < N_ROWS; i++)
         sp->rows[i] = (struct head_row){.cands = cands + i * cfg->n_vocab, .cap = cfg->n_vocab};
+    /* Aligned, because the members of head_cand have 4 bytes. */
     sp->ids = (int32_t *)(void *)(cands + N_ROWS * cfg->n_vocab);
     sp->cfg = *cfg;
     sp->n_ctx = n_ctx;
@@ -83,6 +86,7 @@ void spec_forget(struct spec *sp)
 void spec_reset(struct spec *sp, enum spec_mode mode)
 {
     spec_forget(sp);
+    sp->n_lost = 0; /* the new policy has no time of a single token to judge a longer pass by */
     spec_policy_init(&sp->policy, mode);
 }
 
@@ -101,7 +105,8 @@ struct spec_stats spec_stats_of(const struct spec *sp)
     return sp->stats;
 }
 
-/* Set *next if an earlier draft has already confirmed the next id. */
+/* Set *next if an earlier step has already chosen the next id: the same step, or one whose draft
+ * confirmed the last of `ids`. */
 static bool find_chosen(struct spec *sp, const int32_t *ids, size_t n_ids, int32_t *next)
 {
     if (n_ids < sp->n_first || n_ids - sp->n_first >= sp->n_chosen ||
@@ -112,8 +117,9 @@ static bool find_chosen(struct spec *sp, const int32_t *ids, size_t n_ids, int32
     return true;
 }
 
-/* Number of ids at the end of `ids` that the session lacks: 1 in a step of decoding, a few more if
- * the last draft took the session back. 0 in all other cases, as for a new prompt. */
+/* Number of ids at the end of `ids` that the session lacks: 1 in a step of decoding, n_lost more if
+ * the last draft took the session back. 0 in all other cases, as for a new prompt. Call it before
+ * sp->ids changes. */
 static size_t count_pending(const struct spec *sp, const int32_t *ids, size_t n_ids)
 {
     size_t n_held;
@@ -121,9 +127,10 @@ static size_t count_pending(const struct spec *sp, const int32_t *ids, size_t n_
     if (n_ids > sp->n_ctx || n_held >= n_ids || memcmp(held, ids, n_held * sizeof(*ids)) != 0)
         return 0;
     const size_t n = n_ids - n_held;
-    /* n_back is 0 if no draft took the session back. */
-    const bool is_back =
-        sp->n_back > 0 && n_held == sp->n_back && n <= N_ROWS && n <= sp->cfg.n_ubatch;
+    /* Many ids, or more than a micro-batch, are left to step_plain. */
+    const bool is_back = sp->n_lost > 0 && n_held == sp->n_back && n == sp->n_lost + 1 &&
+                         n <= N_ROWS && n <= sp->cfg.n_ubatch &&
+                         memcmp(sp->ids + n_held, ids + n_held, sp->n_lost * sizeof(*ids)) == 0;
     return n == 1 || is_back ? n : 0;
 }
 
@@ -179,8 +186,8 @@ static bool step_draft(struct spec *sp, const struct spec_pass *pass,
     }
     sp->n_chosen = n;
     sp->n_first = n_ids;
-    const size_t n_kept = bn_session_truncate(sp->cfg.session, n_ids + n - 1);
-    sp->n_back = n_kept < n_ids + n - 1 ? n_kept : 0;
+    sp->n_back = bn_session_truncate(sp->cfg.session, n_ids + n - 1);
+    sp->n_lost = n_ids + n - 1 - sp->n_back;
     spec_policy_pass(&sp->policy, pass->n_pending, n_draft, n - 1, sp->cfg.now() - start);
     sp->stats.n_drafted += n_draft;
     sp->stats.n_accepted += n - 1;

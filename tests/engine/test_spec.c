@@ -17,7 +17,6 @@
 
 #define N_PROMPT 9
 #define N_STEPS 40
-#define N_VOCAB 262
 #define ALL_RIGHT (SPEC_MAX_DRAFT + 1) /* oracle.n_right: more tokens than a draft has */
 
 static struct kit kit;
@@ -66,7 +65,7 @@ static struct sampler *open_sampler(const struct sampler_params *params)
 {
     struct sampler *s;
     struct bn_error err;
-    if (!sampler_open(N_VOCAB, &s, &err) || !sampler_set(s, params, &err))
+    if (!sampler_open(kit.n_vocab, &s, &err) || !sampler_set(s, params, &err))
         fail_msg("%s", err.text);
     return s;
 }
@@ -103,7 +102,7 @@ static void open_run(struct run *r, const struct sampler_params *params, struct 
     r->s = kit_session(&kit, N_PROMPT + N_STEPS);
     const struct spec_config cfg = {.session = r->s,
                                     .sampler = r->sampler,
-                                    .n_vocab = N_VOCAB,
+                                    .n_vocab = kit.n_vocab,
                                     .n_ubatch = 16,
                                     .mode = SPEC_ON,
                                     .draft = oracle ? draft_from_oracle : NULL,
@@ -243,6 +242,46 @@ static void a_short_first_prompt_is_not_evaluated_again(void **state)
     close_run(&r);
 }
 
+/* With recurrent states, a wrong draft takes the session back to the length before the pass. If the
+ * text continues with the lost ids, they are evaluated again; those of a new prompt are not. */
+static void a_prompt_after_a_wrong_draft_is_not_evaluated_again(void **state)
+{
+    (void)state;
+    static const struct sampler_params params = {.top_p = 1, .typical = 1, .repeat_penalty = 1};
+    const struct kit attention_kit = kit;
+    const struct bn_model_config cfg = {.n_threads = 1, .n_ubatch = 16};
+    struct synth_spec spec = synth_preset("qwen35-tiny");
+    struct oracle oracle = {.n_right = 2};
+    struct bn_error err;
+    spec.n_ctx = N_PROMPT + N_STEPS;
+    kit_open(&kit, &spec, &cfg);
+    kit_ids(oracle.ids, N_PROMPT, 3);
+    generate_plain(&params, oracle.ids);
+    for (size_t n_other = 0; n_other <= 3; n_other++) { /* ids that are not those of the draft */
+        struct bn_sync_stats stats = {0};
+        struct run r;
+        int32_t ids[N_PROMPT + N_STEPS], next;
+        size_t n = N_PROMPT, n_held;
+        memcpy(ids, oracle.ids, sizeof ids);
+        open_run(&r, &params, &oracle);
+        do { /* until a draft was made and its right ids are lost */
+            assert_true(spec_step(r.sp, ids, n++, NULL, &stats, &next, &err));
+            (void)bn_session_ids(r.s, &n_held);
+        } while (n_held + 1 >= n);
+        for (size_t i = 0; i < oracle.n_right; i++) { /* the draft has confirmed these ids */
+            assert_true(spec_step(r.sp, ids, n++, NULL, &stats, &next, &err));
+            assert_int_equal(stats.n_evaluated, 0);
+        }
+        for (size_t i = 0; i < n_other; i++)
+            ids[n_held + i] ^= 1;
+        assert_true(spec_step(r.sp, ids, n, NULL, &stats, &next, &err));
+        assert_int_equal(stats.n_again > 0, n_other == 0);
+        close_run(&r);
+    }
+    kit_close(&kit);
+    kit = attention_kit;
+}
+
 static void cancelled_draft_changes_nothing(void **state)
 {
     (void)state;
@@ -375,6 +414,7 @@ int main(void)
         cmocka_unit_test(ids_are_the_same_as_without_speculation),
         cmocka_unit_test(another_text_does_not_use_confirmed_tokens),
         cmocka_unit_test(a_short_first_prompt_is_not_evaluated_again),
+        cmocka_unit_test(a_prompt_after_a_wrong_draft_is_not_evaluated_again),
         cmocka_unit_test(cancelled_draft_changes_nothing),
         cmocka_unit_test(of_short_matches_the_longest_is_used),
         cmocka_unit_test(of_long_matches_the_latest_is_used),
