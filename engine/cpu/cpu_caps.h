@@ -47,8 +47,9 @@ const char *cpu_isa_title(enum cpu_isa isa); /* "AVX-512 VNNI", for messages */
  * cores. Both are 0 if the system does not report them or memory is short. */
 size_t cpu_list_allowed(size_t *cpus, size_t cap, size_t *n_cores);
 
+#define MAX_THREADS 1024 /* most threads of a backend; bounds its scratch memory */
 /* Number of threads this process should use: one per physical core of the affinity mask, limited by
- * the cgroup quota. At least 1. */
+ * the cgroup quota. 1 to MAX_THREADS. */
 size_t cpu_default_threads(void);
 /* The cgroup CPU quota in whole CPUs, rounded up; SIZE_MAX: no limit. Reads ROOT/proc/self/cgroup
  * and ROOT/sys/fs/cgroup; root is "" except in tests. */

@@ -70,7 +70,7 @@ size_t cpu_list_allowed(size_t *cpus, size_t cap, size_t *n_cores)
     if (!set)
         return 0;
     CPU_ZERO_S(set_bytes, set);
-    if (sched_getaffinity(0, set_bytes, set) != 0)
+    if (sched_getaffinity(0, set_bytes, set) != 0) /* then no CPU is listed */
         CPU_ZERO_S(set_bytes, set);
     for (int round = 0; round < 2; round++) { /* first CPUs of cores, then their siblings */
         for (size_t cpu = 0; cpu < MAX_CPUS; cpu++) {
@@ -129,5 +129,5 @@ size_t cpu_default_threads(void)
 {
     size_t n_cores;
     (void)cpu_list_allowed(NULL, 0, &n_cores); /* only n_cores is needed */
-    return size_min(size_max(n_cores, 1), cpu_quota_threads(""));
+    return size_min(size_min(size_max(n_cores, 1), MAX_THREADS), cpu_quota_threads(""));
 }

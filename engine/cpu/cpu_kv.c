@@ -143,17 +143,19 @@ void kv_fetch(const struct token_block *tokens, size_t layer, size_t kv_head)
 {
     const struct backend *b = tokens->seq->backend;
     const struct kv_block to = kv_block_at(tokens->seq, layer, kv_head, tokens->pos0 / ATTN_BLOCK);
-    const size_t unit = b->cfg.kv == BN_KV_Q8 ? ATTN_QUAD : sizeof(uint16_t);
-    const uint8_t *at = to.k + tokens->pos0 % ATTN_BLOCK * unit;
-    for (; at < to.k + b->shape.k_bytes; at += ATTN_BLOCK * unit)
+    /* of one position in a row of keys */
+    const size_t pos_bytes = b->cfg.kv == BN_KV_Q8 ? ATTN_QUAD : sizeof(uint16_t);
+    const uint8_t *at = to.k + tokens->pos0 % ATTN_BLOCK * pos_bytes;
+    for (; at < to.k + b->shape.k_bytes; at += ATTN_BLOCK * pos_bytes)
         cpu_prefetch(at);
 }
 
-/* Write zeros to positions n and up of n_rows rows of ATTN_BLOCK units. */
-static void clear_rows(uint8_t *rows, size_t n_rows, size_t n, size_t unit_bytes)
+/* Each of n_rows rows has pos_bytes bytes for each of ATTN_BLOCK positions. Write zeros to
+ * positions n and up. */
+static void clear_rows(uint8_t *rows, size_t n_rows, size_t n, size_t pos_bytes)
 {
     for (size_t i = 0; i < n_rows; i++)
-        memset(rows + (i * ATTN_BLOCK + n) * unit_bytes, 0, (ATTN_BLOCK - n) * unit_bytes);
+        memset(rows + (i * ATTN_BLOCK + n) * pos_bytes, 0, (ATTN_BLOCK - n) * pos_bytes);
 }
 
 /* Write zeros to positions n and up of V of type Q8, where four positions of an element are
@@ -179,7 +181,7 @@ static void clear_past_length(struct seq *s)
         if (b->model->layers[layer].traits.is_delta_net || b->layers[layer].has_ring)
             continue; /* the blocks have no part for this layer */
         const struct kv_block block =
-            kv_block_at(s, i / hp->n_kv_heads, i % hp->n_kv_heads, s->length / ATTN_BLOCK);
+            kv_block_at(s, layer, i % hp->n_kv_heads, s->length / ATTN_BLOCK);
         if (b->cfg.kv == BN_KV_Q8) {
             clear_rows(block.k, b->shape.k_bytes / (ATTN_QUAD * ATTN_BLOCK), n, ATTN_QUAD);
             clear_values_q8(&block, v_stride, n);
@@ -192,7 +194,8 @@ static void clear_past_length(struct seq *s)
     }
 }
 
-/* Save or load the blocks of positions 0 .. length - 1, with one call for each. */
+/* Save or load the blocks of positions 0 .. length - 1, with one call of the stream for each. A
+ * block has no bytes if all layers are delta nets or have rings. */
 static bool move_blocks(const struct seq *s, size_t length, const struct bn_stream *stream)
 {
     for (size_t pos = 0, block = 0; pos < length; pos += ATTN_BLOCK, block++)

@@ -44,7 +44,8 @@ struct matrix_job {
     float factor;   /* of the results: residual_scale for the layers that add to h, else 1 */
     bool in_groups; /* R16; otherwise R1-256 */
     struct group_shape groups[3]; /* of each source, for R16 */
-    size_t n_cols, n_rows, n_lines;
+    size_t n_cols, n_rows;
+    size_t n_lines;   /* of a row in R1-256 */
     size_t col_lines; /* lines of a column; 0: the matrix is packed by rows */
     size_t n_bytes;   /* packed */
 };
@@ -364,7 +365,8 @@ static bool pack_group_range(struct pack_state *p, const struct matrix_job *job,
     return true;
 }
 
-/* Pack this thread's part of a matrix: some rows of each source, or some lines of all columns. */
+/* Pack this thread's part of a matrix: some rows or row groups of each source, or some lines of all
+ * columns. */
 static bool pack_range(struct pack_state *p, const struct matrix_job *job, size_t index,
                        size_t n_threads, uint8_t *lines, struct bn_error *err)
 {
@@ -450,6 +452,7 @@ static bool pack_lines(struct backend *b, const struct backend_control *control,
         size_max(LINE_PACK_ROWS * b->shape.max_cols, group_pack_scratch(b->shape.max_cols)),
         MEM_ALIGN);
     p->codes = mem_alloc(b->n_threads, p->codes_stride);
+    /* Without matrices by column the stride is 0 and p->rows is not used. */
     p->rows = mem_alloc(b->n_threads, size_max(p->rows_stride, 1));
     bool ok = (p->codes && p->rows) || bn_fail(err, BN_ENOMEM, "no memory to pack the weights");
     if (ok) {

@@ -28,14 +28,14 @@ static bool set_kv_shape(struct cpu_shape *s, const struct hparams *hp, enum bn_
                          struct bn_error *err)
 {
     const bool is_q8 = kv == BN_KV_Q8;
-    const size_t unit = is_q8 ? 1 : sizeof(uint16_t);
+    const size_t element_bytes = is_q8 ? 1 : sizeof(uint16_t);
     if (is_q8 && hp->head_dim > Q8_DIM_MOST)
         return bn_fail(err, BN_EUNSUPPORTED,
                        "a KV cache of type q8 supports heads of at most %d elements, "
                        "this model has heads of %zu",
                        Q8_DIM_MOST, hp->head_dim);
-    s->k_bytes = size_round_up(hp->head_dim, is_q8 ? ATTN_QUAD : 1) * ATTN_BLOCK * unit;
-    s->v_bytes = s->v_stride * ATTN_BLOCK * unit;
+    s->k_bytes = size_round_up(hp->head_dim, is_q8 ? ATTN_QUAD : 1) * ATTN_BLOCK * element_bytes;
+    s->v_bytes = s->v_stride * ATTN_BLOCK * element_bytes;
     s->kv_block_bytes = s->k_bytes + s->v_bytes + (is_q8 ? 2 * ATTN_BLOCK * sizeof(float) : 0);
     return true;
 }
@@ -121,7 +121,8 @@ struct layout {
 static void *reserve(struct layout *l, size_t n, size_t unit_bytes)
 {
     void *p = l->at ? l->at + l->n_bytes : NULL;
-    /* Twice the alignment, because the hardware prefetches pairs of cache lines. */
+    /* Twice the alignment: the hardware prefetches pairs of cache lines, and buffers of different
+     * threads should not share a pair. */
     l->n_bytes += size_round_up(n * unit_bytes, 2 * MEM_ALIGN);
     return p;
 }
@@ -171,6 +172,8 @@ static void place_experts(struct layout *l, const struct cpu_shape *s, const str
                           size_t n_tokens, struct scratch *out)
 {
     const size_t n_pairs = n_tokens * hp->n_used_experts;
+    /* The pairs of an expert begin anywhere, and AMX reads PACK_TOKENS rows from there. */
+    const size_t n_rows = n_pairs + PACK_TOKENS;
     if (hp->n_experts == 0)
         return;
     out->router_z = reserve(l, hp->n_experts, sizeof(float));
@@ -178,15 +181,15 @@ static void place_experts(struct layout *l, const struct cpu_shape *s, const str
     out->pairs = reserve(l, n_pairs, sizeof(struct expert_pair));
     out->pair_start = reserve(l, hp->n_experts + 1, sizeof(uint32_t));
     out->n_chosen = reserve(l, hp->n_layers * hp->n_experts, sizeof(uint64_t));
-    int8_t *const q = reserve(l, size_round_up(n_pairs, PACK_TOKENS) * s->q8_stride, 1);
-    place_blocks(l, s, n_pairs, q, &out->pair_input);
+    int8_t *const q = reserve(l, size_round_up(n_rows, PACK_TOKENS) * s->q8_stride, 1);
+    place_blocks(l, s, n_rows, q, &out->pair_input);
 }
 
 static void place_scratch(struct layout *l, const struct cpu_shape *s, const struct hparams *hp,
                           size_t n_tokens, struct scratch *out)
 {
     out->h = reserve(l, n_tokens * s->h_stride, sizeof(float));
-    /* ffn and z overlap qkv and attn: qkv and attn are no longer needed when ffn is written, and z
+    /* ffn and z begin where qkv does: qkv and attn are no longer needed when ffn is written, and z
      * belongs to the output head, which comes after the last layer. */
     struct layout ffn = *l, z = *l;
     out->qkv = reserve(l, n_tokens * s->qkv_stride, sizeof(float));

@@ -3,9 +3,10 @@
  * each thread. Private to engine/cpu.
  *
  * One pass evaluates up to n_ubatch tokens of one or several sequences. Activations are
- * token-major: element i of token t is at [t * stride + i]. Strides are multiples of a cache line.
- * In linear layers, threads own row ranges that are multiples of ROW_UNIT, so two threads never
- * write the same cache line there.
+ * token-major: element i of token t is at [t * stride + i]. The strides h_stride to vocab_stride of
+ * struct cpu_shape are multiples of a cache line. In linear layers, threads own row ranges that are
+ * multiples of ROW_UNIT, so two threads do not write the same cache line there (in R16, if the rows
+ * of each section are a multiple of ROW_UNIT too).
  */
 #ifndef ENGINE_CPU_CPU_STATE_H
 #define ENGINE_CPU_CPU_STATE_H
@@ -27,9 +28,8 @@
 #define ROW_UNIT 16      /* floats in a cache line */
 #define HEAD_GROUP 16    /* rows of logits computed in one pass over the output head */
 #define LEAD_ROWS 4096   /* most rows that the screened head multiplies first, see cpu_screen.c */
-#define SPLIT_BLOCKS 64  /* least slots of attn_partials per token block and KV head */
+#define SPLIT_BLOCKS 64  /* ATTN_SPLIT: least slots of attn_partials per token and KV head */
 #define ROUTER_TOKENS 16 /* tokens for which a thread multiplies the router at a time */
-#define MAX_THREADS 1024 /* more than any supported machine has; bounds the scratch memory */
 
 /* An expert that the router has chosen for a token. */
 struct expert_choice {
@@ -91,10 +91,11 @@ struct scratch {
     struct block_input blocks; /* n_ubatch tokens; planes[0].q is q8 */
     float *rope_c;             /* (n_ubatch, n_rot / 2) */
     float *rope_s;             /* (n_ubatch, n_rot / 2) */
-    /* (n_slots) results of position blocks: o (group, head_dim), then m (group), l (group) */
+    /* (n_slots) results of position blocks: o (group, head_dim), then m (group), l (group). Here
+     * and in cpu_thread, group is the number of query heads per KV head, cpu_shape.group. */
     float *attn_partials;
-    float *head_x; /* (HEAD_GROUP, h_stride) hidden states after the final norm */
-    float *z;      /* (HEAD_GROUP, vocab_stride) logits or their bounds; overlaps qkv and attn */
+    float *head_x; /* (HEAD_GROUP, h_stride) inputs of the output head, see apply_group */
+    float *z; /* (HEAD_GROUP, vocab_stride) logits or their bounds; overlaps qkv, attn and ffn */
     /* Inputs of the screened head, see coarse_query. */
     int8_t *coarse_x;                 /* (HEAD_GROUP, n_coarse, 2, COARSE_COLS) */
     int32_t *coarse_fix;              /* (HEAD_GROUP, n_coarse, 16) */
@@ -106,7 +107,7 @@ struct scratch {
     struct expert_choice *chosen;  /* (n_ubatch, n_used_experts) ascending experts of each token */
     struct expert_pair *pairs;     /* (n_ubatch * n_used_experts) sorted by expert, then token */
     uint32_t *pair_start;          /* (n_experts + 1) first pair of each expert */
-    struct block_input pair_input; /* a row per pair */
+    struct block_input pair_input; /* a row per pair, and rows that a kernel may read behind them */
     uint64_t *n_chosen;            /* (n_layers, n_experts) since the backend was opened */
     /* With and without experts: */
     struct token_block *token_blocks;     /* (n_ubatch) */
@@ -149,9 +150,9 @@ struct cpu_thread {
     uint64_t *seen; /* (n_vocab) bits of ids that are candidates already; all zero between uses */
     int32_t *ids;   /* (LEAD_ROWS) rows of the output head to multiply */
     struct head_cand *picks; /* (LEAD_ROWS) a heap */
-    /* For each row of the group, over this thread's part of the vocabulary. Other threads read
-     * them after a barrier. */
-    float best[HEAD_GROUP];        /* largest logit */
+    /* For each of HEAD_GROUP rows of logits, over this thread's part of the vocabulary. Other
+     * threads read them after a barrier. */
+    float best[HEAD_GROUP];        /* largest logit; if HEAD_GUMBEL is screened, of best_noisy_id */
     double best_noisy[HEAD_GROUP]; /* largest scaled logit plus Gumbel noise */
     int32_t best_noisy_id[HEAD_GROUP];
 };
@@ -203,7 +204,7 @@ struct backend {
     size_t n_threads, n_ubatch;
     struct team_pins *pins; /* NULL: the system places the threads */
     struct strategy_model strategy_model;
-    struct mem_map lines; /* all ternary matrices in R1-256 or R16, in the order of a pass */
+    struct mem_map lines; /* all ternary matrices, packed, in the order of a pass */
     size_t line_bytes;    /* used bytes of lines, without a ternary output head */
     size_t expert_bytes;  /* lines and scales of all experts; 0 without experts */
     float *floats;        /* norms, biases, scales of rows and small matrices */

@@ -4,7 +4,7 @@
  * R16 is for activations with a scale per block of columns, and for weights with a scale per row or
  * per block of columns. It interleaves 16 rows, so that a lane of a SIMD register is a row. Each
  * lane then sums the products of a block by itself, and a block costs one conversion and one
- * multiply-add for all 16 rows.
+ * multiply-add per register of rows.
  */
 #ifndef ENGINE_CPU_KERNELS_GROUPED_H
 #define ENGINE_CPU_KERNELS_GROUPED_H
@@ -14,8 +14,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/* For up to this number of tokens unpacking takes longer than it saves, so they are multiplied one
+ * by one. */
+#define GROUPED_FEW 8
 #define GROUPED_TOKENS 32   /* most tokens in a call of grouped_matmul */
-#define GROUPED_FEW 8       /* up to this number of tokens, unpacking takes longer than it saves */
 #define R16_PANEL 2         /* most row groups that are unpacked together */
 #define LEAST_BLOCK_COLS 32 /* columns of the smallest block of activations */
 #define LEAST_ABSMAX 1e-30f /* a block of activations with a smaller maximum becomes zero */
@@ -71,12 +73,14 @@ typedef void (*quantise_planes_fn)(const float *x, size_t n, size_t block_cols,
 typedef void (*grouped_matvec_fn)(const struct grouped_mat *w, size_t group0, size_t group1,
                                   const struct block_acts *x, float *y);
 
-/* unpack: expand row groups group0 .. group1 - 1 (at most R16_PANEL) to one byte per code, for
- * matmul of the same instruction set. panel: (groups, n_lines, 4, 64) bytes, 64-byte aligned. */
+/* unpack: expand row groups group0 .. group1 - 1 (at most R16_PANEL) to one byte per code, for the
+ * matmul of the same struct grouped_gemm. panel: (groups, n_lines, 4, 64) bytes, 64-byte aligned.
+ * Does nothing where matmul reads the lines directly. */
 typedef void (*grouped_unpack_fn)(const struct grouped_mat *w, size_t group0, size_t group1,
                                   uint8_t *panel);
 
-/* Several tokens: as grouped_matvec for each of n_tokens <= GROUPED_TOKENS tokens. */
+/* Several tokens: as grouped_matvec for each of n_tokens <= GROUPED_TOKENS tokens, with the row
+ * groups that were unpacked. */
 struct grouped_batch {
     /* (n_tokens rounded up to 16, q_stride); rows past n_tokens are read, but have no effect */
     const int8_t *q;
