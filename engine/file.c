@@ -1,7 +1,8 @@
 /*
- * The public file handle: a read-only mapping, or memory of the caller, and the parsed file.
+ * The public file handle: a read-only mapping of each part of a file, or memory of the caller, and
+ * the parsed file.
  *
- * The mapping is private and never written. If another process truncates the file while it is
+ * Mappings are private and never written. If another process truncates the file while it is
  * mapped, an access beyond its new end raises SIGBUS. Only a copy of the file could prevent that.
  */
 #include "engine/file_gguf.h"
@@ -130,13 +131,13 @@ static void set_part(char *path, size_t number, size_t count)
     memcpy(path + strlen(path) - PART_BYTES, end, PART_BYTES);
 }
 
-/* The path of part `number` (from 0) must end in PART_FORMAT. */
+/* The path of part `number` (from 0) must end in PART_FORMAT, and have bytes before it. */
 static bool check_part_name(const char *path, size_t number, size_t count, struct bn_error *err)
 {
     char end[64];
     (void)snprintf(end, sizeof(end), PART_FORMAT, number + 1, count);
     const size_t n = strlen(path);
-    return (n > PART_BYTES && strcmp(path + n - PART_BYTES, end) == 0) ||
+    return (n >= PART_BYTES && strcmp(path + n - PART_BYTES, end) == 0) ||
            bn_fail(err, BN_EFORMAT,
                    "'%s' is part %zu of %zu of a split model, but its name does not end in %s, "
                    "so the other parts cannot be found",

@@ -1,7 +1,8 @@
 /*
- * Models that were trained with int8 activations get the rounding of their training, one scale per
- * token. Models that were trained with 16-bit activations lose much precision with one scale per
- * token, because one outlier takes the whole range of int8; they get a scale per block of columns.
+ * With `auto`, models that were trained with int8 activations get the rounding of their training,
+ * one scale per token. Models that were trained with 16-bit activations would lose much precision
+ * with one scale per token, because one outlier takes the whole range of int8. So they get a scale
+ * per block of columns.
  */
 #include "engine/model/act_scheme.h"
 
@@ -10,7 +11,7 @@ const char *act_scheme_name(enum act_scheme scheme)
     static const char *const names[] = {
         [ACT_TOKEN] = "int8 per token",
         [ACT_BLOCK32] = "int8 in blocks of 32 columns",
-        [ACT_BLOCK128] = "int8 in blocks of 128 columns",
+        [ACT_BLOCK128] = "int8 in blocks of 64 or 128 columns",
         [ACT_16] = "16 bits in two planes of int8",
         [ACT_FLOAT] = "float, not quantised",
     };
@@ -25,7 +26,7 @@ static void set(struct model *m, enum act_scheme scheme, const char *reason)
 
 void act_scheme_choose(struct model *m, enum bn_activations requested)
 {
-    static const enum act_scheme schemes[] = {[BN_ACT_AUTO] = ACT_TOKEN, /* not used */
+    static const enum act_scheme schemes[] = {[BN_ACT_AUTO] = ACT_TOKEN, /* never read */
                                               [BN_ACT_TOKEN] = ACT_TOKEN,
                                               [BN_ACT_BLOCK] = ACT_BLOCK128,
                                               [BN_ACT_16] = ACT_16,

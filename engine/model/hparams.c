@@ -146,7 +146,7 @@ static bool read_heads(struct keys *k, struct hparams *hp, struct bn_error *err)
 }
 
 /* The factor and the original context have no default, because wrong values would only show as
- * worse text. */
+ * worse text. hp->rope_magnitude is attn_factor before the call. */
 static bool read_yarn(struct keys *k, struct hparams *hp, struct bn_error *err)
 {
     struct rope_yarn y = {
@@ -163,8 +163,9 @@ static bool read_yarn(struct keys *k, struct hparams *hp, struct bn_error *err)
         return bn_fail(err, BN_EFORMAT, "%s is %g, but YaRN needs a base above 1",
                        full_key(k, "rope.freq_base"), hp->rope_base);
     hp->yarn = y;
+    /* The attention scale of the YaRN paper. docs/formats.md: left out if ext_factor is 0. */
     if (y.ext_factor > 0.0)
-        hp->rope_magnitude *= 1.0 + 0.1 * log(y.factor); /* attention scale of the YaRN paper */
+        hp->rope_magnitude *= 1.0 + 0.1 * log(y.factor);
     return true;
 }
 
@@ -192,6 +193,8 @@ static bool read_rope_scaling(struct keys *k, struct hparams *hp, struct bn_erro
     if (!read_real(k, "rope.scale_linear", 0.0, 1e6, &factor, err) ||
         !read_real(k, "rope.scaling.factor", 0.0, 1e6, &factor, err))
         return false;
+    if (factor != 0.0 && factor < 1e-6) /* the angles would overflow */
+        return bn_fail(err, BN_EFORMAT, "%s is %g, not 0 or 1e-06 to 1e+06", k->text, factor);
     const bool scales = bn_str_is(type, "linear") && factor != 0.0; /* 0 means 1 */
     hp->rope_scale = scales ? 1.0 / factor : 1.0;
     return true;
@@ -288,9 +291,9 @@ static bool read_extra_layers(struct keys *k, struct hparams *hp, struct bn_erro
 
 static bool read_delta(struct keys *k, struct hparams *hp, struct bn_error *err)
 {
-    struct delta_shape d = {.interval = 4};
+    struct delta_shape d = {.interval = 4}; /* members that are 0 belong to required keys */
     const struct range heads = {1, MODEL_MAX_HEADS};
-    size_t n_taps = 0, inner = 0; /* 0: the keys are required */
+    size_t n_taps = 0, inner = 0; /* also of required keys */
     hp->n_attn_layers = hp->n_layers;
     if (!k->arch->delta_nets)
         return true;
@@ -325,8 +328,8 @@ static bool read_delta(struct keys *k, struct hparams *hp, struct bn_error *err)
     return true;
 }
 
-/* Refuse keys that change the graph in ways that this program does not compute. The value 0 means
- * that the file does not use the key. 1 changes nothing either (a factor of 1, one expert, one
+/* Refuse keys that change the graph in ways that this program does not compute. The value 0 counts
+ * as an absent key. 1 changes nothing either (a factor of 1, one expert, one
  * group), except for keys with refuses_1. */
 static bool refuse_other_graphs(struct keys *k, const struct hparams *hp, struct bn_error *err)
 {
@@ -357,6 +360,7 @@ static bool refuse_other_graphs(struct keys *k, const struct hparams *hp, struct
             return bn_fail(err, BN_EUNSUPPORTED,
                            "%s is %g: this program does not compute that graph", k->text, v);
     }
+    /* A window that is at least as long as the context of the training hides nothing in it. */
     if (!k->arch->windows && gguf_get_f64(k->g, full_key(k, "attention.sliding_window"), &v) &&
         v != 0.0 && v < (double)hp->n_ctx_train)
         return bn_fail(err, BN_EUNSUPPORTED, "%s is %g: sliding-window attention is not supported",
@@ -371,7 +375,8 @@ static bool has_shape(const struct gguf *g, const struct hparams *hp, enum model
     case SHAPE_2B4T:
         return hp->n_layers == 30 && hp->n_embd == 2560 && hp->n_ff == 6912 &&
                hp->n_vocab == 128256;
-    case SHAPE_1BITLLM: /* large and xl have 24 layers, 3B has 26; all use SentencePiece */
+    case SHAPE_1BITLLM: /* large and xl have 24 layers, 3B has 26; all use SentencePiece with 32,000
+                           tokens, and files may have up to two more */
         return (hp->n_layers == 24 || hp->n_layers == 26) && hp->n_vocab >= 32000 &&
                hp->n_vocab <= 32002 && gguf_get_str(g, "tokenizer.ggml.model", &tokenizer) &&
                bn_str_is(tokenizer, "llama");

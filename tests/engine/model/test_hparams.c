@@ -183,6 +183,7 @@ static void numbers_out_of_range_are_named(void **state)
         {.key = "rope.freq_base", REAL, .f = -1.0f},
         {.key = "rope.freq_base", REAL, .f = (float)__builtin_inf()},
         {.key = "rope.scaling.factor", REAL, .f = -2.0f},
+        {.key = "rope.scaling.factor", REAL, .f = 1e-30f},
         {.key = "vocab_size", .u = 0},
         {.key = "vocab_size", .u = UINT32_MAX},
         {.key = "attention.layer_norm_rms_epsilon", REAL, .f = 0.0f},
