@@ -22,7 +22,7 @@ static bool order_lists(struct jvm *vm, enum jop op, const struct jval v[2], boo
     const struct jlist *const a = v[0].u.list, *const b = v[1].u.list;
     for (size_t i = 0; i < a->n && i < b->n; i++) {
         bool same;
-        if (!jval_equal(vm, a->items[i], b->items[i], &same))
+        if (!jval_same_or_equal(vm, a->items[i], b->items[i], &same))
             return false;
         if (!same)
             return jval_order(vm, op, a->items[i], b->items[i], out);
@@ -96,8 +96,7 @@ static bool jval_contains(struct jvm *vm, struct jval item, struct jval seq, boo
             return false;
         if (!more)
             break;
-        *out = jval_same(v, item);
-        if (!*out && !jval_equal(vm, v, item, out))
+        if (!jval_same_or_equal(vm, v, item, out))
             return false;
     }
     return true;

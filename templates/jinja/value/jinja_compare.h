@@ -46,16 +46,21 @@ static inline double jval_double(struct jval v)
 
 /* Only if both are jval_is_number. -1, 0 or 1; -2: at least one is NaN. */
 int jval_compare_numbers(struct jval a, struct jval b);
-/* a == b, also for values of different kinds. Fails where views with unhashable items are compared.
- */
+/* a == b, also for values of different kinds. Apart from memory and limits, it fails only where
+ * items() with an unhashable value is compared with keys(). */
 bool jval_equal(struct jvm *vm, struct jval a, struct jval b, bool *out);
 bool jval_hash(struct jvm *vm, struct jval v, uint64_t *out); /* fails for unhashable values */
 /* Python's `is`, as far as it is known here. Numbers of one kind are the same if they have the same
  * bits. Strings, lists and other objects are the same if they share one pointer. */
 bool jval_same(struct jval a, struct jval b);
-/* op: OP_LT, OP_LE, OP_GT or OP_GE. Fails for values that Python does not order. */
+/* Whether Python finds two items of lists, dicts or views equal: those that are the same, as a NaN
+ * and itself, or equal. Fails as jval_equal does. */
+bool jval_same_or_equal(struct jvm *vm, struct jval a, struct jval b, bool *out);
+/* op: OP_LT, OP_LE, OP_GT or OP_GE. Orders two numbers, two strings, two lists or two tuples. Fails
+ * for all other values; Python orders some of them (the sets keys() and items()). */
 bool jval_order(struct jvm *vm, enum jop op, struct jval a, struct jval b, bool *out);
-/* op: OP_EQ to OP_NOTIN. Fails where jval_order fails, or if b has no items for `in`. */
+/* op: OP_EQ to OP_NOTIN. Fails where jval_equal or jval_order fails. `in` also fails if b has no
+ * items, if b is a string and a is not, or if b is a dict or keys() and a is unhashable. */
 bool jval_compare(struct jvm *vm, enum jop op, struct jval a, struct jval b, bool *out);
 
 #endif

@@ -41,6 +41,12 @@ int jval_compare_numbers(struct jval a, struct jval b)
     return (jval_int(a) > jval_int(b)) - (jval_int(a) < jval_int(b));
 }
 
+bool jval_same_or_equal(struct jvm *vm, struct jval a, struct jval b, bool *out)
+{
+    *out = jval_same(a, b);
+    return *out || jval_equal(vm, a, b, out);
+}
+
 static bool equal_dicts(struct jvm *vm, const struct jdict *a, const struct jdict *b, bool *out)
 {
     *out = a->n == b->n;
@@ -49,7 +55,7 @@ static bool equal_dicts(struct jvm *vm, const struct jdict *a, const struct jdic
         if (!jdict_find(vm, b, a->items[i].key, &other))
             return false;
         *out = other != NULL;
-        if (other && !jval_equal(vm, a->items[i].val, *other, out))
+        if (other && !jval_same_or_equal(vm, a->items[i].val, *other, out))
             return false;
     }
     return true;
@@ -59,7 +65,7 @@ static bool equal_lists(struct jvm *vm, const struct jlist *a, const struct jlis
 {
     *out = a->n == b->n;
     for (size_t i = 0; i < a->n && *out; i++)
-        if (!jval_equal(vm, a->items[i], b->items[i], out))
+        if (!jval_same_or_equal(vm, a->items[i], b->items[i], out))
             return false;
     return true;
 }
@@ -75,7 +81,7 @@ static bool view_has(struct jvm *vm, const struct jview *view, struct jval item,
     if (!jdict_find(vm, view->dict, by_pair ? item.u.list->items[0] : item, &found))
         return false;
     *out = found != NULL;
-    return !found || !by_pair || jval_equal(vm, item.u.list->items[1], *found, out);
+    return !found || !by_pair || jval_same_or_equal(vm, item.u.list->items[1], *found, out);
 }
 
 /* keys() and items() are sets: equal if they have the same size and one contains the other. */

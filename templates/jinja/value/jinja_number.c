@@ -224,13 +224,17 @@ double number_round(double v, int64_t n_digits)
     const int exponent = digits_of(v, 17, digits);
     const int keep = exponent + (int)n_digits; /* number of digits that remain, minus one */
     if (keep >= 0) {
-        /* The bound changes nothing: from 17 digits on, the text reads back as v. */
+        /* The bound 300 only shortens the text: from 17 digits on, it reads back as v. */
         number_format(v, 'e', keep < 300 ? keep : 300, false, text);
         (void)number_parse_float(bn_str_of(text), &rounded); /* cannot fail, as above */
         return rounded;
     }
-    /* |v| is less than one unit: it rounds up only if it is more than half a unit. */
-    const bool up = keep == -1 && fabs(v) > from_digits("5", exponent);
+    /* |v| is less than one unit, 10^-n_digits: it rounds up only if it is more than half a unit.
+     * 309 digits are all that a double of 1 or more has; half a unit may have no exact double. */
+    number_format(fabs(v), 'e', 308, false, text);
+    const char *end = strchr(text, 'e');
+    const bool is_half = strspn(text + 2, "0") >= (size_t)(end - text - 2);
+    const bool up = keep == -1 && (text[0] > '5' || (text[0] == '5' && !is_half));
     return copysign(up ? from_digits("1", exponent + 1) : 0.0, v);
 }
 

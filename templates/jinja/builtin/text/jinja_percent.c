@@ -185,7 +185,12 @@ static bool percent_text(struct percent *p, struct jval v, const struct layout *
                                   : !print_repr(&b, v)) {
         return false;
     }
-    return jbuf_done(&b, &text) && layout_text(&p->b, text.u.s, how);
+    if (!jbuf_done(&b, &text))
+        return false;
+    const bool is_repr = how->type == 'r' || how->type == 'a';
+    if (is_repr && p->text->is_markup && !markup_escape(p->vm, text, &text))
+        return false;
+    return layout_text(&p->b, text.u.s, how);
 }
 
 static bool percent_value(struct percent *p, struct jval v, struct layout *how)
