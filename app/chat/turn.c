@@ -26,7 +26,8 @@ static uint64_t draw_seed(void)
     uint32_t seed = 0; /* 32 bits, so that a user can copy it by hand */
     FILE *f = fopen("/dev/urandom", "rb");
     if (!f || fread(&seed, sizeof(seed), 1, f) != 1)
-        seed = (uint32_t)(uint64_t)(clock_seconds() * 1e6); /* direct conversion may overflow */
+        /* The low 32 bits. A direct conversion is undefined if the value needs more than 32. */
+        seed = (uint32_t)(uint64_t)(clock_seconds() * 1e6);
     if (f)
         (void)fclose(f); /* opened for reading: nothing can be lost */
     return seed;
@@ -44,8 +45,11 @@ void turn_settings(struct turn *turn, const struct options *o)
 size_t turn_again(const struct turn *turn)
 {
     const struct answer_result *r = &turn->result;
+    if (r->n_evaluated == 0) /* prefill was interrupted, and n_reused is not known */
+        return 0;
     const size_t n = size_min(turn->n_earlier, r->n_held);
-    /* n_again is larger if the cache also held the question itself, as after /retry. */
+    /* With saved states, n_again is larger if the cache also held the question itself, as after
+     * /retry. It is 0 for models that need no saved states. */
     return size_max(n > r->n_reused ? n - r->n_reused : 0, r->n_again);
 }
 

@@ -44,8 +44,9 @@ bool key_queue_in_paste(const struct key_queue *q)
     return false;
 }
 
-/* If the last of the n_read >= 2 new bytes is an LF, replace it by CR, and CR LF by CR. Programs
- * that send lines end them with LF, but the editor expects the CR of the Enter key. */
+/* If at least two bytes were read together and an LF is the last, replace it by CR, and CR LF by
+ * one CR, except in a paste and after Esc (Alt-Ctrl-J). Programs that send lines end them with LF,
+ * but the editor expects the CR of the Enter key. An LF that was read alone is Ctrl-J. */
 static void end_sent_line(struct key_queue *q, size_t n_read)
 {
     struct strbuf *b = &q->bytes;
@@ -73,7 +74,8 @@ bool key_queue_read(struct key_queue *q, size_t *n_added)
         if (bytes[i - 1] == '\n')
             bytes[i - 1] = '\r';
     add_whole(q, (struct bn_str){block, q->n_partial + (size_t)n});
-    end_sent_line(q, (size_t)n);
+    if (bytes[n - 1] == '\n')
+        end_sent_line(q, (size_t)n);
     *n_added = q->bytes.n_bytes - n_before;
     q->read_at = clock_seconds();
     return true;

@@ -132,7 +132,7 @@ void terminal_show_end(struct ui *ui, const struct turn *turn, terminal_show_fn 
         show(ui, turn->finish == FINISH_DEGENERATE ? TONE_WARNING : TONE_NOTE, bn_str_of(notice));
     /* One column stays free, as in flow.c: terminals differ in the width of some characters. */
     const size_t columns = size_max(tty_size(STDOUT_FILENO).columns, 2) - 1;
-    if (turn->n_alts > 0) {
+    if (turn->n_alt_tokens > 0) {
         turn_probs_table(ui->chat->model->tokenizer, turn, columns, &text);
         show(ui, TONE_NOTE, strbuf_str(&text));
         strbuf_cut(&text, 0);

@@ -5,9 +5,10 @@
  * cursor are shown below the status row.
  *
  * Each row ends before the last column, and a newline separates it from the next, so that the
- * terminal never breaks a row itself. Only the rows from the first difference on are written again.
- * On a terminal that cannot repaint (terminfo.h), Readline draws the line, and during an answer the
- * line is not shown.
+ * terminal never breaks a row itself. Only the rows from the first difference on are written again,
+ * and the beginning of the cursor's row if it has doubtful characters (term_text.h). On a terminal
+ * that cannot repaint (terminfo.h), Readline draws the line, and during an answer the line is not
+ * shown.
  */
 #include "app/ui/ui_inline_state.h"
 
@@ -62,7 +63,7 @@ static size_t common_bytes(struct bn_str before, struct bn_str now)
     return n;
 }
 
-/* Append the bytes [from, to) of r->text, the prompt in bold. */
+/* Append the bytes [from, to) of r->text. The prompt is bold, unless it is that of a search. */
 static void add_bytes(struct inline_ui *u, const struct input_rows *r, size_t from, size_t to)
 {
     const size_t n_bold = u->editor.has_own_prompt ? size_min(to, r->n_prompt) : 0;
@@ -141,8 +142,8 @@ static void find_change(const struct inline_editor *e, size_t first, size_t n_ro
 }
 
 /* The cursor is at the start of a row: erase this row and the n_below rows below it, which are the
- * last ones with text. The first row is erased separately: if it is the first row of the screen,
- * tmux would move the whole screen into its scrollback. */
+ * last ones with text. The first row is erased separately: for ERASE_BELOW in the first row of the
+ * screen, tmux would move the whole screen into its scrollback. */
 static void erase_rows(struct inline_ui *u, size_t n_below)
 {
     inline_add_terminfo(u, TERMINFO_ERASE_LINE);
@@ -185,7 +186,7 @@ static void draw_changes(struct ui *ui)
     struct line_view view;
     line_view(&view);
     make_rows(ui, &e->next);
-    if (e->next.n == 0)
+    if (e->next.cursor_row >= e->next.n)
         return; /* out of memory: draw at the next change */
     const size_t n_rows = size_min(e->next.n, size_max(u->size.rows / 2, 1));
     const size_t first = input_rows_first(&e->next, n_rows);

@@ -29,9 +29,9 @@ static size_t begin_row(struct input_rows *r)
 }
 
 /* Append a character of `width` columns to the last row, or to a new row if it does not fit. A
- * terminal may show a doubtful character one column wider than `width`, if that is not 0. So a
- * column stays free for each of those that the row has already. An EMOJI_STYLE stays with its
- * character. */
+ * terminal may show a doubtful character one column wider, unless its width is 0. So one column
+ * stays free for each doubtful character with a width that the row has already. An EMOJI_STYLE
+ * stays with its character. */
 static void put(struct input_rows *r, uint32_t code, size_t width, size_t columns, size_t *column)
 {
     const bool is_doubtful = term_text_is_doubtful(code);
@@ -86,7 +86,7 @@ static void put_char(struct input_rows *r, const struct term_char *c, char byte,
 /* Set the cursor to the end of the text so far. */
 static void set_cursor(struct input_rows *r, size_t column)
 {
-    r->cursor_row = r->n - (r->n > 0);
+    r->cursor_row = r->n - (r->n > 0); /* the last row; n is 0 only if memory has run out */
     r->cursor_column = column;
     r->cursor_byte = r->text.n_bytes;
 }
@@ -103,12 +103,19 @@ void input_rows_make(struct input_rows *r, const char *prompt, struct bn_str tex
     put_prompt(r, prompt, columns, &column);
     set_cursor(r, column);
     for (size_t at = 0, before = 0; term_text_next(text, &at, &c); before = at) {
-        if (before >= end) {
+        const size_t n_rows = r->n;
+        const bool begins = before >= end; /* a picture */
+        if (begins)
             end = term_text_picture(text, before);
-            if (before <= point)
-                set_cursor(r, column); /* the last call is for the picture at the point */
-        }
+        if (begins && before <= point)
+            set_cursor(r, column); /* the last call is for the picture at the point */
         put_char(r, &c, text.ptr[before], columns, &wide, &column);
+        /* A picture that does not fit takes the cursor into its new row; a newline does not. */
+        if (begins && before <= point && text.ptr[before] != '\n' && r->n > n_rows &&
+            r->starts[n_rows] == r->cursor_byte) {
+            r->cursor_row = n_rows;
+            r->cursor_column = 0;
+        }
     }
     if (point >= text.n_bytes)
         set_cursor(r, column);
@@ -152,5 +159,6 @@ size_t input_rows_first(const struct input_rows *r, size_t n_shown)
         return 0;
     /* With this first row, the cursor is in the last row that is shown. */
     const size_t first = r->cursor_row + 1 < n_shown ? 0 : r->cursor_row + 1 - n_shown;
+    /* Without memory, the cursor's row may be missing: it is row n, and `first` is too large. */
     return first + n_shown > r->n ? r->n - n_shown : first;
 }
