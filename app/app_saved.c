@@ -1,6 +1,7 @@
 /*
  * Chooses the files of the chat, takes their locks, and reads the conversation to continue. If
- * another program uses a saved chat, this chat continues on a copy, or not at all.
+ * another program uses the saved chat of --session or --continue, this chat continues on a copy, or
+ * not at all. --load, and --continue with --private, only read the file, without a lock.
  */
 #include "app/app.h"
 
@@ -106,7 +107,8 @@ static enum exit_code read_copy(struct app *app, const char *path, struct store_
     return code;
 }
 
-/* Continue the newest last conversation, on a copy if another chat uses it. */
+/* Continue the newest last conversation, on a copy if another chat uses it. With --private, only
+ * read it. */
 static enum exit_code continue_last(struct app *app)
 {
     char path[PATH_BYTES], holder[FILE_LOCK_HOLDER_BYTES];
@@ -117,7 +119,7 @@ static enum exit_code continue_last(struct app *app)
         return report_fail(PROGRAM, EXIT_FILE, "there is no last conversation in '%s'", path);
     if (app->store.is_private)
         return read_conversation(app, path, NULL);
-    if (strcmp(path, app->store.last.path) == 0)
+    if (app->store.last.path[0] && path_is_same(path, app->store.last.path))
         return read_conversation(app, path, &app->store.last);
     struct store_file newest = {0};
     if (store_open(&newest, path, holder)) { /* continue there instead of in the free slot */
@@ -128,7 +130,11 @@ static enum exit_code continue_last(struct app *app)
     }
     if (!options_flag(app->options, "quiet"))
         (void)report_fail(PROGRAM, EXIT_DONE,
-                          "the last conversation is in use by %s; this chat continues on a copy",
+                          app->store.last.path[0]
+                              ? "the last conversation is in use by %s; this chat continues on a "
+                                "copy"
+                              : "the last conversation is in use by %s; this chat continues it "
+                                "without saving",
                           holder);
     return read_copy(app, path, &app->store.last);
 }

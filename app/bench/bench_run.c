@@ -24,7 +24,7 @@ struct sequence { /* one sequence of the batch */
     size_t n_ids;          /* ids in the session; ids[n_ids] is the next to evaluate */
     struct spec *spec;     /* NULL: no speculative decoding */
     struct head_cand cand; /* the best token */
-    struct head_row row;   /* receives `cand` */
+    struct head_row top;   /* receives `cand` */
 };
 
 struct bench {
@@ -84,7 +84,7 @@ static bool sequence_open(const struct bench *b, struct sequence *seq, size_t i,
     if (!seq->ids)
         return bn_fail(err, BN_ENOMEM, "out of memory for %zu ids", n_ctx);
     fill_prompt_ids(seq->ids, n_ctx, i, n_vocab);
-    seq->row = (struct head_row){.cands = &seq->cand, .cap = 1};
+    seq->top = (struct head_row){.cands = &seq->cand, .cap = 1};
     return bn_session_open(b->plan->model, &cfg, &seq->session, err) &&
            sampler_open(n_vocab, &seq->sampler, err) && sampler_set(seq->sampler, &params, err) &&
            (b->row->batch > 1 || b->row->test == BENCH_PP || b->plan->spec == SPEC_OFF ||
@@ -125,7 +125,8 @@ static bool bench_open(struct bench *b, struct bn_error *err)
 }
 
 /* Evaluate ids n_ids .. n_end - 1 of all sequences together, and find the best next tokens. n_ids
- * is the same in all sequences. A pass has at most n_ubatch tokens, so n_pass of each sequence. */
+ * is the same in all sequences; if it is n_end already, nothing happens. A pass has at most
+ * n_ubatch tokens, so n_pass of each sequence. */
 static bool read_ids(struct bench *b, size_t n_end, struct bn_error *err)
 {
     const size_t batch = b->row->batch;
@@ -139,7 +140,7 @@ static bool read_ids(struct bench *b, size_t n_end, struct bn_error *err)
                                            .ids = seq->ids + at,
                                            .n_ids = n,
                                            .head = {.kind = is_last ? HEAD_TOP : HEAD_NONE, .k = 1},
-                                           .rows = &seq->row,
+                                           .rows = &seq->top,
                                            .n_rows = is_last};
         }
         if (!bn_eval(b->items, batch, NULL, err))
@@ -158,19 +159,19 @@ static void request_token(struct bench *b, struct sequence *seq, struct bn_item 
                              .ids = seq->ids + seq->n_ids,
                              .n_ids = 1,
                              .head = {.kind = HEAD_TOP, .k = 1},
-                             .rows = &seq->row,
+                             .rows = &seq->top,
                              .n_rows = 1};
     if (b->plan->with_sampling) /* replaces head and rows */
         sampler_request(seq->sampler, seq->ids, seq->n_ids + 1, &item->head, &item->rows);
 }
 
-/* Append `id` to the ids. The checksum gets the logit of the best candidate with it; with sampling
- * the best candidate can be another id. */
+/* Append `id` to the ids. The checksum gets it with the logit of the first candidate, usually the
+ * best one; with sampling this candidate can be another id. */
 static void append_token(struct bench *b, struct sequence *seq, int32_t id,
-                         const struct head_row *row)
+                         const struct head_row *result)
 {
     seq->ids[++seq->n_ids] = id;
-    add_to_checksum(b, id, row->cands[0].logit);
+    add_to_checksum(b, id, result->cands[0].logit);
 }
 
 /* Without spec_reset a run would use tokens and times that an earlier run recorded. */
@@ -202,12 +203,12 @@ static bool generate(struct bench *b, struct bn_error *err)
             return false;
         for (size_t i = 0; i < b->row->batch; i++) {
             struct sequence *seq = &b->seqs[i];
-            const struct head_row *row = b->items[i].rows;
+            const struct head_row *result = b->items[i].rows;
             append_token(b, seq,
                          b->plan->with_sampling
-                             ? sampler_pick(seq->sampler, row, seq->ids, seq->n_ids + 1)
-                             : row->cands[0].id,
-                         row);
+                             ? sampler_pick(seq->sampler, result, seq->ids, seq->n_ids + 1)
+                             : result->cands[0].id,
+                         result);
         }
     }
     return true;
@@ -275,7 +276,8 @@ static bool roll_back_unmeasured(struct bench *b, struct bn_error *err)
 static bool measure(struct bench *b, struct bench_row *row, struct bn_error *err)
 {
     const double n = (double)row->n_tokens * (double)row->batch;
-    /* Generation is limited by reading the weights from memory, a prompt by multiplications. */
+    /* Generation is usually limited by reading the weights from memory, a prompt by
+     * multiplications. */
     const enum bench_peak limit = row->test == BENCH_TG ? PEAK_READ : PEAK_INT8;
     double seconds;
     if (!read_ids(b, row->depth, err) ||
@@ -326,11 +328,11 @@ bool bench_first_token(struct bn_model *model, struct bn_error *err)
     const struct head_request head = {.kind = HEAD_TOP, .k = 1};
     const int32_t id = 0;
     struct head_cand cand;
-    struct head_row row = {.cands = &cand, .cap = 1};
+    struct head_row result = {.cands = &cand, .cap = 1};
     struct bn_session *session;
     if (!bn_session_open(model, &cfg, &session, err))
         return false;
-    const bool ok = bn_session_eval(session, &id, 1, &head, &row, 1, NULL, err);
+    const bool ok = bn_session_eval(session, &id, 1, &head, &result, 1, NULL, err);
     bn_session_close(session);
     return ok;
 }

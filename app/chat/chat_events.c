@@ -35,14 +35,6 @@ static void on_token(struct chat *c, const struct worker_event *event)
         worker_cancel(c->worker); /* on_done reports the failure */
 }
 
-/* Drop the last ids until the others decode to the text of the answer, because a stop string may
- * have cut the text. If it was cut within a token, no ids are left. */
-static void trim_ids(struct chat *c, struct answer *a)
-{
-    while (a->n_ids > 0 && !prompt_ids_fit(c->maker.tokenizer, a))
-        a->n_ids--;
-}
-
 static bool store_answer(struct chat *c)
 {
     struct turn *turn = &c->turn;
@@ -50,7 +42,7 @@ static bool store_answer(struct chat *c)
                        .ids = turn->ids.ids,
                        .n_ids = turn_is_complete(turn) ? turn->ids.n : 0,
                        .finish = turn->finish};
-    trim_ids(c, &a);
+    prompt_trim_ids(c->maker.tokenizer, &a); /* a stop string may have cut the text */
     return transcript_answer(&c->transcript, &a);
 }
 
@@ -112,7 +104,8 @@ static void on_failed(struct chat *c, const struct bn_error *err)
         give_back_question(c);
 }
 
-/* Files may be attached while the model loads, when the size of the context is not known. */
+/* Files may be attached while the model loads, when the size of the context is not known. Remove
+ * those that do not fit. */
 static void check_attached(struct chat *c)
 {
     struct bn_error err;
@@ -249,6 +242,6 @@ void chat_stop(struct chat *c)
         c->is_waiting = false;
         chat_event(c, &event); /* sets CHAT_IDLE, but the model still loads */
         c->phase = CHAT_LOADING;
-        (void)chat_write_files(c); /* without the returned question; a failure was shown */
+        (void)chat_write_files(c); /* without the returned question; warns of a failure itself */
     }
 }

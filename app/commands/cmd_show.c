@@ -44,7 +44,7 @@ bool cmd_history(struct command_host *host, struct bn_str args)
         ui_notice(host->ui, TONE_PLAIN, "nothing was said yet");
         return true;
     }
-    if (!command_number(host, args, s->n, SIZE_MAX / 100, &n)) /* no limit */
+    if (!command_number(host, args, s->n, SIZE_MAX / 100, &n)) /* its largest max: no limit */
         return false;
     for (size_t i = s->n > n ? s->n - n : 0; i < s->n; i++) {
         strbuf_addf(&text, "%s%zu%s> ", text.n_bytes > 0 ? "\n" : "", i + 1,
@@ -170,7 +170,7 @@ bool cmd_stats(struct command_host *host, struct bn_str args)
                     r->n_prompt, r->n_reused, r->n_evaluated, r->prefill_s, answer_prefill_rate(r));
         /* Without r->n_again, which add_states reports. */
         const size_t n_again = turn_again(turn) - size_min(turn_again(turn), r->n_again);
-        if (n_again > 1) /* 1 is normal: the engine always evaluates the last token */
+        if (n_again > 1) /* 1 is normal after /continue: the last token is always evaluated */
             strbuf_addf(&text,
                         "            %zu of these were evaluated before, behind other text\n",
                         n_again);
@@ -241,8 +241,10 @@ bool cmd_tokens(struct command_host *host, struct bn_str args)
     struct bn_error err;
     struct strbuf text = {0};
     const struct segment s = {.kind = SEGMENT_MESSAGE, .text = args, .message = SEGMENT_NO_MESSAGE};
-    if (!tokenizer_encode(host->chat->model->tokenizer, &s, 1, TOKENIZER_BOS_NEVER, &ids, &err))
+    if (!tokenizer_encode(host->chat->model->tokenizer, &s, 1, TOKENIZER_BOS_NEVER, &ids, &err)) {
+        token_list_finish(&ids);
         return command_fail(host, err.text);
+    }
     for (size_t i = 0; i < ids.n; i++)
         add_token(&text, host, ids.ids[i]);
     strbuf_addf(&text, "%zu tokens", ids.n);

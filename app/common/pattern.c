@@ -23,7 +23,7 @@ struct pattern {
     pcre2_code *code;
     pcre2_match_data *match;
     pcre2_match_context *limits;
-    size_t n_steps;   /* in this line */
+    size_t n_steps;   /* in the line of the present call */
     size_t n_gave_up; /* lines that reached a limit */
 };
 
@@ -57,6 +57,8 @@ static bool compile(struct pattern *p, struct bn_str text, struct bn_error *err)
     p->code = pcre2_compile((PCRE2_SPTR)text.ptr, text.n_bytes, flags, &code, &at, NULL);
     if (p->code)
         return true;
+    if (code == PCRE2_ERROR_HEAP_FAILED)
+        return bn_fail(err, BN_ENOMEM, "out of memory");
     size_t n_chars = 0;
     for (size_t i = 0; i < at; i++)
         n_chars += ((unsigned char)text.ptr[i] & 0xC0) != 0x80; /* the first byte of a character */

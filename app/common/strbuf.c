@@ -73,6 +73,8 @@ void strbuf_addf(struct strbuf *b, const char *fmt, ...)
             fail(b);
         }
         mem_free(large);
+    } else {
+        fail(b); /* the text has more than INT_MAX bytes */
     }
     va_end(again);
 }

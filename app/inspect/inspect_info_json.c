@@ -1,5 +1,6 @@
 /*
- * info --json: one object. A section that cannot be opened is {"error": sentence}.
+ * info --json: one object. A section that cannot be opened is {"error": sentence}; a section that
+ * depends on it (memory on the model, template on the tokenizer) is null.
  *
  * A NULL object means "out of memory". json_pack and the functions of json_out.h turn a NULL
  * argument into a NULL result, so only the final write checks for it.
@@ -187,9 +188,13 @@ static json_t *value_of(const struct info *info, const struct gguf_kv *kv, const
     if (kv->kind == GGUF_BOOL && bn_file_get_bool(file, key, &b))
         return json_boolean(b);
     if (kv->kind != GGUF_F32 && kv->kind != GGUF_F64 && bn_file_get_u64(file, key, &u))
-        return u <= INT64_MAX ? json_integer(count(u)) : json_real((double)u); /* json_int_t: i64 */
-    if (bn_file_get_f64(file, key, &f) && isfinite(f))
-        return json_real(f);
+        return u <= INT64_MAX ? json_integer(count(u)) : json_real((double)u); /* too large */
+    if (bn_file_get_f64(file, key, &f) && isfinite(f)) {
+        /* Not a u64, so the integer is negative. A double has its exact value down to -2^53. */
+        const bool is_negative_integer = kv->kind == GGUF_I8 || kv->kind == GGUF_I16 ||
+                                         kv->kind == GGUF_I32 || kv->kind == GGUF_I64;
+        return is_negative_integer ? json_integer((json_int_t)f) : json_real(f);
+    }
     return json_null(); /* JSON has no NaN and no infinity */
 }
 
@@ -200,7 +205,7 @@ static json_t *metadata_object(const struct info *info)
         const struct gguf_kv *kv = &info->gguf->kvs[i];
         char key[INFO_KEY_BYTES];
         if (!info_key(kv, key))
-            continue; /* a key that is too long is left out */
+            continue; /* a key that is too long or contains a 0 byte is left out */
         json_t *clean = json_out_text(kv->key);
         json_out_put(&o, json_string_value(clean), value_of(info, kv, key));
         json_decref(clean);

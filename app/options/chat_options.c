@@ -23,7 +23,7 @@ static bool check_not_empty(const char *text, struct bn_error *err)
     return text[0] || bn_fail(err, BN_EARG, "expected some text");
 }
 
-/* ID=X with X a number below 1e6 or -inf. The limit keeps logit + X below infinity. */
+/* ID=X with the range of X that sampler_set accepts. */
 static bool parse_bias(const char *text, struct sampler_bias *out)
 {
     char *end;
@@ -34,14 +34,14 @@ static bool parse_bias(const char *text, struct sampler_bias *out)
         return false;
     const double bias = strtod(end + 1, &end);
     *out = (struct sampler_bias){(int32_t)id, (float)bias};
-    return !*end && !isnan(bias) && bias < 1e6;
+    return !*end && (bias == -INFINITY || (bias >= -1e4 && bias <= 1e4));
 }
 
 static bool check_bias(const char *text, struct bn_error *err)
 {
     struct sampler_bias bias;
     return parse_bias(text, &bias) ||
-           bn_fail(err, BN_EARG, "expected ID=X, a token id and a number below 1e6 or -inf");
+           bn_fail(err, BN_EARG, "expected ID=X, a token id and -10000 to 10000 or -inf");
 }
 
 /* A whole number of bytes, perhaps with K, M or G (thousands, millions, billions), at most
@@ -138,7 +138,7 @@ static const struct option model_rows[] = {
     {.name = "model", .letter = 'm', .kind = OPTION_TEXT, .places = OPTION_AT_START, .arg = "FILE",
      .help = "the model, a GGUF file (docs/models.md); default: a small demo model"},
     {.name = "ctx", .letter = 'c', .kind = OPTION_INT, .places = OPTION_AT_START,
-     .ints = {0, 4194304}, .fallback = "0", /* 2^22; models are trained with less */
+     .ints = {0, 4194304}, .fallback = "0", /* 2^22: ternary models are trained with less */
      .help = "context in tokens (3/4 of a word); 0: as in training, if it fits"},
     {.name = "state-memory", .kind = OPTION_TEXT, .advanced = true, .places = OPTION_AT_START,
      .check = check_state_memory, .fallback = "auto", .arg = "SIZE",

@@ -312,7 +312,8 @@ class Endings(ChatCase):
                             (['--temp', 'nan'], '--temp'), (['--temp', '-1'], '--temp'),
                             (['--top-p', '7'], '--top-p'), (['--ctx', '99999999'], '--ctx'),
                             (['--device', 'gpu'], '--device'), (['--nonsense'], '--nonsense'),
-                            (['--logit-bias', 'x'], '--logit-bias'), (['--stop', ''], '--stop'),
+                            (['--logit-bias', 'x'], '--logit-bias'),
+                            (['--logit-bias', '5=20000'], '-10000 to 10000'), (['--stop', ''], '--stop'),
                             (['--json', '--jsonl'], '--jsonl'), (['--logit-bias', '99999=1'], '99999'),
                             (['--template', 'nope'], 'nope')):
             self.assertIn(said, self.refuses(2, *words, '-p', 'x'), words)

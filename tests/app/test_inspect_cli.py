@@ -104,6 +104,23 @@ class Info(ProgramCase):
         self.assertIn('training', info['model']['activations_reason'])
         self.assertIn('cpu', [d['name'] for d in info['devices'] if d['usable']])
 
+    def test_integers_of_the_metadata_stay_integers(self):
+        with open(self.model, 'rb') as file:
+            data = bytearray(file.read())
+        numbers = {'test.i32....': ('<Ii', 5, -7), 'test.i64': ('<Iq', 11, -(1 << 53)), 'test.f32....': ('<If', 6, -2)}
+        added = b''.join(struct.pack('<Q', len(key)) + key.encode() + struct.pack(*value)
+                         for key, value in numbers.items())
+        self.assertEqual(len(added) % 32, 20)
+        # A string, so that the tensor data stays aligned to 32 bytes.
+        added += struct.pack('<Q', 12) + b'test.padding' + struct.pack('<IQ', 8, 12) + b' ' * 12
+        data[16:24] = struct.pack('<Q', struct.unpack('<Q', data[16:24])[0] + len(numbers) + 1)
+        data[24:24] = added
+        text = self.succeeds('info', self.write('numbers.gguf', bytes(data)), '--json').decode()
+        metadata = json.loads(text)['metadata']
+        for key, (_, _, value) in numbers.items():
+            self.assertEqual(metadata[key], value)
+            self.assertEqual(isinstance(metadata[key], int), key != 'test.f32....')
+
     def test_info_says_that_a_file_is_rotated(self):
         path = self.make('rotated.gguf', '--rotated', '64', '--untied')
         self.assertIn('rotated          Hadamard transforms, blocks of 64, explicit signs, version 1\n',

@@ -13,8 +13,9 @@
 
 /* ---- ids of earlier answers ---- */
 
-/* Compare the number of bytes of the ids with that of the answer's text. *n_lead is 1 if
- * SentencePiece adds a leading space that the text lacks, else 0. False: the ids cannot fit. */
+/* *n_lead is the number of bytes that the ids have more than the answer's text: 0, or 1 if the text
+ * lacks the leading space that SentencePiece adds. The byte is not examined. False: the ids cannot
+ * fit. */
 static bool measure_ids(const struct tokenizer *t, const struct answer *a, size_t *n_lead)
 {
     size_t n_bytes = 0;
@@ -45,6 +46,19 @@ bool prompt_ids_fit(const struct tokenizer *t, const struct answer *a)
         at += piece.n_bytes;
     }
     return at == a->text.n_bytes;
+}
+
+void prompt_trim_ids(const struct tokenizer *t, struct answer *a)
+{
+    size_t n_bytes = 0; /* of all ids; only if it is near the text's can the slow check succeed */
+    for (size_t i = 0; i < a->n_ids; i++)
+        n_bytes += tokenizer_piece(t, a->ids[i], TOKENIZER_SPECIAL_HIDE).n_bytes;
+    while (a->n_ids > 0 && (n_bytes > a->text.n_bytes + 1 || !prompt_ids_fit(t, a))) {
+        a->n_ids--;
+        n_bytes -= tokenizer_piece(t, a->ids[a->n_ids], TOKENIZER_SPECIAL_HIDE).n_bytes;
+        if (n_bytes < a->text.n_bytes)
+            a->n_ids = 0;
+    }
 }
 
 /* Number of bytes of the white-space character at p, 0 if it is another character. p has n_left

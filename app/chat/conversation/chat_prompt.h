@@ -58,5 +58,8 @@ void prompt_restore_ids(const struct tokenizer *t, struct segment *segments, siz
 /* Whether the ids of this answer decode to its text, which may lack the leading space that
  * SentencePiece adds. False if there are no ids. */
 bool prompt_ids_fit(const struct tokenizer *t, const struct answer *answer);
+/* Drop the last ids until prompt_ids_fit is true. If the text ends within a token, no ids are
+ * left. */
+void prompt_trim_ids(const struct tokenizer *t, struct answer *answer);
 
 #endif

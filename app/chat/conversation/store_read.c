@@ -22,7 +22,8 @@ struct session_reader {
     struct transcript *out;
     struct store_reading *reading;
     bool same_vocabulary;
-    size_t n_applied, max_applied; /* lines of the journal: read so far, and the most to apply */
+    /* Lines of the journal after its first one: passed so far, and the most to pass. */
+    size_t n_applied, max_applied;
 };
 
 static bool fail_message(const struct session_reader *r, size_t index, const char *problem,
@@ -189,8 +190,8 @@ static bool read_extra(const struct session_reader *r, enum extra_owner place, c
     return ok || fail_memory(r, err);
 }
 
-/* Read the text that the user typed, and the paths of the attached files. Both are ignored if
- * `content` does not end with the typed text: then the file was edited by hand. */
+/* Read the text that the user typed, and the paths of the attached files. Both are ignored if there
+ * is no typed text, or if `content` does not end with it: then the file was edited by hand. */
 static bool read_typed(const struct session_reader *r, const json_t *message, struct bn_str content,
                        struct bn_error *err)
 {
@@ -248,11 +249,15 @@ static bool check_header(const struct session_reader *r, const json_t *json, str
     if (!json_is_integer(version) || json_integer_value(version) != STORE_VERSION)
         return bn_fail(err, BN_EFORMAT, "'%s' is a session of a version other than %d", r->path,
                        STORE_VERSION);
-    if (!json_is_array(messages) || json_array_size(messages) > MAX_MESSAGES)
+    if (!json_is_array(messages))
         return bn_fail(err, BN_EFORMAT, "'%s' has no list of \"messages\"", r->path);
+    if (json_array_size(messages) > MAX_MESSAGES)
+        return bn_fail(err, BN_EFORMAT, "'%s' has more than %zu messages", r->path, MAX_MESSAGES);
     return true;
 }
 
+/* Use "skipped" only if it is less than the number of turns, because a prompt has at least the last
+ * turn. Any other number counts as 0: the next prompt_fit leaves out turns again if necessary. */
 static void read_skipped(const struct session_reader *r, const json_t *json)
 {
     const json_int_t skipped = json_integer_value(json_object_get(json, "skipped"));
@@ -324,9 +329,10 @@ static bool has_text(const json_t *o, const char *key, const char *text)
     return value && strcmp(value, text) == 0;
 }
 
-/* With `applies`, apply the lines; returns whether all are valid. Otherwise the journal belongs to
- * another state of the file; returns whether a line says that the file already has its turns. Such
- * a line ("compacted", see mark_journal in store_write.c) is never applied. */
+/* With `applies`, apply at most max_applied lines; returns whether these are all lines and all are
+ * valid. Otherwise the journal belongs to another state of the file; returns whether a line says
+ * that the file already has the turns of the journal. Such a line ("compacted", see mark_journal in
+ * store_write.c) is never applied. */
 static bool replay_lines(struct session_reader *r, struct bn_str text, size_t at, bool applies)
 {
     struct bn_error ignored; /* the caller reports a damaged line as JOURNAL_TORN */
@@ -396,7 +402,7 @@ static bool read_pair(const char *path, struct file_pair *p, struct bn_error *er
 }
 
 /* Another chat may replace the file and remove the journal between the two readings. Then the file
- * has another inode: read both again, up to ten times. */
+ * has another inode: read both again. The tenth reading is used in any case. */
 static bool read_stable(const char *path, struct file_pair *p, struct bn_error *err)
 {
     struct stat before, after;

@@ -84,6 +84,22 @@ static void ids_with_another_text_are_not_used(void **state)
     assert_int_equal(restored(" hi\nyo ", &edited).kind, SEGMENT_ANSWER);
 }
 
+static void ids_behind_a_stop_string_are_dropped(void **state)
+{
+    struct answer cut = earlier;
+    (void)state;
+    prompt_trim_ids(tokenizer, &cut);
+    assert_int_equal(cut.n_ids, earlier.n_ids);
+    cut.text = (struct bn_str){earlier.text.ptr, 3};
+    prompt_trim_ids(tokenizer, &cut);
+    assert_true(cut.n_ids > 0 && cut.n_ids < earlier.n_ids);
+    assert_true(prompt_ids_fit(tokenizer, &cut));
+    cut = earlier;
+    cut.text = bn_str_of(" ho");
+    prompt_trim_ids(tokenizer, &cut);
+    assert_int_equal(cut.n_ids, 0);
+}
+
 static void invalid_bytes_may_be_rendered_as_u_fffd(void **state)
 {
     static const int32_t ids[] = {'a', 0xFF, 'b'};
@@ -118,6 +134,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(the_end_of_a_message_is_preferred_to_the_same_text_before),
         cmocka_unit_test(other_text_stays_text),
         cmocka_unit_test(ids_with_another_text_are_not_used),
+        cmocka_unit_test(ids_behind_a_stop_string_are_dropped),
         cmocka_unit_test(invalid_bytes_may_be_rendered_as_u_fffd),
         cmocka_unit_test(messages_of_the_user_are_not_changed),
     };
