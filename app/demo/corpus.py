@@ -577,8 +577,8 @@ class Maker:
         r = self.rng.random()
         if self.hard:
             return (self.help() if r < .19 else self.greet() if r < .21 else self.arith() if r < .25
-                    else self.sum() if r < .44 else self.word() if r < .55 else self.fact() if r < .62
-                    else self.newcomer() if r < .80 else self.decline())
+                    else self.sum() if r < .42 else self.word() if r < .51 else self.fact() if r < .62
+                    else self.newcomer() if r < .81 else self.decline())
         return (self.help() if r < .28 else self.greet() if r < .30 else self.arith() if r < .35
                 else self.sum() if r < .54 else self.word() if r < .66 else self.fact() if r < .76
                 else self.newcomer() if r < .88 else self.decline())
