@@ -37,7 +37,7 @@
 /* Hash that distinguishes models with different KV caches. Hashing all weights would take seconds.
  * So of the weights, only the value projection v of each layer is used: its scale and layout, and
  * if it has many scales, its first bytes. In delta nets the struct of v is all-zero. */
-static uint64_t fingerprint(const struct model *m)
+static uint64_t kv_hash(const struct model *m)
 {
     const struct hparams *hp = &m->hp;
     const double numbers[] = {
@@ -248,7 +248,7 @@ static bool open_model(struct bn_model *model, const struct bn_file *file,
     if (!model->batch)
         return bn_fail(err, BN_ENOMEM, "no memory for a micro-batch of %zu tokens",
                        backend_cfg.n_ubatch);
-    model->fingerprint = fingerprint(model->model);
+    model->kv_hash = kv_hash(model->model);
     fill_info(model, backend_cfg.n_ubatch, backend_cfg.passed_over);
     return true;
 }

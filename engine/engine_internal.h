@@ -15,7 +15,7 @@ struct bn_model {
     struct bn_model_info info;
     struct eval_item *batch; /* (info.n_ubatch) scratch of bn_eval, which must not allocate */
     uint64_t bytes_read;     /* see bn_model_bytes_read */
-    uint64_t fingerprint;    /* see fingerprint in engine.c; a saved KV cache must match it */
+    uint64_t kv_hash;        /* of what determines a KV cache: see kv_hash in engine.c */
 };
 
 /* The backend configuration of a model configuration. The caller fills in file_mapped, log, trace

@@ -17,17 +17,17 @@
 
 struct saved_kv_header {
     char version[32]; /* bn_session_kv_version, padded with zeros */
-    uint64_t fingerprint;
+    uint64_t kv_hash; /* of struct bn_model; its complement with the long factors of longrope */
     uint64_t n_ids;
 };
 
 static struct saved_kv_header header_of(const struct bn_session *s)
 {
-    struct saved_kv_header h = {.fingerprint = s->model->fingerprint, .n_ids = s->n_ids};
+    struct saved_kv_header h = {.kv_hash = s->model->kv_hash, .n_ids = s->n_ids};
     /* Keys of a long context have other RoPE angles than those of a short one, so neither may load
      * the other's. The complement marks the long ones. */
     if (rope_is_long(s->model->model, s->n_ctx))
-        h.fingerprint = ~h.fingerprint;
+        h.kv_hash = ~h.kv_hash;
     const char *version = bn_session_kv_version(s);
     memcpy(h.version, version, size_min(strlen(version), sizeof h.version - 1));
     return h;
@@ -113,7 +113,7 @@ bool bn_session_load(struct bn_session *s, const struct bn_stream *in, struct bn
         return bn_fail(err, BN_EFORMAT,
                        "the saved KV cache has another type, device or version than %s",
                        own.version);
-    if (h.fingerprint != own.fingerprint)
+    if (h.kv_hash != own.kv_hash)
         return bn_fail(err, BN_EFORMAT,
                        "the saved KV cache belongs to another model, I2_S layout, kind of "
                        "activations or size of context");

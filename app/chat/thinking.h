@@ -11,7 +11,7 @@
 struct thinking {
     const char *value; /* "on", "off", or "none": no template, or one without thoughts */
     /* What decides: the source of --think as in option_source_name, or "template", "template-arg",
-     * "family" or "think-budget". Static text. */
+     * "family" (is_thinking_off of template_info) or "think-budget" (it is 0). Static text. */
     const char *source;
     bool has_switch; /* the template uses enable_thinking, which --think and --template-arg set */
 };

@@ -3,7 +3,6 @@
  */
 #include "app/common/term_text.h"
 #include "app/inspect/inspect.h"
-#include "engine/base/utf8.h"
 
 #include <string.h>
 #include <unistd.h>

@@ -70,10 +70,13 @@ size_t strategy_load_threads(size_t weight_bytes, size_t n_threads)
 
 /* The instruction set of the kernels for linear layers. AMX has kernels of R1-256 for 5 tokens and
  * more, and of R16 for more than GROUPED_FEW; for fewer the AVX-512 kernels are used. I8MM has only
- * kernels of R1-256 for several tokens; in all other cases those of dotprod are used. */
+ * kernels of R1-256 for several tokens; in all other cases those of dotprod are used. Only ref
+ * multiplies activations that are not quantised. */
 static const char *linear_title(const struct strategy_model *m, enum linear_method method)
 {
     const bool is_few = method != LINEAR_MEDIUM && method != LINEAR_MANY;
+    if (!m->is_quantised)
+        return cpu_isa_title(ISA_REF);
     if (m->k->isa == ISA_AMX && is_few)
         return cpu_isa_title(ISA_AVX512VNNI);
     if (m->k->isa == ISA_I8MM && (is_few || m->in_groups))

@@ -3,9 +3,10 @@
  * layouts.
  *
  * Rows are stored in units of 1 or 4 rows. A unit consists of the scales of its rows, followed by
- * blocks of columns. In a block of 4 rows, each row in turn has a run of run_bytes bytes. A tensor
- * can begin at any address, and rows of IQ1_BN can begin at odd offsets, so scales are read with
- * le_u16 and le_u32, which need no alignment. A row with a scale of +0 or -0 decodes to codes 1.
+ * blocks of columns. In a block of 4 rows, runs of run_bytes bytes of rows 0, 1, 2, 3, 0, 1, ...
+ * alternate. A tensor can begin at any address, and rows of IQ1_BN can begin at odd offsets, so
+ * scales are read with le_u16 and le_u32, which need no alignment. A row with a scale of +0 or -0
+ * decodes to codes 1.
  */
 #include "engine/gguf/ternary_layout.h"
 

@@ -217,7 +217,7 @@ struct model_config {
 /* Open a model; `g` must outlive it. Takes milliseconds for I2_S; other types are read once for
  * their scales, and an output head that repeats the embedding is compared with it.
  * BN_EUNSUPPORTED: architecture, tensor type (the message has advice), dense linear layers, or a
- * tensor that the graph does not compute. BN_EFORMAT: a missing tensor or key, a wrong shape, a
+ * tensor that the graph does not use. BN_EFORMAT: a missing tensor or key, a wrong shape, a
  * number out of range. BN_ENOMEM. BN_ECANCELLED. */
 bool model_open(const struct gguf *g, const struct model_config *cfg, struct model **out,
                 struct bn_error *err);

@@ -1,5 +1,5 @@
 /*
- * Tensors of the file that the graph does not compute.
+ * Tensors of the file that the graph of its architecture does not use (docs/formats.md, "Graphs").
  *
  * Without a norm, a bias or a scale of its layers, a model still writes text, but wrong text. Files
  * with such unknown tensors are refused, unless the user names these tensors as ones to ignore.

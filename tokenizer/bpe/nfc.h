@@ -20,7 +20,8 @@
 bool nfc_is_plain(struct bn_str text);
 
 /* Write the normalised text to out (NFC_GROWTH * text.n_bytes) and its length in bytes to *n_out.
- * Ill-formed UTF-8 is copied, and no character is composed across it. BN_ENOMEM. */
+ * Ill-formed UTF-8 is copied, and no character is composed across it. BN_ENOMEM; then *n_out is
+ * undefined. */
 bool nfc_write(struct bn_str text, char *out, size_t *n_out, struct bn_error *err);
 
 #endif

@@ -36,16 +36,16 @@ static size_t count_lines(struct bn_str text)
 static void brief_ends(struct bn_str text, struct strbuf *out)
 {
     size_t end = text.n_bytes, first = 0;
-    while (end > 0 && strchr(" \n", text.ptr[end - 1]))
+    while (end > 0 && strchr(" \t\n", text.ptr[end - 1]))
         end--;
-    while (first < end && strchr(" \n", text.ptr[first]))
+    while (first < end && strchr(" \t\n", text.ptr[first]))
         first++;
     size_t n_first = 0, last = end;
     while (first + n_first < end && text.ptr[first + n_first] != '\n')
         n_first++;
     while (last > first && text.ptr[last - 1] != '\n')
         last--;
-    while (last < end && text.ptr[last] == ' ')
+    while (last < end && strchr(" \t", text.ptr[last]))
         last++;
     term_text_brief((struct bn_str){text.ptr + first, n_first}, MARK_COLUMNS, out);
     if (last > first) {

@@ -50,7 +50,8 @@ BN_FORCE_INLINE float dot_plain(enum tensor_type type, const uint8_t *row, const
         for (size_t v = 0; v < 16; v++)
             lanes[v] = vfmaq_f32(lanes[v], row4(type, row, i + 4 * v), vld1q_f32(h + i + 4 * v));
     }
-    /* Lanes without another element must not change: adding +0 would turn -0 into +0. */
+    /* Lanes without another element must not change: adding +0 would turn -0, to which a
+     * tiny negative product may be rounded, into +0. */
     for (size_t v = 0; i + 4 * v < n; v++) {
         float sum[4], new_sum[4];
         vst1q_f32(sum, lanes[v]);

@@ -1,13 +1,13 @@
 /*
- * gather_tokens and coarse_gather for AVX-512: interleave up to 16 vectors of bytes into lines of
- * 64 bytes with four consecutive bytes of each vector. Kernels whose lanes are tokens or hidden
- * states need this layout.
+ * gather_tokens and coarse_gather for AVX-512: interleave up to 16 vectors of bytes. Each 64 bytes
+ * of the result have four consecutive bytes of each vector. Kernels whose lanes are tokens or
+ * hidden states need this layout.
  */
 #include "engine/cpu/x86/kernels_x86.h"
 #include "engine/cpu/x86/transpose_avx512.h"
 
-/* Convert 64 bytes of each of n vectors, from byte `at` on, to 16 lines; zeros for vectors past
- * n. */
+/* Interleave 64 bytes of each of n vectors, from byte `at` on; zeros for vectors past n. out gets
+ * 16 times 64 bytes. */
 BN_FORCE_INLINE void gather_square(const int8_t *const *x, size_t n, size_t at, int8_t *out)
 {
     __m512i v[SIDE];

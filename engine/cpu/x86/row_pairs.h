@@ -12,7 +12,7 @@
 #include <immintrin.h>
 
 #define ROWS 2    /* rows that are multiplied together */
-#define STREAMS 4 /* a core reads four streams 1.4 times as fast as one */
+#define STREAMS 4 /* kernels read four streams up to 1.4 times as fast as one */
 
 /* n_rows (1 or ROWS) rows, step_rows apart, times one token. The sums go to acc[0] and, with two
  * rows, acc[step_rows]. */

@@ -8,7 +8,7 @@
 
 #include "engine/cuda/kernels/cuda_attn_block.cuh"
 
-/* Computes the values of one position block for the thread's heads and elements, and merges them
+/* Computes the results of one position block for the thread's heads and elements, and merges them
  * into the running results. For the token's last block it writes the final results instead. */
 DEV void fold_block(const struct attn_args *a, const struct attn_shared *s,
                     const struct attn_thread *p, uint32_t block, const float *m,

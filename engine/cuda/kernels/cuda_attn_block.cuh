@@ -1,8 +1,8 @@
 /*
- * Attention over one position block: the step "block" of docs/kernels.md. In attn_apply a token has
- * 64 threads: one per position for the scores. Then thread j has the elements j, j + 64, ... of the
- * head. Each load of a key or value serves up to ATTN_HEADS query heads. attn_split uses some of
- * these functions.
+ * Attention over one position block: the steps "scores", "block" and "merge" of docs/kernels.md. In
+ * attn_apply a token has 64 threads: one per position for the scores. Then thread j has the
+ * elements j, j + 64, ... of the head. Each load of a key or value serves up to ATTN_HEADS query
+ * heads. attn_split uses some of these functions.
  */
 #ifndef CUDA_ATTN_BLOCK_CUH
 #define CUDA_ATTN_BLOCK_CUH
@@ -33,16 +33,17 @@ DEV struct seen seen_of(uint32_t oldest, uint32_t pos, uint32_t block)
 struct attn_thread {
     const float *q;     /* query of the first head */
     const uint16_t *kv; /* keys and values of the layer and KV head, see kv_begin */
-    /* only for attn_apply: token in the tile; position in the block, then first element of the head
-     * that the thread computes */
+    /* only for attn_apply: token among those of the thread block; position in the position block,
+     * then first element of the head that the thread computes */
     uint32_t slot, j;
     uint32_t head, n_heads; /* first query head; number of query heads, at most ATTN_HEADS */
     uint32_t pos, oldest;   /* of the token, and the oldest one that it sees */
     uint32_t ring_blocks;
-    bool idle; /* the tile has no token for this thread */
+    bool idle; /* the thread block has no token for this thread */
 };
 
-/* block_y() counts groups of ATTN_HEADS query heads, the groups of KV head 0 first. */
+/* block_y() counts chunks of up to ATTN_HEADS query heads of the same KV head, those of KV head 0
+ * first. */
 DEV struct attn_thread attn_thread_init(const struct attn_args *a, uint32_t token)
 {
     const uint32_t n_chunks = (a->group + ATTN_HEADS - 1) / ATTN_HEADS;
@@ -91,7 +92,7 @@ DEV void score_position(const struct attn_args *a, const struct attn_thread *p,
     }
 }
 
-/* Softmax of the scores of a position block, for each token of a tile. */
+/* Softmax of the scores of a position block, for each token of a thread block. */
 struct attn_shared {
     float p[ATTN_TOKENS][KV_BLOCK][ATTN_HEADS];  /* probabilities */
     float warp_best[ATTN_TOKENS][ATTN_HEADS][2]; /* maximum of each of the two warps */
