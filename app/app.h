@@ -46,10 +46,11 @@ struct app {
  * first word of the command line names a model or looks like a path, it becomes the option "model".
  * Appends the text of --prompt and the other words to `prompt`, which the caller frees. */
 enum exit_code app_open_options(struct app *app, struct strbuf *prompt);
-/* Open the model file, its vocabulary and its template. Takes milliseconds. */
+/* Open the model file, its vocabulary and, without --raw, its template. The weights are not loaded
+ * yet. */
 enum exit_code app_open_files(struct app *app);
 /* Open the log and the conversation (--continue, --load, --session, --system), then start the
- * worker, which begins to load the model. app->ui.ops must be set. */
+ * worker, which begins to load the weights. app->ui.ops must be set. */
 enum exit_code app_open_chat(struct app *app);
 /* A step of app_open_chat. Choose the files of the chat, take their locks, and read the
  * conversation to continue (--continue, --load, --session). */

@@ -247,7 +247,8 @@ static void on_worker_events(struct app *app)
         if (kind == WORKER_DONE || (kind == WORKER_FAILED && app->chat.phase != CHAT_BROKEN))
             write_files(app);
         /* chat_event has started the turn that waited. If that failed, a new question was removed
-         * from the conversation and must leave the files, too. */
+         * from the conversation and must leave the files, too. An error here is not final: the next
+         * write or chat_close_files tries again. */
         if (kind == WORKER_LOADED && was_waiting)
             (void)chat_write_files(&app->chat);
         if (app->chat.phase == CHAT_BROKEN) {
@@ -323,9 +324,9 @@ static enum exit_code signal_exit_code(const struct app *app, unsigned flags)
 }
 
 /* The last jobs of the worker, before the painter closes: with --snapshot write the snapshot, and
- * finish a sense check that runs without a user (WORKER_CHECK_RUNS). A signal stops both. A
- * measurement of /stats peak ends by itself. After an error, or while a turn still runs, nothing is
- * done. */
+ * finish a sense check that runs without a user (WORKER_CHECK_RUNS). A signal that ends the program
+ * stops both. A measurement of /stats peak ends by itself. If the exit code is not EXIT_DONE, or
+ * while a turn still runs, nothing is done. */
 static void finish_jobs(struct app *app)
 {
     const struct store *s = &app->store;

@@ -1,7 +1,8 @@
 /*
  * Chooses the files of the chat, takes their locks, and reads the conversation to continue. If
  * another program uses the saved chat of --session or --continue, this chat continues on a copy, or
- * not at all. --load, and --continue with --private, only read the file, without a lock.
+ * the program ends. With --continue, if no slot is free for a copy, this chat continues unsaved.
+ * --load, and --continue with --private, only read the file, without a lock.
  */
 #include "app/app.h"
 
@@ -38,8 +39,9 @@ static void open_free_slot(struct app *app, struct bn_error *err)
             return;
 }
 
-/* Set up the store, and choose the files of the last conversation and of the input history. Without
- * a state directory there are none, and one warning is shown. */
+/* Set up the store, and choose the files of the last conversation and of the input history. With
+ * --private there are none. Without a state directory there are none either, and if this chat needs
+ * one of them, a single warning is shown. */
 static void choose_paths(struct app *app)
 {
     struct bn_error path_error = {0};
@@ -99,7 +101,8 @@ static enum exit_code read_conversation(struct app *app, const char *path, struc
     return EXIT_DONE;
 }
 
-/* Read a saved chat that another chat uses; later turns are written to the copy `f`. */
+/* Read a saved chat that another chat uses. Later turns are written to the copy `f`, if `f` has a
+ * path. */
 static enum exit_code read_copy(struct app *app, const char *path, struct store_file *f)
 {
     const enum exit_code code = read_conversation(app, path, NULL);
@@ -107,8 +110,8 @@ static enum exit_code read_copy(struct app *app, const char *path, struct store_
     return code;
 }
 
-/* Continue the newest last conversation, on a copy if another chat uses it. With --private, only
- * read it. */
+/* Continue the newest last conversation. If another chat uses it, continue on a copy in the free
+ * slot of store.last, or unsaved if there is no such slot. With --private, only read it. */
 static enum exit_code continue_last(struct app *app)
 {
     char path[PATH_BYTES], holder[FILE_LOCK_HOLDER_BYTES];
@@ -141,8 +144,9 @@ static enum exit_code continue_last(struct app *app)
 
 /* ---- a saved chat in use ---- */
 
-/* Read an answer of one line from the terminal: true for yes or an empty line, false for no and at
- * the end of input. Reads single bytes, so that later lines stay for the line editor. */
+/* Read an answer of one line from the terminal: true for yes or an empty line, false for no, at
+ * the end of input and after an error. Reads single bytes, so that later lines stay for the line
+ * editor. */
 static bool read_yes(void)
 {
     for (;;) {

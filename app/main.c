@@ -260,7 +260,8 @@ static enum exit_code choose_painter(struct app *app, struct strbuf *prompt)
     const enum exit_code code = plan_pipe(app, &plan);
     app->is_interactive = plan.kind == PIPE_INTERACTIVE;
     app->attaches_files = app->is_interactive || plan.kind == PIPE_SCRIPT;
-    if (ui_pipe_plan(&app->ui, &plan, &err)) /* also if `code` is an error: it frees the texts */
+    /* Also after an error of plan_pipe, because ui_pipe frees the texts of the plan. */
+    if (ui_pipe_plan(&app->ui, &plan, &err))
         return code;
     strbuf_finish(&plan.prompt);
     strbuf_finish(&plan.files);

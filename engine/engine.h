@@ -6,8 +6,8 @@
  * Close in reverse order. The file must outlive the model, and the model its sessions.
  *
  * A model holds weights on one device and never changes. A session holds the KV cache of one
- * sequence of tokens. bn_session_sync receives all ids of the sequence and evaluates only those
- * that the cache lacks, and the last one, so undo, retry and edit need no other call.
+ * sequence. bn_session_sync receives all its ids and evaluates only those that the cache lacks, the
+ * last one, and with saved states some more. So undo, retry and edit need no other call.
  *
  * The same model, ids and settings always give the same logits, bit for bit. They do not depend on
  * the thread count, the instruction set, the device, the micro-batch size or the other sequences of
@@ -78,9 +78,9 @@ struct bn_model_config {
     struct bn_log log;
     struct bn_progress progress;
     struct bn_cancel *cancel; /* may be NULL */
-    /* For tests, else NULL: receives the vector x (n) of each token after each step of a forward
-     * pass. `step` names the step ("qkv", "attn_residual", ...) and `layer` is the index of its
-     * layer. x is valid during the call. */
+    /* For tests, else NULL: receives the vector x (n) of each token after most steps of a forward
+     * pass. `step` names the step ("embd", "qkv", "attn_residual", ...) and `layer` is the index of
+     * its layer, 0 for "embd". x is valid during the call. */
     void (*trace)(void *ud, const char *step, size_t layer, const float *x, size_t n);
     void *trace_ud;
     bool no_ring; /* for tests: layers with a window keep keys and values of all positions */
@@ -163,9 +163,9 @@ struct bn_control {
     struct bn_progress progress;
     struct bn_cancel *cancel; /* may be NULL */
     /* For bn_session_sync: the ids of the next call will probably begin with the first n_stable ids
-     * of this call, and then differ. If the model needs saved states, the session saves one at this
-     * length, unless this call evaluates only one token, or another state (except those at regular
-     * intervals) is less than 16 tokens before. 0, n_ids or more: unknown; counts as n_ids - 1. */
+     * of this call, and then differ. If the model needs saved states, one is saved at this length,
+     * unless it is inside the common prefix, only one token is evaluated, or another state (except
+     * those at regular intervals) is less than 16 tokens before. 0, n_ids or more: n_ids - 1. */
     size_t n_stable;
 };
 

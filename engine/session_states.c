@@ -40,11 +40,11 @@ size_t states_newest(const struct states *st)
 /* Index of the state that is dropped for a new one of `length` tokens.
  *
  * Without state i, a return to a length between state i and the next one also evaluates the tokens
- * between state i - 1 and state i again. Returns to recent lengths are more likely than to old
- * ones. So the loss is the distance to the state before times the distance to the next one, divided
- * by the age, which is the distance to the new state. The state with the smallest loss is dropped.
- * When all losses are equal, the distances grow with the square root of the age. The newest state
- * stays, unless it is the only one. */
+ * between state i - 1 (for the first state, the beginning) and state i again. Returns to recent
+ * lengths are more likely than to old ones. So the loss is the distance to the state before times
+ * the distance to the next one, divided by the age, which is the distance to the new state. The
+ * state with the smallest loss is dropped. When all losses are equal, the distances grow with the
+ * square root of the age. The newest state stays, unless it is the only one. */
 static size_t least_useful(const struct states *st, size_t length)
 {
     size_t best = 0;

@@ -28,7 +28,9 @@ struct detok {
     struct stop *stops; /* (n_stops) */
     size_t n_stops;
     enum tokenizer_special special;
-    bool drop_space; /* no byte was seen yet; if the first one is a space, remove it */
+    /* If the first byte is a space, remove it. False from the first byte on; false at the start too
+     * if the text continues or the tokenizer adds no space. */
+    bool drop_space;
     bool stopped;
     char *text; /* (n_text) the bytes returned by the last call, then the pending ones */
     size_t n_text, text_cap;

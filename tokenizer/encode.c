@@ -1,10 +1,11 @@
 /*
  * Encodes segments.
  *
- * All text of a call is joined first. TEMPLATE and MESSAGE text between two ANSWER or IDS segments
- * forms a run. In a run, special tokens are found in the template's text, then user-defined tokens
- * in the text between them; in ANSWER text only user-defined tokens are searched for. The rest are
- * the fragments: each is normalised, if the rule of the pre-tokenizer has nfc, and cut into pieces.
+ * All text of a call is joined first. Neighbouring TEMPLATE and MESSAGE segments form a run, which
+ * an ANSWER or IDS segment ends. In a run, special tokens are found in the template's text, then
+ * user-defined tokens in the text between them; in ANSWER text only user-defined tokens are
+ * searched for. The rest are the fragments: each is normalised, if the rule of the pre-tokenizer
+ * has nfc, and cut into pieces.
  * Because words repeat, the ids of a piece are cached for the rest of the call.
  */
 #include "engine/base/memory.h"

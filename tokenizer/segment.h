@@ -19,7 +19,7 @@ enum segment_kind {
     SEGMENT_TEMPLATE, /* text of the template: all special tokens are recognised */
     SEGMENT_MESSAGE,  /* text of template arguments and messages, except ANSWER and known roles */
     SEGMENT_ANSWER,   /* content of an assistant message, tokenised separately */
-    SEGMENT_IDS,      /* the generated ids of a finished answer */
+    SEGMENT_IDS,      /* generated ids: an earlier answer, or a part of it */
 };
 
 #define SEGMENT_NO_MESSAGE SIZE_MAX
@@ -30,7 +30,7 @@ struct segment {
     const int32_t *ids; /* (n_ids) only for IDS; not owned, like the text */
     size_t n_ids;
     size_t message; /* index of the message that contains the text; SEGMENT_NO_MESSAGE for TEMPLATE,
-                       IDS and template arguments */
+                       IDS, template arguments and text that no template rendered */
 };
 
 #endif

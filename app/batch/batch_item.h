@@ -42,9 +42,10 @@ bool batch_item_parse(struct batch_item *item, struct bn_str line, struct bn_err
 bool batch_item_begin(struct batch_item *item, const struct prompt_maker *maker, size_t n_ctx,
                       const struct bn_control *control, struct bn_error *err);
 /* Append item->next to the answer, unless it is an end token. Call it after batch_item_begin, and
- * then each time that the caller has evaluated the last of answer.ids and has set item->next to the
- * token that it chose. If the budget of a thought is used up, item->next first becomes the next
- * token that closes it. Sets is_done when the answer has ended. BN_ENOMEM. */
+ * then each time that generator_step_all has evaluated the last of answer.ids and the caller has
+ * set item->next to the id that this step chose. If the budget of a thought is used up, item->next
+ * first becomes the next token that closes the thought. Sets is_done when the answer has ended.
+ * BN_ENOMEM. */
 bool batch_item_add(struct batch_item *item, struct bn_error *err);
 /* End the answer now, as interrupted. */
 void batch_item_stop(struct batch_item *item);

@@ -25,7 +25,7 @@ static enum exit_code print_help(const struct options *o)
     return report_flush(BENCH);
 }
 
-/* \r and \033[K replace the previous progress in the same row of the terminal. */
+/* \r and \033[K replace the previous progress in the same line of the terminal. */
 static void print_progress(const struct bench_row *row, size_t i, size_t n)
 {
     if (isatty(STDERR_FILENO))

@@ -1,9 +1,10 @@
 /*
  * The table and the JSON of the benchmark: see bench.h.
  *
- * Percent of peak: tg compares the bytes read from memory with the read bandwidth measured between
- * the runs. pp compares the multiply-adds of the linear layers with the peak rate of the same
- * instructions on registers.
+ * Percent of peak of a row: tg compares the bytes read from memory with the read bandwidth, pp the
+ * multiply-adds of the linear layers with the peak rate of int8 multiply-adds on registers, both
+ * measured between the runs. A profile compares with the best of all measurements, and F32
+ * multiply-adds with the F32 peak.
  */
 #include "app/bench/bench.h"
 

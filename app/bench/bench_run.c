@@ -165,8 +165,8 @@ static void request_token(struct bench *b, struct sequence *seq, struct bn_item 
         sampler_request(seq->sampler, seq->ids, seq->n_ids + 1, &item->head, &item->rows);
 }
 
-/* Append `id` to the ids. The checksum gets it with the logit of the first candidate, usually the
- * best one; with sampling this candidate can be another id. */
+/* Append `id` to the ids. The checksum gets it with the logit of the first candidate, which is the
+ * best token in the rows of HEAD_TOP. With sampling, `id` can be another token. */
 static void append_token(struct bench *b, struct sequence *seq, int32_t id,
                          const struct head_row *result)
 {

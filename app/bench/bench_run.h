@@ -20,13 +20,13 @@ struct bench_row {
     size_t depth, batch; /* batch is at least 1 */
     /* set by bench_run; all zeros before it */
     double tokens_per_s, min, max; /* of all sequences together: median, slowest, fastest run */
-    /* read from memory: weights (shared by the tokens of a pass), keys and values, recurrent
-     * states, table rows */
+    /* read from memory: weights (shared by the tokens of a pass), keys and values, table rows;
+     * recurrent states count twice, because they are also written */
     double bytes_per_token;
     /* median over the runs of the peak rate that limits the test, per second: bytes read for tg,
-     * multiply-adds for pp; 0: unknown */
+     * int8 multiply-adds for pp; 0: unknown */
     double peak;
-    double first_token_s; /* pp: seconds to evaluate the prompts, in the median run; tg: 0 */
+    double first_token_s; /* pp: seconds to evaluate the prompts at tokens_per_s; tg: 0 */
     uint64_t checksum;    /* of the resulting ids and logits */
     /* (n_steps) sums over the timed runs; n_steps is 0 if the model is not profiled */
     struct bn_profile_step steps[BN_PROFILE_STEPS];

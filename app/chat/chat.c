@@ -35,7 +35,8 @@ size_t chat_n_ctx(const struct chat *c)
     return worker_n_ctx(c->worker);
 }
 
-/* Tokens per second in the RATE_SECONDS before the last token; 0 before the third token. */
+/* Tokens per second in about RATE_SECONDS before the last token. 0 before the third token: one time
+ * between two tokens alone varies too much. */
 static double live_rate(const struct chat *c)
 {
     const size_t n = c->turn.n_tokens;
@@ -159,7 +160,7 @@ static struct prompt_maker maker_with(const struct chat *c, const struct options
     return maker;
 }
 
-/* Encode the prompt of the turn, which may leave out older turns. */
+/* Encode the prompt of the turn, and note in the turn how many older turns were left out of it. */
 static bool fit(struct chat *c, const struct options *settings, struct prompt *out,
                 struct bn_error *err)
 {
@@ -288,8 +289,8 @@ bool chat_start_turn(struct chat *c, const struct options *settings, struct bn_e
     if (!fit(c, settings, &p, err))
         return false;
     thought_init(&c->thought, thought_mode(c, &p));
-    /* Write the question before its answer, so that it survives a crash. chat_write_files warns of
-     * a failure itself; the write after the answer tries again. */
+    /* Write the question before its answer, so that it survives a crash. chat_write_files itself
+     * shows the first failure; the write after the answer tries again. */
     (void)chat_write_files(c);
     const bool ok = begin_with_earlier_answer(c, err) && submit(c, settings, &p, err);
     c->turn.n_prompt = p.ids.n;
@@ -315,7 +316,7 @@ static bool begin(struct chat *c, enum prompt_mode mode, const struct options *s
                             .started = clock_seconds()};
     if (c->phase == CHAT_LOADING) {
         c->is_waiting = true;
-        (void)chat_write_files(c); /* warns of a failure itself; the next write tries again */
+        (void)chat_write_files(c); /* shows the first failure; the next write tries again */
     } else if (!chat_start_turn(c, settings ? settings : c->options, err)) {
         return false;
     }
@@ -341,7 +342,7 @@ bool chat_send(struct chat *c, const struct question *q, struct bn_error *err)
     else if (begin(c, PROMPT_ANSWER, NULL, err))
         return true;
     transcript_remove_question(&c->transcript);
-    (void)chat_write_files(c); /* warns of a failure itself */
+    (void)chat_write_files(c); /* shows the first failure */
     return false;
 }
 

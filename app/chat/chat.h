@@ -29,7 +29,7 @@ enum chat_phase {
 };
 
 /* Sums over the turns since the program started, without those for which the worker reported an
- * error and those that were stopped before the worker began them. */
+ * error and those that were stopped while they waited for the model. */
 struct chat_totals {
     size_t n_turns;
     size_t n_read;  /* prompt tokens evaluated */
@@ -72,8 +72,8 @@ void chat_finish(struct chat *c); /* frees the conversation; the worker and the 
 struct question {
     struct bn_str text;  /* the whole message */
     struct bn_str typed; /* the end of `text` that the user typed; empty: all of `text` */
-    struct bn_str files; /* canonical paths of files from --file and /file, each with a newline; the
-                            @paths are part of `typed` */
+    struct bn_str files; /* canonical paths of files from --file and /file, each followed by a
+                            newline. Files of @paths are not among them: `typed` has the @paths */
 };
 /* Send a message. The chat must not be busy. The turn starts, or waits for the model; if it then
  * cannot start, the painter's turn_failed gets the error. Errors of prompt_fit, thought_close_ids
@@ -81,7 +81,8 @@ struct question {
  * is not in the conversation. */
 bool chat_send(struct chat *c, const struct question *q, struct bn_error *err);
 /* Put what the user typed as a message back into the editor, and its files back into the list of
- * attachments. Shows which files are attached again and which cannot be. */
+ * attachments. Shows which files are attached again and which cannot be; a file that is in the list
+ * already is not shown. */
 void chat_take_back(struct chat *c, const struct exchange *e);
 /* The space that the next message and its files have in the context. */
 struct attachment_room chat_room(const struct chat *c);

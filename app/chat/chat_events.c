@@ -67,7 +67,7 @@ void chat_take_back(struct chat *c, const struct exchange *e)
     c->ui->ops->edit(c->ui, exchange_typed(e));
 }
 
-/* Remove the last question, whose answer never began, and return it to the line editor. */
+/* Remove the last question, which has no stored answer, and return it to the line editor. */
 static void give_back_question(struct chat *c)
 {
     struct transcript_state *s = &c->transcript.now;
@@ -78,8 +78,8 @@ static void give_back_question(struct chat *c)
     exchange_release(e);
 }
 
-/* After a failure in the middle of an answer, store the part as an interrupted answer. If the turn
- * was a /retry, the answer before it stays instead. */
+/* After a failure in the middle of an answer, store the part as an interrupted answer. But if the
+ * turn was a /retry of a question with an answer, the earlier answer stays instead. */
 static void store_partial_answer(struct chat *c)
 {
     const struct exchange *last = transcript_last(&c->transcript);
@@ -143,7 +143,7 @@ static void on_done(struct chat *c, const struct worker_event *event)
     turn->finish = event->result.finish;
     thought_end(&c->thought, on_part, c);
     c->phase = CHAT_IDLE;
-    if (event->result.n_prompt > 0) /* 0: the turn was stopped before the worker began it */
+    if (event->result.n_prompt > 0) /* 0: the event is from chat_stop, no job has run */
         count_turn(c);
     const bool is_empty = turn->finish == FINISH_INTERRUPTED && turn->n_tokens == 0;
     const bool is_new = transcript_last(&c->transcript)->answer.finish == FINISH_NONE;
@@ -191,7 +191,7 @@ static void on_measured(struct chat *c, const struct worker_event *event)
 
 static void on_checked(struct chat *c, const struct worker_event *event)
 {
-    if (event->sense.is_nonsense)
+    if (event->sense.is_nonsense) /* false also after a check that failed */
         ui_notice(c->ui, TONE_WARNING, SENSE_NOTICE, event->sense.loss, event->sense.bound);
 }
 
@@ -242,6 +242,6 @@ void chat_stop(struct chat *c)
         c->is_waiting = false;
         chat_event(c, &event); /* sets CHAT_IDLE, but the model still loads */
         c->phase = CHAT_LOADING;
-        (void)chat_write_files(c); /* without the returned question; warns of a failure itself */
+        (void)chat_write_files(c); /* without the returned question; shows the first failure */
     }
 }

@@ -73,7 +73,7 @@ void chat_write_snapshot(struct chat *c, const char *saved)
     struct prompt p;
     struct bn_error err;
     if (!options_flag(c->options, "snapshot") || c->store->is_private || !saved[0] || !info ||
-        c->totals.n_turns == 0) /* the cache has no new tokens */
+        c->totals.n_turns == 0) /* no turn has ended without an error: nothing new */
         return;
     if (!chat_encode(c, &p, &err)) {
         ui_notice(c->ui, TONE_WARNING, "no snapshot: %s", err.text);

@@ -25,8 +25,8 @@ void model_sheet_lines(const struct open_model *m, const struct worker *w, const
 /* Appends kernels and threads of two passes: n_ubatch tokens of a prompt, one token of an answer.
  * The model must be loaded, and the worker must run no job and no check. */
 void model_sheet_explain(const struct worker *w, struct strbuf *out);
-/* The facts of /info as one object. The model must be loaded. The caller owns the object. NULL: out
- * of memory. */
+/* Facts about the model as one object: most of those of model_sheet_lines, and a few more. The
+ * model must be loaded. The caller owns the object. NULL: out of memory. */
 json_t *model_sheet_json(const struct open_model *m, const struct worker *w,
                          const struct options *o);
 

@@ -18,7 +18,7 @@ struct turn {
     size_t max_tokens;             /* of the answer; 0: the rest of the context */
     size_t think_budget;           /* most tokens of a thought, or THINK_NO_BUDGET */
     struct answer_result result;   /* set when the turn has ended without an error */
-    size_t n_prompt, n_earlier;    /* tokens of the prompt, and of its earlier turns */
+    size_t n_prompt, n_earlier;    /* tokens of the prompt; n_earlier as in struct prompt */
     size_t n_read, n_to_read;      /* in prefill: tokens evaluated so far, and to evaluate in all */
     size_t n_tokens;               /* tokens of the answer so far; after /continue only new ones */
     size_t n_dropped;              /* older turns that this turn removed from the context */
@@ -32,7 +32,7 @@ struct turn {
     double started;                /* clock_seconds of the start */
     double begun_reading;          /* clock_seconds when the prompt was submitted */
     struct strbuf text;            /* the answer so far; after /continue with its earlier part */
-    struct strbuf shown;           /* `text` without the thought */
+    struct strbuf shown;           /* `text` without the thought and its markers */
     struct strbuf thought;
     size_t n_shown_before, n_thought_before; /* after /continue: bytes of the earlier part */
     struct token_list ids;                   /* the tokens of `text` */

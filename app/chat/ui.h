@@ -58,7 +58,7 @@ enum entry {
     ENTRY_DONE,
     ENTRY_REFUSED, /* a command that failed; the reason was shown */
     ENTRY_UNKNOWN, /* no such command; a suggestion was shown */
-    ENTRY_UNSENT,  /* a message that was not sent; the painter puts it back into the editor */
+    ENTRY_UNSENT,  /* a message that was not sent; it returns to the line editor, if there is one */
 };
 
 enum ui_close {
@@ -66,7 +66,7 @@ enum ui_close {
     UI_CLOSE_CHANGE, /* another painter opens next */
 };
 
-/* No member is optional. */
+/* No member is optional. A painter without a line editor ignores `edit` and `take_back`. */
 struct ui_ops {
     const char *name;
     bool is_terminal; /* false: no line editor, and no change to another painter */

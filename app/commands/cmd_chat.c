@@ -40,8 +40,8 @@ static bool fail_memory(struct command_host *host)
     return command_fail(host, "out of memory: nothing was changed");
 }
 
-/* The text of /system, or of its @FILE. Standard input has the user's lines, and another file that
- * is not regular, such as a FIFO, might block. */
+/* The text of /system, or of its @FILE. Refuses standard input, because it has the user's lines,
+ * and any other file that is not regular, such as a FIFO, because reading it might block. */
 static bool read_system(const char *arg, struct strbuf *out, struct bn_error *err)
 {
     const char *path = arg + 1;
@@ -194,7 +194,7 @@ static bool repeat_step(struct command_host *host, struct bn_str args,
     size_t n, n_done = 0;
     char action[60]; /* both texts fit */
     enum undo_result result = UNDO_NOTHING, last = UNDO_NOTHING;
-    if (!command_number(host, args, 1, SIZE_MAX / 100, &n)) /* its largest max: no limit */
+    if (!command_number(host, args, 1, SIZE_MAX / 100, &n)) /* the largest allowed max */
         return false;
     while (n_done < n) {
         result = step(&host->chat->transcript);

@@ -126,7 +126,7 @@ static bool session_path(struct command_host *host, struct bn_str args, char out
     return ok;
 }
 
-/* What /load does with a saved chat that another program uses: refuse it, or continue on a copy. */
+/* What /load does with a saved chat that is in use: refuse it, or continue on a copy. */
 enum load_way { LOAD_ONLY, LOAD_COPIES };
 
 /* Write the conversation to this file, and make it the file of the chat. `path` is a result of
@@ -179,8 +179,8 @@ bool cmd_save(struct command_host *host, struct bn_str args)
     return true;
 }
 
-/* Open the file that /load NAME makes the file of the chat: the saved chat or, if another program
- * uses it and `way` is LOAD_COPIES, a new file. False: the reason was shown. */
+/* Open the file that /load NAME makes the file of the chat: the saved chat or, if it is in use
+ * (store_open) and `way` is LOAD_COPIES, a new file. False: the reason was shown. */
 static bool open_to_load(struct command_host *host, struct bn_str name, const char *path,
                          enum load_way way, struct store_file *out)
 {
@@ -260,9 +260,10 @@ bool cmd_load(struct command_host *host, struct bn_str args)
     struct store_file next = {0};
     struct bn_error ignored; /* store_close has nothing to write */
     const enum load_way way = command_ends_with(args, "!") ? LOAD_COPIES : LOAD_ONLY;
-    args.n_bytes -= way == LOAD_COPIES;
+    args.n_bytes -= way == LOAD_COPIES; /* without the "!" */
     if (!session_path(host, args, path))
         return false;
+    /* Only a name can be in the list of /sessions. For a path, store_read reports the error. */
     if (access(path, F_OK) != 0 && args.n_bytes > 0 && !memchr(args.ptr, '/', args.n_bytes)) {
         ui_notice(host->ui, TONE_ERROR,
                   "there is no saved conversation '%.*s'; /sessions lists them",

@@ -44,7 +44,7 @@ bool cmd_history(struct command_host *host, struct bn_str args)
         ui_notice(host->ui, TONE_PLAIN, "nothing was said yet");
         return true;
     }
-    if (!command_number(host, args, s->n, SIZE_MAX / 100, &n)) /* its largest max: no limit */
+    if (!command_number(host, args, s->n, SIZE_MAX / 100, &n)) /* the largest allowed max */
         return false;
     for (size_t i = s->n > n ? s->n - n : 0; i < s->n; i++) {
         strbuf_addf(&text, "%s%zu%s> ", text.n_bytes > 0 ? "\n" : "", i + 1,
@@ -77,7 +77,7 @@ static void add_overflow(struct command_host *host, struct strbuf *text)
         strbuf_addf(text, "\ndropped so far: %zu", n_out);
     if (overflow != OVERFLOW_STOP && s->n > next + 1) { /* the last turn is never dropped */
         strbuf_add_text(text, "\nnext to go: ");
-        term_text_brief(exchange_typed(s->items[next]), 60, text);
+        term_text_brief(exchange_typed(s->items[next]), 60 /* columns */, text);
     }
 }
 
@@ -216,7 +216,8 @@ static void add_token(struct strbuf *text, const struct command_host *host, int3
     size_t at = 0;
     struct term_char first;
     strbuf_addf(text, "%8d  |", id);
-    /* A token that begins with a part of a character or a control character: show its bytes. */
+    /* If the token begins with something that term_text.h replaces, such as a control character or
+     * a part of a character, show all its bytes as numbers. */
     if (term_text_next(piece, &at, &first) && first.replaced) {
         for (size_t i = 0; i < piece.n_bytes; i++)
             strbuf_addf(text, "\\x%02X", (unsigned char)piece.ptr[i]);

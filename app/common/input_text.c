@@ -212,8 +212,8 @@ static bool looks_like_path(struct bn_str word)
            (word.n_bytes > 1 && memchr(word.ptr, '.', word.n_bytes - 1));
 }
 
-/* Whether a word as written is quoted, in whole or in part. An apostrophe within a word, as in
- * @anna's, is no quote. */
+/* Whether a word as written has a quote or a backslash. An apostrophe after its first character, as
+ * in @anna's, does not count. */
 static bool has_quotes(const struct strbuf *word)
 {
     return strbuf_text(word)[0] == '\'' || strpbrk(strbuf_text(word), "\"\\");

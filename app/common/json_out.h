@@ -32,7 +32,8 @@ bool json_out_add(json_t *object, const char *key, json_t *value);
  * target stays NULL. A step fails if memory runs out, the added value is NULL or a key is not valid
  * UTF-8. */
 void json_out_put(json_t **object, const char *key, json_t *value); /* (*object)[key] = value */
-void json_out_merge(json_t **object, json_t *other); /* adds all keys of `other` and releases it */
+/* Set all keys of `other` in *object, also those that it has already, and release `other`. */
+void json_out_merge(json_t **object, json_t *other);
 void json_out_append(json_t **list, json_t *item);
 
 enum json_layout { JSON_OUT_LINE, JSON_OUT_INDENT };

@@ -8,8 +8,8 @@
 
 #include <math.h>
 
-/* Limit for the candidates in memory, except that one row always fits: with a vocabulary of 128 256
- * ids, 65 rows of 1 MB. */
+/* Limit for the candidates in memory, but there is space for at least one row. With a vocabulary of
+ * 128 256 ids the limit is 65 rows of 1 MB (8 bytes per candidate). */
 #define ROWS_MAX_BYTES ((size_t)64 << 20)
 
 struct buffer {

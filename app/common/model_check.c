@@ -16,8 +16,8 @@
 #include <string.h>
 
 #define N_LINEARS 7    /* matrices of a layer, in struct layer */
-#define CODE_ROWS 64   /* rows of codes that are decoded at a time */
-#define SAMPLE_ROWS 8  /* rows of each tensor for the comparison of kernels */
+#define CODE_ROWS 64   /* rows of codes that are decoded at a time, to bound the memory */
+#define SAMPLE_ROWS 8  /* rows of each tensor that kernels multiply; at most R16_ROWS, one group */
 #define F16_ONE 0x3c00 /* 1.0 as F16 */
 
 static const struct linear *linear_of(const struct layer *layer, size_t i)

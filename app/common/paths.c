@@ -121,7 +121,7 @@ bool path_is_regular(const char *path)
     return stat(path, &st) == 0 && S_ISREG(st.st_mode);
 }
 
-/* Read f to its end, in steps of at least about a page. The size is not known in advance: stdin may
+/* Read f to its end, in steps of at least 4095 bytes. The size is not known in advance: stdin may
  * be a pipe. `path` is for messages. */
 static bool read_stream(FILE *f, const char *path, size_t max_bytes, char **out, size_t *n_bytes,
                         struct bn_error *err)

@@ -26,7 +26,7 @@ enum exit_code report_code(enum report_stage stage, const struct bn_error *err)
 void report_text(FILE *out, struct bn_str text, enum term_lines lines)
 {
     struct term_char c;
-    char block[512]; /* stderr has no buffer of its own */
+    char block[512]; /* fewer writes, because stderr has no buffer of its own */
     size_t n = 0;
     for (size_t at = 0; term_text_next(text, &at, &c);) {
         const bool is_blank = lines == TERM_ONE_LINE && (c.code == '\n' || c.code == '\t');

@@ -150,9 +150,10 @@ size_t term_text_fit(struct bn_str s, size_t width)
 void term_text_brief(struct bn_str s, size_t width, struct strbuf *out)
 {
     /* Only the beginning of a long text can fit, so the rest is not cleaned. A character has at
-     * most 4 bytes, so 16 bytes allow for three characters of width 0 in a column; with more, less
-     * of the text is shown. The other 16 bytes are one column more, so that a character that the
-     * cut divides lies behind those that fit. */
+     * most 4 bytes, so 16 bytes allow for three characters of width 0 in a column. The other 16
+     * bytes are one column more, so that a character that the cut divides lies behind those that
+     * fit. With more characters of width 0, less of the text is shown, and perhaps U+FFFD for the
+     * divided character. */
     struct strbuf clean = {0};
     const struct bn_str start = {s.ptr, s.n_bytes < 16 * width + 16 ? s.n_bytes : 16 * width + 16};
     term_text_clean(start, TERM_ONE_LINE, &clean);

@@ -4,7 +4,8 @@
  *
  * A row of training holds several conversations. A token attends to the tokens from the beginning
  * of its conversation to itself, so most elements of the full matrix of scores would be thrown
- * away. These functions handle BLOCK queries together, and only the keys that one of them needs.
+ * away. These functions handle BLOCK queries together, and only the keys from the first one that
+ * these queries need, rounded down to a multiple of 8, to the last query.
  */
 #include <immintrin.h>
 #include <math.h>
@@ -87,7 +88,8 @@ static inline __attribute__((always_inline)) void tile(const struct product *p, 
             _mm256_storeu_ps(c + r * p->c_row + 8 * v, sum[r][v]);
 }
 
-/* Two functions, so that the compiler keeps the sums of a full tile in registers. */
+/* A full tile has a function of its own: with constant numbers of rows and vectors, the compiler
+ * keeps the sums in registers. */
 static __attribute__((noinline)) void full_tile(const struct product *p, long i, long j)
 {
     tile(p, i, j, ROWS, 2);
@@ -146,7 +148,7 @@ static struct query query_of(const int32_t *first, long query0, long r)
     return (struct query){(int32_t)(query0 + r), first[query0 + r], key0, query0 + BLOCK - key0};
 }
 
-/* A mask of those of the keys j to j + 7 of the block to which the query does not attend. */
+/* A mask of those of the tokens q.key0 + j to q.key0 + j + 7 to which the query does not attend. */
 static inline __m256 outside(struct query q, int32_t j)
 {
     const __m256i eight = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
@@ -181,8 +183,9 @@ static float softmax(float *s, struct query q, float scale)
 
 /*
  * p (n): products of the query and the keys -> probabilities. dp (n): gradients of the
- * probabilities -> those of the products. `norm` is the result of softmax for this query, and
- * `o_dot` the scalar product of its output and the gradient of the output.
+ * probabilities -> those of the products, scale * p * (dp - sum of all p * dp). `norm` is the
+ * result of softmax for this query. `o_dot` is this sum: because o is the sum of all p * v, it is
+ * the scalar product of o and d_o of the query.
  */
 static void softmax_backward(float *p, float *dp, struct query q, float scale, float norm,
                              float o_dot)

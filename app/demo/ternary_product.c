@@ -46,7 +46,8 @@ void restore(const uint8_t *a, float *x, int64_t n)
 /* The arguments of `product` from Python. outputs is a multiple of 16, cols of 4. */
 struct product {
     const uint8_t *a;   /* (rows, cols), from `quantise` */
-    const float *scale; /* (rows): y is the integer result times this number */
+    const float *scale; /* (rows): y is the integer result times this number, which is the scale of
+                           the weights divided by s of `quantise` */
     const int8_t *w;    /* (outputs, cols) of -1, 0, +1; (cols, outputs) if is_transposed */
     int64_t is_transposed;
     int8_t *packed; /* (outputs / 16, cols / 4, 16, 4): memory for the weights in another order */
@@ -108,7 +109,8 @@ tile(const uint8_t *a, const int8_t *w, int64_t cols, int rows, int32_t result[R
     }
 }
 
-/* Two functions, so that the compiler keeps the sums of a full tile in registers. */
+/* A full tile has a function of its own: with a constant number of rows, the compiler keeps the
+ * sums in registers. */
 static __attribute__((noinline)) void full_tile(const uint8_t *a, const int8_t *w, int64_t cols,
                                                 int32_t result[ROWS][OUTPUTS])
 {

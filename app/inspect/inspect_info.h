@@ -50,9 +50,9 @@ static inline const char *info_kind_name(enum gguf_kind kind)
     return (size_t)kind < sizeof(names) / sizeof(names[0]) ? names[kind] : "?";
 }
 
+#define INFO_KEY_BYTES 256 /* with a 0; GGUF allows 65535 bytes, but usual keys are far shorter */
 /* Copy the key as a C string for the functions bn_file_get_... False if it is too long or contains
  * a 0 byte. */
-#define INFO_KEY_BYTES 256
 static inline bool info_key(const struct gguf_kv *kv, char out[INFO_KEY_BYTES])
 {
     if (kv->key.n_bytes >= INFO_KEY_BYTES || memchr(kv->key.ptr, 0, kv->key.n_bytes))

@@ -210,8 +210,8 @@ static void print_notes(const struct info *info)
         printf("  ... and %zu more\n", notes->n_dropped);
 }
 
-/* Print at most `max` bytes of the text in quotes, and the size of a text that was cut. A character
- * that the cut divides is printed as U+FFFD. */
+/* Print at most `max` bytes of the text in quotes, and the size of a text that was cut. If the cut
+ * divides a character, each of its bytes before the cut is printed as U+FFFD. */
 static void print_str(struct bn_str text, size_t max)
 {
     const bool cut = text.n_bytes > max;

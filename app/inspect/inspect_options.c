@@ -12,7 +12,8 @@ static const struct option general_rows[] = {
 
 static const struct option output_rows[] = {
     {.name = "json", .kind = OPTION_FLAG, .help = "info, experts: print one JSON object"},
-    {.name = "ctx", .letter = 'c', .kind = OPTION_INT, .ints = {0, 1048576}, .fallback = "0",
+    {.name = "ctx", .letter = 'c', .kind = OPTION_INT,
+     .ints = {0, 1048576}, .fallback = "0", /* 2^20: ternary models are trained with less */
      .help = "info: context to plan for; perplexity, experts: window; logits: context of the "
              "session"},
 };
@@ -57,7 +58,7 @@ const struct option_table *const inspect_tables[] = {&general,
 const size_t n_inspect_tables = sizeof(inspect_tables) / sizeof(inspect_tables[0]);
 
 #define FILE_OPTIONS "i2s-layout", "no-repair", "ignore-tensor"
-/* All rows of model_run_options, which --help shows. */
+/* All rows of model_run_options. A row that is missing here would be refused by every verb. */
 #define RUN_OPTIONS                                                                                \
     "device", "threads", "ubatch", "isa", "head", "kv", "activations", "window-rule", "pin"
 

@@ -173,8 +173,8 @@ static void print_layer(size_t layer, const uint64_t *counts, size_t n_experts)
         n_unused += counts[e] == 0;
     }
     const size_t n_best = size_min(n_experts, SHOWN_EXPERTS);
-    /* Insert each expert into the sorted list of the best. While the list has fewer than n_best, it
-     * grows by one; after that its last entry drops out. */
+    /* Insert each expert into the list of the n_best best ones, the most used first. Once the list
+     * is full, an expert is inserted only if it is used more than the last one, which drops out. */
     for (size_t e = 0, n = 0; e < n_experts; e++) {
         size_t at = n < n_best ? n++ : n_best;
         for (; at > 0 && counts[e] > counts[best[at - 1]]; at--)

@@ -93,7 +93,7 @@ static enum exit_code detokenize(struct inspect *in, struct bn_str text)
     bool bad = false, ok = true;
     for (int32_t id; ok && next_id(&at, n_vocab, &id, &bad);) {
         struct bn_str piece;
-        bool stopped = false;
+        bool stopped = false; /* stays false: cfg has no stop strings */
         ok = detok_push(d, id, &piece, &stopped, &err);
         if (ok)
             inspect_put(piece);
@@ -104,7 +104,7 @@ static enum exit_code detokenize(struct inspect *in, struct bn_str text)
     if (!ok)
         return report_error(INSPECT, STAGE_RUN, &err);
     const size_t offset = (size_t)(at - text.ptr);
-    if (bad || offset < text.n_bytes) /* a NUL byte also ended the loop */
+    if (bad || offset < text.n_bytes) /* the offset: a NUL byte ends the loop, too */
         return report_fail(INSPECT, EXIT_USAGE,
                            "standard input, byte %zu: expected an id from 0 to %zu, got '%.20s'",
                            offset, n_vocab - 1, at);

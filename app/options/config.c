@@ -82,7 +82,7 @@ bool config_load(struct options *o, char path[PATH_BYTES], config_warn_fn warn, 
     size_t n_bytes;
     path[0] = 0;
     if (given)
-        (void)snprintf(path, PATH_BYTES, "%s", given); /* the system refuses longer paths */
+        (void)snprintf(path, PATH_BYTES, "%s", given); /* cut only if the system refuses it, too */
     else if (!path_of(PATH_CONFIG, "config", path, &no_path) || access(path, F_OK) != 0)
         return true;
     if (!path_read_all(path, CONFIG_MAX_BYTES, &bytes, &n_bytes, err))

@@ -27,7 +27,8 @@ static bool check_device(const char *text, struct bn_error *err)
 }
 
 /* The largest number of threads: four per processor, but at least 64. More threads than processors
- * only wait for each other, so a larger number is a mistake. */
+ * only wait for each other. The limit is far above useful numbers, because it only has to catch
+ * mistakes. */
 static long most_threads(void)
 {
     const long n = sysconf(_SC_NPROCESSORS_ONLN);

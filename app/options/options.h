@@ -45,7 +45,7 @@ struct option {
     char letter;      /* 'k' for -k, 0 for none */
     enum option_kind kind;
     bool repeats;    /* TEXT: every occurrence is kept, in order */
-    bool advanced;   /* listed only by --help all */
+    bool advanced;   /* not listed with OPTION_HELP_SHORT */
     unsigned places; /* flags of enum option_place; 0 means OPTION_ON_COMMAND */
     struct {
         int64_t min, max; /* messages do not name a max of INT32_MAX or more */
@@ -145,9 +145,9 @@ const struct option *options_near(const struct options *o, struct bn_str name,
                                   enum option_place place);
 /* NULL: no such row. */
 const struct option *options_find(const struct options *o, const char *name);
-/* The value as text: "on", "0.7" (a real number has at most six digits), "128,512". Several texts
- * are joined with commas. "" if unset. The text is cut to out_bytes >= 1 with its final 0. The name
- * must be in a table (asserted). */
+/* The value as text: "on", "0.7" (a real number has at most six significant digits), "128,512".
+ * Several texts are joined with commas. "" if unset. The text is cut to out_bytes >= 1 with its
+ * final 0. The name must be in a table (asserted). */
 void options_format(const struct options *o, const char *name, char *out, size_t out_bytes);
 
 /* Print --help: two columns under the headings of the groups, lines of at most 100 columns. Lists

@@ -20,7 +20,7 @@ bool option_is_on_by_default(const struct option *row)
     return row->kind == OPTION_FLAG && row->fallback && strcmp(row->fallback, "on") == 0;
 }
 
-/* Text that is appended to a buffer of `cap` bytes and cut at its end. */
+/* A text of n bytes and a 0, in a buffer of `cap` bytes. `add` drops bytes that do not fit. */
 struct line {
     char *out;
     size_t n, cap;
@@ -240,8 +240,9 @@ static void print_bash(const struct options *o, FILE *out)
 }
 
 /* Print the names of an option as zsh's _arguments expects them. A single quote stays open for the
- * explanation; the caller closes it. After a name with "=" or "+" the value may follow in the same
- * word. The names in parentheses are not completed any more when one of them has been typed. */
+ * explanation; the caller closes it. "*" means that the option may be repeated. After a name with
+ * "=" or "+" the value may follow in the same word. The names in parentheses are not completed any
+ * more when one of them has been typed. */
 static void put_zsh_names(const struct option *row, FILE *out)
 {
     const char *no = no_prefix(row), *name = row->name;

@@ -25,7 +25,7 @@
 #define EXIT_NOT_FOUND 127 /* exit code: the program could not run (as in shells) */
 
 struct helper {
-    enum env_var needs;   /* the program is tried if this is set, as PATH practically always is */
+    enum env_var needs;   /* the program is tried if this variable is set; PATH is usually set */
     const char *words[4]; /* program and arguments, then NULL if there are fewer than four words */
 };
 static const struct helper helpers[] = {
@@ -38,7 +38,8 @@ static const struct helper helpers[] = {
 /* ---- clipboard programs ---- */
 
 /* Runs in the child process. wl-copy, xclip and xsel leave a background process that holds the text
- * of the clipboard. That background process must not keep our standard output and error open. */
+ * of the clipboard. If that process kept our standard output and error open, a program that reads
+ * our output through a pipe would wait for the end of both. */
 static void exec_helper(const struct helper *h, int input)
 {
     const int nowhere = open("/dev/null", O_WRONLY);
@@ -65,7 +66,7 @@ static bool wait_for_helper(pid_t child)
             break;
         (void)nanosleep(&pause, NULL); /* a signal only shortens the pause */
     }
-    (void)kill(child, SIGKILL); /* the display does not respond */
+    (void)kill(child, SIGKILL); /* for example because the display does not respond */
     while (waitpid(child, &status, 0) < 0 && errno == EINTR)
         ;
     return false;

@@ -114,7 +114,7 @@ void curses_resume(struct curses_screen *s)
 void curses_resize(struct curses_screen *s, struct tty_size size)
 {
     const size_t rows = size.rows < MAX_ROWS ? size.rows : MAX_ROWS;
-    const size_t columns = size.columns < 1000 ? size.columns : 1000; /* as MAX_ROWS */
+    const size_t columns = size.columns < 1000 ? size.columns : 1000; /* no screen has more */
     (void)resizeterm((int)rows, (int)columns); /* if out of memory, the old size stays */
     memset(s->shown, 0, sizeof(s->shown));
 }

@@ -40,8 +40,9 @@ void tty_restore_now(void);
  * terminal means that it is gone. */
 bool tty_write(const char *bytes, size_t n_bytes);
 
-/* Copy a string that the next tty_release or tty_restore_now writes first, for example to leave the
- * full screen. It is then forgotten. Only its first 100 bytes are used. "": write nothing. */
+/* Copy a string that the next tty_release or tty_restore_now of the acquired terminal writes first,
+ * for example to leave the full screen. The string is then forgotten. Only its first 100 bytes are
+ * used. "": write nothing. */
 void tty_set_exit_sequence(const char *bytes);
 
 struct tty_size {

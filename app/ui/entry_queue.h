@@ -1,6 +1,8 @@
 /*
- * The lines (messages and commands) that the user has entered during an answer. They become events
- * in the order of their entry, one at a time, while no answer runs. Main thread only.
+ * The lines (messages and commands) that the user has entered while a turn runs or waits for the
+ * model. They become events in the order of their entry, one at a time, while no turn runs or
+ * waits. Before that they can return to the editor, for example when the user stops the answer.
+ * Main thread only.
  */
 #ifndef APP_ENTRY_QUEUE_H
 #define APP_ENTRY_QUEUE_H
@@ -21,9 +23,9 @@ bool entry_queue_take_first(struct entry_queue *q, struct strbuf *out);
 /* Remove the last line and append it to `out`. False: the queue is empty. If memory runs out,
  * out->failed is set, and the line is lost. */
 bool entry_queue_take_last(struct entry_queue *q, struct strbuf *out);
-/* For display: append one row of at most `width` columns and a newline for each line, in order. A
- * row is "next: " and the line, which is cut if it is longer. If the queue has more than max_rows
- * >= 1 lines, the last row is "and N more". */
+/* For display: append at most max_rows >= 1 rows of at most `width` columns, each with a newline.
+ * Each line in order has a row, "next: " and the line, which is cut if it is too long. If the lines
+ * are more than max_rows, the last row is "and N more" instead. */
 void entry_queue_rows(const struct entry_queue *q, size_t width, size_t max_rows,
                       struct strbuf *out);
 /* Append only the row of the last line, without a newline; nothing if the queue is empty. */

@@ -115,7 +115,8 @@ void terminal_resume_answer(struct ui *ui, terminal_add_fn add)
 {
     const struct turn *turn = &ui->chat->turn;
     struct answer_position printed = ui->terminal->printed; /* turn_begin sets it to 0 */
-    /* What an earlier turn has shown (/continue) is on the ordinary screen, too. */
+    /* After /continue, the earlier part of the answer is not printed again: an earlier turn has
+     * printed it, or it was read from a saved chat, whose answers are not printed. */
     printed.n_shown = size_max(printed.n_shown, turn->n_shown_before);
     printed.n_thought = size_max(printed.n_thought, turn->n_thought_before);
     ui->ops->turn_begin(ui);

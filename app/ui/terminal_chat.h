@@ -77,9 +77,9 @@ bool terminal_is_hidden(const struct ui *ui, enum ui_tone tone); /* true: --quie
  * the key queue. If the terminal is gone, is_hung_up is set, and the result is 0. */
 size_t terminal_read_keys(struct ui *ui);
 /* Remove the Esc and Ctrl-D keys that the editor must not get. While a turn runs or waits: each
- * Ctrl-D, and an Esc, which stops the turn. At other times: an Esc, unless line_uses_escape. An Esc
- * is removed only when KEY_ESCAPE_SECONDS have passed, and not in a paste. True: the painter
- * returns *event. False: *event may have changed. */
+ * Ctrl-D, and the Esc keys at the end of the queue, which stop the turn. At other times: only these
+ * Esc keys, unless line_uses_escape. Esc keys are removed only when KEY_ESCAPE_SECONDS have passed.
+ * Pastes do not change. True: the painter returns *event. False: *event may have changed. */
 bool terminal_filter_keys(struct ui *ui, struct ui_event *event);
 /* The number of bytes at the start of the key queue that are complete keys. The other bytes may be
  * the beginning of an escape sequence. When KEY_ESCAPE_SECONDS have passed, all are complete. */

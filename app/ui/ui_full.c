@@ -2,8 +2,8 @@
  * The full-screen painter: the text of the conversation, which scrolls, a status row, and the line
  * editor in rows whose number grows with its text.
  *
- * When it closes, it prints the text since it opened on the ordinary screen. With
- * --no-exit-transcript it does so only before a change to the other painter.
+ * When it closes, it prints the text since it opened, but at most EXIT_ROWS rows, on the ordinary
+ * screen. With --no-exit-transcript it does so only before a change to the other painter.
  */
 #include "app/ui/ui_full_state.h"
 
@@ -70,7 +70,7 @@ void full_add_user_text(struct ui *ui, struct bn_str text)
             strbuf_add_text(&line, "... ");
     }
     add_lines(ui, SCROLL_USER, chosen_break(ui), strbuf_str(&line));
-    self(ui)->is_scrolled = false; /* the view moves to the end, where the answer begins */
+    self(ui)->is_scrolled = false; /* the view moves to the end */
     strbuf_finish(&line);
 }
 

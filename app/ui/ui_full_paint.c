@@ -75,8 +75,9 @@ void full_scroll(struct full_ui *u, enum full_direction direction, size_t n_rows
 
 /* ---- /find ---- */
 
-/* Messages, answers and thoughts are searched; commands and notices are not. A line of the user
- * that begins with a slash counts as a command, even if it is a message. */
+/* Messages, answers and thoughts are searched; commands and notices are not. A first line of the
+ * user that begins with a slash counts as a command, even if it is a message. The later lines of a
+ * command look like those of a message and are searched, too. */
 static bool is_searched(const struct scroll_line *line)
 {
     /* sizeof(TERMINAL_PROMPT) counts the final NUL, so it is the length of the prompt and a
@@ -321,6 +322,6 @@ int full_paint(struct ui *ui)
         u->due = DUE_NOTHING;
     }
     if (u->due == DUE_SOON)
-        return (int)(left * 1000) + 1;
+        return (int)(left * 1000) + 1; /* rounded up: an earlier call would not paint */
     return chat_is_busy(ui->chat) ? (int)(STATUS_SECONDS * 1000) : -1;
 }

@@ -53,7 +53,7 @@ struct full_ui {
     enum answer_part part; /* of the text that was added last */
 };
 
-/* Paint if a frame is due. Returns the milliseconds until the next one, -1 for never. */
+/* Paint if a frame is due. Returns the milliseconds until the next call is due, -1 if none is. */
 int full_paint(struct ui *ui);
 void full_resize(struct ui *ui); /* adapt to the size of the terminal, if it has changed */
 /* Move the view by n_rows rows; SIZE_MAX: to the beginning or the end of the text. */
@@ -67,7 +67,7 @@ bool full_is_finding(const struct full_ui *u);          /* matches of /find are 
  * are shown, or the key ended the search and is for the editor (not Esc). */
 bool full_find_key(struct full_ui *u, char key);
 
-/* Add a line that the user has entered to the text of the view. */
+/* Add a message or a command of the user to the text, and move the view to the end. */
 void full_add_user_text(struct ui *ui, struct bn_str text);
 /* Let this painter draw the editor as part of the frame; NULL: no longer. */
 void full_attach_editor(struct full_ui *u);

@@ -35,8 +35,8 @@ static void inline_notice(struct ui *ui, enum ui_tone tone, struct bn_str text)
 
 /* ---- status row and prompt ---- */
 
-/* While the model loads, the prompt shows the progress, because no status row is shown. floor:
- * "100%" appears only at the end. */
+/* While the model loads, the prompt shows the progress, because the status row is shown only during
+ * a turn. floor: "100%" appears only at the end. */
 static void make_prompt(struct ui *ui, char out[INLINE_PROMPT_BYTES])
 {
     const struct chat *c = ui->chat;
@@ -47,8 +47,8 @@ static void make_prompt(struct ui *ui, char out[INLINE_PROMPT_BYTES])
     (void)snprintf(out, INLINE_PROMPT_BYTES, "%s" TERMINAL_PROMPT, progress);      /* fits */
 }
 
-/* Milliseconds until the next repaint of the status row or of the progress in the prompt. 0: now,
- * also when the phase of the chat has changed. */
+/* Milliseconds, rounded up, until the next repaint of the status row or of the progress in the
+ * prompt. 0: now, also when the phase of the chat has changed. */
 static int row_wait(const struct ui *ui, double now)
 {
     const struct inline_ui *u = self(ui);
@@ -203,7 +203,7 @@ static void show_change_of_queue(struct ui *ui, size_t n_before)
     struct strbuf text = {0};
     if (q->n == n_before || !u->in_answer || (u->row_enabled && u->caps.can_repaint))
         return;
-    if (q->n > n_before)
+    if (q->n > n_before) /* one column stays free, as in flow.c */
         entry_queue_last_row(q, size_max(u->size.columns, 2) - 1, &text);
     else
         strbuf_add_text(&text, "taken back");

@@ -46,7 +46,8 @@ struct inline_ui {
 };
 
 /* These functions append to `out`; inline_write_out writes it. In their names, "row" is the status
- * row with the rows below it. They leave the cursor at the end of the text. */
+ * row with the rows below it. All but inline_add_terminfo leave the cursor at the end of the
+ * text. */
 void inline_add_terminfo(struct inline_ui *u, enum terminfo_string which);
 void inline_add_text(struct ui *ui, struct bn_str text); /* a part of the answer */
 void inline_erase_row(struct inline_ui *u);

@@ -41,7 +41,8 @@ static size_t count_lines(const struct strbuf *b)
 }
 
 /* Set *out to the rows below the status row, and set their numbers, n_below and n_queued. They take
- * at most half of the screen. */
+ * at most half of the screen. As in the editor, the last column stays free, so that the terminal
+ * does not break a row. */
 static void make_below(struct ui *ui, struct strbuf *out)
 {
     struct inline_ui *u = self(ui);
@@ -103,7 +104,7 @@ static void go_back(struct inline_ui *u, size_t n_rows)
 }
 
 /* Write the bytes [from, to) of the status row in the row below the cursor. The cursor stays in
- * that row. */
+ * that row. The status row is ASCII, so a byte is a column. */
 static void paint_row_range(struct inline_ui *u, size_t from, size_t to)
 {
     flow_reset_look(&u->flow, &u->out);

@@ -1,7 +1,7 @@
 /*
  * The painter for pipes and scripts. Its input is one prompt, lines that are one turn each, or a
- * script of messages and commands. Answers and information about the model are written to stdout,
- * everything else to stderr.
+ * script of messages and commands. Answers, all JSON and information about the model are written to
+ * stdout, everything else to stderr.
  */
 #ifndef APP_UI_PIPE_H
 #define APP_UI_PIPE_H
@@ -11,8 +11,8 @@
 
 enum pipe_kind {
     PIPE_ONCE,        /* one prompt, one answer */
-    PIPE_LINES,       /* each line of stdin is a turn */
-    PIPE_SCRIPT,      /* messages and commands, one per line of stdin */
+    PIPE_LINES,       /* each line of stdin that is not blank is a turn */
+    PIPE_SCRIPT,      /* messages and commands: lines of stdin, or several lines in fences */
     PIPE_INTERACTIVE, /* a script that is typed at a terminal, with ">>> " on stderr */
     PIPE_INFO,        /* print information about the model when it is loaded */
     PIPE_EXPLAIN,     /* print how the model would run */
@@ -32,7 +32,7 @@ struct pipe_plan {
     enum pipe_output output;
     enum pipe_stdin stdin_use; /* for PIPE_ONCE */
     struct strbuf files;       /* for PIPE_ONCE: the texts of attachments, or empty */
-    struct strbuf prompt;      /* the first message, or empty */
+    struct strbuf prompt;      /* the first message (PIPE_ONCE: its last part), or empty */
 };
 
 extern const struct ui_ops ui_pipe_ops;

@@ -258,8 +258,8 @@ static void print_model_sheet(struct ui *ui)
     strbuf_finish(&lines);
 }
 
-/* Return the next text as an event. Called while no turn runs. False: no event, or the program ends
- * (p->ends). */
+/* Return the next text as an event. Called while no turn runs or waits. False: no event, or the
+ * program ends (p->ends). */
 static bool next_text(struct ui *ui, struct ui_event *event)
 {
     switch (self(ui)->plan.kind) {

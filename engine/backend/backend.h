@@ -20,7 +20,7 @@
 #include <stdint.h>
 
 struct backend; /* the weights on one device */
-struct seq;     /* one sequence: a KV cache on that device */
+struct seq;     /* one sequence: its KV cache and recurrent states on that device */
 
 /* Cancel flag and progress callback of one call. */
 struct backend_control {
@@ -34,7 +34,7 @@ struct backend_control {
 struct backend_config {
     size_t index;     /* number of the device among those of its kind */
     const char *isa;  /* highest CPU instruction set; NULL: no limit */
-    size_t n_threads; /* 0: as many as this process may use */
+    size_t n_threads; /* 0: one per core that this process may use, within its CPU quota */
     size_t n_ubatch;  /* most tokens in one eval, at least 1 */
     enum bn_head_mode head;
     enum bn_kv_type kv;

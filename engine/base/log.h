@@ -14,8 +14,8 @@ struct bn_log {
     void *ud;
 };
 
-/* Pass one line, without newline, to log->write, which may use it until it returns. A line is cut
- * after 399 bytes, also inside a character of UTF-8. `log` may be NULL. */
+/* Pass one line, without newline, to log->write. The line is valid until log->write returns. It is
+ * cut after 399 bytes, also inside a character of UTF-8. `log` may be NULL. */
 void bn_log(const struct bn_log *log, enum bn_log_level level, const char *fmt, ...)
     BN_PRINTF(3, 4);
 

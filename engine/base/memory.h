@@ -51,9 +51,9 @@ size_t mem_file_bytes(void);
 size_t mem_peak_bytes(void);
 
 /* Bytes that this process can still allocate before memory gets short. It is the lowest of three
- * numbers: the available memory of the machine, and the memory left below the limits of its control
- * groups and of its address space. Pages of files count as available. SIZE_MAX if the system
- * reports none of the three. */
+ * numbers: the available memory of the machine, and what is left below the limits of its control
+ * groups and of its address space. Pages of files count as available, but mapped files use address
+ * space. SIZE_MAX if the system reports none of the three. */
 size_t mem_free_bytes(void);
 
 #endif

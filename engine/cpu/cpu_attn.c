@@ -3,7 +3,8 @@
  *
  * ATTN_TOKEN_BLOCKS: a work item is a token block and a KV head, and a thread computes it over all
  * position blocks. So each position block is read once per token block. A thread starts with the
- * same range of items as in attn_append: it wrote most of their keys, which are still in its cache.
+ * same range of items as in attn_append: it wrote most keys of their tokens, which are still in its
+ * cache.
  *
  * ATTN_SPLIT, for few tokens: each token is a token block, and position blocks are split over the
  * threads too. Partial results go to slots and are merged after a barrier.
@@ -264,9 +265,9 @@ static struct work_range blocks_seen(const struct backend *b, const struct token
                                tokens->pos0 / ATTN_BLOCK + 1};
 }
 
-/* Merge the slots of a round into the result of each token and query head. A round is up to n_round
- * position blocks of every item, from number block0 on, counted from the first one that the token
- * sees. Token blocks have one token each here. */
+/* Merge the slots of a round into the result of each token and query head. An item is a token block
+ * and a KV head, and each token block has one token here. A round is up to n_round position blocks
+ * of every item, from number block0 on, counted from the first one that the token sees. */
 static void merge_round(struct cpu_thread *th, size_t layer, size_t block0, size_t n_round)
 {
     const struct backend *b = th->pass->b;

@@ -164,7 +164,7 @@ static bool open_backend(struct backend *b, const struct backend_control *contro
     /* Threads are pinned before they first write memory, so that its pages are near them. */
     if (b->cfg.pin && !team_pin(b->n_threads, &b->pins, err))
         return false;
-    b->rope_freq = mem_alloc(m->hp.n_rot, sizeof(double));
+    b->rope_freq = mem_alloc(m->hp.n_rot, sizeof(double)); /* two tables of n_rot / 2 */
     if (!b->rope_freq)
         return bn_fail(err, BN_ENOMEM, "no memory for the RoPE table");
     if (!cpu_sizes_shape(&b->shape, m, &b->cfg, b->n_threads, err) ||

@@ -20,10 +20,10 @@
 
 /* Pauses before a thread sleeps. The maximum takes about 50 microseconds at 100 cycles per pause
  * and 2 GHz. On a quiet machine the threads of a forward pass arrive at a barrier within this time.
- * A barrier at which threads sleep halves the number, because a spinning thread delays the other
- * threads of its core. Every RETRY-th barrier tries the maximum, in case the machine has become
- * quiet: if a thread then need not sleep, later barriers use the maximum again, else the number
- * stays as it was. */
+ * A thread that has to sleep halves the number for later waits, because a spinning thread delays
+ * the other threads of its core. Every RETRY-th barrier tries the maximum, in case the machine has
+ * become quiet: if a thread then need not sleep, later barriers use the maximum again, else the
+ * number stays as it was. */
 #define SPINS_MOST 1000
 #define SPIN_CUTS 7 /* most halvings: down to 7 pauses */
 #define RETRY 64

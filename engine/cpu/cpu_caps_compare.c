@@ -108,7 +108,7 @@ static void run_vectors(const struct cpu_kernels *k, struct outputs *o)
     record(o, "scale_acc", y, sizeof y);
 }
 
-/* Three tokens of a head with one whole block of columns and a tail, then one more token. */
+/* Three tokens of a head with DELTA_COLS columns and a tail of 16, then one more token. */
 static void run_delta(const struct cpu_kernels *k, struct outputs *o)
 {
     enum { DIM = 80, N_RUN = 3, STRIDE = 3 * DIM };

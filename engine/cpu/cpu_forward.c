@@ -113,7 +113,7 @@ static void run_dense_ffn(struct cpu_thread *th, size_t i)
     thread_end_step(th, PROFILE_GATE_UP);
     trace(th, "ffn", i, ffn, hp->n_ff);
 
-    /* h = h + W_down norm(ffn) */
+    /* h = h + W_down norm(ffn); without the norm if the model has no sub-norms */
     linear_input(th, &layer->down, ffn, layer->ffn_sub_norm);
     thread_end_step(th, PROFILE_NORM);
     linear_add(th, &layer->down, h);

@@ -1,8 +1,8 @@
 /*
  * The start and the end of a pass: embeddings with the angles of RoPE, and the output head. Up to
  * HEAD_GROUP rows of logits, a group, are computed while the output head is read once. First the
- * vocabulary is divided over the threads to compute logits, then the rows are divided to select
- * candidates. Only a list of ids (is_list) is computed by one thread.
+ * vocabulary is divided over the threads to compute logits, then the rows of logits are divided to
+ * select candidates. Only a list of ids (is_list) is computed by one thread.
  */
 #include "engine/cpu/cpu_head.h"
 
@@ -89,8 +89,8 @@ static bool scan_row(const float *z, size_t n, float *best)
     return largest >= 0x7f800000u; /* infinity */
 }
 
-/* Whether only the logits of the listed ids are computed. A ternary head multiplies whole groups of
- * rows, so it computes all logits. */
+/* Whether only the logits of the listed ids are computed. A ternary head multiplies whole row
+ * groups (R16), so it computes all logits. */
 static bool is_list(const struct backend *b, const struct head_request *request)
 {
     return request->kind == HEAD_TOP && request->k == 0 && b->ternary_head.n_groups == 0;

@@ -3,9 +3,9 @@
  *
  * For several tokens the outer loop is over panels of rows, the inner loop over blocks of
  * gemm->block_tokens tokens, which may be of different sequences. So each line of weights is read
- * from memory and unpacked once per pass, and stays in the core's own cache for all tokens. The
- * integer sums of a block are still in the cache when they are scaled and stored, added or gated in
- * one step.
+ * from memory once per pass (and unpacked once, unless the product reads lines directly), and stays
+ * in the core's own cache for all tokens. The integer sums of a block are still in the cache when
+ * they are scaled and stored, added or gated in one step.
  */
 #include "engine/cpu/cpu_linear.h"
 
@@ -17,13 +17,16 @@
 
 #include <string.h>
 
-/* Rows that a thread multiplies at a time with one token. The number is large because the product
- * reads four streams, each a quarter of the rows. */
+/* Rows that a thread multiplies at a time with one token. The number is large because the x86
+ * kernels read four streams, each a quarter of the rows, and do not prefetch the start of a stream.
+ */
 #define MATVEC_ROWS 4096
 #define MATVEC_STREAMS 4
-#define FETCH_BYTES 2560 /* of each stream: as far as the product prefetches, see STREAM_AHEAD */
-#define COLS_UNIT 4      /* columns that the kernel sums together */
-#define INPUT_TOKENS 8   /* tokens in a work item when several tokens are quantised */
+/* Bytes from the start of each stream, which the product does not prefetch: its prefetches are
+ * STREAM_AHEAD bytes further on. */
+#define FETCH_BYTES 2560
+#define COLS_UNIT 4    /* columns that the kernel sums together */
+#define INPUT_TOKENS 8 /* tokens in a work item when several tokens are quantised */
 _Static_assert(MATVEC_ROWS <= MATMUL_TOKENS * PANEL_ROWS, "acc and y hold them");
 
 /* If true, every thread quantises the token itself, which is cheaper than a barrier. */
@@ -93,8 +96,8 @@ static void quantise_many(struct cpu_thread *th, const struct weights *to, struc
             s->q8_sum[t] = scale.q_sum;
         }
     thread_sync(th);
-    /* Only kernels for medium numbers of tokens copy here. Such a number fits one group, and these
-     * kernels do not unpack rows to th->panel. */
+    /* Only kernels for medium numbers of tokens copy here. Such a number fits one group of
+     * PACK_TOKENS, and these kernels do not unpack rows to th->panel. */
     th->q = th->pass->gemm->gather(s->q8, n_lines, th->pass->n_tokens, (int8_t *)th->panel);
 }
 

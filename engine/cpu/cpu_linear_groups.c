@@ -2,8 +2,8 @@
  * Linear layers in R16, for one token and for several.
  *
  * A product never crosses the border of two sections, because each section has its own matrix and
- * its rows are padded to whole row groups. The sums of a product are computed in th->y, which stays
- * in the first-level cache, then scaled and copied, added or gated.
+ * its rows are padded to whole row groups. The sums of a product take at most 16 kB of th->y, so
+ * they are still in a cache of the core when they are scaled, and copied, added or gated.
  */
 #include "engine/cpu/cpu_linear_groups.h"
 
@@ -13,10 +13,14 @@
 
 #include <string.h>
 
-#define MATVEC_STREAMS 4  /* row groups that AVX-512 reads in parallel for one token; AVX2: 2 */
+/* Row groups that AVX-512 reads in parallel for one token, a quarter of the range apart. AVX2 and
+ * AVX-VNNI read two, half of the range apart; there two of the four prefetches come too early. */
+#define MATVEC_STREAMS 4
 #define MATVEC_GROUPS 256 /* row groups that a thread multiplies at a time with one token */
-#define FEW_GROUPS 64     /* the same, several tokens in turn: lines stay in the level-2 cache */
-#define INPUT_TOKENS 8    /* tokens in a work item when several tokens are quantised */
+/* The same for several tokens in turn. The lines are 0.7 MB at 2,560 columns, so that they can stay
+ * in a second-level cache. */
+#define FEW_GROUPS 64
+#define INPUT_TOKENS 8 /* tokens in a work item when several tokens are quantised */
 #define PANEL_FLOATS (GROUPED_TOKENS * R16_PANEL * R16_ROWS)
 _Static_assert(MATVEC_GROUPS *R16_ROWS <= MATMUL_TOKENS * PANEL_ROWS, "y holds them");
 _Static_assert(FEW_GROUPS <= MATVEC_GROUPS && PANEL_FLOATS <= MATMUL_TOKENS * PANEL_ROWS,

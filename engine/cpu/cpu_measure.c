@@ -24,15 +24,15 @@
 #define READ_ROUNDS 6                  /* times that the whole buffer is read */
 /* Bytes of one loop for each thread: a core reads about 10 GB/s, so a loop takes 2 ms, of which
  * starting the threads is less than 1 %. A loop should not find its bytes in a cache: all other
- * bytes of the buffer are read in between. So the buffer has at least two slices, which needs more
- * than READ_BYTES with 13 threads or more. A slice has at most READ_BYTES, which limits the buffer
- * to a gigabyte. */
+ * slices of the buffer are read in between. So there are at least two slices, which need more than
+ * READ_BYTES with 13 threads or more. A slice has at most READ_BYTES, which limits the separate
+ * buffer to a gigabyte. */
 #define SLICE_BYTES ((size_t)20 << 20)
 
 /* Sum of 64-bit words, n a multiple of 8 * STREAMS. Reads as the ternary kernels do, in distant
- * streams, because a single stream keeps too few cache lines in flight. Each cache line is
- * prefetched `ahead` words before its use. Rounds with AHEAD and with 0 alternate, because on some
- * processors hardware prefetching is faster alone. */
+ * streams, because a single stream keeps too few cache lines in flight. With each cache line, the
+ * line `ahead` words further is prefetched. Rounds with AHEAD and with 0 (no other line) alternate,
+ * because on some processors hardware prefetching is faster alone. */
 #define STREAMS 4
 #define AHEAD 256 /* words: 2 kB */
 

@@ -1,7 +1,7 @@
 /*
  * Packs the ternary matrices into one anonymous mapping, in the order in which a pass reads them.
- * Each thread packs about the rows that it will read. After each matrix, its pages of a mapped
- * model file are released.
+ * Each thread packs a part of the rows of each matrix of the file. After each matrix, its pages of
+ * a mapped model file are released.
  */
 #include "engine/cpu/cpu_pack.h"
 
@@ -24,7 +24,8 @@ bool pack_in_groups(const struct model *m)
 /* Whether the down projection is packed by columns, so that a pass of one token can skip the
  * columns whose input is zero. Only squared ReLU gives many zeros, and a rotation leaves hardly
  * any. With columns, passes of several tokens multiply the bytes of the file as lines: these must
- * be I2_S of layout A in whole lines, aligned to 32 bytes. */
+ * be I2_S of layout A in whole lines, aligned to 32 bytes. A sum over more columns than MOST_SUMMED
+ * could overflow. */
 static bool pack_in_columns(const struct model *m, const struct backend_config *cfg,
                             const struct linear *down)
 {
@@ -341,7 +342,7 @@ struct pack_state {
     uint8_t *rows;  /* (n_threads, rows_stride) packed rows, for pack_columns */
     size_t codes_stride, rows_stride;
     /* Progress in bytes of the file: of the tensors that are packed so far, and of all tensors to
-     * pack with the output head if it gets a coarse plane. */
+     * pack, plus the output head if a coarse plane of it is planned. */
     size_t done_bytes, total_bytes;
     atomic_bool failed; /* the first thread that sets it writes err */
     bool stop; /* thread 0 writes it between two barriers, all threads read it afterwards */

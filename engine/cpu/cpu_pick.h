@@ -21,7 +21,7 @@ bool pick_all(const float *z, size_t n_vocab, struct head_row *row, size_t *n_fo
  * others have no particular order. */
 void pick_best(const float *z, size_t n_vocab, size_t k, struct head_cand *best);
 
-/* For HEAD_TOP, as pick_all, but the best candidate comes first. best is the largest of z, used
+/* For HEAD_TOP, as pick_all, but sorted, the best candidate first. best is the largest of z, used
  * only with a gap. With k 0 only z of the ids is read. seen has n_vocab bits, all zero before and
  * after. False: *n_found is a lower bound of the number needed. */
 bool pick_top(const float *z, size_t n_vocab, float best, const struct head_request *head,

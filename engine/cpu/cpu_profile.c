@@ -118,7 +118,8 @@ static bool has_step(const struct backend *b, size_t step)
     return !experts || (step != PROFILE_GATE_UP && step != PROFILE_DOWN);
 }
 
-/* Whether the multiply-adds of the step are those of floats. */
+/* Whether the multiply-adds of the step are compared with the limit of floats. Attention counts as
+ * float also with a Q8 cache, and a linear layer as int8 also if its input is not quantised. */
 static bool is_float(size_t step)
 {
     return step == PROFILE_ATTN || step == PROFILE_ROUTER || step == PROFILE_DELTA;

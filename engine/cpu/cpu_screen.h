@@ -28,7 +28,8 @@ void screen_query(const struct backend *b, size_t i, struct requested_row *req);
  * with the highest bounds (HEAD_TOP: their logits in scratch.lead and z). */
 void screen_bounds(struct cpu_thread *th, const struct requested_row *reqs, size_t n_reqs);
 /* In this thread's part of z, make the logits of possible candidates exact. Each other element
- * becomes exact or -infinity. Sets th->best[i] to the largest logit of this part. */
+ * becomes exact or -infinity. Sets th->best[i] to the largest element of this part, -infinity if no
+ * logit is exact. */
 void screen_rescore(struct cpu_thread *th, size_t i, const struct requested_row *req);
 
 #endif

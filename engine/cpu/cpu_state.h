@@ -26,7 +26,7 @@
 #include <stdint.h>
 
 #define ROW_UNIT 16      /* floats in a cache line */
-#define HEAD_GROUP 16    /* rows of logits computed in one pass over the output head */
+#define HEAD_GROUP 16    /* rows of logits computed in one reading of the output head */
 #define LEAD_ROWS 4096   /* most rows that the screened head multiplies first, see cpu_screen.c */
 #define SPLIT_BLOCKS 64  /* ATTN_SPLIT: least slots of attn_partials per token and KV head */
 #define ROUTER_TOKENS 16 /* tokens for which a thread multiplies the router at a time */
@@ -62,8 +62,8 @@ struct requested_row {
     struct coarse_query query;
 };
 
-/* The input of a layer in R16: q (n_tokens in groups of PACK_TOKENS, q8_stride), units and q_sums
- * (n_tokens, block_stride). */
+/* The input of a layer in R16: q (n_tokens, q8_stride), for several tokens with room for a multiple
+ * of PACK_TOKENS; units and q_sums (n_tokens, block_stride). */
 struct block_input {
     struct block_plane planes[MOST_PLANES]; /* high and low bytes, or one plane */
     float *x; /* (n_tokens, x_stride) if activations are not quantised; then planes are unused */
@@ -83,7 +83,7 @@ struct scratch {
     float *attn; /* (n_ubatch, attn_stride) results of attention or of a delta net */
     /* (n_ubatch, ffn_stride) act(gate) * up; with experts a row per pair. Overlaps qkv and attn. */
     float *ffn;
-    /* (n_ubatch in groups of PACK_TOKENS, q8_stride) input of a layer. In R1-256 it is packed, and
+    /* (n_ubatch rounded up to PACK_TOKENS, q8_stride) input of a layer. In R1-256 it is packed, and
      * a token occupies n_lines * LINE_COLS bytes instead of q8_stride. */
     int8_t *q8;
     float *q8_s;               /* (n_ubatch) scales of q8 */

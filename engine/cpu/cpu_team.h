@@ -1,7 +1,7 @@
 /*
  * The threads of the CPU backend. They belong to OpenMP. In the engine, only this module starts
  * parallel regions. Threads wait for each other with cpu_barrier. Between jobs the OpenMP runtime
- * lets them sleep after some milliseconds.
+ * by default lets them sleep after some milliseconds.
  */
 #ifndef ENGINE_CPU_CPU_TEAM_H
 #define ENGINE_CPU_CPU_TEAM_H

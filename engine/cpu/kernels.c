@@ -27,7 +27,7 @@
 #endif
 
 /* Bytes. docs/kernels.md, "Why the kernels are fast". AMD's hardware prefetches several streams as
- * fast as memory delivers them. Software prefetching would only take load slots there. */
+ * fast as memory delivers them, and software prefetching made the products slower. */
 #define STREAM_AHEAD 2560
 #define AMD_STREAM_AHEAD 0
 

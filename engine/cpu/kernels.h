@@ -1,6 +1,5 @@
 /*
- * The kernels of the CPU backend: a function type for each, and a table of them for each
- * instruction set.
+ * The kernels of the CPU backend: a function type for each, and the table of the kernels in use.
  *
  * docs/kernels.md specifies the arithmetic, and ref/ is that specification in C. All other kernels
  * give the same bits; tests/engine/kernels/check_kernels compares them. Unless stated otherwise,
@@ -76,7 +75,7 @@ typedef void (*unpack_rows_fn)(const struct ternary_mat *w, size_t row0, size_t 
 struct ternary_batch {
     const int8_t *q;       /* gathered tokens, starting with the first of a group */
     const int32_t *q_sums; /* (n_tokens) */
-    const uint8_t *panel;  /* unpacked rows row0 .. row1 - 1 */
+    const uint8_t *panel;  /* rows row0 .. row1 - 1 as unpack has written them, if it does */
     size_t n_tokens;
     int32_t *acc;
     size_t acc_stride;
@@ -153,7 +152,7 @@ struct coarse_mat {
     const uint16_t *steps; /* (n_rows, step_stride) BF16, zeros past n_blocks */
     size_t n_blocks;
     size_t step_stride; /* a multiple of 8 */
-    size_t ahead;       /* as in ternary_mat */
+    size_t ahead;       /* as in ternary_mat, but used only by coarse_bound_avx512 */
 };
 /* A hidden state x * unit, with integers x = 128 high + low. A weight is (2 code - 15) * step. */
 struct coarse_query {
@@ -174,14 +173,14 @@ typedef float (*coarse_pack_fn)(const float *w, size_t n_blocks, size_t row, uin
 typedef void (*coarse_bound_fn)(const struct coarse_mat *m, size_t row0, size_t row1,
                                 const struct coarse_query *q, float *bound);
 
-/* As coarse_query, for n <= COARSE_GROUP hidden states in one pass over the coarse_mat. Entries
+/* As coarse_query, for n <= COARSE_GROUP hidden states in one reading of the coarse_mat. Entries
  * past n are zero, arrays 64-byte aligned. coarse_bounds gives other bounds than coarse_bound. */
 #define COARSE_GROUP 16
 #define COARSE_LEAST 1e-37f /* least step^2 and spread^2; an underflow would lower the bound */
 struct coarse_group {
     size_t n;
     /* (n_blocks, 4, 16, COARSE_GROUP, 4) the 256 bytes of a block in coarse_query.x, in quarters;
-     * line i of a quarter holds bytes 4 i .. 4 i + 3 of this quarter of each hidden state */
+     * entry i of a quarter has bytes 4 i .. 4 i + 3 of this quarter of each hidden state */
     const int8_t *x;
     const int32_t *fix;   /* (n_blocks, COARSE_GROUP) sum of the 16 lanes of coarse_query.fix */
     const float *spread2; /* (n_blocks, COARSE_GROUP) spread^2; at least COARSE_LEAST for i < n */
@@ -240,7 +239,7 @@ struct cpu_kernels {
     coarse_bounds_fn coarse_bounds;
     size_t coarse_group_from; /* number of hidden states from which a group is faster */
     mac_peak_fn mac_peak, fma_peak;
-    size_t stream_ahead; /* the member `ahead` of matrices that are multiplied with one token */
+    size_t stream_ahead; /* the member `ahead` of ternary_mat, grouped_mat and coarse_mat */
     bool skips_zeros;    /* the kernels that skip zeros are faster than reading all weights */
 };
 

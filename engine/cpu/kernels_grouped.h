@@ -90,7 +90,7 @@ struct grouped_batch {
     size_t block_stride;
     size_t block_cols; /* 32, 64 or 128, at most span_cols */
     size_t n_tokens;
-    const uint8_t *panel; /* the unpacked row groups */
+    const uint8_t *panel; /* the row groups as unpack has written them, if it does */
     float *y;             /* (n_tokens, y_stride) in and out: row r of the panel at [r] */
     size_t y_stride;      /* a multiple of R16_ROWS */
 };

@@ -28,7 +28,7 @@ extern const size_t cuda_fatbin_bytes;
 
 #define PROFILE_EVENTS 512 /* launches that are measured before their times are read */
 
-/* Times of kernels. An event is recorded before the first launch and after each launch. */
+/* Times of kernels. An event is recorded after each launch, and before it if n is 0. */
 struct cuda_profile {
     bool on;
     CUevent events[PROFILE_EVENTS + 1];
@@ -57,8 +57,8 @@ struct cuda_device {
 };
 
 /* *d must be zero before the call. BN_EDEVICE: no driver, no GPU `index`, a driver or GPU that is
- * too old, or a driver call failed. BN_ENOMEM. The caller calls cuda_device_close after an error
- * too. */
+ * too old, or a driver call failed. BN_ENOMEM: the driver has no memory. The caller calls
+ * cuda_device_close after an error too. */
 bool cuda_device_open(struct cuda_device *d, size_t index, struct bn_error *err);
 /* Also frees the events of cuda_profile_open. Accepts a struct of zeros. */
 void cuda_device_close(struct cuda_device *d);

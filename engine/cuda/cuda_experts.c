@@ -109,8 +109,8 @@ static void choose(struct backend *b, size_t layer)
                                    grid_blocks(n_tokens, ROUTER_TILE), 1, 0},
                 &router);
     cuda_launch(&b->device, KERNEL_choose_experts, (struct cuda_grid){n_tokens, 1, 1, 0}, &pick);
-    /* Only experts_many needs the groups, but cuda_experts_pass_bytes needs n_active in every pass
-     * of several tokens. */
+    /* Only experts_many needs the pairs in the order of their experts, but cuda_experts_pass_bytes
+     * needs n_active in every pass of several tokens. */
     if (n_tokens > 1)
         cuda_launch(&b->device, KERNEL_group_pairs, (struct cuda_grid){1, 1, 1, 0}, &group);
 }
@@ -132,7 +132,8 @@ void cuda_experts_apply(struct backend *b, size_t layer)
     /* choose the experts of each token by the logits W_router norm(h) */
     choose(b, layer);
 
-    /* silu(min(W_gate x, clamp)) * clamp(W_up x), for each chosen expert and x = norm(h) */
+    /* silu(min(W_gate x, c)) * max(-c, min(W_up x, c)), for each chosen expert; x = norm(h), and c
+     * is the clamp of the layer */
     cuda_groups_quantise(b, s->expert_x, NULL, b->shape.h_stride, n_tokens, &l->gate_up);
     multiply(b, &l->gate_up, hp->n_ff, hp->n_used_experts, b->model->layers[layer].traits.clamp);
 

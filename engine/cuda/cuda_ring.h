@@ -20,9 +20,8 @@ void cuda_ring_extend(struct seq *s, size_t n_end);
 size_t cuda_ring_reachable(const struct seq *s, size_t n_keep);
 /* Save: copies the window before the length of s to a saved state, and sets the bytes of other
  * positions to 0. Load: copies the window before `length` from a saved state; the ring then holds
- * no earlier positions. `to` and `from` point to
- * the part of the state after the recurrent state. Without rings nothing is copied. BN_EDEVICE: a
- * driver call failed. */
+ * no earlier positions. `to` and `from` point to the part of the state after the recurrent state.
+ * Without rings nothing is copied. BN_EDEVICE: a driver call failed. */
 bool cuda_ring_save(const struct seq *s, void *to, struct bn_error *err);
 bool cuda_ring_load(struct seq *s, size_t length, const void *from, struct bn_error *err);
 

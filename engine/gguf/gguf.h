@@ -73,9 +73,9 @@ struct gguf {
 };
 
 /* BN_EFORMAT: not a model file, broken or truncated; the message names the byte, key or tensor.
- * BN_EUNSUPPORTED: GGUF version 1, a version above 3, big-endian, an array of arrays, or another
- * format (refusal_of_file). BN_ENOMEM. Memory is proportional to the data read and does not depend
- * on the counts in the header. */
+ * BN_EUNSUPPORTED: GGUF version 1, a version above 3, big-endian, an array of arrays, 2^32 or more
+ * keys or tensors, or another format (refusal_of_file). BN_ENOMEM. Memory is proportional to the
+ * data read and does not depend on the counts in the header. */
 bool gguf_parse(const void *bytes, size_t n_bytes, struct gguf **out, struct bn_error *err);
 void gguf_close(struct gguf *g); /* accepts NULL; does not free the bytes */
 
@@ -86,8 +86,8 @@ bool gguf_split_of(const struct gguf *g, size_t *number, size_t *count, struct b
 
 /* Make parts[0] the whole model: it gets the tensors of all parts (n_parts >= 2, in order). The
  * bytes of all parts must outlive parts[0]; the other parts may be closed. After an error parts[0]
- * may only be closed. BN_EFORMAT: the parts do not belong together, a type id has two meanings, or
- * a tensor is in two parts; the message names the part, id or tensor. BN_ENOMEM. */
+ * may only be closed. BN_EFORMAT: the parts do not belong together, split.tensors.count is not
+ * their number of tensors, a type id has two meanings, or a tensor is in two parts. BN_ENOMEM. */
 bool gguf_join(struct gguf *const *parts, size_t n_parts, struct bn_error *err);
 
 /* NULL if there is no such key or tensor. */

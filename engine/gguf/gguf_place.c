@@ -28,8 +28,8 @@ static int compare_offset(const void *a, const void *b)
     return (x->offset > y->offset) - (x->offset < y->offset);
 }
 
-/* Sort the tensors and set n_bytes of each to its span: the distance to the next tensor or to the
- * end of the file; 0 past the end. */
+/* Sort the tensors and set n_bytes of each to its span: the distance to the next tensor, for the
+ * last one to the end of the file (0 if it begins past the end). */
 static bool find_spans(struct placing *p, struct bn_error *err)
 {
     const struct gguf *g = p->g;
@@ -85,9 +85,9 @@ static enum tensor_type type_of(const struct placing *p, const struct gguf_tenso
     return tensor_type_decide(t->type_id, t->n_cols, t->n_rows, t->n_bytes, p->g->alignment);
 }
 
-/* Decide the types, and replace n_bytes by the size that follows from the type. Each tensor must
- * have a valid shape, begin inside the file and, if its size is known, also end inside it. They are
- * checked in file order, so that the message names the first missing tensor. */
+/* Decide the types, and replace n_bytes by the size that follows from the type. No tensor may begin
+ * past the end of the file. A tensor of our table must have a valid shape and also end inside the
+ * file. They are checked in file order, so that the message names the first missing tensor. */
 static bool find_sizes(const struct placing *p, struct bn_error *err)
 {
     for (size_t i = 0; i < p->g->n_tensors; i++) {

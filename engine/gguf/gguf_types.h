@@ -78,7 +78,7 @@ const char *tensor_type_id_name(uint32_t file_id);
  * meanings of the id. */
 struct tensor_verdict {
     const char *name;   /* "TL2 (39)"; NULL if the id is unknown */
-    const char *advice; /* "its tiling is not in the file: convert the original model to i2_s" */
+    const char *advice; /* "convert the model to i2_s or tq2_0 from its original" */
 };
 struct tensor_verdict tensor_type_judge(uint32_t file_id, size_t n_cols, size_t n_rows, size_t span,
                                         size_t alignment);

@@ -111,7 +111,7 @@ bool floats_scan(const struct ternary_source *src, struct ternary_scales *out, s
     size_t inexact = none;
     for (size_t row = 0; row < src->n_rows; row++) {
         if (all_of_magnitude(src, row * src->n_cols, src->n_cols, c.of_tensor))
-            continue; /* 0 and the shared magnitude of earlier rows: changes no class */
+            continue; /* only 0 and c.of_tensor: the row changes no class */
         if (!scan_row(src, row, &c, &inexact, err))
             return false;
     }

@@ -73,8 +73,8 @@ static bool read_clamps(const struct gguf *g, const struct arch *arch, const str
 bool layer_table_read(const struct gguf *g, const struct arch *arch, const struct hparams *hp,
                       struct layer *layers, struct bn_error *err)
 {
-    /* In a model with delta nets, the last layer of each interval has attention. In the others
-     * delta.interval is 0, so it must not be the divisor. */
+    /* In a model with delta nets, the last layer of each interval has attention. In a model without
+     * them delta.interval is 0, so it must not be the divisor. */
     for (size_t i = 0; i < hp->n_layers; i++)
         layers[i].traits = (struct layer_traits){.is_delta_net = arch->delta_nets &&
                                                                  (i + 1) % hp->delta.interval != 0,

@@ -1,7 +1,7 @@
 /*
- * Packs ternary rows of a file to lines of R1-256, the layout of ternary layers wherever R16
- * (group_pack.h) is not used. A line holds 256 columns: bits 2i and 2i + 1 of byte b hold the code
- * of column 64 i + b. Columns past the end of a row have code 1, which is the weight 0.
+ * Packs ternary rows of a file to lines of R1-256, the usual layout of ternary layers that are not
+ * in R16 (group_pack.h). A line holds 256 columns: bits 2i and 2i + 1 of byte b hold the code of
+ * column 64 i + b. Columns past the end of a row have code 1, which is the weight 0.
  */
 #ifndef ENGINE_MODEL_LINE_PACK_H
 #define ENGINE_MODEL_LINE_PACK_H

@@ -20,7 +20,7 @@ static double yarn_pair(const struct hparams *hp, double turns)
 /* The factor of the frequency of pair i (Peng et al., "YaRN", 2023); 1 without YaRN. Pairs up to
  * `low` turn often. They keep their frequency if ext_factor is 1; if it is less, only this part of
  * the frequency is kept and the rest is divided by y->factor. Pairs from `high` on, if it is above
- * `low`, are slowed down by the whole factor. */
+ * `low`, are slowed down by the whole factor. From `low` to `high` the kept part falls linearly. */
 static double yarn_scale(const struct hparams *hp, size_t i)
 {
     const struct rope_yarn *y = &hp->yarn;

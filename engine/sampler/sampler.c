@@ -143,8 +143,9 @@ static bool has_penalties(const struct sampler_params *p)
                                      p->frequency_penalty != 0.0f);
 }
 
-/* Count the ids of the penalty window, which has n_more tokens more than repeat_last_n, and list
- * each id that has a bias or a penalty in s->ids. clear_window resets the counts. */
+/* Count the ids of the penalty window: the last repeat_last_n + n_more ids, or all ids if there are
+ * fewer or repeat_last_n is -1. List each id that has a bias or a penalty in s->ids. clear_window
+ * resets the counts. */
 static void count_window(struct sampler *s, const int32_t *ids, size_t n_ids, size_t n_more)
 {
     const struct sampler_params *p = &s->params;

@@ -116,7 +116,7 @@ static size_t keep_share(struct survivor *w, size_t n, double share, double best
         n_kept++;
     }
     for (size_t i = 0; i < n_kept; i++)
-        w[i] = w[n - n_kept + i]; /* ascending, so the ranges may overlap */
+        w[i] = w[n - n_kept + i]; /* i ascends, so the ranges may overlap */
     return n_kept;
 }
 

@@ -2,9 +2,9 @@
  * Draft policy: finds a draft in the text and decides how many of its tokens to evaluate. The
  * functions change only *p and `out`; the caller measures the times. Private to spec.c.
  *
- * A chosen token is compared with the draft token for its position, even if the draft was not
- * evaluated. Each comparison is one trial. So the success rate is known at no cost, and text
- * without repetitions loses no time.
+ * If there is a draft token for the position of a chosen token, the two are compared, even if the
+ * draft was not evaluated. Each comparison is one trial. So the success rate is known at no cost,
+ * and text without repetitions loses no time.
  */
 #ifndef ENGINE_SPEC_SPEC_POLICY_H
 #define ENGINE_SPEC_SPEC_POLICY_H
@@ -37,7 +37,8 @@ struct spec_policy {
 void spec_policy_init(struct spec_policy *p, enum spec_mode mode);
 
 /* Number of tokens to draft after a match of n_match tokens: 0 to n_max. It is 0 until a pass of
- * one token was recorded, with SPEC_OFF, with SPEC_ON for n_match 1, and for n_match 0. */
+ * one token was recorded, with SPEC_OFF, with SPEC_ON for n_match 1, for n_match 0, and with
+ * SPEC_AUTO if no length is expected to gain enough or drafts have lost too much time. */
 size_t spec_policy_choose(const struct spec_policy *p, size_t n_match, size_t n_max);
 
 /* Record that the draft token after a match of n_match tokens was right or wrong. Does nothing for

@@ -20,7 +20,7 @@
 
 /* Most slots that a lookup examines. In a table of 2^19 slots that is two thirds full, the longest
  * chain of occupied slots has about 100 slots and rarely more than 160. So only a file that is made
- * to collide has more than this limit. */
+ * to collide reaches this limit. */
 #define BPE_PROBES_MAX 512
 
 struct bpe_pair {

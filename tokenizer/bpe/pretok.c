@@ -92,8 +92,8 @@ const struct pretok_rule *pretok_rule_find(struct bn_str name)
 
 #define REGEXES_MAX 4 /* as many as `plain` has */
 
-/* The match limit is this base plus 8 per byte of text. This is far more than any text needs: a run
- * of white space, the case that backtracks, costs 1 per byte. */
+/* The match limit is this base plus 8 per byte of text, at most UINT32_MAX. This is far more than
+ * any text needs: a run of white space, the case that backtracks, costs 1 per byte. */
 #define MATCH_LIMIT_BASE 1000000u
 
 struct pretok {
@@ -110,7 +110,7 @@ bool pretok_open(const struct pretok_rule *rule, struct pretok **out, struct bn_
         PCRE2_SIZE at;
         pcre2_code *regex = pcre2_compile((PCRE2_SPTR)rule->regexes[i], PCRE2_ZERO_TERMINATED,
                                           PCRE2_UTF | PCRE2_UCP, &code, &at, NULL);
-        if (!regex) {
+        if (!regex) { /* no memory: the expressions are constants without errors */
             pretok_close(p);
             return bn_fail(err, BN_ENOMEM, "pre-tokenizer expression: error %d at %zu", code, at);
         }

@@ -22,7 +22,7 @@ struct pretok_rule {
     const char *const *regexes; /* (n_regexes) each cuts the pieces of the one before it */
     size_t n_regexes;
     bool ignore_merges; /* a piece that is a token becomes that token without merging */
-    bool add_bos;       /* a prompt begins with bos; used if the file has no add_bos_token key */
+    bool add_bos;       /* a prompt begins with bos; used if the file does not set add_bos_token */
     bool nfc;           /* text is normalised to Unicode NFC first */
 };
 

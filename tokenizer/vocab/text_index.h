@@ -16,7 +16,7 @@
 #include <stdint.h>
 
 /* In a table of 2^20 slots that is half full, the longest chain of occupied slots is at most about
- * 80, so only a file that is made to collide has more. */
+ * 80, so only a file that is made to collide reaches this limit. */
 #define TEXT_PROBES_MAX 256
 #define TEXT_CLASSES 4 /* a power of two */
 
@@ -71,7 +71,7 @@ void text_index_probe(const struct text_index *x, struct bn_str text, unsigned c
 uint32_t text_index_resolve(const struct text_index *x, const struct text_probe *probe,
                             unsigned class);
 
-/* Not cryptographic. Different seeds give independent hashes. */
+/* Not cryptographic. Different seeds give different hashes of the same bytes. */
 uint64_t text_hash(const char *bytes, size_t n_bytes, uint64_t seed);
 
 #endif

@@ -1,8 +1,8 @@
 /*
  * Decodes the texts of a vocabulary and indexes them by class.
  *
- * A byte-level text is decoded with the byte map; a SentencePiece text has spaces in place of
- * U+2581.
+ * Most byte-level texts are decoded with the byte map, and in most SentencePiece texts a space
+ * replaces each U+2581. append_text has the exceptions.
  */
 #include "tokenizer/vocab/vocab.h"
 

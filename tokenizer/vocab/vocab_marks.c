@@ -2,9 +2,10 @@
  * Finds and repairs the marks of a vocabulary: the tokens with a special role.
  *
  * If the file has no key for a mark, or the key is no id, the mark has the default id of llama.cpp.
- * A default id counts only if that token has the type control or unknown in the file, because token
- * 11 of a plain vocabulary may also be a comma. A token of type normal that merges can build is an
- * ordinary word and never becomes a mark only because of its text: "</s>" is also an HTML tag.
+ * A default id counts only if that token has the type control or unknown in the file: token 11, a
+ * default of byte-level vocabularies, is an ordinary word in many of them (a comma in GPT-2). A
+ * token of type normal that merges can build is an ordinary word and never becomes a mark only
+ * because of its text: "</s>" is also an HTML tag.
  */
 #include "tokenizer/vocab/vocab_marks.h"
 
@@ -236,8 +237,8 @@ static bool collect_endings(struct finder *f, struct bn_error *err)
     return true;
 }
 
-/* Give marks the type control (or unknown), because message text must not produce them. A mark that
- * only a key names may be an ordinary word; then it keeps its type. */
+/* Correct the types as vocab_marks.h says, because message text must not produce these tokens. A
+ * mark that only a key names may be an ordinary word; then it keeps its type. */
 static void correct_types(struct finder *f)
 {
     for (size_t k = 0; k < N_ENDINGS; k++) {

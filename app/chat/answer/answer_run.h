@@ -83,7 +83,8 @@ struct answer_result {
     bool is_thought_cut;          /* the thought was closed because it reached its budget */
     size_t n_drafted;             /* tokens proposed by speculative decoding */
     size_t n_accepted;            /* those of them that were accepted */
-    /* seconds; the start is that of answer_run, so it is after the loading of a snapshot */
+    /* seconds; the start is that of answer_run, so it is after the loading of a snapshot. With
+     * --batch it is the start of prefill. */
     double first_token_s;  /* from the start to the choice of the first token; 0: no token */
     double prefill_s;      /* from the start to the end of prefill; also if n_tokens is 0 */
     double decode_s;       /* from the first token to the last */

@@ -152,7 +152,7 @@ bool snapshot_write(struct generator *g, const struct bn_file *file, const int32
     const bool ok = write_all(g, file, &to, &t, err);
     if (!ok)
         (void)is_cancelled(&t, err); /* replaces the error about a write that `move` refused */
-    /* Without NEW_FILE_SYNC: its checksum shows if a crash damaged the file. */
+    /* Not NEW_FILE_SYNC: the checksum in the file shows whether a crash damaged it. */
     if (!new_file_close(&to, ok ? NEW_FILE_KEEP : NEW_FILE_DROP, err))
         return false; /* NEW_FILE_DROP returns false, too, and keeps *err */
     *result = (struct snapshot_result){n, t.n_bytes, clock_seconds() - started};
@@ -166,7 +166,7 @@ static bool fail_damaged(struct bn_error *err)
     return bn_fail(err, BN_EFORMAT, "the snapshot is damaged");
 }
 
-/* At most 31 lower-case letters, digits and '-', then a zero byte: safe to print. */
+/* 1 to 31 lower-case letters, digits and '-', then a zero byte: safe to print. */
 static bool is_name(const char text[32])
 {
     size_t n = 0;

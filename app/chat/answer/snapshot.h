@@ -4,7 +4,8 @@
  *
  * A snapshot belongs to one saved chat. It is in the cache directory and may be deleted at any
  * time. It is used only if the model file and bn_session_kv_version are the same, the prompt begins
- * with its ids, and its checksum matches. Otherwise it is ignored and the caller gets the reason.
+ * with the ids in the snapshot, and the checksum matches. Otherwise the snapshot is ignored and the
+ * caller gets the reason.
  *
  * All functions except snapshot_path run on the worker's thread.
  */

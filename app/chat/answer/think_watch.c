@@ -2,7 +2,9 @@
  * The budget of a thought: see think_watch.h.
  *
  * Derivation of THINK_WAIT: a character has at most 4 bytes and </think> has 8. A token of text has
- * at least one byte, so both are complete after at most 8 tokens.
+ * at least one byte, so what is incomplete when the budget ends is complete, or turns out to be no
+ * </think>, within 8 tokens. The limit is needed because another incomplete character or marker can
+ * follow directly.
  */
 #include "app/chat/answer/think_watch.h"
 

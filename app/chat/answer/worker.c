@@ -357,7 +357,7 @@ static void *thread_main(void *arg)
 }
 
 /* Threads inherit the signal mask of their creator. Block all signals but fatal ones while the
- * worker's thread is created, so that it and its OpenMP threads never handle such a signal. */
+ * worker's thread is created, so that it and its OpenMP threads never handle a blocked signal. */
 static bool start_thread(struct worker *w, struct bn_error *err)
 {
     sigset_t others, before;
@@ -430,7 +430,7 @@ bool worker_next(struct worker *w, struct worker_event *event)
 static void submit(struct worker *w, struct job *job)
 {
     pthread_mutex_lock(&w->lock);
-    if (job->kind != JOB_CHECK)
+    if (job->kind != JOB_CHECK) /* a check does not read w->cancel */
         atomic_store(&w->cancel.requested, false);
     if (w->running == RUNNING_CHECK_YIELDS)
         bn_cancel_request(&w->check_cancel);

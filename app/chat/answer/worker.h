@@ -3,10 +3,11 @@
  * other. Only the functions from worker_info on, at the end of this file, call the engine on the
  * main thread.
  *
- * worker_next returns the results of the jobs as events; for each new event the worker writes a
- * byte to the wake pipe. If the ring of events is full, the worker waits, so memory stays bounded
- * if a terminal or pipe is slow. Signals, except fatal ones, are blocked in the worker's thread and
- * in all threads that it starts. Call all functions on the main thread.
+ * worker_next returns the progress and the results of loading and of the jobs as events. For each
+ * event the worker writes a byte to the wake pipe, except for a WORKER_LOADING or WORKER_READING
+ * that replaces an unread event of the same kind. If the ring of events is full, the worker waits,
+ * so memory stays bounded if a terminal or pipe is slow. Signals, except fatal ones, are blocked in
+ * the worker's thread and in all threads that it starts. Call all functions on the main thread.
  */
 #ifndef APP_WORKER_H
 #define APP_WORKER_H
@@ -85,7 +86,7 @@ bool worker_check(struct worker *w, enum worker_check how, struct bn_error *err)
 bool worker_is_idle(struct worker *w);
 /* Request that the loading of the model, or the running job and the answers and snapshots that
  * wait, stop soon. A measurement and a check that yields continue. The next worker_answer,
- * worker_save or worker_measure ends the request. */
+ * worker_save or worker_measure ends the request, except for a check that runs. */
 void worker_cancel(struct worker *w);
 
 /* NULL before WORKER_LOADED; valid until worker_close. */

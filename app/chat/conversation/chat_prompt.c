@@ -50,13 +50,13 @@ bool prompt_ids_fit(const struct tokenizer *t, const struct answer *a)
 
 void prompt_trim_ids(const struct tokenizer *t, struct answer *a)
 {
-    size_t n_bytes = 0; /* of all ids; only if it is near the text's can the slow check succeed */
+    size_t n_bytes = 0; /* of all ids: a quick test before prompt_ids_fit (see measure_ids) */
     for (size_t i = 0; i < a->n_ids; i++)
         n_bytes += tokenizer_piece(t, a->ids[i], TOKENIZER_SPECIAL_HIDE).n_bytes;
     while (a->n_ids > 0 && (n_bytes > a->text.n_bytes + 1 || !prompt_ids_fit(t, a))) {
         a->n_ids--;
         n_bytes -= tokenizer_piece(t, a->ids[a->n_ids], TOKENIZER_SPECIAL_HIDE).n_bytes;
-        if (n_bytes < a->text.n_bytes)
+        if (n_bytes < a->text.n_bytes) /* fewer ids have even fewer bytes */
             a->n_ids = 0;
     }
 }

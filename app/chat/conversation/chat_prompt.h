@@ -20,11 +20,11 @@ struct prompt_maker {
 };
 
 enum prompt_mode {
-    /* All turns, but without the answer of the last one, then the generation prompt: the text with
+    /* The turns, but without the answer of the last one, then the generation prompt: the text with
      * which the template begins an answer. */
     PROMPT_ANSWER,
     PROMPT_CONTINUE, /* PROMPT_ANSWER, then the answer of the last turn so far. A turn must exist */
-    PROMPT_WHOLE,    /* all turns with their answers, without a generation prompt */
+    PROMPT_WHOLE,    /* the turns with their answers, without a generation prompt */
 };
 
 /* The turns of a prompt: the first n_first, then those from index n_skipped to the last. */
@@ -58,8 +58,8 @@ void prompt_restore_ids(const struct tokenizer *t, struct segment *segments, siz
 /* Whether the ids of this answer decode to its text, which may lack the leading space that
  * SentencePiece adds. False if there are no ids. */
 bool prompt_ids_fit(const struct tokenizer *t, const struct answer *answer);
-/* Drop the last ids until prompt_ids_fit is true. If the text ends within a token, no ids are
- * left. */
+/* Drop the last ids until prompt_ids_fit is true. If it never is, for example because the text ends
+ * within a token, no ids are left. */
 void prompt_trim_ids(const struct tokenizer *t, struct answer *answer);
 
 #endif

@@ -44,9 +44,9 @@ static size_t most_ids(const struct prompt_limits *l)
     return l->n_ctx - l->n_reserve;
 }
 
-/* Find the prompt with the most turns that has at most n_most ids. It leaves out more than
- * n_skipped turns. If even the fewest turns have more ids (the last one, with OVERFLOW_KEEP_FIRST
- * also the first), the result is the prompt with those. */
+/* Find the prompt with the most turns that has at most n_most ids, provided that fewer turns have
+ * fewer ids. It leaves out more than n_skipped turns. If even the fewest turns have more ids (the
+ * last one, with OVERFLOW_KEEP_FIRST also the first), the result is the prompt with those. */
 static bool find_prompt(const struct fitting *f, size_t n_skipped, size_t n_most, size_t *n_found,
                         struct prompt *out, struct bn_error *err)
 {
@@ -102,6 +102,7 @@ static bool fail_context(const struct fitting *f, size_t n_ids, bool last_too_lo
  * without the older ones. */
 static bool fail_full(const struct fitting *f, size_t n_ids, bool *too_long, struct bn_error *err)
 {
+    /* `encode` reads only the overflow of the limits. */
     const struct prompt_limits alone = {f->limits->n_ctx, f->limits->n_reserve, 100, OVERFLOW_DROP};
     const struct fitting last = {f->m, f->s, &alone, f->mode};
     struct prompt p;

@@ -3,9 +3,9 @@
  * is in docs/session-format.md.
  *
  * A file is replaced as a whole or not at all, and only its owner can read it. While a chat uses
- * it, the file has a lock, and changes are appended to a journal beside it: usually one line for
- * each question and each answer. The journal becomes part of the file when the chat ends, or after
- * a crash when a chat uses the file again.
+ * the file, it has a lock, unless the file system has no locks. Changes are appended to a journal
+ * beside it: usually one line for each question and each answer. The journal becomes part of the
+ * file when the chat ends, or after a crash when a chat uses the file again.
  *
  * The ids of an answer are used again only if the vocabulary is the same, none of them ends an
  * answer or begins a turn, and they still decode to the answer's text. Otherwise the text is
@@ -100,7 +100,7 @@ bool store_save(const struct store *s, struct store_file *f, const struct transc
 bool store_replace(const struct store *s, struct store_file *f,
                    const struct transcript_state *state, struct bn_error *err);
 /* If f->is_behind, write the conversation as a whole and remove the journal; otherwise write
- * nothing, so call store_save before. Always release the lock. `f` has no file afterwards, also on
+ * nothing, so call store_save before. The lock is released and `f` has no file afterwards, also on
  * failure; then the journal stays. BN_EIO, BN_ENOMEM. */
 bool store_close(const struct store *s, struct store_file *f, const struct transcript_state *state,
                  struct bn_error *err);
@@ -138,7 +138,7 @@ void store_clean(void);
 
 /* Append the names of the saved chats in the data directory, sorted, one per line. A missing
  * directory is an empty list. BN_EIO. BN_ENOMEM: then `out` may have a part of the names. BN_EARG:
- * neither XDG_DATA_HOME nor HOME names a data directory. */
+ * neither XDG_DATA_HOME nor HOME names a data directory, or its path is too long. */
 bool store_list(struct strbuf *out, size_t *n_sessions, struct bn_error *err);
 
 #endif

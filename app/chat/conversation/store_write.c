@@ -67,7 +67,8 @@ static json_t *lines_json(struct bn_str lines)
     return list;
 }
 
-/* The message of a user. With attached files, also the typed text and the paths of the files. */
+/* The message of a user. With attached files, also the typed text, and the paths of the files from
+ * --file and /file. */
 static json_t *user_json(const struct exchange *e)
 {
     json_t *o = message_json("user", e->user, e->user_extra);
@@ -331,7 +332,7 @@ bool store_replace(const struct store *s, struct store_file *f,
         return false;
     remove_journal(f);
     f->is_behind = false;
-    f->has_base = has_hash; /* a file that is too large to be read back gets no journal */
+    f->has_base = has_hash; /* a file that cannot be read back (too large) gets no journal */
     set_written(f, state);
     return true;
 }

@@ -9,7 +9,7 @@
 #include "app/options/model_args.h"
 
 #define MARKER "</think>"
-#define USUAL "\n" MARKER "\n\n" /* if the template does not contain the text */
+#define USUAL "\n" MARKER "\n\n" /* if the template has no such text of at most MAX_BYTES */
 #define MAX_BYTES 100 /* a longer text is no marker: a hostile template must not fill the context */
 
 struct search {
@@ -80,8 +80,8 @@ static struct bn_str between(const struct template_output *out)
     return (struct bn_str){0};
 }
 
-/* The text from </think>, with the newline before it, to the end of the prompt. Empty: the last
- * segment of the prompt has no <think> with </think> after it. */
+/* The text from </think>, with a newline directly before it, to the end of the prompt. Empty: the
+ * prompt does not end with text of the template that has <think> and </think> after it. */
 static struct bn_str at_end(const struct template_output *out)
 {
     if (out->n_segments == 0 || out->segments[out->n_segments - 1].kind != SEGMENT_TEMPLATE)

@@ -3,9 +3,9 @@
  * answer).
  *
  * States share exchanges, and a shared exchange never changes. So undo and redo copy or swap small
- * arrays of pointers, but copy no exchange. Undo removes the last exchange, or reverts the last cut
- * (clear, forget, edit, load) if the turns are still as the cut left them. The next message or cut
- * drops the redo list. Main thread only.
+ * arrays of pointers and the system message, but copy no exchange. Undo reverts the last cut
+ * (clear, forget, edit, load) if the turns are still as the cut left them, else it removes the last
+ * exchange. The next message or cut drops the redo list. Main thread only.
  *
  * Functions that allocate return false (undo and redo: UNDO_NO_MEMORY) if memory runs out. The
  * conversation then stays as it was, but a cut may have dropped the redo list.
@@ -33,8 +33,8 @@ const char *finish_name(enum finish f); /* "stop", "length", "stop_string", ... 
 /* The inverse; FINISH_NONE for an unknown name. */
 enum finish finish_of(const char *name);
 
-/* An answer has the ids as they were generated, and their text. An answer without ids (edited in
- * the file, or made by another model) has only text. */
+/* An answer has the ids as they were generated, and their text. If the ids are unknown or unusable
+ * (for example edited in the file, or made by another model), it has only text. */
 struct answer {
     struct bn_str text; /* owned; may hold any bytes */
     const int32_t *ids; /* (n_ids), owned */
@@ -49,8 +49,8 @@ struct exchange {
     struct bn_str user;       /* owned; the caller passes valid UTF-8 */
     struct bn_str typed;      /* owned; what the user typed, if `user` also has attached files; else
                                  empty */
-    struct bn_str files;      /* owned; canonical paths of files from --file and /file, each with a
-                                 newline */
+    struct bn_str files;      /* owned; canonical paths of files from --file and /file, each
+                                 followed by a newline */
     struct bn_str user_extra; /* owned; like answer.extra */
     struct answer answer;
 };
@@ -85,8 +85,8 @@ bool transcript_add_question(struct transcript *t, struct bn_str user);
  * with a new serial replaces the last one, so pointers to that one may become invalid. States of
  * the undo and redo lists keep the previous answer. */
 bool transcript_answer(struct transcript *t, const struct answer *answer);
-/* Remove the last exchange, if there is one, without an undo step: its answer never began, or a
- * journal replaces it. */
+/* Remove the last exchange, if there is one, without an undo step: it has no answer, or a journal
+ * replaces it. */
 void transcript_remove_question(struct transcript *t);
 /* Set the system message; empty: remove it. Drops its unknown members (system_extra). This is no
  * undo step of its own, but a state that undo or redo restores has its own system message. */

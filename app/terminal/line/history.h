@@ -17,11 +17,12 @@
 struct history {           /* zeros, then set the path; free with history_finish */
     char path[PATH_BYTES]; /* "": no file */
     struct strbuf last;    /* the newest entry; an equal entry after it is not added */
-    struct strbuf waiting; /* lines to append later, because another program held the lock */
+    struct strbuf waiting; /* lines to append later: the lock was held by another program, or the
+                              directory could not be made */
 };
 
 /* Append an entry as a line of the file, without the newline of this line; history_unescape is the
- * inverse. Both leave out NUL bytes. */
+ * inverse. Both leave out NUL bytes, but history_unescape keeps one after a backslash. */
 void history_escape(struct bn_str entry, struct strbuf *out);
 void history_unescape(struct bn_str line, struct strbuf *out);
 

@@ -28,8 +28,8 @@ static int insert_newline(int count, int key)
 }
 
 /* Enter inserts a newline if the message begins with an open fence (SLASH_FENCE), or if the cursor
- * is after a backslash at the end of the message; the newline replaces this backslash. In a fence,
- * a backslash is text. */
+ * is after a backslash at the end of the message; the newline replaces this backslash. In a
+ * message that begins with a fence, also a closed one, a backslash is text. */
 static int enter(int count, int key)
 {
     const char *line = rl_line_buffer, *close = NULL;

@@ -103,7 +103,7 @@ static void put_cell(struct flow *f, const struct flow_cell *cell, struct strbuf
         if (breaks_words(f, cell->look) && f->column > 0)
             strbuf_add_char(out, '\n');
         else
-            f->n_wrapped++; /* the terminal begins a row, except for the first cell of a row */
+            f->n_wrapped++; /* the terminal begins a row */
         flow_begin_row(f);
     }
     write_cell(f, cell, out);
@@ -202,7 +202,7 @@ static void put_char(void *ud, const struct term_char *c, enum text_look look)
     add_cell(target->flow, cell, target->out);
 }
 
-/* Write everything that is held back, except blanks. */
+/* Write everything that is held back, except blanks after the last word. */
 static void end_text(struct flow *f, struct strbuf *out)
 {
     struct flow_target target = {f, out};

@@ -48,8 +48,10 @@ struct flow {
     size_t column;         /* of the cursor; == columns: the next character begins a new row */
     struct flow_cells row; /* the characters on the cursor's row */
     size_t n_doubtful;     /* characters of `row` whose width differs between terminals */
-    size_t n_wrapped;      /* how often the terminal itself has begun a new row since flow_init */
-    enum text_look look;   /* the look that the terminal is set to */
+    /* Grows when the terminal itself begins a new row; also for a character that is wider than a
+     * row, and for text that flow_skip leaves out. */
+    size_t n_wrapped;
+    enum text_look look; /* the look that the terminal is set to */
     struct markdown markdown;
     bool is_skipping; /* flow_skip ended within a line: leave out blanks, and then a newline */
 

@@ -2,11 +2,12 @@
  * Finds the look (the appearance) of each character of an answer in Markdown: headings, bold,
  * inline code, fenced code and list marks. Does no I/O.
  *
- * No character is added, removed or moved. A mark is a run of characters with a meaning in
- * Markdown, such as two asterisks. It is held back (pending) until a later character decides its
- * meaning, because text on the screen is never changed. At most MARKDOWN_MAX_PENDING characters are
- * held back, all of them ASCII. The result does not depend on how the text is cut into pieces. Bold
- * and inline code end at the end of a line; only fenced code continues.
+ * No character is added, removed or moved; harmful ones become U+FFFD (term_text.h). A mark is a
+ * run of characters with a meaning in Markdown, such as two asterisks. It is held back (pending)
+ * until a later character decides its meaning, because text on the screen is never changed. At most
+ * MARKDOWN_MAX_PENDING characters are held back, all of them ASCII. The result does not depend on
+ * how the text is cut into pieces. Bold and inline code end at the end of a line; only fenced code
+ * continues.
  */
 #ifndef APP_MARKDOWN_H
 #define APP_MARKDOWN_H
@@ -48,7 +49,7 @@ struct markdown {
     char fence;                           /* the character of the opening fence */
     size_t n_fence;                       /* its length */
     bool is_fence_quoted; /* the fence is in a block quote, so the code ends with the quote */
-    bool is_quoted;       /* this line began with '>' */
+    bool is_quoted;       /* a '>' came before the text of this line */
     uint32_t before;      /* the last decided character; 0 or newline: start of a line */
     uint32_t literal;     /* in a run of this character too long for a mark; 0: no such run */
 };

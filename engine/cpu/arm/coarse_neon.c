@@ -1,9 +1,9 @@
 /*
  * coarse_pack and coarse_bound for NEON; coarse_ref.c is the specification.
  *
- * Products of bytes are 16 bits wide. Adding them pairwise twice yields the sums of four columns
- * that docs/kernels.md prescribes. A line is processed in four quarters p of 16 bytes, which hold
- * lanes 4 p .. 4 p + 3 of the recipe.
+ * Products of bytes are 16 bits wide. Adding them pairwise twice yields sums of four columns. A
+ * lane of docs/kernels.md is the sum for four columns and for the four that are 64 columns further.
+ * A line is processed in four quarters p of 16 bytes, which hold lanes 4 p .. 4 p + 3.
  */
 #include "engine/cpu/arm/kernels_arm.h"
 #include "engine/cpu/arm/lanes_neon.h"

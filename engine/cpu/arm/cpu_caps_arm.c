@@ -9,7 +9,7 @@
 #include <sys/auxv.h>
 #endif
 
-/* Bits of the auxiliary vector: Documentation/arch/arm64/elf_hwcaps.rst in the Linux sources. */
+/* Bits of the auxiliary vector: arch/arm64/include/uapi/asm/hwcap.h in the Linux sources. */
 #define HWCAP_DOTPROD (1ul << 20)      /* HWCAP_ASIMDDP there */
 #define HWCAP2_INT8_MATMUL (1ul << 13) /* HWCAP2_I8MM there */
 

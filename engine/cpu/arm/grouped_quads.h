@@ -1,8 +1,8 @@
 /*
  * grouped_matvec and grouped_matmul for NEON, shared by the variants without and with dot products.
- * A register holds a quarter of a line of R16, which has four rows. Field i (bits 2i and 2i + 1 of
- * each byte) has four columns of each row. grouped_matmul reads the lines directly and needs no
- * panel, so the kernel table keeps grouped_unpack_ref, which does nothing.
+ * A register holds a quarter of a line of R16, four bytes of each of four rows. Field i (bits 2i
+ * and 2i + 1 of each byte) has four columns of each row. grouped_matmul reads the lines directly
+ * and needs no panel, so the kernel table keeps grouped_unpack_ref, which does nothing.
  *
  * The file that includes this header defines first:
  *     struct quad_sums                    sums of four rows

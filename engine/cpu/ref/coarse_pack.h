@@ -49,10 +49,10 @@ BN_FORCE_INLINE void coarse_codes(const float *w, float inverse, uint64_t key, u
         x = (x ^ x >> 16) * 0x85ebca6bu + key1;
         x = (x ^ x >> 13) * 0xc2b2ae35u;
         x ^= x >> 16;
-        /* Both are uniform in (0, 1). They are added before the conversion drops the fraction.
-         * The casts to int32_t are for AVX2, which converts only signed integers. Rounding errors
-         * are below 2^-18 and the noise is at least 2^-17 away from 0 and 1, so the sums are in
-         * (0, 16). The limit of 15 is a precaution. */
+        /* The noises are uniform in (0, 1), and are added before the conversion to a code drops
+         * the fraction. The casts to int32_t are for AVX2, which converts only signed integers.
+         * Rounding errors are below 2^-18 and the noise is at least 2^-17 away from 0 and 1, so the
+         * sums are in (0, 16). The limit of 15 is a precaution. */
         const float noise0 = ((float)(int32_t)(x & 0xffffu) + 0.5f) * 0x1p-16f;
         const float noise1 = ((float)(int32_t)(x >> 16) + 0.5f) * 0x1p-16f;
         const int32_t c0 = (int32_t)((w[j] * inverse + 15.0f) * 0.5f + noise0);

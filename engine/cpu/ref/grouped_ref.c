@@ -91,8 +91,8 @@ static int32_t code_at(const uint8_t *group, size_t row, size_t col)
 }
 
 /* Sum of code * q over columns col0 .. col0 + n_cols - 1 of one row; n_cols is a multiple of
- * R16_LINE_COLS. q starts at column 0. The code of code_at stands here again, line by line, because
- * this takes less than half of the time. */
+ * R16_LINE_COLS. q starts at column 0. A call of code_at for each column would take more than
+ * twice as long. */
 static int32_t block_sum(const uint8_t *group, size_t row, size_t col0, size_t n_cols,
                          const int8_t *q)
 {

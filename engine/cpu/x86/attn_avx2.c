@@ -24,10 +24,10 @@ struct scores {
 };
 
 /* Bytes of the keys of a block; the values have as many, apart from their padding. While a kernel
- * reads the keys, it prefetches the values if n_seen is 64; otherwise it prefetches the keys
- * themselves, which are read anyway. While it reads the values, it prefetches the keys of the next
- * block. If all 64 positions are seen, the calls of prefetch_ahead for a group of heads cover the
- * range once, and a little more if head_dim is not a multiple of the columns of a value_span. */
+ * reads the keys, it prefetches the values if n_seen is 64; otherwise it prefetches keys, many of
+ * which it reads anyway. While it reads the values, it prefetches the keys of the next block. If
+ * all 64 positions are seen, the calls of prefetch_ahead for a group of heads cover the range once,
+ * and a little more if head_dim is not a multiple of the columns of a value_span. */
 BN_FORCE_INLINE size_t half_block_bytes(const struct attn_block *b)
 {
     return b->head_dim * ATTN_BLOCK * sizeof(uint16_t);
@@ -136,8 +136,8 @@ void attn_block_avx2(const struct attn_block *b)
         heads_block(b, head, 1, 8, 4);
 }
 
-/* Several tokens together gain nothing: attn_block runs near the peak fma rate, since four heads
- * share each widened element. */
+/* Several tokens together gain nothing: with four heads that share each widened element, attn_block
+ * runs near the peak fma rate. */
 void attn_tile_avx2(const struct attn_tile *a)
 {
     attn_tile_by_token(a, attn_block_avx2, attn_merge_avx2);

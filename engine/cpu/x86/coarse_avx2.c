@@ -34,7 +34,7 @@ BN_FORCE_INLINE float bound_row(const struct coarse_mat *m, size_t r, const stru
     const uint8_t *line = m->lines + r * m->n_blocks * LINE_BYTES;
     const uint16_t *steps = m->steps + r * m->step_stride;
     const __m256i nibble = _mm256_set1_epi8(15);
-    /* lanes[p] has lanes 8 p .. 8 p + 7 of the recipe; p is also the half of a line. */
+    /* lanes[p] has lanes 8 p .. 8 p + 7 of coarse_bound_ref, from half p of each line. */
     __m256 lanes[2] = {_mm256_setzero_ps(), _mm256_setzero_ps()}, squares = _mm256_setzero_ps();
     for (size_t b = 0; b < m->n_blocks; b++, line += LINE_BYTES) {
         const int8_t *x = q->x + 2 * COARSE_COLS * b;

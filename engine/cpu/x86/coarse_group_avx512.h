@@ -71,7 +71,7 @@ BN_FORCE_INLINE void sum_squares(const struct coarse_mat *m, size_t row, size_t 
     }
 }
 
-/* Turn the products v of SIDE rows into bounds, and store the bounds of the first n_rows rows at
+/* Turn the products v of the first n_rows of SIDE rows into bounds, and store these at
  * bounds[hidden state] + at. */
 BN_FORCE_INLINE void finish_rows(const struct coarse_mat *m, size_t row, size_t n_rows,
                                  const struct coarse_group *g, __m512 v[SIDE], float *const *bounds,

@@ -2,7 +2,7 @@
  * grouped_matmul for AMX: AMX tiles of 16 tokens x 64 columns of signed activations times AMX tiles
  * of 64 columns x 16 rows of unsigned codes.
  *
- * Unpacked lines of R16 already have the layout of the second operand: each 64-byte line holds four
+ * Unpacked lines of R16 already have the layout of the second operand: each 64 bytes hold four
  * columns of 16 rows. A block of 32 columns fills half of the columns of a tile, a block of 128
  * columns takes two products. Each block of a span has its own tile of sums, so that the products
  * of a block do not wait until the sums of the previous block are stored.

@@ -15,9 +15,9 @@
 #include <stdint.h>
 
 /* Call this in each step of a loop; `step` counts from 0. Every `period` steps it prefetches the
- * next cache line of each half of the n_bytes at `at`. More steps than that needs prefetch lines
- * after each half, which is harmless. period is a constant power of two, so that the division is a
- * shift. */
+ * next cache line of each half of the n_bytes at `at`. Steps after the end of a half prefetch lines
+ * behind it, which is harmless. period is a constant power of two, so that the division is a shift.
+ */
 BN_FORCE_INLINE void prefetch_ahead(const void *at, size_t n_bytes, size_t step, size_t period)
 {
     const uintptr_t line = (uintptr_t)at + step / period * 64;

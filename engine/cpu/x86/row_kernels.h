@@ -77,7 +77,7 @@ BN_FORCE_INLINE struct row_streams row_streams(const struct table_rows *rows, si
                                         float *z, float *scratch)                                  \
     {                                                                                              \
         const size_t step = rows->n_rows / ROW_STREAMS;                                            \
-        (void)scratch;                                                                             \
+        (void)scratch; /* rows are unpacked part by part in registers and on the stack */          \
         for (size_t i = 0; i < step; i++)                                                          \
             for (size_t r = i; r < ROW_STREAMS * step; r += step)                                  \
                 z[r] = dot(type, table_row(rows, r), rows->row_bytes, h, n);                       \

@@ -109,7 +109,7 @@ BN_FORCE_INLINE void dot_plain(enum tensor_type type, int n_rows, struct row_str
                 lanes[r][v] = _mm512_fmadd_ps(load16(type, s.row[r], i + 16 * v), hv, lanes[r][v]);
         }
     }
-    if (i < n) {
+    if (i < n) { /* lanes from n on do not change, as in rows_avx2.c */
 #pragma GCC unroll 4
         for (size_t v = 0; v < 4; v++) {
             const __mmask16 mask = mask_below(i + 16 * v, n);
@@ -182,7 +182,8 @@ BN_FORCE_INLINE void add_group(const __m512 v[2], const float *h, __m512 lanes[2
         lanes[i] = _mm512_fmadd_ps(v[i], _mm512_loadu_ps(h + 16 * i), lanes[i]);
 }
 
-/* Blocks of 256 columns: Q6_K or Q4_K. Prefetches the memory `ahead` bytes after each block. */
+/* Blocks of 256 columns: Q6_K (210 bytes) or Q4_K (144). Prefetches four lines for each block, from
+ * `ahead` bytes after its start on. */
 BN_FORCE_INLINE float dot_blocks(enum tensor_type type, const uint8_t *row, size_t ahead,
                                  const float *h, size_t n)
 {
@@ -206,7 +207,7 @@ BN_FORCE_INLINE float dot_blocks(enum tensor_type type, const uint8_t *row, size
 }
 
 /* Blocks of 32 columns: Q8_0 or Q4_0. Two blocks, 68 or 36 bytes, are the 64 lanes of dot64; one
- * line is prefetched for them, `ahead` bytes further. */
+ * line is prefetched for them, `ahead` bytes further. With 68 bytes, one line of 17 is left out. */
 BN_FORCE_INLINE float dot_small(enum tensor_type type, const uint8_t *row, size_t ahead,
                                 const float *h, size_t n)
 {

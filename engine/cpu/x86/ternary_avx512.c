@@ -7,9 +7,10 @@
  * for that: it passes over the row once per field, from the highest field down, and divides its
  * sums by four between the passes.
  *
- * All divisions are exact. One lane adds four products per line and field, of at most 128 (code 2,
- * 64 times) times 127. So a sum over n lines is at most n * 4 * 128 * 127 in magnitude, and the
- * sums of rows of 8 million columns fit in 32 bits.
+ * All divisions are exact: each term of a divided sum is a multiple of the divisor, and no sum
+ * overflows. One lane adds four products per line and field, of at most 128 (code 2, 64 times)
+ * times 127. So a sum over n lines is at most n * 4 * 128 * 127 in magnitude, and the sums of rows
+ * of 8 million columns fit in 32 bits.
  */
 #include "engine/base/force_inline.h"
 #include "engine/cpu/x86/kernels_x86.h"
@@ -19,8 +20,8 @@
 #include <immintrin.h>
 
 /* ROWS rows at a time share the loads of q. In the matrix-vector product, they are a quarter of the
- * range apart: a core reads four streams 1.4 times as fast as one. In the matrix-matrix product, 4
- * rows x 6 tokens are 24 sums: with 4 weights, q and the mask, 30 of 32 registers. */
+ * range apart: a core reads four streams up to 1.4 times as fast as one. In the matrix-matrix
+ * product, 4 rows x 6 tokens are 24 sums: with 4 weights, q and the mask, 30 of 32 registers. */
 #define ROWS 4
 #define NEXT_ROWS 4 /* ternary_some prefetches NEXT_ROWS rows ahead in each part of its list */
 

@@ -20,8 +20,8 @@
 
 /* Columns that are added to the sums together. */
 struct block {
-    const uint8_t *at[COLS * SETS];
-    int32_t q[SETS]; /* the four inputs of a set, as bytes */
+    const uint8_t *at[COLS * SETS]; /* first line of each column, set by set */
+    int32_t q[SETS];                /* the four inputs of a set, as bytes */
     size_t n_sets;
 };
 

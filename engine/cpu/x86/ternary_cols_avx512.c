@@ -4,9 +4,9 @@
  * A line has the codes of 256 rows of one column, in four fields of 64 rows: a byte has four rows,
  * one for each field. In memory the columns follow one another. add_line loads the lines of four
  * columns and interleaves them byte by byte in registers, so that a dword holds one byte of each
- * column. After a field is masked, this is one row of each column: one VPDPBUSD adds four columns
- * to 16 rows. Fields are masked and never shifted, as in ternary_avx512.c. The order of the rows is
- * restored at the end.
+ * column. After a field is masked, a dword holds the codes of one row in the four columns: one
+ * VPDPBUSD adds four columns to 16 rows. Fields are masked and never shifted, as in
+ * ternary_avx512.c. The order of the rows is restored at the end.
  */
 #include "engine/base/force_inline.h"
 #include "engine/cpu/x86/kernels_x86.h"

@@ -93,8 +93,8 @@ BN_FORCE_INLINE void multiply_tokens(const struct ternary_mat *w, size_t row0, s
 void ternary_matmul_few_avx512(const struct ternary_mat *w, size_t row0, size_t row1,
                                const struct ternary_batch *batch)
 {
-    /* More than six tokens are cut into blocks of nearly equal size. The rows of a call are in the
-     * second-level cache when the second block reads them. */
+    /* More than six tokens are cut into blocks of nearly equal size. Unless rows are very long, the
+     * rows of a call are still in the second-level cache when the second block reads them. */
     const size_t n_blocks = (batch->n_tokens + MOST_TOKENS - 1) / MOST_TOKENS;
     for (size_t i = 0; i < n_blocks; i++) {
         const size_t t0 = batch->n_tokens * i / n_blocks;

@@ -16,7 +16,7 @@ BN_FORCE_INLINE void transpose(__m512i v[SIDE])
 {
     __m512i u[SIDE];
 #pragma GCC unroll 4
-    /* A 128-bit lane is a quarter of a register. Lane b of u[i + k] becomes dword 4 b + k of rows
+    /* A 128-bit lane is a quarter of a register. Lane m of u[i + k] becomes dword 4 m + k of rows
      * i .. i + 3. */
     for (int i = 0; i < SIDE; i += 4) {
         const __m512i a = _mm512_unpacklo_epi32(v[i], v[i + 1]);
@@ -29,7 +29,7 @@ BN_FORCE_INLINE void transpose(__m512i v[SIDE])
         u[i + 3] = _mm512_unpackhi_epi64(b, d);
     }
 #pragma GCC unroll 4
-    for (int i = 0; i < 4; i++) { /* 128-bit lane b of u[4 a + i] becomes lane a of v[4 b + i] */
+    for (int i = 0; i < 4; i++) { /* 128-bit lane m of u[4 k + i] becomes lane k of v[4 m + i] */
         const __m512i a = _mm512_shuffle_i32x4(u[i], u[4 + i], 0x88);
         const __m512i b = _mm512_shuffle_i32x4(u[8 + i], u[12 + i], 0x88);
         const __m512i c = _mm512_shuffle_i32x4(u[i], u[4 + i], 0xdd);

@@ -63,8 +63,9 @@ struct quantise_input {
     __m256 r;       /* the factor of RMSNorm */
 };
 
-/* Elements i .. i + 7 of the vector to quantise, 0 from n on; i may be past n. is_whole: all of
- * them are below n. */
+/* Elements i .. i + 7 of the vector to quantise; i may be past n. is_whole: all of them are below
+ * n. Elements from n on are 0, or NaN if r is not finite; neither changes the maximum, and their q
+ * is 0. */
 BN_FORCE_INLINE __m256 input8(const struct quantise_input *w, size_t i, bool is_whole)
 {
     const size_t n = w->in->n, at = size_min(i, n);

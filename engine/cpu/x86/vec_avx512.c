@@ -23,7 +23,8 @@ BN_FORCE_INLINE __m512 load16(const float *x, size_t i, size_t n, bool is_whole)
     return is_whole ? _mm512_loadu_ps(x + i) : _mm512_maskz_loadu_ps(mask_below(i, n), x + i);
 }
 
-/* Elements i .. i + 15 of the vector to quantise. */
+/* Elements i .. i + 15 of the vector to quantise. Elements from n on are 0, or NaN if r is not
+ * finite; neither changes the maximum, and their q is 0. */
 BN_FORCE_INLINE __m512 input16(const struct quantise_input *w, size_t i, bool is_whole)
 {
     const __m512 x = load16(w->in->x, i, w->in->n, is_whole);
@@ -43,8 +44,8 @@ BN_FORCE_INLINE void square_step(const struct act_in *in, size_t i, bool is_whol
     }
 }
 
-/* The factor of RMSNorm. Prefetches one step of `next` every 128 elements. In quantise, the loops
- * together have at least as many steps as `next` has, if n is a multiple of 64. */
+/* The factor of RMSNorm. Calls prefetch_step every 128 elements. In quantise, the loops together
+ * call it often enough to prefetch all of `next`, if n is a multiple of 64. */
 BN_FORCE_INLINE __m512 norm_factor(const struct act_in *in, struct prefetch *next)
 {
     __m512 lanes[VECS];
@@ -93,7 +94,7 @@ BN_FORCE_INLINE float max_magnitude(const struct quantise_input *w, struct prefe
         _mm512_max_ps(_mm512_max_ps(max[0], max[1]), _mm512_max_ps(max[2], max[3])));
 }
 
-/* Quantise 64 elements from i on; a NaN becomes 0. Returns their sums, one per lane. */
+/* Quantise 64 elements from i on; a NaN becomes 0. Each lane of the result is a sum of four q. */
 BN_FORCE_INLINE __m512i round_step(const struct quantise_input *w, size_t i, bool is_whole,
                                    __m512 s, int8_t *q)
 {

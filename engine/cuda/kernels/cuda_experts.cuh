@@ -6,14 +6,14 @@
  * token are read in parallel. An expert is read once for each of its tokens. For more tokens, a
  * warp multiplies a row group of an expert with pairs of this expert on tensor cores, GROUP_TOKENS
  * at a time. Each pair has its own result row, and add_experts sums the rows of a token in a fixed
- * order. So no result depends on the grouping.
+ * order. So no result depends on which pairs are multiplied together.
  */
 #ifndef CUDA_EXPERTS_CUH
 #define CUDA_EXPERTS_CUH
 
 #include "engine/cuda/kernels/cuda_grouped_many.cuh"
 
-/* ---- grouping by expert ---- */
+/* ---- pairs in the order of their experts ---- */
 
 KERNEL(group_pairs, group_pairs_args, PAIR_THREADS)
 {
@@ -102,7 +102,7 @@ KERNEL(experts_one, experts_args, GROUP_THREADS)
         store_output(&a, group, row, pair, s.y[which][row], s.y[1][row]);
 }
 
-/* Grid: groups of four row groups of an expert; experts; EXPERT_TILES. */
+/* Grid: row groups of an expert / 4 rounded up; experts; EXPERT_TILES. */
 KERNEL(experts_many, experts_args, GROUP_THREADS)
 {
     const uint32_t g = thread_x() % 32 / 4, t = thread_x() % 4, expert = block_y();
@@ -131,7 +131,7 @@ KERNEL(experts_many, experts_args, GROUP_THREADS)
     }
 }
 
-/* Inputs that are not quantised. Grid: pairs, groups of eight row groups of an expert. */
+/* Inputs that are not quantised. Grid: pairs, row groups of an expert / 8 rounded up. */
 KERNEL(experts_float, experts_args, GROUP_THREADS)
 {
     const uint32_t row = thread_x() % GROUP_ROWS, pair = block_x();

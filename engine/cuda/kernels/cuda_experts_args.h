@@ -44,7 +44,7 @@ struct choose_args {
     uint32_t n_experts, n_used;
 };
 
-/* Groups the pairs of a pass by expert. The order of an expert's pairs is not defined and has no
+/* Sorts the pairs of a pass by expert. The order of an expert's pairs is not defined and has no
  * effect on any result. starts[n_experts] is n_pairs. Grid: 1. */
 struct group_pairs_args {
     const struct cuda_choice *chosen; /* (n_pairs) */

@@ -58,8 +58,8 @@ DEV float group_finish(const struct grouped_args *a, const struct group_at *at, 
     return a->bias ? y + a->bias[at->s->row0 + row] : y;
 }
 
-/* Stores or adds the result y0 of a row, or stores act(y0) * y1 if it is a gate. Rows and tokens
- * that do not exist are left out. */
+/* Stores or adds the result y0 of a row. If section 0 is a gate, stores act(y0) * y1 instead. Rows
+ * and tokens that do not exist are left out. */
 DEV void group_store(const struct grouped_args *a, const struct group_at *at, uint32_t row,
                      uint32_t token, float y0, float y1)
 {

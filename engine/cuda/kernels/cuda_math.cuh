@@ -90,8 +90,9 @@ DEV struct four load_four(const float *x, uint32_t i, uint32_t n)
     return f;
 }
 
-/* Starts copying n elements to shared memory, 16 bytes at a time. Both addresses must be 16-byte
- * aligned. After copy_async_wait and a barrier all threads see them. */
+/* Starts copying n elements to shared memory, 16 bytes at a time; the last n % 4 elements
+ * are stored directly. Both addresses must be 16-byte aligned. After copy_async_wait and a barrier
+ * all threads see the elements. */
 DEV void copy_row(float *to, const float *x, uint32_t n)
 {
 #pragma unroll 1
@@ -106,8 +107,9 @@ DEV void copy_row(float *to, const float *x, uint32_t n)
 }
 
 /* dot64(x, x) of one row by the whole block. The row is copied to shared memory by all threads,
- * because the 64 threads that compute would wait for each load. A tile is a multiple of 64
- * elements. If the row has ROW_TILE elements or fewer, `tile` contains it afterwards. */
+ * because the 64 threads that compute would wait for each load. ROW_TILE is a multiple of 64, so a
+ * thread adds to the same partial sum in every tile. If the row has ROW_TILE elements or fewer,
+ * `tile` contains it afterwards. */
 DEV float block_square64(const float *x, uint32_t n, float *tile)
 {
     float v = 0.0f;
@@ -147,8 +149,9 @@ DEV double shuffle_xor_f64(double v, uint32_t mask)
     return other.d;
 }
 
-/* Defines a function that returns the maximum over all threads of the block. All of them must call
- * it, and none may pass a NaN. */
+/* Defines a function that returns the maximum over all threads of the block, whose number must be a
+ * multiple of 32. All of them must call it, and none may pass a NaN. The last barrier permits
+ * another call at once, which overwrites `best`. */
 #define BLOCK_MAX(name, type, shuffle_xor)                                                         \
     DEV type name(type v)                                                                          \
     {                                                                                              \
@@ -179,9 +182,9 @@ DEV uint32_t order_of(float v)
     return bits >> 31 ? ~bits : bits | 0x80000000u;
 }
 
-/* The k-th largest of one value per thread, found bit by bit; k is at least 1 and at most the
- * number of threads. Returns -infinity if fewer than k values are numbers. All threads of the block
- * must call it. */
+/* The k-th largest of one value per thread; k is at least 1 and at most the number of threads. The
+ * loop finds, bit by bit, the largest integer that at least k results of order_of reach. Returns
+ * -infinity if fewer than k values are numbers. All threads of the block must call it. */
 DEV float block_kth(float mine, uint32_t k)
 {
     const uint32_t order = order_of(mine);
@@ -194,7 +197,8 @@ DEV float block_kth(float mine, uint32_t k)
     return f32_of_bits(kth >> 31 ? kth & 0x7fffffffu : ~kth);
 }
 
-/* The sum over all threads of the block. All of them must call it. Contains barriers. */
+/* The sum over all threads of the block, whose number must be a multiple of 32. All of them must
+ * call it. Contains barriers. */
 DEV int32_t block_sum_i32(int32_t v)
 {
     SHARED int32_t sums[MAX_WARPS];

@@ -16,7 +16,7 @@ DEV void transform_blocks(float *y, uint32_t n, uint32_t block)
     for (uint32_t h = 1; h < block; h *= 2) {
         block_sync();
         for (uint32_t pair = thread_x(); pair < n / 2; pair += n_threads_x()) {
-            const uint32_t i = pair / h * 2 * h + pair % h;
+            const uint32_t i = pair / h * 2 * h + pair % h; /* an index with i & h = 0 */
             const float a = y[i], b = y[i + h];
             y[i] = a + b;
             y[i + h] = a - b;

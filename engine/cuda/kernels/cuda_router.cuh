@@ -19,7 +19,7 @@ DEV void router_dot(const struct router_args *a, uint32_t token0, uint32_t n_t)
     /* Threads past the last expert take row 0, because all lanes of a warp must call dot_tree. */
     const float *row = a->rows + (uint64_t)(expert < a->n_experts ? expert : 0) * a->n;
     float sums[ROUTER_TILE][8] = {{0.0f}};
-    const bool aligned = a->n % 4 == 0;
+    const bool aligned = a->n % 4 == 0; /* then every row begins at a multiple of 16 bytes */
 #pragma unroll 2
     for (uint32_t i = 8 * member; i < a->n; i += 64) {
         const uint32_t n_left = a->n - i < 8 ? a->n - i : 8;
@@ -117,7 +117,7 @@ KERNEL(choose_experts, choose_args, 32)
             experts[i] = best.index;
             weights[i] = best.v;
         }
-        block_sync();
+        block_sync(); /* now no lane reads `taken` any more */
         if (thread_x() == 0)
             taken[best.index / 32] |= 1u << (best.index % 32);
         block_sync();
@@ -133,7 +133,7 @@ KERNEL(choose_experts, choose_args, 32)
     }
     block_sync();
     for (uint32_t i = thread_x(); i < a.n_used; i += 32) {
-        uint32_t rank = 0;
+        uint32_t rank = 0; /* choices are stored in ascending order of the expert */
         for (uint32_t j = 0; j < a.n_used; j++)
             rank += experts[j] < experts[i];
         to[rank].expert = experts[i];

@@ -2,17 +2,18 @@
  * Products of one token or a few tokens with ternary weights in R1-256, exact in int32, followed by
  * scale, bias, and residual or gate. cuda_ternary_many.cuh is for more tokens.
  *
- * Eight or more warp lanes share two rows and load 16 bytes, a chunk, at a time. A 32-bit word of a
- * line, masked, has the codes of four columns. A lane multiplies the words of its chunk with the
- * activations of the same columns, with dot products of four bytes.
+ * Eight or more warp lanes share two rows and load 16 bytes, a chunk, at a time. Field f of a byte
+ * is its bits 2 f and 2 f + 1, the code of a column; that of field f + 1 is 64 columns further. So
+ * a 32-bit word of a line, masked, has the codes of four columns. A lane multiplies the words of
+ * its chunk with the activations of the same columns, with dot products of four bytes.
  */
 #ifndef CUDA_TERNARY_CUH
 #define CUDA_TERNARY_CUH
 
 #include "engine/cuda/kernels/cuda_vec.cuh"
 
-#define FIELD_0 0x03030303u /* codes in bits 0 and 1 of each byte */
-#define FIELD_1 0x0c0c0c0cu /* codes in bits 2 and 3, so four times the code */
+#define FIELD_0 0x03030303u /* field 0 of each byte */
+#define FIELD_1 0x0c0c0c0cu /* field 1 of each byte, in place: four times the code */
 
 /* The section of a row: see linear_args. */
 DEV uint32_t section_of(const struct linear_args *a, uint32_t row)

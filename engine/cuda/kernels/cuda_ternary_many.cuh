@@ -12,8 +12,8 @@
 
 #include "engine/cuda/kernels/cuda_ternary.cuh"
 
-/* Starts copying one line of every token of the tile to shared memory; zeros past the last
- * token. */
+/* Starts copying the activations of one line, for MANY_TOKENS tokens, to shared memory (`tile`);
+ * zeros past the last token. */
 DEV void load_tile(const struct linear_args *a, uint32_t token0, uint32_t line, int8_t *tile)
 {
     for (uint32_t i = thread_x(); i < MANY_TOKENS * LINE_COLS / 16; i += n_threads_x()) {
@@ -24,7 +24,8 @@ DEV void load_tile(const struct linear_args *a, uint32_t token0, uint32_t line, 
     }
 }
 
-/* Multiplies 16 rows by 8 tokens by 64 columns: field `shift / 2` of the four words of each row. */
+/* Multiplies 16 rows by 8 tokens by 64 columns: field `shift / 2` (see
+ * cuda_ternary.cuh) of the four words of each row. */
 DEV void multiply_field(const struct words *w, uint32_t shift, const int8_t *x, int32_t *acc)
 {
     const struct words b = load_words(x);
@@ -48,8 +49,8 @@ DEV void load_rows(const uint8_t *(*rows)[2], uint32_t n_m, uint32_t line, struc
 }
 
 /* The product of the rows of a thread block with MANY_TOKENS tokens. While one line is multiplied,
- * the weights and activations of the next line are loaded. A warp has 16 * n_m rows in tiles of 16;
- * n_m is 1 or 2 and must be a compile-time constant in the caller. In each tile, lane 4 g + t has
+ * the weights and activations of the next line are loaded. A warp has n_m mma tiles of 16 rows; n_m
+ * is 1 or 2 and must be a compile-time constant in the caller. In each mma tile, lane 4 g + t has
  * rows 2 g and 2 g + 1 as rows g and g + 8 of the mma, so that one lane receives both rows of a
  * pair (see linear_args). */
 DEV void multiply_many(const struct linear_args *a, uint32_t n_m)

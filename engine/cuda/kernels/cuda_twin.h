@@ -16,6 +16,7 @@
 #define DEV static inline
 #define SHARED static
 #define SHARED_WIDE static _Alignas(16)
+/* The kernel is declared first because no header declares it and -Wmissing-prototypes is on. */
 #define KERNEL(name, args, n_threads)                                                              \
     static void name##_body(const struct args a);                                                  \
     void name(const void *p);                                                                      \

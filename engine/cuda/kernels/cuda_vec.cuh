@@ -140,7 +140,7 @@ KERNEL_EARLY(norm_quantise, norm_args, 512)
     }
 }
 
-/* RoPE of pair i of head x: rotates it by the angle with the cosine c and the sine s. */
+/* RoPE of pair i of head x. c and s: cosine and sine of its angle, times rope_magnitude. */
 DEV void rotate(const struct rope_args *a, float *x, uint32_t i, float c, float s)
 {
     float *const at = x + (a->neox ? i : 2 * i);
@@ -158,8 +158,8 @@ DEV uint16_t cache_f16(float x)
     return f16_of_f32(x);
 }
 
-/* Keys and values of a layer and KV head, in position block 0; the places of other blocks follow at
- * multiples of block_elems. */
+/* Keys and values of a layer and KV head in place 0; place i is i * block_elems further. kv_place
+ * has the place of a position block. */
 DEV uint16_t *kv_begin(const struct kv_shape *kv, const struct cuda_token *at, uint32_t layer,
                        uint32_t kv_head)
 {

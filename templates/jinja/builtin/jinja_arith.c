@@ -105,7 +105,8 @@ static bool float_power(struct jvm *vm, double a, double b, struct jval *out)
     return true;
 }
 
-/* a // b as CPython computes it: from the remainder, so that it fits the result of a % b. */
+/* a // b as CPython computes it: from the remainder, so that it fits the result of a % b. Except
+ * for rounding errors `div` is a whole number, so the result is the whole number nearest to it. */
 static double floor_quotient(double a, double b)
 {
     double mod = fmod(a, b);
@@ -158,7 +159,7 @@ static bool join_lists(struct jvm *vm, struct jval a, struct jval b, struct jval
     return true;
 }
 
-/* The limit of steps ends a repetition that is too long. */
+/* The limits of steps and memory end a repetition that is too long. */
 static bool repeat(struct jvm *vm, struct jval v, int64_t times, struct jval *out)
 {
     const size_t n = times > 0 ? (size_t)times : 0;
@@ -228,7 +229,7 @@ bool jval_negate(struct jvm *vm, struct jval v, bool minus, struct jval *out)
         return true;
     }
     if (jval_is_integer(v)) {
-        if (!int_sub(0, jval_int(v), &r) && minus) /* +v needs no subtraction */
+        if (!int_sub(0, jval_int(v), &r) && minus) /* the result of +v is v itself, not r */
             return overflow(vm);
         *out = jint(minus ? r : jval_int(v));
         return true;

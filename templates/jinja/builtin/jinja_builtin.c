@@ -3,8 +3,8 @@
  */
 #include "templates/jinja/builtin/jinja_builtin.h"
 
-/* Reads the next name of a parameter list, after ',' or the '!' at the beginning. False: no more
- * names. */
+/* Reads the next name of a parameter list. Skips the ',' before it, or the '!' at the beginning of
+ * the list. False: no more names. */
 static bool next_param(const char **list, struct bn_str *name, bool *is_optional)
 {
     const char *const p = **list == ',' || **list == '!' ? *list + 1 : *list;

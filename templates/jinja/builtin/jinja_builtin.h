@@ -11,9 +11,9 @@
 #define BUILTIN_MAX_PARAMS 6 /* no built-in has more */
 
 struct jcall {
-    /* (number of parameters), J_MISSING: omitted. Not set if params is "*". */
+    /* (number of parameters), J_MISSING: omitted. The items are not set if params is "*". */
     const struct jval *arg;
-    const struct jargs *all; /* as the caller wrote them */
+    const struct jargs *all; /* the arguments of the call, not yet bound to parameters */
     int variant;             /* jbuiltin.variant of the called function */
 };
 

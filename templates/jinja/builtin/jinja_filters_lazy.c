@@ -1,16 +1,16 @@
 /*
  * Filters that return a generator: map, select and reject and their attr forms, unique, batch,
- * slice and items. The values of arguments are checked when the first item is read, as in Python's
- * generator functions.
+ * slice and items. The values of arguments are not checked before the first item is read, as in
+ * Python's generator functions.
  */
 #include "templates/jinja/builtin/jinja_builtin.h"
 #include "templates/jinja/builtin/jinja_getter.h"
 #include "templates/jinja/value/jinja_iter.h"
 #include "templates/jinja/value/jinja_print.h"
 
-enum { BY_ATTR = 1, REJECT = 2 }; /* variants of select */
+enum { BY_ATTR = 1, REJECT = 2 }; /* bits of the variant of do_select */
 
-/* State of a generator: its arguments, and the values that the first call derives from them. */
+/* State of a generator: its arguments, what the first call derives from them, and its progress. */
 struct lazy {
     struct jargs args;
     const struct jbuiltin *func; /* filter of map, test of select; NULL: the getter alone */
@@ -18,7 +18,7 @@ struct lazy {
     bool by_attr, keep_if; /* select: test an attribute; the result with which an item is kept */
     struct jval arg[2];    /* of unique, batch and slice */
     /* unique: dict of the keys so far; slice: list of all items; batch: first item of the next
-     * batch, J_MISSING if it is not read yet */
+     * batch, J_MISSING if none was read */
     struct jval seen;
     size_t pos, offset; /* slice: index of the next slice; extra items in the slices before it */
 };

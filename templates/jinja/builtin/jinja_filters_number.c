@@ -1,5 +1,5 @@
 /*
- * Filters that return numbers, and small filters for any value: default, attr.
+ * The filters int, float, round and abs, and two filters for any value: default and attr.
  */
 #include "templates/jinja/builtin/jinja_builtin.h"
 #include "templates/jinja/builtin/text/jinja_markup.h"

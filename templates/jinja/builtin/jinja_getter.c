@@ -23,7 +23,7 @@ static bool as_index(struct jvm *vm, struct jval part, struct jval *out)
     if (text.n_bytes == 0)
         return true;
     const enum number_result result = number_parse_int(text, 10, &i);
-    if (result == NUMBER_BAD) /* a superscript, for example, is a digit of no decimal number */
+    if (result == NUMBER_BAD) /* for example a superscript: a digit, but not a decimal one */
         return jvm_fail(vm, "an index in an attribute path is not a decimal number");
     if (result != NUMBER_OK)
         return jvm_fail(vm, "an index in an attribute path is out of range");

@@ -28,7 +28,7 @@ static bool json_char(struct jbuf *b, uint32_t cp, bool ensure_ascii, uint32_t o
     }
     if (cp >= 0x20 && (cp < 0x7f || !ensure_ascii))
         return jbuf_cp(b, cp, origin);
-    if (cp >= 0x10000)
+    if (cp >= 0x10000) /* an escape has four digits, so two write the UTF-16 surrogates */
         (void)snprintf(text, sizeof text, "\\u%04x\\u%04x", 0xd800 + ((cp - 0x10000) >> 10),
                        0xdc00 + ((cp - 0x10000) & 0x3ff));
     else
@@ -117,7 +117,8 @@ static bool json_dict(struct jbuf *b, const struct jdict *d, const struct json_s
     if (!jbuf_text(b, "{") || !jdict_pairs(b->vm, d, &entries))
         return false;
     struct jval *const pairs = entries.u.list->items;
-    /* Pairs are ordered by their keys: no two keys are equal, so values are not compared. */
+    /* Pairs are ordered by their keys. Values are compared only if both keys are NaN, because all
+     * other keys differ. */
     if (style->sort_keys && !sort_values(b->vm, pairs, pairs, d->n, false))
         return false;
     for (size_t i = 0; i < d->n; i++) {

@@ -88,7 +88,7 @@ static bool has_affix(const struct jstr *s, struct span span, const struct jstr 
     return memcmp(s->ptr + at, affix->ptr, affix->n_bytes) == 0;
 }
 
-/* The affix is a string or a tuple of strings. The variant is at_end, also below. */
+/* The affix is a string or a tuple of strings. The variant is at_end, as in str_remove_affix. */
 BUILTIN(str_has_affix)
 {
     const struct jval affix = c->arg[0];
@@ -146,11 +146,12 @@ BUILTIN(str_partition)
 
 /* ---- classes ---- */
 
-/* Whether each character is in one of the classes in the variant. */
+/* Whether each character is in one of the classes in the variant. For "" only isprintable is true
+ * among the methods that use this function. */
 BUILTIN(str_all_in_class)
 {
     const struct bn_str s = jstr_text(v.u.s);
-    bool all = s.n_bytes > 0 || c->variant == UNI_PRINTABLE; /* of "" only isprintable is true */
+    bool all = s.n_bytes > 0 || c->variant == UNI_PRINTABLE;
     for (size_t at = 0; at < s.n_bytes && all;) {
         uint32_t cp;
         at += text_next(s, at, &cp);

@@ -6,7 +6,7 @@
 #include "templates/jinja/builtin/text/jinja_format.h"
 #include "templates/jinja/builtin/text/jinja_string.h"
 
-/* Make the result markup if the string is. Always true. */
+/* Make the result markup if the string is. Returns true, so that it can end a chain of &&. */
 static bool copy_mark(struct jval from, struct jval *out)
 {
     out->u.s->is_markup = from.u.s->is_markup;

@@ -40,7 +40,7 @@ const struct jbuiltin *builtin_method(struct jval v, struct bn_str name)
         return f ? f : find_builtin(methods_find, name);
     case J_LIST:
     case J_TUPLE:
-    case J_RANGE: /* only a list can be copied */
+    case J_RANGE: /* of these three kinds, only a list has the method copy */
         f = find_builtin(methods_list, name);
         return v.kind == J_LIST || !f || strcmp(f->name, "copy") != 0 ? f : NULL;
     case J_DICT:

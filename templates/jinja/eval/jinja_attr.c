@@ -161,7 +161,8 @@ static bool attribute(struct jvm *vm, struct jval obj, struct jval name, struct 
 }
 
 /* *out: whether v can be a key. Tuples nested more than `depth` deep cannot, to bound the
- * recursion. Each item counts a step, because a tuple may occur in another one many times. */
+ * recursion: item() passes 50, more than templates need. Each item counts a step, because a tuple
+ * may occur in another one many times. */
 static bool check_hashable(struct jvm *vm, struct jval v, int depth, bool *out)
 {
     *out = v.kind == J_VIEW ? v.u.view->kind == VIEW_VALUES : v.kind != J_LIST && v.kind != J_DICT;

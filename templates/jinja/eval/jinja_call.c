@@ -5,9 +5,9 @@
 
 /* ---- macros ---- */
 
-/* Set the parameters and `caller` from the arguments; a parameter without an argument becomes
- * J_MISSING. *used has a bit for each keyword argument that was used. call_macro rejects calls with
- * more than 60, so 64 bits suffice. */
+/* Set the parameters and, if the body reads it, `caller` from the arguments; a parameter without an
+ * argument becomes J_MISSING. *used has a bit for each keyword argument that was used. call_macro
+ * rejects calls with more than 60, so 64 bits suffice. */
 static bool bind_macro(struct jvm *vm, const struct jnode *n, const struct jargs *args,
                        uint64_t *used)
 {
@@ -104,7 +104,7 @@ static bool call_macro(struct jvm *vm, const struct jmacro *macro, const struct 
                     jbuf_done(&b, out);
     vm->scope = scope;
     vm->out = outer;
-    if (ok)
+    if (ok) /* after a failure the place is not used any more */
         vm->at = at;
     return ok;
 }

@@ -1,8 +1,8 @@
 /*
  * Executes statements and manages the scopes of names. jinja2 compiles names to Python variables,
- * with these rules: the body of for (emptied before each iteration), the else of for, macro, call,
- * set block, filter block, with and generation open a scope; if does not. An assignment to a name
- * writes to the innermost scope. A read searches outwards.
+ * with these rules: the body of for, the else of for, macro, call, set block, filter block, with
+ * and generation open a scope; if does not. The scope of the body of for is emptied before each
+ * iteration. An assignment to a name writes to the innermost scope. A read searches outwards.
  */
 #include "templates/jinja/eval/jinja_eval.h"
 

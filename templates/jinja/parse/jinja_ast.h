@@ -57,7 +57,9 @@ enum jnode_kind {
     N_CONTINUE,
 };
 
-enum { MACRO_CALLER = 1, MACRO_KWARGS = 2, MACRO_VARARGS = 4 }; /* the body reads these names */
+/* The body, or a macro inside it, reads these names. kwargs and varargs count only if no parameter
+ * of the macro has the name. */
+enum { MACRO_CALLER = 1, MACRO_KWARGS = 2, MACRO_VARARGS = 4 };
 
 /* Names that a scope sets before it reads them and that no outer scope of the template reads or
  * sets. Names that only some branches of an if set do not count. Until the scope sets them they
@@ -103,7 +105,7 @@ struct jprogram {
 /* Parse `source`. The result lives in the arena of `vm` and shares no bytes with `source`. vm->ops
  * must be set. Errors are written to vm->err.
  * BN_EUNSUPPORTED: a tag, a filter or a recursive loop of jinja2 that this interpreter lacks.
- * BN_EFORMAT: any other fault of the source. BN_ENOMEM. */
+ * BN_EFORMAT: any other fault of the source, or a bound of `vm` is exceeded. BN_ENOMEM. */
 bool jinja_parse(struct jvm *vm, struct bn_str source, struct jprogram *out);
 
 #endif

@@ -1,8 +1,10 @@
 /*
  * The lexer. jinja2 uses a table of regular expressions. This code accepts the same language,
- * except for some escapes (\N{...}, surrogates), integers that do not fit 64 bits, and sources
- * beyond its limits. It reproduces three oddities: {% raw %} cannot end with '+'; a newline after
- * {% raw %} or }} without '-' is kept; the end of a tag inside open brackets is read as operators.
+ * except for some escapes (\N{...}, surrogates), names with characters other than letters, decimal
+ * digits and '_', numbers with digits other than 0 to 9, integers that do not fit 64 bits, and
+ * sources beyond its limits. It reproduces three oddities: {% raw %} cannot end with '+'; a newline
+ * after {% raw %} or }} without '-' is kept; the end of a tag inside open brackets is read as
+ * operators.
  *
  * The source is valid UTF-8. String literals are decoded in jinja_literal.c.
  */
@@ -304,7 +306,7 @@ static bool lex_tag(struct lexer *lx, bool is_var)
     return true; /* the parser reports the missing end */
 }
 
-/* The text before the next tag, and the tag. */
+/* The text before the next tag, and the tag; without a tag, the rest of the source. */
 static bool lex_root(struct lexer *lx)
 {
     size_t tag = lx->at;

@@ -50,8 +50,7 @@ static bool put_escaped(struct jbuf *b, uint32_t cp)
 }
 
 /* Decodes the escape whose backslash is before `at`. Returns the number of its bytes after the
- * backslash.
- * 0: *problem is set, or the string cannot grow (memory, limits). */
+ * backslash. 0: *problem is set, or the string cannot grow (memory, limits). */
 static size_t put_escape(struct jbuf *b, struct bn_str s, size_t at, const char **problem)
 {
     const char c = s.ptr[at];

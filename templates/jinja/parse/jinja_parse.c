@@ -1,8 +1,8 @@
 /*
  * The entry point of the parser, and statements: a table maps each tag to its parsing function.
  *
- * Tags of jinja2 that need other templates or autoescape are rejected as unsupported, so that a
- * caller can use another template and report the reason.
+ * The tags of jinja2 for inheritance, other templates and autoescape are rejected as unsupported,
+ * so that a caller can use another template and report the reason.
  */
 #include "templates/jinja/parse/jinja_parser.h"
 #include "templates/jinja/value/jinja_text.h"

@@ -8,8 +8,8 @@
 #include "templates/jinja/parse/jinja_lex.h"
 
 /* Nested calls of the parser, which use the stack. A block, a sign or `not` is one level, an
- * operand in brackets three: up to 39 brackets may be nested. jinja2 fails near 90, with Python
- * 3.11 near 70. */
+ * argument or a subscript two, an operand in brackets three: up to 39 parentheses may be nested.
+ * jinja2 fails near 90, with Python 3.11 near 70. */
 #define PARSE_MAX_DEPTH 120
 #define TREE_MAX_DEPTH 400 /* of the tree: a long chain of + is a deep tree */
 
@@ -79,7 +79,8 @@ enum tuple_flags {
 };
 
 bool parse_expr(struct parser *p, struct jnode **out);
-/* An expression, or a tuple without parentheses. end_name: a name that ends it, or NULL. */
+/* An expression, or a tuple; the caller reads the parentheses around it, if any. end_name: a name
+ * that ends it, or NULL. */
 bool parse_tuple(struct parser *p, int flags, const char *end_name, struct jnode **out);
 /* An operand with its signs, calls, attributes and subscripts. with_filter: filters and tests may
  * follow. */

@@ -1,9 +1,9 @@
 /*
  * Finds the names that a scope hides. jinja2 decides before a template runs in which scope it looks
- * up each name. A name that a scope sets is undefined until it is set, unless an outer scope has
- * the name or the scope has read the name before. The rule also applies in inner blocks, and if the
- * caller passes a variable of that name. A name that only some branches of an if set is looked up
- * as if no branch set it.
+ * up each name. A name that a scope sets is undefined until it is set, unless an outer scope reads
+ * or sets the name, or the scope itself has read it before. The rule also applies in inner blocks,
+ * and if the caller passes a variable of that name. A name that only some branches of an if set is
+ * looked up as if no branch set it.
  *
  * The pass walks the tree as jinja2's symbol tables do. It stores the numbers of the hidden names
  * in each node that opens a scope. All other scope rules are applied at run time.

@@ -56,6 +56,7 @@ bool jval_order(struct jvm *vm, enum jop op, struct jval a, struct jval b, bool 
                     jkind_name(b));
 }
 
+/* *out is false before the call. */
 static bool range_has(struct jvm *vm, struct jval item, const struct jrange *r, bool *out)
 {
     for (size_t i = 0; i < r->n && !*out; i++)

@@ -59,8 +59,9 @@ bool jval_same_or_equal(struct jvm *vm, struct jval a, struct jval b, bool *out)
 /* op: OP_LT, OP_LE, OP_GT or OP_GE. Orders two numbers, two strings, two lists or two tuples. Fails
  * for all other values; Python orders some of them (the sets keys() and items()). */
 bool jval_order(struct jvm *vm, enum jop op, struct jval a, struct jval b, bool *out);
-/* op: OP_EQ to OP_NOTIN. Fails where jval_equal or jval_order fails. `in` also fails if b has no
- * items, if b is a string and a is not, or if b is a dict or keys() and a is unhashable. */
+/* op: OP_EQ to OP_NOTIN. Fails where jval_equal or jval_order fails. `in` also fails if b is not
+ * iterable, if reading its items fails, if b is a string and a is not, or if b is a dict or keys()
+ * and a is unhashable. */
 bool jval_compare(struct jvm *vm, enum jop op, struct jval a, struct jval b, bool *out);
 
 #endif

@@ -147,7 +147,8 @@ bool jval_equal(struct jvm *vm, struct jval a, struct jval b, bool *out)
     return ok;
 }
 
-/* The index uses the low bits of a hash, and the shift adds high bits to them. */
+/* In FNV-1a, bit k of the hash depends only on bits 0 to k of the bytes. The index uses the low
+ * bits, so the shift adds high bits to them. */
 static uint64_t hash_bytes(const char *p, size_t n)
 {
     const uint64_t h = fnv1a_add_bytes(FNV1A_START, p, n);
@@ -167,7 +168,7 @@ static bool hash_tuple(struct jvm *vm, const struct jlist *l, uint64_t *out)
     return true;
 }
 
-/* Ranges with the same items are equal: see equal_ranges. */
+/* Ranges with the same items are equal (see equal_ranges), so they need the same hash. */
 static uint64_t hash_range(const struct jrange *r)
 {
     uint64_t h = r->n;

@@ -1,6 +1,6 @@
 /*
- * Iteration over values, for loops and filters. Generators run on demand and once, as in Python, so
- * an error in an item that is never read is never raised.
+ * Iteration over values, used by loops and filters. Generators run on demand and once, as in
+ * Python, so an error in an item that is never read is never raised.
  */
 #ifndef TEMPLATES_JINJA_ITER_H
 #define TEMPLATES_JINJA_ITER_H
@@ -17,14 +17,16 @@ bool jiter_open(struct jvm *vm, struct jval v, struct jiter *it);
 /* At the end *more is false and *out must not be used. */
 bool jiter_next(struct jvm *vm, struct jiter *it, struct jval *out, bool *more);
 bool jval_is_iterable(struct jval v);
-bool jval_to_list(struct jvm *vm, struct jval v, struct jval *out); /* always a new J_LIST */
+/* *out is always a new J_LIST. Fails if v is not iterable. */
+bool jval_to_list(struct jvm *vm, struct jval v, struct jval *out);
 /* *can: whether Python's reversed() accepts v. If so, *out is a new list of the items, the last one
  * first. */
 bool jval_reversed(struct jvm *vm, struct jval v, struct jval *out, bool *can);
 
 /* len(v), or SIZE_MAX if v has no length in Python. 0 for an undefined value. */
 bool jval_length(struct jvm *vm, struct jval v, size_t *out);
-/* v[bound[0]:bound[1]:bound[2]]; J_NONE or J_MISSING: not given. */
+/* v[bound[0]:bound[1]:bound[2]]; J_NONE or J_MISSING: not given. Fails if v is not a string, list,
+ * tuple or range, if a given bound is not an integer, or if bound[2] is 0. */
 bool jval_slice(struct jvm *vm, struct jval v, const struct jval bound[3], struct jval *out);
 
 /* A generator. `next` is called until it sets *more to false; `self` is its private state. */
@@ -32,7 +34,7 @@ typedef bool (*jgen_next_fn)(struct jvm *vm, struct jgen *gen, struct jval *out,
 struct jgen {
     jgen_next_fn next;
     struct jiter it; /* for `next`: most open it over src in their first call */
-    struct jval src;
+    struct jval src; /* the value whose items `next` reads; not checked by jgen_new */
     void *self;
     bool started; /* `next` has returned at least once */
     bool ended;   /* there are no more items, or `next` failed */
@@ -56,7 +58,7 @@ struct jloop {
 bool jloop_advance(struct jvm *vm, struct jloop *loop, bool *more);
 /* Read the next item to `ahead`, if has_ahead is false. */
 bool jloop_peek(struct jvm *vm, struct jloop *loop);
-/* Number of items that pass the filter. If necessary, it is found by reading all of them. */
+/* Number of items that pass the filter. If necessary, all items that are left are read. */
 bool jloop_length(struct jvm *vm, struct jloop *loop, size_t *out);
 
 #endif

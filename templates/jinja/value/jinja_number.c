@@ -54,7 +54,7 @@ bool int_floordiv(int64_t a, int64_t b, int64_t *out)
 
 int64_t int_mod(int64_t a, int64_t b)
 {
-    if (b == -1)
+    if (b == -1) /* INT64_MIN % -1 is undefined in C */
         return 0;
     const int64_t r = a % b;
     return r != 0 && (r < 0) != (b < 0) ? r + b : r;
@@ -121,8 +121,8 @@ static const char *not_finite(double v)
 /* If |v| is a power of two, the doubles below |v| are twice as dense as those above it. So the
  * number with these digits, the nearest to |v|, may be less than |v| and read back as another
  * double, while the next larger number reads back as |v|. If so, store the digits of the latter in
- * `digits` and return true. (A carry into a new digit does not occur: such a number has fewer
- * digits, and was tried before.) */
+ * `digits` and return true. (If all digits are 9, the next larger number is a power of ten. It was
+ * tried before with fewer digits, or is too far from |v| if 9 is the only digit.) */
 static bool next_reads_back(double v, int exponent, char digits[24])
 {
     char next[24];
@@ -245,7 +245,7 @@ static struct bn_str stripped(struct bn_str s)
     return (struct bn_str){s.ptr + start, end - start};
 }
 
-/* Whether s is the word `lower` in small or capital letters. */
+/* Whether s is the word `lower`, in which each letter may be small or capital. */
 static bool same_letters(struct bn_str s, const char *lower)
 {
     if (s.n_bytes != strlen(lower))

@@ -6,8 +6,8 @@
  * template, else a value of origin_of (jinja_text.h).
  *
  * A function that can fail takes the state (jinja_vm.h) first, or an object with it such as a
- * builder. On failure it writes one sentence to vm->err and returns false, and its outputs must not
- * be used. Failures include the bounds on depth, steps and memory.
+ * builder. On failure it writes one sentence to vm->err and returns false, NULL or J_MISSING, and
+ * its outputs must not be used. Failures include the bounds on depth, steps and memory.
  */
 #ifndef TEMPLATES_JINJA_VALUE_H
 #define TEMPLATES_JINJA_VALUE_H

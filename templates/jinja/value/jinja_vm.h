@@ -20,17 +20,16 @@ struct jplace {
 struct jvm {
     struct template_arena *arena;
     struct bn_error *err;
-    const struct jvm_ops *ops;
-    const struct jplace *at; /* of the current node, for error messages; may be NULL */
-    size_t n_steps;          /* executed so far; may pass the limit until jvm_steps checks it */
-    size_t max_bytes;        /* jvm_alloc's limit for arena_bytes, which the last chunk may pass; 0:
-                                no limit */
-    size_t depth;            /* nesting of evaluation and of walks through values, see jvm_enter */
-    struct jscope *scope;    /* the innermost scope; NULL before jinja_run, invalid after it */
-    const struct jprogram *program;
-    struct jbuf *out;  /* receives the output: the result, or the buffer of a block */
-    struct jval piped; /* input of the filters of a block: its captured text */
-    time_t now;        /* for strftime_now */
+    const struct jvm_ops *ops; /* functions of the evaluator, see jinja_ops.h */
+    const struct jplace *at;   /* of the current node, for error messages; may be NULL */
+    size_t n_steps;            /* executed so far; may pass the limit until jvm_steps checks it */
+    size_t max_bytes; /* limit of jvm_alloc for arena_bytes; 0: none. The last chunk may pass it */
+    size_t depth;     /* nesting of evaluation and of walks through values, see jvm_enter */
+    struct jscope *scope; /* the innermost scope; NULL before jinja_run, invalid after it */
+    const struct jprogram *program; /* the parsed template that runs; NULL before jinja_run */
+    struct jbuf *out;               /* receives the output: the result, or the buffer of a block */
+    struct jval piped;              /* input of the filters of a block: its captured text */
+    time_t now;                     /* for strftime_now */
 };
 
 #define JVM_MAX_DEPTH 1000 /* close to the depth at which Python's recursion limit stops */
@@ -55,8 +54,9 @@ bool jvm_fail(struct jvm *vm, const char *fmt, ...) BN_PRINTF(2, 3);
  * or / 16 for a search, / 8 or / 4 for work on each character. The work on one string may be
  * counted after it is done, because the limit of memory bounds its length. */
 bool jvm_steps(struct jvm *vm, size_t n);
-/* One level deeper; fails beyond JVM_MAX_DEPTH. Call jvm_leave also after a failure. Any failure
- * ends the rendering, so one jvm_leave too many after it does no harm. */
+/* One level deeper; fails beyond JVM_MAX_DEPTH. Call jvm_leave also if jvm_enter fails. A jvm_leave
+ * without jvm_enter, after the failure of an earlier condition, does no harm: a failure ends the
+ * rendering. */
 bool jvm_enter(struct jvm *vm);
 void jvm_leave(struct jvm *vm);
 void *jvm_alloc(struct jvm *vm, size_t n, size_t unit_bytes); /* NULL: failed, error is written */

@@ -15,7 +15,7 @@ struct formatter {
     const struct jargs *args;
     size_t n_auto;  /* fields without a number or name so far */
     bool by_number; /* a field had a number */
-    bool is_markup; /* values that are not markup are escaped */
+    bool is_markup; /* the format is markup, so values that are not markup are escaped */
 };
 
 /* Append `text` with its fields replaced. depth: number of levels that may contain fields, counted
@@ -73,7 +73,8 @@ static bool read_layout(struct jvm *vm, const struct jstr *spec, struct layout *
         const size_t digits = read_width(p + at + 1, n - at - 1, &precision);
         if (digits == 0)
             return jvm_fail(vm, "Format specifier missing precision");
-        /* Fits an int. layout_float rejects so large a precision; layout_text cuts longer text. */
+        /* The bound fits an int. layout_float rejects it. layout_text cuts text at the bound, even
+         * if the given precision is larger. */
         how->precision = precision > LAYOUT_MAX_WIDTH ? (int)LAYOUT_MAX_WIDTH : (int)precision;
         at += 1 + digits;
     }
@@ -104,6 +105,7 @@ static bool format_char(struct jbuf *b, int64_t cp, struct layout *how)
                         how->sign ? "Sign" : "Alternate form (#)");
     if (cp < 0 || cp > 0x10ffff || (cp >= 0xd800 && cp <= 0xdfff))
         return jvm_fail(b->vm, "%%c arg not in range(0x110000)");
+    /* '=' puts the fill after the sign: without a sign, that is the same as '>'. */
     how->align = how->align && how->align != '=' ? how->align : '>';
     return jbuf_cp(&one, (uint32_t)cp, ORIGIN_TEMPLATE) && jbuf_done(&one, &text) &&
            layout_text(b, text.u.s, how);
@@ -209,7 +211,7 @@ static bool field_value(struct formatter *f, struct jstr *text, struct bn_str fi
         const struct bn_str name = {field.ptr + b0, at - b0};
         if (name.n_bytes == 0)
             return jvm_fail(f->vm, "Empty attribute in format string");
-        if (!is_attr && at++ == field.n_bytes)
+        if (!is_attr && at++ == field.n_bytes) /* at++ skips the ']' */
             return jvm_fail(f->vm, "Missing ']' in format string");
         if (!is_attr && at < field.n_bytes && field.ptr[at] != '.' && field.ptr[at] != '[')
             return jvm_fail(f->vm, "Only '.' or '[' may follow ']' in format field specifier");

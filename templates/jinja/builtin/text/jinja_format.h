@@ -24,7 +24,9 @@ struct layout {
     char type;     /* 0: not given */
 };
 
-#define LAYOUT_MAX_WIDTH ((size_t)1 << 20) /* characters; a larger width is an error */
+/* Characters. format_percent and format_method reject a larger width; the functions below do not
+ * check it. */
+#define LAYOUT_MAX_WIDTH ((size_t)1 << 20)
 
 /* Append the value. A number becomes text of ORIGIN_TEMPLATE. layout_float fails if the precision
  * exceeds NUMBER_MAX_PRECISION. */

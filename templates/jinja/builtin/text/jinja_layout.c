@@ -29,7 +29,7 @@ bool layout_text(struct jbuf *b, const struct jstr *s, const struct layout *how)
     return padded(b, s, jstr_offset(&copy, n_chars), n_chars, how);
 }
 
-/* The pieces of a number, for example "-", "0x", "1f" and "", or "-", "", "1234" and ".50e+10". */
+/* The pieces of a number, for example "-", "0x", "1f" and "", or "-", "", "1" and ".50e+10". */
 struct pieces {
     const char *sign, *prefix, *digits, *rest;
     size_t n_digits;
@@ -64,7 +64,7 @@ static bool layout_number(struct jbuf *b, const struct pieces *p, const struct l
     const size_t n_around = strlen(p->sign) + strlen(p->prefix) + strlen(p->rest);
     const bool zeros = how->align == '=' && how->fill == '0';
     const size_t min = zeros && how->width > n_around ? how->width - n_around : 1;
-    if (how->align == '=' && !zeros) { /* the fill is between sign and digits */
+    if (how->align == '=' && !zeros) { /* the fill is after sign and prefix */
         if (!grouped(&body, p, how->group, 1))
             return false;
         const size_t n = n_around + body.n;
@@ -111,7 +111,7 @@ bool layout_int(struct jbuf *b, int64_t v, const struct layout *how)
 }
 
 /* A precision without a type: as g, but ".0" follows a whole number, and the exponent form begins
- * when the number has as many digits as the precision. */
+ * when the number has as many digits before the point as the precision. */
 static void general(double v, int precision, char text[NUMBER_FORMAT_CHARS])
 {
     number_format(v, 'g', precision ? precision : 1, false, text);

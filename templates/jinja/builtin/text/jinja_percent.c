@@ -138,7 +138,7 @@ static bool percent_int(struct percent *p, struct jval v, struct layout *how)
         struct jbuf b = {.vm = p->vm};
         struct jval text;
         digits.width = (size_t)how->precision + has_sign + prefix;
-        how->precision = -1;
+        how->precision = -1; /* layout_text would cut the text there */
         if (!layout_int(&b, jval_int(i), &digits))
             return false;
         /* With the flag 0, zeros fill a greater width too: then the number is laid out again. */

@@ -1,5 +1,6 @@
 /*
- * Case, strip, replace, pad, join and split. The results of a split share the bytes of the string.
+ * Case, strip, replace, pad, join and split. The results of strip and split share the bytes of the
+ * string.
  */
 #include "templates/jinja/builtin/text/jinja_string.h"
 

@@ -30,16 +30,16 @@ bool string_replace(struct jvm *vm, struct jstr *s, const struct jstr *const pai
  * (rsplit); a negative max means all. */
 bool string_split(struct jvm *vm, struct jstr *s, struct jval sep, int64_t max, struct jval *out);
 bool string_rsplit(struct jvm *vm, struct jstr *s, struct jval sep, int64_t max, struct jval *out);
-/* *out is a list of the lines, with their line ends if keep_ends. A line end
- * at the end of the text is not followed by an empty line. */
+/* *out is a list of the lines, with their line ends if keep_ends. A line end at the end of the text
+ * is not followed by an empty line. */
 bool string_splitlines(struct jvm *vm, struct jstr *s, bool keep_ends, struct jval *out);
 enum string_pad { PAD_LEFT, PAD_RIGHT, PAD_CENTER }; /* where the text is in the field */
 /* width: in characters; s itself is the result if it is not shorter. The characters `fill` have the
  * origin ORIGIN_TEMPLATE. */
 bool string_pad(struct jvm *vm, struct jstr *s, enum string_pad how, int64_t width, uint32_t fill,
                 struct jval *out);
-/* Join the items of seq, which must be iterable. convert: apply str() to each item; else an item
- * that is not a string is an error. */
+/* Join the items of seq. Fails if it is not iterable. convert: apply str() to each item; else an
+ * item that is not a string is an error. */
 bool string_join(struct jvm *vm, const struct jstr *sep, struct jval seq, bool convert,
                  struct jval *out);
 
