@@ -419,8 +419,11 @@ class Maker:
         if self.chance(.25):
             said = self.pick("say", x=self.some_word(), y=self.some_word())
             return self.loosely(said + self.rng.choice(["", ".", "!"])), HEAR, "chat"
+        return self.greeting()
+
+    def greeting(self):
         q, answer = self.rng.choice(GREETINGS)
-        is_question = q.split()[0] in ("How", "Who", "What", "What's", "Are")
+        is_question = "how" in q.lower() or q.split()[0] in ("Who", "What", "What's", "Are")
         return self.loosely(q + ("?" if is_question else self.rng.choice(["", ".", "!"]))), answer, "chat"
 
     def arith(self):
@@ -717,7 +720,7 @@ class Maker:
             return people.correction(self) if r < .08 else people.conversation(self)
         any_kind, everything, most = (.86, .9, 6) if self.hard else (.85, .94, 4)
         one_off = .45 if self.hard else .3
-        known, turns = {}, []
+        known, turns = {}, [self.greeting()] if self.hard and self.chance(.15) else []  # often the first words
         n = rng.choice([1, 1, 2, 3, 4, 5, 6, 7, 8, 9, 9, 14])
         memory = self.chance(.75)
         for _ in range(n):

@@ -21,15 +21,16 @@ def main():
     steps = sorted(rows)
     high = max(loss for loss, _ in rows.values())
     peak = max(rate for _, rate in rows.values())
-    across = lambda step: LEFT + (WIDTH - LEFT - 20) * step / steps[-1]
+    across = lambda step: LEFT + (WIDTH - LEFT - 20) * (step - steps[0]) / (steps[-1] - steps[0])
     up = lambda share: HEIGHT - BOTTOM - (HEIGHT - BOTTOM - 20) * share
     out = [f'<svg xmlns="http://www.w3.org/2000/svg" width="{WIDTH}" height="{HEIGHT}" font-family="sans-serif" '
            f'font-size="12"><rect width="{WIDTH}" height="{HEIGHT}" fill="#ffffff"/>']
-    for i in range(int(high) + 1):
-        y = up(i / high)
+    unit = 1 if high >= 1 else .1
+    for i in range(int(high / unit) + 1):
+        y = up(i * unit / high)
         out.append(f'<path d="M{LEFT} {y:.1f}H{WIDTH - 20}" stroke="#dddddd"/>'
-                   f'<text x="{LEFT - 8}" y="{y + 4:.1f}" text-anchor="end">{i}</text>')
-    for i in range(0, steps[-1] + 1, 1000):
+                   f'<text x="{LEFT - 8}" y="{y + 4:.1f}" text-anchor="end">{i * unit:g}</text>')
+    for i in range(-(-steps[0] // 1000) * 1000, steps[-1] + 1, 1000):
         out.append(f'<text x="{across(i):.1f}" y="{HEIGHT - 24}" text-anchor="middle">{i}</text>')
     out.append(path_of([(across(s), up(rows[s][1] / peak * .3)) for s in steps], "#bbbbbb"))
     out.append(path_of([(across(s), up(rows[s][0] / high)) for s in steps], "#1f5fa8"))

@@ -13,6 +13,8 @@ from support.chat_case import ChatCase
 from support.program_case import PROGRAM, main
 
 DEMO = sys.argv[3]
+# The check for nonsense judges this model. The built-in one has too few tokens that are English words.
+TRAINED = os.path.join(os.path.dirname(os.path.abspath(__file__)), 'data/trained.gguf')
 del sys.argv[3]
 sys.dont_write_bytecode = True
 sys.path.insert(0, DEMO)
@@ -45,11 +47,10 @@ class Demo(ChatCase):
         self.assertEqual(self.plain('--batch', '2', '-q', stdin=b'hello\n')[1], '')
 
     def test_a_wrong_layout_is_noticed(self):
-        model = os.path.join(DEMO, 'demo.gguf')
         for words, stdin in ((('hello',), b''), (('--lines',), b'hello\nhello\n'), (('--batch', '2'), b'a\nb\nc\n')):
             for layout in 'abc':
                 for more in ((), ('-q',), ('--no-check',)):
-                    done = self.run_here('--private', '-n', '4', '--i2s-layout', layout, *more, model, *words,
+                    done = self.run_here('--private', '-n', '4', '--i2s-layout', layout, *more, TRAINED, *words,
                                          stdin=stdin)
                     is_noticed = layout != 'a' and not more
                     self.assertEqual(done.returncode, 0)
@@ -57,8 +58,7 @@ class Demo(ChatCase):
                     self.assertEqual(done.stderr.count(b'\n'), is_noticed, done.stderr)
 
     def test_the_check_does_not_change_an_answer(self):
-        model = os.path.join(DEMO, 'demo.gguf')
-        words = ('--private', '--lines', '--temp', '0.9', '--seed', '4', model)
+        words = ('--private', '--lines', '--temp', '0.9', '--seed', '4', TRAINED)
         turns = b'My name is Anna.\nWhat is my name?\nSpell "bread".\n'
         self.assertEqual(self.run_here(*words, stdin=turns).stdout,
                          self.run_here(*words, '--no-check', stdin=turns).stdout)
@@ -75,8 +75,18 @@ class Demo(ChatCase):
     def test_a_name_is_remembered_turns_later(self):
         turns = b'My name is Anna.\nWhat is 2 + 3?\nSpell "bread".\nWhat is the capital of Italy?\nWhat is my name?\n'
         answers = self.plain('--lines', '-q', stdin=turns)[0].split('\n\n')
-        self.assertEqual([a.strip() for a in answers[1:]],
-                         ['2 + 3 = 5.', 'b-r-e-a-d.', 'The capital of Italy is Rome.', 'Your name is Anna.'])
+        self.assertEqual([a.strip() for a in answers],
+                         ['I will remember that. Your name is Anna.', '2 + 3 = 5.', 'b-r-e-a-d.',
+                          'The capital of Italy is Rome.', 'Your name is Anna.'])
+
+    def test_the_first_words_of_a_newcomer_get_a_sensible_answer(self):
+        turns = {'hello, I am Ada': 'Your name is Ada.', 'My name is Adam': 'Your name is Adam.',
+                 'What is seven plus five?': '7 + 5 = 12.', '2+2': '2 + 2 = 4.', 'hi': 'Hello!',
+                 'where can I download a bigger model?': 'Download a GGUF file', 'why is the sky blue?': 'blue light',
+                 'How do I save this chat?': '/save NAME', 'write code': 'I cannot write code.',
+                 'sprichst du deutsch?': 'only English', 'thanks': 'You are welcome.'}
+        for question, words in turns.items():
+            self.assertIn(words, self.plain('-q', stdin=question.encode())[0])
 
     def test_threads_and_instruction_sets_give_the_same_answers(self):
         words = ('--lines', '-q', '--temp', '0.9', '--seed', '5')
@@ -87,8 +97,8 @@ class Demo(ChatCase):
 
     def test_answers_held_out_questions(self):
         asked, right = score.score(PROGRAM, each=10, env=self.env)
-        self.assertEqual(sum(asked.values()), 60)
-        self.assertGreaterEqual(sum(right.values()), 59, right)  # the score of demo.gguf, the same on every machine
+        self.assertEqual(sum(asked.values()), 110)
+        self.assertGreaterEqual(sum(right.values()), 102, right)  # the score of demo.gguf, the same on every machine
 
     def test_the_taught_options_and_commands_exist(self):
         with open(os.path.join(DEMO, 'topics.txt'), encoding='utf-8') as file:
