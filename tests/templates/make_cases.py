@@ -74,6 +74,8 @@ CONSTRUCTS = {
 }
 
 DIFFERED = [
+    "{% set n = (s[:0] ~ 'nan')|float %}{% for k, g in [{'a': n}, {'a': n}, {'a': 1}]|groupby('a') %}{{ k }}{{ g|length }};{% endfor %}{{ [n, 1, n].count(n) }}{{ [1, n].index(n) }}",
+    "{% set i = (s[:0] ~ 'inf')|float %}{{ 0.0 ** -i }}", "{{ 0.0 ** -f }}",
     "{{ ('<%s %r %a>'|safe) % ('<', '<', 'é<') }}{{ ('%5r|'|safe) % ('<',) }}{{ '<%r' % ('<',) }}",
     "{{ 5e24|round(-25) }}|{{ -5e24|round(-25) }}|{{ 5.0|round(-1) }}|{{ 50000.0|round(-5) }}|{{ 50000.5|round(-5) }}|{{ 4e24|round(-25) }}|{{ 6.5|round(-2) }}",
     "{% set n = (s[:0] ~ 'nan')|float %}{% set x = [n] %}{{ [n] == [n] }}{{ x == x }}{{ {1: n} == {1: n} }}{{ n == n }}{{ [n, 1] < [n, 2] }}{{ n in x }}",

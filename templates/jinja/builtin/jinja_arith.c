@@ -94,7 +94,7 @@ static bool int_binary(struct jvm *vm, enum jop op, int64_t a, int64_t b, struct
 
 static bool float_power(struct jvm *vm, double a, double b, struct jval *out)
 {
-    if (a == 0 && b < 0)
+    if (a == 0 && b < 0 && isfinite(b))
         return jvm_fail(vm, "0.0 cannot be raised to a negative power");
     if (a < 0 && isfinite(a) && isfinite(b) && b != floor(b))
         return jvm_fail(vm, "the power is a complex number");

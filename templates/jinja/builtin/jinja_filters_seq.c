@@ -204,7 +204,7 @@ BUILTIN(do_groupby)
             return false;
         const struct jval key = keys.u.list->items[i];
         for (; i < n && same; i += same) {
-            if (!jval_equal(vm, key, keys.u.list->items[i], &same) ||
+            if (!jval_same_or_equal(vm, key, keys.u.list->items[i], &same) ||
                 (same && !jlist_push(vm, group, items.u.list->items[i])))
                 return false;
         }

@@ -12,7 +12,7 @@ BUILTIN(list_count)
         return false;
     for (size_t i = 0; i < list.u.list->n; i++) {
         bool same;
-        if (!jval_equal(vm, list.u.list->items[i], c->arg[0], &same))
+        if (!jval_same_or_equal(vm, list.u.list->items[i], c->arg[0], &same))
             return false;
         n += same;
     }
@@ -36,7 +36,7 @@ BUILTIN(list_index)
     stop = stop < 0 ? stop + n : stop > n ? n : stop;
     for (int64_t i = start; i < stop; i++) {
         bool same;
-        if (!jval_equal(vm, list.u.list->items[i], c->arg[0], &same))
+        if (!jval_same_or_equal(vm, list.u.list->items[i], c->arg[0], &same))
             return false;
         if (same) {
             *out = jint(i);

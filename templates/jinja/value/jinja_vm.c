@@ -129,11 +129,11 @@ void *jvm_alloc(struct jvm *vm, size_t n, size_t unit_bytes)
 
 bool jvm_regrow(struct jvm *vm, void *array, size_t n, size_t *cap, size_t need, size_t unit_bytes)
 {
-    /* Twice as much as before or, if that is too little, `need` and some more items: more for
-     * small units, which are bytes of text. */
-    const size_t least = unit_bytes < 8 ? 32 : 4;
-    const size_t more = need > *cap * 2 ? need + least : *cap * 2;
-    void *const p = jvm_alloc(vm, more, unit_bytes);
+    /* Twice as much as before or, if that is too little, `need` and some spare items: 32 if an item
+     * is a byte of text, else 4. */
+    const size_t n_spare = unit_bytes < 8 ? 32 : 4;
+    const size_t new_cap = need > *cap * 2 ? need + n_spare : *cap * 2;
+    void *const p = jvm_alloc(vm, new_cap, unit_bytes);
     void *old;
     if (!p)
         return false;
@@ -141,6 +141,6 @@ bool jvm_regrow(struct jvm *vm, void *array, size_t n, size_t *cap, size_t need,
     if (n)
         memcpy(p, old, n * unit_bytes);
     memcpy(array, &p, sizeof p);
-    *cap = more;
+    *cap = new_cap;
     return true;
 }
