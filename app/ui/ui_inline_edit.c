@@ -334,6 +334,8 @@ static void clear(void *ud)
         inline_repaint(ui);
         return;
     }
+    if (!u->caps.strings[TERMINFO_CLEAR][0])
+        return;
     inline_add_terminfo(u, TERMINFO_CLEAR);
     set_not_drawn(&u->editor);
 }

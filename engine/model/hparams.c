@@ -33,8 +33,9 @@ static const char *full_key(struct keys *k, const char *key)
 static bool uniform_value(const struct keys *k, const struct gguf_kv *kv, uint64_t *out,
                           struct bn_error *err)
 {
+    const enum gguf_kind kind = kv->kind == GGUF_ARRAY ? kv->item_kind : kv->kind;
     uint64_t v = 0;
-    if (kv->kind == GGUF_BOOL || kv->n_items == 0 || !gguf_item_u64(kv, 0, &v))
+    if (kind == GGUF_BOOL || kv->n_items == 0 || !gguf_item_u64(kv, 0, &v))
         return bn_fail(err, BN_EFORMAT, "%s is not a whole number", k->text);
     for (uint64_t i = 1; i < kv->n_items; i++) {
         uint64_t other = 0;
@@ -328,9 +329,9 @@ static bool read_delta(struct keys *k, struct hparams *hp, struct bn_error *err)
     return true;
 }
 
-/* Refuse keys that change the graph in ways that this program does not compute. The value 0 counts
- * as an absent key. 1 changes nothing either (a factor of 1, one expert, one
- * group), except for keys with refuses_1. */
+/* Refuse keys that change the graph in ways that this program does not compute. The value 0, or one
+ * that is not a number, counts as an absent key. 1 changes nothing either (a factor of 1, one
+ * expert, one group), except for keys with refuses_1. */
 static bool refuse_other_graphs(struct keys *k, const struct hparams *hp, struct bn_error *err)
 {
     static const struct {

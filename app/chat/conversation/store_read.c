@@ -22,8 +22,9 @@ struct session_reader {
     struct transcript *out;
     struct store_reading *reading;
     bool same_vocabulary;
-    /* Lines of the journal after its first one: passed so far, and the most to pass. */
-    size_t n_applied, max_applied;
+    /* Lines of the journal after its first one: read without an error so far, and the most that may
+     * be applied. */
+    size_t n_lines, max_lines;
 };
 
 static bool fail_message(const struct session_reader *r, size_t index, const char *problem,
@@ -167,7 +168,7 @@ static bool read_answer(const struct session_reader *r, size_t index, const json
         return fail_message(r, index, "has an unknown \"finish\"", err);
     r->reading->n_answers++;
     bool no_memory;
-    if (!restore_ids(r, message, &a, &generated, &no_memory))
+    if (!restore_ids(r, message, &a, &generated, &no_memory) && text.n_bytes > 0)
         r->reading->n_retokenised++;
     bool ok = !no_memory && collect_extra(message, "role content finish ids", &extra);
     a.extra = strbuf_str(&extra);
@@ -191,7 +192,8 @@ static bool read_extra(const struct session_reader *r, enum extra_owner place, c
 }
 
 /* Read the text that the user typed, and the paths of the attached files. Both are ignored if there
- * is no typed text, or if `content` does not end with it: then the file was edited by hand. */
+ * is no typed text, or if `content` does not end with it because the file was edited by hand. A
+ * path that is empty or has a newline or a NUL is ignored too. */
 static bool read_typed(const struct session_reader *r, const json_t *message, struct bn_str content,
                        struct bn_error *err)
 {
@@ -298,15 +300,16 @@ static bool replay_record(struct session_reader *r, const json_t *record, struct
         return fail_message(r, 0, "of the journal is damaged", err);
     while (t->now.n > (size_t)json_integer_value(keep))
         transcript_remove_question(t);
+    /* i + 1, because read_message accepts a system message at index 0. */
     for (size_t i = 0; i < json_array_size(messages); i++)
-        if (!read_message(r, i + 1, json_array_get(messages, i), err)) /* + 1: no system message */
+        if (!read_message(r, i + 1, json_array_get(messages, i), err))
             return false;
     read_skipped(r, record);
     return true;
 }
 
 /* The next complete line as a JSON object; NULL at the end, or with *bad set at a line that is not
- * a JSON object. A last line without a newline is ignored: its writer was killed. */
+ * a JSON object. A last line without a newline is ignored: its writer was killed, or failed. */
 static json_t *next_line(struct bn_str text, size_t *at, bool *bad)
 {
     const char *end = *at < text.n_bytes ? memchr(text.ptr + *at, '\n', text.n_bytes - *at) : NULL;
@@ -329,23 +332,23 @@ static bool has_text(const json_t *o, const char *key, const char *text)
     return value && strcmp(value, text) == 0;
 }
 
-/* With `applies`, apply at most max_applied lines; returns whether these are all lines and all are
+/* With `applies`, apply at most r->max_lines lines; returns whether these are all lines and all are
  * valid. Otherwise the journal belongs to another state of the file; returns whether a line says
  * that the file already has the turns of the journal. Such a line ("compacted", see mark_journal in
  * store_write.c) is never applied. */
 static bool replay_lines(struct session_reader *r, struct bn_str text, size_t at, bool applies)
 {
-    struct bn_error ignored; /* the caller reports a damaged line as JOURNAL_TORN */
+    struct bn_error ignored; /* replay reports a line that cannot be applied as JOURNAL_TORN */
     bool bad = false, was_compacted = false;
     for (json_t *line; (line = next_line(text, &at, &bad)) != NULL;) {
         const bool is_mark = json_object_get(line, "compacted") != NULL;
         was_compacted = was_compacted || has_text(line, "compacted", r->reading->base);
-        const bool ok = is_mark || !applies ||
-                        (r->n_applied < r->max_applied && replay_record(r, line, &ignored));
+        const bool ok =
+            is_mark || !applies || (r->n_lines < r->max_lines && replay_record(r, line, &ignored));
         json_decref(line);
         if (!ok)
             return false;
-        r->n_applied++;
+        r->n_lines++;
     }
     return applies ? !bad : was_compacted;
 }
@@ -424,7 +427,7 @@ static bool read_parts(struct session_reader *r, const json_t *json, const struc
     transcript_finish(r->out);
     *r->reading = (struct store_reading){0};
     store_hash_bytes(p->bytes, p->n_bytes, r->reading->base);
-    r->n_applied = 0;
+    r->n_lines = 0;
     if (!read_session(r, json, err))
         return false;
     if (p->journal)
@@ -436,7 +439,7 @@ bool store_read(const struct store *s, const char *path, struct transcript *out,
                 struct store_reading *reading, struct bn_error *err)
 {
     struct session_reader r = {
-        .s = s, .path = path, .out = out, .reading = reading, .max_applied = SIZE_MAX};
+        .s = s, .path = path, .out = out, .reading = reading, .max_lines = SIZE_MAX};
     json_error_t where;
     struct file_pair p;
     *reading = (struct store_reading){0};
@@ -446,8 +449,9 @@ bool store_read(const struct store *s, const char *path, struct transcript *out,
     bool ok = json ? read_parts(&r, json, &p, err)
                    : bn_fail(err, BN_EFORMAT, "'%s' is not JSON: line %d, column %d: %s", path,
                              where.line, where.column, where.text);
-    if (ok && reading->journal == JOURNAL_TORN) { /* again, without the part of a damaged line */
-        r.max_applied = r.n_applied;
+    if (ok && reading->journal == JOURNAL_TORN) {
+        /* Again without the damaged line, of which a part may have been applied. */
+        r.max_lines = r.n_lines;
         ok = read_parts(&r, json, &p, err);
     }
     out->unsaved = false;

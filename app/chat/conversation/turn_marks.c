@@ -153,7 +153,7 @@ static bool collect_tool(struct marks *m, const char *const *roles, struct bn_er
 
 static bool collect_conversations(struct marks *m, struct bn_error *err)
 {
-    static const char *const turns[][6] = {
+    static const char *const turns[][5] = {
         {"user", "assistant", "user", NULL},
         {"system", "user", "assistant", "user", NULL},
     };

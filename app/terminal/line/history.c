@@ -29,7 +29,7 @@ void history_escape(struct bn_str entry, struct strbuf *out)
 void history_unescape(struct bn_str line, struct strbuf *out)
 {
     for (size_t i = 0; i < line.n_bytes; i++) {
-        if (line.ptr[i] == '\\' && i + 1 < line.n_bytes)
+        if (line.ptr[i] == '\\' && i + 1 < line.n_bytes && line.ptr[i + 1] != 0)
             strbuf_add_char(out, line.ptr[++i] == 'n' ? '\n' : line.ptr[i]);
         else if (line.ptr[i] != 0)
             strbuf_add_char(out, line.ptr[i]);

@@ -22,7 +22,7 @@ struct history {           /* zeros, then set the path; free with history_finish
 };
 
 /* Append an entry as a line of the file, without the newline of this line; history_unescape is the
- * inverse. Both leave out NUL bytes, but history_unescape keeps one after a backslash. */
+ * inverse. Both leave out NUL bytes. */
 void history_escape(struct bn_str entry, struct strbuf *out);
 void history_unescape(struct bn_str line, struct strbuf *out);
 
