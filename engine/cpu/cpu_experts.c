@@ -21,7 +21,7 @@
 #define ROUTER_QUAD 4  /* tokens that are multiplied together */
 #define GATE_GROUPS 8  /* row groups of an expert in a work item of gate and up, several tokens */
 #define MOST_GROUPS 32 /* most row groups per product with one token, and per work item of down */
-#define PAIR_TOKENS 16 /* pairs in a work item that copies or quantises */
+#define ITEM_PAIRS 16  /* pairs in a work item that copies or quantises */
 _Static_assert(MOST_GROUPS *R16_ROWS <= MATMUL_TOKENS * PANEL_ROWS, "y holds them");
 _Static_assert(GATE_GROUPS % R16_PANEL == 0 && MOST_GROUPS % R16_PANEL == 0, "whole panels");
 _Static_assert(ROUTER_TOKENS % ROUTER_QUAD == 0, "whole quads");
@@ -181,7 +181,7 @@ static void choose_for_many(struct cpu_thread *th, size_t layer, struct rows h)
         set_pairs(th->pass, layer);
     thread_sync(th);
     const size_t n_pairs = n_tokens * hp->n_used_experts;
-    for (struct work_item p = {0}; thread_take_work(th, n_pairs, 1, PAIR_TOKENS, &p);)
+    for (struct work_item p = {0}; thread_take_work(th, n_pairs, 1, ITEM_PAIRS, &p);)
         for (size_t i = p.begin; i < p.end; i++)
             copy_token(&b->shape, &s->blocks, s->pairs[i].token, &s->pair_input, i);
     thread_sync(th);
@@ -312,7 +312,7 @@ static void quantise_pairs(struct cpu_thread *th, size_t layer, struct rows y)
 {
     const struct backend *b = th->pass->b;
     const size_t n_pairs = th->pass->n_tokens * b->model->hp.n_used_experts;
-    const size_t item_pairs = has_one_token(th) ? 1 : PAIR_TOKENS;
+    const size_t item_pairs = has_one_token(th) ? 1 : ITEM_PAIRS;
     for (struct work_item p = {0}; thread_take_work(th, n_pairs, 1, item_pairs, &p);)
         for (size_t i = p.begin; i < p.end; i++)
             groups_quantise_to(th, &b->layers[layer].down, y.at + i * y.stride,
@@ -387,7 +387,8 @@ void experts_add(struct cpu_thread *th, size_t layer, struct rows y, struct rows
             }
         return;
     }
-    /* Several items per thread, so that a slow thread delays the others little. */
+    /* Several items per thread, if there are enough row groups, so that a slow thread delays the
+     * others little. */
     const size_t share = size_round_up(n_groups / (4 * th->n_threads), R16_PANEL);
     const size_t item_groups = size_min(size_max(share, R16_PANEL), MOST_GROUPS);
     for (struct work_item p = {0}; thread_take_work(th, n_groups, R16_PANEL, item_groups, &p);)

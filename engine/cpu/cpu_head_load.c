@@ -1,7 +1,7 @@
 /*
  * Converts the output head when the backend opens: to the coarse plane of the screened head, or to
- * an approximate copy at eight bits for --head q8. Each thread converts about the rows that it will
- * read, in steps. After each step, the pages of the converted rows in a mapped file are released.
+ * an approximate copy at eight bits for --head q8. Each thread converts a part of the rows, in
+ * rounds. After each round, the pages of the converted rows in a mapped file are released.
  *
  * The copy has type Q8_0: each block of 32 has the scale (largest magnitude / 127) in F16; elements
  * are rounded to nearest, half to even. This is plain C, so every machine makes the same bytes.
@@ -17,7 +17,7 @@
 #include <math.h>
 #include <string.h>
 
-#define STEP_ROWS 2048 /* most rows of a thread in a step: 10 MB of F16 at width 2560 */
+#define ROUND_ROWS 2048 /* most rows of a thread in a round: 10 MB of F16 at width 2560 */
 #define Q8_COLS 32
 #define Q8_BYTES 34 /* an F16 and 32 bytes */
 
@@ -43,14 +43,14 @@ struct head_job {
     struct backend *b;
     const struct backend_control *control;
     uint8_t *copy; /* (n_vocab, head_row_bytes), NULL: make the plane */
-    /* The plane: (n_vocab, n_blocks, LINE_BYTES) and (n_vocab, step_stride). */
+    /* The plane: codes (n_vocab, n_blocks, LINE_BYTES) and steps (n_vocab, step_stride). */
     uint8_t *lines;
     uint16_t *steps;
     size_t n_blocks, step_stride;
     float *rows; /* (n_threads, row_stride) decoded row of each thread, zeros past n_embd */
     size_t row_stride;
     size_t n_done, n_total; /* progress (bytes) before and after this job; equal: not reported */
-    atomic_bool too_large;  /* a weight is above COARSE_MAX or a NaN */
+    atomic_bool too_large;  /* a weight is above COARSE_MAX in magnitude or a NaN */
     bool stop; /* thread 0 writes it between two barriers, all threads read it afterwards */
     struct cpu_barrier barrier;
 };
@@ -95,16 +95,16 @@ static void convert_rows(struct head_job *job, size_t row0, size_t row1, float *
         mem_file_drop(from->bytes + row0 * row_bytes, (row1 - row0) * row_bytes);
 }
 
-/* Called by thread 0 after step i of all threads: report progress, a share of n_left for each step,
- * and test the cancel flag. */
-static void finish_step(struct head_job *job, size_t i, size_t n_steps)
+/* Called by thread 0 after round i of all threads: report progress, for each round the same part of
+ * the job's bytes and after the last round the rest, and test the cancel flag. */
+static void finish_round(struct head_job *job, size_t i, size_t n_rounds)
 {
     const struct backend_control *control = job->control;
     const size_t n_left = job->n_total - job->n_done;
     if (control->progress && n_left > 0)
         control->progress(control->ud,
-                          job->n_done + n_left / n_steps * (i + 1) +
-                              (i + 1 == n_steps ? n_left % n_steps : 0),
+                          job->n_done + n_left / n_rounds * (i + 1) +
+                              (i + 1 == n_rounds ? n_left % n_rounds : 0),
                           job->n_total);
     job->stop = control->cancel && atomic_load_explicit(control->cancel, memory_order_relaxed);
 }
@@ -114,14 +114,14 @@ static void convert_on_thread(void *ud, size_t index, size_t n_threads)
     struct head_job *job = ud;
     const size_t n_vocab = job->b->model->hp.n_vocab;
     const struct work_range ids = work_range_of(n_vocab, ROW_UNIT, index, n_threads);
-    const size_t n_steps = n_vocab / (STEP_ROWS * n_threads) + 1;
-    for (size_t i = 0; i < n_steps; i++) {
-        const struct work_range part = work_range_of(ids.end - ids.begin, 1, i, n_steps);
+    const size_t n_rounds = n_vocab / (ROUND_ROWS * n_threads) + 1;
+    for (size_t i = 0; i < n_rounds; i++) {
+        const struct work_range part = work_range_of(ids.end - ids.begin, 1, i, n_rounds);
         convert_rows(job, ids.begin + part.begin, ids.begin + part.end,
                      job->rows + index * job->row_stride);
         cpu_barrier_wait(&job->barrier, n_threads);
         if (index == 0)
-            finish_step(job, i, n_steps);
+            finish_round(job, i, n_rounds);
         cpu_barrier_wait(&job->barrier, n_threads);
         if (job->stop)
             return;

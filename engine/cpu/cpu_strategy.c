@@ -75,7 +75,7 @@ size_t strategy_load_threads(size_t weight_bytes, size_t n_threads)
 static const char *linear_title(const struct strategy_model *m, enum linear_method method)
 {
     const bool is_few = method != LINEAR_MEDIUM && method != LINEAR_MANY;
-    if (!m->is_quantised)
+    if (m->in_groups && !m->is_quantised)
         return cpu_isa_title(ISA_REF);
     if (m->k->isa == ISA_AMX && is_few)
         return cpu_isa_title(ISA_AVX512VNNI);

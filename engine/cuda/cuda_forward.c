@@ -91,16 +91,16 @@ static void linear_one(struct backend *b, const struct norm_args *norm, const st
                 (struct cuda_grid){grid_blocks(w->n_rows, block_rows), 1, 1, 0}, &args);
 }
 
-/* Product of many tokens. With fewer than three thread blocks per multiprocessor, the tiles are
- * halved: otherwise some multiprocessors would have twice the work of others. */
+/* Product of many tokens. With fewer than three thread blocks per multiprocessor, a thread block
+ * gets half as many rows: otherwise some multiprocessors would have twice the work of others. */
 static void linear_many(struct backend *b, struct linear_args *args)
 {
-    const size_t n_columns = grid_blocks(args->n_tokens, MANY_TOKENS);
+    const size_t n_token_blocks = grid_blocks(args->n_tokens, MANY_TOKENS);
     const size_t n_large = grid_blocks(args->n_rows, MANY_ROWS);
-    const bool half = n_large * n_columns < 3 * (size_t)b->device.n_processors;
+    const bool half = n_large * n_token_blocks < 3 * (size_t)b->device.n_processors;
     const size_t n_blocks = half ? grid_blocks(args->n_rows, HALF_ROWS) : n_large;
     cuda_launch(&b->device, half ? KERNEL_linear_half : KERNEL_linear_many,
-                (struct cuda_grid){n_blocks, n_columns, 1, 0}, args);
+                (struct cuda_grid){n_blocks, n_token_blocks, 1, 0}, args);
 }
 
 /* y = W q, y + W q or act(W_gate q) * (W_up q), depending on the kind of the matrix
@@ -314,7 +314,7 @@ static bool run_layers(struct backend *b)
     return true;
 }
 
-/* The captured graph for this pass, or NULL: it has another shape, or there are no graphs
+/* The captured graph for this pass. NULL: the pass has another shape, or there are no graphs
  * (cuda_forward_capture). */
 static CUgraphExec graph_of(const struct backend *b)
 {

@@ -27,8 +27,7 @@ static uint32_t rank_of_score(float score)
     memcpy(&bits, &score, sizeof(bits));
     /* Makes the bits ascend with the value: invert negatives, set the sign bit of positives. */
     const uint32_t ascending = bits & 0x80000000u ? ~bits : bits | 0x80000000u;
-    const uint32_t rank = ~ascending;
-    return rank < RANK_MAX ? rank : RANK_MAX;
+    return ~ascending; /* at most 0xFF800000, for -INFINITY, so below RANK_MAX */
 }
 
 static bool has_space_inside(struct bn_str text)

@@ -59,13 +59,13 @@ void coarse_bound_ref(const struct coarse_mat *m, size_t row0, size_t row1,
     }
 }
 
-/* A line has four bytes of each of the 16 hidden states. */
+/* Each 64 bytes of `out` have four bytes of each of the 16 hidden states. */
 void coarse_gather_ref(const int8_t *const *x, size_t n, size_t n_blocks, int8_t *out)
 {
-    for (size_t line = 0; line < n_blocks * 2 * COARSE_COLS / 4; line++)
+    for (size_t at = 0; at < n_blocks * 2 * COARSE_COLS; at += 4)
         for (size_t i = 0; i < COARSE_GROUP; i++, out += 4)
             if (i < n)
-                memcpy(out, x[i] + 4 * line, 4);
+                memcpy(out, x[i] + at, 4);
             else
                 memset(out, 0, 4);
 }

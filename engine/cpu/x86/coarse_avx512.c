@@ -36,7 +36,7 @@ BN_FORCE_INLINE float error_bound(const uint16_t *steps, size_t n, const float *
 BN_FORCE_INLINE void bound_rows(const struct coarse_mat *m, int n_rows, size_t r, size_t apart,
                                 const struct coarse_query *q, float out[ROWS])
 {
-    const size_t line_step = apart * m->n_blocks * LINE_BYTES;
+    const size_t apart_bytes = apart * m->n_blocks * LINE_BYTES;
     const uint8_t *line = m->lines + r * m->n_blocks * LINE_BYTES;
     const uint16_t *steps = m->steps + r * m->step_stride;
     const __m512i nibble = _mm512_set1_epi8(15);
@@ -52,7 +52,7 @@ BN_FORCE_INLINE void bound_rows(const struct coarse_mat *m, int n_rows, size_t r
         const __m512i fix = _mm512_load_si512(q->fix + 16 * b);
 #pragma GCC unroll 4
         for (int i = 0; i < n_rows; i++) {
-            const uint8_t *at = line + (size_t)i * line_step;
+            const uint8_t *at = line + (size_t)i * apart_bytes;
             const uint16_t step = steps[(size_t)i * apart * m->step_stride + b];
             _mm_prefetch((const char *)((uintptr_t)at + m->ahead), _MM_HINT_T0);
             const __m512i codes = _mm512_load_si512(at);

@@ -13,7 +13,9 @@
 
 #include <immintrin.h>
 
-#define SPAN_COLS 256 /* columns of a row that are processed before the next row */
+/* Columns of a row that are multiplied before those of the next row: a multiple of the 64 lanes.
+ * More columns save loads and stores of the sums, but are fewer changes between the streams. */
+#define TURN_COLS 256
 
 /* Elements i .. i + 7 of a row of F32, F16 or BF16. */
 BN_FORCE_INLINE __m256 load8(enum tensor_type type, const uint8_t *row, size_t i)
@@ -54,7 +56,9 @@ BN_FORCE_INLINE void add_plain(enum tensor_type type, const uint8_t *row, uintpt
             sum[v] = _mm256_fmadd_ps(load8(type, row, i + 8 * v), _mm256_loadu_ps(h + i + 8 * v),
                                      sum[v]);
     }
-    if (i < end) { /* lanes from `end` on must not change: adding +0 would turn -0 into +0 */
+    /* Lanes from `end` on must not change. A negative product that underflows turns a sum of +0
+     * into -0, and adding +0 would turn the sum back. */
+    if (i < end) {
 #pragma GCC unroll 8
         for (size_t v = 0; v < 8; v++) {
             const __m256i mask = lanes_below(i + 8 * v, end);
@@ -69,7 +73,7 @@ BN_FORCE_INLINE void add_plain(enum tensor_type type, const uint8_t *row, uintpt
         lanes[v] = sum[v];
 }
 
-/* n_rows (1 or ROW_STREAMS) rows, SPAN_COLS columns of each in turn. Registers have room for the
+/* n_rows (1 or ROW_STREAMS) rows, TURN_COLS columns of each in turn. Registers have room for the
  * sums of one row only, so those of the other rows are in memory. */
 BN_FORCE_INLINE void dot_plain(enum tensor_type type, int n_rows, struct row_streams s,
                                const float *h, size_t n, float out[ROW_STREAMS])
@@ -78,9 +82,9 @@ BN_FORCE_INLINE void dot_plain(enum tensor_type type, int n_rows, struct row_str
     for (int r = 0; r < n_rows; r++)
         for (int v = 0; v < 8; v++)
             lanes[r][v] = _mm256_setzero_ps();
-    for (size_t i = 0; i < n; i += SPAN_COLS)
+    for (size_t i = 0; i < n; i += TURN_COLS)
         for (int r = 0; r < n_rows; r++)
-            add_plain(type, s.row[r], s.ahead[r], h, i, size_min(i + SPAN_COLS, n), lanes[r]);
+            add_plain(type, s.row[r], s.ahead[r], h, i, size_min(i + TURN_COLS, n), lanes[r]);
     for (int r = 0; r < n_rows; r++)
         out[r] = tree64_avx2(lanes[r]);
 }
@@ -142,7 +146,8 @@ BN_FORCE_INLINE void add_group(const __m256 v[4], const float *h, __m256 lanes[4
         lanes[i] = _mm256_fmadd_ps(v[i], _mm256_loadu_ps(h + 8 * i), lanes[i]);
 }
 
-/* Blocks of 256 columns: Q6_K or Q4_K. Prefetches the memory `ahead` bytes after each block. */
+/* Blocks of 256 columns: Q6_K (210 bytes) or Q4_K (144). Prefetches four lines for each block, from
+ * `ahead` bytes after its start on. */
 BN_FORCE_INLINE float dot_blocks(enum tensor_type type, const uint8_t *row, size_t ahead,
                                  const float *h, size_t n)
 {
@@ -167,7 +172,7 @@ BN_FORCE_INLINE float dot_blocks(enum tensor_type type, const uint8_t *row, size
 }
 
 /* Blocks of 32 columns: Q8_0 or Q4_0. Two blocks, 68 or 36 bytes, are the 64 lanes of dot64; one
- * line is prefetched for them, `ahead` bytes further. */
+ * line is prefetched for them, `ahead` bytes further. With 68 bytes, one line of 17 is left out. */
 BN_FORCE_INLINE float dot_small(enum tensor_type type, const uint8_t *row, size_t ahead,
                                 const float *h, size_t n)
 {

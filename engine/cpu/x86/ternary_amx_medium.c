@@ -25,7 +25,7 @@
 #define HALF_BYTES (STEPS_PER_LINE * FIELD_BYTES)
 #define UNPACK_ROWS 8 /* rows unpacked between the two tile products of a field */
 #define STREAMS 4
-_Static_assert(STEPS_PER_LINE *UNPACK_ROWS == HALF_ROWS, "a group between the products of a field");
+_Static_assert(STEPS_PER_LINE *UNPACK_ROWS == HALF_ROWS, "a part between the products of a field");
 _Static_assert(UNPACK_ROWS % STREAMS == 0, "a prefetch for each stream");
 
 /* Memory to prefetch, in STREAMS streams of stream_bytes each. */
@@ -57,8 +57,7 @@ struct stage {
 
 /* Unpack the four fields of rows r0 .. r0 + UNPACK_ROWS - 1 of a half; rows past n_rows are zeros.
  * Also prefetch UNPACK_ROWS lines at `ahead` to the second-level cache, and advance it. */
-BN_FORCE_INLINE void unpack_group(const struct half *h, size_t r0, struct ahead *ahead,
-                                  uint8_t *out)
+BN_FORCE_INLINE void unpack_part(const struct half *h, size_t r0, struct ahead *ahead, uint8_t *out)
 {
     const __m512i mask = _mm512_set1_epi8(3);
     const uint8_t *from = h->line + r0 * h->row_bytes;
@@ -80,7 +79,7 @@ BN_FORCE_INLINE void unpack_group(const struct half *h, size_t r0, struct ahead 
 BN_FORCE_INLINE void unpack_half(const struct half *h, struct ahead *ahead, uint8_t *out)
 {
     for (size_t r = 0; r < HALF_ROWS; r += UNPACK_ROWS)
-        unpack_group(h, r, ahead, out);
+        unpack_part(h, r, ahead, out);
 }
 
 /* Multiply one field of the first 16 rows of an unpacked half with its AMX tile of activations. AMX
@@ -114,7 +113,7 @@ BN_FORCE_INLINE void multiply_half(int half, const uint8_t *codes, const int8_t 
 #pragma GCC unroll 4
     for (size_t f = 0; f < STEPS_PER_LINE; f++) {
         multiply_first(half, codes + f * FIELD_BYTES, q + f * TILE_BYTES);
-        unpack_group(next, f * UNPACK_ROWS, ahead, out);
+        unpack_part(next, f * UNPACK_ROWS, ahead, out);
         multiply_second(half, codes + f * FIELD_BYTES);
     }
 }

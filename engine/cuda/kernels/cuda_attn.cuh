@@ -16,7 +16,7 @@ DEV void fold_block(const struct attn_args *a, const struct attn_shared *s,
 {
     const uint32_t head_dim = a->kv.head_dim, last = p->pos / KV_BLOCK;
     const bool is_first = block == p->oldest / KV_BLOCK;
-    const uint32_t token = block_z() * (n_threads_x() / KV_BLOCK) + p->slot;
+    const uint32_t token = block_z() * (n_threads_x() / KV_BLOCK) + p->local;
     const struct seen range = seen_of(p->oldest, p->pos, block);
     const uint16_t *values = block_keys(a, p, block) + head_dim * KV_BLOCK;
     float *out = a->out + (uint64_t)token * a->out_stride + (uint64_t)p->head * head_dim;
@@ -24,7 +24,7 @@ DEV void fold_block(const struct attn_args *a, const struct attn_shared *s,
     float r[ATTN_HEADS];
 #pragma unroll
     for (uint32_t h = 0; h < ATTN_HEADS; h++) {
-        f[h] = merge_block(&runs[h], m[h], s->l[p->slot][h], is_first);
+        f[h] = merge_block(&runs[h], m[h], s->l[p->local][h], is_first);
         r[h] = 1.0f / runs[h].l;
     }
     for (uint32_t i = p->j; i < head_dim; i += KV_BLOCK) {
@@ -42,19 +42,19 @@ DEV void fold_block(const struct attn_args *a, const struct attn_shared *s,
     }
 }
 
-/* Grid: 1; KV heads times groups of ATTN_HEADS query heads; tiles of tokens. */
+/* Grid: 1; KV heads times chunks of ATTN_HEADS query heads; tokens / ATTN_TOKENS rounded up. */
 KERNEL(attn_apply, attn_args, 256)
 {
     SHARED struct attn_shared s;
     const struct attn_thread p =
         attn_thread_init(&a, block_z() * (n_threads_x() / KV_BLOCK) + thread_x() / KV_BLOCK);
     struct attn_run runs[ATTN_HEADS] = {{0.0f, 0.0f}};
-    /* The first and the last position block of any token of the tile, because all threads must
-     * reach each barrier. */
+    /* The first and the last position block of any token of the thread block, because all threads
+     * must reach each barrier. */
     uint32_t first = UINT32_MAX, last = 0;
-    const uint32_t n_slots = n_threads_x() / KV_BLOCK;
-    for (uint32_t i = 0; i < n_slots && block_z() * n_slots + i < a.n_tokens; i++) {
-        const uint32_t pos = (uint32_t)a.tokens[block_z() * n_slots + i].pos;
+    const uint32_t n_local = n_threads_x() / KV_BLOCK;
+    for (uint32_t i = 0; i < n_local && block_z() * n_local + i < a.n_tokens; i++) {
+        const uint32_t pos = (uint32_t)a.tokens[block_z() * n_local + i].pos;
         const uint32_t oldest = oldest_seen(a.window, pos);
         first = oldest / KV_BLOCK < first ? oldest / KV_BLOCK : first;
         last = pos / KV_BLOCK > last ? pos / KV_BLOCK : last;

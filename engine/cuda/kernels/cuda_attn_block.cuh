@@ -35,7 +35,7 @@ struct attn_thread {
     const uint16_t *kv; /* keys and values of the layer and KV head, see kv_begin */
     /* only for attn_apply: token among those of the thread block; position in the position block,
      * then first element of the head that the thread computes */
-    uint32_t slot, j;
+    uint32_t local, j;
     uint32_t head, n_heads; /* first query head; number of query heads, at most ATTN_HEADS */
     uint32_t pos, oldest;   /* of the token, and the oldest one that it sees */
     uint32_t ring_blocks;
@@ -50,7 +50,7 @@ DEV struct attn_thread attn_thread_init(const struct attn_args *a, uint32_t toke
     const uint32_t kv_head = block_y() / n_chunks, first = block_y() % n_chunks * ATTN_HEADS;
     struct attn_thread p;
     p.idle = token >= a->n_tokens;
-    p.slot = thread_x() / KV_BLOCK;
+    p.local = thread_x() / KV_BLOCK;
     p.j = thread_x() % KV_BLOCK;
     p.head = kv_head * a->group + first;
     p.n_heads = a->group - first < ATTN_HEADS ? a->group - first : ATTN_HEADS;
@@ -112,27 +112,27 @@ DEV float score_maximum(const float *warp_best)
 DEV void softmax_block(struct attn_shared *s, const struct attn_thread *p, struct seen range,
                        const float *z, float *m)
 {
-    const uint32_t slot = p->slot, j = p->j;
+    const uint32_t local = p->local, j = p->j;
     const bool seen = j >= range.first && j < range.end;
 #pragma unroll
     for (uint32_t h = 0; h < ATTN_HEADS; h++) {
         const float top = warp_max(seen && z[h] == z[h] ? z[h] : -INFINITY);
         if (j % 32 == 0)
-            s->warp_best[slot][h][j / 32] = top;
+            s->warp_best[local][h][j / 32] = top;
     }
     block_sync();
 #pragma unroll
     for (uint32_t h = 0; h < ATTN_HEADS; h++) {
-        m[h] = score_maximum(s->warp_best[slot][h]);
-        s->p[slot][j][h] = seen ? exp0(z[h] - m[h]) : 0.0f;
+        m[h] = score_maximum(s->warp_best[local][h]);
+        s->p[local][j][h] = seen ? exp0(z[h] - m[h]) : 0.0f;
     }
     block_sync();
     if (j < 32) {
 #pragma unroll
         for (uint32_t h = 0; h < ATTN_HEADS; h++) {
-            const float l = warp_tree(s->p[slot][j][h] + s->p[slot][j + 32][h]);
+            const float l = warp_tree(s->p[local][j][h] + s->p[local][j + 32][h]);
             if (j == 0)
-                s->l[slot][h] = l;
+                s->l[local][h] = l;
         }
     }
     block_sync();
@@ -152,7 +152,7 @@ DEV void weigh_values(const struct attn_args *a, const struct attn_shared *s,
         const float v = f32_of_f16(values[j * a->kv.v_stride]);
 #pragma unroll
         for (uint32_t h = 0; h < ATTN_HEADS; h++)
-            o[h] = fmaf(s->p[p->slot][j][h], v, o[h]);
+            o[h] = fmaf(s->p[p->local][j][h], v, o[h]);
     }
 }
 

@@ -4,9 +4,11 @@
  * attn_merge combines the slots in ascending order (docs/kernels.md).
  *
  * A thread block copies the keys and values of a position block to shared memory with one wait. The
- * loads of a thread would otherwise wait for each other. If the first position block of a thread
- * block is full, its copies start before the previous kernel has ended: each sequence has one
- * token, so a pass writes only the last position block. Heads wider than SPLIT_TILE have tiles.
+ * loads of a thread would otherwise wait for each other. A head wider than SPLIT_TILE is processed
+ * in several tiles, with a wait for each. The copies of the first position block of a thread block
+ * start before the previous kernel has ended, unless that kernel may write to this block: each
+ * sequence has one token, so a pass writes only to the last position block, whose place in a ring
+ * can be that of the first one.
  */
 #ifndef CUDA_ATTN_SPLIT_CUH
 #define CUDA_ATTN_SPLIT_CUH
@@ -194,7 +196,7 @@ DEV void split_block(const struct attn_args *a, struct split_shared *s, const st
         }
 }
 
-/* Grid: ATTN_SPLIT shares of the position blocks; KV heads times groups of query heads; tokens. */
+/* Grid: ATTN_SPLIT shares of position blocks; KV heads times chunks of query heads; tokens. */
 KERNEL_EARLY(attn_split, attn_args, SPLIT_THREADS)
 {
     SHARED_WIDE struct split_shared s;
@@ -206,15 +208,16 @@ KERNEL_EARLY(attn_split, attn_args, SPLIT_THREADS)
         const uint16_t *keys = block_keys(&a, &p, block);
         const uint16_t *last_keys = block_keys(&a, &p, p.pos / KV_BLOCK);
         const struct seen range = seen_of(p.oldest, p.pos, block);
-        /* The previous kernel may write the last block, which may share a place with the first. */
-        const bool is_full = block < p.pos / KV_BLOCK && keys != last_keys;
-        if (!started && !is_full)
+        /* False if the previous kernel may write to this block: to the last one of the token, or to
+         * the first one if a ring has both in the same place. */
+        const bool is_final = block < p.pos / KV_BLOCK && keys != last_keys;
+        if (!started && !is_final)
             wait_for_grid();
         if (range.end > 0) {
             copy_keys(&a, &s, keys, 0);
             copy_values(&a, &s, keys + a.kv.head_dim * KV_BLOCK, 0, range.end);
         }
-        if (!started && is_full)
+        if (!started && is_final)
             wait_for_grid();
         if (range.end > 0)
             split_block(&a, &s, &p, block, range);

@@ -21,15 +21,15 @@ DEV uint64_t input_row(const struct input_rows *r, uint32_t i)
 
 /* Adds to y the products of a row group with GROUP_TOKENS rows of the inputs, by a warp. Lane 4 g +
  * t has rows g (y[n][0], y[n][1]) and g + 8 (y[n][2], y[n][3]) for tokens 8 n + 2 t and 8 n + 2 t +
- * 1. rows_of are the inputs of these tokens; q_rows are the inputs whose bytes the lane passes to
- * mma_16x8x32. */
+ * 1. inputs[n][i] is the input of token 8 n + 2 t + i; q_inputs are the inputs whose bytes the lane
+ * passes to mma_16x8x32. */
 DEV void multiply_group(const struct grouped_args *a, const struct group_at *at,
                         const struct input_rows *from, float (*y)[4])
 {
     const uint32_t g = thread_x() % 32 / 4, t = thread_x() % 4;
-    const uint64_t q_rows[2] = {input_row(from, g), input_row(from, 8 + g)};
-    const uint64_t rows_of[2][2] = {{input_row(from, 2 * t), input_row(from, 2 * t + 1)},
-                                    {input_row(from, 8 + 2 * t), input_row(from, 9 + 2 * t)}};
+    const uint64_t q_inputs[2] = {input_row(from, g), input_row(from, 8 + g)};
+    const uint64_t inputs[2][2] = {{input_row(from, 2 * t), input_row(from, 2 * t + 1)},
+                                   {input_row(from, 8 + 2 * t), input_row(from, 9 + 2 * t)}};
     const uint32_t block_cols = a->in.block_cols, span_blocks = at->s->span_cols / block_cols;
     for (uint32_t plane = 0; plane < a->in.n_planes; plane++)
         for (uint32_t span = 0; span < at->n_spans; span++) {
@@ -41,30 +41,30 @@ DEV void multiply_group(const struct grouped_args *a, const struct group_at *at,
 #pragma unroll
                     for (uint32_t i = 0; i < 2; i++)
                         acc[n][i] = acc[n][2 + i] =
-                            -a->in.q_sums[plane][rows_of[n][i] * a->in.block_stride + b];
+                            -a->in.q_sums[plane][inputs[n][i] * a->in.block_stride + b];
                 for (uint32_t c = b * block_cols; c < (b + 1) * block_cols; c += 32) {
                     const uint8_t *line = at->lines + (uint64_t)(c / GROUP_COLS) * LINE_BYTES;
-                    uint32_t rows[4], x[2]; /* operands of the mma, four columns each */
+                    uint32_t codes[4], x[2]; /* operands of the mma, four columns each */
 #pragma unroll
                     for (uint32_t i = 0; i < 4; i++)
-                        rows[i] =
+                        codes[i] =
                             ((const uint32_t *)(const void *)(line +
                                                               i / 2 * LINE_BYTES))[g + i % 2 * 8] >>
                                 (2 * t) &
                             FIELD_0;
 #pragma unroll
                     for (uint32_t n = 0; n < 2; n++) {
-                        const int8_t *q = a->in.q[plane] + q_rows[n] * a->in.q_stride + c + 4 * t;
+                        const int8_t *q = a->in.q[plane] + q_inputs[n] * a->in.q_stride + c + 4 * t;
                         x[0] = *(const uint32_t *)(const void *)q;
                         x[1] = *(const uint32_t *)(const void *)(q + GROUP_COLS);
-                        mma_16x8x32(acc[n], rows, x);
+                        mma_16x8x32(acc[n], codes, x);
                     }
                 }
 #pragma unroll
                 for (uint32_t n = 0; n < 2; n++)
 #pragma unroll
                     for (uint32_t i = 0; i < 2; i++) {
-                        const float u = a->in.units[plane][rows_of[n][i] * a->in.block_stride + b];
+                        const float u = a->in.units[plane][inputs[n][i] * a->in.block_stride + b];
                         sums[n][i] = fmaf((float)acc[n][i], u, sums[n][i]);
                         sums[n][2 + i] = fmaf((float)acc[n][2 + i], u, sums[n][2 + i]);
                     }
@@ -78,8 +78,8 @@ DEV void multiply_group(const struct grouped_args *a, const struct group_at *at,
         }
 }
 
-/* Grid: groups of four row groups (with a gate: of the gate and of up), tiles of GROUP_TOKENS
- * tokens. */
+/* Grid: row groups (with a gate: those of the gate) / 4 rounded up; tokens / GROUP_TOKENS rounded
+ * up. */
 KERNEL(grouped_many, grouped_args, GROUP_THREADS)
 {
     const uint32_t g = thread_x() % 32 / 4, t = thread_x() % 4, token0 = block_y() * GROUP_TOKENS;
@@ -127,8 +127,8 @@ DEV float multiply_floats(const struct grouped_args *a, const struct group_at *a
     return y;
 }
 
-/* For `--activations float`, with which tests check everything except the quantisation. Grid:
- * groups of eight row groups, tokens. */
+/* For `--activations float`, with which tests check everything except the quantisation. Grid: row
+ * groups (with a gate: those of the gate) / 8 rounded up; tokens. */
 KERNEL(grouped_float, grouped_args, GROUP_THREADS)
 {
     const uint32_t row = thread_x() % GROUP_ROWS, token = block_y();

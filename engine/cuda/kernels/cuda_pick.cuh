@@ -3,11 +3,13 @@
  * The result contains at least the k best and those within the gap, or every id that can win a
  * Gumbel draw. The host sorts it and removes the surplus.
  *
- * pick_floor computes a lower limit, the floor, from the exact logits of probes: the rows that look
- * best (the best of each BEST_ROWS rows is recorded). The floor is the k-th best of the probes, or
- * the best minus the gap if that is lower; for a draw it is the best with noise. It is never above
- * the same number for all rows. pick_collect then collects every row whose logit or bound reaches
- * the floor; if it was a bound, the exact logit must reach the floor, too.
+ * pick_floor computes a lower limit, the floor, from the exact logits of probes: table rows with
+ * the largest of the recorded logits or bounds (the best of each BEST_ROWS rows is recorded). The
+ * floor is the k-th best logit of the probes, or the best minus the gap if that is lower; for a
+ * draw it is the best logit with noise. It is never above the same number for all rows. It is
+ * -infinity if the bounds are not valid or k is above PICK_THREADS. pick_collect then collects
+ * every row whose logit or bound reaches the floor; if it was a bound, the exact logit must reach
+ * the floor, too.
  */
 #ifndef CUDA_PICK_CUH
 #define CUDA_PICK_CUH
@@ -32,7 +34,7 @@ DEV double noisy_logit(const struct cuda_request *request, uint64_t key, float z
 
 #define PROBE_BATCH 8 /* recorded rows that a thread loads before it uses them */
 
-/* Logits of the recorded best rows p, p + n_threads, ...; -infinity past the last one. */
+/* Logits or bounds of the recorded best rows p, p + n_threads, ...; -infinity past the last one. */
 DEV void load_bests(const struct cuda_cand *bests, uint32_t p, uint32_t n_bests, float *z)
 {
 #pragma unroll
@@ -41,8 +43,8 @@ DEV void load_bests(const struct cuda_cand *bests, uint32_t p, uint32_t n_bests,
 }
 
 /* Selects about n of the recorded best rows, in any order, at most PICK_THREADS. Returns their
- * number. The limit `least` is the n-th largest of the best logits of each thread. So at least n
- * rows reach it if n threads have a row. */
+ * number. The limit `least` is the n-th largest of the best logits or bounds of each thread. So at
+ * least n rows reach it if n threads have a row. */
 DEV uint32_t find_probes(const struct logit_buffers *out, const struct cuda_cand *bests, uint32_t n,
                          struct cuda_cand *probes)
 {
@@ -163,7 +165,7 @@ DEV uint32_t nth_bit(uint32_t mask, uint32_t n)
 KERNEL(pick_collect, pick_args, COLLECT_IDS)
 {
     const uint32_t row = block_y(), id = block_x() * n_threads_x() + thread_x();
-    const uint32_t lane = thread_x() % 32, group = lane / 8;
+    const uint32_t lane = thread_x() % 32, slot = lane / 8;
     const struct cuda_request request = a.requests[row];
     const double floor = a.screens[row].floor;
     const uint64_t key = noise_key(request.seed, request.position);
@@ -181,9 +183,9 @@ KERNEL(pick_collect, pick_args, COLLECT_IDS)
         (void)atomic_add(&a.dot.found[row].n_read, n_bits(mask));
     while (mask != 0) {
         const uint32_t n_left = n_bits(mask);
-        const uint32_t row_id = id - lane + nth_bit(mask, group);
+        const uint32_t row_id = id - lane + nth_bit(mask, slot);
         const float exact = row_dot(&a.dot, row_id, x);
-        if (lane % 8 == 0 && group < n_left) {
+        if (lane % 8 == 0 && slot < n_left) {
             if (exact - exact != 0.0f) /* infinite or NaN */
                 a.dot.found[row].not_finite = 1;
             else if (reaches(&request, key, floor, exact, row_id))

@@ -1,7 +1,7 @@
 /*
- * Data of the screened head: the coarse plane of the table, and the final norm with its query.
- * Every operation is the same as in the CPU backend, so planes and queries have the same bits there
- * (docs/kernels.md, "The head, screened").
+ * Data of the screened head: the coarse plane of the table, and the query, which is the hidden
+ * state after the final norm, quantised. Every operation is the same as in the CPU backend, so
+ * planes and queries have the same bits there (docs/kernels.md, "The head, screened").
  */
 #ifndef CUDA_SCREEN_CUH
 #define CUDA_SCREEN_CUH
@@ -24,8 +24,8 @@ DEV uint32_t coarse_step(uint32_t largest)
 }
 
 /* Code of a weight with stochastic rounding: if the weight is a fraction f above the lower code, it
- * gets the upper code with probability f. `up` is a 16-bit random number. The sum is below 16; the
- * limit of 15 is a precaution. */
+ * gets the upper code with probability f. `up` is a 16-bit random number. The sum is above 0 and
+ * below 16, so the conversion to int32_t rounds down; the limit of 15 is a precaution. */
 DEV uint32_t coarse_code(float w, float inverse, uint32_t up)
 {
     const float offset = ((float)(int32_t)up + 0.5f) * (1.0f / 65536.0f);
@@ -105,32 +105,35 @@ KERNEL(coarse_pack, coarse_args, 128)
         steps[past] = 0;
 }
 
-/* Splits x into its two planes and stores the rounding error of each element. */
+/* Quantises x to v = 128 high + low, with low from -64 to 63, and stores the rounding errors. Each
+ * block has its high bytes, then its low bytes. Low bytes are doubled: a weight is (2 code - 15)
+ * steps, and the kernels of cuda_bounds.cuh multiply the codes by twice v. */
 DEV void split_query(const struct query_buffers *q, uint32_t row, const float *x, uint32_t n,
                      double unit)
 {
     const uint32_t n_columns = q->n_blocks * COARSE_COLS;
-    int8_t *planes = q->x + (uint64_t)row * 2 * n_columns;
+    int8_t *bytes = q->x + (uint64_t)row * 2 * n_columns;
     double *errors = q->errors + (uint64_t)row * n_columns;
     for (uint32_t i = thread_x(); i < n_columns; i += n_threads_x()) {
         const uint32_t at = i / COARSE_COLS * 2 * COARSE_COLS + i % COARSE_COLS;
         const double h = i < n ? (double)x[i] : 0.0;
         const int32_t v = (int32_t)rint(h / unit), high = (v + 64) >> 7;
         errors[i] = h - (double)v * unit;
-        planes[at] = (int8_t)high;
-        planes[at + COARSE_COLS] = (int8_t)(2 * (v - 128 * high));
+        bytes[at] = (int8_t)high;
+        bytes[at + COARSE_COLS] = (int8_t)(2 * (v - 128 * high));
     }
 }
 
-/* fix = -15 times the sum of the eight columns of each partial sum: four columns are a word, and
- * the columns that are 64 further are 16 words further. */
+/* fix = -15 times the sum of v (split_query) over the eight columns of each partial sum: four
+ * columns are a word, and the other four are 64 columns, which is 16 words, further. The low bytes
+ * of a block follow 32 words after its high bytes. */
 DEV void fix_query(const struct query_buffers *q, uint32_t row)
 {
     const uint32_t n = q->n_blocks * COARSE_SUMS;
-    const uint32_t *planes =
+    const uint32_t *words =
         (const uint32_t *)(q->x + (uint64_t)row * q->n_blocks * 2 * COARSE_COLS);
     for (uint32_t i = thread_x(); i < n; i += n_threads_x()) {
-        const uint32_t *w = planes + i / COARSE_SUMS * (2 * COARSE_COLS / 4) + i % COARSE_SUMS;
+        const uint32_t *w = words + i / COARSE_SUMS * (2 * COARSE_COLS / 4) + i % COARSE_SUMS;
         const int32_t high = dot4(w[0], 0x01010101u, dot4(w[16], 0x01010101u, 0));
         const int32_t low2 = dot4(w[32], 0x01010101u, dot4(w[48], 0x01010101u, 0));
         q->fix[(uint64_t)row * n + i] = -15 * (128 * high + low2 / 2);
