@@ -1,6 +1,7 @@
 /*
  * Text files that will be sent before the next message: see attachments.h.
  */
+#define _GNU_SOURCE /* realpath */
 #include "app/chat/attachments.h"
 
 #include "app/common/input_text.h"

@@ -86,7 +86,8 @@ struct ui_ops {
     /* Get the next event of the input; false if there is none. The event loop calls it until it
      * returns false, or an event ends the program or changes the painter. */
     bool (*next_event)(struct ui *ui, struct ui_event *event);
-    /* The result of the last UI_LINE or UI_MESSAGE event. Called once for each of them. */
+    /* The result of the last UI_LINE or UI_MESSAGE event. Called once for each of them; a
+     * program that ends drops the later ones. */
     void (*entry_done)(struct ui *ui, enum entry entry);
     /* Repaint if a repaint is due. Returns the milliseconds until it must be called again, -1 if no
      * call is due. */

@@ -3,7 +3,8 @@
  * other file calls getenv.
  *
  * Directories follow the XDG base directory specification: $XDG_CONFIG_HOME, else $HOME/.config,
- * and so on. As it requires, relative values of these variables are ignored.
+ * and so on. As it requires, a relative value of an XDG variable is ignored; HOME is used as it
+ * is.
  */
 #ifndef APP_PATHS_H
 #define APP_PATHS_H
@@ -52,8 +53,9 @@ void env_set_ctype(const char *locale);
 enum path_dir { PATH_CONFIG, PATH_STATE, PATH_DATA, PATH_CACHE };
 
 /* Write the path of `name` in the program's folder of this directory to `out`, for example
- * "/home/anna/.config/bitnet-chat/config". No file is created. BN_EARG: neither the variable of the
- * directory nor HOME has a usable value, or the path is too long; then `out` may hold a part. */
+ * "/home/anna/.config/bitnet-chat/config". No file is created. BN_EARG: the variable of the
+ * directory has no absolute path and HOME is not set, or the path is too long; then `out` may hold
+ * a part. */
 bool path_of(enum path_dir dir, const char *name, char out[PATH_BYTES], struct bn_error *err);
 
 /* Create the missing directories above `path`, with mode 0700. BN_EIO, also if `path` has

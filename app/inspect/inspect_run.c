@@ -184,7 +184,7 @@ static void print_layer(size_t layer, const uint64_t *counts, size_t n_experts)
             best[at] = e;
     }
     printf("layer %3zu  %zu of %zu experts unused; most used:", layer, n_unused, n_experts);
-    for (size_t i = 0; i < n_best && sum > 0; i++)
+    for (size_t i = 0; i < n_best && counts[best[i]] > 0; i++)
         printf(" %zu (%.1f %%)", best[i], 100.0 * (double)counts[best[i]] / (double)sum);
     putchar('\n');
 }

@@ -1,5 +1,5 @@
 /*
- * The options for opening a model and its template, which all programs share, and functions that
+ * The options for opening a model and its template, which the programs share, and functions that
  * convert them to a bn_model_config, a tokenizer and a template.
  */
 #ifndef APP_MODEL_ARGS_H
@@ -18,7 +18,8 @@ extern const struct option_table model_file_options;
 /* --template --template-arg --think: how to write the prompts of the model. */
 extern const struct option_table model_template_options;
 
-#define SPEC_CHOICES "off|on|auto" /* of --spec, in the order of enum spec_mode */
+/* Of --spec in bitnet-chat and bitnet-bench, in the order of enum spec_mode (spec.h). */
+#define SPEC_CHOICES "off|on|auto"
 
 /* Fill the fields of `cfg` that model_run_options and model_file_options describe. The fields of a
  * table that `o` does not have, and all other fields, do not change. Texts and lists belong to `o`

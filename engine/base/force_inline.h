@@ -1,8 +1,8 @@
 /*
  * BN_FORCE_INLINE, for kernel bodies that are written once and specialised by constant arguments.
  *
- * It includes `static`: without it the linker could use a copy compiled for a newer processor in
- * code for an older one.
+ * It includes `static`: a copy that is not inlined must stay in its file, because other files are
+ * compiled for other processors.
  */
 #ifndef ENGINE_BASE_FORCE_INLINE_H
 #define ENGINE_BASE_FORCE_INLINE_H

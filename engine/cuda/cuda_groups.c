@@ -2,7 +2,8 @@
  * Launches for matrices in R16 (engine/model/group_pack.h): quantisation of the inputs in blocks,
  * then the product. R16 is for activations of every scheme but ACT_TOKEN, for weights with a scale
  * per row or per block, for experts, and for a ternary output head. If any matrix of the layers
- * needs R16, all of them have it.
+ * needs R16, or the ternary output head has more than one scale (model.finest), all matrices of the
+ * layers have it.
  */
 #include "engine/base/size.h"
 #include "engine/cuda/cuda_state.h"

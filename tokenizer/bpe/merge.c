@@ -4,7 +4,8 @@
  * When a pair changes, its old entry stays in the heap and is dropped when it reaches the top and
  * no longer matches the symbols. Every join removes one entry and adds at most two, so the heap
  * never has more entries than twice the number of initial symbols. A node has four children,
- * because cache misses limit a heap of a million entries, and a heap with two has twice as many.
+ * because cache misses limit the speed of a heap of a million entries. With two children it has
+ * twice as many levels.
  */
 #include "tokenizer/bpe/merge.h"
 

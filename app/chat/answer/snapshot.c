@@ -5,6 +5,7 @@
  * order changes the mark, so a file of another byte order is refused. The checksum at the end finds
  * accidental damage and does not protect against deliberate changes.
  */
+#define _GNU_SOURCE /* realpath */
 #include "app/chat/answer/snapshot.h"
 
 #include "app/common/file/new_file.h"

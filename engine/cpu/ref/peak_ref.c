@@ -1,12 +1,13 @@
 /*
- * Measures the arithmetic peak of plain C (mac_peak_fn in kernels.h): products of bytes, and fmaf.
- * This file is compiled without optional instructions of the processor.
+ * The work by which cpu_measure.c measures the arithmetic peak of plain C (mac_peak_fn in
+ * kernels.h): products of bytes, and fmaf. This file is compiled without optional instructions of
+ * the processor.
  */
 #include "engine/cpu/ref/kernels_ref.h"
 
 #include <math.h>
 
-#define N 64 /* products of bytes per round, with independent sums: 16 vectors of 128 bits */
+#define N 64 /* products of bytes per round, each with its own sum: 16 vectors of 128 bits */
 
 size_t mac_peak_ref(size_t n_rounds)
 {

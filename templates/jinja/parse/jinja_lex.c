@@ -2,9 +2,9 @@
  * The lexer. jinja2 uses a table of regular expressions. This code accepts the same language,
  * except for some escapes (\N{...}, surrogates), names with characters other than letters, decimal
  * digits and '_', numbers with digits other than 0 to 9, integers that do not fit 64 bits, and
- * sources beyond its limits. It reproduces three oddities: {% raw %} cannot end with '+'; a newline
+ * sources beyond its limits. It reproduces four oddities: {% raw %} cannot end with '+'; a newline
  * after {% raw %} or }} without '-' is kept; the end of a tag inside open brackets is read as
- * operators.
+ * operators; a raw section or comment without an end is an error only if text follows its tag.
  *
  * The source is valid UTF-8. String literals are decoded in jinja_literal.c.
  */
@@ -142,8 +142,6 @@ static bool lex_raw(struct lexer *lx, size_t tag)
     for (size_t p = start; p + 1 < lx->src.n_bytes; p++) {
         const size_t after = looking_at(lx, p, "{%") ? raw_word(lx, p, "endraw") : 0;
         const size_t end = after && after < lx->src.n_bytes ? tag_end(lx, after, "%}") : 0;
-        if (!jvm_steps(lx->vm, 1))
-            return false;
         if (end) {
             const size_t stop = trimmed_end(lx, start, p, sign_at(lx, p + 2), false);
             if (!push_data(lx, start, stop))
