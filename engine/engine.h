@@ -225,9 +225,9 @@ bool bn_eval(struct bn_item *items, size_t n_items, const struct bn_control *con
 /* Save or load the ids and the KV cache as a stream of bytes. A session can load only what a
  * session of the same model file saved, with the same bn_session_kv_version. BN_EIO: the stream
  * failed or ended early. BN_EFORMAT: it was saved with another model, I2_S layout, kind of
- * activations, version or choice of RoPE factors (rope_is_long), or it has an unknown id or damaged
- * states. BN_ECONTEXT: more saved tokens than n_ctx. BN_ENOMEM. BN_EDEVICE. BN_ELOST. After a load
- * that failed the session is either unchanged or empty. */
+ * activations, window rule, version or choice of RoPE factors (rope_is_long), or has an unknown id
+ * or damaged states. BN_ECONTEXT: more saved tokens than n_ctx. BN_ENOMEM. BN_EDEVICE. BN_ELOST.
+ * After a failed load the session is unchanged or empty. */
 bool bn_session_save(struct bn_session *s, const struct bn_stream *out, struct bn_error *err);
 bool bn_session_load(struct bn_session *s, const struct bn_stream *in, struct bn_error *err);
 

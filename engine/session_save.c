@@ -3,7 +3,7 @@
  *
  * The stream is a struct saved_kv_header, the ids, and the bytes of the backend. If the model needs
  * saved states, a struct saved_states_header follows, and the length (uint64_t) and the bytes of
- * each state. Without saved states the stream ends after the bytes of the backend. Numbers have the
+ * each state. If it needs none, the stream ends after the bytes of the backend. Numbers have the
  * byte order of the machine.
  */
 #include "engine/engine_internal.h"
@@ -110,13 +110,12 @@ bool bn_session_load(struct bn_session *s, const struct bn_stream *in, struct bn
     if (!in->move(in->ud, &h, sizeof h))
         return bn_fail(err, BN_EIO, "the saved KV cache is incomplete");
     if (memcmp(h.version, own.version, sizeof h.version) != 0)
-        return bn_fail(err, BN_EFORMAT,
-                       "the saved KV cache has another type, device or version than %s",
+        return bn_fail(err, BN_EFORMAT, "the saved KV cache has another type or version than %s",
                        own.version);
     if (h.kv_hash != own.kv_hash)
         return bn_fail(err, BN_EFORMAT,
                        "the saved KV cache belongs to another model, I2_S layout, kind of "
-                       "activations or size of context");
+                       "activations, window rule or size of context");
     if (h.n_ids > s->n_ctx)
         return bn_fail(err, BN_ECONTEXT, "%llu saved tokens do not fit in a context of %zu",
                        (unsigned long long)h.n_ids, s->n_ctx);

@@ -10,14 +10,14 @@
 
 #include <stddef.h>
 
-/* Returns the limit of the group with this directory, or the unused part of it; all limits have
- * the same unit. SIZE_MAX: no limit, or there is no such directory. */
+/* Returns the limit of the group with this directory, or what is left of it, whichever the caller
+ * of cgroup_lowest_limit needs. SIZE_MAX: no limit, or there is no such directory. */
 typedef size_t (*cgroup_limit_fn)(const char *dir);
 
 struct cgroup_limit {
     const char *controller;       /* name of the controller in version 1, as in /proc/self/cgroup */
     const char *v1_mount;         /* mount point of that controller */
-    cgroup_limit_fn of_v1, of_v2; /* for groups of version 1 and 2 */
+    cgroup_limit_fn of_v1, of_v2; /* for groups of version 1 and 2, in the same unit */
 };
 
 #define CGROUP_DIR_BYTES 1024 /* longest path passed to of_v1 and of_v2, with terminator */

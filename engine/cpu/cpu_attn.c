@@ -62,7 +62,8 @@ static void split_gates(const struct cpu_thread *th, float *q)
 {
     const struct backend *b = th->pass->b;
     const size_t head_dim = b->model->hp.head_dim, group = b->shape.group;
-    /* attn_scratch has at least 32 * 66 floats per head of the group; head_dim is at most 1024. */
+    /* attn_tile_floats reserves at least ATTN_TILE * (ATTN_BLOCK + 2) floats per head of the group,
+     * and head_dim is at most MODEL_MAX_HEAD_DIM, 1024. */
     float *gates = th->attn_scratch;
     for (size_t i = 0; i < group; i++) {
         memcpy(gates + i * head_dim, q + (2 * i + 1) * head_dim, head_dim * sizeof *q);

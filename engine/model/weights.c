@@ -20,8 +20,8 @@ struct finder {
     struct model *m;
     const struct model_config *cfg;
     uint8_t *is_used; /* (n_tensors) 1 for a tensor that is in the graph */
-    /* (n_tensors) 1: weight_names of a rotated file has the tensor; 2: its rotation has been set
-     * too; else 0 */
+    /* (n_tensors) 1: the key prism.hadamard.weight_names lists the tensor; 2: its rotation has been
+     * set too; else 0 */
     uint8_t *rotated;
     uint64_t n_linear_params[TENSOR_N_TYPES]; /* per type, to find the most common one */
     size_t n_merged; /* ternary tensors whose blocks were merged in pairs */
@@ -65,9 +65,8 @@ static bool refuse_type(const struct finder *f, const struct gguf_tensor *t, enu
                        t->type_id, v.advice) ||
                refusal_add_row(err, REFUSED_DENSE);
     if (use == USE_F32)
-        return bn_fail(err, BN_EUNSUPPORTED,
-                       "tensor '%s' is %s, not F32 as norms, scales and biases are", f->name,
-                       v.name);
+        return bn_fail(err, BN_EUNSUPPORTED, "tensor '%s' is %s, but this program needs it as F32",
+                       f->name, v.name);
     if (use == USE_FLOAT)
         return bn_fail(err, BN_EUNSUPPORTED, "tensor '%s' is %s, not F32, F16 or BF16", f->name,
                        v.name);
@@ -397,7 +396,7 @@ static bool find_embd(struct finder *f, struct bn_error *err)
 }
 
 /* Describe a ternary output head as a linear layer. A float head stays a table if ternary_scan
- * refuses its values (then err is ignored) or all are zero. */
+ * refuses its values or all are zero. */
 static bool set_head_linear(struct finder *f, struct bn_error *err)
 {
     struct model *m = f->m;
@@ -407,12 +406,15 @@ static bool set_head_linear(struct finder *f, struct bn_error *err)
     (void)snprintf(f->name, sizeof(f->name), m->tied ? "token_embd.weight" : "output.weight");
     set_source(f, &m->head, head);
     head->extra_scale = 1.0f;
-    const bool ok = find_scales(f, head, err);
+    struct bn_error why;
+    const bool ok = find_scales(f, head, &why), is_float = tensor_geometries[m->head.type].is_float;
     const bool is_zero = head->scales.scaling == SCALE_TENSOR && head->scales.tensor_scale == 0.0f;
-    if (ok && (!is_zero || tensor_geometries[m->head.type].is_ternary))
+    if (ok && !(is_float && is_zero))
         return true;
     *head = (struct linear){0};
-    return tensor_geometries[m->head.type].is_float;
+    if (!is_float)
+        *err = why;
+    return is_float;
 }
 
 /* The rotation of the input of the output head; m->head is output.weight, if the file has it. */

@@ -50,7 +50,7 @@ BN_FORCE_INLINE struct row_streams row_streams(const struct table_rows *rows, si
         decode(type, row, n, out);                                                                 \
     }
 
-/* ROW_STREAMS rows at a time; they share the loads of h. */
+/* ROW_STREAMS rows at a time. */
 #define PLAIN_KERNELS(isa, name, type)                                                             \
     ROW_DECODE(isa, name, type, decode_plain)                                                      \
     static void rows_dot_##name##_##isa(const struct table_rows *rows, const float *h, size_t n,   \

@@ -14,7 +14,8 @@
 #include <immintrin.h>
 
 /* Columns of a row that are multiplied before those of the next row: a multiple of the 64 lanes.
- * More columns save loads and stores of the sums, but are fewer changes between the streams. */
+ * More columns save loads and stores of the sums, but then the kernel changes less often between
+ * its four streams, so reading becomes slower (row_kernels.h). */
 #define TURN_COLS 256
 
 /* Elements i .. i + 7 of a row of F32, F16 or BF16. */

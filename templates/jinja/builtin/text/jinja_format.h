@@ -29,7 +29,7 @@ struct layout {
 #define LAYOUT_MAX_WIDTH ((size_t)1 << 20)
 
 /* Append the value. A number becomes text of ORIGIN_TEMPLATE. layout_float fails if the precision
- * exceeds NUMBER_MAX_PRECISION. */
+ * exceeds NUMBER_MAX_PRECISION (jinja_number.h). */
 bool layout_text(struct jbuf *b, const struct jstr *s,
                  const struct layout *how); /* uses fill, align, width, precision */
 bool layout_int(struct jbuf *b, int64_t v, const struct layout *how); /* type: d b o x X n or 0 */
