@@ -139,7 +139,13 @@ static bool override(struct options *o, struct bn_str args, struct bn_error *err
 bool cmd_retry(struct command_host *host, struct bn_str args)
 {
     struct options *settings = NULL;
+    struct sampler_params sampler;
     struct bn_error err;
+    chat_options_sampler(host->options, &sampler);
+    if (args.n_bytes == 0 && sampler.temp <= 0 && host->chat->transcript.now.n > 0)
+        ui_notice(
+            host->ui, TONE_NOTE,
+            "temp is 0, so the same question gets the same answer; /retry temp=0.8 varies it");
     const bool ok = (args.n_bytes == 0 || (options_copy(host->options, &settings, &err) &&
                                            override(settings, args, &err))) &&
                     chat_retry(host->chat, settings, &err);

@@ -134,6 +134,12 @@ class Commands(ChatCase):
         self.assertIn('nothing was asked', self.script('/retry', code=2))
         self.assertIn('expected NAME=VALUE', self.script('a', '/retry hot', code=2))
 
+    def test_retry_says_that_a_greedy_answer_does_not_change(self):
+        self.fake('one', 'one', 'one')
+        self.assertEqual(self.script('/set temp 0', 'a', '/retry', '/retry temp=0.9').count('same answer'), 1)
+        self.assertNotIn('same answer', self.script('a', '/retry'))
+        self.assertNotIn('same answer', self.script('/set temp 0', '/retry', code=2))
+
     def test_retry_takes_values_as_set_does(self):
         self.fake('an offer', 'an offer')
         self.script('/set stop er', 'a', '/retry stop=off temp=default logit-bias=off')
