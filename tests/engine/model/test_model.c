@@ -312,7 +312,7 @@ static void foreign_types_are_refused_with_advice(void **state)
         {"token_embd.weight", 36,
          "embeddings and output heads must be one of F32, F16, BF16, Q8_0, Q4_0, Q4_K, Q6_K"},
         {"token_embd.weight", 10, "is Q2_K (10)"},
-        {"output_norm.weight", 1, "not F32 as norms"},
+        {"output_norm.weight", 1, "but this program needs it as F32"},
         {"blk.0.attn_v.weight", 4711, "'blk.0.attn_v.weight' has the unknown type 4711"},
         {"output_norm.weight", 4711, "'output_norm.weight' has the unknown type 4711"},
     };
