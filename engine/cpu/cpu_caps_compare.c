@@ -34,7 +34,7 @@
 struct outputs {
     struct {
         const char *kernel;
-        size_t end; /* its last byte is bytes[end - 1] */
+        size_t end; /* of the output in `bytes`; it begins at the end of the entry before */
     } list[MOST_OUTPUTS];
     uint8_t bytes[OUTPUT_BYTES];
     size_t n, n_bytes;

@@ -143,7 +143,7 @@ void kv_fetch(const struct token_block *tokens, size_t layer, size_t kv_head)
 {
     const struct backend *b = tokens->seq->backend;
     const struct kv_block to = kv_block_at(tokens->seq, layer, kv_head, tokens->pos0 / ATTN_BLOCK);
-    /* bytes of one position in a row of keys */
+    /* A row of a key block has one element (in Q8 four) of each position. */
     const size_t pos_bytes = b->cfg.kv == BN_KV_Q8 ? ATTN_QUAD : sizeof(uint16_t);
     const uint8_t *at = to.k + tokens->pos0 % ATTN_BLOCK * pos_bytes;
     for (; at < to.k + b->shape.k_bytes; at += ATTN_BLOCK * pos_bytes)

@@ -61,7 +61,7 @@ struct read_job {
 static void read_range(void *ud, size_t index, size_t n_threads)
 {
     struct read_job *r = ud;
-    /* 512 words are a page of 4 kB. */
+    /* Each thread reads whole pages of 4 kB, which are 512 words. */
     const struct work_range s = work_range_of(r->n_words, 512, index, n_threads);
     const size_t n = (s.end - s.begin) / (8 * STREAMS) * (8 * STREAMS);
     atomic_fetch_add(&r->sum, sum_words(r->at + s.begin, n, r->ahead));

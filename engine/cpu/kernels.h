@@ -193,8 +193,8 @@ typedef void (*coarse_gather_fn)(const int8_t *const *x, size_t n, size_t n_bloc
 typedef void (*coarse_bounds_fn)(const struct coarse_mat *m, size_t row0, size_t row1,
                                  const struct coarse_group *g, float *const *bounds);
 
-/* For cpu_measure.c, which measures the time: do n_rounds of the operation of ternary_matmul, or of
- * attention for fma_peak, on registers. Returns the number of multiply-adds. */
+/* Work whose time cpu_measure.c measures: n_rounds of the multiply-adds of ternary_matmul, for
+ * fma_peak those of attention, without reads from memory. Returns the number of multiply-adds. */
 typedef size_t (*mac_peak_fn)(size_t n_rounds);
 
 struct cpu_kernels {

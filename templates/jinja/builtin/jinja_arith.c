@@ -41,8 +41,9 @@ static bool int_power(struct jvm *vm, int64_t base, int64_t exponent, struct jva
     return true;
 }
 
-/* a / b, rounded once. A long division computes at least 55 bits, two more than a double has, and
- * the last of them is set if a remainder is left. Then the conversion to double rounds. */
+/* a / b, rounded once. A long division computes at least 55 bits, two more than a double has. The
+ * last bit is set if there is a remainder, so that the conversion to double rounds as the exact
+ * quotient would. */
 static double int_quotient(int64_t a, int64_t b)
 {
     const uint64_t n = a < 0 ? 0 - (uint64_t)a : (uint64_t)a;

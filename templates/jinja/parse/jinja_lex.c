@@ -108,8 +108,8 @@ static void match_end(struct lexer *lx, size_t end)
     lx->line_start = end > 0 && lx->src.ptr[end - 1] == '\n';
 }
 
-/* Matches `close`, which has two bytes, with an optional sign at `at`. Returns the offset after it
- * and after the white space that it removes; 0: no match. */
+/* Matches an optional sign and `close`, which has two bytes, at the offset `at`. Returns the offset
+ * after them and after the white space that they remove; 0: no match. */
 static size_t tag_end(const struct lexer *lx, size_t at, const char *close)
 {
     const char sign = sign_at(lx, at);
