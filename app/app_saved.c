@@ -122,7 +122,7 @@ static enum exit_code continue_last(struct app *app)
         return report_fail(PROGRAM, EXIT_FILE, "there is no last conversation in '%s'", path);
     if (app->store.is_private)
         return read_conversation(app, path, NULL);
-    if (app->store.last.path[0] && path_is_same(path, app->store.last.path))
+    if (path_is_same(path, app->store.last.path))
         return read_conversation(app, path, &app->store.last);
     struct store_file newest = {0};
     if (store_open(&newest, path, holder)) { /* continue there instead of in the free slot */
@@ -133,12 +133,8 @@ static enum exit_code continue_last(struct app *app)
     }
     if (!options_flag(app->options, "quiet"))
         (void)report_fail(PROGRAM, EXIT_DONE,
-                          app->store.last.path[0]
-                              ? "the last conversation is in use by %s; this chat continues on a "
-                                "copy"
-                              : "the last conversation is in use by %s; this chat continues it "
-                                "without saving",
-                          holder);
+                          "the last conversation is in use by %s; this chat continues %s", holder,
+                          app->store.last.path[0] ? "on a copy" : "it without saving");
     return read_copy(app, path, &app->store.last);
 }
 

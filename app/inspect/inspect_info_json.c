@@ -187,16 +187,14 @@ static json_t *value_of(const struct info *info, const struct gguf_kv *kv, const
         return json_out_text(text);
     if (kv->kind == GGUF_BOOL && bn_file_get_bool(file, key, &b))
         return json_boolean(b);
-    if (kv->kind != GGUF_F32 && kv->kind != GGUF_F64 && bn_file_get_u64(file, key, &u))
+    const bool is_float = kv->kind == GGUF_F32 || kv->kind == GGUF_F64;
+    if (!is_float && bn_file_get_u64(file, key, &u))
         return u <= INT64_MAX ? json_integer(count(u)) /* the range of json_int_t */
                               : json_real((double)u);
-    if (bn_file_get_f64(file, key, &f) && isfinite(f)) {
-        /* An integer that is not a u64 is negative. A double has its exact value down to -2^53;
-         * lower values are rounded. */
-        const bool is_negative_integer = kv->kind == GGUF_I8 || kv->kind == GGUF_I16 ||
-                                         kv->kind == GGUF_I32 || kv->kind == GGUF_I64;
-        return is_negative_integer ? json_integer((json_int_t)f) : json_real(f);
-    }
+    /* An integer that is not a u64 is negative. A double has its exact value down to -2^53; lower
+     * values are rounded. */
+    if (bn_file_get_f64(file, key, &f) && isfinite(f))
+        return is_float ? json_real(f) : json_integer((json_int_t)f);
     return json_null(); /* NaN or infinity, which JSON does not have */
 }
 

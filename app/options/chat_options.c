@@ -34,7 +34,7 @@ static bool parse_bias(const char *text, struct sampler_bias *out)
         return false;
     const double bias = strtod(end + 1, &end);
     *out = (struct sampler_bias){(int32_t)id, (float)bias};
-    return !*end && (bias == -INFINITY || (bias >= -1e4 && bias <= 1e4));
+    return !*end && (bias == -INFINITY || fabs(bias) <= SAMPLER_MAX_BIAS);
 }
 
 static bool check_bias(const char *text, struct bn_error *err)

@@ -72,7 +72,7 @@ static bool check_params(const struct sampler_params *p, size_t n_vocab, struct 
         if (b.id < 0 || (size_t)b.id >= n_vocab)
             return bn_fail(err, BN_EARG, "bias for unknown token %d, the vocabulary has %zu tokens",
                            b.id, n_vocab);
-        if (b.bias != -INFINITY && !in_range((double)b.bias, -1e4, 1e4))
+        if (b.bias != -INFINITY && !in_range((double)b.bias, -SAMPLER_MAX_BIAS, SAMPLER_MAX_BIAS))
             return bn_fail(err, BN_EARG,
                            "bias %g for token %d is out of range, expected -10000 to 10000",
                            (double)b.bias, b.id);

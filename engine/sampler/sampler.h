@@ -20,10 +20,12 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#define SAMPLER_MAX_BIAS 10000.0
+
 struct sampler_bias {
     int32_t id;
-    /* Added to the logit: -10000 to 10000, or -INFINITY to ban the id. Several biases of an id are
-     * added up. */
+    /* Added to the logit: at most SAMPLER_MAX_BIAS in magnitude, or -INFINITY to ban the id.
+     * Several biases of an id are added up. */
     float bias;
 };
 

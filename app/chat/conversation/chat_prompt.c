@@ -13,14 +13,21 @@
 
 /* ---- ids of earlier answers ---- */
 
+/* Bytes of the text to which the ids of the answer decode. */
+static size_t ids_bytes(const struct tokenizer *t, const struct answer *a)
+{
+    size_t n_bytes = 0;
+    for (size_t i = 0; i < a->n_ids; i++)
+        n_bytes += tokenizer_piece(t, a->ids[i], TOKENIZER_SPECIAL_HIDE).n_bytes;
+    return n_bytes;
+}
+
 /* *n_lead is the number of bytes that the ids have more than the answer's text: 0, or 1 if the text
  * lacks the leading space that SentencePiece adds. The byte is not examined. False: the ids cannot
  * fit. */
 static bool measure_ids(const struct tokenizer *t, const struct answer *a, size_t *n_lead)
 {
-    size_t n_bytes = 0;
-    for (size_t i = 0; i < a->n_ids; i++)
-        n_bytes += tokenizer_piece(t, a->ids[i], TOKENIZER_SPECIAL_HIDE).n_bytes;
+    const size_t n_bytes = ids_bytes(t, a);
     if (a->n_ids == 0 || n_bytes < a->text.n_bytes || n_bytes - a->text.n_bytes > 1)
         return false;
     *n_lead = n_bytes - a->text.n_bytes;
@@ -50,9 +57,7 @@ bool prompt_ids_fit(const struct tokenizer *t, const struct answer *a)
 
 void prompt_trim_ids(const struct tokenizer *t, struct answer *a)
 {
-    size_t n_bytes = 0; /* of all ids: a quick test before prompt_ids_fit (see measure_ids) */
-    for (size_t i = 0; i < a->n_ids; i++)
-        n_bytes += tokenizer_piece(t, a->ids[i], TOKENIZER_SPECIAL_HIDE).n_bytes;
+    size_t n_bytes = ids_bytes(t, a); /* if it is far from the text's, the slow check is needless */
     while (a->n_ids > 0 && (n_bytes > a->text.n_bytes + 1 || !prompt_ids_fit(t, a))) {
         a->n_ids--;
         n_bytes -= tokenizer_piece(t, a->ids[a->n_ids], TOKENIZER_SPECIAL_HIDE).n_bytes;

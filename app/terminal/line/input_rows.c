@@ -105,13 +105,15 @@ void input_rows_make(struct input_rows *r, const char *prompt, struct bn_str tex
     for (size_t at = 0, before = 0; term_text_next(text, &at, &c); before = at) {
         const size_t n_rows = r->n;
         const bool begins = before >= end; /* a picture */
+        /* The last picture for which this is true is at the point. */
+        const bool may_be_point = begins && before <= point;
         if (begins)
             end = term_text_picture(text, before);
-        if (begins && before <= point)
-            set_cursor(r, column); /* the last call is for the picture at the point */
+        if (may_be_point)
+            set_cursor(r, column);
         put_char(r, &c, text.ptr[before], columns, &wide, &column);
         /* A picture that does not fit takes the cursor into its new row; a newline does not. */
-        if (begins && before <= point && text.ptr[before] != '\n' && r->n > n_rows &&
+        if (may_be_point && text.ptr[before] != '\n' && r->n > n_rows &&
             r->starts[n_rows] == r->cursor_byte) {
             r->cursor_row = n_rows;
             r->cursor_column = 0;
