@@ -82,7 +82,7 @@ static void compare_isas(enum bn_kv_type kv)
             .isa = "ref", .n_threads = 1, .kv = kv, .activations = BN_ACT_TOKEN};
         float *ref = logits_with(&spec, &cfg, ids);
         for (size_t i = 0; i < sizeof isas / sizeof isas[0]; i++) {
-            if (!isa_runs_here(isas[i]))
+            if (!isa_runs_here(isas[i]) || !kit_takes_case())
                 continue;
             cfg.isa = isas[i];
             float *other = logits_with(&spec, &cfg, ids);
@@ -118,6 +118,8 @@ static void compare_threads(enum bn_kv_type kv, size_t rotated_block)
     kit_ids(ids, N_IDS, 2);
     float *first = logits_with(&spec, &one, ids);
     for (size_t i = 0; i < sizeof cfgs / sizeof cfgs[0]; i++) {
+        if (!kit_takes_case())
+            continue;
         char cause[64];
         (void)snprintf(cause, sizeof cause, "%zu threads, micro-batch %zu", cfgs[i].n_threads,
                        cfgs[i].n_ubatch);
@@ -276,7 +278,7 @@ static void compare_block_configs(size_t spec, enum bn_activations activations, 
     for (size_t i = 0; i < sizeof cfgs / sizeof cfgs[0]; i++) {
         struct bn_model_config cfg = cfgs[i];
         cfg.activations = activations;
-        if (cfg.isa && !isa_runs_here(cfg.isa))
+        if ((cfg.isa && !isa_runs_here(cfg.isa)) || !kit_takes_case())
             continue;
         char cause[80];
         (void)snprintf(cause, sizeof cause, "%s, %zu threads, micro-batch %zu, activations %d",
@@ -526,8 +528,9 @@ static void bits_of_blocks_match_recorded_hashes(void **state)
     }
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
+    kit_read_arguments(argc, argv);
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(instruction_set_changes_no_bit),
         cmocka_unit_test(threads_and_micro_batch_change_no_bit),

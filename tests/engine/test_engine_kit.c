@@ -7,6 +7,9 @@
 
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 
 #include <cmocka.h>
 
@@ -16,6 +19,26 @@ const char *__lsan_default_suppressions(void);
 const char *__lsan_default_suppressions(void)
 {
     return "leak:libomp.so";
+}
+
+static size_t thin = 1; /* only one of this many cases runs */
+static size_t n_cases;
+
+void kit_read_arguments(int argc, char **argv)
+{
+    if (argc == 1)
+        return;
+    char *end = NULL;
+    thin = argc == 3 && strcmp(argv[1], "--thin") == 0 ? strtoul(argv[2], &end, 10) : 0;
+    if (thin == 0 || *end != '\0') {
+        (void)fprintf(stderr, "usage: %s [--thin N]\n", argv[0]);
+        exit(2);
+    }
+}
+
+bool kit_takes_case(void)
+{
+    return n_cases++ % thin == 0;
 }
 
 void kit_open(struct kit *kit, const struct synth_spec *spec, const struct bn_model_config *cfg)

@@ -8,12 +8,21 @@
 #include "engine/engine.h"
 #include "tests/support/synth.h"
 
+#include <stdbool.h>
+
 struct kit {
     struct synth_model synth;
     struct bn_model *model;
     struct bn_session *session;
     size_t n_vocab;
 };
+
+/* Read the arguments of a test program: --thin N runs only one of N cases of the long lists. It is
+ * for emulated processors. N should have no common factor with the lengths of the lists, so that
+ * each entry runs in some round. Exits with 2 after an unknown argument. */
+void kit_read_arguments(int argc, char **argv);
+/* Whether the next case of a long list should run. */
+bool kit_takes_case(void);
 
 /* cfg may be NULL: defaults with 2 threads. The session has the training context of the model. */
 void kit_open(struct kit *kit, const struct synth_spec *spec, const struct bn_model_config *cfg);
