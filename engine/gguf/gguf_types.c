@@ -81,7 +81,7 @@ static const struct foreign_type foreign_types[] = {
     {39, 32, 17, "MXFP4 (39)", ADVICE_DENSE},
     {39, 0, 0, "TL2 (39)", ADVICE_TILED},
     {40, 64, 36, "NVFP4 (40)", ADVICE_DENSE},
-    {42, 256, 42, "STQ1_0 (42, ZINC)", ADVICE_DENSE},
+    {42, 256, 42, "STQ1_0 (42, of the program ZINC)", ADVICE_DENSE},
     {134, 64, 13, "IQ1_BN without row scales (134, before October 2024)", ADVICE_IK},
     {135, 64, 16, "IQ2_BN without row scales (135, before October 2024)", ADVICE_IK},
     {142, 0, 0, "IQ2_TN (142)", ADVICE_IK},

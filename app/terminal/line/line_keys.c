@@ -179,15 +179,19 @@ static int refuse_key(int count, int key)
     return rl_ding();
 }
 
-/* Replace commands of Readline in a key map and, for key sequences, in the maps inside it. For an
- * unbound key and for rl_abort (Ctrl-G), Readline calls longjmp. After the first key of a macro, or
- * of keys that a search has pushed back, the target of longjmp is a function that has already
- * returned (Readline 8.2, callback.c). So refuse_key replaces unbound keys, and also rl_abort in
- * key sequences (depth > 0). rl_abort stays bound to single keys. The commands for keyboard macros
- * call longjmp too, if no macro is defined or if a macro runs itself. A caller of Readline cannot
- * prevent these cases, so keyboard macros are disabled. Four commands that move or delete by one
- * character would divide a picture, so those above replace them. ANYOTHERKEY is no key but the last
- * entry of a map, which need not have a function. */
+/* Replace commands of Readline in a key map and, for key sequences, in the maps inside it.
+ *
+ * For an unbound key and for rl_abort (Ctrl-G), Readline calls longjmp. The function that reads a
+ * single key sets the target first, so there this is safe. The later keys of a sequence have no
+ * such function: if they come from a macro or were pushed back by a search, the target is a
+ * function that has already returned (Readline 8.2, callback.c). So refuse_key replaces rl_abort
+ * in key sequences (depth > 0). It replaces unbound keys everywhere, because only the bell is
+ * needed for them.
+ *
+ * The commands for keyboard macros call longjmp too, if no macro is defined or if a macro runs
+ * itself. A caller of Readline cannot prevent these cases, so keyboard macros are disabled. Four
+ * commands that move or delete by one character would divide a picture, so those above replace
+ * them. ANYOTHERKEY is no key but the last entry of a map, which need not have a function. */
 static void adapt_keys(Keymap map, int depth)
 {
     static const struct {

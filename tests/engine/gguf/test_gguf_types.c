@@ -148,7 +148,7 @@ static void the_span_selects_the_name_of_an_id(void **state)
     check_verdict(38, k, m, n / 4 + 32, "TL1 (38)", "tuned for one machine");
     check_verdict(39, k, m, n / 32 * 17, "MXFP4 (39)", "ternary original");
     check_verdict(39, k, m, 350000, "TL2 (39)", "tuned for one machine");
-    check_verdict(42, k, m, n / 256 * 42, "STQ1_0 (42, ZINC)", "ternary original");
+    check_verdict(42, k, m, n / 256 * 42, "STQ1_0 (42, of the program ZINC)", "ternary original");
     check_verdict(142, k, m, n / 4, "IQ2_TN (142)", "i2_s");
     check_verdict(143, k, m, n / 256 * 52 + 2 * m, "IQ1_TN (143)", "i2_s");
     check_verdict(134, k, m, n / 64 * 13, "IQ1_BN without row scales (134, before October 2024)",
