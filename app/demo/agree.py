@@ -59,8 +59,10 @@ def main():
     a = ap.parse_args()
     with open(os.path.join(a.work, "vocab.json"), encoding="utf-8") as f:
         vocab = Vocabulary(**json.load(f))
-    model = Model(Shape(vocab=len(vocab.tokens)))
-    model.load_state_dict(last_state(a.work)["model"])
+    weights = last_state(a.work)["model"]
+    n_layers = 1 + max(int(name.split(".")[1]) for name in weights if name.startswith("blk."))
+    model = Model(Shape(vocab=len(vocab.tokens), layers=n_layers))
+    model.load_state_dict(weights)
     texts = [turn["user"] for turns in conversations() for turn in turns][:a.n]
     same, worst = 0, 0.0
     for text in texts:

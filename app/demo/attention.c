@@ -1,13 +1,12 @@
 /*
  * Attention for the training of the demo model (model.py), forward and backward, in float. model.py
- * compiles and calls this file. Needs AVX2 and FMA.
+ * compiles and calls this file. Vectors have 16 elements with AVX-512, otherwise 8.
  *
  * A row of training holds several conversations. A token attends to the tokens from the beginning
  * of its conversation to itself, so most elements of the full matrix of scores would be thrown
  * away. These functions handle BLOCK queries together, and only the keys from the first one that
- * these queries need, rounded down to a multiple of 8, to the last query.
+ * these queries need, rounded down to a multiple of LANES, to the last query.
  */
-#include <immintrin.h>
 #include <math.h>
 #include <stdint.h>
 
@@ -18,8 +17,29 @@ enum {
     /* Floats between rows of a scratch matrix. With a power of two, the elements of a column would
      * share a few sets of the cache. */
     STRIDE = TOKENS + 16,
-    ROWS = 6 /* rows of a register tile of 16 columns: 12 registers of sums, 2 of b, 1 of a */
+#ifdef __AVX512F__
+    LANES = 16,
+    ROWS = 8 /* rows of a register tile of 2 vectors: a block of queries is 4 whole tiles */
+#else
+    LANES = 8,
+    ROWS = 6 /* 12 registers of sums, 2 of b, 1 of a */
+#endif
 };
+
+typedef float vector __attribute__((vector_size(LANES * sizeof(float))));
+typedef int32_t integers __attribute__((vector_size(LANES * sizeof(int32_t))));
+
+static inline vector load(const float *x)
+{
+    vector v;
+    __builtin_memcpy(&v, x, sizeof v);
+    return v;
+}
+
+static inline void store(float *x, vector v)
+{
+    __builtin_memcpy(x, &v, sizeof v);
+}
 
 /*
  * The arguments from Python. The functions split the pairs of a batch row and a KV head among the
@@ -42,7 +62,7 @@ struct attention {
 
 /* c (m, n) = a (m, inner) b (inner, n), or c += a b. Element (i, j) of a is a[i * a_row + j *
  * a_col]. The elements of a row of b or c are contiguous; b_row and c_row are the floats from one
- * row to the next. n is a multiple of 8. */
+ * row to the next. n is a multiple of LANES. */
 struct product {
     const float *a;
     long a_row, a_col;
@@ -55,37 +75,36 @@ struct product {
 };
 
 /* Compute the elements of c from row i and column j: `rows` rows, at most ROWS, of `vectors`
- * vectors, 1 or 2, of 8 elements. */
+ * vectors, 1 or 2. */
 static inline __attribute__((always_inline)) void tile(const struct product *p, long i, long j,
                                                        int rows, int vectors)
 {
     const float *a = p->a + i * p->a_row, *b = p->b + j;
     float *c = p->c + i * p->c_row + j;
-    __m256 sum[ROWS][2];
+    vector sum[ROWS][2];
 #pragma GCC unroll 8
     for (int r = 0; r < rows; r++)
 #pragma GCC unroll 8
         for (int v = 0; v < vectors; v++)
-            sum[r][v] =
-                p->mode == ADD ? _mm256_loadu_ps(c + r * p->c_row + 8 * v) : _mm256_setzero_ps();
+            sum[r][v] = p->mode == ADD ? load(c + r * p->c_row + LANES * v) : (vector){0};
     for (long k = 0; k < p->inner; k++) {
-        __m256 x[2];
+        vector x[2];
 #pragma GCC unroll 8
         for (int v = 0; v < vectors; v++)
-            x[v] = _mm256_loadu_ps(b + k * p->b_row + 8 * v);
+            x[v] = load(b + k * p->b_row + LANES * v);
 #pragma GCC unroll 8
         for (int r = 0; r < rows; r++) {
-            const __m256 y = _mm256_broadcast_ss(a + r * p->a_row + k * p->a_col);
+            const float y = a[r * p->a_row + k * p->a_col];
 #pragma GCC unroll 8
             for (int v = 0; v < vectors; v++)
-                sum[r][v] = _mm256_fmadd_ps(y, x[v], sum[r][v]);
+                sum[r][v] += y * x[v];
         }
     }
 #pragma GCC unroll 8
     for (int r = 0; r < rows; r++)
 #pragma GCC unroll 8
         for (int v = 0; v < vectors; v++)
-            _mm256_storeu_ps(c + r * p->c_row + 8 * v, sum[r][v]);
+            store(c + r * p->c_row + LANES * v, sum[r][v]);
 }
 
 /* A full tile has a function of its own: with constant numbers of rows and vectors, the compiler
@@ -103,8 +122,8 @@ static __attribute__((noinline)) void part_tile(const struct product *p, long i,
 
 static void multiply(struct product p)
 {
-    for (long j = 0; j < p.n; j += 16) {
-        const int vectors = p.n - j < 16 ? 1 : 2;
+    for (long j = 0; j < p.n; j += 2 * LANES) {
+        const int vectors = p.n - j < 2 * LANES ? 1 : 2;
         for (long i = 0; i < p.m; i += ROWS) {
             const int rows = (int)(p.m - i < ROWS ? p.m - i : ROWS);
             if (rows == ROWS && vectors == 2)
@@ -118,24 +137,27 @@ static void multiply(struct product p)
 /* exp(x) for x from -80 to 0: 2^n times a polynomial on [-0.5, 0.5] ln 2, with a relative error
  * below 6e-6. For x < -80 the result is exp(-80), which is as good as 0 here. A large x > 0, which
  * only masked elements have, gives a result without meaning. */
-static inline __m256 exponential(__m256 x)
+static inline vector exponential(vector x)
 {
-    const __m256 least = _mm256_set1_ps(-80.0f), log2e = _mm256_set1_ps(1.44269504f);
-    const __m256 y = _mm256_mul_ps(_mm256_max_ps(x, least), log2e);
-    const __m256 n = _mm256_round_ps(y, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
-    const __m256 z = _mm256_mul_ps(_mm256_sub_ps(y, n), _mm256_set1_ps(0.69314718f));
-    __m256 p = _mm256_set1_ps(1 / 120.0f);
-    p = _mm256_fmadd_ps(p, z, _mm256_set1_ps(1 / 24.0f));
-    p = _mm256_fmadd_ps(p, z, _mm256_set1_ps(1 / 6.0f));
-    p = _mm256_fmadd_ps(p, z, _mm256_set1_ps(0.5f));
-    p = _mm256_fmadd_ps(p, z, _mm256_set1_ps(1.0f));
-    p = _mm256_fmadd_ps(p, z, _mm256_set1_ps(1.0f));
-    const __m256i biased = _mm256_add_epi32(_mm256_cvtps_epi32(n), _mm256_set1_epi32(127));
-    return _mm256_mul_ps(p, _mm256_castsi256_ps(_mm256_slli_epi32(biased, 23)));
+    const vector least = (vector){0} - 80.0f;
+    const integers is_less = x < least;
+    const integers bits = (is_less & (integers)least) | (~is_less & (integers)x);
+    const vector y = (vector)bits * 1.44269504f; /* divided by ln 2 */
+    /* Rounds to an integer: a float near 1.5 * 2^23 has no bits below 1. The compiler must not
+     * reorder the two additions, so model.py does not use -ffast-math. */
+    const vector n = (y + 12582912.0f) - 12582912.0f;
+    const vector z = (y - n) * 0.69314718f;
+    vector p = z * (1 / 120.0f) + 1 / 24.0f;
+    p = p * z + 1 / 6.0f;
+    p = p * z + 0.5f;
+    p = p * z + 1.0f;
+    p = p * z + 1.0f;
+    const integers exponent = __builtin_convertvector(n, integers) + 127;
+    return p * (vector)(exponent << 23);
 }
 
 /* A query and the keys of its block: tokens key0 to key0 + n - 1, of which it attends to `first` up
- * to itself. key0 and n are multiples of 8. */
+ * to itself. key0 and n are multiples of LANES. */
 struct query {
     int32_t token, first, key0;
     long n;
@@ -144,38 +166,35 @@ struct query {
 /* Query r of the block that begins with query0. `first` (tokens) is the row of attention.first. */
 static struct query query_of(const int32_t *first, long query0, long r)
 {
-    const int32_t key0 = first[query0] / 8 * 8; /* the first query needs the earliest key */
+    const int32_t key0 = first[query0] / LANES * LANES; /* the first query needs the earliest key */
     return (struct query){(int32_t)(query0 + r), first[query0 + r], key0, query0 + BLOCK - key0};
 }
 
-/* A mask of those of the tokens q.key0 + j to q.key0 + j + 7 to which the query does not attend. */
-static inline __m256 outside(struct query q, int32_t j)
+/* The element of x for each of the tokens q.key0 + j to q.key0 + j + LANES - 1 to which the query
+ * attends, 0 for the others. */
+static inline vector inside(struct query q, int32_t j, vector x)
 {
-    const __m256i eight = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
-    const __m256i key = _mm256_add_epi32(_mm256_set1_epi32(q.key0 + j), eight);
-    const __m256i before = _mm256_cmpgt_epi32(_mm256_set1_epi32(q.first), key);
-    const __m256i after = _mm256_cmpgt_epi32(key, _mm256_set1_epi32(q.token));
-    return _mm256_castsi256_ps(_mm256_or_si256(before, after));
+    integers key;
+    for (int32_t i = 0; i < LANES; i++)
+        key[i] = q.key0 + j + i;
+    return (vector)((integers)x & (key >= q.first) & (key <= q.token));
 }
 
 /* s (n): products of the query and the keys -> probabilities, 0 outside. Returns the logarithm of
  * the sum of the exponentials of the scaled products. */
 static float softmax(float *s, struct query q, float scale)
 {
-    float most = -INFINITY, sum = 0, parts[8];
+    float most = -INFINITY, sum = 0;
     for (int32_t j = q.first - q.key0; j <= q.token - q.key0; j++)
         most = fmaxf(most, s[j]);
-    __m256 sums = _mm256_setzero_ps();
-    for (int32_t j = 0; j < q.n; j += 8) {
-        const __m256 less = _mm256_sub_ps(_mm256_loadu_ps(s + j), _mm256_set1_ps(most));
-        const __m256 e = exponential(_mm256_mul_ps(less, _mm256_set1_ps(scale)));
-        const __m256 inside = _mm256_andnot_ps(outside(q, j), e);
-        _mm256_storeu_ps(s + j, inside);
-        sums = _mm256_add_ps(sums, inside);
+    vector sums = {0};
+    for (int32_t j = 0; j < q.n; j += LANES) {
+        const vector e = inside(q, j, exponential((load(s + j) - most) * scale));
+        store(s + j, e);
+        sums += e;
     }
-    _mm256_storeu_ps(parts, sums);
-    for (int i = 0; i < 8; i++)
-        sum += parts[i];
+    for (int i = 0; i < LANES; i++)
+        sum += sums[i];
     for (int32_t j = 0; j < q.n; j++)
         s[j] *= 1 / sum;
     return most * scale + logf(sum);
@@ -190,13 +209,11 @@ static float softmax(float *s, struct query q, float scale)
 static void softmax_backward(float *p, float *dp, struct query q, float scale, float norm,
                              float o_dot)
 {
-    const __m256 scales = _mm256_set1_ps(scale);
-    for (int32_t j = 0; j < q.n; j += 8) {
-        const __m256 x = _mm256_fmsub_ps(_mm256_loadu_ps(p + j), scales, _mm256_set1_ps(norm));
-        const __m256 inside = _mm256_andnot_ps(outside(q, j), exponential(x));
-        const __m256 d = _mm256_sub_ps(_mm256_loadu_ps(dp + j), _mm256_set1_ps(o_dot));
-        _mm256_storeu_ps(p + j, inside);
-        _mm256_storeu_ps(dp + j, _mm256_mul_ps(_mm256_mul_ps(inside, d), scales));
+    for (int32_t j = 0; j < q.n; j += LANES) {
+        const vector e = inside(q, j, exponential(load(p + j) * scale - norm));
+        const vector d = load(dp + j) - o_dot;
+        store(p + j, e);
+        store(dp + j, e * d * scale);
     }
 }
 
@@ -210,13 +227,14 @@ static void transpose(const float *x, float (*to)[STRIDE], long tokens)
 
 /* The query heads that share a KV head are adjacent. So `i` counts the queries of all of them, and
  * as n_tokens is a multiple of BLOCK, a block belongs to one head. The scratch matrices are static,
- * one set per thread, because they are large for a stack. */
+ * one set per thread, because they are large for a stack. They are aligned so that no vector
+ * crosses the end of a cache line. */
 void attend(const struct attention *a)
 {
     const long n_tokens = a->tokens, group = a->heads / a->kv_heads;
 #pragma omp parallel for schedule(static)
     for (long pair = 0; pair < a->batch * a->kv_heads; pair++) {
-        static _Thread_local float kt[DIM][STRIDE], s[BLOCK][STRIDE];
+        static _Thread_local _Alignas(64) float kt[DIM][STRIDE], s[BLOCK][STRIDE];
         const int32_t *first = a->first + pair / a->kv_heads * n_tokens;
         transpose(a->k + pair * n_tokens * DIM, kt, n_tokens);
         for (long i = 0; i < group * n_tokens; i += BLOCK) {
@@ -239,8 +257,8 @@ void attend_backward(const struct attention *a)
     const long n_tokens = a->tokens, group = a->heads / a->kv_heads;
 #pragma omp parallel for schedule(static)
     for (long pair = 0; pair < a->batch * a->kv_heads; pair++) {
-        static _Thread_local float kt[DIM][STRIDE], vt[DIM][STRIDE];
-        static _Thread_local float p[BLOCK][STRIDE], dp[BLOCK][STRIDE];
+        static _Thread_local _Alignas(64) float kt[DIM][STRIDE], vt[DIM][STRIDE];
+        static _Thread_local _Alignas(64) float p[BLOCK][STRIDE], dp[BLOCK][STRIDE];
         const int32_t *first = a->first + pair / a->kv_heads * n_tokens;
         transpose(a->k + pair * n_tokens * DIM, kt, n_tokens);
         transpose(a->v + pair * n_tokens * DIM, vt, n_tokens);

@@ -1,22 +1,20 @@
 /*
  * Products of int8 activations and ternary weights for the training of the demo model (model.py).
- * model.py compiles and calls this file. Needs AVX2.
+ * model.py compiles and calls this file. Needs AVX2. Uses AVX-512 VNNI if the processor has it.
  *
- * Activations are stored as unsigned bytes, value + 128, because VPMADDUBSW multiplies unsigned by
- * signed bytes. So each result is too large by 128 times the sum of its weights, which is
- * subtracted. The functions split rows among the OpenMP threads; the results do not depend on the
- * number of threads.
+ * Activations are stored as unsigned bytes, value + 128, because VPMADDUBSW and VPDPBUSD multiply
+ * unsigned by signed bytes. So each result is too large by 128 times the sum of its weights, which
+ * is subtracted. The functions split rows among the OpenMP threads. The results do not depend on
+ * the number of threads.
  */
-#include <immintrin.h>
+#ifdef __AVX512VNNI__
+#include "app/demo/ternary_tile_vnni.h"
+#else
+#include "app/demo/ternary_tile_avx2.h"
+#endif
+
 #include <math.h>
 #include <stdint.h>
-
-enum {
-    ROWS = 6,      /* rows of activations in a register tile: 6 x 2 sums use 12 of 16 registers */
-    OUTPUTS = 16,  /* outputs in a register tile */
-    FLUSH = 64 * 4 /* columns after which the int16 sums are added to int32: 64 additions of at most
-                      2 x 255 do not overflow them */
-};
 
 /* x (rows, cols) -> a (rows, cols) and s (rows): a - 128 is x * s, rounded half to even, and s is
  * 127 divided by the largest |x| of the row, or by `least` (above 0) if that is larger. */
@@ -43,16 +41,17 @@ void restore(const uint8_t *a, float *x, int64_t n)
         x[i] = (float)((int32_t)a[i] - 128);
 }
 
-/* The arguments of `product` from Python. outputs is a multiple of 16, cols of 4. */
+/* The arguments of `product` from Python. outputs is a multiple of OUTPUTS, cols of 4. */
 struct product {
     const uint8_t *a;   /* (rows, cols), from `quantise` */
     const float *scale; /* (rows): y is the integer result times this number, which is the scale of
                            the weights divided by s of `quantise` */
     const int8_t *w;    /* (outputs, cols) of -1, 0, +1; (cols, outputs) if is_transposed */
     int64_t is_transposed;
-    int8_t *packed; /* (outputs / 16, cols / 4, 16, 4): memory for the weights in another order */
-    int32_t *sums;  /* (outputs): memory for 128 times the sum of the weights of an output */
-    float *y;       /* (rows, outputs) */
+    /* (outputs / OUTPUTS, cols / 4, OUTPUTS, 4): memory for the weights in another order */
+    int8_t *packed;
+    int32_t *sums; /* (outputs): memory for 128 times the sum of the weights of an output */
+    float *y;      /* (rows, outputs) */
     int64_t rows, outputs, cols;
 };
 
@@ -69,43 +68,6 @@ static void pack(const struct product *p)
             sum += code;
         }
         p->sums[out] = 128 * sum;
-    }
-}
-
-/* result (rows, 16) = a (rows, cols) times the packed weights w (cols / 4, 16, 4) of 16 outputs.
- * rows is at most ROWS. */
-static inline __attribute__((always_inline)) void
-tile(const uint8_t *a, const int8_t *w, int64_t cols, int rows, int32_t result[ROWS][OUTPUTS])
-{
-    const __m256i ones = _mm256_set1_epi16(1);
-    for (int64_t begin = 0; begin < cols; begin += FLUSH) {
-        const int64_t end = begin + FLUSH < cols ? begin + FLUSH : cols;
-        __m256i sum[ROWS][2];
-#pragma GCC unroll 8
-        for (int r = 0; r < rows; r++)
-            sum[r][0] = sum[r][1] = _mm256_setzero_si256();
-        for (int64_t i = begin; i < end; i += 4) {
-            const __m256i w0 = _mm256_loadu_si256((const __m256i *)(w + i * OUTPUTS));
-            const __m256i w1 = _mm256_loadu_si256((const __m256i *)(w + i * OUTPUTS + 32));
-#pragma GCC unroll 8
-            for (int r = 0; r < rows; r++) {
-                int32_t four;
-                __builtin_memcpy(&four, a + r * cols + i, sizeof four);
-                const __m256i x = _mm256_set1_epi32(four);
-                sum[r][0] = _mm256_add_epi16(sum[r][0], _mm256_maddubs_epi16(x, w0));
-                sum[r][1] = _mm256_add_epi16(sum[r][1], _mm256_maddubs_epi16(x, w1));
-            }
-        }
-#pragma GCC unroll 8
-        for (int r = 0; r < rows; r++) {
-#pragma GCC unroll 8
-            for (int half = 0; half < 2; half++) {
-                __m256i *to = (__m256i *)&result[r][8 * half];
-                const __m256i wide = _mm256_madd_epi16(sum[r][half], ones);
-                const __m256i before = begin == 0 ? _mm256_setzero_si256() : _mm256_loadu_si256(to);
-                _mm256_storeu_si256(to, _mm256_add_epi32(before, wide));
-            }
-        }
     }
 }
 

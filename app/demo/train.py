@@ -247,16 +247,33 @@ class Optimisers:
             one.load_state_dict(state)
 
 
+def spread(n_layers, n_old):
+    """-> {layer: old layer}: where the layers of a smaller model go. The other layers are new."""
+    return {(2 * old + 1) * n_layers // (2 * n_old): old for old in range(n_old)}
+
+
 def start_from(model, path, vocab):
     """
-    Replaces random weights by those of a finished model of the same shape. The vocabularies may differ: a token that
-    only the new one has gets the mean embedding of the old tokens that begin with it.
+    Replaces random weights by those of a finished model with at most as many layers of the same shape. New layers
+    stay random, but their output projections are so small that at first they change nothing. The vocabularies may
+    differ: a token that only the new one has gets the mean embedding of the old tokens that begin with it.
     """
     meta, tensors = out.read(path)
     old = meta["tokenizer.ggml.tokens"]
     rows = {token: i for i, token in enumerate(old)}
+    n_layers, n_old = model.p.layers, meta["bitnet-b1.58.block_count"]
+    if n_old > n_layers:
+        raise SystemExit(f"{path} has {n_old} layers, more than {n_layers}")
+    places = spread(n_layers, n_old)
     with torch.no_grad():
         for name, param in model.named_parameters():
+            if name.startswith("blk."):
+                layer, rest = name.removeprefix("blk.").split(".", 1)
+                if int(layer) not in places:
+                    if rest in ("attn_output.weight", "ffn_down.weight"):
+                        param.mul_(1e-3)
+                    continue
+                name = f"blk.{places[int(layer)]}.{rest}"
             value = tensors[name]
             if isinstance(value, tuple):  # such that ternary() finds the same codes and the same scale
                 codes, scale = value
