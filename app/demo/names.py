@@ -91,10 +91,25 @@ def any_letters(rng, low=3, high=10):
     return "".join(rng.choice(letters) for _ in range(rng.randint(low, high)))
 
 
+def far_eastern(rng):
+    """A word of one script whose letters have three bytes each."""
+    first, last = rng.choice(((0x4e00, 0x9fa5), (0x4e00, 0x9fa5), (0x3041, 0x3093), (0x30a1, 0x30f3), (0xac00, 0xd7a3)))
+    return "".join(chr(rng.randint(first, last)) for _ in range(rng.randint(2, 4)))
+
+
+def similar(rng, word):
+    """A word that begins or ends like this one. It can be the same word."""
+    at = rng.randint(1, max(1, len(word) - 1))
+    other = spoken(rng, MANNERS[rng.randrange(LATIN)])[:rng.randint(1, 5)]
+    return word[:at] + other if rng.random() < .75 else other + word[at:]
+
+
 def made_up(rng, latin=False):
     """A word in small letters."""
     while True:
         r = rng.random()
+        if r < .012 and not latin:
+            return far_eastern(rng)
         word = spoken(rng, MANNERS[rng.randrange(LATIN)] if latin else None) if r < .6 else any_letters(rng)
         if 2 <= len(word) <= 14:
             return word
@@ -111,6 +126,6 @@ def name(rng):
     if r < .16:
         at = rng.randint(1, len(word))
         return word[:at] + rng.choice("'’") + word[at:]
-    if r < .21:
+    if r < .26:
         return f"{word} {made_up(rng).capitalize()}"
     return word

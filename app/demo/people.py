@@ -62,9 +62,21 @@ class People:
         phrase = maker.recall_own[fact] if person.is_user else maker.phrases["other recall " + fact][0]
         return self.fill(phrase, person, x=x)
 
+    def tell_with_name(self, person, fact):
+        """A fact of a relation whose name stands beside it: "My brother Nuno is a plumber." """
+        maker, said = self.maker, self.maker.of_others("tell", fact)
+        forms = (" {}", " called {}", ", {},") if re.search(r"\{s\} [a-z]", said) else (" {}",)
+        name, x = maker.value("name"), maker.value(fact)
+        self.known[person, "name"], self.known[person, fact] = name, x
+        self.last = person, fact
+        named = Person(person.says + maker.rng.choice(forms).format(name), None)
+        text, answer = self.fill(said, named, x=x), f"{self.recall(person, 'name')} {self.recall(person, fact)}"
+        return text, REMEMBERED + answer, "tell"
+
     def tell(self, person, fact):
         maker = self.maker
-        x = maker.value(fact)
+        others = [x for (_, other), x in self.known.items() if other == fact]
+        x = maker.value_like(fact, maker.rng.choice(others)) if others else maker.value(fact)
         self.known[person, fact], self.last = x, (person, fact)
         said = maker.own_tell(fact) if person.is_user else maker.of_others("tell", fact)
         text, answer = self.fill(said, person, x=x), REMEMBERED + self.recall(person, fact)
@@ -79,7 +91,7 @@ class People:
         old = self.known[person, fact]
         x = old
         while x == old:
-            x = maker.value(fact)
+            x = maker.value_like(fact, old)
         self.known[person, fact] = x
         text = maker.correction().format(x=x, old=old)
         text = text[0].lower() + text[1:] if maker.chance(.4) else text
@@ -113,8 +125,16 @@ def conversation(maker):
     rng.shuffle(told)
     turns, corrected = [], set()
     for person, fact in told[:5]:
-        turns.append(people.tell(person, fact))
-        if maker.chance(.3):
+        if (person, fact) in people.known:  # the name stood beside another fact
+            continue
+        has_name = False
+        if fact != "name" and "name" in people.facts_of(person) and not person.is_user and (
+                person, "name") not in people.known and not maker.held and maker.chance(.35):
+            turns.append(people.tell_with_name(person, fact))
+            has_name = True
+        else:
+            turns.append(people.tell(person, fact))
+        if maker.chance(.3) and not has_name:  # else the correction could mean the name
             turns.append(people.correct())
             corrected.add((person, fact))
         if maker.chance(.15):

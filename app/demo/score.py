@@ -3,11 +3,11 @@
 
 usage: score.py --program build/app/bitnet-chat [--model demo.gguf] [--held FILE] [--each N] [--names N] [--show N]
 
-The conversations come from held.jsonl. --names N adds N held-out names and places and N / 2 made-up words (corpus.py):
-each must come back letter by letter in the answer, in the next turn and after five turns. Each conversation runs in
-`bitnet-chat --lines --json` with the default settings, so the score covers template, tokenizer, forward pass and KV
-reuse. --each N stops when each kind of held.jsonl has N questions. Exits with 1 if a kind is below its bar. Needs only
-Python.
+The conversations come from held.jsonl. --names N adds N held-out names and places and N / 2 made-up words
+(questions.py): each must come back letter by letter in the answer, in the next turn and after five turns. Each
+conversation runs in `bitnet-chat --lines --json` with the default settings, so the score covers template, tokenizer,
+forward pass and KV reuse. --each N stops when each kind of held.jsonl has N questions. Exits with 1 if a kind is below
+its bar. Needs only Python.
 """
 import argparse
 import collections
@@ -17,7 +17,7 @@ import re
 import subprocess
 import sys
 
-import corpus
+import questions
 
 BARS = {"memory": .974, "help": .995, "arith": 1, "word": .953, "fact": 1, "decline": .983, "people": .97,
         "correct": .97, "command": .98, "sum": .97, "newcomer": .90, "names 0": .995, "names 1": .995,
@@ -33,7 +33,7 @@ def conversations(held=HELD):
 def name_conversations(n):
     """n names and places, and half as many made-up words, in the form of conversations()."""
     return [[{"user": user, "want": want, "kind": kind} for user, want, kind in turns]
-            for turns in corpus.name_questions(n, n // 2)]
+            for turns in questions.name_questions(n, n // 2)]
 
 
 def ask(program, model, users, env=None):

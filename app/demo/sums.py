@@ -6,13 +6,13 @@ TENS = ". . twenty thirty forty fifty sixty seventy eighty ninety".split()
 TOP = 999
 
 
-def in_words(n, joint=" and "):
-    """0 <= n <= 999; joint stands after the hundreds."""
+def in_words(n, joint=" and ", hyphen="-"):
+    """0 <= n <= 999; joint stands after the hundreds, hyphen after the tens."""
     if n < 20:
         return ONES[n]
     if n < 100:
-        return TENS[n // 10] + (f"-{ONES[n % 10]}" if n % 10 else "")
-    rest = joint + in_words(n % 100) if n % 100 else ""
+        return TENS[n // 10] + (hyphen + ONES[n % 10] if n % 10 else "")
+    rest = joint + in_words(n % 100, joint, hyphen) if n % 100 else ""
     return f"{ONES[n // 100]} hundred{rest}"
 
 
@@ -41,9 +41,8 @@ def added(a, b):
 def subtracted(a, b):
     """The same for a - b. A negative result comes from b - a."""
     if a < b:
-        before = subtracted(b, a).removesuffix(".").split(", so ")
-        steps = ", ".join(before[:-1]) + ", " if len(before) > 1 else ""
-        return f"{steps}{b} - {a} = {b - a}, so {a} - {b} = -{b - a}."
+        steps = subtracted(b, a).split(", so ")[0].removesuffix(".")
+        return f"{a} - {b} = -({steps}), so {a} - {b} = -{b - a}."
     if a < 10:
         return f"{a} - {b} = {a - b}."
     da, db, steps, borrowed = digits(a), digits(b), [], 0
@@ -62,14 +61,23 @@ def operands_held(a, b):
 
 
 def operands(rng, top, adds):
-    """Two numbers up to top, with a sum of at most top if they are added. Short and long numbers are as frequent."""
+    """
+    Two numbers up to top. Short and long numbers are as frequent, and numbers with many zeros and nines, which carry
+    and borrow most, are more frequent than by chance. Three in ten of the pairs to add whose sum is above top are kept.
+    """
+    def number():
+        if rng.random() < .12:
+            return rng.choice((10, 100)) * rng.randint(1, 9) + rng.choice((-1, 0, 0, 1, 99))
+        return rng.randint(0, rng.choice((9, 20, 99, top)))
+
     while True:
-        a, b = (rng.randint(0, rng.choice((9, 20, 99, top))) for _ in range(2))
-        if adds and a + b <= top:
+        a, b = number(), number()
+        if adds and (a + b <= top or rng.random() < .3):
             return a, b
         if not adds:
             return (a, b) if rng.random() < .25 else (max(a, b), min(a, b))
 
 
-def written(rng, n, words):
-    return in_words(n, rng.choice((" and ", " and ", " "))) if words else str(n)
+def written(rng, n, words, hyphen=None):
+    """n in figures or in words, with a random hyphen after the tens unless one is given"""
+    return in_words(n, rng.choice((" and ", " and ", " ")), hyphen or rng.choice("-- ")) if words else str(n)

@@ -91,6 +91,15 @@ Argentina:Buenos_Aires Brazil:Brasilia Uruguay:Montevideo Australia:Canberra Ira
 Jordan:Amman""")
 CAPITALS = {k: v.replace("_", " ") for k, v in CAPITALS.items()}
 
+# Places that CAPITALS does not have. Asked for the capital of one, the model declines.
+OTHER_PLACES = """Albania|Algeria|Angola|Armenia|Azerbaijan|Bangladesh|Belarus|Bhutan|Bolivia|Bosnia|Botswana|
+Burma|Cameroon|Costa Rica|Cyprus|Fiji|Gabon|Georgia|Guinea|Guyana|Haiti|
+Honduras|Israel|Jamaica|Kazakhstan|Kuwait|Kyrgyzstan|Laos|Liberia|Libya|Luxembourg|Madagascar|Malawi|Malaysia|
+Mali|Malta|Moldova|Mongolia|Montenegro|Mozambique|Namibia|Nepal|New Zealand|Nicaragua|Niger|North Korea|Oman|
+Pakistan|Qatar|Rwanda|Saudi Arabia|Scotland|Singapore|Somalia|South Africa|South Korea|Sri Lanka|Sudan|
+Syria|Taiwan|Tanzania|Texas|Togo|Uganda|Uzbekistan|Wales|Yemen|Zambia|California|England|the Philippines|
+the Netherlands|the USA|the United States|the UK|Europe|Africa|Atlantis|the moon""".replace("\n", "").split("|")
+
 DAYS = "Monday Tuesday Wednesday Thursday Friday Saturday Sunday".split()
 MONTHS = """January February March April May June July August September October November December""".split()
 MONTH_DAYS = dict(zip(MONTHS, "31 28 31 30 31 30 31 31 30 31 30 31".split()))

@@ -18,6 +18,7 @@ sys.path.insert(0, DEMO)
 import corpus  # noqa: E402 (needs the path above)
 import names  # noqa: E402
 import program  # noqa: E402
+import questions  # noqa: E402
 import sums  # noqa: E402
 
 ANSWERS = [answer for _, answer in corpus.TOPICS] + list(corpus.ANSWERS.values())
@@ -77,6 +78,46 @@ class TrainingAndHeldOut(ProgramCase):
             counts.update(names.name(rng).encode())
         rare = {byte: counts[byte] for byte in ''.join(names.HELD_NAMES).encode() if counts[byte] < 20}
         self.assertEqual(rare, {})
+
+    def test_no_text_is_empty_or_unfinished(self):
+        for user, answer, _ in self.turns:
+            self.assertTrue(user.strip() and answer.strip(), (user, answer))
+            self.assertNotRegex(user + answer, r"[{}]|,'s|,\.")
+
+    def test_a_question_has_one_answer(self):
+        """Of the phrasings without a placeholder, no two sections with different answers contain the same one."""
+        answers = {}
+        sections = [(section, answer, corpus.PHRASES[section] + corpus.ALSO.get(section, []))
+                    for section, answer in corpus.ANSWERS.items() if section in corpus.PHRASES]
+        for section, answer, phrases in sections:
+            for phrase in phrases:
+                bare = corpus.bare_words(phrase)
+                self.assertEqual(answers.setdefault(bare, answer) if bare else answer, answer, (section, phrase))
+
+    def test_a_name_beside_a_fact_is_kept_with_it(self):
+        maker = corpus.Maker('train', random.Random(12), hard=True)
+        for _ in range(200):
+            people = corpus.people.People(maker)
+            person = corpus.people.Person('my brother', 'your brother')
+            text, answer, _ = people.tell_with_name(person, 'job')
+            name, job = people.known[person, 'name'], people.known[person, 'job']
+            self.assertIn(name, text)
+            self.assertEqual(answer, f'I will remember that. Your brother is called {name}. '
+                                     f'Your brother works as a {job}.')
+
+    def test_similar_values_are_other_values(self):
+        maker = corpus.Maker('train', random.Random(13), hard=True)
+        values = [maker.value_like('name', 'Harold') for _ in range(400)]
+        self.assertGreater(sum(value.startswith('Ha') for value in values), 30)
+        self.assertLess(values.count('Harold'), 2)
+
+    def test_kinds_that_the_model_cannot_remember_are_declined(self):
+        maker = corpus.Maker('train', random.Random(14), hard=True)
+        for make, reasons in ((corpus.declined.other_kind, {'remember', 'keep'}),
+                              (corpus.declined.too_large, {'calculate'})):
+            made = [make(maker) for _ in range(300)]
+            self.assertEqual({reason for _, reason in made}, reasons)
+            self.assertGreater(len({text for text, _ in made}), 150)
 
     def test_training_has_no_held_out_statement(self):
         for kind in corpus.KINDS:
@@ -173,7 +214,7 @@ class TrainingAndHeldOut(ProgramCase):
                           'three hundred and forty-five'])
 
     def test_each_name_question_repeats_the_word(self):
-        talks = list(corpus.name_questions(30, 15))
+        talks = list(questions.name_questions(30, 15))
         self.assertEqual(len(talks), 45)
         for turns in talks:
             self.assertEqual([kind[-1] for _, _, kind in turns if kind != 'between'], ['0', '1', '5'])
