@@ -170,8 +170,8 @@ static struct query query_of(const int32_t *first, long query0, long r)
     return (struct query){(int32_t)(query0 + r), first[query0 + r], key0, query0 + BLOCK - key0};
 }
 
-/* The element of x for each of the tokens q.key0 + j to q.key0 + j + LANES - 1 to which the query
- * attends, 0 for the others. */
+/* x with 0 in the elements of tokens to which the query does not attend. Element i belongs to token
+ * q.key0 + j + i. */
 static inline vector inside(struct query q, int32_t j, vector x)
 {
     integers key;

@@ -24,7 +24,7 @@ import people
 import program
 import sums
 import words as W
-from phrase_files import bare_words, lines_of, read_phrases
+from phrase_files import bare_words, lines_of, read_phrases, sentence_case
 
 HEAR = "I see. Ask me what I can do, or tell me something about you."
 NOTHING_TOLD = "You have not told me anything yet."
@@ -39,6 +39,7 @@ LOWERED = frozenset("What What's Which Who Where When Why How Tell Can Do Explai
 LISTS = [("the days of the week", W.DAYS), ("the planets", W.PLANETS), ("the months", W.MONTHS),
          ("the seasons", W.SEASONS)]
 NAMED = frozenset(["name", "home", "pet"])  # kinds with capitalised values
+LIKED = frozenset(["food", "drink", "colour", "animal", "season", "hobby"])
 LETTERS = "abcdefghijklmnopqrstuvwxyz"
 
 
@@ -164,10 +165,6 @@ def spell_split():
 def held_words():
     lists = (W.NAMES, W.TOWNS, W.FOODS, W.ANIMALS, W.HOBBIES, W.JOBS, W.PET_NAMES)
     return {w.lower() for words in lists for w in W.split(words)[1]} | set(spell_split()[1])
-
-
-def sentence_case(text):
-    return text[:1].upper() + text[1:]
 
 
 def refusal(question):
@@ -367,7 +364,8 @@ class Maker:
                 begin = rng.choice(ALSO["begin"])
                 text = f"{begin} {sentence_case(text) if begin[-1] in '.!' else text}"
             if self.chance(.45):
-                end = rng.choice(ALSO["end"] + 3 * ALSO.get(f"{whose}end {kind}", []))
+                likes = ALSO["end likes"] if kind in LIKED else []
+                end = rng.choice(ALSO["end"] + 3 * ALSO.get(f"{whose}end {kind}", likes))
                 text += end if end[0] == "," else " " + end
             text = self.hurried(text.replace("{w}", rng.choice(self.lexicon)), adds=False)
             bare = f" {bare_words(text.format(x='xx', s='ss'))} "
@@ -470,7 +468,8 @@ class Maker:
         section = f"{task} words" if in_words else self.rng.choice([task, f"{task} tight", f"{task} tight"])
         more = (KEPT if self.held else ALSO)[task] if (self.hard or self.held) and self.chance(.35) else PHRASES[section]
         question = self.rng.choice(more)
-        hyphen = "-" if "{a} {b}" in question else None  # else "two hundred thirty three" can be 200 and 33
+        # Without a hyphen "two hundred thirty three" could be 200 and 33.
+        hyphen = "-" if "{a} {b}" in question else None
         question = question.format(a=sums.written(self.rng, a, in_words, hyphen),
                                    b=sums.written(self.rng, b, in_words, hyphen))
         return self.asked(sentence_case(question)), (sums.added if adds else sums.subtracted)(a, b), "sum"

@@ -1,5 +1,9 @@
-"""Statements and questions of kinds that the model knows, but beyond what it can do: -> (text, why it declines)"""
+"""
+Statements and questions like those that the model answers, but beyond what it can do. Each function returns the text
+and the reason, which is the name of a section `cannot` of newcomers.txt.
+"""
 import words as W
+from phrase_files import sentence_case
 
 
 def too_large(maker):
@@ -22,6 +26,6 @@ def other_kind(maker):
     text = maker.pick("ask other kinds" if is_asked else "other kinds", s=who, h="my" if is_user else who + "'s",
                       Be=verbs["be"].capitalize(), age=rng.randint(5, 99), day=rng.randint(1, 30),
                       cm=rng.randint(120, 200), size=rng.randint(30, 48), kilos=rng.randint(30, 120), x=word,
-                      X=other[:1].upper() + other[1:], month=rng.choice(W.MONTHS), colour=rng.choice(W.COLOURS),
+                      X=sentence_case(other), month=rng.choice(W.MONTHS), colour=rng.choice(W.COLOURS),
                       small=rng.choice(("two", "three", "four")), **verbs)
-    return text[:1].upper() + text[1:], "remember" if is_asked else "keep"
+    return sentence_case(text), "remember" if is_asked else "keep"

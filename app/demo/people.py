@@ -2,6 +2,8 @@
 import re
 from dataclasses import dataclass
 
+from phrase_files import sentence_case
+
 # An answer to a statement ends with the sentence that later answers the question for it, word by word. The answer to a
 # question whose fact was not told begins with the same words ("Your name is something that you have not told me yet.").
 # So the model finds a fact by the words of its own answers, and decides by them whether the fact was told.
@@ -27,10 +29,6 @@ USER = Person(None, None)
 def not_told_end(answer):
     """The end of an answer about a fact that was not told, where it differs from the answer with the fact."""
     return re.search(r"(?:something|a place) that you have not told me yet(?=\.$)", answer)[0]
-
-
-def sentence_case(text):
-    return text[:1].upper() + text[1:]
 
 
 class People:
@@ -61,6 +59,11 @@ class People:
         maker, x = self.maker, self.known[person, fact]
         phrase = maker.recall_own[fact] if person.is_user else maker.phrases["other recall " + fact][0]
         return self.fill(phrase, person, x=x)
+
+    def can_be_named(self, person, fact):
+        """Whether a statement of this fact may also tell the name of the person. No held-out statement does."""
+        return (fact != "name" and not person.is_user and "name" in self.facts_of(person)
+                and (person, "name") not in self.known and not self.maker.held)
 
     def tell_with_name(self, person, fact):
         """A fact of a relation whose name stands beside it: "My brother Nuno is a plumber." """
@@ -125,16 +128,11 @@ def conversation(maker):
     rng.shuffle(told)
     turns, corrected = [], set()
     for person, fact in told[:5]:
-        if (person, fact) in people.known:  # the name stood beside another fact
+        if (person, fact) in people.known:  # a name that another statement has told already
             continue
-        has_name = False
-        if fact != "name" and "name" in people.facts_of(person) and not person.is_user and (
-                person, "name") not in people.known and not maker.held and maker.chance(.35):
-            turns.append(people.tell_with_name(person, fact))
-            has_name = True
-        else:
-            turns.append(people.tell(person, fact))
-        if maker.chance(.3) and not has_name:  # else the correction could mean the name
+        has_name = people.can_be_named(person, fact) and maker.chance(.35)
+        turns.append(people.tell_with_name(person, fact) if has_name else people.tell(person, fact))
+        if maker.chance(.3) and not has_name:  # after both, a correction could mean either
             turns.append(people.correct())
             corrected.add((person, fact))
         if maker.chance(.15):

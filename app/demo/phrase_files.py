@@ -26,3 +26,7 @@ def read_phrases(*files):
 
 def bare_words(text):
     return " ".join(re.findall(r"[a-z']+", text.lower()))
+
+
+def sentence_case(text):
+    return text[:1].upper() + text[1:]

@@ -9,6 +9,7 @@ import random
 
 import corpus
 import names
+from phrase_files import sentence_case
 
 SCORED = ("memory", "people", "correct", "help", "command", "arith", "sum", "word", "fact", "newcomer", "decline")
 
@@ -38,7 +39,7 @@ def name_questions(n_names, n_made_up, seed=1):
         label = "names" if is_name else "made up"
         known = {kind: x}
         tell = rng.choice(corpus.PHRASES["tell new " + kind] + corpus.KEPT["tell " + kind]).format(x=x)
-        tell = corpus.sentence_case(tell) if x[0].isupper() else tell
+        tell = sentence_case(tell) if x[0].isupper() else tell
         between = [maker.one_off() for _ in range(3)]
         yield [(tell, x, label + " 0"), (maker.ask(known, kind)[0], corpus.RECALL[kind].format(x=x), label + " 1"),
                *[(u, a, "between") for u, a, _ in between],
