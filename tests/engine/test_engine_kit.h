@@ -19,9 +19,9 @@ struct kit {
 
 /* Read the arguments of a test program: --thin N runs only one of N cases of the long lists. It is
  * for emulated processors. N should have no common factor with the lengths of the lists, so that
- * each entry runs in some round. Exits with 2 after an unknown argument. */
+ * each entry of a list runs for some model. Exits with 2 after an unknown argument. */
 void kit_read_arguments(int argc, char **argv);
-/* Whether the next case of a long list should run. */
+/* Count a case of a long list. Returns whether it should run. */
 bool kit_takes_case(void);
 
 /* cfg may be NULL: defaults with 2 threads. The session has the training context of the model. */
