@@ -181,12 +181,12 @@ static int refuse_key(int count, int key)
 
 /* Replace commands of Readline in a key map and, for key sequences, in the maps inside it.
  *
- * For an unbound key and for rl_abort (Ctrl-G), Readline calls longjmp. The function that reads a
- * single key sets the target first, so there this is safe. The later keys of a sequence have no
- * such function: if they come from a macro or were pushed back by a search, the target is a
- * function that has already returned (Readline 8.2, callback.c). So refuse_key replaces rl_abort
- * in key sequences (depth > 0). It replaces unbound keys everywhere, because only the bell is
- * needed for them.
+ * For an unbound key and for rl_abort (Ctrl-G), Readline calls longjmp. For a single key this is
+ * safe, because the function that reads the key sets the target of the jump. Another function
+ * handles the later keys of a sequence. If a macro or a search has supplied these keys, the target
+ * is a function that has already returned (Readline 8.2, callback.c). So refuse_key replaces
+ * rl_abort in key sequences (depth > 0). It replaces unbound keys at every depth, because such a
+ * key needs to ring the bell only.
  *
  * The commands for keyboard macros call longjmp too, if no macro is defined or if a macro runs
  * itself. A caller of Readline cannot prevent these cases, so keyboard macros are disabled. Four
