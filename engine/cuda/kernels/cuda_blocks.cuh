@@ -6,7 +6,7 @@
 #ifndef CUDA_BLOCKS_CUH
 #define CUDA_BLOCKS_CUH
 
-#include "engine/cuda/kernels/cuda_math.cuh"
+#include "engine/cuda/kernels/cuda_reduce.cuh"
 
 /* Quantises block b of a token by a warp; lane l has the elements l, l + 32, ... of the block. r is
  * the factor of RMSNorm; s is the factor of the whole row, used if per_token. */

@@ -7,7 +7,7 @@
 #ifndef CUDA_HEAD_CUH
 #define CUDA_HEAD_CUH
 
-#include "engine/cuda/kernels/cuda_math.cuh"
+#include "engine/cuda/kernels/cuda_reduce.cuh"
 #include "engine/gguf/gguf_types.h"
 
 DEV uint32_t load_u16(const uint8_t *p)

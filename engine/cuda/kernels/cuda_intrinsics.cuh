@@ -115,71 +115,6 @@ DEV void mma_16x8x32(int32_t *c, const uint32_t *a, const uint32_t *b)
                  : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
 }
 
-DEV struct words load_words(const void *p)
-{
-    const uint4 u = *(const uint4 *)p;
-    struct words w = {{u.x, u.y, u.z, u.w}};
-    return w;
-}
-
-/* Load that bypasses the first-level cache, for data that a thread block reads once and that no
- * kernel of a pass writes. */
-DEV struct words load_once(const void *p)
-{
-    struct words w;
-    asm("ld.global.nc.L1::no_allocate.v4.u32 {%0, %1, %2, %3}, [%4];"
-        : "=r"(w.at[0]), "=r"(w.at[1]), "=r"(w.at[2]), "=r"(w.at[3])
-        : "l"(p));
-    return w;
-}
-
-/* As load_once, for data that one token reads once: the second-level cache evicts it first, so that
- * activations, norm weights, keys and values stay there. */
-DEV struct words load_stream(const void *p)
-{
-    struct words w;
-    uint64_t policy;
-    asm("createpolicy.fractional.L2::evict_first.b64 %0, 1.0;" : "=l"(policy));
-    asm("ld.global.nc.L1::no_allocate.L2::cache_hint.v4.u32 {%0, %1, %2, %3}, [%4], %5;"
-        : "=r"(w.at[0]), "=r"(w.at[1]), "=r"(w.at[2]), "=r"(w.at[3])
-        : "l"(p), "l"(policy));
-    return w;
-}
-
-/* As load_stream, for use before wait_for_grid. The assembler moves the wait in front of the .nc
- * loads of load_stream, but not in front of these loads. */
-DEV struct words load_early(const void *p)
-{
-    struct words w;
-    uint64_t policy;
-    asm("createpolicy.fractional.L2::evict_first.b64 %0, 1.0;" : "=l"(policy));
-    asm volatile("ld.global.L1::no_allocate.L2::cache_hint.v4.u32 {%0, %1, %2, %3}, [%4], %5;"
-                 : "=r"(w.at[0]), "=r"(w.at[1]), "=r"(w.at[2]), "=r"(w.at[3])
-                 : "l"(p), "l"(policy));
-    return w;
-}
-
-/* Loads the cache line of this address into the second-level cache. */
-DEV void prefetch_line(const void *p)
-{
-    asm volatile("prefetch.global.L2 [%0];" : : "l"(p));
-}
-
-/* Starts an asynchronous copy of 16 bytes to shared memory, or of zeros if `exists` is false
- * (`from` must still be a valid address). After copy_async_wait the calling thread sees the bytes;
- * other threads see them after a barrier that follows. */
-DEV void copy_async(void *to, const void *from, bool exists)
-{
-    asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;"
-                 :
-                 : "r"((uint32_t)__cvta_generic_to_shared(to)), "l"(from), "r"(exists ? 16 : 0)
-                 : "memory");
-}
-DEV void copy_async_wait(void)
-{
-    asm volatile("cp.async.wait_all;" ::: "memory");
-}
-
 DEV float f32_of_bits(uint32_t u)
 {
     return __uint_as_float(u);
@@ -206,6 +141,8 @@ DEV uint32_t atomic_add(uint32_t *n, uint32_t more)
 {
     return atomicAdd(n, more);
 }
+
+#include "engine/cuda/kernels/cuda_memory.cuh"
 
 #else
 #include "engine/cuda/kernels/cuda_twin.h"

@@ -6,7 +6,7 @@
 #ifndef CUDA_ROTATE_CUH
 #define CUDA_ROTATE_CUH
 
-#include "engine/cuda/kernels/cuda_math.cuh"
+#include "engine/cuda/kernels/cuda_reduce.cuh"
 
 /* The stages of the transforms of all blocks of a row. `block` is a power of two that divides n, so
  * no pair of elements crosses a block. In each stage one thread computes a pair; barriers separate

@@ -10,7 +10,7 @@
 #ifndef CUDA_TERNARY_CUH
 #define CUDA_TERNARY_CUH
 
-#include "engine/cuda/kernels/cuda_vec.cuh"
+#include "engine/cuda/kernels/cuda_norm.cuh"
 
 #define FIELD_0 0x03030303u /* field 0 of each byte */
 #define FIELD_1 0x0c0c0c0cu /* field 1 of each byte, in place: four times the code */
