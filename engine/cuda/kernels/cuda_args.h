@@ -22,9 +22,13 @@
 #define FEW_TOKENS 4    /* tokens that share one load of weights in linear_few */
 #define FEW_ROWS 16     /* rows per thread block of linear_few: 64 threads, 8 threads for 2 rows */
 #define ONE_THREADS 256 /* threads per block of linear_one */
+#define ONE_BLOCKS 3    /* thread blocks of linear_one that fit on a multiprocessor */
 /* 16-byte chunks of a row that a thread of linear_one preloads: 8 threads hold 2,560 columns */
 #define ONE_CHUNKS 5
 #define ROW_TILE 8192 /* floats of a row in shared memory: 32 kB */
+/* Norm weights that linear_one copies to shared memory, where the int8 values later replace
+ * them. */
+#define ONE_NORM_TILE (ROW_TILE / LINE_COLS * LINE_STRIDE / 4)
 /* Bytes in shared memory from the int8 activations of one line to those of the next line
  * (linear_one) or of the next token (linear_many). The 64 bytes beyond LINE_COLS place the same
  * columns of neighbours in different banks. */

@@ -31,6 +31,10 @@
 #define KERNEL_EARLY(name, args, n_threads)                                                        \
     extern "C" __global__ void __launch_bounds__(n_threads)                                        \
         name(const __grid_constant__ struct args a)
+/* As KERNEL_EARLY, with so few registers that n_blocks thread blocks fit on a multiprocessor. */
+#define KERNEL_EARLY_SMALL(name, args, n_threads, n_blocks)                                        \
+    extern "C" __global__ void __launch_bounds__(n_threads, n_blocks)                              \
+        name(const __grid_constant__ struct args a)
 #define KERNEL(name, args, n_threads)                                                              \
     DEV void name##_body(const struct args &a);                                                    \
     KERNEL_EARLY(name, args, n_threads)                                                            \
@@ -86,6 +90,18 @@ DEV uint32_t shuffle_xor_u32(uint32_t v, uint32_t mask)
     return __shfl_xor_sync(0xffffffffu, v, (int)mask);
 }
 
+/* The largest value of the lanes of a warp. All 32 lanes must call it. */
+DEV uint32_t warp_max_u32(uint32_t v)
+{
+    return __reduce_max_sync(0xffffffffu, v);
+}
+
+/* The sum of the values of the lanes of a warp. All 32 lanes must call it. */
+DEV int32_t warp_sum_i32(int32_t v)
+{
+    return __reduce_add_sync(0xffffffffu, v);
+}
+
 /* Index of the lowest set bit. The mask must not be 0. */
 DEV uint32_t lowest_bit(uint32_t mask)
 {
@@ -101,6 +117,13 @@ DEV uint32_t n_bits(uint32_t mask)
 DEV int32_t dot4(uint32_t a, uint32_t b, int32_t c)
 {
     return __dp4a((int)a, (int)b, c);
+}
+
+/* A word of the lowest bytes of b[0] to b[3]. */
+DEV uint32_t pack_bytes(const uint32_t *b)
+{
+    const uint32_t low = __byte_perm(b[0], b[1], 0x0040), high = __byte_perm(b[2], b[3], 0x0040);
+    return __byte_perm(low, high, 0x5410);
 }
 
 /* c += A B for signed bytes, A 16 x 32 and B 32 x 8, distributed over a warp. Lane 4 g + t passes

@@ -7,10 +7,12 @@
 
 #include "engine/cuda/kernels/cuda_reduce.cuh"
 
-/* Loads of four norm weights that a thread starts before it stores to the tile: the compiler does
- * not move a load in front of a store that could overlap it. With the 256 threads of linear_one,
- * three loads cover a row of 3,072 elements. */
-#define NORM_BATCH 3
+/* Fours of norm weights that a thread holds in registers. With 256 threads and ONE_NORM_TILE
+ * weights in shared memory, six cover a row of ROW_TILE elements. */
+#define NORM_HELD 6
+/* 1.5 * 2^23. The sum of it and a small float is rounded to an integer, half to even, whose lowest
+ * bits are those of the float's integer. This is faster than a conversion. */
+#define ROUND_TO_INTEGER 12582912.0f
 
 /* Element i of row x after the norm. r: 1 / RMS of the row. Without weights there is no norm. */
 DEV float normed(const struct norm_args *a, const float *x, float r, uint32_t i)
@@ -18,14 +20,23 @@ DEV float normed(const struct norm_args *a, const float *x, float r, uint32_t i)
     return a->w ? (x[i] * r) * a->w[i] : x[i];
 }
 
-/* Quantises y to the int8 value of y * s, adds it to *sum and returns it as a byte. NaN becomes
- * 0. */
-DEV uint32_t quantised(float y, float s, int32_t *sum)
+/* Quantises y to the int8 value of y * s, which is the lowest byte of the result. NaN becomes 0. */
+DEV uint32_t quantised(float y, float s)
 {
-    const float v = rintf(y * s);
-    const int32_t q = v == v ? (int32_t)v : 0;
-    *sum += q;
-    return (uint32_t)q & 255u;
+    const float v = y * s;
+    return bits_of_f32((v == v ? v : 0.0f) + ROUND_TO_INTEGER);
+}
+
+/* The word of four quantised elements, whose sum is added to *sum. */
+DEV uint32_t quantised_word(const struct four *y, float s, int32_t *sum)
+{
+    uint32_t bytes[4];
+#pragma unroll
+    for (uint32_t e = 0; e < 4; e++)
+        bytes[e] = quantised(y->at[e], s);
+    const uint32_t word = pack_bytes(bytes);
+    *sum = dot4(word, 0x01010101u, *sum);
+    return word;
 }
 
 /* The factor s by which a row was multiplied to quantise it, and the sum of its int8 values. */
@@ -34,59 +45,88 @@ struct row_scale {
     int32_t sum;
 };
 
-/* Elements i .. i + 3 of the tile become their values after the norm; f has their norm weights.
- * Returns the largest magnitude so far. */
-DEV float norm_four(const struct norm_args *a, const struct four *f, float r, uint32_t i,
-                    float *tile, float m)
+/* Four elements of shared memory. Those past the end of a row are zeros (copy_row). */
+DEV struct four tile_four(const float *tile, uint32_t i)
 {
-    struct four y = load_four(tile, i, a->n);
+    const struct words w = load_words(tile + i);
+    struct four f;
+#pragma unroll
+    for (uint32_t e = 0; e < 4; e++)
+        f.at[e] = f32_of_bits(w.at[e]);
+    return f;
+}
+
+/* Elements i .. i + 3 of the tile become their values after the norm with weights w. Returns the
+ * largest magnitude so far; fmaxf ignores a NaN. */
+DEV float norm_four(const struct four *w, float r, uint32_t i, float *tile, float m)
+{
+    struct four y = tile_four(tile, i);
 #pragma unroll
     for (uint32_t e = 0; e < 4; e++) {
-        y.at[e] = a->w ? (y.at[e] * r) * f->at[e] : y.at[e];
-        m = fabsf(y.at[e]) > m ? fabsf(y.at[e]) : m;
-        tile[i + e] = y.at[e]; /* past n: in the tile, never used */
+        y.at[e] = (y.at[e] * r) * w->at[e];
+        m = fmaxf(m, fabsf(y.at[e]));
+        tile[i + e] = y.at[e];
     }
     return m;
 }
 
-/* Norms (if a->w is not NULL) and quantises a row of at most ROW_TILE elements to q. Each LINE_COLS
- * values begin q_line bytes after the previous ones. w: the norm weights, in global or shared
- * memory; copies to shared memory that the caller has started are complete before w is read. All
- * threads of the block must call this; afterwards all see the result. */
-DEV struct row_scale quantise_tile(const struct norm_args *a, const float *row, const float *w,
-                                   float *tile, int8_t *q, uint32_t q_line)
+/* Norms a row in the tile, whose copy the caller has started. Its first n_w norm weights are in
+ * w_tile; copies of them that the caller has started are complete before they are read. Returns the
+ * larger of m and the largest magnitude. */
+DEV float norm_tile(const struct norm_args *a, const float *w_tile, uint32_t n_w, float *tile,
+                    float m)
 {
-    float r = 1.0f, m = 1e-5f; /* m: least maximum of a row, docs/kernels.md, "quantise" */
+    const uint32_t first = 4 * thread_x(), step = 4 * n_threads_x();
+    const uint32_t n_here = a->n < n_w ? a->n : n_w;
+    struct four held[NORM_HELD];
+#pragma unroll
+    for (uint32_t u = 0; u < NORM_HELD; u++)
+        held[u] = load_four(a->w, n_w + first + u * step, a->n);
+    copy_async_wait();
+    block_sync();
+    const float squares = thread_x() < 64 ? add_squares(tile, a->n, 0.0f) : 0.0f;
+    const float r = 1.0f / sqrtf(block_sum64(squares) / (float)a->n + a->eps);
+    for (uint32_t i = first; i < n_here; i += step) {
+        const struct four w = tile_four(w_tile, i);
+        m = norm_four(&w, r, i, tile, m);
+    }
+#pragma unroll
+    for (uint32_t u = 0; u < NORM_HELD; u++)
+        if (n_w + first + u * step < a->n)
+            m = norm_four(&held[u], r, n_w + first + u * step, tile, m);
+    return m;
+}
+
+/* Norms (if a->w is not NULL) and quantises a row of at most ROW_TILE elements to q. Each LINE_COLS
+ * values begin q_line bytes after the previous ones. w_tile and n_w: see norm_tile; q may replace
+ * w_tile. All threads of the block must call this; afterwards all see the result. */
+DEV struct row_scale quantise_tile(const struct norm_args *a, const float *row, const float *w_tile,
+                                   uint32_t n_w, float *tile, int8_t *q, uint32_t q_line)
+{
+    float m = 1e-5f; /* least maximum of a row: docs/kernels.md, "quantise" */
+    copy_row(tile, row, a->n);
     if (a->w) {
-        r = 1.0f / sqrtf(block_square64(row, a->n, tile) / (float)a->n + a->eps);
+        m = norm_tile(a, w_tile, n_w, tile, m);
     } else {
-        copy_row(tile, row, a->n);
         copy_async_wait(); /* a thread needs only the elements that it copied */
-    }
-    for (uint32_t i = 4 * thread_x(); i < a->n; i += NORM_BATCH * 4 * n_threads_x()) {
-        struct four f[NORM_BATCH];
+        for (uint32_t i = 4 * thread_x(); i < a->n; i += 4 * n_threads_x()) {
+            const struct four y = tile_four(tile, i);
 #pragma unroll
-        for (uint32_t u = 0; u < NORM_BATCH; u++)
-            f[u] = load_four(a->w ? w : tile, i + u * 4 * n_threads_x(), a->n);
-#pragma unroll
-        for (uint32_t u = 0; u < NORM_BATCH; u++)
-            if (i + u * 4 * n_threads_x() < a->n)
-                m = norm_four(a, &f[u], r, i + u * 4 * n_threads_x(), tile, m);
+            for (uint32_t e = 0; e < 4; e++)
+                m = fmaxf(m, fabsf(y.at[e]));
+        }
     }
-    /* After the barrier of block_max, q may replace w. */
-    struct row_scale result = {127.0f / block_max(m), 0};
+    struct row_scale result = {127.0f / block_max_positive(m), 0};
 
     int32_t sum = 0;
 #pragma unroll 2
     for (uint32_t i = 4 * thread_x(); i < a->q_stride; i += 4 * n_threads_x()) {
-        const struct four y = load_four(tile, i, a->n);
-        uint32_t word = 0;
-#pragma unroll
-        for (uint32_t e = 0; e < 4; e++)
-            word |= quantised(y.at[e], result.s, &sum) << (8 * e);
-        *(uint32_t *)(q + (uint64_t)(i / LINE_COLS) * q_line + i % LINE_COLS) = word;
+        const struct four zeros = {{0.0f, 0.0f, 0.0f, 0.0f}};
+        const struct four y = i < a->n ? tile_four(tile, i) : zeros;
+        *(uint32_t *)(q + (uint64_t)(i / LINE_COLS) * q_line + i % LINE_COLS) =
+            quantised_word(&y, result.s, &sum);
     }
-    result.sum = block_sum_i32(sum); /* contains a barrier: now all threads see q */
+    result.sum = block_sum_i32(sum);
     return result;
 }
 
@@ -99,27 +139,27 @@ DEV struct row_scale quantise_long(const struct norm_args *a, const float *row, 
     const float r =
         a->w ? 1.0f / sqrtf(block_square64(row, a->n, tile) / (float)a->n + a->eps) : 1.0f;
 #pragma unroll 8
-    for (uint32_t i = thread_x(); i < a->n; i += n_threads_x()) {
-        const float y = fabsf(normed(a, row, r, i));
-        m = y > m ? y : m;
-    }
-    struct row_scale result = {127.0f / block_max(m), 0};
+    for (uint32_t i = thread_x(); i < a->n; i += n_threads_x())
+        m = fmaxf(m, fabsf(normed(a, row, r, i)));
+    struct row_scale result = {127.0f / block_max_positive(m), 0};
     int32_t sum = 0;
     for (uint32_t i = 4 * thread_x(); i < a->q_stride; i += 4 * n_threads_x()) {
-        uint32_t word = 0;
-        for (uint32_t j = i; j < i + 4 && j < a->n; j++)
-            word |= quantised(normed(a, row, r, j), result.s, &sum) << (j % 4 * 8);
-        *(uint32_t *)(q + (uint64_t)(i / LINE_COLS) * q_line + i % LINE_COLS) = word;
+        struct four y;
+#pragma unroll
+        for (uint32_t e = 0; e < 4; e++)
+            y.at[e] = i + e < a->n ? normed(a, row, r, i + e) : 0.0f;
+        *(uint32_t *)(q + (uint64_t)(i / LINE_COLS) * q_line + i % LINE_COLS) =
+            quantised_word(&y, result.s, &sum);
     }
     result.sum = block_sum_i32(sum);
     return result;
 }
 
-/* Loads the norm weights into the second-level cache, whose lines have 32 floats. No kernel writes
- * norm weights, so a kernel can call this before wait_for_grid. */
-DEV void prefetch_norm(const struct norm_args *a)
+/* Loads the norm weights from index `first` on into the second-level cache, whose lines have 32
+ * floats. No kernel writes norm weights, so a kernel can call this before wait_for_grid. */
+DEV void prefetch_norm(const struct norm_args *a, uint32_t first)
 {
-    for (uint32_t i = 32 * thread_x(); a->w && i < a->n; i += 32 * n_threads_x())
+    for (uint32_t i = first + 32 * thread_x(); a->w && i < a->n; i += 32 * n_threads_x())
         prefetch_line(a->w + i);
 }
 
@@ -128,10 +168,11 @@ KERNEL_EARLY(norm_quantise, norm_args, 512)
     SHARED_WIDE float tile[ROW_TILE];
     const float *row = a.x + (uint64_t)block_x() * a.x_stride;
     int8_t *q = a.q + (uint64_t)block_x() * a.q_stride;
-    prefetch_norm(&a);
+    prefetch_norm(&a, 0);
     wait_for_grid();
-    const struct row_scale scale = a.n <= ROW_TILE ? quantise_tile(&a, row, a.w, tile, q, LINE_COLS)
-                                                   : quantise_long(&a, row, tile, q, LINE_COLS);
+    const struct row_scale scale = a.n <= ROW_TILE
+                                       ? quantise_tile(&a, row, NULL, 0, tile, q, LINE_COLS)
+                                       : quantise_long(&a, row, tile, q, LINE_COLS);
     if (thread_x() == 0) {
         a.q_s[block_x()] = scale.s;
         a.q_sum[block_x()] = scale.sum;

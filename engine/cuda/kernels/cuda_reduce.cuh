@@ -7,7 +7,8 @@
 
 #include "engine/cuda/kernels/cuda_math.cuh"
 
-#define MAX_WARPS 32 /* per block: 1024 threads */
+#define MAX_WARPS 32   /* per block: 1024 threads */
+#define SQUARE_BATCH 8 /* elements that a thread of add_squares loads ahead */
 
 /* The last steps of sum64. In lane l, v is partial sum l plus partial sum l + 32. Addition is
  * commutative, so both lanes of a pair compute the same bits. */
@@ -19,27 +20,21 @@ DEV float warp_tree(float v)
 }
 
 /* sum64: threads 0 .. 63 pass the partial sums, every thread gets the total. Needs at least 64
- * threads, and all threads of the block must call it. */
+ * threads, and all threads of the block must call it. Every warp computes the same tree, which
+ * costs less than a second barrier. A kernel needs a barrier between two calls. */
 DEV float block_sum64(float v)
 {
     SHARED float sums[64];
-    SHARED float sum;
-    const uint32_t t = thread_x();
-    if (t < 64)
-        sums[t] = v;
+    const uint32_t lane = thread_x() % 32;
+    if (thread_x() < 64)
+        sums[thread_x()] = v;
     block_sync();
-    if (t < 32) {
-        v = warp_tree(sums[t] + sums[t + 32]);
-        if (t == 0)
-            sum = v;
-    }
-    block_sync();
-    return sum;
+    return warp_tree(sums[lane] + sums[lane + 32]);
 }
 
-/* Starts copying n elements to shared memory, 16 bytes at a time; the last n % 4 elements
- * are stored directly. Both addresses must be 16-byte aligned. After copy_async_wait and a barrier
- * all threads see the elements. */
+/* Starts copying n elements to shared memory, 16 bytes at a time; the last n % 4 elements are
+ * stored directly, followed by zeros up to a multiple of 4. Both addresses must be 16-byte aligned.
+ * After copy_async_wait and a barrier all threads see the elements. */
 DEV void copy_row(float *to, const float *x, uint32_t n)
 {
 #pragma unroll 1
@@ -48,9 +43,33 @@ DEV void copy_row(float *to, const float *x, uint32_t n)
             copy_async(to + i, x + i, true);
         } else {
 #pragma unroll 1
-            for (uint32_t j = i; j < n; j++)
-                to[j] = x[j];
+            for (uint32_t j = i; j < i + 4; j++)
+                to[j] = j < n ? x[j] : 0.0f;
         }
+}
+
+/* The sum of v and the squares of elements thread_x(), thread_x() + 64, ... of tile (n), in this
+ * order. The next elements are loaded before the present ones are added, because otherwise the sum
+ * would wait for shared memory. Zeros past n change nothing: v is never -0. */
+DEV float add_squares(const float *tile, uint32_t n, float v)
+{
+    float next[SQUARE_BATCH];
+#pragma unroll
+    for (uint32_t u = 0; u < SQUARE_BATCH; u++)
+        next[u] = thread_x() + 64 * u < n ? tile[thread_x() + 64 * u] : 0.0f;
+    for (uint32_t i = thread_x(); i < n; i += 64 * SQUARE_BATCH) {
+        float now[SQUARE_BATCH];
+#pragma unroll
+        for (uint32_t u = 0; u < SQUARE_BATCH; u++) {
+            const uint32_t later = i + 64 * (SQUARE_BATCH + u);
+            now[u] = next[u];
+            next[u] = later < n ? tile[later] : 0.0f;
+        }
+#pragma unroll
+        for (uint32_t u = 0; u < SQUARE_BATCH; u++)
+            v = fmaf(now[u], now[u], v);
+    }
+    return v;
 }
 
 /* dot64(x, x) of one row by the whole block. The row is copied to shared memory by all threads,
@@ -62,15 +81,13 @@ DEV float block_square64(const float *x, uint32_t n, float *tile)
     float v = 0.0f;
     for (uint32_t first = 0; first < n; first += ROW_TILE) {
         const uint32_t n_here = n - first < ROW_TILE ? n - first : ROW_TILE;
-        block_sync();
+        if (first > 0)
+            block_sync();
         copy_row(tile, x + first, n_here);
         copy_async_wait();
         block_sync();
-        if (thread_x() < 64) {
-#pragma unroll 8
-            for (uint32_t i = thread_x(); i < n_here; i += 64)
-                v = fmaf(tile[i], tile[i], v);
-        }
+        if (thread_x() < 64)
+            v = add_squares(tile, n_here, v);
     }
     return block_sum64(v);
 }
@@ -120,6 +137,18 @@ BLOCK_MAX(block_max, float, shuffle_xor_f32)
 BLOCK_MAX(block_max_u32, uint32_t, shuffle_xor_u32)
 BLOCK_MAX(block_max_f64, double, shuffle_xor_f64)
 
+/* As block_max, for values that are not negative: their bit patterns have the same order. A kernel
+ * needs a barrier between two calls. */
+DEV float block_max_positive(float v)
+{
+    SHARED uint32_t best[MAX_WARPS];
+    const uint32_t warp_best = warp_max_u32(bits_of_f32(v)), lane = thread_x() % 32;
+    if (lane == 0)
+        best[thread_x() / 32] = warp_best;
+    block_sync();
+    return f32_of_bits(warp_max_u32(lane < n_threads_x() / 32 ? best[lane] : 0));
+}
+
 /* Maps floats to integers in the same order, -0 below +0; NaN becomes the smallest integer. */
 DEV uint32_t order_of(float v)
 {
@@ -145,20 +174,17 @@ DEV float block_kth(float mine, uint32_t k)
 }
 
 /* The sum over all threads of the block, whose number must be a multiple of 32. All of them must
- * call it. Contains barriers. */
+ * call it. Contains a barrier, after which all threads see earlier writes of the others. A kernel
+ * needs another barrier between two calls. */
 DEV int32_t block_sum_i32(int32_t v)
 {
     SHARED int32_t sums[MAX_WARPS];
-    int32_t sum = 0;
-    for (uint32_t mask = 16; mask > 0; mask /= 2)
-        v += (int32_t)shuffle_xor_u32((uint32_t)v, mask);
-    if (thread_x() % 32 == 0)
-        sums[thread_x() / 32] = v;
+    const int32_t warp_sum = warp_sum_i32(v);
+    const uint32_t lane = thread_x() % 32;
+    if (lane == 0)
+        sums[thread_x() / 32] = warp_sum;
     block_sync();
-    for (uint32_t i = 0; i < n_threads_x() / 32; i++)
-        sum += sums[i];
-    block_sync();
-    return sum;
+    return warp_sum_i32(lane < n_threads_x() / 32 ? sums[lane] : 0);
 }
 
 #endif

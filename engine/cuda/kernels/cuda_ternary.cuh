@@ -57,9 +57,26 @@ DEV float gated(int32_t kind, float y0, float y1)
     return (y0 * sigmoid(y0)) * y1;
 }
 
-/* Computes the results of an even row and the next row from acc, and stores or adds them to y, or
- * stores the output of gate and up (enum linear_kind). Rows past the last one are left out. */
-DEV void store_pair(const struct linear_args *a, uint32_t row, float *y,
+/* Two results of a token. */
+struct result_pair {
+    float at[2];
+};
+
+/* The elements of y to which the results of an even row and the next row are added. */
+DEV struct result_pair pair_before(const struct linear_args *a, uint32_t row, const float *y)
+{
+    struct result_pair before = {{0.0f, 0.0f}};
+    if (a->kind == LINEAR_ADD && row < a->n_rows)
+        before.at[0] = y[row];
+    if (a->kind == LINEAR_ADD && row + 1 < a->n_rows)
+        before.at[1] = y[row + 1];
+    return before;
+}
+
+/* Computes the results of an even row and the next row from acc, and stores them in y, after adding
+ * `before` if the kind demands it, or stores the output of gate and up (enum linear_kind). Rows
+ * past the last one are left out. */
+DEV void store_pair(const struct linear_args *a, uint32_t row, float *y, struct result_pair before,
                     const struct token_factors *f, const int32_t *acc)
 {
     if (row >= a->n_rows)
@@ -68,15 +85,11 @@ DEV void store_pair(const struct linear_args *a, uint32_t row, float *y,
     const float y1 = row + 1 < a->n_rows ? scaled(a, row + 1, f, acc[1]) : 0.0f;
     if (a->kind >= LINEAR_RELU2) {
         y[row / 2] = gated(a->kind, y0, y1);
-    } else if (a->kind == LINEAR_ADD) {
-        y[row] = y[row] + y0;
-        if (row + 1 < a->n_rows)
-            y[row + 1] = y[row + 1] + y1;
-    } else {
-        y[row] = y0;
-        if (row + 1 < a->n_rows)
-            y[row + 1] = y1;
+        return;
     }
+    y[row] = a->kind == LINEAR_ADD ? before.at[0] + y0 : y0;
+    if (row + 1 < a->n_rows)
+        y[row + 1] = a->kind == LINEAR_ADD ? before.at[1] + y1 : y1;
 }
 
 /* As store_pair, for a token whose scale and sum are in q_s and q_sum. */
@@ -88,7 +101,8 @@ DEV void store_token_pair(const struct linear_args *a, uint32_t row, uint32_t to
         return;
     const struct row_scale scale = {a->q_s[token], a->q_sum[token]};
     const struct token_factors f = factors_of(a, scale);
-    store_pair(a, row, a->y + (uint64_t)token * a->y_stride, &f, acc);
+    float *y = a->y + (uint64_t)token * a->y_stride;
+    store_pair(a, row, y, pair_before(a, row, y), &f, acc);
 }
 
 /* 64 columns (16 bytes of codes) of two rows, for n_t tokens. `high` sums fields 1 and 3, four
@@ -153,18 +167,20 @@ DEV void load_chunk(const uint8_t *const *lines, uint32_t chunk, uint32_t n_chun
     w[1] = chunk < n_chunks ? load_early(lines[1] + 16 * chunk) : none;
 }
 
-/* One token with its norm. Each thread starts the loads of its weights before it reads the input,
- * so that memory is busy during the norm. A thread preloads ONE_CHUNKS chunks of each row. Together
- * the lanes of a row preload the whole row, unless it is too long for 32 lanes. */
-KERNEL_EARLY(linear_one, norm_linear_args, ONE_THREADS)
+/* One token with its norm. The previous kernel leaves room for the thread blocks of this one,
+ * because both have few registers. Each thread starts the loads of its weights before it reads the
+ * input, so that memory is busy during the norm. A thread preloads ONE_CHUNKS chunks of each row.
+ * Together the lanes of a row preload the whole row, unless it is too long for 32 lanes. */
+KERNEL_EARLY_SMALL(linear_one, norm_linear_args, ONE_THREADS, ONE_BLOCKS)
 {
     SHARED_WIDE float tile[ROW_TILE];
     SHARED_WIDE int8_t q_lines[ROW_TILE / LINE_COLS * LINE_STRIDE];
     float *const w_tile = (float *)(void *)q_lines; /* norm weights until q replaces them */
-    const bool w_fits = a.norm.n <= sizeof q_lines / sizeof(float);
+    const uint32_t n_w = a.norm.n < ONE_NORM_TILE ? a.norm.n : ONE_NORM_TILE;
     const struct linear_args *l = &a.linear;
-    const uint32_t member = thread_x() % a.n_lanes, n_chunks = 4 * l->n_lines;
-    const uint32_t row = (block_x() * n_threads_x() + thread_x()) / a.n_lanes * 2;
+    const uint32_t member = thread_x() & (a.n_lanes - 1), n_chunks = 4 * l->n_lines;
+    const uint32_t row = (block_x() * n_threads_x() + thread_x()) >> lowest_bit(a.n_lanes)
+                                                                         << 1; /* even */
     const uint64_t row_bytes = (uint64_t)l->n_lines * LINE_BYTES;
     const uint8_t *lines[2];
     struct words w[ONE_CHUNKS][2];
@@ -174,17 +190,20 @@ KERNEL_EARLY(linear_one, norm_linear_args, ONE_THREADS)
 #pragma unroll
     for (uint32_t c = 0; c < ONE_CHUNKS; c++)
         load_chunk(lines, member + c * a.n_lanes, n_chunks, w[c]);
-    if (a.norm.w && w_fits)
-        copy_row(w_tile, a.norm.w, a.norm.n); /* quantise_tile waits for the copy */
-    else
-        prefetch_norm(&a.norm);
+    /* y is the residual stream if results are added to it. Only a kernel before the previous one
+     * has written to it. */
+    const struct result_pair before =
+        pair_before(l, member == 0 ? row : l->n_rows /* no load */, l->y);
+    if (a.norm.w && a.norm.n <= ROW_TILE)
+        copy_row(w_tile, a.norm.w, n_w); /* quantise_tile waits for the copy */
+    prefetch_norm(&a.norm, n_w);
 
     wait_for_grid();
     int8_t *q = a.norm.n <= ROW_TILE ? q_lines : (int8_t *)tile;
     const struct row_scale scale =
-        a.norm.n <= ROW_TILE ? quantise_tile(&a.norm, a.norm.x, w_fits ? w_tile : a.norm.w, tile,
-                                             q_lines, LINE_STRIDE)
-                             : quantise_long(&a.norm, a.norm.x, tile, q, LINE_STRIDE);
+        a.norm.n <= ROW_TILE
+            ? quantise_tile(&a.norm, a.norm.x, w_tile, n_w, tile, q_lines, LINE_STRIDE)
+            : quantise_long(&a.norm, a.norm.x, tile, q, LINE_STRIDE);
 
     for (uint32_t first = member; first < n_chunks; first += ONE_CHUNKS * a.n_lanes) {
         if (first != member)
@@ -206,7 +225,7 @@ KERNEL_EARLY(linear_one, norm_linear_args, ONE_THREADS)
     }
     if (member == 0) {
         const struct token_factors f = factors_of(l, scale);
-        store_pair(l, row, l->y, &f, acc);
+        store_pair(l, row, l->y, before, &f, acc);
     }
 }
 

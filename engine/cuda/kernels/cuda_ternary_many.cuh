@@ -116,7 +116,8 @@ DEV void multiply_many(const struct linear_args *a, uint32_t n_m)
 #pragma unroll
             for (uint32_t m = 0; m < n_m; m++) {
                 const int32_t pair[2] = {acc[m][n][i], acc[m][n][2 + i]};
-                store_pair(a, row0 + 16 * m, y, &f, pair);
+                const uint32_t row = row0 + 16 * m;
+                store_pair(a, row, y, pair_before(a, row, y), &f, pair);
             }
         }
 }

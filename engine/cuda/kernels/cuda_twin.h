@@ -26,6 +26,7 @@
     }                                                                                              \
     static void name##_body(const struct args a)
 #define KERNEL_EARLY KERNEL
+#define KERNEL_EARLY_SMALL(name, args, n_threads, n_blocks) KERNEL(name, args, n_threads)
 
 struct twin_indices {
     uint32_t thread, n_threads, block[3], n_blocks[3];
@@ -71,6 +72,23 @@ DEV uint32_t warp_ballot(bool yes)
     return mask;
 }
 
+DEV uint32_t warp_max_u32(uint32_t v)
+{
+    const uint32_t *all = twin_exchange(&v, 1);
+    for (uint32_t lane = 0; lane < 32; lane++)
+        v = all[lane] > v ? all[lane] : v;
+    return v;
+}
+
+DEV int32_t warp_sum_i32(int32_t v)
+{
+    const uint32_t mine = (uint32_t)v, *all = twin_exchange(&mine, 1);
+    uint32_t sum = 0;
+    for (uint32_t lane = 0; lane < 32; lane++)
+        sum += all[lane];
+    return (int32_t)sum;
+}
+
 DEV uint32_t lowest_bit(uint32_t mask)
 {
     return (uint32_t)__builtin_ctz(mask);
@@ -97,6 +115,14 @@ DEV int32_t dot4(uint32_t a, uint32_t b, int32_t c)
     for (uint32_t i = 0; i < 4; i++)
         c += twin_byte(a, i) * twin_byte(b, i);
     return c;
+}
+
+DEV uint32_t pack_bytes(const uint32_t *b)
+{
+    uint32_t word = 0;
+    for (uint32_t i = 0; i < 4; i++)
+        word |= (b[i] & 255u) << (8 * i);
+    return word;
 }
 
 DEV void mma_16x8x32(int32_t *c, const uint32_t *a, const uint32_t *b)

@@ -14,13 +14,17 @@
 
 static void check_norm(size_t n, bool normed, struct random *r, enum twin_order order)
 {
-    enum { TOKENS = 3 };
+    enum { TOKENS = 5 };
     const size_t stride = size_round_up(n, 16), q_stride = size_round_up(n, LINE_COLS);
     float *x = floats(r, TOKENS * stride), *w = floats(r, n);
     int8_t *q = zeros(TOKENS, q_stride), *q_ref = zeros(1, q_stride);
     float s[TOKENS];
     int32_t sum[TOKENS];
-    x[stride] = NAN; /* in token 1 */
+    x[stride] = NAN;               /* in token 1 */
+    x[2 * stride] = INFINITY;      /* in token 2 */
+    for (size_t i = 0; i < n; i++) /* token 3: without a norm each value is halfway between two */
+        x[3 * stride + i] = i == n / 2 ? -127.0f : (float)(i % 253) - 126.5f;
+    memset(x + 4 * stride, 0, n * sizeof *x);
     const struct norm_args a = {.x = x,
                                 .w = normed ? w : NULL,
                                 .q = q,
@@ -48,7 +52,7 @@ static void norm_and_quantise_match_the_reference(void **state)
 {
     (void)state;
     struct random r = {1};
-    static const size_t widths[] = {1, 63, 64, 100, 256, 320, 1030, 2560, 8192, 9001};
+    static const size_t widths[] = {1, 63, 64, 100, 256, 320, 1030, 2560, 6911, 8192, 9001};
     for (size_t i = 0; i < sizeof widths / sizeof widths[0]; i++)
         for (int normed = 0; normed < 2; normed++) {
             check_norm(widths[i], normed, &r, TWIN_ASCENDING);
@@ -216,6 +220,7 @@ static void one_token_with_norm_matches_the_reference(void **state)
     /* fills the tile, exceeds the preloaded chunks */
     check_one(6, ROW_TILE, 8, LINEAR_STORE, true, &r);
     check_one(6, ROW_TILE + 1, 32, LINEAR_ADD, true, &r); /* q is stored in the tile */
+    check_one(20, 6911, 32, LINEAR_ADD, true, &r); /* norm weights in shared memory and registers */
     check_one(18, ONE_COLS, 32, LINEAR_STORE, false, &r); /* the widest input */
     check_one(18, ONE_COLS, 16, LINEAR_RELU2, true, &r);
 }
