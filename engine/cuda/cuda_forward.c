@@ -172,7 +172,7 @@ static void attn_apply(struct backend *b, size_t layer)
     const struct cuda_shape *s = &b->shape;
     const struct pass *pass = &b->pass;
     const struct cuda_layer *l = &b->layers[layer];
-    /* thread blocks for the heads: up to ATTN_HEADS heads with the same KV head in each */
+    /* attn_split: a thread block has up to ATTN_HEADS heads with the same KV head */
     const size_t n_heads_y = hp->n_kv_heads * grid_blocks(s->group, ATTN_HEADS);
     struct attn_args args = {.tokens = pass_tokens(b),
                              .qkv = b->scratch.qkv,
@@ -188,7 +188,8 @@ static void attn_apply(struct backend *b, size_t layer)
                              .window = (uint32_t)b->model->layers[layer].traits.window};
     if (!pass->split) {
         cuda_launch(&b->device, KERNEL_attn_apply,
-                    (struct cuda_grid){1, n_heads_y, grid_blocks(pass->n_tokens, ATTN_TOKENS), 0},
+                    (struct cuda_grid){grid_blocks(hp->head_dim, APPLY_ELEMS), hp->n_kv_heads,
+                                       grid_blocks(pass->n_tokens * s->group, APPLY_ROWS), 0},
                     &args);
         return;
     }

@@ -35,19 +35,25 @@
 #define LINE_STRIDE 320
 /* Widest input of linear_one: a longer row of int8 values would not fit in the 32 kB. */
 #define ONE_COLS (ROW_TILE * 4 / LINE_STRIDE * LINE_COLS)
-#define MANY_TOKENS 64 /* tokens per thread block of linear_many: 8 mma tiles of 8 */
-#define MANY_ROWS 128  /* rows per thread block: 4 warps with two 16-row mma tiles each */
-#define HALF_ROWS 64   /* rows per thread block of linear_half: one mma tile per warp */
-#define ATTN_TOKENS 4  /* most tokens per thread block of attn_apply, 64 threads for each */
-#define ATTN_HEADS 4   /* query heads that share one load of a key or value */
-#define ATTN_SPLIT 64  /* thread blocks of attn_split that share the position blocks of a token */
-#define SPLIT_TILE 128 /* elements of a head whose keys or values attn_split holds at once */
+#define MANY_TOKENS 64  /* tokens per thread block of linear_many: 8 mma tiles of 8 */
+#define MANY_ROWS 128   /* rows per thread block: 4 warps with two 16-row mma tiles each */
+#define HALF_ROWS 64    /* rows per thread block of linear_half: one mma tile per warp */
+#define ATTN_HEADS 4    /* query heads that share one load of a key or value in attn_split */
+#define APPLY_ROWS 64   /* queries per thread block of attn_apply: pairs of token and query head */
+#define APPLY_ELEMS 128 /* elements of a head whose results a thread block of attn_apply has */
+#define ATTN_SPLIT 64   /* thread blocks of attn_split that share the position blocks of a token */
+#define SPLIT_TILE 128  /* elements of a head whose keys or values attn_split holds at once */
 /* Threads per block of attn_split: one for each position and each half of the ATTN_HEADS heads. */
 #define SPLIT_THREADS 128
 
 /* Sixteen bytes, loaded from a 16-byte aligned address. */
 struct words {
     uint32_t at[4];
+};
+
+/* Eight bytes, loaded from an 8-byte aligned address. */
+struct word_pair {
+    uint32_t at[2];
 };
 
 struct cuda_token {
@@ -147,7 +153,7 @@ struct rope_args {
 struct attn_args {
     const struct cuda_token *tokens;
     const float *qkv; /* as in rope_args */
-    float *out;       /* (n_tokens, out_stride); attn_apply also has its running results here */
+    float *out;       /* (n_tokens, out_stride) */
     struct kv_shape kv;
     uint32_t n_tokens, qkv_stride, out_stride, n_heads, group, q_group, layer, window;
 };

@@ -1,8 +1,6 @@
 /*
- * Attention over one position block: the steps "scores", "block" and "merge" of docs/kernels.md. In
- * attn_apply a token has 64 threads: one per position for the scores. Then thread j has the
- * elements j, j + 64, ... of the head. Each load of a key or value serves up to ATTN_HEADS query
- * heads. attn_split uses some of these functions.
+ * What attn_apply and attn_split share: the visible positions of a position block, the work of a
+ * thread of attn_split, and the step "merge" of docs/kernels.md.
  */
 #ifndef CUDA_ATTN_BLOCK_CUH
 #define CUDA_ATTN_BLOCK_CUH
@@ -29,13 +27,10 @@ DEV struct seen seen_of(uint32_t oldest, uint32_t pos, uint32_t block)
     return s;
 }
 
-/* The work of one thread. */
+/* The work of one thread of attn_split. */
 struct attn_thread {
-    const float *q;     /* query of the first head */
-    const uint16_t *kv; /* keys and values of the layer and KV head, see kv_begin */
-    /* only for attn_apply: token among those of the thread block; position in the position block,
-     * then first element of the head that the thread computes */
-    uint32_t local, j;
+    const float *q;         /* query of the first head */
+    const uint16_t *kv;     /* keys and values of the layer and KV head, see kv_begin */
     uint32_t head, n_heads; /* first query head; number of query heads, at most ATTN_HEADS */
     uint32_t pos, oldest;   /* of the token, and the oldest one that it sees */
     uint32_t ring_blocks;
@@ -50,8 +45,6 @@ DEV struct attn_thread attn_thread_init(const struct attn_args *a, uint32_t toke
     const uint32_t kv_head = block_y() / n_chunks, first = block_y() % n_chunks * ATTN_HEADS;
     struct attn_thread p;
     p.idle = token >= a->n_tokens;
-    p.local = thread_x() / KV_BLOCK;
-    p.j = thread_x() % KV_BLOCK;
     p.head = kv_head * a->group + first;
     p.n_heads = a->group - first < ATTN_HEADS ? a->group - first : ATTN_HEADS;
     p.pos = p.idle ? 0 : (uint32_t)a->tokens[token].pos;
@@ -71,89 +64,12 @@ DEV const uint16_t *block_keys(const struct attn_args *a, const struct attn_thre
     return p->kv + kv_place(&a->kv, p->ring_blocks, block) * a->kv.block_elems;
 }
 
-/* z[h] = q(h) . k for position p->j, one chain of fma over the head. Missing heads repeat the
- * first one. */
-DEV void score_position(const struct attn_args *a, const struct attn_thread *p,
-                        const uint16_t *keys, float *z)
-{
-    const uint32_t head_dim = a->kv.head_dim;
-    const float *q[ATTN_HEADS];
-#pragma unroll
-    for (uint32_t h = 0; h < ATTN_HEADS; h++) {
-        q[h] = p->q + (h < p->n_heads ? h : 0) * head_dim;
-        z[h] = 0.0f;
-    }
-#pragma unroll 4
-    for (uint32_t i = 0; i < head_dim; i++) {
-        const float k = f32_of_f16(keys[i * KV_BLOCK + p->j]);
-#pragma unroll
-        for (uint32_t h = 0; h < ATTN_HEADS; h++)
-            z[h] = fmaf(q[h][i], k, z[h]);
-    }
-}
-
-/* Softmax of the scores of a position block, for each token of a thread block. */
-struct attn_shared {
-    float p[ATTN_TOKENS][KV_BLOCK][ATTN_HEADS];  /* probabilities */
-    float warp_best[ATTN_TOKENS][ATTN_HEADS][2]; /* maximum of each of the two warps */
-    float l[ATTN_TOKENS][ATTN_HEADS];            /* sum of the probabilities */
-};
-
 /* The maximum of the scores of a position block, from that of each warp, which ignores NaN. + 0
  * turns -0 into +0. */
 DEV float score_maximum(const float *warp_best)
 {
     const float a = warp_best[0], b = warp_best[1];
     return (b > a ? b : a) + 0.0f;
-}
-
-/* Turns scores z into probabilities s->p with the sum s->l. Sets m[h] to the maximum. All threads
- * of the block must call it. */
-DEV void softmax_block(struct attn_shared *s, const struct attn_thread *p, struct seen range,
-                       const float *z, float *m)
-{
-    const uint32_t local = p->local, j = p->j;
-    const bool seen = j >= range.first && j < range.end;
-#pragma unroll
-    for (uint32_t h = 0; h < ATTN_HEADS; h++) {
-        const float top = warp_max(seen && z[h] == z[h] ? z[h] : -INFINITY);
-        if (j % 32 == 0)
-            s->warp_best[local][h][j / 32] = top;
-    }
-    block_sync();
-#pragma unroll
-    for (uint32_t h = 0; h < ATTN_HEADS; h++) {
-        m[h] = score_maximum(s->warp_best[local][h]);
-        s->p[local][j][h] = seen ? exp0(z[h] - m[h]) : 0.0f;
-    }
-    block_sync();
-    if (j < 32) {
-#pragma unroll
-        for (uint32_t h = 0; h < ATTN_HEADS; h++) {
-            const float l = warp_tree(s->p[local][j][h] + s->p[local][j + 32][h]);
-            if (j == 0)
-                s->l[local][h] = l;
-        }
-    }
-    block_sync();
-}
-
-/* o[h] = sum of probability * value for one element of the head, one chain of fma over the visible
- * positions. `values` is that element at position 0 of the block. */
-DEV void weigh_values(const struct attn_args *a, const struct attn_shared *s,
-                      const struct attn_thread *p, const uint16_t *values, struct seen range,
-                      float *o)
-{
-#pragma unroll
-    for (uint32_t h = 0; h < ATTN_HEADS; h++)
-        o[h] = 0.0f;
-#pragma unroll 4
-    for (uint32_t j = range.first; j < range.end; j++) {
-        const float v = f32_of_f16(values[j * a->kv.v_stride]);
-#pragma unroll
-        for (uint32_t h = 0; h < ATTN_HEADS; h++)
-            o[h] = fmaf(s->p[p->local][j][h], v, o[h]);
-    }
 }
 
 /* Running maximum and sum of one query head: M and L of docs/kernels.md. */

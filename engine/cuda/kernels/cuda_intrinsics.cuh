@@ -28,16 +28,16 @@
 /* Define a kernel; n_threads as in CUDA_KERNELS. KERNEL waits for the previous kernel at its start.
  * KERNEL_EARLY may start before the previous kernel has ended (dependent launch) and must call
  * wait_for_grid. */
-#define KERNEL_EARLY(name, args, n_threads)                                                        \
-    extern "C" __global__ void __launch_bounds__(n_threads)                                        \
-        name(const __grid_constant__ struct args a)
-/* As KERNEL_EARLY, with so few registers that n_blocks thread blocks fit on a multiprocessor. */
-#define KERNEL_EARLY_SMALL(name, args, n_threads, n_blocks)                                        \
+#define KERNEL_EARLY(name, args, n_threads) KERNEL_EARLY_DENSE(name, args, n_threads, 1)
+#define KERNEL(name, args, n_threads) KERNEL_DENSE(name, args, n_threads, 1)
+/* The same with n_blocks, the number of thread blocks that a multiprocessor must be able to run at
+ * once. It limits the registers of a thread. */
+#define KERNEL_EARLY_DENSE(name, args, n_threads, n_blocks)                                        \
     extern "C" __global__ void __launch_bounds__(n_threads, n_blocks)                              \
         name(const __grid_constant__ struct args a)
-#define KERNEL(name, args, n_threads)                                                              \
+#define KERNEL_DENSE(name, args, n_threads, n_blocks)                                              \
     DEV void name##_body(const struct args &a);                                                    \
-    KERNEL_EARLY(name, args, n_threads)                                                            \
+    KERNEL_EARLY_DENSE(name, args, n_threads, n_blocks)                                            \
     {                                                                                              \
         wait_for_grid();                                                                           \
         name##_body(a);                                                                            \
@@ -151,6 +151,13 @@ DEV float f32_of_f16(uint16_t h)
     float f;
     asm("cvt.f32.f16 %0, %1;" : "=f"(f) : "h"(h));
     return f;
+}
+/* Both F16 halves of a word, the low one first. */
+DEV void f32_of_halves(uint32_t word, float *f)
+{
+    asm("{.reg .b16 low, high; mov.b32 {low, high}, %2; cvt.f32.f16 %0, low; cvt.f32.f16 %1, high;}"
+        : "=f"(f[0]), "=f"(f[1])
+        : "r"(word));
 }
 DEV uint16_t f16_of_f32(float f)
 {

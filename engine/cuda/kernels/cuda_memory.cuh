@@ -12,6 +12,19 @@ DEV struct words load_words(const void *p)
     return w;
 }
 
+DEV struct word_pair load_pair(const void *p)
+{
+    const uint2 u = *(const uint2 *)p;
+    struct word_pair w = {{u.x, u.y}};
+    return w;
+}
+
+/* The address must be 16-byte aligned. */
+DEV void store_words(void *p, struct words w)
+{
+    *(uint4 *)p = make_uint4(w.at[0], w.at[1], w.at[2], w.at[3]);
+}
+
 /* Load that bypasses the first-level cache, for data that a thread block reads once and that no
  * kernel of a pass writes. */
 DEV struct words load_once(const void *p)

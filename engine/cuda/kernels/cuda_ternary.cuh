@@ -171,7 +171,7 @@ DEV void load_chunk(const uint8_t *const *lines, uint32_t chunk, uint32_t n_chun
  * because both have few registers. Each thread starts the loads of its weights before it reads the
  * input, so that memory is busy during the norm. A thread preloads ONE_CHUNKS chunks of each row.
  * Together the lanes of a row preload the whole row, unless it is too long for 32 lanes. */
-KERNEL_EARLY_SMALL(linear_one, norm_linear_args, ONE_THREADS, ONE_BLOCKS)
+KERNEL_EARLY_DENSE(linear_one, norm_linear_args, ONE_THREADS, ONE_BLOCKS)
 {
     SHARED_WIDE float tile[ROW_TILE];
     SHARED_WIDE int8_t q_lines[ROW_TILE / LINE_COLS * LINE_STRIDE];

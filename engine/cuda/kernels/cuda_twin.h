@@ -26,7 +26,8 @@
     }                                                                                              \
     static void name##_body(const struct args a)
 #define KERNEL_EARLY KERNEL
-#define KERNEL_EARLY_SMALL(name, args, n_threads, n_blocks) KERNEL(name, args, n_threads)
+#define KERNEL_EARLY_DENSE(name, args, n_threads, n_blocks) KERNEL(name, args, n_threads)
+#define KERNEL_DENSE(name, args, n_threads, n_blocks) KERNEL(name, args, n_threads)
 
 struct twin_indices {
     uint32_t thread, n_threads, block[3], n_blocks[3];
@@ -145,6 +146,16 @@ DEV struct words load_words(const void *p)
     memcpy(&w, __builtin_assume_aligned(p, 16), sizeof w);
     return w;
 }
+DEV struct word_pair load_pair(const void *p)
+{
+    struct word_pair w;
+    memcpy(&w, __builtin_assume_aligned(p, 8), sizeof w);
+    return w;
+}
+DEV void store_words(void *p, struct words w)
+{
+    memcpy(__builtin_assume_aligned(p, 16), &w, sizeof w);
+}
 DEV struct words load_once(const void *p)
 {
     return load_words(p);
@@ -180,6 +191,11 @@ DEV uint32_t bits_of_f32(float f)
 DEV float f32_of_f16(uint16_t h)
 {
     return f16_to_f32(h);
+}
+DEV void f32_of_halves(uint32_t word, float *f)
+{
+    f[0] = f16_to_f32((uint16_t)word);
+    f[1] = f16_to_f32((uint16_t)(word >> 16));
 }
 DEV uint16_t f16_of_f32(float f)
 {
