@@ -84,8 +84,7 @@ bool cuda_shape_init(struct cuda_shape *s, const struct model *m, const struct b
         .rotated_stride = m->rotation.version ? size_round_up(max_cols, ROW_UNIT) : 0,
         .has_groups = cuda_in_groups(m) || m->head_linear.source.bytes,
         .q8_stride = size_round_up(max_cols, LINE_COLS),
-        /* for each head o (head_dim), m and l, see cuda_token */
-        .slot_bytes = hp->n_heads * (hp->head_dim + 2) * sizeof(float),
+        .slot_bytes = hp->n_heads * SLOT_FLOATS(hp->head_dim) * sizeof(float),
         .block_bytes = kv.block_elems * sizeof(uint16_t),
         .state_bytes = state_bytes,
         .kv = kv,

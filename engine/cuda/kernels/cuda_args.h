@@ -43,8 +43,11 @@
 #define APPLY_ELEMS 128 /* elements of a head whose results a thread block of attn_apply has */
 #define ATTN_SPLIT 64   /* thread blocks of attn_split that share the position blocks of a token */
 #define SPLIT_TILE 128  /* elements of a head whose keys or values attn_split holds at once */
-/* Threads per block of attn_split: one for each position and each half of the ATTN_HEADS heads. */
-#define SPLIT_THREADS 128
+#define SPLIT_THREADS (32 * ATTN_HEADS) /* threads per block of attn_split: a warp for each head */
+/* A slot has the results of a position block and query head: o (head_dim), padding, m, l, padding.
+ * Its address is a multiple of 16 bytes. SLOT_M: index of m. */
+#define SLOT_M(head_dim) (((head_dim) + 3) / 4 * 4)
+#define SLOT_FLOATS(head_dim) (SLOT_M(head_dim) + 4)
 
 /* Sixteen bytes, loaded from a 16-byte aligned address. */
 struct words {
@@ -56,10 +59,15 @@ struct word_pair {
     uint32_t at[2];
 };
 
+/* Two floats. */
+struct two {
+    float at[2];
+};
+
 struct cuda_token {
     uint16_t *kv;         /* KV cache of the token's sequence, see kv_shape */
     uint16_t *ring;       /* keys and values of layers with a ring */
-    float *slots;         /* (position blocks, n_heads, head_dim + 2) partial results: o, m, l */
+    float *slots;         /* (position blocks, n_heads, SLOT_FLOATS) partial results */
     int32_t pos, id;      /* position in the sequence, token id */
     uint32_t ring_blocks; /* position blocks of the ring */
 };
@@ -184,7 +192,7 @@ struct read_args {
     X(rope_append, rope_args, 128)                                                                 \
     X(attn_apply, attn_args, 256)                                                                  \
     X(attn_split, attn_args, SPLIT_THREADS)                                                        \
-    X(attn_merge, attn_args, 64)                                                                   \
+    X(attn_merge, attn_args, 32)                                                                   \
     X(delta_gates, delta_gates_args, DELTA_THREADS)                                                \
     X(delta_convolve, delta_convolve_args, CONVOLVE_THREADS)                                       \
     X(delta_norm, delta_norm_args, 64)                                                             \

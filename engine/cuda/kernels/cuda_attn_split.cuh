@@ -3,9 +3,8 @@
  * block writes the results (o, m, l) of each of its position blocks to a slot of the sequence, and
  * attn_merge combines the slots in ascending order (docs/kernels.md).
  *
- * A thread block copies the keys and values of a position block to shared memory with one wait. The
- * loads of a thread would otherwise wait for each other. A head wider than SPLIT_TILE is processed
- * in several tiles, with a wait for each. The copies of the first position block of a thread block
+ * A thread block copies the keys and values of a position block to shared memory with one wait, or
+ * with one for each tile if a head is wider than SPLIT_TILE. The copies of its first position block
  * start before the previous kernel has ended, unless that kernel may write to this block: each
  * sequence has one token, so a pass writes only to the last position block, whose place in a ring
  * can be that of the first one.
@@ -13,25 +12,17 @@
 #ifndef CUDA_ATTN_SPLIT_CUH
 #define CUDA_ATTN_SPLIT_CUH
 
-#include "engine/cuda/kernels/cuda_attn_block.cuh"
+#include "engine/cuda/kernels/cuda_attn_merge.cuh"
 
-#define SPLIT_PAIR 2  /* query heads per thread in the scores: 2 x 64 threads for ATTN_HEADS */
 #define SPLIT_BATCH 8 /* elements or positions that a thread loads before it uses them */
 
 /* Data of one position block; k, v and q of one tile of elements. */
 struct split_shared {
-    uint16_t k[SPLIT_TILE][KV_BLOCK];
+    uint32_t k[SPLIT_TILE][KV_BLOCK / 2]; /* two positions in a word */
     uint16_t v[KV_BLOCK][SPLIT_TILE];
-    float q[SPLIT_TILE][ATTN_HEADS];
-    float p[KV_BLOCK][ATTN_HEADS]; /* probabilities */
-    float warp_best[ATTN_HEADS][2];
+    float q[ATTN_HEADS][SPLIT_TILE];
+    float p[ATTN_HEADS][KV_BLOCK]; /* probabilities */
 };
-
-/* Slot of a position block and query head: o (head_dim), m, l. */
-DEV float *attn_slot(const struct attn_args *a, float *slots, uint32_t block, uint32_t head)
-{
-    return slots + ((uint64_t)block * a->n_heads + head) * (a->kv.head_dim + 2);
-}
 
 /* Number of elements in the tile that starts at element i0. */
 DEV uint32_t tile_elems(const struct attn_args *a, uint32_t i0)
@@ -46,111 +37,123 @@ DEV void copy_keys(const struct attn_args *a, struct split_shared *s, const uint
     const uint32_t n_chunks = tile_elems(a, i0) * (KV_BLOCK / 8);
     const uint16_t *from = keys + i0 * KV_BLOCK;
     for (uint32_t c = thread_x(); c < n_chunks; c += n_threads_x())
-        copy_async(&s->k[0][0] + 8 * c, from + 8 * c, true);
+        copy_async(&s->k[0][0] + 4 * c, from + 8 * c, true);
 }
 
-/* As copy_keys, for the first n values. Rows are padded to 32 elements: the last chunk is whole. */
+/* As copy_keys, for the values of whole batches of positions. Values of positions that the token
+ * does not see become zeros. Rows are padded to 32 elements: the last chunk is whole. */
 DEV void copy_values(const struct attn_args *a, struct split_shared *s, const uint16_t *values,
-                     uint32_t i0, uint32_t n)
+                     uint32_t i0, struct seen range)
 {
-    const uint32_t n_chunks = (tile_elems(a, i0) + 7) / 8;
-    for (uint32_t c = thread_x(); c < n * (SPLIT_TILE / 8); c += n_threads_x()) {
-        const uint32_t j = c / (SPLIT_TILE / 8), chunk = c % (SPLIT_TILE / 8);
-        if (chunk < n_chunks)
-            copy_async(&s->v[j][8 * chunk], values + j * a->kv.v_stride + i0 + 8 * chunk, true);
-    }
+    const uint32_t n_chunks = (tile_elems(a, i0) + 7) / 8, chunk = thread_x() % (SPLIT_TILE / 8);
+    const uint32_t end = (range.end + SPLIT_BATCH - 1) / SPLIT_BATCH * SPLIT_BATCH;
+    if (chunk >= n_chunks)
+        return;
+    for (uint32_t j = range.first / SPLIT_BATCH * SPLIT_BATCH + thread_x() / (SPLIT_TILE / 8);
+         j < end; j += n_threads_x() / (SPLIT_TILE / 8))
+        copy_async(&s->v[j][8 * chunk], values + j * a->kv.v_stride + i0 + 8 * chunk,
+                   j >= range.first && j < range.end);
 }
 
-/* Queries of up to ATTN_HEADS heads; missing heads repeat the first one. */
+/* Each warp loads the query of one head. */
 DEV void load_queries(const struct attn_args *a, struct split_shared *s,
                       const struct attn_thread *p, uint32_t i0)
 {
-    const uint32_t n = tile_elems(a, i0);
-    for (uint32_t i = thread_x(); i < n; i += n_threads_x())
+    const uint32_t n = tile_elems(a, i0), h = thread_x() / 32, lane = thread_x() % 32;
+    const float *q = p->q + h * a->kv.head_dim + i0;
+    float x[SPLIT_TILE / 32] = {0.0f};
 #pragma unroll
-        for (uint32_t h = 0; h < ATTN_HEADS; h++)
-            s->q[i][h] = p->q[(h < p->n_heads ? h : 0) * a->kv.head_dim + i0 + i];
+    for (uint32_t u = 0; u < SPLIT_TILE / 32; u++)
+        if (h < p->n_heads && lane + 32 * u < n)
+            x[u] = q[lane + 32 * u];
+#pragma unroll
+    for (uint32_t u = 0; u < SPLIT_TILE / 32; u++)
+        s->q[h][lane + 32 * u] = x[u];
 }
 
-/* Adds the products of the n elements of a tile to z[e] = q(head + e) . k(position j), which is one
- * chain of fma over the whole head. */
-DEV void score_tile(const struct split_shared *s, uint32_t j, uint32_t head, uint32_t n, float *z)
+/* Adds the products of the n elements of a tile to z[e] = q . k(position 2 * pair + e), which is
+ * one chain of fma over the whole head. */
+DEV void score_tile(const struct split_shared *s, uint32_t pair, uint32_t head, uint32_t n,
+                    float *z)
 {
     uint32_t i = 0;
+#pragma unroll 2
     for (; i + SPLIT_BATCH <= n; i += SPLIT_BATCH) {
-        float k[SPLIT_BATCH], q[SPLIT_BATCH][SPLIT_PAIR];
-#pragma unroll
-        for (uint32_t u = 0; u < SPLIT_BATCH; u++) {
-            k[u] = f32_of_f16(s->k[i + u][j]);
-#pragma unroll
-            for (uint32_t e = 0; e < SPLIT_PAIR; e++)
-                q[u][e] = s->q[i + u][head + e];
-        }
+        uint32_t k[SPLIT_BATCH];
+        struct words q[SPLIT_BATCH / 4];
 #pragma unroll
         for (uint32_t u = 0; u < SPLIT_BATCH; u++)
+            k[u] = s->k[i + u][pair];
 #pragma unroll
-            for (uint32_t e = 0; e < SPLIT_PAIR; e++)
-                z[e] = fmaf(q[u][e], k[u], z[e]);
+        for (uint32_t u = 0; u < SPLIT_BATCH / 4; u++)
+            q[u] = load_words(&s->q[head][i + 4 * u]);
+#pragma unroll
+        for (uint32_t u = 0; u < SPLIT_BATCH; u++) {
+            const struct two both = f32_of_halves(k[u]);
+            const float x = f32_of_bits(q[u / 4].at[u % 4]);
+            z[0] = fmaf(x, both.at[0], z[0]);
+            z[1] = fmaf(x, both.at[1], z[1]);
+        }
     }
-    for (; i < n; i++)
-#pragma unroll
-        for (uint32_t e = 0; e < SPLIT_PAIR; e++)
-            z[e] = fmaf(s->q[i][head + e], f32_of_f16(s->k[i][j]), z[e]);
+#pragma unroll 1
+    for (; i < n; i++) {
+        const struct two both = f32_of_halves(s->k[i][pair]);
+        z[0] = fmaf(s->q[head][i], both.at[0], z[0]);
+        z[1] = fmaf(s->q[head][i], both.at[1], z[1]);
+    }
 }
 
-/* Turns the scores of two heads into probabilities. Sets m[e] to the maximum and, in the first warp
- * of each pair of heads, l[e] to the sum. All threads of the block must call it. */
-DEV void softmax_split(struct split_shared *s, uint32_t j, uint32_t head, struct seen range,
-                       const float *z, float *m, float *l)
+/* Turns the scores of a head, two in each lane of its warp, into probabilities. Returns their
+ * maximum m and their sum l. */
+DEV struct attn_run softmax_split(struct split_shared *s, uint32_t pair, uint32_t head,
+                                  struct seen range, const float *z)
 {
-    const bool seen = j >= range.first && j < range.end;
+    const bool seen[2] = {2 * pair >= range.first && 2 * pair < range.end,
+                          2 * pair + 1 >= range.first && 2 * pair + 1 < range.end};
+    struct attn_run run;
+    float sum[2], best = -INFINITY;
 #pragma unroll
-    for (uint32_t e = 0; e < SPLIT_PAIR; e++) {
-        const float top = warp_max(seen && z[e] == z[e] ? z[e] : -INFINITY);
-        if (j % 32 == 0)
-            s->warp_best[head + e][j / 32] = top;
+    for (uint32_t e = 0; e < 2; e++)
+        best = seen[e] && z[e] > best ? z[e] : best; /* a NaN is not larger */
+    run.m = warp_max(best) + 0.0f;                   /* + 0 turns -0 into +0 */
+#pragma unroll
+    for (uint32_t e = 0; e < 2; e++)
+        s->p[head][2 * pair + e] = sum[e] = seen[e] ? exp0(z[e] - run.m) : 0.0f;
+    /* The tree of sum64: positions 32 apart are in lanes 16 apart, at last come those of a lane. */
+    for (uint32_t mask = 16; mask > 0; mask /= 2) {
+        sum[0] = sum[0] + shuffle_xor_f32(sum[0], mask);
+        sum[1] = sum[1] + shuffle_xor_f32(sum[1], mask);
     }
-    block_sync();
-#pragma unroll
-    for (uint32_t e = 0; e < SPLIT_PAIR; e++) {
-        m[e] = score_maximum(s->warp_best[head + e]);
-        s->p[j][head + e] = seen ? exp0(z[e] - m[e]) : 0.0f;
-    }
-    block_sync();
-    if (j < 32)
-#pragma unroll
-        for (uint32_t e = 0; e < SPLIT_PAIR; e++)
-            l[e] = warp_tree(s->p[j][head + e] + s->p[j + 32][head + e]);
-}
-
-/* Adds value v of position j, times its probability, to o[h] of each head. */
-DEV void weigh_position(const struct split_shared *s, uint32_t j, float v, float *o)
-{
-    const struct words p = load_words(s->p[j]);
-#pragma unroll
-    for (uint32_t h = 0; h < ATTN_HEADS; h++)
-        o[h] = fmaf(f32_of_bits(p.at[h]), v, o[h]);
+    run.l = sum[0] + sum[1];
+    return run;
 }
 
 /* o[h] = sum of probability * value for element i of the tile, one chain of fma over the visible
- * positions. */
+ * positions. The other positions of a batch have probability +0 and value +0, which change no
+ * bit. */
 DEV void weigh_tile(const struct split_shared *s, uint32_t i, struct seen range, float *o)
 {
-    uint32_t j = range.first;
 #pragma unroll
     for (uint32_t h = 0; h < ATTN_HEADS; h++)
         o[h] = 0.0f;
-    for (; j + SPLIT_BATCH <= range.end; j += SPLIT_BATCH) {
+#pragma unroll 2
+    for (uint32_t j = range.first / SPLIT_BATCH * SPLIT_BATCH; j < range.end; j += SPLIT_BATCH) {
         float v[SPLIT_BATCH];
+        struct words p[ATTN_HEADS][SPLIT_BATCH / 4];
 #pragma unroll
         for (uint32_t u = 0; u < SPLIT_BATCH; u++)
             v[u] = f32_of_f16(s->v[j + u][i]);
 #pragma unroll
+        for (uint32_t u = 0; u < SPLIT_BATCH / 4; u++)
+#pragma unroll
+            for (uint32_t h = 0; h < ATTN_HEADS; h++)
+                p[h][u] = load_words(&s->p[h][j + 4 * u]);
+#pragma unroll
         for (uint32_t u = 0; u < SPLIT_BATCH; u++)
-            weigh_position(s, j + u, v[u], o);
+#pragma unroll
+            for (uint32_t h = 0; h < ATTN_HEADS; h++)
+                o[h] = fmaf(f32_of_bits(p[h][u / 4].at[u % 4]), v[u], o[h]);
     }
-    for (; j < range.end; j++)
-        weigh_position(s, j, f32_of_f16(s->v[j][i]), o);
 }
 
 /* Computes the results of one position block. The caller has started the copies of the first tile
@@ -158,11 +161,12 @@ DEV void weigh_tile(const struct split_shared *s, uint32_t i, struct seen range,
 DEV void split_block(const struct attn_args *a, struct split_shared *s, const struct attn_thread *p,
                      uint32_t block, struct seen range)
 {
-    const uint32_t head_dim = a->kv.head_dim, j = thread_x() % KV_BLOCK;
-    const uint32_t head = thread_x() / KV_BLOCK * SPLIT_PAIR; /* first one for the scores */
+    const uint32_t head_dim = a->kv.head_dim;
+    const uint32_t head = thread_x() / 32, pair = thread_x() % 32; /* for the scores */
     const uint16_t *keys = block_keys(a, p, block), *values = keys + head_dim * KV_BLOCK;
     float *slots = a->tokens[block_z()].slots;
-    float z[SPLIT_PAIR] = {0.0f, 0.0f}, m[SPLIT_PAIR], l[SPLIT_PAIR] = {0.0f, 0.0f};
+    float z[2] = {0.0f, 0.0f};
+#pragma unroll 1
     for (uint32_t i0 = 0; i0 < head_dim; i0 += SPLIT_TILE) {
         if (i0 > 0) {
             block_sync();
@@ -171,29 +175,35 @@ DEV void split_block(const struct attn_args *a, struct split_shared *s, const st
         load_queries(a, s, p, i0);
         copy_async_wait();
         block_sync();
-        score_tile(s, j, head, tile_elems(a, i0), z);
+        if (head < p->n_heads)
+            score_tile(s, pair, head, tile_elems(a, i0), z);
     }
-    softmax_split(s, j, head, range, z, m, l);
+    if (head < p->n_heads) {
+        const struct attn_run run = softmax_split(s, pair, head, range, z);
+        float *slot = attn_slot(a, slots, block, p->head + head) + SLOT_M(head_dim);
+        if (pair == 0) {
+            slot[0] = run.m;
+            slot[1] = run.l;
+        }
+    }
+    block_sync();
+#pragma unroll 1
     for (uint32_t i0 = 0; i0 < head_dim; i0 += SPLIT_TILE) {
         if (i0 > 0) {
             block_sync();
-            copy_values(a, s, values, i0, range.end);
+            copy_values(a, s, values, i0, range);
             copy_async_wait();
             block_sync();
         }
         for (uint32_t i = thread_x(); i < tile_elems(a, i0); i += n_threads_x()) {
             float o[ATTN_HEADS];
             weigh_tile(s, i, range, o);
-            for (uint32_t h = 0; h < p->n_heads; h++)
-                attn_slot(a, slots, block, p->head + h)[i0 + i] = o[h];
+#pragma unroll
+            for (uint32_t h = 0; h < ATTN_HEADS; h++)
+                if (h < p->n_heads)
+                    attn_slot(a, slots, block, p->head + h)[i0 + i] = o[h];
         }
     }
-#pragma unroll
-    for (uint32_t e = 0; e < SPLIT_PAIR; e++)
-        if (j == 0 && head + e < p->n_heads) {
-            attn_slot(a, slots, block, p->head + head + e)[head_dim] = m[e];
-            attn_slot(a, slots, block, p->head + head + e)[head_dim + 1] = l[e];
-        }
 }
 
 /* Grid: ATTN_SPLIT shares of position blocks; KV heads times chunks of query heads; tokens. */
@@ -215,7 +225,7 @@ KERNEL_EARLY(attn_split, attn_args, SPLIT_THREADS)
             wait_for_grid();
         if (range.end > 0) {
             copy_keys(&a, &s, keys, 0);
-            copy_values(&a, &s, keys + a.kv.head_dim * KV_BLOCK, 0, range.end);
+            copy_values(&a, &s, keys + a.kv.head_dim * KV_BLOCK, 0, range);
         }
         if (!started && is_final)
             wait_for_grid();
@@ -227,24 +237,14 @@ KERNEL_EARLY(attn_split, attn_args, SPLIT_THREADS)
 }
 
 /* Merges the results of all visible position blocks. Grid: tokens, query heads. */
-KERNEL(attn_merge, attn_args, 64)
+KERNEL(attn_merge, attn_args, 32)
 {
-    const uint32_t token = block_x(), head = block_y(), head_dim = a.kv.head_dim;
+    const uint32_t token = block_x(), head = block_y();
     const uint32_t pos = (uint32_t)a.tokens[token].pos;
     const uint32_t first = oldest_seen(a.window, pos) / KV_BLOCK;
-    float *out = a.out + (uint64_t)token * a.out_stride + (uint64_t)head * head_dim;
-    for (uint32_t i = thread_x(); i < head_dim; i += n_threads_x()) {
-        struct attn_run run = {0.0f, 0.0f};
-        float o = 0.0f;
-#pragma unroll 4
-        for (uint32_t block = first; block <= pos / KV_BLOCK; block++) {
-            const float *slot = attn_slot(&a, a.tokens[token].slots, block, head);
-            const struct attn_factors f =
-                merge_block(&run, slot[head_dim], slot[head_dim + 1], block == first);
-            o = block == first ? slot[i] : fmaf(slot[i], f.new_factor, o * f.old_factor);
-        }
-        out[i] = o * (1.0f / run.l);
-    }
+    float *out = a.out + (uint64_t)token * a.out_stride + (uint64_t)head * a.kv.head_dim;
+    merge_head(&a, attn_slot(&a, a.tokens[token].slots, first, head), pos / KV_BLOCK + 1 - first,
+               out);
 }
 
 #endif

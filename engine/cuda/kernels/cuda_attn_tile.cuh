@@ -49,8 +49,11 @@ DEV void add_products(const struct tile_rows *x, uint32_t u, const float *v, uin
 DEV void load_columns(const uint16_t *b, float *v)
 {
     const struct word_pair w = load_pair(b);
-    f32_of_halves(w.at[0], v);
-    f32_of_halves(w.at[1], v + 2);
+    const struct two low = f32_of_halves(w.at[0]), high = f32_of_halves(w.at[1]);
+    v[0] = low.at[0];
+    v[1] = low.at[1];
+    v[2] = high.at[0];
+    v[3] = high.at[1];
 }
 
 /* sums += A B over k from 0 to n - 1. */

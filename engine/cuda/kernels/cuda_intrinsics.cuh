@@ -102,6 +102,12 @@ DEV int32_t warp_sum_i32(int32_t v)
     return __reduce_add_sync(0xffffffffu, v);
 }
 
+/* Returns v of the lane with index `lane`. All 32 lanes must call it. */
+DEV uint32_t shuffle_u32(uint32_t v, uint32_t lane)
+{
+    return __shfl_sync(0xffffffffu, v, (int)lane);
+}
+
 /* Index of the lowest set bit. The mask must not be 0. */
 DEV uint32_t lowest_bit(uint32_t mask)
 {
@@ -152,12 +158,15 @@ DEV float f32_of_f16(uint16_t h)
     asm("cvt.f32.f16 %0, %1;" : "=f"(f) : "h"(h));
     return f;
 }
-/* Both F16 halves of a word, the low one first. */
-DEV void f32_of_halves(uint32_t word, float *f)
+/* Both F16 numbers of a word, the one in the low half first. */
+DEV struct two f32_of_halves(uint32_t w)
 {
-    asm("{.reg .b16 low, high; mov.b32 {low, high}, %2; cvt.f32.f16 %0, low; cvt.f32.f16 %1, high;}"
-        : "=f"(f[0]), "=f"(f[1])
-        : "r"(word));
+    struct two f;
+    asm("{.reg .f16 low, high; mov.b32 {low, high}, %2;"
+        "cvt.f32.f16 %0, low; cvt.f32.f16 %1, high;}"
+        : "=f"(f.at[0]), "=f"(f.at[1])
+        : "r"(w));
+    return f;
 }
 DEV uint16_t f16_of_f32(float f)
 {

@@ -13,6 +13,11 @@ DEV float shuffle_xor_f32(float v, uint32_t mask)
     return f32_of_bits(shuffle_xor_u32(bits_of_f32(v), mask));
 }
 
+DEV float shuffle_f32(float v, uint32_t lane)
+{
+    return f32_of_bits(shuffle_u32(bits_of_f32(v), lane));
+}
+
 /* exp(x) for x <= 0; +0 below -60 and for a NaN. x = n ln 2 + r, with ln 2 in two terms after Cody
  * and Waite. The Taylor series of exp(r) has the coefficients 1 / k!, highest power first. */
 DEV float exp0(float x)

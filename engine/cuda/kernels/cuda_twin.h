@@ -105,6 +105,11 @@ DEV uint32_t shuffle_xor_u32(uint32_t v, uint32_t mask)
     return twin_exchange(&v, 1)[(thread_x() % 32) ^ mask];
 }
 
+DEV uint32_t shuffle_u32(uint32_t v, uint32_t lane)
+{
+    return twin_exchange(&v, 1)[lane];
+}
+
 /* Byte i of a word, sign-extended. */
 DEV int32_t twin_byte(uint32_t word, uint32_t i)
 {
@@ -192,10 +197,10 @@ DEV float f32_of_f16(uint16_t h)
 {
     return f16_to_f32(h);
 }
-DEV void f32_of_halves(uint32_t word, float *f)
+DEV struct two f32_of_halves(uint32_t w)
 {
-    f[0] = f16_to_f32((uint16_t)word);
-    f[1] = f16_to_f32((uint16_t)(word >> 16));
+    const struct two f = {{f16_to_f32((uint16_t)(w & 0xffff)), f16_to_f32((uint16_t)(w >> 16))}};
+    return f;
 }
 DEV uint16_t f16_of_f32(float f)
 {

@@ -239,7 +239,7 @@ struct attn_run {
     uint16_t *cache, *cache_ref; /* (n_blocks, block_elems) */
     float *qkv, *rows;           /* (n_pos, stride); rows: qkv by the reference */
     float *cs;                   /* (2, n_pos, n_rot / 2) cosines, then sines */
-    float *slots;                /* (n_blocks, group, head_dim + 2), see struct cuda_token */
+    float *slots;                /* (n_blocks, group, SLOT_FLOATS), see struct cuda_token */
     float *out;                  /* (n_pos, q_width) */
     struct cuda_token *tokens;
     float q_scale;
@@ -261,7 +261,7 @@ static struct attn_run attn_make(struct attn_case c, struct random *r)
     a.qkv = floats(r, (size_t)c.n_pos * a.stride);
     a.rows = zeros((size_t)c.n_pos * a.stride, sizeof *a.rows);
     a.cs = floats(r, (size_t)c.n_pos * c.n_rot);
-    a.slots = zeros((size_t)a.n_blocks * c.group * (c.head_dim + 2), sizeof *a.slots);
+    a.slots = zeros((size_t)a.n_blocks * c.group * SLOT_FLOATS(c.head_dim), sizeof *a.slots);
     a.out = floats(r, (size_t)c.n_pos * a.q_width);
     a.tokens = zeros(c.n_pos, sizeof *a.tokens);
     memcpy(a.rows, a.qkv, (size_t)c.n_pos * a.stride * sizeof *a.rows);
