@@ -8,8 +8,8 @@
 #include "engine/cuda/kernels/cuda_reduce.cuh"
 
 /* Fours of norm weights that a thread holds in registers. With 256 threads and ONE_NORM_TILE
- * weights in shared memory, six cover a row of ROW_TILE elements. */
-#define NORM_HELD 6
+ * weights in shared memory, five cover a row of ROW_TILE elements. */
+#define NORM_HELD 5
 /* 1.5 * 2^23. The sum of it and a small float is rounded to an integer, half to even, whose lowest
  * bits are those of the float's integer. This is faster than a conversion. */
 #define ROUND_TO_INTEGER 12582912.0f
@@ -70,43 +70,64 @@ DEV float norm_four(const struct four *w, float r, uint32_t i, float *tile, floa
     return m;
 }
 
-/* Norms a row in the tile, whose copy the caller has started. Its first n_w norm weights are in
- * w_tile; copies of them that the caller has started are complete before they are read. Returns the
- * larger of m and the largest magnitude. */
-DEV float norm_tile(const struct norm_args *a, const float *w_tile, uint32_t n_w, float *tile,
-                    float m)
-{
-    const uint32_t first = 4 * thread_x(), step = 4 * n_threads_x();
-    const uint32_t n_here = a->n < n_w ? a->n : n_w;
+/* The norm weights of a row of at most ROW_TILE elements: the first n_tile in shared memory, the
+ * others in the registers of the thread that needs them. */
+struct norm_weights {
     struct four held[NORM_HELD];
+    const float *tile;
+    uint32_t n_tile;
+};
+
+/* Starts copying the first n_tile norm weights to `tile` and loading the others. norm_tile waits
+ * for the copies. No kernel writes norm weights, so a kernel can call this before wait_for_grid. */
+DEV struct norm_weights load_norm(const struct norm_args *a, float *tile, uint32_t n_tile)
+{
+    struct norm_weights w;
+    w.tile = tile;
+    w.n_tile = n_tile < a->n ? n_tile : a->n;
+    if (a->w)
+        copy_row(tile, a->w, w.n_tile);
 #pragma unroll
-    for (uint32_t u = 0; u < NORM_HELD; u++)
-        held[u] = load_four(a->w, n_w + first + u * step, a->n);
+    for (uint32_t u = 0; u < NORM_HELD; u++) {
+        const uint32_t i = w.n_tile + 4 * (thread_x() + u * n_threads_x());
+        if (a->w && i < a->n)
+            w.held[u] = load_four(a->w, i, a->n);
+    }
+    return w;
+}
+
+/* Norms a row in the tile, whose copy the caller has started. Returns the larger of m and the
+ * largest magnitude. */
+DEV float norm_tile(const struct norm_args *a, const struct norm_weights *w, float *tile, float m)
+{
     copy_async_wait();
     block_sync();
     const float squares = thread_x() < 64 ? add_squares(tile, a->n, 0.0f) : 0.0f;
     const float r = 1.0f / sqrtf(block_sum64(squares) / (float)a->n + a->eps);
-    for (uint32_t i = first; i < n_here; i += step) {
-        const struct four w = tile_four(w_tile, i);
-        m = norm_four(&w, r, i, tile, m);
+    for (uint32_t i = 4 * thread_x(); i < w->n_tile; i += 4 * n_threads_x()) {
+        const struct four weights = tile_four(w->tile, i);
+        m = norm_four(&weights, r, i, tile, m);
     }
 #pragma unroll
-    for (uint32_t u = 0; u < NORM_HELD; u++)
-        if (n_w + first + u * step < a->n)
-            m = norm_four(&held[u], r, n_w + first + u * step, tile, m);
+    for (uint32_t u = 0; u < NORM_HELD; u++) {
+        const uint32_t i = w->n_tile + 4 * (thread_x() + u * n_threads_x());
+        if (i < a->n)
+            m = norm_four(&w->held[u], r, i, tile, m);
+    }
     return m;
 }
 
 /* Norms (if a->w is not NULL) and quantises a row of at most ROW_TILE elements to q. Each LINE_COLS
- * values begin q_line bytes after the previous ones. w_tile and n_w: see norm_tile; q may replace
- * w_tile. All threads of the block must call this; afterwards all see the result. */
-DEV struct row_scale quantise_tile(const struct norm_args *a, const float *row, const float *w_tile,
-                                   uint32_t n_w, float *tile, int8_t *q, uint32_t q_line)
+ * values begin q_line bytes after the previous ones. w is from load_norm; q may replace its tile.
+ * All threads of the block must call this; afterwards all see the result. */
+DEV struct row_scale quantise_tile(const struct norm_args *a, const float *row,
+                                   const struct norm_weights *w, float *tile, int8_t *q,
+                                   uint32_t q_line)
 {
     float m = 1e-5f; /* least maximum of a row: docs/kernels.md, "quantise" */
     copy_row(tile, row, a->n);
     if (a->w) {
-        m = norm_tile(a, w_tile, n_w, tile, m);
+        m = norm_tile(a, w, tile, m);
     } else {
         copy_async_wait(); /* a thread needs only the elements that it copied */
         for (uint32_t i = 4 * thread_x(); i < a->n; i += 4 * n_threads_x()) {
@@ -155,11 +176,10 @@ DEV struct row_scale quantise_long(const struct norm_args *a, const float *row, 
     return result;
 }
 
-/* Loads the norm weights from index `first` on into the second-level cache, whose lines have 32
- * floats. No kernel writes norm weights, so a kernel can call this before wait_for_grid. */
-DEV void prefetch_norm(const struct norm_args *a, uint32_t first)
+/* Loads the norm weights into the second-level cache, whose lines have 32 floats. */
+DEV void prefetch_norm(const struct norm_args *a)
 {
-    for (uint32_t i = first + 32 * thread_x(); a->w && i < a->n; i += 32 * n_threads_x())
+    for (uint32_t i = 32 * thread_x(); a->w && i < a->n; i += 32 * n_threads_x())
         prefetch_line(a->w + i);
 }
 
@@ -168,11 +188,16 @@ KERNEL_EARLY(norm_quantise, norm_args, 512)
     SHARED_WIDE float tile[ROW_TILE];
     const float *row = a.x + (uint64_t)block_x() * a.x_stride;
     int8_t *q = a.q + (uint64_t)block_x() * a.q_stride;
-    prefetch_norm(&a, 0);
-    wait_for_grid();
-    const struct row_scale scale = a.n <= ROW_TILE
-                                       ? quantise_tile(&a, row, NULL, 0, tile, q, LINE_COLS)
-                                       : quantise_long(&a, row, tile, q, LINE_COLS);
+    struct row_scale scale;
+    if (a.n <= ROW_TILE) {
+        const struct norm_weights w = load_norm(&a, NULL, 0);
+        wait_for_grid();
+        scale = quantise_tile(&a, row, &w, tile, q, LINE_COLS);
+    } else {
+        prefetch_norm(&a);
+        wait_for_grid();
+        scale = quantise_long(&a, row, tile, q, LINE_COLS);
+    }
     if (thread_x() == 0) {
         a.q_s[block_x()] = scale.s;
         a.q_sum[block_x()] = scale.sum;

@@ -8,7 +8,7 @@
 #include "engine/cuda/kernels/cuda_math.cuh"
 
 #define MAX_WARPS 32   /* per block: 1024 threads */
-#define SQUARE_BATCH 8 /* elements that a thread of add_squares loads ahead */
+#define SQUARE_BATCH 6 /* elements that a thread of add_squares loads ahead */
 
 /* The last steps of sum64. In lane l, v is partial sum l plus partial sum l + 32. Addition is
  * commutative, so both lanes of a pair compute the same bits. */
@@ -49,26 +49,38 @@ DEV void copy_row(float *to, const float *x, uint32_t n)
 }
 
 /* The sum of v and the squares of elements thread_x(), thread_x() + 64, ... of tile (n), in this
- * order. The next elements are loaded before the present ones are added, because otherwise the sum
- * would wait for shared memory. Zeros past n change nothing: v is never -0. */
+ * order. The loads of a batch start before the previous batch is added, because otherwise each
+ * batch would wait for shared memory. Whole batches need no comparison for each element. */
 DEV float add_squares(const float *tile, uint32_t n, float v)
 {
+    const float *x = tile + thread_x();
+    const uint32_t n_steps = thread_x() < n ? (n - thread_x() + 63) / 64 : 0;
+    uint32_t step = SQUARE_BATCH;
     float next[SQUARE_BATCH];
+    if (n_steps < SQUARE_BATCH) {
+        step = 0;
+    } else {
 #pragma unroll
-    for (uint32_t u = 0; u < SQUARE_BATCH; u++)
-        next[u] = thread_x() + 64 * u < n ? tile[thread_x() + 64 * u] : 0.0f;
-    for (uint32_t i = thread_x(); i < n; i += 64 * SQUARE_BATCH) {
-        float now[SQUARE_BATCH];
+        for (uint32_t u = 0; u < SQUARE_BATCH; u++)
+            next[u] = x[64 * u];
+        for (; step + SQUARE_BATCH <= n_steps; step += SQUARE_BATCH) {
+            float now[SQUARE_BATCH];
 #pragma unroll
-        for (uint32_t u = 0; u < SQUARE_BATCH; u++) {
-            const uint32_t later = i + 64 * (SQUARE_BATCH + u);
-            now[u] = next[u];
-            next[u] = later < n ? tile[later] : 0.0f;
+            for (uint32_t u = 0; u < SQUARE_BATCH; u++) {
+                now[u] = next[u];
+                next[u] = x[64 * (step + u)];
+            }
+#pragma unroll
+            for (uint32_t u = 0; u < SQUARE_BATCH; u++)
+                v = fmaf(now[u], now[u], v);
         }
 #pragma unroll
         for (uint32_t u = 0; u < SQUARE_BATCH; u++)
-            v = fmaf(now[u], now[u], v);
+            v = fmaf(next[u], next[u], v);
     }
+#pragma unroll 4
+    for (; step < n_steps; step++)
+        v = fmaf(x[64 * step], x[64 * step], v);
     return v;
 }
 

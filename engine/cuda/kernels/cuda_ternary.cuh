@@ -174,13 +174,11 @@ DEV void load_chunk(const uint8_t *const *lines, uint32_t chunk, uint32_t n_chun
 KERNEL_EARLY_DENSE(linear_one, norm_linear_args, ONE_THREADS, ONE_BLOCKS)
 {
     SHARED_WIDE float tile[ROW_TILE];
-    SHARED_WIDE int8_t q_lines[ROW_TILE / LINE_COLS * LINE_STRIDE];
-    float *const w_tile = (float *)(void *)q_lines; /* norm weights until q replaces them */
-    const uint32_t n_w = a.norm.n < ONE_NORM_TILE ? a.norm.n : ONE_NORM_TILE;
+    SHARED_WIDE float w_tile[ONE_NORM_TILE];
     const struct linear_args *l = &a.linear;
     const uint32_t member = thread_x() & (a.n_lanes - 1), n_chunks = 4 * l->n_lines;
-    const uint32_t row = (block_x() * n_threads_x() + thread_x()) >> lowest_bit(a.n_lanes)
-                                                                         << 1; /* even */
+    const uint32_t pair = (block_x() * n_threads_x() + thread_x()) >> lowest_bit(a.n_lanes);
+    const uint32_t row = 2 * pair;
     const uint64_t row_bytes = (uint64_t)l->n_lines * LINE_BYTES;
     const uint8_t *lines[2];
     struct words w[ONE_CHUNKS][2];
@@ -194,16 +192,18 @@ KERNEL_EARLY_DENSE(linear_one, norm_linear_args, ONE_THREADS, ONE_BLOCKS)
      * has written to it. */
     const struct result_pair before =
         pair_before(l, member == 0 ? row : l->n_rows /* no load */, l->y);
-    if (a.norm.w && a.norm.n <= ROW_TILE)
-        copy_row(w_tile, a.norm.w, n_w); /* quantise_tile waits for the copy */
-    prefetch_norm(&a.norm, n_w);
-
-    wait_for_grid();
-    int8_t *q = a.norm.n <= ROW_TILE ? q_lines : (int8_t *)tile;
-    const struct row_scale scale =
-        a.norm.n <= ROW_TILE
-            ? quantise_tile(&a.norm, a.norm.x, w_tile, n_w, tile, q_lines, LINE_STRIDE)
-            : quantise_long(&a.norm, a.norm.x, tile, q, LINE_STRIDE);
+    int8_t *q = (int8_t *)w_tile; /* the int8 values later replace the norm weights */
+    struct row_scale scale;
+    if (a.norm.n <= ROW_TILE) {
+        const struct norm_weights norm_w = load_norm(&a.norm, w_tile, ONE_NORM_TILE);
+        wait_for_grid();
+        scale = quantise_tile(&a.norm, a.norm.x, &norm_w, tile, q, LINE_STRIDE);
+    } else {
+        q = (int8_t *)tile;
+        prefetch_norm(&a.norm);
+        wait_for_grid();
+        scale = quantise_long(&a.norm, a.norm.x, tile, q, LINE_STRIDE);
+    }
 
     for (uint32_t first = member; first < n_chunks; first += ONE_CHUNKS * a.n_lanes) {
         if (first != member)
