@@ -187,10 +187,9 @@ static void attn_apply(struct backend *b, size_t layer)
                              .layer = (uint32_t)l->kv_index,
                              .window = (uint32_t)b->model->layers[layer].traits.window};
     if (!pass->split) {
-        cuda_launch(&b->device, KERNEL_attn_apply,
-                    (struct cuda_grid){grid_blocks(hp->head_dim, APPLY_ELEMS), hp->n_kv_heads,
-                                       grid_blocks(pass->n_tokens * s->group, APPLY_ROWS), 0},
-                    &args);
+        const size_t n_blocks = grid_blocks(pass->n_tokens * s->group, APPLY_ROWS) *
+                                hp->n_kv_heads * grid_blocks(hp->head_dim, APPLY_ELEMS);
+        cuda_launch(&b->device, KERNEL_attn_apply, (struct cuda_grid){n_blocks, 1, 1, 0}, &args);
         return;
     }
     cuda_launch(&b->device, KERNEL_attn_split,

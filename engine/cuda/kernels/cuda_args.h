@@ -35,11 +35,12 @@
 #define LINE_STRIDE 320
 /* Widest input of linear_one: a longer row of int8 values would not fit in the 32 kB. */
 #define ONE_COLS (ROW_TILE * 4 / LINE_STRIDE * LINE_COLS)
-#define MANY_TOKENS 64  /* tokens per thread block of linear_many: 8 mma tiles of 8 */
-#define MANY_ROWS 128   /* rows per thread block: 4 warps with two 16-row mma tiles each */
-#define HALF_ROWS 64    /* rows per thread block of linear_half: one mma tile per warp */
-#define ATTN_HEADS 4    /* query heads that share one load of a key or value in attn_split */
-#define APPLY_ROWS 64   /* queries per thread block of attn_apply: pairs of token and query head */
+#define MANY_TOKENS 64 /* tokens per thread block of linear_many: 8 mma tiles of 8 */
+#define MANY_ROWS 128  /* rows per thread block: 4 warps with two 16-row mma tiles each */
+#define HALF_ROWS 64   /* rows per thread block of linear_half: one mma tile per warp */
+#define ATTN_HEADS 4   /* query heads that share one load of a key or value in attn_split */
+#define APPLY_ROWS 32  /* queries per thread block of attn_apply: pairs of token and query head */
+#define APPLY_THREADS (4 * APPLY_ROWS)
 #define APPLY_ELEMS 128 /* elements of a head whose results a thread block of attn_apply has */
 #define ATTN_SPLIT 64   /* thread blocks of attn_split that share the position blocks of a token */
 #define SPLIT_TILE 128  /* elements of a head whose keys or values attn_split holds at once */
@@ -190,7 +191,7 @@ struct read_args {
     X(linear_many, linear_args, 128)                                                               \
     X(linear_half, linear_args, 128)                                                               \
     X(rope_append, rope_args, 128)                                                                 \
-    X(attn_apply, attn_args, 256)                                                                  \
+    X(attn_apply, attn_args, APPLY_THREADS)                                                        \
     X(attn_split, attn_args, SPLIT_THREADS)                                                        \
     X(attn_merge, attn_args, 32)                                                                   \
     X(delta_gates, delta_gates_args, DELTA_THREADS)                                                \

@@ -7,7 +7,7 @@
  * Queries, keys and values pass through two buffers in shared memory: the copy of one chunk runs
  * while the other chunk is multiplied. The threads are mapped to their work in three ways:
  *   scores  4 rows x 4 positions per thread; a warp has 8 rows x all positions
- *   values  8 rows x 4 elements per thread; a warp has 32 rows x 32 elements
+ *   values  8 rows x 4 elements per thread; a warp has all rows x 32 elements
  *   rows    4 threads per row: the sum of the probabilities, the factors of the merge
  */
 #ifndef CUDA_ATTN_CUH
@@ -21,37 +21,42 @@ DEV const float *query_at(const struct attn_args *a, uint32_t kv_head, uint32_t 
            row % a->group * a->kv.head_dim;
 }
 
-/* Thread blocks with late tokens come first, because they take longest. */
+/* Thread blocks with late tokens come first, because they take longest. A warp of 32 lanes has all
+ * rows and a quarter of the elements of the results. */
 DEV struct apply_thread apply_thread_init(const struct attn_args *a)
 {
     const uint32_t n_all = a->n_tokens * a->group, t = thread_x(), lane = t % 32, warp = t / 32;
+    const uint32_t n_parts = (a->kv.head_dim + APPLY_ELEMS - 1) / APPLY_ELEMS;
+    const uint32_t n_kv_heads = a->n_heads / a->group, n_later = block_x() / (n_parts * n_kv_heads);
     struct apply_thread p;
-    p.row0 = ((n_all - 1) / APPLY_ROWS - block_z()) * APPLY_ROWS;
+    p.row0 = ((n_all - 1) / APPLY_ROWS - n_later) * APPLY_ROWS;
     p.n_rows = n_all - p.row0 < APPLY_ROWS ? n_all - p.row0 : APPLY_ROWS;
-    p.elem0 = block_x() * APPLY_ELEMS;
+    p.kv_head = block_x() / n_parts % n_kv_heads;
+    p.elem0 = block_x() % n_parts * APPLY_ELEMS;
     /* Lanes whose indices differ by 1 or by 2 load the same values, which saves accesses. */
     p.score_row = (2 * warp + lane % 2) * SCORE_ROWS;
     p.position = lane / 2 * TILE_COLS;
-    p.value_row = warp % 2 * 32 + lane / 2 % 4;
-    p.elem = warp / 2 * 32 + (lane / 8 * 2 + lane % 2) * TILE_COLS;
+    p.value_row = lane / 2 % 4;
+    p.elem = warp * 32 + (lane / 8 * 2 + lane % 2) * TILE_COLS;
 #pragma unroll
-    for (uint32_t e = 0; e < 2; e++) {
-        const uint32_t row = t / 8 + e * (APPLY_ROWS / 2);
-        p.q[e] = query_at(a, block_y(), p.row0 + (row < p.n_rows ? row : 0));
+    for (uint32_t e = 0; e < COPY_ROWS; e++) {
+        const uint32_t row = t / 8 + e * (APPLY_THREADS / 8);
+        p.q[e] = query_at(a, p.kv_head, p.row0 + (row < p.n_rows ? row : 0));
     }
     p.by_words = (a->kv.head_dim | a->qkv_stride | a->q_group) % 4 == 0;
     return p;
 }
 
 /* The sequence of `token`, whose tokens are consecutive and at consecutive positions. */
-DEV struct apply_seq apply_seq_init(const struct attn_args *a, uint32_t token, uint32_t token_end)
+DEV struct apply_seq apply_seq_init(const struct attn_args *a, uint32_t kv_head, uint32_t token,
+                                    uint32_t token_end)
 {
     const struct cuda_token first = a->tokens[token];
     const uint32_t pos = (uint32_t)first.pos;
     struct apply_seq s;
     while (a->tokens[token_end - 1].kv != first.kv)
         token_end--;
-    s.kv = kv_begin(&a->kv, &first, a->layer, block_y());
+    s.kv = kv_begin(&a->kv, &first, a->layer, kv_head);
     s.ring_blocks = first.ring_blocks;
     s.token = token;
     s.token_end = token_end;
@@ -72,11 +77,15 @@ DEV void start_keys(const struct attn_args *a, const struct apply_thread *p, str
                     const uint16_t *keys, uint32_t i0)
 {
     const uint32_t head_dim = a->kv.head_dim, part = thread_x() % 8, i = i0 + 4 * part;
-    if (i0 + thread_x() / 8 < head_dim)
-        copy_async(to->kv + 8 * thread_x(), keys + i0 * KV_BLOCK + 8 * thread_x(), true);
 #pragma unroll
-    for (uint32_t e = 0; e < 2; e++) {
-        float *row = to->q[thread_x() / 8 + e * (APPLY_ROWS / 2)] + 4 * part;
+    for (uint32_t e = 0; e < KV_COPIES; e++) {
+        const uint32_t c = thread_x() + e * APPLY_THREADS;
+        if (i0 + c / 8 < head_dim)
+            copy_async(to->kv + 8 * c, keys + i0 * KV_BLOCK + 8 * c, true);
+    }
+#pragma unroll
+    for (uint32_t e = 0; e < COPY_ROWS; e++) {
+        float *row = to->q[thread_x() / 8 + e * (APPLY_THREADS / 8)] + 4 * part;
         if (!p->by_words) {
 #pragma unroll 1
             for (uint32_t u = 0; u < 4 && i + u < head_dim; u++)
@@ -91,9 +100,13 @@ DEV void start_keys(const struct attn_args *a, const struct apply_thread *p, str
 DEV void start_values(const struct attn_args *a, const struct apply_thread *p,
                       struct apply_stage *to, const uint16_t *values, uint32_t j0)
 {
-    const uint32_t j = thread_x() / 16, i = p->elem0 + thread_x() % 16 * 8;
-    if (i < a->kv.v_stride)
-        copy_async(to->kv + 8 * thread_x(), values + (j0 + j) * a->kv.v_stride + i, true);
+    const uint32_t n_parts = APPLY_ELEMS / 8, i = p->elem0 + thread_x() % n_parts * 8;
+#pragma unroll
+    for (uint32_t e = 0; e < KV_COPIES; e++) {
+        const uint32_t c = thread_x() + e * APPLY_THREADS;
+        if (i < a->kv.v_stride)
+            copy_async(to->kv + 8 * c, values + (j0 + c / n_parts) * a->kv.v_stride + i, true);
+    }
 }
 
 /* Merges the results of a block into the running results. */
@@ -145,7 +158,7 @@ DEV void weigh_chunk(const struct attn_args *a, const struct apply_shared *s,
 {
     const struct tile t = {s->p[p->value_row] + j0, now->kv + p->elem, 4 * (KV_BLOCK + 4),
                            APPLY_ELEMS, VALUE_ROWS};
-    if (p->value_row / 32 * 32 < p->n_rows && p->elem0 + p->elem / 32 * 32 < a->kv.head_dim)
+    if (p->elem0 + p->elem / 32 * 32 < a->kv.head_dim) /* the same in all lanes of a warp */
         multiply_tile(&t, VALUE_CHUNK, terms, o);
 }
 
@@ -196,7 +209,7 @@ DEV void store_results(const struct attn_args *a, struct apply_shared *s,
         const uint32_t row = p->value_row + 4 * r, at = p->row0 + row;
         const uint32_t elem = p->elem0 + p->elem;
         float *to = a->out + (uint64_t)(at / a->group) * a->out_stride +
-                    (block_y() * a->group + at % a->group) * a->kv.head_dim + elem;
+                    (p->kv_head * a->group + at % a->group) * a->kv.head_dim + elem;
         if (row >= p->n_rows)
             continue;
 #pragma unroll
@@ -206,8 +219,8 @@ DEV void store_results(const struct attn_args *a, struct apply_shared *s,
     }
 }
 
-/* Grid: head_dim / APPLY_ELEMS; KV heads; n_tokens * group / APPLY_ROWS, each rounded up. */
-KERNEL_DENSE(attn_apply, attn_args, 256, 2)
+/* Grid: n_tokens * group / APPLY_ROWS times KV heads times head_dim / APPLY_ELEMS, rounded up. */
+KERNEL_DENSE(attn_apply, attn_args, APPLY_THREADS, 4)
 {
     SHARED_WIDE struct apply_shared s;
     const struct apply_thread p = apply_thread_init(&a);
@@ -218,7 +231,7 @@ KERNEL_DENSE(attn_apply, attn_args, 256, 2)
     for (uint32_t token = p.row0 / a.group; token < token_end; token = s.seq.token_end) {
         block_sync(); /* all threads have used the previous sequence */
         if (thread_x() == 0)
-            s.seq = apply_seq_init(&a, token, token_end);
+            s.seq = apply_seq_init(&a, p.kv_head, token, token_end);
         block_sync();
         start_keys(&a, &p, &s.stage[turn], seq_keys(&a, &s.seq, s.seq.oldest / KV_BLOCK), 0);
         for (uint32_t block = s.seq.oldest / KV_BLOCK; block <= s.seq.last / KV_BLOCK; block++)

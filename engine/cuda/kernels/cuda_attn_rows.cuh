@@ -12,6 +12,10 @@
 #define VALUE_CHUNK 16 /* positions in a chunk of values; it has as many bytes as one of keys */
 #define SCORE_ROWS 4
 #define VALUE_ROWS 8
+/* Copies of 16 bytes of keys or values by a thread for each chunk. */
+#define KV_COPIES (KEY_CHUNK * KV_BLOCK / 8 / APPLY_THREADS)
+/* Rows of which a thread copies 16 bytes of each chunk of queries: row t / 8 + 16 e of thread t. */
+#define COPY_ROWS (APPLY_ROWS * KEY_CHUNK / 4 / APPLY_THREADS)
 
 struct apply_stage {
     float q[APPLY_ROWS][KEY_CHUNK + 4]; /* 4 more floats place neighbours in different banks */
@@ -47,12 +51,13 @@ struct apply_shared {
 
 /* The work of a thread. */
 struct apply_thread {
-    uint32_t row0;                /* first row of the thread block, among all rows of the KV head */
-    uint32_t n_rows;              /* number of rows of the thread block */
+    uint32_t row0;   /* first row of the thread block, among all rows of the KV head */
+    uint32_t n_rows; /* number of rows of the thread block */
+    uint32_t kv_head;
     uint32_t elem0;               /* first element of the head whose results the thread block has */
     uint32_t score_row, position; /* first row and position of the thread's tile of scores */
     uint32_t value_row, elem;     /* those of its tile of results, whose rows are 4 apart */
-    const float *q[2];            /* the two rows whose queries the thread copies */
+    const float *q[COPY_ROWS];    /* the rows whose queries the thread copies */
     bool by_words;                /* the queries can be copied in 16-byte words */
 };
 

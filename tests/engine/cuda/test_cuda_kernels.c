@@ -362,8 +362,10 @@ static void check_attention(struct attn_case c, struct random *r, enum twin_orde
         launch("attn_split", 2, n_chunks, 1, 0, &attn, order);
         launch("attn_merge", 1, c.group, 1, 0, &attn, order);
     } else {
-        launch("attn_apply", (c.head_dim + APPLY_ELEMS - 1) / APPLY_ELEMS, 1,
-               (n_tokens * c.group + APPLY_ROWS - 1) / APPLY_ROWS, 0, &attn, order);
+        launch("attn_apply",
+               (n_tokens * c.group + APPLY_ROWS - 1) / APPLY_ROWS *
+                   ((c.head_dim + APPLY_ELEMS - 1) / APPLY_ELEMS),
+               1, 1, 0, &attn, order);
     }
     float *out = zeros(c.head_dim, sizeof *out);
     for (uint32_t t = t0; t < c.n_pos; t++)
