@@ -135,12 +135,18 @@ static bool begin_pass(struct backend *b, struct eval_item *items, size_t n_item
                        const atomic_bool *cancel, struct bn_error *err)
 {
     struct pass *pass = &b->pass;
-    *pass = (struct pass){.items = items, .n_items = n_items, .split = true, .cancel = cancel};
+    *pass = (struct pass){.items = items,
+                          .n_items = n_items,
+                          .split = b->shape.can_split,
+                          .n_shares = 1,
+                          .cancel = cancel};
     for (size_t i = 0; i < n_items; i++) {
         if (!eval_item_fits(&items[i], pass->n_tokens, b->n_ubatch, items[i].seq->length,
                             items[i].seq->n_ctx, err))
             return false;
         pass->split &= items[i].n_ids <= 1;
+        const size_t n_blocks = grid_blocks(items[i].seq->length + items[i].n_ids, KV_BLOCK);
+        pass->n_shares = size_min(size_max(pass->n_shares, n_blocks), ATTN_SPLIT);
         pass->n_tokens += items[i].n_ids;
         pass->n_requests += items[i].head.kind == HEAD_NONE ? 0 : items[i].n_rows;
     }

@@ -139,63 +139,76 @@ static void linear_apply(struct backend *b, struct input from, const struct cuda
         linear_many(b, &args);
 }
 
-static void attn_append(struct backend *b, size_t layer)
+static struct rope_args rope_of(const struct backend *b, size_t layer)
 {
     const struct hparams *hp = &b->model->hp;
     const struct cuda_shape *s = &b->shape;
     const struct cuda_layer *l = &b->layers[layer];
     const bool has_rope = b->model->layers[layer].traits.has_rope;
-    struct rope_args args = {.tokens = pass_tokens(b),
-                             .c = table_at(b, b->pass.layout.rope_c),
-                             .s = table_at(b, b->pass.layout.rope_s),
-                             .qkv = b->scratch.qkv,
-                             .kv = l->has_ring ? s->ring_kv : s->kv,
-                             .qkv_stride = (uint32_t)s->qkv_stride,
-                             .q_rows = (uint32_t)s->q_rows,
-                             .q_group = (uint32_t)(s->q_rows / hp->n_kv_heads),
-                             .kv_width = (uint32_t)s->kv_width,
-                             .q_norm = l->q_norm,
-                             .k_norm = l->k_norm,
-                             .eps = hp->rms_eps,
-                             .group = (uint32_t)s->group,
-                             .n_rot = has_rope ? (uint32_t)hp->n_rot : 0,
-                             .layer = (uint32_t)l->kv_index,
-                             .neox = b->model->arch->rope == ROPE_NEOX,
-                             .q_scale = (float)(1.0 / sqrt((double)hp->head_dim))};
-    cuda_launch(&b->device, KERNEL_rope_append,
-                (struct cuda_grid){b->pass.n_tokens, hp->n_kv_heads, 1, 0}, &args);
+    return (struct rope_args){.tokens = pass_tokens(b),
+                              .c = table_at(b, b->pass.layout.rope_c),
+                              .s = table_at(b, b->pass.layout.rope_s),
+                              .qkv = b->scratch.qkv,
+                              .kv = l->has_ring ? s->ring_kv : s->kv,
+                              .qkv_stride = (uint32_t)s->qkv_stride,
+                              .q_rows = (uint32_t)s->q_rows,
+                              .q_group = (uint32_t)(s->q_rows / hp->n_kv_heads),
+                              .kv_width = (uint32_t)s->kv_width,
+                              .q_norm = l->q_norm,
+                              .k_norm = l->k_norm,
+                              .eps = hp->rms_eps,
+                              .group = (uint32_t)s->group,
+                              .n_rot = has_rope ? (uint32_t)hp->n_rot : 0,
+                              .layer = (uint32_t)l->kv_index,
+                              .neox = b->model->arch->rope == ROPE_NEOX,
+                              .q_scale = (float)(1.0 / sqrt((double)hp->head_dim))};
 }
 
-static void attn_apply(struct backend *b, size_t layer)
+static struct attn_args attn_of(const struct backend *b, size_t layer)
 {
     const struct hparams *hp = &b->model->hp;
     const struct cuda_shape *s = &b->shape;
-    const struct pass *pass = &b->pass;
     const struct cuda_layer *l = &b->layers[layer];
-    /* attn_split: a thread block has up to ATTN_HEADS heads with the same KV head */
-    const size_t n_heads_y = hp->n_kv_heads * grid_blocks(s->group, ATTN_HEADS);
-    struct attn_args args = {.tokens = pass_tokens(b),
-                             .qkv = b->scratch.qkv,
-                             .out = b->scratch.attn,
-                             .kv = l->has_ring ? s->ring_kv : s->kv,
-                             .n_tokens = (uint32_t)pass->n_tokens,
-                             .qkv_stride = (uint32_t)s->qkv_stride,
-                             .out_stride = (uint32_t)s->attn_stride,
-                             .n_heads = (uint32_t)hp->n_heads,
-                             .group = (uint32_t)s->group,
-                             .q_group = (uint32_t)(s->q_rows / hp->n_kv_heads),
-                             .layer = (uint32_t)l->kv_index,
-                             .window = (uint32_t)b->model->layers[layer].traits.window};
-    if (!pass->split) {
-        const size_t n_blocks = grid_blocks(pass->n_tokens * s->group, APPLY_ROWS) *
-                                hp->n_kv_heads * grid_blocks(hp->head_dim, APPLY_ELEMS);
-        cuda_launch(&b->device, KERNEL_attn_apply, (struct cuda_grid){n_blocks, 1, 1, 0}, &args);
-        return;
-    }
+    return (struct attn_args){.tokens = pass_tokens(b),
+                              .qkv = b->scratch.qkv,
+                              .out = b->scratch.attn,
+                              .kv = l->has_ring ? s->ring_kv : s->kv,
+                              .n_tokens = (uint32_t)b->pass.n_tokens,
+                              .qkv_stride = (uint32_t)s->qkv_stride,
+                              .out_stride = (uint32_t)s->attn_stride,
+                              .n_heads = (uint32_t)hp->n_heads,
+                              .group = (uint32_t)s->group,
+                              .q_group = (uint32_t)(s->q_rows / hp->n_kv_heads),
+                              .layer = (uint32_t)l->kv_index,
+                              .window = (uint32_t)b->model->layers[layer].traits.window};
+}
+
+/* Several tokens of a sequence: the first ones append to the cache before the others read it. */
+static void attn_many(struct backend *b, size_t layer)
+{
+    const struct pass *pass = &b->pass;
+    const struct cuda_shape *s = &b->shape;
+    struct rope_args rope = rope_of(b, layer);
+    struct attn_args attn = attn_of(b, layer);
+    cuda_launch(&b->device, KERNEL_rope_append,
+                (struct cuda_grid){pass->n_tokens, b->model->hp.n_kv_heads, 1, 0}, &rope);
+    trace_step(b, "rope", layer, b->scratch.qkv, s->qkv_stride, s->q_rows + s->kv_width);
+    const size_t n_blocks = grid_blocks(pass->n_tokens * s->group, APPLY_ROWS) *
+                            b->model->hp.n_kv_heads *
+                            grid_blocks(b->model->hp.head_dim, APPLY_ELEMS);
+    cuda_launch(&b->device, KERNEL_attn_apply, (struct cuda_grid){n_blocks, 1, 1, 0}, &attn);
+}
+
+static void attn_split(struct backend *b, size_t layer)
+{
+    const struct pass *pass = &b->pass;
+    struct split_args args = {.rope = rope_of(b, layer),
+                              .attn = attn_of(b, layer),
+                              .n_ended = b->scratch.n_ended,
+                              .n_head_chunks = (uint32_t)b->shape.n_head_chunks};
     cuda_launch(&b->device, KERNEL_attn_split,
-                (struct cuda_grid){ATTN_SPLIT, n_heads_y, pass->n_tokens, 0}, &args);
-    cuda_launch(&b->device, KERNEL_attn_merge,
-                (struct cuda_grid){pass->n_tokens, hp->n_heads, 1, 0}, &args);
+                (struct cuda_grid){pass->n_shares, b->shape.n_head_chunks, pass->n_tokens, 0},
+                &args);
 }
 
 static void run_attention(struct backend *b, size_t i)
@@ -204,13 +217,10 @@ static void run_attention(struct backend *b, size_t i)
     const struct cuda_scratch *s = &b->scratch;
     trace_step(b, "qkv", i, s->qkv, shape->qkv_stride, shape->q_rows + 2 * shape->kv_width);
 
-    /* apply norms (if any) and RoPE to q and k, scale q, append k and v to the cache */
+    /* apply norms (if any) and RoPE to q and k, scale q, append k and v to the cache; then causal
+     * softmax(q k) v, with a group of query heads per KV head */
     cuda_gates_split(b);
-    attn_append(b, i);
-    trace_step(b, "rope", i, s->qkv, shape->qkv_stride, shape->q_rows + shape->kv_width);
-
-    /* causal softmax(q k) v, with a group of query heads per KV head */
-    attn_apply(b, i);
+    (b->pass.split ? attn_split : attn_many)(b, i);
     cuda_gates_apply(b);
     trace_step(b, "attn", i, s->attn, shape->attn_stride, shape->q_width);
 }
@@ -374,7 +384,8 @@ static bool capture(struct backend *b, struct head_request head, CUgraphExec *ou
     b->pass = (struct pass){.n_tokens = 1,
                             .n_requests = 1,
                             .n_runs = 1,
-                            .split = true,
+                            .split = b->shape.can_split,
+                            .n_shares = ATTN_SPLIT,
                             .layout = cuda_pass_layout(b->model, 1, 1)};
     b->host.requests[0] = (struct row_request){.head = &head};
     if (!cuda_ok(d, d->cuStreamBeginCapture(dev->stream, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL),

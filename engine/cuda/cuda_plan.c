@@ -70,6 +70,7 @@ bool cuda_shape_init(struct cuda_shape *s, const struct model *m, const struct b
         .kv_width = kv_width,
         .q_rows = q_rows,
         .group = hp->n_heads / hp->n_kv_heads,
+        .n_head_chunks = hp->n_kv_heads * grid_blocks(hp->n_heads / hp->n_kv_heads, ATTN_HEADS),
         .h_stride = size_round_up(hp->n_embd, ROW_UNIT),
         .qkv_stride =
             size_round_up(size_max(q_rows + 2 * kv_width, delta_in + delta_out), ROW_UNIT),
@@ -83,6 +84,8 @@ bool cuda_shape_init(struct cuda_shape *s, const struct model *m, const struct b
                                                : 1,
         .rotated_stride = m->rotation.version ? size_round_up(max_cols, ROW_UNIT) : 0,
         .has_groups = cuda_in_groups(m) || m->head_linear.source.bytes,
+        /* a trace has the results of RoPE, which attn_split does not store */
+        .can_split = hp->head_dim <= SPLIT_HEAD && !cfg->trace,
         .q8_stride = size_round_up(max_cols, LINE_COLS),
         .slot_bytes = hp->n_heads * SLOT_FLOATS(hp->head_dim) * sizeof(float),
         .block_bytes = kv.block_elems * sizeof(uint16_t),
@@ -176,6 +179,7 @@ static void layout_scratch(struct layout *l, const struct cuda_shape *s, const s
     out->q8_sum = reserve(l, n_padded, sizeof(int32_t));
     out->rotated = reserve(l, n_tokens * s->rotated_stride, sizeof(float));
     out->gates = reserve(l, n_tokens * m->hp.delta.n_value_heads, 2 * sizeof(float));
+    out->n_ended = reserve(l, n_tokens * s->n_head_chunks, sizeof(uint32_t));
     layout_blocks(l, s, size_max(n_tokens, HEAD_GROUP), s->q8_stride, &out->blocks);
     layout_experts(l, s, &m->hp, n_tokens, out);
     out->table = reserve(l, cuda_pass_layout(m, n_tokens, n_tokens).end, 1);
@@ -330,7 +334,7 @@ bool cuda_scratch_open(struct backend *b, struct bn_error *err)
     l = (struct layout){.at = memory};
     layout_scratch(&l, &b->shape, b->model, b->n_ubatch, &b->scratch);
     b->scratch.memory = memory;
-    /* expert_counts must start at 0. The other zeros keep the padding of rows defined. */
+    /* n_ended and expert_counts start at 0. The other zeros keep the padding of rows defined. */
     return cuda_ok(d, d->cuMemsetD8(memory, 0, l.n_bytes), "clearing GPU memory", err) &&
            open_host(b, err);
 }

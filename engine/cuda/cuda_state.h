@@ -64,12 +64,14 @@ struct cuda_shape {
     size_t q_width, kv_width; /* n_heads * head_dim, n_kv_heads * head_dim */
     size_t q_rows;            /* q_width, twice that with gates for its elements */
     size_t group;             /* query heads per KV head */
+    size_t n_head_chunks;     /* groups of up to ATTN_HEADS of them, of all KV heads */
     /* From one row of a buffer to the next. best_stride: one for each BEST_ROWS token ids. */
     size_t h_stride, qkv_stride, attn_stride, ffn_stride, vocab_stride, best_stride;
     size_t n_coarse;       /* blocks in a row of the head's coarse plane, if it is made; 0: none */
     size_t q8_stride;      /* bytes of the widest input, in whole lines */
     size_t n_planes;       /* bytes of an activation in R16; 0 if activations are not quantised */
     bool has_groups;       /* any matrix is in R16 */
+    bool can_split;        /* attn_split supports the model and the configuration */
     size_t rotated_stride; /* of a rotated input; 0: the file is not rotated */
     /* Of a row of the embedding and of the output head, as in the file. */
     size_t row_bytes, head_row_bytes;
@@ -101,10 +103,10 @@ struct row_request {
 struct pass {
     struct eval_item *items;
     size_t n_items, n_tokens, n_requests, n_runs;
-    size_t n_single_rows; /* rows of the output head that are multiplied one by one, after screening
-                             or for a list of ids. The rows that pick_floor multiplies to find a
-                             lower bound, at most PICK_THREADS per request, do not count. */
+    size_t n_single_rows; /* rows of the head that are multiplied one by one, after screening or for
+                             a list of ids, without the few rows of pick_floor */
     bool split;           /* at most one token per sequence: attention runs as attn_split */
+    size_t n_shares;      /* thread blocks of attn_split for the position blocks of a token */
     struct pass_layout layout;
     const atomic_bool *cancel;
 };
@@ -218,13 +220,11 @@ void cuda_gates_apply(struct backend *b);
 /* Device address of copy 0 or 1 of a sequence's recurrent state; of no use without delta nets. */
 CUdeviceptr cuda_state_copy(const struct seq *s, size_t copy);
 
-/* cuda_forward.c: runs the pass b->pass. BN_ECANCELLED, or an error of cuda_finish or
- * cuda_rows_finish. */
+/* cuda_forward.c: runs b->pass. BN_ECANCELLED, or an error of cuda_finish or cuda_rows_finish. */
 bool cuda_forward(struct backend *b, struct bn_error *err);
 /* Captures b->graphs, unless cfg has trace, profile or no_graph. If the driver cannot capture
- * graphs with early starts of kernels, they are captured without early starts. If that fails too,
- * they stay NULL. In both cases b->graph_note has the reason. Fails only if the device no longer
- * works, with BN_EDEVICE. */
+ * early starts of kernels, graphs are captured without them. If that fails too, they stay NULL. In
+ * both cases b->graph_note has the reason. BN_EDEVICE: the device no longer works. */
 bool cuda_forward_capture(struct backend *b, struct bn_error *err);
 
 /* cuda_rows.c: fills at most HEAD_GROUP requested rows (row->cands and n_found) from the results of

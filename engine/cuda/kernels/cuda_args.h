@@ -42,9 +42,12 @@
 #define APPLY_ROWS 32  /* queries per thread block of attn_apply: pairs of token and query head */
 #define APPLY_THREADS (4 * APPLY_ROWS)
 #define APPLY_ELEMS 128 /* elements of a head whose results a thread block of attn_apply has */
-#define ATTN_SPLIT 64   /* thread blocks of attn_split that share the position blocks of a token */
-#define SPLIT_TILE 128  /* elements of a head whose keys or values attn_split holds at once */
-#define SPLIT_THREADS (32 * ATTN_HEADS) /* threads per block of attn_split: a warp for each head */
+#define ATTN_SPLIT                                                                                 \
+    128 /* most thread blocks of attn_split that share the position blocks of a token */
+#define SPLIT_TILE 128 /* elements of a head whose keys or values attn_split holds at once */
+#define SPLIT_HEAD 256 /* widest head of attn_split */
+/* Threads per block of attn_split: a warp for each query head and one for the token's key. */
+#define SPLIT_THREADS (32 * ATTN_HEADS + 32)
 /* A slot has the results of a position block and query head: o (head_dim), padding, m, l, padding.
  * Its address is a multiple of 16 bytes. SLOT_M: index of m. */
 #define SLOT_M(head_dim) (((head_dim) + 3) / 4 * 4)
@@ -167,6 +170,15 @@ struct attn_args {
     uint32_t n_tokens, qkv_stride, out_stride, n_heads, group, q_group, layer, window;
 };
 
+/* rope_append and attention in one kernel, for tokens of different sequences with heads of at most
+ * SPLIT_HEAD elements. q and k in qkv do not change. */
+struct split_args {
+    struct rope_args rope;
+    struct attn_args attn;
+    uint32_t *n_ended;      /* (n_tokens, n_head_chunks) zeros before and after the kernel */
+    uint32_t n_head_chunks; /* groups of up to ATTN_HEADS query heads with the same KV head */
+};
+
 /* Copies words of four bytes between device memory and mapped host memory. */
 struct copy_args {
     const uint32_t *from;
@@ -192,8 +204,7 @@ struct read_args {
     X(linear_half, linear_args, 128)                                                               \
     X(rope_append, rope_args, 128)                                                                 \
     X(attn_apply, attn_args, APPLY_THREADS)                                                        \
-    X(attn_split, attn_args, SPLIT_THREADS)                                                        \
-    X(attn_merge, attn_args, 32)                                                                   \
+    X(attn_split, split_args, SPLIT_THREADS)                                                       \
     X(delta_gates, delta_gates_args, DELTA_THREADS)                                                \
     X(delta_convolve, delta_convolve_args, CONVOLVE_THREADS)                                       \
     X(delta_norm, delta_norm_args, 64)                                                             \

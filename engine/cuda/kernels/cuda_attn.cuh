@@ -15,7 +15,7 @@
 
 #include "engine/cuda/kernels/cuda_attn_rows.cuh"
 
-DEV const float *query_at(const struct attn_args *a, uint32_t kv_head, uint32_t row)
+DEV const float *row_query(const struct attn_args *a, uint32_t kv_head, uint32_t row)
 {
     return a->qkv + (uint64_t)(row / a->group) * a->qkv_stride + (uint64_t)kv_head * a->q_group +
            row % a->group * a->kv.head_dim;
@@ -41,7 +41,7 @@ DEV struct apply_thread apply_thread_init(const struct attn_args *a)
 #pragma unroll
     for (uint32_t e = 0; e < COPY_ROWS; e++) {
         const uint32_t row = t / 8 + e * (APPLY_THREADS / 8);
-        p.q[e] = query_at(a, p.kv_head, p.row0 + (row < p.n_rows ? row : 0));
+        p.q[e] = row_query(a, p.kv_head, p.row0 + (row < p.n_rows ? row : 0));
     }
     p.by_words = (a->kv.head_dim | a->qkv_stride | a->q_group) % 4 == 0;
     return p;
@@ -129,9 +129,9 @@ DEV void merge_values(const struct apply_shared *s, const struct apply_thread *p
 
 /* Computes the scores of a position block. The copy of the first chunk to stage *turn has started;
  * the last copy that starts here is that of the first values, from position j0 on. */
-DEV void score_block(const struct attn_args *a, struct apply_shared *s,
-                     const struct apply_thread *p, const uint16_t *keys, uint32_t j0,
-                     uint32_t *turn, struct tile_sums *z)
+DEV void score_queries(const struct attn_args *a, struct apply_shared *s,
+                       const struct apply_thread *p, const uint16_t *keys, uint32_t j0,
+                       uint32_t *turn, struct tile_sums *z)
 {
     const uint32_t head_dim = a->kv.head_dim;
     for (uint32_t i0 = 0; i0 < head_dim; i0 += KEY_CHUNK) {
@@ -174,7 +174,7 @@ DEV void apply_block(const struct attn_args *a, struct apply_shared *s,
     const bool is_full = block >= s->seq.full && block < s->seq.full_end;
     struct tile_sums z = {{{0.0f}}}, o = {{{0.0f}}};
     see_block(s, block);
-    score_block(a, s, p, keys, j_begin, turn, &z);
+    score_queries(a, s, p, keys, j_begin, turn, &z);
     softmax_rows(s, p, is_full, &z);
     for (uint32_t j0 = j_begin; j0 < all.end; j0 += VALUE_CHUNK) {
         struct apply_stage *now = &s->stage[*turn], *next = &s->stage[*turn ^ 1];

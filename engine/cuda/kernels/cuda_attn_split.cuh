@@ -1,79 +1,22 @@
 /*
- * Attention in decode: the position blocks of a token are distributed over thread blocks. A thread
- * block writes the results (o, m, l) of each of its position blocks to a slot of the sequence, and
- * attn_merge combines the slots in ascending order (docs/kernels.md).
+ * Attention in decode, in one kernel: RoPE, appending to the cache, the position blocks and their
+ * merge. The position blocks of a token are distributed over thread blocks, its shares. A thread
+ * block writes the results (o, m, l) of each of its position blocks to a slot of the sequence. The
+ * thread block that ends last merges the slots in ascending order (docs/kernels.md).
  *
  * A thread block copies the keys and values of a position block to shared memory with one wait, or
- * with one for each tile if a head is wider than SPLIT_TILE. The copies of its first position block
- * start before the previous kernel has ended, unless that kernel may write to this block: each
- * sequence has one token, so a pass writes only to the last position block, whose place in a ring
- * can be that of the first one.
+ * with one for each tile if a head is wider than SPLIT_TILE. Those of its first position block
+ * arrive while the previous kernel still runs.
  */
 #ifndef CUDA_ATTN_SPLIT_CUH
 #define CUDA_ATTN_SPLIT_CUH
 
+#include "engine/cuda/kernels/cuda_attn_load.cuh"
 #include "engine/cuda/kernels/cuda_attn_merge.cuh"
 
-#define SPLIT_BATCH 8 /* elements or positions that a thread loads before it uses them */
-
-/* Data of one position block; k, v and q of one tile of elements. */
-struct split_shared {
-    uint32_t k[SPLIT_TILE][KV_BLOCK / 2]; /* two positions in a word */
-    uint16_t v[KV_BLOCK][SPLIT_TILE];
-    float q[ATTN_HEADS][SPLIT_TILE];
-    float p[ATTN_HEADS][KV_BLOCK]; /* probabilities */
-};
-
-/* Number of elements in the tile that starts at element i0. */
-DEV uint32_t tile_elems(const struct attn_args *a, uint32_t i0)
-{
-    return a->kv.head_dim - i0 < SPLIT_TILE ? a->kv.head_dim - i0 : SPLIT_TILE;
-}
-
-/* Starts copying the keys of the tile that starts at element i0, in chunks of 8 F16 elements. */
-DEV void copy_keys(const struct attn_args *a, struct split_shared *s, const uint16_t *keys,
-                   uint32_t i0)
-{
-    const uint32_t n_chunks = tile_elems(a, i0) * (KV_BLOCK / 8);
-    const uint16_t *from = keys + i0 * KV_BLOCK;
-    for (uint32_t c = thread_x(); c < n_chunks; c += n_threads_x())
-        copy_async(&s->k[0][0] + 4 * c, from + 8 * c, true);
-}
-
-/* As copy_keys, for the values of whole batches of positions. Values of positions that the token
- * does not see become zeros. Rows are padded to 32 elements: the last chunk is whole. */
-DEV void copy_values(const struct attn_args *a, struct split_shared *s, const uint16_t *values,
-                     uint32_t i0, struct seen range)
-{
-    const uint32_t n_chunks = (tile_elems(a, i0) + 7) / 8, chunk = thread_x() % (SPLIT_TILE / 8);
-    const uint32_t end = (range.end + SPLIT_BATCH - 1) / SPLIT_BATCH * SPLIT_BATCH;
-    if (chunk >= n_chunks)
-        return;
-    for (uint32_t j = range.first / SPLIT_BATCH * SPLIT_BATCH + thread_x() / (SPLIT_TILE / 8);
-         j < end; j += n_threads_x() / (SPLIT_TILE / 8))
-        copy_async(&s->v[j][8 * chunk], values + j * a->kv.v_stride + i0 + 8 * chunk,
-                   j >= range.first && j < range.end);
-}
-
-/* Each warp loads the query of one head. */
-DEV void load_queries(const struct attn_args *a, struct split_shared *s,
-                      const struct attn_thread *p, uint32_t i0)
-{
-    const uint32_t n = tile_elems(a, i0), h = thread_x() / 32, lane = thread_x() % 32;
-    const float *q = p->q + h * a->kv.head_dim + i0;
-    float x[SPLIT_TILE / 32] = {0.0f};
-#pragma unroll
-    for (uint32_t u = 0; u < SPLIT_TILE / 32; u++)
-        if (h < p->n_heads && lane + 32 * u < n)
-            x[u] = q[lane + 32 * u];
-#pragma unroll
-    for (uint32_t u = 0; u < SPLIT_TILE / 32; u++)
-        s->q[h][lane + 32 * u] = x[u];
-}
-
 /* Adds the products of the n elements of a tile to z[e] = q . k(position 2 * pair + e), which is
- * one chain of fma over the whole head. */
-DEV void score_tile(const struct split_shared *s, uint32_t pair, uint32_t head, uint32_t n,
+ * one chain of fma over the whole head. query starts with the first element of the tile. */
+DEV void score_tile(const struct split_shared *s, const float *query, uint32_t pair, uint32_t n,
                     float *z)
 {
     uint32_t i = 0;
@@ -86,7 +29,7 @@ DEV void score_tile(const struct split_shared *s, uint32_t pair, uint32_t head, 
             k[u] = s->k[i + u][pair];
 #pragma unroll
         for (uint32_t u = 0; u < SPLIT_BATCH / 4; u++)
-            q[u] = load_words(&s->q[head][i + 4 * u]);
+            q[u] = load_words(query + i + 4 * u);
 #pragma unroll
         for (uint32_t u = 0; u < SPLIT_BATCH; u++) {
             const struct two both = f32_of_halves(k[u]);
@@ -98,13 +41,13 @@ DEV void score_tile(const struct split_shared *s, uint32_t pair, uint32_t head, 
 #pragma unroll 1
     for (; i < n; i++) {
         const struct two both = f32_of_halves(s->k[i][pair]);
-        z[0] = fmaf(s->q[head][i], both.at[0], z[0]);
-        z[1] = fmaf(s->q[head][i], both.at[1], z[1]);
+        z[0] = fmaf(query[i], both.at[0], z[0]);
+        z[1] = fmaf(query[i], both.at[1], z[1]);
     }
 }
 
-/* Turns the scores of a head, two in each lane of its warp, into probabilities. Returns their
- * maximum m and their sum l. */
+/* Turns the scores of a head, two in each lane of its warp, into probabilities. Returns the largest
+ * score m and the sum l of the probabilities. */
 DEV struct attn_run softmax_split(struct split_shared *s, uint32_t pair, uint32_t head,
                                   struct seen range, const float *z)
 {
@@ -156,95 +99,138 @@ DEV void weigh_tile(const struct split_shared *s, uint32_t i, struct seen range,
     }
 }
 
-/* Computes the results of one position block. The caller has started the copies of the first tile
- * of keys and values. All threads of the block must call it. */
-DEV void split_block(const struct attn_args *a, struct split_shared *s, const struct attn_thread *p,
-                     uint32_t block, struct seen range)
+/* Scores, probabilities and sums of one position block. The caller has started the copies of the
+ * first tile of keys and values. All threads of the block must call it. */
+DEV void score_block(const struct attn_args *a, struct split_shared *s, const struct attn_thread *p,
+                     float *slots, uint32_t block, struct seen range)
 {
-    const uint32_t head_dim = a->kv.head_dim;
-    const uint32_t head = thread_x() / 32, pair = thread_x() % 32; /* for the scores */
-    const uint16_t *keys = block_keys(a, p, block), *values = keys + head_dim * KV_BLOCK;
-    float *slots = a->tokens[block_z()].slots;
+    const uint32_t head_dim = a->kv.head_dim, head = thread_x() / 32, pair = thread_x() % 32;
     float z[2] = {0.0f, 0.0f};
 #pragma unroll 1
     for (uint32_t i0 = 0; i0 < head_dim; i0 += SPLIT_TILE) {
         if (i0 > 0) {
             block_sync();
-            copy_keys(a, s, keys, i0);
+            copy_keys(&a->kv, s, block_keys(a, p, block), i0);
         }
-        load_queries(a, s, p, i0);
         copy_async_wait();
         block_sync();
+        if (block == p->pos / KV_BLOCK) {
+            insert_key(s, head_dim, i0, p->pos % KV_BLOCK);
+            if (i0 == 0)
+                insert_value(s, head_dim, 0, p->pos % KV_BLOCK);
+            block_sync();
+        }
         if (head < p->n_heads)
-            score_tile(s, pair, head, tile_elems(a, i0), z);
+            score_tile(s, s->q[head] + i0, pair, tile_elems(head_dim, i0), z);
     }
     if (head < p->n_heads) {
         const struct attn_run run = softmax_split(s, pair, head, range, z);
         float *slot = attn_slot(a, slots, block, p->head + head) + SLOT_M(head_dim);
-        if (pair == 0) {
+        if (pair == 0 && p->oldest / KV_BLOCK == p->pos / KV_BLOCK) {
+            s->r[head] = 1.0f / run.l;
+        } else if (pair == 0) {
             slot[0] = run.m;
             slot[1] = run.l;
         }
     }
     block_sync();
+}
+
+/* The weighed values of one position block, after score_block. If the token sees no other block,
+ * these are the results. */
+DEV void weigh_block(const struct attn_args *a, const struct attn_thread *p, struct split_shared *s,
+                     float *slots, uint32_t block, struct seen range)
+{
+    const uint32_t head_dim = a->kv.head_dim;
+    const bool is_only = p->oldest / KV_BLOCK == p->pos / KV_BLOCK;
+    float *out = a->out + (uint64_t)block_z() * a->out_stride + (uint64_t)p->head * head_dim;
 #pragma unroll 1
     for (uint32_t i0 = 0; i0 < head_dim; i0 += SPLIT_TILE) {
         if (i0 > 0) {
             block_sync();
-            copy_values(a, s, values, i0, range);
+            copy_values(&a->kv, s, block_keys(a, p, block), i0, range);
             copy_async_wait();
             block_sync();
+            if (block == p->pos / KV_BLOCK)
+                insert_value(s, head_dim, i0, p->pos % KV_BLOCK);
+            block_sync();
         }
-        for (uint32_t i = thread_x(); i < tile_elems(a, i0); i += n_threads_x()) {
-            float o[ATTN_HEADS];
-            weigh_tile(s, i, range, o);
+        const uint32_t i = thread_x();
+        if (i >= tile_elems(head_dim, i0))
+            continue;
+        float o[ATTN_HEADS];
+        weigh_tile(s, i, range, o);
 #pragma unroll
-            for (uint32_t h = 0; h < ATTN_HEADS; h++)
-                if (h < p->n_heads)
-                    attn_slot(a, slots, block, p->head + h)[i0 + i] = o[h];
-        }
+        for (uint32_t h = 0; h < ATTN_HEADS; h++)
+            if (h < p->n_heads && is_only)
+                out[h * head_dim + i0 + i] = o[h] * s->r[h];
+            else if (h < p->n_heads)
+                attn_slot(a, slots, block, p->head + h)[i0 + i] = o[h];
     }
 }
 
-/* Grid: ATTN_SPLIT shares of position blocks; KV heads times chunks of query heads; tokens. */
-KERNEL_EARLY(attn_split, attn_args, SPLIT_THREADS)
+/* Starts copying the first tile of a position block. */
+DEV struct seen start_block(const struct attn_args *a, struct split_shared *s,
+                            const struct attn_thread *p, uint32_t block)
+{
+    const uint16_t *keys = block_keys(a, p, block);
+    const struct seen range = seen_of(p->oldest, p->pos, block);
+    copy_keys(&a->kv, s, keys, 0);
+    copy_values(&a->kv, s, keys, 0, range);
+    return range;
+}
+
+/* Returns true in the last of n_shares thread blocks that call it. This thread block then sees what
+ * all of them wrote before. The counter is 0 before the first call and after the last one. */
+DEV bool is_last_share(uint32_t *n_ended, uint32_t n_shares, struct split_shared *s)
+{
+    block_sync();
+    if (thread_x() == 0) {
+        grid_fence();
+        s->is_last = atomic_add(n_ended, 1) == n_shares - 1;
+        if (s->is_last) {
+            grid_fence();
+            *n_ended = 0;
+        }
+    }
+    block_sync();
+    return s->is_last;
+}
+
+/* Four thread blocks per multiprocessor: all shares of a long context run at once. Grid: shares of
+ * the position blocks; KV heads times chunks of query heads; tokens. */
+KERNEL_EARLY_DENSE(attn_split, split_args, SPLIT_THREADS, 4)
 {
     SHARED_WIDE struct split_shared s;
-    const struct attn_thread p = attn_thread_init(&a, block_z());
-    /* The first round runs even without a position block, because each thread must call
-     * wait_for_grid. */
-    for (uint32_t block = p.oldest / KV_BLOCK + block_x(), started = 0;
-         block <= p.pos / KV_BLOCK || !started; block += n_blocks_x()) {
-        const uint16_t *keys = block_keys(&a, &p, block);
-        const uint16_t *last_keys = block_keys(&a, &p, p.pos / KV_BLOCK);
-        const struct seen range = seen_of(p.oldest, p.pos, block);
-        /* False if the previous kernel may write to this block: to the last one of the token, or to
-         * the first one if a ring has both in the same place. */
-        const bool is_final = block < p.pos / KV_BLOCK && keys != last_keys;
-        if (!started && !is_final)
-            wait_for_grid();
-        if (range.end > 0) {
-            copy_keys(&a, &s, keys, 0);
-            copy_values(&a, &s, keys + a.kv.head_dim * KV_BLOCK, 0, range);
-        }
-        if (!started && is_final)
-            wait_for_grid();
-        if (range.end > 0)
-            split_block(&a, &s, &p, block, range);
-        started = 1;
+    const uint32_t token = block_z(), warp = thread_x() / 32, head_dim = a.attn.kv.head_dim;
+    const struct attn_thread p = attn_thread_init(&a.attn, token);
+    const uint32_t first = p.oldest / KV_BLOCK, last = p.pos / KV_BLOCK;
+    const uint32_t n_blocks = last + 1 - first, kv_head = p.head / a.attn.group;
+    uint32_t block = first + block_x();
+    if (block > last) /* need not wait, because another thread block of this kernel does */
+        return;
+    struct seen range = start_block(&a.attn, &s, &p, block);
+    load_angles(&a.rope, &s, token);
+    float *slots = a.attn.tokens[token].slots;
+    block_sync();
+    wait_for_grid();
+    load_heads(&a.rope, &s, &p, token, kv_head, (last - block) % n_blocks_x() == 0);
+    for (;;) {
+        score_block(&a.attn, &s, &p, slots, block, range);
+        weigh_block(&a.attn, &p, &s, slots, block, range);
+        block += n_blocks_x();
+        if (block > last)
+            break;
         block_sync();
+        range = start_block(&a.attn, &s, &p, block);
     }
-}
-
-/* Merges the results of all visible position blocks. Grid: tokens, query heads. */
-KERNEL(attn_merge, attn_args, 32)
-{
-    const uint32_t token = block_x(), head = block_y();
-    const uint32_t pos = (uint32_t)a.tokens[token].pos;
-    const uint32_t first = oldest_seen(a.window, pos) / KV_BLOCK;
-    float *out = a.out + (uint64_t)token * a.out_stride + (uint64_t)head * a.kv.head_dim;
-    merge_head(&a, attn_slot(&a, a.tokens[token].slots, first, head), pos / KV_BLOCK + 1 - first,
-               out);
+    if (n_blocks == 1 || !is_last_share(a.n_ended + (uint64_t)token * a.n_head_chunks + block_y(),
+                                        n_blocks < n_blocks_x() ? n_blocks : n_blocks_x(), &s))
+        return;
+    if (warp < p.n_heads)
+        merge_head(&a.attn, attn_slot(&a.attn, slots, first, p.head + warp), n_blocks,
+                   a.attn.out + (uint64_t)token * a.attn.out_stride +
+                       (uint64_t)(p.head + warp) * head_dim);
 }
 
 #endif

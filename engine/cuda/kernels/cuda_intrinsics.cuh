@@ -47,9 +47,9 @@
 /* Waits until the previous kernel has ended and its writes are visible, then allows the next kernel
  * to start. Code before this call must write no global memory. It may read only data that the
  * previous kernel does not write: weights, the inputs of the pass (struct cuda_token and others),
- * full position blocks that the pass does not overwrite in a ring. (The kernel before the previous
- * one has ended, because the previous one waited for it.) Older devices have no dependent
- * launch. */
+ * keys and values. (The kernel before the previous one has ended, because the previous one waited
+ * for it.) A thread block that reads and writes nothing else may end without this call if another
+ * one of its grid calls it. Older devices have no dependent launch. */
 DEV void wait_for_grid(void)
 {
 #if __CUDA_ARCH__ >= 900
@@ -76,6 +76,20 @@ DEV void block_sync(void)
 DEV uint32_t block_count(bool yes)
 {
     return (uint32_t)__syncthreads_count(yes);
+}
+
+/* Barrier for the 32 lanes of a warp, whose earlier writes are then visible to all of them. */
+DEV void warp_sync(void)
+{
+    __syncwarp();
+}
+
+/* Between a write and an atomic addition: a thread of the grid that sees the result of the addition
+ * and calls this function too then sees the write. Also for writes of the whole thread block before
+ * a barrier. */
+DEV void grid_fence(void)
+{
+    asm volatile("fence.acq_rel.gpu;" ::: "memory");
 }
 
 /* Bit mask of the warp lanes that passed true. All 32 lanes must call it. */

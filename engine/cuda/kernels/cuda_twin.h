@@ -58,6 +58,17 @@ DEV void block_sync(void)
     twin_block_sync();
 }
 
+DEV void warp_sync(void)
+{
+    const uint32_t nothing = 0;
+    (void)twin_exchange(&nothing, 1);
+}
+
+DEV void grid_fence(void)
+{
+    /* the twin runs one thread at a time */
+}
+
 DEV uint32_t block_count(bool yes)
 {
     return twin_block_count(yes);

@@ -228,7 +228,8 @@ static void one_token_with_norm_matches_the_reference(void **state)
 /* One layer with one KV head; a sequence of n_pos positions in one pass. */
 struct attn_case {
     uint32_t head_dim, group, n_pos, n_rot;
-    bool neox, split;
+    uint32_t n_shares; /* thread blocks of attn_split; 0: attn_apply */
+    bool neox;
     bool has_nan; /* in the key of the first position of each block, so that its scores are NaN */
 };
 
@@ -275,22 +276,28 @@ static void attn_free(struct attn_run *a)
     FREE_ALL(a->cache, a->cache_ref, a->qkv, a->rows, a->cs, a->slots, a->out, a->tokens);
 }
 
+static struct rope_args rope_of(const struct attn_run *a)
+{
+    const struct attn_case c = a->c;
+    return (struct rope_args){.tokens = a->tokens,
+                              .c = a->cs,
+                              .s = a->cs + c.n_pos * (c.n_rot / 2),
+                              .qkv = a->qkv,
+                              .kv = a->kv,
+                              .qkv_stride = a->stride,
+                              .q_rows = a->q_width,
+                              .q_group = a->q_width,
+                              .kv_width = c.head_dim,
+                              .group = c.group,
+                              .n_rot = c.n_rot,
+                              .neox = c.neox,
+                              .q_scale = a->q_scale};
+}
+
 static void check_append(const struct attn_run *a, enum twin_order order)
 {
     const struct attn_case c = a->c;
-    const struct rope_args rope = {.tokens = a->tokens,
-                                   .c = a->cs,
-                                   .s = a->cs + c.n_pos * (c.n_rot / 2),
-                                   .qkv = a->qkv,
-                                   .kv = a->kv,
-                                   .qkv_stride = a->stride,
-                                   .q_rows = a->q_width,
-                                   .q_group = a->q_width,
-                                   .kv_width = c.head_dim,
-                                   .group = c.group,
-                                   .n_rot = c.n_rot,
-                                   .neox = c.neox,
-                                   .q_scale = a->q_scale};
+    const struct rope_args rope = rope_of(a);
     launch("rope_append", c.n_pos, 1, 1, 0, &rope, order);
     const rope_fn rope_ref = c.neox ? rope_neox_ref : rope_norm_ref;
     for (uint32_t t = 0; t < c.n_pos; t++) {
@@ -339,14 +346,43 @@ static void reference_attention(const struct attn_run *a, uint32_t t, uint32_t h
     FREE_ALL(big_o, one);
 }
 
+/* Attention of the last token, whose row and place in the cache are those before its RoPE. */
+static void run_split(const struct attn_run *a, const float *row, const struct attn_args *attn,
+                      enum twin_order order)
+{
+    const struct attn_case c = a->c;
+    const uint32_t last = c.n_pos - 1, slot = last % KV_BLOCK;
+    const uint32_t n_chunks = (c.group + ATTN_HEADS - 1) / ATTN_HEADS;
+    uint32_t *n_ended = zeros(n_chunks, sizeof *n_ended);
+    uint16_t *keys = a->cache + last / KV_BLOCK * a->kv.block_elems;
+    float *raw = a->qkv + (size_t)last * a->stride;
+    struct split_args args = {rope_of(a), *attn, n_ended, n_chunks};
+    args.rope.tokens = attn->tokens;
+    args.rope.qkv = raw;
+    args.rope.c += (size_t)last * (c.n_rot / 2);
+    args.rope.s += (size_t)last * (c.n_rot / 2);
+    memcpy(raw, row, a->stride * sizeof *raw);
+    for (uint32_t i = 0; i < c.head_dim; i++) /* NaN, so that an old value would be seen */
+        keys[i * KV_BLOCK + slot] = keys[c.head_dim * KV_BLOCK + slot * a->kv.v_stride + i] =
+            0x7E00;
+    launch("attn_split", c.n_shares, n_chunks, 1, 0, &args, order);
+    for (uint32_t i = 0; i < n_chunks; i++)
+        assert_int_equal(n_ended[i], 0);
+    assert_same(a->cache, a->cache_ref, a->n_blocks * a->kv.block_elems * 2, "the cache");
+    assert_same(raw, row, a->stride * sizeof *raw, "the product");
+    mem_free(n_ended);
+}
+
 /* Runs all tokens at once, or only the last one with split positions. */
 static void check_attention(struct attn_case c, struct random *r, enum twin_order order)
 {
     struct attn_run a = attn_make(c, r);
+    float *row = zeros(a.stride, sizeof *row);
+    memcpy(row, a.qkv + (size_t)(c.n_pos - 1) * a.stride, a.stride * sizeof *row);
     check_append(&a, order);
     for (uint32_t b = 0; b < a.n_blocks && c.has_nan; b++)
         a.cache[b * a.kv.block_elems] = a.cache_ref[b * a.kv.block_elems] = 0x7E00;
-    const uint32_t t0 = c.split ? c.n_pos - 1 : 0, n_tokens = c.n_pos - t0;
+    const uint32_t t0 = c.n_shares ? c.n_pos - 1 : 0, n_tokens = c.n_pos - t0;
     const struct attn_args attn = {.tokens = a.tokens + t0,
                                    .qkv = a.qkv + (size_t)t0 * a.stride,
                                    .out = a.out + (size_t)t0 * a.q_width,
@@ -357,16 +393,13 @@ static void check_attention(struct attn_case c, struct random *r, enum twin_orde
                                    .q_group = a.q_width,
                                    .n_heads = c.group,
                                    .group = c.group};
-    const uint32_t n_chunks = (c.group + ATTN_HEADS - 1) / ATTN_HEADS;
-    if (c.split) { /* each thread block takes every second position block */
-        launch("attn_split", 2, n_chunks, 1, 0, &attn, order);
-        launch("attn_merge", 1, c.group, 1, 0, &attn, order);
-    } else {
+    if (c.n_shares)
+        run_split(&a, row, &attn, order);
+    else
         launch("attn_apply",
                (n_tokens * c.group + APPLY_ROWS - 1) / APPLY_ROWS *
                    ((c.head_dim + APPLY_ELEMS - 1) / APPLY_ELEMS),
                1, 1, 0, &attn, order);
-    }
     float *out = zeros(c.head_dim, sizeof *out);
     for (uint32_t t = t0; t < c.n_pos; t++)
         for (uint32_t h = 0; h < c.group; h++) {
@@ -374,7 +407,7 @@ static void check_attention(struct attn_case c, struct random *r, enum twin_orde
             assert_same(a.out + (size_t)t * a.q_width + h * c.head_dim, out,
                         c.head_dim * sizeof *out, "attention");
         }
-    mem_free(out);
+    FREE_ALL(out, row);
     attn_free(&a);
 }
 
@@ -383,12 +416,15 @@ static void attention_matches_the_reference(void **state)
     (void)state;
     struct random r = {3};
     static const struct attn_case cases[] = {
-        {128, 4, 131, 128, true, true, false}, {128, 4, 131, 128, true, false, false},
-        {20, 1, 67, 20, false, false, false},  {66, 7, 70, 66, true, true, false},
-        {160, 6, 66, 32, true, false, false},  {2, 5, 9, 2, false, true, false},
-        {48, 3, 330, 48, false, true, false},  {300, 2, 131, 64, true, true, false},
-        {128, 4, 64, 128, true, true, false},  {100, 9, 200, 100, true, true, false},
-        {32, 3, 140, 32, true, true, true},    {32, 3, 140, 32, true, false, true},
+        {128, 4, 131, 128, 2, true, false}, {128, 4, 131, 128, 0, true, false},
+        {20, 1, 67, 20, 0, false, false},   {66, 7, 70, 66, 2, true, false},
+        {160, 6, 66, 32, 0, true, false},   {2, 5, 9, 2, 2, false, false},
+        {48, 3, 330, 48, 2, false, false},  {200, 2, 131, 64, 3, true, false},
+        {128, 4, 64, 128, 1, true, false},  {100, 9, 200, 100, 2, true, false},
+        {32, 3, 140, 32, 2, true, true},    {32, 3, 140, 32, 0, true, true},
+        {256, 5, 65, 256, 4, true, false},  {300, 2, 70, 64, 0, true, false},
+        {34, 2, 1152, 8, 20, true, false},  {8, 6, 1154, 8, 5, false, true},
+        {12, 1, 2300, 0, 7, false, false},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         check_attention(cases[i], &r, TWIN_ASCENDING);
