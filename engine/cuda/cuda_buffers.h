@@ -18,11 +18,10 @@ struct cuda_scratch {
     CUdeviceptr memory;
     float *h, *qkv, *attn; /* (n_ubatch, h_stride or qkv_stride or attn_stride) */
     float *ffn;            /* (n_ubatch, ffn_stride); with experts a row per pair */
-    /* The next three are for matrices in R1-256. n_padded is n_ubatch rounded up to a multiple of
-     * FEW_TOKENS, because linear_few reads whole groups of tokens. */
-    int8_t *q8;        /* (n_padded) quantised rows in whole lines, at most q8_stride bytes each */
-    float *q8_s;       /* (n_padded) scale of each row of q8 */
-    int32_t *q8_sum;   /* (n_padded) sum of each row of q8 */
+    /* The next three are for matrices in R1-256. */
+    int8_t *q8;        /* (n_ubatch) quantised rows in whole lines, at most q8_stride bytes each */
+    float *q8_s;       /* (n_ubatch) scale of each row of q8 */
+    int32_t *q8_sum;   /* (n_ubatch) sum of each row of q8 */
     float *rotated;    /* (n_ubatch, rotated_stride) input of a linear layer after its rotation */
     float *gates;      /* (n_ubatch, n_value_heads, 2) decay and beta of delta nets */
     uint32_t *n_ended; /* (n_ubatch, n_head_chunks) see split_args */

@@ -168,15 +168,14 @@ static void layout_experts(struct layout *l, const struct cuda_shape *s, const s
 static void layout_scratch(struct layout *l, const struct cuda_shape *s, const struct model *m,
                            size_t n_tokens, struct cuda_scratch *out)
 {
-    const size_t n_padded = size_round_up(n_tokens, FEW_TOKENS);
     out->h = reserve(l, n_tokens * s->h_stride, sizeof(float));
     out->qkv = reserve(l, n_tokens * s->qkv_stride, sizeof(float));
     out->attn = reserve(l, n_tokens * s->attn_stride, sizeof(float));
     out->ffn =
         reserve(l, n_tokens * size_max(m->hp.n_used_experts, 1) * s->ffn_stride, sizeof(float));
-    out->q8 = reserve(l, n_padded, s->q8_stride);
-    out->q8_s = reserve(l, n_padded, sizeof(float));
-    out->q8_sum = reserve(l, n_padded, sizeof(int32_t));
+    out->q8 = reserve(l, n_tokens, s->q8_stride);
+    out->q8_s = reserve(l, n_tokens, sizeof(float));
+    out->q8_sum = reserve(l, n_tokens, sizeof(int32_t));
     out->rotated = reserve(l, n_tokens * s->rotated_stride, sizeof(float));
     out->gates = reserve(l, n_tokens * m->hp.delta.n_value_heads, 2 * sizeof(float));
     out->n_ended = reserve(l, n_tokens * s->n_head_chunks, sizeof(uint32_t));

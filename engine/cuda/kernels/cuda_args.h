@@ -19,27 +19,30 @@
 #define KV_BLOCK 64     /* positions in a position block */
 #define LINE_COLS 256   /* columns in a line of R1-256 */
 #define LINE_BYTES 64   /* bytes of a line */
-#define FEW_TOKENS 4    /* tokens that share one load of weights in linear_few */
-#define FEW_ROWS 16     /* rows per thread block of linear_few: 64 threads, 8 threads for 2 rows */
+#define FEW_TOKENS 16   /* most tokens per thread block of linear_few: two mma tiles of 8 */
+#define FEW_ROWS 16     /* rows per thread block of linear_few: one mma tile */
+#define FEW_THREADS 128 /* threads per block of linear_few: one for each token and two rows */
 #define ONE_THREADS 256 /* threads per block of linear_one */
 #define ONE_BLOCKS 3    /* thread blocks of linear_one that fit on a multiprocessor */
 /* 16-byte chunks of a row that a thread of linear_one preloads: 8 threads hold 2,560 columns */
 #define ONE_CHUNKS 5
-#define ROW_TILE 8192 /* floats of a row in shared memory: 32 kB */
+#define ROW_TILE 8192    /* floats of a row in shared memory: 32 kB */
+#define NORM_THREADS 256 /* threads per block of norm_quantise */
 /* Norm weights that linear_one copies to shared memory, where the int8 values later replace them.
  * With the tile, 47.4 of 48 kB are in use. */
 #define ONE_NORM_TILE 3648
-/* Bytes in shared memory from the int8 activations of one line to those of the next line
- * (linear_one) or of the next token (linear_many). The 64 bytes beyond LINE_COLS place the same
- * columns of neighbours in different banks. */
+/* Bytes in shared memory from the int8 activations of one line to those of the next line in
+ * linear_one. The 64 bytes beyond LINE_COLS place the same columns of neighbours in different
+ * banks. */
 #define LINE_STRIDE 320
 /* Widest input of linear_one: a longer row of int8 values would not fit in the 32 kB. */
 #define ONE_COLS (ROW_TILE * 4 / LINE_STRIDE * LINE_COLS)
 #define MANY_TOKENS 64 /* tokens per thread block of linear_many: 8 mma tiles of 8 */
 #define MANY_ROWS 128  /* rows per thread block: 4 warps with two 16-row mma tiles each */
-#define HALF_ROWS 64   /* rows per thread block of linear_half: one mma tile per warp */
-#define ATTN_HEADS 4   /* query heads that share one load of a key or value in attn_split */
-#define APPLY_ROWS 32  /* queries per thread block of attn_apply: pairs of token and query head */
+#define HALF_ROWS 64   /* rows per thread block of linear_half: two warps share 32 rows */
+#define MANY_THREADS 128
+#define ATTN_HEADS 4  /* query heads that share one load of a key or value in attn_split */
+#define APPLY_ROWS 32 /* queries per thread block of attn_apply: pairs of token and query head */
 #define APPLY_THREADS (4 * APPLY_ROWS)
 #define APPLY_ELEMS 128 /* elements of a head whose results a thread block of attn_apply has */
 #define ATTN_SPLIT                                                                                 \
@@ -197,11 +200,11 @@ struct read_args {
 #define CUDA_KERNELS(X)                                                                            \
     X(embed_rows, embed_args, 128)                                                                 \
     X(rotate_rows, rotate_args, 512)                                                               \
-    X(norm_quantise, norm_args, 512)                                                               \
+    X(norm_quantise, norm_args, NORM_THREADS)                                                      \
     X(linear_one, norm_linear_args, ONE_THREADS)                                                   \
-    X(linear_few, linear_args, 64)                                                                 \
-    X(linear_many, linear_args, 128)                                                               \
-    X(linear_half, linear_args, 128)                                                               \
+    X(linear_few, linear_args, FEW_THREADS)                                                        \
+    X(linear_many, linear_args, MANY_THREADS)                                                      \
+    X(linear_half, linear_args, MANY_THREADS)                                                      \
     X(rope_append, rope_args, 128)                                                                 \
     X(attn_apply, attn_args, APPLY_THREADS)                                                        \
     X(attn_split, split_args, SPLIT_THREADS)                                                       \

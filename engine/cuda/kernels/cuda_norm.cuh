@@ -183,25 +183,4 @@ DEV void prefetch_norm(const struct norm_args *a)
         prefetch_line(a->w + i);
 }
 
-KERNEL_EARLY(norm_quantise, norm_args, 512)
-{
-    SHARED_WIDE float tile[ROW_TILE];
-    const float *row = a.x + (uint64_t)block_x() * a.x_stride;
-    int8_t *q = a.q + (uint64_t)block_x() * a.q_stride;
-    struct row_scale scale;
-    if (a.n <= ROW_TILE) {
-        const struct norm_weights w = load_norm(&a, NULL, 0);
-        wait_for_grid();
-        scale = quantise_tile(&a, row, &w, tile, q, LINE_COLS);
-    } else {
-        prefetch_norm(&a);
-        wait_for_grid();
-        scale = quantise_long(&a, row, tile, q, LINE_COLS);
-    }
-    if (thread_x() == 0) {
-        a.q_s[block_x()] = scale.s;
-        a.q_sum[block_x()] = scale.sum;
-    }
-}
-
 #endif

@@ -1,6 +1,6 @@
 /*
- * Products of one token or a few tokens with ternary weights in R1-256, exact in int32, followed by
- * scale, bias, and residual or gate. cuda_ternary_many.cuh is for more tokens.
+ * The product of one token with ternary weights in R1-256, exact in int32, followed by scale, bias,
+ * and residual or gate. cuda_ternary_mma.cuh and cuda_ternary_many.cuh are for more tokens.
  *
  * Eight or more warp lanes share two rows and load 16 bytes, a chunk, at a time. Field f of a byte
  * is its bits 2 f and 2 f + 1, the code of a column; that of field f + 1 is 64 columns further. So
@@ -92,70 +92,22 @@ DEV void store_pair(const struct linear_args *a, uint32_t row, float *y, struct 
         y[row + 1] = a->kind == LINEAR_ADD ? before.at[1] + y1 : y1;
 }
 
-/* As store_pair, for a token whose scale and sum are in q_s and q_sum. */
-DEV void store_token_pair(const struct linear_args *a, uint32_t row, uint32_t token, int32_t acc0,
-                          int32_t acc1)
-{
-    const int32_t acc[2] = {acc0, acc1};
-    if (token >= a->n_tokens)
-        return;
-    const struct row_scale scale = {a->q_s[token], a->q_sum[token]};
-    const struct token_factors f = factors_of(a, scale);
-    float *y = a->y + (uint64_t)token * a->y_stride;
-    store_pair(a, row, y, pair_before(a, row, y), &f, acc);
-}
-
-/* 64 columns (16 bytes of codes) of two rows, for n_t tokens. `high` sums fields 1 and 3, four
- * times too large. */
-DEV void multiply_chunk(const struct words *w, const int8_t *q, uint64_t q_stride, uint32_t n_t,
-                        int32_t (*low)[FEW_TOKENS], int32_t (*high)[FEW_TOKENS])
+/* 64 columns (16 bytes of codes) of two rows. `high` sums fields 1 and 3, four times too large. */
+DEV void multiply_chunk(const struct words *w, const int8_t *q, int32_t *low, int32_t *high)
 {
 #pragma unroll
-    for (uint32_t t = 0; t < n_t; t++)
+    for (uint32_t field = 0; field < 4; field++) {
+        const struct words x = load_words(q + 64 * field);
 #pragma unroll
-        for (uint32_t field = 0; field < 4; field++) {
-            const struct words x = load_words(q + t * q_stride + 64 * field);
+        for (uint32_t r = 0; r < 2; r++)
 #pragma unroll
-            for (uint32_t r = 0; r < 2; r++)
-#pragma unroll
-                for (uint32_t i = 0; i < 4; i++) {
-                    const uint32_t v = w[r].at[i] >> (field < 2 ? 0 : 4);
-                    if (field % 2 == 0)
-                        low[r][t] = dot4(v & FIELD_0, x.at[i], low[r][t]);
-                    else
-                        high[r][t] = dot4(v & FIELD_1, x.at[i], high[r][t]);
-                }
-        }
-}
-
-/* Two rows per eight threads, times tokens token0 .. token0 + n_t - 1. n_t must be a compile-time
- * constant in the caller, so that the sums stay in registers. */
-DEV void multiply_rows(const struct linear_args *a, uint32_t token0, uint32_t n_t)
-{
-    const uint32_t member = thread_x() % 8;
-    const uint32_t row = (block_x() * n_threads_x() + thread_x()) / 8 * 2;
-    const uint64_t row_bytes = (uint64_t)a->n_lines * LINE_BYTES;
-    const uint64_t q_stride = (uint64_t)a->n_lines * LINE_COLS;
-    const uint8_t *line0 = a->lines + (row < a->n_rows ? row : a->n_rows - 1) * row_bytes;
-    const uint8_t *line1 = a->lines + (row + 1 < a->n_rows ? row + 1 : a->n_rows - 1) * row_bytes;
-    int32_t low[2][FEW_TOKENS] = {{0}}, high[2][FEW_TOKENS] = {{0}};
-#pragma unroll 4
-    for (uint32_t chunk = member; chunk < 4 * a->n_lines; chunk += 8) {
-        const struct words w[2] = {load_once(line0 + 16 * chunk), load_once(line1 + 16 * chunk)};
-        const uint32_t column = chunk / 4 * LINE_COLS + chunk % 4 * 16;
-        multiply_chunk(w, a->q + token0 * q_stride + column, q_stride, n_t, low, high);
-    }
-#pragma unroll
-    for (uint32_t t = 0; t < n_t; t++) {
-        int32_t acc[2];
-#pragma unroll
-        for (uint32_t r = 0; r < 2; r++) {
-            acc[r] = low[r][t] + high[r][t] / 4;
-            for (uint32_t mask = 4; mask > 0; mask /= 2)
-                acc[r] += (int32_t)shuffle_xor_u32((uint32_t)acc[r], mask);
-        }
-        if (member == 0)
-            store_token_pair(a, row, token0 + t, acc[0], acc[1]);
+            for (uint32_t i = 0; i < 4; i++) {
+                const uint32_t v = w[r].at[i] >> (field < 2 ? 0 : 4);
+                if (field % 2 == 0)
+                    low[r] = dot4(v & FIELD_0, x.at[i], low[r]);
+                else
+                    high[r] = dot4(v & FIELD_1, x.at[i], high[r]);
+            }
     }
 }
 
@@ -182,7 +134,7 @@ KERNEL_EARLY_DENSE(linear_one, norm_linear_args, ONE_THREADS, ONE_BLOCKS)
     const uint64_t row_bytes = (uint64_t)l->n_lines * LINE_BYTES;
     const uint8_t *lines[2];
     struct words w[ONE_CHUNKS][2];
-    int32_t low[2][FEW_TOKENS] = {{0}}, high[2][FEW_TOKENS] = {{0}}, acc[2];
+    int32_t low[2] = {0}, high[2] = {0}, acc[2];
     for (uint32_t r = 0; r < 2; r++)
         lines[r] = l->lines + (row + r < l->n_rows ? row + r : l->n_rows - 1) * row_bytes;
 #pragma unroll
@@ -214,12 +166,12 @@ KERNEL_EARLY_DENSE(linear_one, norm_linear_args, ONE_THREADS, ONE_BLOCKS)
         for (uint32_t c = 0; c < ONE_CHUNKS; c++) {
             const uint32_t chunk = first + c * a.n_lanes;
             if (chunk < n_chunks)
-                multiply_chunk(w[c], q + chunk / 4 * LINE_STRIDE + chunk % 4 * 16, 0, 1, low, high);
+                multiply_chunk(w[c], q + chunk / 4 * LINE_STRIDE + chunk % 4 * 16, low, high);
         }
     }
 #pragma unroll
     for (uint32_t r = 0; r < 2; r++) {
-        acc[r] = low[r][0] + high[r][0] / 4;
+        acc[r] = low[r] + high[r] / 4;
         for (uint32_t mask = a.n_lanes / 2; mask > 0; mask /= 2)
             acc[r] += (int32_t)shuffle_xor_u32((uint32_t)acc[r], mask);
     }
@@ -227,13 +179,6 @@ KERNEL_EARLY_DENSE(linear_one, norm_linear_args, ONE_THREADS, ONE_BLOCKS)
         const struct token_factors f = factors_of(l, scale);
         store_pair(l, row, l->y, before, &f, acc);
     }
-}
-
-/* FEW_TOKENS tokens per thread block. q must have storage for a multiple of FEW_TOKENS tokens.
- * Grid: groups of FEW_ROWS rows, groups of FEW_TOKENS tokens. */
-KERNEL(linear_few, linear_args, 64)
-{
-    multiply_rows(&a, FEW_TOKENS * block_y(), FEW_TOKENS);
 }
 
 #endif

@@ -39,9 +39,12 @@ uint32_t twin_block_count(uint32_t yes);
 /* Passes n words to the other lanes of the warp and waits for all 32 lanes. Returns the words of
  * all lanes: lane l's are at [l * n]. They stay valid until this lane's next call. */
 const uint32_t *twin_exchange(const uint32_t *v, uint32_t n);
-/* The copies of a thread happen at its next twin_copy_wait, as late as the device may do them. */
+/* The copies of a thread happen when it waits for them, as late as the device may do them.
+ * twin_copy_wait(n) waits for all groups except the last n; with n = 0 also for copies that belong
+ * to no group yet. */
 void twin_copy(void *to, const void *from, bool exists);
-void twin_copy_wait(void);
+void twin_copy_commit(void);
+void twin_copy_wait(uint32_t n_groups);
 
 DEV void wait_for_grid(void)
 {
@@ -194,7 +197,15 @@ DEV void copy_async(void *to, const void *from, bool exists)
 }
 DEV void copy_async_wait(void)
 {
-    twin_copy_wait();
+    twin_copy_wait(0);
+}
+DEV void copy_async_commit(void)
+{
+    twin_copy_commit();
+}
+DEV void copy_async_wait_but_one(void)
+{
+    twin_copy_wait(1);
 }
 DEV float f32_of_bits(uint32_t u)
 {

@@ -111,7 +111,7 @@ static void check_linear(const char *name, uint32_t n_rows, uint32_t n_lines, ui
                          int32_t kind, struct random *r)
 {
     const uint32_t y_stride = (uint32_t)size_round_up(n_rows, 16);
-    const size_t n_q = size_round_up(n_tokens, FEW_TOKENS) * n_lines * LINE_COLS;
+    const size_t n_q = (size_t)n_tokens * n_lines * LINE_COLS;
     uint8_t *lines = random_lines(r, (size_t)n_rows * n_lines);
     int8_t *q = zeros(n_q, 1);
     float *s = floats(r, n_tokens), *bias = floats(r, n_rows);
@@ -156,12 +156,16 @@ static void linear_layers_match_the_reference(void **state)
     for (size_t i = 0; i < sizeof shapes / sizeof shapes[0]; i++)
         for (int32_t kind = LINEAR_STORE; kind <= LINEAR_SILU; kind++) {
             check_linear("linear_few", shapes[i].n_rows, shapes[i].n_lines, 6, kind, &r);
+            check_linear("linear_few", shapes[i].n_rows, shapes[i].n_lines, 25, kind, &r);
             check_linear("linear_many", shapes[i].n_rows, shapes[i].n_lines, 71, kind, &r);
             check_linear("linear_half", shapes[i].n_rows, shapes[i].n_lines, 71, kind, &r);
         }
     check_linear("linear_few", 7, 1, 1, LINEAR_ADD, &r); /* odd numbers of rows */
     check_linear("linear_many", 63, 2, 9, LINEAR_ADD, &r);
     check_linear("linear_half", 63, 2, 9, LINEAR_ADD, &r);
+    check_linear("linear_few", 18, 29, 16, LINEAR_STORE, &r);  /* warps load further lines */
+    check_linear("linear_many", 140, 7, 64, LINEAR_STORE, &r); /* tiles are used again */
+    check_linear("linear_half", 140, 7, 65, LINEAR_ADD, &r);
 }
 
 static void check_one(uint32_t n_rows, uint32_t n_cols, uint32_t n_lanes, int32_t kind, bool normed,

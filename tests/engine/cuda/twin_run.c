@@ -27,7 +27,7 @@ struct fiber {
     enum fiber_state state;
     uint32_t n_exchanges, n_words; /* exchanges so far; words of the last one */
     uint32_t n_counts;             /* calls of twin_block_count so far */
-    uint32_t n_copies;             /* used entries of twin.copies */
+    uint32_t n_copies, n_groups;   /* used entries of twin.copies; groups of copies so far */
     uint8_t *stack;
 #if defined(__x86_64__)
     void *sp;
@@ -39,6 +39,7 @@ struct fiber {
 struct copy {
     void *to;
     const void *from; /* NULL: zeros */
+    uint32_t group;   /* number of its group, in order */
 };
 
 static struct {
@@ -182,20 +183,29 @@ void twin_copy(void *to, const void *from, bool exists)
         fail("too many asynchronous copies");
     if ((uintptr_t)to % 16 != 0 || (uintptr_t)from % 16 != 0)
         fail("an asynchronous copy is not aligned");
-    twin.copies[f->index.thread][f->n_copies++] = (struct copy){to, exists ? from : NULL};
+    twin.copies[f->index.thread][f->n_copies++] =
+        (struct copy){to, exists ? from : NULL, f->n_groups};
 }
 
-void twin_copy_wait(void)
+void twin_copy_commit(void)
+{
+    twin.now->n_groups++;
+}
+
+void twin_copy_wait(uint32_t n_groups)
 {
     struct fiber *f = twin.now;
+    struct copy *copies = twin.copies[f->index.thread];
+    uint32_t n_kept = 0;
     for (uint32_t i = 0; i < f->n_copies; i++) {
-        const struct copy *c = &twin.copies[f->index.thread][i];
-        if (c->from)
-            memcpy(c->to, c->from, sizeof(struct words));
+        if (n_groups > 0 && copies[i].group + n_groups >= f->n_groups)
+            copies[n_kept++] = copies[i];
+        else if (copies[i].from)
+            memcpy(copies[i].to, copies[i].from, sizeof(struct words));
         else
-            memset(c->to, 0, sizeof(struct words));
+            memset(copies[i].to, 0, sizeof(struct words));
     }
-    f->n_copies = 0;
+    f->n_copies = n_kept;
 }
 
 /* Index of the lane or warp that runs as number i of n. */
@@ -271,7 +281,8 @@ void twin_launch(const struct twin_kernel *k, struct twin_grid grid, const void 
                         {x, y, z},
                         {grid.n_blocks[0], grid.n_blocks[1], grid.n_blocks[2]}};
                     f->state = FIBER_RUNS;
-                    f->n_exchanges = f->n_words = f->n_counts = f->n_copies = 0;
+                    f->n_exchanges = f->n_words = f->n_counts = 0;
+                    f->n_copies = f->n_groups = 0;
                     f->stack = twin.stacks + i * STACK_BYTES;
                 }
                 memset(twin.counts, 0, sizeof twin.counts);
