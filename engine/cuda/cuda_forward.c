@@ -301,8 +301,10 @@ static void head_embed(struct backend *b)
         cuda_copy(b, (CUdeviceptr)(uintptr_t)b->scratch.h, b->host.embd_at,
                   b->pass.n_tokens * b->shape.h_stride * sizeof(float));
     else
-        cuda_launch(&b->device, KERNEL_embed_rows, (struct cuda_grid){b->pass.n_tokens, 1, 1, 0},
-                    &args);
+        cuda_launch(
+            &b->device, KERNEL_embed_rows,
+            (struct cuda_grid){b->pass.n_tokens, grid_blocks(m->hp.n_embd, EMBED_COLS), 1, 0},
+            &args);
     cuda_rotate(b, &m->embd_rotation, b->scratch.h, b->pass.n_tokens, true);
     trace_step(b, "embd", 0, b->scratch.h, b->shape.h_stride, m->hp.n_embd);
 }

@@ -198,7 +198,7 @@ struct read_args {
 
 /* Name, argument struct, threads per block. */
 #define CUDA_KERNELS(X)                                                                            \
-    X(embed_rows, embed_args, 128)                                                                 \
+    X(embed_rows, embed_args, EMBED_COLS / 8)                                                      \
     X(rotate_rows, rotate_args, 512)                                                               \
     X(norm_quantise, norm_args, NORM_THREADS)                                                      \
     X(linear_one, norm_linear_args, ONE_THREADS)                                                   \
@@ -218,7 +218,7 @@ struct read_args {
     X(head_norm, head_norm_args, 512)                                                              \
     X(rows_dot_one, dot_args, 128)                                                                 \
     X(rows_dot_few, dot_args, 128)                                                                 \
-    X(rows_dot_listed, dot_args, 128)                                                              \
+    X(rows_dot_listed, dot_args, 16 * DOT_ROWS)                                                    \
     X(scan_logits, dot_args, SCAN_THREADS)                                                         \
     X(blocks_quantise, blocks_args, 512)                                                           \
     X(grouped_one, grouped_args, GROUP_THREADS)                                                    \
@@ -235,7 +235,7 @@ struct read_args {
     X(coarse_bound_one, bound_args, 128)                                                           \
     X(coarse_bound_few, bound_args, 128)                                                           \
     X(pick_floor, pick_args, PICK_THREADS)                                                         \
-    X(pick_collect, pick_args, COLLECT_IDS)                                                        \
+    X(pick_collect, pick_args, COLLECT_THREADS)                                                    \
     X(copy_words, copy_args, 256)                                                                  \
     X(read_memory, read_args, 256)
 

@@ -8,6 +8,56 @@
 
 #include "engine/cuda/kernels/cuda_head.cuh"
 
+/* A warp has BEST_ROWS rows of the plane. It copies BOUND_BLOCKS blocks of columns of them to
+ * shared memory at a time, so that the number of copies in flight does not depend on the order in
+ * which the compiler places loads. While one part is used, the next one is on its way. Steps are
+ * copied for STEP_BLOCKS blocks, which are 16 bytes. */
+#define BOUND_WARPS 4
+#define BOUND_BLOCKS 4
+#define STEP_BLOCKS 8
+#define PART_BYTES (BOUND_BLOCKS * LINE_BYTES) /* of a row */
+
+struct bound_tile {
+    uint8_t lines[2][BEST_ROWS * PART_BYTES];
+    uint16_t steps[2][BEST_ROWS * STEP_BLOCKS];
+};
+
+/* Place of block b of a row in the part. Rows with the same place modulo 4 would share the banks of
+ * shared memory, so every other pair of rows has its blocks in another order. */
+DEV uint32_t place_of(uint32_t row, uint32_t b)
+{
+    return row * PART_BYTES + (b ^ (row / 2 % 2)) * LINE_BYTES;
+}
+
+/* Starts copying part `part` of the BEST_ROWS rows from `first` on, and ends a group of copies. A
+ * part past the last one is an empty group. Rows past the vocabulary repeat the last row.
+ * coarse_bound_one (n_x = 1) runs for a single query, so it reads the plane once, and the
+ * second-level cache need not keep it. With more queries, each group of HEAD_ROWS queries reads
+ * it. */
+DEV void copy_part(const struct bound_args *a, uint32_t first, uint32_t part, uint32_t n_x,
+                   struct bound_tile *tile)
+{
+    const struct coarse_plane *plane = &a->plane;
+    const uint32_t lane = thread_x() % 32, b0 = part * BOUND_BLOCKS, piece = lane % 16;
+    const uint32_t last = a->out.n_vocab - 1 - first, row_bytes = plane->n_blocks * LINE_BYTES;
+    const uint8_t *lines = plane->lines + (uint64_t)first * row_bytes + b0 * LINE_BYTES;
+    const uint16_t *steps = plane->steps + (uint64_t)first * plane->step_stride + b0;
+    if (b0 + piece / 4 < plane->n_blocks)
+#pragma unroll
+        for (uint32_t i = 0; i < BEST_ROWS / 2; i++) {
+            const uint32_t row = 2 * i + lane / 16, at = row < last ? row : last;
+            uint8_t *to = tile->lines[part % 2] + place_of(row, piece / 4) + piece % 4 * 16;
+            if (n_x == 1)
+                copy_stream(to, lines + at * row_bytes + 16 * piece);
+            else
+                copy_async(to, lines + at * row_bytes + 16 * piece, true);
+        }
+    if (b0 % STEP_BLOCKS == 0 && b0 < plane->n_blocks && lane < BEST_ROWS)
+        copy_async(tile->steps[b0 / STEP_BLOCKS % 2] + lane * STEP_BLOCKS,
+                   steps + (lane < last ? lane : last) * plane->step_stride, true);
+    copy_async_commit();
+}
+
 /* Adds a line of two plane rows to four of their 16 partial sums. codes[r]: the thread's 16 bytes
  * of the line, columns c .. c + 15 and c + 64 .. c + 79; x: the query from column c on. The
  * terms of a sum are (2 code - 15) x: low bytes are stored doubled, so high bytes count 2 * 128,
@@ -30,23 +80,27 @@ DEV void bound_line(const struct words *codes, const int8_t *x, const int32_t *f
         }
 }
 
-/* The step of block b as F32. */
-DEV float step_of(const uint16_t *steps, uint32_t b)
+/* A step as F32. */
+DEV float step_of(uint16_t step)
 {
-    return f32_of_bits((uint32_t)steps[b] << 16);
+    return f32_of_bits((uint32_t)step << 16);
+}
+
+/* Adds the next STEP_BLOCKS blocks of a row to two of its eight sums of squares: thread `member` of
+ * four has blocks 2 member and 2 member + 1. */
+DEV void add_errors(const uint16_t *steps, const float *spread, uint32_t member, float *squares)
+{
+#pragma unroll
+    for (uint32_t i = 0; i < 2; i++) {
+        const float t = step_of(steps[2 * member + i]) * spread[2 * member + i];
+        squares[i] = fmaf(t, t, squares[i]);
+    }
 }
 
 /* Square of the error bound of a plane row, without the 1e-36. All lanes of a warp must call it;
  * the four threads that share the row all get the result. */
-DEV float square_of(const uint16_t *steps, const float *spread, uint32_t member, uint32_t stride)
+DEV float square_of(float *squares)
 {
-    float squares[2] = {0.0f, 0.0f};
-    for (uint32_t b = 2 * member; b < stride; b += 8)
-#pragma unroll
-        for (uint32_t i = 0; i < 2; i++) {
-            const float t = step_of(steps, b + i) * spread[b + i];
-            squares[i] = fmaf(t, t, squares[i]);
-        }
     for (uint32_t mask = 2; mask > 0; mask /= 2)
 #pragma unroll
         for (uint32_t i = 0; i < 2; i++)
@@ -79,96 +133,116 @@ DEV struct cuda_cand warp_best(struct cuda_cand mine)
     return mine;
 }
 
-/* 16 bytes of the plane. coarse_bound_one (n_x = 1) runs for a single query, so it reads the plane
- * once, and the second-level cache need not keep it. With more queries, each group of HEAD_ROWS
- * queries reads it. */
-DEV struct words load_plane(const uint8_t *p, uint32_t n_x)
+/* Sums of two plane rows for one query. */
+struct bound_sums {
+    float sums[2][4];    /* of the product */
+    float squares[2][2]; /* of the error */
+};
+
+/* Number of the query i of the queries from x0 on. Queries past the last one repeat it. */
+DEV uint32_t query_at(const struct bound_args *a, uint32_t x0, uint32_t i)
 {
-    return n_x == 1 ? load_stream(p) : load_once(p);
+    return x0 + i < a->n_rows ? x0 + i : a->n_rows - 1;
+}
+
+/* Adds a part to the sums of the thread's two rows, for n_x queries. */
+DEV void add_part(const struct bound_args *a, const struct bound_tile *tile, uint32_t part,
+                  uint32_t x0, uint32_t n_x, struct bound_sums *sums)
+{
+    const struct query_buffers *q = &a->query;
+    const uint32_t member = thread_x() % 4, row0 = thread_x() % 32 / 4 * 2;
+    const uint32_t n_blocks = a->plane.n_blocks, b0 = part * BOUND_BLOCKS;
+    const uint32_t n_here = n_blocks - b0 < BOUND_BLOCKS ? n_blocks - b0 : BOUND_BLOCKS;
+    const uint8_t *lines = tile->lines[part % 2] + 16 * member;
+    const uint16_t *steps = tile->steps[b0 / STEP_BLOCKS % 2];
+#pragma unroll
+    for (uint32_t i = 0; b0 % STEP_BLOCKS == 0 && i < n_x; i++)
+#pragma unroll
+        for (uint32_t r = 0; r < 2; r++)
+            add_errors(steps + (row0 + r) * STEP_BLOCKS,
+                       q->spread + (uint64_t)query_at(a, x0, i) * q->step_stride + b0, member,
+                       sums[i].squares[r]);
+#pragma unroll 2
+    for (uint32_t u = 0; u < n_here; u++) {
+        struct words codes[2];
+        float step[2];
+#pragma unroll
+        for (uint32_t r = 0; r < 2; r++) {
+            codes[r] = load_words(lines + place_of(row0 + r, u));
+            step[r] = step_of(steps[(row0 + r) * STEP_BLOCKS + b0 % STEP_BLOCKS + u]);
+        }
+#pragma unroll
+        for (uint32_t i = 0; i < n_x; i++) {
+            const uint64_t at = (uint64_t)query_at(a, x0, i) * n_blocks + b0 + u;
+            bound_line(codes, q->x + at * 2 * COARSE_COLS + 16 * member,
+                       q->fix + at * COARSE_SUMS + 4 * member, step, sums[i].sums);
+        }
+    }
+}
+
+/* Stores the bounds of the thread's two rows, id and id + 1, for one query, and the warp's best. */
+DEV void store_bounds(const struct bound_args *a, uint32_t row, uint32_t id,
+                      struct bound_sums *sums)
+{
+    const struct cuda_screen *screen = a->query.screens + row;
+    const uint32_t n_vocab = a->out.n_vocab;
+    struct cuda_cand best = {(int32_t)(id < n_vocab ? id : n_vocab - 1), -INFINITY};
+#pragma unroll
+    for (uint32_t r = 0; r < 2; r++) {
+        const float square = square_of(sums->squares[r]), tree = tree_of(sums->sums[r]);
+        const float up = screen->screened ? screen->unit * tree + sqrtf(square + 1e-36f) : INFINITY;
+        if (id + r >= n_vocab)
+            continue;
+        if (thread_x() % 4 == 0)
+            a->out.z[(uint64_t)row * a->out.z_stride + id + r] = up;
+        if (up > best.logit) {
+            best.logit = up;
+            best.id = (int32_t)(id + r);
+        }
+    }
+    best = warp_best(best);
+    if (thread_x() % 32 == 0)
+        a->out.bests[(uint64_t)row * a->out.best_stride + id / BEST_ROWS] = best;
 }
 
 /* Bounds for queries x0 .. x0 + n_x - 1. n_x must be a compile-time constant in the caller, so
- * that `sums` is in registers. Queries past the last one repeat it and store its results again.
- * Four threads share two rows of the plane, so a warp processes BEST_ROWS rows. */
+ * that the sums are in registers. Queries past the last one store its results again. Four threads
+ * share two rows of the plane. The plane is constant, so the first copies start early. */
 DEV void bound_rows(const struct bound_args *a, uint32_t x0, uint32_t n_x)
 {
-    const struct coarse_plane *plane = &a->plane;
-    const struct query_buffers *q = &a->query;
-    const uint32_t member = thread_x() % 4, n_vocab = a->out.n_vocab, n_blocks = plane->n_blocks;
-    const uint32_t id = (block_x() * n_threads_x() + thread_x()) / 4 * 2;
-    const uint8_t *lines[2];
-    const uint16_t *steps[2];
-    float sums[HEAD_ROWS][2][4] = {{{0.0f}}};
-    for (uint32_t r = 0; r < 2; r++) {
-        const uint64_t at = id + r < n_vocab ? id + r : n_vocab - 1;
-        lines[r] = plane->lines + at * n_blocks * LINE_BYTES + 16 * member;
-        steps[r] = plane->steps + at * plane->step_stride;
-    }
-#pragma unroll 4
-    for (uint32_t b = 0; b < n_blocks; b++) {
-        const struct words codes[2] = {load_plane(lines[0] + LINE_BYTES * b, n_x),
-                                       load_plane(lines[1] + LINE_BYTES * b, n_x)};
-        const float step[2] = {step_of(steps[0], b), step_of(steps[1], b)};
-#pragma unroll
-        for (uint32_t i = 0; i < n_x; i++) {
-            const uint64_t at =
-                (uint64_t)(x0 + i < a->n_rows ? x0 + i : a->n_rows - 1) * n_blocks + b;
-            bound_line(codes, q->x + at * 2 * COARSE_COLS + 16 * member,
-                       q->fix + at * COARSE_SUMS + 4 * member, step, sums[i]);
-        }
+    SHARED_WIDE struct bound_tile tiles[BOUND_WARPS];
+    struct bound_tile *tile = tiles + thread_x() / 32;
+    const uint32_t first = block_x() * BOUND_ROWS + thread_x() / 32 * BEST_ROWS;
+    const uint32_t n_parts = (a->plane.n_blocks + BOUND_BLOCKS - 1) / BOUND_BLOCKS;
+    struct bound_sums sums[HEAD_ROWS] = {{{{0.0f}}, {{0.0f}}}};
+    const bool exists = first < a->out.n_vocab;
+    for (uint32_t part = 0; exists && part < 2; part++)
+        copy_part(a, first, part, n_x, tile);
+    wait_for_grid();
+    if (!exists)
+        return;
+#pragma unroll 1
+    for (uint32_t part = 0; part < n_parts; part++) {
+        copy_async_wait_but_one();
+        warp_sync();
+        add_part(a, tile, part, x0, n_x, sums);
+        warp_sync();
+        copy_part(a, first, part + 2, n_x, tile);
     }
 #pragma unroll
-    for (uint32_t i = 0; i < n_x; i++) {
-        const uint32_t row = x0 + i < a->n_rows ? x0 + i : a->n_rows - 1;
-        const struct cuda_screen *screen = q->screens + row;
-        struct cuda_cand best = {(int32_t)(id < n_vocab ? id : n_vocab - 1), -INFINITY};
-#pragma unroll
-        for (uint32_t r = 0; r < 2; r++) {
-            const float square = square_of(steps[r], q->spread + (uint64_t)row * q->step_stride,
-                                           member, plane->step_stride);
-            const float tree = tree_of(sums[i][r]);
-            const float up =
-                screen->screened ? screen->unit * tree + sqrtf(square + 1e-36f) : INFINITY;
-            if (id + r >= n_vocab)
-                continue;
-            if (member == 0)
-                a->out.z[(uint64_t)row * a->out.z_stride + id + r] = up;
-            if (up > best.logit) {
-                best.logit = up;
-                best.id = (int32_t)(id + r);
-            }
-        }
-        best = warp_best(best);
-        if (thread_x() % 32 == 0 && id < n_vocab)
-            a->out.bests[(uint64_t)row * a->out.best_stride + id / BEST_ROWS] = best;
-    }
+    for (uint32_t i = 0; i < n_x; i++)
+        store_bounds(a, query_at(a, x0, i), first + thread_x() % 32 / 4 * 2, sums + i);
 }
 
 /* Grid: groups of BOUND_ROWS plane rows; 1 for the single query, or groups of HEAD_ROWS queries. */
-KERNEL(coarse_bound_one, bound_args, 128)
+KERNEL_EARLY(coarse_bound_one, bound_args, 128)
 {
     bound_rows(&a, block_y(), 1);
 }
 
-KERNEL(coarse_bound_few, bound_args, 128)
+KERNEL_EARLY(coarse_bound_few, bound_args, 128)
 {
     bound_rows(&a, HEAD_ROWS * block_y(), HEAD_ROWS);
-}
-
-/* For logits that another kernel has computed: records the best of each BEST_ROWS, and whether all
- * are finite. A thread has BEST_ROWS logits. Grid: groups of SCAN_THREADS * BEST_ROWS logits,
- * requested rows. */
-KERNEL(scan_logits, dot_args, SCAN_THREADS)
-{
-    const uint32_t row = block_y(), n_vocab = a.out.n_vocab;
-    const uint32_t first = (block_x() * n_threads_x() + thread_x()) * BEST_ROWS;
-    const float *z = a.out.z + (uint64_t)row * a.out.z_stride + first;
-    if (first >= n_vocab)
-        return;
-    for (uint32_t i = 0; i < BEST_ROWS && first + i < n_vocab; i++)
-        if (z[i] - z[i] != 0.0f) /* infinite or NaN */
-            a.found[row].not_finite = 1;
-    store_best(&a.out, row, first, z);
 }
 
 #endif

@@ -109,17 +109,18 @@ DEV void decode_eight(const uint8_t *row, uint32_t type, uint32_t i, uint32_t n,
         decode_plain(row, type, i, n, out);
 }
 
-/* Grid: tokens. */
-KERNEL(embed_rows, embed_args, 128)
+/* Grid: tokens, groups of EMBED_COLS columns. A thread has eight columns. */
+KERNEL(embed_rows, embed_args, EMBED_COLS / 8)
 {
     const uint8_t *row = a.table + (uint64_t)a.tokens[block_x()].id * a.row_bytes;
     float *h = a.h + (uint64_t)block_x() * a.stride;
-    for (uint32_t i = 8 * thread_x(); i < a.n; i += 8 * n_threads_x()) {
-        float x[8];
-        decode_eight(row, a.type, i, a.n, x);
-        for (uint32_t e = 0; e < 8 && i + e < a.n; e++)
-            h[i + e] = x[e] * a.factor;
-    }
+    const uint32_t i = block_y() * EMBED_COLS + 8 * thread_x();
+    float x[8];
+    if (i >= a.n)
+        return;
+    decode_eight(row, a.type, i, a.n, x);
+    for (uint32_t e = 0; e < 8 && i + e < a.n; e++)
+        h[i + e] = x[e] * a.factor;
 }
 
 /* The tree of sum64; thread `member` of eight has partial sums 8 member + e. All lanes of a warp
@@ -144,18 +145,6 @@ DEV float row_dot(const struct dot_args *a, uint32_t id, const float *x)
     const uint32_t member = thread_x() % 8;
     const uint8_t *row = a->table + id * a->row_bytes;
     float sums[8] = {0.0f};
-    if (a->type == TENSOR_F16 && a->n % 64 == 0 && a->row_bytes % 16 == 0) {
-        /* Only eight threads share a row, so each needs many loads in flight. */
-#pragma unroll 8
-        for (uint32_t i = 8 * member; i < a->n; i += 64) {
-            const struct words w = load_once(row + 2 * (uint64_t)i);
-#pragma unroll
-            for (uint32_t e = 0; e < 8; e++)
-                sums[e] =
-                    fmaf(f32_of_f16((uint16_t)(w.at[e / 2] >> (e % 2 * 16))), x[i + e], sums[e]);
-        }
-        return dot_tree(sums);
-    }
     for (uint32_t i = 8 * member; i < a->n; i += 64) {
         const uint32_t n_left = a->n - i < 8 ? a->n - i : 8;
         float w[8];
@@ -233,13 +222,20 @@ KERNEL(rows_dot_few, dot_args, 128)
     dot_rows(&a, HEAD_ROWS * block_y(), HEAD_ROWS);
 }
 
-/* Logits of the table rows in ids, in that order, for one row x. Grid: groups of DOT_ROWS ids. */
-KERNEL(rows_dot_listed, dot_args, 128)
+/* For logits that another kernel has computed: records the best of each BEST_ROWS, and whether all
+ * are finite. A thread has BEST_ROWS logits. Grid: groups of SCAN_THREADS * BEST_ROWS logits,
+ * requested rows. */
+KERNEL(scan_logits, dot_args, SCAN_THREADS)
 {
-    const uint32_t i = (block_x() * n_threads_x() + thread_x()) / 8, n = a.out.n_vocab;
-    const float z = row_dot(&a, (uint32_t)a.ids[i < n ? i : n - 1], a.x);
-    if (thread_x() % 8 == 0 && i < n)
-        a.out.z[i] = z;
+    const uint32_t row = block_y(), n_vocab = a.out.n_vocab;
+    const uint32_t first = (block_x() * n_threads_x() + thread_x()) * BEST_ROWS;
+    const float *z = a.out.z + (uint64_t)row * a.out.z_stride + first;
+    if (first >= n_vocab)
+        return;
+    for (uint32_t i = 0; i < BEST_ROWS && first + i < n_vocab; i++)
+        if (z[i] - z[i] != 0.0f) /* infinite or NaN */
+            a.found[row].not_finite = 1;
+    store_best(&a.out, row, first, z);
 }
 
 #endif

@@ -14,10 +14,12 @@
 #define BOUND_ROWS 64   /* table rows per block of coarse_bound: 128 threads, 4 for 2 rows */
 #define COARSE_COLS 128 /* columns in a line of the coarse plane */
 #define COARSE_SUMS 16  /* partial sums of a row of the coarse plane */
+#define EMBED_COLS 512  /* columns per block of embed_rows, eight for each thread */
 #define SCAN_THREADS 128
 #define PICK_THREADS 512
-#define COLLECT_IDS 256 /* table rows per block of pick_collect, one for each thread */
-#define PICK_FIRST 256  /* candidates in cuda_found, which is copied to the host */
+#define COLLECT_THREADS 256
+#define COLLECT_IDS 1024 /* table rows per block of pick_collect, four for each thread */
+#define PICK_FIRST 256   /* candidates in cuda_found, which is copied to the host */
 
 /* One requested row of logits: see head.h. */
 struct cuda_request {

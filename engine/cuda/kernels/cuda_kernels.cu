@@ -13,6 +13,7 @@
 #include "engine/cuda/kernels/cuda_head.cuh"
 #include "engine/cuda/kernels/cuda_norm_rows.cuh"
 #include "engine/cuda/kernels/cuda_pick.cuh"
+#include "engine/cuda/kernels/cuda_query.cuh"
 #include "engine/cuda/kernels/cuda_rotate.cuh"
 #include "engine/cuda/kernels/cuda_router.cuh"
 #include "engine/cuda/kernels/cuda_screen.cuh"
@@ -20,3 +21,4 @@
 #include "engine/cuda/kernels/cuda_ternary_many.cuh"
 #include "engine/cuda/kernels/cuda_ternary_mma.cuh"
 #include "engine/cuda/kernels/cuda_vec.cuh"
+#include "engine/cuda/kernels/cuda_wide.cuh"

@@ -36,6 +36,15 @@ DEV struct words load_once(const void *p)
     return w;
 }
 
+/* As load_once, for 8 bytes, of which the first ones are the low half. The assembler does not move
+ * this load behind a warp_sync that follows. */
+DEV uint64_t load_once_u64(const void *p)
+{
+    uint64_t v;
+    asm volatile("ld.global.L1::no_allocate.u64 %0, [%1];" : "=l"(v) : "l"(p) : "memory");
+    return v;
+}
+
 /* As load_once, for data that one token reads once: the second-level cache evicts it first, so that
  * activations, norm weights, keys and values stay there. */
 DEV struct words load_stream(const void *p)
@@ -76,6 +85,16 @@ DEV void copy_async(void *to, const void *from, bool exists)
     asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;"
                  :
                  : "r"((uint32_t)__cvta_generic_to_shared(to)), "l"(from), "r"(exists ? 16 : 0)
+                 : "memory");
+}
+/* As copy_async, with the policy of load_stream for the second-level cache. */
+DEV void copy_stream(void *to, const void *from)
+{
+    uint64_t policy;
+    asm("createpolicy.fractional.L2::evict_first.b64 %0, 1.0;" : "=l"(policy));
+    asm volatile("cp.async.cg.shared.global.L2::cache_hint [%0], [%1], 16, %2;"
+                 :
+                 : "r"((uint32_t)__cvta_generic_to_shared(to)), "l"(from), "l"(policy)
                  : "memory");
 }
 DEV void copy_async_wait(void)

@@ -15,11 +15,11 @@
 #define CUDA_PICK_CUH
 
 #include "engine/base/noise.h"
-#include "engine/cuda/kernels/cuda_head.cuh"
+#include "engine/cuda/kernels/cuda_wide.cuh"
 
 /* The next two numbers affect only the speed: more probes give a higher floor. */
 #define DRAW_PROBES 128 /* probes for the floor of a draw */
-#define MIN_PROBES 32   /* fewest probes for the floor of the k best; otherwise 2 k */
+#define MIN_PROBES 24   /* fewest probes for the floor of the k best; otherwise 2 k */
 
 DEV bool is_draw(const struct cuda_request *request)
 {
@@ -32,7 +32,7 @@ DEV double noisy_logit(const struct cuda_request *request, uint64_t key, float z
     return (double)z * request->beta + noise_gumbel(key, (uint64_t)id);
 }
 
-#define PROBE_BATCH 8 /* recorded rows that a thread loads before it uses them */
+#define PROBE_BATCH 16 /* recorded rows that a thread loads before it uses them */
 
 /* Logits or bounds of the recorded best rows p, p + n_threads, ...; -infinity past the last one. */
 DEV void load_bests(const struct cuda_cand *bests, uint32_t p, uint32_t n_bests, float *z)
@@ -78,26 +78,36 @@ DEV uint32_t find_probes(const struct logit_buffers *out, const struct cuda_cand
     return n_probes < PICK_THREADS ? n_probes : PICK_THREADS;
 }
 
-/* Replaces the bounds of the probes by exact logits. Eight threads compute a logit. */
-DEV void multiply_probes(const struct dot_args *d, uint32_t row, uint32_t n,
+/* Replaces the bounds of the probes by exact logits. 16 threads compute a logit. */
+DEV void multiply_probes(const struct dot_args *d, const float *x, uint32_t n,
                          struct cuda_cand *probes)
 {
-    const float *x = d->x + (uint64_t)row * d->x_stride;
-    for (uint32_t first = 0; first < n; first += n_threads_x() / 8) {
-        const uint32_t i = first + thread_x() / 8;
-        const float z = row_dot(d, (uint32_t)probes[i < n ? i : n - 1].id, x);
-        if (i < n && thread_x() % 8 == 0)
+    for (uint32_t first = 0; first < n; first += n_threads_x() / 16) {
+        const uint32_t i = first + thread_x() / 16;
+        const float z = wide_dot(d, (uint32_t)probes[i < n ? i : n - 1].id, x);
+        if (i < n && thread_x() % 16 == 0)
             probes[i].logit = z;
     }
     block_sync();
 }
 
+/* The k-th best of the threads' logits, of which a NaN is none. */
+DEV float kth_logit(float z, uint32_t k)
+{
+    return k == 1 ? block_max(z == z ? z : -INFINITY) : block_kth(z, k);
+}
+
 /* Grid: requested rows. */
-KERNEL(pick_floor, pick_args, PICK_THREADS)
+KERNEL_EARLY(pick_floor, pick_args, PICK_THREADS)
 {
     SHARED struct cuda_cand probes[PICK_THREADS];
     const uint32_t row = block_x();
     const struct cuda_request request = a.requests[row];
+    const float *x = a.dot.x + (uint64_t)row * a.dot.x_stride;
+    if (!a.is_exact)
+        x = copy_wide(&a.dot, x);
+    wait_for_grid();
+    copy_async_wait(); /* find_probes has barriers */
     struct cuda_screen *screen = a.screens + row;
     const bool draw = is_draw(&request), nothing = !draw && request.k == 0;
     const bool all = request.k > PICK_THREADS || (!a.is_exact && !screen->screened);
@@ -113,7 +123,7 @@ KERNEL(pick_floor, pick_args, PICK_THREADS)
     const uint32_t n = find_probes(
         &a.dot.out, a.dot.out.bests + (uint64_t)row * a.dot.out.best_stride, n_probes_min, probes);
     if (!a.is_exact && n > 0)
-        multiply_probes(&a.dot, row, n, probes);
+        multiply_probes(&a.dot, x, n, probes);
     const struct cuda_cand mine = probes[thread_x() < n ? thread_x() : 0];
     double floor = -(double)INFINITY;
     if (draw) {
@@ -123,7 +133,7 @@ KERNEL(pick_floor, pick_args, PICK_THREADS)
         floor = block_max_f64(floor);
     } else {
         const float z = thread_x() < n ? mine.logit : -INFINITY;
-        const float worst = block_kth(z, request.k), gap_floor = block_max(z) - request.gap;
+        const float worst = kth_logit(z, request.k), gap_floor = block_max(z) - request.gap;
         floor = (double)(request.gap > 0.0f && gap_floor < worst ? gap_floor : worst);
     }
     if (thread_x() == 0)
@@ -151,49 +161,66 @@ DEV void store_candidate(const struct pick_args *a, uint32_t row, uint32_t id, f
         found->first[at] = c;
 }
 
-/* Index of set bit number n; the lowest is number 0. If there are fewer set bits, the highest
- * one. */
-DEV uint32_t nth_bit(uint32_t mask, uint32_t n)
+/* Multiplies the n listed rows, 16 threads each, and stores those that reach the floor. */
+DEV void collect_listed(const struct pick_args *a, uint32_t row, double floor, const float *x,
+                        const uint32_t *ids, uint32_t n)
 {
-    for (; n > 0 && (mask & (mask - 1)) != 0; n--)
-        mask &= mask - 1;
-    return lowest_bit(mask);
+    const struct cuda_request request = a->requests[row];
+    const uint64_t key = noise_key(request.seed, request.position);
+    for (uint32_t first = 0; first < n; first += n_threads_x() / 16) {
+        const uint32_t i = first + thread_x() / 16, id = ids[i < n ? i : n - 1];
+        const float z = wide_dot(&a->dot, id, x);
+        if (i >= n || thread_x() % 16 != 0)
+            continue;
+        if (z - z != 0.0f) /* infinite or NaN */
+            a->dot.found[row].not_finite = 1;
+        else if (reaches(&request, key, floor, z, id))
+            store_candidate(a, row, id, z);
+    }
 }
 
-/* Grid: groups of COLLECT_IDS table rows, requested rows. A warp tests 32 logits or bounds. After
- * bounds it multiplies the rows that reach the floor, four at a time. */
-KERNEL(pick_collect, pick_args, COLLECT_IDS)
+/* Grid: groups of COLLECT_IDS table rows, requested rows. After bounds, the thread block lists its
+ * rows that reach the floor and multiplies them. The logits or bounds and x are older than the
+ * floor, which is the only result of the previous kernel. */
+KERNEL_EARLY(pick_collect, pick_args, COLLECT_THREADS)
 {
-    const uint32_t row = block_y(), id = block_x() * n_threads_x() + thread_x();
-    const uint32_t lane = thread_x() % 32, slot = lane / 8;
+    SHARED uint32_t n_listed;
+    SHARED uint32_t listed[COLLECT_IDS];
+    const uint32_t row = block_y(), first = block_x() * COLLECT_IDS + thread_x();
     const struct cuda_request request = a.requests[row];
-    const double floor = a.screens[row].floor;
     const uint64_t key = noise_key(request.seed, request.position);
+    const float *zs = a.dot.out.z + (uint64_t)row * a.dot.out.z_stride;
     const float *x = a.dot.x + (uint64_t)row * a.dot.x_stride;
-    const bool exists = id < a.dot.out.n_vocab;
-    const float z = exists ? a.dot.out.z[(uint64_t)row * a.dot.out.z_stride + id] : 0.0f;
-    const bool reached = exists && reaches(&request, key, floor, z, id);
-    if (a.is_exact) {
-        if (reached)
-            store_candidate(&a, row, id, z);
+    float z[COLLECT_IDS / COLLECT_THREADS];
+    if (!a.is_exact)
+        x = copy_wide(&a.dot, x);
+    if (thread_x() == 0)
+        n_listed = 0;
+#pragma unroll
+    for (uint32_t u = 0; u < COLLECT_IDS / COLLECT_THREADS; u++) {
+        const uint32_t id = first + u * COLLECT_THREADS;
+        z[u] = id < a.dot.out.n_vocab ? zs[id] : NAN; /* NaN reaches no floor */
+    }
+    block_sync();
+    wait_for_grid();
+    const double floor = a.screens[row].floor;
+#pragma unroll
+    for (uint32_t u = 0; u < COLLECT_IDS / COLLECT_THREADS; u++) {
+        const uint32_t id = first + u * COLLECT_THREADS;
+        if (!reaches(&request, key, floor, z[u], id))
+            continue;
+        if (a.is_exact)
+            store_candidate(&a, row, id, z[u]);
+        else
+            listed[atomic_add(&n_listed, 1)] = id;
+    }
+    copy_async_wait();
+    block_sync();
+    if (n_listed == 0)
         return;
-    }
-    uint32_t mask = warp_ballot(reached);
-    if (lane == 0 && mask != 0)
-        (void)atomic_add(&a.dot.found[row].n_read, n_bits(mask));
-    while (mask != 0) {
-        const uint32_t n_left = n_bits(mask);
-        const uint32_t row_id = id - lane + nth_bit(mask, slot);
-        const float exact = row_dot(&a.dot, row_id, x);
-        if (lane % 8 == 0 && slot < n_left) {
-            if (exact - exact != 0.0f) /* infinite or NaN */
-                a.dot.found[row].not_finite = 1;
-            else if (reaches(&request, key, floor, exact, row_id))
-                store_candidate(&a, row, row_id, exact);
-        }
-        for (uint32_t i = 0; i < 4; i++)
-            mask &= mask - 1; /* 0 stays 0 */
-    }
+    if (thread_x() == 0)
+        (void)atomic_add(&a.dot.found[row].n_read, n_listed);
+    collect_listed(&a, row, floor, x, listed, n_listed);
 }
 
 #endif

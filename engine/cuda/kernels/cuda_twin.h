@@ -179,6 +179,12 @@ DEV struct words load_once(const void *p)
 {
     return load_words(p);
 }
+DEV uint64_t load_once_u64(const void *p)
+{
+    uint64_t v;
+    memcpy(&v, __builtin_assume_aligned(p, 8), sizeof v);
+    return v;
+}
 DEV struct words load_stream(const void *p)
 {
     return load_words(p);
@@ -194,6 +200,10 @@ DEV void prefetch_line(const void *p)
 DEV void copy_async(void *to, const void *from, bool exists)
 {
     twin_copy(to, from, exists);
+}
+DEV void copy_stream(void *to, const void *from)
+{
+    twin_copy(to, from, true);
 }
 DEV void copy_async_wait(void)
 {
