@@ -188,6 +188,7 @@ static void heads_and_groups_of_any_size(void **state)
     /* with tokens before the pass; the last row of a thread block ends within a token */
     static const struct attn_case cases[] = {
         {.head_dim = 128, .group = 4, .seqs = {{100, 37}}},
+        {.head_dim = 64, .group = 4, .seqs = {{1100, 5}}},
         {.head_dim = 64, .group = 1, .seqs = {{63, 70}}},
         {.head_dim = 80, .group = 2, .seqs = {{1, 33}}},
         {.head_dim = 96, .group = 5, .seqs = {{64, 13}}},

@@ -187,6 +187,99 @@ static void check_query(struct head *h, size_t i)
         assert_true(h->spread[i * STEPS + b] == 0.0f);
 }
 
+/* Checks the query of y (n) against plain loops over its definitions in docs/kernels.md. */
+static void check_query_of(const struct query_buffers *q, const float *y, size_t n, float largest)
+{
+    const double unit = (double)q->screens[0].unit, step = sqrt((double)q->n_blocks);
+    double *a = zeros(q->n_blocks, sizeof *a), *c = zeros(q->n_blocks, sizeof *c);
+    double a2 = 0.0, c2 = 0.0;
+    assert_true(q->screens[0].screened && q->screens[0].unit == (float)((double)largest / 16256.0));
+    for (size_t b = 0; b < q->n_blocks; b++) {
+        int32_t fix[COARSE_SUMS] = {0};
+        double h2 = 0.0, missed2 = 0.0;
+        for (size_t j = 0; j < COARSE_COLS && b * COARSE_COLS + j < n; j++) {
+            const double h = (double)y[b * COARSE_COLS + j];
+            const int32_t v = (int32_t)rint(h / unit);
+            const int8_t *x = q->x + b * 2 * COARSE_COLS + j;
+            assert_int_equal(2 * v, 256 * x[0] + x[COARSE_COLS]);
+            fix[j % 64 / 4] -= 15 * v;
+            h2 += h * h;
+            missed2 += (h - (double)v * unit) * (h - (double)v * unit);
+        }
+        assert_same(q->fix + b * COARSE_SUMS, fix, sizeof fix, "fix");
+        const double h = sqrt(h2), missed = sqrt(missed2);
+        a[b] = q->kappa * h;
+        c[b] = step * sqrt((double)COARSE_COLS) *
+               (15.0 * (missed + q->gamma * (2.0 * h + missed)) + 0x1p-14 * h);
+        a2 += a[b] * a[b];
+        c2 += c[b] * c[b];
+    }
+    const double theta = sqrt(c2 / a2);
+    for (size_t b = 0; b < q->step_stride; b++) {
+        const float s = b < q->n_blocks ? (float)(1.01 * sqrt((1.0 + theta) * a[b] * a[b] +
+                                                              (1.0 + 1.0 / theta) * c[b] * c[b]))
+                                        : 0.0f;
+        assert_same(&q->spread[b], &s, sizeof s, "the spread of a block");
+    }
+    FREE_ALL(a, c);
+}
+
+/* The norm of ones is one, so the normed state is w. With the largest magnitude 16256 the unit is 1
+ * and numbers that end in .5 are ties; then the largest magnitude is another one. */
+static void check_long_query(size_t n, float largest, struct random *r, enum twin_order order)
+{
+    const size_t n_blocks = (n + COARSE_COLS - 1) / COARSE_COLS, stride = (n_blocks + 7) / 8 * 8;
+    float *h = zeros(n, sizeof *h), *w = zeros(n, sizeof *w), *x = zeros(n, sizeof *x);
+    const struct cuda_request request = {.k = 1};
+    struct cuda_found *found = zeros(1, sizeof *found);
+    struct cuda_screen screen;
+    const struct query_buffers q = {.x = zeros(n_blocks, 2 * COARSE_COLS),
+                                    .fix = zeros(n_blocks, COARSE_SUMS * sizeof(int32_t)),
+                                    .spread = zeros(stride, sizeof(float)),
+                                    .errors = zeros(n_blocks, COARSE_COLS * sizeof(double)),
+                                    .norms = zeros(n_blocks, 2 * sizeof(double)),
+                                    .screens = &screen,
+                                    .n_blocks = (uint32_t)n_blocks,
+                                    .step_stride = (uint32_t)stride,
+                                    .kappa = 9.0,
+                                    .gamma = ((double)n / 64.0 + (double)n_blocks + 64.0) * 0x1p-23,
+                                    .root = sqrt((double)n_blocks) * sqrt((double)COARSE_COLS)};
+    for (size_t i = 0; i < n; i++) {
+        h[i] = 1.0f;
+        w[i] = (float)((int)(next_u32(r) % 32001) - 16000) * 0.5f;
+        w[i] = i % 5 == 3 ? nextafterf(w[i], 0.0f) : i % 5 == 4 ? nextafterf(w[i], 9e9f) : w[i];
+        w[i] = w[i] * (largest / 16256.0f);
+    }
+    w[n / 2] = -largest;
+    const struct head_norm_args a = {.requests = &request,
+                                     .h = h,
+                                     .w = w,
+                                     .x = x,
+                                     .found = found,
+                                     .query = q,
+                                     .eps = 0.0f,
+                                     .factor = 1.0f,
+                                     .n = (uint32_t)n,
+                                     .h_stride = (uint32_t)n,
+                                     .stride = (uint32_t)n};
+    launch("head_norm", 1, 1, 1, 0, &a, order);
+    assert_same(x, w, n * sizeof *x, "the normed state");
+    check_query_of(&q, w, n, largest);
+    FREE_ALL(h, w, x, found, q.x, q.fix, q.spread, q.errors, q.norms);
+}
+
+/* The working memory is in shared memory for up to 2,688 elements, the state for up to 8,192. */
+static void queries_of_long_states_match_their_definition(void **state)
+{
+    (void)state;
+    struct random r = {70};
+    static const size_t lengths[] = {1, 100, 2560, 2562, 2800, 5000, 8192, 8300};
+    for (size_t i = 0; i < sizeof lengths / sizeof lengths[0]; i++)
+        for (int tie = 0; tie < 2; tie++)
+            check_long_query(lengths[i], tie ? 16256.0f : 3.7f, &r,
+                             i % 2 ? TWIN_DESCENDING : TWIN_ASCENDING);
+}
+
 static void run_bounds(struct head *h, bool few, enum twin_order order)
 {
     const struct bound_args a = {h->plane, query_of(h), dots_of(h).out, ROWS};
@@ -243,6 +336,61 @@ static void bounds_match_the_cpu_and_hold(void **state)
         check_bests(h);
         close_head(h);
     }
+}
+
+/* Random planes and queries of n_blocks blocks: numbers of blocks that are no multiple of what a
+ * kernel copies at once, and of rows that are no multiple of what a warp has. */
+static void check_random_bounds(uint32_t n_blocks, struct random *r, enum twin_order order)
+{
+    enum { LONG_VOCAB = 85, QUERIES = 5 };
+    const uint32_t stride = (n_blocks + 7) / 8 * 8;
+    struct coarse_plane plane = {zeros(LONG_VOCAB * n_blocks, LINE_BYTES),
+                                 zeros((size_t)LONG_VOCAB * stride, 2), n_blocks, stride};
+    struct cuda_screen screens[QUERIES];
+    struct query_buffers q = {.x = zeros((size_t)QUERIES * n_blocks, 2 * COARSE_COLS),
+                              .fix = zeros((size_t)QUERIES * n_blocks, COARSE_SUMS * 4),
+                              .spread = zeros((size_t)QUERIES * stride, sizeof(float)),
+                              .screens = screens,
+                              .n_blocks = n_blocks,
+                              .step_stride = stride};
+    float z[QUERIES * LONG_VOCAB], up[LONG_VOCAB];
+    struct cuda_cand bests[QUERIES * 6];
+    for (size_t i = 0; i < (size_t)LONG_VOCAB * n_blocks * LINE_BYTES; i++)
+        plane.lines[i] = (uint8_t)next_u32(r);
+    for (size_t i = 0; i < (size_t)LONG_VOCAB * stride; i++)
+        plane.steps[i] = i % stride < n_blocks ? (uint16_t)(0x3c00 + next_u32(r) % 256) : 0;
+    for (size_t i = 0; i < (size_t)QUERIES * n_blocks * 2 * COARSE_COLS; i++)
+        q.x[i] = (int8_t)next_u32(r);
+    for (size_t i = 0; i < (size_t)QUERIES * n_blocks * COARSE_SUMS; i++)
+        q.fix[i] = (int32_t)(next_u32(r) % 200000) - 100000;
+    for (size_t i = 0; i < (size_t)QUERIES * stride; i++)
+        q.spread[i] = i % stride < n_blocks ? (float)(next_u32(r) % 100 + 1) : 0.0f;
+    for (size_t i = 0; i < QUERIES; i++)
+        screens[i] = (struct cuda_screen){0.0, 0.001f * (float)(i + 1), 1};
+    const struct bound_args a = {plane, q, {z, bests, LONG_VOCAB, LONG_VOCAB, 6}, QUERIES};
+    const struct coarse_mat mat = {plane.lines, plane.steps, n_blocks, stride, 0};
+    for (int few = 0; few < 2; few++) {
+        memset(z, 0xa5, sizeof z);
+        launch(few ? "coarse_bound_few" : "coarse_bound_one",
+               (LONG_VOCAB + BOUND_ROWS - 1) / BOUND_ROWS, few ? 2 : QUERIES, 1, 0, &a, order);
+        for (size_t i = 0; i < QUERIES; i++) {
+            const struct coarse_query query = {q.x + i * n_blocks * 2 * COARSE_COLS,
+                                               q.fix + i * n_blocks * COARSE_SUMS,
+                                               q.spread + i * stride, screens[i].unit};
+            coarse_bound_ref(&mat, 0, LONG_VOCAB, &query, up);
+            assert_same(z + i * LONG_VOCAB, up, sizeof up, "a bound of a random plane");
+        }
+    }
+    FREE_ALL(plane.lines, plane.steps, q.x, q.fix, q.spread);
+}
+
+static void bounds_match_for_any_number_of_blocks(void **state)
+{
+    (void)state;
+    struct random r = {60};
+    static const uint32_t n_blocks[] = {1, 4, 5, 8, 12, 21};
+    for (size_t i = 0; i < sizeof n_blocks / sizeof n_blocks[0]; i++)
+        check_random_bounds(n_blocks[i], &r, i % 2 ? TWIN_DESCENDING : TWIN_ASCENDING);
 }
 
 static void run_pick(struct head *h, bool exact, enum twin_order order)
@@ -397,6 +545,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(coarse_plane_matches_the_cpu),
         cmocka_unit_test(bounds_match_the_cpu_and_hold),
+        cmocka_unit_test(queries_of_long_states_match_their_definition),
+        cmocka_unit_test(bounds_match_for_any_number_of_blocks),
         cmocka_unit_test(candidates_include_all_requested),
         cmocka_unit_test(unscreenable_states_read_every_row),
         cmocka_unit_test(candidates_include_the_winner_of_a_draw),
