@@ -334,14 +334,25 @@ keep_difference() {
 
 # The output of bitnet-bench with the time of each kind of kernel.
 profile() {
-    if command -v ncu >/dev/null; then
-        before=(ncu --set base --launch-count 60 --launch-skip 300)
-        call 90 gpu_run "$preset.gguf" cuda 1 12 ncu no_graph
-        before=()
-    else
-        call 60 bitnet-bench "$preset.gguf" --device cuda -p "$n_pp" -n "$n_tg" -d 0 -b 1 -r 1 \
-            --profile
-    fi
+    call 60 bitnet-bench "$preset.gguf" --device cuda -p "$n_pp" -n "$n_tg" -d 0 -b 1 -r 1 \
+        --profile
+}
+
+# Time, bytes and cache hits of each launch of a few layers. The clocks stay as they are, and the
+# caches keep what earlier kernels left in them, as in a real pass.
+counters() {
+    local names=gpu__time_duration.sum,dram__bytes_read.sum,lts__t_sector_hit_rate.pct
+    names+=,sm__warps_active.avg.pct_of_peak_sustained_active,launch__registers_per_thread
+    before=(ncu --clock-control none --cache-control none --csv --page raw --metrics "$names"
+        --launch-skip "$1" --launch-count "$2")
+    shift 2
+    call 60 "$@"
+    before=()
+}
+
+counters_of_kernels() {
+    counters 300 24 gpu_run "$preset.gguf" cuda 1 4 ncu no_graph &&
+        counters 0 24 gpu_run "$preset.gguf" cuda "$n_prompt" 1 ncu no_graph
 }
 
 # Keeps the JSON of the measurements in micro.json and in $data, also if one of them has failed.
@@ -384,7 +395,9 @@ part_first() {
         return
     fi
     step 'device tests' device_tests
-    step 'device tests, forced JIT' with CUDA_FORCE_PTX_JIT=1 device_tests
+    # The driver compiles the PTX for every backend that a test opens, which takes 5 s each.
+    step 'device tests, forced JIT' with CUDA_FORCE_PTX_JIT=1 call 90 test_cuda_backend \
+        "only=${ONLY_TESTS:-head_requests_match_the_cpu}"
     step 'results of the CPU' wait "$background"
     step "$n_prompt ids, $n_tokens tokens" same_run
     step 'again' same_run
@@ -401,6 +414,7 @@ part_first() {
         [ ! -s "$words.json" ] || bench_lines "$words.json" '' >>"$part.table"
     done
     step 'times of kernels' profile
+    ! command -v ncu >/dev/null || step 'counters of kernels' counters_of_kernels
     step 'microbenchmarks' microbenchmarks
     part_sanitizer
 }
