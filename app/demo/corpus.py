@@ -19,6 +19,7 @@ import re
 import zlib
 
 import declined
+import keywords
 import names as N
 import people
 import program
@@ -254,7 +255,7 @@ class Maker:
             else:
                 word = self.rng.choice(self.lexicon)
             word = word if not is_name else word[:1].upper() + word[1:]
-            if N.is_held(word) == self.held and (self.held or word.lower() not in self.kept):
+            if N.is_held(word) == self.held and (self.held or word.lower() not in self.kept | keywords.NOT_VALUES):
                 return word
 
     def number(self):
@@ -275,8 +276,8 @@ class Maker:
             word = word.capitalize() if is_name else word.lower()
         else:
             word = self.rng.choice(self.values[kind])
-        if self.hard and not self.held and self.chance(.09):
-            more = self.new_word(is_name) if self.chance(.6) else self.rng.choice(self.lexicon)
+        if self.hard and not self.held and self.chance(.05):  # more of them, and adverbs would become values
+            more = self.new_word(is_name) if self.chance(.5) else self.rng.choice(self.real).lower()
             more = sentence_case(more) if is_name else more
             both = f"{more} {word}" if self.chance(.5) else f"{word} {more}"
             word = word if self.is_kept(both) else both
@@ -294,6 +295,10 @@ class Maker:
             if x != old and not self.is_kept(x):
                 return x
         return self.value(kind)
+
+    def stands_out(self, kind, x):
+        """Whether a reader finds x among arbitrary words."""
+        return x.lower() not in LEXICON or x in self.values.get(kind, ())
 
     def some_word(self):
         """A word for tasks on letters and words: letters only."""
@@ -392,6 +397,12 @@ class Maker:
         frames = [f for f in ALSO["other ask frames"] if ("{c}" in f) == is_clause]
         phrase = self.hurried(self.rng.choice(frames).format(c=clause, t=clause))
         return phrase if bare_phrases([phrase])[0] not in kept else self.of_others(section, fact)
+
+    def key_of_others(self, fact):
+        """A statement about another person, in the harder mixture sometimes of keywords among arbitrary words."""
+        if not self.hard or not self.chance(.12):
+            return self.of_others("tell", fact)
+        return keywords.key_statement(self, ALSO["other said " + fact], held_of_others("tell", fact), ("{x}",))
 
     def correction(self):
         """A correction, with {x} and perhaps {old} in it."""
@@ -607,9 +618,9 @@ class Maker:
     def one_off(self):
         r = self.rng.random()
         if self.hard:
-            return (self.help() if r < .24 else self.greet() if r < .26 else self.arith() if r < .30
-                    else self.sum() if r < .42 else self.word() if r < .54 else self.fact() if r < .64
-                    else self.newcomer() if r < .84 else self.decline())
+            return (self.help() if r < .23 else self.greet() if r < .25 else self.arith() if r < .29
+                    else self.sum() if r < .40 else self.word() if r < .52 else self.fact() if r < .61
+                    else self.newcomer() if r < .80 else self.decline())
         return (self.help() if r < .28 else self.greet() if r < .30 else self.arith() if r < .35
                 else self.sum() if r < .54 else self.word() if r < .66 else self.fact() if r < .76
                 else self.newcomer() if r < .88 else self.decline())
@@ -645,6 +656,9 @@ class Maker:
 
     def telling(self, kind, x):
         """A statement of this fact. The harder mixture sometimes puts it into a saying."""
+        if self.hard and self.chance(.15) and self.stands_out(kind, x):
+            text = keywords.key_statement(self, ALSO["said " + kind], self.kept_statements[kind], ("{x}",))
+            return text.format(x=x)
         if self.hard and self.chance(.45):
             return self.composed(kind, self.kept_statements[kind]).format(x=x)
         if self.held and self.chance(.5):

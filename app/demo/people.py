@@ -76,12 +76,17 @@ class People:
         text, answer = self.fill(said, named, x=x), f"{self.recall(person, 'name')} {self.recall(person, fact)}"
         return text, REMEMBERED + answer, "tell"
 
+    def told_of(self, person, fact, x):
+        """A statement about another person. Of two names among arbitrary words nobody knows which one is the value."""
+        maker, is_clear = self.maker, person.says.startswith("my ") or fact in ("food", "job")
+        return maker.key_of_others(fact) if is_clear and maker.stands_out(fact, x) else maker.of_others("tell", fact)
+
     def tell(self, person, fact):
         maker = self.maker
         others = [x for (_, other), x in self.known.items() if other == fact]
         x = maker.value_like(fact, maker.rng.choice(others)) if others else maker.value(fact)
         self.known[person, fact], self.last = x, (person, fact)
-        said = maker.own_tell(fact) if person.is_user else maker.of_others("tell", fact)
+        said = maker.own_tell(fact) if person.is_user else self.told_of(person, fact, x)
         text, answer = self.fill(said, person, x=x), REMEMBERED + self.recall(person, fact)
         if maker.hard and maker.chance(.1):
             return maker.unclear(text, x), answer, "given"
@@ -116,15 +121,21 @@ class People:
 
 
 def conversation(maker):
-    """Two or three people, one or two facts of each, perhaps a correction, and questions in another order."""
+    """
+    Two or three people, one or two facts of each, perhaps a correction, and questions in another order. The harder
+    mixture often has the same fact of three or four people and asks for it repeatedly: so the model learns that the
+    person decides, and not which value came last.
+    """
     rng, people = maker.rng, People(maker)
-    persons = [people.person() for _ in range(rng.choice((1, 2, 2, 2, 3)))]
+    is_same = maker.hard and maker.chance(.4)
+    persons = [people.person() for _ in range(rng.choice((2, 3, 3, 4) if is_same else (1, 2, 2, 2, 3)))]
     if maker.chance(.5):
         persons.append(USER)
     persons = list(dict.fromkeys(persons))
-    facts = rng.sample(FACTS[1:], rng.choice((1, 1, 2)))
+    facts = rng.sample(FACTS[1:], 1 if is_same else rng.choice((1, 1, 2)))
     told = [(person, fact) for person in persons for fact in facts]
-    told += [(person, "name") for person in persons if "name" in people.facts_of(person) and maker.chance(.5)]
+    names = .1 if is_same else .5
+    told += [(person, "name") for person in persons if "name" in people.facts_of(person) and maker.chance(names)]
     rng.shuffle(told)
     turns, corrected = [], set()
     for person, fact in told[:5]:
@@ -137,11 +148,11 @@ def conversation(maker):
             corrected.add((person, fact))
         if maker.chance(.15):
             turns.append(maker.one_off())
-    asked = list(people.known)
+    asked = list(people.known) * (2 if is_same else 1)
     rng.shuffle(asked)
     if maker.chance(.25):
         asked.insert(rng.randint(0, len(asked)), (rng.choice(persons), rng.choice(facts)))
-    for person, fact in asked[:6]:
+    for person, fact in asked[:7 if is_same else 6]:
         turns.append(people.ask(person, fact, "correct" if (person, fact) in corrected else "people"))
         if maker.chance(.1):
             turns.append(maker.one_off())
