@@ -320,7 +320,7 @@ class Model(nn.Module):
     def hidden(self, ids, positions, first, exact=False):
         """ids, positions (batch, tokens); first (batch, tokens) int32: a token attends to first[token] up to itself."""
         p = self.p
-        freq = p.rope_base ** (-torch.arange(0, p.head_dim, 2, dtype=torch.float64) / p.head_dim)
+        freq = p.rope_base ** (-torch.arange(0, p.head_dim, 2, dtype=torch.float64, device=ids.device) / p.head_dim)
         angle = positions[:, None, :, None].double() * freq
         cos, sin = angle.cos().float(), angle.sin().float()
         h = F.embedding(ids, self.embedding())

@@ -16,6 +16,7 @@ del sys.argv[3]
 sys.dont_write_bytecode = True
 sys.path.insert(0, DEMO)
 import corpus  # noqa: E402 (needs the path above)
+import keywords  # noqa: E402
 import names  # noqa: E402
 import program  # noqa: E402
 import questions  # noqa: E402
@@ -136,6 +137,25 @@ class TrainingAndHeldOut(ProgramCase):
                 for one in kept:
                     self.assertNotIn(f' {one} ', f" {corpus.bare_words(text.format(x='xx'))} ")
         self.assertGreater(len(heard), 2500)
+
+    def test_statements_of_keywords_contain_no_held_out_one(self):
+        maker, heard = corpus.Maker('train', random.Random(15), hard=True), set()
+        sections = [('said ' + kind, corpus.held_statements(kind)) for kind in corpus.KINDS]
+        sections += [('other said ' + fact, corpus.held_of_others('tell', fact)) for fact in corpus.people.FACTS]
+        for section, kept in sections:
+            for _ in range(100):
+                text = keywords.key_statement(maker, corpus.ALSO[section], kept, ('{x}',))
+                self.assertEqual(text.count('{x}'), 1)
+                self.assertEqual('{s}' in text, section.startswith('other '))
+                bare = f" {corpus.bare_words(text.format(x='xx', s='ss'))} "
+                self.assertEqual([one for one in kept if f' {one} ' in bare], [])
+                heard.add(text)
+        self.assertGreater(len(heard), 1500)
+
+    def test_common_words_are_no_values(self):
+        maker = corpus.Maker('train', random.Random(16), hard=True)
+        words = {maker.new_word(is_name).lower() for is_name in (True, False) for _ in range(3000)}
+        self.assertEqual(words & keywords.NOT_VALUES, set())
 
     def test_questions_and_corrections_about_others_are_not_held_out_ones(self):
         maker = corpus.Maker('train', random.Random(9), hard=True)
