@@ -276,7 +276,7 @@ class Maker:
             word = word.capitalize() if is_name else word.lower()
         else:
             word = self.rng.choice(self.values[kind])
-        if self.hard and not self.held and self.chance(.05):  # more of them, and adverbs would become values
+        if self.hard and not self.held and self.chance(.05):  # with more, adverbs would become values
             more = self.new_word(is_name) if self.chance(.5) else self.rng.choice(self.real).lower()
             more = sentence_case(more) if is_name else more
             both = f"{more} {word}" if self.chance(.5) else f"{word} {more}"

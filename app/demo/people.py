@@ -123,7 +123,7 @@ class People:
 def conversation(maker):
     """
     Two or three people, one or two facts of each, perhaps a correction, and questions in another order. The harder
-    mixture often has the same fact of three or four people and asks for it repeatedly: so the model learns that the
+    mixture often has the same fact of two to five people and asks for it repeatedly: so the model learns that the
     person decides, and not which value came last.
     """
     rng, people = maker.rng, People(maker)

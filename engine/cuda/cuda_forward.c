@@ -183,7 +183,9 @@ static struct attn_args attn_of(const struct backend *b, size_t layer)
                               .window = (uint32_t)b->model->layers[layer].traits.window};
 }
 
-/* Several tokens of a sequence: the first ones append to the cache before the others read it. */
+/* Appends the keys and values of all tokens in one launch, then attends in the next, because a
+ * token reads those of earlier tokens of the pass. Also for all passes that attn_split cannot
+ * run. */
 static void attn_many(struct backend *b, size_t layer)
 {
     const struct pass *pass = &b->pass;

@@ -64,7 +64,7 @@ struct cuda_shape {
     size_t q_width, kv_width; /* n_heads * head_dim, n_kv_heads * head_dim */
     size_t q_rows;            /* q_width, twice that with gates for its elements */
     size_t group;             /* query heads per KV head */
-    size_t n_head_chunks;     /* groups of up to ATTN_HEADS of them, of all KV heads */
+    size_t n_head_chunks;     /* of all KV heads; a chunk is up to ATTN_HEADS query heads of one */
     /* From one row of a buffer to the next. best_stride: one for each BEST_ROWS token ids. */
     size_t h_stride, qkv_stride, attn_stride, ffn_stride, vocab_stride, best_stride;
     size_t n_coarse;       /* blocks in a row of the head's coarse plane, if it is made; 0: none */
@@ -105,8 +105,8 @@ struct pass {
     size_t n_items, n_tokens, n_requests, n_runs;
     size_t n_single_rows; /* rows of the head that are multiplied one by one, after screening or for
                              a list of ids, without the few rows of pick_floor */
-    bool split;           /* at most one token per sequence: attention runs as attn_split */
-    size_t n_shares;      /* thread blocks of attn_split for the position blocks of a token */
+    bool split; /* attention runs as attn_split: shape.can_split, at most one token per sequence */
+    size_t n_shares; /* thread blocks of attn_split for the position blocks of a token */
     struct pass_layout layout;
     const atomic_bool *cancel;
 };

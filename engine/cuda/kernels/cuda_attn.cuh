@@ -33,7 +33,8 @@ DEV struct apply_thread apply_thread_init(const struct attn_args *a)
     p.n_rows = n_all - p.row0 < APPLY_ROWS ? n_all - p.row0 : APPLY_ROWS;
     p.kv_head = block_x() / n_parts % n_kv_heads;
     p.elem0 = block_x() % n_parts * APPLY_ELEMS;
-    /* Lanes whose indices differ by 1 or by 2 load the same values, which saves accesses. */
+    /* Lanes that differ by 1 share keys or probabilities, lanes that differ by 2 share queries or
+     * values, so a warp needs fewer accesses. */
     p.score_row = (2 * warp + lane % 2) * SCORE_ROWS;
     p.position = lane / 2 * TILE_COLS;
     p.value_row = lane / 2 % 4;
@@ -96,7 +97,8 @@ DEV void start_keys(const struct attn_args *a, const struct apply_thread *p, str
     }
 }
 
-/* Starts copying VALUE_CHUNK values. Rows are padded to 32 elements: the last 8 are whole. */
+/* Starts copying the values of VALUE_CHUNK positions from j0 on. Rows are padded to 32 elements, so
+ * the last chunk of 8 is whole. */
 DEV void start_values(const struct attn_args *a, const struct apply_thread *p,
                       struct apply_stage *to, const uint16_t *values, uint32_t j0)
 {

@@ -1,6 +1,6 @@
 /*
- * What attn_apply and attn_split share: the visible positions of a position block, the work of a
- * thread of attn_split, and the step "merge" of docs/kernels.md.
+ * What attn_apply and attn_split share: the visible positions of a position block, and the step
+ * "merge" of docs/kernels.md. Also the work of a thread of attn_split.
  */
 #ifndef CUDA_ATTN_BLOCK_CUH
 #define CUDA_ATTN_BLOCK_CUH
@@ -34,7 +34,6 @@ struct attn_thread {
     uint32_t head, n_heads; /* first query head; number of query heads, at most ATTN_HEADS */
     uint32_t pos, oldest;   /* of the token, and the oldest one that it sees */
     uint32_t ring_blocks;
-    bool idle; /* the thread block has no token for this thread */
 };
 
 /* block_y() counts chunks of up to ATTN_HEADS query heads of the same KV head, those of KV head 0
@@ -44,16 +43,14 @@ DEV struct attn_thread attn_thread_init(const struct attn_args *a, uint32_t toke
     const uint32_t n_chunks = (a->group + ATTN_HEADS - 1) / ATTN_HEADS;
     const uint32_t kv_head = block_y() / n_chunks, first = block_y() % n_chunks * ATTN_HEADS;
     struct attn_thread p;
-    p.idle = token >= a->n_tokens;
     p.head = kv_head * a->group + first;
     p.n_heads = a->group - first < ATTN_HEADS ? a->group - first : ATTN_HEADS;
-    p.pos = p.idle ? 0 : (uint32_t)a->tokens[token].pos;
-    p.q = p.idle ? a->qkv
-                 : a->qkv + (uint64_t)token * a->qkv_stride + (uint64_t)kv_head * a->q_group +
-                       first * a->kv.head_dim;
+    p.pos = (uint32_t)a->tokens[token].pos;
+    p.q = a->qkv + (uint64_t)token * a->qkv_stride + (uint64_t)kv_head * a->q_group +
+          first * a->kv.head_dim;
     p.oldest = oldest_seen(a->window, p.pos);
-    p.kv = kv_begin(&a->kv, &a->tokens[p.idle ? 0 : token], a->layer, kv_head);
-    p.ring_blocks = a->tokens[p.idle ? 0 : token].ring_blocks;
+    p.kv = kv_begin(&a->kv, &a->tokens[token], a->layer, kv_head);
+    p.ring_blocks = a->tokens[token].ring_blocks;
     return p;
 }
 
@@ -62,14 +59,6 @@ DEV const uint16_t *block_keys(const struct attn_args *a, const struct attn_thre
                                uint32_t block)
 {
     return p->kv + kv_place(&a->kv, p->ring_blocks, block) * a->kv.block_elems;
-}
-
-/* The maximum of the scores of a position block, from that of each warp, which ignores NaN. + 0
- * turns -0 into +0. */
-DEV float score_maximum(const float *warp_best)
-{
-    const float a = warp_best[0], b = warp_best[1];
-    return (b > a ? b : a) + 0.0f;
 }
 
 /* Running maximum and sum of one query head: M and L of docs/kernels.md. */

@@ -24,7 +24,7 @@ struct split_shared {
     float r[ATTN_HEADS];                 /* 1 / their sum, only if there is one position block */
     float c[SPLIT_HEAD / 2], s[SPLIT_HEAD / 2];
     uint16_t new_k[SPLIT_HEAD], new_v[SPLIT_HEAD]; /* of the token, as in the cache */
-    bool is_last;                                  /* see finish_share */
+    bool is_last;                                  /* see is_last_share */
 };
 
 /* Number of elements in the tile that starts at element i0. */

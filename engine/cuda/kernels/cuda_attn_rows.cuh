@@ -27,7 +27,7 @@ struct apply_seq {
     const uint16_t *kv;
     uint32_t ring_blocks;
     uint32_t token, token_end;
-    uint32_t oldest, last;   /* positions that some token sees */
+    uint32_t oldest, last;   /* first and last position that some token sees */
     uint32_t full, full_end; /* position blocks that all tokens see as a whole */
 };
 
@@ -61,7 +61,7 @@ struct apply_thread {
     bool by_words;                /* the queries can be copied in 16-byte words */
 };
 
-/* Sets s->rows. Only one of the four threads of a row uses them. */
+/* Sets s->rows. One of the four threads of a row writes its members. */
 DEV void init_row(const struct attn_args *a, struct apply_shared *s, const struct apply_thread *p)
 {
     const uint32_t row = thread_x() / 4;

@@ -62,7 +62,8 @@ DEV struct attn_run softmax_split(struct split_shared *s, uint32_t pair, uint32_
 #pragma unroll
     for (uint32_t e = 0; e < 2; e++)
         s->p[head][2 * pair + e] = sum[e] = seen[e] ? exp0(z[e] - run.m) : 0.0f;
-    /* The tree of sum64: positions 32 apart are in lanes 16 apart, at last come those of a lane. */
+    /* The tree of sum64: positions 32 apart are in lanes 16 apart. The last step adds the two
+     * positions of a lane. */
     for (uint32_t mask = 16; mask > 0; mask /= 2) {
         sum[0] = sum[0] + shuffle_xor_f32(sum[0], mask);
         sum[1] = sum[1] + shuffle_xor_f32(sum[1], mask);
@@ -136,8 +137,8 @@ DEV void score_block(const struct attn_args *a, struct split_shared *s, const st
     block_sync();
 }
 
-/* The weighed values of one position block, after score_block. If the token sees no other block,
- * these are the results. */
+/* Stores the weighted values of one position block, after score_block: in slots, or times 1 / l as
+ * the results if the token sees no other block. */
 DEV void weigh_block(const struct attn_args *a, const struct attn_thread *p, struct split_shared *s,
                      float *slots, uint32_t block, struct seen range)
 {
@@ -197,8 +198,9 @@ DEV bool is_last_share(uint32_t *n_ended, uint32_t n_shares, struct split_shared
     return s->is_last;
 }
 
-/* Four thread blocks per multiprocessor: all shares of a long context run at once. Grid: shares of
- * the position blocks; KV heads times chunks of query heads; tokens. */
+/* Four thread blocks per multiprocessor: with 132 of them, all shares of 2B4T run at once for up to
+ * 6,720 tokens of context (5 thread blocks for each position block). Grid: shares of the position
+ * blocks; KV heads times chunks of query heads; tokens. */
 KERNEL_EARLY_DENSE(attn_split, split_args, SPLIT_THREADS, 4)
 {
     SHARED_WIDE struct split_shared s;

@@ -22,8 +22,9 @@ struct bound_tile {
     uint16_t steps[2][BEST_ROWS * STEP_BLOCKS];
 };
 
-/* Place of block b of a row in the part. Rows with the same place modulo 4 would share the banks of
- * shared memory, so every other pair of rows has its blocks in another order. */
+/* Place of block b of a row in the part. A line has half of the banks, and all rows start at the
+ * same bank. Eight lanes that load at once read one block of two rows that are 2 apart, so every
+ * other pair of rows has neighbouring blocks exchanged. */
 DEV uint32_t place_of(uint32_t row, uint32_t b)
 {
     return row * PART_BYTES + (b ^ (row / 2 % 2)) * LINE_BYTES;

@@ -92,12 +92,6 @@ DEV void grid_fence(void)
     asm volatile("fence.acq_rel.gpu;" ::: "memory");
 }
 
-/* Bit mask of the warp lanes that passed true. All 32 lanes must call it. */
-DEV uint32_t warp_ballot(bool yes)
-{
-    return __ballot_sync(0xffffffffu, yes);
-}
-
 /* Returns v of the lane with index (index of this lane ^ mask). All 32 lanes must call it. */
 DEV uint32_t shuffle_xor_u32(uint32_t v, uint32_t mask)
 {
@@ -126,11 +120,6 @@ DEV uint32_t shuffle_u32(uint32_t v, uint32_t lane)
 DEV uint32_t lowest_bit(uint32_t mask)
 {
     return (uint32_t)__ffs((int)mask) - 1;
-}
-
-DEV uint32_t n_bits(uint32_t mask)
-{
-    return (uint32_t)__popc(mask);
 }
 
 /* c plus the dot product of four pairs of signed bytes. */

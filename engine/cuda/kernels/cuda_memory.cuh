@@ -36,8 +36,8 @@ DEV struct words load_once(const void *p)
     return w;
 }
 
-/* As load_once, for 8 bytes, of which the first ones are the low half. The assembler does not move
- * this load behind a warp_sync that follows. */
+/* As load_once, for 8 bytes; the first four become the low half. The assembler does not move this
+ * load behind a warp_sync that follows. */
 DEV uint64_t load_once_u64(const void *p)
 {
     uint64_t v;
@@ -69,6 +69,16 @@ DEV struct words load_early(const void *p)
                  : "=r"(w.at[0]), "=r"(w.at[1]), "=r"(w.at[2]), "=r"(w.at[3])
                  : "l"(p), "l"(policy));
     return w;
+}
+
+/* Load for use before wait_for_grid of what a kernel before the previous one has written. It reads
+ * the second-level cache, because a multiprocessor on which nothing has waited since then may still
+ * have the old value in its first-level cache. */
+DEV float load_written(const float *p)
+{
+    float v;
+    asm volatile("ld.global.cg.f32 %0, [%1];" : "=f"(v) : "l"(p) : "memory");
+    return v;
 }
 
 /* Loads the cache line of this address into the second-level cache. */

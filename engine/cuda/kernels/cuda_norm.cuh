@@ -7,11 +7,11 @@
 
 #include "engine/cuda/kernels/cuda_reduce.cuh"
 
-/* Fours of norm weights that a thread holds in registers. With 256 threads and ONE_NORM_TILE
+/* Groups of four norm weights that a thread holds in registers. With 256 threads and ONE_NORM_TILE
  * weights in shared memory, five cover a row of ROW_TILE elements. */
 #define NORM_HELD 5
-/* 1.5 * 2^23. The sum of it and a small float is rounded to an integer, half to even, whose lowest
- * bits are those of the float's integer. This is faster than a conversion. */
+/* 1.5 * 2^23. Adding it rounds a float below 2^22 in magnitude to an integer, half to even; the
+ * lowest bits of the sum are those of that integer. This is faster than a conversion. */
 #define ROUND_TO_INTEGER 12582912.0f
 
 /* Element i of row x after the norm. r: 1 / RMS of the row. Without weights there is no norm. */

@@ -199,7 +199,7 @@ KERNEL_EARLY(pick_collect, pick_args, COLLECT_THREADS)
 #pragma unroll
     for (uint32_t u = 0; u < COLLECT_IDS / COLLECT_THREADS; u++) {
         const uint32_t id = first + u * COLLECT_THREADS;
-        z[u] = id < a.dot.out.n_vocab ? zs[id] : NAN; /* NaN reaches no floor */
+        z[u] = id < a.dot.out.n_vocab ? load_written(zs + id) : NAN; /* NaN reaches no floor */
     }
     block_sync();
     wait_for_grid();

@@ -16,8 +16,8 @@ struct query_work {
     double *errors, *norms;
 };
 
-/* In shared memory if there is room, because head_norm runs alone and waits for each load. x is in
- * the tile if it has ROW_TILE elements or fewer. */
+/* The memory is shared memory if there is room, because head_norm runs alone and waits for each
+ * load. x is in the tile if it has ROW_TILE elements or fewer. */
 DEV struct query_work query_work_of(const struct query_buffers *q, uint32_t row, const float *x,
                                     float *tile)
 {
@@ -88,8 +88,8 @@ DEV double squares_of_f64(const double *x, uint32_t n)
 }
 
 /* Error bound per block, as a factor of the block's step. The formulas are in docs/kernels.md, "The
- * bound". Sums over blocks are in ascending order. The sums of blocks are spread over the warps,
- * because a warp would read the same bank of shared memory in each lane. */
+ * bound". Sums over blocks are in ascending order. Neighbouring sums are in different warps: the
+ * lanes of one warp would read the same bank of shared memory. */
 DEV void spread_query(const struct query_buffers *q, uint32_t row, const struct query_work *work,
                       uint32_t n)
 {

@@ -67,9 +67,9 @@ DEV struct result_pair pair_before(const struct linear_args *a, uint32_t row, co
 {
     struct result_pair before = {{0.0f, 0.0f}};
     if (a->kind == LINEAR_ADD && row < a->n_rows)
-        before.at[0] = y[row];
+        before.at[0] = load_written(y + row);
     if (a->kind == LINEAR_ADD && row + 1 < a->n_rows)
-        before.at[1] = y[row + 1];
+        before.at[1] = load_written(y + row + 1);
     return before;
 }
 
@@ -119,10 +119,11 @@ DEV void load_chunk(const uint8_t *const *lines, uint32_t chunk, uint32_t n_chun
     w[1] = chunk < n_chunks ? load_early(lines[1] + 16 * chunk) : none;
 }
 
-/* One token with its norm. The previous kernel leaves room for the thread blocks of this one,
- * because both have few registers. Each thread starts the loads of its weights before it reads the
- * input, so that memory is busy during the norm. A thread preloads ONE_CHUNKS chunks of each row.
- * Together the lanes of a row preload the whole row, unless it is too long for 32 lanes. */
+/* One token with its norm. Most grids have fewer thread blocks than fit at once, so thread blocks
+ * of this kernel start while the previous one still runs. Each thread starts the loads of its
+ * weights before it reads the input, so that memory is busy during the norm. A thread preloads
+ * ONE_CHUNKS chunks of each row. Together the lanes of a row preload the whole row, unless it is
+ * too long for 32 lanes. */
 KERNEL_EARLY_DENSE(linear_one, norm_linear_args, ONE_THREADS, ONE_BLOCKS)
 {
     SHARED_WIDE float tile[ROW_TILE];

@@ -17,9 +17,9 @@
 /* More bytes than the sums need: 128 rows in one part, or 64 in each of two, and the padding. */
 #define SUMS_BYTES (40 << 10)
 
-/* The share of a thread block in the product. It has n_rows rows and MANY_TOKENS tokens, and its
- * warps have 32 rows each. If there are two parts, 64 rows, each part of the warps has two of the
- * four fields of each line, and the sums of both are added. */
+/* The share of a thread block in the product: n_rows rows and MANY_TOKENS tokens. A warp has 32
+ * rows. With one part the block has 128 rows. With two it has 64, each half of the warps has two of
+ * the four fields of every line, and the sums of both halves are added. */
 struct many_block {
     uint32_t row0, token0, n_rows, n_parts;
 };
@@ -65,7 +65,7 @@ DEV void multiply_line(struct words (*w)[2], uint32_t field0, uint32_t n_fields,
                        int32_t (*acc)[MANY_TOKENS / 8][4])
 {
     const uint32_t g = thread_x() % 32 / 4, t = thread_x() % 4;
-    tile += field_offset(field0, 0) + 16 * t; /* field0 is even */
+    tile += field_offset(field0, 0) + 16 * t;
 #pragma unroll
     for (uint32_t field = 0; field < n_fields; field++)
 #pragma unroll
@@ -85,7 +85,7 @@ DEV uint32_t sum_index(const struct many_block *b, uint32_t part, uint32_t row, 
     return (2 * part + row % 2) * plane + token * stride + row / 2;
 }
 
-/* The result of a row of the block and a token: as `scaled`, with the terms of the row. */
+/* What all results of a row share: the factor after the scale, the bias, and the section. */
 struct row_terms {
     float extra, bias;
     uint32_t section;
@@ -97,6 +97,7 @@ DEV struct row_terms terms_of(const struct linear_args *a, uint32_t row)
     const struct row_terms terms = {a->extra[section], a->bias ? a->bias[row] : -0.0f, section};
     return terms;
 }
+/* The result of a row of the block and a token, with the operations of `scaled`. */
 DEV float result_of(const struct many_block *b, const struct row_terms *terms, uint32_t row,
                     uint32_t token, const int32_t *sums, const struct token_factors *factors)
 {

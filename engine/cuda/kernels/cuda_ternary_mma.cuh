@@ -1,6 +1,6 @@
 /*
  * Products of ternary weights in R1-256 on tensor cores: what linear_few and linear_many share, and
- * linear_few. It is for passes whose time is that of reading the weights.
+ * linear_few. linear_few is for passes whose time is that of reading the weights.
  *
  * Lines need no transposition for mma: any order of columns is correct if weights and activations
  * are in the same order. A 32-bit word of a line, masked, has four columns. Of each four lanes,
@@ -38,21 +38,21 @@ DEV void multiply_field(const struct words *w, uint32_t field, const struct word
     }
 }
 
-/* Adds the product of one line with 8 n_n tokens. q: the activations of this lane in line 0, of
- * token (lane / 4) of the block and, if n_n is 2, of the token 8 further. */
+/* Adds the product of one line with n_tiles tiles of 8 tokens (1 or 2). q: the activations of this
+ * lane in line 0, of token (lane / 4) of each tile. */
 DEV void multiply_few_line(const struct words *w, const int8_t *const *q, uint32_t line,
-                           uint32_t n_n, int32_t (*acc)[4])
+                           uint32_t n_tiles, int32_t (*acc)[4])
 {
     struct words x[4][FEW_TOKENS / 8];
 #pragma unroll
     for (uint32_t field = 0; field < 4; field++)
 #pragma unroll
-        for (uint32_t n = 0; n < n_n; n++)
+        for (uint32_t n = 0; n < n_tiles; n++)
             x[field][n] = load_words(q[n] + line * LINE_COLS + field * FIELD_COLS);
 #pragma unroll
     for (uint32_t field = 0; field < 4; field++)
 #pragma unroll
-        for (uint32_t n = 0; n < n_n; n++)
+        for (uint32_t n = 0; n < n_tiles; n++)
             multiply_field(w, field, &x[field][n], acc[n]);
 }
 
@@ -63,17 +63,17 @@ DEV void load_few(const uint8_t *lines, uint32_t line, const uint32_t *rows, str
     w[1] = load_early(lines + line * LINE_BYTES + rows[1]);
 }
 
-/* The sums of a warp over its lines, for the first 8 n_n tokens of the block. w has the first
- * FEW_LINES of them; when one has been multiplied, a later one takes its place. n_n must be a
- * compile-time constant in the caller. */
-DEV void multiply_few(const struct linear_args *a, uint32_t n_n, const uint8_t *lines,
+/* The sums of a warp over its lines, for the first n_tiles tiles of 8 tokens of the block. w has
+ * the first FEW_LINES of the lines; when one has been multiplied, a later one takes its place.
+ * n_tiles must be a compile-time constant in the caller. */
+DEV void multiply_few(const struct linear_args *a, uint32_t n_tiles, const uint8_t *lines,
                       const uint32_t *rows, struct words (*w)[2], int32_t (*acc)[4])
 {
     const uint32_t warp = thread_x() / 32, g = thread_x() % 32 / 4, t = thread_x() % 4;
     const uint32_t token0 = block_y() * FEW_TOKENS;
     const int8_t *q[FEW_TOKENS / 8];
 #pragma unroll
-    for (uint32_t n = 0; n < n_n; n++) {
+    for (uint32_t n = 0; n < n_tiles; n++) {
         const uint32_t token = token0 + 8 * n + g;
         /* the last token takes the place of those that do not exist */
         const uint32_t existing = token < a->n_tokens ? token : a->n_tokens - 1;
@@ -85,7 +85,7 @@ DEV void multiply_few(const struct linear_args *a, uint32_t n_n, const uint8_t *
             const uint32_t line = first + i * FEW_WARPS, later = line + FEW_LINES * FEW_WARPS;
             if (line >= a->n_lines)
                 break;
-            multiply_few_line(w[i], q, line, n_n, acc);
+            multiply_few_line(w[i], q, line, n_tiles, acc);
             if (later < a->n_lines)
                 load_few(lines, later, rows, w[i]);
         }

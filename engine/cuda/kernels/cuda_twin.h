@@ -77,16 +77,6 @@ DEV uint32_t block_count(bool yes)
     return twin_block_count(yes);
 }
 
-DEV uint32_t warp_ballot(bool yes)
-{
-    const uint32_t mine = yes;
-    const uint32_t *all = twin_exchange(&mine, 1);
-    uint32_t mask = 0;
-    for (uint32_t lane = 0; lane < 32; lane++)
-        mask |= all[lane] << lane;
-    return mask;
-}
-
 DEV uint32_t warp_max_u32(uint32_t v)
 {
     const uint32_t *all = twin_exchange(&v, 1);
@@ -107,11 +97,6 @@ DEV int32_t warp_sum_i32(int32_t v)
 DEV uint32_t lowest_bit(uint32_t mask)
 {
     return (uint32_t)__builtin_ctz(mask);
-}
-
-DEV uint32_t n_bits(uint32_t mask)
-{
-    return (uint32_t)__builtin_popcount(mask);
 }
 
 DEV uint32_t shuffle_xor_u32(uint32_t v, uint32_t mask)
@@ -192,6 +177,10 @@ DEV struct words load_stream(const void *p)
 DEV struct words load_early(const void *p)
 {
     return load_words(p);
+}
+DEV float load_written(const float *p)
+{
+    return *p;
 }
 DEV void prefetch_line(const void *p)
 {
