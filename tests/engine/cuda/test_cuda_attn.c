@@ -5,8 +5,7 @@
  */
 #include "engine/base/fp16.h"
 #include "engine/base/size.h"
-#include "engine/cpu/ref/kernels_ref.h"
-#include "tests/engine/cuda/twin_kit.h"
+#include "tests/engine/cuda/attn_kit.h"
 
 #define MOST_SEQS 3
 #define KV_HEADS 2
@@ -31,11 +30,6 @@ struct attn_data {
     float *qkv, *out;
 };
 
-static uint32_t oldest_of(const struct attn_case *c, uint32_t pos)
-{
-    return c->window > 0 && pos >= c->window ? pos + 1 - c->window : 0;
-}
-
 /* Keys of a position block in the layer under test. */
 static uint16_t *keys_of(const struct attn_data *d, uint32_t seq, uint32_t kv_head, uint32_t block)
 {
@@ -52,7 +46,7 @@ static void fill_cache(struct attn_data *d, uint32_t seq, struct random *r)
     d->caches[seq] = zeros(n_elems, sizeof **d->caches);
     for (size_t i = 0; i < n_elems; i++)
         d->caches[seq][i] = (uint16_t)next_u32(r);
-    for (uint32_t pos = oldest_of(c, c->seqs[seq].pos); pos < end; pos++)
+    for (uint32_t pos = kit_oldest(c->window, c->seqs[seq].pos); pos < end; pos++)
         for (uint32_t head = 0; head < KV_HEADS; head++) {
             uint16_t *keys = keys_of(d, seq, head, pos / KV_BLOCK);
             uint16_t *values =
@@ -103,35 +97,6 @@ static void attn_free(struct attn_data *d)
     FREE_ALL(d->tokens, d->qkv, d->out);
 }
 
-/* The result of a query q at position pos by the reference; out (head_dim). */
-static void reference(const struct attn_data *d, uint32_t seq, uint32_t kv_head, uint32_t pos,
-                      const float *q, float *out)
-{
-    const uint32_t head_dim = d->c.head_dim, oldest = oldest_of(&d->c, pos);
-    float big_m = 0, big_l = 0, m, l;
-    float *big_o = zeros(head_dim, sizeof *big_o), *one = zeros(head_dim, sizeof *one);
-    for (uint32_t block = oldest / KV_BLOCK; block <= pos / KV_BLOCK; block++) {
-        const bool is_first = block == oldest / KV_BLOCK;
-        const uint16_t *keys = keys_of(d, seq, kv_head, block);
-        const struct attn_block args = {.q = q,
-                                        .k = keys,
-                                        .v = keys + head_dim * KV_BLOCK,
-                                        .n_q = 1,
-                                        .head_dim = head_dim,
-                                        .v_stride = d->kv.v_stride,
-                                        .first_seen = is_first ? oldest % KV_BLOCK : 0,
-                                        .n_seen = size_min(pos + 1 - block * KV_BLOCK, KV_BLOCK),
-                                        .m = is_first ? &big_m : &m,
-                                        .l = is_first ? &big_l : &l,
-                                        .o = is_first ? big_o : one};
-        attn_block_ref(&args);
-        if (!is_first)
-            attn_merge_ref(&big_m, &big_l, big_o, &m, &l, one, head_dim);
-    }
-    attn_finish_ref(big_o, big_l, head_dim, out);
-    FREE_ALL(big_o, one);
-}
-
 static void check_case(struct attn_case c, struct random *r, enum twin_order order)
 {
     struct attn_data d = attn_make(c, r);
@@ -160,7 +125,9 @@ static void check_case(struct attn_case c, struct random *r, enum twin_order ord
             for (uint32_t h = 0; h < KV_HEADS * c.group; h++) {
                 const float *q = d.qkv + (size_t)token * d.qkv_stride +
                                  h / c.group * (size_t)d.q_group + h % c.group * (size_t)c.head_dim;
-                reference(&d, seq, h / c.group, c.seqs[seq].pos + i, q, out);
+                const uint32_t pos = c.seqs[seq].pos + i;
+                expect_attention(&d.kv, keys_of(&d, seq, h / c.group, 0), d.n_blocks[seq],
+                                 kit_oldest(c.window, pos), pos, q, out);
                 assert_same(row + h * c.head_dim, out, c.head_dim * sizeof *out, "attention");
             }
             /* nothing is written behind the heads */
@@ -171,16 +138,6 @@ static void check_case(struct attn_case c, struct random *r, enum twin_order ord
     FREE_ALL(out, before);
     attn_free(&d);
 }
-
-static void check_cases(const struct attn_case *cases, size_t n)
-{
-    struct random r = {11};
-    for (size_t i = 0; i < n; i++) {
-        check_case(cases[i], &r, TWIN_ASCENDING);
-        check_case(cases[i], &r, TWIN_DESCENDING);
-    }
-}
-#define CHECK_CASES(cases) check_cases(cases, sizeof(cases) / sizeof(cases)[0])
 
 static void heads_and_groups_of_any_size(void **state)
 {
@@ -198,7 +155,7 @@ static void heads_and_groups_of_any_size(void **state)
         {.head_dim = 1, .group = 8, .seqs = {{126, 5}}},
         {.head_dim = 44, .group = 3, .gap = 2, .seqs = {{62, 3}}},
     };
-    CHECK_CASES(cases);
+    CHECK_CASES(cases, 11);
 }
 
 static void windows_and_rings(void **state)
@@ -213,7 +170,7 @@ static void windows_and_rings(void **state)
         {.head_dim = 64, .group = 1, .window = 130, .ring_blocks = 5, .seqs = {{0, 200}}},
         {.head_dim = 20, .group = 4, .window = 64, .ring_blocks = 2, .seqs = {{1000, 40}}},
     };
-    CHECK_CASES(cases);
+    CHECK_CASES(cases, 11);
 }
 
 static void several_sequences_in_a_pass(void **state)
@@ -230,7 +187,7 @@ static void several_sequences_in_a_pass(void **state)
          .ring_blocks = 3,
          .seqs = {{250, 5}, {7, 90}, {130, 1}}},
     };
-    CHECK_CASES(cases);
+    CHECK_CASES(cases, 11);
 }
 
 int main(void)

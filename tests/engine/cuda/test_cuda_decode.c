@@ -6,8 +6,7 @@
  */
 #include "engine/base/fp16.h"
 #include "engine/base/size.h"
-#include "engine/cpu/ref/kernels_ref.h"
-#include "tests/engine/cuda/twin_kit.h"
+#include "tests/engine/cuda/attn_kit.h"
 
 #define MOST_SEQS 3
 #define KV_HEADS 2
@@ -36,11 +35,6 @@ struct decode_data {
     uint32_t *n_ended;
 };
 
-static uint32_t oldest_of(const struct decode_case *c, uint32_t pos)
-{
-    return c->window > 0 && pos >= c->window ? pos + 1 - c->window : 0;
-}
-
 /* Keys of a position block in the layer under test. */
 static uint16_t *keys_of(const struct decode_data *d, uint16_t *cache, uint32_t kv_head,
                          uint32_t block)
@@ -59,7 +53,7 @@ static uint16_t *value_of(const struct decode_data *d, uint16_t *keys, uint32_t 
 static void make_sequence(struct decode_data *d, uint32_t seq, struct random *r)
 {
     const struct decode_case *c = &d->c;
-    const uint32_t n_blocks = c->at[seq] / KV_BLOCK + 1, oldest = oldest_of(c, c->at[seq]);
+    const uint32_t n_blocks = c->at[seq] / KV_BLOCK + 1, oldest = kit_oldest(c->window, c->at[seq]);
     const size_t n = (c->ring_blocks > 0 ? c->ring_blocks : n_blocks) * d->kv.block_elems;
     uint16_t *cache = zeros(n, sizeof *cache);
     for (size_t i = 0; i < n; i++)
@@ -182,35 +176,6 @@ static void expect_append(const struct decode_data *d, uint32_t seq)
     }
 }
 
-/* The result of query q by the reference; out (head_dim). */
-static void expect_head(const struct decode_data *d, uint32_t seq, uint32_t kv_head, const float *q,
-                        float *out)
-{
-    const uint32_t head_dim = d->c.head_dim, pos = d->c.at[seq], oldest = oldest_of(&d->c, pos);
-    float big_m = 0, big_l = 0, m, l;
-    float *big_o = zeros(head_dim, sizeof *big_o), *one = zeros(head_dim, sizeof *one);
-    for (uint32_t block = oldest / KV_BLOCK; block <= pos / KV_BLOCK; block++) {
-        const bool is_first = block == oldest / KV_BLOCK;
-        const uint16_t *keys = keys_of(d, d->expected[seq], kv_head, block);
-        const struct attn_block args = {.q = q,
-                                        .k = keys,
-                                        .v = keys + head_dim * KV_BLOCK,
-                                        .n_q = 1,
-                                        .head_dim = head_dim,
-                                        .v_stride = d->kv.v_stride,
-                                        .first_seen = is_first ? oldest % KV_BLOCK : 0,
-                                        .n_seen = size_min(pos + 1 - block * KV_BLOCK, KV_BLOCK),
-                                        .m = is_first ? &big_m : &m,
-                                        .l = is_first ? &big_l : &l,
-                                        .o = is_first ? big_o : one};
-        attn_block_ref(&args);
-        if (!is_first)
-            attn_merge_ref(&big_m, &big_l, big_o, &m, &l, one, head_dim);
-    }
-    attn_finish_ref(big_o, big_l, head_dim, out);
-    FREE_ALL(big_o, one);
-}
-
 static void check_token(const struct decode_data *d, uint32_t seq, const float *before)
 {
     const uint32_t head_dim = d->c.head_dim, n_heads = d->attn.n_heads;
@@ -221,7 +186,9 @@ static void check_token(const struct decode_data *d, uint32_t seq, const float *
     for (uint32_t h = 0; h < n_heads; h++) {
         const float *q =
             d->row + h / d->c.group * (size_t)d->rope.q_group + h % d->c.group * (size_t)head_dim;
-        expect_head(d, seq, h / d->c.group, q, out);
+        expect_attention(&d->kv, keys_of(d, d->expected[seq], h / d->c.group, 0),
+                         d->c.ring_blocks > 0 ? d->c.ring_blocks : UINT32_MAX,
+                         kit_oldest(d->c.window, d->c.at[seq]), d->c.at[seq], q, out);
         assert_same(row + h * (size_t)head_dim, out, head_dim * sizeof *out, "attention");
     }
     assert_same(row + n_heads * (size_t)head_dim,
@@ -251,16 +218,6 @@ static void check_case(struct decode_case c, struct random *r, enum twin_order o
     decode_free(&d);
 }
 
-static void check_cases(const struct decode_case *cases, size_t n)
-{
-    struct random r = {12};
-    for (size_t i = 0; i < n; i++) {
-        check_case(cases[i], &r, TWIN_ASCENDING);
-        check_case(cases[i], &r, TWIN_DESCENDING);
-    }
-}
-#define CHECK_CASES(cases) check_cases(cases, sizeof(cases) / sizeof(cases)[0])
-
 static void heads_and_groups_of_any_size(void **state)
 {
     (void)state;
@@ -276,7 +233,7 @@ static void heads_and_groups_of_any_size(void **state)
         {256, 7, 64, 3, .gap = 256, .neox = true, .has_norm = true, .n_seqs = 1, .at = {192}},
         {200, 3, 200, 2, .n_seqs = 1, .at = {191}},
     };
-    CHECK_CASES(cases);
+    CHECK_CASES(cases, 12);
 }
 
 static void any_number_of_position_blocks(void **state)
@@ -297,7 +254,7 @@ static void any_number_of_position_blocks(void **state)
         {8, 3, 8, 9, .has_nan = true, .n_seqs = 1, .at = {20 * 64 + 5}},
         {140, 2, 8, 5, .has_nan = true, .n_seqs = 1, .at = {20 * 64 + 5}},
     };
-    CHECK_CASES(cases);
+    CHECK_CASES(cases, 12);
 }
 
 static void windows_and_rings(void **state)
@@ -315,7 +272,7 @@ static void windows_and_rings(void **state)
         {64, 1, 64, 2, .window = 128, .ring_blocks = 2, .n_seqs = 1, .at = {1001}},
         {256, 5, 64, 3, .window = 120, .ring_blocks = 2, .n_seqs = 1, .at = {301}},
     };
-    CHECK_CASES(cases);
+    CHECK_CASES(cases, 12);
 }
 
 static void tokens_of_several_sequences(void **state)
@@ -326,7 +283,7 @@ static void tokens_of_several_sequences(void **state)
         {48, 5, 48, 2, .window = 70, .has_norm = true, .n_seqs = 3, .at = {529, 3, 64}},
         {16, 9, 16, 4, .window = 20, .ring_blocks = 3, .n_seqs = 2, .at = {250, 7}},
     };
-    CHECK_CASES(cases);
+    CHECK_CASES(cases, 12);
 }
 
 int main(void)

@@ -7,7 +7,7 @@
 #include "engine/base/size.h"
 #include "engine/cpu/ref/kernels_ref.h"
 #include "engine/cuda/kernels/cuda_args.h"
-#include "tests/engine/cuda/twin_kit.h"
+#include "tests/engine/cuda/attn_kit.h"
 #include "tests/support/table_encode.h"
 
 #include <math.h>
@@ -317,33 +317,6 @@ static void check_append(const struct attn_run *a, enum twin_order order)
     assert_same(a->cache, a->cache_ref, a->n_blocks * a->kv.block_elems * 2, "the cache");
 }
 
-/* Attention of head h of token t by the reference; out (head_dim). big_m, big_l and big_o are the
- * results of all position blocks so far; m, l and one are those of the current block. */
-static void reference_attention(const struct attn_run *a, uint32_t t, uint32_t h, float *out)
-{
-    const uint32_t head_dim = a->c.head_dim;
-    float big_m = 0, big_l = 0, m, l;
-    float *big_o = zeros(head_dim, sizeof *big_o), *one = zeros(head_dim, sizeof *one);
-    for (uint32_t b = 0; b <= t / KV_BLOCK; b++) {
-        const uint16_t *keys = a->cache_ref + b * a->kv.block_elems;
-        const struct attn_block args = {.q = a->rows + (size_t)t * a->stride + h * head_dim,
-                                        .k = keys,
-                                        .v = keys + head_dim * KV_BLOCK,
-                                        .n_q = 1,
-                                        .head_dim = head_dim,
-                                        .v_stride = a->kv.v_stride,
-                                        .n_seen = size_min(t + 1 - b * KV_BLOCK, KV_BLOCK),
-                                        .m = b == 0 ? &big_m : &m,
-                                        .l = b == 0 ? &big_l : &l,
-                                        .o = b == 0 ? big_o : one};
-        attn_block_ref(&args);
-        if (b > 0)
-            attn_merge_ref(&big_m, &big_l, big_o, &m, &l, one, head_dim);
-    }
-    attn_finish_ref(big_o, big_l, head_dim, out);
-    FREE_ALL(big_o, one);
-}
-
 static void check_attention(struct attn_case c, struct random *r, enum twin_order order)
 {
     struct attn_run a = attn_make(c, r);
@@ -367,7 +340,8 @@ static void check_attention(struct attn_case c, struct random *r, enum twin_orde
     float *out = zeros(c.head_dim, sizeof *out);
     for (uint32_t t = 0; t < c.n_pos; t++)
         for (uint32_t h = 0; h < c.group; h++) {
-            reference_attention(&a, t, h, out);
+            expect_attention(&a.kv, a.cache_ref, a.n_blocks, 0, t,
+                             a.rows + (size_t)t * a.stride + h * c.head_dim, out);
             assert_same(a.out + (size_t)t * a.q_width + h * c.head_dim, out,
                         c.head_dim * sizeof *out, "attention");
         }
