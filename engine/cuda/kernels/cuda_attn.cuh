@@ -221,7 +221,8 @@ DEV void store_results(const struct attn_args *a, struct apply_shared *s,
     }
 }
 
-/* Grid: n_tokens * group / APPLY_ROWS times KV heads times head_dim / APPLY_ELEMS, rounded up. */
+/* Grid, in one dimension: (n_tokens * group / APPLY_ROWS) * (KV heads) * (head_dim / APPLY_ELEMS),
+ * each quotient rounded up. */
 KERNEL_DENSE(attn_apply, attn_args, APPLY_THREADS, 4)
 {
     SHARED_WIDE struct apply_shared s;

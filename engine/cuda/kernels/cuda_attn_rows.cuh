@@ -76,7 +76,8 @@ DEV void init_row(const struct attn_args *a, struct apply_shared *s, const struc
     s->rows[row] = r;
 }
 
-/* Sets s->seen for a position block. */
+/* Sets s->seen: the positions of a position block that each row sees. Rows of other sequences see
+ * none. */
 DEV void see_block(struct apply_shared *s, uint32_t block)
 {
     const struct apply_row *r = &s->rows[thread_x() / 4];

@@ -100,8 +100,8 @@ DEV void weigh_tile(const struct split_shared *s, uint32_t i, struct seen range,
     }
 }
 
-/* Scores, probabilities and sums of one position block. The caller has started the copies of the
- * first tile of keys and values. All threads of the block must call it. */
+/* Computes scores, probabilities and sums of one position block. The caller has started copying the
+ * first tile of keys and values. All threads of the thread block must call it. */
 DEV void score_block(const struct attn_args *a, struct split_shared *s, const struct attn_thread *p,
                      float *slots, uint32_t block, struct seen range)
 {
@@ -198,9 +198,10 @@ DEV bool is_last_share(uint32_t *n_ended, uint32_t n_shares, struct split_shared
     return s->is_last;
 }
 
-/* Four thread blocks per multiprocessor: with 132 of them, all shares of 2B4T run at once for up to
- * 6,720 tokens of context (5 thread blocks for each position block). Grid: shares of the position
- * blocks; KV heads times chunks of query heads; tokens. */
+/* Four thread blocks must fit on a multiprocessor. A device with 132 multiprocessors then runs all
+ * shares of a 2B4T token at once for up to 6,720 tokens of context (5 thread blocks for each
+ * position block). Grid: shares of the position blocks; KV heads times chunks of query heads;
+ * tokens. */
 KERNEL_EARLY_DENSE(attn_split, split_args, SPLIT_THREADS, 4)
 {
     SHARED_WIDE struct split_shared s;

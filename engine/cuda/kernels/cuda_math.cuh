@@ -8,6 +8,8 @@
 
 #include "engine/cuda/kernels/cuda_intrinsics.cuh"
 
+#define LEAST_MAXIMUM 1e-5f /* of a row that is quantised: docs/kernels.md, "quantise" */
+
 DEV float shuffle_xor_f32(float v, uint32_t mask)
 {
     return f32_of_bits(shuffle_xor_u32(bits_of_f32(v), mask));

@@ -118,13 +118,12 @@ DEV float norm_tile(const struct norm_args *a, const struct norm_weights *w, flo
 }
 
 /* Norms (if a->w is not NULL) and quantises a row of at most ROW_TILE elements to q. Each LINE_COLS
- * values begin q_line bytes after the previous ones. w is from load_norm; q may replace its tile.
- * All threads of the block must call this; afterwards all see the result. */
+ * values begin LINE_STRIDE bytes after the previous ones. w is from load_norm; q may replace its
+ * tile. All threads of the block must call this; afterwards all see the result. */
 DEV struct row_scale quantise_tile(const struct norm_args *a, const float *row,
-                                   const struct norm_weights *w, float *tile, int8_t *q,
-                                   uint32_t q_line)
+                                   const struct norm_weights *w, float *tile, int8_t *q)
 {
-    float m = 1e-5f; /* least maximum of a row: docs/kernels.md, "quantise" */
+    float m = LEAST_MAXIMUM;
     copy_row(tile, row, a->n);
     if (a->w) {
         m = norm_tile(a, w, tile, m);
@@ -144,19 +143,19 @@ DEV struct row_scale quantise_tile(const struct norm_args *a, const float *row,
     for (uint32_t i = 4 * thread_x(); i < a->q_stride; i += 4 * n_threads_x()) {
         const struct four zeros = {{0.0f, 0.0f, 0.0f, 0.0f}};
         const struct four y = i < a->n ? tile_four(tile, i) : zeros;
-        *(uint32_t *)(q + (uint64_t)(i / LINE_COLS) * q_line + i % LINE_COLS) =
+        *(uint32_t *)(q + (uint64_t)(i / LINE_COLS) * LINE_STRIDE + i % LINE_COLS) =
             quantised_word(&y, result.s, &sum);
     }
     result.sum = block_sum_i32(sum);
     return result;
 }
 
-/* As quantise_tile, for rows of any length, which are read from global memory two or three times. q
- * may overlap the tile. */
+/* As quantise_tile, for rows of any length, which are read from global memory two or three times.
+ * Each LINE_COLS values begin q_line bytes after the previous ones. q may overlap the tile. */
 DEV struct row_scale quantise_long(const struct norm_args *a, const float *row, float *tile,
                                    int8_t *q, uint32_t q_line)
 {
-    float m = 1e-5f;
+    float m = LEAST_MAXIMUM;
     const float r =
         a->w ? 1.0f / sqrtf(block_square64(row, a->n, tile) / (float)a->n + a->eps) : 1.0f;
 #pragma unroll 8

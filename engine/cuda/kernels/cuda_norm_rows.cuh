@@ -17,12 +17,13 @@ DEV uint32_t four_index(uint32_t u)
     return 4 * (thread_x() + u * NORM_THREADS);
 }
 
-/* The largest magnitude of this thread's elements of the normed row, or m if that is larger. On
+/* The largest magnitude of this thread's elements of the normed row, at least LEAST_MAXIMUM. On
  * entry y has the norm weights, then the normed elements; tile has the row. */
-DEV float norm_fours(const struct norm_args *a, const float *tile, float m, struct four *y)
+DEV float norm_fours(const struct norm_args *a, const float *tile, struct four *y)
 {
     const float squares = a->w && thread_x() < 64 ? add_squares(tile, a->n, 0.0f) : 0.0f;
     const float r = a->w ? 1.0f / sqrtf(block_sum64(squares) / (float)a->n + a->eps) : 1.0f;
+    float m = LEAST_MAXIMUM;
 #pragma unroll
     for (uint32_t u = 0; u < NORM_FOURS; u++) {
         if (four_index(u) >= a->n)
@@ -41,12 +42,11 @@ DEV float norm_fours(const struct norm_args *a, const float *tile, float m, stru
 DEV struct row_scale quantise_row(const struct norm_args *a, const float *row, float *tile,
                                   struct four *w, int8_t *q)
 {
-    const float least = 1e-5f; /* least maximum of a row: docs/kernels.md, "quantise" */
     int32_t sum = 0;
     copy_row(tile, row, a->n);
     copy_async_wait();
     block_sync();
-    struct row_scale result = {127.0f / block_max_positive(norm_fours(a, tile, least, w)), 0};
+    struct row_scale result = {127.0f / block_max_positive(norm_fours(a, tile, w)), 0};
 #pragma unroll
     for (uint32_t u = 0; u < NORM_FOURS; u++) {
         if (four_index(u) >= a->q_stride)

@@ -9,8 +9,9 @@
 #include "engine/cuda/kernels/cuda_reduce.cuh"
 #include "engine/model/coarse_code.h"
 
-/* The working memory of a query: the hidden state x after the norm, the rounding errors, and for
- * each block |x|^2 and |error|^2, then the terms of the bound. Shapes as in query_buffers. */
+/* The working memory of a query. x: the hidden state after the norm. errors: its rounding errors.
+ * norms: two numbers for each block, first |x|^2 and |error|^2, later the terms of the bound that
+ * follow from them. Shapes as in query_buffers. */
 struct query_work {
     const float *x;
     double *errors, *norms;
@@ -31,8 +32,8 @@ DEV struct query_work query_work_of(const struct query_buffers *q, uint32_t row,
     return work;
 }
 
-/* rint(h / unit). The product with the inverse has the same integer unless h / unit is very close
- * to the middle between two integers, and only then is the slow division needed. */
+/* rint(h / unit). Multiplying by the inverse gives the same integer unless h / unit is very close
+ * to the middle between two integers. Only then the slow division is needed. */
 DEV int32_t fixed_point(double h, double unit, double inverse)
 {
     const double v = rint(h * inverse);
@@ -42,8 +43,8 @@ DEV int32_t fixed_point(double h, double unit, double inverse)
 /* Quantises block b of x to v = 128 high + low, with low from -64 to 63, by one warp, and stores
  * the rounding errors. The block has its high bytes, then its low bytes. Low bytes are doubled: a
  * weight is (2 code - 15) steps, and the kernels of cuda_bounds.cuh multiply the codes by twice v.
- * fix = -15 times the sum of v over the eight columns of each partial sum: four columns, and four
- * that are 64 columns, which is 16 lanes, further. */
+ * fix is -15 times the sum of v over the eight columns of a partial sum. These are four columns and
+ * the four that are 64 columns further; the lane with the latter has an index that is 16 larger. */
 DEV void split_query_block(const struct query_buffers *q, uint32_t row, uint32_t b,
                            const struct query_work *work, uint32_t n, double unit, double inverse)
 {
@@ -68,7 +69,8 @@ DEV void split_query_block(const struct query_buffers *q, uint32_t row, uint32_t
         q->fix[block * COARSE_SUMS + lane] = -15 * sum;
 }
 
-/* Sums of squares in ascending order. The squares do not wait for the sum. */
+/* Sums of squares, added in ascending order. The loop is unrolled so that later squares are
+ * computed while the additions, which depend on each other, wait. */
 DEV double squares_of_f32(const float *x, uint32_t n)
 {
     double sum = 0.0;
@@ -117,7 +119,8 @@ DEV void spread_query(const struct query_buffers *q, uint32_t row, const struct 
         a2 = a2 + norms[2 * b] * norms[2 * b];
         c2 = c2 + norms[2 * b + 1] * norms[2 * b + 1];
     }
-    const double theta = sqrt(c2 / a2); /* neither is 0: the largest |x| is at least COARSE_X_MIN */
+    /* a2 and c2 are not 0, because the largest |x| is at least COARSE_X_MIN. */
+    const double theta = sqrt(c2 / a2);
     for (uint32_t b = thread_x(); b < q->step_stride; b += n_threads_x()) {
         const double a = b < q->n_blocks ? norms[2 * b] : 0.0;
         const double c = b < q->n_blocks ? norms[2 * b + 1] : 0.0;

@@ -33,8 +33,8 @@ DEV float block_sum64(float v)
 }
 
 /* Starts copying n elements to shared memory, 16 bytes at a time; the last n % 4 elements are
- * stored directly, followed by zeros up to a multiple of 4. Both addresses must be 16-byte aligned.
- * After copy_async_wait and a barrier all threads see the elements. */
+ * stored directly, and zeros after them up to a multiple of 4. Both addresses must be 16-byte
+ * aligned. After copy_async_wait and a barrier all threads see the elements. */
 DEV void copy_row(float *to, const float *x, uint32_t n)
 {
 #pragma unroll 1

@@ -150,7 +150,7 @@ KERNEL_EARLY_DENSE(linear_one, norm_linear_args, ONE_THREADS, ONE_BLOCKS)
     if (a.norm.n <= ROW_TILE) {
         const struct norm_weights norm_w = load_norm(&a.norm, w_tile, ONE_NORM_TILE);
         wait_for_grid();
-        scale = quantise_tile(&a.norm, a.norm.x, &norm_w, tile, q, LINE_STRIDE);
+        scale = quantise_tile(&a.norm, a.norm.x, &norm_w, tile, q);
     } else {
         q = (int8_t *)tile;
         prefetch_norm(&a.norm);

@@ -39,9 +39,10 @@ uint32_t twin_block_count(uint32_t yes);
 /* Passes n words to the other lanes of the warp and waits for all 32 lanes. Returns the words of
  * all lanes: lane l's are at [l * n]. They stay valid until this lane's next call. */
 const uint32_t *twin_exchange(const uint32_t *v, uint32_t n);
-/* The copies of a thread happen when it waits for them, as late as the device may do them.
- * twin_copy_wait(n) waits for all groups except the last n; with n = 0 also for copies that belong
- * to no group yet. */
+/* Copies of a thread are done only when it waits for them, which is as late as the device may do
+ * them. twin_copy_commit ends a group: the copies that the thread has started since the last one.
+ * twin_copy_wait does the copies of all groups except the last n_groups. With n_groups = 0 it also
+ * does those that are in no group yet. */
 void twin_copy(void *to, const void *from, bool exists);
 void twin_copy_commit(void);
 void twin_copy_wait(uint32_t n_groups);

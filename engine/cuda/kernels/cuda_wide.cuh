@@ -1,7 +1,7 @@
 /*
  * Products of single table rows with a hidden state, for the few rows that a request or the
- * selection names. The time is that of a load, so 16 threads share a row, and each loads its part
- * of up to 2,560 columns before it uses the first.
+ * selection names. For few rows the time is that of waiting for memory. So 16 threads share a row,
+ * and each of them starts all loads of its part of up to 2,560 columns before it uses one.
  */
 #ifndef CUDA_WIDE_CUH
 #define CUDA_WIDE_CUH

@@ -239,7 +239,8 @@ static void heads_and_groups_of_any_size(void **state)
 static void any_number_of_position_blocks(void **state)
 {
     (void)state;
-    /* one block; all batches of the merge; more and fewer thread blocks than position blocks */
+    /* One position block and many, so that the merge has batches of every length; also more and
+     * fewer thread blocks than position blocks. */
     static const struct decode_case cases[] = {
         {16, 4, 16, 4, .n_seqs = 1, .at = {0}},
         {16, 4, 16, 4, .n_seqs = 1, .at = {63}},
