@@ -12,8 +12,7 @@ static const struct option general_rows[] = {
 
 static const struct option output_rows[] = {
     {.name = "json", .kind = OPTION_FLAG, .help = "info, experts: print one JSON object"},
-    {.name = "ctx", .letter = 'c', .kind = OPTION_INT,
-     .ints = {0, 1048576}, .fallback = "0", /* 2^20: ternary models are trained with less */
+    {.name = "ctx", .letter = 'c', .kind = OPTION_INT, .ints = {0, MAX_CTX}, .fallback = "0",
      .help = "info: context to plan for; perplexity, experts: window; logits: context of the "
              "session"},
 };

@@ -138,7 +138,7 @@ static const struct option model_rows[] = {
     {.name = "model", .letter = 'm', .kind = OPTION_TEXT, .places = OPTION_AT_START, .arg = "FILE",
      .help = "the model, a GGUF file (docs/models.md); default: a small demo model"},
     {.name = "ctx", .letter = 'c', .kind = OPTION_INT, .places = OPTION_AT_START,
-     .ints = {0, 4194304}, .fallback = "0", /* 2^22: ternary models are trained with less */
+     .ints = {0, MAX_CTX}, .fallback = "0",
      .help = "context in tokens (3/4 of a word); 0: as in training, if it fits"},
     {.name = "state-memory", .kind = OPTION_TEXT, .advanced = true, .places = OPTION_AT_START,
      .check = check_state_memory, .fallback = "auto", .arg = "SIZE",

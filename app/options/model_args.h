@@ -18,6 +18,9 @@ extern const struct option_table model_file_options;
 /* --template --template-arg --think: how to write the prompts of the model. */
 extern const struct option_table model_template_options;
 
+/* The largest --ctx, 2^22. Ternary models are trained with less. */
+#define MAX_CTX 4194304
+
 /* Of --spec in bitnet-chat and bitnet-bench, in the order of enum spec_mode (spec.h). */
 #define SPEC_CHOICES "off|on|auto"
 
