@@ -9,7 +9,7 @@
 #define ENGINE_CUDA_CUDA_DEVICE_H
 
 #include "engine/cuda/cuda_driver.h"
-#include "engine/cuda/kernels/cuda_args.h"
+#include "engine/cuda/kernels/args/cuda_args.h"
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -12,7 +12,7 @@
  * results for the ninth token of a pass are wrong.
  */
 #include "tests/engine/cuda/fake_cuda.h"
-#include "engine/cuda/kernels/cuda_args.h"
+#include "engine/cuda/kernels/args/cuda_args.h"
 #include "tests/engine/cuda/twin_run.h"
 
 #include <cuda.h>

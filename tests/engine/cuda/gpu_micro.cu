@@ -4,7 +4,7 @@
  *
  * A wait that does not end stops the kernel with an error, so that it cannot hang the GPU.
  */
-#include "engine/cuda/kernels/cuda_intrinsics.cuh"
+#include "engine/cuda/kernels/device/cuda_intrinsics.cuh"
 #include "tests/engine/cuda/gpu_micro_args.h"
 
 #define POLLS_PER_LOOK 256        /* polls of a wait between two looks at the time */

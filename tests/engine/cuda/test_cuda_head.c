@@ -8,7 +8,7 @@
 #include "engine/base/size.h"
 #include "engine/cpu/cpu_pick.h"
 #include "engine/cpu/ref/kernels_ref.h"
-#include "engine/cuda/kernels/cuda_args.h"
+#include "engine/cuda/kernels/args/cuda_args.h"
 #include "tests/engine/cuda/twin_kit.h"
 #include "tests/support/table_encode.h"
 

@@ -6,7 +6,7 @@
 #include "engine/base/fp16.h"
 #include "engine/base/size.h"
 #include "engine/cpu/ref/kernels_ref.h"
-#include "engine/cuda/kernels/cuda_args.h"
+#include "engine/cuda/kernels/args/cuda_args.h"
 #include "tests/engine/cuda/attn_kit.h"
 #include "tests/support/table_encode.h"
 

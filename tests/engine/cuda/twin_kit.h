@@ -6,7 +6,7 @@
 #define TESTS_ENGINE_CUDA_TWIN_KIT_H
 
 #include "engine/base/memory.h"
-#include "engine/cuda/kernels/cuda_args.h"
+#include "engine/cuda/kernels/args/cuda_args.h"
 #include "tests/engine/cuda/twin_run.h"
 
 #include <setjmp.h>
