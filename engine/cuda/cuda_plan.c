@@ -208,7 +208,7 @@ static bool check_support(const struct model *m, const struct backend_config *cf
         return bn_fail(err, BN_EUNSUPPORTED,
                        "the CUDA backend has no rotated files (prism.hadamard.version) of '%s'",
                        m->arch->name);
-    /* split_gates holds a query and a gate per element in shared memory. */
+    /* split_gates holds the queries and gates of all heads of a group in shared memory. */
     if (m->arch->delta_nets &&
         m->hp.n_heads / m->hp.n_kv_heads > SPLIT_GATE_FLOATS / 2 / m->hp.head_dim)
         return bn_fail(err, BN_EUNSUPPORTED,

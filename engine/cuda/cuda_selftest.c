@@ -1,7 +1,7 @@
 /*
  * Compares a small linear layer in R1-256 on the device with plain C, for both ways of multiplying
  * (dot products and tensor cores). A GPU, driver or compiler with other results than
- * docs/kernels.md specifies is rejected before a chat starts. The test needs milliseconds and 32 kB
+ * docs/kernels.md specifies is rejected before a chat starts. The test needs milliseconds and 30 kB
  * of GPU memory.
  */
 #include "engine/base/memory.h"

@@ -104,7 +104,7 @@ struct pass {
     struct eval_item *items;
     size_t n_items, n_tokens, n_requests, n_runs;
     size_t n_single_rows; /* rows of the head that are multiplied one by one, after screening or for
-                             a list of ids, without the few rows of pick_floor */
+                             a list of ids; the few rows of pick_floor are not counted */
     bool split; /* attention runs as attn_split: shape.can_split, at most one token per sequence */
     size_t n_shares; /* thread blocks of attn_split for the position blocks of a token */
     struct pass_layout layout;

@@ -34,8 +34,8 @@
  * reductions need some of the rest. */
 #define ONE_NORM_TILE 3648
 /* Bytes in shared memory from the int8 activations of one line to those of the next line in
- * linear_one. The 64 bytes beyond LINE_COLS place the same columns of neighbours in different
- * banks. */
+ * linear_one. The 64 bytes beyond LINE_COLS place the same columns of two neighbouring lines in
+ * different banks. */
 #define LINE_STRIDE 320
 /* Widest input of linear_one: a longer row of int8 values would not fit in the 32 kB. */
 #define ONE_COLS (ROW_TILE * 4 / LINE_STRIDE * LINE_COLS)

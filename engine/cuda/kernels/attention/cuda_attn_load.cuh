@@ -100,8 +100,9 @@ DEV void load_head(const struct rope_args *a, const struct split_shared *s, cons
     warp_sync();
 }
 
-/* Keeps the key of the token, which load_head has loaded, and its value v as in the cache, and
- * appends them to the cache if `keys`, those of the last position block, is not NULL. */
+/* Converts the token's key, which load_head has loaded, and its value v to F16, and stores them in
+ * new_k and new_v. Also appends them to the cache, unless `keys`, the keys of the last position
+ * block, is NULL. */
 DEV void store_token(const struct kv_shape *kv, struct split_shared *s, const float *v,
                      uint16_t *keys, uint32_t slot)
 {

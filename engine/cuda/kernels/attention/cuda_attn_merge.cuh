@@ -64,7 +64,7 @@ DEV struct attn_factors batch_factors(float *top, float m, bool exists)
  * from this lane's element on. mine: m and l of this lane's block. There are always 8 or 16 steps,
  * without a test for each block, so that shuffles need not wait for each other. Steps without a
  * block have the factors 1 and 0 and the results 0. They change no bit except the sign of a zero,
- * which no quantised input keeps. */
+ * which does not affect the next product. */
 DEV void merge_batch(struct merged *to, const float *slot, uint32_t step, uint32_t n,
                      struct attn_run mine)
 {

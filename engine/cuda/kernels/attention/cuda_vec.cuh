@@ -28,7 +28,7 @@ DEV uint16_t cache_f16(float x)
 }
 
 /* Keys and values of a layer and KV head in place 0; place i is i * block_elems further. kv_place
- * has the place of a position block. */
+ * returns the place of a position block. */
 DEV uint16_t *kv_begin(const struct kv_shape *kv, const struct cuda_token *at, uint32_t layer,
                        uint32_t kv_head)
 {

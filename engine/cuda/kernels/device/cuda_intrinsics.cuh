@@ -84,9 +84,9 @@ DEV void warp_sync(void)
     __syncwarp();
 }
 
-/* Between a write and an atomic addition: a thread of the grid that sees the result of the addition
- * and calls this function too then sees the write. Also for writes of the whole thread block before
- * a barrier. */
+/* Call it between a write and an atomic addition. If another thread of the grid sees the result of
+ * the addition and then calls this function too, it sees the write afterwards. If a barrier of the
+ * thread block comes before the call, this applies to the writes of all its threads. */
 DEV void grid_fence(void)
 {
     asm volatile("fence.acq_rel.gpu;" ::: "memory");

@@ -71,9 +71,9 @@ DEV struct words load_early(const void *p)
     return w;
 }
 
-/* Load for use before wait_for_grid of what a kernel before the previous one has written. It reads
- * the second-level cache, because a multiprocessor on which nothing has waited since then may still
- * have the old value in its first-level cache. */
+/* For use before wait_for_grid: loads a value that a kernel before the previous one has written. It
+ * reads the second-level cache, because a multiprocessor on which no kernel has waited since that
+ * write may still have the old value in its first-level cache. */
 DEV float load_written(const float *p)
 {
     float v;

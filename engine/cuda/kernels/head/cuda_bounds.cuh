@@ -22,9 +22,10 @@ struct bound_tile {
     uint16_t steps[2][BEST_ROWS * STEP_BLOCKS];
 };
 
-/* Place of block b of a row in the part. A line has half of the banks, and all rows start at the
- * same bank. Eight lanes that load at once read one block of two rows that are 2 apart, so every
- * other pair of rows has neighbouring blocks exchanged. */
+/* Place of block b of a row in the part. The line of a block covers half of the banks, and all rows
+ * start at the same bank. Eight lanes that load at once read the same block of two rows that are 2
+ * apart, which would use the same banks. So every other pair of rows has neighbouring blocks
+ * exchanged. */
 DEV uint32_t place_of(uint32_t row, uint32_t b)
 {
     return row * PART_BYTES + (b ^ (row / 2 % 2)) * LINE_BYTES;

@@ -6,10 +6,10 @@
  * pick_floor computes a lower limit, the floor, from the exact logits of probes: table rows with
  * the largest of the recorded logits or bounds (the best of each BEST_ROWS rows is recorded). The
  * floor is the k-th best logit of the probes, or the best minus the gap if that is lower; for a
- * draw it is the best logit with noise. It is never above the same number for all rows. It is
- * -infinity if the bounds are not valid or k is above PICK_THREADS. pick_collect then collects
- * every row whose logit or bound reaches the floor; if it was a bound, the exact logit must reach
- * the floor, too.
+ * draw it is the best logit with noise. The same number computed from all rows would be at least as
+ * large, so no row of the result is below the floor. The floor is -infinity if the bounds are not
+ * valid or k is above PICK_THREADS. pick_collect then collects every row whose logit or bound
+ * reaches the floor; if it was a bound, the exact logit must reach the floor, too.
  */
 #ifndef CUDA_PICK_CUH
 #define CUDA_PICK_CUH
@@ -91,7 +91,7 @@ DEV void multiply_probes(const struct dot_args *d, const float *x, uint32_t n,
     block_sync();
 }
 
-/* The k-th best of the threads' logits, of which a NaN is none. */
+/* The k-th best of the threads' logits. A NaN does not count. */
 DEV float kth_logit(float z, uint32_t k)
 {
     return k == 1 ? block_max(z == z ? z : -INFINITY) : block_kth(z, k);

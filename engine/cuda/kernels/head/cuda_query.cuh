@@ -90,8 +90,9 @@ DEV double squares_of_f64(const double *x, uint32_t n)
 }
 
 /* Error bound per block, as a factor of the block's step. The formulas are in docs/kernels.md, "The
- * bound". Sums over blocks are in ascending order. Neighbouring sums are in different warps: the
- * lanes of one warp would read the same bank of shared memory. */
+ * bound". Sums over blocks are in ascending order. All sums of squares start at the same bank of
+ * shared memory. So neighbouring sums are in different warps: in one warp they would wait for each
+ * other at every load. */
 DEV void spread_query(const struct query_buffers *q, uint32_t row, const struct query_work *work,
                       uint32_t n)
 {
