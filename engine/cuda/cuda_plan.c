@@ -209,11 +209,12 @@ static bool check_support(const struct model *m, const struct backend_config *cf
                        "the CUDA backend has no rotated files (prism.hadamard.version) of '%s'",
                        m->arch->name);
     /* split_gates holds the queries and gates of all heads of a group in shared memory. */
-    if (m->arch->delta_nets &&
-        m->hp.n_heads / m->hp.n_kv_heads > SPLIT_GATE_FLOATS / 2 / m->hp.head_dim)
+    const size_t most_heads = SPLIT_GATE_FLOATS / 2 / m->hp.head_dim;
+    if (m->arch->delta_nets && m->hp.n_heads / m->hp.n_kv_heads > most_heads)
         return bn_fail(err, BN_EUNSUPPORTED,
-                       "the CUDA backend has no gates for %zu query heads of %zu per KV head",
-                       m->hp.n_heads / m->hp.n_kv_heads, m->hp.head_dim);
+                       "the CUDA backend supports at most %zu query heads for each KV head of %zu "
+                       "elements in models with delta nets, and this one has %zu",
+                       most_heads, m->hp.head_dim, m->hp.n_heads / m->hp.n_kv_heads);
     return cfg->head != BN_HEAD_Q8 ||
            bn_fail(err, BN_EUNSUPPORTED,
                    "the CUDA backend has no 8-bit output head: use --head exact");
