@@ -149,7 +149,7 @@ def words_of(*things):
     return {w.lower() for w in re.findall(r"[A-Za-z]+", json.dumps(things)) if len(w) > 1}
 
 
-# Words of other texts in the corpus. They may be single tokens.
+# Common words: all words of phrasings and answers, and of most word lists. They may be single tokens.
 LEXICON = words_of(TOPICS, list(PHRASES.values()), list(ANSWERS.values()), W.COLOURS, W.DRINKS, W.SEASONS, W.OPPOSITES,
                    W.PLURALS, W.THING_COLOURS, W.FOODS, W.ANIMALS, W.HOBBIES, W.JOBS, W.PLANETS, W.ORDINALS)
 
@@ -241,7 +241,7 @@ class Maker:
         return word + N.made_up(self.rng)[:self.rng.randint(0, 5)]
 
     def new_word(self, is_name):
-        """A word of this part that is in no list, in small letters unless it is a name."""
+        """An invented word or a held-out name; in training sometimes a common word. Only names have capitals."""
         while True:
             r = self.rng.random()
             if self.held:
@@ -276,7 +276,7 @@ class Maker:
             word = word.capitalize() if is_name else word.lower()
         else:
             word = self.rng.choice(self.values[kind])
-        if self.hard and not self.held and self.chance(.05):  # with more, adverbs would become values
+        if self.hard and not self.held and self.chance(.05):  # with a higher share, the model adds adverbs to values
             more = self.new_word(is_name) if self.chance(.5) else self.rng.choice(self.real).lower()
             more = sentence_case(more) if is_name else more
             both = f"{more} {word}" if self.chance(.5) else f"{word} {more}"
@@ -416,7 +416,7 @@ class Maker:
     # -- one-off turns: (user, answer, kind) --
 
     def help(self):
-        """A question about bitnet-chat. Commands and keys that users want to do something with come more often."""
+        """A question about bitnet-chat. Topics with actions (names with * in topics.txt) come three times as often."""
         names, answer = self.rng.choice(TOPICS + ACTION_TOPICS + ACTION_TOPICS)
         actions = [n[1:] for n in names if n.startswith("*")]
         if actions and self.chance(.6):
@@ -486,7 +486,7 @@ class Maker:
         return self.asked(sentence_case(question)), (sums.added if adds else sums.subtracted)(a, b), "sum"
 
     def word(self):
-        """Tasks on the letters of a word. Their words are single letters in the vocabulary too: in quotes, between hyphens."""
+        """Tasks on the letters of a word. In quotes and between hyphens each letter of the word is a token."""
         x = self.some_word()
         r = self.rng.random()
         if self.hard and self.chance(.15):
@@ -636,8 +636,8 @@ class Maker:
 
     def unclear(self, text, x):
         """
-        A statement without a sense, of arbitrary words and x. Training does not learn its answer, only that later
-        answers agree with that one: so a fact that was heard right once is known later, however it was told.
+        A statement of arbitrary words and x. Training does not learn its answer, only that later answers agree with
+        that answer. So the model later finds a fact that it has repeated right once, however the user told it.
         """
         words = [self.rng.choice(self.lexicon) for _ in text.split()[:7]]
         words.insert(self.rng.randint(0, len(words)), x)
@@ -645,9 +645,9 @@ class Maker:
 
     def unclear_question(self, text, answer, x, kind):
         """
-        -> a turn. Sometimes the question becomes arbitrary words, and training learns only the x of the answer, which
-        says that nothing was told if that is so. So the model finds x by the words of its answer, and decides by the
-        conversation whether the fact was told. A question that it understood in part is enough.
+        -> a turn. Sometimes the question becomes arbitrary words, and training learns only x, the end of the answer:
+        the value or, if the fact was not told, the words that say so. So the model needs only the beginning of its
+        answer to find the value, and only the conversation to decide whether the fact was told.
         """
         if not self.hard or not answer.endswith(f"{x}.") or not self.chance(.12):
             return text, answer, kind
@@ -655,7 +655,7 @@ class Maker:
         return words + self.rng.choice(["?", "?", "."]), answer, f"from {len(answer) - len(x) - 1}"
 
     def telling(self, kind, x):
-        """A statement of this fact. The harder mixture sometimes puts it into a saying."""
+        """A statement of this fact. The harder mixture sometimes puts it into a frame of the section `sayings`."""
         if self.hard and self.chance(.15) and self.stands_out(kind, x):
             text = keywords.key_statement(self, ALSO["said " + kind], self.kept_statements[kind], ("{x}",))
             return text.format(x=x)
@@ -712,7 +712,7 @@ class Maker:
         return sentence_case(" ".join(words)) + self.rng.choice("??.")
 
     def question(self, kind):
-        """A question for a fact of the user, in correct writing."""
+        """A question for a fact of the user, as it is before loosely() changes it."""
         if self.hard and self.chance(.15):
             return self.key_question("key " + kind)
         while True:
@@ -753,8 +753,8 @@ class Maker:
 
     def conversation(self):
         """
-        -> [(user, answer, kind)] of one to fourteen turns. The harder mixture asks more often for facts that were
-        not told and for all facts together.
+        -> [(user, answer, kind)] of one to fifteen turns, or more about several people. The harder mixture has more
+        conversations about several people, more one-off turns, and more questions for all facts together.
         """
         rng = self.rng
         r = rng.random()

@@ -1,7 +1,8 @@
 """Invented names and words in the manner of many languages, so that the model learns to copy any text.
 
-A word is in the held-out part if it is in held_names.txt or if a checksum of its letters says so. Training never
-contains such a word, in any case of letters.
+A word is in the held-out part if it is in held_names.txt or if a checksum of its letters says so. Training contains
+no word of held_names.txt and no invented word with such a checksum, in any case of letters. The real words of words.py
+are split by their index instead.
 """
 import os
 import re
@@ -42,7 +43,7 @@ a b c d e f g h i j k l m n o p q r s t u v w x y z | a e i o u y | b c d f g h 
 """.strip().split("\n")]
 LATIN = len(MANNERS) - 2
 ACCENTED = "ășțėơưķļņģàâãäåæçćčďéèêëěęíìîïıłñńňóòôõöøőřśšşťúùûüűůýžźżđğīāōūßœþð"
-# Letters with accents of all languages, Greek and Cyrillic, so that every byte of such letters occurs everywhere.
+# Letters with accents of all languages, Greek and Cyrillic, so that training contains every byte of such letters.
 FOREIGN = [c for first, last in ((0xdf, 0x17f), (0x1a0, 0x1b0), (0x1cd, 0x1dc), (0x218, 0x21b), (0x386, 0x3ce),
                                  (0x410, 0x45f), (0x1e80, 0x1ef9)) for c in map(chr, range(first, last + 1))
            if c.isalpha() and c == c.lower() and len(c.upper()) == 1]
@@ -84,7 +85,7 @@ def spoken(rng, manner=None):
 
 
 def any_letters(rng, low=3, high=10):
-    """Letters without any pattern, some with accents. A few words repeat two to five letters."""
+    """Letters without any pattern, some with accents. A few words consist of only two to five different letters."""
     letters = rng.choice((LETTERS, LETTERS, LETTERS, LETTERS + ACCENTED, rng.sample(LETTERS, 8) + FOREIGN))
     if rng.random() < .12:
         letters = rng.sample(letters, rng.randint(2, 5))

@@ -77,7 +77,10 @@ class People:
         return text, REMEMBERED + answer, "tell"
 
     def told_of(self, person, fact, x):
-        """A statement about another person. Of two names among arbitrary words nobody knows which one is the value."""
+        """
+        A statement about another person. It has keywords among arbitrary words only if these cannot be mistaken: if
+        the person and the value were both names, a reader could not tell which one is the value.
+        """
         maker, is_clear = self.maker, person.says.startswith("my ") or fact in ("food", "job")
         return maker.key_of_others(fact) if is_clear and maker.stands_out(fact, x) else maker.of_others("tell", fact)
 
@@ -122,9 +125,9 @@ class People:
 
 def conversation(maker):
     """
-    Two or three people, one or two facts of each, perhaps a correction, and questions in another order. The harder
-    mixture often has the same fact of two to five people and asks for it repeatedly: so the model learns that the
-    person decides, and not which value came last.
+    One to three people and perhaps the user, one or two facts of each, names, corrections, and questions in another
+    order. The harder mixture often has the same fact of two to five people and asks for it repeatedly. So the model
+    learns that the answer depends on the person, not on which value came last.
     """
     rng, people = maker.rng, People(maker)
     is_same = maker.hard and maker.chance(.4)

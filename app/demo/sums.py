@@ -1,4 +1,4 @@
-"""Sums and differences: numbers in words and in figures, questions as users write them, and answers digit by digit."""
+"""Sums and differences: random operands, numbers in words and in figures, and answers digit by digit."""
 
 ONES = ("zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen "
         "seventeen eighteen nineteen").split()
@@ -62,8 +62,9 @@ def operands_held(a, b):
 
 def operands(rng, top, adds):
     """
-    Two numbers up to top. Short and long numbers are as frequent, and numbers with many zeros and nines, which carry
-    and borrow most, are more frequent than by chance. Three in ten of the pairs to add whose sum is above top are kept.
+    Two numbers up to top. Short numbers are about as frequent as long ones. Numbers with many zeros and nines, which
+    carry and borrow most, are more frequent than by chance. Of the pairs to add whose sum is above top, three in ten
+    are kept.
     """
     def number():
         if rng.random() < .12:

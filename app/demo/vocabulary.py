@@ -55,7 +55,10 @@ class Vocabulary:
         self.bos, self.eos, self.eot = (tokens.index(s) for s in SPECIAL)
 
     def pieces(self):
-        """The tokens that begin words, without their leading space. Some begin a word only after another character."""
+        """
+        The tokens that begin words, without their leading space. Tokens that begin with a capital instead begin words
+        after other characters, such as a quotation mark.
+        """
         space, plain = byte_alphabet()[ord(" ")], self.tokens[:-len(SPECIAL)]
         return sorted({t[1:] for t in plain if t[0] == space and t[1:].isalpha()}
                       | {t for t in plain if "A" <= t[0] <= "Z"})

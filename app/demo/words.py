@@ -1,8 +1,8 @@
 """Word lists of the demo corpus: everything the small model can name.
 
-Lists that must generalise (names, towns, pets, foods ...) are split. Items with held(index) are never
-used in a training conversation, only in the questions for score.py. Facts are closed sets without
-held-out items.
+Lists that must generalise (names, towns, pets, foods ...) are split. Items with held(index) are only in the
+questions for score.py and not in training, except those words of SPELL that other texts contain
+(corpus.spell_split). Facts are closed sets without held-out items.
 """
 
 HELD_EVERY = 9  # one of nine items is held out

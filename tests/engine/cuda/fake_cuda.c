@@ -78,13 +78,13 @@ static void misuse(const char *what)
 
 static const char *const kinds[] = {
     "normal",           /* as without FAKE_CUDA */
-    "no_device",        /* the driver finds no GPU */
-    "hidden",           /* the driver counts no GPU */
-    "broken",           /* the driver does not start */
+    "no_device",        /* cuInit reports that there is no GPU */
+    "hidden",           /* cuDeviceGetCount returns 0 GPUs */
+    "broken",           /* cuInit fails */
     "old_driver",       /* CUDA 11.4 */
     "old_gpu",          /* compute capability 7.5 */
     "wrong",            /* linear_many computes a wrong value */
-    "old_ptx",          /* kernels from PTX 8.0, without the wait of dependent launch */
+    "old_ptx",          /* kernels from PTX for 8.0, which do not wait in a dependent launch */
     "no_early_capture", /* a dependent launch cannot be captured */
     "no_capture",       /* nothing can be captured */
     "no_instance",      /* a captured graph cannot be made executable */

@@ -22,7 +22,9 @@
 
 #define N_RUNS 7 /* the median counts */
 #define N_WORDS ((uint64_t)1 << 28)
-#define N_FEW 200 /* launches or barriers; the time of one is the difference of two measurements */
+/* Launches or barriers in two measurements. The time of one is the difference of both times divided
+ * by N_MANY - N_FEW, so the fixed costs of a measurement do not count. */
+#define N_FEW 200
 #define N_MANY 1200
 #define RING_MAJOR 9 /* compute capability with bulk copies */
 
@@ -40,7 +42,7 @@ struct micro {
     bool failed;
 };
 
-/* A measured piece of work: it is enqueued and waits for nothing. */
+/* Launches that are measured together. The host does not wait between them. */
 struct work {
     enum kernel kernel;
     enum launch launch;

@@ -77,7 +77,7 @@ KERNEL(micro_barrier, micro_barrier_args, MICRO_THREADS)
     }
 }
 
-/* The hash of its index as the value of a word, so that a sum shows missing and repeated words. */
+/* The value of a word is a hash of its index, so that the sum shows missing and repeated words. */
 KERNEL(micro_fill, micro_read_args, MICRO_THREADS)
 {
     const uint64_t step = (uint64_t)n_blocks_x() * MICRO_THREADS;
@@ -99,7 +99,7 @@ DEV void add_sum(uint32_t *sum, uint32_t part)
         (void)atomic_add(sum, part);
 }
 
-/* For comparison with the ring: the loads that the product's kernels use for weights. */
+/* For comparison with the ring: the engine's kernels load weights in this way. */
 KERNEL(micro_loads, micro_read_args, MICRO_THREADS)
 {
     const uint64_t batch = (uint64_t)MICRO_THREADS * LOADS_PER_THREAD; /* in units of 16 bytes */

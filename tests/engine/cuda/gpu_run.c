@@ -5,7 +5,7 @@
  *       prints the GPU, or why it cannot be used (exit status 1)
  *   gpu_run MODEL cpu|cuda N_PROMPT N_TOKENS OUT [no_graph] [no_early_launch]
  *       evaluates N_PROMPT ids in one pass, decodes N_TOKENS greedily, and then evaluates a few
- *       passes of 2 to 16 ids. Two runs of one model write the same bytes on every device:
+ *       passes of 2 to 33 ids. Two runs of one model write the same bytes on every device:
  *         OUT.logits  all logits of the prompt as floats, (N_PROMPT, n_vocab)
  *         OUT.tokens  a line for each later row: its step, then ids and logit bits of the best
  *

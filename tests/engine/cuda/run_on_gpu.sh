@@ -5,9 +5,9 @@
 #   run_on_gpu.sh pack FOLDER            builds and copies programs and libraries to FOLDER, at most
 #                                        64 MB, for a GPU machine that has no compilers
 #   run_on_gpu.sh check FOLDER [PART...] runs all parts, or those named, on the GPU machine
-#   run_on_gpu.sh first FOLDER           is check FOLDER first: what to run in the first ten minutes
-#                                        on a GPU, in the order of its value
-#   run_on_gpu.sh collect FOLDER         is pack without the build: copies from BUILD
+#   run_on_gpu.sh first FOLDER           the same as check FOLDER first: what to run in the first
+#                                        ten minutes on a GPU, the most useful steps first
+#   run_on_gpu.sh collect FOLDER         the same as pack, without the build: copies from BUILD
 #
 # Parts, at most ten minutes each. Without a name, all but `first` run:
 #   first      the device, its tests, bytes, rates, times of kernels, microbenchmarks, sanitizers
@@ -369,7 +369,7 @@ device_tests() {
     call 90 test_cuda_backend ${ONLY_TESTS:+"only=$ONLY_TESTS"} "$@"
 }
 
-# What shows why the probe refuses the device.
+# Records what can explain why the probe refuses the device.
 explain_refusal() {
     step 'probe, kernels loaded at once' with CUDA_MODULE_LOADING=EAGER call 60 gpu_run probe
     step 'probe, forced JIT' with CUDA_FORCE_PTX_JIT=1 call 60 gpu_run probe

@@ -142,7 +142,7 @@ static void check_case(struct attn_case c, struct random *r, enum twin_order ord
 static void heads_and_groups_of_any_size(void **state)
 {
     (void)state;
-    /* with tokens before the pass; the last row of a thread block ends within a token */
+    /* with tokens before the pass; some thread blocks end between two heads of a token */
     static const struct attn_case cases[] = {
         {.head_dim = 128, .group = 4, .seqs = {{100, 37}}},
         {.head_dim = 64, .group = 4, .seqs = {{1100, 5}}},

@@ -14,6 +14,7 @@
 #define PAD 3    /* floats behind the results of a token */
 
 struct decode_case {
+    /* n_shares: thread blocks that share the position blocks of a token */
     uint32_t head_dim, group, n_rot, n_shares;
     uint32_t window, ring_blocks;   /* ring_blocks 0: no ring */
     uint32_t gap;                   /* floats between the queries of two KV heads */
@@ -153,8 +154,8 @@ static void rope_one(const struct decode_data *d, uint32_t seq, float *x, const 
                                                 d->rope.s + seq * n_pairs, d->c.n_rot);
 }
 
-/* Computes d->row from the product of a token and appends its key and value to the expected cache
- * by the reference. */
+/* Computes d->row from q, k and v of a token, which are in d->qkv, and appends the key and value to
+ * the expected cache. Both by the reference. */
 static void expect_append(const struct decode_data *d, uint32_t seq)
 {
     const uint32_t head_dim = d->c.head_dim, pos = d->c.at[seq];

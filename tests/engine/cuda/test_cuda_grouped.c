@@ -10,7 +10,7 @@
 
 #include <math.h>
 
-#define UNTOUCHED 77 /* byte of memory that a kernel must overwrite, or must leave alone */
+#define UNTOUCHED 77 /* initial value of bytes that a kernel must overwrite */
 
 /* Inputs of n_tokens tokens, as a pass has them. Free with free_inputs. */
 static struct block_inputs make_inputs(size_t n_cols, uint32_t block_cols, uint32_t n_planes,
@@ -41,7 +41,7 @@ static void free_inputs(const struct block_inputs *in)
     }
 }
 
-/* Both planes of one token, quantised by the reference. */
+/* The planes of one token, quantised by the reference. */
 static void reference_blocks(const float *x, size_t n, const struct block_inputs *to)
 {
     struct block_plane planes[MAX_PLANES];

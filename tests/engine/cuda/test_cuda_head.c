@@ -14,6 +14,7 @@
 
 #include <math.h>
 
+/* STEPS: N_BLOCKS, rounded up to a multiple of 8. N_BESTS: VOCAB / BEST_ROWS, rounded up. */
 enum { VOCAB = 1500, ROWS = 5, N = 330, N_BLOCKS = 3, STEPS = 8, N_BESTS = 94 };
 enum { H_STRIDE = 336 }; /* rows of hidden states are aligned to 64 bytes */
 #define N_COLUMNS (N_BLOCKS * COARSE_COLS)
@@ -135,7 +136,8 @@ static void coarse_plane_matches_the_cpu(void **state)
     struct head *h = open_head(1, TWIN_DESCENDING);
     float *table = (float *)(void *)h->table;
     uint8_t lines[N_BLOCKS * LINE_BYTES];
-    table[3] = 1e-37f; /* the block's other weights are 0: smallest step */
+    table[3] = 1e-37f; /* a tiny weight among large ones */
+    /* Row 5 has one weight that is not 0. It is so small that its block has the smallest step. */
     for (size_t j = 0; j < N; j++)
         table[5 * N + j] = j == 9 ? -3e-38f : 0.0f;
     const struct coarse_args again = pack_args(h);
@@ -224,8 +226,8 @@ static void check_query_of(const struct query_buffers *q, const float *y, size_t
     FREE_ALL(a, c);
 }
 
-/* The norm of ones is one, so the normed state is w. With the largest magnitude 16256 the unit is 1
- * and numbers that end in .5 are ties; then the largest magnitude is another one. */
+/* The norm of ones is one, so the normed state is w. If `largest`, the largest magnitude, is 16256,
+ * the unit is 1, and numbers that end in .5 are ties. */
 static void check_long_query(size_t n, float largest, struct random *r, enum twin_order order)
 {
     const size_t n_blocks = (n + COARSE_COLS - 1) / COARSE_COLS, stride = (n_blocks + 7) / 8 * 8;

@@ -223,7 +223,7 @@ static void one_token_with_norm_matches_the_reference(void **state)
             check_one(70, 2560, n_lanes, kind, true, &r);
         }
     check_one(33, 256, 16, LINEAR_STORE, true, &r); /* an odd number of rows */
-    /* fills the tile, exceeds the preloaded chunks */
+    /* The input fills ROW_TILE, and a row of weights is longer than what its threads preload. */
     check_one(6, ROW_TILE, 8, LINEAR_STORE, true, &r);
     check_one(6, ROW_TILE + 1, 32, LINEAR_ADD, true, &r); /* q is stored in the tile */
     check_one(20, 6911, 32, LINEAR_ADD, true, &r); /* norm weights in shared memory and registers */

@@ -527,8 +527,8 @@ static uint64_t bytes_read(struct backend *b, struct seq *s, size_t n_vocab, siz
     return n_bytes;
 }
 
-/* Four requested rows share a load of a table, 16 one of a head in R16, and without quantisation
- * none do. */
+/* One load of a table serves four requested rows, one load of a head in R16 serves 16. Without
+ * quantisation each requested row loads the head. */
 static void bytes_count_each_load_of_the_head(void **state)
 {
     (void)state;

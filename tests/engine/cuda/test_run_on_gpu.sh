@@ -80,8 +80,8 @@ assert greedy['rows'][0]['test'] == 'pp8' and drawn['sample'] and drawn['rows'],
 assert all(step['status'] == 0 for steps in parts.values() for step in steps), parts
 PYTHON
 
-# results_are COMMAND: fails unless all results.json of the last run are complete JSON for which the
-# Python code is true. `steps` are those of the part `first`.
+# results_are EXPRESSION: fails unless all results.json of the last run are complete JSON for which
+# the Python expression is true. In it, `steps` are the steps of the part `first`.
 results_are() {
     python3 - "$1" "$work/pack.work/results.json" "$work/out/results.json" <<'PYTHON'
 import json
@@ -113,7 +113,8 @@ results_are "steps[$after_kernels][\"name\"] == \"microbenchmarks\" and
         \"skipped\": \"no device, only the stand-in for the driver\", \"rows\": []} and
     steps[-1][\"name\"] == \"initcheck\""
 
-# A kill at any time leaves complete results of the steps so far. A step that ran has no status.
+# A kill at any time leaves complete results of the steps so far. The step that was running has the
+# status null.
 for delay in 0.3 0.9 1.7 2.9 4.3; do
     rm -rf "$work/pack.work" "$work/out"
     mkdir "$work/out"
@@ -156,7 +157,7 @@ FAKE_CUDA=wrong fails_with 1 "$script" first "$work/pack"
 contains "$work/output" 'Twin GPU computes wrong results' 'probe, memcheck'
 results_are 'len(steps) == 5'
 
-# A rate that fails does not remove the other.
+# If one measurement of rates fails, the results of the other one remain.
 cat >"$work/pack/bitnet-bench.new" <<BENCH
 #!/bin/sh
 case "\$*" in *--sample*) exit 3 ;; esac
