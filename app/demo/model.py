@@ -3,8 +3,9 @@
 The forward pass computes as the engine does: ternary weights with one scale for each matrix, int8 activations per
 token (s = 127 / max(|x|, 1e-5), round half to even), RMSNorm, RoPE in half-split pairs, grouped KV heads,
 ReLU-squared gate, sub-norms before the two output projections, output head tied to the embedding. With exact=True
-everything except the integer products is float32, for comparison with the engine's logits. Training multiplies in
-bfloat16, in which int8 values and ternary weights are exact, where the processor has instructions for it.
+the precision is that of the engine everywhere, for comparison with its logits. Training multiplies in bfloat16, in
+which int8 values and ternary weights are exact, if the processor or the GPU has instructions for it, else in integers
+with the C files of this folder.
 """
 import ctypes
 import os
@@ -170,8 +171,9 @@ def _(g, a, s, codes, scale):
 
 class IntegerProduct(torch.autograd.Function):
     """
-    The same with integers (ternary_product.c), without differences in the forward pass. The gradient of x is rounded
-    to int8 for each token, that of w is not (Wortsman and others, "Stable and low-precision training", 2023).
+    The same as TernaryProduct, with integers (ternary_product.c). The forward pass gives the same result. The gradient
+    of x is rounded to int8 for each token, that of w is not (Wortsman and others, "Stable and low-precision training",
+    2023).
     """
 
     @staticmethod
@@ -246,7 +248,7 @@ def _(q, k, v, first, o, norm, g):
 
 
 class Attention(torch.autograd.Function):
-    """attention.c: only the products that are needed, which takes half as long as the compiler's graph."""
+    """attention.c: only the products that are needed, which takes half as long as the graph of torch.compile."""
 
     @staticmethod
     def forward(ctx, q, k, v, first):
@@ -311,6 +313,10 @@ class Model(nn.Module):
         nn.init.normal_(self.token_embd.weight, std=0.02)
         self.blk = nn.ModuleList(Layer(p) for _ in range(p.layers))
         self.output_norm = Norm(p.embd, p.eps)
+        freq = p.rope_base ** (-torch.arange(0, p.head_dim, 2, dtype=torch.float64) / p.head_dim)
+        angle = torch.arange(p.context, dtype=torch.float64)[:, None] * freq
+        for name, table in ("cos", angle.cos()), ("sin", angle.sin()):  # (context, head_dim / 2), not trained
+            self.register_buffer(name, table.float(), persistent=False)
 
     def embedding(self):
         """The embedding rounded to F16 as in the file. The gradient ignores the rounding."""
@@ -319,10 +325,7 @@ class Model(nn.Module):
 
     def hidden(self, ids, positions, first, exact=False):
         """ids, positions (batch, tokens); first (batch, tokens) int32: a token attends to first[token] up to itself."""
-        p = self.p
-        freq = p.rope_base ** (-torch.arange(0, p.head_dim, 2, dtype=torch.float64, device=ids.device) / p.head_dim)
-        angle = positions[:, None, :, None].double() * freq
-        cos, sin = angle.cos().float(), angle.sin().float()
+        cos, sin = (F.embedding(positions, table)[:, None] for table in (self.cos, self.sin))
         h = F.embedding(ids, self.embedding())
         for layer in self.blk:
             h = layer(h, cos, sin, first, exact)

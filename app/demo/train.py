@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Trains the demo model from random weights and writes it as a GGUF file.
+"""Trains the demo model, from random weights or from those of a model, and writes it as a GGUF file.
 
 usage: train.py [--work DIR] [--out demo.gguf] [--start FILE.gguf] [--tokens N] [--more-tokens N ...] [--threads N]
                 [--device cpu|cuda] [--stop-after SECONDS]
@@ -54,7 +54,7 @@ def make_vocabulary(work, n_vocab, seed, start=None):
         maker, texts = corpus.Maker("train", random.Random(seed)), []
         for _ in range(30000):
             for user, answer, kind in maker.conversation():
-                if kind != "word":  # quoted words must stay sequences of short tokens
+                if kind != "word":  # words that are spelled must stay sequences of letters
                     texts += ["User: " + user, answer]
         tokens, merges = learn(texts, n_vocab)
         with open(path, "w", encoding="utf-8") as f:
@@ -87,7 +87,10 @@ def conversations(vocab, maker, rng):
 
 
 def fill_row(talks, waiting):
-    """-> conversations that fit into a row together: the longest of those that wait, while one fits."""
+    """
+    -> conversations that fit into a row together: the one that has waited longest, then the longest that fits, until
+    none fits.
+    """
     row, room = [], SEQUENCE
     while True:
         while len(waiting) < WAITING:
@@ -210,8 +213,9 @@ class Muon:
             x = update.transpose(1, 2) if tall else update
             x = x / x.norm(dim=(1, 2), keepdim=True).clamp(min=1e-7)
             for _ in range(5):
-                products = x @ x.transpose(1, 2)
-                x = 3.4445 * x + (-4.7750 * products + 2.0315 * products @ products) @ x
+                products = x @ x.transpose(1, 2)  # the next line: 3.4445 x + (-4.775 products + 2.0315 products^2) x
+                x = torch.baddbmm(x, torch.baddbmm(products, products, products, beta=-4.7750, alpha=2.0315), x,
+                                  beta=3.4445)
             scale = max(1, update.shape[1] / update.shape[2]) ** 0.5
             for p, change in zip(same, x.transpose(1, 2) if tall else x):
                 p.add_(change, alpha=-self.param_groups[0]["lr"] * scale)
@@ -256,7 +260,8 @@ def start_from(model, path, vocab):
     """
     Replaces random weights by those of a finished model with at most as many layers of the same shape. New layers
     stay random, but their output projections are so small that at first they change nothing. The vocabularies may
-    differ: a token that only the new one has gets the mean embedding of the old tokens that begin with it.
+    differ: a token that only the new one has gets the mean embedding of the old tokens that begin with it. If there are
+    none, it gets that of old token 0.
     """
     meta, tensors = out.read(path)
     old = meta["tokenizer.ggml.tokens"]
@@ -394,7 +399,7 @@ def main():
     ap.add_argument("--more-tokens", type=int, nargs="*", default=[], help="size of the corpus of each later run")
     ap.add_argument("--more-rate", type=float, default=.5, help="peak rate of later runs, as a share of the first")
     ap.add_argument("--epochs", type=int, default=1)
-    ap.add_argument("--steps", type=int, default=0, help="steps of the schedule; default: one pass over the corpus")
+    ap.add_argument("--steps", type=int, default=0, help="steps of the schedule; default: all rows, --epochs times")
     ap.add_argument("--batch", type=int, default=8, help="rows a step")
     ap.add_argument("--rate", type=float, default=3e-3, help="peak learning rate of the table and the norms")
     ap.add_argument("--matrix-rate", type=float, default=0.02, help="peak learning rate of the matrices")

@@ -78,7 +78,6 @@ Olive Peanut Quincy Rusty Sunny Tofu Waffles Yoyo Zippy Bandit Clover Dusty Fudg
 
 SEASONS = "spring summer autumn winter".split()
 DRINKS = "tea coffee water milk juice cocoa lemonade cider".split()
-INSTRUMENTS = "piano guitar violin flute drums cello trumpet harp clarinet".split()
 
 CAPITALS = pairs("""France:Paris Germany:Berlin Italy:Rome Spain:Madrid Portugal:Lisbon
 Austria:Vienna Norway:Oslo Sweden:Stockholm Denmark:Copenhagen Finland:Helsinki Iceland:Reykjavik Ireland:Dublin
