@@ -104,7 +104,7 @@ find_loader() {
 
 # Prints stdin as the inside of a JSON string: printable ASCII, at most 300 bytes.
 json_text() {
-    LC_ALL=C tr -cs ' -~' ' ' | head -c 300 | sed 's/ *$//; s/[\\"]/\\&/g'
+    LC_ALL=C tr -cs ' -~' ' ' | sed -E 's/^(.{300}).*/\1/; s/ *$//; s/[\\"]/\\&/g'
 }
 
 # replace FILE: writes stdin to a new file, which then replaces FILE in one operation.
@@ -312,7 +312,7 @@ same_run() {
     rm -f gpu.logits gpu.tokens
     call 90 gpu_run "$preset.gguf" cuda "$n_prompt" "$n_tokens" gpu "$@" || return
     [ -s cpu.logits ] && [ -s cpu.tokens ] || { echo 'there is no result of the CPU' && return 1; }
-    cmp cpu.logits gpu.logits >cmp.txt || keep_difference
+    cmp cpu.logits gpu.logits >cmp.txt 2>&1 || keep_difference
     [ ! -s cmp.txt ] && cmp cpu.tokens gpu.tokens && echo "the bytes of the CPU"
 }
 
@@ -341,13 +341,14 @@ profile() {
 # Time, bytes and cache hits of each launch of a few layers. The clocks stay as they are, and the
 # caches keep what earlier kernels left in them, as in a real pass.
 counters() {
-    local names=gpu__time_duration.sum,dram__bytes_read.sum,lts__t_sector_hit_rate.pct
+    local status=0 names=gpu__time_duration.sum,dram__bytes_read.sum,lts__t_sector_hit_rate.pct
     names+=,sm__warps_active.avg.pct_of_peak_sustained_active,launch__registers_per_thread
     before=(ncu --clock-control none --cache-control none --csv --page raw --metrics "$names"
         --launch-skip "$1" --launch-count "$2")
     shift 2
-    call 60 "$@"
+    call 60 "$@" || status=$?
     before=()
+    return "$status"
 }
 
 counters_of_kernels() {

@@ -137,6 +137,21 @@ contains "$work/output" 'the first difference: position ' "tg2  "
 [ -s "$work/out/different.bytes" ]
 results_are '[step["name"] for step in steps if step["status"] == 1][0] == "20 ids, 6 tokens"'
 
+# Logits of the GPU that end too early, and counters that cannot be read.
+mv "$work/pack/gpu_run" "$work/pack/gpu_run.kept"
+cat >"$work/pack/gpu_run" <<RUN
+#!/bin/sh
+"$work/pack/gpu_run.kept" "\$@" || exit
+[ ! -s gpu.logits ] || truncate -s -4 gpu.logits
+RUN
+printf '#!/bin/sh\nexit 4\n' >"$work/bin/ncu"
+chmod +x "$work/pack/gpu_run" "$work/bin/ncu"
+STEPS='^(probe|results|20 ids|counters)' fails_with 1 "$script" first "$work/pack"
+results_are '{step["name"]: step["status"] for step in steps if step["status"] != 0} ==
+    {"20 ids, 6 tokens": 1, "counters of kernels": 4}'
+mv "$work/pack/gpu_run.kept" "$work/pack/gpu_run"
+rm "$work/bin/ncu"
+
 # Microbenchmarks that fail: the measurements so far are kept if they are complete JSON, and the
 # sanitizers still run.
 mv "$work/pack/gpu_micro" "$work/pack/gpu_micro.kept"
