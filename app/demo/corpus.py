@@ -373,6 +373,7 @@ class Maker:
                 end = rng.choice(ALSO["end"] + 3 * ALSO.get(f"{whose}end {kind}", likes))
                 text += end if end[0] == "," else " " + end
             text = self.hurried(text.replace("{w}", rng.choice(self.lexicon)), adds=False)
+            text = keywords.with_adverb(self, text, ALSO["adverbs"])
             bare = f" {bare_words(text.format(x='xx', s='ss'))} "
             if not any(f" {one} " in bare for one in kept):
                 return text if text[-1] == "?" else text + rng.choice("...!")

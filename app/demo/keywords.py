@@ -1,4 +1,6 @@
-"""Statements of a fact among arbitrary words, with a word that names the kind of fact; words that are no values."""
+"""Statements of a fact among arbitrary words, and with adverbs; words that are no values."""
+import re
+
 from phrase_files import bare_words
 
 # The common words of a statement, between the words that matter.
@@ -29,3 +31,13 @@ def key_statement(maker, phrases, kept, needs):
         bare = f" {bare_words(text.format(x='xx', s='ss'))} "
         if not any(f" {one} " in bare for one in kept):
             return text + rng.choice(("", ".", "!"))
+
+
+def with_adverb(maker, text, adverbs):
+    """
+    Sometimes puts an adverb before the value of a statement: "I drink really often {x}". So the model learns that an
+    adverb is no part of the value.
+    """
+    if not maker.chance(.12):
+        return text
+    return re.sub(r"(?<=[a-z]) ((?:an? |the )?)\{x\}", f" {maker.rng.choice(adverbs)} \\1{{x}}", text, count=1)

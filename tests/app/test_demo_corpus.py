@@ -138,6 +138,17 @@ class TrainingAndHeldOut(ProgramCase):
                     self.assertNotIn(f' {one} ', f" {corpus.bare_words(text.format(x='xx'))} ")
         self.assertGreater(len(heard), 2500)
 
+    def test_an_adverb_before_a_value_is_no_part_of_the_answer(self):
+        adverbs = corpus.ALSO['adverbs']
+        maker, n = corpus.Maker('train', random.Random(4), hard=True), 0
+        for _ in range(3000):
+            for user, answer, kind in maker.conversation():
+                value = answer.rstrip('.').split()[-1]
+                found = [a for a in adverbs if kind == 'tell' and f' {a} {value}' in user]
+                n += len(found)
+                self.assertFalse([a for a in found if f' {a} {value}' in answer], (user, answer))
+        self.assertGreater(n, 100)
+
     def test_statements_of_keywords_contain_no_held_out_one(self):
         maker, heard = corpus.Maker('train', random.Random(15), hard=True), set()
         sections = [('said ' + kind, corpus.held_statements(kind)) for kind in corpus.KINDS]
