@@ -37,11 +37,7 @@ DEV void router_dot(const struct router_args *a, uint32_t token0, uint32_t n_t)
 #pragma unroll
         for (uint32_t t = 0; t < n_t; t++) {
             const uint32_t token = token0 + t < a->n_tokens ? token0 + t : a->n_tokens - 1;
-            const float *x = a->x + (uint64_t)token * a->x_stride + i;
-#pragma unroll
-            for (uint32_t e = 0; e < 8; e++)
-                if (e < n_left)
-                    sums[t][e] = fmaf(w[e], x[e], sums[t][e]);
+            add_eight(sums[t], w, a->x + (uint64_t)token * a->x_stride + i, n_left);
         }
     }
 #pragma unroll

@@ -139,6 +139,15 @@ DEV float dot_tree(float *sums)
     return sums[0];
 }
 
+/* Adds the products of the first n elements of w and x to sums, n at most 8. */
+DEV void add_eight(float *sums, const float *w, const float *x, uint32_t n)
+{
+#pragma unroll
+    for (uint32_t e = 0; e < 8; e++)
+        if (e < n)
+            sums[e] = fmaf(w[e], x[e], sums[e]);
+}
+
 /* dot64 of a table row and x, by eight threads. All lanes of a warp must call it. */
 DEV float row_dot(const struct dot_args *a, uint32_t id, const float *x)
 {
@@ -149,10 +158,7 @@ DEV float row_dot(const struct dot_args *a, uint32_t id, const float *x)
         const uint32_t n_left = a->n - i < 8 ? a->n - i : 8;
         float w[8];
         decode_eight(row, a->type, i, a->n, w);
-#pragma unroll
-        for (uint32_t e = 0; e < 8; e++)
-            if (e < n_left)
-                sums[e] = fmaf(w[e], x[i + e], sums[e]);
+        add_eight(sums, w, x + i, n_left);
     }
     return dot_tree(sums);
 }
@@ -188,11 +194,7 @@ DEV void dot_rows(const struct dot_args *a, uint32_t x0, uint32_t n_x)
 #pragma unroll
         for (uint32_t r = 0; r < n_x; r++) {
             const uint32_t at = x0 + r < a->n_rows ? x0 + r : a->n_rows - 1;
-            const float *x = a->x + (uint64_t)at * a->x_stride + i;
-#pragma unroll
-            for (uint32_t e = 0; e < 8; e++)
-                if (e < n_left)
-                    sums[r][e] = fmaf(w[e], x[e], sums[r][e]);
+            add_eight(sums[r], w, a->x + (uint64_t)at * a->x_stride + i, n_left);
         }
     }
 #pragma unroll
