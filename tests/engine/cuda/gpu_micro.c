@@ -22,8 +22,8 @@
 
 #define N_RUNS 7 /* the median counts */
 #define N_WORDS ((uint64_t)1 << 28)
-/* Launches or barriers in two measurements. The time of one is the difference of both times divided
- * by N_MANY - N_FEW, so the fixed costs of a measurement do not count. */
+/* The numbers of launches or barriers in two measurements. The time of one launch or barrier is the
+ * difference of the two times divided by N_MANY - N_FEW, which removes the fixed costs. */
 #define N_FEW 200
 #define N_MANY 1200
 #define RING_MAJOR 9 /* compute capability with bulk copies */

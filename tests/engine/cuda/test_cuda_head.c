@@ -226,8 +226,9 @@ static void check_query_of(const struct query_buffers *q, const float *y, size_t
     FREE_ALL(a, c);
 }
 
-/* The norm of ones is one, so the normed state is w. If `largest`, the largest magnitude, is 16256,
- * the unit is 1, and numbers that end in .5 are ties. */
+/* The hidden state consists of ones and the norm leaves them as they are, so the normed state is
+ * the weights w. `largest` is the largest magnitude in w. If it is 16256, the unit is 1, and
+ * numbers that end in .5 are ties. */
 static void check_long_query(size_t n, float largest, struct random *r, enum twin_order order)
 {
     const size_t n_blocks = (n + COARSE_COLS - 1) / COARSE_COLS, stride = (n_blocks + 7) / 8 * 8;

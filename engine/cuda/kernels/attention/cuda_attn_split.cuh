@@ -1,9 +1,9 @@
 /*
  * Attention in decode, in one kernel: RoPE, appending to the cache, the position blocks and their
- * merge. The position blocks of a token are distributed over several thread blocks; a share is the
- * part of one of them. A thread block writes the results (o, m, l) of each of its position blocks
- * to a slot of the sequence. The thread block that ends last merges the slots in ascending order
- * (docs/kernels.md).
+ * merge. The position blocks of a token are distributed over several thread blocks. The position
+ * blocks of one thread block are its share. A thread block writes the results (o, m, l) of each of
+ * its position blocks to a slot of the sequence. The thread block that ends last merges the slots
+ * in ascending order (docs/kernels.md).
  *
  * A thread block copies the keys and values of a position block to shared memory with one wait, or
  * with one for each tile if a head is wider than SPLIT_TILE. Those of its first position block

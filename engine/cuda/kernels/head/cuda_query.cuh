@@ -33,7 +33,7 @@ DEV struct query_work query_work_of(const struct query_buffers *q, uint32_t row,
 }
 
 /* rint(h / unit). Multiplying by the inverse gives the same integer unless h / unit is very close
- * to the middle between two integers. Only then the slow division is needed. */
+ * to the middle between two integers. The slow division is needed only then. */
 DEV int32_t fixed_point(double h, double unit, double inverse)
 {
     const double v = rint(h * inverse);

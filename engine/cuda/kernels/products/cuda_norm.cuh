@@ -150,8 +150,9 @@ DEV struct row_scale quantise_tile(const struct norm_args *a, const float *row,
     return result;
 }
 
-/* As quantise_tile, for rows of any length, which are read from global memory two or three times.
- * Each LINE_COLS values begin q_line bytes after the previous ones. q may overlap the tile. */
+/* Like quantise_tile, but for rows of any length, which it reads from global memory two or three
+ * times. Each LINE_COLS values begin q_line bytes after the previous ones. q may overlap the
+ * tile. */
 DEV struct row_scale quantise_long(const struct norm_args *a, const float *row, float *tile,
                                    int8_t *q, uint32_t q_line)
 {

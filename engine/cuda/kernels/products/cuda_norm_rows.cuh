@@ -17,8 +17,9 @@ DEV uint32_t four_index(uint32_t u)
     return 4 * (thread_x() + u * NORM_THREADS);
 }
 
-/* The largest magnitude of this thread's elements of the normed row, at least LEAST_MAXIMUM. On
- * entry y has the norm weights, then the normed elements; tile has the row. */
+/* Returns the largest magnitude of this thread's elements of the normed row, at least
+ * LEAST_MAXIMUM. y has the norm weights on entry and the normed elements on return. The tile has
+ * the row. */
 DEV float norm_fours(const struct norm_args *a, const float *tile, struct four *y)
 {
     const float squares = a->w && thread_x() < 64 ? add_squares(tile, a->n, 0.0f) : 0.0f;
