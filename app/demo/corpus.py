@@ -19,6 +19,7 @@ import re
 import zlib
 
 import declined
+import facts
 import keywords
 import names as N
 import people
@@ -37,8 +38,6 @@ SMALL = frozenset("the a an does did is was are can could you of that to so and 
 OPERATIONS = ["times", "divided by", "over", "x", "/"]
 LOWERED = frozenset("What What's Which Who Where When Why How Tell Can Do Explain Show Remember Name List Say Is Are "
                     "Write Give Help Please Describe".split())
-LISTS = [("the days of the week", W.DAYS), ("the planets", W.PLANETS), ("the months", W.MONTHS),
-         ("the seasons", W.SEASONS)]
 NAMED = frozenset(["name", "home", "pet"])  # kinds with capitalised values
 LIKED = frozenset(["food", "drink", "colour", "animal", "season", "hobby"])
 LETTERS = "abcdefghijklmnopqrstuvwxyz"
@@ -523,51 +522,8 @@ class Maker:
         return question.replace('"', "") if self.chance(.4 if self.hard else .15) else question
 
     def fact(self):
-        question, answer = self.some_fact()
-        return self.loosely(question), answer, "fact"
-
-    def some_fact(self):
-        rng, r = self.rng, self.rng.random()
-        if r < .4:
-            if not self.held and self.chance(.25):
-                place = rng.choice(W.OTHER_PLACES) if self.chance(.6) else self.new_word(True)
-                if place not in W.CAPITALS:
-                    return self.pick("capital", c=place), REFUSALS["who"]
-            country, city = rng.choice(list(W.CAPITALS.items()))
-            return self.pick("capital", c=country), f"The capital of {country} is {city}."
-        if r < .5:
-            i = rng.randrange(7)
-            day, after, before = W.DAYS[i], W.DAYS[(i + 1) % 7], W.DAYS[i - 1]
-            if self.chance(.5):
-                return self.pick("day after", x=day), f"{after} comes after {day}."
-            return self.pick("day before", x=day), f"{before} comes before {day}."
-        if r < .62:
-            return self.month_fact()
-        if r < .7:
-            i = rng.randrange(8)
-            return self.pick("planet", x=W.ORDINALS[i]), f"The {W.ORDINALS[i]} planet is {W.PLANETS[i]}."
-        if r < .82:
-            a, b = rng.choice(list(W.OPPOSITES.items()))
-            if self.chance(.3) and list(W.OPPOSITES.values()).count(b) == 1 and b not in W.OPPOSITES:
-                a, b = b, a
-            return self.pick("opposite", x=a), f"The opposite of {a} is {b}."
-        if r < .93:
-            one, many = rng.choice(list(W.PLURALS.items()))
-            return self.pick("plural", x=one), f"The plural of {one} is {many}."
-        if r < .97:
-            thing, colour = rng.choice(list(W.THING_COLOURS.items()))
-            return self.pick("colour of", x=thing), f"{sentence_case(thing)} is {colour}."
-        name, items = rng.choice(LISTS)
-        return self.pick("list", x=name), ", ".join(items) + "."
-
-    def month_fact(self):
-        i = self.rng.randrange(12)
-        month, r = W.MONTHS[i], self.rng.random()
-        if r < .35:
-            return self.pick("month after", x=month), f"{W.MONTHS[(i + 1) % 12]} comes after {month}."
-        if r < .7:
-            return self.pick("month days", x=month), f"{month} has {W.MONTH_DAYS[month]} days."
-        return self.pick("month", x=W.ORDINALS[i]), f"The {W.ORDINALS[i]} month is {month}."
+        question, answer = facts.some_fact(self)
+        return self.loosely(question), answer or REFUSALS["who"], "fact"
 
     def beyond(self):
         """A question of arbitrary words that the model cannot answer."""
