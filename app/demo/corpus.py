@@ -26,7 +26,7 @@ import people
 import program
 import sums
 import words as W
-from phrase_files import bare_words, lines_of, read_phrases, sentence_case
+from phrase_files import bare_words, expanded, lines_of, read_phrases, read_templates, sentence_case
 
 HEAR = "I see. Ask me what I can do, or tell me something about you."
 NOTHING_TOLD = "You have not told me anything yet."
@@ -60,6 +60,7 @@ TOPICS = read_topics()
 TOPIC_NAMES = frozenset(name for names, _ in TOPICS for name in names)
 PHRASES, ANSWERS = read_phrases("phrases.txt", "people.txt", "newcomers.txt")
 ALSO, _ = read_phrases("also.txt")  # for training only; its words are not in LEXICON
+TEMPLATES = read_templates("templates.txt")  # for training only, too
 KEPT, _ = read_phrases("kept.txt")  # held out of training
 ACTION_TOPICS = [topic for topic in TOPICS if any(name.startswith("*") for name in topic[0])]
 KINDS = [section.split()[1] for section in PHRASES if section.startswith("asked ")]
@@ -68,6 +69,7 @@ GREETINGS += [(q, answer) for names, answer in TOPICS if names[0] == "/help" for
 NEWCOMERS = [section for section in ANSWERS if section.startswith("newcomer ")]
 NEWCOMERS_HELD = {bare for section in NEWCOMERS
                   for bare in (bare_words(q) for q in PHRASES[section][3::4] + KEPT[section]) if bare}
+DECLINED_HELD = {bare_words(q) for q in KEPT["decline"]}
 REFUSALS = {section.split()[1]: answer for section, answer in ANSWERS.items() if section.startswith("cannot ")}
 REFUSALS.update(code=ANSWERS["newcomer code"], language=ANSWERS["newcomer languages"])
 # The first pattern that occurs in a question chooses the refusal.
@@ -159,12 +161,18 @@ def spell_split():
     letters only from its spelling, so it is not held out.
     """
     train, kept = W.split(W.SPELL)
-    return train + [w for w in kept if w in LEXICON], [w for w in kept if w not in LEXICON]
+    others = held_values()
+    return ([w for w in train if w not in others] + [w for w in kept if w in LEXICON],
+            [w for w in kept if w not in LEXICON])
+
+
+def held_values():
+    lists = (W.NAMES, W.TOWNS, W.FOODS, W.ANIMALS, W.HOBBIES, W.JOBS, W.PET_NAMES)
+    return {w.lower() for words in lists for w in W.split(words)[1]}
 
 
 def held_words():
-    lists = (W.NAMES, W.TOWNS, W.FOODS, W.ANIMALS, W.HOBBIES, W.JOBS, W.PET_NAMES)
-    return {w.lower() for words in lists for w in W.split(words)[1]} | set(spell_split()[1])
+    return held_values() | set(spell_split()[1])
 
 
 def refusal(question):
@@ -226,10 +234,22 @@ class Maker:
         """A phrasing from a list in which every fourth is held out."""
         return self.rng.choice([p for i, p in enumerate(PHRASES[section]) if (i % 4 == 3) == self.held])
 
-    def section(self, name):
-        """The phrasings of a section. The harder mixture often takes the additional ones, if there are any."""
-        more = ALSO.get(name) if self.hard and self.chance(.4) else None
-        return more or PHRASES[name]
+    def also(self, section):
+        """An additional phrasing for training, more often from the templates, if the section has any."""
+        if section in TEMPLATES and self.chance(.6):
+            return expanded(self.rng.choice(TEMPLATES[section]), self.rng)
+        return self.rng.choice(ALSO[section])
+
+    def also_unless(self, section, kept):
+        """An additional phrasing whose words are not in `kept`."""
+        while True:
+            phrase = self.also(section)
+            if bare_phrases([phrase])[0] not in kept:
+                return phrase
+
+    def takes_also(self):
+        """Whether a question of a kind that has them uses an additional phrasing."""
+        return self.hard and self.chance(.4)
 
     def phrase(self, phrases, key):
         return self.rng.choice(pick_phrases(phrases, self.held, key))
@@ -338,7 +358,7 @@ class Maker:
         word is left out, two words change places or, with `adds`, one word too many is there. So the model learns to
         look at the words that matter. Words with a placeholder stay where they are.
         """
-        if not self.hard or not self.chance(.2):
+        if not self.hard or not self.chance(.12):
             return text
         words, rng = text.split(), self.rng
         if adds and self.chance(.3):
@@ -363,7 +383,7 @@ class Maker:
         """
         rng = self.rng
         while True:
-            text = rng.choice(ALSO[f"{whose}core {kind}"])
+            text = self.also(f"{whose}core {kind}")
             if self.chance(.4):
                 begin = rng.choice(ALSO["begin"])
                 text = f"{begin} {sentence_case(text) if begin[-1] in '.!' else text}"
@@ -387,10 +407,10 @@ class Maker:
         kept = held_of_others(section, fact)
         if section == "tell":
             return self.composed(fact, kept, "other ")
-        if self.chance(.2):
+        if self.chance(.1):
             return self.key_question("other key " + fact)
         if self.chance(.6):
-            phrase = self.hurried(self.rng.choice(ALSO["other direct " + fact]))
+            phrase = self.hurried(self.also("other direct " + fact))
             return phrase if bare_phrases([phrase])[0] not in kept else self.of_others(section, fact)
         clause = self.rng.choice(ALSO["other asked " + fact])
         is_clause = clause.split()[0] in ("what", "where", "which", "in")
@@ -400,7 +420,7 @@ class Maker:
 
     def key_of_others(self, fact):
         """A statement about another person, in the harder mixture sometimes of keywords among arbitrary words."""
-        if not self.hard or not self.chance(.12):
+        if not self.hard or not self.chance(.07):
             return self.of_others("tell", fact)
         return keywords.key_statement(self, ALSO["other said " + fact], held_of_others("tell", fact), ("{x}",))
 
@@ -409,9 +429,9 @@ class Maker:
         phrases = PHRASES["correct"]
         if self.held and self.chance(.6):
             return self.rng.choice(KEPT["correct"])
-        kept = bare_phrases(pick_phrases(phrases, True, "correct") + KEPT["correct"])
-        also = [p for p in ALSO["correct"] if bare_phrases([p])[0] not in kept]
-        return self.rng.choice(also) if self.hard and self.chance(.5) else self.phrase(phrases, "correct")
+        if not self.hard or self.chance(.5):
+            return self.phrase(phrases, "correct")
+        return self.also_unless("correct", bare_phrases(pick_phrases(phrases, True, "correct") + KEPT["correct"]))
 
     # -- one-off turns: (user, answer, kind) --
 
@@ -422,13 +442,22 @@ class Maker:
         if actions and self.chance(.6):
             return self.action(names, self.rng.choice(actions), answer)
         name = self.rng.choice([n for n in names if n[0] != "*" and not (self.held and n.startswith("?"))])
-        frames = self.section("help")
-        question = name[1:] if name.startswith("?") else sentence_case(self.phrase(frames, name).format(x=name))
+        question = name[1:] if name.startswith("?") else sentence_case(self.help_frame(name).format(x=name))
         return self.loosely(question), answer, "help"
+
+    def help_frame(self, name):
+        """A question in which {x} stands for the name of a topic."""
+        if not self.takes_also():
+            return self.phrase(PHRASES["help"], name)
+        return self.also_unless("help", bare_phrases(pick_phrases(PHRASES["help"], True, name)))
 
     def action(self, names, action, answer):
         """A user's intention in a frame. Every fifth combination is held out."""
-        frames = [f for f in self.section("ways") if pair_held(f, action) == self.held]
+        if self.takes_also():
+            frame = self.also("ways")
+            frames = [] if pair_held(frame, action) else [frame]
+        else:
+            frames = [f for f in PHRASES["ways"] if pair_held(f, action) == self.held]
         if not frames:
             return self.help()
         question = sentence_case(self.rng.choice(frames).format(x=action))
@@ -437,8 +466,10 @@ class Maker:
     def newcomer(self):
         section = self.rng.choice(NEWCOMERS + 3 * ["newcomer languages"])
         while True:
-            more = (KEPT if self.held else ALSO)[section]
-            question = self.rng.choice(more) if (self.hard or self.held) and self.chance(.5) else self.part(section)
+            if self.held and self.chance(.5):
+                question = self.rng.choice(KEPT[section])
+            else:
+                question = self.also(section) if self.hard and self.chance(.7) else self.part(section)
             question = self.loosely(self.hurried(question))
             if self.held or bare_words(question) not in NEWCOMERS_HELD:
                 return question, ANSWERS[section], "newcomer"
@@ -506,7 +537,8 @@ class Maker:
 
     def task(self, section, x):
         """A task on a word or words, in one of its phrasings."""
-        return self.rng.choice(self.section(section)).format(x=x)
+        phrase = self.also(section) if self.takes_also() and section in ALSO else self.rng.choice(PHRASES[section])
+        return phrase.format(x=x)
 
     def several_words(self, section):
         n = self.rng.randint(1, 5)
@@ -549,7 +581,7 @@ class Maker:
     def unknown(self):
         rng = self.rng
         if (self.hard or self.held) and self.chance(.15 if self.held else .3):
-            return rng.choice((KEPT if self.held else ALSO)["decline"])
+            return rng.choice(KEPT["decline"]) if self.held else self.also_unless("decline", DECLINED_HELD)
         if self.hard and self.chance(.35):
             return self.beyond()
         if self.chance(.25):  # a question about something that bitnet-chat does not have
@@ -606,17 +638,17 @@ class Maker:
         the value or, if the fact was not told, the words that say so. So the model needs only the beginning of its
         answer to find the value, and only the conversation to decide whether the fact was told.
         """
-        if not self.hard or not answer.endswith(f"{x}.") or not self.chance(.12):
+        if not self.hard or not answer.endswith(f"{x}.") or not self.chance(.08):
             return text, answer, kind
         words = " ".join(self.rng.choice(self.lexicon) for _ in text.split()[:7])
         return words + self.rng.choice(["?", "?", "."]), answer, f"from {len(answer) - len(x) - 1}"
 
     def telling(self, kind, x):
         """A statement of this fact. The harder mixture sometimes puts it into a frame of the section `sayings`."""
-        if self.hard and self.chance(.15) and self.stands_out(kind, x):
+        if self.hard and self.chance(.08) and self.stands_out(kind, x):
             text = keywords.key_statement(self, ALSO["said " + kind], self.kept_statements[kind], ("{x}",))
             return text.format(x=x)
-        if self.hard and self.chance(.45):
+        if self.hard and self.chance(.55):
             return self.composed(kind, self.kept_statements[kind]).format(x=x)
         if self.held and self.chance(.5):
             text = self.rng.choice(KEPT["tell " + kind])
@@ -646,7 +678,7 @@ class Maker:
         answer = people.REMEMBERED + RECALL[kind].format(x=x)
         if not text.islower() and not text.startswith(x):  # the answer repeats the letters of x as they stand
             text = sentence_case(text)
-        if self.hard and self.chance(.1):
+        if self.hard and self.chance(.06):
             return self.unclear(text, x), answer, "given"
         return self.said_loosely(text, x), answer, "tell"
 
@@ -666,12 +698,10 @@ class Maker:
         """
         words = [self.rng.choice(self.lexicon) for _ in range(self.rng.randint(1, 4))]
         words.insert(self.rng.randint(0, len(words)), self.rng.choice(ALSO[section]))
-        return sentence_case(" ".join(words)) + self.rng.choice("??.")
+        return sentence_case(" ".join(words)) + "?"  # without it, "I drink table" would be a statement
 
     def question(self, kind):
         """A question for a fact of the user, as it is before loosely() changes it."""
-        if self.hard and self.chance(.15):
-            return self.key_question("key " + kind)
         while True:
             text = self.hurried(self.any_question(kind))
             if self.held or bare_words(text) not in self.kept_questions:
@@ -685,14 +715,16 @@ class Maker:
         if not self.hard or self.chance(.4):
             return self.phrase(ASK[kind], kind)
         frames = PHRASES["ask frames"] + ALSO["ask frames"]
-        if self.chance(.4):
-            return self.rng.choice(ALSO["direct ask " + kind])
+        if self.chance(.55):
+            return self.also("direct ask " + kind)
         if self.chance(.35):
             return self.rng.choice(ALSO["late also"]).format(c=self.rng.choice(ALSO["asked also " + kind]))
         return self.rng.choice(fill_frames(frames, kind) + late_frames(kind, False) + 3 * ASK_MORE[kind])
 
     def asked_loosely(self, kind):
         """A question for a fact of the user, as users type it."""
+        if self.hard and self.chance(.08):
+            return self.key_question("key " + kind)
         while True:
             text = self.loosely(self.question(kind))
             if self.held or bare_words(text) not in self.kept_questions:

@@ -91,7 +91,7 @@ class People:
         self.known[person, fact], self.last = x, (person, fact)
         said = maker.own_tell(fact) if person.is_user else self.told_of(person, fact, x)
         text, answer = self.fill(said, person, x=x), REMEMBERED + self.recall(person, fact)
-        if maker.hard and maker.chance(.1):
+        if maker.hard and maker.chance(.06):
             return maker.unclear(text, x), answer, "given"
         text = maker.said_loosely(text, x) if person.is_user or person.says.startswith("my ") else text
         return text, answer, "tell"

@@ -18,6 +18,7 @@ sys.path.insert(0, DEMO)
 import corpus  # noqa: E402 (needs the path above)
 import keywords  # noqa: E402
 import names  # noqa: E402
+import phrase_files  # noqa: E402
 import program  # noqa: E402
 import questions  # noqa: E402
 import sums  # noqa: E402
@@ -67,8 +68,8 @@ class TrainingAndHeldOut(ProgramCase):
         texts = [user + ' ' + ('' if kind == 'word' else answer)  # a word backwards may be a name
                  for user, answer, kind in self.turns]
         words = {names.plain(word) for text in texts for word in re.findall(r"[^\W\d_]+", text)}
-        also = {names.plain(word) for phrases in corpus.ALSO.values() for phrase in phrases
-                for word in re.findall(r"[^\W\d_]+", phrase)}
+        also = {names.plain(word) for phrases in [*corpus.ALSO.values(), *corpus.TEMPLATES.values()]
+                for phrase in phrases for word in re.findall(r"[^\W\d_]+", phrase)}
         self.assertEqual((words | also) & names.HELD_SET, set())
         self.assertEqual(corpus.LEXICON & names.HELD_SET, set())
 
@@ -87,13 +88,30 @@ class TrainingAndHeldOut(ProgramCase):
 
     def test_a_question_has_one_answer(self):
         """Of the phrasings without a placeholder, no two sections with different answers contain the same one."""
-        answers = {}
-        sections = [(section, answer, corpus.PHRASES[section] + corpus.ALSO.get(section, []))
+        answers, rng = {}, random.Random(18)
+        sections = [(section, answer, corpus.PHRASES[section] + corpus.ALSO.get(section, [])
+                     + [phrase_files.expanded(template, rng) for template in 20 * corpus.TEMPLATES.get(section, [])])
                     for section, answer in corpus.ANSWERS.items() if section in corpus.PHRASES]
         for section, answer, phrases in sections:
             for phrase in phrases:
                 bare = corpus.bare_words(phrase)
                 self.assertEqual(answers.setdefault(bare, answer) if bare else answer, answer, (section, phrase))
+
+    def test_templates_are_well_formed(self):
+        """Each is of a section that also.txt has, and has its placeholders exactly once in every expansion."""
+        rng = random.Random(17)
+        for section, templates in corpus.TEMPLATES.items():
+            self.assertIn(section, corpus.ALSO)
+            known = set(re.findall(r'{\w+}', ' '.join(corpus.ALSO[section])))
+            for template in templates:
+                self.assertEqual(re.sub(r'\([^()]*/[^()]*\)', '', template).count('('), 0, template)
+                for _ in range(5):
+                    text = phrase_files.expanded(template, rng)
+                    self.assertNotRegex(text, r'[()|=]|  |^ | $')
+                    found = re.findall(r'{\w+}', text)
+                    self.assertEqual(set(found) - known, set(), template)
+                    self.assertEqual(found.count('{x}'), '{x}' in known, template)
+                    self.assertGreaterEqual(found.count('{s}'), '{s}' in known, template)
 
     def test_a_name_beside_a_fact_is_kept_with_it(self):
         maker = corpus.Maker('train', random.Random(12), hard=True)
@@ -196,6 +214,9 @@ class TrainingAndHeldOut(ProgramCase):
             more = {corpus.bare_words(question) or question for question in corpus.ALSO[section]}
             self.assertGreater(len(more), 6)
             self.assertEqual(more & held, set(), section)
+        maker = corpus.Maker('train', random.Random(19), hard=True)
+        asked = {corpus.bare_words(maker.newcomer()[0]) for _ in range(5000)}
+        self.assertEqual(asked & corpus.NEWCOMERS_HELD, set())
 
     def test_more_questions_are_not_held_out_ones(self):
         for section in ('add', 'subtract', 'decline'):
