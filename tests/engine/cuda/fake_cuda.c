@@ -211,7 +211,6 @@ CUresult cuDevicePrimaryCtxRetain(CUcontext *context, CUdevice dev)
 {
     (void)dev;
     *context = (CUcontext)&fake;
-    fake.has_context = true;
     fake.n_retained++;
     return CUDA_SUCCESS;
 }
@@ -223,7 +222,10 @@ CUresult cuDevicePrimaryCtxRelease(CUdevice dev)
     (void)dev;
     if (fake.n_retained == 0)
         misuse("releasing a context that is not retained");
-    if (--fake.n_retained > 0 || !fake.is_broken)
+    if (--fake.n_retained > 0)
+        return CUDA_SUCCESS;
+    fake.has_context = false;
+    if (!fake.is_broken)
         return CUDA_SUCCESS;
     for (size_t i = 0; i < MAX_BUFFERS; i++) {
         free(fake.buffers[i].at);
