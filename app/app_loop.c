@@ -262,8 +262,10 @@ static void on_ui_events(struct app *app)
 {
     struct ui_event event;
     while (!app->leaving && !app->next_ui && app->ui.ops->next_event(&app->ui, &event)) {
-        if (app->ending && event.text.n_bytes > 0)
-            return; /* the program is ending: start no new turn */
+        /* The program is ending: start no new turn. The painters return UI_HANG_UP at every call,
+         * and app_run must wait for the end of the answer meanwhile. */
+        if (app->ending && (event.text.n_bytes > 0 || event.kind == UI_HANG_UP))
+            return;
         app_event(app, &event);
     }
 }

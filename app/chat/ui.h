@@ -43,7 +43,7 @@ enum ui_event_kind {
     UI_CHANGE,  /* change to the painter named `painter` */
     UI_END,     /* end the program with exit code `code`, unless it ends already with another one */
     UI_ABORT,   /* stop the answer and end with `code`, which replaces an earlier exit code */
-    UI_HANG_UP, /* the terminal is gone: end the program */
+    UI_HANG_UP, /* the terminal is gone: end the program; from now on every event is this one */
 };
 
 struct ui_event {

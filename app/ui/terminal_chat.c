@@ -438,8 +438,9 @@ void terminal_interrupt(struct ui *ui)
 
 bool terminal_wants_input(const struct ui *ui)
 {
-    (void)ui; /* type-ahead and Esc are always possible */
-    return true;
+    /* Type-ahead and Esc are always possible. A terminal that is gone is always readable, so polling
+     * it would keep a core busy. */
+    return !ui->terminal->is_hung_up;
 }
 
 void terminal_token(struct ui *ui, const struct turn *turn)

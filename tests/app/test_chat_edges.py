@@ -22,6 +22,17 @@ class Ends(TerminalCase):
             self.assertFalse(os.path.exists(self.state('last.json')))
             self.assertFalse(os.path.exists(self.state('history')))
 
+    def test_a_hang_up_during_an_answer_saves_it_and_ends(self):
+        for words in PAINTERS:
+            self.fake('word ', endless=1, token_ms=5)
+            terminal = self.ready(*words)
+            terminal.send(b'x\r')
+            terminal.expect(rb'Esc stops(?s:.*)tok/s')
+            terminal.wait_a_bit(0.3)
+            terminal.hang_up()
+            self.assertEqual(terminal.process.wait(30), 129)
+            self.assertTrue(self.saved(self.state('last.json'))[1]['content'].startswith('word '))
+
     def test_an_open_fence_at_the_end_of_input_is_a_warning(self):
         terminal, path = self.typed()
         terminal.send(b'"""\nhalf a message\n\x04')
