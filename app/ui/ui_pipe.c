@@ -61,6 +61,15 @@ static void erase_row(struct pipe_ui *p)
     p->n_row = 0;
 }
 
+/* Begin a new row after the prompt, whose line the user has not ended. next_event shows the prompt
+ * again, below what is written now. */
+static void leave_prompt(struct pipe_ui *p)
+{
+    if (p->has_shown_prompt)
+        fputc('\n', stderr);
+    p->has_shown_prompt = false;
+}
+
 static void pipe_close(struct ui *ui, enum ui_close how)
 {
     struct pipe_ui *p = self(ui);
@@ -68,6 +77,7 @@ static void pipe_close(struct ui *ui, enum ui_close how)
     if (!p)
         return;
     erase_row(p);
+    leave_prompt(p); /* the next text on the screen is the prompt of the shell */
     strbuf_finish(&p->line);
     strbuf_finish(&p->plan.files);
     strbuf_finish(&p->plan.prompt);
@@ -83,6 +93,7 @@ static void pipe_notice(struct ui *ui, enum ui_tone tone, struct bn_str text)
     if ((tone == TONE_NOTE || tone == TONE_WARNING) && options_flag(ui->options, "quiet"))
         return;
     erase_row(p);
+    leave_prompt(p);
     fprintf(stderr, "%s%s", tone == TONE_PLAIN || tone == TONE_EXACT ? "" : PROGRAM ": ",
             tone == TONE_WARNING ? "warning: " : "");
     report_text(stderr, text, TERM_KEEP_LINES);

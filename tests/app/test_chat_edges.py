@@ -33,6 +33,19 @@ class Ends(TerminalCase):
             self.assertEqual(terminal.process.wait(30), 129)
             self.assertTrue(self.saved(self.state('last.json'))[1]['content'].startswith('word '))
 
+    def test_a_notice_begins_a_row_below_the_prompt_of_a_typed_script(self):
+        self.fake('fine', load_until=self.gate())
+        terminal, _ = self.typed()
+        terminal.send(b'half')
+        self.write('gate', '')
+        terminal.expect(rb'loaded in[^\n]*\n>>> ')
+        self.assertRegex(terminal.seen, rb'>>> half\r?\n')
+        terminal.send(b' a line\n')
+        terminal.expect(rb'\[\d+ tok[^\n]*\n>>> $')
+        terminal.send(b'\x04')
+        self.assertEqual(terminal.wait(), 0)
+        self.assertTrue(terminal.seen.endswith(b'\n'), terminal.seen[-100:])
+
     def test_an_open_fence_at_the_end_of_input_is_a_warning(self):
         terminal, path = self.typed()
         terminal.send(b'"""\nhalf a message\n\x04')
