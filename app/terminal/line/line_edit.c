@@ -265,12 +265,14 @@ bool line_clear(void)
     if (!line_state.is_open)
         return false;
     rl_callback_sigcleanup(); /* leave a search or an incomplete key sequence */
-    if (rl_end == 0)
-        return false;
-    (void)rl_clear_visible_line(); /* always 0 */
-    rl_replace_line("", 1);        /* 1: also drop the list of changes for undo */
-    line_show();
-    return true;
+    const bool has_text = rl_end > 0;
+    if (has_text)
+        (void)rl_clear_visible_line(); /* always 0 */
+    rl_replace_line("", 1);            /* 1: also drop the list of changes for undo */
+    (void)rl_initialize();             /* always 0; Up and Ctrl-R begin at the newest entry again */
+    if (has_text)
+        line_show();
+    return has_text;
 }
 
 void line_set_prompt(const char *prompt)

@@ -229,6 +229,21 @@ class Waiting(TerminalCase):
         terminal.send(b'/quit\r')
         self.left_clean(terminal, 0)
 
+    def test_control_c_ends_a_walk_through_the_history(self):
+        for words in PAINTERS:
+            for walk in (b'\x1b[A\x1b[A\x1b[A', b'\x12alpha', b'\x12nowhere'):  # Up, a search, a search without a result
+                self.fake('fine', 'fine', 'fine', 'fine')
+                terminal = self.ready('--private', *words)
+                for message in (b'alpha one', b'bravo two', b'charlie three'):
+                    self.says_in(terminal, message + b'\r', rb'\[\d+ tok')
+                terminal.send(walk)
+                terminal.wait_a_bit(0.2)
+                terminal.send(b'\x03')
+                terminal.wait_a_bit(0.2)
+                self.says_in(terminal, b'\x1b[A', b'charlie three')
+                terminal.send(b'\x03')
+                self.leave(terminal)
+
     def test_keys_typed_during_an_answer_wait_and_are_not_sent(self):
         self.fake('word word\x1d.', hold=self.gate())
         terminal = self.ready()
