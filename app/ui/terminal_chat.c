@@ -6,6 +6,7 @@
 #include "app/chat/model_sheet.h"
 #include "app/chat/turn_report.h"
 #include "app/common/paths.h"
+#include "app/common/slash.h"
 #include "app/common/term_text.h"
 #include "app/options/chat_options.h"
 #include "app/terminal/term_keys.h"
@@ -397,9 +398,40 @@ void terminal_finish(enum ui_close how)
         line_close();
 }
 
+static bool is_command(struct bn_str displayed)
+{
+    struct strbuf text = {0};
+    line_expand(displayed, &text);
+    const bool found = !text.failed && slash_parse(strbuf_str(&text)).kind == SLASH_COMMAND;
+    strbuf_finish(&text);
+    return found;
+}
+
+/* Remove the queued commands and say that they did not run. In the editor they would become part of
+ * a message, because a command has one line. Up recalls each of them. */
+static void drop_commands(struct ui *ui)
+{
+    struct entry_queue *q = &ui->terminal->queue;
+    struct strbuf line = {0}, notice = {0};
+    for (size_t n_left = q->n; n_left > 0 && entry_queue_take_first(q, &line); n_left--) {
+        if (is_command(strbuf_str(&line))) {
+            line_add_history(strbuf_text(&line));
+            strbuf_addf(&notice, "%s%s",
+                        notice.n_bytes > 0 ? ", " : "not run, Up recalls it: ", strbuf_text(&line));
+        } else if (!entry_queue_add(q, strbuf_str(&line))) { /* behind the others: the same order */
+            line_put_back(strbuf_str(&line));
+        }
+    }
+    if (notice.n_bytes > 0)
+        show_text(ui, TONE_PLAIN, strbuf_text(&notice));
+    strbuf_finish(&notice);
+    strbuf_finish(&line);
+}
+
 void terminal_take_back(struct ui *ui)
 {
     struct strbuf line = {0};
+    drop_commands(ui);
     /* The last line first, because line_put_back inserts before the text in the editor. */
     while (entry_queue_take_last(&ui->terminal->queue, &line)) {
         line_put_back(strbuf_str(&line));

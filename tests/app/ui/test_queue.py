@@ -134,6 +134,19 @@ class Queue(QueueCase):
                 self.assertEqual(self.sent(terminal, 2)[1], 'one\n' + 'paste\n' * 20 + '\nthree!')
                 self.leave(terminal)
 
+    def test_a_stop_does_not_make_queued_commands_part_of_a_message(self):
+        for words in PAINTERS:
+            terminal = self.waiting(words, 'again')
+            self.says_in(terminal, b'/set temp 0.5\rone\r/quit\r', b'next: /quit')
+            self.says_in(terminal, b'two', b'two')
+            self.says_in(terminal, b'\x03', rb'not run, Up recalls it: /set temp 0\.5, /quit')
+            self.settle(terminal)
+            self.says_in(terminal, b'\r', rb'\[\d+ tok')
+            self.assertEqual(self.sent(terminal, 2)[1], 'one\ntwo')
+            self.says_in(terminal, 3 * b'\x1b[A', b'/quit')  # the message, its first row, the entry before it
+            self.says_in(terminal, b'\x1b[A\r', rb'temp = 0\.5')
+            self.leave(terminal)
+
     def test_a_stop_before_the_first_token_returns_the_question_too(self):
         self.use_editor()
         for words in PAINTERS:
