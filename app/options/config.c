@@ -64,11 +64,31 @@ struct line {
     void *ud;
 };
 
+/* Warn that the line is ignored because of its name. */
+static void warn_unknown(const struct options *o, const struct line *where, const char *name)
+{
+    char sentence[400], near[OPTION_NEAR_BYTES];
+    const bool is_near = options_near(o, bn_str_of(name), OPTION_IN_CONFIG, near);
+    (void)snprintf(sentence, sizeof(sentence), "%.200s:%zu: there is no option '%.40s'%s%s%s",
+                   where->path, where->number, name, /* cut if too long */
+                   is_near ? "; did you mean " : "", is_near ? near : "", is_near ? "?" : "");
+    where->warn(where->ud, sentence);
+}
+
+static void warn_comment(const struct line *where)
+{
+    char sentence[400];
+    (void)snprintf(sentence, sizeof(sentence),
+                   "%.200s:%zu: '#' starts a comment; if it is part of the text, "
+                   "put the text in double quotes",
+                   where->path, where->number);
+    where->warn(where->ud, sentence);
+}
+
 /* Apply one line, which is changed. A blank line or a comment does nothing. */
 static bool apply_line(struct options *o, const struct line *where, char *text,
                        struct bn_error *err)
 {
-    char sentence[300];
     char *name = trim(text);
     if (!*name || *name == '#')
         return true;
@@ -79,19 +99,12 @@ static bool apply_line(struct options *o, const struct line *where, char *text,
     name = trim(name);
     const struct option *row = options_find(o, name);
     if (!row) {
-        (void)snprintf(sentence, sizeof(sentence), "%.200s:%zu: there is no option '%.40s'",
-                       where->path, where->number, name); /* cut if too long */
-        where->warn(where->ud, sentence);
+        warn_unknown(o, where, name);
         return true;
     }
     char *value = trim(equals + 1);
-    if (!unquote(&value) && cut_comment(value) && row->kind == OPTION_TEXT) {
-        (void)snprintf(sentence, sizeof(sentence),
-                       "%.200s:%zu: '#' starts a comment; if it is part of the text, "
-                       "put the text in double quotes",
-                       where->path, where->number);
-        where->warn(where->ud, sentence);
-    }
+    if (!unquote(&value) && cut_comment(value) && row->kind == OPTION_TEXT)
+        warn_comment(where);
     return options_set(o, name, value, OPTION_FROM_CONFIG, err) ||
            bn_fail_prefix(err, "%s:%zu", where->path, where->number);
 }

@@ -16,6 +16,12 @@ bool option_is_on_by_default(const struct option *row)
     return row->kind == OPTION_FLAG && row->fallback && strcmp(row->fallback, "on") == 0;
 }
 
+bool option_can_be_negated(const struct option *row)
+{
+    return row->kind == OPTION_FLAG &&
+           (row->places & OPTION_IN_CONFIG || option_is_on_by_default(row));
+}
+
 /* A text of n bytes and a 0, in a buffer of `cap` bytes. `add` drops bytes that do not fit. */
 struct line {
     char *out;

@@ -179,6 +179,12 @@ bool option_value_parse(const struct option *row, const char *label, const char 
     return ok || fail_value(row, label, text, err);
 }
 
+bool option_has_choice(const struct option *row, const char *word)
+{
+    int64_t index; /* not needed */
+    return parse_choice(row->choices, word, &index);
+}
+
 bool option_value_copy(const struct option_value *from, struct option_value *out)
 {
     struct bn_error ignored; /* the caller writes the message */

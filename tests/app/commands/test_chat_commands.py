@@ -57,6 +57,9 @@ class Commands(ChatCase):
                      'temp = 0.7', 'top-k = 3', 'temp = 1.5', 'stop = END', 'stop = none'):
             self.assertIn(word, text)
         self.assertIn('fixed at start', self.script('/set ctx'))
+        text = self.script('/set no-wrap on', '/set no-wrap off', '/set no-wrap default')
+        self.assertEqual(re.findall('wrap = .*', text), ['wrap = off', 'wrap = on', 'wrap = on'])
+        self.assertIn('restart with --no-stream', self.script('/set no-stream on', code=2))
         for line in ('/set tempo 1', '/set tmep 1', '/set temperature-x 1'):
             self.assertIn('did you mean temp?', self.script(line, code=2))
         for line, said in (('/set temp 101', 'from 0 to 100'), ('/set ctx 8192', 'fixed at start'),

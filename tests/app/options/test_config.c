@@ -1,5 +1,6 @@
 /*
- * The config file: comments, quotes, and files that are no plain text, with a table of the test.
+ * The config file: comments, quotes, names, and files that are no plain text, with a table of the
+ * test.
  */
 #include "app/options/config.h"
 
@@ -126,6 +127,23 @@ static void a_byte_order_mark_is_skipped_and_a_nul_refused(void **state)
     assert_true(options_real(f->o, "temp") == 3);
 }
 
+static void no_prefix_and_near_names(void **state)
+{
+    struct fixture *f = *state;
+    assert_true(apply(f, "wrap = on\nno-wrap = on\n"));
+    assert_false(options_flag(f->o, "wrap"));
+    assert_true(apply(f, "no-wrap = off\n"));
+    assert_true(options_flag(f->o, "wrap"));
+    assert_int_equal(f->n_warnings, 0);
+    assert_true(apply(f, "temo = 1\n"));
+    assert_string_equal(f->warning, "file:1: there is no option 'temo'; did you mean temp?");
+    assert_true(apply(f, "\nno-color = on\n"));
+    assert_string_equal(f->warning,
+                        "file:2: there is no option 'no-color'; did you mean color = never?");
+    assert_true(apply(f, "nonsense = 1\n"));
+    assert_string_equal(f->warning, "file:1: there is no option 'nonsense'");
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 
 int main(void)
@@ -134,6 +152,7 @@ int main(void)
         TEST(a_comment_may_follow_a_value),
         TEST(a_text_keeps_what_is_in_quotes),
         TEST(a_text_that_loses_a_comment_is_a_warning),
+        TEST(no_prefix_and_near_names),
         TEST(a_byte_order_mark_is_skipped_and_a_nul_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

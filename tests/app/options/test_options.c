@@ -66,6 +66,12 @@ static const struct option other_rows[] = {
      .fallback = "0,2048",
      .help = "depths"},
     {.name = "colour", .kind = OPTION_TEXT, .places = OPTION_BY_SET, .help = "x"},
+    {.name = "ink",
+     .kind = OPTION_CHOICE,
+     .places = EVERYWHERE,
+     .choices = "auto|never",
+     .help = "coloured text"},
+    {.name = "no-glue", .kind = OPTION_TEXT, .arg = "NAME", .help = "repairs that are left out"},
 };
 static const struct option_table talk = OPTION_TABLE("Talk", talk_rows);
 static const struct option_table numbers = OPTION_TABLE("Numbers", number_rows);
@@ -249,6 +255,10 @@ static void errors_name_option_value_and_choice(void **state)
     refuses(f, "--no-wrpa", "unknown option --no-wrpa (did you mean --no-wrap?)");
     refuses(f, "--no-quiet", "unknown option --no-quiet (--help lists them)");
     refuses(f, "--no-queit", "unknown option --no-queit (--help lists them)");
+    refuses(f, "--no-ink", "unknown option --no-ink (did you mean --ink never?)");
+    refuses(f, "--no-inks", "unknown option --no-inks (did you mean --ink never?)");
+    refuses(f, "--no-gleu", "unknown option --no-gleu (did you mean --no-glue?)");
+    refuses(f, "--no-temp", "unknown option --no-temp (--help lists them)");
     refuses(f, "--colour red", "unknown option --colour (--help lists them)");
 }
 
@@ -262,6 +272,36 @@ static void no_prefix_turns_a_default_flag_off(void **state)
     assert_false(options_flag(f->o, "wrap"));
     assert_true(parse(f, "--wrap"));
     assert_true(options_flag(f->o, "wrap"));
+}
+
+static void no_prefix_of_a_setting_is_its_opposite(void **state)
+{
+    struct fixture *f = *state;
+    assert_true(options_set(f->o, "no-wrap", "on", OPTION_FROM_CONFIG, &f->err));
+    assert_false(options_flag(f->o, "wrap"));
+    assert_true(options_set(f->o, "no_wrap", "off", OPTION_FROM_SET, &f->err));
+    assert_true(options_flag(f->o, "wrap"));
+    assert_false(options_set(f->o, "no-wrap", "perhaps", OPTION_FROM_SET, &f->err));
+    assert_string_equal(f->err.text, "no-wrap 'perhaps': expected on or off");
+    assert_false(options_set(f->o, "no-temp", "on", OPTION_FROM_SET, &f->err));
+    assert_false(options_set(f->o, "no-quiet", "on", OPTION_FROM_SET, &f->err));
+    assert_ptr_equal(options_find(f->o, "no-wrap"), options_find(f->o, "wrap"));
+    assert_null(options_find(f->o, "no-temp"));
+}
+
+static void a_near_name_has_the_spelling_of_its_place(void **state)
+{
+    struct fixture *f = *state;
+    char near[OPTION_NEAR_BYTES];
+    assert_true(options_near(f->o, bn_str_of("no-wrpa"), OPTION_IN_CONFIG, near));
+    assert_string_equal(near, "no-wrap");
+    assert_true(options_near(f->o, bn_str_of("tmep"), OPTION_BY_SET, near));
+    assert_string_equal(near, "temp");
+    assert_true(options_near(f->o, bn_str_of("no-ink"), OPTION_IN_CONFIG, near));
+    assert_string_equal(near, "ink = never");
+    assert_true(options_near(f->o, bn_str_of("no-ink"), OPTION_BY_SET, near));
+    assert_string_equal(near, "ink never");
+    assert_false(options_near(f->o, bn_str_of("quiet"), OPTION_IN_CONFIG, near));
 }
 
 static void a_weaker_source_never_wins(void **state)
@@ -381,6 +421,8 @@ int main(void)
         TEST(one_bad_number_refuses_the_list),
         TEST(errors_name_option_value_and_choice),
         TEST(no_prefix_turns_a_default_flag_off),
+        TEST(no_prefix_of_a_setting_is_its_opposite),
+        TEST(a_near_name_has_the_spelling_of_its_place),
         TEST(a_weaker_source_never_wins),
         TEST(a_bad_setting_changes_nothing),
         TEST(a_copy_has_all_values_exactly),
