@@ -342,6 +342,12 @@ class Commands(ChatCase):
             self.assertTrue(file.read().startswith(text))
         self.refuses(5, '--log', self.folder.name, '-p', 'x')
 
+    def test_a_log_that_cannot_be_written_is_one_warning(self):
+        said = b"bitnet-chat: warning: cannot write the log '/dev/full': No space left on device; it ends here\n"
+        for words, warnings in (((), 1), (('-q',), 0)):
+            done = self.chat('--log', '/dev/full', *words, '--lines', stdin=b'a\nb\n')
+            self.assertEqual((done.returncode, done.stderr), (0, said * warnings))
+
     def test_info_prints_the_model_and_exits(self):
         self.fake(load_ms=50)
         self.assertRegex(self.says('--info', 'never asked').decode(),
