@@ -407,6 +407,18 @@ class Files(ChatCase):
         self.assertIn(b'FIRST', done.stderr)
         self.assertNotIn(b'first', done.stderr)
 
+    def test_answers_of_a_file_by_hand_need_no_ids(self):
+        answer = {'role': 'assistant', 'content': 'b'}
+        chat = {'format': 'bitnet-chat session', 'version': 1,
+                'messages': [{'role': 'user', 'content': 'a'}, answer]}
+        for ids, said in ((None, b''), ([], b''),
+                          ([98], b'bitnet-chat: 1 of 1 answers are tokenised again: the file does not name the '
+                                 b'vocabulary of their tokens\n')):
+            if ids is not None:
+                answer['ids'] = ids
+            path = self.write('hand.json', json.dumps(chat))
+            self.assertEqual(self.chat('--load', path, '-p', 'c').stderr, said)
+
     def test_a_broken_session_is_exit_5_with_its_line(self):
         for text, said in (('{"format": ', 'line 1, column'), ('[]', 'not a bitnet-chat session'),
                            ('{"format": "bitnet-chat session", "version": 2}', 'version'),
