@@ -11,6 +11,7 @@
 
 #include <poll.h>
 #include <stdio.h>
+#include <string.h>
 #include <unistd.h>
 
 /* The longest wait for a turn to stop at the end of the program. Usually it stops much sooner,
@@ -156,6 +157,17 @@ static void log_check(struct app *app, const struct worker_event *event)
     strbuf_finish(&line);
 }
 
+/* Warn once about a failed write. The chat does not need its log, so it continues. */
+static void watch_log(struct app *app)
+{
+    const int error = log_file_error(&app->log);
+    if (error == 0 || app->has_log_warned)
+        return;
+    app->has_log_warned = true;
+    ui_notice(&app->ui, TONE_WARNING, "cannot write the log '%s': %s; it ends here",
+              options_text(app->options, "log"), strerror(error));
+}
+
 /* Queue the sense check (app/common/sense_check.h), once. It must not delay a first token. With a
  * user, it runs while the program waits for input, and a message cancels it for a while. Without a
  * user, the prompts follow one another without a pause, so it runs after the first answer. There is
@@ -256,6 +268,7 @@ static void on_worker_events(struct app *app)
             return;
         }
     }
+    watch_log(app);
 }
 
 static void on_ui_events(struct app *app)

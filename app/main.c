@@ -129,6 +129,14 @@ static enum exit_code check_exclusive(const struct options *o)
     return EXIT_DONE;
 }
 
+/* Refuse --logprobs where nothing shows the probabilities: neither JSON nor a chat with /probs. */
+static enum exit_code check_logprobs(const struct options *o)
+{
+    if (options_int(o, "logprobs") == 0 || options_flag(o, "json") || options_flag(o, "jsonl"))
+        return EXIT_DONE;
+    return report_fail(PROGRAM, EXIT_USAGE, "--logprobs needs --json or --jsonl");
+}
+
 /* For PIPE_ONCE: put the texts of the files of --file before the prompt. For "-" the painter reads
  * standard input to its end. */
 static enum exit_code attach_files(const struct app *app, struct pipe_plan *plan)
@@ -193,7 +201,10 @@ static enum exit_code plan_pipe(const struct app *app, struct pipe_plan *plan)
         plan->kind = PIPE_ONCE;
     if (plan->kind == PIPE_ONCE && !has_tty)
         plan->stdin_use = has_prompt ? PIPE_STDIN_IF_ANY : PIPE_STDIN_WHOLE;
-    return plan->kind == PIPE_ONCE ? attach_files(app, plan) : EXIT_DONE;
+    if (plan->kind != PIPE_ONCE && plan->kind != PIPE_LINES)
+        return EXIT_DONE;
+    const enum exit_code code = check_logprobs(o);
+    return code == EXIT_DONE && plan->kind == PIPE_ONCE ? attach_files(app, plan) : code;
 }
 
 /* Whether a terminal painter is used. All other uses of the program need ui_pipe. */
@@ -227,6 +238,21 @@ static bool uses_full_screen(const struct options *o)
     if (options_flag(o, "inline") || options_flag(o, "plain"))
         return false;
     return options_flag(o, "tui") || strcmp(ui, "full") == 0;
+}
+
+/* Warn if the full screen of the command line has no effect. This is no error, because an alias may
+ * have the option for all uses of the program. */
+static void warn_of_full_screen(const struct app *app, const struct strbuf *prompt)
+{
+    const struct options *o = app->options;
+    const bool is_tui = options_flag(o, "tui");
+    const bool is_asked = is_tui || options_source(o, "ui") == OPTION_FROM_COMMAND;
+    if (!is_asked || !uses_full_screen(o) || options_flag(o, "quiet") ||
+        (is_terminal_chat(app, prompt) && !options_given(o, "batch")))
+        return;
+    (void)report_fail(PROGRAM, EXIT_DONE, /* only prints */
+                      "warning: %s has no effect: only a chat at a terminal has a full screen",
+                      is_tui ? "--tui" : "--ui full");
 }
 
 /* Open the conversation and the painter, and run the event loop. */
@@ -268,6 +294,14 @@ static enum exit_code choose_painter(struct app *app, struct strbuf *prompt)
     return report_error(PROGRAM, STAGE_RUN, &err);
 }
 
+static enum exit_code run_batch(struct app *app, const struct strbuf *prompt)
+{
+    if (prompt->n_bytes > 0)
+        return report_fail(PROGRAM, EXIT_USAGE, "--batch takes no prompt");
+    const enum exit_code code = check_logprobs(app->options);
+    return code == EXIT_DONE ? batch_run(app->options, &app->model) : code;
+}
+
 static enum exit_code run(struct app *app, int argc, char **argv)
 {
     struct bn_error err;
@@ -283,9 +317,10 @@ static enum exit_code run(struct app *app, int argc, char **argv)
         code = app_open_options(app, &prompt);
     if (code == EXIT_DONE)
         code = app_open_files(app);
+    if (code == EXIT_DONE)
+        warn_of_full_screen(app, &prompt);
     if (code == EXIT_DONE && options_given(app->options, "batch")) {
-        code = prompt.n_bytes == 0 ? batch_run(app->options, &app->model)
-                                   : report_fail(PROGRAM, EXIT_USAGE, "--batch takes no prompt");
+        code = run_batch(app, &prompt);
         strbuf_finish(&prompt);
         return code;
     }

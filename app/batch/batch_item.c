@@ -169,11 +169,7 @@ bool batch_item_begin(struct batch_item *item, const struct prompt_maker *maker,
     if (item->answer.ids.n == 0)
         return bn_fail(err, BN_EARG, "the prompt is empty: no tokens");
     if (item->answer.ids.n > n_ctx - reserve)
-        return bn_fail(
-            err, BN_ECONTEXT,
-            "the prompt has %zu tokens and the answer needs at least %zu, but the context "
-            "has only %zu",
-            item->answer.ids.n, reserve, n_ctx);
+        return prompt_fail_context("the prompt", item->answer.ids.n, reserve, n_ctx, err);
     if (!detok_open(maker->tokenizer, &detok, &item->answer.detok, err) ||
         !generator_seq_set(item->seq, &turn->sampler, item->n_alts, err))
         return false;

@@ -101,15 +101,16 @@ static bool override_one(struct options *o, const char *name, const char *value,
 {
     const struct option *row = options_find(o, command_setting(name));
     if (!row || !(row->places & OPTION_BY_SET)) {
-        const struct option *near = options_near(o, bn_str_of(name), OPTION_BY_SET);
-        return near ? bn_fail(err, BN_EARG, "there is no setting '%.60s' - did you mean %s?", name,
-                              near->name)
-                    : bn_fail(err, BN_EARG, "'%.60s' is no setting of an answer; /set lists them",
-                              name);
+        char near[OPTION_NEAR_BYTES];
+        return options_near(o, bn_str_of(name), OPTION_BY_SET, near)
+                   ? bn_fail(err, BN_EARG, "there is no setting '%.60s' - did you mean %s?", name,
+                             near)
+                   : bn_fail(err, BN_EARG, "'%.60s' is no setting of an answer; /set lists them",
+                             name);
     }
     if (is_of_screen(row))
         return bn_fail(err, BN_EARG, "%s cannot be set for one answer; use /set", row->name);
-    return command_assign(o, row, value, err);
+    return command_assign(o, command_setting(name), value, err);
 }
 
 /* Set the options of `o`, a copy for one answer, to the NAME=VALUE words. */

@@ -71,10 +71,10 @@ static void explain(struct command_host *host, const struct option *row)
 
 static void show_unknown(struct command_host *host, const char *name)
 {
-    const struct option *near = options_near(host->options, bn_str_of(name), OPTION_BY_SET);
-    if (near)
+    char near[OPTION_NEAR_BYTES];
+    if (options_near(host->options, bn_str_of(name), OPTION_BY_SET, near))
         ui_notice(host->ui, TONE_ERROR, "there is no setting '%.60s' - did you mean %s?", name,
-                  near->name);
+                  near);
     else
         ui_notice(host->ui, TONE_ERROR, "there is no setting '%.60s'; /set lists them", name);
 }
@@ -94,27 +94,29 @@ static void warn_of_thinking(struct command_host *host, const struct option *row
                   "the chat template has no switch for thoughts, so this has no effect");
 }
 
-bool command_assign(struct options *o, const struct option *row, const char *value,
-                    struct bn_error *err)
+bool command_assign(struct options *o, const char *name, const char *value, struct bn_error *err)
 {
+    const struct option *row = options_find(o, name);
     const bool resets =
         strcmp(value, "default") == 0 || (row->repeats && strcmp(value, "off") == 0);
     return resets ? options_reset(o, row->name, err)
-                  : options_set(o, row->name, value, OPTION_FROM_SET, err);
+                  : options_set(o, name, value, OPTION_FROM_SET, err);
 }
 
-static bool change(struct command_host *host, const struct option *row, const char *value)
+/* `name` is that of the row, perhaps with "no-" before it. */
+static bool change(struct command_host *host, const struct option *row, const char *name,
+                   const char *value)
 {
     struct bn_error err;
     if (is_system(row))
         return command_fail(host, SYSTEM_NOTICE);
     if (!(row->places & OPTION_BY_SET)) {
         const bool has_value = row->kind != OPTION_FLAG;
-        ui_notice(host->ui, TONE_ERROR, "%s is fixed at start; restart with --%s%s%s", row->name,
-                  row->name, has_value ? " " : "", has_value ? value : "");
+        ui_notice(host->ui, TONE_ERROR, "%s is fixed at start; restart with --%s%s%s", name, name,
+                  has_value ? " " : "", has_value ? value : "");
         return false;
     }
-    if (!command_assign(host->options, row, value, &err)) {
+    if (!command_assign(host->options, name, value, &err)) {
         ui_notice(host->ui, TONE_ERROR, "%s; unchanged", err.text);
         return false;
     }
@@ -144,12 +146,13 @@ bool cmd_set(struct command_host *host, struct bn_str args)
     if (*value)
         *value++ = 0;
     value += strspn(value, " \t=");
-    const struct option *row = options_find(host->options, command_setting(line.ptr));
+    const char *name = command_setting(line.ptr);
+    const struct option *row = options_find(host->options, name);
     bool ok = row != NULL;
     if (!row)
         show_unknown(host, line.ptr);
     else if (*value)
-        ok = change(host, row, value);
+        ok = change(host, row, name, value);
     else if (is_system(row))
         ui_notice(host->ui, TONE_PLAIN, SYSTEM_NOTICE);
     else

@@ -72,10 +72,9 @@ bool command_number(struct command_host *host, struct bn_str args, size_t fallba
  * static text; for any other text the result is `typed` itself. */
 const char *command_setting(const char *typed);
 
-/* Set a setting to the text of a user. "default" resets it; "off" removes all values of an option
- * that repeats. Errors of options_set and options_reset. */
-bool command_assign(struct options *o, const struct option *row, const char *value,
-                    struct bn_error *err);
+/* Set a setting to the text of a user. options_find must find the name. "default" resets it; "off"
+ * removes all values of an option that repeats. Errors of options_set and options_reset. */
+bool command_assign(struct options *o, const char *name, const char *value, struct bn_error *err);
 
 /* Whether s ends with `end` and has other text before it. */
 bool command_ends_with(struct bn_str s, const char *end);

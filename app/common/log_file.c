@@ -22,7 +22,7 @@ bool log_file_open(struct log_file *log, const char *path, struct bn_error *err)
         return false;
     }
     (void)setvbuf(f, NULL, _IOLBF, 0); /* each line is in the file at once, also after a crash */
-    *log = (struct log_file){f, clock_seconds()};
+    *log = (struct log_file){.f = f, .opened = clock_seconds()};
     return true;
 }
 
@@ -38,10 +38,24 @@ static void put(struct log_file *log, const char *mark, const char *text)
     if (!log->f)
         return;
     flockfile(log->f);
-    fprintf(log->f, "%9.3f %s", clock_seconds() - log->opened, mark);
-    report_safe(log->f, bn_str_of(text)); /* names from a model file may hold newlines */
-    fputc('\n', log->f);
+    if (log->error == 0) {
+        fprintf(log->f, "%9.3f %s", clock_seconds() - log->opened, mark);
+        report_safe(log->f, bn_str_of(text)); /* names from a model file may hold newlines */
+        errno = EIO; /* if an earlier write of this line failed, its errno may be lost */
+        if (fputc('\n', log->f) == EOF || ferror(log->f))
+            log->error = errno;
+    }
     funlockfile(log->f);
+}
+
+int log_file_error(struct log_file *log)
+{
+    if (!log->f)
+        return 0;
+    flockfile(log->f);
+    const int error = log->error;
+    funlockfile(log->f);
+    return error;
 }
 
 void log_file_line(struct log_file *log, const char *text)

@@ -14,6 +14,7 @@
 struct log_file { /* all zero: no log */
     FILE *f;
     double opened; /* clock_seconds when the log was opened */
+    int error;     /* errno of the first line that could not be written; or 0 */
 };
 
 /* Open for appending. A new file has mode 0600; missing directories are not created. BN_EIO; then
@@ -21,9 +22,11 @@ struct log_file { /* all zero: no log */
 bool log_file_open(struct log_file *log, const char *path, struct bn_error *err);
 /* Does nothing without a log. No other thread may use the log during the call. */
 void log_file_close(struct log_file *log);
-/* Write `text` as report_safe does, between the time and a newline. Does nothing without a log.
- * Errors of writing are ignored. */
+/* Write `text` as report_safe does, between the time and a newline. Does nothing without a log, and
+ * after a write that failed. */
 void log_file_line(struct log_file *log, const char *text);
+/* The errno of the write that failed; or 0. */
+int log_file_error(struct log_file *log);
 /* A value for bn_model_config.log, which passes the engine's messages to this log. The log must
  * outlive the model. Without a log the messages are dropped, so open the log first. */
 struct bn_log log_file_sink(struct log_file *log);

@@ -14,12 +14,47 @@
 #define CONFIG_MAX_BYTES ((size_t)1 << 20) /* far more than a line for each option */
 #define LINE_BYTES 4096 /* of the longest line, with a 0; enough for a name and a usual path */
 
+static bool is_blank(char c)
+{
+    return c == ' ' || c == '\t' || c == '\r';
+}
+
 static char *trim(char *text)
 {
-    text += strspn(text, " \t\r");
-    for (size_t n = strlen(text); n > 0 && strchr(" \t\r", text[n - 1]); n--)
+    while (is_blank(*text))
+        text++;
+    for (size_t n = strlen(text); n > 0 && is_blank(text[n - 1]); n--)
         text[n - 1] = 0;
     return text;
+}
+
+/* If `value` is a text in double quotes with at most a comment behind it, remove both. */
+static bool unquote(char **value)
+{
+    char *end = **value == '"' ? strchr(*value + 1, '"') : NULL;
+    if (!end)
+        return false;
+    const char *rest = end + 1;
+    while (is_blank(*rest))
+        rest++;
+    if (*rest && *rest != '#')
+        return false;
+    *end = 0;
+    ++*value;
+    return true;
+}
+
+/* Remove the comment behind a value without quotes. False: there is none. Reads the byte before
+ * `value`. */
+static bool cut_comment(char *value)
+{
+    for (char *at = value; (at = strchr(at, '#')) != NULL; at++)
+        if (is_blank(at[-1])) {
+            *at = 0;
+            (void)trim(value); /* `value` begins with no blank, so only its end changes */
+            return true;
+        }
+    return false;
 }
 
 struct line {
@@ -29,11 +64,31 @@ struct line {
     void *ud;
 };
 
+/* Warn that the line is ignored because of its name. */
+static void warn_unknown(const struct options *o, const struct line *where, const char *name)
+{
+    char sentence[400], near[OPTION_NEAR_BYTES];
+    const bool is_near = options_near(o, bn_str_of(name), OPTION_IN_CONFIG, near);
+    (void)snprintf(sentence, sizeof(sentence), "%.200s:%zu: there is no option '%.40s'%s%s%s",
+                   where->path, where->number, name, /* cut if too long */
+                   is_near ? "; did you mean " : "", is_near ? near : "", is_near ? "?" : "");
+    where->warn(where->ud, sentence);
+}
+
+static void warn_comment(const struct line *where)
+{
+    char sentence[400];
+    (void)snprintf(sentence, sizeof(sentence),
+                   "%.200s:%zu: '#' starts a comment; if it is part of the text, "
+                   "put the text in double quotes",
+                   where->path, where->number);
+    where->warn(where->ud, sentence);
+}
+
 /* Apply one line, which is changed. A blank line or a comment does nothing. */
 static bool apply_line(struct options *o, const struct line *where, char *text,
                        struct bn_error *err)
 {
-    char sentence[300];
     char *name = trim(text);
     if (!*name || *name == '#')
         return true;
@@ -42,21 +97,25 @@ static bool apply_line(struct options *o, const struct line *where, char *text,
         return bn_fail(err, BN_EARG, "%s:%zu: expected name = value", where->path, where->number);
     *equals = 0;
     name = trim(name);
-    if (!options_find(o, name)) {
-        (void)snprintf(sentence, sizeof(sentence), "%.200s:%zu: there is no option '%.40s'",
-                       where->path, where->number, name); /* cut if too long */
-        where->warn(where->ud, sentence);
+    const struct option *row = options_find(o, name);
+    if (!row) {
+        warn_unknown(o, where, name);
         return true;
     }
-    return options_set(o, name, trim(equals + 1), OPTION_FROM_CONFIG, err) ||
+    char *value = trim(equals + 1);
+    if (!unquote(&value) && cut_comment(value) && row->kind == OPTION_TEXT)
+        warn_comment(where);
+    return options_set(o, name, value, OPTION_FROM_CONFIG, err) ||
            bn_fail_prefix(err, "%s:%zu", where->path, where->number);
 }
 
 bool config_apply(struct options *o, const char *path, struct bn_str text, config_warn_fn warn,
                   void *ud, struct bn_error *err)
 {
+    static const struct bn_str byte_order_mark = {"\xEF\xBB\xBF", 3}; /* some editors write it */
     struct line where = {.path = path, .warn = warn, .ud = ud};
-    for (size_t at = 0; at < text.n_bytes;) {
+    const size_t begin = bn_str_starts(text, byte_order_mark) ? byte_order_mark.n_bytes : 0;
+    for (size_t at = begin; at < text.n_bytes;) {
         char line[LINE_BYTES];
         const char *end = memchr(text.ptr + at, '\n', text.n_bytes - at);
         const size_t n = (end ? (size_t)(end - text.ptr) : text.n_bytes) - at;
@@ -64,6 +123,9 @@ bool config_apply(struct options *o, const char *path, struct bn_str text, confi
         if (n >= sizeof(line))
             return bn_fail(err, BN_EARG, "%s:%zu: a line of %zu bytes is too long", path,
                            where.number, n);
+        if (memchr(text.ptr + at, 0, n))
+            return bn_fail(err, BN_EARG, "%s:%zu: a NUL byte, so this is no UTF-8 text", path,
+                           where.number);
         memcpy(line, text.ptr + at, n);
         line[n] = 0;
         if (!apply_line(o, &where, line, err))

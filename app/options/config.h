@@ -1,7 +1,9 @@
 /*
- * The config file: lines `name = value` with the names of long options. A line whose first
- * character other than blanks is `#` is a comment. Blanks around the name and the value are
- * removed.
+ * The config file: UTF-8 text with lines `name = value` and the names of long options. Blanks
+ * around the name and the value are removed. `#` at the beginning of a line or after a blank starts
+ * a comment. A value in double quotes is the text up to the next quote, also with `#` or blanks; if
+ * other text follows that quote, the quotes are part of the value. A byte order mark at the
+ * beginning is ignored.
  */
 #ifndef APP_CONFIG_H
 #define APP_CONFIG_H
@@ -10,14 +12,15 @@
 #include "app/options/options.h"
 #include "engine/base/str.h"
 
-/* Receives a sentence about a line that is ignored because its name is unknown. The sentence is
- * valid during the call. */
+/* Receives a sentence about a line that is ignored because its name is unknown, or about a text
+ * without quotes that has a comment behind it. The sentence is valid during the call. */
 typedef void (*config_warn_fn)(void *ud, const char *sentence);
 
 /* Apply `text`, the contents of the file `path`, which is only named in messages. Passes `ud` to
  * `warn`. A blank line or a comment does nothing. BN_EARG: any other line without '=', a line of
- * 4096 bytes or more, a bad value, or an option that a config file cannot set; the message has the
- * path and the line number. BN_ENOMEM. The lines before the wrong one stay applied. */
+ * 4096 bytes or more, a NUL byte, a bad value, or an option that a config file cannot set; the
+ * message has the path and the line number. BN_ENOMEM. The lines before the wrong one stay
+ * applied. */
 bool config_apply(struct options *o, const char *path, struct bn_str text, config_warn_fn warn,
                   void *ud, struct bn_error *err);
 

@@ -21,15 +21,6 @@ void option_value_finish(struct option_value *v)
     *v = (struct option_value){0};
 }
 
-/* Fail with the values that the row accepts. */
-static bool fail_value(const struct option *row, const char *label, const char *text,
-                       struct bn_error *err)
-{
-    char expected[200];
-    option_describe(row, expected, sizeof(expected));
-    return bn_fail(err, BN_EARG, "%s '%s': expected %s", label, text, expected);
-}
-
 static bool is_digit(char c)
 {
     return c >= '0' && c <= '9';
@@ -53,6 +44,35 @@ static bool read_int(const char *text, const char *end, int64_t *out)
     }
     *out = negative ? -(int64_t)v : (int64_t)v;
     return true;
+}
+
+/* Whether one of the whole numbers in `text`, which are separated by commas, is above `max`. */
+static bool is_above(const char *text, int64_t max)
+{
+    for (const char *at = text;;) {
+        const char *end = at + strcspn(at, ","), *digits = at + (*at == '+');
+        const size_t n_digits = strspn(digits, "0123456789");
+        int64_t v;
+        if (n_digits > 0 && digits + n_digits == end && (!read_int(at, end, &v) || v > max))
+            return true;
+        if (*end == '\0')
+            return false;
+        at = end + 1;
+    }
+}
+
+/* Fail with the values that the row accepts. option_describe does not name a large limit, so name
+ * it if a number exceeds it. */
+static bool fail_value(const struct option *row, const char *label, const char *text,
+                       struct bn_error *err)
+{
+    char expected[200];
+    const bool is_int = row->kind == OPTION_INT || row->kind == OPTION_INTS;
+    if (is_int && row->ints.max >= INT32_MAX && is_above(text, row->ints.max))
+        return bn_fail(err, BN_EARG, "%s '%s': the largest possible number is %lld", label, text,
+                       (long long)row->ints.max);
+    option_describe(row, expected, sizeof(expected));
+    return bn_fail(err, BN_EARG, "%s '%s': expected %s", label, text, expected);
 }
 
 static bool looks_like_real(const char *s)
@@ -177,6 +197,12 @@ bool option_value_parse(const struct option *row, const char *label, const char 
         return add_text(text, out, err);
     }
     return ok || fail_value(row, label, text, err);
+}
+
+bool option_has_choice(const struct option *row, const char *word)
+{
+    int64_t index; /* not needed */
+    return parse_choice(row->choices, word, &index);
 }
 
 bool option_value_copy(const struct option_value *from, struct option_value *out)

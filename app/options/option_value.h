@@ -1,5 +1,5 @@
 /*
- * One option value: conversion from and to text. Only options.c uses these functions.
+ * One option value: conversion from and to text. Only the files options*.c use these functions.
  */
 #ifndef APP_OPTION_VALUE_H
 #define APP_OPTION_VALUE_H
@@ -27,6 +27,9 @@ bool option_value_parse(const struct option *row, const char *label, const char 
  * of memory. */
 bool option_value_copy(const struct option_value *from, struct option_value *out);
 void option_value_finish(struct option_value *v);
+
+/* CHOICE: whether the word is one of row->choices. */
+bool option_has_choice(const struct option *row, const char *word);
 
 /* See options_format. */
 void option_value_format(const struct option *row, const struct option_value *v, char *out,

@@ -5,7 +5,6 @@
  */
 #include "app/options/options.h"
 
-#include "app/options/near_name.h"
 #include "app/options/option_value.h"
 #include "engine/base/memory.h"
 
@@ -84,6 +83,17 @@ static bool parse_and_store(struct entry *e, const char *label, const char *text
         return store(e, &v, source, err);
     option_value_finish(&v);
     return false;
+}
+
+/* For a flag: store the opposite of the value in `text`. */
+static bool parse_and_store_opposite(struct entry *e, const char *label, const char *text,
+                                     enum option_source source, struct bn_error *err)
+{
+    struct option_value v = {0}; /* of a flag: owns no memory */
+    if (!option_value_parse(e->row, label, text, &v, err))
+        return false;
+    v.number = !v.number;
+    return store(e, &v, source, err);
 }
 
 /* Set the value `of_model`, or else the default; without one, the option is unset. A failure
@@ -192,38 +202,23 @@ void options_close(struct options *o)
 
 /* ---- the command line ---- */
 
-static bool can_be_negated(const struct option *row)
+/* The flag of `name` = "no-NAME", if it is on by default or a config file can set it. NULL: no such
+ * flag. */
+static struct entry *find_negated(const struct options *o, const char *name, size_t n_bytes)
 {
-    return row->kind == OPTION_FLAG &&
-           (row->places & OPTION_IN_CONFIG || option_is_on_by_default(row));
-}
-
-const struct option *options_near(const struct options *o, struct bn_str name,
-                                  enum option_place place)
-{
-    struct near_name near = {.typed = name};
-    for (size_t i = 0; i < o->n_entries; i++) {
-        const struct option *row = o->entries[i].row;
-        if ((row->places ? row->places : OPTION_ON_COMMAND) & place)
-            near_name_add(&near, row->name);
-    }
-    return near.best ? options_find(o, near.best) : NULL;
+    if (n_bytes <= 3 || !is_name("no-", name, 3))
+        return NULL;
+    struct entry *e = find(o, name + 3, n_bytes - 3);
+    return e && option_can_be_negated(e->row) ? e : NULL;
 }
 
 static bool fail_unknown(const struct options *o, const char *name, size_t n_bytes,
                          struct bn_error *err)
 {
-    const struct option *near = options_near(o, (struct bn_str){name, n_bytes}, OPTION_ON_COMMAND);
-    const char *no = "";
-    if (!near && n_bytes > 3 && memcmp(name, "no-", 3) == 0) {
-        near = options_near(o, (struct bn_str){name + 3, n_bytes - 3}, OPTION_ON_COMMAND);
-        near = near && can_be_negated(near) ? near : NULL;
-        no = "no-";
-    }
+    char near[OPTION_NEAR_BYTES];
     const int shown = n_bytes > 80 ? 80 : (int)n_bytes;
-    if (near)
-        return bn_fail(err, BN_EARG, "unknown option --%.*s (did you mean --%s%s?)", shown, name,
-                       no, near->name);
+    if (options_near(o, (struct bn_str){name, n_bytes}, OPTION_ON_COMMAND, near))
+        return bn_fail(err, BN_EARG, "unknown option --%.*s (did you mean %s?)", shown, name, near);
     return bn_fail(err, BN_EARG, "unknown option --%.*s (--help lists them)", shown, name);
 }
 
@@ -232,16 +227,6 @@ static bool fail_no_value(const struct option *row, const char *label, struct bn
     char expected[200];
     option_describe(row, expected, sizeof(expected));
     return bn_fail(err, BN_EARG, "%s needs a value: %s", label, expected);
-}
-
-/* The flag of `name` = "no-NAME", if it is on by default or a config file can set it. NULL: no such
- * flag. */
-static struct entry *find_negated(const struct options *o, const char *name, size_t n_bytes)
-{
-    if (n_bytes <= 3 || memcmp(name, "no-", 3) != 0)
-        return NULL;
-    struct entry *e = find(o, name + 3, n_bytes - 3);
-    return e && can_be_negated(e->row) ? e : NULL;
 }
 
 /* "--name", "--name=value", "--no-name". *used_next is set if `next` is the value. */
@@ -365,12 +350,16 @@ bool options_set(struct options *o, const char *name, const char *value, enum op
                  struct bn_error *err)
 {
     struct entry *e = find(o, name, strlen(name));
+    struct entry *negated = e ? NULL : find_negated(o, name, strlen(name));
+    e = negated ? negated : e;
     if (!e)
         return bn_fail(err, BN_EARG, "unknown setting '%s'", name);
     if (!can_be_set_from(e->row, source)) {
         return bn_fail(err, BN_EARG, "'%s' cannot be set by %s", name,
                        source == OPTION_FROM_SET ? "/set" : "the configuration");
     }
+    if (negated)
+        return parse_and_store_opposite(e, name, value, source, err);
     const bool is_of_model = source == OPTION_FROM_FAMILY || source == OPTION_FROM_MODEL;
     return parse_and_store(e, e->row->name, value, source, err) &&
            (!is_of_model || keep_of_model(e, value, source, err));
@@ -481,6 +470,8 @@ const char *options_group(const struct options *o, size_t i)
 const struct option *options_find(const struct options *o, const char *name)
 {
     const struct entry *e = find(o, name, strlen(name));
+    if (!e)
+        e = find_negated(o, name, strlen(name));
     return e ? e->row : NULL;
 }
 

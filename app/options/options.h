@@ -4,10 +4,10 @@
  * of model_args.h.
  *
  * A flag is spelled --name on the command line. --help lists a flag that is on by default as
- * --no-name. The command line also accepts --no-name for each of its flags that a config file can
- * set. A value from a weaker source (enum option_source) never replaces one from a stronger source;
- * only options_reset drops the stronger value. LC_NUMERIC must be "C", because real numbers are
- * read with strtod. Not thread-safe.
+ * --no-name. "no-name" is also accepted, at each place, for a flag that a config file can set. A
+ * value from a weaker source (enum option_source) never replaces one from a stronger source; only
+ * options_reset drops the stronger value. LC_NUMERIC must be "C", because real numbers are read
+ * with strtod. Not thread-safe.
  *
  * The error about a wrong value contains the option, the value and the accepted values. Error codes
  * are BN_EARG and BN_ENOMEM.
@@ -100,12 +100,12 @@ bool options_parse(struct options *o, int argc, char **argv, struct bn_error *er
 const char *const *options_words(const struct options *o, size_t *n_words);
 
 /* Set one value from text of any source, such as a config line or /set. '_' in the name counts as
- * '-'. A flag accepts on/off, true/false, yes/no, 1/0. A row that repeats adds the text to those of
- * the same source. BN_EARG: unknown name, bad value, or the option cannot be set from this source
- * (SET requires OPTION_BY_SET; CONFIG, ENV, MODEL, FAMILY: OPTION_IN_CONFIG; COMMAND:
- * OPTION_ON_COMMAND). BN_EARG changes nothing, and BN_ENOMEM neither, except that a value from
- * MODEL or FAMILY may be set. If a stronger source has set the value, it stays, and this is no
- * error. */
+ * '-'. A flag accepts on/off, true/false, yes/no, 1/0. "no-NAME" sets a flag to the opposite
+ * (option_can_be_negated). A row that repeats adds the text to those of the same source. BN_EARG:
+ * unknown name, bad value, or the option cannot be set from this source (SET requires
+ * OPTION_BY_SET; CONFIG, ENV, MODEL, FAMILY: OPTION_IN_CONFIG; COMMAND: OPTION_ON_COMMAND). BN_EARG
+ * changes nothing, and BN_ENOMEM neither, except that a value from MODEL or FAMILY may be set. If a
+ * stronger source has set the value, it stays, and this is no error. */
 bool options_set(struct options *o, const char *name, const char *value, enum option_source source,
                  struct bn_error *err);
 /* Drop the value, whatever its source, and return to the latest one that was set from
@@ -139,11 +139,13 @@ const int64_t *options_ints(const struct options *o, const char *name, size_t *n
 size_t options_count(const struct options *o);
 const struct option *options_row(const struct options *o, size_t i);
 const char *options_group(const struct options *o, size_t i);
-/* The row that a mistyped name most likely means, among those that can be set from this place; NULL
- * if no name is near (near_name.h). */
-const struct option *options_near(const struct options *o, struct bn_str name,
-                                  enum option_place place);
-/* NULL: no such row. */
+/* Write what a mistyped name most likely means, in the spelling of this place: "--wrap", "no-wrap",
+ * or for "no-color" a choice: "color = never". False: no name of an option that can be set there is
+ * near (near_name.h). */
+#define OPTION_NEAR_BYTES 80 /* far longer than any name; a longer text is cut */
+bool options_near(const struct options *o, struct bn_str name, enum option_place place,
+                  char out[OPTION_NEAR_BYTES]);
+/* The row of this name, or of the flag NAME for "no-NAME" as in options_set. NULL: no such row. */
 const struct option *options_find(const struct options *o, const char *name);
 /* The value as text: "on", "0.7" (a real number has at most six significant digits), "128,512".
  * Several texts are joined with commas. "" if unset. The text is cut to out_bytes >= 1 with its
@@ -173,5 +175,7 @@ void option_spelling(const struct option *row, char *out, size_t out_bytes);
 bool option_on_command_line(const struct option *row);
 /* A flag that is on by default: spelled --no-NAME. */
 bool option_is_on_by_default(const struct option *row);
+/* A flag that is on by default or that a config file can set: "no-NAME" is accepted, too. */
+bool option_can_be_negated(const struct option *row);
 
 #endif

@@ -62,6 +62,14 @@ class Options(TerminalCase):
             self.assertEqual(os.path.exists(self.state('last.json')), kept)
             self.assertEqual(os.path.exists(self.state('history')), kept)
 
+    def test_a_private_chat_writes_only_files_that_are_named(self):
+        session, log, notes = (os.path.join(self.home.name, name) for name in ('s.json', 'log', 'notes.md'))
+        self.chat('--private', '--snapshot', '--session', session, '--log', log, '-i',
+                  stdin=f'x\n/export {notes}\n'.encode())
+        self.says('--private', '--load', session, '-i', stdin=b'y\n')
+        found = [os.path.join(place, name) for place, _, names in os.walk(self.home.name) for name in names]
+        self.assertEqual(sorted(found), sorted((session, log, notes)))
+
     def test_files_follow_the_xdg_variables(self):
         state = self.env['XDG_STATE_HOME'] = os.path.join(self.home.name, 'elsewhere')
         data = self.env['XDG_DATA_HOME'] = os.path.join(self.home.name, 'data')

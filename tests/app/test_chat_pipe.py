@@ -156,6 +156,25 @@ class Output(ChatCase):
         self.assertEqual(json.loads(self.says('--json', stdin=b'x'))['text'], unsafe)
         self.assertEqual(json.loads(files[0].splitlines()[1])['content'], unsafe)
 
+    def test_logprobs_need_a_place(self):
+        for words in (['-p', 'x'], ['--lines'], ['--batch', '1']):
+            self.assertEqual(self.refuses(2, '--logprobs', '2', *words, stdin=b''),
+                             'bitnet-chat: --logprobs needs --json or --jsonl\n')
+        self.says('--logprobs', '0', stdin=b'x')
+        self.chat('--logprobs', '2', '-i', stdin=b'x\n')
+
+    def test_a_full_screen_without_a_terminal_is_a_warning(self):
+        for option, words in (('--tui', ['--tui']), ('--ui full', ['--ui', 'full'])):
+            said = f'bitnet-chat: warning: {option} has no effect: only a chat at a terminal has a full screen\n'
+            for more in (['-p', 'x'], ['--lines']):
+                done = self.chat(*words, *more, stdin=b'x\n')
+                self.assertEqual((done.returncode, done.stderr.decode()), (0, said), more)
+            done = self.chat(*words, '--batch', '1', stdin=b'x\n')  # this generator has no batches
+            self.assertTrue(done.stderr.decode().startswith(said), done.stderr)
+            self.says('-q', *words, '-p', 'x')
+        self.env['BITNET_CHAT_CONFIG'] = self.write('full', 'ui = full\n')  # for all chats at a terminal
+        self.says('-p', 'x')
+
     def test_logprobs_come_with_alternatives(self):
         self.fake('ab')
         turn = json.loads(self.says('--json', '--logprobs', '2', stdin=b'x'))
@@ -406,6 +425,18 @@ class Files(ChatCase):
         self.assertIn(b'1 of 1 answers are tokenised again', done.stderr)
         self.assertIn(b'FIRST', done.stderr)
         self.assertNotIn(b'first', done.stderr)
+
+    def test_answers_of_a_file_by_hand_need_no_ids(self):
+        answer = {'role': 'assistant', 'content': 'b'}
+        chat = {'format': 'bitnet-chat session', 'version': 1,
+                'messages': [{'role': 'user', 'content': 'a'}, answer]}
+        for ids, said in ((None, b''), ([], b''),
+                          ([98], b'bitnet-chat: 1 of 1 answers are tokenised again: the file does not name the '
+                                 b'vocabulary of their tokens\n')):
+            if ids is not None:
+                answer['ids'] = ids
+            path = self.write('hand.json', json.dumps(chat))
+            self.assertEqual(self.chat('--load', path, '-p', 'c').stderr, said)
 
     def test_a_broken_session_is_exit_5_with_its_line(self):
         for text, said in (('{"format": ', 'line 1, column'), ('[]', 'not a bitnet-chat session'),

@@ -85,6 +85,18 @@ static size_t changed_ids(const struct prompt *before, const struct prompt *afte
     return after->ids.n - n;
 }
 
+bool prompt_fail_context(const char *what, size_t n_ids, size_t n_reserve, size_t n_ctx,
+                         struct bn_error *err)
+{
+    if (n_reserve == 0) /* a context of fewer than 8 tokens */
+        return bn_fail(err, BN_ECONTEXT, "%s has %zu tokens, but the context has only %zu", what,
+                       n_ids, n_ctx);
+    return bn_fail(err, BN_ECONTEXT,
+                   "%s has %zu tokens and the answer needs at least %zu, but the context has only "
+                   "%zu",
+                   what, n_ids, n_reserve, n_ctx);
+}
+
 static bool fail_context(const struct fitting *f, size_t n_ids, bool last_too_long,
                          struct bn_error *err)
 {
@@ -92,10 +104,7 @@ static bool fail_context(const struct fitting *f, size_t n_ids, bool last_too_lo
                        : f->limits->overflow == OVERFLOW_KEEP_FIRST
                            ? "the prompt with the first turn"
                            : "the conversation";
-    return bn_fail(err, BN_ECONTEXT,
-                   "%s has %zu tokens and the answer needs at least %zu, but the context has only "
-                   "%zu",
-                   what, n_ids, f->limits->n_reserve, f->limits->n_ctx);
+    return prompt_fail_context(what, n_ids, f->limits->n_reserve, f->limits->n_ctx, err);
 }
 
 /* The prompt has n_ids ids and no more turns may be left out. Find out whether the last turn fits

@@ -46,6 +46,11 @@ bool prompt_fit(const struct prompt_maker *m, struct transcript_state *s, enum p
                 const struct prompt_limits *limits, struct prompt_fitted *out, bool *too_long,
                 struct bn_error *err);
 
+/* Fail with BN_ECONTEXT: `what`, such as "the prompt", has n_ids tokens, and n_reserve must stay
+ * free in a context of n_ctx. */
+bool prompt_fail_context(const char *what, size_t n_ids, size_t n_reserve, size_t n_ctx,
+                         struct bn_error *err);
+
 /* The number of tokens that a new message can have, if all turns are left out that limits->overflow
  * permits. 0: no space, no memory, or the conversation cannot be encoded (sending a message then
  * reports the error). */

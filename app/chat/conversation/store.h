@@ -53,10 +53,11 @@ struct store {
 
 /* Facts about a file that was read, for a notice. */
 struct store_reading {
-    size_t n_answers;      /* read from the file and its journal; a journal line may replace some */
-    size_t n_retokenised;  /* answers whose ids are not used; their text will be encoded again */
-    size_t n_forged;       /* part of n_retokenised: answers with ids that delimit turns */
-    bool other_vocabulary; /* the file names another vocabulary, or none */
+    size_t n_answers;     /* read from the file and its journal; a journal line may replace some */
+    size_t n_retokenised; /* answers with ids that are not used; their text will be encoded again */
+    size_t n_forged;      /* part of n_retokenised: answers with ids that delimit turns */
+    bool other_vocabulary; /* the file names another vocabulary */
+    bool no_vocabulary;    /* the file names none */
     enum {
         JOURNAL_NONE,
         JOURNAL_READ,  /* its turns are part of the conversation: after a crash, or while a chat
@@ -105,7 +106,7 @@ bool store_replace(const struct store *s, struct store_file *f,
 bool store_close(const struct store *s, struct store_file *f, const struct transcript_state *state,
                  struct bn_error *err);
 
-/* Append a notice that answers are tokenised again, and why; nothing if the ids of all answers are
+/* Append a notice that answers are tokenised again, and why; nothing if all ids in the file are
  * used. */
 void store_reading_text(const struct store_reading *reading, struct strbuf *out);
 /* Append a warning that the journal of the file `path` was not used, or only a part of it; nothing

@@ -158,6 +158,8 @@ static bool read_answer(const struct session_reader *r, size_t index, const json
                         struct bn_str text, struct bn_error *err)
 {
     const struct exchange *last = transcript_last(r->out);
+    const json_t *const ids = json_object_get(message, "ids");
+    const bool has_ids = ids && !(json_is_array(ids) && json_array_size(ids) == 0);
     const char *finish = json_string_value(json_object_get(message, "finish"));
     /* A file written by hand may lack "finish"; then it is "stop" (docs/session-format.md). */
     struct answer a = {.text = text, .finish = finish_of(finish ? finish : "stop")};
@@ -168,7 +170,7 @@ static bool read_answer(const struct session_reader *r, size_t index, const json
         return fail_message(r, index, "has an unknown \"finish\"", err);
     r->reading->n_answers++;
     bool no_memory;
-    if (!restore_ids(r, message, &a, &generated, &no_memory) && text.n_bytes > 0)
+    if (!restore_ids(r, message, &a, &generated, &no_memory) && text.n_bytes > 0 && has_ids)
         r->reading->n_retokenised++;
     bool ok = !no_memory && collect_extra(message, "role content finish ids", &extra);
     a.extra = strbuf_str(&extra);
@@ -275,7 +277,8 @@ static bool read_session(struct session_reader *r, const json_t *json, struct bn
     const char *stored = json_string_value(json_object_get(json, "vocabulary"));
     store_vocabulary(r->s, hash);
     r->same_vocabulary = stored && strcmp(stored, hash) == 0;
-    r->reading->other_vocabulary = !r->same_vocabulary;
+    r->reading->other_vocabulary = stored && !r->same_vocabulary;
+    r->reading->no_vocabulary = !stored;
     const json_t *messages = json_object_get(json, "messages");
     for (size_t i = 0; i < json_array_size(messages); i++)
         if (!read_message(r, i, json_array_get(messages, i), err))
@@ -471,6 +474,8 @@ void store_reading_text(const struct store_reading *reading, struct strbuf *out)
                 reading->n_answers);
     if (reading->other_vocabulary)
         strbuf_add_text(out, ": their tokens belong to another model's vocabulary");
+    else if (reading->no_vocabulary)
+        strbuf_add_text(out, ": the file does not name the vocabulary of their tokens");
     else if (reading->n_forged > 0)
         strbuf_addf(out,
                     ": the tokens of %zu would begin or end a turn, so the text is used instead",

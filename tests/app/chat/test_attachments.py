@@ -112,6 +112,15 @@ class Scripts(ChatCase):
         self.assertIn('is a directory', self.refuses(5, '-f', folder, '-p', 'x'))
         self.assertIn('it is sent as text', self.script('see @no/such.txt and @sub and @anna'))
 
+    def test_a_path_in_a_prompt_is_text(self):
+        path = self.write('real.txt', '1\n')
+        for words, stdin in ((['-p', f'see @{path}'], b''), ([], f'see @{path}'.encode()),
+                             (['--lines'], f'see @{path}\n'.encode())):
+            session = os.path.join(self.home.name, 'text.json')
+            self.says('--session', session, *words, stdin=stdin)
+            self.assertEqual(self.saved(session)[0]['content'], f'see @{path}')
+            os.unlink(session)
+
     def test_a_missing_quoted_path_is_named_without_its_quotes(self):
         for word, name in (('"my notes.txt"', 'my notes.txt'), ("'my notes.txt'", 'my notes.txt'),
                            (r'my\ notes.txt', 'my notes.txt'), ('sub/"my notes"', 'sub/my notes')):

@@ -95,6 +95,11 @@ class FullContext(ChatCase):
             self.assertNotIn('forget', text)
             self.assertEqual(done.stdout, b'ok\n\nok\n')
 
+    def test_a_tiny_context_needs_no_tokens_for_the_answer(self):
+        self.fake('ok', n_ctx=5)
+        self.assertRegex(self.refuses(4, '-p', 'a long question'),
+                         r': the prompt has \d+ tokens, but the context has only 5\n$')
+
     def test_retry_can_choose_what_happens_when_the_context_is_full(self):
         """The last prompt leaves room for an answer of 15 tokens, but not for one of 50."""
         self.fake('a' * 60, n_ctx=600)

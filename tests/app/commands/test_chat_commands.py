@@ -57,6 +57,9 @@ class Commands(ChatCase):
                      'temp = 0.7', 'top-k = 3', 'temp = 1.5', 'stop = END', 'stop = none'):
             self.assertIn(word, text)
         self.assertIn('fixed at start', self.script('/set ctx'))
+        text = self.script('/set no-wrap on', '/set no-wrap off', '/set no-wrap default')
+        self.assertEqual(re.findall('wrap = .*', text), ['wrap = off', 'wrap = on', 'wrap = on'])
+        self.assertIn('restart with --no-stream', self.script('/set no-stream on', code=2))
         for line in ('/set tempo 1', '/set tmep 1', '/set temperature-x 1'):
             self.assertIn('did you mean temp?', self.script(line, code=2))
         for line, said in (('/set temp 101', 'from 0 to 100'), ('/set ctx 8192', 'fixed at start'),
@@ -338,6 +341,12 @@ class Commands(ChatCase):
         with open(path, encoding='utf-8') as file:
             self.assertTrue(file.read().startswith(text))
         self.refuses(5, '--log', self.folder.name, '-p', 'x')
+
+    def test_a_log_that_cannot_be_written_is_one_warning(self):
+        said = b"bitnet-chat: warning: cannot write the log '/dev/full': No space left on device; it ends here\n"
+        for words, warnings in (((), 1), (('-q',), 0)):
+            done = self.chat('--log', '/dev/full', *words, '--lines', stdin=b'a\nb\n')
+            self.assertEqual((done.returncode, done.stderr), (0, said * warnings))
 
     def test_info_prints_the_model_and_exits(self):
         self.fake(load_ms=50)

@@ -66,6 +66,13 @@ static const struct option other_rows[] = {
      .fallback = "0,2048",
      .help = "depths"},
     {.name = "colour", .kind = OPTION_TEXT, .places = OPTION_BY_SET, .help = "x"},
+    {.name = "ink",
+     .kind = OPTION_CHOICE,
+     .places = EVERYWHERE,
+     .choices = "auto|never",
+     .help = "coloured text"},
+    {.name = "ids", .kind = OPTION_INTS, .ints = {0, INT32_MAX}, .help = "tokens"},
+    {.name = "no-glue", .kind = OPTION_TEXT, .arg = "NAME", .help = "repairs that are left out"},
 };
 static const struct option_table talk = OPTION_TABLE("Talk", talk_rows);
 static const struct option_table numbers = OPTION_TABLE("Numbers", number_rows);
@@ -211,7 +218,7 @@ static void refuses_invalid_whole_numbers(void **state)
     assert_true(parse(f, "--seed 9223372036854775807"));
     assert_true(options_int(f->o, "seed") == INT64_MAX);
     refuses(f, "--seed 9223372036854775808",
-            "--seed '9223372036854775808': expected a whole number of at least 0");
+            "--seed '9223372036854775808': the largest possible number is 9223372036854775807");
 }
 
 static void excluded_minimum_is_refused_and_named(void **state)
@@ -234,6 +241,27 @@ static void one_bad_number_refuses_the_list(void **state)
     assert_int_equal(options_ints(f->o, "depths", &n)[1], 2048);
 }
 
+static void a_number_above_a_large_limit_names_the_limit(void **state)
+{
+    struct fixture *f = *state;
+    static const char *const above[] = {"9223372036854775808", "99999999999999999999999"};
+    static const char *const no_number[] = {
+        "-1", "x", "", "+", "9223372036854775808x", "-99999999999999999999999"};
+    for (size_t i = 0; i < sizeof(above) / sizeof(above[0]); i++) {
+        assert_false(options_set(f->o, "seed", above[i], OPTION_FROM_COMMAND, &f->err));
+        assert_non_null(
+            strstr(f->err.text, "': the largest possible number is 9223372036854775807"));
+    }
+    for (size_t i = 0; i < sizeof(no_number) / sizeof(no_number[0]); i++) {
+        assert_false(options_set(f->o, "seed", no_number[i], OPTION_FROM_COMMAND, &f->err));
+        assert_non_null(strstr(f->err.text, "': expected a whole number of at least 0"));
+    }
+    assert_true(options_set(f->o, "seed", "9223372036854775807", OPTION_FROM_COMMAND, &f->err));
+    assert_false(options_set(f->o, "ids", "1,3000000000", OPTION_FROM_COMMAND, &f->err));
+    assert_string_equal(f->err.text,
+                        "ids '1,3000000000': the largest possible number is 2147483647");
+}
+
 static void errors_name_option_value_and_choice(void **state)
 {
     struct fixture *f = *state;
@@ -249,6 +277,10 @@ static void errors_name_option_value_and_choice(void **state)
     refuses(f, "--no-wrpa", "unknown option --no-wrpa (did you mean --no-wrap?)");
     refuses(f, "--no-quiet", "unknown option --no-quiet (--help lists them)");
     refuses(f, "--no-queit", "unknown option --no-queit (--help lists them)");
+    refuses(f, "--no-ink", "unknown option --no-ink (did you mean --ink never?)");
+    refuses(f, "--no-inks", "unknown option --no-inks (did you mean --ink never?)");
+    refuses(f, "--no-gleu", "unknown option --no-gleu (did you mean --no-glue?)");
+    refuses(f, "--no-temp", "unknown option --no-temp (--help lists them)");
     refuses(f, "--colour red", "unknown option --colour (--help lists them)");
 }
 
@@ -262,6 +294,36 @@ static void no_prefix_turns_a_default_flag_off(void **state)
     assert_false(options_flag(f->o, "wrap"));
     assert_true(parse(f, "--wrap"));
     assert_true(options_flag(f->o, "wrap"));
+}
+
+static void no_prefix_of_a_setting_is_its_opposite(void **state)
+{
+    struct fixture *f = *state;
+    assert_true(options_set(f->o, "no-wrap", "on", OPTION_FROM_CONFIG, &f->err));
+    assert_false(options_flag(f->o, "wrap"));
+    assert_true(options_set(f->o, "no_wrap", "off", OPTION_FROM_SET, &f->err));
+    assert_true(options_flag(f->o, "wrap"));
+    assert_false(options_set(f->o, "no-wrap", "perhaps", OPTION_FROM_SET, &f->err));
+    assert_string_equal(f->err.text, "no-wrap 'perhaps': expected on or off");
+    assert_false(options_set(f->o, "no-temp", "on", OPTION_FROM_SET, &f->err));
+    assert_false(options_set(f->o, "no-quiet", "on", OPTION_FROM_SET, &f->err));
+    assert_ptr_equal(options_find(f->o, "no-wrap"), options_find(f->o, "wrap"));
+    assert_null(options_find(f->o, "no-temp"));
+}
+
+static void a_near_name_has_the_spelling_of_its_place(void **state)
+{
+    struct fixture *f = *state;
+    char near[OPTION_NEAR_BYTES];
+    assert_true(options_near(f->o, bn_str_of("no-wrpa"), OPTION_IN_CONFIG, near));
+    assert_string_equal(near, "no-wrap");
+    assert_true(options_near(f->o, bn_str_of("tmep"), OPTION_BY_SET, near));
+    assert_string_equal(near, "temp");
+    assert_true(options_near(f->o, bn_str_of("no-ink"), OPTION_IN_CONFIG, near));
+    assert_string_equal(near, "ink = never");
+    assert_true(options_near(f->o, bn_str_of("no-ink"), OPTION_BY_SET, near));
+    assert_string_equal(near, "ink never");
+    assert_false(options_near(f->o, bn_str_of("quiet"), OPTION_IN_CONFIG, near));
 }
 
 static void a_weaker_source_never_wins(void **state)
@@ -380,7 +442,10 @@ int main(void)
         TEST(excluded_minimum_is_refused_and_named),
         TEST(one_bad_number_refuses_the_list),
         TEST(errors_name_option_value_and_choice),
+        TEST(a_number_above_a_large_limit_names_the_limit),
         TEST(no_prefix_turns_a_default_flag_off),
+        TEST(no_prefix_of_a_setting_is_its_opposite),
+        TEST(a_near_name_has_the_spelling_of_its_place),
         TEST(a_weaker_source_never_wins),
         TEST(a_bad_setting_changes_nothing),
         TEST(a_copy_has_all_values_exactly),

@@ -1,0 +1,159 @@
+/*
+ * The config file: comments, quotes, names, and files that are no plain text, with a table of the
+ * test.
+ */
+#include "app/options/config.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+static const struct option rows[] = {
+    {.name = "temp", .kind = OPTION_REAL, .places = OPTION_IN_CONFIG, .reals = {0, 100, false}},
+    {.name = "wrap", .kind = OPTION_FLAG, .places = OPTION_IN_CONFIG, .fallback = "off"},
+    {.name = "color", .kind = OPTION_CHOICE, .places = OPTION_IN_CONFIG, .choices = "auto|never"},
+    {.name = "system", .kind = OPTION_TEXT, .places = OPTION_IN_CONFIG},
+};
+static const struct option_table table = OPTION_TABLE("Test", rows);
+
+struct fixture {
+    struct options *o;
+    struct bn_error err;
+    size_t n_warnings;
+    char warning[400]; /* the last one */
+};
+
+static int set_up(void **state)
+{
+    static struct fixture f;
+    const struct option_table *const tables[] = {&table};
+    f = (struct fixture){0};
+    *state = &f;
+    return options_open(tables, 1, &f.o, &f.err) ? 0 : -1;
+}
+
+static int tear_down(void **state)
+{
+    struct fixture *f = *state;
+    options_close(f->o);
+    return 0;
+}
+
+static void keep_warning(void *ud, const char *sentence)
+{
+    struct fixture *f = ud;
+    f->n_warnings++;
+    (void)snprintf(f->warning, sizeof(f->warning), "%s", sentence);
+}
+
+static bool apply_bytes(struct fixture *f, const char *text, size_t n_bytes)
+{
+    f->n_warnings = 0;
+    f->err = (struct bn_error){0};
+    return config_apply(f->o, "file", (struct bn_str){text, n_bytes}, keep_warning, f, &f->err);
+}
+
+static bool apply(struct fixture *f, const char *text)
+{
+    return apply_bytes(f, text, strlen(text));
+}
+
+static void a_comment_may_follow_a_value(void **state)
+{
+    struct fixture *f = *state;
+    assert_true(apply(f, "# first\n  # second\ntemp = 0.5   # colder\nwrap = on\t#x\r\n"
+                         "color = never # as at night\n"));
+    assert_true(options_real(f->o, "temp") == 0.5);
+    assert_true(options_flag(f->o, "wrap"));
+    assert_string_equal(options_text(f->o, "color"), "never");
+    assert_int_equal(f->n_warnings, 0);
+    assert_false(apply(f, "temp = 0.5#colder\n"));
+    assert_string_equal(f->err.text, "file:1: temp '0.5#colder': expected a number from 0 to 100");
+}
+
+static void a_text_keeps_what_is_in_quotes(void **state)
+{
+    static const char *const cases[][2] = {
+        {"system = \"You are # nice\"\n", "You are # nice"},
+        {"system = \" a # b \"  # c\n", " a # b "},
+        {"system = \"a\"# b\n", "a"},
+        {"system = \"\"\n", ""},
+        {"system = say \"a\"\n", "say \"a\""},
+        {"system = \"a\" or \"b\"\n", "\"a\" or \"b\""},
+        {"system = \"\n", "\""},
+        {"system = C#\n", "C#"},
+        {"system =###\n", "###"},
+        {"temp = \"1\"\nsystem = it's\n", "it's"},
+    };
+    struct fixture *f = *state;
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        assert_true(apply(f, cases[i][0]));
+        assert_string_equal(options_text(f->o, "system"), cases[i][1]);
+        assert_int_equal(f->n_warnings, 0);
+    }
+}
+
+static void a_text_that_loses_a_comment_is_a_warning(void **state)
+{
+    static const char *const cases[][2] = {
+        {"\nsystem = You are # nice\n", "You are"},
+        {"\nsystem = ### Rules\n", ""},
+        {"\nsystem = \"a # b\n", "\"a"},
+        {"\nsystem = \"a\" or \"b # c\"\n", "\"a\" or \"b"},
+    };
+    struct fixture *f = *state;
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        assert_true(apply(f, cases[i][0]));
+        assert_string_equal(options_text(f->o, "system"), cases[i][1]);
+        assert_int_equal(f->n_warnings, 1);
+        assert_string_equal(f->warning, "file:2: '#' starts a comment; if it is part of the text, "
+                                        "put the text in double quotes");
+    }
+}
+
+static void a_byte_order_mark_is_skipped_and_a_nul_refused(void **state)
+{
+    struct fixture *f = *state;
+    assert_true(apply(f, "\xEF\xBB\xBFtemp = 3\n"));
+    assert_int_equal(f->n_warnings, 0);
+    assert_true(options_real(f->o, "temp") == 3);
+    assert_false(apply_bytes(f, "\0temp = 4\n", 10));
+    assert_string_equal(f->err.text, "file:1: a NUL byte, so this is no UTF-8 text");
+    assert_false(apply_bytes(f, "wrap = on\ntemp = 4 \0\n", 21));
+    assert_string_equal(f->err.text, "file:2: a NUL byte, so this is no UTF-8 text");
+    assert_true(options_real(f->o, "temp") == 3);
+}
+
+static void no_prefix_and_near_names(void **state)
+{
+    struct fixture *f = *state;
+    assert_true(apply(f, "wrap = on\nno-wrap = on\n"));
+    assert_false(options_flag(f->o, "wrap"));
+    assert_true(apply(f, "no-wrap = off\n"));
+    assert_true(options_flag(f->o, "wrap"));
+    assert_int_equal(f->n_warnings, 0);
+    assert_true(apply(f, "temo = 1\n"));
+    assert_string_equal(f->warning, "file:1: there is no option 'temo'; did you mean temp?");
+    assert_true(apply(f, "\nno-color = on\n"));
+    assert_string_equal(f->warning,
+                        "file:2: there is no option 'no-color'; did you mean color = never?");
+    assert_true(apply(f, "nonsense = 1\n"));
+    assert_string_equal(f->warning, "file:1: there is no option 'nonsense'");
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(a_comment_may_follow_a_value),
+        TEST(a_text_keeps_what_is_in_quotes),
+        TEST(a_text_that_loses_a_comment_is_a_warning),
+        TEST(no_prefix_and_near_names),
+        TEST(a_byte_order_mark_is_skipped_and_a_nul_refused),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
