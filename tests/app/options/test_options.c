@@ -66,6 +66,17 @@ static const struct option other_rows[] = {
      .fallback = "0,2048",
      .help = "depths"},
     {.name = "colour", .kind = OPTION_TEXT, .places = OPTION_BY_SET, .help = "x"},
+    {.name = "file",
+     .kind = OPTION_TEXT,
+     .repeats = true,
+     .places = EVERYWHERE,
+     .paths = OPTION_PATH,
+     .help = "x"},
+    {.name = "system",
+     .kind = OPTION_TEXT,
+     .places = EVERYWHERE,
+     .paths = OPTION_AT_PATH,
+     .help = "x"},
 };
 static const struct option_table talk = OPTION_TABLE("Talk", talk_rows);
 static const struct option_table numbers = OPTION_TABLE("Numbers", number_rows);
@@ -264,6 +275,27 @@ static void no_prefix_turns_a_default_flag_off(void **state)
     assert_true(options_flag(f->o, "wrap"));
 }
 
+static void a_tilde_that_begins_a_path_is_the_home_directory(void **state)
+{
+    struct fixture *f = *state;
+    size_t n;
+    struct bn_error err;
+    assert_int_equal(setenv("HOME", "/home/anna", 1), 0);
+    assert_true(parse(f, "--file=~/a --file ~b --file x/~/c --system=@~/s --stop ~/t"));
+    const char *const *files = options_list(f->o, "file", &n);
+    assert_int_equal(n, 3);
+    assert_string_equal(files[0], "/home/anna/a");
+    assert_string_equal(files[1], "~b");
+    assert_string_equal(files[2], "x/~/c");
+    assert_string_equal(options_text(f->o, "system"), "@/home/anna/s");
+    assert_string_equal(options_text(f->o, "stop"), "~/t"); /* not a path */
+    assert_true(options_set(f->o, "system", "~/s", OPTION_FROM_SET, &err));
+    assert_string_equal(options_text(f->o, "system"), "~/s"); /* a text */
+    assert_int_equal(unsetenv("HOME"), 0);
+    assert_true(parse(f, "--file=~/d"));
+    assert_string_equal(options_text(f->o, "file"), "~/d");
+}
+
 static void a_weaker_source_never_wins(void **state)
 {
     struct fixture *f = *state;
@@ -381,6 +413,7 @@ int main(void)
         TEST(one_bad_number_refuses_the_list),
         TEST(errors_name_option_value_and_choice),
         TEST(no_prefix_turns_a_default_flag_off),
+        TEST(a_tilde_that_begins_a_path_is_the_home_directory),
         TEST(a_weaker_source_never_wins),
         TEST(a_bad_setting_changes_nothing),
         TEST(a_copy_has_all_values_exactly),
