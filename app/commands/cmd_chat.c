@@ -42,20 +42,31 @@ static bool fail_memory(struct command_host *host)
 
 /* The text of /system, or of its @FILE. Refuses standard input, because it has the user's lines,
  * and any other file that is not regular, such as a FIFO, because reading it might block. */
-static bool read_system(const char *arg, struct strbuf *out, struct bn_error *err)
+static bool read_system(struct bn_str args, struct strbuf *out, struct bn_error *err)
 {
-    const char *path = arg + 1;
-    if (strcmp(arg, "@-") == 0)
-        return bn_fail(err, BN_EARG, "'-' is standard input; ./- is a file of this name");
-    if (arg[0] == '@' && access(path, F_OK) == 0 && !path_is_regular(path))
-        return bn_fail(err, BN_EIO, "'%s' is not a regular file", path);
-    return input_text_or_file(arg, out, err);
+    struct strbuf arg = {0};
+    const bool is_file = args.ptr[0] == '@';
+    strbuf_add(&arg, args.ptr, is_file ? 1 : args.n_bytes);
+    if (is_file)
+        command_path((struct bn_str){args.ptr + 1, args.n_bytes - 1}, &arg);
+    const char *path = strbuf_text(&arg) + is_file;
+    bool ok;
+    if (arg.failed)
+        ok = bn_fail(err, BN_ENOMEM, "out of memory: nothing was changed");
+    else if (is_file && strcmp(path, "-") == 0)
+        ok = bn_fail(err, BN_EARG, "'-' is standard input; ./- is a file of this name");
+    else if (is_file && access(path, F_OK) == 0 && !path_is_regular(path))
+        ok = bn_fail(err, BN_EIO, "'%s' is not a regular file", path);
+    else
+        ok = input_text_or_file(strbuf_text(&arg), out, err);
+    strbuf_finish(&arg);
+    return ok;
 }
 
 bool cmd_system(struct command_host *host, struct bn_str args)
 {
     struct transcript *t = &host->chat->transcript;
-    struct strbuf arg = {0}, text = {0};
+    struct strbuf text = {0};
     struct bn_error err;
     const bool has_system = t->now.system.n_bytes > 0, is_off = bn_str_is(args, "off");
     if (!has_system && (args.n_bytes == 0 || is_off)) {
@@ -66,9 +77,7 @@ bool cmd_system(struct command_host *host, struct bn_str args)
         host->ui->ops->notice(host->ui, TONE_PLAIN, t->now.system);
         return true;
     }
-    strbuf_add_str(&arg, args);
-    bool ok = arg.failed ? bn_fail(&err, BN_ENOMEM, "out of memory: nothing was changed")
-                         : is_off || read_system(strbuf_text(&arg), &text, &err);
+    bool ok = is_off || read_system(args, &text, &err);
     if (!ok) {
         ui_notice(host->ui, TONE_ERROR, "%s", err.text);
     } else if (!transcript_set_system(t, strbuf_str(&text))) {
@@ -83,7 +92,6 @@ bool cmd_system(struct command_host *host, struct bn_str args)
             ui_notice(host->ui, TONE_PLAIN, "system message %s", done);
         command_write_files(host);
     }
-    strbuf_finish(&arg);
     strbuf_finish(&text);
     return ok;
 }

@@ -77,13 +77,23 @@ const char *command_setting(const char *typed);
 bool command_assign(struct options *o, const struct option *row, const char *value,
                     struct bn_error *err);
 
-/* Whether s ends with `end` and has other text before it. */
-bool command_ends_with(struct bn_str s, const char *end);
+/* Append the path of the one file that an argument names: the argument itself if a file has this
+ * path, else that of input_one_path. */
+void command_path(struct bn_str arg, struct strbuf *out);
 
-/* Write a text to the file `path` that the user named. An existing file is replaced only if `path`
- * ends with "!", which is not part of the name. `command`, such as "export", is for the error
- * message. Shows the result. False: not written. */
-bool command_write_file(struct command_host *host, const char *command, struct bn_str path,
+/* Remove a "!" that ends an argument, unless a backslash quotes it. True: there was one, so the
+ * command replaces a file that exists. */
+bool command_cut_force(struct bn_str *args);
+
+/* Whether the file `path` may be written. False: it is a directory, its directory does not exist
+ * (store_has_folder), or it exists and `args`, the argument of `command` that named it, has no "!"
+ * for command_cut_force; the reason was shown. */
+bool command_may_write(struct command_host *host, const char *command, struct bn_str args,
+                       const char *path);
+
+/* Write a text to the file that `args` names, with a "!" if it may be replaced. `command`, such as
+ * "export", is for the error message. Shows the result. False: not written. */
+bool command_write_file(struct command_host *host, const char *command, struct bn_str args,
                         const struct strbuf *text);
 
 /* Write the conversation to its files after a command has changed it. A failure was shown, and sets

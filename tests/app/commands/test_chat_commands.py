@@ -5,10 +5,12 @@ test_chat_commands.py CHAT MAKE_MODEL: each slash command, in a script of lines,
 import json
 import os
 import re
+import shutil
 import struct
+import subprocess
 
 from support.chat_case import ChatCase
-from support.program_case import main
+from support.program_case import PROGRAM, main
 
 
 class Commands(ChatCase):
@@ -261,6 +263,77 @@ class Commands(ChatCase):
         with open(path + '.txt', encoding='utf-8') as file:
             self.assertEqual(file.read(), 'user:\nother\n\nassistant:\nanswer\n\n')
         self.assertIn('.md, .txt or .jsonl', self.script('/export x.doc', code=2))
+
+    def in_home(self, name):
+        return os.path.join(self.home.name, name)
+
+    def test_paths_are_read_alike_by_all_commands(self):
+        """Quotes and backslashes as Tab writes them, ~/ for the home directory, and blanks without quotes."""
+        self.fake('answer')
+        for line, name in (('/export ~/t.md', 't.md'), ("/export '~/t.md'", None),
+                           ('/export ~/my\\ talk.md', 'my talk.md'), ('/export ~/"our talk.md"', 'our talk.md'),
+                           ('/export ~/your long  talk.md', 'your long  talk.md'),
+                           ("/export ~/'its talk.md'!", 'its talk.md'), ('/dump ~/the\\ dump', 'the dump'),
+                           ('/save ~/my\\ chat.json', 'my chat.json'), ("/save 'long trip'", None)):
+            text = self.script('a', line, code=0 if name or '/save' in line else 2)
+            self.assertTrue(name is None or os.path.exists(self.in_home(name)), (line, text))
+        self.assertIn("there is no directory '~'", self.script("/export '~/t.md'", code=2))
+        self.assertIn('2 turns loaded', self.script('a', 'b', '/save wow\\!', '/clear', '/load "wow!"'))
+        self.assertEqual(self.says('--list-sessions'), b'long trip\nwow!\n')
+        self.assertIn('1 turn loaded', self.script('/load long trip', '/load long\\ trip', '/load ~/"my chat.json"'))
+        self.assertIn("'' is not a valid name", self.script("/save ''", code=2))
+        with open(self.in_home('my role'), 'w', encoding='utf-8') as file:
+            file.write('be brief')
+        for line in ('/system @~/my role', '/system @~/my\\ role', "/system @~/'my role'"):
+            self.script(line)
+            self.assertEqual(self.messages, [('s', 'be brief')], line)
+        self.assertIn("'-' is standard input", self.script("/system @'-'", code=2))
+
+    def test_a_chat_whose_name_has_quotes_is_found(self):
+        folder = self.in_home('.local/share/bitnet-chat/sessions')
+        os.makedirs(folder)
+        self.fake('answer')
+        self.script('a', '/save plain')
+        os.rename(os.path.join(folder, 'plain.json'), os.path.join(folder, "a\\ 'b'.json"))
+        self.assertIn('1 turn loaded', self.script("/load a\\ 'b'"))
+
+    def test_missing_directories_and_directories_are_named_at_once(self):
+        folder = self.path('nowhere')
+        for line in (f'/save {folder}/x.json', f'/export {folder}/x.md', f'/dump {folder}/x',
+                     f'/save {folder}/x.json!'):
+            self.assertIn(f"there is no directory '{folder}'", self.script('a', line, code=2))
+        self.assertIn(f"cannot open '{folder}/x.json': No such file", self.script(f'/load {folder}/x.json', code=2))
+        self.assertIn(f"there is no directory '{folder}'", self.refuses(5, '--session', f'{folder}/x.json', '-p', 'x'))
+        self.assertFalse(os.path.exists(folder))
+        os.makedirs(folder + '/inner.md')
+        try:
+            for line in (f'/save {folder}/', f'/dump {folder}', f'/export {folder}/inner.md', f'/dump {folder}!'):
+                text = self.script('a', line, code=2)
+                self.assertIn('is a directory', text)
+                self.assertNotIn('replaces it', text)
+            with open(folder + '/file', 'w', encoding='utf-8'):
+                pass
+            self.assertIn('is not a directory', self.script(f'/dump {folder}/file/x', code=2))
+        finally:
+            shutil.rmtree(folder)
+        path = self.in_home('.local/share/bitnet-chat/sessions/first.json')
+        self.script('a', f'/save {path}')  # the program creates its own folder
+        self.assertTrue(os.path.exists(path))
+
+    def test_options_expand_the_home_directory(self):
+        with open(self.in_home('note'), 'w', encoding='utf-8') as file:
+            file.write('some notes')
+        self.says('--file=~/note', '-s', '@~/note', '--log=~/log', '--session=~/x.json', '-p', 'what?')
+        with open(self.in_home('x.json'), encoding='utf-8') as file:
+            texts = [m['content'] for m in json.load(file)['messages']]
+        self.assertEqual(texts[0], 'some notes')
+        self.assertIn('File note', texts[1])
+        self.assertTrue(os.path.exists(self.in_home('log')))
+        os.symlink(self.model, self.in_home('m.gguf'))
+        config = self.write('config', 'model = ~/m.gguf\n')
+        self.env['BITNET_CHAT_CONFIG'] = config
+        done = subprocess.run([PROGRAM, '-p', 'x'], env=self.env, capture_output=True, timeout=60, check=False)
+        self.assertEqual((done.returncode, done.stderr), (0, b''))
 
     def test_files_go_before_the_message(self):
         path = self.write('notes.txt', 'some notes\n')
