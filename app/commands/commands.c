@@ -123,19 +123,29 @@ static bool has_alias(const struct command *c, struct bn_str name)
     return false;
 }
 
-const struct command *command_find(struct bn_str name)
+const struct command *command_named(struct bn_str name)
 {
-    const struct command *begins = NULL;
-    size_t n_begin = 0;
-    for (const struct command *c = command_table; c->name; c++) {
+    for (const struct command *c = command_table; c->name; c++)
         if (bn_str_is(name, c->name) || has_alias(c, name))
             return c;
-        if (name.n_bytes > 0 && bn_str_starts(bn_str_of(c->name), name)) {
-            begins = c;
-            n_begin++;
-        }
-    }
-    return n_begin == 1 ? begins : NULL;
+    return NULL;
+}
+
+/* The number of commands whose names begin with `begin`, which is not empty; *first is the first of
+ * them. */
+static size_t count_matches(struct bn_str begin, const struct command **first)
+{
+    size_t n = 0;
+    for (const struct command *c = command_table; c->name && begin.n_bytes > 0; c++)
+        if (bn_str_starts(bn_str_of(c->name), begin) && n++ == 0)
+            *first = c;
+    return n;
+}
+
+const struct command *command_find(struct bn_str name)
+{
+    const struct command *named = command_named(name), *begins = NULL;
+    return named ? named : count_matches(name, &begins) == 1 ? begins : NULL;
 }
 
 /* The command whose name is the nearest to a mistyped one, or NULL. */

@@ -48,6 +48,8 @@ extern const struct command command_table[]; /* ends with a NULL name */
 
 /* Find a command by its name, an alias, or an unambiguous beginning of its name; else NULL. */
 const struct command *command_find(struct bn_str name);
+/* The same for a whole name or alias only. */
+const struct command *command_named(struct bn_str name);
 /* Whether this command may run during an answer. Such commands change neither the conversation nor
  * a setting. */
 bool command_runs_now(struct bn_str name, struct bn_str args);

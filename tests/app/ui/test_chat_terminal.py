@@ -320,6 +320,20 @@ class Editing(TerminalCase):
         terminal.send(b't te\t0.25\r')
         terminal.expect(rb'temp = 0\.25', start=start)
 
+    def test_a_command_of_several_lines_is_a_message_with_a_note(self):
+        self.fake('ahoy')
+        for painter in PAINTERS:
+            terminal = self.ready('--private', *painter)
+            terminal.send(b'/system You are a pirate.\x1b\rBe brief\r')
+            terminal.expect(rb'command /system has only one line; /system @FILE reads')
+            terminal.expect(rb'ahoy')
+            start = len(terminal.seen)
+            terminal.send(b'/se no\x1b\rcommand\r')  # not the whole name of a command
+            terminal.expect(rb'ahoy', start=start)
+            self.assertNotIn(b'only one line', terminal.seen[start:])
+            terminal.send(b'/quit\r')
+            self.left_clean(terminal, 0)
+
     def test_all_of_several_pasted_lines_are_processed(self):
         terminal = self.ready()
         terminal.send('/set temp 0.5\r/set top-k 7\r/tokens ab\r/nonsense\r')
