@@ -189,13 +189,14 @@ bool cmd_edit(struct command_host *host, struct bn_str args)
     struct transcript *t = &host->chat->transcript;
     size_t number;
     if (t->now.n == 0)
-        return begin_in_editor(host);
+        return args.n_bytes > 0 ? command_fail(host, "nothing was said yet")
+                                : begin_in_editor(host);
     if (!command_number(host, args, t->now.n, t->now.n, &number))
         return false;
     const struct exchange *edited = t->now.items[number - 1]; /* undo keeps a reference to it */
     if (!transcript_rewind(t, number - 1))
         return fail_memory(host);
-    show_last(host, "moved back to the editor");
+    show_last(host, host->ui->ops->is_terminal ? "moved back to the editor" : "taken back");
     chat_take_back(host->chat, edited);
     return true;
 }

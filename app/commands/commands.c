@@ -157,10 +157,16 @@ static const char *near_command(struct bn_str name)
     return near.best;
 }
 
-/* Run a command. If memory ran out for a text, a part of the result is missing, so this fails. */
+/* Run a command. If memory ran out for a text, a part of the result is missing, so this fails. An
+ * argument that the command does not take is refused: the user expects an effect of it. */
 static bool run(struct command_host *host, const struct command *c, struct bn_str args)
 {
     const size_t n_failed = strbuf_n_failed();
+    if (args.n_bytes > 0 && !c->args[0]) {
+        ui_notice(host->ui, TONE_ERROR, "usage: /%s, without an argument; nothing was done",
+                  c->name);
+        return false;
+    }
     if (!c->run(host, args))
         return false;
     if (strbuf_n_failed() == n_failed)
@@ -189,12 +195,37 @@ bool command_runs_now(struct bn_str name, struct bn_str args)
     return c && (is_in(shows, c->name) || (args.n_bytes == 0 && is_in(shows_if_bare, c->name)));
 }
 
+/* Show as an error that the beginning `begin` of a name is not unique, with the names and then
+ * `hint`. False: at most one name begins so. */
+static bool show_matches(struct command_host *host, struct bn_str begin, const char *hint)
+{
+    const struct command *first = NULL;
+    const size_t n = count_matches(begin, &first);
+    struct strbuf text = {0};
+    size_t n_listed = 0;
+    if (n < 2)
+        return false;
+    strbuf_addf(&text, "/%.*s may be ", (int)begin.n_bytes, begin.ptr); /* shorter than a name */
+    for (const struct command *c = first; n_listed < n; c++)
+        if (bn_str_starts(bn_str_of(c->name), begin)) {
+            const char *between = n_listed + 1 < n ? ", " : " or ";
+            strbuf_addf(&text, "%s/%s", n_listed > 0 ? between : "", c->name);
+            n_listed++;
+        }
+    strbuf_add_text(&text, hint);
+    host->ui->ops->notice(host->ui, TONE_ERROR, strbuf_str(&text));
+    strbuf_finish(&text);
+    return true;
+}
+
 enum entry command_run(struct command_host *host, struct bn_str name, struct bn_str args)
 {
     const struct command *c = command_find(name);
     const int n = name.n_bytes > 40 ? 40 : (int)name.n_bytes; /* the notice cuts a longer name */
     if (c)
         return run(host, c, args) ? ENTRY_DONE : ENTRY_REFUSED;
+    if (show_matches(host, name, ". Start with a space to send it as text."))
+        return ENTRY_UNKNOWN;
     const char *near = near_command(name);
     if (near)
         ui_notice(
@@ -249,6 +280,16 @@ static void list_paths(const struct command_host *host, struct strbuf *out)
                     host->chat->store->last.path);
 }
 
+static void show_no_command(struct command_host *host, struct bn_str name)
+{
+    const char *near = near_command(name);
+    if (near)
+        ui_notice(host->ui, TONE_ERROR, "there is no command of that name - did you mean /%s?",
+                  near);
+    else
+        ui_notice(host->ui, TONE_ERROR, "there is no command of that name; /help lists them");
+}
+
 bool cmd_help(struct command_host *host, struct bn_str args)
 {
     struct strbuf text = {0};
@@ -264,23 +305,20 @@ bool cmd_help(struct command_host *host, struct bn_str args)
         const struct command *c = command_find(args);
         ok = c != NULL;
         if (c)
-            strbuf_addf(&text, "/%s %s: %s\n%s", c->name, c->args, c->brief, c->help);
+            strbuf_addf(&text, "/%s%s%s: %s\n%s", c->name, c->args[0] ? " " : "", c->args, c->brief,
+                        c->help);
     }
-    const char *near = ok ? NULL : near_command(args);
     if (ok)
         host->ui->ops->notice(host->ui, TONE_PLAIN, strbuf_str(&text));
-    else if (near)
-        ui_notice(host->ui, TONE_ERROR, "there is no command of that name - did you mean /%s?",
-                  near);
-    else
-        ui_notice(host->ui, TONE_ERROR, "there is no command of that name; /help lists them");
+    else if (!show_matches(host, args, ""))
+        show_no_command(host, args);
     strbuf_finish(&text);
     return ok;
 }
 
 bool cmd_quit(struct command_host *host, struct bn_str args)
 {
-    (void)args; /* ignored */
+    (void)args; /* no arguments */
     host->leaves = true;
     return true;
 }

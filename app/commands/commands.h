@@ -36,7 +36,7 @@ enum command_args {
 struct command {
     const char *name;    /* without the slash */
     const char *aliases; /* separated by blanks, not shown by /help; or NULL */
-    const char *args;    /* for /help, such as "[N]"; or "" */
+    const char *args;    /* for /help, such as "[N]"; "": command_run refuses an argument */
     const char *brief;   /* one line */
     const char *help;    /* a paragraph with an example */
     enum command_args completes;
@@ -53,8 +53,9 @@ const struct command *command_named(struct bn_str name);
 /* Whether this command may run during an answer. Such commands change neither the conversation nor
  * a setting. */
 bool command_runs_now(struct bn_str name, struct bn_str args);
-/* Find a command and run it. Without such a command, show the nearest name, if there is one, and
- * return ENTRY_UNKNOWN. ENTRY_REFUSED: the command failed, or memory ran out for its result. */
+/* Find a command and run it. Without such a command, show the names that begin so, if there are
+ * several, or else the nearest name, if there is one, and return ENTRY_UNKNOWN. ENTRY_REFUSED: the
+ * command failed, or memory ran out for its result. */
 enum entry command_run(struct command_host *host, struct bn_str name, struct bn_str args);
 
 /* Show the reason as an error. Returns false. */

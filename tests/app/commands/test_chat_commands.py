@@ -36,6 +36,30 @@ class Commands(ChatCase):
         for word in ('/set [NAME', '/quit', 'top-k=0', 'Ctrl-X Ctrl-E'):
             self.assertIn(word, text)
 
+    def test_a_beginning_of_several_names_lists_them(self):
+        for line in ('/s', '/help s'):
+            text = self.script(line, code=2)
+            self.assertIn('/s may be /set, /system, /save, /sessions or /stats', text)
+        self.assertIn('/h may be /help or /history. Start with a space', self.script('/h', code=2))
+
+    def test_a_command_without_arguments_refuses_one(self):
+        text = self.script('/help')
+        names = re.findall(r'(?m)^/([a-z]+) {3,}', text)
+        self.assertEqual(len(names), 6, names)
+        self.fake('one', 'two')
+        for name in names:
+            self.assertNotIn(' :', self.script(f'/help {name}'))
+            text = self.script('a', f'/{name} now', 'b', code=2, words=['--keep-going'])
+            self.assertIn(f'usage: /{name}, without an argument; nothing was done', text)
+            self.assertEqual(self.answers, 'one\n\ntwo\n')
+        self.assertIn('nothing was said', self.script('/edit 2', code=2))
+
+    def test_edit_in_a_script_names_no_editor(self):
+        self.fake('one')
+        text = self.script('a', '/edit')
+        self.assertIn('taken back; the conversation is empty', text)
+        self.assertNotIn('editor', text)
+
     def test_abbreviations_and_aliases(self):
         self.fake('one', 'two')
         self.script('a', '/ret', '/und')
