@@ -104,8 +104,8 @@ static bool is_of_screen(const struct option *row)
     return options_list_has(names, row->name);
 }
 
-static bool override_one(struct options *o, const char *name, const char *value,
-                         struct bn_error *err)
+static bool override_one(const struct command_host *host, struct options *o, const char *name,
+                         const char *value, struct bn_error *err)
 {
     const struct option *row = options_find(o, command_setting(name));
     if (!row || !(row->places & OPTION_BY_SET)) {
@@ -117,11 +117,12 @@ static bool override_one(struct options *o, const char *name, const char *value,
     }
     if (is_of_screen(row))
         return bn_fail(err, BN_EARG, "%s cannot be set for one answer; use /set", row->name);
-    return command_assign(o, row, value, err);
+    return command_assign(host, o, row, value, err);
 }
 
 /* Set the options of `o`, a copy for one answer, to the NAME=VALUE words. */
-static bool override(struct options *o, struct bn_str args, struct bn_error *err)
+static bool override(const struct command_host *host, struct options *o, struct bn_str args,
+                     struct bn_error *err)
 {
     struct strbuf words = {0};
     bool ok = true;
@@ -134,7 +135,7 @@ static bool override(struct options *o, struct bn_str args, struct bn_error *err
         if (equals)
             *equals = 0;
         if (n > 0)
-            ok = equals ? override_one(o, word, equals + 1, err)
+            ok = equals ? override_one(host, o, word, equals + 1, err)
                         : bn_fail(err, BN_EARG, "'%s': expected NAME=VALUE", word);
         word = is_last ? NULL : word + n + 1;
     }
@@ -155,7 +156,7 @@ bool cmd_retry(struct command_host *host, struct bn_str args)
             host->ui, TONE_NOTE,
             "temp is 0, so the same question gets the same answer; /retry temp=0.8 varies it");
     const bool ok = (args.n_bytes == 0 || (options_copy(host->options, &settings, &err) &&
-                                           override(settings, args, &err))) &&
+                                           override(host, settings, args, &err))) &&
                     chat_retry(host->chat, settings, &err);
     options_close(settings);
     if (!ok)

@@ -75,10 +75,11 @@ bool command_number(struct command_host *host, struct bn_str args, size_t fallba
  * static text; for any other text the result is `typed` itself. */
 const char *command_setting(const char *typed);
 
-/* Set a setting to the text of a user. "default" resets it; "off" removes all values of an option
- * that repeats. Errors of options_set and options_reset. */
-bool command_assign(struct options *o, const struct option *row, const char *value,
-                    struct bn_error *err);
+/* Set a setting of `o` to the text of a user. "default" resets it; "off" removes all values of an
+ * option that repeats. BN_EARG: the vocabulary lacks a token of the value. Errors of options_set
+ * and options_reset. */
+bool command_assign(const struct command_host *host, struct options *o, const struct option *row,
+                    const char *value, struct bn_error *err);
 
 /* Append the path of the one file that an argument names: the argument itself if a file has this
  * path, else that of input_one_path. */

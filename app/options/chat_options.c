@@ -309,6 +309,14 @@ void chat_options_from_model(struct options *o, const struct bn_file *file)
         set_of_family(o, file);
 }
 
+bool chat_options_check_bias(const char *text, const struct tokenizer *t, struct bn_error *err)
+{
+    const size_t n_vocab = tokenizer_info(t)->n_vocab;
+    struct sampler_bias bias;
+    return !parse_bias(text, &bias) || (size_t)bias.id < n_vocab ||
+           bn_fail(err, BN_EARG, "--logit-bias %s: the vocabulary has %zu tokens", text, n_vocab);
+}
+
 bool chat_options_biases(const struct options *o, const struct tokenizer *t, struct bias_list *list,
                          struct bn_error *err)
 {
@@ -319,10 +327,9 @@ bool chat_options_biases(const struct options *o, const struct tokenizer *t, str
         return bn_fail(err, BN_ENOMEM, "out of memory");
     for (size_t i = 0; i < n; i++) {
         (void)parse_bias(texts[i], &items[i]); /* check_bias has accepted it */
-        if ((size_t)items[i].id >= tokenizer_info(t)->n_vocab) {
+        if (!chat_options_check_bias(texts[i], t, err)) {
             mem_free(items);
-            return bn_fail(err, BN_EARG, "--logit-bias %s: the vocabulary has %zu tokens", texts[i],
-                           tokenizer_info(t)->n_vocab);
+            return false;
         }
     }
     *list = (struct bias_list){items, n};

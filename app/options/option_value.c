@@ -165,13 +165,14 @@ static bool add_expanded(const struct option *row, const char *text, struct opti
     return add_text(path, out, err);
 }
 
+/* The settings are floats: a number that is the excluded minimum as a float is refused, too. */
 static bool parse_real(const struct option *row, const char *text, double *out)
 {
     if (!looks_like_real(text))
         return false;
     *out = strtod(text, NULL);
     return isfinite(*out) && *out >= row->reals.min && *out <= row->reals.max &&
-           !(row->reals.above_min && *out == row->reals.min);
+           !(row->reals.above_min && (float)*out == (float)row->reals.min);
 }
 
 bool option_value_parse(const struct option *row, const char *label, const char *text,

@@ -80,7 +80,7 @@ class Commands(ChatCase):
         for word in ('takes a number from 0 to 100', 'temp = 0.25',
                      'temp              0.25    set        a number from 0 to 100\n',
                      'overflow          stop    default    drop, keep-first or stop\n',
-                     'temp = 0.7', 'top-k = 3', 'temp = 1.5', 'stop = END', 'stop = none'):
+                     'temp = 0.7', 'top-k = 3', 'temp = 1.5', 'stop = END', 'stop = off'):
             self.assertIn(word, text)
         self.assertIn('fixed at start', self.script('/set ctx'))
         for line in ('/set tempo 1', '/set tmep 1', '/set temperature-x 1'):
@@ -227,6 +227,21 @@ class Commands(ChatCase):
 
     def test_tokens_shows_bytes_of_characters(self):
         self.assertIn('\\xC3|', self.script('/tokens ö'))
+        self.assertIn('\n1 token\n', self.script('/tokens a'))
+
+    def test_a_bias_for_a_token_that_does_not_exist_is_refused(self):
+        self.fake('one', 'two')
+        for line in ('/set logit-bias 9999=1', '/retry logit-bias=9999=1'):
+            text = self.script('a', '/set logit-bias 97=1', line, '/set logit-bias', 'b', code=2,
+                               words=['--keep-going'])
+            self.assertIn('--logit-bias 9999=1: the vocabulary has 262 tokens', text)
+            self.assertIn('logit-bias = 97=1 (set)', text)
+            self.assertEqual(self.answers, 'one\n\ntwo\n')
+
+    def test_an_empty_setting_is_shown_as_it_is_set(self):
+        for name in ('stop', 'logit-bias'):
+            self.assertEqual(self.script(f'/set {name}').split('\n')[0], f'{name} = off (default)')
+            self.assertIn(f'{name} = off\n', self.script(f'/set {name} off'))
 
     def test_retry_accepts_alternative_setting_names(self):
         self.fake('one two', 'one two')

@@ -229,6 +229,7 @@ static void excluded_minimum_is_refused_and_named(void **state)
 {
     struct fixture *f = *state;
     refuses(f, "--top-p 0", "--top-p '0': expected a number above 0, at most 1");
+    refuses(f, "--top-p 1e-50", "--top-p '1e-50': expected a number above 0, at most 1");
     refuses(f, "--top-p 7", "--top-p '7': expected a number above 0, at most 1");
     assert_true(parse(f, "--top-p 1"));
 }
