@@ -334,6 +334,13 @@ class Editing(TerminalCase):
             terminal.send(b'/quit\r')
             self.left_clean(terminal, 0)
 
+    def test_a_mark_counts_one_line(self):
+        terminal = self.ready('--private')
+        terminal.send('\x1b[200~' + 'x' * 1200 + '\x1b[201~')
+        terminal.expect(rb'\[pasted 1: 1 line, 1200 bytes')
+        terminal.send(b'\x15/quit\r')
+        self.left_clean(terminal, 0)
+
     def test_all_of_several_pasted_lines_are_processed(self):
         terminal = self.ready()
         terminal.send('/set temp 0.5\r/set top-k 7\r/tokens ab\r/nonsense\r')
