@@ -21,11 +21,11 @@ const struct command command_table[] = {
     {"system", NULL, "[TEXT|@FILE|off]", "show, replace or remove the system message",
      "/system You are a pirate. The conversation stays. With the next message the model reads it "
      "again from the beginning.",
-     ARGS_FREE, cmd_system},
+     ARGS_TEXT_FILE, cmd_system},
     {"retry", "regen", "[NAME=VALUE ...]", "answer the last question again",
      "/retry replaces the last answer by one with a new seed (unless --seed fixes it). Settings "
      "after the command apply to this answer only: /retry temp=1.2 top-k=0",
-     ARGS_SETTING, cmd_retry},
+     ARGS_ASSIGNMENTS, cmd_retry},
     {"edit", NULL, "[N]", "change your message and send it again",
      "/edit removes your last message and its answer from the conversation and puts the message "
      "into the editor. /edit 2 does this with your second message and removes everything after "
@@ -64,7 +64,7 @@ const struct command command_table[] = {
      "/file notes.txt puts the file before your next message. @notes.txt within a message does "
      "the same. A path with blanks is quoted or has backslashes: /file 'my notes.txt'. /file lists "
      "the files for the next message, /file off removes them, /file off 2 the second one.",
-     ARGS_FILE, cmd_file},
+     ARGS_FILES, cmd_file},
     {"save", NULL, "[NAME|FILE][!]", "save the conversation",
      "/save trip saves it under the name trip, and again after every turn. With x.json or a path "
      "it is saved in that file. A file of another conversation is replaced only if ! follows the "
@@ -84,11 +84,11 @@ const struct command command_table[] = {
      "/copy copies the last answer, /copy code its last code block, /copy code 2 the second one, "
      "/copy all the conversation. It uses wl-copy, xclip, xsel or pbcopy. Without these programs "
      "it sends the text to the clipboard of the terminal.",
-     ARGS_FREE, cmd_copy},
+     ARGS_WORDS, cmd_copy},
     {"stats", NULL, "[peak]", "statistics of the last answer and of this run",
      "/stats shows times and rates of loading, reading and generating, and the memory in use. "
      "/stats peak measures the limits of this device; /stats then compares the speed with them.",
-     ARGS_FREE, cmd_stats},
+     ARGS_WORDS, cmd_stats},
     {"info", "show", "", "show the model, the device and the context",
      "/info shows the model's name and size, its template, the device and the context.", ARGS_NONE,
      cmd_info},
@@ -102,11 +102,11 @@ const struct command command_table[] = {
      "/probs 3 shows, after each answer, the probability of each token and the three most likely "
      "tokens. This makes answers slower because all logits are computed, but it does not change "
      "them. /probs off ends it.",
-     ARGS_FREE, cmd_probs},
+     ARGS_WORDS, cmd_probs},
     {"ui", NULL, "[inline|full]", "choose the ordinary or the whole screen",
      "/ui full shows the chat on the whole screen, with a transcript that scrolls. /ui inline "
      "returns to the ordinary screen. F2 switches between them.",
-     ARGS_FREE, cmd_ui},
+     ARGS_WORDS, cmd_ui},
     {"quit", "bye exit q", "", "end the program",
      "/quit ends the program, as Ctrl-D on an empty line does.", ARGS_NONE, cmd_quit},
     {0},

@@ -23,14 +23,18 @@ struct command_host {
     const char *painter; /* name of the painter to change to; NULL: no change */
 };
 
-/* What Tab completes in the argument. */
+/* What Tab completes in the arguments. */
 enum command_args {
-    ARGS_NONE, /* there is no argument */
-    ARGS_FREE, /* nothing: any text or a number */
+    ARGS_NONE,  /* there is no argument */
+    ARGS_FREE,  /* nothing: any text or a number */
+    ARGS_WORDS, /* one of the words in small letters of command.args */
     ARGS_FILE,
-    ARGS_SETTING,
-    ARGS_COMMAND,
-    ARGS_SAVED_CHAT,
+    ARGS_FILES,
+    ARGS_TEXT_FILE,   /* the name of a file if the argument begins with "@" */
+    ARGS_SETTING,     /* NAME VALUE */
+    ARGS_ASSIGNMENTS, /* NAME=VALUE ... */
+    ARGS_COMMAND,     /* a command, or ARGS_WORDS */
+    ARGS_SAVED_CHAT,  /* a name or, with a slash, a file */
 };
 
 struct command {

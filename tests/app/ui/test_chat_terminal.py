@@ -334,6 +334,23 @@ class Editing(TerminalCase):
             terminal.send(b'/quit\r')
             self.left_clean(terminal, 0)
 
+    def test_a_path_that_tab_has_quoted_is_found(self):
+        self.fake('fine')
+        path = self.write('my talk.md', 'old')
+        terminal = self.ready('--private', folder=self.folder.name)
+        self.ask(terminal, 'x')
+        terminal.send(b'/export my\t')
+        terminal.expect(rb'my\\ talk\.md ')
+        terminal.send(b'!\r')  # behind the blank that Tab adds
+        terminal.expect(rb'bytes written to my talk\.md')
+        with open(path, encoding='utf-8') as file:
+            self.assertIn('fine', file.read())
+        os.unlink(path)
+        terminal.send(b'/copy \t\t')
+        terminal.expect(rb'last')
+        terminal.send(b'\x15/quit\r')
+        self.left_clean(terminal, 0)
+
     def test_a_mark_counts_one_line(self):
         terminal = self.ready('--private')
         terminal.send('\x1b[200~' + 'x' * 1200 + '\x1b[201~')
