@@ -115,6 +115,8 @@ bool command_may_write(struct command_host *host, const char *command, struct bn
     struct stat st;
     struct bn_error err;
     const bool replaces = command_cut_force(&args), exists = stat(path, &st) == 0;
+    if (!path[0])
+        return command_fail(host, "the name of the file is empty");
     if (!store_has_folder(path, &err))
         return command_fail(host, err.text);
     if (exists && S_ISDIR(st.st_mode))

@@ -93,9 +93,9 @@ void command_path(struct bn_str arg, struct strbuf *out);
  * command replaces a file that exists. */
 bool command_cut_force(struct bn_str *args);
 
-/* Whether the file `path` may be written. False: it is a directory, its directory does not exist
- * (store_has_folder), or it exists and `args`, the argument of `command` that named it, has no "!"
- * for command_cut_force; the reason was shown. */
+/* Whether the file `path` may be written. False: it is empty or a directory, its directory does not
+ * exist (store_has_folder), or it exists and `args`, the argument of `command` that named it, has
+ * no "!" for command_cut_force; the reason was shown. */
 bool command_may_write(struct command_host *host, const char *command, struct bn_str args,
                        const char *path);
 

@@ -321,6 +321,7 @@ class Commands(ChatCase):
         self.assertEqual(self.says('--list-sessions'), b'long trip\nwow!\n')
         self.assertIn('1 turn loaded', self.script('/load long trip', '/load long\\ trip', '/load ~/"my chat.json"'))
         self.assertIn("'' is not a valid name", self.script("/save ''", code=2))
+        self.assertIn('name of the file is empty', self.script("/dump ''", code=2))
         with open(self.in_home('my role'), 'w', encoding='utf-8') as file:
             file.write('be brief')
         for line in ('/system @~/my role', '/system @~/my\\ role', "/system @~/'my role'"):
