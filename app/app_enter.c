@@ -109,6 +109,15 @@ static enum entry run_command(struct app *app, const struct slash *s)
     return entry;
 }
 
+/* A message of several lines was sent whose first word is a command, perhaps by mistake. */
+static void note_lines(struct app *app, struct bn_str name)
+{
+    const struct command *c = command_named(name);
+    if (c)
+        ui_notice(&app->ui, TONE_NOTE, "sent as a message: the command /%s has only one line%s",
+                  c->name, c->run == cmd_system ? "; /system @FILE reads a longer text" : "");
+}
+
 static enum entry run_line(struct app *app, struct bn_str text)
 {
     const struct slash s = slash_parse(text);
@@ -120,7 +129,10 @@ static enum entry run_line(struct app *app, struct bn_str text)
     case SLASH_MESSAGE:
         break;
     }
-    return app_send_message(app, s.text) ? ENTRY_DONE : ENTRY_UNSENT;
+    if (!app_send_message(app, s.text))
+        return ENTRY_UNSENT;
+    note_lines(app, s.name);
+    return ENTRY_DONE;
 }
 
 void app_complete(void *ud, struct bn_str before, struct bn_str word, struct line_choices *out)

@@ -192,7 +192,7 @@ static enum exit_code open_session(struct app *app, const char *name)
     if (strchr(name, '/') && (n <= 5 || strcmp(name + n - 5, ".json") != 0))
         return report_fail(PROGRAM, EXIT_USAGE,
                            "--session '%s': a name has no slash, and a file ends in .json", name);
-    if (!store_path(name, path, &err))
+    if (!store_path(name, path, &err) || !store_has_folder(path, &err))
         return report_error(PROGRAM, STAGE_RUN, &err);
     const bool is_free = store_open(f, path, holder);
     if (!is_free)

@@ -42,20 +42,31 @@ static bool fail_memory(struct command_host *host)
 
 /* The text of /system, or of its @FILE. Refuses standard input, because it has the user's lines,
  * and any other file that is not regular, such as a FIFO, because reading it might block. */
-static bool read_system(const char *arg, struct strbuf *out, struct bn_error *err)
+static bool read_system(struct bn_str args, struct strbuf *out, struct bn_error *err)
 {
-    const char *path = arg + 1;
-    if (strcmp(arg, "@-") == 0)
-        return bn_fail(err, BN_EARG, "'-' is standard input; ./- is a file of this name");
-    if (arg[0] == '@' && access(path, F_OK) == 0 && !path_is_regular(path))
-        return bn_fail(err, BN_EIO, "'%s' is not a regular file", path);
-    return input_text_or_file(arg, out, err);
+    struct strbuf arg = {0};
+    const bool is_file = args.ptr[0] == '@';
+    strbuf_add(&arg, args.ptr, is_file ? 1 : args.n_bytes);
+    if (is_file)
+        command_path((struct bn_str){args.ptr + 1, args.n_bytes - 1}, &arg);
+    const char *path = strbuf_text(&arg) + is_file;
+    bool ok;
+    if (arg.failed)
+        ok = bn_fail(err, BN_ENOMEM, "out of memory: nothing was changed");
+    else if (is_file && strcmp(path, "-") == 0)
+        ok = bn_fail(err, BN_EARG, "'-' is standard input; ./- is a file of this name");
+    else if (is_file && access(path, F_OK) == 0 && !path_is_regular(path))
+        ok = bn_fail(err, BN_EIO, "'%s' is not a regular file", path);
+    else
+        ok = input_text_or_file(strbuf_text(&arg), out, err);
+    strbuf_finish(&arg);
+    return ok;
 }
 
 bool cmd_system(struct command_host *host, struct bn_str args)
 {
     struct transcript *t = &host->chat->transcript;
-    struct strbuf arg = {0}, text = {0};
+    struct strbuf text = {0};
     struct bn_error err;
     const bool has_system = t->now.system.n_bytes > 0, is_off = bn_str_is(args, "off");
     if (!has_system && (args.n_bytes == 0 || is_off)) {
@@ -66,9 +77,7 @@ bool cmd_system(struct command_host *host, struct bn_str args)
         host->ui->ops->notice(host->ui, TONE_PLAIN, t->now.system);
         return true;
     }
-    strbuf_add_str(&arg, args);
-    bool ok = arg.failed ? bn_fail(&err, BN_ENOMEM, "out of memory: nothing was changed")
-                         : is_off || read_system(strbuf_text(&arg), &text, &err);
+    bool ok = is_off || read_system(args, &text, &err);
     if (!ok) {
         ui_notice(host->ui, TONE_ERROR, "%s", err.text);
     } else if (!transcript_set_system(t, strbuf_str(&text))) {
@@ -83,7 +92,6 @@ bool cmd_system(struct command_host *host, struct bn_str args)
             ui_notice(host->ui, TONE_PLAIN, "system message %s", done);
         command_write_files(host);
     }
-    strbuf_finish(&arg);
     strbuf_finish(&text);
     return ok;
 }
@@ -96,8 +104,8 @@ static bool is_of_screen(const struct option *row)
     return options_list_has(names, row->name);
 }
 
-static bool override_one(struct options *o, const char *name, const char *value,
-                         struct bn_error *err)
+static bool override_one(const struct command_host *host, struct options *o, const char *name,
+                         const char *value, struct bn_error *err)
 {
     const struct option *row = options_find(o, command_setting(name));
     if (!row || !(row->places & OPTION_BY_SET)) {
@@ -110,11 +118,12 @@ static bool override_one(struct options *o, const char *name, const char *value,
     }
     if (is_of_screen(row))
         return bn_fail(err, BN_EARG, "%s cannot be set for one answer; use /set", row->name);
-    return command_assign(o, command_setting(name), value, err);
+    return command_assign(host, o, command_setting(name), value, err);
 }
 
 /* Set the options of `o`, a copy for one answer, to the NAME=VALUE words. */
-static bool override(struct options *o, struct bn_str args, struct bn_error *err)
+static bool override(const struct command_host *host, struct options *o, struct bn_str args,
+                     struct bn_error *err)
 {
     struct strbuf words = {0};
     bool ok = true;
@@ -127,7 +136,7 @@ static bool override(struct options *o, struct bn_str args, struct bn_error *err
         if (equals)
             *equals = 0;
         if (n > 0)
-            ok = equals ? override_one(o, word, equals + 1, err)
+            ok = equals ? override_one(host, o, word, equals + 1, err)
                         : bn_fail(err, BN_EARG, "'%s': expected NAME=VALUE", word);
         word = is_last ? NULL : word + n + 1;
     }
@@ -148,7 +157,7 @@ bool cmd_retry(struct command_host *host, struct bn_str args)
             host->ui, TONE_NOTE,
             "temp is 0, so the same question gets the same answer; /retry temp=0.8 varies it");
     const bool ok = (args.n_bytes == 0 || (options_copy(host->options, &settings, &err) &&
-                                           override(settings, args, &err))) &&
+                                           override(host, settings, args, &err))) &&
                     chat_retry(host->chat, settings, &err);
     options_close(settings);
     if (!ok)
@@ -182,13 +191,14 @@ bool cmd_edit(struct command_host *host, struct bn_str args)
     struct transcript *t = &host->chat->transcript;
     size_t number;
     if (t->now.n == 0)
-        return begin_in_editor(host);
+        return args.n_bytes > 0 ? command_fail(host, "nothing was said yet")
+                                : begin_in_editor(host);
     if (!command_number(host, args, t->now.n, t->now.n, &number))
         return false;
     const struct exchange *edited = t->now.items[number - 1]; /* undo keeps a reference to it */
     if (!transcript_rewind(t, number - 1))
         return fail_memory(host);
-    show_last(host, "moved back to the editor");
+    show_last(host, host->ui->ops->is_terminal ? "moved back to the editor" : "taken back");
     chat_take_back(host->chat, edited);
     return true;
 }

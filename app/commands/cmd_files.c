@@ -8,6 +8,8 @@
 #include "app/common/term_text.h"
 #include "engine/base/size.h"
 
+#include <errno.h>
+#include <string.h>
 #include <unistd.h>
 
 /* Show the attached files, with the numbers for /file off N. */
@@ -117,9 +119,14 @@ static bool session_path(struct command_host *host, struct bn_str args, char out
                       "a name is needed; /sessions lists the saved conversations");
         return out[0] != 0;
     }
-    strbuf_add_str(&name, args);
     char given[PATH_BYTES];
-    const bool ok = store_path(strbuf_text(&name), given, &err) || command_fail(host, err.text);
+    strbuf_add_str(&name, args);
+    bool ok = store_path(strbuf_text(&name), given, &err) && access(given, F_OK) == 0;
+    if (!ok) { /* no chat has exactly this name: as in command_path, quotes are removed */
+        strbuf_cut(&name, 0);
+        input_one_path(args, &name);
+        ok = store_path(strbuf_text(&name), given, &err) || command_fail(host, err.text);
+    }
     if (ok)
         path_follow(given, out);
     strbuf_finish(&name);
@@ -159,18 +166,12 @@ static bool save_as(struct command_host *host, const char *path)
 bool cmd_save(struct command_host *host, struct bn_str args)
 {
     char path[PATH_BYTES];
-    const bool forces = command_ends_with(args, "!");
-    if (forces)
-        args.n_bytes--;
-    if (!session_path(host, args, path))
-        return false;
-    if (!forces && !path_is_same(path, host->chat->store->session.path) &&
-        access(path, F_OK) == 0) {
-        ui_notice(host->ui, TONE_ERROR, "%s already exists; /save %.*s! replaces it", path,
-                  (int)args.n_bytes, args.ptr);
-        return false;
-    }
-    if (!save_as(host, path))
+    struct bn_str name = args;
+    (void)command_cut_force(&name); /* command_may_write examines it */
+    if (!session_path(host, name, path) ||
+        (!path_is_same(path, host->chat->store->session.path) &&
+         !command_may_write(host, "save", args, path)) ||
+        !save_as(host, path))
         return false;
     host->chat->transcript.unsaved = false;
     ui_notice(host->ui, TONE_PLAIN, "%zu turn%s saved in %s", host->chat->transcript.now.n,
@@ -259,12 +260,16 @@ bool cmd_load(struct command_host *host, struct bn_str args)
     struct store *store = host->chat->store;
     struct store_file next = {0};
     struct bn_error ignored; /* store_close has nothing to write */
-    const enum load_way way = command_ends_with(args, "!") ? LOAD_COPIES : LOAD_ONLY;
-    args.n_bytes -= way == LOAD_COPIES; /* without the "!" */
+    const enum load_way way = command_cut_force(&args) ? LOAD_COPIES : LOAD_ONLY;
     if (!session_path(host, args, path))
         return false;
-    /* Only a name can be in the list of /sessions. For a path, store_read reports the error. */
-    if (access(path, F_OK) != 0 && args.n_bytes > 0 && !memchr(args.ptr, '/', args.n_bytes)) {
+    /* Before open_to_load, which would create missing directories. */
+    const bool is_missing = access(path, F_OK) != 0 && args.n_bytes > 0;
+    if (is_missing && memchr(args.ptr, '/', args.n_bytes)) {
+        ui_notice(host->ui, TONE_ERROR, "cannot open '%s': %s", path, strerror(errno));
+        return false;
+    }
+    if (is_missing) { /* only a name can be in the list of /sessions */
         ui_notice(host->ui, TONE_ERROR,
                   "there is no saved conversation '%.*s'; /sessions lists them",
                   (int)size_min(args.n_bytes, 200), args.ptr);
@@ -326,16 +331,34 @@ static void export_all(struct strbuf *out, enum export_kind kind, const struct t
     }
 }
 
+static bool ends_with(struct bn_str s, const char *end)
+{
+    const size_t n = strlen(end);
+    return s.n_bytes > n && memcmp(s.ptr + s.n_bytes - n, end, n) == 0;
+}
+
+/* The format that the ending of the file's name means. False: the name has another ending. */
+static bool export_kind_of(struct bn_str args, enum export_kind *kind)
+{
+    static const char *const ends[] = {
+        [EXPORT_TEXT] = ".txt", [EXPORT_MARKDOWN] = ".md", [EXPORT_JSONL] = ".jsonl"};
+    struct strbuf path = {0};
+    bool found = false;
+    (void)command_cut_force(&args); /* not part of the name */
+    command_path(args, &path);
+    for (size_t i = 0; !found && i < sizeof(ends) / sizeof(ends[0]); i++) {
+        found = ends_with(strbuf_str(&path), ends[i]);
+        *kind = (enum export_kind)i;
+    }
+    strbuf_finish(&path);
+    return found;
+}
+
 bool cmd_export(struct command_host *host, struct bn_str args)
 {
+    enum export_kind kind;
     struct strbuf text = {0};
-    struct bn_str name = args;
-    if (command_ends_with(name, "!"))
-        name.n_bytes--;
-    const enum export_kind kind = command_ends_with(name, ".md")      ? EXPORT_MARKDOWN
-                                  : command_ends_with(name, ".jsonl") ? EXPORT_JSONL
-                                                                      : EXPORT_TEXT;
-    if (kind == EXPORT_TEXT && !command_ends_with(name, ".txt"))
+    if (!export_kind_of(args, &kind))
         return command_fail(host, "usage: /export FILE, with a name ending in .md, .txt or .jsonl");
     export_all(&text, kind, &host->chat->transcript.now);
     const bool ok = command_write_file(host, "export", args, &text);

@@ -4,6 +4,7 @@
 #include "app/commands/commands.h"
 
 #include "app/chat/thinking.h"
+#include "app/options/chat_options.h"
 
 #include <stdio.h>
 
@@ -15,6 +16,8 @@ static const char *unset_value(const struct command_host *host, const struct opt
 {
     if (strcmp(row->name, "seed") == 0)
         return "random";
+    if (row->repeats)
+        return "off"; /* the word with which /set removes all values; "none" would be a value */
     if (strcmp(row->name, "overflow") == 0)
         return host->chat->overflow == OVERFLOW_DROP ? "drop" : "stop";
     if (strcmp(row->name, "stats") == 0)
@@ -94,11 +97,15 @@ static void warn_of_thinking(struct command_host *host, const struct option *row
                   "the chat template has no switch for thoughts, so this has no effect");
 }
 
-bool command_assign(struct options *o, const char *name, const char *value, struct bn_error *err)
+bool command_assign(const struct command_host *host, struct options *o, const char *name,
+                    const char *value, struct bn_error *err)
 {
     const struct option *row = options_find(o, name);
     const bool resets =
         strcmp(value, "default") == 0 || (row->repeats && strcmp(value, "off") == 0);
+    if (strcmp(row->name, "logit-bias") == 0 && !resets &&
+        !chat_options_check_bias(value, host->chat->model->tokenizer, err))
+        return false;
     return resets ? options_reset(o, row->name, err)
                   : options_set(o, name, value, OPTION_FROM_SET, err);
 }
@@ -116,7 +123,7 @@ static bool change(struct command_host *host, const struct option *row, const ch
                   has_value ? " " : "", has_value ? value : "");
         return false;
     }
-    if (!command_assign(host->options, name, value, &err)) {
+    if (!command_assign(host, host->options, name, value, &err)) {
         ui_notice(host->ui, TONE_ERROR, "%s; unchanged", err.text);
         return false;
     }

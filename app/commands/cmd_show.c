@@ -248,7 +248,7 @@ bool cmd_tokens(struct command_host *host, struct bn_str args)
     }
     for (size_t i = 0; i < ids.n; i++)
         add_token(&text, host, ids.ids[i]);
-    strbuf_addf(&text, "%zu tokens", ids.n);
+    strbuf_addf(&text, "%zu token%s", ids.n, ids.n == 1 ? "" : "s");
     token_list_finish(&ids);
     show(host, &text);
     return true;

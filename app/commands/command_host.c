@@ -4,9 +4,12 @@
 #include "app/commands/commands.h"
 
 #include "app/common/file/new_file.h"
+#include "app/common/input_text.h"
+#include "engine/base/size.h"
 
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 /* Names of the same settings in other programs. */
@@ -82,28 +85,64 @@ const char *command_setting(const char *typed)
     return typed;
 }
 
-bool command_ends_with(struct bn_str s, const char *end)
+void command_path(struct bn_str arg, struct strbuf *out)
 {
-    const size_t n = strlen(end);
-    return s.n_bytes > n && memcmp(s.ptr + s.n_bytes - n, end, n) == 0;
+    const size_t n_before = out->n_bytes;
+    strbuf_add_str(out, arg);
+    if (access(strbuf_text(out) + n_before, F_OK) == 0)
+        return;
+    strbuf_cut(out, n_before);
+    input_one_path(arg, out);
 }
 
-bool command_write_file(struct command_host *host, const char *command, struct bn_str path,
+bool command_cut_force(struct bn_str *args)
+{
+    size_t n_backslashes = 0;
+    if (args->n_bytes < 2 || args->ptr[args->n_bytes - 1] != '!')
+        return false;
+    while (n_backslashes < args->n_bytes - 1 &&
+           args->ptr[args->n_bytes - 2 - n_backslashes] == '\\')
+        n_backslashes++;
+    if (n_backslashes % 2 == 1)
+        return false;
+    args->n_bytes--;
+    return true;
+}
+
+bool command_may_write(struct command_host *host, const char *command, struct bn_str args,
+                       const char *path)
+{
+    struct stat st;
+    struct bn_error err;
+    const bool replaces = command_cut_force(&args), exists = stat(path, &st) == 0;
+    if (!path[0])
+        return command_fail(host, "the name of the file is empty");
+    if (!store_has_folder(path, &err))
+        return command_fail(host, err.text);
+    if (exists && S_ISDIR(st.st_mode))
+        ui_notice(host->ui, TONE_ERROR, "%s is a directory; a name for the file is missing", path);
+    else if (exists && !replaces)
+        ui_notice(host->ui, TONE_ERROR, "%s already exists; /%s %.*s! replaces it", path, command,
+                  (int)size_min(args.n_bytes, 400), args.ptr);
+    else
+        return true;
+    return false;
+}
+
+bool command_write_file(struct command_host *host, const char *command, struct bn_str args,
                         const struct strbuf *text)
 {
-    struct strbuf name = {0};
-    const bool replaces = command_ends_with(path, "!");
-    strbuf_add(&name, path.ptr, path.n_bytes - replaces);
-    const char *file = strbuf_text(&name);
+    struct strbuf path = {0};
+    struct bn_str name = args;
+    (void)command_cut_force(&name); /* command_may_write examines it */
+    command_path(name, &path);
+    const char *file = strbuf_text(&path);
     struct new_file n;
     struct bn_error err;
     bool ok = false;
-    if (!replaces && access(file, F_OK) == 0) {
-        ui_notice(host->ui, TONE_ERROR, "%s already exists; /%s %s! replaces it", file, command,
-                  file);
-    } else if (text->failed) {
+    if (text->failed || path.failed) {
         (void)command_fail(host, "out of memory for the text of the file");
-    } else {
+    } else if (command_may_write(host, command, args, file)) {
         ok = new_file_open(&n, file, &err);
         if (ok) {
             ok = fwrite(strbuf_text(text), 1, text->n_bytes, n.f) == text->n_bytes ||
@@ -115,6 +154,6 @@ bool command_write_file(struct command_host *host, const char *command, struct b
         else
             (void)command_fail(host, err.text);
     }
-    strbuf_finish(&name);
+    strbuf_finish(&path);
     return ok;
 }

@@ -21,11 +21,11 @@ const struct command command_table[] = {
     {"system", NULL, "[TEXT|@FILE|off]", "show, replace or remove the system message",
      "/system You are a pirate. The conversation stays. With the next message the model reads it "
      "again from the beginning.",
-     ARGS_FREE, cmd_system},
+     ARGS_TEXT_FILE, cmd_system},
     {"retry", "regen", "[NAME=VALUE ...]", "answer the last question again",
      "/retry replaces the last answer by one with a new seed (unless --seed fixes it). Settings "
      "after the command apply to this answer only: /retry temp=1.2 top-k=0",
-     ARGS_SETTING, cmd_retry},
+     ARGS_ASSIGNMENTS, cmd_retry},
     {"edit", NULL, "[N]", "change your message and send it again",
      "/edit removes your last message and its answer from the conversation and puts the message "
      "into the editor. /edit 2 does this with your second message and removes everything after "
@@ -64,7 +64,7 @@ const struct command command_table[] = {
      "/file notes.txt puts the file before your next message. @notes.txt within a message does "
      "the same. A path with blanks is quoted or has backslashes: /file 'my notes.txt'. /file lists "
      "the files for the next message, /file off removes them, /file off 2 the second one.",
-     ARGS_FILE, cmd_file},
+     ARGS_FILES, cmd_file},
     {"save", NULL, "[NAME|FILE][!]", "save the conversation",
      "/save trip saves it under the name trip, and again after every turn. With x.json or a path "
      "it is saved in that file. A file of another conversation is replaced only if ! follows the "
@@ -84,11 +84,11 @@ const struct command command_table[] = {
      "/copy copies the last answer, /copy code its last code block, /copy code 2 the second one, "
      "/copy all the conversation. It uses wl-copy, xclip, xsel or pbcopy. Without these programs "
      "it sends the text to the clipboard of the terminal.",
-     ARGS_FREE, cmd_copy},
+     ARGS_WORDS, cmd_copy},
     {"stats", NULL, "[peak]", "statistics of the last answer and of this run",
      "/stats shows times and rates of loading, reading and generating, and the memory in use. "
      "/stats peak measures the limits of this device; /stats then compares the speed with them.",
-     ARGS_FREE, cmd_stats},
+     ARGS_WORDS, cmd_stats},
     {"info", "show", "", "show the model, the device and the context",
      "/info shows the model's name and size, its template, the device and the context.", ARGS_NONE,
      cmd_info},
@@ -102,11 +102,11 @@ const struct command command_table[] = {
      "/probs 3 shows, after each answer, the probability of each token and the three most likely "
      "tokens. This makes answers slower because all logits are computed, but it does not change "
      "them. /probs off ends it.",
-     ARGS_FREE, cmd_probs},
+     ARGS_WORDS, cmd_probs},
     {"ui", NULL, "[inline|full]", "choose the ordinary or the whole screen",
      "/ui full shows the chat on the whole screen, with a transcript that scrolls. /ui inline "
      "returns to the ordinary screen. F2 switches between them.",
-     ARGS_FREE, cmd_ui},
+     ARGS_WORDS, cmd_ui},
     {"quit", "bye exit q", "", "end the program",
      "/quit ends the program, as Ctrl-D on an empty line does.", ARGS_NONE, cmd_quit},
     {0},
@@ -123,19 +123,29 @@ static bool has_alias(const struct command *c, struct bn_str name)
     return false;
 }
 
-const struct command *command_find(struct bn_str name)
+const struct command *command_named(struct bn_str name)
 {
-    const struct command *begins = NULL;
-    size_t n_begin = 0;
-    for (const struct command *c = command_table; c->name; c++) {
+    for (const struct command *c = command_table; c->name; c++)
         if (bn_str_is(name, c->name) || has_alias(c, name))
             return c;
-        if (name.n_bytes > 0 && bn_str_starts(bn_str_of(c->name), name)) {
-            begins = c;
-            n_begin++;
-        }
-    }
-    return n_begin == 1 ? begins : NULL;
+    return NULL;
+}
+
+/* The number of commands whose names begin with `begin`, which is not empty; *first is the first of
+ * them. */
+static size_t count_matches(struct bn_str begin, const struct command **first)
+{
+    size_t n = 0;
+    for (const struct command *c = command_table; c->name && begin.n_bytes > 0; c++)
+        if (bn_str_starts(bn_str_of(c->name), begin) && n++ == 0)
+            *first = c;
+    return n;
+}
+
+const struct command *command_find(struct bn_str name)
+{
+    const struct command *named = command_named(name), *begins = NULL;
+    return named ? named : count_matches(name, &begins) == 1 ? begins : NULL;
 }
 
 /* The command whose name is the nearest to a mistyped one, or NULL. */
@@ -147,10 +157,16 @@ static const char *near_command(struct bn_str name)
     return near.best;
 }
 
-/* Run a command. If memory ran out for a text, a part of the result is missing, so this fails. */
+/* Run a command. If memory ran out for a text, a part of the result is missing, so this fails. An
+ * argument that the command does not take is refused: the user expects an effect of it. */
 static bool run(struct command_host *host, const struct command *c, struct bn_str args)
 {
     const size_t n_failed = strbuf_n_failed();
+    if (args.n_bytes > 0 && !c->args[0]) {
+        ui_notice(host->ui, TONE_ERROR, "usage: /%s, without an argument; nothing was done",
+                  c->name);
+        return false;
+    }
     if (!c->run(host, args))
         return false;
     if (strbuf_n_failed() == n_failed)
@@ -179,12 +195,37 @@ bool command_runs_now(struct bn_str name, struct bn_str args)
     return c && (is_in(shows, c->name) || (args.n_bytes == 0 && is_in(shows_if_bare, c->name)));
 }
 
+/* Show as an error that the beginning `begin` of a name is not unique, with the names and then
+ * `hint`. False: at most one name begins so. */
+static bool show_matches(struct command_host *host, struct bn_str begin, const char *hint)
+{
+    const struct command *first = NULL;
+    const size_t n = count_matches(begin, &first);
+    struct strbuf text = {0};
+    size_t n_listed = 0;
+    if (n < 2)
+        return false;
+    strbuf_addf(&text, "/%.*s may be ", (int)begin.n_bytes, begin.ptr); /* shorter than a name */
+    for (const struct command *c = first; n_listed < n; c++)
+        if (bn_str_starts(bn_str_of(c->name), begin)) {
+            const char *between = n_listed + 1 < n ? ", " : " or ";
+            strbuf_addf(&text, "%s/%s", n_listed > 0 ? between : "", c->name);
+            n_listed++;
+        }
+    strbuf_add_text(&text, hint);
+    host->ui->ops->notice(host->ui, TONE_ERROR, strbuf_str(&text));
+    strbuf_finish(&text);
+    return true;
+}
+
 enum entry command_run(struct command_host *host, struct bn_str name, struct bn_str args)
 {
     const struct command *c = command_find(name);
     const int n = name.n_bytes > 40 ? 40 : (int)name.n_bytes; /* the notice cuts a longer name */
     if (c)
         return run(host, c, args) ? ENTRY_DONE : ENTRY_REFUSED;
+    if (show_matches(host, name, ". Start with a space to send it as text."))
+        return ENTRY_UNKNOWN;
     const char *near = near_command(name);
     if (near)
         ui_notice(
@@ -239,6 +280,16 @@ static void list_paths(const struct command_host *host, struct strbuf *out)
                     host->chat->store->last.path);
 }
 
+static void show_no_command(struct command_host *host, struct bn_str name)
+{
+    const char *near = near_command(name);
+    if (near)
+        ui_notice(host->ui, TONE_ERROR, "there is no command of that name - did you mean /%s?",
+                  near);
+    else
+        ui_notice(host->ui, TONE_ERROR, "there is no command of that name; /help lists them");
+}
+
 bool cmd_help(struct command_host *host, struct bn_str args)
 {
     struct strbuf text = {0};
@@ -254,23 +305,20 @@ bool cmd_help(struct command_host *host, struct bn_str args)
         const struct command *c = command_find(args);
         ok = c != NULL;
         if (c)
-            strbuf_addf(&text, "/%s %s: %s\n%s", c->name, c->args, c->brief, c->help);
+            strbuf_addf(&text, "/%s%s%s: %s\n%s", c->name, c->args[0] ? " " : "", c->args, c->brief,
+                        c->help);
     }
-    const char *near = ok ? NULL : near_command(args);
     if (ok)
         host->ui->ops->notice(host->ui, TONE_PLAIN, strbuf_str(&text));
-    else if (near)
-        ui_notice(host->ui, TONE_ERROR, "there is no command of that name - did you mean /%s?",
-                  near);
-    else
-        ui_notice(host->ui, TONE_ERROR, "there is no command of that name; /help lists them");
+    else if (!show_matches(host, args, ""))
+        show_no_command(host, args);
     strbuf_finish(&text);
     return ok;
 }
 
 bool cmd_quit(struct command_host *host, struct bn_str args)
 {
-    (void)args; /* ignored */
+    (void)args; /* no arguments */
     host->leaves = true;
     return true;
 }

@@ -23,20 +23,24 @@ struct command_host {
     const char *painter; /* name of the painter to change to; NULL: no change */
 };
 
-/* What Tab completes in the argument. */
+/* What Tab completes in the arguments. */
 enum command_args {
-    ARGS_NONE, /* there is no argument */
-    ARGS_FREE, /* nothing: any text or a number */
+    ARGS_NONE,  /* there is no argument */
+    ARGS_FREE,  /* nothing: any text or a number */
+    ARGS_WORDS, /* one of the words in small letters of command.args */
     ARGS_FILE,
-    ARGS_SETTING,
-    ARGS_COMMAND,
-    ARGS_SAVED_CHAT,
+    ARGS_FILES,
+    ARGS_TEXT_FILE,   /* the name of a file if the argument begins with "@" */
+    ARGS_SETTING,     /* NAME VALUE */
+    ARGS_ASSIGNMENTS, /* NAME=VALUE ... */
+    ARGS_COMMAND,     /* a command, or ARGS_WORDS */
+    ARGS_SAVED_CHAT,  /* a name or, with a slash, a file */
 };
 
 struct command {
     const char *name;    /* without the slash */
     const char *aliases; /* separated by blanks, not shown by /help; or NULL */
-    const char *args;    /* for /help, such as "[N]"; or "" */
+    const char *args;    /* for /help, such as "[N]"; "": command_run refuses an argument */
     const char *brief;   /* one line */
     const char *help;    /* a paragraph with an example */
     enum command_args completes;
@@ -48,11 +52,14 @@ extern const struct command command_table[]; /* ends with a NULL name */
 
 /* Find a command by its name, an alias, or an unambiguous beginning of its name; else NULL. */
 const struct command *command_find(struct bn_str name);
+/* The same for a whole name or alias only. */
+const struct command *command_named(struct bn_str name);
 /* Whether this command may run during an answer. Such commands change neither the conversation nor
  * a setting. */
 bool command_runs_now(struct bn_str name, struct bn_str args);
-/* Find a command and run it. Without such a command, show the nearest name, if there is one, and
- * return ENTRY_UNKNOWN. ENTRY_REFUSED: the command failed, or memory ran out for its result. */
+/* Find a command and run it. Without such a command, show the names that begin so, if there are
+ * several, or else the nearest name, if there is one, and return ENTRY_UNKNOWN. ENTRY_REFUSED: the
+ * command failed, or memory ran out for its result. */
 enum entry command_run(struct command_host *host, struct bn_str name, struct bn_str args);
 
 /* Show the reason as an error. Returns false. */
@@ -72,17 +79,29 @@ bool command_number(struct command_host *host, struct bn_str args, size_t fallba
  * static text; for any other text the result is `typed` itself. */
 const char *command_setting(const char *typed);
 
-/* Set a setting to the text of a user. options_find must find the name. "default" resets it; "off"
- * removes all values of an option that repeats. Errors of options_set and options_reset. */
-bool command_assign(struct options *o, const char *name, const char *value, struct bn_error *err);
+/* Set a setting of `o` to the text of a user. options_find must find the name. "default" resets it;
+ * "off" removes all values of an option that repeats. BN_EARG: the vocabulary lacks a token of the
+ * value. Errors of options_set and options_reset. */
+bool command_assign(const struct command_host *host, struct options *o, const char *name,
+                    const char *value, struct bn_error *err);
 
-/* Whether s ends with `end` and has other text before it. */
-bool command_ends_with(struct bn_str s, const char *end);
+/* Append the path of the one file that an argument names: the argument itself if a file has this
+ * path, else that of input_one_path. */
+void command_path(struct bn_str arg, struct strbuf *out);
 
-/* Write a text to the file `path` that the user named. An existing file is replaced only if `path`
- * ends with "!", which is not part of the name. `command`, such as "export", is for the error
- * message. Shows the result. False: not written. */
-bool command_write_file(struct command_host *host, const char *command, struct bn_str path,
+/* Remove a "!" that ends an argument, unless a backslash quotes it. True: there was one, so the
+ * command replaces a file that exists. */
+bool command_cut_force(struct bn_str *args);
+
+/* Whether the file `path` may be written. False: it is empty or a directory, its directory does not
+ * exist (store_has_folder), or it exists and `args`, the argument of `command` that named it, has
+ * no "!" for command_cut_force; the reason was shown. */
+bool command_may_write(struct command_host *host, const char *command, struct bn_str args,
+                       const char *path);
+
+/* Write a text to the file that `args` names, with a "!" if it may be replaced. `command`, such as
+ * "export", is for the error message. Shows the result. False: not written. */
+bool command_write_file(struct command_host *host, const char *command, struct bn_str args,
                         const struct strbuf *text);
 
 /* Write the conversation to its files after a command has changed it. A failure was shown, and sets

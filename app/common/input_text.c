@@ -137,23 +137,21 @@ static void add_quoted(struct bn_str s, size_t from, size_t to, struct strbuf *o
     }
 }
 
-/* Append a "~" at `at`, if there is one: as the home directory if a slash follows and HOME is set,
- * else unchanged. */
-static void add_home(struct bn_str s, size_t at, struct strbuf *out)
+/* Append the home directory for the "~" of a "~/" at *at, and move *at behind this "~". Without
+ * them, or without HOME, do nothing. */
+static void add_home(struct bn_str s, size_t *at, struct strbuf *out)
 {
-    const char *home = env_get(ENV_HOME);
-    if (home && s.n_bytes - at >= 2 && s.ptr[at] == '~' && s.ptr[at + 1] == '/')
-        strbuf_add_text(out, home);
-    else if (at < s.n_bytes && s.ptr[at] == '~')
-        strbuf_add_char(out, '~');
+    const char *home = path_home((struct bn_str){s.ptr + *at, s.n_bytes - *at});
+    if (!home)
+        return;
+    strbuf_add_text(out, home);
+    ++*at;
 }
 
-/* Append the word at *at without its quotes, and move *at behind it. */
-static void read_word(struct bn_str s, size_t *at, struct strbuf *out)
+/* Append the text at *at without its quotes, and move *at to the next blank outside quotes. */
+static void add_unquoted(struct bn_str s, size_t *at, struct strbuf *out)
 {
     size_t i = *at;
-    add_home(s, i, out);
-    i += i < s.n_bytes && s.ptr[i] == '~'; /* add_home has appended it */
     for (; i < s.n_bytes && !is_blank(s.ptr[i]); i++) {
         const size_t close = is_quote(s.ptr[i]) ? closing_quote(s, i) : SIZE_MAX;
         if (close != SIZE_MAX) {
@@ -166,6 +164,29 @@ static void read_word(struct bn_str s, size_t *at, struct strbuf *out)
         }
     }
     *at = i;
+}
+
+/* Append the word at *at without its quotes, and move *at behind it. */
+static void read_word(struct bn_str s, size_t *at, struct strbuf *out)
+{
+    add_home(s, at, out);
+    add_unquoted(s, at, out);
+}
+
+void input_one_path(struct bn_str text, struct strbuf *out)
+{
+    size_t at = 0;
+    while (at < text.n_bytes && is_blank(text.ptr[at]))
+        at++;
+    add_home(text, &at, out);
+    while (at < text.n_bytes) {
+        add_unquoted(text, &at, out);
+        const size_t first = at;
+        while (at < text.n_bytes && is_blank(text.ptr[at]))
+            at++;
+        if (at < text.n_bytes) /* the blanks are inside the path, not behind it */
+            strbuf_add(out, text.ptr + first, at - first);
+    }
 }
 
 bool input_next_path(struct bn_str list, size_t *at, struct strbuf *out)

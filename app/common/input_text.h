@@ -36,6 +36,9 @@ bool input_text_or_file(const char *arg, struct strbuf *out, struct bn_error *er
  * nothing between them. False: no path is left. If memory runs out, this function and input_next_at
  * set out->failed. */
 bool input_next_path(struct bn_str list, size_t *at, struct strbuf *out);
+/* Append the only path of `text`, with the quotes of input_next_path. Blanks inside the path need
+ * no quotes; those around it are removed. */
+void input_one_path(struct bn_str text, struct strbuf *out);
 
 enum input_at {
     INPUT_AT_FILE, /* a regular file */

@@ -82,6 +82,12 @@ bool path_of(enum path_dir dir, const char *name, char out[PATH_BYTES], struct b
     return true;
 }
 
+const char *path_home(struct bn_str path)
+{
+    const bool has_tilde = path.n_bytes >= 2 && path.ptr[0] == '~' && path.ptr[1] == '/';
+    return has_tilde ? env_get(ENV_HOME) : NULL;
+}
+
 bool path_make_parents(const char *path, struct bn_error *err)
 {
     char dir[PATH_BYTES];

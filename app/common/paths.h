@@ -10,6 +10,7 @@
 #define APP_PATHS_H
 
 #include "engine/base/error.h"
+#include "engine/base/str.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -57,6 +58,9 @@ enum path_dir { PATH_CONFIG, PATH_STATE, PATH_DATA, PATH_CACHE };
  * directory has no absolute path and HOME is not set, or the path is too long; then `out` may hold
  * a part. */
 bool path_of(enum path_dir dir, const char *name, char out[PATH_BYTES], struct bn_error *err);
+
+/* The home directory that "~" stands for, if `path` begins with "~/" and HOME is set; else NULL. */
+const char *path_home(struct bn_str path);
 
 /* Create the missing directories above `path`, with mode 0700. BN_EIO, also if `path` has
  * PATH_BYTES bytes or more. */

@@ -56,10 +56,13 @@ struct slash slash_parse(struct bn_str entry)
     size_t n_word = 1; /* bytes of the first word, up to a blank or a second slash */
     while (n_word < line.n_bytes && !is_blank(line.ptr[n_word]) && line.ptr[n_word] != '/')
         n_word++;
-    if ((n_word < line.n_bytes && line.ptr[n_word] == '/') || memchr(line.ptr, '\n', line.n_bytes))
+    if (n_word < line.n_bytes && line.ptr[n_word] == '/')
+        return s;
+    s.name = (struct bn_str){line.ptr + 1, n_word - 1};
+    if (memchr(line.ptr, '\n', line.n_bytes))
         return s;
     return (struct slash){.kind = SLASH_COMMAND,
-                          .name = {line.ptr + 1, n_word - 1},
+                          .name = s.name,
                           .text = trim((struct bn_str){line.ptr + n_word, line.n_bytes - n_word})};
 }
 

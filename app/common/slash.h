@@ -17,7 +17,9 @@ enum slash_kind {
 
 struct slash {
     enum slash_kind kind;
-    struct bn_str name, text; /* within the entry */
+    /* Within the entry. SLASH_MESSAGE: `name` is empty, except for several lines that would be a
+     * command if they were one line. */
+    struct bn_str name, text;
 };
 
 /* An entry that begins with a slash is a command, unless its first word has another slash (a path)

@@ -24,7 +24,7 @@ static const struct option text_rows[] = {
 };
 
 static const struct option prompt_rows[] = {
-    {.name = "messages", .kind = OPTION_TEXT, .arg = "FILE",
+    {.name = "messages", .kind = OPTION_TEXT, .paths = OPTION_PATH, .arg = "FILE",
      .help = "the conversation: JSON messages in the OpenAI form; -: stdin"},
     {.name = "ids", .kind = OPTION_FLAG, .help = "print ids instead of text"},
     {.name = "generation-prompt", .kind = OPTION_FLAG, .fallback = "on",
@@ -34,7 +34,7 @@ static const struct option prompt_rows[] = {
 static const struct option logits_rows[] = {
     {.name = "tokens", .kind = OPTION_INTS, .ints = {0, INT32_MAX}, .arg = "ID,ID,...",
      .help = "the ids to evaluate"},
-    {.name = "out", .kind = OPTION_TEXT, .arg = "FILE",
+    {.name = "out", .kind = OPTION_TEXT, .paths = OPTION_PATH, .arg = "FILE",
      .help = "output file for the logits: float32, (tokens, vocabulary), row-major"},
     {.name = "reuse", .kind = OPTION_INT, .ints = {0, INT32_MAX}, .fallback = "0",
      .help = "evaluate the first N ids, then the rest on top of them"},

@@ -135,7 +135,8 @@ static const struct option sampling_rows[] = {
 static const struct option_table sampling_options = OPTION_TABLE("Sampling", sampling_rows);
 
 static const struct option model_rows[] = {
-    {.name = "model", .letter = 'm', .kind = OPTION_TEXT, .places = OPTION_AT_START, .arg = "FILE",
+    {.name = "model", .letter = 'm', .kind = OPTION_TEXT, .places = OPTION_AT_START,
+     .paths = OPTION_PATH, .arg = "FILE",
      .help = "the model, a GGUF file (docs/models.md); default: a small demo model"},
     {.name = "ctx", .letter = 'c', .kind = OPTION_INT, .places = OPTION_AT_START,
      .ints = {0, MAX_CTX}, .fallback = "0",
@@ -154,8 +155,9 @@ static const struct option prompt_rows[] = {
     {.name = "prompt", .letter = 'p', .kind = OPTION_TEXT, .arg = "TEXT",
      .help = "the prompt; answer it and exit"},
     {.name = "system", .letter = 's', .kind = OPTION_TEXT, .places = OPTION_AT_START,
-     .arg = "TEXT|@FILE", .help = "system message"},
-    {.name = "file", .letter = 'f', .kind = OPTION_TEXT, .repeats = true, .arg = "PATH",
+     .paths = OPTION_AT_PATH, .arg = "TEXT|@FILE", .help = "system message"},
+    {.name = "file", .letter = 'f', .kind = OPTION_TEXT, .repeats = true,
+     .paths = OPTION_PATH, .arg = "PATH",
      .help = "put a text file before the prompt; -: standard input (may be repeated)"},
     {.name = "interactive", .letter = 'i', .kind = OPTION_FLAG,
      .help = "continue after the first prompt; from a pipe: lines and commands"},
@@ -165,9 +167,9 @@ static const struct option_table prompt_options = OPTION_TABLE("Prompt", prompt_
 static const struct option conversation_rows[] = {
     {.name = "continue", .letter = 'C', .kind = OPTION_FLAG,
      .help = "continue the last conversation"},
-    {.name = "session", .kind = OPTION_TEXT, .arg = "NAME",
+    {.name = "session", .kind = OPTION_TEXT, .paths = OPTION_PATH, .arg = "NAME",
      .help = "open or create the saved chat NAME; it is saved after every turn"},
-    {.name = "load", .kind = OPTION_TEXT, .arg = "FILE",
+    {.name = "load", .kind = OPTION_TEXT, .paths = OPTION_PATH, .arg = "FILE",
      .help = "start with the conversation in FILE"},
     {.name = "private", .kind = OPTION_FLAG, .places = OPTION_AT_START,
      .help = "write no files: no input history, no last conversation"},
@@ -209,7 +211,8 @@ static const struct option interface_rows[] = {
      .help = "no banner and no notices, only errors"},
     {.name = "verbose", .letter = 'v', .kind = OPTION_FLAG, .advanced = true,
      .places = OPTION_AT_START, .help = "show more about how the model file was read"},
-    {.name = "log", .kind = OPTION_TEXT, .advanced = true, .places = OPTION_AT_START, .arg = "FILE",
+    {.name = "log", .kind = OPTION_TEXT, .advanced = true, .places = OPTION_AT_START,
+     .paths = OPTION_PATH, .arg = "FILE",
      .help = "append the messages of the engine and the time of each answer to FILE"},
 };
 static const struct option_table interface_options = OPTION_TABLE("Interface", interface_rows);
@@ -306,6 +309,14 @@ void chat_options_from_model(struct options *o, const struct bn_file *file)
         set_of_family(o, file);
 }
 
+bool chat_options_check_bias(const char *text, const struct tokenizer *t, struct bn_error *err)
+{
+    const size_t n_vocab = tokenizer_info(t)->n_vocab;
+    struct sampler_bias bias;
+    return !parse_bias(text, &bias) || (size_t)bias.id < n_vocab ||
+           bn_fail(err, BN_EARG, "--logit-bias %s: the vocabulary has %zu tokens", text, n_vocab);
+}
+
 bool chat_options_biases(const struct options *o, const struct tokenizer *t, struct bias_list *list,
                          struct bn_error *err)
 {
@@ -316,10 +327,9 @@ bool chat_options_biases(const struct options *o, const struct tokenizer *t, str
         return bn_fail(err, BN_ENOMEM, "out of memory");
     for (size_t i = 0; i < n; i++) {
         (void)parse_bias(texts[i], &items[i]); /* check_bias has accepted it */
-        if ((size_t)items[i].id >= tokenizer_info(t)->n_vocab) {
+        if (!chat_options_check_bias(texts[i], t, err)) {
             mem_free(items);
-            return bn_fail(err, BN_EARG, "--logit-bias %s: the vocabulary has %zu tokens", texts[i],
-                           tokenizer_info(t)->n_vocab);
+            return false;
         }
     }
     *list = (struct bias_list){items, n};

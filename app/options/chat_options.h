@@ -29,6 +29,9 @@ struct bias_list {
     struct sampler_bias *items; /* (n) */
     size_t n;
 };
+/* Whether the vocabulary has the token of ID=X. Another text is accepted: options_set refuses it.
+ * BN_EARG. */
+bool chat_options_check_bias(const char *text, const struct tokenizer *t, struct bn_error *err);
 /* Set *list, whose old value is not freed. BN_EARG: an id that is not in the vocabulary. BN_ENOMEM.
  * After a failure *list is unchanged. */
 bool chat_options_biases(const struct options *o, const struct tokenizer *t, struct bias_list *list,

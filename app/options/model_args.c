@@ -122,7 +122,7 @@ static bool check_template_arg(const char *text, struct bn_error *err)
 /* clang-format off */
 static const struct option template_rows[] = {
     {.name = "template", .kind = OPTION_TEXT, .advanced = true, .places = OPTION_AT_START,
-     .fallback = "auto", .arg = "NAME|@FILE",
+     .paths = OPTION_PATH | OPTION_AT_PATH, .fallback = "auto", .arg = "NAME|@FILE",
      .help = "chat template: auto (of the model), built-in name, Jinja file"},
     {.name = "template-arg", .kind = OPTION_TEXT, .repeats = true, .advanced = true,
      .places = OPTION_AT_START, .check = check_template_arg, .arg = "NAME=VALUE",

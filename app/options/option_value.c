@@ -6,6 +6,7 @@
  */
 #include "app/options/option_value.h"
 
+#include "app/common/paths.h"
 #include "engine/base/memory.h"
 
 #include <math.h>
@@ -160,13 +161,38 @@ static bool add_text(const char *text, struct option_value *out, struct bn_error
     return true;
 }
 
+/* Whether the first bytes of the text precede a path: none, or "@". */
+static bool begins_path(const struct option *row, const char *text, size_t *n_before)
+{
+    *n_before = text[0] == '@' && (row->paths & OPTION_AT_PATH) ? 1 : 0;
+    return *n_before > 0 || (row->paths & OPTION_PATH);
+}
+
+/* Add the text, with the home directory in place of a "~/" that begins a path. */
+static bool add_expanded(const struct option *row, const char *text, struct option_value *out,
+                         struct bn_error *err)
+{
+    size_t n_before;
+    const char *home =
+        begins_path(row, text, &n_before) ? path_home(bn_str_of(text + n_before)) : NULL;
+    if (!home)
+        return add_text(text, out, err);
+    char path[PATH_BYTES];
+    const int n =
+        snprintf(path, sizeof(path), "%.*s%s%s", (int)n_before, text, home, text + n_before + 1);
+    if (n < 0 || (size_t)n >= sizeof(path))
+        return bn_fail(err, BN_EARG, "--%s: a path of %d bytes is too long", row->name, n);
+    return add_text(path, out, err);
+}
+
+/* The settings are floats: a number that is the excluded minimum as a float is refused, too. */
 static bool parse_real(const struct option *row, const char *text, double *out)
 {
     if (!looks_like_real(text))
         return false;
     *out = strtod(text, NULL);
     return isfinite(*out) && *out >= row->reals.min && *out <= row->reals.max &&
-           !(row->reals.above_min && *out == row->reals.min);
+           !(row->reals.above_min && (float)*out == (float)row->reals.min);
 }
 
 bool option_value_parse(const struct option *row, const char *label, const char *text,
@@ -194,7 +220,7 @@ bool option_value_parse(const struct option *row, const char *label, const char 
     case OPTION_TEXT:
         if (row->check && !row->check(text, err))
             return bn_fail_prefix(err, "%s '%s'", label, text);
-        return add_text(text, out, err);
+        return add_expanded(row, text, out, err);
     }
     return ok || fail_value(row, label, text, err);
 }

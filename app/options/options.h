@@ -32,6 +32,13 @@ enum option_kind {
     OPTION_INTS,   /* whole numbers within .ints, separated by commas: 128,512 */
 };
 
+/* Whether a text is a path. Then "~/" at the beginning of the path stands for the home directory,
+ * because no shell expands it in a config line or after "--file=". */
+enum option_path {
+    OPTION_PATH = 1,    /* the text is a path, or a name without a slash */
+    OPTION_AT_PATH = 2, /* the text behind an "@" at its beginning is a path */
+};
+
 /* Places where an option can be set. */
 enum option_place {
     OPTION_ON_COMMAND = 1,
@@ -47,6 +54,7 @@ struct option {
     bool repeats;    /* TEXT: every occurrence is kept, in order */
     bool advanced;   /* not listed with OPTION_HELP_SHORT */
     unsigned places; /* flags of enum option_place; 0 means OPTION_ON_COMMAND */
+    unsigned paths;  /* TEXT: flags of enum option_path */
     struct {
         int64_t min, max; /* messages do not name a max of INT32_MAX or more */
     } ints;

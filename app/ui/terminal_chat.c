@@ -470,8 +470,8 @@ void terminal_interrupt(struct ui *ui)
 
 bool terminal_wants_input(const struct ui *ui)
 {
-    /* Type-ahead and Esc are always possible. A terminal that is gone is always readable, so polling
-     * it would keep a core busy. */
+    /* Type-ahead and Esc are always possible. A terminal that is gone is always readable, so
+     * polling it would keep a core busy. */
     return !ui->terminal->is_hung_up;
 }
 

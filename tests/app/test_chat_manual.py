@@ -129,7 +129,7 @@ class Commands(TerminalCase):
         names = re.findall(r'(?m)^/([a-z]+)', self.script('/help').replace('bitnet-chat: ', ''))
         self.assertGreater(len(names), 20)
         for name, text in zip(names, (self.script(f'/help {name}') for name in names)):
-            self.assertRegex(text, rf'^/{name} [^\n]*: [a-z][^\n]*\n[^\n]*/{name}\b')
+            self.assertRegex(text, rf'^/{name} ?[^\n]*: [a-z][^\n]*\n[^\n]*/{name}\b')
         self.assertIn('no command of that name', self.script('/help nonsense', code=2))
 
     def test_history_shows_the_given_number_of_turns(self):

@@ -448,7 +448,7 @@ class Files(ChatCase):
 
     def test_a_script_that_cannot_save_is_exit_5(self):
         self.fake('ok')
-        done = self.chat('--session', '/proc/no/such.json', '-p', 'x', stdin=subprocess.DEVNULL)
+        done = self.chat('--session', '/proc/such.json', '-p', 'x', stdin=subprocess.DEVNULL)
         self.assertEqual((done.returncode, done.stdout), (5, b'ok\n'))
 
     def test_a_single_prompt_saves_no_conversation(self):
@@ -473,7 +473,8 @@ class Words(ChatCase):
             for words in ((word,), (word, 'why?')):
                 done = self.run_words(*words)
                 self.assertEqual((done.returncode, done.stdout), (3, b''), (words, done.stderr))
-                self.assertIn(f"cannot open '{word}'".encode(), done.stderr)
+                path = word.replace('~', self.home.name, 1)
+                self.assertIn(f"cannot open '{path}'".encode(), done.stderr)
                 self.assertEqual(done.stderr.count(b'\n'), 1)
         for words in (('why?',), ('is and/or one word?',), ('what', 'is', 'a/b'), ('-p', 'a/b'), ('--', 'why?')):
             done = self.run_words(*words)

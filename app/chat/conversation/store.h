@@ -74,6 +74,10 @@ struct store_reading {
  * long, or no data directory. */
 bool store_path(const char *name, char out[PATH_BYTES], struct bn_error *err);
 
+/* Whether the directory of the file `path` exists. That of the saved chats counts as existing,
+ * because the program creates it. BN_EIO: it does not exist, or is no directory. */
+bool store_has_folder(const char *path, struct bn_error *err);
+
 /* Write a conversation to a file that no chat uses. BN_EIO, BN_ENOMEM. */
 bool store_write(const struct store *s, const struct transcript_state *state, const char *path,
                  struct bn_error *err);

@@ -32,6 +32,22 @@ bool store_path(const char *name, char out[PATH_BYTES], struct bn_error *err)
     return path_of(PATH_DATA, below, out, err);
 }
 
+bool store_has_folder(const char *path, struct bn_error *err)
+{
+    char folder[PATH_BYTES], own[PATH_BYTES];
+    struct stat st;
+    struct bn_error ignored; /* without a data directory there is no folder of saved chats */
+    const char *slash = strrchr(path, '/');
+    if (!slash || slash == path)
+        return true; /* in the working directory or in the root directory */
+    (void)snprintf(folder, sizeof(folder), "%.*s", (int)(slash - path), path); /* cut: no folder */
+    if (stat(folder, &st) == 0)
+        return S_ISDIR(st.st_mode) || bn_fail(err, BN_EIO, "'%s' is not a directory", folder);
+    if (path_of(PATH_DATA, "sessions", own, &ignored) && strcmp(folder, own) == 0)
+        return true;
+    return bn_fail(err, BN_EIO, "there is no directory '%s'", folder);
+}
+
 void store_clean(void)
 {
     static const struct {

@@ -63,8 +63,9 @@ static void paste_mark(enum line_mark kind, size_t index, char out[MARK_BYTES])
     const struct bn_str text = strbuf_str(&line_state.pastes[kind].items[index]);
     struct strbuf ends = {0};
     brief_ends(text, &ends);
-    (void)snprintf(out, MARK_BYTES, "%s%zu: %zu lines, %zu bytes: %s]", labels[kind], index + 1,
-                   count_lines(text), text.n_bytes, strbuf_text(&ends)); /* fits */
+    const size_t n_lines = count_lines(text);
+    (void)snprintf(out, MARK_BYTES, "%s%zu: %zu line%s, %zu bytes: %s]", labels[kind], index + 1,
+                   n_lines, n_lines == 1 ? "" : "s", text.n_bytes, strbuf_text(&ends)); /* fits */
     strbuf_finish(&ends);
 }
 

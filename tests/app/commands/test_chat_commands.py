@@ -5,10 +5,12 @@ test_chat_commands.py CHAT MAKE_MODEL: each slash command, in a script of lines,
 import json
 import os
 import re
+import shutil
 import struct
+import subprocess
 
 from support.chat_case import ChatCase
-from support.program_case import main
+from support.program_case import PROGRAM, main
 
 
 class Commands(ChatCase):
@@ -34,6 +36,30 @@ class Commands(ChatCase):
         for word in ('/set [NAME', '/quit', 'top-k=0', 'Ctrl-X Ctrl-E'):
             self.assertIn(word, text)
 
+    def test_a_beginning_of_several_names_lists_them(self):
+        for line in ('/s', '/help s'):
+            text = self.script(line, code=2)
+            self.assertIn('/s may be /set, /system, /save, /sessions or /stats', text)
+        self.assertIn('/h may be /help or /history. Start with a space', self.script('/h', code=2))
+
+    def test_a_command_without_arguments_refuses_one(self):
+        text = self.script('/help')
+        names = re.findall(r'(?m)^/([a-z]+) {3,}', text)
+        self.assertEqual(len(names), 6, names)
+        self.fake('one', 'two')
+        for name in names:
+            self.assertNotIn(' :', self.script(f'/help {name}'))
+            text = self.script('a', f'/{name} now', 'b', code=2, words=['--keep-going'])
+            self.assertIn(f'usage: /{name}, without an argument; nothing was done', text)
+            self.assertEqual(self.answers, 'one\n\ntwo\n')
+        self.assertIn('nothing was said', self.script('/edit 2', code=2))
+
+    def test_edit_in_a_script_names_no_editor(self):
+        self.fake('one')
+        text = self.script('a', '/edit')
+        self.assertIn('taken back; the conversation is empty', text)
+        self.assertNotIn('editor', text)
+
     def test_abbreviations_and_aliases(self):
         self.fake('one', 'two')
         self.script('a', '/ret', '/und')
@@ -54,7 +80,7 @@ class Commands(ChatCase):
         for word in ('takes a number from 0 to 100', 'temp = 0.25',
                      'temp              0.25    set        a number from 0 to 100\n',
                      'overflow          stop    default    drop, keep-first or stop\n',
-                     'temp = 0.7', 'top-k = 3', 'temp = 1.5', 'stop = END', 'stop = none'):
+                     'temp = 0.7', 'top-k = 3', 'temp = 1.5', 'stop = END', 'stop = off'):
             self.assertIn(word, text)
         self.assertIn('fixed at start', self.script('/set ctx'))
         text = self.script('/set no-wrap on', '/set no-wrap off', '/set no-wrap default')
@@ -204,6 +230,21 @@ class Commands(ChatCase):
 
     def test_tokens_shows_bytes_of_characters(self):
         self.assertIn('\\xC3|', self.script('/tokens ö'))
+        self.assertIn('\n1 token\n', self.script('/tokens a'))
+
+    def test_a_bias_for_a_token_that_does_not_exist_is_refused(self):
+        self.fake('one', 'two')
+        for line in ('/set logit-bias 9999=1', '/retry logit-bias=9999=1'):
+            text = self.script('a', '/set logit-bias 97=1', line, '/set logit-bias', 'b', code=2,
+                               words=['--keep-going'])
+            self.assertIn('--logit-bias 9999=1: the vocabulary has 262 tokens', text)
+            self.assertIn('logit-bias = 97=1 (set)', text)
+            self.assertEqual(self.answers, 'one\n\ntwo\n')
+
+    def test_an_empty_setting_is_shown_as_it_is_set(self):
+        for name in ('stop', 'logit-bias'):
+            self.assertEqual(self.script(f'/set {name}').split('\n')[0], f'{name} = off (default)')
+            self.assertIn(f'{name} = off\n', self.script(f'/set {name} off'))
 
     def test_retry_accepts_alternative_setting_names(self):
         self.fake('one two', 'one two')
@@ -264,6 +305,78 @@ class Commands(ChatCase):
         with open(path + '.txt', encoding='utf-8') as file:
             self.assertEqual(file.read(), 'user:\nother\n\nassistant:\nanswer\n\n')
         self.assertIn('.md, .txt or .jsonl', self.script('/export x.doc', code=2))
+
+    def in_home(self, name):
+        return os.path.join(self.home.name, name)
+
+    def test_paths_are_read_alike_by_all_commands(self):
+        """Quotes and backslashes as Tab writes them, ~/ for the home directory, and blanks without quotes."""
+        self.fake('answer')
+        for line, name in (('/export ~/t.md', 't.md'), ("/export '~/t.md'", None),
+                           ('/export ~/my\\ talk.md', 'my talk.md'), ('/export ~/"our talk.md"', 'our talk.md'),
+                           ('/export ~/your long  talk.md', 'your long  talk.md'),
+                           ("/export ~/'its talk.md'!", 'its talk.md'), ('/dump ~/the\\ dump', 'the dump'),
+                           ('/save ~/my\\ chat.json', 'my chat.json'), ("/save 'long trip'", None)):
+            text = self.script('a', line, code=0 if name or '/save' in line else 2)
+            self.assertTrue(name is None or os.path.exists(self.in_home(name)), (line, text))
+        self.assertIn("there is no directory '~'", self.script("/export '~/t.md'", code=2))
+        self.assertIn('2 turns loaded', self.script('a', 'b', '/save wow\\!', '/clear', '/load "wow!"'))
+        self.assertEqual(self.says('--list-sessions'), b'long trip\nwow!\n')
+        self.assertIn('1 turn loaded', self.script('/load long trip', '/load long\\ trip', '/load ~/"my chat.json"'))
+        self.assertIn("'' is not a valid name", self.script("/save ''", code=2))
+        self.assertIn('name of the file is empty', self.script("/dump ''", code=2))
+        with open(self.in_home('my role'), 'w', encoding='utf-8') as file:
+            file.write('be brief')
+        for line in ('/system @~/my role', '/system @~/my\\ role', "/system @~/'my role'"):
+            self.script(line)
+            self.assertEqual(self.messages, [('s', 'be brief')], line)
+        self.assertIn("'-' is standard input", self.script("/system @'-'", code=2))
+
+    def test_a_chat_whose_name_has_quotes_is_found(self):
+        folder = self.in_home('.local/share/bitnet-chat/sessions')
+        os.makedirs(folder)
+        self.fake('answer')
+        self.script('a', '/save plain')
+        os.rename(os.path.join(folder, 'plain.json'), os.path.join(folder, "a\\ 'b'.json"))
+        self.assertIn('1 turn loaded', self.script("/load a\\ 'b'"))
+
+    def test_missing_directories_and_directories_are_named_at_once(self):
+        folder = self.path('nowhere')
+        for line in (f'/save {folder}/x.json', f'/export {folder}/x.md', f'/dump {folder}/x',
+                     f'/save {folder}/x.json!'):
+            self.assertIn(f"there is no directory '{folder}'", self.script('a', line, code=2))
+        self.assertIn(f"cannot open '{folder}/x.json': No such file", self.script(f'/load {folder}/x.json', code=2))
+        self.assertIn(f"there is no directory '{folder}'", self.refuses(5, '--session', f'{folder}/x.json', '-p', 'x'))
+        self.assertFalse(os.path.exists(folder))
+        os.makedirs(folder + '/inner.md')
+        try:
+            for line in (f'/save {folder}/', f'/dump {folder}', f'/export {folder}/inner.md', f'/dump {folder}!'):
+                text = self.script('a', line, code=2)
+                self.assertIn('is a directory', text)
+                self.assertNotIn('replaces it', text)
+            with open(folder + '/file', 'w', encoding='utf-8'):
+                pass
+            self.assertIn('is not a directory', self.script(f'/dump {folder}/file/x', code=2))
+        finally:
+            shutil.rmtree(folder)
+        path = self.in_home('.local/share/bitnet-chat/sessions/first.json')
+        self.script('a', f'/save {path}')  # the program creates its own folder
+        self.assertTrue(os.path.exists(path))
+
+    def test_options_expand_the_home_directory(self):
+        with open(self.in_home('note'), 'w', encoding='utf-8') as file:
+            file.write('some notes')
+        self.says('--file=~/note', '-s', '@~/note', '--log=~/log', '--session=~/x.json', '-p', 'what?')
+        with open(self.in_home('x.json'), encoding='utf-8') as file:
+            texts = [m['content'] for m in json.load(file)['messages']]
+        self.assertEqual(texts[0], 'some notes')
+        self.assertIn('File note', texts[1])
+        self.assertTrue(os.path.exists(self.in_home('log')))
+        os.symlink(self.model, self.in_home('m.gguf'))
+        config = self.write('config', 'model = ~/m.gguf\n')
+        self.env['BITNET_CHAT_CONFIG'] = config
+        done = subprocess.run([PROGRAM, '-p', 'x'], env=self.env, capture_output=True, timeout=60, check=False)
+        self.assertEqual((done.returncode, done.stderr), (0, b''))
 
     def test_files_go_before_the_message(self):
         path = self.write('notes.txt', 'some notes\n')

@@ -44,7 +44,11 @@ static void two_slashes_or_a_blank_begin_a_message(void **state)
 static void several_lines_are_a_message(void **state)
 {
     (void)state;
-    expect("/help\nmore", SLASH_MESSAGE, "", "/help\nmore");
+    expect("/help\nmore", SLASH_MESSAGE, "help", "/help\nmore");
+    expect("/set temp\nmore", SLASH_MESSAGE, "set", "/set temp\nmore");
+    expect("/a/b\nmore", SLASH_MESSAGE, "", "/a/b\nmore");
+    expect("//help\nmore", SLASH_MESSAGE, "", "/help\nmore");
+    expect("one\n/help", SLASH_MESSAGE, "", "one\n/help");
 }
 
 static void blank_entries_are_nothing(void **state)

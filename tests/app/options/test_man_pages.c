@@ -120,6 +120,21 @@ static void page_has_every_command(void **state)
     assert_int_equal(count_of(text, "\n.It Cm /"), n);
 }
 
+static void page_has_every_alias(void **state)
+{
+    const struct page *page = *state;
+    const char *text = read_page(page);
+    for (const struct command *c = command_table; c->name; c++) {
+        char line[200];
+        size_t n = (size_t)snprintf(line, sizeof(line), "\n/%s: /", c->name);
+        for (const char *at = c->aliases; at && *at; at++) /* "a b" is in the page as "/a, /b" */
+            n += (size_t)snprintf(line + n, sizeof(line) - n, "%s%c", *at == ' ' ? ", " : "",
+                                  *at == ' ' ? '/' : *at);
+        if (count_of(text, line) != (c->aliases ? 1 : 0))
+            fail_msg("%s.1 has other aliases than the table: %s", page->name, line + 1);
+    }
+}
+
 int main(int argc, char **argv)
 {
     if (argc != 2)
@@ -130,6 +145,7 @@ int main(int argc, char **argv)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_prestate(page_and_table_agree, &chat),
         cmocka_unit_test_prestate(page_has_every_command, &chat),
+        cmocka_unit_test_prestate(page_has_every_alias, &chat),
         cmocka_unit_test_prestate(page_and_table_agree, &inspect),
         cmocka_unit_test_prestate(page_and_table_agree, &bench),
         cmocka_unit_test_prestate(page_has_every_verb, &inspect),

@@ -73,6 +73,17 @@ static const struct option other_rows[] = {
      .help = "coloured text"},
     {.name = "ids", .kind = OPTION_INTS, .ints = {0, INT32_MAX}, .help = "tokens"},
     {.name = "no-glue", .kind = OPTION_TEXT, .arg = "NAME", .help = "repairs that are left out"},
+    {.name = "file",
+     .kind = OPTION_TEXT,
+     .repeats = true,
+     .places = EVERYWHERE,
+     .paths = OPTION_PATH,
+     .help = "x"},
+    {.name = "system",
+     .kind = OPTION_TEXT,
+     .places = EVERYWHERE,
+     .paths = OPTION_AT_PATH,
+     .help = "x"},
 };
 static const struct option_table talk = OPTION_TABLE("Talk", talk_rows);
 static const struct option_table numbers = OPTION_TABLE("Numbers", number_rows);
@@ -225,6 +236,7 @@ static void excluded_minimum_is_refused_and_named(void **state)
 {
     struct fixture *f = *state;
     refuses(f, "--top-p 0", "--top-p '0': expected a number above 0, at most 1");
+    refuses(f, "--top-p 1e-50", "--top-p '1e-50': expected a number above 0, at most 1");
     refuses(f, "--top-p 7", "--top-p '7': expected a number above 0, at most 1");
     assert_true(parse(f, "--top-p 1"));
 }
@@ -324,6 +336,27 @@ static void a_near_name_has_the_spelling_of_its_place(void **state)
     assert_true(options_near(f->o, bn_str_of("no-ink"), OPTION_BY_SET, near));
     assert_string_equal(near, "ink never");
     assert_false(options_near(f->o, bn_str_of("quiet"), OPTION_IN_CONFIG, near));
+}
+
+static void a_tilde_that_begins_a_path_is_the_home_directory(void **state)
+{
+    struct fixture *f = *state;
+    size_t n;
+    struct bn_error err;
+    assert_int_equal(setenv("HOME", "/home/anna", 1), 0);
+    assert_true(parse(f, "--file=~/a --file ~b --file x/~/c --system=@~/s --stop ~/t"));
+    const char *const *files = options_list(f->o, "file", &n);
+    assert_int_equal(n, 3);
+    assert_string_equal(files[0], "/home/anna/a");
+    assert_string_equal(files[1], "~b");
+    assert_string_equal(files[2], "x/~/c");
+    assert_string_equal(options_text(f->o, "system"), "@/home/anna/s");
+    assert_string_equal(options_text(f->o, "stop"), "~/t"); /* not a path */
+    assert_true(options_set(f->o, "system", "~/s", OPTION_FROM_SET, &err));
+    assert_string_equal(options_text(f->o, "system"), "~/s"); /* a text */
+    assert_int_equal(unsetenv("HOME"), 0);
+    assert_true(parse(f, "--file=~/d"));
+    assert_string_equal(options_text(f->o, "file"), "~/d");
 }
 
 static void a_weaker_source_never_wins(void **state)
@@ -446,6 +479,7 @@ int main(void)
         TEST(no_prefix_turns_a_default_flag_off),
         TEST(no_prefix_of_a_setting_is_its_opposite),
         TEST(a_near_name_has_the_spelling_of_its_place),
+        TEST(a_tilde_that_begins_a_path_is_the_home_directory),
         TEST(a_weaker_source_never_wins),
         TEST(a_bad_setting_changes_nothing),
         TEST(a_copy_has_all_values_exactly),

@@ -231,7 +231,8 @@ class Waiting(TerminalCase):
 
     def test_control_c_ends_a_walk_through_the_history(self):
         for words in PAINTERS:
-            for walk in (b'\x1b[A\x1b[A\x1b[A', b'\x12alpha', b'\x12nowhere'):  # Up, a search, a search without a result
+            # Up, a search, a search without a result
+            for walk in (b'\x1b[A\x1b[A\x1b[A', b'\x12alpha', b'\x12nowhere'):
                 self.fake('fine', 'fine', 'fine', 'fine')
                 terminal = self.ready('--private', *words)
                 for message in (b'alpha one', b'bravo two', b'charlie three'):
@@ -334,6 +335,44 @@ class Editing(TerminalCase):
         terminal.expect(rb'/sessions', start=start)
         terminal.send(b't te\t0.25\r')
         terminal.expect(rb'temp = 0\.25', start=start)
+
+    def test_a_command_of_several_lines_is_a_message_with_a_note(self):
+        self.fake('ahoy')
+        for painter in PAINTERS:
+            terminal = self.ready('--private', *painter)
+            terminal.send(b'/system You are a pirate.\x1b\rBe brief\r')
+            terminal.expect(rb'command /system has only one line; /system @FILE reads')
+            terminal.expect(rb'ahoy')
+            start = len(terminal.seen)
+            terminal.send(b'/se no\x1b\rcommand\r')  # not the whole name of a command
+            terminal.expect(rb'ahoy', start=start)
+            self.assertNotIn(b'only one line', terminal.seen[start:])
+            terminal.send(b'/quit\r')
+            self.left_clean(terminal, 0)
+
+    def test_a_path_that_tab_has_quoted_is_found(self):
+        self.fake('fine')
+        path = self.write('my talk.md', 'old')
+        terminal = self.ready('--private', folder=self.folder.name)
+        self.ask(terminal, 'x')
+        terminal.send(b'/export my\t')
+        terminal.expect(rb'my\\ talk\.md ')
+        terminal.send(b'!\r')  # behind the blank that Tab adds
+        terminal.expect(rb'bytes written to my talk\.md')
+        with open(path, encoding='utf-8') as file:
+            self.assertIn('fine', file.read())
+        os.unlink(path)
+        terminal.send(b'/copy \t\t')
+        terminal.expect(rb'last')
+        terminal.send(b'\x15/quit\r')
+        self.left_clean(terminal, 0)
+
+    def test_a_mark_counts_one_line(self):
+        terminal = self.ready('--private')
+        terminal.send('\x1b[200~' + 'x' * 1200 + '\x1b[201~')
+        terminal.expect(rb'\[pasted 1: 1 line, 1200 bytes')
+        terminal.send(b'\x15/quit\r')
+        self.left_clean(terminal, 0)
 
     def test_all_of_several_pasted_lines_are_processed(self):
         terminal = self.ready()
