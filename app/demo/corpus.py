@@ -607,9 +607,9 @@ class Maker:
     def one_off(self):
         r = self.rng.random()
         if self.hard:
-            return (self.help() if r < .23 else self.greet() if r < .25 else self.arith() if r < .29
-                    else self.sum() if r < .40 else self.word() if r < .52 else self.fact() if r < .61
-                    else self.newcomer() if r < .80 else self.decline())
+            return (self.help() if r < .19 else self.greet() if r < .21 else self.arith() if r < .27
+                    else self.sum() if r < .43 else self.word() if r < .55 else self.fact() if r < .68
+                    else self.newcomer() if r < .84 else self.decline())
         return (self.help() if r < .28 else self.greet() if r < .30 else self.arith() if r < .35
                 else self.sum() if r < .54 else self.word() if r < .66 else self.fact() if r < .76
                 else self.newcomer() if r < .88 else self.decline())
