@@ -26,7 +26,7 @@ PRODUCTS = torch.bfloat16 if torch.cuda.is_available() or torch.cpu._is_avx512_b
 class Shape:
     vocab: int
     embd: int = 256
-    layers: int = 8
+    layers: int = 12
     heads: int = 4
     kv_heads: int = 2
     ffn: int = 640
