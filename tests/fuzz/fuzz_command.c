@@ -38,12 +38,11 @@ static void check_entry(struct bn_str entry)
 {
     const struct slash s = slash_parse(entry);
     check(is_inside(s.name, entry) && is_inside(s.text, entry));
-    if (s.kind == SLASH_COMMAND) {
-        check(entry.ptr[0] == '/');
+    /* A message has a name only if its several lines begin with a command. */
+    if (s.kind == SLASH_COMMAND || s.name.n_bytes > 0) {
+        check(s.kind != SLASH_NOTHING && entry.ptr[0] == '/');
         check(s.name.n_bytes == 0 || !memchr(s.name.ptr, '/', s.name.n_bytes));
-        check(is_one_line(entry));
-    } else {
-        check(s.name.n_bytes == 0);
+        check(is_one_line(entry) == (s.kind == SLASH_COMMAND));
     }
     check(s.kind != SLASH_NOTHING || s.text.n_bytes == 0);
 }
