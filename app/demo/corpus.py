@@ -26,7 +26,7 @@ import people
 import program
 import sums
 import words as W
-from phrase_files import bare_words, expanded, lines_of, read_phrases, read_templates, sentence_case
+from phrase_files import bare_words, expanded, lines_of, read_phrases, sentence_case
 
 HEAR = "I see. Ask me what I can do, or tell me something about you."
 NOTHING_TOLD = "You have not told me anything yet."
@@ -60,7 +60,7 @@ TOPICS = read_topics()
 TOPIC_NAMES = frozenset(name for names, _ in TOPICS for name in names)
 PHRASES, ANSWERS = read_phrases("phrases.txt", "people.txt", "newcomers.txt")
 ALSO, _ = read_phrases("also.txt")  # for training only; its words are not in LEXICON
-TEMPLATES = read_templates("templates.txt")  # for training only, too
+TEMPLATES, _ = read_phrases("templates.txt")  # for training only, too
 KEPT, _ = read_phrases("kept.txt")  # held out of training
 ACTION_TOPICS = [topic for topic in TOPICS if any(name.startswith("*") for name in topic[0])]
 KINDS = [section.split()[1] for section in PHRASES if section.startswith("asked ")]

@@ -24,19 +24,6 @@ def read_phrases(*files):
     return phrases, answers
 
 
-def read_templates(name):
-    """-> {section: templates}, of a file with one template a line. A line that begins with spaces continues another."""
-    with open(os.path.join(HERE, name), encoding="utf-8") as f:
-        lines = re.sub(r"\n +", " ", f.read()).splitlines()
-    templates = {}
-    for line in lines:
-        if line.startswith("["):
-            section = templates.setdefault(line.strip("[]"), [])
-        elif line and not line.startswith("#"):
-            section.append(line)
-    return templates
-
-
 def expanded(template, rng):
     """One of the phrasings of a template, in which (a/b/) stands for a, b or nothing."""
     text = re.sub(r"\(([^()]*)\)", lambda group: rng.choice(group[1].split("/")), template)
