@@ -6,14 +6,14 @@
 #include "app/options/option_value.h"
 #include "app/options/options.h"
 
-#include <string.h>
+#include <stdio.h>
 
 #define NO "no-"
 #define NO_BYTES (sizeof(NO) - 1)
 
 static bool begins_with_no(struct bn_str name)
 {
-    return name.n_bytes > NO_BYTES && memcmp(name.ptr, NO, NO_BYTES) == 0;
+    return name.n_bytes > NO_BYTES && bn_str_starts(name, bn_str_of(NO));
 }
 
 /* The word among the choices of the row that switches it off; NULL if there is none. */

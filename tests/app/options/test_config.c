@@ -61,6 +61,14 @@ static bool apply(struct fixture *f, const char *text)
     return apply_bytes(f, text, strlen(text));
 }
 
+/* Apply a text that sets "system". */
+static void sets_system(struct fixture *f, const char *text, const char *value, size_t n_warnings)
+{
+    assert_true(apply(f, text));
+    assert_string_equal(options_text(f->o, "system"), value);
+    assert_int_equal(f->n_warnings, n_warnings);
+}
+
 static void a_comment_may_follow_a_value(void **state)
 {
     struct fixture *f = *state;
@@ -89,11 +97,8 @@ static void a_text_keeps_what_is_in_quotes(void **state)
         {"temp = \"1\"\nsystem = it's\n", "it's"},
     };
     struct fixture *f = *state;
-    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-        assert_true(apply(f, cases[i][0]));
-        assert_string_equal(options_text(f->o, "system"), cases[i][1]);
-        assert_int_equal(f->n_warnings, 0);
-    }
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
+        sets_system(f, cases[i][0], cases[i][1], 0);
 }
 
 static void a_text_that_loses_a_comment_is_a_warning(void **state)
@@ -106,9 +111,7 @@ static void a_text_that_loses_a_comment_is_a_warning(void **state)
     };
     struct fixture *f = *state;
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-        assert_true(apply(f, cases[i][0]));
-        assert_string_equal(options_text(f->o, "system"), cases[i][1]);
-        assert_int_equal(f->n_warnings, 1);
+        sets_system(f, cases[i][0], cases[i][1], 1);
         assert_string_equal(f->warning, "file:2: '#' starts a comment; if it is part of the text, "
                                         "put the text in double quotes");
     }
