@@ -22,8 +22,9 @@ static void add_commands(struct bn_str word, struct line_choices *out)
             strbuf_addf(&out->words, "%s%s\n", has_slash ? "/" : "", c->name);
 }
 
-/* Add the choices that a text such as "[last|code [N]|all]" lists outside inner brackets: words in
- * small letters. Each choice follows `before`, which is the beginning of the word. */
+/* Add the choices among the words of a usage text: "last", "code" and "all" of the text
+ * "[last|code [N]|all]". Words in capitals and in inner brackets stand for values of the user.
+ * `before` is put before each choice: the beginning of the word that `word` lacks, or "". */
 static void add_words(const char *list, const char *before, struct bn_str word,
                       struct line_choices *out)
 {

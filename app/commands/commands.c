@@ -131,8 +131,8 @@ const struct command *command_named(struct bn_str name)
     return NULL;
 }
 
-/* The number of commands whose names begin with `begin`, which is not empty; *first is the first of
- * them. */
+/* The number of commands whose names begin with `begin`; 0 if it is empty. *first becomes the first
+ * of them, and is not changed if there is none. */
 static size_t count_matches(struct bn_str begin, const struct command **first)
 {
     size_t n = 0;
@@ -157,8 +157,8 @@ static const char *near_command(struct bn_str name)
     return near.best;
 }
 
-/* Run a command. If memory ran out for a text, a part of the result is missing, so this fails. An
- * argument that the command does not take is refused: the user expects an effect of it. */
+/* Run a command. If memory ran out for a text, a part of the result is missing, so this fails. A
+ * command without arguments refuses one, because the user expects it to have an effect. */
 static bool run(struct command_host *host, const struct command *c, struct bn_str args)
 {
     const size_t n_failed = strbuf_n_failed();

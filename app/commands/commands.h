@@ -33,7 +33,7 @@ enum command_args {
     ARGS_TEXT_FILE,   /* the name of a file if the argument begins with "@" */
     ARGS_SETTING,     /* NAME VALUE */
     ARGS_ASSIGNMENTS, /* NAME=VALUE ... */
-    ARGS_COMMAND,     /* a command, or ARGS_WORDS */
+    ARGS_COMMAND,     /* the name of a command, or as ARGS_WORDS */
     ARGS_SAVED_CHAT,  /* a name or, with a slash, a file */
 };
 
@@ -79,9 +79,9 @@ bool command_number(struct command_host *host, struct bn_str args, size_t fallba
  * static text; for any other text the result is `typed` itself. */
 const char *command_setting(const char *typed);
 
-/* Set a setting of `o` to the text of a user. options_find must find the name. "default" resets it;
- * "off" removes all values of an option that repeats. BN_EARG: the vocabulary lacks a token of the
- * value. Errors of options_set and options_reset. */
+/* Set a setting of `o` to the text of a user. options_find must find the name. "default" resets it.
+ * "off" removes all values of an option that can have several. BN_EARG: the value names a token
+ * that the vocabulary does not have. Errors of options_set and options_reset. */
 bool command_assign(const struct command_host *host, struct options *o, const char *name,
                     const char *value, struct bn_error *err);
 

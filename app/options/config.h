@@ -1,9 +1,9 @@
 /*
  * The config file: UTF-8 text with lines `name = value` and the names of long options. Blanks
  * around the name and the value are removed. `#` at the beginning of a line or after a blank starts
- * a comment. A value in double quotes is the text up to the next quote, also with `#` or blanks; if
- * other text follows that quote, the quotes are part of the value. A byte order mark at the
- * beginning is ignored.
+ * a comment. A value in double quotes may contain `#`, and may begin and end with blanks. The
+ * quotes are removed, unless text other than a comment follows the second one: then they are part
+ * of the value. A byte order mark at the beginning of the file is ignored.
  */
 #ifndef APP_CONFIG_H
 #define APP_CONFIG_H

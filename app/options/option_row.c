@@ -28,7 +28,7 @@ struct line {
     size_t n, cap;
 };
 
-/* The declaration is for BN_PRINTF, which a definition cannot have. */
+/* A separate declaration, because a function definition cannot have the attribute BN_PRINTF. */
 static void add(struct line *l, const char *fmt, ...) BN_PRINTF(2, 3);
 static void add(struct line *l, const char *fmt, ...)
 {

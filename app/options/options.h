@@ -4,10 +4,10 @@
  * of model_args.h.
  *
  * A flag is spelled --name on the command line. --help lists a flag that is on by default as
- * --no-name. "no-name" is also accepted, at each place, for a flag that a config file can set. A
- * value from a weaker source (enum option_source) never replaces one from a stronger source; only
- * options_reset drops the stronger value. LC_NUMERIC must be "C", because real numbers are read
- * with strtod. Not thread-safe.
+ * --no-name. Every source also accepts "no-name", with the opposite value, for a flag that a config
+ * file can set. A value from a weaker source (enum option_source) never replaces one from a
+ * stronger source; only options_reset drops the stronger value. LC_NUMERIC must be "C", because
+ * real numbers are read with strtod. Not thread-safe.
  *
  * The error about a wrong value contains the option, the value and the accepted values. Error codes
  * are BN_EARG and BN_ENOMEM.
@@ -36,7 +36,7 @@ enum option_kind {
  * because no shell expands it in a config line or after "--file=". */
 enum option_path {
     OPTION_PATH = 1,    /* the text is a path, or a name without a slash */
-    OPTION_AT_PATH = 2, /* the text behind an "@" at its beginning is a path */
+    OPTION_AT_PATH = 2, /* if the text begins with "@", the rest of it is a path */
 };
 
 /* Places where an option can be set. */
@@ -183,7 +183,7 @@ void option_spelling(const struct option *row, char *out, size_t out_bytes);
 bool option_on_command_line(const struct option *row);
 /* A flag that is on by default: spelled --no-NAME. */
 bool option_is_on_by_default(const struct option *row);
-/* A flag that is on by default or that a config file can set: "no-NAME" is accepted, too. */
+/* Whether "no-NAME" is accepted: for a flag that is on by default or that a config file can set. */
 bool option_can_be_negated(const struct option *row);
 
 #endif

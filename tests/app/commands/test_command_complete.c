@@ -66,7 +66,7 @@ static void the_second_argument_of_set_is_a_value(void **state)
     words("/set nonsense ", "", "");
     words("/set model ", "", ""); /* fixed at start */
     words("/retry ", "think=o", "think=on think=off");
-    words("/retry overflow ", "d", ""); /* a name again; none begins with d */
+    words("/retry overflow ", "d", ""); /* /retry takes NAME=VALUE: no name begins with d */
 }
 
 static void fixed_words_are_completed_once(void **state)

@@ -353,7 +353,7 @@ static void a_tilde_that_begins_a_path_is_the_home_directory(void **state)
     assert_string_equal(options_text(f->o, "system"), "@/home/anna/s");
     assert_string_equal(options_text(f->o, "stop"), "~/t"); /* not a path */
     assert_true(options_set(f->o, "system", "~/s", OPTION_FROM_SET, &err));
-    assert_string_equal(options_text(f->o, "system"), "~/s"); /* a text */
+    assert_string_equal(options_text(f->o, "system"), "~/s"); /* a message */
     assert_int_equal(unsetenv("HOME"), 0);
     assert_true(parse(f, "--file=~/d"));
     assert_string_equal(options_text(f->o, "file"), "~/d");
