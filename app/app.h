@@ -23,7 +23,6 @@ struct app {
     struct chat chat;
     struct store store; /* the files of the chat */
     struct log_file log;
-    bool has_log_warned; /* warn only once about the log */
     int wake_read;       /* read end of the wake pipe */
 
     /* First message of a terminal chat, from the command line; empty if none or sent. main.c owns

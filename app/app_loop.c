@@ -4,8 +4,8 @@
  */
 #include "app/app.h"
 
+#include "app/chat/chat_log.h"
 #include "app/chat/model_sheet.h"
-#include "app/chat/turn_report.h"
 #include "app/terminal/signals.h"
 #include "engine/base/clock.h"
 
@@ -114,58 +114,14 @@ static void watch_stop(struct app *app)
     }
 }
 
-static void log_loaded(struct app *app)
-{
-    const struct bn_model_info *info = worker_info(app->worker);
-    struct strbuf line = {0};
-    strbuf_addf(&line, "%s %s: loaded %s, %s, on %s, context %zu, in %.2f s", PROGRAM,
-                report_version(), app->model.name, info->quantisation, info->device,
-                worker_n_ctx(app->worker), info->load_seconds);
-    log_file_line(&app->log, strbuf_text(&line));
-    strbuf_finish(&line);
-    if (info->passed_over[0])
-        log_file_line(&app->log, info->passed_over);
-    for (size_t i = 0; i < app->model_notes.n; i++)
-        log_file_line(&app->log, app->model_notes.items[i].text);
-}
-
-/* Log the end and the statistics of the turn that has just ended. */
-static void log_answer(struct app *app)
-{
-    const struct turn *turn = &app->chat.turn;
-    struct strbuf line = {0};
-    strbuf_addf(&line, "answer: %s ", finish_name(turn->finish));
-    /* SIZE_MAX: a log line has no limit of columns. */
-    const struct turn_space space = {app->chat.n_used, chat_n_ctx(&app->chat), SIZE_MAX};
-    turn_stats_line(turn, &space, &line);
-    log_file_line(&app->log, strbuf_text(&line));
-    strbuf_finish(&line);
-}
-
-static void log_check(struct app *app, const struct worker_event *event)
-{
-    const struct sense_result *r = &event->sense;
-    struct strbuf line = {0};
-    if (event->err.code)
-        strbuf_addf(&line, "sense check: %s", event->err.text);
-    else if (r->why)
-        strbuf_addf(&line, "sense check: no verdict, because %s", r->why);
-    else
-        strbuf_addf(&line, "sense check: %s, loss %.2f, bound %.2f nats per token, in %.3f s",
-                    r->is_nonsense ? "nonsense" : "passed", r->loss, r->bound, event->seconds);
-    log_file_line(&app->log, strbuf_text(&line));
-    strbuf_finish(&line);
-}
-
-/* Warn once about a failed write. The chat does not need its log, so it continues. */
+/* Warn about a failed write. The chat does not need its log, so it continues. */
 static void watch_log(struct app *app)
 {
-    const int error = log_file_error(&app->log);
-    if (error == 0 || app->has_log_warned)
+    const int error = log_file_new_error(&app->log);
+    if (error == 0)
         return;
-    app->has_log_warned = true;
-    ui_notice(&app->ui, TONE_WARNING, "cannot write the log '%s': %s; it ends here",
-              options_text(app->options, "log"), strerror(error));
+    ui_notice(&app->ui, TONE_WARNING, LOG_NOTICE, options_text(app->options, "log"),
+              strerror(error));
 }
 
 /* Queue the sense check (app/common/sense_check.h), once. It must not delay a first token. With a
@@ -198,11 +154,19 @@ static void show_weight_notes(struct app *app)
     }
 }
 
+/* Log the turn that has just ended. */
+static void log_answer(struct app *app)
+{
+    /* SIZE_MAX: a log line has no limit of columns. */
+    const struct turn_space space = {app->chat.n_used, chat_n_ctx(&app->chat), SIZE_MAX};
+    chat_log_answer(&app->log, &app->chat.turn, &space);
+}
+
 static void on_loaded(struct app *app)
 {
     const struct bn_model_info *info = worker_info(app->worker);
     const size_t n_ctx = worker_n_ctx(app->worker);
-    log_loaded(app);
+    chat_log_loaded(&app->log, app->model.name, info, n_ctx, &app->model_notes);
     show_weight_notes(app);
     const char *const limit = model_sheet_ctx_limit(info, n_ctx);
     char trained[100] = "";
@@ -250,7 +214,7 @@ static void on_worker_events(struct app *app)
         if (kind == WORKER_LOADED)
             on_loaded(app); /* its notices come before the turn that chat_event may start */
         if (kind == WORKER_CHECKED)
-            log_check(app, &event);
+            chat_log_check(&app->log, &event.sense, event.seconds, &event.err);
         chat_event(&app->chat, &event);
         if (kind == WORKER_DONE)
             log_answer(app);

@@ -11,6 +11,7 @@
 #include "app/options/config.h"
 #include "app/options/model_args.h"
 #include "app/terminal/signals.h"
+#include "engine/base/memory.h"
 
 #include <stdio.h>
 #include <strings.h>
@@ -142,6 +143,11 @@ enum exit_code app_open_files(struct app *app)
         const bool is_option = options_given(app->options, "template");
         return report_error(PROGRAM, is_option ? STAGE_RUN : STAGE_LOAD, &err);
     }
+    /* At once, and not at the first message, as for every value of an option. */
+    struct bias_list biases;
+    if (!chat_options_biases(app->options, app->model.tokenizer, &biases, &err))
+        return report_error(PROGRAM, STAGE_RUN, &err);
+    mem_free(biases.items);
     chat_options_from_model(app->options, app->model.file);
     if (!turn_marks_add(app->model.template, app->options, app->model.tokenizer, &err) ||
         !set_model_name(app, &err))

@@ -9,6 +9,7 @@
 
 #include "app/batch/batch_out.h"
 #include "app/chat/answer/generator.h"
+#include "app/chat/chat_log.h"
 #include "app/chat/conversation/thought_close.h"
 #include "app/common/input_text.h"
 #include "app/common/json_out.h"
@@ -34,6 +35,7 @@ struct batch {
     const struct options *options;
     const struct open_model *model;
     struct bn_notes model_notes; /* about the weights */
+    struct log_file log;         /* --log */
     struct prompt_maker maker;
     struct generator *g;
     struct bn_cancel cancel;
@@ -90,6 +92,7 @@ static void fail_item(struct batch *b, struct batch_item *item, const struct bn_
     item->err = *err;
     item->is_done = true;
     (void)report_fail(PROGRAM, EXIT_DONE, "line %zu: %s", item->line, err->text);
+    log_file_line(&b->log, err->text);
     if (b->code == EXIT_DONE)
         b->code = report_code(STAGE_RUN, err);
 }
@@ -271,15 +274,27 @@ static bool step(struct batch *b, struct bn_error *err)
  * first answer. (A line that failed counts as written.) */
 static void check_sense(struct batch *b)
 {
-    struct sense_result r;
-    struct bn_error ignored; /* a failed check prints nothing */
+    struct sense_result r = {0};
+    struct bn_error err = {0}; /* a failed check prints nothing */
     if (b->has_checked || b->out.n_written == 0 || options_flag(b->options, "quiet") ||
         !options_flag(b->options, "check"))
         return;
     b->has_checked = true;
-    if (generator_check(b->g, b->model->file, b->model->tokenizer, &b->cancel, &r, &ignored) &&
-        r.is_nonsense)
+    const double begun = clock_seconds();
+    const bool ok =
+        generator_check(b->g, b->model->file, b->model->tokenizer, &b->cancel, &r, &err);
+    chat_log_check(&b->log, &r, clock_seconds() - begun, &err);
+    if (ok && r.is_nonsense)
         (void)report_fail(PROGRAM, EXIT_DONE, "warning: " SENSE_NOTICE, r.loss, r.bound);
+}
+
+/* Warn once about a failed write of the log. The answers do not need it, so the batch continues. */
+static void watch_log(struct batch *b)
+{
+    const int error = log_file_new_error(&b->log);
+    if (error != 0 && !options_flag(b->options, "quiet"))
+        (void)report_fail(PROGRAM, EXIT_DONE, "warning: " LOG_NOTICE,
+                          options_text(b->options, "log"), strerror(error));
 }
 
 static bool answer_all(struct batch *b, struct bn_error *err)
@@ -292,11 +307,13 @@ static bool answer_all(struct batch *b, struct bn_error *err)
         if (!has_running(b) && b->at_end && b->in.n_bytes == 0) {
             const bool ok = write_output(b, err);
             check_sense(b);
+            watch_log(b);
             return ok;
         }
         if (!step(b, err) || !write_output(b, err))
             return false;
         check_sense(b);
+        watch_log(b);
     }
 }
 
@@ -369,6 +386,7 @@ static bool open_model(struct batch *b, struct bn_error *err)
     model_args_config(b->options, &cfg);
     const struct bn_session_config session = chat_options_session(b->options);
     cfg.notes = &b->model_notes;
+    cfg.log = log_file_sink(&b->log);
     cfg.progress = b->control.progress;
     cfg.cancel = &b->cancel;
     return thought_close_ids(&b->maker, &b->close, err) &&
@@ -404,6 +422,7 @@ static void finish(struct batch *b)
     strbuf_finish(&b->in);
     strbuf_finish(&b->system);
     token_list_finish(&b->close);
+    log_file_close(&b->log);
 }
 
 static enum exit_code answer_lines(struct batch *b)
@@ -411,6 +430,7 @@ static enum exit_code answer_lines(struct batch *b)
     struct bn_error err = {0};
     b->out.model = generator_info(b->g)->name;
     b->out.n_ctx = generator_n_ctx(b->g);
+    chat_log_loaded(&b->log, b->model->name, generator_info(b->g), b->out.n_ctx, &b->model_notes);
     report_model(b);
     if (open_seqs(b, &err) && answer_all(b, &err))
         return b->n_begun > 0 ? b->code : report_fail(PROGRAM, EXIT_USAGE, "empty prompt");
@@ -424,11 +444,14 @@ static enum exit_code answer_lines(struct batch *b)
 enum exit_code batch_run(const struct options *options, const struct open_model *model)
 {
     struct batch b = {.options = options, .model = model};
-    const char *system = options_text(options, "system");
+    const char *system = options_text(options, "system"), *log = options_text(options, "log");
     struct bn_error err = {0};
     enum exit_code code;
-    batch_out_init(&b.out, options, model->tokenizer);
-    if (system && !input_text_or_file(system, &b.system, &err))
+    batch_out_init(&b.out, options, model->tokenizer, &b.log);
+    if (log && !log_file_open(&b.log, log, &err)) {
+        (void)report_error(PROGRAM, STAGE_RUN, &err);
+        code = EXIT_FILE; /* for every error of the log, as in a chat */
+    } else if (system && !input_text_or_file(system, &b.system, &err))
         code = report_error(PROGRAM, STAGE_RUN, &err);
     else if (open_model(&b, &err))
         code = answer_lines(&b);

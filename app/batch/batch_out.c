@@ -3,8 +3,8 @@
  */
 #include "app/batch/batch_out.h"
 
+#include "app/chat/chat_log.h"
 #include "app/chat/turn_json.h"
-#include "app/chat/turn_report.h"
 #include "app/common/json_out.h"
 #include "app/common/report.h"
 #include "app/options/chat_options.h"
@@ -13,9 +13,9 @@
 #include <stdio.h>
 
 void batch_out_init(struct batch_out *out, const struct options *options,
-                    const struct tokenizer *tokenizer)
+                    const struct tokenizer *tokenizer, struct log_file *log)
 {
-    *out = (struct batch_out){.options = options, .tokenizer = tokenizer};
+    *out = (struct batch_out){.options = options, .tokenizer = tokenizer, .log = log};
     out->kind = options_flag(options, "jsonl")  ? BATCH_JSONL
                 : options_flag(options, "json") ? BATCH_JSON
                                                 : BATCH_TEXT;
@@ -84,10 +84,12 @@ static void report_degenerate(const struct batch_item *item)
 static void report_stats(const struct batch_out *out, const struct batch_item *item)
 {
     struct strbuf text = {0};
-    if (!options_flag(out->options, "stats") || options_flag(out->options, "quiet") ||
-        item->err.code)
+    if (item->err.code)
         return;
     const struct turn_space space = {item->answer.ids.n, out->n_ctx, SIZE_MAX}; /* any width */
+    chat_log_answer(out->log, &item->turn, &space);
+    if (!options_flag(out->options, "stats") || options_flag(out->options, "quiet"))
+        return;
     turn_stats_line(&item->turn, &space, &text);
     fprintf(stderr, "line %zu: %s\n", item->line, strbuf_text(&text));
     strbuf_finish(&text);

@@ -9,18 +9,20 @@
 #define APP_BATCH_OUT_H
 
 #include "app/batch/batch_item.h"
+#include "app/common/log_file.h"
 
 struct batch_out {
     const struct options *options;
     const struct tokenizer *tokenizer;
     /* The caller sets the next two when the model is open. */
-    const char *model; /* name in the model file, for JSON objects */
-    size_t n_ctx;      /* context of a sequence in tokens, for --stats */
+    const char *model;    /* name in the model file, for JSON objects */
+    size_t n_ctx;         /* context of a sequence in tokens, for --stats */
+    struct log_file *log; /* gets the statistics of each answer; owned by the batch */
     enum { BATCH_TEXT, BATCH_JSON, BATCH_JSONL } kind; /* JSON: --json; JSONL: --jsonl */
     size_t n_written; /* number of answers written, failed lines included */
 };
 void batch_out_init(struct batch_out *out, const struct options *options,
-                    const struct tokenizer *tokenizer);
+                    const struct tokenizer *tokenizer, struct log_file *log);
 
 /* Call it after the line is parsed, also without success, and before its answer begins. With
  * --jsonl the item then collects its events, first the event "start". */

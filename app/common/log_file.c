@@ -48,12 +48,13 @@ static void put(struct log_file *log, const char *mark, const char *text)
     funlockfile(log->f);
 }
 
-int log_file_error(struct log_file *log)
+int log_file_new_error(struct log_file *log)
 {
     if (!log->f)
         return 0;
     flockfile(log->f);
-    const int error = log->error;
+    const int error = log->is_error_known ? 0 : log->error;
+    log->is_error_known = log->error != 0;
     funlockfile(log->f);
     return error;
 }

@@ -13,8 +13,9 @@
 
 struct log_file { /* all zero: no log */
     FILE *f;
-    double opened; /* clock_seconds when the log was opened */
-    int error;     /* errno of the first line that could not be written; or 0 */
+    double opened;       /* clock_seconds when the log was opened */
+    int error;           /* errno of the first line that could not be written; or 0 */
+    bool is_error_known; /* log_file_new_error has returned it */
 };
 
 /* Open for appending. A new file has mode 0600; missing directories are not created. BN_EIO; then
@@ -25,8 +26,9 @@ void log_file_close(struct log_file *log);
 /* Write `text` as report_safe does, between the time and a newline. Does nothing without a log, and
  * after a write that failed. */
 void log_file_line(struct log_file *log, const char *text);
-/* The errno of the write that failed; or 0. */
-int log_file_error(struct log_file *log);
+/* The errno of the write that failed; 0 if none failed, and after the first call that returned the
+ * errno. So a caller that asks often reports the error once. */
+int log_file_new_error(struct log_file *log);
 /* A value for bn_model_config.log, which passes the engine's messages to this log. The log must
  * outlive the model. Without a log the messages are dropped, so open the log first. */
 struct bn_log log_file_sink(struct log_file *log);

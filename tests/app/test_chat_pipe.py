@@ -336,6 +336,9 @@ class Endings(ChatCase):
                             (['--json', '--jsonl'], '--jsonl'), (['--logit-bias', '99999=1'], '99999'),
                             (['--template', 'nope'], 'nope')):
             self.assertIn(said, self.refuses(2, *words, '-p', 'x'), words)
+        # Before any message
+        for words in (['-i'], ['--lines'], ['--batch', '2'], ['--info']):
+            self.assertIn('the vocabulary has', self.refuses(2, '--logit-bias', '99999=1', *words, stdin=b''))
 
     def test_the_default_model_is_a_variable_or_built_in(self):
         done = subprocess.run([PROGRAM, '-p', 'x'], stdin=subprocess.DEVNULL, env=self.env,

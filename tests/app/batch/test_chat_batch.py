@@ -4,6 +4,7 @@ test_chat_batch.py CHAT MAKE_MODEL: many prompts at once (--batch), with the eng
 """
 import json
 import os
+import re
 import select
 import shutil
 import signal
@@ -54,6 +55,19 @@ class Batch(ChatCase):
         self.assertEqual(*runs)
         one = self.says('-s', 'be brief', '--temp', '0.5', '--seed', '2', '-n', '13', stdin=b'two')
         self.assertEqual(one.decode(errors='replace'), runs[0][2] + '\n')
+
+    def test_the_log_has_a_line_for_each_answer(self):
+        log = self.path('log')
+        self.says('--batch', '2', '-n', '3', '--log', log, '--check', stdin=b'secret\nother\n')
+        with open(log, encoding='utf-8') as file:
+            text = file.read()
+        self.assertRegex(text, r'\d\.\d{3} bitnet-chat \S+: loaded .*, context \d+, in')
+        self.assertEqual(len(re.findall(r'answer: length \[3 tok.*seed \d+\]', text)), 2, text)
+        self.assertIn('sense check: ', text)
+        self.assertNotIn('secret', text)
+        self.refuses(5, '--batch', '2', '--log', self.path('missing/log'), stdin=b'x\n')
+        done = self.chat('--batch', '2', '-n', '3', '--log', '/dev/full', stdin=b'a\nb\nc\n')
+        self.assertEqual((done.returncode, done.stderr.count(b"cannot write the log '/dev/full'")), (0, 1), done.stderr)
 
     def test_a_wrong_line_of_a_batch_affects_no_other_line(self):
         stdin = (b'one\n{"prompt": 3, "id": "b"}\n{broken\n{"prompt": "x", "tmp": 1, "id": [4]}\n' + b'w' * 9000 +
