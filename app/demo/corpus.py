@@ -125,8 +125,8 @@ def late_frames(kind, held):
 
 
 def bare_phrases(phrases):
-    """The words of phrasings, with xx, ss and oo for what is told, the person and the corrected value."""
-    return [bare_words(p.format(x="xx", s="ss", old="oo")) for p in phrases]
+    """The words of phrasings. xx is what is told, ss the person, oo the corrected value, aa and bb the numbers."""
+    return [bare_words(p.format(x="xx", s="ss", old="oo", a="aa", b="bb")) for p in phrases]
 
 
 def held_statements(kind):
@@ -236,7 +236,7 @@ class Maker:
 
     def also(self, section):
         """An additional phrasing for training, more often from the templates, if the section has any."""
-        if section in TEMPLATES and self.chance(.6):
+        if section in TEMPLATES and self.chance(.7):
             return expanded(self.rng.choice(TEMPLATES[section]), self.rng)
         return self.rng.choice(ALSO[section])
 
@@ -508,8 +508,12 @@ class Maker:
                 break
         task = "add" if adds else "subtract"
         section = f"{task} words" if in_words else self.rng.choice([task, f"{task} tight", f"{task} tight"])
-        more = (KEPT if self.held else ALSO)[task] if (self.hard or self.held) and self.chance(.35) else PHRASES[section]
-        question = self.rng.choice(more)
+        if not (self.hard or self.held) or not self.chance(.35):
+            question = self.rng.choice(PHRASES[section])
+        elif self.held:
+            question = self.rng.choice(KEPT[task])
+        else:
+            question = self.also_unless(task, bare_phrases(KEPT[task]))
         # Without a hyphen "two hundred thirty three" could be 200 and 33.
         hyphen = "-" if "{a} {b}" in question else None
         question = question.format(a=sums.written(self.rng, a, in_words, hyphen),
