@@ -112,11 +112,16 @@ static bool set_model_name(struct app *app, struct bn_error *err)
 static bool open_model_file(struct app *app, struct bn_error *err)
 {
     const char *path = options_text(app->options, "model");
+    const enum option_source source = options_source(app->options, "model");
     app->model.is_demo = !path;
     if (!path)
         return bn_file_open_memory(demo_model, demo_model_bytes, &app->model.file, err);
     if (bn_file_open(path, &app->model.file, err))
         return true;
+    if (source == OPTION_FROM_ENV || source == OPTION_FROM_CONFIG)
+        return bn_fail_prefix(err, "%s",
+                              source == OPTION_FROM_ENV ? "BITNET_CHAT_MODEL"
+                                                        : "model of the config file");
     /* The path may be a word of the command line that was meant as a question (is_path_word). The
      * advice also appears for such a path of --model, where it does no harm. */
     if (is_path_word(path) && !is_model_word(path) && access(path, F_OK) != 0) {

@@ -9,6 +9,7 @@
 #include "engine/base/memory.h"
 #include "engine/base/size.h"
 
+#include <math.h>
 #include <stdio.h>
 
 void batch_item_finish(struct batch_item *item)
@@ -45,9 +46,17 @@ static bool get_number(const json_t *o, const char *key, double max, double *out
     if (!v)
         return true;
     if (!json_is_number(v) || !(json_number_value(v) >= 0) || json_number_value(v) > max)
-        return bn_fail(err, BN_EARG, "\"%s\" is not a number from 0 to %g", key, max);
+        return bn_fail(err, BN_EARG, "\"%s\" is not a number from 0 to %.0f", key, max);
     *out = json_number_value(v);
     return true;
+}
+
+static bool get_whole(const json_t *o, const char *key, double max, double *out,
+                      struct bn_error *err)
+{
+    if (!get_number(o, key, max, out, err))
+        return false;
+    return trunc(*out) == *out || bn_fail(err, BN_EARG, "\"%s\" is not a whole number", key);
 }
 
 static bool check_keys(json_t *o, struct bn_error *err)
@@ -78,16 +87,18 @@ static bool read_object(struct batch_item *item, json_t *o, struct bn_error *err
     double max_tokens = (double)item->turn.max_tokens, think_budget = 0, seed = (double)p->seed,
            temp = p->temp, top_k = p->top_k, top_p = p->top_p, min_p = p->min_p;
     item->id = json_incref(json_object_get(o, "id")); /* first: an error is reported with the id */
-    /* The largest values are those of the options, except for think_budget and seed. Where a whole
-     * number is needed, a fraction is dropped. A top_p of 0 is an error of batch_item_begin. */
+    /* The largest values are those of the options, except for think_budget and seed. A top_p of 0
+     * is an error of batch_item_begin. */
     if (!check_keys(o, err) || !get_text(o, "prompt", &item->prompt, err) ||
         !get_text(o, "system", &item->system, err) ||
-        !get_number(o, "max_tokens", INT32_MAX, &max_tokens, err) ||
-        !get_number(o, "think_budget", INT32_MAX, &think_budget, err) ||
-        !get_number(o, "seed", 9007199254740992.0, &seed, err) || /* 2^53: exact in a double */
-        !get_number(o, "temp", 100, &temp, err) || !get_number(o, "top_k", 1000000, &top_k, err) ||
+        !get_whole(o, "max_tokens", INT32_MAX, &max_tokens, err) ||
+        !get_whole(o, "think_budget", INT32_MAX, &think_budget, err) ||
+        !get_whole(o, "seed", 9007199254740992.0, &seed, err) || /* 2^53: exact in a double */
+        !get_number(o, "temp", 100, &temp, err) || !get_whole(o, "top_k", 1000000, &top_k, err) ||
         !get_number(o, "top_p", 1, &top_p, err) || !get_number(o, "min_p", 1, &min_p, err))
         return false;
+    if (strspn(strbuf_text(&item->prompt), " \t\r\n") == item->prompt.n_bytes)
+        return bn_fail(err, BN_EARG, "the object has no \"prompt\", or an empty one");
     item->turn.max_tokens = (size_t)max_tokens;
     /* A double may not hold the values that the options gave these two, so they change only if the
      * object has the member. */
@@ -111,7 +122,8 @@ bool batch_item_parse(struct batch_item *item, struct bn_str line, struct bn_err
         strbuf_finish(&clean);
         return false;
     }
-    if (strbuf_text(&clean)[0] != '{') {
+    const char *text = strbuf_text(&clean);
+    if (text[strspn(text, " \t")] != '{') {
         item->prompt = clean;
         return true;
     }

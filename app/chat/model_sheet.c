@@ -43,7 +43,7 @@ static void add_sampling(const struct options *o, struct strbuf *text)
         strbuf_addf(text, "%s%s %s (%s)", i > 0 ? ", " : "", name, value,
                     option_source_name(options_source(o, name)));
     }
-    if (options_flag(o, "greedy"))
+    if (chat_options_is_greedy(o))
         strbuf_addf(text, "; greedy (%s): temp is 0",
                     option_source_name(options_source(o, "greedy")));
 }
@@ -148,13 +148,16 @@ static json_t *sampling_json(const struct options *options)
 {
     json_t *all = json_object();
     for (size_t i = 0; i < sizeof(sampling_names) / sizeof(sampling_names[0]); i++) {
-        const char *name = sampling_names[i];
+        const char *name = sampling_names[i], *source = name;
         json_t *one = json_object();
-        if (options_find(options, name)->kind == OPTION_INT)
+        if (strcmp(name, "temp") == 0 && chat_options_is_greedy(options)) {
+            json_out_put(&one, "value", json_real(0));
+            source = "greedy";
+        } else if (options_find(options, name)->kind == OPTION_INT)
             put_count(&one, "value", (uint64_t)options_int(options, name)); /* not negative */
         else
             json_out_put(&one, "value", json_real(options_real(options, name)));
-        put_text(&one, "source", option_source_name(options_source(options, name)));
+        put_text(&one, "source", option_source_name(options_source(options, source)));
         json_out_put(&all, name, one);
     }
     return all;

@@ -10,6 +10,9 @@
 
 #include <sys/stat.h>
 
+/* Some editors and tools write it at the beginning of a text. It is no part of the text. */
+static const struct bn_str byte_order_mark = {"\xEF\xBB\xBF", 3};
+
 bool input_clean(const char *name, struct bn_str in, struct strbuf *out, size_t *bad_at,
                  struct bn_error *err)
 {
@@ -20,7 +23,8 @@ bool input_clean(const char *name, struct bn_str in, struct strbuf *out, size_t 
     struct strbuf valid = {0};
     *bad_at = term_text_repair(in, &valid);
     const struct bn_str text = strbuf_str(&valid);
-    for (size_t at = 0; at < text.n_bytes;) { /* leave out each CR before an LF */
+    const size_t begin = bn_str_starts(text, byte_order_mark) ? byte_order_mark.n_bytes : 0;
+    for (size_t at = begin; at < text.n_bytes;) { /* leave out each CR before an LF */
         const char *cr = memchr(text.ptr + at, '\r', text.n_bytes - at);
         const size_t end = cr ? (size_t)(cr - text.ptr) : text.n_bytes;
         strbuf_add(out, text.ptr + at, end - at);
@@ -51,6 +55,12 @@ static void add_fence(struct strbuf *out, size_t n)
     strbuf_add_char(out, '\n');
 }
 
+static bool fail_utf8(const char *path, size_t bad_at, struct bn_error *err)
+{
+    return bn_fail(err, BN_EARG, "'%s' is not valid UTF-8 at offset %zu; iconv can convert it",
+                   path, bad_at);
+}
+
 static bool read_attachment(const char *path, struct strbuf *out, struct bn_error *err)
 {
     struct stat st;
@@ -63,8 +73,7 @@ static bool read_attachment(const char *path, struct strbuf *out, struct bn_erro
     bool ok = input_clean(path, (struct bn_str){bytes, n_bytes}, out, &bad_at, err);
     mem_free(bytes);
     if (ok && bad_at != SIZE_MAX)
-        ok = bn_fail(err, BN_EARG, "'%s' is not valid UTF-8 at offset %zu; iconv can convert it",
-                     path, bad_at);
+        ok = fail_utf8(path, bad_at, err);
     return ok;
 }
 
@@ -97,7 +106,9 @@ bool input_text_or_file(const char *arg, struct strbuf *out, struct bn_error *er
         return false;
     if (bytes)
         text.ptr = bytes;
-    const bool ok = input_clean(arg, text, out, &bad_at, err);
+    bool ok = input_clean(arg, text, out, &bad_at, err);
+    if (ok && bytes && bad_at != SIZE_MAX)
+        ok = fail_utf8(arg + 1, bad_at, err);
     mem_free(bytes);
     return ok;
 }

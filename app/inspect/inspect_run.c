@@ -89,7 +89,8 @@ enum exit_code inspect_logits(struct inspect *in)
         code = report_fail(INSPECT, EXIT_USAGE, "--reuse %lld: there are only %zu --tokens",
                            (long long)n_reuse, n_ids);
     else if (n_ctx > 0 && n_ctx < n_ids)
-        code = report_fail(INSPECT, EXIT_USAGE, "--ctx %zu: there are %zu --tokens", n_ctx, n_ids);
+        code =
+            report_fail(INSPECT, EXIT_CONTEXT, "--ctx %zu: there are %zu --tokens", n_ctx, n_ids);
     else
         code = inspect_open_session(
             in, n_ctx > 0 ? n_ctx : size_max(n_ids, bn_model_info(in->model)->n_ctx_default));

@@ -342,10 +342,15 @@ size_t chat_options_think_budget(const struct options *o)
     return strcmp(text, "off") == 0 ? SIZE_MAX : (size_t)strtoul(text, NULL, 10);
 }
 
+bool chat_options_is_greedy(const struct options *o)
+{
+    return options_flag(o, "greedy") && options_outranks(o, "greedy", "temp");
+}
+
 void chat_options_sampler(const struct options *o, struct sampler_params *params)
 {
     *params = (struct sampler_params){
-        .temp = options_flag(o, "greedy") ? 0 : (float)options_real(o, "temp"),
+        .temp = chat_options_is_greedy(o) ? 0 : (float)options_real(o, "temp"),
         .top_k = (int32_t)options_int(o, "top-k"),
         .top_p = (float)options_real(o, "top-p"),
         .min_p = (float)options_real(o, "min-p"),

@@ -43,6 +43,8 @@ size_t chat_options_think_budget(const struct options *o);
 /* The settings of a session: n_ctx from --ctx, state_memory from --state-memory. */
 struct bn_session_config chat_options_session(const struct options *o);
 
+/* Whether --greedy decides the temperature, and not --temp. */
+bool chat_options_is_greedy(const struct options *o);
 /* Set all fields; there are no biases afterwards. Without --seed the seed is 0. */
 void chat_options_sampler(const struct options *o, struct sampler_params *params);
 

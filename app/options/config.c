@@ -75,13 +75,10 @@ static void warn_unknown(const struct options *o, const struct line *where, cons
     where->warn(where->ud, sentence);
 }
 
-static void warn_comment(const struct line *where)
+static void warn_line(const struct line *where, const char *text)
 {
     char sentence[400];
-    (void)snprintf(sentence, sizeof(sentence),
-                   "%.200s:%zu: '#' starts a comment; if it is part of the text, "
-                   "put the text in double quotes",
-                   where->path, where->number);
+    (void)snprintf(sentence, sizeof(sentence), "%.200s:%zu: %s", where->path, where->number, text);
     where->warn(where->ud, sentence);
 }
 
@@ -103,8 +100,13 @@ static bool apply_line(struct options *o, const struct line *where, char *text,
         return true;
     }
     char *value = trim(equals + 1);
-    if (!unquote(&value) && cut_comment(value) && row->kind == OPTION_TEXT)
-        warn_comment(where);
+    if (!unquote(&value)) {
+        if (cut_comment(value) && row->kind == OPTION_TEXT)
+            warn_line(where, "'#' starts a comment; if it is part of the text, "
+                             "put the text in double quotes");
+        else if (*value == '"' && !strchr(value + 1, '"'))
+            warn_line(where, "the double quote is not closed, so it is part of the value");
+    }
     return options_set(o, name, value, OPTION_FROM_CONFIG, err) ||
            bn_fail_prefix(err, "%s:%zu", where->path, where->number);
 }
@@ -135,6 +137,14 @@ bool config_apply(struct options *o, const char *path, struct bn_str text, confi
     return true;
 }
 
+/* Copy the path, with the home directory in place of a "~/" at its beginning. The path is cut only
+ * if the system refuses it, too. */
+static void expand_home(const char *given, char path[PATH_BYTES])
+{
+    const char *home = path_home(bn_str_of(given));
+    (void)snprintf(path, PATH_BYTES, "%s%s", home ? home : "", home ? given + 1 : given);
+}
+
 bool config_load(struct options *o, char path[PATH_BYTES], config_warn_fn warn, void *ud,
                  struct bn_error *err)
 {
@@ -144,7 +154,7 @@ bool config_load(struct options *o, char path[PATH_BYTES], config_warn_fn warn, 
     size_t n_bytes;
     path[0] = 0;
     if (given)
-        (void)snprintf(path, PATH_BYTES, "%s", given); /* cut only if the system refuses it, too */
+        expand_home(given, path);
     else if (!path_of(PATH_CONFIG, "config", path, &no_path) || access(path, F_OK) != 0)
         return true;
     if (!path_read_all(path, CONFIG_MAX_BYTES, &bytes, &n_bytes, err))

@@ -10,7 +10,7 @@
 #define LONGEST 40 /* bytes of a typed text and of a name; longer ones are not near */
 /* Costs above every number of edits, which is at most 9. COST_BEGINS minus the bytes of the common
  * beginning stays above COST_COMPLETES. */
-#define COST_COMPLETES 100 /* the typed text is the beginning of the name */
+#define COST_COMPLETES 100 /* one of the two is the beginning of the other */
 #define COST_BEGINS 200    /* both have a beginning in common */
 #define LEAST_COMMON 3     /* least bytes of this common beginning */
 
@@ -53,7 +53,7 @@ static size_t cost_of(struct bn_str typed, struct bn_str name)
     if (n_edits <= 1 + typed.n_bytes / 5 && n_edits < typed.n_bytes)
         return n_edits;
     const size_t n_common = common_beginning(typed, name);
-    if (n_common == typed.n_bytes)
+    if (n_common == typed.n_bytes || (n_common == name.n_bytes && n_common >= LEAST_COMMON))
         return COST_COMPLETES;
     return n_common >= LEAST_COMMON ? COST_BEGINS - n_common : SIZE_MAX;
 }

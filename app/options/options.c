@@ -17,6 +17,7 @@ struct entry {
     struct option_value value;
     char *of_model; /* the value of OPTION_FROM_MODEL or OPTION_FROM_FAMILY as text; NULL: none */
     enum option_source of_model_source; /* which of the two */
+    size_t order; /* a value that was set later has a larger number; 0: the default */
 };
 
 struct options {
@@ -24,6 +25,7 @@ struct options {
     size_t n_entries;
     const char **words; /* (n_words) of the command line that are not options */
     size_t n_words, words_cap;
+    size_t n_stored; /* values stored so far, for entry.order */
 };
 
 /* Whether `text` is the option name, with '_' allowed for '-'. */
@@ -48,8 +50,8 @@ static struct entry *find(const struct options *o, const char *name, size_t n_na
 
 /* Move `v` into the entry. It replaces the value, or is appended to a value of the same source if
  * the row repeats. A value of a stronger source stays. `v` is no longer owned by the caller. */
-static bool store(struct entry *e, struct option_value *v, enum option_source source,
-                  struct bn_error *err)
+static bool store(struct options *o, struct entry *e, struct option_value *v,
+                  enum option_source source, struct bn_error *err)
 {
     struct option_value *to = &e->value;
     v->source = source;
@@ -58,6 +60,7 @@ static bool store(struct entry *e, struct option_value *v, enum option_source so
         option_value_finish(v);
         return true;
     }
+    e->order = ++o->n_stored;
     if (!e->row->repeats || source != to->source) {
         option_value_finish(to);
         *to = *v;
@@ -75,25 +78,26 @@ static bool store(struct entry *e, struct option_value *v, enum option_source so
     return true;
 }
 
-static bool parse_and_store(struct entry *e, const char *label, const char *text,
+static bool parse_and_store(struct options *o, struct entry *e, const char *label, const char *text,
                             enum option_source source, struct bn_error *err)
 {
     struct option_value v = {0};
     if (option_value_parse(e->row, label, text, &v, err))
-        return store(e, &v, source, err);
+        return store(o, e, &v, source, err);
     option_value_finish(&v);
     return false;
 }
 
 /* For a flag: store the opposite of the value in `text`. */
-static bool parse_and_store_opposite(struct entry *e, const char *label, const char *text,
-                                     enum option_source source, struct bn_error *err)
+static bool parse_and_store_opposite(struct options *o, struct entry *e, const char *label,
+                                     const char *text, enum option_source source,
+                                     struct bn_error *err)
 {
     struct option_value v = {0}; /* of a flag: owns no memory */
     if (!option_value_parse(e->row, label, text, &v, err))
         return false;
     v.number = !v.number;
-    return store(e, &v, source, err);
+    return store(o, e, &v, source, err);
 }
 
 /* Set the value `of_model`, or else the default; without one, the option is unset. A failure
@@ -110,6 +114,7 @@ static bool set_default(struct entry *e, struct bn_error *err)
     v.source = e->of_model ? e->of_model_source : OPTION_FROM_DEFAULT;
     option_value_finish(&e->value);
     e->value = v;
+    e->order = 0;
     return true;
 }
 
@@ -169,13 +174,15 @@ bool options_open(const struct option_table *const *tables, size_t n_tables, str
 bool options_copy(const struct options *from, struct options **out, struct bn_error *err)
 {
     struct options *o = mem_alloc(1, sizeof(*o));
-    if (o)
+    if (o) {
         o->entries = mem_alloc(from->n_entries, sizeof(*o->entries));
+        o->n_stored = from->n_stored;
+    }
     bool ok = o && o->entries;
     for (size_t i = 0; ok && i < from->n_entries; i++) {
         const struct entry *e = &from->entries[i];
         struct entry *copy = &o->entries[o->n_entries++];
-        *copy = (struct entry){.row = e->row, .group = e->group};
+        *copy = (struct entry){.row = e->row, .group = e->group, .order = e->order};
         ok = option_value_copy(&e->value, &copy->value) &&
              (!e->of_model || keep_of_model(copy, e->of_model, e->of_model_source, err));
     }
@@ -250,7 +257,7 @@ static bool parse_long(struct options *o, const char *arg, const char *next, boo
     if (e->row->kind == OPTION_FLAG) {
         if (value)
             return bn_fail(err, BN_EARG, "%s takes no value, got '%s'", label, value);
-        return parse_and_store(e, label, flag, OPTION_FROM_COMMAND, err);
+        return parse_and_store(o, e, label, flag, OPTION_FROM_COMMAND, err);
     }
     if (!value) {
         if (!next)
@@ -258,7 +265,7 @@ static bool parse_long(struct options *o, const char *arg, const char *next, boo
         value = next;
         *used_next = true;
     }
-    return parse_and_store(e, label, value, OPTION_FROM_COMMAND, err);
+    return parse_and_store(o, e, label, value, OPTION_FROM_COMMAND, err);
 }
 
 static struct entry *find_letter(const struct options *o, char letter)
@@ -280,14 +287,14 @@ static bool parse_short(struct options *o, const char *arg, const char *next, bo
             return bn_fail(err, BN_EARG, "unknown option %s in '%s' (--help lists them)", label,
                            arg);
         if (e->row->kind == OPTION_FLAG) {
-            if (!parse_and_store(e, label, "on", OPTION_FROM_COMMAND, err))
+            if (!parse_and_store(o, e, label, "on", OPTION_FROM_COMMAND, err))
                 return false;
             continue;
         }
         if (!at[1] && !next)
             return fail_no_value(e->row, label, err);
         *used_next = !at[1];
-        return parse_and_store(e, label, at[1] ? at + 1 : next, OPTION_FROM_COMMAND, err);
+        return parse_and_store(o, e, label, at[1] ? at + 1 : next, OPTION_FROM_COMMAND, err);
     }
     return true;
 }
@@ -359,9 +366,9 @@ bool options_set(struct options *o, const char *name, const char *value, enum op
                        source == OPTION_FROM_SET ? "/set" : "the configuration");
     }
     if (negated)
-        return parse_and_store_opposite(e, name, value, source, err);
+        return parse_and_store_opposite(o, e, name, value, source, err);
     const bool is_of_model = source == OPTION_FROM_FAMILY || source == OPTION_FROM_MODEL;
-    return parse_and_store(e, e->row->name, value, source, err) &&
+    return parse_and_store(o, e, e->row->name, value, source, err) &&
            (!is_of_model || keep_of_model(e, value, source, err));
 }
 
@@ -391,6 +398,13 @@ static const struct option_value *value_of(const struct options *o, const char *
 enum option_source options_source(const struct options *o, const char *name)
 {
     return must_find(o, name)->value.source;
+}
+
+bool options_outranks(const struct options *o, const char *name, const char *other)
+{
+    const struct entry *a = must_find(o, name), *b = must_find(o, other);
+    return a->value.source != b->value.source ? a->value.source > b->value.source
+                                              : a->order > b->order;
 }
 
 const char *option_source_name(enum option_source source)

@@ -129,6 +129,9 @@ bool options_copy(const struct options *from, struct options **out, struct bn_er
  * (asserted). Texts and lists belong to `o` and are valid until the option changes. */
 bool options_given(const struct options *o, const char *name); /* its source is not the default */
 enum option_source options_source(const struct options *o, const char *name);
+/* For two options that contradict each other: whether the value of `name` has a stronger source
+ * than that of `other`, or the same source and was set later. */
+bool options_outranks(const struct options *o, const char *name, const char *other);
 /* The word for a source in lists, such as that of /set: "model file". */
 const char *option_source_name(enum option_source source);
 /* Unset and without a default, the next three functions return false or 0. */

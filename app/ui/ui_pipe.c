@@ -299,8 +299,10 @@ static void pipe_turn_failed(struct ui *ui, const struct bn_error *err)
     const char *notice = turn_fail_notice(&ui->chat->turn, err, ui->chat->store->last.path);
     end_thought(p);
     erase_row(p);
-    const enum exit_code code = report_error(PROGRAM, STAGE_RUN, err);
-    pipe_failed(ui, code);
+    struct bn_error shown = *err;
+    if (p->plan.kind == PIPE_LINES) /* with --keep-going, others have answers */
+        (void)bn_fail_prefix(&shown, "line %zu", p->n_lines);
+    pipe_failed(ui, report_error(PROGRAM, STAGE_RUN, &shown));
     if (p->plan.kind == PIPE_INTERACTIVE && notice)
         ui_notice(ui, TONE_NOTE, "%s", notice);
 }

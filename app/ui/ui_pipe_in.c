@@ -152,7 +152,8 @@ static bool next_once(struct ui *ui, struct ui_event *event)
     }
     if (!p->at_end && p->plan.stdin_use == PIPE_STDIN_IF_ANY && p->in.n_bytes == 0 &&
         clock_seconds() - p->opened > FIRST_BYTE_SECONDS) {
-        ui_notice(ui, TONE_WARNING, "nothing came from standard input; -f - waits for it");
+        /* --quiet must not hide it: the answer lacks a document that comes too late. */
+        ui_notice(ui, TONE_ERROR, "nothing came from standard input; -f - waits for it");
         p->at_end = true;
     }
     if (!p->at_end)
@@ -172,6 +173,7 @@ static bool next_line(struct ui *ui, struct strbuf *out)
         return false;
     const size_t n = end == SIZE_MAX ? p->in.n_bytes : end;
     strbuf_add(out, p->in.ptr, n);
+    p->n_lines++;
     strbuf_drop(&p->in, end == SIZE_MAX ? n : n + 1);
     /* A fence is still open only at the end of stdin. At a terminal that is Ctrl-D: cancel the
      * message. */

@@ -20,6 +20,7 @@ struct pipe_ui {
     bool aborts;            /* the next event is UI_ABORT */
     enum exit_code code;    /* of this UI_END or UI_ABORT event */
     double opened;          /* clock_seconds */
+    size_t n_lines;         /* lines that were taken from `in`, blank ones included */
     size_t n_answers;       /* turns that have ended, without those that failed */
     struct strbuf buffered; /* --no-stream: the answer so far, which is written at its end */
     bool in_thought;        /* the last text was a thought, on stderr */

@@ -25,6 +25,33 @@ class Chat(ChatCase):
         greedy = self.says('-n', '32', '--greedy', stdin=b'hello')
         self.assertEqual(self.says('-n', '32', '--temp', '0', '--seed', '9', stdin=b'hello'), greedy)
 
+    def test_greedy_and_temp_have_the_precedence_of_all_options(self):
+        """The later one on the command line counts, and the command line more than the configuration."""
+        self.env['BITNET_CHAT_CONFIG'] = self.path('config')
+        with open(self.env['BITNET_CHAT_CONFIG'], 'w', encoding='utf-8') as file:
+            file.write('greedy = on\n')
+        for words, temp in ((('--greedy', '--temp', '1.5'), 1.5), (('--temp', '1.5', '--greedy'), 0),
+                            (('--temp', '1.5'), 1.5), ((), 0), (('--no-greedy', '--temp', '1.5'), 1.5)):
+            turn = json.loads(self.says('--json', '-n', '1', *words, stdin=b'x'))
+            self.assertEqual(turn['settings']['temp'], temp, words)
+            sheet = json.loads(self.says('--info', '--json', *words))
+            self.assertEqual(sheet['sampling']['temp']['value'], temp, words)
+        done = self.chat('--json', '-n', '1', '-i', '--greedy', stdin=b'/set temp 1\nx\n')
+        self.assertEqual(json.loads(done.stdout)['settings']['temp'], 1)
+
+    def test_an_error_about_the_model_names_where_its_path_is_from(self):
+        home = self.path('home')
+        os.mkdir(home)
+        with open(os.path.join(home, 'c'), 'w', encoding='utf-8') as file:
+            file.write('model = /none.gguf\n')
+        self.env.update(HOME=home, BITNET_CHAT_CONFIG='~/c')
+        words = [PROGRAM, '-p', 'x']
+        for said in ('model of the config file: cannot open', 'BITNET_CHAT_MODEL: cannot open'):
+            done = subprocess.run(words, env=self.env, stdin=subprocess.DEVNULL, capture_output=True, timeout=60,
+                                  check=False)
+            self.assertEqual((done.returncode, said in done.stderr.decode()), (3, True), done.stderr)
+            self.env['BITNET_CHAT_MODEL'] = '/none.gguf'
+
     def test_speculation_changes_no_byte(self):
         runs = {self.says('-n', '40', '--seed', '1', '--spec', mode, stdin=b'ababababab')
                 for mode in ('off', 'on', 'auto')}

@@ -48,13 +48,22 @@ class Prompts(ChatCase):
     def test_a_prompt_does_not_wait_for_a_silent_stdin(self):
         self.fake('ok')
         read, write = os.pipe()
-        done = self.chat('-p', 'hi', stdin=read)  # standard input stays open without data
+        done = self.chat('-q', '-p', 'hi', stdin=read)  # standard input stays open without data
         os.close(read)
         os.close(write)
         self.assertEqual((done.returncode, done.stdout), (0, b'ok\n'))
         self.assertIn(b'nothing came from standard input', done.stderr)
 
+    def test_a_byte_order_mark_is_no_part_of_the_prompt(self):
+        self.fake('ok')
+        sizes = {json.loads(self.says('--json', *words, stdin=stdin))['prompt_tokens']
+                 for words in ((), ('--lines',)) for stdin in (b'abc\n', b'\xef\xbb\xbfabc\n')}
+        self.assertEqual(len(sizes), 1)
+
     def test_nul_is_refused_and_broken_utf8_replaced(self):
+        with open(self.path('latin1'), 'wb') as file:
+            file.write(b'caf\xe9')
+        self.assertIn('not valid UTF-8 at offset 3', self.refuses(2, '-s', '@' + self.path('latin1'), '-p', 'x'))
         self.assertIn('NUL byte at offset 1', self.refuses(2, stdin=b'a\0b'))
         self.fake('ok')
         done = self.chat(stdin=b'ab\xffcd')
@@ -240,6 +249,7 @@ class Lines(ChatCase):
         for words, said in (((), b'ok\n'), (('--keep-going',), b'ok\n\nok\n')):
             done = self.chat('--lines', *words, stdin=lines)
             self.assertEqual((done.returncode, done.stdout), (4, said), done.stderr)
+            self.assertIn(b'bitnet-chat: line 2: the prompt has', done.stderr)
         self.assertEqual(self.says('-i', '--keep-going', stdin=b'a'), b'ok\n')
 
     def test_an_unknown_command_of_a_script_is_exit_2(self):
@@ -336,6 +346,7 @@ class Endings(ChatCase):
                             (['--json', '--jsonl'], '--jsonl'), (['--logit-bias', '99999=1'], '99999'),
                             (['--template', 'nope'], 'nope')):
             self.assertIn(said, self.refuses(2, *words, '-p', 'x'), words)
+        self.refuses(2, '--info', '--batch', '2', stdin=b'x')
         # Before any message
         for words in (['-i'], ['--lines'], ['--batch', '2'], ['--info']):
             self.assertIn('the vocabulary has', self.refuses(2, '--logit-bias', '99999=1', *words, stdin=b''))

@@ -362,7 +362,7 @@ class Logits(ProgramCase):
         self.assertFalse(os.path.exists(self.path('out')))
 
     def test_a_context_below_the_tokens_is_exit_2(self):
-        message = self.fails(2, 'logits', self.model, '--tokens', '1,2,3', '--ctx', '2', '--out', self.path('out'))
+        message = self.fails(4, 'logits', self.model, '--tokens', '1,2,3', '--ctx', '2', '--out', self.path('out'))
         self.assertIn('--ctx 2: there are 3 --tokens', message)
         self.assertFalse(os.path.exists(self.path('out')))
 

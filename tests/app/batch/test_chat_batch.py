@@ -80,6 +80,16 @@ class Batch(ChatCase):
         for said in ('line 2: "prompt" is not a string', 'line 3: not JSON', 'line 4: unknown member "tmp"',
                      'line 5: the prompt has', 'line 7:', 'line 8: unknown member "id prompt"'):
             self.assertIn(said, done.stderr.decode())
+        stdin = (b'\xef\xbb\xbf{"prompt": "x", "id": 1}\n {"prompt": "x", "id": 2}\n{"id": 3}\n'
+                 b'{"prompt": " ", "id": 4}\n{"prompt": "x", "id": 5, "max_tokens": 2.5}\n'
+                 b'{"prompt": "x", "id": 6, "seed": 1e17}\n')
+        done = self.chat('--batch', '2', '--json', '-n', '2', stdin=stdin)
+        answers = [json.loads(line) for line in done.stdout.splitlines()]
+        self.assertEqual([(a['id'], 'error' in a) for a in answers],
+                         [(1, False), (2, False), (3, True), (4, True), (5, True), (6, True)])
+        for said in ('line 3: the object has no "prompt"', 'line 5: "max_tokens" is not a whole number',
+                     'line 6: "seed" is not a number from 0 to 9007199254740992'):
+            self.assertIn(said, done.stderr.decode())
         self.refuses(5, '--batch', '4', '--system', '@' + self.path('missing'), stdin=b'x')
         self.refuses(2, '--batch', '4', stdin=b'\n')
         self.refuses(2, '--batch', '0', stdin=b'x')

@@ -91,7 +91,6 @@ static void a_text_keeps_what_is_in_quotes(void **state)
         {"system = \"\"\n", ""},
         {"system = say \"a\"\n", "say \"a\""},
         {"system = \"a\" or \"b\"\n", "\"a\" or \"b\""},
-        {"system = \"\n", "\""},
         {"system = C#\n", "C#"},
         {"system =###\n", "###"},
         {"temp = \"1\"\nsystem = it's\n", "it's"},
@@ -99,6 +98,14 @@ static void a_text_keeps_what_is_in_quotes(void **state)
     struct fixture *f = *state;
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
         sets_system(f, cases[i][0], cases[i][1], 0);
+}
+
+static void a_quote_that_is_not_closed_is_a_warning(void **state)
+{
+    struct fixture *f = *state;
+    sets_system(f, "system = \"\n", "\"", 1);
+    sets_system(f, "system = \"say this\n", "\"say this", 1);
+    sets_system(f, "system = say \"this\n", "say \"this", 0); /* no quote at the beginning */
 }
 
 static void a_text_that_loses_a_comment_is_a_warning(void **state)
@@ -154,6 +161,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(a_comment_may_follow_a_value),
         TEST(a_text_keeps_what_is_in_quotes),
+        TEST(a_quote_that_is_not_closed_is_a_warning),
         TEST(a_text_that_loses_a_comment_is_a_warning),
         TEST(no_prefix_and_near_names),
         TEST(a_byte_order_mark_is_skipped_and_a_nul_refused),

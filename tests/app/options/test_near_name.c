@@ -57,6 +57,9 @@ static void the_nearest_of_several_wins(void **state)
     (void)state;
     static const char *const names[] = {"temperature", "tempo", "temp", NULL};
     assert_string_equal(near_in(names, "tmep"), "temp");
+    static const char *const flags[] = {"template", "temp", NULL};
+    assert_string_equal(near_in(flags, "temperature"),
+                        "temp"); /* the name is all of the beginning */
     assert_string_equal(near_in(names, "temppo"), "tempo");
     assert_string_equal(near_in(names, "temperatur"), "temperature");
 }
