@@ -53,8 +53,8 @@ static void change_ui(struct app *app)
         struct bn_error no_terminal;
         if (before->open(&app->ui, &no_terminal)) {
             ui_notice(&app->ui, TONE_WARNING, "%s", err.text);
-        } else {                          /* the terminal that worked before is gone */
-            app->store.has_warned = true; /* no painter is open to show a failed write */
+        } else { /* the terminal that worked before is gone: nothing can show a failed write */
+            app->store.has_warned_last = app->store.has_warned_session = true;
             app_leave(app, EXIT_HUNG_UP);
         }
     }
@@ -347,7 +347,10 @@ enum exit_code app_run(struct app *app)
             wait_for_event(app);
     }
     finish_jobs(app);
-    if (!chat_close_files(&app->chat) && !app->is_interactive)
+    /* At a terminal, a last.json that cannot be written is only a warning: the user has not asked
+     * for it, as for a chat with a name. */
+    const bool is_saved = chat_close_session(&app->chat);
+    if ((!chat_close_files(&app->chat) && !app->is_interactive) || !is_saved)
         app_leave(app, EXIT_FILE); /* the loop has ended: this only sets the exit code */
     return app->code;
 }

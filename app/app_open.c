@@ -176,6 +176,8 @@ static enum exit_code set_system(struct app *app)
                     (transcript_set_system(&app->chat.transcript, strbuf_str(&text)) ||
                      bn_fail(&err, BN_ENOMEM, "out of memory for the system message"));
     strbuf_finish(&text);
+    if (!ok && options_source(app->options, "system") == OPTION_FROM_CONFIG)
+        (void)bn_fail_prefix(&err, "system of the config file");
     return ok ? EXIT_DONE : report_error(PROGRAM, STAGE_RUN, &err);
 }
 

@@ -151,8 +151,10 @@ static bool read_yes(void)
         while ((got = read(STDIN_FILENO, &c, 1)) == 1 && c != '\n')
             if (first == '\n')
                 first = c;
-        if (got != 1)
+        if (got != 1) {
+            (void)fputc('\n', stderr); /* the prompt of the shell begins a row of its own */
             return false;
+        }
         if (first == '\n' || first == 'y' || first == 'Y')
             return true;
         if (first == 'n' || first == 'N')

@@ -121,6 +121,12 @@ bool chat_write_files(struct chat *c);
  * Call chat_write_files first, if the conversation has changed since. False: the file could not be
  * written, so the journal stays. */
 bool chat_close_session(struct chat *c);
+/* Before another chat becomes the present one (transcript_state.chat): the same, but remember the
+ * saved chat for chat_resume_session. */
+bool chat_pause_session(struct chat *c);
+/* After an earlier chat has become the present one: save it again in the file that
+ * chat_pause_session has remembered, if any. Shows whether that is possible. */
+void chat_resume_session(struct chat *c);
 /* At the end of the program: chat_close_session, and the same for last.json. */
 bool chat_close_files(struct chat *c);
 /* Before the next answer, load the snapshot of the saved chat with the path `saved`, if it exists.

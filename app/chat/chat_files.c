@@ -5,46 +5,61 @@
  */
 #include "app/chat/answer/snapshot.h"
 #include "app/chat/chat.h"
+#include "engine/base/memory.h"
 
+#include <string.h>
 #include <unistd.h>
 
-/* Show the first failure only. */
-static void show_failure(struct chat *c, const char *why)
+/* What a failed write of this file means for the user. */
+static const char *effect_of(const struct chat *c, const struct store_file *f, bool is_other_saved)
 {
-    /* In CHAT_BROKEN the event loop has closed the painter. */
-    if (c->store->has_warned || c->phase == CHAT_BROKEN)
-        return;
-    c->store->has_warned = true;
     if (c->store->is_script)
-        ui_notice(c->ui, TONE_ERROR, "%s; the chat is not saved", why);
-    else
-        ui_notice(c->ui, TONE_WARNING, "%s; the chat continues unsaved", why);
+        return "the chat is not saved";
+    if (!is_other_saved)
+        return "the chat continues unsaved";
+    return f == &c->store->session ? "the chat is not saved there"
+                                   : "the chat is saved under its name only";
 }
 
-static bool write_file(struct chat *c, struct store_file *f)
+/* Show the first failure of each of the two files only. */
+static void show_failure(struct chat *c, const struct store_file *f, bool is_other_saved,
+                         const char *why)
 {
-    struct bn_error err;
-    if (!store_save(c->store, f, &c->transcript.now, &err)) {
-        show_failure(c, err.text);
-        return false;
-    }
-    if (f == &c->store->session && f->path[0])
-        c->transcript.unsaved = false;
-    return true;
+    struct store *store = c->store;
+    bool *has_warned = f == &store->session ? &store->has_warned_session : &store->has_warned_last;
+    /* In CHAT_BROKEN the event loop has closed the painter. */
+    if (*has_warned || c->phase == CHAT_BROKEN)
+        return;
+    *has_warned = true;
+    ui_notice(c->ui, store->is_script ? TONE_ERROR : TONE_WARNING, "%s; %s", why,
+              effect_of(c, f, is_other_saved));
 }
 
 bool chat_write_files(struct chat *c)
 {
-    const bool has_last = write_file(c, &c->store->last);
-    return write_file(c, &c->store->session) && has_last;
+    struct store_file *last = &c->store->last, *session = &c->store->session;
+    const struct transcript_state *now = &c->transcript.now;
+    struct bn_error last_error, session_error;
+    const bool has_last = store_save(c->store, last, now, &last_error);
+    const bool has_session = store_save(c->store, session, now, &session_error);
+    if (has_session && session->path[0])
+        c->transcript.unsaved = false;
+    if (!has_session)
+        show_failure(c, session, has_last && last->path[0], session_error.text);
+    /* If both have failed, the message about the file that the user has named is enough. */
+    if (!has_last && has_session)
+        show_failure(c, last, session->path[0], last_error.text);
+    return has_last && has_session;
 }
 
 static bool close_file(struct chat *c, struct store_file *f)
 {
+    const struct store_file *other = f == &c->store->session ? &c->store->last : &c->store->session;
+    const bool is_other_saved = other->path[0] && !other->is_behind;
     struct bn_error err;
     if (store_close(c->store, f, &c->transcript.now, &err))
         return true;
-    show_failure(c, err.text);
+    show_failure(c, f, is_other_saved, err.text);
     return false;
 }
 
@@ -53,9 +68,52 @@ bool chat_close_session(struct chat *c)
     return close_file(c, &c->store->session);
 }
 
+bool chat_pause_session(struct chat *c)
+{
+    struct store *store = c->store;
+    struct bn_error err;
+    const size_t n = store->n_paused;
+    if (!store->session.path[0])
+        return true;
+    if (!mem_grow(&store->paused, &store->cap_paused, n + 1, sizeof(*store->paused)))
+        return chat_close_session(c); /* /undo then tells that the chat is not saved */
+    const bool ok = store_pause(store, &store->session, &c->transcript.now, &err);
+    if (!ok)
+        show_failure(c, &store->session, false, err.text);
+    store->paused[n] = (struct store_paused){c->transcript.now.chat, store->session};
+    store->n_paused++;
+    store->session = (struct store_file){0};
+    return ok;
+}
+
+void chat_resume_session(struct chat *c)
+{
+    struct store *store = c->store;
+    char path[PATH_BYTES], holder[FILE_LOCK_HOLDER_BYTES];
+    size_t i = store->n_paused;
+    while (i > 0 && store->paused[i - 1].chat != c->transcript.now.chat)
+        i--;
+    if (i == 0) /* the chat was not saved */
+        return;
+    store->session = store->paused[i - 1].file;
+    store->paused[i - 1] = store->paused[--store->n_paused];
+    memcpy(path, store->session.path, sizeof(path));
+    if (store_resume(&store->session, holder))
+        ui_notice(c->ui, TONE_PLAIN, "the conversation is saved in %s again", path);
+    else if (holder[0])
+        ui_notice(c->ui, TONE_WARNING, "%s is in use by %s: not saved there again", path, holder);
+    else
+        ui_notice(c->ui, TONE_WARNING, "%s was changed: the chat is not saved there again", path);
+}
+
 bool chat_close_files(struct chat *c)
 {
     const bool has_last = close_file(c, &c->store->last);
+    for (size_t i = 0; i < c->store->n_paused; i++)
+        store_forget(&c->store->paused[i].file);
+    mem_free(c->store->paused);
+    c->store->paused = NULL;
+    c->store->n_paused = c->store->cap_paused = 0;
     return chat_close_session(c) && has_last;
 }
 

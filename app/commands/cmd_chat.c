@@ -151,8 +151,9 @@ bool cmd_retry(struct command_host *host, struct bn_str args)
     struct options *settings = NULL;
     struct sampler_params sampler;
     struct bn_error err;
+    const struct exchange *last = transcript_last(&host->chat->transcript);
     chat_options_sampler(host->options, &sampler);
-    if (args.n_bytes == 0 && sampler.temp <= 0 && host->chat->transcript.now.n > 0)
+    if (args.n_bytes == 0 && sampler.temp <= 0 && last && last->answer.finish != FINISH_NONE)
         ui_notice(
             host->ui, TONE_NOTE,
             "temp is 0, so the same question gets the same answer; /retry temp=0.8 varies it");
@@ -198,23 +199,46 @@ bool cmd_edit(struct command_host *host, struct bn_str args)
     const struct exchange *edited = t->now.items[number - 1]; /* undo keeps a reference to it */
     if (!transcript_rewind(t, number - 1))
         return fail_memory(host);
-    show_last(host, host->ui->ops->is_terminal ? "moved back to the editor" : "taken back");
+    show_last(host, host->ui->ops->is_terminal ? "moved back to the editor (/undo restores it)"
+                                               : "taken back");
     chat_take_back(host->chat, edited);
     return true;
 }
 
-/* Call `step` as often as `args` says, once without an argument. Stop early if nothing is left to
- * do or memory runs out. `verb` is for the messages: "undone" or "redone". */
-static bool repeat_step(struct command_host *host, struct bn_str args,
-                        enum undo_result (*step)(struct transcript *), const char *verb)
+/* Undo or redo. */
+struct history_step {
+    enum undo_result (*run)(struct transcript *);
+    size_t (*chat)(const struct transcript *); /* the chat that `run` makes the present one */
+    const char *verb;                          /* for messages: "undone" or "redone" */
+};
+
+/* One step. If it leads to another chat, the present one stays in its file as it is. */
+static enum undo_result run_step(struct command_host *host, const struct history_step *step)
 {
+    struct transcript *t = &host->chat->transcript;
+    const size_t before = t->now.chat;
+    const bool leaves = step->chat(t) != before;
+    if (leaves && !chat_pause_session(host->chat))
+        host->write_failed = true;
+    const enum undo_result result = step->run(t);
+    if (leaves)
+        chat_resume_session(host->chat); /* of the present chat if the step has failed */
+    return result;
+}
+
+/* Run the step as often as `args` says, once without an argument. Stop early if nothing is left to
+ * do or memory runs out. */
+static bool repeat_step(struct command_host *host, struct bn_str args,
+                        const struct history_step *step)
+{
+    const char *verb = step->verb;
     size_t n, n_done = 0;
     char action[60]; /* both texts fit */
     enum undo_result result = UNDO_NOTHING, last = UNDO_NOTHING;
     if (!command_number(host, args, 1, SIZE_MAX / 100, &n)) /* the largest allowed max */
         return false;
     while (n_done < n) {
-        result = step(&host->chat->transcript);
+        result = run_step(host, step);
         if (result == UNDO_NOTHING || result == UNDO_NO_MEMORY)
             break;
         last = result;
@@ -241,12 +265,14 @@ static bool repeat_step(struct command_host *host, struct bn_str args,
 
 bool cmd_undo(struct command_host *host, struct bn_str args)
 {
-    return repeat_step(host, args, transcript_undo, "undone");
+    static const struct history_step undo = {transcript_undo, transcript_undo_chat, "undone"};
+    return repeat_step(host, args, &undo);
 }
 
 bool cmd_redo(struct command_host *host, struct bn_str args)
 {
-    return repeat_step(host, args, transcript_redo, "redone");
+    static const struct history_step redo = {transcript_redo, transcript_redo_chat, "redone"};
+    return repeat_step(host, args, &redo);
 }
 
 bool cmd_continue(struct command_host *host, struct bn_str args)
@@ -266,12 +292,12 @@ bool cmd_clear(struct command_host *host, struct bn_str args)
     memcpy(path, host->chat->store->session.path, sizeof(path));
     /* Detach the saved chat first: its last write needs the conversation, and show_last would write
      * the empty one to it. */
-    if (!chat_close_session(host->chat))
+    if (!chat_pause_session(host->chat))
         host->write_failed = true;
-    if (!transcript_clear(&host->chat->transcript))
-        return has_file ? command_fail(host, "out of memory: the conversation stays, but it is no "
-                                             "longer saved to its file")
-                        : fail_memory(host);
+    if (!transcript_clear(&host->chat->transcript)) {
+        chat_resume_session(host->chat);
+        return fail_memory(host);
+    }
     if (has_file)
         ui_notice(host->ui, TONE_PLAIN, "%s keeps the conversation as it was last saved", path);
     show_last(host, "cleared (/undo brings it back)");

@@ -232,16 +232,19 @@ static bool load_from(struct command_host *host, const char *path, struct store_
     struct transcript loaded = {0};
     struct store_reading reading;
     struct bn_error err;
-    const bool detaches = next->path[0] && store->session.path[0];
+    const size_t before = t->now.chat;
     if (!store_read(store, path, &loaded, &reading, &err))
         return command_fail(host, err.text);
     /* Detach the saved chat first: its last write needs the present conversation. */
-    if (next->path[0] && !chat_close_session(host->chat))
+    if (next->path[0] && !chat_pause_session(host->chat))
         host->write_failed = true;
-    if (!transcript_replace(t, &loaded))
-        return command_fail(host, detaches ? "out of memory: the conversation stays, but it is no "
-                                             "longer saved to its file"
-                                           : "out of memory: nothing was changed");
+    if (!transcript_replace(t, &loaded)) {
+        if (next->path[0])
+            chat_resume_session(host->chat);
+        return command_fail(host, "out of memory: nothing was changed");
+    }
+    if (!next->path[0])
+        t->now.chat = before; /* read again: it stays the same chat, with the same file */
     if (next->path[0]) {
         store->session = *next;
         if (!next->is_behind) /* not a copy: a copy has no file yet that a journal could continue */

@@ -48,7 +48,13 @@ struct store {
     bool is_script;            /* no user types messages: a failed write ends the program */
     bool is_private; /* --private or its environment variable: write no files that the user has not
                         named, such as input history and snapshots */
-    bool has_warned; /* warn only once about a failed write */
+    bool has_warned_last, has_warned_session; /* warn only once about a failed write of each */
+    /* (n_paused) The saved chats of earlier chats of this program, which /undo can continue. */
+    struct store_paused {
+        size_t chat; /* transcript_state.chat */
+        struct store_file file;
+    } * paused;
+    size_t n_paused, cap_paused;
 };
 
 /* Facts about a file that was read, for a notice. */
@@ -70,8 +76,8 @@ struct store_reading {
 };
 
 /* The path of a saved chat. A name with a '/' or ending in .json is a path already. Another name
- * must have 1 to 200 bytes and not begin with a dot. BN_EARG: not a valid name, a path that is too
- * long, or no data directory. */
+ * must have 1 to 200 bytes, no control characters, and not begin with a dot. BN_EARG: not a valid
+ * name, a path that is too long, or no data directory. */
 bool store_path(const char *name, char out[PATH_BYTES], struct bn_error *err);
 
 /* Whether the directory of the file `path` exists. That of the saved chats counts as existing,
@@ -104,6 +110,14 @@ bool store_save(const struct store *s, struct store_file *f, const struct transc
  * journal. BN_EIO, BN_ENOMEM. */
 bool store_replace(const struct store *s, struct store_file *f,
                    const struct transcript_state *state, struct bn_error *err);
+/* As store_close, but `f` keeps its path and what it knows about the saved chat, for
+ * store_resume. */
+bool store_pause(const struct store *s, struct store_file *f, const struct transcript_state *state,
+                 struct bn_error *err);
+/* Take the lock of the paused `f` again. False: another program has it (its description is in
+ * `holder`), or the saved chat has changed since (`holder` is empty). Then `f` has no file. */
+bool store_resume(struct store_file *f, char holder[FILE_LOCK_HOLDER_BYTES]);
+void store_forget(struct store_file *f); /* free the paused `f`, without writing */
 /* If f->is_behind, write the conversation as a whole and remove the journal; otherwise write
  * nothing, so call store_save before. The lock is released and `f` has no file afterwards, also on
  * failure; then the journal stays. BN_EIO, BN_ENOMEM. */

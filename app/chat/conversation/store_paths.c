@@ -26,7 +26,10 @@ bool store_path(const char *name, char out[PATH_BYTES], struct bn_error *err)
         return true;
     }
     /* A file name has at most 255 bytes. 200 leave space for ".json.journal.old" and the like. */
-    if (n == 0 || n > 200 || name[0] == '.')
+    size_t n_plain = 0; /* a line feed in a name would be two lines of a list */
+    while (n_plain < n && (unsigned char)name[n_plain] >= ' ' && name[n_plain] != 127)
+        n_plain++;
+    if (n == 0 || n > 200 || name[0] == '.' || n_plain < n)
         return bn_fail(err, BN_EARG, "'%.40s' is not a valid name for a saved chat", name);
     (void)snprintf(below, sizeof(below), "sessions/%s.json", name); /* at most 200 + 14 bytes */
     return path_of(PATH_DATA, below, out, err);

@@ -393,13 +393,52 @@ bool store_save(const struct store *s, struct store_file *f, const struct transc
     return ok;
 }
 
-bool store_close(const struct store *s, struct store_file *f, const struct transcript_state *state,
+bool store_pause(const struct store *s, struct store_file *f, const struct transcript_state *state,
                  struct bn_error *err)
 {
     const bool ok = !f->path[0] || !f->is_behind || store_replace(s, f, state, err);
     close_journal(f);
     file_lock_release(&f->lock);
+    return ok;
+}
+
+void store_forget(struct store_file *f)
+{
+    file_lock_release(&f->lock);
     mem_free(f->serials);
     *f = (struct store_file){0};
+}
+
+bool store_close(const struct store *s, struct store_file *f, const struct transcript_state *state,
+                 struct bn_error *err)
+{
+    const bool ok = store_pause(s, f, state, err);
+    store_forget(f);
     return ok;
+}
+
+/* Whether the saved chat is as this program left it: the same bytes and no journal, or no file if
+ * it was never written. */
+static bool is_as_left(const struct store_file *f)
+{
+    char journal[PATH_BYTES + 16], hash[STORE_HASH_BYTES];
+    struct bn_error ignored;
+    store_journal_path(f->path, journal);
+    if (access(journal, F_OK) == 0)
+        return false;
+    if (!f->was_written)
+        return access(f->path, F_OK) != 0;
+    return f->has_base && hash_file(f->path, hash, &ignored) && strcmp(hash, f->base) == 0;
+}
+
+bool store_resume(struct store_file *f, char holder[FILE_LOCK_HOLDER_BYTES])
+{
+    holder[0] = 0;
+    const bool is_free = file_lock_take(&f->lock, f->path, holder) != FILE_LOCK_BUSY;
+    if (is_free && is_as_left(f))
+        return true;
+    if (is_free)
+        holder[0] = 0;
+    store_forget(f);
+    return false;
 }

@@ -110,7 +110,7 @@ static void state_finish(struct transcript_state *s)
 /* A copy with new references to the same exchanges. */
 static bool state_copy(struct transcript_state *out, const struct transcript_state *in)
 {
-    struct transcript_state s = {.n_skipped = in->n_skipped};
+    struct transcript_state s = {.chat = in->chat, .n_skipped = in->n_skipped};
     if (!mem_grow(&s.items, &s.cap, in->n, sizeof(*s.items)) || !copy_text(&s.system, in->system) ||
         !copy_text(&s.system_extra, in->system_extra) ||
         !copy_text(&s.file_extra, in->file_extra)) {
@@ -284,7 +284,10 @@ static bool cut_to(struct transcript *t, size_t first, size_t n)
 
 bool transcript_clear(struct transcript *t)
 {
-    return cut_to(t, 0, 0);
+    if (!cut_to(t, 0, 0))
+        return false;
+    t->now.chat = ++t->n_chats;
+    return true;
 }
 
 bool transcript_forget(struct transcript *t, size_t n_oldest)
@@ -304,6 +307,7 @@ bool transcript_replace(struct transcript *t, struct transcript *other)
     transcript_finish(other);
     for (size_t i = 0; i < next.n; i++)
         next.items[i]->serial = t->n_made++; /* serials are unique within `t` */
+    next.chat = ++t->n_chats;
     steps_clear(t->redos, &t->n_redos);
     return make_cut(t, &next);
 }
@@ -318,16 +322,34 @@ static void step_back(struct transcript *t, struct transcript_state to, bool is_
     t->unsaved = true;
 }
 
-enum undo_result transcript_undo(struct transcript *t)
+/* The cut that undo would revert; NULL if it would remove the last exchange. */
+static const struct transcript_step *cut_to_undo(const struct transcript *t)
 {
     const struct transcript_step *cut = t->n_cuts > 0 ? &t->cuts[t->n_cuts - 1] : NULL;
     const bool is_cut =
         cut && cut->after_n == t->now.n && cut->after_serial == last_serial(&t->now);
-    if (!is_cut && t->now.n == 0)
+    return is_cut ? cut : NULL;
+}
+
+size_t transcript_undo_chat(const struct transcript *t)
+{
+    const struct transcript_step *cut = cut_to_undo(t);
+    return cut ? cut->state.chat : t->now.chat;
+}
+
+size_t transcript_redo_chat(const struct transcript *t)
+{
+    return t->n_redos > 0 ? t->redos[t->n_redos - 1].state.chat : t->now.chat;
+}
+
+enum undo_result transcript_undo(struct transcript *t)
+{
+    const struct transcript_step *cut = cut_to_undo(t);
+    if (!cut && t->now.n == 0)
         return UNDO_NOTHING;
     if (!steps_reserve(&t->redos, t->n_redos, &t->cap_redos))
         return UNDO_NO_MEMORY;
-    if (is_cut) {
+    if (cut) {
         t->n_cuts--;
         step_back(t, cut->state, true);
         return UNDO_CUT;

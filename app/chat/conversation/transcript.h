@@ -56,6 +56,8 @@ struct exchange {
 };
 
 struct transcript_state {
+    size_t chat; /* number of the chat: /clear and /load begin a new one. The files of a chat are
+                    known by it (chat_files.c) */
     struct exchange **items; /* (n) */
     size_t n;
     size_t cap;
@@ -73,8 +75,9 @@ struct transcript {
     size_t n_cuts, cap_cuts;
     struct transcript_step *redos; /* (n_redos), next one last */
     size_t n_redos, cap_redos;
-    size_t n_made; /* number of exchanges created so far: the next serial */
-    bool unsaved;  /* changed since the conversation was last saved under a name */
+    size_t n_made;  /* number of exchanges created so far: the next serial */
+    size_t n_chats; /* number of chats begun after the first one, whose number is 0 */
+    bool unsaved;   /* changed since the conversation was last saved under a name */
 };
 
 void transcript_finish(struct transcript *t); /* an all-zero transcript is an empty one */
@@ -106,10 +109,10 @@ enum extra_owner { EXTRA_OF_FILE, EXTRA_OF_SYSTEM, EXTRA_OF_USER };
 bool transcript_set_extra(struct transcript *t, enum extra_owner place, struct bn_str json);
 
 /* Cuts. Each of these functions stores the state before the change, for undo. */
-bool transcript_clear(struct transcript *t);
+bool transcript_clear(struct transcript *t);                   /* begins a new chat */
 bool transcript_forget(struct transcript *t, size_t n_oldest); /* remove them; at most now.n */
 bool transcript_rewind(struct transcript *t, size_t n_keep);   /* keep the first; at most now.n */
-/* Make `other` the conversation. `other` is empty afterwards, also on failure. */
+/* Make `other` the conversation, as a new chat. `other` is empty afterwards, also on failure. */
 bool transcript_replace(struct transcript *t, struct transcript *other);
 
 enum undo_result {
@@ -120,6 +123,9 @@ enum undo_result {
 };
 enum undo_result transcript_undo(struct transcript *t);
 enum undo_result transcript_redo(struct transcript *t);
+/* The chat (transcript_state.chat) that would be the present one after undo or redo. */
+size_t transcript_undo_chat(const struct transcript *t);
+size_t transcript_redo_chat(const struct transcript *t);
 
 /* The last exchange, valid until the transcript changes; NULL if there is none. */
 const struct exchange *transcript_last(const struct transcript *t);

@@ -116,8 +116,12 @@ bool new_file_open(struct new_file *n, const char *path, struct bn_error *err)
     if (!path_make_parents(path, err)) /* refuses a path of PATH_BYTES or more */
         return false;
     path_follow(path, n->path);
-    if (stat(n->path, &st) == 0 && !S_ISREG(st.st_mode))
+    const bool exists = stat(n->path, &st) == 0;
+    if (exists && !S_ISREG(st.st_mode))
         return bn_fail(err, BN_EIO, "cannot write '%s': it is not a regular file", n->path);
+    /* Renaming would replace it, because that needs only the permission of the directory. */
+    if (exists && (st.st_mode & (S_IWUSR | S_IWGRP | S_IWOTH)) == 0)
+        return bn_fail(err, BN_EIO, "cannot write '%s': it is write-protected", n->path);
     clean_for(n->path);
     const int fd = open_temporary(n);
     if (fd < 0)

@@ -26,7 +26,8 @@ enum new_file_end {
 /* Open n->f for writing, with mode 0600, and create missing directories. A symbolic link to an
  * existing file stays, and its target is replaced; a link to nothing is replaced itself. Removes
  * temporary files that killed programs of this user left for this path. After success, call
- * new_file_close. BN_EIO, also if `path` exists and is not a regular file, or is too long. */
+ * new_file_close. BN_EIO, also if `path` exists and is not a regular file, is write-protected
+ * (nobody may write), or is too long. */
 bool new_file_open(struct new_file *n, const char *path, struct bn_error *err);
 /* Close n->f, and end as `end` says. NEW_FILE_DROP returns false and leaves err unchanged. BN_EIO:
  * the new file has been removed, and the old one stays. */

@@ -5,6 +5,7 @@ kill. With a scripted generator.
 """
 import fcntl
 import os
+import re
 import resource
 import signal
 import subprocess
@@ -60,6 +61,67 @@ class Saving(TerminalCase):
             self.assertEqual((done.returncode, done.stdout), (5, b'one\n'), done.stderr)
             self.assertRegex(done.stderr, rb"\Abitnet-chat: cannot write '.*none.json': File too large; "
                                           rb'the chat is not saved\n\Z')
+
+    def turns_of(self, name):
+        """The questions of a saved chat."""
+        done = self.chat('--load', self.path(name), '-i', stdin=b'/history\n')
+        return re.findall(r'(?m)^\d+> (.*)$', done.stderr.decode())
+
+    def test_undo_of_load_or_clear_returns_to_the_saved_chat(self):
+        first, second = self.path('undo1.json'), self.path('undo2.json')
+        self.chat('--session', second, '-i', stdin=b'one\ntwo\n')
+        done = self.chat('--session', first, '-i', stdin=f'a\n/load {second}\n/undo\nb\n/clear\nlost\n/undo\n'
+                         f'/undo\nc\n/load {second}\n/undo\n/redo\nthree\n'.encode())
+        self.assertEqual(done.stderr.count(f'saved in {first} again'.encode()), 3, done.stderr)
+        self.assertEqual(done.stderr.count(f'saved in {second} again'.encode()), 1, done.stderr)
+        self.assertEqual(self.turns_of('undo1.json'), ['a', 'b', 'c'])
+        self.assertEqual(self.turns_of('undo2.json'), ['one', 'two', 'three'])
+
+    def test_undo_does_not_return_to_a_saved_chat_that_has_changed(self):
+        path = self.path('changed.json')
+        for is_used in (False, True):
+            self.chat('--session', path, '-i', stdin=b'/clear\n')
+            terminal = self.open('--session', path)
+            terminal.expect(rb'loaded in')
+            self.ask(terminal, 'mine')
+            terminal.send(b'/clear\r')
+            terminal.expect(rb'keeps\s+the')
+            if is_used:
+                other = self.open('--session', path)
+                other.expect(rb'loaded in')
+            else:
+                self.chat('--session', path, '-p', 'of another')
+            terminal.send(b'/undo\r')
+            terminal.expect(rb'is\s+in\s+use\s+by' if is_used else rb'was\s+changed')
+            self.ask(terminal, 'not saved')
+            terminal.send(b'\x04')
+            terminal.wait()
+            if is_used:
+                other.send(b'\x04')
+                other.wait()
+            self.assertNotIn('not saved', self.turns_of('changed.json'))
+            self.assertIn('of another', self.turns_of('changed.json'))
+
+    def test_a_chat_with_a_name_that_cannot_be_saved_ends_with_5(self):
+        terminal = self.open('--session', '/proc/none.json')
+        terminal.expect(rb'loaded in')
+        self.ask(terminal, 'x')
+        self.assertRegex(terminal.seen, rb'the\s+chat\s+is\s+not\s+saved\s+there')
+        terminal.send(b'\x04')
+        self.left_clean(terminal, 5)
+
+    def test_a_write_protected_chat_stays(self):
+        path = self.path('protected.json')
+        self.chat('--session', path, '-p', 'one')
+        before = self.read('protected.json')
+        os.chmod(path, 0o400)
+        done = self.chat('--session', path, '-p', 'two')
+        self.assertEqual(done.returncode, 5, done.stderr)
+        self.assertIn(b'is write-protected', done.stderr)
+        self.assertEqual((self.read('protected.json'), os.stat(path).st_mode & 0o777), (before, 0o400))
+
+    def test_a_name_is_one_line(self):
+        self.assertIn('not a valid name', self.refuses(2, '--session', 'a\nb', '-p', 'x'))
 
     def test_temporary_files_of_killed_runs_are_removed_at_the_start(self):
         left = [os.path.join(self.home.name, name) for name in (

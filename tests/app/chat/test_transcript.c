@@ -78,6 +78,34 @@ static void a_cut_is_undone_only_if_it_was_the_last_change(void **state)
     transcript_finish(&t);
 }
 
+/* The chat tells which file has the conversation, so undo and redo must restore its number. */
+static void clear_and_replace_begin_a_chat_that_undo_leaves(void **state)
+{
+    struct transcript t = {0}, loaded = {0};
+    (void)state;
+    add_exchange(&t, "a", "1");
+    assert_true(transcript_clear(&t));
+    assert_int_equal(t.now.chat, 1);
+    add_exchange(&loaded, "b", "2");
+    assert_true(transcript_replace(&t, &loaded));
+    assert_int_equal(t.now.chat, 2);
+    add_exchange(&t, "c", "3");
+    assert_int_equal(transcript_undo_chat(&t), 2); /* only the message */
+    assert_int_equal(transcript_undo(&t), UNDO_EXCHANGE);
+    assert_true(transcript_rewind(&t, 0));
+    assert_int_equal(t.now.chat, 2); /* a shorter conversation is the same chat */
+    assert_int_equal(transcript_undo(&t), UNDO_CUT);
+    for (size_t chat = 2; chat-- > 0;) {
+        assert_int_equal(transcript_undo_chat(&t), chat);
+        assert_int_equal(transcript_undo(&t), UNDO_CUT);
+        assert_int_equal(t.now.chat, chat);
+    }
+    assert_int_equal(transcript_redo_chat(&t), 1);
+    assert_int_equal(transcript_redo(&t), UNDO_CUT);
+    assert_int_equal(t.now.chat, 1);
+    transcript_finish(&t);
+}
+
 static void an_empty_conversation_can_be_cleared(void **state)
 {
     struct transcript t = {0};
@@ -189,6 +217,7 @@ int main(void)
         cmocka_unit_test(undo_and_redo_move_one_exchange),
         cmocka_unit_test(a_new_message_drops_redo),
         cmocka_unit_test(a_cut_is_undone_only_if_it_was_the_last_change),
+        cmocka_unit_test(clear_and_replace_begin_a_chat_that_undo_leaves),
         cmocka_unit_test(an_empty_conversation_can_be_cleared),
         cmocka_unit_test(forget_and_rewind_keep_the_right_part),
         cmocka_unit_test(an_answer_replaces_only_the_one_in_this_state),
