@@ -9,6 +9,7 @@
 #include "app/terminal/term_keys.h"
 
 #include <stdint.h>
+#include <string.h>
 
 static void redisplay(void *ud)
 {
@@ -94,6 +95,20 @@ static enum terminal_fed feed(struct ui *ui, size_t n, struct ui_event *event)
     return terminal_feed(ui, n, show_entered, event);
 }
 
+/* A message that begins with n, after a search, is no key of the search: put the n before the text
+ * that follows. False: no text follows, or memory runs out. */
+static bool put_back(struct strbuf *keys, char letter)
+{
+    if ((unsigned char)keys->ptr[0] < ' ' || keys->ptr[0] == 127)
+        return false;
+    strbuf_add_char(keys, letter);
+    if (keys->failed)
+        return false;
+    memmove(keys->ptr + 1, keys->ptr, keys->n_bytes - 1);
+    keys->ptr[0] = letter;
+    return true;
+}
+
 /* Handle the next key of the view or of a search, or pass the keys before it to the editor. The
  * first n bytes of the key queue are complete keys. */
 static enum terminal_fed use_keys(struct ui *ui, size_t n, struct ui_event *event)
@@ -106,11 +121,14 @@ static enum terminal_fed use_keys(struct ui *ui, size_t n, struct ui_event *even
     }
     /* A key such as Up begins with an Esc too. It is one key, which a search does not know. */
     const bool is_sequence = n > 1 && keys->ptr[0] == 0x1B && keys->ptr[1] != 0x1B;
+    const char letter = full_find_letter(ui->state); /* before another key ends the search */
     if (n > 0 && full_find_key(ui->state, is_sequence ? 0 : keys->ptr[0])) {
         strbuf_drop(keys, 1);
         return TERMINAL_FED_ALL;
     }
-    return hit.at == 0 ? TERMINAL_WAITS : feed(ui, hit.at, event); /* hit.at is 0 only if n is 0 */
+    if (hit.at == 0)
+        return TERMINAL_WAITS; /* only if n is 0 */
+    return feed(ui, hit.at + (letter && put_back(keys, letter)), event);
 }
 
 bool full_next_event(struct ui *ui, struct ui_event *event)

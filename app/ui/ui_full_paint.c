@@ -21,6 +21,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#define WORD_SECONDS 1.0    /* the longest pause between two letters of a word */
 #define FRAME_SECONDS 0.04  /* 25 frames per second while text arrives */
 #define STATUS_SECONDS 0.25 /* faster changes are unreadable */
 #define INPUT_ROWS 8        /* most rows of the editor */
@@ -138,7 +139,16 @@ bool full_find_key(struct full_ui *u, char key)
         show_match(u, (u->find.at + u->find.n - 1) % u->find.n);
     else
         full_find_end(u);
+    if (key == 'n' || key == 'N') {
+        u->find.key = key;
+        u->find.pressed = clock_seconds();
+    }
     return key == 'n' || key == 'N' || key == 0x1B;
+}
+
+char full_find_letter(const struct full_ui *u)
+{
+    return clock_seconds() - u->find.pressed < WORD_SECONDS ? u->find.key : 0;
 }
 
 /* Whether the line is the match that is shown. */

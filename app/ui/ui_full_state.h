@@ -17,6 +17,8 @@ struct full_find {
     size_t *lines; /* (n) indices of matching lines in full_ui.text, ascending */
     size_t n, cap;
     size_t at; /* index of the match that is shown */
+    char key;  /* the last n or N, pressed at `pressed`, in clock_seconds; 0: none */
+    double pressed;
 };
 
 /* Standard error is redirected into a pipe, because its text would disturb the screen. The painter
@@ -66,6 +68,9 @@ bool full_is_finding(const struct full_ui *u);          /* matches of /find are 
 /* Handle a key while matches are shown: n and N move, other keys end the search. False: no matches
  * are shown, or the key ended the search and is for the editor (not Esc). */
 bool full_find_key(struct full_ui *u, char key);
+/* The n or N that was just pressed, if it may be the first letter of a word that the user types;
+ * else 0. */
+char full_find_letter(const struct full_ui *u);
 
 /* Add a message or a command of the user to the text, and move the view to the end. */
 void full_add_user_text(struct ui *ui, struct bn_str text);

@@ -60,6 +60,11 @@ class FullScreens(ChatCase):
         screen.send('C-u')
         screen.send('/find hay', 'Enter')
         screen.expect('match 1 of 30')
+        screen.send('no thanks')  # the n moves to a match, and is also the first letter
+        screen.expect('>>> no thanks')
+        screen.send('C-u')
+        screen.send('/find hay', 'Enter')
+        screen.expect('match 1 of 30')
         screen.send('Up')  # a key that the terminal sends as Esc and other bytes
         screen.expect(r'>>> /find hay$')
         self.assertIn('ready', screen.text())
