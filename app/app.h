@@ -23,7 +23,7 @@ struct app {
     struct chat chat;
     struct store store; /* the files of the chat */
     struct log_file log;
-    int wake_read;       /* read end of the wake pipe */
+    int wake_read; /* read end of the wake pipe */
 
     /* First message of a terminal chat, from the command line; empty if none or sent. main.c owns
      * the text. */

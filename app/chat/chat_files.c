@@ -75,8 +75,11 @@ bool chat_pause_session(struct chat *c)
     const size_t n = store->n_paused;
     if (!store->session.path[0])
         return true;
-    if (!mem_grow(&store->paused, &store->cap_paused, n + 1, sizeof(*store->paused)))
-        return chat_close_session(c); /* /undo then tells that the chat is not saved */
+    if (!mem_grow(&store->paused, &store->cap_paused, n + 1, sizeof(*store->paused))) {
+        ui_notice(c->ui, TONE_WARNING, "out of memory: /undo will not save the chat in %s again",
+                  store->session.path);
+        return chat_close_session(c);
+    }
     const bool ok = store_pause(store, &store->session, &c->transcript.now, &err);
     if (!ok)
         show_failure(c, &store->session, false, err.text);

@@ -58,11 +58,11 @@ class Batch(ChatCase):
 
     def test_the_log_has_a_line_for_each_answer(self):
         log = self.path('log')
-        self.says('--batch', '2', '-n', '3', '--log', log, '--check', stdin=b'secret\nother\n')
+        self.says('--batch', '2', '-n', '3', '--seed', '1', '--log', log, '--check', stdin=b'secret\nother\n')
         with open(log, encoding='utf-8') as file:
             text = file.read()
         self.assertRegex(text, r'\d\.\d{3} bitnet-chat \S+: loaded .*, context \d+, in')
-        self.assertEqual(len(re.findall(r'answer: length \[3 tok.*seed \d+\]', text)), 2, text)
+        self.assertEqual(len(re.findall(r'answer: \w+ \[\d+ tok.*seed \d+\]', text)), 2, text)
         self.assertIn('sense check: ', text)
         self.assertNotIn('secret', text)
         self.refuses(5, '--batch', '2', '--log', self.path('missing/log'), stdin=b'x\n')
