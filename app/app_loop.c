@@ -349,8 +349,9 @@ enum exit_code app_run(struct app *app)
     finish_jobs(app);
     /* At a terminal, a last.json that cannot be written is only a warning: the user has not asked
      * for it, as for a chat with a name. */
-    const bool is_saved = chat_close_session(&app->chat);
-    if ((!chat_close_files(&app->chat) && !app->is_interactive) || !is_saved)
+    bool is_session_saved;
+    const bool are_saved = chat_close_files(&app->chat, &is_session_saved);
+    if (!(app->is_interactive ? is_session_saved : are_saved))
         app_leave(app, EXIT_FILE); /* the loop has ended: this only sets the exit code */
     return app->code;
 }

@@ -108,20 +108,32 @@ static bool set_model_name(struct app *app, struct bn_error *err)
            bn_fail(err, BN_ENOMEM, "out of memory for the name of the model");
 }
 
+/* Whether the value of the option is from the command line. If not, the error about it gets the
+ * place of the value as a prefix, because the user has not typed it now. Of the options with a path
+ * or text, only the model can come from the environment. */
+static bool is_typed(const struct options *o, const char *name, struct bn_error *err)
+{
+    switch (options_source(o, name)) {
+    case OPTION_FROM_ENV:
+        return bn_fail_prefix(err, "BITNET_CHAT_MODEL");
+    case OPTION_FROM_CONFIG:
+        return bn_fail_prefix(err, "%s of the config file", name);
+    default:
+        return true;
+    }
+}
+
 /* The file that the user named, or the built-in model. */
 static bool open_model_file(struct app *app, struct bn_error *err)
 {
     const char *path = options_text(app->options, "model");
-    const enum option_source source = options_source(app->options, "model");
     app->model.is_demo = !path;
     if (!path)
         return bn_file_open_memory(demo_model, demo_model_bytes, &app->model.file, err);
     if (bn_file_open(path, &app->model.file, err))
         return true;
-    if (source == OPTION_FROM_ENV || source == OPTION_FROM_CONFIG)
-        return bn_fail_prefix(err, "%s",
-                              source == OPTION_FROM_ENV ? "BITNET_CHAT_MODEL"
-                                                        : "model of the config file");
+    if (!is_typed(app->options, "model", err))
+        return false;
     /* The path may be a word of the command line that was meant as a question (is_path_word). The
      * advice also appears for such a path of --model, where it does no harm. */
     if (is_path_word(path) && !is_model_word(path) && access(path, F_OK) != 0) {
@@ -148,7 +160,7 @@ enum exit_code app_open_files(struct app *app)
         const bool is_option = options_given(app->options, "template");
         return report_error(PROGRAM, is_option ? STAGE_RUN : STAGE_LOAD, &err);
     }
-    /* At once, and not at the first message, as for every value of an option. */
+    /* A wrong value of an option is an error of the start, not of the first message. */
     struct bias_list biases;
     if (!chat_options_biases(app->options, app->model.tokenizer, &biases, &err))
         return report_error(PROGRAM, STAGE_RUN, &err);
@@ -176,9 +188,10 @@ static enum exit_code set_system(struct app *app)
                     (transcript_set_system(&app->chat.transcript, strbuf_str(&text)) ||
                      bn_fail(&err, BN_ENOMEM, "out of memory for the system message"));
     strbuf_finish(&text);
-    if (!ok && options_source(app->options, "system") == OPTION_FROM_CONFIG)
-        (void)bn_fail_prefix(&err, "system of the config file");
-    return ok ? EXIT_DONE : report_error(PROGRAM, STAGE_RUN, &err);
+    if (ok)
+        return EXIT_DONE;
+    (void)is_typed(app->options, "system", &err);
+    return report_error(PROGRAM, STAGE_RUN, &err);
 }
 
 /* ---- worker ---- */

@@ -152,7 +152,7 @@ static bool read_yes(void)
             if (first == '\n')
                 first = c;
         if (got != 1) {
-            (void)fputc('\n', stderr); /* the prompt of the shell begins a row of its own */
+            (void)fputc('\n', stderr); /* the shell's prompt must begin on a new row */
             return false;
         }
         if (first == '\n' || first == 'y' || first == 'Y')

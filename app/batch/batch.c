@@ -275,7 +275,7 @@ static bool step(struct batch *b, struct bn_error *err)
 static void check_sense(struct batch *b)
 {
     struct sense_result r = {0};
-    struct bn_error err = {0}; /* a failed check prints nothing */
+    struct bn_error err = {0}; /* a failed check is written to the log only */
     if (b->has_checked || b->out.n_written == 0 || options_flag(b->options, "quiet") ||
         !options_flag(b->options, "check"))
         return;

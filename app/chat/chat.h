@@ -121,14 +121,15 @@ bool chat_write_files(struct chat *c);
  * Call chat_write_files first, if the conversation has changed since. False: the file could not be
  * written, so the journal stays. */
 bool chat_close_session(struct chat *c);
-/* Before another chat becomes the present one (transcript_state.chat): the same, but remember the
- * saved chat for chat_resume_session. */
+/* Call this before another chat becomes the present one (transcript_state.chat). It does what
+ * chat_close_session does, and remembers the saved chat for chat_resume_session. */
 bool chat_pause_session(struct chat *c);
-/* After an earlier chat has become the present one: save it again in the file that
- * chat_pause_session has remembered, if any. Shows whether that is possible. */
+/* Call this after an earlier chat has become the present one. If chat_pause_session has remembered
+ * a file of this chat, the chat is saved there again, or a notice says why that is not possible. */
 void chat_resume_session(struct chat *c);
-/* At the end of the program: chat_close_session, and the same for last.json. */
-bool chat_close_files(struct chat *c);
+/* At the end of the program: chat_close_session, whose result is *is_session_saved, and the same
+ * for last.json. False: one of the two could not be written. */
+bool chat_close_files(struct chat *c, bool *is_session_saved);
 /* Before the next answer, load the snapshot of the saved chat with the path `saved`, if it exists.
  * This replaces the choice of an earlier call. */
 void chat_use_snapshot(struct chat *c, const char *saved);

@@ -52,10 +52,8 @@ bool chat_write_files(struct chat *c)
     return has_last && has_session;
 }
 
-static bool close_file(struct chat *c, struct store_file *f)
+static bool close_file(struct chat *c, struct store_file *f, bool is_other_saved)
 {
-    const struct store_file *other = f == &c->store->session ? &c->store->last : &c->store->session;
-    const bool is_other_saved = other->path[0] && !other->is_behind;
     struct bn_error err;
     if (store_close(c->store, f, &c->transcript.now, &err))
         return true;
@@ -65,7 +63,7 @@ static bool close_file(struct chat *c, struct store_file *f)
 
 bool chat_close_session(struct chat *c)
 {
-    return close_file(c, &c->store->session);
+    return close_file(c, &c->store->session, c->store->last.path[0] && !c->store->last.is_behind);
 }
 
 bool chat_pause_session(struct chat *c)
@@ -96,7 +94,7 @@ void chat_resume_session(struct chat *c)
     size_t i = store->n_paused;
     while (i > 0 && store->paused[i - 1].chat != c->transcript.now.chat)
         i--;
-    if (i == 0) /* the chat was not saved */
+    if (i == 0) /* this chat had no file */
         return;
     store->session = store->paused[i - 1].file;
     store->paused[i - 1] = store->paused[--store->n_paused];
@@ -109,15 +107,17 @@ void chat_resume_session(struct chat *c)
         ui_notice(c->ui, TONE_WARNING, "%s was changed: the chat is not saved there again", path);
 }
 
-bool chat_close_files(struct chat *c)
+bool chat_close_files(struct chat *c, bool *is_session_saved)
 {
-    const bool has_last = close_file(c, &c->store->last);
+    const bool has_session = c->store->session.path[0];
+    *is_session_saved = chat_close_session(c);
+    const bool is_last_saved = close_file(c, &c->store->last, has_session && *is_session_saved);
     for (size_t i = 0; i < c->store->n_paused; i++)
         store_forget(&c->store->paused[i].file);
     mem_free(c->store->paused);
     c->store->paused = NULL;
     c->store->n_paused = c->store->cap_paused = 0;
-    return chat_close_session(c) && has_last;
+    return *is_session_saved && is_last_saved;
 }
 
 void chat_use_snapshot(struct chat *c, const char *saved)

@@ -23,8 +23,6 @@ struct open_model {
 
 /* Format of a warning; the arguments are --ctx and the context of training, in tokens. */
 #define CONTEXT_NOTICE "a context of %zu tokens is more than the %zu the model was trained with"
-/* Format of a warning; the arguments are the path of --log and the reason. */
-#define LOG_NOTICE "cannot write the log '%s': %s; it ends here"
 /* Format of a line about the built-in model; the argument is millions of parameters. */
 #define DEMO_NOTICE "built-in demo model (%.1f million parameters): try 'what can you do?'"
 

@@ -208,11 +208,12 @@ bool cmd_edit(struct command_host *host, struct bn_str args)
 /* Undo or redo. */
 struct history_step {
     enum undo_result (*run)(struct transcript *);
-    size_t (*chat)(const struct transcript *); /* the chat that `run` makes the present one */
+    size_t (*chat)(const struct transcript *); /* transcript_state.chat after the step */
     const char *verb;                          /* for messages: "undone" or "redone" */
 };
 
-/* One step. If it leads to another chat, the present one stays in its file as it is. */
+/* Run one step. If it changes to another chat, the file of the present chat is closed before, so
+ * that the step does not change this file. */
 static enum undo_result run_step(struct command_host *host, const struct history_step *step)
 {
     struct transcript *t = &host->chat->transcript;
@@ -222,7 +223,7 @@ static enum undo_result run_step(struct command_host *host, const struct history
         host->write_failed = true;
     const enum undo_result result = step->run(t);
     if (leaves)
-        chat_resume_session(host->chat); /* of the present chat if the step has failed */
+        chat_resume_session(host->chat); /* if the step has failed, the file just closed */
     return result;
 }
 

@@ -10,9 +10,6 @@
 
 #include <sys/stat.h>
 
-/* Some editors and tools write it at the beginning of a text. It is no part of the text. */
-static const struct bn_str byte_order_mark = {"\xEF\xBB\xBF", 3};
-
 bool input_clean(const char *name, struct bn_str in, struct strbuf *out, size_t *bad_at,
                  struct bn_error *err)
 {
@@ -23,8 +20,8 @@ bool input_clean(const char *name, struct bn_str in, struct strbuf *out, size_t 
     struct strbuf valid = {0};
     *bad_at = term_text_repair(in, &valid);
     const struct bn_str text = strbuf_str(&valid);
-    const size_t begin = bn_str_starts(text, byte_order_mark) ? byte_order_mark.n_bytes : 0;
-    for (size_t at = begin; at < text.n_bytes;) { /* leave out each CR before an LF */
+    for (size_t at = bn_str_mark_bytes(text);
+         at < text.n_bytes;) { /* leave out each CR before an LF */
         const char *cr = memchr(text.ptr + at, '\r', text.n_bytes - at);
         const size_t end = cr ? (size_t)(cr - text.ptr) : text.n_bytes;
         strbuf_add(out, text.ptr + at, end - at);

@@ -64,22 +64,21 @@ struct line {
     void *ud;
 };
 
-/* Warn that the line is ignored because of its name. */
-static void warn_unknown(const struct options *o, const struct line *where, const char *name)
+static void warn_line(const struct line *where, const char *text)
 {
-    char sentence[400], near[OPTION_NEAR_BYTES];
-    const bool is_near = options_near(o, bn_str_of(name), OPTION_IN_CONFIG, near);
-    (void)snprintf(sentence, sizeof(sentence), "%.200s:%zu: there is no option '%.40s'%s%s%s",
-                   where->path, where->number, name, /* cut if too long */
-                   is_near ? "; did you mean " : "", is_near ? near : "", is_near ? "?" : "");
+    char sentence[440]; /* fits: path, number and text have at most 423 bytes */
+    (void)snprintf(sentence, sizeof(sentence), "%.200s:%zu: %s", where->path, where->number, text);
     where->warn(where->ud, sentence);
 }
 
-static void warn_line(const struct line *where, const char *text)
+/* Warn that the line is ignored because of its name. */
+static void warn_unknown(const struct options *o, const struct line *where, const char *name)
 {
-    char sentence[400];
-    (void)snprintf(sentence, sizeof(sentence), "%.200s:%zu: %s", where->path, where->number, text);
-    where->warn(where->ud, sentence);
+    char text[200], near[OPTION_NEAR_BYTES];
+    const bool is_near = options_near(o, bn_str_of(name), OPTION_IN_CONFIG, near);
+    (void)snprintf(text, sizeof(text), "there is no option '%.40s'%s%s%s", name, /* cut if long */
+                   is_near ? "; did you mean " : "", is_near ? near : "", is_near ? "?" : "");
+    warn_line(where, text);
 }
 
 /* Apply one line, which is changed. A blank line or a comment does nothing. */
@@ -114,10 +113,8 @@ static bool apply_line(struct options *o, const struct line *where, char *text,
 bool config_apply(struct options *o, const char *path, struct bn_str text, config_warn_fn warn,
                   void *ud, struct bn_error *err)
 {
-    static const struct bn_str byte_order_mark = {"\xEF\xBB\xBF", 3}; /* some editors write it */
     struct line where = {.path = path, .warn = warn, .ud = ud};
-    const size_t begin = bn_str_starts(text, byte_order_mark) ? byte_order_mark.n_bytes : 0;
-    for (size_t at = begin; at < text.n_bytes;) {
+    for (size_t at = bn_str_mark_bytes(text); at < text.n_bytes;) {
         char line[LINE_BYTES];
         const char *end = memchr(text.ptr + at, '\n', text.n_bytes - at);
         const size_t n = (end ? (size_t)(end - text.ptr) : text.n_bytes) - at;
@@ -137,8 +134,8 @@ bool config_apply(struct options *o, const char *path, struct bn_str text, confi
     return true;
 }
 
-/* Copy the path, with the home directory in place of a "~/" at its beginning. The path is cut only
- * if the system refuses it, too. */
+/* Copy the path, with the home directory in place of a "~/" at its beginning. A path of PATH_BYTES
+ * or more is cut; no file can have such a path. */
 static void expand_home(const char *given, char path[PATH_BYTES])
 {
     const char *home = path_home(bn_str_of(given));

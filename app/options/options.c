@@ -17,7 +17,7 @@ struct entry {
     struct option_value value;
     char *of_model; /* the value of OPTION_FROM_MODEL or OPTION_FROM_FAMILY as text; NULL: none */
     enum option_source of_model_source; /* which of the two */
-    size_t order; /* a value that was set later has a larger number; 0: the default */
+    size_t order; /* the larger, the later the value was set; 0: it is the default */
 };
 
 struct options {

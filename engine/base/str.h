@@ -36,6 +36,13 @@ static inline bool bn_str_starts(struct bn_str a, struct bn_str prefix)
            (prefix.n_bytes == 0 || memcmp(a.ptr, prefix.ptr, prefix.n_bytes) == 0);
 }
 
+/* The bytes of the byte order mark at the beginning of a UTF-8 text, which some editors write and
+ * which is no part of the text: 3, or 0 without a mark. */
+static inline size_t bn_str_mark_bytes(struct bn_str text)
+{
+    return bn_str_starts(text, bn_str_of("\xEF\xBB\xBF")) ? 3 : 0;
+}
+
 /* Whether `word` is in a list of words separated by commas, without spaces. Neither may be NULL. */
 static inline bool str_list_has(const char *list, const char *word)
 {

@@ -38,6 +38,12 @@ struct store_file {
     uint64_t head;
 };
 
+/* The saved chat of a conversation that is not the present one. */
+struct store_paused {
+    size_t chat; /* transcript_state.chat */
+    struct store_file file;
+};
+
 struct store {
     const struct tokenizer *tokenizer;
     const char *model_name;
@@ -48,12 +54,10 @@ struct store {
     bool is_script;            /* no user types messages: a failed write ends the program */
     bool is_private; /* --private or its environment variable: write no files that the user has not
                         named, such as input history and snapshots */
-    bool has_warned_last, has_warned_session; /* warn only once about a failed write of each */
-    /* (n_paused) The saved chats of earlier chats of this program, which /undo can continue. */
-    struct store_paused {
-        size_t chat; /* transcript_state.chat */
-        struct store_file file;
-    } * paused;
+    /* A failed write of `last`, and one of `session`, has been shown. It is shown only once. */
+    bool has_warned_last, has_warned_session;
+    struct store_paused
+        *paused; /* (n_paused) earlier chats of this run, which /undo can continue */
     size_t n_paused, cap_paused;
 };
 

@@ -434,11 +434,8 @@ static bool is_as_left(const struct store_file *f)
 bool store_resume(struct store_file *f, char holder[FILE_LOCK_HOLDER_BYTES])
 {
     holder[0] = 0;
-    const bool is_free = file_lock_take(&f->lock, f->path, holder) != FILE_LOCK_BUSY;
-    if (is_free && is_as_left(f))
+    if (file_lock_take(&f->lock, f->path, holder) != FILE_LOCK_BUSY && is_as_left(f))
         return true;
-    if (is_free)
-        holder[0] = 0;
     store_forget(f);
     return false;
 }

@@ -56,8 +56,8 @@ struct exchange {
 };
 
 struct transcript_state {
-    size_t chat; /* number of the chat: /clear and /load begin a new one. The files of a chat are
-                    known by it (chat_files.c) */
+    size_t chat; /* number of the chat, by which its file is found (chat_files.c). /clear and /load
+                    begin a new chat */
     struct exchange **items; /* (n) */
     size_t n;
     size_t cap;

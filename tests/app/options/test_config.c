@@ -105,7 +105,7 @@ static void a_quote_that_is_not_closed_is_a_warning(void **state)
     struct fixture *f = *state;
     sets_system(f, "system = \"\n", "\"", 1);
     sets_system(f, "system = \"say this\n", "\"say this", 1);
-    sets_system(f, "system = say \"this\n", "say \"this", 0); /* no quote at the beginning */
+    sets_system(f, "system = say \"this\n", "say \"this", 0); /* the value does not begin with it */
 }
 
 static void a_text_that_loses_a_comment_is_a_warning(void **state)

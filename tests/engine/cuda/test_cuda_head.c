@@ -226,9 +226,10 @@ static void check_query_of(const struct query_buffers *q, const float *y, size_t
     FREE_ALL(a, c);
 }
 
-/* The hidden state consists of ones, and normalising ones gives ones, so the normed state equals
- * the weights w. `largest` is the largest magnitude in w. It determines the unit, the step of the
- * quantised values: 1 for 16256. Then weights that end in .5 lie halfway between two values. */
+/* All values of the hidden state are 1. RMSNorm divides them by their root mean square, which is 1,
+ * and multiplies them by the weights w, so the normed state equals w. `largest` is the largest
+ * magnitude in w. It determines the unit, the step of the quantised values: 1 for 16256. Then
+ * weights that end in .5 lie halfway between two values. */
 static void check_long_query(size_t n, float largest, struct random *r, enum twin_order order)
 {
     const size_t n_blocks = (n + COARSE_COLS - 1) / COARSE_COLS, stride = (n_blocks + 7) / 8 * 8;
