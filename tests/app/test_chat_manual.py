@@ -12,6 +12,8 @@ import subprocess
 from support.program_case import PROGRAM, main
 from support.terminal_case import PAINTERS, PROMPT, Terminal, TerminalCase
 
+MANUAL = os.path.join(os.path.dirname(os.path.abspath(__file__)), '../../docs/bitnet-chat.1')
+
 
 class Options(TerminalCase):
     def test_wrap_breaks_between_words_and_no_wrap_does_not(self):
@@ -86,6 +88,13 @@ class Options(TerminalCase):
         counts = [json.loads(self.says('--json', '--template', template, *words, stdin=b'x'))['prompt_tokens']
                   for words in ([], ['--template-arg', 'style=loud'])]
         self.assertEqual(counts[1] - counts[0], 4)
+
+    def test_members_of_json_are_in_the_manual(self):
+        with open(MANUAL, encoding='utf-8') as file:
+            named = set(re.findall(r'\w+', ' '.join(re.findall(r'^\.Va (.*)$', file.read(), re.M))))
+        answer = json.loads(self.says('--json', stdin=b'x'))
+        info = json.loads(self.says('--info', '--json'))
+        self.assertEqual({*answer, *answer['settings'], *info, *info['sampling']['temp']} - named, set())
 
     def test_settings_are_listed_with_their_sources(self):
         config = self.write('sources', 'top-p = 0.5\n')
