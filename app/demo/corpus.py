@@ -21,26 +21,25 @@ import zlib
 import declined
 import facts
 import keywords
+import letters
 import names as N
 import people
 import program
+import several
 import sums
 import words as W
-from phrase_files import bare_words, expanded, lines_of, read_phrases, sentence_case
+from phrase_files import bare_words, expanded, filled, lines_of, read_phrases, sentence_case
 
 HEAR = "I see. Ask me what I can do, or tell me something about you."
 NOTHING_TOLD = "You have not told me anything yet."
 CHANGE = ["Actually, ", "No, wait: ", "I was wrong: ", "Sorry, ", "Correction: ", "I changed my mind: "]
 LEADS = ["So, ", "OK, ", "And ", "Now, ", "Well, ", "Hey, ", "Please, ", "One question: ", "Hello, ", "Hi, "]
 TAILS = [", please.", " please", ", thanks.", " now?", " then?", "??", "!"]
-ARTICLES = ["a", "the", "my", "some", "an old", "a good", "the best", "your"]
 SMALL = frozenset("the a an does did is was are can could you of that to so and please again me".split())
-OPERATIONS = ["times", "divided by", "over", "x", "/"]
 LOWERED = frozenset("What What's Which Who Where When Why How Tell Can Do Explain Show Remember Name List Say Is Are "
                     "Write Give Help Please Describe".split())
 NAMED = frozenset(["name", "home", "pet"])  # kinds with capitalised values
 LIKED = frozenset(["food", "drink", "colour", "animal", "season", "hobby"])
-LETTERS = "abcdefghijklmnopqrstuvwxyz"
 
 
 # ---- input files ----
@@ -62,6 +61,7 @@ PHRASES, ANSWERS = read_phrases("phrases.txt", "people.txt", "newcomers.txt")
 ALSO, _ = read_phrases("also.txt")  # for training only; its words are not in LEXICON
 TEMPLATES, _ = read_phrases("templates.txt")  # for training only, too
 KEPT, _ = read_phrases("kept.txt")  # held out of training
+VALUES, _ = read_phrases("values.txt")  # values of several words and other common ones, for training only
 ACTION_TOPICS = [topic for topic in TOPICS if any(name.startswith("*") for name in topic[0])]
 KINDS = [section.split()[1] for section in PHRASES if section.startswith("asked ")]
 GREETINGS = [(q, ANSWERS[section]) for section in ANSWERS if section.startswith("greet ") for q in PHRASES[section]]
@@ -69,20 +69,8 @@ GREETINGS += [(q, answer) for names, answer in TOPICS if names[0] == "/help" for
 NEWCOMERS = [section for section in ANSWERS if section.startswith("newcomer ")]
 NEWCOMERS_HELD = {bare for section in NEWCOMERS
                   for bare in (bare_words(q) for q in PHRASES[section][3::4] + KEPT[section]) if bare}
-DECLINED_HELD = {bare_words(q) for q in KEPT["decline"]}
 REFUSALS = {section.split()[1]: answer for section, answer in ANSWERS.items() if section.startswith("cannot ")}
 REFUSALS.update(code=ANSWERS["newcomer code"], language=ANSWERS["newcomer languages"])
-# The first pattern that occurs in a question chooses the refusal.
-REFUSED = [(name, re.compile(pattern)) for name, pattern in (
-    ("calculate", r"\btimes \d|\bdivided by\b|\d (over|x|/) \d|\broot of\b|\bhalf of \d"),
-    ("code", r"\b(write|fix|debug|explain|review)\b.*\bcode\b|\b(python|javascript)\b"),
-    ("language", r"\btranslate\b|\bhow do you say\b|\bdo you speak\b|\blanguage\b"),
-    ("now", r"\b(the weather|the time|the news|date today|stock market|score of|will it rain)\b"),
-    ("write", r"\b(write|poem|story|essay|song|draw|picture)\b"),
-    ("why", r"\bwhy\b"),
-    ("how", r"\b(how (do|can) i|how to|teach me|help me|explain how)\b"),
-    ("choose", r"\b(recommend|best|which|buy|recipe|cost|should i|book a)\b"),
-    ("who", r"\b(who|when|where|what happened|population|capital|how (far|big|old|many))\b"))]
 
 
 def of_kind(section):
@@ -175,20 +163,11 @@ def held_words():
     return held_values() | set(spell_split()[1])
 
 
-def refusal(question):
-    text = question.lower()
-    return REFUSALS[next((name for name, pattern in REFUSED if pattern.search(text)), "other")]
-
-
 def given_characters(answer, kind):
     """Number of characters at the beginning of an answer that training does not learn."""
     if kind.startswith("from "):
         return int(kind.removeprefix("from "))
     return len(answer) if kind == "given" else 0
-
-
-def numbered(items):
-    return ", ".join(f"{item} {i + 1}" for i, item in enumerate(items))
 
 
 class Maker:
@@ -210,12 +189,13 @@ class Maker:
         self.kept = held_words()
         self.kept_questions = held_questions()
         self.kept_statements = {kind: held_statements(kind) for kind in KINDS}
+        self.kept_of_others = {fact: held_of_others("tell", fact) for fact in people.FACTS}
         self.lexicon = sorted(word for word in LEXICON if not self.is_kept(word))
         self.real = [w for w in self.spell + sum(self.values.values(), []) if not self.is_kept(w)]
         known = pieces or self.lexicon
         known = known + 3 * [p for p in known if p not in LEXICON]  # these occur only in invented words
         self.pieces = [p for p in known if p.islower()], [p for p in known if p[0].isupper()]  # of words, of names
-        self.phrases = PHRASES
+        self.phrases, self.kept_phrases, self.topic_names = PHRASES, KEPT, TOPIC_NAMES
         self.recall_own, self.not_told_own = RECALL, NOT_TOLD
 
     def is_kept(self, word):
@@ -247,9 +227,9 @@ class Maker:
             if bare_phrases([phrase])[0] not in kept:
                 return phrase
 
-    def takes_also(self):
-        """Whether a question of a kind that has them uses an additional phrasing."""
-        return self.hard and self.chance(.4)
+    def takes_also(self, section):
+        """Whether a question of this section, if it has any, uses an additional phrasing."""
+        return self.hard and self.chance(.4) and section in ALSO
 
     def phrase(self, phrases, key):
         return self.rng.choice(pick_phrases(phrases, self.held, key))
@@ -288,10 +268,14 @@ class Maker:
         if kind == "number":
             return self.number()
         is_name = kind in NAMED
+        if self.hard and not self.held and kind in VALUES and self.chance(.18):
+            return self.longer_value(kind)
         if self.chance(.5):
             word = self.new_word(is_name)
         elif self.chance(.2) and not self.held:  # a word of another kind, so that the model must copy it
             word = self.rng.choice(self.real)
+            while kind in LIKED and any(self.says_kind(other, word) for other in LIKED if other != kind):
+                word = self.rng.choice(self.real)
             word = word.capitalize() if is_name else word.lower()
         else:
             word = self.rng.choice(self.values[kind])
@@ -303,6 +287,16 @@ class Maker:
         if is_name and self.hard and self.chance(.18):
             return word.lower()
         return word.upper() if self.chance(.02) else word
+
+    def longer_value(self, kind):
+        """A value of values.txt: often one of several words. It contains no held-out word."""
+        while True:
+            text = expanded(self.rng.choice(VALUES[kind]), self.rng)
+            while "{w}" in text:
+                known = self.rng.choice(self.values[kind]) if self.chance(.5) else self.new_word(True)
+                text = text.replace("{w}", known, 1)
+            if not any(self.is_kept(word) for word in (text, *re.findall(r"[^\W\d_]+", text))):
+                return text.lower() if kind in NAMED and self.chance(.1) else text
 
     def value_like(self, kind, old):
         """Another value. In the harder mixture it is sometimes similar to the old one."""
@@ -318,6 +312,11 @@ class Maker:
     def stands_out(self, kind, x):
         """Whether a reader finds x among arbitrary words."""
         return x.lower() not in LEXICON or x in self.values.get(kind, ())
+
+    def says_kind(self, kind, x):
+        """Whether x says by itself that it is a thing of this kind, which somebody likes: "green tea"."""
+        kinds = {other for other in LIKED if x.lower().split()[-1] in self.values[other]}
+        return kinds == {kind} and kind != "animal"  # nobody likes "wolf"
 
     def some_word(self):
         """A word for tasks on letters and words: letters only."""
@@ -404,9 +403,9 @@ class Maker:
         phrase = self.phrase(PHRASES[f"other {section} {fact}"], "other " + fact)
         if not self.hard or self.chance(.5):
             return phrase
-        kept = held_of_others(section, fact)
         if section == "tell":
-            return self.composed(fact, kept, "other ")
+            return self.composed(fact, self.kept_of_others[fact], "other ")
+        kept = held_of_others(section, fact)
         if self.chance(.1):
             return self.key_question("other key " + fact)
         if self.chance(.6):
@@ -422,7 +421,7 @@ class Maker:
         """A statement about another person, in the harder mixture sometimes of keywords among arbitrary words."""
         if not self.hard or not self.chance(.07):
             return self.of_others("tell", fact)
-        return keywords.key_statement(self, ALSO["other said " + fact], held_of_others("tell", fact), ("{x}",))
+        return keywords.key_statement(self, ALSO["other said " + fact], self.kept_of_others[fact], ("{x}",))
 
     def correction(self):
         """A correction, with {x} and perhaps {old} in it."""
@@ -447,13 +446,13 @@ class Maker:
 
     def help_frame(self, name):
         """A question in which {x} stands for the name of a topic."""
-        if not self.takes_also():
+        if not self.takes_also("help"):
             return self.phrase(PHRASES["help"], name)
         return self.also_unless("help", bare_phrases(pick_phrases(PHRASES["help"], True, name)))
 
     def action(self, names, action, answer):
         """A user's intention in a frame. Every fifth combination is held out."""
-        if self.takes_also():
+        if self.takes_also("ways"):
             frame = self.also("ways")
             frames = [] if pair_held(frame, action) else [frame]
         else:
@@ -490,6 +489,8 @@ class Maker:
         top = 99 if self.chance(.7) else 20
         while True:
             a, b = self.rng.randint(0, top), self.rng.randint(0, top)
+            if self.hard and self.chance(.08):
+                a, b = self.rng.choice(((a, 0), (0, a), (a, a)))
             if sums.operands_held(a, b) == self.held:
                 break
         if self.chance(.5):
@@ -521,92 +522,20 @@ class Maker:
         return self.asked(sentence_case(question)), (sums.added if adds else sums.subtracted)(a, b), "sum"
 
     def word(self):
-        """Tasks on the letters of a word. In quotes and between hyphens each letter of the word is a token."""
-        x = self.some_word()
-        r = self.rng.random()
-        if self.hard and self.chance(.15):
-            r = self.rng.uniform(.75, 1)
-        letters, around = "-".join(x), "-".join(x[::-1])
-        if r >= .75:
-            return self.several_words("repeat" if r < .9 else "count words")
-        if self.hard and r < .1:
-            return self.several_words("spell several")
-        section, answer = (
-            ("spell", f"{letters}.") if r < .25 else
-            ("reverse", f'{letters}, so backwards {around}: "{x[::-1]}".') if r < .45 else
-            ("count letters", f"{numbered(x)}: {len(x)} letters.") if r < .6 else
-            ("first letter", f"{x[0]}.") if r < .68 else
-            ("last letter", f"{letters}, so {x[-1]}."))
-        return self.asked(self.bare(self.task(section, x))), answer, "word"
-
-    def task(self, section, x):
-        """A task on a word or words, in one of its phrasings."""
-        phrase = self.also(section) if self.takes_also() and section in ALSO else self.rng.choice(PHRASES[section])
-        return phrase.format(x=x)
-
-    def several_words(self, section):
-        n = self.rng.randint(1, 5)
-        words = [self.some_word() for _ in range(n)]
-        question = self.asked(self.task(section, " ".join(words)))
-        if section == "repeat":
-            return question, " ".join(words) + ".", "word"
-        if section == "count words":
-            return question, f"{numbered(words)}: {n} word{'s' if n > 1 else ''}.", "word"
-        return self.bare(question), ", ".join("-".join(word) for word in words) + ".", "word"
-
-    def bare(self, question):
-        return question.replace('"', "") if self.chance(.4 if self.hard else .15) else question
+        question, answer = letters.some_task(self)
+        return question, answer, "word"
 
     def fact(self):
         question, answer = facts.some_fact(self)
         return self.loosely(question), answer or REFUSALS["who"], "fact"
 
-    def beyond(self):
-        """A question of arbitrary words that the model cannot answer."""
-        rng = self.rng
-
-        def word():
-            return rng.choice(self.lexicon) if self.chance(.4) else self.some_word()
-        makers = {"w": word, "W": lambda: sentence_case(word()), "d": lambda: rng.choice(ARTICLES),
-                  "v": lambda: self.part("who"), "i": lambda: rng.choice(["is", "are", "do", "does", "has"]),
-                  "m": lambda: str(rng.randint(2, 99)), "o": lambda: rng.choice(OPERATIONS),
-                  "f": lambda: rng.choice(PHRASES["foreign"])}
-        text = re.sub(r"\{(\w)\}", lambda found: makers[found[1]](), rng.choice(PHRASES["beyond"]))
-        return text + rng.choice(["?", ".", "?", ""])
-
     def decline(self):
-        if not self.held and self.chance(.22):
-            make = declined.too_large if self.chance(.25) else declined.other_kind
-            text, reason = make(self)
-            return self.loosely(text), REFUSALS[reason], "decline"
-        question = self.loosely(self.unknown())
-        return question, refusal(question), "decline"
+        question, reason = declined.some_question(self)
+        return question, REFUSALS[reason], "decline"
 
-    def unknown(self):
-        rng = self.rng
-        if (self.hard or self.held) and self.chance(.15 if self.held else .3):
-            return rng.choice(KEPT["decline"]) if self.held else self.also_unless("decline", DECLINED_HELD)
-        if self.hard and self.chance(.35):
-            return self.beyond()
-        if self.chance(.25):  # a question about something that bitnet-chat does not have
-            x = " ".join(self.some_word() for _ in range(rng.choice([1, 1, 2])))
-            if x not in TOPIC_NAMES:
-                return sentence_case(self.phrase(PHRASES["help"], "").format(x=rng.choice(["", "the ", "a "]) + x))
-        if self.chance(.4):
-            return self.part("anything").format(x=self.some_word(), y=rng.choice(self.spell), n=rng.randint(2, 999))
-        r = rng.random()
-        if r < .17:
-            return f"Who {self.part('who')} {self.part('things')}?"
-        if r < .34:
-            return self.pick("how", x=self.part("hows"))
-        if r < .55:
-            return self.pick("what", x=self.part("whats"))
-        if r < .66:
-            return f"Why {self.part('whys')}?"
-        if r < .77:
-            return self.pick("write", x=self.part("writes"))
-        return self.part("other").format(c=rng.choice(list(W.CAPITALS)), t=self.value("home"), n=rng.randint(11, 99),
-                                         f=rng.choice(PHRASES["foreign"]))
+    def stranger(self):
+        question, reason = declined.stranger(self)
+        return question, REFUSALS[reason], "decline"
 
     def one_off(self):
         r = self.rng.random()
@@ -649,25 +578,29 @@ class Maker:
 
     def telling(self, kind, x):
         """A statement of this fact. The harder mixture sometimes puts it into a frame of the section `sayings`."""
+        if self.hard and self.says_kind(kind, x) and self.chance(.2):
+            return sentence_case(filled(self.also_unless("like", self.kept_statements[kind]), x=x))
         if self.hard and self.chance(.08) and self.stands_out(kind, x):
             text = keywords.key_statement(self, ALSO["said " + kind], self.kept_statements[kind], ("{x}",))
-            return text.format(x=x)
+            return filled(text, x=x)
         if self.hard and self.chance(.55):
-            return self.composed(kind, self.kept_statements[kind]).format(x=x)
+            return filled(self.composed(kind, self.kept_statements[kind]), x=x)
         if self.held and self.chance(.5):
             text = self.rng.choice(KEPT["tell " + kind])
-            return text.format(x=x) if text.startswith("{x}") else sentence_case(text.format(x=x))
+            said = filled(text, x=x)
+            return said if text.startswith("{x}") else sentence_case(said)
         if (self.hard or self.held) and self.chance(.35):
             more = [] if self.held else TELL_MORE[kind]
             frame = self.rng.choice(tell_frames(kind, self.held) + more)
-            return frame.format(x=x) if frame.startswith("{x}") else sentence_case(frame.format(x=x))
-        text = self.phrase(TELL[kind], kind).format(x=x)
+            said = filled(frame, x=x)
+            return said if frame.startswith("{x}") else sentence_case(said)
+        text = filled(self.phrase(TELL[kind], kind), x=x)
         if not self.hard or not self.chance(.15):
             return text
         said = text.rstrip(".!")
         said = said if said.startswith(("I ", "I'", x)) else said[:1].lower() + said[1:]
         saying = sentence_case(self.pick("sayings", s=said))
-        held = [p.format(x=x) for p in pick_phrases(TELL[kind], True, kind)]
+        held = [filled(p, x=x) for p in pick_phrases(TELL[kind], True, kind)]
         return text if saying in held else saying
 
     def tell(self, known, kind):
@@ -679,7 +612,7 @@ class Maker:
         if self.chance(.07):
             text, x = text.lower(), x.lower()
         known[kind] = x
-        answer = people.REMEMBERED + RECALL[kind].format(x=x)
+        answer = people.REMEMBERED + filled(RECALL[kind], x=x)
         if not text.islower() and not text.startswith(x):  # the answer repeats the letters of x as they stand
             text = sentence_case(text)
         if self.hard and self.chance(.06):
@@ -687,13 +620,18 @@ class Maker:
         return self.said_loosely(text, x), answer, "tell"
 
     def tell_two(self, known):
-        one, two = self.rng.sample(KINDS, 2)
-        known.pop(one, None)
-        known.pop(two, None)
-        a, b = self.tell(known, one), self.tell(known, two)
-        joint = self.rng.choice([". ", " and ", ", and "])
-        kind = "given" if "given" in (a[2], b[2]) else "tell"
-        return f"{a[0].rstrip('.!')}{joint}{b[0]}", f"{a[1]} {b[1].removeprefix(people.REMEMBERED)}", kind
+        """Two facts in one message. The harder mixture sometimes has more, or one sentence for all of them."""
+        if self.hard and self.chance(.5):
+            text, kinds = several.own_facts(self, known)
+            said = " ".join(filled(RECALL[kind], x=known[kind]) for kind in kinds)
+            return text, people.REMEMBERED + said, "tell"
+        kinds = self.rng.sample(KINDS, 3 if self.hard and self.chance(.35) else 2)
+        for kind in kinds:
+            known.pop(kind, None)
+        turn, *more = [self.tell(known, kind) for kind in kinds]
+        for other in more:
+            turn = several.joined(self, turn, other, people.REMEMBERED)
+        return turn
 
     def key_question(self, section):
         """
@@ -738,10 +676,10 @@ class Maker:
         text = self.asked_loosely(kind)
         if kind not in known:
             return self.unclear_question(text, NOT_TOLD[kind], people.not_told_end(NOT_TOLD[kind]), "memory")
-        return self.unclear_question(text, RECALL[kind].format(x=known[kind]), known[kind], "memory")
+        return self.unclear_question(text, filled(RECALL[kind], x=known[kind]), known[kind], "memory")
 
     def ask_all(self, known):
-        said = " ".join(RECALL[kind].format(x=known[kind]) for kind in KINDS if kind in known)
+        said = " ".join(filled(RECALL[kind], x=known[kind]) for kind in KINDS if kind in known)
         return self.pick("ask all"), said or NOTHING_TOLD, "memory"
 
     def conversation(self):
@@ -763,7 +701,7 @@ class Maker:
             if not memory or r < one_off:
                 turns.append(self.one_off())
             elif r < .58 or not known and r < .85:
-                is_two = r < one_off + (.07 if self.hard else .05)
+                is_two = r < one_off + (.08 if self.hard else .05) or self.hard and self.chance(.35)
                 turns.append(self.tell_two(known) if is_two else self.tell(known, rng.choice(KINDS)))
             elif r < any_kind and known:
                 turns.append(self.ask(known, rng.choice(list(known))))

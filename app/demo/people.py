@@ -2,7 +2,8 @@
 import re
 from dataclasses import dataclass
 
-from phrase_files import sentence_case
+import several
+from phrase_files import filled, sentence_case
 
 # An answer to a statement ends with the sentence that later answers the question for it, word by word. The answer to a
 # question whose fact was not told begins with the same words ("Your name is something that you have not told me yet.").
@@ -10,6 +11,9 @@ from phrase_files import sentence_case
 REMEMBERED = "I will remember that. "
 CORRECTED = "I see. "
 FACTS = ("name", "home", "food", "job", "pet")
+SAME = [group.split() for group in (
+    "mother mum mom mama", "father dad papa", "grandmother grandma nan", "grandfather grandpa", "kid child",
+    "roommate flatmate housemate", "colleague co-worker", "friend pal mate buddy")]  # words for the same relation
 
 
 @dataclass(frozen=True)
@@ -31,34 +35,101 @@ def not_told_end(answer):
     return re.search(r"(?:something|a place) that you have not told me yet(?=\.$)", answer)[0]
 
 
+MALE = frozenset("""brother|father|dad|husband|son|uncle|grandfather|nephew|grandpa|boyfriend|stepfather|stepson|papa|
+landlord|father-in-law|brother-in-law|stepbrother|grandson|boy|twin brother|little brother|older brother|half-brother|
+oldest son""".replace("\n", "").split("|"))
+FEMALE = frozenset("""sister|mother|mum|wife|daughter|aunt|grandmother|niece|mom|grandma|girlfriend|stepmother|
+godmother|mother-in-law|sister-in-law|ex-wife|great-aunt|stepsister|daughter-in-law|granddaughter|nan|landlady|girl|
+mama|twin sister|big sister|younger sister|youngest daughter""".replace("\n", "").split("|"))
+POSSESSIVE = {"he": "his", "she": "her"}
+
+
+def with_pronoun(phrase, pronoun):
+    """The phrase with "he" and "his" instead of the person, or None if that needs more than a replacement."""
+    phrase = phrase.replace("{s}'s", POSSESSIVE[pronoun])
+    before = re.findall(r"(\S*) ?{s}", phrase)
+    allowed = " does did where what which that is has said say if Does Did Is".split(" ")
+    return phrase.replace("{s}", pronoun) if all(word in allowed for word in before) else None
+
+
+def relative(relation):
+    return Person("my " + relation, "your " + relation)
+
+
+def words_for(relation):
+    """All words for this relation."""
+    return next((group for group in SAME if relation in group), [relation])
+
+
 class People:
-    """Makes turns of one conversation. `maker` supplies phrasings and values of its part (training or held out)."""
+    """
+    Makes turns of one conversation. `maker` supplies phrasings and values of its part (training or held out). In the
+    harder mixture the user also calls a person by another word for the relation ("mum", "mother"), by "he" or "she",
+    or, once it is told, by the name. An answer calls a person as the user did last, but never by a pronoun.
+    """
 
     def __init__(self, maker):
         self.maker, self.known = maker, {}
-        self.last = None  # (person, fact) of the last statement
+        self.last = None  # (person, fact, the person as the user called it) of the last statement
+        self.relations = set()  # all words for the relations of this conversation
+        self.mentioned = None  # (person, the person as the user called it) of the last message, if it is about one
+        self.pronouns = {}  # of a person who may be "he" or "she"
+
+    def relation(self):
+        """A relation. In the harder mixture no other person of the conversation has it, nor another word for it."""
+        maker = self.maker
+        if not maker.hard:
+            return maker.rng.choice(maker.phrases["relations"])
+        while True:
+            more = maker.chance(.45)
+            relation = maker.also("more relations") if more else maker.rng.choice(maker.phrases["relations"])
+            if relation not in self.relations:
+                self.relations.update(words_for(relation))
+                return relation
 
     def person(self):
         maker = self.maker
         if maker.chance(.55):
-            relation = maker.rng.choice(maker.phrases["relations"])
-            return Person("my " + relation, "your " + relation)
+            return relative(self.relation())
         name = maker.value("name")
         return Person(name, name)
+
+    def called(self, person, fact):
+        """The person as the user calls it in a turn about this fact."""
+        maker = self.maker
+        if not maker.hard or person.is_user or not person.says.startswith("my "):
+            return person
+        name = self.known.get((person, "name"))
+        if name and fact != "name" and maker.chance(.3):
+            return Person(name, name)
+        words = words_for(person.says.removeprefix("my "))
+        return relative(maker.rng.choice(words)) if len(words) > 1 and maker.chance(.35) else person
 
     def facts_of(self, person):
         """A name that the user says instead of a relation has no other name."""
         return FACTS if person.is_user or person.says.startswith("my ") else FACTS[1:]
 
+    def pronoun(self, person):
+        relation = person.says.removeprefix("my ")
+        known = "he" if relation in MALE else "she" if relation in FEMALE else self.maker.rng.choice(("he", "she"))
+        return self.pronouns.setdefault(person, known)
+
+    def about_mentioned(self, section, person, fact):
+        """A phrasing with "he" or "she", sometimes, if the last message was about this person; else None."""
+        maker = self.maker
+        if maker.hard and self.mentioned and self.mentioned[0] == person and maker.chance(.35):
+            return with_pronoun(maker.of_others(section, fact), self.pronoun(person))
+        return None
+
     def fill(self, phrase, person, **parts):
         """A value at the beginning keeps its case, so that the answer can repeat it."""
-        text = phrase.format(s=person.says, a=person.answer, **parts)
+        text = filled(phrase, s=person.says, a=person.answer, **parts)
         return text if phrase.startswith("{x}") else sentence_case(text)
 
-    def recall(self, person, fact):
+    def recall(self, person, fact, called=None):
         maker, x = self.maker, self.known[person, fact]
         phrase = maker.recall_own[fact] if person.is_user else maker.phrases["other recall " + fact][0]
-        return self.fill(phrase, person, x=x)
+        return self.fill(phrase, called or person, x=x)
 
     def can_be_named(self, person, fact):
         """Whether a statement of this fact may also tell the name of the person. No held-out statement does."""
@@ -71,10 +142,43 @@ class People:
         forms = (" {}", " called {}", ", {},") if re.search(r"\{s\} [a-z]", said) else (" {}",)
         name, x = maker.value("name"), maker.value(fact)
         self.known[person, "name"], self.known[person, fact] = name, x
-        self.last = person, fact
+        self.last, self.mentioned = (person, fact, person), (person, person)
         named = Person(person.says + maker.rng.choice(forms).format(name), None)
         text, answer = self.fill(said, named, x=x), f"{self.recall(person, 'name')} {self.recall(person, fact)}"
         return text, REMEMBERED + answer, "tell"
+
+    def tell_together(self, persons):
+        """
+        One message with facts of one or two relations, which become persons of the conversation: "My wife Mia is a cook
+        and my son Leo lives in Rome."
+        """
+        maker = self.maker
+        is_name = maker.chance(.15)
+        kept = maker.kept_of_others
+        text = several.template(maker, "introduce" if is_name else "tell people", {**kept, "n": kept["name"]})
+        values, answer, who = {}, [], {}
+        places = several.PLACEHOLDER.findall(text)
+        for place in ("r", "r2"):
+            if place in places:
+                values[place] = self.relation()
+                who[place.removeprefix("r")] = relative(values[place])
+                persons.append(relative(values[place]))
+        # The answer about a person begins with the name, even if the message names the relation after it.
+        order = sorted(places, key=lambda place: (place[-1] == "2", place.rstrip("2") != "n"))
+        for place in order:
+            fact = {"n": "name"}.get(place.rstrip("2"), place.rstrip("2"))
+            if fact != "r":
+                person = who["2" if place[-1] == "2" else ""]
+                values[place] = self.known[person, fact] = maker.value(fact)
+                answer.append(self.recall(person, fact))
+        self.mentioned = None if "r2" in places else (who[""], who[""])
+        return several.message(maker, text, values), REMEMBERED + " ".join(answer), "tell"
+
+    def who_is(self, person, kind):
+        """A question for the relation of a person by the name."""
+        maker, name, self.mentioned = self.maker, self.known[person, "name"], (person, person)
+        text = sentence_case(maker.also("who is").replace("{n}", name))
+        return maker.loosely(text, False), self.recall(person, "name"), kind
 
     def told_of(self, person, fact, x):
         """
@@ -88,17 +192,21 @@ class People:
         maker = self.maker
         others = [x for (_, other), x in self.known.items() if other == fact]
         x = maker.value_like(fact, maker.rng.choice(others)) if others else maker.value(fact)
-        self.known[person, fact], self.last = x, (person, fact)
-        said = maker.own_tell(fact) if person.is_user else self.told_of(person, fact, x)
-        text, answer = self.fill(said, person, x=x), REMEMBERED + self.recall(person, fact)
+        said = self.about_mentioned("tell", person, fact)
+        called = self.mentioned[1] if said else self.called(person, fact)
+        self.known[person, fact], self.last = x, (person, fact, called)
+        said = said or (maker.own_tell(fact) if person.is_user else self.told_of(called, fact, x))
+        text, answer = self.fill(said, called, x=x), REMEMBERED + self.recall(person, fact, called)
+        self.mentioned = None if person.is_user else (person, called)
         if maker.hard and maker.chance(.06):
+            self.mentioned = None
             return maker.unclear(text, x), answer, "given"
-        text = maker.said_loosely(text, x) if person.is_user or person.says.startswith("my ") else text
+        text = maker.said_loosely(text, x) if person.is_user or called.says.startswith("my ") else text
         return text, answer, "tell"
 
     def correct(self):
         """The user corrects the last statement. -> a turn"""
-        maker, (person, fact) = self.maker, self.last
+        maker, (person, fact, called) = self.maker, self.last
         old = self.known[person, fact]
         x = old
         while x == old:
@@ -106,20 +214,25 @@ class People:
         self.known[person, fact] = x
         text = maker.correction().format(x=x, old=old)
         text = text[0].lower() + text[1:] if maker.chance(.4) else text
-        return text, CORRECTED + self.recall(person, fact), "tell"
+        return text, CORRECTED + self.recall(person, fact, called), "tell"
 
     def ask(self, person, fact, kind):
-        maker = self.maker
+        maker, is_told = self.maker, (person, fact) in self.known
+        if maker.hard and fact == "name" and is_told and not person.is_user and maker.chance(.2):
+            return self.who_is(person, kind)
+        phrase = self.about_mentioned("ask", person, fact)
+        called = self.mentioned[1] if phrase else self.called(person, fact)
         if person.is_user:
             text = maker.asked_loosely(fact)
         else:
-            text = maker.loosely(self.fill(maker.of_others("ask", fact), person))
-        if (person, fact) in self.known:
-            return maker.unclear_question(text, self.recall(person, fact), self.known[person, fact], kind)
+            text = maker.loosely(self.fill(phrase or maker.of_others("ask", fact), called))
+        self.mentioned = None if person.is_user else (person, called)
+        if is_told:
+            return maker.unclear_question(text, self.recall(person, fact, called), self.known[person, fact], kind)
         if person.is_user:
             answer = maker.not_told_own[fact]
         else:
-            answer = self.fill(maker.phrases["other not told " + fact][0], person)
+            answer = self.fill(maker.phrases["other not told " + fact][0], called)
         return maker.unclear_question(text, answer, not_told_end(answer), kind)
 
 
@@ -140,17 +253,25 @@ def conversation(maker):
     names = .1 if is_same else .5
     told += [(person, "name") for person in persons if "name" in people.facts_of(person) and maker.chance(names)]
     rng.shuffle(told)
-    turns, corrected = [], set()
+    turns, corrected, statement = [], set(), None
+    if maker.hard and maker.chance(.45):
+        turns.append(people.tell_together(persons))
     for person, fact in told[:5]:
         if (person, fact) in people.known:  # a name that another statement has told already
             continue
         has_name = people.can_be_named(person, fact) and maker.chance(.35)
-        turns.append(people.tell_with_name(person, fact) if has_name else people.tell(person, fact))
-        if maker.chance(.3) and not has_name:  # after both, a correction could mean either
+        turn = people.tell_with_name(person, fact) if has_name else people.tell(person, fact)
+        is_joined = maker.hard and statement and turns[-1] is statement and maker.chance(.4)
+        if is_joined:
+            turn = several.joined(maker, turns.pop(), turn, REMEMBERED)
+        turns.append(turn)
+        statement = None if is_joined else turn
+        if maker.chance(.3) and not has_name and not is_joined:  # of two facts, a correction could mean either
             turns.append(people.correct())
             corrected.add((person, fact))
         if maker.chance(.15):
             turns.append(maker.one_off())
+            people.mentioned = None
     asked = list(people.known) * (2 if is_same else 1)
     rng.shuffle(asked)
     if maker.chance(.25):
@@ -159,6 +280,10 @@ def conversation(maker):
         turns.append(people.ask(person, fact, "correct" if (person, fact) in corrected else "people"))
         if maker.chance(.1):
             turns.append(maker.one_off())
+            people.mentioned = None
+        if maker.hard and maker.chance(.02):
+            turns.append(maker.stranger())
+            people.mentioned = None
     return turns
 
 

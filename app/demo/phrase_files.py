@@ -1,6 +1,7 @@
 """Reads the files of phrasings and topics."""
 import os
 import re
+import unicodedata
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 
@@ -28,6 +29,14 @@ def expanded(template, rng):
     """One of the phrasings of a template, in which (a/b/) stands for a, b or nothing."""
     text = re.sub(r"\(([^()]*)\)", lambda group: rng.choice(group[1].split("/")), template)
     return re.sub(r" +([,.?!]|$)", r"\1", re.sub(" +", " ", text.strip()))
+
+
+def filled(phrase, **parts):
+    """The phrase with its placeholders filled in. "A" before one becomes "an" if a vowel follows."""
+    def article(found):
+        letter = unicodedata.normalize("NFD", str(parts[found[2]])[:1].lower())[:1]
+        return f"{found[1]}n {{{found[2]}}}" if letter and letter in "aeiou" else found[0]
+    return re.sub(r"\b([Aa]) {(\w+)}", article, phrase).format(**parts)
 
 
 def bare_words(text):
