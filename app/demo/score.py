@@ -20,8 +20,8 @@ import sys
 import questions
 
 BARS = {"memory": .974, "help": .995, "arith": 1, "word": .953, "fact": 1, "decline": .983, "people": .97,
-        "correct": .97, "command": .98, "sum": .97, "newcomer": .90, "names 0": .995, "names 1": .995,
-        "names 5": .995, "made up 0": .995, "made up 1": .995, "made up 5": .995}
+        "correct": .97, "command": .98, "sum": .97, "newcomer": .90, "told": .97, "several": .97, "names 0": .995,
+        "names 1": .995, "names 5": .995, "made up 0": .995, "made up 1": .995, "made up 5": .995}
 HELD = os.path.join(os.path.dirname(os.path.abspath(__file__)), "held.jsonl")
 
 

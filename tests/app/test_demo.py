@@ -97,8 +97,8 @@ class Demo(ChatCase):
 
     def test_answers_held_out_questions(self):
         asked, right = score.score(PROGRAM, each=10, env=self.env)
-        self.assertEqual(sum(asked.values()), 110)
-        self.assertGreaterEqual(sum(right.values()), 102, right)  # the score of demo.gguf, the same on every machine
+        self.assertEqual(sum(asked.values()), 130)
+        self.assertGreaterEqual(sum(right.values()), 108, right)  # the score of demo.gguf, the same on every machine
 
     def test_the_taught_options_and_commands_exist(self):
         with open(os.path.join(DEMO, 'topics.txt'), encoding='utf-8') as file:
