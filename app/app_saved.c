@@ -82,23 +82,29 @@ static void show_reading(const struct app *app, const char *path,
 }
 
 /* Read a saved chat and make it the conversation. `f` is the store_file of `path` if later turns
- * are written to it, else NULL. EXIT_FILE: any error of store_read. */
-static enum exit_code read_conversation(struct app *app, const char *path, struct store_file *f)
+ * are written to it, else NULL. *reading is that of store_read. EXIT_FILE: any error of it. */
+static enum exit_code read_noting(struct app *app, const char *path, struct store_file *f,
+                                  struct store_reading *reading)
 {
     struct transcript loaded = {0};
-    struct store_reading reading;
     struct bn_error err;
-    if (!store_read(&app->store, path, &loaded, &reading, &err)) {
+    if (!store_read(&app->store, path, &loaded, reading, &err)) {
         (void)report_error(PROGRAM, STAGE_RUN, &err);
         return EXIT_FILE;
     }
     transcript_finish(&app->chat.transcript);
     app->chat.transcript = loaded;
     if (f)
-        store_continue(f, &loaded.now, &reading);
+        store_continue(f, &loaded.now, reading);
     chat_use_snapshot(&app->chat, path);
-    show_reading(app, path, &reading);
+    show_reading(app, path, reading);
     return EXIT_DONE;
+}
+
+static enum exit_code read_conversation(struct app *app, const char *path, struct store_file *f)
+{
+    struct store_reading reading;
+    return read_noting(app, path, f, &reading);
 }
 
 /* Read a saved chat that another chat uses. Later turns are written to the copy `f`, if `f` has a
@@ -107,6 +113,45 @@ static enum exit_code read_copy(struct app *app, const char *path, struct store_
 {
     const enum exit_code code = read_conversation(app, path, NULL);
     f->is_behind = code == EXIT_DONE; /* the copy is not written yet */
+    return code;
+}
+
+/* The conversation is that of the last one. If it was saved under a name, and this saved chat still
+ * has the same turns, later turns are written there, too. Otherwise a warning says that they are
+ * not. The file may name any path, so only an existing saved chat is opened. */
+static void continue_named(struct app *app, const char *path)
+{
+    char holder[FILE_LOCK_HOLDER_BYTES];
+    struct store_file *f = &app->store.session;
+    struct transcript named = {0};
+    struct store_reading reading;
+    struct strbuf warning = {0};
+    struct bn_error err;
+    if (path[0] != '/' || !path_is_regular(path))
+        return; /* it was deleted or moved */
+    if (!store_open(f, path, holder)) {
+        strbuf_addf(&warning, "'%s' is in use by %s; this chat is not saved there", path, holder);
+    } else if (!store_read(&app->store, path, &named, &reading, &err) ||
+               !store_is_same(&named.now, &app->chat.transcript.now)) {
+        store_forget(f); /* nothing was written */
+        strbuf_addf(&warning, "'%s' has changed since; this chat is not saved there", path);
+    } else {
+        store_continue(f, &app->chat.transcript.now, &reading);
+        chat_use_snapshot(&app->chat, path);
+    }
+    if (warning.n_bytes > 0)
+        show_warning(app, strbuf_text(&warning));
+    strbuf_finish(&warning);
+    transcript_finish(&named);
+}
+
+/* Continue the newest last conversation, from the file that is store.last. */
+static enum exit_code continue_slot(struct app *app)
+{
+    struct store_reading reading;
+    const enum exit_code code = read_noting(app, app->store.last.path, &app->store.last, &reading);
+    if (code == EXIT_DONE)
+        continue_named(app, reading.saved_as);
     return code;
 }
 
@@ -123,13 +168,13 @@ static enum exit_code continue_last(struct app *app)
     if (app->store.is_private)
         return read_conversation(app, path, NULL);
     if (path_is_same(path, app->store.last.path))
-        return read_conversation(app, path, &app->store.last);
+        return continue_slot(app);
     struct store_file newest = {0};
     if (store_open(&newest, path, holder)) { /* continue there instead of in the free slot */
         /* This only releases the lock of the free slot: nothing was written to it. */
         (void)store_close(&app->store, &app->store.last, &app->chat.transcript.now, &err);
         app->store.last = newest;
-        return read_conversation(app, path, &app->store.last);
+        return continue_slot(app);
     }
     if (!options_flag(app->options, "quiet"))
         (void)report_fail(PROGRAM, EXIT_DONE,

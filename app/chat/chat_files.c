@@ -40,8 +40,10 @@ bool chat_write_files(struct chat *c)
     struct store_file *last = &c->store->last, *session = &c->store->session;
     const struct transcript_state *now = &c->transcript.now;
     struct bn_error last_error, session_error;
-    const bool has_last = store_save(c->store, last, now, &last_error);
+    /* The saved chat first: before that it may not exist, and have no whole path. */
     const bool has_session = store_save(c->store, session, now, &session_error);
+    path_whole(session->path, last->saved_as);
+    const bool has_last = store_save(c->store, last, now, &last_error);
     if (has_session && session->path[0])
         c->transcript.unsaved = false;
     if (!has_session)

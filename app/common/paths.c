@@ -114,6 +114,13 @@ void path_follow(const char *path, char out[PATH_BYTES])
     free(target);
 }
 
+void path_whole(const char *path, char out[PATH_BYTES])
+{
+    char *whole = realpath(path, NULL);
+    (void)snprintf(out, PATH_BYTES, "%s", whole && strlen(whole) < PATH_BYTES ? whole : "");
+    free(whole);
+}
+
 bool path_is_same(const char *a, const char *b)
 {
     struct stat of_a, of_b;

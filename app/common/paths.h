@@ -69,6 +69,9 @@ bool path_make_parents(const char *path, struct bn_error *err);
 /* Write the path of the file that `path` names to `out`: the link's target if it is a symbolic
  * link to an existing file, else `path` itself, cut to PATH_BYTES - 1 bytes. */
 void path_follow(const char *path, char out[PATH_BYTES]);
+/* The absolute path of an existing file, without symbolic links. "": there is no such file, or its
+ * path is too long. */
+void path_whole(const char *path, char out[PATH_BYTES]);
 
 /* Whether both paths name the same existing file, or are the same text. */
 bool path_is_same(const char *a, const char *b);

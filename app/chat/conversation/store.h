@@ -33,9 +33,12 @@ struct store_file {
     char base[17];        /* hash of the saved chat, 16 hexadecimal digits; valid with has_base */
     size_t *serials;      /* (n) exchange.serial of the turns in file and journal together */
     size_t n, cap, n_skipped; /* n_skipped: that of transcript_state as last written */
-    /* Hash of the data that a journal cannot have: the system message, and the unknown keys of this
-     * message and of the file. */
+    /* Hash of the data that a journal cannot have: the system message, the unknown keys of this
+     * message and of the file, and saved_as. */
     uint64_t head;
+    /* In the file of a last conversation: the path of the saved chat that has the same turns, which
+     * --continue then continues. "": none. Set it before a write. */
+    char saved_as[PATH_BYTES];
 };
 
 /* The saved chat of a conversation that is not the present one. */
@@ -76,7 +79,8 @@ struct store_reading {
         JOURNAL_ALIEN, /* it belongs to another state of the file, or is no journal: not used */
         JOURNAL_TORN,  /* a line is damaged: the turns before it are part of the conversation */
     } journal;
-    char base[17]; /* hash of the file, for store_continue */
+    char base[17];             /* hash of the file, for store_continue */
+    char saved_as[PATH_BYTES]; /* as in store_file */
 };
 
 /* The path of a saved chat. A name with a '/' or ending in .json is a path already. Another name
@@ -87,6 +91,10 @@ bool store_path(const char *name, char out[PATH_BYTES], struct bn_error *err);
 /* Whether the directory of the file `path` exists. That of the saved chats counts as existing,
  * because the program creates it. BN_EIO: it does not exist, or is no directory. */
 bool store_has_folder(const char *path, struct bn_error *err);
+
+/* Whether two conversations have the same system message, questions, answers (with the reasons why
+ * they ended) and unknown keys. */
+bool store_is_same(const struct transcript_state *a, const struct transcript_state *b);
 
 /* Write a conversation to a file that no chat uses. BN_EIO, BN_ENOMEM. */
 bool store_write(const struct store *s, const struct transcript_state *state, const char *path,
@@ -121,7 +129,7 @@ bool store_pause(const struct store *s, struct store_file *f, const struct trans
 /* Take the lock of the paused `f` again. False: another program has it (its description is in
  * `holder`), or the saved chat has changed since (`holder` is empty). Then `f` has no file. */
 bool store_resume(struct store_file *f, char holder[FILE_LOCK_HOLDER_BYTES]);
-void store_forget(struct store_file *f); /* free the paused `f`, without writing */
+void store_forget(struct store_file *f); /* release the lock and free `f`, without writing */
 /* If f->is_behind, write the conversation as a whole and remove the journal; otherwise write
  * nothing, so call store_save before. The lock is released and `f` has no file afterwards, also on
  * failure; then the journal stays. BN_EIO, BN_ENOMEM. */

@@ -269,6 +269,16 @@ static void read_skipped(const struct session_reader *r, const json_t *json)
     r->out->now.n_skipped = is_valid ? (size_t)skipped : 0;
 }
 
+/* A path that is too long or has a NUL is ignored. */
+static void read_saved_as(const struct session_reader *r, const json_t *json)
+{
+    const json_t *path = json_object_get(json, "saved_as");
+    const char *text = json_string_value(path);
+    const size_t n = json_string_length(path);
+    if (text && n < PATH_BYTES && !memchr(text, 0, n))
+        memcpy(r->reading->saved_as, text, n + 1);
+}
+
 static bool read_session(struct session_reader *r, const json_t *json, struct bn_error *err)
 {
     char hash[STORE_HASH_BYTES];
@@ -284,10 +294,9 @@ static bool read_session(struct session_reader *r, const json_t *json, struct bn
         if (!read_message(r, i, json_array_get(messages, i), err))
             return false;
     read_skipped(r, json);
-    if (!read_extra(r, EXTRA_OF_FILE, json, "format version model vocabulary skipped messages",
-                    err))
-        return false;
-    return true;
+    read_saved_as(r, json);
+    return read_extra(r, EXTRA_OF_FILE, json,
+                      "format version model vocabulary skipped messages saved_as", err);
 }
 
 /* ---- the journal ---- */
@@ -464,6 +473,21 @@ bool store_read(const struct store *s, const char *path, struct transcript *out,
     if (!ok)
         transcript_finish(out);
     return ok;
+}
+
+bool store_is_same(const struct transcript_state *a, const struct transcript_state *b)
+{
+    bool is_same = a->n == b->n && bn_str_equal(a->system, b->system) &&
+                   bn_str_equal(a->system_extra, b->system_extra) &&
+                   bn_str_equal(a->file_extra, b->file_extra);
+    for (size_t i = 0; is_same && i < a->n; i++) {
+        const struct exchange *x = a->items[i], *y = b->items[i];
+        is_same = bn_str_equal(x->user, y->user) && bn_str_equal(x->user_extra, y->user_extra) &&
+                  x->answer.finish == y->answer.finish &&
+                  bn_str_equal(x->answer.text, y->answer.text) &&
+                  bn_str_equal(x->answer.extra, y->answer.extra);
+    }
+    return is_same;
 }
 
 void store_reading_text(const struct store_reading *reading, struct strbuf *out)

@@ -115,7 +115,8 @@ void store_vocabulary(const struct store *s, char out[STORE_HASH_BYTES])
                    (unsigned long long)tokenizer_info(s->tokenizer)->hash); /* 16 digits */
 }
 
-static json_t *session_json(const struct store *s, const struct transcript_state *state)
+static json_t *session_json(const struct store *s, const struct transcript_state *state,
+                            const char *saved_as)
 {
     char hash[STORE_HASH_BYTES];
     store_vocabulary(s, hash);
@@ -123,6 +124,8 @@ static json_t *session_json(const struct store *s, const struct transcript_state
         json_pack("{s:s, s:i, s:o, s:s, s:I, s:o}", "format", STORE_FORMAT, "version",
                   STORE_VERSION, "model", json_out_text(bn_str_of(s->model_name)), "vocabulary",
                   hash, "skipped", (json_int_t)state->n_skipped, "messages", messages_json(state));
+    if (saved_as[0])
+        json_out_put(&o, "saved_as", json_out_text(bn_str_of(saved_as)));
     add_extra(&o, state->file_extra);
     return o;
 }
@@ -153,7 +156,7 @@ bool store_write(const struct store *s, const struct transcript_state *state, co
                  struct bn_error *err)
 {
     struct new_file n;
-    json_t *json = session_json(s, state);
+    json_t *json = session_json(s, state, "");
     if (!json)
         return bn_fail(err, BN_ENOMEM, "out of memory for the session");
     if (!new_file_open(&n, path, err)) {
@@ -168,9 +171,10 @@ bool store_write(const struct store *s, const struct transcript_state *state, co
 
 /* The hash for store_file.head. The lengths are hashed too: otherwise texts that are divided
  * differently into parts would have the same hash. */
-static uint64_t head_of(const struct transcript_state *state)
+static uint64_t head_of(const struct store_file *f, const struct transcript_state *state)
 {
-    const struct bn_str parts[] = {state->system, state->system_extra, state->file_extra};
+    const struct bn_str parts[] = {state->system, state->system_extra, state->file_extra,
+                                   bn_str_of(f->saved_as)};
     uint64_t hash = FNV1A_START;
     for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++)
         hash = fnv1a_add(fnv1a_add_bytes(hash, parts[i].ptr, parts[i].n_bytes), parts[i].n_bytes);
@@ -200,7 +204,7 @@ static void set_written(struct store_file *f, const struct transcript_state *sta
     for (; f->n < state->n; f->n++)
         f->serials[f->n] = state->items[f->n]->serial;
     f->n_skipped = state->n_skipped;
-    f->head = head_of(state);
+    f->head = head_of(f, state);
 }
 
 static void close_journal(struct store_file *f)
@@ -313,7 +317,7 @@ bool store_replace(const struct store *s, struct store_file *f,
                    const struct transcript_state *state, struct bn_error *err)
 {
     struct new_file n;
-    json_t *json = session_json(s, state);
+    json_t *json = session_json(s, state, f->saved_as);
     f->has_base = false;
     if (!json)
         return bn_fail(err, BN_ENOMEM, "out of memory for the session");
@@ -356,6 +360,7 @@ void store_continue(struct store_file *f, const struct transcript_state *state,
     f->is_behind = reading->journal == JOURNAL_READ || reading->journal == JOURNAL_TORN;
     f->has_base = !f->is_behind; /* after a crash the first write replaces the file */
     memcpy(f->base, reading->base, sizeof(f->base));
+    memcpy(f->saved_as, reading->saved_as, sizeof(f->saved_as));
     set_written(f, state);
     if (reading->journal == JOURNAL_OLD)
         remove_journal(f);
@@ -374,7 +379,7 @@ static bool is_saved(const struct store_file *f, const struct transcript_state *
     if (!f->was_written && !f->is_behind && state->n == 0 && state->system.n_bytes == 0)
         return true;
     return f->has_base && f->n == state->n && count_shared(f, state) == f->n &&
-           f->n_skipped == state->n_skipped && f->head == head_of(state);
+           f->n_skipped == state->n_skipped && f->head == head_of(f, state);
 }
 
 bool store_save(const struct store *s, struct store_file *f, const struct transcript_state *state,
@@ -383,7 +388,7 @@ bool store_save(const struct store *s, struct store_file *f, const struct transc
     if (!f->path[0] || is_saved(f, state))
         return true;
     const size_t n_keep = count_shared(f, state);
-    const bool appends = f->has_base && f->head == head_of(state) &&
+    const bool appends = f->has_base && f->head == head_of(f, state) &&
                          state->n - n_keep <= APPEND_MAX_TURNS &&
                          f->journal_bytes < JOURNAL_MAX_BYTES;
     const bool ok =

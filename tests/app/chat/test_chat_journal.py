@@ -305,5 +305,127 @@ class Locks(TerminalCase):
         self.assertEqual(self.messages(), ['first', 'third'])
 
 
+class ContinueNamed(TerminalCase):
+    """--continue of a chat that was saved under a name."""
+
+    def setUp(self):
+        super().setUp()
+        self.path = os.path.join(self.home.name, 's.json')
+        self.fake('one')
+
+    def begin(self, *words, commands=()):
+        terminal = self.ready(*words)
+        self.ask(terminal, 'a')
+        for command in commands:
+            terminal.send(command + '\r')
+            terminal.expect(rb'saved in')
+        self.leave(terminal)
+
+    def last(self):
+        with open(self.state('last.json'), encoding='utf-8') as file:
+            return json.load(file)
+
+    def questions(self):
+        with open(self.path, encoding='utf-8') as file:
+            return [m['content'] for m in json.load(file)['messages'] if m['role'] == 'user']
+
+    def continued(self, *words):
+        """Continue, ask b, leave. -> what the terminal showed"""
+        terminal = self.ready('-C', *words)
+        self.ask(terminal, 'b')
+        self.leave(terminal)
+        self.assertEqual(self.messages(), ['a', 'b'])
+        return terminal.seen
+
+    def test_later_turns_are_in_the_saved_chat_too(self):
+        for words, commands in ((('--session', self.path), ()), ((), (f'/save {self.path}',))):
+            self.begin(*words, commands=commands)
+            self.continued()
+            self.assertEqual(self.questions(), ['a', 'b'])
+            self.assertEqual(self.says('-C', '-p', 'c'), b'one\n')
+            self.assertEqual(self.questions(), ['a', 'b', 'c'])
+            os.unlink(self.path)
+
+    def test_a_loaded_chat_is_continued_there(self):
+        self.begin('--session', self.path)
+        terminal = self.ready()
+        terminal.send(f'/load {self.path}\r')
+        terminal.expect(rb'1 turn loaded')
+        self.ask(terminal, 'b')
+        self.leave(terminal)
+        self.says('-C', '-p', 'c')
+        self.assertEqual(self.questions(), ['a', 'b', 'c'])
+
+    def test_a_chat_without_a_name_stays_without_one(self):
+        self.begin()
+        self.continued()
+        self.assertNotIn('saved_as', self.last())
+
+    def test_a_relative_path_is_found_from_another_directory(self):
+        self.begin('--session', os.path.relpath(self.path))
+        terminal = self.ready('-C', folder=self.home.name)
+        self.ask(terminal, 'b')
+        self.leave(terminal)
+        self.assertEqual(self.questions(), ['a', 'b'])
+
+    def test_both_files_have_the_turns_after_a_kill(self):
+        terminal = self.ready('--session', self.path)
+        self.ask(terminal, 'a')
+        terminal.process.kill()
+        terminal.wait()
+        self.continued()
+        self.assertEqual(self.questions(), ['a', 'b'])
+
+    def test_a_saved_chat_that_has_changed_is_left_alone(self):
+        self.begin('--session', self.path)
+        self.says('--session', self.path, '-p', 'x')
+        self.assertIn(b's.json\' has changed since; this chat is not saved there', self.continued())
+        self.assertEqual(self.questions(), ['a', 'x'])
+        self.assertNotIn('saved_as', self.last())
+
+    def test_an_edit_by_hand_is_a_change(self):
+        for edit in (lambda chat: chat.update(note='mine'), lambda chat: chat['messages'][0].update(content='A')):
+            self.begin('--session', self.path)
+            with open(self.path, encoding='utf-8') as file:
+                chat = json.load(file)
+            edit(chat)
+            with open(self.path, 'w', encoding='utf-8') as file:
+                json.dump(chat, file)
+            self.assertIn(b'has changed since', self.continued())
+            with open(self.path, encoding='utf-8') as file:
+                self.assertEqual(json.load(file), chat)
+            os.unlink(self.path)
+
+    def test_a_saved_chat_in_use_is_left_alone(self):
+        self.begin('--session', self.path)
+        # A script, because a chat of a user would use the last conversation, too.
+        with subprocess.Popen([PROGRAM, self.model, '--session', self.path, '-i'], env=self.env,
+                              stdin=subprocess.PIPE) as holder:
+            self.wait_for(lambda: os.path.exists(self.path + '.lock'))
+            self.assertRegex(self.continued(), rb"s\.json' is in use by process %d on" % holder.pid)
+            holder.stdin.close()
+        self.assertEqual(self.questions(), ['a'])
+
+    def test_a_saved_chat_that_is_gone_is_not_made_again(self):
+        self.begin('--session', self.path)
+        os.unlink(self.path)
+        self.continued()
+        self.assertFalse(os.path.exists(self.path))
+
+    def test_private_chats_only_read(self):
+        self.begin('--session', self.path)
+        self.says('-C', '--private', '-p', 'b')
+        self.assertEqual((self.questions(), self.messages()), (['a'], ['a']))
+
+    def test_a_damaged_name_is_ignored(self):
+        for name in (7, 's.json', '/', self.home.name, '/dev/null', '/\x1b[31m', self.path + '\0x', '/' + 5000 * 'x'):
+            self.begin()
+            last = {**self.last(), 'saved_as': name}
+            with open(self.state('last.json'), 'w', encoding='utf-8') as file:
+                json.dump(last, file)
+            self.continued()
+        self.assertFalse(os.path.exists('/dev/null.lock'))
+
+
 if __name__ == '__main__':
     main()
