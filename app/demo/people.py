@@ -14,6 +14,13 @@ FACTS = ("name", "home", "food", "job", "pet")
 SAME = [group.split() for group in (
     "mother mum mom mama", "father dad papa", "grandmother grandma nan", "grandfather grandpa", "kid child",
     "roommate flatmate housemate", "colleague co-worker", "friend pal mate buddy")]  # words for the same relation
+MALE = frozenset("""brother|father|dad|husband|son|uncle|grandfather|nephew|grandpa|boyfriend|stepfather|stepson|papa|
+landlord|father-in-law|brother-in-law|stepbrother|grandson|boy|twin brother|little brother|older brother|half-brother|
+oldest son""".replace("\n", "").split("|"))
+FEMALE = frozenset("""sister|mother|mum|wife|daughter|aunt|grandmother|niece|mom|grandma|girlfriend|stepmother|
+godmother|mother-in-law|sister-in-law|ex-wife|great-aunt|stepsister|daughter-in-law|granddaughter|nan|landlady|girl|
+mama|twin sister|big sister|younger sister|youngest daughter""".replace("\n", "").split("|"))
+POSSESSIVE = {"he": "his", "she": "her"}
 
 
 @dataclass(frozen=True)
@@ -33,15 +40,6 @@ USER = Person(None, None)
 def not_told_end(answer):
     """The end of an answer about a fact that was not told, where it differs from the answer with the fact."""
     return re.search(r"(?:something|a place) that you have not told me yet(?=\.$)", answer)[0]
-
-
-MALE = frozenset("""brother|father|dad|husband|son|uncle|grandfather|nephew|grandpa|boyfriend|stepfather|stepson|papa|
-landlord|father-in-law|brother-in-law|stepbrother|grandson|boy|twin brother|little brother|older brother|half-brother|
-oldest son""".replace("\n", "").split("|"))
-FEMALE = frozenset("""sister|mother|mum|wife|daughter|aunt|grandmother|niece|mom|grandma|girlfriend|stepmother|
-godmother|mother-in-law|sister-in-law|ex-wife|great-aunt|stepsister|daughter-in-law|granddaughter|nan|landlady|girl|
-mama|twin sister|big sister|younger sister|youngest daughter""".replace("\n", "").split("|"))
-POSSESSIVE = {"he": "his", "she": "her"}
 
 
 def with_pronoun(phrase, pronoun):
@@ -276,6 +274,11 @@ def conversation(maker):
     rng.shuffle(asked)
     if maker.chance(.25):
         asked.insert(rng.randint(0, len(asked)), (rng.choice(persons), rng.choice(facts)))
+    if maker.hard and maker.chance(.6):  # a fact that was not told, of a person of whom others were
+        person = rng.choice(list(people.known))[0]
+        fact = rng.choice(people.facts_of(person))
+        if (person, fact) not in people.known:
+            asked.insert(rng.randint(0, min(3, len(asked))), (person, fact))
     for person, fact in asked[:7 if is_same else 6]:
         turns.append(people.ask(person, fact, "correct" if (person, fact) in corrected else "people"))
         if maker.chance(.1):

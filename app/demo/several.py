@@ -11,8 +11,8 @@ PLACEHOLDER = re.compile(r"{(\w+)}")
 
 def joined(maker, first, second, remembered):
     """One turn of two statements. Both answers begin with `remembered`, which is said once."""
-    joint = maker.rng.choice([". ", " and ", ", and "] + [", ", ". ", "; ", " and "] * maker.hard)
-    says = second[0]
+    joints = [". ", ". ", " and ", " and ", ", and ", ", ", "; "] if maker.hard else [". ", " and ", ", and "]
+    joint, says = maker.rng.choice(joints), second[0]
     if maker.hard and joint != ". " and says.startswith(("My ", "The ", "We ", "You ", "Our ")):
         says = says[:1].lower() + says[1:]
     kind = "given" if "given" in (first[2], second[2]) else "tell"
