@@ -578,7 +578,7 @@ class Maker:
 
     def telling(self, kind, x):
         """A statement of this fact. The harder mixture sometimes puts it into a frame of the section `sayings`."""
-        if self.hard and self.says_kind(kind, x) and self.chance(.2):
+        if self.hard and self.says_kind(kind, x) and self.chance(.4):
             return sentence_case(filled(self.also_unless("like", self.kept_statements[kind]), x=x))
         if self.hard and self.chance(.08) and self.stands_out(kind, x):
             text = keywords.key_statement(self, ALSO["said " + kind], self.kept_statements[kind], ("{x}",))

@@ -156,11 +156,18 @@ class People:
         text = several.template(maker, "introduce" if is_name else "tell people", {**kept, "n": kept["name"]})
         values, answer, who = {}, [], {}
         places = several.PLACEHOLDER.findall(text)
-        for place in ("r", "r2"):
-            if place in places:
-                values[place] = self.relation()
-                who[place.removeprefix("r")] = relative(values[place])
-                persons.append(relative(values[place]))
+        for mark in ("", "2"):
+            if "r" + mark not in places:
+                continue
+            # "Mia is a cook" from "My {r} is a {job}"
+            named, n = re.subn(rf"[Mm]y ({{r{mark}}})", r"\1", text)
+            if n > 0 and "n" + mark not in places and maker.chance(.35):
+                text, values["r" + mark] = named, maker.value("name")
+                who[mark] = Person(values["r" + mark], values["r" + mark])
+            else:
+                values["r" + mark] = self.relation()
+                who[mark] = relative(values["r" + mark])
+            persons.append(who[mark])
         # The answer about a person begins with the name, even if the message names the relation after it.
         order = sorted(places, key=lambda place: (place[-1] == "2", place.rstrip("2") != "n"))
         for place in order:

@@ -11,7 +11,9 @@ PLACEHOLDER = re.compile(r"{(\w+)}")
 
 def joined(maker, first, second, remembered):
     """One turn of two statements. Both answers begin with `remembered`, which is said once."""
-    joints = [". ", ". ", " and ", " and ", ", and ", ", ", "; "] if maker.hard else [". ", " and ", ", and "]
+    joints = [". ", " and ", ", and "]
+    if maker.hard:
+        joints += [". ", " and ", ", ", ", ", "; ", " but ", ", but "]
     joint, says = maker.rng.choice(joints), second[0]
     if maker.hard and joint != ". " and says.startswith(("My ", "The ", "We ", "You ", "Our ")):
         says = says[:1].lower() + says[1:]
