@@ -78,7 +78,27 @@ def of_kind(section):
 
 
 TELL, TELL_MORE, ASK, ASK_MORE, ASKED = (of_kind(s) for s in ("tell", "tell more", "ask", "ask more", "asked"))
+CHANGE_MORE = ["No, ", "Wait, ", "Wrong, ", "I got it wrong, ", "I made a mistake, ", "Oops, ", "That was wrong, ", "Hm, no, "]
 RECALL, NOT_TOLD = ({kind: one for kind, (one,) in of_kind(s).items()} for s in ("recall", "not told"))
+
+
+def of_others(section, own):
+    """
+    Additional phrasings about other people, of facts for which people.txt has none, from those about the user: of "my
+    hobby is {x}" comes "{s}'s hobby is {x}". Only those that have no other word for the user.
+    """
+    for source in (ALSO, TEMPLATES):
+        found = [re.sub(r"\b[Mm]y\b", "{s}'s", phrase) for phrase in source.get(own, [])
+                 if re.search(r"\b[Mm]y\b", phrase)
+                 and not re.search(r"\b([Ii]|me|we|us|our|mine|im|ive|myself|I'\w+|u|you|your)\b", phrase)]
+        # Not within parentheses, where it would be in some of the phrasings only.
+        source[section] = [phrase for phrase in found
+                           if phrase.count("{s}") == re.sub(r"\([^()]*\)", "", phrase).count("{s}") == 1]
+
+
+for more in people.MORE_FACTS:
+    of_others("other core " + more, "core " + more)
+    of_others("other direct " + more, "direct ask " + more)
 
 
 # ---- the split into training and held-out parts ----
@@ -196,7 +216,11 @@ class Maker:
         known = known + 3 * [p for p in known if p not in LEXICON]  # these occur only in invented words
         self.pieces = [p for p in known if p.islower()], [p for p in known if p[0].isupper()]  # of words, of names
         self.phrases, self.kept_phrases, self.topic_names = PHRASES, KEPT, TOPIC_NAMES
-        self.recall_own, self.not_told_own = RECALL, NOT_TOLD
+        self.recall_own, self.not_told_own, self.changes = RECALL, NOT_TOLD, CHANGE + CHANGE_MORE
+        self.recall_other, self.not_told_other = (
+            {**{fact: PHRASES[f"other {section} {fact}"][0] for fact in people.FACTS},
+             **{fact: own[fact].replace("Your ", "{a}'s ", 1) for fact in people.MORE_FACTS}}
+            for section, own in (("recall", RECALL), ("not told", NOT_TOLD)))
 
     def is_kept(self, word):
         """Whether training must not contain this word."""
@@ -400,6 +424,9 @@ class Maker:
         """A phrasing about another person, with {s} and perhaps {x} in it."""
         if self.held and self.chance(.6):
             return self.rng.choice(KEPT[f"other {section} {fact}"])
+        if fact in people.MORE_FACTS:
+            return (self.composed(fact, (), "other ") if section == "tell" else
+                    self.hurried(self.also("other direct " + fact)))
         phrase = self.phrase(PHRASES[f"other {section} {fact}"], "other " + fact)
         if not self.hard or self.chance(.5):
             return phrase
@@ -606,13 +633,15 @@ class Maker:
     def tell(self, known, kind):
         x = self.value_like(kind, known[kind]) if kind in known else self.value(kind)
         text = self.telling(kind, x)
-        if kind in known and known[kind] != x:
+        is_change = kind in known and known[kind] != x
+        if is_change:
             begins = text.split()[0] in ("My", "The", "By", "You", "Call", "Please", "Remember")
-            text = self.rng.choice(CHANGE) + (text[:1].lower() + text[1:] if begins else text)
+            changes = self.changes if self.hard else CHANGE
+            text = self.rng.choice(changes) + (text[:1].lower() + text[1:] if begins else text)
         if self.chance(.07):
             text, x = text.lower(), x.lower()
         known[kind] = x
-        answer = people.REMEMBERED + filled(RECALL[kind], x=x)
+        answer = (people.CORRECTED if self.hard and is_change else people.REMEMBERED) + filled(RECALL[kind], x=x)
         if not text.islower() and not text.startswith(x):  # the answer repeats the letters of x as they stand
             text = sentence_case(text)
         if self.hard and self.chance(.06):

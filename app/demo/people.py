@@ -11,13 +11,15 @@ from phrase_files import filled, sentence_case
 REMEMBERED = "I will remember that. "
 CORRECTED = "I see. "
 FACTS = ("name", "home", "food", "job", "pet")
+MORE_FACTS = ("hobby", "drink", "colour", "animal", "season", "number")  # of other people in the harder mixture only
 SAME = [group.split() for group in (
     "mother mum mom mama", "father dad papa", "grandmother grandma nan", "grandfather grandpa", "kid child",
-    "roommate flatmate housemate", "colleague co-worker", "friend pal mate buddy")]  # words for the same relation
-MALE = frozenset("""brother|father|dad|husband|son|uncle|grandfather|nephew|grandpa|boyfriend|stepfather|stepson|papa|
-landlord|father-in-law|brother-in-law|stepbrother|grandson|boy|twin brother|little brother|older brother|half-brother|
-oldest son""".replace("\n", "").split("|"))
-FEMALE = frozenset("""sister|mother|mum|wife|daughter|aunt|grandmother|niece|mom|grandma|girlfriend|stepmother|
+    "roommate flatmate housemate", "colleague co-worker", "friend pal mate buddy", "brother bro", "sister sis",
+    "girlfriend gf", "boyfriend bf", "husband hubby")]  # words for the same relation
+MALE = frozenset("""brother|bro|bf|hubby|father|dad|husband|son|uncle|grandfather|nephew|grandpa|boyfriend|stepfather|
+stepson|papa|landlord|father-in-law|brother-in-law|stepbrother|grandson|boy|twin brother|little brother|older brother|
+half-brother|oldest son""".replace("\n", "").split("|"))
+FEMALE = frozenset("""sister|sis|gf|mother|mum|wife|daughter|aunt|grandmother|niece|mom|grandma|girlfriend|stepmother|
 godmother|mother-in-law|sister-in-law|ex-wife|great-aunt|stepsister|daughter-in-law|granddaughter|nan|landlady|girl|
 mama|twin sister|big sister|younger sister|youngest daughter""".replace("\n", "").split("|"))
 POSSESSIVE = {"he": "his", "she": "her"}
@@ -105,7 +107,8 @@ class People:
 
     def facts_of(self, person):
         """A name that the user says instead of a relation has no other name."""
-        return FACTS if person.is_user or person.says.startswith("my ") else FACTS[1:]
+        facts = FACTS + MORE_FACTS if self.maker.hard else FACTS
+        return facts if person.is_user or person.says.startswith("my ") else facts[1:]
 
     def pronoun(self, person):
         relation = person.says.removeprefix("my ")
@@ -126,7 +129,7 @@ class People:
 
     def recall(self, person, fact, called=None):
         maker, x = self.maker, self.known[person, fact]
-        phrase = maker.recall_own[fact] if person.is_user else maker.phrases["other recall " + fact][0]
+        phrase = maker.recall_own[fact] if person.is_user else maker.recall_other[fact]
         return self.fill(phrase, called or person, x=x)
 
     def can_be_named(self, person, fact):
@@ -191,7 +194,8 @@ class People:
         the person and the value were both names, a reader could not tell which one is the value.
         """
         maker, is_clear = self.maker, person.says.startswith("my ") or fact in ("food", "job")
-        return maker.key_of_others(fact) if is_clear and maker.stands_out(fact, x) else maker.of_others("tell", fact)
+        is_clear = is_clear and fact in FACTS and maker.stands_out(fact, x)
+        return maker.key_of_others(fact) if is_clear else maker.of_others("tell", fact)
 
     def tell(self, person, fact):
         maker = self.maker
@@ -217,6 +221,10 @@ class People:
         while x == old:
             x = maker.value_like(fact, old)
         self.known[person, fact] = x
+        if maker.hard and maker.chance(.35):  # in a whole sentence: "Sorry, my aunt lives in Bern"
+            said = maker.own_tell(fact) if person.is_user else self.told_of(called, fact, x)
+            text = several.lowered(self.fill(said, called, x=x))
+            return maker.rng.choice(maker.changes) + text, CORRECTED + self.recall(person, fact, called), "tell"
         text = maker.correction().format(x=x, old=old)
         text = text[0].lower() + text[1:] if maker.chance(.4) else text
         return text, CORRECTED + self.recall(person, fact, called), "tell"
@@ -237,7 +245,7 @@ class People:
         if person.is_user:
             answer = maker.not_told_own[fact]
         else:
-            answer = self.fill(maker.phrases["other not told " + fact][0], called)
+            answer = self.fill(maker.not_told_other[fact], called)
         return maker.unclear_question(text, answer, not_told_end(answer), kind)
 
 
@@ -253,7 +261,8 @@ def conversation(maker):
     if maker.chance(.5):
         persons.append(USER)
     persons = list(dict.fromkeys(persons))
-    facts = rng.sample(FACTS[1:], 1 if is_same else rng.choice((1, 1, 2)))
+    pool = FACTS[1:] + MORE_FACTS if maker.hard and maker.chance(.4) else FACTS[1:]
+    facts = rng.sample(pool, 1 if is_same else rng.choice((1, 1, 2)))
     told = [(person, fact) for person in persons for fact in facts]
     names = .1 if is_same else .5
     told += [(person, "name") for person in persons if "name" in people.facts_of(person) and maker.chance(names)]

@@ -15,10 +15,15 @@ def joined(maker, first, second, remembered):
     if maker.hard:
         joints += [". ", " and ", ", ", ", ", "; ", " but ", ", but "]
     joint, says = maker.rng.choice(joints), second[0]
-    if maker.hard and joint != ". " and says.startswith(("My ", "The ", "We ", "You ", "Our ")):
-        says = says[:1].lower() + says[1:]
+    if maker.hard and joint != ". ":
+        says = lowered(says)
     kind = "given" if "given" in (first[2], second[2]) else "tell"
     return f"{first[0].rstrip('.!')}{joint}{says}", f"{first[1]} {second[1].removeprefix(remembered)}", kind
+
+
+def lowered(text):
+    """A statement after other words. A name at its beginning keeps its capital."""
+    return text[:1].lower() + text[1:] if text.startswith(("My ", "The ", "We ", "Our ", "You ", "In ")) else text
 
 
 def contains_held(template, kept):

@@ -182,6 +182,28 @@ class TrainingAndHeldOut(ProgramCase):
         self.assertEqual(said & {'he', 'his'}, set())
         self.assertIn('she', said)
 
+    def test_all_kinds_of_facts_can_be_told_of_other_people(self):
+        maker, own = corpus.Maker('train', random.Random(27), hard=True), {'i', 'me', 'we', 'us', 'our', "i'm"}
+        for fact in corpus.people.MORE_FACTS:
+            templates = corpus.TEMPLATES['other core ' + fact] + corpus.TEMPLATES['other direct ' + fact]
+            self.assertGreater(len(templates), 30, fact)
+            for template in templates:
+                self.assertEqual(template.count('{s}'), 1, template)
+                self.assertEqual(set(corpus.bare_words(template).split()) & own, set(), template)
+            talk = corpus.people.People(maker)
+            aunt = corpus.people.relative('aunt')
+            told = talk.tell(aunt, fact)[1].removeprefix('I will remember that. ')
+            self.assertTrue(told.startswith("Your aunt's "), told)
+            self.assertEqual(talk.ask(aunt, fact, 'people')[1], told)
+        asked = talk.ask(corpus.people.relative('boss'), 'hobby', 'people')[1]
+        self.assertEqual(asked, "Your boss's hobby is something that you have not told me yet.")
+
+    def test_a_changed_fact_is_not_remembered_as_a_new_one(self):
+        maker, known = corpus.Maker('train', random.Random(28), hard=True), {}
+        first, second = (maker.tell(known, 'home')[1] for _ in range(2))
+        self.assertTrue(first.startswith('I will remember that. You live in '), first)
+        self.assertTrue(second.startswith('I see. You live in '), second)
+
     def test_two_words_for_the_same_relation_are_not_two_people(self):
         maker = corpus.Maker('train', random.Random(23), hard=True)
         for _ in range(300):
