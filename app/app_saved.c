@@ -82,29 +82,23 @@ static void show_reading(const struct app *app, const char *path,
 }
 
 /* Read a saved chat and make it the conversation. `f` is the store_file of `path` if later turns
- * are written to it, else NULL. *reading is that of store_read. EXIT_FILE: any error of it. */
-static enum exit_code read_noting(struct app *app, const char *path, struct store_file *f,
-                                  struct store_reading *reading)
+ * are written to it, else NULL. EXIT_FILE: any error of store_read. */
+static enum exit_code read_conversation(struct app *app, const char *path, struct store_file *f)
 {
     struct transcript loaded = {0};
+    struct store_reading reading;
     struct bn_error err;
-    if (!store_read(&app->store, path, &loaded, reading, &err)) {
+    if (!store_read(&app->store, path, &loaded, &reading, &err)) {
         (void)report_error(PROGRAM, STAGE_RUN, &err);
         return EXIT_FILE;
     }
     transcript_finish(&app->chat.transcript);
     app->chat.transcript = loaded;
     if (f)
-        store_continue(f, &loaded.now, reading);
+        store_continue(f, &loaded.now, &reading);
     chat_use_snapshot(&app->chat, path);
-    show_reading(app, path, reading);
+    show_reading(app, path, &reading);
     return EXIT_DONE;
-}
-
-static enum exit_code read_conversation(struct app *app, const char *path, struct store_file *f)
-{
-    struct store_reading reading;
-    return read_noting(app, path, f, &reading);
 }
 
 /* Read a saved chat that another chat uses. Later turns are written to the copy `f`, if `f` has a
@@ -116,11 +110,13 @@ static enum exit_code read_copy(struct app *app, const char *path, struct store_
     return code;
 }
 
-/* The conversation is that of the last one. If it was saved under a name, and this saved chat still
- * has the same turns, later turns are written there, too. Otherwise a warning says that they are
- * not. The file may name any path, so only an existing saved chat is opened. */
-static void continue_named(struct app *app, const char *path)
+/* Call this after the last conversation has been read. If it was also saved under a name, open that
+ * saved chat, so that later turns are written to it, too. If the saved chat is in use or has other
+ * turns now, it stays closed, and a warning says so. Its path comes from a file, so it may be any
+ * text, and a saved chat that does not exist is not created. */
+static void continue_named(struct app *app)
 {
+    const char *path = app->store.last.saved_as;
     char holder[FILE_LOCK_HOLDER_BYTES];
     struct store_file *f = &app->store.session;
     struct transcript named = {0};
@@ -148,10 +144,9 @@ static void continue_named(struct app *app, const char *path)
 /* Continue the newest last conversation, from the file that is store.last. */
 static enum exit_code continue_slot(struct app *app)
 {
-    struct store_reading reading;
-    const enum exit_code code = read_noting(app, app->store.last.path, &app->store.last, &reading);
+    const enum exit_code code = read_conversation(app, app->store.last.path, &app->store.last);
     if (code == EXIT_DONE)
-        continue_named(app, reading.saved_as);
+        continue_named(app);
     return code;
 }
 

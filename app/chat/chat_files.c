@@ -40,7 +40,7 @@ bool chat_write_files(struct chat *c)
     struct store_file *last = &c->store->last, *session = &c->store->session;
     const struct transcript_state *now = &c->transcript.now;
     struct bn_error last_error, session_error;
-    /* The saved chat first: before that it may not exist, and have no whole path. */
+    /* Write the saved chat first, because path_whole needs a file that exists. */
     const bool has_session = store_save(c->store, session, now, &session_error);
     path_whole(session->path, last->saved_as);
     const bool has_last = store_save(c->store, last, now, &last_error);

@@ -173,7 +173,7 @@ bool cmd_save(struct command_host *host, struct bn_str args)
          !command_may_write(host, "save", args, path)) ||
         !save_as(host, path))
         return false;
-    command_write_files(host); /* so that last.json names the saved chat */
+    command_write_files(host); /* adds the path of the saved chat to last.json */
     ui_notice(host->ui, TONE_PLAIN, "%zu turn%s saved in %s", host->chat->transcript.now.n,
               host->chat->transcript.now.n == 1 ? "" : "s", path);
     chat_write_snapshot(host->chat, path);

@@ -29,7 +29,8 @@ void log_file_line(struct log_file *log, const char *text);
 /* The errno of the write that failed; 0 if none failed, and after the first call that returned the
  * errno. So a caller that asks often reports the error once. */
 int log_file_new_error(struct log_file *log);
-/* Format of a warning about it; the arguments are the path of --log and the text of the errno. */
+/* Format of a warning about a failed write; the arguments are the path of --log and the text of the
+ * errno. */
 #define LOG_NOTICE "cannot write the log '%s': %s; it ends here"
 /* A value for bn_model_config.log, which passes the engine's messages to this log. The log must
  * outlive the model. Without a log the messages are dropped, so open the log first. */

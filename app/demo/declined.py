@@ -9,7 +9,7 @@ from phrase_files import bare_words, sentence_case
 
 ARTICLES = ["a", "the", "my", "some", "an old", "a good", "the best", "your"]
 OPERATIONS = ["times", "divided by", "over", "x", "/"]
-# The first pattern that occurs in a question says why it is declined.
+# The reason for declining a question is that of the first pattern which the question contains.
 PATTERNS = [(name, re.compile(pattern)) for name, pattern in (
     ("calculate", r"\btimes \d|\bdivided by\b|\d (over|x|/) \d|\broot of\b|\bhalf of \d"),
     ("code", r"\b(write|fix|debug|explain|review)\b.*\bcode\b|\b(python|javascript)\b"),

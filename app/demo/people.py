@@ -12,10 +12,11 @@ REMEMBERED = "I will remember that. "
 CORRECTED = "I see. "
 FACTS = ("name", "home", "food", "job", "pet")
 MORE_FACTS = ("hobby", "drink", "colour", "animal", "season", "number")  # of other people in the harder mixture only
+# Each group has words for the same relation.
 SAME = [group.split() for group in (
     "mother mum mom mama", "father dad papa", "grandmother grandma nan", "grandfather grandpa", "kid child",
     "roommate flatmate housemate", "colleague co-worker", "friend pal mate buddy", "brother bro", "sister sis",
-    "girlfriend gf", "boyfriend bf", "husband hubby")]  # words for the same relation
+    "girlfriend gf", "boyfriend bf", "husband hubby")]
 MALE = frozenset("""brother|bro|bf|hubby|father|dad|husband|son|uncle|grandfather|nephew|grandpa|boyfriend|stepfather|
 stepson|papa|landlord|father-in-law|brother-in-law|stepbrother|grandson|boy|twin brother|little brother|older brother|
 half-brother|oldest son""".replace("\n", "").split("|"))

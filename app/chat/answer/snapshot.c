@@ -5,7 +5,6 @@
  * order changes the mark, so a file of another byte order is refused. The checksum at the end finds
  * accidental damage and does not protect against deliberate changes.
  */
-#define _GNU_SOURCE /* realpath */
 #include "app/chat/answer/snapshot.h"
 
 #include "app/common/file/new_file.h"
@@ -15,7 +14,6 @@
 
 #include <errno.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #define MARK 0x31564b54414843bfu /* the bytes BF "CHATKV1" on a little-endian machine */
@@ -37,15 +35,14 @@ struct transfer {
 
 bool snapshot_path(const char *saved, char out[PATH_BYTES], struct bn_error *err)
 {
-    char name[64];
+    char name[64], whole[PATH_BYTES];
     struct sha256 sum;
     uint8_t digest[SHA256_BYTES];
-    char *whole = realpath(saved, NULL); /* NULL: the saved chat does not exist yet */
-    const char *key = whole ? whole : saved;
+    path_whole(saved, whole);
+    const char *key = whole[0] ? whole : saved; /* "": the saved chat does not exist yet */
     sha256_init(&sum);
     sha256_add(&sum, key, strlen(key));
     sha256_end(&sum, digest);
-    free(whole);
     size_t n = (size_t)snprintf(name, sizeof(name), "kv/");
     for (size_t i = 0; i < 16; i++) /* 128 bits: enough to avoid collisions */
         n += (size_t)snprintf(name + n, sizeof(name) - n, "%02x", digest[i]);

@@ -36,8 +36,9 @@ struct store_file {
     /* Hash of the data that a journal cannot have: the system message, the unknown keys of this
      * message and of the file, and saved_as. */
     uint64_t head;
-    /* In the file of a last conversation: the path of the saved chat that has the same turns, which
-     * --continue then continues. "": none. Set it before a write. */
+    /* Only for a last conversation: the path of the saved chat with the same turns; "": there is
+     * none. It is written to the file, so that --continue can write later turns there, too. The
+     * caller sets it before store_save. */
     char saved_as[PATH_BYTES];
 };
 

@@ -56,8 +56,8 @@ struct exchange {
 };
 
 struct transcript_state {
-    size_t chat; /* number of the chat, by which its file is found (chat_files.c). /clear and /load
-                    begin a new chat */
+    size_t chat; /* number of the chat; chat_files.c uses it to find the file of a chat. /clear and
+                    /load begin a new chat */
     struct exchange **items; /* (n) */
     size_t n;
     size_t cap;
