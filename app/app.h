@@ -28,14 +28,14 @@ struct app {
     /* First message of a terminal chat, from the command line; empty if none or sent. main.c owns
      * the text. */
     struct bn_str first_prompt;
-    bool is_interactive;   /* a user types: a terminal chat, or PIPE_INTERACTIVE (ui_pipe.h) */
-    bool attaches_files;   /* the files of --file are attached to the first message */
-    bool is_check_queued;  /* the sense check was queued, perhaps long ago */
-    bool leaving;          /* end the event loop now */
-    bool ending;           /* end the event loop when the turn stops, or after two seconds */
-    double ending_since;   /* clock_seconds when `ending` was set */
-    double stopping_since; /* clock_seconds when the loop first saw a requested stop; or 0 */
-    enum exit_code code;   /* valid if `leaving` or `ending` */
+    bool is_interactive;  /* a user types: a terminal chat, or PIPE_INTERACTIVE (ui_pipe.h) */
+    bool attaches_files;  /* the files of --file are attached to the first message */
+    bool is_check_queued; /* the sense check was queued at least once */
+    bool ends_now;        /* end the event loop now */
+    bool ends_after_turn; /* end the event loop when the turn stops, or after two seconds */
+    double ends_after_turn_since; /* clock_seconds when `ends_after_turn` was set */
+    double stopping_since;        /* clock_seconds when the loop first saw a requested stop; or 0 */
+    enum exit_code code;          /* valid if `ends_now` or `ends_after_turn` */
 };
 
 /* The app_open functions print an error to stderr and return its exit code, or EXIT_DONE. Only if
@@ -62,17 +62,17 @@ void app_close(struct app *app);
 /* Show the warnings among the notes in the open painter, and with --verbose all notes. */
 void app_show_notes(struct app *app, const struct bn_notes *notes);
 
-/* Run the event loop until app_leave or app_end ends it. Then finish the jobs of the worker, unless
- * the exit code is an error or a turn still runs, and close the files of the chat in any case
- * (chat_close_files). Returns the exit code. */
+/* Run the event loop until app_end_now or app_end_after_turn ends it. Then finish the jobs of the
+ * worker, unless the exit code is an error or a turn still runs, and close the files of the chat in
+ * any case (chat_close_files). Returns the exit code. */
 enum exit_code app_run(struct app *app);
-/* End the event loop without waiting for a turn. The code of the first call of app_leave or app_end
- * counts, but an error in a later call of app_leave replaces EXIT_DONE. */
-void app_leave(struct app *app, enum exit_code code);
+/* End the event loop without waiting for a turn. The code of the first call of app_end_now or
+ * app_end_after_turn counts, but an error in a later call of app_end_now replaces EXIT_DONE. */
+void app_end_now(struct app *app, enum exit_code code);
 /* Stop the running turn, and return. The event loop ends when the turn has stopped and its answer
  * is written to the files of the chat, but at the latest after two seconds; at once if no turn
- * runs. Does nothing if `ending` or `leaving` is set. */
-void app_end(struct app *app, enum exit_code code);
+ * runs. Does nothing if `ends_after_turn` or `ends_now` is set. */
+void app_end_after_turn(struct app *app, enum exit_code code);
 
 /* Handle an event that the painter has returned. */
 void app_event(struct app *app, const struct ui_event *event);

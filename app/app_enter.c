@@ -96,16 +96,16 @@ static void change_painter(struct app *app, const char *name)
             app->next_ui = app->painters[i];
 }
 
-static enum entry run_command(struct app *app, const struct slash *s)
+static enum entry_result run_command(struct app *app, const struct slash *s)
 {
     struct command_host host = host_of(app);
-    const enum entry entry = command_run(&host, s->name, s->text);
+    const enum entry_result entry = command_run(&host, s->name, s->text);
     if (host.painter)
         change_painter(app, host.painter);
     if (host.write_failed && !app->is_interactive)
-        app_leave(app, EXIT_FILE);
+        app_end_now(app, EXIT_FILE);
     if (host.leaves)
-        app_leave(app, app->ui.failed); /* EXIT_DONE unless --keep-going passed over a failure */
+        app_end_now(app, app->ui.failed); /* EXIT_DONE unless --keep-going passed over a failure */
     return entry;
 }
 
@@ -118,7 +118,7 @@ static void note_lines(struct app *app, struct bn_str name)
                   c->name, c->run == cmd_system ? "; /system @FILE reads a longer text" : "");
 }
 
-static enum entry run_line(struct app *app, struct bn_str text)
+static enum entry_result run_line(struct app *app, struct bn_str text)
 {
     const struct slash s = slash_parse(text);
     switch (s.kind) {
@@ -179,16 +179,16 @@ void app_event(struct app *app, const struct ui_event *event)
         break;
     case UI_ABORT:
         chat_stop(&app->chat);
-        /* The code of this event replaces that of an interrupt; app_leave would keep an error. */
-        app->ending = false;
+        /* The code of this event replaces that of an interrupt; app_end_now would keep an error. */
+        app->ends_after_turn = false;
         app->code = EXIT_DONE;
-        app_leave(app, event->code);
+        app_end_now(app, event->code);
         break;
     case UI_END:
-        app_leave(app, event->code);
+        app_end_now(app, event->code);
         break;
     case UI_HANG_UP:
-        app_end(app, EXIT_HUNG_UP);
+        app_end_after_turn(app, EXIT_HUNG_UP);
         break;
     }
 }

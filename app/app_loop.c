@@ -20,24 +20,24 @@
 #define ARM_SECONDS 0.5   /* a second Ctrl-C within this time belongs to the same stop */
 #define EVENTS_AT_ONCE 64 /* worker events, before the loop handles keys and signals again */
 
-void app_leave(struct app *app, enum exit_code code)
+void app_end_now(struct app *app, enum exit_code code)
 {
-    if (!app->leaving && !app->ending)
+    if (!app->ends_now && !app->ends_after_turn)
         app->code = code;
     else if (app->code == EXIT_DONE)
         app->code = code;
-    app->leaving = true;
+    app->ends_now = true;
 }
 
-void app_end(struct app *app, enum exit_code code)
+void app_end_after_turn(struct app *app, enum exit_code code)
 {
-    if (app->ending || app->leaving)
+    if (app->ends_after_turn || app->ends_now)
         return;
-    app->ending = true;
-    app->ending_since = clock_seconds();
+    app->ends_after_turn = true;
+    app->ends_after_turn_since = clock_seconds();
     app->code = code;
     if (!chat_is_busy(&app->chat) || app->chat.is_waiting) /* a waiting turn has no answer */
-        app->leaving = true;
+        app->ends_now = true;
     else
         chat_stop(&app->chat);
 }
@@ -54,8 +54,8 @@ static void change_ui(struct app *app)
         if (before->open(&app->ui, &no_terminal)) {
             ui_notice(&app->ui, TONE_WARNING, "%s", err.text);
         } else { /* the terminal that worked before is gone: nothing can show a failed write */
-            app->store.has_warned_last = app->store.has_warned_session = true;
-            app_leave(app, EXIT_HUNG_UP);
+            app->store.has_warned_last = app->store.has_warned_saved = true;
+            app_end_now(app, EXIT_HUNG_UP);
         }
     }
     app->next_ui = NULL;
@@ -73,7 +73,7 @@ void app_show_notes(struct app *app, const struct bn_notes *notes)
 static void on_interrupt(struct app *app)
 {
     if (!app->is_interactive)
-        app_end(app, EXIT_INTERRUPT);
+        app_end_after_turn(app, EXIT_INTERRUPT);
     else if (!chat_is_busy(&app->chat))
         app->ui.ops->interrupt(&app->ui);
     else
@@ -84,9 +84,9 @@ static void on_signals(struct app *app)
 {
     const unsigned flags = signals_fetch();
     if (flags & SIGNAL_TERMINATE)
-        app_end(app, EXIT_TERMINATED);
+        app_end_after_turn(app, EXIT_TERMINATED);
     if (flags & SIGNAL_HANGUP)
-        app_end(app, EXIT_HUNG_UP);
+        app_end_after_turn(app, EXIT_HUNG_UP);
     if (flags & SIGNAL_INTERRUPT)
         on_interrupt(app);
     if (flags & SIGNAL_SUSPEND) {
@@ -131,7 +131,7 @@ static void watch_log(struct app *app)
 static void begin_check(struct app *app, enum worker_check how)
 {
     struct bn_error ignored; /* without memory there is no check */
-    if (app->is_check_queued || app->ending || options_flag(app->options, "quiet") ||
+    if (app->is_check_queued || app->ends_after_turn || options_flag(app->options, "quiet") ||
         !options_flag(app->options, "check"))
         return;
     app->is_check_queued = true;
@@ -177,8 +177,8 @@ static void on_loaded(struct app *app)
                   info->quantisation, info->device, n_ctx, trained, info->load_seconds);
     /* Only "--device auto" skips a device. The user did not ask for that device, so the line is
      * shown only with --verbose; /info always has it. */
-    if (info->passed_over[0] && options_flag(app->options, "verbose"))
-        ui_notice(&app->ui, TONE_NOTE, "%s", info->passed_over);
+    if (info->skip_reason[0] && options_flag(app->options, "verbose"))
+        ui_notice(&app->ui, TONE_NOTE, "%s", info->skip_reason);
     if (app->model.is_demo)
         ui_notice(&app->ui, TONE_NOTE, DEMO_NOTICE, (double)info->n_params / 1e6);
     if (info->n_ctx_train > 0 && n_ctx > info->n_ctx_train)
@@ -188,8 +188,8 @@ static void on_loaded(struct app *app)
 /* Write the files of the chat. A failure ends the program unless a user is there to see it. */
 static void write_files(struct app *app)
 {
-    if (!chat_write_files(&app->chat) && !app->is_interactive && !app->leaving)
-        app_leave(app, EXIT_FILE);
+    if (!chat_write_files(&app->chat) && !app->is_interactive && !app->ends_now)
+        app_end_now(app, EXIT_FILE);
 }
 
 /* The model could not be loaded. Close the painter first, because the message must stay on the
@@ -199,7 +199,7 @@ static void report_load_failure(struct app *app, const struct bn_error *err)
     app->ui.ops->close(&app->ui, UI_CLOSE_END);
     const enum exit_code code = report_error(PROGRAM, STAGE_LOAD, err);
     /* EXIT_CONTEXT tells a script that its prompt is too long; a failure to load never means it. */
-    app_leave(app, code == EXIT_CONTEXT ? EXIT_MODEL : code);
+    app_end_now(app, code == EXIT_CONTEXT ? EXIT_MODEL : code);
 }
 
 static void on_worker_events(struct app *app)
@@ -238,10 +238,10 @@ static void on_worker_events(struct app *app)
 static void on_ui_events(struct app *app)
 {
     struct ui_event event;
-    while (!app->leaving && !app->next_ui && app->ui.ops->next_event(&app->ui, &event)) {
-        /* The program is ending: start no new turn. The painters return UI_HANG_UP at every call,
-         * and app_run must wait for the end of the answer meanwhile. */
-        if (app->ending && (event.text.n_bytes > 0 || event.kind == UI_HANG_UP))
+    while (!app->ends_now && !app->next_ui && app->ui.ops->next_event(&app->ui, &event)) {
+        /* The program is about to end: start no new turn. The painters return UI_HANG_UP at every
+         * call, and app_run must wait for the end of the answer meanwhile. */
+        if (app->ends_after_turn && (event.text.n_bytes > 0 || event.kind == UI_HANG_UP))
             return;
         app_event(app, &event);
     }
@@ -259,7 +259,7 @@ static void wait_for_event(struct app *app)
     struct pollfd fds[3] = {{.fd = app->wake_read, .events = POLLIN},
                             {.fd = wants_input ? STDIN_FILENO : -1, .events = POLLIN},
                             {.fd = app->ui.log_fd > 0 ? app->ui.log_fd : -1, .events = POLLIN}};
-    if ((app->ending || app->stopping_since > 0) && (timeout < 0 || timeout > 100))
+    if ((app->ends_after_turn || app->stopping_since > 0) && (timeout < 0 || timeout > 100))
         timeout = 100; /* ms: precise enough for END_SECONDS and ARM_SECONDS */
     if (poll(fds, 3, timeout) <= 0)
         return; /* a timeout, or a signal; the signal also wrote a byte to the pipe */
@@ -287,7 +287,7 @@ static void on_idle(struct app *app)
 {
     if (!chat_is_busy(&app->chat))
         send_first_prompt(app);
-    if (!app->leaving && !chat_is_busy(&app->chat))
+    if (!app->ends_now && !chat_is_busy(&app->chat))
         app->ui.ops->ready(&app->ui);
 }
 
@@ -311,7 +311,7 @@ static void finish_jobs(struct app *app)
     const struct store *s = &app->store;
     if (app->code != EXIT_DONE || chat_is_busy(&app->chat))
         return;
-    chat_write_snapshot(&app->chat, s->session.path[0] ? s->session.path : s->last.path);
+    chat_write_snapshot(&app->chat, s->saved.path[0] ? s->saved.path : s->last.path);
     while (app->chat.phase == CHAT_IDLE && !worker_is_idle(app->worker)) {
         struct pollfd wake = {.fd = app->wake_read, .events = POLLIN};
         on_worker_events(app);
@@ -328,30 +328,30 @@ static void finish_jobs(struct app *app)
 
 enum exit_code app_run(struct app *app)
 {
-    while (!app->leaving) {
+    while (!app->ends_now) {
         on_signals(app);
         on_worker_events(app);
         on_ui_events(app);
         watch_stop(app);
-        if (app->ending &&
-            (!chat_is_busy(&app->chat) || clock_seconds() - app->ending_since > END_SECONDS))
-            app->leaving = true;
-        if (app->leaving)
+        if (app->ends_after_turn && (!chat_is_busy(&app->chat) ||
+                                     clock_seconds() - app->ends_after_turn_since > END_SECONDS))
+            app->ends_now = true;
+        if (app->ends_now)
             break;
         if (app->next_ui)
             change_ui(app);
-        if (!app->leaving)
+        if (!app->ends_now)
             on_idle(app);
         on_ui_events(app); /* keys that waited for an idle chat can become events now */
-        if (!app->leaving && !app->next_ui)
+        if (!app->ends_now && !app->next_ui)
             wait_for_event(app);
     }
     finish_jobs(app);
     /* At a terminal, a last.json that cannot be written is only a warning: the user has not asked
      * for it, as for a chat with a name. */
-    bool is_session_saved;
-    const bool are_saved = chat_close_files(&app->chat, &is_session_saved);
-    if (!(app->is_interactive ? is_session_saved : are_saved))
-        app_leave(app, EXIT_FILE); /* the loop has ended: this only sets the exit code */
+    bool is_saved_chat_written;
+    const bool are_saved = chat_close_files(&app->chat, &is_saved_chat_written);
+    if (!(app->is_interactive ? is_saved_chat_written : are_saved))
+        app_end_now(app, EXIT_FILE); /* the loop has ended: this only sets the exit code */
     return app->code;
 }

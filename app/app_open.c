@@ -24,7 +24,7 @@ static void warn_config(void *ud, const char *sentence)
 {
     const struct app *app = ud;
     if (!options_flag(app->options, "quiet"))
-        (void)report_fail(PROGRAM, EXIT_DONE, "warning: %s", sentence); /* only prints */
+        report_line(PROGRAM, "warning: %s", sentence);
 }
 
 /* Whether the word names a model file: it ends with ".gguf" in small or capital letters, or it is
@@ -250,7 +250,7 @@ void app_close(struct app *app)
     struct bn_error ignored;
     worker_close(app->worker);
     (void)store_close(&app->store, &app->store.last, &app->chat.transcript.now, &ignored);
-    (void)store_close(&app->store, &app->store.session, &app->chat.transcript.now, &ignored);
+    (void)store_close(&app->store, &app->store.saved, &app->chat.transcript.now, &ignored);
     chat_finish(&app->chat);
     terminal_chat_finish(&app->terminal);
     log_file_close(&app->log);

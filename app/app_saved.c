@@ -23,7 +23,7 @@ static bool is_private(const struct app *app)
 static void show_warning(const struct app *app, const char *text)
 {
     if (!options_flag(app->options, "quiet"))
-        (void)report_fail(PROGRAM, EXIT_DONE, "%s", text); /* only prints */
+        report_line(PROGRAM, "%s", text);
 }
 
 /* ---- the last conversation ---- */
@@ -118,7 +118,7 @@ static void continue_named(struct app *app)
 {
     const char *path = app->store.last.saved_as;
     char holder[FILE_LOCK_HOLDER_BYTES];
-    struct store_file *f = &app->store.session;
+    struct store_file *f = &app->store.saved;
     struct transcript named = {0};
     struct store_reading reading;
     struct strbuf warning = {0};
@@ -172,9 +172,8 @@ static enum exit_code continue_last(struct app *app)
         return continue_slot(app);
     }
     if (!options_flag(app->options, "quiet"))
-        (void)report_fail(PROGRAM, EXIT_DONE,
-                          "the last conversation is in use by %s; this chat continues %s", holder,
-                          app->store.last.path[0] ? "on a copy" : "it without saving");
+        report_line(PROGRAM, "the last conversation is in use by %s; this chat continues %s",
+                    holder, app->store.last.path[0] ? "on a copy" : "it without saving");
     return read_copy(app, path, &app->store.last);
 }
 
@@ -203,7 +202,7 @@ static bool read_yes(void)
     }
 }
 
-/* Another program uses the saved chat. At a terminal, offer a copy and make it store.session.
+/* Another program uses the saved chat. At a terminal, offer a copy and make it store.saved.
  * EXIT_DONE: the user accepted. EXIT_FILE: no terminal, declined, or the copy is in use, too. */
 static enum exit_code offer_copy(struct app *app, const char *path, const char *holder)
 {
@@ -217,7 +216,7 @@ static enum exit_code offer_copy(struct app *app, const char *path, const char *
                   path, holder, copy);
     if (!read_yes())
         return EXIT_FILE;
-    if (!store_open(&app->store.session, copy, other))
+    if (!store_open(&app->store.saved, copy, other))
         return report_fail(PROGRAM, EXIT_FILE, "'%s' is in use by %s", copy, other);
     return EXIT_DONE;
 }
@@ -227,7 +226,7 @@ static enum exit_code offer_copy(struct app *app, const char *path, const char *
 static enum exit_code open_session(struct app *app, const char *name)
 {
     char path[PATH_BYTES], holder[FILE_LOCK_HOLDER_BYTES];
-    struct store_file *f = &app->store.session;
+    struct store_file *f = &app->store.saved;
     enum exit_code code = EXIT_DONE;
     struct bn_error err;
     const size_t n = strlen(name);

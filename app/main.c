@@ -250,9 +250,8 @@ static void warn_of_full_screen(const struct app *app, const struct strbuf *prom
     if (!is_asked || !uses_full_screen(o) || options_flag(o, "quiet") ||
         (is_terminal_chat(app, prompt) && !options_given(o, "batch")))
         return;
-    (void)report_fail(PROGRAM, EXIT_DONE, /* only prints */
-                      "warning: %s has no effect: only a chat at a terminal has a full screen",
-                      is_tui ? "--tui" : "--ui full");
+    report_line(PROGRAM, "warning: %s has no effect: only a chat at a terminal has a full screen",
+                is_tui ? "--tui" : "--ui full");
 }
 
 /* Open the conversation and the painter, and run the event loop. */

@@ -26,13 +26,13 @@
 
 /* Saved states that a session may keep even if little memory is free: those at the start and the
  * end of two prompts. */
-#define LEAST_STATES 4
+#define MIN_STATES 4
 
 /* A default context that memory limits is a multiple of CTX_UNIT, because a round number is easier
- * to read. It is at least LEAST_CTX, because a chat needs some turns, but never more than the
+ * to read. It is at least MIN_CTX, because a chat needs some turns, but never more than the
  * context of the training. */
 #define CTX_UNIT 256
-#define LEAST_CTX 512
+#define MIN_CTX 512
 
 /* Hash that distinguishes models with different KV caches. Hashing all weights would take seconds.
  * So of the weights, only the value projection v of each layer is used: its scale and layout, and
@@ -94,18 +94,18 @@ static double linear_macs(const struct hparams *hp)
     return (double)hp->n_layers * width * (2 * heads + 2 * kv + 3 * n_used * (double)hp->n_ff);
 }
 
-size_t engine_default_ctx(size_t free_bytes, size_t kv_bytes_per_token, size_t seq_bytes,
+size_t engine_default_ctx(size_t free_bytes, size_t kv_bytes_per_token, size_t seq_fixed_bytes,
                           size_t n_ctx_train)
 {
     const size_t half = free_bytes / 2;
-    const size_t n = (half - size_min(half, seq_bytes)) / size_max(kv_bytes_per_token, 1);
+    const size_t n = (half - size_min(half, seq_fixed_bytes)) / size_max(kv_bytes_per_token, 1);
     if (free_bytes == SIZE_MAX || n >= n_ctx_train)
         return n_ctx_train;
-    return size_min(size_max(n - n % CTX_UNIT, LEAST_CTX), n_ctx_train);
+    return size_min(size_max(n - n % CTX_UNIT, MIN_CTX), n_ctx_train);
 }
 
-/* passed_over: see struct bn_model_info. */
-static void fill_info(struct bn_model *model, size_t n_ubatch, const char *passed_over)
+/* skip_reason: see struct bn_model_info. */
+static void fill_info(struct bn_model *model, size_t n_ubatch, const char *skip_reason)
 {
     const struct model *m = model->model;
     const struct hparams *hp = &m->hp;
@@ -126,11 +126,11 @@ static void fill_info(struct bn_model *model, size_t n_ubatch, const char *passe
         .n_ctx_train = hp->n_ctx_train,
         .n_ctx_default =
             engine_default_ctx(model->ops->free_bytes(model->backend), b->plan.kv_bytes_per_token,
-                               b->plan.seq_bytes, hp->n_ctx_train),
+                               b->plan.seq_fixed_bytes, hp->n_ctx_train),
         .n_params = m->n_params,
         .weight_bytes = b->plan.weight_bytes,
         .kv_bytes_per_token = b->plan.kv_bytes_per_token,
-        .seq_bytes = b->plan.seq_bytes,
+        .seq_fixed_bytes = b->plan.seq_fixed_bytes,
         .state_bytes = b->plan.state_bytes,
         .kv_type = b->kv_type,
         .bytes_per_token = b->bytes_per_token,
@@ -147,7 +147,7 @@ static void fill_info(struct bn_model *model, size_t n_ubatch, const char *passe
     model_window_text(m, model->info.window, sizeof model->info.window);
     if (m->rotation.version)
         file_rotation_describe(&m->rotation, model->info.rotation, sizeof model->info.rotation);
-    copy_str(model->info.passed_over, sizeof model->info.passed_over, bn_str_of(passed_over));
+    copy_str(model->info.skip_reason, sizeof model->info.skip_reason, bn_str_of(skip_reason));
     copy_str(model->info.device, sizeof model->info.device, bn_str_of(b->text));
 }
 
@@ -174,7 +174,7 @@ static bool check_config(const struct bn_model_config *cfg, struct bn_error *err
     if (cfg->activations > BN_ACT_FLOAT)
         return bn_fail(err, BN_EARG, "unknown activations %d", (int)cfg->activations);
     if (cfg->skip > BN_SKIP_OFF)
-        return bn_fail(err, BN_EARG, "unknown choice of skipping zeros %d", (int)cfg->skip);
+        return bn_fail(err, BN_EARG, "unknown value %d for skipping zeros", (int)cfg->skip);
     if (cfg->window_rule > BN_WINDOW_MAINLINE)
         return bn_fail(err, BN_EARG, "unknown window rule %d", (int)cfg->window_rule);
     if (cfg->i2s_layout > BN_I2S_C || cfg->head > BN_HEAD_FULL || cfg->kv > BN_KV_Q8)
@@ -199,18 +199,19 @@ static size_t least_weight_bytes(const struct gguf *g)
     return n;
 }
 
-/* Check that the main memory has room for the weights and for seq_bytes, the memory of a session
- * that does not depend on its tokens. Backends of other devices check their memory themselves. */
-static bool check_memory(const struct backend_ops *ops, size_t weight_bytes, size_t seq_bytes,
+/* Check that the main memory has room for the weights and for seq_fixed_bytes, the memory of a
+ * session that does not depend on its tokens. Backends of other devices check their memory
+ * themselves. */
+static bool check_memory(const struct backend_ops *ops, size_t weight_bytes, size_t seq_fixed_bytes,
                          struct bn_error *err)
 {
     const size_t n_free = mem_free_bytes();
     return strcmp(ops->name, "cpu") != 0 ||
-           (weight_bytes <= n_free && seq_bytes <= n_free - weight_bytes) ||
+           (weight_bytes <= n_free && seq_fixed_bytes <= n_free - weight_bytes) ||
            bn_fail(err, BN_ENOMEM,
                    "the model needs %.0f MB of memory for its weights%s, but only %.0f MB are free",
-                   ((double)weight_bytes + (double)seq_bytes) / 1e6,
-                   seq_bytes > 0 ? " and the states of a chat" : "", (double)n_free / 1e6);
+                   ((double)weight_bytes + (double)seq_fixed_bytes) / 1e6,
+                   seq_fixed_bytes > 0 ? " and the states of a chat" : "", (double)n_free / 1e6);
 }
 
 static bool open_model(struct bn_model *model, const struct bn_file *file,
@@ -241,7 +242,7 @@ static bool open_model(struct bn_model *model, const struct bn_file *file,
         !check_memory(model->ops, least_weight_bytes(bn_file_gguf(file)), 0, err) ||
         !model_open(bn_file_gguf(file), &model_cfg, &model->model, err) ||
         !backend_plan_model(cfg->device, model->model, &backend_cfg, &model->ops, &plan, err) ||
-        !check_memory(model->ops, plan.weight_bytes, plan.seq_bytes, err) ||
+        !check_memory(model->ops, plan.weight_bytes, plan.seq_fixed_bytes, err) ||
         !model->ops->open(model->model, &backend_cfg, &control, &model->backend, err))
         return false;
     model->batch = mem_alloc(backend_cfg.n_ubatch, sizeof *model->batch);
@@ -249,7 +250,7 @@ static bool open_model(struct bn_model *model, const struct bn_file *file,
         return bn_fail(err, BN_ENOMEM, "no memory for a micro-batch of %zu tokens",
                        backend_cfg.n_ubatch);
     model->kv_hash = kv_hash(model->model);
-    fill_info(model, backend_cfg.n_ubatch, backend_cfg.passed_over);
+    fill_info(model, backend_cfg.n_ubatch, backend_cfg.skip_reason);
     return true;
 }
 
@@ -305,22 +306,23 @@ uint64_t bn_model_bytes_read(const struct bn_model *model)
  * the CPU memory is used only as it fills. Half of the free memory remains: some of it holds pages
  * of the model file, which count as free but are read for every token, and other programs need
  * some. */
-size_t engine_batch_width(size_t free_bytes, size_t kv_bytes_per_token, size_t seq_bytes,
+size_t engine_batch_width(size_t free_bytes, size_t kv_bytes_per_token, size_t seq_fixed_bytes,
                           size_t n_ctx)
 {
-    size_t sequence_bytes;
-    if (!size_mul(&sequence_bytes, kv_bytes_per_token, n_ctx) ||
-        !size_add(&sequence_bytes, sequence_bytes, seq_bytes))
+    size_t total_bytes;
+    if (!size_mul(&total_bytes, kv_bytes_per_token, n_ctx) ||
+        !size_add(&total_bytes, total_bytes, seq_fixed_bytes))
         return 1;
-    return size_max(size_min(free_bytes / 2 / size_max(sequence_bytes, 1), MAX_BATCH_WIDTH), 1);
+    return size_max(size_min(free_bytes / 2 / size_max(total_bytes, 1), MAX_BATCH_WIDTH), 1);
 }
 
 size_t bn_model_batch_width(const struct bn_model *model, size_t n_ctx)
 {
     const struct bn_model_info *info = &model->info;
     const size_t free_bytes = model->ops->free_bytes(model->backend);
-    const size_t width = engine_batch_width(free_bytes, info->kv_bytes_per_token, info->seq_bytes,
-                                            n_ctx > 0 ? n_ctx : info->n_ctx_default);
+    const size_t width =
+        engine_batch_width(free_bytes, info->kv_bytes_per_token, info->seq_fixed_bytes,
+                           n_ctx > 0 ? n_ctx : info->n_ctx_default);
     return size_min(width, info->n_ubatch);
 }
 
@@ -328,7 +330,7 @@ size_t bn_model_state_memory(const struct bn_model *model)
 {
     const size_t n_free = mem_free_bytes(); /* states are in main memory, whatever the device */
     size_t least;
-    if (!size_mul(&least, model->info.state_bytes, LEAST_STATES) || least == 0)
+    if (!size_mul(&least, model->info.state_bytes, MIN_STATES) || least == 0)
         return 0;
     /* A quarter, because the KV cache and the pages of the model file need memory too. SIZE_MAX:
      * the free memory is unknown. */

@@ -174,7 +174,7 @@ struct bn_sync_stats {
     size_t n_evaluated; /* tokens that this call evaluated */
     /* part of n_evaluated: the cache had held these tokens too, but the session could return only
      * to an earlier length */
-    size_t n_again;
+    size_t n_reevaluated;
 };
 
 /* Make the session hold exactly `ids` (n_ids >= 1), and write the result of `head` for the last id

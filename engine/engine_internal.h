@@ -25,13 +25,13 @@ struct backend_config engine_backend_config(const struct bn_model_config *cfg);
 /* How many sequences of n_ctx tokens to decode together: 1 to 16. free_bytes is the free memory of
  * the device, of which the sequences may use half; SIZE_MAX if unknown, which counts as enough for
  * 16. The next two parameters are those of struct bn_model_info. */
-size_t engine_batch_width(size_t free_bytes, size_t kv_bytes_per_token, size_t seq_bytes,
+size_t engine_batch_width(size_t free_bytes, size_t kv_bytes_per_token, size_t seq_fixed_bytes,
                           size_t n_ctx);
 
 /* The context of a session that requests none: as much of n_ctx_train as fits into half of the free
  * memory, rounded down to a multiple of 256 if it is less, but at least 512 tokens, or n_ctx_train
  * if that is less than 512. free_bytes is SIZE_MAX if unknown; then n_ctx_train. */
-size_t engine_default_ctx(size_t free_bytes, size_t kv_bytes_per_token, size_t seq_bytes,
+size_t engine_default_ctx(size_t free_bytes, size_t kv_bytes_per_token, size_t seq_fixed_bytes,
                           size_t n_ctx_train);
 
 #endif

@@ -119,7 +119,7 @@ bool bn_file_open_memory(const void *bytes, size_t n_bytes, struct bn_file **out
 /* ---- split models ---- */
 
 /* The end of the name of a part: "-00001-of-00003.gguf". Numbers have at most five digits
- * (GGUF_MOST_PARTS). */
+ * (GGUF_MAX_PARTS). */
 #define PART_FORMAT "-%05zu-of-%05zu.gguf"
 #define PART_BYTES 20 /* length of such an end */
 

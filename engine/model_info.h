@@ -12,7 +12,7 @@ struct bn_model_info {
     char arch[64];         /* metadata key general.architecture */
     char quantisation[32]; /* type of most weights in linear layers: "I2_S", "TQ2_0", ... */
     char device[160];      /* "CPU, 2 threads, AVX-512 VNNI", and which parts are approximate */
-    char passed_over[160]; /* "cuda is not used: ..." if "auto" had to skip a device, else "" */
+    char skip_reason[160]; /* "cuda is not used: ..." if "auto" had to skip a device, else "" */
     char activations[120]; /* "int8 per token: as in the training of this architecture" */
     char rotation[64];     /* "blocks of 1024, explicit signs, version 1"; "": not rotated */
     char window[120];      /* which layers have a window of keys, and the rule; "": none */
@@ -31,7 +31,7 @@ struct bn_model_info {
     size_t weight_bytes;       /* memory of the weights */
     size_t kv_bytes_per_token; /* memory of the KV cache for each token */
     /* memory of a session that does not depend on its tokens: rings and recurrent states */
-    size_t seq_bytes;
+    size_t seq_fixed_bytes;
     size_t state_bytes;  /* size of one saved state; 0: the model needs none */
     const char *kv_type; /* "f16" or "q8" */
     /* bytes read to decode one token, without keys and values; a recurrent state counts twice,

@@ -16,14 +16,14 @@
 #include <math.h>
 #include <string.h>
 
-/* Least distance in tokens between the states that plan_stops plans for a prompt. A planned state
- * needs the end of a pass, and an additional pass takes about as long as evaluating so few tokens
- * again. */
-#define LEAST_GAP 16
+/* Least distance in tokens between the states that prepare_states plans for a prompt. A planned
+ * state needs the end of a pass, and an additional pass takes about as long as evaluating so few
+ * tokens again. */
+#define STATE_MIN_GAP 16
 /* A pass that ends at least so many tokens after the newest state saves another one. So a return
- * evaluates less than INTERVAL + n_ubatch tokens again, unless states were dropped or could not be
- * saved. */
-#define INTERVAL 2048
+ * evaluates less than STATE_INTERVAL + n_ubatch tokens again, unless states were dropped or could
+ * not be saved. */
+#define STATE_INTERVAL 2048
 
 bool bn_session_open(struct bn_model *model, const struct bn_session_config *cfg,
                      struct bn_session **out, struct bn_error *err)
@@ -236,7 +236,7 @@ static bool eval_pass(struct eval_item *batch, const struct bn_item *items, size
         struct bn_session *s = items[i].session;
         memcpy(s->ids + s->n_ids, batch[i].ids, batch[i].n_ids * sizeof *s->ids);
         s->n_ids += batch[i].n_ids;
-        if (s->n_ids - states_newest(&s->states) >= INTERVAL)
+        if (s->n_ids - states_newest(&s->states) >= STATE_INTERVAL)
             keep_state(s);
     }
     return true;
@@ -314,22 +314,24 @@ static size_t common_prefix(const struct bn_session *s, const int32_t *ids, size
  * that the session and the prompt have in common; the session may have gone back further. A
  * conversation often branches twice at the same place, so a state is saved at n_shared. The last
  * state is at n_stable if this length is inside the prompt, else before the last id, because a
- * retry evaluates that id again. States that would be less than LEAST_GAP after the one before are
- * left out; the states that the passes to come save because of INTERVAL are not considered. */
-static struct stops plan_stops(struct bn_session *s, size_t n_shared, size_t n_ids, size_t n_stable)
+ * retry evaluates that id again. States that would be less than STATE_MIN_GAP after the one before
+ * are left out; the states that the passes to come save because of STATE_INTERVAL are not
+ * considered. */
+static struct stops prepare_states(struct bn_session *s, size_t n_shared, size_t n_ids,
+                                   size_t n_stable)
 {
     const size_t last = n_stable > 0 && n_stable < n_ids ? n_stable : n_ids - 1;
     struct stops stops = {{0, 0}};
-    /* Length of the newest state, including planned ones. s->n_ids counts as one, because a state
-     * (unless it could not be saved) or the beginning is there or less than LEAST_GAP before. */
+    /* Length of the newest state, saved or planned. s->n_ids counts as one: there is a saved state
+     * or the start of the sequence less than STATE_MIN_GAP before it, unless saving has failed. */
     size_t newest = s->n_ids;
     if (s->states.n_max == 0 || n_ids - s->n_ids <= 1) /* no states, or decode of one token */
         return stops;
-    if (s->n_ids - states_newest(&s->states) >= LEAST_GAP)
+    if (s->n_ids - states_newest(&s->states) >= STATE_MIN_GAP)
         keep_state(s);
-    if (n_shared - newest >= LEAST_GAP)
+    if (n_shared - newest >= STATE_MIN_GAP)
         newest = stops.at[0] = n_shared;
-    if (last > newest && last - newest >= LEAST_GAP)
+    if (last > newest && last - newest >= STATE_MIN_GAP)
         stops.at[1] = last;
     return stops;
 }
@@ -355,7 +357,7 @@ bool bn_session_sync(struct bn_session *s, const int32_t *ids, size_t n_ids,
         item.head = *head;
         item.n_rows = 1;
     }
-    const struct stops stops = plan_stops(s, n_shared, n_ids, control ? control->n_stable : 0);
+    const struct stops stops = prepare_states(s, n_shared, n_ids, control ? control->n_stable : 0);
     if (!eval_micro_batches(&item, &stops, control, err))
         return false;
     if (stats)

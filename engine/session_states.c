@@ -12,7 +12,7 @@ bool states_open(struct states *st, size_t state_bytes, size_t budget, struct bn
     *st = (struct states){.state_bytes = state_bytes};
     if (state_bytes == 0)
         return true;
-    st->n_max = size_min(budget / state_bytes, STATES_MOST);
+    st->n_max = size_min(budget / state_bytes, STATES_MAX);
     st->list = mem_alloc(st->n_max, sizeof *st->list);
     return st->list || bn_fail(err, BN_ENOMEM, "no memory for a list of %zu states", st->n_max);
 }
@@ -47,18 +47,18 @@ size_t states_newest(const struct states *st)
  * square root of the age. The newest state stays, unless it is the only one. */
 static size_t least_useful(const struct states *st, size_t length)
 {
-    size_t best = 0;
+    size_t found = 0;
     double least = 0;
     for (size_t i = 0; i + 1 < st->n; i++) { /* not the newest state */
         const size_t at = st->list[i].length, before = i > 0 ? st->list[i - 1].length : 0;
         const double loss =
             (double)(at - before) * (double)(st->list[i + 1].length - at) / (double)(length - at);
         if (i == 0 || loss < least) {
-            best = i;
+            found = i;
             least = loss;
         }
     }
-    return best;
+    return found;
 }
 
 void *states_add(struct states *st, size_t length)

@@ -17,7 +17,7 @@
 
 /* Most states of one session, even if the budget allows more. The functions search the list from
  * one end to the other, so it must not be long. */
-#define STATES_MOST 1024
+#define STATES_MAX 1024
 
 struct saved_state {
     size_t length;      /* tokens of the sequence when the state was saved, at least 1 */
@@ -26,7 +26,7 @@ struct saved_state {
 
 struct states {
     size_t state_bytes;       /* of one state; 0: the sequence needs none */
-    size_t n_max, n;          /* most states (budget and STATES_MOST), and states now */
+    size_t n_max, n;          /* most states (budget and STATES_MAX), and states now */
     struct saved_state *list; /* (n_max), the first n are in use, in order of length */
 };
 

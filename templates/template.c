@@ -211,7 +211,7 @@ static bool make_vars(struct jvm *vm, const struct template *t, const struct tem
                       struct jval *out)
 {
     struct jval messages;
-    if (!jdict_new(vm, J_DICT, out) || !mark_messages(vm, in->messages, &messages))
+    if (!jdict_new(vm, J_DICT, out) || !messages_with_origin(vm, in->messages, &messages))
         return false;
     struct jdict *const vars = out->u.dict;
     for (size_t i = 0; i < 4; i++)
@@ -219,7 +219,7 @@ static bool make_vars(struct jvm *vm, const struct template *t, const struct tem
             return false;
     return set_var(vm, vars, "messages", messages) &&
            set_var(vm, vars, "add_generation_prompt", jbool(in->add_generation_prompt)) &&
-           mark_args(vm, in->args, vars);
+           args_with_origin(vm, in->args, vars);
 }
 
 /* The segment of run r of the output. Origins are explained at origin_of. */

@@ -1,5 +1,5 @@
 /*
- * Chat templates: a conversation in, prompt segments out. PUBLIC.
+ * Chat templates: a conversation in, prompt segments out. Public header.
  *
  * All templates are Jinja text, including the built-in families. The interpreter in jinja/ runs
  * them with the semantics of jinja2 as the transformers library configures it. Templates are
@@ -72,10 +72,9 @@ struct template_config {
 
 /* Differences from jinja2. Integers have 64 bits, and overflow is an error. A power with a complex
  * result is an error. `is sameas`, and `in` for NaN, compare numbers by value, where Python
- * compares objects. Functions and generators print without an address. template_open rejects with
- * a message: recursive loops; the tags block, extends, include, import, from, autoescape; the
- * filters pprint, random, urlize, wordwrap, striptags, filesizeformat, xmlattr; \N{...} in
- * strings. */
+ * compares objects. Functions and generators print without an address. template_open rejects with a
+ * message: recursive loops; the tags block, extends, include, import, from, autoescape; the filters
+ * pprint, random, urlize, wordwrap, striptags, filesizeformat, xmlattr; \N{...} in strings. */
 
 /* BN_EARG: no such built-in. BN_EFORMAT: a user's template does not parse or exceeds a bound.
  * BN_EUNSUPPORTED: a user's template has one of the tags, filters or loops that are named above.

@@ -11,10 +11,10 @@
  * for the content of an assistant message, message text for all others. The copies share the bytes
  * of the strings. BN_EARG: NULL or not a list. BN_EFORMAT: a bound of the interpreter is exceeded.
  * BN_ENOMEM. */
-bool mark_messages(struct jvm *vm, const struct template_value *messages, struct jval *out);
+bool messages_with_origin(struct jvm *vm, const struct template_value *messages, struct jval *out);
 /* Add each argument to `vars`. The strings in its value become message text without a message
  * index. `args` may be NULL: no arguments. BN_EARG: not a dict. Other errors: as above. */
-bool mark_args(struct jvm *vm, const struct template_value *args, struct jdict *vars);
+bool args_with_origin(struct jvm *vm, const struct template_value *args, struct jdict *vars);
 
 /* The built-in families. embed.py generates both lists. The first ends with an entry whose name is
  * NULL, the second with NULL. */

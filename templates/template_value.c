@@ -61,7 +61,8 @@ struct template_value *template_string(struct template_arena *a, struct bn_str t
     struct jval v;
     if (!a)
         return NULL;
-    /* The origin is preliminary: mark_messages and mark_args set it when a template runs. */
+    /* The origin is preliminary: messages_with_origin and args_with_origin set it when a template
+     * runs. */
     const bool ok =
         text_valid(text) ? jstr_copy(&vm, text, ORIGIN_TEMPLATE, &v) : jstr_repair(&vm, text, &v);
     return ok ? boxed(a, v) : NULL;
@@ -188,7 +189,7 @@ static bool mark_message(struct jvm *vm, const struct jdict *from, size_t index,
     return true;
 }
 
-bool mark_messages(struct jvm *vm, const struct template_value *messages, struct jval *out)
+bool messages_with_origin(struct jvm *vm, const struct template_value *messages, struct jval *out)
 {
     if (!messages || messages->v.kind != J_LIST)
         return bn_fail(vm->err, BN_EARG, "the messages are not a list");
@@ -206,7 +207,7 @@ bool mark_messages(struct jvm *vm, const struct template_value *messages, struct
     return true;
 }
 
-bool mark_args(struct jvm *vm, const struct template_value *args, struct jdict *vars)
+bool args_with_origin(struct jvm *vm, const struct template_value *args, struct jdict *vars)
 {
     if (!args)
         return true;

@@ -4,9 +4,9 @@
  * All text of a call is joined first. Neighbouring TEMPLATE and MESSAGE segments form a run, which
  * an ANSWER or IDS segment ends. In a run, special tokens are found in the template's text, then
  * user-defined tokens in the text between them; in ANSWER text only user-defined tokens are
- * searched for. The rest are the fragments: each is normalised, if the rule of the pre-tokenizer
- * has nfc, and cut into pieces.
- * Because words repeat, the ids of a piece are cached for the rest of the call.
+ * searched for. The text between these tokens consists of fragments: each is normalised, if the
+ * rule of the pre-tokenizer has nfc, and cut into pieces. Because words repeat, the ids of a piece
+ * are cached for the rest of the call.
  */
 #include "engine/base/memory.h"
 #include "engine/base/size.h"
@@ -40,9 +40,9 @@ struct prompt_text {
     size_t n_spans;
     struct prompt_hit *hits; /* (n_hits) ordered by position */
     size_t n_hits, hits_cap;
-    uint8_t *message_ok; /* (specials.n) 1: the token may occur outside the template. It is
+    uint8_t *allowed_in_message; /* (specials.n) 1: the token may occur outside the template. It is
                             user-defined, ends no answer and does not occur in the template. */
-    bool first_ok[256];  /* an allowed token begins with this byte */
+    bool first_ok[256];          /* an allowed token begins with this byte */
 };
 
 struct cached {
@@ -95,11 +95,11 @@ static bool reserve_text(struct prompt_text *p, const struct tokenizer *t,
     }
     p->text = mem_alloc(n_text, 1);
     p->spans = mem_alloc(n_segments, sizeof(*p->spans));
-    p->message_ok = mem_alloc(t->specials.n, 1);
-    if (!p->text || !p->spans || !p->message_ok)
+    p->allowed_in_message = mem_alloc(t->specials.n, 1);
+    if (!p->text || !p->spans || !p->allowed_in_message)
         return bn_fail(err, BN_ENOMEM, "no memory to tokenise %zu bytes", n_text);
     if (t->specials.n > 0)
-        memcpy(p->message_ok, t->message_ok, t->specials.n);
+        memcpy(p->allowed_in_message, t->allowed_in_message, t->specials.n);
     return true;
 }
 
@@ -144,7 +144,7 @@ static bool find_hits(struct prompt_text *p, const struct tokenizer *t,
         if (!mem_grow(&p->hits, &p->hits_cap, p->n_hits + 1, sizeof(*p->hits)))
             return bn_fail(err, BN_ENOMEM, "no memory for the special tokens of a prompt");
         p->hits[p->n_hits++] = (struct prompt_hit){at, at + n_bytes, set->ids[found]};
-        p->message_ok[found] = 0; /* in the template: messages must not produce it */
+        p->allowed_in_message[found] = 0; /* in the template: messages must not produce it */
         at += n_bytes;
     }
     return true;
@@ -162,7 +162,7 @@ static bool prompt_text_init(struct prompt_text *p, const struct tokenizer *t,
             ok = find_hits(p, t, &p->spans[i], err);
     }
     for (size_t i = 0; ok && i < t->specials.n; i++) {
-        if (p->message_ok[i])
+        if (p->allowed_in_message[i])
             p->first_ok[(uint8_t)vocab_text(&t->vocab, t->specials.ids[i]).ptr[0]] = true;
     }
     return ok;
@@ -175,7 +175,7 @@ static void encoder_finish(struct encoder *e)
     mem_free(e->prompt.text);
     mem_free(e->prompt.spans);
     mem_free(e->prompt.hits);
-    mem_free(e->prompt.message_ok);
+    mem_free(e->prompt.allowed_in_message);
     mem_free(e->spaced);
     mem_free(e->normal);
     mem_free(e->cache);
@@ -275,16 +275,17 @@ static bool push_special(struct encoder *e, int32_t id, struct bn_error *err)
     return token_list_push(e->out, id, err);
 }
 
-/* Encode text in which only the user-defined tokens of prompt.message_ok are special. */
+/* Encode text in which only the user-defined tokens of prompt.allowed_in_message are special. */
 static bool encode_ordinary(struct encoder *e, size_t start, size_t end, struct bn_error *err)
 {
     const struct special_set *set = &e->t->specials;
     size_t done = start;
     for (size_t at = start; at < end;) {
         const struct bn_str rest = {e->prompt.text + at, end - at};
-        const size_t found = e->prompt.first_ok[(uint8_t)rest.ptr[0]]
-                                 ? special_match(set, &e->t->vocab, e->prompt.message_ok, rest)
-                                 : SPECIAL_NONE;
+        const size_t found =
+            e->prompt.first_ok[(uint8_t)rest.ptr[0]]
+                ? special_match(set, &e->t->vocab, e->prompt.allowed_in_message, rest)
+                : SPECIAL_NONE;
         if (found == SPECIAL_NONE) {
             at++;
             continue;

@@ -67,7 +67,7 @@ static bool open_pretok(struct tokenizer *t, const struct vocab_source *s,
     }
     const size_t n = name.n_bytes < sizeof(t->pre) ? name.n_bytes : sizeof(t->pre) - 1;
     memcpy(t->pre, name.ptr, n);
-    t->bpe.whole_first = rule->ignore_merges;
+    t->bpe.ignore_merges = rule->ignore_merges;
     t->info.add_bos = rule->add_bos; /* the default, from which needs_bos decides */
     t->nfc = rule->nfc;
     return pretok_open(rule, &t->pretok, err);
@@ -91,7 +91,7 @@ static void choose_message_tokens(struct tokenizer *t)
 {
     for (size_t i = 0; i < t->specials.n; i++) {
         const int32_t id = t->specials.ids[i];
-        t->message_ok[i] = t->vocab.types[id] == TOKEN_USER && !tokenizer_is_eog(t, id);
+        t->allowed_in_message[i] = t->vocab.types[id] == TOKEN_USER && !tokenizer_is_eog(t, id);
     }
 }
 
@@ -99,8 +99,8 @@ static bool open_specials(struct tokenizer *t, struct bn_error *err)
 {
     if (!special_init(&t->specials, &t->vocab, err))
         return false;
-    t->message_ok = mem_alloc(t->specials.n, 1);
-    if (!t->message_ok)
+    t->allowed_in_message = mem_alloc(t->specials.n, 1);
+    if (!t->allowed_in_message)
         return bn_fail(err, BN_ENOMEM, "no memory for %zu special tokens", t->specials.n);
     choose_message_tokens(t);
     return true;
@@ -175,7 +175,7 @@ void tokenizer_close(struct tokenizer *t)
     bpe_finish(&t->bpe);
     spm_finish(&t->spm);
     special_finish(&t->specials);
-    mem_free(t->message_ok);
+    mem_free(t->allowed_in_message);
     vocab_marks_finish(&t->marks);
     vocab_finish(&t->vocab);
     mem_free(t);

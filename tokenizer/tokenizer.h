@@ -1,5 +1,5 @@
 /*
- * The tokenizer: converts text to token ids and back. PUBLIC.
+ * The tokenizer: converts text to token ids and back. Public header.
  *
  * It supports byte-level BPE ("gpt2") and SentencePiece ("llama") vocabularies; docs/formats.md
  * describes formats and rules. A tokenizer is immutable after tokenizer_open and

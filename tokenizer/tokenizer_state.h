@@ -21,10 +21,10 @@ struct tokenizer {
     struct vocab vocab;
     struct vocab_marks marks;
     struct special_set specials;
-    uint8_t *message_ok; /* (specials.n) 1: message text may contain this special token */
-    bool nfc;            /* text is normalised before it is split */
-    bool byte_level;     /* true: bpe and pretok are in use; false: spm */
-    char pre[64];        /* text of info.pre; a longer name is cut */
+    uint8_t *allowed_in_message; /* (specials.n) 1: message text may contain this special token */
+    bool nfc;                    /* text is normalised before it is split */
+    bool byte_level;             /* true: bpe and pretok are in use; false: spm */
+    char pre[64];                /* text of info.pre; a longer name is cut */
     struct pretok *pretok;
     struct bpe bpe;
     struct spm spm;

@@ -91,7 +91,7 @@ static void fail_item(struct batch *b, struct batch_item *item, const struct bn_
 {
     item->err = *err;
     item->is_done = true;
-    (void)report_fail(PROGRAM, EXIT_DONE, "line %zu: %s", item->line, err->text);
+    report_line(PROGRAM, "line %zu: %s", item->line, err->text);
     log_file_line(&b->log, err->text);
     if (b->code == EXIT_DONE)
         b->code = report_code(STAGE_RUN, err);
@@ -285,7 +285,7 @@ static void check_sense(struct batch *b)
         generator_check(b->g, b->model->file, b->model->tokenizer, &b->cancel, &r, &err);
     chat_log_check(&b->log, &r, clock_seconds() - begun, &err);
     if (ok && r.is_nonsense)
-        (void)report_fail(PROGRAM, EXIT_DONE, "warning: " SENSE_NOTICE, r.loss, r.bound);
+        report_line(PROGRAM, "warning: " SENSE_NOTICE, r.loss, r.bound);
 }
 
 /* Warn once about a failed write of the log. The answers do not need it, so the batch continues. */
@@ -293,8 +293,8 @@ static void watch_log(struct batch *b)
 {
     const int error = log_file_new_error(&b->log);
     if (error != 0 && !options_flag(b->options, "quiet"))
-        (void)report_fail(PROGRAM, EXIT_DONE, "warning: " LOG_NOTICE,
-                          options_text(b->options, "log"), strerror(error));
+        report_line(PROGRAM, "warning: " LOG_NOTICE, options_text(b->options, "log"),
+                    strerror(error));
 }
 
 static bool answer_all(struct batch *b, struct bn_error *err)
@@ -355,7 +355,7 @@ static size_t choose_n_seqs(const struct batch *b)
     const struct options *o = b->options;
     const char *text = options_text(o, "batch");
     const size_t n =
-        strcmp(text, "auto") == 0 ? generator_batch(b->g) : (size_t)strtol(text, NULL, 10);
+        strcmp(text, "auto") == 0 ? generator_batch_width(b->g) : (size_t)strtol(text, NULL, 10);
     return size_min(n, (size_t)options_int(o, "ubatch"));
 }
 
@@ -363,8 +363,8 @@ static bool open_seqs(struct batch *b, struct bn_error *err)
 {
     b->n_seqs = choose_n_seqs(b);
     if (options_flag(b->options, "verbose"))
-        (void)report_fail(PROGRAM, EXIT_DONE, "decoding %zu prompt%s together", b->n_seqs,
-                          b->n_seqs == 1 ? "" : "s");
+        report_line(PROGRAM, "decoding %zu prompt%s together", b->n_seqs,
+                    b->n_seqs == 1 ? "" : "s");
     b->n_ring = ROUNDS * b->n_seqs;
     b->ring = mem_alloc(b->n_ring, sizeof(*b->ring));
     if (!b->ring)
@@ -404,10 +404,9 @@ static void report_model(const struct batch *b)
     report_warnings(PROGRAM, &b->model->notes);
     report_warnings(PROGRAM, &b->model_notes);
     if (info->n_ctx_train > 0 && b->out.n_ctx > info->n_ctx_train)
-        (void)report_fail(PROGRAM, EXIT_DONE, "warning: " CONTEXT_NOTICE, b->out.n_ctx,
-                          info->n_ctx_train);
+        report_line(PROGRAM, "warning: " CONTEXT_NOTICE, b->out.n_ctx, info->n_ctx_train);
     if (b->model->is_demo)
-        (void)report_fail(PROGRAM, EXIT_DONE, DEMO_NOTICE, (double)info->n_params / 1e6);
+        report_line(PROGRAM, DEMO_NOTICE, (double)info->n_params / 1e6);
 }
 
 /* The wake pipe stays open, because the signal handlers use it until the process ends. */

@@ -187,12 +187,12 @@ bool batch_item_begin(struct batch_item *item, const struct prompt_maker *maker,
         return false;
     turn->started = clock_seconds();
     turn->n_prompt = turn->result.n_prompt = item->answer.ids.n;
-    if (!generator_seq_read(item->seq, item->answer.ids.ids, item->answer.ids.n, control, &stats,
+    if (!generator_seq_step(item->seq, item->answer.ids.ids, item->answer.ids.n, control, &stats,
                             &item->next, err))
         return false;
     turn->result.n_reused = stats.n_reused;
     turn->result.n_evaluated = stats.n_evaluated;
-    turn->result.n_again = stats.n_again;
+    turn->result.n_reevaluated = stats.n_reevaluated;
     turn->result.states = generator_seq_states(item->seq);
     turn->result.prefill_s = clock_seconds() - turn->started;
     return true;

@@ -77,8 +77,7 @@ static bool put(struct bn_str text, struct bn_error *err)
 static void report_degenerate(const struct batch_item *item)
 {
     if (item->turn.finish == FINISH_DEGENERATE)
-        (void)report_fail(PROGRAM, EXIT_DONE, "warning: line %zu: %s", item->line,
-                          turn_end_notice(&item->turn));
+        report_line(PROGRAM, "warning: line %zu: %s", item->line, turn_end_notice(&item->turn));
 }
 
 static void report_stats(const struct batch_out *out, const struct batch_item *item)
@@ -165,7 +164,7 @@ void batch_gaps_report(struct batch_gaps *g, size_t n_lines, bool more)
         strbuf_addf(&text, "%sthe lines after line %zu", text.n_bytes > 0 ? " and to " : "",
                     n_lines);
     if (text.n_bytes > 0)
-        (void)report_fail(PROGRAM, EXIT_DONE, "stopped: no answer to %s", strbuf_text(&text));
+        report_line(PROGRAM, "stopped: no answer to %s", strbuf_text(&text));
     strbuf_finish(&text);
     strbuf_finish(&g->text);
     *g = (struct batch_gaps){0};

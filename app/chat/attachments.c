@@ -157,13 +157,14 @@ bool attachments_add_paths(struct attachment_list *l, const struct tokenizer *t,
                            struct strbuf *missing, struct bn_error *err)
 {
     struct strbuf path = {0};
-    enum input_at kind;
+    enum input_path_kind kind;
     enum attachment_added added;
     bool ok = true;
-    for (size_t at = 0; ok && input_next_at(message, &at, &kind, &path); strbuf_cut(&path, 0)) {
+    for (size_t at = 0; ok && input_next_at_path(message, &at, &kind, &path);
+         strbuf_cut(&path, 0)) {
         if (path.failed) /* the path may be cut */
             ok = bn_fail(err, BN_ENOMEM, "out of memory for the paths in the message");
-        else if (kind != INPUT_AT_MISSING)
+        else if (kind != INPUT_PATH_MISSING)
             ok = attachments_add(l, t, strbuf_text(&path), room, &added, err);
         else if (missing->n_bytes == 0)
             strbuf_add_str(missing, strbuf_str(&path));

@@ -27,7 +27,7 @@ void chat_finish(struct chat *c)
 
 bool chat_is_busy(const struct chat *c)
 {
-    return c->is_waiting || c->phase == CHAT_READING || c->phase == CHAT_GENERATING;
+    return c->is_waiting || c->phase == CHAT_PREFILL || c->phase == CHAT_GENERATING;
 }
 
 size_t chat_n_ctx(const struct chat *c)
@@ -55,7 +55,7 @@ static double live_rate(const struct chat *c)
  * before the first micro-batch and in the first half second an estimate would be too rough. */
 static double seconds_left(const struct turn *turn)
 {
-    const double spent = clock_seconds() - turn->begun_reading;
+    const double spent = clock_seconds() - turn->prefill_begun;
     if (turn->n_read == 0 || turn->n_to_read <= turn->n_read || spent < 0.5)
         return 0;
     return spent / (double)turn->n_read * (double)(turn->n_to_read - turn->n_read);
@@ -79,7 +79,7 @@ void chat_status(const struct chat *c, struct status *out)
     case CHAT_IDLE:
         out->state = STATUS_READY;
         break;
-    case CHAT_READING:
+    case CHAT_PREFILL:
         out->state = turn->is_stopping ? STATUS_STOPPING : STATUS_READING;
         out->n_done = turn->n_read;
         out->n_total = turn->n_to_read;
@@ -300,8 +300,8 @@ bool chat_start_turn(struct chat *c, const struct options *settings, struct bn_e
         return false;
     if (c->turn.n_dropped > 0)
         show_dropped(c);
-    c->turn.begun_reading = clock_seconds();
-    c->phase = CHAT_READING;
+    c->turn.prefill_begun = clock_seconds();
+    c->phase = CHAT_PREFILL;
     return true;
 }
 

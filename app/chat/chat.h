@@ -23,7 +23,7 @@
 enum chat_phase {
     CHAT_LOADING, /* a turn may wait: is_waiting */
     CHAT_IDLE,
-    CHAT_READING,    /* evaluating the prompt */
+    CHAT_PREFILL,    /* evaluating the prompt */
     CHAT_GENERATING, /* decoding the answer */
     CHAT_BROKEN,     /* the model could not be loaded */
 };
@@ -32,8 +32,8 @@ enum chat_phase {
  * error and those that were stopped while they waited for the model. */
 struct chat_totals {
     size_t n_turns;
-    size_t n_read;  /* prompt tokens evaluated */
-    size_t n_again; /* part of n_read that was in the KV cache before: see turn_again */
+    size_t n_read;        /* prompt tokens evaluated */
+    size_t n_reevaluated; /* part of n_read that was in the KV cache before: see turn_reevaluated */
     size_t n_generated;
     double read_s, generate_s;
 };
@@ -120,16 +120,16 @@ bool chat_write_files(struct chat *c);
 /* Detach the saved chat: later turns are not written to it. Its journal becomes part of its file.
  * Call chat_write_files first, if the conversation has changed since. False: the file could not be
  * written, so the journal stays. */
-bool chat_close_session(struct chat *c);
+bool chat_close_saved(struct chat *c);
 /* Call this before another chat becomes the present one (transcript_state.chat). It does what
- * chat_close_session does, and remembers the saved chat for chat_resume_session. */
-bool chat_pause_session(struct chat *c);
-/* Call this after an earlier chat has become the present one. If chat_pause_session has remembered
+ * chat_close_saved does, and remembers the saved chat for chat_resume_saved. */
+bool chat_pause_saved(struct chat *c);
+/* Call this after an earlier chat has become the present one. If chat_pause_saved has remembered
  * a file of this chat, the chat is saved there again, or a notice says why that is not possible. */
-void chat_resume_session(struct chat *c);
-/* At the end of the program: chat_close_session, whose result is *is_session_saved, and the same
+void chat_resume_saved(struct chat *c);
+/* At the end of the program: chat_close_saved, whose result is *is_saved_chat_written, and the same
  * for last.json. False: one of the two could not be written. */
-bool chat_close_files(struct chat *c, bool *is_session_saved);
+bool chat_close_files(struct chat *c, bool *is_saved_chat_written);
 /* Before the next answer, load the snapshot of the saved chat with the path `saved`, if it exists.
  * This replaces the choice of an earlier call. */
 void chat_use_snapshot(struct chat *c, const char *saved);

@@ -129,7 +129,7 @@ static void count_turn(struct chat *c)
     c->n_used = r->n_prompt + r->n_tokens;
     c->totals.n_turns++;
     c->totals.n_read += r->n_evaluated;
-    c->totals.n_again += turn_again(&c->turn);
+    c->totals.n_reevaluated += turn_reevaluated(&c->turn);
     c->totals.n_generated += r->n_tokens;
     c->totals.read_s += r->prefill_s;
     c->totals.generate_s += r->decode_s;
@@ -205,7 +205,7 @@ void chat_event(struct chat *c, struct worker_event *event)
     case WORKER_LOADED:
         on_loaded(c);
         break;
-    case WORKER_READING:
+    case WORKER_PREFILL:
         c->turn.n_read = event->n_done;
         c->turn.n_to_read = event->n_total;
         break;
@@ -233,7 +233,7 @@ void chat_event(struct chat *c, struct worker_event *event)
 
 void chat_stop(struct chat *c)
 {
-    if (c->phase == CHAT_READING || c->phase == CHAT_GENERATING) {
+    if (c->phase == CHAT_PREFILL || c->phase == CHAT_GENERATING) {
         c->turn.is_stopping = true;
         worker_cancel(c->worker);
     } else if (c->is_waiting) {

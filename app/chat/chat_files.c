@@ -17,8 +17,8 @@ static const char *effect_of(const struct chat *c, const struct store_file *f, b
         return "the chat is not saved";
     if (!is_other_saved)
         return "the chat continues unsaved";
-    return f == &c->store->session ? "the chat is not saved there"
-                                   : "the chat is saved under its name only";
+    return f == &c->store->saved ? "the chat is not saved there"
+                                 : "the chat is saved under its name only";
 }
 
 /* Show the first failure of each of the two files only. */
@@ -26,7 +26,7 @@ static void show_failure(struct chat *c, const struct store_file *f, bool is_oth
                          const char *why)
 {
     struct store *store = c->store;
-    bool *has_warned = f == &store->session ? &store->has_warned_session : &store->has_warned_last;
+    bool *has_warned = f == &store->saved ? &store->has_warned_saved : &store->has_warned_last;
     /* In CHAT_BROKEN the event loop has closed the painter. */
     if (*has_warned || c->phase == CHAT_BROKEN)
         return;
@@ -37,21 +37,21 @@ static void show_failure(struct chat *c, const struct store_file *f, bool is_oth
 
 bool chat_write_files(struct chat *c)
 {
-    struct store_file *last = &c->store->last, *session = &c->store->session;
+    struct store_file *last = &c->store->last, *saved = &c->store->saved;
     const struct transcript_state *now = &c->transcript.now;
-    struct bn_error last_error, session_error;
+    struct bn_error last_error, saved_error;
     /* Write the saved chat first, because path_whole needs a file that exists. */
-    const bool has_session = store_save(c->store, session, now, &session_error);
-    path_whole(session->path, last->saved_as);
+    const bool has_saved = store_save(c->store, saved, now, &saved_error);
+    path_whole(saved->path, last->saved_as);
     const bool has_last = store_save(c->store, last, now, &last_error);
-    if (has_session && session->path[0])
+    if (has_saved && saved->path[0])
         c->transcript.unsaved = false;
-    if (!has_session)
-        show_failure(c, session, has_last && last->path[0], session_error.text);
+    if (!has_saved)
+        show_failure(c, saved, has_last && last->path[0], saved_error.text);
     /* If both have failed, the message about the file that the user has named is enough. */
-    if (!has_last && has_session)
-        show_failure(c, last, session->path[0], last_error.text);
-    return has_last && has_session;
+    if (!has_last && has_saved)
+        show_failure(c, last, saved->path[0], last_error.text);
+    return has_last && has_saved;
 }
 
 static bool close_file(struct chat *c, struct store_file *f, bool is_other_saved)
@@ -63,33 +63,33 @@ static bool close_file(struct chat *c, struct store_file *f, bool is_other_saved
     return false;
 }
 
-bool chat_close_session(struct chat *c)
+bool chat_close_saved(struct chat *c)
 {
-    return close_file(c, &c->store->session, c->store->last.path[0] && !c->store->last.is_behind);
+    return close_file(c, &c->store->saved, c->store->last.path[0] && !c->store->last.is_behind);
 }
 
-bool chat_pause_session(struct chat *c)
+bool chat_pause_saved(struct chat *c)
 {
     struct store *store = c->store;
     struct bn_error err;
     const size_t n = store->n_paused;
-    if (!store->session.path[0])
+    if (!store->saved.path[0])
         return true;
     if (!mem_grow(&store->paused, &store->cap_paused, n + 1, sizeof(*store->paused))) {
         ui_notice(c->ui, TONE_WARNING, "out of memory: /undo will not save the chat in %s again",
-                  store->session.path);
-        return chat_close_session(c);
+                  store->saved.path);
+        return chat_close_saved(c);
     }
-    const bool ok = store_pause(store, &store->session, &c->transcript.now, &err);
+    const bool ok = store_pause(store, &store->saved, &c->transcript.now, &err);
     if (!ok)
-        show_failure(c, &store->session, false, err.text);
-    store->paused[n] = (struct store_paused){c->transcript.now.chat, store->session};
+        show_failure(c, &store->saved, false, err.text);
+    store->paused[n] = (struct store_paused){c->transcript.now.chat, store->saved};
     store->n_paused++;
-    store->session = (struct store_file){0};
+    store->saved = (struct store_file){0};
     return ok;
 }
 
-void chat_resume_session(struct chat *c)
+void chat_resume_saved(struct chat *c)
 {
     struct store *store = c->store;
     char path[PATH_BYTES], holder[FILE_LOCK_HOLDER_BYTES];
@@ -98,10 +98,10 @@ void chat_resume_session(struct chat *c)
         i--;
     if (i == 0) /* this chat had no file */
         return;
-    store->session = store->paused[i - 1].file;
+    store->saved = store->paused[i - 1].file;
     store->paused[i - 1] = store->paused[--store->n_paused];
-    memcpy(path, store->session.path, sizeof(path));
-    if (store_resume(&store->session, holder))
+    memcpy(path, store->saved.path, sizeof(path));
+    if (store_resume(&store->saved, holder))
         ui_notice(c->ui, TONE_PLAIN, "the conversation is saved in %s again", path);
     else if (holder[0])
         ui_notice(c->ui, TONE_WARNING, "%s is in use by %s: not saved there again", path, holder);
@@ -109,17 +109,17 @@ void chat_resume_session(struct chat *c)
         ui_notice(c->ui, TONE_WARNING, "%s was changed: the chat is not saved there again", path);
 }
 
-bool chat_close_files(struct chat *c, bool *is_session_saved)
+bool chat_close_files(struct chat *c, bool *is_saved_chat_written)
 {
-    const bool has_session = c->store->session.path[0];
-    *is_session_saved = chat_close_session(c);
-    const bool is_last_saved = close_file(c, &c->store->last, has_session && *is_session_saved);
+    const bool has_saved = c->store->saved.path[0];
+    *is_saved_chat_written = chat_close_saved(c);
+    const bool is_last_saved = close_file(c, &c->store->last, has_saved && *is_saved_chat_written);
     for (size_t i = 0; i < c->store->n_paused; i++)
         store_forget(&c->store->paused[i].file);
     mem_free(c->store->paused);
     c->store->paused = NULL;
     c->store->n_paused = c->store->cap_paused = 0;
-    return *is_session_saved && is_last_saved;
+    return *is_saved_chat_written && is_last_saved;
 }
 
 void chat_use_snapshot(struct chat *c, const char *saved)

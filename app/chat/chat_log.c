@@ -20,8 +20,8 @@ void chat_log_loaded(struct log_file *log, const char *name, const struct bn_mod
                 report_version(), name, info->quantisation, info->device, n_ctx,
                 info->load_seconds);
     put(log, &line);
-    if (info->passed_over[0])
-        log_file_line(log, info->passed_over);
+    if (info->skip_reason[0])
+        log_file_line(log, info->skip_reason);
     for (size_t i = 0; i < notes->n; i++)
         log_file_line(log, notes->items[i].text);
 }

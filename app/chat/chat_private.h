@@ -1,5 +1,5 @@
 /*
- * What chat_events.c needs from chat.c.
+ * Functions of chat.c that chat_events.c calls.
  */
 #ifndef APP_CHAT_PRIVATE_H
 #define APP_CHAT_PRIVATE_H

@@ -75,8 +75,8 @@ void model_sheet_lines(const struct open_model *m, const struct worker *w, const
                     "shape       %zu layers, width %zu, feed-forward %zu, %zu heads (%zu for KV)\n",
                     info->n_layers, info->n_embd, info->n_ff, info->n_heads, info->n_kv_heads);
         strbuf_addf(text, "device      %s\n", info->device);
-        if (info->passed_over[0])
-            strbuf_addf(text, "            %s\n", info->passed_over);
+        if (info->skip_reason[0])
+            strbuf_addf(text, "            %s\n", info->skip_reason);
         if (info->n_experts > 0)
             strbuf_addf(text, "experts     %zu in a layer, %zu used by a token\n", info->n_experts,
                         info->n_used_experts);
@@ -92,7 +92,7 @@ void model_sheet_lines(const struct open_model *m, const struct worker *w, const
             strbuf_addf(text,
                         "states      %.1f MB a chat, %.1f MB for each saved state, "
                         "at most %.1f MB in all\n",
-                        (double)info->seq_bytes / 1e6, (double)info->state_bytes / 1e6,
+                        (double)info->seq_fixed_bytes / 1e6, (double)info->state_bytes / 1e6,
                         (double)worker_state_memory(w) / 1e6);
     } else {
         strbuf_add_text(text, "            still loading\n");
@@ -206,7 +206,7 @@ json_t *model_sheet_json(const struct open_model *m, const struct worker *w,
     put_count(&o, "trained_context", info->n_ctx_train);
     put_count(&o, "weight_bytes", info->weight_bytes);
     put_count(&o, "kv_bytes_per_token", info->kv_bytes_per_token);
-    put_count(&o, "chat_bytes", info->seq_bytes);
+    put_count(&o, "chat_bytes", info->seq_fixed_bytes);
     put_count(&o, "state_bytes", info->state_bytes);
     put_count(&o, "state_memory", worker_state_memory(w));
     put_text(&o, "kv", info->kv_type);

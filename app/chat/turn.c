@@ -42,15 +42,15 @@ void turn_settings(struct turn *turn, const struct options *o)
     turn->think_budget = chat_options_think_budget(o);
 }
 
-size_t turn_again(const struct turn *turn)
+size_t turn_reevaluated(const struct turn *turn)
 {
     const struct answer_result *r = &turn->result;
     if (r->n_evaluated == 0) /* prefill was interrupted, and n_reused is not known */
         return 0;
     const size_t n = size_min(turn->n_earlier, r->n_held);
-    /* With saved states, n_again is larger if the cache also held the question itself, as after
-     * /retry. It is 0 for models that need no saved states. */
-    return size_max(n > r->n_reused ? n - r->n_reused : 0, r->n_again);
+    /* With saved states, n_reevaluated is larger if the cache also held the question itself, as
+     * after /retry. It is 0 for models that need no saved states. */
+    return size_max(n > r->n_reused ? n - r->n_reused : 0, r->n_reevaluated);
 }
 
 size_t turn_reserve(const struct turn *turn, size_t n_ctx)

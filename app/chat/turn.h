@@ -30,7 +30,7 @@ struct turn {
     bool lost_token;               /* no memory for a token or its alternatives: incomplete */
     size_t n_failed_before;        /* strbuf_n_failed at the start; see turn_is_complete */
     double started;                /* clock_seconds of the start */
-    double begun_reading;          /* clock_seconds when the prompt was submitted */
+    double prefill_begun;          /* clock_seconds when the prompt was submitted */
     struct strbuf text;            /* the answer so far; after /continue with its earlier part */
     struct strbuf shown;           /* `text` without the thought and its markers */
     struct strbuf thought;
@@ -53,7 +53,7 @@ void turn_settings(struct turn *turn, const struct options *o);
  * turns behind a change of the prompt (a template drops old thoughts, or the user has changed the
  * conversation), or those behind the nearest saved state if they are more. 0 if prefill was
  * interrupted. Valid when `result` is set. */
-size_t turn_again(const struct turn *turn);
+size_t turn_reevaluated(const struct turn *turn);
 
 /* Number of tokens that must be free for the answer before a turn starts: max_tokens, but at most
  * an eighth of the context, so that the conversation can use most of it. Without a limit

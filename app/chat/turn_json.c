@@ -95,7 +95,7 @@ json_t *turn_json(const struct tokenizer *t, const char *model, const struct tur
     put_integer(&o, "prompt_tokens", r->n_prompt);
     put_integer(&o, "reused_tokens", r->n_reused);
     put_integer(&o, "evaluated_tokens", r->n_evaluated);
-    put_integer(&o, "reevaluated_tokens", turn_again(turn));
+    put_integer(&o, "reevaluated_tokens", turn_reevaluated(turn));
     put_integer(&o, "saved_states", r->states.n_states);
     put_integer(&o, "saved_state_bytes", r->states.n_bytes);
     put_integer(&o, "completion_tokens", r->n_tokens);

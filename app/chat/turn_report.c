@@ -73,8 +73,8 @@ void turn_stats_line(const struct turn *turn, const struct turn_space *space, st
     if (r->n_reused > 0)
         stats_part(&p, STATS_KEPT, ", %zu kept", r->n_reused);
     /* 1 is normal after /continue: the engine evaluates the last token even if the cache has it. */
-    if (turn_again(turn) > 1)
-        stats_part(&p, STATS_AGAIN, ", %zu again", turn_again(turn));
+    if (turn_reevaluated(turn) > 1)
+        stats_part(&p, STATS_AGAIN, ", %zu again", turn_reevaluated(turn));
     stats_part(&p, STATS_CONTEXT, ", ctx %zu/%zu", space->n_used, space->n_ctx);
     if (turn->sampler.temp > 0) /* otherwise the seed has no effect */
         stats_part(&p, STATS_SEED, ", seed %llu", (unsigned long long)turn->sampler.seed);

@@ -54,7 +54,7 @@ struct ui_event {
 };
 
 /* The result of an entered line. */
-enum entry {
+enum entry_result {
     ENTRY_DONE,
     ENTRY_REFUSED, /* a command that failed; the reason was shown */
     ENTRY_UNKNOWN, /* no such command; a suggestion was shown */
@@ -88,7 +88,7 @@ struct ui_ops {
     bool (*next_event)(struct ui *ui, struct ui_event *event);
     /* The result of the last UI_LINE or UI_MESSAGE event. Called once for each of them; a
      * program that ends drops the later ones. */
-    void (*entry_done)(struct ui *ui, enum entry entry);
+    void (*entry_done)(struct ui *ui, enum entry_result entry);
     /* Repaint if a repaint is due. Returns the milliseconds until it must be called again, -1 if no
      * call is due. */
     int (*tick)(struct ui *ui);

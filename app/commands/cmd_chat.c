@@ -219,11 +219,11 @@ static enum undo_result run_step(struct command_host *host, const struct history
     struct transcript *t = &host->chat->transcript;
     const size_t before = t->now.chat;
     const bool leaves = step->chat(t) != before;
-    if (leaves && !chat_pause_session(host->chat))
+    if (leaves && !chat_pause_saved(host->chat))
         host->write_failed = true;
     const enum undo_result result = step->run(t);
     if (leaves)
-        chat_resume_session(host->chat); /* if the step has failed, the file just closed */
+        chat_resume_saved(host->chat); /* if the step has failed, the file just closed */
     return result;
 }
 
@@ -288,15 +288,15 @@ bool cmd_continue(struct command_host *host, struct bn_str args)
 bool cmd_clear(struct command_host *host, struct bn_str args)
 {
     (void)args; /* no arguments */
-    const bool has_file = host->chat->store->session.path[0];
+    const bool has_file = host->chat->store->saved.path[0];
     char path[PATH_BYTES];
-    memcpy(path, host->chat->store->session.path, sizeof(path));
+    memcpy(path, host->chat->store->saved.path, sizeof(path));
     /* Detach the saved chat first: its last write needs the conversation, and show_last would write
      * the empty one to it. */
-    if (!chat_pause_session(host->chat))
+    if (!chat_pause_saved(host->chat))
         host->write_failed = true;
     if (!transcript_clear(&host->chat->transcript)) {
-        chat_resume_session(host->chat);
+        chat_resume_saved(host->chat);
         return fail_memory(host);
     }
     if (has_file)

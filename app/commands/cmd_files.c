@@ -113,7 +113,7 @@ static bool session_path(struct command_host *host, struct bn_str args, char out
     struct strbuf name = {0};
     struct bn_error err;
     if (args.n_bytes == 0) {
-        memcpy(out, host->chat->store->session.path, PATH_BYTES);
+        memcpy(out, host->chat->store->saved.path, PATH_BYTES);
         if (!out[0])
             ui_notice(host->ui, TONE_ERROR,
                       "a name is needed; /sessions lists the saved conversations");
@@ -145,8 +145,8 @@ static bool save_as(struct command_host *host, const char *path)
     struct store_file next = {0};
     char holder[FILE_LOCK_HOLDER_BYTES];
     struct bn_error err;
-    if (path_is_same(path, store->session.path))
-        return store_replace(store, &store->session, state, &err) || command_fail(host, err.text);
+    if (path_is_same(path, store->saved.path))
+        return store_replace(store, &store->saved, state, &err) || command_fail(host, err.text);
     if (!store_open(&next, path, holder)) {
         ui_notice(host->ui, TONE_ERROR, "%s is in use by %s; save under another name", path,
                   holder);
@@ -157,9 +157,9 @@ static bool save_as(struct command_host *host, const char *path)
         (void)store_close(store, &next, state, &ignored);
         return command_fail(host, err.text);
     }
-    if (!chat_close_session(host->chat))
+    if (!chat_close_saved(host->chat))
         host->write_failed = true;
-    store->session = next;
+    store->saved = next;
     return true;
 }
 
@@ -169,7 +169,7 @@ bool cmd_save(struct command_host *host, struct bn_str args)
     struct bn_str name = args;
     (void)command_cut_force(&name); /* command_may_write examines it */
     if (!session_path(host, name, path) ||
-        (!path_is_same(path, host->chat->store->session.path) &&
+        (!path_is_same(path, host->chat->store->saved.path) &&
          !command_may_write(host, "save", args, path)) ||
         !save_as(host, path))
         return false;
@@ -236,19 +236,19 @@ static bool load_from(struct command_host *host, const char *path, struct store_
     if (!store_read(store, path, &loaded, &reading, &err))
         return command_fail(host, err.text);
     /* Detach the saved chat first: its last write needs the present conversation. */
-    if (next->path[0] && !chat_pause_session(host->chat))
+    if (next->path[0] && !chat_pause_saved(host->chat))
         host->write_failed = true;
     if (!transcript_replace(t, &loaded)) {
         if (next->path[0])
-            chat_resume_session(host->chat);
+            chat_resume_saved(host->chat);
         return command_fail(host, "out of memory: nothing was changed");
     }
     if (!next->path[0])
         t->now.chat = before; /* read again: it stays the same chat, with the same file */
     if (next->path[0]) {
-        store->session = *next;
+        store->saved = *next;
         if (!next->is_behind) /* not a copy: a copy has no file yet that a journal could continue */
-            store_continue(&store->session, &t->now, &reading);
+            store_continue(&store->saved, &t->now, &reading);
         *next = (struct store_file){0};
     }
     t->unsaved = false;
@@ -278,7 +278,7 @@ bool cmd_load(struct command_host *host, struct bn_str args)
                   (int)size_min(args.n_bytes, 200), args.ptr);
         return false;
     }
-    if (!path_is_same(path, store->session.path) && !open_to_load(host, args, path, way, &next))
+    if (!path_is_same(path, store->saved.path) && !open_to_load(host, args, path, way, &next))
         return false;
     const bool ok = load_from(host, path, &next);
     if (next.path[0]) {

@@ -137,8 +137,9 @@ static void add_states(struct strbuf *text, const struct answer_result *r)
 {
     strbuf_addf(text, "states      %zu kept in %.1f MB", r->states.n_states,
                 (double)r->states.n_bytes / 1e6);
-    if (r->n_again > 0)
-        strbuf_addf(text, "; %zu tok evaluated again from position %zu", r->n_again, r->n_reused);
+    if (r->n_reevaluated > 0)
+        strbuf_addf(text, "; %zu tok evaluated again from position %zu", r->n_reevaluated,
+                    r->n_reused);
     strbuf_add_char(text, '\n');
 }
 
@@ -168,12 +169,13 @@ bool cmd_stats(struct command_host *host, struct bn_str args)
     if (turn->finish != FINISH_NONE) {
         strbuf_addf(&text, "prompt      %zu tok: %zu reused, %zu evaluated in %.2f s, %.1f tok/s\n",
                     r->n_prompt, r->n_reused, r->n_evaluated, r->prefill_s, answer_prefill_rate(r));
-        /* Without r->n_again, which add_states reports. */
-        const size_t n_again = turn_again(turn) - size_min(turn_again(turn), r->n_again);
-        if (n_again > 1) /* 1 is normal after /continue: the last token is always evaluated */
+        /* Without r->n_reevaluated, which add_states reports. */
+        const size_t n_reevaluated =
+            turn_reevaluated(turn) - size_min(turn_reevaluated(turn), r->n_reevaluated);
+        if (n_reevaluated > 1) /* 1 is normal after /continue: the last token is always evaluated */
             strbuf_addf(&text,
                         "            %zu of these were evaluated before, behind other text\n",
-                        n_again);
+                        n_reevaluated);
         if (info->state_bytes > 0)
             add_states(&text, r);
         strbuf_addf(&text, "generation  %zu tok in %.2f s, %.1f tok/s, first token after %.2f s\n",
@@ -191,8 +193,8 @@ bool cmd_stats(struct command_host *host, struct bn_str args)
     strbuf_addf(&text, "in all      %zu answer%s, prompts ", t->n_turns,
                 t->n_turns == 1 ? "" : "s");
     add_rate(&text, t->n_read, t->read_s);
-    if (t->n_again > 0)
-        strbuf_addf(&text, ", %zu tok again", t->n_again);
+    if (t->n_reevaluated > 0)
+        strbuf_addf(&text, ", %zu tok again", t->n_reevaluated);
     strbuf_add_text(&text, ",\n            generation ");
     add_rate(&text, t->n_generated, t->generate_s);
     strbuf_addf(&text, "\ncontext     %zu of %zu tok\ndevice      %s", host->chat->n_used,

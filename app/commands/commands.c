@@ -52,7 +52,7 @@ const struct command command_table[] = {
      cmd_history},
     {"find", "search", "PATTERN", "search the conversation",
      "/find colou?r searches for a Perl-compatible regular expression and shows each matching "
-     "line with the number of its turn. The whole-screen view jumps to the first match; n and N "
+     "line with the number of its turn. The full screen jumps to the first match; n and N "
      "go to the next and the previous match, Esc ends the search. Small letters match capitals "
      "too.",
      ARGS_FREE, cmd_find},
@@ -104,7 +104,7 @@ const struct command command_table[] = {
      "them. /probs off ends it.",
      ARGS_WORDS, cmd_probs},
     {"ui", NULL, "[inline|full]", "choose the ordinary or the whole screen",
-     "/ui full shows the chat on the whole screen, with a transcript that scrolls. /ui inline "
+     "/ui full shows the chat on the full screen, with a transcript that scrolls. /ui inline "
      "returns to the ordinary screen. F2 switches between them.",
      ARGS_WORDS, cmd_ui},
     {"quit", "bye exit q", "", "end the program",
@@ -218,7 +218,7 @@ static bool show_matches(struct command_host *host, struct bn_str begin, const c
     return true;
 }
 
-enum entry command_run(struct command_host *host, struct bn_str name, struct bn_str args)
+enum entry_result command_run(struct command_host *host, struct bn_str name, struct bn_str args)
 {
     const struct command *c = command_find(name);
     const int n = name.n_bytes > 40 ? 40 : (int)name.n_bytes; /* the notice cuts a longer name */

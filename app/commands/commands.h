@@ -60,7 +60,7 @@ bool command_runs_now(struct bn_str name, struct bn_str args);
 /* Find a command and run it. Without such a command, show the names that begin so, if there are
  * several, or else the nearest name, if there is one, and return ENTRY_UNKNOWN. ENTRY_REFUSED: the
  * command failed, or memory ran out for its result. */
-enum entry command_run(struct command_host *host, struct bn_str name, struct bn_str args);
+enum entry_result command_run(struct command_host *host, struct bn_str name, struct bn_str args);
 
 /* Show the reason as an error. Returns false. */
 bool command_fail(struct command_host *host, const char *reason);

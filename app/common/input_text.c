@@ -20,7 +20,7 @@ bool input_clean(const char *name, struct bn_str in, struct strbuf *out, size_t 
     struct strbuf valid = {0};
     *bad_at = term_text_repair(in, &valid);
     const struct bn_str text = strbuf_str(&valid);
-    for (size_t at = bn_str_mark_bytes(text);
+    for (size_t at = bn_str_bom_bytes(text);
          at < text.n_bytes;) { /* leave out each CR before an LF */
         const char *cr = memchr(text.ptr + at, '\r', text.n_bytes - at);
         const size_t end = cr ? (size_t)(cr - text.ptr) : text.n_bytes;
@@ -209,18 +209,18 @@ bool input_next_path(struct bn_str list, size_t *at, struct strbuf *out)
 
 /* ---- @path ---- */
 
-static bool path_kind(const char *path, enum input_at *kind)
+static bool path_kind(const char *path, enum input_path_kind *kind)
 {
     struct stat st;
     if (stat(path, &st) != 0 || !(S_ISREG(st.st_mode) || S_ISDIR(st.st_mode)))
         return false;
-    *kind = S_ISDIR(st.st_mode) ? INPUT_AT_DIRECTORY : INPUT_AT_FILE;
+    *kind = S_ISDIR(st.st_mode) ? INPUT_PATH_DIRECTORY : INPUT_PATH_FILE;
     return true;
 }
 
 /* Cut punctuation from the end of `path` until it is the path of a file or directory. False: there
  * is no such path, and `path` does not change. */
-static bool find_path(struct strbuf *path, enum input_at *kind)
+static bool find_path(struct strbuf *path, enum input_path_kind *kind)
 {
     struct strbuf shorter = {0};
     strbuf_add_str(&shorter, strbuf_str(path));
@@ -250,7 +250,8 @@ static bool has_quotes(const struct strbuf *word)
 
 /* Examine the word after an "@" and move *at behind the word. Append its path to `out` if it exists
  * or looks like one. False: neither. */
-static bool read_at(struct bn_str message, size_t *at, enum input_at *kind, struct strbuf *out)
+static bool read_at(struct bn_str message, size_t *at, enum input_path_kind *kind,
+                    struct strbuf *out)
 {
     const size_t begin = *at, n_before = out->n_bytes;
     struct strbuf path = {0}, exact = {0};
@@ -265,7 +266,7 @@ static bool read_at(struct bn_str message, size_t *at, enum input_at *kind, stru
     }
     const struct bn_str word = strbuf_str(is_exact ? &exact : &path);
     if (!found)
-        *kind = INPUT_AT_MISSING;
+        *kind = INPUT_PATH_MISSING;
     if (found || looks_like_path(word)) {
         strbuf_add_str(out, word);
         if (!is_exact)
@@ -277,7 +278,8 @@ static bool read_at(struct bn_str message, size_t *at, enum input_at *kind, stru
     return out->n_bytes > n_before;
 }
 
-bool input_next_at(struct bn_str message, size_t *at, enum input_at *kind, struct strbuf *out)
+bool input_next_at_path(struct bn_str message, size_t *at, enum input_path_kind *kind,
+                        struct strbuf *out)
 {
     while (*at < message.n_bytes) {
         const bool begins = message.ptr[*at] == '@' && (*at == 0 || is_blank(message.ptr[*at - 1]));

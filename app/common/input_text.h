@@ -33,18 +33,19 @@ bool input_text_or_file(const char *arg, struct strbuf *out, struct bn_error *er
  * newlines separate paths. As in a shell, '...' and "..." quote a part of a path, a backslash
  * quotes one character, and "~/" at the beginning is the home directory, if HOME is set. A quote
  * that is not closed is an ordinary character. The path is empty if it is a pair of quotes with
- * nothing between them. False: no path is left. If memory runs out, this function and input_next_at
- * set out->failed. */
+ * nothing between them. False: no path is left. If memory runs out, this function and
+ * input_next_at_path set out->failed. */
 bool input_next_path(struct bn_str list, size_t *at, struct strbuf *out);
 /* Append the only path of `text`, with the quotes of input_next_path. Blanks inside the path need
  * no quotes; those around it are removed. */
 void input_one_path(struct bn_str text, struct strbuf *out);
 
-enum input_at {
-    INPUT_AT_FILE, /* a regular file */
-    INPUT_AT_DIRECTORY,
-    INPUT_AT_MISSING, /* neither, but it looks like a path: it has a slash, or a dot that is not its
-                         last character */
+enum input_path_kind {
+    INPUT_PATH_FILE, /* a regular file */
+    INPUT_PATH_DIRECTORY,
+    /* Neither, but it looks like a path: it has a slash, or a dot that is not its last
+     * character. */
+    INPUT_PATH_MISSING,
 };
 /* Find the next @path in a message, from *at on. Append the path without the "@" to `out`, and move
  * *at behind the word. @path is a separate word. It may be quoted as in input_next_path, or be a
@@ -53,6 +54,7 @@ enum input_at {
  * are apostrophes after its first character, they are no quotes: the path is the word as it is
  * written, up to the next blank. A word such as @anna is skipped if there is no such file or
  * directory. False: no @path is left. */
-bool input_next_at(struct bn_str message, size_t *at, enum input_at *kind, struct strbuf *out);
+bool input_next_at_path(struct bn_str message, size_t *at, enum input_path_kind *kind,
+                        struct strbuf *out);
 
 #endif

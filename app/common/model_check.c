@@ -190,7 +190,7 @@ struct sample {
     int8_t *packed;   /* (PACK_TOKENS, n_lines * LINE_COLS) */
     int8_t *gathered; /* (PACK_TOKENS, n_lines * LINE_COLS) */
     uint8_t *panel;   /* (PANEL_ALIGN, n_lines * LINE_COLS); for R16 (R16_ROWS, the same) */
-    float *units;     /* (n_lines * LINE_COLS / LEAST_BLOCK_COLS) scales of the blocks, all 1 */
+    float *units;     /* (n_lines * LINE_COLS / MIN_BLOCK_COLS) scales of the blocks, all 1 */
     int32_t *q_sums;  /* the same shape: sums of q in each block */
     int32_t q_sum;    /* sum of q of token 0 */
     int32_t expected[SAMPLE_ROWS], got[SAMPLE_ROWS]; /* products: plain loop, kernel */
@@ -206,8 +206,8 @@ static bool sample_open(struct sample *s, size_t n_cols, struct bn_error *err)
     s->packed = mem_alloc(n_lines, PACK_TOKENS * LINE_COLS);
     s->gathered = mem_alloc(n_lines, PACK_TOKENS * LINE_COLS);
     s->panel = mem_alloc(n_lines, size_max(PANEL_ALIGN, R16_ROWS) * LINE_COLS);
-    s->units = mem_alloc(n_lines, LINE_COLS / LEAST_BLOCK_COLS * sizeof(*s->units));
-    s->q_sums = mem_alloc(n_lines, LINE_COLS / LEAST_BLOCK_COLS * sizeof(*s->q_sums));
+    s->units = mem_alloc(n_lines, LINE_COLS / MIN_BLOCK_COLS * sizeof(*s->units));
+    s->q_sums = mem_alloc(n_lines, LINE_COLS / MIN_BLOCK_COLS * sizeof(*s->q_sums));
     return (s->codes && s->lines && s->group && s->q && s->packed && s->gathered && s->panel &&
             s->units && s->q_sums) ||
            bn_fail(err, BN_ENOMEM, "out of memory for rows of %zu codes", n_cols);
@@ -332,7 +332,7 @@ static bool groups_are_right(const struct cpu_kernels *k, struct sample *s, size
                                     .n_lines = n_lines * LINE_COLS / R16_LINE_COLS,
                                     .span_cols = R16_PAD_COLS,
                                     .ahead = k->stream_ahead};
-    for (size_t block_cols = LEAST_BLOCK_COLS; block_cols <= R16_PAD_COLS; block_cols *= 2)
+    for (size_t block_cols = MIN_BLOCK_COLS; block_cols <= R16_PAD_COLS; block_cols *= 2)
         if (!group_is_right(k, &mat, s, block_cols, n_rows))
             return false;
     return true;

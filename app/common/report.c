@@ -52,14 +52,27 @@ static void print_line(const char *program, const char *prefix, const char *text
     fputc('\n', stderr);
 }
 
-enum exit_code report_fail(const char *program, enum exit_code code, const char *fmt, ...)
+static void print_format(const char *program, const char *fmt, va_list args)
 {
     char text[700];
+    (void)vsnprintf(text, sizeof(text), fmt, args); /* cut if too long */
+    print_line(program, "", text);
+}
+
+void report_line(const char *program, const char *fmt, ...)
+{
     va_list args;
     va_start(args, fmt);
-    (void)vsnprintf(text, sizeof(text), fmt, args); /* cut if too long */
+    print_format(program, fmt, args);
     va_end(args);
-    print_line(program, "", text);
+}
+
+enum exit_code report_fail(const char *program, enum exit_code code, const char *fmt, ...)
+{
+    va_list args;
+    va_start(args, fmt);
+    print_format(program, fmt, args);
+    va_end(args);
     return code;
 }
 

@@ -39,8 +39,9 @@ enum exit_code report_code(enum report_stage stage, const struct bn_error *err);
  * errors of both measurements. */
 #define REPORT_MAX_PERCENT 105
 
-/* Print "PROGRAM: sentence\n" on stderr and return `code`, which has no other effect: a caller that
- * only prints passes EXIT_DONE. A sentence is cut after 699 bytes. */
+/* Print "PROGRAM: sentence\n" on stderr. A sentence is cut after 699 bytes. */
+void report_line(const char *program, const char *fmt, ...) BN_PRINTF(2, 3);
+/* The same, and return `code`, which has no other effect. */
 enum exit_code report_fail(const char *program, enum exit_code code, const char *fmt, ...)
     BN_PRINTF(3, 4);
 /* Print the text of `err` in the same form, and return report_code. */

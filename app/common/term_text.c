@@ -33,7 +33,7 @@ static size_t columns(uint32_t c)
     return w < 0 ? 1 : (size_t)w; /* terminals draw a character unknown to wcwidth as one box */
 }
 
-bool term_text_is_doubtful(uint32_t c)
+bool term_text_width_varies(uint32_t c)
 {
     return c == 0xFE0F || c == 0x200D || c == 0x20E3 || /* emoji style, joiner, keycap */
            (c >= 0x1F1E6 && c <= 0x1F1FF) ||            /* regional indicators: flags */
@@ -104,7 +104,7 @@ static bool is_flag_part(uint32_t c)
     return c >= 0x1F1E6 && c <= 0x1F1FF;
 }
 
-size_t term_text_picture(struct bn_str s, size_t at)
+size_t term_text_cluster(struct bn_str s, size_t at)
 {
     struct term_char first, c;
     if (!term_text_next(s, &at, &first))
@@ -113,8 +113,8 @@ size_t term_text_picture(struct bn_str s, size_t at)
     size_t end = at, n_chars = 1;
     if (first.code == '\n')
         return end;
-    /* A character belongs to the picture if it has no width, follows a joiner, is a skin tone, or
-     * is the second of the two characters of a flag. A newline or a tab always ends the picture. */
+    /* A character belongs to the cluster if it has no width, follows a joiner, is a skin tone, or
+     * is the second of the two characters of a flag. A newline or a tab always ends the cluster. */
     for (; term_text_next(s, &at, &c); end = at, n_chars++) {
         const bool is_flag = n_chars == 1 && is_flag_part(before) && is_flag_part(c.code);
         if (c.code == '\n' || c.code == '\t')

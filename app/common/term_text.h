@@ -45,17 +45,17 @@ void term_text_clean(struct bn_str s, enum term_lines lines, struct strbuf *out)
 size_t term_text_repair(struct bn_str s, struct strbuf *out);
 
 /* Whether the character is a part of combined emoji. Their width differs between terminals. */
-bool term_text_is_doubtful(uint32_t code);
+bool term_text_width_varies(uint32_t code);
 
 /* Columns that c adds on a screen that repaints whole rows. `before` is the number of columns of
  * the previous character. Usually the result is c->width, but the emoji variation selector U+FE0F
  * widens a previous character of one column to two. */
 size_t term_text_added_width(const struct term_char *c, size_t before);
 
-/* The end of the picture that begins at `at` < s.n_bytes: a character with all that combines with
- * it, such as an emoji of several characters, a flag, or a letter with accents. A newline is a
- * picture. */
-size_t term_text_picture(struct bn_str s, size_t at);
+/* The end of the grapheme cluster that begins at `at` < s.n_bytes: a character with all that
+ * combines with it, such as an emoji of several characters, a flag, or a letter with accents. A
+ * newline is a cluster. */
+size_t term_text_cluster(struct bn_str s, size_t at);
 
 size_t term_text_width(struct bn_str s); /* columns; a tab counts as one, a newline as none */
 /* Number of bytes of s that fit into `width` columns, whole characters only. */

@@ -31,7 +31,7 @@ static size_t default_ctx(const struct info *info)
     const size_t n_free = strcmp(info->backend, "cpu") == 0 ? mem_free_bytes() : SIZE_MAX;
     const size_t n_used = info->plan.weight_bytes + info->plan.scratch_bytes;
     const size_t n_left = n_free == SIZE_MAX ? n_free : n_free - size_min(n_free, n_used);
-    return engine_default_ctx(n_left, info->plan.kv_bytes_per_token, info->plan.seq_bytes,
+    return engine_default_ctx(n_left, info->plan.kv_bytes_per_token, info->plan.seq_fixed_bytes,
                               info->model->hp.n_ctx_train);
 }
 

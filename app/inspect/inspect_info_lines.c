@@ -129,12 +129,12 @@ static void print_memory(const struct info *info)
            is_limited ? ", which fit into half of the free memory" : "");
     put_bytes("KV cache", kv_bytes);
     if (p->state_bytes > 0) {
-        put_bytes("states in a chat", p->seq_bytes);
+        put_bytes("states in a chat", p->seq_fixed_bytes);
         put_bytes("a saved state", p->state_bytes);
     }
     put_bytes("scratch", p->scratch_bytes);
     put_bytes("tables in file", info_table_bytes(info));
-    put_bytes("total", p->weight_bytes + kv_bytes + p->seq_bytes + p->scratch_bytes +
+    put_bytes("total", p->weight_bytes + kv_bytes + p->seq_fixed_bytes + p->scratch_bytes +
                            info_table_bytes(info));
 }
 

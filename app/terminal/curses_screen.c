@@ -26,10 +26,10 @@ struct curses_screen {
     SCREEN *term;
     enum screen_style style;
     bool has_colours;
-    uint64_t shown[MAX_ROWS]; /* hash of the text and looks of each row; 0: none stored */
-    bool doubtful[MAX_ROWS];  /* the row has a character whose width differs between terminals */
-    bool is_moved;            /* move_after has moved the cursor without ncurses */
-    int row, column;          /* if is_moved: where the cursor is according to ncurses */
+    uint64_t shown[MAX_ROWS];    /* hash of the text and looks of each row; 0: none stored */
+    bool width_varies[MAX_ROWS]; /* the row has a character whose width differs between terminals */
+    bool is_moved;               /* move_after has moved the cursor without ncurses */
+    int row, column;             /* if is_moved: where the cursor is according to ncurses */
     /* For tty_set_exit_sequence, which uses 100 bytes: a signal handler cannot call endwin. */
     char exit_sequence[101];
 };
@@ -66,7 +66,7 @@ bool curses_open(enum screen_style style, struct curses_screen **out, struct bn_
     }
     if (!s->term) {
         mem_free(s);
-        return bn_fail(err, BN_EUNSUPPORTED, "the terminal '%.40s' cannot show a whole screen",
+        return bn_fail(err, BN_EUNSUPPORTED, "the terminal '%.40s' cannot show a full screen",
                        name ? name : "");
     }
     /* The calls whose result is ignored fail only without a terminal. tty_acquire has set the input
@@ -141,11 +141,11 @@ static attr_t attributes_of_text(const struct curses_screen *s, enum text_look l
 }
 
 /* Whether the text has a character whose width differs between terminals. */
-static bool is_doubtful(struct bn_str text)
+static bool has_varying_width(struct bn_str text)
 {
     struct term_char c;
     for (size_t at = 0; term_text_next(text, &at, &c);)
-        if (term_text_is_doubtful(c.code))
+        if (term_text_width_varies(c.code))
             return true;
     return false;
 }
@@ -162,12 +162,12 @@ static bool is_new(struct curses_screen *s, size_t row, enum screen_look look, s
     /* The start depends on `look`, so that the same text with another look has another hash. */
     uint64_t h = fnv1a_add_bytes(FNV1A_START + (uint64_t)look, text.ptr, text.n_bytes);
     h = looks ? fnv1a_add_bytes(h, looks, text.n_bytes) : h;
-    const bool was_doubtful = s->doubtful[row];
+    const bool did_vary = s->width_varies[row];
     if (s->shown[row] == h)
         return false;
     s->shown[row] = h;
-    s->doubtful[row] = is_doubtful(text);
-    if (was_doubtful || s->doubtful[row])
+    s->width_varies[row] = has_varying_width(text);
+    if (did_vary || s->width_varies[row])
         (void)wredrawln(stdscr, (int)row, 1); /* fails below the screen, where nothing is visible */
     return true;
 }
@@ -240,7 +240,7 @@ void curses_refresh(struct curses_screen *s, size_t row, size_t column, struct b
     (void)move((int)row, (int)column);
     (void)wnoutrefresh(stdscr);
     (void)doupdate(); /* if the terminal is gone, the next read fails */
-    if (!is_doubtful(before))
+    if (!has_varying_width(before))
         return;
     move_after(row, before);
     s->is_moved = true;

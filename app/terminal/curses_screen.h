@@ -19,8 +19,8 @@ enum screen_look {
     SCREEN_DIM,
     SCREEN_BAR, /* reverse video: the status row, or a match of /find */
     /* The status row when the context is nearly full. */
-    SCREEN_BAR_HIGH, /* status_pressure (status.h) is 1 */
-    SCREEN_BAR_FULL, /* status_pressure is 2 */
+    SCREEN_BAR_HIGH, /* status_fullness (status.h) is 1 */
+    SCREEN_BAR_FULL, /* status_fullness is 2 */
 };
 /* SIMPLE: no colours, and only the looks from SCREEN_BAR on have attributes. */
 enum screen_style { SCREEN_SIMPLE, SCREEN_RICH };

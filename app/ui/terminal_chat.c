@@ -53,7 +53,7 @@ int terminal_status(const struct ui *ui, size_t width, char *out, size_t out_byt
     settings_text(ui, settings, sizeof(settings));
     chat_status(ui->chat, &s);
     status_format(&s, width, out, out_bytes);
-    return status_pressure(&s);
+    return status_fullness(&s);
 }
 
 /* ---- notices ---- */
@@ -440,7 +440,7 @@ void terminal_take_back(struct ui *ui)
     strbuf_finish(&line);
 }
 
-void terminal_entry_done(struct ui *ui, enum entry entry)
+void terminal_entry_done(struct ui *ui, enum entry_result entry)
 {
     struct terminal_chat *t = ui->terminal;
     /* A message that was not sent returns to the editor. An unknown command does so too, unless the

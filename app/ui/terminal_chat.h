@@ -53,7 +53,7 @@ void terminal_begin(struct ui *ui);
  * UI_CLOSE_END the editor is freed. */
 void terminal_finish(enum ui_close how);
 
-/* Format the status row, as status_format in status.h. Returns status_pressure: how full the
+/* Format the status row, as status_format in status.h. Returns status_fullness: how full the
  * context is, from 0 to 2. */
 int terminal_status(const struct ui *ui, size_t width, char *out, size_t out_bytes);
 /* After an answer, call `show` with the reason for its end, the table of /probs, and the
@@ -108,7 +108,7 @@ bool terminal_next_queued(struct ui *ui, terminal_entered_fn entered, struct ui_
 void terminal_choices(char **words, int n_words, int longest, size_t columns, struct strbuf *out);
 
 /* As in ui_ops. */
-void terminal_entry_done(struct ui *ui, enum entry entry);
+void terminal_entry_done(struct ui *ui, enum entry_result entry);
 void terminal_edit(struct ui *ui, struct bn_str text);
 void terminal_interrupt(struct ui *ui);
 void terminal_take_back(struct ui *ui);

@@ -107,13 +107,13 @@ static void error_log_restore(struct error_log *log)
     log->fd = 0;
 }
 
-#define LOG_MOST 65536 /* most bytes in log.bytes; bounds the memory */
+#define LOG_MAX 65536 /* most bytes in log.bytes; bounds the memory */
 
 enum error_log_lines { LOG_WHOLE, LOG_ALL }; /* complete lines; also an incomplete last line */
 
 /* Append the lines that were written to standard error since the last call, and those that were
  * kept then. Returns the number of bell characters, which are removed. Text that would make
- * log->bytes longer than LOG_MOST is lost. It is read nevertheless, because unread text would keep
+ * log->bytes longer than LOG_MAX is lost. It is read nevertheless, because unread text would keep
  * the event loop busy. */
 static size_t error_log_read(struct error_log *log, enum error_log_lines lines, struct strbuf *out)
 {
@@ -126,7 +126,7 @@ static size_t error_log_read(struct error_log *log, enum error_log_lines lines, 
         for (ssize_t k = 0; k < n; k++) {
             if (block[k] == '\a')
                 n_bells++;
-            else if (log->bytes.n_bytes < LOG_MOST)
+            else if (log->bytes.n_bytes < LOG_MAX)
                 strbuf_add_char(&log->bytes, block[k]);
         }
     }
@@ -313,7 +313,7 @@ static void print_transcript(struct ui *ui, enum ui_close how)
         scroll_truncate(&u->text, u->answer_line);
     const size_t n_left = scroll_print(&u->text, u->printed, EXIT_ROWS, &text);
     if (n_left > 0) {
-        const char *path = store->session.path[0] ? store->session.path : store->last.path;
+        const char *path = store->saved.path[0] ? store->saved.path : store->last.path;
         strbuf_addf(&all, "(%zu earlier rows left out%s%s)\n", n_left,
                     path[0] ? "; the conversation is in " : "", path);
     }

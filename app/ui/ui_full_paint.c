@@ -276,8 +276,8 @@ static void paint_all(struct ui *ui)
     paint_text(u, n_text);
     paint_lines(u, &u->choices, n_text, n_choices);
     paint_lines(u, &u->queued, n_text + n_choices, n_queued);
-    /* pressure 0, 1, 2: SCREEN_BAR, SCREEN_BAR_HIGH, SCREEN_BAR_FULL */
-    const enum screen_look bar = (enum screen_look)((int)SCREEN_BAR + u->pressure);
+    /* fullness 0, 1, 2: SCREEN_BAR, SCREEN_BAR_HIGH, SCREEN_BAR_FULL */
+    const enum screen_look bar = (enum screen_look)((int)SCREEN_BAR + u->fullness);
     char found[64], status[sizeof(u->status) + sizeof(MORE_BELOW) + sizeof(found)];
     find_hint(u, found, sizeof(found));
     (void)snprintf(status, sizeof(status), "%s%s%s", found, u->is_scrolled ? MORE_BELOW : "",
@@ -298,7 +298,7 @@ static void make_status(struct ui *ui, double now)
     if (is_running && u->due != DUE_NOW && now - u->status_made < STATUS_SECONDS)
         return;
     memcpy(before, u->status, sizeof(before));
-    u->pressure = terminal_status(ui, u->size.columns, u->status, sizeof(u->status));
+    u->fullness = terminal_status(ui, u->size.columns, u->status, sizeof(u->status));
     u->status_made = now;
     if (strcmp(before, u->status) != 0 && u->due == DUE_NOTHING)
         u->due = DUE_SOON;

@@ -46,7 +46,7 @@ struct full_ui {
     struct strbuf queued;  /* rows with the lines of the entry queue */
 
     char status[256];            /* text of the status row */
-    int pressure;                /* status_pressure */
+    int fullness;                /* status_fullness */
     double status_made, painted; /* clock_seconds of the last status row, and of the last frame */
     enum full_due due;
 

@@ -81,11 +81,11 @@ void inline_erase_row(struct inline_ui *u)
 
 /* Whether the status row can be painted. It cannot if the text fills its row: the cursor would have
  * to return to the place after the last column, which no control sequence can do. The terminal may
- * show each doubtful character one column wider. */
+ * show each character of varying width one column wider. */
 static bool has_room(const struct inline_ui *u)
 {
     const struct flow *f = &u->flow;
-    return u->row_enabled && u->caps.can_repaint && f->column + f->n_doubtful < u->size.columns;
+    return u->row_enabled && u->caps.can_repaint && f->column + f->n_width_varies < u->size.columns;
 }
 
 /* Move the cursor from n_rows below the text back to the end of the text. If the width of a
@@ -95,7 +95,7 @@ static void go_back(struct inline_ui *u, size_t n_rows)
     strbuf_add_char(&u->out, '\r');
     for (size_t i = 0; i < n_rows; i++)
         inline_add_terminfo(u, TERMINFO_UP);
-    if (u->flow.n_doubtful > 0) {
+    if (u->flow.n_width_varies > 0) {
         flow_write_row(&u->flow, &u->out);
         flow_reset_look(&u->flow, &u->out);
     } else if (u->flow.column > 0) {
@@ -260,7 +260,7 @@ void inline_refresh_row(struct ui *ui)
     strbuf_finish(&u->below);
     u->below = below;
     (void)terminal_status(ui, u->size.columns - 1, next,
-                          sizeof(next)); /* the result, status_pressure, is not shown here */
+                          sizeof(next)); /* the result, status_fullness, is not shown here */
     if (u->has_row && is_same) {
         change_row(u, next);
         return;

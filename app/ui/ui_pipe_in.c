@@ -301,7 +301,7 @@ void pipe_failed(struct ui *ui, enum exit_code code)
         ui->failed = code;
 }
 
-void pipe_entry_done(struct ui *ui, enum entry entry)
+void pipe_entry_done(struct ui *ui, enum entry_result entry)
 {
     /* For a message that was not sent, pipe_turn_failed may have set a code already, which
      * stays. */

@@ -33,7 +33,7 @@ struct pipe_ui {
 bool pipe_wants_input(const struct ui *ui);
 void pipe_input(struct ui *ui);
 bool pipe_next_event(struct ui *ui, struct ui_event *event);
-void pipe_entry_done(struct ui *ui, enum entry entry);
+void pipe_entry_done(struct ui *ui, enum entry_result entry);
 
 /* End the program with the next event. The code of the first call stays, but the code of a later
  * call replaces EXIT_DONE. The code of UI_ABORT stays in any case. */

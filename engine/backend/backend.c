@@ -70,9 +70,9 @@ static void pass_over(size_t i, struct backend_config *cfg, const char *why)
     if (!kinds[i].ops)
         return;
     /* 160 bytes hold "cuda is not used: " (18), 141 more and a terminator. */
-    (void)snprintf(cfg->passed_over, sizeof cfg->passed_over, "%s is not used: %.141s",
+    (void)snprintf(cfg->skip_reason, sizeof cfg->skip_reason, "%s is not used: %.141s",
                    kinds[i].name, why);
-    utf8_drop_open(cfg->passed_over);
+    utf8_drop_open(cfg->skip_reason);
 }
 
 /* Set *out to the first kind from number `first` on that can run here. */

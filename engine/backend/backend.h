@@ -51,16 +51,16 @@ struct backend_config {
     void (*trace)(void *ud, const char *step, size_t layer, const float *x, size_t n);
     void *trace_ud;
     /* output: why "auto" skipped a preferred kind of device of this build; not written if none */
-    char passed_over[160];
+    char skip_reason[160];
 };
 
 /* Memory in bytes, computed before anything is allocated. */
 struct backend_plan {
     size_t weight_bytes;
     size_t kv_bytes_per_token;
-    size_t scratch_bytes; /* intermediate results of a pass */
-    size_t seq_bytes;     /* of a sequence besides its tokens, at most: rings, recurrent states */
-    size_t state_bytes;   /* of one saved state, see state_save; 0: truncate reaches every length */
+    size_t scratch_bytes;   /* intermediate results of a pass */
+    size_t seq_fixed_bytes; /* of a sequence besides its tokens, at most: rings, recurrent states */
+    size_t state_bytes; /* of one saved state, see state_save; 0: truncate reaches every length */
 };
 
 struct backend_info {
@@ -185,7 +185,7 @@ bool backend_probe(size_t i, const struct backend_config *cfg, char *text, size_
 
 /* Choose the backend for "auto" (or NULL), "cpu", "cuda" or "cuda:N", and set cfg->index. "auto"
  * selects the first kind that can run here; it logs why it skipped others and sets
- * cfg->passed_over. "cpu:0" is the same as "cpu".
+ * cfg->skip_reason. "cpu:0" is the same as "cpu".
  * BN_EARG: unknown name, or N above 1023. BN_EDEVICE: the device cannot run here, or with "auto" no
  * device can. */
 bool backend_choose(const char *device, struct backend_config *cfg, const struct backend_ops **out,
@@ -193,7 +193,7 @@ bool backend_choose(const char *device, struct backend_config *cfg, const struct
 
 /* Plan the memory of a model on the backend *ops, which backend_choose has chosen. With "auto", a
  * backend that does not support the model is replaced in *ops by the next kind that can run here;
- * the reason is logged and set in cfg->passed_over. Errors are those of backend_ops.plan, and
+ * the reason is logged and set in cfg->skip_reason. Errors are those of backend_ops.plan, and
  * BN_EDEVICE if no further kind can run here. */
 bool backend_plan_model(const char *device, const struct model *m, struct backend_config *cfg,
                         const struct backend_ops **ops, struct backend_plan *plan,

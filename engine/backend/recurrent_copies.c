@@ -11,22 +11,22 @@ bool recurrent_bytes(const struct hparams *hp, size_t *out)
                      sizeof(float));
 }
 
-void recurrent_begin(struct recurrent_copies *r)
+void copies_begin(struct recurrent_copies *r)
 {
-    r->lengths[1 - r->current] = RECURRENT_NONE;
+    r->lengths[1 - r->current] = COPY_NONE;
 }
 
-void recurrent_commit(struct recurrent_copies *r, size_t length)
+void copies_commit(struct recurrent_copies *r, size_t length)
 {
     r->current = 1 - r->current;
     r->lengths[r->current] = length;
 }
 
-size_t recurrent_reachable(const struct recurrent_copies *r, size_t n_keep)
+size_t copies_reachable(const struct recurrent_copies *r, size_t n_keep)
 {
     size_t best = 0;
     for (size_t copy = 0; copy < 2; copy++)
-        if (r->lengths[copy] != RECURRENT_NONE && r->lengths[copy] <= n_keep)
+        if (r->lengths[copy] != COPY_NONE && r->lengths[copy] <= n_keep)
             best = size_max(best, r->lengths[copy]);
     return best;
 }
@@ -36,10 +36,10 @@ static void forget_longer(struct recurrent_copies *r, size_t length)
 {
     size_t *other = &r->lengths[1 - r->current];
     if (*other > length)
-        *other = RECURRENT_NONE;
+        *other = COPY_NONE;
 }
 
-bool recurrent_truncate(struct recurrent_copies *r, size_t n_keep)
+bool copies_truncate(struct recurrent_copies *r, size_t n_keep)
 {
     if (r->lengths[r->current] == n_keep)
         return true;
@@ -50,7 +50,7 @@ bool recurrent_truncate(struct recurrent_copies *r, size_t n_keep)
     return true;
 }
 
-void recurrent_replace(struct recurrent_copies *r, size_t length)
+void copies_replace(struct recurrent_copies *r, size_t length)
 {
     if (r->lengths[r->current] < length)
         r->current = 1 - r->current;
@@ -58,8 +58,8 @@ void recurrent_replace(struct recurrent_copies *r, size_t length)
     forget_longer(r, length);
 }
 
-void recurrent_set_length(struct recurrent_copies *r, size_t length)
+void copies_set_length(struct recurrent_copies *r, size_t length)
 {
     r->lengths[r->current] = length;
-    r->lengths[1 - r->current] = RECURRENT_NONE;
+    r->lengths[1 - r->current] = COPY_NONE;
 }

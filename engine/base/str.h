@@ -38,7 +38,7 @@ static inline bool bn_str_starts(struct bn_str a, struct bn_str prefix)
 
 /* The bytes of the byte order mark at the beginning of a UTF-8 text, which some editors write and
  * which is no part of the text: 3, or 0 without a mark. */
-static inline size_t bn_str_mark_bytes(struct bn_str text)
+static inline size_t bn_str_bom_bytes(struct bn_str text)
 {
     return bn_str_starts(text, bn_str_of("\xEF\xBB\xBF")) ? 3 : 0;
 }

@@ -47,14 +47,14 @@ static void norm_and_rope_head(const struct cpu_thread *th, float *x, const floa
 /* Floats of q in a row of qkv that belong to a KV head. */
 static size_t group_floats(const struct backend *b)
 {
-    return b->shape.q_rows / b->model->hp.n_kv_heads;
+    return b->shape.q_floats / b->model->hp.n_kv_heads;
 }
 
 /* Whether attention has gates (qwen35). After split_gates, the gates of a KV head's group follow
  * the queries of this group. */
 static bool has_gates(const struct backend *b)
 {
-    return b->shape.q_rows > b->shape.q_width;
+    return b->shape.q_floats > b->shape.q_width;
 }
 
 /* Bring the query and the gate of each head, which alternate, into the order queries, gates. */
@@ -91,7 +91,7 @@ static void prepare_token(struct cpu_thread *th, const struct token_block *token
         norm_and_rope_head(th, q + i * hp->head_dim, l->q_norm, has_rope, token, n_fetch);
     for (size_t i = 0; i < b->shape.group * hp->head_dim; i++)
         q[i] = q[i] * q_scale;
-    float *k = row + b->shape.q_rows + kv_head * hp->head_dim;
+    float *k = row + b->shape.q_floats + kv_head * hp->head_dim;
     norm_and_rope_head(th, k, l->k_norm, has_rope, token, n_fetch);
     prefetch_floats(k + b->shape.qkv_stride + b->shape.kv_width, n_fetch); /* the value */
 }
@@ -107,11 +107,11 @@ void attn_append(struct cpu_thread *th, size_t layer)
         const struct token_block *tokens = &b->scratch.token_blocks[i / hp->n_kv_heads];
         const size_t kv_head = i % hp->n_kv_heads;
         if (p.end < p.range.end)
-            kv_fetch(&b->scratch.token_blocks[(i + 1) / hp->n_kv_heads], layer,
-                     (i + 1) % hp->n_kv_heads);
+            kv_prefetch(&b->scratch.token_blocks[(i + 1) / hp->n_kv_heads], layer,
+                        (i + 1) % hp->n_kv_heads);
         for (size_t t = 0; t < tokens->n_tokens; t++)
             prepare_token(th, tokens, layer, kv_head, t);
-        const float *k = b->scratch.qkv + tokens->token0 * shape->qkv_stride + shape->q_rows +
+        const float *k = b->scratch.qkv + tokens->token0 * shape->qkv_stride + shape->q_floats +
                          kv_head * hp->head_dim;
         kv_append(th, tokens, layer, kv_head, k, k + shape->kv_width, shape->qkv_stride);
     }
@@ -355,11 +355,13 @@ uint64_t attn_bytes(const struct pass *pass)
 {
     const struct backend *b = pass->b;
     uint64_t n_blocks = 0;
-    for (size_t layer = 0; layer < b->model->hp.n_layers; layer++)
-        for (size_t i = 0; !b->model->layers[layer].traits.is_delta_net && i < pass->n_token_blocks;
-             i++) {
+    for (size_t layer = 0; layer < b->model->hp.n_layers; layer++) {
+        if (b->model->layers[layer].traits.is_delta_net)
+            continue;
+        for (size_t i = 0; i < pass->n_token_blocks; i++) {
             const struct work_range seen = blocks_seen(b, &b->scratch.token_blocks[i], layer);
             n_blocks += seen.end - seen.begin;
         }
+    }
     return n_blocks * b->model->hp.n_kv_heads * b->shape.kv_block_bytes;
 }

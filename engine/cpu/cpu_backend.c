@@ -160,7 +160,7 @@ static bool open_backend(struct backend *b, const struct backend_control *contro
     struct backend_plan plan;
     if (!cpu_sizes_plan(m, &b->cfg, &plan, err) || !choose_kernels(b, err) || !check_tables(b, err))
         return false;
-    b->n_threads = team_size(b->cfg.n_threads ? b->cfg.n_threads : cpu_default_threads());
+    b->n_threads = team_start(b->cfg.n_threads ? b->cfg.n_threads : cpu_default_threads());
     /* Threads are pinned before they first write memory, so that its pages are near them. */
     if (b->cfg.pin && !team_pin(b->n_threads, &b->pins, err))
         return false;
@@ -248,7 +248,7 @@ static void add_run(struct pass *pass, const struct eval_item *item, size_t toke
         return;
     pass->b->scratch.runs[pass->n_runs++] =
         (struct token_block){item->seq, token0, item->n_ids, item->seq->length};
-    recurrent_begin(&item->seq->recurrent.copies);
+    copies_begin(&item->seq->recurrent.copies);
 }
 
 static void add_requested_rows(struct pass *pass, const struct eval_item *item, size_t token0)
@@ -338,7 +338,7 @@ static bool cpu_eval(struct backend *b, struct eval_item *items, size_t n_items,
         items[i].seq->length += items[i].n_ids;
     for (size_t i = 0; i < pass->n_runs; i++) {
         struct seq *s = b->scratch.runs[i].seq;
-        recurrent_commit(&s->recurrent.copies, s->length);
+        copies_commit(&s->recurrent.copies, s->length);
     }
     for (size_t i = 0; i < pass->n_requested_rows; i++)
         b->scratch.requested_rows[i].row->n = b->scratch.requested_rows[i].n_found;

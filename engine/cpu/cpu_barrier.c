@@ -24,7 +24,7 @@
  * the other threads of its core. Every RETRY-th barrier tries the maximum, in case the machine has
  * become quiet: if a thread then need not sleep, later barriers use the maximum again, else the
  * number stays as it was. */
-#define SPINS_MOST 1000
+#define SPINS_MAX 1000
 #define SPIN_CUTS 7 /* most halvings: down to 7 pauses */
 #define RETRY 64
 
@@ -52,15 +52,15 @@ static bool spin_for(struct cpu_barrier *b, unsigned generation, unsigned n_spin
 
 static void wait_for(struct cpu_barrier *b, unsigned generation)
 {
-    const unsigned cut = atomic_load_explicit(&b->spin_cut, memory_order_relaxed);
+    const unsigned cut = atomic_load_explicit(&b->n_spin_halvings, memory_order_relaxed);
     const bool is_retry = cut > 0 && generation % RETRY == 0;
-    if (spin_for(b, generation, is_retry ? SPINS_MOST : SPINS_MOST >> cut)) {
+    if (spin_for(b, generation, is_retry ? SPINS_MAX : SPINS_MAX >> cut)) {
         if (is_retry)
-            atomic_store_explicit(&b->spin_cut, 0, memory_order_relaxed);
+            atomic_store_explicit(&b->n_spin_halvings, 0, memory_order_relaxed);
         return;
     }
     if (cut < SPIN_CUTS && !is_retry)
-        atomic_store_explicit(&b->spin_cut, cut + 1, memory_order_relaxed);
+        atomic_store_explicit(&b->n_spin_halvings, cut + 1, memory_order_relaxed);
     atomic_fetch_add(&b->n_asleep, 1);
     while (atomic_load(&b->generation) == generation)
         sleep_on(&b->generation, generation);

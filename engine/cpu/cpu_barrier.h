@@ -15,7 +15,7 @@ struct cpu_barrier {
     _Alignas(64) atomic_size_t n_arrived;
     _Alignas(64) atomic_uint generation; /* 32 bits, because threads sleep on it with a futex */
     atomic_uint n_asleep;
-    atomic_uint spin_cut; /* how often the spin time was halved */
+    atomic_uint n_spin_halvings; /* how often the spin time was halved */
 };
 
 /* Wait until n_threads threads have called this function, all with the same n_threads. If n_threads

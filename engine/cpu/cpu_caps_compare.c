@@ -27,22 +27,23 @@
 #define N_TILE 3                /* tokens of an attn_tile */
 #define ROW_BYTES (N_TABLE * 4) /* of F32, the largest type */
 
-#define MOST_OUTPUTS 96     /* room for those of run_all, which `record` asserts */
-#define OUTPUT_BYTES 131072 /* the same */
+/* Room for the outputs of run_all; `record` asserts that they fit. */
+#define MAX_OUTPUTS 96
+#define OUTPUT_BYTES 131072
 
 /* The outputs of one table of kernels. */
 struct outputs {
     struct {
         const char *kernel;
         size_t end; /* of the output in `bytes`; it begins at the end of the entry before */
-    } list[MOST_OUTPUTS];
+    } list[MAX_OUTPUTS];
     uint8_t bytes[OUTPUT_BYTES];
     size_t n, n_bytes;
 };
 
 static void record(struct outputs *o, const char *kernel, const void *output, size_t n_bytes)
 {
-    assert(o->n < MOST_OUTPUTS && n_bytes <= OUTPUT_BYTES - o->n_bytes);
+    assert(o->n < MAX_OUTPUTS && n_bytes <= OUTPUT_BYTES - o->n_bytes);
     memcpy(o->bytes + o->n_bytes, output, n_bytes);
     o->n_bytes += n_bytes;
     o->list[o->n].kernel = kernel;
@@ -239,7 +240,7 @@ static void run_ternary(const struct cpu_kernels *k, struct outputs *o)
 #define R16_SPANS 2
 #define R16_COLS (R16_SPANS * R16_PAD_COLS)
 #define R16_LINES (R16_COLS / R16_LINE_COLS)
-#define R16_MOST_BLOCKS (R16_COLS / LEAST_BLOCK_COLS)
+#define R16_MOST_BLOCKS (R16_COLS / MIN_BLOCK_COLS)
 
 struct grouped_case {
     _Alignas(64) uint8_t lines[N_GROUPS * R16_LINES * LINE_BYTES];
@@ -298,7 +299,7 @@ static void run_grouped(const struct cpu_kernels *k, struct outputs *o)
         c.lines[i] = (uint8_t)(u % 3 | u / 3 % 3 << 2 | u / 9 % 3 << 4 | u / 27 % 3 << 6);
     }
     fill_f16(c.scales, sizeof c.scales / sizeof c.scales[0], 61000);
-    run_blocks_of(k, &c, LEAST_BLOCK_COLS, o);
+    run_blocks_of(k, &c, MIN_BLOCK_COLS, o);
     run_blocks_of(k, &c, R16_PAD_COLS, o);
 }
 
@@ -451,9 +452,9 @@ static void run_coarse_group(const struct cpu_kernels *k, const struct coarse_ma
         g.spread2[i] = g.spread2[i] * g.spread2[i];
     fill(g.unit, COARSE_GROUP, 1.0f, 350000);
     k->coarse_gather(x, 2, N_BLOCKS, g.gathered);
-    k->coarse_bounds(m, 0, N_ROWS, &(struct coarse_group){2, g.gathered, g.fix, g.spread2, g.unit},
-                     bounds);
-    record(o, "coarse_bounds", g.bounds, sizeof g.bounds);
+    k->coarse_bound_group(m, 0, N_ROWS,
+                          &(struct coarse_group){2, g.gathered, g.fix, g.spread2, g.unit}, bounds);
+    record(o, "coarse_bound_group", g.bounds, sizeof g.bounds);
 }
 
 static void run_coarse(const struct cpu_kernels *k, struct outputs *o)

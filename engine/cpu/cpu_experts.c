@@ -20,16 +20,11 @@
 #define ROUTER_ROWS 32 /* router rows that stay in the second-level cache for 16 tokens */
 #define ROUTER_QUAD 4  /* tokens that are multiplied together */
 #define GATE_GROUPS 8  /* row groups of an expert in a work item of gate and up, several tokens */
-#define MOST_GROUPS 32 /* most row groups per product with one token, and per work item of down */
+#define MAX_GROUPS 32  /* most row groups per product with one token, and per work item of down */
 #define ITEM_PAIRS 16  /* pairs in a work item that copies or quantises */
-_Static_assert(MOST_GROUPS *R16_ROWS <= MATMUL_TOKENS * PANEL_ROWS, "y holds them");
-_Static_assert(GATE_GROUPS % R16_PANEL == 0 && MOST_GROUPS % R16_PANEL == 0, "whole panels");
+_Static_assert(MAX_GROUPS *R16_ROWS <= MATMUL_TOKENS * PANEL_ROWS, "y holds them");
+_Static_assert(GATE_GROUPS % R16_PANEL == 0 && MAX_GROUPS % R16_PANEL == 0, "whole panels");
 _Static_assert(ROUTER_TOKENS % ROUTER_QUAD == 0, "whole quads");
-
-static bool has_one_token(const struct cpu_thread *th)
-{
-    return th->pass->strategy.linear == LINEAR_MATVEC;
-}
 
 /* ---- choice ---- */
 
@@ -40,7 +35,8 @@ static float nan_to_lowest(float z)
 
 void experts_pick(const float *z, size_t n, size_t n_used, struct expert_choice *out)
 {
-    struct expert_choice best[MODEL_MAX_USED_EXPERTS]; /* by descending z, held in weight */
+    struct expert_choice
+        best[MODEL_MAX_USED_EXPERTS]; /* sorted by z, largest first; weight holds z */
     size_t n_best = 0;
     for (size_t e = 0; e < n; e++) {
         const float ze = nan_to_lowest(z[e]);
@@ -189,7 +185,7 @@ static void choose_for_many(struct cpu_thread *th, size_t layer, struct rows h)
 
 void experts_choose(struct cpu_thread *th, size_t layer, struct rows h)
 {
-    if (has_one_token(th))
+    if (thread_has_one_token(th))
         choose_for_one(th, layer, h);
     else
         choose_for_many(th, layer, h);
@@ -272,7 +268,7 @@ static void gate_for_one(struct cpu_thread *th, size_t layer, struct rows y)
     const struct work_range all = thread_range(th, hp->n_used_experts * n_groups, 1);
     for (size_t g = all.begin; g < all.end;) {
         const size_t pair = g / n_groups, begin = g % n_groups;
-        const size_t end = size_min(size_min(n_groups, begin + all.end - g), begin + MOST_GROUPS);
+        const size_t end = size_min(size_min(n_groups, begin + all.end - g), begin + MAX_GROUPS);
         const struct expert_range r = {layer, th->chosen[pair].expert * n_groups, begin, end};
         gate_one(th, &r, &th->blocks, 0, y.at + pair * y.stride);
         g += end - begin;
@@ -283,7 +279,7 @@ void experts_gate(struct cpu_thread *th, size_t layer, struct rows y)
 {
     const struct hparams *hp = &th->pass->b->model->hp;
     const struct scratch *s = &th->pass->b->scratch;
-    if (has_one_token(th)) {
+    if (thread_has_one_token(th)) {
         gate_for_one(th, layer, y);
         return;
     }
@@ -312,7 +308,7 @@ static void quantise_pairs(struct cpu_thread *th, size_t layer, struct rows y)
 {
     const struct backend *b = th->pass->b;
     const size_t n_pairs = th->pass->n_tokens * b->model->hp.n_used_experts;
-    const size_t item_pairs = has_one_token(th) ? 1 : ITEM_PAIRS;
+    const size_t item_pairs = thread_has_one_token(th) ? 1 : ITEM_PAIRS;
     for (struct work_item p = {0}; thread_take_work(th, n_pairs, 1, item_pairs, &p);)
         for (size_t i = p.begin; i < p.end; i++)
             groups_quantise_to(th, &b->layers[layer].down, y.at + i * y.stride,
@@ -377,12 +373,12 @@ void experts_add(struct cpu_thread *th, size_t layer, struct rows y, struct rows
     const struct weights *w = &th->pass->b->layers[layer].down;
     const size_t n_groups = hp->n_embd / R16_ROWS; /* of one expert */
     quantise_pairs(th, layer, y);
-    if (has_one_token(th)) {
+    if (thread_has_one_token(th)) {
         const struct work_range mine = thread_range(th, n_groups, 1);
-        for (size_t g = mine.begin; g < mine.end; g += MOST_GROUPS)
+        for (size_t g = mine.begin; g < mine.end; g += MAX_GROUPS)
             for (size_t i = 0; i < hp->n_used_experts; i++) {
                 const struct expert_range r = {layer, th->chosen[i].expert * n_groups, g,
-                                               size_min(g + MOST_GROUPS, mine.end)};
+                                               size_min(g + MAX_GROUPS, mine.end)};
                 add_one(th, w, r, i, th->chosen[i].weight, h.at);
             }
         return;
@@ -390,7 +386,7 @@ void experts_add(struct cpu_thread *th, size_t layer, struct rows y, struct rows
     /* Several items per thread, if there are enough row groups, so that a slow thread delays the
      * others little. */
     const size_t share = size_round_up(n_groups / (4 * th->n_threads), R16_PANEL);
-    const size_t item_groups = size_min(size_max(share, R16_PANEL), MOST_GROUPS);
+    const size_t item_groups = size_min(size_max(share, R16_PANEL), MAX_GROUPS);
     for (struct work_item p = {0}; thread_take_work(th, n_groups, R16_PANEL, item_groups, &p);)
         for (size_t e = 0; e < hp->n_experts; e++)
             add_expert(th, w, (struct expert_range){layer, e * n_groups, p.begin, p.end},

@@ -46,13 +46,13 @@ static void run_attention(struct cpu_thread *th, size_t i)
     const struct cpu_shape *shape = &b->shape;
     const struct rows qkv = {b->scratch.qkv, shape->qkv_stride};
     const struct rows attn = {b->scratch.attn, shape->attn_stride};
-    trace(th, "qkv", i, qkv, shape->q_rows + 2 * shape->kv_width);
+    trace(th, "qkv", i, qkv, shape->q_floats + 2 * shape->kv_width);
 
     /* apply QK norm and RoPE to q and k, scale q, append k and v to the cache */
     attn_append(th, i);
     thread_sync(th);
     thread_end_step(th, PROFILE_ROPE);
-    trace(th, "rope", i, qkv, shape->q_rows + shape->kv_width);
+    trace(th, "rope", i, qkv, shape->q_floats + shape->kv_width);
 
     /* softmax(q k) v, causal; each KV head serves a group of query heads */
     attn_apply(th, i);
@@ -118,7 +118,7 @@ static void run_dense_ffn(struct cpu_thread *th, size_t i)
     thread_end_step(th, PROFILE_NORM);
     linear_add(th, &layer->down, h);
     if (i + 1 < hp->n_layers)
-        linear_fetch(th, &layer[1].qkv, 1);
+        linear_prefetch(th, &layer[1].qkv, 1);
     thread_sync(th);
     thread_end_step(th, PROFILE_DOWN);
     trace(th, "ffn_residual", i, h, hp->n_embd);
@@ -141,7 +141,7 @@ static void run_layer(struct cpu_thread *th, size_t i)
     linear_input(th, &layer->qkv, h, layer->attn_norm);
     thread_end_step(th, PROFILE_NORM);
     linear_store(th, &layer->qkv, qkv);
-    linear_fetch(th, &layer->o, 1);
+    linear_prefetch(th, &layer->o, 1);
     thread_sync(th);
     thread_end_step(th, PROFILE_QKV);
     (is_delta_net ? run_delta_net : run_attention)(th, i);
@@ -151,7 +151,7 @@ static void run_layer(struct cpu_thread *th, size_t i)
     thread_end_step(th, PROFILE_NORM);
     linear_add(th, &layer->o, h);
     if (!b->model->arch->experts) /* the experts of the token are not chosen yet */
-        linear_fetch(th, &layer->gate_up, 2);
+        linear_prefetch(th, &layer->gate_up, 2);
     thread_sync(th);
     thread_end_step(th, PROFILE_O);
     trace(th, "attn_residual", i, h, hp->n_embd);
@@ -167,7 +167,7 @@ static void run_on_thread(void *ud, size_t index, size_t n_threads)
     struct pass *pass = ud;
     struct cpu_thread *th = &pass->b->scratch.threads[index];
     th->n_threads = n_threads;
-    head_embed(th);
+    embed_tokens(th);
     thread_end_step(th, PROFILE_EMBED);
     trace(th, "embd", 0, (struct rows){pass->b->scratch.h, pass->b->shape.h_stride},
           pass->b->model->hp.n_embd);

@@ -65,7 +65,7 @@ static void embed_token(struct cpu_thread *th, const struct seq *seq, size_t tok
                 b->scratch.rope_c + token * n_pairs, b->scratch.rope_s + token * n_pairs);
 }
 
-void head_embed(struct cpu_thread *th)
+void embed_tokens(struct cpu_thread *th)
 {
     const struct pass *pass = th->pass;
     const struct work_range blocks = thread_range(th, pass->n_token_blocks, 1);

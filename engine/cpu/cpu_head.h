@@ -1,6 +1,6 @@
 /*
  * The first and the last step of a pass: from token ids to embedding rows, and from hidden states
- * to candidates. All threads call head_embed and head_apply, which end with a barrier; without
+ * to candidates. All threads call embed_tokens and head_apply, which end with a barrier; without
  * requested rows head_apply does nothing. The first three functions are for the copy of the output
  * head at eight bits, which is made when the model is opened.
  */
@@ -21,7 +21,7 @@ bool head_copy_open(struct backend *b, const struct backend_control *control, st
 
 /* Write the embedding rows of all tokens to `h` of the scratch memory, and the cosines and sines of
  * their RoPE angles to its rope_c and rope_s. */
-void head_embed(struct cpu_thread *th);
+void embed_tokens(struct cpu_thread *th);
 
 /* Find the candidates of every requested row and set its n_found, but not head_row.n. On failure
  * set pass->not_finite (a logit is infinite or NaN) or pass->min_cap (a row is too small); then

@@ -26,24 +26,24 @@ bool kv_open(struct backend *b, size_t n_ctx, struct seq **out, struct bn_error 
     if (!size_mul(&s->layer_bytes, b->shape.kv_block_bytes, hp->n_kv_heads) ||
         !size_mul(&s->block_bytes, s->layer_bytes, n_layers) ||
         !size_mul(&n_bytes, s->block_bytes, n_blocks)) {
-        kv_close(s);
-        return bn_fail(err, BN_EARG, "a context of %zu tokens is too large", n_ctx);
+        (void)bn_fail(err, BN_EARG, "a context of %zu tokens is too large", n_ctx);
+        goto fail;
     }
-    if (!ring_open(&s->ring, b, n_ctx, err)) {
-        kv_close(s);
-        return false;
-    }
+    if (!ring_open(&s->ring, b, n_ctx, err))
+        goto fail;
     if (n_bytes > 0 && !mem_map_open(&s->map, n_bytes, MEM_PAGES_HUGE)) {
-        kv_close(s);
-        return bn_fail(err, BN_ENOMEM, "no memory for the %zu bytes of a context of %zu tokens",
-                       n_bytes, n_ctx);
+        (void)bn_fail(err, BN_ENOMEM, "no memory for the %zu bytes of a context of %zu tokens",
+                      n_bytes, n_ctx);
+        goto fail;
     }
-    if (!recurrent_open(&s->recurrent, hp, err)) {
-        kv_close(s);
-        return false;
-    }
+    if (!recurrent_open(&s->recurrent, hp, err))
+        goto fail;
     *out = s;
     return true;
+
+fail:
+    kv_close(s);
+    return false;
 }
 
 void kv_close(struct seq *s)
@@ -59,7 +59,7 @@ void kv_close(struct seq *s)
 size_t kv_reachable(const struct seq *s, size_t n_keep)
 {
     const size_t n =
-        s->recurrent.n_floats > 0 ? recurrent_reachable(&s->recurrent.copies, n_keep) : n_keep;
+        s->recurrent.n_floats > 0 ? copies_reachable(&s->recurrent.copies, n_keep) : n_keep;
     /* The present length needs no test: the ring always holds the window before it. */
     return n < s->length ? ring_reachable(&s->ring, s->backend, n) : n;
 }
@@ -73,7 +73,7 @@ void kv_truncate(struct seq *s, size_t n_keep)
 {
     if (n_keep < s->length) {
         s->length = n_keep;
-        recurrent_cut(&s->recurrent, n_keep);
+        recurrent_truncate(&s->recurrent, n_keep);
     }
     if (s->length == 0)
         s->ring.first = 0; /* an empty ring has lost no position */
@@ -83,7 +83,7 @@ bool kv_state_save(struct seq *s, void *to)
 {
     const size_t n_bytes = s->recurrent.n_floats * sizeof(float);
     if (n_bytes > 0)
-        memcpy(to, recurrent_now(&s->recurrent), n_bytes);
+        memcpy(to, recurrent_current(&s->recurrent), n_bytes);
     ring_save(&s->ring, s->backend, s->length, (uint8_t *)to + n_bytes);
     return true;
 }
@@ -139,7 +139,7 @@ void kv_append(const struct cpu_thread *th, const struct token_block *tokens, si
     }
 }
 
-void kv_fetch(const struct token_block *tokens, size_t layer, size_t kv_head)
+void kv_prefetch(const struct token_block *tokens, size_t layer, size_t kv_head)
 {
     const struct backend *b = tokens->seq->backend;
     const struct kv_block to = kv_block_at(tokens->seq, layer, kv_head, tokens->pos0 / ATTN_BLOCK);
@@ -213,7 +213,7 @@ static bool move_state(struct seq *s, size_t length, const struct bn_stream *str
 {
     const size_t n_floats = s->recurrent.n_floats, n_bytes = ring_state_bytes(&s->ring, s->backend);
     if (n_floats > 0 &&
-        !stream->move(stream->ud, recurrent_now(&s->recurrent), n_floats * sizeof(float)))
+        !stream->move(stream->ud, recurrent_current(&s->recurrent), n_floats * sizeof(float)))
         return false;
     if (n_bytes == 0)
         return true;
@@ -261,7 +261,7 @@ bool kv_load(struct seq *s, size_t length, const struct bn_stream *in, struct bn
         recurrent_reset(&s->recurrent); /* part of the state may have been read */
         return bn_fail(err, BN_EIO, "the saved KV cache of %zu tokens ends too early", length);
     }
-    recurrent_set_length(&s->recurrent.copies, length);
+    copies_set_length(&s->recurrent.copies, length);
     s->length = length;
     return true;
 }

@@ -68,6 +68,6 @@ void kv_append(const struct cpu_thread *th, const struct token_block *tokens, si
 
 /* Prefetch the cache lines of the keys that kv_append will write. With Q8 the positions of a token
  * block can be in two lines; only that of the first position is prefetched. */
-void kv_fetch(const struct token_block *tokens, size_t layer, size_t kv_head);
+void kv_prefetch(const struct token_block *tokens, size_t layer, size_t kv_head);
 
 #endif

@@ -12,7 +12,7 @@
 #include "engine/base/relax.h"
 #include "engine/base/size.h"
 #include "engine/cpu/cpu_linear_groups.h"
-#include "engine/cpu/cpu_pack_lines.h"
+#include "engine/cpu/cpu_pack_columns.h"
 #include "engine/cpu/cpu_work.h"
 
 #include <string.h>
@@ -22,18 +22,12 @@
  */
 #define MATVEC_ROWS 4096
 #define MATVEC_STREAMS 4
-/* Bytes from the start of each stream, which the product does not prefetch: its prefetches are
- * STREAM_AHEAD bytes further on. */
-#define FETCH_BYTES 2560
+/* Bytes at the start of each stream that linear_prefetch reads early. The product itself prefetches
+ * mat.ahead bytes ahead of the line that it reads, so it never prefetches the start. */
+#define PREFETCH_BYTES 2560
 #define COLS_UNIT 4    /* columns that the kernel sums together */
 #define INPUT_TOKENS 8 /* tokens in a work item when several tokens are quantised */
 _Static_assert(MATVEC_ROWS <= MATMUL_TOKENS * PANEL_ROWS, "acc and y hold them");
-
-/* If true, every thread quantises the token itself, which is cheaper than a barrier. */
-static bool has_one_token(const struct cpu_thread *th)
-{
-    return th->pass->strategy.linear == LINEAR_MATVEC;
-}
 
 /* y (n): x in another order of heads, see struct rotation. */
 static void reorder_heads(const struct rotation *r, const float *x, size_t n, float *y)
@@ -107,7 +101,7 @@ void linear_input(struct cpu_thread *th, const struct weights *to, struct rows x
         groups_input(th, to, x, w);
         return;
     }
-    if (!has_one_token(th)) {
+    if (!thread_has_one_token(th)) {
         quantise_many(th, to, x, w);
         return;
     }
@@ -162,8 +156,8 @@ struct token_range {
 
 /* `next` is the first row of the panel that is probably read next, for prefetching: a row of this
  * panel if none follows. */
-static struct panel open_panel(const struct cpu_thread *th, const struct weights *w,
-                               struct work_range rows, size_t next, uint8_t *to)
+static struct panel unpack_panel(const struct cpu_thread *th, const struct weights *w,
+                                 struct work_range rows, size_t next, uint8_t *to)
 {
     th->pass->gemm->unpack(&w->mat, rows.begin, rows.end, to);
     return (struct panel){.w = w,
@@ -240,8 +234,8 @@ static void linear_many(struct cpu_thread *th, const struct weights *w, acc_out_
          thread_take_work(th, w->mat.n_rows, ROW_UNIT, th->pass->gemm->panel_rows, &rows);
          is_descending = !is_descending) {
         const size_t r = rows.begin, end = rows.end;
-        const struct panel p = open_panel(th, w, (struct work_range){r, end},
-                                          end < rows.range.end ? end : r, th->panel);
+        const struct panel p = unpack_panel(th, w, (struct work_range){r, end},
+                                            end < rows.range.end ? end : r, th->panel);
         for (size_t i = 0; i < n_blocks; i++) {
             const struct token_range t = block_at(th, i, n_blocks, is_descending);
             float *const at = y.at + t.begin * y.stride;
@@ -270,9 +264,9 @@ static void linear_many_gate(struct cpu_thread *th, const struct weights *w, acc
          is_descending = !is_descending) {
         const size_t r = rows.begin, end = rows.end;
         const struct panel gate =
-            open_panel(th, w, (struct work_range){r, end}, n_ff + r, th->panel);
-        const struct panel up = open_panel(th, w, (struct work_range){n_ff + r, n_ff + end},
-                                           end < rows.range.end ? end : r, up_panel);
+            unpack_panel(th, w, (struct work_range){r, end}, n_ff + r, th->panel);
+        const struct panel up = unpack_panel(th, w, (struct work_range){n_ff + r, n_ff + end},
+                                             end < rows.range.end ? end : r, up_panel);
         for (size_t i = 0; i < n_blocks; i++) {
             const struct token_range t = block_at(th, i, n_blocks, is_descending);
             float *const at = y.at + t.begin * y.stride + r;
@@ -293,7 +287,7 @@ void linear_store(struct cpu_thread *th, const struct weights *w, struct rows y)
         groups_store(th, w, y);
         return;
     }
-    if (!has_one_token(th)) {
+    if (!thread_has_one_token(th)) {
         linear_many(th, w, th->pass->b->k.acc_store, y);
         return;
     }
@@ -333,7 +327,7 @@ void linear_add(struct cpu_thread *th, const struct weights *w, struct rows y)
         groups_add(th, w, y);
         return;
     }
-    if (!has_one_token(th)) {
+    if (!thread_has_one_token(th)) {
         linear_many(th, w, th->pass->b->k.acc_add, y);
         return;
     }
@@ -351,7 +345,7 @@ void linear_add(struct cpu_thread *th, const struct weights *w, struct rows y)
 
 /* Multiply only the up rows with an open gate (not <= 0). The elements of y of the other rows are
  * undefined, and the relu2_gate of the caller turns them into +0. */
-static void multiply_open(struct cpu_thread *th, const struct weights *w, struct work_range rows,
+static void multiply_live(struct cpu_thread *th, const struct weights *w, struct work_range rows,
                           const float *gate, float *y)
 {
     const struct cpu_kernels *k = &th->pass->b->k;
@@ -371,7 +365,7 @@ void linear_gate(struct cpu_thread *th, const struct weights *w, enum ffn_act ac
         groups_gate(th, w, act, y);
         return;
     }
-    if (!has_one_token(th)) {
+    if (!thread_has_one_token(th)) {
         linear_many_gate(th, w, act == FFN_RELU2 ? k->acc_relu2 : k->acc_silu, y);
         return;
     }
@@ -384,19 +378,19 @@ void linear_gate(struct cpu_thread *th, const struct weights *w, enum ffn_act ac
         const struct work_range up = {n_ff + r, n_ff + end};
         multiply_rows(th, w, (struct work_range){r, end}, th->y[0]);
         if (skip)
-            multiply_open(th, w, up, th->y[0], th->y[1]);
+            multiply_live(th, w, up, th->y[0], th->y[1]);
         else
             multiply_rows(th, w, up, th->y[1]);
         gate(th->y[0], th->y[1], end - r, y.at + r);
     }
 }
 
-void linear_fetch(const struct cpu_thread *th, const struct weights *w, size_t n_products)
+void linear_prefetch(const struct cpu_thread *th, const struct weights *w, size_t n_products)
 {
-    if (!has_one_token(th))
+    if (!thread_has_one_token(th))
         return;
     if (w->n_groups > 0) {
-        groups_fetch(th, w, n_products, FETCH_BYTES);
+        groups_prefetch(th, w, n_products, PREFETCH_BYTES);
         return;
     }
     const struct work_range all = thread_range(th, w->mat.n_rows / n_products, ROW_UNIT);
@@ -404,9 +398,9 @@ void linear_fetch(const struct cpu_thread *th, const struct weights *w, size_t n
     const size_t n_rows = size_min(all.end - all.begin, MATVEC_ROWS); /* of the first product */
     const size_t apart = n_rows / MATVEC_STREAMS * row_bytes;
     const uint8_t *at = w->mat.lines + all.begin * row_bytes;
-    if (apart < FETCH_BYTES) /* then the prefetched parts of the streams would overlap */
+    if (apart < PREFETCH_BYTES) /* then the prefetched parts of the streams would overlap */
         return;
-    for (size_t i = 0; i < FETCH_BYTES; i += LINE_BYTES)
+    for (size_t i = 0; i < PREFETCH_BYTES; i += LINE_BYTES)
         for (size_t k = 0; k < MATVEC_STREAMS; k++)
             cpu_prefetch(at + k * apart + i);
 }

@@ -37,6 +37,6 @@ void linear_gate(struct cpu_thread *th, const struct weights *w, enum ffn_act ac
  * passes do nothing. w is not packed by columns. Call it before the barrier and the norm that
  * precede the product. n_products is 2 for gate and up, whose rows are divided over the threads
  * separately, and 1 for any other layer. */
-void linear_fetch(const struct cpu_thread *th, const struct weights *w, size_t n_products);
+void linear_prefetch(const struct cpu_thread *th, const struct weights *w, size_t n_products);
 
 #endif

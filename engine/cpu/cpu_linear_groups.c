@@ -27,12 +27,6 @@ _Static_assert(FEW_GROUPS <= MATVEC_GROUPS && PANEL_FLOATS <= MATMUL_TOKENS * PA
                "y holds them");
 _Static_assert(2 * R16_PANEL * R16_ROWS <= PANEL_ROWS, "th->panel holds two panels");
 
-/* If true, every thread quantises the token itself, which is cheaper than a barrier. */
-static bool has_one_token(const struct cpu_thread *th)
-{
-    return th->pass->strategy.linear == LINEAR_MATVEC;
-}
-
 /* ---- input ---- */
 
 /* Set the units and sums of the blocks of a token that has one scale. n_cols includes padding, a
@@ -53,7 +47,7 @@ void groups_quantise_to(const struct cpu_thread *th, const struct weights *layer
 {
     const struct backend *b = th->pass->b;
     const struct cpu_shape *shape = &b->shape;
-    struct block_plane at[MOST_PLANES];
+    struct block_plane at[MAX_PLANES];
     for (size_t p = 0; p < shape->n_planes; p++)
         at[p] = (struct block_plane){in->planes[p].q + token * shape->q8_stride,
                                      in->planes[p].units + token * shape->block_stride,
@@ -86,7 +80,7 @@ void groups_quantise(struct cpu_thread *th, const struct weights *layer, const f
 
 void groups_input(struct cpu_thread *th, const struct weights *to, struct rows x, const float *w)
 {
-    if (has_one_token(th)) {
+    if (thread_has_one_token(th)) {
         groups_quantise_to(th, to, linear_prepare(th, to, x.at, w), &th->blocks, 0);
         return;
     }
@@ -242,7 +236,7 @@ static void run_panel(struct cpu_thread *th, const struct weights *w, const stru
 static void run_layer(struct cpu_thread *th, const struct weights *w, enum output how,
                       struct rows y)
 {
-    if (has_one_token(th)) {
+    if (thread_has_one_token(th)) {
         run_one(th, w, how, y.at);
         return;
     }
@@ -311,7 +305,7 @@ void groups_gate(struct cpu_thread *th, const struct weights *w, enum ffn_act ac
     const struct cpu_kernels *k = &th->pass->b->k;
     const gate_fn gate = act == FFN_RELU2 ? k->relu2_gate : k->silu_gate;
     const size_t n_groups = w->sections[0].groups.n_groups;
-    if (has_one_token(th)) {
+    if (thread_has_one_token(th)) {
         const struct work_range all = thread_range(th, n_groups, 1);
         for (size_t g = all.begin; g < all.end; g += MATVEC_GROUPS) {
             const struct gate_range r = gate_range_at(w, g, size_min(g + MATVEC_GROUPS, all.end));
@@ -330,8 +324,8 @@ void groups_gate(struct cpu_thread *th, const struct weights *w, enum ffn_act ac
     }
 }
 
-void groups_fetch(const struct cpu_thread *th, const struct weights *w, size_t n_products,
-                  size_t n_bytes)
+void groups_prefetch(const struct cpu_thread *th, const struct weights *w, size_t n_products,
+                     size_t n_bytes)
 {
     const struct work_range all = thread_range(th, w->n_groups / n_products, 1);
     if (all.begin == all.end)

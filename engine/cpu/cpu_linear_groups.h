@@ -14,11 +14,11 @@ void groups_store(struct cpu_thread *th, const struct weights *w, struct rows y)
 void groups_add(struct cpu_thread *th, const struct weights *w, struct rows y);
 void groups_gate(struct cpu_thread *th, const struct weights *w, enum ffn_act act, struct rows y);
 
-/* As linear_fetch, which calls it only in a pass of one token. The kernel for one token reads
+/* As linear_prefetch, which calls it only in a pass of one token. The kernel for one token reads
  * several row groups in parallel, which lie far apart; this prefetches the first n_bytes of each of
  * them, or nothing if the groups are so few that these bytes would overlap. */
-void groups_fetch(const struct cpu_thread *th, const struct weights *w, size_t n_products,
-                  size_t n_bytes);
+void groups_prefetch(const struct cpu_thread *th, const struct weights *w, size_t n_products,
+                     size_t n_bytes);
 
 /* ---- parts, for cpu_experts.c ---- */
 

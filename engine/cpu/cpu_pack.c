@@ -7,7 +7,7 @@
 
 #include "engine/base/size.h"
 #include "engine/cpu/cpu_head.h"
-#include "engine/cpu/cpu_pack_lines.h"
+#include "engine/cpu/cpu_pack_columns.h"
 #include "engine/cpu/cpu_screen.h"
 #include "engine/cpu/cpu_work.h"
 #include "engine/model/group_pack.h"
@@ -24,7 +24,7 @@ bool pack_in_groups(const struct model *m)
 /* Whether the down projection is packed by columns, so that a pass of one token can skip the
  * columns whose input is zero. Only squared ReLU gives many zeros, and a rotation leaves hardly
  * any. With columns, passes of several tokens multiply the bytes of the file as lines: these must
- * be I2_S of layout A in whole lines, aligned to 32 bytes. A sum over more columns than MOST_SUMMED
+ * be I2_S of layout A in whole lines, aligned to 32 bytes. A sum over more columns than MAX_SUMMED
  * could overflow. */
 static bool pack_in_columns(const struct model *m, const struct backend_config *cfg,
                             const struct linear *down)
@@ -32,12 +32,12 @@ static bool pack_in_columns(const struct model *m, const struct backend_config *
     const struct ternary_source *src = &down->source;
     return cfg->skip == BN_SKIP_ON && !down->rotation.block && m->hp.act == FFN_RELU2 &&
            src->type == TENSOR_I2_S && src->layout == BN_I2S_A && src->n_cols % LINE_COLS == 0 &&
-           src->n_cols <= MOST_SUMMED && (uintptr_t)src->bytes % 32 == 0;
+           src->n_cols <= MAX_SUMMED && (uintptr_t)src->bytes % 32 == 0;
 }
 
 /* The matrices of a layer as a pass multiplies them. Some consist of several matrices of the file.
  * In a delta net, QKV has attn_qkv in layer.q and attn_gate in layer.k. */
-enum { QKV, OUT, GATE_UP, DOWN, N_MATRICES };
+enum { QKV, OUT, GATE_UP, DOWN, N_MATRICES, HEAD = N_MATRICES /* the output head */ };
 
 struct matrix_job {
     const struct linear *sources[3];
@@ -66,20 +66,20 @@ static bool set_group_sizes(struct matrix_job *job)
 }
 
 /* Describe matrix number i < count_jobs. The output head, if it is ternary, is the last one. False
- * if its size overflows; calls after model_lines in pack_model ignore the result, because
- * model_lines has checked all sizes. */
+ * if its size overflows; calls after count_line_bytes in pack_model ignore the result, because
+ * count_line_bytes has checked all sizes. */
 static bool set_job(struct matrix_job *job, const struct model *m, const struct backend_config *cfg,
                     size_t i)
 {
     const bool is_head = i == m->hp.n_layers * N_MATRICES;
     const struct layer *layer = &m->layers[is_head ? 0 : i / N_MATRICES];
-    const size_t kind = is_head ? N_MATRICES : i % N_MATRICES; /* N_MATRICES: the output head */
-    const struct linear *const sources[N_MATRICES + 1][3] = {
+    const size_t kind = is_head ? HEAD : i % N_MATRICES;
+    const struct linear *const sources[HEAD + 1][3] = {
         [QKV] = {&layer->q, &layer->k, layer->traits.is_delta_net ? NULL : &layer->v},
         [OUT] = {&layer->o},
         [GATE_UP] = {&layer->gate, &layer->up},
         [DOWN] = {&layer->down},
-        [N_MATRICES] = {&m->head_linear},
+        [HEAD] = {&m->head_linear},
     };
     const struct linear *const *p = sources[kind];
     *job = (struct matrix_job){.sources = {p[0], p[1], p[2]},
@@ -131,7 +131,7 @@ static size_t layer_floats(const struct layer *layer)
     return n;
 }
 
-static size_t model_floats(const struct model *m)
+static size_t count_floats(const struct model *m)
 {
     size_t n = size_round_up(m->hp.n_embd, ROW_UNIT) + linear_floats(&m->head_linear);
     for (size_t i = 0; i < m->hp.n_layers; i++)
@@ -139,7 +139,8 @@ static size_t model_floats(const struct model *m)
     return n;
 }
 
-static bool model_lines(const struct model *m, const struct backend_config *cfg, size_t *n_bytes)
+static bool count_line_bytes(const struct model *m, const struct backend_config *cfg,
+                             size_t *n_bytes)
 {
     *n_bytes = 0;
     for (size_t i = 0; i < count_jobs(m); i++) {
@@ -152,8 +153,8 @@ static bool model_lines(const struct model *m, const struct backend_config *cfg,
 
 bool pack_bytes(const struct model *m, const struct backend_config *cfg, size_t *n_bytes)
 {
-    return model_lines(m, cfg, n_bytes) &&
-           size_add(n_bytes, *n_bytes, model_floats(m) * sizeof(float));
+    return count_line_bytes(m, cfg, n_bytes) &&
+           size_add(n_bytes, *n_bytes, count_floats(m) * sizeof(float));
 }
 
 /* Copy an F32 tensor; returns NULL if the model does not have it. Here and below, *at is the next
@@ -207,7 +208,7 @@ static size_t block_cols_of(const struct model *m, const struct matrix_job *job)
     size_t n = R16_PAD_COLS;
     for (size_t i = 0; i < job->n_sources; i++)
         n = size_min(n, job->groups[i].span_cols);
-    return m->act_scheme == ACT_BLOCK32 ? LEAST_BLOCK_COLS : n;
+    return m->act_scheme == ACT_BLOCK32 ? MIN_BLOCK_COLS : n;
 }
 
 /* Set all but the contents of the lines. Advances *lines and *floats. */
@@ -474,10 +475,10 @@ static bool pack_lines(struct backend *b, const struct backend_control *control,
 bool pack_model(struct backend *b, const struct backend_control *control, struct bn_error *err)
 {
     const struct model *m = b->model;
-    b->n_floats = model_floats(m);
+    b->n_floats = count_floats(m);
     b->floats = mem_alloc(b->n_floats, sizeof(float));
     b->layers = mem_alloc(m->hp.n_layers, sizeof(struct cpu_layer));
-    if (!model_lines(m, &b->cfg, &b->line_bytes) || !b->floats || !b->layers ||
+    if (!count_line_bytes(m, &b->cfg, &b->line_bytes) || !b->floats || !b->layers ||
         !mem_map_open(&b->lines, b->line_bytes, MEM_PAGES_HUGE))
         return bn_fail(err, BN_ENOMEM, "no memory for %zu bytes of weights", b->line_bytes);
     set_layers(b);

@@ -10,7 +10,7 @@
 bool recurrent_open(struct recurrent *r, const struct hparams *hp, struct bn_error *err)
 {
     size_t n_bytes, n_both;
-    *r = (struct recurrent){.copies = {.lengths = {0, RECURRENT_NONE}}};
+    *r = (struct recurrent){.copies = {.lengths = {0, COPY_NONE}}};
     if (!recurrent_bytes(hp, &n_bytes) || !size_mul(&n_both, n_bytes, 2))
         return bn_fail(err, BN_EARG, "the recurrent state is too large");
     r->n_floats = n_bytes / sizeof(float);
@@ -38,28 +38,28 @@ float *recurrent_to(const struct recurrent *r, const struct delta_shape *d, size
     return copy_at(r, 1 - r->copies.current) + index * delta_state_floats(d);
 }
 
-void recurrent_cut(struct recurrent *r, size_t n_keep)
+void recurrent_truncate(struct recurrent *r, size_t n_keep)
 {
-    if (r->n_floats > 0 && !recurrent_truncate(&r->copies, n_keep))
+    if (r->n_floats > 0 && !copies_truncate(&r->copies, n_keep))
         recurrent_reset(r);
 }
 
 void recurrent_reset(struct recurrent *r)
 {
     if (r->n_floats > 0)
-        memset(recurrent_now(r), 0, r->n_floats * sizeof(float));
-    recurrent_set_length(&r->copies, 0);
+        memset(recurrent_current(r), 0, r->n_floats * sizeof(float));
+    copies_set_length(&r->copies, 0);
 }
 
 void recurrent_load(struct recurrent *r, const void *from, size_t length)
 {
     if (r->n_floats == 0)
         return;
-    recurrent_replace(&r->copies, length);
-    memcpy(recurrent_now(r), from, r->n_floats * sizeof(float));
+    copies_replace(&r->copies, length);
+    memcpy(recurrent_current(r), from, r->n_floats * sizeof(float));
 }
 
-float *recurrent_now(const struct recurrent *r)
+float *recurrent_current(const struct recurrent *r)
 {
     return copy_at(r, r->copies.current);
 }

@@ -30,14 +30,14 @@ void recurrent_close(struct recurrent *r); /* also accepts a struct of zeros */
 const float *recurrent_from(const struct recurrent *r, const struct delta_shape *d, size_t index);
 float *recurrent_to(const struct recurrent *r, const struct delta_shape *d, size_t index);
 
-/* Cut to a length that recurrent_reachable returned. For 0 the state becomes that of no ids. This
+/* Cut to a length that copies_reachable returned. For 0 the state becomes that of no ids. This
  * and recurrent_load do nothing if n_floats is 0. */
-void recurrent_cut(struct recurrent *r, size_t n_keep);
+void recurrent_truncate(struct recurrent *r, size_t n_keep);
 /* Copy a saved state of `length` ids, n_floats floats, and make it current. */
 void recurrent_load(struct recurrent *r, const void *from, size_t length);
 /* The current copy (n_floats), not to be used if n_floats is 0. A caller that writes it also sets
  * its length. */
-float *recurrent_now(const struct recurrent *r);
+float *recurrent_current(const struct recurrent *r);
 void recurrent_reset(struct recurrent *r); /* to the state of no ids */
 
 #endif

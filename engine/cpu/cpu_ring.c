@@ -23,12 +23,12 @@ static size_t n_state_blocks(const struct cpu_shape *s)
     return (s->ring_before + ATTN_BLOCK - 1) / ATTN_BLOCK;
 }
 
-bool ring_bytes(const struct cpu_shape *s, const struct hparams *hp, size_t *seq_bytes,
+bool ring_bytes(const struct cpu_shape *s, const struct hparams *hp, size_t *seq_fixed_bytes,
                 size_t *state_bytes)
 {
     size_t block_bytes;
     return size_mul3(&block_bytes, s->n_ring_layers, hp->n_kv_heads, s->kv_block_bytes) &&
-           size_mul(seq_bytes, block_bytes, s->ring_blocks) &&
+           size_mul(seq_fixed_bytes, block_bytes, s->ring_blocks) &&
            size_mul(state_bytes, block_bytes, n_state_blocks(s));
 }
 

@@ -1,8 +1,8 @@
 /*
  * Rings: the keys and values of window layers, of which only the last positions are kept.
  *
- * A ring has the same position blocks as the KV cache, and block i is in slot i % n_blocks. So a
- * slot can hold the first positions of a block and the last positions of the block n_blocks before
+ * A ring has the same position blocks as the KV cache, and block i is in place i % n_blocks. So a
+ * place can hold the first positions of a block and the last positions of the block n_blocks before
  * it. A ring has room for the window before a position and a micro-batch after it, rounded up to
  * blocks. A pass that fails has overwritten at most a micro-batch of positions, none of which the
  * old length needs.
@@ -22,7 +22,7 @@ void ring_shape(struct cpu_shape *s, const struct model *m, const struct backend
 
 /* Most bytes of the rings of a sequence (fewer with a short n_ctx), and bytes of the windows in one
  * saved state. False: too large. */
-bool ring_bytes(const struct cpu_shape *s, const struct hparams *hp, size_t *seq_bytes,
+bool ring_bytes(const struct cpu_shape *s, const struct hparams *hp, size_t *seq_fixed_bytes,
                 size_t *state_bytes);
 
 struct ring {

@@ -21,16 +21,20 @@
 #include <math.h>
 #include <string.h>
 
-#define MOST_K 1024    /* with more candidates too many rows are left: see is_screened */
-#define ONE_ROWS 8192  /* rows of the plane at a time for one hidden state */
-#define GROUP_ROWS 256 /* for several in turn; 0.3 MB at width 2560, for the second-level cache */
-#define LEAD 8         /* most rows multiplied first for each of the k: an almost exact floor */
-#define LEAD_LEAST 32  /* rows multiplied first by all threads, at least */
-#define LIST_ROWS 256  /* rows multiplied in one call: many, as its first rows are not prefetched */
-#define DRAW_ROWS 8    /* the same for a draw; fewer, because each result can exclude more rows */
+#define MAX_K 1024 /* with more candidates too many rows are left: see is_screened */
+/* Rows of the plane at a time. Several hidden states use the same rows in turn, which should stay
+ * in the second-level cache: 256 rows at width 2560 are 0.3 MB. */
+#define PLANE_ROWS_ONE 8192
+#define PLANE_ROWS_MANY 256
+/* Rows that all threads together multiply first: so many for each requested candidate, which makes
+ * the floor almost exact, but at least LEAD_MIN. */
+#define LEAD_PER_K 8
+#define LEAD_MIN 32
+#define LIST_ROWS 256 /* rows multiplied in one call: many, as its first rows are not prefetched */
+#define DRAW_ROWS 8   /* the same for a draw; fewer, because each result can exclude more rows */
 _Static_assert(LIST_ROWS <= LEAD_ROWS && LIST_ROWS <= MATMUL_TOKENS * PANEL_ROWS,
                "size of a thread's buffers");
-_Static_assert(MOST_K < LEAD_ROWS, "size of a thread's heap");
+_Static_assert(MAX_K < LEAD_ROWS, "size of a thread's heap");
 _Static_assert(HEAD_GROUP <= COARSE_GROUP, "requested rows of a group fit a coarse_group");
 
 /* ---- the hidden state ---- */
@@ -57,12 +61,12 @@ static struct block_norms split_block(const float *h, size_t n, double unit, int
     for (size_t j = 0; j < n; j++) {
         const int32_t v = (int32_t)rint((double)h[j] / unit);
         const int32_t high = (v + 64) >> 7;
-        const double missed = (double)h[j] - (double)v * unit;
+        const double error = (double)h[j] - (double)v * unit;
         x[j] = (int8_t)high;
         x[COARSE_COLS + j] = (int8_t)(2 * (v - 128 * high));
         fix[j % 64 / 4] -= 15 * v;
         norms.h2 += (double)h[j] * (double)h[j];
-        norms.missed2 += missed * missed;
+        norms.error2 += error * error;
     }
     return norms;
 }
@@ -78,10 +82,10 @@ static void spread_of(const struct block_norms *norms, size_t n_blocks, size_t n
     double a2 = 0.0, c2 = 0.0;
     for (int round = 0; round < 2; round++)
         for (size_t b = 0; b < n_blocks; b++) {
-            const double h = sqrt(norms[b].h2), missed = sqrt(norms[b].missed2);
+            const double h = sqrt(norms[b].h2), error = sqrt(norms[b].error2);
             const double a = kappa * h;
             const double c = sqrt((double)n_blocks) * root *
-                             (15.0 * (missed + gamma * (2.0 * h + missed)) + 0x1p-14 * h);
+                             (15.0 * (error + gamma * (2.0 * h + error)) + 0x1p-14 * h);
             if (round == 0) {
                 a2 += a * a;
                 c2 += c * c;
@@ -93,14 +97,14 @@ static void spread_of(const struct block_norms *norms, size_t n_blocks, size_t n
         }
 }
 
-/* Whether the plane is used for a request. With a k above MOST_K or above a sixteenth of the
+/* Whether the plane is used for a request. With a k above MAX_K or above a sixteenth of the
  * vocabulary, so many rows are left that reading the plane first would not pay. */
 static bool is_screened(const struct backend *b, const struct head_request *head)
 {
     if (b->coarse.n_blocks == 0)
         return false;
     return head->kind == HEAD_GUMBEL || (head->kind == HEAD_TOP && head->k > 0 &&
-                                         head->k <= size_min(MOST_K, b->model->hp.n_vocab / 16));
+                                         head->k <= size_min(MAX_K, b->model->hp.n_vocab / 16));
 }
 
 void screen_query(const struct backend *b, size_t i, struct requested_row *req)
@@ -232,7 +236,7 @@ static void screen_lead(struct cpu_thread *th, size_t i, const struct requested_
 {
     const struct backend *b = th->pass->b;
     const size_t cap = LEAD_ROWS / th->n_threads, k = req->request->k;
-    const size_t most = (size_max(LEAD * k, LEAD_LEAST) + th->n_threads - 1) / th->n_threads;
+    const size_t most = (size_max(LEAD_PER_K * k, LEAD_MIN) + th->n_threads - 1) / th->n_threads;
     const size_t n = size_min(size_min(most, cap), ids.end - ids.begin);
     float *z = b->scratch.z + i * b->shape.vocab_stride + ids.begin;
     float *lead = b->scratch.lead + i * LEAD_ROWS + th->index * cap;
@@ -255,7 +259,7 @@ static float lead_floor(struct cpu_thread *th, size_t i, const struct head_reque
     const size_t n = LEAD_ROWS / th->n_threads * th->n_threads;
     const float *lead = th->pass->b->scratch.lead + i * LEAD_ROWS;
     float best = -INFINITY;
-    if (n < head->k) /* never with the present MOST_K, LEAD_ROWS and MAX_THREADS */
+    if (n < head->k) /* never with the present MAX_K, LEAD_ROWS and MAX_THREADS */
         return -INFINITY;
     for (size_t j = 0; j < n; j++)
         best = fmaxf(best, lead[j]);
@@ -357,7 +361,7 @@ static struct coarse_group gather_group(struct cpu_thread *th, const struct requ
         for (size_t j = 0; j < n_blocks * 16; j++)
             fix[j / 16 * COARSE_GROUP + n] += q->fix[j];
         for (size_t j = 0; j < n_blocks; j++)
-            spread2[j * COARSE_GROUP + n] = fmaxf(q->spread[j] * q->spread[j], COARSE_LEAST);
+            spread2[j * COARSE_GROUP + n] = fmaxf(q->spread[j] * q->spread[j], COARSE_MIN);
         unit[n] = q->unit;
         from[n] = q->x;
         bounds[n++] = b->scratch.z + i * b->shape.vocab_stride;
@@ -374,7 +378,7 @@ static void bound_group(struct cpu_thread *th, const struct requested_row *reqs,
     const struct coarse_group group = gather_group(th, reqs, n_reqs, bounds);
     for (size_t i = 0; i < group.n; i++)
         bounds[i] += ids.begin;
-    b->k.coarse_bounds(&b->coarse, ids.begin, ids.end, &group, bounds);
+    b->k.coarse_bound_group(&b->coarse, ids.begin, ids.end, &group, bounds);
 }
 
 /* Compute the bounds of one hidden state after the other, on n_rows of the plane at a time. */
@@ -401,7 +405,7 @@ void screen_bounds(struct cpu_thread *th, const struct requested_row *reqs, size
     if (n_screened >= b->k.coarse_group_from)
         bound_group(th, reqs, n_reqs, ids);
     else
-        bound_each(th, reqs, n_reqs, ids, n_screened == 1 ? ONE_ROWS : GROUP_ROWS);
+        bound_each(th, reqs, n_reqs, ids, n_screened == 1 ? PLANE_ROWS_ONE : PLANE_ROWS_MANY);
     for (size_t i = 0; i < n_reqs; i++) {
         if (reqs[i].screened && reqs[i].request->kind == HEAD_GUMBEL)
             screen_draw(th, i, &reqs[i], ids);

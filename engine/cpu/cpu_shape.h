@@ -12,7 +12,7 @@ struct cpu_shape {
     size_t q_width, kv_width; /* n_heads * head_dim, n_kv_heads * head_dim */
     /* Floats of q in a row of qkv: q_width, or twice if attention has gates. Then the query and the
      * gate of each head alternate, until attn_append moves the gates of a group to its end. */
-    size_t q_rows;
+    size_t q_floats;
     size_t group;    /* query heads per KV head */
     size_t max_cols; /* widest input of a linear layer */
     /* Of the rows of h, qkv, attn, ffn and z in struct scratch. */

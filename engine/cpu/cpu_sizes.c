@@ -18,7 +18,7 @@
 /* A line holds 256 columns, so a model with very short rows would become many times larger. Rows of
  * real models are long and grow little. Small test models grow a few times. */
 #define MAX_GROWTH 4
-#define FREE_BYTES ((size_t)256 << 20) /* growth below this is always accepted */
+#define ALLOWED_GROWTH_BYTES ((size_t)256 << 20) /* growth below this is always accepted */
 
 /* Most columns of a matrix; the vocabulary may be 16 times as large. The sums below then cannot
  * overflow, even without the stricter limits of model.h. */
@@ -47,7 +47,7 @@ static void set_block_shape(struct cpu_shape *s, const struct model *m)
     if (!pack_in_groups(m) && !m->head_linear.source.bytes)
         return;
     s->q8_stride += LINE_BYTES;
-    s->block_stride = size_round_up(s->max_cols, R16_PAD_COLS) / LEAST_BLOCK_COLS;
+    s->block_stride = size_round_up(s->max_cols, R16_PAD_COLS) / MIN_BLOCK_COLS;
     s->n_planes = m->act_scheme == ACT_16 ? 2 : m->act_scheme == ACT_FLOAT ? 0 : 1;
     s->x_stride = m->act_scheme == ACT_FLOAT ? size_round_up(s->max_cols, ROW_UNIT) : 0;
 }
@@ -79,19 +79,19 @@ bool cpu_sizes_shape(struct cpu_shape *s, const struct model *m, const struct ba
                        "is too large for this backend",
                        hp->n_embd, hp->n_heads, hp->head_dim, hp->n_ff);
     /* Architectures with delta nets have gates in attention. */
-    const size_t q_rows = m->arch->delta_nets ? 2 * q_width : q_width;
+    const size_t q_floats = m->arch->delta_nets ? 2 * q_width : q_width;
     const size_t delta_out = delta_width(&hp->delta), delta_in = delta_channels(&hp->delta);
     const size_t o_cols = size_max(q_width, delta_out);
     const size_t max_cols = size_max(size_max(hp->n_embd, hp->n_ff), o_cols);
     *s = (struct cpu_shape){
         .q_width = q_width,
         .kv_width = kv_width,
-        .q_rows = q_rows,
+        .q_floats = q_floats,
         .group = hp->n_heads / hp->n_kv_heads,
         .max_cols = max_cols,
         .h_stride = size_round_up(hp->n_embd, ROW_UNIT),
         .qkv_stride =
-            size_round_up(size_max(q_rows + 2 * kv_width, delta_in + delta_out), ROW_UNIT),
+            size_round_up(size_max(q_floats + 2 * kv_width, delta_in + delta_out), ROW_UNIT),
         .attn_stride = size_round_up(o_cols, ROW_UNIT),
         .ffn_stride = size_round_up(hp->n_ff, ROW_UNIT),
         .ffn_rows = size_max(hp->n_used_experts, 1),
@@ -254,7 +254,7 @@ static bool plan_states(const struct cpu_shape *s, const struct hparams *hp,
 {
     size_t recurrent, both, ring, window;
     return recurrent_bytes(hp, &recurrent) && size_mul(&both, recurrent, 2) &&
-           ring_bytes(s, hp, &ring, &window) && size_add(&plan->seq_bytes, both, ring) &&
+           ring_bytes(s, hp, &ring, &window) && size_add(&plan->seq_fixed_bytes, both, ring) &&
            size_add(&plan->state_bytes, recurrent, window);
 }
 
@@ -274,7 +274,8 @@ bool cpu_sizes_plan(const struct model *m, const struct backend_config *cfg,
     if (!cpu_sizes_shape(&s, m, cfg, n_threads, err))
         return false;
     if (!pack_bytes(m, cfg, &weight_bytes) || !size_mul(&limit, m->gguf->n_bytes, MAX_GROWTH) ||
-        !size_add(&limit, limit, FREE_BYTES) || !head_plane_bytes(m, s.n_coarse, &coarse_bytes) ||
+        !size_add(&limit, limit, ALLOWED_GROWTH_BYTES) ||
+        !head_plane_bytes(m, s.n_coarse, &coarse_bytes) ||
         !size_add(&weight_bytes, weight_bytes, coarse_bytes) ||
         !head_copy_bytes(m, cfg->head, &copy_bytes) ||
         !size_add(&weight_bytes, weight_bytes, copy_bytes) || weight_bytes > limit)
@@ -289,7 +290,7 @@ bool cpu_sizes_plan(const struct model *m, const struct backend_config *cfg,
     *plan = (struct backend_plan){
         .weight_bytes = weight_bytes,
         .kv_bytes_per_token = kv_bytes / ATTN_BLOCK,
-        .seq_bytes = states.seq_bytes,
+        .seq_fixed_bytes = states.seq_fixed_bytes,
         .state_bytes = states.state_bytes,
         .scratch_bytes = scratch_bytes(&s, hp, cfg->n_ubatch, n_threads),
     };

@@ -65,13 +65,13 @@ struct requested_row {
 /* The input of a layer in R16: q (n_tokens, q8_stride), for several tokens with room for a multiple
  * of PACK_TOKENS; units and q_sums (n_tokens, block_stride). */
 struct block_input {
-    struct block_plane planes[MOST_PLANES]; /* high and low bytes, or one plane */
+    struct block_plane planes[MAX_PLANES]; /* high and low bytes, or one plane */
     float *x; /* (n_tokens, x_stride) if activations are not quantised; then planes are unused */
 };
 
 /* Squared length of a block of a hidden state, and of its fixed-point error. */
 struct block_norms {
-    double h2, missed2;
+    double h2, error2;
 };
 
 /* Memory for the results of a pass, sized for n_ubatch tokens when the backend opens. */

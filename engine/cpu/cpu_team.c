@@ -24,7 +24,7 @@ struct team_pins {
     bool *is_pinned;         /* (n_threads) */
 };
 
-size_t team_size(size_t n_threads)
+size_t team_start(size_t n_threads)
 {
     size_t n = 1;
 #pragma omp parallel num_threads((int)n_threads)

@@ -11,9 +11,9 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* Start a team of n_threads threads, 1 to MAX_THREADS, and return how many the runtime provides; an
- * OpenMP limit may be lower than n_threads. */
-size_t team_size(size_t n_threads);
+/* Start n_threads threads, 1 to MAX_THREADS. Returns how many the runtime provides, because a limit
+ * of OpenMP may be lower. */
+size_t team_start(size_t n_threads);
 
 /* Run job(ud, i, n) for all i < n at the same time; return when all have finished. n is n_active,
  * at most n_threads, or less if the runtime provides fewer threads. The calling thread has index 0;

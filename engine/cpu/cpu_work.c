@@ -17,7 +17,7 @@ void threads_begin(struct cpu_thread *threads, size_t n)
     }
 }
 
-bool thread_take_work(const struct cpu_thread *th, size_t n, size_t unit, size_t size,
+bool thread_take_work(const struct cpu_thread *th, size_t n, size_t unit, size_t max_rows,
                       struct work_item *p)
 {
     struct cpu_thread *const threads = th->pass->b->scratch.threads;
@@ -26,11 +26,11 @@ bool thread_take_work(const struct cpu_thread *th, size_t n, size_t unit, size_t
         atomic_size_t *const n_taken = &threads[owner].n_taken[th->phase % 2];
         p->range = work_range_of(n, unit, owner, th->n_threads);
         /* The only item of a small range is processed by its owner. */
-        if (p->n_ranges_done > 0 && p->range.end - p->range.begin <= size)
+        if (p->n_ranges_done > 0 && p->range.end - p->range.begin <= max_rows)
             continue;
         p->begin =
-            p->range.begin + size * atomic_fetch_add_explicit(n_taken, 1, memory_order_relaxed);
-        p->end = size_min(p->begin + size, p->range.end);
+            p->range.begin + max_rows * atomic_fetch_add_explicit(n_taken, 1, memory_order_relaxed);
+        p->end = size_min(p->begin + max_rows, p->range.end);
         if (p->begin < p->range.end)
             return true;
     }

@@ -24,6 +24,13 @@ static inline struct work_range thread_range(const struct cpu_thread *th, size_t
     return work_range_of(n, unit, th->index, th->n_threads);
 }
 
+/* Whether the pass has a single token. Then every thread quantises this token itself, which is
+ * cheaper than a barrier. */
+static inline bool thread_has_one_token(const struct cpu_thread *th)
+{
+    return th->pass->strategy.linear == LINEAR_MATVEC;
+}
+
 /* A barrier for all threads. Afterwards each thread sees the writes of the others, and
  * thread_take_work can divide another set of rows. Also clears this thread's count of the phase
  * that has ended, because all threads use the other count now. */
@@ -41,12 +48,12 @@ struct work_item {
 };
 /* Reset the division of work. Call it before a pass, while no other thread runs. */
 void threads_begin(struct cpu_thread *threads, size_t n);
-/* Take the next item of n rows, at most `size` rows: first from this thread's range in order, then
- * from ranges of other threads that still have items. Ranges are multiples of `unit` rows. A range
- * of a single item is left to the thread that it belongs to. False if no rows are left for this
- * thread. *p must be all zero at the first call. All threads pass the same n, unit and size, and
- * can divide only one set of rows in this way between two calls of thread_sync. */
-bool thread_take_work(const struct cpu_thread *th, size_t n, size_t unit, size_t size,
+/* Take the next item of n rows, at most max_rows rows: first from this thread's range in order,
+ * then from ranges of other threads that still have items. Ranges are multiples of `unit` rows. A
+ * range of a single item is left to the thread that it belongs to. False if no rows are left for
+ * this thread. *p must be all zero at the first call. All threads pass the same n, unit and
+ * max_rows, and can divide only one set of rows in this way between two calls of thread_sync. */
+bool thread_take_work(const struct cpu_thread *th, size_t n, size_t unit, size_t max_rows,
                       struct work_item *p);
 
 #endif

@@ -20,10 +20,6 @@
 #define AVX512_GROUP_FROM 8
 #elif defined(__aarch64__)
 #include "engine/cpu/arm/kernels_arm.h"
-
-/* Two tokens fill the instruction. The limit has no effect, because many_from is 0, and `many` has
- * the same kernels as `medium`. */
-#define I8MM_MEDIUM_FROM 2
 #endif
 
 /* Bytes. docs/kernels.md, "Why the kernels are fast". AMD's hardware prefetches several streams as
@@ -74,7 +70,7 @@ static void set_ref(struct cpu_kernels *k)
         .coarse_pack = coarse_pack_ref,
         .coarse_bound = coarse_bound_ref,
         .coarse_gather = coarse_gather_ref,
-        .coarse_bounds = coarse_bounds_ref,
+        .coarse_bound_group = coarse_bound_group_ref,
         .coarse_group_from = SIZE_MAX,
         .mac_peak = mac_peak_ref,
         .fma_peak = fma_peak_ref,
@@ -167,7 +163,7 @@ static void set_avx512vnni(struct cpu_kernels *k, bool is_amd)
     k->coarse_pack = coarse_pack_avx512;
     k->coarse_bound = coarse_bound_avx512;
     k->coarse_gather = coarse_gather_avx512;
-    k->coarse_bounds = coarse_bounds_avx512;
+    k->coarse_bound_group = coarse_bound_group_avx512;
     k->coarse_group_from = AVX512_GROUP_FROM;
     k->conv_silu = conv_silu_avx512;
     k->delta_run = delta_run_avx512;
@@ -185,7 +181,7 @@ static void set_amx(struct cpu_kernels *k)
     k->many = (struct ternary_gemm){pack_token_amx,     gather_tokens_ref, unpack_rows_amx,
                                     ternary_matmul_amx, MATMUL_TOKENS,     PANEL_ROWS};
     k->grouped.matmul = grouped_matmul_amx;
-    k->coarse_bounds = coarse_bounds_amx;
+    k->coarse_bound_group = coarse_bound_group_amx;
     k->coarse_group_from = AMX_GROUP_FROM;
     k->mac_peak = mac_peak_amx;
     k->medium_from = AMX_MEDIUM_FROM;
@@ -237,7 +233,6 @@ static void set_i8mm(struct cpu_kernels *k)
     k->medium.pack = pack_token_i8mm;
     k->medium.matmul = ternary_matmul_i8mm;
     k->many = k->medium; /* many_from is 0, so every pass of several tokens uses `many` */
-    k->medium_from = I8MM_MEDIUM_FROM;
 }
 #endif
 

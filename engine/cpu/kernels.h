@@ -46,7 +46,7 @@ typedef void (*rms_norm_fn)(const float *x, const float *w, size_t n, float eps,
 
 /* The step "rotate" of docs/kernels.md, "Rotated inputs": signs (n), or NULL if all are +1, then a
  * Walsh-Hadamard transform of each run of `block` elements. block is a power of two from
- * ROTATION_LEAST to ROTATION_MOST and divides n. x, y (n); y may be x. */
+ * ROTATION_MIN to ROTATION_MAX and divides n. x, y (n); y may be x. */
 typedef void (*rotate_fn)(const float *x, const float *signs, size_t n, size_t block, float *y);
 
 /* Step "quantise" of docs/kernels.md. q (n rounded up to LINE_COLS): 0 past n, 64-byte aligned. */
@@ -174,24 +174,25 @@ typedef void (*coarse_bound_fn)(const struct coarse_mat *m, size_t row0, size_t 
                                 const struct coarse_query *q, float *bound);
 
 /* As coarse_query, for n <= COARSE_GROUP hidden states in one reading of the coarse_mat. Entries
- * past n are zero, arrays 64-byte aligned. coarse_bounds gives other bounds than coarse_bound. */
+ * past n are zero, arrays 64-byte aligned. coarse_bound_group gives other bounds than
+ * coarse_bound. */
 #define COARSE_GROUP 16
-#define COARSE_LEAST 1e-37f /* least step^2 and spread^2; an underflow would lower the bound */
+#define COARSE_MIN 1e-37f /* least step^2 and spread^2; an underflow would lower the bound */
 struct coarse_group {
     size_t n;
     /* (n_blocks, 4, 16, COARSE_GROUP, 4) the 256 bytes of a block in coarse_query.x, in quarters;
      * entry i of a quarter has bytes 4 i .. 4 i + 3 of this quarter of each hidden state */
     const int8_t *x;
     const int32_t *fix;   /* (n_blocks, COARSE_GROUP) sum of the 16 lanes of coarse_query.fix */
-    const float *spread2; /* (n_blocks, COARSE_GROUP) spread^2; at least COARSE_LEAST for i < n */
+    const float *spread2; /* (n_blocks, COARSE_GROUP) spread^2; at least COARSE_MIN for i < n */
     const float *unit;    /* (COARSE_GROUP) */
 };
 /* Bring n coarse_query.x, (n_blocks, 256) each, into the layout of coarse_group.x. */
 typedef void (*coarse_gather_fn)(const int8_t *const *x, size_t n, size_t n_blocks, int8_t *out);
 /* bounds[i][r - row0], for i < n: unit * (row r of m times x) + sqrt(1e-36 + sum over blocks of
- * max(step^2, COARSE_LEAST) * spread2) */
-typedef void (*coarse_bounds_fn)(const struct coarse_mat *m, size_t row0, size_t row1,
-                                 const struct coarse_group *g, float *const *bounds);
+ * max(step^2, COARSE_MIN) * spread2) */
+typedef void (*coarse_bound_group_fn)(const struct coarse_mat *m, size_t row0, size_t row1,
+                                      const struct coarse_group *g, float *const *bounds);
 
 /* Work whose time cpu_measure.c measures: n_rounds of the multiply-adds of ternary_matmul, for
  * fma_peak those of attention, without reads from memory. Returns the number of multiply-adds. */
@@ -236,7 +237,7 @@ struct cpu_kernels {
     coarse_pack_fn coarse_pack;
     coarse_bound_fn coarse_bound;
     coarse_gather_fn coarse_gather;
-    coarse_bounds_fn coarse_bounds;
+    coarse_bound_group_fn coarse_bound_group;
     size_t coarse_group_from; /* number of hidden states from which a group is faster */
     mac_peak_fn mac_peak, fma_peak;
     size_t stream_ahead; /* the member `ahead` of ternary_mat, grouped_mat and coarse_mat */

@@ -17,10 +17,10 @@
 /* For up to this number of tokens unpacking takes longer than it saves, so they are multiplied one
  * by one. */
 #define GROUPED_FEW 8
-#define GROUPED_TOKENS 32   /* most tokens in a call of grouped_matmul */
-#define R16_PANEL 2         /* most row groups that are unpacked together */
-#define LEAST_BLOCK_COLS 32 /* columns of the smallest block of activations */
-#define LEAST_ABSMAX 1e-30f /* a block of activations with a smaller maximum becomes zero */
+#define GROUPED_TOKENS 32    /* most tokens in a call of grouped_matmul */
+#define R16_PANEL 2          /* most row groups that are unpacked together */
+#define MIN_BLOCK_COLS 32    /* columns of the smallest block of activations */
+#define BLOCK_MIN_ABS 1e-30f /* a block of activations with a smaller maximum becomes zero */
 
 /* Ternary weights in R16. Line l of a row group holds its columns 16 l .. 16 l + 15: dword r is
  * row r, and bits 2i and 2i + 1 of byte k of the dword are the code of column 16 l + 4 i + k. */
@@ -47,7 +47,7 @@ struct block_acts {
 };
 
 /* Quantise x (n) in blocks of block_cols columns: m = max |x| of the block,
- * q = rint(x * (127 / m)), unit = m / 127. A block with m < LEAST_ABSMAX gives zeros. A NaN gives
+ * q = rint(x * (127 / m)), unit = m / 127. A block with m < BLOCK_MIN_ABS gives zeros. A NaN gives
  * q = 0. All outputs are padded with zeros to a multiple of R16_PAD_COLS columns. q is 16-byte
  * aligned. */
 typedef void (*quantise_blocks_fn)(const float *x, size_t n, size_t block_cols, int8_t *q,
@@ -63,9 +63,9 @@ struct block_plane {
  * high = (v + 64) >> 7, low = v - 128 high; the unit of low is m / 16256, that of high 128 times as
  * large. 16256 is 127 * 128, so that high is at most 127. Small blocks, NaN, padding and alignment
  * are as in quantise_blocks, for both planes. */
-#define MOST_PLANES 2
+#define MAX_PLANES 2
 typedef void (*quantise_planes_fn)(const float *x, size_t n, size_t block_cols,
-                                   const struct block_plane planes[MOST_PLANES]);
+                                   const struct block_plane planes[MAX_PLANES]);
 
 /* One token: for each row of groups group0 .. group1 - 1, y[row - 16 group0] += the product:
  * over the spans in order: g = 0; over the blocks of the span in order:

@@ -33,7 +33,7 @@ typedef void (*ternary_some_fn)(const struct ternary_mat *w, const int32_t *rows
 
 /* Most columns of a sum: a kernel may sum 64 times the products (a code in the top two bits of a
  * byte), and sums of 64 * 2 * 127 per column fit int32. */
-#define MOST_SUMMED 131072
+#define MAX_SUMMED 131072
 /* Ternary weights by column, so that a column whose q is 0 need not be read: line l of column c
  * holds its rows 256 l .. 256 l + 255 in the order in which a line of ternary_mat holds columns. */
 #define LINE_ROWS LINE_COLS
@@ -42,7 +42,7 @@ struct ternary_cols {
     size_t n_cols;
     size_t n_lines; /* per column */
 };
-/* acc[r] = sum over cols[i], i < n <= MOST_SUMMED, of (code - 1) * q[cols[i]], r < n_lines *
+/* acc[r] = sum over cols[i], i < n <= MAX_SUMMED, of (code - 1) * q[cols[i]], r < n_lines *
  * LINE_ROWS. acc is 64-byte aligned. */
 typedef void (*ternary_columns_fn)(const struct ternary_cols *w, const int32_t *cols, size_t n,
                                    const int8_t *q, int32_t *acc);

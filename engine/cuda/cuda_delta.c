@@ -105,7 +105,7 @@ void cuda_delta_apply(struct backend *b, size_t layer)
 /* With gates, q has a gate for each element of a query. */
 static bool has_gates(const struct backend *b)
 {
-    return b->shape.q_rows > b->shape.q_width;
+    return b->shape.q_floats > b->shape.q_width;
 }
 
 void cuda_gates_split(struct backend *b)

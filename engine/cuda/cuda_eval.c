@@ -94,7 +94,7 @@ static void write_run(struct backend *b, const struct eval_item *item, size_t to
                           .to = (float *)(uintptr_t)cuda_state_copy(s, 1 - s->copies.current),
                           .token0 = (uint32_t)token0,
                           .n_tokens = (uint32_t)item->n_ids};
-    recurrent_begin(&s->copies);
+    copies_begin(&s->copies);
 }
 
 /* Writes the item's tokens and requests to the table and to host.requests, from indices token0 and
@@ -146,7 +146,7 @@ static bool begin_pass(struct backend *b, struct eval_item *items, size_t n_item
             return false;
         pass->split &= items[i].n_ids <= 1;
         const size_t n_blocks = grid_blocks(items[i].seq->length + items[i].n_ids, KV_BLOCK);
-        pass->n_shares = size_min(size_max(pass->n_shares, n_blocks), ATTN_SPLIT);
+        pass->n_shares = size_min(size_max(pass->n_shares, n_blocks), ATTN_MAX_SHARES);
         pass->n_tokens += items[i].n_ids;
         pass->n_requests += items[i].head.kind == HEAD_NONE ? 0 : items[i].n_rows;
     }
@@ -180,7 +180,7 @@ bool cuda_eval(struct backend *b, struct eval_item *items, size_t n_items,
         struct seq *s = items[i].seq;
         s->length += items[i].n_ids;
         if (b->shape.state_bytes > 0 && items[i].n_ids > 0)
-            recurrent_commit(&s->copies, s->length);
+            copies_commit(&s->copies, s->length);
     }
     for (size_t i = 0; i < pass->n_requests; i++)
         b->host.requests[i].row->n = b->host.requests[i].n_found;

@@ -14,9 +14,9 @@
 /* Row groups per thread block of experts_float, with a thread for each row. */
 #define FLOAT_GROUPS (GROUP_THREADS / GROUP_ROWS)
 
-_Static_assert(MOST_EXPERTS == MODEL_MAX_EXPERTS && MOST_USED_EXPERTS == MODEL_MAX_USED_EXPERTS,
+_Static_assert(MAX_EXPERTS == MODEL_MAX_EXPERTS && MAX_USED_EXPERTS == MODEL_MAX_USED_EXPERTS,
                "the kernels' arrays hold all experts");
-_Static_assert(PAIR_THREADS >= MOST_EXPERTS, "group_pairs has a thread for each expert");
+_Static_assert(PAIR_THREADS >= MAX_EXPERTS, "group_pairs has a thread for each expert");
 
 void cuda_experts_connect(struct backend *b, struct cuda_layer *l)
 {

@@ -151,8 +151,8 @@ static struct rope_args rope_of(const struct backend *b, size_t layer)
                               .qkv = b->scratch.qkv,
                               .kv = l->has_ring ? s->ring_kv : s->kv,
                               .qkv_stride = (uint32_t)s->qkv_stride,
-                              .q_rows = (uint32_t)s->q_rows,
-                              .q_group = (uint32_t)(s->q_rows / hp->n_kv_heads),
+                              .q_floats = (uint32_t)s->q_floats,
+                              .q_group = (uint32_t)(s->q_floats / hp->n_kv_heads),
                               .kv_width = (uint32_t)s->kv_width,
                               .q_norm = l->q_norm,
                               .k_norm = l->k_norm,
@@ -178,7 +178,7 @@ static struct attn_args attn_of(const struct backend *b, size_t layer)
                               .out_stride = (uint32_t)s->attn_stride,
                               .n_heads = (uint32_t)hp->n_heads,
                               .group = (uint32_t)s->group,
-                              .q_group = (uint32_t)(s->q_rows / hp->n_kv_heads),
+                              .q_group = (uint32_t)(s->q_floats / hp->n_kv_heads),
                               .layer = (uint32_t)l->kv_index,
                               .window = (uint32_t)b->model->layers[layer].traits.window};
 }
@@ -194,7 +194,7 @@ static void attn_many(struct backend *b, size_t layer)
     struct attn_args attn = attn_of(b, layer);
     cuda_launch(&b->device, KERNEL_rope_append,
                 (struct cuda_grid){pass->n_tokens, b->model->hp.n_kv_heads, 1, 0}, &rope);
-    trace_step(b, "rope", layer, b->scratch.qkv, s->qkv_stride, s->q_rows + s->kv_width);
+    trace_step(b, "rope", layer, b->scratch.qkv, s->qkv_stride, s->q_floats + s->kv_width);
     const size_t n_blocks = grid_blocks(pass->n_tokens * s->group, APPLY_ROWS) *
                             b->model->hp.n_kv_heads *
                             grid_blocks(b->model->hp.head_dim, APPLY_ELEMS);
@@ -217,7 +217,7 @@ static void run_attention(struct backend *b, size_t i)
 {
     const struct cuda_shape *shape = &b->shape;
     const struct cuda_scratch *s = &b->scratch;
-    trace_step(b, "qkv", i, s->qkv, shape->qkv_stride, shape->q_rows + 2 * shape->kv_width);
+    trace_step(b, "qkv", i, s->qkv, shape->qkv_stride, shape->q_floats + 2 * shape->kv_width);
 
     /* apply norms (if any) and RoPE to q and k, scale q, append k and v to the cache; then causal
      * softmax(q k) v, with a group of query heads per KV head */
@@ -288,7 +288,7 @@ static void run_layer(struct backend *b, size_t i)
     trace_step(b, "ffn_residual", i, s->h, shape->h_stride, hp->n_embd);
 }
 
-static void head_embed(struct backend *b)
+static void embed_tokens(struct backend *b)
 {
     const struct model *m = b->model;
     struct embed_args args = {.table = b->embd,
@@ -319,7 +319,7 @@ static bool is_cancelled(const struct pass *pass)
 /* Returns false if cancelled. Kernels that are enqueued by then still run. */
 static bool run_layers(struct backend *b)
 {
-    head_embed(b);
+    embed_tokens(b);
     for (size_t i = 0; i < b->model->hp.n_layers; i++) {
         if (is_cancelled(&b->pass))
             return false;
@@ -389,7 +389,7 @@ static bool capture(struct backend *b, struct head_request head, CUgraphExec *ou
                             .n_requests = 1,
                             .n_runs = 1,
                             .split = b->shape.can_split,
-                            .n_shares = ATTN_SPLIT,
+                            .n_shares = ATTN_MAX_SHARES,
                             .layout = cuda_pass_layout(b->model, 1, 1)};
     b->host.requests[0] = (struct row_request){.head = &head};
     if (!cuda_ok(d, d->cuStreamBeginCapture(dev->stream, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL),

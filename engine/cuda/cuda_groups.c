@@ -9,7 +9,7 @@
 #include "engine/cuda/cuda_state.h"
 #include "engine/model/group_pack.h"
 
-#define LEAST_BLOCK_COLS 32 /* columns of a block with ACT_BLOCK32 */
+#define MIN_BLOCK_COLS 32 /* columns of a block with ACT_BLOCK32 */
 /* Row groups per thread block: grouped_float has a thread for each row, grouped_many a warp for
  * each row group. */
 #define FLOAT_GROUPS (GROUP_THREADS / GROUP_ROWS)
@@ -33,7 +33,7 @@ size_t cuda_block_cols(const struct model *m, const struct linear *const *sectio
     for (size_t i = 0; i < n_sections; i++)
         if (sections[i]->scales.scaling == SCALE_BLOCK)
             n = size_min(n, sections[i]->scales.block_cols);
-    return m->act_scheme == ACT_BLOCK32 ? LEAST_BLOCK_COLS : n;
+    return m->act_scheme == ACT_BLOCK32 ? MIN_BLOCK_COLS : n;
 }
 
 /* Row groups of outputs. With a gate (kind >= LINEAR_RELU2) those of the gate, because a row of the

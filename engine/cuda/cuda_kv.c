@@ -73,7 +73,7 @@ bool cuda_kv_open(struct backend *b, size_t n_ctx, struct seq **out, struct bn_e
     s->ring_blocks = ring_blocks;
     s->slots = s->ring + ring_bytes;
     s->states = s->memory + states_at;
-    recurrent_set_length(&s->copies, 0);
+    copies_set_length(&s->copies, 0);
     bool ok = result == CUDA_ERROR_OUT_OF_MEMORY
                   ? fail_memory(b, n_ctx, n_bytes, err)
                   : cuda_ok(d, result, "GPU memory for the KV cache", err);
@@ -103,7 +103,7 @@ void cuda_kv_close(struct seq *s)
 size_t cuda_kv_reachable(const struct seq *s, size_t n_keep)
 {
     const size_t n =
-        s->backend->shape.state_bytes > 0 ? recurrent_reachable(&s->copies, n_keep) : n_keep;
+        s->backend->shape.state_bytes > 0 ? copies_reachable(&s->copies, n_keep) : n_keep;
     return cuda_ring_reachable(s, n);
 }
 
@@ -113,8 +113,8 @@ void cuda_kv_truncate(struct seq *s, size_t n_keep)
         s->length = n_keep;
     if (s->length == 0)
         s->ring_first = 0; /* an empty ring has lost no position */
-    if (s->backend->shape.state_bytes > 0 && !recurrent_truncate(&s->copies, s->length))
-        recurrent_set_length(&s->copies, 0); /* any copy will do: write_run starts from zeros */
+    if (s->backend->shape.state_bytes > 0 && !copies_truncate(&s->copies, s->length))
+        copies_set_length(&s->copies, 0); /* any copy will do: write_run starts from zeros */
 }
 
 /* Writes the state of the sequence's length to `to`: the recurrent state, then the windows of
@@ -142,7 +142,7 @@ static bool upload_state(struct seq *s, const void *from, size_t length, struct 
     struct cuda_driver *d = &dev->driver;
     const size_t n_bytes = s->backend->shape.state_bytes;
     if (n_bytes > 0) {
-        recurrent_replace(&s->copies, length);
+        copies_replace(&s->copies, length);
         if (!cuda_ok(d,
                      d->cuMemcpyHtoDAsync(cuda_state_copy(s, s->copies.current), from, n_bytes,
                                           dev->stream),
@@ -158,7 +158,7 @@ static bool upload_state(struct seq *s, const void *from, size_t length, struct 
 static void clear(struct seq *s)
 {
     cuda_kv_truncate(s, 0);
-    recurrent_set_length(&s->copies, 0);
+    copies_set_length(&s->copies, 0);
 }
 
 bool cuda_kv_state_save(struct seq *s, void *to)

@@ -16,7 +16,7 @@
 /* Limit of the packed size relative to the file. A line holds 256 columns, so very short rows need
  * far more memory than in the file. */
 #define MAX_GROWTH 4
-#define SMALL_BYTES ((size_t)256 << 20) /* growth below this is never rejected */
+#define ALLOWED_GROWTH_BYTES ((size_t)256 << 20) /* growth below this is never rejected */
 /* Limit of each width of a layer. It prevents overflow of the sums and products below. */
 #define MAX_WIDTH ((size_t)1 << 22)
 /* Most tokens of a pass. A grid has at most 65,535 blocks in y and z. attn_split has one block in z
@@ -61,19 +61,19 @@ bool cuda_shape_init(struct cuda_shape *s, const struct model *m, const struct b
                        "width %zu, %zu heads of %zu, feed-forward width %zu",
                        hp->n_embd, hp->n_heads, hp->head_dim, hp->n_ff);
     /* Attention in models with delta nets has a gate for each element of a query. */
-    const size_t q_rows = m->arch->delta_nets ? 2 * q_width : q_width;
+    const size_t q_floats = m->arch->delta_nets ? 2 * q_width : q_width;
     const size_t delta_out = delta_width(&hp->delta), delta_in = delta_channels(&hp->delta);
     const size_t o_cols = size_max(q_width, delta_out);
     const size_t max_cols = size_max(size_max(hp->n_embd, hp->n_ff), o_cols);
     *s = (struct cuda_shape){
         .q_width = q_width,
         .kv_width = kv_width,
-        .q_rows = q_rows,
+        .q_floats = q_floats,
         .group = hp->n_heads / hp->n_kv_heads,
         .n_head_chunks = hp->n_kv_heads * grid_blocks(hp->n_heads / hp->n_kv_heads, ATTN_HEADS),
         .h_stride = size_round_up(hp->n_embd, ROW_UNIT),
         .qkv_stride =
-            size_round_up(size_max(q_rows + 2 * kv_width, delta_in + delta_out), ROW_UNIT),
+            size_round_up(size_max(q_floats + 2 * kv_width, delta_in + delta_out), ROW_UNIT),
         .attn_stride = size_round_up(o_cols, ROW_UNIT),
         .ffn_stride = size_round_up(hp->n_ff, ROW_UNIT),
         .vocab_stride = size_round_up(hp->n_vocab, ROW_UNIT),
@@ -203,11 +203,11 @@ static void layout_scratch(struct layout *l, const struct cuda_shape *s, const s
 static bool check_support(const struct model *m, const struct backend_config *cfg,
                           struct bn_error *err)
 {
-    /* embed_rows applies embd_scale before the rotation; docs/kernels.md applies it after that. */
+    /* embed_rows applies embd_scale before the rotation, but docs/kernels.md applies it
+     * afterwards. */
     if (m->rotation.version && m->arch->scaled)
         return bn_fail(err, BN_EUNSUPPORTED,
-                       "the CUDA backend has no rotated files (prism.hadamard.version) of '%s'",
-                       m->arch->name);
+                       "the CUDA backend does not support rotated files of '%s'", m->arch->name);
     /* split_gates holds the queries and gates of all heads of a group in shared memory. */
     const size_t most_heads = SPLIT_GATE_FLOATS / 2 / m->hp.head_dim;
     if (m->arch->delta_nets && m->hp.n_heads / m->hp.n_kv_heads > most_heads)
@@ -233,8 +233,8 @@ bool cuda_plan_bytes(const struct model *m, const struct backend_config *cfg,
     if (!check_support(m, cfg, err) || !cuda_shape_init(&s, m, cfg, err))
         return false;
     if (!cuda_weight_bytes(m, cfg->head, &weight_bytes) ||
-        !size_mul(&limit, m->gguf->n_bytes, MAX_GROWTH) || !size_add(&limit, limit, SMALL_BYTES) ||
-        weight_bytes > limit)
+        !size_mul(&limit, m->gguf->n_bytes, MAX_GROWTH) ||
+        !size_add(&limit, limit, ALLOWED_GROWTH_BYTES) || weight_bytes > limit)
         return bn_fail(err, BN_EUNSUPPORTED,
                        "rows of %zu and %zu weights are too short for this backend: "
                        "packed, the model would be more than %d times as large as its file",
@@ -244,7 +244,8 @@ bool cuda_plan_bytes(const struct model *m, const struct backend_config *cfg,
         .weight_bytes = weight_bytes,
         .kv_bytes_per_token = (s.block_bytes + s.slot_bytes + KV_BLOCK - 1) / KV_BLOCK,
         .scratch_bytes = l.n_bytes,
-        .seq_bytes = 2 * s.state_bytes + s.ring.n_blocks * s.ring_kv.block_elems * sizeof(uint16_t),
+        .seq_fixed_bytes =
+            2 * s.state_bytes + s.ring.n_blocks * s.ring_kv.block_elems * sizeof(uint16_t),
         .state_bytes = s.state_bytes + grid_blocks(s.ring.n_before, KV_BLOCK) *
                                            s.ring_kv.block_elems * sizeof(uint16_t),
     };

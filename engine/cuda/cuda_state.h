@@ -62,7 +62,7 @@ struct cuda_layer {
 /* Sizes that follow from the model and the configuration, in elements unless noted. */
 struct cuda_shape {
     size_t q_width, kv_width; /* n_heads * head_dim, n_kv_heads * head_dim */
-    size_t q_rows;            /* q_width, twice that with gates for its elements */
+    size_t q_floats;          /* q_width, twice that with gates for its elements */
     size_t group;             /* query heads per KV head */
     size_t n_head_chunks;     /* of all KV heads; a chunk is up to ATTN_HEADS query heads of one */
     /* From one row of a buffer to the next. best_stride: one for each BEST_ROWS token ids. */

@@ -81,7 +81,7 @@ void gguf_close(struct gguf *g); /* accepts NULL; does not free the bytes */
 
 /* The place of a file in a split model: part number *number (from 0) of *count. A file that is not
  * split is part 0 of 1. BN_EFORMAT: the keys have wrong values; *number is then 0 and *count 1. */
-#define GGUF_MOST_PARTS 99999 /* five digits in the name of a part */
+#define GGUF_MAX_PARTS 99999 /* five digits in the name of a part */
 bool gguf_split_of(const struct gguf *g, size_t *number, size_t *count, struct bn_error *err);
 
 /* Make parts[0] the whole model: it gets the tensors of all parts (n_parts >= 2, in order). The

@@ -20,9 +20,8 @@ bool gguf_split_of(const struct gguf *g, size_t *number, size_t *count, struct b
     *count = 1;
     if (!gguf_find_kv(g, "split.count"))
         return true;
-    if (!gguf_get_u64(g, "split.count", &n) || n > GGUF_MOST_PARTS)
-        return bn_fail(err, BN_EFORMAT, "split.count is not a number from 0 to %d",
-                       GGUF_MOST_PARTS);
+    if (!gguf_get_u64(g, "split.count", &n) || n > GGUF_MAX_PARTS)
+        return bn_fail(err, BN_EFORMAT, "split.count is not a number from 0 to %d", GGUF_MAX_PARTS);
     if (n <= 1)
         return true;
     if (!gguf_get_u64(g, "split.no", &i) || i >= n)

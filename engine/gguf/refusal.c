@@ -83,7 +83,7 @@ static bool is_space(uint8_t byte)
  * mark and blanks, together at most 64 bytes, may come first. */
 static bool begins_with(const uint8_t *bytes, size_t n_bytes, const char *word)
 {
-    size_t i = bn_str_mark_bytes((struct bn_str){(const char *)bytes, n_bytes});
+    size_t i = bn_str_bom_bytes((struct bn_str){(const char *)bytes, n_bytes});
     while (i < n_bytes && i < 64 && is_space(bytes[i]))
         i++;
     for (; *word; i++, word++) {

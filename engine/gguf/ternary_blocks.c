@@ -10,7 +10,7 @@
 #include "engine/gguf/gguf_le.h"
 #include "engine/gguf/refusal.h"
 
-#define MOST_BLOCK_COLS 256 /* TQ1_0 and TQ2_0 */
+#define MAX_BLOCK_COLS 256 /* TQ1_0 and TQ2_0 */
 
 /* ---- decoders of one block ---- */
 
@@ -285,7 +285,7 @@ void ternary_row_decode(const struct ternary_source *src, size_t row, float *val
     const struct scale_walk w = scales_of(src);
     for (size_t i = row * w.row_blocks; i < (row + 1) * w.row_blocks; i++) {
         const float scale = f16_to_f32(scale_at(&w, i));
-        uint8_t codes[MOST_BLOCK_COLS];
+        uint8_t codes[MAX_BLOCK_COLS];
         (void)decode_block(src, src->bytes + i * g->block_bytes, codes); /* ternary_verify passed */
         for (size_t k = 0; k < g->block_cols; k++)
             *values++ = (float)((int)codes[k] - 1) * scale;

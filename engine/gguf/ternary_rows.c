@@ -15,7 +15,7 @@
 
 #include <math.h>
 
-#define MOST_BLOCK_BYTES 16 /* of one row: IQ2_BN and IQ2_BN_R4 */
+#define MAX_BLOCK_BYTES 16 /* of one row: IQ2_BN and IQ2_BN_R4 */
 
 /* ---- decoders of one block ---- */
 
@@ -146,7 +146,7 @@ static bool decode_row(const struct ternary_source *src, size_t row, uint8_t *co
     const struct row_place p = place_of(src, row);
     const size_t n_bytes = src->n_cols / g->block_cols * g->block_bytes;
     for (size_t at = 0; at < n_bytes; at += g->block_bytes, codes += g->block_cols) {
-        uint8_t block[MOST_BLOCK_BYTES];
+        uint8_t block[MAX_BLOCK_BYTES];
         for (size_t i = 0; i < g->block_bytes; i += p.run_bytes)
             memcpy(block + i, byte_at(&p, at + i), p.run_bytes);
         if (!ternary_layouts[src->type].decode_block(block, codes))

@@ -9,7 +9,7 @@
 
 #define KEY_BYTES 96      /* more than the longest key */
 #define CLAMP_DEFAULT 7.0 /* for files without swiglu_clamp_exp, as the first ones of `maple` */
-#define CLAMP_MOST 1e6    /* largest limit that is accepted; real values are far smaller */
+#define CLAMP_MAX 1e6     /* largest limit that is accepted; real values are far smaller */
 
 /* Write the key "ARCH.name" to `text` and return its entry, NULL if the file does not have it. */
 static const struct gguf_kv *find_key(const struct gguf *g, const struct arch *arch,
@@ -61,10 +61,10 @@ static bool read_clamps(const struct gguf *g, const struct arch *arch, const str
         double clamp = CLAMP_DEFAULT;
         if (kv && !gguf_item_f64(kv, is_array ? i : 0, &clamp))
             return bn_fail(err, BN_EFORMAT, "%s is not a number for layer %zu", key, i);
-        if (!(clamp > 0.0 && clamp <= CLAMP_MOST))
+        if (!(clamp > 0.0 && clamp <= CLAMP_MAX))
             return bn_fail(err, BN_EFORMAT,
                            "%s is %g for layer %zu, but must be above 0 and at most %g", key, clamp,
-                           i, CLAMP_MOST);
+                           i, CLAMP_MAX);
         layers[i].traits.clamp = (float)clamp;
     }
     return true;

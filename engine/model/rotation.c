@@ -85,10 +85,10 @@ static bool read_scalars(const struct gguf *g, struct file_rotation *r, struct b
                        (unsigned long long)version);
     if (!gguf_get_u64(g, PREFIX "block_size", &block))
         return bn_fail(err, BN_EFORMAT, "the file has no number " PREFIX "block_size");
-    if (block < ROTATION_LEAST || block > ROTATION_MOST || (block & (block - 1)) != 0)
+    if (block < ROTATION_MIN || block > ROTATION_MAX || (block & (block - 1)) != 0)
         return bn_fail(err, BN_EUNSUPPORTED,
                        PREFIX "block_size is %llu, not a power of two from %d to %d",
-                       (unsigned long long)block, ROTATION_LEAST, ROTATION_MOST);
+                       (unsigned long long)block, ROTATION_MIN, ROTATION_MAX);
     r->version = (unsigned)version;
     r->block = (size_t)block;
     if (!check_text(g, PREFIX "transform", "normalized-sylvester-walsh-hadamard", err) ||
@@ -106,9 +106,9 @@ static bool read_widths(const struct gguf_kv *kv, struct file_rotation *r, size_
                         struct bn_error *err)
 {
     *n_signs = 0;
-    if (kv->n_items < 1 || kv->n_items > ROTATION_MOST_WIDTHS)
+    if (kv->n_items < 1 || kv->n_items > ROTATION_MAX_WIDTHS)
         return bn_fail(err, BN_EFORMAT, PREFIX "sign_widths has %llu numbers, not 1 to %d",
-                       (unsigned long long)kv->n_items, ROTATION_MOST_WIDTHS);
+                       (unsigned long long)kv->n_items, ROTATION_MAX_WIDTHS);
     for (size_t i = 0; i < kv->n_items; i++) {
         uint64_t width;
         if (!gguf_item_u64(kv, i, &width) || width == 0 || width > MODEL_MAX_WIDTH)

@@ -14,9 +14,9 @@
 
 struct gguf;
 
-#define ROTATION_LEAST 4 /* least and most elements of a block */
-#define ROTATION_MOST 4096
-#define ROTATION_MOST_WIDTHS 64 /* most vectors of signs in a file */
+#define ROTATION_MIN 4 /* least and most elements of a block */
+#define ROTATION_MAX 4096
+#define ROTATION_MAX_WIDTHS 64 /* most vectors of signs in a file */
 
 /* The transform of a vector of n elements, in this order: reorder heads (n_outer), multiply by
  * signs, apply a Walsh-Hadamard matrix, divided by sqrt(block), to each block. For a row of the
@@ -35,7 +35,7 @@ struct rotation {
 struct file_rotation {
     unsigned version; /* 1 or 2; 0: the file is not rotated */
     size_t block;
-    size_t n_widths, widths[ROTATION_MOST_WIDTHS];
+    size_t n_widths, widths[ROTATION_MAX_WIDTHS];
     float *signs;     /* (sum of widths) a vector for each width, in this order; NULL: all are +1 */
     bool tied_output; /* the embedding is the output head too */
     bool has_embd;    /* rows of the embedding are rotated */

@@ -16,13 +16,15 @@
 #include <math.h>
 #include <stdio.h>
 
+/* Whether the key prism.hadamard.weight_names lists a tensor. file_rotation_init writes the first
+ * two values. */
+enum rotation_state { NOT_LISTED = 0, LISTED = 1, ROTATION_SET = 2 };
+
 struct finder {
     struct model *m;
     const struct model_config *cfg;
-    uint8_t *is_used; /* (n_tensors) 1 for a tensor that is in the graph */
-    /* (n_tensors) 1: the key prism.hadamard.weight_names lists the tensor; 2: its rotation has been
-     * set too; else 0 */
-    uint8_t *rotated;
+    uint8_t *is_used;                         /* (n_tensors) 1 for a tensor that is in the graph */
+    uint8_t *rotation_state;                  /* (n_tensors) enum rotation_state */
     uint64_t n_linear_params[TENSOR_N_TYPES]; /* per type, to find the most common one */
     size_t n_merged; /* ternary tensors whose blocks were merged in pairs */
     char name[64];   /* of the tensor that is looked up or was found last */
@@ -171,8 +173,8 @@ static bool find_scales(struct finder *f, struct linear *out, struct bn_error *e
 
 /* Check the dimensions of f->name: the third one is the number of experts. A missing tensor passes,
  * because find reports it later. */
-static bool has_dims(const struct finder *f, size_t n_cols, size_t n_rows, size_t n_experts,
-                     struct bn_error *err)
+static bool check_dims(const struct finder *f, size_t n_cols, size_t n_rows, size_t n_experts,
+                       struct bn_error *err)
 {
     const struct gguf_tensor *t = gguf_find_tensor(f->m->gguf, f->name);
     if (!t || (t->dims[0] == n_cols && t->dims[1] == n_rows && t->dims[2] == n_experts &&
@@ -191,11 +193,11 @@ static bool set_rotation(struct finder *f, size_t n_cols, struct rotation *out,
                          struct bn_error *err)
 {
     const struct gguf *g = f->m->gguf;
-    uint8_t *const state = &f->rotated[gguf_find_tensor(g, f->name) - g->tensors];
+    uint8_t *const state = &f->rotation_state[gguf_find_tensor(g, f->name) - g->tensors];
     *out = (struct rotation){0};
-    if (*state == 0)
+    if (*state == NOT_LISTED)
         return true;
-    *state = 2;
+    *state = ROTATION_SET;
     return file_rotation_of(&f->m->rotation, f->name, n_cols, out, err);
 }
 
@@ -219,7 +221,8 @@ static bool find_linear(struct finder *f, size_t layer, const char *stem, size_t
 
 /* The kernels apply residual_scale as a part of extra_scale, before a bias is added, so biases
  * would not be scaled. */
-static bool no_scaled_bias(const struct finder *f, const struct layer *l, struct bn_error *err)
+static bool check_no_scaled_bias(const struct finder *f, const struct layer *l,
+                                 struct bn_error *err)
 {
     return f->m->hp.residual_scale == 1.0 || (!l->o.bias.bytes && !l->down.bias.bytes) ||
            bn_fail(err, BN_EUNSUPPORTED,
@@ -238,7 +241,7 @@ static bool find_experts(struct finder *f, size_t layer, const char *stem, size_
                        "tensor '%s': experts of %zu outputs are not supported, only multiples of "
                        "%d",
                        f->name, n_rows, EXPERT_ROW_UNIT);
-    if (!has_dims(f, n_cols, n_rows, n_experts, err) ||
+    if (!check_dims(f, n_cols, n_rows, n_experts, err) ||
         !find_linear(f, layer, stem, n_cols, n_rows * n_experts, out, err))
         return false;
     return out->rotation.block == 0 ||
@@ -256,7 +259,8 @@ static bool find_router(struct finder *f, size_t layer, struct tensor_ref *out,
 
 /* Two layers with the same input must both be rotated or both not, because the input is transformed
  * once for both. */
-static bool share_rotation(const struct linear *a, const struct linear *b, struct bn_error *err)
+static bool check_same_rotation(const struct linear *a, const struct linear *b,
+                                struct bn_error *err)
 {
     const struct linear *const named = a->rotation.block ? a : b, *const other = named == a ? b : a;
     return a->rotation.block == b->rotation.block ||
@@ -279,7 +283,7 @@ static bool find_ffn(struct finder *f, size_t i, struct bn_error *err)
            find_linear(f, i, "ffn_up", e, ff, &l->up, err) &&
            (!f->m->arch->sub_norms || find_norm(f, i, "ffn_sub_norm", ff, &l->ffn_sub_norm, err)) &&
            find_linear(f, i, "ffn_down", ff, e, &l->down, err) &&
-           share_rotation(&l->gate, &l->up, err);
+           check_same_rotation(&l->gate, &l->up, err);
 }
 
 /* Find the F32 tensor blk.LAYER.NAME. Unlike a stem, `name` is complete: "ssm_a", "ssm_dt.bias". */
@@ -371,8 +375,9 @@ static bool find_layer(struct finder *f, size_t i, struct bn_error *err)
     return find_norm(f, i, "attn_norm", e, &l->attn_norm, err) &&
            (l->traits.is_delta_net ? find_delta_net(f, i, err) : find_attention(f, i, err)) &&
            find_norm(f, i, delta_nets ? "post_attention_norm" : "ffn_norm", e, &l->ffn_norm, err) &&
-           find_ffn(f, i, err) && no_scaled_bias(f, l, err) && share_rotation(&l->q, &l->k, err) &&
-           (l->traits.is_delta_net || share_rotation(&l->q, &l->v, err));
+           find_ffn(f, i, err) && check_no_scaled_bias(f, l, err) &&
+           check_same_rotation(&l->q, &l->k, err) &&
+           (l->traits.is_delta_net || check_same_rotation(&l->q, &l->v, err));
 }
 
 /* A ternary embedding is decoded row by row during evaluation, which cannot report errors, so its
@@ -518,7 +523,7 @@ static bool check_rotated(const struct finder *f, struct bn_error *err)
     const struct gguf *g = f->m->gguf;
     for (size_t i = 0; i < g->n_tensors; i++) {
         const struct bn_str name = g->tensors[i].name;
-        if (f->rotated[i] == 1 && f->is_used[i])
+        if (f->rotation_state[i] == LISTED && f->is_used[i])
             return bn_fail(err, BN_EUNSUPPORTED,
                            "prism.hadamard.weight_names has '%.*s', whose input cannot be rotated",
                            bn_str_shown(name, 80), name.ptr);
@@ -534,7 +539,7 @@ static bool find_all(struct finder *f, struct bn_error *err)
         return false;
     for (size_t i = 0; i < m->hp.n_layers; i++) {
         if (cancel && atomic_load_explicit(cancel, memory_order_relaxed))
-            return bn_fail(err, BN_ECANCELLED, "loading was stopped");
+            return bn_fail(err, BN_ECANCELLED, "loading was cancelled");
         if (!find_layer(f, i, err))
             return false;
     }
@@ -548,12 +553,12 @@ bool weights_find(struct model *m, const struct model_config *cfg, struct bn_err
     struct finder f = {.m = m, .cfg = cfg};
     m->finest = (struct ternary_scales){.scaling = SCALE_TENSOR, .tensor_scale = 1.0f};
     f.is_used = mem_alloc(m->gguf->n_tensors, 1);
-    f.rotated = mem_alloc(m->gguf->n_tensors, 1);
+    f.rotation_state = mem_alloc(m->gguf->n_tensors, 1);
     const bool ok =
-        f.is_used && f.rotated
-            ? file_rotation_init(&m->rotation, m->gguf, f.rotated, err) && find_all(&f, err)
+        f.is_used && f.rotation_state
+            ? file_rotation_init(&m->rotation, m->gguf, f.rotation_state, err) && find_all(&f, err)
             : bn_fail(err, BN_ENOMEM, "no memory for %zu tensors", m->gguf->n_tensors);
-    mem_free(f.rotated);
+    mem_free(f.rotation_state);
     mem_free(f.is_used);
     if (!ok)
         return false;

@@ -27,8 +27,8 @@ struct sampler {
     uint32_t *count; /* (n_vocab) occurrences in the window; zero between calls */
     int32_t *ids;    /* (2 n_vocab) ids with a bias, then ids with a penalty; n_ids distinct ones */
     size_t n_ids;
-    struct head_row row;   /* with n_vocab candidates, for sampler_request */
-    struct survivor *work; /* (n_vocab) candidates of sampler_pick */
+    struct head_row row;     /* with n_vocab candidates, for sampler_request */
+    struct chain_cand *work; /* (n_vocab) candidates of sampler_pick */
 };
 
 /* ---- parameters ---- */
@@ -252,37 +252,38 @@ static size_t load_row(struct sampler *s, const struct head_row *row)
     for (size_t i = 0; i < row->n; i++) {
         const float z = adjust(s, row->cands[i]);
         if (z > -INFINITY)
-            s->work[n++] = (struct survivor){.id = row->cands[i].id, .logit = z};
+            s->work[n++] = (struct chain_cand){.id = row->cands[i].id, .logit = z};
     }
     return n;
 }
 
-static int32_t pick_best(const struct survivor *w, size_t n)
+static int32_t pick_best(const struct chain_cand *cands, size_t n)
 {
     size_t best = 0;
     for (size_t i = 1; i < n; i++) {
-        if (w[i].logit > w[best].logit || (w[i].logit == w[best].logit && w[i].id < w[best].id))
+        if (cands[i].logit > cands[best].logit ||
+            (cands[i].logit == cands[best].logit && cands[i].id < cands[best].id))
             best = i;
     }
-    return w[best].id;
+    return cands[best].id;
 }
 
 /* The same arithmetic as for HEAD_GUMBEL: in double, with one division per row. */
-static int32_t draw(const struct sampler_params *p, const struct survivor *w, size_t n,
+static int32_t draw(const struct sampler_params *p, const struct chain_cand *cands, size_t n,
                     uint64_t position)
 {
     const uint64_t key = noise_key(p->seed, position);
     const double beta = 1.0 / (double)p->temp;
     double best = -INFINITY;
-    int32_t best_id = w[0].id;
+    int32_t best_id = cands[0].id;
     for (size_t i = 0; i < n; i++) {
-        const double scaled = (double)w[i].logit * beta;
+        const double scaled = (double)cands[i].logit * beta;
         if (scaled + NOISE_GUMBEL_MAX < best)
             continue; /* even the largest noise gives less; an equal sum can win by a lower id */
-        const double noisy = scaled + noise_gumbel(key, (uint64_t)w[i].id);
-        if (noisy > best || (noisy == best && w[i].id < best_id)) {
+        const double noisy = scaled + noise_gumbel(key, (uint64_t)cands[i].id);
+        if (noisy > best || (noisy == best && cands[i].id < best_id)) {
             best = noisy;
-            best_id = w[i].id;
+            best_id = cands[i].id;
         }
     }
     return best_id;

@@ -44,15 +44,15 @@ static double exp_below(double x)
     return ldexp(p, (int)n);
 }
 
-static bool is_before(const struct survivor *a, const struct survivor *b)
+static bool is_before(const struct chain_cand *a, const struct chain_cand *b)
 {
     return a->key > b->key || (a->key == b->key && a->id < b->id);
 }
 
 /* Restore the heap below node i. A parent is_before its children. */
-static void sift_down(struct survivor *heap, size_t n, size_t i)
+static void sift_down(struct chain_cand *heap, size_t n, size_t i)
 {
-    const struct survivor item = heap[i];
+    const struct chain_cand item = heap[i];
     for (size_t child = 2 * i + 1; child < n; child = 2 * i + 1) {
         if (child + 1 < n && is_before(&heap[child + 1], &heap[child]))
             child++;
@@ -64,115 +64,116 @@ static void sift_down(struct survivor *heap, size_t n, size_t i)
     heap[i] = item;
 }
 
-static void build_heap(struct survivor *heap, size_t n)
+static void build_heap(struct chain_cand *heap, size_t n)
 {
     for (size_t i = n / 2; i-- > 0;)
         sift_down(heap, n, i);
 }
 
 /* Move the top of a heap of n to heap[n - 1]. The others form a heap of n - 1. */
-static void pop(struct survivor *heap, size_t n)
+static void pop(struct chain_cand *heap, size_t n)
 {
-    const struct survivor first = heap[0];
+    const struct chain_cand first = heap[0];
     heap[0] = heap[n - 1];
     sift_down(heap, n - 1, 0);
     heap[n - 1] = first;
 }
 
-static double best_logit(const struct survivor *w, size_t n)
+static double best_logit(const struct chain_cand *cands, size_t n)
 {
     double best = -INFINITY;
     for (size_t i = 0; i < n; i++)
-        best = fmax(best, (double)w[i].logit);
+        best = fmax(best, (double)cands[i].logit);
     return best;
 }
 
 /* Sort by ascending id, so that the order of sums does not depend on the order of the input.
  * Changes all keys. */
-static void sort_by_id(struct survivor *w, size_t n)
+static void sort_by_id(struct chain_cand *cands, size_t n)
 {
     bool sorted = true;
     for (size_t i = 0; i < n; i++) {
-        w[i].key = (double)w[i].id;
-        sorted = sorted && (i == 0 || w[i - 1].id < w[i].id);
+        cands[i].key = (double)cands[i].id;
+        sorted = sorted && (i == 0 || cands[i - 1].id < cands[i].id);
     }
     if (sorted)
         return;
-    build_heap(w, n);
+    build_heap(cands, n);
     for (size_t i = n; i > 1; i--)
-        pop(w, i);
+        pop(cands, i);
 }
 
-/* Keep the survivors with the largest keys, at least one, until the sum of their probabilities
- * reaches `share`. The probability of a survivor is exp(logit - best) / total. */
-static size_t keep_share(struct survivor *w, size_t n, double share, double best, double total)
+/* Keep the candidates with the largest keys, at least one, until the sum of their probabilities
+ * reaches `share`. The probability of a candidate is exp(logit - best) / total. */
+static size_t keep_share(struct chain_cand *cands, size_t n, double share, double best,
+                         double total)
 {
     double sum = 0.0;
     size_t n_kept = 0;
-    build_heap(w, n);
+    build_heap(cands, n);
     while (n_kept < n && !(sum >= share * total && n_kept > 0)) {
-        sum += exp_below((double)w[0].logit - best);
-        pop(w, n - n_kept);
+        sum += exp_below((double)cands[0].logit - best);
+        pop(cands, n - n_kept);
         n_kept++;
     }
     for (size_t i = 0; i < n_kept; i++)
-        w[i] = w[n - n_kept + i]; /* i ascends, so the ranges may overlap */
+        cands[i] = cands[n - n_kept + i]; /* i ascends, so the ranges may overlap */
     return n_kept;
 }
 
-size_t chain_top_k(struct survivor *w, size_t n, size_t k)
+size_t chain_top_k(struct chain_cand *cands, size_t n, size_t k)
 {
     if (k == 0 || k >= n)
         return n;
     for (size_t i = 0; i < n; i++)
-        w[i].key = (double)w[i].logit;
-    build_heap(w, n);
+        cands[i].key = (double)cands[i].logit;
+    build_heap(cands, n);
     for (size_t i = 0; i < k; i++)
-        pop(w, n - i);
+        pop(cands, n - i);
     for (size_t i = 0; i < k; i++)
-        w[i] = w[n - k + i];
+        cands[i] = cands[n - k + i];
     return k;
 }
 
 /* Meister et al., "Locally typical sampling": prefers candidates whose surprise (-log probability)
  * is near the entropy. */
-size_t chain_typical(struct survivor *w, size_t n, double share)
+size_t chain_typical(struct chain_cand *cands, size_t n, double share)
 {
-    sort_by_id(w, n);
-    const double best = best_logit(w, n);
+    sort_by_id(cands, n);
+    const double best = best_logit(cands, n);
     double total = 0.0, weighted = 0.0;
     for (size_t i = 0; i < n; i++) {
-        const double e = exp_below((double)w[i].logit - best);
+        const double e = exp_below((double)cands[i].logit - best);
         total += e;
-        weighted += e * ((double)w[i].logit - best);
+        weighted += e * ((double)cands[i].logit - best);
     }
     /* The surprise is log(total) - (logit - best), the entropy is log(total) - weighted / total,
      * and log(total) cancels out. */
     for (size_t i = 0; i < n; i++)
-        w[i].key = -fabs((double)w[i].logit - best - weighted / total);
-    return keep_share(w, n, share, best, total);
+        cands[i].key = -fabs((double)cands[i].logit - best - weighted / total);
+    return keep_share(cands, n, share, best, total);
 }
 
-size_t chain_top_p(struct survivor *w, size_t n, double share)
+size_t chain_top_p(struct chain_cand *cands, size_t n, double share)
 {
-    sort_by_id(w, n);
-    const double best = best_logit(w, n);
+    sort_by_id(cands, n);
+    const double best = best_logit(cands, n);
     double total = 0.0;
     for (size_t i = 0; i < n; i++) {
-        total += exp_below((double)w[i].logit - best);
-        w[i].key = (double)w[i].logit;
+        total += exp_below((double)cands[i].logit - best);
+        cands[i].key = (double)cands[i].logit;
     }
-    return keep_share(w, n, share, best, total);
+    return keep_share(cands, n, share, best, total);
 }
 
 /* p >= min_p * max p is the same as logit >= max logit + log(min_p). */
-size_t chain_min_p(struct survivor *w, size_t n, double min_p)
+size_t chain_min_p(struct chain_cand *cands, size_t n, double min_p)
 {
-    const double lowest = best_logit(w, n) + noise_log(min_p);
+    const double lowest = best_logit(cands, n) + noise_log(min_p);
     size_t n_kept = 0;
     for (size_t i = 0; i < n; i++) {
-        if ((double)w[i].logit >= lowest)
-            w[n_kept++] = w[i];
+        if ((double)cands[i].logit >= lowest)
+            cands[n_kept++] = cands[i];
     }
     return n_kept;
 }

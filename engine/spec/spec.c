@@ -162,10 +162,11 @@ struct spec_pass {
     size_t n_match; /* length of the match that the draft continues */
 };
 
-/* Evaluate the pass and remove the wrong draft tokens from the session. */
-static bool step_draft(struct spec *sp, const struct spec_pass *pass,
-                       const struct bn_control *control, struct bn_sync_stats *stats,
-                       struct bn_error *err)
+/* Evaluate the pass and remove the wrong draft tokens from the session. n_draft can be 0, if
+ * several tokens are pending. */
+static bool step_pass(struct spec *sp, const struct spec_pass *pass,
+                      const struct bn_control *control, struct bn_sync_stats *stats,
+                      struct bn_error *err)
 {
     const size_t n_ids = pass->n_ids, n_draft = pass->n_draft, n_held = n_ids - pass->n_pending;
     struct head_request head;
@@ -194,7 +195,7 @@ static bool step_draft(struct spec *sp, const struct spec_pass *pass,
     if (stats)
         *stats = (struct bn_sync_stats){.n_reused = n_held,
                                         .n_evaluated = pass->n_pending + n_draft,
-                                        .n_again = pass->n_pending - 1};
+                                        .n_reevaluated = pass->n_pending - 1};
     return true;
 }
 
@@ -219,7 +220,7 @@ bool spec_step(struct spec *sp, const int32_t *ids, size_t n_ids, const struct b
         pass.n_match = n_max > 0 ? pass.n_match : 0; /* no draft token to compare with */
     }
     const bool ok = pass.n_draft > 0 || pass.n_pending > 1
-                        ? step_draft(sp, &pass, control, stats, err)
+                        ? step_pass(sp, &pass, control, stats, err)
                         : step_plain(sp, ids, n_ids, control, stats, err);
     if (!ok)
         return false;

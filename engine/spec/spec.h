@@ -7,8 +7,9 @@
  * from the sampler's choice. So the ids are the same as without speculation, at every temperature
  * and with every penalty.
  *
- * The caller passes all ids at each step and receives the next one, as without speculation. If an
- * earlier draft has already confirmed the next token, the step evaluates nothing. After a step the
+ * The caller passes all ids at each step and receives the next one, as without speculation. If the
+ * sampler has already chosen the next token while it checked an earlier draft, the step evaluates
+ * nothing. After a step the
  * session may hold more ids than the caller passed, or with recurrent states a few fewer.
  *
  * All calls must come from the thread of the engine, see engine.h.
@@ -48,8 +49,8 @@ struct spec_config {
 bool spec_open(const struct spec_config *cfg, struct spec **out, struct bn_error *err);
 void spec_close(struct spec *sp); /* sp may be NULL */
 
-/* Drop the tokens that an earlier draft has confirmed. Call this after every change of the
- * sampler's parameters, because those tokens were chosen with the old ones. */
+/* Drop the tokens that the sampler has chosen in advance while it checked a draft. Call this after
+ * every change of the sampler's parameters, because those tokens were chosen with the old ones. */
 void spec_forget(struct spec *sp);
 
 /* Call spec_forget, drop all measured times and success rates, and set the mode. */

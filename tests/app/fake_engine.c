@@ -168,10 +168,10 @@ bool generator_open(const struct bn_file *file, const struct bn_model_config *cf
     g->info.n_ctx_default = g->n_ctx;
     if (option("states")) {
         g->info.state_bytes = 1000000;
-        g->info.seq_bytes = 2000000;
+        g->info.seq_fixed_bytes = 2000000;
     }
     if (option("no_cuda"))
-        (void)snprintf(g->info.passed_over, sizeof(g->info.passed_over),
+        (void)snprintf(g->info.skip_reason, sizeof(g->info.skip_reason),
                        "cuda is not used: no driver");
     if (!tokenizer_open(file, &tokenizer, &g->tokenizer, err) || !read_answers(g, err) ||
         !pretend_to_load(cfg, err)) {
@@ -338,7 +338,7 @@ bool generator_step(struct generator *g, const int32_t *ids, size_t n_ids,
     if (stats)
         *stats = (struct bn_sync_stats){.n_reused = n_kept,
                                         .n_evaluated = n_ids - n_kept,
-                                        .n_again = (size_t)option_number("again", 0)};
+                                        .n_reevaluated = (size_t)option_number("again", 0)};
     const struct token_list *answer = &g->answers[g->answer];
     if (option_number("fault", 0))
         __builtin_trap();
@@ -449,7 +449,7 @@ bool generator_seq_open(struct generator *g, size_t n_seqs, struct generator_seq
     return bn_fail(err, BN_EUNSUPPORTED, "the fake generator has no batches");
 }
 
-size_t generator_batch(const struct generator *g)
+size_t generator_batch_width(const struct generator *g)
 {
     (void)g;
     return 1;
@@ -469,7 +469,7 @@ bool generator_seq_set(struct generator_seq *seq, const struct sampler_params *p
     return generator_seq_open(NULL, 1, NULL, err);
 }
 
-bool generator_seq_read(struct generator_seq *seq, const int32_t *ids, size_t n_ids,
+bool generator_seq_step(struct generator_seq *seq, const int32_t *ids, size_t n_ids,
                         const struct bn_control *control, struct bn_sync_stats *stats,
                         int32_t *next, struct bn_error *err)
 {

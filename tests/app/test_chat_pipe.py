@@ -453,7 +453,7 @@ class Files(ChatCase):
             self.assertEqual(self.chat('--load', path, '-p', 'c').stderr, said)
 
     def test_a_broken_session_is_exit_5_with_its_line(self):
-        for text, said in (('{"format": ', 'line 1, column'), ('[]', 'not a bitnet-chat session'),
+        for text, said in (('{"format": ', 'line 1, column'), ('[]', 'not a saved chat'),
                            ('{"format": "bitnet-chat session", "version": 2}', 'version'),
                            ('{"format": "bitnet-chat session", "version": 1, "messages": '
                             '[{"role": "assistant", "content": "x"}]}', 'message 0')):

@@ -130,12 +130,12 @@ static void batch_neighbours_change_no_bit(void **state)
 
 /* ---- random steps ---- */
 
-#define MOST_IDS 200
+#define MAX_IDS 200
 
 struct rig {
     struct kit kit;
     struct head_row *row;
-    int32_t ids[MOST_IDS];
+    int32_t ids[MAX_IDS];
     size_t n_ids;
     uint32_t random;
 };
@@ -148,7 +148,7 @@ static size_t draw(struct rig *r, size_t n)
 
 static void add_ids(struct rig *r, size_t n)
 {
-    for (; n > 0 && r->n_ids < MOST_IDS; n--)
+    for (; n > 0 && r->n_ids < MAX_IDS; n--)
         r->ids[r->n_ids++] = (int32_t)draw(r, 256);
 }
 
@@ -200,7 +200,7 @@ static void random_step(struct rig *r)
     default: /* an answer */
         add_ids(r, 1);
     }
-    if (r->n_ids >= MOST_IDS - 40)
+    if (r->n_ids >= MAX_IDS - 40)
         r->n_ids = 1;
 }
 
@@ -224,7 +224,7 @@ static void every_random_step_gives_the_logits_of_a_fresh_evaluation(void **stat
     spec.n_layers = 2;
     struct rig *r = mem_alloc(1, sizeof *r);
     kit_open(&r->kit, &spec, &(struct bn_model_config){.n_threads = 1, .n_ubatch = 32});
-    struct bn_session *fresh = kit_session(&r->kit, MOST_IDS);
+    struct bn_session *fresh = kit_session(&r->kit, MAX_IDS);
     struct head_row *expected = kit_rows(&r->kit, 1);
     r->row = kit_rows(&r->kit, 1);
     add_ids(r, 20);
@@ -316,7 +316,7 @@ static void memory_is_reported(void **state)
     const struct bn_model_info *info = bn_model_info(kit.model);
     const size_t state_bytes = 3 * (4 * 64 * 64 + 3 * 8 * 64) * sizeof(float);
     assert_int_equal(info->state_bytes, state_bytes);
-    assert_int_equal(info->seq_bytes, 2 * state_bytes);
+    assert_int_equal(info->seq_fixed_bytes, 2 * state_bytes);
     assert_int_equal(info->kv_bytes_per_token, 2 * 2 * 64 * sizeof(uint16_t));
     kit_close(&kit);
 }

@@ -2,7 +2,7 @@
  * Packing to R1-256 against its definition: bits 2i of byte b of a line hold the code of column 256
  * line + 64 i + b; columns past the end have code 1.
  */
-#include "engine/cpu/cpu_pack_lines.h"
+#include "engine/cpu/cpu_pack_columns.h"
 
 #include "engine/base/memory.h"
 #include "engine/base/noise.h"

@@ -112,7 +112,7 @@ int main(void)
         cmocka_unit_test(cores_come_before_their_siblings),
     };
     size_t n_cores;
-    if (cpu_list_allowed(NULL, 0, &n_cores) < N_THREADS || team_size(N_THREADS) < N_THREADS)
+    if (cpu_list_allowed(NULL, 0, &n_cores) < N_THREADS || team_start(N_THREADS) < N_THREADS)
         return 77;
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

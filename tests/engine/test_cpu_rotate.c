@@ -42,8 +42,8 @@ static void matrix_times(const float *x, const float *signs, size_t block, doubl
 
 static void compare_with_matrix(const struct cpu_kernels *k, size_t block, bool has_signs)
 {
-    static float x[ROTATION_MOST], signs[ROTATION_MOST], y[ROTATION_MOST];
-    static double expected[ROTATION_MOST];
+    static float x[ROTATION_MAX], signs[ROTATION_MAX], y[ROTATION_MAX];
+    static double expected[ROTATION_MAX];
     for (size_t i = 0; i < block; i++) {
         x[i] = (float)(i * 37 % 101) / 50.0f - 1.0f;
         signs[i] = i * i % 7 < 3 ? -1.0f : 1.0f;
@@ -64,7 +64,7 @@ static void kernels_multiply_by_the_matrix(void **state)
         struct cpu_kernels k;
         if (!kernels_of(isa, &k))
             continue;
-        for (size_t block = ROTATION_LEAST; block <= ROTATION_MOST; block *= 2) {
+        for (size_t block = ROTATION_MIN; block <= ROTATION_MAX; block *= 2) {
             compare_with_matrix(&k, block, false);
             compare_with_matrix(&k, block, true);
         }

@@ -56,21 +56,21 @@ static void check_meeting(size_t n_threads, size_t n_active, bool is_slow)
 static void every_thread_runs_and_waits_for_all(void **state)
 {
     (void)state;
-    const size_t n = team_size(N_THREADS);
+    const size_t n = team_start(N_THREADS);
     check_meeting(n, n, false);
 }
 
 static void late_threads_wake_the_others(void **state)
 {
     (void)state;
-    const size_t n = team_size(N_THREADS);
+    const size_t n = team_start(N_THREADS);
     check_meeting(n, n, true);
 }
 
 static void fewer_active_threads_than_the_team(void **state)
 {
     (void)state;
-    const size_t n = team_size(N_THREADS);
+    const size_t n = team_start(N_THREADS);
     check_meeting(n, n / 2 + 1, false);
 }
 

@@ -129,7 +129,7 @@ static void items_of_a_slow_thread_are_taken(void **state)
 {
     (void)state;
     struct work *w = work_new();
-    team_run(team_size(N_THREADS), N_THREADS, run_phases, w);
+    team_run(team_start(N_THREADS), N_THREADS, run_phases, w);
     assert_int_equal(atomic_load(&w->n_wrong), 0);
     const size_t n_threads = w->threads[0].n_threads;
     size_t n = 0;

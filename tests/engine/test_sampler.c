@@ -263,9 +263,9 @@ static void biases_add_and_ban(void **state)
     }
 }
 
-/* ---- survivors: with many draws at a high temperature each of them occurs ---- */
+/* ---- candidates: with many draws at a high temperature each of them occurs ---- */
 
-static uint64_t survivors(struct fixture *f, struct sampler_params p)
+static uint64_t candidates(struct fixture *f, struct sampler_params p)
 {
     uint64_t seen = 0;
     p.temp = 100.0f;
@@ -299,9 +299,9 @@ static void top_k_keeps_the_k_best(void **state)
     struct sampler_params p = plain;
     known_logits(f);
     p.top_k = 3;
-    assert_true(survivors(f, p) == bits(10, 13));
+    assert_true(candidates(f, p) == bits(10, 13));
     f->z[13] = f->z[12]; /* equal logits at the limit: the lower id remains */
-    assert_true(survivors(f, p) == bits(10, 13));
+    assert_true(candidates(f, p) == bits(10, 13));
 }
 
 static void top_p_keeps_the_smallest_set_that_reaches_p(void **state)
@@ -310,19 +310,19 @@ static void top_p_keeps_the_smallest_set_that_reaches_p(void **state)
     struct sampler_params p = plain;
     known_logits(f);
     p.top_p = 0.69f;
-    assert_true(survivors(f, p) == bits(10, 12));
+    assert_true(candidates(f, p) == bits(10, 12));
     p.top_p = 0.71f;
-    assert_true(survivors(f, p) == bits(10, 13));
+    assert_true(candidates(f, p) == bits(10, 13));
     p.top_p = 0.01f;
-    assert_true(survivors(f, p) == bits(10, 11));
+    assert_true(candidates(f, p) == bits(10, 11));
     p.top_k = 2; /* renormalised over two: 0.571, 0.429 */
     p.top_p = 0.56f;
-    assert_true(survivors(f, p) == bits(10, 11));
+    assert_true(candidates(f, p) == bits(10, 11));
     p.top_p = 0.58f;
-    assert_true(survivors(f, p) == bits(10, 12));
+    assert_true(candidates(f, p) == bits(10, 12));
     f->z[11] = f->z[10]; /* one half each: the first one reaches p exactly */
     p.top_p = 0.5f;
-    assert_true(survivors(f, p) == bits(10, 11));
+    assert_true(candidates(f, p) == bits(10, 11));
 }
 
 static void min_p_is_relative_to_the_best(void **state)
@@ -331,11 +331,11 @@ static void min_p_is_relative_to_the_best(void **state)
     struct sampler_params p = plain;
     known_logits(f);
     p.min_p = 0.3f; /* limit 0.12 */
-    assert_true(survivors(f, p) == bits(10, 13));
+    assert_true(candidates(f, p) == bits(10, 13));
     p.min_p = 0.2f; /* limit 0.08 */
-    assert_true(survivors(f, p) == bits(10, 14));
+    assert_true(candidates(f, p) == bits(10, 14));
     p.min_p = 1.0f;
-    assert_true(survivors(f, p) == bits(10, 11));
+    assert_true(candidates(f, p) == bits(10, 11));
 }
 
 static void typical_keeps_surprises_near_the_entropy(void **state)
@@ -345,18 +345,18 @@ static void typical_keeps_surprises_near_the_entropy(void **state)
     known_logits(f);
     /* Entropy 1.3924; distances of -ln p: 0.476, 0.188, 0.505, 0.910, 1.603. */
     p.typical = 0.25f;
-    assert_true(survivors(f, p) == bits(11, 12));
+    assert_true(candidates(f, p) == bits(11, 12));
     p.typical = 0.65f;
-    assert_true(survivors(f, p) == bits(10, 12));
+    assert_true(candidates(f, p) == bits(10, 12));
     p.typical = 0.80f;
-    assert_true(survivors(f, p) == bits(10, 13));
+    assert_true(candidates(f, p) == bits(10, 13));
     p.min_p = 0.9f; /* limit 0.9 * 0.3, because typical has removed 0.4 */
     p.typical = 0.25f;
-    assert_true(survivors(f, p) == bits(11, 12));
+    assert_true(candidates(f, p) == bits(11, 12));
     p.min_p = 0.0f; /* a banned id does not count in the entropy */
     p.biases = &(struct sampler_bias){.id = 20, .bias = -INFINITY};
     p.n_biases = 1;
-    assert_true(survivors(f, p) == bits(11, 12));
+    assert_true(candidates(f, p) == bits(11, 12));
 }
 
 /* ---- any request gives the same id as the whole row ---- */

@@ -86,7 +86,7 @@ static bool try_sync(struct rig *r)
         return false;
     assert_int_equal(n_held, r->n_ids);
     assert_int_equal(r->stats.n_reused + r->stats.n_evaluated, r->n_ids);
-    assert_true(r->stats.n_again < r->stats.n_evaluated);
+    assert_true(r->stats.n_reevaluated < r->stats.n_evaluated);
     check_row(r, &row);
     return true;
 }
@@ -156,7 +156,7 @@ static void random_step(struct rig *r)
 static void every_random_step_has_the_logits_of_its_ids(void **state)
 {
     (void)state;
-    static const size_t budgets[] = {0, 1, 2, 4, 30, STATES_MOST + 1};
+    static const size_t budgets[] = {0, 1, 2, 4, 30, STATES_MAX + 1};
     for (int kind = FAKE_PLAIN; kind <= FAKE_RING; kind++)
         for (size_t b = 0; b < sizeof budgets / sizeof *budgets; b++) {
             struct rig *r = open_rig((enum fake_kind)kind, budgets[b]);
@@ -169,7 +169,7 @@ static void every_random_step_has_the_logits_of_its_ids(void **state)
                 }
                 r->fake.n_until_fail = 0;
                 if (kind == FAKE_PLAIN)
-                    assert_int_equal(r->stats.n_again, 0);
+                    assert_int_equal(r->stats.n_reevaluated, 0);
                 assert_true(bn_session_states(r->s).n_bytes <= budget_of(r, budgets[b]));
             }
             close_rig(r);
@@ -196,24 +196,24 @@ static void undo_and_edit_evaluate_at_most_one_turn_again(void **state)
     for (int kind = FAKE_RECURRENT; kind <= FAKE_RING; kind++) {
         struct rig *r = open_chat((enum fake_kind)kind, 100, 30);
         turn(r, QUESTION, 0);
-        assert_int_equal(r->stats.n_again, 0); /* a new turn */
+        assert_int_equal(r->stats.n_reevaluated, 0); /* a new turn */
         assert_true(try_sync(r));
         assert_int_equal(r->stats.n_evaluated, 1); /* a retry */
         r->n_ids = 20 * TURN;
         turn(r, QUESTION, 0); /* an undo of 10 turns */
-        assert_true(r->stats.n_again <= 1);
+        assert_true(r->stats.n_reevaluated <= 1);
         r->n_ids = 10 * TURN + QUESTION / 2;
         turn(r, QUESTION, 0); /* an edit in the middle of a question */
-        assert_true(r->stats.n_again <= QUESTION);
+        assert_true(r->stats.n_reevaluated <= QUESTION);
         close_rig(r);
 
         r = open_chat((enum fake_kind)kind, 36, 30); /* little more than one state per turn */
         r->n_ids = 20 * TURN;
         turn(r, QUESTION, 0);
-        assert_true(r->stats.n_again <= TURN);
+        assert_true(r->stats.n_reevaluated <= TURN);
         r->n_ids = 15 * TURN + QUESTION / 2;
         turn(r, QUESTION, 0);
-        assert_true(r->stats.n_again <= TURN);
+        assert_true(r->stats.n_reevaluated <= TURN);
         close_rig(r);
     }
 }
@@ -226,7 +226,7 @@ static void an_answer_without_its_thoughts_evaluates_no_question_again(void **st
     r->n_ids -= ANSWER - 1;
     turn(r, ANSWER / 2 + QUESTION, 0);
     assert_int_equal(r->stats.n_reused, 4 * TURN + QUESTION - 1);
-    assert_int_equal(r->stats.n_again, 2);
+    assert_int_equal(r->stats.n_reevaluated, 2);
     close_rig(r);
 }
 
@@ -238,13 +238,13 @@ static void a_state_is_kept_where_the_next_prompt_differs(void **state)
     (void)state;
     for (int hint = 0; hint <= 1; hint++) {
         struct rig *r = open_rig(FAKE_RECURRENT, 20);
-        size_t n_again = 0;
+        size_t n_reevaluated = 0;
         for (size_t i = 0; i < 10; i++) {
             add_ids(r, QUESTION + OPENED);
             r->n_stable = hint ? r->n_ids - OPENED : 0;
             assert_true(try_sync(r));
             if (i > 0)
-                n_again += r->stats.n_again;
+                n_reevaluated += r->stats.n_reevaluated;
             assert_true(try_sync(r)); /* a retry */
             assert_int_equal(r->stats.n_evaluated, hint ? OPENED : 1);
             turn(r, 0, ANSWER);
@@ -252,9 +252,9 @@ static void a_state_is_kept_where_the_next_prompt_differs(void **state)
             add_ids(r, ANSWER / 2);
         }
         if (hint)
-            assert_int_equal(n_again, 0);
+            assert_int_equal(n_reevaluated, 0);
         else
-            assert_true(n_again >= 9 * QUESTION / 2);
+            assert_true(n_reevaluated >= 9 * QUESTION / 2);
         close_rig(r);
     }
 }
@@ -268,12 +268,12 @@ static void a_long_prompt_has_states_inside(void **state)
     r->n_ids = 9001;
     add_ids(r, 100);
     assert_true(try_sync(r));
-    assert_true(r->stats.n_again > 0 && r->stats.n_again < 2048);
+    assert_true(r->stats.n_reevaluated > 0 && r->stats.n_reevaluated < 2048);
     /* The second branch at the same place evaluates nothing again. */
     r->n_ids = 9001;
     add_ids(r, 100);
     assert_true(try_sync(r));
-    assert_int_equal(r->stats.n_again, 0);
+    assert_int_equal(r->stats.n_reevaluated, 0);
     close_rig(r);
 }
 
@@ -303,7 +303,7 @@ static void a_state_that_cannot_be_saved_is_not_used(void **state)
     assert_int_equal(bn_session_states(r->s).n_states, n_states);
     r->n_ids = 3 * TURN + 5;
     assert_true(try_sync(r));
-    assert_true(r->stats.n_again > 5);
+    assert_true(r->stats.n_reevaluated > 5);
     close_rig(r);
 }
 
@@ -399,7 +399,7 @@ static void saved_states_are_loaded(void **state)
         other->n_ids = 3 * TURN;
         turn(other, QUESTION, 3);
         if (i == 0)
-            assert_true(other->stats.n_again <= 1);
+            assert_true(other->stats.n_reevaluated <= 1);
         close_rig(other);
     }
     mem_free(t);

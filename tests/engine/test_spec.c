@@ -238,7 +238,7 @@ static void a_short_first_prompt_is_not_evaluated_again(void **state)
     open_run(&r, &params, NULL);
     assert_true(spec_step(r.sp, ids, 5, NULL, &stats, &next, &err));
     assert_int_equal(stats.n_evaluated, 5);
-    assert_int_equal(stats.n_again, 0);
+    assert_int_equal(stats.n_reevaluated, 0);
     close_run(&r);
 }
 
@@ -275,7 +275,7 @@ static void a_prompt_after_a_wrong_draft_is_not_evaluated_again(void **state)
         for (size_t i = 0; i < n_other; i++)
             ids[n_held + i] ^= 1;
         assert_true(spec_step(r.sp, ids, n, NULL, &stats, &next, &err));
-        assert_int_equal(stats.n_again > 0, n_other == 0);
+        assert_int_equal(stats.n_reevaluated > 0, n_other == 0);
         close_run(&r);
     }
     kit_close(&kit);

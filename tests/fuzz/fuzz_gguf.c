@@ -9,7 +9,7 @@
 
 #include <stdlib.h>
 
-#define MOST_COLS 4096 /* wider rows take time and add no code paths */
+#define MAX_COLS 4096 /* wider rows take time and add no code paths */
 #define ROWS 4
 
 /* Read every byte of a string, so that a sanitizer checks its memory. */
@@ -51,7 +51,7 @@ static unsigned read_kv(const struct bn_file *file, const struct gguf_kv *kv)
 
 static unsigned decode_scales(const struct linear *w, size_t row0, size_t row1)
 {
-    static uint16_t bits[ROWS * (MOST_COLS / 64 + 1)];
+    static uint16_t bits[ROWS * (MAX_COLS / 64 + 1)];
     float of_rows[ROWS];
     struct bn_error err;
     if (w->scales.scaling == SCALE_BLOCK)
@@ -72,10 +72,10 @@ static unsigned read_rotation(const struct rotation *r, size_t n)
 
 static unsigned decode_some(const struct linear *w)
 {
-    static uint8_t codes[ROWS * MOST_COLS];
+    static uint8_t codes[ROWS * MAX_COLS];
     struct bn_error err;
     const size_t end = w->source.n_rows, n_rows = end < ROWS ? end : ROWS;
-    if (w->source.n_cols > MOST_COLS)
+    if (w->source.n_cols > MAX_COLS)
         return 0;
     unsigned sum = read_rotation(&w->rotation, w->source.n_cols);
     sum += ternary_decode(&w->source, 0, n_rows, codes, &err);
@@ -88,10 +88,10 @@ static unsigned decode_some(const struct linear *w)
 
 static unsigned decode_tables(const struct model *m)
 {
-    static float values[MOST_COLS];
+    static float values[MAX_COLS];
     const struct ternary_source *embd = &m->ternary_embd;
     unsigned sum = m->head_linear.source.bytes ? decode_some(&m->head_linear) : 0;
-    if (!embd->bytes || embd->n_cols > MOST_COLS)
+    if (!embd->bytes || embd->n_cols > MAX_COLS)
         return sum;
     ternary_row_decode(embd, 0, values);
     sum += values[0] > 0.0f;

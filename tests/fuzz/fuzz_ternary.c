@@ -13,10 +13,10 @@
 #include <stdlib.h>
 
 #define HEAD_BYTES 4
-#define MOST_BLOCKS 12
-#define MOST_COLS (MOST_BLOCKS * 256)
-#define MOST_ROWS 9
-#define MOST_ROW_BLOCKS (MOST_COLS / 64)
+#define MAX_BLOCKS 12
+#define MAX_COLS (MAX_BLOCKS * 256)
+#define MAX_ROWS 9
+#define MAX_ROW_BLOCKS (MAX_COLS / 64)
 
 static void must(bool is_right)
 {
@@ -26,16 +26,16 @@ static void must(bool is_right)
 
 /* The scale of an element by its class; false if a scale is not finite. */
 static bool class_scales(const struct ternary_source *src, const struct ternary_scales *s,
-                         float scales[MOST_ROWS][MOST_COLS])
+                         float scales[MAX_ROWS][MAX_COLS])
 {
     struct bn_error err;
     for (size_t row = 0; row < src->n_rows; row++) {
-        uint16_t bits[MOST_ROW_BLOCKS];
+        uint16_t bits[MAX_ROW_BLOCKS];
         float of_row = s->tensor_scale;
         if (s->scaling == SCALE_ROW)
             ternary_row_scales(src, row, row + 1, &of_row);
         if (s->scaling == SCALE_BLOCK) {
-            must(s->block_cols >= 64 && ternary_row_blocks(src, s) <= MOST_ROW_BLOCKS);
+            must(s->block_cols >= 64 && ternary_row_blocks(src, s) <= MAX_ROW_BLOCKS);
             if (!ternary_block_scales(src, s, row, row + 1, bits, &err))
                 return false;
         }
@@ -58,9 +58,9 @@ static float float_at(const struct ternary_source *src, size_t i)
 }
 
 static void check_values(const struct ternary_source *src, const uint8_t *codes,
-                         float scales[MOST_ROWS][MOST_COLS])
+                         float scales[MAX_ROWS][MAX_COLS])
 {
-    static float values[MOST_COLS];
+    static float values[MAX_COLS];
     const struct tensor_geometry *g = &tensor_geometries[src->type];
     for (size_t row = 0; row < src->n_rows; row++) {
         if (g->is_ternary && g->is_table)
@@ -77,8 +77,8 @@ static void check_values(const struct ternary_source *src, const uint8_t *codes,
 
 static void check_tensor(const struct ternary_source *src)
 {
-    static uint8_t codes[MOST_ROWS * MOST_COLS], row_codes[MOST_COLS];
-    static float scales[MOST_ROWS][MOST_COLS];
+    static uint8_t codes[MAX_ROWS * MAX_COLS], row_codes[MAX_COLS];
+    static float scales[MAX_ROWS][MAX_COLS];
     struct bn_error err;
     struct ternary_scales s;
     const bool scanned = ternary_scan(src, &s, &err);
@@ -107,14 +107,14 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n_bytes)
     const size_t block_cols = tensor_geometries[type].block_cols;
     /* Widths of floats and I2_S need not be multiples of a block of 64. */
     const size_t n_cols =
-        block_cols < 64 ? (size_t)bytes[2] * 3 + 1 : (bytes[2] % MOST_BLOCKS + 1) * block_cols;
+        block_cols < 64 ? (size_t)bytes[2] * 3 + 1 : (bytes[2] % MAX_BLOCKS + 1) * block_cols;
     const struct ternary_source src = {.name = "t",
                                        .type = type,
                                        .layout = (enum bn_i2s_layout)(bytes[1] % 3),
                                        .bytes = bytes + HEAD_BYTES,
                                        .n_bytes = n_bytes - HEAD_BYTES,
                                        .n_cols = n_cols,
-                                       .n_rows = bytes[3] % MOST_ROWS + 1};
+                                       .n_rows = bytes[3] % MAX_ROWS + 1};
     struct bn_error err;
     const bool fits = ternary_check(&src, &err);
     must(fits || err.text[0] != '\0');

@@ -222,14 +222,14 @@ static void put_real(const struct synth_spec *spec, struct gguf_writer *w, const
     gguf_put_f32(w, text, v);
 }
 
-#define MOST_LAYERS 64
+#define MAX_LAYERS 64
 
 static void put_experts(const struct synth_spec *spec, struct gguf_writer *w)
 {
     char key[96];
-    uint8_t has_window[MOST_LAYERS];
-    float clamps[MOST_LAYERS];
-    for (size_t i = 0; i < MOST_LAYERS; i++) {
+    uint8_t has_window[MAX_LAYERS];
+    float clamps[MAX_LAYERS];
+    for (size_t i = 0; i < MAX_LAYERS; i++) {
         has_window[i] = i % 4 != 3;
         clamps[i] = spec->clamp;
     }

@@ -1,6 +1,6 @@
 /*
  * Byte-level BPE. Merges are found by the symbols of their two halves. Texts are compared only
- * while the table of merges is built, and where a whole piece is looked up (whole_first).
+ * while the table of merges is built, and where a whole piece is looked up (ignore_merges).
  *
  * Llama 3 has 280 thousand merges with three texts each (two halves and the joined text), and the
  * user waits until the table is built. Nearly all of the time is spent on cache misses, so merges
@@ -236,7 +236,7 @@ static bool emit(const struct bpe *b, const struct vocab *v, uint32_t symbol, st
 bool bpe_encode(const struct bpe *b, const struct vocab *v, struct bn_str piece, struct merge *m,
                 struct token_list *out, struct bn_error *err)
 {
-    if (b->whole_first && piece.n_bytes <= v->longest_word) {
+    if (b->ignore_merges && piece.n_bytes <= v->longest_word) {
         const int32_t id = vocab_find(v, piece, VOCAB_WORD);
         if (id >= 0)
             return token_list_push(out, id, err);

@@ -36,7 +36,7 @@ struct bpe {
     uint32_t bytes[256];    /* symbol of each byte */
     size_t n_merges;
     /* Set by the caller after bpe_init: a piece that is a token becomes it without merging. */
-    bool whole_first;
+    bool ignore_merges;
 };
 
 /* The slot of the pair, or the free slot for it; NULL if neither is within BPE_PROBES_MAX slots. */

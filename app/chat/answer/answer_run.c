@@ -89,7 +89,7 @@ static bool step(struct run *run, struct answer_result *r, int32_t *id, struct b
         r->prefill_s = run->first - run->started;
         r->n_reused = stats.n_reused;
         r->n_evaluated = stats.n_evaluated;
-        r->n_again = stats.n_again;
+        r->n_reevaluated = stats.n_reevaluated;
     }
     return true;
 }

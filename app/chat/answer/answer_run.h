@@ -74,8 +74,8 @@ struct answer_result {
     size_t n_prompt;
     size_t n_reused;              /* tokens of the prompt that were taken from the KV cache */
     size_t n_evaluated;           /* tokens of the prompt that were evaluated; this field, n_reused,
-                                     n_again and prefill_s are 0 if prefill was interrupted */
-    size_t n_again;               /* part of n_evaluated: bn_sync_stats.n_again */
+                                     n_reevaluated and prefill_s are 0 if prefill was interrupted */
+    size_t n_reevaluated;         /* part of n_evaluated: bn_sync_stats.n_reevaluated */
     struct bn_state_stats states; /* saved states after the answer; with --batch after the prompt */
     size_t n_held;                /* tokens in the KV cache before the prompt was evaluated */
     size_t n_tokens;              /* of the answer */

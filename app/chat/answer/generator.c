@@ -52,7 +52,7 @@ bool generator_seq_open(struct generator *g, size_t n_seqs, struct generator_seq
     return open_seq(g->model, &cfg, out, err);
 }
 
-size_t generator_batch(const struct generator *g)
+size_t generator_batch_width(const struct generator *g)
 {
     return bn_model_batch_width(g->model, generator_n_ctx(g));
 }
@@ -90,7 +90,7 @@ static int32_t choose(struct generator_seq *seq, const int32_t *ids, size_t n_id
     return seq->chosen;
 }
 
-bool generator_seq_read(struct generator_seq *seq, const int32_t *ids, size_t n_ids,
+bool generator_seq_step(struct generator_seq *seq, const int32_t *ids, size_t n_ids,
                         const struct bn_control *control, struct bn_sync_stats *stats,
                         int32_t *next, struct bn_error *err)
 {
@@ -280,7 +280,7 @@ bool generator_step(struct generator *g, const int32_t *ids, size_t n_ids,
                     struct bn_error *err)
 {
     if (g->seq->n_alts > 0 || spec_mode_of(g->spec) == SPEC_OFF)
-        return generator_seq_read(g->seq, ids, n_ids, control, stats, next, err);
+        return generator_seq_step(g->seq, ids, n_ids, control, stats, next, err);
     return spec_step(g->spec, ids, n_ids, control, stats, next, err);
 }
 

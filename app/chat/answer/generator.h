@@ -111,11 +111,11 @@ struct bn_state_stats generator_seq_states(const struct generator_seq *seq);
 void generator_seq_alts(const struct generator_seq *seq, struct generator_alt *out);
 void generator_seq_replace(struct generator_seq *seq, int32_t id);
 /* Like generator_step, but for this sequence and without speculation. */
-bool generator_seq_read(struct generator_seq *seq, const int32_t *ids, size_t n_ids,
+bool generator_seq_step(struct generator_seq *seq, const int32_t *ids, size_t n_ids,
                         const struct bn_control *control, struct bn_sync_stats *stats,
                         int32_t *next, struct bn_error *err);
 /* The number of sequences to decode together, from 1 to 16: see bn_model_batch_width. */
-size_t generator_batch(const struct generator *g);
+size_t generator_batch_width(const struct generator *g);
 struct generator_item {
     struct generator_seq *seq;
     const int32_t *ids; /* (n_ids) all ids; the session holds all of them but the last */

@@ -21,8 +21,8 @@
 
 enum job_kind { JOB_ANSWER, JOB_SAVE, JOB_MEASURE, JOB_CHECK };
 
-/* A job in the queue. It owns copies of all arrays and texts of `spec`, which points to them. Only
- * spec.snapshot is not set to the copy, and not used. */
+/* A job in the queue. It owns copies of all arrays and texts of `spec`, and `spec` points to the
+ * copies. Only spec.snapshot still points to the text of the caller: use `snapshot` instead. */
 struct job {
     struct answer_job spec;
     int32_t *prompt; /* (spec.n_prompt); JOB_SAVE: the ids of the conversation */
@@ -119,7 +119,7 @@ void worker_event_finish(struct worker_event *event)
 
 static bool is_progress(enum worker_event_kind kind)
 {
-    return kind == WORKER_LOADING || kind == WORKER_READING;
+    return kind == WORKER_LOADING || kind == WORKER_PREFILL;
 }
 
 /* Move an event into the ring. False: the program ends, and the event was freed. */
@@ -155,7 +155,7 @@ static void on_loading(void *ud, size_t n_done, size_t n_total)
 
 static void on_reading(void *ud, size_t n_done, size_t n_total)
 {
-    struct worker_event event = {.kind = WORKER_READING, .n_done = n_done, .n_total = n_total};
+    struct worker_event event = {.kind = WORKER_PREFILL, .n_done = n_done, .n_total = n_total};
     (void)post(ud, &event); /* false only when the program ends */
 }
 
@@ -252,7 +252,7 @@ static void run_save(struct worker *w, const struct job *job)
     post_remark(w, &text, &err);
 }
 
-/* Load a snapshot. If that fails, the prompt is evaluated instead and the reason is reported,
+/* Load a snapshot. If that fails, the conversation is read again and the reason is reported,
  * unless the user stopped the answer. */
 static void load_snapshot(struct worker *w, const struct job *job)
 {

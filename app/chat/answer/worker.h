@@ -4,7 +4,7 @@
  * main thread.
  *
  * worker_next returns the progress and the results of loading and of the jobs as events. For each
- * event the worker writes a byte to the wake pipe, except for a WORKER_LOADING or WORKER_READING
+ * event the worker writes a byte to the wake pipe, except for a WORKER_LOADING or WORKER_PREFILL
  * that replaces an unread event of the same kind. If the ring of events is full, the worker waits,
  * so memory stays bounded if a terminal or pipe is slow. Signals, except fatal ones, are blocked in
  * the worker's thread and in all threads that it starts. Call all functions on the main thread.
@@ -29,7 +29,7 @@ struct worker_config {
 enum worker_event_kind {
     WORKER_LOADING,  /* n_done of n_total bytes */
     WORKER_LOADED,   /* worker_info and worker_n_ctx are valid from here on */
-    WORKER_READING,  /* n_done of the n_total tokens of the prompt that must be evaluated */
+    WORKER_PREFILL,  /* n_done of the n_total tokens of the prompt that must be evaluated */
     WORKER_TOKEN,    /* id, text, alts: as in struct answer_token */
     WORKER_REMARK,   /* text: about a snapshot; err.code is set if writing or loading failed */
     WORKER_MEASURED, /* peaks */

@@ -54,12 +54,12 @@ struct store {
     /* The last conversation. It has no path, and is not written, with --private, in a script
      * without --continue, without a state directory, and if all STORE_LAST_SLOTS are in use. */
     struct store_file last;
-    struct store_file session; /* of --session, /save or /load; without a path at first */
-    bool is_script;            /* no user types messages: a failed write ends the program */
+    struct store_file saved; /* of --session, /save or /load; without a path at first */
+    bool is_script;          /* no user types messages: a failed write ends the program */
     bool is_private; /* --private or its environment variable: write no files that the user has not
                         named, such as input history and snapshots */
-    /* A failed write of `last`, and one of `session`, has been shown. It is shown only once. */
-    bool has_warned_last, has_warned_session;
+    /* A failed write of `last`, and one of `saved`, has been shown. It is shown only once. */
+    bool has_warned_last, has_warned_saved;
     struct store_paused
         *paused; /* (n_paused) earlier chats of this run, which /undo can continue */
     size_t n_paused, cap_paused;

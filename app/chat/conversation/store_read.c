@@ -16,7 +16,7 @@
 
 /* ---- the chat ---- */
 
-struct session_reader {
+struct chat_reader {
     const struct store *s;
     const char *path;
     struct transcript *out;
@@ -27,7 +27,7 @@ struct session_reader {
     size_t n_lines, max_lines;
 };
 
-static bool fail_message(const struct session_reader *r, size_t index, const char *problem,
+static bool fail_message(const struct chat_reader *r, size_t index, const char *problem,
                          struct bn_error *err)
 {
     return bn_fail(err, BN_EFORMAT, "'%s': message %zu %s", r->path, index, problem);
@@ -119,7 +119,7 @@ static bool has_turn_mark(const struct tokenizer *t, const int32_t *ids, size_t 
 /* Use the ids if they decode to the text of the answer. a->text then points to `text`, the answer
  * as it was generated, and the caller frees a->ids. *no_memory: out of memory, so the result is
  * unknown. */
-static bool restore_ids(const struct session_reader *r, const json_t *message, struct answer *a,
+static bool restore_ids(const struct chat_reader *r, const json_t *message, struct answer *a,
                         struct strbuf *text, bool *no_memory)
 {
     int32_t *ids = NULL;
@@ -149,12 +149,12 @@ static bool restore_ids(const struct session_reader *r, const json_t *message, s
     return fits;
 }
 
-static bool fail_memory(const struct session_reader *r, struct bn_error *err)
+static bool fail_memory(const struct chat_reader *r, struct bn_error *err)
 {
     return bn_fail(err, BN_ENOMEM, "out of memory for '%s'", r->path);
 }
 
-static bool read_answer(const struct session_reader *r, size_t index, const json_t *message,
+static bool read_answer(const struct chat_reader *r, size_t index, const json_t *message,
                         struct bn_str text, struct bn_error *err)
 {
     const struct exchange *last = transcript_last(r->out);
@@ -182,7 +182,7 @@ static bool read_answer(const struct session_reader *r, size_t index, const json
 }
 
 /* Store the unknown members of an object with the part of the conversation that it describes. */
-static bool read_extra(const struct session_reader *r, enum extra_owner place, const json_t *o,
+static bool read_extra(const struct chat_reader *r, enum extra_owner place, const json_t *o,
                        const char *known, struct bn_error *err)
 {
     struct strbuf extra = {0};
@@ -196,7 +196,7 @@ static bool read_extra(const struct session_reader *r, enum extra_owner place, c
 /* Read the text that the user typed, and the paths of the attached files. Both are ignored if there
  * is no typed text, or if `content` does not end with it because the file was edited by hand. A
  * path that is empty or has a newline or a NUL is ignored too. */
-static bool read_typed(const struct session_reader *r, const json_t *message, struct bn_str content,
+static bool read_typed(const struct chat_reader *r, const json_t *message, struct bn_str content,
                        struct bn_error *err)
 {
     const json_t *typed = json_object_get(message, "typed"),
@@ -219,7 +219,7 @@ static bool read_typed(const struct session_reader *r, const json_t *message, st
     return ok || fail_memory(r, err);
 }
 
-static bool read_message(const struct session_reader *r, size_t index, const json_t *message,
+static bool read_message(const struct chat_reader *r, size_t index, const json_t *message,
                          struct bn_error *err)
 {
     const char *role = json_string_value(json_object_get(message, "role"));
@@ -242,17 +242,18 @@ static bool read_message(const struct session_reader *r, size_t index, const jso
     return read_extra(r, EXTRA_OF_SYSTEM, message, "role content", err);
 }
 
-static bool check_header(const struct session_reader *r, const json_t *json, struct bn_error *err)
+static bool check_header(const struct chat_reader *r, const json_t *json, struct bn_error *err)
 {
     const char *format = json_string_value(json_object_get(json, "format"));
     const json_t *version = json_object_get(json, "version");
     const json_t *messages = json_object_get(json, "messages");
     if (!format || strcmp(format, STORE_FORMAT) != 0)
-        return bn_fail(err, BN_EFORMAT, "'%s' is not a bitnet-chat session: no \"format\": \"%s\"",
-                       r->path, STORE_FORMAT);
+        return bn_fail(err, BN_EFORMAT, "'%s' is not a saved chat: no \"format\": \"%s\"", r->path,
+                       STORE_FORMAT);
     if (!json_is_integer(version) || json_integer_value(version) != STORE_VERSION)
-        return bn_fail(err, BN_EFORMAT, "'%s' is a session of a version other than %d", r->path,
-                       STORE_VERSION);
+        return bn_fail(err, BN_EFORMAT,
+                       "'%s' is a saved chat of another version; this program reads version %d",
+                       r->path, STORE_VERSION);
     if (!json_is_array(messages))
         return bn_fail(err, BN_EFORMAT, "'%s' has no list of \"messages\"", r->path);
     if (json_array_size(messages) > MAX_MESSAGES)
@@ -262,7 +263,7 @@ static bool check_header(const struct session_reader *r, const json_t *json, str
 
 /* Use "skipped" only if it is less than the number of turns, because a prompt has at least the last
  * turn. Any other number counts as 0: the next prompt_fit leaves out turns again if necessary. */
-static void read_skipped(const struct session_reader *r, const json_t *json)
+static void read_skipped(const struct chat_reader *r, const json_t *json)
 {
     const json_int_t skipped = json_integer_value(json_object_get(json, "skipped"));
     const bool is_valid = skipped > 0 && (uint64_t)skipped < r->out->now.n;
@@ -270,7 +271,7 @@ static void read_skipped(const struct session_reader *r, const json_t *json)
 }
 
 /* A path that is too long or has a NUL is ignored. */
-static void read_saved_as(const struct session_reader *r, const json_t *json)
+static void read_saved_as(const struct chat_reader *r, const json_t *json)
 {
     const json_t *path = json_object_get(json, "saved_as");
     const char *text = json_string_value(path);
@@ -279,7 +280,7 @@ static void read_saved_as(const struct session_reader *r, const json_t *json)
         memcpy(r->reading->saved_as, text, n + 1);
 }
 
-static bool read_session(struct session_reader *r, const json_t *json, struct bn_error *err)
+static bool read_chat(struct chat_reader *r, const json_t *json, struct bn_error *err)
 {
     char hash[STORE_HASH_BYTES];
     if (!check_header(r, json, err))
@@ -302,7 +303,7 @@ static bool read_session(struct session_reader *r, const json_t *json, struct bn
 /* ---- the journal ---- */
 
 /* Apply a line: keep the first turns, then append the messages. */
-static bool replay_record(struct session_reader *r, const json_t *record, struct bn_error *err)
+static bool replay_record(struct chat_reader *r, const json_t *record, struct bn_error *err)
 {
     const json_t *keep = json_object_get(record, "keep");
     const json_t *messages = json_object_get(record, "messages");
@@ -344,29 +345,37 @@ static bool has_text(const json_t *o, const char *key, const char *text)
     return value && strcmp(value, text) == 0;
 }
 
-/* With `applies`, apply at most r->max_lines lines; returns whether these are all lines and all are
- * valid. Otherwise the journal belongs to another state of the file; returns whether a line says
- * that the file already has the turns of the journal. Such a line ("compacted", see mark_journal in
- * store_write.c) is never applied. */
-static bool replay_lines(struct session_reader *r, struct bn_str text, size_t at, bool applies)
+/* Apply the lines from offset `at` on, at most r->max_lines. Returns whether these are all lines
+ * and all are valid. A line with "compacted" is never applied. */
+static bool apply_lines(struct chat_reader *r, struct bn_str text, size_t at)
 {
     struct bn_error ignored; /* replay reports a line that cannot be applied as JOURNAL_TORN */
-    bool bad = false, was_compacted = false;
+    bool bad = false;
     for (json_t *line; (line = next_line(text, &at, &bad)) != NULL;) {
-        const bool is_mark = json_object_get(line, "compacted") != NULL;
-        was_compacted = was_compacted || has_text(line, "compacted", r->reading->base);
-        const bool ok =
-            is_mark || !applies || (r->n_lines < r->max_lines && replay_record(r, line, &ignored));
+        const bool ok = json_object_get(line, "compacted") ||
+                        (r->n_lines < r->max_lines && replay_record(r, line, &ignored));
         json_decref(line);
         if (!ok)
             return false;
         r->n_lines++;
     }
-    return applies ? !bad : was_compacted;
+    return !bad;
+}
+
+/* Whether a line says that the file already has the turns of the journal (mark_journal in
+ * store_write.c). The journal belongs to another state of the file. */
+static bool is_compacted(const struct chat_reader *r, struct bn_str text, size_t at)
+{
+    bool bad = false, found = false;
+    for (json_t *line; (line = next_line(text, &at, &bad)) != NULL;) {
+        found = found || has_text(line, "compacted", r->reading->base);
+        json_decref(line);
+    }
+    return found;
 }
 
 /* Apply the journal to the conversation that was read from the file. */
-static void replay(struct session_reader *r, struct bn_str text)
+static void replay(struct chat_reader *r, struct bn_str text)
 {
     char hash[STORE_HASH_BYTES];
     size_t at = 0;
@@ -382,7 +391,7 @@ static void replay(struct session_reader *r, struct bn_str text)
     store_vocabulary(r->s, hash);
     r->same_vocabulary = has_text(header, "vocabulary", hash);
     json_decref(header);
-    const bool ok = is_journal && replay_lines(r, text, at, applies);
+    const bool ok = is_journal && (applies ? apply_lines(r, text, at) : is_compacted(r, text, at));
     if (applies)
         r->reading->journal = ok ? JOURNAL_READ : JOURNAL_TORN;
     else
@@ -433,14 +442,14 @@ static bool read_stable(const char *path, struct file_pair *p, struct bn_error *
 }
 
 /* The conversation of the file and of the lines of the journal that may be applied. */
-static bool read_parts(struct session_reader *r, const json_t *json, const struct file_pair *p,
+static bool read_parts(struct chat_reader *r, const json_t *json, const struct file_pair *p,
                        struct bn_error *err)
 {
     transcript_finish(r->out);
     *r->reading = (struct store_reading){0};
     store_hash_bytes(p->bytes, p->n_bytes, r->reading->base);
     r->n_lines = 0;
-    if (!read_session(r, json, err))
+    if (!read_chat(r, json, err))
         return false;
     if (p->journal)
         replay(r, (struct bn_str){p->journal, p->n_journal});
@@ -450,7 +459,7 @@ static bool read_parts(struct session_reader *r, const json_t *json, const struc
 bool store_read(const struct store *s, const char *path, struct transcript *out,
                 struct store_reading *reading, struct bn_error *err)
 {
-    struct session_reader r = {
+    struct chat_reader r = {
         .s = s, .path = path, .out = out, .reading = reading, .max_lines = SIZE_MAX};
     json_error_t where;
     struct file_pair p;

@@ -158,7 +158,7 @@ bool store_write(const struct store *s, const struct transcript_state *state, co
     struct new_file n;
     json_t *json = session_json(s, state, "");
     if (!json)
-        return bn_fail(err, BN_ENOMEM, "out of memory for the session");
+        return bn_fail(err, BN_ENOMEM, "out of memory for the saved chat");
     if (!new_file_open(&n, path, err)) {
         json_decref(json);
         return false;
@@ -320,7 +320,7 @@ bool store_replace(const struct store *s, struct store_file *f,
     json_t *json = session_json(s, state, f->saved_as);
     f->has_base = false;
     if (!json)
-        return bn_fail(err, BN_ENOMEM, "out of memory for the session");
+        return bn_fail(err, BN_ENOMEM, "out of memory for the saved chat");
     if (!new_file_open(&n, f->path, err)) {
         json_decref(json);
         return false;

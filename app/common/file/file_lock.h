@@ -16,7 +16,8 @@ enum file_lock_result {
     FILE_LOCK_TAKEN,
     FILE_LOCK_BUSY, /* another program holds it, or another struct file_lock of this program */
     FILE_LOCK_NONE, /* the lock file cannot be opened or locked: for example the directory is
-                       missing or read-only, or the file system has no locks */
+                       missing or read-only, the file system has no locks, or the file belongs to
+                       another program */
 };
 
 #define FILE_LOCK_HOLDER_BYTES 160 /* a longer text about the holder is cut */

@@ -22,23 +22,23 @@ void input_rows_finish(struct input_rows *r)
 /* Begin a row. Returns its first column, 0. */
 static size_t begin_row(struct input_rows *r)
 {
-    r->n_doubtful = 0;
+    r->n_width_varies = 0;
     if (mem_grow(&r->starts, &r->cap, r->n + 1, sizeof(*r->starts)))
         r->starts[r->n++] = r->text.n_bytes;
     return 0;
 }
 
 /* Append a character of `width` columns to the last row, or to a new row if it does not fit. A
- * terminal may show a doubtful character one column wider, unless its width is 0. So one column
- * stays free for each doubtful character with a width that the row has already. An EMOJI_STYLE
- * stays with its character. */
+ * terminal may show a character of varying width one column wider, unless its width is 0. So one
+ * column stays free for each of them, except those of width 0, that the row has already. An
+ * EMOJI_STYLE stays with its character. */
 static void put(struct input_rows *r, uint32_t code, size_t width, size_t columns, size_t *column)
 {
-    const bool is_doubtful = term_text_is_doubtful(code);
-    if (*column + width + r->n_doubtful > columns && *column > 0 && code != EMOJI_STYLE)
+    const bool varies = term_text_width_varies(code);
+    if (*column + width + r->n_width_varies > columns && *column > 0 && code != EMOJI_STYLE)
         *column = begin_row(r);
     term_text_put(&r->text, code);
-    r->n_doubtful += is_doubtful && width > 0;
+    r->n_width_varies += varies && width > 0;
     *column += width;
 }
 
@@ -96,7 +96,7 @@ void input_rows_make(struct input_rows *r, const char *prompt, struct bn_str tex
 {
     struct term_char c;
     size_t column, wide = 0;
-    size_t end = 0; /* of the current picture */
+    size_t end = 0; /* of the current cluster */
     r->n = 0;
     strbuf_cut(&r->text, 0);
     column = begin_row(r);
@@ -104,15 +104,15 @@ void input_rows_make(struct input_rows *r, const char *prompt, struct bn_str tex
     set_cursor(r, column);
     for (size_t at = 0, before = 0; term_text_next(text, &at, &c); before = at) {
         const size_t n_rows = r->n;
-        const bool begins = before >= end; /* a picture */
-        /* The last picture for which this is true is at the point. */
+        const bool begins = before >= end; /* a cluster */
+        /* The last cluster for which this is true is at the point. */
         const bool may_be_point = begins && before <= point;
         if (begins)
-            end = term_text_picture(text, before);
+            end = term_text_cluster(text, before);
         if (may_be_point)
             set_cursor(r, column);
         put_char(r, &c, text.ptr[before], columns, &wide, &column);
-        /* A picture that does not fit takes the cursor into its new row; a newline does not. */
+        /* A cluster that does not fit takes the cursor into its new row; a newline does not. */
         if (may_be_point && text.ptr[before] != '\n' && r->n > n_rows &&
             r->starts[n_rows] == r->cursor_byte) {
             r->cursor_row = n_rows;
@@ -134,7 +134,7 @@ size_t input_rows_width(struct bn_str row)
 {
     size_t width = 0;
     for (size_t at = 0; at < row.n_bytes;) {
-        const size_t end = term_text_picture(row, at);
+        const size_t end = term_text_cluster(row, at);
         width += size_min(term_text_width((struct bn_str){row.ptr + at, end - at}), 2);
         at = end;
     }

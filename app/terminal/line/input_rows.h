@@ -18,9 +18,11 @@ struct input_rows {
     size_t *starts;     /* (n) offset of each row in text */
     size_t n, cap;
     size_t n_prompt;                  /* bytes of text that belong to the prompt */
-    size_t cursor_row, cursor_column; /* for a cursor within a picture (term_text.h): its start */
+    size_t cursor_row, cursor_column; /* for a cursor within a cluster (term_text.h): its start */
     size_t cursor_byte;               /* offset of the cursor in text */
-    size_t n_doubtful; /* of the last row: doubtful characters (term_text.h) with a width above 0 */
+    /* Number of characters in the last row whose width differs between terminals, without those of
+     * width 0: see term_text_width_varies. */
+    size_t n_width_varies;
 };
 
 void input_rows_finish(struct input_rows *r);

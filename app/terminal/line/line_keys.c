@@ -110,30 +110,30 @@ static int go_down(int count, int key)
     return 0;
 }
 
-/* The start of the picture before offset `at` > 0. A picture is a character with all that combines
- * with it (term_text_picture). */
-static int picture_before(int at)
+/* The start of the cluster before offset `at` > 0. A grapheme cluster is a character with all that
+ * combines with it (term_text_cluster). */
+static int cluster_before(int at)
 {
     const int start = line_start(at - 1);
     const struct bn_str line = {rl_line_buffer + start, (size_t)(at - start)};
     size_t before = 0;
-    for (size_t i = 0; i < line.n_bytes; i = term_text_picture(line, i))
+    for (size_t i = 0; i < line.n_bytes; i = term_text_cluster(line, i))
         before = i;
     return start + (int)before;
 }
 
-static int picture_end(int at)
+static int cluster_end(int at)
 {
-    return (int)term_text_picture((struct bn_str){rl_line_buffer, (size_t)rl_end}, (size_t)at);
+    return (int)term_text_cluster((struct bn_str){rl_line_buffer, (size_t)rl_end}, (size_t)at);
 }
 
-/* Left, Right, Backspace and Delete treat a picture as one character. With a repetition count, and
+/* Left, Right, Backspace and Delete treat a cluster as one character. With a repetition count, and
  * at the ends of the text, they call the command of Readline. */
 static int go_left(int count, int key)
 {
     if (count != 1 || rl_point == 0)
         return rl_backward_char(count, key);
-    rl_point = picture_before(rl_point);
+    rl_point = cluster_before(rl_point);
     return 0;
 }
 
@@ -141,13 +141,13 @@ static int go_right(int count, int key)
 {
     if (count != 1 || rl_point >= rl_end)
         return rl_forward_char(count, key);
-    rl_point = picture_end(rl_point);
+    rl_point = cluster_end(rl_point);
     return 0;
 }
 
 static int delete_left(int count, int key)
 {
-    const int start = rl_point > 0 ? picture_before(rl_point) : 0;
+    const int start = rl_point > 0 ? cluster_before(rl_point) : 0;
     if (count != 1 || rl_point == 0)
         return rl_rubout(count, key);
     rl_delete_text(start, rl_point);
@@ -159,7 +159,7 @@ static int delete_right(int count, int key)
 {
     if (count != 1 || rl_point >= rl_end)
         return rl_delete(count, key);
-    rl_delete_text(rl_point, picture_end(rl_point));
+    rl_delete_text(rl_point, cluster_end(rl_point));
     return 0;
 }
 
@@ -190,7 +190,7 @@ static int refuse_key(int count, int key)
  *
  * The commands for keyboard macros call longjmp too, if no macro is defined or if a macro runs
  * itself. A caller of Readline cannot prevent these cases, so keyboard macros are disabled. Four
- * commands that move or delete by one character would divide a picture, so those above replace
+ * commands that move or delete by one character would divide a cluster, so those above replace
  * them. ANYOTHERKEY is no key but the last entry of a map, which need not have a function. */
 static void adapt_keys(Keymap map, int depth)
 {

@@ -47,7 +47,7 @@ extern struct line_state line_state;
 /* Draw the line with Readline or with the display. */
 void line_redisplay(void);
 
-/* Bind the keys that Readline lacks. Moving and deleting by one character treat a picture
+/* Bind the keys that Readline lacks. Moving and deleting by one character treat a cluster
  * (term_text.h) as one character; keyboard macros and unbound keys only ring the bell.
  * `edit_elsewhere` is a Readline command for Ctrl-X Ctrl-E, which runs the user's own editor. */
 void line_keys_bind(int (*edit_elsewhere)(int count, int key));

@@ -80,7 +80,7 @@ void flow_begin_row(struct flow *f)
 {
     f->column = 0;
     f->row.n = 0;
-    f->n_doubtful = 0;
+    f->n_width_varies = 0;
 }
 
 static enum text_look shown_look(const struct flow *f, enum text_look look)
@@ -109,7 +109,7 @@ static void put_cell(struct flow *f, const struct flow_cell *cell, struct strbuf
     write_cell(f, cell, out);
     (void)push(&f->row, *cell); /* without memory, flow_rewrite_row leaves it out */
     f->column += cell->width;
-    f->n_doubtful += term_text_is_doubtful(cell->code);
+    f->n_width_varies += term_text_width_varies(cell->code);
 }
 
 /* Write the blanks that are held back. */

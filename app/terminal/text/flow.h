@@ -47,7 +47,7 @@ struct flow {
     size_t columns;                 /* of the terminal, at least 1 */
     size_t column;         /* of the cursor; == columns: the next character begins a new row */
     struct flow_cells row; /* the characters on the cursor's row */
-    size_t n_doubtful;     /* characters of `row` whose width differs between terminals */
+    size_t n_width_varies; /* characters of `row` whose width differs between terminals */
     /* Grows when the terminal itself begins a new row; also for a character that is wider than a
      * row, and for text that flow_skip leaves out. */
     size_t n_wrapped;

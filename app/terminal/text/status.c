@@ -114,7 +114,7 @@ void status_format(const struct status *s, size_t width, char *out, size_t out_b
         item(&row, "unsaved");
 }
 
-int status_pressure(const struct status *s)
+int status_fullness(const struct status *s)
 {
     const size_t used = percent(s->n_used, s->n_ctx);
     return used >= 95 ? 2 : used >= 80 ? 1 : 0;

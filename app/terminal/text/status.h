@@ -36,8 +36,8 @@ struct status {
     const char *device;   /* NULL or "": left out */
     const char *settings; /* for example "temp 0.2 seed 7"; NULL or "": left out */
     const char *hint;     /* for example "Esc stops"; NULL or "": left out */
-    bool unsaved;         /* the conversation has changed since it was written to a saved chat. The
-                             automatic copy for --continue is not one. */
+    bool unsaved; /* the conversation has changed since it was written to a saved chat. last.json
+                             does not count as a saved chat. */
 };
 
 /* Write at most `width` characters and a 0 to `out`, a buffer of out_bytes >= 1 bytes; fewer
@@ -45,6 +45,6 @@ struct status {
 void status_format(const struct status *s, size_t width, char *out, size_t out_bytes);
 
 /* How full the context is: 0 below 80 % or if n_ctx is 0, 1 from 80 % on, 2 from 95 % on. */
-int status_pressure(const struct status *s);
+int status_fullness(const struct status *s);
 
 #endif

@@ -15,13 +15,13 @@
 
 static float to_fixed_neon(const float *x, size_t n, struct attn_fixed *out)
 {
-    float32x4_t max = vdupq_n_f32(FIXED_LEAST);
+    float32x4_t max = vdupq_n_f32(FIXED_MIN);
     for (size_t i = 0; i < n; i += 4)
         max = max_or_second(vabsq_f32(load4(x, i, n)), max);
-    const float most = vmaxvq_f32(max), scale = FIXED_MOST / most;
+    const float most = vmaxvq_f32(max), scale = FIXED_MAX / most;
     for (size_t i = 0; i < n; i += 4) /* the conversion turns a NaN into 0 */
         vst1_s16(out->x + i, vqmovn_s32(vcvtnq_s32_f32(vmulq_n_f32(load4(x, i, n), scale))));
-    return most / FIXED_MOST;
+    return most / FIXED_MAX;
 }
 
 BN_FORCE_INLINE void sums_neon(const struct attn_quads *w, int n_heads, size_t lane0, size_t n,

@@ -43,7 +43,7 @@ static void quantise_block(const float *x, size_t n, size_t block_cols, int8_t *
     memset(q, 0, block_cols);
     *unit = 0.0f;
     *q_sum = 0;
-    if (m < LEAST_ABSMAX)
+    if (m < BLOCK_MIN_ABS)
         return;
     const float s = 127.0f / m;
     int32x4_t sum = vdupq_n_s32(0);

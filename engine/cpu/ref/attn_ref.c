@@ -68,16 +68,16 @@ void attn_tile_ref(const struct attn_tile *a)
 
 static float to_fixed_ref(const float *x, size_t n, struct attn_fixed *out)
 {
-    float most = FIXED_LEAST;
+    float most = FIXED_MIN;
     for (size_t i = 0; i < n; i++)
         if (fabsf(x[i]) > most)
             most = fabsf(x[i]);
-    const float scale = FIXED_MOST / most;
+    const float scale = FIXED_MAX / most;
     for (size_t i = 0; i < size_round_up(n, ATTN_QUAD); i++) {
         const float y = i < n ? x[i] * scale : 0.0f;
         out->x[i] = isnan(y) ? 0 : (int16_t)rintf(y);
     }
-    return most / FIXED_MOST;
+    return most / FIXED_MAX;
 }
 
 static void sums_ref(const struct attn_quads *w, int n_heads, size_t lane0, size_t n,

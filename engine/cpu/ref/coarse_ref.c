@@ -85,8 +85,8 @@ static int32_t block_product(const uint8_t *line, const int8_t *x, size_t i)
     return sum;
 }
 
-void coarse_bounds_ref(const struct coarse_mat *m, size_t row0, size_t row1,
-                       const struct coarse_group *g, float *const *bounds)
+void coarse_bound_group_ref(const struct coarse_mat *m, size_t row0, size_t row1,
+                            const struct coarse_group *g, float *const *bounds)
 {
     for (size_t r = row0; r < row1; r++)
         for (size_t i = 0; i < g->n; i++) {
@@ -99,7 +99,7 @@ void coarse_bounds_ref(const struct coarse_mat *m, size_t row0, size_t row1,
                 const int8_t *x = g->x + 2 * COARSE_COLS * COARSE_GROUP * b;
                 product = fmaf((float)(block_product(line, x, i) + g->fix[b * COARSE_GROUP + i]),
                                step, product);
-                squares = fmaf(step2 > COARSE_LEAST ? step2 : COARSE_LEAST,
+                squares = fmaf(step2 > COARSE_MIN ? step2 : COARSE_MIN,
                                g->spread2[b * COARSE_GROUP + i], squares);
             }
             bounds[i][r - row0] = g->unit[i] * product + sqrtf(squares + 1e-36f);

@@ -20,7 +20,7 @@ static void quantise_block(const float *x, size_t n, size_t block_cols, int8_t *
     memset(q, 0, block_cols);
     *unit = 0.0f;
     *q_sum = 0;
-    if (m < LEAST_ABSMAX)
+    if (m < BLOCK_MIN_ABS)
         return;
     const float s = 127.0f / m;
     for (size_t i = 0; i < n; i++) {
@@ -45,7 +45,7 @@ void quantise_blocks_ref(const float *x, size_t n, size_t block_cols, int8_t *q,
 
 /* Quantise block number b, x (n), to two bytes per element (quantise_planes_fn). */
 static void quantise_two_planes(const float *x, size_t n, size_t block_cols, size_t b,
-                                const struct block_plane planes[MOST_PLANES])
+                                const struct block_plane planes[MAX_PLANES])
 {
     const struct block_plane *high = &planes[0], *low = &planes[1];
     float m = 0.0f;
@@ -56,7 +56,7 @@ static void quantise_two_planes(const float *x, size_t n, size_t block_cols, siz
     memset(low->q + b * block_cols, 0, block_cols);
     high->units[b] = low->units[b] = 0.0f;
     high->q_sums[b] = low->q_sums[b] = 0;
-    if (m < LEAST_ABSMAX)
+    if (m < BLOCK_MIN_ABS)
         return;
     const float s = 16256.0f / m; /* 127 * 128, so that high is at most 127 */
     for (size_t i = 0; i < n; i++) {
@@ -73,7 +73,7 @@ static void quantise_two_planes(const float *x, size_t n, size_t block_cols, siz
 }
 
 void quantise_planes_ref(const float *x, size_t n, size_t block_cols,
-                         const struct block_plane planes[MOST_PLANES])
+                         const struct block_plane planes[MAX_PLANES])
 {
     const size_t n_blocks = size_round_up(n, R16_PAD_COLS) / block_cols;
     for (size_t b = 0; b < n_blocks; b++) {

@@ -85,7 +85,7 @@ void unit_norm_ref(const float *x, size_t n, float eps, float factor, float *y);
 void sigmoid_gate_ref(const float *gate, const float *up, size_t n, float *out);
 
 void quantise_planes_ref(const float *x, size_t n, size_t block_cols,
-                         const struct block_plane planes[MOST_PLANES]);
+                         const struct block_plane planes[MAX_PLANES]);
 void grouped_float_ref(const struct grouped_mat *w, size_t group0, size_t group1, const float *x,
                        size_t n, float *y);
 
@@ -94,7 +94,7 @@ const int8_t *gather_tokens_ref(const int8_t *packed, size_t n_lines, size_t n_t
 void unpack_rows_ref(const struct ternary_mat *w, size_t row0, size_t row1, uint8_t *panel);
 
 void coarse_gather_ref(const int8_t *const *x, size_t n, size_t n_blocks, int8_t *out);
-void coarse_bounds_ref(const struct coarse_mat *m, size_t row0, size_t row1,
-                       const struct coarse_group *g, float *const *bounds);
+void coarse_bound_group_ref(const struct coarse_mat *m, size_t row0, size_t row1,
+                            const struct coarse_group *g, float *const *bounds);
 
 #endif

@@ -23,8 +23,8 @@ BN_FORCE_INLINE float to_fixed_avx2(const float *x, size_t n, struct attn_fixed 
     /* VMAXPS returns its second operand if either is a NaN, so a NaN in x is ignored. */
     for (size_t i = 0; i < n; i += 8)
         max = _mm256_max_ps(_mm256_andnot_ps(sign, load_ps8(x, i, n)), max);
-    const float found = max8_avx2(max), most = found > FIXED_LEAST ? found : FIXED_LEAST;
-    const __m256 scale = _mm256_set1_ps(FIXED_MOST / most);
+    const float found = max8_avx2(max), most = found > FIXED_MIN ? found : FIXED_MIN;
+    const __m256 scale = _mm256_set1_ps(FIXED_MAX / most);
     for (size_t i = 0; i < n; i += 8) {
         const __m256 y = _mm256_mul_ps(load_ps8(x, i, n), scale);
         const __m256i is_number = _mm256_castps_si256(_mm256_cmp_ps(y, y, _CMP_ORD_Q));
@@ -33,7 +33,7 @@ BN_FORCE_INLINE float to_fixed_avx2(const float *x, size_t n, struct attn_fixed 
             _mm_packs_epi32(_mm256_castsi256_si128(v), _mm256_extracti128_si256(v, 1));
         _mm_storeu_si128((__m128i *)(void *)(out->x + i), packed);
     }
-    return most / FIXED_MOST;
+    return most / FIXED_MAX;
 }
 
 /* Four fixed-point numbers, repeated in the whole register. */

@@ -23,8 +23,8 @@ BN_FORCE_INLINE float to_fixed_avx512(const float *x, size_t n, struct attn_fixe
     /* VMAXPS returns its second operand if either is a NaN, so a NaN in x is ignored. */
     for (size_t i = 0; i < n; i += 16)
         max = _mm512_max_ps(_mm512_abs_ps(_mm512_maskz_loadu_ps(mask_below(i, n), x + i)), max);
-    const float found = max16_avx512(max), most = found > FIXED_LEAST ? found : FIXED_LEAST;
-    const __m512 scale = _mm512_set1_ps(FIXED_MOST / most);
+    const float found = max16_avx512(max), most = found > FIXED_MIN ? found : FIXED_MIN;
+    const __m512 scale = _mm512_set1_ps(FIXED_MAX / most);
     __m512i sum = _mm512_setzero_si512();
     for (size_t i = 0; i < n; i += 16) {
         const __m512 y = _mm512_mul_ps(_mm512_maskz_loadu_ps(mask_below(i, n), x + i), scale);
@@ -37,7 +37,7 @@ BN_FORCE_INLINE float to_fixed_avx512(const float *x, size_t n, struct attn_fixe
         sum = _mm512_add_epi32(sum, v);
     }
     out->sum = _mm512_reduce_add_epi32(sum);
-    return most / FIXED_MOST;
+    return most / FIXED_MAX;
 }
 
 /* Four bytes, repeated in the whole register. */

@@ -1,5 +1,5 @@
 /*
- * coarse_bounds for AMX; coarse_ref.c is the specification.
+ * coarse_bound_group for AMX; coarse_ref.c is the specification.
  *
  * The codes of 16 rows are the first operand of a tile product: the low nibbles of a line are 64
  * columns and fill one row of an AMX tile, and so do the high nibbles. The hidden states are the
@@ -157,8 +157,8 @@ BN_FORCE_INLINE void multiply_panel(const struct coarse_mat *m, size_t row, size
         scale_quarter(s, n_tiles, g->fix, n_items - 1, quarter);
 }
 
-void coarse_bounds_amx(const struct coarse_mat *m, size_t row0, size_t row1,
-                       const struct coarse_group *g, float *const *bounds)
+void coarse_bound_group_amx(const struct coarse_mat *m, size_t row0, size_t row1,
+                            const struct coarse_group *g, float *const *bounds)
 {
     struct workspace s;
     configure_tiles();

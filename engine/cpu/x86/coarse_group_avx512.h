@@ -1,6 +1,6 @@
 /*
- * Functions that coarse_bounds for AVX-512 and for AMX share: from the integer products of rows and
- * hidden states to the upper bounds of the logits. Lanes are hidden states.
+ * Functions that coarse_bound_group for AVX-512 and for AMX share: from the integer products of
+ * rows and hidden states to the upper bounds of the logits. Lanes are hidden states.
  */
 #ifndef ENGINE_CPU_X86_COARSE_GROUP_AVX512_H
 #define ENGINE_CPU_X86_COARSE_GROUP_AVX512_H
@@ -33,10 +33,10 @@ BN_FORCE_INLINE __m512 add_block(__m512 product, __m512i high, __m512i low, __m5
     return _mm512_fmadd_ps(_mm512_cvtepi32_ps(sum), _mm512_set1_ps(step), product);
 }
 
-/* Replace each step by max(step^2, COARSE_LEAST). `steps` is 64-byte aligned. */
+/* Replace each step by max(step^2, COARSE_MIN). `steps` is 64-byte aligned. */
 BN_FORCE_INLINE void square_steps(float steps[GROUP_BLOCKS])
 {
-    const __m512 least = _mm512_set1_ps(COARSE_LEAST);
+    const __m512 least = _mm512_set1_ps(COARSE_MIN);
 #pragma GCC unroll 2
     for (size_t i = 0; i < GROUP_BLOCKS; i += 16) {
         const __m512 step = _mm512_load_ps(steps + i);

@@ -49,7 +49,7 @@ BN_FORCE_INLINE void quantise_block(const float *x, size_t n, size_t block_cols,
     *unit = 0.0f;
     *q_sum = 0;
     memset(q, 0, block_cols);
-    if (m < LEAST_ABSMAX)
+    if (m < BLOCK_MIN_ABS)
         return;
     const __m256 s = _mm256_set1_ps(127.0f / m);
     __m256i sum = _mm256_setzero_si256();

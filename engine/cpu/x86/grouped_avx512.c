@@ -50,7 +50,7 @@ BN_FORCE_INLINE void quantise_block(const float *x, size_t n, size_t block_cols,
         max = _mm512_max_ps(_mm512_andnot_ps(sign, _mm512_maskz_loadu_ps(mask_below(i, n), x + i)),
                             max);
     const float m = max16_avx512(max);
-    const bool is_zero = m < LEAST_ABSMAX;
+    const bool is_zero = m < BLOCK_MIN_ABS;
     const __m512 s = _mm512_set1_ps(is_zero ? 0.0f : 127.0f / m);
     __m512i sum = _mm512_setzero_si512();
     for (size_t i = 0; i < block_cols; i += 16) {

@@ -12,9 +12,9 @@
 #include "engine/cpu/x86/kernels_x86.h"
 #include "engine/cpu/x86/lanes_avx512.h"
 
-#define MOST_ROWS 4
-#define MOST_TOKENS 6
-#define MOST_TOKENS_4 3     /* most tokens for four rows */
+#define MAX_ROWS 4
+#define MAX_TOKENS 6
+#define MAX_TOKENS_4 3      /* most tokens for four rows */
 #define PREFETCH_BYTES 2560 /* used in place of ternary_mat.ahead: see docs/kernels.md */
 
 /* n_rows (1, 2 or 4) rows, `apart` rows from each other, times n_tokens tokens. sum[t][0] is for
@@ -23,15 +23,15 @@ BN_FORCE_INLINE void multiply_rows(const uint8_t *row, size_t n_lines, size_t ap
                                    int n_tokens, const struct ternary_batch *batch, int32_t *acc)
 {
     const size_t q_bytes = n_lines * LINE_COLS, row_step = apart * n_lines * LINE_BYTES;
-    __m512i sum[MOST_TOKENS][2][MOST_ROWS];
+    __m512i sum[MAX_TOKENS][2][MAX_ROWS];
 #pragma GCC unroll 6
     for (int t = 0; t < n_tokens; t++)
 #pragma GCC unroll 4
-        for (int r = 0; r < MOST_ROWS; r++)
+        for (int r = 0; r < MAX_ROWS; r++)
             sum[t][0][r] = sum[t][1][r] = _mm512_setzero_si512();
 
     for (size_t l = 0; l < n_lines; l++) {
-        __m512i low[MOST_ROWS], high[MOST_ROWS];
+        __m512i low[MAX_ROWS], high[MAX_ROWS];
 #pragma GCC unroll 4
         for (int r = 0; r < n_rows; r++) {
             const uint8_t *at = row + (size_t)r * row_step + l * LINE_BYTES;
@@ -43,7 +43,7 @@ BN_FORCE_INLINE void multiply_rows(const uint8_t *row, size_t n_lines, size_t ap
         for (int f = 0; f < 2; f++) {
             const __m512i mask = _mm512_set1_epi8((char)(3 << 2 * f));
             const int8_t *q = batch->q + l * LINE_COLS + 64 * f;
-            __m512i w0[MOST_ROWS], w2[MOST_ROWS]; /* fields f and f + 2, as q0 and q2 */
+            __m512i w0[MAX_ROWS], w2[MAX_ROWS]; /* fields f and f + 2, as q0 and q2 */
 #pragma GCC unroll 4
             for (int r = 0; r < n_rows; r++) {
                 w0[r] = _mm512_and_si512(low[r], mask);
@@ -63,10 +63,10 @@ BN_FORCE_INLINE void multiply_rows(const uint8_t *row, size_t n_lines, size_t ap
     }
 #pragma GCC unroll 6
     for (int t = 0; t < n_tokens; t++) {
-        int32_t out[MOST_ROWS];
-        __m512i total[MOST_ROWS];
+        int32_t out[MAX_ROWS];
+        __m512i total[MAX_ROWS];
 #pragma GCC unroll 4
-        for (int r = 0; r < MOST_ROWS; r++)
+        for (int r = 0; r < MAX_ROWS; r++)
             total[r] = _mm512_add_epi32(sum[t][0][r], _mm512_srai_epi32(sum[t][1][r], 2));
         _mm_storeu_si128((__m128i *)(void *)out,
                          _mm_sub_epi32(sum_lanes_avx512(total), _mm_set1_epi32(batch->q_sums[t])));
@@ -79,7 +79,7 @@ BN_FORCE_INLINE void multiply_rows(const uint8_t *row, size_t n_lines, size_t ap
 BN_FORCE_INLINE void multiply_tokens(const struct ternary_mat *w, size_t row0, size_t row1,
                                      int n_tokens, const struct ternary_batch *batch)
 {
-    const int n_rows = n_tokens <= MOST_TOKENS_4 ? 4 : 2;
+    const int n_rows = n_tokens <= MAX_TOKENS_4 ? 4 : 2;
     const size_t row_bytes = w->n_lines * LINE_BYTES;
     const size_t step = (row1 - row0) / (size_t)n_rows;
     const uint8_t *rows = w->lines + row0 * row_bytes;
@@ -95,7 +95,7 @@ void ternary_matmul_few_avx512(const struct ternary_mat *w, size_t row0, size_t 
 {
     /* More than six tokens are cut into blocks of nearly equal size. Unless rows are very long, the
      * rows of a call are still in the second-level cache when the second block reads them. */
-    const size_t n_blocks = (batch->n_tokens + MOST_TOKENS - 1) / MOST_TOKENS;
+    const size_t n_blocks = (batch->n_tokens + MAX_TOKENS - 1) / MAX_TOKENS;
     for (size_t i = 0; i < n_blocks; i++) {
         const size_t t0 = batch->n_tokens * i / n_blocks;
         const struct ternary_batch block = {.q = batch->q + t0 * w->n_lines * LINE_COLS,
@@ -119,7 +119,7 @@ void ternary_matmul_few_avx512(const struct ternary_mat *w, size_t row0, size_t 
             multiply_tokens(w, row0, row1, 5, &block);
             break;
         default:
-            multiply_tokens(w, row0, row1, MOST_TOKENS, &block);
+            multiply_tokens(w, row0, row1, MAX_TOKENS, &block);
             break;
         }
     }

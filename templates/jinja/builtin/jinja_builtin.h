@@ -21,7 +21,7 @@ struct jcall {
  * jinja_value.h describes. */
 typedef bool (*jcall_fn)(struct jvm *vm, struct jval v, const struct jcall *c, struct jval *out);
 
-/* The head of a function of type jcall_fn. */
+/* The signature of a function of type jcall_fn. */
 #define BUILTIN(name)                                                                              \
     static bool name(struct jvm *vm, struct jval v, const struct jcall *c, struct jval *out)
 

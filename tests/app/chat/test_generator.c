@@ -179,7 +179,7 @@ static void alternatives_do_not_change_a_sequence_of_a_batch(void **state)
     for (size_t i = 0; i < 2; i++) {
         assert_true(generator_seq_open(f->g, 1, &seqs[i], &err));
         assert_true(generator_seq_set(seqs[i], &plain, i * N_ALTS, &err));
-        assert_true(generator_seq_read(seqs[i], ids[i], 2, &control, NULL, &ids[i][2], &err));
+        assert_true(generator_seq_step(seqs[i], ids[i], 2, &control, NULL, &ids[i][2], &err));
         steps[i] = (struct generator_item){.seq = seqs[i], .ids = ids[i]};
     }
     for (size_t n = 3; n < 20; n++) {

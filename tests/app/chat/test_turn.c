@@ -15,20 +15,20 @@ static void counts_tokens_of_earlier_turns_that_were_evaluated_again(void **stat
     (void)state;
     struct turn turn = {.n_earlier = 50,
                         .result = {.n_held = 60, .n_reused = 50, .n_evaluated = 9}};
-    assert_int_equal(turn_again(&turn), 0);
+    assert_int_equal(turn_reevaluated(&turn), 0);
     turn.result.n_reused = 30; /* the cache held 60, and the prompt differs from token 30 on */
-    assert_int_equal(turn_again(&turn), 20);
+    assert_int_equal(turn_reevaluated(&turn), 20);
     turn.result.n_held = 40;
-    assert_int_equal(turn_again(&turn), 10);
-    turn.result.n_again = 15; /* behind the nearest saved state */
-    assert_int_equal(turn_again(&turn), 15);
+    assert_int_equal(turn_reevaluated(&turn), 10);
+    turn.result.n_reevaluated = 15; /* behind the nearest saved state */
+    assert_int_equal(turn_reevaluated(&turn), 15);
 }
 
 static void an_interrupted_prefill_counts_nothing(void **state)
 {
     (void)state;
     const struct turn turn = {.n_earlier = 50, .result = {.n_held = 60}};
-    assert_int_equal(turn_again(&turn), 0);
+    assert_int_equal(turn_reevaluated(&turn), 0);
 }
 
 static void an_answer_gets_at_most_an_eighth_of_the_context(void **state)

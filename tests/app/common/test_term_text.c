@@ -100,7 +100,7 @@ static void a_picture_is_a_character_with_all_that_combines(void **state)
 {
     static const struct {
         const char *text;
-        size_t n_bytes; /* of the first picture */
+        size_t n_bytes; /* of the first cluster */
     } cases[] = {
         {"ab", 1},
         {"e\xcc\x81x", 3},
@@ -111,7 +111,7 @@ static void a_picture_is_a_character_with_all_that_combines(void **state)
     };
     (void)state;
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
-        assert_int_equal(term_text_picture(bn_str_of(cases[i].text), 0), cases[i].n_bytes);
+        assert_int_equal(term_text_cluster(bn_str_of(cases[i].text), 0), cases[i].n_bytes);
 }
 
 int main(void)

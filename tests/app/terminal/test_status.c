@@ -78,12 +78,12 @@ static void pressure_begins_at_80_and_95_percent(void **state)
     struct status s = {.n_ctx = 1000};
     static const struct {
         size_t n_used;
-        int pressure;
+        int fullness;
     } cases[] = {{0, 0}, {799, 0}, {800, 1}, {949, 1}, {950, 2}, {2000, 2}};
     (void)state;
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         s.n_used = cases[i].n_used;
-        assert_int_equal(status_pressure(&s), cases[i].pressure);
+        assert_int_equal(status_fullness(&s), cases[i].fullness);
     }
 }
 

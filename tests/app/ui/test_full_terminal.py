@@ -238,11 +238,11 @@ class Safety(FullTerminalCase):
         for term in ('dumb', 'nonsense'):
             self.env['TERM'] = term
             terminal = self.open('--tui')
-            terminal.expect(rb"terminal '" + term.encode() + b"' cannot show a whole screen")
+            terminal.expect(rb"terminal '" + term.encode() + b"' cannot show a full screen")
             terminal.expect(b'>>> ')
             start = len(terminal.seen)
             terminal.send(b'/ui full\r')
-            terminal.expect(rb"cannot show a whole screen", start=start)
+            terminal.expect(rb"cannot show a full screen", start=start)
             terminal.expect(b'>>> ', start=start + 10)
             terminal.send(b'/quit\r')
             TerminalCase.left_clean(self, terminal, 0)

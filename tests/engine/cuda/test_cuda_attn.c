@@ -7,7 +7,7 @@
 #include "engine/base/size.h"
 #include "tests/engine/cuda/attn_kit.h"
 
-#define MOST_SEQS 3
+#define MAX_SEQS 3
 #define KV_HEADS 2
 #define LAYERS 2 /* attention runs in the second one */
 
@@ -17,14 +17,14 @@ struct attn_case {
     uint32_t gap;         /* elements between the queries of two KV heads, as for gates */
     struct {
         uint32_t pos, n; /* first position and number of tokens; n 0: no sequence */
-    } seqs[MOST_SEQS];
+    } seqs[MAX_SEQS];
 };
 
 struct attn_data {
     struct attn_case c;
     struct kv_shape kv;
-    uint32_t n_blocks[MOST_SEQS]; /* places for position blocks */
-    uint16_t *caches[MOST_SEQS];
+    uint32_t n_blocks[MAX_SEQS]; /* places for position blocks */
+    uint16_t *caches[MAX_SEQS];
     uint32_t n_tokens, q_group, qkv_stride, out_stride;
     struct cuda_token *tokens;
     float *qkv, *out;
@@ -71,13 +71,13 @@ static struct attn_data attn_make(struct attn_case c, struct random *r)
                              .is_ring = c.ring_blocks > 0};
     d.qkv_stride = KV_HEADS * d.q_group + 8;
     d.out_stride = KV_HEADS * c.group * c.head_dim + 3;
-    for (uint32_t seq = 0; seq < MOST_SEQS; seq++)
+    for (uint32_t seq = 0; seq < MAX_SEQS; seq++)
         d.n_tokens += c.seqs[seq].n;
     d.tokens = zeros(d.n_tokens, sizeof *d.tokens);
     d.qkv = floats(r, (size_t)d.n_tokens * d.qkv_stride);
     d.out = floats(r, (size_t)d.n_tokens * d.out_stride);
     uint32_t token = 0;
-    for (uint32_t seq = 0; seq < MOST_SEQS && c.seqs[seq].n > 0; seq++) {
+    for (uint32_t seq = 0; seq < MAX_SEQS && c.seqs[seq].n > 0; seq++) {
         const uint32_t n_all = (c.seqs[seq].pos + c.seqs[seq].n - 1) / KV_BLOCK + 1;
         d.n_blocks[seq] = c.ring_blocks > 0 ? c.ring_blocks : n_all;
         fill_cache(&d, seq, r);
@@ -92,7 +92,7 @@ static struct attn_data attn_make(struct attn_case c, struct random *r)
 
 static void attn_free(struct attn_data *d)
 {
-    for (uint32_t seq = 0; seq < MOST_SEQS; seq++)
+    for (uint32_t seq = 0; seq < MAX_SEQS; seq++)
         mem_free(d->caches[seq]);
     FREE_ALL(d->tokens, d->qkv, d->out);
 }
@@ -119,7 +119,7 @@ static void check_case(struct attn_case c, struct random *r, enum twin_order ord
     launch("attn_apply", n_tiles * KV_HEADS * ((c.head_dim + APPLY_ELEMS - 1) / APPLY_ELEMS), 1, 1,
            0, &a, order);
     uint32_t token = 0;
-    for (uint32_t seq = 0; seq < MOST_SEQS; seq++)
+    for (uint32_t seq = 0; seq < MAX_SEQS; seq++)
         for (uint32_t i = 0; i < c.seqs[seq].n; i++, token++) {
             float *const row = d.out + (size_t)token * d.out_stride;
             for (uint32_t h = 0; h < KV_HEADS * c.group; h++) {

@@ -538,7 +538,7 @@ static void recurrent_states_move_between_devices(void **state)
     for (size_t i = 0; i < 2; i++)
         plans[i] = p.ops[i]->info(p.backend[i])->plan;
     assert_int_equal(plans[0].state_bytes, plans[1].state_bytes);
-    assert_int_equal(plans[1].seq_bytes, 2 * plans[1].state_bytes);
+    assert_int_equal(plans[1].seq_fixed_bytes, 2 * plans[1].state_bytes);
     uint8_t *states[2] = {mem_alloc(plans[0].state_bytes, 1), mem_alloc(plans[1].state_bytes, 1)};
     assert_true(states[0] && states[1]);
 

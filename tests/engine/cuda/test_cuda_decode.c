@@ -8,7 +8,7 @@
 #include "engine/base/size.h"
 #include "tests/engine/cuda/attn_kit.h"
 
-#define MOST_SEQS 3
+#define MAX_SEQS 3
 #define KV_HEADS 2
 #define LAYERS 2 /* attention runs in the second one */
 #define PAD 3    /* floats behind the results of a token */
@@ -16,19 +16,19 @@
 struct decode_case {
     /* n_shares: thread blocks that share the position blocks of a token */
     uint32_t head_dim, group, n_rot, n_shares;
-    uint32_t window, ring_blocks;   /* ring_blocks 0: no ring */
-    uint32_t gap;                   /* floats between the queries of two KV heads */
-    bool neox, has_norm, has_nan;   /* has_nan: all scores of the first visible block are NaN */
-    uint32_t n_seqs, at[MOST_SEQS]; /* position of each sequence's token */
+    uint32_t window, ring_blocks;  /* ring_blocks 0: no ring */
+    uint32_t gap;                  /* floats between the queries of two KV heads */
+    bool neox, has_norm, has_nan;  /* has_nan: all scores of the first visible block are NaN */
+    uint32_t n_seqs, at[MAX_SEQS]; /* position of each sequence's token */
 };
 
 struct decode_data {
     struct decode_case c;
     struct kv_shape kv;
-    size_t cache_elems[MOST_SEQS];
-    uint16_t *caches[MOST_SEQS], *expected[MOST_SEQS];
-    float *slots[MOST_SEQS];
-    struct cuda_token tokens[MOST_SEQS];
+    size_t cache_elems[MAX_SEQS];
+    uint16_t *caches[MAX_SEQS], *expected[MAX_SEQS];
+    float *slots[MAX_SEQS];
+    struct cuda_token tokens[MAX_SEQS];
     struct rope_args rope;
     struct attn_args attn;
     float *qkv, *row, *cs, *norms; /* row: that of one token, by the reference */
@@ -96,7 +96,7 @@ static void set_shapes(struct decode_data *d)
                               .is_ring = c->ring_blocks > 0};
     d->rope = (struct rope_args){.kv = d->kv,
                                  .qkv_stride = KV_HEADS * q_group + 2 * kv_width + 5,
-                                 .q_rows = KV_HEADS * q_group,
+                                 .q_floats = KV_HEADS * q_group,
                                  .q_group = q_group,
                                  .kv_width = kv_width,
                                  .group = c->group,
@@ -163,7 +163,7 @@ static void expect_append(const struct decode_data *d, uint32_t seq)
     memcpy(d->row, d->qkv + (size_t)seq * d->rope.qkv_stride, d->rope.qkv_stride * sizeof *d->row);
     for (uint32_t head = 0; head < KV_HEADS; head++) {
         float *q = d->row + head * (size_t)d->rope.q_group;
-        float *k = d->row + d->rope.q_rows + head * (size_t)head_dim;
+        float *k = d->row + d->rope.q_floats + head * (size_t)head_dim;
         uint16_t *keys = keys_of(d, d->expected[seq], head, pos / KV_BLOCK);
         for (uint32_t h = 0; h < d->c.group; h++)
             rope_one(d, seq, q + h * (size_t)head_dim, d->rope.q_norm);

@@ -16,9 +16,9 @@
 
 #include <cmocka.h>
 
-#define N_IDS 130       /* three position blocks; more than a window and a micro-batch */
-#define MOST_IDS 220    /* of the random steps */
-#define MOST_COUNTS 300 /* layers times experts */
+#define N_IDS 130      /* three position blocks; more than a window and a micro-batch */
+#define MAX_IDS 220    /* of the random steps */
+#define MAX_COUNTS 300 /* layers times experts */
 
 static bool plain; /* launch every kernel by itself, as a profile does; from the command line */
 
@@ -43,10 +43,10 @@ static void open_both(struct kit *kits, const struct synth_spec *spec, size_t n_
 
 static void assert_same_counts(const struct kit *kits)
 {
-    uint64_t counts[2][MOST_COUNTS];
-    const size_t n = bn_model_expert_counts(kits[0].model, counts[0], MOST_COUNTS);
-    assert_true(n > 0 && n <= MOST_COUNTS);
-    assert_int_equal(bn_model_expert_counts(kits[1].model, counts[1], MOST_COUNTS), n);
+    uint64_t counts[2][MAX_COUNTS];
+    const size_t n = bn_model_expert_counts(kits[0].model, counts[0], MAX_COUNTS);
+    assert_true(n > 0 && n <= MAX_COUNTS);
+    assert_int_equal(bn_model_expert_counts(kits[1].model, counts[1], MAX_COUNTS), n);
     assert_memory_equal(counts[0], counts[1], n * sizeof counts[0][0]);
 }
 
@@ -170,7 +170,7 @@ static void both_devices_plan_the_same_states(void **state)
     const struct bn_model_info *cuda = bn_model_info(kits[1].model);
     assert_true(cuda->state_bytes > 0);
     assert_int_equal(cuda->state_bytes, cpu->state_bytes);
-    assert_int_equal(cuda->seq_bytes, cpu->seq_bytes);
+    assert_int_equal(cuda->seq_fixed_bytes, cpu->seq_fixed_bytes);
     /* One of four layers has a cache, and 0.2 % more are for partial results. */
     assert_true(cuda->kv_bytes_per_token >= cpu->kv_bytes_per_token);
     assert_true(cuda->kv_bytes_per_token < 2 * cpu->kv_bytes_per_token);
@@ -182,7 +182,7 @@ static void both_devices_plan_the_same_states(void **state)
 /* ---- random steps ---- */
 
 struct walk {
-    int32_t ids[MOST_IDS];
+    int32_t ids[MAX_IDS];
     size_t n_ids;
     uint32_t random;
 };
@@ -195,14 +195,14 @@ static uint32_t draw(struct walk *w, uint32_t n)
 
 static void add_ids(struct walk *w, size_t n)
 {
-    for (size_t i = 0; i < n && w->n_ids < MOST_IDS; i++)
+    for (size_t i = 0; i < n && w->n_ids < MAX_IDS; i++)
         w->ids[w->n_ids++] = (int32_t)draw(w, 256);
 }
 
 static struct bn_session *open_session(const struct kit *kit, size_t n_states)
 {
     const size_t state_bytes = bn_model_info(kit->model)->state_bytes;
-    const struct bn_session_config cfg = {.n_ctx = MOST_IDS,
+    const struct bn_session_config cfg = {.n_ctx = MAX_IDS,
                                           .state_memory = size_max(n_states * state_bytes, 1)};
     struct bn_session *s;
     struct bn_error err;
@@ -246,7 +246,7 @@ static void restored_states_match_the_cpu(void **state)
     struct kit kits[2];
     struct walk w = {.random = 1};
     struct bn_sync_stats stats;
-    size_t n_again = 0;
+    size_t n_reevaluated = 0;
     spec.n_ctx = 4096;
     open_both(kits, &spec, 16, BN_ACT_AUTO);
     struct bn_session *s = open_session(&kits[1], 10);
@@ -261,15 +261,15 @@ static void restored_states_match_the_cpu(void **state)
             cancelled_sync(s, &w, rows[1]);
         }
         add_ids(&w, 1 + draw(&w, 30));
-        if (w.n_ids == MOST_IDS)
+        if (w.n_ids == MAX_IDS)
             w.n_ids = 100;
         sync(s, &w, rows[1], &stats);
-        n_again += stats.n_again;
+        n_reevaluated += stats.n_reevaluated;
         sync(kits[0].session, &w, rows[0], NULL);
         assert_int_equal(rows[0]->n, rows[1]->n);
         assert_memory_equal(rows[0]->cands, rows[1]->cands, rows[0]->n * sizeof *rows[0]->cands);
     }
-    assert_true(n_again > 0);
+    assert_true(n_reevaluated > 0);
     kit_free_rows(rows[0], 1);
     kit_free_rows(rows[1], 1);
     bn_session_close(s);

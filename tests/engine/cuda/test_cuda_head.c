@@ -198,7 +198,7 @@ static void check_query_of(const struct query_buffers *q, const float *y, size_t
     assert_true(q->screens[0].screened && q->screens[0].unit == (float)((double)largest / 16256.0));
     for (size_t b = 0; b < q->n_blocks; b++) {
         int32_t fix[COARSE_SUMS] = {0};
-        double h2 = 0.0, missed2 = 0.0;
+        double h2 = 0.0, error2 = 0.0;
         for (size_t j = 0; j < COARSE_COLS && b * COARSE_COLS + j < n; j++) {
             const double h = (double)y[b * COARSE_COLS + j];
             const int32_t v = (int32_t)rint(h / unit);
@@ -206,10 +206,10 @@ static void check_query_of(const struct query_buffers *q, const float *y, size_t
             assert_int_equal(2 * v, 256 * x[0] + x[COARSE_COLS]);
             fix[j % 64 / 4] -= 15 * v;
             h2 += h * h;
-            missed2 += (h - (double)v * unit) * (h - (double)v * unit);
+            error2 += (h - (double)v * unit) * (h - (double)v * unit);
         }
         assert_same(q->fix + b * COARSE_SUMS, fix, sizeof fix, "fix");
-        const double h = sqrt(h2), missed = sqrt(missed2);
+        const double h = sqrt(h2), missed = sqrt(error2);
         a[b] = q->kappa * h;
         c[b] = step * sqrt((double)COARSE_COLS) *
                (15.0 * (missed + q->gamma * (2.0 * h + missed)) + 0x1p-14 * h);

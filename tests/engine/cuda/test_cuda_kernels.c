@@ -289,7 +289,7 @@ static void check_append(const struct attn_run *a, enum twin_order order)
                                    .qkv = a->qkv,
                                    .kv = a->kv,
                                    .qkv_stride = a->stride,
-                                   .q_rows = a->q_width,
+                                   .q_floats = a->q_width,
                                    .q_group = a->q_width,
                                    .kv_width = c.head_dim,
                                    .group = c.group,

@@ -229,16 +229,17 @@ static void the_context_that_fits_is_told_for_rings_too(void **state)
         fail_msg("%s", err.text);
     const struct backend_plan plan = ops->info(b)->plan;
     const size_t n_used = used_bytes(), block = KV_BLOCK * plan.kv_bytes_per_token;
-    assert_int_equal(plan.seq_bytes, plan.state_bytes); /* window 40, passes of 8: one block */
+    assert_int_equal(plan.seq_fixed_bytes,
+                     plan.state_bytes); /* window 40, passes of 8: one block */
     for (size_t n_fit = 1; n_fit <= 3; n_fit++) {
-        set_bytes(n_used + plan.seq_bytes + n_fit * block + block / 2);
+        set_bytes(n_used + plan.seq_fixed_bytes + n_fit * block + block / 2);
         assert_false(ops->seq_open(b, 512, &s, &err));
         assert_int_equal(err.code, BN_ENOMEM);
         (void)snprintf(words, sizeof words, "--ctx %zu would fit", n_fit * KV_BLOCK);
         assert_contains(err.text, words);
         if (!ops->seq_open(b, n_fit * KV_BLOCK, &s, &err))
             fail_msg("the context that should fit does not: %s", err.text);
-        assert_true(used_bytes() - n_used <= plan.seq_bytes + n_fit * block);
+        assert_true(used_bytes() - n_used <= plan.seq_fixed_bytes + n_fit * block);
         ops->seq_close(s);
     }
     ops->close(b);
@@ -428,7 +429,7 @@ static void auto_uses_the_cpu_for_parts_without_kernels(void **state)
     struct kit kit;
     kit_open(&kit, &spec, &cfg);
     assert_contains(bn_model_info(kit.model)->device, "Twin GPU");
-    assert_string_equal(bn_model_info(kit.model)->passed_over, "");
+    assert_string_equal(bn_model_info(kit.model)->skip_reason, "");
     kit_close(&kit);
     const struct synth_spec maple = synth_preset("maple-tiny");
     kit_open(&kit, &maple, &cfg);
@@ -439,7 +440,7 @@ static void auto_uses_the_cpu_for_parts_without_kernels(void **state)
     gates.n_kv_heads = 1;
     kit_open(&kit, &gates, &cfg);
     assert_contains(bn_model_info(kit.model)->device, "CPU");
-    assert_contains(bn_model_info(kit.model)->passed_over,
+    assert_contains(bn_model_info(kit.model)->skip_reason,
                     "for each KV head of 64 elements in models with delta nets, and this one has "
                     "80");
     kit_close(&kit);
@@ -449,13 +450,13 @@ static void auto_uses_the_cpu_for_parts_without_kernels(void **state)
     rotated.untied = true;
     kit_open(&kit, &rotated, &cfg);
     assert_contains(bn_model_info(kit.model)->device, "CPU");
-    assert_contains(bn_model_info(kit.model)->passed_over,
+    assert_contains(bn_model_info(kit.model)->skip_reason,
                     "cuda is not used: the CUDA backend has no rotated files");
     kit_close(&kit);
     cfg.head = BN_HEAD_Q8;
     kit_open(&kit, &spec, &cfg);
     assert_contains(bn_model_info(kit.model)->device, "CPU");
-    assert_contains(bn_model_info(kit.model)->passed_over,
+    assert_contains(bn_model_info(kit.model)->skip_reason,
                     "cuda is not used: the CUDA backend has no 8-bit output head");
     kit_close(&kit);
     struct synth_model m;

@@ -16,7 +16,7 @@
 #define grouped_matmul_amx grouped_matmul_amx_emulated
 #define ternary_matmul_amx ternary_matmul_amx_emulated
 #define ternary_matmul_amx_medium ternary_matmul_amx_medium_emulated
-#define coarse_bounds_amx coarse_bounds_amx_emulated
+#define coarse_bound_group_amx coarse_bound_group_amx_emulated
 #define pack_token_amx pack_token_amx_emulated
 #define unpack_rows_amx unpack_rows_amx_emulated
 

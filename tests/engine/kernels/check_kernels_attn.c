@@ -11,7 +11,7 @@
 #define F16_NAN 0x7e00
 
 enum cache_type { CACHE_F16, CACHE_Q8 };
-enum bytes { BYTES_ANY, BYTES_MOST, BYTES_LEAST, N_BYTES };
+enum bytes { BYTES_ANY, BYTES_MAX, BYTES_MIN, N_BYTES };
 
 /* The cache of one position block. */
 struct cache {
@@ -67,9 +67,9 @@ static struct cache f16_cache(struct check *c, size_t head_dim, size_t n_seen, e
 static void fill_bytes(struct check *c, enum bytes kind, int8_t *x, size_t n)
 {
     for (size_t i = 0; i < n; i++)
-        x[i] = kind == BYTES_MOST    ? 127
-               : kind == BYTES_LEAST ? -127
-                                     : (int8_t)((int)rng_below(&c->rng, 255) - 127);
+        x[i] = kind == BYTES_MAX   ? 127
+               : kind == BYTES_MIN ? -127
+                                   : (int8_t)((int)rng_below(&c->rng, 255) - 127);
 }
 
 static struct cache q8_cache(struct check *c, size_t head_dim, size_t n_seen, float *q, size_t n_q)

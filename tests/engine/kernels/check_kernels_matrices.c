@@ -393,8 +393,8 @@ static void coarse_group_n(struct check *c, size_t n_rows, size_t n_blocks, size
         for (size_t i = 0; i < n; i++)
             bounds[i] = (float *)o.p[j] + i * apart;
         k[j]->coarse_gather(x, n, n_blocks, gathered);
-        k[j]->coarse_bounds(&m, row0, n_rows,
-                            &(struct coarse_group){n, gathered, fix, spread2, unit}, bounds);
+        k[j]->coarse_bound_group(&m, row0, n_rows,
+                                 &(struct coarse_group){n, gathered, fix, spread2, unit}, bounds);
     }
     outputs_compare(c, &o, true, "rows %zu .. %zu, %zu blocks, %zu states", row0, n_rows, n_blocks,
                     n);

@@ -69,7 +69,7 @@ static void rotate_n(struct check *c, size_t n, size_t block, enum pattern p)
 static void check_rotate(struct check *c)
 {
     for (enum pattern p = 0; p < N_PATTERNS; p++)
-        for (size_t block = ROTATION_LEAST; block <= ROTATION_MOST; block *= 2)
+        for (size_t block = ROTATION_MIN; block <= ROTATION_MAX; block *= 2)
             for (size_t i = 1; i <= 5; i++)
                 if (block <= 256 || i <= 2 || check_selects(c))
                     rotate_n(c, i * block, block, p);

@@ -15,14 +15,14 @@
 
 /* The files have 14 to 50 kB and need about as much memory; a sanitizer also keeps freed memory. */
 #if defined(__SANITIZE_ADDRESS__)
-#define MOST_BYTES ((size_t)1 << 30)
+#define MAX_BYTES ((size_t)1 << 30)
 #elif defined(__has_feature)
 #if __has_feature(address_sanitizer)
-#define MOST_BYTES ((size_t)1 << 30)
+#define MAX_BYTES ((size_t)1 << 30)
 #endif
 #endif
-#ifndef MOST_BYTES
-#define MOST_BYTES ((size_t)32 << 20)
+#ifndef MAX_BYTES
+#define MAX_BYTES ((size_t)32 << 20)
 #endif
 
 struct fixture {
@@ -169,7 +169,7 @@ static bool try_open(const struct fixture *f, size_t n_bytes)
 
 static void memory_stayed_small(const struct fixture *f)
 {
-    assert_true(mem_peak_bytes() < f->resident0 + MOST_BYTES);
+    assert_true(mem_peak_bytes() < f->resident0 + MAX_BYTES);
 }
 
 static void only_the_complete_file_opens(void **state)

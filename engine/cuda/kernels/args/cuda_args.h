@@ -47,7 +47,7 @@
 #define APPLY_ROWS 32 /* queries per thread block of attn_apply: pairs of token and query head */
 #define APPLY_THREADS (4 * APPLY_ROWS)
 #define APPLY_ELEMS 128 /* elements of a head whose results a thread block of attn_apply has */
-#define ATTN_SPLIT                                                                                 \
+#define ATTN_MAX_SHARES                                                                            \
     128 /* most thread blocks of attn_split that share the position blocks of a token */
 #define SPLIT_TILE 128 /* elements of a head whose keys or values attn_split holds at once */
 #define SPLIT_HEAD 256 /* widest head of attn_split */
@@ -69,7 +69,7 @@ struct word_pair {
 };
 
 /* Two floats. */
-struct two {
+struct float_pair {
     float at[2];
 };
 
@@ -155,13 +155,13 @@ struct rope_args {
     const struct cuda_token *tokens;
     const float *c, *s;           /* (n_tokens, n_rot / 2) */
     const float *q_norm, *k_norm; /* (head_dim), or NULL */
-    float *qkv;                   /* (n_tokens, qkv_stride): q (q_rows), k and v (kv_width) */
+    float *qkv;                   /* (n_tokens, qkv_stride): q (q_floats), k and v (kv_width) */
     struct kv_shape kv;
     /* group: query heads per KV head. q_group: floats from the first query of a KV head to that of
      * the next one; gates may lie between them. layer: number among those with a ring, or among
      * those with all keys and values.
      * neox: 1 if the elements of a pair are n_rot / 2 apart, 0 if they are adjacent. */
-    uint32_t qkv_stride, q_rows, q_group, kv_width, group, n_rot, layer, neox;
+    uint32_t qkv_stride, q_floats, q_group, kv_width, group, n_rot, layer, neox;
     float q_scale, eps;
 };
 

@@ -13,13 +13,13 @@
 
 #include <stdint.h>
 
-#define MOST_EXPERTS 1024    /* of a layer */
-#define MOST_USED_EXPERTS 64 /* of a token */
-#define ROUTER_THREADS 64    /* per thread block of router_logits: 8 for each expert */
-#define ROUTER_TILE 8        /* tokens that share one load of the router's rows */
-#define PAIR_THREADS 1024    /* of group_pairs: at least MOST_EXPERTS */
-#define EXPERT_TILES 4       /* thread blocks that share the pairs of an expert */
-#define ADD_THREADS 128      /* elements of h per thread block of add_experts */
+#define MAX_EXPERTS 1024    /* of a layer */
+#define MAX_USED_EXPERTS 64 /* of a token */
+#define ROUTER_THREADS 64   /* per thread block of router_logits: 8 for each expert */
+#define ROUTER_TILE 8       /* tokens that share one load of the router's rows */
+#define PAIR_THREADS 1024   /* of group_pairs: at least MAX_EXPERTS */
+#define EXPERT_TILES 4      /* thread blocks that share the pairs of an expert */
+#define ADD_THREADS 128     /* elements of h per thread block of add_experts */
 
 struct cuda_choice {
     uint32_t expert;

@@ -124,7 +124,7 @@ DEV void load_heads(const struct rope_args *a, struct split_shared *s, const str
                     uint32_t token, uint32_t kv_head, bool has_token)
 {
     const uint32_t warp = thread_x() / 32, head_dim = a->kv.head_dim;
-    const float *k = a->qkv + (uint64_t)token * a->qkv_stride + a->q_rows + kv_head * head_dim;
+    const float *k = a->qkv + (uint64_t)token * a->qkv_stride + a->q_floats + kv_head * head_dim;
     const bool is_query = warp < p->n_heads;
     if (!is_query && !(warp == ATTN_HEADS && has_token))
         return;

@@ -33,7 +33,7 @@ DEV void score_tile(const struct split_shared *s, const float *query, uint32_t p
             q[u] = load_words(query + i + 4 * u);
 #pragma unroll
         for (uint32_t u = 0; u < SPLIT_BATCH; u++) {
-            const struct two both = f32_of_halves(k[u]);
+            const struct float_pair both = f32_of_halves(k[u]);
             const float x = f32_of_bits(q[u / 4].at[u % 4]);
             z[0] = fmaf(x, both.at[0], z[0]);
             z[1] = fmaf(x, both.at[1], z[1]);
@@ -41,7 +41,7 @@ DEV void score_tile(const struct split_shared *s, const float *query, uint32_t p
     }
 #pragma unroll 1
     for (; i < n; i++) {
-        const struct two both = f32_of_halves(s->k[i][pair]);
+        const struct float_pair both = f32_of_halves(s->k[i][pair]);
         z[0] = fmaf(query[i], both.at[0], z[0]);
         z[1] = fmaf(query[i], both.at[1], z[1]);
     }

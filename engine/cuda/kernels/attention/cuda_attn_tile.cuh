@@ -9,13 +9,13 @@
 #include "engine/cuda/kernels/attention/cuda_attn_block.cuh"
 
 #define TILE_COLS 4
-#define TILE_MOST_ROWS 8
+#define TILE_MAX_ROWS 8
 #define TILE_STEP 4    /* values of a row that a thread loads at once */
 #define UNSEEN (-1.0f) /* instead of a probability, which is never negative and never a NaN */
 
 /* Sums of a tile. Only the first n_rows rows are used. */
 struct tile_sums {
-    float at[TILE_MOST_ROWS][TILE_COLS];
+    float at[TILE_MAX_ROWS][TILE_COLS];
 };
 
 /* Which products are added: all, or only those of row values other than UNSEEN. Adding zero instead
@@ -30,7 +30,7 @@ struct tile {
 
 /* Values k .. k + TILE_STEP - 1 of the rows of a tile. */
 struct tile_rows {
-    float at[TILE_MOST_ROWS][TILE_STEP];
+    float at[TILE_MAX_ROWS][TILE_STEP];
 };
 
 /* Adds the products of value u of each row. v: the values of the columns. */
@@ -49,7 +49,7 @@ DEV void add_products(const struct tile_rows *x, uint32_t u, const float *v, uin
 DEV void load_columns(const uint16_t *b, float *v)
 {
     const struct word_pair w = load_pair(b);
-    const struct two low = f32_of_halves(w.at[0]), high = f32_of_halves(w.at[1]);
+    const struct float_pair low = f32_of_halves(w.at[0]), high = f32_of_halves(w.at[1]);
     v[0] = low.at[0];
     v[1] = low.at[1];
     v[2] = high.at[0];

@@ -68,7 +68,7 @@ KERNEL(rope_append, rope_args, 128)
     const float *c = a.c + (uint64_t)token * n_pairs, *s = a.s + (uint64_t)token * n_pairs;
     float *row = a.qkv + (uint64_t)token * a.qkv_stride;
     float *q = row + (uint64_t)kv_head * a.q_group;
-    float *k = row + a.q_rows + (uint64_t)kv_head * head_dim;
+    float *k = row + a.q_floats + (uint64_t)kv_head * head_dim;
     const float *v = k + a.kv_width;
 
     if (a.q_norm) {

@@ -162,9 +162,9 @@ DEV float f32_of_f16(uint16_t h)
     return f;
 }
 /* Both F16 numbers of a word, the one in the low half first. */
-DEV struct two f32_of_halves(uint32_t w)
+DEV struct float_pair f32_of_halves(uint32_t w)
 {
-    struct two f;
+    struct float_pair f;
     asm("{.reg .f16 low, high; mov.b32 {low, high}, %2;"
         "cvt.f32.f16 %0, low; cvt.f32.f16 %1, high;}"
         : "=f"(f.at[0]), "=f"(f.at[1])

@@ -8,7 +8,7 @@
 
 #include "engine/cuda/kernels/device/cuda_intrinsics.cuh"
 
-#define LEAST_MAXIMUM 1e-5f /* of a row that is quantised: docs/kernels.md, "quantise" */
+#define MIN_ABSMAX 1e-5f /* of a row that is quantised: docs/kernels.md, "quantise" */
 
 DEV float shuffle_xor_f32(float v, uint32_t mask)
 {

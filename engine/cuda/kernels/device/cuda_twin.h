@@ -219,9 +219,10 @@ DEV float f32_of_f16(uint16_t h)
 {
     return f16_to_f32(h);
 }
-DEV struct two f32_of_halves(uint32_t w)
+DEV struct float_pair f32_of_halves(uint32_t w)
 {
-    const struct two f = {{f16_to_f32((uint16_t)(w & 0xffff)), f16_to_f32((uint16_t)(w >> 16))}};
+    const struct float_pair f = {
+        {f16_to_f32((uint16_t)(w & 0xffff)), f16_to_f32((uint16_t)(w >> 16))}};
     return f;
 }
 DEV uint16_t f16_of_f32(float f)

@@ -19,7 +19,7 @@ KERNEL(group_pairs, group_pairs_args, PAIR_THREADS)
 {
     /* pairs of expert e - 1 in places[e]; after the sums, first place of expert e; at last its next
      * free place */
-    SHARED uint32_t places[MOST_EXPERTS + 1];
+    SHARED uint32_t places[MAX_EXPERTS + 1];
     SHARED uint32_t n_active;
     const uint32_t t = thread_x();
     for (uint32_t e = t; e <= a.n_experts; e += n_threads_x())

@@ -96,16 +96,16 @@ DEV struct warp_best next_best(const struct choose_args *a, const float *z, cons
 /* One warp per token. */
 KERNEL(choose_experts, choose_args, 32)
 {
-    SHARED float z[MOST_EXPERTS];
-    SHARED uint32_t taken[MOST_EXPERTS / 32]; /* bit e % 32 of word e / 32 */
-    SHARED uint32_t experts[MOST_USED_EXPERTS];
-    SHARED float weights[MOST_USED_EXPERTS];
+    SHARED float z[MAX_EXPERTS];
+    SHARED uint32_t taken[MAX_EXPERTS / 32]; /* bit e % 32 of word e / 32 */
+    SHARED uint32_t experts[MAX_USED_EXPERTS];
+    SHARED float weights[MAX_USED_EXPERTS];
     SHARED float sum;
     const float *from = a.z + (uint64_t)block_x() * a.n_experts;
     struct cuda_choice *to = a.chosen + (uint64_t)block_x() * a.n_used;
     for (uint32_t e = thread_x(); e < a.n_experts; e += 32)
         z[e] = from[e];
-    taken[thread_x()] = 0; /* a word for each lane: MOST_EXPERTS / 32 is 32 */
+    taken[thread_x()] = 0; /* a word for each lane: MAX_EXPERTS / 32 is 32 */
     block_sync();
     for (uint32_t i = 0; i < a.n_used; i++) {
         const struct warp_best best = next_best(&a, z, taken);

@@ -73,7 +73,7 @@ KERNEL(blocks_quantise, blocks_args, 512)
     const float r = a.w ? 1.0f / sqrtf(block_square64(x, a.n, tile) / (float)a.n + a.eps) : 1.0f;
     float s = 0.0f;
     if (a.per_token) {
-        float m = LEAST_MAXIMUM;
+        float m = MIN_ABSMAX;
         for (uint32_t i = thread_x(); i < a.n; i += n_threads_x()) {
             const float y = fabsf(a.w ? (x[i] * r) * a.w[i] : x[i]);
             m = y > m ? y : m;

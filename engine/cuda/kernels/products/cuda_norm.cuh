@@ -123,7 +123,7 @@ DEV float norm_tile(const struct norm_args *a, const struct norm_weights *w, flo
 DEV struct row_scale quantise_tile(const struct norm_args *a, const float *row,
                                    const struct norm_weights *w, float *tile, int8_t *q)
 {
-    float m = LEAST_MAXIMUM;
+    float m = MIN_ABSMAX;
     copy_row(tile, row, a->n);
     if (a->w) {
         m = norm_tile(a, w, tile, m);
@@ -156,7 +156,7 @@ DEV struct row_scale quantise_tile(const struct norm_args *a, const float *row,
 DEV struct row_scale quantise_long(const struct norm_args *a, const float *row, float *tile,
                                    int8_t *q, uint32_t q_line)
 {
-    float m = LEAST_MAXIMUM;
+    float m = MIN_ABSMAX;
     const float r =
         a->w ? 1.0f / sqrtf(block_square64(row, a->n, tile) / (float)a->n + a->eps) : 1.0f;
 #pragma unroll 8

@@ -18,13 +18,13 @@ DEV uint32_t four_index(uint32_t u)
 }
 
 /* Returns the largest magnitude of this thread's elements of the normed row, at least
- * LEAST_MAXIMUM. y has the norm weights on entry and the normed elements on return. The tile has
+ * MIN_ABSMAX. y has the norm weights on entry and the normed elements on return. The tile has
  * the row. */
 DEV float norm_fours(const struct norm_args *a, const float *tile, struct four *y)
 {
     const float squares = a->w && thread_x() < 64 ? add_squares(tile, a->n, 0.0f) : 0.0f;
     const float r = a->w ? 1.0f / sqrtf(block_sum64(squares) / (float)a->n + a->eps) : 1.0f;
-    float m = LEAST_MAXIMUM;
+    float m = MIN_ABSMAX;
 #pragma unroll
     for (uint32_t u = 0; u < NORM_FOURS; u++) {
         if (four_index(u) >= a->n)

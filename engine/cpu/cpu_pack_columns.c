@@ -6,7 +6,7 @@
  * an I2_S line in layout A is an R1-256 line with its columns in another order, so pack_file_order
  * brings the activations into that order.
  */
-#include "engine/cpu/cpu_pack_lines.h"
+#include "engine/cpu/cpu_pack_columns.h"
 
 #include "engine/base/size.h"
 

@@ -4,8 +4,8 @@
  * All functions are pure and may run on several threads with disjoint outputs. The source must have
  * passed the checks of the model loader.
  */
-#ifndef ENGINE_CPU_CPU_PACK_LINES_H
-#define ENGINE_CPU_CPU_PACK_LINES_H
+#ifndef ENGINE_CPU_CPU_PACK_COLUMNS_H
+#define ENGINE_CPU_CPU_PACK_COLUMNS_H
 
 #include "engine/model/line_pack.h"
 
