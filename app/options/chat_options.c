@@ -143,7 +143,7 @@ static const struct option model_rows[] = {
      .help = "context in tokens (3/4 of a word); 0: as in training, if it fits"},
     {.name = "state-memory", .kind = OPTION_TEXT, .advanced = true, .places = OPTION_AT_START,
      .check = check_state_memory, .fallback = "auto", .arg = "SIZE",
-     .help = "memory for states of earlier turns, if the model needs them: 2G"},
+     .help = "memory for saved states, if the model needs them, such as 2G"},
     {.name = "raw", .kind = OPTION_FLAG, .places = OPTION_AT_START,
      .help = "no chat template: the model gets the text unchanged"},
     {.name = "check", .kind = OPTION_FLAG, .advanced = true, .places = OPTION_AT_START,
@@ -177,7 +177,7 @@ static const struct option conversation_rows[] = {
      .help = "save the KV cache too, so that a long chat continues at once"},
     {.name = "overflow", .kind = OPTION_CHOICE, .places = EVERYWHERE,
      .choices = "drop|keep-first|stop", .arg = "NAME", /* in the order of enum prompt_overflow */
-     .help = "full context: drop old turns, keep-first (not the first), or stop"},
+     .help = "full context: drop (oldest turns), keep-first (all but turn 1), stop"},
     {.name = "overflow-to", .kind = OPTION_INT, .advanced = true, .places = EVERYWHERE,
      .ints = {1, 100}, .fallback = "60", .arg = "PERCENT",
      .help = "a full context drops old turns until this part of it is in use"},

@@ -114,7 +114,7 @@ bool config_apply(struct options *o, const char *path, struct bn_str text, confi
                   void *ud, struct bn_error *err)
 {
     struct line where = {.path = path, .warn = warn, .ud = ud};
-    for (size_t at = bn_str_mark_bytes(text); at < text.n_bytes;) {
+    for (size_t at = bn_str_bom_bytes(text); at < text.n_bytes;) {
         char line[LINE_BYTES];
         const char *end = memchr(text.ptr + at, '\n', text.n_bytes - at);
         const size_t n = (end ? (size_t)(end - text.ptr) : text.n_bytes) - at;

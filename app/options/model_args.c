@@ -67,7 +67,7 @@ static const struct option run_rows[] = {
      .help = "inputs of ternary layers: int8 per token or block, 16 bits, float"},
     {.name = "window-rule", .kind = OPTION_CHOICE, .advanced = true, .places = OPTION_AT_START,
      .choices = "reference|mainline", .fallback = "reference",
-     .help = "layers with a window W: see W tokens before the own one, or W - 1"},
+     .help = "earlier tokens that a token sees in a window of W: W, or W - 1"},
 };
 /* clang-format on */
 const struct option_table model_run_options = OPTION_TABLE("Model", run_rows);
@@ -130,7 +130,7 @@ static const struct option template_rows[] = {
     {.name = "think", .kind = OPTION_CHOICE, .advanced = true,
      .places = OPTION_AT_START | OPTION_BY_SET,
      .choices = "on|off|auto", .fallback = "auto",
-     .help = "thoughts before the answer; auto: as the family of the model is used"},
+     .help = "thoughts before the answer; auto: off for qwen3, else by the template"},
 };
 /* clang-format on */
 const struct option_table model_template_options = OPTION_TABLE("Model", template_rows);

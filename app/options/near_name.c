@@ -12,7 +12,7 @@
  * beginning stays above COST_COMPLETES. */
 #define COST_COMPLETES 100 /* one of the two is the beginning of the other */
 #define COST_BEGINS 200    /* both have a beginning in common */
-#define LEAST_COMMON 3     /* least bytes of this common beginning */
+#define MIN_COMMON 3       /* least bytes of this common beginning */
 
 /* The edits that turn a into b. Row i of the table has the edits from the first i bytes of a to
  * each beginning of b; an exchange of neighbours needs the two rows before. */
@@ -53,9 +53,9 @@ static size_t cost_of(struct bn_str typed, struct bn_str name)
     if (n_edits <= 1 + typed.n_bytes / 5 && n_edits < typed.n_bytes)
         return n_edits;
     const size_t n_common = common_beginning(typed, name);
-    if (n_common == typed.n_bytes || (n_common == name.n_bytes && n_common >= LEAST_COMMON))
+    if (n_common == typed.n_bytes || (n_common == name.n_bytes && n_common >= MIN_COMMON))
         return COST_COMPLETES;
-    return n_common >= LEAST_COMMON ? COST_BEGINS - n_common : SIZE_MAX;
+    return n_common >= MIN_COMMON ? COST_BEGINS - n_common : SIZE_MAX;
 }
 
 void near_name_add(struct near_name *n, const char *name)
