@@ -24,10 +24,12 @@ struct template
     struct template_arena *arena; /* owns the tree and all text below */
     struct jprogram program;
     struct template_info info;
-    struct jval tokens[4]; /* bos, eos, unk, pad: J_STR, or J_MISSING: no such token */
+    /* bos, eos, unk, pad: J_STR, or J_MISSING: no such token */
+    struct jval tokens[TEMPLATE_TOKENS];
 };
 
-static const char *const token_names[4] = {"bos_token", "eos_token", "unk_token", "pad_token"};
+const char *const template_token_names[TEMPLATE_TOKENS] = {"bos_token", "eos_token", "unk_token",
+                                                           "pad_token"};
 
 /* ---- choosing a built-in family ---- */
 
@@ -148,7 +150,7 @@ static bool open_tokens(struct template *t, const struct template_config *cfg, s
 {
     const struct bn_str texts[4] = {cfg->bos_token, cfg->eos_token, cfg->unk_token, cfg->pad_token};
     struct jvm vm = {.arena = t->arena, .err = err, .ops = &jinja_ops};
-    for (size_t i = 0; i < 4; i++) {
+    for (size_t i = 0; i < TEMPLATE_TOKENS; i++) {
         t->tokens[i] = (struct jval){.kind = J_MISSING};
         if (texts[i].n_bytes && text_valid(texts[i]) &&
             !jstr_copy(&vm, texts[i], ORIGIN_TEMPLATE, &t->tokens[i]))
@@ -214,8 +216,9 @@ static bool make_vars(struct jvm *vm, const struct template *t, const struct tem
     if (!jdict_new(vm, J_DICT, out) || !messages_with_origin(vm, in->messages, &messages))
         return false;
     struct jdict *const vars = out->u.dict;
-    for (size_t i = 0; i < 4; i++)
-        if (t->tokens[i].kind != J_MISSING && !set_var(vm, vars, token_names[i], t->tokens[i]))
+    for (size_t i = 0; i < TEMPLATE_TOKENS; i++)
+        if (t->tokens[i].kind != J_MISSING &&
+            !set_var(vm, vars, template_token_names[i], t->tokens[i]))
             return false;
     return set_var(vm, vars, "messages", messages) &&
            set_var(vm, vars, "add_generation_prompt", jbool(in->add_generation_prompt)) &&
@@ -252,15 +255,16 @@ static bool ends_in_thought(const struct template_output *out)
  * Always false. */
 static bool hint_token(const struct template *t, struct bn_error *err)
 {
-    for (size_t i = 0; i < 4; i++) {
+    for (size_t i = 0; i < TEMPLATE_TOKENS; i++) {
         char message[40];
-        (void)snprintf(message, sizeof message, "'%s' is undefined", token_names[i]); /* fits */
+        (void)snprintf(message, sizeof message, "'%s' is undefined",
+                       template_token_names[i]); /* fits */
         if (t->tokens[i].kind == J_MISSING && strstr(err->text, message)) {
             const struct bn_error why = *err;
             return bn_fail(
                 err, why.code,
                 "%s: the vocabulary defines no such token; set it with --template-arg %s=TEXT",
-                why.text, token_names[i]);
+                why.text, template_token_names[i]);
         }
     }
     return false;

@@ -74,7 +74,9 @@ struct template_config {
  * result is an error. `is sameas`, and `in` for NaN, compare numbers by value, where Python
  * compares objects. Functions and generators print without an address. template_open rejects with a
  * message: recursive loops; the tags block, extends, include, import, from, autoescape; the filters
- * pprint, random, urlize, wordwrap, striptags, filesizeformat, xmlattr; \N{...} in strings. */
+ * pprint, random, urlize, wordwrap, striptags, filesizeformat, xmlattr; \N{...} in strings. `self`
+ * and `lipsum` are undefined, and so are `tools` and `documents` without an argument, where the
+ * transformers library passes none. */
 
 /* BN_EARG: no such built-in. BN_EFORMAT: a user's template does not parse or exceeds a bound.
  * BN_EUNSUPPORTED: a user's template has one of the tags, filters or loops that are named above.
@@ -109,7 +111,8 @@ struct template_input {
      * message text. Answer and message text keep the index of the message. */
     const struct template_value *messages;
     /* A dict of more variables (--template-arg, tools), or NULL. They replace variables of the same
-     * name, such as bos_token. */
+     * name. Their texts become message text, except those of bos_token, eos_token, unk_token and
+     * pad_token, which become template text: special tokens are found in it. */
     const struct template_value *args;
     bool add_generation_prompt;
     time_t now; /* for the template function strftime_now, which formats it in local time */

@@ -12,8 +12,14 @@
  * of the strings. BN_EARG: NULL or not a list. BN_EFORMAT: a bound of the interpreter is exceeded.
  * BN_ENOMEM. */
 bool messages_with_origin(struct jvm *vm, const struct template_value *messages, struct jval *out);
+/* bos_token, eos_token, unk_token, pad_token: the variables with the texts of special tokens. */
+#define TEMPLATE_TOKENS 4
+extern const char *const template_token_names[TEMPLATE_TOKENS];
+
 /* Add each argument to `vars`. The strings in its value become message text without a message
- * index. `args` may be NULL: no arguments. BN_EARG: not a dict. Other errors: as above. */
+ * index. But a string for one of the variables above becomes template text, because it has to be
+ * encoded as the special token that it names. `args` may be NULL: no arguments. BN_EARG: not a
+ * dict. Other errors: as above. */
 bool args_with_origin(struct jvm *vm, const struct template_value *args, struct jdict *vars);
 
 /* The built-in families. embed.py generates both lists. The first ends with an entry whose name is

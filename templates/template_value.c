@@ -207,6 +207,14 @@ bool messages_with_origin(struct jvm *vm, const struct template_value *messages,
     return true;
 }
 
+static bool is_token_name(const struct jentry *e)
+{
+    for (size_t i = 0; i < TEMPLATE_TOKENS; i++)
+        if (jstr_is(e->key.u.s, template_token_names[i]))
+            return true;
+    return false;
+}
+
 bool args_with_origin(struct jvm *vm, const struct template_value *args, struct jdict *vars)
 {
     if (!args)
@@ -215,9 +223,10 @@ bool args_with_origin(struct jvm *vm, const struct template_value *args, struct 
         return bn_fail(vm->err, BN_EARG, "the template's arguments are not a dict");
     for (size_t i = 0; i < args->v.u.dict->n; i++) {
         const struct jentry *const e = &args->v.u.dict->items[i];
+        const uint32_t origin =
+            is_token_name(e) ? ORIGIN_TEMPLATE : origin_of(ORIGIN_MESSAGE, SIZE_MAX);
         struct jval v;
-        if (!mark_value(vm, e->val, origin_of(ORIGIN_MESSAGE, SIZE_MAX), &v) ||
-            !jdict_set(vm, vars, e->key, v))
+        if (!mark_value(vm, e->val, origin, &v) || !jdict_set(vm, vars, e->key, v))
             return false;
     }
     return true;

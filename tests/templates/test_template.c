@@ -386,6 +386,7 @@ static void undefined_token_error_gives_advice(void **state)
     struct template_value *args = template_dict(f->arena);
     args = template_set(f->arena, args, "eos_token", template_string(f->arena, bn_str_of("E")));
     assert_true(render(f, "{{ bos_token + eos_token }}", args));
+    assert_segments(f, "T:<s>E"); /* special tokens are found in template text only */
 }
 
 static void expensive_templates_are_stopped(void **state)
@@ -417,7 +418,8 @@ static void expensive_templates_are_stopped(void **state)
 }
 
 /* h has a million bytes, k equals it but for the last byte, w has a space at its start, and z is 0
- * with a million digits. x is a tuple of 25 levels: both items of each level are the next level.
+ * with a million digits. x is a tuple of 25 levels: both items of each level are the next level. p
+ * is a list of 900 levels.
  * n_calls is so small that the other work of the calls stays below the limit. */
 static void loops_over_bytes_and_items_count_steps(void **state)
 {
@@ -442,6 +444,7 @@ static void loops_over_bytes_and_items_count_steps(void **state)
         {"h.strip()|length", 400},
         {"{x: 1}|length", 1},
         {"{}[x]", 1},
+        {"([p] * 9999)|map(attribute='0.' * 900 ~ '0')|list", 1},
     };
     struct fixture *const f = *state;
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
@@ -453,6 +456,8 @@ static void loops_over_bytes_and_items_count_steps(void **state)
                        "{%% set field = '{' ~ z ~ '}' %%}{%% set percent = '%%' ~ z ~ 'd' %%}"
                        "{%% set ns = namespace(x=()) %%}{%% for i in range(25) %%}"
                        "{%% set ns.x = (ns.x, ns.x) %%}{%% endfor %%}{%% set x = ns.x %%}"
+                       "{%% set ns.x = [0] %%}{%% for i in range(900) %%}"
+                       "{%% set ns.x = [ns.x] %%}{%% endfor %%}{%% set p = ns.x %%}"
                        "{%% for i in range(%d) %%}{%% set y = %s %%}{%% endfor %%}",
                        cases[i].n_calls, cases[i].call);
         if (render(f, source, NULL))
@@ -493,6 +498,25 @@ static char *repeated(const char *head, const char *unit, size_t n, const char *
         memcpy(s + n_head + i * n_unit, unit, n_unit);
     memcpy(s + n_head + n * n_unit, tail, strlen(tail) + 1);
     return s;
+}
+
+/* Names are compared with each other, so their number must be limited. */
+static void many_names_count_steps(void **state)
+{
+    static const char *const forms[][2] = {{"{% if false %}{{ f(", ") }}{% endif %}"},
+                                           {"{% macro m(", ") %}{% endmacro %}"}};
+    struct fixture *const f = *state;
+    for (size_t i = 0; i < sizeof forms / sizeof forms[0]; i++) {
+        const size_t n_names = 12000, cap = 20 * n_names;
+        char *const source = malloc(cap);
+        size_t n = (size_t)snprintf(source, cap, "%s", forms[i][0]);
+        for (size_t k = 0; k < n_names; k++)
+            n += (size_t)snprintf(source + n, cap - n, "%sk%zu=1", k ? "," : "", k);
+        (void)snprintf(source + n, cap - n, "%s", forms[i][1]);
+        assert_false(render(f, source, NULL));
+        assert_non_null(strstr(f->err.text, "takes more than"));
+        free(source);
+    }
 }
 
 /* A variable that is found behind 80 others costs ten steps. They count when the next node runs, so
@@ -574,6 +598,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(expensive_templates_are_stopped, set_up, tear_down),
         cmocka_unit_test_setup_teardown(loops_over_bytes_and_items_count_steps, set_up, tear_down),
         cmocka_unit_test_setup_teardown(messages_are_cut_between_characters, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(many_names_count_steps, set_up, tear_down),
         cmocka_unit_test_setup_teardown(the_limit_of_steps_cannot_be_passed, set_up, tear_down),
         cmocka_unit_test_setup_teardown(many_keywords_cost_their_comparisons, set_up, tear_down),
         cmocka_unit_test_setup_teardown(deep_nesting_is_rejected, set_up, tear_down),

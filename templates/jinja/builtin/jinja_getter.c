@@ -53,7 +53,7 @@ bool getter_get(struct jvm *vm, const struct getter *g, struct jval v, struct jv
     const bool has_fallback = g->fallback.kind != J_MISSING && g->fallback.kind != J_NONE;
     *out = v;
     for (size_t i = 0; i < g->parts.u.list->n; i++) {
-        if (!vm->ops->get_item(vm, *out, g->parts.u.list->items[i], out))
+        if (!jvm_steps(vm, 1) || !vm->ops->get_item(vm, *out, g->parts.u.list->items[i], out))
             return false;
         if (has_fallback && out->kind == J_UNDEF)
             *out = g->fallback;

@@ -76,6 +76,8 @@ static bool json_break(struct jbuf *b, const struct json_style *style, size_t le
         return true;
     if (!jbuf_text(b, "\n"))
         return false;
+    if (style->indent.u.s->n_bytes == 0)
+        return true; /* the loop would cost time, but no steps */
     for (size_t i = 0; i < level; i++)
         if (!jbuf_str(b, style->indent.u.s))
             return false;

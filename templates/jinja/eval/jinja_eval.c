@@ -182,7 +182,8 @@ static bool add_star2(struct jvm *vm, const struct jnode *n, struct jargs *args)
         return jvm_fail(vm, "argument after ** must be a mapping, not %s", jkind_name(v));
     const size_t n_kw = args->n_kw + v.u.dict->n;
     struct jkeyword *const kw = jvm_alloc(vm, n_kw, sizeof *kw);
-    if (!kw)
+    /* An upper bound: each key of the dict is compared with the names before **. */
+    if (!kw || !jvm_steps(vm, n_kw * (args->n_kw + 1) / 8))
         return false;
     for (size_t i = 0; i < args->n_kw; i++)
         kw[i] = args->kw[i];
@@ -195,11 +196,9 @@ static bool add_star2(struct jvm *vm, const struct jnode *n, struct jargs *args)
                 return jvm_fail(vm, "multiple values for a keyword argument");
         kw[i] = (struct jkeyword){.name = e->key.u.s, .v = e->val};
     }
-    /* An upper bound: each key of the dict was compared with the names before **. */
-    const size_t n_compared = n_kw * (args->n_kw + 1);
     args->kw = kw;
     args->n_kw = n_kw;
-    return jvm_steps(vm, n_compared / 8);
+    return true;
 }
 
 bool eval_args(struct jvm *vm, const struct jnode *n, struct jargs *out)

@@ -212,7 +212,7 @@ static bool parse_signature(struct parser *p, struct jnode *macro)
         if (params.n && !parser_expect(p, T_COMMA))
             return false;
         struct jnode *const n = parser_node(p, N_PARAM, parser_tok(p));
-        if (!n || !name_target(p, n))
+        if (!n || !name_target(p, n) || !jvm_steps(p->vm, params.n / 8)) /* for the comparisons */
             return false;
         for (size_t i = 0; i < params.n; i++)
             if (params.items[i]->id == n->id)

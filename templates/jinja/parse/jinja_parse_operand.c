@@ -184,10 +184,13 @@ static bool parse_arguments(struct parser *p, struct jnode *call)
         if (!parse_argument(p, call, lists))
             return false;
     }
-    for (size_t i = 0; i < lists[1].n; i++)
+    for (size_t i = 0; i < lists[1].n; i++) {
+        if (!jvm_steps(p->vm, i / 8)) /* for the comparisons */
+            return false;
         for (size_t k = 0; k < i; k++)
             if (jstr_equal(lists[1].items[i]->val.u.s, lists[1].items[k]->val.u.s))
                 return parser_fail(p, parser_tok(p), "keyword argument repeated");
+    }
     call->items = lists[0].items;
     call->n_items = lists[0].n;
     call->other = lists[1].items;
