@@ -43,7 +43,10 @@ bool answer_state_add(struct answer_state *s, int32_t id, struct bn_str *text, s
 {
     bool stopped = false;
     *text = (struct bn_str){0};
-    if (tokenizer_is_eog(s->tokenizer, id)) {
+    /* A model may have more rows than its tokenizer has tokens. Such an id has no text, and the
+     * next prompt could not contain it. */
+    const bool is_padding = (size_t)id >= tokenizer_info(s->tokenizer)->n_vocab;
+    if (is_padding || tokenizer_is_eog(s->tokenizer, id)) {
         s->finish = FINISH_STOP;
         return true;
     }

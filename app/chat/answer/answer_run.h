@@ -3,7 +3,8 @@
  *
  * answer_run runs on the worker's thread. It passes tokens and text to a sink, and returns the
  * numbers in struct answer_result. --batch has its own loop: it uses struct answer_state and fills
- * the result itself. An end token (tokenizer_is_eog) is not part of the answer.
+ * the result itself. An end token (tokenizer_is_eog) is not part of the answer. An id beyond the
+ * vocabulary counts as an end token.
  */
 #ifndef APP_ANSWER_RUN_H
 #define APP_ANSWER_RUN_H

@@ -195,12 +195,30 @@ static void alternatives_do_not_change_a_sequence_of_a_batch(void **state)
     generator_seq_close(seqs[1]);
 }
 
+/* A model can have more rows than its tokenizer has tokens. */
+static void an_id_beyond_the_vocabulary_ends_the_answer(void **state)
+{
+    const struct fixture *f = *state;
+    const size_t n_vocab = tokenizer_info(f->tokenizer)->n_vocab;
+    for (size_t id = n_vocab - 1; id <= n_vocab; id++) {
+        struct answer_state s = {.tokenizer = f->tokenizer, .n_ctx = 100};
+        struct bn_str text;
+        struct bn_error err;
+        assert_true(detok_open(f->tokenizer, &(struct detok_config){0}, &s.detok, &err));
+        assert_true(answer_state_add(&s, (int32_t)id, &text, &err));
+        assert_int_equal(s.ids.n, id < n_vocab);
+        assert_int_equal(s.finish, id < n_vocab ? FINISH_NONE : FINISH_STOP);
+        answer_state_finish(&s);
+    }
+}
+
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(alternatives_cost_no_evaluation_and_change_nothing),
         cmocka_unit_test(alternatives_are_the_best_in_order_and_the_chosen_one),
         cmocka_unit_test(alternatives_do_not_change_a_sequence_of_a_batch),
+        cmocka_unit_test(an_id_beyond_the_vocabulary_ends_the_answer),
     };
     if (argc != 2) {
         (void)fprintf(stderr, "usage: test_generator MODEL\n");
