@@ -267,7 +267,7 @@ static void read_skipped(const struct chat_reader *r, const json_t *json)
 {
     const json_int_t skipped = json_integer_value(json_object_get(json, "skipped"));
     const bool is_valid = skipped > 0 && (uint64_t)skipped < r->out->now.n;
-    r->out->now.n_skipped = is_valid ? (size_t)skipped : 0;
+    transcript_set_skipped(r->out, is_valid ? (size_t)skipped : 0);
 }
 
 /* A path that is too long or has a NUL is ignored. */

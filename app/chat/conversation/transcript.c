@@ -74,7 +74,7 @@ void exchange_release(struct exchange *e)
     mem_free(e);
 }
 
-/* A copy of the message of `from` with this answer. The caller sets its serial. */
+/* A copy of the message of `from` with this answer. The caller sets its serials. */
 static struct exchange *exchange_new(const struct exchange *from, const struct answer *answer)
 {
     struct exchange *e = mem_alloc(1, sizeof(*e));
@@ -150,6 +150,24 @@ static void steps_push(struct transcript_step *steps, size_t *n, struct transcri
     steps[(*n)++] = step;
 }
 
+/* Exchanges were removed from the end, the first of them `removed`. Put turns back into the prompt
+ * that were left out only since that exchange was added. */
+static void restore_skipped(struct transcript_state *s, const struct exchange *removed)
+{
+    for (size_t i = 0; i < s->n && i < s->n_skipped; i++)
+        if (s->items[i]->serial == removed->oldest_serial)
+            s->n_skipped = i;
+    if (s->n_skipped >= s->n) /* oldest_serial is unknown: prompt_fit starts with all turns */
+        s->n_skipped = 0;
+}
+
+static void drop_last(struct transcript_state *s)
+{
+    struct exchange *e = s->items[--s->n];
+    restore_skipped(s, e);
+    exchange_release(e);
+}
+
 static size_t last_serial(const struct transcript_state *s)
 {
     return s->n > 0 ? s->items[s->n - 1]->serial : SIZE_MAX;
@@ -189,8 +207,8 @@ bool transcript_add_question(struct transcript *t, struct bn_str user)
     if (!e)
         return false;
     e->serial = t->n_made++;
+    e->oldest_serial = s->n_skipped < s->n ? s->items[s->n_skipped]->serial : SIZE_MAX;
     s->items[s->n++] = e;
-    steps_clear(t->redos, &t->n_redos);
     t->unsaved = true;
     return true;
 }
@@ -202,8 +220,10 @@ bool transcript_answer(struct transcript *t, const struct answer *answer)
     if (!e)
         return false;
     e->serial = t->n_made++;
+    e->oldest_serial = (*last)->oldest_serial;
     exchange_release(*last);
     *last = e;
+    steps_clear(t->redos, &t->n_redos);
     t->unsaved = true;
     return true;
 }
@@ -211,9 +231,14 @@ bool transcript_answer(struct transcript *t, const struct answer *answer)
 void transcript_remove_question(struct transcript *t)
 {
     if (t->now.n > 0)
-        exchange_release(t->now.items[--t->now.n]);
-    if (t->now.n_skipped > t->now.n)
-        t->now.n_skipped = t->now.n;
+        drop_last(&t->now);
+}
+
+void transcript_set_skipped(struct transcript *t, size_t n_skipped)
+{
+    t->now.n_skipped = n_skipped;
+    for (size_t i = 0; i < t->now.n; i++)
+        t->now.items[i]->oldest_serial = SIZE_MAX;
 }
 
 bool transcript_set_system(struct transcript *t, struct bn_str text)
@@ -276,8 +301,8 @@ static bool cut_to(struct transcript *t, size_t first, size_t n)
         next.items[i] = next.items[first + i];
     next.n = n;
     next.n_skipped = next.n_skipped > first ? next.n_skipped - first : 0;
-    if (next.n_skipped > n)
-        next.n_skipped = n;
+    if (first + n < t->now.n)
+        restore_skipped(&next, t->now.items[first + n]);
     steps_clear(t->redos, &t->n_redos);
     return make_cut(t, &next);
 }
@@ -305,8 +330,10 @@ bool transcript_replace(struct transcript *t, struct transcript *other)
     struct transcript_state next = other->now;
     other->now = (struct transcript_state){0};
     transcript_finish(other);
-    for (size_t i = 0; i < next.n; i++)
+    for (size_t i = 0; i < next.n; i++) {
         next.items[i]->serial = t->n_made++; /* serials are unique within `t` */
+        next.items[i]->oldest_serial = SIZE_MAX;
+    }
     next.chat = ++t->n_chats;
     steps_clear(t->redos, &t->n_redos);
     return make_cut(t, &next);
@@ -357,9 +384,7 @@ enum undo_result transcript_undo(struct transcript *t)
     struct transcript_state shorter;
     if (!state_copy(&shorter, &t->now))
         return UNDO_NO_MEMORY;
-    exchange_release(shorter.items[--shorter.n]);
-    if (shorter.n_skipped > shorter.n)
-        shorter.n_skipped = shorter.n;
+    drop_last(&shorter);
     step_back(t, shorter, false);
     return UNDO_EXCHANGE;
 }

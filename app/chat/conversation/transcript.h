@@ -5,7 +5,7 @@
  * States share exchanges, and a shared exchange never changes. So undo and redo copy or swap small
  * arrays of pointers and the system message, but copy no exchange. Undo reverts the last cut
  * (clear, forget, edit, load) if the turns are still as the cut left them, else it removes the last
- * exchange. The next message or cut drops the redo list. Main thread only.
+ * exchange. The next answer or cut drops the redo list. Main thread only.
  *
  * Functions that allocate return false (undo and redo: UNDO_NO_MEMORY) if memory runs out. The
  * conversation then stays as it was, but a cut may have dropped the redo list.
@@ -46,6 +46,8 @@ struct answer {
 struct exchange {
     size_t n_refs;            /* states that contain it, and callers that hold it */
     size_t serial;            /* unique within one transcript */
+    size_t oldest_serial;     /* serial of the oldest exchange in the prompt before this one was
+                                 added; SIZE_MAX: unknown */
     struct bn_str user;       /* owned; the caller passes valid UTF-8 */
     struct bn_str typed;      /* owned; what the user typed, if `user` also has attached files; else
                                  empty */
@@ -82,15 +84,17 @@ struct transcript {
 
 void transcript_finish(struct transcript *t); /* an all-zero transcript is an empty one */
 
-/* Add an exchange with an empty answer (FINISH_NONE). Copies the text. Drops the redo list. */
+/* Add an exchange with an empty answer (FINISH_NONE). Copies the text. */
 bool transcript_add_question(struct transcript *t, struct bn_str user);
 /* Set the answer of the last exchange, which must exist. Copies text, ids and extra. A new exchange
  * with a new serial replaces the last one, so pointers to that one may become invalid. States of
- * the undo and redo lists keep the previous answer. */
+ * the undo list keep the previous answer. Drops the redo list. */
 bool transcript_answer(struct transcript *t, const struct answer *answer);
 /* Remove the last exchange, if there is one, without an undo step: it has no answer, or a journal
  * replaces it. */
 void transcript_remove_question(struct transcript *t);
+/* Set n_skipped of the conversation, as read from a file: below now.n, or 0. */
+void transcript_set_skipped(struct transcript *t, size_t n_skipped);
 /* Set the system message; empty: remove it. Drops its unknown members (system_extra). This is no
  * undo step of its own, but a state that undo or redo restores has its own system message. */
 bool transcript_set_system(struct transcript *t, struct bn_str text);

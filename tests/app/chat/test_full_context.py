@@ -95,6 +95,17 @@ class FullContext(ChatCase):
             self.assertNotIn('forget', text)
             self.assertEqual(done.stdout, b'ok\n\nok\n')
 
+    def test_undo_of_a_large_message_brings_the_dropped_turns_back(self):
+        self.fake('one', 'two', 'three', 'four')
+        for lines in (('/undo', 'c', '/dump'), ('/edit 3', 'c', '/dump')):
+            done = self.chat('-i', '-q', '--ctx', '600', '--overflow', 'drop',
+                             stdin='\n'.join(('aaa', 'bbb', 'x' * 400, *lines)).encode())
+            text = done.stderr.decode()
+            self.assertEqual(done.returncode, 0, text)
+            dump = text[text.index('<|begin_of_text|>'):]
+            for word in ('aaa', 'bbb', 'c'):
+                self.assertIn(word, dump)
+
     def test_a_tiny_context_needs_no_tokens_for_the_answer(self):
         self.fake('ok', n_ctx=5)
         self.assertRegex(self.refuses(4, '-p', 'a long question'),

@@ -134,6 +134,56 @@ static void forget_and_rewind_keep_the_right_part(void **state)
     transcript_finish(&t);
 }
 
+/* As prompt_fit would do for a large message: leave out `n` turns. */
+static void add_large(struct transcript *t, size_t n)
+{
+    assert_true(transcript_add_question(t, bn_str_of("L")));
+    t->now.n_skipped = n;
+    assert_true(transcript_answer(t, &(struct answer){.finish = FINISH_STOP}));
+}
+
+static void turns_that_a_removed_message_left_out_return(void **state)
+{
+    struct transcript t = {0};
+    (void)state;
+    for (size_t i = 0; i < 3; i++)
+        add_exchange(&t, (const char *[]){"a", "b", "c"}[i], "x");
+    add_large(&t, 1);
+    add_large(&t, 4);
+    assert_int_equal(transcript_undo(&t), UNDO_EXCHANGE);
+    assert_int_equal(t.now.n_skipped, 1);
+    assert_int_equal(transcript_redo(&t), UNDO_EXCHANGE);
+    assert_int_equal(t.now.n_skipped, 4);
+    assert_true(transcript_forget(&t, 1)); /* the places of all turns change */
+    assert_int_equal(t.now.n_skipped, 3);
+    assert_true(transcript_rewind(&t, 3)); /* without the second large message */
+    expect(&t, "bcL");
+    assert_int_equal(t.now.n_skipped, 0);
+    assert_int_equal(transcript_undo(&t), UNDO_CUT);
+    assert_int_equal(t.now.n_skipped, 3);
+    assert_true(transcript_rewind(&t, 1));
+    assert_int_equal(t.now.n_skipped, 0);
+    assert_true(transcript_add_question(&t, bn_str_of("q")));
+    t.now.n_skipped = 1;
+    transcript_remove_question(&t);
+    assert_int_equal(t.now.n_skipped, 0);
+    transcript_finish(&t);
+}
+
+static void the_skipped_turns_of_a_file_stay_skipped(void **state)
+{
+    struct transcript t = {0};
+    (void)state;
+    for (size_t i = 0; i < 4; i++)
+        add_exchange(&t, "a", "x");
+    transcript_set_skipped(&t, 2);
+    assert_int_equal(transcript_undo(&t), UNDO_EXCHANGE);
+    assert_int_equal(t.now.n_skipped, 2);
+    assert_int_equal(transcript_undo(&t), UNDO_EXCHANGE);
+    assert_int_equal(t.now.n_skipped, 0); /* of two turns, the last one must stay */
+    transcript_finish(&t);
+}
+
 static void an_answer_replaces_only_the_one_in_this_state(void **state)
 {
     struct transcript t = {0};
@@ -157,6 +207,25 @@ static void a_removed_question_is_not_in_redo(void **state)
     transcript_remove_question(&t);
     expect(&t, "a");
     assert_int_equal(transcript_redo(&t), UNDO_NOTHING);
+    transcript_finish(&t);
+}
+
+static void redo_works_until_an_answer(void **state)
+{
+    struct transcript t = {0};
+    const struct answer other = {.text = {"2", 1}, .finish = FINISH_STOP};
+    (void)state;
+    add_exchange(&t, "a", "1");
+    add_exchange(&t, "b", "1");
+    assert_int_equal(transcript_undo(&t), UNDO_EXCHANGE);
+    assert_true(transcript_add_question(&t, bn_str_of("c")));
+    transcript_remove_question(&t); /* it was refused or taken back */
+    assert_int_equal(transcript_redo(&t), UNDO_EXCHANGE);
+    expect(&t, "ab");
+    assert_int_equal(transcript_undo(&t), UNDO_EXCHANGE);
+    assert_true(transcript_answer(&t, &other)); /* as /retry: redo would lose this answer */
+    assert_int_equal(transcript_redo(&t), UNDO_NOTHING);
+    assert_true(bn_str_is(transcript_last(&t)->answer.text, "2"));
     transcript_finish(&t);
 }
 
@@ -220,8 +289,11 @@ int main(void)
         cmocka_unit_test(clear_and_replace_begin_a_chat_that_undo_leaves),
         cmocka_unit_test(an_empty_conversation_can_be_cleared),
         cmocka_unit_test(forget_and_rewind_keep_the_right_part),
+        cmocka_unit_test(turns_that_a_removed_message_left_out_return),
+        cmocka_unit_test(the_skipped_turns_of_a_file_stay_skipped),
         cmocka_unit_test(an_answer_replaces_only_the_one_in_this_state),
         cmocka_unit_test(a_removed_question_is_not_in_redo),
+        cmocka_unit_test(redo_works_until_an_answer),
         cmocka_unit_test(many_cuts_keep_the_newest),
         cmocka_unit_test(an_undo_with_nothing_to_undo_keeps_all_redo_steps),
         cmocka_unit_test(many_undos_keep_the_newest_redo_steps),
