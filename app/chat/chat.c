@@ -186,6 +186,13 @@ static enum thought_mode thought_mode(const struct chat *c, const struct prompt 
     return p->starts_in_thought ? THOUGHT_RUNNING : THOUGHT_MAYBE;
 }
 
+void chat_split_answer(const struct chat *c, const struct exchange *e, struct strbuf *thought,
+                       struct strbuf *answer)
+{
+    const struct template *t = c->maker.template;
+    thought_split(e->answer.text, t && template_info(t)->has_thoughts, thought, answer);
+}
+
 static bool add_ids(struct token_list *list, const int32_t *ids, size_t n, struct bn_error *err)
 {
     for (size_t i = 0; i < n; i++)

@@ -106,6 +106,9 @@ enum prompt_overflow chat_overflow(const struct chat *c);
  * with prompt_finish. Errors of prompt_encode. */
 bool chat_encode(const struct chat *c, struct prompt *out, struct bn_error *err);
 size_t chat_n_ctx(const struct chat *c); /* 0 before the model is loaded */
+/* Append the thought and the answer of a stored answer: thought_split. */
+void chat_split_answer(const struct chat *c, const struct exchange *e, struct strbuf *thought,
+                       struct strbuf *answer);
 /* The number of ids of chat_encode; SIZE_MAX if it fails. */
 size_t chat_count(const struct chat *c);
 /* Set n_used after a change of the conversation: to chat_count, or to 0 if that is unknown. */

@@ -33,13 +33,26 @@ static void search_text(struct search *s, size_t number, const char *who, struct
     }
 }
 
+/* Thoughts are searched only if they are shown. */
+static void search_answer(struct command_host *host, struct search *s, size_t number,
+                          const struct exchange *e)
+{
+    struct strbuf thought = {0}, answer = {0};
+    chat_split_answer(host->chat, e, &thought, &answer);
+    if (options_flag(host->options, "thoughts"))
+        search_text(s, number, "it", strbuf_str(&thought));
+    search_text(s, number, "it", strbuf_str(&answer));
+    strbuf_finish(&thought);
+    strbuf_finish(&answer);
+}
+
 static void list_matches(struct command_host *host, struct pattern *pattern)
 {
     const struct transcript_state *t = &host->chat->transcript.now;
     struct search s = {.pattern = pattern};
     for (size_t i = 0; i < t->n; i++) {
         search_text(&s, i + 1, "you", t->items[i]->user);
-        search_text(&s, i + 1, "it", t->items[i]->answer.text);
+        search_answer(host, &s, i + 1, t->items[i]);
     }
     if (s.n_hits == 0)
         strbuf_add_text(&s.hits, "nothing matches");

@@ -35,6 +35,18 @@ static void add_message(const struct exchange *e, struct strbuf *text)
     strbuf_add_str(text, typed);
 }
 
+/* The answer without its thought, which can be much longer. */
+static void add_answer(struct command_host *host, const struct exchange *e, struct strbuf *text)
+{
+    struct strbuf thought = {0}, answer = {0};
+    chat_split_answer(host->chat, e, &thought, &answer);
+    if (thought.n_bytes > 0)
+        strbuf_addf(text, "[thought: %zu bytes] ", thought.n_bytes);
+    strbuf_add_str(text, strbuf_str(&answer));
+    strbuf_finish(&thought);
+    strbuf_finish(&answer);
+}
+
 bool cmd_history(struct command_host *host, struct bn_str args)
 {
     const struct transcript_state *s = &host->chat->transcript.now;
@@ -51,7 +63,7 @@ bool cmd_history(struct command_host *host, struct bn_str args)
                     is_left_out(host, i) ? " (no longer in the context)" : "");
         add_message(s->items[i], &text);
         strbuf_add_char(&text, '\n');
-        strbuf_add_str(&text, s->items[i]->answer.text);
+        add_answer(host, s->items[i], &text);
     }
     show(host, &text);
     return true;

@@ -257,6 +257,19 @@ static void add_running(struct ui *ui, enum answer_part part, struct bn_str prin
         full_answer(ui, part, rest);
 }
 
+static void add_stored_answer(struct ui *ui, const struct exchange *e)
+{
+    struct strbuf thought = {0}, answer = {0};
+    chat_split_answer(ui->chat, e, &thought, &answer);
+    if (thought.n_bytes > 0 && options_flag(ui->options, "thoughts")) {
+        add_lines(ui, SCROLL_THOUGHT, chosen_break(ui), strbuf_str(&thought));
+        add_lines(ui, SCROLL_ANSWER, SCROLL_WORDS, bn_str_of("\n")); /* as in full_answer */
+    }
+    add_lines(ui, SCROLL_ANSWER, chosen_break(ui), strbuf_str(&answer));
+    strbuf_finish(&thought);
+    strbuf_finish(&answer);
+}
+
 /* Show the conversation so far, and the running answer. The conversation is not printed at the end:
  * the ordinary screen shows it already, or it was read from a saved chat. */
 static void add_conversation(struct ui *ui)
@@ -266,9 +279,9 @@ static void add_conversation(struct ui *ui)
     const bool busy = chat_is_busy(ui->chat);
     for (size_t i = 0; i < now->n; i++) {
         const struct exchange *e = now->items[i];
-        full_add_user_text(ui, e->user);
+        full_add_user_text(ui, exchange_typed(e));
         if (i + 1 < now->n || !busy)
-            add_lines(ui, SCROLL_ANSWER, chosen_break(ui), e->answer.text);
+            add_stored_answer(ui, e);
     }
     u->printed = scroll_end_position(&u->text);
     if (busy)

@@ -2,7 +2,10 @@
  * A state machine with the states of struct thought. Text is added to `held`; each state emits or
  * drops the beginning of it, until more text is needed. In THOUGHT_OVER text passes through.
  */
+#define _GNU_SOURCE /* memmem */
 #include "app/chat/conversation/thought.h"
+
+#include <string.h>
 
 static const struct bn_str open_marker = {"<think>", 7};
 static const struct bn_str close_marker = {"</think>", 8};
@@ -124,4 +127,28 @@ void thought_end(struct thought *t, thought_fn emit, void *ud)
     const enum answer_part part = t->state == THOUGHT_INSIDE ? PART_THOUGHT : PART_ANSWER;
     emit_held(t, t->held.n_bytes, part, emit, ud);
     thought_finish(t);
+}
+
+struct split {
+    struct strbuf *thought, *answer;
+};
+
+static void add_split(void *ud, enum answer_part part, struct bn_str text)
+{
+    const struct split *s = ud;
+    strbuf_add_str(part == PART_THOUGHT ? s->thought : s->answer, text);
+}
+
+void thought_split(struct bn_str text, bool has_thoughts, struct strbuf *thought,
+                   struct strbuf *answer)
+{
+    struct split split = {thought, answer};
+    struct thought t = {0};
+    const size_t n_blank = count_blanks(text);
+    const bool is_open =
+        !bn_str_starts((struct bn_str){text.ptr + n_blank, text.n_bytes - n_blank}, open_marker) &&
+        memmem(text.ptr, text.n_bytes, close_marker.ptr, close_marker.n_bytes);
+    thought_init(&t, !has_thoughts ? THOUGHT_NONE : is_open ? THOUGHT_RUNNING : THOUGHT_MAYBE);
+    thought_feed(&t, text, add_split, &split);
+    thought_end(&t, add_split, &split);
 }

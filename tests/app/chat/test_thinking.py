@@ -166,6 +166,30 @@ class Budget(ThinkCase):
         self.assertEqual((turn['text'], turn['thought']), (ANSWER, '\nA \n'))
 
 
+class Stored(ThinkCase):
+    """Commands that show or copy an earlier answer."""
+
+    def test_thoughts_are_left_out(self):
+        self.env.update(DISPLAY=':9', PATH=self.home.name + ':/usr/bin:/bin')
+        clip = os.path.join(self.home.name, 'clip')
+        os.rename(self.write('xclip', f'#!/bin/sh\ncat > {clip}\n'), os.path.join(self.home.name, 'xclip'))
+        os.chmod(os.path.join(self.home.name, 'xclip'), 0o755)
+        for template, said in ((QWEN3, THOUGHT), (self.running, f'{PLAN}\n</think>\n\n{ANSWER}')):
+            self.fake(said)
+            notices = self.dialog('2+2', '/history', '/copy', template=template, args=['--no-thoughts'])[1]
+            self.assertRegex(notices, rf'2\+2\n\[thought: \d+ bytes\] {ANSWER}\n')
+            self.assertNotIn('plan', notices)
+            with open(clip, encoding='utf-8') as file:
+                self.assertEqual(file.read(), ANSWER)
+            self.dialog('2+2', '/copy all', template=template)
+            with open(clip, encoding='utf-8') as file:
+                self.assertEqual(file.read(), f'user:\n2+2\n\nassistant:\n{ANSWER}')
+            for words, found in (((), True), (('--no-thoughts',), False)):
+                notices = self.dialog('2+2', '/find plan', template=template, args=words)[1]
+                self.assertEqual('  1 it   A long plan' in notices, found, notices)
+                self.assertEqual('1 line' in notices, found, notices)
+
+
 class Continuing(ThinkCase):
     def test_an_interrupted_thought_goes_on_as_a_thought(self):
         self.fake('<think>\nOne two', ' three</think>Four.')

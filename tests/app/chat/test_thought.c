@@ -63,12 +63,36 @@ static void an_incomplete_marker_stays_text(void **state)
     expect(THOUGHT_MAYBE, "<thi", "", "<thi");
 }
 
+static void a_stored_answer_is_split(void **state)
+{
+    static const struct {
+        const char *text;
+        bool has_thoughts;
+        const char *thought, *answer;
+    } cases[] = {{"<think>hm</think>\n\nyes", true, "hm", "yes"},
+                 {"hm</think>\n\nyes", true, "hm", "yes"}, /* <think> was in the prompt */
+                 {"\n<think>half", true, "half", ""},
+                 {"yes", true, "", "yes"},
+                 {"", true, "", ""},
+                 {"<think>hm</think>yes", false, "", "<think>hm</think>yes"}};
+    (void)state;
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct strbuf thought = {0}, answer = {0};
+        thought_split(bn_str_of(cases[i].text), cases[i].has_thoughts, &thought, &answer);
+        assert_string_equal(strbuf_text(&thought), cases[i].thought);
+        assert_string_equal(strbuf_text(&answer), cases[i].answer);
+        strbuf_finish(&thought);
+        strbuf_finish(&answer);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_thought_ends_at_its_marker),
         cmocka_unit_test(an_answer_without_thought_is_whole),
         cmocka_unit_test(an_incomplete_marker_stays_text),
+        cmocka_unit_test(a_stored_answer_is_split),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

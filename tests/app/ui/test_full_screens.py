@@ -193,6 +193,26 @@ class FullScreens(ChatCase):
         screen.send('more', 'Enter')
         screen.expect(r'(?s)\nagain\n.*\nready')
 
+    def test_f2_shows_what_was_typed_and_only_visible_thoughts(self):
+        notes = self.write('notes.txt', 'the text of the file')
+        template = '@' + self.write('thinks.jinja', '{% for m in messages %}{{ m.content }}{% endfor %}'
+                                    '{% if add_generation_prompt %}</think>{% endif %}')
+        for words, shown in (((), True), (('--no-thoughts',), False)):
+            self.fake('<think>my plan</think>The answer.')
+            screen = Screen(self.home.name, self.env, [PROGRAM, self.model, '--private', '--no-stats', '--template',
+                                                       template, *words], 60, 16)
+            self.addCleanup(screen.close)
+            screen.expect('loaded')
+            screen.send(f'what is in @{notes}', 'Enter')
+            screen.expect('The answer')
+            screen.send('F2')
+            screen.expect(r'(?s)The answer.*ready')
+            text = screen.text()
+            self.assertNotIn('the text of the file', text)
+            self.assertIn('what is in @', text)
+            self.assertNotIn('think>', text)
+            self.assertEqual('my plan' in text, shown, text)
+
     def test_the_status_row_changes_colour_as_the_context_fills(self):
         self.fake('x' * 20, n_ctx=100)
         screen = self.open(80, 12, '--no-stats')
