@@ -288,7 +288,7 @@ bool cmd_continue(struct command_host *host, struct bn_str args)
 bool cmd_clear(struct command_host *host, struct bn_str args)
 {
     (void)args; /* no arguments */
-    const bool has_file = host->chat->store->saved.path[0];
+    const bool has_file = host->chat->store->saved.was_written;
     char path[PATH_BYTES];
     memcpy(path, host->chat->store->saved.path, sizeof(path));
     /* Detach the saved chat first: its last write needs the conversation, and show_last would write

@@ -253,6 +253,7 @@ static bool load_from(struct command_host *host, const char *path, struct store_
     }
     t->unsaved = false;
     chat_use_snapshot(host->chat, path);
+    command_write_files(host); /* so that --continue continues the loaded chat */
     show_loaded(host, path, &reading);
     return true;
 }

@@ -23,6 +23,7 @@
 /* A text of so many ASCII characters fits into FILE_LOCK_HOLDER_BYTES. A text with other characters
  * may be cut. */
 #define HOLDER_COLUMNS 150
+#define HOLDER_BEGIN "process "
 
 /* Write who holds the lock. The text is only for messages, so a failure does not matter. */
 static void write_holder(int fd)
@@ -39,8 +40,8 @@ static void write_holder(int fd)
     if (ttyname_r(STDIN_FILENO, tty, sizeof(tty)) != 0)
         tty[0] = 0;
     const char *name = strncmp(tty, "/dev/", 5) == 0 ? tty + 5 : tty;
-    const int n = snprintf(text, sizeof(text), "process %ld on %s%s%s%s\n", (long)getpid(), host,
-                           name[0] ? ", " : "", name, when);
+    const int n = snprintf(text, sizeof(text), HOLDER_BEGIN "%ld on %s%s%s%s\n", (long)getpid(),
+                           host, name[0] ? ", " : "", name, when);
     if (n > 0 && ftruncate(fd, 0) == 0) /* with "!", gcc accepts that the result is ignored */
         (void)!pwrite(fd, text, (size_t)n < sizeof(text) ? (size_t)n : sizeof(text) - 1, 0);
 }
@@ -61,6 +62,15 @@ static void read_holder(int fd, char holder[FILE_LOCK_HOLDER_BYTES])
     (void)snprintf(holder, FILE_LOCK_HOLDER_BYTES, "%s",
                    clean.n_bytes > 0 ? strbuf_text(&clean) : "another process");
     strbuf_finish(&clean);
+}
+
+/* Whether the file can be a lock file: it is empty or begins as write_holder writes it. A file of
+ * this name may belong to another program, such as Pipfile.lock beside Pipfile. */
+static bool is_ours(int fd)
+{
+    char text[sizeof(HOLDER_BEGIN) - 1];
+    const ssize_t n = pread(fd, text, sizeof(text), 0);
+    return n == 0 || (n == (ssize_t)sizeof(text) && memcmp(text, HOLDER_BEGIN, sizeof(text)) == 0);
 }
 
 /* Whether the open file is still the one with this name. */
@@ -88,7 +98,8 @@ enum file_lock_result file_lock_take(struct file_lock *lock, const char *path,
         const bool is_file = fstat(fd, &st) == 0 && S_ISREG(st.st_mode);
         const bool taken = is_file && flock(fd, LOCK_EX | LOCK_NB) == 0;
         const bool is_busy = is_file && !taken && errno == EWOULDBLOCK;
-        if (taken && is_current(fd, name)) {
+        const bool is_foreign = taken && !is_ours(fd);
+        if (taken && !is_foreign && is_current(fd, name)) {
             write_holder(fd);
             memcpy(lock->path, name, sizeof(name));
             lock->fd = fd;
@@ -97,7 +108,7 @@ enum file_lock_result file_lock_take(struct file_lock *lock, const char *path,
         if (is_busy && holder)
             read_holder(fd, holder);
         (void)close(fd); /* nothing was written that an error could lose */
-        if (!taken)
+        if (!taken || is_foreign)
             return is_busy ? FILE_LOCK_BUSY : FILE_LOCK_NONE;
     }
 }

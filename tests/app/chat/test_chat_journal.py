@@ -337,6 +337,18 @@ class ContinueNamed(TerminalCase):
         self.assertEqual(self.messages(), ['a', 'b'])
         return terminal.seen
 
+    def test_a_loaded_chat_is_the_last_one(self):
+        for asks, first in ((True, ()), (False, ()), (True, ('--session', os.path.join(self.home.name, 'o.json')))):
+            self.begin(commands=[f'/save {self.path}!'])
+            terminal = self.ready(*first)
+            if asks:
+                self.ask(terminal, 'other')
+            terminal.send(f'/load {self.path}\r')
+            terminal.expect(rb'1 turn loaded')
+            self.leave(terminal)
+            self.assertNotIn(b'changed since', self.continued())
+            self.assertEqual(self.questions(), ['a', 'b'])
+
     def test_later_turns_are_in_the_saved_chat_too(self):
         for words, commands in ((('--session', self.path), ()), ((), (f'/save {self.path}',))):
             self.begin(*words, commands=commands)

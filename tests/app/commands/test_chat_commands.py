@@ -285,6 +285,34 @@ class Commands(ChatCase):
         self.script('b', '/save trip!', '/save trip')
         self.assertIn('1 turn loaded', self.script('/load trip'))
 
+    def test_a_file_that_is_no_lock_file_stays(self):
+        path = self.write('Pipfile', 'packages')
+        lock = self.write('Pipfile.lock', 'of another program')
+        for line in (f'/load {path}', f'/save {path}!'):
+            self.chat('-i', stdin=line.encode())
+            with open(lock, encoding='utf-8') as file:
+                self.assertEqual(file.read(), 'of another program')
+
+    def test_clear_names_only_a_file_that_exists(self):
+        self.fake('1')
+        path = os.path.join(self.home.name, 'new.json')
+        for lines, named in ((('/clear',), False), (('a', '/clear'), True)):
+            text = self.chat('-i', '--session', path, stdin='\n'.join(lines).encode()).stderr.decode()
+            self.assertEqual('keeps the conversation' in text, named, text)
+
+    def test_redo_survives_a_message_that_was_refused(self):
+        self.fake('1', '2', '3')
+        words = ['--ctx', '300', '--overflow', 'stop', '--keep-going']
+        self.script('a', 'b', '/undo', 'x' * 400, '/redo', words=words, code=4)
+        done = self.chat('-i', *words, stdin='\n'.join(('a', 'b', '/undo', 'x' * 400, '/redo', '/history')).encode())
+        self.assertIn('2> b', done.stderr.decode())
+
+    def test_redo_does_not_replace_the_answer_of_a_retry(self):
+        self.fake('1', '2', '3')
+        text = self.script('a', 'b', '/undo', '/retry', '/redo', code=2, words=['--keep-going'])
+        self.assertIn('nothing to be redone', text)
+        self.assertIn('3', self.answers)
+
     def test_load_can_be_undone(self):
         self.fake('1', '2')
         self.script('a', '/save one', '/clear', 'b', '/load one', '/undo')
