@@ -148,6 +148,13 @@ unsigned signals_fetch(void)
     return flags;
 }
 
+void signals_forget_keys(void)
+{
+    for (size_t i = 0; i < N_WATCHED; i++)
+        if (watched[i] == SIGINT || watched[i] == SIGTSTP || watched[i] == SIGCONT)
+            raised[i] = 0;
+}
+
 void signals_drain(int wake_fd)
 {
     char bytes[256];

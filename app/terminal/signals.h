@@ -40,6 +40,10 @@ void signals_ignore_size_limit(void);
 bool signals_open(enum signal_user user, int pipe_fds[2], struct bn_error *err);
 /* Return the flags (enum signal_flag) raised since the last call, and clear them. */
 unsigned signals_fetch(void);
+/* Clear SIGNAL_INTERRUPT, SIGNAL_SUSPEND and SIGNAL_RESUME. The terminal sends the signals of its
+ * keys to all programs in the foreground, so Ctrl-C or Ctrl-Z in another program that uses the
+ * terminal raises them here, too. Call this after that program has ended. */
+void signals_forget_keys(void);
 /* Empty the pipe; wake_fd is its read end. Call it before signals_fetch: in the other order, a
  * signal between the two calls would not end the next wait. */
 void signals_drain(int wake_fd);

@@ -9,6 +9,7 @@
 #include "engine/base/memory.h"
 
 #include <errno.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/wait.h>
@@ -28,12 +29,22 @@ static void run_editor(const char *editor, const char *path)
     _exit(EXIT_NOT_RUN);
 }
 
+/* Wait for the end of the editor. If the user stops it (Ctrl-Z), stop this program too, so that the
+ * shell gets the terminal, and continue both together. */
 static bool wait_for_editor(pid_t child, const char *editor, struct bn_error *err)
 {
     int status;
-    while (waitpid(child, &status, 0) < 0)
-        if (errno != EINTR)
-            return bn_fail(err, BN_EIO, "cannot wait for '%s': %s", editor, strerror(errno));
+    for (;;) {
+        if (waitpid(child, &status, WUNTRACED) < 0) {
+            if (errno != EINTR)
+                return bn_fail(err, BN_EIO, "cannot wait for '%s': %s", editor, strerror(errno));
+        } else if (WIFSTOPPED(status)) {
+            signals_stop_self();
+            (void)kill(child, SIGCONT); /* if it has just ended, waitpid says so */
+        } else {
+            break;
+        }
+    }
     if (WIFEXITED(status) && WEXITSTATUS(status) == 0)
         return true;
     return bn_fail(err, BN_EIO, "the editor '%s' failed; the message is unchanged", editor);
@@ -80,6 +91,7 @@ bool edit_file_run(struct strbuf *text, struct bn_error *err)
             run_editor(editor, path);
         ok = child > 0 ? wait_for_editor(child, editor, err)
                        : bn_fail(err, BN_EIO, "cannot start '%s': %s", editor, strerror(errno));
+        signals_forget_keys(); /* they were meant for the editor */
     }
     ok = ok && read_back(path, text, err);
     (void)unlink(path); /* if it fails, the file stays in the temporary directory */
