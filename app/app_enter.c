@@ -81,18 +81,19 @@ bool app_send_message(struct app *app, struct bn_str text)
 
 static struct command_host host_of(struct app *app)
 {
-    return (struct command_host){.options = app->options,
-                                 .chat = &app->chat,
-                                 .ui = &app->ui,
-                                 .history_path = app->terminal.history.path,
-                                 .is_interactive = app->is_interactive};
+    return (struct command_host){
+        .options = app->options,
+        .chat = &app->chat,
+        .ui = &app->ui,
+        .history_path = options_flag(app->options, "history") ? app->terminal.history.path : "",
+        .is_interactive = app->is_interactive};
 }
 
-/* Let the event loop change to the painter with this name, unless it is open already. */
+/* Let the event loop open the painter with this name. If it is open already, it is closed first. */
 static void change_painter(struct app *app, const char *name)
 {
     for (size_t i = 0; app->painters[i]; i++)
-        if (strcmp(app->painters[i]->name, name) == 0 && app->painters[i] != app->ui.ops)
+        if (strcmp(app->painters[i]->name, name) == 0)
             app->next_ui = app->painters[i];
 }
 

@@ -56,7 +56,7 @@ static void choose_paths(struct app *app)
     store_clean();
     if (writes_last)
         open_free_slot(app, &path_error);
-    if (app->is_interactive && options_flag(app->options, "history") &&
+    if (app->is_interactive && /* also with --no-history: /set can change it */
         !path_of(PATH_STATE, "history", app->terminal.history.path, &path_error))
         app->terminal.history.path[0] = 0;
     if (path_error.code)

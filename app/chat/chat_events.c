@@ -4,6 +4,7 @@
 #include "app/chat/chat_private.h"
 
 #include "app/chat/turn_report.h"
+#include "app/common/slash.h"
 #include "engine/base/clock.h"
 
 #include <string.h>
@@ -57,6 +58,21 @@ static void attach_again(struct chat *c, const char *path)
         ui_notice(c->ui, TONE_NOTE, "%s is attached again", path);
 }
 
+/* Put a message into the editor. Enter must send it, not run it as a command, so a text for which
+ * slash_parse gives anything else gets the slash that slash_parse has removed from it. */
+static void edit_message(struct chat *c, struct bn_str text)
+{
+    struct strbuf with_slash = {0};
+    const struct slash s = slash_parse(text);
+    const bool needs_slash = bn_str_starts(text, bn_str_of("/")) &&
+                             (s.kind != SLASH_MESSAGE || s.text.n_bytes != text.n_bytes);
+    if (needs_slash)
+        strbuf_add_char(&with_slash, '/');
+    strbuf_add_str(&with_slash, text);
+    c->ui->ops->edit(c->ui, with_slash.failed ? text : strbuf_str(&with_slash));
+    strbuf_finish(&with_slash);
+}
+
 void chat_take_back(struct chat *c, const struct exchange *e)
 {
     struct strbuf files = {0};
@@ -64,7 +80,7 @@ void chat_take_back(struct chat *c, const struct exchange *e)
     for (char *rest = files.ptr, *path; rest && (path = strtok_r(rest, "\n", &rest)) != NULL;)
         attach_again(c, path);
     strbuf_finish(&files);
-    c->ui->ops->edit(c->ui, exchange_typed(e));
+    edit_message(c, exchange_typed(e));
 }
 
 /* Remove the last question, which has no stored answer, and return it to the line editor. */
@@ -74,6 +90,7 @@ static void give_back_question(struct chat *c)
     struct exchange *e = s->items[s->n - 1];
     e->n_refs++; /* chat_take_back needs it after the removal */
     transcript_remove_question(&c->transcript);
+    chat_recount(c); /* its prompt had more tokens */
     chat_take_back(c, e);
     exchange_release(e);
 }
@@ -155,6 +172,8 @@ static void on_done(struct chat *c, const struct worker_event *event)
     c->ui->ops->turn_end(c->ui, turn);
     if (is_empty && is_new)
         give_back_question(c);
+    else if (is_empty)
+        chat_recount(c); /* the earlier answer stays */
     /* Memory may have run out since the check above. The answer is stored already. */
     if (!turn_is_complete(turn)) {
         (void)bn_fail(&err, BN_ENOMEM, "out of memory: not all of the answer was shown");

@@ -35,7 +35,7 @@ const struct command command_table[] = {
      "/undo removes your last message and its answer, /undo 3 the last three. Directly after "
      "/clear, /forget, /edit or /load it restores the conversation as it was before.",
      ARGS_FREE, cmd_undo},
-    {"redo", NULL, "[N]", "restore what /undo removed", "/redo works until the next message.",
+    {"redo", NULL, "[N]", "restore what /undo removed", "/redo works until the next answer.",
      ARGS_FREE, cmd_redo},
     {"continue", NULL, "", "continue an answer that was cut off",
      "/continue extends the last answer, for instance after Ctrl-C or --max-tokens.", ARGS_NONE,
@@ -48,8 +48,9 @@ const struct command command_table[] = {
      "in the context.",
      ARGS_FREE, cmd_forget},
     {"history", NULL, "[N]", "show the last turns",
-     "/history shows the whole conversation, /history 2 its last two turns.", ARGS_FREE,
-     cmd_history},
+     "/history shows the whole conversation, /history 2 its last two turns. Of a thought and of "
+     "attached files it shows only the size.",
+     ARGS_FREE, cmd_history},
     {"find", "search", "PATTERN", "search the conversation",
      "/find colou?r searches for a Perl-compatible regular expression and shows each matching "
      "line with the number of its turn. The full screen jumps to the first match; n and N "
@@ -82,8 +83,8 @@ const struct command command_table[] = {
      ARGS_FILE, cmd_export},
     {"copy", NULL, "[last|code [N]|all]", "copy text to the clipboard",
      "/copy copies the last answer, /copy code its last code block, /copy code 2 the second one, "
-     "/copy all the conversation. It uses wl-copy, xclip, xsel or pbcopy. Without these programs "
-     "it sends the text to the clipboard of the terminal.",
+     "/copy all the conversation; thoughts are left out. It uses wl-copy, xclip, xsel or pbcopy. "
+     "Without these programs it sends the text to the clipboard of the terminal.",
      ARGS_WORDS, cmd_copy},
     {"stats", NULL, "[peak]", "statistics of the last answer and of this run",
      "/stats shows times and rates of loading, reading and generating, and the memory in use. "
@@ -335,7 +336,8 @@ bool cmd_ui(struct command_host *host, struct bn_str args)
     }
     for (size_t i = 0; i < sizeof(painters) / sizeof(painters[0]); i++) {
         if (bn_str_is(args, painters[i])) {
-            host->painter = painters[i];
+            if (strcmp(painters[i], host->ui->ops->name) != 0)
+                host->painter = painters[i];
             return true;
         }
     }

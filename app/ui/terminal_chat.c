@@ -225,8 +225,9 @@ static void line_event(struct ui *ui, struct ui_event *event)
 {
     struct terminal_chat *t = ui->terminal;
     struct bn_error err;
-    bool is_added;
-    if (!history_add(&t->history, strbuf_str(&t->line), &is_added, &err)) {
+    bool is_added = true;
+    if (options_flag(ui->options, "history") &&
+        !history_add(&t->history, strbuf_str(&t->line), &is_added, &err)) {
         t->history.path[0] = 0; /* one warning is enough */
         ui_notice(ui, TONE_WARNING, "%s; new input is not added to the history file", err.text);
     }
@@ -384,7 +385,8 @@ void terminal_begin(struct ui *ui)
     if (!line_open(PROGRAM, &host))
         return; /* another painter has called this function before */
     show_banner(ui);
-    if (!history_load(&ui->terminal->history, add_entry, NULL, &no_history)) {
+    if (options_flag(ui->options, "history") &&
+        !history_load(&ui->terminal->history, add_entry, NULL, &no_history)) {
         ui->terminal->history.path[0] = 0; /* one warning is enough */
         show_text(ui, TONE_WARNING, no_history.text);
     }

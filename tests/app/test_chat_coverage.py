@@ -140,6 +140,20 @@ class OtherOptions(ChatCase):
             else:
                 self.assertFalse(kept)
 
+    def test_history_can_be_set_in_a_chat(self):
+        terminal = Terminal([PROGRAM, self.model], self.env)
+        self.addCleanup(terminal.close)
+        terminal.expect(b'loaded in')
+        for line, shown in (('/set history off', b'history = off'), ('/set top-k', b'top-k = '),
+                            ('/set history on', b'history = on'), ('/set temp', b'temp = ')):
+            start = len(terminal.seen)
+            terminal.send(line + '\r')
+            terminal.expect(shown, start=start)
+        terminal.send(b'\x04')
+        self.assertEqual(terminal.wait(), 0)
+        with open(self.state('history'), encoding='utf-8') as file:
+            self.assertEqual(file.read().split('\n'), ['/set history off', '/set temp', ''])
+
 
 if __name__ == '__main__':
     main()

@@ -203,6 +203,8 @@ class Waiting(TerminalCase):
         terminal.send(b'\x03')
         self.assertLess(terminal.expect(rb'>>> .*a question', start=start), 5)
         self.assertNotIn(b'never', terminal.seen)
+        terminal.send(b'\x15/context\r')  # Ctrl-U: the question is no longer part of the context
+        terminal.expect(rb'in all +1 tok')
 
     def test_control_c_and_escape_stop_and_keep_the_answer(self):
         for key in (b'\x03', b'\x1b'):
@@ -456,6 +458,44 @@ class Editing(TerminalCase):
             self.leave(terminal)
             self.assertEqual(self.messages(), ['my own text.'])
 
+    def test_an_editor_can_be_stopped_and_continued(self):
+        script = self.write('editor', '#!/bin/sh\nkill -STOP $$\necho after the stop > "$1"\n')
+        os.chmod(script, 0o755)
+        self.env['EDITOR'] = script
+        command = 'set -m; "$0" "$@"; echo the shell has the terminal; read x; fg'
+        terminal = self.start(['sh', '-c', command, PROGRAM, self.model])
+        terminal.expect(rb'loaded in')
+        terminal.send(b'/edit\r')
+        terminal.expect(b'the shell has the terminal')
+        terminal.send(b'\r')
+        terminal.expect(rb'after the stop')
+        self.ask(terminal, '')
+        self.assertEqual(self.messages(), ['after the stop'])
+
+    def test_control_c_in_the_editor_keeps_the_message(self):
+        script = self.write('editor', '#!/bin/sh\nkill -INT $PPID\nsleep 0.1\nexit 1\n')
+        os.chmod(script, 0o755)
+        self.env['EDITOR'] = script
+        for words in PAINTERS:
+            terminal = self.ready(*words)
+            terminal.send(b'some words\x18\x05')
+            terminal.expect(rb'the message is unchanged')
+            self.says_in(terminal, b'\r')
+            self.leave(terminal)
+            self.assertEqual(self.messages(), ['some words'])
+
+    def test_a_message_with_two_slashes_returns_as_a_message(self):
+        for words in PAINTERS:
+            terminal = self.ready(*words)
+            for line in ('//clear', '/home/me is a path'):
+                self.says_in(terminal, line + '\r')
+                start = len(terminal.seen)
+                terminal.send('/edit\r')
+                terminal.expect(b'moved back', start=start)
+                self.says_in(terminal, b'\r')
+            self.leave(terminal)
+            self.assertEqual(self.messages(), ['/clear', '/home/me is a path'])
+
     def test_a_terminal_without_escapes_gets_none_after_an_editor(self):
         self.env.update(TERM='dumb', EDITOR='true')
         terminal = self.ready()
@@ -549,6 +589,16 @@ class Safety(TerminalCase):
                 self.env['NO_COLOR'] = variable
             terminal = self.ready(*words)
             self.assertEqual(b'\x1b[2m' in terminal.seen and b'\x1b[1m' in terminal.seen, looks)
+
+    def test_the_colour_can_be_set_in_a_chat(self):
+        self.fake('some **bold** words')
+        terminal = self.ready()
+        for value, looks in (('never', False), ('always', True)):
+            start = len(terminal.seen)
+            terminal.send(f'/set color {value}\r')
+            terminal.expect(f'color = {value}'.encode(), start=start)
+            seen = self.ask(terminal, 'x')
+            self.assertEqual(b'\x1b[1m' in seen[seen.index(b'some'):], looks, seen)
 
     def test_a_terminal_of_one_cell_survives(self):
         self.fake('some words that do not fit', token_ms=2)
