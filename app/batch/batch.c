@@ -173,14 +173,6 @@ static bool next_line(struct batch *b, struct strbuf *line)
     return true;
 }
 
-static bool is_blank(struct bn_str s)
-{
-    for (size_t i = 0; i < s.n_bytes; i++)
-        if (s.ptr[i] != ' ' && s.ptr[i] != '\t')
-            return false;
-    return true;
-}
-
 /* Start to answer a line with seqs[seq]. If the line is invalid, its prompt is too long or the
  * template rejects it, only its item fails. False: the whole batch must end. */
 static bool begin(struct batch *b, size_t seq, struct bn_str line, struct bn_error *err)
@@ -223,7 +215,7 @@ static bool fill_seqs(struct batch *b, struct bn_error *err)
             if (next_line(b, &line))
                 ok = line.failed
                          ? bn_fail(err, BN_ENOMEM, "out of memory for line %zu", b->n_lines)
-                         : is_blank(strbuf_str(&line)) || begin(b, i, strbuf_str(&line), err);
+                         : input_is_blank(strbuf_str(&line)) || begin(b, i, strbuf_str(&line), err);
             else if (b->at_end)
                 break;
             else {

@@ -115,6 +115,14 @@ static bool is_blank(char c)
     return c == ' ' || c == '\t' || c == '\n';
 }
 
+bool input_is_blank(struct bn_str text)
+{
+    for (size_t i = 0; i < text.n_bytes; i++)
+        if (!is_blank(text.ptr[i]) && text.ptr[i] != '\r')
+            return false;
+    return true;
+}
+
 /* The offset of the quote that closes the one at `at`, or SIZE_MAX. Between double quotes, a
  * backslash quotes the next character. */
 static size_t closing_quote(struct bn_str s, size_t at)

@@ -40,6 +40,9 @@ bool input_next_path(struct bn_str list, size_t *at, struct strbuf *out);
  * no quotes; those around it are removed. */
 void input_one_path(struct bn_str text, struct strbuf *out);
 
+/* Whether the text has nothing but spaces, tabs and line ends. */
+bool input_is_blank(struct bn_str text);
+
 enum input_path_kind {
     INPUT_PATH_FILE, /* a regular file */
     INPUT_PATH_DIRECTORY,

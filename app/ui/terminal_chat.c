@@ -5,6 +5,7 @@
 
 #include "app/chat/model_sheet.h"
 #include "app/chat/turn_report.h"
+#include "app/common/input_text.h"
 #include "app/common/paths.h"
 #include "app/common/slash.h"
 #include "app/common/term_text.h"
@@ -212,14 +213,6 @@ size_t terminal_complete_keys(const struct ui *ui)
     return q->bytes.n_bytes - size_max(n_tail, key_queue_escapes(q));
 }
 
-static bool is_blank(struct bn_str text)
-{
-    for (size_t i = 0; i < text.n_bytes; i++)
-        if (!strchr(" \t\n", text.ptr[i]))
-            return false;
-    return true;
-}
-
 /* Add the line to the history and return it as a UI_LINE event. */
 static void line_event(struct ui *ui, struct ui_event *event)
 {
@@ -261,7 +254,7 @@ static bool finish_line(struct ui *ui, terminal_entered_fn entered, struct ui_ev
     struct terminal_chat *t = ui->terminal;
     const struct bn_str displayed = line_displayed_text();
     const bool busy = chat_is_busy(ui->chat);
-    if (busy && is_blank(displayed))
+    if (busy && input_is_blank(displayed))
         return false;
     if (busy) {
         struct strbuf text = {0};

@@ -81,14 +81,6 @@ void pipe_end(struct pipe_ui *p, enum exit_code code)
     p->ends = true;
 }
 
-static bool is_blank_text(struct bn_str s)
-{
-    for (size_t i = 0; i < s.n_bytes; i++)
-        if (!strchr(" \t\r\n", s.ptr[i]) || !s.ptr[i]) /* strchr also finds a 0 byte */
-            return false;
-    return true;
-}
-
 /* Append the cleaned text from stdin to `out`. False: it is binary or memory ran out, and the
  * program ends. */
 static bool clean_input(struct ui *ui, struct bn_str raw, struct strbuf *out)
@@ -119,7 +111,7 @@ static bool make_prompt(struct ui *ui)
         const struct bn_str parts[] = {strbuf_str(&p->plan.files), strbuf_str(&from_stdin),
                                        strbuf_str(&p->plan.prompt)};
         for (size_t i = 0; i < 3; i++) {
-            if (is_blank_text(parts[i]))
+            if (input_is_blank(parts[i]))
                 continue;
             if (text->n_bytes > 0)
                 strbuf_add_text(text, text->ptr[text->n_bytes - 1] == '\n' ? "\n" : "\n\n");
@@ -204,7 +196,7 @@ static bool read_line(struct ui *ui)
             break;
         }
         has_line =
-            clean_input(ui, strbuf_str(&raw), &p->line) && !is_blank_text(strbuf_str(&p->line));
+            clean_input(ui, strbuf_str(&raw), &p->line) && !input_is_blank(strbuf_str(&p->line));
         strbuf_cut(&raw, 0);
     }
     strbuf_finish(&raw);
