@@ -226,7 +226,7 @@ static bool limit_thought(const struct chat *c, const struct options *settings,
 {
     const struct turn *turn = &c->turn;
     const struct prompt_maker maker = maker_with(c, settings);
-    /* If so, the answer so far is only the beginning of its thought. */
+    /* If the thought is still open, all tokens of the answer so far belong to it. */
     const bool is_inside = c->thought.state == THOUGHT_INSIDE;
     if (turn->think_budget != THINK_NO_BUDGET && !thought_close_ids(&maker, close, err))
         return false;
@@ -239,8 +239,8 @@ static bool limit_thought(const struct chat *c, const struct options *settings,
 }
 
 /* For bn_control.n_stable: the number of ids of the prompt that the next prompt will have too. 0 if
- * the model needs no saved states, with /continue, if the number is unknown, and if it is the
- * number of all ids. With 0 the session usually saves a state before the last id. */
+ * the model needs no saved states, with /continue, if the number is unknown, or if the next
+ * prompt has all of these ids. With 0 the session usually saves a state before the last id. */
 static size_t n_stable(const struct chat *c, const struct options *settings, const struct prompt *p)
 {
     const struct prompt_maker maker = maker_with(c, settings);

@@ -58,8 +58,9 @@ static void attach_again(struct chat *c, const char *path)
         ui_notice(c->ui, TONE_NOTE, "%s is attached again", path);
 }
 
-/* Put a message into the editor. Enter must send it, not run it as a command, so a text for which
- * slash_parse gives anything else gets the slash that slash_parse has removed from it. */
+/* Put a message into the editor so that Enter sends it and does not run it as a command.
+ * slash_parse removes the first slash of "//...". If it would change or run this text, add that
+ * slash again. */
 static void edit_message(struct chat *c, struct bn_str text)
 {
     struct strbuf with_slash = {0};

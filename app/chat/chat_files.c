@@ -41,17 +41,17 @@ bool chat_write_files(struct chat *c)
     const struct transcript_state *now = &c->transcript.now;
     struct bn_error last_error, saved_error;
     /* Write the saved chat first, because path_whole needs a file that exists. */
-    const bool has_saved = store_save(c->store, saved, now, &saved_error);
+    const bool saved_ok = store_save(c->store, saved, now, &saved_error);
     path_whole(saved->path, last->saved_as);
-    const bool has_last = store_save(c->store, last, now, &last_error);
-    if (has_saved && saved->path[0])
+    const bool last_ok = store_save(c->store, last, now, &last_error);
+    if (saved_ok && saved->path[0])
         c->transcript.unsaved = false;
-    if (!has_saved)
-        show_failure(c, saved, has_last && last->path[0], saved_error.text);
+    if (!saved_ok)
+        show_failure(c, saved, last_ok && last->path[0], saved_error.text);
     /* If both have failed, the message about the file that the user has named is enough. */
-    if (!has_last && has_saved)
+    if (!last_ok && saved_ok)
         show_failure(c, last, saved->path[0], last_error.text);
-    return has_last && has_saved;
+    return last_ok && saved_ok;
 }
 
 static bool close_file(struct chat *c, struct store_file *f, bool is_other_saved)

@@ -54,7 +54,7 @@ static void add_thinking(const struct open_model *m, const struct options *o, st
     const struct thinking t = thinking_of(m, o);
     const size_t n_budget = chat_options_think_budget(o);
     strbuf_addf(text, "\nthinking    %s (%s)", t.value, t.source);
-    if (strcmp(t.value, "on") == 0 && n_budget != SIZE_MAX)
+    if (strcmp(t.value, "on") == 0 && n_budget != THINK_NO_BUDGET)
         strbuf_addf(text, ", at most %zu tok (%s)", n_budget,
                     option_source_name(options_source(o, "think-budget")));
 }
@@ -171,7 +171,7 @@ static json_t *thinking_json(const struct open_model *m, const struct options *o
     json_t *o = json_object();
     put_text(&o, "value", t.value);
     put_text(&o, "source", t.source);
-    if (n_budget == SIZE_MAX)
+    if (n_budget == THINK_NO_BUDGET)
         json_out_put(&o, "budget", json_null());
     else
         put_count(&o, "budget", n_budget);

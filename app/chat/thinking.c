@@ -1,6 +1,7 @@
 /*
  * The effect of --think, --template-arg and the family on the template: see thinking.h.
  */
+#define _GNU_SOURCE /* memmem */
 #include "app/chat/thinking.h"
 
 #include "app/chat/conversation/thought_close.h"
@@ -24,11 +25,7 @@ static bool has_argument(const struct options *o)
 static bool reads_variable(const struct template *t)
 {
     const struct bn_str source = template_info(t)->source;
-    const size_t n = sizeof(VARIABLE) - 1;
-    for (size_t at = 0; at + n <= source.n_bytes; at++)
-        if (memcmp(source.ptr + at, VARIABLE, n) == 0)
-            return true;
-    return false;
+    return memmem(source.ptr, source.n_bytes, VARIABLE, sizeof(VARIABLE) - 1) != NULL;
 }
 
 /* The source of a value of enable_thinking that model_args_thinks sets. */

@@ -96,8 +96,8 @@ bool cmd_system(struct command_host *host, struct bn_str args)
     return ok;
 }
 
-/* Whether /set can change this setting, but it has no effect on an answer. */
-static bool is_of_screen(const struct option *row)
+/* Whether the setting has no effect on an answer, so that /retry must not change it. */
+static bool has_no_effect_on_answer(const struct option *row)
 {
     static const char *const names[] = {"snapshot", "exit-transcript", "color",    "wrap",
                                         "stats",    "history",         "thoughts", NULL};
@@ -116,7 +116,7 @@ static bool override_one(const struct command_host *host, struct options *o, con
                    : bn_fail(err, BN_EARG, "'%.60s' is no setting of an answer; /set lists them",
                              name);
     }
-    if (is_of_screen(row))
+    if (has_no_effect_on_answer(row))
         return bn_fail(err, BN_EARG, "%s cannot be set for one answer; use /set", row->name);
     return command_assign(host, o, command_setting(name), value, err);
 }
@@ -206,7 +206,7 @@ bool cmd_edit(struct command_host *host, struct bn_str args)
 }
 
 /* Undo or redo. */
-struct history_step {
+struct undo_step {
     enum undo_result (*run)(struct transcript *);
     size_t (*chat)(const struct transcript *); /* transcript_state.chat after the step */
     const char *verb;                          /* for messages: "undone" or "redone" */
@@ -214,7 +214,7 @@ struct history_step {
 
 /* Run one step. If it changes to another chat, the file of the present chat is closed before, so
  * that the step does not change this file. */
-static enum undo_result run_step(struct command_host *host, const struct history_step *step)
+static enum undo_result run_step(struct command_host *host, const struct undo_step *step)
 {
     struct transcript *t = &host->chat->transcript;
     const size_t before = t->now.chat;
@@ -229,8 +229,7 @@ static enum undo_result run_step(struct command_host *host, const struct history
 
 /* Run the step as often as `args` says, once without an argument. Stop early if nothing is left to
  * do or memory runs out. */
-static bool repeat_step(struct command_host *host, struct bn_str args,
-                        const struct history_step *step)
+static bool repeat_step(struct command_host *host, struct bn_str args, const struct undo_step *step)
 {
     const char *verb = step->verb;
     size_t n, n_done = 0;
@@ -266,13 +265,13 @@ static bool repeat_step(struct command_host *host, struct bn_str args,
 
 bool cmd_undo(struct command_host *host, struct bn_str args)
 {
-    static const struct history_step undo = {transcript_undo, transcript_undo_chat, "undone"};
+    static const struct undo_step undo = {transcript_undo, transcript_undo_chat, "undone"};
     return repeat_step(host, args, &undo);
 }
 
 bool cmd_redo(struct command_host *host, struct bn_str args)
 {
-    static const struct history_step redo = {transcript_redo, transcript_redo_chat, "redone"};
+    static const struct undo_step redo = {transcript_redo, transcript_redo_chat, "redone"};
     return repeat_step(host, args, &redo);
 }
 

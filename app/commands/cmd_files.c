@@ -108,15 +108,14 @@ bool cmd_file(struct command_host *host, struct bn_str args)
 
 /* The path of the saved chat that the argument names or, without an argument, of the saved chat in
  * use. False: the reason was shown. */
-static bool session_path(struct command_host *host, struct bn_str args, char out[PATH_BYTES])
+static bool saved_chat_path(struct command_host *host, struct bn_str args, char out[PATH_BYTES])
 {
     struct strbuf name = {0};
     struct bn_error err;
     if (args.n_bytes == 0) {
         memcpy(out, host->chat->store->saved.path, PATH_BYTES);
         if (!out[0])
-            ui_notice(host->ui, TONE_ERROR,
-                      "a name is needed; /sessions lists the saved conversations");
+            ui_notice(host->ui, TONE_ERROR, "a name is needed; /sessions lists the saved chats");
         return out[0] != 0;
     }
     char given[PATH_BYTES];
@@ -134,10 +133,10 @@ static bool session_path(struct command_host *host, struct bn_str args, char out
 }
 
 /* What /load does with a saved chat that is in use: refuse it, or continue on a copy. */
-enum load_way { LOAD_ONLY, LOAD_COPIES };
+enum load_way { LOAD_REFUSES, LOAD_COPIES };
 
 /* Write the conversation to this file, and make it the file of the chat. `path` is a result of
- * session_path. False: the reason was shown. */
+ * saved_chat_path. False: the reason was shown. */
 static bool save_as(struct command_host *host, const char *path)
 {
     struct store *store = host->chat->store;
@@ -168,7 +167,7 @@ bool cmd_save(struct command_host *host, struct bn_str args)
     char path[PATH_BYTES];
     struct bn_str name = args;
     (void)command_cut_force(&name); /* command_may_write examines it */
-    if (!session_path(host, name, path) ||
+    if (!saved_chat_path(host, name, path) ||
         (!path_is_same(path, host->chat->store->saved.path) &&
          !command_may_write(host, "save", args, path)) ||
         !save_as(host, path))
@@ -243,13 +242,13 @@ static bool load_from(struct command_host *host, const char *path, struct store_
             chat_resume_saved(host->chat);
         return command_fail(host, "out of memory: nothing was changed");
     }
-    if (!next->path[0])
-        t->now.chat = before; /* read again: it stays the same chat, with the same file */
     if (next->path[0]) {
         store->saved = *next;
         if (!next->is_behind) /* not a copy: a copy has no file yet that a journal could continue */
             store_continue(&store->saved, &t->now, &reading);
         *next = (struct store_file){0};
+    } else {
+        t->now.chat = before; /* read again: it stays the same chat, with the same file */
     }
     t->unsaved = false;
     chat_use_snapshot(host->chat, path);
@@ -264,8 +263,8 @@ bool cmd_load(struct command_host *host, struct bn_str args)
     struct store *store = host->chat->store;
     struct store_file next = {0};
     struct bn_error ignored; /* store_close has nothing to write */
-    const enum load_way way = command_cut_force(&args) ? LOAD_COPIES : LOAD_ONLY;
-    if (!session_path(host, args, path))
+    const enum load_way way = command_cut_force(&args) ? LOAD_COPIES : LOAD_REFUSES;
+    if (!saved_chat_path(host, args, path))
         return false;
     /* Before open_to_load, which would create missing directories. */
     const bool is_missing = access(path, F_OK) != 0 && args.n_bytes > 0;
@@ -274,8 +273,7 @@ bool cmd_load(struct command_host *host, struct bn_str args)
         return false;
     }
     if (is_missing) { /* only a name can be in the list of /sessions */
-        ui_notice(host->ui, TONE_ERROR,
-                  "there is no saved conversation '%.*s'; /sessions lists them",
+        ui_notice(host->ui, TONE_ERROR, "there is no saved chat '%.*s'; /sessions lists them",
                   (int)size_min(args.n_bytes, 200), args.ptr);
         return false;
     }

@@ -186,7 +186,7 @@ bool cmd_stats(struct command_host *host, struct bn_str args)
             turn_reevaluated(turn) - size_min(turn_reevaluated(turn), r->n_reevaluated);
         if (n_reevaluated > 1) /* 1 is normal after /continue: the last token is always evaluated */
             strbuf_addf(&text,
-                        "            %zu of these were evaluated before, behind other text\n",
+                        "            %zu of these were evaluated before, but after other text\n",
                         n_reevaluated);
         if (info->state_bytes > 0)
             add_states(&text, r);

@@ -183,17 +183,11 @@ static const char *const shows[] = {"help", "history", "find", "context", "sessi
                                     "info", "tokens",  "ui",   NULL};
 static const char *const shows_if_bare[] = {"set", "stats", "dump", "file", NULL};
 
-static bool is_in(const char *const *names, const char *name)
-{
-    while (*names && strcmp(*names, name) != 0)
-        names++;
-    return *names != NULL;
-}
-
 bool command_runs_now(struct bn_str name, struct bn_str args)
 {
     const struct command *c = command_find(name);
-    return c && (is_in(shows, c->name) || (args.n_bytes == 0 && is_in(shows_if_bare, c->name)));
+    return c && (options_list_has(shows, c->name) ||
+                 (args.n_bytes == 0 && options_list_has(shows_if_bare, c->name)));
 }
 
 /* Show as an error that the beginning `begin` of a name is not unique, with the names and then

@@ -40,6 +40,15 @@ bool term_text_width_varies(uint32_t c)
            (c >= 0x1F3FB && c <= 0x1F3FF);              /* skin tones */
 }
 
+bool term_text_has_varying_width(struct bn_str s)
+{
+    struct term_char c;
+    for (size_t at = 0; term_text_next(s, &at, &c);)
+        if (term_text_width_varies(c.code))
+            return true;
+    return false;
+}
+
 size_t term_text_added_width(const struct term_char *c, size_t before)
 {
     return c->code == 0xFE0F && before == 1 ? 1 : c->width;

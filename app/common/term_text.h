@@ -46,6 +46,7 @@ size_t term_text_repair(struct bn_str s, struct strbuf *out);
 
 /* Whether the character is a part of combined emoji. Their width differs between terminals. */
 bool term_text_width_varies(uint32_t code);
+bool term_text_has_varying_width(struct bn_str s); /* has a character for which this is true */
 
 /* Columns that c adds on a screen that repaints whole rows. `before` is the number of columns of
  * the previous character. Usually the result is c->width, but the emoji variation selector U+FE0F

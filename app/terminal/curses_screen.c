@@ -141,15 +141,6 @@ static attr_t attributes_of_text(const struct curses_screen *s, enum text_look l
 }
 
 /* Whether the text has a character whose width differs between terminals. */
-static bool has_varying_width(struct bn_str text)
-{
-    struct term_char c;
-    for (size_t at = 0; term_text_next(text, &at, &c);)
-        if (term_text_width_varies(c.code))
-            return true;
-    return false;
-}
-
 /* Compare a row with the text and looks set before, and store the new ones. True: they differ. If
  * they differ and the old or the new text has a character whose width differs between terminals,
  * the row will be sent as a whole, because the columns that ncurses computes may be wrong in this
@@ -166,7 +157,7 @@ static bool is_new(struct curses_screen *s, size_t row, enum screen_look look, s
     if (s->shown[row] == h)
         return false;
     s->shown[row] = h;
-    s->width_varies[row] = has_varying_width(text);
+    s->width_varies[row] = term_text_has_varying_width(text);
     if (did_vary || s->width_varies[row])
         (void)wredrawln(stdscr, (int)row, 1); /* fails below the screen, where nothing is visible */
     return true;
@@ -240,7 +231,7 @@ void curses_refresh(struct curses_screen *s, size_t row, size_t column, struct b
     (void)move((int)row, (int)column);
     (void)wnoutrefresh(stdscr);
     (void)doupdate(); /* if the terminal is gone, the next read fails */
-    if (!has_varying_width(before))
+    if (!term_text_has_varying_width(before))
         return;
     move_after(row, before);
     s->is_moved = true;

@@ -67,7 +67,7 @@ void full_add_user_text(struct ui *ui, struct bn_str text)
     for (size_t i = 0; i < text.n_bytes; i++) {
         strbuf_add_char(&line, text.ptr[i]);
         if (text.ptr[i] == '\n')
-            strbuf_add_text(&line, "... ");
+            strbuf_add_text(&line, INPUT_CONTINUED);
     }
     add_lines(ui, SCROLL_USER, chosen_break(ui), strbuf_str(&line));
     self(ui)->is_scrolled = false; /* the view moves to the end */
@@ -109,7 +109,7 @@ static void error_log_restore(struct error_log *log)
 
 #define LOG_MAX 65536 /* most bytes in log.bytes; bounds the memory */
 
-enum error_log_lines { LOG_WHOLE, LOG_ALL }; /* complete lines; also an incomplete last line */
+enum error_log_lines { LOG_COMPLETE, LOG_ALSO_PARTIAL }; /* PARTIAL: the incomplete last line */
 
 /* Append the lines that were written to standard error since the last call, and those that were
  * kept then. Returns the number of bell characters, which are removed. Text that would make
@@ -133,22 +133,22 @@ static size_t error_log_read(struct error_log *log, enum error_log_lines lines, 
     for (size_t i = 0; i < log->bytes.n_bytes; i++)
         if (log->bytes.ptr[i] == '\n')
             n_whole = i + 1;
-    if (lines == LOG_ALL)
+    if (lines == LOG_ALSO_PARTIAL)
         n_whole = log->bytes.n_bytes;
     strbuf_add(out, strbuf_text(&log->bytes), n_whole);
     strbuf_drop(&log->bytes, n_whole);
     return n_bells;
 }
 
-/* Show the text of standard error as a notice. During an answer, LOG_WHOLE keeps complete lines in
- * log.bytes until the answer ends. */
+/* Show the text of standard error as a notice. During an answer, LOG_COMPLETE keeps complete lines
+ * in log.bytes until the answer ends. */
 static void add_log(struct ui *ui, enum error_log_lines lines)
 {
     struct full_ui *u = self(ui);
     struct strbuf text = {0};
     if (error_log_read(&u->log, lines, &text) > 0)
         curses_beep();
-    if (text.n_bytes > 0 && u->in_answer && lines == LOG_WHOLE) { /* put the lines back */
+    if (text.n_bytes > 0 && u->in_answer && lines == LOG_COMPLETE) { /* put the lines back */
         strbuf_add_str(&text, strbuf_str(&u->log.bytes));
         strbuf_finish(&u->log.bytes);
         u->log.bytes = text;
@@ -169,7 +169,7 @@ static void full_ready(struct ui *ui)
 
 static int full_tick(struct ui *ui)
 {
-    add_log(ui, LOG_WHOLE);
+    add_log(ui, LOG_COMPLETE);
     full_open_line();
     const int wait = full_paint(ui);
     /* If a key or a paste is incomplete, test again after 20 ms whether its time is over. */
@@ -342,7 +342,7 @@ static void full_close(struct ui *ui, enum ui_close how)
     struct full_ui *u = self(ui);
     if (!u)
         return;
-    add_log(ui, LOG_ALL);
+    add_log(ui, LOG_ALSO_PARTIAL);
     terminal_finish(how);
     full_attach_editor(NULL);
     curses_close(u->screen);
@@ -363,7 +363,7 @@ static void full_close(struct ui *ui, enum ui_close how)
 static void full_suspend(struct ui *ui)
 {
     struct full_ui *u = self(ui);
-    add_log(ui, LOG_WHOLE); /* before the pipe with its text is closed */
+    add_log(ui, LOG_COMPLETE); /* before the pipe with its text is closed */
     curses_suspend();
     error_log_restore(&u->log);
     ui->log_fd = 0;

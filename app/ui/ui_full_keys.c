@@ -95,8 +95,8 @@ static enum terminal_fed feed(struct ui *ui, size_t n, struct ui_event *event)
     return terminal_feed(ui, n, show_entered, event);
 }
 
-/* A message that begins with n, after a search, is no key of the search: put the n before the text
- * that follows. False: no text follows, or memory runs out. */
+/* After a search, n may be the first letter of a message and not a key of the search. If text
+ * follows, put the letter before it. False: no text follows, or out of memory. */
 static bool put_back(struct strbuf *keys, char letter)
 {
     if ((unsigned char)keys->ptr[0] < ' ' || keys->ptr[0] == 127)
@@ -128,7 +128,8 @@ static enum terminal_fed use_keys(struct ui *ui, size_t n, struct ui_event *even
     }
     if (hit.at == 0)
         return TERMINAL_WAITS; /* only if n is 0 */
-    return feed(ui, hit.at + (letter && put_back(keys, letter)), event);
+    const size_t n_put = letter && put_back(keys, letter) ? 1 : 0;
+    return feed(ui, hit.at + n_put, event);
 }
 
 bool full_next_event(struct ui *ui, struct ui_event *event)

@@ -145,7 +145,7 @@ static void add_user_text(struct ui *ui, struct bn_str displayed)
     for (size_t i = 0; i < displayed.n_bytes; i++) {
         strbuf_add_char(&text, displayed.ptr[i]);
         if (displayed.ptr[i] == '\n')
-            strbuf_add_text(&text, "... ");
+            strbuf_add_text(&text, INPUT_CONTINUED);
     }
     inline_begin_message(ui);
     inline_add_terminfo(u, TERMINFO_BOLD);

@@ -32,21 +32,12 @@ static struct bn_str drawn_row(const struct inline_editor *e, size_t row)
 }
 
 /* Whether the row has a character whose width differs between terminals. */
-static bool has_varying_width(struct bn_str row)
-{
-    struct term_char c;
-    for (size_t at = 0; term_text_next(row, &at, &c);)
-        if (term_text_width_varies(c.code))
-            return true;
-    return false;
-}
-
 /* The number of bytes at the start of the row `now` that need not be written, because the screen
  * shows the row `before`. A row with characters of varying width is written as a whole. */
 static size_t common_bytes(struct bn_str before, struct bn_str now)
 {
     size_t n = 0;
-    if (has_varying_width(before) || has_varying_width(now))
+    if (term_text_has_varying_width(before) || term_text_has_varying_width(now))
         return bn_str_equal(before, now) ? now.n_bytes : 0;
     while (n < before.n_bytes && n < now.n_bytes && before.ptr[n] == now.ptr[n])
         n++;
@@ -94,7 +85,7 @@ static void move_within_row(struct inline_ui *u, size_t row, size_t n_bytes)
     const struct bn_str text = drawn_row(e, row), before = {text.ptr, n_bytes};
     const size_t start = e->drawn.starts[e->first + row];
     strbuf_add_char(&u->out, '\r');
-    if (has_varying_width(before))
+    if (term_text_has_varying_width(before))
         add_bytes(u, &e->drawn, start, start + n_bytes);
     else if (n_bytes > 0)
         terminfo_add_right(&u->caps, term_text_width(before), &u->out);

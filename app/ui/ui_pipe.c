@@ -315,37 +315,37 @@ static void pipe_interrupt(struct ui *ui)
     fprintf(stderr, "\nCtrl-D or /quit leaves\n");
 }
 
-static void pipe_no_text(struct ui *ui, struct bn_str text)
+static void pipe_ignore_text(struct ui *ui, struct bn_str text)
 {
     (void)ui; /* there is no editor, and messages of the user are not displayed */
     (void)text;
 }
 
 /* For members of ui_ops without an effect here. */
-static void pipe_unmoved(struct ui *ui)
+static void pipe_do_nothing(struct ui *ui)
 {
-    (void)ui; /* no editor, no change of a terminal's mode, and no size of it is stored */
+    (void)ui; /* no editor, no terminal mode to change, no stored terminal size */
 }
 
 const struct ui_ops ui_pipe_ops = {
     .name = "pipe",
     .open = pipe_open,
     .close = pipe_close,
-    .ready = pipe_unmoved,
+    .ready = pipe_do_nothing,
     .wants_input = pipe_wants_input,
     .input = pipe_input,
     .next_event = pipe_next_event,
     .entry_done = pipe_entry_done,
     .tick = pipe_tick,
-    .resize = pipe_unmoved,
+    .resize = pipe_do_nothing,
     .interrupt = pipe_interrupt,
-    .take_back = pipe_unmoved,
-    .suspend = pipe_unmoved,
-    .resume = pipe_unmoved,
+    .take_back = pipe_do_nothing,
+    .suspend = pipe_do_nothing,
+    .resume = pipe_do_nothing,
     .notice = pipe_notice,
-    .show_message = pipe_no_text,
+    .show_message = pipe_ignore_text,
     .find = ui_find_nowhere,
-    .edit = pipe_no_text,
+    .edit = pipe_ignore_text,
     .turn_begin = pipe_turn_begin,
     .answer = pipe_answer,
     .token = pipe_token,

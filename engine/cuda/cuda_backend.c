@@ -153,7 +153,7 @@ static bool open_backend(struct backend *b, const struct backend_control *contro
         !cuda_scratch_open(b, err))
         return false;
     connect_layers(b);
-    cuda_ring_number(b);
+    cuda_kv_number(b);
     if (!cuda_forward_capture(b, err))
         return false;
     fill_info(b, &plan);

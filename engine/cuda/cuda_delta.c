@@ -13,7 +13,7 @@ static const struct cuda_run *pass_runs(const struct backend *b)
     return (const void *)(b->scratch.table + b->pass.layout.runs);
 }
 
-CUdeviceptr cuda_state_copy(const struct seq *s, size_t copy)
+CUdeviceptr cuda_state_at(const struct seq *s, size_t copy)
 {
     return s->states + copy * s->backend->shape.state_bytes;
 }

@@ -136,10 +136,12 @@ bool cuda_check_lost(struct cuda_device *dev, struct bn_error *err)
 {
     if (err->code != BN_EDEVICE)
         return false;
-    /* succeeds if only the earlier call failed */
+    /* This call succeeds if only the earlier call failed. */
     dev->lost = dev->driver.cuStreamSynchronize(dev->stream);
     const struct bn_error first = *err; /* fail_lost writes to err */
-    return dev->lost == CUDA_SUCCESS ? false : fail_lost(first.text, err);
+    if (dev->lost != CUDA_SUCCESS)
+        (void)fail_lost(first.text, err);
+    return false;
 }
 
 bool cuda_enter(struct cuda_device *dev, struct bn_error *err)
@@ -176,8 +178,8 @@ void cuda_launch(struct cuda_device *dev, enum cuda_kernel k, struct cuda_grid g
 {
     void *params[] = {args};
     /* Dependent launch: this kernel may start before the previous one has ended. */
-    CUlaunchAttribute ahead = {.id = CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION,
-                               .value = {.programmaticStreamSerializationAllowed = 1}};
+    CUlaunchAttribute dependent = {.id = CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION,
+                                   .value = {.programmaticStreamSerializationAllowed = 1}};
     const CUlaunchConfig config = {.gridDimX = (unsigned)grid.x,
                                    .gridDimY = (unsigned)grid.y,
                                    .gridDimZ = (unsigned)grid.z,
@@ -186,7 +188,7 @@ void cuda_launch(struct cuda_device *dev, enum cuda_kernel k, struct cuda_grid g
                                    .blockDimY = 1,
                                    .blockDimZ = 1,
                                    .hStream = dev->stream,
-                                   .attrs = &ahead,
+                                   .attrs = &dependent,
                                    .numAttrs = dev->dependent_launch ? 1 : 0};
     if (dev->failed != CUDA_SUCCESS)
         return;

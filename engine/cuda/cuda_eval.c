@@ -36,14 +36,14 @@ static size_t head_reads(const struct backend *b, size_t n_rows)
 static uint64_t pass_bytes(const struct backend *b)
 {
     const struct pass *pass = &b->pass;
-    const size_t n_vocab = b->model->hp.n_vocab, row_bytes = b->shape.head_row_bytes;
+    const size_t n_vocab = b->model->hp.n_vocab, head_row_bytes = b->shape.head_row_bytes;
     uint64_t n = b->layer_bytes - b->expert_bytes + cuda_experts_pass_bytes(b) +
-                 pass->n_tokens * b->shape.row_bytes + pass->n_single_rows * row_bytes;
+                 pass->n_tokens * b->shape.row_bytes + pass->n_single_rows * head_row_bytes;
     for (size_t i = 0; i < pass->n_requests; i += HEAD_GROUP) {
         const size_t n_rows = size_min(HEAD_GROUP, pass->n_requests - i);
         const size_t n_reads = head_reads(b, n_rows);
-        n +=
-            n_reads * (cuda_head_screened(b, i, n_rows) ? cuda_head_bytes(b) : n_vocab * row_bytes);
+        n += n_reads *
+             (cuda_head_screened(b, i, n_rows) ? cuda_head_bytes(b) : n_vocab * head_row_bytes);
     }
     for (size_t i = 0; i < pass->n_items; i++) {
         const struct eval_item *item = &pass->items[i];
@@ -86,12 +86,12 @@ static void write_run(struct backend *b, const struct eval_item *item, size_t to
 {
     struct seq *s = item->seq;
     struct cuda_run *runs = (void *)(b->host.table + b->pass.layout.runs);
-    const CUdeviceptr from = cuda_state_copy(s, s->copies.current);
+    const CUdeviceptr from = cuda_state_at(s, s->copies.current);
     if (item->n_ids == 0)
         return;
     runs[b->pass.n_runs++] =
         (struct cuda_run){.from = s->length > 0 ? (const float *)(uintptr_t)from : NULL,
-                          .to = (float *)(uintptr_t)cuda_state_copy(s, 1 - s->copies.current),
+                          .to = (float *)(uintptr_t)cuda_state_at(s, 1 - s->copies.current),
                           .token0 = (uint32_t)token0,
                           .n_tokens = (uint32_t)item->n_ids};
     copies_begin(&s->copies);

@@ -408,17 +408,17 @@ static bool capture(struct backend *b, struct head_request head, CUgraphExec *ou
     return ok;
 }
 
-/* Captures the graphs with or without early starts of kernels. After a failure both are NULL. */
-static bool capture_all(struct backend *b, bool early, struct bn_error *why)
+/* Captures the graphs with or without dependent launch. After a failure both are NULL. */
+static bool capture_all(struct backend *b, bool dependent, struct bn_error *why)
 {
     /* These kinds select the whole head and the screened head. */
     const struct head_request all = {.kind = HEAD_ALL}, draw = {.kind = HEAD_GUMBEL, .temp = 1.0f};
     struct cuda_device *dev = &b->device;
-    const bool dependent_launch = dev->dependent_launch;
-    dev->dependent_launch = early;
+    const bool before = dev->dependent_launch;
+    dev->dependent_launch = dependent;
     const bool ok = capture(b, all, &b->graphs[0], why) &&
                     (b->coarse.n_blocks == 0 || capture(b, draw, &b->graphs[1], why));
-    dev->dependent_launch = dependent_launch;
+    dev->dependent_launch = before;
     for (size_t i = 0; !ok && i < 2; i++) {
         if (b->graphs[i])
             (void)dev->driver.cuGraphExecDestroy(b->graphs[i]);
@@ -434,7 +434,7 @@ bool cuda_forward_capture(struct backend *b, struct bn_error *err)
     if (b->cfg.trace || b->cfg.profile || b->cfg.no_graph ||
         capture_all(b, dev->dependent_launch, &why))
         return true;
-    /* Graphs without early starts: each kernel waits for the end of the previous one. */
+    /* Graphs without dependent launch: each kernel waits for the end of the previous one. */
     const bool plain = dev->dependent_launch && capture_all(b, false, &why);
     (void)snprintf(b->graph_note, sizeof b->graph_note, "%s (%.70s)",
                    plain ? "graphs wait" : "no graphs", why.text);

@@ -128,7 +128,7 @@ static bool download_state(const struct seq *s, void *to, struct bn_error *err)
     if (s->length == 0)
         memset(to, 0, n_bytes);
     else if (n_bytes > 0 &&
-             !cuda_ok(d, d->cuMemcpyDtoH(to, cuda_state_copy(s, s->copies.current), n_bytes),
+             !cuda_ok(d, d->cuMemcpyDtoH(to, cuda_state_at(s, s->copies.current), n_bytes),
                       "reading a recurrent state", err))
         return false;
     return cuda_ring_save(s, (uint8_t *)to + n_bytes, err);
@@ -144,7 +144,7 @@ static bool upload_state(struct seq *s, const void *from, size_t length, struct 
     if (n_bytes > 0) {
         copies_replace(&s->copies, length);
         if (!cuda_ok(d,
-                     d->cuMemcpyHtoDAsync(cuda_state_copy(s, s->copies.current), from, n_bytes,
+                     d->cuMemcpyHtoDAsync(cuda_state_at(s, s->copies.current), from, n_bytes,
                                           dev->stream),
                      "filling a recurrent state", err) ||
             !cuda_ok(d, d->cuStreamSynchronize(dev->stream), "filling a recurrent state", err))

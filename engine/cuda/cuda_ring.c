@@ -125,7 +125,7 @@ bool cuda_ring_load(struct seq *s, size_t length, const void *from, struct bn_er
     return true;
 }
 
-void cuda_ring_number(struct backend *b)
+void cuda_kv_number(struct backend *b)
 {
     size_t n_rings = 0, n_caches = 0;
     for (size_t i = 0; i < b->model->hp.n_layers; i++) {

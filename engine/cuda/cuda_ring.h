@@ -9,7 +9,7 @@
 #include "engine/cuda/cuda_state.h"
 
 /* Sets has_ring and kv_index of all layers that have keys and values. */
-void cuda_ring_number(struct backend *b);
+void cuda_kv_number(struct backend *b);
 /* Position blocks in the ring of a sequence of n_ctx positions; 0 without rings. */
 size_t cuda_ring_blocks(const struct backend *b, size_t n_ctx);
 /* Records that positions up to n_end - 1 will be written, which overwrites the oldest ones. Call it

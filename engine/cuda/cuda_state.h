@@ -217,8 +217,8 @@ void cuda_delta_apply(struct backend *b, size_t layer);
  * multiplies the results by the sigmoid of the gates. */
 void cuda_gates_split(struct backend *b);
 void cuda_gates_apply(struct backend *b);
-/* Device address of copy 0 or 1 of a sequence's recurrent state; of no use without delta nets. */
-CUdeviceptr cuda_state_copy(const struct seq *s, size_t copy);
+/* Device address of a sequence's recurrent state: copy i, 0 or 1. Not used without delta nets. */
+CUdeviceptr cuda_state_at(const struct seq *s, size_t i);
 
 /* cuda_forward.c: runs b->pass. BN_ECANCELLED, or an error of cuda_finish or cuda_rows_finish. */
 bool cuda_forward(struct backend *b, struct bn_error *err);

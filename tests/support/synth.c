@@ -326,7 +326,7 @@ static bool attention(const struct visitor *v, size_t i, const struct arch *arch
            linear(v, i, "attn_output", q_dim, s->n_embd);
 }
 
-static bool each_layer(const struct visitor *v, size_t i, const struct arch *arch)
+static bool visit_layer(const struct visitor *v, size_t i, const struct arch *arch)
 {
     const bool sub = !arch || arch->sub_norms;
     const struct synth_spec *s = v->spec;
@@ -374,7 +374,7 @@ bool synth_each_tensor(const struct synth_spec *spec, synth_visit_fn visit, void
     if (!plain(&v, "token_embd.weight", ROLE_TABLE, spec->n_embd, spec->n_vocab))
         return false;
     for (size_t i = 0; i < spec->n_layers; i++) {
-        if (!each_layer(&v, i, arch))
+        if (!visit_layer(&v, i, arch))
             return false;
     }
     return extra_layers(&v) && plain(&v, "output_norm.weight", ROLE_NORM, spec->n_embd, 1) &&

@@ -63,7 +63,7 @@ void think_watch_add(struct think_watch *w, struct bn_str bytes)
 }
 
 /* Whether the text that closes a thought may follow: no character and no marker is incomplete. */
-static bool is_between(const struct think_watch *w)
+static bool may_close(const struct think_watch *w)
 {
     return w->thought.held.n_bytes == 0 && utf8_open_bytes(w->last, w->n_last) == 0;
 }
@@ -72,7 +72,7 @@ bool think_watch_next(struct think_watch *w, int32_t *id)
 {
     const size_t n = w->limit.n_before + w->n_thought + w->n_pending;
     if (!w->is_cut && w->thought.state == THOUGHT_INSIDE && w->limit.n_close > 0 &&
-        n >= w->limit.n_budget && (is_between(w) || n - w->limit.n_budget >= THINK_WAIT)) {
+        n >= w->limit.n_budget && (may_close(w) || n - w->limit.n_budget >= THINK_WAIT)) {
         w->is_cut = true;
         w->n_thought += w->n_pending; /* the model did not complete a marker */
     }

@@ -182,7 +182,7 @@ static void post_failure(struct worker *w, const struct bn_error *err)
     (void)post(w, &event); /* false only when the program ends */
 }
 
-/* With the lock held. */
+/* Call with the lock held. */
 static void append(struct worker *w, struct job *job)
 {
     struct job **end = &w->jobs;
@@ -192,8 +192,8 @@ static void append(struct worker *w, struct job *job)
     *end = job;
 }
 
-/* With the lock held, if jobs wait. A check that yields is taken only if no other job waits. The
- * queue has at most one such check. */
+/* Call with the lock held and at least one waiting job. A check that yields is taken only if no
+ * other job waits. The queue has at most one such check. */
 static struct job *take_job(struct worker *w)
 {
     struct job *job = w->jobs;

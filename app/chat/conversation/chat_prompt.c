@@ -22,7 +22,7 @@ static size_t ids_bytes(const struct tokenizer *t, const struct answer *a)
     return n_bytes;
 }
 
-/* *n_lead is the number of bytes that the ids have more than the answer's text: 0, or 1 if the text
+/* *n_lead is how many bytes longer the text of the ids is than the answer: 0, or 1 if the answer
  * lacks the leading space that SentencePiece adds. The byte is not examined. False: the ids cannot
  * fit. */
 static bool measure_ids(const struct tokenizer *t, const struct answer *a, size_t *n_lead)
@@ -57,7 +57,7 @@ bool prompt_ids_fit(const struct tokenizer *t, const struct answer *a)
 
 void prompt_trim_ids(const struct tokenizer *t, struct answer *a)
 {
-    size_t n_bytes = ids_bytes(t, a); /* if it is far from the text's, the slow check is needless */
+    size_t n_bytes = ids_bytes(t, a); /* a cheap test that usually avoids the slow one */
     while (a->n_ids > 0 && (n_bytes > a->text.n_bytes + 1 || !prompt_ids_fit(t, a))) {
         a->n_ids--;
         n_bytes -= tokenizer_piece(t, a->ids[a->n_ids], TOKENIZER_SPECIAL_HIDE).n_bytes;

@@ -120,7 +120,7 @@ static int compare_names(const void *a, const void *b)
     return strcmp(*x, *y);
 }
 
-static void list_names(DIR *dir, struct strbuf *out, size_t *n_sessions)
+static void list_names(DIR *dir, struct strbuf *out, size_t *n_chats)
 {
     char **names = NULL;
     size_t n = 0, cap = 0;
@@ -141,20 +141,20 @@ static void list_names(DIR *dir, struct strbuf *out, size_t *n_sessions)
         mem_free(names[i]);
     }
     mem_free(names);
-    *n_sessions = n;
+    *n_chats = n;
 }
 
-bool store_list(struct strbuf *out, size_t *n_sessions, struct bn_error *err)
+bool store_list(struct strbuf *out, size_t *n_chats, struct bn_error *err)
 {
     char path[PATH_BYTES];
-    *n_sessions = 0;
+    *n_chats = 0;
     if (!path_of(PATH_DATA, "sessions", path, err))
         return false;
     DIR *dir = opendir(path);
     if (!dir)
         return errno == ENOENT ||
                bn_fail(err, BN_EIO, "cannot read '%s': %s", path, strerror(errno));
-    list_names(dir, out, n_sessions);
+    list_names(dir, out, n_chats);
     (void)closedir(dir); /* opened for reading: nothing can be lost */
     return !out->failed || bn_fail(err, BN_ENOMEM, "out of memory for the list of saved chats");
 }

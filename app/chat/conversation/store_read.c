@@ -310,7 +310,7 @@ static bool replay_record(struct chat_reader *r, const json_t *record, struct bn
     struct transcript *t = r->out;
     if (!json_is_integer(keep) || json_integer_value(keep) < 0 ||
         (uint64_t)json_integer_value(keep) > t->now.n || !json_is_array(messages))
-        return fail_message(r, 0, "of the journal is damaged", err);
+        return bn_fail(err, BN_EFORMAT, "'%s': a line of the journal is damaged", r->path);
     while (t->now.n > (size_t)json_integer_value(keep))
         transcript_remove_question(t);
     /* i + 1, because read_message accepts a system message at index 0. */

@@ -115,8 +115,8 @@ void store_vocabulary(const struct store *s, char out[STORE_HASH_BYTES])
                    (unsigned long long)tokenizer_info(s->tokenizer)->hash); /* 16 digits */
 }
 
-static json_t *session_json(const struct store *s, const struct transcript_state *state,
-                            const char *saved_as)
+static json_t *chat_json(const struct store *s, const struct transcript_state *state,
+                         const char *saved_as)
 {
     char hash[STORE_HASH_BYTES];
     store_vocabulary(s, hash);
@@ -156,7 +156,7 @@ bool store_write(const struct store *s, const struct transcript_state *state, co
                  struct bn_error *err)
 {
     struct new_file n;
-    json_t *json = session_json(s, state, "");
+    json_t *json = chat_json(s, state, "");
     if (!json)
         return bn_fail(err, BN_ENOMEM, "out of memory for the saved chat");
     if (!new_file_open(&n, path, err)) {
@@ -317,7 +317,7 @@ bool store_replace(const struct store *s, struct store_file *f,
                    const struct transcript_state *state, struct bn_error *err)
 {
     struct new_file n;
-    json_t *json = session_json(s, state, f->saved_as);
+    json_t *json = chat_json(s, state, f->saved_as);
     f->has_base = false;
     if (!json)
         return bn_fail(err, BN_ENOMEM, "out of memory for the saved chat");

@@ -145,10 +145,12 @@ void thought_split(struct bn_str text, bool has_thoughts, struct strbuf *thought
     struct split split = {thought, answer};
     struct thought t = {0};
     const size_t n_blank = count_blanks(text);
-    const bool is_open =
+    const bool starts_inside =
         !bn_str_starts((struct bn_str){text.ptr + n_blank, text.n_bytes - n_blank}, open_marker) &&
         memmem(text.ptr, text.n_bytes, close_marker.ptr, close_marker.n_bytes);
-    thought_init(&t, !has_thoughts ? THOUGHT_NONE : is_open ? THOUGHT_RUNNING : THOUGHT_MAYBE);
+    thought_init(&t, !has_thoughts   ? THOUGHT_NONE
+                     : starts_inside ? THOUGHT_RUNNING
+                                     : THOUGHT_MAYBE);
     thought_feed(&t, text, add_split, &split);
     thought_end(&t, add_split, &split);
 }

@@ -4,6 +4,7 @@
  * Some templates split an answer and write its thought, then the text that closes the thought, then
  * the rest. Other templates write a closed thought at the end of the prompt when thoughts are off.
  */
+#define _GNU_SOURCE /* memmem */
 #include "app/chat/conversation/thought_close.h"
 
 #include "app/options/model_args.h"
@@ -20,11 +21,8 @@ struct search {
 /* The offset of the word in the text; SIZE_MAX: not found. */
 static size_t find(struct bn_str text, const char *word)
 {
-    const size_t n = strlen(word);
-    for (size_t at = 0; at + n <= text.n_bytes; at++)
-        if (memcmp(text.ptr + at, word, n) == 0)
-            return at;
-    return SIZE_MAX;
+    const char *at = memmem(text.ptr, text.n_bytes, word, strlen(word));
+    return at ? (size_t)(at - text.ptr) : SIZE_MAX;
 }
 
 static struct template_value *message(struct template_arena *a, const char *role, const char *text)
@@ -81,7 +79,7 @@ static struct bn_str between(const struct template_output *out)
 }
 
 /* The text from </think>, with a newline directly before it, to the end of the prompt. Empty: the
- * prompt does not end with text of the template that has <think> and </think> after it. */
+ * last segment is not template text, or it does not contain <think> followed by </think>. */
 static struct bn_str at_end(const struct template_output *out)
 {
     if (out->n_segments == 0 || out->segments[out->n_segments - 1].kind != SEGMENT_TEMPLATE)

@@ -9,7 +9,6 @@
 
 #include <string.h>
 
-#define CONTINUED "... "
 #define EMOJI_STYLE 0xFE0Fu /* makes an emoji of the character before it */
 
 void input_rows_finish(struct input_rows *r)
@@ -70,8 +69,9 @@ static void put_char(struct input_rows *r, const struct term_char *c, char byte,
     if (byte == '\n') {
         *wide = 0;
         *column = begin_row(r);
-        /* On a narrow screen, CONTINUED would take at least half of the row. */
-        for (const char *mark = CONTINUED; *mark && columns > 2 * strlen(CONTINUED); mark++)
+        /* On a narrow screen, INPUT_CONTINUED would take at least half of the row. */
+        for (const char *mark = INPUT_CONTINUED; *mark && columns > 2 * strlen(INPUT_CONTINUED);
+             mark++)
             put(r, (uint32_t)*mark, 1, columns, column);
     } else if ((unsigned char)byte < 0x20 || byte == 0x7F) {
         *wide = 0;

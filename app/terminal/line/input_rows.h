@@ -12,6 +12,9 @@
 
 #include "app/common/strbuf.h"
 
+#define INPUT_CONTINUED                                                                            \
+    "... " /* before each line of an input but the first, here and on a screen */
+
 /* Zero-initialise, free with input_rows_finish. */
 struct input_rows {
     struct strbuf text; /* all rows, UTF-8, without line ends */

@@ -318,13 +318,13 @@ void line_add_history(const char *entry)
     struct strbuf clean = {0}, shown = {0};
     term_text_clean(bn_str_of(entry), TERM_KEEP_LINES, &clean);
     line_paste_shorten(strbuf_str(&clean), LINE_MARK_EARLIER, &shown);
-    /* A line that is being edited is behind the newest entry and must stay there. Otherwise
+    /* A line that is being edited is after the newest entry and must stay there. Otherwise
      * Readline would take it for a changed form of the new entry. */
     const bool is_at_end = where_history() == history_length;
     if (!shown.failed && !clean.failed)
         add_history(strbuf_text(&shown));
     if (is_at_end)
-        using_history(); /* the position behind the newest entry */
+        using_history(); /* the position after the newest entry */
     strbuf_finish(&shown);
     strbuf_finish(&clean);
 }

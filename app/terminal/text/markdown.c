@@ -201,7 +201,7 @@ static void add_in_block(struct markdown *m, const struct markdown_sink *sink,
         emit(m, sink, c, TEXT_BLOCK);
         return;
     }
-    /* Also in MD_BLOCK_END: a fence with text behind it closes nothing. */
+    /* Also in MD_BLOCK_END: a fence with text after it does not close a block. */
     if (!is_blank(c->code))
         m->place = MD_BLOCK_LINE;
     emit(m, sink, c, m->place == MD_BLOCK_END ? TEXT_FENCE : TEXT_BLOCK);

@@ -10,7 +10,7 @@
 #include "engine/cpu/arm/lanes_neon.h"
 
 #define ROWS 4 /* rows and tokens of a register tile */
-#define BLOCK_TOKENS 4
+#define TILE_TOKENS 4
 #define PREFETCH_BYTES 1024 /* distance of prefetches in each row; ternary_mat.ahead is not used */
 
 /* n_rows rows times n_tokens tokens. A quarter of a line is 16 bytes, one register. */
@@ -18,7 +18,7 @@ BN_FORCE_INLINE void rows_by_tokens(const uint8_t *row, size_t n_lines, int n_ro
                                     const struct ternary_batch *batch)
 {
     const size_t row_bytes = n_lines * LINE_BYTES, q_bytes = n_lines * LINE_COLS;
-    int32x4_t sum[BLOCK_TOKENS][ROWS];
+    int32x4_t sum[TILE_TOKENS][ROWS];
 #pragma GCC unroll 4
     for (int t = 0; t < n_tokens; t++)
 #pragma GCC unroll 4
@@ -63,15 +63,15 @@ BN_FORCE_INLINE void all_tokens(const struct ternary_mat *w, size_t r, int n_row
 {
     const uint8_t *row = w->lines + r * w->n_lines * LINE_BYTES;
     size_t t = 0;
-    for (; t < batch->n_tokens; t += batch->n_tokens - t >= BLOCK_TOKENS ? BLOCK_TOKENS : 1) {
+    for (; t < batch->n_tokens; t += batch->n_tokens - t >= TILE_TOKENS ? TILE_TOKENS : 1) {
         const struct ternary_batch sub_batch = {
             .q = batch->q + t * w->n_lines * LINE_COLS,
             .q_sums = batch->q_sums + t,
             .acc = acc + t * batch->acc_stride,
             .acc_stride = batch->acc_stride,
         };
-        if (batch->n_tokens - t >= BLOCK_TOKENS)
-            rows_by_tokens(row, w->n_lines, n_rows, BLOCK_TOKENS, &sub_batch);
+        if (batch->n_tokens - t >= TILE_TOKENS)
+            rows_by_tokens(row, w->n_lines, n_rows, TILE_TOKENS, &sub_batch);
         else
             rows_by_tokens(row, w->n_lines, n_rows, 1, &sub_batch);
     }

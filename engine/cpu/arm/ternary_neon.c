@@ -12,7 +12,7 @@
 #include "engine/cpu/arm/lanes_neon.h"
 
 #define ROWS 2 /* rows and tokens of a register tile */
-#define BLOCK_TOKENS 4
+#define TILE_TOKENS 4
 #define WIDEN_LINES 4       /* lines that an int16 sum can hold */
 #define PREFETCH_BYTES 1024 /* distance of prefetches in each row; ternary_mat.ahead is not used */
 
@@ -27,7 +27,7 @@ BN_FORCE_INLINE void rows_by_tokens(const uint8_t *row, size_t n_lines, int n_ro
                                     const struct ternary_batch *batch)
 {
     const size_t row_bytes = n_lines * LINE_BYTES, q_bytes = n_lines * LINE_COLS;
-    int32x4_t sum[BLOCK_TOKENS][ROWS];
+    int32x4_t sum[TILE_TOKENS][ROWS];
 #pragma GCC unroll 4
     for (int t = 0; t < n_tokens; t++)
 #pragma GCC unroll 2
@@ -36,7 +36,7 @@ BN_FORCE_INLINE void rows_by_tokens(const uint8_t *row, size_t n_lines, int n_ro
 
     for (size_t l0 = 0; l0 < n_lines; l0 += WIDEN_LINES) {
         const size_t l1 = size_min(l0 + WIDEN_LINES, n_lines);
-        int16x8_t x[BLOCK_TOKENS][ROWS];
+        int16x8_t x[TILE_TOKENS][ROWS];
 #pragma GCC unroll 4
         for (int t = 0; t < n_tokens; t++)
 #pragma GCC unroll 2
@@ -81,7 +81,7 @@ BN_FORCE_INLINE void rows_by_tokens(const uint8_t *row, size_t n_lines, int n_ro
                 vaddvq_s32(sum[t][r]) - batch->q_sums[t];
 }
 
-/* The first BLOCK_TOKENS of n_tokens tokens, or all if there are fewer. Makes their number a
+/* The first TILE_TOKENS of n_tokens tokens, or all if there are fewer. Makes their number a
  * constant, so that the loops over tokens unroll. */
 BN_FORCE_INLINE void rows_by_first_tokens(const uint8_t *row, size_t n_lines, int n_rows,
                                           size_t n_tokens, const struct ternary_batch *batch)
@@ -97,7 +97,7 @@ BN_FORCE_INLINE void rows_by_first_tokens(const uint8_t *row, size_t n_lines, in
         rows_by_tokens(row, n_lines, n_rows, 3, batch);
         break;
     default:
-        rows_by_tokens(row, n_lines, n_rows, BLOCK_TOKENS, batch);
+        rows_by_tokens(row, n_lines, n_rows, TILE_TOKENS, batch);
         break;
     }
 }
@@ -107,7 +107,7 @@ void ternary_matmul_neon(const struct ternary_mat *w, size_t row0, size_t row1,
 {
     const size_t row_bytes = w->n_lines * LINE_BYTES;
     for (size_t r = row0; r < row1; r += row1 - r >= ROWS ? ROWS : 1)
-        for (size_t t = 0; t < batch->n_tokens; t += BLOCK_TOKENS) {
+        for (size_t t = 0; t < batch->n_tokens; t += TILE_TOKENS) {
             const struct ternary_batch sub_batch = {
                 .q = batch->q + t * w->n_lines * LINE_COLS,
                 .q_sums = batch->q_sums + t,

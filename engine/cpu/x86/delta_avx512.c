@@ -9,14 +9,6 @@
 
 #define VECS 4 /* registers of a group of columns; with two sums each, eight chains of fma */
 
-BN_FORCE_INLINE __m512 sigmoid_avx512(__m512 x)
-{
-    const __m512 one = _mm512_set1_ps(1.0f);
-    const __m512 e = exp0_avx512(_mm512_or_ps(x, _mm512_set1_ps(-0.0f)), 0xffff); /* of -|x| */
-    const __mmask16 positive = _mm512_cmp_ps_mask(x, _mm512_setzero_ps(), _CMP_GE_OQ);
-    return _mm512_div_ps(_mm512_mask_blend_ps(positive, e, one), _mm512_add_ps(one, e));
-}
-
 void conv_silu_avx512(const float *const x[CONV_TAPS], const float *w, size_t w_stride, size_t n,
                       float *y)
 {

@@ -27,16 +27,6 @@ BN_FORCE_INLINE __m256i finish(__m256i plain, __m256i fourfold)
 
 #define PRODUCTS ((struct byte_products){add, finish})
 
-/* 16 elements; load16 sets those from n on to 0. */
-struct sixteen {
-    __m256 v[2];
-};
-
-BN_FORCE_INLINE struct sixteen load16(const float *x, size_t i, size_t n)
-{
-    return (struct sixteen){{load_ps8(x, i, n), load_ps8(x, i + 8, n)}};
-}
-
 /* Quantise one block x (n), n <= block_cols; q (block_cols) gets zeros from n on. */
 BN_FORCE_INLINE void quantise_block(const float *x, size_t n, size_t block_cols, int8_t *q,
                                     float *unit, int32_t *q_sum)
@@ -54,11 +44,10 @@ BN_FORCE_INLINE void quantise_block(const float *x, size_t n, size_t block_cols,
     const __m256 s = _mm256_set1_ps(127.0f / m);
     __m256i sum = _mm256_setzero_si256();
     for (size_t i = 0; i < n; i += 16) {
-        const struct sixteen x16 = load16(x, i, n);
         __m256i r[2];
 #pragma GCC unroll 2
         for (int k = 0; k < 2; k++) {
-            const __m256 v = _mm256_mul_ps(x16.v[k], s);
+            const __m256 v = _mm256_mul_ps(load_ps8(x, i + 8 * (size_t)k, n), s);
             const __m256i is_number = _mm256_castps_si256(_mm256_cmp_ps(v, v, _CMP_ORD_Q));
             r[k] = _mm256_and_si256(_mm256_cvtps_epi32(v), is_number);
             sum = _mm256_add_epi32(sum, r[k]);

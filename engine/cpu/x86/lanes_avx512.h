@@ -88,4 +88,13 @@ BN_FORCE_INLINE void softmax_block_avx512(float z[64], size_t n_seen, float *m, 
     *l = tree64_avx512(lanes);
 }
 
+/* sigmoid of docs/kernels.md. */
+BN_FORCE_INLINE __m512 sigmoid_avx512(__m512 x)
+{
+    const __m512 one = _mm512_set1_ps(1.0f);
+    const __m512 e = exp0_avx512(_mm512_or_ps(x, _mm512_set1_ps(-0.0f)), 0xffff); /* of -|x| */
+    const __mmask16 positive = _mm512_cmp_ps_mask(x, _mm512_setzero_ps(), _CMP_GE_OQ);
+    return _mm512_div_ps(_mm512_mask_blend_ps(positive, e, one), _mm512_add_ps(one, e));
+}
+
 #endif

@@ -21,7 +21,7 @@
 #include <immintrin.h>
 
 #define PREFETCH_BYTES 2560 /* used in place of ternary_mat.ahead: see docs/kernels.md */
-#define BLOCK_TOKENS 4      /* most tokens of a register tile */
+#define TILE_TOKENS 4       /* most tokens of a register tile */
 /* Lines after which int16 sums are widened: of plain codes, of fourfold codes, of all fields. */
 #define WIDEN_X1_LINES 16
 #define WIDEN_X4_LINES 4
@@ -102,23 +102,23 @@ void ternary_some_avx2(const struct ternary_mat *w, const int32_t *rows, size_t 
 }
 
 /* A register tile of n_rows (1 or ROWS) rows from `row` on and the first n_tokens (1 ..
- * BLOCK_TOKENS) tokens of `batch`. acc of `batch` points to the sum of the first row and token. */
-BN_FORCE_INLINE void matmul_block(const uint8_t *row, size_t n_lines, int n_rows, int n_tokens,
-                                  const struct ternary_batch *batch)
+ * TILE_TOKENS) tokens of `batch`. acc of `batch` points to the sum of the first row and token. */
+BN_FORCE_INLINE void matmul_tile(const uint8_t *row, size_t n_lines, int n_rows, int n_tokens,
+                                 const struct ternary_batch *batch)
 {
     const size_t row_bytes = n_lines * LINE_BYTES, q_bytes = n_lines * LINE_COLS;
-    __m256i sum[BLOCK_TOKENS][ROWS];
+    __m256i sum[TILE_TOKENS][ROWS];
 #pragma GCC unroll 4
-    for (int t = 0; t < BLOCK_TOKENS; t++)
+    for (int t = 0; t < TILE_TOKENS; t++)
 #pragma GCC unroll 2
         for (int r = 0; r < ROWS; r++)
             sum[t][r] = _mm256_setzero_si256();
 
     for (size_t l0 = 0; l0 < n_lines; l0 += WIDEN_ALL_LINES) {
         const size_t l1 = size_min(l0 + WIDEN_ALL_LINES, n_lines);
-        __m256i x[BLOCK_TOKENS][ROWS];
+        __m256i x[TILE_TOKENS][ROWS];
 #pragma GCC unroll 4
-        for (int t = 0; t < BLOCK_TOKENS; t++)
+        for (int t = 0; t < TILE_TOKENS; t++)
 #pragma GCC unroll 2
             for (int r = 0; r < ROWS; r++)
                 x[t][r] = _mm256_setzero_si256();
@@ -162,16 +162,16 @@ BN_FORCE_INLINE void matmul_tokens(const uint8_t *row, size_t n_lines, int n_row
 {
     switch (n_tokens) {
     case 1:
-        matmul_block(row, n_lines, n_rows, 1, batch);
+        matmul_tile(row, n_lines, n_rows, 1, batch);
         break;
     case 2:
-        matmul_block(row, n_lines, n_rows, 2, batch);
+        matmul_tile(row, n_lines, n_rows, 2, batch);
         break;
     case 3:
-        matmul_block(row, n_lines, n_rows, 3, batch);
+        matmul_tile(row, n_lines, n_rows, 3, batch);
         break;
     default:
-        matmul_block(row, n_lines, n_rows, BLOCK_TOKENS, batch);
+        matmul_tile(row, n_lines, n_rows, TILE_TOKENS, batch);
         break;
     }
 }
@@ -181,11 +181,11 @@ void ternary_matmul_avx2(const struct ternary_mat *w, size_t row0, size_t row1,
 {
     const size_t row_bytes = w->n_lines * LINE_BYTES;
     /* The blocks of tokens have nearly equal sizes: 9 tokens are 3 + 3 + 3, not 4 + 4 + 1. */
-    const size_t n_blocks = (batch->n_tokens + BLOCK_TOKENS - 1) / BLOCK_TOKENS;
+    const size_t n_tiles = (batch->n_tokens + TILE_TOKENS - 1) / TILE_TOKENS;
     for (size_t r = row0; r < row1; r += row1 - r >= ROWS ? ROWS : 1)
-        for (size_t i = 0; i < n_blocks; i++) {
-            const size_t t0 = batch->n_tokens * i / n_blocks;
-            const size_t n_tokens = batch->n_tokens * (i + 1) / n_blocks - t0;
+        for (size_t i = 0; i < n_tiles; i++) {
+            const size_t t0 = batch->n_tokens * i / n_tiles;
+            const size_t n_tokens = batch->n_tokens * (i + 1) / n_tiles - t0;
             const struct ternary_batch sub_batch = {
                 .q = batch->q + t0 * w->n_lines * LINE_COLS,
                 .q_sums = batch->q_sums + t0,

@@ -146,14 +146,14 @@ void ternary_some_avx512(const struct ternary_mat *w, const int32_t *rows, size_
     }
 }
 
-/* See matmul_block_fn. */
-BN_FORCE_INLINE void matmul_block(const uint8_t *row, size_t n_lines, int n_rows, int n_tokens,
-                                  const struct ternary_batch *batch)
+/* See matmul_tile_fn. */
+BN_FORCE_INLINE void matmul_tile(const uint8_t *row, size_t n_lines, int n_rows, int n_tokens,
+                                 const struct ternary_batch *batch)
 {
     const size_t row_bytes = n_lines * LINE_BYTES, q_bytes = n_lines * LINE_COLS;
-    __m512i sum[BLOCK_TOKENS][ROWS];
+    __m512i sum[TILE_TOKENS][ROWS];
 #pragma GCC unroll 6
-    for (int t = 0; t < BLOCK_TOKENS; t++)
+    for (int t = 0; t < TILE_TOKENS; t++)
 #pragma GCC unroll 4
         for (int r = 0; r < ROWS; r++)
             sum[t][r] = _mm512_setzero_si512();
@@ -189,5 +189,5 @@ BN_FORCE_INLINE void matmul_block(const uint8_t *row, size_t n_lines, int n_rows
 void ternary_matmul_avx512(const struct ternary_mat *w, size_t row0, size_t row1,
                            const struct ternary_batch *batch)
 {
-    matmul_blocks(matmul_block, ROWS, w, row0, row1, batch);
+    matmul_tiles(matmul_tile, ROWS, w, row0, row1, batch);
 }

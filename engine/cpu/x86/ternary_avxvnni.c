@@ -88,14 +88,14 @@ void ternary_some_avxvnni(const struct ternary_mat *w, const int32_t *rows, size
     row_pairs_some(matvec_rows, w, rows, n, q, q_sum, acc);
 }
 
-/* See matmul_block_fn. */
-BN_FORCE_INLINE void matmul_block(const uint8_t *row, size_t n_lines, int n_rows, int n_tokens,
-                                  const struct ternary_batch *batch)
+/* See matmul_tile_fn. */
+BN_FORCE_INLINE void matmul_tile(const uint8_t *row, size_t n_lines, int n_rows, int n_tokens,
+                                 const struct ternary_batch *batch)
 {
     const size_t row_bytes = n_lines * LINE_BYTES, q_bytes = n_lines * LINE_COLS;
-    __m256i sum[BLOCK_TOKENS][ROWS];
+    __m256i sum[TILE_TOKENS][ROWS];
 #pragma GCC unroll 6
-    for (int t = 0; t < BLOCK_TOKENS; t++)
+    for (int t = 0; t < TILE_TOKENS; t++)
 #pragma GCC unroll 4
         for (int r = 0; r < ROWS; r++)
             sum[t][r] = _mm256_setzero_si256();
@@ -131,5 +131,5 @@ BN_FORCE_INLINE void matmul_block(const uint8_t *row, size_t n_lines, int n_rows
 void ternary_matmul_avxvnni(const struct ternary_mat *w, size_t row0, size_t row1,
                             const struct ternary_batch *batch)
 {
-    matmul_blocks(matmul_block, ROWS, w, row0, row1, batch);
+    matmul_tiles(matmul_tile, ROWS, w, row0, row1, batch);
 }

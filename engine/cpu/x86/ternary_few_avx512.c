@@ -95,14 +95,14 @@ void ternary_matmul_few_avx512(const struct ternary_mat *w, size_t row0, size_t 
 {
     /* More than six tokens are cut into blocks of nearly equal size. Unless rows are very long, the
      * rows of a call are still in the second-level cache when the second block reads them. */
-    const size_t n_blocks = (batch->n_tokens + MAX_TOKENS - 1) / MAX_TOKENS;
-    for (size_t i = 0; i < n_blocks; i++) {
-        const size_t t0 = batch->n_tokens * i / n_blocks;
+    const size_t n_tiles = (batch->n_tokens + MAX_TOKENS - 1) / MAX_TOKENS;
+    for (size_t i = 0; i < n_tiles; i++) {
+        const size_t t0 = batch->n_tokens * i / n_tiles;
         const struct ternary_batch block = {.q = batch->q + t0 * w->n_lines * LINE_COLS,
                                             .q_sums = batch->q_sums + t0,
                                             .acc = batch->acc + t0 * batch->acc_stride,
                                             .acc_stride = batch->acc_stride};
-        switch (batch->n_tokens * (i + 1) / n_blocks - t0) {
+        switch (batch->n_tokens * (i + 1) / n_tiles - t0) {
         case 1:
             multiply_tokens(w, row0, row1, 1, &block);
             break;

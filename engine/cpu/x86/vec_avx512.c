@@ -181,17 +181,11 @@ void acc_relu2_avx512(const struct acc_tile *gate, const struct acc_tile *up, fl
 void acc_silu_avx512(const struct acc_tile *gate, const struct acc_tile *up, float *y,
                      size_t stride)
 {
-    const __m512 one = _mm512_set1_ps(1.0f);
     for (size_t t = 0; t < gate->n_tokens; t++, y += stride)
         for (size_t r = 0; r < gate->n_rows; r += 16) {
             const __mmask16 rows = mask_below(r, gate->n_rows);
             const __m512 g = scaled16(gate, t, r, rows);
-            /* e = exp0(-|g|) */
-            const __m512 e = exp0_avx512(_mm512_or_ps(g, _mm512_set1_ps(-0.0f)), 0xffff);
-            const __mmask16 positive = _mm512_cmp_ps_mask(g, _mm512_setzero_ps(), _CMP_GE_OQ);
-            const __m512 sigmoid =
-                _mm512_div_ps(_mm512_mask_blend_ps(positive, e, one), _mm512_add_ps(one, e));
-            _mm512_mask_storeu_ps(
-                y + r, rows, _mm512_mul_ps(_mm512_mul_ps(g, sigmoid), scaled16(up, t, r, rows)));
+            const __m512 silu = _mm512_mul_ps(g, sigmoid_avx512(g));
+            _mm512_mask_storeu_ps(y + r, rows, _mm512_mul_ps(silu, scaled16(up, t, r, rows)));
         }
 }

@@ -17,10 +17,10 @@ struct lazy {
     struct getter getter;
     bool by_attr, keep_if; /* select: test an attribute; the result with which an item is kept */
     struct jval arg[2];    /* of unique, batch and slice */
-    /* unique: dict of the keys so far; slice: list of all items; batch: first item of the next
-     * batch, J_MISSING if none was read */
-    struct jval seen;
-    size_t pos, offset; /* slice: index of the next slice; extra items in the slices before it */
+    struct jval keys;      /* unique: a dict with the keys so far */
+    struct jval items;     /* slice: a list of all items */
+    struct jval next;      /* batch: first item of the next batch; J_MISSING: none was read */
+    size_t pos, offset;    /* slice: index of the next slice; extra items in the slices before it */
 };
 
 static bool new_lazy(struct jvm *vm, jgen_next_fn next, struct jval src, const struct lazy *init,
@@ -141,7 +141,7 @@ static bool next_unique(struct jvm *vm, struct jgen *gen, struct jval *out, bool
     struct lazy *const self = gen->self;
     if (!gen->started &&
         (!getter_init(vm, self->arg[1], !arg_flag(self->arg[0]), &self->getter) ||
-         !jdict_new(vm, J_DICT, &self->seen) || !jiter_open(vm, gen->src, &gen->it)))
+         !jdict_new(vm, J_DICT, &self->keys) || !jiter_open(vm, gen->src, &gen->it)))
         return false;
     for (;;) {
         struct jval key, *found;
@@ -150,10 +150,10 @@ static bool next_unique(struct jvm *vm, struct jgen *gen, struct jval *out, bool
         if (!*more)
             return true;
         if (!getter_get(vm, &self->getter, *out, &key) ||
-            !jdict_find(vm, self->seen.u.dict, key, &found))
+            !jdict_find(vm, self->keys.u.dict, key, &found))
             return false;
         if (!found)
-            return jdict_set(vm, self->seen.u.dict, key, jnone());
+            return jdict_set(vm, self->keys.u.dict, key, jnone());
     }
 }
 
@@ -172,16 +172,16 @@ static bool next_batch(struct jvm *vm, struct jgen *gen, struct jval *out, bool 
     struct jval item;
     int64_t count;
     if (!gen->started) {
-        self->seen.kind = J_MISSING;
+        self->next.kind = J_MISSING;
         if (!jiter_open(vm, gen->src, &gen->it))
             return false;
     }
     if (!jlist_new(vm, J_LIST, 0, out))
         return false;
     struct jlist *const l = out->u.list;
-    if (self->seen.kind != J_MISSING && !jlist_push(vm, *out, self->seen))
+    if (self->next.kind != J_MISSING && !jlist_push(vm, *out, self->next))
         return false;
-    self->seen.kind = J_MISSING;
+    self->next.kind = J_MISSING;
     for (;;) {
         bool same = false;
         if (!jiter_next(vm, &gen->it, &item, more))
@@ -191,7 +191,7 @@ static bool next_batch(struct jvm *vm, struct jgen *gen, struct jval *out, bool 
         if (!jval_equal(vm, jint((int64_t)l->n), self->arg[0], &same))
             return false;
         if (same) {
-            self->seen = item;
+            self->next = item;
             return true;
         }
         if (!jlist_push(vm, *out, item))
@@ -226,7 +226,7 @@ static bool next_slice(struct jvm *vm, struct jgen *gen, struct jval *out, bool 
 {
     struct lazy *const self = gen->self;
     int64_t n_slices;
-    if (!gen->started && !jval_to_list(vm, gen->src, &self->seen))
+    if (!gen->started && !jval_to_list(vm, gen->src, &self->items))
         return false;
     if (!arg_int(vm, self->arg[0], 0, &n_slices))
         return false;
@@ -235,7 +235,7 @@ static bool next_slice(struct jvm *vm, struct jgen *gen, struct jval *out, bool 
     *more = (int64_t)self->pos < n_slices;
     if (!*more)
         return true;
-    const struct jlist *const l = self->seen.u.list;
+    const struct jlist *const l = self->items.u.list;
     const size_t each = l->n / (size_t)n_slices, extra = l->n % (size_t)n_slices;
     const size_t start = self->offset + self->pos * each;
     self->offset += self->pos < extra;

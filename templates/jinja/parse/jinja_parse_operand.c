@@ -135,6 +135,11 @@ bool parse_primary(struct parser *p, bool with_namespace, struct jnode **out)
     return ok;
 }
 
+static bool fail_order(struct parser *p, const struct jtok *tok)
+{
+    return parser_fail(p, tok, "invalid syntax for function call expression");
+}
+
 /* An argument of a call: *x, **x, name=x or x. lists: positional and keyword arguments. */
 static bool parse_argument(struct parser *p, struct jnode *call, struct jnodes lists[2])
 {
@@ -142,19 +147,11 @@ static bool parse_argument(struct parser *p, struct jnode *call, struct jnodes l
     const bool is_keyword = /* a token follows each name, because the last token is T_EOF */
         p->toks.items[p->at].kind == T_NAME && p->toks.items[p->at + 1].kind == T_ASSIGN;
     struct jnode *value;
-    bool in_order = !call->star2;
-    if (parser_skip(p, T_MUL)) {
-        in_order = in_order && !call->star;
-        if (!in_order || !parse_expr(p, &call->star))
-            goto bad;
-        return true;
-    }
-    if (parser_skip(p, T_POW)) {
-        if (!in_order || !parse_expr(p, &call->star2))
-            goto bad;
-        return true;
-    }
-    if (is_keyword && in_order) {
+    if (parser_skip(p, T_MUL))
+        return call->star || call->star2 ? fail_order(p, tok) : parse_expr(p, &call->star);
+    if (parser_skip(p, T_POW))
+        return call->star2 ? fail_order(p, tok) : parse_expr(p, &call->star2);
+    if (is_keyword && !call->star2) {
         struct jnode *const keyword = parser_node(p, N_KEYWORD, tok);
         p->at += 2;
         if (!keyword || !parser_string(p, tok->text, &keyword->val) ||
@@ -162,12 +159,9 @@ static bool parse_argument(struct parser *p, struct jnode *call, struct jnodes l
             return false;
         return parser_push(p, &lists[1], keyword);
     }
-    in_order = in_order && !call->star && lists[1].n == 0;
-    if (!in_order)
-        goto bad;
+    if (call->star || call->star2 || lists[1].n > 0)
+        return fail_order(p, tok);
     return parse_expr(p, &value) && parser_push(p, &lists[0], value);
-bad: /* in_order: parse_expr failed and has written the error */
-    return in_order ? false : parser_fail(p, tok, "invalid syntax for function call expression");
 }
 
 static bool parse_arguments(struct parser *p, struct jnode *call)

@@ -37,7 +37,7 @@ bool jval_order(struct jvm *vm, enum jop op, struct jval a, struct jval b, bool 
         [OP_LT] = "<", [OP_LE] = "<=", [OP_GT] = ">", [OP_GE] = ">="};
     if (jval_is_number(a) && jval_is_number(b)) {
         const int order = jval_compare_numbers(a, b);
-        *out = order != -2 && decide(op, order);
+        *out = order != JNUM_UNORDERED && decide(op, order);
         return true;
     }
     if (a.kind == J_STR && b.kind == J_STR) {

@@ -44,7 +44,7 @@ static inline double jval_double(struct jval v)
     return v.kind == J_FLOAT ? v.u.f : (double)jval_int(v);
 }
 
-/* Only if both are jval_is_number. -1, 0 or 1; -2: at least one is NaN. */
+/* Only if both are jval_is_number. -1, 0, 1 or JNUM_UNORDERED. */
 int jval_compare_numbers(struct jval a, struct jval b);
 /* a == b, also for values of different kinds. Apart from memory and limits, it fails only where
  * items() with an unhashable value is compared with keys(). */

@@ -33,11 +33,11 @@ bool jval_same(struct jval a, struct jval b)
 int jval_compare_numbers(struct jval a, struct jval b)
 {
     if (a.kind == J_FLOAT && b.kind == J_FLOAT)
-        return isnan(a.u.f) || isnan(b.u.f) ? -2 : (a.u.f > b.u.f) - (a.u.f < b.u.f);
+        return isnan(a.u.f) || isnan(b.u.f) ? JNUM_UNORDERED : (a.u.f > b.u.f) - (a.u.f < b.u.f);
     if (b.kind == J_FLOAT)
         return int_compare_float(jval_int(a), b.u.f);
     if (a.kind == J_FLOAT)
-        return isnan(a.u.f) ? -2 : -int_compare_float(jval_int(b), a.u.f);
+        return isnan(a.u.f) ? JNUM_UNORDERED : -int_compare_float(jval_int(b), a.u.f);
     return (jval_int(a) > jval_int(b)) - (jval_int(a) < jval_int(b));
 }
 
@@ -179,7 +179,7 @@ static uint64_t hash_range(const struct jrange *r)
     return h;
 }
 
-/* The bits of numbers and pointers are hardly scrambled. Collisions cost only steps: see
+/* The hashes of numbers and pointers are weak. Collisions cost only steps: see
  * find_hash. */
 bool jval_hash(struct jvm *vm, struct jval v, uint64_t *out)
 {

@@ -73,7 +73,7 @@ double float_mod(double a, double b)
 int int_compare_float(int64_t a, double b)
 {
     if (isnan(b))
-        return -2;
+        return JNUM_UNORDERED;
     if (b >= 0x1p63)
         return -1;
     if (b < -0x1p63)

@@ -25,7 +25,8 @@ bool int_mul(int64_t a, int64_t b, int64_t *out);
 bool int_floordiv(int64_t a, int64_t b, int64_t *out);
 int64_t int_mod(int64_t a, int64_t b);
 double float_mod(double a, double b);
-int int_compare_float(int64_t a, double b); /* exact: -1, 0 or 1; -2: b is NaN */
+#define JNUM_UNORDERED (-2)                 /* at least one of two numbers is NaN */
+int int_compare_float(int64_t a, double b); /* exact: -1, 0, 1 or JNUM_UNORDERED */
 
 void number_print_int(int64_t v, char out[NUMBER_CHARS]);
 /* repr(v): the shortest text that reads back as v. */

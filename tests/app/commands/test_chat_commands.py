@@ -274,7 +274,7 @@ class Commands(ChatCase):
         self.assertEqual(self.messages[0], ('u', 'a'))
         self.assertIn('trip', self.script('/sessions'))
         self.assertEqual(self.says('--list-sessions'), b'trip\n')
-        self.assertIn("no saved conversation 'nothing'", self.script('/load nothing', code=2))
+        self.assertIn("no saved chat 'nothing'", self.script('/load nothing', code=2))
         self.assertIn('not a valid name', self.script('/save .hidden', code=2))
 
     def test_save_does_not_replace_another_chat(self):

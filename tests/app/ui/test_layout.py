@@ -182,7 +182,7 @@ class Layout(ChatCase):
 
     def test_a_missing_session_is_named_by_its_name(self):
         done = self.chat('-i', '--private', stdin=b'/load nope\n')
-        self.assertEqual(done.stderr, b"bitnet-chat: there is no saved conversation 'nope'; /sessions lists them\n")
+        self.assertEqual(done.stderr, b"bitnet-chat: there is no saved chat 'nope'; /sessions lists them\n")
 
 
 if __name__ == '__main__':

@@ -175,7 +175,7 @@ DEV void apply_block(const struct attn_args *a, struct apply_shared *s,
     const uint32_t j_begin = all.first / VALUE_CHUNK * VALUE_CHUNK;
     const bool is_full = block >= s->seq.full && block < s->seq.full_end;
     struct tile_sums z = {{{0.0f}}}, o = {{{0.0f}}};
-    see_block(s, block);
+    set_seen(s, block);
     score_queries(a, s, p, keys, j_begin, turn, &z);
     softmax_rows(s, p, is_full, &z);
     for (uint32_t j0 = j_begin; j0 < all.end; j0 += VALUE_CHUNK) {

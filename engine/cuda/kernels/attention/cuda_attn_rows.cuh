@@ -78,7 +78,7 @@ DEV void init_row(const struct attn_args *a, struct apply_shared *s, const struc
 
 /* Sets s->seen: the positions of a position block that each row sees. Rows of other sequences see
  * none. */
-DEV void see_block(struct apply_shared *s, uint32_t block)
+DEV void set_seen(struct apply_shared *s, uint32_t block)
 {
     const struct apply_row *r = &s->rows[thread_x() / 4];
     const struct seen none = {0, 0};
