@@ -28,6 +28,7 @@ struct app {
     /* First message of a terminal chat, from the command line; empty if none or sent. main.c owns
      * the text. */
     struct bn_str first_prompt;
+    bool has_prompt;      /* a prompt is on the command line; it may be empty */
     bool is_interactive;  /* a user types: a terminal chat, or PIPE_INTERACTIVE (ui_pipe.h) */
     bool attaches_files;  /* the files of --file are attached to the first message */
     bool is_check_queued; /* the sense check was queued at least once */

@@ -304,12 +304,13 @@ static enum exit_code signal_exit_code(const struct app *app, unsigned flags)
 
 /* The last jobs of the worker, before the painter closes: with --snapshot write the snapshot, and
  * finish a sense check that runs without a user (WORKER_CHECK_RUNS). A signal that ends the program
- * stops both. A measurement of /stats peak ends by itself. If the exit code is not EXIT_DONE, or
- * while a turn still runs, nothing is done. */
+ * stops both. A measurement of /stats peak ends by itself. If the program ends because of an error,
+ * or while a turn still runs, nothing is done. A failure that --keep-going has passed over is no
+ * such error. */
 static void finish_jobs(struct app *app)
 {
     const struct store *s = &app->store;
-    if (app->code != EXIT_DONE || chat_is_busy(&app->chat))
+    if ((app->code != EXIT_DONE && app->code != app->ui.failed) || chat_is_busy(&app->chat))
         return;
     chat_write_snapshot(&app->chat, s->saved.path[0] ? s->saved.path : s->last.path);
     while (app->chat.phase == CHAT_IDLE && !worker_is_idle(app->worker)) {

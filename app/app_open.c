@@ -59,12 +59,14 @@ static bool use_model_word(struct app *app, size_t *first_word, struct bn_error 
     return options_set(app->options, "model", words[0], OPTION_FROM_COMMAND, err);
 }
 
-/* Append the text of --prompt and the words from first_word on, with spaces between them. */
-static void join_prompt(const struct app *app, size_t first_word, struct strbuf *prompt)
+/* Append the text of --prompt and the words from first_word on, with spaces between them, and set
+ * app->has_prompt. */
+static void join_prompt(struct app *app, size_t first_word, struct strbuf *prompt)
 {
     size_t n_words;
     const char *const *words = options_words(app->options, &n_words);
     const char *given = options_text(app->options, "prompt");
+    app->has_prompt = given || first_word < n_words;
     if (given)
         strbuf_add_text(prompt, given);
     for (size_t i = first_word; i < n_words; i++)

@@ -12,11 +12,13 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Whether --private is given, or its environment variable has a value other than 0. */
+/* The command line decides, then the environment (any value but 0), then the config file. */
 static bool is_private(const struct app *app)
 {
     const char *value = env_get(ENV_PRIVATE);
-    return options_flag(app->options, "private") || (value && strcmp(value, "0") != 0);
+    if (value && options_source(app->options, "private") != OPTION_FROM_COMMAND)
+        return strcmp(value, "0") != 0;
+    return options_flag(app->options, "private");
 }
 
 /* On stderr, because the painter is not open yet. */

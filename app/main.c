@@ -183,7 +183,7 @@ static enum exit_code attach_to_chat(struct app *app)
 static enum exit_code plan_pipe(const struct app *app, struct pipe_plan *plan)
 {
     const struct options *o = app->options;
-    const bool has_tty = isatty(STDIN_FILENO), has_prompt = plan->prompt.n_bytes > 0;
+    const bool has_tty = isatty(STDIN_FILENO), has_prompt = app->has_prompt;
     plan->output = options_flag(o, "json")    ? PIPE_JSON
                    : options_flag(o, "jsonl") ? PIPE_JSONL
                                               : PIPE_TEXT;
@@ -208,11 +208,11 @@ static enum exit_code plan_pipe(const struct app *app, struct pipe_plan *plan)
 }
 
 /* Whether a terminal painter is used. All other uses of the program need ui_pipe. */
-static bool is_terminal_chat(const struct app *app, const struct strbuf *prompt)
+static bool is_terminal_chat(const struct app *app)
 {
     const struct options *o = app->options;
     const bool has_one_message =
-        (prompt->n_bytes > 0 || options_given(o, "file")) && !options_flag(o, "interactive");
+        (app->has_prompt || options_given(o, "file")) && !options_flag(o, "interactive");
     return isatty(STDIN_FILENO) && isatty(STDOUT_FILENO) && !has_one_message &&
            !options_flag(o, "info") && !options_flag(o, "explain") && !options_flag(o, "lines") &&
            !options_flag(o, "json") && !options_flag(o, "jsonl");
@@ -242,13 +242,13 @@ static bool uses_full_screen(const struct options *o)
 
 /* Warn if the full screen of the command line has no effect. This is no error, because an alias may
  * have the option for all uses of the program. */
-static void warn_of_full_screen(const struct app *app, const struct strbuf *prompt)
+static void warn_of_full_screen(const struct app *app)
 {
     const struct options *o = app->options;
     const bool is_tui = options_flag(o, "tui");
     const bool is_asked = is_tui || options_source(o, "ui") == OPTION_FROM_COMMAND;
     if (!is_asked || !uses_full_screen(o) || options_flag(o, "quiet") ||
-        (is_terminal_chat(app, prompt) && !options_given(o, "batch")))
+        (is_terminal_chat(app) && !options_given(o, "batch")))
         return;
     report_line(PROGRAM, "warning: %s has no effect: only a chat at a terminal has a full screen",
                 is_tui ? "--tui" : "--ui full");
@@ -275,7 +275,7 @@ static enum exit_code choose_painter(struct app *app, struct strbuf *prompt)
 {
     struct pipe_plan plan = {.prompt = *prompt};
     struct bn_error err;
-    if (is_terminal_chat(app, prompt)) {
+    if (is_terminal_chat(app)) {
         app->ui.ops = uses_full_screen(app->options) ? &ui_full_ops : &ui_inline_ops;
         app->is_interactive = app->attaches_files = true;
         return EXIT_DONE;
@@ -293,9 +293,9 @@ static enum exit_code choose_painter(struct app *app, struct strbuf *prompt)
     return report_error(PROGRAM, STAGE_RUN, &err);
 }
 
-static enum exit_code run_batch(struct app *app, const struct strbuf *prompt)
+static enum exit_code run_batch(struct app *app)
 {
-    if (prompt->n_bytes > 0)
+    if (app->has_prompt)
         return report_fail(PROGRAM, EXIT_USAGE, "--batch takes no prompt");
     const enum exit_code code = check_logprobs(app->options);
     return code == EXIT_DONE ? batch_run(app->options, &app->model) : code;
@@ -317,9 +317,9 @@ static enum exit_code run(struct app *app, int argc, char **argv)
     if (code == EXIT_DONE)
         code = app_open_files(app);
     if (code == EXIT_DONE)
-        warn_of_full_screen(app, &prompt);
+        warn_of_full_screen(app);
     if (code == EXIT_DONE && options_given(app->options, "batch")) {
-        code = run_batch(app, &prompt);
+        code = run_batch(app);
         strbuf_finish(&prompt);
         return code;
     }

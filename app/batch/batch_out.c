@@ -23,27 +23,25 @@ void batch_out_init(struct batch_out *out, const struct options *options,
 
 /* ---- objects ---- */
 
-static void put_line_and_id(json_t **o, const struct batch_item *item)
+static void put_line(json_t **o, const struct batch_item *item)
 {
     json_out_put(o, "line", json_integer((json_int_t)item->line));
-    if (item->id)
-        json_out_put(o, "id", json_incref(item->id));
 }
 
 static void add_event(struct batch_item *item, const char *event, const char *key,
                       struct bn_str text)
 {
     json_t *o = json_pack("{s:s}", "event", event);
-    put_line_and_id(&o, item);
+    put_line(&o, item);
     if (key)
         json_out_put(&o, key, json_out_text(text));
-    json_out_line(o, &item->events);
+    json_out_line_with(o, "id", item->id, &item->events);
 }
 
 static json_t *end_json(const struct batch_out *out, const struct batch_item *item)
 {
     json_t *o = item->err.code ? json_object() : turn_json(out->tokenizer, out->model, &item->turn);
-    put_line_and_id(&o, item);
+    put_line(&o, item);
     if (item->err.code)
         json_out_put(&o, "error", json_out_text(bn_str_of(item->err.text)));
     if (out->kind == BATCH_JSONL)
@@ -100,7 +98,12 @@ static bool put_end(const struct batch_out *out, struct batch_item *item, struct
     if (out->kind == BATCH_TEXT)
         return (out->n_written == 0 || put(bn_str_of("\n"), err)) &&
                put(strbuf_str(&item->turn.shown), err) && put(bn_str_of("\n"), err);
-    return json_out_write(end_json(out, item), stdout, JSON_OUT_LINE, err);
+    struct strbuf line = {0};
+    json_out_line_with(end_json(out, item), "id", item->id, &line);
+    const bool ok = line.failed ? bn_fail(err, BN_ENOMEM, "out of memory for JSON output")
+                                : put(strbuf_str(&line), err);
+    strbuf_finish(&line);
+    return ok;
 }
 
 bool batch_out_line(struct batch_out *out, struct batch_item *item, struct bn_error *err)

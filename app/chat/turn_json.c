@@ -33,7 +33,6 @@ static json_t *settings_json(const struct turn *turn)
         {"presence_penalty", rounded(p->presence_penalty)},
         {"frequency_penalty", rounded(p->frequency_penalty)},
         {"repeat_last_n", p->repeat_last_n},
-        {"max_tokens", (double)turn->max_tokens},
     };
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) { /* whole numbers without ".0" */
         const json_int_t whole = (json_int_t)rows[i].value;
@@ -41,6 +40,8 @@ static json_t *settings_json(const struct turn *turn)
                      (double)whole == rows[i].value ? json_integer(whole)
                                                     : json_real(rows[i].value));
     }
+    json_out_put(&o, "max_tokens",
+                 turn->max_tokens == 0 ? json_null() : json_integer((json_int_t)turn->max_tokens));
     json_out_put(&o, "think_budget",
                  turn->think_budget == THINK_NO_BUDGET
                      ? json_null()

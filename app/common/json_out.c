@@ -107,13 +107,25 @@ static bool dump(json_t *object, enum json_layout layout, struct strbuf *out)
 
 bool json_out_exact(const json_t *object, struct strbuf *out)
 {
-    const size_t flags = JSON_COMPACT | JSON_PRESERVE_ORDER | JSON_REAL_PRECISION(17);
+    const size_t flags =
+        JSON_COMPACT | JSON_PRESERVE_ORDER | JSON_REAL_PRECISION(17) | JSON_ENCODE_ANY;
     return json_dump_callback(object, add_dumped, out, flags) == 0 && !out->failed;
 }
 
 void json_out_line(json_t *object, struct strbuf *out)
 {
     (void)dump(object, JSON_OUT_LINE, out); /* a failure sets out->failed */
+}
+
+void json_out_line_with(json_t *object, const char *key, const json_t *value, struct strbuf *out)
+{
+    if (!dump(object, JSON_OUT_LINE, out) || !value)
+        return;
+    strbuf_cut(out, out->n_bytes - 2); /* the brace and the newline */
+    strbuf_addf(out, ",\"%s\":", key);
+    if (!json_out_exact(value, out))
+        out->failed = true;
+    strbuf_add_text(out, "}\n");
 }
 
 bool json_out_write(json_t *object, FILE *out, enum json_layout layout, struct bn_error *err)

@@ -45,6 +45,9 @@ bool json_out_write(json_t *object, FILE *out, enum json_layout layout, struct b
 /* Append what json_out_write writes with JSON_OUT_LINE, and release the reference, also on failure.
  * Sets out->failed if memory runs out or the object is NULL; strbuf_n_failed may not count this. */
 void json_out_line(json_t *object, struct strbuf *out);
+/* The same, with a last member `key` whose value has all its digits; NULL: without it. `object`
+ * must have another member. `value` stays with the caller. */
+void json_out_line_with(json_t *object, const char *key, const json_t *value, struct strbuf *out);
 
 /* Append the object without a newline. Reals have 17 digits, enough for a double. The caller keeps
  * its reference. False: out of memory, or the object is NULL; then `out` may hold a part of it,

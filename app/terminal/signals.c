@@ -120,7 +120,8 @@ bool signals_open(enum signal_user user, int pipe_fds[2], struct bn_error *err)
     for (size_t i = 0; i < N_WATCHED; i++) {
         const int number = watched[i];
         struct sigaction before;
-        if (user == SIGNALS_PIPE && (number == SIGTSTP || number == SIGCONT))
+        /* A pipe needs no redraw, and the signal would interrupt a write to a slow reader. */
+        if (user == SIGNALS_PIPE && (number == SIGTSTP || number == SIGCONT || number == SIGWINCH))
             continue;
         /* nohup ignores SIGHUP, and background jobs of a shell ignore SIGINT: keep them ignored. At
          * a terminal, Ctrl-C must always work. */
@@ -134,6 +135,14 @@ bool signals_open(enum signal_user user, int pipe_fds[2], struct bn_error *err)
         if ((user == SIGNALS_TERMINAL || fatal[i] == SIGBUS) && !install(fatal[i], on_fatal, err))
             return false;
     return user == SIGNALS_PIPE || install_all_ending(err);
+}
+
+bool signals_are_raised(unsigned flags)
+{
+    for (size_t i = 0; i < N_WATCHED; i++)
+        if (raised[i] && (flags & 1u << i) != 0)
+            return true;
+    return false;
 }
 
 unsigned signals_fetch(void)

@@ -24,7 +24,7 @@ enum signal_flag {
     SIGNAL_RESUME = 32,   /* SIGCONT */
 };
 
-/* With SIGNALS_PIPE only SIGINT, SIGTERM, SIGHUP, SIGWINCH and SIGBUS are handled. If SIGHUP
+/* With SIGNALS_PIPE only SIGINT, SIGTERM, SIGHUP and SIGBUS are handled. If SIGHUP
  * was ignored when the program started, it stays ignored. With SIGNALS_PIPE this holds for SIGINT,
  * too. */
 enum signal_user { SIGNALS_PIPE, SIGNALS_TERMINAL };
@@ -38,6 +38,8 @@ void signals_ignore_size_limit(void);
  * handlers use the pipe until the process ends. BN_EIO: the pipe or a handler cannot be made; the
  * program must end then, because some handlers may be installed. */
 bool signals_open(enum signal_user user, int pipe_fds[2], struct bn_error *err);
+/* Whether one of these flags (enum signal_flag) is raised. It stays raised. */
+bool signals_are_raised(unsigned flags);
 /* Return the flags (enum signal_flag) raised since the last call, and clear them. */
 unsigned signals_fetch(void);
 /* Clear SIGNAL_INTERRUPT, SIGNAL_SUSPEND and SIGNAL_RESUME. The terminal sends the signals of its

@@ -10,6 +10,7 @@
 #include "app/chat/turn_report.h"
 #include "app/common/term_text.h"
 #include "app/options/chat_options.h"
+#include "app/terminal/signals.h"
 #include "app/terminal/text/status.h"
 #include "app/terminal/tty.h"
 #include "engine/base/clock.h"
@@ -129,14 +130,26 @@ static int pipe_tick(struct ui *ui)
 
 /* ---- stdout ---- */
 
-static void report_write_failure(struct ui *ui)
+/* A signal that ends the program may have interrupted the write because nobody reads the output.
+ * Then the program ends with the code of the signal, without a message. */
+static enum exit_code write_failure_code(void)
+{
+    if (errno == EINTR && signals_are_raised(SIGNAL_TERMINATE))
+        return EXIT_TERMINATED;
+    if (errno == EINTR && signals_are_raised(SIGNAL_HANGUP))
+        return EXIT_HUNG_UP;
+    if (errno == EINTR && signals_are_raised(SIGNAL_INTERRUPT))
+        return EXIT_INTERRUPT;
+    return report_fail(PROGRAM, EXIT_FILE, "cannot write to standard output: %s", strerror(errno));
+}
+
+static void fail_write(struct ui *ui)
 {
     struct pipe_ui *p = self(ui);
     if (p->aborts)
         return; /* reported already */
-    (void)report_fail(PROGRAM, EXIT_FILE, "cannot write to standard output: %s", strerror(errno));
+    p->code = write_failure_code();
     p->aborts = true;
-    p->code = EXIT_FILE;
 }
 
 /* Write text to stdout unchanged. */
@@ -144,7 +157,7 @@ static void put(struct ui *ui, struct bn_str text)
 {
     erase_row(self(ui));
     if (fwrite(text.ptr, 1, text.n_bytes, stdout) != text.n_bytes || fflush(stdout) != 0)
-        report_write_failure(ui);
+        fail_write(ui);
 }
 
 void pipe_put_json(struct ui *ui, json_t *object)
@@ -156,7 +169,16 @@ void pipe_put_json(struct ui *ui, json_t *object)
     if (err.code == BN_ENOMEM)
         pipe_end(self(ui), report_error(PROGRAM, STAGE_RUN, &err));
     else
-        report_write_failure(ui);
+        fail_write(ui);
+}
+
+/* The event "start". Turns count from 1. */
+static void put_start(struct ui *ui)
+{
+    struct pipe_ui *p = self(ui);
+    p->has_begun = true;
+    pipe_put_json(ui,
+                  json_pack("{s:s, s:I}", "event", "start", "turn", (json_int_t)p->n_answers + 1));
 }
 
 static void pipe_turn_begin(struct ui *ui)
@@ -164,9 +186,8 @@ static void pipe_turn_begin(struct ui *ui)
     struct pipe_ui *p = self(ui);
     strbuf_cut(&p->buffered, 0);
     p->in_thought = false;
-    if (p->plan.output == PIPE_JSONL) { /* turns count from 1 */
-        pipe_put_json(
-            ui, json_pack("{s:s, s:I}", "event", "start", "turn", (json_int_t)p->n_answers + 1));
+    if (p->plan.output == PIPE_JSONL) {
+        put_start(ui);
     } else if (p->plan.output == PIPE_TEXT && p->n_answers > 0 &&
                p->plan.kind != PIPE_INTERACTIVE) {
         put(ui, bn_str_of("\n")); /* an empty line between two answers */
@@ -278,6 +299,7 @@ static void pipe_turn_end(struct ui *ui, const struct turn *turn)
         json_t *o = turn_json(ui->chat->model->tokenizer, model_name(ui), turn);
         if (p->plan.output == PIPE_JSONL)
             json_out_put(&o, "event", json_string("end"));
+        p->has_begun = false;
         pipe_put_json(ui, o);
     } else {
         strbuf_add_char(&p->buffered, '\n'); /* with --stream, the buffer was empty until here */
@@ -293,6 +315,23 @@ static void pipe_turn_end(struct ui *ui, const struct turn *turn)
     print_stats(ui, turn);
 }
 
+/* The object of a turn that failed has only its error, so that the objects can be matched to the
+ * messages. A turn that failed before its start gets the event "start", too: whether it has begun
+ * depends on the time that the model takes to load. */
+static void put_failed_json(struct ui *ui, const struct bn_error *err)
+{
+    struct pipe_ui *p = self(ui);
+    json_t *o = json_pack("{s:o}", "error", json_out_text(bn_str_of(err->text)));
+    if (p->plan.output == PIPE_JSONL) {
+        if (!p->has_begun)
+            put_start(ui);
+        json_out_put(&o, "event", json_string("end"));
+    }
+    p->has_begun = false;
+    p->n_answers++;
+    pipe_put_json(ui, o);
+}
+
 static void pipe_turn_failed(struct ui *ui, const struct bn_error *err)
 {
     struct pipe_ui *p = self(ui);
@@ -300,7 +339,13 @@ static void pipe_turn_failed(struct ui *ui, const struct bn_error *err)
     end_thought(p);
     erase_row(p);
     struct bn_error shown = *err;
-    if (p->plan.kind == PIPE_LINES) /* with --keep-going, others have answers */
+    if (p->plan.output != PIPE_TEXT) {
+        put_failed_json(ui, err);
+    } else if (ui->chat->turn.shown.n_bytes > 0 && options_flag(ui->options, "stream")) {
+        pipe_put_text(ui, bn_str_of("\n")); /* the end of the part that is on standard output */
+        p->n_answers++;
+    }
+    if (p->plan.kind == PIPE_LINES && p->n_lines > 0) /* with --keep-going, others have answers */
         (void)bn_fail_prefix(&shown, "line %zu", p->n_lines);
     pipe_failed(ui, report_error(PROGRAM, STAGE_RUN, &shown));
     if (p->plan.kind == PIPE_INTERACTIVE && notice)

@@ -81,20 +81,35 @@ void pipe_end(struct pipe_ui *p, enum exit_code code)
     p->ends = true;
 }
 
-/* Append the cleaned text from stdin to `out`. False: it is binary or memory ran out, and the
- * program ends. */
-static bool clean_input(struct ui *ui, struct bn_str raw, struct strbuf *out)
+/* Append the cleaned text to `out`. `name` is for messages. False: it is binary or memory ran out;
+ * *code is the exit code, and the reason was shown. */
+static bool clean_input(struct ui *ui, const char *name, struct bn_str raw, struct strbuf *out,
+                        enum exit_code *code)
 {
     struct bn_error err;
     size_t bad_at;
-    if (!input_clean("standard input", raw, out, &bad_at, &err)) {
-        pipe_end(self(ui), report_error(PROGRAM, STAGE_RUN, &err));
+    if (!input_clean(name, raw, out, &bad_at, &err)) {
+        *code = report_error(PROGRAM, STAGE_RUN, &err);
         return false;
     }
     if (bad_at != SIZE_MAX)
-        ui_notice(ui, TONE_WARNING,
-                  "standard input is not valid UTF-8 at offset %zu: replaced by U+FFFD", bad_at);
+        ui_notice(ui, TONE_WARNING, "%s is not valid UTF-8 at offset %zu: replaced by U+FFFD", name,
+                  bad_at);
     return true;
+}
+
+/* Clean the prompt of the command line, once. False: memory ran out, and the program ends. */
+static bool clean_prompt(struct ui *ui)
+{
+    struct pipe_ui *p = self(ui);
+    struct strbuf clean = {0};
+    enum exit_code code;
+    const bool ok = clean_input(ui, "the prompt", strbuf_str(&p->plan.prompt), &clean, &code);
+    if (!ok)
+        pipe_end(p, code);
+    strbuf_finish(&p->plan.prompt);
+    p->plan.prompt = clean;
+    return ok;
 }
 
 /* Join attachments, stdin and the prompt in p->line, separated by empty lines. The prompt is last,
@@ -104,7 +119,11 @@ static bool make_prompt(struct ui *ui)
     struct pipe_ui *p = self(ui);
     struct strbuf *text = &p->line, from_stdin = {0};
     strbuf_cut(text, 0);
-    bool ok = clean_input(ui, strbuf_str(&p->in), &from_stdin);
+    enum exit_code code;
+    bool ok = clean_input(ui, "standard input", strbuf_str(&p->in), &from_stdin, &code);
+    if (!ok)
+        pipe_end(p, code);
+    ok = ok && clean_prompt(ui);
     if (ok) {
         if (from_stdin.n_bytes > 0 && from_stdin.ptr[from_stdin.n_bytes - 1] == '\n')
             strbuf_cut(&from_stdin, from_stdin.n_bytes - 1); /* the newline of the last line */
@@ -179,8 +198,9 @@ static bool next_line(struct ui *ui, struct strbuf *out)
     return true;
 }
 
-/* Move the next line of p->in that is not blank to p->line, cleaned. False: there is no such line,
- * or a failure ends the program (p->ends). */
+/* Move the next line of p->in that is not blank to p->line, cleaned. With --keep-going, a line that
+ * cannot be cleaned is passed over. False: there is no such line, or a failure ends the program
+ * (p->ends). */
 static bool read_line(struct ui *ui)
 {
     struct pipe_ui *p = self(ui);
@@ -195,8 +215,13 @@ static bool read_line(struct ui *ui)
             pipe_end(p, report_fail(PROGRAM, EXIT_INTERNAL, "out of memory for a line"));
             break;
         }
-        has_line =
-            clean_input(ui, strbuf_str(&raw), &p->line) && !input_is_blank(strbuf_str(&p->line));
+        char name[40]; /* fits */
+        enum exit_code code;
+        (void)snprintf(name, sizeof(name), "line %zu", p->n_lines);
+        if (clean_input(ui, name, strbuf_str(&raw), &p->line, &code))
+            has_line = !input_is_blank(strbuf_str(&p->line));
+        else
+            pipe_failed(ui, code);
         strbuf_cut(&raw, 0);
     }
     strbuf_finish(&raw);
@@ -211,10 +236,15 @@ static bool next_of_lines(struct ui *ui, struct ui_event *event)
      * that the model takes to load. */
     if (p->plan.kind == PIPE_SCRIPT && ui->chat->phase == CHAT_LOADING)
         return false;
-    if (!p->has_sent_prompt && p->plan.prompt.n_bytes > 0) {
+    if (!p->has_sent_prompt) {
         p->has_sent_prompt = true;
-        *event = (struct ui_event){.kind = UI_MESSAGE, .text = strbuf_str(&p->plan.prompt)};
-        return true;
+        if (!clean_prompt(ui))
+            return false;
+        /* As the lines: without a command, and with PIPE_LINES also without @paths. */
+        *event = (struct ui_event){.kind = p->plan.kind == PIPE_LINES ? UI_PROMPT : UI_MESSAGE,
+                                   .text = strbuf_str(&p->plan.prompt)};
+        if (!input_is_blank(event->text))
+            return true;
     }
     if (read_line(ui))
         return set_text_event(p, p->plan.kind == PIPE_LINES ? UI_PROMPT : UI_LINE, event);

@@ -21,7 +21,8 @@ struct pipe_ui {
     enum exit_code code;    /* of this UI_END or UI_ABORT event */
     double opened;          /* clock_seconds */
     size_t n_lines;         /* lines that were taken from `in`, blank ones included */
-    size_t n_answers;       /* turns that have ended, without those that failed */
+    size_t n_answers;       /* turns that have ended; those that failed count if they have output */
+    bool has_begun;         /* PIPE_JSONL: the event "start" of the present turn was written */
     struct strbuf buffered; /* --no-stream: the answer so far, which is written at its end */
     bool in_thought;        /* the last text was a thought, on stderr */
     bool out_is_tty, row_allowed; /* stdout is a terminal; a progress row may be shown on stderr */

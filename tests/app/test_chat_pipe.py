@@ -3,12 +3,16 @@
 test_chat_pipe.py CHAT MAKE_MODEL: bitnet-chat in scripts: pipes, formats, exit codes and files. With a scripted
 generator.
 """
+import fcntl
 import json
 import os
 import re
 import shlex
 import signal
+import struct
 import subprocess
+import termios
+import time
 
 from support.chat_case import ChatCase
 from support.program_case import PROGRAM, main
@@ -44,6 +48,13 @@ class Prompts(ChatCase):
         for stdin in (b'', b' \n\t\n', subprocess.DEVNULL):
             self.assertIn('empty prompt', self.refuses(2, stdin=stdin))
         self.assertIn('empty prompt', self.refuses(2, '--lines', stdin=b'\n\n'))
+
+    def test_an_empty_prompt_does_not_wait_for_stdin(self):
+        for words in (['-p', ''], ['']):
+            with subprocess.Popen([PROGRAM, self.model, *words], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                                  stderr=subprocess.PIPE, env=self.env) as process:
+                self.assertEqual(process.wait(timeout=30), 2)
+                self.assertIn(b'empty prompt', process.stderr.read())
 
     def test_a_prompt_does_not_wait_for_a_silent_stdin(self):
         self.fake('ok')
@@ -150,6 +161,29 @@ class Output(ChatCase):
         self.assertEqual([e['event'] for e in events], ['start'] + ['token'] * 3 + ['end'])
         self.assertEqual(''.join(e['text'] for e in events[1:-1]), events[-1]['text'])
 
+    def test_each_start_has_an_end(self):
+        long = 'x' * 400
+        words = ['-c', '256', '--lines', '--keep-going']
+        text = f'{long}\nshort\n{long}\nok\n'.encode()
+        done = self.chat(*words, '--jsonl', stdin=text)
+        self.assertEqual(done.returncode, 4)
+        events = [json.loads(line) for line in done.stdout.splitlines()]
+        self.assertEqual([e['turn'] for e in events if e['event'] == 'start'], [1, 2, 3, 4])
+        ends = [e for e in events if e['event'] == 'end']
+        self.assertEqual(['error' in e for e in ends], [True, False, True, False])
+        done = self.chat(*words, '--json', stdin=text)
+        self.assertEqual(['error' in json.loads(line) for line in done.stdout.splitlines()],
+                         [True, False, True, False])
+        self.fake('hello', fail_at=3)
+        events = [json.loads(line) for line in self.chat('--jsonl', stdin=b'x').stdout.splitlines()]
+        self.assertEqual([e['event'] for e in events], ['start', 'token', 'token', 'end'])
+        self.assertIn('fake device failed', events[-1]['error'])
+
+    def test_a_setting_without_a_limit_is_null(self):
+        for words, limit in (([], None), (['-n', '7'], 7)):
+            settings = json.loads(self.says('--json', *words, stdin=b'x'))['settings']
+            self.assertEqual((settings['max_tokens'], settings['think_budget']), (limit, None))
+
     def test_json_escapes_what_could_change_a_terminal(self):
         unsafe = '\x7f\x9b31m \u202e \u2066 \u200f \U000e0041'
         self.fake(unsafe)
@@ -223,6 +257,32 @@ class Lines(ChatCase):
                          turns[0]['prompt_tokens'] + turns[0]['completion_tokens'])
         self.assertGreater(turns[1]['evaluated_tokens'], 0)
 
+    def test_the_prompt_of_the_command_line_is_sent_as_the_lines_are(self):
+        path, session = self.write('note.txt', 'secret'), self.path('session.json')
+        if os.path.exists(session):
+            os.unlink(session)
+        self.says('--lines', '-p', f'see @{path}\r\nnow', '--session', session, stdin=b'')
+        self.assertEqual(self.saved(session)[0]['content'], f'see @{path}\nnow')
+        self.fake('one')
+        self.assertEqual(self.says('--lines', '-p', ' ', stdin=b'a\n'), b'one\n')
+        done = self.chat('-c', '256', '--lines', '-p', 'x' * 400, stdin=b'a\n')
+        self.assertEqual(done.returncode, 4)
+        self.assertNotIn(b'line 0', done.stderr)
+
+    def test_a_bad_line_fails_alone(self):
+        self.fake('one')
+        for words in (['--lines'], ['-i']):
+            done = self.chat(*words, '--keep-going', stdin=b'a\nb\0c\nd\n')
+            self.assertEqual((done.returncode, done.stdout), (2, b'one\n\none\n'), words)
+            self.assertIn(b'line 2 is binary: a NUL byte at offset 1', done.stderr)
+        done = self.chat('--lines', stdin=b'a\nbbb\nc\377\nd\n')
+        self.assertIn(b'line 3 is not valid UTF-8 at offset 1', done.stderr)
+
+    def test_an_answer_that_fails_ends_its_line(self):
+        self.fake('hello', fail_at=3)
+        done = self.chat('--lines', '--keep-going', stdin=b'a\nb\n')
+        self.assertEqual((done.returncode, done.stdout), (1, b'he\n\nhe\n'))
+
     def test_a_script_consists_of_messages_and_commands(self):
         self.fake('first', 'second')
         done = self.chat('-i', stdin=b'hello\n/undo\n/history\nagain\n/stats\n/quit\nnever\n')
@@ -282,7 +342,7 @@ class Endings(ChatCase):
     def test_a_failing_engine_is_exit_1(self):
         self.fake('hello', fail_at=3)
         done = self.chat(stdin=b'x')
-        self.assertEqual((done.returncode, done.stdout), (1, b'he'))
+        self.assertEqual((done.returncode, done.stdout), (1, b'he\n'))
         self.assertEqual(done.stderr, b'bitnet-chat: the fake device failed\n')
 
     def test_a_model_that_does_not_load_is_exit_3(self):
@@ -335,6 +395,25 @@ class Endings(ChatCase):
             self.assertTrue(out.startswith(b'word') and out.endswith(b'\n'), out)
         returncode, out, _ = self.signalled(signal.SIGINT, '--json')
         self.assertEqual((returncode, json.loads(out)['finish']), (130, 'interrupted'))
+
+    def test_signals_during_a_blocked_write(self):
+        """A resize changes nothing. A signal that ends the program is no error of the output."""
+        self.fake('ab' * 2500)
+        for number, code in ((signal.SIGWINCH, 0), (signal.SIGTERM, 143), (signal.SIGINT, 130)):
+            with subprocess.Popen([PROGRAM, self.model, '--lines', '-c', '1000000'], stdin=subprocess.PIPE,
+                                  stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=self.env) as process:
+                process.stdin.write(b'q\n' * 3)
+                process.stdin.close()
+                size = fcntl.fcntl(process.stdout, fcntl.F_SETPIPE_SZ, 4096)
+                self.wait_for(lambda: struct.unpack('i', fcntl.ioctl(process.stdout, termios.FIONREAD, bytes(4)))[0]
+                              > size // 2)
+                time.sleep(0.2)  # until the program waits in write
+                process.send_signal(number)
+                time.sleep(0.2)
+                out, said = process.stdout.read(), process.stderr.read()
+                self.assertEqual((process.wait(), said), (code, b''))
+                if code == 0:
+                    self.assertEqual(out.count(b'\n\n'), 2)
 
     def test_bad_options_name_option_value_and_range(self):
         for words, said in ((['--temp', 'abc'], "--temp 'abc': expected a number from 0 to 100"),

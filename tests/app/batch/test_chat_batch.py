@@ -70,13 +70,14 @@ class Batch(ChatCase):
         self.assertEqual((done.returncode, done.stderr.count(b"cannot write the log '/dev/full'")), (0, 1), done.stderr)
 
     def test_a_wrong_line_of_a_batch_affects_no_other_line(self):
-        stdin = (b'one\n{"prompt": 3, "id": "b"}\n{broken\n{"prompt": "x", "tmp": 1, "id": [4]}\n' + b'w' * 9000 +
+        stdin = (b'one\n{"prompt": 3, "id": "b"}\n{broken\n'
+                 b'{"prompt": "x", "tmp": 1, "id": [4, 1719923456.123]}\n' + b'w' * 9000 +
                  b'\ntwo\na\0b\n{"id prompt": 1, "prompt": "x"}\n')
         done = self.chat('--batch', '4', '--json', '-n', '4', stdin=stdin)
         self.assertEqual(done.returncode, 2, done.stderr)
         answers = [json.loads(line) for line in done.stdout.splitlines()]
         self.assertEqual(['error' in a for a in answers], [False, True, True, True, True, False, True, True])
-        self.assertEqual([a.get('id') for a in answers], [None, 'b', None, [4], None, None, None, None])
+        self.assertEqual([a.get('id') for a in answers], [None, 'b', None, [4, 1719923456.123], None, None, None, None])
         for said in ('line 2: "prompt" is not a string', 'line 3: not JSON', 'line 4: unknown member "tmp"',
                      'line 5: the prompt has', 'line 7:', 'line 8: unknown member "id prompt"'):
             self.assertIn(said, done.stderr.decode())
