@@ -140,7 +140,7 @@ void terminal_show_end(struct ui *ui, const struct turn *turn, terminal_show_fn 
         show(ui, TONE_NOTE, strbuf_str(&text));
         strbuf_cut(&text, 0);
     }
-    if (shows_stats(ui)) {
+    if (shows_stats(ui) && turn->result.n_prompt > 0) { /* 0: the message waited for the model */
         const struct turn_space space = {ui->chat->n_used, chat_n_ctx(ui->chat), columns};
         turn_stats_line(turn, &space, &text);
         show(ui, TONE_NOTE, strbuf_str(&text));
@@ -452,6 +452,15 @@ void terminal_edit(struct ui *ui, struct bn_str text)
     const struct terminal_chat *t = ui->terminal;
     /* If `text` is the last line, insert it with its marks for long pastes. */
     line_put_back(bn_str_equal(strbuf_str(&t->line), text) ? strbuf_str(&t->displayed) : text);
+}
+
+void terminal_skip_earlier(struct ui *ui,
+                           void (*skip)(struct ui *, enum answer_part, struct bn_str))
+{
+    const struct turn *turn = &ui->chat->turn;
+    if (options_flag(ui->options, "thoughts"))
+        skip(ui, PART_THOUGHT, (struct bn_str){turn->thought.ptr, turn->n_thought_before});
+    skip(ui, PART_ANSWER, (struct bn_str){turn->shown.ptr, turn->n_shown_before});
 }
 
 void terminal_interrupt(struct ui *ui)

@@ -110,6 +110,11 @@ void terminal_choices(char **words, int n_words, int longest, size_t columns, st
 /* As in ui_ops. */
 void terminal_entry_done(struct ui *ui, enum entry_result entry);
 void terminal_edit(struct ui *ui, struct bn_str text);
+/* After /continue, call `skip` for the earlier parts of the answer, which are on the screen
+ * already: they decide, for example, whether the text that follows is code. Hidden thoughts are
+ * left out. */
+void terminal_skip_earlier(struct ui *ui,
+                           void (*skip)(struct ui *, enum answer_part, struct bn_str));
 void terminal_interrupt(struct ui *ui);
 void terminal_take_back(struct ui *ui);
 bool terminal_wants_input(const struct ui *ui);

@@ -28,16 +28,22 @@ static enum scroll_break chosen_break(const struct ui *ui)
     return terminal_wrap(ui) == FLOW_WRAP ? SCROLL_WORDS : SCROLL_COLUMNS;
 }
 
-/* Append text as lines of its own, and paint soon. */
+/* Append text as lines of its own, and paint soon. A running answer continues below with its
+ * Markdown, for example inside of a block of code. */
 static void add_lines(struct ui *ui, enum scroll_look look, enum scroll_break breaks,
                       struct bn_str text)
 {
     struct full_ui *u = self(ui);
+    struct scroll_paused answer = {0};
+    if (u->in_answer)
+        scroll_pause(&u->text, &answer);
     scroll_end(&u->text);
     scroll_add(&u->text, look, breaks, text);
     if (text.n_bytes == 0 || text.ptr[text.n_bytes - 1] != '\n')
         scroll_add(&u->text, look, breaks, bn_str_of("\n"));
     scroll_end(&u->text);
+    if (u->in_answer)
+        scroll_resume(&u->text, &answer);
     if (u->due == DUE_NOTHING)
         u->due = DUE_SOON;
 }
@@ -182,6 +188,7 @@ static void full_interrupt(struct ui *ui)
 {
     struct full_ui *u = self(ui);
     terminal_interrupt(ui);
+    full_find_end(u);
     strbuf_cut(&u->choices, 0);
     u->due = DUE_NOW;
 }
@@ -194,6 +201,16 @@ static void full_take_back(struct ui *ui)
 
 /* ---- answers ---- */
 
+static void skip_part(struct ui *ui, enum answer_part part, struct bn_str text)
+{
+    struct full_ui *u = self(ui);
+    if (text.n_bytes == 0)
+        return;
+    u->part = part;
+    scroll_skip(&u->text, part == PART_THOUGHT ? SCROLL_THOUGHT : SCROLL_ANSWER, chosen_break(ui),
+                text);
+}
+
 static void full_turn_begin(struct ui *ui)
 {
     struct full_ui *u = self(ui);
@@ -203,6 +220,7 @@ static void full_turn_begin(struct ui *ui)
     ui->terminal->printed = (struct answer_position){0};
     u->answer_line = u->text.n;
     u->part = PART_ANSWER;
+    terminal_skip_earlier(ui, skip_part);
     u->due = DUE_NOW;
 }
 

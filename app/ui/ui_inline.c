@@ -41,7 +41,8 @@ static void make_prompt(struct ui *ui, char out[INLINE_PROMPT_BYTES])
 {
     const struct chat *c = ui->chat;
     char progress[24] = "";
-    if (c->phase == CHAT_LOADING && c->n_to_load > 0 && self(ui)->caps.can_repaint)
+    if (c->phase == CHAT_LOADING && c->n_to_load > 0 && !chat_is_busy(c) &&
+        self(ui)->caps.can_repaint)
         (void)snprintf(progress, sizeof(progress), "(loading %.0f%%) ",
                        floor(100.0 * (double)c->n_loaded / (double)c->n_to_load)); /* fits */
     (void)snprintf(out, INLINE_PROMPT_BYTES, "%s" TERMINAL_PROMPT, progress);      /* fits */
@@ -64,7 +65,7 @@ static void update_prompt(struct ui *ui, double now)
     struct inline_ui *u = self(ui);
     char prompt[INLINE_PROMPT_BYTES];
     make_prompt(ui, prompt);
-    if (strcmp(prompt, u->prompt) == 0 ||
+    if (strcmp(prompt, u->prompt) == 0 || line_has_other_prompt() ||
         (ui->chat->phase == CHAT_LOADING && row_wait(ui, now) > 0))
         return;
     u->row_painted = now;
@@ -133,6 +134,7 @@ static void leave_row(struct ui *ui)
         inline_leave_editor(u);
     else if (u->flow.column > 0 || (!u->caps.can_repaint && !u->in_answer)) /* Readline's line */
         strbuf_add_char(&u->out, '\n');
+    flow_pause(&u->flow);
     flow_begin_row(&u->flow); /* a running answer continues in this row */
 }
 
@@ -258,6 +260,17 @@ static void inline_input(struct ui *ui)
 
 /* ---- answers ---- */
 
+/* Go on as if this part of the answer had been written. */
+static void skip_part(struct ui *ui, enum answer_part part, struct bn_str text)
+{
+    struct inline_ui *u = self(ui);
+    if (text.n_bytes == 0)
+        return;
+    u->part = part;
+    flow_set_kind(&u->flow, part == PART_THOUGHT ? FLOW_THOUGHT : FLOW_ANSWER, &u->out);
+    flow_skip(&u->flow, text);
+}
+
 static void inline_turn_begin(struct ui *ui)
 {
     struct inline_ui *u = self(ui);
@@ -269,6 +282,9 @@ static void inline_turn_begin(struct ui *ui)
     u->in_answer = true;
     ui->terminal->printed = (struct answer_position){0};
     u->part = PART_ANSWER;
+    terminal_skip_earlier(ui, skip_part);
+    make_prompt(ui, u->prompt);
+    line_replace_prompt(u->prompt);
     u->row_painted = clock_seconds();
     inline_refresh_row(ui);
     inline_write_out(ui);
@@ -337,14 +353,9 @@ static enum terminfo_style chosen_style(const struct ui *ui)
 static void add_running(struct ui *ui, enum answer_part part, struct bn_str printed,
                         struct bn_str rest)
 {
-    struct inline_ui *u = self(ui);
     if (part == PART_THOUGHT && !options_flag(ui->options, "thoughts"))
         return;
-    if (printed.n_bytes > 0) {
-        u->part = part;
-        flow_set_kind(&u->flow, part == PART_THOUGHT ? FLOW_THOUGHT : FLOW_ANSWER, &u->out);
-        flow_skip(&u->flow, printed);
-    }
+    skip_part(ui, part, printed);
     if (rest.n_bytes > 0)
         inline_answer(ui, part, rest);
 }
@@ -434,7 +445,8 @@ static void inline_resume(struct ui *ui)
     if (!tty_reacquire(&err))
         ui->terminal->is_hung_up = true;
     if (u->in_answer) {
-        inline_paint_row(u);
+        inline_follow_size(ui);
+        inline_refresh_row(ui);
     } else {
         if (!is_own_row)
             inline_hide_editor(u);

@@ -175,6 +175,7 @@ void line_stop(void)
 {
     if (!line_state.is_open)
         return;
+    rl_callback_sigcleanup(); /* leave a search or an incomplete key sequence */
     free(line_state.saved);
     line_state.saved = rl_end > 0 ? rl_copy_text(0, rl_end) : NULL;
     /* The undo list is for the text that ends here. If the text is a recalled entry, this call also
@@ -234,6 +235,7 @@ void line_put_back(struct bn_str text)
     else
         line_paste_shorten(strbuf_str(&copy), LINE_MARK_EARLIER, &shown);
     if (line_state.is_open) {
+        rl_callback_sigcleanup(); /* the end of a search would replace the text */
         rl_point = 0;
         rl_insert_text(strbuf_text(&shown));
         if (rl_point < rl_end)
@@ -275,6 +277,12 @@ bool line_clear(void)
     return has_text;
 }
 
+bool line_has_other_prompt(void)
+{
+    return line_state.is_open &&
+           RL_ISSTATE(RL_STATE_ISEARCH | RL_STATE_NSEARCH | RL_STATE_NUMERICARG);
+}
+
 void line_set_prompt(const char *prompt)
 {
     if (!line_state.is_open)
@@ -282,6 +290,12 @@ void line_set_prompt(const char *prompt)
     (void)rl_clear_visible_line(); /* always 0 */
     rl_set_prompt(prompt);
     line_show();
+}
+
+void line_replace_prompt(const char *prompt)
+{
+    if (line_state.is_open && !line_has_other_prompt())
+        rl_set_prompt(prompt);
 }
 
 void line_hide(void)
@@ -320,6 +334,8 @@ void line_add_history(const char *entry)
     line_paste_shorten(strbuf_str(&clean), LINE_MARK_EARLIER, &shown);
     /* A line that is being edited is after the newest entry and must stay there. Otherwise
      * Readline would take it for a changed form of the new entry. */
+    if (line_state.is_open && RL_ISSTATE(RL_STATE_ISEARCH | RL_STATE_NSEARCH))
+        rl_callback_sigcleanup(); /* a search has numbers of entries and pointers to them */
     const bool is_at_end = where_history() == history_length;
     if (!shown.failed && !clean.failed)
         add_history(strbuf_text(&shown));

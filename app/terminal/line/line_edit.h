@@ -102,9 +102,12 @@ void line_put_back(struct bn_str text);
 bool line_is_blank(void); /* no text is being edited or saved for line_begin */
 /* For Ctrl-C: end a search, and delete the text. False: no line is being edited, or no text. */
 bool line_clear(void);
+/* Whether Readline shows a prompt of its own: of a search or a repetition count. */
+bool line_has_other_prompt(void);
 /* Whether Esc alone has a meaning for Readline: in a search, and in its vi mode. */
 bool line_uses_escape(void);
-void line_set_prompt(const char *prompt); /* of the line that is being edited; else nothing */
+void line_set_prompt(const char *prompt);     /* of the line that is being edited; else nothing */
+void line_replace_prompt(const char *prompt); /* the same, but the caller draws the line */
 /* For writing other text while Readline draws: line_hide erases the line, line_show draws it again
  * on the cursor's row. */
 void line_hide(void);

@@ -227,7 +227,8 @@ void flow_flush(struct flow *f, struct strbuf *out)
 
 void flow_pause(struct flow *f)
 {
-    f->held.n_blanks = f->held.n_blank_bytes = 0;
+    if (f->column > 0) /* at the beginning of a row they are its indentation */
+        f->held.n_blanks = f->held.n_blank_bytes = 0;
 }
 
 void flow_set_kind(struct flow *f, enum flow_kind kind, struct strbuf *out)

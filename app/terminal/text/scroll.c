@@ -141,6 +141,66 @@ void scroll_end(struct scroll *s)
     markdown_finish(&s->markdown);
 }
 
+static void put_nothing(void *ud, const struct term_char *c, enum text_look look)
+{
+    (void)ud; /* the text was shown before */
+    (void)c;
+    (void)look;
+}
+
+void scroll_skip(struct scroll *s, enum scroll_look look, enum scroll_break breaks,
+                 struct bn_str text)
+{
+    const struct markdown_sink nothing = {put_nothing, NULL};
+    if (s->look != look || s->breaks != breaks)
+        scroll_end(s);
+    s->look = look;
+    s->breaks = breaks;
+    s->markdown.is_plain = look != SCROLL_ANSWER && look != SCROLL_THOUGHT;
+    markdown_add(&s->markdown, text, &nothing);
+    markdown_flush(&s->markdown, &nothing);
+}
+
+static size_t rows_end(const struct scroll *s)
+{
+    return s->n > 0 ? s->lines[s->n - 1].row0 + s->lines[s->n - 1].n_rows : 0;
+}
+
+void scroll_pause(struct scroll *s, struct scroll_paused *out)
+{
+    markdown_flush(&s->markdown, &(struct markdown_sink){put_char, s});
+    *out = (struct scroll_paused){.markdown = s->markdown, .look = s->look, .breaks = s->breaks};
+    s->markdown = (struct markdown){0};
+    if (s->is_open) {
+        const struct strbuf *text = &s->lines[s->n - 1].text;
+        out->has_line = strspn(strbuf_text(text), " ") == text->n_bytes;
+    }
+    if (out->has_line) {
+        out->line = s->lines[--s->n];
+        s->is_open = false;
+        s->n_rows = rows_end(s);
+    }
+    scroll_end(s);
+}
+
+void scroll_resume(struct scroll *s, const struct scroll_paused *paused)
+{
+    struct scroll_line line = paused->line;
+    s->markdown = paused->markdown;
+    s->look = paused->look;
+    s->breaks = paused->breaks;
+    if (!paused->has_line)
+        return;
+    if (mem_grow(&s->lines, &s->cap, s->n + 1, sizeof(*s->lines))) {
+        s->lines[s->n++] = line;
+        s->is_open = true;
+        lay_line(s, s->n - 1);
+    } else { /* only blanks are lost */
+        strbuf_finish(&line.text);
+        strbuf_finish(&line.looks);
+    }
+}
+
 void scroll_truncate(struct scroll *s, size_t line)
 {
     while (s->n > line) {
@@ -149,7 +209,7 @@ void scroll_truncate(struct scroll *s, size_t line)
     }
     s->is_open = false;
     markdown_finish(&s->markdown);
-    s->n_rows = s->n > 0 ? s->lines[s->n - 1].row0 + s->lines[s->n - 1].n_rows : 0;
+    s->n_rows = rows_end(s);
 }
 
 size_t scroll_line_of(const struct scroll *s, size_t row)

@@ -53,6 +53,23 @@ void scroll_add(struct scroll *s, enum scroll_look look, enum scroll_break break
 /* End the text, with the mark or the incomplete character that is held back (markdown.h): text
  * added later begins a new line, outside of fenced code. */
 void scroll_end(struct scroll *s);
+/* Add text that is not shown, because it was shown before: it only decides the Markdown of the text
+ * that is added next with the same look and breaks. Call it after scroll_end. */
+void scroll_skip(struct scroll *s, enum scroll_look look, enum scroll_break breaks,
+                 struct bn_str text);
+/* Before and after other lines in the middle of a text: scroll_pause keeps its Markdown in *out,
+ * and scroll_resume continues it in a new line. If the last line has only blanks so far, it is
+ * moved after the other lines, because the blanks are the indentation of what follows. Both
+ * functions must be called. */
+struct scroll_paused {
+    struct markdown markdown;
+    enum scroll_look look;
+    enum scroll_break breaks;
+    struct scroll_line line; /* if has_line: the moved line */
+    bool has_line;
+};
+void scroll_pause(struct scroll *s, struct scroll_paused *out);
+void scroll_resume(struct scroll *s, const struct scroll_paused *paused);
 /* End the text without what is held back, and remove the lines from the index `line` on. */
 void scroll_truncate(struct scroll *s, size_t line);
 

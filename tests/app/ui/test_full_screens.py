@@ -69,6 +69,19 @@ class FullScreens(ChatCase):
         screen.expect(r'>>> /find hay$')
         self.assertIn('ready', screen.text())
 
+    def test_a_new_search_can_follow_a_key_of_the_search(self):
+        self.fake('first part\nrest', 'nothing')
+        screen = self.open(60, 12, '--no-stats')
+        screen.expect('loaded')
+        screen.send('go', 'Enter')
+        screen.expect(r'(?s)rest\n.*ready')
+        screen.send('/find part', 'Enter')
+        screen.expect('match 1 of 1')
+        screen.send('n')
+        screen.send('/find rest', 'Enter')
+        screen.expect('match 1 of 1')
+        self.wait_for(lambda: self.marked(screen) == 'rest')
+
     def test_below_20_by_5_only_the_input_is_shown(self):
         self.fake('word ' * 20)
         screen = self.open(19, 5)

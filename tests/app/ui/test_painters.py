@@ -196,6 +196,37 @@ class Changes(PainterCase):
             screen.close()
 
     @NEEDS_TMUX
+    def test_a_continued_answer_goes_on_with_its_markdown(self):
+        """The first part ends in a block of code. Its end must not begin another block."""
+        for words in ([], ['--tui']):
+            self.fake('```\nfor i\n', 'in **x**:\n```\nand **bold** words')
+            screen = self.screen(60, 20, '--private', '--no-stats', *words)
+            screen.send('go', 'Enter')
+            screen.expect(r'for i')
+            screen.send('/continue', 'Enter')
+            screen.expect(r'bold\*\* words')
+            rows = screen.text('-e').split('\n')
+            code = [row for row in rows if '**x**' in row]
+            self.assertEqual(len(code), 1, rows)
+            last = [row for row in rows if 'words' in row]
+            self.assertRegex(last[0], r'\x1b\[([0-9;]*;)?1m[^\x1b]*bold', rows)
+            screen.close()
+
+    @NEEDS_TMUX
+    def test_a_command_during_an_answer_keeps_its_markdown(self):
+        for words in ([], ['--tui']):
+            self.fake('```\nfor i in x:\n    \x1dy()\n```\nand **bold** words', hold=self.gate())
+            screen = self.screen(60, 20, '--private', '--no-stats', *words)
+            screen.send('go', 'Enter')
+            screen.expect(r'for i in x')
+            screen.send('/tokens hi', 'Enter')
+            screen.expect(r'hi')
+            self.write('gate', '')
+            screen.expect(r'bold\*\* words')
+            self.assertRegex(screen.text(), r'(?m)^    y\(\)')
+            screen.close()
+
+    @NEEDS_TMUX
     def test_a_process_stopped_from_outside_repeats_nothing(self):
         self.fake(' '.join(WORDS), token_ms=4)
         screen = self.screen(60, 30, '--private')

@@ -262,6 +262,52 @@ class Escape(QueueCase):
             self.assertEqual(self.sent(terminal, 1), ['onex two'])
             self.leave(terminal)
 
+    def with_history(self, words):
+        """A chat with earlier entries. The first answer waits, and a search in the history has found "foo one"."""
+        os.makedirs(os.path.dirname(self.state('history')), exist_ok=True)
+        with open(self.state('history'), 'w', encoding='utf-8') as file:
+            file.write('foo one\nbar two\n')
+        terminal = self.waiting(words, 'two', 'three')
+        terminal.send(b'waits\r')
+        self.settle(terminal)
+        self.says_in(terminal, b'\x12fo', rb'foo one')
+        self.settle(terminal)
+        return terminal
+
+    def test_a_line_that_is_sent_during_a_search_does_not_change_what_it_found(self):
+        for words in PAINTERS:
+            terminal = self.with_history(words)
+            self.write('gate', '')
+            self.assertEqual(self.sent(terminal, 2), ['go', 'waits'])
+            terminal.send(b'\r')
+            self.assertEqual(self.sent(terminal, 3)[2], 'foo one')
+            self.leave(terminal)
+
+    def test_lines_that_return_during_a_search_stay(self):
+        self.use_editor()
+        for words in PAINTERS:
+            terminal = self.with_history(words)
+            terminal.send(b'\x03')  # Ctrl-C stops the answer
+            self.settle(terminal)
+            self.assertEqual(self.edited(terminal).split('\n')[0], 'waits')
+            terminal.send(b'\x03')
+            self.leave(terminal)
+
+    def test_a_search_ends_when_the_painter_changes(self):
+        self.use_editor()
+        for words in PAINTERS:
+            terminal = self.with_history(words)
+            self.write('gate', '')
+            self.sent(terminal, 2)
+            terminal.send(b'\x15\x12fo')
+            self.settle(terminal)
+            terminal.send(b'\x1bOQ')  # F2
+            self.settle(terminal)
+            terminal.send(b' more')
+            self.assertEqual(self.edited(terminal), 'foo one more')
+            terminal.send(b'\x03')
+            self.leave(terminal)
+
     def test_escape_still_reaches_vi_mode_and_ends_a_search(self):
         self.write_inputrc('set editing-mode vi\n')
         for words in PAINTERS:
