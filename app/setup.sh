@@ -32,8 +32,6 @@ apt_packages='gcc libc6-dev meson ninja-build pkg-config libreadline-dev libncur
 dnf_packages='gcc meson ninja-build pkgconf-pkg-config readline-devel ncurses-devel
     pcre2-devel jansson-devel libunistring-devel libcmocka-devel python3'
 pacman_packages='gcc meson ninja pkgconf readline ncurses pcre2 jansson libunistring cmocka python'
-brew_packages='meson ninja pkgconf readline ncurses pcre2 jansson libunistring cmocka libomp
-    python3'
 
 have() {
     command -v "$1" >/dev/null 2>&1
@@ -80,41 +78,29 @@ install_packages() {
         [ -z "$wanted" ] || as_root "dnf -q -y install $wanted"
     elif have pacman; then
         wanted=$(missing 'pacman -Q' $pacman_packages $extra)
-        [ -z "$wanted" ] || as_root "pacman -Sy --noconfirm --needed $wanted"
-    elif have brew; then
-        wanted=$(missing 'brew list --versions' $brew_packages $extra)
-        [ -z "$wanted" ] || brew install $wanted
+        [ -z "$wanted" ] || as_root "pacman -Syu --noconfirm --needed $wanted"
     else
-        echo "setup.sh: found no apt-get, dnf, pacman or brew. Install the packages with these" >&2
+        echo "setup.sh: found no apt-get, dnf or pacman. Install the packages with these" >&2
         echo "Debian names yourself: $apt_packages" >&2
     fi
 }
 
-# Homebrew installs these outside the search paths of pkg-config and the compiler.
-use_brew_paths() {
-    have brew || return 0
-    for keg in readline ncurses; do
-        PKG_CONFIG_PATH=$(brew --prefix "$keg")/lib/pkgconfig:${PKG_CONFIG_PATH:-}
-    done
-    omp=$(brew --prefix libomp)
-    CPPFLAGS="-I$omp/include ${CPPFLAGS:-}"
-    LDFLAGS="-L$omp/lib ${LDFLAGS:-}"
-    export PKG_CONFIG_PATH CPPFLAGS LDFLAGS
-}
-
-# A build folder of an interrupted setup is configured again from the start.
+# A build folder of an interrupted setup is configured again from the start. Meson 1.0 refuses
+# --wipe for such a folder.
 configure() {
     if [ -f "$build/build.ninja" ]; then
         meson setup --reconfigure "$build" "$root"
-    elif [ -d "$build/meson-private" ]; then
-        meson setup --wipe --buildtype=release "$build" "$root"
     else
+        rm -rf "$build/meson-private"
         meson setup --buildtype=release "$build" "$root"
     fi
 }
 
+if [ "$(uname -s)" != Linux ]; then
+    echo "setup.sh: bitnet-chat runs on Linux only" >&2
+    exit 1
+fi
 [ "$install" = no ] || install_packages
-[ "$(uname -s)" != Darwin ] || use_brew_paths
 configure
 meson compile -C "$build"
 if [ "$test" = yes ]; then

@@ -214,6 +214,21 @@ static bool check_memory(const struct backend_ops *ops, size_t weight_bytes, siz
                    seq_fixed_bytes > 0 ? " and the states of a chat" : "", (double)n_free / 1e6);
 }
 
+/* Plan and open the backend. If the memory of a GPU is too small, "auto" goes on with the CPU. */
+static bool open_backend(struct bn_model *model, const char *device, struct backend_config *cfg,
+                         const struct backend_control *control, struct bn_error *err)
+{
+    struct backend_plan plan;
+    do {
+        if (!backend_plan_model(device, model->model, cfg, &model->ops, &plan, err) ||
+            !check_memory(model->ops, plan.weight_bytes, plan.seq_fixed_bytes, err))
+            return false;
+        if (model->ops->open(model->model, cfg, control, &model->backend, err))
+            return true;
+    } while (err->code == BN_ENOMEM && backend_use_next(device, err, cfg, &model->ops));
+    return false;
+}
+
 static bool open_model(struct bn_model *model, const struct bn_file *file,
                        const struct bn_model_config *cfg, struct bn_error *err)
 {
@@ -230,7 +245,6 @@ static bool open_model(struct bn_model *model, const struct bn_file *file,
         .cancel = cancel,
     };
     const struct backend_control control = {cancel, cfg->progress.report, cfg->progress.ud};
-    struct backend_plan plan;
     if (!check_config(cfg, err))
         return false;
     struct backend_config backend_cfg = engine_backend_config(cfg);
@@ -241,9 +255,7 @@ static bool open_model(struct bn_model *model, const struct bn_file *file,
     if (!backend_choose(cfg->device, &backend_cfg, &model->ops, err) ||
         !check_memory(model->ops, least_weight_bytes(bn_file_gguf(file)), 0, err) ||
         !model_open(bn_file_gguf(file), &model_cfg, &model->model, err) ||
-        !backend_plan_model(cfg->device, model->model, &backend_cfg, &model->ops, &plan, err) ||
-        !check_memory(model->ops, plan.weight_bytes, plan.seq_fixed_bytes, err) ||
-        !model->ops->open(model->model, &backend_cfg, &control, &model->backend, err))
+        !open_backend(model, cfg->device, &backend_cfg, &control, err))
         return false;
     model->batch = mem_alloc(backend_cfg.n_ubatch, sizeof *model->batch);
     if (!model->batch)

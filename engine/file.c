@@ -151,7 +151,7 @@ static bool open_part(const char *path, struct mem_map *map, struct gguf **out,
            (gguf_parse(map->ptr, map->n_bytes, out, err) || bn_fail_prefix(err, "%s", path));
 }
 
-/* Map and parse all parts of a split model and join them in parts[0]. `path` is the path of any
+/* Map and parse all parts of a split model. `path` is the path of any
  * part and is changed. The caller closes parts and maps, also after a failure. */
 static bool open_parts(char *path, size_t count, struct mem_map *maps, struct gguf **parts,
                        struct bn_error *err)
@@ -161,7 +161,7 @@ static bool open_parts(char *path, size_t count, struct mem_map *maps, struct gg
         if (!open_part(path, &maps[i], &parts[i], err))
             return bn_fail_prefix(err, "part %zu of %zu", i + 1, count);
     }
-    return gguf_join(parts, count, err);
+    return true;
 }
 
 /* Replace the single part that `file` has opened, which is part `number` (from 0), by all parts. */
@@ -175,7 +175,8 @@ static bool open_split(struct bn_file *file, size_t number, size_t count, struct
     bool ok = (maps && parts && path) || bn_fail(err, BN_ENOMEM, "no memory for %zu parts", count);
     if (ok) {
         memcpy(path, file->path, strlen(file->path) + 1);
-        ok = open_parts(path, count, maps, parts, err);
+        ok = open_parts(path, count, maps, parts, err) &&
+             (gguf_join(parts, count, err) || bn_fail_prefix(err, "%s", file->path));
         /* gguf_join has put the tensors of all parts into parts[0]. */
         for (size_t i = ok ? 1 : 0; i < count; i++)
             gguf_close(parts[i]);

@@ -62,8 +62,13 @@ bool bench_options_rows(const struct options *o, struct bench_row **out, size_t 
     size_t n_depths, n_batches, cap = 0;
     const int64_t *depths = options_ints(o, "depth", &n_depths);
     const int64_t *batches = options_ints(o, "batch", &n_batches);
+    const int64_t n_ubatch = options_int(o, "ubatch");
     *out = NULL;
     *n_rows = 0;
+    for (size_t i = 0; i < n_batches; i++)
+        if (batches[i] > n_ubatch)
+            return bn_fail(err, BN_EARG, "a batch of %lld is larger than --ubatch %lld",
+                           (long long)batches[i], (long long)n_ubatch);
     for (size_t test = 0; test < 2; test++) {
         size_t n_counts, n_test_rows;
         const int64_t *token_counts = options_ints(o, names[test], &n_counts);

@@ -314,9 +314,6 @@ static bool measure(struct bench *b, struct bench_row *row, struct bn_error *err
 bool bench_run(const struct bench_plan *plan, struct bench_row *row, struct bn_error *err)
 {
     struct bench b = {.plan = plan, .row = row};
-    if (row->batch > plan->n_ubatch)
-        return bn_fail(err, BN_EARG, "a batch of %zu is larger than --ubatch %zu", row->batch,
-                       plan->n_ubatch);
     const bool ok = bench_open(&b, err) && measure(&b, row, err);
     bench_close(&b);
     return ok;

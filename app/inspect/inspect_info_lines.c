@@ -239,6 +239,7 @@ static void print_value(const struct info *info, const struct gguf_kv *kv, size_
 {
     struct bn_str text;
     uint64_t u;
+    int64_t i;
     double f;
     bool b;
     char key[INFO_KEY_BYTES];
@@ -253,6 +254,8 @@ static void print_value(const struct info *info, const struct gguf_kv *kv, size_
         printf("%s", b ? "true" : "false");
     else if (kv->kind != GGUF_F32 && kv->kind != GGUF_F64 && bn_file_get_u64(file, key, &u))
         printf("%" PRIu64, u);
+    else if (kv->kind != GGUF_F32 && kv->kind != GGUF_F64 && gguf_item_i64(kv, 0, &i))
+        printf("%" PRId64, i); /* negative */
     else if (bn_file_get_f64(file, key, &f))
         printf("%.9g", f);
     else

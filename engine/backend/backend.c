@@ -116,15 +116,25 @@ bool backend_plan_model(const char *device, const struct model *m, struct backen
                         const struct backend_ops **ops, struct backend_plan *plan,
                         struct bn_error *err)
 {
-    while (!(*ops)->plan(m, cfg, plan, err)) {
-        size_t i = 0;
-        while (kinds[i].ops != *ops)
-            i++;
-        if (err->code != BN_EUNSUPPORTED || !is_auto(device) || i + 1 == N_KINDS)
+    while (!(*ops)->plan(m, cfg, plan, err))
+        if (err->code != BN_EUNSUPPORTED || !backend_use_next(device, err, cfg, ops))
             return false;
-        pass_over(i, cfg, err->text);
-        if (!choose_best(i + 1, cfg, ops, err))
-            return false;
-    }
+    return true;
+}
+
+bool backend_use_next(const char *device, const struct bn_error *err, struct backend_config *cfg,
+                      const struct backend_ops **ops)
+{
+    struct bn_error ignored; /* *err is the reason that the user needs */
+    struct backend_config next = *cfg;
+    size_t i = 0;
+    while (kinds[i].ops != *ops)
+        i++;
+    if (!is_auto(device) || i + 1 == N_KINDS)
+        return false;
+    pass_over(i, &next, err->text);
+    if (!choose_best(i + 1, &next, ops, &ignored))
+        return false;
+    *cfg = next;
     return true;
 }

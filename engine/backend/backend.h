@@ -199,4 +199,10 @@ bool backend_plan_model(const char *device, const struct model *m, struct backen
                         const struct backend_ops **ops, struct backend_plan *plan,
                         struct bn_error *err);
 
+/* With "auto", replace the backend *ops, which failed with *err, by the next kind that can run
+ * here; the reason is logged and set in cfg->skip_reason. False: `device` is not "auto", or no
+ * further kind can run here; then nothing but the log changes. */
+bool backend_use_next(const char *device, const struct bn_error *err, struct backend_config *cfg,
+                      const struct backend_ops **ops);
+
 #endif

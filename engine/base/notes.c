@@ -31,5 +31,5 @@ void bn_notes_add(struct bn_notes *notes, enum bn_note_kind kind, const char *id
 
 bool bn_repair_allowed(const char *no_repair, const char *id)
 {
-    return !no_repair || (strcmp(no_repair, "all") != 0 && !str_list_has(no_repair, id));
+    return !no_repair || !(str_list_has(no_repair, "all") || str_list_has(no_repair, id));
 }

@@ -91,7 +91,7 @@ static bool check_memory(struct backend *b, const struct backend_plan *plan, str
         err, BN_ENOMEM,
         "%s has %.0f MB of %.0f MB free; "
         "the model needs %.0f MB for weights, %.0f MB for scratch, %.3f MB per token of context: "
-        "no context would fit",
+        "no context would fit; --device cpu uses main memory",
         b->device.name, (double)n_free / MEGA, (double)n_total / MEGA,
         (double)plan->weight_bytes / MEGA, (double)plan->scratch_bytes / MEGA,
         (double)plan->kv_bytes_per_token / MEGA);

@@ -178,9 +178,10 @@ class Info(ProgramCase):
         repairs = {n['id'] for n in notes if n['kind'] == 'repair'}
         self.assertIn('pre-tokenizer', repairs)
         self.assertIn('chat-template', repairs)
-        done = self.run_program('info', path, '--json', '--no-repair', 'all')
-        notes = json.loads(done.stdout)['notes']
-        self.assertFalse([n for n in notes if n['kind'] == 'repair'])
+        for names in ('all', 'all,', 'activation,all'):
+            done = self.run_program('info', path, '--json', '--no-repair', names)
+            notes = json.loads(done.stdout)['notes']
+            self.assertFalse([n for n in notes if n['kind'] == 'repair'])
 
 
 class Text(ProgramCase):

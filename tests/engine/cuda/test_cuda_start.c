@@ -420,6 +420,21 @@ static void a_batch_fits_into_a_grid(void **state)
     synth_close(&m);
 }
 
+static void auto_uses_the_cpu_if_the_gpu_is_too_small(void **state)
+{
+    (void)state;
+    const struct synth_spec spec = synth_preset("tiny");
+    struct bn_model_config cfg = {0};
+    struct kit kit;
+    set_bytes(500000);
+    kit_open(&kit, &spec, &cfg);
+    assert_contains(bn_model_info(kit.model)->device, "CPU");
+    assert_contains(bn_model_info(kit.model)->skip_reason, "cuda is not used: Twin GPU has 0 MB");
+    kit_close(&kit);
+    assert_int_equal(used_bytes(), 0);
+    (void)unsetenv("FAKE_CUDA_BYTES");
+}
+
 /* "auto" selects the GPU, unless the model or a setting needs a part of the CPU backend. */
 static void auto_uses_the_cpu_for_parts_without_kernels(void **state)
 {
@@ -451,7 +466,7 @@ static void auto_uses_the_cpu_for_parts_without_kernels(void **state)
     kit_open(&kit, &rotated, &cfg);
     assert_contains(bn_model_info(kit.model)->device, "CPU");
     assert_contains(bn_model_info(kit.model)->skip_reason,
-                    "cuda is not used: the CUDA backend has no rotated files");
+                    "cuda is not used: the CUDA backend does not support rotated files");
     kit_close(&kit);
     cfg.head = BN_HEAD_Q8;
     kit_open(&kit, &spec, &cfg);
@@ -611,6 +626,7 @@ int main(void)
         cmocka_unit_test(missing_graphs_are_replaced_and_noted),
         cmocka_unit_test(a_capture_that_breaks_the_device_is_an_error),
         cmocka_unit_test(a_batch_fits_into_a_grid),
+        cmocka_unit_test(auto_uses_the_cpu_if_the_gpu_is_too_small),
         cmocka_unit_test(auto_uses_the_cpu_for_parts_without_kernels),
         cmocka_unit_test(a_profile_counts_every_launch),
         cmocka_unit_test(bytes_count_each_load_of_the_head),

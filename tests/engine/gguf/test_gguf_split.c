@@ -169,7 +169,7 @@ static void parts_that_contradict_each_other_are_refused(void **state)
     refused(&p, good.name[0], BN_EFORMAT, "part 3 belongs to another model");
     p = good;
     p.n_tensors = 3;
-    refused(&p, good.name[1], BN_EFORMAT, "split.tensors.count does not confirm");
+    refused(&p, good.name[1], BN_EFORMAT, "m-00002-of-00003.gguf: the 3 parts have");
     p = good;
     p.tensor[2] = "first";
     refused(&p, good.name[1], BN_EFORMAT, "tensor 'first' occurs twice");
