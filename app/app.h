@@ -36,7 +36,8 @@ struct app {
     bool ends_after_turn; /* end the event loop when the turn stops, or after two seconds */
     double ends_after_turn_since; /* clock_seconds when `ends_after_turn` was set */
     double stopping_since;        /* clock_seconds when the loop first saw a requested stop; or 0 */
-    enum exit_code code;          /* valid if `ends_now` or `ends_after_turn` */
+    bool is_script_done; /* the input has ended, or /quit was entered: `code` may be ui.failed */
+    enum exit_code code; /* valid if `ends_now` or `ends_after_turn` */
 };
 
 /* The app_open functions print an error to stderr and return its exit code, or EXIT_DONE. Only if

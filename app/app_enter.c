@@ -105,6 +105,7 @@ static enum entry_result run_command(struct app *app, const struct slash *s)
         change_painter(app, host.painter);
     if (host.write_failed && !app->is_interactive)
         app_end_now(app, EXIT_FILE);
+    app->is_script_done = app->is_script_done || host.leaves;
     if (host.leaves)
         app_end_now(app, app->ui.failed); /* EXIT_DONE unless --keep-going passed over a failure */
     return entry;
@@ -186,6 +187,7 @@ void app_event(struct app *app, const struct ui_event *event)
         app_end_now(app, event->code);
         break;
     case UI_END:
+        app->is_script_done = true;
         app_end_now(app, event->code);
         break;
     case UI_HANG_UP:

@@ -57,6 +57,8 @@ static void change_ui(struct app *app)
             app->store.has_warned_last = app->store.has_warned_saved = true;
             app_end_now(app, EXIT_HUNG_UP);
         }
+    } else if (app->ui.ops == before) { /* opened again for /set color */
+        ui_notice(&app->ui, TONE_PLAIN, "color = %s", options_text(app->options, "color"));
     }
     app->next_ui = NULL;
 }
@@ -305,12 +307,12 @@ static enum exit_code signal_exit_code(const struct app *app, unsigned flags)
 /* The last jobs of the worker, before the painter closes: with --snapshot write the snapshot, and
  * finish a sense check that runs without a user (WORKER_CHECK_RUNS). A signal that ends the program
  * stops both. A measurement of /stats peak ends by itself. If the program ends because of an error,
- * or while a turn still runs, nothing is done. A failure that --keep-going has passed over is no
- * such error. */
+ * or while a turn still runs, nothing is done. The end of a script is no error, even if
+ * --keep-going has passed over a failure. */
 static void finish_jobs(struct app *app)
 {
     const struct store *s = &app->store;
-    if ((app->code != EXIT_DONE && app->code != app->ui.failed) || chat_is_busy(&app->chat))
+    if ((app->code != EXIT_DONE && !app->is_script_done) || chat_is_busy(&app->chat))
         return;
     chat_write_snapshot(&app->chat, s->saved.path[0] ? s->saved.path : s->last.path);
     while (app->chat.phase == CHAT_IDLE && !worker_is_idle(app->worker)) {

@@ -12,12 +12,13 @@
 #include <string.h>
 #include <unistd.h>
 
-/* The command line decides, then the environment (any value but 0), then the config file. */
+/* The environment can make a chat private, unless the command line says otherwise. */
 static bool is_private(const struct app *app)
 {
     const char *value = env_get(ENV_PRIVATE);
-    if (value && options_source(app->options, "private") != OPTION_FROM_COMMAND)
-        return strcmp(value, "0") != 0;
+    if (value && strcmp(value, "0") != 0 &&
+        options_source(app->options, "private") != OPTION_FROM_COMMAND)
+        return true;
     return options_flag(app->options, "private");
 }
 

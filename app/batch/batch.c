@@ -428,8 +428,8 @@ static enum exit_code answer_lines(struct batch *b)
     /* is_stopped: a signal may have interrupted a write, which is then no error of the output. */
     const enum exit_code code =
         is_stopped(b) ? stop_code(b) : report_error(PROGRAM, STAGE_RUN, &err);
-    /* A BN_EIO that is not from stdin may be from stdout, to which nothing can be written then. */
-    if (b->signals || b->read_failed || err.code != BN_EIO)
+    /* A BN_EIO that is not from stdin is from stdout, to which nothing can be written then. */
+    if (b->read_failed || err.code != BN_EIO)
         write_rest(b, &err);
     return code;
 }

@@ -127,12 +127,14 @@ static bool change(struct command_host *host, const struct option *row, const ch
         ui_notice(host->ui, TONE_ERROR, "%s; unchanged", err.text);
         return false;
     }
+    if (strcmp(row->name, "color") == 0 && host->ui->ops->is_terminal) {
+        host->painter = host->ui->ops->name; /* a painter chooses its colours when it opens */
+        return true;                         /* change_ui shows the value */
+    }
     char now[400];
     format_value(host, row, now, sizeof(now));
     ui_notice(host->ui, TONE_PLAIN, "%s = %s", row->name, now);
     warn_of_thinking(host, row);
-    if (strcmp(row->name, "color") == 0 && host->ui->ops->is_terminal)
-        host->painter = host->ui->ops->name; /* a painter chooses its colours when it opens */
     return true;
 }
 

@@ -187,7 +187,8 @@ static void pipe_turn_begin(struct ui *ui)
     strbuf_cut(&p->buffered, 0);
     p->in_thought = false;
     if (p->plan.output == PIPE_JSONL) {
-        put_start(ui);
+        if (ui->chat->phase != CHAT_LOADING) /* else at the first token: loading may fail */
+            put_start(ui);
     } else if (p->plan.output == PIPE_TEXT && p->n_answers > 0 &&
                p->plan.kind != PIPE_INTERACTIVE) {
         put(ui, bn_str_of("\n")); /* an empty line between two answers */
@@ -229,6 +230,8 @@ static void pipe_answer(struct ui *ui, enum answer_part part, struct bn_str text
 {
     struct pipe_ui *p = self(ui);
     if (p->plan.output == PIPE_JSONL) {
+        if (!p->has_begun)
+            put_start(ui);
         pipe_put_json(ui,
                       json_pack("{s:s, s:o}", "event", "token",
                                 part == PART_THOUGHT ? "thought" : "text", json_out_text(text)));
@@ -297,6 +300,8 @@ static void pipe_turn_end(struct ui *ui, const struct turn *turn)
     end_thought(p);
     if (p->plan.output != PIPE_TEXT) {
         json_t *o = turn_json(ui->chat->model->tokenizer, model_name(ui), turn);
+        if (p->plan.output == PIPE_JSONL && !p->has_begun)
+            put_start(ui);
         if (p->plan.output == PIPE_JSONL)
             json_out_put(&o, "event", json_string("end"));
         p->has_begun = false;
@@ -315,10 +320,7 @@ static void pipe_turn_end(struct ui *ui, const struct turn *turn)
     print_stats(ui, turn);
 }
 
-/* The object of a turn that failed has only its error, so that the objects can be matched to the
- * messages. A turn that failed before its start gets the event "start", too: whether it has begun
- * depends on the time that the model takes to load. */
-static void put_failed_json(struct ui *ui, const struct bn_error *err)
+void pipe_put_failed(struct ui *ui, const struct bn_error *err)
 {
     struct pipe_ui *p = self(ui);
     json_t *o = json_pack("{s:o}", "error", json_out_text(bn_str_of(err->text)));
@@ -340,13 +342,14 @@ static void pipe_turn_failed(struct ui *ui, const struct bn_error *err)
     erase_row(p);
     struct bn_error shown = *err;
     if (p->plan.output != PIPE_TEXT) {
-        put_failed_json(ui, err);
-    } else if (ui->chat->turn.shown.n_bytes > 0 && options_flag(ui->options, "stream")) {
+        pipe_put_failed(ui, err);
+    } else if (ui->chat->turn.shown.n_bytes > ui->chat->turn.n_shown_before &&
+               options_flag(ui->options, "stream")) {
         pipe_put_text(ui, bn_str_of("\n")); /* the end of the part that is on standard output */
         p->n_answers++;
     }
     if (p->plan.kind == PIPE_LINES && p->n_lines > 0) /* with --keep-going, others have answers */
-        (void)bn_fail_prefix(&shown, "line %zu", p->n_lines);
+        (void)bn_fail_prefix(&shown, "line %zu", p->line_number);
     pipe_failed(ui, report_error(PROGRAM, STAGE_RUN, &shown));
     if (p->plan.kind == PIPE_INTERACTIVE && notice)
         ui_notice(ui, TONE_NOTE, "%s", notice);

@@ -82,14 +82,13 @@ void pipe_end(struct pipe_ui *p, enum exit_code code)
 }
 
 /* Append the cleaned text to `out`. `name` is for messages. False: it is binary or memory ran out;
- * *code is the exit code, and the reason was shown. */
+ * *code is the exit code, and the reason *err was shown. */
 static bool clean_input(struct ui *ui, const char *name, struct bn_str raw, struct strbuf *out,
-                        enum exit_code *code)
+                        enum exit_code *code, struct bn_error *err)
 {
-    struct bn_error err;
     size_t bad_at;
-    if (!input_clean(name, raw, out, &bad_at, &err)) {
-        *code = report_error(PROGRAM, STAGE_RUN, &err);
+    if (!input_clean(name, raw, out, &bad_at, err)) {
+        *code = report_error(PROGRAM, STAGE_RUN, err);
         return false;
     }
     if (bad_at != SIZE_MAX)
@@ -104,7 +103,8 @@ static bool clean_prompt(struct ui *ui)
     struct pipe_ui *p = self(ui);
     struct strbuf clean = {0};
     enum exit_code code;
-    const bool ok = clean_input(ui, "the prompt", strbuf_str(&p->plan.prompt), &clean, &code);
+    struct bn_error err;
+    const bool ok = clean_input(ui, "the prompt", strbuf_str(&p->plan.prompt), &clean, &code, &err);
     if (!ok)
         pipe_end(p, code);
     strbuf_finish(&p->plan.prompt);
@@ -120,7 +120,8 @@ static bool make_prompt(struct ui *ui)
     struct strbuf *text = &p->line, from_stdin = {0};
     strbuf_cut(text, 0);
     enum exit_code code;
-    bool ok = clean_input(ui, "standard input", strbuf_str(&p->in), &from_stdin, &code);
+    struct bn_error err;
+    bool ok = clean_input(ui, "standard input", strbuf_str(&p->in), &from_stdin, &code, &err);
     if (!ok)
         pipe_end(p, code);
     ok = ok && clean_prompt(ui);
@@ -184,7 +185,10 @@ static bool next_line(struct ui *ui, struct strbuf *out)
         return false;
     const size_t n = end == SIZE_MAX ? p->in.n_bytes : end;
     strbuf_add(out, p->in.ptr, n);
+    p->line_number = p->n_lines + 1;
     p->n_lines++;
+    for (size_t i = 0; i < n; i++) /* a message in fences has several lines */
+        p->n_lines += p->in.ptr[i] == '\n';
     strbuf_drop(&p->in, end == SIZE_MAX ? n : n + 1);
     /* A fence is still open only at the end of stdin. At a terminal that is Ctrl-D: cancel the
      * message. */
@@ -217,11 +221,15 @@ static bool read_line(struct ui *ui)
         }
         char name[40]; /* fits */
         enum exit_code code;
-        (void)snprintf(name, sizeof(name), "line %zu", p->n_lines);
-        if (clean_input(ui, name, strbuf_str(&raw), &p->line, &code))
+        struct bn_error err;
+        (void)snprintf(name, sizeof(name), "line %zu", p->line_number);
+        if (clean_input(ui, name, strbuf_str(&raw), &p->line, &code, &err)) {
             has_line = !input_is_blank(strbuf_str(&p->line));
-        else
+        } else {
+            if (p->plan.output != PIPE_TEXT)
+                pipe_put_failed(ui, &err);
             pipe_failed(ui, code);
+        }
         strbuf_cut(&raw, 0);
     }
     strbuf_finish(&raw);

@@ -21,6 +21,7 @@ struct pipe_ui {
     enum exit_code code;    /* of this UI_END or UI_ABORT event */
     double opened;          /* clock_seconds */
     size_t n_lines;         /* lines that were taken from `in`, blank ones included */
+    size_t line_number;     /* of the first line of the last text from `in` */
     size_t n_answers;       /* turns that have ended; those that failed count if they have output */
     bool has_begun;         /* PIPE_JSONL: the event "start" of the present turn was written */
     struct strbuf buffered; /* --no-stream: the answer so far, which is written at its end */
@@ -50,5 +51,9 @@ void pipe_failed(struct ui *ui, enum exit_code code);
  * means that memory ran out, which is a failure. */
 void pipe_put_text(struct ui *ui, struct bn_str text);
 void pipe_put_json(struct ui *ui, json_t *object);
+/* With --json and --jsonl: write the object of a message that failed. It has only the error, so
+ * that the objects can be matched to the messages. With --jsonl the event "start" comes before it,
+ * unless it was written already. */
+void pipe_put_failed(struct ui *ui, const struct bn_error *err);
 
 #endif

@@ -197,6 +197,12 @@ class Chat(ChatCase):
         self.assertEqual(slow['text'], fast['text'])
         self.assertEqual(slow['prompt_tokens'], fast['prompt_tokens'])
 
+    def test_a_failure_that_was_passed_over_does_not_prevent_the_snapshot(self):
+        session = os.path.join(self.home.name, 'passed.json')
+        done = self.chat('-i', '-n', '4', '--keep-going', '--session', session, '--snapshot',
+                         stdin=b'a\n/nosuch\nb\n')
+        self.assertEqual((done.returncode, len(self.snapshots())), (2, 1), done.stderr)
+
     def test_a_snapshot_that_does_not_fit_is_reported_and_not_used(self):
         session, _ = self.kept()
         [path] = self.snapshots()

@@ -56,9 +56,12 @@ class Options(TerminalCase):
         self.assertEqual(self.says('--template', 'plain', '-p', 'x'), b'Hello.\n')
 
     def test_a_variable_makes_the_chat_private(self):
-        for value, kept in (('1', False), ('0', True)):
+        for value, words, kept in (('1', [], False), ('0', [], True), ('1', ['--no-private'], True)):
             self.env['BITNET_CHAT_PRIVATE'] = value
-            terminal = self.ready()
+            for name in ('last.json', 'last.json.journal', 'history'):
+                if os.path.exists(self.state(name)):
+                    os.unlink(self.state(name))
+            terminal = self.ready(*words)
             self.says_in(terminal, b'x\r')
             self.leave(terminal)
             self.assertEqual(os.path.exists(self.state('last.json')), kept)

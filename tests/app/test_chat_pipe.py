@@ -174,6 +174,8 @@ class Output(ChatCase):
         done = self.chat(*words, '--json', stdin=text)
         self.assertEqual(['error' in json.loads(line) for line in done.stdout.splitlines()],
                          [True, False, True, False])
+        self.fake(load_error=1)
+        self.assertEqual(self.chat('--jsonl', stdin=b'x').stdout, b'')
         self.fake('hello', fail_at=3)
         events = [json.loads(line) for line in self.chat('--jsonl', stdin=b'x').stdout.splitlines()]
         self.assertEqual([e['event'] for e in events], ['start', 'token', 'token', 'end'])
@@ -275,6 +277,10 @@ class Lines(ChatCase):
             done = self.chat(*words, '--keep-going', stdin=b'a\nb\0c\nd\n')
             self.assertEqual((done.returncode, done.stdout), (2, b'one\n\none\n'), words)
             self.assertIn(b'line 2 is binary: a NUL byte at offset 1', done.stderr)
+        objects = self.chat('--lines', '--keep-going', '--json', stdin=b'a\nb\0c\nd\n').stdout.splitlines()
+        self.assertEqual(['error' in json.loads(line) for line in objects], [False, True, False])
+        done = self.chat('-i', '--keep-going', stdin=b'"""\na\nb\n"""\nc\0d\n')
+        self.assertIn(b'line 5 is binary', done.stderr)
         done = self.chat('--lines', stdin=b'a\nbbb\nc\377\nd\n')
         self.assertIn(b'line 3 is not valid UTF-8 at offset 1', done.stderr)
 

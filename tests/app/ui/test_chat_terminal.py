@@ -592,13 +592,14 @@ class Safety(TerminalCase):
 
     def test_the_colour_can_be_set_in_a_chat(self):
         self.fake('some **bold** words')
-        terminal = self.ready()
-        for value, looks in (('never', False), ('always', True)):
-            start = len(terminal.seen)
-            terminal.send(f'/set color {value}\r')
-            terminal.expect(f'color = {value}'.encode(), start=start)
-            seen = self.ask(terminal, 'x')
-            self.assertEqual(b'\x1b[1m' in seen[seen.index(b'some'):], looks, seen)
+        for words in PAINTERS:
+            terminal = self.ready(*words)
+            for value, looks in (('never', False), ('always', True)):
+                self.says_in(terminal, f'/set color {value}\r', f'color = {value}'.encode())
+                seen = self.says_in(terminal, b'x\r')
+                self.assertEqual(b'\x1b[1m' in seen[seen.index(b'some'):] or b'\x1b[0;1m' in seen[seen.index(b'some'):],
+                                 looks, seen)
+            self.leave(terminal)
 
     def test_a_terminal_of_one_cell_survives(self):
         self.fake('some words that do not fit', token_ms=2)
