@@ -45,6 +45,8 @@ static bool copy_all(struct command_host *host)
         add_message(&text, "assistant", (struct bn_str){0});
         ok = add_answer(host, s->items[i], &text);
     }
+    if (ok && text.failed)
+        ok = command_fail(host, "out of memory for the conversation");
     ok = ok && copy(host, strbuf_str(&text), "the conversation");
     strbuf_finish(&text);
     return ok;

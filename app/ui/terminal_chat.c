@@ -121,7 +121,9 @@ void terminal_resume_answer(struct ui *ui, terminal_add_fn add)
      * printed it, or it was read from a saved chat, whose answers are not printed. */
     printed.n_shown = size_max(printed.n_shown, turn->n_shown_before);
     printed.n_thought = size_max(printed.n_thought, turn->n_thought_before);
+    ui->terminal->is_resuming = true; /* the earlier part of the answer follows below */
     ui->ops->turn_begin(ui);
+    ui->terminal->is_resuming = false;
     ui->terminal->printed = printed;
     resume_part(ui, PART_THOUGHT, strbuf_str(&turn->thought), printed.n_thought, add);
     resume_part(ui, PART_ANSWER, strbuf_str(&turn->shown), printed.n_shown, add);
@@ -218,9 +220,9 @@ static void line_event(struct ui *ui, struct ui_event *event)
 {
     struct terminal_chat *t = ui->terminal;
     struct bn_error err;
-    bool is_added = true;
-    if (options_flag(ui->options, "history") &&
-        !history_add(&t->history, strbuf_str(&t->line), &is_added, &err)) {
+    bool is_added;
+    t->history.is_off = !options_flag(ui->options, "history");
+    if (!history_add(&t->history, strbuf_str(&t->line), &is_added, &err)) {
         t->history.path[0] = 0; /* one warning is enough */
         ui_notice(ui, TONE_WARNING, "%s; new input is not added to the history file", err.text);
     }
@@ -458,6 +460,8 @@ void terminal_skip_earlier(struct ui *ui,
                            void (*skip)(struct ui *, enum answer_part, struct bn_str))
 {
     const struct turn *turn = &ui->chat->turn;
+    if (ui->terminal->is_resuming)
+        return;
     if (options_flag(ui->options, "thoughts"))
         skip(ui, PART_THOUGHT, (struct bn_str){turn->thought.ptr, turn->n_thought_before});
     skip(ui, PART_ANSWER, (struct bn_str){turn->shown.ptr, turn->n_shown_before});

@@ -41,6 +41,7 @@ struct terminal_chat {
     struct strbuf line;      /* the text of the last UI_LINE event */
     struct strbuf displayed; /* the same line with marks for long pastes (line_edit.h) */
     bool is_hung_up;         /* the terminal is gone */
+    bool is_resuming;        /* terminal_resume_answer calls turn_begin */
 };
 /* Write history lines that wait to the history file, and free all fields. Call it after the painter
  * has closed. */

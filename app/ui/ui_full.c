@@ -37,6 +37,8 @@ static void add_lines(struct ui *ui, enum scroll_look look, enum scroll_break br
     struct scroll_paused answer = {0};
     if (u->in_answer)
         scroll_pause(&u->text, &answer);
+    if (answer.has_line && u->printed.line == u->text.n) /* the line moves */
+        u->printed = (struct scroll_position){u->text.n, 0};
     scroll_end(&u->text);
     scroll_add(&u->text, look, breaks, text);
     if (text.n_bytes == 0 || text.ptr[text.n_bytes - 1] != '\n')

@@ -8,7 +8,6 @@
 
 #include "app/terminal/term_keys.h"
 
-#include <ctype.h>
 #include <stdint.h>
 #include <string.h>
 
@@ -96,13 +95,13 @@ static enum terminal_fed feed(struct ui *ui, size_t n, struct ui_event *event)
     return terminal_feed(ui, n, show_entered, event);
 }
 
-/* After a search, n may be the first letter of a message and not a key of the search. If another
- * letter follows, put this one before it. False: something else follows, for example a command, or
- * out of memory. */
+/* After a search, n may be the first letter of a message and not a key of the search. If text
+ * follows, put the letter before it. False: a control character or a command follows, or out of
+ * memory. */
 static bool put_back(struct strbuf *keys, char letter)
 {
     const unsigned char next = (unsigned char)keys->ptr[0];
-    if (next < 0x80 && !isalpha(next))
+    if (next < ' ' || next == 127 || next == '/')
         return false;
     strbuf_add_char(keys, letter);
     if (keys->failed)

@@ -31,7 +31,6 @@ static struct bn_str drawn_row(const struct inline_editor *e, size_t row)
     return input_rows_row(&e->drawn, e->first + row);
 }
 
-/* Whether the row has a character whose width differs between terminals. */
 /* The number of bytes at the start of the row `now` that need not be written, because the screen
  * shows the row `before`. A row with characters of varying width is written as a whole. */
 static size_t common_bytes(struct bn_str before, struct bn_str now)

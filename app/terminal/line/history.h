@@ -16,6 +16,7 @@
 
 struct history {           /* zeros, then set the path; free with history_finish */
     char path[PATH_BYTES]; /* "": no file */
+    bool is_off;           /* new entries are not written to the file */
     struct strbuf last;    /* the newest entry; an equal entry after it is not added */
     struct strbuf waiting; /* lines to append later: the lock was held by another program, or the
                               directory could not be made */

@@ -211,6 +211,18 @@ class Changes(PainterCase):
             last = [row for row in rows if 'words' in row]
             self.assertRegex(last[0], r'\x1b\[([0-9;]*;)?1m[^\x1b]*bold', rows)
             screen.close()
+        self.fake('```\nfor i\n', 'in \x1d**x**:\n```\nand **bold** words', hold=self.gate())
+        screen = self.screen(60, 20, '--private', '--no-stats')
+        screen.send('go', 'Enter')
+        screen.expect(r'for i')
+        screen.send('/continue', 'Enter')
+        screen.expect(r'generating')
+        screen.send('F2')  # the other painter continues the answer
+        screen.expect(r'\n *>>>')
+        self.write('gate', '')
+        screen.expect(r'bold\*\* words')
+        last = [row for row in screen.text('-e').split('\n') if 'words' in row]
+        self.assertRegex(last[0], r'\x1b\[([0-9;]*;)?1m[^\x1b]*bold')
 
     @NEEDS_TMUX
     def test_a_command_during_an_answer_keeps_its_markdown(self):
@@ -220,10 +232,12 @@ class Changes(PainterCase):
             screen.send('go', 'Enter')
             screen.expect(r'for i in x')
             screen.send('/tokens hi', 'Enter')
-            screen.expect(r'hi')
+            screen.expect(r'\d+ +\|h\|')
             self.write('gate', '')
             screen.expect(r'bold\*\* words')
             self.assertRegex(screen.text(), r'(?m)^    y\(\)')
+            last = [row for row in screen.text('-e').split('\n') if 'words' in row]
+            self.assertRegex(last[0], r'\x1b\[([0-9;]*;)?1m[^\x1b]*bold')
             screen.close()
 
     @NEEDS_TMUX
