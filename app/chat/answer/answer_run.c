@@ -80,7 +80,7 @@ static bool step(struct run *run, struct answer_result *r, int32_t *id, struct b
     struct bn_control control = {.cancel = run->cancel};
     struct bn_sync_stats stats = {0};
     if (is_first) {
-        control.progress = (struct bn_progress){.report = run->sink->reading, .ud = run->sink->ud};
+        control.progress = (struct bn_progress){.report = run->sink->prefill, .ud = run->sink->ud};
         control.n_stable = run->job->n_stable;
         (void)generator_ids(run->g, &r->n_held); /* only the count is needed */
     }

@@ -63,7 +63,7 @@ struct answer_token {
 
 struct answer_sink {
     /* n_done of the n_total tokens of the prompt that must be evaluated */
-    void (*reading)(void *ud, size_t n_done, size_t n_total);
+    void (*prefill)(void *ud, size_t n_done, size_t n_total);
     /* False: stop the answer. One more call may follow, with the text that was held back. */
     bool (*token)(void *ud, const struct answer_token *token);
     void *ud;

@@ -153,7 +153,7 @@ static void on_loading(void *ud, size_t n_done, size_t n_total)
     (void)post(ud, &event); /* false only when the program ends */
 }
 
-static void on_reading(void *ud, size_t n_done, size_t n_total)
+static void on_prefill(void *ud, size_t n_done, size_t n_total)
 {
     struct worker_event event = {.kind = WORKER_PREFILL, .n_done = n_done, .n_total = n_total};
     (void)post(ud, &event); /* false only when the program ends */
@@ -306,7 +306,7 @@ static void run_answer(struct worker *w, const struct job *job)
 {
     if (job->snapshot)
         load_snapshot(w, job);
-    const struct answer_sink sink = {.reading = on_reading, .token = on_token, .ud = w};
+    const struct answer_sink sink = {.prefill = on_prefill, .token = on_token, .ud = w};
     struct worker_event event = {.kind = WORKER_DONE};
     struct bn_error err = {0};
     w->lost_token = false;

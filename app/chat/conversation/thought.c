@@ -139,18 +139,26 @@ static void add_split(void *ud, enum answer_part part, struct bn_str text)
     strbuf_add_str(part == PART_THOUGHT ? s->thought : s->answer, text);
 }
 
+/* Whether the text begins inside of a thought: </think> ends a line, and <think> does not come
+ * before it. Other text can be about these marks. */
+static bool starts_inside(struct bn_str text)
+{
+    const char *close = memmem(text.ptr, text.n_bytes, close_marker.ptr, close_marker.n_bytes);
+    if (!close)
+        return false;
+    const size_t at = (size_t)(close - text.ptr), after = at + close_marker.n_bytes;
+    return (after == text.n_bytes || text.ptr[after] == '\n') &&
+           !memmem(text.ptr, at, open_marker.ptr, open_marker.n_bytes);
+}
+
 void thought_split(struct bn_str text, bool has_thoughts, struct strbuf *thought,
                    struct strbuf *answer)
 {
     struct split split = {thought, answer};
     struct thought t = {0};
-    const size_t n_blank = count_blanks(text);
-    const bool starts_inside =
-        !bn_str_starts((struct bn_str){text.ptr + n_blank, text.n_bytes - n_blank}, open_marker) &&
-        memmem(text.ptr, text.n_bytes, close_marker.ptr, close_marker.n_bytes);
-    thought_init(&t, !has_thoughts   ? THOUGHT_NONE
-                     : starts_inside ? THOUGHT_RUNNING
-                                     : THOUGHT_MAYBE);
+    thought_init(&t, !has_thoughts         ? THOUGHT_NONE
+                     : starts_inside(text) ? THOUGHT_RUNNING
+                                           : THOUGHT_MAYBE);
     thought_feed(&t, text, add_split, &split);
     thought_end(&t, add_split, &split);
 }

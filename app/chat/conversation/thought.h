@@ -44,9 +44,10 @@ void thought_feed(struct thought *t, struct bn_str text, thought_fn emit, void *
 void thought_end(struct thought *t, thought_fn emit, void *ud);
 
 /* Append the thought and the answer in the text of a stored answer to `thought` and `answer`.
- * has_thoughts: that of template_info; without it everything is answer. A text with </think> but
- * without <think> before it begins inside its thought. A thought that was stopped before </think>
- * cannot be told from an answer if <think> was in the prompt: it is then answer. */
+ * has_thoughts: that of template_info; without it everything is answer. The text begins inside its
+ * thought if a line ends with </think> and <think> does not come before it. A thought that was
+ * stopped before </think> cannot be told from an answer if <think> was in the prompt: it is then
+ * answer. */
 void thought_split(struct bn_str text, bool has_thoughts, struct strbuf *thought,
                    struct strbuf *answer);
 

@@ -97,13 +97,14 @@ class FullContext(ChatCase):
 
     def test_undo_of_a_large_message_brings_the_dropped_turns_back(self):
         self.fake('one', 'two', 'three', 'four')
-        for lines in (('/undo', 'c', '/dump'), ('/edit 3', 'c', '/dump')):
-            done = self.chat('-i', '-q', '--ctx', '600', '--overflow', 'drop',
-                             stdin='\n'.join(('aaa', 'bbb', 'x' * 400, *lines)).encode())
+        for lines in (('/undo', 'ccc', '/dump'), ('/edit 3', 'ccc', '/dump')):
+            done = self.chat('-i', '--ctx', '600', '--overflow', 'drop',
+                             stdin='\n'.join(('aaa', 'bbb', 'x' * 480, *lines)).encode())
             text = done.stderr.decode()
             self.assertEqual(done.returncode, 0, text)
+            self.assertIn('context: dropped 2 oldest turns', text)
             dump = text[text.index('<|begin_of_text|>'):]
-            for word in ('aaa', 'bbb', 'c'):
+            for word in ('aaa', 'bbb', 'ccc'):
                 self.assertIn(word, dump)
 
     def test_a_tiny_context_needs_no_tokens_for_the_answer(self):

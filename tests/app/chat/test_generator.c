@@ -73,7 +73,7 @@ static int close_all(void **state)
     return 0;
 }
 
-static void on_reading(void *ud, size_t n_done, size_t n_total)
+static void on_prefill(void *ud, size_t n_done, size_t n_total)
 {
     (void)ud;
     assert_true(n_done <= n_total);
@@ -103,7 +103,7 @@ static size_t answer(struct fixture *f, const struct sampler_params *params, siz
                                    .n_alts = n_alts,
                                    .at_start = true,
                                    .sampler = *params};
-    const struct answer_sink sink = {.reading = on_reading, .token = on_token, .ud = out};
+    const struct answer_sink sink = {.prefill = on_prefill, .token = on_token, .ud = out};
     struct bn_cancel cancel = {false};
     struct answer_result result;
     struct bn_error err;

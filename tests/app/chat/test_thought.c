@@ -73,6 +73,9 @@ static void a_stored_answer_is_split(void **state)
                  {"hm</think>\n\nyes", true, "hm", "yes"}, /* <think> was in the prompt */
                  {"\n<think>half", true, "half", ""},
                  {"yes", true, "", "yes"},
+                 {"The mark </think> ends it.", true, "", "The mark </think> ends it."},
+                 {"<think> and\n</think>\n are", true, " and\n", "are"},
+                 {"Use <think> and\n</think>\n.", true, "", "Use <think> and\n</think>\n."},
                  {"", true, "", ""},
                  {"<think>hm</think>yes", false, "", "<think>hm</think>yes"}};
     (void)state;

@@ -170,6 +170,21 @@ static void turns_that_a_removed_message_left_out_return(void **state)
     transcript_finish(&t);
 }
 
+static void forgotten_turns_do_not_keep_others_out(void **state)
+{
+    struct transcript t = {0};
+    (void)state;
+    for (size_t i = 0; i < 5; i++)
+        add_exchange(&t, (const char *[]){"a", "b", "c", "d", "e"}[i], "x");
+    add_large(&t, 4); /* the oldest turn before it was a */
+    assert_true(transcript_forget(&t, 2));
+    assert_int_equal(t.now.n_skipped, 2);
+    assert_true(transcript_rewind(&t, 3));
+    expect(&t, "cde");
+    assert_int_equal(t.now.n_skipped, 0);
+    transcript_finish(&t);
+}
+
 static void the_skipped_turns_of_a_file_stay_skipped(void **state)
 {
     struct transcript t = {0};
@@ -290,6 +305,7 @@ int main(void)
         cmocka_unit_test(an_empty_conversation_can_be_cleared),
         cmocka_unit_test(forget_and_rewind_keep_the_right_part),
         cmocka_unit_test(turns_that_a_removed_message_left_out_return),
+        cmocka_unit_test(forgotten_turns_do_not_keep_others_out),
         cmocka_unit_test(the_skipped_turns_of_a_file_stay_skipped),
         cmocka_unit_test(an_answer_replaces_only_the_one_in_this_state),
         cmocka_unit_test(a_removed_question_is_not_in_redo),
