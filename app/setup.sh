@@ -1,6 +1,7 @@
 #!/bin/sh
-# Installs missing packages with the package manager of the system, configures a release build in
-# build/ and compiles it. It needs no input and can be run again at any time.
+# Installs missing packages with the package manager of the system (pacman also upgrades the
+# system), configures a release build in build/ and compiles it. It needs no input and can be run
+# again at any time.
 #
 #   app/setup.sh               install, configure, compile
 #   app/setup.sh --test        the same, then run the tests

@@ -214,7 +214,8 @@ static bool check_memory(const struct backend_ops *ops, size_t weight_bytes, siz
                    seq_fixed_bytes > 0 ? " and the states of a chat" : "", (double)n_free / 1e6);
 }
 
-/* Plan and open the backend. If the memory of a GPU is too small, "auto" goes on with the CPU. */
+/* Plan and open the backend. If a GPU has too little memory for the weights, "auto" goes on with
+ * the CPU. The memory of a context is checked later, when a session opens. */
 static bool open_backend(struct bn_model *model, const char *device, struct backend_config *cfg,
                          const struct backend_control *control, struct bn_error *err)
 {

@@ -181,7 +181,7 @@ static void wrong_configurations_are_refused_with_reasons(void **state)
         {{.kv = (enum bn_kv_type)2}, BN_EARG, "KV cache type 2"},
         {{.head = (enum bn_head_mode)7}, BN_EARG, "output head 7"},
         {{.i2s_layout = (enum bn_i2s_layout)5}, BN_EARG, "layout"},
-        {{.skip = (enum bn_skip)2}, BN_EARG, "skipping zeros 2"},
+        {{.skip = (enum bn_skip)2}, BN_EARG, "value 2 for skipping zeros"},
     };
     const struct synth_spec spec = synth_preset("tiny");
     struct synth_model m;
