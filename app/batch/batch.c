@@ -431,6 +431,8 @@ static enum exit_code answer_lines(struct batch *b)
     /* A BN_EIO that is not from stdin is from stdout, to which nothing can be written then. */
     if (b->read_failed || err.code != BN_EIO)
         write_rest(b, &err);
+    else
+        report_drop_output();
     return code;
 }
 

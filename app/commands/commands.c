@@ -53,9 +53,9 @@ const struct command command_table[] = {
      ARGS_FREE, cmd_history},
     {"find", "search", "PATTERN", "search the conversation",
      "/find colou?r searches for a Perl-compatible regular expression and shows each matching "
-     "line with the number of its turn. The full screen jumps to the first match; n and N "
-     "go to the next and the previous match, Esc ends the search. Small letters match capitals "
-     "too.",
+     "line with the number of its turn. Thoughts are searched only if they are shown. The full "
+     "screen jumps to the first match; n and N go to the next and the previous match, Esc ends "
+     "the search. Small letters match capitals too.",
      ARGS_FREE, cmd_find},
     {"context", "usage", "", "show what fills the context",
      "/context shows how many tokens the system message, your messages, the answers and the "

@@ -6,6 +6,7 @@
 #include "engine/base/utf8.h"
 
 #include <stdarg.h>
+#include <stdio_ext.h>
 
 enum exit_code report_code(enum report_stage stage, const struct bn_error *err)
 {
@@ -93,6 +94,11 @@ void report_warnings(const char *program, const struct bn_notes *notes)
 const char *report_version(void)
 {
     return BITNET_VERSION; /* app/meson.build defines it for this file */
+}
+
+void report_drop_output(void)
+{
+    __fpurge(stdout);
 }
 
 enum exit_code report_flush(const char *program)

@@ -60,6 +60,10 @@ void report_safe(FILE *out, struct bn_str text);
 
 const char *report_version(void); /* of the programs, such as "0.1.0"; static text */
 
+/* After a failed write: drop what is buffered for stdout. Otherwise the end of the program would
+ * write it, and wait if nobody reads. */
+void report_drop_output(void);
+
 /* Flush stdout and return EXIT_DONE. If some output could not be written, print an error line and
  * return EXIT_FILE. */
 enum exit_code report_flush(const char *program);

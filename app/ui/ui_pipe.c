@@ -150,11 +150,14 @@ static void fail_write(struct ui *ui)
         return; /* reported already */
     p->code = write_failure_code();
     p->aborts = true;
+    report_drop_output();
 }
 
-/* Write text to stdout unchanged. */
+/* Write text to stdout unchanged. After a failure nothing more is written. */
 static void put(struct ui *ui, struct bn_str text)
 {
+    if (self(ui)->aborts)
+        return;
     erase_row(self(ui));
     if (fwrite(text.ptr, 1, text.n_bytes, stdout) != text.n_bytes || fflush(stdout) != 0)
         fail_write(ui);
@@ -163,6 +166,10 @@ static void put(struct ui *ui, struct bn_str text)
 void pipe_put_json(struct ui *ui, json_t *object)
 {
     struct bn_error err = {0};
+    if (self(ui)->aborts) {
+        json_decref(object);
+        return;
+    }
     erase_row(self(ui));
     if (json_out_write(object, stdout, JSON_OUT_LINE, &err) && fflush(stdout) == 0)
         return;

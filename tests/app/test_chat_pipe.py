@@ -415,6 +415,8 @@ class Endings(ChatCase):
                               > size // 2)
                 time.sleep(0.2)  # until the program waits in write
                 process.send_signal(number)
+                if code != 0:
+                    process.wait(timeout=30)  # although nobody reads
                 time.sleep(0.2)
                 out, said = process.stdout.read(), process.stderr.read()
                 self.assertEqual((process.wait(), said), (code, b''))
