@@ -179,13 +179,28 @@ void pipe_put_json(struct ui *ui, json_t *object)
         fail_write(ui);
 }
 
-/* The event "start". Turns count from 1. */
+/* With --jsonl, write the event "start" with the number of the turn, from 1, unless it was written
+ * already. */
 static void put_start(struct ui *ui)
 {
     struct pipe_ui *p = self(ui);
+    if (p->plan.output != PIPE_JSONL || p->has_begun)
+        return;
     p->has_begun = true;
     pipe_put_json(ui,
                   json_pack("{s:s, s:I}", "event", "start", "turn", (json_int_t)p->n_answers + 1));
+}
+
+/* Write the last object of a turn: with --jsonl it is the event "end". */
+static void put_end(struct ui *ui, json_t *object)
+{
+    struct pipe_ui *p = self(ui);
+    put_start(ui);
+    if (p->plan.output == PIPE_JSONL)
+        json_out_put(&object, "event", json_string("end"));
+    p->has_begun = false;
+    p->n_answers++;
+    pipe_put_json(ui, object);
 }
 
 static void pipe_turn_begin(struct ui *ui)
@@ -237,8 +252,7 @@ static void pipe_answer(struct ui *ui, enum answer_part part, struct bn_str text
 {
     struct pipe_ui *p = self(ui);
     if (p->plan.output == PIPE_JSONL) {
-        if (!p->has_begun)
-            put_start(ui);
+        put_start(ui);
         pipe_put_json(ui,
                       json_pack("{s:s, s:o}", "event", "token",
                                 part == PART_THOUGHT ? "thought" : "text", json_out_text(text)));
@@ -303,17 +317,11 @@ static void print_probs(struct ui *ui, const struct turn *turn)
 static void pipe_turn_end(struct ui *ui, const struct turn *turn)
 {
     struct pipe_ui *p = self(ui);
-    p->n_answers++;
     end_thought(p);
     if (p->plan.output != PIPE_TEXT) {
-        json_t *o = turn_json(ui->chat->model->tokenizer, model_name(ui), turn);
-        if (p->plan.output == PIPE_JSONL && !p->has_begun)
-            put_start(ui);
-        if (p->plan.output == PIPE_JSONL)
-            json_out_put(&o, "event", json_string("end"));
-        p->has_begun = false;
-        pipe_put_json(ui, o);
+        put_end(ui, turn_json(ui->chat->model->tokenizer, model_name(ui), turn));
     } else {
+        p->n_answers++;
         strbuf_add_char(&p->buffered, '\n'); /* with --stream, the buffer was empty until here */
         pipe_put_text(ui, strbuf_str(&p->buffered));
     }
@@ -329,16 +337,7 @@ static void pipe_turn_end(struct ui *ui, const struct turn *turn)
 
 void pipe_put_failed(struct ui *ui, const struct bn_error *err)
 {
-    struct pipe_ui *p = self(ui);
-    json_t *o = json_pack("{s:o}", "error", json_out_text(bn_str_of(err->text)));
-    if (p->plan.output == PIPE_JSONL) {
-        if (!p->has_begun)
-            put_start(ui);
-        json_out_put(&o, "event", json_string("end"));
-    }
-    p->has_begun = false;
-    p->n_answers++;
-    pipe_put_json(ui, o);
+    put_end(ui, json_pack("{s:o}", "error", json_out_text(bn_str_of(err->text))));
 }
 
 static void pipe_turn_failed(struct ui *ui, const struct bn_error *err)

@@ -160,6 +160,11 @@ class Output(ChatCase):
         events = [json.loads(line) for line in self.says('--jsonl', stdin=b'x').splitlines()]
         self.assertEqual([e['event'] for e in events], ['start'] + ['token'] * 3 + ['end'])
         self.assertEqual(''.join(e['text'] for e in events[1:-1]), events[-1]['text'])
+        self.fake('\x1eb', load_ms=300)  # the first answer is empty, and it starts during loading
+        out = self.says('--lines', '--jsonl', stdin=b'x\ny\n')
+        events = [json.loads(line) for line in out.splitlines()]
+        self.assertEqual([(e['event'], e.get('turn')) for e in events],
+                         [('start', 1), ('end', None), ('start', 2), ('token', None), ('end', None)])
 
     def test_each_start_has_an_end(self):
         long = 'x' * 400
