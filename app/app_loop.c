@@ -297,11 +297,8 @@ static void on_idle(struct app *app)
  * because the user has already ended the program. */
 static enum exit_code signal_exit_code(const struct app *app, unsigned flags)
 {
-    if (flags & SIGNAL_TERMINATE)
-        return EXIT_TERMINATED;
-    if (flags & SIGNAL_HANGUP)
-        return EXIT_HUNG_UP;
-    return app->is_interactive ? EXIT_DONE : EXIT_INTERRUPT;
+    const enum exit_code code = signals_exit_code(flags);
+    return code == EXIT_INTERRUPT && app->is_interactive ? EXIT_DONE : code;
 }
 
 /* The last jobs of the worker, before the painter closes: with --snapshot write the snapshot, and

@@ -137,12 +137,20 @@ bool signals_open(enum signal_user user, int pipe_fds[2], struct bn_error *err)
     return user == SIGNALS_PIPE || install_all_ending(err);
 }
 
-bool signals_are_raised(unsigned flags)
+unsigned signals_raised(void)
 {
+    unsigned flags = 0;
     for (size_t i = 0; i < N_WATCHED; i++)
-        if (raised[i] && (flags & 1u << i) != 0)
-            return true;
-    return false;
+        flags |= raised[i] ? 1u << i : 0;
+    return flags;
+}
+
+enum exit_code signals_exit_code(unsigned flags)
+{
+    return flags & SIGNAL_TERMINATE   ? EXIT_TERMINATED
+           : flags & SIGNAL_HANGUP    ? EXIT_HUNG_UP
+           : flags & SIGNAL_INTERRUPT ? EXIT_INTERRUPT
+                                      : EXIT_DONE;
 }
 
 unsigned signals_fetch(void)

@@ -10,6 +10,7 @@
 #ifndef APP_SIGNALS_H
 #define APP_SIGNALS_H
 
+#include "app/common/report.h"
 #include "engine/base/error.h"
 
 #include <signal.h>
@@ -38,8 +39,11 @@ void signals_ignore_size_limit(void);
  * handlers use the pipe until the process ends. BN_EIO: the pipe or a handler cannot be made; the
  * program must end then, because some handlers may be installed. */
 bool signals_open(enum signal_user user, int pipe_fds[2], struct bn_error *err);
-/* Whether one of these flags (enum signal_flag) is raised. It stays raised. */
-bool signals_are_raised(unsigned flags);
+/* The flags (enum signal_flag) that are raised. They stay raised. */
+unsigned signals_raised(void);
+/* The exit code for the strongest of these flags: SIGNAL_TERMINATE, SIGNAL_HANGUP,
+ * SIGNAL_INTERRUPT. EXIT_DONE: none of the three. */
+enum exit_code signals_exit_code(unsigned flags);
 /* Return the flags (enum signal_flag) raised since the last call, and clear them. */
 unsigned signals_fetch(void);
 /* Clear SIGNAL_INTERRUPT, SIGNAL_SUSPEND and SIGNAL_RESUME. The terminal sends the signals of its

@@ -200,14 +200,6 @@ static void paint_text(struct full_ui *u, size_t n_rows)
     }
 }
 
-static size_t count_lines(const struct strbuf *b)
-{
-    size_t n = 0;
-    for (size_t i = 0; i < b->n_bytes; i++)
-        n += b->ptr[i] == '\n';
-    return n;
-}
-
 /* Paint the first n_rows lines of a text in the rows from `row` on. */
 static void paint_lines(struct full_ui *u, const struct strbuf *lines, size_t row, size_t n_rows)
 {
@@ -266,12 +258,13 @@ static void paint_all(struct ui *ui)
     /* The editor and the status row come first. The choices get at most half of the other rows, and
      * the queue at most half of the rest. At least one row is left for the text. */
     const size_t n_input = size_min(size_min(u->input.n, INPUT_ROWS), rows - 2);
-    const size_t n_choices = size_min(count_lines(&u->choices), (rows - 1 - n_input) / 2);
+    const size_t n_choices =
+        size_min(bn_str_count(strbuf_str(&u->choices), '\n'), (rows - 1 - n_input) / 2);
     const size_t n_free = rows - 1 - n_input - n_choices;
     strbuf_cut(&u->queued, 0);
     entry_queue_rows(&ui->terminal->queue, u->size.columns,
                      size_min(size_max(n_free / 2, 1), QUEUE_ROWS), &u->queued);
-    const size_t n_queued = size_min(count_lines(&u->queued), n_free - 1);
+    const size_t n_queued = size_min(bn_str_count(strbuf_str(&u->queued), '\n'), n_free - 1);
     const size_t n_text = n_free - n_queued;
     paint_text(u, n_text);
     paint_lines(u, &u->choices, n_text, n_choices);

@@ -32,14 +32,6 @@ void inline_add_terminfo(struct inline_ui *u, enum terminfo_string which)
     strbuf_add_text(&u->out, u->caps.strings[which]);
 }
 
-static size_t count_lines(const struct strbuf *b)
-{
-    size_t n = 0;
-    for (size_t i = 0; i < b->n_bytes; i++)
-        n += b->ptr[i] == '\n';
-    return n;
-}
-
 /* Set *out to the rows below the status row, and set their numbers, n_below and n_queued. They take
  * at most half of the screen. As in the editor, the last column stays free, so that the terminal
  * does not break a row. */
@@ -52,9 +44,9 @@ static void make_below(struct ui *ui, struct strbuf *out)
     if (max_rows > n_least)
         entry_queue_rows(&ui->terminal->queue, size_max(u->size.columns, 2) - 1,
                          size_min(max_rows - n_least, QUEUE_ROWS), out);
-    u->n_queued = count_lines(out);
+    u->n_queued = bn_str_count(strbuf_str(out), '\n');
     inline_typed_rows(ui, max_rows - u->n_queued, out);
-    u->n_below = count_lines(out);
+    u->n_below = bn_str_count(strbuf_str(out), '\n');
 }
 
 static void add_sync(struct inline_ui *u, const char *mark)

@@ -134,13 +134,11 @@ static int pipe_tick(struct ui *ui)
  * Then the program ends with the code of the signal, without a message. */
 static enum exit_code write_failure_code(void)
 {
-    if (errno == EINTR && signals_are_raised(SIGNAL_TERMINATE))
-        return EXIT_TERMINATED;
-    if (errno == EINTR && signals_are_raised(SIGNAL_HANGUP))
-        return EXIT_HUNG_UP;
-    if (errno == EINTR && signals_are_raised(SIGNAL_INTERRUPT))
-        return EXIT_INTERRUPT;
-    return report_fail(PROGRAM, EXIT_FILE, "cannot write to standard output: %s", strerror(errno));
+    const int error = errno;
+    const enum exit_code code = error == EINTR ? signals_exit_code(signals_raised()) : EXIT_DONE;
+    return code != EXIT_DONE ? code
+                             : report_fail(PROGRAM, EXIT_FILE,
+                                           "cannot write to standard output: %s", strerror(error));
 }
 
 static void fail_write(struct ui *ui)

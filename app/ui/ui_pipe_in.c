@@ -82,13 +82,13 @@ void pipe_end(struct pipe_ui *p, enum exit_code code)
 }
 
 /* Append the cleaned text to `out`. `name` is for messages. False: it is binary or memory ran out;
- * *code is the exit code, and the reason *err was shown. */
+ * the reason *err was shown. */
 static bool clean_input(struct ui *ui, const char *name, struct bn_str raw, struct strbuf *out,
-                        enum exit_code *code, struct bn_error *err)
+                        struct bn_error *err)
 {
     size_t bad_at;
     if (!input_clean(name, raw, out, &bad_at, err)) {
-        *code = report_error(PROGRAM, STAGE_RUN, err);
+        (void)report_error(PROGRAM, STAGE_RUN, err); /* the caller uses report_code */
         return false;
     }
     if (bad_at != SIZE_MAX)
@@ -102,11 +102,10 @@ static bool clean_prompt(struct ui *ui)
 {
     struct pipe_ui *p = self(ui);
     struct strbuf clean = {0};
-    enum exit_code code;
     struct bn_error err;
-    const bool ok = clean_input(ui, "the prompt", strbuf_str(&p->plan.prompt), &clean, &code, &err);
+    const bool ok = clean_input(ui, "the prompt", strbuf_str(&p->plan.prompt), &clean, &err);
     if (!ok)
-        pipe_end(p, code);
+        pipe_end(p, report_code(STAGE_RUN, &err));
     strbuf_finish(&p->plan.prompt);
     p->plan.prompt = clean;
     return ok;
@@ -119,11 +118,10 @@ static bool make_prompt(struct ui *ui)
     struct pipe_ui *p = self(ui);
     struct strbuf *text = &p->line, from_stdin = {0};
     strbuf_cut(text, 0);
-    enum exit_code code;
     struct bn_error err;
-    bool ok = clean_input(ui, "standard input", strbuf_str(&p->in), &from_stdin, &code, &err);
+    bool ok = clean_input(ui, "standard input", strbuf_str(&p->in), &from_stdin, &err);
     if (!ok)
-        pipe_end(p, code);
+        pipe_end(p, report_code(STAGE_RUN, &err));
     ok = ok && clean_prompt(ui);
     if (ok) {
         if (from_stdin.n_bytes > 0 && from_stdin.ptr[from_stdin.n_bytes - 1] == '\n')
@@ -186,9 +184,8 @@ static bool next_line(struct ui *ui, struct strbuf *out)
     const size_t n = end == SIZE_MAX ? p->in.n_bytes : end;
     strbuf_add(out, p->in.ptr, n);
     p->line_number = p->n_lines + 1;
-    p->n_lines++;
-    for (size_t i = 0; i < n; i++) /* a message in fences has several lines */
-        p->n_lines += p->in.ptr[i] == '\n';
+    /* A message in fences has several lines. */
+    p->n_lines += 1 + bn_str_count((struct bn_str){p->in.ptr, n}, '\n');
     strbuf_drop(&p->in, end == SIZE_MAX ? n : n + 1);
     /* A fence is still open only at the end of stdin. At a terminal that is Ctrl-D: cancel the
      * message. */
@@ -220,15 +217,14 @@ static bool read_line(struct ui *ui)
             break;
         }
         char name[40]; /* fits */
-        enum exit_code code;
         struct bn_error err;
         (void)snprintf(name, sizeof(name), "line %zu", p->line_number);
-        if (clean_input(ui, name, strbuf_str(&raw), &p->line, &code, &err)) {
+        if (clean_input(ui, name, strbuf_str(&raw), &p->line, &err)) {
             has_line = !input_is_blank(strbuf_str(&p->line));
         } else {
             if (p->plan.output != PIPE_TEXT)
                 pipe_put_failed(ui, &err);
-            pipe_failed(ui, code);
+            pipe_failed(ui, report_code(STAGE_RUN, &err));
         }
         strbuf_cut(&raw, 0);
     }

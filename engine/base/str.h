@@ -36,6 +36,15 @@ static inline bool bn_str_starts(struct bn_str a, struct bn_str prefix)
            (prefix.n_bytes == 0 || memcmp(a.ptr, prefix.ptr, prefix.n_bytes) == 0);
 }
 
+/* How many bytes of s are c. */
+static inline size_t bn_str_count(struct bn_str s, char c)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < s.n_bytes; i++)
+        n += s.ptr[i] == c;
+    return n;
+}
+
 /* The bytes of the byte order mark at the beginning of a UTF-8 text, which some editors write and
  * which is no part of the text: 3, or 0 without a mark. */
 static inline size_t bn_str_bom_bytes(struct bn_str text)

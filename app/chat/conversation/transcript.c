@@ -154,11 +154,10 @@ static void steps_push(struct transcript_step *steps, size_t *n, struct transcri
  * that were left out only since that exchange was added. */
 static void restore_skipped(struct transcript_state *s, const struct exchange *removed)
 {
-    for (size_t i = 0; i < s->n && i < s->n_skipped; i++) /* serials ascend */
-        if (s->items[i]->serial >= removed->oldest_serial)
-            s->n_skipped = i; /* ends the loop */
-    if (s->n_skipped >= s->n) /* oldest_serial is unknown: prompt_fit starts with all turns */
-        s->n_skipped = 0;
+    size_t n = 0;
+    while (n < s->n && n < s->n_skipped && s->items[n]->serial < removed->oldest_serial)
+        n++;                         /* serials ascend */
+    s->n_skipped = n < s->n ? n : 0; /* the last turn is never left out */
 }
 
 static void drop_last(struct transcript_state *s)

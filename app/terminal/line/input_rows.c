@@ -28,9 +28,9 @@ static size_t begin_row(struct input_rows *r)
 }
 
 /* Append a character of `width` columns to the last row, or to a new row if it does not fit. A
- * terminal may show a character of varying width one column wider, unless its width is 0. So one
- * column stays free for each of them, except those of width 0, that the row has already. An
- * EMOJI_STYLE stays with its character. */
+ * terminal may show a character of varying width one column wider, unless its width is 0. So the
+ * row keeps one column free for each such character that it has already. An EMOJI_STYLE stays with
+ * its character. */
 static void put(struct input_rows *r, uint32_t code, size_t width, size_t columns, size_t *column)
 {
     const bool varies = term_text_width_varies(code);

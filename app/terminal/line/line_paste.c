@@ -25,10 +25,7 @@
 /* After a newline at the end, one more line is counted, which is empty. */
 static size_t count_lines(struct bn_str text)
 {
-    size_t n = 1;
-    for (size_t i = 0; i < text.n_bytes; i++)
-        n += text.ptr[i] == '\n';
-    return n;
+    return bn_str_count(text, '\n') + 1;
 }
 
 /* Append the beginnings of two lines, at most MARK_COLUMNS columns each, with " ... " between them:

@@ -72,9 +72,9 @@ void flow_finish(struct flow *f);
 void flow_add(struct flow *f, struct bn_str text, struct strbuf *out);
 /* Write what is held back, but drop blanks at the end. Call it at the end of the text. */
 void flow_flush(struct flow *f, struct strbuf *out);
-/* Call it before writing other text in the middle of this text. It drops the blanks that are held
- * back, unless they begin a row. After the other text, call flow_begin_row: the next word, or the
- * word that is held back, then begins a row. */
+/* Call it before other text is written in the middle of this text, and call flow_begin_row after
+ * that text. Blanks that are held back are dropped, unless they begin a row. A word that is held
+ * back, or else the next word, then begins the new row. */
 void flow_pause(struct flow *f);
 /* Change the kind of the text that follows, which begins new Markdown. First writes what is held
  * back, except blanks at the end, which stay held back. Does nothing if the kind is the same. */

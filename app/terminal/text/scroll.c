@@ -120,14 +120,20 @@ static void put_char(void *ud, const struct term_char *c, enum text_look look)
         strbuf_add_char(&line->looks, (char)look);
 }
 
-void scroll_add(struct scroll *s, enum scroll_look look, enum scroll_break breaks,
-                struct bn_str text)
+/* Text with this look and these breaks follows. */
+static void begin_text(struct scroll *s, enum scroll_look look, enum scroll_break breaks)
 {
     if (s->look != look || s->breaks != breaks)
         scroll_end(s);
     s->look = look;
     s->breaks = breaks;
     s->markdown.is_plain = look != SCROLL_ANSWER && look != SCROLL_THOUGHT;
+}
+
+void scroll_add(struct scroll *s, enum scroll_look look, enum scroll_break breaks,
+                struct bn_str text)
+{
+    begin_text(s, look, breaks);
     markdown_add(&s->markdown, text, &(struct markdown_sink){put_char, s});
     if (s->is_open)
         lay_line(s, s->n - 1);
@@ -152,11 +158,7 @@ void scroll_skip(struct scroll *s, enum scroll_look look, enum scroll_break brea
                  struct bn_str text)
 {
     const struct markdown_sink nothing = {put_nothing, NULL};
-    if (s->look != look || s->breaks != breaks)
-        scroll_end(s);
-    s->look = look;
-    s->breaks = breaks;
-    s->markdown.is_plain = look != SCROLL_ANSWER && look != SCROLL_THOUGHT;
+    begin_text(s, look, breaks);
     markdown_add(&s->markdown, text, &nothing);
     markdown_flush(&s->markdown, &nothing);
 }

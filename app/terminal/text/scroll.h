@@ -57,10 +57,10 @@ void scroll_end(struct scroll *s);
  * that is added next with the same look and breaks. Call it after scroll_end. */
 void scroll_skip(struct scroll *s, enum scroll_look look, enum scroll_break breaks,
                  struct bn_str text);
-/* Before and after other lines in the middle of a text: scroll_pause keeps its Markdown in *out,
- * and scroll_resume continues it in a new line. If the last line has only blanks so far, it is
- * moved after the other lines, because the blanks are the indentation of what follows. Both
- * functions must be called. */
+/* Call scroll_pause before and scroll_resume after other lines in the middle of a text. The text
+ * keeps its Markdown and continues in a new line. If its last line has only blanks so far, they are
+ * the indentation of what follows, so scroll_resume puts this line after the other lines. *out owns
+ * memory until scroll_resume. */
 struct scroll_paused {
     struct markdown markdown;
     enum scroll_look look;

@@ -138,6 +138,12 @@ class TerminalCase(ChatCase):
         terminal.expect(pattern, start=start)
         return terminal.seen[start:]
 
+    def use_editor(self, script):
+        """Let Ctrl-X Ctrl-E run this shell script, whose $1 is the file with the text."""
+        path = self.write('editor', '#!/bin/sh\n' + script)
+        os.chmod(path, 0o755)
+        self.env['EDITOR'] = path
+
     def messages(self, role='user'):
         """Texts of this role in the last conversation, as the program saved it."""
         return [m['content'] for m in self.saved(self.state('last.json')) if m['role'] == role]

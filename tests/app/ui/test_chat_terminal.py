@@ -437,9 +437,7 @@ class Editing(TerminalCase):
         self.assertEqual(os.listdir(self.home.name), [])
 
     def test_the_users_editor_changes_the_message(self):
-        script = self.write('editor', '#!/bin/sh\nprintf "%s and more\\n" "$(cat "$1")" > "$1"\n')
-        os.chmod(script, 0o755)
-        self.env['EDITOR'] = script
+        self.use_editor('printf "%s and more\\n" "$(cat "$1")" > "$1"\n')
         terminal = self.ready()
         terminal.send(b'some\x18\x05')
         terminal.expect(rb'some and more')
@@ -447,9 +445,7 @@ class Editing(TerminalCase):
         self.assertEqual(self.messages(), ['some and more'])
 
     def test_one_undo_restores_the_line_from_before_the_editor(self):
-        script = self.write('editor', '#!/bin/sh\necho other words > "$1"\n')
-        os.chmod(script, 0o755)
-        self.env['EDITOR'] = script
+        self.use_editor('echo other words > "$1"\n')
         for words in PAINTERS:
             terminal = self.ready(*words)
             terminal.send(b'my own text\x1b[D\x18\x05')  # Left, Ctrl-X Ctrl-E
@@ -459,9 +455,7 @@ class Editing(TerminalCase):
             self.assertEqual(self.messages(), ['my own text.'])
 
     def test_an_editor_can_be_stopped_and_continued(self):
-        script = self.write('editor', '#!/bin/sh\nkill -STOP $$\necho after the stop > "$1"\n')
-        os.chmod(script, 0o755)
-        self.env['EDITOR'] = script
+        self.use_editor('kill -STOP $$\necho after the stop > "$1"\n')
         command = 'set -m; "$0" "$@"; echo the shell has the terminal; read x; fg'
         terminal = self.start(['sh', '-c', command, PROGRAM, self.model])
         terminal.expect(rb'loaded in')
@@ -473,9 +467,7 @@ class Editing(TerminalCase):
         self.assertEqual(self.messages(), ['after the stop'])
 
     def test_control_c_in_the_editor_keeps_the_message(self):
-        script = self.write('editor', '#!/bin/sh\nkill -INT $PPID\nsleep 0.1\nexit 1\n')
-        os.chmod(script, 0o755)
-        self.env['EDITOR'] = script
+        self.use_editor('kill -INT $PPID\nsleep 0.1\nexit 1\n')
         for words in PAINTERS:
             terminal = self.ready(*words)
             terminal.send(b'some words\x18\x05')
@@ -540,9 +532,7 @@ class Editing(TerminalCase):
         self.assertIn(b'the model has nothing to add', self.ask(terminal, '/continue'))
 
     def test_edit_of_an_empty_chat_opens_the_users_editor(self):
-        script = self.write('editor', '#!/bin/sh\necho from the editor > "$1"\n')
-        os.chmod(script, 0o755)
-        self.env['EDITOR'] = script
+        self.use_editor('echo from the editor > "$1"\n')
         for words in ([], ['--tui']):
             terminal = self.ready(*words)
             terminal.send(b'/edit\r')

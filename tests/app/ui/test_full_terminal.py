@@ -111,10 +111,7 @@ class WaysOut(FullTerminalCase):
         self.left_clean(terminal, 0)
 
     def test_the_editor_runs_on_the_normal_screen(self):
-        script = self.write('editor', '#!/bin/sh\nprintf "%s and more\\n" "$(cat "$1")" > "$1"\n'
-                                      'echo here >&2\n')
-        os.chmod(script, 0o755)
-        self.env['EDITOR'] = script
+        self.use_editor('printf "%s and more\\n" "$(cat "$1")" > "$1"\necho here >&2\n')
         terminal = self.ready()
         terminal.send(b'some\x18\x05')
         terminal.expect(rb'1049l(?s:.*)here(?s:.*)1049h')

@@ -195,6 +195,11 @@ class Changes(PainterCase):
             self.each_word_once(screen.text('-J', '-S', '-500'))
             screen.close()
 
+    def ends_in_bold(self, screen):
+        """The row with "**bold** words", after the block of code, must have its look."""
+        last = [row for row in screen.text('-e').split('\n') if 'words' in row]
+        self.assertRegex(last[0], r'\x1b\[([0-9;]*;)?1m[^\x1b]*bold')
+
     @NEEDS_TMUX
     def test_a_continued_answer_goes_on_with_its_markdown(self):
         """The first part ends in a block of code. Its end must not begin another block."""
@@ -208,8 +213,7 @@ class Changes(PainterCase):
             rows = screen.text('-e').split('\n')
             code = [row for row in rows if '**x**' in row]
             self.assertEqual(len(code), 1, rows)
-            last = [row for row in rows if 'words' in row]
-            self.assertRegex(last[0], r'\x1b\[([0-9;]*;)?1m[^\x1b]*bold', rows)
+            self.ends_in_bold(screen)
             screen.close()
         self.fake('```\nfor i\n', 'in \x1d**x**:\n```\nand **bold** words', hold=self.gate())
         screen = self.screen(60, 20, '--private', '--no-stats')
@@ -221,8 +225,7 @@ class Changes(PainterCase):
         screen.expect(r'\n *>>>')
         self.write('gate', '')
         screen.expect(r'bold\*\* words')
-        last = [row for row in screen.text('-e').split('\n') if 'words' in row]
-        self.assertRegex(last[0], r'\x1b\[([0-9;]*;)?1m[^\x1b]*bold')
+        self.ends_in_bold(screen)
 
     @NEEDS_TMUX
     def test_a_command_during_an_answer_keeps_its_markdown(self):
@@ -236,8 +239,7 @@ class Changes(PainterCase):
             self.write('gate', '')
             screen.expect(r'bold\*\* words')
             self.assertRegex(screen.text(), r'(?m)^    y\(\)')
-            last = [row for row in screen.text('-e').split('\n') if 'words' in row]
-            self.assertRegex(last[0], r'\x1b\[([0-9;]*;)?1m[^\x1b]*bold')
+            self.ends_in_bold(screen)
             screen.close()
 
     @NEEDS_TMUX

@@ -33,11 +33,9 @@ class QueueCase(TerminalCase):
         self.settle(terminal)  # Ctrl-D is ignored until the prompt is back
         return self.messages()
 
-    def use_editor(self):
+    def use_copying_editor(self):
         """Let Ctrl-X Ctrl-E copy the line to a file."""
-        script = self.write('copies', '#!/bin/sh\ncp "$1" "$HOME/new" && mv "$HOME/new" "$HOME/edited"\n')
-        os.chmod(script, 0o755)
-        self.env['EDITOR'] = script
+        self.use_editor('cp "$1" "$HOME/new" && mv "$HOME/new" "$HOME/edited"\n')
 
     def edited(self, terminal):
         """The text in the line editor."""
@@ -148,7 +146,7 @@ class Queue(QueueCase):
             self.leave(terminal)
 
     def test_a_stop_before_the_first_token_returns_the_question_too(self):
-        self.use_editor()
+        self.use_copying_editor()
         for words in PAINTERS:
             self.fake('never', read_us=300000)
             terminal = self.ready(*words)
@@ -164,7 +162,7 @@ class Queue(QueueCase):
             self.leave(terminal)
 
     def test_a_message_that_cannot_be_sent_returns_with_the_lines_after_it(self):
-        self.use_editor()
+        self.use_copying_editor()
         for words in PAINTERS:
             self.fake('word \x1d.', hold=self.gate(), n_ctx=200)
             terminal = self.ready('--overflow', 'stop', *words)
@@ -284,7 +282,7 @@ class Escape(QueueCase):
             self.leave(terminal)
 
     def test_lines_that_return_during_a_search_stay(self):
-        self.use_editor()
+        self.use_copying_editor()
         for words in PAINTERS:
             terminal = self.with_history(words)
             terminal.send(b'\x03')  # Ctrl-C stops the answer
@@ -294,7 +292,7 @@ class Escape(QueueCase):
             self.leave(terminal)
 
     def test_a_search_ends_when_the_painter_changes(self):
-        self.use_editor()
+        self.use_copying_editor()
         for words in PAINTERS:
             terminal = self.with_history(words)
             self.write('gate', '')
