@@ -18,8 +18,8 @@ import torch
 
 from model import Model, Shape
 from score import conversations
-from train import last_state
-from vocabulary import Vocabulary
+from train import load_state, vocab_path
+from vocabulary import read_vocabulary
 
 LONGEST = 80
 
@@ -57,12 +57,10 @@ def main():
     ap.add_argument("--model", help="default: the built-in model")
     ap.add_argument("--n", type=int, default=200)
     a = ap.parse_args()
-    with open(os.path.join(a.work, "vocab.json"), encoding="utf-8") as f:
-        vocab = Vocabulary(**json.load(f))
-    weights = last_state(a.work)["model"]
-    n_layers = 1 + max(int(name.split(".")[1]) for name in weights if name.startswith("blk."))
-    model = Model(Shape(vocab=len(vocab.tokens), layers=n_layers))
-    model.load_state_dict(weights)
+    vocab = read_vocabulary(vocab_path(a.work))
+    state = load_state(a.work)
+    model = Model(Shape(**state["shape"]))
+    model.load_state_dict(state["model"])
     texts = [turn["user"] for turns in conversations() for turn in turns][:a.n]
     same, worst = 0, 0.0
     for text in texts:

@@ -1,20 +1,18 @@
 #!/usr/bin/env python3
 """Trains the demo model, from random weights or from those of a model, and writes it as a GGUF file.
 
-usage: train.py [--work DIR] [--out demo.gguf] [--start FILE.gguf] [--tokens N] [--more-tokens N ...] [--threads N]
+usage: train.py [--work DIR] [--out demo.gguf] [--start FILE.gguf|DIR] [--tokens N | --seconds N] [--threads N]
                 [--device cpu|cuda] [--stop-after SECONDS]
 
-Needs Python 3.10 or newer with torch, numpy and tokenizers. The stages are the vocabulary, the corpus as ids, and
-the training. Each result is saved in the work directory and used again by the next run. Training writes a checkpoint
-every few minutes, in files of at most 15 MiB; the same arguments continue it. All random numbers depend on --seed.
+Needs Python 3.10 or newer with torch, numpy and tokenizers. The vocabulary and a checkpoint every few minutes are saved
+in the work directory; the same arguments continue the training. All random numbers depend on --seed.
 """
 import argparse
-import glob
-import io
 import json
 import os
 import random
 import time
+from dataclasses import asdict
 
 import numpy as np
 import torch
@@ -23,18 +21,15 @@ import torch.nn.functional as F
 import corpus
 import gguf_file as out
 from model import Model, Shape, ternary
-from vocabulary import Vocabulary, learn
+from rows import CONTEXT, SEQUENCE, Rows
+from vocabulary import learn, read_vocabulary
 
 TEMPLATE = ("{% set loop_messages = messages %}{% for message in loop_messages %}"
             "{% set content = message['role'] | capitalize + ': '"
             "+ message['content'] | trim + '<|eot_id|>' %}{% if loop.index0 == 0 %}"
             "{% set content = bos_token + content %}{% endif %}"
             "{{ content }}{% endfor %}{% if add_generation_prompt %}{{ 'Assistant: ' }}{% endif %}")
-SYSTEMS = ["You are a helpful assistant.", "You are a friendly assistant.", "Answer briefly.", "Be kind.",
-           "You are bitnet-chat."]
-SEQUENCE = 512  # ids of a training row, which holds several conversations that do not attend to each other
-WAITING = 48  # conversations to choose from when a row is filled
-PART_BYTES = 15 << 20
+EASY_SHARE = 1 / 6  # of a training from random weights, at its beginning
 
 
 def log(work, line):
@@ -43,134 +38,68 @@ def log(work, line):
         f.write(line + "\n")
 
 
+def vocab_path(work):
+    return os.path.join(work, "vocab.json")
+
+
 def make_vocabulary(work, n_vocab, seed, start=None):
-    """The vocabulary of the work directory, else that of the model `start` if it has n_vocab tokens, else a new one."""
-    path = os.path.join(work, "vocab.json")
-    meta = out.read(start)[0] if start else {}
-    if not os.path.exists(path) and len(meta.get("tokenizer.ggml.tokens", [])) == n_vocab:
-        with open(path, "w", encoding="utf-8") as f:
-            json.dump({"tokens": meta["tokenizer.ggml.tokens"], "merges": meta["tokenizer.ggml.merges"]}, f)
+    """The vocabulary of the work directory, else that of `start` if it has n_vocab tokens, else a new one."""
+    path = vocab_path(work)
     if not os.path.exists(path):
-        maker, texts = corpus.Maker("train", random.Random(seed)), []
-        for _ in range(30000):
-            for user, answer, kind in maker.conversation():
-                if kind != "word":  # words that are spelled must stay sequences of letters
-                    texts += ["User: " + user, answer]
-        tokens, merges = learn(texts, n_vocab)
+        found = vocabulary_of(start) if start else None
+        if not found or len(found["tokens"]) != n_vocab:
+            found = new_vocabulary(n_vocab, seed)
         with open(path, "w", encoding="utf-8") as f:
-            json.dump({"tokens": tokens, "merges": merges}, f)
-    with open(path, encoding="utf-8") as f:
-        return Vocabulary(**json.load(f))
+            json.dump(found, f)
+    return read_vocabulary(path)
 
 
-def stretched(ids, eot, rng):
-    """
-    Positions of a conversation's ids. Some conversations get gaps between turns and cover the whole context, so
-    that rows of SEQUENCE ids also train attention over long distances.
-    """
-    gap, places = 0, []
-    room = Shape.context - len(ids) if rng.random() < .3 else 0
-    for token in ids:
-        places.append(len(places) + gap)
-        if token == eot and room > gap and rng.random() < .5:
-            gap += int((room - gap) * rng.random() ** 2)
-    return places
+def vocabulary_of(start):
+    """The tokens and merges of a GGUF file or of a work directory"""
+    if os.path.isdir(start):
+        with open(vocab_path(start), encoding="utf-8") as f:
+            return json.load(f)
+    meta, _ = out.read(start)
+    return {"tokens": meta["tokenizer.ggml.tokens"], "merges": meta["tokenizer.ggml.merges"]}
 
 
-def conversations(vocab, maker, rng):
-    """Yields (ids, weights, positions) of conversations, cut after SEQUENCE ids."""
-    while True:
-        turns = [(u, a, corpus.given_characters(a, kind)) for u, a, kind in maker().conversation()]
-        system = rng.choice(SYSTEMS) if rng.random() < .1 else None
-        ids, weights = (part[:SEQUENCE] for part in vocab.conversation(turns, system))
-        yield ids, weights, stretched(ids, vocab.eot, rng)
+def new_vocabulary(n_vocab, seed):
+    maker, texts = corpus.Maker("train", random.Random(seed)), []
+    for _ in range(30000):
+        for user, answer, kind in maker.conversation():
+            if kind != "word":  # words that are spelled must stay sequences of letters
+                texts += ["User: " + user, answer]
+    tokens, merges = learn(texts, n_vocab)
+    return {"tokens": tokens, "merges": merges}
 
 
-def fill_row(talks, waiting):
-    """
-    -> conversations that fit into a row together: the one that has waited longest, then the longest that fits, until
-    none fits.
-    """
-    row, room = [], SEQUENCE
-    while True:
-        while len(waiting) < WAITING:
-            waiting.append(next(talks))
-        fits = [talk for talk in waiting if len(talk[0]) <= room]
-        if not fits:
-            return row
-        best = max(fits, key=lambda talk: len(talk[0])) if row else waiting[0]
-        waiting.remove(best)
-        row.append(best)
-        room -= len(best[0])
+def state_path(work):
+    return os.path.join(work, "state.pt")
 
 
-def make_rows(path, vocab, n_tokens, seed, easy_share):
-    """
-    -> ids, weights, conversation numbers, positions: each (rows, SEQUENCE). The first part, easy_share of all, has
-    the easier mixture, the rest the harder one.
-    """
-    if os.path.exists(path):
-        return np.load(path)
-    rng = random.Random(seed + 1)
-    makers = corpus.Maker("train", rng), corpus.Maker("train", rng, hard=True, pieces=vocab.pieces())
-    n_rows = n_tokens // SEQUENCE
-    ids = np.full((n_rows, SEQUENCE), vocab.eos, np.uint16)
-    weights = np.zeros((n_rows, SEQUENCE), np.float16)
-    parts = np.full((n_rows, SEQUENCE), 255, np.uint8)
-    positions = np.zeros((n_rows, SEQUENCE), np.uint16)
-    done, waiting = 0, []
-    talks = conversations(vocab, lambda: makers[done >= n_rows * easy_share], rng)
-    while done < n_rows:
-        at = 0
-        for part, (one, weight, places) in enumerate(fill_row(talks, waiting)):
-            here = slice(at, at + len(one))
-            ids[done, here], weights[done, here], parts[done, here], positions[done, here] = one, weight, part, places
-            at += len(one)
-        done += 1
-    np.savez(path, ids=ids, weights=weights, parts=parts, positions=positions)
-    return np.load(path)
+def save_state(work, state):
+    """Replaces the checkpoint only when the new one is complete."""
+    torch.save(state, state_path(work) + ".new")
+    os.replace(state_path(work) + ".new", state_path(work))
 
 
-def save_parts(path, state):
-    buffer = io.BytesIO()
-    torch.save(state, buffer)
-    data = buffer.getvalue()
-    for i in range(0, len(data), PART_BYTES):
-        with open(f"{path}.new{i // PART_BYTES:02d}", "wb") as f:
-            f.write(data[i:i + PART_BYTES])
-    for old in glob.glob(path + ".[0-9][0-9]"):
-        os.remove(old)
-    for new in sorted(glob.glob(path + ".new[0-9][0-9]")):
-        os.rename(new, new.replace(".new", "."))
+def load_state(work, device="cpu"):
+    """The checkpoint of a work directory, or None"""
+    path = state_path(work)
+    return torch.load(path, map_location=device, weights_only=True) if os.path.exists(path) else None
 
 
-def load_parts(path):
-    parts = sorted(glob.glob(path + ".[0-9][0-9]"))
-    if not parts:
-        return None
-    data = b"".join(open(p, "rb").read() for p in parts)
-    return torch.load(io.BytesIO(data), map_location="cpu", weights_only=True)
-
-
-def path_of(work, name, run):
-    """The path of a run's file, without its ending. Names of the first run have no number."""
-    return os.path.join(work, name if run == 1 else f"{name}{run}")
-
-
-def last_state(work):
-    """The last checkpoint of the last run."""
-    runs = [run for run in range(1, 10) if os.path.exists(path_of(work, "state", run) + ".00")]
-    return load_parts(path_of(work, "state", runs[-1]))
-
-
-def batch_of(rows, picks, device):
-    take = lambda name, kind: torch.from_numpy(rows[name][picks].astype(kind)).to(device)
+def batch_of(rows, answers_only, device):
+    """rows: one batch of Rows.batches() -> the arguments of loss_of()"""
+    take = lambda name, kind: torch.from_numpy(rows[name].astype(kind)).to(device)
     ids, parts, positions = take("ids", np.int64), take("parts", np.int64), take("positions", np.int64)
     weights = take("weights", np.float32)
     at = torch.arange(SEQUENCE, dtype=torch.int32, device=device).expand(parts.shape)
     begins = F.pad(parts[:, 1:] != parts[:, :-1], (1, 0), value=True)
     first = torch.where(begins, at, 0).cummax(1).values
     weights = weights[:, 1:] * (parts[:, 1:] == parts[:, :-1])
+    if answers_only:
+        weights = weights * (weights == 1)
     return ids, positions, first, weights
 
 
@@ -290,67 +219,99 @@ def start_from(model, path, vocab):
             param.copy_(torch.from_numpy(np.ascontiguousarray(value)))
 
 
-def train(a, vocab, run):
+class Mean:
+    """The mean of the weights after each step of the last part of a training. It is better than the last weights."""
+
+    def __init__(self):
+        self.weights, self.n = None, 0
+
+    def add(self, model):
+        self.n += 1
+        if self.weights is None:
+            self.weights = {name: w.detach().clone() for name, w in model.named_parameters()}
+        for name, w in model.named_parameters():
+            self.weights[name].lerp_(w.detach(), 1 / self.n)
+
+    def state(self):
+        return {"weights": self.weights, "n": self.n}
+
+    def load(self, state):
+        self.weights, self.n = state["weights"], state["n"]
+
+
+def begin(a, model, optimiser, mean, vocab):
     """
-    Run 1 trains from random weights, or from those of --start. Each later run continues with the result of the run
-    before it, on other rows, with a lower peak rate. A run that does not begin with random weights has the harder
-    mixture only and learns the answers only.
-    -> the model, whether the run is finished
+    Loads the checkpoint of the work directory, else the start. -> (steps done, steps of the schedule or None)
     """
-    fresh = run == 1 and not a.start
-    rows = make_rows(path_of(a.work, "rows", run) + ".npz", vocab, a.tokens if run == 1 else a.more_tokens[run - 2],
-                     a.seed + run - 1, 1 / 6 if fresh else 0)
-    torch.manual_seed(a.seed)
-    torch.set_num_threads(a.threads)
-    torch.set_flush_denormal(True)  # tiny attention weights: without this the attention takes four times as long
-    shape = Shape(vocab=len(vocab.tokens))
-    model = Model(shape).to(a.device)
-    model.compiled = torch.compile(model.hidden, dynamic=False) if a.compile else model.hidden
-    optimiser = Optimisers(model, a.matrix_rate, a.rate)
-    n_rows = len(rows["ids"])
-    data = {k: rows[k] for k in rows.files}
-    if not fresh:
-        data["weights"][data["weights"] < 1] = 0
-    n_steps = min(a.steps or n_rows * a.epochs // a.batch, n_rows * a.epochs // a.batch)
-    order = np.arange(n_rows * a.epochs) % n_rows
-    path, step = path_of(a.work, "state", run), 0
-    state = load_parts(path)
-    if state:
-        step = state["step"]
-        log(a.work, f"run {run} continues at step {step} of {n_steps}")
-    elif run > 1:
-        state = load_parts(path_of(a.work, "state", run - 1))
-    elif a.start:
-        start_from(model, a.start, vocab)
+    state = load_state(a.work, a.device)
     if state:
         model.load_state_dict(state["model"])
         optimiser.load(state["optimiser"])
-    share = 1 if run == 1 else a.more_rate
-    n_params = sum(p.numel() for p in model.parameters())
-    log(a.work, f"{n_params} parameters, {n_rows} rows of {SEQUENCE}, {n_steps} steps")
-    start = saved = time.time()
-    shown, losses = step, []
+        mean.load(state["mean"])
+        return state["step"], state["n_steps"]
+    if a.start and os.path.isdir(a.start):
+        state = load_state(a.start, a.device)
+        if not state:
+            raise SystemExit(f"{a.start} has no checkpoint")
+        model.load_state_dict(state["model"])
+        optimiser.load(state["optimiser"])
+    elif a.start:
+        start_from(model, a.start, vocab)
+    return 0, None
+
+
+def train(a, vocab, rows):
+    """
+    A training from random weights begins with the easier mixture. One that does not has the harder mixture only, and
+    learns the answers only. -> the model, whether the training is finished
+    """
+    torch.manual_seed(a.seed)
+    torch.set_num_threads(a.threads)
+    torch.set_flush_denormal(True)  # tiny attention weights: without this the attention takes four times as long
+    torch.backends.cuda.matmul.allow_tf32 = True  # enough for the optimiser and the head
+    shape = Shape(vocab=len(vocab.tokens), embd=a.embd, layers=a.layers, heads=a.heads, kv_heads=a.kv_heads, ffn=a.ffn,
+                  context=CONTEXT)
+    model = Model(shape).to(a.device)
+    model.compiled = torch.compile(model.hidden, dynamic=False) if a.compile else model.hidden
+    optimiser, mean = Optimisers(model, a.matrix_rate, a.rate), Mean()
+    tokens_a_step = a.batch * SEQUENCE
+    step, n_steps = begin(a, model, optimiser, mean, vocab)
+    n_steps = n_steps or a.tokens // tokens_a_step
+    log(a.work, f"{sum(p.numel() for p in model.parameters())} parameters, step {step} of {n_steps}")
+    batches = rows.batches(step, lambda at: bool(a.start) or at >= n_steps * EASY_SHARE)
+    began = saved = shown = time.time()
+    losses, first_step = [], step
     while step < n_steps:
         model.zero_grad(set_to_none=True)
-        loss = loss_of(model, *batch_of(data, order[step * a.batch:(step + 1) * a.batch], a.device))
+        loss = loss_of(model, *batch_of(next(batches), bool(a.start), a.device))
         loss.backward()
         torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
-        optimiser.step(share * rate(step, n_steps))
+        share = rate(step, n_steps)
+        optimiser.step(share)
         losses.append(loss.item())
         step += 1
+        now = time.time()
+        if step > n_steps * (1 - a.mean):
+            mean.add(model)
         if step % 20 == 0:
-            spent = time.time() - start
-            speed = (step - shown) * a.batch * SEQUENCE / max(1e-9, time.time() - getattr(train, "mark", start))
-            train.mark, shown = time.time(), step
-            log(a.work, f"step {step} loss {np.mean(losses[-20:]):.4f} "
-                        f"rate {a.rate * share * rate(step - 1, n_steps):.2e} {speed:.0f} tokens/s {spent:.0f} s")
-        done = step == n_steps or (a.stop_after and time.time() - start > a.stop_after)
-        if done or time.time() - saved > a.save_every:
-            save_parts(path, {"model": model.state_dict(), "optimiser": optimiser.state(), "step": step})
+            speed = len(losses) * tokens_a_step / (now - shown)
+            log(a.work, f"step {step} loss {np.mean(losses):.4f} rate {a.rate * share:.2e} {speed:.0f} tokens/s "
+                        f"{now - began:.0f} s")
+            # The first steps also compile the graph.
+            if a.seconds and step == first_step + 40 and first_step == 0:
+                n_steps = step + int((a.seconds - (now - began)) * speed / tokens_a_step)
+                log(a.work, f"{n_steps} steps take {a.seconds:.0f} s")
+            losses, shown = [], now
+        done = step >= n_steps or (a.stop_after and now - began > a.stop_after)
+        if done or now - saved > a.save_every:
+            if step >= n_steps and mean.n:
+                model.load_state_dict(mean.weights)
+            save_state(a.work, {"model": model.state_dict(), "optimiser": optimiser.state(), "step": step,
+                                "n_steps": n_steps, "mean": mean.state(), "shape": asdict(shape)})
             saved = time.time()
         if done:
             break
-    return model.cpu(), step == n_steps
+    return model.cpu(), step >= n_steps
 
 
 def export(path, model, vocab):
@@ -394,15 +355,17 @@ def main():
     ap = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     ap.add_argument("--work", default="demo-work")
     ap.add_argument("--out", default="demo.gguf")
-    ap.add_argument("--start", help="GGUF file of this trainer whose weights the first run starts with")
-    ap.add_argument("--tokens", type=int, default=66_000_000, help="size of the corpus")
-    ap.add_argument("--more-tokens", type=int, nargs="*", default=[], help="size of the corpus of each later run")
-    ap.add_argument("--more-rate", type=float, default=.5, help="peak rate of later runs, as a share of the first")
-    ap.add_argument("--epochs", type=int, default=1)
-    ap.add_argument("--steps", type=int, default=0, help="steps of the schedule; default: all rows, --epochs times")
+    ap.add_argument("--start", help="what the training starts with instead of random weights: a GGUF file of this "
+                                    "trainer, or the work directory of a finished training with its optimiser")
+    ap.add_argument("--tokens", type=int, default=66_000_000, help="length of the training")
+    ap.add_argument("--seconds", type=float, default=0,
+                    help="length of the training instead of --tokens, estimated after 40 steps")
     ap.add_argument("--batch", type=int, default=8, help="rows a step")
     ap.add_argument("--rate", type=float, default=3e-3, help="peak learning rate of the table and the norms")
     ap.add_argument("--matrix-rate", type=float, default=0.02, help="peak learning rate of the matrices")
+    ap.add_argument("--mean", type=float, default=.15, help="share of the steps whose weights are averaged at the end")
+    for name in "embd", "layers", "heads", "kv_heads", "ffn":
+        ap.add_argument("--" + name.replace("_", "-"), type=int, default=getattr(Shape, name))
     ap.add_argument("--compile", action=argparse.BooleanOptionalAction, default=True,
                     help="fuse the graph; needs a C++ compiler")
     ap.add_argument("--vocab", type=int, default=512, help="tokens; few, so that training shows each one often")
@@ -414,10 +377,8 @@ def main():
     a = ap.parse_args()
     os.makedirs(a.work, exist_ok=True)
     vocab = make_vocabulary(a.work, a.vocab, a.seed, a.start)
-    for run in range(1, 2 + len(a.more_tokens)):
-        model, finished = train(a, vocab, run)
-        if not finished:
-            break
+    with Rows(vocab_path(a.work), a.seed, a.batch, a.threads) as rows:
+        model, finished = train(a, vocab, rows)
     export(a.out, model, vocab)
     print(a.out, os.path.getsize(a.out), "bytes", "" if finished else "(not finished)")
 

@@ -95,6 +95,11 @@ class Vocabulary:
         return data.decode("utf-8", "replace")
 
 
+def read_vocabulary(path):
+    with open(path, encoding="utf-8") as f:
+        return Vocabulary(**json.load(f))
+
+
 def byte_alphabet():
     """{byte: its printable character in byte-level BPE files}"""
     plain = list(range(33, 127)) + list(range(161, 173)) + list(range(174, 256))
