@@ -3,9 +3,12 @@
  * instruction set run in a forked child process (cpu_caps_compare.c). The child reports the first
  * difference through a pipe. A signal in the child is also a test result.
  */
+#define _GNU_SOURCE /* pipe2 */
+
 #include "engine/cpu/cpu_caps_compare.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -35,41 +38,50 @@ static void run_child(const struct cpu_kernels *k, int fd)
     _exit(name ? 1 : 0);
 }
 
+/* The status of the child, or -1: other code has reaped it, so the result is unknown. */
 static int wait_for(pid_t pid)
 {
     int status = -1;
     while (waitpid(pid, &status, 0) < 0)
         if (errno != EINTR)
-            return -1; /* reaped by other code: the result is unknown, so do not trust it */
+            return -1;
     return status;
+}
+
+/* Read the name that the child has written before it ended, and close fd. name holds NAME_BYTES and
+ * is "" if there is none. Do not wait for the end of the file: another thread may have forked in
+ * between, and its child process would hold the other end of the pipe open. */
+static void read_name(int fd, char *name)
+{
+    const bool is_ready = fcntl(fd, F_SETFL, O_NONBLOCK) == 0;
+    const ssize_t n = is_ready ? read(fd, name, NAME_BYTES - 1) : 0;
+    name[n > 0 ? n : 0] = '\0';
+    (void)close(fd);
 }
 
 bool cpu_caps_try_kernels(const struct cpu_kernels *k, char *why, size_t why_bytes)
 {
     int fds[2];
     char name[NAME_BYTES];
-    if (pipe(fds) != 0) {
+    if (pipe2(fds, O_CLOEXEC) != 0) {
         (void)snprintf(why, why_bytes, "no pipe for the self-test: %s", strerror(errno));
         return false;
     }
     const pid_t pid = fork();
     if (pid == 0)
         run_child(k, fds[1]);
-    (void)close(fds[1]); /* otherwise the read below would not end with the child */
-    ssize_t n = 0;
-    if (pid > 0)
-        do
-            n = read(fds[0], name, sizeof name - 1);
-        while (n < 0 && errno == EINTR);
-    (void)close(fds[0]);
+    const int fork_error = errno;
+    (void)close(fds[1]);
     if (pid < 0) {
-        (void)snprintf(why, why_bytes, "no child process for the self-test: %s", strerror(errno));
+        (void)close(fds[0]);
+        (void)snprintf(why, why_bytes, "no child process for the self-test: %s",
+                       strerror(fork_error));
         return false;
     }
     const int status = wait_for(pid);
+    read_name(fds[0], name);
     if (status != -1 && WIFEXITED(status) && WEXITSTATUS(status) == 0)
         return true;
-    name[n > 0 ? n : 0] = '\0';
     if (status == -1)
         (void)snprintf(why, why_bytes, "the result of the self-test was lost (SIGCHLD ignored?)");
     else if (WIFSIGNALED(status))
