@@ -122,5 +122,8 @@ bool gguf_build_index(struct gguf *g, struct bn_error *err);
  * tensor is not inside the file, overlaps another one, has a wrong shape or alignment, or the sizes
  * of two tensors prove different meanings of one type id. BN_ENOMEM. */
 bool gguf_place_tensors(struct gguf *g, struct bn_error *err);
+/* tensors[type]: a tensor of this type, or NULL. BN_EFORMAT: two types in use have the same id. */
+bool gguf_check_type_ids(const struct gguf_tensor *const tensors[TENSOR_N_TYPES],
+                         struct bn_error *err);
 
 #endif

@@ -65,14 +65,7 @@ static bool check_types(const struct gguf *g, struct bn_error *err)
     for (size_t i = 0; i < g->n_tensors; i++)
         if (g->tensors[i].type < TENSOR_OTHER && !first[g->tensors[i].type])
             first[g->tensors[i].type] = &g->tensors[i];
-    for (size_t a = 0; a < TENSOR_OTHER; a++)
-        for (size_t b = a + 1; b < TENSOR_OTHER; b++)
-            if (first[a] && first[b] && first[a]->type_id == first[b]->type_id)
-                return bn_fail(
-                    err, BN_EFORMAT, "type id %u has two meanings: '%.*s' is %s, '%.*s' is %s",
-                    first[a]->type_id, STR_ARG(first[a]->name), tensor_geometries[a].name,
-                    STR_ARG(first[b]->name), tensor_geometries[b].name);
-    return true;
+    return gguf_check_type_ids(first, err);
 }
 
 static bool check_parts(struct gguf *const *parts, size_t n_parts, size_t *n_tensors,

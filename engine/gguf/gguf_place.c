@@ -21,11 +21,17 @@ struct placing {
     const struct gguf_tensor *proof[TENSOR_N_TYPES];
 };
 
+/* Tensors without elements come before another at the same offset, so that the span of that one is
+ * not 0. */
 static int compare_offset(const void *a, const void *b)
 {
     const struct gguf_tensor *x = *(const struct gguf_tensor *const *)a;
     const struct gguf_tensor *y = *(const struct gguf_tensor *const *)b;
-    return (x->offset > y->offset) - (x->offset < y->offset);
+    const bool x_is_empty = x->n_cols == 0 || x->n_rows == 0;
+    const bool y_is_empty = y->n_cols == 0 || y->n_rows == 0;
+    if (x->offset != y->offset)
+        return x->offset < y->offset ? -1 : 1;
+    return (int)y_is_empty - (int)x_is_empty;
 }
 
 /* Sort the tensors and set n_bytes of each to its span: the distance to the next tensor, for the
@@ -48,6 +54,21 @@ static bool find_spans(struct placing *p, struct bn_error *err)
     return true;
 }
 
+bool gguf_check_type_ids(const struct gguf_tensor *const tensors[TENSOR_N_TYPES],
+                         struct bn_error *err)
+{
+    for (enum tensor_type a = TENSOR_F32; a < TENSOR_OTHER; a++)
+        for (enum tensor_type b = a + 1; b < TENSOR_OTHER; b++)
+            if (tensors[a] && tensors[b] && tensors[a]->type_id == tensors[b]->type_id)
+                return bn_fail(err, BN_EFORMAT,
+                               "type id %u has two meanings in this file: '%.*s' has the size of "
+                               "%s, '%.*s' that of %s",
+                               tensors[a]->type_id, STR_ARG(tensors[a]->name),
+                               tensor_geometries[a].name, STR_ARG(tensors[b]->name),
+                               tensor_geometries[b].name);
+    return true;
+}
+
 /* Find tensors whose span fits exactly one type of our table. An id that is proved to have two
  * types in one file is an error. */
 static bool find_proofs(struct placing *p, struct bn_error *err)
@@ -60,18 +81,7 @@ static bool find_proofs(struct placing *p, struct bn_error *err)
         if (type != TENSOR_OTHER && !p->proof[type])
             p->proof[type] = t;
     }
-    for (enum tensor_type a = TENSOR_F32; a < TENSOR_OTHER; a++) {
-        for (enum tensor_type b = a + 1; b < TENSOR_OTHER; b++) {
-            if (p->proof[a] && p->proof[b] && p->proof[a]->type_id == p->proof[b]->type_id)
-                return bn_fail(err, BN_EFORMAT,
-                               "type id %u has two meanings in this file: '%.*s' has the size of "
-                               "%s, '%.*s' that of %s",
-                               p->proof[a]->type_id, STR_ARG(p->proof[a]->name),
-                               tensor_geometries[a].name, STR_ARG(p->proof[b]->name),
-                               tensor_geometries[b].name);
-        }
-    }
-    return true;
+    return gguf_check_type_ids(p->proof, err);
 }
 
 /* If a tensor proves a type for an id, all tensors with this id have it: also those whose span fits
