@@ -1,6 +1,6 @@
 /*
  * The program bitnet-chat as one struct: the open files, the conversation, the painter, and the
- * exit code. main.c calls app_open_options, app_open_files and app_open_chat, opens the painter,
+ * exit code. main.c calls app_load_options, app_open_model and app_open_chat, opens the painter,
  * and calls app_run. Main thread only.
  */
 #ifndef APP_APP_H
@@ -9,7 +9,7 @@
 #include "app/chat/chat.h"
 #include "app/common/log_file.h"
 #include "app/options/chat_options.h"
-#include "app/ui/terminal_chat.h"
+#include "app/ui/ui_terminal.h"
 
 struct app {
     struct options *options;
@@ -18,8 +18,8 @@ struct app {
     struct worker *worker;
     const struct ui_ops *const *painters; /* all painters, then NULL */
     struct ui ui;                         /* the chosen painter: ui.ops is NULL before the choice */
-    const struct ui_ops *next_ui;         /* the painter to change to; NULL: no change */
-    struct terminal_chat terminal;        /* state that the painters of a terminal share */
+    const struct ui_ops *next_painter;    /* the painter to change to; NULL: no change */
+    struct ui_terminal terminal;          /* state that the painters of a terminal share */
     struct chat chat;
     struct store store; /* the files of the chat */
     struct log_file log;
@@ -36,7 +36,9 @@ struct app {
     bool ends_after_turn; /* end the event loop when the turn stops, or after two seconds */
     double ends_after_turn_since; /* clock_seconds when `ends_after_turn` was set */
     double stopping_since;        /* clock_seconds when the loop first saw a requested stop; or 0 */
-    bool is_script_done; /* the input has ended, or /quit was entered: `code` may be ui.failed */
+    /* The input has ended, or /quit was entered. Then `code` may come from a failure that
+     * --keep-going has passed over, and the last jobs still run. */
+    bool is_script_done;
     enum exit_code code; /* valid if `ends_now` or `ends_after_turn` */
 };
 
@@ -47,10 +49,10 @@ struct app {
 /* Call this after options_parse. Reads the config file and the environment. Without --model, if the
  * first word of the command line names a model or looks like a path, it becomes the option "model".
  * Appends the text of --prompt and the other words to `prompt`, which the caller frees. */
-enum exit_code app_open_options(struct app *app, struct strbuf *prompt);
+enum exit_code app_load_options(struct app *app, struct strbuf *prompt);
 /* Open the model file, its vocabulary and, without --raw, its template. The weights are not loaded
  * yet. */
-enum exit_code app_open_files(struct app *app);
+enum exit_code app_open_model(struct app *app);
 /* Open the log and the conversation (--continue, --load, --session, --system), then start the
  * worker, which begins to load the weights. app->ui.ops must be set. */
 enum exit_code app_open_chat(struct app *app);
@@ -84,10 +86,10 @@ void app_event(struct app *app, const struct ui_event *event);
 bool app_send_message(struct app *app, struct bn_str text);
 /* The user stops the answer. Lines that wait for its end return to the editor. */
 void app_stop_answer(struct app *app);
-/* Whether the line is a command that may run during an answer, as in struct terminal_chat. `ud` is
+/* Whether the line is a command that may run during an answer, as in struct ui_terminal. `ud` is
  * not used. */
 bool app_runs_now(void *ud, struct bn_str line);
-/* Tab completion in the line editor, as in struct terminal_chat; `ud` is a struct app. */
+/* Tab completion in the line editor, as in struct ui_terminal; `ud` is a struct app. */
 void app_complete(void *ud, struct bn_str before, struct bn_str word, struct line_choices *out);
 
 #endif

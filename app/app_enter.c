@@ -90,11 +90,11 @@ static struct command_host host_of(struct app *app)
 }
 
 /* Let the event loop open the painter with this name. If it is open already, it is closed first. */
-static void change_painter(struct app *app, const char *name)
+static void request_painter(struct app *app, const char *name)
 {
     for (size_t i = 0; app->painters[i]; i++)
         if (strcmp(app->painters[i]->name, name) == 0)
-            app->next_ui = app->painters[i];
+            app->next_painter = app->painters[i];
 }
 
 static enum entry_result run_command(struct app *app, const struct slash *s)
@@ -102,12 +102,13 @@ static enum entry_result run_command(struct app *app, const struct slash *s)
     struct command_host host = host_of(app);
     const enum entry_result entry = command_run(&host, s->name, s->text);
     if (host.painter)
-        change_painter(app, host.painter);
+        request_painter(app, host.painter);
     if (host.write_failed && !app->is_interactive)
         app_end_now(app, EXIT_FILE);
-    app->is_script_done = app->is_script_done || host.leaves;
-    if (host.leaves)
-        app_end_now(app, app->ui.failed); /* EXIT_DONE unless --keep-going passed over a failure */
+    app->is_script_done = app->is_script_done || host.ends_program;
+    if (host.ends_program)
+        app_end_now(
+            app, app->ui.first_failure); /* EXIT_DONE unless --keep-going passed over a failure */
     return entry;
 }
 
@@ -145,9 +146,9 @@ void app_complete(void *ud, struct bn_str before, struct bn_str word, struct lin
 
 void app_stop_answer(struct app *app)
 {
-    /* take_back first, for the order of the text: it returns the waiting lines to the editor, and
+    /* unqueue_all first, for the order of the text: it returns the waiting lines to the editor, and
      * chat_stop may then put the question before them. */
-    app->ui.ops->take_back(&app->ui);
+    app->ui.ops->unqueue_all(&app->ui);
     chat_stop(&app->chat);
 }
 
@@ -176,8 +177,8 @@ void app_event(struct app *app, const struct ui_event *event)
     case UI_STOP:
         app_stop_answer(app);
         break;
-    case UI_CHANGE:
-        change_painter(app, event->painter);
+    case UI_CHANGE_PAINTER:
+        request_painter(app, event->painter);
         break;
     case UI_ABORT:
         chat_stop(&app->chat);

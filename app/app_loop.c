@@ -42,25 +42,27 @@ void app_end_after_turn(struct app *app, enum exit_code code)
         chat_stop(&app->chat);
 }
 
-static void change_ui(struct app *app)
+/* Close the painter and open app->next_painter. If that fails, open the old one again. For /set
+ * color both are the same painter, and the new value is shown. */
+static void switch_painter(struct app *app)
 {
     const struct ui_ops *before = app->ui.ops;
     struct bn_error err;
     before->close(&app->ui, UI_CLOSE_CHANGE); /* first: one painter is open at a time */
-    app->ui.ops = app->next_ui;
+    app->ui.ops = app->next_painter;
     if (!app->ui.ops->open(&app->ui, &err)) {
         app->ui.ops = before;
         struct bn_error no_terminal;
         if (before->open(&app->ui, &no_terminal)) {
             ui_notice(&app->ui, TONE_WARNING, "%s", err.text);
         } else { /* the terminal that worked before is gone: nothing can show a failed write */
-            app->store.has_warned_last = app->store.has_warned_saved = true;
+            app->store.has_warned_last = app->store.has_warned_named = true;
             app_end_now(app, EXIT_HUNG_UP);
         }
     } else if (app->ui.ops == before) { /* opened again for /set color */
         ui_notice(&app->ui, TONE_PLAIN, "color = %s", options_text(app->options, "color"));
     }
-    app->next_ui = NULL;
+    app->next_painter = NULL;
 }
 
 void app_show_notes(struct app *app, const struct bn_notes *notes)
@@ -130,7 +132,7 @@ static void watch_log(struct app *app)
  * user, it runs while the program waits for input, and a message cancels it for a while. Without a
  * user, the prompts follow one another without a pause, so it runs after the first answer. There is
  * no check with --quiet, which hides its warning. */
-static void begin_check(struct app *app, enum worker_check how)
+static void queue_check_once(struct app *app, enum worker_check how)
 {
     struct bn_error ignored; /* without memory there is no check */
     if (app->is_check_queued || app->ends_after_turn || options_flag(app->options, "quiet") ||
@@ -190,7 +192,7 @@ static void on_loaded(struct app *app)
 /* Write the files of the chat. A failure ends the program unless a user is there to see it. */
 static void write_files(struct app *app)
 {
-    if (!chat_write_files(&app->chat) && !app->is_interactive && !app->ends_now)
+    if (!chat_save(&app->chat) && !app->is_interactive && !app->ends_now)
         app_end_now(app, EXIT_FILE);
 }
 
@@ -221,14 +223,14 @@ static void on_worker_events(struct app *app)
         if (kind == WORKER_DONE)
             log_answer(app);
         if (kind == WORKER_DONE && !app->is_interactive)
-            begin_check(app, WORKER_CHECK_RUNS);
+            queue_check_once(app, WORKER_CHECK_RUNS);
         if (kind == WORKER_DONE || (kind == WORKER_FAILED && app->chat.phase != CHAT_BROKEN))
             write_files(app);
         /* chat_event has started the turn that waited. If that failed, a new question was removed
          * from the conversation and must leave the files, too. An error here is not final: the next
          * write or chat_close_files tries again. */
         if (kind == WORKER_LOADED && was_waiting)
-            (void)chat_write_files(&app->chat);
+            (void)chat_save(&app->chat);
         if (app->chat.phase == CHAT_BROKEN) {
             report_load_failure(app, &err);
             return;
@@ -240,7 +242,7 @@ static void on_worker_events(struct app *app)
 static void on_ui_events(struct app *app)
 {
     struct ui_event event;
-    while (!app->ends_now && !app->next_ui && app->ui.ops->next_event(&app->ui, &event)) {
+    while (!app->ends_now && !app->next_painter && app->ui.ops->next_event(&app->ui, &event)) {
         /* The program is about to end: start no new turn. The painters return UI_HANG_UP at every
          * call, and app_run must wait for the end of the answer meanwhile. */
         if (app->ends_after_turn && (event.text.n_bytes > 0 || event.kind == UI_HANG_UP))
@@ -250,17 +252,20 @@ static void on_ui_events(struct app *app)
 }
 
 /* Wait until a descriptor is readable, a signal arrives or a repaint is due. Handle signals and
- * keys; the loop in app_run handles the rest. */
+ * keys; the loop in app_run handles the rest. If a user types and the chat is idle, queue the sense
+ * check before. */
 static void wait_for_event(struct app *app)
 {
     const struct ui_ops *ops = app->ui.ops;
     if (app->is_interactive && app->chat.phase == CHAT_IDLE)
-        begin_check(app, WORKER_CHECK_YIELDS);
-    int timeout = ops->tick(&app->ui); /* tick reads log_fd, too: bytes there only end the poll */
+        queue_check_once(app, WORKER_CHECK_YIELDS);
+    int timeout =
+        ops->tick(&app->ui); /* tick reads stderr_fd, too: bytes there only end the poll */
     const bool wants_input = ops->wants_input(&app->ui);
-    struct pollfd fds[3] = {{.fd = app->wake_read, .events = POLLIN},
-                            {.fd = wants_input ? STDIN_FILENO : -1, .events = POLLIN},
-                            {.fd = app->ui.log_fd > 0 ? app->ui.log_fd : -1, .events = POLLIN}};
+    struct pollfd fds[3] = {
+        {.fd = app->wake_read, .events = POLLIN},
+        {.fd = wants_input ? STDIN_FILENO : -1, .events = POLLIN},
+        {.fd = app->ui.stderr_fd > 0 ? app->ui.stderr_fd : -1, .events = POLLIN}};
     if ((app->ends_after_turn || app->stopping_since > 0) && (timeout < 0 || timeout > 100))
         timeout = 100; /* ms: precise enough for END_SECONDS and ARM_SECONDS */
     if (poll(fds, 3, timeout) <= 0)
@@ -285,7 +290,7 @@ static void send_first_prompt(struct app *app)
     (void)app_send_message(app, prompt); /* shows a failure */
 }
 
-static void on_idle(struct app *app)
+static void run_if_idle(struct app *app)
 {
     if (!chat_is_busy(&app->chat))
         send_first_prompt(app);
@@ -311,7 +316,7 @@ static void finish_jobs(struct app *app)
     const struct store *s = &app->store;
     if ((app->code != EXIT_DONE && !app->is_script_done) || chat_is_busy(&app->chat))
         return;
-    chat_write_snapshot(&app->chat, s->saved.path[0] ? s->saved.path : s->last.path);
+    chat_write_snapshot(&app->chat, s->named.path[0] ? s->named.path : s->last.path);
     while (app->chat.phase == CHAT_IDLE && !worker_is_idle(app->worker)) {
         struct pollfd wake = {.fd = app->wake_read, .events = POLLIN};
         on_worker_events(app);
@@ -338,12 +343,12 @@ enum exit_code app_run(struct app *app)
             app->ends_now = true;
         if (app->ends_now)
             break;
-        if (app->next_ui)
-            change_ui(app);
+        if (app->next_painter)
+            switch_painter(app);
         if (!app->ends_now)
-            on_idle(app);
+            run_if_idle(app);
         on_ui_events(app); /* keys that waited for an idle chat can become events now */
-        if (!app->ends_now && !app->next_ui)
+        if (!app->ends_now && !app->next_painter)
             wait_for_event(app);
     }
     finish_jobs(app);

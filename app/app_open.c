@@ -5,6 +5,7 @@
 #include "app/app.h"
 
 #include "app/chat/conversation/turn_marks.h"
+#include "app/common/env.h"
 #include "app/common/input_text.h"
 #include "app/common/term_text.h"
 #include "app/demo/demo_model.h"
@@ -73,7 +74,7 @@ static void join_prompt(struct app *app, size_t first_word, struct strbuf *promp
         strbuf_addf(prompt, "%s%s", prompt->n_bytes > 0 ? " " : "", words[i]);
 }
 
-enum exit_code app_open_options(struct app *app, struct strbuf *prompt)
+enum exit_code app_load_options(struct app *app, struct strbuf *prompt)
 {
     char path[PATH_BYTES]; /* of the config file; not needed here */
     struct bn_error err;
@@ -110,10 +111,10 @@ static bool set_model_name(struct app *app, struct bn_error *err)
            bn_fail(err, BN_ENOMEM, "out of memory for the name of the model");
 }
 
-/* Whether the value of the option is from the command line. If not, the error about it gets the
- * place of the value as a prefix, because the user has not typed it now. Of the options with a path
- * or text, only the model can come from the environment. */
-static bool is_typed(const struct options *o, const char *name, struct bn_error *err)
+/* If the value of the option is not from the command line, put its source before the text of err,
+ * because the user has not typed it now. Returns whether it is from the command line. Of the
+ * options with a path or text, only the model can come from the environment. */
+static bool name_source(const struct options *o, const char *name, struct bn_error *err)
 {
     switch (options_source(o, name)) {
     case OPTION_FROM_ENV:
@@ -134,7 +135,7 @@ static bool open_model_file(struct app *app, struct bn_error *err)
         return bn_file_open_memory(demo_model, demo_model_bytes, &app->model.file, err);
     if (bn_file_open(path, &app->model.file, err))
         return true;
-    if (!is_typed(app->options, "model", err))
+    if (!name_source(app->options, "model", err))
         return false;
     /* The path may be a word of the command line that was meant as a question (is_path_word). The
      * advice also appears for such a path of --model, where it does no harm. */
@@ -145,7 +146,7 @@ static bool open_model_file(struct app *app, struct bn_error *err)
     return false;
 }
 
-enum exit_code app_open_files(struct app *app)
+enum exit_code app_open_model(struct app *app)
 {
     struct bn_error err;
     if (!open_model_file(app, &err))
@@ -192,7 +193,7 @@ static enum exit_code set_system(struct app *app)
     strbuf_finish(&text);
     if (ok)
         return EXIT_DONE;
-    (void)is_typed(app->options, "system", &err);
+    (void)name_source(app->options, "system", &err);
     return report_error(PROGRAM, STAGE_RUN, &err);
 }
 
@@ -252,9 +253,9 @@ void app_close(struct app *app)
     struct bn_error ignored;
     worker_close(app->worker);
     (void)store_close(&app->store, &app->store.last, &app->chat.transcript.now, &ignored);
-    (void)store_close(&app->store, &app->store.saved, &app->chat.transcript.now, &ignored);
+    (void)store_close(&app->store, &app->store.named, &app->chat.transcript.now, &ignored);
     chat_finish(&app->chat);
-    terminal_chat_finish(&app->terminal);
+    ui_terminal_close(&app->terminal);
     log_file_close(&app->log);
     template_close(app->model.template);
     tokenizer_close(app->model.tokenizer);

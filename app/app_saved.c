@@ -6,6 +6,7 @@
  */
 #include "app/app.h"
 
+#include "app/common/env.h"
 #include "app/terminal/signals.h"
 
 #include <stdio.h>
@@ -26,14 +27,14 @@ static bool is_private(const struct app *app)
 static void show_warning(const struct app *app, const char *text)
 {
     if (!options_flag(app->options, "quiet"))
-        report_line(PROGRAM, "%s", text);
+        report_line(PROGRAM, "warning: %s", text);
 }
 
 /* ---- the last conversation ---- */
 
 /* Give the last conversation of this chat the first slot (store_last_path) that no other chat uses.
- * If all are in use, store.last has no file. The same without a state directory; then *err says
- * so. */
+ * If all are in use, store.last has no file. Without a state directory it has none either, and *err
+ * says why. */
 static void open_free_slot(struct app *app, struct bn_error *err)
 {
     char path[PATH_BYTES];
@@ -121,17 +122,19 @@ static void continue_named(struct app *app)
 {
     const char *path = app->store.last.saved_as;
     char holder[FILE_LOCK_HOLDER_BYTES];
-    struct store_file *f = &app->store.saved;
+    struct store_file *f = &app->store.named;
     struct transcript named = {0};
     struct store_reading reading;
     struct strbuf warning = {0};
     struct bn_error err;
-    if (path[0] != '/' || !path_is_regular(path))
-        return; /* it was deleted or moved */
-    if (!store_open(f, path, holder)) {
+    if (path[0] != '/')
+        return;
+    if (!path_is_regular(path)) {
+        strbuf_addf(&warning, "'%s' was deleted or moved; this chat is not saved there", path);
+    } else if (!store_open(f, path, holder)) {
         strbuf_addf(&warning, "'%s' is in use by %s; this chat is not saved there", path, holder);
     } else if (!store_read(&app->store, path, &named, &reading, &err) ||
-               !store_is_same(&named.now, &app->chat.transcript.now)) {
+               !transcript_is_same(&named.now, &app->chat.transcript.now)) {
         store_forget(f); /* nothing was written */
         strbuf_addf(&warning, "'%s' has changed since; this chat is not saved there", path);
     } else {
@@ -175,7 +178,8 @@ static enum exit_code continue_last(struct app *app)
         return continue_slot(app);
     }
     if (!options_flag(app->options, "quiet"))
-        report_line(PROGRAM, "the last conversation is in use by %s; this chat continues %s",
+        report_line(PROGRAM,
+                    "warning: the last conversation is in use by %s; this chat continues %s",
                     holder, app->store.last.path[0] ? "on a copy" : "it without saving");
     return read_copy(app, path, &app->store.last);
 }
@@ -205,7 +209,7 @@ static bool read_yes(void)
     }
 }
 
-/* Another program uses the saved chat. At a terminal, offer a copy and make it store.saved.
+/* Another program uses the saved chat. At a terminal, offer a copy and make it store.named.
  * EXIT_DONE: the user accepted. EXIT_FILE: no terminal, declined, or the copy is in use, too. */
 static enum exit_code offer_copy(struct app *app, const char *path, const char *holder)
 {
@@ -219,9 +223,18 @@ static enum exit_code offer_copy(struct app *app, const char *path, const char *
                   path, holder, copy);
     if (!read_yes())
         return EXIT_FILE;
-    if (!store_open(&app->store.saved, copy, other))
+    if (!store_open(&app->store.named, copy, other))
         return report_fail(PROGRAM, EXIT_FILE, "'%s' is in use by %s", copy, other);
     return EXIT_DONE;
+}
+
+/* Warn that the saved chat is gone but had a journal, which store_open has set aside. */
+static void show_orphan(const struct app *app, const struct store_file *f)
+{
+    struct strbuf warning = {0};
+    store_orphan_text(f, &warning);
+    show_warning(app, strbuf_text(&warning));
+    strbuf_finish(&warning);
 }
 
 /* Open or create the saved chat of --session. --load takes any path, but --session might create a
@@ -229,11 +242,10 @@ static enum exit_code offer_copy(struct app *app, const char *path, const char *
 static enum exit_code open_session(struct app *app, const char *name)
 {
     char path[PATH_BYTES], holder[FILE_LOCK_HOLDER_BYTES];
-    struct store_file *f = &app->store.saved;
+    struct store_file *f = &app->store.named;
     enum exit_code code = EXIT_DONE;
     struct bn_error err;
-    const size_t n = strlen(name);
-    if (strchr(name, '/') && (n <= 5 || strcmp(name + n - 5, ".json") != 0))
+    if (strchr(name, '/') && !path_ends_with(name, ".json"))
         return report_fail(PROGRAM, EXIT_USAGE,
                            "--session '%s': a name has no slash, and a file ends in .json", name);
     if (!store_path(name, path, &err) || !store_has_folder(path, &err))
@@ -241,6 +253,8 @@ static enum exit_code open_session(struct app *app, const char *name)
     const bool is_free = store_open(f, path, holder);
     if (!is_free)
         code = offer_copy(app, path, holder);
+    if (f->has_set_aside)
+        show_orphan(app, f);
     if (code != EXIT_DONE || access(path, F_OK) != 0) /* a new chat has nothing to read */
         return code;
     return is_free ? read_conversation(app, path, f) : read_copy(app, path, f);

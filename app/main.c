@@ -4,6 +4,7 @@
  */
 #include "app/app.h"
 #include "app/batch/batch.h"
+#include "app/common/env.h"
 #include "app/common/input_text.h"
 #include "app/ui/ui_pipe.h"
 
@@ -26,7 +27,7 @@ static const char usage[] =
 static const char usage_end[] =
     "\n"
     "Environment: BITNET_CHAT_MODEL (the model), BITNET_CHAT_CONFIG (the config file),\n"
-    "BITNET_CHAT_PRIVATE=1 (write nothing), BITNET_CHAT_THREADS, OMP_NUM_THREADS, NO_COLOR,\n"
+    "BITNET_CHAT_PRIVATE=1 (as --private), BITNET_CHAT_THREADS, OMP_NUM_THREADS, NO_COLOR,\n"
     "CLICOLOR_FORCE, VISUAL, EDITOR.\n";
 
 /* Print the paths of config file, input history and last conversation; nothing if a directory is
@@ -37,7 +38,8 @@ static void print_file_paths(void)
     struct bn_error no_home;
     if (path_of(PATH_CONFIG, "config", config, &no_home) &&
         path_of(PATH_STATE, "", state, &no_home))
-        printf("Files: %s; %s{history,last.json}, not with --private\n", config, state);
+        printf("Files: %s (settings); %shistory, %slast.json (not with --private)\n", config, state,
+               state);
 }
 
 /* Open /dev/null in place of standard descriptors that are closed. Otherwise the next file that is
@@ -84,7 +86,10 @@ static enum exit_code print_sessions(void)
         strbuf_finish(&names);
         return report_error(PROGRAM, STAGE_RUN, &err);
     }
-    fputs(strbuf_text(&names), stdout);
+    if (isatty(STDOUT_FILENO))
+        report_text(stdout, strbuf_str(&names), TERM_KEEP_LINES); /* a name may have any bytes */
+    else
+        fputs(strbuf_text(&names), stdout);
     strbuf_finish(&names);
     return report_flush(PROGRAM);
 }
@@ -177,8 +182,8 @@ static enum exit_code attach_to_chat(struct app *app)
     return EXIT_DONE;
 }
 
-/* Choose the input and output of the pipe painter. A standard input without a terminal belongs to
- * the one prompt of PIPE_ONCE. It may be inherited from a program that never writes, so with a
+/* Choose the input and output of the pipe painter. With PIPE_ONCE, a standard input that is no
+ * terminal is part of the prompt. It may be inherited from a program that never writes, so with a
  * prompt in the arguments the painter waits only two seconds for the first byte. */
 static enum exit_code plan_pipe(const struct app *app, struct pipe_plan *plan)
 {
@@ -240,8 +245,8 @@ static bool uses_full_screen(const struct options *o)
     return options_flag(o, "tui") || strcmp(ui, "full") == 0;
 }
 
-/* Warn if the full screen of the command line has no effect. This is no error, because an alias may
- * have the option for all uses of the program. */
+/* Warn if the command line asks for the full screen, but this use of the program has none. This is
+ * no error, because an alias may have the option for all uses of the program. */
 static void warn_of_full_screen(const struct app *app)
 {
     const struct options *o = app->options;
@@ -313,9 +318,9 @@ static enum exit_code run(struct app *app, int argc, char **argv)
         return code;
     code = check_exclusive(app->options);
     if (code == EXIT_DONE)
-        code = app_open_options(app, &prompt);
+        code = app_load_options(app, &prompt);
     if (code == EXIT_DONE)
-        code = app_open_files(app);
+        code = app_open_model(app);
     if (code == EXIT_DONE)
         warn_of_full_screen(app);
     if (code == EXIT_DONE && options_given(app->options, "batch")) {

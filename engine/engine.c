@@ -49,9 +49,9 @@ static uint64_t kv_hash(const struct model *m)
                            hp->yarn.beta_slow, hp->yarn.ext_factor,   hp->rope_magnitude};
     uint64_t h = fnv1a_add_bytes(FNV1A_START, m->arch->name, strlen(m->arch->name));
     h = fnv1a_add_bytes(h, numbers, sizeof numbers);
-    /* YaRN, windows (with experts) and act_scheme are part of the hash only in models that use
-     * them. So the hash of other models is the same as before these features existed, and their
-     * snapshots stay valid. */
+    /* YaRN, windows (with experts), factors, act_scheme and tables of RoPE are part of the hash
+     * only in models that use them. So the hash of other models is the same as before these
+     * features existed, and their snapshots stay valid. */
     if (hp->yarn.factor != 0.0 || hp->rope_magnitude != 1.0)
         h = fnv1a_add_bytes(h, yarn, sizeof yarn);
     if (hp->window > 0) {
@@ -59,6 +59,15 @@ static uint64_t kv_hash(const struct model *m)
                                  (double)hp->n_used_experts};
         h = fnv1a_add_bytes(h, window, sizeof window);
     }
+    if (m->arch->scaled) {
+        const double factors[] = {hp->embd_scale, hp->residual_scale};
+        h = fnv1a_add_bytes(h, factors, sizeof factors);
+    }
+    const struct tensor_ref *const tables[] = {&m->rope_freqs, &m->rope_factors_short,
+                                               &m->rope_factors_long};
+    for (size_t i = 0; i < sizeof tables / sizeof *tables; i++)
+        if (tables[i]->bytes)
+            h = fnv1a_add_bytes(h, tables[i]->bytes, tables[i]->n_bytes);
     if (m->act_scheme != ACT_TOKEN) {
         const int scheme = (int)m->act_scheme;
         h = fnv1a_add_bytes(h, &scheme, sizeof scheme);

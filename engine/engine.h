@@ -170,11 +170,9 @@ struct bn_control {
 };
 
 struct bn_sync_stats {
-    size_t n_reused;    /* tokens that the cache already held */
-    size_t n_evaluated; /* tokens that this call evaluated */
-    /* part of n_evaluated: the cache had held these tokens too, but the session could return only
-     * to an earlier length */
-    size_t n_reevaluated;
+    size_t n_reused;      /* tokens that stayed in the cache; n_reused + n_evaluated is n_ids */
+    size_t n_evaluated;   /* tokens that this call evaluated */
+    size_t n_reevaluated; /* those that the cache had held: it returned to an earlier length */
 };
 
 /* Make the session hold exactly `ids` (n_ids >= 1), and write the result of `head` for the last id
@@ -207,11 +205,8 @@ size_t bn_session_truncate(struct bn_session *s, size_t n_keep);
 /* The saved states that the session holds now. */
 struct bn_state_stats bn_session_states(const struct bn_session *s);
 
-/* bn_eval appends ids to several sessions of one model in one pass. Each item works as in
- * bn_session_eval, but reports no progress. BN_EARG also if an item has no ids, the items together
- * have more than n_ubatch ids, a session occurs twice, or the sessions belong to different models.
- * n_items may be 0. After an error no session has changed. */
-struct bn_item {
+/* New ids of one session in a batch. */
+struct bn_batch_item {
     struct bn_session *session;
     const int32_t *ids; /* (n_ids) */
     size_t n_ids;
@@ -219,15 +214,20 @@ struct bn_item {
     struct head_row *rows; /* (n_rows) */
     size_t n_rows;
 };
-bool bn_eval(struct bn_item *items, size_t n_items, const struct bn_control *control,
-             struct bn_error *err);
+/* Append ids to several sessions of one model in one pass. Each item works as in bn_session_eval,
+ * but reports no progress. BN_EARG also if an item has no ids, the items together have more than
+ * n_ubatch ids, a session occurs twice, or the sessions belong to different models. n_items may be
+ * 0. After an error no session has changed. */
+bool bn_batch_eval(struct bn_batch_item *items, size_t n_items, const struct bn_control *control,
+                   struct bn_error *err);
 
 /* Save or load the ids and the KV cache as a stream of bytes. A session can load only what a
- * session of the same model file saved, with the same bn_session_kv_version. BN_EIO: the stream
- * failed or ended early. BN_EFORMAT: it was saved with another model, I2_S layout, kind of
- * activations, window rule, version or choice of RoPE factors (rope_is_long), or has an unknown id
- * or damaged states. BN_ECONTEXT: more saved tokens than n_ctx. BN_ENOMEM. BN_EDEVICE. BN_ELOST.
- * After a failed load the session is unchanged or empty. */
+ * session of the same model file saved, with the same bn_session_kv_version. The caller makes sure
+ * that the file is the same (bn_file_fingerprint): not all weights are compared. BN_EIO: the stream
+ * failed or ended early. BN_EFORMAT: it is of another model, I2_S layout, kind of activations,
+ * window rule, version or choice of RoPE factors (rope_is_long), or has an unknown id or damaged
+ * states. BN_ECONTEXT: more saved tokens than n_ctx. BN_ENOMEM. BN_EDEVICE. BN_ELOST. After a
+ * failed load the session is unchanged or empty. */
 bool bn_session_save(struct bn_session *s, const struct bn_stream *out, struct bn_error *err);
 bool bn_session_load(struct bn_session *s, const struct bn_stream *in, struct bn_error *err);
 

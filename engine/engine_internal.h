@@ -13,7 +13,7 @@ struct bn_model {
     const struct backend_ops *ops;
     struct backend *backend;
     struct bn_model_info info;
-    struct eval_item *batch; /* (info.n_ubatch) scratch of bn_eval, which must not allocate */
+    struct eval_item *batch; /* (info.n_ubatch) scratch of bn_batch_eval, which must not allocate */
     uint64_t bytes_read;     /* see bn_model_bytes_read */
     uint64_t kv_hash;        /* of what determines a KV cache: see kv_hash in engine.c */
 };

@@ -171,7 +171,7 @@ static bool check_head(const struct bn_model *model, const struct head_request *
     return true;
 }
 
-static bool check_item(const struct bn_item *item, struct bn_error *err)
+static bool check_item(const struct bn_batch_item *item, struct bn_error *err)
 {
     const struct bn_session *s = item->session;
     if (item->n_ids > s->n_ctx - s->n_ids)
@@ -185,7 +185,7 @@ static bool check_item(const struct bn_item *item, struct bn_error *err)
            check_head(s->model, &item->head, item->rows, item->n_rows, err);
 }
 
-static bool check_items(const struct bn_item *items, size_t n_items, struct bn_error *err)
+static bool check_items(const struct bn_batch_item *items, size_t n_items, struct bn_error *err)
 {
     const struct bn_model *model = items[0].session->model;
     size_t n_tokens = 0;
@@ -208,7 +208,7 @@ static bool check_items(const struct bn_item *items, size_t n_items, struct bn_e
 
 /* ---- evaluation ---- */
 
-static struct eval_item eval_item_of(const struct bn_item *item)
+static struct eval_item eval_item_of(const struct bn_batch_item *item)
 {
     return (struct eval_item){
         .seq = item->session->seq,
@@ -222,7 +222,7 @@ static struct eval_item eval_item_of(const struct bn_item *item)
 
 /* Evaluate checked items of one model in one pass over the weights. batch[i] holds the ids of
  * items[i] that this pass evaluates. */
-static bool eval_pass(struct eval_item *batch, const struct bn_item *items, size_t n_items,
+static bool eval_pass(struct eval_item *batch, const struct bn_batch_item *items, size_t n_items,
                       const struct bn_control *control, struct bn_error *err)
 {
     struct bn_model *model = items[0].session->model;
@@ -263,7 +263,7 @@ static size_t next_length(const struct stops *stops, size_t length, size_t n_uba
 }
 
 /* Evaluate a checked item of any length, one micro-batch after another. */
-static bool eval_micro_batches(const struct bn_item *item, const struct stops *stops,
+static bool eval_micro_batches(const struct bn_batch_item *item, const struct stops *stops,
                                const struct bn_control *control, struct bn_error *err)
 {
     struct bn_session *s = item->session;
@@ -292,7 +292,7 @@ bool bn_session_eval(struct bn_session *s, const int32_t *ids, size_t n_ids,
                      const struct head_request *head, struct head_row *rows, size_t n_rows,
                      const struct bn_control *control, struct bn_error *err)
 {
-    struct bn_item item = {.session = s, .ids = ids, .n_ids = n_ids, .rows = rows};
+    struct bn_batch_item item = {.session = s, .ids = ids, .n_ids = n_ids, .rows = rows};
     if (head) {
         item.head = *head;
         item.n_rows = n_rows;
@@ -352,7 +352,8 @@ bool bn_session_sync(struct bn_session *s, const int32_t *ids, size_t n_ids,
     const size_t n_shared = common_prefix(s, ids, n_ids - 1);
     go_back(s, n_shared);
     const size_t n_keep = s->n_ids;
-    struct bn_item item = {.session = s, .ids = ids + n_keep, .n_ids = n_ids - n_keep, .rows = row};
+    struct bn_batch_item item = {
+        .session = s, .ids = ids + n_keep, .n_ids = n_ids - n_keep, .rows = row};
     if (head) {
         item.head = *head;
         item.n_rows = 1;
@@ -365,8 +366,8 @@ bool bn_session_sync(struct bn_session *s, const int32_t *ids, size_t n_ids,
     return true;
 }
 
-bool bn_eval(struct bn_item *items, size_t n_items, const struct bn_control *control,
-             struct bn_error *err)
+bool bn_batch_eval(struct bn_batch_item *items, size_t n_items, const struct bn_control *control,
+                   struct bn_error *err)
 {
     if (n_items == 0)
         return true;

@@ -61,8 +61,9 @@ struct batch {
 
 /* ---- signals ---- */
 
-/* Whether a signal ends the batch. Then the engine call in progress is cancelled, too. */
-static bool is_stopped(struct batch *b)
+/* Take the signals that have arrived. If one of them ends the batch, cancel the engine call in
+ * progress, too, and return true. */
+static bool poll_stop_signals(struct batch *b)
 {
     b->signals |= signals_fetch() & (SIGNAL_INTERRUPT | SIGNAL_TERMINATE | SIGNAL_HANGUP);
     if (b->signals)
@@ -75,14 +76,7 @@ static void on_progress(void *ud, size_t n_done, size_t n_total)
 {
     (void)n_done;
     (void)n_total;
-    (void)is_stopped(ud);
-}
-
-static enum exit_code stop_code(const struct batch *b)
-{
-    if (b->signals & SIGNAL_INTERRUPT)
-        return EXIT_INTERRUPT;
-    return b->signals & SIGNAL_TERMINATE ? EXIT_TERMINATED : EXIT_HUNG_UP;
+    (void)poll_stop_signals(ud);
 }
 
 /* ---- answers ---- */
@@ -146,14 +140,8 @@ static bool read_more(struct batch *b, struct bn_error *err)
     if (n == 0)
         b->at_end = true;
     if (n > 0)
-        strbuf_add(&b->in, block, (size_t)n);
-    if (b->in.failed)
-        return bn_fail(err, BN_ENOMEM, "out of memory for standard input");
-    const char *end = n > 0 ? memchr(block, '\n', (size_t)n) : NULL;
-    const size_t n_after = end ? (size_t)(block + n - end) : 0; /* from the first line end on */
-    if (b->in.n_bytes - n_after > INPUT_MAX_BYTES)
-        return bn_fail(err, BN_EARG, "a line is longer than %zu bytes", INPUT_MAX_BYTES);
-    return true;
+        input_add_block(&b->in, block, (size_t)n);
+    return !b->in.failed || bn_fail(err, BN_ENOMEM, "out of memory for standard input");
 }
 
 /* Take a line from `in`, without its line end. False: `in` has no complete line. At the end of
@@ -173,6 +161,13 @@ static bool next_line(struct batch *b, struct strbuf *line)
     return true;
 }
 
+/* The end of a longer line is missing: see input_add_block. */
+static bool check_length(struct bn_str line, struct bn_error *err)
+{
+    return line.n_bytes <= INPUT_MAX_BYTES ||
+           bn_fail(err, BN_EARG, "longer than %zu bytes", INPUT_MAX_BYTES);
+}
+
 /* Start to answer a line with seqs[seq]. If the line is invalid, its prompt is too long or the
  * template rejects it, only its item fails. False: the whole batch must end. */
 static bool begin(struct batch *b, size_t seq, struct bn_str line, struct bn_error *err)
@@ -180,7 +175,7 @@ static bool begin(struct batch *b, size_t seq, struct bn_str line, struct bn_err
     struct batch_item *item = &b->ring[b->n_begun % b->n_ring];
     const size_t n_ctx = generator_n_ctx(b->g);
     *item = (struct batch_item){.line = b->n_lines, .seq = b->seqs[seq], .close = &b->close};
-    item->n_alts = item->turn.n_alts = (size_t)options_int(b->options, "logprobs");
+    item->turn.n_alts = (size_t)options_int(b->options, "logprobs");
     turn_settings(&item->turn, b->options);
     strbuf_add_str(&item->system, strbuf_str(&b->system));
     b->n_begun++; /* also after a failure below the item must be written and freed */
@@ -189,7 +184,7 @@ static bool begin(struct batch *b, size_t seq, struct bn_str line, struct bn_err
         return false;
     item->turn.sampler.biases = biases.items;
     item->turn.sampler.n_biases = biases.n;
-    const bool is_valid = batch_item_parse(item, line, err);
+    const bool is_valid = check_length(line, err) && batch_item_parse(item, line, err);
     batch_out_begin(&b->out, item); /* after parsing: the event "start" has the id */
     const bool ok = is_valid && batch_item_begin(item, &b->maker, n_ctx, &b->control, err) &&
                     batch_item_add(item, err);
@@ -211,7 +206,7 @@ static bool fill_seqs(struct batch *b, struct bn_error *err)
     bool ok = true;
     for (size_t i = 0; ok && i < b->n_seqs; i++) {
         while (ok && !b->running[i] && b->n_begun - b->out.n_written < b->n_ring &&
-               !is_stopped(b)) {
+               !poll_stop_signals(b)) {
             if (next_line(b, &line))
                 ok = line.failed
                          ? bn_fail(err, BN_ENOMEM, "out of memory for line %zu", b->n_lines)
@@ -294,7 +289,7 @@ static bool answer_all(struct batch *b, struct bn_error *err)
     for (;;) {
         if (!fill_seqs(b, err))
             return false;
-        if (is_stopped(b))
+        if (poll_stop_signals(b))
             return bn_fail(err, BN_ECANCELLED, "stopped");
         if (!has_running(b) && b->at_end && b->in.n_bytes == 0) {
             const bool ok = write_output(b, err);
@@ -425,9 +420,10 @@ static enum exit_code answer_lines(struct batch *b)
     report_model(b);
     if (open_seqs(b, &err) && answer_all(b, &err))
         return b->n_begun > 0 ? b->code : report_fail(PROGRAM, EXIT_USAGE, "empty prompt");
-    /* is_stopped: a signal may have interrupted a write, which is then no error of the output. */
-    const enum exit_code code =
-        is_stopped(b) ? stop_code(b) : report_error(PROGRAM, STAGE_RUN, &err);
+    /* poll_stop_signals: a signal may have interrupted a write, which is then no error of the
+     * output. */
+    const enum exit_code code = poll_stop_signals(b) ? signals_exit_code(b->signals)
+                                                     : report_error(PROGRAM, STAGE_RUN, &err);
     /* A BN_EIO that is not from stdin is from stdout, to which nothing can be written then. */
     if (b->read_failed || err.code != BN_EIO)
         write_rest(b, &err);
@@ -451,7 +447,7 @@ enum exit_code batch_run(const struct options *options, const struct open_model 
     else if (open_model(&b, &err))
         code = answer_lines(&b);
     else
-        code = b.signals ? stop_code(&b) : report_error(PROGRAM, STAGE_LOAD, &err);
+        code = b.signals ? signals_exit_code(b.signals) : report_error(PROGRAM, STAGE_LOAD, &err);
     finish(&b);
     return code;
 }

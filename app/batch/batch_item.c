@@ -150,10 +150,7 @@ static bool encode(struct batch_item *item, const struct prompt_maker *m, struct
         bn_fail(err, BN_ENOMEM, "out of memory for a prompt");
     ok = ok && prompt_encode(m, &t.now, &all, &p, err);
     if (ok) {
-        const bool thinks = m->template && template_info(m->template)->has_thoughts;
-        const struct think_limit limit = {.mode = !thinks               ? THOUGHT_NONE
-                                                  : p.starts_in_thought ? THOUGHT_RUNNING
-                                                                        : THOUGHT_MAYBE,
+        const struct think_limit limit = {.mode = prompt_thought_mode(m, &p),
                                           .n_budget = item->turn.think_budget,
                                           .close = item->close->ids,
                                           .n_close = item->close->n};
@@ -183,7 +180,7 @@ bool batch_item_begin(struct batch_item *item, const struct prompt_maker *maker,
     if (item->answer.ids.n > n_ctx - reserve)
         return prompt_fail_context("the prompt", item->answer.ids.n, reserve, n_ctx, err);
     if (!detok_open(maker->tokenizer, &detok, &item->answer.detok, err) ||
-        !generator_seq_set(item->seq, &turn->sampler, item->n_alts, err))
+        !generator_seq_set(item->seq, &turn->sampler, item->turn.n_alts, err))
         return false;
     turn->started = clock_seconds();
     turn->n_prompt = turn->result.n_prompt = item->answer.ids.n;
@@ -207,10 +204,10 @@ static void feed(struct batch_item *item, struct bn_str text)
 static void add_alts(struct batch_item *item)
 {
     struct generator_alt alts[GENERATOR_MAX_ALTS + 1]; /* the last one is the chosen id */
-    if (item->n_alts == 0)
+    if (item->turn.n_alts == 0)
         return;
     generator_seq_alts(item->seq, alts);
-    item->turn.lost_token |= !turn_add_alts(&item->turn, alts, item->n_alts + 1);
+    item->turn.lost_token |= !turn_add_alts(&item->turn, alts);
 }
 
 /* End the answer with turn.finish as the reason. After a stop string detok holds back no text.

@@ -14,18 +14,17 @@
 struct batch_item {
     size_t line; /* number of the input line, from 1 */
     json_t *id;  /* member of the request, copied to the answer; NULL if the request lacks it */
-    struct strbuf prompt, system;   /* user message and system message, either may be empty */
-    struct turn turn;               /* settings, texts, statistics; `ids` is empty, see `answer` */
-    struct thought thought;         /* splits the text of the answer into thought and answer */
-    struct answer_state answer;     /* ids of prompt and answer, detokeniser, why it ends */
-    struct generator_seq *seq;      /* owned by the batch */
-    const struct token_list *close; /* tokens that close a thought; owned by the batch */
-    int32_t next;                   /* id that will follow answer.ids, not yet part of the answer */
-    size_t n_alts;                  /* --logprobs: alternatives to report with each token */
-    bool has_events;                /* --jsonl: the text of the answer is written as events */
-    struct strbuf events;           /* JSON lines that are not written yet */
-    bool is_done;                   /* the answer has ended, or the line has failed */
-    struct bn_error err;            /* if err.code is not 0, the line has failed */
+    struct strbuf prompt, system;    /* user message and system message, either may be empty */
+    struct turn turn;                /* settings, texts, statistics; `ids` is empty, see `answer` */
+    struct thought_splitter thought; /* splits the text of the answer into thought and answer */
+    struct answer_state answer;      /* ids of prompt and answer, detokeniser, why it ends */
+    struct generator_seq *seq;       /* owned by the batch */
+    const struct token_list *close;  /* tokens that close a thought; owned by the batch */
+    int32_t next;         /* id that will follow answer.ids, not yet part of the answer */
+    bool has_events;      /* --jsonl: the text of the answer is written as events */
+    struct strbuf events; /* JSON lines that are not written yet */
+    bool is_done;         /* the answer has ended, or the line has failed */
+    struct bn_error err;  /* if err.code is not 0, the line has failed */
 };
 void batch_item_finish(struct batch_item *item); /* an all-zero item is fine */
 

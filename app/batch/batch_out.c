@@ -59,7 +59,7 @@ void batch_out_begin(const struct batch_out *out, struct batch_item *item)
 void batch_out_text(void *ud, enum answer_part part, struct bn_str text)
 {
     struct batch_item *item = ud;
-    strbuf_add_str(part == PART_THOUGHT ? &item->turn.thought : &item->turn.shown, text);
+    turn_add_part(&item->turn, part, text);
     if (item->has_events)
         add_event(item, "token", part == PART_THOUGHT ? "thought" : "text", text);
 }

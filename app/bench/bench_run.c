@@ -30,12 +30,12 @@ struct sequence { /* one sequence of the batch */
 struct bench {
     const struct bench_plan *plan;
     const struct bench_row *row;
-    struct sequence *seqs;    /* (batch) */
-    struct bn_item *items;    /* (batch) */
-    double *rates;            /* (n_runs) tokens per second */
-    double *peaks;            /* (n_runs) peak rate before each run, see bench_row.peak */
-    uint64_t checksum;        /* of the ids and logits of the current run */
-    struct spec_stats drafts; /* of the current run */
+    struct sequence *seqs;       /* (batch) */
+    struct bn_batch_item *items; /* (batch) */
+    double *rates;               /* (n_runs) tokens per second */
+    double *peaks;               /* (n_runs) peak rate before each run, see bench_row.peak */
+    uint64_t checksum;           /* of the ids and logits of the current run */
+    struct spec_stats drafts;    /* of the current run */
 };
 
 static int compare_values(const void *a, const void *b)
@@ -136,14 +136,15 @@ static bool read_ids(struct bench *b, size_t n_end, struct bn_error *err)
         const bool is_last = at + n == n_end;
         for (size_t i = 0; i < batch; i++) {
             struct sequence *seq = &b->seqs[i];
-            b->items[i] = (struct bn_item){.session = seq->session,
-                                           .ids = seq->ids + at,
-                                           .n_ids = n,
-                                           .head = {.kind = is_last ? HEAD_TOP : HEAD_NONE, .k = 1},
-                                           .rows = &seq->top,
-                                           .n_rows = is_last};
+            b->items[i] =
+                (struct bn_batch_item){.session = seq->session,
+                                       .ids = seq->ids + at,
+                                       .n_ids = n,
+                                       .head = {.kind = is_last ? HEAD_TOP : HEAD_NONE, .k = 1},
+                                       .rows = &seq->top,
+                                       .n_rows = is_last};
         }
-        if (!bn_eval(b->items, batch, NULL, err))
+        if (!bn_batch_eval(b->items, batch, NULL, err))
             return false;
     }
     for (size_t i = 0; i < batch; i++)
@@ -153,14 +154,14 @@ static bool read_ids(struct bench *b, size_t n_end, struct bn_error *err)
 
 /* Make *item evaluate the last id of seq, which is not in the session yet, and return the logits
  * for the choice of the next one. */
-static void request_token(struct bench *b, struct sequence *seq, struct bn_item *item)
+static void request_token(struct bench *b, struct sequence *seq, struct bn_batch_item *item)
 {
-    *item = (struct bn_item){.session = seq->session,
-                             .ids = seq->ids + seq->n_ids,
-                             .n_ids = 1,
-                             .head = {.kind = HEAD_TOP, .k = 1},
-                             .rows = &seq->top,
-                             .n_rows = 1};
+    *item = (struct bn_batch_item){.session = seq->session,
+                                   .ids = seq->ids + seq->n_ids,
+                                   .n_ids = 1,
+                                   .head = {.kind = HEAD_TOP, .k = 1},
+                                   .rows = &seq->top,
+                                   .n_rows = 1};
     if (b->plan->with_sampling) /* replaces head and rows */
         sampler_request(seq->sampler, seq->ids, seq->n_ids + 1, &item->head, &item->rows);
 }
@@ -199,7 +200,7 @@ static bool generate(struct bench *b, struct bn_error *err)
     for (size_t t = 0; t < b->row->n_tokens; t++) {
         for (size_t i = 0; i < b->row->batch; i++)
             request_token(b, &b->seqs[i], &b->items[i]);
-        if (!bn_eval(b->items, b->row->batch, NULL, err))
+        if (!bn_batch_eval(b->items, b->row->batch, NULL, err))
             return false;
         for (size_t i = 0; i < b->row->batch; i++) {
             struct sequence *seq = &b->seqs[i];

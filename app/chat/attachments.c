@@ -4,8 +4,8 @@
 #define _GNU_SOURCE /* realpath */
 #include "app/chat/attachments.h"
 
+#include "app/common/file/paths.h"
 #include "app/common/input_text.h"
-#include "app/common/paths.h"
 #include "engine/base/memory.h"
 
 #include <errno.h>

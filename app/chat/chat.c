@@ -179,13 +179,6 @@ static bool fit(struct chat *c, const struct options *settings, struct prompt *o
     return true;
 }
 
-static enum thought_mode thought_mode(const struct chat *c, const struct prompt *p)
-{
-    if (!c->maker.template || !template_info(c->maker.template)->has_thoughts)
-        return THOUGHT_NONE;
-    return p->starts_in_thought ? THOUGHT_RUNNING : THOUGHT_MAYBE;
-}
-
 void chat_split_answer(const struct chat *c, const struct exchange *e, struct strbuf *thought,
                        struct strbuf *answer)
 {
@@ -256,6 +249,7 @@ static bool submit(struct chat *c, const struct options *settings, const struct 
 {
     struct bias_list biases;
     struct token_list close = {0};
+    c->turn.n_alts = c->n_alts; /* not earlier: the turn may have waited for the model */
     struct answer_job job = {.prompt = p->ids.ids,
                              .n_prompt = p->ids.n,
                              .max_tokens = c->turn.max_tokens,
@@ -295,10 +289,10 @@ bool chat_start_turn(struct chat *c, const struct options *settings, struct bn_e
     turn_settings(&c->turn, settings);
     if (!fit(c, settings, &p, err))
         return false;
-    thought_init(&c->thought, thought_mode(c, &p));
-    /* Write the question before its answer, so that it survives a crash. chat_write_files itself
+    thought_init(&c->thought, prompt_thought_mode(&c->maker, &p));
+    /* Write the question before its answer, so that it survives a crash. chat_save itself
      * shows the first failure; the write after the answer tries again. */
-    (void)chat_write_files(c);
+    (void)chat_save(c);
     const bool ok = begin_with_earlier_answer(c, err) && submit(c, settings, &p, err);
     c->turn.n_prompt = p.ids.n;
     c->turn.n_earlier = p.n_earlier;
@@ -317,13 +311,11 @@ static bool begin(struct chat *c, enum prompt_mode mode, const struct options *s
                   struct bn_error *err)
 {
     turn_finish(&c->turn);
-    c->turn = (struct turn){.mode = mode,
-                            .n_alts = c->n_alts,
-                            .n_failed_before = strbuf_n_failed(),
-                            .started = clock_seconds()};
+    c->turn = (struct turn){
+        .mode = mode, .n_failed_before = strbuf_n_failed(), .started = clock_seconds()};
     if (c->phase == CHAT_LOADING) {
         c->is_waiting = true;
-        (void)chat_write_files(c); /* shows the first failure; the next write tries again */
+        (void)chat_save(c); /* shows the first failure; the next write tries again */
     } else if (!chat_start_turn(c, settings ? settings : c->options, err)) {
         return false;
     }
@@ -348,8 +340,8 @@ bool chat_send(struct chat *c, const struct question *q, struct bn_error *err)
         (void)bn_fail(err, BN_ENOMEM, "out of memory for the message");
     else if (begin(c, PROMPT_ANSWER, NULL, err))
         return true;
-    transcript_remove_question(&c->transcript);
-    (void)chat_write_files(c); /* shows the first failure */
+    transcript_remove_last(&c->transcript);
+    (void)chat_save(c); /* shows the first failure */
     return false;
 }
 

@@ -17,7 +17,7 @@
 #include "app/chat/open_model.h"
 #include "app/chat/turn.h"
 #include "app/chat/ui.h"
-#include "app/common/paths.h"
+#include "app/common/file/paths.h"
 #include "app/terminal/text/status.h"
 
 enum chat_phase {
@@ -59,7 +59,7 @@ struct chat {
     struct transcript transcript;
     struct attachment_list attached; /* files for the next message */
     struct turn turn;                /* the running turn, or the last one */
-    struct thought thought;          /* splits the answer of the running turn */
+    struct thought_splitter thought; /* splits the answer of the running turn */
     struct chat_totals totals;
     struct generator_peaks peaks; /* zero until /stats peak has measured them */
     size_t n_used;                /* tokens of the context in use; 0 also if unknown */
@@ -83,7 +83,9 @@ bool chat_send(struct chat *c, const struct question *q, struct bn_error *err);
 /* Put what the user typed as a message back into the editor, and its files back into the list of
  * attachments. Shows which files are attached again and which cannot be; a file that is in the list
  * already is not shown. */
-void chat_take_back(struct chat *c, const struct exchange *e);
+void chat_edit_again(struct chat *c, const struct exchange *e);
+/* Remove the files that chat_edit_again has attached: undo or redo has restored their message. */
+void chat_detach_returned(struct chat *c);
 /* The space that the next message and its files have in the context. */
 struct attachment_room chat_room(const struct chat *c);
 /* Answer the last question again, or continue its answer. The chat must not be busy. BN_EARG: there
@@ -117,20 +119,20 @@ void chat_recount(struct chat *c);
  * seconds_left only while a prompt is evaluated. */
 void chat_status(const struct chat *c, struct status *out);
 
-/* Write the conversation to last.json and to the saved chat, if these are in use. False: a file
- * could not be written. Only the first failure of the program is shown. */
-bool chat_write_files(struct chat *c);
+/* Write the conversation to the files that this chat has: its named chat and its last conversation.
+ * False: a file could not be written. Only the first failure of the program is shown. */
+bool chat_save(struct chat *c);
 /* Detach the saved chat: later turns are not written to it. Its journal becomes part of its file.
- * Call chat_write_files first, if the conversation has changed since. False: the file could not be
+ * Call chat_save first, if the conversation has changed since. False: the file could not be
  * written, so the journal stays. */
-bool chat_close_saved(struct chat *c);
-/* Call this before another chat becomes the present one (transcript_state.chat). It does what
- * chat_close_saved does, and remembers the saved chat for chat_resume_saved. */
-bool chat_pause_saved(struct chat *c);
-/* Call this after an earlier chat has become the present one. If chat_pause_saved has remembered
+bool chat_close_named(struct chat *c);
+/* Call this before another chat becomes the present one (transcript_state.chat_number). It does
+ * what chat_close_named does, and remembers the saved chat for chat_resume_named. */
+bool chat_pause_named(struct chat *c);
+/* Call this after an earlier chat has become the present one. If chat_pause_named has remembered
  * a file of this chat, the chat is saved there again, or a notice says why that is not possible. */
-void chat_resume_saved(struct chat *c);
-/* At the end of the program: chat_close_saved, whose result is *is_saved_chat_written, and the same
+void chat_resume_named(struct chat *c);
+/* At the end of the program: chat_close_named, whose result is *is_saved_chat_written, and the same
  * for last.json. False: one of the two could not be written. */
 bool chat_close_files(struct chat *c, bool *is_saved_chat_written);
 /* Before the next answer, load the snapshot of the saved chat with the path `saved`, if it exists.

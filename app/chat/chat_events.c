@@ -25,8 +25,7 @@ static void on_token(struct chat *c, const struct worker_event *event)
         c->token_times[turn->n_tokens % CHAT_RATE_TOKENS] = clock_seconds();
         turn->n_tokens++;
         c->n_used = turn->n_prompt + turn->n_tokens;
-        if (!token_list_push(&turn->ids, event->id, &err) ||
-            !turn_add_alts(turn, event->alts, event->n_alts))
+        if (!token_list_push(&turn->ids, event->id, &err) || !turn_add_alts(turn, event->alts))
             turn->lost_token = true;
     }
     strbuf_add_str(&turn->text, event->text);
@@ -54,8 +53,21 @@ static void attach_again(struct chat *c, const char *path)
     struct bn_error err;
     if (!attachments_add(&c->attached, c->model->tokenizer, path, &room, &added, &err))
         ui_notice(c->ui, TONE_WARNING, "not attached again: %s", err.text);
-    else if (added == ATTACHMENT_ADDED)
+    else if (added == ATTACHMENT_ADDED) {
+        c->attached.items[c->attached.n - 1].is_returned = true;
         ui_notice(c->ui, TONE_NOTE, "%s is attached again", path);
+    }
+}
+
+void chat_detach_returned(struct chat *c)
+{
+    for (size_t i = c->attached.n; i-- > 0;) {
+        if (!c->attached.items[i].is_returned)
+            continue;
+        ui_notice(c->ui, TONE_NOTE, "%s is no longer attached: its message is back",
+                  c->attached.items[i].path);
+        attachments_remove(&c->attached, i);
+    }
 }
 
 /* Put a message into the editor so that Enter sends it and does not run it as a command.
@@ -74,7 +86,7 @@ static void edit_message(struct chat *c, struct bn_str text)
     strbuf_finish(&with_slash);
 }
 
-void chat_take_back(struct chat *c, const struct exchange *e)
+void chat_edit_again(struct chat *c, const struct exchange *e)
 {
     struct strbuf files = {0};
     strbuf_add_str(&files, e->files); /* a copy, because strtok_r writes into it */
@@ -85,14 +97,14 @@ void chat_take_back(struct chat *c, const struct exchange *e)
 }
 
 /* Remove the last question, which has no stored answer, and return it to the line editor. */
-static void give_back_question(struct chat *c)
+static void remove_question_and_edit(struct chat *c)
 {
     struct transcript_state *s = &c->transcript.now;
     struct exchange *e = s->items[s->n - 1];
-    e->n_refs++; /* chat_take_back needs it after the removal */
-    transcript_remove_question(&c->transcript);
+    e->n_refs++; /* chat_edit_again needs it after the removal */
+    transcript_remove_last(&c->transcript);
     chat_recount(c); /* its prompt had more tokens */
-    chat_take_back(c, e);
+    chat_edit_again(c, e);
     exchange_release(e);
 }
 
@@ -119,7 +131,9 @@ static void on_failed(struct chat *c, const struct bn_error *err)
     const struct exchange *last = transcript_last(&c->transcript);
     c->ui->ops->turn_failed(c->ui, err);
     if (last && last->answer.finish == FINISH_NONE)
-        give_back_question(c);
+        remove_question_and_edit(c);
+    else
+        chat_recount(c); /* an earlier answer stays, or a part: tokens of this turn were counted */
 }
 
 /* Files may be attached while the model loads, when the size of the context is not known. Remove
@@ -172,7 +186,7 @@ static void on_done(struct chat *c, const struct worker_event *event)
     }
     c->ui->ops->turn_end(c->ui, turn);
     if (is_empty && is_new)
-        give_back_question(c);
+        remove_question_and_edit(c);
     else if (is_empty)
         chat_recount(c); /* the earlier answer stays */
     /* Memory may have run out since the check above. The answer is stored already. */
@@ -262,6 +276,6 @@ void chat_stop(struct chat *c)
         c->is_waiting = false;
         chat_event(c, &event); /* sets CHAT_IDLE, but the model still loads */
         c->phase = CHAT_LOADING;
-        (void)chat_write_files(c); /* without the returned question; shows the first failure */
+        (void)chat_save(c); /* without the returned question; shows the first failure */
     }
 }

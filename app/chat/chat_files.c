@@ -17,7 +17,7 @@ static const char *effect_of(const struct chat *c, const struct store_file *f, b
         return "the chat is not saved";
     if (!is_other_saved)
         return "the chat continues unsaved";
-    return f == &c->store->saved ? "the chat is not saved there"
+    return f == &c->store->named ? "the chat is not saved there"
                                  : "the chat is saved under its name only";
 }
 
@@ -26,7 +26,7 @@ static void show_failure(struct chat *c, const struct store_file *f, bool is_oth
                          const char *why)
 {
     struct store *store = c->store;
-    bool *has_warned = f == &store->saved ? &store->has_warned_saved : &store->has_warned_last;
+    bool *has_warned = f == &store->named ? &store->has_warned_named : &store->has_warned_last;
     /* In CHAT_BROKEN the event loop has closed the painter. */
     if (*has_warned || c->phase == CHAT_BROKEN)
         return;
@@ -35,14 +35,14 @@ static void show_failure(struct chat *c, const struct store_file *f, bool is_oth
               effect_of(c, f, is_other_saved));
 }
 
-bool chat_write_files(struct chat *c)
+bool chat_save(struct chat *c)
 {
-    struct store_file *last = &c->store->last, *saved = &c->store->saved;
+    struct store_file *last = &c->store->last, *saved = &c->store->named;
     const struct transcript_state *now = &c->transcript.now;
     struct bn_error last_error, saved_error;
-    /* Write the saved chat first, because path_whole needs a file that exists. */
+    /* Write the saved chat first, because path_canonical needs a file that exists. */
     const bool saved_ok = store_save(c->store, saved, now, &saved_error);
-    path_whole(saved->path, last->saved_as);
+    path_canonical(saved->path, last->saved_as);
     const bool last_ok = store_save(c->store, last, now, &last_error);
     if (saved_ok && saved->path[0])
         c->transcript.unsaved = false;
@@ -63,45 +63,45 @@ static bool close_file(struct chat *c, struct store_file *f, bool is_other_saved
     return false;
 }
 
-bool chat_close_saved(struct chat *c)
+bool chat_close_named(struct chat *c)
 {
-    return close_file(c, &c->store->saved, c->store->last.path[0] && !c->store->last.is_behind);
+    return close_file(c, &c->store->named, c->store->last.path[0] && !c->store->last.is_behind);
 }
 
-bool chat_pause_saved(struct chat *c)
+bool chat_pause_named(struct chat *c)
 {
     struct store *store = c->store;
     struct bn_error err;
     const size_t n = store->n_paused;
-    if (!store->saved.path[0])
+    if (!store->named.path[0])
         return true;
     if (!mem_grow(&store->paused, &store->cap_paused, n + 1, sizeof(*store->paused))) {
         ui_notice(c->ui, TONE_WARNING, "out of memory: /undo will not save the chat in %s again",
-                  store->saved.path);
-        return chat_close_saved(c);
+                  store->named.path);
+        return chat_close_named(c);
     }
-    const bool ok = store_pause(store, &store->saved, &c->transcript.now, &err);
+    const bool ok = store_pause(store, &store->named, &c->transcript.now, &err);
     if (!ok)
-        show_failure(c, &store->saved, false, err.text);
-    store->paused[n] = (struct store_paused){c->transcript.now.chat, store->saved};
+        show_failure(c, &store->named, false, err.text);
+    store->paused[n] = (struct store_paused){c->transcript.now.chat_number, store->named};
     store->n_paused++;
-    store->saved = (struct store_file){0};
+    store->named = (struct store_file){0};
     return ok;
 }
 
-void chat_resume_saved(struct chat *c)
+void chat_resume_named(struct chat *c)
 {
     struct store *store = c->store;
     char path[PATH_BYTES], holder[FILE_LOCK_HOLDER_BYTES];
     size_t i = store->n_paused;
-    while (i > 0 && store->paused[i - 1].chat != c->transcript.now.chat)
+    while (i > 0 && store->paused[i - 1].chat_number != c->transcript.now.chat_number)
         i--;
     if (i == 0) /* this chat had no file */
         return;
-    store->saved = store->paused[i - 1].file;
+    store->named = store->paused[i - 1].file;
     store->paused[i - 1] = store->paused[--store->n_paused];
-    memcpy(path, store->saved.path, sizeof(path));
-    if (store_resume(&store->saved, holder))
+    memcpy(path, store->named.path, sizeof(path));
+    if (store_resume(&store->named, holder))
         ui_notice(c->ui, TONE_PLAIN, "the conversation is saved in %s again", path);
     else if (holder[0])
         ui_notice(c->ui, TONE_WARNING, "%s is in use by %s: not saved there again", path, holder);
@@ -111,8 +111,8 @@ void chat_resume_saved(struct chat *c)
 
 bool chat_close_files(struct chat *c, bool *is_saved_chat_written)
 {
-    const bool has_saved = c->store->saved.path[0];
-    *is_saved_chat_written = chat_close_saved(c);
+    const bool has_saved = c->store->named.path[0];
+    *is_saved_chat_written = chat_close_named(c);
     const bool is_last_saved = close_file(c, &c->store->last, has_saved && *is_saved_chat_written);
     for (size_t i = 0; i < c->store->n_paused; i++)
         store_forget(&c->store->paused[i].file);

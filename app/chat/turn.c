@@ -68,15 +68,20 @@ void turn_add_part(struct turn *turn, enum answer_part part, struct bn_str text)
     strbuf_add_str(part == PART_THOUGHT ? &turn->thought : &turn->shown, text);
 }
 
-bool turn_add_alts(struct turn *turn, const struct generator_alt *alts, size_t n_alts)
+const struct generator_alt *turn_alts(const struct turn *turn, size_t i)
 {
-    const size_t n = (turn->n_alt_tokens + 1) * n_alts;
-    if (n_alts == 0)
+    return turn->alts + i * (turn->n_alts + 1);
+}
+
+bool turn_add_alts(struct turn *turn, const struct generator_alt *row)
+{
+    const size_t n_row = turn->n_alts + 1;
+    if (turn->n_alts == 0)
         return true;
-    if (!mem_grow(&turn->alts, &turn->cap_alts, n, sizeof(*turn->alts)))
+    if (!mem_grow(&turn->alts, &turn->cap_alts, (turn->n_alt_tokens + 1) * n_row,
+                  sizeof(*turn->alts)))
         return false;
-    memcpy(turn->alts + turn->n_alt_tokens * n_alts, alts, n_alts * sizeof(*alts));
+    memcpy(turn->alts + turn->n_alt_tokens * n_row, row, n_row * sizeof(*row));
     turn->n_alt_tokens++;
-    turn->n_alts = n_alts;
     return true;
 }

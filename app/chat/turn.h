@@ -36,11 +36,9 @@ struct turn {
     struct strbuf thought;
     size_t n_shown_before, n_thought_before; /* after /continue: bytes of the earlier part */
     struct token_list ids;                   /* the tokens of `text` */
-    struct generator_alt *alts; /* (n_alt_tokens, n_alts); a row ends with the chosen token */
-    /* n_alts: 0 if no alternatives are requested. Otherwise the length of a row, which is one more
-     * than the number requested. Before the first token it is the number requested in a chat, and 0
-     * in a batch. */
-    size_t n_alts, n_alt_tokens, cap_alts;
+    size_t n_alts;                           /* alternatives requested for each token; 0: none */
+    struct generator_alt *alts; /* (n_alt_tokens, n_alts + 1); a row ends with the chosen token */
+    size_t n_alt_tokens, cap_alts;
 };
 
 void turn_finish(struct turn *turn); /* frees texts and lists; an all-zero turn is fine */
@@ -64,12 +62,14 @@ size_t turn_reserve(const struct turn *turn, size_t n_ctx);
  * answer may be missing in the texts, `ids` or `alts`, or on the screen. */
 bool turn_is_complete(const struct turn *turn);
 
-/* Append text that a struct thought has separated to turn->thought or turn->shown. If memory runs
- * out, turn_is_complete is false afterwards. */
+/* Append text that a struct thought_splitter has separated to turn->thought or turn->shown. If
+ * memory runs out, turn_is_complete is false afterwards. */
 void turn_add_part(struct turn *turn, enum answer_part part, struct bn_str text);
 
-/* Store a copy of the alternatives of one more token. `alts` (n_alts) ends with the chosen token.
- * n_alts is the same in each call of a turn; 0: nothing is stored. False: out of memory. */
-bool turn_add_alts(struct turn *turn, const struct generator_alt *alts, size_t n_alts);
+/* Store a copy of the alternatives of one more token. `row` (turn->n_alts + 1) ends with the chosen
+ * token. If turn->n_alts is 0, nothing is stored. False: out of memory. */
+bool turn_add_alts(struct turn *turn, const struct generator_alt *row);
+/* Row i of turn->alts: the alternatives, best first, then the chosen token. */
+const struct generator_alt *turn_alts(const struct turn *turn, size_t i);
 
 #endif

@@ -64,12 +64,12 @@ static json_t *logprobs_json(const struct tokenizer *t, const struct turn *turn)
     /* A row has the alternatives, best first, and the chosen token at its end. If the vocabulary
      * has fewer tokens than there are alternatives, the others have the id -1. */
     for (size_t i = 0; i < turn->n_alt_tokens; i++) {
-        const struct generator_alt *alts = turn->alts + i * turn->n_alts;
-        json_t *entry = alt_json(t, alts[turn->n_alts - 1]);
+        const struct generator_alt *row = turn_alts(turn, i);
+        json_t *entry = alt_json(t, row[turn->n_alts]);
         json_t *top = json_array();
-        for (size_t k = 0; k + 1 < turn->n_alts; k++)
-            if (alts[k].id >= 0)
-                json_out_append(&top, alt_json(t, alts[k]));
+        for (size_t k = 0; k < turn->n_alts; k++)
+            if (row[k].id >= 0)
+                json_out_append(&top, alt_json(t, row[k]));
         json_out_put(&entry, "top", top);
         json_out_append(&list, entry);
     }

@@ -184,11 +184,13 @@ static void measure(const struct tokenizer *t, const struct turn *turn, size_t *
 {
     struct strbuf piece = {0};
     *chosen = *others = 0;
-    for (size_t i = 0; i < turn->n_alt_tokens * turn->n_alts; i++) {
-        /* The chosen token is the last one of each row. */
-        size_t *widest = (i + 1) % turn->n_alts == 0 ? chosen : others;
-        if (turn->alts[i].id >= 0)
-            *widest = size_max(*widest, quoted(t, turn->alts[i].id, &piece));
+    for (size_t i = 0; i < turn->n_alt_tokens; i++) {
+        const struct generator_alt *row = turn_alts(turn, i);
+        for (size_t k = 0; k <= turn->n_alts; k++) {
+            size_t *widest = k == turn->n_alts ? chosen : others;
+            if (row[k].id >= 0)
+                *widest = size_max(*widest, quoted(t, row[k].id, &piece));
+        }
     }
     strbuf_finish(&piece);
 }
@@ -201,18 +203,18 @@ void turn_probs_table(const struct tokenizer *t, const struct turn *turn, size_t
     const size_t indent = PERCENT_COLUMNS + chosen;
     const size_t step = strlen(GAP) + PERCENT_COLUMNS + others;
     for (size_t i = 0; i < turn->n_alt_tokens; i++) {
-        const struct generator_alt *alts = turn->alts + i * turn->n_alts;
+        const struct generator_alt *row = turn_alts(turn, i);
         size_t column = indent;
-        add_cell(t, alts[turn->n_alts - 1], chosen, out);
-        for (size_t k = 0; k + 1 < turn->n_alts; k++) {
-            if (alts[k].id < 0)
+        add_cell(t, row[turn->n_alts], chosen, out);
+        for (size_t k = 0; k < turn->n_alts; k++) {
+            if (row[k].id < 0)
                 continue;
             if (column + step > columns && column > indent) {
                 strbuf_addf(out, "\n%*s", (int)indent, "");
                 column = indent;
             }
             strbuf_add_text(out, GAP);
-            add_cell(t, alts[k], others, out);
+            add_cell(t, row[k], others, out);
             column += step;
         }
         strbuf_add_char(out, '\n');

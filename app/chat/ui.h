@@ -3,7 +3,7 @@
  * terminal), ui_full (the whole screen) and ui_pipe (pipes and scripts). One is open at a time.
  * Main thread only.
  *
- * The event loop polls the wake pipe, ui.log_fd and, while wants_input is true, descriptor 0. A
+ * The event loop polls the wake pipe, ui.stderr_fd and, while wants_input is true, descriptor 0. A
  * painter turns input into events, and the event loop handles them.
  *
  * Text for a painter may contain any bytes. A painter that writes to a terminal passes all text
@@ -23,7 +23,7 @@
 struct chat;
 struct options;
 struct pattern;
-struct terminal_chat;
+struct ui_terminal;
 struct turn;
 struct ui;
 
@@ -40,7 +40,7 @@ enum ui_event_kind {
     UI_MESSAGE, /* `text` is a message even if it begins with a slash; @paths in it are attached */
     UI_PROMPT,  /* `text` is a message that is sent exactly as it is */
     UI_STOP,    /* stop the answer */
-    UI_CHANGE,  /* change to the painter named `painter` */
+    UI_CHANGE_PAINTER, /* change to the painter named `painter` */
     UI_END,     /* end the program with exit code `code`, unless it ends already with another one */
     UI_ABORT,   /* stop the answer and end with `code`, which replaces an earlier exit code */
     UI_HANG_UP, /* the terminal is gone: end the program; from now on every event is this one */
@@ -49,14 +49,14 @@ enum ui_event_kind {
 struct ui_event {
     enum ui_event_kind kind;
     struct bn_str text;  /* owned by the painter, valid until the next call of next_event */
-    const char *painter; /* UI_CHANGE: ui_ops.name */
+    const char *painter; /* UI_CHANGE_PAINTER: ui_ops.name */
     enum exit_code code;
 };
 
 /* The result of an entered line. */
 enum entry_result {
     ENTRY_DONE,
-    ENTRY_REFUSED, /* a command that failed; the reason was shown */
+    ENTRY_FAILED,  /* a command that failed; the reason was shown */
     ENTRY_UNKNOWN, /* no such command; a suggestion was shown */
     ENTRY_UNSENT,  /* a message that was not sent; it returns to the line editor, if there is one */
 };
@@ -66,7 +66,7 @@ enum ui_close {
     UI_CLOSE_CHANGE, /* another painter opens next */
 };
 
-/* No member is optional. A painter without a line editor ignores `edit` and `take_back`. */
+/* No member is optional. A painter without a line editor ignores `edit` and `unqueue_all`. */
 struct ui_ops {
     const char *name;
     bool is_terminal; /* false: no line editor, and no change to another painter */
@@ -94,8 +94,8 @@ struct ui_ops {
     int (*tick)(struct ui *ui);
     void (*resize)(struct ui *ui);    /* the terminal has a new size */
     void (*interrupt)(struct ui *ui); /* Ctrl-C of a user while no turn runs or waits */
-    /* The user stops the answer: lines that wait for its end return to the editor. */
-    void (*take_back)(struct ui *ui);
+    /* Move the queued lines into the line editor; drop the queued commands with a notice. */
+    void (*unqueue_all)(struct ui *ui);
     /* Restore the terminal for Ctrl-Z or an external editor, and set it up again afterwards. */
     void (*suspend)(struct ui *ui);
     void (*resume)(struct ui *ui);
@@ -125,10 +125,12 @@ struct ui {
     const struct ui_ops *ops;
     const struct options *options;
     const struct chat *chat;
-    struct terminal_chat *terminal; /* shared by the painters of a terminal */
-    void *state;                    /* private to the painter */
-    int log_fd; /* descriptor of log messages; tick is called when it has bytes; 0: none */
-    enum exit_code failed; /* --keep-going: the exit code of the first failure */
+    struct ui_terminal *terminal; /* shared by the painters of a terminal */
+    void *state;                  /* private to the painter */
+    /* Read end of the pipe to which the painter has redirected standard error; tick reads it. 0:
+     * not redirected. */
+    int stderr_fd;
+    enum exit_code first_failure; /* --keep-going: the exit code of the first failure */
 };
 
 /* The `find` of painters that cannot move between matches: returns false. */

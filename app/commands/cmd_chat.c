@@ -32,7 +32,7 @@ static void show_last(struct command_host *host, const char *action)
     host->ui->ops->notice(host->ui, TONE_PLAIN, strbuf_str(&text));
     strbuf_finish(&text);
     chat_recount(host->chat);
-    command_write_files(host);
+    command_save_chat(host);
 }
 
 static bool fail_memory(struct command_host *host)
@@ -90,7 +90,7 @@ bool cmd_system(struct command_host *host, struct bn_str args)
                       host->chat->n_used);
         else
             ui_notice(host->ui, TONE_PLAIN, "system message %s", done);
-        command_write_files(host);
+        command_save_chat(host);
     }
     strbuf_finish(&text);
     return ok;
@@ -201,14 +201,14 @@ bool cmd_edit(struct command_host *host, struct bn_str args)
         return fail_memory(host);
     show_last(host, host->ui->ops->is_terminal ? "moved back to the editor (/undo restores it)"
                                                : "taken back");
-    chat_take_back(host->chat, edited);
+    chat_edit_again(host->chat, edited);
     return true;
 }
 
 /* Undo or redo. */
 struct undo_step {
     enum undo_result (*run)(struct transcript *);
-    size_t (*chat)(const struct transcript *); /* transcript_state.chat after the step */
+    size_t (*chat)(const struct transcript *); /* transcript_state.chat_number after the step */
     const char *verb;                          /* for messages: "undone" or "redone" */
 };
 
@@ -217,13 +217,13 @@ struct undo_step {
 static enum undo_result run_step(struct command_host *host, const struct undo_step *step)
 {
     struct transcript *t = &host->chat->transcript;
-    const size_t before = t->now.chat;
+    const size_t before = t->now.chat_number;
     const bool leaves = step->chat(t) != before;
-    if (leaves && !chat_pause_saved(host->chat))
+    if (leaves && !chat_pause_named(host->chat))
         host->write_failed = true;
     const enum undo_result result = step->run(t);
     if (leaves)
-        chat_resume_saved(host->chat); /* if the step has failed, the file just closed */
+        chat_resume_named(host->chat); /* after a failed step it opens the same file again */
     return result;
 }
 
@@ -250,6 +250,7 @@ static bool repeat_step(struct command_host *host, struct bn_str args, const str
         ui_notice(host->ui, TONE_ERROR, "there is nothing to be %s", verb);
         return false;
     }
+    chat_detach_returned(host->chat);
     if (n_done == 1 && last == UNDO_CUT)
         (void)snprintf(action, sizeof(action), "the last /clear, /forget, /edit or /load is %s",
                        verb);
@@ -265,13 +266,13 @@ static bool repeat_step(struct command_host *host, struct bn_str args, const str
 
 bool cmd_undo(struct command_host *host, struct bn_str args)
 {
-    static const struct undo_step undo = {transcript_undo, transcript_undo_chat, "undone"};
+    static const struct undo_step undo = {transcript_undo, transcript_undo_chat_number, "undone"};
     return repeat_step(host, args, &undo);
 }
 
 bool cmd_redo(struct command_host *host, struct bn_str args)
 {
-    static const struct undo_step redo = {transcript_redo, transcript_redo_chat, "redone"};
+    static const struct undo_step redo = {transcript_redo, transcript_redo_chat_number, "redone"};
     return repeat_step(host, args, &redo);
 }
 
@@ -287,15 +288,15 @@ bool cmd_continue(struct command_host *host, struct bn_str args)
 bool cmd_clear(struct command_host *host, struct bn_str args)
 {
     (void)args; /* no arguments */
-    const bool has_file = host->chat->store->saved.was_written;
+    const bool has_file = host->chat->store->named.may_have_turns;
     char path[PATH_BYTES];
-    memcpy(path, host->chat->store->saved.path, sizeof(path));
+    memcpy(path, host->chat->store->named.path, sizeof(path));
     /* Detach the saved chat first: its last write needs the conversation, and show_last would write
      * the empty one to it. */
-    if (!chat_pause_saved(host->chat))
+    if (!chat_pause_named(host->chat))
         host->write_failed = true;
     if (!transcript_clear(&host->chat->transcript)) {
-        chat_resume_saved(host->chat);
+        chat_resume_named(host->chat);
         return fail_memory(host);
     }
     if (has_file)

@@ -106,14 +106,14 @@ bool cmd_file(struct command_host *host, struct bn_str args)
     return ok;
 }
 
-/* The path of the saved chat that the argument names or, without an argument, of the saved chat in
- * use. False: the reason was shown. */
+/* The path of the saved chat that the argument names. Without an argument: of the named chat that
+ * this chat writes. False: the reason was shown. */
 static bool saved_chat_path(struct command_host *host, struct bn_str args, char out[PATH_BYTES])
 {
     struct strbuf name = {0};
     struct bn_error err;
     if (args.n_bytes == 0) {
-        memcpy(out, host->chat->store->saved.path, PATH_BYTES);
+        memcpy(out, host->chat->store->named.path, PATH_BYTES);
         if (!out[0])
             ui_notice(host->ui, TONE_ERROR, "a name is needed; /sessions lists the saved chats");
         return out[0] != 0;
@@ -144,8 +144,8 @@ static bool save_as(struct command_host *host, const char *path)
     struct store_file next = {0};
     char holder[FILE_LOCK_HOLDER_BYTES];
     struct bn_error err;
-    if (path_is_same(path, store->saved.path))
-        return store_replace(store, &store->saved, state, &err) || command_fail(host, err.text);
+    if (path_is_same(path, store->named.path))
+        return store_replace(store, &store->named, state, &err) || command_fail(host, err.text);
     if (!store_open(&next, path, holder)) {
         ui_notice(host->ui, TONE_ERROR, "%s is in use by %s; save under another name", path,
                   holder);
@@ -156,9 +156,15 @@ static bool save_as(struct command_host *host, const char *path)
         (void)store_close(store, &next, state, &ignored);
         return command_fail(host, err.text);
     }
-    if (!chat_close_saved(host->chat))
+    if (next.has_set_aside) {
+        struct strbuf warning = {0};
+        store_orphan_text(&next, &warning);
+        host->ui->ops->notice(host->ui, TONE_WARNING, strbuf_str(&warning));
+        strbuf_finish(&warning);
+    }
+    if (!chat_close_named(host->chat))
         host->write_failed = true;
-    store->saved = next;
+    store->named = next;
     return true;
 }
 
@@ -166,13 +172,13 @@ bool cmd_save(struct command_host *host, struct bn_str args)
 {
     char path[PATH_BYTES];
     struct bn_str name = args;
-    (void)command_cut_force(&name); /* command_may_write examines it */
+    (void)command_cut_bang(&name); /* command_may_write examines it */
     if (!saved_chat_path(host, name, path) ||
-        (!path_is_same(path, host->chat->store->saved.path) &&
+        (!path_is_same(path, host->chat->store->named.path) &&
          !command_may_write(host, "save", args, path)) ||
         !save_as(host, path))
         return false;
-    command_write_files(host); /* adds the path of the saved chat to last.json */
+    command_save_chat(host); /* adds the path of the saved chat to last.json */
     ui_notice(host->ui, TONE_PLAIN, "%zu turn%s saved in %s", host->chat->transcript.now.n,
               host->chat->transcript.now.n == 1 ? "" : "s", path);
     chat_write_snapshot(host->chat, path);
@@ -210,7 +216,7 @@ static void show_loaded(struct command_host *host, const char *path,
     chat_recount(host->chat);
     store_reading_text(reading, &said);
     if (said.n_bytes > 0)
-        host->ui->ops->notice(host->ui, reading->n_forged > 0 ? TONE_WARNING : TONE_NOTE,
+        host->ui->ops->notice(host->ui, reading->n_with_turn_marks > 0 ? TONE_WARNING : TONE_NOTE,
                               strbuf_str(&said));
     strbuf_cut(&said, 0);
     store_journal_text(path, reading, &said);
@@ -231,28 +237,28 @@ static bool load_from(struct command_host *host, const char *path, struct store_
     struct transcript loaded = {0};
     struct store_reading reading;
     struct bn_error err;
-    const size_t before = t->now.chat;
+    const size_t before = t->now.chat_number;
     if (!store_read(store, path, &loaded, &reading, &err))
         return command_fail(host, err.text);
     /* Detach the saved chat first: its last write needs the present conversation. */
-    if (next->path[0] && !chat_pause_saved(host->chat))
+    if (next->path[0] && !chat_pause_named(host->chat))
         host->write_failed = true;
     if (!transcript_replace(t, &loaded)) {
         if (next->path[0])
-            chat_resume_saved(host->chat);
+            chat_resume_named(host->chat);
         return command_fail(host, "out of memory: nothing was changed");
     }
     if (next->path[0]) {
-        store->saved = *next;
+        store->named = *next;
         if (!next->is_behind) /* not a copy: a copy has no file yet that a journal could continue */
-            store_continue(&store->saved, &t->now, &reading);
+            store_continue(&store->named, &t->now, &reading);
         *next = (struct store_file){0};
     } else {
-        t->now.chat = before; /* read again: it stays the same chat, with the same file */
+        t->now.chat_number = before; /* read again: it stays the same chat, with the same file */
     }
     t->unsaved = false;
     chat_use_snapshot(host->chat, path);
-    command_write_files(host); /* so that --continue continues the loaded chat */
+    command_save_chat(host); /* so that --continue continues the loaded chat */
     show_loaded(host, path, &reading);
     return true;
 }
@@ -263,7 +269,7 @@ bool cmd_load(struct command_host *host, struct bn_str args)
     struct store *store = host->chat->store;
     struct store_file next = {0};
     struct bn_error ignored; /* store_close has nothing to write */
-    const enum load_way way = command_cut_force(&args) ? LOAD_COPIES : LOAD_REFUSES;
+    const enum load_way way = command_cut_bang(&args) ? LOAD_COPIES : LOAD_REFUSES;
     if (!saved_chat_path(host, args, path))
         return false;
     /* Before open_to_load, which would create missing directories. */
@@ -277,7 +283,7 @@ bool cmd_load(struct command_host *host, struct bn_str args)
                   (int)size_min(args.n_bytes, 200), args.ptr);
         return false;
     }
-    if (!path_is_same(path, store->saved.path) && !open_to_load(host, args, path, way, &next))
+    if (!path_is_same(path, store->named.path) && !open_to_load(host, args, path, way, &next))
         return false;
     const bool ok = load_from(host, path, &next);
     if (next.path[0]) {
@@ -346,7 +352,7 @@ static bool export_kind_of(struct bn_str args, enum export_kind *kind)
         [EXPORT_TEXT] = ".txt", [EXPORT_MARKDOWN] = ".md", [EXPORT_JSONL] = ".jsonl"};
     struct strbuf path = {0};
     bool found = false;
-    (void)command_cut_force(&args); /* not part of the name */
+    (void)command_cut_bang(&args); /* not part of the name */
     command_path(args, &path);
     for (size_t i = 0; !found && i < sizeof(ends) / sizeof(ends[0]); i++) {
         found = ends_with(strbuf_str(&path), ends[i]);
@@ -362,8 +368,10 @@ bool cmd_export(struct command_host *host, struct bn_str args)
     struct strbuf text = {0};
     if (!export_kind_of(args, &kind))
         return command_fail(host, "usage: /export FILE, with a name ending in .md, .txt or .jsonl");
+    if (host->chat->transcript.now.n == 0 && host->chat->transcript.now.system.n_bytes == 0)
+        return command_fail(host, "nothing was said yet");
     export_all(&text, kind, &host->chat->transcript.now);
-    const bool ok = command_write_file(host, "export", args, &text);
+    const bool ok = command_export_text(host, "export", args, &text);
     strbuf_finish(&text);
     return ok;
 }

@@ -36,6 +36,18 @@ static void format_value(const struct command_host *host, const struct option *r
         (void)snprintf(out, n_bytes, "%zu", n_ctx);
 }
 
+/* greedy and temp contradict each other: the one that was set last, or in the stronger place, has
+ * an effect (chat_options_is_greedy). Returns a remark about the other one, or "". */
+static const char *override_remark(const struct options *o, const struct option *row)
+{
+    const bool is_greedy = chat_options_is_greedy(o);
+    if (strcmp(row->name, "temp") == 0 && is_greedy && options_real(o, "temp") > 0)
+        return "; no effect: greedy is on";
+    if (strcmp(row->name, "greedy") == 0 && options_flag(o, "greedy") && !is_greedy)
+        return "; no effect: temp overrides it";
+    return "";
+}
+
 static void list_settings(struct command_host *host)
 {
     struct strbuf text = {0};
@@ -47,8 +59,9 @@ static void list_settings(struct command_host *host)
             continue;
         format_value(host, row, value, sizeof(value));
         option_describe(row, range, sizeof(range));
-        strbuf_addf(&text, "%-17s %-7s %-10s %s\n", row->name, value,
-                    option_source_name(options_source(host->options, row->name)), range);
+        strbuf_addf(&text, "%-17s %-7s %-10s %s%s\n", row->name, value,
+                    option_source_name(options_source(host->options, row->name)), range,
+                    override_remark(host->options, row));
     }
     strbuf_add_text(&text,
                     "/set NAME explains a setting; /info shows the values that are fixed at start");
@@ -67,8 +80,9 @@ static void explain(struct command_host *host, const struct option *row)
     char value[400], range[300];
     format_value(host, row, value, sizeof(value));
     option_describe(row, range, sizeof(range));
-    ui_notice(host->ui, TONE_PLAIN, "%s = %s (%s)\n%s\ntakes %s%s", row->name, value,
-              option_source_name(options_source(host->options, row->name)), row->help, range,
+    ui_notice(host->ui, TONE_PLAIN, "%s = %s (%s)%s\n%s\ntakes %s%s", row->name, value,
+              option_source_name(options_source(host->options, row->name)),
+              override_remark(host->options, row), row->help, range,
               row->places & OPTION_BY_SET ? "" : "; fixed at start");
 }
 
@@ -129,7 +143,7 @@ static bool change(struct command_host *host, const struct option *row, const ch
     }
     if (strcmp(row->name, "color") == 0 && host->ui->ops->is_terminal) {
         host->painter = host->ui->ops->name; /* a painter chooses its colours when it opens */
-        return true;                         /* change_ui shows the value */
+        return true;                         /* switch_painter shows the value */
     }
     char now[400];
     format_value(host, row, now, sizeof(now));

@@ -121,6 +121,8 @@ bool cmd_context(struct command_host *host, struct bn_str args)
     for (size_t i = 0; i < host->chat->attached.n; i++)
         strbuf_addf(&text, "\nattached  %7zu tok  %s", host->chat->attached.items[i].n_tokens,
                     host->chat->attached.items[i].path);
+    if (chat_is_busy(host->chat))
+        strbuf_add_text(&text, "\nwithout the answer that is running");
     add_overflow(host, &text);
     show(host, &text);
     return true;
@@ -284,7 +286,7 @@ bool cmd_dump(struct command_host *host, struct bn_str args)
         strbuf_finish(&text);
         return true;
     }
-    const bool ok = command_write_file(host, "dump", args, &text);
+    const bool ok = command_export_text(host, "dump", args, &text);
     strbuf_finish(&text);
     return ok;
 }

@@ -21,9 +21,9 @@ static const struct {
     {"colour", "color"},     {"typical-p", "typical"},
 };
 
-void command_write_files(struct command_host *host)
+void command_save_chat(struct command_host *host)
 {
-    if (!chat_write_files(host->chat))
+    if (!chat_save(host->chat))
         host->write_failed = true;
 }
 
@@ -95,7 +95,7 @@ void command_path(struct bn_str arg, struct strbuf *out)
     input_one_path(arg, out);
 }
 
-bool command_cut_force(struct bn_str *args)
+bool command_cut_bang(struct bn_str *args)
 {
     size_t n_backslashes = 0;
     if (args->n_bytes < 2 || args->ptr[args->n_bytes - 1] != '!')
@@ -114,7 +114,7 @@ bool command_may_write(struct command_host *host, const char *command, struct bn
 {
     struct stat st;
     struct bn_error err;
-    const bool replaces = command_cut_force(&args), exists = stat(path, &st) == 0;
+    const bool replaces = command_cut_bang(&args), exists = stat(path, &st) == 0;
     if (!path[0])
         return command_fail(host, "the name of the file is empty");
     if (!store_has_folder(path, &err))
@@ -129,12 +129,12 @@ bool command_may_write(struct command_host *host, const char *command, struct bn
     return false;
 }
 
-bool command_write_file(struct command_host *host, const char *command, struct bn_str args,
-                        const struct strbuf *text)
+bool command_export_text(struct command_host *host, const char *command, struct bn_str args,
+                         const struct strbuf *text)
 {
     struct strbuf path = {0};
     struct bn_str name = args;
-    (void)command_cut_force(&name); /* command_may_write examines it */
+    (void)command_cut_bang(&name); /* command_may_write examines it */
     command_path(name, &path);
     const char *file = strbuf_text(&path);
     struct new_file n;

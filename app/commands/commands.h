@@ -18,7 +18,7 @@ struct command_host {
     const char *history_path; /* the file of the input history; "" if it is not saved */
     bool is_interactive;      /* a user types the commands (not a script) */
 
-    bool leaves;         /* the program must end */
+    bool ends_program;   /* after this command */
     bool write_failed;   /* the conversation could not be written to its files */
     const char *painter; /* name of the painter to change to; NULL: no change */
 };
@@ -58,7 +58,7 @@ const struct command *command_named(struct bn_str name);
  * a setting. */
 bool command_runs_now(struct bn_str name, struct bn_str args);
 /* Find a command and run it. Without such a command, show the names that begin so, if there are
- * several, or else the nearest name, if there is one, and return ENTRY_UNKNOWN. ENTRY_REFUSED: the
+ * several, or else the nearest name, if there is one, and return ENTRY_UNKNOWN. ENTRY_FAILED: the
  * command failed, or memory ran out for its result. */
 enum entry_result command_run(struct command_host *host, struct bn_str name, struct bn_str args);
 
@@ -89,24 +89,25 @@ bool command_assign(const struct command_host *host, struct options *o, const ch
  * path, else that of input_one_path. */
 void command_path(struct bn_str arg, struct strbuf *out);
 
-/* Remove a "!" that ends an argument, unless a backslash quotes it. True: there was one, so the
- * command replaces a file that exists. */
-bool command_cut_force(struct bn_str *args);
+/* Remove a "!" that ends an argument, unless a backslash quotes it. Returns whether there was one.
+ * It means: replace a file that exists or, for /load, continue on a copy if another program uses
+ * the saved chat. */
+bool command_cut_bang(struct bn_str *args);
 
 /* Whether the file `path` may be written. False: it is empty or a directory, its directory does not
  * exist (store_has_folder), or it exists and `args`, the argument of `command` that named it, has
- * no "!" for command_cut_force; the reason was shown. */
+ * no "!" for command_cut_bang; the reason was shown. */
 bool command_may_write(struct command_host *host, const char *command, struct bn_str args,
                        const char *path);
 
-/* Write a text to the file that `args` names, with a "!" if it may be replaced. `command`, such as
- * "export", is for the error message. Shows the result. False: not written. */
-bool command_write_file(struct command_host *host, const char *command, struct bn_str args,
-                        const struct strbuf *text);
+/* Write a text to the file of the user that `args` names, with a "!" if it may be replaced.
+ * `command`, such as "export", is for the error message. Shows the result. False: not written. */
+bool command_export_text(struct command_host *host, const char *command, struct bn_str args,
+                         const struct strbuf *text);
 
 /* Write the conversation to its files after a command has changed it. A failure was shown, and sets
  * host->write_failed. */
-void command_write_files(struct command_host *host);
+void command_save_chat(struct command_host *host);
 
 /* Tab completion, as a line_host function; `ud` is a struct command_host. */
 void command_complete(void *ud, struct bn_str before, struct bn_str word, struct line_choices *out);

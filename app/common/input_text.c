@@ -3,7 +3,7 @@
  */
 #include "app/common/input_text.h"
 
-#include "app/common/paths.h"
+#include "app/common/file/paths.h"
 #include "app/common/term_text.h"
 #include "engine/base/memory.h"
 #include "engine/base/size.h"
@@ -113,6 +113,16 @@ bool input_text_or_file(const char *arg, struct strbuf *out, struct bn_error *er
 static bool is_blank(char c)
 {
     return c == ' ' || c == '\t' || c == '\n';
+}
+
+void input_add_block(struct strbuf *in, const char *block, size_t n_bytes)
+{
+    const char *end = n_bytes > 0 ? memchr(block, '\n', n_bytes) : NULL;
+    const size_t n_line = end ? (size_t)(end - block) : n_bytes;
+    const size_t n_kept =
+        size_min(n_line, INPUT_MAX_BYTES + 1 - size_min(in->n_bytes, INPUT_MAX_BYTES + 1));
+    strbuf_add(in, block, n_kept);
+    strbuf_add(in, block + n_line, n_bytes - n_line);
 }
 
 bool input_is_blank(struct bn_str text)

@@ -40,6 +40,11 @@ bool input_next_path(struct bn_str list, size_t *at, struct strbuf *out);
  * no quotes; those around it are removed. */
 void input_one_path(struct bn_str text, struct strbuf *out);
 
+/* Append a block of an input of lines to `in`, which has no complete line yet. Of the line at the
+ * end of `in`, at most INPUT_MAX_BYTES + 1 bytes are kept and the others dropped, so that a line of
+ * any length needs no more memory. */
+void input_add_block(struct strbuf *in, const char *block, size_t n_bytes);
+
 /* Whether the text has nothing but spaces, tabs and line ends. */
 bool input_is_blank(struct bn_str text);
 

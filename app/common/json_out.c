@@ -181,13 +181,13 @@ static struct template_value *value_at(const json_t *json, struct template_arena
     return NULL;
 }
 
-struct template_value *json_out_value(const json_t *json, struct template_arena *arena)
+struct template_value *json_to_template_value(const json_t *json, struct template_arena *arena)
 {
     return value_at(json, arena, 0);
 }
 
-bool json_out_messages(const json_t *json, struct template_arena *arena,
-                       struct template_value **out, struct bn_error *err)
+bool json_to_template_messages(const json_t *json, struct template_arena *arena,
+                               struct template_value **out, struct bn_error *err)
 {
     if (json_is_object(json))
         json = json_object_get(json, "messages");
@@ -201,7 +201,7 @@ bool json_out_messages(const json_t *json, struct template_arena *arena,
             return bn_fail(err, BN_EARG, "message %zu is not a JSON object", i + 1);
         if (!json_is_string(json_object_get(m, "role")))
             return bn_fail(err, BN_EARG, "message %zu has no \"role\" string", i + 1);
-        list = template_push(arena, list, json_out_value(m, arena));
+        list = template_push(arena, list, json_to_template_value(m, arena));
     }
     if (!list)
         return bn_fail(err, BN_ENOMEM, "out of memory, or messages nested more than %d deep",

@@ -56,13 +56,13 @@ bool json_out_exact(const json_t *object, struct strbuf *out);
 
 /* Convert JSON (not NULL) to a template value in the arena, which gets copies of the texts. NULL:
  * out of memory, or a value inside more than 64 lists and objects. */
-struct template_value *json_out_value(const json_t *json, struct template_arena *arena);
+struct template_value *json_to_template_value(const json_t *json, struct template_arena *arena);
 
 /* Convert a list of messages in the OpenAI form: an array of objects with a string "role", or an
  * object with such an array as "messages". The array may be empty. *out belongs to the arena.
  * BN_EARG: not such a list (the error names the wrong message), or `json` is NULL. BN_ENOMEM: out
- * of memory, or a value that json_out_value rejects. */
-bool json_out_messages(const json_t *json, struct template_arena *arena,
-                       struct template_value **out, struct bn_error *err);
+ * of memory, or a value that json_to_template_value rejects. */
+bool json_to_template_messages(const json_t *json, struct template_arena *arena,
+                               struct template_value **out, struct bn_error *err);
 
 #endif

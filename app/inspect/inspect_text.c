@@ -1,8 +1,8 @@
 /*
  * The verbs about text: tokenize, detokenize, prompt.
  */
+#include "app/common/file/paths.h"
 #include "app/common/json_out.h"
-#include "app/common/paths.h"
 #include "app/inspect/inspect.h"
 #include "engine/base/memory.h"
 
@@ -153,7 +153,7 @@ static enum exit_code render(struct inspect *in, struct template_arena *arena, c
     struct template_value *messages, *args;
     struct template_output output;
     struct bn_error err;
-    if (!json_out_messages(json, arena, &messages, &err)) {
+    if (!json_to_template_messages(json, arena, &messages, &err)) {
         (void)bn_fail_prefix(&err, "--messages");
         return report_error(INSPECT, STAGE_RUN, &err);
     }

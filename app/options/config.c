@@ -4,6 +4,7 @@
  */
 #include "app/options/config.h"
 
+#include "app/common/env.h"
 #include "engine/base/memory.h"
 
 #include <errno.h>

@@ -8,7 +8,7 @@
 #ifndef APP_CONFIG_H
 #define APP_CONFIG_H
 
-#include "app/common/paths.h"
+#include "app/common/file/paths.h"
 #include "app/options/options.h"
 #include "engine/base/str.h"
 

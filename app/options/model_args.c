@@ -3,8 +3,9 @@
  */
 #include "app/options/model_args.h"
 
+#include "app/common/env.h"
+#include "app/common/file/paths.h"
 #include "app/common/json_out.h"
-#include "app/common/paths.h"
 #include "engine/base/memory.h"
 
 #include <stdio.h>
@@ -279,7 +280,7 @@ static struct template_value *arg_value(const char *text, struct template_arena 
     if (code == json_error_out_of_memory || code == json_error_stack_overflow)
         return NULL; /* the text may be JSON, so it must not be used as text */
     struct template_value *v =
-        json ? json_out_value(json, arena) : template_string(arena, bn_str_of(text));
+        json ? json_to_template_value(json, arena) : template_string(arena, bn_str_of(text));
     json_decref(json);
     return v;
 }

@@ -59,7 +59,7 @@ bool model_args_thinks(const struct options *o, const struct template *t, bool *
 /* The variables of --think and --template-arg NAME=VALUE as a dict in the arena. A VALUE that is
  * not JSON is text. --think sets enable_thinking; a --template-arg of that name replaces its value.
  * Without variables *out is NULL. BN_EARG: a name of 64 bytes or more. BN_ENOMEM, also for JSON
- * with too many levels for json_out_value. */
+ * with too many levels for json_to_template_value. */
 bool model_args_template_args(const struct options *o, const struct template *t,
                               struct template_arena *arena, struct template_value **out,
                               struct bn_error *err);

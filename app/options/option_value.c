@@ -6,7 +6,7 @@
  */
 #include "app/options/option_value.h"
 
-#include "app/common/paths.h"
+#include "app/common/file/paths.h"
 #include "engine/base/memory.h"
 
 #include <math.h>

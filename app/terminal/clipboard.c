@@ -6,7 +6,8 @@
  */
 #include "app/terminal/clipboard.h"
 
-#include "app/common/paths.h"
+#include "app/common/env.h"
+#include "app/common/file/paths.h"
 #include "app/common/strbuf.h"
 #include "app/terminal/signals.h"
 #include "engine/base/clock.h"

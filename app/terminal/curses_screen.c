@@ -6,7 +6,8 @@
  */
 #include "app/terminal/curses_screen.h"
 
-#include "app/common/paths.h"
+#include "app/common/env.h"
+#include "app/common/file/paths.h"
 #include "app/common/term_text.h"
 #include "app/terminal/terminfo.h"
 #include "engine/base/hash.h"

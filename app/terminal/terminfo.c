@@ -4,7 +4,8 @@
  */
 #include "app/terminal/terminfo.h"
 
-#include "app/common/paths.h"
+#include "app/common/env.h"
+#include "app/common/file/paths.h"
 
 #include <stdint.h>
 #include <term.h>

@@ -130,3 +130,8 @@ struct tty_size tty_size(int fd)
         return (struct tty_size){80, 24};
     return (struct tty_size){ws.ws_col, ws.ws_row};
 }
+
+size_t tty_safe_columns(struct tty_size size)
+{
+    return size.columns > 1 ? size.columns - 1 : 1;
+}

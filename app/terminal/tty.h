@@ -49,5 +49,8 @@ struct tty_size {
     size_t columns, rows; /* at least 1 each */
 };
 struct tty_size tty_size(int fd); /* of the terminal at `fd`; 80 x 24 if unknown */
+/* Columns of a row that ends before the last column, so that the terminal does not break it; at
+ * least 1. */
+size_t tty_safe_columns(struct tty_size size);
 
 #endif

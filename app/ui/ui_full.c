@@ -25,7 +25,7 @@ static struct full_ui *self(const struct ui *ui)
 
 static enum scroll_break chosen_break(const struct ui *ui)
 {
-    return terminal_wrap(ui) == FLOW_WRAP ? SCROLL_WORDS : SCROLL_COLUMNS;
+    return ui_terminal_wrap(ui) == FLOW_WRAP ? SCROLL_WORDS : SCROLL_COLUMNS;
 }
 
 /* Append text as lines of its own, and paint soon. A running answer continues below with its
@@ -64,7 +64,7 @@ static void show_message(struct ui *ui, enum ui_tone tone, struct bn_str text)
 
 static void full_notice(struct ui *ui, enum ui_tone tone, struct bn_str text)
 {
-    if (!terminal_is_hidden(ui, tone))
+    if (!ui_terminal_is_hidden(ui, tone))
         show_message(ui, tone, text);
 }
 
@@ -72,11 +72,7 @@ void full_add_user_text(struct ui *ui, struct bn_str text)
 {
     struct strbuf line = {0};
     strbuf_add_text(&line, TERMINAL_PROMPT);
-    for (size_t i = 0; i < text.n_bytes; i++) {
-        strbuf_add_char(&line, text.ptr[i]);
-        if (text.ptr[i] == '\n')
-            strbuf_add_text(&line, INPUT_CONTINUED);
-    }
+    input_rows_continue(text, &line);
     add_lines(ui, SCROLL_USER, chosen_break(ui), strbuf_str(&line));
     self(ui)->is_scrolled = false; /* the view moves to the end */
     strbuf_finish(&line);
@@ -87,79 +83,83 @@ void full_add_user_text(struct ui *ui, struct bn_str text)
 /* Redirect standard error into a pipe. Both ends are non-blocking: the main thread empties the
  * pipe, so it would wait forever if it filled the pipe itself. If no pipe can be created, text of
  * standard error disturbs the screen until the user presses Ctrl-L. */
-static void error_log_redirect(struct error_log *log)
+static void stderr_pipe_open(struct stderr_pipe *p)
 {
     int fds[2];
-    if (log->fd > 0 || pipe(fds) != 0)
+    if (p->fd > 0 || pipe(fds) != 0)
         return;
-    log->saved = fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 3); /* not a standard descriptor */
-    if (log->saved < 0 || fcntl(fds[0], F_SETFL, O_NONBLOCK) != 0 ||
+    p->saved = fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 3); /* not a standard descriptor */
+    if (p->saved < 0 || fcntl(fds[0], F_SETFL, O_NONBLOCK) != 0 ||
         fcntl(fds[0], F_SETFD, FD_CLOEXEC) != 0 || fcntl(fds[1], F_SETFL, O_NONBLOCK) != 0 ||
         dup2(fds[1], STDERR_FILENO) < 0) {
-        if (log->saved >= 0)
-            (void)close(log->saved);
+        if (p->saved >= 0)
+            (void)close(p->saved);
         (void)close(fds[0]);
     } else {
-        log->fd = fds[0];
+        p->fd = fds[0];
     }
     (void)close(fds[1]); /* descriptor 2 is the write end now */
 }
 
-static void error_log_restore(struct error_log *log)
+static void stderr_pipe_close(struct stderr_pipe *p)
 {
-    if (log->fd <= 0)
+    if (p->fd <= 0)
         return;
-    (void)dup2(log->saved, STDERR_FILENO); /* cannot fail: both are open */
-    (void)close(log->saved);
-    (void)close(log->fd);
-    log->fd = 0;
+    (void)dup2(p->saved, STDERR_FILENO); /* cannot fail: both are open */
+    (void)close(p->saved);
+    (void)close(p->fd);
+    p->fd = 0;
 }
 
-#define LOG_MAX 65536 /* most bytes in log.bytes; bounds the memory */
+#define STDERR_MAX_BYTES 65536 /* most bytes in p.bytes; bounds the memory */
 
-enum error_log_lines { LOG_COMPLETE, LOG_ALSO_PARTIAL }; /* PARTIAL: the incomplete last line */
+enum stderr_pipe_lines {
+    STDERR_COMPLETE,
+    STDERR_ALSO_PARTIAL
+}; /* PARTIAL: the incomplete last line */
 
 /* Append the lines that were written to standard error since the last call, and those that were
  * kept then. Returns the number of bell characters, which are removed. Text that would make
- * log->bytes longer than LOG_MAX is lost. It is read nevertheless, because unread text would keep
- * the event loop busy. */
-static size_t error_log_read(struct error_log *log, enum error_log_lines lines, struct strbuf *out)
+ * p->bytes longer than STDERR_MAX_BYTES is lost. It is read nevertheless, because unread text would
+ * keep the event loop busy. */
+static size_t stderr_pipe_read(struct stderr_pipe *p, enum stderr_pipe_lines lines,
+                               struct strbuf *out)
 {
     char block[4096];
-    size_t n_bells = 0, n_whole = 0;                 /* n_whole: bytes to append */
-    for (size_t i = 0; log->fd > 0 && i < 64; i++) { /* endless output must not block the loop */
-        const ssize_t n = read(log->fd, block, sizeof(block));
+    size_t n_bells = 0, n_whole = 0;               /* n_whole: bytes to append */
+    for (size_t i = 0; p->fd > 0 && i < 64; i++) { /* endless output must not block the loop */
+        const ssize_t n = read(p->fd, block, sizeof(block));
         if (n <= 0)
             break;
         for (ssize_t k = 0; k < n; k++) {
             if (block[k] == '\a')
                 n_bells++;
-            else if (log->bytes.n_bytes < LOG_MAX)
-                strbuf_add_char(&log->bytes, block[k]);
+            else if (p->bytes.n_bytes < STDERR_MAX_BYTES)
+                strbuf_add_char(&p->bytes, block[k]);
         }
     }
-    for (size_t i = 0; i < log->bytes.n_bytes; i++)
-        if (log->bytes.ptr[i] == '\n')
+    for (size_t i = 0; i < p->bytes.n_bytes; i++)
+        if (p->bytes.ptr[i] == '\n')
             n_whole = i + 1;
-    if (lines == LOG_ALSO_PARTIAL)
-        n_whole = log->bytes.n_bytes;
-    strbuf_add(out, strbuf_text(&log->bytes), n_whole);
-    strbuf_drop(&log->bytes, n_whole);
+    if (lines == STDERR_ALSO_PARTIAL)
+        n_whole = p->bytes.n_bytes;
+    strbuf_add(out, strbuf_text(&p->bytes), n_whole);
+    strbuf_drop(&p->bytes, n_whole);
     return n_bells;
 }
 
-/* Show the text of standard error as a notice. During an answer, LOG_COMPLETE keeps complete lines
- * in log.bytes until the answer ends. */
-static void add_log(struct ui *ui, enum error_log_lines lines)
+/* Show the text of standard error as a notice. During an answer, STDERR_COMPLETE keeps complete
+ * lines in p.bytes until the answer ends. */
+static void show_stderr(struct ui *ui, enum stderr_pipe_lines lines)
 {
     struct full_ui *u = self(ui);
     struct strbuf text = {0};
-    if (error_log_read(&u->log, lines, &text) > 0)
+    if (stderr_pipe_read(&u->stderr_pipe, lines, &text) > 0)
         curses_beep();
-    if (text.n_bytes > 0 && u->in_answer && lines == LOG_COMPLETE) { /* put the lines back */
-        strbuf_add_str(&text, strbuf_str(&u->log.bytes));
-        strbuf_finish(&u->log.bytes);
-        u->log.bytes = text;
+    if (text.n_bytes > 0 && u->in_answer && lines == STDERR_COMPLETE) { /* put the lines back */
+        strbuf_add_str(&text, strbuf_str(&u->stderr_pipe.bytes));
+        strbuf_finish(&u->stderr_pipe.bytes);
+        u->stderr_pipe.bytes = text;
         return;
     }
     if (text.n_bytes > 0)
@@ -177,7 +177,7 @@ static void full_ready(struct ui *ui)
 
 static int full_tick(struct ui *ui)
 {
-    add_log(ui, LOG_COMPLETE);
+    show_stderr(ui, STDERR_COMPLETE);
     full_open_line();
     const int wait = full_paint(ui);
     /* If a key or a paste is incomplete, test again after 20 ms whether its time is over. */
@@ -189,15 +189,15 @@ static int full_tick(struct ui *ui)
 static void full_interrupt(struct ui *ui)
 {
     struct full_ui *u = self(ui);
-    terminal_interrupt(ui);
+    ui_terminal_interrupt(ui);
     full_find_end(u);
     strbuf_cut(&u->choices, 0);
     u->due = DUE_NOW;
 }
 
-static void full_take_back(struct ui *ui)
+static void full_unqueue_all(struct ui *ui)
 {
-    terminal_take_back(ui);
+    ui_terminal_unqueue_all(ui);
     self(ui)->due = DUE_NOW;
 }
 
@@ -222,7 +222,7 @@ static void full_turn_begin(struct ui *ui)
     ui->terminal->printed = (struct answer_position){0};
     u->answer_line = u->text.n;
     u->part = PART_ANSWER;
-    terminal_skip_earlier(ui, skip_part);
+    ui_terminal_skip_earlier(ui, skip_part);
     u->due = DUE_NOW;
 }
 
@@ -253,18 +253,18 @@ static void end_answer(struct ui *ui)
 static void full_turn_end(struct ui *ui, const struct turn *turn)
 {
     end_answer(ui);
-    terminal_show_end(ui, turn, show_message);
+    ui_terminal_show_end(ui, turn, show_message);
 }
 
 static void full_turn_failed(struct ui *ui, const struct bn_error *err)
 {
     end_answer(ui);
-    terminal_show_failure(ui, err);
+    ui_terminal_show_failure(ui, err);
 }
 
 /* ---- open and close ---- */
 
-/* A terminal_add_fn. */
+/* A ui_terminal_add_fn. */
 static void add_running(struct ui *ui, enum answer_part part, struct bn_str printed,
                         struct bn_str rest)
 {
@@ -305,7 +305,7 @@ static void add_conversation(struct ui *ui)
     }
     u->printed = scroll_end_position(&u->text);
     if (busy)
-        terminal_resume_answer(ui, add_running);
+        ui_terminal_resume_answer(ui, add_running);
 }
 
 static bool full_open(struct ui *ui, struct bn_error *err)
@@ -313,7 +313,7 @@ static bool full_open(struct ui *ui, struct bn_error *err)
     struct full_ui *u = mem_alloc(1, sizeof(*u));
     if (!u)
         return bn_fail(err, BN_ENOMEM, "out of memory");
-    const enum screen_style style = terminal_uses_colour(ui) ? SCREEN_RICH : SCREEN_SIMPLE;
+    const enum screen_style style = ui_terminal_uses_colour(ui) ? SCREEN_RICH : SCREEN_SIMPLE;
     if (options_flag(ui->options, "plain")) {
         mem_free(u);
         return bn_fail(err, BN_EUNSUPPORTED, "--plain never rewrites the screen");
@@ -325,9 +325,9 @@ static bool full_open(struct ui *ui, struct bn_error *err)
     }
     tty_enable_bracketed_paste(); /* after curses_open, which fails on an unsuitable terminal */
     ui->state = u;
-    error_log_redirect(&u->log);
-    ui->log_fd = u->log.fd;
-    terminal_begin(ui);
+    stderr_pipe_open(&u->stderr_pipe);
+    ui->stderr_fd = u->stderr_pipe.fd;
+    ui_terminal_begin(ui);
     full_attach_editor(u);
     full_resize(ui);
     add_conversation(ui);
@@ -346,7 +346,7 @@ static void print_transcript(struct ui *ui, enum ui_close how)
         scroll_truncate(&u->text, u->answer_line);
     const size_t n_left = scroll_print(&u->text, u->printed, EXIT_ROWS, &text);
     if (n_left > 0) {
-        const char *path = store->saved.path[0] ? store->saved.path : store->last.path;
+        const char *path = store->named.path[0] ? store->named.path : store->last.path;
         strbuf_addf(&all, "(%zu earlier rows left out%s%s)\n", n_left,
                     path[0] ? "; the conversation is in " : "", path);
     }
@@ -362,11 +362,11 @@ static void full_close(struct ui *ui, enum ui_close how)
     struct full_ui *u = self(ui);
     if (!u)
         return;
-    add_log(ui, LOG_ALSO_PARTIAL);
-    terminal_finish(how);
+    show_stderr(ui, STDERR_ALSO_PARTIAL);
+    ui_terminal_finish(how);
     full_attach_editor(NULL);
     curses_close(u->screen);
-    error_log_restore(&u->log);
+    stderr_pipe_close(&u->stderr_pipe);
     tty_release();
     print_transcript(ui, how);
     full_find_end(u);
@@ -374,19 +374,19 @@ static void full_close(struct ui *ui, enum ui_close how)
     input_rows_finish(&u->input);
     strbuf_finish(&u->choices);
     strbuf_finish(&u->queued);
-    strbuf_finish(&u->log.bytes);
+    strbuf_finish(&u->stderr_pipe.bytes);
     mem_free(u);
     ui->state = NULL;
-    ui->log_fd = 0;
+    ui->stderr_fd = 0;
 }
 
 static void full_suspend(struct ui *ui)
 {
     struct full_ui *u = self(ui);
-    add_log(ui, LOG_COMPLETE); /* before the pipe with its text is closed */
+    show_stderr(ui, STDERR_COMPLETE); /* before the pipe with its text is closed */
     curses_suspend();
-    error_log_restore(&u->log);
-    ui->log_fd = 0;
+    stderr_pipe_close(&u->stderr_pipe);
+    ui->stderr_fd = 0;
     tty_release();
 }
 
@@ -399,8 +399,8 @@ static void full_resume(struct ui *ui)
         ui->terminal->is_hung_up = true;
         return;
     }
-    error_log_redirect(&u->log);
-    ui->log_fd = u->log.fd;
+    stderr_pipe_open(&u->stderr_pipe);
+    ui->stderr_fd = u->stderr_pipe.fd;
     curses_resume(u->screen);
     u->due = DUE_NOW;
 }
@@ -411,23 +411,23 @@ const struct ui_ops ui_full_ops = {
     .open = full_open,
     .close = full_close,
     .ready = full_ready,
-    .wants_input = terminal_wants_input,
+    .wants_input = ui_terminal_wants_input,
     .input = full_input,
     .next_event = full_next_event,
-    .entry_done = terminal_entry_done,
+    .entry_done = ui_terminal_entry_done,
     .tick = full_tick,
     .resize = full_resize,
     .interrupt = full_interrupt,
-    .take_back = full_take_back,
+    .unqueue_all = full_unqueue_all,
     .suspend = full_suspend,
     .resume = full_resume,
     .notice = full_notice,
     .show_message = full_add_user_text,
     .find = full_find,
-    .edit = terminal_edit,
+    .edit = ui_terminal_edit,
     .turn_begin = full_turn_begin,
     .answer = full_answer,
-    .token = terminal_token,
+    .token = ui_terminal_token,
     .turn_end = full_turn_end,
     .turn_failed = full_turn_failed,
 };

@@ -21,7 +21,7 @@ static void show_matches(void *ud, char **words, int n_words, int longest)
 {
     struct full_ui *u = ud;
     strbuf_cut(&u->choices, 0);
-    terminal_choices(words, n_words, longest, u->size.columns, &u->choices);
+    ui_terminal_choices(words, n_words, longest, u->size.columns, &u->choices);
     u->due = DUE_NOW;
 }
 
@@ -49,7 +49,7 @@ void full_open_line(void)
         line_begin(TERMINAL_PROMPT);
 }
 
-/* A terminal_entered_fn. */
+/* A ui_terminal_entered_fn. */
 static void show_entered(struct ui *ui, struct bn_str displayed)
 {
     struct full_ui *u = ui->state;
@@ -65,7 +65,7 @@ static bool do_key(struct ui *ui, enum term_key key, struct ui_event *event)
     const size_t page = u->n_shown > 1 ? u->n_shown - 1 : 1; /* one row stays visible */
     switch (key) {
     case TERM_KEY_F2:
-        *event = (struct ui_event){.kind = UI_CHANGE, .painter = "inline"};
+        *event = (struct ui_event){.kind = UI_CHANGE_PAINTER, .painter = "inline"};
         return true;
     case TERM_KEY_PAGE_UP:
         full_scroll(u, FULL_UP, page);
@@ -86,13 +86,13 @@ static bool do_key(struct ui *ui, enum term_key key, struct ui_event *event)
 }
 
 /* Pass the first n bytes of the key queue to the editor. */
-static enum terminal_fed feed(struct ui *ui, size_t n, struct ui_event *event)
+static enum ui_terminal_fed feed(struct ui *ui, size_t n, struct ui_event *event)
 {
     struct full_ui *u = ui->state;
     full_open_line();
     strbuf_cut(&u->choices, 0);
     u->due = DUE_NOW;
-    return terminal_feed(ui, n, show_entered, event);
+    return ui_terminal_feed(ui, n, show_entered, event);
 }
 
 /* After a search, n may be the first letter of a message and not a key of the search. If text
@@ -113,7 +113,7 @@ static bool put_back(struct strbuf *keys, char letter)
 
 /* Handle the next key of the view or of a search, or pass the keys before it to the editor. The
  * first n bytes of the key queue are complete keys. */
-static enum terminal_fed use_keys(struct ui *ui, size_t n, struct ui_event *event)
+static enum ui_terminal_fed use_keys(struct ui *ui, size_t n, struct ui_event *event)
 {
     struct strbuf *keys = &ui->terminal->keys.bytes;
     const struct term_key_hit hit = term_keys_find(strbuf_text(keys), n);
@@ -141,14 +141,14 @@ bool full_next_event(struct ui *ui, struct ui_event *event)
         *event = (struct ui_event){.kind = UI_HANG_UP};
         return true;
     }
-    if (terminal_next_queued(ui, show_entered, event))
+    if (ui_terminal_next_queued(ui, show_entered, event))
         return true;
     while (keys->n_bytes > 0) {
-        /* While no turn runs, Esc ends a search, so terminal_filter_keys must not remove it. */
+        /* While no turn runs, Esc ends a search, so ui_terminal_filter_keys must not remove it. */
         const bool ends_search = !chat_is_busy(ui->chat) && full_is_finding(ui->state);
-        if (!ends_search && terminal_filter_keys(ui, event))
+        if (!ends_search && ui_terminal_filter_keys(ui, event))
             return true;
-        const enum terminal_fed fed = use_keys(ui, terminal_complete_keys(ui), event);
+        const enum ui_terminal_fed fed = use_keys(ui, ui_terminal_complete_keys(ui), event);
         if (fed != TERMINAL_FED_ALL)
             return fed == TERMINAL_EVENT;
     }
@@ -157,5 +157,5 @@ bool full_next_event(struct ui *ui, struct ui_event *event)
 
 void full_input(struct ui *ui)
 {
-    (void)terminal_read_keys(ui); /* the number is not needed */
+    (void)ui_terminal_read_keys(ui); /* the number is not needed */
 }

@@ -7,7 +7,7 @@
 #include "app/terminal/curses_screen.h"
 #include "app/terminal/line/input_rows.h"
 #include "app/terminal/text/scroll.h"
-#include "app/ui/terminal_chat.h"
+#include "app/ui/ui_terminal.h"
 
 /* When full_paint paints the next frame. SOON: FRAME_SECONDS (ui_full_paint.c) after the last. */
 enum full_due { DUE_NOTHING, DUE_SOON, DUE_NOW };
@@ -23,7 +23,7 @@ struct full_find {
 
 /* Standard error is redirected into a pipe, because its text would disturb the screen. The painter
  * shows this text as notices. */
-struct error_log {
+struct stderr_pipe {
     int fd;              /* read end of the pipe; 0: not redirected */
     int saved;           /* while redirected: a copy of the descriptor of the real standard error */
     struct strbuf bytes; /* read from the pipe and not shown yet */
@@ -32,7 +32,7 @@ struct error_log {
 struct full_ui {
     struct curses_screen *screen;
     struct tty_size size;
-    struct error_log log;
+    struct stderr_pipe stderr_pipe;
 
     struct scroll text;             /* the conversation, with commands and notices */
     struct scroll_position printed; /* full_close prints the text after it on the ordinary screen */

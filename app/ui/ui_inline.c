@@ -26,7 +26,7 @@ static struct inline_ui *self(const struct ui *ui)
 
 static void inline_notice(struct ui *ui, enum ui_tone tone, struct bn_str text)
 {
-    if (terminal_is_hidden(ui, tone))
+    if (ui_terminal_is_hidden(ui, tone))
         return;
     inline_begin_message(ui);
     inline_add_message(ui, tone, text);
@@ -144,11 +144,7 @@ static void add_user_text(struct ui *ui, struct bn_str displayed)
 {
     struct inline_ui *u = self(ui);
     struct strbuf text = {0};
-    for (size_t i = 0; i < displayed.n_bytes; i++) {
-        strbuf_add_char(&text, displayed.ptr[i]);
-        if (displayed.ptr[i] == '\n')
-            strbuf_add_text(&text, INPUT_CONTINUED);
-    }
+    input_rows_continue(displayed, &text);
     inline_begin_message(ui);
     inline_add_terminfo(u, TERMINFO_BOLD);
     strbuf_add_text(&u->out, TERMINAL_PROMPT);
@@ -160,7 +156,7 @@ static void add_user_text(struct ui *ui, struct bn_str displayed)
     strbuf_finish(&text);
 }
 
-/* A terminal_entered_fn for lines that become events at once. */
+/* A ui_terminal_entered_fn for lines that become events at once. */
 static void show_entered(struct ui *ui, struct bn_str displayed)
 {
     const struct inline_ui *u = self(ui);
@@ -169,7 +165,7 @@ static void show_entered(struct ui *ui, struct bn_str displayed)
     /* otherwise Readline has drawn it */
 }
 
-/* A terminal_entered_fn for lines from the queue. */
+/* A ui_terminal_entered_fn for lines from the queue. */
 static void show_queued(struct ui *ui, struct bn_str displayed)
 {
     const struct inline_ui *u = self(ui);
@@ -192,7 +188,7 @@ static bool remove_f2(struct strbuf *keys, struct ui_event *event)
     strbuf_add(&rest, keys->ptr + hit.at + hit.n_bytes, keys->n_bytes - hit.at - hit.n_bytes);
     strbuf_finish(keys);
     *keys = rest;
-    *event = (struct ui_event){.kind = UI_CHANGE, .painter = "full"};
+    *event = (struct ui_event){.kind = UI_CHANGE_PAINTER, .painter = "full"};
     return true;
 }
 
@@ -206,7 +202,7 @@ static void show_change_of_queue(struct ui *ui, size_t n_before)
     if (q->n == n_before || !u->in_answer || (u->row_enabled && u->caps.can_repaint))
         return;
     if (q->n > n_before) /* one column stays free, as in flow.c */
-        entry_queue_last_row(q, size_max(u->size.columns, 2) - 1, &text);
+        entry_queue_last_row(q, tty_safe_columns(u->size), &text);
     else
         strbuf_add_text(&text, "taken back");
     inline_begin_message(ui);
@@ -222,14 +218,14 @@ static bool feed_keys(struct ui *ui, struct ui_event *event)
 {
     struct strbuf *keys = &ui->terminal->keys.bytes;
     while (keys->n_bytes > 0) {
-        if (remove_f2(keys, event) || terminal_filter_keys(ui, event))
+        if (remove_f2(keys, event) || ui_terminal_filter_keys(ui, event))
             return true;
-        const size_t n = terminal_complete_keys(ui);
+        const size_t n = ui_terminal_complete_keys(ui);
         if (n == 0)
             return false;
         inline_open_editor(ui);
         const size_t n_queued = ui->terminal->queue.n;
-        const enum terminal_fed fed = terminal_feed(ui, n, show_entered, event);
+        const enum ui_terminal_fed fed = ui_terminal_feed(ui, n, show_entered, event);
         show_change_of_queue(ui, n_queued);
         (void)fflush(stdout); /* of Readline; inline_write_out reports errors */
         if (fed == TERMINAL_EVENT && event->kind == UI_END)
@@ -246,7 +242,7 @@ static bool inline_next_event(struct ui *ui, struct ui_event *event)
         *event = (struct ui_event){.kind = UI_HANG_UP};
         return true;
     }
-    if (terminal_next_queued(ui, show_queued, event))
+    if (ui_terminal_next_queued(ui, show_queued, event))
         return true;
     /* While no turn runs, keys wait until `ready` opens the editor, after the output of the last
      * command or turn. */
@@ -255,7 +251,7 @@ static bool inline_next_event(struct ui *ui, struct ui_event *event)
 
 static void inline_input(struct ui *ui)
 {
-    (void)terminal_read_keys(ui); /* the number is not needed */
+    (void)ui_terminal_read_keys(ui); /* the number is not needed */
 }
 
 /* ---- answers ---- */
@@ -277,12 +273,12 @@ static void inline_turn_begin(struct ui *ui)
     inline_hide_editor(u);
     if (!u->caps.can_repaint)
         line_stop(); /* Readline must not draw during the answer */
-    flow_init(&u->flow, u->size.columns, terminal_wrap(ui), FLOW_ANSWER, &u->looks);
+    flow_init(&u->flow, u->size.columns, ui_terminal_wrap(ui), FLOW_ANSWER, &u->looks);
     u->row_enabled = !options_flag(ui->options, "plain");
     u->in_answer = true;
     ui->terminal->printed = (struct answer_position){0};
     u->part = PART_ANSWER;
-    terminal_skip_earlier(ui, skip_part);
+    ui_terminal_skip_earlier(ui, skip_part);
     make_prompt(ui, u->prompt);
     line_replace_prompt(u->prompt);
     u->row_painted = clock_seconds();
@@ -330,14 +326,14 @@ static void end_answer(struct ui *ui)
 static void inline_turn_end(struct ui *ui, const struct turn *turn)
 {
     end_answer(ui);
-    terminal_show_end(ui, turn, inline_add_message);
+    ui_terminal_show_end(ui, turn, inline_add_message);
     inline_write_out(ui);
 }
 
 static void inline_turn_failed(struct ui *ui, const struct bn_error *err)
 {
     end_answer(ui);
-    terminal_show_failure(ui, err);
+    ui_terminal_show_failure(ui, err);
 }
 
 /* ---- open and close ---- */
@@ -346,10 +342,10 @@ static enum terminfo_style chosen_style(const struct ui *ui)
 {
     if (options_flag(ui->options, "plain"))
         return TERMINFO_STYLE_NONE;
-    return terminal_uses_colour(ui) ? TERMINFO_STYLE_RICH : TERMINFO_STYLE_SIMPLE;
+    return ui_terminal_uses_colour(ui) ? TERMINFO_STYLE_RICH : TERMINFO_STYLE_SIMPLE;
 }
 
-/* A terminal_add_fn. */
+/* A ui_terminal_add_fn. */
 static void add_running(struct ui *ui, enum answer_part part, struct bn_str printed,
                         struct bn_str rest)
 {
@@ -388,10 +384,10 @@ static bool inline_open(struct ui *ui, struct bn_error *err)
     u->size = tty_size(STDOUT_FILENO);
     terminfo_text_looks(&u->caps, &u->looks);
     u->flow.columns = u->size.columns; /* inline_turn_begin sets the other fields */
-    terminal_begin(ui);
+    ui_terminal_begin(ui);
     make_prompt(ui, u->prompt);
     if (chat_is_busy(ui->chat))
-        terminal_resume_answer(ui, add_running);
+        ui_terminal_resume_answer(ui, add_running);
     return true;
 }
 
@@ -411,7 +407,7 @@ static void inline_close(struct ui *ui, enum ui_close how)
     if (u->editor.is_drawn || u->flow.column > 0 || (line_is_open() && !u->caps.can_repaint))
         leave_row(ui);
     inline_write_out(ui);
-    terminal_finish(how);
+    ui_terminal_finish(how);
     line_set_display(NULL);
     tty_release();
     flow_finish(&u->flow);
@@ -462,23 +458,23 @@ const struct ui_ops ui_inline_ops = {
     .open = inline_open,
     .close = inline_close,
     .ready = inline_ready,
-    .wants_input = terminal_wants_input,
+    .wants_input = ui_terminal_wants_input,
     .input = inline_input,
     .next_event = inline_next_event,
-    .entry_done = terminal_entry_done,
+    .entry_done = ui_terminal_entry_done,
     .tick = inline_tick,
     .resize = inline_resize,
-    .interrupt = terminal_interrupt,
-    .take_back = terminal_take_back,
+    .interrupt = ui_terminal_interrupt,
+    .unqueue_all = ui_terminal_unqueue_all,
     .suspend = inline_suspend,
     .resume = inline_resume,
     .notice = inline_notice,
     .show_message = inline_show_message,
     .find = ui_find_nowhere,
-    .edit = terminal_edit,
+    .edit = ui_terminal_edit,
     .turn_begin = inline_turn_begin,
     .answer = inline_answer,
-    .token = terminal_token,
+    .token = ui_terminal_token,
     .turn_end = inline_turn_end,
     .turn_failed = inline_turn_failed,
 };

@@ -1,8 +1,8 @@
 /*
  * The line editor of the inline painter. Between answers it is drawn below the text, in at most
- * half of the screen: after a resize to half the width, its rows take twice as many rows of the
- * terminal, and rows that scroll away cannot be erased. During an answer, a few rows around the
- * cursor are shown below the status row.
+ * half of the screen. If the window becomes half as wide, the terminal breaks each row into two,
+ * and all of them must still be on the screen: rows that have scrolled away cannot be erased.
+ * During an answer, a few rows around the cursor are shown below the status row.
  *
  * Each row ends before the last column, and a newline separates it from the next, so that the
  * terminal never breaks a row itself. Only the rows from the first difference on are written again,
@@ -76,8 +76,8 @@ static void move_to_row(struct inline_ui *u, size_t row)
         strbuf_add_char(&u->out, '\n');
 }
 
-/* The cursor is in this row: move it after the first n_bytes bytes. If these have doubtful
- * characters, they are written again, because their width is unknown. */
+/* The cursor is in this row: move it after the first n_bytes bytes. If these have
+ * characters of varying width (term_text.h), they are written again. */
 static void move_within_row(struct inline_ui *u, size_t row, size_t n_bytes)
 {
     const struct inline_editor *e = &u->editor;
@@ -112,7 +112,7 @@ static void make_rows(const struct ui *ui, struct input_rows *rows)
     const struct inline_ui *u = self(ui);
     struct line_view view;
     line_view(&view);
-    input_rows_make(rows, view.prompt, view.text, view.point, size_max(u->size.columns, 2) - 1);
+    input_rows_make(rows, view.prompt, view.text, view.point, tty_safe_columns(u->size));
 }
 
 /* Compare n_rows rows of e->next, from its row `first` on, with the rows on the screen. The first
@@ -282,7 +282,7 @@ void inline_typed_rows(struct ui *ui, size_t max_rows, struct strbuf *out)
 {
     struct inline_ui *u = self(ui);
     struct input_rows *rows = &u->editor.next;
-    if (!line_is_open() || line_is_blank() || max_rows == 0)
+    if (!line_is_open() || line_is_empty() || max_rows == 0)
         return;
     make_rows(ui, rows);
     const size_t n = size_min(size_min(rows->n, TYPED_ROWS), max_rows);
@@ -312,7 +312,7 @@ static void show_matches(void *ud, char **words, int n_words, int longest)
         return;
     inline_draw_editor(ui);
     inline_leave_editor(u);
-    terminal_choices(words, n_words, longest, size_max(u->size.columns, 2) - 1, &u->out);
+    ui_terminal_choices(words, n_words, longest, tty_safe_columns(u->size), &u->out);
     u->editor.is_changed = true;
 }
 

@@ -7,7 +7,7 @@
 #include "app/terminal/line/input_rows.h"
 #include "app/terminal/terminfo.h"
 #include "app/terminal/tty.h"
-#include "app/ui/terminal_chat.h"
+#include "app/ui/ui_terminal.h"
 
 #define INLINE_PROMPT_BYTES 32 /* "(loading 100%) >>> " and a 0, with room to spare */
 

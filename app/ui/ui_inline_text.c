@@ -39,10 +39,10 @@ static void make_below(struct ui *ui, struct strbuf *out)
 {
     struct inline_ui *u = self(ui);
     const size_t max_rows = u->size.rows / 2;
-    const size_t n_least = max_rows > 1 && !line_is_blank() ? 1 : 0; /* reserved for typed text */
+    const size_t n_least = max_rows > 1 && !line_is_empty() ? 1 : 0; /* reserved for typed text */
     strbuf_cut(out, 0);
     if (max_rows > n_least)
-        entry_queue_rows(&ui->terminal->queue, size_max(u->size.columns, 2) - 1,
+        entry_queue_rows(&ui->terminal->queue, tty_safe_columns(u->size),
                          size_min(max_rows - n_least, QUEUE_ROWS), out);
     u->n_queued = bn_str_count(strbuf_str(out), '\n');
     inline_typed_rows(ui, max_rows - u->n_queued, out);
@@ -251,8 +251,8 @@ void inline_refresh_row(struct ui *ui)
     const bool is_same = bn_str_equal(strbuf_str(&below), strbuf_str(&u->below));
     strbuf_finish(&u->below);
     u->below = below;
-    (void)terminal_status(ui, u->size.columns - 1, next,
-                          sizeof(next)); /* the result, status_fullness, is not shown here */
+    (void)ui_terminal_status(ui, u->size.columns - 1, next,
+                             sizeof(next)); /* the result, status_fullness, is not shown here */
     if (u->has_row && is_same) {
         change_row(u, next);
         return;
@@ -289,7 +289,7 @@ void inline_add_message(struct ui *ui, enum ui_tone tone, struct bn_str text)
 {
     struct inline_ui *u = self(ui);
     struct flow flow = {0};
-    flow_init(&flow, u->size.columns, tone == TONE_EXACT ? FLOW_NO_WRAP : terminal_wrap(ui),
+    flow_init(&flow, u->size.columns, tone == TONE_EXACT ? FLOW_NO_WRAP : ui_terminal_wrap(ui),
               FLOW_MESSAGE, NULL);
     if (tone == TONE_ERROR || tone == TONE_WARNING)
         inline_add_terminfo(u, TERMINFO_BOLD);

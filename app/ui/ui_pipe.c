@@ -185,8 +185,8 @@ static void put_start(struct ui *ui)
     if (p->plan.output != PIPE_JSONL || p->has_begun)
         return;
     p->has_begun = true;
-    pipe_put_json(ui,
-                  json_pack("{s:s, s:I}", "event", "start", "turn", (json_int_t)p->n_answers + 1));
+    pipe_put_json(
+        ui, json_pack("{s:s, s:I}", "event", "start", "turn", (json_int_t)p->n_turns_written + 1));
 }
 
 /* Write the last object of a turn: with --jsonl it is the event "end". */
@@ -197,7 +197,7 @@ static void put_end(struct ui *ui, json_t *object)
     if (p->plan.output == PIPE_JSONL)
         json_out_put(&object, "event", json_string("end"));
     p->has_begun = false;
-    p->n_answers++;
+    p->n_turns_written++;
     pipe_put_json(ui, object);
 }
 
@@ -209,7 +209,7 @@ static void pipe_turn_begin(struct ui *ui)
     if (p->plan.output == PIPE_JSONL) {
         if (ui->chat->phase != CHAT_LOADING) /* else at the first token: loading may fail */
             put_start(ui);
-    } else if (p->plan.output == PIPE_TEXT && p->n_answers > 0 &&
+    } else if (p->plan.output == PIPE_TEXT && p->n_turns_written > 0 &&
                p->plan.kind != PIPE_INTERACTIVE) {
         put(ui, bn_str_of("\n")); /* an empty line between two answers */
     }
@@ -319,7 +319,7 @@ static void pipe_turn_end(struct ui *ui, const struct turn *turn)
     if (p->plan.output != PIPE_TEXT) {
         put_end(ui, turn_json(ui->chat->model->tokenizer, model_name(ui), turn));
     } else {
-        p->n_answers++;
+        p->n_turns_written++;
         strbuf_add_char(&p->buffered, '\n'); /* with --stream, the buffer was empty until here */
         pipe_put_text(ui, strbuf_str(&p->buffered));
     }
@@ -350,7 +350,7 @@ static void pipe_turn_failed(struct ui *ui, const struct bn_error *err)
     } else if (ui->chat->turn.shown.n_bytes > ui->chat->turn.n_shown_before &&
                options_flag(ui->options, "stream")) {
         pipe_put_text(ui, bn_str_of("\n")); /* the end of the part that is on standard output */
-        p->n_answers++;
+        p->n_turns_written++;
     }
     if (p->plan.kind == PIPE_LINES && p->n_lines > 0) /* with --keep-going, others have answers */
         (void)bn_fail_prefix(&shown, "line %zu", p->line_number);
@@ -391,7 +391,7 @@ const struct ui_ops ui_pipe_ops = {
     .tick = pipe_tick,
     .resize = pipe_do_nothing,
     .interrupt = pipe_interrupt,
-    .take_back = pipe_do_nothing,
+    .unqueue_all = pipe_do_nothing,
     .suspend = pipe_do_nothing,
     .resume = pipe_do_nothing,
     .notice = pipe_notice,

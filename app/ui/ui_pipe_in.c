@@ -57,6 +57,9 @@ void pipe_input(struct ui *ui)
 {
     struct pipe_ui *p = self(ui);
     char block[65536];
+    bool is_open;
+    const bool has_lines =
+        p->plan.kind != PIPE_ONCE && line_end(p, &is_open) == SIZE_MAX && !is_open;
     const ssize_t n = read(STDIN_FILENO, block, sizeof(block));
     if (n < 0 && (errno == EINTR || errno == EAGAIN))
         return;
@@ -65,12 +68,15 @@ void pipe_input(struct ui *ui)
             p, report_fail(PROGRAM, EXIT_FILE, "cannot read standard input: %s", strerror(errno)));
     if (n <= 0)
         p->at_end = true;
+    else if (has_lines)
+        input_add_block(&p->in, block, (size_t)n);
     else
         strbuf_add(&p->in, block, (size_t)n);
     if (p->in.failed)
         pipe_end(p, report_fail(PROGRAM, EXIT_INTERNAL, "out of memory for standard input"));
-    else if (p->in.n_bytes > INPUT_MAX_BYTES)
-        pipe_end(p, report_fail(PROGRAM, EXIT_USAGE, "standard input is larger than %zu bytes",
+    else if (!has_lines && p->in.n_bytes > INPUT_MAX_BYTES)
+        pipe_end(p, report_fail(PROGRAM, EXIT_USAGE, "%s is larger than %zu bytes",
+                                p->plan.kind == PIPE_ONCE ? "standard input" : "a message",
                                 INPUT_MAX_BYTES));
 }
 
@@ -81,12 +87,17 @@ void pipe_end(struct pipe_ui *p, enum exit_code code)
     p->ends = true;
 }
 
-/* Append the cleaned text to `out`. `name` is for messages. False: it is binary or memory ran out;
- * the reason *err was shown. */
+/* Append the cleaned text to `out`. `name` is for messages. False: it is too long or binary, or
+ * memory ran out; the reason *err was shown. */
 static bool clean_input(struct ui *ui, const char *name, struct bn_str raw, struct strbuf *out,
                         struct bn_error *err)
 {
     size_t bad_at;
+    if (raw.n_bytes > INPUT_MAX_BYTES) {
+        (void)bn_fail(err, BN_EARG, "%s is longer than %zu bytes", name, INPUT_MAX_BYTES);
+        (void)report_error(PROGRAM, STAGE_RUN, err);
+        return false;
+    }
     if (!input_clean(name, raw, out, &bad_at, err)) {
         (void)report_error(PROGRAM, STAGE_RUN, err); /* the caller uses report_code */
         return false;
@@ -194,8 +205,14 @@ static bool next_line(struct ui *ui, struct strbuf *out)
         ui_notice(ui, TONE_WARNING, "a message without its closing " SLASH_FENCE " is not sent");
         return false;
     }
-    if (is_open)
-        strbuf_add_text(out, SLASH_FENCE); /* in a script, close it and send the message */
+    if (is_open) {
+        /* In a script, close it and send the message. */
+        ui_notice(ui, TONE_WARNING,
+                  "line %zu begins a message without a closing " SLASH_FENCE
+                  ": it has all lines up to the end",
+                  p->line_number);
+        strbuf_add_text(out, SLASH_FENCE);
+    }
     return true;
 }
 
@@ -253,9 +270,9 @@ static bool next_of_lines(struct ui *ui, struct ui_event *event)
     if (read_line(ui))
         return set_text_event(p, p->plan.kind == PIPE_LINES ? UI_PROMPT : UI_LINE, event);
     if (p->at_end) {
-        if (p->n_answers == 0 && p->plan.kind == PIPE_LINES && ui->failed == EXIT_DONE)
+        if (p->n_turns_written == 0 && p->plan.kind == PIPE_LINES && ui->first_failure == EXIT_DONE)
             pipe_end(p, report_fail(PROGRAM, EXIT_USAGE, "empty prompt"));
-        pipe_end(p, ui->failed);
+        pipe_end(p, ui->first_failure);
     } else if (p->plan.kind == PIPE_INTERACTIVE && !p->has_shown_prompt) {
         p->has_shown_prompt = true;
         fprintf(stderr, ">>> ");
@@ -282,7 +299,8 @@ static void print_model_sheet(struct ui *ui)
     }
     pipe_end(self(ui), strbuf_n_failed() == 0
                            ? EXIT_DONE
-                           : report_fail(PROGRAM, EXIT_INTERNAL, "out of memory for the sheet"));
+                           : report_fail(PROGRAM, EXIT_INTERNAL,
+                                         "out of memory for the information about the model"));
     strbuf_finish(&lines);
 }
 
@@ -323,8 +341,8 @@ void pipe_failed(struct ui *ui, enum exit_code code)
         return; /* the user has read the reason and continues */
     if (!options_flag(ui->options, "keep-going") || (kind != PIPE_SCRIPT && kind != PIPE_LINES))
         pipe_end(self(ui), code);
-    else if (ui->failed == EXIT_DONE)
-        ui->failed = code;
+    else if (ui->first_failure == EXIT_DONE)
+        ui->first_failure = code;
 }
 
 void pipe_entry_done(struct ui *ui, enum entry_result entry)

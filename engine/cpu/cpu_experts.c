@@ -47,7 +47,7 @@ void experts_pick(const float *z, size_t n, size_t n_used, struct expert_choice 
             best[at] = best[at - 1];
         best[at] = (struct expert_choice){(uint32_t)e, ze};
     }
-    const float top = best[0].weight;
+    const float top = best[0].weight; /* if this is -infinity, all weights become NaN */
     float sum = 0.0f;
     for (size_t i = 0; i < n_used; i++) {
         best[i].weight = exp0_ref(best[i].weight - top);

@@ -289,6 +289,21 @@ class Lines(ChatCase):
         done = self.chat('--lines', stdin=b'a\nbbb\nc\377\nd\n')
         self.assertIn(b'line 3 is not valid UTF-8 at offset 1', done.stderr)
 
+    def test_a_line_that_is_too_long_fails_alone(self):
+        self.fake('one')
+        stdin = b'a\n' + b'x' * ((64 << 20) + 9) + b'\nb\n'
+        done = self.chat('--lines', '--keep-going', stdin=stdin)
+        self.assertEqual((done.returncode, done.stdout), (2, b'one\n\none\n'))
+        self.assertIn(b'line 2 is longer than 67108864 bytes', done.stderr)
+        done = self.chat('--lines', stdin=stdin)
+        self.assertEqual((done.returncode, done.stdout), (2, b'one\n'))
+
+    def test_a_message_without_its_closing_fence_is_a_warning(self):
+        self.fake('one')
+        done = self.chat('-i', stdin=b'/system x\n"""\na\n/quit\n')
+        self.assertEqual((done.returncode, done.stdout), (0, b'one\n'))
+        self.assertIn(b'line 2 begins a message without a closing """', done.stderr)
+
     def test_an_answer_that_fails_ends_its_line(self):
         self.fake('hello', fail_at=3)
         done = self.chat('--lines', '--keep-going', stdin=b'a\nb\n')
@@ -537,8 +552,8 @@ class Files(ChatCase):
         chat = {'format': 'bitnet-chat session', 'version': 1,
                 'messages': [{'role': 'user', 'content': 'a'}, answer]}
         for ids, said in ((None, b''), ([], b''),
-                          ([98], b'bitnet-chat: 1 of 1 answers are tokenised again: the file does not name the '
-                                 b'vocabulary of their tokens\n')):
+                          ([98], b'bitnet-chat: warning: 1 of 1 answers are tokenised again: the file does not '
+                                 b'name the vocabulary of their tokens\n')):
             if ids is not None:
                 answer['ids'] = ids
             path = self.write('hand.json', json.dumps(chat))
@@ -652,7 +667,7 @@ class Tables(ChatCase):
     def test_help_names_the_files_and_the_negated_options(self):
         text = self.listed('--help')
         self.assertIn(os.path.join(self.home.name, '.config/bitnet-chat/config'), text)
-        self.assertIn('.local/state/bitnet-chat/{history,last.json}, not with --private', text)
+        self.assertIn('.local/state/bitnet-chat/last.json (not with --private)', text)
         self.assertRegex(text, '--no-wrap +do not break lines')
         for shell in ('zsh', 'fish'):
             self.assertIn('do not break lines', self.listed('--completion', shell))

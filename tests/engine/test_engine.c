@@ -79,8 +79,8 @@ static void evaluation_allocates_nothing(void **state)
     kit_ids(ids, 200, 1);
     struct head_row *rows = kit_rows(&kit, 40);
     struct bn_session *other = kit_session(&kit, 64);
-    struct bn_item items[2] = {{.session = kit.session, .ids = ids, .n_ids = 3},
-                               {.session = other, .ids = ids, .n_ids = 5}};
+    struct bn_batch_item items[2] = {{.session = kit.session, .ids = ids, .n_ids = 3},
+                                     {.session = other, .ids = ids, .n_ids = 5}};
     const size_t n_before = n_allocations;
     bool ok = true;
     for (size_t i = 0; i < 4; i++) {
@@ -89,7 +89,7 @@ static void evaluation_allocates_nothing(void **state)
         ok = ok && bn_session_eval(kit.session, ids, 1, &heads[i], rows, 1, NULL, &err);
         bn_session_truncate(kit.session, 7);
     }
-    ok = ok && bn_eval(items, 2, NULL, &err);
+    ok = ok && bn_batch_eval(items, 2, NULL, &err);
     const size_t n_after = n_allocations;
     assert_true(ok);
     assert_int_equal(n_after, n_before);

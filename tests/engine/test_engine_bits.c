@@ -396,7 +396,7 @@ static void compare_neighbours(const struct synth_spec *spec)
     static const size_t before[N_SEQS] = {5, 64, 130, 1}, n_new[N_SEQS] = {1, 3, 20, 1};
     const struct bn_model_config cfg = {.n_threads = 3};
     struct bn_session *sessions[N_SEQS];
-    struct bn_item items[N_SEQS];
+    struct bn_batch_item items[N_SEQS];
     int32_t ids[N_SEQS][N_IDS];
     struct kit kit;
     struct bn_error err;
@@ -406,14 +406,14 @@ static void compare_neighbours(const struct synth_spec *spec)
         sessions[i] = kit_session(&kit, N_IDS);
         if (!bn_session_eval(sessions[i], ids[i], before[i], NULL, NULL, 0, NULL, &err))
             fail_msg("%s", err.text);
-        items[i] = (struct bn_item){.session = sessions[i],
-                                    .ids = ids[i] + before[i],
-                                    .n_ids = n_new[i],
-                                    .head = {.kind = HEAD_ALL},
-                                    .rows = kit_rows(&kit, n_new[i]),
-                                    .n_rows = n_new[i]};
+        items[i] = (struct bn_batch_item){.session = sessions[i],
+                                          .ids = ids[i] + before[i],
+                                          .n_ids = n_new[i],
+                                          .head = {.kind = HEAD_ALL},
+                                          .rows = kit_rows(&kit, n_new[i]),
+                                          .n_rows = n_new[i]};
     }
-    if (!bn_eval(items, N_SEQS, NULL, &err))
+    if (!bn_batch_eval(items, N_SEQS, NULL, &err))
         fail_msg("%s", err.text);
     for (size_t i = 0; i < N_SEQS; i++) {
         float *alone = kit_logits(&kit, ids[i], before[i] + n_new[i]);

@@ -385,21 +385,21 @@ static void batch_is_checked_before_it_is_evaluated(void **state)
     struct bn_error err;
     kit_ids(ids, N_IDS, 9);
     struct bn_session *other = kit_session(kit, 16);
-    struct bn_item items[2] = {{.session = kit->session, .ids = ids, .n_ids = 10},
-                               {.session = kit->session, .ids = ids, .n_ids = 1}};
-    assert_false(bn_eval(items, 2, NULL, &err)); /* the same session twice */
+    struct bn_batch_item items[2] = {{.session = kit->session, .ids = ids, .n_ids = 10},
+                                     {.session = kit->session, .ids = ids, .n_ids = 1}};
+    assert_false(bn_batch_eval(items, 2, NULL, &err)); /* the same session twice */
     items[1].session = other;
     items[1].n_ids = 7;
-    assert_false(bn_eval(items, 2, NULL, &err)); /* 17 tokens in micro-batches of 16 */
+    assert_false(bn_batch_eval(items, 2, NULL, &err)); /* 17 tokens in micro-batches of 16 */
     items[1].n_ids = 0;
-    assert_false(bn_eval(items, 2, NULL, &err));
+    assert_false(bn_batch_eval(items, 2, NULL, &err));
     assert_int_equal(err.code, BN_EARG);
     assert_holds(kit->session, ids, 0);
     items[1].n_ids = 6;
-    assert_true(bn_eval(items, 2, NULL, &err));
+    assert_true(bn_batch_eval(items, 2, NULL, &err));
     assert_holds(kit->session, ids, 10);
     assert_holds(other, ids, 6);
-    assert_true(bn_eval(NULL, 0, NULL, &err));
+    assert_true(bn_batch_eval(NULL, 0, NULL, &err));
     bn_session_close(other);
 }
 

@@ -74,7 +74,7 @@ static void check_appended(const struct store *store, const char *path,
     for (part.n = whole->now.n > 20 ? whole->now.n - 20 : 0; part.n < whole->now.n; part.n++)
         check(store_save(store, &f, &part, &err));
     check(store_save(store, &f, &part, &err));
-    if (f.has_base) { /* else nothing was written, because the conversation is empty */
+    if (f.base_is_known) { /* else nothing was written, because the conversation is empty */
         check(store_read(store, path, &read, &reading, &err));
         check_same(&whole->now, &read.now);
     }
@@ -96,7 +96,9 @@ static void check_session(const struct store *store, const char *path)
     (void)snprintf(journal, sizeof(journal), "%s.journal", path);
     (void)unlink(journal); /* it may be absent */
     check_appended(store, path, &first);
-    check(store_write(store, &first.now, path, &err));
+    struct store_file f = {0};
+    check(store_open(&f, path, NULL) && store_replace(store, &f, &first.now, &err));
+    store_forget(&f);
     check(store_read(store, path, &second, &reading, &err));
     check_same(&first.now, &second.now);
     transcript_finish(&first);

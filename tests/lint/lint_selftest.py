@@ -105,7 +105,7 @@ GOOD = [
     ('tokenizer/vocab/vocab_gguf.c', OPEN + '#include "engine/file.h"\n'),
     ('tokenizer/bpe/pretok.c', OPEN + '#include <pcre2.h>\n'),
     ('app/terminal/curses_screen.c', OPEN + '#include <ncurses.h>\n'),
-    ('app/common/paths.c', OPEN + 'void f(void)\n{\n    g(getenv("X"));\n}\n'),
+    ('app/common/env.c', OPEN + 'void f(void)\n{\n    g(getenv("X"));\n}\n'),
     ('app/main.c', OPEN + 'void f(void)\n{\n    exit(2);\n}\n'),
     ('engine/a.c', OPEN + 'void f(char *s)\n{\n    snprintf(s, 2, "exit(1) printf(");\n}\n'),
     ('engine/a.c', OPEN + '/* no exit(1) */\nvoid f(struct b *b)\n{\n    b->exit(1);\n}\n'),

@@ -104,17 +104,17 @@ bool generator_seq_step(struct generator_seq *seq, const int32_t *ids, size_t n_
 bool generator_step_all(struct generator_item *items, size_t n_items,
                         const struct bn_control *control, struct bn_error *err)
 {
-    struct bn_item eval[CHAT_BATCH_MAX];
+    struct bn_batch_item eval[CHAT_BATCH_MAX];
     for (size_t i = 0; i < n_items; i++) {
         const struct generator_item *s = &items[i];
-        eval[i] = (struct bn_item){.session = s->seq->session,
-                                   .ids = s->ids + s->n_ids - 1,
-                                   .n_ids = 1,
-                                   .n_rows = 1,
-                                   .head = request(s->seq, s->ids, s->n_ids)};
+        eval[i] = (struct bn_batch_item){.session = s->seq->session,
+                                         .ids = s->ids + s->n_ids - 1,
+                                         .n_ids = 1,
+                                         .n_rows = 1,
+                                         .head = request(s->seq, s->ids, s->n_ids)};
         eval[i].rows = s->seq->row; /* which request() has set */
     }
-    if (!bn_eval(eval, n_items, control, err))
+    if (!bn_batch_eval(eval, n_items, control, err))
         return false;
     for (size_t i = 0; i < n_items; i++)
         items[i].next = choose(items[i].seq, items[i].ids, items[i].n_ids);

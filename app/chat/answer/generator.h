@@ -123,7 +123,7 @@ struct generator_item {
     int32_t next; /* out: the chosen id */
 };
 /* Decode one token for each of 1 to CHAT_BATCH_MAX sequences, in one pass over the weights.
- * `control` may be NULL. Fails with the errors of bn_eval; then no sequence and no `next` has
+ * `control` may be NULL. Fails with the errors of bn_batch_eval; then no sequence and no `next` has
  * changed. */
 bool generator_step_all(struct generator_item *items, size_t n_items,
                         const struct bn_control *control, struct bn_error *err);

@@ -38,7 +38,7 @@ bool snapshot_path(const char *saved, char out[PATH_BYTES], struct bn_error *err
     char name[64], whole[PATH_BYTES];
     struct sha256 sum;
     uint8_t digest[SHA256_BYTES];
-    path_whole(saved, whole);
+    path_canonical(saved, whole);
     const char *key = whole[0] ? whole : saved; /* "": the saved chat does not exist yet */
     sha256_init(&sum);
     sha256_add(&sum, key, strlen(key));
@@ -96,7 +96,8 @@ static size_t count_shared(const int32_t *a, size_t n_a, const int32_t *b, size_
     return n;
 }
 
-static bool is_cancelled(const struct transfer *t, struct bn_error *err)
+/* If a stop was requested, replace *err by BN_ECANCELLED. Returns whether it was. */
+static bool fail_if_cancelled(const struct transfer *t, struct bn_error *err)
 {
     if (!t->cancel || !atomic_load_explicit(&t->cancel->requested, memory_order_relaxed))
         return false;
@@ -149,7 +150,7 @@ bool snapshot_write(struct generator *g, const struct bn_file *file, const int32
     struct transfer t = {.f = to.f, .cancel = cancel, .way = TRANSFER_OUT};
     const bool ok = write_all(g, file, &to, &t, err);
     if (!ok)
-        (void)is_cancelled(&t, err); /* replaces the error about a write that `move` refused */
+        (void)fail_if_cancelled(&t, err); /* replaces the error about a write that `move` refused */
     /* Not NEW_FILE_SYNC: the checksum in the file shows whether a crash damaged it. */
     if (!new_file_close(&to, ok ? NEW_FILE_KEEP : NEW_FILE_DROP, err))
         return false; /* NEW_FILE_DROP returns false, too, and keeps *err */
@@ -262,8 +263,8 @@ bool snapshot_read(struct generator *g, const struct bn_file *file, const int32_
                bn_fail(err, BN_EIO, "cannot open '%s': %s", path, strerror(errno));
     const bool ok = read_all(g, file, ids, n_ids, &t, &result->n_tokens, err);
     if (!ok)
-        (void)is_cancelled(&t, err); /* replaces the error about a file that seems too short */
-    (void)fclose(t.f);               /* opened for reading: nothing can be lost */
+        (void)fail_if_cancelled(&t, err); /* replaces the error about a file that seems too short */
+    (void)fclose(t.f);                    /* opened for reading: nothing can be lost */
     result->n_bytes = t.n_bytes;
     result->seconds = clock_seconds() - started;
     return ok;

@@ -13,7 +13,7 @@
 #define APP_SNAPSHOT_H
 
 #include "app/chat/answer/generator.h"
-#include "app/common/paths.h"
+#include "app/common/file/paths.h"
 
 /* The path of the snapshot that belongs to the saved chat with the path `saved`. BN_EARG: there is
  * no cache directory, or its path is too long. */

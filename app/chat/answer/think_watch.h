@@ -3,7 +3,7 @@
  * its budget: the tokens that close it replace the choices of the model.
  *
  * Used by the thread that generates. A watch receives the bytes of each token. The text on the
- * screen is split by another struct thought, because the detokeniser may hold text back.
+ * screen is split by another struct thought_splitter, because the detokeniser may hold text back.
  */
 #ifndef APP_THINK_WATCH_H
 #define APP_THINK_WATCH_H
@@ -24,7 +24,7 @@ struct think_limit {
 
 struct think_watch {
     struct think_limit limit;
-    struct thought thought; /* its state tells whether the answer is inside a thought */
+    struct thought_splitter thought; /* its state tells whether the answer is inside a thought */
     char last[4]; /* (n_last) last bytes: enough to detect an incomplete UTF-8 character */
     size_t n_last;
     size_t n_thought; /* tokens of the thought so far, without n_before and without the markers */

@@ -22,7 +22,7 @@
 enum job_kind { JOB_ANSWER, JOB_SAVE, JOB_MEASURE, JOB_CHECK };
 
 /* A job in the queue. It owns copies of all arrays and texts of `spec`, and `spec` points to the
- * copies. Only spec.snapshot still points to the text of the caller: use `snapshot` instead. */
+ * copies. */
 struct job {
     struct answer_job spec;
     int32_t *prompt; /* (spec.n_prompt); JOB_SAVE: the ids of the conversation */
@@ -107,6 +107,7 @@ static struct job *job_copy(const struct answer_job *spec)
     job->spec.sampler.biases = job->biases;
     job->spec.think.close = job->close;
     job->spec.stops = (const char *const *)job->stops;
+    job->spec.snapshot = job->snapshot;
     return job;
 }
 

@@ -84,14 +84,14 @@ bool worker_check(struct worker *w, enum worker_check how, struct bn_error *err)
 /* Whether no job runs or waits. A check that yields does not count, and neither does the loading of
  * the model. */
 bool worker_is_idle(struct worker *w);
-/* Request that the loading of the model, or the running job and the answers and snapshots that
- * wait, stop soon. A measurement and a check that yields continue. The next worker_answer,
- * worker_save or worker_measure ends the request, except for a check that runs. */
+/* Request that the loading of the model, the running job, and all queued answers and snapshots stop
+ * soon. A measurement and a check that yields continue. A later worker_answer, worker_save or
+ * worker_measure withdraws the request, except from a check that runs. */
 void worker_cancel(struct worker *w);
 
 /* NULL before WORKER_LOADED; valid until worker_close. */
 const struct bn_model_info *worker_info(const struct worker *w);
-/* See bn_model_explain, for one sequence. The worker must be loaded and idle, without a check. */
+/* See bn_model_explain, for one sequence. No job and no check may run or wait. */
 size_t worker_explain(const struct worker *w, size_t n_tokens, char *text, size_t text_bytes);
 size_t worker_n_ctx(const struct worker *w); /* 0 before WORKER_LOADED */
 /* The limit of the memory for saved states, in bytes. 0 before WORKER_LOADED, or if the model needs

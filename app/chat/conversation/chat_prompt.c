@@ -364,3 +364,10 @@ bool prompt_encode(const struct prompt_maker *m, const struct transcript_state *
     *out = p;
     return true;
 }
+
+enum thought_mode prompt_thought_mode(const struct prompt_maker *m, const struct prompt *p)
+{
+    if (!m->template || !template_info(m->template)->has_thoughts)
+        return THOUGHT_NONE;
+    return p->starts_in_thought ? THOUGHT_RUNNING : THOUGHT_MAYBE;
+}

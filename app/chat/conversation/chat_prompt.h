@@ -7,6 +7,7 @@
 #ifndef APP_CHAT_PROMPT_H
 #define APP_CHAT_PROMPT_H
 
+#include "app/chat/conversation/thought.h"
 #include "app/chat/conversation/transcript.h"
 #include "app/options/options.h"
 #include "templates/template.h"
@@ -47,6 +48,9 @@ void prompt_finish(struct prompt *p); /* an all-zero prompt is fine */
  * interpreter. BN_EARG: a bad --template-arg. BN_ENOMEM. Errors of tokenizer_encode. */
 bool prompt_encode(const struct prompt_maker *m, const struct transcript_state *state,
                    const struct prompt_window *window, struct prompt *out, struct bn_error *err);
+
+/* What the answer to this prompt begins with, for struct thought_splitter and think_watch. */
+enum thought_mode prompt_thought_mode(const struct prompt_maker *m, const struct prompt *p);
 
 /* Replace ANSWER segments by IDS segments if the ids of the answer decode to the same text. Uses
  * all ids if the segment is the whole message except for blanks at its ends, and some of them if

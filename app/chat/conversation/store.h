@@ -1,5 +1,5 @@
 /*
- * Saved chats as files: the last conversation (last.json) and chats saved under a name. The schema
+ * Saved chats as files: the last conversations (last.json) and the named chats. The schema
  * is in docs/session-format.md.
  *
  * A file is replaced as a whole or not at all, and only its owner can read it. While a chat uses
@@ -16,7 +16,7 @@
 
 #include "app/chat/conversation/transcript.h"
 #include "app/common/file/file_lock.h"
-#include "app/common/paths.h"
+#include "app/common/file/paths.h"
 #include "app/common/strbuf.h"
 #include "tokenizer/tokenizer.h"
 
@@ -26,25 +26,27 @@ struct store_file {
     struct file_lock lock;
     int journal;          /* descriptor; 0: not open */
     size_t journal_bytes; /* length of the open journal; 0: not open, or empty */
-    bool has_base;        /* the saved chat has a known state, to which a journal can add turns */
-    bool was_written;     /* the saved chat was read or written, so it may have turns */
+    bool base_is_known;   /* the saved chat has a known state, to which a journal can add turns */
+    bool may_have_turns;  /* the saved chat was read or written, so it may have turns */
+    bool has_set_aside;   /* store_open has found a journal without its chat and has renamed it:
+                           ".old" was added to its name */
     bool is_behind;       /* store_close must write the saved chat: it lacks turns of the journal
                              or of a failed write, or it is a new copy */
-    char base[17];        /* hash of the saved chat, 16 hexadecimal digits; valid with has_base */
-    size_t *serials;      /* (n) exchange.serial of the turns in file and journal together */
+    char base[17];   /* hash of the saved chat, 16 hexadecimal digits; valid with base_is_known */
+    size_t *serials; /* (n) exchange.serial of the turns in file and journal together */
     size_t n, cap, n_skipped; /* n_skipped: that of transcript_state as last written */
     /* Hash of the data that a journal cannot have: the system message, the unknown keys of this
      * message and of the file, and saved_as. */
-    uint64_t head;
+    uint64_t header_hash;
     /* Only for a last conversation: the path of the saved chat with the same turns; "": there is
      * none. It is written to the file, so that --continue can write later turns there, too. The
      * caller sets it before store_save. */
     char saved_as[PATH_BYTES];
 };
 
-/* The saved chat of a conversation that is not the present one. */
+/* The named chat of a conversation that is not the present one. */
 struct store_paused {
-    size_t chat; /* transcript_state.chat */
+    size_t chat_number; /* transcript_state.chat_number */
     struct store_file file;
 };
 
@@ -54,12 +56,12 @@ struct store {
     /* The last conversation. It has no path, and is not written, with --private, in a script
      * without --continue, without a state directory, and if all STORE_LAST_SLOTS are in use. */
     struct store_file last;
-    struct store_file saved; /* of --session, /save or /load; without a path at first */
+    struct store_file named; /* of --session, /save or /load; without a path at first */
     bool is_script;          /* no user types messages: a failed write ends the program */
     bool is_private; /* --private or its environment variable: write no files that the user has not
                         named, such as input history and snapshots */
-    /* A failed write of `last`, and one of `saved`, has been shown. It is shown only once. */
-    bool has_warned_last, has_warned_saved;
+    /* A failed write of `last`, and one of `named`, has been shown. It is shown only once. */
+    bool has_warned_last, has_warned_named;
     struct store_paused
         *paused; /* (n_paused) earlier chats of this run, which /undo can continue */
     size_t n_paused, cap_paused;
@@ -69,16 +71,16 @@ struct store {
 struct store_reading {
     size_t n_answers;     /* read from the file and its journal; a journal line may replace some */
     size_t n_retokenised; /* answers with ids that are not used; their text will be encoded again */
-    size_t n_forged;      /* part of n_retokenised: answers with ids that delimit turns */
-    bool other_vocabulary; /* the file names another vocabulary */
-    bool no_vocabulary;    /* the file names none */
+    size_t n_with_turn_marks; /* part of n_retokenised: answers with ids that delimit turns */
+    bool other_vocabulary;    /* the file names another vocabulary */
+    bool no_vocabulary;       /* the file names none */
     enum {
         JOURNAL_NONE,
-        JOURNAL_READ,  /* its turns are part of the conversation: after a crash, or while a chat
-                          uses the file */
-        JOURNAL_OLD,   /* no complete line, or the file already has the turns of the journal */
-        JOURNAL_ALIEN, /* it belongs to another state of the file, or is no journal: not used */
-        JOURNAL_TORN,  /* a line is damaged: the turns before it are part of the conversation */
+        /* Its turns are part of the conversation: after a crash, or while a chat uses the file. */
+        JOURNAL_READ,
+        JOURNAL_NOT_NEEDED,  /* no complete line, or the file already has its turns */
+        JOURNAL_OTHER_STATE, /* not used: of another state of the file, or no journal */
+        JOURNAL_DAMAGED,     /* the turns before a damaged line are part of the conversation */
     } journal;
     char base[17];             /* hash of the file, for store_continue */
     char saved_as[PATH_BYTES]; /* as in store_file */
@@ -93,30 +95,23 @@ bool store_path(const char *name, char out[PATH_BYTES], struct bn_error *err);
  * because the program creates it. BN_EIO: it does not exist, or is no directory. */
 bool store_has_folder(const char *path, struct bn_error *err);
 
-/* Whether two conversations have the same system message, questions, answers (with the reasons why
- * they ended) and unknown keys. */
-bool store_is_same(const struct transcript_state *a, const struct transcript_state *b);
-
-/* Write a conversation to a file that no chat uses. BN_EIO, BN_ENOMEM. */
-bool store_write(const struct store *s, const struct transcript_state *state, const char *path,
-                 struct bn_error *err);
-
 /* Take the lock of a saved chat and make it the file of `f`, which must have none; for a symbolic
  * link, its target. The file need not exist; missing directories are created. False: another
  * program, or another store_file of this program, has the lock. Then a description of the program
  * is written to `holder` (may be NULL), and `f` has no file. A file that cannot be locked is used
- * without a lock. */
+ * without a lock. A journal whose saved chat does not exist is kept under another name: see
+ * has_set_aside. */
 bool store_open(struct store_file *f, const char *path, char holder[FILE_LOCK_HOLDER_BYTES]);
 /* Call this after store_open if `state` and `reading` are results of store_read for this file.
- * Without this call the first write replaces the whole file. Removes a JOURNAL_OLD, and renames a
- * JOURNAL_ALIEN or JOURNAL_TORN: ".old" is added to its name. */
+ * Without this call the first write replaces the whole file. Removes a JOURNAL_NOT_NEEDED, and
+ * renames a JOURNAL_OTHER_STATE or JOURNAL_DAMAGED: ".old" is added to its name. */
 void store_continue(struct store_file *f, const struct transcript_state *state,
                     const struct store_reading *reading);
 /* Save the conversation. Usually this appends the changed turns to the journal, so the bytes
- * written do not depend on the length of the conversation. The file is replaced if f->has_base is
- * false, after a change of the system message or of many turns, and if the journal is large. Does
- * nothing if `f` has no file or already has this state, or if the conversation is empty and was
- * never written. BN_EIO, BN_ENOMEM: the next write tries again. */
+ * written do not depend on the length of the conversation. The file is replaced if f->base_is_known
+ * is false, after a change of the system message or of many turns, and if the journal is large.
+ * Does nothing if `f` has no file or already has this state, or if the conversation is empty and
+ * was never written. BN_EIO, BN_ENOMEM: the next write tries again. */
 bool store_save(const struct store *s, struct store_file *f, const struct transcript_state *state,
                 struct bn_error *err);
 /* Write the conversation as a whole to the file of `f`, which must have one, and remove the
@@ -143,6 +138,7 @@ void store_reading_text(const struct store_reading *reading, struct strbuf *out)
 /* Append a warning that the journal of the file `path` was not used, or only a part of it; nothing
  * otherwise. */
 void store_journal_text(const char *path, const struct store_reading *reading, struct strbuf *out);
+void store_orphan_text(const struct store_file *f, struct strbuf *out); /* for f->has_set_aside */
 
 /* Read a saved chat. `out` must be empty and stays empty on failure; *reading is overwritten in any
  * case. BN_EIO: the file or an existing journal cannot be read, or is larger than INPUT_MAX_BYTES

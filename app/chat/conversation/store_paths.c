@@ -19,7 +19,7 @@ bool store_path(const char *name, char out[PATH_BYTES], struct bn_error *err)
 {
     const size_t n = strlen(name);
     char below[300];
-    if (strchr(name, '/') || (n > 5 && strcmp(name + n - 5, ".json") == 0)) {
+    if (strchr(name, '/') || path_ends_with(name, ".json")) {
         if (n >= PATH_BYTES)
             return bn_fail(err, BN_EARG, "a path of %zu bytes is too long", n);
         memcpy(out, name, n + 1);
@@ -67,7 +67,7 @@ void store_clean(void)
 void store_copy_path(const char *path, char out[PATH_BYTES])
 {
     const size_t n = strlen(path);
-    const bool is_json = n > 5 && strcmp(path + n - 5, ".json") == 0;
+    const bool is_json = path_ends_with(path, ".json");
     for (int i = 2; i < 1000; i++) {
         (void)snprintf(out, PATH_BYTES, "%.*s-%d%s", (int)(is_json ? n - 5 : n), path, i,
                        is_json ? ".json" : ""); /* a path of nearly PATH_BYTES is cut */
@@ -126,7 +126,7 @@ static void list_names(DIR *dir, struct strbuf *out, size_t *n_chats)
     size_t n = 0, cap = 0;
     for (struct dirent *entry; (entry = readdir(dir)) != NULL;) {
         const size_t n_bytes = strlen(entry->d_name);
-        if (n_bytes <= 5 || strcmp(entry->d_name + n_bytes - 5, ".json") != 0 || out->failed)
+        if (!path_ends_with(entry->d_name, ".json") || out->failed)
             continue;
         if (!mem_grow(&names, &cap, n + 1, sizeof(*names)) || !(names[n] = mem_alloc(n_bytes, 1))) {
             out->failed = true; /* a list with a missing name would be wrong */

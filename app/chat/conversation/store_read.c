@@ -130,7 +130,7 @@ static bool restore_ids(const struct chat_reader *r, const json_t *message, stru
     fits = fits &&
            read_ids(list, tokenizer_info(r->s->tokenizer)->n_vocab, &ids, &a->n_ids, no_memory);
     if (fits && has_turn_mark(r->s->tokenizer, ids, a->n_ids)) {
-        r->reading->n_forged++;
+        r->reading->n_with_turn_marks++;
         fits = false;
     } else if (fits) {
         *no_memory = !text_of_ids(r->s->tokenizer, ids, a->n_ids, text);
@@ -312,7 +312,7 @@ static bool replay_record(struct chat_reader *r, const json_t *record, struct bn
         (uint64_t)json_integer_value(keep) > t->now.n || !json_is_array(messages))
         return bn_fail(err, BN_EFORMAT, "'%s': a line of the journal is damaged", r->path);
     while (t->now.n > (size_t)json_integer_value(keep))
-        transcript_remove_question(t);
+        transcript_remove_last(t);
     /* i + 1, because read_message accepts a system message at index 0. */
     for (size_t i = 0; i < json_array_size(messages); i++)
         if (!read_message(r, i + 1, json_array_get(messages, i), err))
@@ -349,7 +349,7 @@ static bool has_text(const json_t *o, const char *key, const char *text)
  * and all are valid. A line with "compacted" is never applied. */
 static bool apply_lines(struct chat_reader *r, struct bn_str text, size_t at)
 {
-    struct bn_error ignored; /* replay reports a line that cannot be applied as JOURNAL_TORN */
+    struct bn_error ignored; /* replay reports a line that cannot be applied as JOURNAL_DAMAGED */
     bool bad = false;
     for (json_t *line; (line = next_line(text, &at, &bad)) != NULL;) {
         const bool ok = json_object_get(line, "compacted") ||
@@ -382,7 +382,7 @@ static void replay(struct chat_reader *r, struct bn_str text)
     bool bad = false;
     json_t *header = next_line(text, &at, &bad);
     if (!header) { /* killed before the first line was written, or not a journal */
-        r->reading->journal = bad ? JOURNAL_ALIEN : JOURNAL_OLD;
+        r->reading->journal = bad ? JOURNAL_OTHER_STATE : JOURNAL_NOT_NEEDED;
         return;
     }
     const bool is_journal = has_text(header, "format", STORE_JOURNAL_FORMAT) &&
@@ -393,9 +393,9 @@ static void replay(struct chat_reader *r, struct bn_str text)
     json_decref(header);
     const bool ok = is_journal && (applies ? apply_lines(r, text, at) : is_compacted(r, text, at));
     if (applies)
-        r->reading->journal = ok ? JOURNAL_READ : JOURNAL_TORN;
+        r->reading->journal = ok ? JOURNAL_READ : JOURNAL_DAMAGED;
     else
-        r->reading->journal = ok ? JOURNAL_OLD : JOURNAL_ALIEN;
+        r->reading->journal = ok ? JOURNAL_NOT_NEEDED : JOURNAL_OTHER_STATE;
 }
 
 /* ---- file and journal ---- */
@@ -470,7 +470,7 @@ bool store_read(const struct store *s, const char *path, struct transcript *out,
     bool ok = json ? read_parts(&r, json, &p, err)
                    : bn_fail(err, BN_EFORMAT, "'%s' is not JSON: line %d, column %d: %s", path,
                              where.line, where.column, where.text);
-    if (ok && reading->journal == JOURNAL_TORN) {
+    if (ok && reading->journal == JOURNAL_DAMAGED) {
         /* Again without the damaged line, of which a part may have been applied. */
         r.max_lines = r.n_lines;
         ok = read_parts(&r, json, &p, err);
@@ -484,21 +484,6 @@ bool store_read(const struct store *s, const char *path, struct transcript *out,
     return ok;
 }
 
-bool store_is_same(const struct transcript_state *a, const struct transcript_state *b)
-{
-    bool is_same = a->n == b->n && bn_str_equal(a->system, b->system) &&
-                   bn_str_equal(a->system_extra, b->system_extra) &&
-                   bn_str_equal(a->file_extra, b->file_extra);
-    for (size_t i = 0; is_same && i < a->n; i++) {
-        const struct exchange *x = a->items[i], *y = b->items[i];
-        is_same = bn_str_equal(x->user, y->user) && bn_str_equal(x->user_extra, y->user_extra) &&
-                  x->answer.finish == y->answer.finish &&
-                  bn_str_equal(x->answer.text, y->answer.text) &&
-                  bn_str_equal(x->answer.extra, y->answer.extra);
-    }
-    return is_same;
-}
-
 void store_reading_text(const struct store_reading *reading, struct strbuf *out)
 {
     if (reading->n_retokenised == 0)
@@ -509,16 +494,22 @@ void store_reading_text(const struct store_reading *reading, struct strbuf *out)
         strbuf_add_text(out, ": their tokens belong to another model's vocabulary");
     else if (reading->no_vocabulary)
         strbuf_add_text(out, ": the file does not name the vocabulary of their tokens");
-    else if (reading->n_forged > 0)
+    else if (reading->n_with_turn_marks > 0)
         strbuf_addf(out,
                     ": the tokens of %zu would begin or end a turn, so the text is used instead",
-                    reading->n_forged);
+                    reading->n_with_turn_marks);
 }
 
 void store_journal_text(const char *path, const struct store_reading *reading, struct strbuf *out)
 {
-    if (reading->journal == JOURNAL_ALIEN)
+    if (reading->journal == JOURNAL_OTHER_STATE)
         strbuf_addf(out, "%s.journal belongs to another state of the chat and is not used", path);
-    else if (reading->journal == JOURNAL_TORN)
+    else if (reading->journal == JOURNAL_DAMAGED)
         strbuf_addf(out, "%s.journal is damaged: only the turns before the damage are read", path);
+}
+
+void store_orphan_text(const struct store_file *f, struct strbuf *out)
+{
+    strbuf_addf(out, "'%s' does not exist, but had a journal, which is now %s.journal.old", f->path,
+                f->path);
 }

@@ -152,26 +152,11 @@ static bool write_json(struct new_file *n, json_t *json, struct bn_error *err)
     return ok;
 }
 
-bool store_write(const struct store *s, const struct transcript_state *state, const char *path,
-                 struct bn_error *err)
-{
-    struct new_file n;
-    json_t *json = chat_json(s, state, "");
-    if (!json)
-        return bn_fail(err, BN_ENOMEM, "out of memory for the saved chat");
-    if (!new_file_open(&n, path, err)) {
-        json_decref(json);
-        return false;
-    }
-    const bool ok = write_json(&n, json, err);
-    return new_file_close(&n, ok ? NEW_FILE_SYNC : NEW_FILE_DROP, err);
-}
-
 /* ---- the journal ---- */
 
 /* The hash for store_file.head. The lengths are hashed too: otherwise texts that are divided
  * differently into parts would have the same hash. */
-static uint64_t head_of(const struct store_file *f, const struct transcript_state *state)
+static uint64_t header_hash_of(const struct store_file *f, const struct transcript_state *state)
 {
     const struct bn_str parts[] = {state->system, state->system_extra, state->file_extra,
                                    bn_str_of(f->saved_as)};
@@ -195,16 +180,16 @@ static size_t count_shared(const struct store_file *f, const struct transcript_s
  * replaces the file. */
 static void set_written(struct store_file *f, const struct transcript_state *state)
 {
-    f->was_written = true;
+    f->may_have_turns = true;
     f->n = count_shared(f, state);
     if (!mem_grow(&f->serials, &f->cap, state->n, sizeof(*f->serials))) {
-        f->has_base = false;
+        f->base_is_known = false;
         return;
     }
     for (; f->n < state->n; f->n++)
         f->serials[f->n] = state->items[f->n]->serial;
     f->n_skipped = state->n_skipped;
-    f->head = head_of(f, state);
+    f->header_hash = header_hash_of(f, state);
 }
 
 static void close_journal(struct store_file *f)
@@ -242,7 +227,7 @@ static bool append_lines(struct store_file *f, int flags, struct bn_str lines, s
         f->journal = fd;
         f->journal_bytes = (size_t)st.st_size;
     }
-    if (path_write_all(f->journal, lines.ptr, lines.n_bytes) && fdatasync(f->journal) == 0) {
+    if (fd_write_all(f->journal, lines.ptr, lines.n_bytes) && fdatasync(f->journal) == 0) {
         f->journal_bytes += lines.n_bytes;
         return true;
     }
@@ -251,7 +236,7 @@ static bool append_lines(struct store_file *f, int flags, struct bn_str lines, s
      * continue the incomplete line, and a reader would drop both. So the next write replaces the
      * file. */
     if (ftruncate(f->journal, (off_t)f->journal_bytes) != 0)
-        f->has_base = false;
+        f->base_is_known = false;
     return false;
 }
 
@@ -318,7 +303,7 @@ bool store_replace(const struct store *s, struct store_file *f,
 {
     struct new_file n;
     json_t *json = chat_json(s, state, f->saved_as);
-    f->has_base = false;
+    f->base_is_known = false;
     if (!json)
         return bn_fail(err, BN_ENOMEM, "out of memory for the saved chat");
     if (!new_file_open(&n, f->path, err)) {
@@ -336,9 +321,19 @@ bool store_replace(const struct store *s, struct store_file *f,
         return false;
     remove_journal(f);
     f->is_behind = false;
-    f->has_base = has_hash; /* a file that cannot be read back (too large) gets no journal */
+    f->base_is_known = has_hash; /* a file that cannot be read back (too large) gets no journal */
     set_written(f, state);
     return true;
+}
+
+/* Add ".old" to the name of the journal. False: there is none, or this fails; then the next write
+ * destroys lines that were not read. */
+static bool set_aside_journal(const struct store_file *f)
+{
+    char path[PATH_BYTES + 16], aside[PATH_BYTES + 24];
+    store_journal_path(f->path, path);
+    (void)snprintf(aside, sizeof(aside), "%s.old", path); /* fits */
+    return rename(path, aside) == 0;
 }
 
 bool store_open(struct store_file *f, const char *path, char holder[FILE_LOCK_HOLDER_BYTES])
@@ -350,36 +345,32 @@ bool store_open(struct store_file *f, const char *path, char holder[FILE_LOCK_HO
     if (file_lock_take(&f->lock, target, holder) == FILE_LOCK_BUSY)
         return false;
     memcpy(f->path, target, sizeof(f->path));
+    f->has_set_aside = access(target, F_OK) != 0 && set_aside_journal(f);
     return true;
 }
 
 void store_continue(struct store_file *f, const struct transcript_state *state,
                     const struct store_reading *reading)
 {
-    char path[PATH_BYTES + 16], aside[PATH_BYTES + 24];
-    f->is_behind = reading->journal == JOURNAL_READ || reading->journal == JOURNAL_TORN;
-    f->has_base = !f->is_behind; /* after a crash the first write replaces the file */
+    f->is_behind = reading->journal == JOURNAL_READ || reading->journal == JOURNAL_DAMAGED;
+    f->base_is_known = !f->is_behind; /* after a crash the first write replaces the file */
     memcpy(f->base, reading->base, sizeof(f->base));
     memcpy(f->saved_as, reading->saved_as, sizeof(f->saved_as));
     set_written(f, state);
-    if (reading->journal == JOURNAL_OLD)
+    if (reading->journal == JOURNAL_NOT_NEEDED)
         remove_journal(f);
-    if (reading->journal == JOURNAL_ALIEN || reading->journal == JOURNAL_TORN) {
-        store_journal_path(f->path, path);
-        (void)snprintf(aside, sizeof(aside), "%s.old", path); /* fits */
-        /* If this fails, the next write destroys the lines that were not read. */
-        (void)rename(path, aside);
-    }
+    if (reading->journal == JOURNAL_OTHER_STATE || reading->journal == JOURNAL_DAMAGED)
+        (void)set_aside_journal(f);
 }
 
 /* Whether the file with its journal has this state. An empty chat that was never written counts as
  * saved, so that no file is made for it. */
 static bool is_saved(const struct store_file *f, const struct transcript_state *state)
 {
-    if (!f->was_written && !f->is_behind && state->n == 0 && state->system.n_bytes == 0)
+    if (!f->may_have_turns && !f->is_behind && state->n == 0 && state->system.n_bytes == 0)
         return true;
-    return f->has_base && f->n == state->n && count_shared(f, state) == f->n &&
-           f->n_skipped == state->n_skipped && f->head == head_of(f, state);
+    return f->base_is_known && f->n == state->n && count_shared(f, state) == f->n &&
+           f->n_skipped == state->n_skipped && f->header_hash == header_hash_of(f, state);
 }
 
 bool store_save(const struct store *s, struct store_file *f, const struct transcript_state *state,
@@ -388,7 +379,7 @@ bool store_save(const struct store *s, struct store_file *f, const struct transc
     if (!f->path[0] || is_saved(f, state))
         return true;
     const size_t n_keep = count_shared(f, state);
-    const bool appends = f->has_base && f->head == head_of(f, state) &&
+    const bool appends = f->base_is_known && f->header_hash == header_hash_of(f, state) &&
                          state->n - n_keep <= APPEND_MAX_TURNS &&
                          f->journal_bytes < JOURNAL_MAX_BYTES;
     const bool ok =
@@ -431,9 +422,9 @@ static bool is_as_left(const struct store_file *f)
     store_journal_path(f->path, journal);
     if (access(journal, F_OK) == 0)
         return false;
-    if (!f->was_written)
+    if (!f->may_have_turns)
         return access(f->path, F_OK) != 0;
-    return f->has_base && hash_file(f->path, hash, &ignored) && strcmp(hash, f->base) == 0;
+    return f->base_is_known && hash_file(f->path, hash, &ignored) && strcmp(hash, f->base) == 0;
 }
 
 bool store_resume(struct store_file *f, char holder[FILE_LOCK_HOLDER_BYTES])

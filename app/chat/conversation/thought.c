@@ -1,6 +1,7 @@
 /*
- * A state machine with the states of struct thought. Text is added to `held`; each state emits or
- * drops the beginning of it, until more text is needed. In THOUGHT_OVER text passes through.
+ * A state machine with the states of struct thought_splitter. Text is added to `held`; each state
+ * emits or drops the beginning of it, until more text is needed. In THOUGHT_OVER text passes
+ * through.
  */
 #define _GNU_SOURCE /* memmem */
 #include "app/chat/conversation/thought.h"
@@ -10,7 +11,7 @@
 static const struct bn_str open_marker = {"<think>", 7};
 static const struct bn_str close_marker = {"</think>", 8};
 
-void thought_init(struct thought *t, enum thought_mode mode)
+void thought_init(struct thought_splitter *t, enum thought_mode mode)
 {
     thought_finish(t);
     t->state = mode == THOUGHT_NONE      ? THOUGHT_OVER
@@ -18,13 +19,13 @@ void thought_init(struct thought *t, enum thought_mode mode)
                                          : THOUGHT_START;
 }
 
-void thought_finish(struct thought *t)
+void thought_finish(struct thought_splitter *t)
 {
     strbuf_finish(&t->held);
-    *t = (struct thought){0};
+    *t = (struct thought_splitter){0};
 }
 
-enum thought_mode thought_mode_now(const struct thought *t)
+enum thought_mode thought_mode_now(const struct thought_splitter *t)
 {
     return t->state == THOUGHT_START    ? THOUGHT_MAYBE
            : t->state == THOUGHT_INSIDE ? THOUGHT_RUNNING
@@ -39,8 +40,8 @@ static size_t count_blanks(struct bn_str s)
     return n;
 }
 
-static void emit_held(struct thought *t, size_t n_bytes, enum answer_part part, thought_fn emit,
-                      void *ud)
+static void emit_held(struct thought_splitter *t, size_t n_bytes, enum answer_part part,
+                      thought_fn emit, void *ud)
 {
     if (n_bytes > 0)
         emit(ud, part, (struct bn_str){t->held.ptr, n_bytes});
@@ -48,7 +49,7 @@ static void emit_held(struct thought *t, size_t n_bytes, enum answer_part part, 
 }
 
 /* Look for <think>, which blanks may precede. True: the state has changed. */
-static bool at_start(struct thought *t)
+static bool at_start(struct thought_splitter *t)
 {
     const size_t n_blank = count_blanks(strbuf_str(&t->held));
     const struct bn_str rest = {strbuf_text(&t->held) + n_blank, t->held.n_bytes - n_blank};
@@ -65,7 +66,7 @@ static bool at_start(struct thought *t)
 
 /* Emit the text before </think>, or before what may become </think>. True: the state has changed.
  */
-static bool inside(struct thought *t, thought_fn emit, void *ud)
+static bool inside(struct thought_splitter *t, thought_fn emit, void *ud)
 {
     const struct bn_str held = strbuf_str(&t->held);
     for (size_t i = 0; i < held.n_bytes; i++) {
@@ -86,7 +87,7 @@ static bool inside(struct thought *t, thought_fn emit, void *ud)
 }
 
 /* Drop blanks. True: the state has changed. */
-static bool in_gap(struct thought *t)
+static bool in_gap(struct thought_splitter *t)
 {
     strbuf_drop(&t->held, count_blanks(strbuf_str(&t->held)));
     if (t->held.n_bytes == 0)
@@ -95,7 +96,7 @@ static bool in_gap(struct thought *t)
     return true;
 }
 
-void thought_feed(struct thought *t, struct bn_str text, thought_fn emit, void *ud)
+void thought_feed(struct thought_splitter *t, struct bn_str text, thought_fn emit, void *ud)
 {
     if (t->state == THOUGHT_OVER && t->held.n_bytes == 0) { /* the usual case */
         if (text.n_bytes > 0)
@@ -122,7 +123,7 @@ void thought_feed(struct thought *t, struct bn_str text, thought_fn emit, void *
     }
 }
 
-void thought_end(struct thought *t, thought_fn emit, void *ud)
+void thought_end(struct thought_splitter *t, thought_fn emit, void *ud)
 {
     const enum answer_part part = t->state == THOUGHT_INSIDE ? PART_THOUGHT : PART_ANSWER;
     emit_held(t, t->held.n_bytes, part, emit, ud);
@@ -140,7 +141,7 @@ static void add_split(void *ud, enum answer_part part, struct bn_str text)
 }
 
 /* Whether the text begins inside of a thought: </think> ends a line, and <think> does not come
- * before it. Other text can be about these marks. */
+ * before it. Elsewhere </think> may be ordinary text, as in an answer about these markers. */
 static bool starts_inside(struct bn_str text)
 {
     const char *close = memmem(text.ptr, text.n_bytes, close_marker.ptr, close_marker.n_bytes);
@@ -155,7 +156,7 @@ void thought_split(struct bn_str text, bool has_thoughts, struct strbuf *thought
                    struct strbuf *answer)
 {
     struct split split = {thought, answer};
-    struct thought t = {0};
+    struct thought_splitter t = {0};
     thought_init(&t, !has_thoughts         ? THOUGHT_NONE
                      : starts_inside(text) ? THOUGHT_RUNNING
                                            : THOUGHT_MAYBE);

@@ -12,7 +12,7 @@
 
 enum answer_part { PART_ANSWER, PART_THOUGHT };
 
-struct thought {
+struct thought_splitter {
     enum {
         THOUGHT_START,  /* nothing but blanks, newlines and a part of <think> so far */
         THOUGHT_INSIDE, /* after <think>, which may be in the prompt */
@@ -28,20 +28,20 @@ enum thought_mode {
     THOUGHT_RUNNING, /* the prompt ends inside a thought */
 };
 /* `t` must be all-zero or used before: its memory is freed. */
-void thought_init(struct thought *t, enum thought_mode mode);
-void thought_finish(struct thought *t);
-/* The mode with which another struct thought would continue with the rest of the answer. That one
- * lacks the text that is held back here, and does not drop blanks after </think>. */
-enum thought_mode thought_mode_now(const struct thought *t);
+void thought_init(struct thought_splitter *t, enum thought_mode mode);
+void thought_finish(struct thought_splitter *t);
+/* The mode with which another struct thought_splitter would continue with the rest of the answer.
+ * That one lacks the text that is held back here, and does not drop blanks after </think>. */
+enum thought_mode thought_mode_now(const struct thought_splitter *t);
 
 typedef void (*thought_fn)(void *ud, enum answer_part part, struct bn_str text);
 /* Add the next text of the answer, and pass each part that is decided to `emit`, without markers
  * and without the blanks and newlines before <think> and after </think>. The text that `emit` gets
  * is valid during its call. If memory runs out, text is lost and counted by strbuf_n_failed. */
-void thought_feed(struct thought *t, struct bn_str text, thought_fn emit, void *ud);
+void thought_feed(struct thought_splitter *t, struct bn_str text, thought_fn emit, void *ud);
 /* Call this at the end of the answer: it emits the text that was held back, and frees memory. *t is
  * all-zero afterwards. */
-void thought_end(struct thought *t, thought_fn emit, void *ud);
+void thought_end(struct thought_splitter *t, thought_fn emit, void *ud);
 
 /* Append the thought and the answer in the text of a stored answer to `thought` and `answer`.
  * has_thoughts: that of template_info; without it everything is answer. The text begins inside its

@@ -110,7 +110,7 @@ static void state_finish(struct transcript_state *s)
 /* A copy with new references to the same exchanges. */
 static bool state_copy(struct transcript_state *out, const struct transcript_state *in)
 {
-    struct transcript_state s = {.chat = in->chat, .n_skipped = in->n_skipped};
+    struct transcript_state s = {.chat_number = in->chat_number, .n_skipped = in->n_skipped};
     if (!mem_grow(&s.items, &s.cap, in->n, sizeof(*s.items)) || !copy_text(&s.system, in->system) ||
         !copy_text(&s.system_extra, in->system_extra) ||
         !copy_text(&s.file_extra, in->file_extra)) {
@@ -227,7 +227,7 @@ bool transcript_answer(struct transcript *t, const struct answer *answer)
     return true;
 }
 
-void transcript_remove_question(struct transcript *t)
+void transcript_remove_last(struct transcript *t)
 {
     if (t->now.n > 0)
         drop_last(&t->now);
@@ -310,7 +310,7 @@ bool transcript_clear(struct transcript *t)
 {
     if (!cut_to(t, 0, 0))
         return false;
-    t->now.chat = ++t->n_chats;
+    t->now.chat_number = ++t->n_chats;
     return true;
 }
 
@@ -333,7 +333,7 @@ bool transcript_replace(struct transcript *t, struct transcript *other)
         next.items[i]->serial = t->n_made++; /* serials are unique within `t` */
         next.items[i]->oldest_serial = SIZE_MAX;
     }
-    next.chat = ++t->n_chats;
+    next.chat_number = ++t->n_chats;
     steps_clear(t->redos, &t->n_redos);
     return make_cut(t, &next);
 }
@@ -357,15 +357,15 @@ static const struct transcript_step *cut_to_undo(const struct transcript *t)
     return is_cut ? cut : NULL;
 }
 
-size_t transcript_undo_chat(const struct transcript *t)
+size_t transcript_undo_chat_number(const struct transcript *t)
 {
     const struct transcript_step *cut = cut_to_undo(t);
-    return cut ? cut->state.chat : t->now.chat;
+    return cut ? cut->state.chat_number : t->now.chat_number;
 }
 
-size_t transcript_redo_chat(const struct transcript *t)
+size_t transcript_redo_chat_number(const struct transcript *t)
 {
-    return t->n_redos > 0 ? t->redos[t->n_redos - 1].state.chat : t->now.chat;
+    return t->n_redos > 0 ? t->redos[t->n_redos - 1].state.chat_number : t->now.chat_number;
 }
 
 enum undo_result transcript_undo(struct transcript *t)
@@ -411,4 +411,19 @@ enum undo_result transcript_redo(struct transcript *t)
 const struct exchange *transcript_last(const struct transcript *t)
 {
     return t->now.n > 0 ? t->now.items[t->now.n - 1] : NULL;
+}
+
+bool transcript_is_same(const struct transcript_state *a, const struct transcript_state *b)
+{
+    bool is_same = a->n == b->n && bn_str_equal(a->system, b->system) &&
+                   bn_str_equal(a->system_extra, b->system_extra) &&
+                   bn_str_equal(a->file_extra, b->file_extra);
+    for (size_t i = 0; is_same && i < a->n; i++) {
+        const struct exchange *x = a->items[i], *y = b->items[i];
+        is_same = bn_str_equal(x->user, y->user) && bn_str_equal(x->user_extra, y->user_extra) &&
+                  x->answer.finish == y->answer.finish &&
+                  bn_str_equal(x->answer.text, y->answer.text) &&
+                  bn_str_equal(x->answer.extra, y->answer.extra);
+    }
+    return is_same;
 }

@@ -58,8 +58,9 @@ struct exchange {
 };
 
 struct transcript_state {
-    size_t chat; /* number of the chat; chat_files.c uses it to find the file of a chat. /clear and
-                    /load begin a new chat */
+    /* /clear and /load begin a new chat with a new number. chat_files.c finds the file of a chat by
+     * its number. */
+    size_t chat_number;
     struct exchange **items; /* (n) */
     size_t n;
     size_t cap;
@@ -92,8 +93,9 @@ bool transcript_add_question(struct transcript *t, struct bn_str user);
 bool transcript_answer(struct transcript *t, const struct answer *answer);
 /* Remove the last exchange, if there is one, without an undo step: it has no answer, or a journal
  * replaces it. */
-void transcript_remove_question(struct transcript *t);
-/* Set n_skipped of the conversation, as read from a file: below now.n, or 0. */
+void transcript_remove_last(struct transcript *t);
+/* Set n_skipped of the conversation, as read from a file: below now.n, or 0. Also forgets
+ * oldest_serial of all exchanges, none of which another state may share. */
 void transcript_set_skipped(struct transcript *t, size_t n_skipped);
 /* Set the system message; empty: remove it. Drops its unknown members (system_extra). This is no
  * undo step of its own, but a state that undo or redo restores has its own system message. */
@@ -127,9 +129,13 @@ enum undo_result {
 };
 enum undo_result transcript_undo(struct transcript *t);
 enum undo_result transcript_redo(struct transcript *t);
-/* The chat (transcript_state.chat) that would be the present one after undo or redo. */
-size_t transcript_undo_chat(const struct transcript *t);
-size_t transcript_redo_chat(const struct transcript *t);
+/* The chat (transcript_state.chat_number) that would be the present one after undo or redo. */
+size_t transcript_undo_chat_number(const struct transcript *t);
+size_t transcript_redo_chat_number(const struct transcript *t);
+
+/* Whether two conversations have the same system message, questions, answers (with the reasons why
+ * they ended) and unknown keys. */
+bool transcript_is_same(const struct transcript_state *a, const struct transcript_state *b);
 
 /* The last exchange, valid until the transcript changes; NULL if there is none. */
 const struct exchange *transcript_last(const struct transcript *t);

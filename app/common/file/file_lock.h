@@ -5,7 +5,7 @@
 #ifndef APP_FILE_LOCK_H
 #define APP_FILE_LOCK_H
 
-#include "app/common/paths.h"
+#include "app/common/file/paths.h"
 
 struct file_lock {
     char path[PATH_BYTES + 8]; /* of the lock file; "" if the lock is not held. 8: for ".lock" */

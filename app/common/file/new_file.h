@@ -7,7 +7,7 @@
 #ifndef APP_NEW_FILE_H
 #define APP_NEW_FILE_H
 
-#include "app/common/paths.h"
+#include "app/common/file/paths.h"
 
 #include <stdio.h>
 

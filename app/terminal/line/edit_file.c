@@ -3,8 +3,9 @@
  */
 #include "app/terminal/line/edit_file.h"
 
+#include "app/common/env.h"
+#include "app/common/file/paths.h"
 #include "app/common/input_text.h"
-#include "app/common/paths.h"
 #include "app/terminal/signals.h"
 #include "engine/base/memory.h"
 
@@ -82,7 +83,7 @@ bool edit_file_run(struct strbuf *text, struct bn_error *err)
     const int fd = mkstemp(path);
     if (fd < 0)
         return bn_fail(err, BN_EIO, "cannot make a file for the editor: %s", strerror(errno));
-    bool ok = path_write_all(fd, strbuf_text(text), text->n_bytes) ||
+    bool ok = fd_write_all(fd, strbuf_text(text), text->n_bytes) ||
               bn_fail(err, BN_EIO, "cannot write '%s': %s", path, strerror(errno));
     (void)close(fd); /* local file systems report errors in write, not in close */
     if (ok) {

@@ -147,7 +147,7 @@ static bool append(const char *path, struct bn_str lines, struct bn_error *err)
     const int fd = open_regular(path, O_WRONLY | O_APPEND | O_CREAT, &st, err);
     if (fd < 0)
         return false;
-    const bool ok = path_write_all(fd, lines.ptr, lines.n_bytes);
+    const bool ok = fd_write_all(fd, lines.ptr, lines.n_bytes);
     if (!ok) {
         (void)bn_fail(err, BN_EIO, "cannot write '%s': %s", path, strerror(errno));
         /* If the file cannot be shortened either, a part of the lines stays. `!`: gcc warns about

@@ -9,7 +9,7 @@
 #ifndef APP_HISTORY_H
 #define APP_HISTORY_H
 
-#include "app/common/paths.h"
+#include "app/common/file/paths.h"
 #include "app/common/strbuf.h"
 
 #define HISTORY_MAX_ENTRIES 1000

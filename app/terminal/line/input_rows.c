@@ -11,6 +11,15 @@
 
 #define EMOJI_STYLE 0xFE0Fu /* makes an emoji of the character before it */
 
+void input_rows_continue(struct bn_str input, struct strbuf *out)
+{
+    for (size_t i = 0; i < input.n_bytes; i++) {
+        strbuf_add_char(out, input.ptr[i]);
+        if (input.ptr[i] == '\n')
+            strbuf_add_text(out, INPUT_CONTINUED);
+    }
+}
+
 void input_rows_finish(struct input_rows *r)
 {
     strbuf_finish(&r->text);

@@ -12,8 +12,10 @@
 
 #include "app/common/strbuf.h"
 
-#define INPUT_CONTINUED                                                                            \
-    "... " /* before each line of an input but the first, here and on a screen */
+/* Stands before each line of an input but the first, here and on a screen. */
+#define INPUT_CONTINUED "... "
+/* Append an input to `out`, with INPUT_CONTINUED after each newline. */
+void input_rows_continue(struct bn_str input, struct strbuf *out);
 
 /* Zero-initialise, free with input_rows_finish. */
 struct input_rows {

@@ -2,8 +2,8 @@
  * The line editor on top of Readline: see line_edit.h.
  *
  * Readline gets its keys through rl_getc_function from the bytes that were passed to line_feed. It
- * never gets the marks of a paste: after a begin mark, Readline would read until the end mark
- * within a single call, and the event loop would have to wait.
+ * never gets the control sequences around a paste: after the first, Readline would read until the
+ * second within a single call, and the event loop would have to wait.
  */
 #include "app/terminal/line/line_state.h"
 
@@ -121,7 +121,7 @@ static void return_to_screen(void)
         (void)tty_reacquire(&no_terminal); /* fails only if the terminal is gone */
 }
 
-/* Ctrl-X Ctrl-E: edit the line, with the texts of its marks, in an external editor. */
+/* Ctrl-X Ctrl-E: edit the line, with the texts of its placeholders, in an external editor. */
 static int edit_elsewhere(int count, int key)
 {
     struct strbuf text = {0}, before = {0};
@@ -192,8 +192,11 @@ static void feed_keys(const char *keys, size_t n, size_t *n_used)
     line_state.keys = keys;
     line_state.n_keys = n;
     line_state.at = 0;
-    while (line_state.at < n && !line_state.is_done)
+    while (line_state.at < n && !line_state.is_done) {
+        line_paste_before_key();
         rl_callback_read_char();
+        line_paste_after_key();
+    }
     *n_used = line_state.at;
     line_state.keys = NULL;
     line_state.n_keys = line_state.at = 0;
@@ -233,7 +236,7 @@ void line_put_back(struct bn_str text)
     if (line_state.display.redisplay && !line_state.display.is_hidden)
         strbuf_add_str(&shown, strbuf_str(&copy));
     else
-        line_paste_shorten(strbuf_str(&copy), LINE_MARK_EARLIER, &shown);
+        line_paste_shorten(strbuf_str(&copy), LINE_PLACEHOLDER_EARLIER, &shown);
     if (line_state.is_open) {
         rl_callback_sigcleanup(); /* the end of a search would replace the text */
         rl_point = 0;
@@ -252,7 +255,7 @@ void line_put_back(struct bn_str text)
     strbuf_finish(&copy);
 }
 
-bool line_is_blank(void)
+bool line_is_empty(void)
 {
     return line_state.is_open ? rl_end == 0 : !line_state.saved;
 }
@@ -331,7 +334,7 @@ void line_add_history(const char *entry)
 {
     struct strbuf clean = {0}, shown = {0};
     term_text_clean(bn_str_of(entry), TERM_KEEP_LINES, &clean);
-    line_paste_shorten(strbuf_str(&clean), LINE_MARK_EARLIER, &shown);
+    line_paste_shorten(strbuf_str(&clean), LINE_PLACEHOLDER_EARLIER, &shown);
     /* A line that is being edited is after the newest entry and must stay there. Otherwise
      * Readline would take it for a changed form of the new entry. */
     if (line_state.is_open && RL_ISSTATE(RL_STATE_ISEARCH | RL_STATE_NSEARCH))

@@ -3,9 +3,9 @@
  * has set a display (line_set_display); otherwise Readline draws it.
  *
  * The painter reads the keys and passes them to line_feed, which reports when Enter ends the line.
- * A paste is inserted as a whole. A long paste is displayed as a mark, a short label with a number
- * (line_state.h), and line_expand replaces marks by their texts. There is only one editor, because
- * the state of Readline is global. Main thread only. Call tty_acquire first.
+ * A paste is inserted as a whole. A long paste is displayed as a placeholder, a short label with a
+ * number (line_state.h), and line_expand replaces placeholders by their texts. There is only one
+ * editor, because the state of Readline is global. Main thread only. Call tty_acquire first.
  */
 #ifndef APP_LINE_EDIT_H
 #define APP_LINE_EDIT_H
@@ -44,14 +44,15 @@ struct line_host {
     void (*resume)(void *ud);
     /* Called for Up on an empty line. Append a line to `out` to edit it instead of recalling the
      * history. False: recall the history. */
-    bool (*take_back)(void *ud, struct strbuf *out);
+    bool (*unqueue_last)(void *ud, struct strbuf *out);
     void (*failed)(void *ud, const char *why); /* the external editor failed */
 };
 
 /* Set up the editor; *host is copied. False: it is set up already, and its history and host stay.
  * `name` is the application name for conditions in ~/.inputrc; it must stay valid. */
 bool line_open(const char *name, const struct line_host *host);
-/* Free everything, with the text, the entries of line_add_history and the texts of the marks. */
+/* Free everything, with the text, the entries of line_add_history and the texts of the
+ * placeholders. */
 void line_close(void);
 
 /* How the line is drawn. No function is NULL, and all get `ud`. */
@@ -67,7 +68,7 @@ struct line_display {
 };
 /* Copy *display. Readline draws the line if `display` is NULL, or if /dev/null cannot be opened for
  * Readline's own output. Readline cannot draw a line of many rows, so line_put_back then inserts a
- * long text as a mark. Call this function only while no line is being edited. */
+ * long text as a placeholder. Call this function only while no line is being edited. */
 void line_set_display(const struct line_display *display);
 /* The line to draw, valid until it changes. The text is empty while no line is being edited. */
 struct line_view {
@@ -77,7 +78,7 @@ struct line_view {
 };
 void line_view(struct line_view *out);
 
-/* Add an entry for Up and Ctrl-R. An entry as long as a long paste is recalled as a mark. */
+/* Add an entry for Up and Ctrl-R. An entry as long as a long paste is recalled as a placeholder. */
 void line_add_history(const char *entry);
 
 /* Start editing: show the prompt (with Readline's markers around control sequences) and the text
@@ -86,20 +87,21 @@ void line_begin(const char *prompt);
 void line_stop(void); /* stop editing; the text is saved for line_begin */
 bool line_is_open(void);
 /* Process keys until a line is finished or no key is left; a line must be open. *n_used is the
- * number of bytes that were processed. A paste is processed only when its end mark has arrived. The
- * incomplete paste, and the keys behind a finished line, must be passed again. Hold back an
- * incomplete mark at the end of the keys (term_keys_tail), which Readline would get as keys. */
+ * number of bytes that were processed. A paste is processed only when its end sequence has arrived.
+ * The incomplete paste, and the keys behind a finished line, must be passed again. Hold back an
+ * incomplete control sequence at the end of the keys (term_keys_tail), which Readline would get as
+ * keys. */
 enum line_result line_feed(const char *keys, size_t n_keys, size_t *n_used);
-/* The finished line, with marks for long pastes; valid until the next line is finished. */
+/* The finished line, with placeholders for long pastes; valid until the next line is finished. */
 struct bn_str line_displayed_text(void);
-/* Append a displayed line to `out` and replace each mark by its text. A mark that the user has
- * changed is text. */
+/* Append a displayed line to `out` and replace each placeholder by its text. A placeholder that the
+ * user has changed is text. */
 void line_expand(struct bn_str displayed, struct strbuf *out);
 
-/* Insert a text, which may have marks, before the text in the editor, with a newline between them.
- * If no line is being edited, the next line_begin shows it. */
+/* Insert a text, which may have placeholders, before the text in the editor, with a newline between
+ * them. If no line is being edited, the next line_begin shows it. */
 void line_put_back(struct bn_str text);
-bool line_is_blank(void); /* no text is being edited or saved for line_begin */
+bool line_is_empty(void); /* no text is being edited or saved for line_begin */
 /* For Ctrl-C: end a search, and delete the text. False: no line is being edited, or no text. */
 bool line_clear(void);
 /* Whether Readline shows a prompt of its own: of a search or a repetition count. */

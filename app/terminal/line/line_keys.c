@@ -75,13 +75,13 @@ static int byte_at(int start, size_t column)
     return start + (int)term_text_fit(line, column);
 }
 
-/* If the editor is empty, insert the line that line_host.take_back returns. False: nothing was
+/* If the editor is empty, insert the line that line_host.unqueue_last returns. False: nothing was
  * inserted. */
-static bool take_back(void)
+static bool unqueue_last(void)
 {
     const struct line_host *host = &line_state.host;
     struct strbuf text = {0};
-    const bool ok = rl_end == 0 && host->take_back(host->ud, &text);
+    const bool ok = rl_end == 0 && host->unqueue_last(host->ud, &text);
     if (ok)
         rl_insert_text(strbuf_text(&text));
     strbuf_finish(&text);
@@ -93,7 +93,7 @@ static bool take_back(void)
 static int go_up(int count, int key)
 {
     const int start = line_start(rl_point);
-    if (take_back())
+    if (unqueue_last())
         return 0;
     if (start == 0)
         return rl_get_previous_history(count, key);

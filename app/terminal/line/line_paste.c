@@ -1,26 +1,25 @@
 /*
- * Long texts in the line editor, and the marks that are shown instead of them: see line_state.h.
+ * Long texts in the line editor, and the placeholders that are shown instead of them: see
+ * line_state.h.
  */
 #include "app/terminal/line/line_state.h"
 
 #include "app/common/term_text.h"
 #include "engine/base/memory.h"
+#include "engine/base/size.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include <readline/history.h>
 #include <readline/readline.h>
 
-/* A pasted or recalled text with at least this many lines or bytes is shown as a mark, because it
- * is too long to read in the editor. */
+/* A pasted or recalled text with at least this many lines or bytes is shown as a placeholder,
+ * because it is too long to read in the editor. */
 #define PASTE_LINES 8
 #define PASTE_BYTES 1000
 #define MAX_PASTES 2000 /* texts of each kind that are kept; later ones are shown as they are */
 #define MARK_COLUMNS 20 /* shown of the first line, and of the last */
-/* Below 100 bytes of labels and numbers, and two texts of term_text_brief. For 20 columns it uses
- * at most 16 * 20 + 16 bytes of a text and adds three dots. */
-#define MARK_BYTES 1024
 
 /* After a newline at the end, one more line is counted, which is empty. */
 static size_t count_lines(struct bn_str text)
@@ -51,19 +50,18 @@ static void brief_ends(struct bn_str text, struct strbuf *out)
     }
 }
 
-static const char *const labels[LINE_MARKS] = {
-    [LINE_MARK_PASTED] = "[pasted ", [LINE_MARK_EARLIER] = "[earlier "};
+static const char *const labels[LINE_PLACEHOLDERS] = {
+    [LINE_PLACEHOLDER_PASTED] = "[pasted ", [LINE_PLACEHOLDER_EARLIER] = "[earlier "};
 
-/* Write the mark of a stored text. */
-static void paste_mark(enum line_mark kind, size_t index, char out[MARK_BYTES])
+/* Write the placeholder of a text, which has the number `number` of its kind. */
+static void write_placeholder(enum line_placeholder kind, size_t number, struct bn_str text,
+                              struct strbuf *out)
 {
-    const struct bn_str text = strbuf_str(&line_state.pastes[kind].items[index]);
-    struct strbuf ends = {0};
-    brief_ends(text, &ends);
     const size_t n_lines = count_lines(text);
-    (void)snprintf(out, MARK_BYTES, "%s%zu: %zu line%s, %zu bytes: %s]", labels[kind], index + 1,
-                   n_lines, n_lines == 1 ? "" : "s", text.n_bytes, strbuf_text(&ends)); /* fits */
-    strbuf_finish(&ends);
+    strbuf_addf(out, "%s%zu: %zu line%s, %zu bytes: ", labels[kind], number, n_lines,
+                n_lines == 1 ? "" : "s", text.n_bytes);
+    brief_ends(text, out);
+    strbuf_add_char(out, ']');
 }
 
 /* CR and CR LF become newlines. Harmful characters, such as other control characters, and invalid
@@ -80,82 +78,202 @@ static void clean_paste(const char *bytes, size_t n_bytes, struct strbuf *out)
     strbuf_finish(&lines);
 }
 
-/* If a mark begins at `at`, set *text to its text and return the length of the mark; else 0. */
-static size_t mark_at(const char *at, size_t n_bytes, struct bn_str *text)
+/* The stored text whose placeholder begins at `at` (n_bytes, then a 0); NULL: none does. */
+static const struct line_paste *placeholder_at(const char *at, size_t n_bytes)
 {
-    for (int kind = 0; kind < LINE_MARKS; kind++) {
+    for (int kind = 0; kind < LINE_PLACEHOLDERS; kind++) {
         const struct line_pastes *p = &line_state.pastes[kind];
         const size_t n_label = strlen(labels[kind]);
-        char whole[MARK_BYTES];
         if (n_bytes < n_label || memcmp(at, labels[kind], n_label) != 0)
             continue;
-        const size_t number = strtoul(at + n_label, NULL, 10); /* the text ends with a 0 */
-        if (number < 1 || number > p->n)
-            continue;
-        paste_mark((enum line_mark)kind, number - 1, whole);
-        const size_t n = strlen(whole);
-        if (n > n_bytes || memcmp(at, whole, n) != 0)
-            continue;
-        *text = strbuf_str(&p->items[number - 1]);
-        return n;
+        const size_t number = strtoul(at + n_label, NULL, 10);
+        if (number >= 1 && number <= p->n &&
+            bn_str_starts((struct bn_str){at, n_bytes},
+                          strbuf_str(&p->items[number - 1].placeholder)))
+            return &p->items[number - 1];
     }
-    return 0;
+    return NULL;
 }
 
 void line_expand(struct bn_str displayed, struct strbuf *out)
 {
     struct strbuf copy = {0};
-    struct bn_str text;
-    strbuf_add_str(&copy, displayed); /* mark_at needs a 0 at the end */
+    strbuf_add_str(&copy, displayed); /* placeholder_at needs a 0 at the end */
     out->failed |= copy.failed;
     const char *bytes = strbuf_text(&copy);
     for (size_t at = 0; at < copy.n_bytes;) {
-        const size_t n_mark = mark_at(bytes + at, copy.n_bytes - at, &text);
-        if (n_mark > 0)
-            strbuf_add_str(out, text);
+        const struct line_paste *paste = placeholder_at(bytes + at, copy.n_bytes - at);
+        if (paste)
+            strbuf_add_str(out, strbuf_str(&paste->text));
         else
             strbuf_add_char(out, bytes[at]);
-        at += n_mark > 0 ? n_mark : 1;
+        at += paste ? paste->placeholder.n_bytes : 1;
     }
     strbuf_finish(&copy);
 }
 
-void line_paste_shorten(struct bn_str text, enum line_mark kind, struct strbuf *out)
+void line_paste_shorten(struct bn_str text, enum line_placeholder kind, struct strbuf *out)
 {
     struct line_pastes *p = &line_state.pastes[kind];
-    struct strbuf copy = {0};
-    char mark[MARK_BYTES];
+    struct line_paste paste = {0};
     const bool is_long = text.n_bytes >= PASTE_BYTES || count_lines(text) >= PASTE_LINES;
-    if (is_long)
-        line_expand(text, &copy); /* so that the text of a mark never contains marks */
-    if (!is_long || copy.failed || p->n >= MAX_PASTES ||
+    if (is_long) {
+        line_expand(text, &paste.text); /* so that it never contains placeholders itself */
+        write_placeholder(kind, p->n + 1, strbuf_str(&paste.text), &paste.placeholder);
+    }
+    if (!is_long || paste.text.failed || paste.placeholder.failed || p->n >= MAX_PASTES ||
         !mem_grow(&p->items, &p->cap, p->n + 1, sizeof(*p->items))) {
-        strbuf_finish(&copy);
+        strbuf_finish(&paste.text);
+        strbuf_finish(&paste.placeholder);
         strbuf_add_str(out, text);
         return;
     }
-    p->items[p->n++] = copy;
-    paste_mark(kind, p->n - 1, mark);
-    strbuf_add_text(out, mark);
+    p->items[p->n++] = paste;
+    strbuf_add_str(out, strbuf_str(&paste.placeholder));
 }
 
 void line_paste_insert(const char *bytes, size_t n_bytes)
 {
     struct strbuf text = {0}, shown = {0};
+    line_state.before.is_valid = false; /* the external editor may have removed placeholders */
     clean_paste(bytes, n_bytes, &text);
-    line_paste_shorten(strbuf_str(&text), LINE_MARK_PASTED, &shown);
+    line_paste_shorten(strbuf_str(&text), LINE_PLACEHOLDER_PASTED, &shown);
     rl_insert_text(strbuf_text(&shown));
     strbuf_finish(&shown);
     strbuf_finish(&text);
 }
 
+/* ---- editing a placeholder as a whole ---- */
+
+struct span {
+    size_t start, end;
+};
+
+/* Set *span to the first placeholder of the text (n_bytes, then a 0) at or behind `at`. */
+static bool next_placeholder(const char *text, size_t n_bytes, size_t at, struct span *span)
+{
+    for (const char *p = text + at;
+         n_bytes > 0 && (p = memchr(p, '[', n_bytes - (size_t)(p - text))); p++) {
+        const size_t start = (size_t)(p - text);
+        const struct line_paste *paste = placeholder_at(p, n_bytes - start);
+        if (paste) {
+            *span = (struct span){start, start + paste->placeholder.n_bytes};
+            return true;
+        }
+    }
+    return false;
+}
+
+static size_t count_placeholders(const char *text, size_t n_bytes)
+{
+    size_t n = 0;
+    for (struct span s = {0}; next_placeholder(text, n_bytes, s.end, &s);)
+        n++;
+    return n;
+}
+
+/* Widen the range `cut` of `text` so that it has each placeholder as a whole or not at all. */
+static struct span whole_placeholders(struct bn_str text, struct span cut)
+{
+    struct span wide = cut;
+    for (struct span s = {0}; next_placeholder(text.ptr, text.n_bytes, s.end, &s);)
+        if (s.start < cut.end && s.end > cut.start) {
+            wide.start = size_min(wide.start, s.start);
+            wide.end = size_max(wide.end, s.end);
+        }
+    return wide;
+}
+
+/* A key has replaced a part of `before`. If this part begins or ends inside of a placeholder,
+ * delete the rest of the placeholder from the line. Returns whether it was necessary. */
+static bool delete_remains(struct bn_str before)
+{
+    const size_t n_now = (size_t)rl_end;
+    if (count_placeholders(rl_line_buffer, n_now) >= count_placeholders(before.ptr, before.n_bytes))
+        return false;
+    const size_t n_least = size_min(before.n_bytes, n_now);
+    size_t n_first = 0, n_last = 0; /* equal bytes at the beginning and at the end */
+    while (n_first < n_least && before.ptr[n_first] == rl_line_buffer[n_first])
+        n_first++;
+    while (n_last < n_least - n_first &&
+           before.ptr[before.n_bytes - 1 - n_last] == rl_line_buffer[n_now - 1 - n_last])
+        n_last++;
+    const struct span now = {n_first, n_now - n_last}; /* the new bytes */
+    const struct span cut = {n_first, before.n_bytes - n_last};
+    const struct span wide = whole_placeholders(before, cut);
+    /* If nothing was inserted, and the bytes before the cut equal those at its end, then the cut
+     * may have begun earlier: "[a][a]" without one "[a]". */
+    for (struct span s = cut;
+         now.start == now.end && s.start > 0 && before.ptr[s.start - 1] == before.ptr[s.end - 1];) {
+        s = (struct span){s.start - 1, s.end - 1};
+        const struct span other = whole_placeholders(before, s);
+        if (other.start == s.start && other.end == s.end)
+            return false;
+    }
+    const size_t n_right = wide.end - cut.end, n_left = cut.start - wide.start;
+    if (n_right + n_left == 0)
+        return false;
+    (void)rl_begin_undo_group(); /* always 0; Ctrl-_ restores the remains, then the placeholder */
+    (void)rl_delete_text((int)now.end, (int)(now.end + n_right));
+    (void)rl_delete_text((int)wide.start, (int)now.start);
+    (void)rl_end_undo_group();
+    rl_point = (int)(now.end - n_left);
+    return true;
+}
+
+/* Move the cursor out of a placeholder, in the direction in which the key has moved it. */
+static bool leave_placeholder(int before)
+{
+    const size_t at = (size_t)rl_point;
+    for (struct span s = {0}; next_placeholder(rl_line_buffer, (size_t)rl_end, s.end, &s);)
+        if (s.start < at && at < s.end) {
+            rl_point = (int)(rl_point < before ? s.start : s.end);
+            return true;
+        }
+    return false;
+}
+
+static bool is_searching(void)
+{
+    return RL_ISSTATE(RL_STATE_ISEARCH | RL_STATE_NSEARCH);
+}
+
+void line_paste_before_key(void)
+{
+    struct line_before *b = &line_state.before;
+    struct span ignored;
+    b->is_valid = !is_searching() && next_placeholder(rl_line_buffer, (size_t)rl_end, 0, &ignored);
+    if (!b->is_valid)
+        return;
+    strbuf_cut(&b->text, 0);
+    strbuf_add(&b->text, rl_line_buffer, (size_t)rl_end);
+    b->is_valid = !b->text.failed;
+    b->point = rl_point;
+    b->history = where_history();
+}
+
+void line_paste_after_key(void)
+{
+    const struct line_before *b = &line_state.before;
+    /* A search, the history and undo replace the line as a whole. */
+    if (!b->is_valid || line_state.is_done || is_searching() || where_history() != b->history ||
+        rl_last_func == rl_undo_command)
+        return;
+    const bool has_deleted = delete_remains(strbuf_str(&b->text));
+    if (leave_placeholder(b->point) || has_deleted)
+        line_redisplay();
+}
+
 void line_paste_finish(void)
 {
-    for (int kind = 0; kind < LINE_MARKS; kind++) {
+    for (int kind = 0; kind < LINE_PLACEHOLDERS; kind++) {
         struct line_pastes *p = &line_state.pastes[kind];
-        for (size_t i = 0; i < p->n; i++)
-            strbuf_finish(&p->items[i]);
+        for (size_t i = 0; i < p->n; i++) {
+            strbuf_finish(&p->items[i].text);
+            strbuf_finish(&p->items[i].placeholder);
+        }
         mem_free(p->items);
         *p = (struct line_pastes){0};
     }
+    strbuf_finish(&line_state.before.text);
 }

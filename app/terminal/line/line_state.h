@@ -10,12 +10,12 @@
 
 #include <stdio.h>
 
-/* Kinds of marks. A mark is a short label in the line that stands for a long text, as "[pasted 1: 9
- * lines, 310 bytes: first line ... last line]". */
-enum line_mark {
-    LINE_MARK_PASTED,  /* pasted, or from the external editor */
-    LINE_MARK_EARLIER, /* recalled from the history, or put back into the editor */
-    LINE_MARKS         /* number of kinds */
+/* Kinds of placeholders. A placeholder is a short label in the line that stands for a long text, as
+ * "[pasted 1: 9 lines, 310 bytes: first line ... last line]". */
+enum line_placeholder {
+    LINE_PLACEHOLDER_PASTED,  /* pasted, or from the external editor */
+    LINE_PLACEHOLDER_EARLIER, /* recalled from the history, or put back into the editor */
+    LINE_PLACEHOLDERS         /* number of kinds */
 };
 
 struct line_state {
@@ -33,11 +33,20 @@ struct line_state {
     struct line_display display; /* all zero while Readline draws */
     FILE *sink;                  /* receives Readline's own output while `display` is used */
 
-    /* Texts that are shown as marks, for each kind. The mark of items[i] has the number i + 1. */
+    /* Texts that are shown as placeholders, for each kind. The placeholder of items[i] has the
+     * number i + 1. */
     struct line_pastes {
-        struct strbuf *items; /* (n) */
+        struct line_paste {
+            struct strbuf text, placeholder;
+        } * items; /* (n) */
         size_t n, cap;
-    } pastes[LINE_MARKS];
+    } pastes[LINE_PLACEHOLDERS];
+    /* The line as it was before a key, for line_paste_after_key. */
+    struct line_before {
+        bool is_valid; /* else the key may do anything to the placeholders */
+        struct strbuf text;
+        int point, history; /* rl_point, where_history */
+    } before;
 
     struct line_choices choices; /* of the completion in progress */
     size_t next_choice;          /* offset in choices.words of the next word for Readline */
@@ -52,13 +61,19 @@ void line_redisplay(void);
  * `edit_elsewhere` is a Readline command for Ctrl-X Ctrl-E, which runs the user's own editor. */
 void line_keys_bind(int (*edit_elsewhere)(int count, int key));
 
-/* Clean a paste (line ends, control characters) and insert it at the cursor, a long one as a mark.
- * The caller redraws. */
+/* Clean a paste (line ends, control characters) and insert it at the cursor, a long one as a
+ * placeholder. The caller redraws. */
 void line_paste_insert(const char *bytes, size_t n_bytes);
-/* Append a text to `out`, as a mark if the text has many lines or bytes. term_text_clean must have
- * cleaned the text. With too many marks, or without memory, the text is appended as it is. */
-void line_paste_shorten(struct bn_str text, enum line_mark kind, struct strbuf *out);
-void line_paste_finish(void); /* free the texts of all marks */
+/* Append a text to `out`, as a placeholder if the text has many lines or bytes. term_text_clean
+ * must have cleaned the text. With too many placeholders, or without memory, the text is appended
+ * as it is. */
+void line_paste_shorten(struct bn_str text, enum line_placeholder kind, struct strbuf *out);
+/* Call these around each key that Readline processes. If the key has deleted a part of a
+ * placeholder, the rest is deleted too, and the cursor never stays inside of one. Otherwise the
+ * remains would be sent in place of the text. */
+void line_paste_before_key(void);
+void line_paste_after_key(void);
+void line_paste_finish(void); /* free the texts of all placeholders */
 
 void line_complete_open(void); /* let Tab call host.complete */
 void line_complete_finish(void);

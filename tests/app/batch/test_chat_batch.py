@@ -122,6 +122,13 @@ class Batch(ChatCase):
         self.assertEqual(done.returncode, 2)
         self.assertRegex(done.stderr, rb'\A[^\n]*line 1: not JSON[^\n]*\n\Z')
 
+    def test_a_line_that_is_too_long_fails_alone(self):
+        done = self.chat('--batch', '1', '-n', '1', '--json', stdin=b'one\n' + b'x' * ((64 << 20) + 9) + b'\none\n')
+        self.assertEqual(done.returncode, 2)
+        answers = [json.loads(line) for line in done.stdout.splitlines()]
+        self.assertEqual([(a['line'], a.get('error')) for a in answers],
+                         [(1, None), (2, 'longer than 67108864 bytes'), (3, None)])
+
     def test_finished_answers_are_written_after_an_error_of_the_input(self):
         ours, theirs = socket.socketpair()
         process = subprocess.Popen([PROGRAM, self.model, '--batch', '2', '-n', '400', '--json'], env=self.env,

@@ -206,6 +206,24 @@ class Terminals(TerminalCase):
             self.check_once(self.messages()[0], f'see @{notes} now again')
             self.assertEqual(len(self.messages()), 1)
 
+    def test_undo_of_edit_takes_the_files_back(self):
+        notes, more = self.files()
+        for words in PAINTERS:
+            self.fake('ok')
+            terminal = self.ready(*words)
+            self.says_in(terminal, f'/file {more}\r'.encode(), rb'will be sent')
+            self.says_in(terminal, b'first\r')
+            self.says_in(terminal, b'/edit\r', rb'attached again(?s:.*)first')
+            terminal.send(b'\x03')
+            self.says_in(terminal, f'/file {notes}\r'.encode(), rb'will be sent')
+            self.says_in(terminal, b'/undo\r', rb'no\s+longer\s+attached')
+            self.says_in(terminal, b'second\r')
+            self.leave(terminal)
+            first, second = self.messages()
+            self.assertIn('more notes', first)
+            self.assertIn('notes.txt', second)
+            self.assertNotIn(os.path.basename(more), second)
+
     def test_a_directory_is_named_and_the_message_returns(self):
         """Also a name without a slash."""
         folder = os.path.join(self.folder.name, 'work')

@@ -83,6 +83,26 @@ class Journal(TerminalCase):
         self.leave(terminal)
         self.assertEqual(self.roles(path), [('s', 'be brief'), *wanted[2:]])
 
+    def test_a_journal_without_its_chat_is_kept_aside(self):
+        path = self.session()
+        self.killed_during_an_answer('--session', path)
+        with open(path + '.journal', 'rb') as file:
+            journal = file.read()
+        os.remove(path)
+        done = self.chat('--session', path, '-i', stdin=b'new\n')
+        self.assertIn(b'does not exist, but had a journal', done.stderr)
+        with open(path + '.journal.old', 'rb') as file:
+            self.assertEqual(file.read(), journal)
+        self.assertEqual(self.roles(path)[0], ('u', 'new'))
+
+    def test_save_keeps_a_journal_without_its_chat_aside(self):
+        path = self.session()
+        self.killed_during_an_answer('--session', path)
+        os.remove(path)
+        done = self.chat('-i', stdin=f'new\n/save {path}\n'.encode())
+        self.assertIn(b'does not exist, but had a journal', done.stderr)
+        self.assertTrue(os.path.exists(path + '.journal.old'))
+
     def test_a_torn_line_is_dropped_and_damage_is_reported(self):
         path = self.session()
         self.killed_during_an_answer('--session', path)
@@ -421,7 +441,7 @@ class ContinueNamed(TerminalCase):
     def test_a_saved_chat_that_is_gone_is_not_made_again(self):
         self.begin('--session', self.path)
         os.unlink(self.path)
-        self.continued()
+        self.assertRegex(self.continued(), rb'was deleted or moved; this chat is not\s+saved there')
         self.assertFalse(os.path.exists(self.path))
 
     def test_private_chats_only_read(self):

@@ -133,7 +133,7 @@ static void an_emptied_chat_is_written_after_a_write_without_a_hash(void **state
     const bool ok = store_save(&s, &f, &t.now, &err);
     (void)set_limit(RLIMIT_NOFILE, before);
     assert_true(ok);
-    assert_false(f.has_base);
+    assert_false(f.base_is_known);
     expect_turns(&s, 1);
     assert_int_equal(transcript_undo(&t), UNDO_EXCHANGE);
     assert_true(store_save(&s, &f, &t.now, &err));

@@ -25,7 +25,7 @@ static void expect(enum thought_mode mode, const char *stream, const char *thoug
                    const char *answer)
 {
     for (size_t piece = 1; piece <= strlen(stream) + 1; piece++) {
-        struct thought t = {0};
+        struct thought_splitter t = {0};
         struct parts p = {0};
         thought_init(&t, mode);
         for (size_t at = 0; at < strlen(stream); at += piece) {

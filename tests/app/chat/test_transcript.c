@@ -85,24 +85,24 @@ static void clear_and_replace_begin_a_chat_that_undo_leaves(void **state)
     (void)state;
     add_exchange(&t, "a", "1");
     assert_true(transcript_clear(&t));
-    assert_int_equal(t.now.chat, 1);
+    assert_int_equal(t.now.chat_number, 1);
     add_exchange(&loaded, "b", "2");
     assert_true(transcript_replace(&t, &loaded));
-    assert_int_equal(t.now.chat, 2);
+    assert_int_equal(t.now.chat_number, 2);
     add_exchange(&t, "c", "3");
-    assert_int_equal(transcript_undo_chat(&t), 2); /* only the message */
+    assert_int_equal(transcript_undo_chat_number(&t), 2); /* only the message */
     assert_int_equal(transcript_undo(&t), UNDO_EXCHANGE);
     assert_true(transcript_rewind(&t, 0));
-    assert_int_equal(t.now.chat, 2); /* a shorter conversation is the same chat */
+    assert_int_equal(t.now.chat_number, 2); /* a shorter conversation is the same chat */
     assert_int_equal(transcript_undo(&t), UNDO_CUT);
     for (size_t chat = 2; chat-- > 0;) {
-        assert_int_equal(transcript_undo_chat(&t), chat);
+        assert_int_equal(transcript_undo_chat_number(&t), chat);
         assert_int_equal(transcript_undo(&t), UNDO_CUT);
-        assert_int_equal(t.now.chat, chat);
+        assert_int_equal(t.now.chat_number, chat);
     }
-    assert_int_equal(transcript_redo_chat(&t), 1);
+    assert_int_equal(transcript_redo_chat_number(&t), 1);
     assert_int_equal(transcript_redo(&t), UNDO_CUT);
-    assert_int_equal(t.now.chat, 1);
+    assert_int_equal(t.now.chat_number, 1);
     transcript_finish(&t);
 }
 
@@ -165,7 +165,7 @@ static void turns_that_a_removed_message_left_out_return(void **state)
     assert_int_equal(t.now.n_skipped, 0);
     assert_true(transcript_add_question(&t, bn_str_of("q")));
     t.now.n_skipped = 1;
-    transcript_remove_question(&t);
+    transcript_remove_last(&t);
     assert_int_equal(t.now.n_skipped, 0);
     transcript_finish(&t);
 }
@@ -219,7 +219,7 @@ static void a_removed_question_is_not_in_redo(void **state)
     (void)state;
     add_exchange(&t, "a", "1");
     assert_true(transcript_add_question(&t, bn_str_of("b")));
-    transcript_remove_question(&t);
+    transcript_remove_last(&t);
     expect(&t, "a");
     assert_int_equal(transcript_redo(&t), UNDO_NOTHING);
     transcript_finish(&t);
@@ -234,7 +234,7 @@ static void redo_works_until_an_answer(void **state)
     add_exchange(&t, "b", "1");
     assert_int_equal(transcript_undo(&t), UNDO_EXCHANGE);
     assert_true(transcript_add_question(&t, bn_str_of("c")));
-    transcript_remove_question(&t); /* it was refused or taken back */
+    transcript_remove_last(&t); /* it was refused or taken back */
     assert_int_equal(transcript_redo(&t), UNDO_EXCHANGE);
     expect(&t, "ab");
     assert_int_equal(transcript_undo(&t), UNDO_EXCHANGE);

@@ -176,6 +176,14 @@ class Commands(ChatCase):
         self.assertIn('use /set', self.script('a', '/retry stats=on', code=2))
         self.assertIn("'device' is no setting", self.script('a', '/retry device=cpu', code=2))
 
+    def test_set_tells_which_of_greedy_and_temp_has_no_effect(self):
+        text = self.script('/set temp 2', '/set greedy on', '/set temp', '/set greedy')
+        self.assertIn('temp = 2 (set); no effect: greedy is on', text)
+        self.assertIn('greedy = on (set)\n', text)
+        text = self.script('/set greedy on', '/set temp 2', '/set')
+        self.assertRegex(text, r'greedy +on +set +.*; no effect: temp overrides it')
+        self.assertNotRegex(text, r'temp +2 +set .*no effect')
+
     def test_undo_and_redo(self):
         self.fake('1', '2', '3')
         text = self.script('a', 'b', 'c', '/undo 2', '/redo')
@@ -318,6 +326,12 @@ class Commands(ChatCase):
         self.script('a', '/save one', '/clear', 'b', '/load one', '/undo')
         self.assertEqual(self.messages[0], ('u', 'b'))
 
+    def test_an_empty_conversation_is_not_exported(self):
+        path = self.write('kept.md', 'kept')
+        self.assertIn('nothing was said yet', self.script(f'/export {path}!', code=2))
+        with open(path, encoding='utf-8') as file:
+            self.assertEqual(file.read(), 'kept')
+
     def test_export_writes_three_formats_and_protects_files(self):
         self.fake('answer')
         path = self.path('talk')
@@ -347,7 +361,7 @@ class Commands(ChatCase):
                            ('/save ~/my\\ chat.json', 'my chat.json'), ("/save 'long trip'", None)):
             text = self.script('a', line, code=0 if name or '/save' in line else 2)
             self.assertTrue(name is None or os.path.exists(self.in_home(name)), (line, text))
-        self.assertIn("there is no directory '~'", self.script("/export '~/t.md'", code=2))
+        self.assertIn("there is no directory '~'", self.script('a', "/export '~/t.md'", code=2))
         self.assertIn('2 turns loaded', self.script('a', 'b', '/save wow\\!', '/clear', '/load "wow!"'))
         self.assertEqual(self.says('--list-sessions'), b'long trip\nwow!\n')
         self.assertIn('1 turn loaded', self.script('/load long trip', '/load long\\ trip', '/load ~/"my chat.json"'))

@@ -106,7 +106,7 @@ static void render(const char *source, const char *messages, char *out, size_t c
     struct bn_error err = {0};
     json_t *json = json_loads(messages, 0, NULL);
     assert_non_null(json);
-    assert_true(json_out_messages(json, arena, &list, &err));
+    assert_true(json_to_template_messages(json, arena, &list, &err));
     input.messages = list;
     assert_true(template_open(&cfg, &t, &err));
     assert_true(template_render(t, arena, &input, &output, &err));
@@ -167,7 +167,7 @@ static void refuses_json_that_is_not_a_list_of_messages(void **state)
         struct template_value *list;
         struct bn_error err = {0};
         json_t *json = json_loads(rows[i].json, 0, NULL);
-        assert_false(json_out_messages(json, arena, &list, &err));
+        assert_false(json_to_template_messages(json, arena, &list, &err));
         assert_string_equal(err.text, rows[i].sentence);
         assert_int_equal(err.code, BN_EARG);
         json_decref(json);
@@ -191,7 +191,7 @@ static void deep_nesting_is_refused(void **state)
     struct bn_error err = {0};
     json_t *json = json_loads(text, 0, NULL);
     assert_non_null(json);
-    assert_false(json_out_messages(json, arena, &list, &err));
+    assert_false(json_to_template_messages(json, arena, &list, &err));
     json_decref(json);
     template_arena_close(arena);
 }

@@ -3,8 +3,8 @@
  * per tensor, one of each preset qwen3-tiny and qwen35-tiny (tests/support/synth.c), and one with
  * biases.
  */
+#include "app/common/file/paths.h"
 #include "app/common/model_check.h"
-#include "app/common/paths.h"
 #include "engine/base/memory.h"
 #include "engine/file_gguf.h"
 

@@ -1,7 +1,8 @@
 /*
  * Directories from the environment, creating directories, reading whole files.
  */
-#include "app/common/paths.h"
+#include "app/common/env.h"
+#include "app/common/file/paths.h"
 #include "engine/base/memory.h"
 
 #include <setjmp.h>

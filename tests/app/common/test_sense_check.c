@@ -2,7 +2,7 @@
  * The measure of the sense check, its text, and its verdict on a trained model. The arguments
  * are a model with a vocabulary of bytes, and tests/app/data/trained.gguf.
  */
-#include "app/common/paths.h"
+#include "app/common/file/paths.h"
 #include "app/common/sense_check.h"
 #include "engine/base/memory.h"
 

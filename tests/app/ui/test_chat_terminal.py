@@ -306,6 +306,27 @@ class Editing(TerminalCase):
         self.assertIn(b'[pasted 1: 501 lines', terminal.seen)
         self.assertNotIn(b'line 250', terminal.seen)
 
+    def test_a_placeholder_is_edited_as_a_whole(self):
+        self.fake(n_ctx=20000)
+        terminal = self.ready()
+        rows = ''.join(f'line {i}\n' for i in range(20))
+        paste = '\x1b[200~' + rows.replace('\n', '\r') + '\x1b[201~'
+        left, right, home, end = '\x02', '\x06', '\x01', '\x05'
+        cases = ((paste + '\x7fx', 'x'),                          # Backspace
+                 (paste + left + 'x', 'x' + rows),                # the cursor does not stop inside
+                 (paste + home + right + 'x', rows + 'x'),
+                 ('a ' + paste + ' b' + home + '\x1bf\x1bfx', 'a ' + rows + 'x b'),  # Alt-F twice
+                 ('a ' + paste + '\x17x', 'a x'),                 # Ctrl-W
+                 (paste + ' b' + home + '\x1bd' + 'x', 'x b'),    # Alt-D
+                 (paste + ' b' + home + '\x0bx', 'x'),            # Ctrl-K
+                 (paste + paste + home + '\x04' + end + 'x', rows + 'x'),
+                 (paste + paste + '\x7fx', rows + 'x'),
+                 ('a' + paste + '\x7f\x1f\x1fb', 'a' + rows + 'b'),  # Ctrl-_ twice
+                 ('[' + paste + home + '\x04' + end + 'x', rows + 'x'))
+        for keys, _ in cases:
+            self.ask(terminal, keys)
+        self.assertEqual(self.messages(), [text for _, text in cases])
+
     def test_pasting_a_megabyte_is_fast(self):
         terminal = self.ready('-c', '4000000')
         costs = []

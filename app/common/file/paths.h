@@ -1,6 +1,5 @@
 /*
- * Environment variables, the directories of the program, and reading and writing whole files. No
- * other file calls getenv.
+ * The directories of the program, names of files, and reading and writing whole files.
  *
  * Directories follow the XDG base directory specification: $XDG_CONFIG_HOME, else $HOME/.config,
  * and so on. As it requires, a relative value of an XDG variable is ignored; HOME is used as it
@@ -16,39 +15,6 @@
 #include <stddef.h>
 
 #define PATH_BYTES 4096 /* PATH_MAX of Linux */
-
-enum env_var {
-    ENV_MODEL,   /* BITNET_CHAT_MODEL */
-    ENV_CONFIG,  /* BITNET_CHAT_CONFIG */
-    ENV_PRIVATE, /* BITNET_CHAT_PRIVATE */
-    ENV_THREADS, /* BITNET_CHAT_THREADS */
-    ENV_OMP_NUM_THREADS,
-    ENV_NO_COLOR,
-    ENV_CLICOLOR_FORCE,
-    ENV_TERM,
-    ENV_COLORTERM,
-    ENV_COLUMNS,
-    ENV_VISUAL,
-    ENV_EDITOR,
-    ENV_HOME,
-    ENV_PATH,
-    ENV_TMPDIR,
-    ENV_DISPLAY,
-    ENV_WAYLAND_DISPLAY,
-    ENV_XDG_CONFIG_HOME,
-    ENV_XDG_STATE_HOME,
-    ENV_XDG_DATA_HOME,
-    ENV_XDG_CACHE_HOME,
-    ENV_N
-};
-
-/* NULL when the variable is unset or empty. The text is valid until the variable changes. */
-const char *env_get(enum env_var var);
-/* Remove the variable. Call it on the main thread before other threads start. */
-void env_unset(enum env_var var);
-/* Set the variable LC_CTYPE, or LC_ALL if that one is set and not empty, for Readline and child
- * processes. Call it on the main thread before other threads start. */
-void env_set_ctype(const char *locale);
 
 /* The directories of XDG_CONFIG_HOME, XDG_STATE_HOME, XDG_DATA_HOME and XDG_CACHE_HOME. */
 enum path_dir { PATH_CONFIG, PATH_STATE, PATH_DATA, PATH_CACHE };
@@ -71,7 +37,10 @@ bool path_make_parents(const char *path, struct bn_error *err);
 void path_follow(const char *path, char out[PATH_BYTES]);
 /* The absolute path of an existing file, without symbolic links. "": there is no such file, or its
  * path is too long. */
-void path_whole(const char *path, char out[PATH_BYTES]);
+void path_canonical(const char *path, char out[PATH_BYTES]);
+
+/* Whether the path ends with `suffix`, and has more than that. */
+bool path_ends_with(const char *path, const char *suffix);
 
 /* Whether both paths name the same existing file, or are the same text. */
 bool path_is_same(const char *a, const char *b);
@@ -84,6 +53,6 @@ bool path_read_all(const char *path, size_t max_bytes, char **out, size_t *n_byt
                    struct bn_error *err);
 
 /* Write all bytes to a blocking descriptor. False: errno says why; a part may be written. */
-bool path_write_all(int fd, const char *bytes, size_t n_bytes);
+bool fd_write_all(int fd, const char *bytes, size_t n_bytes);
 
 #endif

@@ -2,8 +2,9 @@
  * Environment variables, XDG directories, reading and writing files: see paths.h.
  */
 #define _GNU_SOURCE /* realpath */
-#include "app/common/paths.h"
+#include "app/common/file/paths.h"
 
+#include "app/common/env.h"
 #include "engine/base/memory.h"
 
 #include <errno.h>
@@ -13,48 +14,6 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
-
-static const char *const env_names[ENV_N] = {
-    [ENV_MODEL] = "BITNET_CHAT_MODEL",
-    [ENV_CONFIG] = "BITNET_CHAT_CONFIG",
-    [ENV_PRIVATE] = "BITNET_CHAT_PRIVATE",
-    [ENV_THREADS] = "BITNET_CHAT_THREADS",
-    [ENV_OMP_NUM_THREADS] = "OMP_NUM_THREADS",
-    [ENV_NO_COLOR] = "NO_COLOR",
-    [ENV_CLICOLOR_FORCE] = "CLICOLOR_FORCE",
-    [ENV_TERM] = "TERM",
-    [ENV_COLORTERM] = "COLORTERM",
-    [ENV_COLUMNS] = "COLUMNS",
-    [ENV_VISUAL] = "VISUAL",
-    [ENV_EDITOR] = "EDITOR",
-    [ENV_HOME] = "HOME",
-    [ENV_PATH] = "PATH",
-    [ENV_TMPDIR] = "TMPDIR",
-    [ENV_DISPLAY] = "DISPLAY",
-    [ENV_WAYLAND_DISPLAY] = "WAYLAND_DISPLAY",
-    [ENV_XDG_CONFIG_HOME] = "XDG_CONFIG_HOME",
-    [ENV_XDG_STATE_HOME] = "XDG_STATE_HOME",
-    [ENV_XDG_DATA_HOME] = "XDG_DATA_HOME",
-    [ENV_XDG_CACHE_HOME] = "XDG_CACHE_HOME",
-};
-
-const char *env_get(enum env_var var)
-{
-    const char *value = getenv(env_names[var]);
-    return value && *value ? value : NULL;
-}
-
-void env_unset(enum env_var var)
-{
-    (void)unsetenv(env_names[var]); /* fails only for invalid names */
-}
-
-void env_set_ctype(const char *locale)
-{
-    const char *all = getenv("LC_ALL"); /* has priority over LC_CTYPE */
-    /* On failure (out of memory) Readline and child processes use the locale from before. */
-    (void)setenv(all && *all ? "LC_ALL" : "LC_CTYPE", locale, 1);
-}
 
 static const struct {
     enum env_var var;
@@ -75,7 +34,7 @@ bool path_of(enum path_dir dir, const char *name, char out[PATH_BYTES], struct b
     else if (home)
         n = snprintf(out, PATH_BYTES, "%s/%s/bitnet-chat/%s", home, dirs[dir].below_home, name);
     else
-        return bn_fail(err, BN_EARG, "neither %s nor HOME is set", env_names[dirs[dir].var]);
+        return bn_fail(err, BN_EARG, "neither %s nor HOME is set", env_name(dirs[dir].var));
     if (n < 0 || n >= PATH_BYTES)
         return bn_fail(err, BN_EARG, "the path of '%s' is longer than %d bytes", name,
                        PATH_BYTES - 1);
@@ -114,11 +73,17 @@ void path_follow(const char *path, char out[PATH_BYTES])
     free(target);
 }
 
-void path_whole(const char *path, char out[PATH_BYTES])
+void path_canonical(const char *path, char out[PATH_BYTES])
 {
     char *whole = realpath(path, NULL);
     (void)snprintf(out, PATH_BYTES, "%s", whole && strlen(whole) < PATH_BYTES ? whole : "");
     free(whole);
+}
+
+bool path_ends_with(const char *path, const char *suffix)
+{
+    const size_t n = strlen(path), n_suffix = strlen(suffix);
+    return n > n_suffix && strcmp(path + n - n_suffix, suffix) == 0;
 }
 
 bool path_is_same(const char *a, const char *b)
@@ -176,7 +141,7 @@ bool path_read_all(const char *path, size_t max_bytes, char **out, size_t *n_byt
     return ok;
 }
 
-bool path_write_all(int fd, const char *bytes, size_t n_bytes)
+bool fd_write_all(int fd, const char *bytes, size_t n_bytes)
 {
     /* On a full disk, the first write is short and sets no errno; the next one does. */
     for (size_t at = 0; at < n_bytes;) {

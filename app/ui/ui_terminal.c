@@ -1,12 +1,13 @@
 /*
- * State and text shared by the painters of a terminal: see terminal_chat.h.
+ * State and text shared by the painters of a terminal: see ui_terminal.h.
  */
-#include "app/ui/terminal_chat.h"
+#include "app/ui/ui_terminal.h"
 
 #include "app/chat/model_sheet.h"
 #include "app/chat/turn_report.h"
+#include "app/common/env.h"
+#include "app/common/file/paths.h"
 #include "app/common/input_text.h"
-#include "app/common/paths.h"
 #include "app/common/slash.h"
 #include "app/common/term_text.h"
 #include "app/options/chat_options.h"
@@ -43,7 +44,7 @@ static const char *hint_of(const struct ui *ui)
     return ui->chat->is_waiting ? "your message waits, Esc takes it back" : "Esc stops";
 }
 
-int terminal_status(const struct ui *ui, size_t width, char *out, size_t out_bytes)
+int ui_terminal_status(const struct ui *ui, size_t width, char *out, size_t out_bytes)
 {
     char settings[80];
     const struct bn_model_info *info = worker_info(ui->chat->worker);
@@ -106,14 +107,14 @@ static bool shows_stats(const struct ui *ui)
 
 /* Call `add` with the first n_printed bytes of a text and with the other bytes. */
 static void resume_part(struct ui *ui, enum answer_part part, struct bn_str text, size_t n_printed,
-                        terminal_add_fn add)
+                        ui_terminal_add_fn add)
 {
     n_printed = size_min(n_printed, text.n_bytes);
     add(ui, part, (struct bn_str){text.ptr, n_printed},
         (struct bn_str){text.ptr + n_printed, text.n_bytes - n_printed});
 }
 
-void terminal_resume_answer(struct ui *ui, terminal_add_fn add)
+void ui_terminal_resume_answer(struct ui *ui, ui_terminal_add_fn add)
 {
     const struct turn *turn = &ui->chat->turn;
     struct answer_position printed = ui->terminal->printed; /* turn_begin sets it to 0 */
@@ -129,14 +130,14 @@ void terminal_resume_answer(struct ui *ui, terminal_add_fn add)
     resume_part(ui, PART_ANSWER, strbuf_str(&turn->shown), printed.n_shown, add);
 }
 
-void terminal_show_end(struct ui *ui, const struct turn *turn, terminal_show_fn show)
+void ui_terminal_show_end(struct ui *ui, const struct turn *turn, ui_terminal_show_fn show)
 {
     struct strbuf text = {0};
     const char *notice = turn_end_notice(turn);
     if (notice)
         show(ui, turn->finish == FINISH_DEGENERATE ? TONE_WARNING : TONE_NOTE, bn_str_of(notice));
     /* One column stays free, as in flow.c: terminals differ in the width of some characters. */
-    const size_t columns = size_max(tty_size(STDOUT_FILENO).columns, 2) - 1;
+    const size_t columns = tty_safe_columns(tty_size(STDOUT_FILENO));
     if (turn->n_alt_tokens > 0) {
         turn_probs_table(ui->chat->model->tokenizer, turn, columns, &text);
         show(ui, TONE_NOTE, strbuf_str(&text));
@@ -150,9 +151,9 @@ void terminal_show_end(struct ui *ui, const struct turn *turn, terminal_show_fn 
     strbuf_finish(&text);
 }
 
-void terminal_show_failure(struct ui *ui, const struct bn_error *err)
+void ui_terminal_show_failure(struct ui *ui, const struct bn_error *err)
 {
-    terminal_take_back(ui); /* the lines may refer to the answer that failed */
+    ui_terminal_unqueue_all(ui); /* the lines may refer to the answer that failed */
     show_text(ui, TONE_ERROR, err->text);
     const char *notice = turn_fail_notice(&ui->chat->turn, err, ui->chat->store->last.path);
     if (notice)
@@ -161,7 +162,7 @@ void terminal_show_failure(struct ui *ui, const struct bn_error *err)
 
 /* ---- options ---- */
 
-bool terminal_uses_colour(const struct ui *ui)
+bool ui_terminal_uses_colour(const struct ui *ui)
 {
     const char *when = options_text(ui->options, "color");
     /* CLICOLOR_FORCE and NO_COLOR are conventions of many programs. */
@@ -171,20 +172,20 @@ bool terminal_uses_colour(const struct ui *ui)
     return (force && strcmp(force, "0") != 0) || !env_get(ENV_NO_COLOR);
 }
 
-enum flow_wrap terminal_wrap(const struct ui *ui)
+enum flow_wrap ui_terminal_wrap(const struct ui *ui)
 {
     return options_flag(ui->options, "wrap") && !options_flag(ui->options, "plain") ? FLOW_WRAP
                                                                                     : FLOW_NO_WRAP;
 }
 
-bool terminal_is_hidden(const struct ui *ui, enum ui_tone tone)
+bool ui_terminal_is_hidden(const struct ui *ui, enum ui_tone tone)
 {
     return (tone == TONE_NOTE || tone == TONE_WARNING) && options_flag(ui->options, "quiet");
 }
 
 /* ---- keys and the editor ---- */
 
-size_t terminal_read_keys(struct ui *ui)
+size_t ui_terminal_read_keys(struct ui *ui)
 {
     size_t n_read;
     if (!key_queue_read(&ui->terminal->keys, &n_read))
@@ -192,7 +193,7 @@ size_t terminal_read_keys(struct ui *ui)
     return n_read;
 }
 
-bool terminal_filter_keys(struct ui *ui, struct ui_event *event)
+bool ui_terminal_filter_keys(struct ui *ui, struct ui_event *event)
 {
     struct key_queue *q = &ui->terminal->keys;
     if (chat_is_busy(ui->chat)) {
@@ -206,7 +207,7 @@ bool terminal_filter_keys(struct ui *ui, struct ui_event *event)
     return false;
 }
 
-size_t terminal_complete_keys(const struct ui *ui)
+size_t ui_terminal_complete_keys(const struct ui *ui)
 {
     const struct key_queue *q = &ui->terminal->keys;
     if (key_queue_idle_seconds(q) >= KEY_ESCAPE_SECONDS)
@@ -218,7 +219,7 @@ size_t terminal_complete_keys(const struct ui *ui)
 /* Add the line to the history and return it as a UI_LINE event. */
 static void line_event(struct ui *ui, struct ui_event *event)
 {
-    struct terminal_chat *t = ui->terminal;
+    struct ui_terminal *t = ui->terminal;
     struct bn_error err;
     bool is_added;
     t->history.is_off = !options_flag(ui->options, "history");
@@ -235,7 +236,7 @@ static void line_event(struct ui *ui, struct ui_event *event)
  * out of memory; the line is in the editor again. */
 static bool set_line(struct ui *ui, struct bn_str displayed)
 {
-    struct terminal_chat *t = ui->terminal;
+    struct ui_terminal *t = ui->terminal;
     strbuf_cut(&t->line, 0);
     line_expand(displayed, &t->line);
     if (displayed.ptr != t->displayed.ptr) {
@@ -251,9 +252,9 @@ static bool set_line(struct ui *ui, struct bn_str displayed)
 
 /* Handle the finished line of the editor. True: *event is set. False: the line was queued, put back
  * into the editor (out of memory), or blank during an answer. */
-static bool finish_line(struct ui *ui, terminal_entered_fn entered, struct ui_event *event)
+static bool finish_line(struct ui *ui, ui_terminal_entered_fn entered, struct ui_event *event)
 {
-    struct terminal_chat *t = ui->terminal;
+    struct ui_terminal *t = ui->terminal;
     const struct bn_str displayed = line_displayed_text();
     const bool busy = chat_is_busy(ui->chat);
     if (busy && input_is_blank(displayed))
@@ -276,8 +277,8 @@ static bool finish_line(struct ui *ui, terminal_entered_fn entered, struct ui_ev
     return true;
 }
 
-enum terminal_fed terminal_feed(struct ui *ui, size_t n_keys, terminal_entered_fn entered,
-                                struct ui_event *event)
+enum ui_terminal_fed ui_terminal_feed(struct ui *ui, size_t n_keys, ui_terminal_entered_fn entered,
+                                      struct ui_event *event)
 {
     struct key_queue *q = &ui->terminal->keys;
     size_t n_used;
@@ -298,9 +299,9 @@ enum terminal_fed terminal_feed(struct ui *ui, size_t n_keys, terminal_entered_f
     return TERMINAL_FED_ALL;
 }
 
-bool terminal_next_queued(struct ui *ui, terminal_entered_fn entered, struct ui_event *event)
+bool ui_terminal_next_queued(struct ui *ui, ui_terminal_entered_fn entered, struct ui_event *event)
 {
-    struct terminal_chat *t = ui->terminal;
+    struct ui_terminal *t = ui->terminal;
     if (chat_is_busy(ui->chat) || t->queue.n == 0)
         return false;
     (void)entry_queue_take_first(&t->queue, &t->displayed); /* the queue is not empty */
@@ -311,7 +312,7 @@ bool terminal_next_queued(struct ui *ui, terminal_entered_fn entered, struct ui_
     return true;
 }
 
-void terminal_choices(char **words, int n_words, int longest, size_t columns, struct strbuf *out)
+void ui_terminal_choices(char **words, int n_words, int longest, size_t columns, struct strbuf *out)
 {
     const size_t width = size_min((size_t)longest + 2, columns); /* with two blanks after a word */
     const size_t n_columns = columns / (width > 0 ? width : 1);
@@ -341,7 +342,7 @@ static void add_entry(void *ud, const char *entry)
 
 static void complete(void *ud, struct bn_str before, struct bn_str word, struct line_choices *out)
 {
-    const struct terminal_chat *t = ((const struct ui *)ud)->terminal;
+    const struct ui_terminal *t = ((const struct ui *)ud)->terminal;
     t->complete(t->callback_ud, before, word, out);
 }
 
@@ -357,7 +358,7 @@ static void resume(void *ud)
     ui->ops->resume(ui);
 }
 
-static bool take_back_last(void *ud, struct strbuf *out)
+static bool unqueue_last(void *ud, struct strbuf *out)
 {
     struct ui *ui = ud;
     return entry_queue_take_last(&ui->terminal->queue, out);
@@ -368,13 +369,13 @@ static void editor_failed(void *ud, const char *why)
     show_text(ud, TONE_ERROR, why);
 }
 
-void terminal_begin(struct ui *ui)
+void ui_terminal_begin(struct ui *ui)
 {
     const struct line_host host = {.ud = ui,
                                    .complete = complete,
                                    .suspend = suspend,
                                    .resume = resume,
-                                   .take_back = take_back_last,
+                                   .unqueue_last = unqueue_last,
                                    .failed = editor_failed};
     struct bn_error no_history;
     if (!line_open(PROGRAM, &host))
@@ -387,7 +388,7 @@ void terminal_begin(struct ui *ui)
     }
 }
 
-void terminal_finish(enum ui_close how)
+void ui_terminal_finish(enum ui_close how)
 {
     if (how == UI_CLOSE_CHANGE)
         line_stop();
@@ -425,7 +426,7 @@ static void drop_commands(struct ui *ui)
     strbuf_finish(&line);
 }
 
-void terminal_take_back(struct ui *ui)
+void ui_terminal_unqueue_all(struct ui *ui)
 {
     struct strbuf line = {0};
     drop_commands(ui);
@@ -437,27 +438,27 @@ void terminal_take_back(struct ui *ui)
     strbuf_finish(&line);
 }
 
-void terminal_entry_done(struct ui *ui, enum entry_result entry)
+void ui_terminal_entry_done(struct ui *ui, enum entry_result entry)
 {
-    struct terminal_chat *t = ui->terminal;
+    struct ui_terminal *t = ui->terminal;
     /* A message that was not sent returns to the editor. An unknown command does so too, unless the
      * user has typed other text since. A command that failed does not return: Up recalls it. */
-    const bool is_typing = t->keys.bytes.n_bytes > 0 || t->queue.n > 0 || !line_is_blank();
+    const bool is_typing = t->keys.bytes.n_bytes > 0 || t->queue.n > 0 || !line_is_empty();
     if (entry == ENTRY_UNSENT)
-        terminal_take_back(ui);
+        ui_terminal_unqueue_all(ui);
     if (entry == ENTRY_UNSENT || (entry == ENTRY_UNKNOWN && !is_typing))
         line_put_back(strbuf_str(&t->displayed));
 }
 
-void terminal_edit(struct ui *ui, struct bn_str text)
+void ui_terminal_edit(struct ui *ui, struct bn_str text)
 {
-    const struct terminal_chat *t = ui->terminal;
+    const struct ui_terminal *t = ui->terminal;
     /* If `text` is the last line, insert it with its marks for long pastes. */
     line_put_back(bn_str_equal(strbuf_str(&t->line), text) ? strbuf_str(&t->displayed) : text);
 }
 
-void terminal_skip_earlier(struct ui *ui,
-                           void (*skip)(struct ui *, enum answer_part, struct bn_str))
+void ui_terminal_skip_earlier(struct ui *ui,
+                              void (*skip)(struct ui *, enum answer_part, struct bn_str))
 {
     const struct turn *turn = &ui->chat->turn;
     if (ui->terminal->is_resuming)
@@ -467,29 +468,29 @@ void terminal_skip_earlier(struct ui *ui,
     skip(ui, PART_ANSWER, (struct bn_str){turn->shown.ptr, turn->n_shown_before});
 }
 
-void terminal_interrupt(struct ui *ui)
+void ui_terminal_interrupt(struct ui *ui)
 {
     const bool has_lines = ui->terminal->queue.n > 0;
     strbuf_cut(&ui->terminal->keys.bytes, 0);
-    terminal_take_back(ui);
+    ui_terminal_unqueue_all(ui);
     if (!has_lines && !line_clear())
         show_text(ui, TONE_PLAIN, "Ctrl-D or /quit leaves");
 }
 
-bool terminal_wants_input(const struct ui *ui)
+bool ui_terminal_wants_input(const struct ui *ui)
 {
     /* Type-ahead and Esc are always possible. A terminal that is gone is always readable, so
      * polling it would keep a core busy. */
     return !ui->terminal->is_hung_up;
 }
 
-void terminal_token(struct ui *ui, const struct turn *turn)
+void ui_terminal_token(struct ui *ui, const struct turn *turn)
 {
     (void)ui; /* ops->tick updates the status row */
     (void)turn;
 }
 
-void terminal_chat_finish(struct terminal_chat *t)
+void ui_terminal_close(struct ui_terminal *t)
 {
     strbuf_finish(&t->keys.bytes);
     strbuf_finish(&t->line);
