@@ -54,9 +54,9 @@ static uint64_t kv_hash(const struct model *m)
      * features existed, and their snapshots stay valid. */
     if (hp->yarn.factor != 0.0 || hp->rope_magnitude != 1.0)
         h = fnv1a_add_bytes(h, yarn, sizeof yarn);
-    if (hp->window > 0) {
-        const double window[] = {(double)hp->window, (double)hp->window_rule, (double)hp->n_experts,
-                                 (double)hp->n_used_experts};
+    if (hp->window_in_file > 0) {
+        const double window[] = {(double)hp->window_in_file, (double)hp->window_rule,
+                                 (double)hp->n_experts, (double)hp->n_used_experts};
         h = fnv1a_add_bytes(h, window, sizeof window);
     }
     if (m->arch->scaled) {

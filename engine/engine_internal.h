@@ -13,9 +13,11 @@ struct bn_model {
     const struct backend_ops *ops;
     struct backend *backend;
     struct bn_model_info info;
-    struct eval_item *batch; /* (info.n_ubatch) scratch of bn_batch_eval, which must not allocate */
-    uint64_t bytes_read;     /* see bn_model_bytes_read */
-    uint64_t kv_hash;        /* of what determines a KV cache: see kv_hash in engine.c */
+    struct eval_item
+        *batch;          /* (info.n_ubatch) scratch of bn_batch_eval; made when the model opens, so
+                                that a batch cannot fail for lack of it */
+    uint64_t bytes_read; /* see bn_model_bytes_read */
+    uint64_t kv_hash;    /* of what determines a KV cache: see kv_hash in engine.c */
 };
 
 /* The backend configuration of a model configuration. The caller fills in file_mapped, log, trace

@@ -44,7 +44,8 @@ size_t bn_file_bytes(const struct bn_file *file);     /* size of all parts toget
 void bn_file_fingerprint(const struct bn_file *file, uint8_t out[BN_FINGERPRINT_BYTES]);
 
 /* These functions read metadata by key. They return false if the key is missing, or its value has
- * another type or does not fit; then *out is unchanged. bn_file_has tests only the key. */
+ * another type or does not fit; then *out is unchanged (an exception: bn_file_array_f32 and
+ * bn_file_array_i32). bn_file_has tests only the key. */
 bool bn_file_has(const struct bn_file *file, const char *key);
 bool bn_file_get_str(const struct bn_file *file, const char *key, struct bn_str *out);
 bool bn_file_get_u64(const struct bn_file *file, const char *key, uint64_t *out); /* integer >= 0 */

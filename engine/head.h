@@ -9,6 +9,7 @@
 #ifndef ENGINE_HEAD_H
 #define ENGINE_HEAD_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -33,6 +34,12 @@ struct head_request {
     float temp;    /* HEAD_GUMBEL: temperature, finite and above 0 */
     uint64_t seed; /* HEAD_GUMBEL: for the noise, with the position of the drawn token */
 };
+
+/* Whether the request is for the logits of `ids` alone. */
+static inline bool head_is_list(const struct head_request *h)
+{
+    return h->kind == HEAD_TOP && h->k == 0;
+}
 
 /* A candidate for the next token. */
 struct head_cand {

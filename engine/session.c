@@ -5,7 +5,7 @@
  * checks the ids, lengths and requests of the public calls, so the backends can rely on them.
  *
  * A sequence with rings or recurrent states cannot be cut at every length. For such models the
- * session saves states and goes back to the nearest one, see keep_state and go_back.
+ * session saves states and goes back to the nearest one, see save_state and return_to_length.
  */
 #include "engine/engine_internal.h"
 #include "engine/session_internal.h"
@@ -87,7 +87,7 @@ struct bn_state_stats bn_session_states(const struct bn_session *s)
 
 /* Save the state of the present length, if it is not saved yet. A failure is no error: a later
  * return only has to evaluate more tokens again. */
-static void keep_state(struct bn_session *s)
+static void save_state(struct bn_session *s)
 {
     if (s->n_ids <= states_newest(&s->states))
         return;
@@ -98,7 +98,7 @@ static void keep_state(struct bn_session *s)
 
 /* Cut the session to the largest reachable length that is at most n_keep: one that the backend
  * still holds, or that of a saved state. If the device fails, the session is empty. */
-static void go_back(struct bn_session *s, size_t n_keep)
+static void return_to_length(struct bn_session *s, size_t n_keep)
 {
     const struct backend_ops *ops = s->model->ops;
     if (n_keep >= s->n_ids)
@@ -116,7 +116,7 @@ static void go_back(struct bn_session *s, size_t n_keep)
 
 size_t bn_session_truncate(struct bn_session *s, size_t n_keep)
 {
-    go_back(s, n_keep);
+    return_to_length(s, n_keep);
     return s->n_ids;
 }
 
@@ -148,10 +148,9 @@ static bool check_head(const struct bn_model *model, const struct head_request *
         return true;
     if (head->kind > HEAD_GUMBEL)
         return bn_fail(err, BN_EARG, "unknown kind %d of a logits request", (int)head->kind);
-    /* is_list: only the logits of `ids` are requested */
-    const bool is_list = head->k == 0 && head->n_ids > 0 && head->gap == 0.0f;
+    const bool is_valid_list = head_is_list(head) && head->n_ids > 0 && head->gap == 0.0f;
     /* !(x >= 0) is true for a NaN too. */
-    if (head->kind == HEAD_TOP && !is_list && (head->k < 1 || !(head->gap >= 0.0f)))
+    if (head->kind == HEAD_TOP && !is_valid_list && (head->k < 1 || !(head->gap >= 0.0f)))
         return bn_fail(err, BN_EARG,
                        "a request for the top logits needs k >= 1 and gap >= 0, not k %zu, gap %g",
                        head->k, (double)head->gap);
@@ -237,33 +236,34 @@ static bool eval_pass(struct eval_item *batch, const struct bn_batch_item *items
         memcpy(s->ids + s->n_ids, batch[i].ids, batch[i].n_ids * sizeof *s->ids);
         s->n_ids += batch[i].n_ids;
         if (s->n_ids - states_newest(&s->states) >= STATE_INTERVAL)
-            keep_state(s);
+            save_state(s);
     }
     return true;
 }
 
 /* Lengths at which a micro-batch ends and a state is saved; 0 for none. */
-struct stops {
+struct save_points {
     size_t at[2];
 };
 
-static bool is_stop(const struct stops *stops, size_t length)
+static bool is_save_point(const struct save_points *points, size_t length)
 {
-    return length == stops->at[0] || length == stops->at[1];
+    return length == points->at[0] || length == points->at[1];
 }
 
 /* Length after the micro-batch that begins at `length`, in a session that will have n_end ids. */
-static size_t next_length(const struct stops *stops, size_t length, size_t n_ubatch, size_t n_end)
+static size_t next_length(const struct save_points *points, size_t length, size_t n_ubatch,
+                          size_t n_end)
 {
     size_t next = size_min(n_end - length, n_ubatch) + length;
     for (size_t i = 0; i < 2; i++)
-        if (stops->at[i] > length)
-            next = size_min(next, stops->at[i]);
+        if (points->at[i] > length)
+            next = size_min(next, points->at[i]);
     return next;
 }
 
 /* Evaluate a checked item of any length, one micro-batch after another. */
-static bool eval_micro_batches(const struct bn_batch_item *item, const struct stops *stops,
+static bool eval_micro_batches(const struct bn_batch_item *item, const struct save_points *points,
                                const struct bn_control *control, struct bn_error *err)
 {
     struct bn_session *s = item->session;
@@ -273,14 +273,14 @@ static bool eval_micro_batches(const struct bn_batch_item *item, const struct st
     for (size_t i = 0; i < whole.n_ids;) {
         struct eval_item batch = whole;
         batch.ids = whole.ids + i;
-        batch.n_ids = next_length(stops, s->n_ids, n_ubatch, n_end) - s->n_ids;
+        batch.n_ids = next_length(points, s->n_ids, n_ubatch, n_end) - s->n_ids;
         const size_t end = i + batch.n_ids, first = size_max(i, row0);
         batch.n_rows = first < end ? end - first : 0;
         batch.rows = batch.n_rows > 0 ? whole.rows + (first - row0) : NULL;
         if (!eval_pass(&batch, item, 1, control, err))
             return false;
-        if (is_stop(stops, s->n_ids))
-            keep_state(s);
+        if (is_save_point(points, s->n_ids))
+            save_state(s);
         i = end;
         if (control && control->progress.report)
             control->progress.report(control->progress.ud, i, whole.n_ids);
@@ -298,7 +298,7 @@ bool bn_session_eval(struct bn_session *s, const int32_t *ids, size_t n_ids,
         item.n_rows = n_rows;
     }
     return check_item(&item, err) &&
-           eval_micro_batches(&item, &(struct stops){{0, 0}}, control, err);
+           eval_micro_batches(&item, &(struct save_points){{0, 0}}, control, err);
 }
 
 static size_t common_prefix(const struct bn_session *s, const int32_t *ids, size_t n_max)
@@ -317,23 +317,23 @@ static size_t common_prefix(const struct bn_session *s, const int32_t *ids, size
  * retry evaluates that id again. States that would be less than STATE_MIN_GAP after the one before
  * are left out; the states that the passes to come save because of STATE_INTERVAL are not
  * considered. */
-static struct stops prepare_states(struct bn_session *s, size_t n_shared, size_t n_ids,
-                                   size_t n_stable)
+static struct save_points prepare_states(struct bn_session *s, size_t n_shared, size_t n_ids,
+                                         size_t n_stable)
 {
     const size_t last = n_stable > 0 && n_stable < n_ids ? n_stable : n_ids - 1;
-    struct stops stops = {{0, 0}};
+    struct save_points points = {{0, 0}};
     /* Length of the newest state, saved or planned. s->n_ids counts as one: there is a saved state
      * or the start of the sequence less than STATE_MIN_GAP before it, unless saving has failed. */
     size_t newest = s->n_ids;
     if (s->states.n_max == 0 || n_ids - s->n_ids <= 1) /* no states, or decode of one token */
-        return stops;
+        return points;
     if (s->n_ids - states_newest(&s->states) >= STATE_MIN_GAP)
-        keep_state(s);
+        save_state(s);
     if (n_shared - newest >= STATE_MIN_GAP)
-        newest = stops.at[0] = n_shared;
+        newest = points.at[0] = n_shared;
     if (last > newest && last - newest >= STATE_MIN_GAP)
-        stops.at[1] = last;
-    return stops;
+        points.at[1] = last;
+    return points;
 }
 
 bool bn_session_sync(struct bn_session *s, const int32_t *ids, size_t n_ids,
@@ -350,7 +350,7 @@ bool bn_session_sync(struct bn_session *s, const int32_t *ids, size_t n_ids,
         (head && !check_head(s->model, head, row, 1, err)))
         return false;
     const size_t n_shared = common_prefix(s, ids, n_ids - 1);
-    go_back(s, n_shared);
+    return_to_length(s, n_shared);
     const size_t n_keep = s->n_ids;
     struct bn_batch_item item = {
         .session = s, .ids = ids + n_keep, .n_ids = n_ids - n_keep, .rows = row};
@@ -358,8 +358,9 @@ bool bn_session_sync(struct bn_session *s, const int32_t *ids, size_t n_ids,
         item.head = *head;
         item.n_rows = 1;
     }
-    const struct stops stops = prepare_states(s, n_shared, n_ids, control ? control->n_stable : 0);
-    if (!eval_micro_batches(&item, &stops, control, err))
+    const struct save_points points =
+        prepare_states(s, n_shared, n_ids, control ? control->n_stable : 0);
+    if (!eval_micro_batches(&item, &points, control, err))
         return false;
     if (stats)
         *stats = (struct bn_sync_stats){n_keep, item.n_ids, n_shared - n_keep};

@@ -2,7 +2,9 @@
  * A segment: a piece of a prompt with its origin. Templates produce segments, the tokenizer encodes
  * them.
  *
- * Control tokens are matched only in the text of the template, so a message cannot fake a turn.
+ * Control and unknown tokens are matched only in the text of the template, so a message cannot fake
+ * a turn. User-defined tokens can also be matched in other text: see tokenizer_encode.
+ *
  * Text is joined across neighbouring TEMPLATE and MESSAGE segments before it is split into pieces,
  * so "User: " + "hello" has the same ids as the one string "User: hello" in the training data.
  * Nothing is joined across the ends of ANSWER and IDS segments.
@@ -17,9 +19,11 @@
 
 enum segment_kind {
     SEGMENT_TEMPLATE, /* text of the template: all special tokens are recognised */
-    SEGMENT_MESSAGE,  /* text of template arguments and messages, except ANSWER and known roles */
-    SEGMENT_ANSWER,   /* content of an assistant message, tokenised separately */
-    SEGMENT_IDS,      /* generated ids: an earlier answer, or a part of it */
+    /* All other text of messages, and text of template arguments. The roles system, user, assistant
+     * and tool are text of the template. */
+    SEGMENT_MESSAGE,
+    SEGMENT_ANSWER, /* content of an assistant message, tokenised separately */
+    SEGMENT_IDS,    /* generated ids: an earlier answer, or a part of it */
 };
 
 #define SEGMENT_NO_MESSAGE SIZE_MAX

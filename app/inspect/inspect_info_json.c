@@ -66,8 +66,8 @@ static json_t *model_object(const struct info *info)
         json_out_put(&o, "n_experts", json_integer(count(hp->n_experts)));
         json_out_put(&o, "n_used_experts", json_integer(count(hp->n_used_experts)));
     }
-    if (hp->window > 0) {
-        json_out_put(&o, "window", json_integer(count(hp->window)));
+    if (hp->window_in_file > 0) {
+        json_out_put(&o, "window", json_integer(count(hp->window_in_file)));
         json_out_put(&o, "window_rule", json_string(model_window_rule_name(hp->window_rule)));
     }
     json_out_put(&o, "rotation",

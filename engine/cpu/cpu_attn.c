@@ -50,8 +50,8 @@ static size_t group_floats(const struct backend *b)
     return b->shape.q_floats / b->model->hp.n_kv_heads;
 }
 
-/* Whether attention has gates (qwen35). After split_gates, the gates of a KV head's group follow
- * the queries of this group. */
+/* Whether attention has gates (qwen35). After split_gates, the gates of the query heads of a KV
+ * head follow these queries. */
 static bool has_gates(const struct backend *b)
 {
     return b->shape.q_floats > b->shape.q_width;
@@ -61,18 +61,18 @@ static bool has_gates(const struct backend *b)
 static void split_gates(const struct cpu_thread *th, float *q)
 {
     const struct backend *b = th->pass->b;
-    const size_t head_dim = b->model->hp.head_dim, group = b->shape.group;
-    /* attn_tile_floats reserves at least ATTN_TILE * (ATTN_BLOCK + 2) floats per head of the group,
+    const size_t head_dim = b->model->hp.head_dim, n_q_per_kv = b->shape.n_q_per_kv;
+    /* attn_tile_floats reserves at least ATTN_TILE * (ATTN_BLOCK + 2) floats per query head,
      * and head_dim is at most MODEL_MAX_HEAD_DIM, 1024. */
     float *gates = th->attn_scratch;
-    for (size_t i = 0; i < group; i++) {
+    for (size_t i = 0; i < n_q_per_kv; i++) {
         memcpy(gates + i * head_dim, q + (2 * i + 1) * head_dim, head_dim * sizeof *q);
         memmove(q + i * head_dim, q + 2 * i * head_dim, head_dim * sizeof *q);
     }
-    memcpy(q + group * head_dim, gates, group * head_dim * sizeof *q);
+    memcpy(q + n_q_per_kv * head_dim, gates, n_q_per_kv * head_dim * sizeof *q);
 }
 
-/* One KV head of token number t of a token block: its key, and the queries of its group. */
+/* One KV head of token number t of a token block: its key, and its queries. */
 static void prepare_token(struct cpu_thread *th, const struct token_block *tokens, size_t layer,
                           size_t kv_head, size_t t)
 {
@@ -87,9 +87,9 @@ static void prepare_token(struct cpu_thread *th, const struct token_block *token
     const size_t n_fetch = t + 1 < tokens->n_tokens ? hp->head_dim : 0;
     if (has_gates(b))
         split_gates(th, q);
-    for (size_t i = 0; i < b->shape.group; i++)
+    for (size_t i = 0; i < b->shape.n_q_per_kv; i++)
         norm_and_rope_head(th, q + i * hp->head_dim, l->q_norm, has_rope, token, n_fetch);
-    for (size_t i = 0; i < b->shape.group * hp->head_dim; i++)
+    for (size_t i = 0; i < b->shape.n_q_per_kv * hp->head_dim; i++)
         q[i] = q[i] * q_scale;
     float *k = row + b->shape.q_floats + kv_head * hp->head_dim;
     norm_and_rope_head(th, k, l->k_norm, has_rope, token, n_fetch);
@@ -119,7 +119,7 @@ void attn_append(struct cpu_thread *th, size_t layer)
 
 size_t attn_oldest_key(const struct backend *b, size_t layer, size_t pos)
 {
-    const size_t window = b->model->layers[layer].traits.window;
+    const size_t window = b->model->layers[layer].traits.n_visible_keys;
     return window > 0 && pos + 1 > window ? pos + 1 - window : 0;
 }
 
@@ -129,7 +129,8 @@ struct block_item {
     size_t kv_head, block;
 };
 
-/* The results of a position block, or of several merged ones: m, l (group), o (group, head_dim). */
+/* The results of a position block, or of several merged ones: m, l (n_q_per_kv), o (n_q_per_kv,
+ * head_dim). */
 struct partial {
     float *m, *l, *o;
 };
@@ -148,7 +149,7 @@ static void run_block(const struct backend *b, const struct block_item *item, si
         .v = kv.v,
         .scales = kv.scales,
         .ahead = kv_block_at(next.tokens->seq, layer, next.kv_head, next.block).k,
-        .n_q = b->shape.group,
+        .n_q = b->shape.n_q_per_kv,
         .head_dim = hp->head_dim,
         .v_stride = b->shape.v_stride,
         .first_seen = oldest - size_min(oldest, block * ATTN_BLOCK),
@@ -170,10 +171,10 @@ static void merge_head(const struct backend *b, struct partial run, struct parti
 static float *attn_out(const struct backend *b, size_t token, size_t kv_head)
 {
     return b->scratch.attn + token * b->shape.attn_stride +
-           kv_head * b->shape.group * b->model->hp.head_dim;
+           kv_head * b->shape.n_q_per_kv * b->model->hp.head_dim;
 }
 
-/* Store the result of query head number i of a KV head's group: O / L, times the sigmoid of its
+/* Store the result of query head number i of a KV head: O / L, times the sigmoid of its
  * gate if attention has gates. */
 static void finish_head(const struct backend *b, struct partial run, size_t token, size_t kv_head,
                         size_t i)
@@ -181,7 +182,7 @@ static void finish_head(const struct backend *b, struct partial run, size_t toke
     const size_t head_dim = b->model->hp.head_dim;
     float *out = attn_out(b, token, kv_head) + i * head_dim;
     const float *gates = b->scratch.qkv + token * b->shape.qkv_stride + kv_head * group_floats(b) +
-                         b->shape.group * head_dim;
+                         b->shape.n_q_per_kv * head_dim;
     b->k.attn_finish(run.o + i * head_dim, run.l[i], head_dim, out);
     if (has_gates(b))
         b->k.sigmoid_gate(gates + i * head_dim, out, head_dim, out);
@@ -195,7 +196,7 @@ static void run_token_block(struct cpu_thread *th, size_t item, size_t next, siz
     const size_t n_kv_heads = b->model->hp.n_kv_heads, kv_head = item % n_kv_heads;
     const struct token_block *tokens = &b->scratch.token_blocks[item / n_kv_heads];
     const struct seq *next_seq = b->scratch.token_blocks[next / n_kv_heads].seq;
-    const size_t group = b->shape.group, head_dim = b->model->hp.head_dim;
+    const size_t n_q_per_kv = b->shape.n_q_per_kv, head_dim = b->model->hp.head_dim;
     const size_t last = tokens->pos0 / ATTN_BLOCK; /* position block of the tokens themselves */
     const size_t first = attn_oldest_key(b, layer, tokens->pos0) / ATTN_BLOCK;
     const size_t oldest_of_last = attn_oldest_key(b, layer, tokens->pos0 + tokens->n_tokens - 1);
@@ -215,7 +216,7 @@ static void run_token_block(struct cpu_thread *th, size_t item, size_t next, siz
             .scales = kv.scales,
             .ahead = ahead.k,
             .n_tokens = tokens->n_tokens,
-            .n_q = group,
+            .n_q = n_q_per_kv,
             .head_dim = head_dim,
             .v_stride = b->shape.v_stride,
             .n_seen = size_min(tokens->pos0 + 1 - block * ATTN_BLOCK, ATTN_BLOCK),
@@ -230,10 +231,10 @@ static void run_token_block(struct cpu_thread *th, size_t item, size_t next, siz
         });
     }
     for (size_t t = 0; t < tokens->n_tokens; t++)
-        for (size_t i = 0; i < group; i++)
+        for (size_t i = 0; i < n_q_per_kv; i++)
             finish_head(b,
-                        (struct partial){th->attn_m + t * group, th->attn_l + t * group,
-                                         th->attn_o + t * group * head_dim},
+                        (struct partial){th->attn_m + t * n_q_per_kv, th->attn_l + t * n_q_per_kv,
+                                         th->attn_o + t * n_q_per_kv * head_dim},
                         tokens->token0 + t, kv_head, i);
 }
 
@@ -252,9 +253,10 @@ static void apply_token_blocks(struct cpu_thread *th, size_t layer)
 /* A slot holds o, m, l, see scratch.attn_partials. */
 static struct partial slot_at(const struct backend *b, size_t slot)
 {
-    const size_t group = b->shape.group, head_dim = b->model->hp.head_dim;
-    float *at = b->scratch.attn_partials + slot * group * (head_dim + 2);
-    return (struct partial){at + group * head_dim, at + group * head_dim + group, at};
+    const size_t n_q_per_kv = b->shape.n_q_per_kv, head_dim = b->model->hp.head_dim;
+    float *at = b->scratch.attn_partials + slot * n_q_per_kv * (head_dim + 2);
+    return (struct partial){at + n_q_per_kv * head_dim, at + n_q_per_kv * head_dim + n_q_per_kv,
+                            at};
 }
 
 /* The position blocks that the first token of a token block sees. Later tokens of the token block
@@ -273,13 +275,13 @@ static void merge_round(struct cpu_thread *th, size_t layer, size_t block0, size
 {
     const struct backend *b = th->pass->b;
     const struct hparams *hp = &b->model->hp;
-    const size_t group = b->shape.group, head_dim = hp->head_dim;
+    const size_t n_q_per_kv = b->shape.n_q_per_kv, head_dim = hp->head_dim;
     const struct work_range heads = thread_range(th, th->pass->n_token_blocks * hp->n_heads, 1);
     for (size_t j = heads.begin; j < heads.end; j++) {
         const size_t token = j / hp->n_heads, head = j % hp->n_heads;
         const struct work_range seen = blocks_seen(b, &b->scratch.token_blocks[token], layer);
         const size_t n_blocks = seen.end - seen.begin;
-        const size_t item = token * hp->n_kv_heads + head / group, i = head % group;
+        const size_t item = token * hp->n_kv_heads + head / n_q_per_kv, i = head % n_q_per_kv;
         const size_t end = size_min(n_blocks, block0 + n_round);
         if (block0 >= end)
             continue;
@@ -296,7 +298,7 @@ static void merge_round(struct cpu_thread *th, size_t layer, size_t block0, size
             }
         }
         if (end == n_blocks)
-            finish_head(b, run, token, head / group, i);
+            finish_head(b, run, token, head / n_q_per_kv, i);
     }
 }
 

@@ -421,10 +421,10 @@ static void run_rows(const struct cpu_kernels *k, struct outputs *o)
 
 struct group_case {
     _Alignas(64) int8_t x[N_BLOCKS * 2 * COARSE_COLS];
-    _Alignas(64) int8_t gathered[COARSE_GROUP * N_BLOCKS * 2 * COARSE_COLS];
-    _Alignas(64) int32_t fix[N_BLOCKS * COARSE_GROUP];
-    _Alignas(64) float spread2[N_BLOCKS * COARSE_GROUP];
-    _Alignas(64) float unit[COARSE_GROUP];
+    _Alignas(64) int8_t gathered[COARSE_STATES * N_BLOCKS * 2 * COARSE_COLS];
+    _Alignas(64) int32_t fix[N_BLOCKS * COARSE_STATES];
+    _Alignas(64) float spread2[N_BLOCKS * COARSE_STATES];
+    _Alignas(64) float unit[COARSE_STATES];
     float bounds[2][N_ROWS];
 };
 
@@ -437,24 +437,24 @@ struct coarse_case {
 };
 
 /* Two hidden states; the second has the bytes of the first, moved by 64 places. */
-static void run_coarse_group(const struct cpu_kernels *k, const struct coarse_mat *m,
-                             const int8_t *planes, struct outputs *o)
+static void run_coarse_states(const struct cpu_kernels *k, const struct coarse_mat *m,
+                              const int8_t *planes, struct outputs *o)
 {
     struct group_case g = {.bounds = {{0}}};
     const int8_t *x[2] = {planes, g.x};
     float *const bounds[2] = {g.bounds[0], g.bounds[1]};
     for (size_t i = 0; i < sizeof g.x; i++)
         g.x[i] = planes[(i + 64) % sizeof g.x];
-    for (size_t i = 0; i < N_BLOCKS * COARSE_GROUP; i++)
+    for (size_t i = 0; i < N_BLOCKS * COARSE_STATES; i++)
         g.fix[i] = (int32_t)(mix(330000 + i) % 2000000) - 1000000;
-    fill(g.spread2, N_BLOCKS * COARSE_GROUP, 3.0f, 340000);
-    for (size_t i = 0; i < N_BLOCKS * COARSE_GROUP; i++)
+    fill(g.spread2, N_BLOCKS * COARSE_STATES, 3.0f, 340000);
+    for (size_t i = 0; i < N_BLOCKS * COARSE_STATES; i++)
         g.spread2[i] = g.spread2[i] * g.spread2[i];
-    fill(g.unit, COARSE_GROUP, 1.0f, 350000);
+    fill(g.unit, COARSE_STATES, 1.0f, 350000);
     k->coarse_gather(x, 2, N_BLOCKS, g.gathered);
-    k->coarse_bound_group(m, 0, N_ROWS,
-                          &(struct coarse_group){2, g.gathered, g.fix, g.spread2, g.unit}, bounds);
-    record(o, "coarse_bound_group", g.bounds, sizeof g.bounds);
+    k->coarse_bound_states(
+        m, 0, N_ROWS, &(struct coarse_states){2, g.gathered, g.fix, g.spread2, g.unit}, bounds);
+    record(o, "coarse_bound_states", g.bounds, sizeof g.bounds);
 }
 
 static void run_coarse(const struct cpu_kernels *k, struct outputs *o)
@@ -478,7 +478,7 @@ static void run_coarse(const struct cpu_kernels *k, struct outputs *o)
     const struct coarse_query q = {c.x, c.fix, c.spread, 0.37f};
     k->coarse_bound(&m, 0, N_ROWS, &q, c.bounds);
     record(o, "coarse_bound", c.bounds, sizeof c.bounds);
-    run_coarse_group(k, &m, c.x, o);
+    run_coarse_states(k, &m, c.x, o);
 }
 
 static void run_all(const struct cpu_kernels *k, struct outputs *o)

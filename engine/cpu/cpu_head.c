@@ -1,8 +1,8 @@
 /*
  * The start and the end of a pass: embeddings with the angles of RoPE, and the output head. Up to
- * HEAD_GROUP rows of logits, a group, are computed while the output head is read once. First the
- * vocabulary is divided over the threads to compute logits, then the rows of logits are divided to
- * select candidates. Only a list of ids (is_list) is computed by one thread.
+ * HEAD_PASS_ROWS rows of logits are computed while the output head is read once. First
+ * the vocabulary is divided over the threads to compute logits, then the rows of logits are divided
+ * to select candidates. Only a list of ids (reads_only_list) is computed by one thread.
  */
 #include "engine/cpu/cpu_head.h"
 
@@ -91,12 +91,12 @@ static bool scan_row(const float *z, size_t n, float *best)
 
 /* Whether only the logits of the listed ids are computed. A ternary head multiplies whole row
  * groups (R16), so it computes all logits. */
-static bool is_list(const struct backend *b, const struct head_request *request)
+static bool reads_only_list(const struct backend *b, const struct head_request *request)
 {
-    return request->kind == HEAD_TOP && request->k == 0 && b->ternary_head.n_groups == 0;
+    return head_is_list(request) && b->ternary_head.n_groups == 0;
 }
 
-/* The logits of a list of ids, for row i of the group. */
+/* The logits of a list of ids, for row i of those computed together. */
 static void multiply_list(struct cpu_thread *th, const struct head_request *request, size_t i)
 {
     const struct backend *b = th->pass->b;
@@ -114,9 +114,9 @@ static void multiply_list(struct cpu_thread *th, const struct head_request *requ
                               memory_order_relaxed);
 }
 
-/* Logits of this thread's part of the vocabulary, for the rows of the group that are neither
+/* Logits of this thread's part of the vocabulary, for the requested rows that are neither
  * screened nor lists, and this thread's best, best_noisy and best_noisy_id of these rows. Resets
- * the three for all rows of the group. */
+ * the three for all requested rows. */
 static void multiply_table(struct cpu_thread *th, const struct requested_row *reqs, size_t n_reqs)
 {
     const struct backend *b = th->pass->b;
@@ -128,7 +128,7 @@ static void multiply_table(struct cpu_thread *th, const struct requested_row *re
     for (size_t i = 0; i < n_reqs; i++) {
         th->best[i] = th->best_noisy[i] = -INFINITY;
         th->best_noisy_id[i] = -1;
-        any |= !reqs[i].screened && !is_list(b, reqs[i].request);
+        any |= !reqs[i].screened && !reads_only_list(b, reqs[i].request);
     }
     if (!any)
         return;
@@ -141,7 +141,7 @@ static void multiply_table(struct cpu_thread *th, const struct requested_row *re
         const size_t n = size_min(TABLE_ROWS, ids.end - id);
         for (size_t i = 0; i < n_reqs; i++) {
             float *z = b->scratch.z + i * shape->vocab_stride + id;
-            if (reqs[i].screened || is_list(b, reqs[i].request))
+            if (reqs[i].screened || reads_only_list(b, reqs[i].request))
                 continue;
             const struct table_rows rows = {b->head.bytes + id * shape->head_row_bytes,
                                             shape->head_row_bytes, n, NULL};
@@ -192,7 +192,7 @@ static void finish_row(struct cpu_thread *th, size_t i, struct requested_row *re
 
 /* Compute the logits that can matter, for the HEAD_TOP rows that are screened. The last rows come
  * first, since their bounds are still in the cache. */
-static void screen_group(struct cpu_thread *th, const struct requested_row *reqs, size_t n_reqs)
+static void screen_rows(struct cpu_thread *th, const struct requested_row *reqs, size_t n_reqs)
 {
     bool any = false;
     for (size_t i = n_reqs; i-- > 0;)
@@ -204,7 +204,7 @@ static void screen_group(struct cpu_thread *th, const struct requested_row *reqs
         thread_sync(th);
 }
 
-static void apply_group(struct cpu_thread *th, struct requested_row *reqs, size_t n_reqs)
+static void apply_rows(struct cpu_thread *th, struct requested_row *reqs, size_t n_reqs)
 {
     const struct backend *b = th->pass->b;
     const struct hparams *hp = &b->model->hp;
@@ -225,12 +225,12 @@ static void apply_group(struct cpu_thread *th, struct requested_row *reqs, size_
     }
     thread_sync(th);
     for (size_t i = rows.begin; i < rows.end; i++)
-        if (is_list(b, reqs[i].request))
+        if (reads_only_list(b, reqs[i].request))
             multiply_list(th, reqs[i].request, i);
     multiply_table(th, reqs, n_reqs);
     screen_bounds(th, reqs, n_reqs);
     thread_sync(th);
-    screen_group(th, reqs, n_reqs);
+    screen_rows(th, reqs, n_reqs);
     /* All threads read the same value: not_finite is not written between the last barrier above and
      * the one below. */
     if (!atomic_load_explicit(&th->pass->not_finite, memory_order_relaxed))
@@ -242,7 +242,7 @@ static void apply_group(struct cpu_thread *th, struct requested_row *reqs, size_
 void head_apply(struct cpu_thread *th)
 {
     const struct pass *pass = th->pass;
-    for (size_t i = 0; i < pass->n_requested_rows; i += HEAD_GROUP)
-        apply_group(th, pass->b->scratch.requested_rows + i,
-                    size_min(HEAD_GROUP, pass->n_requested_rows - i));
+    for (size_t i = 0; i < pass->n_requested_rows; i += HEAD_PASS_ROWS)
+        apply_rows(th, pass->b->scratch.requested_rows + i,
+                   size_min(HEAD_PASS_ROWS, pass->n_requested_rows - i));
 }

@@ -1,7 +1,7 @@
 /*
  * Ternary linear layers in R16: the counterpart of cpu_linear.c for weights with n_groups > 0. All
- * threads call groups_input, _store, _add, _gate and _fetch; each works on its part of the tokens
- * or rows. For a single token, every thread prepares the input itself.
+ * threads call groups_input, _store, _add, _gate and _prefetch; each works on its part of the
+ * tokens or rows. For a single token, every thread prepares the input itself.
  */
 #ifndef ENGINE_CPU_CPU_LINEAR_GROUPS_H
 #define ENGINE_CPU_CPU_LINEAR_GROUPS_H

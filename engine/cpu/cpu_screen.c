@@ -35,7 +35,7 @@
 _Static_assert(LIST_ROWS <= LEAD_ROWS && LIST_ROWS <= MATMUL_TOKENS * PANEL_ROWS,
                "size of a thread's buffers");
 _Static_assert(MAX_K < LEAD_ROWS, "size of a thread's heap");
-_Static_assert(HEAD_GROUP <= COARSE_GROUP, "requested rows of a group fit a coarse_group");
+_Static_assert(HEAD_PASS_ROWS <= COARSE_STATES, "requested rows of a group fit a coarse_states");
 
 /* ---- the hidden state ---- */
 
@@ -139,7 +139,7 @@ static void count_head_bytes(const struct cpu_thread *th, size_t n_rows)
 }
 
 /* The n logits of the rows id0 + ids[j] of the table, or id0 + j if ids is NULL, for the hidden
- * state of row i of the group. */
+ * state of requested row i. */
 static void multiply_rows(struct cpu_thread *th, size_t i, size_t id0, const int32_t *ids, size_t n,
                           float *z)
 {
@@ -339,46 +339,46 @@ void screen_rescore(struct cpu_thread *th, size_t i, const struct requested_row 
 
 /* ---- bounds ---- */
 
-/* Collect the screened rows of the group in the panel buffer of this thread, which is large enough:
+/* Collect the screened rows in the panel buffer of this thread, which is large enough:
  * a panel has 128 bytes per column, a group needs 33 per column and 64 more. Sets bounds[j] to z of
  * the j-th screened row. */
-static struct coarse_group gather_group(struct cpu_thread *th, const struct requested_row *reqs,
-                                        size_t n_reqs, float **bounds)
+static struct coarse_states gather_states(struct cpu_thread *th, const struct requested_row *reqs,
+                                          size_t n_reqs, float **bounds)
 {
     const struct backend *b = th->pass->b;
     const size_t n_blocks = b->coarse.n_blocks;
     int8_t *x = (int8_t *)th->panel;
-    int32_t *fix = (int32_t *)(void *)(x + n_blocks * 2 * COARSE_COLS * COARSE_GROUP);
-    float *spread2 = (float *)(void *)(fix + n_blocks * COARSE_GROUP);
-    float *unit = spread2 + n_blocks * COARSE_GROUP;
-    const int8_t *from[COARSE_GROUP] = {NULL};
+    int32_t *fix = (int32_t *)(void *)(x + n_blocks * 2 * COARSE_COLS * COARSE_STATES);
+    float *spread2 = (float *)(void *)(fix + n_blocks * COARSE_STATES);
+    float *unit = spread2 + n_blocks * COARSE_STATES;
+    const int8_t *from[COARSE_STATES] = {NULL};
     size_t n = 0;
-    memset(fix, 0, (2 * n_blocks + 1) * COARSE_GROUP * sizeof *fix); /* also spread2 and unit */
+    memset(fix, 0, (2 * n_blocks + 1) * COARSE_STATES * sizeof *fix); /* also spread2 and unit */
     for (size_t i = 0; i < n_reqs; i++) {
         const struct coarse_query *q = &reqs[i].query;
         if (!reqs[i].screened)
             continue;
         for (size_t j = 0; j < n_blocks * 16; j++)
-            fix[j / 16 * COARSE_GROUP + n] += q->fix[j];
+            fix[j / 16 * COARSE_STATES + n] += q->fix[j];
         for (size_t j = 0; j < n_blocks; j++)
-            spread2[j * COARSE_GROUP + n] = fmaxf(q->spread[j] * q->spread[j], COARSE_MIN);
+            spread2[j * COARSE_STATES + n] = fmaxf(q->spread[j] * q->spread[j], COARSE_MIN);
         unit[n] = q->unit;
         from[n] = q->x;
         bounds[n++] = b->scratch.z + i * b->shape.vocab_stride;
     }
     b->k.coarse_gather(from, n, n_blocks, x);
-    return (struct coarse_group){n, x, fix, spread2, unit};
+    return (struct coarse_states){n, x, fix, spread2, unit};
 }
 
 static void bound_group(struct cpu_thread *th, const struct requested_row *reqs, size_t n_reqs,
                         struct work_range ids)
 {
     const struct backend *b = th->pass->b;
-    float *bounds[COARSE_GROUP] = {NULL};
-    const struct coarse_group group = gather_group(th, reqs, n_reqs, bounds);
-    for (size_t i = 0; i < group.n; i++)
+    float *bounds[COARSE_STATES] = {NULL};
+    const struct coarse_states states = gather_states(th, reqs, n_reqs, bounds);
+    for (size_t i = 0; i < states.n; i++)
         bounds[i] += ids.begin;
-    b->k.coarse_bound_group(&b->coarse, ids.begin, ids.end, &group, bounds);
+    b->k.coarse_bound_states(&b->coarse, ids.begin, ids.end, &states, bounds);
 }
 
 /* Compute the bounds of one hidden state after the other, on n_rows of the plane at a time. */
@@ -402,7 +402,7 @@ void screen_bounds(struct cpu_thread *th, const struct requested_row *reqs, size
         n_screened += reqs[i].screened;
     if (n_screened == 0)
         return;
-    if (n_screened >= b->k.coarse_group_from)
+    if (n_screened >= b->k.coarse_states_from)
         bound_group(th, reqs, n_reqs, ids);
     else
         bound_each(th, reqs, n_reqs, ids, n_screened == 1 ? PLANE_ROWS_ONE : PLANE_ROWS_MANY);

@@ -13,6 +13,7 @@
 #include "engine/cpu/cpu_recurrent.h"
 #include "engine/cpu/cpu_ring.h"
 #include "engine/cpu/cpu_screen.h"
+#include "engine/cpu/cpu_strategy.h"
 #include "engine/model/head_plane.h"
 
 /* A line holds 256 columns, so a model with very short rows would become many times larger. Rows of
@@ -87,7 +88,7 @@ bool cpu_sizes_shape(struct cpu_shape *s, const struct model *m, const struct ba
         .q_width = q_width,
         .kv_width = kv_width,
         .q_floats = q_floats,
-        .group = hp->n_heads / hp->n_kv_heads,
+        .n_q_per_kv = hp->n_heads / hp->n_kv_heads,
         .max_cols = max_cols,
         .h_stride = size_round_up(hp->n_embd, ROW_UNIT),
         .qkv_stride =
@@ -98,8 +99,7 @@ bool cpu_sizes_shape(struct cpu_shape *s, const struct model *m, const struct ba
         .vocab_stride = size_round_up(hp->n_vocab, ROW_UNIT),
         .q8_stride = size_round_up(max_cols, LINE_COLS),
         .v_stride = size_round_up(hp->head_dim, 32),
-        /* ATTN_SPLIT has fewer than 4 items per thread, see limits.attn_items in cpu_strategy.c. */
-        .n_slots = 4 * n_threads * SPLIT_BLOCKS,
+        .n_slots = ATTN_ITEMS_PER_THREAD * n_threads * SPLIT_BLOCKS,
         .n_coarse = head_plane_blocks(m, cfg->head == BN_HEAD_EXACT),
     };
     set_block_shape(s, m);
@@ -151,10 +151,10 @@ static void place_thread(struct layout *l, const struct cpu_shape *s, const stru
         .acc = reserve(l, MATMUL_TOKENS * PANEL_ROWS, sizeof(int32_t)),
         .y = {reserve(l, MATMUL_TOKENS * PANEL_ROWS, sizeof(float)),
               reserve(l, MATMUL_TOKENS * PANEL_ROWS, sizeof(float))},
-        .attn_o = reserve(l, ATTN_TILE * s->group * hp->head_dim, sizeof(float)),
-        .attn_m = reserve(l, ATTN_TILE * s->group, sizeof(float)),
-        .attn_l = reserve(l, ATTN_TILE * s->group, sizeof(float)),
-        .attn_scratch = reserve(l, attn_tile_floats(s->group, s->v_stride), sizeof(float)),
+        .attn_o = reserve(l, ATTN_TILE * s->n_q_per_kv * hp->head_dim, sizeof(float)),
+        .attn_m = reserve(l, ATTN_TILE * s->n_q_per_kv, sizeof(float)),
+        .attn_l = reserve(l, ATTN_TILE * s->n_q_per_kv, sizeof(float)),
+        .attn_scratch = reserve(l, attn_tile_floats(s->n_q_per_kv, s->v_stride), sizeof(float)),
         .f16 = reserve(l, hp->head_dim, sizeof(uint16_t)),
         .seen = reserve(l, hp->n_vocab / 64 + 1, sizeof(uint64_t)),
         .ids = reserve(l, LEAD_ROWS, sizeof(int32_t)),
@@ -195,7 +195,7 @@ static void place_scratch(struct layout *l, const struct cpu_shape *s, const str
     out->qkv = reserve(l, n_tokens * s->qkv_stride, sizeof(float));
     out->attn = reserve(l, n_tokens * s->attn_stride, sizeof(float));
     out->ffn = reserve(&ffn, n_tokens * s->ffn_rows * s->ffn_stride, sizeof(float));
-    out->z = reserve(&z, HEAD_GROUP * s->vocab_stride, sizeof(float));
+    out->z = reserve(&z, HEAD_PASS_ROWS * s->vocab_stride, sizeof(float));
     l->n_bytes = size_max(l->n_bytes, size_max(ffn.n_bytes, z.n_bytes));
     out->q8 = reserve(l, size_round_up(n_tokens, PACK_TOKENS) * s->q8_stride, 1);
     out->q8_s = reserve(l, n_tokens, sizeof(float));
@@ -203,14 +203,14 @@ static void place_scratch(struct layout *l, const struct cpu_shape *s, const str
     place_blocks(l, s, n_tokens, out->q8, &out->blocks);
     out->rope_c = reserve(l, n_tokens * (hp->n_rot / 2), sizeof(float));
     out->rope_s = reserve(l, n_tokens * (hp->n_rot / 2), sizeof(float));
-    out->attn_partials = reserve(l, s->n_slots * s->group * (hp->head_dim + 2), sizeof(float));
-    out->head_x = reserve(l, HEAD_GROUP * s->h_stride, sizeof(float));
-    out->coarse_x = reserve(l, HEAD_GROUP * s->n_coarse * COARSE_COLS, 2);
-    out->coarse_fix = reserve(l, HEAD_GROUP * s->n_coarse * 16, sizeof(int32_t));
-    out->coarse_spread = reserve(l, HEAD_GROUP * size_round_up(s->n_coarse, 8), sizeof(float));
-    out->coarse_norms = reserve(l, HEAD_GROUP * s->n_coarse, sizeof(struct block_norms));
+    out->attn_partials = reserve(l, s->n_slots * s->n_q_per_kv * (hp->head_dim + 2), sizeof(float));
+    out->head_x = reserve(l, HEAD_PASS_ROWS * s->h_stride, sizeof(float));
+    out->coarse_x = reserve(l, HEAD_PASS_ROWS * s->n_coarse * COARSE_COLS, 2);
+    out->coarse_fix = reserve(l, HEAD_PASS_ROWS * s->n_coarse * 16, sizeof(int32_t));
+    out->coarse_spread = reserve(l, HEAD_PASS_ROWS * size_round_up(s->n_coarse, 8), sizeof(float));
+    out->coarse_norms = reserve(l, HEAD_PASS_ROWS * s->n_coarse, sizeof(struct block_norms));
     place_experts(l, s, hp, n_tokens, out);
-    out->lead = reserve(l, HEAD_GROUP * LEAD_ROWS, sizeof(float));
+    out->lead = reserve(l, HEAD_PASS_ROWS * LEAD_ROWS, sizeof(float));
     out->token_blocks = reserve(l, n_tokens, sizeof(struct token_block));
     out->runs = reserve(l, n_tokens, sizeof(struct token_block));
     out->delta_gates = reserve(l, n_tokens * hp->delta.n_value_heads, sizeof(struct delta_gate));

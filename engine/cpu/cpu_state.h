@@ -25,11 +25,11 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define ROW_UNIT 16      /* floats in a cache line */
-#define HEAD_GROUP 16    /* rows of logits computed in one reading of the output head */
-#define LEAD_ROWS 4096   /* most rows that the screened head multiplies first, see cpu_screen.c */
-#define SPLIT_BLOCKS 64  /* ATTN_SPLIT: least slots of attn_partials per token and KV head */
-#define ROUTER_TOKENS 16 /* tokens for which a thread multiplies the router at a time */
+#define ROW_UNIT 16       /* floats in a cache line */
+#define HEAD_PASS_ROWS 16 /* rows of logits computed in one reading of the output head */
+#define LEAD_ROWS 4096    /* most rows that the screened head multiplies first, see cpu_screen.c */
+#define SPLIT_BLOCKS 64   /* ATTN_SPLIT: least slots of attn_partials per token and KV head */
+#define ROUTER_TOKENS 16  /* tokens for which a thread multiplies the router at a time */
 
 /* An expert that the router has chosen for a token. */
 struct expert_choice {
@@ -94,14 +94,15 @@ struct scratch {
     /* (n_slots) results of position blocks: o (group, head_dim), then m (group), l (group). Here
      * and in cpu_thread, group is the number of query heads per KV head, cpu_shape.group. */
     float *attn_partials;
-    float *head_x; /* (HEAD_GROUP, h_stride) inputs of the output head, see apply_group */
-    float *z; /* (HEAD_GROUP, vocab_stride) logits or their bounds; overlaps qkv, attn and ffn */
+    float *head_x; /* (HEAD_PASS_ROWS, h_stride) inputs of the output head, see apply_rows */
+    float
+        *z; /* (HEAD_PASS_ROWS, vocab_stride) logits or their bounds; overlaps qkv, attn and ffn */
     /* Inputs of the screened head, see coarse_query. */
-    int8_t *coarse_x;                 /* (HEAD_GROUP, n_coarse, 2, COARSE_COLS) */
-    int32_t *coarse_fix;              /* (HEAD_GROUP, n_coarse, 16) */
-    float *coarse_spread;             /* (HEAD_GROUP, step_stride) */
-    struct block_norms *coarse_norms; /* (HEAD_GROUP, n_coarse) */
-    float *lead; /* (HEAD_GROUP, LEAD_ROWS) logits of the rows multiplied first */
+    int8_t *coarse_x;                 /* (HEAD_PASS_ROWS, n_coarse, 2, COARSE_COLS) */
+    int32_t *coarse_fix;              /* (HEAD_PASS_ROWS, n_coarse, 16) */
+    float *coarse_spread;             /* (HEAD_PASS_ROWS, step_stride) */
+    struct block_norms *coarse_norms; /* (HEAD_PASS_ROWS, n_coarse) */
+    float *lead; /* (HEAD_PASS_ROWS, LEAD_ROWS) logits of the rows multiplied first */
     /* Only with experts: */
     float *router_z;               /* (n_experts) logits of the router in a pass of one token */
     struct expert_choice *chosen;  /* (n_ubatch, n_used_experts) ascending experts of each token */
@@ -137,10 +138,10 @@ struct cpu_thread {
     float *router_z;              /* (ROUTER_TOKENS, n_experts) logits */
     /* With and without experts: */
     const int8_t *q; /* gathered input of the linear layer, for several tokens */
-    uint8_t *panel;  /* (PANEL_ROWS, q8_stride) unpacked weights, gathered tokens or coarse_group */
-    int32_t *acc;    /* (MATMUL_TOKENS, PANEL_ROWS) */
-    float *y[2];     /* (MATMUL_TOKENS, PANEL_ROWS) results, of gate and of up if there are two */
-    float *attn_o;   /* (ATTN_TILE, group, head_dim) running results of a token block */
+    uint8_t *panel; /* (PANEL_ROWS, q8_stride) unpacked weights, gathered tokens or coarse_states */
+    int32_t *acc;   /* (MATMUL_TOKENS, PANEL_ROWS) */
+    float *y[2];    /* (MATMUL_TOKENS, PANEL_ROWS) results, of gate and of up if there are two */
+    float *attn_o;  /* (ATTN_TILE, group, head_dim) running results of a token block */
     float *attn_m, *attn_l; /* (ATTN_TILE, group) */
     float *attn_scratch;    /* (attn_tile_floats) */
     uint16_t *f16;          /* (head_dim) */
@@ -150,11 +151,11 @@ struct cpu_thread {
     uint64_t *seen; /* (n_vocab) bits of ids that are candidates already; all zero between uses */
     int32_t *ids;   /* (LEAD_ROWS) rows of the output head to multiply */
     struct head_cand *picks; /* (LEAD_ROWS) a heap */
-    /* For each of HEAD_GROUP rows of logits, over this thread's part of the vocabulary. Other
+    /* For each of HEAD_PASS_ROWS rows of logits, over this thread's part of the vocabulary. Other
      * threads read them after a barrier. */
-    float best[HEAD_GROUP];        /* largest logit; if HEAD_GUMBEL is screened, of best_noisy_id */
-    double best_noisy[HEAD_GROUP]; /* largest scaled logit plus Gumbel noise */
-    int32_t best_noisy_id[HEAD_GROUP];
+    float best[HEAD_PASS_ROWS]; /* largest logit; if HEAD_GUMBEL is screened, of best_noisy_id */
+    double best_noisy[HEAD_PASS_ROWS]; /* largest scaled logit plus Gumbel noise */
+    int32_t best_noisy_id[HEAD_PASS_ROWS];
 };
 
 /* Steps of a pass that cpu_profile.h measures. */

@@ -16,14 +16,9 @@ static const struct {
     size_t thread_bytes; /* weights read by a thread: 0.2 ms at 20 GB/s */
     size_t thread_macs;  /* multiply-adds of linear layers for a thread: 0.2 ms at 300 GMAC/s */
     size_t load_bytes;   /* weights packed by a thread: 1 ms at 4 GB/s */
-    /* Token blocks times KV heads for a thread. With fewer, threads get unequal shares, so the
-     * positions are split, too, if each token block has one token. cpu_sizes.c (n_slots) repeats
-     * the number. */
-    size_t attn_items;
 } limits = {.thread_bytes = (size_t)4 << 20,
             .thread_macs = (size_t)64 << 20,
-            .load_bytes = (size_t)4 << 20,
-            .attn_items = 4};
+            .load_bytes = (size_t)4 << 20};
 
 static size_t clamp_threads(size_t n, size_t n_threads)
 {
@@ -58,7 +53,7 @@ struct strategy strategy_for_pass(const struct strategy_model *m, const struct s
         .attn = ATTN_TOKEN_BLOCKS,
     };
     if (p.n_active > 1 && w->n_token_blocks == w->n_tokens &&
-        w->n_token_blocks * m->n_kv_heads < limits.attn_items * p.n_active)
+        w->n_token_blocks * m->n_kv_heads < ATTN_ITEMS_PER_THREAD * p.n_active)
         p.attn = ATTN_SPLIT;
     return p;
 }

@@ -10,6 +10,11 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+/* Token blocks times KV heads for a thread. With fewer, threads get unequal shares, so the
+ * positions are split, too, if each token block has one token. Bounds the size of
+ * scratch.attn_partials. */
+#define ATTN_ITEMS_PER_THREAD 4
+
 /* Facts that are the same for all passes. */
 struct strategy_model {
     const struct cpu_kernels *k;

@@ -15,9 +15,9 @@
 #define AMD_MANY_FROM 17 /* AVX-512 VNNI on AMD */
 #define AMX_MEDIUM_FROM 5
 #define AMX_MANY_FROM 17
-/* Values of coarse_group_from: "Several hidden states in the head" in the same section. */
-#define AMX_GROUP_FROM 3
-#define AVX512_GROUP_FROM 8
+/* Values of coarse_states_from: "Several hidden states in the head" in the same section. */
+#define AMX_STATES_FROM 3
+#define AVX512_STATES_FROM 8
 #elif defined(__aarch64__)
 #include "engine/cpu/arm/kernels_arm.h"
 #endif
@@ -70,8 +70,8 @@ static void set_ref(struct cpu_kernels *k)
         .coarse_pack = coarse_pack_ref,
         .coarse_bound = coarse_bound_ref,
         .coarse_gather = coarse_gather_ref,
-        .coarse_bound_group = coarse_bound_group_ref,
-        .coarse_group_from = SIZE_MAX,
+        .coarse_bound_states = coarse_bound_group_ref,
+        .coarse_states_from = SIZE_MAX,
         .mac_peak = mac_peak_ref,
         .fma_peak = fma_peak_ref,
         .skips_zeros = true,
@@ -163,8 +163,8 @@ static void set_avx512vnni(struct cpu_kernels *k, bool is_amd)
     k->coarse_pack = coarse_pack_avx512;
     k->coarse_bound = coarse_bound_avx512;
     k->coarse_gather = coarse_gather_avx512;
-    k->coarse_bound_group = coarse_bound_group_avx512;
-    k->coarse_group_from = AVX512_GROUP_FROM;
+    k->coarse_bound_states = coarse_bound_group_avx512;
+    k->coarse_states_from = AVX512_STATES_FROM;
     k->conv_silu = conv_silu_avx512;
     k->delta_run = delta_run_avx512;
     k->mac_peak = mac_peak_avx512;
@@ -181,8 +181,8 @@ static void set_amx(struct cpu_kernels *k)
     k->many = (struct ternary_gemm){pack_token_amx,     gather_tokens_ref, unpack_rows_amx,
                                     ternary_matmul_amx, MATMUL_TOKENS,     PANEL_ROWS};
     k->grouped.matmul = grouped_matmul_amx;
-    k->coarse_bound_group = coarse_bound_group_amx;
-    k->coarse_group_from = AMX_GROUP_FROM;
+    k->coarse_bound_states = coarse_bound_group_amx;
+    k->coarse_states_from = AMX_STATES_FROM;
     k->mac_peak = mac_peak_amx;
     k->medium_from = AMX_MEDIUM_FROM;
     k->many_from = AMX_MANY_FROM;

@@ -173,26 +173,26 @@ typedef float (*coarse_pack_fn)(const float *w, size_t n_blocks, size_t row, uin
 typedef void (*coarse_bound_fn)(const struct coarse_mat *m, size_t row0, size_t row1,
                                 const struct coarse_query *q, float *bound);
 
-/* As coarse_query, for n <= COARSE_GROUP hidden states in one reading of the coarse_mat. Entries
- * past n are zero, arrays 64-byte aligned. coarse_bound_group gives other bounds than
+/* As coarse_query, for n <= COARSE_STATES hidden states in one reading of the coarse_mat. Entries
+ * past n are zero, arrays 64-byte aligned. coarse_bound_states gives other bounds than
  * coarse_bound. */
-#define COARSE_GROUP 16
+#define COARSE_STATES 16
 #define COARSE_MIN 1e-37f /* least step^2 and spread^2; an underflow would lower the bound */
-struct coarse_group {
+struct coarse_states {
     size_t n;
-    /* (n_blocks, 4, 16, COARSE_GROUP, 4) the 256 bytes of a block in coarse_query.x, in quarters;
+    /* (n_blocks, 4, 16, COARSE_STATES, 4) the 256 bytes of a block in coarse_query.x, in quarters;
      * entry i of a quarter has bytes 4 i .. 4 i + 3 of this quarter of each hidden state */
     const int8_t *x;
-    const int32_t *fix;   /* (n_blocks, COARSE_GROUP) sum of the 16 lanes of coarse_query.fix */
-    const float *spread2; /* (n_blocks, COARSE_GROUP) spread^2; at least COARSE_MIN for i < n */
-    const float *unit;    /* (COARSE_GROUP) */
+    const int32_t *fix;   /* (n_blocks, COARSE_STATES) sum of the 16 lanes of coarse_query.fix */
+    const float *spread2; /* (n_blocks, COARSE_STATES) spread^2; at least COARSE_MIN for i < n */
+    const float *unit;    /* (COARSE_STATES) */
 };
-/* Bring n coarse_query.x, (n_blocks, 256) each, into the layout of coarse_group.x. */
+/* Bring n coarse_query.x, (n_blocks, 256) each, into the layout of coarse_states.x. */
 typedef void (*coarse_gather_fn)(const int8_t *const *x, size_t n, size_t n_blocks, int8_t *out);
 /* bounds[i][r - row0], for i < n: unit * (row r of m times x) + sqrt(1e-36 + sum over blocks of
  * max(step^2, COARSE_MIN) * spread2) */
 typedef void (*coarse_bound_group_fn)(const struct coarse_mat *m, size_t row0, size_t row1,
-                                      const struct coarse_group *g, float *const *bounds);
+                                      const struct coarse_states *g, float *const *bounds);
 
 /* Work whose time cpu_measure.c measures: n_rounds of the multiply-adds of ternary_matmul, for
  * fma_peak those of attention, without reads from memory. Returns the number of multiply-adds. */
@@ -237,8 +237,8 @@ struct cpu_kernels {
     coarse_pack_fn coarse_pack;
     coarse_bound_fn coarse_bound;
     coarse_gather_fn coarse_gather;
-    coarse_bound_group_fn coarse_bound_group;
-    size_t coarse_group_from; /* number of hidden states from which a group is faster */
+    coarse_bound_group_fn coarse_bound_states;
+    size_t coarse_states_from; /* number of hidden states from which a group is faster */
     mac_peak_fn mac_peak, fma_peak;
     size_t stream_ahead; /* the member `ahead` of ternary_mat, grouped_mat and coarse_mat */
     bool skips_zeros;    /* the kernels that skip zeros are faster than reading all weights */

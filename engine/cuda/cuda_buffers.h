@@ -26,7 +26,7 @@ struct cuda_scratch {
     float *gates;      /* (n_ubatch, n_value_heads, 2) decay and beta of delta nets */
     uint32_t *n_ended; /* (n_ubatch, n_head_chunks) see split_args */
     /* Input of a matrix in R16; without such matrices its arrays are NULL. Rows: n_ubatch or
-     * HEAD_GROUP, whichever is larger. */
+     * HEAD_PASS_ROWS, whichever is larger. */
     struct block_inputs blocks;
     /* Only with experts; n_pairs is n_ubatch * n_used_experts. */
     float *expert_x;                 /* (n_ubatch, h_stride) input of router and experts */
@@ -38,12 +38,12 @@ struct cuda_scratch {
     /* (n_layers, n_experts, 2) choices since the backend opened: low half, high half */
     uint32_t *expert_counts;
     uint8_t *table;             /* table of the pass, see pass_layout */
-    float *head_x;              /* (HEAD_GROUP, h_stride) input of the output head */
-    float *z;                   /* (HEAD_GROUP, vocab_stride) logits or bounds */
-    struct cuda_cand *bests;    /* (HEAD_GROUP, best_stride) best of each BEST_ROWS ids in z */
-    struct cuda_cand *cands;    /* (HEAD_GROUP, vocab_stride) those that reach the floor */
+    float *head_x;              /* (HEAD_PASS_ROWS, h_stride) input of the output head */
+    float *z;                   /* (HEAD_PASS_ROWS, vocab_stride) logits or bounds */
+    struct cuda_cand *bests;    /* (HEAD_PASS_ROWS, best_stride) best of each BEST_ROWS ids in z */
+    struct cuda_cand *cands;    /* (HEAD_PASS_ROWS, vocab_stride) those that reach the floor */
     struct query_buffers query; /* buffers only; cuda_head.c adds the constants */
-    struct cuda_found *found;   /* (HEAD_GROUP) */
+    struct cuda_found *found;   /* (HEAD_PASS_ROWS) */
     int32_t *ids;               /* (IDS_CHUNK) ids that a request lists */
     float *gathered;            /* (IDS_CHUNK) logits of ids */
 };
@@ -51,7 +51,7 @@ struct cuda_scratch {
 /* Buffers on the host. Mapped memory also has an address on the device. */
 struct cuda_host {
     uint8_t *table; /* table of the pass, pinned and mapped; copied at the start of a pass */
-    struct cuda_found *found; /* (HEAD_GROUP) pinned and mapped */
+    struct cuda_found *found; /* (HEAD_PASS_ROWS) pinned and mapped */
     float *embd;        /* (n_ubatch, h_stride) pinned and mapped; only for a ternary embedding */
     uint32_t *n_active; /* (n_layers) pinned and mapped; experts that a layer used in the last
                            pass of several tokens. Only with experts. */

@@ -113,7 +113,7 @@ void cuda_gates_split(struct backend *b)
     const struct hparams *hp = &b->model->hp;
     struct split_gates_args args = {.qkv = b->scratch.qkv,
                                     .qkv_stride = (uint32_t)b->shape.qkv_stride,
-                                    .group = (uint32_t)b->shape.group,
+                                    .n_q_per_kv = (uint32_t)b->shape.n_q_per_kv,
                                     .head_dim = (uint32_t)hp->head_dim};
     if (has_gates(b))
         cuda_launch(&b->device, KERNEL_split_gates,
@@ -127,7 +127,7 @@ void cuda_gates_apply(struct backend *b)
                                   .out = b->scratch.attn,
                                   .qkv_stride = (uint32_t)b->shape.qkv_stride,
                                   .out_stride = (uint32_t)b->shape.attn_stride,
-                                  .group = (uint32_t)b->shape.group,
+                                  .n_q_per_kv = (uint32_t)b->shape.n_q_per_kv,
                                   .head_dim = (uint32_t)hp->head_dim};
     if (has_gates(b))
         cuda_launch(&b->device, KERNEL_attn_gate,

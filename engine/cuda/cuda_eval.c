@@ -21,7 +21,7 @@ static uint64_t kv_bytes(const struct backend *b, size_t begin, size_t end)
 }
 
 /* How often the kernels read the whole head, or its coarse plane, for n_rows requested rows (at
- * most HEAD_GROUP). */
+ * most HEAD_PASS_ROWS). */
 static size_t head_reads(const struct backend *b, size_t n_rows)
 {
     if (b->ternary_head.groups.n_groups == 0)
@@ -39,8 +39,8 @@ static uint64_t pass_bytes(const struct backend *b)
     const size_t n_vocab = b->model->hp.n_vocab, head_row_bytes = b->shape.head_row_bytes;
     uint64_t n = b->layer_bytes - b->expert_bytes + cuda_experts_pass_bytes(b) +
                  pass->n_tokens * b->shape.row_bytes + pass->n_single_rows * head_row_bytes;
-    for (size_t i = 0; i < pass->n_requests; i += HEAD_GROUP) {
-        const size_t n_rows = size_min(HEAD_GROUP, pass->n_requests - i);
+    for (size_t i = 0; i < pass->n_requests; i += HEAD_PASS_ROWS) {
+        const size_t n_rows = size_min(HEAD_PASS_ROWS, pass->n_requests - i);
         const size_t n_reads = head_reads(b, n_rows);
         n += n_reads *
              (cuda_head_screened(b, i, n_rows) ? cuda_head_bytes(b) : n_vocab * head_row_bytes);

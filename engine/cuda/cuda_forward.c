@@ -157,7 +157,7 @@ static struct rope_args rope_of(const struct backend *b, size_t layer)
                               .q_norm = l->q_norm,
                               .k_norm = l->k_norm,
                               .eps = hp->rms_eps,
-                              .group = (uint32_t)s->group,
+                              .n_q_per_kv = (uint32_t)s->n_q_per_kv,
                               .n_rot = has_rope ? (uint32_t)hp->n_rot : 0,
                               .layer = (uint32_t)l->kv_index,
                               .neox = b->model->arch->rope == ROPE_NEOX,
@@ -177,10 +177,10 @@ static struct attn_args attn_of(const struct backend *b, size_t layer)
                               .qkv_stride = (uint32_t)s->qkv_stride,
                               .out_stride = (uint32_t)s->attn_stride,
                               .n_heads = (uint32_t)hp->n_heads,
-                              .group = (uint32_t)s->group,
+                              .n_q_per_kv = (uint32_t)s->n_q_per_kv,
                               .q_group = (uint32_t)(s->q_floats / hp->n_kv_heads),
                               .layer = (uint32_t)l->kv_index,
-                              .window = (uint32_t)b->model->layers[layer].traits.window};
+                              .window = (uint32_t)b->model->layers[layer].traits.n_visible_keys};
 }
 
 /* Appends the keys and values of all tokens in one launch, then attends in the next, because a
@@ -195,7 +195,7 @@ static void attn_many(struct backend *b, size_t layer)
     cuda_launch(&b->device, KERNEL_rope_append,
                 (struct cuda_grid){pass->n_tokens, b->model->hp.n_kv_heads, 1, 0}, &rope);
     trace_step(b, "rope", layer, b->scratch.qkv, s->qkv_stride, s->q_floats + s->kv_width);
-    const size_t n_blocks = grid_blocks(pass->n_tokens * s->group, APPLY_ROWS) *
+    const size_t n_blocks = grid_blocks(pass->n_tokens * s->n_q_per_kv, APPLY_ROWS) *
                             b->model->hp.n_kv_heads *
                             grid_blocks(b->model->hp.head_dim, APPLY_ELEMS);
     cuda_launch(&b->device, KERNEL_attn_apply, (struct cuda_grid){n_blocks, 1, 1, 0}, &attn);
@@ -364,8 +364,8 @@ bool cuda_forward(struct backend *b, struct bn_error *err)
         cuda_record_error(dev, dev->driver.cuGraphLaunch(graph, dev->stream), "launching a graph");
     else if (ok)
         ok = run_layers(b);
-    for (size_t i = 0; ok && i < pass->n_requests; i += HEAD_GROUP) {
-        const size_t n = size_min(HEAD_GROUP, pass->n_requests - i);
+    for (size_t i = 0; ok && i < pass->n_requests; i += HEAD_PASS_ROWS) {
+        const size_t n = size_min(HEAD_PASS_ROWS, pass->n_requests - i);
         if (!graph)
             cuda_head_apply(b, i, n);
         if (!cuda_finish(dev, err) || !cuda_rows_finish(b, b->host.requests + i, n, err))

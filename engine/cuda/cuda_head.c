@@ -1,8 +1,8 @@
 /*
  * The output head as launches: the final norm; all logits, or their upper bounds from the coarse
  * plane (docs/kernels.md, "The head, screened"); a lower limit (floor) for the requested
- * candidates; and all candidates that reach it. Up to HEAD_GROUP requests run together. They are
- * screened if each of them can be.
+ * candidates; and all candidates that reach it. Up to HEAD_PASS_ROWS requests run together. They
+ * are screened if each of them can be.
  */
 #include "engine/base/size.h"
 #include "engine/cuda/cuda_state.h"

@@ -69,7 +69,7 @@ bool cuda_shape_init(struct cuda_shape *s, const struct model *m, const struct b
         .q_width = q_width,
         .kv_width = kv_width,
         .q_floats = q_floats,
-        .group = hp->n_heads / hp->n_kv_heads,
+        .n_q_per_kv = hp->n_heads / hp->n_kv_heads,
         .n_head_chunks = hp->n_kv_heads * grid_blocks(hp->n_heads / hp->n_kv_heads, ATTN_HEADS),
         .h_stride = size_round_up(hp->n_embd, ROW_UNIT),
         .qkv_stride =
@@ -179,21 +179,21 @@ static void layout_scratch(struct layout *l, const struct cuda_shape *s, const s
     out->rotated = reserve(l, n_tokens * s->rotated_stride, sizeof(float));
     out->gates = reserve(l, n_tokens * m->hp.delta.n_value_heads, 2 * sizeof(float));
     out->n_ended = reserve(l, n_tokens * s->n_head_chunks, sizeof(uint32_t));
-    layout_blocks(l, s, size_max(n_tokens, HEAD_GROUP), s->q8_stride, &out->blocks);
+    layout_blocks(l, s, size_max(n_tokens, HEAD_PASS_ROWS), s->q8_stride, &out->blocks);
     layout_experts(l, s, &m->hp, n_tokens, out);
     out->table = reserve(l, cuda_pass_layout(m, n_tokens, n_tokens).end, 1);
-    out->head_x = reserve(l, HEAD_GROUP * s->h_stride, sizeof(float));
-    out->z = reserve(l, HEAD_GROUP * s->vocab_stride, sizeof(float));
-    out->cands = reserve(l, HEAD_GROUP * s->vocab_stride, sizeof(struct cuda_cand));
-    out->bests = reserve(l, HEAD_GROUP * s->best_stride, sizeof(struct cuda_cand));
-    out->query.x = reserve(l, HEAD_GROUP * s->n_coarse * COARSE_COLS, 2); /* two planes */
-    out->query.fix = reserve(l, HEAD_GROUP * s->n_coarse * COARSE_SUMS, sizeof(int32_t));
+    out->head_x = reserve(l, HEAD_PASS_ROWS * s->h_stride, sizeof(float));
+    out->z = reserve(l, HEAD_PASS_ROWS * s->vocab_stride, sizeof(float));
+    out->cands = reserve(l, HEAD_PASS_ROWS * s->vocab_stride, sizeof(struct cuda_cand));
+    out->bests = reserve(l, HEAD_PASS_ROWS * s->best_stride, sizeof(struct cuda_cand));
+    out->query.x = reserve(l, HEAD_PASS_ROWS * s->n_coarse * COARSE_COLS, 2); /* two planes */
+    out->query.fix = reserve(l, HEAD_PASS_ROWS * s->n_coarse * COARSE_SUMS, sizeof(int32_t));
     /* the stride of head_plane_stride */
-    out->query.spread = reserve(l, HEAD_GROUP * size_round_up(s->n_coarse, 8), sizeof(float));
-    out->query.errors = reserve(l, HEAD_GROUP * s->n_coarse * COARSE_COLS, sizeof(double));
-    out->query.norms = reserve(l, HEAD_GROUP * s->n_coarse * 2, sizeof(double));
-    out->query.screens = reserve(l, HEAD_GROUP, sizeof(struct cuda_screen));
-    out->found = reserve(l, HEAD_GROUP, sizeof(struct cuda_found));
+    out->query.spread = reserve(l, HEAD_PASS_ROWS * size_round_up(s->n_coarse, 8), sizeof(float));
+    out->query.errors = reserve(l, HEAD_PASS_ROWS * s->n_coarse * COARSE_COLS, sizeof(double));
+    out->query.norms = reserve(l, HEAD_PASS_ROWS * s->n_coarse * 2, sizeof(double));
+    out->query.screens = reserve(l, HEAD_PASS_ROWS, sizeof(struct cuda_screen));
+    out->found = reserve(l, HEAD_PASS_ROWS, sizeof(struct cuda_found));
     out->ids = reserve(l, IDS_CHUNK, sizeof(int32_t));
     out->gathered = reserve(l, IDS_CHUNK, sizeof(float));
 }
@@ -284,7 +284,8 @@ static bool open_host(struct backend *b, struct bn_error *err)
         return false;
     h->table = table;
     if (!cuda_ok(
-            d, d->cuMemHostAlloc(&found, HEAD_GROUP * sizeof *h->found, CU_MEMHOSTALLOC_DEVICEMAP),
+            d,
+            d->cuMemHostAlloc(&found, HEAD_PASS_ROWS * sizeof *h->found, CU_MEMHOSTALLOC_DEVICEMAP),
             "memory for results", err))
         return false;
     h->found = found;

@@ -133,7 +133,7 @@ void cuda_kv_number(struct backend *b)
         struct cuda_layer *l = &b->layers[i];
         if (traits->is_delta_net) /* has no keys and values */
             continue;
-        l->has_ring = b->shape.ring.n_blocks > 0 && traits->window > 0;
+        l->has_ring = b->shape.ring.n_blocks > 0 && traits->n_visible_keys > 0;
         l->kv_index = l->has_ring ? n_rings++ : n_caches++;
     }
 }

@@ -63,7 +63,7 @@ struct cuda_layer {
 struct cuda_shape {
     size_t q_width, kv_width; /* n_heads * head_dim, n_kv_heads * head_dim */
     size_t q_floats;          /* q_width, twice that with gates for its elements */
-    size_t group;             /* query heads per KV head */
+    size_t n_q_per_kv;        /* query heads per KV head */
     size_t n_head_chunks;     /* of all KV heads; a chunk is up to ATTN_HEADS query heads of one */
     /* From one row of a buffer to the next. best_stride: one for each BEST_ROWS token ids. */
     size_t h_stride, qkv_stride, attn_stride, ffn_stride, vocab_stride, best_stride;
@@ -175,7 +175,7 @@ bool cuda_head_pack(struct backend *b, CUdeviceptr at, size_t n_blocks, struct b
 size_t cuda_head_bytes(const struct backend *b);
 /* True if the head is screened for n requests starting at `first`. */
 bool cuda_head_screened(const struct backend *b, size_t first, size_t n);
-/* Enqueues the head for n requests starting at `first`, at most HEAD_GROUP. */
+/* Enqueues the head for n requests starting at `first`, at most HEAD_PASS_ROWS. */
 void cuda_head_apply(struct backend *b, size_t first, size_t n);
 /* Arguments for the exact logits of n requests, starting with request i of the last
  * cuda_head_apply. But `out` and `found` start with request 0. */
@@ -227,8 +227,8 @@ bool cuda_forward(struct backend *b, struct bn_error *err);
  * both cases b->graph_note has the reason. BN_EDEVICE: the device no longer works. */
 bool cuda_forward_capture(struct backend *b, struct bn_error *err);
 
-/* cuda_rows.c: fills at most HEAD_GROUP requested rows (row->cands and n_found) from the results of
- * the last cuda_head_apply, after cuda_finish. cuda_eval sets row->n. BN_EDEVICE: a logit is not
+/* cuda_rows.c: fills at most HEAD_PASS_ROWS requested rows (row->cands, n_found) from the results
+ * of the last cuda_head_apply, after cuda_finish. cuda_eval sets row->n. BN_EDEVICE: a logit is not
  * finite, a result is impossible, or a driver call failed. BN_EARG: a row is too small. */
 bool cuda_rows_finish(struct backend *b, struct row_request *requests, size_t n_requests,
                       struct bn_error *err);

@@ -225,8 +225,9 @@ static bool read_window(struct keys *k, const struct model_config *cfg, struct h
                         struct bn_error *err)
 {
     hp->window_rule = cfg->window_rule;
-    return !k->arch->windows || read_count(k, "attention.sliding_window",
-                                           (struct range){1, MODEL_MAX_CTX}, &hp->window, err);
+    return !k->arch->windows ||
+           read_count(k, "attention.sliding_window", (struct range){1, MODEL_MAX_CTX},
+                      &hp->window_in_file, err);
 }
 
 static bool read_vocab(struct keys *k, const struct model_config *cfg, struct hparams *hp,

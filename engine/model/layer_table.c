@@ -41,10 +41,10 @@ static bool read_windows(const struct gguf *g, const struct arch *arch, const st
         uint64_t has_window;
         if (!gguf_item_u64(kv, i, &has_window) || has_window > 1)
             return bn_fail(err, BN_EFORMAT, "%s is neither true nor false for layer %zu", key, i);
-        /* BN_WINDOW_REFERENCE does not count the token itself, but traits.window does. */
+        /* BN_WINDOW_REFERENCE does not count the token itself, but traits.n_visible_keys does. */
         const size_t n_own = hp->window_rule == BN_WINDOW_REFERENCE ? 1 : 0;
         layers[i].traits.has_rope = has_window != 0;
-        layers[i].traits.window = has_window ? hp->window + n_own : 0;
+        layers[i].traits.n_visible_keys = has_window ? hp->window_in_file + n_own : 0;
     }
     return true;
 }

@@ -114,9 +114,9 @@ void model_window_text(const struct model *m, char *text, size_t text_bytes)
 {
     size_t n = 0, n_keys = 0;
     for (size_t i = 0; i < m->hp.n_layers; i++)
-        if (m->layers[i].traits.window > 0) {
+        if (m->layers[i].traits.n_visible_keys > 0) {
             n++;
-            n_keys = m->layers[i].traits.window;
+            n_keys = m->layers[i].traits.n_visible_keys;
         }
     text[0] = '\0';
     if (n > 0)

@@ -112,14 +112,14 @@ struct hparams {
     /* A mixture of experts: each token uses n_used_experts of the n_experts of a layer, and n_ff is
      * the width of one expert. Both are 0 without experts. */
     size_t n_experts, n_used_experts;
-    size_t window; /* value in the file for the layers with a window; 0: without arch.windows */
+    size_t window_in_file; /* attention.sliding_window; 0: without arch.windows */
     enum bn_window_rule window_rule;
 };
 
 /* Properties in which the layers of a model differ. */
 struct layer_traits {
-    bool is_delta_net; /* otherwise attention, to which the next two apply */
-    size_t window;     /* keys that a token attends to, its own included; 0: all */
+    bool is_delta_net;     /* otherwise attention, to which the next two apply */
+    size_t n_visible_keys; /* keys that a token attends to, its own included; 0: all */
     bool has_rope;
     float clamp; /* with experts: upper limit of gate, and limit of the magnitude of up; else 0 */
 };

@@ -9,7 +9,7 @@ struct window_ring window_ring_of(const struct model *m, size_t n_ubatch, size_t
 {
     struct window_ring r = {0};
     for (size_t i = 0; i < m->hp.n_layers; i++) {
-        const size_t window = m->layers[i].traits.window;
+        const size_t window = m->layers[i].traits.n_visible_keys;
         r.n_layers += window > 0;
         r.n_before = size_max(r.n_before, window - size_min(window, 1)); /* 0 without a window */
     }

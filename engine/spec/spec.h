@@ -9,8 +9,9 @@
  *
  * The caller passes all ids at each step and receives the next one, as without speculation. If the
  * sampler has already chosen the next token while it checked an earlier draft, the step evaluates
- * nothing. After a step the
- * session may hold more ids than the caller passed, or with recurrent states a few fewer.
+ * nothing. After a step the session may hold more ids than the caller passed: accepted draft tokens
+ * that later steps will return. With recurrent states or rings it may hold fewer, because it could
+ * return only to an earlier length.
  *
  * All calls must come from the thread of the engine, see engine.h.
  */

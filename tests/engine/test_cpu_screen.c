@@ -19,7 +19,7 @@
 
 #include <cmocka.h>
 
-#define N_REQS HEAD_GROUP
+#define N_REQS HEAD_PASS_ROWS
 #define N_THREADS 3
 
 /* A backend that has only an output head. */

@@ -515,7 +515,8 @@ static bool attention_part(const struct ref *r, size_t at, struct bn_error *err)
     round_f16(r, r->k, r->n * kv_dim);
     round_f16(r, r->v, r->n * kv_dim);
     for (size_t th = 0; th < r->n * hp->n_heads; th++)
-        attend(r, th / hp->n_heads, th % hp->n_heads, l->traits.window, r->a + th * hp->head_dim);
+        attend(r, th / hp->n_heads, th % hp->n_heads, l->traits.n_visible_keys,
+               r->a + th * hp->head_dim);
     if (r->m->arch->delta_nets)
         apply_gates(r);
     trace(r, "attn", at, r->a, q_dim);

@@ -63,7 +63,7 @@ void coarse_bound_ref(const struct coarse_mat *m, size_t row0, size_t row1,
 void coarse_gather_ref(const int8_t *const *x, size_t n, size_t n_blocks, int8_t *out)
 {
     for (size_t at = 0; at < n_blocks * 2 * COARSE_COLS; at += 4)
-        for (size_t i = 0; i < COARSE_GROUP; i++, out += 4)
+        for (size_t i = 0; i < COARSE_STATES; i++, out += 4)
             if (i < n)
                 memcpy(out, x[i] + at, 4);
             else
@@ -71,14 +71,14 @@ void coarse_gather_ref(const int8_t *const *x, size_t n, size_t n_blocks, int8_t
 }
 
 /* Integer product of one block of a row and hidden state i, as in block_lane but over all columns.
- * x is the part of coarse_group.x that belongs to the block. */
+ * x is the part of coarse_states.x that belongs to the block. */
 static int32_t block_product(const uint8_t *line, const int8_t *x, size_t i)
 {
     /* Bytes from `high` to `2 low` of the same column, and from column j to column j + 64. */
-    const size_t plane = COARSE_COLS * COARSE_GROUP, half = plane / 2;
+    const size_t plane = COARSE_COLS * COARSE_STATES, half = plane / 2;
     int32_t sum = 0;
     for (size_t j = 0; j < COARSE_COLS / 2; j++) {
-        const int8_t *at = x + j / 4 * COARSE_GROUP * 4 + 4 * i + j % 4;
+        const int8_t *at = x + j / 4 * COARSE_STATES * 4 + 4 * i + j % 4;
         sum += (line[j] & 15) * (256 * at[0] + at[plane]) +
                (line[j] >> 4) * (256 * at[half] + at[half + plane]);
     }
@@ -86,7 +86,7 @@ static int32_t block_product(const uint8_t *line, const int8_t *x, size_t i)
 }
 
 void coarse_bound_group_ref(const struct coarse_mat *m, size_t row0, size_t row1,
-                            const struct coarse_group *g, float *const *bounds)
+                            const struct coarse_states *g, float *const *bounds)
 {
     for (size_t r = row0; r < row1; r++)
         for (size_t i = 0; i < g->n; i++) {
@@ -96,11 +96,11 @@ void coarse_bound_group_ref(const struct coarse_mat *m, size_t row0, size_t row1
             for (size_t b = 0; b < m->n_blocks; b++, line += LINE_BYTES) {
                 const float step = bf16_to_f32(steps[b]);
                 const float step2 = step * step;
-                const int8_t *x = g->x + 2 * COARSE_COLS * COARSE_GROUP * b;
-                product = fmaf((float)(block_product(line, x, i) + g->fix[b * COARSE_GROUP + i]),
+                const int8_t *x = g->x + 2 * COARSE_COLS * COARSE_STATES * b;
+                product = fmaf((float)(block_product(line, x, i) + g->fix[b * COARSE_STATES + i]),
                                step, product);
                 squares = fmaf(step2 > COARSE_MIN ? step2 : COARSE_MIN,
-                               g->spread2[b * COARSE_GROUP + i], squares);
+                               g->spread2[b * COARSE_STATES + i], squares);
             }
             bounds[i][r - row0] = g->unit[i] * product + sqrtf(squares + 1e-36f);
         }

@@ -95,6 +95,6 @@ void unpack_rows_ref(const struct ternary_mat *w, size_t row0, size_t row1, uint
 
 void coarse_gather_ref(const int8_t *const *x, size_t n, size_t n_blocks, int8_t *out);
 void coarse_bound_group_ref(const struct coarse_mat *m, size_t row0, size_t row1,
-                            const struct coarse_group *g, float *const *bounds);
+                            const struct coarse_states *g, float *const *bounds);
 
 #endif

@@ -1,5 +1,5 @@
 /*
- * coarse_bound_group for AMX; coarse_ref.c is the specification.
+ * coarse_bound_states for AMX; coarse_ref.c is the specification.
  *
  * The codes of 16 rows are the first operand of a tile product: the low nibbles of a line are 64
  * columns and fill one row of an AMX tile, and so do the high nibbles. The hidden states are the
@@ -61,13 +61,13 @@ BN_FORCE_INLINE void unpack_quarter(const struct panel *p, size_t item, size_t q
     }
 }
 
-/* Scale a quarter of the sums of an item and add them to the products. `fixes` is coarse_group.fix,
- * the part of the sums that is the same for all rows. */
+/* Scale a quarter of the sums of an item and add them to the products. `fixes` is
+ * coarse_states.fix, the part of the sums that is the same for all rows. */
 BN_FORCE_INLINE void scale_quarter(struct workspace *s, size_t n_tiles, const int32_t *fixes,
                                    size_t item, size_t quarter)
 {
     const size_t block = item / n_tiles, row0 = item % n_tiles * SIDE;
-    const __m512i fix = _mm512_load_si512(fixes + block * COARSE_GROUP);
+    const __m512i fix = _mm512_load_si512(fixes + block * COARSE_STATES);
 #pragma GCC unroll 4
     for (size_t i = 0; i < QUARTER; i++) {
         const size_t r = quarter * QUARTER + i;
@@ -129,7 +129,7 @@ BN_FORCE_INLINE void widen_for_item(const struct coarse_mat *m, size_t row, cons
 
 /* Set s->product of n_rows (at most ROWS) rows from `row` on. */
 BN_FORCE_INLINE void multiply_panel(const struct coarse_mat *m, size_t row, size_t n_rows,
-                                    const struct coarse_group *g, struct workspace *s)
+                                    const struct coarse_states *g, struct workspace *s)
 {
     const size_t row_bytes = m->n_blocks * LINE_BYTES;
     const size_t n_tiles = (n_rows + SIDE - 1) / SIDE, n_items = m->n_blocks * n_tiles;
@@ -158,7 +158,7 @@ BN_FORCE_INLINE void multiply_panel(const struct coarse_mat *m, size_t row, size
 }
 
 void coarse_bound_group_amx(const struct coarse_mat *m, size_t row0, size_t row1,
-                            const struct coarse_group *g, float *const *bounds)
+                            const struct coarse_states *g, float *const *bounds)
 {
     struct workspace s;
     configure_tiles();

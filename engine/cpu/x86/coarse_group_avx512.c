@@ -1,5 +1,5 @@
 /*
- * coarse_bound_group for AVX-512 VNNI; coarse_ref.c is the specification.
+ * coarse_bound_states for AVX-512 VNNI; coarse_ref.c is the specification.
  *
  * Lanes are hidden states. Four codes of a row are broadcast and multiplied with four columns of
  * all hidden states. Four rows at a time share the loads of the hidden states.
@@ -14,11 +14,11 @@
 BN_FORCE_INLINE void multiply_block(uint8_t codes[ROWS][COARSE_COLS], const int8_t *x,
                                     __m512i high[ROWS], __m512i low[ROWS])
 {
-    const size_t plane = COARSE_COLS * COARSE_GROUP;
+    const size_t plane = COARSE_COLS * COARSE_STATES;
 #pragma GCC unroll 4
     for (int r = 0; r < ROWS; r++)
         high[r] = low[r] = _mm512_setzero_si512();
-    for (size_t j = 0; j < COARSE_COLS; j += 4, x += 4 * COARSE_GROUP) {
+    for (size_t j = 0; j < COARSE_COLS; j += 4, x += 4 * COARSE_STATES) {
         const __m512i hi = _mm512_load_si512(x), lo = _mm512_load_si512(x + plane);
 #pragma GCC unroll 4
         for (int r = 0; r < ROWS; r++) {
@@ -32,7 +32,7 @@ BN_FORCE_INLINE void multiply_block(uint8_t codes[ROWS][COARSE_COLS], const int8
 /* Products of ROWS rows from `row` on. If only n_rows < ROWS rows are left, the others repeat the
  * last one. */
 BN_FORCE_INLINE void multiply_rows(const struct coarse_mat *m, size_t row, size_t n_rows,
-                                   const struct coarse_group *g, __m512 product[ROWS])
+                                   const struct coarse_states *g, __m512 product[ROWS])
 {
     const __m512i nibble = _mm512_set1_epi8(15);
     const size_t row_bytes = m->n_blocks * LINE_BYTES;
@@ -55,8 +55,8 @@ BN_FORCE_INLINE void multiply_rows(const struct coarse_mat *m, size_t row, size_
             if (b % GROUP_BLOCKS == 0)
                 widen_steps(m->steps + at * m->step_stride, b, m->n_blocks, steps[r]);
         }
-        multiply_block(codes, g->x + b * 2 * COARSE_COLS * COARSE_GROUP, high, low);
-        const __m512i fix = _mm512_load_si512(g->fix + b * COARSE_GROUP);
+        multiply_block(codes, g->x + b * 2 * COARSE_COLS * COARSE_STATES, high, low);
+        const __m512i fix = _mm512_load_si512(g->fix + b * COARSE_STATES);
 #pragma GCC unroll 4
         for (int r = 0; r < ROWS; r++)
             product[r] = add_block(product[r], high[r], low[r], fix, steps[r][b % GROUP_BLOCKS]);
@@ -64,7 +64,7 @@ BN_FORCE_INLINE void multiply_rows(const struct coarse_mat *m, size_t row, size_
 }
 
 void coarse_bound_group_avx512(const struct coarse_mat *m, size_t row0, size_t row1,
-                               const struct coarse_group *g, float *const *bounds)
+                               const struct coarse_states *g, float *const *bounds)
 {
     for (size_t r = row0; r < row1; r += SIDE) {
         const size_t n = row1 - r < SIDE ? row1 - r : SIDE;

@@ -1,5 +1,5 @@
 /*
- * Functions that coarse_bound_group for AVX-512 and for AMX share: from the integer products of
+ * Functions that coarse_bound_states for AVX-512 and for AMX share: from the integer products of
  * rows and hidden states to the upper bounds of the logits. Lanes are hidden states.
  */
 #ifndef ENGINE_CPU_X86_COARSE_GROUP_AVX512_H
@@ -48,7 +48,7 @@ BN_FORCE_INLINE void square_steps(float steps[GROUP_BLOCKS])
  * spread2. Rows past n_rows repeat the first row. Four independent sums hide the latency of fma. */
 #define ERROR_ROWS 4
 BN_FORCE_INLINE void sum_squares(const struct coarse_mat *m, size_t row, size_t n_rows,
-                                 const struct coarse_group *g, __m512 squares[ERROR_ROWS])
+                                 const struct coarse_states *g, __m512 squares[ERROR_ROWS])
 {
     _Alignas(64) float steps[ERROR_ROWS][GROUP_BLOCKS];
 #pragma GCC unroll 4
@@ -63,7 +63,7 @@ BN_FORCE_INLINE void sum_squares(const struct coarse_mat *m, size_t row, size_t 
         for (size_t r = 0; r < ERROR_ROWS; r++)
             square_steps(steps[r]);
         for (size_t b = b0; b < m->n_blocks && b < b0 + GROUP_BLOCKS; b++) {
-            const __m512 spread2 = _mm512_load_ps(g->spread2 + b * COARSE_GROUP);
+            const __m512 spread2 = _mm512_load_ps(g->spread2 + b * COARSE_STATES);
 #pragma GCC unroll 4
             for (size_t r = 0; r < ERROR_ROWS; r++)
                 squares[r] = _mm512_fmadd_ps(_mm512_set1_ps(steps[r][b - b0]), spread2, squares[r]);
@@ -74,8 +74,8 @@ BN_FORCE_INLINE void sum_squares(const struct coarse_mat *m, size_t row, size_t 
 /* Turn the products v of the first n_rows of SIDE rows into bounds, and store these at
  * bounds[hidden state] + at. */
 BN_FORCE_INLINE void finish_rows(const struct coarse_mat *m, size_t row, size_t n_rows,
-                                 const struct coarse_group *g, __m512 v[SIDE], float *const *bounds,
-                                 size_t at)
+                                 const struct coarse_states *g, __m512 v[SIDE],
+                                 float *const *bounds, size_t at)
 {
     const __mmask16 valid = n_rows < SIDE ? (__mmask16)((1u << n_rows) - 1) : (__mmask16)~0u;
 #pragma GCC unroll 4

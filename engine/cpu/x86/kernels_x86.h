@@ -34,7 +34,7 @@ void ternary_matmul_few_avx512(const struct ternary_mat *w, size_t row0, size_t 
                                const struct ternary_batch *batch);
 void coarse_gather_avx512(const int8_t *const *x, size_t n, size_t n_blocks, int8_t *out);
 void coarse_bound_group_avx512(const struct coarse_mat *m, size_t row0, size_t row1,
-                               const struct coarse_group *g, float *const *bounds);
+                               const struct coarse_states *g, float *const *bounds);
 const int8_t *gather_tokens_avx512(const int8_t *packed, size_t n_lines, size_t n_tokens,
                                    int8_t *own);
 
@@ -48,7 +48,7 @@ void ternary_matmul_amx_medium(const struct ternary_mat *w, size_t row0, size_t 
 void grouped_matmul_amx(const struct grouped_mat *w, size_t group0, size_t group1,
                         const struct grouped_batch *batch);
 void coarse_bound_group_amx(const struct coarse_mat *m, size_t row0, size_t row1,
-                            const struct coarse_group *g, float *const *bounds);
+                            const struct coarse_states *g, float *const *bounds);
 size_t mac_peak_amx(size_t n_rounds);
 
 #endif

@@ -16,7 +16,7 @@ bool jval_is_iterable(struct jval v)
     case J_DICT:
     case J_RANGE:
     case J_VIEW:
-    case J_ITER:
+    case J_GENERATOR:
     case J_LOOP:
         return true;
     default:
@@ -97,7 +97,7 @@ bool jiter_next(struct jvm *vm, struct jiter *it, struct jval *out, bool *more)
         if (it->pos >= v.u.view->dict->n)
             break;
         return view_item(vm, v.u.view, it->pos++, out);
-    case J_ITER:
+    case J_GENERATOR:
         return gen_next(vm, v.u.gen, out, more);
     case J_LOOP: /* as in jinja2: advances the loop and yields (item, loop) */
         if (!jloop_advance(vm, v.u.loop, more))
@@ -144,7 +144,7 @@ bool jgen_new(struct jvm *vm, jgen_next_fn next, struct jval src, void *self, st
     if (!gen)
         return false;
     *gen = (struct jgen){.next = next, .src = src, .self = self};
-    *out = (struct jval){.kind = J_ITER, .u.gen = gen};
+    *out = (struct jval){.kind = J_GENERATOR, .u.gen = gen};
     return true;
 }
 

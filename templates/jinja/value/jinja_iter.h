@@ -9,7 +9,8 @@
 
 struct jiter {
     struct jval src;
-    size_t pos; /* number of items read so far; bytes for a string; unused for J_ITER, J_LOOP */
+    size_t
+        pos; /* number of items read so far; bytes for a string; unused for J_GENERATOR, J_LOOP */
 };
 
 /* Fails if v is not iterable. An undefined value has no items. */

@@ -22,7 +22,7 @@ const char *jkind_name(struct jval v)
         [J_NAMESPACE] = "Namespace",
         [J_RANGE] = "range",
         [J_VIEW] = "dict view",
-        [J_ITER] = "generator",
+        [J_GENERATOR] = "generator",
         [J_MACRO] = "Macro",
         [J_FUNC] = "function",
         [J_METHOD] = "method",

@@ -37,14 +37,14 @@ enum jkind {
     J_DICT,
     J_NAMESPACE, /* namespace(...) */
     J_RANGE,
-    J_VIEW,   /* dict.keys(), .values(), .items() */
-    J_ITER,   /* a generator: can be iterated once */
-    J_MACRO,  /* also the body of a call block */
-    J_FUNC,   /* a global function */
-    J_METHOD, /* a method bound to its value */
-    J_LOOP,   /* the loop variable */
-    J_JOINER, /* joiner(...) */
-    J_CYCLER, /* cycler(...) */
+    J_VIEW,      /* dict.keys(), .values(), .items() */
+    J_GENERATOR, /* a generator: can be iterated once */
+    J_MACRO,     /* also the body of a call block */
+    J_FUNC,      /* a global function */
+    J_METHOD,    /* a method bound to its value */
+    J_LOOP,      /* the loop variable */
+    J_JOINER,    /* joiner(...) */
+    J_CYCLER,    /* cycler(...) */
 };
 
 /* Consecutive bytes of a string with the same origin. */

@@ -12,7 +12,7 @@
 #define LAYERS 2 /* attention runs in the second one */
 
 struct attn_case {
-    uint32_t head_dim, group, window;
+    uint32_t head_dim, n_q_per_kv, window;
     uint32_t ring_blocks; /* 0: no ring */
     uint32_t gap;         /* elements between the queries of two KV heads, as for gates */
     struct {
@@ -60,7 +60,7 @@ static void fill_cache(struct attn_data *d, uint32_t seq, struct random *r)
 
 static struct attn_data attn_make(struct attn_case c, struct random *r)
 {
-    struct attn_data d = {.c = c, .q_group = c.group * c.head_dim + c.gap};
+    struct attn_data d = {.c = c, .q_group = c.n_q_per_kv * c.head_dim + c.gap};
     const uint32_t v_stride = (uint32_t)size_round_up(c.head_dim, 32);
     const uint64_t head_elems = (uint64_t)KV_BLOCK * (c.head_dim + v_stride);
     d.kv = (struct kv_shape){.block_elems = LAYERS * KV_HEADS * head_elems,
@@ -70,7 +70,7 @@ static struct attn_data attn_make(struct attn_case c, struct random *r)
                              .v_stride = v_stride,
                              .is_ring = c.ring_blocks > 0};
     d.qkv_stride = KV_HEADS * d.q_group + 8;
-    d.out_stride = KV_HEADS * c.group * c.head_dim + 3;
+    d.out_stride = KV_HEADS * c.n_q_per_kv * c.head_dim + 3;
     for (uint32_t seq = 0; seq < MAX_SEQS; seq++)
         d.n_tokens += c.seqs[seq].n;
     d.tokens = zeros(d.n_tokens, sizeof *d.tokens);
@@ -107,12 +107,12 @@ static void check_case(struct attn_case c, struct random *r, enum twin_order ord
                                 .n_tokens = d.n_tokens,
                                 .qkv_stride = d.qkv_stride,
                                 .out_stride = d.out_stride,
-                                .n_heads = KV_HEADS * c.group,
-                                .group = c.group,
+                                .n_heads = KV_HEADS * c.n_q_per_kv,
+                                .n_q_per_kv = c.n_q_per_kv,
                                 .q_group = d.q_group,
                                 .layer = LAYERS - 1,
                                 .window = c.window};
-    const uint32_t n_tiles = (d.n_tokens * c.group + APPLY_ROWS - 1) / APPLY_ROWS;
+    const uint32_t n_tiles = (d.n_tokens * c.n_q_per_kv + APPLY_ROWS - 1) / APPLY_ROWS;
     float *out = zeros(c.head_dim, sizeof *out);
     float *before = zeros((size_t)d.n_tokens * d.out_stride, sizeof *before);
     memcpy(before, d.out, (size_t)d.n_tokens * d.out_stride * sizeof *before);
@@ -122,17 +122,19 @@ static void check_case(struct attn_case c, struct random *r, enum twin_order ord
     for (uint32_t seq = 0; seq < MAX_SEQS; seq++)
         for (uint32_t i = 0; i < c.seqs[seq].n; i++, token++) {
             float *const row = d.out + (size_t)token * d.out_stride;
-            for (uint32_t h = 0; h < KV_HEADS * c.group; h++) {
+            for (uint32_t h = 0; h < KV_HEADS * c.n_q_per_kv; h++) {
                 const float *q = d.qkv + (size_t)token * d.qkv_stride +
-                                 h / c.group * (size_t)d.q_group + h % c.group * (size_t)c.head_dim;
+                                 h / c.n_q_per_kv * (size_t)d.q_group +
+                                 h % c.n_q_per_kv * (size_t)c.head_dim;
                 const uint32_t pos = c.seqs[seq].pos + i;
-                expect_attention(&d.kv, keys_of(&d, seq, h / c.group, 0), d.n_blocks[seq],
+                expect_attention(&d.kv, keys_of(&d, seq, h / c.n_q_per_kv, 0), d.n_blocks[seq],
                                  kit_oldest(c.window, pos), pos, q, out);
                 assert_same(row + h * c.head_dim, out, c.head_dim * sizeof *out, "attention");
             }
             /* nothing is written behind the heads */
-            assert_same(row + KV_HEADS * c.group * c.head_dim,
-                        before + (size_t)token * d.out_stride + KV_HEADS * c.group * c.head_dim,
+            assert_same(row + KV_HEADS * c.n_q_per_kv * c.head_dim,
+                        before + (size_t)token * d.out_stride +
+                            KV_HEADS * c.n_q_per_kv * c.head_dim,
                         3 * sizeof *row, "the rest of the row");
         }
     FREE_ALL(out, before);
@@ -144,16 +146,16 @@ static void heads_and_groups_of_any_size(void **state)
     (void)state;
     /* with tokens before the pass; some thread blocks end between two heads of a token */
     static const struct attn_case cases[] = {
-        {.head_dim = 128, .group = 4, .seqs = {{100, 37}}},
-        {.head_dim = 64, .group = 4, .seqs = {{1100, 5}}},
-        {.head_dim = 64, .group = 1, .seqs = {{63, 70}}},
-        {.head_dim = 80, .group = 2, .seqs = {{1, 33}}},
-        {.head_dim = 96, .group = 5, .seqs = {{64, 13}}},
-        {.head_dim = 256, .group = 6, .gap = 1536, .seqs = {{130, 11}}},
-        {.head_dim = 130, .group = 9, .seqs = {{0, 4}}},
-        {.head_dim = 33, .group = 7, .seqs = {{50, 20}}},
-        {.head_dim = 1, .group = 8, .seqs = {{126, 5}}},
-        {.head_dim = 44, .group = 3, .gap = 2, .seqs = {{62, 3}}},
+        {.head_dim = 128, .n_q_per_kv = 4, .seqs = {{100, 37}}},
+        {.head_dim = 64, .n_q_per_kv = 4, .seqs = {{1100, 5}}},
+        {.head_dim = 64, .n_q_per_kv = 1, .seqs = {{63, 70}}},
+        {.head_dim = 80, .n_q_per_kv = 2, .seqs = {{1, 33}}},
+        {.head_dim = 96, .n_q_per_kv = 5, .seqs = {{64, 13}}},
+        {.head_dim = 256, .n_q_per_kv = 6, .gap = 1536, .seqs = {{130, 11}}},
+        {.head_dim = 130, .n_q_per_kv = 9, .seqs = {{0, 4}}},
+        {.head_dim = 33, .n_q_per_kv = 7, .seqs = {{50, 20}}},
+        {.head_dim = 1, .n_q_per_kv = 8, .seqs = {{126, 5}}},
+        {.head_dim = 44, .n_q_per_kv = 3, .gap = 2, .seqs = {{62, 3}}},
     };
     CHECK_CASES(cases, 11);
 }
@@ -163,12 +165,12 @@ static void windows_and_rings(void **state)
     (void)state;
     /* windows within a block, of whole blocks, of one position; rings that wrap around */
     static const struct attn_case cases[] = {
-        {.head_dim = 32, .group = 4, .window = 10, .seqs = {{40, 100}}},
-        {.head_dim = 32, .group = 4, .window = 64, .seqs = {{127, 66}}},
-        {.head_dim = 32, .group = 3, .window = 1, .seqs = {{0, 70}}},
-        {.head_dim = 32, .group = 2, .window = 100, .ring_blocks = 4, .seqs = {{300, 90}}},
-        {.head_dim = 64, .group = 1, .window = 130, .ring_blocks = 5, .seqs = {{0, 200}}},
-        {.head_dim = 20, .group = 4, .window = 64, .ring_blocks = 2, .seqs = {{1000, 40}}},
+        {.head_dim = 32, .n_q_per_kv = 4, .window = 10, .seqs = {{40, 100}}},
+        {.head_dim = 32, .n_q_per_kv = 4, .window = 64, .seqs = {{127, 66}}},
+        {.head_dim = 32, .n_q_per_kv = 3, .window = 1, .seqs = {{0, 70}}},
+        {.head_dim = 32, .n_q_per_kv = 2, .window = 100, .ring_blocks = 4, .seqs = {{300, 90}}},
+        {.head_dim = 64, .n_q_per_kv = 1, .window = 130, .ring_blocks = 5, .seqs = {{0, 200}}},
+        {.head_dim = 20, .n_q_per_kv = 4, .window = 64, .ring_blocks = 2, .seqs = {{1000, 40}}},
     };
     CHECK_CASES(cases, 11);
 }
@@ -178,11 +180,11 @@ static void several_sequences_in_a_pass(void **state)
     (void)state;
     /* sequences that share a thread block, at very different positions */
     static const struct attn_case cases[] = {
-        {.head_dim = 32, .group = 4, .seqs = {{200, 2}, {0, 3}, {63, 1}}},
-        {.head_dim = 32, .group = 2, .seqs = {{10, 20}, {128, 40}, {60, 9}}},
-        {.head_dim = 48, .group = 5, .window = 70, .seqs = {{0, 1}, {500, 30}, {3, 2}}},
+        {.head_dim = 32, .n_q_per_kv = 4, .seqs = {{200, 2}, {0, 3}, {63, 1}}},
+        {.head_dim = 32, .n_q_per_kv = 2, .seqs = {{10, 20}, {128, 40}, {60, 9}}},
+        {.head_dim = 48, .n_q_per_kv = 5, .window = 70, .seqs = {{0, 1}, {500, 30}, {3, 2}}},
         {.head_dim = 16,
-         .group = 4,
+         .n_q_per_kv = 4,
          .window = 20,
          .ring_blocks = 3,
          .seqs = {{250, 5}, {7, 90}, {130, 1}}},

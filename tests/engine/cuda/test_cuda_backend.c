@@ -144,7 +144,7 @@ static void check_requests(struct synth_spec spec)
     for (size_t i = 60; i < N_IDS; i++)
         append_to_both(&p, ids + i, 1, requests[i % n_requests].kind == HEAD_NONE ? 0 : 1,
                        &requests[i % n_requests], "a token");
-    for (size_t i = 0; i < n_requests - 1; i++) /* also with more rows than HEAD_GROUP */
+    for (size_t i = 0; i < n_requests - 1; i++) /* also with more rows than HEAD_PASS_ROWS */
         append_to_both(&p, ids, 5 + i % 3 * 7, 4 + i % 3 * 7, &requests[i], "several rows");
     close_pair(&p);
 }

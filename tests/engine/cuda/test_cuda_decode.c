@@ -15,7 +15,7 @@
 
 struct decode_case {
     /* n_shares: thread blocks that share the position blocks of a token */
-    uint32_t head_dim, group, n_rot, n_shares;
+    uint32_t head_dim, n_q_per_kv, n_rot, n_shares;
     uint32_t window, ring_blocks;  /* ring_blocks 0: no ring */
     uint32_t gap;                  /* floats between the queries of two KV heads */
     bool neox, has_norm, has_nan;  /* has_nan: all scores of the first visible block are NaN */
@@ -73,7 +73,8 @@ static void make_sequence(struct decode_data *d, uint32_t seq, struct random *r)
     d->cache_elems[seq] = n;
     d->expected[seq] = zeros(n, sizeof *cache);
     memcpy(d->expected[seq], cache, n * sizeof *cache);
-    d->slots[seq] = zeros((size_t)n_blocks * KV_HEADS * c->group, SLOT_FLOATS(c->head_dim) * 4);
+    d->slots[seq] =
+        zeros((size_t)n_blocks * KV_HEADS * c->n_q_per_kv, SLOT_FLOATS(c->head_dim) * 4);
     d->tokens[seq] = (struct cuda_token){.kv = c->ring_blocks > 0 ? NULL : cache,
                                          .ring = c->ring_blocks > 0 ? cache : NULL,
                                          .slots = d->slots[seq],
@@ -87,7 +88,8 @@ static void set_shapes(struct decode_data *d)
     const struct decode_case *c = &d->c;
     const uint32_t v_stride = (uint32_t)size_round_up(c->head_dim, 32);
     const uint64_t head_elems = (uint64_t)KV_BLOCK * (c->head_dim + v_stride);
-    const uint32_t q_group = c->group * c->head_dim + c->gap, kv_width = KV_HEADS * c->head_dim;
+    const uint32_t q_group = c->n_q_per_kv * c->head_dim + c->gap,
+                   kv_width = KV_HEADS * c->head_dim;
     d->kv = (struct kv_shape){.block_elems = LAYERS * KV_HEADS * head_elems,
                               .layer_elems = KV_HEADS * head_elems,
                               .head_elems = head_elems,
@@ -99,7 +101,7 @@ static void set_shapes(struct decode_data *d)
                                  .q_floats = KV_HEADS * q_group,
                                  .q_group = q_group,
                                  .kv_width = kv_width,
-                                 .group = c->group,
+                                 .n_q_per_kv = c->n_q_per_kv,
                                  .n_rot = c->n_rot,
                                  .layer = LAYERS - 1,
                                  .neox = c->neox,
@@ -108,9 +110,9 @@ static void set_shapes(struct decode_data *d)
     d->attn = (struct attn_args){.kv = d->kv,
                                  .n_tokens = c->n_seqs,
                                  .qkv_stride = d->rope.qkv_stride,
-                                 .out_stride = KV_HEADS * c->group * c->head_dim + PAD,
-                                 .n_heads = KV_HEADS * c->group,
-                                 .group = c->group,
+                                 .out_stride = KV_HEADS * c->n_q_per_kv * c->head_dim + PAD,
+                                 .n_heads = KV_HEADS * c->n_q_per_kv,
+                                 .n_q_per_kv = c->n_q_per_kv,
                                  .q_group = q_group,
                                  .layer = LAYERS - 1,
                                  .window = c->window};
@@ -125,7 +127,7 @@ static struct decode_data decode_make(struct decode_case c, struct random *r)
     d.cs = floats(r, (size_t)c.n_seqs * c.n_rot + 1);
     d.norms = floats(r, 2 * (size_t)c.head_dim);
     d.out = floats(r, (size_t)c.n_seqs * d.attn.out_stride);
-    d.n_ended = zeros((size_t)c.n_seqs * KV_HEADS * c.group, sizeof *d.n_ended);
+    d.n_ended = zeros((size_t)c.n_seqs * KV_HEADS * c.n_q_per_kv, sizeof *d.n_ended);
     for (uint32_t seq = 0; seq < c.n_seqs; seq++)
         make_sequence(&d, seq, r);
     d.rope.qkv = d.qkv;
@@ -165,9 +167,9 @@ static void expect_append(const struct decode_data *d, uint32_t seq)
         float *q = d->row + head * (size_t)d->rope.q_group;
         float *k = d->row + d->rope.q_floats + head * (size_t)head_dim;
         uint16_t *keys = keys_of(d, d->expected[seq], head, pos / KV_BLOCK);
-        for (uint32_t h = 0; h < d->c.group; h++)
+        for (uint32_t h = 0; h < d->c.n_q_per_kv; h++)
             rope_one(d, seq, q + h * (size_t)head_dim, d->rope.q_norm);
-        for (uint32_t i = 0; i < d->c.group * head_dim; i++)
+        for (uint32_t i = 0; i < d->c.n_q_per_kv * head_dim; i++)
             q[i] = q[i] * d->rope.q_scale;
         rope_one(d, seq, k, d->rope.k_norm);
         to_f16_ref(k, head_dim, k16);
@@ -185,9 +187,9 @@ static void check_token(const struct decode_data *d, uint32_t seq, const float *
     expect_append(d, seq);
     assert_same(d->caches[seq], d->expected[seq], d->cache_elems[seq] * 2, "the cache");
     for (uint32_t h = 0; h < n_heads; h++) {
-        const float *q =
-            d->row + h / d->c.group * (size_t)d->rope.q_group + h % d->c.group * (size_t)head_dim;
-        expect_attention(&d->kv, keys_of(d, d->expected[seq], h / d->c.group, 0),
+        const float *q = d->row + h / d->c.n_q_per_kv * (size_t)d->rope.q_group +
+                         h % d->c.n_q_per_kv * (size_t)head_dim;
+        expect_attention(&d->kv, keys_of(d, d->expected[seq], h / d->c.n_q_per_kv, 0),
                          d->c.ring_blocks > 0 ? d->c.ring_blocks : UINT32_MAX,
                          kit_oldest(d->c.window, d->c.at[seq]), d->c.at[seq], q, out);
         assert_same(row + h * (size_t)head_dim, out, head_dim * sizeof *out, "attention");
@@ -201,7 +203,7 @@ static void check_token(const struct decode_data *d, uint32_t seq, const float *
 static void check_case(struct decode_case c, struct random *r, enum twin_order order)
 {
     struct decode_data d = decode_make(c, r);
-    const uint32_t n_chunks = KV_HEADS * ((c.group + ATTN_HEADS - 1) / ATTN_HEADS);
+    const uint32_t n_chunks = KV_HEADS * ((c.n_q_per_kv + ATTN_HEADS - 1) / ATTN_HEADS);
     const size_t n_out = (size_t)c.n_seqs * d.attn.out_stride;
     const size_t n_qkv = (size_t)c.n_seqs * d.rope.qkv_stride;
     float *before = zeros(n_out, sizeof *before), *qkv = zeros(n_qkv, sizeof *qkv);

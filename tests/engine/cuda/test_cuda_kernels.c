@@ -292,7 +292,7 @@ static void check_append(const struct attn_run *a, enum twin_order order)
                                    .q_floats = a->q_width,
                                    .q_group = a->q_width,
                                    .kv_width = c.head_dim,
-                                   .group = c.group,
+                                   .n_q_per_kv = c.group,
                                    .n_rot = c.n_rot,
                                    .neox = c.neox,
                                    .q_scale = a->q_scale};
@@ -332,7 +332,7 @@ static void check_attention(struct attn_case c, struct random *r, enum twin_orde
                                    .out_stride = a.q_width,
                                    .q_group = a.q_width,
                                    .n_heads = c.group,
-                                   .group = c.group};
+                                   .n_q_per_kv = c.group};
     launch("attn_apply",
            (c.n_pos * c.group + APPLY_ROWS - 1) / APPLY_ROWS *
                ((c.head_dim + APPLY_ELEMS - 1) / APPLY_ELEMS),

@@ -17,7 +17,7 @@ void use_emulated_amx(struct cpu_kernels *k)
     k->many = (struct ternary_gemm){pack_token_amx,     gather_tokens_ref, unpack_rows_amx,
                                     ternary_matmul_amx, MATMUL_TOKENS,     PANEL_ROWS};
     k->grouped.matmul = grouped_matmul_amx;
-    k->coarse_bound_group = coarse_bound_group_amx;
+    k->coarse_bound_states = coarse_bound_group_amx;
 }
 #else
 void use_emulated_amx(struct cpu_kernels *k)

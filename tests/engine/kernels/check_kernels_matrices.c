@@ -368,11 +368,11 @@ static void coarse_group_n(struct check *c, size_t n_rows, size_t n_blocks, size
     const size_t x_bytes = n_blocks * 2 * COARSE_COLS;
     const bool extreme = rng_below(&c->rng, 3) == 0;
     const struct coarse_mat m = make_plane(c, n_rows, n_blocks, extreme);
-    int32_t *fix = guard_alloc(n_blocks * COARSE_GROUP * sizeof *fix);
-    float *spread2 = guard_alloc(n_blocks * COARSE_GROUP * sizeof *spread2);
-    float *unit = guard_alloc(COARSE_GROUP * sizeof *unit);
-    const int8_t *x[COARSE_GROUP];
-    for (size_t i = 0; i < n_blocks * COARSE_GROUP; i++)
+    int32_t *fix = guard_alloc(n_blocks * COARSE_STATES * sizeof *fix);
+    float *spread2 = guard_alloc(n_blocks * COARSE_STATES * sizeof *spread2);
+    float *unit = guard_alloc(COARSE_STATES * sizeof *unit);
+    const int8_t *x[COARSE_STATES];
+    for (size_t i = 0; i < n_blocks * COARSE_STATES; i++)
         fix[i] = (int32_t)rng_below(&c->rng, 4000000) - 2000000;
     for (size_t i = 0; i < n; i++) {
         int8_t *plane = guard_alloc(x_bytes);
@@ -380,21 +380,21 @@ static void coarse_group_n(struct check *c, size_t n_rows, size_t n_blocks, size
             plane[j] = extreme ? (i % 2 ? 127 : -128) : (int8_t)rng_next(&c->rng);
         x[i] = plane;
     }
-    fill_floats(&c->rng, PATTERN_PLAIN, spread2, n_blocks * COARSE_GROUP);
-    for (size_t i = 0; i < n_blocks * COARSE_GROUP; i++)
+    fill_floats(&c->rng, PATTERN_PLAIN, spread2, n_blocks * COARSE_STATES);
+    for (size_t i = 0; i < n_blocks * COARSE_STATES; i++)
         spread2[i] = spread2[i] * spread2[i];
-    fill_floats(&c->rng, PATTERN_PLAIN, unit, COARSE_GROUP);
+    fill_floats(&c->rng, PATTERN_PLAIN, unit, COARSE_STATES);
     const size_t row0 = rng_below(&c->rng, n_rows), apart = n_rows - row0 + rng_below(&c->rng, 5);
     const struct outputs o = outputs_alloc(n * apart * sizeof(float), 4 * rng_below(&c->rng, 16));
     const struct cpu_kernels *k[2] = {c->k, c->ref};
     for (size_t j = 0; j < 2; j++) {
-        int8_t *gathered = guard_alloc(COARSE_GROUP * x_bytes);
-        float *bounds[COARSE_GROUP];
+        int8_t *gathered = guard_alloc(COARSE_STATES * x_bytes);
+        float *bounds[COARSE_STATES];
         for (size_t i = 0; i < n; i++)
             bounds[i] = (float *)o.p[j] + i * apart;
         k[j]->coarse_gather(x, n, n_blocks, gathered);
-        k[j]->coarse_bound_group(&m, row0, n_rows,
-                                 &(struct coarse_group){n, gathered, fix, spread2, unit}, bounds);
+        k[j]->coarse_bound_states(&m, row0, n_rows,
+                                  &(struct coarse_states){n, gathered, fix, spread2, unit}, bounds);
     }
     outputs_compare(c, &o, true, "rows %zu .. %zu, %zu blocks, %zu states", row0, n_rows, n_blocks,
                     n);
@@ -403,7 +403,7 @@ static void coarse_group_n(struct check *c, size_t n_rows, size_t n_blocks, size
 
 static void check_coarse_group(struct check *c)
 {
-    for (size_t n = 1; n <= COARSE_GROUP; n++)
+    for (size_t n = 1; n <= COARSE_STATES; n++)
         for (size_t n_blocks = 1; n_blocks < 40; n_blocks += 1 + n_blocks / 3)
             if (check_selects(c))
                 coarse_group_n(c, 1 + rng_below(&c->rng, 150), n_blocks, n);
@@ -428,7 +428,7 @@ static void check_coarse_bound(struct check *c)
 const struct check_case matrix_cases[] = {
     {"coarse_pack", check_coarse_pack},
     {"coarse_bound", check_coarse_bound},
-    {"coarse_group", check_coarse_group},
+    {"coarse_states", check_coarse_group},
     {"ternary_matvec", check_matvec},
     {"ternary_matmul", check_matmul},
     {"ternary_some", check_some},

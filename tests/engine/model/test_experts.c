@@ -93,7 +93,7 @@ static void layers_have_their_traits(void **state)
     opened(&m);
     for (size_t i = 0; i < 5; i++) {
         const struct layer_traits *t = &m.model->layers[i].traits;
-        assert_int_equal(t->window, i == 3 ? 0 : 41); /* the token itself and 40 before it */
+        assert_int_equal(t->n_visible_keys, i == 3 ? 0 : 41); /* the token itself and 40 before it */
         assert_int_equal(t->has_rope, i != 3);
         assert_true(t->clamp == 1.5f);
         assert_int_equal(m.model->layers[i].gate.source.n_rows, 8 * 64);
@@ -103,8 +103,8 @@ static void layers_have_their_traits(void **state)
     assert_string_equal(text, "a token sees itself and 40 before it in 4 of 5 layers "
                               "(rule: reference)");
     assert_true(reopen(&m, BN_WINDOW_MAINLINE, &err));
-    assert_int_equal(m.model->layers[0].traits.window, 40);
-    assert_int_equal(m.model->layers[3].traits.window, 0);
+    assert_int_equal(m.model->layers[0].traits.n_visible_keys, 40);
+    assert_int_equal(m.model->layers[3].traits.n_visible_keys, 0);
     model_window_text(m.model, text, sizeof text);
     assert_non_null(strstr(text, "39 before it"));
     synth_close(&m);
@@ -118,7 +118,7 @@ static void dense_models_have_plain_layers(void **state)
     struct bn_error err;
     char text[120];
     assert_true(synth_open(&spec, &m, &err));
-    assert_int_equal(m.model->layers[0].traits.window, 0);
+    assert_int_equal(m.model->layers[0].traits.n_visible_keys, 0);
     assert_true(m.model->layers[0].traits.has_rope);
     assert_int_equal(m.model->hp.n_experts, 0);
     model_window_text(m.model, text, sizeof text);

@@ -157,22 +157,22 @@ struct rope_args {
     const float *q_norm, *k_norm; /* (head_dim), or NULL */
     float *qkv;                   /* (n_tokens, qkv_stride): q (q_floats), k and v (kv_width) */
     struct kv_shape kv;
-    /* group: query heads per KV head. q_group: floats from the first query of a KV head to that of
-     * the next one; gates may lie between them. layer: number among those with a ring, or among
-     * those with all keys and values.
-     * neox: 1 if the elements of a pair are n_rot / 2 apart, 0 if they are adjacent. */
-    uint32_t qkv_stride, q_floats, q_group, kv_width, group, n_rot, layer, neox;
+    /* n_q_per_kv: query heads per KV head. q_group: floats from the first query of a KV head to
+     * that of the next one; gates may lie between them. layer: number among those with a ring, or
+     * among those with all keys and values. neox: 1 if the elements of a pair are n_rot / 2 apart,
+     * 0 if they are adjacent. */
+    uint32_t qkv_stride, q_floats, q_group, kv_width, n_q_per_kv, n_rot, layer, neox;
     float q_scale, eps;
 };
 
-/* Attention of each token over the keys and values of its sequence. group, q_group, layer: as in
- * rope_args. window: keys that a token sees, its own included; 0: all. */
+/* Attention of each token over the keys and values of its sequence. n_q_per_kv, q_group, layer: as
+ * in rope_args. window: keys that a token sees, its own included; 0: all. */
 struct attn_args {
     const struct cuda_token *tokens;
     const float *qkv; /* as in rope_args */
     float *out;       /* (n_tokens, out_stride) */
     struct kv_shape kv;
-    uint32_t n_tokens, qkv_stride, out_stride, n_heads, group, q_group, layer, window;
+    uint32_t n_tokens, qkv_stride, out_stride, n_heads, n_q_per_kv, q_group, layer, window;
 };
 
 /* rope_append and attention in one kernel, for tokens of different sequences with heads of at most

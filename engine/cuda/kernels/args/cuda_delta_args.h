@@ -75,17 +75,17 @@ struct delta_out_args {
 };
 
 /* Brings the query and the gate of each head, which alternate, into the order queries, gates within
- * the group of a KV head. Grid: tokens, KV heads. */
+ * the query heads of a KV head. Grid: tokens, KV heads. */
 struct split_gates_args {
     float *qkv; /* (n_tokens, qkv_stride) */
-    uint32_t qkv_stride, group, head_dim;
+    uint32_t qkv_stride, n_q_per_kv, head_dim;
 };
 
 /* Multiplies the results of attention by the sigmoid of their gates. Grid: tokens, KV heads. */
 struct attn_gate_args {
     const float *qkv; /* after split_gates */
     float *out;       /* (n_tokens, out_stride) */
-    uint32_t qkv_stride, out_stride, group, head_dim;
+    uint32_t qkv_stride, out_stride, n_q_per_kv, head_dim;
 };
 
 #endif

@@ -17,17 +17,19 @@
 
 DEV const float *row_query(const struct attn_args *a, uint32_t kv_head, uint32_t row)
 {
-    return a->qkv + (uint64_t)(row / a->group) * a->qkv_stride + (uint64_t)kv_head * a->q_group +
-           row % a->group * a->kv.head_dim;
+    return a->qkv + (uint64_t)(row / a->n_q_per_kv) * a->qkv_stride +
+           (uint64_t)kv_head * a->q_group + row % a->n_q_per_kv * a->kv.head_dim;
 }
 
 /* Thread blocks with late tokens come first, because they take longest. A warp of 32 lanes has all
  * rows and a quarter of the elements of the results. */
 DEV struct apply_thread apply_thread_init(const struct attn_args *a)
 {
-    const uint32_t n_all = a->n_tokens * a->group, t = thread_x(), lane = t % 32, warp = t / 32;
+    const uint32_t n_all = a->n_tokens * a->n_q_per_kv, t = thread_x(), lane = t % 32,
+                   warp = t / 32;
     const uint32_t n_parts = (a->kv.head_dim + APPLY_ELEMS - 1) / APPLY_ELEMS;
-    const uint32_t n_kv_heads = a->n_heads / a->group, n_later = block_x() / (n_parts * n_kv_heads);
+    const uint32_t n_kv_heads = a->n_heads / a->n_q_per_kv,
+                   n_later = block_x() / (n_parts * n_kv_heads);
     struct apply_thread p;
     p.row0 = ((n_all - 1) / APPLY_ROWS - n_later) * APPLY_ROWS;
     p.n_rows = n_all - p.row0 < APPLY_ROWS ? n_all - p.row0 : APPLY_ROWS;
@@ -210,8 +212,8 @@ DEV void store_results(const struct attn_args *a, struct apply_shared *s,
     for (uint32_t r = 0; r < VALUE_ROWS; r++) {
         const uint32_t row = p->value_row + 4 * r, at = p->row0 + row;
         const uint32_t elem = p->elem0 + p->elem;
-        float *to = a->out + (uint64_t)(at / a->group) * a->out_stride +
-                    (p->kv_head * a->group + at % a->group) * a->kv.head_dim + elem;
+        float *to = a->out + (uint64_t)(at / a->n_q_per_kv) * a->out_stride +
+                    (p->kv_head * a->n_q_per_kv + at % a->n_q_per_kv) * a->kv.head_dim + elem;
         if (row >= p->n_rows)
             continue;
 #pragma unroll
@@ -221,17 +223,17 @@ DEV void store_results(const struct attn_args *a, struct apply_shared *s,
     }
 }
 
-/* Grid, in one dimension: (n_tokens * group / APPLY_ROWS) * (KV heads) * (head_dim / APPLY_ELEMS),
- * each quotient rounded up. */
+/* Grid, in one dimension: (n_tokens * n_q_per_kv / APPLY_ROWS) * (KV heads) * (head_dim /
+ * APPLY_ELEMS), each quotient rounded up. */
 KERNEL_DENSE(attn_apply, attn_args, APPLY_THREADS, 4)
 {
     SHARED_WIDE struct apply_shared s;
     const struct apply_thread p = apply_thread_init(&a);
     struct tile_sums out = {{{0.0f}}};
-    const uint32_t token_end = (p.row0 + p.n_rows - 1) / a.group + 1;
+    const uint32_t token_end = (p.row0 + p.n_rows - 1) / a.n_q_per_kv + 1;
     uint32_t turn = 0;
     init_row(&a, &s, &p);
-    for (uint32_t token = p.row0 / a.group; token < token_end; token = s.seq.token_end) {
+    for (uint32_t token = p.row0 / a.n_q_per_kv; token < token_end; token = s.seq.token_end) {
         block_sync(); /* all threads have used the previous sequence */
         if (thread_x() == 0)
             s.seq = apply_seq_init(&a, p.kv_head, token, token_end);

@@ -40,11 +40,11 @@ struct attn_thread {
  * first. */
 DEV struct attn_thread attn_thread_init(const struct attn_args *a, uint32_t token)
 {
-    const uint32_t n_chunks = (a->group + ATTN_HEADS - 1) / ATTN_HEADS;
+    const uint32_t n_chunks = (a->n_q_per_kv + ATTN_HEADS - 1) / ATTN_HEADS;
     const uint32_t kv_head = block_y() / n_chunks, first = block_y() % n_chunks * ATTN_HEADS;
     struct attn_thread p;
-    p.head = kv_head * a->group + first;
-    p.n_heads = a->group - first < ATTN_HEADS ? a->group - first : ATTN_HEADS;
+    p.head = kv_head * a->n_q_per_kv + first;
+    p.n_heads = a->n_q_per_kv - first < ATTN_HEADS ? a->n_q_per_kv - first : ATTN_HEADS;
     p.pos = (uint32_t)a->tokens[token].pos;
     p.q = a->qkv + (uint64_t)token * a->qkv_stride + (uint64_t)kv_head * a->q_group +
           first * a->kv.head_dim;

@@ -138,7 +138,7 @@ DEV void load_heads(const struct rope_args *a, struct split_shared *s, const str
         const struct cuda_token *at = &a->tokens[token];
         const uint32_t place = kv_place(&a->kv, at->ring_blocks, p->pos / KV_BLOCK);
         uint16_t *keys = kv_begin(&a->kv, at, a->layer, kv_head) + place * a->kv.block_elems;
-        store_token(&a->kv, s, k + a->kv_width, p->head == kv_head * a->group ? keys : NULL,
+        store_token(&a->kv, s, k + a->kv_width, p->head == kv_head * a->n_q_per_kv ? keys : NULL,
                     p->pos % KV_BLOCK);
     }
 }

@@ -69,7 +69,7 @@ DEV void init_row(const struct attn_args *a, struct apply_shared *s, const struc
     if (thread_x() % 4 != 0)
         return;
     if (row < p->n_rows) {
-        r.token = (p->row0 + row) / a->group;
+        r.token = (p->row0 + row) / a->n_q_per_kv;
         r.pos = (uint32_t)a->tokens[r.token].pos;
         r.oldest = oldest_seen(a->window, r.pos);
     }

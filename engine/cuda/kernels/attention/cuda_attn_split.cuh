@@ -209,7 +209,7 @@ KERNEL_EARLY_DENSE(attn_split, split_args, SPLIT_THREADS, 4)
     const uint32_t token = block_z(), warp = thread_x() / 32, head_dim = a.attn.kv.head_dim;
     const struct attn_thread p = attn_thread_init(&a.attn, token);
     const uint32_t first = p.oldest / KV_BLOCK, last = p.pos / KV_BLOCK;
-    const uint32_t n_blocks = last + 1 - first, kv_head = p.head / a.attn.group;
+    const uint32_t n_blocks = last + 1 - first, kv_head = p.head / a.attn.n_q_per_kv;
     uint32_t block = first + block_x();
     if (block > last) /* need not wait, because another thread block of this kernel does */
         return;

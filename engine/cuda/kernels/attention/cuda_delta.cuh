@@ -205,7 +205,7 @@ KERNEL(delta_out, delta_out_args, 64)
 KERNEL(split_gates, split_gates_args, 256)
 {
     SHARED_WIDE float tile[SPLIT_GATE_FLOATS];
-    const uint32_t n = a.group * a.head_dim;
+    const uint32_t n = a.n_q_per_kv * a.head_dim;
     float *q = a.qkv + (uint64_t)block_x() * a.qkv_stride + (uint64_t)block_y() * 2 * n;
     for (uint32_t i = thread_x(); i < 2 * n; i += n_threads_x())
         tile[i] = q[i];
@@ -219,7 +219,7 @@ KERNEL(split_gates, split_gates_args, 256)
 
 KERNEL(attn_gate, attn_gate_args, 256)
 {
-    const uint32_t n = a.group * a.head_dim;
+    const uint32_t n = a.n_q_per_kv * a.head_dim;
     const float *gates =
         a.qkv + (uint64_t)block_x() * a.qkv_stride + (uint64_t)(2 * block_y() + 1) * n;
     float *out = a.out + (uint64_t)block_x() * a.out_stride + (uint64_t)block_y() * n;

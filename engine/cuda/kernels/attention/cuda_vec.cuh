@@ -45,9 +45,9 @@ DEV uint32_t kv_place(const struct kv_shape *kv, uint32_t ring_blocks, uint32_t 
 DEV void norm_heads(const struct rope_args *a, float *q, float *k)
 {
     const uint32_t head_dim = a->kv.head_dim, lane = thread_x() % 32;
-    for (uint32_t head = thread_x() / 32; head <= a->group; head += n_threads_x() / 32) {
-        float *x = head < a->group ? q + head * head_dim : k;
-        const float *w = head < a->group ? a->q_norm : a->k_norm;
+    for (uint32_t head = thread_x() / 32; head <= a->n_q_per_kv; head += n_threads_x() / 32) {
+        float *x = head < a->n_q_per_kv ? q + head * head_dim : k;
+        const float *w = head < a->n_q_per_kv ? a->q_norm : a->k_norm;
         float low = 0.0f, high = 0.0f; /* partial sums lane and lane + 32 of sum64 */
         for (uint32_t i = lane; i < head_dim; i += 64) {
             low = fmaf(x[i], x[i], low);
@@ -63,7 +63,7 @@ DEV void norm_heads(const struct rope_args *a, float *q, float *k)
 KERNEL(rope_append, rope_args, 128)
 {
     const uint32_t token = block_x(), kv_head = block_y(), n_pairs = a.n_rot / 2;
-    const uint32_t head_dim = a.kv.head_dim, n_q = a.group * head_dim;
+    const uint32_t head_dim = a.kv.head_dim, n_q = a.n_q_per_kv * head_dim;
     const struct cuda_token at = a.tokens[token];
     const float *c = a.c + (uint64_t)token * n_pairs, *s = a.s + (uint64_t)token * n_pairs;
     float *row = a.qkv + (uint64_t)token * a.qkv_stride;
@@ -75,9 +75,9 @@ KERNEL(rope_append, rope_args, 128)
         norm_heads(&a, q, k);
         block_sync();
     }
-    for (uint32_t i = thread_x(); i < (a.group + 1) * n_pairs; i += n_threads_x()) {
+    for (uint32_t i = thread_x(); i < (a.n_q_per_kv + 1) * n_pairs; i += n_threads_x()) {
         const uint32_t head = i / n_pairs, pair = i % n_pairs;
-        rotate(&a, head < a.group ? q + head * head_dim : k, pair, c[pair], s[pair]);
+        rotate(&a, head < a.n_q_per_kv ? q + head * head_dim : k, pair, c[pair], s[pair]);
     }
     block_sync();
     for (uint32_t i = thread_x(); i < n_q; i += n_threads_x())
