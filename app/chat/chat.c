@@ -56,9 +56,9 @@ static double live_rate(const struct chat *c)
 static double seconds_left(const struct turn *turn)
 {
     const double spent = clock_seconds() - turn->prefill_begun;
-    if (turn->n_read == 0 || turn->n_to_read <= turn->n_read || spent < 0.5)
+    if (turn->n_prefilled == 0 || turn->n_to_prefill <= turn->n_prefilled || spent < 0.5)
         return 0;
-    return spent / (double)turn->n_read * (double)(turn->n_to_read - turn->n_read);
+    return spent / (double)turn->n_prefilled * (double)(turn->n_to_prefill - turn->n_prefilled);
 }
 
 void chat_status(const struct chat *c, struct status *out)
@@ -81,8 +81,8 @@ void chat_status(const struct chat *c, struct status *out)
         break;
     case CHAT_PREFILL:
         out->state = turn->is_stopping ? STATUS_STOPPING : STATUS_READING;
-        out->n_done = turn->n_read;
-        out->n_total = turn->n_to_read;
+        out->n_done = turn->n_prefilled;
+        out->n_total = turn->n_to_prefill;
         out->seconds_left = seconds_left(turn);
         break;
     case CHAT_GENERATING:
@@ -93,7 +93,7 @@ void chat_status(const struct chat *c, struct status *out)
     }
 }
 
-size_t chat_count(const struct chat *c)
+size_t chat_count_tokens(const struct chat *c)
 {
     struct prompt p;
     struct bn_error err;
@@ -104,9 +104,9 @@ size_t chat_count(const struct chat *c)
     return n;
 }
 
-void chat_recount(struct chat *c)
+void chat_update_n_used(struct chat *c)
 {
-    const size_t n = chat_count(c);
+    const size_t n = chat_count_tokens(c);
     c->n_used = n == SIZE_MAX ? 0 : n;
 }
 

@@ -32,10 +32,10 @@ enum chat_phase {
  * error and those that were stopped while they waited for the model. */
 struct chat_totals {
     size_t n_turns;
-    size_t n_read;        /* prompt tokens evaluated */
-    size_t n_reevaluated; /* part of n_read that was in the KV cache before: see turn_reevaluated */
+    size_t n_evaluated;   /* prompt tokens evaluated */
+    size_t n_reevaluated; /* part of n_evaluated: see turn_reevaluated */
     size_t n_generated;
-    double read_s, generate_s;
+    double prefill_s, decode_s;
 };
 
 /* The rate in the status row is an average over about two seconds (RATE_SECONDS in chat.c), but at
@@ -112,9 +112,10 @@ size_t chat_n_ctx(const struct chat *c); /* 0 before the model is loaded */
 void chat_split_answer(const struct chat *c, const struct exchange *e, struct strbuf *thought,
                        struct strbuf *answer);
 /* The number of ids of chat_encode; SIZE_MAX if it fails. */
-size_t chat_count(const struct chat *c);
-/* Set n_used after a change of the conversation: to chat_count, or to 0 if that is unknown. */
-void chat_recount(struct chat *c);
+size_t chat_count_tokens(const struct chat *c);
+/* Set n_used after a change of the conversation: to chat_count_tokens, or to 0 if that is unknown.
+ * */
+void chat_update_n_used(struct chat *c);
 /* Set state and numbers of the status row. Does not change the texts of `out`, and changes
  * seconds_left only while a prompt is evaluated. */
 void chat_status(const struct chat *c, struct status *out);

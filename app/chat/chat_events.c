@@ -103,7 +103,7 @@ static void remove_question_and_edit(struct chat *c)
     struct exchange *e = s->items[s->n - 1];
     e->n_refs++; /* chat_edit_again needs it after the removal */
     transcript_remove_last(&c->transcript);
-    chat_recount(c); /* its prompt had more tokens */
+    chat_update_n_used(c); /* its prompt had more tokens */
     chat_edit_again(c, e);
     exchange_release(e);
 }
@@ -133,7 +133,8 @@ static void on_failed(struct chat *c, const struct bn_error *err)
     if (last && last->answer.finish == FINISH_NONE)
         remove_question_and_edit(c);
     else
-        chat_recount(c); /* an earlier answer stays, or a part: tokens of this turn were counted */
+        chat_update_n_used(
+            c); /* an earlier answer stays, or a part: tokens of this turn were counted */
 }
 
 /* Files may be attached while the model loads, when the size of the context is not known. Remove
@@ -155,16 +156,16 @@ static void check_attached(struct chat *c)
     }
 }
 
-static void count_turn(struct chat *c)
+static void add_to_totals(struct chat *c)
 {
     const struct answer_result *r = &c->turn.result;
     c->n_used = r->n_prompt + r->n_tokens;
     c->totals.n_turns++;
-    c->totals.n_read += r->n_evaluated;
+    c->totals.n_evaluated += r->n_evaluated;
     c->totals.n_reevaluated += turn_reevaluated(&c->turn);
     c->totals.n_generated += r->n_tokens;
-    c->totals.read_s += r->prefill_s;
-    c->totals.generate_s += r->decode_s;
+    c->totals.prefill_s += r->prefill_s;
+    c->totals.decode_s += r->decode_s;
 }
 
 static void on_done(struct chat *c, const struct worker_event *event)
@@ -176,7 +177,7 @@ static void on_done(struct chat *c, const struct worker_event *event)
     thought_end(&c->thought, on_part, c);
     c->phase = CHAT_IDLE;
     if (event->result.n_prompt > 0) /* 0: the event is from chat_stop, no job has run */
-        count_turn(c);
+        add_to_totals(c);
     const bool is_empty = turn->finish == FINISH_INTERRUPTED && turn->n_tokens == 0;
     const bool is_new = transcript_last(&c->transcript)->answer.finish == FINISH_NONE;
     if (!turn_is_complete(turn) || (!is_empty && !store_answer(c))) {
@@ -188,7 +189,7 @@ static void on_done(struct chat *c, const struct worker_event *event)
     if (is_empty && is_new)
         remove_question_and_edit(c);
     else if (is_empty)
-        chat_recount(c); /* the earlier answer stays */
+        chat_update_n_used(c); /* the earlier answer stays */
     /* Memory may have run out since the check above. The answer is stored already. */
     if (!turn_is_complete(turn)) {
         (void)bn_fail(&err, BN_ENOMEM, "out of memory: not all of the answer was shown");
@@ -240,8 +241,8 @@ void chat_event(struct chat *c, struct worker_event *event)
         on_loaded(c);
         break;
     case WORKER_PREFILL:
-        c->turn.n_read = event->n_done;
-        c->turn.n_to_read = event->n_total;
+        c->turn.n_prefilled = event->n_done;
+        c->turn.n_to_prefill = event->n_total;
         break;
     case WORKER_TOKEN:
         on_token(c, event);

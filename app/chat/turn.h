@@ -19,7 +19,8 @@ struct turn {
     size_t think_budget;           /* most tokens of a thought, or THINK_NO_BUDGET */
     struct answer_result result;   /* set when the turn has ended without an error */
     size_t n_prompt, n_earlier;    /* tokens of the prompt; n_earlier as in struct prompt */
-    size_t n_read, n_to_read;      /* in prefill: tokens evaluated so far, and to evaluate in all */
+    size_t n_prefilled,
+        n_to_prefill;              /* in prefill: tokens evaluated so far, and to evaluate in all */
     size_t n_tokens;               /* tokens of the answer so far; after /continue only new ones */
     size_t n_dropped;              /* older turns that this turn removed from the context */
     size_t n_dropped_tokens;       /* their tokens */

@@ -31,7 +31,7 @@ static void show_last(struct command_host *host, const char *action)
     }
     host->ui->ops->notice(host->ui, TONE_PLAIN, strbuf_str(&text));
     strbuf_finish(&text);
-    chat_recount(host->chat);
+    chat_update_n_used(host->chat);
     command_save_chat(host);
 }
 
@@ -84,7 +84,7 @@ bool cmd_system(struct command_host *host, struct bn_str args)
         ok = fail_memory(host);
     } else {
         const char *done = text.n_bytes == 0 ? "removed" : has_system ? "replaced" : "set";
-        chat_recount(host->chat);
+        chat_update_n_used(host->chat);
         if (t->now.n > 0 && host->chat->n_used > 0)
             ui_notice(host->ui, TONE_PLAIN, "system message %s; %zu tok will be re-read", done,
                       host->chat->n_used);

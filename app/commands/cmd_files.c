@@ -213,7 +213,7 @@ static void show_loaded(struct command_host *host, const char *path,
 {
     const size_t n = host->chat->transcript.now.n;
     struct strbuf said = {0};
-    chat_recount(host->chat);
+    chat_update_n_used(host->chat);
     store_reading_text(reading, &said);
     if (said.n_bytes > 0)
         host->ui->ops->notice(host->ui, reading->n_with_turn_marks > 0 ? TONE_WARNING : TONE_NOTE,

@@ -96,7 +96,7 @@ static void add_overflow(struct command_host *host, struct strbuf *text)
 bool cmd_context(struct command_host *host, struct bn_str args)
 {
     const struct transcript_state *s = &host->chat->transcript.now;
-    const size_t n_ctx = chat_n_ctx(host->chat), n_all = chat_count(host->chat);
+    const size_t n_ctx = chat_n_ctx(host->chat), n_all = chat_count_tokens(host->chat);
     const size_t n_system = s->system.n_bytes > 0 ? command_count_tokens(host, s->system) : 0;
     size_t n_user = 0, n_answers = 0;
     struct strbuf text = {0};
@@ -206,11 +206,11 @@ bool cmd_stats(struct command_host *host, struct bn_str args)
     }
     strbuf_addf(&text, "in all      %zu answer%s, prompts ", t->n_turns,
                 t->n_turns == 1 ? "" : "s");
-    add_rate(&text, t->n_read, t->read_s);
+    add_rate(&text, t->n_evaluated, t->prefill_s);
     if (t->n_reevaluated > 0)
         strbuf_addf(&text, ", %zu tok again", t->n_reevaluated);
     strbuf_add_text(&text, ",\n            generation ");
-    add_rate(&text, t->n_generated, t->generate_s);
+    add_rate(&text, t->n_generated, t->decode_s);
     strbuf_addf(&text, "\ncontext     %zu of %zu tok\ndevice      %s", host->chat->n_used,
                 chat_n_ctx(host->chat), info->device);
     show(host, &text);

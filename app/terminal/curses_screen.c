@@ -29,6 +29,7 @@ struct curses_screen {
     bool has_colours;
     uint64_t shown[MAX_ROWS];    /* hash of the text and looks of each row; 0: none stored */
     bool width_varies[MAX_ROWS]; /* the row has a character whose width differs between terminals */
+    bool must_erase[MAX_ROWS];   /* the next frame erases the row before it draws it */
     bool is_moved;               /* move_after has moved the cursor without ncurses */
     int row, column;             /* if is_moved: where the cursor is according to ncurses */
     /* For tty_set_exit_sequence, which uses 100 bytes: a signal handler cannot call endwin. */
@@ -144,8 +145,8 @@ static attr_t attributes_of_text(const struct curses_screen *s, enum text_look l
 /* Whether the text has a character whose width differs between terminals. */
 /* Compare a row with the text and looks set before, and store the new ones. True: they differ. If
  * they differ and the old or the new text has a character whose width differs between terminals,
- * the row will be sent as a whole, because the columns that ncurses computes may be wrong in this
- * terminal. */
+ * the row will be erased and sent as a whole, because the columns that ncurses computes may be
+ * wrong in this terminal. */
 static bool is_new(struct curses_screen *s, size_t row, enum screen_look look, struct bn_str text,
                    const char *looks)
 {
@@ -159,8 +160,10 @@ static bool is_new(struct curses_screen *s, size_t row, enum screen_look look, s
         return false;
     s->shown[row] = h;
     s->width_varies[row] = term_text_has_varying_width(text);
-    if (did_vary || s->width_varies[row])
+    if (did_vary || s->width_varies[row]) {
         (void)wredrawln(stdscr, (int)row, 1); /* fails below the screen, where nothing is visible */
+        s->must_erase[row] = true;
+    }
     return true;
 }
 
@@ -226,9 +229,29 @@ static void move_back(struct curses_screen *s)
     strbuf_finish(&out);
 }
 
+/* Erase rows without ncurses. It would erase only the columns that it takes for empty. */
+static void erase_rows(struct curses_screen *s)
+{
+    struct strbuf out = {0};
+    if (!has_string("el"))
+        return;
+    for (int row = 0; row < MAX_ROWS && row < LINES; row++) {
+        if (!s->must_erase[row])
+            continue;
+        s->must_erase[row] = false;
+        add_move(row, 0, &out);
+        strbuf_add_text(&out, tigetstr("el"));
+    }
+    if (out.n_bytes > 0)
+        add_move(getcury(curscr), getcurx(curscr), &out); /* where ncurses left the cursor */
+    (void)tty_write(strbuf_text(&out), out.n_bytes);      /* as above */
+    strbuf_finish(&out);
+}
+
 void curses_refresh(struct curses_screen *s, size_t row, size_t column, struct bn_str before)
 {
     move_back(s);
+    erase_rows(s);
     (void)move((int)row, (int)column);
     (void)wnoutrefresh(stdscr);
     (void)doupdate(); /* if the terminal is gone, the next read fails */

@@ -382,8 +382,10 @@ bool store_save(const struct store *s, struct store_file *f, const struct transc
     const bool appends = f->base_is_known && f->header_hash == header_hash_of(f, state) &&
                          state->n - n_keep <= APPEND_MAX_TURNS &&
                          f->journal_bytes < JOURNAL_MAX_BYTES;
+    /* The journal becomes part of the file later, which must be possible then. */
     const bool ok =
-        appends ? append_turns(s, f, state, n_keep, err) : store_replace(s, f, state, err);
+        new_file_may_replace(f->path, err) &&
+        (appends ? append_turns(s, f, state, n_keep, err) : store_replace(s, f, state, err));
     if (appends || !ok)
         f->is_behind = true;
     return ok;

@@ -110,18 +110,25 @@ static int open_temporary(struct new_file *n)
     }
 }
 
-bool new_file_open(struct new_file *n, const char *path, struct bn_error *err)
+bool new_file_may_replace(const char *path, struct bn_error *err)
 {
     struct stat st;
+    const bool exists = stat(path, &st) == 0;
+    if (exists && !S_ISREG(st.st_mode))
+        return bn_fail(err, BN_EIO, "cannot write '%s': it is not a regular file", path);
+    /* Renaming would replace it, because that needs only the permission of the directory. */
+    if (exists && (st.st_mode & (S_IWUSR | S_IWGRP | S_IWOTH)) == 0)
+        return bn_fail(err, BN_EIO, "cannot write '%s': it is write-protected", path);
+    return true;
+}
+
+bool new_file_open(struct new_file *n, const char *path, struct bn_error *err)
+{
     if (!path_make_parents(path, err)) /* refuses a path of PATH_BYTES or more */
         return false;
     path_follow(path, n->path);
-    const bool exists = stat(n->path, &st) == 0;
-    if (exists && !S_ISREG(st.st_mode))
-        return bn_fail(err, BN_EIO, "cannot write '%s': it is not a regular file", n->path);
-    /* Renaming would replace it, because that needs only the permission of the directory. */
-    if (exists && (st.st_mode & (S_IWUSR | S_IWGRP | S_IWOTH)) == 0)
-        return bn_fail(err, BN_EIO, "cannot write '%s': it is write-protected", n->path);
+    if (!new_file_may_replace(n->path, err))
+        return false;
     clean_for(n->path);
     const int fd = open_temporary(n);
     if (fd < 0)

@@ -23,11 +23,14 @@ enum new_file_end {
     NEW_FILE_SYNC, /* replace the old file after the new one is on disk (fsync) */
 };
 
+/* Whether new_file_open may replace the file. BN_EIO: it exists and is not a regular file, or is
+ * write-protected (nobody may write). */
+bool new_file_may_replace(const char *path, struct bn_error *err);
+
 /* Open n->f for writing, with mode 0600, and create missing directories. A symbolic link to an
  * existing file stays, and its target is replaced; a link to nothing is replaced itself. Removes
  * temporary files that killed programs of this user left for this path. After success, call
- * new_file_close. BN_EIO, also if `path` exists and is not a regular file, is write-protected
- * (nobody may write), or is too long. */
+ * new_file_close. BN_EIO, also if `path` is too long or new_file_may_replace is false. */
 bool new_file_open(struct new_file *n, const char *path, struct bn_error *err);
 /* Close n->f, and end as `end` says. NEW_FILE_DROP returns false and leaves err unchanged. BN_EIO:
  * the new file has been removed, and the old one stays. */

@@ -119,6 +119,7 @@ class Saving(TerminalCase):
         self.assertEqual(done.returncode, 5, done.stderr)
         self.assertIn(b'is write-protected', done.stderr)
         self.assertEqual((self.read('protected.json'), os.stat(path).st_mode & 0o777), (before, 0o400))
+        self.assertFalse(os.path.exists(path + '.journal'))  # it would have a turn that "is not saved"
 
     def test_a_name_is_one_line(self):
         self.assertIn('not a valid name', self.refuses(2, '--session', 'a\nb', '-p', 'x'))

@@ -93,7 +93,8 @@ static void layers_have_their_traits(void **state)
     opened(&m);
     for (size_t i = 0; i < 5; i++) {
         const struct layer_traits *t = &m.model->layers[i].traits;
-        assert_int_equal(t->n_visible_keys, i == 3 ? 0 : 41); /* the token itself and 40 before it */
+        assert_int_equal(t->n_visible_keys,
+                         i == 3 ? 0 : 41); /* the token itself and 40 before it */
         assert_int_equal(t->has_rope, i != 3);
         assert_true(t->clamp == 1.5f);
         assert_int_equal(m.model->layers[i].gate.source.n_rows, 8 * 64);
