@@ -276,9 +276,11 @@ def train(a, vocab, rows):
     optimiser, mean = Optimisers(model, a.matrix_rate, a.rate), Mean()
     tokens_a_step = a.batch * SEQUENCE
     step, n_steps = begin(a, model, optimiser, mean, vocab)
+    is_estimated = n_steps is not None or not a.seconds  # else after 40 steps
     n_steps = n_steps or a.tokens // tokens_a_step
     log(a.work, f"{sum(p.numel() for p in model.parameters())} parameters, step {step} of {n_steps}")
-    batches = rows.batches(step, lambda at: bool(a.start) or at >= n_steps * EASY_SHARE)
+    # Until the number of steps is known, all rows that the workers make are easy.
+    batches = rows.batches(step, lambda at: bool(a.start) or is_estimated and at >= n_steps * EASY_SHARE)
     began = saved = shown = time.time()
     losses, first_step = [], step
     while step < n_steps:
@@ -298,7 +300,8 @@ def train(a, vocab, rows):
             log(a.work, f"step {step} loss {np.mean(losses):.4f} rate {a.rate * share:.2e} {speed:.0f} tokens/s "
                         f"{now - began:.0f} s")
             # The first steps also compile the graph.
-            if a.seconds and step == first_step + 40 and first_step == 0:
+            if not is_estimated and step >= first_step + 40:
+                is_estimated = True
                 n_steps = step + int((a.seconds - (now - began)) * speed / tokens_a_step)
                 log(a.work, f"{n_steps} steps take {a.seconds:.0f} s")
             losses, shown = [], now
@@ -307,7 +310,8 @@ def train(a, vocab, rows):
             if step >= n_steps and mean.n:
                 model.load_state_dict(mean.weights)
             save_state(a.work, {"model": model.state_dict(), "optimiser": optimiser.state(), "step": step,
-                                "n_steps": n_steps, "mean": mean.state(), "shape": asdict(shape)})
+                                "n_steps": n_steps if is_estimated else None, "mean": mean.state(),
+                                "shape": asdict(shape)})
             saved = time.time()
         if done:
             break
