@@ -253,7 +253,7 @@ static void on_ui_events(struct app *app)
 
 /* Wait until a descriptor is readable, a signal arrives or a repaint is due. Handle signals and
  * keys; the loop in app_run handles the rest. If a user types and the chat is idle, queue the sense
- * check before. */
+ * check before it waits. */
 static void wait_for_event(struct app *app)
 {
     const struct ui_ops *ops = app->ui.ops;
@@ -354,9 +354,9 @@ enum exit_code app_run(struct app *app)
     finish_jobs(app);
     /* At a terminal, a last.json that cannot be written is only a warning: the user has not asked
      * for it, as for a chat with a name. */
-    bool is_saved_chat_written;
-    const bool are_saved = chat_close_files(&app->chat, &is_saved_chat_written);
-    if (!(app->is_interactive ? is_saved_chat_written : are_saved))
+    bool is_named_chat_written;
+    const bool are_saved = chat_close_files(&app->chat, &is_named_chat_written);
+    if (!(app->is_interactive ? is_named_chat_written : are_saved))
         app_end_now(app, EXIT_FILE); /* the loop has ended: this only sets the exit code */
     return app->code;
 }

@@ -255,7 +255,7 @@ void app_close(struct app *app)
     (void)store_close(&app->store, &app->store.last, &app->chat.transcript.now, &ignored);
     (void)store_close(&app->store, &app->store.named, &app->chat.transcript.now, &ignored);
     chat_finish(&app->chat);
-    ui_terminal_close(&app->terminal);
+    ui_terminal_finish(&app->terminal);
     log_file_close(&app->log);
     template_close(app->model.template);
     tokenizer_close(app->model.tokenizer);

@@ -1,6 +1,6 @@
 /*
  * Chooses the files of the chat, takes their locks, and reads the conversation to continue. If
- * another program uses the saved chat of --session or --continue, this chat continues on a copy, or
+ * another program uses the named chat of --session or --continue, this chat continues on a copy, or
  * the program ends. With --continue, if no slot is free for a copy, this chat continues unsaved.
  * --load, and --continue with --private, only read the file, without a lock.
  */
@@ -28,6 +28,17 @@ static void show_warning(const struct app *app, const char *text)
 {
     if (!options_flag(app->options, "quiet"))
         report_line(PROGRAM, "warning: %s", text);
+}
+
+/* If store_open has found a journal without its chat, warn. */
+static void show_orphan(const struct app *app, const struct store_file *f)
+{
+    struct strbuf warning = {0};
+    if (!f->has_set_aside)
+        return;
+    store_orphan_text(f, &warning);
+    show_warning(app, strbuf_text(&warning));
+    strbuf_finish(&warning);
 }
 
 /* ---- the last conversation ---- */
@@ -60,6 +71,7 @@ static void choose_paths(struct app *app)
     store_clean();
     if (writes_last)
         open_free_slot(app, &path_error);
+    show_orphan(app, &app->store.last);
     if (app->is_interactive && /* also with --no-history: /set can change it */
         !path_of(PATH_STATE, "history", app->terminal.history.path, &path_error))
         app->terminal.history.path[0] = 0;
@@ -184,7 +196,7 @@ static enum exit_code continue_last(struct app *app)
     return read_copy(app, path, &app->store.last);
 }
 
-/* ---- a saved chat in use ---- */
+/* ---- a named chat in use ---- */
 
 /* Read an answer of one line from the terminal: true for yes or an empty line, false for no, at
  * the end of input and after an error. Reads single bytes, so that later lines stay for the line
@@ -209,7 +221,7 @@ static bool read_yes(void)
     }
 }
 
-/* Another program uses the saved chat. At a terminal, offer a copy and make it store.named.
+/* Another program uses the named chat. At a terminal, offer a copy and make it store.named.
  * EXIT_DONE: the user accepted. EXIT_FILE: no terminal, declined, or the copy is in use, too. */
 static enum exit_code offer_copy(struct app *app, const char *path, const char *holder)
 {
@@ -228,16 +240,7 @@ static enum exit_code offer_copy(struct app *app, const char *path, const char *
     return EXIT_DONE;
 }
 
-/* Warn that the saved chat is gone but had a journal, which store_open has set aside. */
-static void show_orphan(const struct app *app, const struct store_file *f)
-{
-    struct strbuf warning = {0};
-    store_orphan_text(f, &warning);
-    show_warning(app, strbuf_text(&warning));
-    strbuf_finish(&warning);
-}
-
-/* Open or create the saved chat of --session. --load takes any path, but --session might create a
+/* Open or create the named chat of --session. --load takes any path, but --session might create a
  * file, so a path must end in .json. */
 static enum exit_code open_session(struct app *app, const char *name)
 {
@@ -253,8 +256,7 @@ static enum exit_code open_session(struct app *app, const char *name)
     const bool is_free = store_open(f, path, holder);
     if (!is_free)
         code = offer_copy(app, path, holder);
-    if (f->has_set_aside)
-        show_orphan(app, f);
+    show_orphan(app, f);
     if (code != EXIT_DONE || access(path, F_OK) != 0) /* a new chat has nothing to read */
         return code;
     return is_free ? read_conversation(app, path, f) : read_copy(app, path, f);

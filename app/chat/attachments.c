@@ -106,12 +106,17 @@ size_t attachments_tokens(const struct attachment_list *l, size_t n_items)
     return n;
 }
 
-bool attachments_has(const struct attachment_list *l, const char *real)
+static struct attachment *find(const struct attachment_list *l, const char *real)
 {
     for (size_t i = 0; i < l->n; i++)
         if (strcmp(l->items[i].real, real) == 0)
-            return true;
-    return false;
+            return &l->items[i];
+    return NULL;
+}
+
+bool attachments_has(const struct attachment_list *l, const char *real)
+{
+    return find(l, real) != NULL;
 }
 
 bool attachments_check(const struct attachment *a, size_t n_tokens_before,
@@ -134,7 +139,9 @@ bool attachments_add(struct attachment_list *l, const struct tokenizer *t, const
     struct attachment a = {0};
     if (!find_real(path, &a.real, err))
         return false;
-    if (attachments_has(l, a.real)) {
+    struct attachment *present = find(l, a.real);
+    if (present) {
+        present->is_returned = false; /* the user wants it now */
         *added = ATTACHMENT_PRESENT;
         attachment_finish(&a);
         return true;

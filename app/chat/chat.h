@@ -84,7 +84,8 @@ bool chat_send(struct chat *c, const struct question *q, struct bn_error *err);
  * attachments. Shows which files are attached again and which cannot be; a file that is in the list
  * already is not shown. */
 void chat_edit_again(struct chat *c, const struct exchange *e);
-/* Remove the files that chat_edit_again has attached: undo or redo has restored their message. */
+/* Call this after undo or redo. Removes the files that chat_edit_again has attached for a message
+ * that is part of the conversation again. */
 void chat_detach_returned(struct chat *c);
 /* The space that the next message and its files have in the context. */
 struct attachment_room chat_room(const struct chat *c);
@@ -113,8 +114,7 @@ void chat_split_answer(const struct chat *c, const struct exchange *e, struct st
                        struct strbuf *answer);
 /* The number of ids of chat_encode; SIZE_MAX if it fails. */
 size_t chat_count_tokens(const struct chat *c);
-/* Set n_used after a change of the conversation: to chat_count_tokens, or to 0 if that is unknown.
- * */
+/* After a change of the conversation: set n_used to chat_count_tokens, or to 0 if that fails. */
 void chat_update_n_used(struct chat *c);
 /* Set state and numbers of the status row. Does not change the texts of `out`, and changes
  * seconds_left only while a prompt is evaluated. */
@@ -123,19 +123,19 @@ void chat_status(const struct chat *c, struct status *out);
 /* Write the conversation to the files that this chat has: its named chat and its last conversation.
  * False: a file could not be written. Only the first failure of the program is shown. */
 bool chat_save(struct chat *c);
-/* Detach the saved chat: later turns are not written to it. Its journal becomes part of its file.
+/* Detach the named chat: later turns are not written to it. Its journal becomes part of its file.
  * Call chat_save first, if the conversation has changed since. False: the file could not be
  * written, so the journal stays. */
 bool chat_close_named(struct chat *c);
 /* Call this before another chat becomes the present one (transcript_state.chat_number). It does
- * what chat_close_named does, and remembers the saved chat for chat_resume_named. */
+ * what chat_close_named does, and remembers the named chat for chat_resume_named. */
 bool chat_pause_named(struct chat *c);
 /* Call this after an earlier chat has become the present one. If chat_pause_named has remembered
  * a file of this chat, the chat is saved there again, or a notice says why that is not possible. */
 void chat_resume_named(struct chat *c);
-/* At the end of the program: chat_close_named, whose result is *is_saved_chat_written, and the same
+/* At the end of the program: chat_close_named, whose result is *is_named_chat_written, and the same
  * for last.json. False: one of the two could not be written. */
-bool chat_close_files(struct chat *c, bool *is_saved_chat_written);
+bool chat_close_files(struct chat *c, bool *is_named_chat_written);
 /* Before the next answer, load the snapshot of the saved chat with the path `saved`, if it exists.
  * This replaces the choice of an earlier call. */
 void chat_use_snapshot(struct chat *c, const char *saved);

@@ -46,7 +46,8 @@ static bool store_answer(struct chat *c)
     return transcript_answer(&c->transcript, &a);
 }
 
-static void attach_again(struct chat *c, const char *path)
+/* `serial` is that of the message. */
+static void attach_again(struct chat *c, const char *path, size_t serial)
 {
     const struct attachment_room room = chat_room(c);
     enum attachment_added added;
@@ -54,18 +55,28 @@ static void attach_again(struct chat *c, const char *path)
     if (!attachments_add(&c->attached, c->model->tokenizer, path, &room, &added, &err))
         ui_notice(c->ui, TONE_WARNING, "not attached again: %s", err.text);
     else if (added == ATTACHMENT_ADDED) {
-        c->attached.items[c->attached.n - 1].is_returned = true;
+        struct attachment *a = &c->attached.items[c->attached.n - 1];
+        a->is_returned = true;
+        a->serial = serial;
         ui_notice(c->ui, TONE_NOTE, "%s is attached again", path);
     }
+}
+
+static bool has_exchange(const struct transcript_state *s, size_t serial)
+{
+    for (size_t i = 0; i < s->n; i++)
+        if (s->items[i]->serial == serial)
+            return true;
+    return false;
 }
 
 void chat_detach_returned(struct chat *c)
 {
     for (size_t i = c->attached.n; i-- > 0;) {
-        if (!c->attached.items[i].is_returned)
+        const struct attachment *a = &c->attached.items[i];
+        if (!a->is_returned || !has_exchange(&c->transcript.now, a->serial))
             continue;
-        ui_notice(c->ui, TONE_NOTE, "%s is no longer attached: its message is back",
-                  c->attached.items[i].path);
+        ui_notice(c->ui, TONE_NOTE, "%s is no longer attached: its message is back", a->path);
         attachments_remove(&c->attached, i);
     }
 }
@@ -91,7 +102,7 @@ void chat_edit_again(struct chat *c, const struct exchange *e)
     struct strbuf files = {0};
     strbuf_add_str(&files, e->files); /* a copy, because strtok_r writes into it */
     for (char *rest = files.ptr, *path; rest && (path = strtok_r(rest, "\n", &rest)) != NULL;)
-        attach_again(c, path);
+        attach_again(c, path, e->serial);
     strbuf_finish(&files);
     edit_message(c, exchange_typed(e));
 }

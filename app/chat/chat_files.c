@@ -1,5 +1,5 @@
 /*
- * The files of a chat: last.json and the saved chat, written when a question is sent, after its
+ * The files of a chat: last.json and the named chat, written when a question is sent, after its
  * answer and by commands that change the conversation; and snapshots, written by /save and when the
  * program ends.
  */
@@ -37,20 +37,20 @@ static void show_failure(struct chat *c, const struct store_file *f, bool is_oth
 
 bool chat_save(struct chat *c)
 {
-    struct store_file *last = &c->store->last, *saved = &c->store->named;
+    struct store_file *last = &c->store->last, *named = &c->store->named;
     const struct transcript_state *now = &c->transcript.now;
     struct bn_error last_error, saved_error;
-    /* Write the saved chat first, because path_canonical needs a file that exists. */
-    const bool saved_ok = store_save(c->store, saved, now, &saved_error);
-    path_canonical(saved->path, last->saved_as);
+    /* Write the named chat first, because path_canonical needs a file that exists. */
+    const bool saved_ok = store_save(c->store, named, now, &saved_error);
+    path_canonical(named->path, last->saved_as);
     const bool last_ok = store_save(c->store, last, now, &last_error);
-    if (saved_ok && saved->path[0])
+    if (saved_ok && named->path[0])
         c->transcript.unsaved = false;
     if (!saved_ok)
-        show_failure(c, saved, last_ok && last->path[0], saved_error.text);
+        show_failure(c, named, last_ok && last->path[0], saved_error.text);
     /* If both have failed, the message about the file that the user has named is enough. */
     if (!last_ok && saved_ok)
-        show_failure(c, last, saved->path[0], last_error.text);
+        show_failure(c, last, named->path[0], last_error.text);
     return last_ok && saved_ok;
 }
 
@@ -109,17 +109,17 @@ void chat_resume_named(struct chat *c)
         ui_notice(c->ui, TONE_WARNING, "%s was changed: the chat is not saved there again", path);
 }
 
-bool chat_close_files(struct chat *c, bool *is_saved_chat_written)
+bool chat_close_files(struct chat *c, bool *is_named_chat_written)
 {
     const bool has_saved = c->store->named.path[0];
-    *is_saved_chat_written = chat_close_named(c);
-    const bool is_last_saved = close_file(c, &c->store->last, has_saved && *is_saved_chat_written);
+    *is_named_chat_written = chat_close_named(c);
+    const bool is_last_saved = close_file(c, &c->store->last, has_saved && *is_named_chat_written);
     for (size_t i = 0; i < c->store->n_paused; i++)
         store_forget(&c->store->paused[i].file);
     mem_free(c->store->paused);
     c->store->paused = NULL;
     c->store->n_paused = c->store->cap_paused = 0;
-    return *is_saved_chat_written && is_last_saved;
+    return *is_named_chat_written && is_last_saved;
 }
 
 void chat_use_snapshot(struct chat *c, const char *saved)

@@ -135,6 +135,17 @@ static bool saved_chat_path(struct command_host *host, struct bn_str args, char 
 /* What /load does with a saved chat that is in use: refuse it, or continue on a copy. */
 enum load_way { LOAD_REFUSES, LOAD_COPIES };
 
+/* If store_open has found a journal without its chat, warn. */
+static void show_orphan(struct command_host *host, const struct store_file *f)
+{
+    struct strbuf warning = {0};
+    if (!f->has_set_aside)
+        return;
+    store_orphan_text(f, &warning);
+    host->ui->ops->notice(host->ui, TONE_WARNING, strbuf_str(&warning));
+    strbuf_finish(&warning);
+}
+
 /* Write the conversation to this file, and make it the file of the chat. `path` is a result of
  * saved_chat_path. False: the reason was shown. */
 static bool save_as(struct command_host *host, const char *path)
@@ -151,16 +162,11 @@ static bool save_as(struct command_host *host, const char *path)
                   holder);
         return false;
     }
+    show_orphan(host, &next);
     if (!store_replace(store, &next, state, &err)) {
         struct bn_error ignored; /* there is nothing to write */
         (void)store_close(store, &next, state, &ignored);
         return command_fail(host, err.text);
-    }
-    if (next.has_set_aside) {
-        struct strbuf warning = {0};
-        store_orphan_text(&next, &warning);
-        host->ui->ops->notice(host->ui, TONE_WARNING, strbuf_str(&warning));
-        strbuf_finish(&warning);
     }
     if (!chat_close_named(host->chat))
         host->write_failed = true;
@@ -203,6 +209,7 @@ static bool open_to_load(struct command_host *host, struct bn_str name, const ch
         ui_notice(host->ui, TONE_ERROR, "%s is in use by %s", copy, holder);
         return false;
     }
+    show_orphan(host, out);
     out->is_behind = true; /* the copy is not written yet */
     ui_notice(host->ui, TONE_NOTE, "continuing on a copy: %s", copy);
     return true;
@@ -339,12 +346,6 @@ static void export_all(struct strbuf *out, enum export_kind kind, const struct t
     }
 }
 
-static bool ends_with(struct bn_str s, const char *end)
-{
-    const size_t n = strlen(end);
-    return s.n_bytes > n && memcmp(s.ptr + s.n_bytes - n, end, n) == 0;
-}
-
 /* The format that the ending of the file's name means. False: the name has another ending. */
 static bool export_kind_of(struct bn_str args, enum export_kind *kind)
 {
@@ -355,7 +356,7 @@ static bool export_kind_of(struct bn_str args, enum export_kind *kind)
     (void)command_cut_bang(&args); /* not part of the name */
     command_path(args, &path);
     for (size_t i = 0; !found && i < sizeof(ends) / sizeof(ends[0]); i++) {
-        found = ends_with(strbuf_str(&path), ends[i]);
+        found = path_ends_with(strbuf_text(&path), ends[i]);
         *kind = (enum export_kind)i;
     }
     strbuf_finish(&path);

@@ -119,8 +119,8 @@ void input_add_block(struct strbuf *in, const char *block, size_t n_bytes)
 {
     const char *end = n_bytes > 0 ? memchr(block, '\n', n_bytes) : NULL;
     const size_t n_line = end ? (size_t)(end - block) : n_bytes;
-    const size_t n_kept =
-        size_min(n_line, INPUT_MAX_BYTES + 1 - size_min(in->n_bytes, INPUT_MAX_BYTES + 1));
+    const size_t n_most = INPUT_MAX_BYTES + 2; /* one byte too many, and "\r" at the end */
+    const size_t n_kept = size_min(n_line, n_most - size_min(in->n_bytes, n_most));
     strbuf_add(in, block, n_kept);
     strbuf_add(in, block + n_line, n_bytes - n_line);
 }

@@ -30,6 +30,7 @@ struct curses_screen {
     uint64_t shown[MAX_ROWS];    /* hash of the text and looks of each row; 0: none stored */
     bool width_varies[MAX_ROWS]; /* the row has a character whose width differs between terminals */
     bool must_erase[MAX_ROWS];   /* the next frame erases the row before it draws it */
+    bool is_on_screen;           /* ncurses has drawn a frame since it was opened or resumed */
     bool is_moved;               /* move_after has moved the cursor without ncurses */
     int row, column;             /* if is_moved: where the cursor is according to ncurses */
     /* For tty_set_exit_sequence, which uses 100 bytes: a signal handler cannot call endwin. */
@@ -142,7 +143,6 @@ static attr_t attributes_of_text(const struct curses_screen *s, enum text_look l
     return rich[look] | (s->has_colours ? (attr_t)COLOR_PAIR(pairs[look]) : 0);
 }
 
-/* Whether the text has a character whose width differs between terminals. */
 /* Compare a row with the text and looks set before, and store the new ones. True: they differ. If
  * they differ and the old or the new text has a character whose width differs between terminals,
  * the row will be erased and sent as a whole, because the columns that ncurses computes may be
@@ -229,22 +229,23 @@ static void move_back(struct curses_screen *s)
     strbuf_finish(&out);
 }
 
-/* Erase rows without ncurses. It would erase only the columns that it takes for empty. */
+/* Erase rows without ncurses, which would erase only the columns that it takes for empty. Not in
+ * the first frame: it clears the whole screen, and before it the ordinary screen is still visible.
+ * */
 static void erase_rows(struct curses_screen *s)
 {
     struct strbuf out = {0};
-    if (!has_string("el"))
-        return;
-    for (int row = 0; row < MAX_ROWS && row < LINES; row++) {
+    for (int row = 0; s->is_on_screen && has_string("el") && row < MAX_ROWS && row < LINES; row++) {
         if (!s->must_erase[row])
             continue;
-        s->must_erase[row] = false;
         add_move(row, 0, &out);
         strbuf_add_text(&out, tigetstr("el"));
     }
-    if (out.n_bytes > 0)
+    memset(s->must_erase, 0, sizeof(s->must_erase));
+    if (out.n_bytes > 0) {
         add_move(getcury(curscr), getcurx(curscr), &out); /* where ncurses left the cursor */
-    (void)tty_write(strbuf_text(&out), out.n_bytes);      /* as above */
+        (void)tty_write(strbuf_text(&out), out.n_bytes);  /* as above */
+    }
     strbuf_finish(&out);
 }
 
@@ -255,6 +256,7 @@ void curses_refresh(struct curses_screen *s, size_t row, size_t column, struct b
     (void)move((int)row, (int)column);
     (void)wnoutrefresh(stdscr);
     (void)doupdate(); /* if the terminal is gone, the next read fails */
+    s->is_on_screen = true;
     if (!term_text_has_varying_width(before))
         return;
     move_after(row, before);

@@ -363,7 +363,7 @@ static void full_close(struct ui *ui, enum ui_close how)
     if (!u)
         return;
     show_stderr(ui, STDERR_ALSO_PARTIAL);
-    ui_terminal_finish(how);
+    ui_terminal_end(how);
     full_attach_editor(NULL);
     curses_close(u->screen);
     stderr_pipe_close(&u->stderr_pipe);

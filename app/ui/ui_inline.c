@@ -407,7 +407,7 @@ static void inline_close(struct ui *ui, enum ui_close how)
     if (u->editor.is_drawn || u->flow.column > 0 || (line_is_open() && !u->caps.can_repaint))
         leave_row(ui);
     inline_write_out(ui);
-    ui_terminal_finish(how);
+    ui_terminal_end(how);
     line_set_display(NULL);
     tty_release();
     flow_finish(&u->flow);

@@ -388,7 +388,7 @@ void ui_terminal_begin(struct ui *ui)
     }
 }
 
-void ui_terminal_finish(enum ui_close how)
+void ui_terminal_end(enum ui_close how)
 {
     if (how == UI_CLOSE_CHANGE)
         line_stop();
@@ -490,7 +490,7 @@ void ui_terminal_token(struct ui *ui, const struct turn *turn)
     (void)turn;
 }
 
-void ui_terminal_close(struct ui_terminal *t)
+void ui_terminal_finish(struct ui_terminal *t)
 {
     strbuf_finish(&t->keys.bytes);
     strbuf_finish(&t->line);

@@ -45,14 +45,14 @@ struct ui_terminal {
 };
 /* Write history lines that wait to the history file, and free all fields. Call it after the painter
  * has closed. */
-void ui_terminal_close(struct ui_terminal *t);
+void ui_terminal_finish(struct ui_terminal *t);
 
 /* Set up the editor. The first call in a run of the program also shows the banner and loads the
  * history file. */
 void ui_terminal_begin(struct ui *ui);
 /* Leave the editor. With UI_CLOSE_CHANGE the unfinished text stays for the next line_begin; with
  * UI_CLOSE_END the editor is freed. */
-void ui_terminal_finish(enum ui_close how);
+void ui_terminal_end(enum ui_close how);
 
 /* Format the status row, as status_format in status.h. Returns status_fullness: how full the
  * context is, from 0 to 2. */

@@ -196,10 +196,10 @@ class Soak(ChatCase):
         time.sleep(0.6)  # tmux tells the program the last of several new sizes only after 250 ms
         self.settle()
 
-    def request_painter(self):
+    def change_painter(self):
         self.screen.send('F2')
 
-    ACTIONS = (ask, ask, ask, ask_many, ask_lines, stop, undo, redo, retry, edit, attach, resize, request_painter)
+    ACTIONS = (ask, ask, ask, ask_many, ask_lines, stop, undo, redo, retry, edit, attach, resize, change_painter)
 
     # ---- checks ----
 
@@ -208,7 +208,7 @@ class Soak(ChatCase):
         questions, old = [q for q, _ in self.turns], [q for q, _ in before]
         if sent is not None:
             return questions == old + sent
-        if name in ('resize', 'request_painter'):
+        if name in ('resize', 'change_painter'):
             return self.turns == before
         if name == 'retry':
             return questions == old

@@ -29,7 +29,7 @@ struct store_file {
     bool base_is_known;   /* the saved chat has a known state, to which a journal can add turns */
     bool may_have_turns;  /* the saved chat was read or written, so it may have turns */
     bool has_set_aside;   /* store_open has found a journal without its chat and has renamed it:
-                           ".old" was added to its name */
+                           ".old" was added to its name, an earlier such file is lost */
     bool is_behind;       /* store_close must write the saved chat: it lacks turns of the journal
                              or of a failed write, or it is a new copy */
     char base[17];   /* hash of the saved chat, 16 hexadecimal digits; valid with base_is_known */

@@ -1,5 +1,5 @@
 /*
- * Environment variables, XDG directories, reading and writing files: see paths.h.
+ * Directories of the program, names of files, reading and writing whole files: see paths.h.
  */
 #define _GNU_SOURCE /* realpath */
 #include "app/common/file/paths.h"

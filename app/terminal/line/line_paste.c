@@ -18,8 +18,8 @@
  * because it is too long to read in the editor. */
 #define PASTE_LINES 8
 #define PASTE_BYTES 1000
-#define MAX_PASTES 2000 /* texts of each kind that are kept; later ones are shown as they are */
-#define MARK_COLUMNS 20 /* shown of the first line, and of the last */
+#define MAX_PASTES 2000  /* texts of each kind that are kept; later ones are shown as they are */
+#define BRIEF_COLUMNS 20 /* shown of the first line, and of the last */
 
 /* After a newline at the end, one more line is counted, which is empty. */
 static size_t count_lines(struct bn_str text)
@@ -27,8 +27,9 @@ static size_t count_lines(struct bn_str text)
     return bn_str_count(text, '\n') + 1;
 }
 
-/* Append the beginnings of two lines, at most MARK_COLUMNS columns each, with " ... " between them:
- * the first and the last line that are not blank. If they are the same line, append only one. */
+/* Append the beginnings of two lines, at most BRIEF_COLUMNS columns each, with " ... " between
+ * them: the first and the last line that are not blank. If they are the same line, append only one.
+ * */
 static void brief_ends(struct bn_str text, struct strbuf *out)
 {
     size_t end = text.n_bytes, first = 0;
@@ -43,10 +44,10 @@ static void brief_ends(struct bn_str text, struct strbuf *out)
         last--;
     while (last < end && strchr(" \t", text.ptr[last]))
         last++;
-    term_text_brief((struct bn_str){text.ptr + first, n_first}, MARK_COLUMNS, out);
+    term_text_brief((struct bn_str){text.ptr + first, n_first}, BRIEF_COLUMNS, out);
     if (last > first) {
         strbuf_add_text(out, " ... ");
-        term_text_brief((struct bn_str){text.ptr + last, end - last}, MARK_COLUMNS, out);
+        term_text_brief((struct bn_str){text.ptr + last, end - last}, BRIEF_COLUMNS, out);
     }
 }
 
@@ -184,9 +185,23 @@ static struct span whole_placeholders(struct bn_str text, struct span cut)
     return wide;
 }
 
-/* A key has replaced a part of `before`. If this part begins or ends inside of a placeholder,
- * delete the rest of the placeholder from the line. Returns whether it was necessary. */
-static bool delete_remains(struct bn_str before)
+/* Whether the last key has put the text that it deleted into the kill ring. */
+static bool is_kill(void)
+{
+    static rl_command_func_t *const kills[] = {
+        rl_kill_line,  rl_backward_kill_line, rl_kill_full_line,   rl_unix_line_discard,
+        rl_kill_word,  rl_backward_kill_word, rl_unix_word_rubout, rl_unix_filename_rubout,
+        rl_kill_region};
+    for (size_t i = 0; i < sizeof(kills) / sizeof(kills[0]); i++)
+        if (rl_last_func == kills[i])
+            return true;
+    return false;
+}
+
+/* A key has replaced a part of `before`. If this part begins or ends inside of a placeholder, and
+ * the key has only deleted, delete the rest of the placeholder too; else revert what the key has
+ * done. Returns whether the line has changed. */
+static bool repair_placeholders(struct bn_str before)
 {
     const size_t n_now = (size_t)rl_end;
     if (count_placeholders(rl_line_buffer, n_now) >= count_placeholders(before.ptr, before.n_bytes))
@@ -213,11 +228,23 @@ static bool delete_remains(struct bn_str before)
     const size_t n_right = wide.end - cut.end, n_left = cut.start - wide.start;
     if (n_right + n_left == 0)
         return false;
-    (void)rl_begin_undo_group(); /* always 0; Ctrl-_ restores the remains, then the placeholder */
-    (void)rl_delete_text((int)now.end, (int)(now.end + n_right));
-    (void)rl_delete_text((int)wide.start, (int)now.start);
+    (void)rl_begin_undo_group(); /* always 0; one undo reverts what follows, the next one the key */
+    if (now.start < now.end) {   /* other characters instead of a part, or inside: refuse the key */
+        (void)rl_delete_text(0, rl_end);
+        rl_point = 0;
+        (void)rl_insert_text(before.ptr);
+        rl_point = line_state.before.point;
+        (void)rl_ding();    /* fails only without a terminal */
+    } else if (is_kill()) { /* so that Ctrl-Y inserts the whole placeholder */
+        (void)rl_kill_text((int)now.end, (int)(now.end + n_right)); /* appends to the kill */
+        (void)rl_kill_text((int)now.start, (int)wide.start);        /* backwards: prepends */
+        rl_point = (int)wide.start;
+    } else {
+        (void)rl_delete_text((int)now.end, (int)(now.end + n_right));
+        (void)rl_delete_text((int)wide.start, (int)now.start);
+        rl_point = (int)wide.start;
+    }
     (void)rl_end_undo_group();
-    rl_point = (int)(now.end - n_left);
     return true;
 }
 
@@ -242,25 +269,25 @@ void line_paste_before_key(void)
 {
     struct line_before *b = &line_state.before;
     struct span ignored;
-    b->is_valid = !is_searching() && next_placeholder(rl_line_buffer, (size_t)rl_end, 0, &ignored);
-    if (!b->is_valid)
-        return;
-    strbuf_cut(&b->text, 0);
-    strbuf_add(&b->text, rl_line_buffer, (size_t)rl_end);
-    b->is_valid = !b->text.failed;
     b->point = rl_point;
     b->history = where_history();
+    b->is_valid = !is_searching() && next_placeholder(rl_line_buffer, (size_t)rl_end, 0, &ignored);
+    strbuf_cut(&b->text, 0);
+    if (b->is_valid)
+        strbuf_add(&b->text, rl_line_buffer, (size_t)rl_end);
+    b->is_valid = b->is_valid && !b->text.failed;
 }
 
 void line_paste_after_key(void)
 {
     const struct line_before *b = &line_state.before;
-    /* A search, the history and undo replace the line as a whole. */
-    if (!b->is_valid || line_state.is_done || is_searching() || where_history() != b->history ||
-        rl_last_func == rl_undo_command)
+    if (line_state.is_done || is_searching())
         return;
-    const bool has_deleted = delete_remains(strbuf_str(&b->text));
-    if (leave_placeholder(b->point) || has_deleted)
+    /* A search, the history and undo replace the line as a whole. */
+    const bool is_edit =
+        b->is_valid && where_history() == b->history && rl_last_func != rl_undo_command;
+    const bool is_repaired = is_edit && repair_placeholders(strbuf_str(&b->text));
+    if (leave_placeholder(b->point) || is_repaired)
         line_redisplay();
 }
 

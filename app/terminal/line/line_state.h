@@ -69,8 +69,9 @@ void line_paste_insert(const char *bytes, size_t n_bytes);
  * as it is. */
 void line_paste_shorten(struct bn_str text, enum line_placeholder kind, struct strbuf *out);
 /* Call these around each key that Readline processes. If the key has deleted a part of a
- * placeholder, the rest is deleted too, and the cursor never stays inside of one. Otherwise the
- * remains would be sent in place of the text. */
+ * placeholder, the rest is deleted too. If it has put other characters into one, it is reverted.
+ * And the cursor never stays inside of a placeholder. Otherwise the remains would be sent in place
+ * of the text. */
 void line_paste_before_key(void);
 void line_paste_after_key(void);
 void line_paste_finish(void); /* free the texts of all placeholders */

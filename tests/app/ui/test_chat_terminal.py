@@ -322,7 +322,12 @@ class Editing(TerminalCase):
                  (paste + paste + home + '\x04' + end + 'x', rows + 'x'),
                  (paste + paste + '\x7fx', rows + 'x'),
                  ('a' + paste + '\x7f\x1f\x1fb', 'a' + rows + 'b'),  # Ctrl-_ twice
-                 ('[' + paste + home + '\x04' + end + 'x', rows + 'x'))
+                 ('[' + paste + home + '\x04' + end + 'x', rows + 'x'),
+                 (paste + '\x17\x19x', rows + 'x'),              # Ctrl-W, Ctrl-Y
+                 (paste + ' b' + home + '\x1bd' + end + '\x19', ' b' + rows),
+                 (paste + home + '\x1bu' + end + 'x', rows + 'x'),  # Alt-U is refused
+                 (paste + '\x14x', rows + 'x'),                    # Ctrl-T too
+                 ('\x12line\x06x', rows + 'xx'))                  # a search ends inside of one
         for keys, _ in cases:
             self.ask(terminal, keys)
         self.assertEqual(self.messages(), [text for _, text in cases])
