@@ -58,8 +58,8 @@ static bool refuse_directory(const char *path, struct bn_error *err)
         return bn_fail(err, BN_EIO, "'%s' is a directory; name a file in it, for example %s", path,
                        gguf);
     if (has_other_format) {
-        (void)bn_fail(err, BN_EIO, "'%s' is a directory without GGUF files", path);
-        return refusal_add_row(err, REFUSED_SAFETENSORS);
+        return refusal_fail(err, REFUSED_SAFETENSORS, BN_EIO,
+                            "'%s' is a directory without GGUF files", path);
     }
     return bn_fail(err, BN_EIO, "'%s' is a directory, not a model file", path);
 }

@@ -268,7 +268,7 @@ static void pack_row(const uint8_t *codes, size_t n_cols, size_t n_lines, uint8_
     }
 }
 
-/* The same as row r of a row group in the layout R16 (engine/model/group_pack.h). The caller has
+/* The same as row r of a row group in the layout R16 (engine/model/r16_pack.h). The caller has
  * set the code 1 everywhere in the group. */
 static void pack_group_row(const uint8_t *codes, size_t n_cols, size_t r, uint8_t *group)
 {
@@ -291,8 +291,8 @@ static bool floats_are_expected(struct sample *s, const float *y, size_t n_rows)
 
 /* Multiply the rows in R16 with one token, in blocks of block_cols columns, with both kernels.
  * Scales and units are 1, so the results are those of R1-256. */
-static bool group_is_right(const struct cpu_kernels *k, const struct grouped_mat *mat,
-                           struct sample *s, size_t block_cols, size_t n_rows)
+static bool group_is_right(const struct cpu_kernels *k, const struct r16_mat *mat, struct sample *s,
+                           size_t block_cols, size_t n_rows)
 {
     const size_t n_cols = mat->n_lines * R16_LINE_COLS;
     float y[R16_ROWS] = {0}, z[R16_ROWS] = {0};
@@ -302,19 +302,19 @@ static bool group_is_right(const struct cpu_kernels *k, const struct grouped_mat
         for (size_t c = 0; c < block_cols; c++)
             s->q_sums[b] += s->q[b * block_cols + c];
     }
-    k->grouped_matvec(mat, 0, 1, &(struct block_acts){s->q, s->units, s->q_sums, block_cols}, y);
-    k->grouped.unpack(mat, 0, 1, s->panel);
-    k->grouped.matmul(mat, 0, 1,
-                      &(struct grouped_batch){.q = s->q,
-                                              .units = s->units,
-                                              .q_sums = s->q_sums,
-                                              .q_stride = n_cols,
-                                              .block_stride = n_cols / block_cols,
-                                              .block_cols = block_cols,
-                                              .n_tokens = 1,
-                                              .panel = s->panel,
-                                              .y = z,
-                                              .y_stride = R16_ROWS});
+    k->r16_matvec(mat, 0, 1, &(struct block_acts){s->q, s->units, s->q_sums, block_cols}, y);
+    k->r16.unpack(mat, 0, 1, s->panel);
+    k->r16.matmul(mat, 0, 1,
+                  &(struct r16_batch){.q = s->q,
+                                      .units = s->units,
+                                      .q_sums = s->q_sums,
+                                      .q_stride = n_cols,
+                                      .block_stride = n_cols / block_cols,
+                                      .block_cols = block_cols,
+                                      .n_tokens = 1,
+                                      .panel = s->panel,
+                                      .y = z,
+                                      .y_stride = R16_ROWS});
     return floats_are_expected(s, y, n_rows) && floats_are_expected(s, z, n_rows);
 }
 
@@ -326,12 +326,12 @@ static bool groups_are_right(const struct cpu_kernels *k, struct sample *s, size
         F16_ONE, F16_ONE, F16_ONE, F16_ONE, F16_ONE, F16_ONE, F16_ONE, F16_ONE,
         F16_ONE, F16_ONE, F16_ONE, F16_ONE, F16_ONE, F16_ONE, F16_ONE, F16_ONE};
     /* scale_step is 0: the same 16 scales apply to all spans. */
-    const struct grouped_mat mat = {.lines = s->group,
-                                    .scales = ones,
-                                    .n_groups = 1,
-                                    .n_lines = n_lines * LINE_COLS / R16_LINE_COLS,
-                                    .span_cols = R16_PAD_COLS,
-                                    .ahead = k->stream_ahead};
+    const struct r16_mat mat = {.lines = s->group,
+                                .scales = ones,
+                                .n_groups = 1,
+                                .n_lines = n_lines * LINE_COLS / R16_LINE_COLS,
+                                .span_cols = R16_PAD_COLS,
+                                .ahead = k->stream_ahead};
     for (size_t block_cols = MIN_BLOCK_COLS; block_cols <= R16_PAD_COLS; block_cols *= 2)
         if (!group_is_right(k, &mat, s, block_cols, n_rows))
             return false;

@@ -17,6 +17,7 @@
 #include "engine/cpu/cpu_profile.h"
 #include "engine/cpu/cpu_screen.h"
 #include "engine/cpu/cpu_sizes.h"
+#include "engine/cpu/cpu_threads.h"
 #include "engine/model/rope.h"
 
 #include <stdio.h>
@@ -112,7 +113,7 @@ static void fill_info(struct backend *b, const struct backend_plan *plan)
                                                 .head_bytes = head_bytes,
                                                 .n_kv_heads = m->hp.n_kv_heads,
                                                 .n_ubatch = b->n_ubatch,
-                                                .in_groups = pack_in_groups(m),
+                                                .uses_r16 = pack_uses_r16(m),
                                                 .is_quantised = m->act_scheme != ACT_FLOAT,
                                                 .head_form = head_form(b),
                                                 .kv_form = b->cfg.kv == BN_KV_Q8 ? "bytes" : "F16",

@@ -1,5 +1,5 @@
 /*
- * The instruction sets of this processor, and the number of threads to use.
+ * The instruction sets of this processor, and the self-test of their kernels.
  *
  * An x86 instruction set counts only if the operating system enables its registers (XGETBV; for AMX
  * also arch_prctl). Only x86/cpu_caps_x86.c, a part of this module, reads CPUID.
@@ -40,20 +40,6 @@ bool cpu_caps_limit(struct cpu_caps *caps, const char *isa, struct bn_error *err
 
 const char *cpu_isa_name(enum cpu_isa isa);  /* "avx512vnni", for options and JSON */
 const char *cpu_isa_title(enum cpu_isa isa); /* "AVX-512 VNNI", for messages */
-
-/* List the CPUs that the calling thread's mask allows: one of each physical core first, then the
- * other hardware threads of these cores. At most cap numbers are written; cpus may be NULL if cap
- * is 0. Returns the number of all these CPUs, also if it is above cap, and sets *n_cores to that of
- * cores. Both are 0 if the system does not report them or memory is short. */
-size_t cpu_list_allowed(size_t *cpus, size_t cap, size_t *n_cores);
-
-#define MAX_THREADS 1024 /* most threads of a backend; bounds its scratch memory */
-/* Number of threads this process should use: one per physical core of the affinity mask, limited by
- * the cgroup quota. 1 to MAX_THREADS. */
-size_t cpu_default_threads(void);
-/* The cgroup CPU quota in whole CPUs, rounded up; SIZE_MAX: no limit. Reads ROOT/proc/self/cgroup
- * and ROOT/sys/fs/cgroup; root is "" except in tests. */
-size_t cpu_quota_threads(const char *root);
 
 /* Compare the kernels of a table with ref in a forked child process, so that an illegal instruction
  * or an endless loop cannot harm this process. False if a kernel differs, if the child crashes or

@@ -242,7 +242,7 @@ static void run_ternary(const struct cpu_kernels *k, struct outputs *o)
 #define R16_LINES (R16_COLS / R16_LINE_COLS)
 #define R16_MOST_BLOCKS (R16_COLS / MIN_BLOCK_COLS)
 
-struct grouped_case {
+struct r16_case {
     _Alignas(64) uint8_t lines[N_GROUPS * R16_LINES * LINE_BYTES];
     _Alignas(64) uint16_t scales[N_GROUPS * R16_SPANS * R16_ROWS];
     _Alignas(64) int8_t q[N_WHOLE * R16_COLS];
@@ -253,16 +253,16 @@ struct grouped_case {
 };
 
 /* Blocks of block_cols columns: one token with all row groups, then all tokens with two. */
-static void run_blocks_of(const struct cpu_kernels *k, struct grouped_case *c, size_t block_cols,
+static void run_blocks_of(const struct cpu_kernels *k, struct r16_case *c, size_t block_cols,
                           struct outputs *o)
 {
-    const struct grouped_mat w = {.lines = c->lines,
-                                  .scales = c->scales,
-                                  .scale_step = R16_ROWS,
-                                  .n_groups = N_GROUPS,
-                                  .n_lines = R16_LINES,
-                                  .span_cols = R16_PAD_COLS,
-                                  .ahead = k->stream_ahead};
+    const struct r16_mat w = {.lines = c->lines,
+                              .scales = c->scales,
+                              .scale_step = R16_ROWS,
+                              .n_groups = N_GROUPS,
+                              .n_lines = R16_LINES,
+                              .span_cols = R16_PAD_COLS,
+                              .ahead = k->stream_ahead};
     const size_t n_blocks = R16_COLS / block_cols;
     float x[R16_COLS];
     for (size_t t = 0; t < N_TOKENS; t++) {
@@ -273,27 +273,27 @@ static void run_blocks_of(const struct cpu_kernels *k, struct grouped_case *c, s
     record(o, "quantise_blocks", c->q, N_TOKENS * R16_COLS);
     record(o, "quantise_blocks", c->units, N_TOKENS * n_blocks * sizeof c->units[0]);
     memset(c->y, 0, sizeof c->y);
-    k->grouped_matvec(&w, 0, N_GROUPS, &(struct block_acts){c->q, c->units, c->q_sums, block_cols},
-                      c->y);
-    record(o, "grouped_matvec", c->y, N_GROUPS * R16_ROWS * sizeof c->y[0]);
-    k->grouped.unpack(&w, 1, 1 + R16_PANEL, c->panel);
-    k->grouped.matmul(&w, 1, 1 + R16_PANEL,
-                      &(struct grouped_batch){.q = c->q,
-                                              .units = c->units,
-                                              .q_sums = c->q_sums,
-                                              .q_stride = R16_COLS,
-                                              .block_stride = n_blocks,
-                                              .block_cols = block_cols,
-                                              .n_tokens = N_TOKENS,
-                                              .panel = c->panel,
-                                              .y = c->y,
-                                              .y_stride = R16_PANEL * R16_ROWS});
-    record(o, "grouped_matmul", c->y, sizeof c->y);
+    k->r16_matvec(&w, 0, N_GROUPS, &(struct block_acts){c->q, c->units, c->q_sums, block_cols},
+                  c->y);
+    record(o, "r16_matvec", c->y, N_GROUPS * R16_ROWS * sizeof c->y[0]);
+    k->r16.unpack(&w, 1, 1 + R16_PANEL, c->panel);
+    k->r16.matmul(&w, 1, 1 + R16_PANEL,
+                  &(struct r16_batch){.q = c->q,
+                                      .units = c->units,
+                                      .q_sums = c->q_sums,
+                                      .q_stride = R16_COLS,
+                                      .block_stride = n_blocks,
+                                      .block_cols = block_cols,
+                                      .n_tokens = N_TOKENS,
+                                      .panel = c->panel,
+                                      .y = c->y,
+                                      .y_stride = R16_PANEL * R16_ROWS});
+    record(o, "r16_matmul", c->y, sizeof c->y);
 }
 
-static void run_grouped(const struct cpu_kernels *k, struct outputs *o)
+static void run_r16(const struct cpu_kernels *k, struct outputs *o)
 {
-    struct grouped_case c = {.q = {0}};           /* zeros, since missing tokens are read too */
+    struct r16_case c = {.q = {0}};               /* zeros, since missing tokens are read too */
     for (size_t i = 0; i < sizeof c.lines; i++) { /* four codes of 0 .. 2 per byte */
         const uint32_t u = mix(60000 + i);
         c.lines[i] = (uint8_t)(u % 3 | u / 3 % 3 << 2 | u / 9 % 3 << 4 | u / 27 % 3 << 6);
@@ -488,7 +488,7 @@ static void run_all(const struct cpu_kernels *k, struct outputs *o)
     run_sums(k, o);
     run_delta(k, o);
     run_ternary(k, o);
-    run_grouped(k, o);
+    run_r16(k, o);
     run_attention(k, o);
     run_rows(k, o);
     run_coarse(k, o);

@@ -10,7 +10,7 @@
 #include "engine/cpu/cpu_experts.h"
 
 #include "engine/base/size.h"
-#include "engine/cpu/cpu_linear_groups.h"
+#include "engine/cpu/cpu_linear_r16.h"
 #include "engine/cpu/cpu_work.h"
 #include "engine/cpu/ref/kernels_ref.h"
 
@@ -71,7 +71,7 @@ static void choose_for_one(struct cpu_thread *th, size_t layer, struct rows h)
     const struct backend *b = th->pass->b;
     const struct hparams *hp = &b->model->hp;
     const struct cpu_layer *l = &b->layers[layer];
-    groups_input(th, &l->gate_up, h, l->ffn_norm);
+    linear_r16_input(th, &l->gate_up, h, l->ffn_norm);
     /* Now th->norm is the normed h: inputs of experts are not rotated. */
     const struct work_range mine = thread_range(th, hp->n_experts, ROW_UNIT);
     const struct table_rows rows = {.table = (const uint8_t *)(l->router + mine.begin * hp->n_embd),
@@ -168,7 +168,7 @@ static void choose_for_many(struct cpu_thread *th, size_t layer, struct rows h)
         for (size_t t = p.begin; t < p.end; t++) {
             float *const x = th->router_x + (t - p.begin) * b->shape.h_stride;
             b->k.rms_norm(h.at + t * h.stride, l->ffn_norm, hp->n_embd, hp->rms_eps, x);
-            groups_quantise_to(th, &l->gate_up, x, &s->blocks, t);
+            linear_r16_quantise_to(th, &l->gate_up, x, &s->blocks, t);
         }
         route_tokens(th, layer, p.begin, p.end - p.begin);
     }
@@ -225,8 +225,8 @@ static void gate_one(struct cpu_thread *th, const struct expert_range *r,
     const struct weights *w = &b->layers[r->layer].gate_up;
     const struct group_range gate = section_range(w, 0, r), up = section_range(w, 1, r);
     const size_t n = (r->end - r->begin) * R16_ROWS;
-    groups_multiply_one(th, w, &gate, in, token, th->y[0]);
-    groups_multiply_one(th, w, &up, in, token, th->y[1]);
+    linear_r16_multiply_one(th, w, &gate, in, token, th->y[0]);
+    linear_r16_multiply_one(th, w, &up, in, token, th->y[1]);
     clamp(b->model->layers[r->layer].traits.clamp, n, th->y[0], th->y[1]);
     b->k.silu_gate(th->y[0], th->y[1], n, y + r->begin * R16_ROWS);
 }
@@ -239,12 +239,12 @@ static void gate_panel(struct cpu_thread *th, const struct expert_range *r, size
     const struct block_input *in = &b->scratch.pair_input;
     const struct weights *w = &b->layers[r->layer].gate_up;
     const struct group_range gate_rows = section_range(w, 0, r), up_rows = section_range(w, 1, r);
-    const struct panel_range gate = groups_unpack(th, &gate_rows, th->panel);
-    const struct panel_range up = groups_unpack(th, &up_rows, groups_second_panel(th));
-    for (size_t i = pair0; i < pair1; i += GROUPED_TOKENS) {
-        const size_t n = size_min(GROUPED_TOKENS, pair1 - i);
-        groups_multiply_panel(th, w, &gate, in, i, n, th->y[0]);
-        groups_multiply_panel(th, w, &up, in, i, n, th->y[1]);
+    const struct panel_range gate = linear_r16_unpack(th, &gate_rows, th->panel);
+    const struct panel_range up = linear_r16_unpack(th, &up_rows, linear_r16_second_panel(th));
+    for (size_t i = pair0; i < pair1; i += R16_TOKENS) {
+        const size_t n = size_min(R16_TOKENS, pair1 - i);
+        linear_r16_multiply_panel(th, w, &gate, in, i, n, th->y[0]);
+        linear_r16_multiply_panel(th, w, &up, in, i, n, th->y[1]);
         /* A result has R16_PANEL row groups, also if the range has fewer; the others are unused. */
         clamp(b->model->layers[r->layer].traits.clamp, n * R16_PANEL * R16_ROWS, th->y[0],
               th->y[1]);
@@ -290,7 +290,7 @@ void experts_gate(struct cpu_thread *th, size_t layer, struct rows y)
         const size_t pair0 = s->pair_start[e], pair1 = s->pair_start[e + 1];
         const size_t end = size_min(part + GATE_GROUPS, n_groups);
         struct expert_range r = {layer, e * n_groups, part, end};
-        if (groups_take_singly(th, pair1 - pair0)) {
+        if (linear_r16_take_singly(th, pair1 - pair0)) {
             for (size_t i = pair0; i < pair1; i++)
                 gate_one(th, &r, &s->pair_input, i, y.at + i * y.stride);
             continue;
@@ -311,8 +311,8 @@ static void quantise_pairs(struct cpu_thread *th, size_t layer, struct rows y)
     const size_t item_pairs = thread_has_one_token(th) ? 1 : ITEM_PAIRS;
     for (struct work_item p = {0}; thread_take_work(th, n_pairs, 1, item_pairs, &p);)
         for (size_t i = p.begin; i < p.end; i++)
-            groups_quantise_to(th, &b->layers[layer].down, y.at + i * y.stride,
-                               &b->scratch.pair_input, i);
+            linear_r16_quantise_to(th, &b->layers[layer].down, y.at + i * y.stride,
+                                   &b->scratch.pair_input, i);
     thread_sync(th);
 }
 
@@ -329,7 +329,7 @@ static void add_one(struct cpu_thread *th, const struct weights *w, struct exper
                     size_t pair, float weight, float *h)
 {
     const struct group_range rows = section_range(w, 0, &r);
-    groups_multiply_one(th, w, &rows, &th->pass->b->scratch.pair_input, pair, th->y[0]);
+    linear_r16_multiply_one(th, w, &rows, &th->pass->b->scratch.pair_input, pair, th->y[0]);
     add_weighted(th, h + r.begin * R16_ROWS, th->y[0], weight, (r.end - r.begin) * R16_ROWS);
 }
 
@@ -338,10 +338,10 @@ static void add_panel(struct cpu_thread *th, const struct weights *w, struct exp
 {
     const struct scratch *s = &th->pass->b->scratch;
     const struct group_range rows = section_range(w, 0, &r);
-    const struct panel_range panel = groups_unpack(th, &rows, th->panel);
-    for (size_t i = pairs.begin; i < pairs.end; i += GROUPED_TOKENS) {
-        const size_t n = size_min(GROUPED_TOKENS, pairs.end - i);
-        groups_multiply_panel(th, w, &panel, &s->pair_input, i, n, th->y[0]);
+    const struct panel_range panel = linear_r16_unpack(th, &rows, th->panel);
+    for (size_t i = pairs.begin; i < pairs.end; i += R16_TOKENS) {
+        const size_t n = size_min(R16_TOKENS, pairs.end - i);
+        linear_r16_multiply_panel(th, w, &panel, &s->pair_input, i, n, th->y[0]);
         for (size_t k = 0; k < n; k++)
             add_weighted(th, h.at + s->pairs[i + k].token * h.stride + r.begin * R16_ROWS,
                          th->y[0] + k * R16_PANEL * R16_ROWS, s->pairs[i + k].weight,
@@ -354,7 +354,7 @@ static void add_expert(struct cpu_thread *th, const struct weights *w, struct ex
                        struct work_range pairs, struct rows h)
 {
     const struct scratch *s = &th->pass->b->scratch;
-    if (groups_take_singly(th, pairs.end - pairs.begin)) {
+    if (linear_r16_take_singly(th, pairs.end - pairs.begin)) {
         for (size_t i = pairs.begin; i < pairs.end; i++)
             add_one(th, w, r, i, s->pairs[i].weight, h.at + s->pairs[i].token * h.stride);
         return;

@@ -9,7 +9,7 @@
 #include "engine/base/fp16.h"
 #include "engine/base/size.h"
 #include "engine/cpu/cpu_kv.h"
-#include "engine/cpu/cpu_linear_groups.h"
+#include "engine/cpu/cpu_linear_r16.h"
 #include "engine/cpu/cpu_pick.h"
 #include "engine/cpu/cpu_screen.h"
 #include "engine/cpu/cpu_work.h"
@@ -135,8 +135,8 @@ static void multiply_table(struct cpu_thread *th, const struct requested_row *re
     atomic_fetch_add_explicit(&th->pass->head_bytes, (ids.end - ids.begin) * shape->head_row_bytes,
                               memory_order_relaxed);
     if (b->ternary_head.n_groups > 0)
-        groups_multiply(th, &b->ternary_head, ids.begin, ids.end, n_reqs,
-                        (struct rows){b->scratch.z + ids.begin, shape->vocab_stride});
+        linear_r16_multiply(th, &b->ternary_head, ids.begin, ids.end, n_reqs,
+                            (struct rows){b->scratch.z + ids.begin, shape->vocab_stride});
     for (size_t id = ids.begin; id < ids.end; id += TABLE_ROWS) {
         const size_t n = size_min(TABLE_ROWS, ids.end - id);
         for (size_t i = 0; i < n_reqs; i++) {
@@ -219,7 +219,7 @@ static void apply_rows(struct cpu_thread *th, struct requested_row *reqs, size_t
         if (rotation->block)
             b->k.rotate(x, rotation->signs, hp->n_embd, rotation->block, x);
         if (b->ternary_head.n_groups > 0)
-            groups_quantise(th, &b->ternary_head, x, i);
+            linear_r16_quantise(th, &b->ternary_head, x, i);
         else
             screen_query(b, i, &reqs[i]);
     }

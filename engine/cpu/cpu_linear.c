@@ -11,7 +11,7 @@
 
 #include "engine/base/relax.h"
 #include "engine/base/size.h"
-#include "engine/cpu/cpu_linear_groups.h"
+#include "engine/cpu/cpu_linear_r16.h"
 #include "engine/cpu/cpu_pack_columns.h"
 #include "engine/cpu/cpu_work.h"
 
@@ -98,7 +98,7 @@ static void quantise_many(struct cpu_thread *th, const struct weights *to, struc
 void linear_input(struct cpu_thread *th, const struct weights *to, struct rows x, const float *w)
 {
     if (to->n_groups > 0) {
-        groups_input(th, to, x, w);
+        linear_r16_input(th, to, x, w);
         return;
     }
     if (!thread_has_one_token(th)) {
@@ -284,7 +284,7 @@ static void linear_many_gate(struct cpu_thread *th, const struct weights *w, acc
 void linear_store(struct cpu_thread *th, const struct weights *w, struct rows y)
 {
     if (w->n_groups > 0) {
-        groups_store(th, w, y);
+        linear_r16_store(th, w, y);
         return;
     }
     if (!thread_has_one_token(th)) {
@@ -324,7 +324,7 @@ static void add_columns(struct cpu_thread *th, const struct weights *w, struct r
 void linear_add(struct cpu_thread *th, const struct weights *w, struct rows y)
 {
     if (w->n_groups > 0) {
-        groups_add(th, w, y);
+        linear_r16_add(th, w, y);
         return;
     }
     if (!thread_has_one_token(th)) {
@@ -362,7 +362,7 @@ void linear_gate(struct cpu_thread *th, const struct weights *w, enum ffn_act ac
 {
     const struct cpu_kernels *k = &th->pass->b->k;
     if (w->n_groups > 0) {
-        groups_gate(th, w, act, y);
+        linear_r16_gate(th, w, act, y);
         return;
     }
     if (!thread_has_one_token(th)) {
@@ -390,7 +390,7 @@ void linear_prefetch(const struct cpu_thread *th, const struct weights *w, size_
     if (!thread_has_one_token(th))
         return;
     if (w->n_groups > 0) {
-        groups_prefetch(th, w, n_products, PREFETCH_BYTES);
+        linear_r16_prefetch(th, w, n_products, PREFETCH_BYTES);
         return;
     }
     const struct work_range all = thread_range(th, w->mat.n_rows / n_products, ROW_UNIT);

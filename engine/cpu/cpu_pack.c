@@ -10,13 +10,13 @@
 #include "engine/cpu/cpu_pack_columns.h"
 #include "engine/cpu/cpu_screen.h"
 #include "engine/cpu/cpu_work.h"
-#include "engine/model/group_pack.h"
+#include "engine/model/r16_pack.h"
 
 #include <string.h>
 
 #define F16_ONE 0x3c00 /* 1.0 */
 
-bool pack_in_groups(const struct model *m)
+bool pack_uses_r16(const struct model *m)
 {
     return m->act_scheme != ACT_TOKEN || m->finest.scaling != SCALE_TENSOR || m->arch->experts;
 }
@@ -42,8 +42,8 @@ enum { QKV, OUT, GATE_UP, DOWN, N_MATRICES, HEAD = N_MATRICES /* the output head
 struct matrix_job {
     const struct linear *sources[3];
     size_t n_sources;
-    float factor;   /* of the results: residual_scale for the layers that add to h, else 1 */
-    bool in_groups; /* R16; otherwise R1-256 */
+    float factor;  /* of the results: residual_scale for the layers that add to h, else 1 */
+    bool uses_r16; /* R16; otherwise R1-256 */
     struct group_shape groups[3]; /* of each source, for R16 */
     size_t n_cols, n_rows;
     size_t n_lines;   /* of a row in R1-256 */
@@ -85,11 +85,11 @@ static bool set_job(struct matrix_job *job, const struct model *m, const struct 
     *job = (struct matrix_job){.sources = {p[0], p[1], p[2]},
                                .factor =
                                    kind == OUT || kind == DOWN ? (float)m->hp.residual_scale : 1.0f,
-                               .in_groups = is_head || pack_in_groups(m)};
+                               .uses_r16 = is_head || pack_uses_r16(m)};
     for (; job->n_sources < 3 && p[job->n_sources]; job->n_sources++)
         job->n_rows += p[job->n_sources]->source.n_rows; /* each is limited by the file size */
     job->n_cols = p[0]->source.n_cols;
-    if (job->in_groups)
+    if (job->uses_r16)
         return set_group_sizes(job);
     job->n_lines = job->n_cols / LINE_COLS + (job->n_cols % LINE_COLS != 0);
     if (kind == DOWN && pack_in_columns(m, cfg, &layer->down))
@@ -184,13 +184,12 @@ static const float *pack_row_scales(const struct backend *b, const struct linear
 }
 
 /* A matrix in R16 whose lines begin at `at`. */
-static struct grouped_mat grouped_mat_at(const struct group_shape *g, const uint8_t *at,
-                                         size_t ahead)
+static struct r16_mat r16_mat_at(const struct group_shape *g, const uint8_t *at, size_t ahead)
 {
     _Alignas(64) static const uint16_t ones[R16_ROWS] = {
         F16_ONE, F16_ONE, F16_ONE, F16_ONE, F16_ONE, F16_ONE, F16_ONE, F16_ONE,
         F16_ONE, F16_ONE, F16_ONE, F16_ONE, F16_ONE, F16_ONE, F16_ONE, F16_ONE};
-    return (struct grouped_mat){
+    return (struct r16_mat){
         .lines = at,
         .scales = g->has_scales ? (const uint16_t *)(const void *)(at + g->line_bytes) : ones,
         .scale_step = g->has_scales ? R16_ROWS : 0,
@@ -218,11 +217,11 @@ static void set_weights(const struct backend *b, struct weights *w, const struct
     const uint8_t *rows = job->col_lines ? job->sources[0]->source.bytes : *lines;
     *w = (struct weights){
         .n_cols = job->n_cols, .n_sections = job->n_sources, .rotation = job->sources[0]->rotation};
-    if (!job->in_groups)
+    if (!job->uses_r16)
         w->mat = (struct ternary_mat){rows, job->n_rows, job->n_lines, b->k.stream_ahead};
     if (job->col_lines)
         w->cols = (struct ternary_cols){*lines, job->n_cols, job->col_lines};
-    if (job->in_groups)
+    if (job->uses_r16)
         w->block_cols = block_cols_of(b->model, job);
     size_t row0 = 0;
     for (size_t i = 0; i < job->n_sources; i++) {
@@ -235,9 +234,9 @@ static void set_weights(const struct backend *b, struct weights *w, const struct
                                           .group0 = w->n_groups,
                                           .row_scales = pack_row_scales(b, from, floats)};
         row0 += from->source.n_rows;
-        if (!job->in_groups)
+        if (!job->uses_r16)
             continue;
-        w->sections[i].groups = grouped_mat_at(&job->groups[i], rows, b->k.stream_ahead);
+        w->sections[i].groups = r16_mat_at(&job->groups[i], rows, b->k.stream_ahead);
         w->n_groups += job->groups[i].n_groups;
         rows += job->groups[i].n_bytes;
     }
@@ -339,7 +338,7 @@ static void set_layers(struct backend *b)
 struct pack_state {
     struct backend *b;
     const struct backend_control *control;
-    uint8_t *codes; /* (n_threads, codes_stride) scratch of line_pack_rows and group_pack */
+    uint8_t *codes; /* (n_threads, codes_stride) scratch of r1_pack_rows and r16_pack */
     uint8_t *rows;  /* (n_threads, rows_stride) packed rows, for pack_columns */
     size_t codes_stride, rows_stride;
     /* Progress in bytes of the file: of the tensors that are packed so far, and of all tensors to
@@ -359,8 +358,8 @@ static bool pack_group_range(struct pack_state *p, const struct matrix_job *job,
         const struct linear *l = job->sources[i];
         const struct group_shape *shape = &job->groups[i];
         const struct work_range groups = work_range_of(shape->n_groups, 1, index, n_threads);
-        if (!group_pack(&l->source, &l->scales, shape, groups.begin, groups.end, lines,
-                        p->codes + index * p->codes_stride, err))
+        if (!r16_pack(&l->source, &l->scales, shape, groups.begin, groups.end, lines,
+                      p->codes + index * p->codes_stride, err))
             return false;
         lines += shape->n_bytes;
     }
@@ -378,14 +377,14 @@ static bool pack_range(struct pack_state *p, const struct matrix_job *job, size_
                             p->rows + index * p->rows_stride, p->codes + index * p->codes_stride,
                             err);
     }
-    if (job->in_groups)
+    if (job->uses_r16)
         return pack_group_range(p, job, index, n_threads, lines, err);
     const size_t row_bytes = job->n_lines * LINE_BYTES;
     for (size_t i = 0; i < job->n_sources; i++) {
         const struct ternary_source *src = &job->sources[i]->source;
         const struct work_range rows = work_range_of(src->n_rows, ROW_UNIT, index, n_threads);
-        if (!line_pack_rows(src, rows.begin, rows.end, lines + rows.begin * row_bytes, row_bytes,
-                            p->codes + index * p->codes_stride, err))
+        if (!r1_pack_rows(src, rows.begin, rows.end, lines + rows.begin * row_bytes, row_bytes,
+                          p->codes + index * p->codes_stride, err))
             return false;
         lines += src->n_rows * row_bytes;
     }
@@ -451,8 +450,7 @@ static bool pack_lines(struct backend *b, const struct backend_control *control,
     if (b->shape.n_coarse)
         p->total_bytes += b->model->head.n_bytes;
     p->codes_stride = size_round_up(
-        size_max(LINE_PACK_ROWS * b->shape.max_cols, group_pack_scratch(b->shape.max_cols)),
-        MEM_ALIGN);
+        size_max(R1_PACK_ROWS * b->shape.max_cols, r16_pack_scratch(b->shape.max_cols)), MEM_ALIGN);
     p->codes = mem_alloc(b->n_threads, p->codes_stride);
     /* Without matrices by column the stride is 0 and p->rows is not used. */
     p->rows = mem_alloc(b->n_threads, size_max(p->rows_stride, 1));

@@ -47,7 +47,7 @@ bool pack_columns(const struct ternary_source *src, size_t line0, size_t line1, 
     const size_t col_bytes = n_lines * LINE_BYTES;
     for (size_t l = line0; l < line1; l++) {
         const size_t row0 = l * LINE_COLS, row1 = size_min(row0 + LINE_COLS, src->n_rows);
-        if (!line_pack_rows(src, row0, row1, rows, row_bytes, codes, err))
+        if (!r1_pack_rows(src, row0, row1, rows, row_bytes, codes, err))
             return false;
         /* Rows past the last one have weight zero: 0x55 holds four codes 1. */
         memset(rows + (row1 - row0) * row_bytes, 0x55, (LINE_COLS - (row1 - row0)) * row_bytes);

@@ -38,7 +38,7 @@ static void count_weights(struct pass *pass, enum profile_step step, const struc
 {
     uint64_t n_bytes = w->mat.n_rows * w->mat.n_lines * LINE_BYTES, n_rows = 0;
     for (size_t i = 0; i < w->n_sections; i++) {
-        const struct grouped_mat *g = &w->sections[i].groups; /* no groups in R1-256 */
+        const struct r16_mat *g = &w->sections[i].groups; /* no groups in R1-256 */
         n_rows += w->sections[i].n_rows;
         n_bytes += g->n_groups * g->n_lines * LINE_BYTES;
         if (g->scale_step > 0)

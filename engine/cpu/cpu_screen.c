@@ -35,7 +35,7 @@
 _Static_assert(LIST_ROWS <= LEAD_ROWS && LIST_ROWS <= MATMUL_TOKENS * PANEL_ROWS,
                "size of a thread's buffers");
 _Static_assert(MAX_K < LEAD_ROWS, "size of a thread's heap");
-_Static_assert(HEAD_PASS_ROWS <= COARSE_STATES, "requested rows of a group fit a coarse_states");
+_Static_assert(HEAD_PASS_ROWS <= COARSE_STATES, "the requested rows fit a coarse_states");
 
 /* ---- the hidden state ---- */
 
@@ -339,9 +339,9 @@ void screen_rescore(struct cpu_thread *th, size_t i, const struct requested_row 
 
 /* ---- bounds ---- */
 
-/* Collect the screened rows in the panel buffer of this thread, which is large enough:
- * a panel has 128 bytes per column, a group needs 33 per column and 64 more. Sets bounds[j] to z of
- * the j-th screened row. */
+/* Collect the screened rows in the panel buffer of this thread, which is large enough: a panel has
+ * 128 bytes per column, the states need 33 per column and 64 more. Sets bounds[j] to z of the j-th
+ * screened row. */
 static struct coarse_states gather_states(struct cpu_thread *th, const struct requested_row *reqs,
                                           size_t n_reqs, float **bounds)
 {

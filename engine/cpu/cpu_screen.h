@@ -3,9 +3,10 @@
  * that only some rows of the table are read. The candidates are the same as from the whole table.
  * Design and proof: docs/kernels.md, "The head, screened".
  *
- * Order of calls for a group of requested rows: screen_query on one thread per row; barrier;
- * screen_bounds on all threads; barrier; screen_rescore on all threads for screened HEAD_TOP rows;
- * barrier. Screened rows of HEAD_GUMBEL are complete after the barrier behind screen_bounds.
+ * Order of calls for requested rows that are computed together: screen_query on one thread per row;
+ * barrier; screen_bounds on all threads; barrier; screen_rescore on all threads for screened
+ * HEAD_TOP rows; barrier. Screened rows of HEAD_GUMBEL are complete after the barrier behind
+ * screen_bounds.
  */
 #ifndef ENGINE_CPU_CPU_SCREEN_H
 #define ENGINE_CPU_CPU_SCREEN_H
@@ -19,7 +20,7 @@ bool screen_open(struct backend *b, const struct backend_control *control, size_
                  size_t n_total, struct bn_error *err);
 void screen_close(struct backend *b); /* also if there is no plane */
 
-/* Set req->screened of row i of the group, and if it is true, req->query from row i of
+/* Set req->screened of requested row i, and if it is true, req->query from row i of
  * scratch.head_x. */
 void screen_query(const struct backend *b, size_t i, struct requested_row *req);
 

@@ -141,8 +141,8 @@ struct cpu_thread {
     uint8_t *panel; /* (PANEL_ROWS, q8_stride) unpacked weights, gathered tokens or coarse_states */
     int32_t *acc;   /* (MATMUL_TOKENS, PANEL_ROWS) */
     float *y[2];    /* (MATMUL_TOKENS, PANEL_ROWS) results, of gate and of up if there are two */
-    float *attn_o;  /* (ATTN_TILE, group, head_dim) running results of a token block */
-    float *attn_m, *attn_l; /* (ATTN_TILE, group) */
+    float *attn_o;  /* (ATTN_TILE, n_q_per_kv, head_dim) running results of a token block */
+    float *attn_m, *attn_l; /* (ATTN_TILE, n_q_per_kv) */
     float *attn_scratch;    /* (attn_tile_floats) */
     uint16_t *f16;          /* (head_dim) */
     size_t phase;           /* number of barriers passed since threads_begin */

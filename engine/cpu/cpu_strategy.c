@@ -1,7 +1,7 @@
 /*
  * Chooses and describes strategies. The limits for threads and attention are one table here. Those
- * between the linear methods are in kernels.c (medium_from, many_from) and kernels_grouped.h
- * (GROUPED_FEW).
+ * between the linear methods are in kernels.c (medium_from, many_from) and kernels_r16.h
+ * (R16_FEW).
  */
 #include "engine/cpu/cpu_strategy.h"
 
@@ -64,17 +64,17 @@ size_t strategy_load_threads(size_t weight_bytes, size_t n_threads)
 }
 
 /* The instruction set of the kernels for linear layers. AMX has kernels of R1-256 for 5 tokens and
- * more, and of R16 for more than GROUPED_FEW; for fewer the AVX-512 kernels are used. I8MM has only
+ * more, and of R16 for more than R16_FEW; for fewer the AVX-512 kernels are used. I8MM has only
  * kernels of R1-256 for several tokens; in all other cases those of dotprod are used. Only ref
  * multiplies activations that are not quantised. */
 static const char *linear_title(const struct strategy_model *m, enum linear_method method)
 {
     const bool is_few = method != LINEAR_MEDIUM && method != LINEAR_MANY;
-    if (m->in_groups && !m->is_quantised)
+    if (m->uses_r16 && !m->is_quantised)
         return cpu_isa_title(ISA_REF);
     if (m->k->isa == ISA_AMX && is_few)
         return cpu_isa_title(ISA_AVX512VNNI);
-    if (m->k->isa == ISA_I8MM && (is_few || m->in_groups))
+    if (m->k->isa == ISA_I8MM && (is_few || m->uses_r16))
         return cpu_isa_title(ISA_DOTPROD);
     return cpu_isa_title(m->k->isa);
 }
@@ -83,9 +83,9 @@ static void describe_linear(const struct strategy_model *m, const struct strateg
                             size_t n_tokens_now, char *text, size_t text_bytes)
 {
     const struct ternary_gemm *gemm = strategy_gemm(m->k, p->linear);
-    const size_t n_rows = m->in_groups ? R16_PANEL * R16_ROWS : gemm->panel_rows;
-    const size_t n_tokens = m->in_groups ? GROUPED_TOKENS : gemm->block_tokens;
-    const bool is_single = m->in_groups && (n_tokens_now <= GROUPED_FEW || !m->is_quantised);
+    const size_t n_rows = m->uses_r16 ? R16_PANEL * R16_ROWS : gemm->panel_rows;
+    const size_t n_tokens = m->uses_r16 ? R16_TOKENS : gemm->block_tokens;
+    const bool is_single = m->uses_r16 && (n_tokens_now <= R16_FEW || !m->is_quantised);
     if (p->linear == LINEAR_MATVEC || is_single)
         (void)snprintf(text, text_bytes, "rows split over the threads%s, %s",
                        n_tokens_now > 1 ? ", one token at a time" : "",

@@ -23,7 +23,7 @@ struct strategy_model {
     size_t n_kv_heads;
     size_t n_threads;
     size_t n_ubatch;       /* most tokens in a pass */
-    bool in_groups;        /* linear layers are in R16 */
+    bool uses_r16;         /* linear layers are in R16 */
     bool is_quantised;     /* false: activations stay floats, and R16 takes one token at a time */
     const char *head_form; /* text: how the output head is read */
     const char *kv_form;   /* text: type of the KV cache */
@@ -42,7 +42,7 @@ enum linear_method {
      * quantises the token. */
     LINEAR_MATVEC,
     /* Several tokens. In R1-256: the gemm of this name in struct cpu_kernels. In R16, FEW,
-     * MEDIUM and MANY do not differ: the kernels are `grouped`, or the tokens are taken one at a
+     * MEDIUM and MANY do not differ: the kernels are `r16`, or the tokens are taken one at a
      * time if they are few or not quantised. */
     LINEAR_FEW,
     LINEAR_MEDIUM,

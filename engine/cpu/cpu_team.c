@@ -7,7 +7,7 @@
 
 #include "engine/base/memory.h"
 #include "engine/base/size.h"
-#include "engine/cpu/cpu_caps.h"
+#include "engine/cpu/cpu_threads.h"
 
 #include <omp.h>
 #include <sched.h>

@@ -19,7 +19,7 @@ struct section {
     const float *bias; /* (n_rows) or NULL */
     /* Only for a matrix in R16; then the products already include 1 / s and the scales of blocks.
      * `scale` is 1 unless the matrix of the file has one scale. */
-    struct grouped_mat groups;
+    struct r16_mat groups;
     size_t group0;           /* number of the first row group among those of all sections */
     const float *row_scales; /* (n_rows), a factor besides `scale`; NULL: none */
 };

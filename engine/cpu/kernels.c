@@ -41,9 +41,9 @@ static void set_ref(struct cpu_kernels *k)
         .live_inputs = live_inputs_ref,
         .quantise_blocks = quantise_blocks_ref,
         .quantise_planes = quantise_planes_ref,
-        .grouped_matvec = grouped_matvec_ref,
-        .grouped = {grouped_unpack_ref, grouped_matmul_ref},
-        .grouped_float = grouped_float_ref,
+        .r16_matvec = r16_matvec_ref,
+        .r16 = {r16_unpack_ref, r16_matmul_ref},
+        .r16_float = r16_float_ref,
         .few = {pack_token_ref, gather_tokens_ref, unpack_rows_ref, ternary_matmul_ref, PACK_TOKENS,
                 PANEL_ROWS},
         .scale_acc = scale_acc_ref,
@@ -70,7 +70,7 @@ static void set_ref(struct cpu_kernels *k)
         .coarse_pack = coarse_pack_ref,
         .coarse_bound = coarse_bound_ref,
         .coarse_gather = coarse_gather_ref,
-        .coarse_bound_states = coarse_bound_group_ref,
+        .coarse_bound_states = coarse_bound_states_ref,
         .coarse_states_from = SIZE_MAX,
         .mac_peak = mac_peak_ref,
         .fma_peak = fma_peak_ref,
@@ -94,8 +94,8 @@ static void set_avx2(struct cpu_kernels *k)
     k->live_inputs = live_inputs_avx2;
     k->few.matmul = k->medium.matmul = k->many.matmul = ternary_matmul_avx2;
     k->quantise_blocks = quantise_blocks_avx2;
-    k->grouped_matvec = grouped_matvec_avx2;
-    k->grouped = (struct grouped_gemm){grouped_unpack_avx2, grouped_matmul_avx2};
+    k->r16_matvec = r16_matvec_avx2;
+    k->r16 = (struct r16_gemm){r16_unpack_avx2, r16_matmul_avx2};
     k->scale_acc = scale_acc_avx2;
     k->add = add_avx2;
     k->relu2_gate = relu2_gate_avx2;
@@ -131,8 +131,8 @@ static void set_avxvnni(struct cpu_kernels *k)
     k->mac_peak = mac_peak_avxvnni;
     k->ternary_some = ternary_some_avxvnni;
     k->few.matmul = k->medium.matmul = k->many.matmul = ternary_matmul_avxvnni;
-    k->grouped_matvec = grouped_matvec_avxvnni;
-    k->grouped.matmul = grouped_matmul_avxvnni;
+    k->r16_matvec = r16_matvec_avxvnni;
+    k->r16.matmul = r16_matmul_avxvnni;
 }
 
 static void set_avx512vnni(struct cpu_kernels *k, bool is_amd)
@@ -150,8 +150,8 @@ static void set_avx512vnni(struct cpu_kernels *k, bool is_amd)
     k->rotate = rotate_avx512;
     k->quantise = quantise_avx512;
     k->quantise_blocks = quantise_blocks_avx512;
-    k->grouped_matvec = grouped_matvec_avx512;
-    k->grouped = (struct grouped_gemm){grouped_unpack_avx512, grouped_matmul_avx512};
+    k->r16_matvec = r16_matvec_avx512;
+    k->r16 = (struct r16_gemm){r16_unpack_avx512, r16_matmul_avx512};
     k->acc_store = acc_store_avx512;
     k->acc_add = acc_add_avx512;
     k->acc_relu2 = acc_relu2_avx512;
@@ -163,7 +163,7 @@ static void set_avx512vnni(struct cpu_kernels *k, bool is_amd)
     k->coarse_pack = coarse_pack_avx512;
     k->coarse_bound = coarse_bound_avx512;
     k->coarse_gather = coarse_gather_avx512;
-    k->coarse_bound_states = coarse_bound_group_avx512;
+    k->coarse_bound_states = coarse_bound_states_avx512;
     k->coarse_states_from = AVX512_STATES_FROM;
     k->conv_silu = conv_silu_avx512;
     k->delta_run = delta_run_avx512;
@@ -180,8 +180,8 @@ static void set_amx(struct cpu_kernels *k)
                                       PACK_TOKENS,     2 * PANEL_ROWS};
     k->many = (struct ternary_gemm){pack_token_amx,     gather_tokens_ref, unpack_rows_amx,
                                     ternary_matmul_amx, MATMUL_TOKENS,     PANEL_ROWS};
-    k->grouped.matmul = grouped_matmul_amx;
-    k->coarse_bound_states = coarse_bound_group_amx;
+    k->r16.matmul = r16_matmul_amx;
+    k->coarse_bound_states = coarse_bound_states_amx;
     k->coarse_states_from = AMX_STATES_FROM;
     k->mac_peak = mac_peak_amx;
     k->medium_from = AMX_MEDIUM_FROM;
@@ -198,8 +198,8 @@ static void set_neon(struct cpu_kernels *k)
     k->ternary_matvec = ternary_matvec_neon;
     k->few.matmul = k->medium.matmul = k->many.matmul = ternary_matmul_neon;
     k->quantise_blocks = quantise_blocks_neon;
-    k->grouped_matvec = grouped_matvec_neon;
-    k->grouped.matmul = grouped_matmul_neon;
+    k->r16_matvec = r16_matvec_neon;
+    k->r16.matmul = r16_matmul_neon;
     k->scale_acc = scale_acc_neon;
     k->add = add_neon;
     k->relu2_gate = relu2_gate_neon;
@@ -223,8 +223,8 @@ static void set_dotprod(struct cpu_kernels *k)
     k->isa = ISA_DOTPROD;
     k->ternary_matvec = ternary_matvec_dotprod;
     k->few.matmul = k->medium.matmul = k->many.matmul = ternary_matmul_dotprod;
-    k->grouped_matvec = grouped_matvec_dotprod;
-    k->grouped.matmul = grouped_matmul_dotprod;
+    k->r16_matvec = r16_matvec_dotprod;
+    k->r16.matmul = r16_matmul_dotprod;
 }
 
 static void set_i8mm(struct cpu_kernels *k)

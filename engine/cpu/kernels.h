@@ -13,7 +13,7 @@
 #include "engine/cpu/cpu_caps.h"
 #include "engine/cpu/kernels_attn.h"
 #include "engine/cpu/kernels_delta.h"
-#include "engine/cpu/kernels_grouped.h"
+#include "engine/cpu/kernels_r16.h"
 #include "engine/cpu/kernels_ternary.h"
 #include "engine/gguf/gguf_types.h"
 #include "engine/model/rotation.h"
@@ -191,8 +191,8 @@ struct coarse_states {
 typedef void (*coarse_gather_fn)(const int8_t *const *x, size_t n, size_t n_blocks, int8_t *out);
 /* bounds[i][r - row0], for i < n: unit * (row r of m times x) + sqrt(1e-36 + sum over blocks of
  * max(step^2, COARSE_MIN) * spread2) */
-typedef void (*coarse_bound_group_fn)(const struct coarse_mat *m, size_t row0, size_t row1,
-                                      const struct coarse_states *g, float *const *bounds);
+typedef void (*coarse_bound_states_fn)(const struct coarse_mat *m, size_t row0, size_t row1,
+                                       const struct coarse_states *g, float *const *bounds);
 
 /* Work whose time cpu_measure.c measures: n_rounds of the multiply-adds of ternary_matmul, for
  * fma_peak those of attention, without reads from memory. Returns the number of multiply-adds. */
@@ -210,9 +210,9 @@ struct cpu_kernels {
     live_inputs_fn live_inputs;
     quantise_blocks_fn quantise_blocks;
     quantise_planes_fn quantise_planes;
-    grouped_matvec_fn grouped_matvec;
-    struct grouped_gemm grouped;
-    grouped_float_fn grouped_float;
+    r16_matvec_fn r16_matvec;
+    struct r16_gemm r16;
+    r16_float_fn r16_float;
     /* A pass gathers all its tokens at once. So only `few` and `medium` may have a gather that
      * copies, and then many_from is at most PACK_TOKENS + 1. */
     struct ternary_gemm few, medium, many;
@@ -237,10 +237,10 @@ struct cpu_kernels {
     coarse_pack_fn coarse_pack;
     coarse_bound_fn coarse_bound;
     coarse_gather_fn coarse_gather;
-    coarse_bound_group_fn coarse_bound_states;
-    size_t coarse_states_from; /* number of hidden states from which a group is faster */
+    coarse_bound_states_fn coarse_bound_states;
+    size_t coarse_states_from; /* hidden states from which coarse_bound_states is faster */
     mac_peak_fn mac_peak, fma_peak;
-    size_t stream_ahead; /* the member `ahead` of ternary_mat, grouped_mat and coarse_mat */
+    size_t stream_ahead; /* the member `ahead` of ternary_mat, r16_mat and coarse_mat */
     bool skips_zeros;    /* the kernels that skip zeros are faster than reading all weights */
 };
 

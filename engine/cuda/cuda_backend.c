@@ -103,7 +103,7 @@ static void connect(const struct backend *b, struct cuda_matrix *matrix, float *
                     int32_t kind)
 {
     const struct cuda_scratch *s = &b->scratch;
-    struct grouped_args *groups = &matrix->groups;
+    struct r16_args *groups = &matrix->groups;
     const uint32_t block_cols = groups->in.block_cols; /* set by cuda_pack_model */
     matrix->lines.y = groups->y = y;
     matrix->lines.y_stride = groups->y_stride = (uint32_t)stride;

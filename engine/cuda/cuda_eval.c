@@ -26,7 +26,7 @@ static size_t head_reads(const struct backend *b, size_t n_rows)
 {
     if (b->ternary_head.groups.n_groups == 0)
         return grid_blocks(n_rows, HEAD_ROWS);
-    /* grouped_many shares a load between tokens, grouped_float does not. */
+    /* r16_many shares a load between tokens, r16_float does not. */
     return b->shape.n_planes > 0 ? grid_blocks(n_rows, GROUP_TOKENS) : n_rows;
 }
 

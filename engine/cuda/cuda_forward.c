@@ -220,7 +220,7 @@ static void run_attention(struct backend *b, size_t i)
     trace_step(b, "qkv", i, s->qkv, shape->qkv_stride, shape->q_floats + 2 * shape->kv_width);
 
     /* apply norms (if any) and RoPE to q and k, scale q, append k and v to the cache; then causal
-     * softmax(q k) v, with a group of query heads per KV head */
+     * softmax(q k) v, with n_q_per_kv query heads per KV head */
     cuda_gates_split(b);
     (b->pass.split ? attn_split : attn_many)(b, i);
     cuda_gates_apply(b);

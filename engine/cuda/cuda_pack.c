@@ -1,6 +1,6 @@
 /*
  * Converts the ternary matrices of the layers and a ternary output head to R1-256 or R16
- * (engine/model/group_pack.h) when the backend opens, and uploads them with the other tensors. A
+ * (engine/model/r16_pack.h) when the backend opens, and uploads them with the other tensors. A
  * ternary embedding stays on the host.
  *
  * The weights are one allocation: layer after layer, each with its matrices (and their scales and
@@ -11,9 +11,9 @@
 #include "engine/base/memory.h"
 #include "engine/base/size.h"
 #include "engine/cuda/cuda_state.h"
-#include "engine/model/group_pack.h"
 #include "engine/model/head_plane.h"
-#include "engine/model/line_pack.h"
+#include "engine/model/r16_pack.h"
+#include "engine/model/r1_pack.h"
 
 #include <assert.h>
 #include <string.h>
@@ -122,13 +122,13 @@ static void delta_tensors_of(const struct layer *layer, const struct tensor_ref 
 
 static bool add_layer(size_t *n_bytes, const struct model *m, const struct layer *layer)
 {
-    const bool in_groups = cuda_in_groups(m);
+    const bool uses_r16 = cuda_in_groups(m);
     const struct tensor_ref *norms[] = {&layer->attn_norm, &layer->q_norm,
                                         &layer->k_norm,    &layer->attn_sub_norm,
                                         &layer->ffn_norm,  &layer->ffn_sub_norm};
     for (size_t kind = 0; kind < N_MATRICES; kind++) {
         const struct matrix matrix = layer_matrix(m, layer, kind);
-        if (!(in_groups ? add_groups : add_lines)(n_bytes, &matrix) ||
+        if (!(uses_r16 ? add_groups : add_lines)(n_bytes, &matrix) ||
             (has_bias(&matrix) && !add_bytes(n_bytes, matrix.n_rows, sizeof(float))))
             return false;
     }
@@ -167,8 +167,8 @@ struct packing {
     const struct backend_control *control;
     CUdeviceptr at, end;  /* next free byte of b->weights, and its end */
     uint8_t *staging;     /* rows in R1-256 before their upload */
-    size_t staging_bytes; /* STAGING_BYTES, or LINE_PACK_ROWS rows of two sections if larger */
-    uint8_t *codes;       /* (LINE_PACK_ROWS, n_cols of the widest matrix of a layer) */
+    size_t staging_bytes; /* STAGING_BYTES, or R1_PACK_ROWS rows of two sections if larger */
+    uint8_t *codes;       /* (R1_PACK_ROWS, n_cols of the widest matrix of a layer) */
     size_t done_bytes, total_bytes; /* bytes of the file, see `advance` and `measure` */
 };
 
@@ -210,15 +210,15 @@ static bool upload_rows(struct packing *p, const struct matrix *matrix, size_t f
 {
     const size_t row_bytes = matrix->n_lines * LINE_BYTES,
                  n_rows = matrix->sections[first]->source.n_rows;
-    /* line_pack_rows decodes LINE_PACK_ROWS rows together, so a chunk has a multiple of them. The
+    /* r1_pack_rows decodes R1_PACK_ROWS rows together, so a chunk has a multiple of them. The
      * staging buffer has room for so many rows of each section; the limit of 1 is a precaution. */
-    const size_t n_fit = size_max(p->staging_bytes / (row_bytes * n_sections) / LINE_PACK_ROWS, 1);
-    const size_t n_chunk = n_fit * LINE_PACK_ROWS;
+    const size_t n_fit = size_max(p->staging_bytes / (row_bytes * n_sections) / R1_PACK_ROWS, 1);
+    const size_t n_chunk = n_fit * R1_PACK_ROWS;
     for (size_t r = 0; r < n_rows; r += n_chunk) {
         const size_t end = size_min(r + n_chunk, n_rows);
         for (size_t i = 0; i < n_sections; i++)
-            if (!line_pack_rows(&matrix->sections[first + i]->source, r, end,
-                                p->staging + i * row_bytes, n_sections * row_bytes, p->codes, err))
+            if (!r1_pack_rows(&matrix->sections[first + i]->source, r, end,
+                              p->staging + i * row_bytes, n_sections * row_bytes, p->codes, err))
                 return false;
         if (!upload(p, to + r * n_sections * row_bytes, p->staging,
                     (end - r) * n_sections * row_bytes, err))
@@ -234,21 +234,21 @@ static bool upload_rows(struct packing *p, const struct matrix *matrix, size_t f
 
 /* Packs a section to R16 and uploads it with its scales. `factor` is that of struct matrix. */
 static bool upload_groups(struct packing *p, const struct linear *l, float factor,
-                          struct grouped_section *to, struct bn_error *err)
+                          struct r16_section *to, struct bn_error *err)
 {
     struct group_shape shape;
     if (!group_shape_of(&l->source, &l->scales, &shape))
         return bn_fail(err, BN_ENOMEM, "tensor '%s' is too large", l->source.name);
     uint8_t *packed = mem_alloc(shape.n_bytes, 1);
     float *row_scales = mem_alloc(l->source.n_rows, sizeof *row_scales); /* used with SCALE_ROW */
-    void *scratch = mem_alloc(group_pack_scratch(l->source.n_cols), 1);
+    void *scratch = mem_alloc(r16_pack_scratch(l->source.n_cols), 1);
     const CUdeviceptr at = reserve(p, shape.n_bytes);
     bool ok =
         packed && row_scales && scratch
-            ? group_pack(&l->source, &l->scales, &shape, 0, shape.n_groups, packed, scratch, err) &&
+            ? r16_pack(&l->source, &l->scales, &shape, 0, shape.n_groups, packed, scratch, err) &&
                   upload(p, at, packed, shape.n_bytes, err)
             : bn_fail(err, BN_ENOMEM, "no memory to pack tensor '%s'", l->source.name);
-    *to = (struct grouped_section){
+    *to = (struct r16_section){
         .lines = (const uint8_t *)(uintptr_t)at,
         .scales = shape.has_scales ? (const uint16_t *)(uintptr_t)(at + shape.line_bytes) : NULL,
         .n_groups = (uint32_t)shape.n_groups,
@@ -269,7 +269,7 @@ static bool upload_groups(struct packing *p, const struct linear *l, float facto
 }
 
 /* Uploads all sections of a matrix in R16. */
-static bool upload_sections(struct packing *p, const struct matrix *matrix, struct grouped_args *to,
+static bool upload_sections(struct packing *p, const struct matrix *matrix, struct r16_args *to,
                             struct bn_error *err)
 {
     const struct ternary_source *src = &matrix->sections[0]->source;
@@ -279,7 +279,7 @@ static bool upload_sections(struct packing *p, const struct matrix *matrix, stru
     to->n_cols = (uint32_t)src->n_cols;
     to->n_lines = (uint32_t)(size_round_up(src->n_cols, R16_PAD_COLS) / R16_LINE_COLS);
     for (size_t i = 0; i < 3; i++) {
-        struct grouped_section *section = &to->sections[i];
+        struct r16_section *section = &to->sections[i];
         section->group0 = UINT32_MAX; /* a kernel must find no group in an unused section */
         if (i >= matrix->n_sections)
             continue;
@@ -400,15 +400,15 @@ static bool upload_layer(struct packing *p, const struct layer *from, struct cud
                          struct bn_error *err)
 {
     struct cuda_matrix *const matrices[N_MATRICES] = {&to->qkv, &to->o, &to->gate_up, &to->down};
-    const bool in_groups = cuda_in_groups(p->b->model);
+    const bool uses_r16 = cuda_in_groups(p->b->model);
     for (size_t kind = 0; kind < N_MATRICES; kind++) {
         const struct matrix matrix = layer_matrix(p->b->model, from, kind);
-        struct grouped_args *groups = &matrices[kind]->groups;
+        struct r16_args *groups = &matrices[kind]->groups;
         const CUdeviceptr before = p->at;
-        if (!in_groups && !upload_matrix(p, &matrix, &matrices[kind]->lines, err))
+        if (!uses_r16 && !upload_matrix(p, &matrix, &matrices[kind]->lines, err))
             return false;
-        if (in_groups && (!upload_sections(p, &matrix, groups, err) ||
-                          !upload_bias(p, &matrix, false, &groups->bias, err)))
+        if (uses_r16 && (!upload_sections(p, &matrix, groups, err) ||
+                         !upload_bias(p, &matrix, false, &groups->bias, err)))
             return false;
         if (p->b->model->arch->experts && (kind == GATE_UP || kind == DOWN))
             p->b->expert_bytes += (size_t)(p->at - before);
@@ -509,9 +509,9 @@ bool cuda_pack_model(struct backend *b, const struct backend_control *control, s
     p.at = b->weights;
     p.end = b->weights + n_bytes;
     p.staging_bytes = /* 4 codes per byte */
-        size_max(STAGING_BYTES, 2 * LINE_PACK_ROWS * size_round_up(max_cols, LINE_COLS) / 4);
+        size_max(STAGING_BYTES, 2 * R1_PACK_ROWS * size_round_up(max_cols, LINE_COLS) / 4);
     p.staging = mem_alloc(p.staging_bytes, 1);
-    p.codes = mem_alloc(LINE_PACK_ROWS, max_cols);
+    p.codes = mem_alloc(R1_PACK_ROWS, max_cols);
     b->layers = mem_alloc(b->model->hp.n_layers, sizeof *b->layers);
     const bool ok = p.staging && p.codes && b->layers
                         ? upload_all(&p, err)

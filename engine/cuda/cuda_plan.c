@@ -20,7 +20,7 @@
 /* Limit of each width of a layer. It prevents overflow of the sums and products below. */
 #define MAX_WIDTH ((size_t)1 << 22)
 /* Most tokens of a pass. A grid has at most 65,535 blocks in y and z. attn_split has one block in z
- * for each token, grouped_float one in y. */
+ * for each token, r16_float one in y. */
 #define MAX_TOKENS ((size_t)65535)
 
 /* Layout of the keys and values of n_layers layers, as in the CPU backend: v_stride is a multiple

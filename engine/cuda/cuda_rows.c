@@ -3,7 +3,7 @@
  * candidate that the result may contain, except listed ids, and usually some more, unsorted. This
  * file selects and sorts the result and adds the listed ids of the request. The order of candidates
  * and the code of each error are those of the CPU backend. The parameter i is the index of a
- * request in its group of at most HEAD_PASS_ROWS.
+ * request among the at most HEAD_PASS_ROWS of its pass.
  */
 #include "engine/backend/cand_heap.h"
 #include "engine/base/noise.h"

@@ -23,11 +23,11 @@
 #define IDS_CHUNK 4096 /* most ids whose logits are computed together */
 
 /* A matrix of a pass as arguments of its kernels; each launch adds n_tokens. If groups.n_groups is
- * not 0, the matrix is in R16 (engine/model/group_pack.h) and `groups` applies. Otherwise it is in
+ * not 0, the matrix is in R16 (engine/model/r16_pack.h) and `groups` applies. Otherwise it is in
  * R1-256 and `lines` applies. */
 struct cuda_matrix {
     struct linear_args lines;
-    struct grouped_args groups;
+    struct r16_args groups;
 };
 
 /* A small matrix in the tensor type of the file, not packed. */
@@ -181,7 +181,7 @@ void cuda_head_apply(struct backend *b, size_t first, size_t n);
  * cuda_head_apply. But `out` and `found` start with request 0. */
 struct dot_args cuda_head_dots(const struct backend *b, size_t i, size_t n);
 
-/* cuda_groups.c: whether the matrices of a model's layers are in R16. */
+/* cuda_r16.c: whether the matrices of a model's layers are in R16. */
 bool cuda_in_groups(const struct model *m);
 /* Columns in a block of the input of a matrix with these sections (struct block_inputs). */
 size_t cuda_block_cols(const struct model *m, const struct linear *const *sections,

@@ -49,17 +49,16 @@ static bool parse_header(struct parse *p, struct bn_error *err)
     p->n_kvs = reader_u64(in);
     /* a small number in the other byte order */
     if (p->g->version != 0 && (p->g->version & 0xffff) == 0)
-        return bn_fail(err, BN_EUNSUPPORTED, "the file is GGUF for big-endian machines") ||
-               refusal_add_row(err, REFUSED_OTHER_GGUF);
+        return refusal_fail(err, REFUSED_OTHER_GGUF, BN_EUNSUPPORTED,
+                            "the file is GGUF for big-endian machines");
     if (in->failed)
         return bn_fail(err, BN_EFORMAT, "the file ends inside the GGUF header, at byte %zu",
                        in->n_bytes);
     if (p->g->version == 0)
         return bn_fail(err, BN_EFORMAT, "GGUF version 0 does not exist");
     if (p->g->version == 1 || p->g->version > 3)
-        return bn_fail(err, BN_EUNSUPPORTED, "GGUF version %u is not supported, only 2 and 3",
-                       p->g->version) ||
-               refusal_add_row(err, REFUSED_OTHER_GGUF);
+        return refusal_fail(err, REFUSED_OTHER_GGUF, BN_EUNSUPPORTED,
+                            "GGUF version %u is not supported, only 2 and 3", p->g->version);
     const size_t left = reader_left(in);
     if (p->n_kvs > left / KV_MIN_BYTES)
         return bn_fail(err, BN_EFORMAT,

@@ -60,12 +60,10 @@ bool gguf_check_type_ids(const struct gguf_tensor *const tensors[TENSOR_N_TYPES]
     for (enum tensor_type a = TENSOR_F32; a < TENSOR_OTHER; a++)
         for (enum tensor_type b = a + 1; b < TENSOR_OTHER; b++)
             if (tensors[a] && tensors[b] && tensors[a]->type_id == tensors[b]->type_id)
-                return bn_fail(err, BN_EFORMAT,
-                               "type id %u has two meanings in this file: '%.*s' has the size of "
-                               "%s, '%.*s' that of %s",
-                               tensors[a]->type_id, STR_ARG(tensors[a]->name),
-                               tensor_geometries[a].name, STR_ARG(tensors[b]->name),
-                               tensor_geometries[b].name);
+                return bn_fail(
+                    err, BN_EFORMAT, "type id %u has two meanings: '%.*s' is %s, '%.*s' is %s",
+                    tensors[a]->type_id, STR_ARG(tensors[a]->name), tensor_geometries[a].name,
+                    STR_ARG(tensors[b]->name), tensor_geometries[b].name);
     return true;
 }
 

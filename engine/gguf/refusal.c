@@ -6,6 +6,7 @@
 
 #include "engine/gguf/gguf_le.h"
 
+#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -36,7 +37,7 @@ static enum refusal find_row(const struct prefix_row *rows, size_t n, struct bn_
     return other;
 }
 
-bool refusal_add_row(struct bn_error *err, enum refusal row)
+bool refusal_append_row(struct bn_error *err, enum refusal row)
 {
     static const char see[] = ": see docs/models.md, row '";
     char end[80];
@@ -46,6 +47,18 @@ bool refusal_add_row(struct bn_error *err, enum refusal row)
     const size_t most = sizeof(err->text) - 1 - strlen(end);
     memcpy(err->text + bn_str_shown(bn_str_of(err->text), most), end, strlen(end) + 1);
     return false;
+}
+
+bool refusal_fail(struct bn_error *err, enum refusal row, enum bn_errcode code, const char *fmt,
+                  ...)
+{
+    char text[sizeof(err->text)];
+    va_list args;
+    va_start(args, fmt);
+    (void)vsnprintf(text, sizeof(text), fmt, args); /* cut if too long */
+    va_end(args);
+    (void)bn_fail(err, code, "%s", text);
+    return refusal_append_row(err, row);
 }
 
 enum refusal refusal_of_arch(struct bn_str arch)
@@ -134,16 +147,16 @@ bool refusal_of_file(const uint8_t *bytes, size_t n_bytes, struct bn_error *err)
             "not a GGUF file but a web page (HTML): download the file itself; on Hugging "
             "Face its link contains /resolve/, not /blob/");
     if (is_safetensors(bytes, n_bytes)) {
-        (void)bn_fail(err, BN_EUNSUPPORTED, "not a GGUF file but a safetensors file");
-        return refusal_add_row(err, REFUSED_SAFETENSORS);
+        return refusal_fail(err, REFUSED_SAFETENSORS, BN_EUNSUPPORTED,
+                            "not a GGUF file but a safetensors file");
     }
     if (is_pytorch(bytes, n_bytes)) {
-        (void)bn_fail(err, BN_EUNSUPPORTED, "not a GGUF file but an archive, such as PyTorch's");
-        return refusal_add_row(err, REFUSED_SAFETENSORS);
+        return refusal_fail(err, REFUSED_SAFETENSORS, BN_EUNSUPPORTED,
+                            "not a GGUF file but an archive, such as PyTorch's");
     }
     if (is_old_ggml(bytes, n_bytes)) {
-        (void)bn_fail(err, BN_EUNSUPPORTED, "not a GGUF file but its predecessor, a GGML file");
-        return refusal_add_row(err, REFUSED_OTHER_GGUF);
+        return refusal_fail(err, REFUSED_OTHER_GGUF, BN_EUNSUPPORTED,
+                            "not a GGUF file but its predecessor, a GGML file");
     }
     return bn_fail(err, BN_EFORMAT, "not a GGUF file: it does not begin with 'GGUF'");
 }

@@ -28,9 +28,12 @@ enum refusal {
 /* Names of the rows in the table "Refused" of docs/models.md. */
 extern const char *const refusal_rows[N_REFUSALS];
 
-/* Append ": see docs/models.md, row 'NAME'" to the message, unless it already names a row. A long
- * message is cut to make room. Returns false. */
-bool refusal_add_row(struct bn_error *err, enum refusal row);
+/* bn_fail with ": see docs/models.md, row 'NAME'" behind the message, which is cut if it is long.
+ * Returns false. */
+bool refusal_fail(struct bn_error *err, enum refusal row, enum bn_errcode code, const char *fmt,
+                  ...) BN_PRINTF(4, 5);
+/* Append this text to the message of an error, unless it already names a row. Returns false. */
+bool refusal_append_row(struct bn_error *err, enum refusal row);
 
 /* The row of an architecture that is not supported. */
 enum refusal refusal_of_arch(struct bn_str arch);

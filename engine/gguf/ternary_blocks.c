@@ -223,10 +223,9 @@ static bool bad_code(const struct ternary_source *src, const uint8_t *block, str
     const uint8_t *byte = block + first_code(&ternary_layouts[src->type]);
     while ((*byte & *byte >> 1 & 0x55) == 0) /* the block has a code 3, so this ends */
         byte++;
-    return bn_fail(err, BN_EFORMAT,
-                   "tensor '%s': the byte at %zu holds code 3, which no ternary weight has",
-                   src->name, src->file_offset + (size_t)(byte - src->bytes)) ||
-           refusal_add_row(err, REFUSED_DENSE);
+    return refusal_fail(err, REFUSED_DENSE, BN_EFORMAT,
+                        "tensor '%s': the byte at %zu holds code 3, which no ternary weight has",
+                        src->name, src->file_offset + (size_t)(byte - src->bytes));
 }
 
 static bool decode_block(const struct ternary_source *src, const uint8_t *block, uint8_t *codes)

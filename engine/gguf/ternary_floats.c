@@ -71,12 +71,11 @@ static bool refuse_element(const struct ternary_source *src, size_t i, size_t n,
     if (!isfinite(float_at(src, k)))
         return bn_fail(err, BN_EFORMAT, "tensor '%s': element %zu (row %zu) is not finite",
                        src->name, k, k / src->n_cols);
-    return bn_fail(err, BN_EUNSUPPORTED,
-                   "tensor '%s' (%s) is dense, not ternary: "
-                   "element %zu (row %zu) is %g, its neighbours are 0 or %g in magnitude",
-                   src->name, tensor_geometries[src->type].name, k, k / src->n_cols,
-                   (double)float_at(src, k), (double)fabsf(float_at(src, first))) ||
-           refusal_add_row(err, REFUSED_DENSE);
+    return refusal_fail(err, REFUSED_DENSE, BN_EUNSUPPORTED,
+                        "tensor '%s' (%s) is dense, not ternary: "
+                        "element %zu (row %zu) is %g, its neighbours are 0 or %g in magnitude",
+                        src->name, tensor_geometries[src->type].name, k, k / src->n_cols,
+                        (double)float_at(src, k), (double)fabsf(float_at(src, first)));
 }
 
 /* Add the magnitudes of a row to the classes (scale_classes_add). *inexact becomes the index of an

@@ -51,10 +51,9 @@ static bool find_arch(const struct gguf *g, const struct arch **out, struct bn_e
     char supported[200] = "";
     for (size_t i = 0; i < N_ARCHS; i++)
         str_list_add(supported, sizeof(supported), archs[i].name);
-    /* bn_fail returns false, so refusal_add_row, which returns false too, adds to the message. */
-    return bn_fail(err, BN_EUNSUPPORTED, "architecture '%.*s' is not supported, only: %s",
-                   bn_str_shown(name, 60), name.ptr, supported) ||
-           refusal_add_row(err, refusal_of_arch(name));
+    return refusal_fail(err, refusal_of_arch(name), BN_EUNSUPPORTED,
+                        "architecture '%.*s' is not supported, only: %s", bn_str_shown(name, 60),
+                        name.ptr, supported);
 }
 
 /* A layer has at least 9 tensors: two norms, q, k, v, output, gate, up and down. This check keeps
@@ -93,7 +92,7 @@ fail:
     model_close(m);
     /* An unsupported model: the message gets a row of docs/models.md if it has none yet. The result
      * is false with any error. */
-    return err->code == BN_EUNSUPPORTED && refusal_add_row(err, REFUSED_OTHER_GRAPH);
+    return err->code == BN_EUNSUPPORTED && refusal_append_row(err, REFUSED_OTHER_GRAPH);
 }
 
 void model_close(struct model *m)

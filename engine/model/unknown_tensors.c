@@ -119,17 +119,16 @@ static const char *name_list(struct bn_str first, size_t n, char *out, size_t ou
     return out;
 }
 
-/* Refuse the file or write the notes. bn_fail and refusal_add_row return false. */
+/* Refuse the file or write the notes. */
 static bool judge(const struct unknown *u, struct bn_error *err)
 {
     const char *const arch = u->m->arch->name;
     char list[128];
     if (u->n_refused > 0)
-        return bn_fail(err, BN_EUNSUPPORTED,
-                       "the graph of '%s' has no tensor %s, so the answers would be wrong "
-                       "(--ignore-tensor NAME leaves a tensor out)",
-                       arch, name_list(u->refused, u->n_refused, list, sizeof(list))) ||
-               refusal_add_row(err, refusal_of_tensor(u->refused));
+        return refusal_fail(err, refusal_of_tensor(u->refused), BN_EUNSUPPORTED,
+                            "the graph of '%s' has no tensor %s, so the answers would be wrong "
+                            "(--ignore-tensor NAME leaves a tensor out)",
+                            arch, name_list(u->refused, u->n_refused, list, sizeof(list)));
     if (u->n_ignored > 0)
         bn_notes_add(u->cfg->notes, BN_NOTE_WARNING, "ignored-tensors",
                      "left out, so the answers may be wrong: %s",

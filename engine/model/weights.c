@@ -55,17 +55,16 @@ static bool refuse_table(const struct finder *f, const char *type, struct bn_err
                    type, names);
 }
 
-/* Write the error for a type that `use` does not permit. Returns false, as bn_fail and
- * refusal_add_row do. */
+/* Write the error for a type that `use` does not permit. Returns false. */
 static bool refuse_type(const struct finder *f, const struct gguf_tensor *t, enum tensor_use use,
                         struct bn_error *err)
 {
     const struct tensor_verdict v =
         tensor_type_judge(t->type_id, t->n_cols, t->n_rows, t->n_bytes, f->m->gguf->alignment);
     if (!v.name)
-        return bn_fail(err, BN_EUNSUPPORTED, "tensor '%s' has the unknown type %u: %s", f->name,
-                       t->type_id, v.advice) ||
-               refusal_add_row(err, REFUSED_DENSE);
+        return refusal_fail(err, REFUSED_DENSE, BN_EUNSUPPORTED,
+                            "tensor '%s' has the unknown type %u: %s", f->name, t->type_id,
+                            v.advice);
     if (use == USE_F32)
         return bn_fail(err, BN_EUNSUPPORTED, "tensor '%s' is %s, but this program needs it as F32",
                        f->name, v.name);
@@ -73,10 +72,9 @@ static bool refuse_type(const struct finder *f, const struct gguf_tensor *t, enu
         return bn_fail(err, BN_EUNSUPPORTED, "tensor '%s' is %s, not F32, F16 or BF16", f->name,
                        v.name);
     if (use == USE_TABLE)
-        return refuse_table(f, v.name, err) || refusal_add_row(err, refusal_of_type(v.name));
-    return bn_fail(err, BN_EUNSUPPORTED, "tensor '%s' is %s, not ternary: %s", f->name, v.name,
-                   v.advice) ||
-           refusal_add_row(err, refusal_of_type(v.name));
+        return refuse_table(f, v.name, err) || refusal_append_row(err, refusal_of_type(v.name));
+    return refusal_fail(err, refusal_of_type(v.name), BN_EUNSUPPORTED,
+                        "tensor '%s' is %s, not ternary: %s", f->name, v.name, v.advice);
 }
 
 /* Look up f->name and check its type and shape. If an OPTIONAL tensor is absent, out->bytes is NULL

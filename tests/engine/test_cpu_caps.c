@@ -5,6 +5,7 @@
 #define _GNU_SOURCE /* sched_setaffinity, nftw */
 #include "engine/cpu/cpu_caps.h"
 #include "engine/cpu/cpu_strategy.h"
+#include "engine/cpu/cpu_threads.h"
 #include "engine/cpu/kernels.h"
 
 #include <ftw.h>

@@ -29,7 +29,7 @@ static void setup(struct fixture *f, enum tensor_type type, enum bn_i2s_layout l
     assert_true(tensor_bytes(type, n_cols, n_rows, &n_bytes));
     *f = (struct fixture){.codes = mem_alloc(n_rows, n_cols),
                           .file = mem_alloc(n_bytes, 1),
-                          .scratch = mem_alloc(LINE_PACK_ROWS, n_cols),
+                          .scratch = mem_alloc(R1_PACK_ROWS, n_cols),
                           .n_lines = (n_cols + LINE_COLS - 1) / LINE_COLS};
     f->lines = mem_alloc(2 * n_rows * f->n_lines, LINE_BYTES);
     for (size_t i = 0; i < n_rows * n_cols; i++)
@@ -58,7 +58,7 @@ static void teardown(struct fixture *f)
 static void check_rows(struct fixture *f, size_t row0, size_t row1, size_t stride)
 {
     struct bn_error err;
-    if (!line_pack_rows(&f->src, row0, row1, f->lines, stride, f->scratch, &err))
+    if (!r1_pack_rows(&f->src, row0, row1, f->lines, stride, f->scratch, &err))
         fail_msg("%s", err.text);
     for (size_t r = row0; r < row1; r++)
         for (size_t c = 0; c < f->n_lines * LINE_COLS; c++) {
@@ -113,14 +113,14 @@ static void code_three_is_refused_by_name_and_offset(void **state)
             setup(&f, TENSOR_I2_S, BN_I2S_A, n_cols[k], 6);
             f.file[at] |= (uint8_t)(3 << (2 * field));
             assert_false(
-                line_pack_rows(&f.src, 0, 6, f.lines, f.n_lines * LINE_BYTES, f.scratch, &err));
+                r1_pack_rows(&f.src, 0, 6, f.lines, f.n_lines * LINE_BYTES, f.scratch, &err));
             assert_int_equal(err.code, BN_EFORMAT);
             assert_non_null(strstr(err.text, "blk.3.ffn_up.weight"));
             (void)snprintf(offset, sizeof offset, "%zu", 4096 + at);
             if (!strstr(err.text, offset))
                 fail_msg("no %s in: %s", offset, err.text);
             assert_true(
-                line_pack_rows(&f.src, 0, 3, f.lines, f.n_lines * LINE_BYTES, f.scratch, &err));
+                r1_pack_rows(&f.src, 0, 3, f.lines, f.n_lines * LINE_BYTES, f.scratch, &err));
             teardown(&f);
         }
 }

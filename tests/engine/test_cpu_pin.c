@@ -3,8 +3,8 @@
  * threads have the same CPU. Afterwards each thread has its previous mask. Needs two CPUs.
  */
 #define _GNU_SOURCE /* sched_getaffinity */
-#include "engine/cpu/cpu_caps.h"
 #include "engine/cpu/cpu_team.h"
+#include "engine/cpu/cpu_threads.h"
 #include "tests/engine/test_engine_kit.h"
 
 #include <sched.h>

@@ -148,7 +148,7 @@ static void explains_a_pass(void **state)
     (void)strategy_explain(&small, &(struct strategy_work){1, 1, 1}, text, sizeof text);
     assert_non_null(strstr(text, "threads          1 of 2, more would have too little work\n"));
     struct strategy_model groups = model_2b4t(&amx, 2);
-    groups.in_groups = groups.is_quantised = true;
+    groups.uses_r16 = groups.is_quantised = true;
     (void)strategy_explain(&groups, &(struct strategy_work){8, 8, 1}, text, sizeof text);
     assert_non_null(
         strstr(text, "  rows split over the threads, one token at a time, AVX-512 VNNI, "));
@@ -180,7 +180,7 @@ static void names_dotprod_where_i8mm_has_no_kernel(void **state)
     assert_explains(m, 1, dotprod);
     assert_explains(m, 2, own);
     assert_explains(m, 100, own);
-    m.in_groups = m.is_quantised = true;
+    m.uses_r16 = m.is_quantised = true;
     assert_explains(m, 1, dotprod);
     assert_explains(m, 4, dotprod);
     assert_explains(m, 100, dotprod);

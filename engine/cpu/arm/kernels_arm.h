@@ -18,10 +18,10 @@ void ternary_matvec_dotprod(const struct ternary_mat *w, size_t row0, size_t row
 void ternary_matmul_dotprod(const struct ternary_mat *w, size_t row0, size_t row1,
                             const struct ternary_batch *batch);
 
-void grouped_matvec_dotprod(const struct grouped_mat *w, size_t group0, size_t group1,
-                            const struct block_acts *x, float *y);
-void grouped_matmul_dotprod(const struct grouped_mat *w, size_t group0, size_t group1,
-                            const struct grouped_batch *batch);
+void r16_matvec_dotprod(const struct r16_mat *w, size_t group0, size_t group1,
+                        const struct block_acts *x, float *y);
+void r16_matmul_dotprod(const struct r16_mat *w, size_t group0, size_t group1,
+                        const struct r16_batch *batch);
 
 /* i8mm: matrix products of bytes */
 void pack_token_i8mm(const int8_t *q, size_t n_lines, size_t t, int8_t *packed);

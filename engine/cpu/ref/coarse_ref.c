@@ -85,8 +85,8 @@ static int32_t block_product(const uint8_t *line, const int8_t *x, size_t i)
     return sum;
 }
 
-void coarse_bound_group_ref(const struct coarse_mat *m, size_t row0, size_t row1,
-                            const struct coarse_states *g, float *const *bounds)
+void coarse_bound_states_ref(const struct coarse_mat *m, size_t row0, size_t row1,
+                             const struct coarse_states *g, float *const *bounds)
 {
     for (size_t r = row0; r < row1; r++)
         for (size_t i = 0; i < g->n; i++) {

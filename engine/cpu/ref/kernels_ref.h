@@ -19,10 +19,10 @@
                               const struct ternary_batch *batch);                                  \
     void quantise_blocks_##isa(const float *x, size_t n, size_t block_cols, int8_t *q,             \
                                float *units, int32_t *q_sums);                                     \
-    void grouped_matvec_##isa(const struct grouped_mat *w, size_t group0, size_t group1,           \
-                              const struct block_acts *x, float *y);                               \
-    void grouped_matmul_##isa(const struct grouped_mat *w, size_t group0, size_t group1,           \
-                              const struct grouped_batch *batch);                                  \
+    void r16_matvec_##isa(const struct r16_mat *w, size_t group0, size_t group1,                   \
+                          const struct block_acts *x, float *y);                                   \
+    void r16_matmul_##isa(const struct r16_mat *w, size_t group0, size_t group1,                   \
+                          const struct r16_batch *batch);                                          \
     void attn_block_##isa(const struct attn_block *b);                                             \
     void attn_tile_##isa(const struct attn_tile *a);                                               \
     void attn_block_q8_##isa(const struct attn_block *b);                                          \
@@ -49,8 +49,7 @@
 
 /* Prototypes of the kernels that the reference, AVX2 and AVX-512 have, but not NEON. */
 #define WIDE_KERNELS(isa)                                                                          \
-    void grouped_unpack_##isa(const struct grouped_mat *w, size_t group0, size_t group1,           \
-                              uint8_t *panel);                                                     \
+    void r16_unpack_##isa(const struct r16_mat *w, size_t group0, size_t group1, uint8_t *panel);  \
     void conv_silu_##isa(const float *const x[CONV_TAPS], const float *w, size_t w_stride,         \
                          size_t n, float *y);                                                      \
     void delta_run_##isa(const struct delta_run *r);                                               \
@@ -86,15 +85,15 @@ void sigmoid_gate_ref(const float *gate, const float *up, size_t n, float *out);
 
 void quantise_planes_ref(const float *x, size_t n, size_t block_cols,
                          const struct block_plane planes[MAX_PLANES]);
-void grouped_float_ref(const struct grouped_mat *w, size_t group0, size_t group1, const float *x,
-                       size_t n, float *y);
+void r16_float_ref(const struct r16_mat *w, size_t group0, size_t group1, const float *x, size_t n,
+                   float *y);
 
 void pack_token_ref(const int8_t *q, size_t n_lines, size_t t, int8_t *packed);
 const int8_t *gather_tokens_ref(const int8_t *packed, size_t n_lines, size_t n_tokens, int8_t *own);
 void unpack_rows_ref(const struct ternary_mat *w, size_t row0, size_t row1, uint8_t *panel);
 
 void coarse_gather_ref(const int8_t *const *x, size_t n, size_t n_blocks, int8_t *out);
-void coarse_bound_group_ref(const struct coarse_mat *m, size_t row0, size_t row1,
-                            const struct coarse_states *g, float *const *bounds);
+void coarse_bound_states_ref(const struct coarse_mat *m, size_t row0, size_t row1,
+                             const struct coarse_states *g, float *const *bounds);
 
 #endif

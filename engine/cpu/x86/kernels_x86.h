@@ -21,10 +21,10 @@ void ternary_some_avxvnni(const struct ternary_mat *w, const int32_t *rows, size
                           const int8_t *q, int32_t q_sum, int32_t *acc);
 void ternary_matmul_avxvnni(const struct ternary_mat *w, size_t row0, size_t row1,
                             const struct ternary_batch *batch);
-void grouped_matvec_avxvnni(const struct grouped_mat *w, size_t group0, size_t group1,
-                            const struct block_acts *x, float *y);
-void grouped_matmul_avxvnni(const struct grouped_mat *w, size_t group0, size_t group1,
-                            const struct grouped_batch *batch);
+void r16_matvec_avxvnni(const struct r16_mat *w, size_t group0, size_t group1,
+                        const struct block_acts *x, float *y);
+void r16_matmul_avxvnni(const struct r16_mat *w, size_t group0, size_t group1,
+                        const struct r16_batch *batch);
 size_t mac_peak_avxvnni(size_t n_rounds);
 
 /* AVX-512 F, BW, DQ, VL, VNNI */
@@ -33,8 +33,8 @@ WIDE_KERNELS(avx512);
 void ternary_matmul_few_avx512(const struct ternary_mat *w, size_t row0, size_t row1,
                                const struct ternary_batch *batch);
 void coarse_gather_avx512(const int8_t *const *x, size_t n, size_t n_blocks, int8_t *out);
-void coarse_bound_group_avx512(const struct coarse_mat *m, size_t row0, size_t row1,
-                               const struct coarse_states *g, float *const *bounds);
+void coarse_bound_states_avx512(const struct coarse_mat *m, size_t row0, size_t row1,
+                                const struct coarse_states *g, float *const *bounds);
 const int8_t *gather_tokens_avx512(const int8_t *packed, size_t n_lines, size_t n_tokens,
                                    int8_t *own);
 
@@ -45,10 +45,10 @@ void ternary_matmul_amx(const struct ternary_mat *w, size_t row0, size_t row1,
                         const struct ternary_batch *batch);
 void ternary_matmul_amx_medium(const struct ternary_mat *w, size_t row0, size_t row1,
                                const struct ternary_batch *batch);
-void grouped_matmul_amx(const struct grouped_mat *w, size_t group0, size_t group1,
-                        const struct grouped_batch *batch);
-void coarse_bound_group_amx(const struct coarse_mat *m, size_t row0, size_t row1,
-                            const struct coarse_states *g, float *const *bounds);
+void r16_matmul_amx(const struct r16_mat *w, size_t group0, size_t group1,
+                    const struct r16_batch *batch);
+void coarse_bound_states_amx(const struct coarse_mat *m, size_t row0, size_t row1,
+                             const struct coarse_states *g, float *const *bounds);
 size_t mac_peak_amx(size_t n_rounds);
 
 #endif

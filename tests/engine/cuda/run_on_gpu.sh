@@ -32,7 +32,7 @@ build=${BUILD:-$root/build-gpu}
 preset=${PRESET:-2b4t} n_tokens=${TOKENS:-200} n_prompt=${PROMPT:-300} n_turns=${TURNS:-1000}
 read -r n_tg n_pp n_depth n_batch n_runs <<<"${RATES:-128 512 2048 16 5}" # of the part `first`
 bench_words=${BENCH:--p 128,512 -n 128 -d 0,2048 -b 1,16 -r 5}
-tests=(test_cuda_kernels test_cuda_grouped test_cuda_head test_cuda_backend test_cuda_experts)
+tests=(test_cuda_kernels test_cuda_r16 test_cuda_head test_cuda_backend test_cuda_experts)
 programs=("${tests[@]/#/tests/engine/cuda/}" tests/engine/cuda/gpu_run tests/engine/cuda/gpu_micro
     tests/support/make_model app/bitnet-bench app/bitnet-inspect app/bitnet-chat)
 all_parts=(tests bytes sanitizer timings turns)

@@ -234,7 +234,7 @@ static void one_token_with_norm_matches_the_reference(void **state)
 /* RoPE and prefill attention in one layer with one KV head; a sequence of n_pos positions in one
  * pass. */
 struct attn_case {
-    uint32_t head_dim, group, n_pos, n_rot;
+    uint32_t head_dim, n_q_per_kv, n_pos, n_rot;
     bool neox;
     bool has_nan; /* in the key of the first position of each block, so that its scores are NaN */
 };
@@ -255,7 +255,7 @@ static struct attn_run attn_make(struct attn_case c, struct random *r)
 {
     struct attn_run a = {.c = c,
                          .n_blocks = (c.n_pos + KV_BLOCK - 1) / KV_BLOCK,
-                         .q_width = c.group * c.head_dim,
+                         .q_width = c.n_q_per_kv * c.head_dim,
                          .q_scale = (float)(1.0 / sqrt((double)c.head_dim))};
     const uint32_t v_stride = (uint32_t)size_round_up(c.head_dim, 32);
     a.stride = a.q_width + 2 * c.head_dim;
@@ -292,7 +292,7 @@ static void check_append(const struct attn_run *a, enum twin_order order)
                                    .q_floats = a->q_width,
                                    .q_group = a->q_width,
                                    .kv_width = c.head_dim,
-                                   .n_q_per_kv = c.group,
+                                   .n_q_per_kv = c.n_q_per_kv,
                                    .n_rot = c.n_rot,
                                    .neox = c.neox,
                                    .q_scale = a->q_scale};
@@ -301,7 +301,7 @@ static void check_append(const struct attn_run *a, enum twin_order order)
     for (uint32_t t = 0; t < c.n_pos; t++) {
         float *row = a->rows + (size_t)t * a->stride;
         uint16_t *block = a->cache_ref + t / KV_BLOCK * a->kv.block_elems, k16[1024];
-        for (uint32_t h = 0; h <= c.group; h++)
+        for (uint32_t h = 0; h <= c.n_q_per_kv; h++)
             rope_ref(row + h * c.head_dim, rope.c + t * (c.n_rot / 2), rope.s + t * (c.n_rot / 2),
                      c.n_rot);
         for (uint32_t i = 0; i < a->q_width; i++)
@@ -331,15 +331,15 @@ static void check_attention(struct attn_case c, struct random *r, enum twin_orde
                                    .qkv_stride = a.stride,
                                    .out_stride = a.q_width,
                                    .q_group = a.q_width,
-                                   .n_heads = c.group,
-                                   .n_q_per_kv = c.group};
+                                   .n_heads = c.n_q_per_kv,
+                                   .n_q_per_kv = c.n_q_per_kv};
     launch("attn_apply",
-           (c.n_pos * c.group + APPLY_ROWS - 1) / APPLY_ROWS *
+           (c.n_pos * c.n_q_per_kv + APPLY_ROWS - 1) / APPLY_ROWS *
                ((c.head_dim + APPLY_ELEMS - 1) / APPLY_ELEMS),
            1, 1, 0, &attn, order);
     float *out = zeros(c.head_dim, sizeof *out);
     for (uint32_t t = 0; t < c.n_pos; t++)
-        for (uint32_t h = 0; h < c.group; h++) {
+        for (uint32_t h = 0; h < c.n_q_per_kv; h++) {
             expect_attention(&a.kv, a.cache_ref, a.n_blocks, 0, t,
                              a.rows + (size_t)t * a.stride + h * c.head_dim, out);
             assert_same(a.out + (size_t)t * a.q_width + h * c.head_dim, out,

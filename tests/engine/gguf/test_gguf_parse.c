@@ -402,9 +402,7 @@ static void refuses_two_meanings_of_an_id_in_a_file(void **state)
     raw_info(&r, "fine", 512, 4, 42, 0);
     raw_info(&r, "coarse", 512, 4, 42, 576);
     raw_data(&r, 576 + 544);
-    raw_refused(&r, BN_EFORMAT,
-                "id 42 has two meanings in this file: 'fine' has the size of Q2_0, 'coarse' that "
-                "of Q2_0_G128");
+    raw_refused(&r, BN_EFORMAT, "id 42 has two meanings: 'fine' is Q2_0, 'coarse' is Q2_0_G128");
 }
 
 static void a_truncated_tensor_has_the_type_of_the_others(void **state)

@@ -63,8 +63,8 @@ static void a_long_message_keeps_its_row(void **state)
         memset(text, 'x', n);
         text[n] = '\0';
         (void)bn_fail(&err, BN_EFORMAT, "%s", text);
-        assert_false(refusal_add_row(&err, REFUSED_TILED));
-        assert_false(refusal_add_row(&err, REFUSED_DENSE)); /* the first row stays */
+        assert_false(refusal_append_row(&err, REFUSED_TILED));
+        assert_false(refusal_append_row(&err, REFUSED_DENSE)); /* the first row stays */
         assert_non_null(strstr(err.text, ": see docs/models.md, row 'TL1 and TL2 files'"));
         assert_null(strstr(err.text, "not ternary"));
         assert_true(n > 400 || strlen(strstr(err.text, ":")) + n == strlen(err.text));

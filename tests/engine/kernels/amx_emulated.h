@@ -13,10 +13,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define grouped_matmul_amx grouped_matmul_amx_emulated
+#define r16_matmul_amx r16_matmul_amx_emulated
 #define ternary_matmul_amx ternary_matmul_amx_emulated
 #define ternary_matmul_amx_medium ternary_matmul_amx_medium_emulated
-#define coarse_bound_group_amx coarse_bound_group_amx_emulated
+#define coarse_bound_states_amx coarse_bound_states_amx_emulated
 #define pack_token_amx pack_token_amx_emulated
 #define unpack_rows_amx unpack_rows_amx_emulated
 

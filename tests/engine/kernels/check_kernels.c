@@ -68,7 +68,7 @@ static size_t check_table(const struct arguments *a, const struct cpu_kernels *k
     run_cases(&c, vector_cases, a->filter);
     run_cases(&c, matrix_cases, a->filter);
     run_cases(&c, attn_cases, a->filter);
-    run_cases(&c, grouped_cases, a->filter);
+    run_cases(&c, r16_cases, a->filter);
     printf("%s: %zu comparisons, %zu differ\n", c.isa, c.n_calls, c.n_failed);
     return c.n_failed;
 }

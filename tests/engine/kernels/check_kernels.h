@@ -89,7 +89,7 @@ struct check_case {
 extern const struct check_case vector_cases[]; /* ends with a NULL name */
 extern const struct check_case matrix_cases[];
 extern const struct check_case attn_cases[];
-extern const struct check_case grouped_cases[];
+extern const struct check_case r16_cases[];
 
 /* Measure every kernel of this table whose name contains `filter`, with n_threads threads. */
 void bench_kernels(const struct cpu_kernels *k, const char *filter, size_t n_threads);

@@ -16,8 +16,8 @@ void use_emulated_amx(struct cpu_kernels *k)
                                       PACK_TOKENS,     2 * PANEL_ROWS};
     k->many = (struct ternary_gemm){pack_token_amx,     gather_tokens_ref, unpack_rows_amx,
                                     ternary_matmul_amx, MATMUL_TOKENS,     PANEL_ROWS};
-    k->grouped.matmul = grouped_matmul_amx;
-    k->coarse_bound_states = coarse_bound_group_amx;
+    k->r16.matmul = r16_matmul_amx;
+    k->coarse_bound_states = coarse_bound_states_amx;
 }
 #else
 void use_emulated_amx(struct cpu_kernels *k)

@@ -246,12 +246,12 @@ static void bench_ternary(struct bench *b)
 
 #define R16_COLS 2048 /* width of a model of 1.7B weights */
 #define R16_FF 6144
-#define R16_TOKENS 512
+#define BENCH_TOKENS 512
 #define R16_Q_STRIDE (R16_FF + 64)
 #define R16_MOST_BLOCKS (R16_FF / 32)
 
-/* Activations of R16_TOKENS tokens, and weights of MATRIX_BYTES with one scale per span. */
-struct grouped_data {
+/* Activations of BENCH_TOKENS tokens, and weights of MATRIX_BYTES with one scale per span. */
+struct r16_data {
     uint8_t *lines;
     uint16_t *scales;
     int8_t *q;
@@ -259,23 +259,22 @@ struct grouped_data {
     int32_t *q_sums;
 };
 
-static struct grouped_mat grouped_of(const struct bench *b, const struct grouped_data *d,
-                                     size_t n_cols)
+static struct r16_mat r16_of(const struct bench *b, const struct r16_data *d, size_t n_cols)
 {
     const size_t n_lines = n_cols / R16_LINE_COLS;
-    return (struct grouped_mat){.lines = d->lines,
-                                .scales = d->scales,
-                                .scale_step = R16_ROWS,
-                                .n_groups = MATRIX_BYTES / LINE_BYTES / n_lines,
-                                .n_lines = n_lines,
-                                .span_cols = 128,
-                                .ahead = b->k->stream_ahead};
+    return (struct r16_mat){.lines = d->lines,
+                            .scales = d->scales,
+                            .scale_step = R16_ROWS,
+                            .n_groups = MATRIX_BYTES / LINE_BYTES / n_lines,
+                            .n_lines = n_lines,
+                            .span_cols = 128,
+                            .ahead = b->k->stream_ahead};
 }
 
-static void bench_grouped_matvec(struct bench *b, const struct grouped_data *d, size_t n_cols,
-                                 size_t block_cols)
+static void bench_r16_matvec(struct bench *b, const struct r16_data *d, size_t n_cols,
+                             size_t block_cols)
 {
-    const struct grouped_mat w = grouped_of(b, d, n_cols);
+    const struct r16_mat w = r16_of(b, d, n_cols);
     const struct block_acts x = {d->q, d->units, d->q_sums, block_cols};
     float *y = mem_alloc(w.n_groups * R16_ROWS, sizeof *y);
     /* A span of 8 lines (512 bytes) has 16 scales of 2 bytes, which add one sixteenth. */
@@ -290,21 +289,21 @@ static void bench_grouped_matvec(struct bench *b, const struct grouped_data *d, 
             const size_t me = (size_t)omp_get_thread_num();
             const size_t g0 = w.n_groups * me / b->n_threads;
             const size_t g1 = w.n_groups * (me + 1) / b->n_threads;
-            b->k->grouped_matvec(&w, g0, g1, &x, y + g0 * R16_ROWS);
+            b->k->r16_matvec(&w, g0, g1, &x, y + g0 * R16_ROWS);
         }
         race.kernel[i] = clock_seconds() - start;
     }
-    (void)snprintf(name, sizeof name, "grouped_matvec %zu in %zu", n_cols, block_cols);
+    (void)snprintf(name, sizeof name, "r16_matvec %zu in %zu", n_cols, block_cols);
     report_race(b, name, &race, n_bytes);
     mem_free(y);
 }
 
-static void bench_grouped_matmul(struct bench *b, const struct grouped_data *d, size_t n_cols,
-                                 size_t n_rows, size_t block_cols, size_t n_tokens)
+static void bench_r16_matmul(struct bench *b, const struct r16_data *d, size_t n_cols,
+                             size_t n_rows, size_t block_cols, size_t n_tokens)
 {
-    const struct grouped_mat w = grouped_of(b, d, n_cols);
+    const struct r16_mat w = r16_of(b, d, n_cols);
     const size_t panel_bytes = R16_PANEL * w.n_lines * 4 * LINE_BYTES;
-    const size_t y_floats = GROUPED_TOKENS * R16_PANEL * R16_ROWS;
+    const size_t y_floats = BENCH_TOKENS * R16_PANEL * R16_ROWS;
     uint8_t *panels = mem_alloc(b->n_threads, panel_bytes);
     float *y = mem_alloc(b->n_threads, y_floats * sizeof *y);
     double best = 1e9;
@@ -315,48 +314,47 @@ static void bench_grouped_matmul(struct bench *b, const struct grouped_data *d, 
         {
             const size_t me = (size_t)omp_get_thread_num();
             const size_t end = n_rows / R16_ROWS * (me + 1) / b->n_threads;
-            struct grouped_batch batch = {.q_stride = R16_Q_STRIDE,
-                                          .block_stride = R16_MOST_BLOCKS,
-                                          .block_cols = block_cols,
-                                          .panel = panels + me * panel_bytes,
-                                          .y = y + me * y_floats,
-                                          .y_stride = R16_PANEL * R16_ROWS};
+            struct r16_batch batch = {.q_stride = R16_Q_STRIDE,
+                                      .block_stride = R16_MOST_BLOCKS,
+                                      .block_cols = block_cols,
+                                      .panel = panels + me * panel_bytes,
+                                      .y = y + me * y_floats,
+                                      .y_stride = R16_PANEL * R16_ROWS};
             for (size_t g = n_rows / R16_ROWS * me / b->n_threads; g < end; g += R16_PANEL) {
                 const size_t g1 = size_min(g + R16_PANEL, end);
-                b->k->grouped.unpack(&w, g, g1, panels + me * panel_bytes);
-                for (size_t t = 0; t < n_tokens; t += GROUPED_TOKENS) {
+                b->k->r16.unpack(&w, g, g1, panels + me * panel_bytes);
+                for (size_t t = 0; t < n_tokens; t += BENCH_TOKENS) {
                     batch.q = d->q + t * R16_Q_STRIDE;
                     batch.units = d->units + t * R16_MOST_BLOCKS;
                     batch.q_sums = d->q_sums + t * R16_MOST_BLOCKS;
-                    batch.n_tokens = size_min(GROUPED_TOKENS, n_tokens - t);
-                    b->k->grouped.matmul(&w, g, g1, &batch);
+                    batch.n_tokens = size_min(BENCH_TOKENS, n_tokens - t);
+                    b->k->r16.matmul(&w, g, g1, &batch);
                 }
             }
         }
         const double seconds = clock_seconds() - start;
         best = seconds < best ? seconds : best;
     }
-    (void)snprintf(name, sizeof name, "grouped_matmul %zu in %zu x %zu", n_cols, block_cols,
-                   n_tokens);
+    (void)snprintf(name, sizeof name, "r16_matmul %zu in %zu x %zu", n_cols, block_cols, n_tokens);
     report(b, name, (double)n_rows * (double)n_cols * (double)n_tokens, best, "GMAC/s");
     mem_free(y);
     mem_free(panels);
 }
 
-static void bench_grouped(struct bench *b)
+static void bench_r16(struct bench *b)
 {
-    if (!is_selected(b, "grouped_matvec") && !is_selected(b, "grouped_matmul"))
+    if (!is_selected(b, "r16_matvec") && !is_selected(b, "r16_matmul"))
         return;
     struct mem_map map;
     if (!mem_map_open(&map, MATRIX_BYTES, MEM_PAGES_HUGE))
         exit(1);
     const size_t n_scales = MATRIX_BYTES / LINE_BYTES / (128 / R16_LINE_COLS) * R16_ROWS;
-    const struct grouped_data d = {
+    const struct r16_data d = {
         .lines = map.ptr,
         .scales = mem_alloc(n_scales, sizeof(uint16_t)),
-        .q = mem_alloc(R16_TOKENS, R16_Q_STRIDE),
-        .units = mem_alloc(R16_TOKENS * R16_MOST_BLOCKS, sizeof(float)),
-        .q_sums = mem_alloc(R16_TOKENS * R16_MOST_BLOCKS, sizeof(int32_t)),
+        .q = mem_alloc(BENCH_TOKENS, R16_Q_STRIDE),
+        .units = mem_alloc(BENCH_TOKENS * R16_MOST_BLOCKS, sizeof(float)),
+        .q_sums = mem_alloc(BENCH_TOKENS * R16_MOST_BLOCKS, sizeof(int32_t)),
     };
     if (!d.scales || !d.q || !d.units || !d.q_sums)
         exit(1);
@@ -366,21 +364,21 @@ static void bench_grouped(struct bench *b)
     }
     for (size_t i = 0; i < n_scales; i++)
         d.scales[i] = (uint16_t)(0x2000 + (i & 0x3ff)); /* F16 from 2^-7 to 2^-6 */
-    for (size_t i = 0; i < R16_TOKENS * R16_Q_STRIDE; i++)
+    for (size_t i = 0; i < BENCH_TOKENS * R16_Q_STRIDE; i++)
         d.q[i] = (int8_t)((int)rng_below(&b->rng, 255) - 127);
-    for (size_t i = 0; i < R16_TOKENS * R16_MOST_BLOCKS; i++)
+    for (size_t i = 0; i < BENCH_TOKENS * R16_MOST_BLOCKS; i++)
         d.units[i] = 0.01f;
-    for (size_t block_cols = 32; block_cols <= 128 && is_selected(b, "grouped_matvec");
+    for (size_t block_cols = 32; block_cols <= 128 && is_selected(b, "r16_matvec");
          block_cols *= 4) {
-        bench_grouped_matvec(b, &d, R16_COLS, block_cols);
-        bench_grouped_matvec(b, &d, R16_FF, block_cols);
+        bench_r16_matvec(b, &d, R16_COLS, block_cols);
+        bench_r16_matvec(b, &d, R16_FF, block_cols);
     }
-    for (size_t block_cols = 32; block_cols <= 128 && is_selected(b, "grouped_matmul");
+    for (size_t block_cols = 32; block_cols <= 128 && is_selected(b, "r16_matmul");
          block_cols *= 4) {
-        bench_grouped_matmul(b, &d, R16_COLS, R16_FF, block_cols, 512);
-        bench_grouped_matmul(b, &d, R16_FF, R16_COLS, block_cols, 512);
-        bench_grouped_matmul(b, &d, R16_COLS, R16_FF, block_cols, 16);
-        bench_grouped_matmul(b, &d, R16_COLS, R16_FF, block_cols, 4);
+        bench_r16_matmul(b, &d, R16_COLS, R16_FF, block_cols, 512);
+        bench_r16_matmul(b, &d, R16_FF, R16_COLS, block_cols, 512);
+        bench_r16_matmul(b, &d, R16_COLS, R16_FF, block_cols, 16);
+        bench_r16_matmul(b, &d, R16_COLS, R16_FF, block_cols, 4);
     }
     mem_free(d.scales);
     mem_free(d.q);
@@ -626,7 +624,7 @@ void bench_kernels(const struct cpu_kernels *k, const char *filter, size_t n_thr
 {
     struct bench b = {.k = k, .filter = filter, .n_threads = n_threads, .rng.state = 1};
     bench_ternary(&b);
-    bench_grouped(&b);
+    bench_r16(&b);
     bench_rows(&b);
     bench_attn_block(&b, "attn_block 1 head", false, 1);
     bench_attn_block(&b, "attn_block 4 heads", false, 4);

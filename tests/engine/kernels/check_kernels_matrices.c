@@ -363,7 +363,7 @@ static void coarse_bound_n(struct check *c, size_t n_rows, size_t n_blocks)
 }
 
 /* Each of the two kernel tables gathers the hidden states, because their layouts may differ. */
-static void coarse_group_n(struct check *c, size_t n_rows, size_t n_blocks, size_t n)
+static void coarse_states_n(struct check *c, size_t n_rows, size_t n_blocks, size_t n)
 {
     const size_t x_bytes = n_blocks * 2 * COARSE_COLS;
     const bool extreme = rng_below(&c->rng, 3) == 0;
@@ -401,12 +401,12 @@ static void coarse_group_n(struct check *c, size_t n_rows, size_t n_blocks, size
     guard_release();
 }
 
-static void check_coarse_group(struct check *c)
+static void check_coarse_states(struct check *c)
 {
     for (size_t n = 1; n <= COARSE_STATES; n++)
         for (size_t n_blocks = 1; n_blocks < 40; n_blocks += 1 + n_blocks / 3)
             if (check_selects(c))
-                coarse_group_n(c, 1 + rng_below(&c->rng, 150), n_blocks, n);
+                coarse_states_n(c, 1 + rng_below(&c->rng, 150), n_blocks, n);
 }
 
 static void check_coarse_pack(struct check *c)
@@ -428,7 +428,7 @@ static void check_coarse_bound(struct check *c)
 const struct check_case matrix_cases[] = {
     {"coarse_pack", check_coarse_pack},
     {"coarse_bound", check_coarse_bound},
-    {"coarse_states", check_coarse_group},
+    {"coarse_states", check_coarse_states},
     {"ternary_matvec", check_matvec},
     {"ternary_matmul", check_matmul},
     {"ternary_some", check_some},

@@ -10,8 +10,8 @@
 
 #include "engine/cuda/kernels/args/cuda_delta_args.h"
 #include "engine/cuda/kernels/args/cuda_experts_args.h"
-#include "engine/cuda/kernels/args/cuda_grouped_args.h"
 #include "engine/cuda/kernels/args/cuda_head_args.h"
+#include "engine/cuda/kernels/args/cuda_r16_args.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -223,9 +223,9 @@ struct read_args {
     X(rows_dot_listed, dot_args, 16 * DOT_ROWS)                                                    \
     X(scan_logits, dot_args, SCAN_THREADS)                                                         \
     X(blocks_quantise, blocks_args, 512)                                                           \
-    X(grouped_one, grouped_args, GROUP_THREADS)                                                    \
-    X(grouped_many, grouped_args, GROUP_THREADS)                                                   \
-    X(grouped_float, grouped_args, GROUP_THREADS)                                                  \
+    X(r16_one, r16_args, GROUP_THREADS)                                                            \
+    X(r16_many, r16_args, GROUP_THREADS)                                                           \
+    X(r16_float, r16_args, GROUP_THREADS)                                                          \
     X(router_logits, router_args, ROUTER_THREADS)                                                  \
     X(choose_experts, choose_args, 32)                                                             \
     X(group_pairs, group_pairs_args, PAIR_THREADS)                                                 \

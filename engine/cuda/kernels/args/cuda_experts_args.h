@@ -9,7 +9,7 @@
 #ifndef ENGINE_CUDA_KERNELS_CUDA_EXPERTS_ARGS_H
 #define ENGINE_CUDA_KERNELS_CUDA_EXPERTS_ARGS_H
 
-#include "engine/cuda/kernels/args/cuda_grouped_args.h"
+#include "engine/cuda/kernels/args/cuda_r16_args.h"
 
 #include <stdint.h>
 
@@ -59,7 +59,7 @@ struct group_pairs_args {
  * LINEAR_STORE there is one section and no limit. w.n_tokens is the number of pairs, and w.n_groups
  * counts the row groups of all experts and sections. */
 struct experts_args {
-    struct grouped_args w;
+    struct r16_args w;
     const struct cuda_choice *chosen;
     const uint32_t *starts, *pairs; /* as in group_pairs_args; only experts_many uses them */
     uint32_t n_groups;              /* row groups of one expert in a section */

@@ -11,7 +11,7 @@
 #ifndef CUDA_EXPERTS_CUH
 #define CUDA_EXPERTS_CUH
 
-#include "engine/cuda/kernels/products/cuda_grouped_many.cuh"
+#include "engine/cuda/kernels/products/cuda_r16_many.cuh"
 
 /* ---- pairs in the order of their experts ---- */
 

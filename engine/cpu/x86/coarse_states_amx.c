@@ -14,7 +14,7 @@
  * stores reach the cache before a tile load needs them, and the tile unit does not wait.
  */
 #include "engine/cpu/x86/amx_tile.h"
-#include "engine/cpu/x86/coarse_group_avx512.h"
+#include "engine/cpu/x86/coarse_states_avx512.h"
 #include "engine/cpu/x86/kernels_x86.h"
 
 #define PANEL_TILES 4
@@ -157,8 +157,8 @@ BN_FORCE_INLINE void multiply_panel(const struct coarse_mat *m, size_t row, size
         scale_quarter(s, n_tiles, g->fix, n_items - 1, quarter);
 }
 
-void coarse_bound_group_amx(const struct coarse_mat *m, size_t row0, size_t row1,
-                            const struct coarse_states *g, float *const *bounds)
+void coarse_bound_states_amx(const struct coarse_mat *m, size_t row0, size_t row1,
+                             const struct coarse_states *g, float *const *bounds)
 {
     struct workspace s;
     configure_tiles();

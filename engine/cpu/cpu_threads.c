@@ -6,7 +6,7 @@
  * without that of a CPU's siblings the CPU counts as a core.
  */
 #define _GNU_SOURCE /* sched_getaffinity, CPU_ISSET */
-#include "engine/cpu/cpu_caps.h"
+#include "engine/cpu/cpu_threads.h"
 
 #include "engine/base/cgroup.h"
 #include "engine/base/size.h"

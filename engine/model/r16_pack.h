@@ -8,8 +8,8 @@
  * All functions are pure and may run on several threads with disjoint outputs. The source must have
  * passed the checks of the model loader.
  */
-#ifndef ENGINE_MODEL_GROUP_PACK_H
-#define ENGINE_MODEL_GROUP_PACK_H
+#ifndef ENGINE_MODEL_R16_PACK_H
+#define ENGINE_MODEL_R16_PACK_H
 
 #include "engine/base/error.h"
 #include "engine/gguf/ternary_codec.h"
@@ -37,16 +37,16 @@ struct group_shape {
 bool group_shape_of(const struct ternary_source *src, const struct ternary_scales *scales,
                     struct group_shape *out);
 
-/* Bytes of scratch memory that group_pack needs for rows of n_cols columns. The memory must be
+/* Bytes of scratch memory that r16_pack needs for rows of n_cols columns. The memory must be
  * aligned to 2 bytes. */
-size_t group_pack_scratch(size_t n_cols);
+size_t r16_pack_scratch(size_t n_cols);
 
 /* Pack row groups group0 .. group1 - 1 and, with has_scales, their scales. `to` (shape->n_bytes) is
  * 64-byte aligned and holds the whole matrix; only the bytes of these groups are written. `scratch`
- * (group_pack_scratch) belongs to this call alone. BN_EFORMAT: a code is 3 or a scale is not
+ * (r16_pack_scratch) belongs to this call alone. BN_EFORMAT: a code is 3 or a scale is not
  * finite; the message names tensor and byte offset, and some groups may have been written. */
-bool group_pack(const struct ternary_source *src, const struct ternary_scales *scales,
-                const struct group_shape *shape, size_t group0, size_t group1, uint8_t *to,
-                void *scratch, struct bn_error *err);
+bool r16_pack(const struct ternary_source *src, const struct ternary_scales *scales,
+              const struct group_shape *shape, size_t group0, size_t group1, uint8_t *to,
+              void *scratch, struct bn_error *err);
 
 #endif

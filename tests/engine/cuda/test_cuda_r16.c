@@ -134,56 +134,56 @@ static void quantisation_per_token_matches_the_reference(void **state)
 }
 
 /* A matrix: section i has n_rows[i] rows; the second one exists only if it has any. */
-struct grouped_case {
+struct r16_case {
     uint32_t n_rows[2], n_cols, n_tokens, block_cols, n_planes;
     uint32_t span_cols[2];
     int32_t kind;
     bool block_scales, row_scales, bias;
 };
 
-static struct grouped_section make_section(const struct grouped_case *c, size_t i, size_t n_lines,
-                                           struct random *r)
+static struct r16_section make_section(const struct r16_case *c, size_t i, size_t n_lines,
+                                       struct random *r)
 {
     const size_t n_groups = size_round_up(c->n_rows[i], GROUP_ROWS) / GROUP_ROWS;
     const size_t n_scales = n_groups * (n_lines * GROUP_COLS / c->span_cols[i]) * GROUP_ROWS;
     uint16_t *scales = c->block_scales ? zeros(n_scales, sizeof *scales) : NULL;
     for (size_t k = 0; scales && k < n_scales; k++)
         scales[k] = (uint16_t)(0x2c00 + next_u32(r) % 0x1000); /* about 0.06 .. 1 */
-    return (struct grouped_section){.lines = random_lines(r, n_groups * n_lines),
-                                    .scales = scales,
-                                    .row_scales = c->row_scales ? floats(r, c->n_rows[i]) : NULL,
-                                    .n_groups = (uint32_t)n_groups,
-                                    .n_rows = c->n_rows[i],
-                                    .span_cols = c->span_cols[i],
-                                    .scale = 0.37f + (float)i,
-                                    .extra = 0.81f - (float)i};
+    return (struct r16_section){.lines = random_lines(r, n_groups * n_lines),
+                                .scales = scales,
+                                .row_scales = c->row_scales ? floats(r, c->n_rows[i]) : NULL,
+                                .n_groups = (uint32_t)n_groups,
+                                .n_rows = c->n_rows[i],
+                                .span_cols = c->span_cols[i],
+                                .scale = 0.37f + (float)i,
+                                .extra = 0.81f - (float)i};
 }
 
 /* W x of token t by the reference, in row order of all sections. */
-static void reference_product(const struct grouped_args *a, size_t t, float *y)
+static void reference_product(const struct r16_args *a, size_t t, float *y)
 {
     static const uint16_t ones[GROUP_ROWS] = {0x3c00, 0x3c00, 0x3c00, 0x3c00, 0x3c00, 0x3c00,
                                               0x3c00, 0x3c00, 0x3c00, 0x3c00, 0x3c00, 0x3c00,
                                               0x3c00, 0x3c00, 0x3c00, 0x3c00};
     for (size_t i = 0; i < 2; i++) {
-        const struct grouped_section *s = &a->sections[i];
-        const struct grouped_mat w = {s->lines,
-                                      s->scales ? s->scales : ones,
-                                      s->scales ? GROUP_ROWS : 0,
-                                      s->n_groups,
-                                      a->n_lines,
-                                      s->span_cols,
-                                      0};
+        const struct r16_section *s = &a->sections[i];
+        const struct r16_mat w = {s->lines,
+                                  s->scales ? s->scales : ones,
+                                  s->scales ? GROUP_ROWS : 0,
+                                  s->n_groups,
+                                  a->n_lines,
+                                  s->span_cols,
+                                  0};
         float *sums = zeros((size_t)s->n_groups * GROUP_ROWS + 1, sizeof *sums);
         if (a->in.n_planes == 0 && s->n_groups > 0)
-            grouped_float_ref(&w, 0, s->n_groups, a->in.x + t * a->in.q_stride, a->n_cols, sums);
+            r16_float_ref(&w, 0, s->n_groups, a->in.x + t * a->in.q_stride, a->n_cols, sums);
         for (size_t p = 0; p < a->in.n_planes && s->n_groups > 0; p++)
-            grouped_matvec_ref(&w, 0, s->n_groups,
-                               &(struct block_acts){a->in.q[p] + t * a->in.q_stride,
-                                                    a->in.units[p] + t * a->in.block_stride,
-                                                    a->in.q_sums[p] + t * a->in.block_stride,
-                                                    a->in.block_cols},
-                               sums);
+            r16_matvec_ref(&w, 0, s->n_groups,
+                           &(struct block_acts){a->in.q[p] + t * a->in.q_stride,
+                                                a->in.units[p] + t * a->in.block_stride,
+                                                a->in.q_sums[p] + t * a->in.block_stride,
+                                                a->in.block_cols},
+                           sums);
         for (size_t row = 0; row < s->n_rows; row++) {
             if (s->row_scales)
                 sums[row] = sums[row] * s->row_scales[row];
@@ -195,7 +195,7 @@ static void reference_product(const struct grouped_args *a, size_t t, float *y)
 }
 
 /* The output of token t, whose old contents are in y. */
-static void reference_output(const struct grouped_args *a, size_t t, float *y)
+static void reference_output(const struct r16_args *a, size_t t, float *y)
 {
     const size_t n = a->sections[0].n_rows, n_all = n + a->sections[1].n_rows;
     float *product = zeros(n_all, sizeof *product);
@@ -211,20 +211,20 @@ static void reference_output(const struct grouped_args *a, size_t t, float *y)
     mem_free(product);
 }
 
-static void launch_product(const struct grouped_args *a, enum twin_order order)
+static void launch_product(const struct r16_args *a, enum twin_order order)
 {
     const bool gated = a->kind >= LINEAR_RELU2;
     const uint32_t n_groups = gated ? a->sections[0].n_groups : a->n_groups;
     if (a->in.n_planes == 0)
-        launch("grouped_float", (n_groups + 7) / 8, a->n_tokens, 1, 0, a, order);
+        launch("r16_float", (n_groups + 7) / 8, a->n_tokens, 1, 0, a, order);
     else if (a->n_tokens == 1)
-        launch("grouped_one", gated ? n_groups : (n_groups + 1) / 2, 1, 1, 0, a, order);
+        launch("r16_one", gated ? n_groups : (n_groups + 1) / 2, 1, 1, 0, a, order);
     else
-        launch("grouped_many", (n_groups + 3) / 4, (a->n_tokens + GROUP_TOKENS - 1) / GROUP_TOKENS,
-               1, 0, a, order);
+        launch("r16_many", (n_groups + 3) / 4, (a->n_tokens + GROUP_TOKENS - 1) / GROUP_TOKENS, 1,
+               0, a, order);
 }
 
-static void check_product(const struct grouped_case *c, uint32_t seed, enum twin_order order)
+static void check_product(const struct r16_case *c, uint32_t seed, enum twin_order order)
 {
     struct random r = {seed};
     const size_t n_all = c->n_rows[0] + c->n_rows[1], stride = size_round_up(n_all, 16);
@@ -234,14 +234,14 @@ static void check_product(const struct grouped_case *c, uint32_t seed, enum twin
     const struct block_inputs in = make_inputs(c->n_cols, c->block_cols, c->n_planes, c->n_tokens);
     const struct blocks_args blocks = {.x = x, .out = in, .n = c->n_cols, .x_stride = c->n_cols};
     launch("blocks_quantise", c->n_tokens, 1, 1, 0, &blocks, order);
-    struct grouped_args a = {.in = in,
-                             .bias = c->bias ? bias : NULL,
-                             .y = y,
-                             .n_lines = (uint32_t)n_lines,
-                             .n_cols = c->n_cols,
-                             .n_tokens = c->n_tokens,
-                             .y_stride = (uint32_t)stride,
-                             .kind = c->kind};
+    struct r16_args a = {.in = in,
+                         .bias = c->bias ? bias : NULL,
+                         .y = y,
+                         .n_lines = (uint32_t)n_lines,
+                         .n_cols = c->n_cols,
+                         .n_tokens = c->n_tokens,
+                         .y_stride = (uint32_t)stride,
+                         .kind = c->kind};
     a.sections[1].group0 = a.sections[2].group0 = UINT32_MAX;
     for (size_t i = 0; i < 2 && c->n_rows[i] > 0; i++) {
         a.sections[i] = make_section(c, i, n_lines, &r);
@@ -266,7 +266,7 @@ static void check_product(const struct grouped_case *c, uint32_t seed, enum twin
 static void products_match_the_reference(void **state)
 {
     (void)state;
-    static const struct grouped_case cases[] = {
+    static const struct r16_case cases[] = {
         {.n_rows = {16}, .n_cols = 128, .block_cols = 128, .span_cols = {128, 128}},
         {.n_rows = {37},
          .n_cols = 300,
@@ -304,7 +304,7 @@ static void products_match_the_reference(void **state)
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
         for (uint32_t n_planes = 0; n_planes <= MAX_PLANES; n_planes++)
             for (size_t t = 0; t < sizeof n_tokens / sizeof n_tokens[0]; t++) {
-                struct grouped_case c = cases[i];
+                struct r16_case c = cases[i];
                 c.n_planes = n_planes;
                 c.n_tokens = n_tokens[t];
                 check_product(&c, (uint32_t)i + 1, TWIN_ASCENDING);

@@ -1,5 +1,5 @@
 /*
- * Launches for matrices in R16 (engine/model/group_pack.h): quantisation of the inputs in blocks,
+ * Launches for matrices in R16 (engine/model/r16_pack.h): quantisation of the inputs in blocks,
  * then the product. R16 is for activations of every scheme but ACT_TOKEN, for weights with a scale
  * per row or per block, for experts, and for a ternary output head. If any matrix of the layers
  * needs R16, or the ternary output head has more than one scale (model.finest), all matrices of the
@@ -7,10 +7,10 @@
  */
 #include "engine/base/size.h"
 #include "engine/cuda/cuda_state.h"
-#include "engine/model/group_pack.h"
+#include "engine/model/r16_pack.h"
 
 #define MIN_BLOCK_COLS 32 /* columns of a block with ACT_BLOCK32 */
-/* Row groups per thread block: grouped_float has a thread for each row, grouped_many a warp for
+/* Row groups per thread block: r16_float has a thread for each row, r16_many a warp for
  * each row group. */
 #define FLOAT_GROUPS (GROUP_THREADS / GROUP_ROWS)
 #define MANY_GROUPS (GROUP_THREADS / 32)
@@ -38,7 +38,7 @@ size_t cuda_block_cols(const struct model *m, const struct linear *const *sectio
 
 /* Row groups of outputs. With a gate (kind >= LINEAR_RELU2) those of the gate, because a row of the
  * gate and the same row of up give one output. */
-static size_t group_count(const struct grouped_args *a)
+static size_t group_count(const struct r16_args *a)
 {
     return a->kind >= LINEAR_RELU2 ? a->sections[0].n_groups : a->n_groups;
 }
@@ -60,19 +60,19 @@ void cuda_groups_apply(struct backend *b, const float *x, const float *w, size_t
                        size_t n_tokens, const struct cuda_matrix *matrix)
 {
     struct cuda_device *dev = &b->device;
-    struct grouped_args args = matrix->groups;
+    struct r16_args args = matrix->groups;
     const size_t n_groups = group_count(&args);
-    /* A thread block of grouped_one multiplies two row groups, with a gate those of gate and up. */
+    /* A thread block of r16_one multiplies two row groups, with a gate those of gate and up. */
     const size_t n_blocks = args.kind >= LINEAR_RELU2 ? n_groups : grid_blocks(n_groups, 2);
     args.n_tokens = (uint32_t)n_tokens;
     cuda_groups_quantise(b, x, w, x_stride, n_tokens, matrix);
     if (args.in.n_planes == 0)
-        cuda_launch(dev, KERNEL_grouped_float,
+        cuda_launch(dev, KERNEL_r16_float,
                     (struct cuda_grid){grid_blocks(n_groups, FLOAT_GROUPS), n_tokens, 1, 0}, &args);
     else if (n_tokens == 1)
-        cuda_launch(dev, KERNEL_grouped_one, (struct cuda_grid){n_blocks, 1, 1, 0}, &args);
+        cuda_launch(dev, KERNEL_r16_one, (struct cuda_grid){n_blocks, 1, 1, 0}, &args);
     else
-        cuda_launch(dev, KERNEL_grouped_many,
+        cuda_launch(dev, KERNEL_r16_many,
                     (struct cuda_grid){grid_blocks(n_groups, MANY_GROUPS),
                                        grid_blocks(n_tokens, GROUP_TOKENS), 1, 0},
                     &args);

@@ -5,7 +5,7 @@
  * its rows are padded to whole row groups. The sums of a product take at most 16 kB of th->y, so
  * they are still in a cache of the core when they are scaled, and copied, added or gated.
  */
-#include "engine/cpu/cpu_linear_groups.h"
+#include "engine/cpu/cpu_linear_r16.h"
 
 #include "engine/base/relax.h"
 #include "engine/base/size.h"
@@ -21,7 +21,7 @@
  * in a second-level cache. */
 #define FEW_GROUPS 64
 #define INPUT_TOKENS 8 /* tokens in a work item when several tokens are quantised */
-#define PANEL_FLOATS (GROUPED_TOKENS * R16_PANEL * R16_ROWS)
+#define PANEL_FLOATS (R16_TOKENS * R16_PANEL * R16_ROWS)
 _Static_assert(MATVEC_GROUPS *R16_ROWS <= MATMUL_TOKENS * PANEL_ROWS, "y holds them");
 _Static_assert(FEW_GROUPS <= MATVEC_GROUPS && PANEL_FLOATS <= MATMUL_TOKENS * PANEL_ROWS,
                "y holds them");
@@ -42,8 +42,8 @@ static void set_equal_units(const struct weights *to, size_t n_cols, struct act_
     }
 }
 
-void groups_quantise_to(const struct cpu_thread *th, const struct weights *layer, const float *x,
-                        const struct block_input *in, size_t token)
+void linear_r16_quantise_to(const struct cpu_thread *th, const struct weights *layer,
+                            const float *x, const struct block_input *in, size_t token)
 {
     const struct backend *b = th->pass->b;
     const struct cpu_shape *shape = &b->shape;
@@ -72,22 +72,23 @@ void groups_quantise_to(const struct cpu_thread *th, const struct weights *layer
     }
 }
 
-void groups_quantise(struct cpu_thread *th, const struct weights *layer, const float *x,
-                     size_t token)
+void linear_r16_quantise(struct cpu_thread *th, const struct weights *layer, const float *x,
+                         size_t token)
 {
-    groups_quantise_to(th, layer, x, &th->pass->b->scratch.blocks, token);
+    linear_r16_quantise_to(th, layer, x, &th->pass->b->scratch.blocks, token);
 }
 
-void groups_input(struct cpu_thread *th, const struct weights *to, struct rows x, const float *w)
+void linear_r16_input(struct cpu_thread *th, const struct weights *to, struct rows x,
+                      const float *w)
 {
     if (thread_has_one_token(th)) {
-        groups_quantise_to(th, to, linear_prepare(th, to, x.at, w), &th->blocks, 0);
+        linear_r16_quantise_to(th, to, linear_prepare(th, to, x.at, w), &th->blocks, 0);
         return;
     }
     for (struct work_item p = {0}; thread_take_work(th, th->pass->n_tokens, 1, INPUT_TOKENS, &p);)
         for (size_t t = p.begin; t < p.end; t++)
-            groups_quantise_to(th, to, linear_prepare(th, to, x.at + t * x.stride, w),
-                               &th->pass->b->scratch.blocks, t);
+            linear_r16_quantise_to(th, to, linear_prepare(th, to, x.at + t * x.stride, w),
+                                   &th->pass->b->scratch.blocks, t);
     thread_sync(th);
 }
 
@@ -108,7 +109,7 @@ static struct group_range range_at(const struct weights *w, size_t begin, size_t
 static void finish_rows(const struct cpu_thread *th, const struct group_range *r, float *y)
 {
     const struct section *s = r->s;
-    const size_t row0 = groups_first_row(r), n = groups_count_rows(r);
+    const size_t row0 = linear_r16_first_row(r), n = linear_r16_count_rows(r);
     for (size_t i = 0; s->row_scales && i < n; i++)
         y[i] = y[i] * s->row_scales[row0 + i];
     for (size_t i = 0; s->scale != 1.0f && i < n; i++)
@@ -119,18 +120,18 @@ static void finish_rows(const struct cpu_thread *th, const struct group_range *r
         th->pass->b->k.add(y, s->bias + row0, n);
 }
 
-void groups_multiply_one(const struct cpu_thread *th, const struct weights *w,
-                         const struct group_range *r, const struct block_input *in, size_t token,
-                         float *y)
+void linear_r16_multiply_one(const struct cpu_thread *th, const struct weights *w,
+                             const struct group_range *r, const struct block_input *in,
+                             size_t token, float *y)
 {
     const struct backend *b = th->pass->b;
     const struct cpu_shape *shape = &b->shape;
     memset(y, 0, (r->end - r->begin) * R16_ROWS * sizeof *y);
     if (shape->x_stride)
-        b->k.grouped_float(&r->s->groups, r->begin, r->end, in->x + token * shape->x_stride,
-                           w->n_cols, y);
+        b->k.r16_float(&r->s->groups, r->begin, r->end, in->x + token * shape->x_stride, w->n_cols,
+                       y);
     for (size_t p = 0; p < shape->n_planes; p++)
-        b->k.grouped_matvec(
+        b->k.r16_matvec(
             &r->s->groups, r->begin, r->end,
             &(struct block_acts){.q = in->planes[p].q + token * shape->q8_stride,
                                  .units = in->planes[p].units + token * shape->block_stride,
@@ -140,9 +141,9 @@ void groups_multiply_one(const struct cpu_thread *th, const struct weights *w,
     finish_rows(th, r, y);
 }
 
-void groups_multiply_panel(const struct cpu_thread *th, const struct weights *w,
-                           const struct panel_range *r, const struct block_input *in, size_t token0,
-                           size_t n, float *y)
+void linear_r16_multiply_panel(const struct cpu_thread *th, const struct weights *w,
+                               const struct panel_range *r, const struct block_input *in,
+                               size_t token0, size_t n, float *y)
 {
     const struct backend *b = th->pass->b;
     const struct cpu_shape *shape = &b->shape;
@@ -150,39 +151,39 @@ void groups_multiply_panel(const struct cpu_thread *th, const struct weights *w,
     memset(y, 0, n * y_stride * sizeof *y);
     for (size_t p = 0; p < shape->n_planes; p++) {
         const struct block_plane *plane = &in->planes[p];
-        b->k.grouped.matmul(&r->rows.s->groups, r->rows.begin, r->rows.end,
-                            &(struct grouped_batch){
-                                .q = plane->q + token0 * shape->q8_stride,
-                                .units = plane->units + token0 * shape->block_stride,
-                                .q_sums = plane->q_sums + token0 * shape->block_stride,
-                                .q_stride = shape->q8_stride,
-                                .block_stride = shape->block_stride,
-                                .block_cols = w->block_cols,
-                                .n_tokens = n,
-                                .panel = r->unpacked,
-                                .y = y,
-                                .y_stride = y_stride,
-                            });
+        b->k.r16.matmul(&r->rows.s->groups, r->rows.begin, r->rows.end,
+                        &(struct r16_batch){
+                            .q = plane->q + token0 * shape->q8_stride,
+                            .units = plane->units + token0 * shape->block_stride,
+                            .q_sums = plane->q_sums + token0 * shape->block_stride,
+                            .q_stride = shape->q8_stride,
+                            .block_stride = shape->block_stride,
+                            .block_cols = w->block_cols,
+                            .n_tokens = n,
+                            .panel = r->unpacked,
+                            .y = y,
+                            .y_stride = y_stride,
+                        });
     }
     for (size_t t = 0; t < n; t++)
         finish_rows(th, &r->rows, y + t * y_stride);
 }
 
-struct panel_range groups_unpack(const struct cpu_thread *th, const struct group_range *r,
-                                 uint8_t *to)
+struct panel_range linear_r16_unpack(const struct cpu_thread *th, const struct group_range *r,
+                                     uint8_t *to)
 {
-    th->pass->b->k.grouped.unpack(&r->s->groups, r->begin, r->end, to);
+    th->pass->b->k.r16.unpack(&r->s->groups, r->begin, r->end, to);
     return (struct panel_range){*r, to};
 }
 
-uint8_t *groups_second_panel(const struct cpu_thread *th)
+uint8_t *linear_r16_second_panel(const struct cpu_thread *th)
 {
     return th->panel + R16_PANEL * R16_ROWS * th->pass->b->shape.q8_stride;
 }
 
-bool groups_take_singly(const struct cpu_thread *th, size_t n_tokens)
+bool linear_r16_take_singly(const struct cpu_thread *th, size_t n_tokens)
 {
-    return n_tokens <= GROUPED_FEW || th->pass->b->shape.x_stride > 0;
+    return n_tokens <= R16_FEW || th->pass->b->shape.x_stride > 0;
 }
 
 /* ---- layers ---- */
@@ -192,11 +193,11 @@ enum output { STORE, ADD };
 static void put_rows(const struct cpu_thread *th, const struct group_range *r, enum output how,
                      const float *from, float *y)
 {
-    float *to = y + r->s->row0 + groups_first_row(r);
+    float *to = y + r->s->row0 + linear_r16_first_row(r);
     if (how == STORE)
-        memcpy(to, from, groups_count_rows(r) * sizeof *to);
+        memcpy(to, from, linear_r16_count_rows(r) * sizeof *to);
     else
-        th->pass->b->k.add(to, from, groups_count_rows(r));
+        th->pass->b->k.add(to, from, linear_r16_count_rows(r));
 }
 
 static void run_one(struct cpu_thread *th, const struct weights *w, enum output how, float *y)
@@ -204,7 +205,7 @@ static void run_one(struct cpu_thread *th, const struct weights *w, enum output 
     const struct work_range all = thread_range(th, w->n_groups, 1);
     for (size_t g = all.begin; g < all.end;) {
         const struct group_range r = range_at(w, g, size_min(g + MATVEC_GROUPS, all.end));
-        groups_multiply_one(th, w, &r, &th->blocks, 0, th->y[0]);
+        linear_r16_multiply_one(th, w, &r, &th->blocks, 0, th->y[0]);
         put_rows(th, &r, how, th->y[0], y);
         g = r.s->group0 + r.end;
     }
@@ -215,7 +216,7 @@ static void run_singly(struct cpu_thread *th, const struct weights *w, const str
                        enum output how, struct rows y)
 {
     for (size_t t = 0; t < th->pass->n_tokens; t++) {
-        groups_multiply_one(th, w, r, &th->pass->b->scratch.blocks, t, th->y[0]);
+        linear_r16_multiply_one(th, w, r, &th->pass->b->scratch.blocks, t, th->y[0]);
         put_rows(th, r, how, th->y[0], y.at + t * y.stride);
     }
 }
@@ -224,10 +225,10 @@ static void run_singly(struct cpu_thread *th, const struct weights *w, const str
 static void run_panel(struct cpu_thread *th, const struct weights *w, const struct group_range *r,
                       enum output how, struct rows y)
 {
-    const struct panel_range panel = groups_unpack(th, r, th->panel);
-    for (size_t t = 0; t < th->pass->n_tokens; t += GROUPED_TOKENS) {
-        const size_t n = size_min(GROUPED_TOKENS, th->pass->n_tokens - t);
-        groups_multiply_panel(th, w, &panel, &th->pass->b->scratch.blocks, t, n, th->y[0]);
+    const struct panel_range panel = linear_r16_unpack(th, r, th->panel);
+    for (size_t t = 0; t < th->pass->n_tokens; t += R16_TOKENS) {
+        const size_t n = size_min(R16_TOKENS, th->pass->n_tokens - t);
+        linear_r16_multiply_panel(th, w, &panel, &th->pass->b->scratch.blocks, t, n, th->y[0]);
         for (size_t i = 0; i < n; i++)
             put_rows(th, r, how, th->y[0] + i * R16_PANEL * R16_ROWS, y.at + (t + i) * y.stride);
     }
@@ -240,7 +241,7 @@ static void run_layer(struct cpu_thread *th, const struct weights *w, enum outpu
         run_one(th, w, how, y.at);
         return;
     }
-    const bool is_single = groups_take_singly(th, th->pass->n_tokens);
+    const bool is_single = linear_r16_take_singly(th, th->pass->n_tokens);
     const size_t item_groups = is_single ? FEW_GROUPS : R16_PANEL;
     for (struct work_item p = {0}; thread_take_work(th, w->n_groups, R16_PANEL, item_groups, &p);)
         for (size_t g = p.begin; g < p.end;) {
@@ -253,12 +254,12 @@ static void run_layer(struct cpu_thread *th, const struct weights *w, enum outpu
         }
 }
 
-void groups_store(struct cpu_thread *th, const struct weights *w, struct rows y)
+void linear_r16_store(struct cpu_thread *th, const struct weights *w, struct rows y)
 {
     run_layer(th, w, STORE, y);
 }
 
-void groups_add(struct cpu_thread *th, const struct weights *w, struct rows y)
+void linear_r16_add(struct cpu_thread *th, const struct weights *w, struct rows y)
 {
     run_layer(th, w, ADD, y);
 }
@@ -277,30 +278,31 @@ static struct gate_range gate_range_at(const struct weights *w, size_t begin, si
 static void gate_one(struct cpu_thread *th, const struct weights *w, const struct gate_range *r,
                      gate_fn act, const struct block_input *in, size_t token, float *y)
 {
-    groups_multiply_one(th, w, &r->gate, in, token, th->y[0]);
-    groups_multiply_one(th, w, &r->up, in, token, th->y[1]);
-    act(th->y[0], th->y[1], groups_count_rows(&r->gate), y + groups_first_row(&r->gate));
+    linear_r16_multiply_one(th, w, &r->gate, in, token, th->y[0]);
+    linear_r16_multiply_one(th, w, &r->up, in, token, th->y[1]);
+    act(th->y[0], th->y[1], linear_r16_count_rows(&r->gate), y + linear_r16_first_row(&r->gate));
 }
 
 static void gate_panel(struct cpu_thread *th, const struct weights *w, const struct gate_range *r,
                        gate_fn act, struct rows y)
 {
     const struct block_input *in = &th->pass->b->scratch.blocks;
-    const struct panel_range gate = groups_unpack(th, &r->gate, th->panel);
-    const struct panel_range up = groups_unpack(th, &r->up, groups_second_panel(th));
-    for (size_t t = 0; t < th->pass->n_tokens; t += GROUPED_TOKENS) {
-        const size_t n = size_min(GROUPED_TOKENS, th->pass->n_tokens - t);
-        groups_multiply_panel(th, w, &gate, in, t, n, th->y[0]);
-        groups_multiply_panel(th, w, &up, in, t, n, th->y[1]);
+    const struct panel_range gate = linear_r16_unpack(th, &r->gate, th->panel);
+    const struct panel_range up = linear_r16_unpack(th, &r->up, linear_r16_second_panel(th));
+    for (size_t t = 0; t < th->pass->n_tokens; t += R16_TOKENS) {
+        const size_t n = size_min(R16_TOKENS, th->pass->n_tokens - t);
+        linear_r16_multiply_panel(th, w, &gate, in, t, n, th->y[0]);
+        linear_r16_multiply_panel(th, w, &up, in, t, n, th->y[1]);
         for (size_t i = 0; i < n; i++) {
             const size_t at = i * R16_PANEL * R16_ROWS;
-            act(th->y[0] + at, th->y[1] + at, groups_count_rows(&r->gate),
-                y.at + (t + i) * y.stride + groups_first_row(&r->gate));
+            act(th->y[0] + at, th->y[1] + at, linear_r16_count_rows(&r->gate),
+                y.at + (t + i) * y.stride + linear_r16_first_row(&r->gate));
         }
     }
 }
 
-void groups_gate(struct cpu_thread *th, const struct weights *w, enum ffn_act act, struct rows y)
+void linear_r16_gate(struct cpu_thread *th, const struct weights *w, enum ffn_act act,
+                     struct rows y)
 {
     const struct cpu_kernels *k = &th->pass->b->k;
     const gate_fn gate = act == FFN_RELU2 ? k->relu2_gate : k->silu_gate;
@@ -313,7 +315,7 @@ void groups_gate(struct cpu_thread *th, const struct weights *w, enum ffn_act ac
         }
         return;
     }
-    const bool is_single = groups_take_singly(th, th->pass->n_tokens);
+    const bool is_single = linear_r16_take_singly(th, th->pass->n_tokens);
     const size_t item_groups = is_single ? FEW_GROUPS : R16_PANEL;
     for (struct work_item p = {0}; thread_take_work(th, n_groups, R16_PANEL, item_groups, &p);) {
         const struct gate_range r = gate_range_at(w, p.begin, p.end);
@@ -324,8 +326,8 @@ void groups_gate(struct cpu_thread *th, const struct weights *w, enum ffn_act ac
     }
 }
 
-void groups_prefetch(const struct cpu_thread *th, const struct weights *w, size_t n_products,
-                     size_t n_bytes)
+void linear_r16_prefetch(const struct cpu_thread *th, const struct weights *w, size_t n_products,
+                         size_t n_bytes)
 {
     const struct work_range all = thread_range(th, w->n_groups / n_products, 1);
     if (all.begin == all.end)
@@ -343,25 +345,25 @@ void groups_prefetch(const struct cpu_thread *th, const struct weights *w, size_
 
 /* ---- output head ---- */
 
-void groups_multiply(struct cpu_thread *th, const struct weights *w, size_t row0, size_t row1,
-                     size_t n_tokens, struct rows y)
+void linear_r16_multiply(struct cpu_thread *th, const struct weights *w, size_t row0, size_t row1,
+                         size_t n_tokens, struct rows y)
 {
-    const bool is_single = groups_take_singly(th, n_tokens);
+    const bool is_single = linear_r16_take_singly(th, n_tokens);
     const size_t n_at_once = n_tokens == 1 ? MATVEC_GROUPS : is_single ? FEW_GROUPS : R16_PANEL;
     const size_t group0 = row0 / R16_ROWS, group1 = (row1 + R16_ROWS - 1) / R16_ROWS;
     for (size_t g = group0; g < group1; g += n_at_once) {
         const struct group_range r = {&w->sections[0], g, size_min(g + n_at_once, group1)};
-        float *to = y.at + (groups_first_row(&r) - row0);
+        float *to = y.at + (linear_r16_first_row(&r) - row0);
         if (!is_single) {
-            const struct panel_range panel = groups_unpack(th, &r, th->panel);
-            groups_multiply_panel(th, w, &panel, &th->pass->b->scratch.blocks, 0, n_tokens,
-                                  th->y[0]);
+            const struct panel_range panel = linear_r16_unpack(th, &r, th->panel);
+            linear_r16_multiply_panel(th, w, &panel, &th->pass->b->scratch.blocks, 0, n_tokens,
+                                      th->y[0]);
         }
         for (size_t t = 0; t < n_tokens; t++) {
             const float *from = th->y[0] + (is_single ? 0 : t * R16_PANEL * R16_ROWS);
             if (is_single)
-                groups_multiply_one(th, w, &r, &th->pass->b->scratch.blocks, t, th->y[0]);
-            memcpy(to + t * y.stride, from, groups_count_rows(&r) * sizeof *to);
+                linear_r16_multiply_one(th, w, &r, &th->pass->b->scratch.blocks, t, th->y[0]);
+            memcpy(to + t * y.stride, from, linear_r16_count_rows(&r) * sizeof *to);
         }
     }
 }

@@ -1,5 +1,5 @@
 /*
- * grouped_matmul for AMX: AMX tiles of 16 tokens x 64 columns of signed activations times AMX tiles
+ * r16_matmul for AMX: AMX tiles of 16 tokens x 64 columns of signed activations times AMX tiles
  * of 64 columns x 16 rows of unsigned codes.
  *
  * Unpacked lines of R16 already have the layout of the second operand: each 64 bytes hold four
@@ -68,8 +68,8 @@ BN_FORCE_INLINE void multiply_span(const int8_t *q, size_t q_stride, const uint8
 
 /* One row group times up to 16 tokens, from token t0 on. The row group has the number `group` in w
  * and panel_group in the panel and in y. */
-BN_FORCE_INLINE void multiply_tokens(const struct grouped_mat *w, size_t group, size_t panel_group,
-                                     const struct grouped_batch *batch, size_t t0)
+BN_FORCE_INLINE void multiply_tokens(const struct r16_mat *w, size_t group, size_t panel_group,
+                                     const struct r16_batch *batch, size_t t0)
 {
     _Alignas(64) int32_t sums[SPAN_BLOCKS][SIDE][SIDE];
     const size_t n_spans = w->n_lines * R16_LINE_COLS / w->span_cols;
@@ -99,8 +99,8 @@ BN_FORCE_INLINE void multiply_tokens(const struct grouped_mat *w, size_t group, 
     }
 }
 
-void grouped_matmul_amx(const struct grouped_mat *w, size_t group0, size_t group1,
-                        const struct grouped_batch *batch)
+void r16_matmul_amx(const struct r16_mat *w, size_t group0, size_t group1,
+                    const struct r16_batch *batch)
 {
     configure_for(size_min(batch->block_cols, 64));
     for (size_t g = group0; g < group1; g++)

@@ -1,5 +1,5 @@
 /*
- * quantise_blocks, grouped_matvec, grouped_unpack and grouped_matmul for AVX-512 VNNI.
+ * quantise_blocks, r16_matvec, r16_unpack and r16_matmul for AVX-512 VNNI.
  *
  * A line of R16 is one register: a lane is a row. The product with one token masks the line, and
  * the line shifted right by 4, with 0x03 and 0x0c. 0x03 leaves codes, 0x0c four times the code, so
@@ -86,8 +86,8 @@ struct group_set {
 };
 
 /* n_groups (1 or STREAMS) row groups of w times one token. */
-BN_FORCE_INLINE void matvec_groups(const struct group_set *s, const struct grouped_mat *w,
-                                   int n_groups, const struct block_acts *x)
+BN_FORCE_INLINE void matvec_groups(const struct group_set *s, const struct r16_mat *w, int n_groups,
+                                   const struct block_acts *x)
 {
     const size_t block_lines = x->block_cols / R16_LINE_COLS;
     const size_t span_blocks = w->span_cols / x->block_cols;
@@ -144,8 +144,8 @@ BN_FORCE_INLINE void matvec_groups(const struct group_set *s, const struct group
 }
 
 /* Row groups g, g + step, ... of the range that starts at group0, whose results start at y. */
-BN_FORCE_INLINE struct group_set groups_apart(const struct grouped_mat *w, size_t group0, size_t g,
-                                              size_t step, float *y)
+BN_FORCE_INLINE struct group_set linear_r16_apart(const struct r16_mat *w, size_t group0, size_t g,
+                                                  size_t step, float *y)
 {
     const size_t n_spans = w->n_lines * R16_LINE_COLS / w->span_cols;
     struct group_set s;
@@ -159,16 +159,16 @@ BN_FORCE_INLINE struct group_set groups_apart(const struct grouped_mat *w, size_
     return s;
 }
 
-void grouped_matvec_avx512(const struct grouped_mat *w, size_t group0, size_t group1,
-                           const struct block_acts *x, float *y)
+void r16_matvec_avx512(const struct r16_mat *w, size_t group0, size_t group1,
+                       const struct block_acts *x, float *y)
 {
     const size_t step = (group1 - group0) / STREAMS;
     for (size_t g = 0; g < step; g++) {
-        const struct group_set s = groups_apart(w, group0, group0 + g, step, y);
+        const struct group_set s = linear_r16_apart(w, group0, group0 + g, step, y);
         matvec_groups(&s, w, STREAMS, x);
     }
     for (size_t g = group0 + STREAMS * step; g < group1; g++) {
-        const struct group_set s = groups_apart(w, group0, g, 0, y);
+        const struct group_set s = linear_r16_apart(w, group0, g, 0, y);
         matvec_groups(&s, w, 1, x);
     }
 }
@@ -177,8 +177,7 @@ void grouped_matvec_avx512(const struct grouped_mat *w, size_t group0, size_t gr
 
 /* A line of R16 has 16 columns of each of 16 rows. Its field i, bits 2 i and 2 i + 1 of each byte,
  * has four columns of each row and becomes the bytes 64 i .. 64 i + 63. */
-void grouped_unpack_avx512(const struct grouped_mat *w, size_t group0, size_t group1,
-                           uint8_t *panel)
+void r16_unpack_avx512(const struct r16_mat *w, size_t group0, size_t group1, uint8_t *panel)
 {
     const __m512i mask = _mm512_set1_epi8(3);
     const uint8_t *line = w->lines + group0 * w->n_lines * LINE_BYTES;
@@ -194,8 +193,8 @@ void grouped_unpack_avx512(const struct grouped_mat *w, size_t group0, size_t gr
 }
 
 /* n_groups (1 or R16_PANEL) row groups times n_tokens tokens from token t0 on. */
-BN_FORCE_INLINE void matmul_tile(const struct grouped_mat *w, size_t group0, int n_groups,
-                                 int n_tokens, const struct grouped_batch *batch, size_t t0)
+BN_FORCE_INLINE void matmul_tile(const struct r16_mat *w, size_t group0, int n_groups, int n_tokens,
+                                 const struct r16_batch *batch, size_t t0)
 {
     const size_t block_quads = batch->block_cols / 4;
     const size_t span_blocks = w->span_cols / batch->block_cols;
@@ -256,8 +255,8 @@ BN_FORCE_INLINE void matmul_tile(const struct grouped_mat *w, size_t group0, int
 }
 
 /* Makes the number of tokens a constant, so that the loops over them unroll. */
-BN_FORCE_INLINE void matmul_tokens(const struct grouped_mat *w, size_t group0, int n_groups,
-                                   size_t n_tokens, const struct grouped_batch *batch, size_t t0)
+BN_FORCE_INLINE void matmul_tokens(const struct r16_mat *w, size_t group0, int n_groups,
+                                   size_t n_tokens, const struct r16_batch *batch, size_t t0)
 {
     switch (n_tokens) {
     case 1:
@@ -282,8 +281,8 @@ BN_FORCE_INLINE void matmul_tokens(const struct grouped_mat *w, size_t group0, i
 }
 
 /* Register tiles have nearly equal numbers of tokens: 16 tokens are 5 + 5 + 6, not 6 + 6 + 4. */
-void grouped_matmul_avx512(const struct grouped_mat *w, size_t group0, size_t group1,
-                           const struct grouped_batch *batch)
+void r16_matmul_avx512(const struct r16_mat *w, size_t group0, size_t group1,
+                       const struct r16_batch *batch)
 {
     const size_t n_tiles = (batch->n_tokens + TILE_TOKENS - 1) / TILE_TOKENS;
     for (size_t i = 0; i < n_tiles; i++) {

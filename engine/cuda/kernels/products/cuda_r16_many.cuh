@@ -2,10 +2,10 @@
  * Products of several tokens with ternary weights in R16, on tensor cores, and of inputs that are
  * not quantised.
  */
-#ifndef CUDA_GROUPED_MANY_CUH
-#define CUDA_GROUPED_MANY_CUH
+#ifndef CUDA_R16_MANY_CUH
+#define CUDA_R16_MANY_CUH
 
-#include "engine/cuda/kernels/products/cuda_grouped.cuh"
+#include "engine/cuda/kernels/products/cuda_r16.cuh"
 
 /* The rows of the inputs that a tile multiplies. Input i of the tile is at place first + i of the
  * list `pairs`, or at `last` if that is lower. Its row is pairs[place] / pairs_per_input. */
@@ -23,7 +23,7 @@ DEV uint64_t input_row(const struct input_rows *r, uint32_t i)
  * t has rows g (y[n][0], y[n][1]) and g + 8 (y[n][2], y[n][3]) for tokens 8 n + 2 t and 8 n + 2 t +
  * 1. inputs[n][i] is the input of token 8 n + 2 t + i; q_inputs are the inputs whose bytes the lane
  * passes to mma_16x8x32. */
-DEV void multiply_group(const struct grouped_args *a, const struct group_at *at,
+DEV void multiply_group(const struct r16_args *a, const struct group_at *at,
                         const struct input_rows *from, float (*y)[4])
 {
     const uint32_t g = thread_x() % 32 / 4, t = thread_x() % 4;
@@ -80,7 +80,7 @@ DEV void multiply_group(const struct grouped_args *a, const struct group_at *at,
 
 /* Grid: row groups (with a gate: those of the gate) / 4 rounded up; tokens / GROUP_TOKENS rounded
  * up. */
-KERNEL(grouped_many, grouped_args, GROUP_THREADS)
+KERNEL(r16_many, r16_args, GROUP_THREADS)
 {
     const uint32_t g = thread_x() % 32 / 4, t = thread_x() % 4, token0 = block_y() * GROUP_TOKENS;
     const uint32_t group = block_x() * (n_threads_x() / 32) + thread_x() / 32;
@@ -108,7 +108,7 @@ KERNEL(grouped_many, grouped_args, GROUP_THREADS)
 }
 
 /* One row times inputs that are not quantised. */
-DEV float multiply_floats(const struct grouped_args *a, const struct group_at *at, uint32_t row,
+DEV float multiply_floats(const struct r16_args *a, const struct group_at *at, uint32_t row,
                           const float *x)
 {
     float y = 0.0f;
@@ -129,7 +129,7 @@ DEV float multiply_floats(const struct grouped_args *a, const struct group_at *a
 
 /* For `--activations float`, with which tests check everything except the quantisation. Grid: row
  * groups (with a gate: those of the gate) / 8 rounded up; tokens. */
-KERNEL(grouped_float, grouped_args, GROUP_THREADS)
+KERNEL(r16_float, r16_args, GROUP_THREADS)
 {
     const uint32_t row = thread_x() % GROUP_ROWS, token = block_y();
     const uint32_t group = (block_x() * n_threads_x() + thread_x()) / GROUP_ROWS;

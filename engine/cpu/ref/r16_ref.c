@@ -82,7 +82,7 @@ void quantise_planes_ref(const float *x, size_t n, size_t block_cols,
     }
 }
 
-/* Code of a row and a column of a row group; i and k are those of struct grouped_mat's comment. */
+/* Code of a row and a column of a row group; i and k are those of struct r16_mat's comment. */
 static int32_t code_at(const uint8_t *group, size_t row, size_t col)
 {
     const uint8_t *line = group + col / R16_LINE_COLS * LINE_BYTES;
@@ -106,8 +106,8 @@ static int32_t block_sum(const uint8_t *group, size_t row, size_t col0, size_t n
     return sum;
 }
 
-/* Returns y + the product of one row with x, in the order of grouped_matvec_fn. */
-static float row_product(const struct grouped_mat *w, size_t group, size_t row,
+/* Returns y + the product of one row with x, in the order of r16_matvec_fn. */
+static float row_product(const struct r16_mat *w, size_t group, size_t row,
                          const struct block_acts *x, float y)
 {
     const uint8_t *lines = w->lines + group * w->n_lines * LINE_BYTES;
@@ -125,32 +125,32 @@ static float row_product(const struct grouped_mat *w, size_t group, size_t row,
     return y;
 }
 
-void grouped_matvec_ref(const struct grouped_mat *w, size_t group0, size_t group1,
-                        const struct block_acts *x, float *y)
+void r16_matvec_ref(const struct r16_mat *w, size_t group0, size_t group1,
+                    const struct block_acts *x, float *y)
 {
     for (size_t g = group0; g < group1; g++)
         for (size_t r = 0; r < R16_ROWS; r++, y++)
             *y = row_product(w, g, r, x, *y);
 }
 
-void grouped_unpack_ref(const struct grouped_mat *w, size_t group0, size_t group1, uint8_t *panel)
+void r16_unpack_ref(const struct r16_mat *w, size_t group0, size_t group1, uint8_t *panel)
 {
     (void)w, (void)group0, (void)group1, (void)panel; /* matmul reads the lines directly */
 }
 
-void grouped_matmul_ref(const struct grouped_mat *w, size_t group0, size_t group1,
-                        const struct grouped_batch *batch)
+void r16_matmul_ref(const struct r16_mat *w, size_t group0, size_t group1,
+                    const struct r16_batch *batch)
 {
     for (size_t t = 0; t < batch->n_tokens; t++) {
         const struct block_acts x = {batch->q + t * batch->q_stride,
                                      batch->units + t * batch->block_stride,
                                      batch->q_sums + t * batch->block_stride, batch->block_cols};
-        grouped_matvec_ref(w, group0, group1, &x, batch->y + t * batch->y_stride);
+        r16_matvec_ref(w, group0, group1, &x, batch->y + t * batch->y_stride);
     }
 }
 
-void grouped_float_ref(const struct grouped_mat *w, size_t group0, size_t group1, const float *x,
-                       size_t n, float *y)
+void r16_float_ref(const struct r16_mat *w, size_t group0, size_t group1, const float *x, size_t n,
+                   float *y)
 {
     const size_t n_spans = w->n_lines * R16_LINE_COLS / w->span_cols;
     for (size_t group = group0; group < group1; group++)

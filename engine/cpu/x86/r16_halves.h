@@ -1,13 +1,13 @@
 /*
- * grouped_matvec and grouped_matmul for 256-bit registers, shared by AVX2 and AVX-VNNI. A register
- * holds half a line of R16: eight rows. The method is that of grouped_avx512.c, except that only
- * two row groups are multiplied at a time (one in grouped_matmul), and that the sum of q is
+ * r16_matvec and r16_matmul for 256-bit registers, shared by AVX2 and AVX-VNNI. A register
+ * holds half a line of R16: eight rows. The method is that of r16_avx512.c, except that only
+ * two row groups are multiplied at a time (one in r16_matmul), and that the sum of q is
  * subtracted at the end of a block, because AVX2 has two 16-bit sums per row in place of a 32-bit
  * sum. The two instruction sets differ in how a product of bytes is added to a sum; a struct of
  * inline functions describes the difference, and the compiler resolves the calls.
  */
-#ifndef ENGINE_CPU_X86_GROUPED_HALVES_H
-#define ENGINE_CPU_X86_GROUPED_HALVES_H
+#ifndef ENGINE_CPU_X86_R16_HALVES_H
+#define ENGINE_CPU_X86_R16_HALVES_H
 
 #include "engine/base/force_inline.h"
 #include "engine/cpu/kernels.h"
@@ -53,7 +53,7 @@ struct group_set {
 
 /* n_groups (1 or STREAMS) row groups of w times one token. */
 BN_FORCE_INLINE void matvec_groups(struct byte_products p, const struct group_set *s,
-                                   const struct grouped_mat *w, int n_groups,
+                                   const struct r16_mat *w, int n_groups,
                                    const struct block_acts *x)
 {
     const size_t block_lines = x->block_cols / R16_LINE_COLS;
@@ -115,8 +115,8 @@ BN_FORCE_INLINE void matvec_groups(struct byte_products p, const struct group_se
 }
 
 /* Row groups g, g + step, ... of the range that starts at group0, whose results start at y. */
-BN_FORCE_INLINE struct group_set groups_apart(const struct grouped_mat *w, size_t group0, size_t g,
-                                              size_t step, float *y)
+BN_FORCE_INLINE struct group_set linear_r16_apart(const struct r16_mat *w, size_t group0, size_t g,
+                                                  size_t step, float *y)
 {
     const size_t n_spans = w->n_lines * R16_LINE_COLS / w->span_cols;
     struct group_set s;
@@ -130,25 +130,25 @@ BN_FORCE_INLINE struct group_set groups_apart(const struct grouped_mat *w, size_
     return s;
 }
 
-BN_FORCE_INLINE void grouped_matvec_halves(struct byte_products p, const struct grouped_mat *w,
-                                           size_t group0, size_t group1, const struct block_acts *x,
-                                           float *y)
+BN_FORCE_INLINE void r16_matvec_halves(struct byte_products p, const struct r16_mat *w,
+                                       size_t group0, size_t group1, const struct block_acts *x,
+                                       float *y)
 {
     const size_t step = (group1 - group0) / STREAMS;
     for (size_t g = 0; g < step; g++) {
-        const struct group_set s = groups_apart(w, group0, group0 + g, step, y);
+        const struct group_set s = linear_r16_apart(w, group0, group0 + g, step, y);
         matvec_groups(p, &s, w, STREAMS, x);
     }
     for (size_t g = group0 + STREAMS * step; g < group1; g++) {
-        const struct group_set s = groups_apart(w, group0, g, 0, y);
+        const struct group_set s = linear_r16_apart(w, group0, g, 0, y);
         matvec_groups(p, &s, w, 1, x);
     }
 }
 
 /* One row group times n_tokens tokens. The sums of a span are kept in registers or spilled by the
  * compiler; the sums of all spans are in y, which stays in the first-level cache. */
-BN_FORCE_INLINE void matmul_tile(struct byte_products p, const struct grouped_mat *w, size_t group,
-                                 int n_tokens, const struct grouped_batch *batch)
+BN_FORCE_INLINE void matmul_tile(struct byte_products p, const struct r16_mat *w, size_t group,
+                                 int n_tokens, const struct r16_batch *batch)
 {
     const size_t block_quads = batch->block_cols / 4;
     const size_t span_blocks = w->span_cols / batch->block_cols;
@@ -204,8 +204,8 @@ BN_FORCE_INLINE void matmul_tile(struct byte_products p, const struct grouped_ma
 }
 
 /* Makes the number of tokens a constant, so that the loops over them unroll. */
-BN_FORCE_INLINE void matmul_tokens(struct byte_products p, const struct grouped_mat *w,
-                                   size_t group, const struct grouped_batch *batch)
+BN_FORCE_INLINE void matmul_tokens(struct byte_products p, const struct r16_mat *w, size_t group,
+                                   const struct r16_batch *batch)
 {
     switch (batch->n_tokens) {
     case 1:
@@ -224,15 +224,14 @@ BN_FORCE_INLINE void matmul_tokens(struct byte_products p, const struct grouped_
 }
 
 /* Register tiles have nearly equal numbers of tokens: 9 tokens are 3 + 3 + 3, not 4 + 4 + 1. */
-BN_FORCE_INLINE void grouped_matmul_halves(struct byte_products p, const struct grouped_mat *w,
-                                           size_t group0, size_t group1,
-                                           const struct grouped_batch *batch)
+BN_FORCE_INLINE void r16_matmul_halves(struct byte_products p, const struct r16_mat *w,
+                                       size_t group0, size_t group1, const struct r16_batch *batch)
 {
     const size_t n_tiles = (batch->n_tokens + TILE_TOKENS - 1) / TILE_TOKENS;
     for (size_t g = group0; g < group1; g++)
         for (size_t i = 0; i < n_tiles; i++) {
             const size_t t0 = batch->n_tokens * i / n_tiles;
-            struct grouped_batch tile = *batch;
+            struct r16_batch tile = *batch;
             tile.n_tokens = batch->n_tokens * (i + 1) / n_tiles - t0;
             tile.q += t0 * batch->q_stride;
             tile.units += t0 * batch->block_stride;

@@ -5,7 +5,7 @@
  * with rows of whole lines. The published I2_S files have that layout, so for speed its bytes are
  * rearranged directly. A test compares both ways.
  */
-#include "engine/model/line_pack.h"
+#include "engine/model/r1_pack.h"
 
 #include "engine/base/size.h"
 
@@ -52,13 +52,13 @@ static bool pack_line_i2s(const uint8_t *blocks, uint8_t *line)
     return (bad & 0x5555555555555555u) != 0; /* both bits of a code are set */
 }
 
-bool line_pack_rows(const struct ternary_source *src, size_t row0, size_t row1, uint8_t *lines,
-                    size_t stride, uint8_t *codes, struct bn_error *err)
+bool r1_pack_rows(const struct ternary_source *src, size_t row0, size_t row1, uint8_t *lines,
+                  size_t stride, uint8_t *codes, struct bn_error *err)
 {
     const bool is_direct =
         src->type == TENSOR_I2_S && src->layout == BN_I2S_A && src->n_cols % LINE_COLS == 0;
-    for (size_t r = row0; r < row1; r += LINE_PACK_ROWS, lines += LINE_PACK_ROWS * stride) {
-        const size_t n = size_min(LINE_PACK_ROWS, row1 - r), n_cols = src->n_cols;
+    for (size_t r = row0; r < row1; r += R1_PACK_ROWS, lines += R1_PACK_ROWS * stride) {
+        const size_t n = size_min(R1_PACK_ROWS, row1 - r), n_cols = src->n_cols;
         bool is_bad = false;
         for (size_t i = 0; is_direct && i < n; i++)
             for (size_t c = 0; c < n_cols; c += LINE_COLS)

@@ -4,7 +4,7 @@
  * Lanes are hidden states. Four codes of a row are broadcast and multiplied with four columns of
  * all hidden states. Four rows at a time share the loads of the hidden states.
  */
-#include "engine/cpu/x86/coarse_group_avx512.h"
+#include "engine/cpu/x86/coarse_states_avx512.h"
 #include "engine/cpu/x86/kernels_x86.h"
 
 #define ROWS 4
@@ -63,8 +63,8 @@ BN_FORCE_INLINE void multiply_rows(const struct coarse_mat *m, size_t row, size_
     }
 }
 
-void coarse_bound_group_avx512(const struct coarse_mat *m, size_t row0, size_t row1,
-                               const struct coarse_states *g, float *const *bounds)
+void coarse_bound_states_avx512(const struct coarse_mat *m, size_t row0, size_t row1,
+                                const struct coarse_states *g, float *const *bounds)
 {
     for (size_t r = row0; r < row1; r += SIDE) {
         const size_t n = row1 - r < SIDE ? row1 - r : SIDE;

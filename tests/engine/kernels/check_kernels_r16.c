@@ -40,10 +40,10 @@ static void check_quantise_blocks(struct check *c)
 }
 
 /* A matrix in R16 and the activations of some tokens. */
-struct grouped_case {
-    struct grouped_mat w;
+struct r16_case {
+    struct r16_mat w;
     size_t group0, group1;
-    struct grouped_batch batch; /* without panel and y */
+    struct r16_batch batch; /* without panel and y */
 };
 
 static uint8_t any_codes(struct check *c, enum ternary_pattern p)
@@ -69,14 +69,14 @@ static int8_t any_q(struct check *c, enum ternary_pattern p)
     }
 }
 
-static struct grouped_mat make_weights(struct check *c, size_t n_groups, size_t n_spans128,
-                                       enum ternary_pattern p)
+static struct r16_mat make_weights(struct check *c, size_t n_groups, size_t n_spans128,
+                                   enum ternary_pattern p)
 {
     const bool is_wide = rng_next(&c->rng) & 1, has_scales = rng_below(&c->rng, 4) > 0;
-    struct grouped_mat w = {.n_groups = n_groups,
-                            .n_lines = n_spans128 * R16_PAD_COLS / R16_LINE_COLS,
-                            .span_cols = is_wide ? 128 : 64,
-                            .scale_step = has_scales ? R16_ROWS : 0};
+    struct r16_mat w = {.n_groups = n_groups,
+                        .n_lines = n_spans128 * R16_PAD_COLS / R16_LINE_COLS,
+                        .span_cols = is_wide ? 128 : 64,
+                        .scale_step = has_scales ? R16_ROWS : 0};
     const size_t n_spans = w.n_lines * R16_LINE_COLS / w.span_cols;
     const size_t n_scales = (has_scales ? n_groups * n_spans : 1) * R16_ROWS;
     uint8_t *lines = guard_alloc(n_groups * w.n_lines * LINE_BYTES);
@@ -90,8 +90,8 @@ static struct grouped_mat make_weights(struct check *c, size_t n_groups, size_t 
     return w;
 }
 
-static struct grouped_batch make_tokens(struct check *c, const struct grouped_mat *w,
-                                        size_t n_tokens, enum ternary_pattern p)
+static struct r16_batch make_tokens(struct check *c, const struct r16_mat *w, size_t n_tokens,
+                                    enum ternary_pattern p)
 {
     const size_t most = w->span_cols == 128 ? 3 : 2, n_cols = w->n_lines * R16_LINE_COLS;
     const size_t block_cols = (size_t)32 << rng_below(&c->rng, most);
@@ -106,13 +106,13 @@ static struct grouped_batch make_tokens(struct check *c, const struct grouped_ma
             q[t * q_stride + i] = any_q(c, p);
             q_sums[t * n_blocks + i / block_cols] += q[t * q_stride + i];
         }
-    return (struct grouped_batch){.q = q,
-                                  .units = units,
-                                  .q_sums = q_sums,
-                                  .q_stride = q_stride,
-                                  .block_stride = n_blocks,
-                                  .block_cols = block_cols,
-                                  .n_tokens = n_tokens};
+    return (struct r16_batch){.q = q,
+                              .units = units,
+                              .q_sums = q_sums,
+                              .q_stride = q_stride,
+                              .block_stride = n_blocks,
+                              .block_cols = block_cols,
+                              .n_tokens = n_tokens};
 }
 
 static void fill_both(struct check *c, const struct outputs *o)
@@ -125,21 +125,21 @@ static void matvec_of(struct check *c, size_t n_groups, size_t n_spans, enum ter
 {
     if (!check_selects(c))
         return;
-    const struct grouped_mat w = make_weights(c, n_groups, n_spans, p);
-    const struct grouped_batch b = make_tokens(c, &w, 1, p);
+    const struct r16_mat w = make_weights(c, n_groups, n_spans, p);
+    const struct r16_batch b = make_tokens(c, &w, 1, p);
     const struct block_acts x = {b.q, b.units, b.q_sums, b.block_cols};
     const size_t group0 = rng_below(&c->rng, n_groups);
     const struct outputs o =
         outputs_alloc((n_groups - group0) * R16_ROWS * sizeof(float), 4 * rng_below(&c->rng, 16));
     fill_both(c, &o);
-    c->k->grouped_matvec(&w, group0, n_groups, &x, o.p[0]);
-    c->ref->grouped_matvec(&w, group0, n_groups, &x, o.p[1]);
+    c->k->r16_matvec(&w, group0, n_groups, &x, o.p[0]);
+    c->ref->r16_matvec(&w, group0, n_groups, &x, o.p[1]);
     outputs_compare(c, &o, true, "groups %zu to %zu, %zu spans of %zu, blocks of %zu, pattern %d",
                     group0, n_groups, n_spans, w.span_cols, x.block_cols, (int)p);
     guard_release();
 }
 
-static void check_grouped_matvec(struct check *c)
+static void check_r16_matvec(struct check *c)
 {
     for (enum ternary_pattern p = 0; p < N_TERNARY_PATTERNS; p++) {
         for (size_t n_groups = 1; n_groups <= 13; n_groups++)
@@ -154,8 +154,8 @@ static void matmul_of(struct check *c, size_t n_groups, size_t n_spans, size_t n
 {
     if (!check_selects(c))
         return;
-    const struct grouped_mat w = make_weights(c, n_groups, n_spans, p);
-    const struct grouped_batch b = make_tokens(c, &w, n_tokens, p);
+    const struct r16_mat w = make_weights(c, n_groups, n_spans, p);
+    const struct r16_batch b = make_tokens(c, &w, n_tokens, p);
     const size_t group0 = rng_below(&c->rng, n_groups);
     const size_t group1 = size_min(group0 + 1 + rng_below(&c->rng, R16_PANEL), n_groups);
     const size_t stride = R16_ROWS * (group1 - group0 + rng_below(&c->rng, 2));
@@ -164,8 +164,8 @@ static void matmul_of(struct check *c, size_t n_groups, size_t n_spans, size_t n
     uint8_t *panel = guard_alloc(R16_PANEL * w.n_lines * 4 * LINE_BYTES);
     fill_both(c, &o);
     for (size_t i = 0; i < 2; i++) {
-        const struct grouped_gemm *gemm = i == 0 ? &c->k->grouped : &c->ref->grouped;
-        struct grouped_batch batch = b;
+        const struct r16_gemm *gemm = i == 0 ? &c->k->r16 : &c->ref->r16;
+        struct r16_batch batch = b;
         batch.panel = panel;
         batch.y = o.p[i];
         batch.y_stride = stride;
@@ -178,19 +178,19 @@ static void matmul_of(struct check *c, size_t n_groups, size_t n_spans, size_t n
     guard_release();
 }
 
-static void check_grouped_matmul(struct check *c)
+static void check_r16_matmul(struct check *c)
 {
     for (enum ternary_pattern p = 0; p < N_TERNARY_PATTERNS; p++) {
-        for (size_t n_tokens = 1; n_tokens <= GROUPED_TOKENS; n_tokens++)
+        for (size_t n_tokens = 1; n_tokens <= R16_TOKENS; n_tokens++)
             for (size_t n_spans = 1; n_spans <= 9; n_spans += 2)
                 matmul_of(c, 1 + rng_below(&c->rng, 4), n_spans, n_tokens, p);
-        matmul_of(c, 2, 40, GROUPED_TOKENS, p);
+        matmul_of(c, 2, 40, R16_TOKENS, p);
     }
 }
 
-const struct check_case grouped_cases[] = {
+const struct check_case r16_cases[] = {
     {"quantise_blocks", check_quantise_blocks},
-    {"grouped_matvec", check_grouped_matvec},
-    {"grouped_matmul", check_grouped_matmul},
+    {"r16_matvec", check_r16_matvec},
+    {"r16_matmul", check_r16_matmul},
     {NULL, NULL},
 };

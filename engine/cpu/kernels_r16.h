@@ -6,25 +6,25 @@
  * lane then sums the products of a block by itself, and a block costs one conversion and one
  * multiply-add per register of rows.
  */
-#ifndef ENGINE_CPU_KERNELS_GROUPED_H
-#define ENGINE_CPU_KERNELS_GROUPED_H
+#ifndef ENGINE_CPU_KERNELS_R16_H
+#define ENGINE_CPU_KERNELS_R16_H
 
-#include "engine/model/group_pack.h"
+#include "engine/model/r16_pack.h"
 
 #include <stddef.h>
 #include <stdint.h>
 
 /* For up to this number of tokens unpacking takes longer than it saves, so they are multiplied one
  * by one. */
-#define GROUPED_FEW 8
-#define GROUPED_TOKENS 32    /* most tokens in a call of grouped_matmul */
+#define R16_FEW 8
+#define R16_TOKENS 32        /* most tokens in a call of r16_matmul */
 #define R16_PANEL 2          /* most row groups that are unpacked together */
 #define MIN_BLOCK_COLS 32    /* columns of the smallest block of activations */
 #define BLOCK_MIN_ABS 1e-30f /* a block of activations with a smaller maximum becomes zero */
 
 /* Ternary weights in R16. Line l of a row group holds its columns 16 l .. 16 l + 15: dword r is
  * row r, and bits 2i and 2i + 1 of byte k of the dword are the code of column 16 l + 4 i + k. */
-struct grouped_mat {
+struct r16_mat {
     const uint8_t *lines; /* (n_groups, n_lines, 64), 64-byte aligned */
     /* F16 (n_groups, n_spans, R16_ROWS) if scale_step is R16_ROWS. If it is 0, the same
      * R16_ROWS scales apply to every span of every group. 32-byte aligned. */
@@ -33,8 +33,8 @@ struct grouped_mat {
     size_t n_groups;
     size_t n_lines;   /* a multiple of R16_PAD_COLS / R16_LINE_COLS */
     size_t span_cols; /* columns that share a scale: 64 or 128 */
-    /* As in ternary_mat, but used by grouped_matvec of all x86 instruction sets and by
-     * grouped_unpack_avx512. */
+    /* As in ternary_mat, but used by r16_matvec of all x86 instruction sets and by
+     * r16_unpack_avx512. */
     size_t ahead;
 };
 
@@ -70,18 +70,18 @@ typedef void (*quantise_planes_fn)(const float *x, size_t n, size_t block_cols,
 /* One token: for each row of groups group0 .. group1 - 1, y[row - 16 group0] += the product:
  * over the spans in order: g = 0; over the blocks of the span in order:
  * g = fma((float) sum of (code - 1) * q, unit, g); then y = fma(g, scale, y). */
-typedef void (*grouped_matvec_fn)(const struct grouped_mat *w, size_t group0, size_t group1,
-                                  const struct block_acts *x, float *y);
+typedef void (*r16_matvec_fn)(const struct r16_mat *w, size_t group0, size_t group1,
+                              const struct block_acts *x, float *y);
 
 /* unpack: expand row groups group0 .. group1 - 1 (at most R16_PANEL) to one byte per code, for the
- * matmul of the same struct grouped_gemm. panel: (groups, n_lines, 4, 64) bytes, 64-byte aligned.
+ * matmul of the same struct r16_gemm. panel: (groups, n_lines, 4, 64) bytes, 64-byte aligned.
  * Does nothing where matmul reads the lines directly. */
-typedef void (*grouped_unpack_fn)(const struct grouped_mat *w, size_t group0, size_t group1,
-                                  uint8_t *panel);
+typedef void (*r16_unpack_fn)(const struct r16_mat *w, size_t group0, size_t group1,
+                              uint8_t *panel);
 
-/* Several tokens: as grouped_matvec for each of n_tokens <= GROUPED_TOKENS tokens, with the row
+/* Several tokens: as r16_matvec for each of n_tokens <= R16_TOKENS tokens, with the row
  * groups that were unpacked. */
-struct grouped_batch {
+struct r16_batch {
     /* (n_tokens rounded up to 16, q_stride); rows past n_tokens are read, but have no effect */
     const int8_t *q;
     const float *units;    /* (n_tokens, block_stride) */
@@ -94,18 +94,18 @@ struct grouped_batch {
     float *y;             /* (n_tokens, y_stride) in and out: row r of the panel at [r] */
     size_t y_stride;      /* a multiple of R16_ROWS */
 };
-typedef void (*grouped_matmul_fn)(const struct grouped_mat *w, size_t group0, size_t group1,
-                                  const struct grouped_batch *batch);
+typedef void (*r16_matmul_fn)(const struct r16_mat *w, size_t group0, size_t group1,
+                              const struct r16_batch *batch);
 
 /* The product with activations x (n) that are not quantised, for tests without their error:
  * y[row - 16 group0] += the product: over the spans in order: g = 0; over the columns in order:
  * g = fma((float) (code - 1), x, g); then y = fma(g, scale, y). */
-typedef void (*grouped_float_fn)(const struct grouped_mat *w, size_t group0, size_t group1,
-                                 const float *x, size_t n, float *y);
+typedef void (*r16_float_fn)(const struct r16_mat *w, size_t group0, size_t group1, const float *x,
+                             size_t n, float *y);
 
-struct grouped_gemm {
-    grouped_unpack_fn unpack;
-    grouped_matmul_fn matmul;
+struct r16_gemm {
+    r16_unpack_fn unpack;
+    r16_matmul_fn matmul;
 };
 
 #endif

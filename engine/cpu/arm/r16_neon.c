@@ -1,5 +1,5 @@
 /*
- * quantise_blocks, grouped_matvec and grouped_matmul for NEON without dot products.
+ * quantise_blocks, r16_matvec and r16_matmul for NEON without dot products.
  *
  * Products of bytes are added to int16 sums. A product is at most 2 * 127 = 254 in magnitude, and a
  * block adds at most 32 products to a lane (8,128 of 32,767), so no sum overflows before the block
@@ -11,7 +11,7 @@
 #include <stdint.h>
 #include <string.h>
 
-/* The sums of four rows for grouped_quads.h. Lanes: four columns of rows 0 and 1, and of rows 2 and
+/* The sums of four rows for r16_quads.h. Lanes: four columns of rows 0 and 1, and of rows 2 and
  * 3. */
 struct quad_sums {
     int16x8_t low, high;
@@ -30,7 +30,7 @@ static inline int32x4_t quad_sums_total(struct quad_sums s)
 
 #define TILE_TOKENS 2 /* times four quarters of two registers: 16 of 32 registers hold the sums */
 
-#include "engine/cpu/arm/grouped_quads.h"
+#include "engine/cpu/arm/r16_quads.h"
 
 /* Quantise one block x (n), n <= block_cols; q (block_cols) gets zeros from n on. */
 static void quantise_block(const float *x, size_t n, size_t block_cols, int8_t *q, float *unit,
@@ -70,14 +70,14 @@ void quantise_blocks_neon(const float *x, size_t n, size_t block_cols, int8_t *q
     }
 }
 
-void grouped_matvec_neon(const struct grouped_mat *w, size_t group0, size_t group1,
-                         const struct block_acts *x, float *y)
+void r16_matvec_neon(const struct r16_mat *w, size_t group0, size_t group1,
+                     const struct block_acts *x, float *y)
 {
-    grouped_matvec_quads(w, group0, group1, x, y);
+    r16_matvec_quads(w, group0, group1, x, y);
 }
 
-void grouped_matmul_neon(const struct grouped_mat *w, size_t group0, size_t group1,
-                         const struct grouped_batch *batch)
+void r16_matmul_neon(const struct r16_mat *w, size_t group0, size_t group1,
+                     const struct r16_batch *batch)
 {
-    grouped_matmul_quads(w, group0, group1, batch);
+    r16_matmul_quads(w, group0, group1, batch);
 }

@@ -2,8 +2,8 @@
  * Functions that coarse_bound_states for AVX-512 and for AMX share: from the integer products of
  * rows and hidden states to the upper bounds of the logits. Lanes are hidden states.
  */
-#ifndef ENGINE_CPU_X86_COARSE_GROUP_AVX512_H
-#define ENGINE_CPU_X86_COARSE_GROUP_AVX512_H
+#ifndef ENGINE_CPU_X86_COARSE_STATES_AVX512_H
+#define ENGINE_CPU_X86_COARSE_STATES_AVX512_H
 
 #include "engine/cpu/kernels.h"
 #include "engine/cpu/x86/transpose_avx512.h"

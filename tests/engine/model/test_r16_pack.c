@@ -1,8 +1,8 @@
 /*
- * Packing to R16 against its definition in group_pack.h, with scratch memory of exactly the size
- * that group_pack_scratch returns.
+ * Packing to R16 against its definition in r16_pack.h, with scratch memory of exactly the size
+ * that r16_pack_scratch returns.
  */
-#include "engine/model/group_pack.h"
+#include "engine/model/r16_pack.h"
 
 #include "engine/base/memory.h"
 #include "engine/base/noise.h"
@@ -34,7 +34,7 @@ static void setup(struct fixture *f, enum tensor_type type, size_t n_cols, size_
     assert_true(tensor_bytes(type, n_cols, n_rows, &n_bytes));
     *f = (struct fixture){.codes = mem_alloc(n_rows, n_cols),
                           .file = mem_alloc(n_bytes, 1),
-                          .scratch_bytes = group_pack_scratch(n_cols)};
+                          .scratch_bytes = r16_pack_scratch(n_cols)};
     for (size_t i = 0; i < n_rows * n_cols; i++)
         f->codes[i] = (uint8_t)(noise_bits(n_cols, i) % 3);
     if (!ternary_encode(type, BN_I2S_A, f->codes, n_cols, n_rows, 0.5f, f->file, &err))
@@ -101,7 +101,7 @@ static void packs_to_the_definition_within_its_scratch(void **state)
         struct bn_error err;
         setup(&f, cases[i].type, cases[i].n_cols, cases[i].n_rows);
         for (size_t g = 0; g < f.shape.n_groups; g++) /* each group by its own call */
-            if (!group_pack(&f.src, &f.scales, &f.shape, g, g + 1, f.packed, f.scratch, &err))
+            if (!r16_pack(&f.src, &f.scales, &f.shape, g, g + 1, f.packed, f.scratch, &err))
                 fail_msg("%s", err.text);
         check_packed(&f);
         for (size_t k = 0; k < GUARD_BYTES; k++)
@@ -118,7 +118,7 @@ static void scratch_holds_the_codes_of_one_row(void **state)
     for (size_t i = 0; i < sizeof widths / sizeof widths[0]; i++) {
         const size_t n_padded = size_round_up(widths[i], R16_PAD_COLS);
         const size_t scale_bytes = R16_ROWS * n_padded / 64 * sizeof(uint16_t);
-        assert_int_equal(group_pack_scratch(widths[i]), n_padded + scale_bytes);
+        assert_int_equal(r16_pack_scratch(widths[i]), n_padded + scale_bytes);
     }
 }
 

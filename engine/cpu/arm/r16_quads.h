@@ -1,8 +1,8 @@
 /*
- * grouped_matvec and grouped_matmul for NEON, shared by the variants without and with dot products.
+ * r16_matvec and r16_matmul for NEON, shared by the variants without and with dot products.
  * A register holds a quarter of a line of R16, four bytes of each of four rows. Field i (bits 2i
- * and 2i + 1 of each byte) has four columns of each row. grouped_matmul reads the lines directly
- * and needs no panel, so the kernel table keeps grouped_unpack_ref, which does nothing.
+ * and 2i + 1 of each byte) has four columns of each row. r16_matmul reads the lines directly
+ * and needs no panel, so the kernel table keeps r16_unpack_ref, which does nothing.
  *
  * The file that includes this header defines first:
  *     struct quad_sums                    sums of four rows
@@ -14,7 +14,7 @@
 #include "engine/cpu/arm/lanes_neon.h"
 
 #define QUARTERS 4          /* registers of a line */
-#define PREFETCH_BYTES 1024 /* 16 cache lines, in place of grouped_mat.ahead */
+#define PREFETCH_BYTES 1024 /* 16 cache lines, in place of r16_mat.ahead */
 
 /* The scales of four rows as F32. */
 BN_FORCE_INLINE float32x4_t scales_of(const uint16_t *scales)
@@ -32,8 +32,8 @@ BN_FORCE_INLINE int8x16_t quad_of(const int8_t *q)
 
 /* Add the product of one row group and n_tokens tokens (1 or TILE_TOKENS) of the batch, from token
  * t0 on, to y. y[0] belongs to token t0 and the first row of the group. */
-BN_FORCE_INLINE void group_by_tokens(const struct grouped_mat *w, size_t group, int n_tokens,
-                                     const struct grouped_batch *batch, size_t t0, float *y)
+BN_FORCE_INLINE void group_by_tokens(const struct r16_mat *w, size_t group, int n_tokens,
+                                     const struct r16_batch *batch, size_t t0, float *y)
 {
     const uint8_t *line = w->lines + group * w->n_lines * LINE_BYTES;
     const size_t n_spans = w->n_lines * R16_LINE_COLS / w->span_cols;
@@ -96,8 +96,8 @@ BN_FORCE_INLINE void group_by_tokens(const struct grouped_mat *w, size_t group, 
     }
 }
 
-BN_FORCE_INLINE void grouped_matmul_quads(const struct grouped_mat *w, size_t group0, size_t group1,
-                                          const struct grouped_batch *batch)
+BN_FORCE_INLINE void r16_matmul_quads(const struct r16_mat *w, size_t group0, size_t group1,
+                                      const struct r16_batch *batch)
 {
     for (size_t g = group0; g < group1; g++) {
         float *y = batch->y + (g - group0) * R16_ROWS;
@@ -109,15 +109,15 @@ BN_FORCE_INLINE void grouped_matmul_quads(const struct grouped_mat *w, size_t gr
     }
 }
 
-BN_FORCE_INLINE void grouped_matvec_quads(const struct grouped_mat *w, size_t group0, size_t group1,
-                                          const struct block_acts *x, float *y)
+BN_FORCE_INLINE void r16_matvec_quads(const struct r16_mat *w, size_t group0, size_t group1,
+                                      const struct block_acts *x, float *y)
 {
-    const struct grouped_batch one = {.q = x->q,
-                                      .units = x->units,
-                                      .q_sums = x->q_sums,
-                                      .block_cols = x->block_cols,
-                                      .n_tokens = 1,
-                                      .y = y};
+    const struct r16_batch one = {.q = x->q,
+                                  .units = x->units,
+                                  .q_sums = x->q_sums,
+                                  .block_cols = x->block_cols,
+                                  .n_tokens = 1,
+                                  .y = y};
     for (size_t g = group0; g < group1; g++, y += R16_ROWS)
         group_by_tokens(w, g, 1, &one, 0, y);
 }

@@ -3,7 +3,7 @@
  * per code. The 16 codes of a row in a line are then four dwords, which are merged with three
  * shifts.
  */
-#include "engine/model/group_pack.h"
+#include "engine/model/r16_pack.h"
 
 #include "engine/base/size.h"
 
@@ -29,7 +29,7 @@ bool group_shape_of(const struct ternary_source *src, const struct ternary_scale
            size_add(&out->n_bytes, out->line_bytes, size_round_up(scale_bytes, R16_LINE_BYTES));
 }
 
-size_t group_pack_scratch(size_t n_cols)
+size_t r16_pack_scratch(size_t n_cols)
 {
     /* The padded codes of one row, and behind them the F16 scales of 16 rows in blocks of at least
      * 64 columns. */
@@ -75,9 +75,9 @@ static bool pack_scales(const struct ternary_source *src, const struct ternary_s
     return true;
 }
 
-bool group_pack(const struct ternary_source *src, const struct ternary_scales *scales,
-                const struct group_shape *shape, size_t group0, size_t group1, uint8_t *to,
-                void *scratch, struct bn_error *err)
+bool r16_pack(const struct ternary_source *src, const struct ternary_scales *scales,
+              const struct group_shape *shape, size_t group0, size_t group1, uint8_t *to,
+              void *scratch, struct bn_error *err)
 {
     const size_t n_cols = src->n_cols, n_padded = shape->n_lines * R16_LINE_COLS;
     uint8_t *codes = scratch;

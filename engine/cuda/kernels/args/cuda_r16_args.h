@@ -3,10 +3,10 @@
  * with a scale per block of columns or per token, or without quantisation. A span is 64 or 128
  * columns of weights with one scale; it consists of whole blocks of activations (docs/kernels.md,
  * "Activations in blocks"). Part of cuda_args.h, which describes the conventions;
- * engine/model/group_pack.h describes R16.
+ * engine/model/r16_pack.h describes R16.
  */
-#ifndef ENGINE_CUDA_KERNELS_CUDA_GROUPED_ARGS_H
-#define ENGINE_CUDA_KERNELS_CUDA_GROUPED_ARGS_H
+#ifndef ENGINE_CUDA_KERNELS_CUDA_R16_ARGS_H
+#define ENGINE_CUDA_KERNELS_CUDA_R16_ARGS_H
 
 #include <stdint.h>
 
@@ -14,9 +14,9 @@
 #define GROUP_ROWS 16        /* rows of a row group */
 #define GROUP_COLS 16        /* columns of a line of a row group, which has LINE_BYTES bytes */
 #define GROUP_PAD_COLS 128   /* the number of columns is padded to a multiple of this */
-#define GROUP_LANES 16       /* spans of a row group that grouped_one multiplies in parallel */
-#define GROUP_THREADS 128    /* grouped_one: two row groups; grouped_many: one for each warp */
-#define GROUP_TOKENS 16      /* tokens of a warp of grouped_many: two mma tiles of 8 */
+#define GROUP_LANES 16       /* spans of a row group that r16_one multiplies in parallel */
+#define GROUP_THREADS 128    /* r16_one: two row groups; r16_many: one for each warp */
+#define GROUP_TOKENS 16      /* tokens of a warp of r16_many: two mma tiles of 8 */
 #define SPAN_TILE 64         /* spans whose sums are in shared memory */
 #define SPAN_LINES 8         /* most lines in a span: those of 128 columns */
 #define MAX_PLANES 2         /* most bytes of an activation */
@@ -45,7 +45,7 @@ struct blocks_args {
 /* One matrix of the file. Scales are F16 (n_groups, spans, GROUP_ROWS), or NULL for 1. group0 and
  * row0 are its first row group and its first output among those of all sections. `scale` is that of
  * the tensor, `extra` a factor after it. */
-struct grouped_section {
+struct r16_section {
     const uint8_t *lines; /* (n_groups, n_lines, LINE_BYTES) */
     const uint16_t *scales;
     const float *row_scales; /* (n_rows), or NULL */
@@ -55,8 +55,8 @@ struct grouped_section {
 
 /* y = W x. With a gate (kind RELU2, SILU) section 0 is the gate and section 1 is up. Missing
  * sections have group0 = UINT32_MAX. */
-struct grouped_args {
-    struct grouped_section sections[3];
+struct r16_args {
+    struct r16_section sections[3];
     struct block_inputs in;
     const float *bias; /* of the rows of all sections in order, or NULL */
     float *y;          /* (n_tokens, y_stride) */

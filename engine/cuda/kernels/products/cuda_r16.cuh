@@ -7,25 +7,25 @@
  * row group on tensor cores, with the running sums in registers: in R16, the codes of 32 columns of
  * 16 rows are operands of mma without any rearrangement.
  */
-#ifndef CUDA_GROUPED_CUH
-#define CUDA_GROUPED_CUH
+#ifndef CUDA_R16_CUH
+#define CUDA_R16_CUH
 
 #include "engine/cuda/kernels/products/cuda_ternary.cuh"
 
 /* True if section 0 is a gate and section 1 is up. */
-DEV bool is_gated(const struct grouped_args *a)
+DEV bool is_gated(const struct r16_args *a)
 {
     return a->kind >= LINEAR_RELU2;
 }
 
 /* A row group and its section. Groups past the last one repeat the last one. */
 struct group_at {
-    const struct grouped_section *s;
+    const struct r16_section *s;
     const uint8_t *lines;    /* of the group */
     uint32_t group, n_spans; /* number of the group in its section; spans of a row */
     bool exists;
 };
-DEV struct group_at group_find(const struct grouped_args *a, uint32_t group)
+DEV struct group_at group_find(const struct r16_args *a, uint32_t group)
 {
     struct group_at at;
     at.exists = group < a->n_groups;
@@ -46,8 +46,7 @@ DEV float group_scale(const struct group_at *at, uint32_t span, uint32_t row)
 }
 
 /* Applies the factors and the bias to the sum y of row `row` of the group; 0 for padding. */
-DEV float group_finish(const struct grouped_args *a, const struct group_at *at, uint32_t row,
-                       float y)
+DEV float group_finish(const struct r16_args *a, const struct group_at *at, uint32_t row, float y)
 {
     row += at->group * GROUP_ROWS;
     if (row >= at->s->n_rows)
@@ -60,7 +59,7 @@ DEV float group_finish(const struct grouped_args *a, const struct group_at *at, 
 
 /* Stores or adds the result y0 of a row. If section 0 is a gate, stores act(y0) * y1 instead. Rows
  * and tokens that do not exist are left out. */
-DEV void group_store(const struct grouped_args *a, const struct group_at *at, uint32_t row,
+DEV void group_store(const struct r16_args *a, const struct group_at *at, uint32_t row,
                      uint32_t token, float y0, float y1)
 {
     row += at->group * GROUP_ROWS;
@@ -87,7 +86,7 @@ DEV void load_span(const struct group_at *at, uint32_t span, uint32_t quad, stru
 
 /* Adds the products of a span with one plane of row `input` of the inputs to g of four rows. A sum
  * of code * q that starts at -(sum of q) is the sum of (code - 1) q. */
-DEV void multiply_span(const struct grouped_args *a, const struct group_at *at, uint32_t input,
+DEV void multiply_span(const struct r16_args *a, const struct group_at *at, uint32_t input,
                        uint32_t plane, uint32_t span, const struct words *w, float *g)
 {
     const uint32_t column0 = span * at->s->span_cols;
@@ -127,7 +126,7 @@ struct span_shared {
  * 3 of row group i, which is `at`, and the spans k, k + GROUP_LANES, ...; w has the first of them.
  * Thread 64 i + r with r < GROUP_ROWS returns the sum of row r, every other thread 0. All threads
  * of the block must call this. */
-DEV float sum_spans(const struct grouped_args *a, const struct group_at *at, uint32_t input,
+DEV float sum_spans(const struct r16_args *a, const struct group_at *at, uint32_t input,
                     struct words *w, struct span_shared *s)
 {
     const uint32_t quad = thread_x() % 4, lane = thread_x() / 4 % GROUP_LANES;
@@ -165,7 +164,7 @@ DEV float sum_spans(const struct grouped_args *a, const struct group_at *at, uin
 
 /* One token. The first span is loaded before the previous kernel has ended. Grid: pairs of row
  * groups; with a gate, thread block b has row group b of the gate and of up. */
-KERNEL_EARLY(grouped_one, grouped_args, GROUP_THREADS)
+KERNEL_EARLY(r16_one, r16_args, GROUP_THREADS)
 {
     SHARED_WIDE struct span_shared s;
     const uint32_t which = thread_x() / (4 * GROUP_LANES), row = thread_x() % GROUP_ROWS;

@@ -1,18 +1,18 @@
 /*
- * quantise_blocks, grouped_matvec, grouped_unpack and grouped_matmul for AVX2. grouped_halves.h has
+ * quantise_blocks, r16_matvec, r16_unpack and r16_matmul for AVX2. r16_halves.h has
  * the method.
  *
  * VPMADDUBSW adds pairs of products of bytes to int16. A pair is at most 2 * 2 * 127 = 508 in
  * magnitude for plain codes and 2,032 for fourfold codes (codes in bits 2 and 3 of a byte).
- * grouped_matmul uses plain codes, which grouped_unpack has written: a block of 128 columns adds 32
- * pairs to each int16, at most 16,256 of 32,767. grouped_matvec uses both kinds, because it does
+ * r16_matmul uses plain codes, which r16_unpack has written: a block of 128 columns adds 32
+ * pairs to each int16, at most 16,256 of 32,767. r16_matvec uses both kinds, because it does
  * not shift all fields: 16 pairs of each kind are at most 8,128 and 32,512, together 16,256 after
  * the division by four. So no sum overflows before the block ends.
  */
 #include "engine/base/size.h"
-#include "engine/cpu/x86/grouped_halves.h"
 #include "engine/cpu/x86/kernels_x86.h"
 #include "engine/cpu/x86/lanes_avx2.h"
+#include "engine/cpu/x86/r16_halves.h"
 
 BN_FORCE_INLINE __m256i add(__m256i sum, __m256i codes, __m256i q)
 {
@@ -73,15 +73,15 @@ void quantise_blocks_avx2(const float *x, size_t n, size_t block_cols, int8_t *q
     }
 }
 
-void grouped_matvec_avx2(const struct grouped_mat *w, size_t group0, size_t group1,
-                         const struct block_acts *x, float *y)
+void r16_matvec_avx2(const struct r16_mat *w, size_t group0, size_t group1,
+                     const struct block_acts *x, float *y)
 {
-    grouped_matvec_halves(PRODUCTS, w, group0, group1, x, y);
+    r16_matvec_halves(PRODUCTS, w, group0, group1, x, y);
 }
 
 /* A line of R16 has 16 columns of each of 16 rows. Its field i, bits 2 i and 2 i + 1 of each byte,
  * has four columns of each row and becomes the bytes 64 i .. 64 i + 63. */
-void grouped_unpack_avx2(const struct grouped_mat *w, size_t group0, size_t group1, uint8_t *panel)
+void r16_unpack_avx2(const struct r16_mat *w, size_t group0, size_t group1, uint8_t *panel)
 {
     const __m256i mask = _mm256_set1_epi8(3);
     const uint8_t *line = w->lines + group0 * w->n_lines * LINE_BYTES;
@@ -97,8 +97,8 @@ void grouped_unpack_avx2(const struct grouped_mat *w, size_t group0, size_t grou
         }
 }
 
-void grouped_matmul_avx2(const struct grouped_mat *w, size_t group0, size_t group1,
-                         const struct grouped_batch *batch)
+void r16_matmul_avx2(const struct r16_mat *w, size_t group0, size_t group1,
+                     const struct r16_batch *batch)
 {
-    grouped_matmul_halves(PRODUCTS, w, group0, group1, batch);
+    r16_matmul_halves(PRODUCTS, w, group0, group1, batch);
 }

@@ -1,0 +1,28 @@
+/*
+ * Packs ternary rows of a file to lines of R1-256, the usual layout of ternary layers that are not
+ * in R16 (r16_pack.h). A line holds 256 columns: bits 2i and 2i + 1 of byte b hold the code of
+ * column 64 i + b. Columns past the end of a row have code 1, which is the weight 0.
+ */
+#ifndef ENGINE_MODEL_R1_PACK_H
+#define ENGINE_MODEL_R1_PACK_H
+
+#include "engine/base/error.h"
+#include "engine/gguf/ternary_codec.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define LINE_COLS 256  /* columns in one line */
+#define LINE_BYTES 64  /* one cache line, one AVX-512 register */
+#define R1_PACK_ROWS 4 /* most rows that are decoded together, a bound for the scratch memory */
+
+/* Pack rows row0 .. row1 - 1. Row row0 begins at `lines`, and each further row `stride` bytes after
+ * the one before it; bytes between the lines of two rows are not written. `codes` (R1_PACK_ROWS,
+ * n_cols) is scratch memory. The source must have passed the checks of the model loader.
+ * BN_EFORMAT: a code is 3; the message names tensor and byte offset, and some rows may have been
+ * written. */
+bool r1_pack_rows(const struct ternary_source *src, size_t row0, size_t row1, uint8_t *lines,
+                  size_t stride, uint8_t *codes, struct bn_error *err);
+
+#endif
