@@ -57,6 +57,7 @@ static void read_looks(struct terminfo *caps)
     read_string(caps, TERMINFO_HEADING, "bold");
     add_colour(caps, TERMINFO_HEADING, MAGENTA);
     add_colour(caps, TERMINFO_CODE, CYAN);
+    read_string(caps, TERMINFO_REVERSE, "rev");
 }
 
 void terminfo_read(struct terminfo *caps, enum terminfo_style style)

@@ -9,12 +9,13 @@
 #include <stdbool.h>
 
 enum terminfo_string {
-    /* BOLD, DIM, HEADING and CODE: strings that start a look (bold, dim or a colour). They are ""
-     * if the style is not RICH or the terminal has no NORMAL. */
+    /* BOLD, DIM, HEADING, CODE and REVERSE: strings that start a look. They are "" if the style is
+     * not RICH or the terminal has no NORMAL. */
     TERMINFO_BOLD,
     TERMINFO_DIM,
     TERMINFO_HEADING,     /* bold, and in a colour if the terminal has eight */
     TERMINFO_CODE,        /* in another colour */
+    TERMINFO_REVERSE,     /* foreground and background exchanged */
     TERMINFO_NORMAL,      /* ends every look */
     TERMINFO_CLEAR,       /* clear the screen */
     TERMINFO_ERASE_BELOW, /* erase from the cursor to the end of the screen */

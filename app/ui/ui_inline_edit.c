@@ -278,19 +278,23 @@ void inline_resize_editor(struct inline_ui *u, size_t columns)
 
 #define TYPED_ROWS 3 /* most rows of typed text, so that the answer keeps most of the screen */
 
-void inline_typed_rows(struct ui *ui, size_t max_rows, struct strbuf *out)
+size_t inline_typed_rows(struct ui *ui, size_t max_rows, struct strbuf *out)
 {
     struct inline_ui *u = self(ui);
     struct input_rows *rows = &u->editor.next;
+    size_t cursor = SIZE_MAX;
     if (!line_is_open() || line_is_empty() || max_rows == 0)
-        return;
+        return cursor;
     make_rows(ui, rows);
     const size_t n = size_min(size_min(rows->n, TYPED_ROWS), max_rows);
     const size_t first = input_rows_first(rows, n);
     for (size_t i = 0; i < n; i++) {
+        if (first + i == rows->cursor_row)
+            cursor = out->n_bytes + input_rows_before(rows).n_bytes;
         strbuf_add_str(out, input_rows_row(rows, first + i));
         strbuf_add_char(out, '\n');
     }
+    return cursor;
 }
 
 /* ---- functions of struct line_display ---- */

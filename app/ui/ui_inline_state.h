@@ -36,6 +36,7 @@ struct inline_ui {
     struct strbuf below; /* rows below the status row: queued lines and typed text, with newlines */
     size_t n_below;      /* number of rows in `below` */
     size_t n_queued;     /* how many of these rows, the first ones, are for queued lines */
+    size_t below_cursor; /* offset in `below` of the editor's cursor; SIZE_MAX: not visible */
     double row_painted;  /* clock_seconds of the last status row or prompt; 0: paint it now */
     enum chat_phase row_phase; /* phase of the chat at row_painted */
     enum answer_part part;     /* of the text that was added last */
@@ -73,8 +74,8 @@ void inline_leave_editor(struct inline_ui *u); /* begin a row below its rows, wh
 /* Erase the editor after the width of the terminal has changed to `columns`. */
 void inline_resize_editor(struct inline_ui *u, size_t columns);
 /* During an answer: append rows of the typed text, with the row of its cursor, at most max_rows,
- * each with a newline. */
-void inline_typed_rows(struct ui *ui, size_t max_rows, struct strbuf *out);
+ * each with a newline. Returns the offset of the cursor in `out`; SIZE_MAX if nothing was typed. */
+size_t inline_typed_rows(struct ui *ui, size_t max_rows, struct strbuf *out);
 
 /* Messages of the program, between answers or within one. begin_message erases the editor or the
  * status row and begins a row; then add_message may be called several times; end_message writes

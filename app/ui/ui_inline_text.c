@@ -9,6 +9,7 @@
  */
 #include "app/ui/ui_inline_state.h"
 
+#include "app/common/term_text.h"
 #include "engine/base/size.h"
 
 #include <stdio.h>
@@ -34,8 +35,8 @@ void inline_add_terminfo(struct inline_ui *u, enum terminfo_string which)
 
 /* Set *out to the rows below the status row, and set their numbers, n_below and n_queued. They take
  * at most half of the screen. As in the editor, the last column stays free, so that the terminal
- * does not break a row. */
-static void make_below(struct ui *ui, struct strbuf *out)
+ * does not break a row. Returns the value for below_cursor. */
+static size_t make_below(struct ui *ui, struct strbuf *out)
 {
     struct inline_ui *u = self(ui);
     const size_t max_rows = u->size.rows / 2;
@@ -45,8 +46,9 @@ static void make_below(struct ui *ui, struct strbuf *out)
         entry_queue_rows(&ui->terminal->queue, tty_safe_columns(u->size),
                          size_min(max_rows - n_least, QUEUE_ROWS), out);
     u->n_queued = bn_str_count(strbuf_str(out), '\n');
-    inline_typed_rows(ui, max_rows - u->n_queued, out);
+    const size_t cursor = inline_typed_rows(ui, max_rows - u->n_queued, out);
     u->n_below = bn_str_count(strbuf_str(out), '\n');
+    return cursor;
 }
 
 static void add_sync(struct inline_ui *u, const char *mark)
@@ -108,18 +110,41 @@ static void paint_row_range(struct inline_ui *u, size_t from, size_t to)
     inline_add_terminfo(u, TERMINFO_NORMAL);
 }
 
+/* Write a row of typed text. The cursor of the terminal is at the end of the answer, so that of the
+ * editor is shown by exchanged colours. */
+static void paint_typed(struct inline_ui *u, struct bn_str row, size_t cursor)
+{
+    if (cursor > row.n_bytes) {
+        strbuf_add_str(&u->out, row);
+        return;
+    }
+    const size_t end = cursor < row.n_bytes ? term_text_cluster(row, cursor) : cursor;
+    strbuf_add(&u->out, row.ptr, cursor);
+    inline_add_terminfo(u, TERMINFO_REVERSE);
+    if (end > cursor)
+        strbuf_add(&u->out, row.ptr + cursor, end - cursor);
+    else if (u->caps.strings[TERMINFO_REVERSE][0])
+        strbuf_add_char(&u->out, ' ');
+    inline_add_terminfo(u, TERMINFO_NORMAL);
+    strbuf_add(&u->out, row.ptr + end, row.n_bytes - end);
+}
+
 /* Write the rows below the status row: queued lines are dim, typed text is not. */
 static void paint_below(struct inline_ui *u)
 {
-    const char *at = strbuf_text(&u->below);
+    const char *const begin = strbuf_text(&u->below), *at = begin;
     for (size_t i = 0; i < u->n_below; i++) {
         const size_t n = strcspn(at, "\n");
         strbuf_add_text(&u->out, "\n");
-        if (i < u->n_queued)
+        const size_t row = (size_t)(at - begin);
+        if (i >= u->n_queued) {
+            paint_typed(u, (struct bn_str){at, n},
+                        u->below_cursor >= row ? u->below_cursor - row : SIZE_MAX);
+        } else {
             inline_add_terminfo(u, TERMINFO_DIM);
-        strbuf_add(&u->out, at, n);
-        if (i < u->n_queued)
+            strbuf_add(&u->out, at, n);
             inline_add_terminfo(u, TERMINFO_NORMAL);
+        }
         at += n + (at[n] == '\n');
     }
 }
@@ -156,7 +181,7 @@ void inline_follow_size(struct ui *ui)
     u->size = size;
     u->flow.columns = size.columns;
     if (!u->has_row) /* while the rows are visible, `below` must have the same rows */
-        make_below(ui, &u->below);
+        u->below_cursor = make_below(ui, &u->below);
     line_resize(size.rows, size.columns);
 }
 
@@ -247,10 +272,12 @@ void inline_refresh_row(struct ui *ui)
     struct strbuf below = {0};
     if (!has_room(u))
         return; /* `below` must stay equal to the visible rows */
-    make_below(ui, &below);
-    const bool is_same = bn_str_equal(strbuf_str(&below), strbuf_str(&u->below));
+    const size_t cursor = make_below(ui, &below);
+    const bool is_same =
+        cursor == u->below_cursor && bn_str_equal(strbuf_str(&below), strbuf_str(&u->below));
     strbuf_finish(&u->below);
     u->below = below;
+    u->below_cursor = cursor;
     (void)ui_terminal_status(ui, u->size.columns - 1, next,
                              sizeof(next)); /* the result, status_fullness, is not shown here */
     if (u->has_row && is_same) {

@@ -247,6 +247,19 @@ class Waiting(TerminalCase):
                 terminal.send(b'\x03')
                 self.leave(terminal)
 
+    def test_the_cursor_of_typed_text_is_visible_during_an_answer(self):
+        self.fake('word word\x1d.', hold=self.gate())
+        terminal = self.ready()
+        terminal.send(b'x\r')
+        terminal.expect(b'word')
+        terminal.send('a漢c'.encode())
+        terminal.expect('a漢c'.encode() + rb'\x1b\[7m \x1b')  # exchanged colours
+        terminal.send(b'\x02\x02')
+        terminal.expect(rb'a\x1b\[7m' + '漢'.encode() + rb'\x1b[^c]*c')
+        terminal.send(b'\x15')
+        self.write('gate', '')
+        terminal.expect(rb'\[\d+ tok')
+
     def test_keys_typed_during_an_answer_wait_and_are_not_sent(self):
         self.fake('word word\x1d.', hold=self.gate())
         terminal = self.ready()

@@ -268,7 +268,7 @@ class Escape(QueueCase):
         terminal = self.waiting(words, 'two', 'three')
         terminal.send(b'waits\r')
         self.settle(terminal)
-        self.says_in(terminal, b'\x12fo', rb'foo one')
+        self.says_in(terminal, b'\x12fo', rb'oo one')
         self.settle(terminal)
         return terminal
 
