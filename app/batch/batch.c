@@ -45,6 +45,7 @@ struct batch {
     struct strbuf in;        /* bytes of stdin that no line has taken yet */
     bool at_end;             /* stdin has ended */
     bool read_failed;        /* stdin had an error; stdout is still usable */
+    size_t n_searched;       /* bytes of `in` that are known to have no newline */
     size_t n_lines;          /* lines taken from `in`, blank lines included */
     struct strbuf system;    /* the text of --system */
     struct token_list close; /* tokens that close a thought */
@@ -133,6 +134,7 @@ static bool read_more(struct batch *b, struct bn_error *err)
         signals_drain(b->wake[0]);
     if (!fds[0].revents)
         return true;
+    b->n_searched = b->in.n_bytes;
     const ssize_t n = read(STDIN_FILENO, block, sizeof(block));
     b->read_failed = n < 0 && errno != EINTR && errno != EAGAIN;
     if (b->read_failed)
@@ -148,13 +150,15 @@ static bool read_more(struct batch *b, struct bn_error *err)
  * stdin the last line needs no line end. If memory runs out, line->failed is set. */
 static bool next_line(struct batch *b, struct strbuf *line)
 {
-    const char *end = b->in.n_bytes > 0 ? memchr(b->in.ptr, '\n', b->in.n_bytes) : NULL;
+    const size_t n_left = b->in.n_bytes - b->n_searched;
+    const char *end = n_left > 0 ? memchr(b->in.ptr + b->n_searched, '\n', n_left) : NULL;
     if (!end && (!b->at_end || b->in.n_bytes == 0))
         return false;
     const size_t n = end ? (size_t)(end - b->in.ptr) : b->in.n_bytes;
     strbuf_cut(line, 0);
     strbuf_add(line, b->in.ptr, n);
     strbuf_drop(&b->in, end ? n + 1 : n);
+    b->n_searched = 0;
     if (line->n_bytes > 0 && line->ptr[line->n_bytes - 1] == '\r')
         strbuf_cut(line, line->n_bytes - 1);
     b->n_lines++;

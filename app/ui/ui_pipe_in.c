@@ -30,7 +30,8 @@ static struct pipe_ui *self(const struct ui *ui)
 static size_t line_end(const struct pipe_ui *p, bool *is_open)
 {
     const char *text = strbuf_text(&p->in);
-    const char *end = p->in.n_bytes > 0 ? memchr(text, '\n', p->in.n_bytes) : NULL;
+    const size_t n_left = p->in.n_bytes - p->n_searched;
+    const char *end = n_left > 0 ? memchr(text + p->n_searched, '\n', n_left) : NULL;
     const size_t n_blank = strspn(text, " \t");
     *is_open = false;
     const char *close;
@@ -60,6 +61,7 @@ void pipe_input(struct ui *ui)
     bool is_open;
     const bool has_lines =
         p->plan.kind != PIPE_ONCE && line_end(p, &is_open) == SIZE_MAX && !is_open;
+    p->n_searched = has_lines ? p->in.n_bytes : 0;
     const ssize_t n = read(STDIN_FILENO, block, sizeof(block));
     if (n < 0 && (errno == EINTR || errno == EAGAIN))
         return;
@@ -198,6 +200,7 @@ static bool next_line(struct ui *ui, struct strbuf *out)
     /* A message in fences has several lines. */
     p->n_lines += 1 + bn_str_count((struct bn_str){p->in.ptr, n}, '\n');
     strbuf_drop(&p->in, end == SIZE_MAX ? n : n + 1);
+    p->n_searched = 0;
     /* A fence is still open only at the end of stdin. At a terminal that is Ctrl-D: cancel the
      * message. */
     if (is_open && p->plan.kind == PIPE_INTERACTIVE) {

@@ -12,6 +12,7 @@
 struct pipe_ui {
     struct pipe_plan plan;
     struct strbuf in;       /* read from stdin and not used yet */
+    size_t n_searched;      /* bytes of `in` that are known to have no newline */
     bool at_end;            /* stdin has ended, or is not read */
     bool has_sent_prompt;   /* plan.prompt was sent; PIPE_ONCE: with all other input, or refused */
     bool has_shown_prompt;  /* PIPE_INTERACTIVE: ">>> " is on stderr */
