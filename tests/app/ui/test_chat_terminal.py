@@ -408,7 +408,7 @@ class Editing(TerminalCase):
         terminal.send(b'\x15/quit\r')
         self.left_clean(terminal, 0)
 
-    def test_a_mark_counts_one_line(self):
+    def test_a_placeholder_counts_one_line(self):
         terminal = self.ready('--private')
         terminal.send('\x1b[200~' + 'x' * 1200 + '\x1b[201~')
         terminal.expect(rb'\[pasted 1: 1 line, 1200 bytes')

@@ -31,7 +31,7 @@ class EditorCase(ChatCase):
 
 
 class Tall(EditorCase):
-    def test_a_tall_paste_is_recalled_as_a_mark(self):
+    def test_a_tall_paste_is_recalled_as_a_placeholder(self):
         for words in PAINTERS:
             self.fake('fine')
             screen = self.open(60, 12, *words)
@@ -49,7 +49,7 @@ class Tall(EditorCase):
             self.assertEqual(screen.text('-S', '-200').count('row 20'), 0 if words else 2)
             screen.close()
 
-    def test_a_tall_entry_of_an_earlier_run_is_recalled_as_a_mark(self):
+    def test_a_tall_entry_of_an_earlier_run_is_recalled_as_a_placeholder(self):
         self.fake('fine')
         rows = '\n'.join(f'row {i}' for i in range(41))
         for words in PAINTERS:
