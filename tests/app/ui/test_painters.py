@@ -147,6 +147,20 @@ class TypedText(PainterCase):
 
 class Changes(PainterCase):
     @NEEDS_TMUX
+    def test_the_full_screen_erases_no_row_of_the_ordinary_screen(self):
+        """Rows with emoji are erased before they are drawn, but not before the full screen is visible."""
+        self.fake('fine \U0001f468\u200d\U0001f469\u200d\U0001f467')
+        screen = self.screen(60, 20, '--private', '--no-stats')
+        screen.send('family \U0001f468\u200d\U0001f469\u200d\U0001f467', 'Enter')
+        screen.expect(r'(?s)fine.*\n>>>$')
+        rows = screen.text().rstrip().split('\n')
+        screen.send('F2')
+        screen.expect(r'\nready')
+        screen.send('F2')
+        screen.expect(r'(?s)\A(?!.*ready \|).*\n>>>\s*\Z')
+        self.assertEqual(screen.text().rstrip().split('\n')[:len(rows) - 1], rows[:-1])
+
+    @NEEDS_TMUX
     def test_changing_painters_within_an_answer_repeats_nothing(self):
         self.fake('# w000x **' + ' '.join(WORDS[1:]) + '**', 'second', token_ms=2)
         screen = self.screen(60, 30, '--private')
