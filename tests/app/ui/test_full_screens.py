@@ -186,6 +186,20 @@ class FullScreens(ChatCase):
         found = Counter(re.findall(r'w\d{3}x', text))
         self.assertEqual([w for w in WORDS if found[w] != 1], [], text)
 
+    def test_emoji_of_several_characters_leave_no_old_text(self):
+        """ncurses counts more columns for them than the terminal shows."""
+        family = '\U0001f468\u200d\U0001f469\u200d\U0001f467'
+        self.fake('\n'.join(20 * ['x' * 58]), 'fine')
+        screen = self.open(60, 14, '--no-stats')
+        screen.send('go', 'Enter')
+        screen.expect(r'(?s)x\n.*ready')
+        screen.send('family: ' + 25 * family)
+        screen.expect('family')
+        time.sleep(.5)
+        rows = [row for row in screen.text().split('\n') if family[0] in row]
+        self.assertTrue(rows)
+        self.assertEqual([row for row in rows if 'x' in row or 'ready' in row], [])
+
     def test_f2_changes_painters_and_keeps_chat_and_line(self):
         self.fake(' '.join(WORDS), 'again', token_ms=2)
         screen = self.open(80, 30)
