@@ -106,9 +106,8 @@ static enum entry_result run_command(struct app *app, const struct slash *s)
     if (host.write_failed && !app->is_interactive)
         app_end_now(app, EXIT_FILE);
     app->is_script_done = app->is_script_done || host.ends_program;
-    if (host.ends_program)
-        app_end_now(
-            app, app->ui.first_failure); /* EXIT_DONE unless --keep-going passed over a failure */
+    if (host.ends_program) /* first_failure: EXIT_DONE unless --keep-going passed over a failure */
+        app_end_now(app, app->ui.first_failure);
     return entry;
 }
 

@@ -259,8 +259,8 @@ static void wait_for_event(struct app *app)
     const struct ui_ops *ops = app->ui.ops;
     if (app->is_interactive && app->chat.phase == CHAT_IDLE)
         queue_check_once(app, WORKER_CHECK_YIELDS);
-    int timeout =
-        ops->tick(&app->ui); /* tick reads stderr_fd, too: bytes there only end the poll */
+    /* tick reads stderr_fd, too: bytes there only end the poll. */
+    int timeout = ops->tick(&app->ui);
     const bool wants_input = ops->wants_input(&app->ui);
     struct pollfd fds[3] = {
         {.fd = app->wake_read, .events = POLLIN},

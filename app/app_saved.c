@@ -23,19 +23,16 @@ static bool is_private(const struct app *app)
     return options_flag(app->options, "private");
 }
 
-/* On stderr, because the painter is not open yet. */
+/* On stderr, because the painter is not open yet. An empty text is not shown. */
 static void show_warning(const struct app *app, const char *text)
 {
-    if (!options_flag(app->options, "quiet"))
+    if (text[0] && !options_flag(app->options, "quiet"))
         report_line(PROGRAM, "warning: %s", text);
 }
 
-/* If store_open has found a journal without its chat, warn. */
 static void show_orphan(const struct app *app, const struct store_file *f)
 {
     struct strbuf warning = {0};
-    if (!f->has_set_aside)
-        return;
     store_orphan_text(f, &warning);
     show_warning(app, strbuf_text(&warning));
     strbuf_finish(&warning);
@@ -88,12 +85,10 @@ static void show_reading(const struct app *app, const char *path,
 {
     struct strbuf warning = {0};
     store_reading_text(reading, &warning);
-    if (warning.n_bytes > 0)
-        show_warning(app, strbuf_text(&warning));
+    show_warning(app, strbuf_text(&warning));
     strbuf_cut(&warning, 0);
     store_journal_text(path, reading, &warning);
-    if (warning.n_bytes > 0)
-        show_warning(app, strbuf_text(&warning));
+    show_warning(app, strbuf_text(&warning));
     strbuf_finish(&warning);
 }
 
@@ -153,8 +148,7 @@ static void continue_named(struct app *app)
         store_continue(f, &app->chat.transcript.now, &reading);
         chat_use_snapshot(&app->chat, path);
     }
-    if (warning.n_bytes > 0)
-        show_warning(app, strbuf_text(&warning));
+    show_warning(app, strbuf_text(&warning));
     strbuf_finish(&warning);
     transcript_finish(&named);
 }
@@ -189,10 +183,11 @@ static enum exit_code continue_last(struct app *app)
         app->store.last = newest;
         return continue_slot(app);
     }
-    if (!options_flag(app->options, "quiet"))
-        report_line(PROGRAM,
-                    "warning: the last conversation is in use by %s; this chat continues %s",
-                    holder, app->store.last.path[0] ? "on a copy" : "it without saving");
+    struct strbuf warning = {0};
+    strbuf_addf(&warning, "the last conversation is in use by %s; this chat continues %s", holder,
+                app->store.last.path[0] ? "on a copy" : "it without saving");
+    show_warning(app, strbuf_text(&warning));
+    strbuf_finish(&warning);
     return read_copy(app, path, &app->store.last);
 }
 

@@ -183,8 +183,8 @@ static enum exit_code attach_to_chat(struct app *app)
 }
 
 /* Choose the input and output of the pipe painter. With PIPE_ONCE, a standard input that is no
- * terminal is part of the prompt. It may be inherited from a program that never writes, so with a
- * prompt in the arguments the painter waits only two seconds for the first byte. */
+ * terminal is part of the prompt. It may come from a parent program that never writes to it. So
+ * with a prompt in the arguments, the painter waits only two seconds for the first byte. */
 static enum exit_code plan_pipe(const struct app *app, struct pipe_plan *plan)
 {
     const struct options *o = app->options;

@@ -144,8 +144,7 @@ static void on_failed(struct chat *c, const struct bn_error *err)
     if (last && last->answer.finish == FINISH_NONE)
         remove_question_and_edit(c);
     else
-        chat_update_n_used(
-            c); /* an earlier answer stays, or a part: tokens of this turn were counted */
+        chat_update_n_used(c); /* on_token has counted the tokens of the failed turn */
 }
 
 /* Files may be attached while the model loads, when the size of the context is not known. Remove

@@ -139,10 +139,9 @@ enum load_way { LOAD_REFUSES, LOAD_COPIES };
 static void show_orphan(struct command_host *host, const struct store_file *f)
 {
     struct strbuf warning = {0};
-    if (!f->has_set_aside)
-        return;
     store_orphan_text(f, &warning);
-    host->ui->ops->notice(host->ui, TONE_WARNING, strbuf_str(&warning));
+    if (warning.n_bytes > 0)
+        host->ui->ops->notice(host->ui, TONE_WARNING, strbuf_str(&warning));
     strbuf_finish(&warning);
 }
 

@@ -10,7 +10,6 @@ agree or if a gap is above 0.1. Needs the packages of train.py.
 """
 import argparse
 import json
-import os
 import subprocess
 import sys
 

@@ -76,8 +76,8 @@ static void move_to_row(struct inline_ui *u, size_t row)
         strbuf_add_char(&u->out, '\n');
 }
 
-/* The cursor is in this row: move it after the first n_bytes bytes. If these have
- * characters of varying width (term_text.h), they are written again. */
+/* The cursor is in this row: move it after the first n_bytes bytes. If these bytes have characters
+ * of varying width (term_text.h), write them again, because their number of columns is unknown. */
 static void move_within_row(struct inline_ui *u, size_t row, size_t n_bytes)
 {
     const struct inline_editor *e = &u->editor;

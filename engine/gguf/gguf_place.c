@@ -21,8 +21,8 @@ struct placing {
     const struct gguf_tensor *proof[TENSOR_N_TYPES];
 };
 
-/* Tensors without elements come before another at the same offset, so that the span of that one is
- * not 0. */
+/* At one offset, tensors without elements come first. Otherwise the span of the other tensor would
+ * be 0. */
 static int compare_offset(const void *a, const void *b)
 {
     const struct gguf_tensor *x = *(const struct gguf_tensor *const *)a;

@@ -138,7 +138,8 @@ void store_reading_text(const struct store_reading *reading, struct strbuf *out)
 /* Append a warning that the journal of the file `path` was not used, or only a part of it; nothing
  * otherwise. */
 void store_journal_text(const char *path, const struct store_reading *reading, struct strbuf *out);
-void store_orphan_text(const struct store_file *f, struct strbuf *out); /* for f->has_set_aside */
+/* If f->has_set_aside, append a warning about it; nothing otherwise. */
+void store_orphan_text(const struct store_file *f, struct strbuf *out);
 
 /* Read a saved chat. `out` must be empty and stays empty on failure; *reading is overwritten in any
  * case. BN_EIO: the file or an existing journal cannot be read, or is larger than INPUT_MAX_BYTES

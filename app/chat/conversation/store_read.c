@@ -510,6 +510,7 @@ void store_journal_text(const char *path, const struct store_reading *reading, s
 
 void store_orphan_text(const struct store_file *f, struct strbuf *out)
 {
-    strbuf_addf(out, "'%s' does not exist, but had a journal, which is now %s.journal.old", f->path,
-                f->path);
+    if (f->has_set_aside)
+        strbuf_addf(out, "'%s' does not exist, but had a journal, which is now %s.journal.old",
+                    f->path, f->path);
 }

@@ -154,7 +154,7 @@ static bool write_json(struct new_file *n, json_t *json, struct bn_error *err)
 
 /* ---- the journal ---- */
 
-/* The hash for store_file.head. The lengths are hashed too: otherwise texts that are divided
+/* The hash for store_file.header_hash. The lengths are hashed too: otherwise texts that are divided
  * differently into parts would have the same hash. */
 static uint64_t header_hash_of(const struct store_file *f, const struct transcript_state *state)
 {
@@ -382,10 +382,10 @@ bool store_save(const struct store *s, struct store_file *f, const struct transc
     const bool appends = f->base_is_known && f->header_hash == header_hash_of(f, state) &&
                          state->n - n_keep <= APPEND_MAX_TURNS &&
                          f->journal_bytes < JOURNAL_MAX_BYTES;
-    /* The journal becomes part of the file later, which must be possible then. */
+    /* The journal becomes part of the file later, so the file must be writable when it is used. */
     const bool ok =
-        new_file_may_replace(f->path, err) &&
-        (appends ? append_turns(s, f, state, n_keep, err) : store_replace(s, f, state, err));
+        appends ? new_file_may_replace(f->path, err) && append_turns(s, f, state, n_keep, err)
+                : store_replace(s, f, state, err);
     if (appends || !ok)
         f->is_behind = true;
     return ok;

@@ -96,20 +96,40 @@ static const struct line_paste *placeholder_at(const char *at, size_t n_bytes)
     return NULL;
 }
 
+struct span {
+    size_t start, end;
+};
+
+/* The stored text of the first placeholder in a text (n_bytes, then a 0) at or behind `at`, and its
+ * place. NULL: there is none. */
+static const struct line_paste *next_placeholder(const char *text, size_t n_bytes, size_t at,
+                                                 struct span *span)
+{
+    for (const char *p = text + at;
+         n_bytes > 0 && (p = memchr(p, '[', n_bytes - (size_t)(p - text))); p++) {
+        const size_t start = (size_t)(p - text);
+        const struct line_paste *paste = placeholder_at(p, n_bytes - start);
+        if (paste) {
+            *span = (struct span){start, start + paste->placeholder.n_bytes};
+            return paste;
+        }
+    }
+    return NULL;
+}
+
 void line_expand(struct bn_str displayed, struct strbuf *out)
 {
     struct strbuf copy = {0};
-    strbuf_add_str(&copy, displayed); /* placeholder_at needs a 0 at the end */
+    strbuf_add_str(&copy, displayed); /* next_placeholder needs a 0 at the end */
     out->failed |= copy.failed;
     const char *bytes = strbuf_text(&copy);
-    for (size_t at = 0; at < copy.n_bytes;) {
-        const struct line_paste *paste = placeholder_at(bytes + at, copy.n_bytes - at);
-        if (paste)
-            strbuf_add_str(out, strbuf_str(&paste->text));
-        else
-            strbuf_add_char(out, bytes[at]);
-        at += paste ? paste->placeholder.n_bytes : 1;
+    size_t at = 0;
+    const struct line_paste *paste;
+    for (struct span s; (paste = next_placeholder(bytes, copy.n_bytes, at, &s)); at = s.end) {
+        strbuf_add(out, bytes + at, s.start - at);
+        strbuf_add_str(out, strbuf_str(&paste->text));
     }
+    strbuf_add(out, bytes + at, copy.n_bytes - at);
     strbuf_finish(&copy);
 }
 
@@ -145,25 +165,6 @@ void line_paste_insert(const char *bytes, size_t n_bytes)
 }
 
 /* ---- editing a placeholder as a whole ---- */
-
-struct span {
-    size_t start, end;
-};
-
-/* Set *span to the first placeholder of the text (n_bytes, then a 0) at or behind `at`. */
-static bool next_placeholder(const char *text, size_t n_bytes, size_t at, struct span *span)
-{
-    for (const char *p = text + at;
-         n_bytes > 0 && (p = memchr(p, '[', n_bytes - (size_t)(p - text))); p++) {
-        const size_t start = (size_t)(p - text);
-        const struct line_paste *paste = placeholder_at(p, n_bytes - start);
-        if (paste) {
-            *span = (struct span){start, start + paste->placeholder.n_bytes};
-            return true;
-        }
-    }
-    return false;
-}
 
 static size_t count_placeholders(const char *text, size_t n_bytes)
 {
@@ -271,7 +272,8 @@ void line_paste_before_key(void)
     struct span ignored;
     b->point = rl_point;
     b->history = where_history();
-    b->is_valid = !is_searching() && next_placeholder(rl_line_buffer, (size_t)rl_end, 0, &ignored);
+    b->is_valid =
+        !is_searching() && next_placeholder(rl_line_buffer, (size_t)rl_end, 0, &ignored) != NULL;
     strbuf_cut(&b->text, 0);
     if (b->is_valid)
         strbuf_add(&b->text, rl_line_buffer, (size_t)rl_end);
