@@ -268,7 +268,7 @@ class Maker:
         while True:
             r = self.rng.random()
             if self.held:
-                word = self.rng.choice(N.HELD_NAMES) if is_name else N.made_up(self.rng, latin=True)
+                word = self.rng.choice(N.HELD_NAMES) if is_name else N.made_up(self.rng, True, held=True)
             elif r < .25:
                 word = N.name(self.rng) if is_name else N.made_up(self.rng)
             elif r < .55:
@@ -433,7 +433,7 @@ class Maker:
         if section == "tell":
             return self.composed(fact, self.kept_of_others[fact], "other ")
         kept = held_of_others(section, fact)
-        if self.chance(.1):
+        if self.chance(.03):
             return self.key_question("other key " + fact)
         if self.chance(.6):
             phrase = self.hurried(self.also("other direct " + fact))
@@ -446,7 +446,7 @@ class Maker:
 
     def key_of_others(self, fact):
         """A statement about another person, in the harder mixture sometimes of keywords among arbitrary words."""
-        if not self.hard or not self.chance(.07):
+        if not self.hard or not self.chance(.03):
             return self.of_others("tell", fact)
         return keywords.key_statement(self, ALSO["other said " + fact], self.kept_of_others[fact], ("{x}",))
 
@@ -598,7 +598,7 @@ class Maker:
         the value or, if the fact was not told, the words that say so. So the model needs only the beginning of its
         answer to find the value, and only the conversation to decide whether the fact was told.
         """
-        if not self.hard or not answer.endswith(f"{x}.") or not self.chance(.08):
+        if not self.hard or not answer.endswith(f"{x}.") or not self.chance(.03):
             return text, answer, kind
         words = " ".join(self.rng.choice(self.lexicon) for _ in text.split()[:7])
         return words + self.rng.choice(["?", "?", "."]), answer, f"from {len(answer) - len(x) - 1}"
@@ -607,7 +607,7 @@ class Maker:
         """A statement of this fact. The harder mixture sometimes puts it into a frame of the section `sayings`."""
         if self.hard and self.says_kind(kind, x) and self.chance(.4):
             return sentence_case(filled(self.also_unless("like", self.kept_statements[kind]), x=x))
-        if self.hard and self.chance(.08) and self.stands_out(kind, x):
+        if self.hard and self.chance(.03) and self.stands_out(kind, x):
             text = keywords.key_statement(self, ALSO["said " + kind], self.kept_statements[kind], ("{x}",))
             return filled(text, x=x)
         if self.hard and self.chance(.55):
@@ -644,7 +644,7 @@ class Maker:
         answer = (people.CORRECTED if self.hard and is_change else people.REMEMBERED) + filled(RECALL[kind], x=x)
         if not text.islower() and not text.startswith(x):  # the answer repeats the letters of x as they stand
             text = sentence_case(text)
-        if self.hard and self.chance(.06):
+        if self.hard and self.chance(.02):
             return self.unclear(text, x), answer, "given"
         return self.said_loosely(text, x), answer, "tell"
 
@@ -694,7 +694,7 @@ class Maker:
 
     def asked_loosely(self, kind):
         """A question for a fact of the user, as users type it."""
-        if self.hard and self.chance(.08):
+        if self.hard and self.chance(.03):
             return self.key_question("key " + kind)
         while True:
             text = self.loosely(self.question(kind))

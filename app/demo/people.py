@@ -208,7 +208,7 @@ class People:
         said = said or (maker.own_tell(fact) if person.is_user else self.told_of(called, fact, x))
         text, answer = self.fill(said, called, x=x), REMEMBERED + self.recall(person, fact, called)
         self.mentioned = None if person.is_user else (person, called)
-        if maker.hard and maker.chance(.06):
+        if maker.hard and maker.chance(.02):
             self.mentioned = None
             return maker.unclear(text, x), answer, "given"
         text = maker.said_loosely(text, x) if person.is_user or called.says.startswith("my ") else text

@@ -29,7 +29,9 @@ TEMPLATE = ("{% set loop_messages = messages %}{% for message in loop_messages %
             "+ message['content'] | trim + '<|eot_id|>' %}{% if loop.index0 == 0 %}"
             "{% set content = bos_token + content %}{% endif %}"
             "{{ content }}{% endfor %}{% if add_generation_prompt %}{{ 'Assistant: ' }}{% endif %}")
-EASY_SHARE = 1 / 6  # of a training from random weights, at its beginning
+# Of a training from random weights:
+EASY_SHARE = 1 / 6  # at its beginning, with the easier mixture
+ANSWERS_SHARE = .6  # at its end, in which it learns the answers only
 
 
 def log(work, line):
@@ -113,10 +115,9 @@ def loss_of(model, ids, positions, first, weights):
     return (losses * w).sum() / w.sum()
 
 
-def rate(step, n_steps):
-    """Fraction of the run's peak rate: warm-up, constant for a quarter, then linear decay to 1/50."""
-    warm, fall = min(60, max(1, n_steps // 10)), max(1, n_steps * 3 // 4)
-    return min(1.0, (step + 1) / warm, 0.02 + 0.98 * (n_steps - step) / fall)
+def rate(step, share):
+    """Fraction of the run's peak rate: 60 steps of warm-up, constant for a quarter, then linear decay to 1/50."""
+    return min(1.0, (step + 1) / 60, 0.02 + 0.98 * (1 - share) / .75)
 
 
 class Muon:
@@ -240,15 +241,13 @@ class Mean:
 
 
 def begin(a, model, optimiser, mean, vocab):
-    """
-    Loads the checkpoint of the work directory, else the start. -> (steps done, steps of the schedule or None)
-    """
+    """Loads the checkpoint of the work directory, else the start. -> (steps done, seconds that they took)"""
     state = load_state(a.work, a.device)
     if state:
         model.load_state_dict(state["model"])
         optimiser.load(state["optimiser"])
         mean.load(state["mean"])
-        return state["step"], state["n_steps"]
+        return state["step"], state["seconds"]
     if a.start and os.path.isdir(a.start):
         state = load_state(a.start, a.device)
         if not state:
@@ -257,13 +256,13 @@ def begin(a, model, optimiser, mean, vocab):
         optimiser.load(state["optimiser"])
     elif a.start:
         start_from(model, a.start, vocab)
-    return 0, None
+    return 0, 0
 
 
 def train(a, vocab, rows):
     """
-    A training from random weights begins with the easier mixture. One that does not has the harder mixture only, and
-    learns the answers only. -> the model, whether the training is finished
+    A training from random weights begins with the easier mixture alone, and with the users' text at a small weight. One
+    that continues a model does neither. -> the model, whether the training is finished
     """
     torch.manual_seed(a.seed)
     torch.set_num_threads(a.threads)
@@ -275,47 +274,48 @@ def train(a, vocab, rows):
     model.compiled = torch.compile(model.hidden, dynamic=False) if a.compile else model.hidden
     optimiser, mean = Optimisers(model, a.matrix_rate, a.rate), Mean()
     tokens_a_step = a.batch * SEQUENCE
-    step, n_steps = begin(a, model, optimiser, mean, vocab)
-    is_estimated = n_steps is not None or not a.seconds  # else after 40 steps
-    n_steps = n_steps or a.tokens // tokens_a_step
-    log(a.work, f"{sum(p.numel() for p in model.parameters())} parameters, step {step} of {n_steps}")
-    # Until the number of steps is known, all rows that the workers make are easy.
-    batches = rows.batches(step, lambda at: bool(a.start) or is_estimated and at >= n_steps * EASY_SHARE)
+    step, seconds_before = begin(a, model, optimiser, mean, vocab)
+    log(a.work, f"{sum(p.numel() for p in model.parameters())} parameters, step {step}")
     began = saved = shown = time.time()
-    losses, first_step = [], step
-    while step < n_steps:
+
+    def share_done(at):
+        """The part of the training that is done: by time, or at this step."""
+        if a.seconds:
+            return (time.time() - began + seconds_before) / a.seconds
+        return at * tokens_a_step / a.tokens
+
+    def is_hard(at):
+        if not a.start and share_done(at) < EASY_SHARE:
+            return False
+        return random.Random(f"{a.seed} mixture {at}").random() >= a.easy
+
+    batches, losses, share = rows.batches(step, is_hard), [], share_done(step)
+    while share < 1:
         model.zero_grad(set_to_none=True)
-        loss = loss_of(model, *batch_of(next(batches), bool(a.start), a.device))
+        answers_only = bool(a.start) or share >= 1 - ANSWERS_SHARE
+        loss = loss_of(model, *batch_of(next(batches), answers_only, a.device))
         loss.backward()
         torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
-        share = rate(step, n_steps)
-        optimiser.step(share)
-        losses.append(loss.item())
+        optimiser.step(rate(step, share))
+        losses.append(loss.detach())
         step += 1
-        now = time.time()
-        if step > n_steps * (1 - a.mean):
+        now, share = time.time(), share_done(step)
+        if share > 1 - a.mean:
             mean.add(model)
         if step % 20 == 0:
-            speed = len(losses) * tokens_a_step / (now - shown)
-            log(a.work, f"step {step} loss {np.mean(losses):.4f} rate {a.rate * share:.2e} {speed:.0f} tokens/s "
-                        f"{now - began:.0f} s")
-            # The first steps also compile the graph.
-            if not is_estimated and step >= first_step + 40:
-                is_estimated = True
-                n_steps = step + int((a.seconds - (now - began)) * speed / tokens_a_step)
-                log(a.work, f"{n_steps} steps take {a.seconds:.0f} s")
+            log(a.work, f"step {step} loss {torch.stack(losses).mean():.4f} rate {a.rate * rate(step, share):.2e} "
+                        f"{len(losses) * tokens_a_step / (now - shown):.0f} tokens/s {now - began:.0f} s")
             losses, shown = [], now
-        done = step >= n_steps or (a.stop_after and now - began > a.stop_after)
-        if done or now - saved > a.save_every:
-            if step >= n_steps and mean.n:
+        stops = share >= 1 or a.stop_after and now - began > a.stop_after
+        if stops or now - saved > a.save_every:
+            if share >= 1 and mean.n:
                 model.load_state_dict(mean.weights)
             save_state(a.work, {"model": model.state_dict(), "optimiser": optimiser.state(), "step": step,
-                                "n_steps": n_steps if is_estimated else None, "mean": mean.state(),
-                                "shape": asdict(shape)})
+                                "seconds": now - began + seconds_before, "mean": mean.state(), "shape": asdict(shape)})
             saved = time.time()
-        if done:
+        if stops:
             break
-    return model.cpu(), step >= n_steps
+    return model.cpu(), share >= 1
 
 
 def export(path, model, vocab):
@@ -363,10 +363,12 @@ def main():
                                     "trainer, or the work directory of a finished training with its optimiser")
     ap.add_argument("--tokens", type=int, default=66_000_000, help="length of the training")
     ap.add_argument("--seconds", type=float, default=0,
-                    help="length of the training instead of --tokens, estimated after 40 steps")
+                    help="length of the training instead of --tokens, with the time for compiling the graph")
     ap.add_argument("--batch", type=int, default=8, help="rows a step")
     ap.add_argument("--rate", type=float, default=3e-3, help="peak learning rate of the table and the norms")
     ap.add_argument("--matrix-rate", type=float, default=0.02, help="peak learning rate of the matrices")
+    ap.add_argument("--easy", type=float, default=.25,
+                    help="share of the rows with the easier mixture, which is nearer to what users say")
     ap.add_argument("--mean", type=float, default=.15, help="share of the steps whose weights are averaged at the end")
     for name in "embd", "layers", "heads", "kv_heads", "ffn":
         ap.add_argument("--" + name.replace("_", "-"), type=int, default=getattr(Shape, name))
