@@ -88,28 +88,24 @@ KERNEL(delta_convolve, delta_convolve_args, CONVOLVE_THREADS)
         return;
     const struct words bits = load_words(a.taps + (uint64_t)channel * STATE_TAPS);
     float x[STATE_TAPS], w[STATE_TAPS];
-    x[0] = 0.0f; /* replaced below */
 #pragma unroll
     for (uint32_t i = 0; i < STATE_TAPS - 1; i++) {
         x[i + 1] = conv_input(&a, &run, channel, run.n_tokens + i);
         run.to[a.kept + (uint64_t)i * a.n_channels + channel] = x[i + 1];
     }
-    x[0] = x[1]; /* the loop below begins by moving these three inputs to x[1], x[2], x[3] */
-    x[1] = x[2];
-    x[2] = x[3];
 #pragma unroll
     for (uint32_t i = 0; i < STATE_TAPS; i++)
         w[i] = f32_of_bits(bits.at[i]);
     for (uint32_t t = run.n_tokens; t-- > 0;) {
-        x[3] = x[2];
-        x[2] = x[1];
-        x[1] = x[0];
         x[0] = conv_input(&a, &run, channel, t);
         float sum = x[0] * w[0];
 #pragma unroll
         for (uint32_t i = 1; i < STATE_TAPS; i++)
             sum = fmaf(x[i], w[i], sum);
         a.qkv[(uint64_t)(run.token0 + t) * a.qkv_stride + channel] = sum * sigmoid(sum);
+#pragma unroll
+        for (uint32_t i = STATE_TAPS - 1; i > 0; i--)
+            x[i] = x[i - 1];
     }
 }
 

@@ -149,14 +149,33 @@ BLOCK_MAX(block_max, float, shuffle_xor_f32)
 BLOCK_MAX(block_max_u32, uint32_t, shuffle_xor_u32)
 BLOCK_MAX(block_max_f64, double, shuffle_xor_f64)
 
+struct indexed_float {
+    float v;
+    uint32_t index;
+};
+
+/* The largest value of the warp, for all lanes; of equal values the one with the lowest index. */
+DEV struct indexed_float warp_largest(struct indexed_float mine)
+{
+    for (uint32_t mask = 16; mask > 0; mask /= 2) {
+        const float v = shuffle_xor_f32(mine.v, mask);
+        const uint32_t index = shuffle_xor_u32(mine.index, mask);
+        if (v > mine.v || (v == mine.v && index < mine.index)) {
+            mine.v = v;
+            mine.index = index;
+        }
+    }
+    return mine;
+}
+
 /* As block_max, for values that are not negative: their bit patterns have the same order. A kernel
  * needs a barrier between two calls. */
 DEV float block_max_positive(float v)
 {
     SHARED uint32_t best[MAX_WARPS];
-    const uint32_t warp_best = warp_max_u32(bits_of_f32(v)), lane = thread_x() % 32;
+    const uint32_t of_warp = warp_max_u32(bits_of_f32(v)), lane = thread_x() % 32;
     if (lane == 0)
-        best[thread_x() / 32] = warp_best;
+        best[thread_x() / 32] = of_warp;
     block_sync();
     return f32_of_bits(warp_max_u32(lane < n_threads_x() / 32 ? best[lane] : 0));
 }

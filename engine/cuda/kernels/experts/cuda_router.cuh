@@ -56,41 +56,21 @@ KERNEL(router_logits, router_args, ROUTER_THREADS)
         router_dot(&a, ROUTER_TILE * block_y(), ROUTER_TILE);
 }
 
-/* The largest v of a warp and its lowest index. */
-struct warp_best {
-    float v;
-    uint32_t index;
-};
-DEV struct warp_best best_of_warp(float v, uint32_t index)
-{
-    struct warp_best best = {v, index};
-    for (uint32_t mask = 16; mask > 0; mask /= 2) {
-        const float other = shuffle_xor_f32(best.v, mask);
-        const uint32_t at = shuffle_xor_u32(best.index, mask);
-        /* A lane without candidates has index NO_EXPERT and v = -infinity. */
-        if (other > best.v || (other == best.v && at < best.index)) {
-            best.v = other;
-            best.index = at;
-        }
-    }
-    return best;
-}
-
 /* The best expert that is not taken yet. Lane l of the warp has experts l, l + 32, ... A NaN counts
  * as -infinity. */
-DEV struct warp_best next_best(const struct choose_args *a, const float *z, const uint32_t *taken)
+DEV struct indexed_float next_best(const struct choose_args *a, const float *z,
+                                   const uint32_t *taken)
 {
-    float v = -INFINITY;
-    uint32_t index = NO_EXPERT;
+    struct indexed_float best = {-INFINITY, NO_EXPERT};
     for (uint32_t e = thread_x(); e < a->n_experts; e += 32) {
         const float ze = z[e] == z[e] ? z[e] : -INFINITY;
         /* the first one that is not taken is a candidate even if it is -infinity */
-        if (!(taken[e / 32] >> (e % 32) & 1) && (index == NO_EXPERT || ze > v)) {
-            v = ze;
-            index = e;
+        if (!(taken[e / 32] >> (e % 32) & 1) && (best.index == NO_EXPERT || ze > best.v)) {
+            best.v = ze;
+            best.index = e;
         }
     }
-    return best_of_warp(v, index);
+    return warp_largest(best);
 }
 
 /* One warp per token. */
@@ -108,7 +88,7 @@ KERNEL(choose_experts, choose_args, 32)
     taken[thread_x()] = 0; /* a word for each lane: MAX_EXPERTS / 32 is 32 */
     block_sync();
     for (uint32_t i = 0; i < a.n_used; i++) {
-        const struct warp_best best = next_best(&a, z, taken);
+        const struct indexed_float best = next_best(&a, z, taken);
         if (thread_x() == 0) {
             experts[i] = best.index;
             weights[i] = best.v;

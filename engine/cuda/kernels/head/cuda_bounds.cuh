@@ -121,20 +121,6 @@ DEV float tree_of(float *sums)
     return (sums[0] + sums[2]) + (sums[1] + sums[3]);
 }
 
-/* Returns the best candidate of the warp to all lanes; of equal logits, the lowest id wins. */
-DEV struct cuda_cand warp_best(struct cuda_cand mine)
-{
-    for (uint32_t mask = 16; mask > 0; mask /= 2) {
-        const float z = shuffle_xor_f32(mine.logit, mask);
-        const int32_t id = (int32_t)shuffle_xor_u32((uint32_t)mine.id, mask);
-        if (z > mine.logit || (z == mine.logit && id < mine.id)) {
-            mine.logit = z;
-            mine.id = id;
-        }
-    }
-    return mine;
-}
-
 /* Sums of two plane rows for one query. */
 struct bound_sums {
     float sums[2][4];    /* of the product */
@@ -188,7 +174,7 @@ DEV void store_bounds(const struct bound_args *a, uint32_t row, uint32_t id,
 {
     const struct cuda_screen *screen = a->query.screens + row;
     const uint32_t n_vocab = a->out.n_vocab;
-    struct cuda_cand best = {(int32_t)(id < n_vocab ? id : n_vocab - 1), -INFINITY};
+    struct indexed_float best = {-INFINITY, id < n_vocab ? id : n_vocab - 1};
 #pragma unroll
     for (uint32_t r = 0; r < 2; r++) {
         const float square = square_of(sums->squares[r]), tree = tree_of(sums->sums[r]);
@@ -197,14 +183,17 @@ DEV void store_bounds(const struct bound_args *a, uint32_t row, uint32_t id,
             continue;
         if (thread_x() % 4 == 0)
             a->out.z[(uint64_t)row * a->out.z_stride + id + r] = up;
-        if (up > best.logit) {
-            best.logit = up;
-            best.id = (int32_t)(id + r);
+        if (up > best.v) {
+            best.v = up;
+            best.index = id + r;
         }
     }
-    best = warp_best(best);
-    if (thread_x() % 32 == 0)
-        a->out.bests[(uint64_t)row * a->out.best_stride + id / BEST_ROWS] = best;
+    best = warp_largest(best);
+    if (thread_x() % 32 == 0) {
+        struct cuda_cand *to = a->out.bests + (uint64_t)row * a->out.best_stride + id / BEST_ROWS;
+        to->id = (int32_t)best.index;
+        to->logit = best.v;
+    }
 }
 
 /* Bounds for queries x0 .. x0 + n_x - 1. n_x must be a compile-time constant in the caller, so
