@@ -38,6 +38,8 @@ void app_end_after_turn(struct app *app, enum exit_code code)
     app->code = code;
     if (!chat_is_busy(&app->chat) || app->chat.is_waiting) /* a waiting turn has no answer */
         app->ends_now = true;
+    else if (app->is_interactive) /* the user continues the chat later */
+        chat_stop_at_end(&app->chat);
     else
         chat_stop(&app->chat);
 }

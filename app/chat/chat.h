@@ -55,6 +55,7 @@ struct chat {
 
     enum chat_phase phase;
     bool is_waiting;            /* a turn waits for the model to load */
+    bool is_at_end;             /* chat_stop_at_end was called */
     size_t n_loaded, n_to_load; /* bytes */
     struct transcript transcript;
     struct attachment_list attached; /* files for the next message */
@@ -96,8 +97,11 @@ struct attachment_room chat_room(const struct chat *c);
 bool chat_retry(struct chat *c, const struct options *settings, struct bn_error *err);
 bool chat_continue(struct chat *c, struct bn_error *err);
 /* Stop the turn that runs or waits, if there is one. A running turn ends later, with the event
- * WORKER_DONE or WORKER_FAILED; a waiting one ends at once. */
+ * WORKER_DONE or WORKER_FAILED; a waiting one ends at once. A question without a part of an answer
+ * is removed and returns to the editor. */
 void chat_stop(struct chat *c);
+/* As chat_stop, at the end of the program: such a question stays, so it is in the saved chat. */
+void chat_stop_at_end(struct chat *c);
 bool chat_is_busy(const struct chat *c); /* a turn runs or waits for the model */
 
 /* Handle an event of the worker and free it. */
@@ -121,7 +125,7 @@ void chat_update_n_used(struct chat *c);
 void chat_status(const struct chat *c, struct status *out);
 
 /* Write the conversation to the files that this chat has: its named chat and its last conversation.
- * False: a file could not be written. Only the first failure of the program is shown. */
+ * False: a file could not be written. Of each of the two files only the first failure is shown. */
 bool chat_save(struct chat *c);
 /* Detach the named chat: later turns are not written to it. Its journal becomes part of its file.
  * Call chat_save first, if the conversation has changed since. False: the file could not be

@@ -196,7 +196,7 @@ static void on_done(struct chat *c, const struct worker_event *event)
         return;
     }
     c->ui->ops->turn_end(c->ui, turn);
-    if (is_empty && is_new)
+    if (is_empty && is_new && !c->is_at_end)
         remove_question_and_edit(c);
     else if (is_empty)
         chat_update_n_used(c); /* the earlier answer stays */
@@ -289,4 +289,10 @@ void chat_stop(struct chat *c)
         c->phase = CHAT_LOADING;
         (void)chat_save(c); /* without the returned question; shows the first failure */
     }
+}
+
+void chat_stop_at_end(struct chat *c)
+{
+    c->is_at_end = true;
+    chat_stop(c);
 }

@@ -6,6 +6,7 @@ hang-ups, keys during an answer, editors that fail, locales, full contexts. With
 import json
 import os
 import re
+import signal
 
 from support.program_case import PROGRAM, main
 from support.terminal_case import PAINTERS, PROMPT, Terminal, TerminalCase
@@ -21,6 +22,19 @@ class Ends(TerminalCase):
             self.assertEqual(terminal.process.wait(30), 129)
             self.assertFalse(os.path.exists(self.state('last.json')))
             self.assertFalse(os.path.exists(self.state('history')))
+
+    def test_a_signal_before_the_first_token_keeps_the_question(self):
+        for words in PAINTERS:
+            for number, code in ((signal.SIGHUP, 129), (signal.SIGTERM, 143)):
+                self.fake('word', read_us=20000, begun=self.path('begun'))
+                terminal = self.ready(*words, '--session', self.path('kept.json'))
+                terminal.send(b'a question\r')
+                self.wait_for(lambda: os.path.exists(self.path('begun')))
+                terminal.process.send_signal(number)
+                self.assertEqual(terminal.process.wait(30), code)
+                self.assertEqual([m['content'] for m in self.saved(self.path('kept.json'))], ['a question'])
+                os.remove(self.path('kept.json'))
+                os.remove(self.path('begun'))
 
     def test_a_hang_up_during_an_answer_saves_it_and_ends(self):
         for words in PAINTERS:
