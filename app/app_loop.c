@@ -86,15 +86,9 @@ static void on_interrupt(struct app *app)
         app_stop_answer(app);
 }
 
-static void on_signals(struct app *app)
+/* The signals that concern the terminal only. */
+static void on_terminal_signals(struct app *app, unsigned flags)
 {
-    const unsigned flags = signals_fetch();
-    if (flags & SIGNAL_TERMINATE)
-        app_end_after_turn(app, EXIT_TERMINATED);
-    if (flags & SIGNAL_HANGUP)
-        app_end_after_turn(app, EXIT_HUNG_UP);
-    if (flags & SIGNAL_INTERRUPT)
-        on_interrupt(app);
     if (flags & SIGNAL_SUSPEND) {
         app->ui.ops->suspend(&app->ui);
         signals_stop_self();
@@ -104,6 +98,18 @@ static void on_signals(struct app *app)
         app->ui.ops->resume(&app->ui);
     if (flags & SIGNAL_RESIZE)
         app->ui.ops->resize(&app->ui);
+}
+
+static void on_signals(struct app *app)
+{
+    const unsigned flags = signals_fetch();
+    if (flags & SIGNAL_TERMINATE)
+        app_end_after_turn(app, EXIT_TERMINATED);
+    if (flags & SIGNAL_HANGUP)
+        app_end_after_turn(app, EXIT_HUNG_UP);
+    if (flags & SIGNAL_INTERRUPT)
+        on_interrupt(app);
+    on_terminal_signals(app, flags);
 }
 
 /* If a requested stop takes longer than ARM_SECONDS, the next Ctrl-C ends the program at once. */
@@ -318,13 +324,14 @@ static void finish_jobs(struct app *app)
     const struct store *s = &app->store;
     if ((app->code != EXIT_DONE && !app->is_script_done) || chat_is_busy(&app->chat))
         return;
-    chat_write_snapshot(&app->chat, s->named.path[0] ? s->named.path : s->last.path);
+    chat_write_snapshot(&app->chat, store_main_path(s));
     while (app->chat.phase == CHAT_IDLE && !worker_is_idle(app->worker)) {
         struct pollfd wake = {.fd = app->wake_read, .events = POLLIN};
         on_worker_events(app);
         if (poll(&wake, 1, 100) > 0) /* 100 ms: a cancelled check ends without an event */
             signals_drain(app->wake_read);
         const unsigned flags = signals_fetch();
+        on_terminal_signals(app, flags);
         if (flags & (SIGNAL_INTERRUPT | SIGNAL_TERMINATE | SIGNAL_HANGUP)) {
             app->code = signal_exit_code(app, flags);
             worker_cancel(app->worker);

@@ -346,7 +346,7 @@ static void print_transcript(struct ui *ui, enum ui_close how)
         scroll_truncate(&u->text, u->answer_line);
     const size_t n_left = scroll_print(&u->text, u->printed, EXIT_ROWS, &text);
     if (n_left > 0) {
-        const char *path = store->named.path[0] ? store->named.path : store->last.path;
+        const char *path = store_main_path(store);
         strbuf_addf(&all, "(%zu earlier rows left out%s%s)\n", n_left,
                     path[0] ? "; the conversation is in " : "", path);
     }

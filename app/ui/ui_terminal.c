@@ -155,7 +155,7 @@ void ui_terminal_show_failure(struct ui *ui, const struct bn_error *err)
 {
     ui_terminal_unqueue_all(ui); /* the lines may refer to the answer that failed */
     show_text(ui, TONE_ERROR, err->text);
-    const char *notice = turn_fail_notice(&ui->chat->turn, err, ui->chat->store->last.path);
+    const char *notice = turn_fail_notice(&ui->chat->turn, err, store_main_path(ui->chat->store));
     if (notice)
         show_text(ui, TONE_NOTE, notice);
 }

@@ -30,7 +30,8 @@ struct store_file {
     bool may_have_turns;  /* the saved chat was read or written, so it may have turns */
     bool has_set_aside;   /* store_open has found a journal without its chat and has renamed it:
                            ".old" was added to its name, an earlier such file is lost */
-    bool is_behind;       /* store_close must write the saved chat: it lacks turns of the journal
+    bool is_journal_damaged; /* the next write of the saved chat renames the journal */
+    bool is_behind;          /* store_close must write the saved chat: it lacks turns of the journal
                              or of a failed write, or it is a new copy */
     char base[17];   /* hash of the saved chat, 16 hexadecimal digits; valid with base_is_known */
     size_t *serials; /* (n) exchange.serial of the turns in file and journal together */
@@ -86,6 +87,10 @@ struct store_reading {
     char saved_as[PATH_BYTES]; /* as in store_file */
 };
 
+/* The file that has the present conversation: the named chat, else the last conversation. "": none
+ * has it. */
+const char *store_main_path(const struct store *s);
+
 /* The path of a saved chat. A name with a '/' or ending in .json is a path already. Another name
  * must have 1 to 200 bytes, no control characters, and not begin with a dot. BN_EARG: not a valid
  * name, a path that is too long, or no data directory. */
@@ -104,7 +109,8 @@ bool store_has_folder(const char *path, struct bn_error *err);
 bool store_open(struct store_file *f, const char *path, char holder[FILE_LOCK_HOLDER_BYTES]);
 /* Call this after store_open if `state` and `reading` are results of store_read for this file.
  * Without this call the first write replaces the whole file. Removes a JOURNAL_NOT_NEEDED, and
- * renames a JOURNAL_OTHER_STATE or JOURNAL_DAMAGED: ".old" is added to its name. */
+ * renames a JOURNAL_OTHER_STATE: ".old" is added to its name. A JOURNAL_DAMAGED is renamed when
+ * its turns are in the file. */
 void store_continue(struct store_file *f, const struct transcript_state *state,
                     const struct store_reading *reading);
 /* Save the conversation. Usually this appends the changed turns to the journal, so the bytes

@@ -64,6 +64,11 @@ void store_clean(void)
             new_file_clean(path);
 }
 
+const char *store_main_path(const struct store *s)
+{
+    return s->named.path[0] ? s->named.path : s->last.path;
+}
+
 void store_copy_path(const char *path, char out[PATH_BYTES])
 {
     const size_t n = strlen(path);

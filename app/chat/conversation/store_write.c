@@ -12,6 +12,7 @@
 #include "app/common/json_out.h"
 #include "engine/base/hash.h"
 #include "engine/base/memory.h"
+#include "engine/base/size.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -208,6 +209,41 @@ static void remove_journal(struct store_file *f)
     (void)unlink(path); /* if it stays, a reader does not apply it, but may report it */
 }
 
+/* Add ".old" to the name of the journal. False: there is none, or this fails; then the next write
+ * destroys lines that were not read. */
+static bool set_aside_journal(struct store_file *f)
+{
+    char path[PATH_BYTES + 16], aside[PATH_BYTES + 24];
+    close_journal(f);
+    store_journal_path(f->path, path);
+    (void)snprintf(aside, sizeof(aside), "%s.old", path); /* fits */
+    return rename(path, aside) == 0;
+}
+
+/* A program that was killed while it appended may have left a part of a line at the end. Remove it,
+ * so that the next line does not continue it. n_bytes is the size of the file and becomes smaller.
+ * False: errno says why. */
+static bool cut_incomplete_line(int fd, size_t *n_bytes)
+{
+    char bytes[4096];
+    size_t end = *n_bytes;
+    while (end > 0) {
+        const size_t n = size_min(end, sizeof(bytes));
+        if (pread(fd, bytes, n, (off_t)(end - n)) != (ssize_t)n)
+            return false;
+        size_t n_complete = n; /* up to the last newline of this part */
+        while (n_complete > 0 && bytes[n_complete - 1] != '\n')
+            n_complete--;
+        end = end - n + n_complete;
+        if (n_complete > 0)
+            break;
+    }
+    if (end < *n_bytes && ftruncate(fd, (off_t)end) != 0)
+        return false;
+    *n_bytes = end;
+    return true;
+}
+
 /* Append lines to the journal and wait until they are on disk. O_NOFOLLOW and O_NONBLOCK protect
  * against a symbolic link or a FIFO in place of the journal. */
 static bool append_lines(struct store_file *f, int flags, struct bn_str lines, struct bn_error *err)
@@ -217,18 +253,26 @@ static bool append_lines(struct store_file *f, int flags, struct bn_str lines, s
     if (f->journal == 0) {
         struct stat st;
         const int fd =
-            open(path, O_WRONLY | O_APPEND | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC | flags, 0600);
-        if (fd < 0 || fstat(fd, &st) != 0) {
+            open(path, O_RDWR | O_APPEND | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC | flags, 0600);
+        size_t n_bytes = 0;
+        bool ok = fd >= 0 && fstat(fd, &st) == 0;
+        if (ok) {
+            n_bytes = (size_t)st.st_size;
+            ok = cut_incomplete_line(fd, &n_bytes);
+        }
+        if (!ok) {
             (void)bn_fail(err, BN_EIO, "cannot write '%s': %s", path, strerror(errno));
             if (fd >= 0)
                 (void)close(fd); /* nothing was written */
             return false;
         }
         f->journal = fd;
-        f->journal_bytes = (size_t)st.st_size;
+        f->journal_bytes = n_bytes;
     }
     if (fd_write_all(f->journal, lines.ptr, lines.n_bytes) && fdatasync(f->journal) == 0) {
         f->journal_bytes += lines.n_bytes;
+        if (flags & O_CREAT)
+            path_sync_parent(path);
         return true;
     }
     (void)bn_fail(err, BN_EIO, "cannot write '%s': %s", path, strerror(errno));
@@ -315,25 +359,18 @@ bool store_replace(const struct store *s, struct store_file *f,
         ok = new_file_fail(&n, err);
     /* Hash and mark must be ready before new_file_close renames the file: see the file comment. */
     const bool has_hash = ok && hash_file(n.temp_path, f->base, &(struct bn_error){0});
-    if (has_hash)
+    if (has_hash && !f->is_journal_damaged)
         mark_journal(f, f->base);
     if (!new_file_close(&n, ok ? NEW_FILE_SYNC : NEW_FILE_DROP, err))
         return false;
-    remove_journal(f);
-    f->is_behind = false;
+    if (f->is_journal_damaged)
+        (void)set_aside_journal(f);
+    else
+        remove_journal(f);
+    f->is_journal_damaged = f->is_behind = false;
     f->base_is_known = has_hash; /* a file that cannot be read back (too large) gets no journal */
     set_written(f, state);
     return true;
-}
-
-/* Add ".old" to the name of the journal. False: there is none, or this fails; then the next write
- * destroys lines that were not read. */
-static bool set_aside_journal(const struct store_file *f)
-{
-    char path[PATH_BYTES + 16], aside[PATH_BYTES + 24];
-    store_journal_path(f->path, path);
-    (void)snprintf(aside, sizeof(aside), "%s.old", path); /* fits */
-    return rename(path, aside) == 0;
 }
 
 bool store_open(struct store_file *f, const char *path, char holder[FILE_LOCK_HOLDER_BYTES])
@@ -359,8 +396,9 @@ void store_continue(struct store_file *f, const struct transcript_state *state,
     set_written(f, state);
     if (reading->journal == JOURNAL_NOT_NEEDED)
         remove_journal(f);
-    if (reading->journal == JOURNAL_OTHER_STATE || reading->journal == JOURNAL_DAMAGED)
+    if (reading->journal == JOURNAL_OTHER_STATE)
         (void)set_aside_journal(f);
+    f->is_journal_damaged = reading->journal == JOURNAL_DAMAGED;
 }
 
 /* Whether the file with its journal has this state. An empty chat that was never written counts as

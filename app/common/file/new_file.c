@@ -81,9 +81,7 @@ static void clean_for(const char *path)
 {
     char directory[PATH_BYTES];
     const char *slash = strrchr(path, '/');
-    /* The slash stays, because alone it is the name of the root directory. */
-    (void)snprintf(directory, sizeof(directory), "%.*s", slash ? (int)(slash - path) + 1 : 1,
-                   slash ? path : ".");
+    path_parent(path, directory);
     clean(directory, slash ? slash + 1 : path);
 }
 
@@ -152,6 +150,8 @@ bool new_file_close(struct new_file *n, enum new_file_end end, struct bn_error *
         ok = new_file_fail(n, err);
     if (ok && rename(n->temp_path, n->path) != 0)
         ok = bn_fail(err, BN_EIO, "cannot replace '%s': %s", n->path, strerror(errno));
+    if (ok && end == NEW_FILE_SYNC)
+        path_sync_parent(n->path);
     if (!ok)
         (void)unlink(n->temp_path); /* if this fails, the next new_file_open removes it */
     if (lock >= 0)

@@ -8,6 +8,7 @@
 #include "engine/base/memory.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -62,6 +63,25 @@ bool path_make_parents(const char *path, struct bn_error *err)
         *slash = '/';
     }
     return true;
+}
+
+void path_parent(const char *path, char out[PATH_BYTES])
+{
+    const char *slash = strrchr(path, '/');
+    /* The slash stays, because alone it is the name of the root directory. */
+    (void)snprintf(out, PATH_BYTES, "%.*s", slash ? (int)(slash - path) + 1 : 1,
+                   slash ? path : ".");
+}
+
+void path_sync_parent(const char *path)
+{
+    char dir[PATH_BYTES];
+    path_parent(path, dir);
+    const int fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (fd < 0)
+        return;
+    (void)fsync(fd); /* EINVAL: this file system cannot do it */
+    (void)close(fd);
 }
 
 void path_follow(const char *path, char out[PATH_BYTES])

@@ -32,6 +32,14 @@ const char *path_home(struct bn_str path);
  * PATH_BYTES bytes or more. */
 bool path_make_parents(const char *path, struct bn_error *err);
 
+/* The directory of `path`, with a slash at the end; "." if the path has no slash. */
+void path_parent(const char *path, char out[PATH_BYTES]);
+
+/* Wait until the names in the directory of `path` are on disk: after a power failure, a file that
+ * was created or renamed there still has its name. Does nothing on file systems that cannot do
+ * this. */
+void path_sync_parent(const char *path);
+
 /* Write the path of the file that `path` names to `out`: the link's target if it is a symbolic
  * link to an existing file, else `path` itself, cut to PATH_BYTES - 1 bytes. */
 void path_follow(const char *path, char out[PATH_BYTES]);

@@ -16,19 +16,30 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <cmocka.h>
 
 static char work[] = "/tmp/test_store_write_XXXXXX";
-static char path[200], journal[220];
+static char path[200], journal[220], aside[240];
 static struct tokenizer *tokenizer;
 
-/* Replaces the function of the C library: a file system that cannot shorten a file. */
+static bool truncation_fails, renaming_fails;
+
+/* These two replace functions of the C library, which they call unless they shall fail. */
 int ftruncate(int fd, off_t n_bytes)
 {
-    (void)fd;
-    (void)n_bytes;
+    if (!truncation_fails)
+        return (int)syscall(SYS_ftruncate, fd, n_bytes);
+    errno = EIO;
+    return -1;
+}
+
+int rename(const char *from, const char *to)
+{
+    if (!renaming_fails)
+        return renameat(AT_FDCWD, from, AT_FDCWD, to);
     errno = EIO;
     return -1;
 }
@@ -41,13 +52,16 @@ static int make_work(void **state)
         return -1;
     (void)snprintf(path, sizeof(path), "%s/chat.json", work);
     (void)snprintf(journal, sizeof(journal), "%s.journal", path);
+    (void)snprintf(aside, sizeof(aside), "%s.old", journal);
     return 0;
 }
 
 static int remove_files(void **state)
 {
     (void)state;
+    truncation_fails = renaming_fails = false;
     (void)unlink(journal); /* after a test that failed */
+    (void)unlink(aside);   /* of one test */
     return unlink(path);
 }
 
@@ -103,6 +117,7 @@ static void a_partly_written_line_destroys_no_later_turn(void **state)
         assert_true(store_save(&s, &f, &t.now, &err));
     }
     assert_true(transcript_add_question(&t, bn_str_of("b")));
+    truncation_fails = true;
     const rlim_t before = set_limit(RLIMIT_FSIZE, file_bytes(journal) + 10);
     const bool ok = store_save(&s, &f, &t.now, &err);
     (void)set_limit(RLIMIT_FSIZE, before);
@@ -113,6 +128,76 @@ static void a_partly_written_line_destroys_no_later_turn(void **state)
     assert_true(store_save(&s, &f, &t.now, &err));
     expect_turns(&s, 4);
     assert_true(store_close(&s, &f, &t.now, &err));
+    transcript_finish(&t);
+}
+
+/* A chat of two questions, the second one in the journal, whose program was killed after it had
+ * written `tail` to the journal. */
+static void make_killed_chat(const struct store *s, const char *tail)
+{
+    struct store_file f = {0};
+    struct transcript t = {0};
+    struct bn_error err;
+    assert_true(store_open(&f, path, NULL));
+    for (int i = 0; i < 2; i++) {
+        assert_true(transcript_add_question(&t, bn_str_of("a")));
+        assert_true(store_save(s, &f, &t.now, &err));
+    }
+    store_forget(&f);
+    transcript_finish(&t);
+    FILE *out = fopen(journal, "ab");
+    assert_non_null(out);
+    assert_true(fputs(tail, out) >= 0);
+    assert_int_equal(fclose(out), 0);
+}
+
+/* Open the chat and add a question, but fail to replace its file, and end as if killed. */
+static void fail_to_replace(const struct store *s)
+{
+    struct store_file f = {0};
+    struct transcript t = {0};
+    struct store_reading reading;
+    struct bn_error err;
+    assert_true(store_read(s, path, &t, &reading, &err));
+    assert_true(store_open(&f, path, NULL));
+    store_continue(&f, &t.now, &reading);
+    assert_true(transcript_add_question(&t, bn_str_of("b")));
+    renaming_fails = true;
+    assert_false(store_save(s, &f, &t.now, &err));
+    renaming_fails = false;
+    store_forget(&f);
+    transcript_finish(&t);
+}
+
+static void an_incomplete_line_is_not_continued(void **state)
+{
+    const struct store s = {.tokenizer = tokenizer, .model_name = "m"};
+    (void)state;
+    make_killed_chat(&s, "{\"keep\": 1, \"mess");
+    expect_turns(&s, 2);
+    fail_to_replace(&s); /* after it has marked the journal */
+    expect_turns(&s, 2);
+}
+
+static void a_damaged_journal_stays_until_its_turns_are_in_the_file(void **state)
+{
+    const struct store s = {.tokenizer = tokenizer, .model_name = "m"};
+    struct store_file f = {0};
+    struct transcript t = {0};
+    struct store_reading reading;
+    struct bn_error err;
+    (void)state;
+    make_killed_chat(&s, "[]\n");
+    fail_to_replace(&s);
+    assert_true(store_read(&s, path, &t, &reading, &err));
+    assert_int_equal(reading.journal, JOURNAL_DAMAGED);
+    assert_int_equal(t.now.n, 2);
+    assert_true(store_open(&f, path, NULL));
+    store_continue(&f, &t.now, &reading);
+    assert_true(store_close(&s, &f, &t.now, &err));
+    expect_turns(&s, 2);
+    assert_int_equal(access(aside, F_OK), 0);
+    assert_int_equal(access(journal, F_OK), -1);
     transcript_finish(&t);
 }
 
@@ -146,6 +231,9 @@ int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_teardown(a_partly_written_line_destroys_no_later_turn, remove_files),
+        cmocka_unit_test_teardown(an_incomplete_line_is_not_continued, remove_files),
+        cmocka_unit_test_teardown(a_damaged_journal_stays_until_its_turns_are_in_the_file,
+                                  remove_files),
         cmocka_unit_test_teardown(an_emptied_chat_is_written_after_a_write_without_a_hash,
                                   remove_files),
     };
