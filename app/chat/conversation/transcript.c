@@ -348,12 +348,15 @@ static void step_back(struct transcript *t, struct transcript_state to, bool is_
     t->unsaved = true;
 }
 
-/* The cut that undo would revert; NULL if it would remove the last exchange. */
+/* The cut that undo would revert; NULL if it would remove the last exchange. The exchange after
+ * which a cut was made gets a new serial when its question is answered again. So in an empty
+ * conversation any cut that is left is the next one. */
 static const struct transcript_step *cut_to_undo(const struct transcript *t)
 {
     const struct transcript_step *cut = t->n_cuts > 0 ? &t->cuts[t->n_cuts - 1] : NULL;
     const bool is_cut =
-        cut && cut->after_n == t->now.n && cut->after_serial == last_serial(&t->now);
+        cut &&
+        (t->now.n == 0 || (cut->after_n == t->now.n && cut->after_serial == last_serial(&t->now)));
     return is_cut ? cut : NULL;
 }
 

@@ -135,6 +135,24 @@ static void forget_and_rewind_keep_the_right_part(void **state)
 }
 
 /* As prompt_fit would do for a large message: leave out `n` turns. */
+/* The answer of /continue and /retry replaces the exchange, which gets a new serial. */
+static void forgotten_turns_return_after_a_new_answer(void **state)
+{
+    struct transcript t = {0};
+    (void)state;
+    add_exchange(&t, "a", "1");
+    add_exchange(&t, "b", "2");
+    assert_true(transcript_forget(&t, 1));
+    assert_true(transcript_answer(&t, &(struct answer){.text = bn_str_of("3")}));
+    assert_int_equal(transcript_undo(&t), UNDO_EXCHANGE);
+    expect(&t, "");
+    assert_int_equal(transcript_undo(&t), UNDO_CUT);
+    expect(&t, "ab");
+    assert_int_equal(transcript_undo(&t), UNDO_EXCHANGE);
+    expect(&t, "a");
+    transcript_finish(&t);
+}
+
 static void add_large(struct transcript *t, size_t n)
 {
     assert_true(transcript_add_question(t, bn_str_of("L")));
@@ -304,6 +322,7 @@ int main(void)
         cmocka_unit_test(clear_and_replace_begin_a_chat_that_undo_leaves),
         cmocka_unit_test(an_empty_conversation_can_be_cleared),
         cmocka_unit_test(forget_and_rewind_keep_the_right_part),
+        cmocka_unit_test(forgotten_turns_return_after_a_new_answer),
         cmocka_unit_test(turns_that_a_removed_message_left_out_return),
         cmocka_unit_test(forgotten_turns_do_not_keep_others_out),
         cmocka_unit_test(the_skipped_turns_of_a_file_stay_skipped),
