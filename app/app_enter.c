@@ -67,8 +67,11 @@ bool app_send_message(struct app *app, struct bn_str text)
     size_t bad_at; /* not needed: U+FFFD replaces invalid bytes */
     bool ok = input_clean("the message", text, &clean, &bad_at, &err) &&
               compose(app, strbuf_str(&clean), &message, &err);
-    if (!ok)
-        ui_notice(&app->ui, TONE_ERROR, "%s", err.text);
+    if (!ok) {
+        app->chat.turn.is_too_long =
+            false; /* it says something about the message before this one */
+        app->ui.ops->turn_failed(&app->ui, &err);
+    }
     ok = ok && send_composed(app, strbuf_str(&message), strbuf_str(&clean), n_files);
     /* If nothing was sent, remove only the files of @paths. The text with the @paths usually
      * returns to the editor: sending it again attaches them, unless the user deletes an @path. */

@@ -92,7 +92,8 @@ static void report_stats(const struct batch_out *out, const struct batch_item *i
     strbuf_finish(&text);
 }
 
-/* Text has the format of --lines: an empty line between two answers. A failed answer is empty. */
+/* Text has an empty line between two answers, as with --lines. A failed answer is an empty one, so
+ * that every line of the input has its answer; with --lines it is left out. */
 static bool put_end(const struct batch_out *out, struct batch_item *item, struct bn_error *err)
 {
     if (out->kind == BATCH_TEXT)

@@ -201,6 +201,15 @@ static void put_end(struct ui *ui, json_t *object)
     pipe_put_json(ui, object);
 }
 
+/* Write the empty line between two answers. */
+static void put_separator(struct ui *ui)
+{
+    struct pipe_ui *p = self(ui);
+    if (!p->is_separated && p->n_turns_written > 0 && p->plan.kind != PIPE_INTERACTIVE)
+        put(ui, bn_str_of("\n"));
+    p->is_separated = true;
+}
+
 static void pipe_turn_begin(struct ui *ui)
 {
     struct pipe_ui *p = self(ui);
@@ -209,9 +218,8 @@ static void pipe_turn_begin(struct ui *ui)
     if (p->plan.output == PIPE_JSONL) {
         if (ui->chat->phase != CHAT_LOADING) /* else at the first token: loading may fail */
             put_start(ui);
-    } else if (p->plan.output == PIPE_TEXT && p->n_turns_written > 0 &&
-               p->plan.kind != PIPE_INTERACTIVE) {
-        put(ui, bn_str_of("\n")); /* an empty line between two answers */
+    } else if (p->plan.output == PIPE_TEXT) {
+        put_separator(ui);
     }
 }
 
@@ -319,6 +327,7 @@ static void pipe_turn_end(struct ui *ui, const struct turn *turn)
     if (p->plan.output != PIPE_TEXT) {
         put_end(ui, turn_json(ui->chat->model->tokenizer, model_name(ui), turn));
     } else {
+        p->is_separated = false;
         p->n_turns_written++;
         strbuf_add_char(&p->buffered, '\n'); /* with --stream, the buffer was empty until here */
         pipe_put_text(ui, strbuf_str(&p->buffered));
@@ -338,20 +347,30 @@ void pipe_put_failed(struct ui *ui, const struct bn_error *err)
     put_end(ui, json_pack("{s:o}", "error", json_out_text(bn_str_of(err->text))));
 }
 
+/* End the part of a failed answer that is on standard output, if there is one. */
+static void put_end_of_failed(struct ui *ui)
+{
+    struct pipe_ui *p = self(ui);
+    const struct turn *turn = &ui->chat->turn; /* an earlier one, unless this turn has begun */
+    if (!p->is_separated || turn->shown.n_bytes <= turn->n_shown_before ||
+        !options_flag(ui->options, "stream"))
+        return;
+    pipe_put_text(ui, bn_str_of("\n"));
+    p->is_separated = false;
+    p->n_turns_written++;
+}
+
 static void pipe_turn_failed(struct ui *ui, const struct bn_error *err)
 {
     struct pipe_ui *p = self(ui);
-    const char *notice = turn_fail_notice(&ui->chat->turn, err, ui->chat->store->last.path);
+    const char *notice = turn_fail_notice(&ui->chat->turn, err, store_main_path(ui->chat->store));
     end_thought(p);
     erase_row(p);
     struct bn_error shown = *err;
-    if (p->plan.output != PIPE_TEXT) {
+    if (p->plan.output != PIPE_TEXT)
         pipe_put_failed(ui, err);
-    } else if (ui->chat->turn.shown.n_bytes > ui->chat->turn.n_shown_before &&
-               options_flag(ui->options, "stream")) {
-        pipe_put_text(ui, bn_str_of("\n")); /* the end of the part that is on standard output */
-        p->n_turns_written++;
-    }
+    else
+        put_end_of_failed(ui);
     if (p->plan.kind == PIPE_LINES && p->n_lines > 0) /* with --keep-going, others have answers */
         (void)bn_fail_prefix(&shown, "line %zu", p->line_number);
     pipe_failed(ui, report_error(PROGRAM, STAGE_RUN, &shown));

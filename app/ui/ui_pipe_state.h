@@ -24,6 +24,7 @@ struct pipe_ui {
     size_t n_lines;         /* lines that were taken from `in`, blank ones included */
     size_t line_number;     /* of the first line of the last text from `in` */
     size_t n_turns_written; /* turns that have ended, with output; some may have failed */
+    bool is_separated;      /* PIPE_TEXT: a turn has begun, with an empty line if it needs one */
     bool has_begun;         /* PIPE_JSONL: the event "start" of the present turn was written */
     struct strbuf buffered; /* --no-stream: the answer so far, which is written at its end */
     bool in_thought;        /* the last text was a thought, on stderr */

@@ -309,6 +309,13 @@ class Lines(ChatCase):
         done = self.chat('--lines', '--keep-going', stdin=b'a\nb\n')
         self.assertEqual((done.returncode, done.stdout), (1, b'he\n\nhe\n'))
 
+    def test_a_message_whose_file_cannot_be_attached_has_its_object(self):
+        self.fake('ok')
+        done = self.chat('-i', '--keep-going', '--jsonl', stdin=b'a\n@./\nb\n')
+        ends = [event for event in map(json.loads, done.stdout.splitlines()) if event['event'] == 'end']
+        self.assertEqual(['error' in event for event in ends], [False, True, False])
+        self.assertEqual(done.returncode, 5, done.stderr)
+
     def test_a_script_consists_of_messages_and_commands(self):
         self.fake('first', 'second')
         done = self.chat('-i', stdin=b'hello\n/undo\n/history\nagain\n/stats\n/quit\nnever\n')
@@ -320,7 +327,7 @@ class Lines(ChatCase):
     def test_a_script_ends_at_the_first_failure_unless_it_keeps_going(self):
         """A failure is a command, a message that does not fit, or a file of a message that cannot be attached."""
         self.fake('ok', n_ctx=200)
-        for line, code in (('/redo', 2), ('/nonsense', 2), ('x' * 300, 4), ('@./', 2)):
+        for line, code in (('/redo', 2), ('/nonsense', 2), ('x' * 300, 4), ('@./', 5)):
             script = f'hello\n{line}\nafter\n/stats x\n/quit\nnever\n'.encode()
             done = self.chat('-i', stdin=script)
             self.assertEqual((done.returncode, done.stdout), (code, b'ok\n'), (line, done.stderr))
@@ -328,7 +335,7 @@ class Lines(ChatCase):
                 done = self.chat('-i', '--keep-going', stdin=script.partition(b'/quit')[0] + end)
                 self.assertEqual((done.returncode, done.stdout), (code, b'ok\n\nok\n'), (line, done.stderr))
                 self.assertIn(b'usage: /stats', done.stderr)
-        for words, code, said in (((), 2, b''), (('--keep-going',), 2, b'ok\n')):
+        for words, code, said in (((), 5, b''), (('--keep-going',), 5, b'ok\n')):
             done = self.chat('-i', *words, '-p', '@./', stdin=b'after')
             self.assertEqual((done.returncode, done.stdout), (code, said), done.stderr)
         lines = b'a\n' + b'x' * 300 + b'\nb'

@@ -37,7 +37,7 @@ class Scripts(ChatCase):
         big, small = self.write('big.txt', 'b' * 900), self.write('small.txt', 's' * 400)
         said = r"big.txt' does not fit: it has 9\d\d tok, and 8\d\d of the 1000 tok of the context are free"
         self.assertRegex(self.script(f'/file {big}', code=2), said)
-        self.assertRegex(self.script(f'see @{big}', code=2), said)
+        self.assertRegex(self.script(f'see @{big}', code=4), said)
         self.assertRegex(self.script(f'/file {small}', f'/file {self.write("copy.txt", "s" * 430)}', code=2),
                          r"copy.txt' does not fit: it has 4\d\d tok, and 4\d\d of the .* beside the other files")
         text = self.script(f'/file {small}', '/file')
@@ -106,7 +106,7 @@ class Scripts(ChatCase):
             self.assertIn(said, self.script(f'/file {path}', 'never', code=2))
             self.assertIsNone(self.messages)
             if path != self.path('none.x'):
-                self.assertIn(said, self.script(f'see @{path}', 'never', code=2))
+                self.assertIn(said, self.script(f'see @{path}', 'never', code=5 if path == folder else 2))
         self.assertIn('not a regular file', self.script(f'/file {fifo}', code=2))
         self.assertIn('not valid UTF-8', self.refuses(2, '-f', latin, '-p', 'x'))
         self.assertIn('is a directory', self.refuses(5, '-f', folder, '-p', 'x'))

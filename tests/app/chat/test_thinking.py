@@ -332,6 +332,12 @@ class Setting(ThinkCase):
         _, said = self.dialog(*lines, args=('--template-arg', 'enable_thinking=true'))
         self.assertEqual(len(set(re.findall(r'prompt +(\d+) tok', said))), 1)
 
+    def test_an_answer_that_fails_in_its_thought_leaves_one_empty_line_between_the_others(self):
+        for words in ([], ['--no-stream']):
+            self.fake('ok', '<think>a long thought', fail_at=15)
+            done = self.chat('--lines', '--keep-going', '--template', QWEN3, *words, stdin=b'a\nb\nc\n')
+            self.assertEqual((done.returncode, done.stdout), (1, b'ok\n\nok\n'), done.stderr)
+
 
 if __name__ == '__main__':
     main()
