@@ -113,7 +113,7 @@ static bool run_without_model(const struct options *o, enum exit_code *code)
     return true;
 }
 
-/* ---- choice of the painter ---- */
+/* ---- checks of options ---- */
 
 /* Refuse two options that contradict each other. */
 static enum exit_code check_exclusive(const struct options *o)
@@ -128,7 +128,7 @@ static enum exit_code check_exclusive(const struct options *o)
         {"explain", "batch"},    {"info", "batch"},
     };
     for (size_t i = 0; i < sizeof(pairs) / sizeof(pairs[0]); i++)
-        if (options_given(o, pairs[i][0]) && options_given(o, pairs[i][1]))
+        if (options_given_on(o, pairs[i][0]) && options_given_on(o, pairs[i][1]))
             return report_fail(PROGRAM, EXIT_USAGE, "--%s and --%s cannot be used together",
                                pairs[i][0], pairs[i][1]);
     return EXIT_DONE;
@@ -141,6 +141,8 @@ static enum exit_code check_logprobs(const struct options *o)
         return EXIT_DONE;
     return report_fail(PROGRAM, EXIT_USAGE, "--logprobs needs --json or --jsonl");
 }
+
+/* ---- choice of the painter ---- */
 
 /* For PIPE_ONCE: put the texts of the files of --file before the prompt. For "-" the painter reads
  * standard input to its end. */

@@ -73,6 +73,7 @@ bool chat_pause_named(struct chat *c)
     struct store *store = c->store;
     struct bn_error err;
     const size_t n = store->n_paused;
+    c->snapshot[0] = 0; /* it belongs to the conversation that ends here */
     if (!store->named.path[0])
         return true;
     if (!mem_grow(&store->paused, &store->cap_paused, n + 1, sizeof(*store->paused))) {

@@ -180,7 +180,7 @@ bool cmd_stats(struct command_host *host, struct bn_str args)
                 (double)mem_anon_bytes() / 1e6, (double)mem_file_bytes() / 1e6,
                 /* The counters are inexact, but a peak below the present size would look wrong. */
                 (double)size_max(resident, mem_peak_bytes()) / 1e6);
-    if (turn->finish != FINISH_NONE) {
+    if (turn->finish != FINISH_NONE && r->n_prompt > 0) { /* 0: it waited for the model */
         strbuf_addf(&text, "prompt      %zu tok: %zu reused, %zu evaluated in %.2f s, %.1f tok/s\n",
                     r->n_prompt, r->n_reused, r->n_evaluated, r->prefill_s, answer_prefill_rate(r));
         /* Without r->n_reevaluated, which add_states reports. */

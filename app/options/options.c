@@ -423,6 +423,12 @@ bool options_given(const struct options *o, const char *name)
     return options_source(o, name) != OPTION_FROM_DEFAULT;
 }
 
+bool options_given_on(const struct options *o, const char *name)
+{
+    const struct entry *e = must_find(o, name);
+    return options_given(o, name) && (e->row->kind != OPTION_FLAG || e->value.number != 0);
+}
+
 bool options_flag(const struct options *o, const char *name)
 {
     return value_of(o, name, OPTION_FLAG)->number != 0;

@@ -128,6 +128,8 @@ bool options_copy(const struct options *from, struct options **out, struct bn_er
 /* Read a value. The name must be in a table and the option must have the kind of the function
  * (asserted). Texts and lists belong to `o` and are valid until the option changes. */
 bool options_given(const struct options *o, const char *name); /* its source is not the default */
+/* The same, but false for a flag that is off: --no-plain contradicts no other option. */
+bool options_given_on(const struct options *o, const char *name);
 enum option_source options_source(const struct options *o, const char *name);
 /* For two options that contradict each other: whether the value of `name` has a stronger source
  * than that of `other`, or the same source and was set later. */

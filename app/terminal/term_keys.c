@@ -43,7 +43,7 @@ size_t term_paste_end(const char *bytes, size_t n_bytes, size_t at)
     return end ? (size_t)(end - bytes) + TERM_PASTE_BYTES : n_bytes;
 }
 
-struct term_key_hit term_keys_find(const char *bytes, size_t n_bytes)
+struct term_key_hit term_keys_find(const char *bytes, size_t n_bytes, enum term_key wanted)
 {
     for (size_t at = 0; at < n_bytes;) {
         const char *esc = memchr(bytes + at, '\033', n_bytes - at);
@@ -56,7 +56,8 @@ struct term_key_hit term_keys_find(const char *bytes, size_t n_bytes)
         }
         for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
             const size_t n = strlen(table[i].bytes);
-            if (n_bytes - at >= n && memcmp(esc, table[i].bytes, n) == 0)
+            if ((wanted == TERM_KEY_NONE || table[i].key == wanted) && n_bytes - at >= n &&
+                memcmp(esc, table[i].bytes, n) == 0)
                 return (struct term_key_hit){table[i].key, at, n};
         }
         at++;

@@ -34,8 +34,8 @@ bool term_paste_begins(const char *bytes, size_t n_bytes, size_t at);
 /* The offset after the end mark of the paste that begins at `at`; n_bytes if the end mark is
  * missing. */
 size_t term_paste_end(const char *bytes, size_t n_bytes, size_t at);
-/* The first key of enum term_key outside of pastes. */
-struct term_key_hit term_keys_find(const char *bytes, size_t n_bytes);
+/* The first key `wanted` outside of pastes; TERM_KEY_NONE: the first key of enum term_key. */
+struct term_key_hit term_keys_find(const char *bytes, size_t n_bytes, enum term_key wanted);
 /* Number of bytes at the end that may be the beginning of an escape sequence, of a key or of a
  * mark, whose other bytes have not arrived yet. */
 size_t term_keys_tail(const char *bytes, size_t n_bytes);

@@ -116,7 +116,7 @@ static bool put_back(struct strbuf *keys, char letter)
 static enum ui_terminal_fed use_keys(struct ui *ui, size_t n, struct ui_event *event)
 {
     struct strbuf *keys = &ui->terminal->keys.bytes;
-    const struct term_key_hit hit = term_keys_find(strbuf_text(keys), n);
+    const struct term_key_hit hit = term_keys_find(strbuf_text(keys), n, TERM_KEY_NONE);
     if (hit.at == 0 && hit.key != TERM_KEY_NONE) {
         strbuf_drop(keys, hit.n_bytes);
         return do_key(ui, hit.key, event) ? TERMINAL_EVENT : TERMINAL_FED_ALL;

@@ -176,11 +176,11 @@ static void show_queued(struct ui *ui, struct bn_str displayed)
     add_user_text(ui, displayed);
 }
 
-/* If F2 is the first key that term_keys_find finds, remove it and set *event to the change of the
- * painter. The other painter gets the remaining keys, also those before F2. */
+/* If F2 is among the keys, remove it and set *event to the change of the painter. The other painter
+ * gets the remaining keys, also those before F2. */
 static bool remove_f2(struct strbuf *keys, struct ui_event *event)
 {
-    const struct term_key_hit hit = term_keys_find(keys->ptr, keys->n_bytes);
+    const struct term_key_hit hit = term_keys_find(keys->ptr, keys->n_bytes, TERM_KEY_F2);
     struct strbuf rest = {0};
     if (hit.key != TERM_KEY_F2)
         return false;

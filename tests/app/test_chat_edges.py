@@ -67,6 +67,12 @@ class Ends(TerminalCase):
         self.assertEqual(terminal.wait(), 0)
         self.assertEqual(os.path.getsize(path), 0)
 
+    def test_a_flag_that_is_off_contradicts_no_option(self):
+        self.fake('ok')
+        terminal = self.open('--plain', '--no-plain', '--tui', '-p', 'x')
+        self.assertEqual(terminal.wait(), 0, terminal.seen)
+        self.refuses(2, '--plain', '--tui', '-p', 'x')
+
     def test_a_prompt_option_at_a_terminal_gives_one_answer(self):
         self.fake('the answer')
         for words in (['-p', 'a question'], ['a', 'question'], ['--tui', 'a question']):

@@ -253,16 +253,16 @@ static void keys_are_found_outside_of_pastes(void **state)
 {
     static const char typed[] = "ab\033[200~\033[5~\033[201~c\033[6~d";
     (void)state;
-    struct term_key_hit hit = term_keys_find(typed, sizeof(typed) - 1);
+    struct term_key_hit hit = term_keys_find(typed, sizeof(typed) - 1, TERM_KEY_NONE);
     assert_int_equal(hit.key, TERM_KEY_PAGE_DOWN);
     assert_int_equal(hit.at, strlen(typed) - 5);
     assert_int_equal(hit.n_bytes, 4);
-    hit = term_keys_find(typed, 14); /* the paste has no end yet */
+    hit = term_keys_find(typed, 14, TERM_KEY_NONE); /* the paste has no end yet */
     assert_int_equal(hit.key, TERM_KEY_NONE);
     assert_int_equal(hit.at, 14);
-    assert_int_equal(term_keys_find("\033OQ", 3).key, TERM_KEY_F2);
-    assert_int_equal(term_keys_find("\033[1;5H", 6).key, TERM_KEY_FIRST);
-    assert_int_equal(term_keys_find("\033[A", 3).key, TERM_KEY_NONE);
+    assert_int_equal(term_keys_find("\033OQ", 3, TERM_KEY_NONE).key, TERM_KEY_F2);
+    assert_int_equal(term_keys_find("\033[1;5H", 6, TERM_KEY_NONE).key, TERM_KEY_FIRST);
+    assert_int_equal(term_keys_find("\033[A", 3, TERM_KEY_NONE).key, TERM_KEY_NONE);
 }
 
 static void the_tail_is_an_unfinished_sequence(void **state)
