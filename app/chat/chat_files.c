@@ -38,12 +38,12 @@ static void show_failure(struct chat *c, const struct store_file *f, bool is_oth
 bool chat_save(struct chat *c)
 {
     struct store_file *last = &c->store->last, *named = &c->store->named;
-    const struct transcript_state *now = &c->transcript.now;
+    const struct transcript_state *state = transcript_saved(&c->transcript);
     struct bn_error last_error, saved_error;
     /* Write the named chat first, because path_canonical needs a file that exists. */
-    const bool saved_ok = store_save(c->store, named, now, &saved_error);
+    const bool saved_ok = store_save(c->store, named, state, &saved_error);
     path_canonical(named->path, last->saved_as);
-    const bool last_ok = store_save(c->store, last, now, &last_error);
+    const bool last_ok = store_save(c->store, last, state, &last_error);
     if (saved_ok && named->path[0])
         c->transcript.unsaved = false;
     if (!saved_ok)
@@ -57,7 +57,7 @@ bool chat_save(struct chat *c)
 static bool close_file(struct chat *c, struct store_file *f, bool is_other_saved)
 {
     struct bn_error err;
-    if (store_close(c->store, f, &c->transcript.now, &err))
+    if (store_close(c->store, f, transcript_saved(&c->transcript), &err))
         return true;
     show_failure(c, f, is_other_saved, err.text);
     return false;
@@ -81,7 +81,7 @@ bool chat_pause_named(struct chat *c)
                   store->named.path);
         return chat_close_named(c);
     }
-    const bool ok = store_pause(store, &store->named, &c->transcript.now, &err);
+    const bool ok = store_pause(store, &store->named, transcript_saved(&c->transcript), &err);
     if (!ok)
         show_failure(c, &store->named, false, err.text);
     store->paused[n] = (struct store_paused){c->transcript.now.chat_number, store->named};

@@ -199,6 +199,8 @@ bool cmd_edit(struct command_host *host, struct bn_str args)
     const struct exchange *edited = t->now.items[number - 1]; /* undo keeps a reference to it */
     if (!transcript_rewind(t, number - 1))
         return fail_memory(host);
+    if (host->ui->ops->is_terminal) /* a script has no editor and takes it back for good */
+        transcript_begin_edit(t);
     show_last(host, host->ui->ops->is_terminal ? "moved back to the editor (/undo restores it)"
                                                : "taken back");
     chat_edit_again(host->chat, edited);
@@ -282,7 +284,10 @@ bool cmd_continue(struct command_host *host, struct bn_str args)
     (void)args; /* no arguments */
     if (chat_continue(host->chat, &err))
         return true;
-    return command_fail(host, err.text);
+    (void)command_fail(host, err.text);
+    if (err.code == BN_ECONTEXT && host->chat->turn.is_too_long) /* no turn is left to be dropped */
+        ui_notice(host->ui, TONE_NOTE, "a larger --ctx gives longer answers");
+    return false;
 }
 
 bool cmd_clear(struct command_host *host, struct bn_str args)

@@ -29,7 +29,8 @@ const struct command command_table[] = {
     {"edit", NULL, "[N]", "change your message and send it again",
      "/edit removes your last message and its answer from the conversation and puts the message "
      "into the editor. /edit 2 does this with your second message and removes everything after "
-     "it. /undo restores them. If the conversation is empty, /edit opens $VISUAL or $EDITOR.",
+     "it. /undo restores them, and the saved chat keeps them until the message is sent. If the "
+     "conversation is empty, /edit opens $VISUAL or $EDITOR.",
      ARGS_FREE, cmd_edit},
     {"undo", NULL, "[N]", "remove the last turn",
      "/undo removes your last message and its answer, /undo 3 the last three. Directly after "

@@ -36,6 +36,31 @@ class Ends(TerminalCase):
                 os.remove(self.path('kept.json'))
                 os.remove(self.path('begun'))
 
+    def test_a_message_that_is_edited_stays_in_the_file_until_it_is_sent(self):
+        """Neither an end without sending it nor a kill loses it or the later messages."""
+        path = self.path('edited.json')
+        said = lambda: [m['content'] for m in self.saved(path) if m['role'] == 'user']
+        for words in PAINTERS:
+            self.fake('ok')
+            terminal = self.ready(*words, '--session', path)
+            for line in (b'one\r', b'two\r'):
+                self.says_in(terminal, line, rb'ok(?s:.*)tok')
+            self.says_in(terminal, b'/edit 1\r', rb'moved back to the editor(?s:.*)one')
+            terminal.send(b'\x03')
+            self.leave(terminal)
+            self.assertEqual(said(), ['one', 'two'])
+            terminal = self.ready(*words, '--session', path)
+            self.says_in(terminal, b'/edit 2\r', rb'moved back to the editor(?s:.*)two')
+            terminal.process.kill()
+            terminal.process.wait(30)
+            self.assertEqual(said(), ['one', 'two'])
+            terminal = self.ready(*words, '--session', path)
+            self.says_in(terminal, b'/edit 1\r', rb'moved back to the editor(?s:.*)one')
+            self.says_in(terminal, b' more\r', rb'ok(?s:.*)tok')
+            self.leave(terminal)
+            self.assertEqual(said(), ['one more'])
+            os.remove(path)
+
     def test_a_hang_up_during_an_answer_saves_it_and_ends(self):
         for words in PAINTERS:
             self.fake('word ', endless=1, token_ms=5)

@@ -15,6 +15,7 @@ struct transcript_step {
     bool is_cut; /* false, in the redo list only: a step that restores one exchange */
     /* In the undo list: number of turns and last serial after the cut. Not set in the redo list. */
     size_t after_n, after_serial;
+    bool is_edit; /* in the undo list: the first message that the cut removed is in the editor */
 };
 
 #define MAX_STEPS 64 /* of undo, and of redo; older steps are dropped, to bound the memory */
@@ -348,15 +349,31 @@ static void step_back(struct transcript *t, struct transcript_state to, bool is_
     t->unsaved = true;
 }
 
+static bool is_unchanged_since(const struct transcript *t, const struct transcript_step *cut)
+{
+    return cut->after_n == t->now.n && cut->after_serial == last_serial(&t->now);
+}
+
+void transcript_begin_edit(struct transcript *t)
+{
+    t->cuts[t->n_cuts - 1].is_edit = true;
+}
+
+const struct transcript_state *transcript_saved(const struct transcript *t)
+{
+    const struct transcript_step *cut = t->n_cuts > 0 ? &t->cuts[t->n_cuts - 1] : NULL;
+    /* A step that can be redone means that the edited message was sent and then undone. */
+    const bool is_editing = cut && cut->is_edit && t->n_redos == 0 && is_unchanged_since(t, cut);
+    return is_editing ? &cut->state : &t->now;
+}
+
 /* The cut that undo would revert; NULL if it would remove the last exchange. The exchange after
  * which a cut was made gets a new serial when its question is answered again. So in an empty
  * conversation any cut that is left is the next one. */
 static const struct transcript_step *cut_to_undo(const struct transcript *t)
 {
     const struct transcript_step *cut = t->n_cuts > 0 ? &t->cuts[t->n_cuts - 1] : NULL;
-    const bool is_cut =
-        cut &&
-        (t->now.n == 0 || (cut->after_n == t->now.n && cut->after_serial == last_serial(&t->now)));
+    const bool is_cut = cut && (t->now.n == 0 || is_unchanged_since(t, cut));
     return is_cut ? cut : NULL;
 }
 

@@ -118,6 +118,12 @@ bool transcript_set_extra(struct transcript *t, enum extra_owner place, struct b
 bool transcript_clear(struct transcript *t);                   /* begins a new chat */
 bool transcript_forget(struct transcript *t, size_t n_oldest); /* remove them; at most now.n */
 bool transcript_rewind(struct transcript *t, size_t n_keep);   /* keep the first; at most now.n */
+/* After transcript_rewind, when the first message that it removed is in the editor: until the next
+ * message or undo, transcript_saved returns the state before. */
+void transcript_begin_edit(struct transcript *t);
+/* The state that belongs into the files: the conversation, except while a message is edited. So a
+ * user who leaves without sending the message, and a crash, lose nothing. */
+const struct transcript_state *transcript_saved(const struct transcript *t);
 /* Make `other` the conversation, as a new chat. `other` is empty afterwards, also on failure. */
 bool transcript_replace(struct transcript *t, struct transcript *other);
 
