@@ -172,6 +172,9 @@ static bool fit(struct chat *c, const struct options *settings, struct prompt *o
     if (!prompt_fit(&maker, &c->transcript.now, turn->mode, &limits, &fitted, &turn->is_too_long,
                     err))
         return false;
+    turn->n_turns = c->transcript.now.n - c->transcript.now.n_skipped;
+    if (limits.overflow == OVERFLOW_KEEP_FIRST && c->transcript.now.n_skipped > 0)
+        turn->n_turns++; /* the first one, which n_skipped counts too */
     turn->n_dropped = fitted.n_dropped;
     turn->n_dropped_tokens = fitted.n_dropped_tokens;
     turn->n_changed = fitted.n_changed;

@@ -124,6 +124,8 @@ const char *turn_end_notice(const struct turn *turn)
     };
     if (turn->mode == PROMPT_CONTINUE && turn->finish == FINISH_STOP && turn->n_tokens == 0)
         return "the model has nothing to add";
+    if (turn->finish == FINISH_CONTEXT && turn->n_turns == 1)
+        return "the context is full of this turn alone; a larger --ctx gives longer answers";
     if (turn->finish == FINISH_CONTEXT && turn->overflow != OVERFLOW_STOP)
         return "the context is full; /continue drops the oldest turns and extends the answer";
     return notices[turn->finish];
