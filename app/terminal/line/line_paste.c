@@ -199,6 +199,23 @@ static bool is_kill(void)
     return false;
 }
 
+/* Make one undo group of all changes since rl_undo_list was `older`, so that one undo reverts both
+ * what a key did and what was added to it. Readline's own group can only begin after the key. */
+static void join_undo(UNDO_LIST *older)
+{
+    UNDO_LIST *first = rl_undo_list; /* the first change after `older` is the last in the list */
+    if (first == older)
+        return;
+    while (first->next != older)
+        first = first->next;
+    rl_add_undo(UNDO_BEGIN, 0, 0, NULL);
+    UNDO_LIST *begin = rl_undo_list;
+    rl_undo_list = begin->next;
+    begin->next = older;
+    first->next = begin;
+    rl_add_undo(UNDO_END, 0, 0, NULL);
+}
+
 /* A key has replaced a part of `before`. If this part begins or ends inside of a placeholder, and
  * the key has only deleted, delete the rest of the placeholder too; else revert what the key has
  * done. Returns whether the line has changed. */
@@ -229,8 +246,7 @@ static bool repair_placeholders(struct bn_str before)
     const size_t n_right = wide.end - cut.end, n_left = cut.start - wide.start;
     if (n_right + n_left == 0)
         return false;
-    (void)rl_begin_undo_group(); /* always 0; one undo reverts what follows, the next one the key */
-    if (now.start < now.end) {   /* other characters instead of a part, or inside: refuse the key */
+    if (now.start < now.end) { /* other characters instead of a part, or inside: refuse the key */
         (void)rl_delete_text(0, rl_end);
         rl_point = 0;
         (void)rl_insert_text(before.ptr);
@@ -245,7 +261,7 @@ static bool repair_placeholders(struct bn_str before)
         (void)rl_delete_text((int)wide.start, (int)now.start);
         rl_point = (int)wide.start;
     }
-    (void)rl_end_undo_group();
+    join_undo(line_state.before.undo);
     return true;
 }
 
@@ -272,6 +288,7 @@ void line_paste_before_key(void)
     struct span ignored;
     b->point = rl_point;
     b->history = where_history();
+    b->undo = rl_undo_list;
     b->is_valid =
         !is_searching() && next_placeholder(rl_line_buffer, (size_t)rl_end, 0, &ignored) != NULL;
     strbuf_cut(&b->text, 0);

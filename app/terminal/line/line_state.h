@@ -45,7 +45,8 @@ struct line_state {
     struct line_before {
         bool is_valid; /* else the key may do anything to the placeholders */
         struct strbuf text;
-        int point, history; /* rl_point, where_history */
+        int point, history;     /* rl_point, where_history */
+        struct undo_list *undo; /* rl_undo_list */
     } before;
 
     struct line_choices choices; /* of the completion in progress */

@@ -334,7 +334,10 @@ class Editing(TerminalCase):
                  (paste + ' b' + home + '\x0bx', 'x'),            # Ctrl-K
                  (paste + paste + home + '\x04' + end + 'x', rows + 'x'),
                  (paste + paste + '\x7fx', rows + 'x'),
-                 ('a' + paste + '\x7f\x1f\x1fb', 'a' + rows + 'b'),  # Ctrl-_ twice
+                 ('a' + paste + '\x7f\x1fb', 'a' + rows + 'b'),  # Ctrl-_
+                 ('a' + paste + '\x17\x1fb', 'a' + rows + 'b'),  # Ctrl-W
+                 (paste + '\x01\x04\x1f\x05b', rows + 'b'),  # Ctrl-A, Ctrl-D
+                 (paste + 'c\x7f\x7f\x1f\x05b', rows + 'b'),
                  ('[' + paste + home + '\x04' + end + 'x', rows + 'x'),
                  (paste + '\x17\x19x', rows + 'x'),              # Ctrl-W, Ctrl-Y
                  (paste + ' b' + home + '\x1bd' + end + '\x19', ' b' + rows),
