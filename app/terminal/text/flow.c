@@ -8,6 +8,7 @@
 #include "engine/base/size.h"
 
 #include <string.h>
+#include <unilbrk.h>
 
 void flow_init(struct flow *f, size_t columns, enum flow_wrap wrap, enum flow_kind kind,
                const struct flow_looks *looks)
@@ -152,6 +153,27 @@ static void end_line(struct flow *f, enum text_look look, struct strbuf *out)
     flow_begin_row(f);
 }
 
+/* Ideographs, kana, and the punctuation of these scripts. */
+static bool is_ideographic(uint32_t code)
+{
+    return (code >= 0x2e80 && code <= 0x33ff) || (code >= 0x3400 && code <= 0x9fff) ||
+           (code >= 0xf900 && code <= 0xfaff) || (code >= 0xff00 && code <= 0xff60) ||
+           (code >= 0x20000 && code <= 0x3ffff);
+}
+
+/* Whether a row may end between two characters that are no blanks. Chinese and Japanese have no
+ * blanks between words, so a row may end nearly everywhere, but punctuation that closes stays at
+ * the character before it (Unicode line breaking, UAX 14). */
+static bool may_break_between(uint32_t before, uint32_t after)
+{
+    const uint32_t text[] = {before, after};
+    char breaks[2];
+    if (!is_ideographic(before) && !is_ideographic(after))
+        return false;
+    u32_possible_linebreaks(text, 2, "UTF-8", breaks);
+    return breaks[1] == UC_BREAK_POSSIBLE;
+}
+
 static void add_cell(struct flow *f, struct flow_cell cell, struct strbuf *out)
 {
     const bool is_blank = cell.code == ' ' || cell.code == '\t' || cell.code == '\n';
@@ -172,7 +194,8 @@ static void add_cell(struct flow *f, struct flow_cell cell, struct strbuf *out)
          * break. */
         if (f->held.width + cell.width > limit(f, cell.look) ||
             (f->held.word.n > 0 &&
-             breaks_words(f, f->held.word.items[0].look) != breaks_words(f, cell.look)))
+             (breaks_words(f, f->held.word.items[0].look) != breaks_words(f, cell.look) ||
+              may_break_between(f->held.word.items[f->held.word.n - 1].code, cell.code))))
             put_word(f, out);
         if (push(&f->held.word, cell)) {
             f->held.width += cell.width;

@@ -6,9 +6,10 @@
  * Text comes in pieces, which may end within a word or a character. Text that was written is never
  * changed. Lines of code (between fences) and, with FLOW_NO_WRAP, all lines are broken by the
  * terminal, so that they can be copied as a whole. In other lines, the last word of a piece is held
- * back until its end is known. Blanks are held back until the next word, and undecided marks of
- * Markdown until they are decided (markdown.h). If memory runs out, a piece of the text is lost
- * (markdown_add), a word is broken, or the functions that write a row again leave out characters.
+ * back until its end is known; in Chinese and Japanese, nearly every character is a word. Blanks
+ * are held back until the next word, and undecided marks of Markdown until they are decided
+ * (markdown.h). If memory runs out, a piece of the text is lost (markdown_add), a word is broken,
+ * or the functions that write a row again leave out characters.
  */
 #ifndef APP_FLOW_H
 #define APP_FLOW_H

@@ -81,6 +81,27 @@ static void breaks_between_words_and_never_within(void **state)
     strbuf_finish(&out);
 }
 
+/* Chinese has no blanks between words. Each character is written when the next one is known, and a
+ * full stop does not begin a row. */
+static void chinese_is_written_character_by_character(void **state)
+{
+    struct flow f = {0};
+    struct strbuf out = {0};
+    (void)state;
+    flow_init(&f, 9, FLOW_WRAP, FLOW_ANSWER, NULL);
+    flow_add(&f, bn_str_of("\xe4\xb8\xad\xe6\x96\x87"), &out); /* two ideographs */
+    assert_string_equal(strbuf_text(&out), "\xe4\xb8\xad");
+    flow_add(&f, bn_str_of("ab\xe4\xb8\xad"), &out);
+    assert_string_equal(strbuf_text(&out), "\xe4\xb8\xad\xe6\x96\x87"
+                                           "ab");
+    flow_add(&f, bn_str_of("\xe3\x80\x82\xe6\x96\x87"), &out); /* an ideographic full stop */
+    flow_flush(&f, &out);
+    assert_string_equal(strbuf_text(&out), "\xe4\xb8\xad\xe6\x96\x87"
+                                           "ab\n\xe4\xb8\xad\xe3\x80\x82\xe6\x96\x87");
+    flow_finish(&f);
+    strbuf_finish(&out);
+}
+
 static void code_keeps_its_blanks_and_lines(void **state)
 {
     struct strbuf out = {0};
@@ -184,6 +205,7 @@ int main(void)
         cmocka_unit_test(pieces_give_the_output_of_the_whole),
         cmocka_unit_test(no_row_of_prose_is_wider_than_the_terminal),
         cmocka_unit_test(breaks_between_words_and_never_within),
+        cmocka_unit_test(chinese_is_written_character_by_character),
         cmocka_unit_test(code_keeps_its_blanks_and_lines),
         cmocka_unit_test(shows_no_control_and_no_broken_byte),
         cmocka_unit_test(a_narrower_terminal_gets_the_last_row_again),
