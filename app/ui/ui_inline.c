@@ -327,6 +327,7 @@ static void inline_turn_end(struct ui *ui, const struct turn *turn)
 {
     end_answer(ui);
     ui_terminal_show_end(ui, turn, inline_add_message);
+    ui_terminal_show_fullness(ui, turn, inline_add_message);
     inline_write_out(ui);
 }
 

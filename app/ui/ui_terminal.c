@@ -130,6 +130,25 @@ void ui_terminal_resume_answer(struct ui *ui, ui_terminal_add_fn add)
     resume_part(ui, PART_ANSWER, strbuf_str(&turn->shown), printed.n_shown, add);
 }
 
+void ui_terminal_show_fullness(struct ui *ui, const struct turn *turn, ui_terminal_show_fn show)
+{
+    const struct chat *c = ui->chat;
+    struct status s = {0};
+    struct strbuf text = {0};
+    chat_status(c, &s);
+    const int before = ui->terminal->fullness;
+    ui->terminal->fullness = status_fullness(&s);
+    if (ui->terminal->fullness <= before || ui_terminal_is_hidden(ui, TONE_WARNING) ||
+        turn->finish == FINISH_CONTEXT) /* turn_end_notice says it */
+        return;
+    strbuf_addf(&text, "the context is %zu %% full%s", 100 * s.n_used / s.n_ctx,
+                chat_overflow(c) == OVERFLOW_STOP
+                    ? "; /forget and /clear free space"
+                    : "; when it is full, the oldest turns are dropped (/context)");
+    show(ui, TONE_WARNING, strbuf_str(&text));
+    strbuf_finish(&text);
+}
+
 void ui_terminal_show_end(struct ui *ui, const struct turn *turn, ui_terminal_show_fn show)
 {
     struct strbuf text = {0};

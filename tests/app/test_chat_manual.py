@@ -384,6 +384,15 @@ class Overflow(TerminalCase):
             self.leave(terminal)
             self.assertEqual(self.messages(), ['b' * 30, 'c' * 30])
 
+    def test_a_context_that_fills_is_reported_once_at_80_percent(self):
+        for words in ([], ['--plain']):  # the full screen has a status row for it
+            self.fake('short words here', n_ctx=100)
+            terminal = self.ready(*words)
+            self.says_in(terminal, b'hello\r')
+            self.says_in(terminal, b'hello2\r', rb'the context is 8\d % full; when it is full, the oldest')
+            self.assertEqual(terminal.seen.count(b'% full'), 1)
+            self.leave(terminal)
+
     def test_a_full_context_is_reported_with_the_commands_that_help(self):
         for words in PAINTERS:
             self.fake('short', 'word ' * 60, n_ctx=200)
