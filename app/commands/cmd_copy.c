@@ -8,10 +8,16 @@
 static bool copy(struct command_host *host, struct bn_str text, const char *name)
 {
     struct bn_error err;
-    const char *through; /* the program or method that was used */
-    if (!clipboard_put(text, &through, &err))
+    const char *program;
+    if (!clipboard_put(text, &program, &err))
         return command_fail(host, err.text);
-    ui_notice(host->ui, TONE_PLAIN, "%s copied, %zu bytes, by %s", name, text.n_bytes, through);
+    if (program)
+        ui_notice(host->ui, TONE_PLAIN, "%s copied, %zu bytes, by %s", name, text.n_bytes, program);
+    else
+        ui_notice(host->ui, TONE_PLAIN,
+                  "%s sent to the clipboard of the terminal (OSC 52), %zu bytes; some terminals do "
+                  "not accept it",
+                  name, text.n_bytes);
     return true;
 }
 

@@ -125,20 +125,15 @@ static bool write_osc52(struct bn_str text, struct bn_error *err)
     return ok;
 }
 
-bool clipboard_put(struct bn_str text, const char **method, struct bn_error *err)
+bool clipboard_put(struct bn_str text, const char **program, struct bn_error *err)
 {
     const char *helper = copy_with_any_helper(text);
     if (!helper && !isatty(STDOUT_FILENO))
         return bn_fail(err, BN_EUNSUPPORTED,
                        "no clipboard: wl-copy, xclip, xsel and pbcopy do not work here, and "
                        "standard output is no terminal");
-    if (!helper) {
-        if (!write_osc52(text, err))
-            return false;
-        helper = "the terminal (OSC 52)";
-    }
-    *method = helper;
-    return true;
+    *program = helper;
+    return helper || write_osc52(text, err);
 }
 
 /* ---- blocks of code ---- */

@@ -15,10 +15,11 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* Copy text. *method is the name of the program, or "the terminal (OSC 52)"; static text. Waits at
- * most two seconds for each program. BN_EUNSUPPORTED: no program works, and standard output is no
+/* Copy text. *program is the name of the clipboard program, a static text. NULL: the text was
+ * written to the terminal (OSC 52), which does not say whether it has copied it. Waits at most two
+ * seconds for each program. BN_EUNSUPPORTED: no program works, and standard output is no
  * terminal. BN_EIO: OSC 52 cannot be written. BN_ENOMEM: no memory for OSC 52. */
-bool clipboard_put(struct bn_str text, const char **method, struct bn_error *err);
+bool clipboard_put(struct bn_str text, const char **program, struct bn_error *err);
 
 /* The number of code blocks in a text. A block is enclosed in fences: lines that begin with three
  * or more backticks or tildes, after at most three spaces. No backtick may follow a fence of

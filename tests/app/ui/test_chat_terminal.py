@@ -24,7 +24,7 @@ class Clipboard(TerminalCase):
         self.fake('Hi you!')
         terminal = self.ready()
         self.ask(terminal, 'x')
-        seen = self.ask(terminal, '/copy', until=rb'7 bytes, by the terminal \(OSC 52\)')
+        seen = self.ask(terminal, '/copy', until=rb'clipboard of the terminal \(OSC 52\), 7 bytes')
         self.assertEqual(seen.count(b'\x1b]52;c;SGkgeW91IQ==\x07'), 1)
         terminal.send(b'\x04')
         self.left_clean(terminal, 0)
