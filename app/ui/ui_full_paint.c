@@ -157,14 +157,15 @@ static bool is_match(const struct full_ui *u, size_t line)
     return u->find.n > 0 && u->find.lines[u->find.at] == line;
 }
 
-/* Write "match 2 of 7, n N Esc | ", or "" if no search is active. */
-static void find_hint(const struct full_ui *u, char *out, size_t out_bytes)
+/* Write "match 2 of 7, n N Esc | ", or "" if no search is active. During an answer without "Esc",
+ * which then stops the answer. */
+static void find_hint(const struct full_ui *u, bool is_busy, char *out, size_t out_bytes)
 {
     if (u->find.n == 0)
         out[0] = 0;
     else
-        (void)snprintf(out, out_bytes, "match %zu of %zu, n N Esc | ", u->find.at + 1,
-                       u->find.n); /* if it does not fit, it is cut */
+        (void)snprintf(out, out_bytes, "match %zu of %zu, n N%s | ", u->find.at + 1, u->find.n,
+                       is_busy ? "" : " Esc"); /* if it does not fit, it is cut */
 }
 
 /* ---- frame ---- */
@@ -272,7 +273,7 @@ static void paint_all(struct ui *ui)
     /* fullness 0, 1, 2: SCREEN_BAR, SCREEN_BAR_HIGH, SCREEN_BAR_FULL */
     const enum screen_look bar = (enum screen_look)((int)SCREEN_BAR + u->fullness);
     char found[64], status[sizeof(u->status) + sizeof(MORE_BELOW) + sizeof(found)];
-    find_hint(u, found, sizeof(found));
+    find_hint(u, chat_is_busy(ui->chat), found, sizeof(found));
     (void)snprintf(status, sizeof(status), "%s%s%s", found, u->is_scrolled ? MORE_BELOW : "",
                    u->status); /* fits */
     drop_items(status, u->size.columns);
