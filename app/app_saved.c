@@ -30,10 +30,10 @@ static void show_warning(const struct app *app, const char *text)
         report_line(PROGRAM, "warning: %s", text);
 }
 
-static void show_orphan(const struct app *app, const struct store_file *f)
+static void show_set_aside(const struct app *app, const struct store_file *f)
 {
     struct strbuf warning = {0};
-    store_orphan_text(f, &warning);
+    store_set_aside_text(f, &warning);
     show_warning(app, strbuf_text(&warning));
     strbuf_finish(&warning);
 }
@@ -68,7 +68,7 @@ static void choose_paths(struct app *app)
     store_clean();
     if (writes_last)
         open_free_slot(app, &path_error);
-    show_orphan(app, &app->store.last);
+    show_set_aside(app, &app->store.last);
     if (app->is_interactive && /* also with --no-history: /set can change it */
         !path_of(PATH_STATE, "history", app->terminal.history.path, &path_error))
         app->terminal.history.path[0] = 0;
@@ -237,7 +237,7 @@ static enum exit_code offer_copy(struct app *app, const char *path, const char *
 
 /* Open or create the named chat of --session. --load takes any path, but --session might create a
  * file, so a path must end in .json. */
-static enum exit_code open_session(struct app *app, const char *name)
+static enum exit_code open_named(struct app *app, const char *name)
 {
     char path[PATH_BYTES], holder[FILE_LOCK_HOLDER_BYTES];
     struct store_file *f = &app->store.named;
@@ -251,7 +251,7 @@ static enum exit_code open_session(struct app *app, const char *name)
     const bool is_free = store_open(f, path, holder);
     if (!is_free)
         code = offer_copy(app, path, holder);
-    show_orphan(app, f);
+    show_set_aside(app, f);
     if (code != EXIT_DONE || access(path, F_OK) != 0) /* a new chat has nothing to read */
         return code;
     return is_free ? read_conversation(app, path, f) : read_copy(app, path, f);
@@ -274,7 +274,7 @@ enum exit_code app_open_saved(struct app *app)
     signals_ignore_size_limit(); /* before choose_paths writes the first files: the locks */
     choose_paths(app);
     if (session)
-        return open_session(app, session);
+        return open_named(app, session);
     if (load)
         return load_chat(app, load);
     return options_flag(app->options, "continue") ? continue_last(app) : EXIT_DONE;

@@ -43,6 +43,7 @@ struct chat_totals {
 #define CHAT_RATE_TOKENS 256
 
 struct chat {
+    /* Pointers to objects of struct app, which live longer than the chat. */
     const struct open_model *model;
     struct prompt_maker maker;
     struct store *store; /* the files of this chat */
@@ -50,7 +51,8 @@ struct chat {
     struct worker *worker;
     struct ui *ui;
     enum prompt_overflow overflow; /* default of --overflow: drop with a user, else stop */
-    size_t n_alts;                 /* alternatives to report with each token; 0: none */
+    size_t n_alts;                 /* alternatives to report with each token; 0: none. From
+                                      --logprobs, and /probs changes it. */
     char snapshot[PATH_BYTES];     /* file to load before the next answer; "" for none */
 
     enum chat_phase phase;

@@ -39,19 +39,19 @@ bool chat_save(struct chat *c)
 {
     struct store_file *last = &c->store->last, *named = &c->store->named;
     const struct transcript_state *state = transcript_saved(&c->transcript);
-    struct bn_error last_error, saved_error;
+    struct bn_error last_error, named_error;
     /* Write the named chat first, because path_canonical needs a file that exists. */
-    const bool saved_ok = store_save(c->store, named, state, &saved_error);
+    const bool named_ok = store_save(c->store, named, state, &named_error);
     path_canonical(named->path, last->saved_as);
     const bool last_ok = store_save(c->store, last, state, &last_error);
-    if (saved_ok && named->path[0])
+    if (named_ok && named->path[0])
         c->transcript.unsaved = false;
-    if (!saved_ok)
-        show_failure(c, named, last_ok && last->path[0], saved_error.text);
+    if (!named_ok)
+        show_failure(c, named, last_ok && last->path[0], named_error.text);
     /* If both have failed, the message about the file that the user has named is enough. */
-    if (!last_ok && saved_ok)
+    if (!last_ok && named_ok)
         show_failure(c, last, named->path[0], last_error.text);
-    return last_ok && saved_ok;
+    return last_ok && named_ok;
 }
 
 static bool close_file(struct chat *c, struct store_file *f, bool is_other_saved)
@@ -112,9 +112,9 @@ void chat_resume_named(struct chat *c)
 
 bool chat_close_files(struct chat *c, bool *is_named_chat_written)
 {
-    const bool has_saved = c->store->named.path[0];
+    const bool has_named = c->store->named.path[0];
     *is_named_chat_written = chat_close_named(c);
-    const bool is_last_saved = close_file(c, &c->store->last, has_saved && *is_named_chat_written);
+    const bool is_last_saved = close_file(c, &c->store->last, has_named && *is_named_chat_written);
     for (size_t i = 0; i < c->store->n_paused; i++)
         store_forget(&c->store->paused[i].file);
     mem_free(c->store->paused);

@@ -133,11 +133,6 @@ static const char *template_kind(const struct open_model *m)
     return template_info(m->template)->is_chat ? "chat" : "base";
 }
 
-static void put_count(json_t **o, const char *key, uint64_t n)
-{
-    json_out_put(o, key, json_integer((json_int_t)n));
-}
-
 static void put_text(json_t **o, const char *key, const char *text)
 {
     json_out_put(o, key, json_out_text(bn_str_of(text)));
@@ -154,7 +149,8 @@ static json_t *sampling_json(const struct options *options)
             json_out_put(&one, "value", json_real(0));
             source = "greedy";
         } else if (options_find(options, name)->kind == OPTION_INT)
-            put_count(&one, "value", (uint64_t)options_int(options, name)); /* not negative */
+            json_out_put_count(&one, "value",
+                               (uint64_t)options_int(options, name)); /* not negative */
         else
             json_out_put(&one, "value", json_real(options_real(options, name)));
         put_text(&one, "source", option_source_name(options_source(options, source)));
@@ -174,7 +170,7 @@ static json_t *thinking_json(const struct open_model *m, const struct options *o
     if (n_budget == THINK_NO_BUDGET)
         json_out_put(&o, "budget", json_null());
     else
-        put_count(&o, "budget", n_budget);
+        json_out_put_count(&o, "budget", n_budget);
     return o;
 }
 
@@ -187,32 +183,32 @@ json_t *model_sheet_json(const struct open_model *m, const struct worker *w,
     put_text(&o, "model", m->name);
     put_text(&o, "file", bn_file_path(m->file));
     json_out_put(&o, "built_in", json_boolean(m->is_demo));
-    put_count(&o, "file_bytes", bn_file_bytes(m->file));
+    json_out_put_count(&o, "file_bytes", bn_file_bytes(m->file));
     put_text(&o, "architecture", info->arch);
     put_text(&o, "quantisation", info->quantisation);
-    put_count(&o, "parameters", info->n_params);
-    put_count(&o, "layers", info->n_layers);
-    put_count(&o, "width", info->n_embd);
-    put_count(&o, "feed_forward", info->n_ff);
-    put_count(&o, "heads", info->n_heads);
-    put_count(&o, "kv_heads", info->n_kv_heads);
-    put_count(&o, "vocabulary", t->n_vocab);
+    json_out_put_count(&o, "parameters", info->n_params);
+    json_out_put_count(&o, "layers", info->n_layers);
+    json_out_put_count(&o, "width", info->n_embd);
+    json_out_put_count(&o, "feed_forward", info->n_ff);
+    json_out_put_count(&o, "heads", info->n_heads);
+    json_out_put_count(&o, "kv_heads", info->n_kv_heads);
+    json_out_put_count(&o, "vocabulary", t->n_vocab);
     put_text(&o, "tokenizer", t->model);
     put_text(&o, "pre_tokenizer", t->pre);
     put_text(&o, "template", m->template ? template_info(m->template)->name : "");
     put_text(&o, "template_kind", template_kind(m));
     put_text(&o, "device", info->device);
-    put_count(&o, "context", worker_n_ctx(w));
-    put_count(&o, "trained_context", info->n_ctx_train);
-    put_count(&o, "weight_bytes", info->weight_bytes);
-    put_count(&o, "kv_bytes_per_token", info->kv_bytes_per_token);
-    put_count(&o, "chat_bytes", info->seq_fixed_bytes);
-    put_count(&o, "state_bytes", info->state_bytes);
-    put_count(&o, "state_memory", worker_state_memory(w));
+    json_out_put_count(&o, "context", worker_n_ctx(w));
+    json_out_put_count(&o, "trained_context", info->n_ctx_train);
+    json_out_put_count(&o, "weight_bytes", info->weight_bytes);
+    json_out_put_count(&o, "kv_bytes_per_token", info->kv_bytes_per_token);
+    json_out_put_count(&o, "chat_bytes", info->seq_fixed_bytes);
+    json_out_put_count(&o, "state_bytes", info->state_bytes);
+    json_out_put_count(&o, "state_memory", worker_state_memory(w));
     put_text(&o, "kv", info->kv_type);
     if (info->n_experts > 0) {
-        put_count(&o, "experts", info->n_experts);
-        put_count(&o, "used_experts", info->n_used_experts);
+        json_out_put_count(&o, "experts", info->n_experts);
+        json_out_put_count(&o, "used_experts", info->n_used_experts);
     }
     if (info->window[0])
         put_text(&o, "window", info->window);

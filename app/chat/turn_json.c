@@ -76,11 +76,6 @@ static json_t *logprobs_json(const struct tokenizer *t, const struct turn *turn)
     return list;
 }
 
-static void put_integer(json_t **o, const char *key, uint64_t n)
-{
-    json_out_put(o, key, json_integer((json_int_t)n));
-}
-
 json_t *turn_json(const struct tokenizer *t, const char *model, const struct turn *turn)
 {
     const struct answer_result *r = &turn->result;
@@ -91,25 +86,25 @@ json_t *turn_json(const struct tokenizer *t, const char *model, const struct tur
     json_out_put(&o, "thought",
                  has_thought ? json_out_text(strbuf_str(&turn->thought)) : json_null());
     json_out_put(&o, "finish", json_string(finish_name(turn->finish)));
-    put_integer(&o, "seed", turn->sampler.seed);
+    json_out_put_count(&o, "seed", turn->sampler.seed);
     json_out_put(&o, "settings", settings_json(turn));
-    put_integer(&o, "prompt_tokens", r->n_prompt);
-    put_integer(&o, "reused_tokens", r->n_reused);
-    put_integer(&o, "evaluated_tokens", r->n_evaluated);
-    put_integer(&o, "reevaluated_tokens", turn_reevaluated(turn));
-    put_integer(&o, "saved_states", r->states.n_states);
-    put_integer(&o, "saved_state_bytes", r->states.n_bytes);
-    put_integer(&o, "completion_tokens", r->n_tokens);
-    put_integer(&o, "thought_tokens", r->n_thought);
+    json_out_put_count(&o, "prompt_tokens", r->n_prompt);
+    json_out_put_count(&o, "reused_tokens", r->n_reused);
+    json_out_put_count(&o, "evaluated_tokens", r->n_evaluated);
+    json_out_put_count(&o, "reevaluated_tokens", turn_reevaluated(turn));
+    json_out_put_count(&o, "saved_states", r->states.n_states);
+    json_out_put_count(&o, "saved_state_bytes", r->states.n_bytes);
+    json_out_put_count(&o, "completion_tokens", r->n_tokens);
+    json_out_put_count(&o, "thought_tokens", r->n_thought);
     json_out_put(&o, "thought_cut", json_boolean(r->is_thought_cut));
-    put_integer(&o, "drafted_tokens", r->n_drafted);
-    put_integer(&o, "accepted_tokens", r->n_accepted);
+    json_out_put_count(&o, "drafted_tokens", r->n_drafted);
+    json_out_put_count(&o, "accepted_tokens", r->n_accepted);
     json_out_put(&o, "prefill_s", json_real(r->prefill_s));
     json_out_put(&o, "decode_s", json_real(r->decode_s));
     json_out_put(&o, "prefill_tokens_per_s", json_real(answer_prefill_rate(r)));
     json_out_put(&o, "decode_tokens_per_s", json_real(answer_decode_rate(r)));
     json_out_put(&o, "first_token_s", json_real(r->first_token_s));
-    put_integer(&o, "dropped_turns", turn->n_dropped);
+    json_out_put_count(&o, "dropped_turns", turn->n_dropped);
     if (turn->n_alts > 0)
         json_out_put(&o, "logprobs", logprobs_json(t, turn));
     return o;

@@ -3,6 +3,8 @@
  */
 #include "app/chat/ui.h"
 
+#include "app/options/options.h"
+
 #include <stdarg.h>
 #include <stdio.h>
 
@@ -11,6 +13,11 @@ bool ui_find_nowhere(struct ui *ui, struct pattern *pattern)
     (void)ui;
     (void)pattern;
     return false;
+}
+
+bool ui_is_hidden(const struct ui *ui, enum ui_tone tone)
+{
+    return (tone == TONE_NOTE || tone == TONE_WARNING) && options_flag(ui->options, "quiet");
 }
 
 void ui_notice(struct ui *ui, enum ui_tone tone, const char *fmt, ...)

@@ -136,6 +136,9 @@ struct ui {
 /* The `find` of painters that cannot move between matches: returns false. */
 bool ui_find_nowhere(struct ui *ui, struct pattern *pattern);
 
+/* Whether --quiet hides a notice of this tone. */
+bool ui_is_hidden(const struct ui *ui, enum ui_tone tone);
+
 /* Show a formatted notice. It is cut after 999 bytes. */
 void ui_notice(struct ui *ui, enum ui_tone tone, const char *fmt, ...) BN_PRINTF(3, 4);
 

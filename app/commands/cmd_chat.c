@@ -17,7 +17,7 @@
 
 /* Call this after a change of the conversation. It shows `action`, which names the change, and the
  * last message, updates the number of tokens in use, and writes the conversation to its files. */
-static void show_last(struct command_host *host, const char *action)
+static void finish_change(struct command_host *host, const char *action)
 {
     const struct exchange *last = transcript_last(&host->chat->transcript);
     struct strbuf text = {0};
@@ -201,7 +201,7 @@ bool cmd_edit(struct command_host *host, struct bn_str args)
         return fail_memory(host);
     if (host->ui->ops->is_terminal) /* a script has no editor and takes it back for good */
         transcript_begin_edit(t);
-    show_last(host, host->ui->ops->is_terminal ? "moved back to the editor (/undo restores it)"
+    finish_change(host, host->ui->ops->is_terminal ? "moved back to the editor (/undo restores it)"
                                                : "taken back");
     chat_edit_again(host->chat, edited);
     return true;
@@ -258,7 +258,7 @@ static bool repeat_step(struct command_host *host, struct bn_str args, const str
                        verb);
     else
         (void)snprintf(action, sizeof(action), "%zu %s", n_done, verb);
-    show_last(host, action);
+    finish_change(host, action);
     if (result != UNDO_NO_MEMORY)
         return true;
     ui_notice(host->ui, TONE_ERROR, "out of memory after %zu of %zu; the rest was not %s", n_done,
@@ -296,7 +296,7 @@ bool cmd_clear(struct command_host *host, struct bn_str args)
     const bool has_file = host->chat->store->named.may_have_turns;
     char path[PATH_BYTES];
     memcpy(path, host->chat->store->named.path, sizeof(path));
-    /* Detach the saved chat first: its last write needs the conversation, and show_last would write
+    /* Detach the saved chat first: its last write needs the conversation, and finish_change would write
      * the empty one to it. */
     if (!chat_pause_named(host->chat))
         host->write_failed = true;
@@ -306,7 +306,7 @@ bool cmd_clear(struct command_host *host, struct bn_str args)
     }
     if (has_file)
         ui_notice(host->ui, TONE_PLAIN, "%s keeps the conversation as it was last saved", path);
-    show_last(host, "cleared (/undo brings it back)");
+    finish_change(host, "cleared (/undo brings it back)");
     return true;
 }
 
@@ -320,6 +320,6 @@ bool cmd_forget(struct command_host *host, struct bn_str args)
         return false;
     if (!transcript_forget(t, n))
         return fail_memory(host);
-    show_last(host, "forgotten");
+    finish_change(host, "forgotten");
     return true;
 }

@@ -136,10 +136,10 @@ static bool saved_chat_path(struct command_host *host, struct bn_str args, char 
 enum load_way { LOAD_REFUSES, LOAD_COPIES };
 
 /* If store_open has found a journal without its chat, warn. */
-static void show_orphan(struct command_host *host, const struct store_file *f)
+static void show_set_aside(struct command_host *host, const struct store_file *f)
 {
     struct strbuf warning = {0};
-    store_orphan_text(f, &warning);
+    store_set_aside_text(f, &warning);
     if (warning.n_bytes > 0)
         host->ui->ops->notice(host->ui, TONE_WARNING, strbuf_str(&warning));
     strbuf_finish(&warning);
@@ -161,7 +161,7 @@ static bool save_as(struct command_host *host, const char *path)
                   holder);
         return false;
     }
-    show_orphan(host, &next);
+    show_set_aside(host, &next);
     if (!store_replace(store, &next, state, &err)) {
         struct bn_error ignored; /* there is nothing to write */
         (void)store_close(store, &next, state, &ignored);
@@ -208,7 +208,7 @@ static bool open_to_load(struct command_host *host, struct bn_str name, const ch
         ui_notice(host->ui, TONE_ERROR, "%s is in use by %s", copy, holder);
         return false;
     }
-    show_orphan(host, out);
+    show_set_aside(host, out);
     out->is_behind = true; /* the copy is not written yet */
     ui_notice(host->ui, TONE_NOTE, "continuing on a copy: %s", copy);
     return true;

@@ -39,6 +39,11 @@ void json_out_put(json_t **object, const char *key, json_t *value)
     drop_if_failed(json_out_add(*object, key, value), object);
 }
 
+void json_out_put_count(json_t **object, const char *key, uint64_t n)
+{
+    json_out_put(object, key, json_integer((json_int_t)n));
+}
+
 void json_out_merge(json_t **object, json_t *other)
 {
     drop_if_failed(json_object_update(*object, other) == 0, object);

@@ -31,7 +31,8 @@ bool json_out_add(json_t *object, const char *key, json_t *value);
 /* These need no check after each step: on failure the target is freed and becomes NULL, and a NULL
  * target stays NULL. A step fails if memory runs out, the added value is NULL or a key is not valid
  * UTF-8. */
-void json_out_put(json_t **object, const char *key, json_t *value); /* (*object)[key] = value */
+void json_out_put(json_t **object, const char *key, json_t *value);    /* (*object)[key] = value */
+void json_out_put_count(json_t **object, const char *key, uint64_t n); /* n below 2^63 */
 /* Set all keys of `other` in *object, also those that it has already, and release `other`. */
 void json_out_merge(json_t **object, json_t *other);
 void json_out_append(json_t **list, json_t *item);

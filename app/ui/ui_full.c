@@ -64,7 +64,7 @@ static void show_message(struct ui *ui, enum ui_tone tone, struct bn_str text)
 
 static void full_notice(struct ui *ui, enum ui_tone tone, struct bn_str text)
 {
-    if (!ui_terminal_is_hidden(ui, tone))
+    if (!ui_is_hidden(ui, tone))
         show_message(ui, tone, text);
 }
 

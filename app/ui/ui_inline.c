@@ -26,7 +26,7 @@ static struct inline_ui *self(const struct ui *ui)
 
 static void inline_notice(struct ui *ui, enum ui_tone tone, struct bn_str text)
 {
-    if (ui_terminal_is_hidden(ui, tone))
+    if (ui_is_hidden(ui, tone))
         return;
     inline_begin_message(ui);
     inline_add_message(ui, tone, text);

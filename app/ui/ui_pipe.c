@@ -91,7 +91,7 @@ static void pipe_close(struct ui *ui, enum ui_close how)
 static void pipe_notice(struct ui *ui, enum ui_tone tone, struct bn_str text)
 {
     struct pipe_ui *p = self(ui);
-    if ((tone == TONE_NOTE || tone == TONE_WARNING) && options_flag(ui->options, "quiet"))
+    if (ui_is_hidden(ui, tone))
         return;
     erase_row(p);
     leave_prompt(p);

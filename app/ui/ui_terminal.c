@@ -138,7 +138,7 @@ void ui_terminal_show_fullness(struct ui *ui, const struct turn *turn, ui_termin
     chat_status(c, &s);
     const int before = ui->terminal->fullness;
     ui->terminal->fullness = status_fullness(&s);
-    if (ui->terminal->fullness <= before || ui_terminal_is_hidden(ui, TONE_WARNING) ||
+    if (ui->terminal->fullness <= before || ui_is_hidden(ui, TONE_WARNING) ||
         turn->finish == FINISH_CONTEXT) /* turn_end_notice says it */
         return;
     strbuf_addf(&text, "the context is %zu %% full%s", 100 * s.n_used / s.n_ctx,
@@ -195,11 +195,6 @@ enum flow_wrap ui_terminal_wrap(const struct ui *ui)
 {
     return options_flag(ui->options, "wrap") && !options_flag(ui->options, "plain") ? FLOW_WRAP
                                                                                     : FLOW_NO_WRAP;
-}
-
-bool ui_terminal_is_hidden(const struct ui *ui, enum ui_tone tone)
-{
-    return (tone == TONE_NOTE || tone == TONE_WARNING) && options_flag(ui->options, "quiet");
 }
 
 /* ---- keys and the editor ---- */

@@ -76,7 +76,6 @@ void ui_terminal_resume_answer(struct ui *ui, ui_terminal_add_fn add);
 
 bool ui_terminal_uses_colour(const struct ui *ui);    /* whether to use colours, bold and dim */
 enum flow_wrap ui_terminal_wrap(const struct ui *ui); /* FLOW_NO_WRAP: --no-wrap or --plain */
-bool ui_terminal_is_hidden(const struct ui *ui, enum ui_tone tone); /* true: --quiet hides it */
 
 /* Read the available bytes of descriptor 0, as key_queue_read. Returns the number of bytes added to
  * the key queue. If the terminal is gone, is_hung_up is set, and the result is 0. */

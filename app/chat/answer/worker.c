@@ -21,14 +21,13 @@
 
 enum job_kind { JOB_ANSWER, JOB_SAVE, JOB_MEASURE, JOB_CHECK };
 
-/* A job in the queue. It owns copies of all arrays and texts of `spec`, and `spec` points to the
- * copies. */
+/* A job in the queue. It owns copies of all arrays and texts of `answer`, which points to them. */
 struct job {
-    struct answer_job spec;
-    int32_t *prompt; /* (spec.n_prompt); JOB_SAVE: the ids of the conversation */
-    char **stops;    /* (spec.n_stops) */
+    struct answer_job answer;
+    int32_t *prompt; /* (answer.n_prompt); JOB_SAVE: the ids of the conversation */
+    char **stops;    /* (answer.n_stops) */
     struct sampler_bias *biases;
-    int32_t *close; /* (spec.think.n_close) */
+    int32_t *close; /* (answer.think.n_close) */
     char *snapshot; /* JOB_ANSWER: file to load before it, or NULL. JOB_SAVE: file to write */
     enum job_kind kind;
     bool yields; /* JOB_CHECK: WORKER_CHECK_YIELDS */
@@ -62,7 +61,7 @@ static void job_free(struct job *job)
 {
     if (!job)
         return;
-    for (size_t i = 0; job->stops && i < job->spec.n_stops; i++)
+    for (size_t i = 0; job->stops && i < job->answer.n_stops; i++)
         mem_free(job->stops[i]);
     mem_free(job->stops);
     mem_free(job->prompt);
@@ -86,7 +85,7 @@ static struct job *job_copy(const struct answer_job *spec)
     struct job *job = mem_alloc(1, sizeof(*job));
     if (!job)
         return NULL;
-    job->spec = *spec;
+    job->answer = *spec;
     job->prompt = copy_bytes(spec->prompt, spec->n_prompt, sizeof(*job->prompt));
     job->biases = copy_bytes(spec->sampler.biases, spec->sampler.n_biases, sizeof(*job->biases));
     job->close = copy_bytes(spec->think.close, spec->think.n_close, sizeof(*job->close));
@@ -103,11 +102,11 @@ static struct job *job_copy(const struct answer_job *spec)
         job_free(job);
         return NULL;
     }
-    job->spec.prompt = job->prompt;
-    job->spec.sampler.biases = job->biases;
-    job->spec.think.close = job->close;
-    job->spec.stops = (const char *const *)job->stops;
-    job->spec.snapshot = job->snapshot;
+    job->answer.prompt = job->prompt;
+    job->answer.sampler.biases = job->biases;
+    job->answer.think.close = job->close;
+    job->answer.stops = (const char *const *)job->stops;
+    job->answer.snapshot = job->snapshot;
     return job;
 }
 
@@ -245,7 +244,7 @@ static void run_save(struct worker *w, const struct job *job)
     struct snapshot_result r;
     struct strbuf text = {0};
     struct bn_error err = {0};
-    if (snapshot_write(w->g, w->cfg.file, job->prompt, job->spec.n_prompt, job->snapshot,
+    if (snapshot_write(w->g, w->cfg.file, job->prompt, job->answer.n_prompt, job->snapshot,
                        &w->cancel, &r, &err))
         add_result(&text, "snapshot written:", &r);
     else
@@ -260,7 +259,7 @@ static void load_snapshot(struct worker *w, const struct job *job)
     struct snapshot_result r;
     struct strbuf text = {0};
     struct bn_error err = {0};
-    if (!snapshot_read(w->g, w->cfg.file, job->prompt, job->spec.n_prompt, job->snapshot,
+    if (!snapshot_read(w->g, w->cfg.file, job->prompt, job->answer.n_prompt, job->snapshot,
                        &w->cancel, &r, &err)) {
         if (err.code != BN_ECANCELLED)
             strbuf_addf(&text, "%s; the conversation is read again", err.text);
@@ -312,7 +311,7 @@ static void run_answer(struct worker *w, const struct job *job)
     struct bn_error err = {0};
     w->lost_token = false;
     bool ok =
-        answer_run(w->g, w->cfg.tokenizer, &job->spec, &sink, &w->cancel, &event.result, &err);
+        answer_run(w->g, w->cfg.tokenizer, &job->answer, &sink, &w->cancel, &event.result, &err);
     if (ok && w->lost_token)
         ok = bn_fail(&err, BN_ENOMEM, "out of memory for a token of the answer");
     if (ok)

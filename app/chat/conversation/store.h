@@ -145,7 +145,7 @@ void store_reading_text(const struct store_reading *reading, struct strbuf *out)
  * otherwise. */
 void store_journal_text(const char *path, const struct store_reading *reading, struct strbuf *out);
 /* If f->has_set_aside, append a warning about it; nothing otherwise. */
-void store_orphan_text(const struct store_file *f, struct strbuf *out);
+void store_set_aside_text(const struct store_file *f, struct strbuf *out);
 
 /* Read a saved chat. `out` must be empty and stays empty on failure; *reading is overwritten in any
  * case. BN_EIO: the file or an existing journal cannot be read, or is larger than INPUT_MAX_BYTES
@@ -174,6 +174,6 @@ void store_clean(void);
 /* Append the names of the saved chats in the data directory, sorted, one per line. A missing
  * directory is an empty list. BN_EIO. BN_ENOMEM: then `out` may have a part of the names. BN_EARG:
  * neither XDG_DATA_HOME nor HOME names a data directory, or its path is too long. */
-bool store_list(struct strbuf *out, size_t *n_sessions, struct bn_error *err);
+bool store_list(struct strbuf *out, size_t *n_chats, struct bn_error *err);
 
 #endif

@@ -508,7 +508,7 @@ void store_journal_text(const char *path, const struct store_reading *reading, s
         strbuf_addf(out, "%s.journal is damaged: only the turns before the damage are read", path);
 }
 
-void store_orphan_text(const struct store_file *f, struct strbuf *out)
+void store_set_aside_text(const struct store_file *f, struct strbuf *out)
 {
     if (f->has_set_aside)
         strbuf_addf(out, "'%s' does not exist, but had a journal, which is now %s.journal.old",
