@@ -208,19 +208,31 @@ static size_t least_weight_bytes(const struct gguf *g)
     return n;
 }
 
-/* Check that the main memory has room for the weights and for seq_fixed_bytes, the memory of a
- * session that does not depend on its tokens. Backends of other devices check their memory
+/* Check that the main memory has room for the weights, for the scratch memory of a pass and for the
+ * memory of a session that does not depend on its tokens. The plan has 0 for what is not known yet.
+ * Only the addresses of scratch memory are reserved when the model opens. Without this check, the
+ * process would be killed at its first long prompt. Backends of other devices check their memory
  * themselves. */
-static bool check_memory(const struct backend_ops *ops, size_t weight_bytes, size_t seq_fixed_bytes,
+static bool check_memory(const struct backend_ops *ops, const struct backend_plan *plan,
                          struct bn_error *err)
 {
     const size_t n_free = mem_free_bytes();
-    return strcmp(ops->name, "cpu") != 0 ||
-           (weight_bytes <= n_free && seq_fixed_bytes <= n_free - weight_bytes) ||
-           bn_fail(err, BN_ENOMEM,
-                   "the model needs %.0f MB of memory for its weights%s, but only %.0f MB are free",
-                   ((double)weight_bytes + (double)seq_fixed_bytes) / 1e6,
-                   seq_fixed_bytes > 0 ? " and the states of a chat" : "", (double)n_free / 1e6);
+    size_t n_work, n_all;
+    if (strcmp(ops->name, "cpu") != 0 ||
+        (size_add(&n_work, plan->scratch_bytes, plan->seq_fixed_bytes) &&
+         size_add(&n_all, plan->weight_bytes, n_work) && n_all <= n_free))
+        return true;
+    const double work_mb = ((double)plan->scratch_bytes + (double)plan->seq_fixed_bytes) / 1e6;
+    if (work_mb == 0.0)
+        return bn_fail(
+            err, BN_ENOMEM,
+            "the model needs %.0f MB of memory for its weights, but only %.0f MB are free",
+            (double)plan->weight_bytes / 1e6, (double)n_free / 1e6);
+    return bn_fail(
+        err, BN_ENOMEM,
+        "the model needs %.0f MB of memory for its weights and %.0f MB for the work on a "
+        "prompt, but only %.0f MB are free",
+        (double)plan->weight_bytes / 1e6, work_mb, (double)n_free / 1e6);
 }
 
 /* Plan and open the backend. If a GPU has too little memory for the weights, "auto" goes on with
@@ -231,7 +243,7 @@ static bool open_backend(struct bn_model *model, const char *device, struct back
     struct backend_plan plan;
     do {
         if (!backend_plan_model(device, model->model, cfg, &model->ops, &plan, err) ||
-            !check_memory(model->ops, plan.weight_bytes, plan.seq_fixed_bytes, err))
+            !check_memory(model->ops, &plan, err))
             return false;
         if (model->ops->open(model->model, cfg, control, &model->backend, err))
             return true;
@@ -262,8 +274,9 @@ static bool open_model(struct bn_model *model, const struct bn_file *file,
     backend_cfg.log = cfg->log;
     backend_cfg.trace = cfg->trace;
     backend_cfg.trace_ud = cfg->trace_ud;
+    const struct backend_plan least = {.weight_bytes = least_weight_bytes(bn_file_gguf(file))};
     if (!backend_choose(cfg->device, &backend_cfg, &model->ops, err) ||
-        !check_memory(model->ops, least_weight_bytes(bn_file_gguf(file)), 0, err) ||
+        !check_memory(model->ops, &least, err) ||
         !model_open(bn_file_gguf(file), &model_cfg, &model->model, err) ||
         !open_backend(model, cfg->device, &backend_cfg, &control, err))
         return false;

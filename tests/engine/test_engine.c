@@ -424,6 +424,44 @@ static void model_that_grows_when_packed_is_refused(void **state)
     synth_close(&m);
 }
 
+/* Try to open a model while the process can allocate only n_megabytes. Skips without /proc. */
+static void open_with_little_memory(const struct synth_model *m, const struct bn_model_config *cfg,
+                                    size_t n_megabytes, struct bn_error *err)
+{
+    struct rlimit before, less;
+    struct bn_model *model = NULL;
+    unsigned long long pages = 0;
+    FILE *f = fopen("/proc/self/statm", "r");
+    if (!f)
+        skip();
+    assert_int_equal(fscanf(f, "%llu", &pages), 1);
+    (void)fclose(f); /* the file was only read */
+    assert_int_equal(getrlimit(RLIMIT_AS, &before), 0);
+    less = before;
+    less.rlim_cur = (rlim_t)pages * (rlim_t)sysconf(_SC_PAGESIZE) + ((rlim_t)n_megabytes << 20);
+    assert_int_equal(setrlimit(RLIMIT_AS, &less), 0);
+    const bool ok = bn_model_open(m->file, cfg, &model, err);
+    assert_int_equal(setrlimit(RLIMIT_AS, &before), 0);
+    assert_false(ok);
+    assert_int_equal(err->code, BN_ENOMEM);
+}
+
+/* The weights fit, but not the scratch memory of a pass, which is only used at a long prompt. */
+static void a_model_without_room_for_a_pass_is_refused(void **state)
+{
+    (void)state;
+    const struct synth_spec spec = synth_preset("tiny");
+    const struct bn_model_config cfg = {.device = "cpu", .n_ubatch = 65535};
+    struct synth_model m;
+    struct bn_error err;
+    if (!synth_open(&spec, &m, &err))
+        fail_msg("%s", err.text);
+    open_with_little_memory(&m, &cfg, 100, &err);
+    if (!strstr(err.text, " MB for the work on a prompt, but only "))
+        fail_msg("%s", err.text);
+    synth_close(&m);
+}
+
 /* The weights need 3.1 MB. A scale that is not a number would be reported if a weight was read. */
 static void a_model_without_room_is_refused_before_reading(void **state)
 {
@@ -433,26 +471,12 @@ static void a_model_without_room_is_refused_before_reading(void **state)
     struct synth_model m;
     struct bn_model *model = NULL;
     struct bn_error err;
-    struct rlimit before, less;
-    unsigned long long pages = 0;
-    FILE *f = fopen("/proc/self/statm", "r");
-    if (!f)
-        skip(); /* no /proc */
     if (!synth_open(&spec, &m, &err))
         fail_msg("%s", err.text);
     const struct gguf_tensor *t = gguf_find_tensor(m.gguf, "blk.0.attn_q.weight");
     memset(m.bytes.bytes + t->offset + 64, 0xff, 2); /* the scale of the first block */
-    assert_int_equal(fscanf(f, "%llu", &pages), 1);
-    (void)fclose(f); /* the file was only read */
-    assert_int_equal(getrlimit(RLIMIT_AS, &before), 0);
-    less = before;
-    less.rlim_cur = (rlim_t)pages * (rlim_t)sysconf(_SC_PAGESIZE) + ((rlim_t)2 << 20);
     const struct bn_model_config cfg = {.device = "cpu"};
-    assert_int_equal(setrlimit(RLIMIT_AS, &less), 0);
-    const bool ok = bn_model_open(m.file, &cfg, &model, &err);
-    assert_int_equal(setrlimit(RLIMIT_AS, &before), 0);
-    assert_false(ok);
-    assert_int_equal(err.code, BN_ENOMEM);
+    open_with_little_memory(&m, &cfg, 2, &err);
     assert_non_null(strstr(err.text, "the model needs 3 MB of memory for its weights, but only "));
     assert_false(bn_model_open(m.file, &cfg, &model, &err));
     assert_int_equal(err.code, BN_EFORMAT);
@@ -564,6 +588,7 @@ int main(void)
         cmocka_unit_test(nan_logits_are_an_error),
         cmocka_unit_test(model_that_grows_when_packed_is_refused),
         cmocka_unit_test(a_model_without_room_is_refused_before_reading),
+        cmocka_unit_test(a_model_without_room_for_a_pass_is_refused),
         cmocka_unit_test(unused_context_uses_no_memory),
         cmocka_unit_test(default_context_takes_half_of_free_memory),
         cmocka_unit_test(default_context_has_bounds),
