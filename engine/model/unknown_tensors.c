@@ -14,8 +14,9 @@
 /* Tensors outside the layers that change the embedding or the output in other graphs. Other tensors
  * outside the layers are only reported. */
 static const char *const global_parts[] = {
-    "output.bias",   "output_norm.bias",       "position_embd.weight", "token_embd.bias",
-    "token_types.*", "token_embd_norm.weight", "token_embd_norm.bias",
+    "output.bias",     "output.scale",     "output_norm.bias",       "position_embd.weight",
+    "token_embd.bias", "token_embd.scale", "token_embd_norm.weight", "token_embd_norm.bias",
+    "token_types.*",
 };
 
 /* Tensors of layers that have no effect on the answer. Rotary tables repeat what rope_base and

@@ -389,6 +389,8 @@ static void tensors_that_the_graph_lacks_are_refused_by_name(void **state)
         {"bitnet-b1.58", "blk.00.attn_q.bias", "'blk.00.attn_q.bias'"},
         {"llama", "token_embd_norm.weight", "'token_embd_norm.weight'"},
         {"llama", "output_norm.bias", "'output_norm.bias'"},
+        {"llama", "output.scale", "'output.scale'"},
+        {"llama", "token_embd.scale", "'token_embd.scale'"},
     };
     struct synth_spec spec = synth_preset("tiny");
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
