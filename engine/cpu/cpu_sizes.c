@@ -17,11 +17,6 @@
 #include "engine/cpu/cpu_threads.h"
 #include "engine/model/head_plane.h"
 
-/* A line holds 256 columns, so a model with very short rows would become many times larger. Rows of
- * real models are long and grow little. Small test models grow a few times. */
-#define MAX_GROWTH 4
-#define ALLOWED_GROWTH_BYTES ((size_t)256 << 20) /* growth below this is always accepted */
-
 /* Most columns of a matrix; the vocabulary may be 16 times as large. The sums below then cannot
  * overflow, even without the stricter limits of model.h. */
 #define MAX_WIDTH ((size_t)1 << 24)
@@ -265,7 +260,7 @@ bool cpu_sizes_plan(const struct model *m, const struct backend_config *cfg,
     const struct hparams *hp = &m->hp;
     const size_t n_threads = cfg->n_threads ? cfg->n_threads : cpu_default_threads();
     struct cpu_shape s;
-    size_t weight_bytes, coarse_bytes, copy_bytes, limit, kv_bytes;
+    size_t weight_bytes, coarse_bytes, copy_bytes, kv_bytes;
     struct backend_plan states = {0};
     if (n_threads > MAX_THREADS)
         return bn_fail(err, BN_EARG, "%zu threads are more than %d", n_threads, MAX_THREADS);
@@ -274,16 +269,13 @@ bool cpu_sizes_plan(const struct model *m, const struct backend_config *cfg,
                        cfg->n_ubatch, 1 << 20);
     if (!cpu_sizes_shape(&s, m, cfg, n_threads, err))
         return false;
-    if (!pack_bytes(m, cfg, &weight_bytes) || !size_mul(&limit, m->gguf->n_bytes, MAX_GROWTH) ||
-        !size_add(&limit, limit, ALLOWED_GROWTH_BYTES) ||
-        !head_plane_bytes(m, s.n_coarse, &coarse_bytes) ||
+    if (!pack_bytes(m, cfg, &weight_bytes) || !head_plane_bytes(m, s.n_coarse, &coarse_bytes) ||
         !size_add(&weight_bytes, weight_bytes, coarse_bytes) ||
         !head_copy_bytes(m, cfg->head, &copy_bytes) ||
-        !size_add(&weight_bytes, weight_bytes, copy_bytes) || weight_bytes > limit)
-        return bn_fail(err, BN_EUNSUPPORTED,
-                       "rows of %zu and %zu weights are too short: packed for this backend, "
-                       "the model would need more than %d times the size of its file",
-                       hp->n_embd, hp->n_ff, MAX_GROWTH);
+        !size_add(&weight_bytes, weight_bytes, copy_bytes))
+        weight_bytes = SIZE_MAX;
+    if (!model_check_growth(m, weight_bytes, err))
+        return false;
     if (!size_mul3(&kv_bytes, hp->n_attn_layers - s.n_ring_layers, hp->n_kv_heads,
                    s.kv_block_bytes) ||
         !plan_states(&s, hp, &states))

@@ -13,10 +13,6 @@
 
 #include <string.h>
 
-/* Limit of the packed size relative to the file. A line holds 256 columns, so very short rows need
- * far more memory than in the file. */
-#define MAX_GROWTH 4
-#define ALLOWED_GROWTH_BYTES ((size_t)256 << 20) /* growth below this is never rejected */
 /* Limit of each width of a layer. It prevents overflow of the sums and products below. */
 #define MAX_WIDTH ((size_t)1 << 22)
 /* Most tokens of a pass. A grid has at most 65,535 blocks in y and z. attn_split has one block in z
@@ -226,19 +222,16 @@ bool cuda_plan_bytes(const struct model *m, const struct backend_config *cfg,
     struct cuda_shape s;
     struct cuda_scratch unused = {0};
     struct layout l = {0};
-    size_t weight_bytes, limit;
+    size_t weight_bytes;
     if (cfg->n_ubatch < 1 || cfg->n_ubatch > MAX_TOKENS)
         return bn_fail(err, BN_EARG, "a micro-batch of %zu tokens is not in the range 1 to %zu",
                        cfg->n_ubatch, MAX_TOKENS);
     if (!check_support(m, cfg, err) || !cuda_shape_init(&s, m, cfg, err))
         return false;
-    if (!cuda_weight_bytes(m, cfg->head, &weight_bytes) ||
-        !size_mul(&limit, m->gguf->n_bytes, MAX_GROWTH) ||
-        !size_add(&limit, limit, ALLOWED_GROWTH_BYTES) || weight_bytes > limit)
-        return bn_fail(err, BN_EUNSUPPORTED,
-                       "rows of %zu and %zu weights are too short for this backend: "
-                       "packed, the model would be more than %d times as large as its file",
-                       m->hp.n_embd, m->hp.n_ff, MAX_GROWTH);
+    if (!cuda_weight_bytes(m, cfg->head, &weight_bytes))
+        weight_bytes = SIZE_MAX;
+    if (!model_check_growth(m, weight_bytes, err))
+        return false;
     layout_scratch(&l, &s, m, cfg->n_ubatch, &unused);
     *plan = (struct backend_plan){
         .weight_bytes = weight_bytes,

@@ -5,6 +5,7 @@
 #include "engine/model/model.h"
 
 #include "engine/base/memory.h"
+#include "engine/base/size.h"
 #include "engine/gguf/gguf_le.h"
 #include "engine/gguf/refusal.h"
 #include "engine/model/act_scheme.h"
@@ -30,6 +31,11 @@ static const struct arch archs[] = {
      .act = FFN_SILU, .training = TRAINED_16},
 };
 #define N_ARCHS (sizeof(archs) / sizeof(archs[0]))
+
+/* A line of R1-256 holds 256 columns, so a model with very short rows would become many times
+ * larger. Rows of real models are long and grow little. Small test models grow a few times. */
+#define MAX_GROWTH 4
+#define ALLOWED_GROWTH_BYTES ((size_t)256 << 20) /* growth below this is always accepted */
 
 const struct arch *arch_find(struct bn_str name)
 {
@@ -102,6 +108,18 @@ void model_close(struct model *m)
     file_rotation_finish(&m->rotation);
     mem_free(m->layers);
     mem_free(m);
+}
+
+bool model_check_growth(const struct model *m, size_t packed_bytes, struct bn_error *err)
+{
+    size_t limit;
+    if (size_mul(&limit, m->gguf->n_bytes, MAX_GROWTH) &&
+        size_add(&limit, limit, ALLOWED_GROWTH_BYTES) && packed_bytes <= limit)
+        return true;
+    return bn_fail(err, BN_EUNSUPPORTED,
+                   "rows of %zu and %zu weights are too short: packed for this backend, "
+                   "the model would need more than %d times the size of its file",
+                   m->hp.n_embd, m->hp.n_ff, MAX_GROWTH);
 }
 
 const char *model_window_rule_name(enum bn_window_rule rule)

@@ -223,6 +223,10 @@ bool model_open(const struct gguf *g, const struct model_config *cfg, struct mod
                 struct bn_error *err);
 void model_close(struct model *m); /* accepts NULL */
 
+/* Check that packed_bytes, the weights in the layout of a backend, are not many times as large as
+ * the file. SIZE_MAX: their sum overflows. BN_EUNSUPPORTED. */
+bool model_check_growth(const struct model *m, size_t packed_bytes, struct bn_error *err);
+
 /* Describe the layers with a window: "a token sees itself and 512 before it in 18 of 24
  * layers (rule: reference)". Empty if there are none. */
 void model_window_text(const struct model *m, char *text, size_t text_bytes);
