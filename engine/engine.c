@@ -18,7 +18,6 @@
 #include <string.h>
 
 #define DEFAULT_UBATCH 512 /* tokens; with 100 kB of scratch memory each, 50 MB for a 2B model */
-#define MAX_UBATCH 65536   /* at 100 kB of scratch memory per token for a 2B model, 6.5 GB */
 
 /* An AMX tile has 16 tokens. With more tokens the time of a pass on the CPU grows with their
  * number, so more sequences do not raise the tokens per second. The limit is the same on a GPU. */
@@ -177,9 +176,9 @@ struct backend_config engine_backend_config(const struct bn_model_config *cfg)
 
 static bool check_config(const struct bn_model_config *cfg, struct bn_error *err)
 {
-    if (cfg->n_ubatch > MAX_UBATCH)
+    if (cfg->n_ubatch > BN_MAX_UBATCH)
         return bn_fail(err, BN_EARG, "a micro-batch of %zu tokens is too large, at most %d",
-                       cfg->n_ubatch, MAX_UBATCH);
+                       cfg->n_ubatch, BN_MAX_UBATCH);
     if (cfg->activations > BN_ACT_FLOAT)
         return bn_fail(err, BN_EARG, "unknown activations %d", (int)cfg->activations);
     if (cfg->skip > BN_SKIP_OFF)

@@ -59,8 +59,8 @@ struct bn_progress {
 struct bn_model_config {
     const char *device; /* "auto" (CUDA if possible), "cpu", "cuda" or "cuda:N"; NULL: "auto" */
     const char *isa;    /* highest CPU instruction set ("ref", "avx2", ...); NULL: no limit */
-    size_t n_threads;   /* 0: as many as this process may use */
-    size_t n_ubatch;    /* most tokens of a pass (a micro-batch): to 65536, CUDA 65535; 0: 512 */
+    size_t n_threads;   /* 0: one per physical core of this process, within its CPU quota */
+    size_t n_ubatch;    /* most tokens of a pass (a micro-batch), to BN_MAX_UBATCH; 0: 512 */
     /* settings.h explains the next six fields. */
     enum bn_i2s_layout i2s_layout;
     enum bn_head_mode head;

@@ -27,6 +27,12 @@ enum bn_kv_type { BN_KV_F16, BN_KV_Q8 };
  * changes no byte of the results. OFF is for measurements. */
 enum bn_skip { BN_SKIP_ON, BN_SKIP_OFF };
 
+/* Most tokens of a pass. A CUDA grid has at most 65,535 blocks in y and z: attn_split has one block
+ * in z for each token, and r16_float one in y. The CPU has no such limit, but with one limit for
+ * all devices "auto" can use any of them. A 2B model needs 100 kB of scratch memory per token, 6.5
+ * GB for this number. */
+#define BN_MAX_UBATCH 65535
+
 /* How to round the inputs of ternary layers. AUTO: TOKEN if the model was trained with it, or if
  * the training is unknown and each matrix has one scale; else int8 with one scale per 32 columns
  * (see act_scheme.h). TOKEN: int8 with one scale per token. BLOCK: int8 with one scale per 128

@@ -35,7 +35,7 @@ struct backend_config {
     size_t index;     /* number of the device among those of its kind */
     const char *isa;  /* highest CPU instruction set; NULL: no limit */
     size_t n_threads; /* 0: one per core that this process may use, within its CPU quota */
-    size_t n_ubatch;  /* most tokens in one eval, at least 1 */
+    size_t n_ubatch;  /* most tokens in one eval, 1 to BN_MAX_UBATCH */
     enum bn_head_mode head;
     enum bn_kv_type kv;
     bool profile; /* measure times for backend_ops.profile */

@@ -17,6 +17,8 @@
 #include "engine/cpu/cpu_threads.h"
 #include "engine/model/head_plane.h"
 
+#include <assert.h>
+
 /* Most columns of a matrix; the vocabulary may be 16 times as large. The sums below then cannot
  * overflow, even without the stricter limits of model.h. */
 #define MAX_WIDTH ((size_t)1 << 24)
@@ -108,7 +110,7 @@ bool cpu_sizes_shape(struct cpu_shape *s, const struct model *m, const struct ba
 }
 
 /* The scratch buffers placed so far. Their size cannot overflow: widths are at most 2^24
- * (MAX_WIDTH), tokens at most 2^20, and threads at most MAX_THREADS. */
+ * (MAX_WIDTH), tokens at most BN_MAX_UBATCH, and threads at most MAX_THREADS. */
 struct layout {
     uint8_t *at; /* NULL: the buffers are only measured */
     size_t n_bytes;
@@ -262,11 +264,9 @@ bool cpu_sizes_plan(const struct model *m, const struct backend_config *cfg,
     struct cpu_shape s;
     size_t weight_bytes, coarse_bytes, copy_bytes, kv_bytes;
     struct backend_plan states = {0};
+    assert(cfg->n_ubatch >= 1 && cfg->n_ubatch <= BN_MAX_UBATCH);
     if (n_threads > MAX_THREADS)
         return bn_fail(err, BN_EARG, "%zu threads are more than %d", n_threads, MAX_THREADS);
-    if (cfg->n_ubatch < 1 || cfg->n_ubatch > (size_t)1 << 20)
-        return bn_fail(err, BN_EARG, "a micro-batch of %zu tokens is not in the range 1 to %d",
-                       cfg->n_ubatch, 1 << 20);
     if (!cpu_sizes_shape(&s, m, cfg, n_threads, err))
         return false;
     if (!pack_bytes(m, cfg, &weight_bytes) || !head_plane_bytes(m, s.n_coarse, &coarse_bytes) ||

@@ -13,8 +13,7 @@ bool cpu_sizes_shape(struct cpu_shape *s, const struct model *m, const struct ba
                      size_t n_threads, struct bn_error *err);
 
 /* The plan operation of the backend. BN_EUNSUPPORTED: as above, a size overflows, or the model
- * would be many times larger in memory than in the file. BN_EARG: more than MAX_THREADS threads, or
- * a micro-batch that is not in the range 1 .. 2^20. */
+ * would be many times larger in memory than in the file. BN_EARG: more than MAX_THREADS threads. */
 bool cpu_sizes_plan(const struct model *m, const struct backend_config *cfg,
                     struct backend_plan *plan, struct bn_error *err);
 

@@ -3,21 +3,20 @@
  * allocates and frees the scratch memory.
  *
  * The numbers come from a file, so sums and products are checked, or their factors are limited
- * first: by MAX_WIDTH, MAX_TOKENS and the limits of the model loader. Scratch memory of the device
- * is one allocation. layout_scratch runs first to measure the size and then to assign addresses.
+ * first: by MAX_WIDTH, BN_MAX_UBATCH and the limits of the model loader. Scratch memory of the
+ * device is one allocation. layout_scratch runs first to measure the size and then to assign
+ * addresses.
  */
 #include "engine/base/memory.h"
 #include "engine/base/size.h"
 #include "engine/cuda/cuda_state.h"
 #include "engine/model/head_plane.h"
 
+#include <assert.h>
 #include <string.h>
 
 /* Limit of each width of a layer. It prevents overflow of the sums and products below. */
 #define MAX_WIDTH ((size_t)1 << 22)
-/* Most tokens of a pass. A grid has at most 65,535 blocks in y and z. attn_split has one block in z
- * for each token, r16_float one in y. */
-#define MAX_TOKENS ((size_t)65535)
 
 /* Layout of the keys and values of n_layers layers, as in the CPU backend: v_stride is a multiple
  * of 32. False if the size of a position block overflows. */
@@ -223,9 +222,7 @@ bool cuda_plan_bytes(const struct model *m, const struct backend_config *cfg,
     struct cuda_scratch unused = {0};
     struct layout l = {0};
     size_t weight_bytes;
-    if (cfg->n_ubatch < 1 || cfg->n_ubatch > MAX_TOKENS)
-        return bn_fail(err, BN_EARG, "a micro-batch of %zu tokens is not in the range 1 to %zu",
-                       cfg->n_ubatch, MAX_TOKENS);
+    assert(cfg->n_ubatch >= 1 && cfg->n_ubatch <= BN_MAX_UBATCH);
     if (!check_support(m, cfg, err) || !cuda_shape_init(&s, m, cfg, err))
         return false;
     if (!cuda_weight_bytes(m, cfg->head, &weight_bytes))

@@ -178,6 +178,7 @@ static void wrong_configurations_are_refused_with_reasons(void **state)
         {{.isa = "sse9"}, BN_EARG, "sse9"},
         {{.n_threads = 5000}, BN_EARG, "5000"},
         {{.n_ubatch = 1000000}, BN_EARG, "1000000"},
+        {{.n_ubatch = 65536}, BN_EARG, "65536 tokens is too large, at most 65535"},
         {{.kv = (enum bn_kv_type)2}, BN_EARG, "KV cache type 2"},
         {{.head = (enum bn_head_mode)7}, BN_EARG, "output head 7"},
         {{.i2s_layout = (enum bn_i2s_layout)5}, BN_EARG, "layout"},
