@@ -501,13 +501,15 @@ bool cuda_pack_model(struct backend *b, const struct backend_control *control, s
     struct cuda_driver *d = &b->device.driver;
     struct packing p = {.b = b, .control = control};
     size_t n_bytes, max_cols;
+    CUdeviceptr weights = 0; /* b->weights is set after success: it is memory to free */
     /* cuda_weight_bytes cannot fail here: cuda_plan_bytes has called it before. */
     if (!cuda_weight_bytes(b->model, b->cfg.head, &n_bytes) ||
-        !cuda_ok(d, d->cuMemAlloc(&b->weights, n_bytes), "GPU memory for weights", err))
+        !cuda_ok(d, d->cuMemAlloc(&weights, n_bytes), "GPU memory for weights", err))
         return false;
+    b->weights = weights;
     measure(&p, &max_cols);
-    p.at = b->weights;
-    p.end = b->weights + n_bytes;
+    p.at = weights;
+    p.end = weights + n_bytes;
     p.staging_bytes = /* 4 codes per byte */
         size_max(STAGING_BYTES, 2 * R1_PACK_ROWS * size_round_up(max_cols, LINE_COLS) / 4);
     p.staging = mem_alloc(p.staging_bytes, 1);

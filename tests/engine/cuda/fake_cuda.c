@@ -257,6 +257,7 @@ CUresult cuMemAlloc(CUdeviceptr *at, size_t n)
         i++;
     if (n == 0 || i == MAX_BUFFERS)
         misuse("an empty allocation, or too many allocations");
+    *at = 1; /* the value after a failure is undefined */
     if (fake.n_used_bytes > total_bytes() || n > total_bytes() - fake.n_used_bytes ||
         posix_memalign(&p, 256, n) != 0)
         return CUDA_ERROR_OUT_OF_MEMORY;
