@@ -120,12 +120,13 @@ BUILTIN(call_raise)
     return jvm_fail(vm, "%.*s", bn_str_shown(jstr_text(text.u.s), 380), text.u.s->ptr);
 }
 
+#define SPEC_BYTES 8 /* '%', four flags and digits, E or O, the conversion, and the terminator */
+
 /* One conversion as Python prints it for a datetime without a time zone: C's strftime in the C
- * locale, except for %f (microseconds, 0 here), %z and %Z (empty). `spec` is '%', perhaps '-', and
- * one ASCII character. */
+ * locale, except for %f (microseconds, 0 here), %z and %Z (empty). */
 static bool put_conversion(struct jbuf *b, const char *spec, const struct tm *tm, locale_t c_locale)
 {
-    char text[128]; /* the longest conversion, %c, has fewer than 40 characters */
+    char text[128]; /* no conversion is longer: %c has fewer than 40 characters, a width is to 99 */
     if (strcmp(spec, "%f") == 0)
         return jbuf_text(b, "000000");
     if (strpbrk(spec, "zZ"))
@@ -134,20 +135,35 @@ static bool put_conversion(struct jbuf *b, const char *spec, const struct tm *tm
     return jbuf_add(b, text, n, ORIGIN_TEMPLATE);
 }
 
+/* Bytes of the conversion at `p`, which is '%', flags and a width of at most two digits as in the
+ * GNU C library ("%-d": no padding), perhaps E or O, and one ASCII character. 0: there is none, and
+ * the '%' is text. A template is untrusted: a longer width would only make long output. */
+static size_t conversion_bytes(const char *p, size_t n_left)
+{
+    size_t n = 1, n_digits = 0;
+    while (n < n_left && n < SPEC_BYTES - 3 &&
+           ((p[n] >= '1' && p[n] <= '9') || (p[n] && strchr("-_0^#", p[n])))) {
+        n_digits += p[n] >= (n_digits > 0 ? '0' : '1') && p[n] <= '9'; /* at first, 0 is a flag */
+        if (n_digits > 2)
+            return 0;
+        n++;
+    }
+    if (n < n_left && (p[n] == 'E' || p[n] == 'O'))
+        n++;
+    return n < n_left && !(p[n] & 0x80) ? n + 1 : 0;
+}
+
 static bool put_date(struct jbuf *b, const struct jstr *format, const struct tm *tm,
                      locale_t c_locale)
 {
-    for (size_t at = 0; at < format->n_bytes; at++) {
+    for (size_t at = 0; at < format->n_bytes;) {
         const char *const p = format->ptr + at;
-        const size_t n_left = format->n_bytes - at;
-        const size_t n_flag = n_left > 2 && p[1] == '-'; /* "%-d": no padding */
-        const bool is_conversion = *p == '%' && n_left > 1 && !(p[1 + n_flag] & 0x80);
-        /* Without a conversion spec is not used, and p[0] is read because p[1] may not exist. */
-        const char spec[4] = {'%', p[is_conversion], n_flag && is_conversion ? p[2] : '\0', '\0'};
-        if (is_conversion ? !put_conversion(b, spec, tm, c_locale)
-                          : !jbuf_slice(b, format, at, at + 1))
+        const size_t n = *p == '%' ? conversion_bytes(p, format->n_bytes - at) : 0;
+        char spec[SPEC_BYTES] = {0};
+        memcpy(spec, p, n);
+        if (n > 0 ? !put_conversion(b, spec, tm, c_locale) : !jbuf_slice(b, format, at, at + 1))
             return false;
-        at += is_conversion ? 1 + n_flag : 0;
+        at += n > 0 ? n : 1;
     }
     return true;
 }
