@@ -102,6 +102,8 @@ bool sampler_set(struct sampler *s, const struct sampler_params *params, struct 
 
 bool sampler_open(size_t n_vocab, struct sampler **out, struct bn_error *err)
 {
+    if (n_vocab < 1 || n_vocab > INT32_MAX)
+        return bn_fail(err, BN_EARG, "a sampler needs 1 to %d tokens, not %zu", INT32_MAX, n_vocab);
     struct sampler *s = mem_alloc(1, sizeof(*s));
     if (!s)
         return bn_fail(err, BN_ENOMEM, "no memory for a sampler");
@@ -113,8 +115,7 @@ bool sampler_open(size_t n_vocab, struct sampler **out, struct bn_error *err)
     s->ids = mem_alloc(n_vocab, 2 * sizeof(*s->ids));
     s->row = (struct head_row){mem_alloc(n_vocab, sizeof(struct head_cand)), n_vocab, 0};
     s->work = mem_alloc(n_vocab, sizeof(*s->work));
-    if (n_vocab == 0 || n_vocab > INT32_MAX || !s->bias || !s->count || !s->ids || !s->row.cands ||
-        !s->work) {
+    if (!s->bias || !s->count || !s->ids || !s->row.cands || !s->work) {
         sampler_close(s);
         return bn_fail(err, BN_ENOMEM, "no memory to sample from %zu tokens", n_vocab);
     }

@@ -46,7 +46,7 @@ struct sampler_params {
 
 struct sampler;
 
-/* Open a sampler with greedy parameters. BN_ENOMEM, also if n_vocab is 0 or above INT32_MAX. */
+/* Open a sampler with greedy parameters. BN_EARG: n_vocab is 0 or above INT32_MAX. BN_ENOMEM. */
 bool sampler_open(size_t n_vocab, struct sampler **out, struct bn_error *err);
 void sampler_close(struct sampler *s); /* s may be NULL */
 

@@ -543,9 +543,23 @@ static void all_ids_banned_still_returns_an_id(void **state)
     assert_true(id >= 0 && id < N_VOCAB);
 }
 
+static void an_impossible_vocabulary_is_an_argument_error(void **state)
+{
+    (void)state;
+    const size_t sizes[] = {0, (size_t)INT32_MAX + 1};
+    for (size_t i = 0; i < 2; i++) {
+        struct sampler *s = NULL;
+        struct bn_error err;
+        assert_false(sampler_open(sizes[i], &s, &err));
+        assert_int_equal(err.code, BN_EARG);
+        assert_non_null(strstr(err.text, "a sampler needs 1 to 2147483647 tokens, not "));
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(an_impossible_vocabulary_is_an_argument_error),
         cmocka_unit_test(requests_follow_the_parameters),
         cmocka_unit_test(penalties_widen_the_request),
         cmocka_unit_test(greedy_picks_the_largest_logit_then_the_lower_id),
