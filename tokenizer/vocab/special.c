@@ -58,10 +58,12 @@ bool special_init(struct special_set *set, const struct vocab *v, struct bn_erro
         if (i > 0 && bn_str_equal(entries[i].text, entries[i - 1].text))
             continue;
         set->ids[set->n++] = entries[i].id;
-        const uint8_t byte = (uint8_t)entries[i].text.ptr[0];
-        for (size_t c = byte + 1u; c <= 256; c++)
-            set->first[c] = (uint32_t)set->n;
+        set->first[(uint8_t)entries[i].text.ptr[0] + 1u] = (uint32_t)set->n;
     }
+    /* No text begins with byte c - 1 if first[c] is still 0. */
+    for (size_t c = 1; c <= 256; c++)
+        if (set->first[c] == 0)
+            set->first[c] = set->first[c - 1];
     mem_free(entries);
     return true;
 }
