@@ -64,8 +64,10 @@ static bool read_count(struct keys *k, const char *key, struct range range, size
     if (kv && !uniform_value(k, kv, &v, err))
         return false;
     if (v < range.lo || v > range.hi)
-        return bn_fail(err, BN_EFORMAT, "%s is %llu, not %llu to %llu", k->text,
-                       (unsigned long long)v, (unsigned long long)range.lo,
+        return bn_fail(err, BN_EFORMAT,
+                       kv ? "%s is %llu, not %llu to %llu"
+                          : "the file has no %s, and its default %llu is not %llu to %llu",
+                       k->text, (unsigned long long)v, (unsigned long long)range.lo,
                        (unsigned long long)range.hi);
     *out = (size_t)v;
     return true;

@@ -196,6 +196,15 @@ static void numbers_out_of_range_are_named(void **state)
         refused("bitnet-b1.58", &cases[i], 1, BN_EFORMAT, cases[i].key);
 }
 
+/* A head has one element, so n_rot, whose default is the size of a head, is less than 2. */
+static void a_default_out_of_range_is_no_value_of_the_file(void **state)
+{
+    (void)state;
+    const struct entry heads = {.key = "attention.head_count", .u = 256};
+    refused("bitnet", &heads, 1, BN_EFORMAT,
+            "the file has no bitnet.rope.dimension_count, and its default 1 is not 2 to 1");
+}
+
 static void shapes_that_do_not_divide_are_refused(void **state)
 {
     (void)state;
@@ -414,6 +423,7 @@ int main(void)
         cmocka_unit_test(values_of_the_file_replace_defaults),
         cmocka_unit_test(required_keys_are_named),
         cmocka_unit_test(numbers_out_of_range_are_named),
+        cmocka_unit_test(a_default_out_of_range_is_no_value_of_the_file),
         cmocka_unit_test(shapes_that_do_not_divide_are_refused),
         cmocka_unit_test(other_graphs_are_unsupported),
         cmocka_unit_test(linear_scaling_factor_0_means_1),
