@@ -475,8 +475,13 @@ bool pack_model(struct backend *b, const struct backend_control *control, struct
     const struct model *m = b->model;
     b->n_floats = count_floats(m);
     b->floats = mem_alloc(b->n_floats, sizeof(float));
+    if (!b->floats)
+        return bn_fail(err, BN_ENOMEM, "no memory for %zu norms, biases and scales", b->n_floats);
     b->layers = mem_alloc(m->hp.n_layers, sizeof(struct cpu_layer));
-    if (!count_line_bytes(m, &b->cfg, &b->line_bytes) || !b->floats || !b->layers ||
+    if (!b->layers)
+        return bn_fail(err, BN_ENOMEM, "no memory for %zu layers", m->hp.n_layers);
+    /* The sum cannot overflow here: the plan has computed it before. */
+    if (!count_line_bytes(m, &b->cfg, &b->line_bytes) ||
         !mem_map_open(&b->lines, b->line_bytes, MEM_PAGES_HUGE))
         return bn_fail(err, BN_ENOMEM, "no memory for %zu bytes of weights", b->line_bytes);
     set_layers(b);
