@@ -36,8 +36,9 @@
 struct bn_model;
 struct bn_session;
 
-/* Cancel flag. Loading and evaluation test it at least once per layer and fail with BN_ECANCELLED
- * if it is set; CUDA tests it before it enqueues a layer or graph. Only the caller clears it. */
+/* Cancel flag. If it is set, loading and evaluation fail with BN_ECANCELLED. Both test it at least
+ * once per layer, and loading also before it reads the embedding or the output head. CUDA tests it
+ * before it enqueues a layer or graph. Only the caller clears it. */
 struct bn_cancel {
     atomic_bool requested;
 };
@@ -110,9 +111,8 @@ double bn_model_mac_peak(struct bn_model *model, enum bn_mac kind);
  * of tables, and recurrent states, which count twice. Use the difference of two calls. */
 uint64_t bn_model_bytes_read(const struct bn_model *model);
 
-/* Describe in lines of text how a pass over n_sequences with n_tokens each would run. Returns the
- * length of the whole text in bytes, without terminator. Text that does not fit is cut, as by
- * snprintf. */
+/* Describe in lines of text how a pass over n_sequences with n_tokens each would run. The result
+ * and the text are those of snprintf: the bytes of the whole text, which is cut if necessary. */
 size_t bn_model_explain(const struct bn_model *model, size_t n_sequences, size_t n_tokens,
                         char *text, size_t text_bytes);
 

@@ -211,7 +211,7 @@ struct model_config {
     size_t n_ignored_tensors;
     bool file_mapped;       /* the bytes are a file mapping: pages may be dropped after reading */
     struct bn_notes *notes; /* may be NULL */
-    const atomic_bool *cancel; /* may be NULL; read once per layer */
+    const atomic_bool *cancel; /* may be NULL; read before each layer and table */
 };
 
 /* Open a model; `g` must outlive it. Takes milliseconds for I2_S; other types are read once for

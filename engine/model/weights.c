@@ -107,6 +107,14 @@ static bool find(struct finder *f, enum presence presence, enum tensor_use use, 
     return true;
 }
 
+/* Called before a step that reads whole tensors. */
+static bool check_cancel(const struct finder *f, struct bn_error *err)
+{
+    const atomic_bool *cancel = f->cfg->cancel;
+    return !cancel || !atomic_load_explicit(cancel, memory_order_relaxed) ||
+           bn_fail(err, BN_ECANCELLED, "loading was cancelled");
+}
+
 static void set_name(struct finder *f, size_t layer, const char *stem, const char *suffix)
 {
     (void)snprintf(f->name, sizeof(f->name), "blk.%zu.%s.%s", layer, stem, suffix); /* fits */
@@ -395,7 +403,7 @@ static bool find_embd(struct finder *f, struct bn_error *err)
     set_source(f, &m->embd, &embd);
     m->ternary_embd = embd.source;
     m->ternary_embd.name = "token_embd.weight"; /* not the name in `embd`, a local variable */
-    return ternary_verify(&m->ternary_embd, err);
+    return check_cancel(f, err) && ternary_verify(&m->ternary_embd, err);
 }
 
 /* Describe a ternary output head as a linear layer. A float head stays a table if ternary_scan
@@ -443,7 +451,7 @@ static bool find_head(struct finder *f, struct bn_error *err)
     struct model *m = f->m;
     (void)snprintf(f->name, sizeof(f->name), "output.weight");
     if (!find(f, OPTIONAL, USE_TABLE, m->hp.n_embd, m->hp.n_vocab, &m->head, err) ||
-        !set_head_rotation(f, err))
+        !set_head_rotation(f, err) || !check_cancel(f, err))
         return false;
     /* The first 2B4T files have a copy of the embedding as output head; then one table is used for
      * both. A different head usually differs in its first bytes, so only a copy is read as a whole
@@ -458,7 +466,7 @@ static bool find_head(struct finder *f, struct bn_error *err)
     }
     if (m->tied)
         m->head = m->embd;
-    return set_head_linear(f, err);
+    return check_cancel(f, err) && set_head_linear(f, err);
 }
 
 static bool find_rope_factors(struct finder *f, const char *name, struct tensor_ref *out,
@@ -532,15 +540,11 @@ static bool check_rotated(const struct finder *f, struct bn_error *err)
 static bool find_all(struct finder *f, struct bn_error *err)
 {
     const struct model *m = f->m;
-    const atomic_bool *cancel = f->cfg->cancel;
     if (!find_globals(f, err))
         return false;
-    for (size_t i = 0; i < m->hp.n_layers; i++) {
-        if (cancel && atomic_load_explicit(cancel, memory_order_relaxed))
-            return bn_fail(err, BN_ECANCELLED, "loading was cancelled");
-        if (!find_layer(f, i, err))
+    for (size_t i = 0; i < m->hp.n_layers; i++)
+        if (!check_cancel(f, err) || !find_layer(f, i, err))
             return false;
-    }
     if (!check_rotated(f, err))
         return false;
     return unknown_tensors_check(m, f->cfg, f->is_used, err);

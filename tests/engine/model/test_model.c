@@ -523,6 +523,26 @@ static void the_cancel_flag_stops_loading(void **state)
     synth_close(&m);
 }
 
+/* The damaged table would be reported if it was read. */
+static void the_cancel_flag_stops_before_a_table_is_read(void **state)
+{
+    (void)state;
+    static const char *const tables[] = {"token_embd.weight", "output.weight"};
+    struct synth_spec spec = synth_preset("qwen3-tiny");
+    const atomic_bool stop = true;
+    const struct model_config cfg = {.cancel = &stop};
+    spec.untied = true;
+    for (size_t i = 0; i < 2; i++) {
+        struct synth_model m;
+        struct bn_error err;
+        opened(&spec, &m);
+        le_put_u16(data_of(&m, tables[i]), 0x7e00); /* a NaN as scale */
+        assert_false(reopen(&m, &cfg, &err));
+        assert_int_equal(err.code, BN_ECANCELLED);
+        synth_close(&m);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -545,6 +565,7 @@ int main(void)
         cmocka_unit_test(layouts_must_fit_the_shape),
         cmocka_unit_test(unknown_architecture_is_refused),
         cmocka_unit_test(the_cancel_flag_stops_loading),
+        cmocka_unit_test(the_cancel_flag_stops_before_a_table_is_read),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
