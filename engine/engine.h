@@ -1,6 +1,5 @@
 /*
- * The engine computes logits from token ids. Public header; it includes file.h, head.h,
- * model_info.h and settings.h.
+ * The engine computes logits from token ids. Public header.
  *
  * Order of calls: bn_file_open, bn_model_open, bn_session_open, then any number of bn_session_sync.
  * Close in reverse order. The file must outlive the model, and the model its sessions.
@@ -13,9 +12,10 @@
  * the thread count, the instruction set, the device, the micro-batch size or the other sequences of
  * a batch, nor on whether keys and values come from the cache.
  *
- * Threads: never call functions of a model or its sessions from two threads at the same time. Call
- * all of them, bn_model_open included, from one thread, because OpenMP starts a separate team of
- * threads for each calling thread. bn_cancel_request may be called from any thread.
+ * Threads: call the functions of a model and its sessions, also bn_model_open, from one thread,
+ * because OpenMP starts a separate team of threads for each calling thread. Any thread may call
+ * bn_cancel_request at any time, and bn_model_info, bn_model_explain, bn_session_n_ctx and
+ * bn_session_kv_version after opening, because these only read data that never changes.
  */
 #ifndef ENGINE_ENGINE_H
 #define ENGINE_ENGINE_H
@@ -131,9 +131,9 @@ size_t bn_model_state_memory(const struct bn_model *model);
  * the model was opened without `profile` or the device cannot measure it. */
 size_t bn_model_profile(struct bn_model *model, struct bn_profile_step *out, size_t cap);
 
-/* How often each expert was chosen in all evaluations of this model, once for each token that uses
- * it. Writes the first `cap` of (n_layers, n_experts) numbers to out. Returns n_layers * n_experts,
- * 0 without experts. */
+/* How often each expert was chosen in all evaluations of this model, including those that failed or
+ * were cancelled: once for each token that uses it. Writes the first `cap` of (n_layers, n_experts)
+ * numbers to out. Returns n_layers * n_experts, 0 without experts. */
 size_t bn_model_expert_counts(const struct bn_model *model, uint64_t *out, size_t cap);
 
 /* ---- sessions ---- */

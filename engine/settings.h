@@ -14,9 +14,10 @@ enum bn_i2s_layout { BN_I2S_A, BN_I2S_B, BN_I2S_C };
 
 /* How to compute the output head. EXACT and FULL give the same logits: EXACT reads a 4-bit copy of
  * the rows first, if that saves time, and then only those rows of the file that can matter for the
- * request; FULL reads every row (head.h has an exception, HEAD_TOP with k 0). Q8, only on the CPU,
- * reads an 8-bit copy of an F16, BF16 or F32 matrix, which is an approximation; matrices of another
- * type, and ternary ones, are read as in FULL. */
+ * request; FULL, which is --head f16 whatever the type of the matrix, reads every row (head.h has
+ * an exception, HEAD_TOP with k 0). Q8, only on the CPU, reads an 8-bit copy of an F16, BF16 or F32
+ * matrix, which is an approximation; matrices of another type, and ternary ones, are read as in
+ * FULL. */
 enum bn_head_mode { BN_HEAD_EXACT, BN_HEAD_Q8, BN_HEAD_FULL };
 
 /* Type of the keys and values in the KV cache: F16, or int8 with one scale per position and KV

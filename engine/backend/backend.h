@@ -2,8 +2,8 @@
  * The interface between the engine and its devices: a backend runs a whole model on one device.
  *
  * No member of backend_ops may be NULL. Every backend computes the same bits, which docs/kernels.md
- * defines. session.c checks the arguments of eval before the call. The threading rule of engine.h
- * applies.
+ * defines. session.c checks ids and requests before it calls eval; eval itself checks only that
+ * tokens and results fit, and reports it as an error. The threading rule of engine.h applies.
  */
 #ifndef ENGINE_BACKEND_BACKEND_H
 #define ENGINE_BACKEND_BACKEND_H

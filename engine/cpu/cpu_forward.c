@@ -135,9 +135,10 @@ static void run_layer(struct cpu_thread *th, size_t i)
     const struct rows h = {s->h, shape->h_stride}, qkv = {s->qkv, shape->qkv_stride};
     const struct rows attn = {s->attn, shape->attn_stride};
 
-    /* q, k, v = W_qkv norm(h) */
     if (is_delta_net)
-        delta_gates(th, i);
+        delta_gates(th, i); /* from norm(h), before h changes */
+
+    /* q, k, v = W_qkv norm(h); in a delta net also z */
     linear_input(th, &layer->qkv, h, layer->attn_norm);
     thread_end_step(th, PROFILE_NORM);
     linear_store(th, &layer->qkv, qkv);

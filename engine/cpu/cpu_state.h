@@ -92,7 +92,7 @@ struct scratch {
     float *rope_c;             /* (n_ubatch, n_rot / 2) */
     float *rope_s;             /* (n_ubatch, n_rot / 2) */
     /* (n_slots) results of position blocks: o (group, head_dim), then m (group), l (group). Here
-     * and in cpu_thread, group is the number of query heads per KV head, cpu_shape.group. */
+     * and in cpu_thread, group is the number of query heads per KV head, cpu_shape.n_q_per_kv. */
     float *attn_partials;
     float *head_x; /* (HEAD_PASS_ROWS, h_stride) inputs of the output head, see apply_rows */
     float

@@ -1,6 +1,6 @@
 /*
- * Tensor types: sizes, uses and names. A new type is a constant of the enum, a row of the table in
- * gguf_types.c, and its codec.
+ * Tensor types: sizes, uses and names. docs/contributing/tensor-type.md lists what a new type
+ * needs.
  *
  * Projects that write GGUF files use some type ids with different meanings, so the id together with
  * the size of the tensor decides its type.
