@@ -337,10 +337,7 @@ bool bn_str_walk_next(struct bn_str_walk *walk, struct bn_str *out)
 {
     if (walk->n_left == 0)
         return false;
-    const size_t n_bytes = (size_t)le_u64(walk->at); /* checked by gguf_parse */
-    /* A string of GGUF is its length in 8 bytes, then its bytes. */
-    *out = (struct bn_str){(const char *)walk->at + 8, n_bytes};
-    walk->at += 8 + n_bytes;
+    *out = gguf_next_str(&walk->at);
     walk->n_left--;
     return true;
 }

@@ -109,6 +109,10 @@ bool gguf_item_u64(const struct gguf_kv *kv, uint64_t i, uint64_t *out);
 bool gguf_item_i64(const struct gguf_kv *kv, uint64_t i, int64_t *out);
 bool gguf_item_f64(const struct gguf_kv *kv, uint64_t i, double *out);
 
+/* Return the string at *at, an item of an array of strings, and move *at behind it. The items begin
+ * at gguf_kv.value; the caller counts them. */
+struct bn_str gguf_next_str(const uint8_t **at);
+
 /* Size of a value of this kind in bytes; 0 for strings, arrays and unknown kinds. */
 size_t gguf_kind_bytes(uint32_t kind);
 

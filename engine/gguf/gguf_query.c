@@ -216,6 +216,14 @@ static const struct gguf_kv *find_scalar(const struct gguf *g, const char *key)
     return kv && kv->kind != GGUF_ARRAY && kv->kind != GGUF_BOOL ? kv : NULL;
 }
 
+struct bn_str gguf_next_str(const uint8_t **at)
+{
+    /* A string of GGUF is its length in 8 bytes, then its bytes. gguf_parse has checked both. */
+    const struct bn_str s = {(const char *)*at + 8, (size_t)le_u64(*at)};
+    *at += 8 + s.n_bytes;
+    return s;
+}
+
 bool gguf_get_str(const struct gguf *g, const char *key, struct bn_str *out)
 {
     const struct gguf_kv *kv = gguf_find_kv(g, key);

@@ -168,14 +168,6 @@ static bool read_signs(const struct gguf *g, struct file_rotation *r, struct bn_
     return read_widths(widths, r, &n, err) && read_values(values, n, r, err);
 }
 
-/* Return the string at *at and move *at behind it. gguf_parse has checked the bounds. */
-static struct bn_str next_str(const uint8_t **at)
-{
-    const struct bn_str s = {(const char *)*at + 8, (size_t)le_u64(*at)};
-    *at += 8 + s.n_bytes;
-    return s;
-}
-
 /* Set is_named of each tensor that weight_names lists. The list must not be empty. */
 static bool mark_names(const struct gguf *g, uint8_t *is_named, struct bn_error *err)
 {
@@ -186,7 +178,7 @@ static bool mark_names(const struct gguf *g, uint8_t *is_named, struct bn_error 
         return bn_fail(err, BN_EFORMAT, "the file has no names in " PREFIX "weight_names");
     const uint8_t *at = kv->value;
     for (uint64_t i = 0; i < kv->n_items; i++) {
-        const struct bn_str name = next_str(&at);
+        const struct bn_str name = gguf_next_str(&at);
         const struct gguf_tensor *t = gguf_find_tensor_str(g, name);
         if (!t)
             return bn_fail(err, BN_EFORMAT, PREFIX "weight_names: the file has no tensor '%.*s'",
@@ -207,7 +199,7 @@ static bool read_inverse(const struct gguf *g, struct file_rotation *r, struct b
         return false;
     const uint8_t *at = kv ? kv->value : NULL;
     for (uint64_t i = 0; kv && i < kv->n_items; i++) {
-        const struct bn_str name = next_str(&at);
+        const struct bn_str name = gguf_next_str(&at);
         if (!bn_str_is(name, "token_embd.weight") || r->has_embd)
             return bn_fail(err, BN_EUNSUPPORTED,
                            PREFIX "inverse_weight_names has '%.*s'%s, only one "
