@@ -5,6 +5,7 @@
 #define _GNU_SOURCE /* memmem */
 #include "templates/jinja/value/jinja_text.h"
 
+#include "engine/base/utf8.h"
 #include "templates/jinja/value/jinja_unicode.h"
 
 /* ---- UTF-8 ---- */
@@ -20,23 +21,9 @@ size_t text_back(struct bn_str s, size_t at)
     return (size_t)(u8_prev(&cp, bytes_of(s) + at, bytes_of(s)) - bytes_of(s));
 }
 
-/* Skips eight ASCII bytes at a time: u8_check, which does not, takes twice as long. If fewer than
- * eight bytes are left, `eight` is not ASCII, so one character is decoded. */
 bool text_valid(struct bn_str s)
 {
-    for (size_t at = 0; at < s.n_bytes;) {
-        uint64_t eight = UINT64_MAX;
-        ucs4_t cp;
-        if (s.n_bytes - at >= sizeof eight)
-            memcpy(&eight, s.ptr + at, sizeof eight);
-        const int n = eight & 0x8080808080808080u
-                          ? u8_mbtoucr(&cp, bytes_of(s) + at, s.n_bytes - at)
-                          : (int)sizeof eight;
-        if (n < 0)
-            return false;
-        at += (size_t)n;
-    }
-    return true;
+    return utf8_valid_bytes(s.ptr, s.n_bytes) == s.n_bytes;
 }
 
 /* Counts all bytes but continuation bytes. Compilers vectorise this loop; u8_mbsnlen decodes every
