@@ -17,6 +17,7 @@
 #include "engine/cpu/cpu_pick.h"
 #include "engine/cpu/cpu_work.h"
 #include "engine/model/coarse_code.h"
+#include "engine/model/fixed_point.h"
 
 #include <math.h>
 #include <string.h>
@@ -120,7 +121,7 @@ void screen_query(const struct backend *b, size_t i, struct requested_row *req)
     int32_t *fix = b->scratch.coarse_fix + i * n_blocks * 16;
     float *spread = b->scratch.coarse_spread + i * b->coarse.step_stride;
     struct block_norms *norms = b->scratch.coarse_norms + i * n_blocks;
-    req->query = (struct coarse_query){x, fix, spread, (float)((double)largest / COARSE_LIMIT)};
+    req->query = (struct coarse_query){x, fix, spread, (float)((double)largest / FIXED_POINT_MAX)};
     const double unit = (double)req->query.unit;
     for (size_t j = 0; j < n_blocks; j++)
         norms[j] = split_block(h + j * COARSE_COLS, size_min(COARSE_COLS, n_embd - j * COARSE_COLS),

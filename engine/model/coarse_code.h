@@ -12,8 +12,7 @@
 
 /* Only hidden states whose largest magnitude is from COARSE_X_MIN to COARSE_X_MAX are screened; for
  * the others the plane is not used. */
-#define COARSE_X_MIN 1e-15f  /* smaller values could underflow */
-#define COARSE_X_MAX 1e15f   /* its product with COARSE_MAX and MODEL_MAX_WIDTH (2^20) is finite */
-#define COARSE_LIMIT 16256.0 /* 127 * 128: the largest magnitude in fixed point, two int8 values */
+#define COARSE_X_MIN 1e-15f /* smaller values could underflow */
+#define COARSE_X_MAX 1e15f  /* its product with COARSE_MAX and MODEL_MAX_WIDTH (2^20) is finite */
 
 #endif

@@ -14,10 +14,11 @@
 #include "engine/base/force_inline.h"
 #include "engine/base/size.h"
 #include "engine/cpu/kernels_attn.h"
+#include "engine/model/fixed_point.h"
 
-#define Q8_HEADS 4         /* query heads at a time: they share each load of keys and values */
-#define FIXED_MAX 16256.0f /* 127 * 128 */
-#define FIXED_MIN 1e-30f   /* lower bound of the largest magnitude, to avoid a division by 0 */
+#define Q8_HEADS 4 /* query heads at a time: they share each load of keys and values */
+#define FIXED_MAX ((float)FIXED_POINT_MAX)
+#define FIXED_MIN 1e-30f /* lower bound of the largest magnitude, to avoid a division by 0 */
 
 /* The query of a head (head_dim), or its weighted probabilities (n_seen), as fixed-point numbers,
  * padded with zeros to a multiple of ATTN_QUAD. */

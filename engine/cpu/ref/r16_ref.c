@@ -5,6 +5,7 @@
 #include "engine/base/fp16.h"
 #include "engine/base/size.h"
 #include "engine/cpu/ref/kernels_ref.h"
+#include "engine/model/fixed_point.h"
 
 #include <math.h>
 #include <string.h>
@@ -58,9 +59,9 @@ static void quantise_two_planes(const float *x, size_t n, size_t block_cols, siz
     high->q_sums[b] = low->q_sums[b] = 0;
     if (m < BLOCK_MIN_ABS)
         return;
-    const float s = 16256.0f / m; /* 127 * 128, so that high is at most 127 */
+    const float s = (float)FIXED_POINT_MAX / m;
     for (size_t i = 0; i < n; i++) {
-        const float rounded = rintf(x[i] * s); /* at most 16256 in magnitude, or a NaN */
+        const float rounded = rintf(x[i] * s); /* at most FIXED_POINT_MAX in magnitude, or a NaN */
         const int32_t v = rounded == rounded ? (int32_t)rounded : 0;
         const int32_t h = (v + 64) >> 7, l = v - 128 * h; /* -127 .. 127, -64 .. 63 */
         high->q[b * block_cols + i] = (int8_t)h;
@@ -68,7 +69,7 @@ static void quantise_two_planes(const float *x, size_t n, size_t block_cols, siz
         high->q_sums[b] += h;
         low->q_sums[b] += l;
     }
-    low->units[b] = m / 16256.0f;
+    low->units[b] = m / (float)FIXED_POINT_MAX;
     high->units[b] = low->units[b] * 128.0f;
 }
 

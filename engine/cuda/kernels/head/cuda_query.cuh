@@ -8,6 +8,7 @@
 
 #include "engine/cuda/kernels/device/cuda_reduce.cuh"
 #include "engine/model/coarse_code.h"
+#include "engine/model/fixed_point.h"
 
 /* The working memory of a query. x: the hidden state after the norm. errors: its rounding errors.
  * norms: two numbers for each block, first |x|^2 and |error|^2, later the terms of the bound that
@@ -182,7 +183,7 @@ KERNEL_EARLY(head_norm, head_norm_args, 512)
     if (a.query.n_blocks == 0)
         return;
     const float most = f32_of_bits(block_max_u32(largest)); /* contains a barrier: all see x */
-    const float unit = (float)((double)most / COARSE_LIMIT);
+    const float unit = (float)((double)most / FIXED_POINT_MAX);
     const bool screened = most >= COARSE_X_MIN && most <= COARSE_X_MAX;
     if (thread_x() == 0) {
         a.query.screens[row].unit = unit;

@@ -7,6 +7,7 @@
 #define CUDA_BLOCKS_CUH
 
 #include "engine/cuda/kernels/device/cuda_reduce.cuh"
+#include "engine/model/fixed_point.h"
 
 /* Quantises block b of a token by a warp; lane l has the elements l, l + 32, ... of the block. r is
  * the factor of RMSNorm; s is the factor of the whole row, used if per_token. */
@@ -29,7 +30,7 @@ DEV void quantise_block(const struct blocks_args *a, uint32_t token, uint32_t b,
     }
     m = warp_max(m);
     const bool empty = !a->per_token && m < BLOCK_MIN_ABS;
-    const float most = out->n_planes == 2 ? 16256.0f : 127.0f; /* largest |v|: 127 * 128 or 127 */
+    const float most = out->n_planes == 2 ? (float)FIXED_POINT_MAX : 127.0f; /* largest |v| */
     if (!a->per_token)
         s = empty ? 0.0f : most / m;
 #pragma unroll

@@ -1,0 +1,12 @@
+/*
+ * The range of numbers in fixed point that are kept as two int8 values (docs/kernels.md). Kernels
+ * of all devices include this file, so it includes nothing.
+ */
+#ifndef ENGINE_MODEL_FIXED_POINT_H
+#define ENGINE_MODEL_FIXED_POINT_H
+
+/* The largest magnitude of v = 128 high + low, where high is -127 to 127 and low is -64 to 63:
+ * 127 * 128. With v + 64 the shift by 7 bits rounds, so a larger v would give a high of 128. */
+#define FIXED_POINT_MAX 16256
+
+#endif
