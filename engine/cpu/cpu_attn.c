@@ -62,8 +62,8 @@ static void split_gates(const struct cpu_thread *th, float *q)
 {
     const struct backend *b = th->pass->b;
     const size_t head_dim = b->model->hp.head_dim, n_q_per_kv = b->shape.n_q_per_kv;
-    /* attn_tile_floats reserves at least ATTN_TILE * (ATTN_BLOCK + 2) floats per query head,
-     * and head_dim is at most MODEL_MAX_HEAD_DIM, 1024. */
+    _Static_assert(MODEL_MAX_HEAD_DIM <= ATTN_TILE * (ATTN_BLOCK + 2),
+                   "attn_tile_floats has room for the gate of each query head");
     float *gates = th->attn_scratch;
     for (size_t i = 0; i < n_q_per_kv; i++) {
         memcpy(gates + i * head_dim, q + (2 * i + 1) * head_dim, head_dim * sizeof *q);

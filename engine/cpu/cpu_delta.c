@@ -14,13 +14,16 @@
 #include <math.h>
 #include <string.h>
 
+_Static_assert(CONV_TAPS == DELTA_TAPS, "the kernel convolves as many tokens as the model");
+_Static_assert(MODEL_MAX_HEADS <= MATMUL_TOKENS * PANEL_ROWS, "gates_of uses cpu_thread.y");
+
 /* The gates of these heads of one token, from the normed input x. */
 static void gates_of(struct cpu_thread *th, const struct cpu_delta *d, struct work_range heads,
                      const float *x, struct delta_gate *out)
 {
     const struct backend *b = th->pass->b;
     const size_t n = heads.end - heads.begin;
-    float *const z[2] = {th->y[0], th->y[1]}; /* with room for MODEL_MAX_HEADS heads */
+    float *const z[2] = {th->y[0], th->y[1]};
     const struct float_matrix *const m[2] = {&d->alpha, &d->beta};
     for (size_t i = 0; i < 2; i++) {
         const struct table_rows rows = {.table = m[i]->rows + heads.begin * m[i]->row_bytes,

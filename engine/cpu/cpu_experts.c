@@ -25,6 +25,7 @@
 _Static_assert(MAX_GROUPS *R16_ROWS <= MATMUL_TOKENS * PANEL_ROWS, "y holds them");
 _Static_assert(GATE_GROUPS % R16_PANEL == 0 && MAX_GROUPS % R16_PANEL == 0, "whole panels");
 _Static_assert(ROUTER_TOKENS % ROUTER_QUAD == 0, "whole quads");
+_Static_assert(EXPERT_ROW_UNIT % R16_ROWS == 0, "no row group belongs to two experts");
 
 /* ---- choice ---- */
 

@@ -146,7 +146,7 @@ struct linear {
     struct rotation rotation;
 };
 
-#define EXPERT_ROW_UNIT 16 /* R16_ROWS, so that no row group belongs to two experts */
+#define EXPERT_ROW_UNIT 16 /* so that no row group of R16 belongs to two experts */
 
 /* Tensors of a gated delta net. Its linear layers are q (queries, keys and values together,
  * delta_channels rows), k (the gate of the output, z, delta_width rows) and o (ssm_out, delta_width
