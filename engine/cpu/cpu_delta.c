@@ -54,7 +54,7 @@ static void token_gates(struct cpu_thread *th, size_t layer, size_t token, struc
 void delta_gates(struct cpu_thread *th, size_t layer)
 {
     const size_t n_heads = th->pass->b->model->hp.delta.n_value_heads;
-    if (th->pass->n_tokens == 1) {
+    if (thread_has_one_token(th)) {
         token_gates(th, layer, 0, thread_range(th, n_heads, 1));
         return;
     }
@@ -142,7 +142,7 @@ static void each_head(struct cpu_thread *th, size_t layer, size_t n_heads, head_
     const struct pass *pass = th->pass;
     const struct token_block *runs = pass->b->scratch.runs;
     const size_t n_items = pass->n_runs * n_heads;
-    if (pass->n_tokens == 1) { /* fixed parts, because all cores wait for the same memory */
+    if (thread_has_one_token(th)) { /* fixed parts, because all cores wait for the same memory */
         const struct work_range heads = thread_range(th, n_items, 1);
         for (size_t i = heads.begin; i < heads.end; i++)
             fn(th, layer, &runs[0], i);
