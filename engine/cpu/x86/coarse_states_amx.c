@@ -4,13 +4,13 @@
  * The codes of 16 rows are the first operand of a tile product: the low nibbles of a line are 64
  * columns and fill one row of an AMX tile, and so do the high nibbles. The hidden states are the
  * second operand, in two planes of high and low bytes. Four tile products per block yield two AMX
- * tiles of exact integer sums, which are combined, multiplied with the scale of the block
+ * tiles of exact integer sums, which are combined, multiplied with the step of the block
  * (coarse_mat.steps) and summed as floats.
  *
  * A panel is four AMX tiles of rows. They share the four AMX tiles of hidden states of a block,
  * which therefore pass through the first-level cache once per panel. An item of the computation is
  * one AMX tile of rows times one block of columns. Between the four products of an item, the code
- * unpacks the item after the next and scales the sums of the previous item, a quarter at a time. So
+ * unpacks the item after the next and adds the sums of the previous item, a quarter at a time. So
  * stores reach the cache before a tile load needs them, and the tile unit does not wait.
  */
 #include "engine/cpu/x86/amx_tile.h"
@@ -27,7 +27,7 @@ _Static_assert(QUARTER == PANEL_TILES, "a quarter prefetches one line of each of
 struct workspace {
     _Alignas(64) uint8_t codes[RING][2 * TILE_BYTES]; /* low nibbles, then high ones */
     _Alignas(64) int32_t sums[2][2][SIDE][SIDE];      /* of two items: high plane, low plane */
-    _Alignas(64) float steps[ROWS][GROUP_BLOCKS];     /* scales of GROUP_BLOCKS blocks */
+    _Alignas(64) float steps[ROWS][GROUP_BLOCKS];     /* of GROUP_BLOCKS blocks */
     __m512 product[ROWS];                             /* lanes are hidden states */
 };
 
@@ -61,10 +61,10 @@ BN_FORCE_INLINE void unpack_quarter(const struct panel *p, size_t item, size_t q
     }
 }
 
-/* Scale a quarter of the sums of an item and add them to the products. `fixes` is
- * coarse_states.fix, the part of the sums that is the same for all rows. */
-BN_FORCE_INLINE void scale_quarter(struct workspace *s, size_t n_tiles, const int32_t *fixes,
-                                   size_t item, size_t quarter)
+/* Multiply a quarter of the sums of an item with their steps and add them to the products. `fixes`
+ * is coarse_states.fix, the part of the sums that is the same for all rows. */
+BN_FORCE_INLINE void add_quarter(struct workspace *s, size_t n_tiles, const int32_t *fixes,
+                                 size_t item, size_t quarter)
 {
     const size_t block = item / n_tiles, row0 = item % n_tiles * SIDE;
     const __m512i fix = _mm512_load_si512(fixes + block * COARSE_STATES);
@@ -79,15 +79,15 @@ BN_FORCE_INLINE void scale_quarter(struct workspace *s, size_t n_tiles, const in
 }
 
 /* One quarter of the work between the tile products of an item. */
-BN_FORCE_INLINE void unpack_and_scale(const struct panel *p, struct workspace *s,
-                                      const int32_t *fixes, size_t item, size_t n_items,
-                                      size_t quarter)
+BN_FORCE_INLINE void unpack_and_add(const struct panel *p, struct workspace *s,
+                                    const int32_t *fixes, size_t item, size_t n_items,
+                                    size_t quarter)
 {
     const size_t next = item + ITEMS_AHEAD;
     if (next < n_items)
         unpack_quarter(p, next, quarter, s->codes[next % RING]);
     if (item > 0)
-        scale_quarter(s, p->n_tiles, fixes, item - 1, quarter);
+        add_quarter(s, p->n_tiles, fixes, item - 1, quarter);
     compiler_barrier();
 }
 
@@ -102,21 +102,21 @@ BN_FORCE_INLINE void multiply_item(const struct panel *p, struct workspace *s, c
     _tile_zero(1);
     _tile_loadd(2, codes, 64);
     _tile_dpbusd(0, 2, 4);
-    unpack_and_scale(p, s, fixes, item, n_items, 0);
+    unpack_and_add(p, s, fixes, item, n_items, 0);
     _tile_dpbusd(1, 2, 6);
-    unpack_and_scale(p, s, fixes, item, n_items, 1);
+    unpack_and_add(p, s, fixes, item, n_items, 1);
     _tile_loadd(3, codes + TILE_BYTES, 64);
     _tile_dpbusd(0, 3, 5);
-    unpack_and_scale(p, s, fixes, item, n_items, 2);
+    unpack_and_add(p, s, fixes, item, n_items, 2);
     _tile_dpbusd(1, 3, 7);
-    unpack_and_scale(p, s, fixes, item, n_items, 3);
+    unpack_and_add(p, s, fixes, item, n_items, 3);
     _tile_stored(0, s->sums[item & 1][0], sizeof s->sums[0][0][0]);
     _tile_stored(1, s->sums[item & 1][1], sizeof s->sums[0][0][0]);
     compiler_barrier();
 }
 
-/* Call this before the sums of `item` are scaled. If it is the first item of GROUP_BLOCKS blocks,
- * their scales are converted to F32. Rows past n_rows get those of the first row. */
+/* Call this before the sums of `item` are added. If it is the first item of GROUP_BLOCKS blocks,
+ * their steps are converted to F32. Rows past n_rows get those of the first row. */
 BN_FORCE_INLINE void widen_for_item(const struct coarse_mat *m, size_t row, const struct panel *p,
                                     size_t item, struct workspace *s)
 {
@@ -154,7 +154,7 @@ BN_FORCE_INLINE void multiply_panel(const struct coarse_mat *m, size_t row, size
     }
     widen_for_item(m, row, &p, n_items - 1, s);
     for (size_t quarter = 0; quarter < 4; quarter++)
-        scale_quarter(s, n_tiles, g->fix, n_items - 1, quarter);
+        add_quarter(s, n_tiles, g->fix, n_items - 1, quarter);
 }
 
 void coarse_bound_states_amx(const struct coarse_mat *m, size_t row0, size_t row1,
