@@ -12,7 +12,6 @@
 #include "engine/base/relax.h"
 #include "engine/base/size.h"
 #include "engine/cpu/cpu_linear_r16.h"
-#include "engine/cpu/cpu_pack_columns.h"
 #include "engine/cpu/cpu_work.h"
 
 #include <string.h>
@@ -73,6 +72,19 @@ static struct act_scale quantise_token(const struct cpu_thread *th, const struct
     return scale;
 }
 
+void linear_acts_to_file_order(int8_t *q, size_t n_lines)
+{
+    int8_t line[LINE_COLS];
+    for (size_t l = 0; l < n_lines; l++, q += LINE_COLS) {
+        memcpy(line, q, sizeof line);
+        for (size_t i = 0; i < 4; i++)
+            /* Layout A: 32 bytes hold 128 columns, bits 2i and 2i + 1 of byte b the code of column
+             * 32 (3 - i) + b. */
+            for (size_t half = 0; half < 2; half++)
+                memcpy(q + 64 * i + 32 * half, line + 128 * half + 32 * (3 - i), 32);
+    }
+}
+
 static void quantise_many(struct cpu_thread *th, const struct weights *to, struct rows x,
                           const float *w)
 {
@@ -84,7 +96,7 @@ static void quantise_many(struct cpu_thread *th, const struct weights *to, struc
             const struct act_scale scale =
                 quantise_token(th, to, row, w, t + 1 < p.range.end ? row + x.stride : NULL);
             if (to->cols.n_cols) /* then to->mat refers to lines in the order of the file */
-                pack_file_order(th->q8, n_lines);
+                linear_acts_to_file_order(th->q8, n_lines);
             th->pass->gemm->pack(th->q8, n_lines, t, s->q8);
             s->q8_s[t] = scale.s;
             s->q8_sum[t] = scale.q_sum;

@@ -25,6 +25,10 @@ void linear_input(struct cpu_thread *th, const struct weights *to, struct rows x
 const float *linear_prepare(const struct cpu_thread *th, const struct weights *to, const float *x,
                             const float *w);
 
+/* Reorder q (n_lines * LINE_COLS) of a token in place: from ascending columns to the order in which
+ * I2_S lines of layout A hold columns. For this file and its test. */
+void linear_acts_to_file_order(int8_t *q, size_t n_lines);
+
 /* y = W q, with scales and bias, for all tokens. As with the next two functions, other threads may
  * read y only after a barrier. */
 void linear_store(struct cpu_thread *th, const struct weights *w, struct rows y);

@@ -3,8 +3,8 @@
  *
  * Columns are for passes of one token, which read only the columns with a nonzero input. Passes of
  * several tokens need rows. They read the bytes of the file, which saves a second copy in memory:
- * an I2_S line in layout A is an R1-256 line with its columns in another order, so pack_file_order
- * brings the activations into that order.
+ * an I2_S line in layout A is an R1-256 line with its columns in another order, so
+ * linear_acts_to_file_order brings the activations into that order.
  */
 #include "engine/cpu/cpu_pack_columns.h"
 
@@ -56,17 +56,4 @@ bool pack_columns(const struct ternary_source *src, size_t line0, size_t line1, 
                             lines + c * LINE_COLS * col_bytes + l * LINE_BYTES, col_bytes);
     }
     return true;
-}
-
-void pack_file_order(int8_t *q, size_t n_lines)
-{
-    int8_t line[LINE_COLS];
-    for (size_t l = 0; l < n_lines; l++, q += LINE_COLS) {
-        memcpy(line, q, sizeof line);
-        for (size_t i = 0; i < 4; i++)
-            /* Layout A: 32 bytes hold 128 columns, bits 2i and 2i + 1 of byte b the code of column
-             * 32 (3 - i) + b. */
-            for (size_t half = 0; half < 2; half++)
-                memcpy(q + 64 * i + 32 * half, line + 128 * half + 32 * (3 - i), 32);
-    }
 }

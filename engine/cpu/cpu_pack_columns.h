@@ -1,8 +1,6 @@
 /*
- * Ternary matrices by column, and activations in the order of a file's own lines.
- *
- * All functions are pure and may run on several threads with disjoint outputs. The source must have
- * passed the checks of the model loader.
+ * Ternary matrices by column. The function is pure and may run on several threads with disjoint
+ * outputs. The source must have passed the checks of the model loader.
  */
 #ifndef ENGINE_CPU_CPU_PACK_COLUMNS_H
 #define ENGINE_CPU_CPU_PACK_COLUMNS_H
@@ -20,9 +18,5 @@
  * BN_EFORMAT: as r1_pack_rows. */
 bool pack_columns(const struct ternary_source *src, size_t line0, size_t line1, size_t n_lines,
                   uint8_t *lines, uint8_t *rows, uint8_t *codes, struct bn_error *err);
-
-/* Reorder q (n_lines * LINE_COLS) of a token in place: from ascending columns to the order in which
- * I2_S lines of layout A hold columns. */
-void pack_file_order(int8_t *q, size_t n_lines);
 
 #endif

@@ -6,6 +6,7 @@
 
 #include "engine/base/memory.h"
 #include "engine/base/noise.h"
+#include "engine/cpu/cpu_linear.h"
 #include "tests/support/ternary_encode.h"
 
 #include <setjmp.h>
@@ -165,7 +166,7 @@ static void file_order_multiplies_the_files_own_lines(void **state)
         turned[c] = q[c] = (int8_t)(noise_bits(5, c) % 255 - 127);
         expected += f.codes[c] * q[c];
     }
-    pack_file_order(turned, 3);
+    linear_acts_to_file_order(turned, 3);
     for (size_t c = 0; c < 768; c++)
         sum += (f.file[c / 256 * 64 + c % 64] >> (2 * (c % 256 / 64)) & 3) * turned[c];
     assert_int_equal(sum, expected);
