@@ -6,10 +6,10 @@
  * The copy has type Q8_0: each block of 32 has the scale (largest magnitude / 127) in F16; elements
  * are rounded to nearest, half to even. This is plain C, so every machine makes the same bytes.
  */
+#include "engine/cpu/cpu_head_load.h"
+
 #include "engine/base/fp16.h"
 #include "engine/base/size.h"
-#include "engine/cpu/cpu_head.h"
-#include "engine/cpu/cpu_screen.h"
 #include "engine/cpu/cpu_work.h"
 #include "engine/model/coarse_code.h"
 #include "engine/model/head_plane.h"

@@ -6,9 +6,8 @@
 #include "engine/cpu/cpu_pack.h"
 
 #include "engine/base/size.h"
-#include "engine/cpu/cpu_head.h"
+#include "engine/cpu/cpu_head_load.h"
 #include "engine/cpu/cpu_pack_columns.h"
-#include "engine/cpu/cpu_screen.h"
 #include "engine/cpu/cpu_work.h"
 #include "engine/model/r16_pack.h"
 

@@ -13,13 +13,6 @@
 
 #include "engine/cpu/cpu_state.h"
 
-/* Make b->coarse if the model is screened (shape.n_coarse > 0). `control` is not NULL; progress is
- * reported from n_done to n_total bytes. If the magnitude of a weight is above COARSE_MAX, or a
- * weight is a NaN, there is no plane; this is not an error. BN_ENOMEM. BN_ECANCELLED. */
-bool screen_open(struct backend *b, const struct backend_control *control, size_t n_done,
-                 size_t n_total, struct bn_error *err);
-void screen_close(struct backend *b); /* also if there is no plane */
-
 /* Set req->screened of requested row i, and if it is true, req->query from row i of
  * scratch.head_x. */
 void screen_query(const struct backend *b, size_t i, struct requested_row *req);

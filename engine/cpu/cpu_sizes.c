@@ -8,7 +8,7 @@
 #include "engine/cpu/cpu_sizes.h"
 
 #include "engine/base/size.h"
-#include "engine/cpu/cpu_head.h"
+#include "engine/cpu/cpu_head_load.h"
 #include "engine/cpu/cpu_pack.h"
 #include "engine/cpu/cpu_recurrent.h"
 #include "engine/cpu/cpu_ring.h"

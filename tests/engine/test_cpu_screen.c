@@ -5,6 +5,7 @@
 #include "engine/base/fp16.h"
 #include "engine/base/noise.h"
 #include "engine/cpu/cpu_head.h"
+#include "engine/cpu/cpu_head_load.h"
 #include "engine/cpu/cpu_screen.h"
 #include "engine/cpu/cpu_sizes.h"
 #include "engine/model/head_plane.h"
