@@ -196,9 +196,9 @@ static bool advance(struct packing *p, const uint8_t *bytes, size_t n_bytes, str
     if (p->b->cfg.file_mapped)
         mem_file_drop(bytes, n_bytes);
     p->done_bytes += n_bytes;
-    if (control && control->progress)
+    if (control->progress)
         control->progress(control->ud, p->done_bytes, p->total_bytes);
-    if (control && control->cancel && atomic_load_explicit(control->cancel, memory_order_relaxed))
+    if (control->cancel && atomic_load_explicit(control->cancel, memory_order_relaxed))
         return bn_fail(err, BN_ECANCELLED, "loading was cancelled");
     return true;
 }

@@ -98,9 +98,9 @@ bool model_open(const struct gguf *g, const struct model_config *cfg, struct mod
     return true;
 fail:
     model_close(m);
-    /* An unsupported model: the message gets a row of docs/models.md if it has none yet. The result
-     * is false with any error. */
-    return err->code == BN_EUNSUPPORTED && refusal_append_row(err, REFUSED_OTHER_GRAPH);
+    if (err->code == BN_EUNSUPPORTED) /* the message gets a row if it has none yet */
+        (void)refusal_append_row(err, REFUSED_OTHER_GRAPH);
+    return false;
 }
 
 void model_close(struct model *m)

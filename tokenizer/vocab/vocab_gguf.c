@@ -97,7 +97,7 @@ static void read_scalars(struct vocab_source *s, const struct bn_file *file)
     if (bn_file_get_str(file, "general.architecture", &str))
         s->architecture = str;
     if (bn_file_get_str(file, KEY "pre", &str))
-        s->pre = str.ptr ? str : bn_str_of(""); /* the key exists, so ptr must not be NULL */
+        s->pre = str; /* ptr is not NULL: it points into the file */
     for (size_t i = 0; i < N_MARKS; i++) {
         s->has_mark[i] = bn_file_has(file, vocab_mark_keys[i]);
         if (!bn_file_get_u64(file, vocab_mark_keys[i], &s->marks[i]))
