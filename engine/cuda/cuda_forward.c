@@ -404,7 +404,9 @@ static bool capture(struct backend *b, struct head_request head, CUgraphExec *ou
               cuda_ok(d, failed, "capturing a graph", err) &&
               cuda_ok(d, d->cuGraphInstantiateWithFlags(out, graph, 0), "creating a graph", err);
     if (graph)
-        (void)d->cuGraphDestroy(graph); /* the executable graph does not depend on it */
+        (void)d->cuGraphDestroy(graph);            /* the executable graph does not depend on it */
+    b->host.requests[0] = (struct row_request){0}; /* no pointer to `head` remains */
+    b->pass = (struct pass){0};
     return ok;
 }
 
