@@ -34,10 +34,11 @@ struct attachment_room {
 
 enum attachment_added { ATTACHMENT_ADDED, ATTACHMENT_PRESENT };
 /* Read a file and append it. If the list has the file already, nothing is appended, *added is
- * ATTACHMENT_PRESENT, and is_returned of the present one is cleared. BN_EIO: the file cannot be read, is not a regular file, is larger than
- * INPUT_MAX_BYTES (input_text.h), has a newline in its canonical path, or the path is "-". BN_EARG:
- * it is binary or not valid UTF-8. BN_ECONTEXT: it does not fit beside the files of the list.
- * BN_ENOMEM. Errors of tokenizer_encode. On failure the list does not change. */
+ * ATTACHMENT_PRESENT, and is_returned of the present one is cleared. BN_EIO: the file cannot be
+ * read, is not a regular file, is larger than INPUT_MAX_BYTES (input_text.h), has a newline in its
+ * canonical path, or the path is "-". BN_EARG: it is binary or not valid UTF-8. BN_ECONTEXT: it
+ * does not fit beside the files of the list. BN_ENOMEM. Errors of tokenizer_encode. On failure the
+ * list does not change. */
 bool attachments_add(struct attachment_list *l, const struct tokenizer *t, const char *path,
                      const struct attachment_room *room, enum attachment_added *added,
                      struct bn_error *err);

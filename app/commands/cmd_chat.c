@@ -202,7 +202,7 @@ bool cmd_edit(struct command_host *host, struct bn_str args)
     if (host->ui->ops->is_terminal) /* a script has no editor and takes it back for good */
         transcript_begin_edit(t);
     finish_change(host, host->ui->ops->is_terminal ? "moved back to the editor (/undo restores it)"
-                                               : "taken back");
+                                                   : "taken back");
     chat_edit_again(host->chat, edited);
     return true;
 }
@@ -296,8 +296,8 @@ bool cmd_clear(struct command_host *host, struct bn_str args)
     const bool has_file = host->chat->store->named.may_have_turns;
     char path[PATH_BYTES];
     memcpy(path, host->chat->store->named.path, sizeof(path));
-    /* Detach the saved chat first: its last write needs the conversation, and finish_change would write
-     * the empty one to it. */
+    /* Detach the saved chat first: its last write needs the conversation, and finish_change would
+     * write the empty one to it. */
     if (!chat_pause_named(host->chat))
         host->write_failed = true;
     if (!transcript_clear(&host->chat->transcript)) {
