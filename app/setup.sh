@@ -4,7 +4,7 @@
 # again at any time.
 #
 #   app/setup.sh               install, configure, compile
-#   app/setup.sh --test        the same, then run the tests
+#   app/setup.sh --test        the same, then run the tests; an error if they cannot be built
 #   app/setup.sh --no-install  install no packages
 set -eu
 
@@ -87,13 +87,15 @@ install_packages() {
 }
 
 # A build folder of an interrupted setup is configured again from the start. Meson 1.0 refuses
-# --wipe for such a folder.
+# --wipe for such a folder. With --test, missing tests are an error: a run of no tests passes.
 configure() {
+    set -- "$build" "$root"
+    [ "$test" = no ] || set -- -Dtests=enabled "$@"
     if [ -f "$build/build.ninja" ]; then
-        meson setup --reconfigure "$build" "$root"
+        meson setup --reconfigure "$@"
     else
         rm -rf "$build/meson-private"
-        meson setup --buildtype=release "$build" "$root"
+        meson setup --buildtype=release "$@"
     fi
 }
 
