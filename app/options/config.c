@@ -156,7 +156,7 @@ bool config_load(struct options *o, char path[PATH_BYTES], config_warn_fn warn, 
     else if (!path_of(PATH_CONFIG, "config", path, &no_path) || access(path, F_OK) != 0)
         return true;
     if (!path_read_all(path, CONFIG_MAX_BYTES, &bytes, &n_bytes, err))
-        return false;
+        return given ? bn_fail_prefix(err, "BITNET_CHAT_CONFIG") : false;
     const bool ok = config_apply(o, path, (struct bn_str){bytes, n_bytes}, warn, ud, err);
     mem_free(bytes);
     return ok;

@@ -39,6 +39,11 @@ class Chat(ChatCase):
         done = self.chat('--json', '-n', '1', '-i', '--greedy', stdin=b'/set temp 1\nx\n')
         self.assertEqual(json.loads(done.stdout)['settings']['temp'], 1)
 
+    def test_an_error_about_the_config_file_names_its_variable(self):
+        self.env['BITNET_CHAT_CONFIG'] = self.path('none')
+        said = self.refuses(5, '-p', 'x')
+        self.assertIn(f"BITNET_CHAT_CONFIG: cannot open '{self.path('none')}': No such file", said)
+
     def test_an_error_about_the_model_names_where_its_path_is_from(self):
         home = self.path('home')
         os.mkdir(home)
