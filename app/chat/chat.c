@@ -15,7 +15,8 @@
 #include "engine/base/memory.h"
 #include "engine/base/size.h"
 
-#define RATE_SECONDS 2.0 /* the live rate is an average over this time */
+#define RATE_SECONDS 2.0      /* the live rate is an average over this time */
+#define RATE_MIN_SECONDS 0.25 /* no live rate over a shorter time */
 
 void chat_finish(struct chat *c)
 {
@@ -36,7 +37,8 @@ size_t chat_n_ctx(const struct chat *c)
 }
 
 /* Tokens per second in about RATE_SECONDS before the last token. 0 before the third token: one time
- * between two tokens alone varies too much. */
+ * between two tokens alone varies too much. 0 also before RATE_MIN_SECONDS: speculative decoding
+ * gives several tokens at once, and a rate over one such group would be far too high. */
 static double live_rate(const struct chat *c)
 {
     const size_t n = c->turn.n_tokens;
@@ -48,7 +50,7 @@ static double live_rate(const struct chat *c)
            last - c->token_times[(n - 1 - n_back) % CHAT_RATE_TOKENS] < RATE_SECONDS)
         n_back++;
     const double span = last - c->token_times[(n - 1 - n_back) % CHAT_RATE_TOKENS];
-    return span > 0 ? (double)n_back / span : 0;
+    return span >= RATE_MIN_SECONDS ? (double)n_back / span : 0;
 }
 
 /* Estimated seconds until the prompt is evaluated. 0: it is evaluated, or the time is unknown:

@@ -39,8 +39,9 @@ struct chat_totals {
 };
 
 /* The rate in the status row is an average over about two seconds (RATE_SECONDS in chat.c), but at
- * most over this many tokens: above 128 tokens per second the time is shorter. */
-#define CHAT_RATE_TOKENS 256
+ * most over this many tokens: above 1024 tokens per second the time is shorter. Above 8192 it is so
+ * short that there is no rate. */
+#define CHAT_RATE_TOKENS 2048
 
 struct chat {
     /* Pointers to objects of struct app, which live longer than the chat. */
@@ -66,7 +67,7 @@ struct chat {
     struct chat_totals totals;
     struct generator_peaks peaks; /* zero until /stats peak has measured them */
     size_t n_used;                /* tokens of the context in use; 0 also if unknown */
-    /* ring buffer: clock_seconds of token i at index i % CHAT_RATE_TOKENS */
+    /* ring buffer: time of token i, as in its event, at index i % CHAT_RATE_TOKENS */
     double token_times[CHAT_RATE_TOKENS];
 };
 

@@ -5,7 +5,6 @@
 
 #include "app/chat/turn_report.h"
 #include "app/common/slash.h"
-#include "engine/base/clock.h"
 
 #include <string.h>
 
@@ -22,7 +21,7 @@ static void on_token(struct chat *c, const struct worker_event *event)
     struct bn_error err;
     c->phase = CHAT_GENERATING;
     if (event->id != TOKEN_NONE) {
-        c->token_times[turn->n_tokens % CHAT_RATE_TOKENS] = clock_seconds();
+        c->token_times[turn->n_tokens % CHAT_RATE_TOKENS] = event->time;
         turn->n_tokens++;
         c->n_used = turn->n_prompt + turn->n_tokens;
         if (!token_list_push(&turn->ids, event->id, &err) || !turn_add_alts(turn, event->alts))

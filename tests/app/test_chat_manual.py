@@ -278,6 +278,27 @@ class StatusRow(TerminalCase):
         terminal.send(b'\x15')
         self.leave(terminal)
 
+    def test_the_status_row_has_no_speed_of_tokens_that_came_at_once(self):
+        self.fake('abcdef\x1d' + 'g' * 20, hold=self.gate(), token_ms=0)
+        terminal = self.ready('--tui')
+        terminal.send(b'x\r')
+        terminal.expect(rb'abcdef')
+        terminal.wait_a_bit(0.5)  # the row is painted again while the answer waits
+        self.assertNotIn(b'tok/s', terminal.seen)
+        self.write('gate', '')
+        terminal.expect(rb'\[26 tok')
+        self.leave(terminal)
+
+    def test_the_status_row_shows_the_speed_of_a_steady_answer(self):
+        self.fake('a' * 60, token_ms=20)
+        terminal = self.ready('--tui')
+        terminal.send(b'x\r')
+        terminal.expect(rb'\d tok/s \| ')
+        rates = [float(rate) for rate in re.findall(rb'([\d.]+) tok/s \|', terminal.seen)]
+        self.assertLess(max(rates), 60, terminal.seen)  # one token in 20 ms
+        terminal.expect(rb'\[60 tok')
+        self.leave(terminal)
+
     def test_the_status_row_shows_unsaved(self):
         terminal = self.ready('--tui', '--session', self.path('row.json'))
         self.says_in(terminal, b'/system x\r', b'system message set')

@@ -167,7 +167,8 @@ static bool on_token(void *ud, const struct answer_token *token)
         .id = token->id,
         .text = {copy_bytes(token->text.ptr, token->text.n_bytes, 1), token->text.n_bytes},
         .alts = copy_bytes(token->alts, token->n_alts, sizeof(*token->alts)),
-        .n_alts = token->n_alts};
+        .n_alts = token->n_alts,
+        .time = clock_seconds()};
     if (!event.text.ptr || !event.alts) {
         worker_event_finish(&event);
         w->lost_token = true;

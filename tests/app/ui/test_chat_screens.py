@@ -48,7 +48,7 @@ class Screens(ChatCase):
     def test_a_rate_is_shown_from_the_third_token(self):
         for answer, shown in (('ab', r'generating 2 \| ctx'), ('abc', r'generating 3 \| [\d.]+ tok/s \| ctx')):
             for words in ([], ['--tui']):
-                self.fake(answer + '\x1d')
+                self.fake(answer + '\x1d', token_ms=300)
                 screen = self.open(80, 24, *words)
                 screen.send('x', 'Enter')
                 screen.expect(shown)
