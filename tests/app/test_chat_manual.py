@@ -267,17 +267,6 @@ class Keys(TerminalCase):
 
 
 class StatusRow(TerminalCase):
-    def test_the_prompt_shows_the_loading_progress(self):
-        self.fake(load_until=self.gate())
-        terminal = self.open()
-        terminal.expect(rb'\(loading \d+%\) >>> ')
-        terminal.send(b'text')
-        terminal.expect(rb'\(loading \d+%\) >>> \S*text')
-        self.write('gate', '')
-        terminal.expect(rb'loaded in(?s:.*)\r\S*>>> \S*text')
-        terminal.send(b'\x15')
-        self.leave(terminal)
-
     def test_the_status_row_has_no_speed_of_tokens_that_came_at_once(self):
         self.fake('abcdef\x1d' + 'g' * 20, hold=self.gate(), token_ms=0)
         terminal = self.ready('--tui')

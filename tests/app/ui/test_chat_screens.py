@@ -24,6 +24,16 @@ class Screens(ChatCase):
         screen.expect('>>>')
         return screen
 
+    def test_the_prompt_shows_the_loading_progress_beside_typed_text(self):
+        self.fake(load_until=self.gate())
+        screen = self.open(80, 24)
+        screen.expect(r'(^|\n)\(loading \d+%\) >>>$')
+        screen.send('text')
+        screen.expect(r'(^|\n)\(loading \d+%\) >>> text$')
+        self.write('gate', '')
+        screen.expect(r'loaded in [^\n]*\n>>> text$')
+        self.assertNotIn('(loading', screen.text('-S', '-100'))
+
     def test_the_status_row_shows_progress_and_disappears(self):
         self.fake('word ', endless=1, token_ms=20, n_ctx=4000)
         screen = self.open(80, 24)
