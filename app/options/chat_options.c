@@ -137,7 +137,7 @@ static const struct option_table sampling_options = OPTION_TABLE("Sampling", sam
 static const struct option model_rows[] = {
     {.name = "model", .letter = 'm', .kind = OPTION_TEXT, .places = OPTION_AT_START,
      .paths = OPTION_PATH, .arg = "FILE",
-     .help = "the model, a GGUF file (docs/models.md); default: a small demo model"},
+     .help = "the model, a GGUF file (see models.md); default: a small demo model"},
     {.name = "ctx", .letter = 'c', .kind = OPTION_INT, .places = OPTION_AT_START,
      .ints = {0, MAX_CTX}, .fallback = "0",
      .help = "context in tokens (3/4 of a word); 0: as in training, if it fits"},

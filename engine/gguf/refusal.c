@@ -39,8 +39,8 @@ static enum refusal find_row(const struct prefix_row *rows, size_t n, struct bn_
 
 bool refusal_append_row(struct bn_error *err, enum refusal row)
 {
-    static const char see[] = ": see docs/models.md, row '";
-    char end[80];
+    static const char see[] = ": see models.md of the documentation, row '";
+    char end[96]; /* the longest has 79 bytes */
     if (strstr(err->text, see))
         return false;
     (void)snprintf(end, sizeof(end), "%s%s'", see, refusal_rows[row]);

@@ -28,7 +28,8 @@ enum refusal {
 /* Names of the rows in the table "Refused" of docs/models.md. */
 extern const char *const refusal_rows[N_REFUSALS];
 
-/* bn_fail with ": see docs/models.md, row 'NAME'" behind the message, which is cut if it is long.
+/* bn_fail with ": see models.md of the documentation, row 'NAME'" behind the message, which is cut
+ * if it is long. The text is right both in the source tree and where the document is installed.
  * Returns false. */
 bool refusal_fail(struct bn_error *err, enum refusal row, enum bn_errcode code, const char *fmt,
                   ...) BN_PRINTF(4, 5);

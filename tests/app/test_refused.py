@@ -76,7 +76,7 @@ class Refused(ProgramCase):
         named = set()
         for path, row in self.refused_models():
             line = self.refusal(path)
-            self.assertTrue(line.endswith(f": see docs/models.md, row '{row}'\n"), line)
+            self.assertTrue(line.endswith(f": see models.md of the documentation, row '{row}'\n"), line)
             self.assertLess(len(line), 600)
             named.add(row)
         with open(DOCUMENT, encoding='utf-8') as file:

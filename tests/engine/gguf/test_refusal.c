@@ -65,7 +65,8 @@ static void a_long_message_keeps_its_row(void **state)
         (void)bn_fail(&err, BN_EFORMAT, "%s", text);
         assert_false(refusal_append_row(&err, REFUSED_TILED));
         assert_false(refusal_append_row(&err, REFUSED_DENSE)); /* the first row stays */
-        assert_non_null(strstr(err.text, ": see docs/models.md, row 'TL1 and TL2 files'"));
+        assert_non_null(
+            strstr(err.text, ": see models.md of the documentation, row 'TL1 and TL2 files'"));
         assert_null(strstr(err.text, "not ternary"));
         assert_true(n > 400 || strlen(strstr(err.text, ":")) + n == strlen(err.text));
     }
@@ -108,7 +109,7 @@ static void the_first_bytes_show_which_file_it_is(void **state)
         {"<!DOCTYPE html>\n<html>", 22, BN_EFORMAT, "a web page (HTML): download the file itself"},
         {"\xef\xbb\xbf\r\n <HTML lang=en>", 19, BN_EFORMAT, "/resolve/, not /blob/"},
         {"\x0a\0\0\0\0\0\0\0{\"a\":  1 }", 18, BN_EUNSUPPORTED,
-         "a safetensors file: see docs/models.md, row 'Safetensors and PyTorch files'"},
+         "a safetensors file: see models.md of the documentation, row 'Safetensors"},
         {"PK\x03\x04 archive", 12, BN_EUNSUPPORTED, "row 'Safetensors and PyTorch files'"},
         {"tjgg\x01\0\0\0", 8, BN_EUNSUPPORTED, "row 'GGUF version 1 and big-endian files'"},
         {"\x0b\0\0\0\0\0\0\0{\"a\":  1 }", 18, BN_EFORMAT, "does not begin with 'GGUF'"},
