@@ -3,7 +3,9 @@
 lint.py ROOT: check the tree against docs/STYLE.md. Prints PATH:LINE: RULE: SENTENCE for each
 offence, and a note for each file over the preferred length. Exits 1 if there is an offence.
 
-Source and build files are checked. Test data, pictures and build directories are skipped.
+Source and build files are checked. Test data, pictures, build directories and hidden folders are skipped.
+Without git the tree may be that of a package, with folders and files of its own. Then only what is in OWN is
+checked at the top.
 """
 import os
 import sys
@@ -14,6 +16,8 @@ from lint_source import Source
 SOURCES = ('.c', '.h', '.cu', '.cuh', '.py', '.sh', '.md', 'meson.build', 'meson_options.txt',
            'include_table.txt')
 SCRIPTS = ('.ci/run',)
+OWN = ('.ci', 'CONTRIBUTING.md', 'README.md', 'app', 'docs', 'engine', 'meson.build', 'meson_options.txt',
+       'templates', 'tests', 'tokenizer')
 # Test inputs, which must keep their exact bytes.
 DATA = ('tests/fuzz/seeds/', 'tests/golden/')
 
@@ -21,11 +25,15 @@ DATA = ('tests/fuzz/seeds/', 'tests/golden/')
 def walk(root):
     """Sorted paths, relative to the root, of the files that the rules check."""
     found = []
+    in_git = os.path.exists(os.path.join(root, '.git'))  # a folder, or a file in a linked worktree
     for folder, names, files in os.walk(root):
-        names[:] = [n for n in names if n not in ('.git', '__pycache__', 'cases', 'seeds') and
+        names[:] = [n for n in names if n not in ('__pycache__', 'cases', 'seeds') and
+                    (n == '.ci' or not n.startswith('.')) and
                     not os.path.exists(os.path.join(folder, n, 'meson-private'))]
         for name in files:
             path = os.path.relpath(os.path.join(folder, name), root)
+            if not in_git and path.split(os.sep)[0] not in OWN:
+                continue
             if (path.endswith(SOURCES) or path in SCRIPTS) and not path.startswith(DATA):
                 found.append(path)
     return sorted(found)

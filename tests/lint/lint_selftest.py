@@ -183,6 +183,26 @@ def failures(table):
             yield f'rule {rule} has no bad snippet'
 
 
+# Files of a tree with a package's own files, and whether they are checked with git and without it.
+WALKED = [('README.md', True, True), ('.ci/run', True, True), ('engine/a.c', True, True),
+          ('tests/templates/cases/a.py', False, False), ('.pc/fix/engine/a.c', False, False),
+          ('engine/.pc/a.c', False, False), ('debian/README.md', True, False), ('notes.md', True, False)]
+
+
+def walk_failures():
+    with tempfile.TemporaryDirectory() as root:
+        for path, *_ in WALKED:
+            os.makedirs(os.path.dirname(os.path.join(root, path)), exist_ok=True)
+            with open(os.path.join(root, path), 'w', encoding='utf-8'):
+                pass
+        for with_git in (False, True):
+            if with_git:
+                os.mkdir(os.path.join(root, '.git'))
+            expected = sorted(row[0] for row in WALKED if row[1 if with_git else 2])
+            if lint.walk(root) != expected:
+                yield f'git {with_git}: expected the files {expected}, got {lint.walk(root)}'
+
+
 CYCLE_TABLE = """
 [include]
 engine/base/: engine/base/
@@ -263,6 +283,7 @@ def header_failures(compiler):
 def main():
     root, compiler = sys.argv[1], sys.argv[2:]
     found = list(failures(lint.read_table(root)))
+    found += list(walk_failures())
     found += list(cycle_failures(compiler)) + list(header_failures(compiler))
     print('\n'.join(found))
     n_bad, n_good = len(BAD) + len(BAD_TREES), len(GOOD) + len(GOOD_TREES)
