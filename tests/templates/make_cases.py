@@ -111,7 +111,7 @@ def talk(system, body, turns):
 
 
 def published():
-    for name in sorted(os.listdir(os.path.join(HERE, "published"))):
+    for name in sorted(n for n in os.listdir(os.path.join(HERE, "published")) if n.endswith(".jinja")):
         with open(os.path.join(HERE, "published", name), encoding="utf-8", newline="") as file:
             source = file.read()
         k = 0
