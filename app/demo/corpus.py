@@ -461,8 +461,15 @@ class Maker:
 
     # -- one-off turns: (user, answer, kind) --
 
+    def model_question(self):
+        """A question for other models, the one that newcomers ask most."""
+        answer = next(answer for names, answer in TOPICS if names[0] == "--model")
+        return self.loosely(self.hurried(self.also("model"))), answer, "help"
+
     def help(self):
         """A question about bitnet-chat. Topics with actions (names with * in topics.txt) come three times as often."""
+        if self.hard and self.chance(.1):
+            return self.model_question()
         names, answer = self.rng.choice(TOPICS + ACTION_TOPICS + ACTION_TOPICS)
         actions = [n[1:] for n in names if n.startswith("*")]
         if actions and self.chance(.6):
