@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
 """Compares greedy answers of the trainer's forward pass with those of the engine, id by id.
 
-usage: agree.py --program build/app/bitnet-chat --work demo-work [--model demo.gguf] [--n 200]
+usage: agree.py --program build/app/bitnet-chat --model demo.gguf [--work demo-work] [--n 200]
 
-The trainer runs model.py with exact=True and the last checkpoint, without a KV cache. The engine runs in
-bitnet-chat --greedy. At the first difference of an answer the gap between the trainer's two best logits is printed,
-because two float32 programs may differ only where this gap is small. Exits with 1 if fewer than 95 % of the answers
-agree or if a gap is above 0.1. Needs the packages of train.py.
+The trainer runs model.py with exact=True and the last checkpoint of --work, or else with the weights of the file,
+without a KV cache. The engine runs in bitnet-chat --greedy. At the first difference of an answer the gap between the
+trainer's two best logits is printed, because two float32 programs may differ only where this gap is small. Exits with 1
+if fewer than 95 % of the answers agree or if a gap is above 0.1. Needs the packages of train.py.
 """
 import argparse
 import json
@@ -17,15 +17,15 @@ import torch
 
 from model import Model, Shape
 from score import conversations
-from train import load_state, vocab_path
-from vocabulary import read_vocabulary
+from train import load_state, shape_of, start_from, vocab_path, vocabulary_of
+from vocabulary import Vocabulary, read_vocabulary
 
 LONGEST = 80
 
 
 def engine_ids(program, model, text):
     command = [program, "--json", "--logprobs", "1", "--greedy", "--private", "--quiet", "-n", str(LONGEST),
-               "-p", text] + (["-m", model] if model else [])
+               "-p", text, "-m", model]
     done = subprocess.run(command, capture_output=True, text=True, check=True, stdin=subprocess.DEVNULL)
     return [token["id"] for token in json.loads(done.stdout)["logprobs"]]
 
@@ -49,17 +49,27 @@ def trainer_ids(model, vocab, text):
     return answer, gaps
 
 
+def trainer_of(work, path):
+    """-> the trainer's model and vocabulary, from the checkpoint of a work directory or from a GGUF file"""
+    if work:
+        state, vocab = load_state(work), read_vocabulary(vocab_path(work))
+        model = Model(Shape(**state["shape"]))
+        model.load_state_dict(state["model"])
+        return model, vocab
+    vocab = Vocabulary(**vocabulary_of(path))
+    model = Model(shape_of(path))
+    start_from(model, path, vocab)
+    return model, vocab
+
+
 def main():
     ap = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     ap.add_argument("--program", required=True)
-    ap.add_argument("--work", required=True)
-    ap.add_argument("--model", help="default: the built-in model")
+    ap.add_argument("--model", required=True)
+    ap.add_argument("--work", help="default: the weights of the file")
     ap.add_argument("--n", type=int, default=200)
     a = ap.parse_args()
-    vocab = read_vocabulary(vocab_path(a.work))
-    state = load_state(a.work)
-    model = Model(Shape(**state["shape"]))
-    model.load_state_dict(state["model"])
+    model, vocab = trainer_of(a.work, a.model)
     texts = [turn["user"] for turns in conversations() for turn in turns][:a.n]
     same, worst = 0, 0.0
     for text in texts:

@@ -65,6 +65,14 @@ def vocabulary_of(start):
     return {"tokens": meta["tokenizer.ggml.tokens"], "merges": meta["tokenizer.ggml.merges"]}
 
 
+def shape_of(path):
+    """The shape of a model in a GGUF file of export()."""
+    meta, _ = out.read(path)
+    keys = {"vocab": "vocab_size", "embd": "embedding_length", "layers": "block_count", "ffn": "feed_forward_length",
+            "heads": "attention.head_count", "kv_heads": "attention.head_count_kv", "context": "context_length"}
+    return Shape(**{member: meta["bitnet-b1.58." + key] for member, key in keys.items()})
+
+
 def new_vocabulary(n_vocab, seed):
     maker, texts = corpus.Maker("train", random.Random(seed)), []
     for _ in range(30000):
