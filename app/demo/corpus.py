@@ -282,11 +282,21 @@ class Maker:
                 return word
 
     def number(self):
+        if self.hard and not self.held and self.chance(.08):
+            return self.number_of_few_digits()
         while True:
             top = self.rng.choice((9999, 99999, 999999)) if not self.held and self.chance(.12) else 999
             n = self.rng.randint(1, 99) if self.chance(.55) else self.rng.randint(100, top)
             if (n % 8 == 0) == self.held:
                 return str(n)
+
+    def number_of_few_digits(self):
+        """A long number in which one or two digits are repeated: "7777777", so that the model learns to count them."""
+        while True:
+            digits = self.rng.sample("0123456789", self.rng.choice((1, 2, 2)))
+            text = "".join(self.rng.choice(digits) for _ in range(self.rng.randint(2, 8))).lstrip("0")
+            if text and int(text) % 8:
+                return text
 
     def value(self, kind):
         if kind == "number":
@@ -387,6 +397,8 @@ class Maker:
         if adds and self.chance(.3):
             words.insert(0, rng.choice(self.lexicon))
             return " ".join(words)
+        if self.chance(.25):
+            return self.misspelt(words)
         small = [i for i, word in enumerate(words) if bare_words(word) in SMALL]
         pairs = [i for i in range(len(words) - 1) if not any(c in words[i] + words[i + 1] for c in "{.,:;?!")]
         r = rng.random()
@@ -397,6 +409,16 @@ class Maker:
             words[i], words[i + 1] = words[i + 1], words[i]
         elif adds:
             words.insert(rng.randint(0, len(words) - 1), rng.choice(self.lexicon))
+        return " ".join(words)
+
+    def misspelt(self, words):
+        """The words with one letter of a longer word left out, doubled, or exchanged with the next one."""
+        long = [i for i, word in enumerate(words) if len(word) > 3 and word.isalpha()]
+        if long:
+            i = self.rng.choice(long)
+            at, word = self.rng.randint(1, len(words[i]) - 2), words[i]
+            words[i] = word[:at] + self.rng.choice((word[at + 1:], word[at] + word[at:],
+                                                    word[at + 1] + word[at] + word[at + 2:]))
         return " ".join(words)
 
     def composed(self, kind, kept, whose=""):

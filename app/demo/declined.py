@@ -100,6 +100,9 @@ def too_large(maker):
     big = maker.rng.randint(1000, maker.rng.choice((1001, 1010, 9999, 99999)))
     other = maker.rng.randint(0, maker.rng.choice((9, 99, 999, 9999)))
     a, b = (big, other) if maker.chance(.6) else (other, big)
+    if maker.hard and maker.chance(.3):
+        a, b, c = (maker.rng.randint(1, maker.rng.choice((9, 99))) for _ in range(3))
+        return maker.also("three numbers").format(a=a, b=b, c=c), "calculate"
     return maker.pick("too large", a=a, b=b), "calculate"
 
 
@@ -112,9 +115,10 @@ def other_kind(maker):
     verbs.update({"be": "am", "have": "have", "study": "study", "go": "go", "watch": "watch"} if is_user else
                  {"be": "is", "have": "has", "study": "studies", "go": "goes", "watch": "watches"})
     word, other = maker.some_word(), maker.some_word()
-    text = maker.pick("ask other kinds" if is_asked else "other kinds", s=who, h="my" if is_user else who + "'s",
-                      Be=verbs["be"].capitalize(), age=rng.randint(5, 99), day=rng.randint(1, 30),
-                      cm=rng.randint(120, 200), size=rng.randint(30, 48), kilos=rng.randint(30, 120), x=word,
-                      X=sentence_case(other), month=rng.choice(W.MONTHS), colour=rng.choice(W.COLOURS),
-                      small=rng.choice(("two", "three", "four")), **verbs)
+    section = "ask other kinds" if is_asked else "other kinds"
+    phrase = maker.also(section) if maker.takes_also(section) else maker.rng.choice(maker.phrases[section])
+    text = phrase.format(s=who, h="my" if is_user else who + "'s", Be=verbs["be"].capitalize(), age=rng.randint(5, 99),
+                         day=rng.randint(1, 30), cm=rng.randint(120, 200), size=rng.randint(30, 48),
+                         kilos=rng.randint(30, 120), x=word, X=sentence_case(other), month=rng.choice(W.MONTHS),
+                         colour=rng.choice(W.COLOURS), small=rng.choice(("two", "three", "four")), **verbs)
     return sentence_case(text), "remember" if is_asked else "keep"

@@ -137,6 +137,10 @@ def name(rng):
     if r < .16:
         at = rng.randint(1, len(word))
         return word[:at] + rng.choice("'’") + word[at:]
+    if r < .17:
+        return rng.choice(["'s-", "'t ", "d'", "l'"]) + word
+    if r < .18:  # accents as characters of their own
+        return unicodedata.normalize("NFD", word)
     if r < .26:
         return f"{word} {made_up(rng).capitalize()}"
     return word
