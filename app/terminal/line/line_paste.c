@@ -204,10 +204,10 @@ static bool is_kill(void)
 static void join_undo(UNDO_LIST *older)
 {
     UNDO_LIST *first = rl_undo_list; /* the first change after `older` is the last in the list */
-    if (first == older)
-        return;
-    while (first->next != older)
+    while (first && first->next != older)
         first = first->next;
+    if (!first) /* nothing was changed, or the key has removed `older` */
+        return;
     rl_add_undo(UNDO_BEGIN, 0, 0, NULL);
     UNDO_LIST *begin = rl_undo_list;
     rl_undo_list = begin->next;
@@ -297,14 +297,20 @@ void line_paste_before_key(void)
     b->is_valid = b->is_valid && !b->text.failed;
 }
 
+/* Whether the last key has undone earlier changes. */
+static bool is_undo(void)
+{
+    return rl_last_func == rl_undo_command || rl_last_func == rl_revert_line ||
+           rl_last_func == rl_vi_undo;
+}
+
 void line_paste_after_key(void)
 {
     const struct line_before *b = &line_state.before;
     if (line_state.is_done || is_searching())
         return;
     /* A search, the history and undo replace the line as a whole. */
-    const bool is_edit =
-        b->is_valid && where_history() == b->history && rl_last_func != rl_undo_command;
+    const bool is_edit = b->is_valid && where_history() == b->history && !is_undo();
     const bool is_repaired = is_edit && repair_placeholders(strbuf_str(&b->text));
     if (leave_placeholder(b->point) || is_repaired)
         line_redisplay();

@@ -348,6 +348,15 @@ class Editing(TerminalCase):
             self.ask(terminal, keys)
         self.assertEqual(self.messages(), [text for _, text in cases])
 
+    def test_reverting_a_line_with_a_placeholder_restores_the_line(self):
+        """Alt-R undoes all changes, and Readline then frees its list of them."""
+        self.fake(n_ctx=20000)
+        terminal = self.ready()
+        self.ask(terminal, '[1] explain this')
+        paste = '\x1b[200~' + 'line\r' * 10 + '\x1b[201~'
+        self.ask(terminal, '\x1b[A\x15' + paste + ' x\x1br')
+        self.assertEqual(self.messages(), ['[1] explain this'] * 2)
+
     def test_pasting_a_megabyte_is_fast(self):
         terminal = self.ready('-c', '4000000')
         costs = []
