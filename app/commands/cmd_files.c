@@ -150,7 +150,7 @@ static void show_set_aside(struct command_host *host, const struct store_file *f
 static bool save_as(struct command_host *host, const char *path)
 {
     struct store *store = host->chat->store;
-    const struct transcript_state *state = &host->chat->transcript.now;
+    const struct transcript_state *state = transcript_saved(&host->chat->transcript);
     struct store_file next = {0};
     char holder[FILE_LOCK_HOLDER_BYTES];
     struct bn_error err;
@@ -184,8 +184,8 @@ bool cmd_save(struct command_host *host, struct bn_str args)
         !save_as(host, path))
         return false;
     command_save_chat(host); /* adds the path of the saved chat to last.json */
-    ui_notice(host->ui, TONE_PLAIN, "%zu turn%s saved in %s", host->chat->transcript.now.n,
-              host->chat->transcript.now.n == 1 ? "" : "s", path);
+    const size_t n = transcript_saved(&host->chat->transcript)->n;
+    ui_notice(host->ui, TONE_PLAIN, "%zu turn%s saved in %s", n, n == 1 ? "" : "s", path);
     chat_write_snapshot(host->chat, path);
     return true;
 }

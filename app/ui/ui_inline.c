@@ -270,6 +270,7 @@ static void skip_part(struct ui *ui, enum answer_part part, struct bn_str text)
 static void inline_turn_begin(struct ui *ui)
 {
     struct inline_ui *u = self(ui);
+    ui_terminal_note_fullness(ui);
     inline_hide_editor(u);
     if (!u->caps.can_repaint)
         line_stop(); /* Readline must not draw during the answer */

@@ -130,14 +130,29 @@ void ui_terminal_resume_answer(struct ui *ui, ui_terminal_add_fn add)
     resume_part(ui, PART_ANSWER, strbuf_str(&turn->shown), printed.n_shown, add);
 }
 
+/* 0 to 2: status_fullness */
+static int fullness_now(const struct chat *c, struct status *s)
+{
+    *s = (struct status){0};
+    chat_status(c, s);
+    return status_fullness(s);
+}
+
+void ui_terminal_note_fullness(struct ui *ui)
+{
+    struct status s;
+    const int now = fullness_now(ui->chat, &s);
+    if (now < ui->terminal->fullness)
+        ui->terminal->fullness = now;
+}
+
 void ui_terminal_show_fullness(struct ui *ui, const struct turn *turn, ui_terminal_show_fn show)
 {
     const struct chat *c = ui->chat;
-    struct status s = {0};
+    struct status s;
     struct strbuf text = {0};
-    chat_status(c, &s);
     const int before = ui->terminal->fullness;
-    ui->terminal->fullness = status_fullness(&s);
+    ui->terminal->fullness = fullness_now(c, &s);
     if (ui->terminal->fullness <= before || ui_is_hidden(ui, TONE_WARNING) ||
         turn->finish == FINISH_CONTEXT) /* turn_end_notice says it */
         return;

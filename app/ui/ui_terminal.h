@@ -42,7 +42,7 @@ struct ui_terminal {
     struct strbuf displayed; /* the same line with marks for long pastes (line_edit.h) */
     bool is_hung_up;         /* the terminal is gone */
     bool is_resuming;        /* ui_terminal_resume_answer calls turn_begin */
-    int fullness;            /* status_fullness after the last answer */
+    int fullness;            /* status_fullness after the last answer, or less since then */
 };
 /* Write history lines that wait to the history file, and free all fields. Call it after the painter
  * has closed. */
@@ -63,7 +63,9 @@ int ui_terminal_status(const struct ui *ui, size_t width, char *out, size_t out_
 typedef void (*ui_terminal_show_fn)(struct ui *ui, enum ui_tone tone, struct bn_str text);
 void ui_terminal_show_end(struct ui *ui, const struct turn *turn, ui_terminal_show_fn show);
 /* For a painter without a status row between two turns: after an answer, call `show` with a warning
- * if the context has become 80 or 95 % full. */
+ * if the context has become 80 or 95 % full. Call ui_terminal_note_fullness before each answer:
+ * a command may have freed space since the last one. */
+void ui_terminal_note_fullness(struct ui *ui);
 void ui_terminal_show_fullness(struct ui *ui, const struct turn *turn, ui_terminal_show_fn show);
 /* Show why a turn failed and what the user can do, and return queued lines to the editor. */
 void ui_terminal_show_failure(struct ui *ui, const struct bn_error *err);

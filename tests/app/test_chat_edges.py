@@ -26,7 +26,7 @@ class Ends(TerminalCase):
     def test_a_signal_before_the_first_token_keeps_the_question(self):
         for words in PAINTERS:
             for number, code in ((signal.SIGHUP, 129), (signal.SIGTERM, 143)):
-                self.fake('word', read_us=20000, begun=self.path('begun'))
+                self.fake('\x1dword', hold=self.gate(), begun=self.path('begun'))
                 terminal = self.ready(*words, '--session', self.path('kept.json'))
                 terminal.send(b'a question\r')
                 self.wait_for(lambda: os.path.exists(self.path('begun')))

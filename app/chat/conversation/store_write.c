@@ -229,6 +229,7 @@ static bool cut_incomplete_line(int fd, size_t *n_bytes)
     size_t end = *n_bytes;
     while (end > 0) {
         const size_t n = size_min(end, sizeof(bytes));
+        errno = EIO; /* of a read that is too short */
         if (pread(fd, bytes, n, (off_t)(end - n)) != (ssize_t)n)
             return false;
         size_t n_complete = n; /* up to the last newline of this part */
@@ -256,6 +257,10 @@ static bool append_lines(struct store_file *f, int flags, struct bn_str lines, s
             open(path, O_RDWR | O_APPEND | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC | flags, 0600);
         size_t n_bytes = 0;
         bool ok = fd >= 0 && fstat(fd, &st) == 0;
+        if (ok && !S_ISREG(st.st_mode)) {
+            errno = EINVAL;
+            ok = false;
+        }
         if (ok) {
             n_bytes = (size_t)st.st_size;
             ok = cut_incomplete_line(fd, &n_bytes);

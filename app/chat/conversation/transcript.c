@@ -173,6 +173,19 @@ static size_t last_serial(const struct transcript_state *s)
     return s->n > 0 ? s->items[s->n - 1]->serial : SIZE_MAX;
 }
 
+/* Whether the conversation is as this cut left it. */
+static bool is_unchanged_since(const struct transcript *t, const struct transcript_step *cut)
+{
+    return cut->after_n == t->now.n && cut->after_serial == last_serial(&t->now);
+}
+
+/* The cut of the message that is edited; NULL: none is edited. */
+static struct transcript_step *open_edit(const struct transcript *t)
+{
+    struct transcript_step *cut = t->n_cuts > 0 ? &t->cuts[t->n_cuts - 1] : NULL;
+    return cut && cut->is_edit && is_unchanged_since(t, cut) ? cut : NULL;
+}
+
 /* Store the present state as a cut and make `next` the conversation. Takes ownership of `next`. */
 static bool make_cut(struct transcript *t, struct transcript_state *next)
 {
@@ -224,6 +237,8 @@ bool transcript_answer(struct transcript *t, const struct answer *answer)
     exchange_release(*last);
     *last = e;
     steps_clear(t->redos, &t->n_redos);
+    if (t->n_cuts > 0)
+        t->cuts[t->n_cuts - 1].is_edit = false; /* if a message was edited, it was sent */
     t->unsaved = true;
     return true;
 }
@@ -241,14 +256,24 @@ void transcript_set_skipped(struct transcript *t, size_t n_skipped)
         t->now.items[i]->oldest_serial = SIZE_MAX;
 }
 
-bool transcript_set_system(struct transcript *t, struct bn_str text)
+static bool set_system(struct transcript_state *s, struct bn_str text)
 {
     struct bn_str copy;
     if (!copy_text(&copy, text))
         return false;
-    free_text(&t->now.system);
-    free_text(&t->now.system_extra);
-    t->now.system = copy;
+    free_text(&s->system);
+    free_text(&s->system_extra);
+    s->system = copy;
+    return true;
+}
+
+bool transcript_set_system(struct transcript *t, struct bn_str text)
+{
+    struct transcript_step *edit = open_edit(t);
+    /* While a message is edited, the files have the state before. They need the new system message
+     * too. */
+    if ((edit && !set_system(&edit->state, text)) || !set_system(&t->now, text))
+        return false;
     t->unsaved = true;
     return true;
 }
@@ -349,11 +374,6 @@ static void step_back(struct transcript *t, struct transcript_state to, bool is_
     t->unsaved = true;
 }
 
-static bool is_unchanged_since(const struct transcript *t, const struct transcript_step *cut)
-{
-    return cut->after_n == t->now.n && cut->after_serial == last_serial(&t->now);
-}
-
 void transcript_begin_edit(struct transcript *t)
 {
     t->cuts[t->n_cuts - 1].is_edit = true;
@@ -361,10 +381,8 @@ void transcript_begin_edit(struct transcript *t)
 
 const struct transcript_state *transcript_saved(const struct transcript *t)
 {
-    const struct transcript_step *cut = t->n_cuts > 0 ? &t->cuts[t->n_cuts - 1] : NULL;
-    /* A step that can be redone means that the edited message was sent and then undone. */
-    const bool is_editing = cut && cut->is_edit && t->n_redos == 0 && is_unchanged_since(t, cut);
-    return is_editing ? &cut->state : &t->now;
+    const struct transcript_step *edit = open_edit(t);
+    return edit ? &edit->state : &t->now;
 }
 
 /* The cut that undo would revert; NULL if it would remove the last exchange. The exchange after

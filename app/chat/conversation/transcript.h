@@ -118,8 +118,9 @@ bool transcript_set_extra(struct transcript *t, enum extra_owner place, struct b
 bool transcript_clear(struct transcript *t);                   /* begins a new chat */
 bool transcript_forget(struct transcript *t, size_t n_oldest); /* remove them; at most now.n */
 bool transcript_rewind(struct transcript *t, size_t n_keep);   /* keep the first; at most now.n */
-/* After transcript_rewind, when the first message that it removed is in the editor: until the next
- * message or undo, transcript_saved returns the state before. */
+/* Call it directly after transcript_rewind, if the first message that it removed is put into the
+ * editor. From now on transcript_saved returns the state before transcript_rewind, until a message
+ * is sent or answered, or undo or another cut changes the conversation. */
 void transcript_begin_edit(struct transcript *t);
 /* The state that belongs into the files: the conversation, except while a message is edited. So a
  * user who leaves without sending the message, and a crash, lose nothing. */

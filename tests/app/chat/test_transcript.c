@@ -134,7 +134,6 @@ static void forget_and_rewind_keep_the_right_part(void **state)
     transcript_finish(&t);
 }
 
-/* As prompt_fit would do for a large message: leave out `n` turns. */
 /* The answer of /continue and /retry replaces the exchange, which gets a new serial. */
 static void forgotten_turns_return_after_a_new_answer(void **state)
 {
@@ -153,6 +152,39 @@ static void forgotten_turns_return_after_a_new_answer(void **state)
     transcript_finish(&t);
 }
 
+static void expect_saved(const struct transcript *t, size_t n, const char *system)
+{
+    assert_int_equal(transcript_saved(t)->n, n);
+    assert_true(bn_str_is(transcript_saved(t)->system, system));
+}
+
+static void an_edited_message_is_saved_until_it_is_sent(void **state)
+{
+    struct transcript t = {0};
+    (void)state;
+    add_exchange(&t, "a", "1");
+    add_exchange(&t, "b", "2");
+    assert_true(transcript_rewind(&t, 1));
+    transcript_begin_edit(&t);
+    expect_saved(&t, 2, "");
+    assert_true(transcript_set_system(&t, bn_str_of("brief")));
+    expect_saved(&t, 2, "brief");
+    assert_true(transcript_clear(&t)); /* another chat, and back */
+    expect_saved(&t, 0, "brief");
+    assert_int_equal(transcript_undo(&t), UNDO_CUT);
+    expect_saved(&t, 2, "brief");
+    assert_true(transcript_add_question(&t, bn_str_of("c")));
+    expect_saved(&t, 2, "brief");
+    transcript_remove_last(&t); /* it was stopped before its answer began */
+    expect_saved(&t, 2, "brief");
+    add_exchange(&t, "c", "3");
+    expect(&t, "ac");
+    assert_int_equal(transcript_undo(&t), UNDO_EXCHANGE);
+    expect_saved(&t, 1, "brief");
+    transcript_finish(&t);
+}
+
+/* As prompt_fit would do for a large message: leave out `n` turns. */
 static void add_large(struct transcript *t, size_t n)
 {
     assert_true(transcript_add_question(t, bn_str_of("L")));
@@ -323,6 +355,7 @@ int main(void)
         cmocka_unit_test(an_empty_conversation_can_be_cleared),
         cmocka_unit_test(forget_and_rewind_keep_the_right_part),
         cmocka_unit_test(forgotten_turns_return_after_a_new_answer),
+        cmocka_unit_test(an_edited_message_is_saved_until_it_is_sent),
         cmocka_unit_test(turns_that_a_removed_message_left_out_return),
         cmocka_unit_test(forgotten_turns_do_not_keep_others_out),
         cmocka_unit_test(the_skipped_turns_of_a_file_stay_skipped),
