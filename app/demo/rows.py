@@ -1,7 +1,8 @@
 """Rows of training ids, made by worker processes from the corpus while the training runs.
 
 A row has SEQUENCE ids of several conversations, which do not attend to each other. Rows are made in shards. A shard
-depends only on the seed, its number and its mixture, so a training that was stopped continues with the same rows.
+depends only on the seed, its number and its mixture. So a training that was stopped continues with the same rows, if
+its length is given in tokens.
 """
 import collections
 import multiprocessing

@@ -30,7 +30,7 @@ TEMPLATE = ("{% set loop_messages = messages %}{% for message in loop_messages %
             "{% set content = bos_token + content %}{% endif %}"
             "{{ content }}{% endfor %}{% if add_generation_prompt %}{{ 'Assistant: ' }}{% endif %}")
 # Of a training from random weights:
-EASY_SHARE = 1 / 6  # at its beginning, with the easier mixture
+EASY_SHARE = 1 / 6  # at its beginning, with the easier mixture; more if that many rows were made ahead
 ANSWERS_SHARE = .6  # at its end, in which it learns the answers only
 
 
@@ -287,9 +287,9 @@ def train(a, vocab, rows):
     began = saved = shown = time.time()
 
     def share_done(at):
-        """The part of the training that is done: by time, or at this step."""
+        """The part of the training that is done at this step; with --seconds estimated, if the step is a later one."""
         if a.seconds:
-            return (time.time() - began + seconds_before) / a.seconds
+            return (time.time() - began + seconds_before) / a.seconds * max(1, at / max(1, step))
         return at * tokens_a_step / a.tokens
 
     def is_hard(at):
