@@ -222,6 +222,7 @@ bool cuda_plan_bytes(const struct model *m, const struct backend_config *cfg,
     struct cuda_scratch unused = {0};
     struct layout l = {0};
     size_t weight_bytes;
+    _Static_assert(BN_MAX_UBATCH <= 65535, "the most blocks of a grid in y and z");
     assert(cfg->n_ubatch >= 1 && cfg->n_ubatch <= BN_MAX_UBATCH);
     if (!check_support(m, cfg, err) || !cuda_shape_init(&s, m, cfg, err))
         return false;

@@ -38,6 +38,11 @@ def letters(text):
     return re.sub(r'[\W_]+', '', text)
 
 
+def whole_characters(text):
+    """Invalid bytes that the model has written are one replacement character, however many they were."""
+    return re.sub('\ufffd+', '\ufffd', text)
+
+
 class Soak(ChatCase):
     def setUp(self):
         super().setUp()
@@ -106,7 +111,7 @@ class Soak(ChatCase):
         done = subprocess.run([PROGRAM, *words], input=stdin, env=self.env, stdout=subprocess.PIPE,
                               stderr=subprocess.PIPE, timeout=120, check=False, cwd=self.work)
         self.assertEqual(done.returncode, 0, (words, done.stderr))
-        return done.stdout.decode()
+        return whole_characters(done.stdout.decode('utf-8', 'replace'))
 
     def saved(self):
         """The saved chat, read by another process from a copy of its files."""
@@ -255,7 +260,7 @@ class Soak(ChatCase):
             json.dump(session, file)
         fresh = [self.run_program('--private', '-q', '--overflow', 'drop', '--load', path, *SETTINGS, '-n', limit,
                                   stdin=question.encode()).rstrip('\n') for limit in LIMITS]
-        self.assertIn(answer.rstrip('\n'), fresh)
+        self.assertIn(whole_characters(answer).rstrip('\n'), fresh)
 
     def step(self):
         action = self.random.choice(self.ACTIONS)

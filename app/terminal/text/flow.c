@@ -157,7 +157,7 @@ static void end_line(struct flow *f, enum text_look look, struct strbuf *out)
 static bool is_ideographic(uint32_t code)
 {
     return (code >= 0x2e80 && code <= 0x33ff) || (code >= 0x3400 && code <= 0x9fff) ||
-           (code >= 0xf900 && code <= 0xfaff) || (code >= 0xff00 && code <= 0xff60) ||
+           (code >= 0xf900 && code <= 0xfaff) || (code >= 0xff00 && code <= 0xff9f) ||
            (code >= 0x20000 && code <= 0x3ffff);
 }
 

@@ -402,7 +402,6 @@ static void a_capture_that_breaks_the_device_is_an_error(void **state)
     synth_close(&m);
 }
 
-/* The limit of the configuration is that of a CUDA grid. */
 static void the_largest_batch_is_planned(void **state)
 {
     (void)state;
