@@ -5,12 +5,13 @@ usage: score.py --program build/app/bitnet-chat [--model demo.gguf] [--held FILE
 
 The conversations come from held.jsonl. --names N adds N held-out names and places and N / 2 made-up words
 (questions.py): each must come back letter by letter in the answer, in the next turn and after five turns. Each
-conversation runs in `bitnet-chat --lines --json` with the default settings, so the score covers template, tokenizer,
-forward pass and KV reuse. --each N stops when each kind of held.jsonl has N questions. Exits with 1 if a kind is below
-its bar. Needs only Python.
+conversation runs in `bitnet-chat --lines --json` with the default settings and one thread, as many at a time as there
+are cores. So the score covers template, tokenizer, forward pass and KV reuse. --each N stops when each kind of
+held.jsonl has N questions. Exits with 1 if a kind is below its bar. Needs only Python.
 """
 import argparse
 import collections
+import concurrent.futures
 import json
 import os
 import re
@@ -38,7 +39,7 @@ def name_conversations(n):
 
 def ask(program, model, users, env=None):
     """Answers of one conversation, in order, as the JSON objects that bitnet-chat prints."""
-    command = [program, "--lines", "--json", "--private", "--quiet", "--overflow", "drop"]
+    command = [program, "--lines", "--json", "--private", "--quiet", "--overflow", "drop", "--threads", "1"]
     command += ["-m", model] if model else []
     done = subprocess.run(command, input="\n".join(users) + "\n", capture_output=True, text=True, check=False,
                           env=env)
@@ -62,26 +63,37 @@ def right(kind, want, got):
     return " ".join(got.split()) == " ".join(want.split())
 
 
-def score(program, model=None, each=None, show=0, env=None, talks=None):
-    """-> (asked, right) by kind, of the conversations `talks` or of held.jsonl"""
-    asked, good = collections.Counter(), collections.Counter()
-    talks = talks or conversations()
-    kinds = {turn["kind"] for turns in talks for turn in turns} & set(BARS)
+def chosen(talks, each):
+    """
+    -> ([(conversation, its turns that are scored)], number of these turns by kind). With `each`, no kind has more turns
+    than that, and conversations without a scored turn are left out.
+    """
+    asked, out = collections.Counter(), []
     for turns in talks:
-        if each and all(asked[kind] >= each for kind in kinds):
-            break
-        if each and not any(asked[t["kind"]] < each for t in turns if t["kind"] in BARS):
-            continue
-        answers = ask(program, model, [t["user"] for t in turns], env)
-        for turn, answer in zip(turns, answers):
-            kind, got = turn["kind"], answer["text"]
-            if kind not in BARS or each and asked[kind] >= each:
-                continue
-            asked[kind] += 1
-            good[kind] += right(kind, turn["want"], got)
-            if show > 0 and not right(kind, turn["want"], got):
-                show -= 1
-                print(f"{kind}: {turn['user']}\n  want {turn['want']}\n  got  {got}")
+        scored = []
+        for i, turn in enumerate(turns):
+            if turn["kind"] in BARS and not (each and asked[turn["kind"]] >= each):
+                asked[turn["kind"]] += 1
+                scored.append(i)
+        if scored or not each:
+            out.append((turns, scored))
+    return out, asked
+
+
+def score(program, model=None, each=None, show=0, env=None, talks=None):
+    """-> (asked, right) by kind, of the conversations `talks` or of held.jsonl. One conversation runs on each core."""
+    good = collections.Counter()
+    talks, asked = chosen(talks or conversations(), each)
+    with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
+        all_answers = pool.map(lambda talk: ask(program, model, [t["user"] for t in talk[0]], env), talks)
+        for (turns, scored), answers in zip(talks, all_answers):
+            for i in scored:
+                turn, got = turns[i], answers[i]["text"]
+                is_right = right(turn["kind"], turn["want"], got)
+                good[turn["kind"]] += is_right
+                if show > 0 and not is_right:
+                    show -= 1
+                    print(f"{turn['kind']}: {turn['user']}\n  want {turn['want']}\n  got  {got}")
     return asked, good
 
 
