@@ -38,11 +38,19 @@ static const int ending[] = {
 };
 #define N_ENDING (sizeof(ending) / sizeof(ending[0]))
 
+/* Restore the terminal of a program that ends in a signal handler. The cursor may be on the status
+ * row, so what the shell writes next begins below it. */
+static void leave_terminal(void)
+{
+    if (tty_restore_now())
+        (void)!write(STDOUT_FILENO, "\r\n", 2);
+}
+
 static void on_signal(int number)
 {
     const int saved = errno;
     if (number == SIGINT && interrupt_ends) {
-        tty_restore_now();
+        leave_terminal();
         _exit(130);
     }
     for (size_t i = 0; i < N_WATCHED; i++)
@@ -59,7 +67,7 @@ static void on_fatal(int number)
 {
     static const char cut[] = "bitnet-chat: the model file was cut short, or its disk failed, "
                               "while it was in use\n";
-    tty_restore_now();
+    leave_terminal();
     if (number == SIGBUS) /* the file is memory-mapped, so no read call reported the error */
         (void)!write(STDERR_FILENO, cut, sizeof(cut) - 1);
     (void)signal(number, SIG_DFL);

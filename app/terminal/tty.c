@@ -78,10 +78,10 @@ bool tty_reacquire(struct bn_error *err)
     return tty_acquire(is_bracketed ? TTY_PASTE_BRACKETED : TTY_PASTE_PLAIN, err);
 }
 
-void tty_restore_now(void)
+bool tty_restore_now(void)
 {
     if (!is_acquired)
-        return;
+        return false;
     is_acquired = 0; /* first, so that a signal handler does not restore a second time */
     if (n_exit_sequence > 0)
         (void)!write(STDOUT_FILENO, exit_sequence, (size_t)n_exit_sequence);
@@ -91,6 +91,7 @@ void tty_restore_now(void)
     /* TCSANOW: a signal handler must not wait for output. An error means that the terminal is
      * gone. */
     (void)tcsetattr(STDIN_FILENO, TCSANOW, &original);
+    return true;
 }
 
 void tty_set_exit_sequence(const char *bytes)
@@ -104,7 +105,7 @@ void tty_set_exit_sequence(const char *bytes)
 
 void tty_release(void)
 {
-    tty_restore_now();
+    (void)tty_restore_now(); /* whether it was acquired does not matter */
 }
 
 /* EAGAIN is possible because another program may have made the terminal non-blocking. */

@@ -33,8 +33,8 @@ size_t tty_take_early(size_t n_bytes);
  * off. */
 void tty_enable_bracketed_paste(void);
 void tty_release(void); /* restore the old mode; nothing if the terminal is not acquired */
-/* The same as tty_release; safe in a signal handler. */
-void tty_restore_now(void);
+/* The same as tty_release; safe in a signal handler. Returns whether the terminal was acquired. */
+bool tty_restore_now(void);
 
 /* Write all bytes to standard output, waiting as long as needed. False: write failed, which at a
  * terminal means that it is gone. */

@@ -64,6 +64,7 @@ class WaysOut(TerminalCase):
                     terminal.expect(b'word word')
                 terminal.process.send_signal(number)
                 self.left_clean(terminal, -number)
+                self.assertTrue(terminal.seen.endswith(b'\r\n'), terminal.seen[-50:])  # the shell begins a row
                 self.assertEqual(terminal.seen.count(ENTER), terminal.seen.count(LEAVE))
 
     def test_a_limit_of_file_size_does_not_end_the_chat(self):
