@@ -44,7 +44,8 @@ struct chat_totals {
 #define CHAT_RATE_TOKENS 2048
 
 struct chat {
-    /* Pointers to objects of struct app, which live longer than the chat. */
+    /* The objects of the pointers up to `ui` belong to struct app. They live longer than the chat.
+     */
     const struct open_model *model;
     struct prompt_maker maker;
     struct store *store; /* the files of this chat */

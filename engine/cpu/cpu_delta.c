@@ -142,7 +142,9 @@ static void each_head(struct cpu_thread *th, size_t layer, size_t n_heads, head_
     const struct pass *pass = th->pass;
     const struct token_block *runs = pass->b->scratch.runs;
     const size_t n_items = pass->n_runs * n_heads;
-    if (thread_has_one_token(th)) { /* fixed parts, because all cores wait for the same memory */
+    /* With one token all threads wait for memory. Taking work in small parts would not help then,
+     * so each thread has a fixed part. */
+    if (thread_has_one_token(th)) {
         const struct work_range heads = thread_range(th, n_items, 1);
         for (size_t i = heads.begin; i < heads.end; i++)
             fn(th, layer, &runs[0], i);

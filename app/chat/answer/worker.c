@@ -80,22 +80,23 @@ static void *copy_bytes(const void *bytes, size_t n, size_t unit_bytes)
     return copy;
 }
 
-static struct job *job_copy(const struct answer_job *spec)
+static struct job *job_copy(const struct answer_job *answer)
 {
     struct job *job = mem_alloc(1, sizeof(*job));
     if (!job)
         return NULL;
-    job->answer = *spec;
-    job->prompt = copy_bytes(spec->prompt, spec->n_prompt, sizeof(*job->prompt));
-    job->biases = copy_bytes(spec->sampler.biases, spec->sampler.n_biases, sizeof(*job->biases));
-    job->close = copy_bytes(spec->think.close, spec->think.n_close, sizeof(*job->close));
-    job->stops = mem_alloc(spec->n_stops, sizeof(*job->stops));
-    if (spec->snapshot)
-        job->snapshot = copy_bytes(spec->snapshot, strlen(spec->snapshot) + 1, 1);
+    job->answer = *answer;
+    job->prompt = copy_bytes(answer->prompt, answer->n_prompt, sizeof(*job->prompt));
+    job->biases =
+        copy_bytes(answer->sampler.biases, answer->sampler.n_biases, sizeof(*job->biases));
+    job->close = copy_bytes(answer->think.close, answer->think.n_close, sizeof(*job->close));
+    job->stops = mem_alloc(answer->n_stops, sizeof(*job->stops));
+    if (answer->snapshot)
+        job->snapshot = copy_bytes(answer->snapshot, strlen(answer->snapshot) + 1, 1);
     bool ok = job->prompt && job->biases && job->close && job->stops &&
-              (job->snapshot || !spec->snapshot);
-    for (size_t i = 0; ok && i < spec->n_stops; i++) {
-        job->stops[i] = copy_bytes(spec->stops[i], strlen(spec->stops[i]) + 1, 1);
+              (job->snapshot || !answer->snapshot);
+    for (size_t i = 0; ok && i < answer->n_stops; i++) {
+        job->stops[i] = copy_bytes(answer->stops[i], strlen(answer->stops[i]) + 1, 1);
         ok = job->stops[i] != NULL;
     }
     if (!ok) {
@@ -440,39 +441,39 @@ static void submit(struct worker *w, struct job *job)
     pthread_mutex_unlock(&w->lock);
 }
 
-static bool submit_copy(struct worker *w, enum job_kind kind, const struct answer_job *spec,
+static bool submit_copy(struct worker *w, enum job_kind kind, const struct answer_job *answer,
                         struct bn_error *err)
 {
-    struct job *job = job_copy(spec);
+    struct job *job = job_copy(answer);
     if (!job)
-        return bn_fail(err, BN_ENOMEM, "out of memory for a job of %zu tokens", spec->n_prompt);
+        return bn_fail(err, BN_ENOMEM, "out of memory for a job of %zu tokens", answer->n_prompt);
     job->kind = kind;
     submit(w, job);
     return true;
 }
 
-bool worker_answer(struct worker *w, const struct answer_job *spec, struct bn_error *err)
+bool worker_answer(struct worker *w, const struct answer_job *answer, struct bn_error *err)
 {
-    return submit_copy(w, JOB_ANSWER, spec, err);
+    return submit_copy(w, JOB_ANSWER, answer, err);
 }
 
 bool worker_save(struct worker *w, const int32_t *ids, size_t n_ids, const char *path,
                  struct bn_error *err)
 {
-    const struct answer_job spec = {.prompt = ids, .n_prompt = n_ids, .snapshot = path};
-    return submit_copy(w, JOB_SAVE, &spec, err);
+    const struct answer_job answer = {.prompt = ids, .n_prompt = n_ids, .snapshot = path};
+    return submit_copy(w, JOB_SAVE, &answer, err);
 }
 
 bool worker_measure(struct worker *w, struct bn_error *err)
 {
-    const struct answer_job spec = {0};
-    return submit_copy(w, JOB_MEASURE, &spec, err);
+    const struct answer_job answer = {0};
+    return submit_copy(w, JOB_MEASURE, &answer, err);
 }
 
 bool worker_check(struct worker *w, enum worker_check how, struct bn_error *err)
 {
-    const struct answer_job spec = {0};
-    struct job *job = job_copy(&spec);
+    const struct answer_job answer = {0};
+    struct job *job = job_copy(&answer);
     if (!job)
         return bn_fail(err, BN_ENOMEM, "out of memory for a job");
     job->kind = JOB_CHECK;

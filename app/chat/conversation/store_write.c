@@ -245,32 +245,38 @@ static bool cut_incomplete_line(int fd, size_t *n_bytes)
     return true;
 }
 
-/* Append lines to the journal and wait until they are on disk. O_NOFOLLOW and O_NONBLOCK protect
- * against a symbolic link or a FIFO in place of the journal. */
+/* Open the journal for appending, and remove an incomplete line at its end. O_NOFOLLOW and
+ * O_NONBLOCK protect against a symbolic link or a FIFO in its place. Returns a descriptor, or -1
+ * with errno. n_bytes is the size. */
+static int open_journal(const char *path, int flags, size_t *n_bytes)
+{
+    struct stat st;
+    const int fd =
+        open(path, O_RDWR | O_APPEND | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC | flags, 0600);
+    if (fd < 0)
+        return -1;
+    if (fstat(fd, &st) == 0) {
+        *n_bytes = (size_t)st.st_size;
+        errno = EINVAL; /* of what is no regular file */
+        if (S_ISREG(st.st_mode) && cut_incomplete_line(fd, n_bytes))
+            return fd;
+    }
+    const int reason = errno;
+    (void)close(fd); /* nothing was written */
+    errno = reason;
+    return -1;
+}
+
+/* Append lines to the journal and wait until they are on disk. */
 static bool append_lines(struct store_file *f, int flags, struct bn_str lines, struct bn_error *err)
 {
     char path[PATH_BYTES + 16];
     store_journal_path(f->path, path);
     if (f->journal == 0) {
-        struct stat st;
-        const int fd =
-            open(path, O_RDWR | O_APPEND | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC | flags, 0600);
-        size_t n_bytes = 0;
-        bool ok = fd >= 0 && fstat(fd, &st) == 0;
-        if (ok && !S_ISREG(st.st_mode)) {
-            errno = EINVAL;
-            ok = false;
-        }
-        if (ok) {
-            n_bytes = (size_t)st.st_size;
-            ok = cut_incomplete_line(fd, &n_bytes);
-        }
-        if (!ok) {
-            (void)bn_fail(err, BN_EIO, "cannot write '%s': %s", path, strerror(errno));
-            if (fd >= 0)
-                (void)close(fd); /* nothing was written */
-            return false;
-        }
+        size_t n_bytes;
+        const int fd = open_journal(path, flags, &n_bytes);
+        if (fd < 0)
+            return bn_fail(err, BN_EIO, "cannot write '%s': %s", path, strerror(errno));
         f->journal = fd;
         f->journal_bytes = n_bytes;
     }

@@ -335,10 +335,11 @@ class Editing(TerminalCase):
                  (paste + ' b' + home + '\x0bx', 'x'),            # Ctrl-K
                  (paste + paste + home + '\x04' + end + 'x', rows + 'x'),
                  (paste + paste + '\x7fx', rows + 'x'),
-                 ('a' + paste + '\x7f\x1fb', 'a' + rows + 'b'),  # Ctrl-_
-                 ('a' + paste + '\x17\x1fb', 'a' + rows + 'b'),  # Ctrl-W
-                 (paste + '\x01\x04\x1f\x05b', rows + 'b'),  # Ctrl-A, Ctrl-D
-                 (paste + 'c\x7f\x7f\x1f\x05b', rows + 'b'),
+                 # One Ctrl-_ restores a placeholder that Backspace, Ctrl-W, Ctrl-D or a second Backspace deleted.
+                 ('a' + paste + '\x7f\x1fb', 'a' + rows + 'b'),
+                 ('a' + paste + '\x17\x1fb', 'a' + rows + 'b'),
+                 (paste + home + '\x04\x1f' + end + 'b', rows + 'b'),
+                 (paste + 'c\x7f\x7f\x1f' + end + 'b', rows + 'b'),
                  ('[' + paste + home + '\x04' + end + 'x', rows + 'x'),
                  (paste + '\x17\x19x', rows + 'x'),              # Ctrl-W, Ctrl-Y
                  (paste + ' b' + home + '\x1bd' + end + '\x19', ' b' + rows),
