@@ -14,10 +14,11 @@ static bool copy(struct command_host *host, struct bn_str text, const char *name
     if (program)
         ui_notice(host->ui, TONE_PLAIN, "%s copied, %zu bytes, by %s", name, text.n_bytes, program);
     else
-        ui_notice(host->ui, TONE_PLAIN,
-                  "%s sent to the clipboard of the terminal (OSC 52), %zu bytes; some terminals do "
-                  "not accept it",
-                  name, text.n_bytes);
+        ui_notice(
+            host->ui, TONE_PLAIN,
+            "%s was sent to the clipboard of the terminal (OSC 52), %zu bytes; some terminals do "
+            "not accept it",
+            name, text.n_bytes);
     return true;
 }
 
