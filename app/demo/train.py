@@ -100,27 +100,33 @@ def load_state(work, device="cpu"):
 
 
 def batch_of(rows, answers_only, device):
-    """rows: one batch of Rows.batches() -> the arguments of loss_of()"""
-    take = lambda name, kind: torch.from_numpy(rows[name].astype(kind)).to(device)
-    ids, parts, positions = take("ids", np.int64), take("parts", np.int64), take("positions", np.int64)
-    weights = take("weights", np.float32)
-    at = torch.arange(SEQUENCE, dtype=torch.int32, device=device).expand(parts.shape)
-    begins = F.pad(parts[:, 1:] != parts[:, :-1], (1, 0), value=True)
-    first = torch.where(begins, at, 0).cummax(1).values
-    weights = weights[:, 1:] * (parts[:, 1:] == parts[:, :-1])
+    """
+    rows: one batch of Rows.batches() -> the arguments of loss_of(). The places of the targets are found here and not on
+    a GPU, because the program would have to wait there for their number.
+    """
+    ids, parts, weights = rows["ids"].astype(np.int64), rows["parts"], rows["weights"].astype(np.float32)
+    is_first = np.ones(parts.shape, bool)
+    is_first[:, 1:] = parts[:, 1:] != parts[:, :-1]
+    first = np.maximum.accumulate(np.where(is_first, np.arange(SEQUENCE, dtype=np.int32), 0), axis=1)
+    weights[is_first] = 0  # the first id of a conversation follows nothing
     if answers_only:
-        weights = weights * (weights == 1)
-    return ids, positions, first, weights
+        weights[weights != 1] = 0
+    at = np.flatnonzero(weights)
+    arrays = ids, rows["positions"].astype(np.int64), first, at - 1, ids.reshape(-1)[at], weights.reshape(-1)[at]
+    tensors = map(torch.from_numpy, arrays)
+    if device == "cpu":
+        return tuple(tensors)
+    return tuple(tensor.pin_memory().to(device, non_blocking=True) for tensor in tensors)
 
 
-def loss_of(model, ids, positions, first, weights):
-    """Weighted mean over the targets. The output head is computed for them only."""
-    hidden = model.compiled(ids, positions, first)[:, :-1]
-    wanted = weights > 0
-    logits = model.logits(hidden[wanted])
-    losses = F.cross_entropy(logits, ids[:, 1:][wanted], reduction="none")
-    w = weights[wanted]
-    return (losses * w).sum() / w.sum()
+def loss_of(model, ids, positions, first, before, targets, weights):
+    """
+    Weighted mean over the targets. `before` are the places of the ids before them in the flattened batch. The output
+    head is computed for these only.
+    """
+    hidden = model.hidden(ids, positions, first).flatten(0, 1).index_select(0, before)
+    losses = F.cross_entropy(model.logits(hidden), targets, reduction="none")
+    return (losses * weights).sum() / weights.sum()
 
 
 def rate(step, share):
@@ -155,8 +161,8 @@ class Muon:
                 x = torch.baddbmm(x, torch.baddbmm(products, products, products, beta=-4.7750, alpha=2.0315), x,
                                   beta=3.4445)
             scale = max(1, update.shape[1] / update.shape[2]) ** 0.5
-            for p, change in zip(same, x.transpose(1, 2) if tall else x):
-                p.add_(change, alpha=-self.param_groups[0]["lr"] * scale)
+            changes = (x.transpose(1, 2) if tall else x).unbind()
+            torch._foreach_add_(same, changes, alpha=-self.param_groups[0]["lr"] * scale)
 
     def state_dict(self):
         return self.momentum
@@ -238,8 +244,8 @@ class Mean:
         self.n += 1
         if self.weights is None:
             self.weights = {name: w.detach().clone() for name, w in model.named_parameters()}
-        for name, w in model.named_parameters():
-            self.weights[name].lerp_(w.detach(), 1 / self.n)
+        new = dict(model.named_parameters())
+        torch._foreach_lerp_(list(self.weights.values()), [new[name].detach() for name in self.weights], 1 / self.n)
 
     def state(self):
         return {"weights": self.weights, "n": self.n}
@@ -279,7 +285,9 @@ def train(a, vocab, rows):
     shape = Shape(vocab=len(vocab.tokens), embd=a.embd, layers=a.layers, heads=a.heads, kv_heads=a.kv_heads, ffn=a.ffn,
                   context=CONTEXT)
     model = Model(shape).to(a.device)
-    model.compiled = torch.compile(model.hidden, dynamic=False) if a.compile else model.hidden
+    if a.compile:  # each layer by itself: all have the same code, which is compiled once
+        for layer in model.blk:
+            layer.compile(dynamic=False)
     optimiser, mean = Optimisers(model, a.matrix_rate, a.rate), Mean()
     tokens_a_step = a.batch * SEQUENCE
     step, seconds_before = begin(a, model, optimiser, mean, vocab)
