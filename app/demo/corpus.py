@@ -28,7 +28,7 @@ import program
 import several
 import sums
 import words as W
-from phrase_files import bare_words, expanded, filled, lines_of, read_phrases, sentence_case
+from phrase_files import all_of, bare_words, expanded, filled, lines_of, read_phrases, sentence_case
 
 HEAR = "I see. Ask me what I can do, or tell me something about you."
 NOTHING_TOLD = "You have not told me anything yet."
@@ -71,6 +71,10 @@ NEWCOMERS_HELD = {bare for section in NEWCOMERS
                   for bare in (bare_words(q) for q in PHRASES[section][3::4] + KEPT[section]) if bare}
 REFUSALS = {section.split()[1]: answer for section, answer in ANSWERS.items() if section.startswith("cannot ")}
 REFUSALS.update(code=ANSWERS["newcomer code"], language=ANSWERS["newcomer languages"])
+
+
+# The values of values.txt that contain no name.
+LONGER = {kind: {text.lower() for one in VALUES[kind] if "{w}" not in one for text in all_of(one)} for kind in LIKED}
 
 
 def of_kind(section):
@@ -269,6 +273,8 @@ class Maker:
             r = self.rng.random()
             if self.held:
                 word = self.rng.choice(N.HELD_NAMES) if is_name else N.made_up(self.rng, True, held=True)
+            elif self.hard and r < .02:
+                word = N.code(self.rng)
             elif r < .25:
                 word = N.name(self.rng) if is_name else N.made_up(self.rng)
             elif r < .55:
@@ -349,7 +355,9 @@ class Maker:
 
     def says_kind(self, kind, x):
         """Whether x says by itself that it is a thing of this kind, which somebody likes: "green tea"."""
-        kinds = {other for other in LIKED if x.lower().split()[-1] in self.values[other]}
+        x = x.lower()
+        kinds = {other for other in LIKED if x in LONGER[other]}
+        kinds = kinds or {other for other in LIKED if x.split()[-1] in self.values[other]}
         return kinds == {kind} and kind != "animal"  # nobody likes "wolf"
 
     def some_word(self):
@@ -663,7 +671,7 @@ class Maker:
         x = self.value_like(kind, known[kind]) if kind in known else self.value(kind)
         text = self.telling(kind, x)
         is_change = kind in known and known[kind] != x
-        if is_change:
+        if is_change and not (self.hard and self.chance(.3)):  # without the word, only the earlier fact tells it
             begins = text.split()[0] in ("My", "The", "By", "You", "Call", "Please", "Remember")
             changes = self.changes if self.hard else CHANGE
             text = self.rng.choice(changes) + (text[:1].lower() + text[1:] if begins else text)

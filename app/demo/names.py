@@ -126,6 +126,23 @@ def made_up(rng, latin=False, held=False):
             return word
 
 
+def code(rng):
+    """What is told like a word but is none: "221B", "#ff8800", "3.14159", "x86_64"; sometimes a very long word."""
+    digits = lambda n: "".join(rng.choice("0123456789") for _ in range(n))
+    letters = lambda n: "".join(rng.choice(LETTERS) for _ in range(n))
+    r = rng.random()
+    if r < .2:
+        return digits(rng.randint(1, 4)) + letters(rng.randint(1, 2)).upper()
+    if r < .35:
+        return "#" + "".join(rng.choice("0123456789abcdef") for _ in range(rng.choice((3, 6, 6))))
+    if r < .5:
+        return digits(rng.randint(1, 3)) + "." + digits(rng.randint(1, 6))
+    if r < .8:
+        text = letters(rng.randint(1, 4)) + rng.choice(("_", "-", ".", "/", "+", "", "")) + digits(rng.randint(1, 4))
+        return text.upper() if rng.random() < .5 else text
+    return "".join(made_up(rng, latin=True) for _ in range(rng.randint(3, 7)))
+
+
 def name(rng):
     """A name of a person or a place: capitals, and sometimes two parts with a hyphen, an apostrophe or a space."""
     word = made_up(rng).capitalize()

@@ -101,7 +101,7 @@ class People:
         if not maker.hard or person.is_user or not person.says.startswith("my "):
             return person
         name = self.known.get((person, "name"))
-        if name and fact != "name" and maker.chance(.3):
+        if name and fact != "name" and maker.chance(.45):
             return Person(name, name)
         words = words_for(person.says.removeprefix("my "))
         return relative(maker.rng.choice(words)) if len(words) > 1 and maker.chance(.35) else person
@@ -119,7 +119,10 @@ class People:
     def about_mentioned(self, section, person, fact):
         """A phrasing with "he" or "she", sometimes, if the last message was about this person; else None."""
         maker = self.maker
-        if maker.hard and self.mentioned and self.mentioned[0] == person and maker.chance(.35):
+        is_same = self.mentioned and self.mentioned[0] == person
+        if is_same and fact == "name" and not self.mentioned[1].says.startswith("my "):
+            return None  # "His name" of Leo
+        if maker.hard and is_same and maker.chance(.35):
             return with_pronoun(maker.of_others(section, fact), self.pronoun(person))
         return None
 
@@ -230,6 +233,17 @@ class People:
         text = text[0].lower() + text[1:] if maker.chance(.4) else text
         return text, CORRECTED + self.recall(person, fact, called), "tell"
 
+    def change(self, person, fact):
+        """
+        A new value for a fact that was told some turns before, often without a word that says so. The user may call the
+        person by another word than before. -> a turn
+        """
+        maker, (text, _, kind) = self.maker, self.tell(person, fact)
+        if kind == "tell" and maker.chance(.5):
+            x = self.known[person, fact]
+            text = maker.rng.choice(maker.changes) + (text if text.startswith(x) else several.lowered(text))
+        return text, CORRECTED + self.recall(person, fact, self.last[2]), kind
+
     def ask(self, person, fact, kind):
         maker, is_told = self.maker, (person, fact) in self.known
         if maker.hard and fact == "name" and is_told and not person.is_user and maker.chance(.2):
@@ -264,13 +278,17 @@ def conversation(maker):
     persons = list(dict.fromkeys(persons))
     pool = FACTS[1:] + MORE_FACTS if maker.hard and maker.chance(.4) else FACTS[1:]
     facts = rng.sample(pool, 1 if is_same else rng.choice((1, 1, 2)))
-    told = [(person, fact) for person in persons for fact in facts]
+    turns, corrected, statement = [], set(), None
+    together = []
+    if maker.hard and maker.chance(.45):
+        turns.append(people.tell_together(together))
+    told = [(person, fact) for person in persons + together * maker.chance(.6) for fact in facts]
     names = .1 if is_same else .5
     told += [(person, "name") for person in persons if "name" in people.facts_of(person) and maker.chance(names)]
     rng.shuffle(told)
-    turns, corrected, statement = [], set(), None
-    if maker.hard and maker.chance(.45):
-        turns.append(people.tell_together(persons))
+    if maker.hard and maker.chance(.4):  # names first, so that the other facts can be told of "Leo" or "my brother"
+        told.sort(key=lambda one: one[1] != "name")
+    persons += together
     for person, fact in told[:5]:
         if (person, fact) in people.known:  # a name that another statement has told already
             continue
@@ -287,6 +305,10 @@ def conversation(maker):
         if maker.chance(.15):
             turns.append(maker.one_off())
             people.mentioned = None
+    if maker.hard and maker.chance(.2):
+        person, fact = rng.choice(list(people.known))
+        turns.append(people.change(person, fact))
+        corrected.add((person, fact))
     asked = list(people.known) * (2 if is_same else 1)
     rng.shuffle(asked)
     if maker.chance(.25):

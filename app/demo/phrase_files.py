@@ -1,4 +1,5 @@
 """Reads the files of phrasings and topics."""
+import itertools
 import os
 import re
 import unicodedata
@@ -29,6 +30,13 @@ def expanded(template, rng):
     """One of the phrasings of a template, in which (a/b/) stands for a, b or nothing."""
     text = re.sub(r"\(([^()]*)\)", lambda group: rng.choice(group[1].split("/")), template)
     return re.sub(r" +([,.?!]|$)", r"\1", re.sub(" +", " ", text.strip()))
+
+
+def all_of(template):
+    """All phrasings of a template: see expanded()."""
+    parts = [part.strip("()").split("/") if part.startswith("(") else [part]
+             for part in re.split(r"(\([^()]*\))", template)]
+    return {" ".join("".join(choice).split()) for choice in itertools.product(*parts)}
 
 
 def filled(phrase, **parts):

@@ -219,10 +219,12 @@ class TrainingAndHeldOut(ProgramCase):
     def test_what_somebody_likes_says_its_kind_by_itself(self):
         maker, said = corpus.Maker('train', random.Random(24), hard=True), set()
         for kind, x in (('drink', 'coffee'), ('drink', 'green tea'), ('hobby', 'bird watching'), ('food', 'chicken'),
-                        ('food', 'fried rice')):
+                        ('food', 'fried rice'), ('drink', 'Hot chocolate'), ('food', 'hot chocolate'),
+                        ('drink', 'espresso'), ('hobby', 'stone watching')):
             said.add((x, maker.says_kind(kind, x)))
-        self.assertEqual(said, {('coffee', True), ('green tea', True), ('bird watching', False),
-                                ('chicken', False), ('fried rice', True)})
+        self.assertEqual(said, {('coffee', True), ('green tea', True), ('bird watching', True), ('chicken', False),
+                                ('fried rice', True), ('Hot chocolate', True), ('hot chocolate', False),
+                                ('espresso', True), ('stone watching', False)})
         self.assertIn('I like coffee.', {maker.telling('drink', 'coffee') for _ in range(2000)})
 
     def test_longer_values_contain_no_held_out_word(self):
