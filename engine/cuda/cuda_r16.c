@@ -14,6 +14,9 @@
  * each row group. */
 #define FLOAT_GROUPS (GROUP_THREADS / GROUP_ROWS)
 #define MANY_GROUPS (GROUP_THREADS / 32)
+/* Most rows that several thread blocks share if each of them must read the whole row, for the norm
+ * or for the scale of the row. More rows keep the device busy without that. */
+#define SHARED_ROWS 32
 
 _Static_assert(GROUP_ROWS == R16_ROWS && GROUP_COLS == R16_LINE_COLS &&
                    LINE_BYTES == R16_LINE_BYTES && GROUP_PAD_COLS == R16_PAD_COLS,
@@ -53,7 +56,10 @@ void cuda_groups_quantise(struct backend *b, const float *x, const float *w, siz
                                .n = matrix->groups.n_cols,
                                .x_stride = (uint32_t)x_stride,
                                .per_token = b->model->act_scheme == ACT_TOKEN};
-    cuda_launch(&b->device, KERNEL_blocks_quantise, (struct cuda_grid){n_rows, 1, 1, 0}, &args);
+    const bool whole_rows = n_rows > SHARED_ROWS && (w || args.per_token);
+    const size_t n_shares = whole_rows ? 1 : grid_blocks(args.n, 4 * BLOCKS_THREADS);
+    cuda_launch(&b->device, KERNEL_blocks_quantise, (struct cuda_grid){n_rows, n_shares, 1, 0},
+                &args);
 }
 
 void cuda_groups_apply(struct backend *b, const float *x, const float *w, size_t x_stride,

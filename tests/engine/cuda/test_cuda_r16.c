@@ -72,7 +72,8 @@ static void check_quantise(size_t n, uint32_t block_cols, uint32_t n_planes, boo
                                   .eps = 1e-5f,
                                   .n = (uint32_t)n,
                                   .x_stride = (uint32_t)stride};
-    launch("blocks_quantise", TOKENS, 1, 1, 0, &a, order);
+    /* one to three thread blocks share a row */
+    launch("blocks_quantise", TOKENS, 1 + n_planes, 1, 0, &a, order);
     for (size_t t = 0; t < TOKENS; t++) {
         memcpy(y, x + t * stride, n * sizeof *y);
         if (normed)
@@ -229,10 +230,12 @@ static void check_product(const struct r16_case *c, uint32_t seed, enum twin_ord
     struct random r = {seed};
     const size_t n_all = c->n_rows[0] + c->n_rows[1], stride = size_round_up(n_all, 16);
     const size_t n_cols = size_round_up(c->n_cols, GROUP_PAD_COLS), n_lines = n_cols / GROUP_COLS;
-    float *x = floats(&r, (size_t)c->n_tokens * c->n_cols), *bias = floats(&r, n_all);
+    const size_t x_stride = size_round_up(c->n_cols, 4); /* every row is aligned */
+    float *x = floats(&r, c->n_tokens * x_stride), *bias = floats(&r, n_all);
     float *y = floats(&r, c->n_tokens * stride), *ref = zeros(c->n_tokens * stride, sizeof *ref);
     const struct block_inputs in = make_inputs(c->n_cols, c->block_cols, c->n_planes, c->n_tokens);
-    const struct blocks_args blocks = {.x = x, .out = in, .n = c->n_cols, .x_stride = c->n_cols};
+    const struct blocks_args blocks = {
+        .x = x, .out = in, .n = c->n_cols, .x_stride = (uint32_t)x_stride};
     launch("blocks_quantise", c->n_tokens, 1, 1, 0, &blocks, order);
     struct r16_args a = {.in = in,
                          .bias = c->bias ? bias : NULL,

@@ -222,7 +222,7 @@ struct read_args {
     X(rows_dot_few, dot_args, 128)                                                                 \
     X(rows_dot_listed, dot_args, 16 * DOT_ROWS)                                                    \
     X(scan_logits, dot_args, SCAN_THREADS)                                                         \
-    X(blocks_quantise, blocks_args, 512)                                                           \
+    X(blocks_quantise, blocks_args, BLOCKS_THREADS)                                                \
     X(r16_one, r16_args, GROUP_THREADS)                                                            \
     X(r16_many, r16_args, GROUP_THREADS)                                                           \
     X(r16_float, r16_args, GROUP_THREADS)                                                          \

@@ -15,6 +15,7 @@
 #define GROUP_COLS 16        /* columns of a line of a row group, which has LINE_BYTES bytes */
 #define GROUP_PAD_COLS 128   /* the number of columns is padded to a multiple of this */
 #define GROUP_LANES 16       /* spans of a row group that r16_one multiplies in parallel */
+#define BLOCKS_THREADS 512   /* blocks_quantise: four columns of an input for each thread */
 #define GROUP_THREADS 128    /* r16_one: two row groups; r16_many: one for each warp */
 #define GROUP_TOKENS 16      /* tokens of a warp of r16_many: two mma tiles of 8 */
 #define SPAN_TILE 64         /* spans whose sums are in shared memory */
@@ -34,7 +35,7 @@ struct block_inputs {
 };
 
 /* RMSNorm of x unless w is NULL, then quantisation. With per_token all blocks have the scale of the
- * whole row. Without planes, the normed x goes to out.x. Grid: tokens. */
+ * whole row. Without planes, the normed x goes to out.x. Grid: tokens, thread blocks of a row. */
 struct blocks_args {
     const float *x, *w;
     struct block_inputs out;

@@ -57,6 +57,7 @@ DEV_INDEX(block_x, twin_current()->block[0])
 DEV_INDEX(block_y, twin_current()->block[1])
 DEV_INDEX(block_z, twin_current()->block[2])
 DEV_INDEX(n_blocks_x, twin_current()->n_blocks[0])
+DEV_INDEX(n_blocks_y, twin_current()->n_blocks[1])
 DEV void block_sync(void)
 {
     twin_block_sync();

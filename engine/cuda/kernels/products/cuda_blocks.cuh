@@ -6,83 +6,110 @@
 #ifndef CUDA_BLOCKS_CUH
 #define CUDA_BLOCKS_CUH
 
-#include "engine/cuda/kernels/device/cuda_reduce.cuh"
+#include "engine/cuda/kernels/products/cuda_norm.cuh"
 #include "engine/model/fixed_point.h"
 
-/* Quantises block b of a token by a warp; lane l has the elements l, l + 32, ... of the block. r is
- * the factor of RMSNorm; s is the factor of the whole row, used if per_token. */
-DEV void quantise_block(const struct blocks_args *a, uint32_t token, uint32_t b, float r, float s)
+/* Maximum and sum over the n_lanes lanes (8, 16 or 32) that share a block of columns. */
+DEV float lanes_max(float v, uint32_t n_lanes)
+{
+    for (uint32_t mask = n_lanes / 2; mask > 0; mask /= 2) {
+        const float other = shuffle_xor_f32(v, mask);
+        v = other > v ? other : v;
+    }
+    return v;
+}
+DEV int32_t lanes_sum(int32_t v, uint32_t n_lanes)
+{
+    for (uint32_t mask = n_lanes / 2; mask > 0; mask /= 2)
+        v += (int32_t)shuffle_xor_u32((uint32_t)v, mask);
+    return v;
+}
+
+/* Quantises elements i .. i + 3 of a token, which are y. The lanes that have the other elements of
+ * the block do the same for these. s is the factor of the whole row, used if per_token. All lanes
+ * of a warp must call this. */
+DEV void quantise_four(const struct blocks_args *a, uint32_t token, uint32_t i,
+                       const struct four *y, float s)
 {
     const struct block_inputs *out = &a->out;
-    const uint32_t lane = thread_x() % 32, n_parts = out->block_cols / 32;
-    const uint64_t at = (uint64_t)token * out->q_stride + (uint64_t)b * out->block_cols + lane;
-    const uint64_t block = (uint64_t)token * out->block_stride + b;
-    const float *x = a->x + (uint64_t)token * a->x_stride;
-    float y[GROUP_PAD_COLS / 32], m = 0.0f;
-    int32_t sums[MAX_PLANES] = {0, 0};
+    const uint32_t n_lanes = out->block_cols / 4;
+    const uint64_t at = (uint64_t)token * out->q_stride + i;
+    const uint64_t block = (uint64_t)token * out->block_stride + i / out->block_cols;
+    float m = 0.0f;
 #pragma unroll
-    for (uint32_t k = 0; k < GROUP_PAD_COLS / 32; k++) {
-        const uint32_t i = b * out->block_cols + 32 * k + lane;
-        y[k] = k < n_parts && i < a->n ? x[i] : 0.0f;
-        if (a->w && k < n_parts && i < a->n)
-            y[k] = (y[k] * r) * a->w[i];
-        m = fabsf(y[k]) > m ? fabsf(y[k]) : m;
-    }
-    m = warp_max(m);
+    for (uint32_t e = 0; e < 4; e++)
+        m = fabsf(y->at[e]) > m ? fabsf(y->at[e]) : m; /* ignores a NaN */
+    m = lanes_max(m, n_lanes);
     const bool empty = !a->per_token && m < BLOCK_MIN_ABS;
     const float most = out->n_planes == 2 ? (float)FIXED_POINT_MAX : 127.0f; /* largest |v| */
     if (!a->per_token)
         s = empty ? 0.0f : most / m;
+    uint32_t bytes[MAX_PLANES][4];
 #pragma unroll
-    for (uint32_t k = 0; k < GROUP_PAD_COLS / 32; k++) {
-        if (k >= n_parts)
-            continue;
-        if (out->n_planes == 0) {
-            out->x[at + 32 * k] = y[k];
-            continue;
-        }
-        const float rounded = empty ? 0.0f : rintf(y[k] * s);
+    for (uint32_t e = 0; e < 4; e++) {
+        const float rounded = empty ? 0.0f : rintf(y->at[e] * s);
         const int32_t v = rounded == rounded ? (int32_t)rounded : 0;
         /* two planes: v = 128 high + low, with low from -64 to 63 */
         const int32_t high = out->n_planes == 2 ? (v + 64) >> 7 : v;
-        out->q[0][at + 32 * k] = (int8_t)high;
-        sums[0] += high;
-        if (out->n_planes == 2) {
-            out->q[1][at + 32 * k] = (int8_t)(v - 128 * high);
-            sums[1] += v - 128 * high;
-        }
+        bytes[0][e] = (uint32_t)high;
+        bytes[1][e] = (uint32_t)(v - 128 * high);
     }
     const float unit = empty ? 0.0f : a->per_token ? 1.0f / s : m / most;
 #pragma unroll
     for (uint32_t p = 0; p < MAX_PLANES; p++) {
-        for (uint32_t mask = 16; mask > 0; mask /= 2)
-            sums[p] += (int32_t)shuffle_xor_u32((uint32_t)sums[p], mask);
-        if (lane == 0 && p < out->n_planes) {
-            out->q_sums[p][block] = sums[p];
+        if (p >= out->n_planes)
+            continue;
+        const uint32_t word = pack_bytes(bytes[p]);
+        const int32_t sum = lanes_sum(dot4(word, 0x01010101u, 0), n_lanes);
+        *(uint32_t *)(void *)(out->q[p] + at) = word;
+        if (i % out->block_cols == 0) {
+            out->q_sums[p][block] = sum;
             out->units[p][block] = out->n_planes == 2 && p == 0 ? unit * 128.0f : unit;
         }
     }
 }
 
-/* One token per thread block, one block of columns per warp at a time. Grid: tokens. */
-KERNEL(blocks_quantise, blocks_args, 512)
+/* The factor by which all elements of the row are multiplied, with per_token. r: 1 / RMS. */
+DEV float factor_of_row(const struct blocks_args *a, const float *x, float r)
+{
+    float m = MIN_ABSMAX;
+    for (uint32_t i = thread_x(); i < a->n; i += n_threads_x()) {
+        const float y = fabsf(a->w ? (x[i] * r) * a->w[i] : x[i]);
+        m = y > m ? y : m;
+    }
+    return 127.0f / block_max(m);
+}
+
+/* A thread has four elements at a time, so the thread blocks of a row in a grid for few tokens do
+ * not wait for memory more than once. Each of them norms the whole row. Grid: tokens, thread blocks
+ * that share a row. */
+KERNEL_EARLY(blocks_quantise, blocks_args, BLOCKS_THREADS)
 {
     SHARED_WIDE float tile[ROW_TILE];
     const uint32_t token = block_x();
+    const uint32_t first = 4 * (block_y() * n_threads_x() + thread_x());
+    const uint32_t step = 4 * n_blocks_y() * n_threads_x();
     const uint32_t n_padded = (a.n + GROUP_PAD_COLS - 1) / GROUP_PAD_COLS * GROUP_PAD_COLS;
     const float *x = a.x + (uint64_t)token * a.x_stride;
+    struct four w = load_four(a.w, first, a.w ? a.n : 0);
+    wait_for_grid();
     const float r = a.w ? 1.0f / sqrtf(block_square64(x, a.n, tile) / (float)a.n + a.eps) : 1.0f;
-    float s = 0.0f;
-    if (a.per_token) {
-        float m = MIN_ABSMAX;
-        for (uint32_t i = thread_x(); i < a.n; i += n_threads_x()) {
-            const float y = fabsf(a.w ? (x[i] * r) * a.w[i] : x[i]);
-            m = y > m ? y : m;
+    const float s = a.per_token ? factor_of_row(&a, x, r) : 0.0f;
+    const bool in_tile = a.w && a.n <= ROW_TILE;
+    for (uint32_t i = first; i < n_padded; i += step) {
+        struct four y = in_tile && i < a.n ? tile_four(tile, i) : load_four(x, i, a.n);
+        if (i != first)
+            w = load_four(a.w, i, a.w ? a.n : 0);
+#pragma unroll
+        for (uint32_t e = 0; e < 4; e++) {
+            if (a.w && i + e < a.n)
+                y.at[e] = (y.at[e] * r) * w.at[e];
+            if (a.out.n_planes == 0)
+                a.out.x[(uint64_t)token * a.out.q_stride + i + e] = y.at[e];
         }
-        s = 127.0f / block_max(m);
+        if (a.out.n_planes > 0)
+            quantise_four(&a, token, i, &y, s);
     }
-    for (uint32_t b = thread_x() / 32; b < n_padded / a.out.block_cols; b += n_threads_x() / 32)
-        quantise_block(&a, token, b, r, s);
 }
 
 #endif
