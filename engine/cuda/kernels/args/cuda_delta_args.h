@@ -12,7 +12,8 @@
 
 #define STATE_TAPS 4      /* tokens of the convolution, the current one included */
 #define STATE_COLS 64     /* columns of a state that are stored together */
-#define GATE_HEADS 8      /* value heads per thread block of delta_gates */
+#define GATE_HEADS 2      /* value heads per thread block of delta_gates: a warp for each row */
+#define GATE_BATCH 16     /* pairs of elements of a row that a lane of delta_gates loads ahead */
 #define DELTA_THREADS 128 /* of delta_gates and delta_run */
 #define CONVOLVE_THREADS 128
 #define SPLIT_GATE_FLOATS 8192 /* most elements of queries and gates of a KV head: 32 kB */

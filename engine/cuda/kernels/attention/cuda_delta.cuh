@@ -1,6 +1,6 @@
 /*
- * Gated delta nets, and the gates of attention in the same models (docs/kernels.md, "Gated delta
- * nets").
+ * Gated delta nets but for their gates, and the gates of attention in the same models
+ * (docs/kernels.md, "Gated delta nets").
  *
  * Tokens pass through a state one after the other. The columns of a state are independent, so a
  * thread processes whole columns and needs no barrier.
@@ -8,66 +8,7 @@
 #ifndef CUDA_DELTA_CUH
 #define CUDA_DELTA_CUH
 
-#include "engine/cuda/kernels/head/cuda_head.cuh"
-
-/* log(1 + exp(x)); docs/kernels.md has the series. */
-DEV float softplus(float x)
-{
-    const float e = exp0(-fabsf(x));
-    const float s = e / (2.0f + e), t = s * s;
-    float p = 1.0f / 15;
-    p = fmaf(p, t, 1.0f / 13);
-    p = fmaf(p, t, 1.0f / 11);
-    p = fmaf(p, t, 1.0f / 9);
-    p = fmaf(p, t, 1.0f / 7);
-    p = fmaf(p, t, 1.0f / 5);
-    p = fmaf(p, t, 1.0f / 3);
-    p = fmaf(p, t, 1.0f);
-    return (x > 0.0f ? x : 0.0f) + (s + s) * p;
-}
-
-/* dot64 of a row of a small matrix and the normed x, by eight threads. r: 1 / RMS of x. All lanes
- * of a warp must call it. */
-DEV float gate_dot(const struct delta_gates_args *a, const uint8_t *row, uint32_t type,
-                   const float *x, float r)
-{
-    float sums[8] = {0.0f};
-    for (uint32_t i = 8 * (thread_x() % 8); i < a->n; i += 64) {
-        float w[8];
-        decode_plain(row, type, i, a->n, w);
-#pragma unroll
-        for (uint32_t e = 0; e < 8; e++)
-            if (i + e < a->n)
-                sums[e] = fmaf(w[e], (x[i + e] * r) * a->norm[i + e], sums[e]);
-    }
-    return dot_tree(sums);
-}
-
-/* Eight threads share a row. The first half of the threads has the rows of alpha of GATE_HEADS
- * heads, the other half those of beta. */
-KERNEL(delta_gates, delta_gates_args, DELTA_THREADS)
-{
-    SHARED_WIDE float tile[ROW_TILE];
-    SHARED float z[2 * GATE_HEADS];
-    const float *x = a.h + (uint64_t)block_x() * a.h_stride;
-    const float r = 1.0f / sqrtf(block_square64(x, a.n, tile) / (float)a.n + a.eps);
-    const uint32_t member = thread_x() / 8, first = block_y() * GATE_HEADS;
-    const uint32_t wanted = first + member % GATE_HEADS;
-    const uint32_t head = wanted < a.n_heads ? wanted : a.n_heads - 1;
-    const bool is_beta = member >= GATE_HEADS;
-    const float dot =
-        gate_dot(&a, is_beta ? a.beta + head * a.beta_bytes : a.alpha + head * a.alpha_bytes,
-                 is_beta ? a.beta_type : a.alpha_type, x, r);
-    if (thread_x() % 8 == 0)
-        z[member] = dot;
-    block_sync();
-    if (thread_x() < GATE_HEADS && first + thread_x() < a.n_heads) {
-        const uint32_t h = first + thread_x();
-        float *gate = a.gates + 2 * ((uint64_t)block_x() * a.n_heads + h);
-        gate[0] = exp0(a.a[h] * softplus(z[thread_x()] + a.dt_bias[h]));
-        gate[1] = sigmoid(z[GATE_HEADS + thread_x()]);
-    }
-}
+#include "engine/cuda/kernels/device/cuda_reduce.cuh"
 
 /* Input number i of a run in a channel: the inputs before its first token, then those of its
  * tokens. */
