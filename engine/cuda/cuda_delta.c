@@ -96,7 +96,8 @@ void cuda_delta_apply(struct backend *b, size_t layer)
                                  .dim = (uint32_t)shape->dim,
                                  .eps = b->model->hp.rms_eps};
     convolve(b, d);
-    cuda_launch(&b->device, KERNEL_delta_run, (struct cuda_grid){b->pass.n_runs, n_heads, 1, 0},
+    cuda_launch(&b->device, KERNEL_delta_run,
+                (struct cuda_grid){b->pass.n_runs, n_heads, grid_blocks(shape->dim, STATE_COLS), 0},
                 &run);
     cuda_launch(&b->device, KERNEL_delta_out, (struct cuda_grid){b->pass.n_tokens, n_heads, 1, 0},
                 &out);

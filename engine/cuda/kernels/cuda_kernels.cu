@@ -6,6 +6,7 @@
 #include "engine/cuda/kernels/attention/cuda_attn_split.cuh"
 #include "engine/cuda/kernels/attention/cuda_delta.cuh"
 #include "engine/cuda/kernels/attention/cuda_delta_gates.cuh"
+#include "engine/cuda/kernels/attention/cuda_delta_run.cuh"
 #include "engine/cuda/kernels/attention/cuda_vec.cuh"
 #include "engine/cuda/kernels/experts/cuda_experts.cuh"
 #include "engine/cuda/kernels/experts/cuda_router.cuh"

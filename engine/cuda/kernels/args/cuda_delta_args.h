@@ -15,6 +15,8 @@
 #define GATE_HEADS 2      /* value heads per thread block of delta_gates: a warp for each row */
 #define GATE_BATCH 16     /* pairs of elements of a row that a lane of delta_gates loads ahead */
 #define DELTA_THREADS 128 /* of delta_gates and delta_run */
+#define HELD_ROWS 64      /* most rows of a column that a lane of delta_run has in registers */
+#define DELTA_BATCH 4     /* tokens that delta_run loads together */
 #define CONVOLVE_THREADS 128
 #define SPLIT_GATE_FLOATS 8192 /* most elements of queries and gates of a KV head: 32 kB */
 
@@ -58,7 +60,8 @@ struct delta_norm_args {
     float q_scale, eps;
 };
 
-/* The tokens of each run pass through the state of each value head. Grid: runs, value heads. */
+/* The tokens of each run pass through the state of each value head. Grid: runs, value heads, blocks
+ * of STATE_COLS columns. */
 struct delta_run_args {
     const struct cuda_run *runs;
     const float *qkv, *gates; /* gates as in delta_gates_args */

@@ -1,9 +1,6 @@
 /*
- * Gated delta nets but for their gates, and the gates of attention in the same models
+ * Gated delta nets but for their gates and states, and the gates of attention in the same models
  * (docs/kernels.md, "Gated delta nets").
- *
- * Tokens pass through a state one after the other. The columns of a state are independent, so a
- * thread processes whole columns and needs no barrier.
  */
 #ifndef CUDA_DELTA_CUH
 #define CUDA_DELTA_CUH
@@ -67,66 +64,6 @@ KERNEL(delta_norm, delta_norm_args, 64)
     const float r = (head < a.n_key_heads ? a.q_scale : 1.0f) / (length > a.eps ? length : a.eps);
     for (uint32_t i = thread_x(); i < a.dim; i += n_threads_x())
         x[i] = x[i] * r;
-}
-
-/* A column of a state before and after a token; its rows are `width` floats apart. `from` may be
- * NULL, which means zeros, and may equal `to`. */
-struct state_column {
-    const float *from;
-    float *to;
-    uint32_t width;
-};
-
-DEV float column_row(const struct state_column *c, uint32_t i)
-{
-    return c->from ? c->from[(uint64_t)i * c->width] : 0.0f;
-}
-
-/* Updates a column with a token, and returns the token's result for the column. q, k (dim): query
- * and key; v: the value's element; gate: decay and beta. dim is even (DELTA_DIM_UNIT). */
-DEV float run_column(const struct state_column *c, uint32_t dim, const float *q, const float *k,
-                     float v, const float *gate)
-{
-    float u0 = 0.0f, u1 = 0.0f, o0 = 0.0f, o1 = 0.0f;
-#pragma unroll 8
-    for (uint32_t i = 0; i < dim; i += 2) {
-        u0 = fmaf(column_row(c, i), k[i], u0);
-        u1 = fmaf(column_row(c, i + 1), k[i + 1], u1);
-    }
-    const float decay = gate[0], delta = fmaf(-decay, u0 + u1, v) * gate[1];
-#pragma unroll 8
-    for (uint32_t i = 0; i < dim; i += 2) {
-        const float s0 = fmaf(k[i], delta, column_row(c, i) * decay);
-        const float s1 = fmaf(k[i + 1], delta, column_row(c, i + 1) * decay);
-        c->to[(uint64_t)i * c->width] = s0;
-        c->to[(uint64_t)(i + 1) * c->width] = s1;
-        o0 = fmaf(s0, q[i], o0);
-        o1 = fmaf(s1, q[i + 1], o1);
-    }
-    return o0 + o1;
-}
-
-KERNEL(delta_run, delta_run_args, DELTA_THREADS)
-{
-    const struct cuda_run run = a.runs[block_x()];
-    const uint32_t head = block_y(), key_head = head % a.n_key_heads;
-    const uint64_t matrix = a.matrices + (uint64_t)head * a.dim * a.dim;
-    for (uint32_t column = thread_x(); column < a.dim; column += n_threads_x()) {
-        const uint32_t block = column / STATE_COLS * STATE_COLS;
-        const uint32_t width = a.dim - block < STATE_COLS ? a.dim - block : STATE_COLS;
-        const uint64_t at = matrix + (uint64_t)block * a.dim + (column - block);
-        struct state_column c = {run.from ? run.from + at : NULL, run.to + at, width};
-        for (uint32_t t = 0; t < run.n_tokens; t++) {
-            const uint32_t token = run.token0 + t;
-            const float *row = a.qkv + (uint64_t)token * a.qkv_stride;
-            const float *k = row + (uint64_t)(a.n_key_heads + key_head) * a.dim;
-            const float *v = row + (uint64_t)(2 * a.n_key_heads + head) * a.dim;
-            const float *gate = a.gates + 2 * ((uint64_t)token * a.n_heads + head);
-            a.out[(uint64_t)token * a.out_stride + (uint64_t)head * a.dim + column] =
-                run_column(&c, a.dim, row + (uint64_t)key_head * a.dim, k, v[column], gate);
-            c.from = c.to;
-        }
-    }
 }
 
 KERNEL(delta_out, delta_out_args, 64)

@@ -81,6 +81,17 @@ DEV float load_written(const float *p)
     return v;
 }
 
+/* As load_written, for 8 bytes. */
+DEV struct word_pair load_written_pair(const void *p)
+{
+    struct word_pair w;
+    asm volatile("ld.global.cg.v2.u32 {%0, %1}, [%2];"
+                 : "=r"(w.at[0]), "=r"(w.at[1])
+                 : "l"(p)
+                 : "memory");
+    return w;
+}
+
 /* Loads the cache line of this address into the second-level cache. */
 DEV void prefetch_line(const void *p)
 {

@@ -184,6 +184,10 @@ DEV float load_written(const float *p)
 {
     return *p;
 }
+DEV struct word_pair load_written_pair(const void *p)
+{
+    return load_pair(p);
+}
 DEV void prefetch_line(const void *p)
 {
     (void)*(const volatile uint8_t *)p; /* AddressSanitizer checks the address */
