@@ -92,8 +92,7 @@ KERNEL(experts_one, experts_args, GROUP_THREADS)
     const uint32_t pair = block_y(), expert = a.chosen[pair].expert;
     const uint32_t group = gate ? block_x() : 2 * block_x() + which;
     const struct group_at at = expert_group(&a, gate ? which : 0, expert, group);
-    struct words w[SPAN_LINES];
-    load_span(&at, thread_x() / 4 % GROUP_LANES, thread_x() % 4, w);
+    const struct span_words w = load_span(&at, thread_x() / 4 % GROUP_LANES, thread_x() % 4);
     const float y = sum_spans(&a.w, &at, pair / a.pairs_per_input, w, &s);
     if (adds)
         s.y[which][row] = group_finish(&a.w, &at, row, y);

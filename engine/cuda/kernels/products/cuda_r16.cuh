@@ -72,22 +72,33 @@ DEV void group_store(const struct r16_args *a, const struct group_at *at, uint32
         *y = a->kind == LINEAR_ADD ? *y + y0 : y0;
 }
 
-/* The codes of rows 4 quad .. 4 quad + 3 in all lines of a span: w[l].at[r] has those of row 4 quad
- * + r in line l. Lines and spans that do not exist give zeros. */
-DEV void load_span(const struct group_at *at, uint32_t span, uint32_t quad, struct words *w)
+/* The codes and scales of rows 4 quad .. 4 quad + 3 in a span: codes[l].at[r] has the codes of row
+ * 4 quad + r in line l. */
+struct span_words {
+    struct words codes[SPAN_LINES];
+    uint64_t scales; /* F16, the first row in the lowest bits; not used if all scales are 1 */
+};
+
+/* Lines and spans that do not exist give zeros. */
+DEV struct span_words load_span(const struct group_at *at, uint32_t span, uint32_t quad)
 {
     const struct words none = {{0, 0, 0, 0}};
     const uint32_t n_lines = at->s->span_cols / GROUP_COLS;
     const uint8_t *from = at->lines + (uint64_t)span * n_lines * LINE_BYTES + 16 * quad;
+    const uint64_t first = ((uint64_t)at->group * at->n_spans + span) * GROUP_ROWS;
+    struct span_words w;
 #pragma unroll
     for (uint32_t l = 0; l < SPAN_LINES; l++)
-        w[l] = span < at->n_spans && l < n_lines ? load_early(from + l * LINE_BYTES) : none;
+        w.codes[l] = span < at->n_spans && l < n_lines ? load_early(from + l * LINE_BYTES) : none;
+    w.scales =
+        at->s->scales && span < at->n_spans ? load_once_u64(at->s->scales + first + 4 * quad) : 0;
+    return w;
 }
 
 /* Adds the products of a span with one plane of row `input` of the inputs to g of four rows. A sum
  * of code * q that starts at -(sum of q) is the sum of (code - 1) q. */
 DEV void multiply_span(const struct r16_args *a, const struct group_at *at, uint32_t input,
-                       uint32_t plane, uint32_t span, const struct words *w, float *g)
+                       uint32_t plane, uint32_t span, const struct span_words *w, float *g)
 {
     const uint32_t column0 = span * at->s->span_cols;
     const uint32_t block_lines = a->in.block_cols / GROUP_COLS;
@@ -108,7 +119,7 @@ DEV void multiply_span(const struct r16_args *a, const struct group_at *at, uint
         for (uint32_t r = 0; r < 4; r++)
 #pragma unroll
             for (uint32_t i = 0; i < 4; i++)
-                acc[r] = dot4(w[l].at[r] >> (2 * i) & FIELD_0, x.at[i], acc[r]);
+                acc[r] = dot4(w->codes[l].at[r] >> (2 * i) & FIELD_0, x.at[i], acc[r]);
         if ((l + 1) % block_lines == 0)
 #pragma unroll
             for (uint32_t r = 0; r < 4; r++)
@@ -124,10 +135,11 @@ struct span_shared {
 
 /* The sum of one row over all spans, by a thread block. Thread 64 i + 4 k + j has rows 4 j .. 4 j +
  * 3 of row group i, which is `at`, and the spans k, k + GROUP_LANES, ...; w has the first of them.
+ * The next one is loaded while one is multiplied.
  * Thread 64 i + r with r < GROUP_ROWS returns the sum of row r, every other thread 0. All threads
  * of the block must call this. */
 DEV float sum_spans(const struct r16_args *a, const struct group_at *at, uint32_t input,
-                    struct words *w, struct span_shared *s)
+                    struct span_words w, struct span_shared *s)
 {
     const uint32_t quad = thread_x() % 4, lane = thread_x() / 4 % GROUP_LANES;
     const uint32_t which = thread_x() / (4 * GROUP_LANES);
@@ -144,14 +156,17 @@ DEV float sum_spans(const struct r16_args *a, const struct group_at *at, uint32_
             for (uint32_t span = tile + lane; span < end && span < at->n_spans;
                  span += GROUP_LANES) {
                 float g[4] = {0.0f, 0.0f, 0.0f, 0.0f};
-                if (plane > 0 || span != lane)
-                    load_span(at, span, quad, w);
-                multiply_span(a, at, input, plane, span, w, g);
+                if (plane > 0 && span == lane)
+                    w = load_span(at, span, quad);
+                const struct span_words next = load_span(at, span + GROUP_LANES, quad);
+                multiply_span(a, at, input, plane, span, &w, g);
 #pragma unroll
                 for (uint32_t r = 0; r < 4; r++) {
                     s->g[which][span - tile][4 * quad + r] = g[r];
-                    s->d[which][span - tile][4 * quad + r] = group_scale(at, span, 4 * quad + r);
+                    s->d[which][span - tile][4 * quad + r] =
+                        at->s->scales ? f32_of_f16((uint16_t)(w.scales >> (16 * r))) : 1.0f;
                 }
+                w = next;
             }
             block_sync();
 #pragma unroll 2
@@ -172,8 +187,7 @@ KERNEL_EARLY(r16_one, r16_args, GROUP_THREADS)
     const uint32_t second = is_gated(&a) ? first + a.sections[0].n_groups : first + 1;
     const struct group_at at = group_find(&a, which == 0 ? first : second);
     const bool adds = thread_x() % (4 * GROUP_LANES) < GROUP_ROWS; /* one thread for each row */
-    struct words w[SPAN_LINES];
-    load_span(&at, thread_x() / 4 % GROUP_LANES, thread_x() % 4, w);
+    const struct span_words w = load_span(&at, thread_x() / 4 % GROUP_LANES, thread_x() % 4);
     wait_for_grid();
     const float y = sum_spans(&a, &at, 0, w, &s);
     if (adds)
