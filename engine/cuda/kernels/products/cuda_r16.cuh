@@ -104,17 +104,30 @@ DEV void multiply_span(const struct r16_args *a, const struct group_at *at, uint
     const uint32_t block_lines = a->in.block_cols / GROUP_COLS;
     const int8_t *q = a->in.q[plane] + (uint64_t)input * a->in.q_stride + column0;
     const uint64_t block0 = (uint64_t)input * a->in.block_stride;
-    int32_t acc[4];
+    const uint32_t n_lines = at->s->span_cols / GROUP_COLS;
+    int32_t acc[4], sums[SPAN_LINES];
+    float units[SPAN_LINES];
+    struct words xs[SPAN_LINES];
+    /* All loads come first, because the branches below keep them apart. */
 #pragma unroll
     for (uint32_t l = 0; l < SPAN_LINES; l++) {
-        if (l >= at->s->span_cols / GROUP_COLS)
+        const uint32_t line = l < n_lines ? l : 0; /* one that exists */
+        const uint64_t b = block0 + (column0 + line * GROUP_COLS) / a->in.block_cols;
+        xs[l] = load_words(q + line * GROUP_COLS);
+        if (l % 2 == 0) { /* a block has at least two lines */
+            sums[l] = a->in.q_sums[plane][b];
+            units[l] = a->in.units[plane][b];
+        }
+    }
+#pragma unroll
+    for (uint32_t l = 0; l < SPAN_LINES; l++) {
+        if (l >= n_lines)
             continue;
-        const uint64_t b = block0 + (column0 + l * GROUP_COLS) / a->in.block_cols;
-        const struct words x = load_words(q + l * GROUP_COLS);
+        const struct words x = xs[l];
         if (l % block_lines == 0)
 #pragma unroll
             for (uint32_t r = 0; r < 4; r++)
-                acc[r] = -a->in.q_sums[plane][b];
+                acc[r] = -sums[l - l % 2];
 #pragma unroll
         for (uint32_t r = 0; r < 4; r++)
 #pragma unroll
@@ -123,7 +136,7 @@ DEV void multiply_span(const struct r16_args *a, const struct group_at *at, uint
         if ((l + 1) % block_lines == 0)
 #pragma unroll
             for (uint32_t r = 0; r < 4; r++)
-                g[r] = fmaf((float)acc[r], a->in.units[plane][b], g[r]);
+                g[r] = fmaf((float)acc[r], units[l - l % 2], g[r]);
     }
 }
 
