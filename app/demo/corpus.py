@@ -289,20 +289,12 @@ class Maker:
 
     def number(self):
         if self.hard and not self.held and self.chance(.08):
-            return self.number_of_few_digits()
+            return N.number_of_few_digits(self.rng)
         while True:
             top = self.rng.choice((9999, 99999, 999999)) if not self.held and self.chance(.12) else 999
             n = self.rng.randint(1, 99) if self.chance(.55) else self.rng.randint(100, top)
             if (n % 8 == 0) == self.held:
                 return str(n)
-
-    def number_of_few_digits(self):
-        """A long number in which one or two digits are repeated: "7777777", so that the model learns to count them."""
-        while True:
-            digits = self.rng.sample("0123456789", self.rng.choice((1, 2, 2)))
-            text = "".join(self.rng.choice(digits) for _ in range(self.rng.randint(2, 8))).lstrip("0")
-            if text and int(text) % 8:
-                return text
 
     def value(self, kind):
         if kind == "number":
@@ -406,7 +398,7 @@ class Maker:
             words.insert(0, rng.choice(self.lexicon))
             return " ".join(words)
         if self.chance(.25):
-            return self.misspelt(words)
+            return N.misspelt(rng, words)
         small = [i for i, word in enumerate(words) if bare_words(word) in SMALL]
         pairs = [i for i in range(len(words) - 1) if not any(c in words[i] + words[i + 1] for c in "{.,:;?!")]
         r = rng.random()
@@ -417,16 +409,6 @@ class Maker:
             words[i], words[i + 1] = words[i + 1], words[i]
         elif adds:
             words.insert(rng.randint(0, len(words) - 1), rng.choice(self.lexicon))
-        return " ".join(words)
-
-    def misspelt(self, words):
-        """The words with one letter of a longer word left out, doubled, or exchanged with the next one."""
-        long = [i for i, word in enumerate(words) if len(word) > 3 and word.isalpha()]
-        if long:
-            i = self.rng.choice(long)
-            at, word = self.rng.randint(1, len(words[i]) - 2), words[i]
-            words[i] = word[:at] + self.rng.choice((word[at + 1:], word[at] + word[at:],
-                                                    word[at + 1] + word[at] + word[at + 2:]))
         return " ".join(words)
 
     def composed(self, kind, kept, whose=""):
@@ -457,12 +439,15 @@ class Maker:
         if fact in people.MORE_FACTS:
             return (self.composed(fact, (), "other ") if section == "tell" else
                     self.hurried(self.also("other direct " + fact)))
+        kept = self.kept_of_others[fact] if section == "tell" else held_of_others(section, fact)
+        if self.hard and self.chance(.2):
+            phrase = self.plain(section, fact)
+            return phrase if bare_phrases([phrase])[0] not in kept else self.of_others(section, fact)
         phrase = self.phrase(PHRASES[f"other {section} {fact}"], "other " + fact)
         if not self.hard or self.chance(.5):
             return phrase
         if section == "tell":
-            return self.composed(fact, self.kept_of_others[fact], "other ")
-        kept = held_of_others(section, fact)
+            return self.composed(fact, kept, "other ")
         if self.chance(.03):
             return self.key_question("other key " + fact)
         if self.chance(.6):
@@ -473,6 +458,13 @@ class Maker:
         frames = [f for f in ALSO["other ask frames"] if ("{c}" in f) == is_clause]
         phrase = self.hurried(self.rng.choice(frames).format(c=clause, t=clause))
         return phrase if bare_phrases([phrase])[0] not in kept else self.of_others(section, fact)
+
+    def plain(self, section, fact):
+        """
+        One of the phrasings that people use most: "{s} is a {x}". Among some hundred others each of them would be rare.
+        """
+        phrase = self.rng.choice(ALSO[f"plain {section} {fact}"])
+        return phrase + (self.rng.choice(("", ".", ".", "!")) if section == "tell" else self.rng.choice(("", "?", "?")))
 
     def key_of_others(self, fact):
         """A statement about another person, in the harder mixture sometimes of keywords among arbitrary words."""
@@ -489,6 +481,14 @@ class Maker:
             return self.phrase(phrases, "correct")
         return self.also_unless("correct", bare_phrases(pick_phrases(phrases, True, "correct") + KEPT["correct"]))
 
+    def negated(self, kind, old, x):
+        """A correction that names the wrong value first: "My number isn't 77, it's 78." """
+        thing = "my " + ASKED[kind][1]
+        form = self.rng.choice(("{t} isn't {old}, it's {x}", "{t} is not {old} but {x}", "{t} is {x}, not {old}",
+                                "{old} is not {t}, {x} is", "No, {t} isn't {old}. It's {x}", "{t} is not {old}, it is {x}"))
+        text = form.format(t=thing, old=old, x=x) + self.rng.choice(("", ".", "."))
+        return text if text.startswith(old) else sentence_case(text)
+
     # -- one-off turns: (user, answer, kind) --
 
     def model_question(self):
@@ -498,7 +498,7 @@ class Maker:
 
     def help(self):
         """A question about bitnet-chat. Topics with actions (names with * in topics.txt) come three times as often."""
-        if self.hard and self.chance(.1):
+        if self.hard and self.chance(.06):
             return self.model_question()
         names, answer = self.rng.choice(TOPICS + ACTION_TOPICS + ACTION_TOPICS)
         actions = [n[1:] for n in names if n.startswith("*")]

@@ -161,3 +161,23 @@ def name(rng):
     if r < .26:
         return f"{word} {made_up(rng).capitalize()}"
     return word
+
+
+def number_of_few_digits(rng):
+    """A long number in which one or two digits are repeated: "7777777", so that the model learns to count them."""
+    while True:
+        digits = rng.sample("0123456789", rng.choice((1, 2, 2)))
+        text = "".join(rng.choice(digits) for _ in range(rng.randint(2, 8))).lstrip("0")
+        if text and int(text) % 8:  # the others are held out
+            return text
+
+
+def misspelt(rng, words):
+    """The words with one letter of a longer word left out, doubled, or exchanged with the next one."""
+    long = [i for i, word in enumerate(words) if len(word) > 3 and word.isalpha()]
+    if long:
+        i = rng.choice(long)
+        at, word = rng.randint(1, len(words[i]) - 2), words[i]
+        words[i] = word[:at] + rng.choice((word[at + 1:], word[at] + word[at:],
+                                           word[at + 1] + word[at] + word[at + 2:]))
+    return " ".join(words)

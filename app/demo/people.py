@@ -225,6 +225,8 @@ class People:
         while x == old:
             x = maker.value_like(fact, old)
         self.known[person, fact] = x
+        if maker.hard and person.is_user and fact != "home" and maker.chance(.15):
+            return maker.negated(fact, old, x), CORRECTED + self.recall(person, fact, called), "tell"
         if maker.hard and maker.chance(.35):  # in a whole sentence: "Sorry, my aunt lives in Bern"
             said = maker.own_tell(fact) if person.is_user else self.told_of(called, fact, x)
             text = several.lowered(self.fill(said, called, x=x))

@@ -182,6 +182,18 @@ class TrainingAndHeldOut(ProgramCase):
         self.assertEqual(said & {'he', 'his'}, set())
         self.assertIn('she', said)
 
+    def test_the_commonest_phrasings_are_not_rare(self):
+        maker, people = corpus.Maker('train', random.Random(28), hard=True), corpus.people
+        said, n = collections.Counter(), 600
+        for _ in range(n):
+            talk, aunt = people.People(maker), people.relative('aunt')
+            talk.tell(aunt, 'home')
+            said.update(re.findall(r'^(?:she|my aunt) is an? \w+[.!]?$', talk.tell(aunt, 'job')[0].lower()))
+            said.update(re.findall(r'^what does (?:she|my aunt) do\b', talk.ask(aunt, 'job', 'people')[0].lower()))
+        self.assertGreater(sum(count for text, count in said.items() if text.startswith('what')), n / 25)
+        self.assertGreater(sum(count for text, count in said.items() if ' is a' in text), n / 25)
+        self.assertIn("My number isn't 77, it's 78", {maker.negated('number', '77', '78') for _ in range(100)})
+
     def test_all_kinds_of_facts_can_be_told_of_other_people(self):
         maker, own = corpus.Maker('train', random.Random(27), hard=True), {'i', 'me', 'we', 'us', 'our', "i'm"}
         for fact in corpus.people.MORE_FACTS:
