@@ -23,19 +23,13 @@ static bool is_private(const struct app *app)
     return options_flag(app->options, "private");
 }
 
-/* On stderr, because the painter is not open yet. An empty text is not shown. */
-static void show_warning(const struct app *app, const char *text)
+/* A ui_show_fn for the time before the painter is open: on stderr, and whatever the tone is, as a
+ * warning. An empty text is not shown. */
+static void show_warning(struct ui *ui, enum ui_tone tone, struct bn_str text)
 {
-    if (text[0] && !options_flag(app->options, "quiet"))
-        report_line(PROGRAM, "warning: %s", text);
-}
-
-static void show_set_aside(const struct app *app, const struct store_file *f)
-{
-    struct strbuf warning = {0};
-    store_set_aside_text(f, &warning);
-    show_warning(app, strbuf_text(&warning));
-    strbuf_finish(&warning);
+    (void)tone;
+    if (text.n_bytes > 0 && !options_flag(ui->options, "quiet"))
+        report_line(PROGRAM, "warning: %.*s", (int)text.n_bytes, text.ptr);
 }
 
 /* ---- the last conversation ---- */
@@ -68,7 +62,7 @@ static void choose_paths(struct app *app)
     store_clean();
     if (writes_last)
         open_free_slot(app, &path_error);
-    show_set_aside(app, &app->store.last);
+    chat_show_set_aside(&app->chat, &app->store.last, show_warning);
     if (app->is_interactive && /* also with --no-history: /set can change it */
         !path_of(PATH_STATE, "history", app->terminal.history.path, &path_error))
         app->terminal.history.path[0] = 0;
@@ -78,19 +72,6 @@ static void choose_paths(struct app *app)
 }
 
 /* ---- reading ---- */
-
-/* Show warnings about a file that was read. */
-static void show_reading(const struct app *app, const char *path,
-                         const struct store_reading *reading)
-{
-    struct strbuf warning = {0};
-    store_reading_text(reading, &warning);
-    show_warning(app, strbuf_text(&warning));
-    strbuf_cut(&warning, 0);
-    store_journal_text(path, reading, &warning);
-    show_warning(app, strbuf_text(&warning));
-    strbuf_finish(&warning);
-}
 
 /* Read a saved chat and make it the conversation. `f` is the store_file of `path` if later turns
  * are written to it, else NULL. EXIT_FILE: any error of store_read. */
@@ -108,7 +89,7 @@ static enum exit_code read_conversation(struct app *app, const char *path, struc
     if (f)
         store_continue(f, &loaded.now, &reading);
     chat_use_snapshot(&app->chat, path);
-    show_reading(app, path, &reading);
+    chat_show_reading(&app->chat, path, &reading, show_warning);
     return EXIT_DONE;
 }
 
@@ -148,7 +129,7 @@ static void continue_named(struct app *app)
         store_continue(f, &app->chat.transcript.now, &reading);
         chat_use_snapshot(&app->chat, path);
     }
-    show_warning(app, strbuf_text(&warning));
+    show_warning(&app->ui, TONE_WARNING, strbuf_str(&warning));
     strbuf_finish(&warning);
     transcript_finish(&named);
 }
@@ -186,7 +167,7 @@ static enum exit_code continue_last(struct app *app)
     struct strbuf warning = {0};
     strbuf_addf(&warning, "the last conversation is in use by %s; this chat continues %s", holder,
                 app->store.last.path[0] ? "on a copy" : "it without saving");
-    show_warning(app, strbuf_text(&warning));
+    show_warning(&app->ui, TONE_WARNING, strbuf_str(&warning));
     strbuf_finish(&warning);
     return read_copy(app, path, &app->store.last);
 }
@@ -251,7 +232,7 @@ static enum exit_code open_named(struct app *app, const char *name)
     const bool is_free = store_open(f, path, holder);
     if (!is_free)
         code = offer_copy(app, path, holder);
-    show_set_aside(app, f);
+    chat_show_set_aside(&app->chat, f, show_warning);
     if (code != EXIT_DONE || access(path, F_OK) != 0) /* a new chat has nothing to read */
         return code;
     return is_free ? read_conversation(app, path, f) : read_copy(app, path, f);

@@ -141,6 +141,12 @@ bool chat_pause_named(struct chat *c);
 /* Call this after an earlier chat has become the present one. If chat_pause_named has remembered
  * a file of this chat, the chat is saved there again, or a notice says why that is not possible. */
 void chat_resume_named(struct chat *c);
+/* Through `show`, warn if store_open has set aside a journal without a chat; nothing otherwise. */
+void chat_show_set_aside(const struct chat *c, const struct store_file *f, ui_show_fn show);
+/* Through `show`, say which answers of the file `path` are tokenised again, and warn if its journal
+ * was not used, or only a part of it. Nothing if all ids and all lines of the journal are used. */
+void chat_show_reading(const struct chat *c, const char *path, const struct store_reading *reading,
+                       ui_show_fn show);
 /* At the end of the program: chat_close_named, whose result is *is_named_chat_written, and the same
  * for last.json. False: one of the two could not be written. */
 bool chat_close_files(struct chat *c, bool *is_named_chat_written);

@@ -1,7 +1,7 @@
 /*
  * The files of a chat: last.json and the named chat, written when a question is sent, after its
  * answer and by commands that change the conversation; and snapshots, written by /save and when the
- * program ends.
+ * program ends. Also words what the user must know about a file that was opened or read.
  */
 #include "app/chat/answer/snapshot.h"
 #include "app/chat/chat.h"
@@ -108,6 +108,55 @@ void chat_resume_named(struct chat *c)
         ui_notice(c->ui, TONE_WARNING, "%s is in use by %s: not saved there again", path, holder);
     else
         ui_notice(c->ui, TONE_WARNING, "%s was changed: the chat is not saved there again", path);
+}
+
+/* Show the text, unless it is empty, and free it. */
+static void show_text(const struct chat *c, enum ui_tone tone, struct strbuf *text, ui_show_fn show)
+{
+    if (text->n_bytes > 0)
+        show(c->ui, tone, strbuf_str(text));
+    strbuf_finish(text);
+}
+
+void chat_show_set_aside(const struct chat *c, const struct store_file *f, ui_show_fn show)
+{
+    struct strbuf text = {0};
+    if (f->has_set_aside)
+        strbuf_addf(&text, "'%s' does not exist, but had a journal, which is now %s.journal.old",
+                    f->path, f->path);
+    show_text(c, TONE_WARNING, &text, show);
+}
+
+/* Append that answers are tokenised again, and why; nothing if all ids in the file are used. */
+static void add_retokenised(const struct store_reading *reading, struct strbuf *out)
+{
+    if (reading->n_retokenised == 0)
+        return;
+    strbuf_addf(out, "%zu of %zu answers are tokenised again", reading->n_retokenised,
+                reading->n_answers);
+    if (reading->other_vocabulary)
+        strbuf_add_text(out, ": their tokens belong to another model's vocabulary");
+    else if (reading->no_vocabulary)
+        strbuf_add_text(out, ": the file does not name the vocabulary of their tokens");
+    else if (reading->n_with_turn_marks > 0)
+        strbuf_addf(out,
+                    ": the tokens of %zu would begin or end a turn, so the text is used instead",
+                    reading->n_with_turn_marks);
+}
+
+void chat_show_reading(const struct chat *c, const char *path, const struct store_reading *reading,
+                       ui_show_fn show)
+{
+    struct strbuf answers = {0}, journal = {0};
+    add_retokenised(reading, &answers);
+    show_text(c, reading->n_with_turn_marks > 0 ? TONE_WARNING : TONE_NOTE, &answers, show);
+    if (reading->journal == JOURNAL_OTHER_STATE)
+        strbuf_addf(&journal, "%s.journal belongs to another state of the chat and is not used",
+                    path);
+    else if (reading->journal == JOURNAL_DAMAGED)
+        strbuf_addf(&journal, "%s.journal is damaged: only the turns before the damage are read",
+                    path);
+    show_text(c, TONE_WARNING, &journal, show);
 }
 
 bool chat_close_files(struct chat *c, bool *is_named_chat_written)

@@ -133,6 +133,9 @@ struct ui {
     enum exit_code first_failure; /* --keep-going: the exit code of the first failure */
 };
 
+/* A function that shows a text, for example the member `notice` of a painter. */
+typedef void (*ui_show_fn)(struct ui *ui, enum ui_tone tone, struct bn_str text);
+
 /* The `find` of painters that cannot move between matches: returns false. */
 bool ui_find_nowhere(struct ui *ui, struct pattern *pattern);
 

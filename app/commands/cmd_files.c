@@ -135,16 +135,6 @@ static bool saved_chat_path(struct command_host *host, struct bn_str args, char 
 /* What /load does with a saved chat that is in use: refuse it, or continue on a copy. */
 enum load_way { LOAD_REFUSES, LOAD_COPIES };
 
-/* If store_open has found a journal without its chat, warn. */
-static void show_set_aside(struct command_host *host, const struct store_file *f)
-{
-    struct strbuf warning = {0};
-    store_set_aside_text(f, &warning);
-    if (warning.n_bytes > 0)
-        host->ui->ops->notice(host->ui, TONE_WARNING, strbuf_str(&warning));
-    strbuf_finish(&warning);
-}
-
 /* Write the conversation to this file, and make it the file of the chat. `path` is a result of
  * saved_chat_path. False: the reason was shown. */
 static bool save_as(struct command_host *host, const char *path)
@@ -161,7 +151,7 @@ static bool save_as(struct command_host *host, const char *path)
                   holder);
         return false;
     }
-    show_set_aside(host, &next);
+    chat_show_set_aside(host->chat, &next, host->ui->ops->notice);
     if (!store_replace(store, &next, state, &err)) {
         struct bn_error ignored; /* there is nothing to write */
         (void)store_close(store, &next, state, &ignored);
@@ -208,7 +198,7 @@ static bool open_to_load(struct command_host *host, struct bn_str name, const ch
         ui_notice(host->ui, TONE_ERROR, "%s is in use by %s", copy, holder);
         return false;
     }
-    show_set_aside(host, out);
+    chat_show_set_aside(host->chat, out, host->ui->ops->notice);
     out->is_behind = true; /* the copy is not written yet */
     ui_notice(host->ui, TONE_NOTE, "continuing on a copy: %s", copy);
     return true;
@@ -218,17 +208,8 @@ static void show_loaded(struct command_host *host, const char *path,
                         const struct store_reading *reading)
 {
     const size_t n = host->chat->transcript.now.n;
-    struct strbuf said = {0};
     chat_update_n_used(host->chat);
-    store_reading_text(reading, &said);
-    if (said.n_bytes > 0)
-        host->ui->ops->notice(host->ui, reading->n_with_turn_marks > 0 ? TONE_WARNING : TONE_NOTE,
-                              strbuf_str(&said));
-    strbuf_cut(&said, 0);
-    store_journal_text(path, reading, &said);
-    if (said.n_bytes > 0)
-        host->ui->ops->notice(host->ui, TONE_WARNING, strbuf_str(&said));
-    strbuf_finish(&said);
+    chat_show_reading(host->chat, path, reading, host->ui->ops->notice);
     ui_notice(host->ui, TONE_PLAIN, "%zu turn%s loaded, %zu tok; /history shows them", n,
               n == 1 ? "" : "s", host->chat->n_used);
 }

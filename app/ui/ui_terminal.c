@@ -146,7 +146,7 @@ void ui_terminal_note_fullness(struct ui *ui)
         ui->terminal->fullness = now;
 }
 
-void ui_terminal_show_fullness(struct ui *ui, const struct turn *turn, ui_terminal_show_fn show)
+void ui_terminal_show_fullness(struct ui *ui, const struct turn *turn, ui_show_fn show)
 {
     const struct chat *c = ui->chat;
     struct status s;
@@ -164,7 +164,7 @@ void ui_terminal_show_fullness(struct ui *ui, const struct turn *turn, ui_termin
     strbuf_finish(&text);
 }
 
-void ui_terminal_show_end(struct ui *ui, const struct turn *turn, ui_terminal_show_fn show)
+void ui_terminal_show_end(struct ui *ui, const struct turn *turn, ui_show_fn show)
 {
     struct strbuf text = {0};
     const char *notice = turn_end_notice(turn);

@@ -60,13 +60,12 @@ void ui_terminal_end(enum ui_close how);
 int ui_terminal_status(const struct ui *ui, size_t width, char *out, size_t out_bytes);
 /* After an answer, call `show` with the reason for its end, the table of /probs, and the
  * statistics, as far as they exist and the options allow. */
-typedef void (*ui_terminal_show_fn)(struct ui *ui, enum ui_tone tone, struct bn_str text);
-void ui_terminal_show_end(struct ui *ui, const struct turn *turn, ui_terminal_show_fn show);
+void ui_terminal_show_end(struct ui *ui, const struct turn *turn, ui_show_fn show);
 /* For a painter without a status row between two turns: after an answer, call `show` with a warning
  * if the context has become 80 or 95 % full. Call ui_terminal_note_fullness before each answer:
  * a command may have freed space since the last one. */
 void ui_terminal_note_fullness(struct ui *ui);
-void ui_terminal_show_fullness(struct ui *ui, const struct turn *turn, ui_terminal_show_fn show);
+void ui_terminal_show_fullness(struct ui *ui, const struct turn *turn, ui_show_fn show);
 /* Show why a turn failed and what the user can do, and return queued lines to the editor. */
 void ui_terminal_show_failure(struct ui *ui, const struct bn_error *err);
 /* For a painter that opens during an answer: call ops->turn_begin, then `add` for the thought and

@@ -138,15 +138,6 @@ void store_forget(struct store_file *f); /* release the lock and free `f`, witho
 bool store_close(const struct store *s, struct store_file *f, const struct transcript_state *state,
                  struct bn_error *err);
 
-/* Append a notice that answers are tokenised again, and why; nothing if all ids in the file are
- * used. */
-void store_reading_text(const struct store_reading *reading, struct strbuf *out);
-/* Append a warning that the journal of the file `path` was not used, or only a part of it; nothing
- * otherwise. */
-void store_journal_text(const char *path, const struct store_reading *reading, struct strbuf *out);
-/* If f->has_set_aside, append a warning about it; nothing otherwise. */
-void store_set_aside_text(const struct store_file *f, struct strbuf *out);
-
 /* Read a saved chat. `out` must be empty and stays empty on failure; *reading is overwritten in any
  * case. BN_EIO: the file or an existing journal cannot be read, or is larger than INPUT_MAX_BYTES
  * (input_text.h). BN_EFORMAT: not a saved chat; if possible, the error has the line and column, or

@@ -483,34 +483,3 @@ bool store_read(const struct store *s, const char *path, struct transcript *out,
         transcript_finish(out);
     return ok;
 }
-
-void store_reading_text(const struct store_reading *reading, struct strbuf *out)
-{
-    if (reading->n_retokenised == 0)
-        return;
-    strbuf_addf(out, "%zu of %zu answers are tokenised again", reading->n_retokenised,
-                reading->n_answers);
-    if (reading->other_vocabulary)
-        strbuf_add_text(out, ": their tokens belong to another model's vocabulary");
-    else if (reading->no_vocabulary)
-        strbuf_add_text(out, ": the file does not name the vocabulary of their tokens");
-    else if (reading->n_with_turn_marks > 0)
-        strbuf_addf(out,
-                    ": the tokens of %zu would begin or end a turn, so the text is used instead",
-                    reading->n_with_turn_marks);
-}
-
-void store_journal_text(const char *path, const struct store_reading *reading, struct strbuf *out)
-{
-    if (reading->journal == JOURNAL_OTHER_STATE)
-        strbuf_addf(out, "%s.journal belongs to another state of the chat and is not used", path);
-    else if (reading->journal == JOURNAL_DAMAGED)
-        strbuf_addf(out, "%s.journal is damaged: only the turns before the damage are read", path);
-}
-
-void store_set_aside_text(const struct store_file *f, struct strbuf *out)
-{
-    if (f->has_set_aside)
-        strbuf_addf(out, "'%s' does not exist, but had a journal, which is now %s.journal.old",
-                    f->path, f->path);
-}
