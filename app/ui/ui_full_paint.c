@@ -292,7 +292,8 @@ static void make_status(struct ui *ui, double now)
     if (is_running && u->due != DUE_NOW && now - u->status_made < STATUS_SECONDS)
         return;
     memcpy(before, u->status, sizeof(before));
-    u->fullness = ui_terminal_status(ui, u->size.columns, u->status, sizeof(u->status));
+    u->fullness = ui_terminal_fullness(ui);
+    ui_terminal_status(ui, u->size.columns, u->status, sizeof(u->status));
     u->status_made = now;
     if (strcmp(before, u->status) != 0 && u->due == DUE_NOTHING)
         u->due = DUE_SOON;

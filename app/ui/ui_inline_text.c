@@ -278,8 +278,7 @@ void inline_refresh_row(struct ui *ui)
     strbuf_finish(&u->below);
     u->below = below;
     u->below_cursor = cursor;
-    (void)ui_terminal_status(ui, u->size.columns - 1, next,
-                             sizeof(next)); /* the result, status_fullness, is not shown here */
+    ui_terminal_status(ui, u->size.columns - 1, next, sizeof(next));
     if (u->has_row && is_same) {
         change_row(u, next);
         return;

@@ -44,7 +44,14 @@ static const char *hint_of(const struct ui *ui)
     return ui->chat->is_waiting ? "your message waits, Esc takes it back" : "Esc stops";
 }
 
-int ui_terminal_status(const struct ui *ui, size_t width, char *out, size_t out_bytes)
+int ui_terminal_fullness(const struct ui *ui)
+{
+    struct status s = {0};
+    chat_status(ui->chat, &s);
+    return status_fullness(&s);
+}
+
+void ui_terminal_status(const struct ui *ui, size_t width, char *out, size_t out_bytes)
 {
     char settings[80];
     const struct bn_model_info *info = worker_info(ui->chat->worker);
@@ -55,7 +62,6 @@ int ui_terminal_status(const struct ui *ui, size_t width, char *out, size_t out_
     settings_text(ui, settings, sizeof(settings));
     chat_status(ui->chat, &s);
     status_format(&s, width, out, out_bytes);
-    return status_fullness(&s);
 }
 
 /* ---- notices ---- */
@@ -130,18 +136,9 @@ void ui_terminal_resume_answer(struct ui *ui, ui_terminal_add_fn add)
     resume_part(ui, PART_ANSWER, strbuf_str(&turn->shown), printed.n_shown, add);
 }
 
-/* 0 to 2: status_fullness */
-static int fullness_now(const struct chat *c, struct status *s)
-{
-    *s = (struct status){0};
-    chat_status(c, s);
-    return status_fullness(s);
-}
-
 void ui_terminal_note_fullness(struct ui *ui)
 {
-    struct status s;
-    const int now = fullness_now(ui->chat, &s);
+    const int now = ui_terminal_fullness(ui);
     if (now < ui->terminal->fullness)
         ui->terminal->fullness = now;
 }
@@ -149,14 +146,13 @@ void ui_terminal_note_fullness(struct ui *ui)
 void ui_terminal_show_fullness(struct ui *ui, const struct turn *turn, ui_show_fn show)
 {
     const struct chat *c = ui->chat;
-    struct status s;
     struct strbuf text = {0};
     const int before = ui->terminal->fullness;
-    ui->terminal->fullness = fullness_now(c, &s);
+    ui->terminal->fullness = ui_terminal_fullness(ui);
     if (ui->terminal->fullness <= before || ui_is_hidden(ui, TONE_WARNING) ||
         turn->finish == FINISH_CONTEXT) /* turn_end_notice says it */
         return;
-    strbuf_addf(&text, "the context is %zu %% full%s", 100 * s.n_used / s.n_ctx,
+    strbuf_addf(&text, "the context is %zu %% full%s", 100 * c->n_used / chat_n_ctx(c),
                 chat_overflow(c) == OVERFLOW_STOP
                     ? "; /forget and /clear free space"
                     : "; when it is full, the oldest turns are dropped (/context)");

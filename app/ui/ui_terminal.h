@@ -55,9 +55,10 @@ void ui_terminal_begin(struct ui *ui);
  * UI_CLOSE_END the editor is freed. */
 void ui_terminal_end(enum ui_close how);
 
-/* Format the status row, as status_format in status.h. Returns status_fullness: how full the
- * context is, from 0 to 2. */
-int ui_terminal_status(const struct ui *ui, size_t width, char *out, size_t out_bytes);
+/* status_fullness of the chat now: how full the context is, from 0 to 2. */
+int ui_terminal_fullness(const struct ui *ui);
+/* Format the status row, as status_format in status.h. */
+void ui_terminal_status(const struct ui *ui, size_t width, char *out, size_t out_bytes);
 /* After an answer, call `show` with the reason for its end, the table of /probs, and the
  * statistics, as far as they exist and the options allow. */
 void ui_terminal_show_end(struct ui *ui, const struct turn *turn, ui_show_fn show);
