@@ -99,9 +99,8 @@ static bool set_model_name(struct app *app, struct bn_error *err)
 {
     struct bn_str name = {0};
     struct strbuf clean = {0};
-    const char *path = bn_file_path(app->model.file), *slash = strrchr(path, '/');
     if (!bn_file_get_str(app->model.file, "general.name", &name) || name.n_bytes == 0)
-        name = bn_str_of(slash ? slash + 1 : path);
+        name = bn_str_of(path_name(bn_file_path(app->model.file)));
     term_text_brief(name, 60, &clean); /* 60 columns; model.name may hold even less */
     (void)snprintf(app->model.name, sizeof(app->model.name), "%.*s",
                    bn_str_shown(strbuf_str(&clean), sizeof(app->model.name) - 1),

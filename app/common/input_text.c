@@ -81,8 +81,7 @@ bool input_attach(const char *path, struct strbuf *out, struct bn_error *err)
     if (ok) {
         /* Markdown: at least 3, and more than in the text, which thus cannot end the fence. */
         const size_t n_fence = size_max(3, longest_fence(strbuf_str(&text)) + 1);
-        const char *slash = strrchr(path, '/');
-        strbuf_addf(out, "File %s:\n", slash && slash[1] ? slash + 1 : path);
+        strbuf_addf(out, "File %s:\n", path_name(path));
         add_fence(out, n_fence);
         strbuf_add_str(out, strbuf_str(&text));
         if (text.n_bytes > 0 && text.ptr[text.n_bytes - 1] != '\n')

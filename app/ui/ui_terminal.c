@@ -343,9 +343,9 @@ void ui_terminal_choices(char **words, int n_words, int longest, size_t columns,
     const size_t n_columns = columns / (width > 0 ? width : 1);
     for (int i = 1; i <= n_words; i++) {
         struct strbuf word = {0};
-        const char *slash = strrchr(words[i], '/');
-        const bool is_path = slash && slash > words[i] && slash[1]; /* no command such as /help */
-        term_text_brief(bn_str_of(is_path ? slash + 1 : words[i]), width, &word);
+        const char *name = path_name(words[i]);
+        const bool is_path = name > words[i] + 1 && name[0]; /* no command such as /help */
+        term_text_brief(bn_str_of(is_path ? name : words[i]), width, &word);
         strbuf_add_str(out, strbuf_str(&word));
         const size_t n = term_text_width(strbuf_str(&word));
         const bool ends = i == n_words || (n_columns > 0 && (size_t)i % n_columns == 0);

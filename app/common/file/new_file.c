@@ -80,9 +80,8 @@ void new_file_clean(const char *directory)
 static void clean_for(const char *path)
 {
     char directory[PATH_BYTES];
-    const char *slash = strrchr(path, '/');
     path_parent(path, directory);
-    clean(directory, slash ? slash + 1 : path);
+    clean(directory, path_name(path));
 }
 
 /* ---- writing ---- */

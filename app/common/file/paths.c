@@ -65,12 +65,17 @@ bool path_make_parents(const char *path, struct bn_error *err)
     return true;
 }
 
-void path_parent(const char *path, char out[PATH_BYTES])
+const char *path_name(const char *path)
 {
     const char *slash = strrchr(path, '/');
+    return slash ? slash + 1 : path;
+}
+
+void path_parent(const char *path, char out[PATH_BYTES])
+{
     /* The slash stays, because alone it is the name of the root directory. */
-    (void)snprintf(out, PATH_BYTES, "%.*s", slash ? (int)(slash - path) + 1 : 1,
-                   slash ? path : ".");
+    const int n_parent = (int)(path_name(path) - path);
+    (void)snprintf(out, PATH_BYTES, "%.*s", n_parent ? n_parent : 1, n_parent ? path : ".");
 }
 
 void path_sync_parent(const char *path)

@@ -32,6 +32,9 @@ const char *path_home(struct bn_str path);
  * PATH_BYTES bytes or more. */
 bool path_make_parents(const char *path, struct bn_error *err);
 
+/* The last part of `path`, which follows its last slash; "" if the path ends with a slash. Points
+ * into `path`. */
+const char *path_name(const char *path);
 /* The directory of `path`, with a slash at the end; "." if the path has no slash. */
 void path_parent(const char *path, char out[PATH_BYTES]);
 

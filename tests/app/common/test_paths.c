@@ -82,6 +82,23 @@ static void parents_are_created_with_mode_0700(void **state)
     assert_int_equal(err.code, BN_EIO);
 }
 
+static void a_path_has_a_name_and_a_parent(void **state)
+{
+    static const struct {
+        const char *path, *name, *parent;
+    } cases[] = {
+        {"a/b.json", "b.json", "a/"}, {"/b.json", "b.json", "/"}, {"/a/b/c", "c", "/a/b/"},
+        {"b.json", "b.json", "."},    {"a/", "", "a/"},           {"", "", "."},
+    };
+    char parent[PATH_BYTES];
+    (void)state;
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        path_parent(cases[i].path, parent);
+        assert_string_equal(path_name(cases[i].path), cases[i].name);
+        assert_string_equal(parent, cases[i].parent);
+    }
+}
+
 static void reads_a_whole_file_up_to_a_limit(void **state)
 {
     char path[PATH_BYTES], *text;
@@ -123,6 +140,7 @@ int main(void)
         cmocka_unit_test(a_missing_home_is_an_error),
         cmocka_unit_test(an_empty_variable_counts_as_unset),
         cmocka_unit_test(parents_are_created_with_mode_0700),
+        cmocka_unit_test(a_path_has_a_name_and_a_parent),
         cmocka_unit_test(reads_a_whole_file_up_to_a_limit),
         cmocka_unit_test(unreadable_files_are_errors),
     };
