@@ -111,62 +111,62 @@ bool cpu_sizes_shape(struct cpu_shape *s, const struct model *m, const struct ba
 
 /* The scratch buffers placed so far. Their size cannot overflow: widths are at most 2^24
  * (MAX_WIDTH), tokens at most BN_MAX_UBATCH, and threads at most MAX_THREADS. */
-struct layout {
+struct arena {
     uint8_t *at; /* NULL: the buffers are only measured */
     size_t n_bytes;
 };
 
-static void *reserve(struct layout *l, size_t n, size_t unit_bytes)
+static void *reserve(struct arena *a, size_t n, size_t unit_bytes)
 {
-    void *p = l->at ? l->at + l->n_bytes : NULL;
+    void *p = a->at ? a->at + a->n_bytes : NULL;
     /* Twice the alignment: the hardware prefetches pairs of cache lines, and buffers of different
      * threads should not share a pair. */
-    l->n_bytes += size_round_up(n * unit_bytes, 2 * MEM_ALIGN);
+    a->n_bytes += size_round_up(n * unit_bytes, 2 * MEM_ALIGN);
     return p;
 }
 
-static void place_blocks(struct layout *l, const struct cpu_shape *s, size_t n_tokens, int8_t *q8,
+static void place_blocks(struct arena *a, const struct cpu_shape *s, size_t n_tokens, int8_t *q8,
                          struct block_input *out)
 {
     for (size_t p = 0; p < s->n_planes; p++)
         out->planes[p] = (struct block_plane){
-            .q = p == 0 ? q8 : reserve(l, size_round_up(n_tokens, PACK_TOKENS) * s->q8_stride, 1),
-            .units = reserve(l, n_tokens * s->block_stride, sizeof(float)),
-            .q_sums = reserve(l, n_tokens * s->block_stride, sizeof(int32_t)),
+            .q = p == 0 ? q8 : reserve(a, size_round_up(n_tokens, PACK_TOKENS) * s->q8_stride, 1),
+            .units = reserve(a, n_tokens * s->block_stride, sizeof(float)),
+            .q_sums = reserve(a, n_tokens * s->block_stride, sizeof(int32_t)),
         };
-    out->x = reserve(l, n_tokens * s->x_stride, sizeof(float));
+    out->x = reserve(a, n_tokens * s->x_stride, sizeof(float));
 }
 
-static void place_thread(struct layout *l, const struct cpu_shape *s, const struct hparams *hp,
+static void place_thread(struct arena *a, const struct cpu_shape *s, const struct hparams *hp,
                          struct cpu_thread *thread)
 {
     *thread = (struct cpu_thread){
-        .live = reserve(l, s->max_cols + LIVE_SLACK, sizeof(int32_t)),
-        .sums = reserve(l, size_round_up(hp->n_embd, LINE_COLS), sizeof(int32_t)),
-        .q8 = reserve(l, s->q8_stride, 1),
-        .row = reserve(l, s->h_stride, sizeof(float)),
-        .panel = reserve(l, PANEL_ROWS * s->q8_stride, 1),
-        .acc = reserve(l, MATMUL_TOKENS * PANEL_ROWS, sizeof(int32_t)),
-        .y = {reserve(l, MATMUL_TOKENS * PANEL_ROWS, sizeof(float)),
-              reserve(l, MATMUL_TOKENS * PANEL_ROWS, sizeof(float))},
-        .attn_o = reserve(l, ATTN_TILE * s->n_q_per_kv * hp->head_dim, sizeof(float)),
-        .attn_m = reserve(l, ATTN_TILE * s->n_q_per_kv, sizeof(float)),
-        .attn_l = reserve(l, ATTN_TILE * s->n_q_per_kv, sizeof(float)),
-        .attn_scratch = reserve(l, attn_tile_floats(s->n_q_per_kv, s->v_stride), sizeof(float)),
-        .f16 = reserve(l, hp->head_dim, sizeof(uint16_t)),
-        .seen = reserve(l, hp->n_vocab / 64 + 1, sizeof(uint64_t)),
-        .ids = reserve(l, LEAD_ROWS, sizeof(int32_t)),
-        .picks = reserve(l, LEAD_ROWS, sizeof(struct head_cand)),
-        .norm = reserve(l, s->max_cols, sizeof(float)),
-        .chosen = reserve(l, hp->n_used_experts, sizeof(struct expert_choice)),
-        .router_x = reserve(l, hp->n_experts ? ROUTER_TOKENS * s->h_stride : 0, sizeof(float)),
-        .router_z = reserve(l, ROUTER_TOKENS * hp->n_experts, sizeof(float)),
+        .live = reserve(a, s->max_cols + LIVE_SLACK, sizeof(int32_t)),
+        .sums = reserve(a, size_round_up(hp->n_embd, LINE_COLS), sizeof(int32_t)),
+        .q8 = reserve(a, s->q8_stride, 1),
+        .row = reserve(a, s->h_stride, sizeof(float)),
+        .panel = reserve(a, PANEL_ROWS * s->q8_stride, 1),
+        .acc = reserve(a, MATMUL_TOKENS * PANEL_ROWS, sizeof(int32_t)),
+        .y = {reserve(a, MATMUL_TOKENS * PANEL_ROWS, sizeof(float)),
+              reserve(a, MATMUL_TOKENS * PANEL_ROWS, sizeof(float))},
+        .attn_o = reserve(a, ATTN_TILE * s->n_q_per_kv * hp->head_dim, sizeof(float)),
+        .attn_m = reserve(a, ATTN_TILE * s->n_q_per_kv, sizeof(float)),
+        .attn_l = reserve(a, ATTN_TILE * s->n_q_per_kv, sizeof(float)),
+        .attn_scratch = reserve(a, attn_tile_floats(s->n_q_per_kv, s->v_stride), sizeof(float)),
+        .f16 = reserve(a, hp->head_dim, sizeof(uint16_t)),
+        .seen = reserve(a, hp->n_vocab / 64 + 1, sizeof(uint64_t)),
+        .ids = reserve(a, LEAD_ROWS, sizeof(int32_t)),
+        .picks = reserve(a, LEAD_ROWS, sizeof(struct head_cand)),
+        .norm = reserve(a, s->max_cols, sizeof(float)),
+        .chosen = reserve(a, hp->n_used_experts, sizeof(struct expert_choice)),
+        .router_x = reserve(a, hp->n_experts ? ROUTER_TOKENS * s->h_stride : 0, sizeof(float)),
+        .router_z = reserve(a, ROUTER_TOKENS * hp->n_experts, sizeof(float)),
     };
-    place_blocks(l, s, 1, thread->q8, &thread->blocks);
+    place_blocks(a, s, 1, thread->q8, &thread->blocks);
 }
 
 /* Nothing without experts. */
-static void place_experts(struct layout *l, const struct cpu_shape *s, const struct hparams *hp,
+static void place_experts(struct arena *a, const struct cpu_shape *s, const struct hparams *hp,
                           size_t n_tokens, struct scratch *out)
 {
     const size_t n_pairs = n_tokens * hp->n_used_experts;
@@ -174,58 +174,58 @@ static void place_experts(struct layout *l, const struct cpu_shape *s, const str
     const size_t n_rows = n_pairs + PACK_TOKENS;
     if (hp->n_experts == 0)
         return;
-    out->router_z = reserve(l, hp->n_experts, sizeof(float));
-    out->chosen = reserve(l, n_pairs, sizeof(struct expert_choice));
-    out->pairs = reserve(l, n_pairs, sizeof(struct expert_pair));
-    out->pair_start = reserve(l, hp->n_experts + 1, sizeof(uint32_t));
-    out->n_chosen = reserve(l, hp->n_layers * hp->n_experts, sizeof(uint64_t));
-    int8_t *const q = reserve(l, size_round_up(n_rows, PACK_TOKENS) * s->q8_stride, 1);
-    place_blocks(l, s, n_rows, q, &out->pair_input);
+    out->router_z = reserve(a, hp->n_experts, sizeof(float));
+    out->chosen = reserve(a, n_pairs, sizeof(struct expert_choice));
+    out->pairs = reserve(a, n_pairs, sizeof(struct expert_pair));
+    out->pair_start = reserve(a, hp->n_experts + 1, sizeof(uint32_t));
+    out->n_chosen = reserve(a, hp->n_layers * hp->n_experts, sizeof(uint64_t));
+    int8_t *const q = reserve(a, size_round_up(n_rows, PACK_TOKENS) * s->q8_stride, 1);
+    place_blocks(a, s, n_rows, q, &out->pair_input);
 }
 
-static void place_scratch(struct layout *l, const struct cpu_shape *s, const struct hparams *hp,
+static void place_scratch(struct arena *a, const struct cpu_shape *s, const struct hparams *hp,
                           size_t n_tokens, struct scratch *out)
 {
-    out->h = reserve(l, n_tokens * s->h_stride, sizeof(float));
+    out->h = reserve(a, n_tokens * s->h_stride, sizeof(float));
     /* ffn and z begin where qkv does: qkv and attn are no longer needed when ffn is written, and z
      * belongs to the output head, which comes after the last layer. */
-    struct layout ffn = *l, z = *l;
-    out->qkv = reserve(l, n_tokens * s->qkv_stride, sizeof(float));
-    out->attn = reserve(l, n_tokens * s->attn_stride, sizeof(float));
+    struct arena ffn = *a, z = *a;
+    out->qkv = reserve(a, n_tokens * s->qkv_stride, sizeof(float));
+    out->attn = reserve(a, n_tokens * s->attn_stride, sizeof(float));
     out->ffn = reserve(&ffn, n_tokens * s->ffn_rows * s->ffn_stride, sizeof(float));
     out->z = reserve(&z, HEAD_PASS_ROWS * s->vocab_stride, sizeof(float));
-    l->n_bytes = size_max(l->n_bytes, size_max(ffn.n_bytes, z.n_bytes));
-    out->q8 = reserve(l, size_round_up(n_tokens, PACK_TOKENS) * s->q8_stride, 1);
-    out->q8_s = reserve(l, n_tokens, sizeof(float));
-    out->q8_sum = reserve(l, n_tokens, sizeof(int32_t));
-    place_blocks(l, s, n_tokens, out->q8, &out->blocks);
-    out->rope_c = reserve(l, n_tokens * (hp->n_rot / 2), sizeof(float));
-    out->rope_s = reserve(l, n_tokens * (hp->n_rot / 2), sizeof(float));
-    out->attn_partials = reserve(l, s->n_slots * s->n_q_per_kv * (hp->head_dim + 2), sizeof(float));
-    out->head_x = reserve(l, HEAD_PASS_ROWS * s->h_stride, sizeof(float));
-    out->coarse_x = reserve(l, HEAD_PASS_ROWS * s->n_coarse * COARSE_COLS, 2);
-    out->coarse_fix = reserve(l, HEAD_PASS_ROWS * s->n_coarse * 16, sizeof(int32_t));
-    out->coarse_spread = reserve(l, HEAD_PASS_ROWS * size_round_up(s->n_coarse, 8), sizeof(float));
-    out->coarse_norms = reserve(l, HEAD_PASS_ROWS * s->n_coarse, sizeof(struct block_norms));
-    place_experts(l, s, hp, n_tokens, out);
-    out->lead = reserve(l, HEAD_PASS_ROWS * LEAD_ROWS, sizeof(float));
-    out->token_blocks = reserve(l, n_tokens, sizeof(struct token_block));
-    out->runs = reserve(l, n_tokens, sizeof(struct token_block));
-    out->delta_gates = reserve(l, n_tokens * hp->delta.n_value_heads, sizeof(struct delta_gate));
-    out->requested_rows = reserve(l, n_tokens, sizeof(struct requested_row));
+    a->n_bytes = size_max(a->n_bytes, size_max(ffn.n_bytes, z.n_bytes));
+    out->q8 = reserve(a, size_round_up(n_tokens, PACK_TOKENS) * s->q8_stride, 1);
+    out->q8_s = reserve(a, n_tokens, sizeof(float));
+    out->q8_sum = reserve(a, n_tokens, sizeof(int32_t));
+    place_blocks(a, s, n_tokens, out->q8, &out->blocks);
+    out->rope_c = reserve(a, n_tokens * (hp->n_rot / 2), sizeof(float));
+    out->rope_s = reserve(a, n_tokens * (hp->n_rot / 2), sizeof(float));
+    out->attn_partials = reserve(a, s->n_slots * s->n_q_per_kv * (hp->head_dim + 2), sizeof(float));
+    out->head_x = reserve(a, HEAD_PASS_ROWS * s->h_stride, sizeof(float));
+    out->coarse_x = reserve(a, HEAD_PASS_ROWS * s->n_coarse * COARSE_COLS, 2);
+    out->coarse_fix = reserve(a, HEAD_PASS_ROWS * s->n_coarse * 16, sizeof(int32_t));
+    out->coarse_spread = reserve(a, HEAD_PASS_ROWS * size_round_up(s->n_coarse, 8), sizeof(float));
+    out->coarse_norms = reserve(a, HEAD_PASS_ROWS * s->n_coarse, sizeof(struct block_norms));
+    place_experts(a, s, hp, n_tokens, out);
+    out->lead = reserve(a, HEAD_PASS_ROWS * LEAD_ROWS, sizeof(float));
+    out->token_blocks = reserve(a, n_tokens, sizeof(struct token_block));
+    out->runs = reserve(a, n_tokens, sizeof(struct token_block));
+    out->delta_gates = reserve(a, n_tokens * hp->delta.n_value_heads, sizeof(struct delta_gate));
+    out->requested_rows = reserve(a, n_tokens, sizeof(struct requested_row));
 }
 
 static size_t scratch_bytes(const struct cpu_shape *s, const struct hparams *hp, size_t n_tokens,
                             size_t n_threads)
 {
-    struct layout l = {0};
+    struct arena a = {0};
     struct scratch unused;
     struct cpu_thread thread;
-    place_scratch(&l, s, hp, n_tokens, &unused);
-    (void)reserve(&l, n_threads, sizeof(struct cpu_thread));
+    place_scratch(&a, s, hp, n_tokens, &unused);
+    (void)reserve(&a, n_threads, sizeof(struct cpu_thread));
     for (size_t i = 0; i < n_threads; i++)
-        place_thread(&l, s, hp, &thread);
-    return l.n_bytes;
+        place_thread(&a, s, hp, &thread);
+    return a.n_bytes;
 }
 
 bool cpu_scratch_open(struct backend *b, struct bn_error *err)
@@ -235,11 +235,11 @@ bool cpu_scratch_open(struct backend *b, struct bn_error *err)
     const size_t n_bytes = scratch_bytes(&b->shape, hp, b->n_ubatch, b->n_threads);
     if (!mem_map_open(&s->map, n_bytes, MEM_PAGES_HUGE))
         return bn_fail(err, BN_ENOMEM, "no memory for %zu bytes of scratch memory", n_bytes);
-    struct layout l = {.at = s->map.ptr};
-    place_scratch(&l, &b->shape, hp, b->n_ubatch, s);
-    s->threads = reserve(&l, b->n_threads, sizeof(struct cpu_thread));
+    struct arena a = {.at = s->map.ptr};
+    place_scratch(&a, &b->shape, hp, b->n_ubatch, s);
+    s->threads = reserve(&a, b->n_threads, sizeof(struct cpu_thread));
     for (size_t i = 0; i < b->n_threads; i++) {
-        place_thread(&l, &b->shape, hp, &s->threads[i]);
+        place_thread(&a, &b->shape, hp, &s->threads[i]);
         s->threads[i].pass = &b->pass;
         s->threads[i].index = i;
     }

@@ -4,7 +4,7 @@
  *
  * The numbers come from a file, so sums and products are checked, or their factors are limited
  * first: by MAX_WIDTH, BN_MAX_UBATCH and the limits of the model loader. Scratch memory of the
- * device is one allocation. layout_scratch runs first to measure the size and then to assign
+ * device is one allocation. place_scratch runs first to measure the size and then to assign
  * addresses.
  */
 #include "engine/base/memory.h"
@@ -112,22 +112,22 @@ struct pass_layout cuda_pass_layout(const struct model *m, size_t n_tokens, size
 
 /* An allocation in progress: its address and the bytes reserved so far. With address 0, `reserve`
  * returns NULL and only the size is computed. */
-struct layout {
+struct arena {
     CUdeviceptr at;
     size_t n_bytes;
 };
 
-static void *reserve(struct layout *l, size_t n, size_t unit_bytes)
+static void *reserve(struct arena *a, size_t n, size_t unit_bytes)
 {
-    const uintptr_t p = l->at ? (uintptr_t)l->at + l->n_bytes : 0;
-    l->n_bytes += size_round_up(n * unit_bytes, DEVICE_ALIGN);
+    const uintptr_t p = a->at ? (uintptr_t)a->at + a->n_bytes : 0;
+    a->n_bytes += size_round_up(n * unit_bytes, DEVICE_ALIGN);
     return (void *)p;
 }
 
 /* n inputs of matrices in R16. A row of q_stride columns has the most blocks if each block has 32
  * columns, which is the minimum. */
-static void layout_blocks(struct layout *l, const struct cuda_shape *s, size_t n, size_t q_stride,
-                          struct block_inputs *out)
+static void place_blocks(struct arena *a, const struct cuda_shape *s, size_t n, size_t q_stride,
+                         struct block_inputs *out)
 {
     const size_t n_blocks = q_stride / 32;
     *out = (struct block_inputs){.q_stride = (uint32_t)q_stride,
@@ -136,61 +136,61 @@ static void layout_blocks(struct layout *l, const struct cuda_shape *s, size_t n
     if (!s->has_groups)
         return;
     if (s->n_planes == 0)
-        out->x = reserve(l, n * q_stride, sizeof(float));
+        out->x = reserve(a, n * q_stride, sizeof(float));
     for (size_t p = 0; p < s->n_planes; p++) {
-        out->q[p] = reserve(l, n, q_stride);
-        out->units[p] = reserve(l, n * n_blocks, sizeof(float));
-        out->q_sums[p] = reserve(l, n * n_blocks, sizeof(int32_t));
+        out->q[p] = reserve(a, n, q_stride);
+        out->units[p] = reserve(a, n * n_blocks, sizeof(float));
+        out->q_sums[p] = reserve(a, n * n_blocks, sizeof(int32_t));
     }
 }
 
-static void layout_experts(struct layout *l, const struct cuda_shape *s, const struct hparams *hp,
-                           size_t n_tokens, struct cuda_scratch *out)
+static void place_experts(struct arena *a, const struct cuda_shape *s, const struct hparams *hp,
+                          size_t n_tokens, struct cuda_scratch *out)
 {
     const size_t n_pairs = n_tokens * hp->n_used_experts;
     if (hp->n_experts == 0)
         return;
-    out->expert_x = reserve(l, n_tokens * s->h_stride, sizeof(float));
-    out->router_z = reserve(l, n_tokens * hp->n_experts, sizeof(float));
-    out->expert_y = reserve(l, n_pairs * s->h_stride, sizeof(float));
-    layout_blocks(l, s, n_pairs, size_round_up(hp->n_ff, LINE_COLS), &out->pair_blocks);
-    out->chosen = reserve(l, n_pairs, sizeof(struct cuda_choice));
-    out->pair_starts = reserve(l, hp->n_experts + 1, sizeof(uint32_t));
-    out->pairs = reserve(l, n_pairs, sizeof(uint32_t));
-    out->expert_counts = reserve(l, hp->n_layers * hp->n_experts, 2 * sizeof(uint32_t));
+    out->expert_x = reserve(a, n_tokens * s->h_stride, sizeof(float));
+    out->router_z = reserve(a, n_tokens * hp->n_experts, sizeof(float));
+    out->expert_y = reserve(a, n_pairs * s->h_stride, sizeof(float));
+    place_blocks(a, s, n_pairs, size_round_up(hp->n_ff, LINE_COLS), &out->pair_blocks);
+    out->chosen = reserve(a, n_pairs, sizeof(struct cuda_choice));
+    out->pair_starts = reserve(a, hp->n_experts + 1, sizeof(uint32_t));
+    out->pairs = reserve(a, n_pairs, sizeof(uint32_t));
+    out->expert_counts = reserve(a, hp->n_layers * hp->n_experts, 2 * sizeof(uint32_t));
 }
 
-static void layout_scratch(struct layout *l, const struct cuda_shape *s, const struct model *m,
-                           size_t n_tokens, struct cuda_scratch *out)
+static void place_scratch(struct arena *a, const struct cuda_shape *s, const struct model *m,
+                          size_t n_tokens, struct cuda_scratch *out)
 {
-    out->h = reserve(l, n_tokens * s->h_stride, sizeof(float));
-    out->qkv = reserve(l, n_tokens * s->qkv_stride, sizeof(float));
-    out->attn = reserve(l, n_tokens * s->attn_stride, sizeof(float));
+    out->h = reserve(a, n_tokens * s->h_stride, sizeof(float));
+    out->qkv = reserve(a, n_tokens * s->qkv_stride, sizeof(float));
+    out->attn = reserve(a, n_tokens * s->attn_stride, sizeof(float));
     out->ffn =
-        reserve(l, n_tokens * size_max(m->hp.n_used_experts, 1) * s->ffn_stride, sizeof(float));
-    out->q8 = reserve(l, n_tokens, s->q8_stride);
-    out->q8_s = reserve(l, n_tokens, sizeof(float));
-    out->q8_sum = reserve(l, n_tokens, sizeof(int32_t));
-    out->rotated = reserve(l, n_tokens * s->rotated_stride, sizeof(float));
-    out->gates = reserve(l, n_tokens * m->hp.delta.n_value_heads, 2 * sizeof(float));
-    out->n_ended = reserve(l, n_tokens * s->n_head_chunks, sizeof(uint32_t));
-    layout_blocks(l, s, size_max(n_tokens, HEAD_PASS_ROWS), s->q8_stride, &out->blocks);
-    layout_experts(l, s, &m->hp, n_tokens, out);
-    out->table = reserve(l, cuda_pass_layout(m, n_tokens, n_tokens).end, 1);
-    out->head_x = reserve(l, HEAD_PASS_ROWS * s->h_stride, sizeof(float));
-    out->z = reserve(l, HEAD_PASS_ROWS * s->vocab_stride, sizeof(float));
-    out->cands = reserve(l, HEAD_PASS_ROWS * s->vocab_stride, sizeof(struct cuda_cand));
-    out->bests = reserve(l, HEAD_PASS_ROWS * s->best_stride, sizeof(struct cuda_cand));
-    out->query.x = reserve(l, HEAD_PASS_ROWS * s->n_coarse * COARSE_COLS, 2); /* two planes */
-    out->query.fix = reserve(l, HEAD_PASS_ROWS * s->n_coarse * COARSE_SUMS, sizeof(int32_t));
+        reserve(a, n_tokens * size_max(m->hp.n_used_experts, 1) * s->ffn_stride, sizeof(float));
+    out->q8 = reserve(a, n_tokens, s->q8_stride);
+    out->q8_s = reserve(a, n_tokens, sizeof(float));
+    out->q8_sum = reserve(a, n_tokens, sizeof(int32_t));
+    out->rotated = reserve(a, n_tokens * s->rotated_stride, sizeof(float));
+    out->gates = reserve(a, n_tokens * m->hp.delta.n_value_heads, 2 * sizeof(float));
+    out->n_ended = reserve(a, n_tokens * s->n_head_chunks, sizeof(uint32_t));
+    place_blocks(a, s, size_max(n_tokens, HEAD_PASS_ROWS), s->q8_stride, &out->blocks);
+    place_experts(a, s, &m->hp, n_tokens, out);
+    out->table = reserve(a, cuda_pass_layout(m, n_tokens, n_tokens).end, 1);
+    out->head_x = reserve(a, HEAD_PASS_ROWS * s->h_stride, sizeof(float));
+    out->z = reserve(a, HEAD_PASS_ROWS * s->vocab_stride, sizeof(float));
+    out->cands = reserve(a, HEAD_PASS_ROWS * s->vocab_stride, sizeof(struct cuda_cand));
+    out->bests = reserve(a, HEAD_PASS_ROWS * s->best_stride, sizeof(struct cuda_cand));
+    out->query.x = reserve(a, HEAD_PASS_ROWS * s->n_coarse * COARSE_COLS, 2); /* two planes */
+    out->query.fix = reserve(a, HEAD_PASS_ROWS * s->n_coarse * COARSE_SUMS, sizeof(int32_t));
     /* the stride of head_plane_stride */
-    out->query.spread = reserve(l, HEAD_PASS_ROWS * size_round_up(s->n_coarse, 8), sizeof(float));
-    out->query.errors = reserve(l, HEAD_PASS_ROWS * s->n_coarse * COARSE_COLS, sizeof(double));
-    out->query.norms = reserve(l, HEAD_PASS_ROWS * s->n_coarse * 2, sizeof(double));
-    out->query.screens = reserve(l, HEAD_PASS_ROWS, sizeof(struct cuda_screen));
-    out->found = reserve(l, HEAD_PASS_ROWS, sizeof(struct cuda_found));
-    out->ids = reserve(l, IDS_CHUNK, sizeof(int32_t));
-    out->gathered = reserve(l, IDS_CHUNK, sizeof(float));
+    out->query.spread = reserve(a, HEAD_PASS_ROWS * size_round_up(s->n_coarse, 8), sizeof(float));
+    out->query.errors = reserve(a, HEAD_PASS_ROWS * s->n_coarse * COARSE_COLS, sizeof(double));
+    out->query.norms = reserve(a, HEAD_PASS_ROWS * s->n_coarse * 2, sizeof(double));
+    out->query.screens = reserve(a, HEAD_PASS_ROWS, sizeof(struct cuda_screen));
+    out->found = reserve(a, HEAD_PASS_ROWS, sizeof(struct cuda_found));
+    out->ids = reserve(a, IDS_CHUNK, sizeof(int32_t));
+    out->gathered = reserve(a, IDS_CHUNK, sizeof(float));
 }
 
 /* Rejects models and settings for which the backend has no kernels. --device auto then uses the
@@ -220,7 +220,7 @@ bool cuda_plan_bytes(const struct model *m, const struct backend_config *cfg,
 {
     struct cuda_shape s;
     struct cuda_scratch unused = {0};
-    struct layout l = {0};
+    struct arena a = {0};
     size_t weight_bytes;
     _Static_assert(BN_MAX_UBATCH <= 65535, "the most blocks of a grid in y and z");
     assert(cfg->n_ubatch >= 1 && cfg->n_ubatch <= BN_MAX_UBATCH);
@@ -230,11 +230,11 @@ bool cuda_plan_bytes(const struct model *m, const struct backend_config *cfg,
         weight_bytes = SIZE_MAX;
     if (!model_check_growth(m, weight_bytes, err))
         return false;
-    layout_scratch(&l, &s, m, cfg->n_ubatch, &unused);
+    place_scratch(&a, &s, m, cfg->n_ubatch, &unused);
     *plan = (struct backend_plan){
         .weight_bytes = weight_bytes,
         .kv_bytes_per_token = (s.block_bytes + s.slot_bytes + KV_BLOCK - 1) / KV_BLOCK,
-        .scratch_bytes = l.n_bytes,
+        .scratch_bytes = a.n_bytes,
         .seq_fixed_bytes =
             2 * s.state_bytes + s.ring.n_blocks * s.ring_kv.block_elems * sizeof(uint16_t),
         .state_bytes = s.state_bytes + grid_blocks(s.ring.n_before, KV_BLOCK) *
@@ -319,16 +319,16 @@ static bool open_host(struct backend *b, struct bn_error *err)
 bool cuda_scratch_open(struct backend *b, struct bn_error *err)
 {
     struct cuda_driver *d = &b->device.driver;
-    struct layout l = {0};
-    layout_scratch(&l, &b->shape, b->model, b->n_ubatch, &b->scratch);
+    struct arena a = {0};
+    place_scratch(&a, &b->shape, b->model, b->n_ubatch, &b->scratch);
     CUdeviceptr memory = 0;
-    if (!cuda_ok(d, d->cuMemAlloc(&memory, l.n_bytes), "GPU memory for scratch", err))
+    if (!cuda_ok(d, d->cuMemAlloc(&memory, a.n_bytes), "GPU memory for scratch", err))
         return false;
-    l = (struct layout){.at = memory};
-    layout_scratch(&l, &b->shape, b->model, b->n_ubatch, &b->scratch);
+    a = (struct arena){.at = memory};
+    place_scratch(&a, &b->shape, b->model, b->n_ubatch, &b->scratch);
     b->scratch.memory = memory;
     /* n_ended and expert_counts start at 0. The other zeros keep the padding of rows defined. */
-    return cuda_ok(d, d->cuMemsetD8(memory, 0, l.n_bytes), "clearing GPU memory", err) &&
+    return cuda_ok(d, d->cuMemsetD8(memory, 0, a.n_bytes), "clearing GPU memory", err) &&
            open_host(b, err);
 }
 
