@@ -42,7 +42,7 @@ static uint64_t kv_hash(const struct model *m)
     const double numbers[] = {
         (double)hp->n_layers,    (double)hp->n_embd,      (double)hp->n_ff,  (double)hp->n_heads,
         (double)hp->n_kv_heads,  (double)hp->head_dim,    (double)hp->n_rot, (double)hp->n_vocab,
-        (double)hp->act,         (double)hp->rms_eps,     hp->rope_base,     hp->rope_scale,
+        (double)hp->ffn_act,     (double)hp->rms_eps,     hp->rope_base,     hp->rope_scale,
         (double)m->ternary_type, (double)m->gguf->n_bytes};
     const double yarn[] = {hp->yarn.factor,    hp->yarn.original_ctx, hp->yarn.beta_fast,
                            hp->yarn.beta_slow, hp->yarn.ext_factor,   hp->rope_magnitude};

@@ -57,7 +57,7 @@ static json_t *model_object(const struct info *info)
         (double)hp->rms_eps, "rope_base", hp->rope_base, "rope_scale", hp->rope_scale,
         "yarn_factor", hp->yarn.factor, "rope_magnitude", hp->rope_magnitude, "rope_freqs",
         m->rope_freqs.bytes != NULL, "rope", m->arch->rope == ROPE_NEOX ? "neox" : "norm",
-        "activation", hp->act == FFN_RELU2 ? "relu2" : "silu", "sub_norms", m->arch->sub_norms,
+        "activation", hp->ffn_act == FFN_RELU2 ? "relu2" : "silu", "sub_norms", m->arch->sub_norms,
         "qk_norms", m->arch->qk_norms, "tied", m->tied, "ternary_type",
         tensor_geometries[m->ternary_type].name, "i2s_layout",
         options_text(info->in->options, "i2s-layout"));

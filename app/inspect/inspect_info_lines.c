@@ -76,7 +76,8 @@ static void print_model(const struct info *info)
     if (hp->yarn.factor != 0.0)
         printf("  %-16s factor %g, original context %.0f tokens, magnitude %.4g\n", "YaRN",
                hp->yarn.factor, hp->yarn.original_ctx, hp->rope_magnitude);
-    printf("  %-16s %s%s%s, epsilon %g\n", "layer", hp->act == FFN_RELU2 ? "ReLU-squared" : "SiLU",
+    printf("  %-16s %s%s%s, epsilon %g\n", "layer",
+           hp->ffn_act == FFN_RELU2 ? "ReLU-squared" : "SiLU",
            m->arch->sub_norms ? ", sub-norms" : "", m->arch->qk_norms ? ", QK norm" : "",
            (double)hp->rms_eps);
     printf("  %-16s %s: %s\n", "activations", act_scheme_name(m->act_scheme), m->act_reason);

@@ -108,7 +108,7 @@ static void run_dense_ffn(struct cpu_thread *th, size_t i)
     /* act(W_gate norm(h)) * (W_up norm(h)) */
     linear_input(th, &layer->gate_up, h, layer->ffn_norm);
     thread_end_step(th, PROFILE_NORM);
-    linear_gate(th, &layer->gate_up, hp->act, ffn);
+    linear_gate(th, &layer->gate_up, hp->ffn_act, ffn);
     thread_sync(th);
     thread_end_step(th, PROFILE_GATE_UP);
     trace(th, "ffn", i, ffn, hp->n_ff);

@@ -29,7 +29,7 @@ static bool pack_in_columns(const struct model *m, const struct backend_config *
                             const struct linear *down)
 {
     const struct ternary_source *src = &down->source;
-    return cfg->skip == BN_SKIP_ON && !down->rotation.block && m->hp.act == FFN_RELU2 &&
+    return cfg->skip == BN_SKIP_ON && !down->rotation.block && m->hp.ffn_act == FFN_RELU2 &&
            src->type == TENSOR_I2_S && src->layout == BN_I2S_A && src->n_cols % LINE_COLS == 0 &&
            src->n_cols <= MAX_SUMMED && (uintptr_t)src->bytes % 32 == 0;
 }

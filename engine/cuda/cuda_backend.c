@@ -119,7 +119,7 @@ static void connect_layers(struct backend *b)
 {
     const struct cuda_scratch *s = &b->scratch;
     const struct cuda_shape *shape = &b->shape;
-    const int32_t act = b->model->hp.act == FFN_RELU2 ? LINEAR_RELU2 : LINEAR_SILU;
+    const int32_t act = b->model->hp.ffn_act == FFN_RELU2 ? LINEAR_RELU2 : LINEAR_SILU;
     for (size_t i = 0; i < b->model->hp.n_layers; i++) {
         struct cuda_layer *l = &b->layers[i];
         connect(b, &l->qkv, s->qkv, shape->qkv_stride, LINEAR_STORE);

@@ -390,13 +390,13 @@ static bool has_shape(const struct gguf *g, const struct hparams *hp, enum model
     return false;
 }
 
-static const char *act_name(enum ffn_act act)
+static const char *ffn_act_name(enum ffn_act act)
 {
     return act == FFN_RELU2 ? "relu squared" : "SiLU";
 }
 
 /* Read the key hidden_activation, whose full name is k->text. */
-static bool read_act_key(struct keys *k, const struct model_config *cfg, enum ffn_act *act,
+static bool read_ffn_act(struct keys *k, const struct model_config *cfg, enum ffn_act *act,
                          struct bn_error *err)
 {
     struct bn_str v;
@@ -410,28 +410,28 @@ static bool read_act_key(struct keys *k, const struct model_config *cfg, enum ff
         return bn_fail(err, BN_EUNSUPPORTED, "%s is '%.*s', not relu2 or silu", k->text,
                        STR_ARG(v));
     bn_notes_add(cfg->notes, BN_NOTE_INFO, "activation", "activation %s: from the key %s",
-                 act_name(*act), k->text);
+                 ffn_act_name(*act), k->text);
     return true;
 }
 
-static bool decide_act(struct keys *k, const struct model_config *cfg, struct hparams *hp,
-                       struct bn_error *err)
+static bool decide_ffn_act(struct keys *k, const struct model_config *cfg, struct hparams *hp,
+                           struct bn_error *err)
 {
     if (gguf_find_kv(k->g, full_key(k, "hidden_activation")))
-        return read_act_key(k, cfg, &hp->act, err);
+        return read_ffn_act(k, cfg, &hp->ffn_act, err);
     const struct arch *arch = k->arch;
-    hp->act = arch->act;
+    hp->ffn_act = arch->ffn_act;
     if (has_shape(k->g, hp, arch->mislabels) && bn_repair_allowed(cfg->no_repair, "activation")) {
         static const char *const models[] = {[SHAPE_NONE] = "",
                                              [SHAPE_2B4T] = "BitNet b1.58 2B4T",
                                              [SHAPE_1BITLLM] = "a 1bitLLM model"};
-        hp->act = arch->act == FFN_RELU2 ? FFN_SILU : FFN_RELU2;
+        hp->ffn_act = arch->ffn_act == FFN_RELU2 ? FFN_SILU : FFN_RELU2;
         bn_notes_add(cfg->notes, BN_NOTE_REPAIR, "activation",
                      "activation %s: the shape is that of %s, which '%s' mislabels",
-                     act_name(hp->act), models[arch->mislabels], arch->name);
+                     ffn_act_name(hp->ffn_act), models[arch->mislabels], arch->name);
     } else {
         bn_notes_add(cfg->notes, BN_NOTE_INFO, "activation", "activation %s: the rule for '%s'",
-                     act_name(hp->act), arch->name);
+                     ffn_act_name(hp->ffn_act), arch->name);
     }
     return true;
 }
@@ -447,7 +447,7 @@ bool hparams_read(const struct gguf *g, const struct arch *arch, const struct mo
         !read_real(&k, "attention.layer_norm_rms_epsilon", 1e-30, 1.0, &eps, err) ||
         !read_factors(&k, &hp, err) || !read_extra_layers(&k, &hp, err) ||
         !read_delta(&k, &hp, err) || !refuse_other_graphs(&k, &hp, err) ||
-        !decide_act(&k, cfg, &hp, err))
+        !decide_ffn_act(&k, cfg, &hp, err))
         return false;
     hp.rms_eps = (float)eps;
     *out = hp;

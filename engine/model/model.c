@@ -18,19 +18,20 @@
  * graph, implied_pre in tokenizer/tokenizer.c and family_of_arch in templates/template.c depend on
  * the architecture. */
 static const struct arch archs[] = {
-    {"bitnet-b1.58", ROPE_NEOX, .sub_norms = true, .act = FFN_RELU2, .mislabels = SHAPE_1BITLLM},
-    {"bitnet-25", ROPE_NEOX, .sub_norms = true, .act = FFN_RELU2},
-    {"bitnet", ROPE_NEOX, .sub_norms = true, .partial_rope = true, .act = FFN_SILU,
+    {"bitnet-b1.58", ROPE_NEOX, .sub_norms = true, .ffn_act = FFN_RELU2,
+     .mislabels = SHAPE_1BITLLM},
+    {"bitnet-25", ROPE_NEOX, .sub_norms = true, .ffn_act = FFN_RELU2},
+    {"bitnet", ROPE_NEOX, .sub_norms = true, .partial_rope = true, .ffn_act = FFN_SILU,
      .mislabels = SHAPE_2B4T},
     /* The converters of the next two permute the rows of q and k, which changes the pairs of
      * RoPE. */
-    {"llama", ROPE_NORM, .act = FFN_SILU, .training = TRAINED_BY_SCALES},
-    {"minicpm", ROPE_NORM, .scaled = true, .act = FFN_SILU, .training = TRAINED_16},
-    {"qwen3", ROPE_NEOX, .qk_norms = true, .act = FFN_SILU, .training = TRAINED_16},
+    {"llama", ROPE_NORM, .ffn_act = FFN_SILU, .training = TRAINED_BY_SCALES},
+    {"minicpm", ROPE_NORM, .scaled = true, .ffn_act = FFN_SILU, .training = TRAINED_16},
+    {"qwen3", ROPE_NEOX, .qk_norms = true, .ffn_act = FFN_SILU, .training = TRAINED_16},
     {"qwen35", ROPE_NEOX, .qk_norms = true, .partial_rope = true, .delta_nets = true,
-     .act = FFN_SILU, .training = TRAINED_16},
+     .ffn_act = FFN_SILU, .training = TRAINED_16},
     {"maple", ROPE_NEOX, .qk_norms = true, .partial_rope = true, .windows = true, .experts = true,
-     .act = FFN_SILU, .training = TRAINED_16},
+     .ffn_act = FFN_SILU, .training = TRAINED_16},
 };
 #define N_ARCHS (sizeof(archs) / sizeof(archs[0]))
 

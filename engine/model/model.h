@@ -63,7 +63,7 @@ struct arch {
     /* Most layers are gated delta nets, and the attention of the others has a gate; the norm before
      * the feed-forward network is post_attention_norm. */
     bool delta_nets;
-    enum ffn_act act; /* default, if the file has no key hidden_activation */
+    enum ffn_act ffn_act; /* default, if the file has no key hidden_activation */
     enum act_training training;
     enum model_shape mislabels; /* files of this shape need the other activation function */
 };
@@ -105,7 +105,7 @@ struct hparams {
     /* h = embd_scale * embedding; h = h + residual_scale * (output of attention or feed-forward
      * network); logits divided by logit_scale. All are 1 unless the architecture is scaled. */
     double embd_scale, residual_scale, logit_scale;
-    enum ffn_act act;
+    enum ffn_act ffn_act;
     struct delta_shape delta;
     size_t n_attn_layers;  /* layers with keys and values: those that are not delta nets */
     size_t n_extra_layers; /* layers after the n_layers, which predict further tokens; not used */

@@ -616,7 +616,7 @@ static bool ffn_part(const struct ref *r, size_t at, struct bn_error *err)
     trace(r, "gate", at, r->gate, hp->n_ff);
     trace(r, "up", at, r->up, hp->n_ff);
     for (size_t i = 0; i < r->n * hp->n_ff; i++)
-        r->gate[i] = activate(hp->act, r->gate[i]) * r->up[i];
+        r->gate[i] = activate(hp->ffn_act, r->gate[i]) * r->up[i];
     trace(r, "act", at, r->gate, hp->n_ff);
     if (l->ffn_sub_norm.bytes)
         rms_norm(r, r->gate, &l->ffn_sub_norm, r->gate);

@@ -118,7 +118,7 @@ static void defaults_are_filled_in(void **state)
     assert_int_equal(o.hp.n_vocab, 300);
     assert_true(o.hp.rope_base == 10000.0 && o.hp.rope_scale == 1.0);
     assert_true(o.hp.rms_eps == 1e-5f);
-    assert_int_equal(o.hp.act, FFN_RELU2);
+    assert_int_equal(o.hp.ffn_act, FFN_RELU2);
     assert_int_equal(o.notes.n, 1);
     assert_string_equal(o.notes.items[0].id, "activation");
 }
@@ -148,7 +148,7 @@ static void values_of_the_file_replace_defaults(void **state)
     assert_int_equal(o.hp.n_ff, 512);
     assert_int_equal(o.hp.n_vocab, 7);
     assert_true(o.hp.rope_base == 500000.0 && o.hp.rope_scale == 0.25);
-    assert_int_equal(o.hp.act, FFN_SILU);
+    assert_int_equal(o.hp.ffn_act, FFN_SILU);
 }
 
 static void required_keys_are_named(void **state)
@@ -398,7 +398,7 @@ static void activation_follows_the_rule(void **state)
         struct outcome o;
         read_with(c->arch, c->no_repair, changes, sizeof(changes) / sizeof(changes[0]), &o);
         assert_true(o.ok);
-        assert_int_equal(o.hp.act, c->act);
+        assert_int_equal(o.hp.ffn_act, c->act);
         assert_int_equal(o.notes.n, 1);
         assert_int_equal(o.notes.items[0].kind, c->note);
     }
