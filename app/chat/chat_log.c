@@ -29,7 +29,7 @@ void chat_log_loaded(struct log_file *log, const char *name, const struct bn_mod
 void chat_log_answer(struct log_file *log, const struct turn *turn, const struct turn_space *space)
 {
     struct strbuf line = {0};
-    strbuf_addf(&line, "answer: %s ", finish_name(turn->finish));
+    strbuf_addf(&line, "answer: %s ", finish_reason_name(turn->finish));
     turn_stats_line(turn, space, &line);
     put(log, &line);
 }

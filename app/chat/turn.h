@@ -13,7 +13,7 @@
 
 struct turn {
     enum prompt_mode mode;
-    enum finish finish;            /* FINISH_NONE while it runs; may stay so after an error */
+    enum finish_reason finish;     /* FINISH_NONE while it runs; may stay so after an error */
     struct sampler_params sampler; /* without biases */
     size_t max_tokens;             /* of the answer; 0: the rest of the context */
     size_t think_budget;           /* most tokens of a thought, or THINK_NO_BUDGET */

@@ -85,7 +85,7 @@ json_t *turn_json(const struct tokenizer *t, const char *model, const struct tur
     json_out_put(&o, "text", json_out_text(strbuf_str(&turn->shown))); /* without the thought */
     json_out_put(&o, "thought",
                  has_thought ? json_out_text(strbuf_str(&turn->thought)) : json_null());
-    json_out_put(&o, "finish", json_string(finish_name(turn->finish)));
+    json_out_put(&o, "finish", json_string(finish_reason_name(turn->finish)));
     json_out_put_count(&o, "seed", turn->sampler.seed);
     json_out_put(&o, "settings", settings_json(turn));
     json_out_put_count(&o, "prompt_tokens", r->n_prompt);

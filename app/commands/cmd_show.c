@@ -201,7 +201,7 @@ bool cmd_stats(struct command_host *host, struct bn_str args)
         if (r->n_drafted > 0)
             strbuf_addf(&text, "speculation %zu tok drafted, %zu of them accepted\n", r->n_drafted,
                         r->n_accepted);
-        strbuf_addf(&text, "finish      %s, seed %llu\n", finish_name(turn->finish),
+        strbuf_addf(&text, "finish      %s, seed %llu\n", finish_reason_name(turn->finish),
                     (unsigned long long)turn->sampler.seed);
     }
     strbuf_addf(&text, "in all      %zu answer%s, prompts ", t->n_turns,

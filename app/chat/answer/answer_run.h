@@ -23,12 +23,12 @@ struct answer_state {
     const struct tokenizer *tokenizer; /* the caller sets this field and the next two */
     size_t max_tokens;                 /* 0: the rest of the context */
     size_t n_ctx;
-    struct token_list ids;    /* prompt and answer; the caller adds the prompt */
-    struct detok *detok;      /* opened by the caller */
-    struct think_watch think; /* initialised by the caller */
-    size_t n_tokens;          /* of the answer */
-    size_t n_same;            /* how many times in a row the last token occurs; 0 without tokens */
-    enum finish finish;       /* FINISH_NONE until the answer ends */
+    struct token_list ids;     /* prompt and answer; the caller adds the prompt */
+    struct detok *detok;       /* opened by the caller */
+    struct think_watch think;  /* initialised by the caller */
+    size_t n_tokens;           /* of the answer */
+    size_t n_same;             /* how many times in a row the last token occurs; 0 without tokens */
+    enum finish_reason finish; /* FINISH_NONE until the answer ends */
 };
 void answer_state_finish(struct answer_state *s); /* an all-zero state is fine */
 /* Append the next token: the choice of the model, or a token that closes a thought. *text is the
@@ -71,7 +71,7 @@ struct answer_sink {
 
 /* --batch leaves n_held, n_drafted, n_accepted and decode_bytes 0. */
 struct answer_result {
-    enum finish finish;
+    enum finish_reason finish;
     size_t n_prompt;
     size_t n_reused;              /* tokens of the prompt that were taken from the KV cache */
     size_t n_evaluated;           /* tokens of the prompt that were evaluated; this field, n_reused,

@@ -162,7 +162,7 @@ static bool read_answer(const struct chat_reader *r, size_t index, const json_t 
     const bool has_ids = ids && !(json_is_array(ids) && json_array_size(ids) == 0);
     const char *finish = json_string_value(json_object_get(message, "finish"));
     /* A file written by hand may lack "finish"; then it is "stop" (docs/session-format.md). */
-    struct answer a = {.text = text, .finish = finish_of(finish ? finish : "stop")};
+    struct answer a = {.text = text, .finish = finish_reason_of(finish ? finish : "stop")};
     struct strbuf generated = {0}, extra = {0};
     if (!last || last->answer.finish != FINISH_NONE)
         return fail_message(r, index, "is an answer without a question", err);

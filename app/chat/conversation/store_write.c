@@ -85,7 +85,7 @@ static json_t *answer_json(const struct answer *a)
     json_t *o = message_json("assistant", a->text, a->extra), *ids = json_array();
     for (size_t i = 0; i < a->n_ids; i++)
         json_out_append(&ids, json_integer(a->ids[i]));
-    json_out_put(&o, "finish", json_string(finish_name(a->finish)));
+    json_out_put(&o, "finish", json_string(finish_reason_name(a->finish)));
     json_out_put(&o, "ids", ids);
     return o;
 }

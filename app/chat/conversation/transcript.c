@@ -20,7 +20,7 @@ struct transcript_step {
 
 #define MAX_STEPS 64 /* of undo, and of redo; older steps are dropped, to bound the memory */
 
-static const char *const finish_names[FINISH_N] = {
+static const char *const reason_names[FINISH_N] = {
     [FINISH_NONE] = "none",
     [FINISH_STOP] = "stop",
     [FINISH_LENGTH] = "length",
@@ -30,16 +30,16 @@ static const char *const finish_names[FINISH_N] = {
     [FINISH_DEGENERATE] = "degenerate",
 };
 
-const char *finish_name(enum finish f)
+const char *finish_reason_name(enum finish_reason f)
 {
-    return finish_names[f];
+    return reason_names[f];
 }
 
-enum finish finish_of(const char *name)
+enum finish_reason finish_reason_of(const char *name)
 {
     for (size_t i = 0; i < FINISH_N; i++)
-        if (strcmp(finish_names[i], name) == 0)
-            return (enum finish)i;
+        if (strcmp(reason_names[i], name) == 0)
+            return (enum finish_reason)i;
     return FINISH_NONE;
 }
 

@@ -19,7 +19,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum finish {
+enum finish_reason {
     FINISH_NONE,        /* no answer yet */
     FINISH_STOP,        /* the model ended its answer */
     FINISH_LENGTH,      /* the answer reached --max-tokens */
@@ -29,9 +29,9 @@ enum finish {
     FINISH_DEGENERATE,  /* one token was repeated too often (ANSWER_DEGENERATE) */
     FINISH_N
 };
-const char *finish_name(enum finish f); /* "stop", "length", "stop_string", ... */
+const char *finish_reason_name(enum finish_reason f); /* "stop", "length", "stop_string", ... */
 /* The inverse; FINISH_NONE for an unknown name. */
-enum finish finish_of(const char *name);
+enum finish_reason finish_reason_of(const char *name);
 
 /* An answer has the ids as they were generated, and their text. If the ids are unknown or unusable
  * (for example edited in the file, or made by another model), it has only text. */
@@ -39,7 +39,7 @@ struct answer {
     struct bn_str text; /* owned; may hold any bytes */
     const int32_t *ids; /* (n_ids), owned */
     size_t n_ids;
-    enum finish finish;
+    enum finish_reason finish;
     struct bn_str extra; /* owned; unknown members of its JSON object as JSON text, or empty */
 };
 

@@ -341,8 +341,8 @@ static void finish_names_can_be_parsed(void **state)
 {
     (void)state;
     for (int f = FINISH_NONE; f < FINISH_N; f++)
-        assert_int_equal(finish_of(finish_name((enum finish)f)), f);
-    assert_int_equal(finish_of("nonsense"), FINISH_NONE);
+        assert_int_equal(finish_reason_of(finish_reason_name((enum finish_reason)f)), f);
+    assert_int_equal(finish_reason_of("nonsense"), FINISH_NONE);
 }
 
 int main(void)
