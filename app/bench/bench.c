@@ -50,8 +50,9 @@ static enum exit_code run_rows(const struct options *o, struct bench_machine *ma
         fprintf(stderr, "\r\033[K");
     if (!ok)
         return report_error(BENCH, STAGE_RUN, &err);
-    /* Measure again what is too old, so that machine->best, which is printed, includes the time of
-     * the last row. Rows are compared only with these two peaks; that of F32 is for --profile. */
+    /* These calls measure a peak again if its last measurement is too old. So machine->best, which
+     * is printed, covers the time of the last row too. Rows are compared only with these two peaks;
+     * that of F32 is for --profile. */
     (void)bench_machine_peak(machine, PEAK_INT8);
     (void)bench_machine_peak(machine, PEAK_READ);
     return EXIT_DONE;
@@ -120,7 +121,7 @@ static enum exit_code measure_rows(const struct options *o, const char *path,
         else if (code == EXIT_DONE)
             bench_print_table(&r);
     } else {
-        if (file) /* bn_file_open has named the path itself */
+        if (file) /* the errors of bn_file_open already contain the path */
             (void)bn_fail_prefix(&err, "%s", path);
         code = report_error(BENCH, STAGE_LOAD, &err);
     }

@@ -40,8 +40,8 @@ static bool fail_memory(struct command_host *host)
     return command_fail(host, "out of memory: nothing was changed");
 }
 
-/* The text of /system, or of its @FILE. Refuses standard input, because it has the user's lines,
- * and any other file that is not regular, such as a FIFO, because reading it might block. */
+/* The text of /system, or of its @FILE. Refuses standard input, because the user's lines come from
+ * it, and any other file that is not regular, such as a FIFO, because reading it might block. */
 static bool read_system(struct bn_str args, struct strbuf *out, struct bn_error *err)
 {
     struct strbuf arg = {0};
@@ -199,7 +199,7 @@ bool cmd_edit(struct command_host *host, struct bn_str args)
     const struct exchange *edited = t->now.items[number - 1]; /* undo keeps a reference to it */
     if (!transcript_rewind(t, number - 1))
         return fail_memory(host);
-    if (host->ui->ops->is_terminal) /* a script has no editor and takes it back for good */
+    if (host->ui->ops->is_terminal) /* else no message is edited: the files lose it at once */
         transcript_begin_edit(t);
     finish_change(host, host->ui->ops->is_terminal ? "moved back to the editor (/undo restores it)"
                                                    : "taken back");

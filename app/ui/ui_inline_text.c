@@ -110,8 +110,8 @@ static void paint_row_range(struct inline_ui *u, size_t from, size_t to)
     inline_add_terminfo(u, TERMINFO_NORMAL);
 }
 
-/* Write a row of typed text. The cursor of the terminal is at the end of the answer, so that of the
- * editor is shown by exchanged colours. */
+/* Write a row of typed text. The cursor of the terminal is at the end of the answer, so the cursor
+ * of the editor is a character in reverse video. */
 static void paint_typed(struct inline_ui *u, struct bn_str row, size_t cursor)
 {
     if (cursor > row.n_bytes) {
@@ -208,7 +208,7 @@ static void add_above_row(struct inline_ui *u, struct bn_str text)
             continue;
         }
         for (size_t k = 0; k < 2 + u->n_below; k++)
-            strbuf_add_char(&u->out, '\n'); /* to the row after the last; the screen may scroll */
+            strbuf_add_char(&u->out, '\n'); /* to the row below `below`; the screen may scroll */
         for (size_t k = 0; k < 1 + u->n_below; k++)
             inline_add_terminfo(u, TERMINFO_UP);
         inline_add_terminfo(u, TERMINFO_INSERT_ROW); /* the cursor is on the status row */

@@ -26,7 +26,7 @@ bool store_path(const char *name, char out[PATH_BYTES], struct bn_error *err)
         return true;
     }
     /* A file name has at most 255 bytes. 200 leave space for ".json.journal.old" and the like. */
-    size_t n_plain = 0; /* a line feed in a name would be two lines of a list */
+    size_t n_plain = 0; /* a name with a line feed would take two lines in the list of /sessions */
     while (n_plain < n && (unsigned char)name[n_plain] >= ' ' && name[n_plain] != 127)
         n_plain++;
     if (n == 0 || n > 200 || name[0] == '.' || n_plain < n)
@@ -43,7 +43,8 @@ bool store_has_folder(const char *path, struct bn_error *err)
     const char *slash = strrchr(path, '/');
     if (!slash || slash == path)
         return true; /* in the working directory or in the root directory */
-    (void)snprintf(folder, sizeof(folder), "%.*s", (int)(slash - path), path); /* cut: no folder */
+    /* A path that is too long is cut here, and then names no directory. */
+    (void)snprintf(folder, sizeof(folder), "%.*s", (int)(slash - path), path);
     if (stat(folder, &st) == 0)
         return S_ISDIR(st.st_mode) || bn_fail(err, BN_EIO, "'%s' is not a directory", folder);
     if (path_of(PATH_DATA, "sessions", own, &ignored) && strcmp(folder, own) == 0)

@@ -106,8 +106,8 @@ static bool text_of_ids(const struct tokenizer *t, const int32_t *ids, size_t n_
     return ok && !out->failed;
 }
 
-/* Whether an id ends an answer or begins a turn (turn_marks.h makes both end tokens). The model
- * would read such an answer as several turns, although its text does not show them. */
+/* Whether an id ends an answer or begins a turn: turn_marks_add has made both kinds end tokens. The
+ * model would read such an answer as several turns, although its text does not show them. */
 static bool has_turn_mark(const struct tokenizer *t, const int32_t *ids, size_t n_ids)
 {
     for (size_t i = 0; i < n_ids; i++)
@@ -313,7 +313,8 @@ static bool replay_record(struct chat_reader *r, const json_t *record, struct bn
         return bn_fail(err, BN_EFORMAT, "'%s': a line of the journal is damaged", r->path);
     while (t->now.n > (size_t)json_integer_value(keep))
         transcript_remove_last(t);
-    /* i + 1, because read_message accepts a system message at index 0. */
+    /* i + 1, because a line of the journal must have no system message, and read_message refuses it
+     * at any index but 0. */
     for (size_t i = 0; i < json_array_size(messages); i++)
         if (!read_message(r, i + 1, json_array_get(messages, i), err))
             return false;
