@@ -91,6 +91,8 @@ static int inline_tick(struct ui *ui)
             inline_refresh_row(ui);
         }
         wait = wait < 0 ? row_wait(ui, now) : wait;
+        const int settle_wait = inline_settle_wait(u);
+        wait = settle_wait >= 0 && settle_wait < wait ? settle_wait : wait;
     } else if (line_is_open() && !u->in_answer) {
         update_prompt(ui, now);
         inline_draw_editor(ui);
@@ -312,7 +314,7 @@ static void end_answer(struct ui *ui)
     struct inline_ui *u = self(ui);
     inline_follow_size(ui);
     inline_erase_row(u);
-    u->row_enabled = false;
+    u->row_enabled = u->is_settling = false;
     flow_flush(&u->flow, &u->out);
     flow_reset_look(&u->flow, &u->out);
     if (u->flow.column > 0)

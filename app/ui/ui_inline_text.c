@@ -3,13 +3,14 @@
  *
  * Text above the cursor's row is never written again. During an answer, the cursor is at the end of
  * the text between two writes. Before text is written into the place of the status row, the status
- * row is erased or moved down. When the width changes, only the row with the cursor is written
+ * row is erased or moved down. When the width has changed, only the row with the cursor is written
  * again. A newline also moves the cursor to column 0, because tty_acquire does not change the
  * terminal's output mode.
  */
 #include "app/ui/ui_inline_state.h"
 
 #include "app/common/term_text.h"
+#include "engine/base/clock.h"
 #include "engine/base/size.h"
 
 #include <stdio.h>
@@ -20,6 +21,12 @@
  * Terminals without this feature ignore them. terminfo has no standard name for them. */
 #define SYNC_BEGIN "\033[?2026h"
 #define SYNC_END "\033[?2026l"
+
+/* After the width has changed, the last row of the text is written again when no other change has
+ * come for this time. Otherwise the screen might already have a third width, at which the row has
+ * another number of parts. tmux changes its screen at once, but reports a change up to 0.25 s after
+ * the one before. */
+#define SETTLE_SECONDS 0.3
 
 #define QUEUE_ROWS 3 /* most rows of queued lines, so that the answer keeps most of the screen */
 
@@ -73,13 +80,15 @@ void inline_erase_row(struct inline_ui *u)
     u->has_row = false;
 }
 
-/* Whether the status row can be painted. It cannot if the text fills its row: the cursor would have
- * to return to the place after the last column, which no control sequence can do. The terminal may
- * show each character of varying width one column wider. */
+/* Whether the status row can be painted. It cannot while the width may still change: the terminal
+ * might break it, and the way back to the text would be unknown. It also cannot if the text fills
+ * its row: the cursor would have to return to the place after the last column, which no control
+ * sequence can do. The terminal may show each character of varying width one column wider. */
 static bool has_room(const struct inline_ui *u)
 {
     const struct flow *f = &u->flow;
-    return u->row_enabled && u->caps.can_repaint && f->column + f->n_width_varies < u->size.columns;
+    return u->row_enabled && u->caps.can_repaint && !u->is_settling &&
+           f->column + f->n_width_varies < u->size.columns;
 }
 
 /* Move the cursor from n_rows below the text back to the end of the text. If the width of a
@@ -160,23 +169,42 @@ void inline_paint_row(struct inline_ui *u)
     u->has_row = true;
 }
 
+int inline_settle_wait(const struct inline_ui *u)
+{
+    if (!u->is_settling)
+        return -1;
+    const double left = SETTLE_SECONDS - (clock_seconds() - u->resized);
+    return left > 0 ? (int)(left * 1000) + 1 : 0;
+}
+
 /* At a new width, the terminal may have broken the last row of the text into several rows. */
+static void adapt_last_row(struct inline_ui *u)
+{
+    u->is_settling = false;
+    u->row_painted = 0; /* the next inline_tick paints the status row again */
+    for (size_t i = flow_rows_up(&u->flow, u->size.columns); i > 0; i--)
+        inline_add_terminfo(u, TERMINFO_UP);
+    strbuf_add_char(&u->out, '\r');
+    inline_add_terminfo(u, TERMINFO_ERASE_BELOW);
+    flow_rewrite_row(&u->flow, u->size.columns, &u->out);
+}
+
 void inline_follow_size(struct ui *ui)
 {
     struct inline_ui *u = self(ui);
     const struct tty_size size = tty_size(STDOUT_FILENO);
-    if (size.columns == u->size.columns && size.rows == u->size.rows)
+    if (size.columns == u->size.columns && size.rows == u->size.rows) {
+        if (inline_settle_wait(u) == 0)
+            adapt_last_row(u);
         return;
+    }
     if (size.columns != u->size.columns)
         inline_resize_editor(u, size.columns);
     u->editor.is_changed = true;
     if (size.columns != u->size.columns && (u->in_answer || u->has_row) && u->caps.can_repaint) {
-        for (size_t i = flow_rows_up(&u->flow, size.columns); i > 0; i--)
-            inline_add_terminfo(u, TERMINFO_UP);
-        strbuf_add_char(&u->out, '\r');
-        inline_add_terminfo(u, TERMINFO_ERASE_BELOW);
-        u->has_row = false;
-        flow_rewrite_row(&u->flow, size.columns, &u->out);
+        inline_erase_row(u); /* from the cursor on, so it does not matter how it is broken */
+        u->is_settling = true;
+        u->resized = clock_seconds();
     }
     u->size = size;
     u->flow.columns = size.columns;
@@ -193,7 +221,7 @@ void inline_repaint(struct ui *ui)
     inline_follow_size(ui);
     flow_reset_look(&u->flow, &u->out);
     inline_add_terminfo(u, TERMINFO_CLEAR);
-    u->has_row = false;
+    u->has_row = u->is_settling = false;
     flow_rewrite_row(&u->flow, u->size.columns, &u->out);
     inline_paint_row(u);
 }
