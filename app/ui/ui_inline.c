@@ -269,6 +269,17 @@ static void skip_part(struct ui *ui, enum answer_part part, struct bn_str text)
     flow_skip(&u->flow, text);
 }
 
+/* If a signal ends the program during an answer, erase the status row and the rows below it. The
+ * cursor is at the end of the text. */
+static void set_exit_sequence(const struct inline_ui *u)
+{
+    char bytes[100] = "";
+    if (u->in_answer && u->row_enabled && u->caps.can_repaint)
+        (void)snprintf(bytes, sizeof(bytes), "%s%s", u->caps.strings[TERMINFO_NORMAL],
+                       u->caps.strings[TERMINFO_ERASE_BELOW]); /* fits: see terminfo.h */
+    tty_set_exit_sequence(bytes);
+}
+
 static void inline_turn_begin(struct ui *ui)
 {
     struct inline_ui *u = self(ui);
@@ -279,6 +290,7 @@ static void inline_turn_begin(struct ui *ui)
     flow_init(&u->flow, u->size.columns, ui_terminal_wrap(ui), FLOW_ANSWER, &u->looks);
     u->row_enabled = !options_flag(ui->options, "plain");
     u->in_answer = true;
+    set_exit_sequence(u);
     ui->terminal->printed = (struct answer_position){0};
     u->part = PART_ANSWER;
     ui_terminal_skip_earlier(ui, skip_part);
@@ -321,6 +333,7 @@ static void end_answer(struct ui *ui)
         strbuf_add_char(&u->out, '\n');
     flow_begin_row(&u->flow);
     u->in_answer = false;
+    set_exit_sequence(u);
     u->editor.is_changed = true; /* the editor was not drawn during the answer */
     if (!u->caps.can_repaint)
         line_stop(); /* Readline draws the line when it is opened again */
@@ -413,6 +426,7 @@ static void inline_close(struct ui *ui, enum ui_close how)
     inline_write_out(ui);
     ui_terminal_end(how);
     line_set_display(NULL);
+    tty_set_exit_sequence(""); /* the rows are erased already */
     tty_release();
     flow_finish(&u->flow);
     input_rows_finish(&u->editor.drawn);
@@ -430,6 +444,7 @@ static void inline_suspend(struct ui *ui)
     flow_reset_look(&u->flow, &u->out);
     leave_row(ui);
     inline_write_out(ui);
+    tty_set_exit_sequence(""); /* the rows are erased already */
     tty_release();
     u->is_suspended = true;
 }
@@ -442,8 +457,10 @@ static void inline_resume(struct ui *ui)
     struct bn_error err;
     const bool is_own_row = u->is_suspended;
     u->is_suspended = false;
+    tty_set_exit_sequence(""); /* tty_reacquire would write it */
     if (!tty_reacquire(&err))
         ui->terminal->is_hung_up = true;
+    set_exit_sequence(u);
     if (u->in_answer) {
         inline_follow_size(ui);
         inline_refresh_row(ui);

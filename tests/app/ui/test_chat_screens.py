@@ -106,6 +106,20 @@ class Screens(ChatCase):
             self.assertNotIn('generating', text)
             screen.close()
 
+    def test_a_signal_that_ends_the_program_leaves_no_status_row(self):
+        self.fake('some words ', endless=1, token_ms=20, n_ctx=4000)
+        screen = self.open(200, 24)
+        screen.send('x', 'Enter')
+        screen.expect(r'\ngenerating \d+ ')
+        screen.send('-l', 'ahead ' * 20)  # longer than the message of the shell that covers it
+        screen.expect('>>> ahead')
+        screen.key('1c')  # the key of SIGQUIT
+        screen.expect('left with 131')
+        text = screen.text('-S', '-100')
+        self.assertNotIn('generating', text)
+        self.assertNotIn('ctx', text.split('some words')[-1])
+        self.assertNotIn('ahead', text)
+
     def test_wide_characters_wrap_whole(self):
         self.fake('漢字' * 30)
         screen = self.open(21, 20, '--no-stats')
