@@ -172,7 +172,7 @@ static void show_queued(struct ui *ui, struct bn_str displayed)
 {
     const struct inline_ui *u = self(ui);
     if (!u->caps.can_repaint && line_is_open()) {
-        line_hide();
+        line_leave();
         line_stop(); /* `ready` opens the editor again, below the output of this line */
     }
     add_user_text(ui, displayed);
@@ -419,7 +419,7 @@ static void inline_close(struct ui *ui, enum ui_close how)
     else
         flow_flush(&u->flow, &u->out);
     flow_reset_look(&u->flow, &u->out);
-    if (how == UI_CLOSE_CHANGE)
+    if (how == UI_CLOSE_CHANGE && u->caps.can_repaint)
         inline_hide_editor(u); /* the next painter shows the text of the editor */
     if (u->editor.is_drawn || u->flow.column > 0 || (line_is_open() && !u->caps.can_repaint))
         leave_row(ui);

@@ -232,7 +232,7 @@ void inline_hide_editor(struct inline_ui *u)
     if (u->editor.is_drawn)
         erase_from_above(u, u->editor.at_row);
     else if (!u->caps.can_repaint && line_is_open() && !u->in_answer)
-        line_hide();
+        line_leave(); /* also with --plain, which never rewrites a row */
 }
 
 void inline_show_editor(struct ui *ui)

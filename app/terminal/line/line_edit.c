@@ -307,6 +307,16 @@ void line_hide(void)
     fflush(rl_outstream);
 }
 
+void line_leave(void)
+{
+    const int point = rl_point;
+    rl_point = rl_end; /* the newline comes after the last row */
+    line_redisplay();
+    rl_point = point;
+    (void)fputc('\n', rl_outstream); /* the caller's next write reports errors */
+    fflush(rl_outstream);
+}
+
 void line_show(void)
 {
     rl_on_new_line();

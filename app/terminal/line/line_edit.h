@@ -111,8 +111,9 @@ bool line_uses_escape(void);
 void line_set_prompt(const char *prompt);     /* of the line that is being edited; else nothing */
 void line_replace_prompt(const char *prompt); /* the same, but the caller draws the line */
 /* For writing other text while Readline draws: line_hide erases the line, line_show draws it again
- * on the cursor's row. */
+ * on the cursor's row. line_leave erases nothing: it keeps the line as text and begins a row. */
 void line_hide(void);
+void line_leave(void);
 void line_show(void);
 void line_resize(size_t n_rows, size_t n_columns); /* the screen has a new size: draw again */
 

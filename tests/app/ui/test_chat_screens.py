@@ -43,6 +43,17 @@ class Screens(ChatCase):
         screen.expect(r'loaded in [^\n]*\n>>> text$')
         self.assertNotIn('(loading', screen.text('-S', '-100'))
 
+    def test_plain_keeps_the_prompt_and_typed_text_above_a_message(self):
+        self.fake('fine', load_until=self.gate())
+        screen = self.open(80, 24, '--plain')
+        screen.send('text')
+        screen.expect(r'\n>>> text$')
+        screen.send('Left', 'Left')
+        self.write('gate', '')
+        screen.expect(r'\n>>> text\n[^\n]*loaded in [^\n]*\n>>> text$')
+        screen.send('X', 'Enter')
+        screen.expect(r'\n>>> teXxt\nfine\n')
+
     def test_the_status_row_shows_progress_and_disappears(self):
         self.fake('word ', endless=1, token_ms=20, n_ctx=4000)
         screen = self.open(80, 24)
