@@ -182,6 +182,16 @@ class TrainingAndHeldOut(ProgramCase):
         self.assertEqual(said & {'he', 'his'}, set())
         self.assertIn('she', said)
 
+    def test_training_asks_what_the_answers_suggest(self):
+        """An answer may end with "ask me, for example, how to save a chat". Then a user does exactly that."""
+        answers = list(corpus.ANSWERS.values()) + [answer for _, answer in corpus.TOPICS]
+        suggested = {words for answer in answers
+                     for words in re.findall(r'ask me(?:, for example,)? ((?:how|where) to [^.;:,]*)', answer)}
+        asked = {corpus.bare_words(name) for names, _ in corpus.TOPICS for name in names if name[0] == '?'}
+        asked |= {corpus.bare_words(phrase) for phrase in corpus.ALSO['model']}
+        self.assertEqual({'how to save a chat', 'where to get a bigger model'}, suggested)
+        self.assertEqual(suggested - asked, set())
+
     def test_the_commonest_phrasings_are_not_rare(self):
         maker, people = corpus.Maker('train', random.Random(28), hard=True), corpus.people
         said, n = collections.Counter(), 600
