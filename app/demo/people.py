@@ -281,10 +281,12 @@ def conversation(maker):
     pool = FACTS[1:] + MORE_FACTS if maker.hard and maker.chance(.4) else FACTS[1:]
     facts = rng.sample(pool, 1 if is_same else rng.choice((1, 1, 2)))
     turns, corrected, statement = [], set(), None
-    together = []
+    together = []  # the persons of a message that tells several facts
     if maker.hard and maker.chance(.45):
         turns.append(people.tell_together(together))
-    told = [(person, fact) for person in persons + together * maker.chance(.6) for fact in facts]
+    told = [(person, fact) for person in persons for fact in facts]
+    if maker.chance(.6):
+        told += [(person, fact) for person in together for fact in facts]
     names = .1 if is_same else .5
     told += [(person, "name") for person in persons if "name" in people.facts_of(person) and maker.chance(names)]
     rng.shuffle(told)

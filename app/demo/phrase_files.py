@@ -5,6 +5,7 @@ import re
 import unicodedata
 
 HERE = os.path.dirname(os.path.abspath(__file__))
+GROUP = re.compile(r"\(([^()]*)\)")  # (a/b/) in a template
 
 
 def lines_of(name):
@@ -26,17 +27,21 @@ def read_phrases(*files):
     return phrases, answers
 
 
-def expanded(template, rng):
-    """One of the phrasings of a template, in which (a/b/) stands for a, b or nothing."""
-    text = re.sub(r"\(([^()]*)\)", lambda group: rng.choice(group[1].split("/")), template)
+def spaced(text):
+    """The text with single spaces and none before a mark, as alternatives that stand for nothing may leave them."""
     return re.sub(r" +([,.?!]|$)", r"\1", re.sub(" +", " ", text.strip()))
 
 
+def expanded(template, rng):
+    """One of the phrasings of a template, in which (a/b/) stands for a, b or nothing."""
+    return spaced(GROUP.sub(lambda group: rng.choice(group[1].split("/")), template))
+
+
 def all_of(template):
-    """All phrasings of a template: see expanded()."""
-    parts = [part.strip("()").split("/") if part.startswith("(") else [part]
-             for part in re.split(r"(\([^()]*\))", template)]
-    return {" ".join("".join(choice).split()) for choice in itertools.product(*parts)}
+    """All phrasings of a template, as expanded() makes them."""
+    parts = GROUP.split(template)  # fixed text and alternatives in turn
+    choices = [part.split("/") if i % 2 else [part] for i, part in enumerate(parts)]
+    return {spaced("".join(chosen)) for chosen in itertools.product(*choices)}
 
 
 def filled(phrase, **parts):
