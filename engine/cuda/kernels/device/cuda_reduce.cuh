@@ -104,14 +104,21 @@ DEV float block_square64(const float *x, uint32_t n, float *tile)
     return block_sum64(v);
 }
 
-/* The maximum of the lanes of a warp. No lane may pass a NaN. */
-DEV float warp_max(float v)
+/* The maximum of each n_lanes lanes in a row, a power of two. No lane may pass a NaN. All lanes of
+ * the warp must call this. */
+DEV float lanes_max(float v, uint32_t n_lanes)
 {
-    for (uint32_t mask = 16; mask > 0; mask /= 2) {
+    for (uint32_t mask = n_lanes / 2; mask > 0; mask /= 2) {
         const float other = shuffle_xor_f32(v, mask);
         v = other > v ? other : v;
     }
     return v;
+}
+
+/* The maximum of the lanes of a warp. No lane may pass a NaN. */
+DEV float warp_max(float v)
+{
+    return lanes_max(v, 32);
 }
 
 DEV double shuffle_xor_f64(double v, uint32_t mask)

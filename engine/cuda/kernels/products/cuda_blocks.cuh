@@ -9,15 +9,7 @@
 #include "engine/cuda/kernels/products/cuda_norm.cuh"
 #include "engine/model/fixed_point.h"
 
-/* Maximum and sum over the n_lanes lanes (8, 16 or 32) that share a block of columns. */
-DEV float lanes_max(float v, uint32_t n_lanes)
-{
-    for (uint32_t mask = n_lanes / 2; mask > 0; mask /= 2) {
-        const float other = shuffle_xor_f32(v, mask);
-        v = other > v ? other : v;
-    }
-    return v;
-}
+/* The sum of the n_lanes lanes (8, 16 or 32) that share a block of columns. */
 DEV int32_t lanes_sum(int32_t v, uint32_t n_lanes)
 {
     for (uint32_t mask = n_lanes / 2; mask > 0; mask /= 2)
@@ -80,9 +72,9 @@ DEV float factor_of_row(const struct blocks_args *a, const float *x, float r)
     return 127.0f / block_max(m);
 }
 
-/* A thread has four elements at a time, so the thread blocks of a row in a grid for few tokens do
- * not wait for memory more than once. Each of them norms the whole row. Grid: tokens, thread blocks
- * that share a row. */
+/* A thread processes four elements at a time. For few tokens, the grid has so many thread blocks
+ * for each row that a thread processes only four, and waits for memory once. To norm its elements,
+ * each thread block reads the whole row. Grid: tokens, thread blocks that share a row. */
 KERNEL_EARLY(blocks_quantise, blocks_args, BLOCKS_THREADS)
 {
     SHARED_WIDE float tile[ROW_TILE];
