@@ -1,7 +1,7 @@
 /*
  * The files of a chat: last.json and the named chat, written when a question is sent, after its
  * answer and by commands that change the conversation; and snapshots, written by /save and when the
- * program ends. Also words what the user must know about a file that was opened or read.
+ * program ends. Also has the texts that tell the user what was found in a file that was opened.
  */
 #include "app/chat/answer/snapshot.h"
 #include "app/chat/chat.h"

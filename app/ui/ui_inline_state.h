@@ -31,8 +31,8 @@ struct inline_ui {
     struct strbuf out; /* bytes to write next */
     struct inline_editor editor;
     bool has_row;     /* the status row is visible, in the row below the cursor */
-    bool is_settling; /* the width has changed, and the last row of the text is not adapted yet */
-    double resized;   /* clock_seconds of the last change of the width, while is_settling */
+    bool is_settling; /* the last row of the text is not yet wrapped for the new width */
+    double resized;   /* when the width has changed last, in clock_seconds; used if is_settling */
     bool row_enabled; /* an answer is running, without --plain: show the status row if possible */
     char row[256];    /* text of the status row */
     struct strbuf below; /* rows below the status row: queued lines and typed text, with newlines */
@@ -62,8 +62,8 @@ void inline_refresh_row(struct ui *ui);
 /* Clear the screen; write the last row of text and the row. Does nothing without TERMINFO_CLEAR or
  * if the terminal cannot repaint. */
 void inline_repaint(struct ui *ui);
-/* Adapt to the size of the terminal, if it has changed. The last row of an answer, and the status
- * row, follow when the width has stayed the same for a while. */
+/* Adapt to the size of the terminal, if it has changed. The last row of an answer and the status
+ * row are drawn again only after the width has stayed the same for a while. */
 void inline_follow_size(struct ui *ui);
 /* Milliseconds, rounded up, until inline_follow_size adapts the last row of an answer; -1: never */
 int inline_settle_wait(const struct inline_ui *u);

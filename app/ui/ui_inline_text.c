@@ -80,10 +80,11 @@ void inline_erase_row(struct inline_ui *u)
     u->has_row = false;
 }
 
-/* Whether the status row can be painted. It cannot while the width may still change: the terminal
- * might break it, and the way back to the text would be unknown. It also cannot if the text fills
- * its row: the cursor would have to return to the place after the last column, which no control
- * sequence can do. The terminal may show each character of varying width one column wider. */
+/* Whether the status row can be painted. While the width may still change, it cannot: the terminal
+ * might wrap the status row, and then it is unknown how far the cursor must move up to the text. If
+ * the text fills its row, it cannot either: the cursor would have to return to the place after the
+ * last column, and no control sequence can do that. The terminal may show each character of varying
+ * width one column wider. */
 static bool has_room(const struct inline_ui *u)
 {
     const struct flow *f = &u->flow;
@@ -119,8 +120,8 @@ static void paint_row_range(struct inline_ui *u, size_t from, size_t to)
     inline_add_terminfo(u, TERMINFO_NORMAL);
 }
 
-/* Write a row of typed text. The cursor of the terminal is at the end of the answer, so the cursor
- * of the editor is a character in reverse video. */
+/* Write a row of typed text. The cursor of the terminal stays at the end of the answer, so the
+ * place of the editor's cursor is shown by a character in reverse video. */
 static void paint_typed(struct inline_ui *u, struct bn_str row, size_t cursor)
 {
     if (cursor > row.n_bytes) {

@@ -14,7 +14,7 @@ from support.program_case import PROGRAM, main
 from support.terminal_screen import Screen
 
 WORDS = [f'w{i:03}x' for i in range(200)]
-# Seconds before each change of the size, columns, rows.
+# Changes of the window's size. Each has the seconds to wait before it, and the new columns and rows.
 STORMS = (
     ((0.02, 40, 8), (0.1, 60, 12), (0.0, 20, 8), (0.1, 80, 24), (0.0, 30, 24), (0.05, 30, 8),
      (0.05, 30, 8), (0.05, 40, 12), (0.02, 40, 24), (0.05, 20, 24), (0.1, 80, 12), (0.02, 30, 30),
@@ -122,7 +122,7 @@ class Screens(ChatCase):
         screen = self.open(200, 24)
         screen.send('x', 'Enter')
         screen.expect(r'\ngenerating \d+ ')
-        screen.send('-l', 'ahead ' * 20)  # longer than the message of the shell that covers it
+        screen.send('-l', 'ahead ' * 20)  # the message of the shell covers only its beginning
         screen.expect('>>> ahead')
         screen.key('1c')  # the key of SIGQUIT
         screen.expect('left with 131')

@@ -230,7 +230,7 @@ static void check_product(const struct r16_case *c, uint32_t seed, enum twin_ord
     struct random r = {seed};
     const size_t n_all = c->n_rows[0] + c->n_rows[1], stride = size_round_up(n_all, 16);
     const size_t n_cols = size_round_up(c->n_cols, GROUP_PAD_COLS), n_lines = n_cols / GROUP_COLS;
-    const size_t x_stride = size_round_up(c->n_cols, 4); /* every row is aligned */
+    const size_t x_stride = size_round_up(c->n_cols, 4); /* aligns each row for loads of four */
     float *x = floats(&r, c->n_tokens * x_stride), *bias = floats(&r, n_all);
     float *y = floats(&r, c->n_tokens * stride), *ref = zeros(c->n_tokens * stride, sizeof *ref);
     const struct block_inputs in = make_inputs(c->n_cols, c->block_cols, c->n_planes, c->n_tokens);

@@ -35,7 +35,9 @@ struct block_inputs {
 };
 
 /* RMSNorm of x unless w is NULL, then quantisation. With per_token all blocks have the scale of the
- * whole row. Without planes, the normed x goes to out.x. Grid: tokens, thread blocks of a row. */
+ * whole row. Without planes, the normed x goes to out.x. x and w must be 16-byte aligned, and
+ * x_stride a multiple of 4, because four elements are loaded together. Grid: tokens, thread blocks
+ * of a row. */
 struct blocks_args {
     const float *x, *w;
     struct block_inputs out;

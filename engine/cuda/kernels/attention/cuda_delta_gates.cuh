@@ -28,7 +28,8 @@ struct gate_pairs {
     struct word_pair at[GATE_BATCH];
 };
 
-/* True if the pairs of a row can be loaded as words. Otherwise load_pairs decodes each element. */
+/* Whether load_pairs can load the pairs of a row as words, which needs an aligned row of an even
+ * number of elements. Otherwise it decodes the elements one by one. */
 DEV bool in_words(const uint8_t *row, uint32_t n)
 {
     return n % 2 == 0 && ((uintptr_t)row & 7) == 0;

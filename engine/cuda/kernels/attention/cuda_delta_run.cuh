@@ -1,9 +1,10 @@
 /*
  * The states of gated delta nets (docs/kernels.md, "Gated delta nets").
  *
- * Tokens pass through a state one after the other. The columns of a state are independent, and so
- * are the sums over even and odd rows of a column. So in heads of 128 or 64 elements two lanes
- * share a column, with its even and its odd rows in registers.
+ * Each token changes the state, so the tokens of a sequence are processed one after the other. The
+ * columns of a state are independent of each other. The sums over the even and over the odd rows of
+ * a column are independent, too. So in heads of 128 or 64 elements two lanes share a column: one
+ * has the even rows in its registers, the other the odd rows.
  */
 #ifndef CUDA_DELTA_RUN_CUH
 #define CUDA_DELTA_RUN_CUH
@@ -152,7 +153,7 @@ DEV float run_half(const struct delta_token *t, uint32_t half, uint32_t column, 
 
 /* The columns of a thread block, for heads of 2 n_rows elements: two lanes share a column, which
  * stays in their registers. n_rows must be a compile-time constant. The state is loaded before the
- * previous kernel has ended, the next batch of tokens while one is computed. */
+ * previous kernel has ended. A batch of tokens is loaded while the one before it is computed. */
 DEV void run_in_registers(const struct delta_run_args *a, const struct cuda_run *run,
                           struct delta_token (*tokens)[DELTA_BATCH], uint32_t n_rows)
 {
