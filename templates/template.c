@@ -28,9 +28,6 @@ struct template
     struct jval tokens[TEMPLATE_TOKENS];
 };
 
-const char *const template_token_names[TEMPLATE_TOKENS] = {"bos_token", "eos_token", "unk_token",
-                                                           "pad_token"};
-
 /* ---- choosing a built-in family ---- */
 
 static const struct template_family *family_find(const char *name)

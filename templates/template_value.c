@@ -207,6 +207,9 @@ bool messages_with_origin(struct jvm *vm, const struct template_value *messages,
     return true;
 }
 
+const char *const template_token_names[TEMPLATE_TOKENS] = {"bos_token", "eos_token", "unk_token",
+                                                           "pad_token"};
+
 static bool is_token_name(const struct jentry *e)
 {
     for (size_t i = 0; i < TEMPLATE_TOKENS; i++)

@@ -48,6 +48,28 @@ static bool plan_memory(struct info *info, const struct bn_model_config *cfg, st
     return ok;
 }
 
+/* struct info.table_bytes. Needs a model and a plan. */
+static uint64_t table_bytes(const struct info *info, const struct bn_model_config *cfg)
+{
+    const struct model *m = info->model;
+    if (strcmp(info->backend, "cpu") != 0)
+        return 0;
+    /* A ternary head is packed, and --head q8 makes a copy of a float head. */
+    const bool has_copy = m->head_linear.source.bytes ||
+                          (cfg->head == BN_HEAD_Q8 && tensor_geometries[m->head.type].is_float);
+    const bool reads_head = !m->tied && !has_copy;
+    return m->embd.n_bytes + (reads_head ? (uint64_t)m->head.n_bytes : 0);
+}
+
+static void add_up_memory(struct info *info, const struct bn_model_config *cfg)
+{
+    const struct backend_plan *p = &info->plan;
+    info->table_bytes = table_bytes(info, cfg);
+    info->kv_bytes = (uint64_t)p->kv_bytes_per_token * info->n_ctx;
+    info->total_bytes = p->weight_bytes + info->table_bytes + info->kv_bytes + p->seq_fixed_bytes +
+                        p->scratch_bytes;
+}
+
 static void open_model(struct info *info, const struct bn_model_config *cfg)
 {
     const struct model_config model = {.i2s_layout = cfg->i2s_layout,
@@ -64,22 +86,10 @@ static void open_model(struct info *info, const struct bn_model_config *cfg)
     if (!model_open(info->gguf, &model, &info->model, &info->model_error))
         return;
     info->n_ctx = (size_t)options_int(info->in->options, "ctx");
-    if (!plan_memory(info, cfg, &info->plan_error))
+    if (plan_memory(info, cfg, &info->plan_error))
+        add_up_memory(info, cfg);
+    else
         info->plan = (struct backend_plan){0};
-}
-
-uint64_t info_table_bytes(const struct info *info)
-{
-    const struct model *m = info->model;
-    if (strcmp(info->backend, "cpu") != 0)
-        return 0; /* a GPU has copies of the tables, which are part of weight_bytes */
-    struct bn_model_config cfg = {0};
-    model_args_config(info->in->options, &cfg);
-    /* A ternary head is packed, and --head q8 makes a copy of a float head. */
-    const bool has_copy = m->head_linear.source.bytes ||
-                          (cfg.head == BN_HEAD_Q8 && tensor_geometries[m->head.type].is_float);
-    const bool reads_head = !m->tied && !has_copy;
-    return m->embd.n_bytes + (reads_head ? (uint64_t)m->head.n_bytes : 0);
 }
 
 static enum exit_code collect(struct info *info)

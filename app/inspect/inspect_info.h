@@ -28,7 +28,13 @@ struct info {
     struct model *model;                    /* NULL after model_error */
     struct bn_error model_error, tokenizer_error, template_error;
     size_t n_ctx; /* tokens of context for which the memory is counted; not used without a plan */
-    struct backend_plan plan;   /* all 0 without a model or with a plan_error */
+    struct backend_plan plan; /* all 0 without a model or with a plan_error */
+    /* Bytes of the token embedding and the output head that are read from the file while the model
+     * runs. They need memory beside plan.weight_bytes. 0 on a GPU, which has copies of them in its
+     * weights. */
+    uint64_t table_bytes;
+    uint64_t kv_bytes;          /* of n_ctx tokens */
+    uint64_t total_bytes;       /* weights, tables, KV cache, states of a chat and scratch */
     struct bn_error plan_error; /* code BN_OK: no error */
     const char *backend;        /* name of the backend of the plan; NULL: none was chosen */
     struct bn_device_line devices[INFO_DEVICES];
@@ -60,11 +66,6 @@ static inline bool info_key(const struct gguf_kv *kv, char out[INFO_KEY_BYTES])
     (void)snprintf(out, INFO_KEY_BYTES, "%.*s", (int)kv->key.n_bytes, kv->key.ptr);
     return true;
 }
-
-/* Bytes of the token embedding and the output head that are read from the file while the model
- * runs. They need memory beside backend_plan.weight_bytes. 0 on a GPU, which has copies. Call it
- * only with a model and without a plan_error. */
-uint64_t info_table_bytes(const struct info *info);
 
 /* Print to stdout: sections of two columns, or one JSON object. An error of the JSON is printed on
  * stderr, and its code is returned. */

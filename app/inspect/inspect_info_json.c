@@ -101,15 +101,12 @@ static json_t *memory_object(const struct info *info)
         return json_null();
     if (info->plan_error.code != BN_OK)
         return error_object(&info->plan_error);
-    const uint64_t kv_bytes = (uint64_t)p->kv_bytes_per_token * info->n_ctx;
-    const uint64_t table_bytes = info_table_bytes(info);
-    return json_pack(
-        "{s:s, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I}", "device", info->backend,
-        "weight_bytes", count(p->weight_bytes), "scratch_bytes", count(p->scratch_bytes),
-        "kv_bytes_per_token", count(p->kv_bytes_per_token), "chat_bytes", count(p->seq_fixed_bytes),
-        "state_bytes", count(p->state_bytes), "n_ctx", count(info->n_ctx), "kv_bytes",
-        count(kv_bytes), "table_bytes", count(table_bytes), "total_bytes",
-        count(p->weight_bytes + kv_bytes + p->seq_fixed_bytes + p->scratch_bytes + table_bytes));
+    return json_pack("{s:s, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I}", "device", info->backend,
+                     "weight_bytes", count(p->weight_bytes), "scratch_bytes",
+                     count(p->scratch_bytes), "kv_bytes_per_token", count(p->kv_bytes_per_token),
+                     "chat_bytes", count(p->seq_fixed_bytes), "state_bytes", count(p->state_bytes),
+                     "n_ctx", count(info->n_ctx), "kv_bytes", count(info->kv_bytes), "table_bytes",
+                     count(info->table_bytes), "total_bytes", count(info->total_bytes));
 }
 
 static json_t *token_object(const struct tokenizer *t, int32_t id)

@@ -120,7 +120,6 @@ static void print_memory(const struct info *info)
         return;
     }
     const struct backend_plan *p = &info->plan;
-    const uint64_t kv_bytes = (uint64_t)p->kv_bytes_per_token * info->n_ctx;
     printf("  %-16s %s\n", "device", info->backend);
     put_bytes("weights", p->weight_bytes);
     put_bytes("KV per token", p->kv_bytes_per_token);
@@ -128,15 +127,14 @@ static void print_memory(const struct info *info)
         !options_given(info->in->options, "ctx") && info->n_ctx < info->model->hp.n_ctx_train;
     printf("  %-16s %zu tokens%s\n", "context", info->n_ctx,
            is_limited ? ", which fit into half of the free memory" : "");
-    put_bytes("KV cache", kv_bytes);
+    put_bytes("KV cache", info->kv_bytes);
     if (p->state_bytes > 0) {
         put_bytes("states in a chat", p->seq_fixed_bytes);
         put_bytes("a saved state", p->state_bytes);
     }
     put_bytes("scratch", p->scratch_bytes);
-    put_bytes("tables in file", info_table_bytes(info));
-    put_bytes("total", p->weight_bytes + kv_bytes + p->seq_fixed_bytes + p->scratch_bytes +
-                           info_table_bytes(info));
+    put_bytes("tables in file", info->table_bytes);
+    put_bytes("total", info->total_bytes);
 }
 
 static void put_token(const struct tokenizer *t, const char *name, int32_t id)
