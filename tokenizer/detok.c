@@ -158,7 +158,7 @@ bool detok_push(struct detok *d, int32_t id, struct bn_str *text, bool *stopped,
     size_t n_ready = 0;
     if (!d->stopped) {
         n_ready = d->n_text - held_bytes(d);
-        n_ready -= utf8_open_bytes(d->text, n_ready);
+        n_ready -= utf8_partial_bytes(d->text, n_ready);
     }
     d->n_returned = n_ready;
     *text = (struct bn_str){d->text, n_ready};

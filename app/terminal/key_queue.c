@@ -18,7 +18,7 @@
  * here, because Readline may draw them. */
 static void add_whole(struct key_queue *q, struct bn_str bytes)
 {
-    const size_t n_partial = utf8_open_bytes(bytes.ptr, bytes.n_bytes);
+    const size_t n_partial = utf8_partial_bytes(bytes.ptr, bytes.n_bytes);
     struct term_char c;
     if (q->bytes.n_bytes == 0)
         strbuf_cut(&q->bytes, 0); /* clears `failed`, so that later keys are not lost, too */

@@ -72,7 +72,7 @@ static void pass_over(size_t i, struct backend_config *cfg, const char *why)
     /* 160 bytes hold "cuda is not used: " (18), 141 more and a terminator. */
     (void)snprintf(cfg->skip_reason, sizeof cfg->skip_reason, "%s is not used: %.141s",
                    kinds[i].name, why);
-    utf8_drop_open(cfg->skip_reason);
+    utf8_drop_partial(cfg->skip_reason);
 }
 
 /* Set *out to the first kind from number `first` on that can run here. */

@@ -17,7 +17,7 @@ bool bn_fail(struct bn_error *err, enum bn_errcode code, const char *fmt, ...)
     err->code = code;
     (void)vsnprintf(err->text, sizeof(err->text), fmt, args); /* cut if too long */
     va_end(args);
-    utf8_drop_open(err->text); /* also needed if the caller has cut the last argument */
+    utf8_drop_partial(err->text); /* also needed if the caller has cut the last argument */
     return false;
 }
 
@@ -31,7 +31,7 @@ bool bn_fail_prefix(struct bn_error *err, const char *fmt, ...)
     const size_t used = n < 0 ? 0 : (size_t)n < sizeof(text) ? (size_t)n : sizeof(text) - 1;
     const size_t left = sizeof(text) - used;
     (void)snprintf(text + used, left, ": %.*s", (int)left, err->text); /* cut if too long */
-    utf8_drop_open(text);
+    utf8_drop_partial(text);
     memcpy(err->text, text, sizeof(text));
     return false;
 }

@@ -26,7 +26,7 @@ void bn_notes_add(struct bn_notes *notes, enum bn_note_kind kind, const char *id
     va_start(args, fmt);
     (void)vsnprintf(note->text, sizeof(note->text), fmt, args); /* cut if too long */
     va_end(args);
-    utf8_drop_open(note->text);
+    utf8_drop_partial(note->text);
 }
 
 bool bn_repair_allowed(const char *no_repair, const char *id)

@@ -54,7 +54,7 @@ size_t utf8_valid_bytes(const char *bytes, size_t n_bytes)
     return at;
 }
 
-size_t utf8_open_bytes(const char *bytes, size_t n_bytes)
+size_t utf8_partial_bytes(const char *bytes, size_t n_bytes)
 {
     for (size_t back = 1; back <= 3 && back <= n_bytes; back++) {
         const uint8_t *const at = (const uint8_t *)bytes + n_bytes - back;
@@ -69,8 +69,8 @@ size_t utf8_open_bytes(const char *bytes, size_t n_bytes)
     return 0;
 }
 
-void utf8_drop_open(char *text)
+void utf8_drop_partial(char *text)
 {
     const size_t n = strlen(text);
-    text[n - utf8_open_bytes(text, n)] = '\0';
+    text[n - utf8_partial_bytes(text, n)] = '\0';
 }

@@ -23,9 +23,10 @@ size_t utf8_encode(uint32_t cp, char out[4]);
 size_t utf8_valid_bytes(const char *bytes, size_t n_bytes);
 
 /* Number of bytes at the end, 0 to 3, that begin a character which further bytes could complete. */
-size_t utf8_open_bytes(const char *bytes, size_t n_bytes);
+size_t utf8_partial_bytes(const char *bytes, size_t n_bytes);
 
-/* Remove these bytes from the end of a text that was cut by bytes. */
-void utf8_drop_open(char *text);
+/* Remove the bytes that utf8_partial_bytes counts from the end of `text`, for a text that was cut
+ * without regard to characters. */
+void utf8_drop_partial(char *text);
 
 #endif

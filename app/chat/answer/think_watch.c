@@ -65,7 +65,7 @@ void think_watch_add(struct think_watch *w, struct bn_str bytes)
 /* Whether the text that closes a thought may follow: no character and no marker is incomplete. */
 static bool may_close(const struct think_watch *w)
 {
-    return w->thought.held.n_bytes == 0 && utf8_open_bytes(w->last, w->n_last) == 0;
+    return w->thought.held.n_bytes == 0 && utf8_partial_bytes(w->last, w->n_last) == 0;
 }
 
 bool think_watch_next(struct think_watch *w, int32_t *id)

@@ -263,7 +263,7 @@ void markdown_add(struct markdown *m, struct bn_str text, const struct markdown_
     if (m->bytes.failed)
         strbuf_cut(&m->bytes, 0); /* clears `failed`: the text after the lost piece is shown */
     strbuf_add_str(&m->bytes, text);
-    add_bytes(m, m->bytes.n_bytes - utf8_open_bytes(m->bytes.ptr, m->bytes.n_bytes), sink);
+    add_bytes(m, m->bytes.n_bytes - utf8_partial_bytes(m->bytes.ptr, m->bytes.n_bytes), sink);
 }
 
 void markdown_flush(struct markdown *m, const struct markdown_sink *sink)

@@ -61,17 +61,17 @@ static void valid_bytes_end_at_the_first_fault(void **state)
 static void open_bytes_may_become_a_character(void **state)
 {
     (void)state;
-    assert_int_equal(utf8_open_bytes("a\xF0\x9F\x98", 4), 3);
-    assert_int_equal(utf8_open_bytes("a\xF0\x9F", 3), 2);
-    assert_int_equal(utf8_open_bytes("a\xC3", 2), 1);
-    assert_int_equal(utf8_open_bytes("\xC3\xA4", 2), 0);
-    assert_int_equal(utf8_open_bytes("\xE0\x80", 2),
+    assert_int_equal(utf8_partial_bytes("a\xF0\x9F\x98", 4), 3);
+    assert_int_equal(utf8_partial_bytes("a\xF0\x9F", 3), 2);
+    assert_int_equal(utf8_partial_bytes("a\xC3", 2), 1);
+    assert_int_equal(utf8_partial_bytes("\xC3\xA4", 2), 0);
+    assert_int_equal(utf8_partial_bytes("\xE0\x80", 2),
                      0); /* overlong: no further byte can complete it */
-    assert_int_equal(utf8_open_bytes("\x80\x80\x80\x80", 4), 0);
-    assert_int_equal(utf8_open_bytes("\xF4", 1), 1);
+    assert_int_equal(utf8_partial_bytes("\x80\x80\x80\x80", 4), 0);
+    assert_int_equal(utf8_partial_bytes("\xF4", 1), 1);
     for (int byte = 0xF5; byte <= 0xFF; byte++)
-        assert_int_equal(utf8_open_bytes(&(const char){(char)byte}, 1), 0);
-    assert_int_equal(utf8_open_bytes("", 0), 0);
+        assert_int_equal(utf8_partial_bytes(&(const char){(char)byte}, 1), 0);
+    assert_int_equal(utf8_partial_bytes("", 0), 0);
 }
 
 int main(void)
