@@ -1,9 +1,9 @@
 /*
  * The comparison of the self-test: each kernel runs on a few small inputs, most of them with ragged
  * ends, and its outputs are compared with those of ref. attn_block_q8 runs as a part of
- * attn_tile_q8. Left out are the peaks and what only ref implements. Inputs depend only on a
- * counter, so a failure is reproducible. tests/engine/kernels/check_kernels is the thorough
- * comparison.
+ * attn_tile_q8. mac_peak and fma_peak do not run, because they only measure, and neither do kernels
+ * that exist only in ref. Inputs depend only on a counter, so a failure is reproducible.
+ * tests/engine/kernels/check_kernels compares more thoroughly.
  */
 #include "engine/cpu/cpu_caps_compare.h"
 
@@ -386,15 +386,15 @@ static void fill_row(uint8_t *row, enum tensor_type type, uint64_t seed)
 {
     for (size_t i = 0; i < ROW_BYTES; i++)
         row[i] = (uint8_t)(mix(seed + i) & (tensor_geometries[type].is_float ? 0xbfu : 0xffu));
-    for (size_t i = 0; i < N_TABLE; i += 32) { /* the high bytes of F16 scales */
-        if (type == TENSOR_Q8_0)
-            row[i / 32 * 34 + 1] &= 0x3f;
-        if (type == TENSOR_Q4_0)
-            row[i / 32 * 18 + 1] &= 0x3f;
+    const struct tensor_geometry *const g = &tensor_geometries[type];
+    for (size_t b = 0; b < N_TABLE / g->block_cols; b++) {
+        uint8_t *const block = row + b * g->block_bytes;
+        if (type == TENSOR_Q8_0 || type == TENSOR_Q4_0 || type == TENSOR_Q4_K)
+            block[1] &= 0x3f; /* the high byte of the first two, an F16 scale */
         if (type == TENSOR_Q4_K)
-            row[i / 256 * 144 + 1] &= 0x3f, row[i / 256 * 144 + 3] &= 0x3f;
+            block[3] &= 0x3f; /* the second scale */
         if (type == TENSOR_Q6_K)
-            row[i / 256 * 210 + 209] &= 0x3f;
+            block[Q6_K_BYTES - 1] &= 0x3f; /* the scale is last */
     }
 }
 
@@ -419,7 +419,7 @@ static void run_rows(const struct cpu_kernels *k, struct outputs *o)
 #define N_BLOCKS 3
 #define STEP_STRIDE 8
 
-struct group_case {
+struct states_case {
     _Alignas(64) int8_t x[N_BLOCKS * 2 * COARSE_COLS];
     _Alignas(64) int8_t gathered[COARSE_STATES * N_BLOCKS * 2 * COARSE_COLS];
     _Alignas(64) int32_t fix[N_BLOCKS * COARSE_STATES];
@@ -440,7 +440,7 @@ struct coarse_case {
 static void run_coarse_states(const struct cpu_kernels *k, const struct coarse_mat *m,
                               const int8_t *planes, struct outputs *o)
 {
-    struct group_case g = {.bounds = {{0}}};
+    struct states_case g = {.bounds = {{0}}};
     const int8_t *x[2] = {planes, g.x};
     float *const bounds[2] = {g.bounds[0], g.bounds[1]};
     for (size_t i = 0; i < sizeof g.x; i++)
@@ -469,7 +469,7 @@ static void run_coarse(const struct cpu_kernels *k, struct outputs *o)
     record(o, "coarse_pack", worst, sizeof worst);
     record(o, "coarse_pack", c.lines, sizeof c.lines);
     record(o, "coarse_pack", c.steps, sizeof c.steps);
-    for (size_t i = 0; i < sizeof c.x; i++) /* the second plane, 2 low, has even numbers */
+    for (size_t i = 0; i < sizeof c.x; i++) /* the second plane holds 2 * low: even numbers */
         c.x[i] = (int8_t)((int)(mix(300000 + i) % 255) - 127) & (i / COARSE_COLS % 2 ? ~1 : ~0);
     for (size_t i = 0; i < N_BLOCKS * 16; i++)
         c.fix[i] = (int32_t)(mix(310000 + i) % 2000000) - 1000000;

@@ -19,7 +19,6 @@
 
 #define ROUND_ROWS 2048 /* most rows of a thread in a round: 10 MB of F16 at width 2560 */
 #define Q8_COLS 32
-#define Q8_BYTES 34 /* an F16 and 32 bytes */
 
 _Static_assert(COARSE_COLS == HEAD_PLANE_COLS && LINE_BYTES == HEAD_PLANE_COLS / 2,
                "kernels and head_plane.h have the same plane");
@@ -57,7 +56,7 @@ struct head_job {
 
 static void copy_row(const float *x, size_t n, uint8_t *out)
 {
-    for (; n > 0; n -= Q8_COLS, x += Q8_COLS, out += Q8_BYTES) { /* rows are whole blocks */
+    for (; n > 0; n -= Q8_COLS, x += Q8_COLS, out += Q8_0_BYTES) { /* rows are whole blocks */
         float most = 0.0f;
         for (size_t i = 0; i < Q8_COLS; i++)
             most = fabsf(x[i]) > most ? fabsf(x[i]) : most;

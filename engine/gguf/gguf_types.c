@@ -14,10 +14,10 @@ const struct tensor_geometry tensor_geometries[TENSOR_N_TYPES] = {
     [TENSOR_F32] = {"F32", 0, 1, 4, 0, .is_float = true, .is_table = true},
     [TENSOR_F16] = {"F16", 1, 1, 2, 0, .is_float = true, .is_table = true},
     [TENSOR_BF16] = {"BF16", 30, 1, 2, 0, .is_float = true, .is_table = true},
-    [TENSOR_Q8_0] = {"Q8_0", 8, 32, 34, 0, .is_table = true},
-    [TENSOR_Q4_0] = {"Q4_0", 2, 32, 18, 0, .is_table = true},
-    [TENSOR_Q4_K] = {"Q4_K", 12, 256, 144, 0, .is_table = true},
-    [TENSOR_Q6_K] = {"Q6_K", 14, 256, 210, 0, .is_table = true},
+    [TENSOR_Q8_0] = {"Q8_0", 8, 32, Q8_0_BYTES, 0, .is_table = true},
+    [TENSOR_Q4_0] = {"Q4_0", 2, 32, Q4_0_BYTES, 0, .is_table = true},
+    [TENSOR_Q4_K] = {"Q4_K", 12, 256, Q4_K_BYTES, 0, .is_table = true},
+    [TENSOR_Q6_K] = {"Q6_K", 14, 256, Q6_K_BYTES, 0, .is_table = true},
     /* The tail is an F32 scale and 28 unused bytes. */
     [TENSOR_I2_S] = {"I2_S", 36, 4, 1, 32, .is_ternary = true},
     [TENSOR_TQ1_0] = {"TQ1_0", 34, 256, 54, 0, .is_ternary = true, .is_table = true},
@@ -214,13 +214,13 @@ static const struct foreign_type *find_only_foreign(uint32_t file_id)
     return found;
 }
 
-struct tensor_verdict tensor_type_judge(uint32_t file_id, size_t n_cols, size_t n_rows, size_t span,
-                                        size_t alignment)
+struct unusable_type tensor_type_unusable(uint32_t file_id, size_t n_cols, size_t n_rows,
+                                          size_t span, size_t alignment)
 {
     for (enum tensor_type type = TENSOR_F32; type < TENSOR_OTHER; type++) {
         if (type_fits(type, file_id, n_cols, n_rows, span, alignment))
             /* a type of our table, but not permitted for this tensor */
-            return (struct tensor_verdict){tensor_geometries[type].name, ADVICE_DENSE};
+            return (struct unusable_type){tensor_geometries[type].name, ADVICE_DENSE};
     }
     size_t n;
     const struct foreign_type *f =
@@ -228,6 +228,6 @@ struct tensor_verdict tensor_type_judge(uint32_t file_id, size_t n_cols, size_t 
     if (!f)
         f = find_only_foreign(file_id);
     if (f)
-        return (struct tensor_verdict){f->name, f->advice};
-    return (struct tensor_verdict){tensor_type_id_name(file_id), ADVICE_DENSE};
+        return (struct unusable_type){f->name, f->advice};
+    return (struct unusable_type){tensor_type_id_name(file_id), ADVICE_DENSE};
 }

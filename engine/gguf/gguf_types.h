@@ -35,6 +35,12 @@ enum tensor_type {
     TENSOR_N_TYPES
 };
 
+/* Bytes of a block of the packed types that tables can have, for the kernels that decode them. */
+#define Q8_0_BYTES 34  /* 32 elements: F16 scale, a byte for each */
+#define Q4_0_BYTES 18  /* 32 elements: F16 scale, four bits for each */
+#define Q4_K_BYTES 144 /* 256 elements: two F16 scales, 12 bytes of scales, four bits for each */
+#define Q6_K_BYTES 210 /* 256 elements: six bits for each, 16 bytes of scales, F16 scale */
+
 struct tensor_geometry {
     const char *name;   /* "TQ2_0" */
     uint32_t file_id;   /* type id in files, see docs/formats.md */
@@ -76,11 +82,11 @@ const char *tensor_type_id_name(uint32_t file_id);
 
 /* Name and advice for a tensor that cannot be used. `span` is as above and decides between the
  * meanings of the id. */
-struct tensor_verdict {
+struct unusable_type {
     const char *name;   /* "TL2 (39)"; NULL if the id is unknown */
     const char *advice; /* "convert the model to i2_s or tq2_0 from its original" */
 };
-struct tensor_verdict tensor_type_judge(uint32_t file_id, size_t n_cols, size_t n_rows, size_t span,
-                                        size_t alignment);
+struct unusable_type tensor_type_unusable(uint32_t file_id, size_t n_cols, size_t n_rows,
+                                          size_t span, size_t alignment);
 
 #endif

@@ -59,8 +59,8 @@ static bool refuse_table(const struct finder *f, const char *type, struct bn_err
 static bool refuse_type(const struct finder *f, const struct gguf_tensor *t, enum tensor_use use,
                         struct bn_error *err)
 {
-    const struct tensor_verdict v =
-        tensor_type_judge(t->type_id, t->n_cols, t->n_rows, t->n_bytes, f->m->gguf->alignment);
+    const struct unusable_type v =
+        tensor_type_unusable(t->type_id, t->n_cols, t->n_rows, t->n_bytes, f->m->gguf->alignment);
     if (!v.name)
         return refusal_fail(err, REFUSED_DENSE, BN_EUNSUPPORTED,
                             "tensor '%s' has the unknown type %u: %s", f->name, t->type_id,

@@ -36,7 +36,7 @@ static void row_decode_bf16_ref(const uint8_t *row, size_t n, float *out)
 /* Block of 32 elements: scale d, q[32] */
 static void row_decode_q8_0_ref(const uint8_t *row, size_t n, float *out)
 {
-    for (size_t i = 0; i < n; i += 32, row += 34) {
+    for (size_t i = 0; i < n; i += 32, row += Q8_0_BYTES) {
         const float d = load_f16(row);
         for (size_t j = 0; j < 32; j++)
             out[i + j] = d * (float)(int8_t)row[2 + j];
@@ -46,7 +46,7 @@ static void row_decode_q8_0_ref(const uint8_t *row, size_t n, float *out)
 /* Block of 32 elements: scale d, nibbles[16]. The low nibbles are elements 0 .. 15. */
 static void row_decode_q4_0_ref(const uint8_t *row, size_t n, float *out)
 {
-    for (size_t i = 0; i < n; i += 32, row += 18) {
+    for (size_t i = 0; i < n; i += 32, row += Q4_0_BYTES) {
         const float d = load_f16(row);
         for (size_t j = 0; j < 16; j++) {
             out[i + j] = d * (float)((row[2 + j] & 15) - 8);
@@ -60,7 +60,7 @@ static void row_decode_q4_0_ref(const uint8_t *row, size_t n, float *out)
  * bytes of sub-block j - 4. Sub-blocks 2i and 2i + 1 are the low and high nibbles of 32 bytes. */
 static void row_decode_q4_k_ref(const uint8_t *row, size_t n, float *out)
 {
-    for (size_t i = 0; i < n; i += 256, row += 144) {
+    for (size_t i = 0; i < n; i += 256, row += Q4_K_BYTES) {
         const float d = load_f16(row), d_min = load_f16(row + 2);
         const uint8_t *s = row + 4, *nibbles = row + 16;
         for (size_t j = 0; j < 8; j++) {
@@ -79,7 +79,7 @@ static void row_decode_q4_k_ref(const uint8_t *row, size_t n, float *out)
  * element l of quarter g of half h. A scale belongs to 16 elements. */
 static void row_decode_q6_k_ref(const uint8_t *row, size_t n, float *out)
 {
-    for (size_t i = 0; i < n; i += 256, row += 210) {
+    for (size_t i = 0; i < n; i += 256, row += Q6_K_BYTES) {
         const float d = load_f16(row + 208);
         for (size_t e = 0; e < 256; e++) {
             const size_t h = e / 128, g = e % 128 / 32, l = e % 32;

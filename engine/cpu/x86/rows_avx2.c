@@ -124,12 +124,11 @@ BN_FORCE_INLINE void block_values(enum tensor_type type, const uint8_t *block, i
                      s->offset + g, v);
 }
 
-/* Block number `group` of a row with blocks of 32 columns, which have one scale. A block has 34
- * bytes (Q8_0) or 18 (Q4_0). */
+/* Block number `group` of a row of Q8_0 or Q4_0, whose blocks have 32 columns and one scale. */
 BN_FORCE_INLINE void small_values(enum tensor_type type, const uint8_t *row, size_t group,
                                   __m256 v[4])
 {
-    const uint8_t *block = row + group * (type == TENSOR_Q8_0 ? 34 : 18);
+    const uint8_t *block = row + group * (type == TENSOR_Q8_0 ? Q8_0_BYTES : Q4_0_BYTES);
     const __m256 d = _mm256_broadcastss_ps(load_halves4(block));
     _Alignas(32) uint8_t bytes[GROUP_COLS];
     if (type == TENSOR_Q4_0)
@@ -147,12 +146,12 @@ BN_FORCE_INLINE void add_group(const __m256 v[4], const float *h, __m256 lanes[4
         lanes[i] = _mm256_fmadd_ps(v[i], _mm256_loadu_ps(h + 8 * i), lanes[i]);
 }
 
-/* Blocks of 256 columns: Q6_K (210 bytes) or Q4_K (144). Prefetches four lines for each block, from
- * `ahead` bytes after its start on. */
+/* Blocks of 256 columns: Q6_K or Q4_K. Prefetches four lines for each block, from `ahead` bytes
+ * after its start on. */
 BN_FORCE_INLINE float dot_blocks(enum tensor_type type, const uint8_t *row, size_t ahead,
                                  const float *h, size_t n)
 {
-    const size_t block_bytes = type == TENSOR_Q6_K ? 210 : 144;
+    const size_t block_bytes = type == TENSOR_Q6_K ? Q6_K_BYTES : Q4_K_BYTES;
     __m256 lanes[8], v[4];
 #pragma GCC unroll 8
     for (int i = 0; i < 8; i++)
@@ -172,12 +171,14 @@ BN_FORCE_INLINE float dot_blocks(enum tensor_type type, const uint8_t *row, size
     return tree64_avx2(lanes);
 }
 
-/* Blocks of 32 columns: Q8_0 or Q4_0. Two blocks, 68 or 36 bytes, are the 64 lanes of dot64; one
- * line is prefetched for them, `ahead` bytes further. With 68 bytes, one line of 17 is left out. */
+/* Blocks of 32 columns: Q8_0 or Q4_0. Two blocks are the 64 lanes of dot64. One line is prefetched
+ * for them, `ahead` bytes further. Two blocks of Q8_0 have 68 bytes, more than a line of 64, so one
+ * line in 17 is not prefetched. */
 BN_FORCE_INLINE float dot_small(enum tensor_type type, const uint8_t *row, size_t ahead,
                                 const float *h, size_t n)
 {
-    const size_t pair_bytes = type == TENSOR_Q8_0 ? 68 : 36, n_groups = n / GROUP_COLS;
+    const size_t pair_bytes = 2 * (type == TENSOR_Q8_0 ? Q8_0_BYTES : Q4_0_BYTES);
+    const size_t n_groups = n / GROUP_COLS;
     __m256 lanes[8], v[4];
 #pragma GCC unroll 8
     for (int i = 0; i < 8; i++)
@@ -206,7 +207,7 @@ BN_FORCE_INLINE void store_group(const __m256 v[4], float *out)
 
 BN_FORCE_INLINE void decode_blocks(enum tensor_type type, const uint8_t *row, size_t n, float *out)
 {
-    const size_t block_bytes = type == TENSOR_Q6_K ? 210 : 144;
+    const size_t block_bytes = type == TENSOR_Q6_K ? Q6_K_BYTES : Q4_K_BYTES;
     for (size_t i = 0; i < n; i += 256, row += block_bytes) {
         struct block_scales s;
         __m256 v[4];

@@ -96,8 +96,7 @@ BN_FORCE_INLINE void dot_plain(enum tensor_type type, int n_rows, struct row_str
 #pragma GCC unroll 4
         for (int r = 0; r < n_rows; r++) {
 #pragma GCC unroll 4
-            for (size_t line = 0; line < element_bytes;
-                 line++) /* 64 elements: element_bytes lines */
+            for (size_t line = 0; line < element_bytes; line++) /* 64 elements have as many lines */
                 _mm_prefetch((const char *)(s.ahead[r] + i * element_bytes + 64 * line),
                              _MM_HINT_T0);
         }
@@ -159,12 +158,11 @@ BN_FORCE_INLINE void block_values(enum tensor_type type, const uint8_t *block, i
     }
 }
 
-/* Block number `group` of a row with blocks of 32 columns, which have one scale. A block has 34
- * bytes (Q8_0) or 18 (Q4_0). */
+/* Block number `group` of a row of Q8_0 or Q4_0, whose blocks have 32 columns and one scale. */
 BN_FORCE_INLINE void small_values(enum tensor_type type, const uint8_t *row, size_t group,
                                   __m512 v[2])
 {
-    const uint8_t *block = row + group * (type == TENSOR_Q8_0 ? 34 : 18);
+    const uint8_t *block = row + group * (type == TENSOR_Q8_0 ? Q8_0_BYTES : Q4_0_BYTES);
     const __m512 d = _mm512_broadcastss_ps(load_halves4(block));
     _Alignas(32) uint8_t codes[GROUP_COLS];
     if (type == TENSOR_Q4_0)
@@ -182,12 +180,12 @@ BN_FORCE_INLINE void add_group(const __m512 v[2], const float *h, __m512 lanes[2
         lanes[i] = _mm512_fmadd_ps(v[i], _mm512_loadu_ps(h + 16 * i), lanes[i]);
 }
 
-/* Blocks of 256 columns: Q6_K (210 bytes) or Q4_K (144). Prefetches four lines for each block, from
- * `ahead` bytes after its start on. */
+/* Blocks of 256 columns: Q6_K or Q4_K. Prefetches four lines for each block, from `ahead` bytes
+ * after its start on. */
 BN_FORCE_INLINE float dot_blocks(enum tensor_type type, const uint8_t *row, size_t ahead,
                                  const float *h, size_t n)
 {
-    const size_t block_bytes = type == TENSOR_Q6_K ? 210 : 144;
+    const size_t block_bytes = type == TENSOR_Q6_K ? Q6_K_BYTES : Q4_K_BYTES;
     __m512 lanes[4], v[4];
 #pragma GCC unroll 4
     for (int i = 0; i < 4; i++)
@@ -206,12 +204,14 @@ BN_FORCE_INLINE float dot_blocks(enum tensor_type type, const uint8_t *row, size
     return tree64_avx512(lanes);
 }
 
-/* Blocks of 32 columns: Q8_0 or Q4_0. Two blocks, 68 or 36 bytes, are the 64 lanes of dot64; one
- * line is prefetched for them, `ahead` bytes further. With 68 bytes, one line of 17 is left out. */
+/* Blocks of 32 columns: Q8_0 or Q4_0. Two blocks are the 64 lanes of dot64. One line is prefetched
+ * for them, `ahead` bytes further. Two blocks of Q8_0 have 68 bytes, more than a line of 64, so one
+ * line in 17 is not prefetched. */
 BN_FORCE_INLINE float dot_small(enum tensor_type type, const uint8_t *row, size_t ahead,
                                 const float *h, size_t n)
 {
-    const size_t pair_bytes = type == TENSOR_Q8_0 ? 68 : 36, n_groups = n / GROUP_COLS;
+    const size_t pair_bytes = 2 * (type == TENSOR_Q8_0 ? Q8_0_BYTES : Q4_0_BYTES);
+    const size_t n_groups = n / GROUP_COLS;
     __m512 lanes[4], v[2];
 #pragma GCC unroll 4
     for (int i = 0; i < 4; i++)
@@ -240,7 +240,7 @@ BN_FORCE_INLINE void store_group(const __m512 v[2], float *out)
 
 BN_FORCE_INLINE void decode_blocks(enum tensor_type type, const uint8_t *row, size_t n, float *out)
 {
-    const size_t block_bytes = type == TENSOR_Q6_K ? 210 : 144;
+    const size_t block_bytes = type == TENSOR_Q6_K ? Q6_K_BYTES : Q4_K_BYTES;
     for (size_t i = 0; i < n; i += 256, row += block_bytes) {
         struct block_scales s;
         __m512 v[4];

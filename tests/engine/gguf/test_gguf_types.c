@@ -134,7 +134,7 @@ static void id_36_is_decided_by_the_span(void **state)
 static void check_verdict(uint32_t id, size_t n_cols, size_t n_rows, size_t span, const char *name,
                           const char *advice)
 {
-    const struct tensor_verdict v = tensor_type_judge(id, n_cols, n_rows, span, 32);
+    const struct unusable_type v = tensor_type_unusable(id, n_cols, n_rows, span, 32);
     assert_string_equal(v.name, name);
     if (!strstr(v.advice, advice))
         fail_msg("%s: '%s' does not say '%s'", name, v.advice, advice);
@@ -157,7 +157,7 @@ static void the_span_selects_the_name_of_an_id(void **state)
     /* our own type in a place that cannot have it */
     check_verdict(135, k, m, n / 4 + 4 * m, "IQ2_BN", "ternary original");
     check_verdict(36, k, m, n / 4 + 32, "I2_S", "ternary original");
-    assert_null(tensor_type_judge(4711, k, m, n, 32).name);
+    assert_null(tensor_type_unusable(4711, k, m, n, 32).name);
 }
 
 static void ids_have_names_without_a_span(void **state)

@@ -49,7 +49,7 @@ DEV void decode_plain(const uint8_t *row, uint32_t type, uint32_t i, uint32_t n,
 /* Block of 32 elements, 34 bytes: d, q[32]. d, and dmin of Q4_K, are F16. */
 DEV void decode_q8_0(const uint8_t *row, uint32_t i, float *out)
 {
-    const uint8_t *block = row + (uint64_t)(i / 32) * 34;
+    const uint8_t *block = row + (uint64_t)(i / 32) * Q8_0_BYTES;
     const float d = load_f16(block);
     for (uint32_t e = 0; e < 8; e++)
         out[e] = d * (float)(int8_t)block[2 + i % 32 + e];
@@ -58,7 +58,7 @@ DEV void decode_q8_0(const uint8_t *row, uint32_t i, float *out)
 /* Block of 32 elements, 18 bytes: d, nibbles[16]; the low nibbles are the first half. */
 DEV void decode_q4_0(const uint8_t *row, uint32_t i, float *out)
 {
-    const uint8_t *block = row + (uint64_t)(i / 32) * 18;
+    const uint8_t *block = row + (uint64_t)(i / 32) * Q4_0_BYTES;
     const float d = load_f16(block);
     const uint32_t shift = i % 32 < 16 ? 0 : 4;
     for (uint32_t e = 0; e < 8; e++)
@@ -69,7 +69,7 @@ DEV void decode_q4_0(const uint8_t *row, uint32_t i, float *out)
  * docs/formats.md), nibbles[128]. */
 DEV void decode_q4_k(const uint8_t *row, uint32_t i, float *out)
 {
-    const uint8_t *block = row + (uint64_t)(i / 256) * 144, *s = block + 4;
+    const uint8_t *block = row + (uint64_t)(i / 256) * Q4_K_BYTES, *s = block + 4;
     const uint32_t j = i % 256 / 32, l = i % 32;
     const int32_t sc = j < 4 ? s[j] & 63 : (s[j + 4] & 15) | (s[j - 4] >> 6) << 4;
     const int32_t m = j < 4 ? s[j + 4] & 63 : s[j + 4] >> 4 | (s[j] >> 6) << 4;
@@ -84,7 +84,7 @@ DEV void decode_q4_k(const uint8_t *row, uint32_t i, float *out)
  * Element i is element l of quarter g of half h. */
 DEV void decode_q6_k(const uint8_t *row, uint32_t i, float *out)
 {
-    const uint8_t *block = row + (uint64_t)(i / 256) * 210;
+    const uint8_t *block = row + (uint64_t)(i / 256) * Q6_K_BYTES;
     const uint32_t h = i % 256 / 128, g = i % 128 / 32, l = i % 32;
     const float scale = load_f16(block + 208) * (float)(int8_t)block[192 + 8 * h + l / 16 + 2 * g];
     for (uint32_t e = 0; e < 8; e++) {
