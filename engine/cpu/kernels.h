@@ -169,7 +169,7 @@ struct coarse_query {
  * NaN if w has one. Blocks with a magnitude above COARSE_MAX (coarse_code.h) or a NaN become 0. */
 typedef float (*coarse_pack_fn)(const float *w, size_t n_blocks, size_t row, uint8_t *lines,
                                 uint16_t *steps);
-/* bound[r - row0] = unit * (row r of m times x) + sqrt(1e-36 + sum of (step * spread)^2) */
+/* bound[r - row0] = unit * (row r of m times x) + sqrt(COARSE_UNDERFLOW + sum (step * spread)^2) */
 typedef void (*coarse_bound_fn)(const struct coarse_mat *m, size_t row0, size_t row1,
                                 const struct coarse_query *q, float *bound);
 
@@ -189,8 +189,8 @@ struct coarse_states {
 };
 /* Bring n coarse_query.x, (n_blocks, 256) each, into the layout of coarse_states.x. */
 typedef void (*coarse_gather_fn)(const int8_t *const *x, size_t n, size_t n_blocks, int8_t *out);
-/* bounds[i][r - row0], for i < n: unit * (row r of m times x) + sqrt(1e-36 + sum over blocks of
- * max(step^2, COARSE_MIN) * spread2) */
+/* bounds[i][r - row0], for i < n: unit * (row r of m times x) + sqrt(COARSE_UNDERFLOW + sum over
+ * blocks of max(step^2, COARSE_MIN) * spread2) */
 typedef void (*coarse_bound_states_fn)(const struct coarse_mat *m, size_t row0, size_t row1,
                                        const struct coarse_states *g, float *const *bounds);
 

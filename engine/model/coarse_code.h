@@ -10,6 +10,9 @@
 #define COARSE_MAX 1e15f           /* largest |weight|; above it, or for a NaN, there is no plane */
 #define COARSE_MIN_STEP 0x0d80u    /* least step of a block: 2^-100 as BF16; 1 / step is finite */
 
+/* Added under the root of the error bound of a logit: the products under the root can underflow. */
+#define COARSE_UNDERFLOW 1e-36f
+
 /* Only hidden states whose largest magnitude is from COARSE_X_MIN to COARSE_X_MAX are screened; for
  * the others the plane is not used. */
 #define COARSE_X_MIN 1e-15f /* smaller values could underflow */

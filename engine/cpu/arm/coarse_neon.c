@@ -59,7 +59,7 @@ BN_FORCE_INLINE float bound_row(const struct coarse_mat *m, size_t r, const stru
         const float32x4_t t = vmulq_f32(step, vld1q_f32(q->spread + b));
         squares[b / 4 % 2] = vfmaq_f32(squares[b / 4 % 2], t, t);
     }
-    const float error = sqrtf(tree4_neon(vaddq_f32(squares[0], squares[1])) + 1e-36f);
+    const float error = sqrtf(tree4_neon(vaddq_f32(squares[0], squares[1])) + COARSE_UNDERFLOW);
     const float32x4_t four =
         vaddq_f32(vaddq_f32(lanes[0], lanes[2]), vaddq_f32(lanes[1], lanes[3]));
     return q->unit * tree4_neon(four) + error;

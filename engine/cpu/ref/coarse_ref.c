@@ -1,7 +1,7 @@
 /*
  * Reference for the coarse plane, a copy of the output head with four bits per weight (struct
  * coarse_mat): packing of a row, and upper bounds of the logits for one hidden state and for a
- * group of up to 16. 1e-36 is added under each root to cover products that underflow.
+ * group of up to 16.
  *
  * The order of the float operations is fixed (docs/kernels.md, "The head, screened"), so that each
  * of the two kinds of bounds is the same on every machine.
@@ -55,7 +55,8 @@ void coarse_bound_ref(const struct coarse_mat *m, size_t row0, size_t row1,
             const float t = bf16_to_f32(steps[b]) * q->spread[b];
             squares[b % 8] = fmaf(t, t, squares[b % 8]);
         }
-        bound[r - row0] = q->unit * sum_tree(lanes, 16) + sqrtf(sum_tree(squares, 8) + 1e-36f);
+        bound[r - row0] =
+            q->unit * sum_tree(lanes, 16) + sqrtf(sum_tree(squares, 8) + COARSE_UNDERFLOW);
     }
 }
 
@@ -102,6 +103,6 @@ void coarse_bound_states_ref(const struct coarse_mat *m, size_t row0, size_t row
                 squares = fmaf(step2 > COARSE_MIN ? step2 : COARSE_MIN,
                                g->spread2[b * COARSE_STATES + i], squares);
             }
-            bounds[i][r - row0] = g->unit[i] * product + sqrtf(squares + 1e-36f);
+            bounds[i][r - row0] = g->unit[i] * product + sqrtf(squares + COARSE_UNDERFLOW);
         }
 }

@@ -59,7 +59,8 @@ BN_FORCE_INLINE float bound_row(const struct coarse_mat *m, size_t r, const stru
         const __m256 t = _mm256_mul_ps(_mm256_castsi256_ps(step), _mm256_loadu_ps(q->spread + b));
         squares = _mm256_fmadd_ps(t, t, squares);
     }
-    const float error = _mm_cvtss_f32(_mm_sqrt_ss(_mm_set_ss(tree8_avx2(squares) + 1e-36f)));
+    const float error =
+        _mm_cvtss_f32(_mm_sqrt_ss(_mm_set_ss(tree8_avx2(squares) + COARSE_UNDERFLOW)));
     return q->unit * tree8_avx2(_mm256_add_ps(lanes[0], lanes[1])) + error;
 }
 

@@ -19,7 +19,7 @@ float coarse_pack_avx512(const float *w, size_t n_blocks, size_t row, uint8_t *l
     return coarse_pack_row(w, n_blocks, row, lines, steps);
 }
 
-/* The error term of a row: sqrt(sum of (step * spread)^2 + 1e-36). */
+/* The error term of a row: sqrt(sum of (step * spread)^2 + COARSE_UNDERFLOW). */
 BN_FORCE_INLINE float error_bound(const uint16_t *steps, size_t n, const float *spread)
 {
     __m256 squares = _mm256_setzero_ps();
@@ -29,7 +29,7 @@ BN_FORCE_INLINE float error_bound(const uint16_t *steps, size_t n, const float *
         const __m256 t = _mm256_mul_ps(_mm256_castsi256_ps(step), _mm256_loadu_ps(spread + b));
         squares = _mm256_fmadd_ps(t, t, squares);
     }
-    return _mm_cvtss_f32(_mm_sqrt_ss(_mm_set_ss(tree8_avx2(squares) + 1e-36f)));
+    return _mm_cvtss_f32(_mm_sqrt_ss(_mm_set_ss(tree8_avx2(squares) + COARSE_UNDERFLOW)));
 }
 
 /* Bounds of n_rows (1 or ROWS) rows: r, r + apart, ... */

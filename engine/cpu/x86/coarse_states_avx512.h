@@ -7,6 +7,7 @@
 
 #include "engine/cpu/kernels.h"
 #include "engine/cpu/x86/transpose_avx512.h"
+#include "engine/model/coarse_code.h"
 
 /* Blocks whose steps are widened together: as many BF16 as fit in a register. */
 #define GROUP_BLOCKS 32
@@ -86,7 +87,8 @@ BN_FORCE_INLINE void finish_rows(const struct coarse_mat *m, size_t row, size_t 
         sum_squares(m, row + r0, n_rows - r0, g, squares);
 #pragma GCC unroll 4
         for (size_t r = 0; r < ERROR_ROWS; r++) {
-            const __m512 error = _mm512_sqrt_ps(_mm512_add_ps(squares[r], _mm512_set1_ps(1e-36f)));
+            const __m512 error =
+                _mm512_sqrt_ps(_mm512_add_ps(squares[r], _mm512_set1_ps(COARSE_UNDERFLOW)));
             v[r0 + r] = _mm512_add_ps(_mm512_mul_ps(_mm512_load_ps(g->unit), v[r0 + r]), error);
         }
     }

@@ -7,6 +7,7 @@
 #define CUDA_BOUNDS_CUH
 
 #include "engine/cuda/kernels/head/cuda_head.cuh"
+#include "engine/model/coarse_code.h"
 
 /* A warp has BEST_ROWS rows of the plane. It copies BOUND_BLOCKS blocks of columns of them to
  * shared memory at a time, so that the number of copies in flight does not depend on the order in
@@ -99,8 +100,8 @@ DEV void add_errors(const uint16_t *steps, const float *spread, uint32_t member,
     }
 }
 
-/* Square of the error bound of a plane row, without the 1e-36. All lanes of a warp must call it;
- * the four threads that share the row all get the result. */
+/* Square of the error bound of a plane row, without COARSE_UNDERFLOW. All lanes of a warp must call
+ * it; the four threads that share the row all get the result. */
 DEV float square_of(float *squares)
 {
     for (uint32_t mask = 2; mask > 0; mask /= 2)
@@ -178,7 +179,8 @@ DEV void store_bounds(const struct bound_args *a, uint32_t row, uint32_t id,
 #pragma unroll
     for (uint32_t r = 0; r < 2; r++) {
         const float square = square_of(sums->squares[r]), tree = tree_of(sums->sums[r]);
-        const float up = screen->screened ? screen->unit * tree + sqrtf(square + 1e-36f) : INFINITY;
+        const float up =
+            screen->screened ? screen->unit * tree + sqrtf(square + COARSE_UNDERFLOW) : INFINITY;
         if (id + r >= n_vocab)
             continue;
         if (thread_x() % 4 == 0)
