@@ -143,9 +143,9 @@ BN_FORCE_INLINE void matvec_groups(const struct group_set *s, const struct r16_m
         _mm512_storeu_ps(s->y[i], y[i]);
 }
 
-/* Row groups g, g + step, ... of the range that starts at group0, whose results start at y. */
-BN_FORCE_INLINE struct group_set linear_r16_apart(const struct r16_mat *w, size_t group0, size_t g,
-                                                  size_t step, float *y)
+/* STREAMS row groups: g, g + step, g + 2 * step, ... The result of row group group0 is at y. */
+BN_FORCE_INLINE struct group_set groups_apart(const struct r16_mat *w, size_t group0, size_t g,
+                                              size_t step, float *y)
 {
     const size_t n_spans = w->n_lines * R16_LINE_COLS / w->span_cols;
     struct group_set s;
@@ -164,11 +164,11 @@ void r16_matvec_avx512(const struct r16_mat *w, size_t group0, size_t group1,
 {
     const size_t step = (group1 - group0) / STREAMS;
     for (size_t g = 0; g < step; g++) {
-        const struct group_set s = linear_r16_apart(w, group0, group0 + g, step, y);
+        const struct group_set s = groups_apart(w, group0, group0 + g, step, y);
         matvec_groups(&s, w, STREAMS, x);
     }
     for (size_t g = group0 + STREAMS * step; g < group1; g++) {
-        const struct group_set s = linear_r16_apart(w, group0, g, 0, y);
+        const struct group_set s = groups_apart(w, group0, g, 0, y);
         matvec_groups(&s, w, 1, x);
     }
 }
