@@ -12,6 +12,12 @@
 #define DEPENDENT_LAUNCH_MAJOR 9
 #define DEPENDENT_LAUNCH_PTX 90
 
+#define KERNEL_TRAIT(name, args, n_threads) {#name, n_threads},
+static const struct {
+    const char *name;
+    unsigned n_threads; /* of a thread block, unless the launch has another number */
+} traits[KERNEL_N] = {CUDA_KERNELS(KERNEL_TRAIT)};
+
 static bool check_version(struct cuda_driver *d, struct bn_error *err)
 {
     int version = 0;
@@ -73,18 +79,16 @@ static bool find_device(struct cuda_device *dev, size_t index, struct bn_error *
  * race. */
 static bool load_kernels(struct cuda_device *dev, struct bn_error *err)
 {
-#define KERNEL_NAME(name, args, n_threads) #name,
-    static const char *const names[] = {CUDA_KERNELS(KERNEL_NAME)};
     struct cuda_driver *d = &dev->driver;
     if (!cuda_ok(d, d->cuModuleLoadData(&dev->module, cuda_fatbin), "loading the kernels", err))
         return false;
     for (size_t i = 0; i < KERNEL_N; i++) {
         int ptx = 0;
-        if (!cuda_ok(d, d->cuModuleGetFunction(&dev->functions[i], dev->module, names[i]), names[i],
-                     err) ||
+        if (!cuda_ok(d, d->cuModuleGetFunction(&dev->functions[i], dev->module, traits[i].name),
+                     traits[i].name, err) ||
             !cuda_ok(d,
                      d->cuFuncGetAttribute(&ptx, CU_FUNC_ATTRIBUTE_PTX_VERSION, dev->functions[i]),
-                     names[i], err))
+                     traits[i].name, err))
             return false;
         /* All kernels use the same division between L1 cache and shared memory: a change would
          * delay a launch until the previous kernel has ended. An error does not matter, because
@@ -162,12 +166,6 @@ void cuda_record_error(struct cuda_device *dev, CUresult result, const char *wha
         dev->failed_name = what;
     }
 }
-
-#define KERNEL_TRAIT(name, args, n_threads) {#name, n_threads},
-static const struct {
-    const char *name;
-    unsigned n_threads;
-} traits[] = {CUDA_KERNELS(KERNEL_TRAIT)};
 
 const char *cuda_kernel_name(enum cuda_kernel k)
 {

@@ -13,7 +13,8 @@
 
 /* Neither columns nor rows fill their last line or tile. */
 enum { N_COLS = 500, N_LINES = 2, N_ROWS = 130, N_TOKENS = 3 };
-#define EPS 1e-5f
+#define EPS 1e-5f          /* of RMSNorm */
+#define WEIGHT_SCALE 0.75f /* of the matrix */
 
 /* Test data on the host. The device has buffers of the same sizes; the last three members are not
  * used on the host. */
@@ -82,8 +83,7 @@ static bool is_right(const struct selftest *t)
         int8_t q[N_LINES * LINE_COLS] = {0};
         const float s = quantise(t, t->x + token * N_COLS, q);
         for (size_t r = 0; r < N_ROWS; r++) {
-            /* 0.75 is the scale of the weights, see `run` */
-            const float y = (float)multiply(t, r, q) * (0.75f / s);
+            const float y = (float)multiply(t, r, q) * (WEIGHT_SCALE / s);
             if (memcmp(&y, &t->y[token * N_ROWS + r], sizeof y) != 0)
                 return false;
         }
@@ -120,7 +120,7 @@ static bool run(struct cuda_device *dev, struct selftest *t, CUdeviceptr memory,
                                  .n_tokens = N_TOKENS,
                                  .y_stride = N_ROWS,
                                  .row_end = {N_ROWS, N_ROWS},
-                                 .scale = {0.75f, 0.0f, 0.0f},
+                                 .scale = {WEIGHT_SCALE, 0.0f, 0.0f},
                                  .extra = {1.0f, 1.0f, 1.0f},
                                  .kind = LINEAR_STORE};
     if (!cuda_ok(d, d->cuMemcpyHtoD(x, t->x, sizeof t->x), "the self-test", err) ||

@@ -47,8 +47,8 @@
 #define APPLY_ROWS 32 /* queries per thread block of attn_apply: pairs of token and query head */
 #define APPLY_THREADS (4 * APPLY_ROWS)
 #define APPLY_ELEMS 128 /* elements of a head whose results a thread block of attn_apply has */
-#define ATTN_MAX_SHARES                                                                            \
-    128 /* most thread blocks of attn_split that share the position blocks of a token */
+/* Most thread blocks of attn_split that share the position blocks of a token. */
+#define ATTN_MAX_SHARES 128
 #define SPLIT_TILE 128 /* elements of a head whose keys or values attn_split holds at once */
 #define SPLIT_HEAD 256 /* widest head of attn_split */
 /* Threads per block of attn_split: a warp for each query head and one for the token's key. */

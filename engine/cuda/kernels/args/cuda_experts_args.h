@@ -40,7 +40,9 @@ struct router_args {
 struct choose_args {
     const float *z;             /* (n_tokens, n_experts) */
     struct cuda_choice *chosen; /* (n_tokens, n_used) in ascending order of `expert` */
-    uint32_t *counts;           /* (n_experts, 2) choices so far: low half, high half */
+    /* (n_experts, 2) how often each expert was chosen so far, as 64 bits: low word, high word. The
+     * kernel adds the choices of this pass. */
+    uint32_t *counts;
     uint32_t n_experts, n_used;
 };
 
@@ -55,9 +57,9 @@ struct group_pairs_args {
 };
 
 /* y = W x for each pair, with the rows of its expert. With w.kind LINEAR_SILU, section 0 is the
- * gate and section 1 is up. The gate is limited to at most clamp, up to -clamp .. clamp. With
- * LINEAR_STORE there is one section and no limit. w.n_tokens is the number of pairs, and w.n_groups
- * counts the row groups of all experts and sections. */
+ * matrix W_gate and section 1 is the matrix W_up, and y = silu(min(W_gate x, clamp)) *
+ * max(-clamp, min(W_up x, clamp)). With LINEAR_STORE there is one section and no limit. w.n_tokens
+ * is the number of pairs, and w.n_groups counts the row groups of all experts and sections. */
 struct experts_args {
     struct r16_args w;
     const struct cuda_choice *chosen;
