@@ -15,8 +15,8 @@
  * longest case). */
 #define NFC_GROWTH 3
 
-/* True if all characters are before U+0300, as in most languages with Latin letters. Then
- * normalisation does not change the text. A false result leaves the question open. */
+/* Whether all characters are before U+0300, as in most languages with Latin letters. If so,
+ * normalisation does not change the text. If not, it may or may not change the text. */
 bool nfc_is_plain(struct bn_str text);
 
 /* Write the normalised text to out (NFC_GROWTH * text.n_bytes) and its length in bytes to *n_out.

@@ -13,6 +13,7 @@
 #include "engine/base/utf8.h"
 
 #define PCRE2_CODE_UNIT_WIDTH 8
+#include <assert.h>
 #include <pcre2.h>
 #include <string.h>
 
@@ -90,7 +91,7 @@ const struct pretok_rule *pretok_rule_find(struct bn_str name)
 
 /* ---- splitting ---- */
 
-#define REGEXES_MAX 4 /* as many as `plain` has */
+#define REGEXES_MAX N_ITEMS(plain) /* `plain` is the longest list of expressions */
 
 /* The match limit is this base plus 8 per byte of text, at most UINT32_MAX. This is far more than
  * any text needs: a run of white space, the case that backtracks, costs 1 per byte. */
@@ -105,7 +106,8 @@ bool pretok_open(const struct pretok_rule *rule, struct pretok **out, struct bn_
     struct pretok *p = mem_alloc(1, sizeof(*p));
     if (!p)
         return bn_fail(err, BN_ENOMEM, "no memory for the pre-tokenizer");
-    for (size_t i = 0; i < rule->n_regexes && i < REGEXES_MAX; i++) {
+    assert(rule->n_regexes <= REGEXES_MAX);
+    for (size_t i = 0; i < rule->n_regexes; i++) {
         int code;
         PCRE2_SIZE at;
         pcre2_code *regex = pcre2_compile((PCRE2_SPTR)rule->regexes[i], PCRE2_ZERO_TERMINATED,
