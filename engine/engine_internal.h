@@ -13,9 +13,9 @@ struct bn_model {
     const struct backend_ops *ops;
     struct backend *backend;
     struct bn_model_info info;
-    struct eval_item
-        *batch;          /* (info.n_ubatch) scratch of bn_batch_eval; made when the model opens, so
-                                that a batch cannot fail for lack of it */
+    /* (n_ubatch) scratch memory of bn_batch_eval. It is allocated when the model opens, so that no
+     * batch fails for lack of memory. */
+    struct eval_item *batch;
     uint64_t bytes_read; /* see bn_model_bytes_read */
     uint64_t kv_hash;    /* of what determines a KV cache: see kv_hash in engine.c */
 };

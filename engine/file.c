@@ -131,7 +131,7 @@ static void set_part(char *path, size_t number, size_t count)
     memcpy(path + strlen(path) - PART_BYTES, end, PART_BYTES);
 }
 
-/* The path of part `number` (from 0) must end in PART_FORMAT, and have bytes before it. */
+/* Check that `path`, the path of part `number` (from 0), ends in PART_FORMAT. */
 static bool check_part_name(const char *path, size_t number, size_t count, struct bn_error *err)
 {
     char end[64];
@@ -151,8 +151,8 @@ static bool open_part(const char *path, struct mem_map *map, struct gguf **out,
            (gguf_parse(map->ptr, map->n_bytes, out, err) || bn_fail_prefix(err, "%s", path));
 }
 
-/* Map and parse all parts of a split model. `path` is the path of any
- * part and is changed. The caller closes parts and maps, also after a failure. */
+/* Map and parse all parts of a split model. `path` is the path of any part; it is changed. The
+ * caller closes parts and maps, also after a failure. */
 static bool open_parts(char *path, size_t count, struct mem_map *maps, struct gguf **parts,
                        struct bn_error *err)
 {

@@ -1,11 +1,12 @@
 /*
- * Experts of one token, and of several.
+ * The feed-forward part of a layer with a mixture of experts (docs/kernels.md, "Experts"), for a
+ * pass of one token and for a pass of several.
  *
- * The first product is that of gate and up. With one token, its rows of all chosen experts form one
- * range, which the threads share evenly: a single expert has few rows. With several tokens, its
- * work items are parts of experts. In the second product (down) the threads divide the output rows,
- * for all experts in ascending order, because each element of h is a sum over experts in that
- * order.
+ * A layer has two products: gate and up, then down. In the first product of a pass of one token,
+ * the rows of all chosen experts form one range, which the threads share evenly, because a single
+ * expert has few rows. In a pass of several tokens, a work item is a part of one expert. In the
+ * second product the threads divide the output rows. Each thread adds the experts in ascending
+ * order, because each element of h is a sum over experts in that order.
  */
 #include "engine/cpu/cpu_experts.h"
 
@@ -22,9 +23,10 @@
 #define GATE_GROUPS 8  /* row groups of an expert in a work item of gate and up, several tokens */
 #define MAX_GROUPS 32  /* most row groups per product with one token, and per work item of down */
 #define ITEM_PAIRS 16  /* pairs in a work item that copies or quantises */
-_Static_assert(MAX_GROUPS *R16_ROWS <= MATMUL_TOKENS * PANEL_ROWS, "y holds them");
-_Static_assert(GATE_GROUPS % R16_PANEL == 0 && MAX_GROUPS % R16_PANEL == 0, "whole panels");
-_Static_assert(ROUTER_TOKENS % ROUTER_QUAD == 0, "whole quads");
+_Static_assert(MAX_GROUPS *R16_ROWS <= MATMUL_TOKENS * PANEL_ROWS, "thread.y holds a product");
+_Static_assert(GATE_GROUPS % R16_PANEL == 0 && MAX_GROUPS % R16_PANEL == 0,
+               "whole panels per work item");
+_Static_assert(ROUTER_TOKENS % ROUTER_QUAD == 0, "a batch of tokens is whole quads");
 _Static_assert(EXPERT_ROW_UNIT % R16_ROWS == 0, "no row group belongs to two experts");
 
 /* ---- choice ---- */
@@ -36,8 +38,8 @@ static float nan_to_lowest(float z)
 
 void experts_pick(const float *z, size_t n, size_t n_used, struct expert_choice *out)
 {
-    struct expert_choice
-        best[MODEL_MAX_USED_EXPERTS]; /* sorted by z, largest first; weight holds z */
+    /* The best so far, sorted by z, largest first. Until the softmax, weight holds z. */
+    struct expert_choice best[MODEL_MAX_USED_EXPERTS];
     size_t n_best = 0;
     for (size_t e = 0; e < n; e++) {
         const float ze = nan_to_lowest(z[e]);

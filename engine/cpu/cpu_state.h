@@ -95,8 +95,8 @@ struct scratch {
      * and in cpu_thread, group is the number of query heads per KV head, cpu_shape.n_q_per_kv. */
     float *attn_partials;
     float *head_x; /* (HEAD_PASS_ROWS, h_stride) inputs of the output head, see apply_rows */
-    float
-        *z; /* (HEAD_PASS_ROWS, vocab_stride) logits or their bounds; overlaps qkv, attn and ffn */
+    /* (HEAD_PASS_ROWS, vocab_stride) logits or their bounds; overlaps qkv, attn and ffn */
+    float *z;
     /* Inputs of the screened head, see coarse_query. */
     int8_t *coarse_x;                 /* (HEAD_PASS_ROWS, n_coarse, 2, COARSE_COLS) */
     int32_t *coarse_fix;              /* (HEAD_PASS_ROWS, n_coarse, 16) */

@@ -97,9 +97,10 @@ struct r16_batch {
 typedef void (*r16_matmul_fn)(const struct r16_mat *w, size_t group0, size_t group1,
                               const struct r16_batch *batch);
 
-/* The product with activations x (n) that are not quantised, for tests without their error:
- * y[row - 16 group0] += the product: over the spans in order: g = 0; over the columns in order:
- * g = fma((float) (code - 1), x, g); then y = fma(g, scale, y). */
+/* The product with activations x (n) that are not quantised (--activations float). It excludes the
+ * error of the quantisation from comparisons. y[row - 16 group0] += the product: over the spans in
+ * order: g = 0; over the columns in order: g = fma((float) (code - 1), x, g); then
+ * y = fma(g, scale, y). */
 typedef void (*r16_float_fn)(const struct r16_mat *w, size_t group0, size_t group1, const float *x,
                              size_t n, float *y);
 

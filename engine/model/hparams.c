@@ -295,9 +295,10 @@ static bool read_extra_layers(struct keys *k, struct hparams *hp, struct bn_erro
 
 static bool read_delta(struct keys *k, struct hparams *hp, struct bn_error *err)
 {
-    struct delta_shape d = {.interval = 4}; /* members that are 0 belong to required keys */
+    /* The only key with a default is full_attention_interval. 0 makes read_count require a key. */
+    struct delta_shape d = {.interval = 4};
+    size_t n_taps = 0, inner = 0;
     const struct range heads = {1, MODEL_MAX_HEADS};
-    size_t n_taps = 0, inner = 0; /* also of required keys */
     hp->n_attn_layers = hp->n_layers;
     if (!k->arch->delta_nets)
         return true;

@@ -13,7 +13,7 @@
 
 /* Tensors outside the layers that change the embedding or the output in other graphs. Other tensors
  * outside the layers are only reported. */
-static const char *const global_parts[] = {
+static const char *const harmful_globals[] = {
     "output.bias",     "output.scale",     "output_norm.bias",       "position_embd.weight",
     "token_embd.bias", "token_embd.scale", "token_embd_norm.weight", "token_embd_norm.bias",
     "token_types.*",
@@ -22,7 +22,7 @@ static const char *const global_parts[] = {
 /* Tensors of layers that have no effect on the answer. Rotary tables repeat what rope_base and
  * n_rot determine. Input scales are for static quantisation; here the scales of activations are
  * computed from their values. */
-static const char *const harmless[] = {
+static const char *const harmless_in_layers[] = {
     "blk.*.attn_rot_embd",
     "blk.*.attn_rot_embd.weight",
     "blk.*.rotary_emb.inv_freq",
@@ -88,8 +88,9 @@ static bool changes_answers(const struct hparams *hp, struct bn_str name)
     if (is_extra(hp, name))
         return false;
     if (bn_str_starts(name, bn_str_of("blk.")))
-        return !matches_any(name, harmless, sizeof(harmless) / sizeof(harmless[0]));
-    return matches_any(name, global_parts, sizeof(global_parts) / sizeof(global_parts[0]));
+        return !matches_any(name, harmless_in_layers,
+                            sizeof(harmless_in_layers) / sizeof(harmless_in_layers[0]));
+    return matches_any(name, harmful_globals, sizeof(harmful_globals) / sizeof(harmful_globals[0]));
 }
 
 static void count(size_t *n, struct bn_str *first, struct bn_str name)
@@ -121,7 +122,7 @@ static const char *name_list(struct bn_str first, size_t n, char *out, size_t ou
 }
 
 /* Refuse the file or write the notes. */
-static bool judge(const struct unknown *u, struct bn_error *err)
+static bool report(const struct unknown *u, struct bn_error *err)
 {
     const char *const arch = u->m->arch->name;
     char list[128];
@@ -150,5 +151,5 @@ bool unknown_tensors_check(const struct model *m, const struct model_config *cfg
         if (!is_used[i])
             classify(&u, m->gguf->tensors[i].name);
     }
-    return judge(&u, err);
+    return report(&u, err);
 }

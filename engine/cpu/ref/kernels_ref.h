@@ -79,7 +79,8 @@ float softplus_ref(float x);           /* log(1 + exp(x)) */
 float sum64_tree_ref(float lanes[64]); /* the pairwise tree of sum64; overwrites lanes */
 float dot64_ref(const float *a, const float *b, size_t n);
 
-/* Kernels that the other instruction sets have in combinations of their own, or not at all. */
+/* Kernels that no macro above declares: each other instruction set has only some of them or none,
+ * and declares those itself. */
 void unit_norm_ref(const float *x, size_t n, float eps, float factor, float *y);
 void sigmoid_gate_ref(const float *gate, const float *up, size_t n, float *out);
 

@@ -77,7 +77,7 @@ static bool json_break(struct jbuf *b, const struct json_style *style, size_t le
     if (!jbuf_text(b, "\n"))
         return false;
     if (style->indent.u.s->n_bytes == 0)
-        return true; /* the loop would cost time, but no steps */
+        return true; /* appending an empty text takes no steps, so no limit would end the loop */
     for (size_t i = 0; i < level; i++)
         if (!jbuf_str(b, style->indent.u.s))
             return false;

@@ -9,8 +9,7 @@
 
 struct jiter {
     struct jval src;
-    size_t
-        pos; /* number of items read so far; bytes for a string; unused for J_GENERATOR, J_LOOP */
+    size_t pos; /* items read so far, bytes of a string; not used for J_GENERATOR and J_LOOP */
 };
 
 /* Fails if v is not iterable. An undefined value has no items. */

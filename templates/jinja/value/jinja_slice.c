@@ -40,11 +40,10 @@ static bool slice_indices(struct jvm *vm, const struct jval bound[3], size_t n_i
         return jvm_fail(vm, "slice step cannot be zero");
     if (s->step < -INT64_MAX) /* -step must not overflow */
         s->step = -INT64_MAX;
-    /* The lowest and highest value of start and stop. INT64_MIN, where a bound is not given, is not
-     * read: see has_start and has_stop. */
+    /* The lowest and highest value of start and stop. */
     const int64_t lo = s->step < 0 ? -1 : 0, hi = s->step < 0 ? n - 1 : n;
-    if (!slice_bound(vm, bound[0], INT64_MIN, &s->start) ||
-        !slice_bound(vm, bound[1], INT64_MIN, &s->stop))
+    /* The fallback 0 is not used: has_start and has_stop select the default of a missing bound. */
+    if (!slice_bound(vm, bound[0], 0, &s->start) || !slice_bound(vm, bound[1], 0, &s->stop))
         return false;
     const bool has_start = bound[0].kind != J_NONE && bound[0].kind != J_MISSING;
     const bool has_stop = bound[1].kind != J_NONE && bound[1].kind != J_MISSING;
