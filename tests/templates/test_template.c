@@ -535,6 +535,25 @@ static void the_limit_of_steps_cannot_be_passed(void **state)
     assert_non_null(strstr(f->err.text, "takes more than"));
 }
 
+/* A found variable costs steps for the names before it. Without them these reads would take 300,000
+ * steps, but 160 million comparisons. */
+static void reading_a_late_name_counts_steps(void **state)
+{
+    struct fixture *const f = *state;
+    const size_t n_names = 1600, cap = 30 * n_names;
+    char *const source = malloc(cap);
+    size_t n = (size_t)snprintf(source, cap, "{%% with %%}");
+    for (size_t i = 0; i < n_names; i++)
+        n += (size_t)snprintf(source + n, cap - n, "{%% set a%zu = 0 %%}", i);
+    (void)snprintf(source + n, cap - n,
+                   "{%% for i in range(100000) %%}{%% if a%zu %%}{%% endif %%}{%% endfor %%}"
+                   "{%% endwith %%}",
+                   n_names - 1);
+    assert_false(render(f, source, NULL));
+    assert_non_null(strstr(f->err.text, "takes more than"));
+    free(source);
+}
+
 static void many_keywords_cost_their_comparisons(void **state)
 {
     struct fixture *const f = *state;
@@ -600,6 +619,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(messages_are_cut_between_characters, set_up, tear_down),
         cmocka_unit_test_setup_teardown(many_names_count_steps, set_up, tear_down),
         cmocka_unit_test_setup_teardown(the_limit_of_steps_cannot_be_passed, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(reading_a_late_name_counts_steps, set_up, tear_down),
         cmocka_unit_test_setup_teardown(many_keywords_cost_their_comparisons, set_up, tear_down),
         cmocka_unit_test_setup_teardown(deep_nesting_is_rejected, set_up, tear_down),
         cmocka_unit_test_setup_teardown(long_flat_templates_are_accepted, set_up, tear_down),

@@ -65,11 +65,12 @@ bool scope_get(struct jvm *vm, uint32_t id, struct jval *out)
         }
         for (size_t i = 0; i < s->n; i++) {
             if (s->vars[i].id == id) {
+                vm->n_steps += i / 8; /* the next jvm_steps checks the sum, here and below */
                 *out = s->vars[i].v;
                 return out->kind != J_MISSING;
             }
         }
-        vm->n_steps += s->n / 8; /* the next jvm_steps checks it */
+        vm->n_steps += s->n / 8;
     }
     return false;
 }
