@@ -23,7 +23,7 @@
 #define GATE_GROUPS 8  /* row groups of an expert in a work item of gate and up, several tokens */
 #define MAX_GROUPS 32  /* most row groups per product with one token, and per work item of down */
 #define ITEM_PAIRS 16  /* pairs in a work item that copies or quantises */
-_Static_assert(MAX_GROUPS *R16_ROWS <= MATMUL_TOKENS * PANEL_ROWS, "thread.y holds a product");
+_Static_assert(MAX_GROUPS *R16_ROWS <= MATMUL_TOKENS * PANEL_ROWS, "cpu_thread.y holds a product");
 _Static_assert(GATE_GROUPS % R16_PANEL == 0 && MAX_GROUPS % R16_PANEL == 0,
                "whole panels per work item");
 _Static_assert(ROUTER_TOKENS % ROUTER_QUAD == 0, "a batch of tokens is whole quads");

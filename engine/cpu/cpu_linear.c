@@ -26,7 +26,7 @@
 #define PREFETCH_BYTES 2560
 #define COLS_UNIT 4    /* columns that the kernel sums together */
 #define INPUT_TOKENS 8 /* tokens in a work item when several tokens are quantised */
-_Static_assert(MATVEC_ROWS <= MATMUL_TOKENS * PANEL_ROWS, "acc and y hold them");
+_Static_assert(MATVEC_ROWS <= MATMUL_TOKENS * PANEL_ROWS, "cpu_thread.acc and .y hold them");
 
 /* y (n): x in another order of heads, see struct rotation. */
 static void reorder_heads(const struct rotation *r, const float *x, size_t n, float *y)

@@ -22,9 +22,10 @@
 #define FEW_GROUPS 64
 #define INPUT_TOKENS 8 /* tokens in a work item when several tokens are quantised */
 #define PANEL_FLOATS (R16_TOKENS * R16_PANEL * R16_ROWS)
-_Static_assert(MATVEC_GROUPS *R16_ROWS <= MATMUL_TOKENS * PANEL_ROWS, "y holds them");
+_Static_assert(MATVEC_GROUPS *R16_ROWS <= MATMUL_TOKENS * PANEL_ROWS,
+               "cpu_thread.y holds a product");
 _Static_assert(FEW_GROUPS <= MATVEC_GROUPS && PANEL_FLOATS <= MATMUL_TOKENS * PANEL_ROWS,
-               "y holds them");
+               "cpu_thread.y holds a product");
 _Static_assert(2 * R16_PANEL * R16_ROWS <= PANEL_ROWS, "th->panel holds two panels");
 
 /* ---- input ---- */

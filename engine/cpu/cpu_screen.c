@@ -34,8 +34,8 @@
 #define LIST_ROWS 256 /* rows multiplied in one call: many, as its first rows are not prefetched */
 #define DRAW_ROWS 8   /* the same for a draw; fewer, because each result can exclude more rows */
 _Static_assert(LIST_ROWS <= LEAD_ROWS && LIST_ROWS <= MATMUL_TOKENS * PANEL_ROWS,
-               "size of a thread's buffers");
-_Static_assert(MAX_K < LEAD_ROWS, "size of a thread's heap");
+               "cpu_thread.ids and .y hold a list");
+_Static_assert(MAX_K < LEAD_ROWS, "cpu_thread.picks holds a heap");
 _Static_assert(HEAD_PASS_ROWS <= COARSE_STATES, "the requested rows fit a coarse_states");
 
 /* ---- the hidden state ---- */

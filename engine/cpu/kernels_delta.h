@@ -26,8 +26,8 @@ struct delta_gate {
 
 /* Consecutive tokens of one value head. */
 struct delta_run {
-    const float *q, *k,
-        *v; /* (dim) of the first token; the next token is `stride` floats further */
+    /* (dim) of the first token; the next token is `stride` floats further */
+    const float *q, *k, *v;
     size_t stride;
     const struct delta_gate *gates; /* of the first token; the next is gate_stride further */
     size_t gate_stride;

@@ -158,8 +158,8 @@ uint64_t cuda_experts_pass_bytes(const struct backend *b)
     return b->expert_bytes / n_all * n_read;
 }
 
-/* The device stores the low half of a count first. That is the order of the halves of a uint64_t on
- * every host with a GPU, because they are little-endian. */
+/* The device stores the low word of a count first. A uint64_t has the same order on every host with
+ * a GPU, because they are all little-endian. */
 size_t cuda_expert_counts(const struct backend *b, uint64_t *out, size_t cap)
 {
     const struct cuda_driver *d = &b->device.driver;

@@ -1,4 +1,6 @@
 /*
+ * Chooses how the inputs of ternary layers are rounded.
+ *
  * With `auto`, models that were trained with int8 activations get the rounding of their training,
  * one scale per token. Models that were trained with 16-bit activations would lose much precision
  * with one scale per token, because one outlier takes the whole range of int8. So they get a scale

@@ -25,7 +25,8 @@
 #define HALF_BYTES (STEPS_PER_LINE * FIELD_BYTES)
 #define UNPACK_ROWS 8 /* rows unpacked between the two tile products of a field */
 #define STREAMS 4
-_Static_assert(STEPS_PER_LINE *UNPACK_ROWS == HALF_ROWS, "a part between the products of a field");
+_Static_assert(STEPS_PER_LINE *UNPACK_ROWS == HALF_ROWS,
+               "the products of a line unpack half a block");
 _Static_assert(UNPACK_ROWS % STREAMS == 0, "a prefetch for each stream");
 
 /* Memory to prefetch, in STREAMS streams of stream_bytes each. */

@@ -115,7 +115,7 @@ KERNEL(choose_experts, choose_args, 32)
         to[rank].expert = experts[i];
         to[rank].weight = weights[i] / sum;
         if (atomic_add(&a.counts[2 * experts[i]], 1) == UINT32_MAX)
-            (void)atomic_add(&a.counts[2 * experts[i] + 1], 1); /* the low half overflowed */
+            (void)atomic_add(&a.counts[2 * experts[i] + 1], 1); /* the low word has wrapped to 0 */
     }
 }
 
