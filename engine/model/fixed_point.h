@@ -1,6 +1,6 @@
 /*
- * The range of numbers in fixed point that are kept as two int8 values (docs/kernels.md). Kernels
- * of all devices include this file, so it includes nothing.
+ * Constants of quantised numbers that all devices share (docs/kernels.md). Kernels include this
+ * file, so it includes nothing.
  */
 #ifndef ENGINE_MODEL_FIXED_POINT_H
 #define ENGINE_MODEL_FIXED_POINT_H
@@ -8,5 +8,8 @@
 /* The largest magnitude of v = 128 high + low, where high is -127 to 127 and low is -64 to 63:
  * 127 * 128. With v + 64 the shift by 7 bits rounds, so a larger v would give a high of 128. */
 #define FIXED_POINT_MAX 16256
+
+/* A block of activations with a smaller maximum becomes zero. 127 / BLOCK_MIN_ABS is finite. */
+#define BLOCK_MIN_ABS 1e-30f
 
 #endif

@@ -11,17 +11,16 @@
 #include <stdint.h>
 
 /* GROUP_ROWS to GROUP_PAD_COLS describe R16; "group" means a row group. */
-#define GROUP_ROWS 16        /* rows of a row group */
-#define GROUP_COLS 16        /* columns of a line of a row group, which has LINE_BYTES bytes */
-#define GROUP_PAD_COLS 128   /* the number of columns is padded to a multiple of this */
-#define GROUP_LANES 16       /* spans of a row group that r16_one multiplies in parallel */
-#define BLOCKS_THREADS 512   /* blocks_quantise: four columns of an input for each thread */
-#define GROUP_THREADS 128    /* r16_one: two row groups; r16_many: one for each warp */
-#define GROUP_TOKENS 16      /* tokens of a warp of r16_many: two mma tiles of 8 */
-#define SPAN_TILE 64         /* spans whose sums are in shared memory */
-#define SPAN_LINES 8         /* most lines in a span: those of 128 columns */
-#define MAX_PLANES 2         /* most bytes of an activation */
-#define BLOCK_MIN_ABS 1e-30f /* a block of activations with a smaller maximum becomes zero */
+#define GROUP_ROWS 16      /* rows of a row group */
+#define GROUP_COLS 16      /* columns of a line of a row group, which has LINE_BYTES bytes */
+#define GROUP_PAD_COLS 128 /* the number of columns is padded to a multiple of this */
+#define GROUP_LANES 16     /* spans of a row group that r16_one multiplies in parallel */
+#define BLOCKS_THREADS 512 /* blocks_quantise: four columns of an input for each thread */
+#define GROUP_THREADS 128  /* r16_one: two row groups; r16_many: one for each warp */
+#define GROUP_TOKENS 16    /* tokens of a warp of r16_many: two mma tiles of 8 */
+#define SPAN_TILE 64       /* spans whose sums are in shared memory */
+#define SPAN_LINES 8       /* most lines in a span: those of 128 columns */
+#define MAX_PLANES 2       /* most bytes of an activation */
 
 /* Inputs of one or several tokens. Plane p of token t has q[p] from t * q_stride on, and units and
  * q_sums of its blocks from t * block_stride on. An input is about the sum of unit * q over the
