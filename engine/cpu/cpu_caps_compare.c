@@ -195,8 +195,8 @@ static void run_skipping(const struct cpu_kernels *k, const struct ternary_case 
     size_t n_rows = 0;
     for (size_t i = 0; i < N_ROWS; i += 3)
         rows[n_rows++] = (int32_t)i;
-    k->ternary_some(&w, rows, n_rows, c->q, c->q_sums[0], acc);
-    record(o, "ternary_some", acc, sizeof acc);
+    k->ternary_listed(&w, rows, n_rows, c->q, c->q_sums[0], acc);
+    record(o, "ternary_listed", acc, sizeof acc);
     fill(gate, N_ROWS, 1.0f, 70000);
     size_t n = k->live_gates(gate, N_ROWS, numbers);
     record(o, "live_gates", numbers, n * sizeof numbers[0]);

@@ -365,7 +365,7 @@ static void multiply_live(struct cpu_thread *th, const struct weights *w, struct
     const struct ternary_mat rows_mat = {w->mat.lines + rows.begin * row_bytes, n, w->mat.n_lines,
                                          w->mat.ahead};
     const size_t n_live = k->live_gates(gate, n, th->live);
-    k->ternary_some(&rows_mat, th->live, n_live, th->q8, th->q8_sum, th->acc);
+    k->ternary_listed(&rows_mat, th->live, n_live, th->q8, th->q8_sum, th->acc);
     th->up_skipped += (n - n_live) * row_bytes;
     scale_rows(th, w, rows, y);
 }

@@ -35,7 +35,7 @@ static void set_ref(struct cpu_kernels *k)
         .rotate = rotate_ref,
         .quantise = quantise_ref,
         .ternary_matvec = ternary_matvec_ref,
-        .ternary_some = ternary_some_ref,
+        .ternary_listed = ternary_listed_ref,
         .ternary_columns = ternary_columns_ref,
         .live_gates = live_gates_ref,
         .live_inputs = live_inputs_ref,
@@ -88,7 +88,7 @@ static void set_avx2(struct cpu_kernels *k)
     k->rotate = rotate_avx2;
     k->quantise = quantise_avx2;
     k->ternary_matvec = ternary_matvec_avx2;
-    k->ternary_some = ternary_some_avx2;
+    k->ternary_listed = ternary_listed_avx2;
     k->ternary_columns = ternary_columns_avx2;
     k->live_gates = live_gates_avx2;
     k->live_inputs = live_inputs_avx2;
@@ -129,7 +129,7 @@ static void set_avxvnni(struct cpu_kernels *k)
     k->isa = ISA_AVXVNNI;
     k->ternary_matvec = ternary_matvec_avxvnni;
     k->mac_peak = mac_peak_avxvnni;
-    k->ternary_some = ternary_some_avxvnni;
+    k->ternary_listed = ternary_listed_avxvnni;
     k->few.matmul = k->medium.matmul = k->many.matmul = ternary_matmul_avxvnni;
     k->r16_matvec = r16_matvec_avxvnni;
     k->r16.matmul = r16_matmul_avxvnni;
@@ -139,7 +139,7 @@ static void set_avx512vnni(struct cpu_kernels *k, bool is_amd)
 {
     k->isa = ISA_AVX512VNNI;
     k->ternary_matvec = ternary_matvec_avx512;
-    k->ternary_some = ternary_some_avx512;
+    k->ternary_listed = ternary_listed_avx512;
     k->ternary_columns = ternary_columns_avx512;
     k->live_gates = live_gates_avx512;
     k->live_inputs = live_inputs_avx512;

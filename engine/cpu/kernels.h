@@ -204,7 +204,7 @@ struct cpu_kernels {
     rotate_fn rotate;
     quantise_fn quantise;
     ternary_matvec_fn ternary_matvec;
-    ternary_some_fn ternary_some;
+    ternary_listed_fn ternary_listed;
     ternary_columns_fn ternary_columns;
     live_gates_fn live_gates;
     live_inputs_fn live_inputs;

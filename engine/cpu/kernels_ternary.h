@@ -28,8 +28,8 @@ typedef void (*ternary_matvec_fn)(const struct ternary_mat *w, size_t row0, size
                                   const int8_t *q, int32_t q_sum, int32_t *acc);
 
 /* The product for the rows rows[i], i < n, which ascend: sets acc[rows[i]] and no other element. */
-typedef void (*ternary_some_fn)(const struct ternary_mat *w, const int32_t *rows, size_t n,
-                                const int8_t *q, int32_t q_sum, int32_t *acc);
+typedef void (*ternary_listed_fn)(const struct ternary_mat *w, const int32_t *rows, size_t n,
+                                  const int8_t *q, int32_t q_sum, int32_t *acc);
 
 /* Most columns of a sum: a kernel may sum 64 times the products (a code in the top two bits of a
  * byte), and sums of 64 * 2 * 127 per column fit int32. */

@@ -53,8 +53,8 @@
     void conv_silu_##isa(const float *const x[CONV_TAPS], const float *w, size_t w_stride,         \
                          size_t n, float *y);                                                      \
     void delta_run_##isa(const struct delta_run *r);                                               \
-    void ternary_some_##isa(const struct ternary_mat *w, const int32_t *rows, size_t n,            \
-                            const int8_t *q, int32_t q_sum, int32_t *acc);                         \
+    void ternary_listed_##isa(const struct ternary_mat *w, const int32_t *rows, size_t n,          \
+                              const int8_t *q, int32_t q_sum, int32_t *acc);                       \
     void ternary_columns_##isa(const struct ternary_cols *w, const int32_t *cols, size_t n,        \
                                const int8_t *q, int32_t *acc);                                     \
     size_t live_gates_##isa(const float *gate, size_t n, int32_t *out);                            \

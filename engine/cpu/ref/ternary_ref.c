@@ -32,8 +32,8 @@ void ternary_matvec_ref(const struct ternary_mat *w, size_t row0, size_t row1, c
         acc[r - row0] = row_dot(w->lines + r * w->n_lines * LINE_BYTES, w->n_lines, q) - q_sum;
 }
 
-void ternary_some_ref(const struct ternary_mat *w, const int32_t *rows, size_t n, const int8_t *q,
-                      int32_t q_sum, int32_t *acc)
+void ternary_listed_ref(const struct ternary_mat *w, const int32_t *rows, size_t n, const int8_t *q,
+                        int32_t q_sum, int32_t *acc)
 {
     for (size_t i = 0; i < n; i++)
         acc[rows[i]] =

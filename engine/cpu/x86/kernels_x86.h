@@ -17,8 +17,8 @@ void sigmoid_gate_avx2(const float *gate, const float *up, size_t n, float *out)
 /* AVX-VNNI: 256-bit dot products of bytes, with AVX2 */
 void ternary_matvec_avxvnni(const struct ternary_mat *w, size_t row0, size_t row1, const int8_t *q,
                             int32_t q_sum, int32_t *acc);
-void ternary_some_avxvnni(const struct ternary_mat *w, const int32_t *rows, size_t n,
-                          const int8_t *q, int32_t q_sum, int32_t *acc);
+void ternary_listed_avxvnni(const struct ternary_mat *w, const int32_t *rows, size_t n,
+                            const int8_t *q, int32_t q_sum, int32_t *acc);
 void ternary_matmul_avxvnni(const struct ternary_mat *w, size_t row0, size_t row1,
                             const struct ternary_batch *batch);
 void r16_matvec_avxvnni(const struct r16_mat *w, size_t group0, size_t group1,

@@ -1,6 +1,6 @@
 /*
- * The loops over rows of ternary_matvec and ternary_some that AVX2 and AVX-VNNI share. The rows are
- * divided into four streams. Two rows of different streams are multiplied together, so that one
+ * The loops over rows of ternary_matvec and ternary_listed that AVX2 and AVX-VNNI share. The rows
+ * are divided into four streams. Two rows of different streams are multiplied together, so that one
  * load of the activations serves both.
  */
 #ifndef ENGINE_CPU_X86_ROW_PAIRS_H
@@ -45,10 +45,10 @@ BN_FORCE_INLINE void row_pairs_prefetch(const struct ternary_mat *w, const int32
     }
 }
 
-/* ternary_some of kernels_ternary.h */
-BN_FORCE_INLINE void row_pairs_some(row_pairs_fn pair, const struct ternary_mat *w,
-                                    const int32_t *rows, size_t n, const int8_t *q, int32_t q_sum,
-                                    int32_t *acc)
+/* ternary_listed of kernels_ternary.h */
+BN_FORCE_INLINE void row_pairs_listed(row_pairs_fn pair, const struct ternary_mat *w,
+                                      const int32_t *rows, size_t n, const int8_t *q, int32_t q_sum,
+                                      int32_t *acc)
 {
     const size_t n_lines = w->n_lines, row_bytes = n_lines * LINE_BYTES, step = n / STREAMS;
     for (size_t r = 0; r < step; r++) {

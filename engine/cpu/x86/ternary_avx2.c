@@ -1,6 +1,6 @@
 /*
- * ternary_matvec, ternary_some and ternary_matmul for AVX2. See ternary_ref.c for a line of R1-256
- * and its fields.
+ * ternary_matvec, ternary_listed and ternary_matmul for AVX2. See ternary_ref.c for a line of
+ * R1-256 and its fields.
  *
  * VPMADDUBSW adds pairs of products of bytes to int16, which are summed and widened to int32 before
  * they can overflow. A pair is at most 2 * 2 * 127 = 508 in magnitude for a field in bits 0 and 1
@@ -95,10 +95,10 @@ void ternary_matvec_avx2(const struct ternary_mat *w, size_t row0, size_t row1, 
     row_pairs_all(matvec_rows, w, row0, row1, q, q_sum, acc);
 }
 
-void ternary_some_avx2(const struct ternary_mat *w, const int32_t *rows, size_t n, const int8_t *q,
-                       int32_t q_sum, int32_t *acc)
+void ternary_listed_avx2(const struct ternary_mat *w, const int32_t *rows, size_t n,
+                         const int8_t *q, int32_t q_sum, int32_t *acc)
 {
-    row_pairs_some(matvec_rows, w, rows, n, q, q_sum, acc);
+    row_pairs_listed(matvec_rows, w, rows, n, q, q_sum, acc);
 }
 
 /* A register tile of n_rows (1 or ROWS) rows from `row` on and the first n_tokens (1 ..

@@ -1,5 +1,5 @@
 /*
- * ternary_matvec, ternary_some and ternary_matmul for AVX-512 VNNI.
+ * ternary_matvec, ternary_listed and ternary_matmul for AVX-512 VNNI.
  *
  * A line of R1-256 (see ternary_ref.c) is one register, and a mask unpacks a field: masks 0x03,
  * 0x0c, 0x30 and 0xc0 select 1, 4, 16 and 64 times the code. The matrix-vector product has one sum
@@ -23,7 +23,7 @@
  * range apart: a core reads four streams up to 1.4 times as fast as one. In the matrix-matrix
  * product, 4 rows x 6 tokens are 24 sums: with 4 weights, q and the mask, 30 of 32 registers. */
 #define ROWS 4
-#define NEXT_ROWS 4 /* ternary_some prefetches NEXT_ROWS rows ahead in each part of its list */
+#define NEXT_ROWS 4 /* ternary_listed prefetches NEXT_ROWS rows ahead in each part of its list */
 
 /* acc[r] = sum of the lanes of v[r], minus q_sum, for r < n_rows */
 BN_FORCE_INLINE void store_sums(const __m512i v[ROWS], int n_rows, int32_t q_sum, int32_t *acc)
@@ -128,8 +128,8 @@ void ternary_matvec_avx512(const struct ternary_mat *w, size_t row0, size_t row1
     }
 }
 
-void ternary_some_avx512(const struct ternary_mat *w, const int32_t *rows, size_t n,
-                         const int8_t *q, int32_t q_sum, int32_t *acc)
+void ternary_listed_avx512(const struct ternary_mat *w, const int32_t *rows, size_t n,
+                           const int8_t *q, int32_t q_sum, int32_t *acc)
 {
     const size_t step = n / ROWS;
     int32_t out[ROWS];

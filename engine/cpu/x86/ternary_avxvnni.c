@@ -1,5 +1,5 @@
 /*
- * ternary_matvec, ternary_some and ternary_matmul for AVX-VNNI. The method is that of
+ * ternary_matvec, ternary_listed and ternary_matmul for AVX-VNNI. The method is that of
  * ternary_avx512.c, applied to 256-bit halves of a line.
  *
  * Of the sixteen registers, 8 hold the sums of the matrix-vector product (2 rows x 4 fields), or 12
@@ -82,10 +82,10 @@ void ternary_matvec_avxvnni(const struct ternary_mat *w, size_t row0, size_t row
     row_pairs_all(matvec_rows, w, row0, row1, q, q_sum, acc);
 }
 
-void ternary_some_avxvnni(const struct ternary_mat *w, const int32_t *rows, size_t n,
-                          const int8_t *q, int32_t q_sum, int32_t *acc)
+void ternary_listed_avxvnni(const struct ternary_mat *w, const int32_t *rows, size_t n,
+                            const int8_t *q, int32_t q_sum, int32_t *acc)
 {
-    row_pairs_some(matvec_rows, w, rows, n, q, q_sum, acc);
+    row_pairs_listed(matvec_rows, w, rows, n, q, q_sum, acc);
 }
 
 /* See matmul_tile_fn. */

@@ -78,8 +78,8 @@ static void some_of(struct check *c, size_t n_rows, size_t n_lines, enum ternary
     const size_t n = any_numbers(c, n_rows, numbers);
     int32_t *rows = guard_alloc(n * sizeof *rows);
     memcpy(rows, numbers, n * sizeof *rows);
-    c->k->ternary_some(&t.w, rows, n, t.q, t.q_sums[0], o.p[0]);
-    c->ref->ternary_some(&t.w, rows, n, t.q, t.q_sums[0], o.p[1]);
+    c->k->ternary_listed(&t.w, rows, n, t.q, t.q_sums[0], o.p[0]);
+    c->ref->ternary_listed(&t.w, rows, n, t.q, t.q_sums[0], o.p[1]);
     outputs_compare(c, &o, false, "%zu of %zu rows, %zu lines, pattern %d", n, n_rows, n_lines,
                     (int)p);
     guard_release();
@@ -431,7 +431,7 @@ const struct check_case matrix_cases[] = {
     {"coarse_states", check_coarse_states},
     {"ternary_matvec", check_matvec},
     {"ternary_matmul", check_matmul},
-    {"ternary_some", check_some},
+    {"ternary_listed", check_some},
     {"ternary_columns", check_columns},
     {"live_gates and live_inputs", check_live},
     {"rows", check_rows},
