@@ -145,7 +145,8 @@ static bool open_auto(struct template *t, const struct template_config *cfg, str
 
 static bool open_tokens(struct template *t, const struct template_config *cfg, struct bn_error *err)
 {
-    const struct bn_str texts[4] = {cfg->bos_token, cfg->eos_token, cfg->unk_token, cfg->pad_token};
+    const struct bn_str texts[TEMPLATE_TOKENS] = {cfg->bos_token, cfg->eos_token, cfg->unk_token,
+                                                  cfg->pad_token};
     struct jvm vm = {.arena = t->arena, .err = err, .ops = &jinja_ops};
     for (size_t i = 0; i < TEMPLATE_TOKENS; i++) {
         t->tokens[i] = (struct jval){.kind = J_MISSING};

@@ -86,7 +86,9 @@ void spec_forget(struct spec *sp)
 void spec_reset(struct spec *sp, enum spec_mode mode)
 {
     spec_forget(sp);
-    sp->n_lost = 0; /* the new policy has no time of a single token to judge a longer pass by */
+    /* step_plain then evaluates the lost ids. In step_pass they would count as a loss by drafts,
+     * and the new policy cannot compute a loss before it knows the time of a pass of one token. */
+    sp->n_lost = 0;
     spec_policy_init(&sp->policy, mode);
 }
 
