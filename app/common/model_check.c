@@ -268,7 +268,7 @@ static void pack_row(const uint8_t *codes, size_t n_cols, size_t n_lines, uint8_
     }
 }
 
-/* The same as row r of a row group in the layout R16 (engine/model/r16_pack.h). The caller has
+/* The same as row r of a row group in the layout R16 (engine/layout/r16_pack.h). The caller has
  * set the code 1 everywhere in the group. */
 static void pack_group_row(const uint8_t *codes, size_t n_cols, size_t r, uint8_t *group)
 {

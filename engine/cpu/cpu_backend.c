@@ -113,7 +113,7 @@ static void fill_info(struct backend *b, const struct backend_plan *plan)
                                                 .head_bytes = head_bytes,
                                                 .n_kv_heads = m->hp.n_kv_heads,
                                                 .n_ubatch = b->n_ubatch,
-                                                .uses_r16 = pack_uses_r16(m),
+                                                .uses_r16 = pass_uses_r16(m),
                                                 .is_quantised = m->act_scheme != ACT_FLOAT,
                                                 .head_form = head_form(b),
                                                 .kv_form = b->cfg.kv == BN_KV_Q8 ? "bytes" : "F16",

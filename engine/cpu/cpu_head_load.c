@@ -11,8 +11,8 @@
 #include "engine/base/fp16.h"
 #include "engine/base/size.h"
 #include "engine/cpu/cpu_work.h"
-#include "engine/model/coarse_code.h"
-#include "engine/model/head_plane.h"
+#include "engine/layout/coarse_code.h"
+#include "engine/layout/head_plane.h"
 
 #include <math.h>
 #include <string.h>

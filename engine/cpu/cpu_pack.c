@@ -9,16 +9,11 @@
 #include "engine/cpu/cpu_head_load.h"
 #include "engine/cpu/cpu_pack_columns.h"
 #include "engine/cpu/cpu_work.h"
-#include "engine/model/r16_pack.h"
+#include "engine/layout/r16_pack.h"
 
 #include <string.h>
 
 #define F16_ONE 0x3c00 /* 1.0 */
-
-bool pack_uses_r16(const struct model *m)
-{
-    return m->act_scheme != ACT_TOKEN || m->finest.scaling != SCALE_TENSOR || m->arch->experts;
-}
 
 /* Whether the down projection is packed by columns, so that a pass of one token can skip the
  * columns whose input is zero. Only squared ReLU gives many zeros, and a rotation leaves hardly
@@ -34,66 +29,51 @@ static bool pack_in_columns(const struct model *m, const struct backend_config *
            src->n_cols <= MAX_SUMMED && (uintptr_t)src->bytes % 32 == 0;
 }
 
-/* The matrices of a layer as a pass multiplies them. Some consist of several matrices of the file.
- * In a delta net, QKV has attn_qkv in layer.q and attn_gate in layer.k. */
-enum { QKV, OUT, GATE_UP, DOWN, N_MATRICES, HEAD = N_MATRICES /* the output head */ };
-
+/* A matrix to be packed. */
 struct matrix_job {
-    const struct linear *sources[3];
-    size_t n_sources;
-    float factor;  /* of the results: residual_scale for the layers that add to h, else 1 */
-    bool uses_r16; /* R16; otherwise R1-256 */
-    struct group_shape groups[3]; /* of each source, for R16 */
-    size_t n_cols, n_rows;
-    size_t n_lines;   /* of a row in R1-256 */
+    struct pass_matrix matrix;
+    bool uses_r16;                                /* R16; otherwise R1-256 */
+    struct group_shape groups[PASS_MAX_SECTIONS]; /* of each section, for R16 */
+    size_t n_lines;                               /* of a row in R1-256 */
     size_t col_lines; /* lines of a column; 0: the matrix is packed by rows */
     size_t n_bytes;   /* packed */
 };
 
+/* The matrices of all layers, then the output head if it is ternary. */
 static size_t count_jobs(const struct model *m)
 {
-    return m->hp.n_layers * N_MATRICES + (m->head_linear.source.bytes != NULL);
+    return m->hp.n_layers * PASS_LAYER_MATRICES + (m->head_linear.source.bytes != NULL);
 }
 
 static bool set_group_sizes(struct matrix_job *job)
 {
-    for (size_t i = 0; i < job->n_sources; i++)
-        if (!group_shape_of(&job->sources[i]->source, &job->sources[i]->scales, &job->groups[i]) ||
+    for (size_t i = 0; i < job->matrix.n_sections; i++) {
+        const struct linear *l = job->matrix.sections[i];
+        if (!group_shape_of(&l->source, &l->scales, &job->groups[i]) ||
             !size_add(&job->n_bytes, job->n_bytes, job->groups[i].n_bytes))
             return false;
+    }
     return true;
 }
 
-/* Describe matrix number i < count_jobs. The output head, if it is ternary, is the last one. False
- * if its size overflows; calls after count_line_bytes in pack_model ignore the result, because
- * count_line_bytes has checked all sizes. */
+/* Describe matrix number i < count_jobs. False if its size overflows; calls after count_line_bytes
+ * in pack_model ignore the result, because count_line_bytes has checked all sizes. */
 static bool set_job(struct matrix_job *job, const struct model *m, const struct backend_config *cfg,
                     size_t i)
 {
-    const bool is_head = i == m->hp.n_layers * N_MATRICES;
-    const struct layer *layer = &m->layers[is_head ? 0 : i / N_MATRICES];
-    const size_t kind = is_head ? HEAD : i % N_MATRICES;
-    const struct linear *const sources[HEAD + 1][3] = {
-        [QKV] = {&layer->q, &layer->k, layer->traits.is_delta_net ? NULL : &layer->v},
-        [OUT] = {&layer->o},
-        [GATE_UP] = {&layer->gate, &layer->up},
-        [DOWN] = {&layer->down},
-        [HEAD] = {&m->head_linear},
-    };
-    const struct linear *const *p = sources[kind];
-    *job = (struct matrix_job){.sources = {p[0], p[1], p[2]},
-                               .factor =
-                                   kind == OUT || kind == DOWN ? (float)m->hp.residual_scale : 1.0f,
-                               .uses_r16 = is_head || pack_uses_r16(m)};
-    for (; job->n_sources < 3 && p[job->n_sources]; job->n_sources++)
-        job->n_rows += p[job->n_sources]->source.n_rows; /* each is limited by the file size */
-    job->n_cols = p[0]->source.n_cols;
+    const bool is_head = i == m->hp.n_layers * PASS_LAYER_MATRICES;
+    const struct layer *layer = &m->layers[is_head ? 0 : i / PASS_LAYER_MATRICES];
+    const enum pass_matrix_kind kind = i % PASS_LAYER_MATRICES;
+    *job = (struct matrix_job){.matrix = is_head ? pass_matrix_of_head(m)
+                                                 : pass_matrix_of_layer(m, layer, kind),
+                               .uses_r16 = is_head || pass_uses_r16(m)};
     if (job->uses_r16)
         return set_group_sizes(job);
-    job->n_lines = job->n_cols / LINE_COLS + (job->n_cols % LINE_COLS != 0);
-    if (kind == DOWN && pack_in_columns(m, cfg, &layer->down))
-        job->col_lines = job->n_rows / LINE_COLS + (job->n_rows % LINE_COLS != 0);
-    return size_mul3(&job->n_bytes, job->col_lines ? job->n_cols : job->n_rows,
+    const size_t n_rows = job->matrix.n_rows, n_cols = job->matrix.n_cols;
+    job->n_lines = r1_lines(n_cols);
+    if (kind == PASS_DOWN && pack_in_columns(m, cfg, &layer->down))
+        job->col_lines = r1_lines(n_rows);
+    return size_mul3(&job->n_bytes, job->col_lines ? n_cols : n_rows,
                      job->col_lines ? job->col_lines : job->n_lines, LINE_BYTES);
 }
 
@@ -104,27 +84,15 @@ static size_t linear_floats(const struct linear *l)
            (l->scales.scaling == SCALE_ROW ? size_round_up(l->source.n_rows, ROW_UNIT) : 0);
 }
 
-/* Floats of the tensors of a delta net. Small matrices keep their type. */
-static size_t delta_floats(const struct delta_tensors *d)
-{
-    const struct tensor_ref *tensors[] = {&d->conv,    &d->alpha, &d->beta,
-                                          &d->dt_bias, &d->a,     &d->norm};
-    size_t n = 0;
-    for (size_t i = 0; i < sizeof tensors / sizeof tensors[0]; i++)
-        n += size_round_up(tensors[i]->n_bytes, MEM_ALIGN) / sizeof(float);
-    return n;
-}
-
 static size_t layer_floats(const struct layer *layer)
 {
-    const struct tensor_ref *norms[] = {
-        &layer->attn_norm, &layer->q_norm,       &layer->k_norm, &layer->attn_sub_norm,
-        &layer->ffn_norm,  &layer->ffn_sub_norm, &layer->router};
     const struct linear *linears[] = {&layer->q,    &layer->k,  &layer->v,   &layer->o,
                                       &layer->gate, &layer->up, &layer->down};
-    size_t n = delta_floats(&layer->delta);
-    for (size_t i = 0; i < sizeof norms / sizeof norms[0]; i++)
-        n += size_round_up(norms[i]->n_bytes / sizeof(float), ROW_UNIT);
+    const struct tensor_ref *small[PASS_SMALL_TENSORS];
+    size_t n = 0;
+    pass_small_tensors(layer, small);
+    for (size_t i = 0; i < PASS_SMALL_TENSORS; i++) /* some keep a type of less than 4 bytes */
+        n += size_round_up(small[i]->n_bytes, MEM_ALIGN) / sizeof(float);
     for (size_t i = 0; i < sizeof linears / sizeof linears[0]; i++)
         n += linear_floats(linears[i]);
     return n;
@@ -199,36 +167,27 @@ static struct r16_mat r16_mat_at(const struct group_shape *g, const uint8_t *at,
     };
 }
 
-/* Columns of a block of activations: at most the shortest span, because all sections share the
- * input. */
-static size_t block_cols_of(const struct model *m, const struct matrix_job *job)
-{
-    size_t n = R16_PAD_COLS;
-    for (size_t i = 0; i < job->n_sources; i++)
-        n = size_min(n, job->groups[i].span_cols);
-    return m->act_scheme == ACT_BLOCK32 ? MIN_BLOCK_COLS : n;
-}
-
 /* Set all but the contents of the lines. Advances *lines and *floats. */
 static void set_weights(const struct backend *b, struct weights *w, const struct matrix_job *job,
                         uint8_t **lines, float **floats)
 {
-    const uint8_t *rows = job->col_lines ? job->sources[0]->source.bytes : *lines;
-    *w = (struct weights){
-        .n_cols = job->n_cols, .n_sections = job->n_sources, .rotation = job->sources[0]->rotation};
+    const uint8_t *rows = job->col_lines ? job->matrix.sections[0]->source.bytes : *lines;
+    *w = (struct weights){.n_cols = job->matrix.n_cols,
+                          .n_sections = job->matrix.n_sections,
+                          .rotation = job->matrix.sections[0]->rotation};
     if (!job->uses_r16)
-        w->mat = (struct ternary_mat){rows, job->n_rows, job->n_lines, b->k.stream_ahead};
+        w->mat = (struct ternary_mat){rows, job->matrix.n_rows, job->n_lines, b->k.stream_ahead};
     if (job->col_lines)
-        w->cols = (struct ternary_cols){*lines, job->n_cols, job->col_lines};
+        w->cols = (struct ternary_cols){*lines, job->matrix.n_cols, job->col_lines};
     if (job->uses_r16)
-        w->block_cols = block_cols_of(b->model, job);
+        w->block_cols = pass_block_cols(b->model, &job->matrix);
     size_t row0 = 0;
-    for (size_t i = 0; i < job->n_sources; i++) {
-        const struct linear *from = job->sources[i];
+    for (size_t i = 0; i < job->matrix.n_sections; i++) {
+        const struct linear *from = job->matrix.sections[i];
         w->sections[i] = (struct section){.row0 = row0,
                                           .n_rows = from->source.n_rows,
                                           .scale = from->scales.tensor_scale,
-                                          .extra = from->extra_scale * job->factor,
+                                          .extra = from->extra_scale * job->matrix.factor,
                                           .bias = pack_floats(b, &from->bias, floats),
                                           .group0 = w->n_groups,
                                           .row_scales = pack_row_scales(b, from, floats)};
@@ -301,10 +260,11 @@ static void set_layers(struct backend *b)
     for (size_t i = 0; i < m->hp.n_layers; i++) {
         const struct layer *from = &m->layers[i];
         struct cpu_layer *to = &b->layers[i];
-        struct weights *const weights[N_MATRICES] = {&to->qkv, &to->o, &to->gate_up, &to->down};
-        for (size_t kind = 0; kind < N_MATRICES; kind++) {
+        struct weights *const weights[PASS_LAYER_MATRICES] = {&to->qkv, &to->o, &to->gate_up,
+                                                              &to->down};
+        for (size_t kind = 0; kind < PASS_LAYER_MATRICES; kind++) {
             struct matrix_job job;
-            (void)set_job(&job, m, &b->cfg, i * N_MATRICES + kind);
+            (void)set_job(&job, m, &b->cfg, i * PASS_LAYER_MATRICES + kind);
             set_weights(b, weights[kind], &job, &lines, &floats);
         }
         to->attn_norm = pack_floats(b, &from->attn_norm, &floats);
@@ -327,7 +287,7 @@ static void set_layers(struct backend *b)
     b->output_norm = pack_floats(b, &m->output_norm, &floats);
     if (m->head_linear.source.bytes) {
         struct matrix_job job;
-        (void)set_job(&job, m, &b->cfg, m->hp.n_layers * N_MATRICES);
+        (void)set_job(&job, m, &b->cfg, m->hp.n_layers * PASS_LAYER_MATRICES);
         set_weights(b, &b->ternary_head, &job, &lines, &floats);
         b->line_bytes -= job.n_bytes;
     }
@@ -353,8 +313,8 @@ struct pack_state {
 static bool pack_group_range(struct pack_state *p, const struct matrix_job *job, size_t index,
                              size_t n_threads, uint8_t *lines, struct bn_error *err)
 {
-    for (size_t i = 0; i < job->n_sources; i++) {
-        const struct linear *l = job->sources[i];
+    for (size_t i = 0; i < job->matrix.n_sections; i++) {
+        const struct linear *l = job->matrix.sections[i];
         const struct group_shape *shape = &job->groups[i];
         const struct work_range groups = work_range_of(shape->n_groups, 1, index, n_threads);
         if (!r16_pack(&l->source, &l->scales, shape, groups.begin, groups.end, lines,
@@ -365,22 +325,22 @@ static bool pack_group_range(struct pack_state *p, const struct matrix_job *job,
     return true;
 }
 
-/* Pack this thread's part of a matrix: some rows or row groups of each source, or some lines of all
- * columns. */
+/* Pack this thread's part of a matrix: some rows or row groups of each section, or some lines of
+ * all columns. */
 static bool pack_range(struct pack_state *p, const struct matrix_job *job, size_t index,
                        size_t n_threads, uint8_t *lines, struct bn_error *err)
 {
     if (job->col_lines) {
         const struct work_range range = work_range_of(job->col_lines, 1, index, n_threads);
-        return pack_columns(&job->sources[0]->source, range.begin, range.end, job->col_lines, lines,
-                            p->rows + index * p->rows_stride, p->codes + index * p->codes_stride,
-                            err);
+        return pack_columns(&job->matrix.sections[0]->source, range.begin, range.end,
+                            job->col_lines, lines, p->rows + index * p->rows_stride,
+                            p->codes + index * p->codes_stride, err);
     }
     if (job->uses_r16)
         return pack_group_range(p, job, index, n_threads, lines, err);
     const size_t row_bytes = job->n_lines * LINE_BYTES;
-    for (size_t i = 0; i < job->n_sources; i++) {
-        const struct ternary_source *src = &job->sources[i]->source;
+    for (size_t i = 0; i < job->matrix.n_sections; i++) {
+        const struct ternary_source *src = &job->matrix.sections[i]->source;
         const struct work_range rows = work_range_of(src->n_rows, ROW_UNIT, index, n_threads);
         if (!r1_pack_rows(src, rows.begin, rows.end, lines + rows.begin * row_bytes, row_bytes,
                           p->codes + index * p->codes_stride, err))
@@ -395,8 +355,8 @@ static bool pack_range(struct pack_state *p, const struct matrix_job *job, size_
 static void finish_job(struct pack_state *p, const struct matrix_job *job)
 {
     const struct backend_control *control = p->control;
-    for (size_t i = 0; i < job->n_sources; i++) {
-        const struct ternary_source *src = &job->sources[i]->source;
+    for (size_t i = 0; i < job->matrix.n_sections; i++) {
+        const struct ternary_source *src = &job->matrix.sections[i]->source;
         if (p->b->cfg.file_mapped)
             mem_file_drop(src->bytes, src->n_bytes);
         p->done_bytes += src->n_bytes;
@@ -443,8 +403,8 @@ static bool pack_lines(struct backend *b, const struct backend_control *control,
         (void)set_job(&job, b->model, &b->cfg, i);
         if (job.col_lines)
             p->rows_stride = size_max(p->rows_stride, job.n_lines * LINE_COLS * LINE_BYTES);
-        for (size_t s = 0; s < job.n_sources; s++)
-            p->total_bytes += job.sources[s]->source.n_bytes;
+        for (size_t s = 0; s < job.matrix.n_sections; s++)
+            p->total_bytes += job.matrix.sections[s]->source.n_bytes;
     }
     if (b->shape.n_coarse)
         p->total_bytes += b->model->head.n_bytes;

@@ -7,11 +7,7 @@
 #define ENGINE_CPU_CPU_PACK_H
 
 #include "engine/cpu/cpu_state.h"
-
-/* Whether the linear layers are in R16. They are if activations do not have one int8 scale per
- * token, if any matrix or the ternary output head has more than one scale (model.finest), or if the
- * model has experts. A ternary output head itself is always in R16. */
-bool pack_uses_r16(const struct model *m);
+#include "engine/layout/pass_matrix.h"
 
 /* Bytes of b->lines and b->floats; false on overflow. */
 bool pack_bytes(const struct model *m, const struct backend_config *cfg, size_t *n_bytes);

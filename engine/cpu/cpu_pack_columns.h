@@ -5,7 +5,7 @@
 #ifndef ENGINE_CPU_CPU_PACK_COLUMNS_H
 #define ENGINE_CPU_CPU_PACK_COLUMNS_H
 
-#include "engine/model/r1_pack.h"
+#include "engine/layout/r1_pack.h"
 
 #include <stdbool.h>
 #include <stddef.h>

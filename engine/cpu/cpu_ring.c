@@ -4,7 +4,7 @@
 #include "engine/cpu/cpu_ring.h"
 
 #include "engine/base/size.h"
-#include "engine/model/window_ring.h"
+#include "engine/layout/window_ring.h"
 
 #include <string.h>
 

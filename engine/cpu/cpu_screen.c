@@ -16,8 +16,8 @@
 #include "engine/base/size.h"
 #include "engine/cpu/cpu_pick.h"
 #include "engine/cpu/cpu_work.h"
-#include "engine/model/coarse_code.h"
-#include "engine/model/fixed_point.h"
+#include "engine/layout/coarse_code.h"
+#include "engine/layout/fixed_point.h"
 
 #include <math.h>
 #include <string.h>

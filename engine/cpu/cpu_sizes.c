@@ -15,7 +15,7 @@
 #include "engine/cpu/cpu_screen.h"
 #include "engine/cpu/cpu_strategy.h"
 #include "engine/cpu/cpu_threads.h"
-#include "engine/model/head_plane.h"
+#include "engine/layout/head_plane.h"
 
 #include <assert.h>
 
@@ -43,7 +43,7 @@ static bool set_kv_shape(struct cpu_shape *s, const struct hparams *hp, enum bn_
  * 16 tokens that are a multiple of 4096 bytes apart would share a set of the first-level cache. */
 static void set_block_shape(struct cpu_shape *s, const struct model *m)
 {
-    if (!pack_uses_r16(m) && !m->head_linear.source.bytes)
+    if (!pass_uses_r16(m) && !m->head_linear.source.bytes)
         return;
     s->q8_stride += LINE_BYTES;
     s->block_stride = size_round_up(s->max_cols, R16_PAD_COLS) / MIN_BLOCK_COLS;

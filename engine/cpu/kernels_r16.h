@@ -9,8 +9,8 @@
 #ifndef ENGINE_CPU_KERNELS_R16_H
 #define ENGINE_CPU_KERNELS_R16_H
 
-#include "engine/model/fixed_point.h"
-#include "engine/model/r16_pack.h"
+#include "engine/layout/fixed_point.h"
+#include "engine/layout/r16_pack.h"
 
 #include <stddef.h>
 #include <stdint.h>
@@ -18,9 +18,8 @@
 /* For up to this number of tokens unpacking takes longer than it saves, so they are multiplied one
  * by one. */
 #define R16_FEW 8
-#define R16_TOKENS 32     /* most tokens in a call of r16_matmul */
-#define R16_PANEL 2       /* most row groups that are unpacked together */
-#define MIN_BLOCK_COLS 32 /* columns of the smallest block of activations */
+#define R16_TOKENS 32 /* most tokens in a call of r16_matmul */
+#define R16_PANEL 2   /* most row groups that are unpacked together */
 
 /* Ternary weights in R16. Line l of a row group holds its columns 16 l .. 16 l + 15: dword r is
  * row r, and bits 2i and 2i + 1 of byte k of the dword are the code of column 16 l + 4 i + k. */

@@ -6,7 +6,7 @@
 #ifndef ENGINE_CPU_KERNELS_TERNARY_H
 #define ENGINE_CPU_KERNELS_TERNARY_H
 
-#include "engine/model/r1_pack.h"
+#include "engine/layout/r1_pack.h"
 
 #include <stddef.h>
 #include <stdint.h>

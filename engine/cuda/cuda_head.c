@@ -6,7 +6,7 @@
  */
 #include "engine/base/size.h"
 #include "engine/cuda/cuda_state.h"
-#include "engine/model/head_plane.h"
+#include "engine/layout/head_plane.h"
 
 #include <math.h>
 

@@ -1,6 +1,6 @@
 /*
  * Converts the ternary matrices of the layers and a ternary output head to R1-256 or R16
- * (engine/model/r16_pack.h) when the backend opens, and uploads them with the other tensors. A
+ * (engine/layout/r16_pack.h) when the backend opens, and uploads them with the other tensors. A
  * ternary embedding stays on the host.
  *
  * The weights are one allocation: layer after layer, each with its matrices (and their scales and
@@ -11,9 +11,10 @@
 #include "engine/base/memory.h"
 #include "engine/base/size.h"
 #include "engine/cuda/cuda_state.h"
-#include "engine/model/head_plane.h"
-#include "engine/model/r16_pack.h"
-#include "engine/model/r1_pack.h"
+#include "engine/layout/head_plane.h"
+#include "engine/layout/pass_matrix.h"
+#include "engine/layout/r16_pack.h"
+#include "engine/layout/r1_pack.h"
 
 #include <assert.h>
 #include <string.h>
@@ -22,54 +23,7 @@
  * come between two pieces. Also the size of the smallest staging buffer. */
 #define STAGING_BYTES ((size_t)4 << 20)
 
-/* The matrices of a layer. Each of QKV and GATE_UP combines several matrices of the file, its
- * sections. OUT is the matrix after attention or after the delta net. */
-enum { QKV, OUT, GATE_UP, DOWN, N_MATRICES };
-
-/* One matrix of a pass. Its sections are in row order. */
-struct matrix {
-    const struct linear *sections[3];
-    size_t n_sections;
-    size_t n_rows, n_lines;
-    float factor; /* of the results: residual_scale if they are added to h, else 1 */
-    /* In R1-256, row 2i is row i of section 0, row 2i + 1 is row i of section 1. In R16 rows are
-     * never interleaved. */
-    bool interleaved;
-};
-
-/* `kind` is QKV to DOWN. In a delta net, q is the tensor attn_qkv and k is attn_gate. */
-static struct matrix layer_matrix(const struct model *m, const struct layer *layer, size_t kind)
-{
-    const struct linear *const sections[N_MATRICES][3] = {
-        [QKV] = {&layer->q, &layer->k, layer->traits.is_delta_net ? NULL : &layer->v},
-        [OUT] = {&layer->o},
-        [GATE_UP] = {&layer->gate, &layer->up},
-        [DOWN] = {&layer->down},
-    };
-    const struct linear *const *p = sections[kind];
-    struct matrix matrix = {.sections = {p[0], p[1], p[2]},
-                            .factor =
-                                kind == OUT || kind == DOWN ? (float)m->hp.residual_scale : 1.0f,
-                            .interleaved = kind == GATE_UP};
-    /* The sum of rows cannot overflow, because the size of the file limits each number. */
-    for (; matrix.n_sections < 3 && p[matrix.n_sections]; matrix.n_sections++)
-        matrix.n_rows += p[matrix.n_sections]->source.n_rows;
-    const size_t n_cols = matrix.sections[0]->source.n_cols;
-    matrix.n_lines = n_cols / LINE_COLS + (n_cols % LINE_COLS != 0);
-    return matrix;
-}
-
-/* The output head as a matrix in R16. Its sections have no meaning if the head is not ternary.
- * n_lines is 0, because only R1-256 needs it. */
-static struct matrix head_matrix(const struct model *m)
-{
-    return (struct matrix){.sections = {&m->head_linear},
-                           .n_sections = 1,
-                           .n_rows = m->head_linear.source.n_rows,
-                           .factor = 1.0f};
-}
-
-static bool has_bias(const struct matrix *matrix)
+static bool has_bias(const struct pass_matrix *matrix)
 {
     for (size_t i = 0; i < matrix->n_sections; i++)
         if (matrix->sections[i]->bias.bytes)
@@ -87,7 +41,7 @@ static bool add_bytes(size_t *n_bytes, size_t n, size_t unit_bytes)
 }
 
 /* Adds the bytes of the sections of a matrix in R16 and of their scales. */
-static bool add_groups(size_t *n_bytes, const struct matrix *matrix)
+static bool add_groups(size_t *n_bytes, const struct pass_matrix *matrix)
 {
     for (size_t i = 0; i < matrix->n_sections; i++) {
         const struct linear *l = matrix->sections[i];
@@ -101,51 +55,33 @@ static bool add_groups(size_t *n_bytes, const struct matrix *matrix)
     return true;
 }
 
-static bool add_lines(size_t *n_bytes, const struct matrix *matrix)
+static bool add_lines(size_t *n_bytes, const struct pass_matrix *matrix)
 {
     size_t row_bytes;
-    return size_mul(&row_bytes, matrix->n_lines, LINE_BYTES) &&
+    return size_mul(&row_bytes, r1_lines(matrix->n_cols), LINE_BYTES) &&
            add_bytes(n_bytes, matrix->n_rows, row_bytes);
-}
-
-#define DELTA_TENSORS 6
-
-/* The tensors of a delta net that are not in layer_matrix. In other layers their `bytes` are
- * NULL. */
-static void delta_tensors_of(const struct layer *layer, const struct tensor_ref *out[DELTA_TENSORS])
-{
-    const struct delta_tensors *d = &layer->delta;
-    const struct tensor_ref *const all[] = {&d->conv,    &d->alpha, &d->beta,
-                                            &d->dt_bias, &d->a,     &d->norm};
-    memcpy(out, all, sizeof all);
 }
 
 static bool add_layer(size_t *n_bytes, const struct model *m, const struct layer *layer)
 {
-    const bool uses_r16 = cuda_in_groups(m);
-    const struct tensor_ref *norms[] = {&layer->attn_norm, &layer->q_norm,
-                                        &layer->k_norm,    &layer->attn_sub_norm,
-                                        &layer->ffn_norm,  &layer->ffn_sub_norm};
-    for (size_t kind = 0; kind < N_MATRICES; kind++) {
-        const struct matrix matrix = layer_matrix(m, layer, kind);
+    const bool uses_r16 = pass_uses_r16(m);
+    const struct tensor_ref *small[PASS_SMALL_TENSORS];
+    for (size_t kind = 0; kind < PASS_LAYER_MATRICES; kind++) {
+        const struct pass_matrix matrix = pass_matrix_of_layer(m, layer, kind);
         if (!(uses_r16 ? add_groups : add_lines)(n_bytes, &matrix) ||
             (has_bias(&matrix) && !add_bytes(n_bytes, matrix.n_rows, sizeof(float))))
             return false;
     }
-    for (size_t i = 0; i < sizeof norms / sizeof norms[0]; i++)
-        if (norms[i]->bytes && !add_bytes(n_bytes, norms[i]->n_bytes, 1))
+    pass_small_tensors(layer, small);
+    for (size_t i = 0; i < PASS_SMALL_TENSORS; i++)
+        if (!add_bytes(n_bytes, small[i]->n_bytes, 1))
             return false;
-    const struct tensor_ref *delta[DELTA_TENSORS];
-    delta_tensors_of(layer, delta);
-    for (size_t i = 0; i < DELTA_TENSORS; i++)
-        if (delta[i]->bytes && !add_bytes(n_bytes, delta[i]->n_bytes, 1))
-            return false;
-    return !layer->router.bytes || add_bytes(n_bytes, layer->router.n_bytes, 1);
+    return true;
 }
 
 bool cuda_weight_bytes(const struct model *m, enum bn_head_mode head, size_t *n_bytes)
 {
-    const struct matrix ternary_head = head_matrix(m);
+    const struct pass_matrix ternary_head = pass_matrix_of_head(m);
     size_t coarse_bytes;
     *n_bytes = 0;
     for (size_t i = 0; i < m->hp.n_layers; i++)
@@ -205,10 +141,10 @@ static bool advance(struct packing *p, const uint8_t *bytes, size_t n_bytes, str
 
 /* Packs one section to R1-256 and uploads it to `to`; or n_sections sections, starting with section
  * `first`, with interleaved rows. */
-static bool upload_rows(struct packing *p, const struct matrix *matrix, size_t first,
+static bool upload_rows(struct packing *p, const struct pass_matrix *matrix, size_t first,
                         size_t n_sections, CUdeviceptr to, struct bn_error *err)
 {
-    const size_t row_bytes = matrix->n_lines * LINE_BYTES,
+    const size_t row_bytes = r1_lines(matrix->n_cols) * LINE_BYTES,
                  n_rows = matrix->sections[first]->source.n_rows;
     /* r1_pack_rows decodes R1_PACK_ROWS rows together, so a chunk has a multiple of them. The
      * staging buffer has room for so many rows of each section; the limit of 1 is a precaution. */
@@ -232,7 +168,7 @@ static bool upload_rows(struct packing *p, const struct matrix *matrix, size_t f
     return true;
 }
 
-/* Packs a section to R16 and uploads it with its scales. `factor` is that of struct matrix. */
+/* Packs a section to R16 and uploads it with its scales. `factor` is that of struct pass_matrix. */
 static bool upload_groups(struct packing *p, const struct linear *l, float factor,
                           struct r16_section *to, struct bn_error *err)
 {
@@ -269,16 +205,15 @@ static bool upload_groups(struct packing *p, const struct linear *l, float facto
 }
 
 /* Uploads all sections of a matrix in R16. */
-static bool upload_sections(struct packing *p, const struct matrix *matrix, struct r16_args *to,
-                            struct bn_error *err)
+static bool upload_sections(struct packing *p, const struct pass_matrix *matrix,
+                            struct r16_args *to, struct bn_error *err)
 {
     const struct ternary_source *src = &matrix->sections[0]->source;
     size_t row0 = 0;
-    to->in.block_cols =
-        (uint32_t)cuda_block_cols(p->b->model, matrix->sections, matrix->n_sections);
+    to->in.block_cols = (uint32_t)pass_block_cols(p->b->model, matrix);
     to->n_cols = (uint32_t)src->n_cols;
     to->n_lines = (uint32_t)(size_round_up(src->n_cols, R16_PAD_COLS) / R16_LINE_COLS);
-    for (size_t i = 0; i < 3; i++) {
+    for (size_t i = 0; i < PASS_MAX_SECTIONS; i++) {
         struct r16_section *section = &to->sections[i];
         section->group0 = UINT32_MAX; /* a kernel must find no group in an unused section */
         if (i >= matrix->n_sections)
@@ -293,10 +228,10 @@ static bool upload_sections(struct packing *p, const struct matrix *matrix, stru
     return true;
 }
 
-/* Uploads the biases of a matrix in the order of its rows. `interleaved` is matrix->interleaved in
- * R1-256; in R16 the sections are not interleaved. *to is NULL if there are no biases. A section
+/* Uploads the biases of a matrix in the order of its rows. `interleaved` is that of upload_matrix;
+ * in R16 the rows of sections are never interleaved. *to is NULL if there are no biases. A section
  * without bias gets -0: adding -0 changes no value. */
-static bool upload_bias(struct packing *p, const struct matrix *matrix, bool interleaved,
+static bool upload_bias(struct packing *p, const struct pass_matrix *matrix, bool interleaved,
                         const float **to, struct bn_error *err)
 {
     *to = NULL;
@@ -323,28 +258,29 @@ static bool upload_bias(struct packing *p, const struct matrix *matrix, bool int
     return ok;
 }
 
-/* Uploads a matrix in R1-256. */
-static bool upload_matrix(struct packing *p, const struct matrix *matrix, struct linear_args *to,
-                          struct bn_error *err)
+/* Uploads a matrix in R1-256. With `interleaved`, which needs two sections of the same size, row 2i
+ * is row i of section 0, and row 2i + 1 is row i of section 1. */
+static bool upload_matrix(struct packing *p, const struct pass_matrix *matrix, bool interleaved,
+                          struct linear_args *to, struct bn_error *err)
 {
-    const size_t row_bytes = matrix->n_lines * LINE_BYTES;
+    const size_t row_bytes = r1_lines(matrix->n_cols) * LINE_BYTES;
     const CUdeviceptr at = reserve(p, matrix->n_rows * row_bytes);
     to->lines = (const uint8_t *)(uintptr_t)at;
     to->n_rows = (uint32_t)matrix->n_rows;
-    to->n_lines = (uint32_t)matrix->n_lines;
+    to->n_lines = (uint32_t)r1_lines(matrix->n_cols);
     size_t row0 = 0;
     for (size_t i = 0; i < matrix->n_sections; i++) {
         to->scale[i] = matrix->sections[i]->scales.tensor_scale;
         to->extra[i] = matrix->sections[i]->extra_scale * matrix->factor;
-        if (!matrix->interleaved && !upload_rows(p, matrix, i, 1, at + row0 * row_bytes, err))
+        if (!interleaved && !upload_rows(p, matrix, i, 1, at + row0 * row_bytes, err))
             return false;
         row0 += matrix->sections[i]->source.n_rows;
         if (i < 2)
             to->row_end[i] = (uint32_t)row0; /* not read with interleaved rows */
     }
-    if (matrix->interleaved && !upload_rows(p, matrix, 0, 2, at, err))
+    if (interleaved && !upload_rows(p, matrix, 0, 2, at, err))
         return false;
-    return upload_bias(p, matrix, matrix->interleaved, &to->bias, err);
+    return upload_bias(p, matrix, interleaved, &to->bias, err);
 }
 
 /* Uploads a tensor unchanged. *to becomes its device address, or NULL if it does not exist. */
@@ -399,18 +335,20 @@ static bool upload_delta(struct packing *p, const struct delta_tensors *from, st
 static bool upload_layer(struct packing *p, const struct layer *from, struct cuda_layer *to,
                          struct bn_error *err)
 {
-    struct cuda_matrix *const matrices[N_MATRICES] = {&to->qkv, &to->o, &to->gate_up, &to->down};
-    const bool uses_r16 = cuda_in_groups(p->b->model);
-    for (size_t kind = 0; kind < N_MATRICES; kind++) {
-        const struct matrix matrix = layer_matrix(p->b->model, from, kind);
+    struct cuda_matrix *const matrices[PASS_LAYER_MATRICES] = {&to->qkv, &to->o, &to->gate_up,
+                                                               &to->down};
+    const bool uses_r16 = pass_uses_r16(p->b->model);
+    for (size_t kind = 0; kind < PASS_LAYER_MATRICES; kind++) {
+        const struct pass_matrix matrix = pass_matrix_of_layer(p->b->model, from, kind);
         struct r16_args *groups = &matrices[kind]->groups;
         const CUdeviceptr before = p->at;
-        if (!uses_r16 && !upload_matrix(p, &matrix, &matrices[kind]->lines, err))
+        if (!uses_r16 &&
+            !upload_matrix(p, &matrix, kind == PASS_GATE_UP, &matrices[kind]->lines, err))
             return false;
         if (uses_r16 && (!upload_sections(p, &matrix, groups, err) ||
                          !upload_bias(p, &matrix, false, &groups->bias, err)))
             return false;
-        if (p->b->model->arch->experts && (kind == GATE_UP || kind == DOWN))
+        if (p->b->model->arch->experts && (kind == PASS_GATE_UP || kind == PASS_DOWN))
             p->b->expert_bytes += (size_t)(p->at - before);
     }
     return upload_floats(p, &from->attn_norm, &to->attn_norm, err) &&
@@ -439,7 +377,7 @@ static bool upload_all(struct packing *p, struct bn_error *err)
 {
     struct backend *b = p->b;
     const struct model *m = b->model;
-    const struct matrix ternary_head = head_matrix(m);
+    const struct pass_matrix ternary_head = pass_matrix_of_head(m);
     const void *embd = NULL, *head;
     size_t n_delta = 0;
     for (size_t i = 0; i < m->hp.n_layers; i++) {
@@ -474,20 +412,15 @@ static void measure(struct packing *p, size_t *max_cols)
     const bool uploads_head = m->head_linear.source.bytes || !m->tied;
     p->total_bytes = m->output_norm.n_bytes + (uploads_embd ? m->embd.n_bytes : 0) +
                      (uploads_head ? m->head.n_bytes : 0);
-    const struct tensor_ref *delta[DELTA_TENSORS];
+    const struct tensor_ref *small[PASS_SMALL_TENSORS];
     *max_cols = 0;
     for (size_t i = 0; i < m->hp.n_layers; i++) {
         const struct layer *l = &m->layers[i];
-        p->total_bytes += l->attn_norm.n_bytes + l->ffn_norm.n_bytes;
-        p->total_bytes += l->q_norm.bytes ? l->q_norm.n_bytes + l->k_norm.n_bytes : 0;
-        p->total_bytes += l->attn_sub_norm.bytes ? l->attn_sub_norm.n_bytes : 0;
-        p->total_bytes += l->ffn_sub_norm.bytes ? l->ffn_sub_norm.n_bytes : 0;
-        delta_tensors_of(l, delta);
-        for (size_t k = 0; k < DELTA_TENSORS; k++)
-            p->total_bytes += delta[k]->bytes ? delta[k]->n_bytes : 0;
-        p->total_bytes += l->router.bytes ? l->router.n_bytes : 0;
-        for (size_t kind = 0; kind < N_MATRICES; kind++) {
-            const struct matrix matrix = layer_matrix(m, l, kind);
+        pass_small_tensors(l, small);
+        for (size_t k = 0; k < PASS_SMALL_TENSORS; k++)
+            p->total_bytes += small[k]->n_bytes;
+        for (size_t kind = 0; kind < PASS_LAYER_MATRICES; kind++) {
+            const struct pass_matrix matrix = pass_matrix_of_layer(m, l, kind);
             for (size_t section = 0; section < matrix.n_sections; section++) {
                 p->total_bytes += matrix.sections[section]->source.n_bytes;
                 *max_cols = size_max(*max_cols, matrix.sections[section]->source.n_cols);

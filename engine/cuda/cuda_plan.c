@@ -10,7 +10,8 @@
 #include "engine/base/memory.h"
 #include "engine/base/size.h"
 #include "engine/cuda/cuda_state.h"
-#include "engine/model/head_plane.h"
+#include "engine/layout/head_plane.h"
+#include "engine/layout/pass_matrix.h"
 
 #include <assert.h>
 #include <string.h>
@@ -78,7 +79,7 @@ bool cuda_shape_init(struct cuda_shape *s, const struct model *m, const struct b
                     : m->act_scheme == ACT_16  ? 2
                                                : 1,
         .rotated_stride = m->rotation.version ? size_round_up(max_cols, ROW_UNIT) : 0,
-        .has_groups = cuda_in_groups(m) || m->head_linear.source.bytes,
+        .has_groups = pass_uses_r16(m) || m->head_linear.source.bytes,
         /* a trace has the results of RoPE, which attn_split does not store */
         .can_split = hp->head_dim <= SPLIT_HEAD && !cfg->trace,
         .q8_stride = size_round_up(max_cols, LINE_COLS),

@@ -1,5 +1,5 @@
 /*
- * Launches for matrices in R16 (engine/model/r16_pack.h): quantisation of the inputs in blocks,
+ * Launches for matrices in R16 (engine/layout/r16_pack.h): quantisation of the inputs in blocks,
  * then the product. R16 is for activations of every scheme but ACT_TOKEN, for weights with a scale
  * per row or per block, for experts, and for a ternary output head. If any matrix of the layers
  * needs R16, or the ternary output head has more than one scale (model.finest), all matrices of the
@@ -7,9 +7,8 @@
  */
 #include "engine/base/size.h"
 #include "engine/cuda/cuda_state.h"
-#include "engine/model/r16_pack.h"
+#include "engine/layout/r16_pack.h"
 
-#define MIN_BLOCK_COLS 32 /* columns of a block with ACT_BLOCK32 */
 /* Row groups per thread block: r16_float has a thread for each row, r16_many a warp for
  * each row group. */
 #define FLOAT_GROUPS (GROUP_THREADS / GROUP_ROWS)
@@ -21,23 +20,6 @@
 _Static_assert(GROUP_ROWS == R16_ROWS && GROUP_COLS == R16_LINE_COLS &&
                    LINE_BYTES == R16_LINE_BYTES && GROUP_PAD_COLS == R16_PAD_COLS,
                "the kernels' layout is the one that is packed");
-
-bool cuda_in_groups(const struct model *m)
-{
-    return m->act_scheme != ACT_TOKEN || m->finest.scaling != SCALE_TENSOR || m->arch->experts;
-}
-
-size_t cuda_block_cols(const struct model *m, const struct linear *const *sections,
-                       size_t n_sections)
-{
-    /* Without ACT_BLOCK32 a block is a span: 128 columns, or 64 if a section has a scale for each
-     * 64. All sections share the input, so the smallest span counts. */
-    size_t n = R16_PAD_COLS;
-    for (size_t i = 0; i < n_sections; i++)
-        if (sections[i]->scales.scaling == SCALE_BLOCK)
-            n = size_min(n, sections[i]->scales.block_cols);
-    return m->act_scheme == ACT_BLOCK32 ? MIN_BLOCK_COLS : n;
-}
 
 /* Row groups of outputs. With a gate (kind >= LINEAR_RELU2) those of the gate, because a row of the
  * gate and the same row of up give one output. */

@@ -12,7 +12,7 @@
 #include "engine/backend/recurrent_copies.h"
 #include "engine/cuda/cuda_buffers.h"
 #include "engine/cuda/cuda_device.h"
-#include "engine/model/window_ring.h"
+#include "engine/layout/window_ring.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -23,7 +23,7 @@
 #define IDS_CHUNK 4096 /* most ids whose logits are computed together */
 
 /* A matrix of a pass as arguments of its kernels; each launch adds n_tokens. If groups.n_groups is
- * not 0, the matrix is in R16 (engine/model/r16_pack.h) and `groups` applies. Otherwise it is in
+ * not 0, the matrix is in R16 (engine/layout/r16_pack.h) and `groups` applies. Otherwise it is in
  * R1-256 and `lines` applies. */
 struct cuda_matrix {
     struct linear_args lines;
@@ -181,13 +181,8 @@ void cuda_head_apply(struct backend *b, size_t first, size_t n);
  * cuda_head_apply. But `out` and `found` start with request 0. */
 struct dot_args cuda_head_dots(const struct backend *b, size_t i, size_t n);
 
-/* cuda_r16.c: whether the matrices of a model's layers are in R16. */
-bool cuda_in_groups(const struct model *m);
-/* Columns in a block of the input of a matrix with these sections (struct block_inputs). */
-size_t cuda_block_cols(const struct model *m, const struct linear *const *sections,
-                       size_t n_sections);
-/* Enqueues RMSNorm with the weights w (unless w is NULL) and quantisation (for ACT_FLOAT: a copy)
- * of n_rows rows of x as the input of `matrix`. */
+/* cuda_r16.c: matrices in R16. Enqueues RMSNorm with the weights w (unless w is NULL) and
+ * quantisation (for ACT_FLOAT: a copy) of n_rows rows of x as the input of `matrix`. */
 void cuda_groups_quantise(struct backend *b, const float *x, const float *w, size_t x_stride,
                           size_t n_rows, const struct cuda_matrix *matrix);
 /* As cuda_groups_quantise, and enqueues the product with the matrix. */

@@ -8,7 +8,7 @@
 #include "engine/cpu/cpu_head_load.h"
 #include "engine/cpu/cpu_screen.h"
 #include "engine/cpu/cpu_sizes.h"
-#include "engine/model/head_plane.h"
+#include "engine/layout/head_plane.h"
 #include "tests/support/table_encode.h"
 
 #include <math.h>

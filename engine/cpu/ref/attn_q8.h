@@ -14,7 +14,7 @@
 #include "engine/base/force_inline.h"
 #include "engine/base/size.h"
 #include "engine/cpu/kernels_attn.h"
-#include "engine/model/fixed_point.h"
+#include "engine/layout/fixed_point.h"
 
 #define Q8_HEADS 4 /* query heads at a time: they share each load of keys and values */
 #define FIXED_MAX ((float)FIXED_POINT_MAX)

@@ -11,7 +11,7 @@
 #include "engine/base/fp16.h"
 #include "engine/base/noise.h"
 #include "engine/cpu/kernels.h"
-#include "engine/model/coarse_code.h"
+#include "engine/layout/coarse_code.h"
 
 #include <string.h>
 

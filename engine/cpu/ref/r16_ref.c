@@ -5,7 +5,7 @@
 #include "engine/base/fp16.h"
 #include "engine/base/size.h"
 #include "engine/cpu/ref/kernels_ref.h"
-#include "engine/model/fixed_point.h"
+#include "engine/layout/fixed_point.h"
 
 #include <math.h>
 #include <string.h>

@@ -7,7 +7,7 @@
 
 #include "engine/cpu/kernels.h"
 #include "engine/cpu/x86/transpose_avx512.h"
-#include "engine/model/coarse_code.h"
+#include "engine/layout/coarse_code.h"
 
 /* Blocks whose steps are widened together: as many BF16 as fit in a register. */
 #define GROUP_BLOCKS 32

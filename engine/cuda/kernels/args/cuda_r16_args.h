@@ -3,7 +3,7 @@
  * with a scale per block of columns or per token, or without quantisation. A span is 64 or 128
  * columns of weights with one scale; it consists of whole blocks of activations (docs/kernels.md,
  * "Activations in blocks"). Part of cuda_args.h, which describes the conventions;
- * engine/model/r16_pack.h describes R16.
+ * engine/layout/r16_pack.h describes R16.
  */
 #ifndef ENGINE_CUDA_KERNELS_CUDA_R16_ARGS_H
 #define ENGINE_CUDA_KERNELS_CUDA_R16_ARGS_H

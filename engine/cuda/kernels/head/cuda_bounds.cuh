@@ -7,7 +7,7 @@
 #define CUDA_BOUNDS_CUH
 
 #include "engine/cuda/kernels/head/cuda_head.cuh"
-#include "engine/model/coarse_code.h"
+#include "engine/layout/coarse_code.h"
 
 /* A warp has BEST_ROWS rows of the plane. It copies BOUND_BLOCKS blocks of columns of them to
  * shared memory at a time, so that the number of copies in flight does not depend on the order in

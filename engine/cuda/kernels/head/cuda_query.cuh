@@ -7,8 +7,8 @@
 #define CUDA_QUERY_CUH
 
 #include "engine/cuda/kernels/device/cuda_reduce.cuh"
-#include "engine/model/coarse_code.h"
-#include "engine/model/fixed_point.h"
+#include "engine/layout/coarse_code.h"
+#include "engine/layout/fixed_point.h"
 
 /* The working memory of a query. x: the hidden state after the norm. errors: its rounding errors.
  * norms: two numbers for each block, first |x|^2 and |error|^2, later the terms of the bound that

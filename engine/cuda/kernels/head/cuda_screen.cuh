@@ -7,7 +7,7 @@
 
 #include "engine/base/noise.h"
 #include "engine/cuda/kernels/head/cuda_head.cuh"
-#include "engine/model/coarse_code.h"
+#include "engine/layout/coarse_code.h"
 
 /* The step of a block as BF16 bits: code c stands for (2 c - 15) steps. It is rounded up, so that
  * 15 steps are at least the largest magnitude, whose bit pattern is `largest`. The last test is for

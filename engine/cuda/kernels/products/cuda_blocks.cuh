@@ -7,7 +7,7 @@
 #define CUDA_BLOCKS_CUH
 
 #include "engine/cuda/kernels/products/cuda_norm.cuh"
-#include "engine/model/fixed_point.h"
+#include "engine/layout/fixed_point.h"
 
 /* The sum of the n_lanes lanes (8, 16 or 32) that share a block of columns. */
 DEV int32_t lanes_sum(int32_t v, uint32_t n_lanes)

@@ -8,8 +8,8 @@
  * All functions are pure and may run on several threads with disjoint outputs. The source must have
  * passed the checks of the model loader.
  */
-#ifndef ENGINE_MODEL_R16_PACK_H
-#define ENGINE_MODEL_R16_PACK_H
+#ifndef ENGINE_LAYOUT_R16_PACK_H
+#define ENGINE_LAYOUT_R16_PACK_H
 
 #include "engine/base/error.h"
 #include "engine/gguf/ternary_codec.h"

@@ -3,7 +3,7 @@
  * per code. The 16 codes of a row in a line are then four dwords, which are merged with three
  * shifts.
  */
-#include "engine/model/r16_pack.h"
+#include "engine/layout/r16_pack.h"
 
 #include "engine/base/size.h"
 

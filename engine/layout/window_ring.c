@@ -1,7 +1,7 @@
 /*
  * The size of the rings of a model.
  */
-#include "engine/model/window_ring.h"
+#include "engine/layout/window_ring.h"
 
 #include "engine/base/size.h"
 

@@ -2,8 +2,8 @@
  * The shape of the coarse plane of a screened output head (docs/kernels.md, "The head, screened").
  * It is the same for every backend.
  */
-#ifndef ENGINE_MODEL_HEAD_PLANE_H
-#define ENGINE_MODEL_HEAD_PLANE_H
+#ifndef ENGINE_LAYOUT_HEAD_PLANE_H
+#define ENGINE_LAYOUT_HEAD_PLANE_H
 
 #include "engine/model/model.h"
 

@@ -3,8 +3,8 @@
  * in R16 (r16_pack.h). A line holds 256 columns: bits 2i and 2i + 1 of byte b hold the code of
  * column 64 i + b. Columns past the end of a row have code 1, which is the weight 0.
  */
-#ifndef ENGINE_MODEL_R1_PACK_H
-#define ENGINE_MODEL_R1_PACK_H
+#ifndef ENGINE_LAYOUT_R1_PACK_H
+#define ENGINE_LAYOUT_R1_PACK_H
 
 #include "engine/base/error.h"
 #include "engine/gguf/ternary_codec.h"
@@ -16,6 +16,12 @@
 #define LINE_COLS 256  /* columns in one line */
 #define LINE_BYTES 64  /* one cache line, one AVX-512 register */
 #define R1_PACK_ROWS 4 /* most rows that are decoded together, a bound for the scratch memory */
+
+/* Lines of a row; for weights by column, lines of a column of n rows. */
+static inline size_t r1_lines(size_t n_cols)
+{
+    return n_cols / LINE_COLS + (n_cols % LINE_COLS != 0);
+}
 
 /* Pack rows row0 .. row1 - 1. Row row0 begins at `lines`, and each further row `stride` bytes after
  * the one before it; bytes between the lines of two rows are not written. `codes` (R1_PACK_ROWS,

@@ -5,7 +5,7 @@
  * with rows of whole lines. The published I2_S files have that layout, so for speed its bytes are
  * rearranged directly. A test compares both ways.
  */
-#include "engine/model/r1_pack.h"
+#include "engine/layout/r1_pack.h"
 
 #include "engine/base/size.h"
 

@@ -2,13 +2,14 @@
  * Constants of quantised numbers that all devices share (docs/kernels.md). Kernels include this
  * file, so it includes nothing.
  */
-#ifndef ENGINE_MODEL_FIXED_POINT_H
-#define ENGINE_MODEL_FIXED_POINT_H
+#ifndef ENGINE_LAYOUT_FIXED_POINT_H
+#define ENGINE_LAYOUT_FIXED_POINT_H
 
 /* The largest magnitude of v = 128 high + low, where high is -127 to 127 and low is -64 to 63:
  * 127 * 128. With v + 64 the shift by 7 bits rounds, so a larger v would give a high of 128. */
 #define FIXED_POINT_MAX 16256
 
+#define MIN_BLOCK_COLS 32 /* columns of the smallest block of activations, that of ACT_BLOCK32 */
 /* A block of activations with a smaller maximum becomes zero. 127 / BLOCK_MIN_ABS is finite. */
 #define BLOCK_MIN_ABS 1e-30f
 

@@ -1,7 +1,7 @@
 /*
  * The shape of the coarse plane. The backends create the plane itself.
  */
-#include "engine/model/head_plane.h"
+#include "engine/layout/head_plane.h"
 
 #include "engine/base/size.h"
 

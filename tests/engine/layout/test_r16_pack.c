@@ -2,7 +2,7 @@
  * Packing to R16 against its definition in r16_pack.h, with scratch memory of exactly the size
  * that r16_pack_scratch returns.
  */
-#include "engine/model/r16_pack.h"
+#include "engine/layout/r16_pack.h"
 
 #include "engine/base/memory.h"
 #include "engine/base/noise.h"

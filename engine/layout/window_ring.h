@@ -4,8 +4,8 @@
  *
  * Pure functions; any thread may call them.
  */
-#ifndef ENGINE_MODEL_WINDOW_RING_H
-#define ENGINE_MODEL_WINDOW_RING_H
+#ifndef ENGINE_LAYOUT_WINDOW_RING_H
+#define ENGINE_LAYOUT_WINDOW_RING_H
 
 #include "engine/model/model.h"
 

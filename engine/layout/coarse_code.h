@@ -3,8 +3,8 @@
  * devices use them, so that all planes have the same bytes. Kernels include this file, so it
  * includes nothing.
  */
-#ifndef ENGINE_MODEL_COARSE_CODE_H
-#define ENGINE_MODEL_COARSE_CODE_H
+#ifndef ENGINE_LAYOUT_COARSE_CODE_H
+#define ENGINE_LAYOUT_COARSE_CODE_H
 
 #define COARSE_KEY 0x636f61727365u /* key of the hash that rounds weights: "coarse" in ASCII */
 #define COARSE_MAX 1e15f           /* largest |weight|; above it, or for a NaN, there is no plane */
