@@ -4,8 +4,8 @@ The forward pass computes as the engine does: ternary weights with one scale for
 token (s = 127 / max(|x|, 1e-5), round half to even), RMSNorm, RoPE in half-split pairs, grouped KV heads,
 ReLU-squared gate, sub-norms before the two output projections, output head tied to the embedding. With exact=True
 the precision is that of the engine everywhere, for comparison with its logits. Training multiplies in bfloat16, in
-which int8 values and ternary weights are exact, if the processor or the GPU has instructions for it, else in integers
-with the C files of this folder.
+which int8 values and ternary weights are exact, on a GPU or a processor with AMX, else in integers with the C files of
+this folder.
 """
 import ctypes
 import os
@@ -18,8 +18,8 @@ import torch
 import torch.nn as nn
 import torch.nn.functional as F
 
-# Without instructions for it, products in bfloat16 take three times as long as in float32.
-PRODUCTS = torch.bfloat16 if torch.cuda.is_available() or torch.cpu._is_avx512_bf16_supported() else torch.float32
+# On a processor without AMX the C files of this folder are faster than products in bfloat16.
+PRODUCTS = torch.bfloat16 if torch.cuda.is_available() or torch.cpu._is_amx_tile_supported() else torch.float32
 
 
 @dataclass
