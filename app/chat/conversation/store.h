@@ -20,6 +20,8 @@
 #include "app/common/strbuf.h"
 #include "tokenizer/tokenizer.h"
 
+#define STORE_HASH_BYTES 17 /* a hash as text: 16 hexadecimal digits and a zero */
+
 /* A file that a chat writes, with its lock and its journal. */
 struct store_file {
     char path[PATH_BYTES]; /* "": no file */
@@ -33,9 +35,9 @@ struct store_file {
     bool is_journal_damaged; /* the next write of the saved chat renames the journal */
     bool is_behind;          /* store_close must write the saved chat: it lacks turns of the journal
                              or of a failed write, or it is a new copy */
-    char base[17];   /* hash of the saved chat, 16 hexadecimal digits; valid with base_is_known */
-    size_t *serials; /* (n) exchange.serial of the turns in file and journal together */
-    size_t n, cap, n_skipped; /* n_skipped: that of transcript_state as last written */
+    char base[STORE_HASH_BYTES]; /* hash of the saved chat; valid with base_is_known */
+    size_t *serials;             /* (n) exchange.serial of the turns in file and journal together */
+    size_t n, cap, n_skipped;    /* n_skipped: that of transcript_state as last written */
     /* Hash of the data that a journal cannot have: the system message, the unknown keys of this
      * message and of the file, and saved_as. */
     uint64_t header_hash;
@@ -83,8 +85,8 @@ struct store_reading {
         JOURNAL_OTHER_STATE, /* not used: of another state of the file, or no journal */
         JOURNAL_DAMAGED,     /* the turns before a damaged line are part of the conversation */
     } journal;
-    char base[17];             /* hash of the file, for store_continue */
-    char saved_as[PATH_BYTES]; /* as in store_file */
+    char base[STORE_HASH_BYTES]; /* hash of the file, for store_continue */
+    char saved_as[PATH_BYTES];   /* as in store_file */
 };
 
 /* The file that has the present conversation: the named chat, else the last conversation. "": none
@@ -162,9 +164,10 @@ bool store_newest_last(char out[PATH_BYTES]);
  * and the last conversation. */
 void store_clean(void);
 
-/* Append the names of the saved chats in the data directory, sorted, one per line. A missing
- * directory is an empty list. BN_EIO. BN_ENOMEM: then `out` may have a part of the names. BN_EARG:
- * neither XDG_DATA_HOME nor HOME names a data directory, or its path is too long. */
+/* Append the names of the saved chats in the data directory, sorted, one per line. Files that
+ * store_path cannot name are left out. A missing directory is an empty list. BN_EIO. BN_ENOMEM:
+ * then `out` may have a part of the names. BN_EARG: neither XDG_DATA_HOME nor HOME names a data
+ * directory, or its path is too long. */
 bool store_list(struct strbuf *out, size_t *n_chats, struct bn_error *err);
 
 #endif

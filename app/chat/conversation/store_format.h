@@ -10,13 +10,13 @@
 #define STORE_FORMAT "bitnet-chat session"
 #define STORE_JOURNAL_FORMAT "bitnet-chat journal"
 #define STORE_VERSION 1
-#define STORE_HASH_BYTES 17 /* 16 hexadecimal digits and a zero */
+#define STORE_JOURNAL_PATH_BYTES (PATH_BYTES + 8) /* 8: for ".journal" */
 
-/* The hash of the vocabulary, as 16 hexadecimal digits; this is the form of all hashes here. */
+/* The hash of the vocabulary as text. */
 void store_vocabulary(const struct store *s, char out[STORE_HASH_BYTES]);
-/* The hash of the bytes of a file. */
+/* The hash of the bytes of a file as text. */
 void store_hash_bytes(const void *bytes, size_t n_bytes, char out[STORE_HASH_BYTES]);
 /* Path of the journal of a saved chat. */
-void store_journal_path(const char *path, char out[PATH_BYTES + 16]);
+void store_journal_path(const char *path, char out[STORE_JOURNAL_PATH_BYTES]);
 
 #endif

@@ -15,23 +15,32 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#define SUFFIX ".json"
+#define NAME_MAX_BYTES 200 /* of 255 for a file name, so that ".json.journal.old" fits behind it */
+
+/* Whether a saved chat can have this name of n bytes. A name with a newline would take two lines in
+ * the list of /sessions. */
+static bool is_name(const char *name, size_t n)
+{
+    size_t n_plain = 0;
+    while (n_plain < n && (unsigned char)name[n_plain] >= ' ' && name[n_plain] != 127)
+        n_plain++;
+    return n > 0 && n <= NAME_MAX_BYTES && name[0] != '.' && n_plain == n;
+}
+
 bool store_path(const char *name, char out[PATH_BYTES], struct bn_error *err)
 {
     const size_t n = strlen(name);
     char below[300];
-    if (strchr(name, '/') || path_ends_with(name, ".json")) {
+    if (strchr(name, '/') || path_ends_with(name, SUFFIX)) {
         if (n >= PATH_BYTES)
             return bn_fail(err, BN_EARG, "a path of %zu bytes is too long", n);
         memcpy(out, name, n + 1);
         return true;
     }
-    /* A file name has at most 255 bytes. 200 leave space for ".json.journal.old" and the like. */
-    size_t n_plain = 0; /* a name with a line feed would take two lines in the list of /sessions */
-    while (n_plain < n && (unsigned char)name[n_plain] >= ' ' && name[n_plain] != 127)
-        n_plain++;
-    if (n == 0 || n > 200 || name[0] == '.' || n_plain < n)
+    if (!is_name(name, n))
         return bn_fail(err, BN_EARG, "'%.40s' is not a valid name for a saved chat", name);
-    (void)snprintf(below, sizeof(below), "sessions/%s.json", name); /* at most 200 + 14 bytes */
+    (void)snprintf(below, sizeof(below), "sessions/%s" SUFFIX, name); /* fits: NAME_MAX_BYTES */
     return path_of(PATH_DATA, below, out, err);
 }
 
@@ -73,10 +82,10 @@ const char *store_main_path(const struct store *s)
 void store_copy_path(const char *path, char out[PATH_BYTES])
 {
     const size_t n = strlen(path);
-    const bool is_json = path_ends_with(path, ".json");
+    const bool is_json = path_ends_with(path, SUFFIX);
     for (int i = 2; i < 1000; i++) {
-        (void)snprintf(out, PATH_BYTES, "%.*s-%d%s", (int)(is_json ? n - 5 : n), path, i,
-                       is_json ? ".json" : ""); /* a path of nearly PATH_BYTES is cut */
+        (void)snprintf(out, PATH_BYTES, "%.*s-%d%s", (int)(is_json ? n - strlen(SUFFIX) : n), path,
+                       i, is_json ? SUFFIX : ""); /* a path of nearly PATH_BYTES is cut */
         if (access(out, F_OK) != 0)
             return;
     }
@@ -104,7 +113,7 @@ static bool is_newer(const char *path, struct timespec *newest)
 
 bool store_newest_last(char out[PATH_BYTES])
 {
-    char path[PATH_BYTES], journal[PATH_BYTES + 16];
+    char path[PATH_BYTES], journal[STORE_JOURNAL_PATH_BYTES];
     struct timespec newest = {0};
     struct bn_error ignored; /* no state directory: no last conversation */
     bool found = false;
@@ -131,14 +140,18 @@ static void list_names(DIR *dir, struct strbuf *out, size_t *n_chats)
     char **names = NULL;
     size_t n = 0, cap = 0;
     for (struct dirent *entry; (entry = readdir(dir)) != NULL;) {
-        const size_t n_bytes = strlen(entry->d_name);
-        if (!path_ends_with(entry->d_name, ".json") || out->failed)
+        if (!path_ends_with(entry->d_name, SUFFIX) || out->failed)
             continue;
-        if (!mem_grow(&names, &cap, n + 1, sizeof(*names)) || !(names[n] = mem_alloc(n_bytes, 1))) {
+        const size_t n_name = strlen(entry->d_name) - strlen(SUFFIX);
+        /* Only a path can name these files; for store_path a name that ends in .json is a path. */
+        if (!is_name(entry->d_name, n_name) || path_ends_with(entry->d_name, SUFFIX SUFFIX))
+            continue;
+        if (!mem_grow(&names, &cap, n + 1, sizeof(*names)) ||
+            !(names[n] = mem_alloc(n_name + 1, 1))) {
             out->failed = true; /* a list with a missing name would be wrong */
             continue;
         }
-        memcpy(names[n++], entry->d_name, n_bytes - 5); /* mem_alloc has set the other bytes to 0 */
+        memcpy(names[n++], entry->d_name, n_name); /* mem_alloc has set the final byte to 0 */
     }
     if (n > 0)
         qsort(names, n, sizeof(*names), compare_names);

@@ -410,7 +410,7 @@ struct file_pair {
  * would destroy its turns. */
 static bool read_pair(const char *path, struct file_pair *p, struct bn_error *err)
 {
-    char journal[PATH_BYTES + 16], target[PATH_BYTES];
+    char journal[STORE_JOURNAL_PATH_BYTES], target[PATH_BYTES];
     *p = (struct file_pair){0};
     if (!path_read_all(path, INPUT_MAX_BYTES, &p->bytes, &p->n_bytes, err))
         return false;

@@ -139,9 +139,9 @@ void store_hash_bytes(const void *bytes, size_t n_bytes, char out[STORE_HASH_BYT
     (void)snprintf(out, STORE_HASH_BYTES, "%016llx", (unsigned long long)hash);
 }
 
-void store_journal_path(const char *path, char out[PATH_BYTES + 16])
+void store_journal_path(const char *path, char out[STORE_JOURNAL_PATH_BYTES])
 {
-    (void)snprintf(out, PATH_BYTES + 16, "%s.journal", path); /* fits */
+    (void)snprintf(out, STORE_JOURNAL_PATH_BYTES, "%s.journal", path); /* fits */
 }
 
 /* Takes ownership of the JSON object. */
@@ -203,7 +203,7 @@ static void close_journal(struct store_file *f)
 
 static void remove_journal(struct store_file *f)
 {
-    char path[PATH_BYTES + 16];
+    char path[STORE_JOURNAL_PATH_BYTES];
     close_journal(f);
     store_journal_path(f->path, path);
     (void)unlink(path); /* if it stays, a reader does not apply it, but may report it */
@@ -213,10 +213,10 @@ static void remove_journal(struct store_file *f)
  * destroys lines that were not read. */
 static bool set_aside_journal(struct store_file *f)
 {
-    char path[PATH_BYTES + 16], aside[PATH_BYTES + 24];
+    char path[STORE_JOURNAL_PATH_BYTES], aside[STORE_JOURNAL_PATH_BYTES + 4];
     close_journal(f);
     store_journal_path(f->path, path);
-    (void)snprintf(aside, sizeof(aside), "%s.old", path); /* fits */
+    (void)snprintf(aside, sizeof(aside), "%s.old", path); /* 4 more bytes fit */
     return rename(path, aside) == 0;
 }
 
@@ -270,7 +270,7 @@ static int open_journal(const char *path, int flags, size_t *n_bytes)
 /* Append lines to the journal and wait until they are on disk. */
 static bool append_lines(struct store_file *f, int flags, struct bn_str lines, struct bn_error *err)
 {
-    char path[PATH_BYTES + 16];
+    char path[STORE_JOURNAL_PATH_BYTES];
     store_journal_path(f->path, path);
     if (f->journal == 0) {
         size_t n_bytes;
@@ -468,7 +468,7 @@ bool store_close(const struct store *s, struct store_file *f, const struct trans
  * it was never written. */
 static bool is_as_left(const struct store_file *f)
 {
-    char journal[PATH_BYTES + 16], hash[STORE_HASH_BYTES];
+    char journal[STORE_JOURNAL_PATH_BYTES], hash[STORE_HASH_BYTES];
     struct bn_error ignored;
     store_journal_path(f->path, journal);
     if (access(journal, F_OK) == 0)

@@ -382,6 +382,14 @@ class Commands(ChatCase):
         os.rename(os.path.join(folder, 'plain.json'), os.path.join(folder, "a\\ 'b'.json"))
         self.assertIn('1 turn loaded', self.script("/load a\\ 'b'"))
 
+    def test_only_files_that_a_name_can_open_are_listed(self):
+        folder = self.in_home('.local/share/bitnet-chat/sessions')
+        os.makedirs(folder)
+        for name in ('trip', '.hidden', 'two\nlines', 'a.json', 'x' * 201):
+            with open(os.path.join(folder, f'{name}.json'), 'w', encoding='utf-8'):
+                pass
+        self.assertEqual(self.says('--list-sessions'), b'trip\n')
+
     def test_missing_directories_and_directories_are_named_at_once(self):
         folder = self.path('nowhere')
         for line in (f'/save {folder}/x.json', f'/export {folder}/x.md', f'/dump {folder}/x',
