@@ -264,7 +264,7 @@ bool chat_options_open(struct options **out, struct bn_error *err)
 /* Set the values with which the publisher of such models runs them (docs/models.md). Here a family
  * is all models of one architecture, not a chat template. The values belong together, so a file
  * with values of its own gets none of them. */
-static void set_of_family(struct options *o, const struct bn_file *file)
+static void set_family_defaults(struct options *o, const struct bn_file *file)
 {
     static const struct {
         const char *arch, *name, *value;
@@ -306,7 +306,7 @@ void chat_options_from_model(struct options *o, const struct bn_file *file)
         has_values |= options_set(o, hints[i].name, text, OPTION_FROM_MODEL, &ignored);
     }
     if (!has_values)
-        set_of_family(o, file);
+        set_family_defaults(o, file);
 }
 
 bool chat_options_check_bias(const char *text, const struct tokenizer *t, struct bn_error *err)

@@ -15,8 +15,10 @@ struct entry {
     const struct option *row;
     const char *group;
     struct option_value value;
-    char *of_model; /* the value of OPTION_FROM_MODEL or OPTION_FROM_FAMILY as text; NULL: none */
-    enum option_source of_model_source; /* which of the two */
+    /* The latest value from OPTION_FROM_MODEL or OPTION_FROM_FAMILY, as text: options_reset returns
+     * to it. NULL: none. */
+    char *model_default;
+    enum option_source model_default_source; /* which of the two sources */
     size_t order; /* the larger, the later the value was set; 0: it is the default */
 };
 
@@ -100,37 +102,37 @@ static bool parse_and_store_opposite(struct options *o, struct entry *e, const c
     return store(o, e, &v, source, err);
 }
 
-/* Set the value `of_model`, or else the default; without one, the option is unset. A failure
- * changes nothing. */
+/* Set the default of the model, or else that of the row. Without one, the option is unset. A
+ * failure changes nothing. */
 static bool set_default(struct entry *e, struct bn_error *err)
 {
-    const char *text = e->of_model ? e->of_model : e->row->fallback;
+    const char *text = e->model_default ? e->model_default : e->row->fallback;
     struct option_value v = {0};
     if (text && !option_value_parse(e->row, e->row->name, text, &v, err)) {
         option_value_finish(&v);
         return false;
     }
     v.set = text != NULL;
-    v.source = e->of_model ? e->of_model_source : OPTION_FROM_DEFAULT;
+    v.source = e->model_default ? e->model_default_source : OPTION_FROM_DEFAULT;
     option_value_finish(&e->value);
     e->value = v;
     e->order = 0;
     return true;
 }
 
-/* Set e->of_model, for options_reset, to `text`, which has been parsed without an error. Even a
- * value that did not replace one of a stronger source is kept. */
-static bool keep_of_model(struct entry *e, const char *text, enum option_source source,
-                          struct bn_error *err)
+/* Set e->model_default to `text`, which has been parsed without an error. Call this also if the
+ * value of a stronger source stays, because options_reset drops that value. */
+static bool set_model_default(struct entry *e, const char *text, enum option_source source,
+                              struct bn_error *err)
 {
     const size_t n = strlen(text) + 1;
     char *copy = mem_alloc(n, 1);
     if (!copy)
         return bn_fail(err, BN_ENOMEM, "out of memory for option %s", e->row->name);
     memcpy(copy, text, n);
-    mem_free(e->of_model);
-    e->of_model = copy;
-    e->of_model_source = source;
+    mem_free(e->model_default);
+    e->model_default = copy;
+    e->model_default_source = source;
     return true;
 }
 
@@ -184,7 +186,8 @@ bool options_copy(const struct options *from, struct options **out, struct bn_er
         struct entry *copy = &o->entries[o->n_entries++];
         *copy = (struct entry){.row = e->row, .group = e->group, .order = e->order};
         ok = option_value_copy(&e->value, &copy->value) &&
-             (!e->of_model || keep_of_model(copy, e->of_model, e->of_model_source, err));
+             (!e->model_default ||
+              set_model_default(copy, e->model_default, e->model_default_source, err));
     }
     if (!ok) {
         options_close(o);
@@ -200,7 +203,7 @@ void options_close(struct options *o)
         return;
     for (size_t i = 0; i < o->n_entries; i++) {
         option_value_finish(&o->entries[i].value);
-        mem_free(o->entries[i].of_model);
+        mem_free(o->entries[i].model_default);
     }
     mem_free(o->entries);
     mem_free(o->words);
@@ -367,9 +370,9 @@ bool options_set(struct options *o, const char *name, const char *value, enum op
     }
     if (negated)
         return parse_and_store_opposite(o, e, name, value, source, err);
-    const bool is_of_model = source == OPTION_FROM_FAMILY || source == OPTION_FROM_MODEL;
+    const bool is_model_default = source == OPTION_FROM_FAMILY || source == OPTION_FROM_MODEL;
     return parse_and_store(o, e, e->row->name, value, source, err) &&
-           (!is_of_model || keep_of_model(e, value, source, err));
+           (!is_model_default || set_model_default(e, value, source, err));
 }
 
 bool options_reset(struct options *o, const char *name, struct bn_error *err)
