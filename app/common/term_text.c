@@ -8,6 +8,7 @@
 #define _XOPEN_SOURCE 700 /* wcwidth */
 #include "app/common/term_text.h"
 
+#include "engine/base/size.h"
 #include "engine/base/utf8.h"
 
 #include <wchar.h>
@@ -33,11 +34,24 @@ static size_t columns(uint32_t c)
     return w < 0 ? 1 : (size_t)w; /* terminals draw a character unknown to wcwidth as one box */
 }
 
+#define JOINER 0x200D      /* zero-width joiner: combines emoji */
+#define EMOJI_STYLE 0xFE0F /* variation selector 16: the character before it is an emoji */
+#define KEYCAP 0x20E3      /* draws a key around the character before it */
+
+static bool is_skin_tone(uint32_t c)
+{
+    return c >= 0x1F3FB && c <= 0x1F3FF;
+}
+
+/* A regional indicator: two of them are a flag. */
+static bool is_flag_part(uint32_t c)
+{
+    return c >= 0x1F1E6 && c <= 0x1F1FF;
+}
+
 bool term_text_width_varies(uint32_t c)
 {
-    return c == 0xFE0F || c == 0x200D || c == 0x20E3 || /* emoji style, joiner, keycap */
-           (c >= 0x1F1E6 && c <= 0x1F1FF) ||            /* regional indicators: flags */
-           (c >= 0x1F3FB && c <= 0x1F3FF);              /* skin tones */
+    return c == EMOJI_STYLE || c == JOINER || c == KEYCAP || is_flag_part(c) || is_skin_tone(c);
 }
 
 bool term_text_has_varying_width(struct bn_str s)
@@ -51,7 +65,7 @@ bool term_text_has_varying_width(struct bn_str s)
 
 size_t term_text_added_width(const struct term_char *c, size_t before)
 {
-    return c->code == 0xFE0F && before == 1 ? 1 : c->width;
+    return c->code == EMOJI_STYLE && before == 1 ? 1 : c->width;
 }
 
 bool term_text_next(struct bn_str s, size_t *at, struct term_char *c)
@@ -101,18 +115,6 @@ size_t term_text_repair(struct bn_str s, struct strbuf *out)
     return first_bad;
 }
 
-#define JOINER 0x200D /* zero-width joiner: combines emoji */
-
-static bool is_skin_tone(uint32_t c)
-{
-    return c >= 0x1F3FB && c <= 0x1F3FF;
-}
-
-static bool is_flag_part(uint32_t c)
-{
-    return c >= 0x1F1E6 && c <= 0x1F1FF;
-}
-
 size_t term_text_cluster(struct bn_str s, size_t at)
 {
     struct term_char first, c;
@@ -158,13 +160,13 @@ size_t term_text_fit(struct bn_str s, size_t width)
 
 void term_text_brief(struct bn_str s, size_t width, struct strbuf *out)
 {
-    /* Only the beginning of a long text can fit, so the rest is not cleaned. A character has at
-     * most 4 bytes, so 16 bytes allow for three characters of width 0 in a column. The other 16
-     * bytes are one column more, so that a character that the cut divides lies behind those that
-     * fit. With more characters of width 0, less of the text is shown, and perhaps U+FFFD for the
-     * divided character. */
+    /* Only the beginning of a long text can fit, so the rest is not cleaned. COLUMN_BYTES is enough
+     * for a character and three of width 0 after it: each has at most 4 bytes. The beginning is one
+     * column too long, so that its last character, which the cut may divide, is not shown. A text
+     * with more characters of width 0 is cut earlier, perhaps with U+FFFD for the divided one. */
+    enum { COLUMN_BYTES = 16 };
     struct strbuf clean = {0};
-    const struct bn_str start = {s.ptr, s.n_bytes < 16 * width + 16 ? s.n_bytes : 16 * width + 16};
+    const struct bn_str start = {s.ptr, size_min(s.n_bytes, COLUMN_BYTES * (width + 1))};
     term_text_clean(start, TERM_ONE_LINE, &clean);
     if (start.n_bytes == s.n_bytes && term_text_width(strbuf_str(&clean)) <= width) {
         strbuf_add_str(out, strbuf_str(&clean));

@@ -26,14 +26,14 @@ static void controls_and_overrides_are_replaced(void **state)
     (void)state;
     expect_clean("a\x1b[2Jb", 6, "a" R "[2Jb");
     expect_clean("\r\n\t\0\x7f", 5, R "\n\t" R R);
-    expect_clean("\xc2\x9b"
+    expect_clean("\xc2\x9b" /* CSI of C1 */
                  "31m",
                  5, R "31m");
-    expect_clean("\xe2\x80\xae"
+    expect_clean("\xe2\x80\xae" /* override, then isolate */
                  "x\xe2\x81\xa6",
                  7, R "x" R);
-    expect_clean("\xe2\x80\xa8", 3, R);
-    expect_clean("\xf3\xa0\x81\x81", 4, R);
+    expect_clean("\xe2\x80\xa8", 3, R);     /* line separator */
+    expect_clean("\xf3\xa0\x81\x81", 4, R); /* tag */
 }
 
 static void invalid_utf8_becomes_one_replacement_per_byte(void **state)
@@ -96,17 +96,19 @@ static void repair_returns_the_first_invalid_offset(void **state)
     strbuf_finish(&b);
 }
 
-static void a_picture_is_a_character_with_all_that_combines(void **state)
+static void a_cluster_is_a_character_with_all_that_combines(void **state)
 {
     static const struct {
         const char *text;
         size_t n_bytes; /* of the first cluster */
     } cases[] = {
         {"ab", 1},
-        {"e\xcc\x81x", 3},
+        {"e\xcc\x81x", 3}, /* e with an accent */
         {"\n\xcc\x81", 1},
-        {"a\xe2\x80\x8d\xf0\x9f\x98\x80x", 8},
-        {"a\xe2\x80\x8d\nb", 4}, /* no newline and no tab joins */
+        {"a\xe2\x80\x8d\xf0\x9f\x98\x80x", 8},                   /* a, a joiner, an emoji */
+        {"\xf0\x9f\x91\x8d\xf0\x9f\x8f\xbdx", 8},                /* a thumb with a skin tone */
+        {"\xf0\x9f\x87\xa9\xf0\x9f\x87\xaa\xf0\x9f\x87\xab", 8}, /* a flag, half of another */
+        {"a\xe2\x80\x8d\nb", 4}, /* a newline or a tab never joins */
         {"a\xe2\x80\x8d\tb", 4},
     };
     (void)state;
@@ -123,7 +125,7 @@ int main(void)
         cmocka_unit_test(widths_are_columns_of_the_terminal),
         cmocka_unit_test(cuts_between_characters),
         cmocka_unit_test(repair_returns_the_first_invalid_offset),
-        cmocka_unit_test(a_picture_is_a_character_with_all_that_combines),
+        cmocka_unit_test(a_cluster_is_a_character_with_all_that_combines),
     };
     (void)setlocale(LC_CTYPE, "C.UTF-8"); /* for character widths */
     return cmocka_run_group_tests(tests, NULL, NULL);
