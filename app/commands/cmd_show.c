@@ -157,11 +157,38 @@ static void add_states(struct strbuf *text, const struct answer_result *r)
     strbuf_add_char(text, '\n');
 }
 
+/* The lines about the last turn. */
+static void add_turn(struct strbuf *text, const struct turn *turn, const struct bn_model_info *info,
+                     const struct generator_peaks *peaks)
+{
+    const struct answer_result *r = &turn->result;
+    strbuf_addf(text, "prompt      %zu tok: %zu reused, %zu evaluated in %.2f s, %.1f tok/s\n",
+                r->n_prompt, r->n_reused, r->n_evaluated, r->prefill_s, answer_prefill_rate(r));
+    /* Without r->n_reevaluated, which add_states reports. */
+    const size_t n_reevaluated =
+        turn_reevaluated(turn) - size_min(turn_reevaluated(turn), r->n_reevaluated);
+    if (n_reevaluated > 1) /* 1 is normal after /continue: the last token is always evaluated */
+        strbuf_addf(text, "            %zu of these were evaluated before, but after other text\n",
+                    n_reevaluated);
+    if (info->state_bytes > 0)
+        add_states(text, r);
+    strbuf_addf(text, "generation  %zu tok in %.2f s, %.1f tok/s, first token after %.2f s\n",
+                r->n_tokens, r->decode_s, answer_decode_rate(r), r->first_token_s);
+    if (r->n_thought > 0 || r->is_thought_cut)
+        strbuf_addf(text, "thought     %zu tok%s\n", r->n_thought,
+                    r->is_thought_cut ? ", ended because --think-budget was reached" : "");
+    turn_speed_lines(turn, info, peaks, text);
+    if (r->n_drafted > 0)
+        strbuf_addf(text, "speculation %zu tok drafted, %zu of them accepted\n", r->n_drafted,
+                    r->n_accepted);
+    strbuf_addf(text, "finish      %s, seed %llu\n", finish_reason_name(turn->finish),
+                (unsigned long long)turn->sampler.seed);
+}
+
 bool cmd_stats(struct command_host *host, struct bn_str args)
 {
     const struct bn_model_info *info = worker_info(host->chat->worker);
     const struct turn *turn = &host->chat->turn;
-    const struct answer_result *r = &turn->result;
     const struct chat_totals *t = &host->chat->totals;
     struct strbuf text = {0};
     if (!info) {
@@ -180,30 +207,8 @@ bool cmd_stats(struct command_host *host, struct bn_str args)
                 (double)mem_anon_bytes() / 1e6, (double)mem_file_bytes() / 1e6,
                 /* The counters are inexact, but a peak below the present size would look wrong. */
                 (double)size_max(resident, mem_peak_bytes()) / 1e6);
-    if (turn->finish != FINISH_NONE && r->n_prompt > 0) { /* 0: it waited for the model */
-        strbuf_addf(&text, "prompt      %zu tok: %zu reused, %zu evaluated in %.2f s, %.1f tok/s\n",
-                    r->n_prompt, r->n_reused, r->n_evaluated, r->prefill_s, answer_prefill_rate(r));
-        /* Without r->n_reevaluated, which add_states reports. */
-        const size_t n_reevaluated =
-            turn_reevaluated(turn) - size_min(turn_reevaluated(turn), r->n_reevaluated);
-        if (n_reevaluated > 1) /* 1 is normal after /continue: the last token is always evaluated */
-            strbuf_addf(&text,
-                        "            %zu of these were evaluated before, but after other text\n",
-                        n_reevaluated);
-        if (info->state_bytes > 0)
-            add_states(&text, r);
-        strbuf_addf(&text, "generation  %zu tok in %.2f s, %.1f tok/s, first token after %.2f s\n",
-                    r->n_tokens, r->decode_s, answer_decode_rate(r), r->first_token_s);
-        if (r->n_thought > 0 || r->is_thought_cut)
-            strbuf_addf(&text, "thought     %zu tok%s\n", r->n_thought,
-                        r->is_thought_cut ? ", ended because --think-budget was reached" : "");
-        turn_speed_lines(turn, info, &host->chat->peaks, &text);
-        if (r->n_drafted > 0)
-            strbuf_addf(&text, "speculation %zu tok drafted, %zu of them accepted\n", r->n_drafted,
-                        r->n_accepted);
-        strbuf_addf(&text, "finish      %s, seed %llu\n", finish_reason_name(turn->finish),
-                    (unsigned long long)turn->sampler.seed);
-    }
+    if (turn->finish != FINISH_NONE && turn->result.n_prompt > 0) /* 0: it waited for the model */
+        add_turn(&text, turn, info, &host->chat->peaks);
     strbuf_addf(&text, "in all      %zu answer%s, prompts ", t->n_turns,
                 t->n_turns == 1 ? "" : "s");
     add_rate(&text, t->n_evaluated, t->prefill_s);
