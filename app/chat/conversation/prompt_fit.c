@@ -111,8 +111,7 @@ static bool fail_context(const struct fitting *f, size_t n_ids, bool last_too_lo
  * without the older ones. */
 static bool fail_full(const struct fitting *f, size_t n_ids, bool *too_long, struct bn_error *err)
 {
-    /* `encode` reads only the overflow of the limits. */
-    const struct prompt_limits alone = {f->limits->n_ctx, f->limits->n_reserve, 100, OVERFLOW_DROP};
+    const struct prompt_limits alone = {.overflow = OVERFLOW_DROP}; /* `encode` reads no more */
     const struct fitting last = {f->m, f->s, &alone, f->mode};
     struct prompt p;
     if (!encode(&last, f->s->n - 1, &p, err))

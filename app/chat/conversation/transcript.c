@@ -385,9 +385,11 @@ const struct transcript_state *transcript_saved(const struct transcript *t)
     return edit ? &edit->state : &t->now;
 }
 
-/* The cut that undo would revert; NULL if it would remove the last exchange. The exchange after
- * which a cut was made gets a new serial when its question is answered again. So in an empty
- * conversation any cut that is left is the next one. */
+/* The cut that undo would revert; NULL if it would remove the last exchange.
+ *
+ * If the last exchange that a cut left is answered again (/retry), a new exchange with a new serial
+ * replaces it. Then the turns are never again as this cut left them. Undo first removes them one by
+ * one; when the conversation is empty, it reverts the newest cut. */
 static const struct transcript_step *cut_to_undo(const struct transcript *t)
 {
     const struct transcript_step *cut = t->n_cuts > 0 ? &t->cuts[t->n_cuts - 1] : NULL;
