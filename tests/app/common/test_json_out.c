@@ -94,7 +94,7 @@ static void a_full_disk_is_an_error(void **state)
 }
 
 /* Render `messages` with the template `source`. The output lists the segments, each with its text:
- * T (template), M (message) or A (answer), the last two with the index of the message. */
+ * T (template), M (message) or A (answer). M and A are followed by the index of the message. */
 static void render(const char *source, const char *messages, char *out, size_t cap)
 {
     struct template_arena *arena = template_arena_open();
@@ -192,6 +192,8 @@ static void deep_nesting_is_refused(void **state)
     json_t *json = json_loads(text, 0, NULL);
     assert_non_null(json);
     assert_false(json_to_template_messages(json, arena, &list, &err));
+    assert_int_equal(err.code, BN_ENOMEM);
+    assert_non_null(strstr(err.text, "64"));
     json_decref(json);
     template_arena_close(arena);
 }

@@ -12,7 +12,7 @@
 
 #include <cmocka.h>
 
-static void exit_codes_distinguish_values_models_files(void **state)
+static void exit_codes_depend_on_the_error_and_the_stage(void **state)
 {
     static const struct {
         enum bn_errcode code;
@@ -77,7 +77,7 @@ static void the_version_is_three_numbers(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(exit_codes_distinguish_values_models_files),
+        cmocka_unit_test(exit_codes_depend_on_the_error_and_the_stage),
         cmocka_unit_test(any_bytes_become_one_safe_line),
         cmocka_unit_test(a_text_with_newlines_is_one_line_of_the_log),
         cmocka_unit_test(the_version_is_three_numbers),

@@ -197,7 +197,7 @@ static void numbers_out_of_range_are_named(void **state)
 }
 
 /* A head has one element, so n_rot, whose default is the size of a head, is less than 2. */
-static void a_default_out_of_range_is_no_value_of_the_file(void **state)
+static void an_unusable_default_is_not_called_a_value_of_the_file(void **state)
 {
     (void)state;
     const struct entry heads = {.key = "attention.head_count", .u = 256};
@@ -233,19 +233,22 @@ static void other_graphs_are_unsupported(void **state)
         {.key = "hidden_activation", TEXT, .text = "gelu"},
         {.key = "expert_shared_count", .u = 1},
     };
-    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
-        refused("llama", &cases[i], 1, BN_EUNSUPPORTED, "");
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        const bool is_length = strcmp(cases[i].key, "attention.value_length") == 0;
+        const char *words = is_length ? "keys of 32 and values of 16" : cases[i].key;
+        refused("llama", &cases[i], 1, BN_EUNSUPPORTED, words);
+    }
     struct outcome o; /* only 'bitnet' may rotate fewer elements than a head has */
     read_with("bitnet", NULL, &cases[8], 1, &o);
     assert_true(o.ok);
     assert_int_equal(o.hp.n_rot, 16);
 }
 
-static void linear_scaling_factor_0_means_1(void **state)
+static void linear_scaling_divides_positions_by_its_factor(void **state)
 {
     (void)state;
-    const struct entry zero = {.key = "rope.scaling.factor", REAL, .f = 0.0f};
-    const struct entry old = {.key = "rope.scale_linear", REAL, .f = 2.0f};
+    const struct entry zero = {.key = "rope.scaling.factor", REAL, .f = 0.0f}; /* means 1 */
+    const struct entry old = {.key = "rope.scale_linear", REAL, .f = 2.0f};    /* an older key */
     const struct entry none[] = {{.key = "rope.scaling.factor", REAL, .f = 8.0f},
                                  {.key = "rope.scaling.type", TEXT, .text = "none"}};
     struct outcome o;
@@ -297,13 +300,20 @@ static void factors_of_minicpm_are_read_or_have_its_defaults(void **state)
     assert_true(o.hp.residual_scale == 1.4 / sqrt(2.0) && o.hp.rope_short_ctx == 2048);
     read_with("llama", NULL, NULL, 0, &o);
     assert_true(o.ok && o.hp.embd_scale == 1.0 && o.hp.residual_scale == 1.0);
-    static const struct entry longrope = {.key = "rope.scaling.type", TEXT, .text = "longrope"};
-    assert_false(o.hp.needs_rope_factors);
-    read_with("llama", NULL, &longrope, 1, &o);
-    assert_true(o.ok && o.hp.needs_rope_factors && o.hp.rope_scale == 1.0);
     read_with("llama", NULL, factors, 1, &o); /* the graph of llama has no factors */
     assert_false(o.ok);
     assert_non_null(strstr(o.err.text, "llama.embedding_scale is 3"));
+}
+
+static void longrope_needs_factors_of_rope(void **state)
+{
+    (void)state;
+    static const struct entry longrope = {.key = "rope.scaling.type", TEXT, .text = "longrope"};
+    struct outcome o;
+    read_with("llama", NULL, NULL, 0, &o);
+    assert_true(o.ok && !o.hp.needs_rope_factors);
+    read_with("llama", NULL, &longrope, 1, &o);
+    assert_true(o.ok && o.hp.needs_rope_factors && o.hp.rope_scale == 1.0);
 }
 
 static void yarn_values_of_the_file_replace_defaults(void **state)
@@ -423,12 +433,13 @@ int main(void)
         cmocka_unit_test(values_of_the_file_replace_defaults),
         cmocka_unit_test(required_keys_are_named),
         cmocka_unit_test(numbers_out_of_range_are_named),
-        cmocka_unit_test(a_default_out_of_range_is_no_value_of_the_file),
+        cmocka_unit_test(an_unusable_default_is_not_called_a_value_of_the_file),
         cmocka_unit_test(shapes_that_do_not_divide_are_refused),
         cmocka_unit_test(other_graphs_are_unsupported),
-        cmocka_unit_test(linear_scaling_factor_0_means_1),
+        cmocka_unit_test(linear_scaling_divides_positions_by_its_factor),
         cmocka_unit_test(yarn_is_read_with_its_defaults),
         cmocka_unit_test(factors_of_minicpm_are_read_or_have_its_defaults),
+        cmocka_unit_test(longrope_needs_factors_of_rope),
         cmocka_unit_test(yarn_values_of_the_file_replace_defaults),
         cmocka_unit_test(yarn_needs_its_factor_context_and_base),
         cmocka_unit_test(activation_follows_the_rule),
