@@ -83,7 +83,7 @@ static float one_float(struct rng *r, enum pattern pattern, size_t i)
     case PATTERN_ZERO:
         return rng_next(r) & 1 ? -0.0f : 0.0f;
     case PATTERN_TINY:
-        return f32_from_bits(rng_next(r) & 0x80ffffffu);
+        return f32_from_bits(rng_next(r) & 0x80ffffffu); /* exponent 0 or 1 */
     case PATTERN_HUGE:
         return unit(r) * 1e18f;
     case PATTERN_MIXED:
@@ -120,7 +120,8 @@ static void make_finite(uint8_t *half)
 
 void fill_table(struct rng *r, enum tensor_type type, uint8_t *row, size_t n_bytes)
 {
-    /* Offsets of the two scales in a block; both are the same for a type with one scale. */
+    /* Offsets of the two scales in a block; both are the same for a type with one scale. The types
+     * F32, F16 and BF16 have no scale: this is the offset of the half with the exponent. */
     static const size_t scales[TENSOR_N_TYPES][2] = {
         [TENSOR_F32] = {2, 2}, [TENSOR_Q4_K] = {0, 2}, [TENSOR_Q6_K] = {208, 208}};
     const size_t block = tensor_geometries[type].block_bytes;
@@ -136,8 +137,11 @@ void fill_lines(struct rng *r, enum ternary_pattern p, uint8_t *row, size_t n_li
 {
     memset(row, 0, n_lines * LINE_BYTES);
     for (size_t c = 0; c < n_lines * LINE_COLS; c++) {
+        /* The padding has code 1: the weight 0. */
         const uint32_t code = c >= n ? 1 : p == TERNARY_PLAIN ? (uint32_t)rng_below(r, 3) : 2;
-        row[c / LINE_COLS * LINE_BYTES + c % 64] |= (uint8_t)(code << c % LINE_COLS / 64 * 2);
+        /* Byte b of a line has the columns b, b + 64, b + 128 and b + 192, two bits each. */
+        const size_t shift = c % LINE_COLS / LINE_BYTES * 2;
+        row[c / LINE_COLS * LINE_BYTES + c % LINE_BYTES] |= (uint8_t)(code << shift);
     }
 }
 
@@ -146,7 +150,10 @@ int32_t fill_activations(struct rng *r, enum ternary_pattern p, int8_t *q, size_
     int32_t sum = 0;
     for (size_t c = 0; c < n_lines * LINE_COLS; c++) {
         const int any = (int)rng_below(r, 255) - 127;
-        const int value[N_TERNARY_PATTERNS] = {any, 127, -127, any < 0 ? -127 : 127};
+        const int value[N_TERNARY_PATTERNS] = {[TERNARY_PLAIN] = any,
+                                               [TERNARY_MAX] = 127,
+                                               [TERNARY_MIN] = -127,
+                                               [TERNARY_SIGNED] = any < 0 ? -127 : 127};
         q[c] = (int8_t)(c < n ? value[p] : 0);
         sum += q[c];
     }
