@@ -14,8 +14,8 @@ from support.program_case import PROGRAM, main
 from support.terminal_case import PROMPT, TerminalCase
 
 
-def disk_of(n_bytes):
-    """A function that lets writes fail beyond this size of a file."""
+def limit_files_to(n_bytes):
+    """A function for preexec_fn: writes beyond this size of a file fail, as on a full disk."""
     def limit():
         signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
         resource.setrlimit(resource.RLIMIT_FSIZE, (n_bytes, n_bytes))
@@ -23,9 +23,9 @@ def disk_of(n_bytes):
 
 
 class Saving(TerminalCase):
-    def full(self, n_bytes, *words, stdin=b''):
+    def chat_on_full_disk(self, n_bytes, *words, stdin=b''):
         return subprocess.run([PROGRAM, self.model, *words], input=stdin, capture_output=True, timeout=60,
-                              env=self.env, check=False, preexec_fn=disk_of(n_bytes))
+                              env=self.env, check=False, preexec_fn=limit_files_to(n_bytes))
 
     def read(self, name):
         with open(self.path(name), 'rb') as file:
@@ -35,11 +35,11 @@ class Saving(TerminalCase):
         self.fake('long answer ' * 300)
         for command, name in (('export', 'old.md'), ('dump', 'old')):
             path = self.write(name, 'precious')
-            done = self.full(1000, '--private', '-i', stdin=f'x\n/{command} {path}!\n'.encode())
+            done = self.chat_on_full_disk(1000, '--private', '-i', stdin=f'x\n/{command} {path}!\n'.encode())
             self.assertRegex(done.stderr, rb"cannot write '.*old.*': File too large")
             self.assertEqual(self.read(name), b'precious')
             os.unlink(path)
-            self.full(1000, '--private', '-i', stdin=f'x\n/{command} {path}\n'.encode())
+            self.chat_on_full_disk(1000, '--private', '-i', stdin=f'x\n/{command} {path}\n'.encode())
             self.assertFalse(os.path.exists(path))
             self.assertEqual([n for n in os.listdir(self.folder.name) if n.startswith('old')], [])
 
@@ -57,7 +57,7 @@ class Saving(TerminalCase):
     def test_lines_on_a_full_disk_print_the_error_and_exit_with_5(self):
         self.fake('one', 'two')
         for words in ((), ('-q',)):
-            done = self.full(0, '--lines', '--session', self.path('none.json'), *words, stdin=b'a\nb\n')
+            done = self.chat_on_full_disk(0, '--lines', '--session', self.path('none.json'), *words, stdin=b'a\nb\n')
             self.assertEqual((done.returncode, done.stdout), (5, b'one\n'), done.stderr)
             self.assertRegex(done.stderr, rb"\Abitnet-chat: cannot write '.*none.json': File too large; "
                                           rb'the chat is not saved\n\Z')
@@ -151,12 +151,12 @@ class History(TerminalCase):
 
     def test_a_full_disk_does_not_lose_a_long_history(self):
         self.with_history(f'entry number {i}' for i in range(1500))
-        self.full_start()
+        self.run_on_full_disk()
         self.assertEqual(len(self.lines()), 1500)
         self.leave(self.ready())
         self.assertEqual(self.lines(), [f'entry number {i}' for i in range(500, 1500)])
 
-    def full_start(self):
+    def run_on_full_disk(self):
         words = ['sh', '-c', 'trap "" XFSZ; ulimit -f 1; exec "$0" "$@"', PROGRAM, self.model]
         terminal = self.start(words)
         terminal.expect(rb'loaded in')

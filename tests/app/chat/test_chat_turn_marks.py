@@ -5,6 +5,7 @@ scripted generator.
 """
 import json
 import os
+import re
 import struct
 
 from support.chat_case import ChatCase
@@ -35,13 +36,14 @@ class TurnMarks(ChatCase):
         """The model with other types of tokens."""
         with open(cls.model, 'rb') as file:
             data = bytearray(file.read())
-        at = data.index(TYPES) + len(TYPES) + 16  # type of value, type of items, number of items
+        at = data.index(TYPES) + len(TYPES) + 4 + 4 + 8  # type of the value, type and number of its items
         for token, kind in types.items():
             struct.pack_into('<i', data, at + 4 * token, kind)
         return cls.write(name, bytes(data))
 
     def forged(self, model, template, ids, text='ok'):
-        """A saved chat whose answer has the ids of 'ok' and these; and the words that use it."""
+        """Write a saved chat whose answer has this text, and the ids of 'ok' followed by `ids`. Returns the
+        arguments that use it."""
         self.fake('ok')
         words = ('--template', template, '--session', os.path.join(self.home.name, 'forged.json'))
         if os.path.exists(words[3]):
@@ -81,10 +83,10 @@ class TurnMarks(ChatCase):
         words = self.forged(self.user, template, [MARK_ID], 'ok' + MARK)
         done = self.chat(*words, '--json', '-p', 'b', model=self.user)
         self.assertIn(b'1 of 1 answers are tokenised again: the tokens', done.stderr)
-        forged = json.loads(done.stdout)['prompt_tokens']
+        n_with_ids = json.loads(done.stdout)['prompt_tokens']
         words = self.forged(self.user, template, [], 'ok' + MARK)  # no ids: the text is tokenised
-        self.assertEqual(json.loads(self.chat(*words, '--json', '-p', 'b', model=self.user).stdout)
-                         ['prompt_tokens'], forged)
+        done = self.chat(*words, '--json', '-p', 'b', model=self.user)
+        self.assertEqual(json.loads(done.stdout)['prompt_tokens'], n_with_ids)
         said = self.dump(self.forged(self.user, 'llama3', [MARK_ID], 'ok' + MARK), self.user)
         self.assertNotIn('tokenised again', said)  # no mark of this template
 
@@ -94,12 +96,13 @@ class TurnMarks(ChatCase):
         self.assertIn('would begin or end a turn', self.dump(words, self.model))
 
     def test_markers_of_thoughts_stay(self):
+        marker = '<think>'.ljust(len(MARK), '|')  # as long as MARK: no offset in the file changes
         with open(self.user, 'rb') as file:
-            data = file.read().replace(b'<|reserved_special_token_4|>', b'<think>'.ljust(28, b'|'))
-        model = self.write('thinks.gguf', data)
-        template = self.write('thoughts.jinja', THOUGHTS.replace(b'<think>', b'<think>'.ljust(28, b'|')))
-        said = self.dump(self.forged(model, template, [MARK_ID], 'ok' + '<think>'.ljust(28, '|')), model)
+            model = self.write('thinks.gguf', file.read().replace(MARK.encode(), marker.encode()))
+        template = self.write('thoughts.jinja', THOUGHTS.replace(b'<think>', marker.encode()))
+        said = self.dump(self.forged(model, template, [MARK_ID], 'ok' + marker), model)
         self.assertNotIn('tokenised again', said)
+        self.assertIn('ok' + marker, said)
 
     def renamed(self, name):
         """The user-defined token with another name of 28 bytes: a model, a template with it, and the name."""
@@ -109,7 +112,9 @@ class TurnMarks(ChatCase):
 
     def test_a_word_with_letters_beyond_ascii_is_no_mark(self):
         model, template, word = self.renamed('café'.encode() + b's' * 23)
-        self.assertNotIn('tokenised again', self.dump(self.forged(model, template, [MARK_ID], 'ok' + word), model))
+        said = self.dump(self.forged(model, template, [MARK_ID], 'ok' + word), model)
+        self.assertNotIn('tokenised again', said)
+        self.assertIn('ok' + word, said)
 
     def test_a_word_between_full_width_bars_is_a_mark(self):
         model, template, mark = self.renamed('｜'.encode() + b'u' * 22 + '｜'.encode())
@@ -160,7 +165,9 @@ class TurnMarks(ChatCase):
         self.fake('ok')
         done = self.chat('--template', template, '-i', stdin=MARK.encode() + b'\n/tokens ' + MARK.encode() + b'\n',
                          model=self.user)
-        self.assertNotIn(f'{MARK_ID}  |', done.stderr.decode())
+        ids = [int(row) for row in re.findall(r'(?m)^ *(\d+)  \|', done.stderr.decode())]
+        self.assertGreater(len(ids), 5, done.stderr)
+        self.assertNotIn(MARK_ID, ids)
 
 
 if __name__ == '__main__':
