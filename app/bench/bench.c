@@ -28,9 +28,10 @@ static enum exit_code print_help(const struct options *o)
 /* \r and \033[K replace the previous progress in the same line of the terminal. */
 static void print_progress(const struct bench_row *row, size_t i, size_t n)
 {
+    char name[80];
+    bench_name_row(row, name, sizeof(name));
     if (isatty(STDERR_FILENO))
-        fprintf(stderr, "\r[%zu/%zu] %s%zu, depth %zu, batch %zu \033[K", i + 1, n,
-                row->test == BENCH_PP ? "pp" : "tg", row->n_tokens, row->depth, row->batch);
+        fprintf(stderr, "\r[%zu/%zu] %s \033[K", i + 1, n, name);
 }
 
 static enum exit_code run_rows(const struct options *o, struct bench_machine *machine,
