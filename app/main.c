@@ -87,7 +87,7 @@ static enum exit_code print_sessions(void)
         return report_error(PROGRAM, STAGE_RUN, &err);
     }
     if (isatty(STDOUT_FILENO))
-        report_text(stdout, strbuf_str(&names), TERM_KEEP_LINES); /* a name may have any bytes */
+        report_text(stdout, strbuf_str(&names), TERM_KEEP_LINES); /* may be invalid UTF-8 */
     else
         fputs(strbuf_text(&names), stdout);
     strbuf_finish(&names);

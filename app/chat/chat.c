@@ -244,7 +244,7 @@ static size_t n_stable(const struct chat *c, const struct options *settings, con
     const struct prompt_maker maker = maker_with(c, settings);
     if (worker_info(c->worker)->state_bytes == 0 || c->turn.mode != PROMPT_ANSWER)
         return 0;
-    const size_t n = thought_n_changing(&maker);
+    const size_t n = thought_n_unstable(&maker);
     return n > 0 && n < p->ids.n ? p->ids.n - n : 0;
 }
 

@@ -197,13 +197,18 @@ struct message_list {
     size_t n;
 };
 
+struct template_value *prompt_message(struct template_arena *arena, const char *role,
+                                      struct bn_str content)
+{
+    struct template_value *m = template_dict(arena);
+    m = template_set(arena, m, "role", template_string(arena, bn_str_of(role)));
+    return template_set(arena, m, "content", template_string(arena, content));
+}
+
 static void push_message(struct message_list *l, const char *role, struct bn_str text,
                          const struct answer *answer)
 {
-    struct template_value *message = template_dict(l->arena);
-    message = template_set(l->arena, message, "role", template_string(l->arena, bn_str_of(role)));
-    message = template_set(l->arena, message, "content", template_string(l->arena, text));
-    l->list = template_push(l->arena, l->list, message);
+    l->list = template_push(l->arena, l->list, prompt_message(l->arena, role, text));
     l->answers[l->n++] = answer;
 }
 

@@ -52,6 +52,11 @@ bool prompt_encode(const struct prompt_maker *m, const struct transcript_state *
 /* What the answer to this prompt begins with, for struct thought_splitter and think_watch. */
 enum thought_mode prompt_thought_mode(const struct prompt_maker *m, const struct prompt *p);
 
+/* A message for template_input.messages: a dict with role and content, in the arena. NULL: out of
+ * memory. */
+struct template_value *prompt_message(struct template_arena *arena, const char *role,
+                                      struct bn_str content);
+
 /* Replace ANSWER segments by IDS segments if the ids of the answer decode to the same text. Uses
  * all ids if the segment is the whole message except for blanks at its ends, and some of them if
  * the segment is a part of the message that begins and ends between tokens. answers[i] is the

@@ -25,25 +25,19 @@ static size_t find(struct bn_str text, const char *word)
     return at ? (size_t)(at - text.ptr) : SIZE_MAX;
 }
 
-static struct template_value *message(struct template_arena *a, const char *role, const char *text)
-{
-    struct template_value *m = template_dict(a);
-    m = template_set(a, m, "role", template_string(a, bn_str_of(role)));
-    return template_set(a, m, "content", template_string(a, bn_str_of(text)));
-}
-
 /* Render a question and, unless they are NULL, an answer and the next question. Without an answer
  * the generation prompt follows. *out is empty if the template refuses the conversation. */
 static bool render_dialog(const struct search *s, const char *answer, const char *next,
                           struct template_value *args, struct template_output *out,
                           struct bn_error *err)
 {
-    struct template_value *list = template_list(s->arena);
-    list = template_push(s->arena, list, message(s->arena, "user", "question"));
+    struct template_arena *const a = s->arena;
+    struct template_value *list = template_list(a);
+    list = template_push(a, list, prompt_message(a, "user", bn_str_of("question")));
     if (answer)
-        list = template_push(s->arena, list, message(s->arena, "assistant", answer));
+        list = template_push(a, list, prompt_message(a, "assistant", bn_str_of(answer)));
     if (next)
-        list = template_push(s->arena, list, message(s->arena, "user", next));
+        list = template_push(a, list, prompt_message(a, "user", bn_str_of(next)));
     const struct template_input in = {
         .messages = list, .args = args, .add_generation_prompt = !answer, .now = s->m->now};
     *out = (struct template_output){0};
@@ -164,19 +158,19 @@ static bool encode_dialogs(const struct search *s, struct token_list *prompt,
            tokenizer_encode(t, out.segments, out.n_segments, TOKENIZER_BOS_AUTO, next, err);
 }
 
-size_t thought_n_changing(const struct prompt_maker *m)
+size_t thought_n_unstable(const struct prompt_maker *m)
 {
     const struct search s = {.m = m, .arena = m->template ? template_arena_open() : NULL};
     struct token_list prompt = {0}, next = {0};
     struct bn_error ignored; /* the result is then 0 */
-    size_t n = 0, n_changing = 0;
+    size_t n = 0, n_unstable = 0;
     if (s.arena && encode_dialogs(&s, &prompt, &next, &ignored)) {
         while (n < prompt.n && n < next.n && prompt.ids[n] == next.ids[n])
             n++;
-        n_changing = prompt.n - n;
+        n_unstable = prompt.n - n;
     }
     token_list_finish(&prompt);
     token_list_finish(&next);
     template_arena_close(s.arena);
-    return n_changing;
+    return n_unstable;
 }

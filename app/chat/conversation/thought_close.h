@@ -19,10 +19,10 @@ bool thought_close_ids(const struct prompt_maker *m, struct token_list *out, str
  * a bad --template-arg. m->template must not be NULL. */
 bool thought_is_closed(const struct prompt_maker *m);
 
-/* For bn_control.n_stable: how many ids at the end of a prompt the next prompt, with the answer and
- * another question, does not repeat. For example, a template ends prompts with <think>, but drops
- * the thoughts of earlier turns. The number is that of a short sample conversation. 0 also if this
- * conversation cannot be encoded, and with --raw. */
-size_t thought_n_changing(const struct prompt_maker *m);
+/* For bn_control.n_stable: the number of ids at the end of a prompt that the next prompt, with the
+ * answer and another question, does not repeat. An example is a template that ends each prompt with
+ * <think>, but leaves out the thoughts of earlier turns. The number is that of a short sample
+ * conversation. 0 also if this conversation cannot be encoded, and with --raw. */
+size_t thought_n_unstable(const struct prompt_maker *m);
 
 #endif

@@ -7,6 +7,7 @@
  */
 #include "app/chat/conversation/turn_marks.h"
 
+#include "app/chat/conversation/chat_prompt.h"
 #include "app/options/model_args.h"
 
 #include <ctype.h>
@@ -25,12 +26,8 @@ struct marks {
 static struct template_value *conversation(struct template_arena *a, const char *const *roles)
 {
     struct template_value *list = template_list(a);
-    for (size_t i = 0; roles[i]; i++) {
-        struct template_value *m = template_dict(a);
-        m = template_set(a, m, "role", template_string(a, bn_str_of(roles[i])));
-        m = template_set(a, m, "content", template_string(a, bn_str_of("text")));
-        list = template_push(a, list, m);
-    }
+    for (size_t i = 0; roles[i]; i++)
+        list = template_push(a, list, prompt_message(a, roles[i], bn_str_of("text")));
     return list;
 }
 
