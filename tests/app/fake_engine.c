@@ -1,19 +1,7 @@
 /*
  * A scripted generator: implements generator.h without the engine, for tests of the chat. The
- * vocabulary is that of the model file. BITNET_FAKE holds options NAME=VALUE:
- *   answers=FILE  raw bytes; 0x1E separates answers; at 0x1D it waits for hold=FILE or a stop
- *   load_ms, load_until=FILE, load_error=1   loading takes this time, waits for the file, fails
- *   begun=FILE    create this file before the first token of an answer
- *   read_us, token_ms, save_us   time for each prompt token, answer token, snapshot token
- *   n_ctx, n_ctx_train, states=N (saved states), again=N (tokens of a prompt evaluated again),
- *   no_cuda=1 (a message that CUDA is not used), stuck=1 (ignore cancellation)
- *   endless=1, same=1   repeat the answer without end, repeat its first token; special=1: texts
- *                 of special tokens in the answers become these tokens
- *   fail_at=N, save_error=1, fault=1   token N fails, saving fails, raise SIGILL
- *   peak_gb=N     the measured bandwidth in GB/s; 10 GMAC/s of arithmetic for each
- *   noise=1, stable=1   print before each answer (noise=2: each token) a line, bn_control.n_stable
- *   sense=right, sense=nonsense   the verdict of the sense check; else none
- *   checking=FILE create this file when a check starts; check_until=FILE: it waits for this file
+ * vocabulary is that of the model file. The environment variable BITNET_FAKE holds the script: see
+ * `option`.
  */
 #include "app/chat/answer/generator.h"
 #include "engine/base/clock.h"
@@ -43,6 +31,27 @@ struct generator {
     uint64_t n_steps;
 };
 
+/* The value of an option NAME=VALUE of BITNET_FAKE, up to the next blank; NULL: it is not set.
+ *
+ *   answers=FILE   bytes of the answers, in order; 0x1E separates two answers. special=1: texts of
+ *                  special tokens in them become these tokens
+ *   hold=FILE      at a byte 0x1D, an answer waits until the file exists, and deletes it
+ *   endless=1      repeat each answer without end; same=1: repeat its first token
+ *   load_ms, load_until=FILE, load_error=1   loading takes this time, waits for the file, fails
+ *   begun=FILE     create this file before the first token of an answer
+ *   read_us, token_ms, save_us   time for each token of a prompt, an answer, a snapshot
+ *   n_ctx, n_ctx_train   tokens
+ *   states=N, again=N    the model needs saved states and has N; N tokens of a prompt that were in
+ *                  the cache are evaluated again
+ *   no_cuda=1      a message says that CUDA is not used
+ *   stuck=1        ignore cancellation
+ *   fail_at=N, save_error=1, fault=1   token N fails, saving fails, raise SIGILL
+ *   peak_gb=N      the measured bandwidth in GB/s; 10 GMAC/s of arithmetic for each
+ *   noise=1, noise=2   write a line to stderr before each answer, also before each token
+ *   stable=1       write bn_control.n_stable to stderr before each answer
+ *   sense=right, sense=nonsense   the verdict of the sense check; without it there is none
+ *   checking=FILE, check_until=FILE   a check creates the first file and waits for the second one
+ */
 static const char *option(const char *name)
 {
     const char *words = getenv("BITNET_FAKE");
@@ -308,57 +317,85 @@ static void skip_thought(struct generator *g)
     }
 }
 
+/* Whether this step continues the answer of the last one: the ids are those in the cache and the
+ * token that the last step returned. The first step after generator_replace may have more ids, but
+ * ends with the same token. */
+static bool continues_answer(const struct generator *g, const int32_t *ids, size_t n_ids)
+{
+    return g->next != TOKEN_NONE && (n_ids == g->held.n + 1 || g->is_replaced) &&
+           common_prefix(g, ids, n_ids) == g->held.n && ids[n_ids - 1] == g->next;
+}
+
+static void begin_answer(struct generator *g, const struct bn_control *control, size_t n_ids)
+{
+    create_file("begun");
+    if (option_number("stable", 0))
+        fprintf(stderr, "%zu of %zu stable\n", control->n_stable, n_ids);
+    if (option_number("noise", 0))
+        fputs("from a library\n", stderr);
+    g->answer = (g->answer + 1) % g->n_answers;
+    g->n_sent = 0;
+    g->next = TOKEN_NONE;
+}
+
+static void continue_answer(struct generator *g)
+{
+    if (g->is_replaced)
+        skip_thought(g);
+    sleep_us(1000 * option_number("token_ms", 0));
+    if (option_number("noise", 0) > 1)
+        fputs("from a library\n", stderr);
+}
+
+/* The token of the answer that was not sent yet, or the end token. */
+static int32_t unsent_token(const struct generator *g)
+{
+    const struct token_list *answer = &g->answers[g->answer];
+    if (g->n_sent >= answer->n)
+        return tokenizer_info(g->tokenizer)->eog[0];
+    return answer->ids[option_number("same", 0) ? 0 : g->n_sent];
+}
+
+/* Wait for the file of `hold`. False: cancelled. */
+static bool wait_at_mark(const struct bn_cancel *cancel)
+{
+    while (!delete_file("hold")) {
+        if (is_cancelled(cancel))
+            return false;
+        sleep_us(1000);
+    }
+    return true;
+}
+
 bool generator_step(struct generator *g, const int32_t *ids, size_t n_ids,
                     const struct bn_control *control, struct bn_sync_stats *stats, int32_t *next,
                     struct bn_error *err)
 {
-    const bool continues = g->next != TOKEN_NONE && (n_ids == g->held.n + 1 || g->is_replaced) &&
-                           common_prefix(g, ids, n_ids) == g->held.n && ids[n_ids - 1] == g->next;
     const size_t n_kept = common_prefix(g, ids, n_ids);
     g->n_steps++;
-    if (continues && g->is_replaced)
-        skip_thought(g);
+    if (continues_answer(g, ids, n_ids))
+        continue_answer(g);
+    else
+        begin_answer(g, control, n_ids);
     g->is_replaced = false;
-    if (!continues) {
-        create_file("begun");
-        if (option_number("stable", 0))
-            fprintf(stderr, "%zu of %zu stable\n", control->n_stable, n_ids);
-        if (option_number("noise", 0))
-            fputs("from a library\n", stderr);
-        g->answer = (g->answer + 1) % g->n_answers;
-        g->n_sent = 0;
-        g->next = TOKEN_NONE;
-    } else {
-        sleep_us(1000 * option_number("token_ms", 0));
-        if (option_number("noise", 0) > 1)
-            fputs("from a library\n", stderr);
-    }
     if (!read_prompt(g, ids, n_ids, control, err))
         return false;
     if (stats)
         *stats = (struct bn_sync_stats){.n_reused = n_kept,
                                         .n_evaluated = n_ids - n_kept,
                                         .n_reevaluated = (size_t)option_number("again", 0)};
-    const struct token_list *answer = &g->answers[g->answer];
     if (option_number("fault", 0))
         __builtin_trap();
     if (option("fail_at") && (long)g->n_sent + 1 == option_number("fail_at", 0))
         return bn_fail(err, BN_EDEVICE, "the fake device failed");
-    if (option_number("endless", 0) && g->n_sent == answer->n)
+    if (option_number("endless", 0) && g->n_sent == g->answers[g->answer].n)
         g->n_sent = 0;
-    if (g->n_sent < answer->n)
-        *next = answer->ids[option_number("same", 0) ? 0 : g->n_sent];
-    else
-        *next = tokenizer_info(g->tokenizer)->eog[0];
+    *next = unsent_token(g);
     if (*next == WAIT_ID) {
-        while (!delete_file("hold")) {
-            if (is_cancelled(control->cancel))
-                return bn_fail(err, BN_ECANCELLED, "cancelled");
-            sleep_us(1000);
-        }
+        if (!wait_at_mark(control->cancel))
+            return bn_fail(err, BN_ECANCELLED, "cancelled");
         g->n_sent++;
-        *next =
-            g->n_sent < answer->n ? answer->ids[g->n_sent] : tokenizer_info(g->tokenizer)->eog[0];
+        *next = unsent_token(g);
     }
     g->n_sent += option_number("same", 0) == 0;
     g->next = *next;
