@@ -1,5 +1,6 @@
 /*
- * Numbers of one turn: tokens that were evaluated again, and the room for an answer.
+ * Numbers of one turn: tokens that were evaluated again, and tokens that are reserved for the
+ * answer.
  */
 #include "app/chat/turn.h"
 
@@ -31,7 +32,7 @@ static void an_interrupted_prefill_counts_nothing(void **state)
     assert_int_equal(turn_reevaluated(&turn), 0);
 }
 
-static void an_answer_gets_at_most_an_eighth_of_the_context(void **state)
+static void at_most_an_eighth_of_the_context_is_reserved(void **state)
 {
     (void)state;
     struct turn turn = {.max_tokens = 20};
@@ -47,7 +48,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(counts_tokens_of_earlier_turns_that_were_evaluated_again),
         cmocka_unit_test(an_interrupted_prefill_counts_nothing),
-        cmocka_unit_test(an_answer_gets_at_most_an_eighth_of_the_context),
+        cmocka_unit_test(at_most_an_eighth_of_the_context_is_reserved),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -35,7 +35,7 @@ static void offers(const char *before, const char *word, enum line_choice_kind k
     strbuf_finish(&out.words);
 }
 
-static void words(const char *before, const char *word, const char *choices)
+static void offers_words(const char *before, const char *word, const char *choices)
 {
     offers(before, word, LINE_CHOICES_WORDS, choices);
 }
@@ -43,54 +43,54 @@ static void words(const char *before, const char *word, const char *choices)
 static void names_of_commands_and_settings_are_completed(void **state)
 {
     (void)state;
-    words("", "/se", "/set /sessions");
-    words("/help ", "k", "keys");
-    words("/help ", "ex", "export");
-    words("/help keys ", "", "");
-    words("/set ", "top", "top-k top-p");
-    words("/retry temp=1 ", "top", "top-k top-p");
+    offers_words("", "/se", "/set /sessions");
+    offers_words("/help ", "k", "keys");
+    offers_words("/help ", "ex", "export");
+    offers_words("/help keys ", "", "");
+    offers_words("/set ", "top", "top-k top-p");
+    offers_words("/retry temp=1 ", "top", "top-k top-p");
 }
 
 static void the_second_argument_of_set_is_a_value(void **state)
 {
     (void)state;
-    words("/set overflow ", "", "drop keep-first stop default");
-    words("/set overflow ", "k", "keep-first");
-    words("/set ", "overflow=s", "overflow=stop");
-    words("/set overflow = ", "s", "stop");
-    words("/set overflow drop ", "", "");
-    words("/set wrap ", "o", "on off");
-    words("/set think-budget ", "", "off default");
-    words("/set stop ", "", "off default");
-    words("/set temperature ", "", "default");
-    words("/set nonsense ", "", "");
-    words("/set model ", "", ""); /* fixed at start */
-    words("/retry ", "think=o", "think=on think=off");
-    words("/retry overflow ", "d", ""); /* /retry takes NAME=VALUE: no name begins with d */
+    offers_words("/set overflow ", "", "drop keep-first stop default");
+    offers_words("/set overflow ", "k", "keep-first");
+    offers_words("/set ", "overflow=s", "overflow=stop");
+    offers_words("/set overflow = ", "s", "stop");
+    offers_words("/set overflow drop ", "", "");
+    offers_words("/set wrap ", "o", "on off");
+    offers_words("/set think-budget ", "", "off default");
+    offers_words("/set stop ", "", "off default");
+    offers_words("/set temperature ", "", "default");
+    offers_words("/set nonsense ", "", "");
+    offers_words("/set model ", "", ""); /* fixed at start */
+    offers_words("/retry ", "think=o", "think=on think=off");
+    offers_words("/retry overflow ", "d", ""); /* /retry takes NAME=VALUE: no name begins with d */
 }
 
 static void fixed_words_are_completed_once(void **state)
 {
     (void)state;
-    words("/copy ", "", "last code all");
-    words("/copy ", "c", "code");
-    words("/copy code ", "", "");
-    words("/ui ", "f", "full");
-    words("/stats ", "", "peak");
-    words("/probs ", "o", "off");
-    words("/quit ", "", "");
+    offers_words("/copy ", "", "last code all");
+    offers_words("/copy ", "c", "code");
+    offers_words("/copy code ", "", "");
+    offers_words("/ui ", "f", "full");
+    offers_words("/stats ", "", "peak");
+    offers_words("/probs ", "o", "off");
+    offers_words("/quit ", "", "");
 }
 
 static void files_are_completed_where_a_command_takes_them(void **state)
 {
     (void)state;
     offers("/export ", "a", LINE_CHOICES_FILES, "");
-    words("/export talk.md ", "", "");
+    offers_words("/export talk.md ", "", "");
     offers("/file one ", "", LINE_CHOICES_FILES, "");
     offers("/load ", "~/", LINE_CHOICES_FILES, "");
     offers("/system ", "@a", LINE_CHOICES_AT_FILES, "");
-    words("/system ", "a", "");
-    words("/system see ", "@a", "");
+    offers_words("/system ", "a", "");
+    offers_words("/system see ", "@a", "");
     offers("see ", "@a", LINE_CHOICES_AT_FILES, "");
 }
 
@@ -111,10 +111,10 @@ static void a_saved_chat_is_completed_once(void **state)
         assert_non_null(f);
         assert_int_equal(fclose(f), 0);
     }
-    words("/load ", "o", "other");
-    words("/load other ", "", "");
-    words("/load my ", "", "long trip trip");
-    words("/save my ", "t", "trip");
+    offers_words("/load ", "o", "other");
+    offers_words("/load other ", "", "");
+    offers_words("/load my ", "", "long trip trip");
+    offers_words("/save my ", "t", "trip");
     for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
         (void)snprintf(path, sizeof(path), "%s/bitnet-chat/sessions/%s.json", folder, names[i]);
         assert_int_equal(remove(path), 0);

@@ -188,25 +188,25 @@ static void every_container_of_fine_scales_gives_the_same_logits(void **state)
     static const struct {
         size_t scale_cols, block_cols;
         enum ternary_scaling scaling;
-    } grains[] = {{256, 256, SCALE_BLOCK},
-                  {SYNTH_ROW_SCALES, 0, SCALE_ROW},
-                  {128, 128, SCALE_BLOCK},
-                  {64, 64, SCALE_BLOCK}};
-    for (size_t g = 0; g < sizeof(grains) / sizeof(grains[0]); g++) {
+    } classes[] = {{256, 256, SCALE_BLOCK},
+                   {SYNTH_ROW_SCALES, 0, SCALE_ROW},
+                   {128, 128, SCALE_BLOCK},
+                   {64, 64, SCALE_BLOCK}};
+    for (size_t g = 0; g < sizeof(classes) / sizeof(classes[0]); g++) {
         float *expected = NULL;
         for (size_t i = 0; i < sizeof(types) / sizeof(types[0]); i++) {
             struct synth_spec spec = synth_preset("tiny");
             spec.arch = "qwen3";
             spec.type = spec.head = types[i];
             spec.ternary_head = true;
-            spec.scale_cols = grains[g].scale_cols;
+            spec.scale_cols = classes[g].scale_cols;
             if (tensor_geometries[types[i]].block_cols > spec.scale_cols)
                 continue; /* its blocks are too large */
             struct synth_model m;
             struct bn_error err;
             if (!synth_open(&spec, &m, &err))
                 fail_msg("%s", err.text);
-            assert_int_equal(m.model->finest.scaling, grains[g].scaling);
+            assert_int_equal(m.model->finest.scaling, classes[g].scaling);
             assert_non_null(m.model->head_linear.source.bytes);
             float *logits = mem_alloc(N_IDS * N_VOCAB, sizeof(*logits));
             assert_true(ref_forward(m.model, NULL, ids, N_IDS, logits, &err));
