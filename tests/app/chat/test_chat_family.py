@@ -158,14 +158,14 @@ class Budget(FamilyCase):
 
     def test_log_probabilities_of_the_closing_tokens_are_those_of_the_model(self):
         for more in ((), ('--batch', '1')):
-            ids = [entry['id'] for entry in self.turns('--logprobs', '3', *more, stdin='one')[0]['logprobs']]
-            entries = self.turns('--logprobs', '3', *more, stdin='one')[0]['logprobs'][9:12]
-            self.assertEqual([entry['text'] for entry in entries], ['\n', '</think>', '\n'])
-            for entry in entries:
+            entries = self.turns('--logprobs', '3', *more, stdin='one')[0]['logprobs']
+            self.assertEqual(len(entries), 40)
+            closing = entries[9:12]  # after the 9 tokens of the budget
+            self.assertEqual([entry['text'] for entry in closing], ['\n', '</think>', '\n'])
+            for entry in closing:
                 self.assertLess(entry['logprob'], 0)
                 self.assertTrue(entry['id'] in [t['id'] for t in entry['top']] or
                                 entry['logprob'] <= min(t['logprob'] for t in entry['top']))
-            self.assertEqual(len(ids), 40)
 
     def test_saved_states_are_where_the_next_prompt_differs(self):
         """A small micro-batch, so that the windows of this model need rings, and rings need saved states."""

@@ -30,7 +30,7 @@ class Journal(TerminalCase):
         self.ask(terminal, 'a')
         os.unlink(begun)
         terminal.send('b\r')
-        self.wait_for(lambda: os.path.exists(begun) or terminal.read(0.01) and False)
+        self.read_until(terminal, lambda: os.path.exists(begun))
         terminal.process.kill()
         terminal.wait()
 
@@ -130,11 +130,11 @@ class Journal(TerminalCase):
         self.chat('--session', path, '-i', stdin=b'')  # reads the journal and replaces the file
         wanted = self.roles(path)
         with open(path, 'rb') as file:
-            digits = 0xcbf29ce484222325
+            fnv1a = 0xcbf29ce484222325  # as in engine/base/hash.h
             for byte in file.read():
-                digits = (digits ^ byte) * 0x100000001b3 % 2**64
+                fnv1a = (fnv1a ^ byte) * 0x100000001b3 % 2**64
         with open(self.path('kept'), 'rb') as file, open(journal, 'wb') as out:
-            out.write(file.read() + b'{"compacted": "%016x"}\n' % digits)
+            out.write(file.read() + b'{"compacted": "%016x"}\n' % fnv1a)
         done = self.chat('--session', path, '-i', stdin=b'/history\n')
         self.assertEqual((done.returncode, done.stderr.count(b'journal')), (0, 0), done.stderr)
         self.assertEqual(self.roles(path), wanted)
@@ -208,10 +208,10 @@ class Journal(TerminalCase):
         written = []
         for turn in range(120):
             terminal.send(f'question {turn:03}\r')
-            self.wait_for(lambda turns=turn + 1: terminal.read(0.01) and False or
-                          os.path.exists(path) and len(self.saved(path)) == 2 * turns)
+            n_messages = 2 * (turn + 1)
+            self.read_until(terminal, lambda n=n_messages: os.path.exists(path) and len(self.saved(path)) == n)
             with open(f'/proc/{terminal.process.pid}/io', encoding='utf-8') as file:
-                written.append(int(re.search(r'write_bytes: (\d+)|wchar: (\d+)', file.read()).group(2) or 0))
+                written.append(int(re.search(r'(?m)^wchar: (\d+)$', file.read()).group(1)))
         early, late = written[20] - written[10], written[119] - written[109]
         self.assertLess(late, 2 * early)
         terminal.send(b'\x04')

@@ -11,6 +11,8 @@
 
 #include <cmocka.h>
 
+#define MAX_STEPS 64 /* steps of the undo list and of the redo list, as in transcript.c */
+
 static void add_exchange(struct transcript *t, const char *user, const char *answer)
 {
     const int32_t ids[] = {1, 2};
@@ -311,14 +313,14 @@ static void an_undo_with_nothing_to_undo_keeps_all_redo_steps(void **state)
 {
     struct transcript t = {0};
     (void)state;
-    for (size_t i = 0; i < 64; i++) /* the number of steps that the redo list holds */
+    for (size_t i = 0; i < MAX_STEPS; i++)
         add_exchange(&t, "a", "1");
-    for (size_t i = 0; i < 64; i++)
+    for (size_t i = 0; i < MAX_STEPS; i++)
         assert_int_equal(transcript_undo(&t), UNDO_EXCHANGE);
     assert_int_equal(transcript_undo(&t), UNDO_NOTHING);
-    for (size_t i = 0; i < 64; i++)
+    for (size_t i = 0; i < MAX_STEPS; i++)
         assert_int_equal(transcript_redo(&t), UNDO_EXCHANGE);
-    assert_int_equal(t.now.n, 64);
+    assert_int_equal(t.now.n, MAX_STEPS);
     transcript_finish(&t);
 }
 
@@ -326,14 +328,14 @@ static void many_undos_keep_the_newest_redo_steps(void **state)
 {
     struct transcript t = {0};
     (void)state;
-    for (size_t i = 0; i < 70; i++)
+    for (size_t i = 0; i < MAX_STEPS + 6; i++)
         add_exchange(&t, "a", "1");
-    for (size_t i = 0; i < 70; i++)
+    for (size_t i = 0; i < MAX_STEPS + 6; i++)
         assert_int_equal(transcript_undo(&t), UNDO_EXCHANGE);
-    for (size_t i = 0; i < 64; i++)
+    for (size_t i = 0; i < MAX_STEPS; i++)
         assert_int_equal(transcript_redo(&t), UNDO_EXCHANGE);
     assert_int_equal(transcript_redo(&t), UNDO_NOTHING);
-    assert_int_equal(t.now.n, 64);
+    assert_int_equal(t.now.n, MAX_STEPS);
     transcript_finish(&t);
 }
 

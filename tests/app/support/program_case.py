@@ -14,7 +14,6 @@ PROGRAM, MAKE_MODEL = map(os.path.abspath, sys.argv[1:3])
 NAME = os.path.basename(PROGRAM)
 
 
-
 def preload(name):
     """The library NAME for LD_PRELOAD. It is absent in a build with sanitizers; then the test is skipped."""
     path = os.path.join(os.path.dirname(MAKE_MODEL), name + '.so')

@@ -138,6 +138,13 @@ class TerminalCase(ChatCase):
         terminal.expect(pattern, start=start)
         return terminal.seen[start:]
 
+    def read_until(self, terminal, holds):
+        """Wait until holds() is true. Reads meanwhile, because a program whose terminal nobody reads would block."""
+        def reads_and_holds():
+            terminal.read(0.01)
+            return holds()
+        self.wait_for(reads_and_holds)
+
     def use_editor(self, script):
         """Let Ctrl-X Ctrl-E run this shell script, whose $1 is the file with the text."""
         path = self.write('editor', '#!/bin/sh\n' + script)
