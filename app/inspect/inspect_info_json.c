@@ -175,6 +175,7 @@ static json_t *value_of(const struct info *info, const struct gguf_kv *kv, const
     const struct bn_file *file = info->in->file;
     struct bn_str text;
     uint64_t u;
+    int64_t i;
     double f;
     bool b;
     if (kv->kind == GGUF_ARRAY)
@@ -188,10 +189,10 @@ static json_t *value_of(const struct info *info, const struct gguf_kv *kv, const
     if (!is_float && bn_file_get_u64(file, key, &u))
         return u <= INT64_MAX ? json_integer(count(u)) /* the range of json_int_t */
                               : json_real((double)u);
-    /* An integer that is not a u64 is negative. A double has its exact value down to -2^53; lower
-     * values are rounded. */
+    if (!is_float && gguf_item_i64(kv, 0, &i)) /* negative */
+        return json_integer(i);
     if (bn_file_get_f64(file, key, &f) && isfinite(f))
-        return is_float ? json_real(f) : json_integer((json_int_t)f);
+        return json_real(f);
     return json_null(); /* NaN or infinity, which JSON does not have */
 }
 
