@@ -76,11 +76,10 @@ static void join_prompt(struct app *app, size_t first_word, struct strbuf *promp
 
 enum exit_code app_load_options(struct app *app, struct strbuf *prompt)
 {
-    char path[PATH_BYTES]; /* of the config file; not needed here */
     struct bn_error err;
     size_t first_word;
     const char *model = env_get(ENV_MODEL);
-    if (!config_load(app->options, path, warn_config, app, &err))
+    if (!config_load(app->options, warn_config, app, &err))
         return report_error(PROGRAM, STAGE_RUN, &err);
     if ((model && !options_set(app->options, "model", model, OPTION_FROM_ENV, &err)) ||
         !model_args_environment(app->options, &err))

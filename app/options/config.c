@@ -5,6 +5,7 @@
 #include "app/options/config.h"
 
 #include "app/common/env.h"
+#include "app/common/file/paths.h"
 #include "engine/base/memory.h"
 
 #include <errno.h>
@@ -143,14 +144,13 @@ static void expand_home(const char *given, char path[PATH_BYTES])
     (void)snprintf(path, PATH_BYTES, "%s%s", home ? home : "", home ? given + 1 : given);
 }
 
-bool config_load(struct options *o, char path[PATH_BYTES], config_warn_fn warn, void *ud,
-                 struct bn_error *err)
+bool config_load(struct options *o, config_warn_fn warn, void *ud, struct bn_error *err)
 {
     const char *given = env_get(ENV_CONFIG);
+    char path[PATH_BYTES];
     struct bn_error no_path; /* without a config directory there is no file; this is no error */
     char *bytes;
     size_t n_bytes;
-    path[0] = 0;
     if (given)
         expand_home(given, path);
     else if (!path_of(PATH_CONFIG, "config", path, &no_path) || access(path, F_OK) != 0)

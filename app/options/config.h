@@ -8,7 +8,6 @@
 #ifndef APP_CONFIG_H
 #define APP_CONFIG_H
 
-#include "app/common/file/paths.h"
 #include "app/options/options.h"
 #include "engine/base/str.h"
 
@@ -25,10 +24,8 @@ bool config_apply(struct options *o, const char *path, struct bn_str text, confi
                   void *ud, struct bn_error *err);
 
 /* Apply the file $BITNET_CHAT_CONFIG, which must exist, or else the file "config" in the program's
- * config directory, which may be missing. Writes the path of the file to `path`, even if it is
- * missing ("" if neither XDG_CONFIG_HOME nor HOME is usable; cut if it is too long). BN_EIO: the
- * file cannot be read or has more than 1 MiB. BN_ENOMEM and errors of config_apply. */
-bool config_load(struct options *o, char path[PATH_BYTES], config_warn_fn warn, void *ud,
-                 struct bn_error *err);
+ * config directory, which may be missing. BN_EIO: the file cannot be read or has more than 1 MiB.
+ * BN_ENOMEM and errors of config_apply. */
+bool config_load(struct options *o, config_warn_fn warn, void *ud, struct bn_error *err);
 
 #endif
