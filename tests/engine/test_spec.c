@@ -198,7 +198,7 @@ static void another_text_does_not_use_confirmed_tokens(void **state)
 {
     (void)state;
     const struct sampler_params params = {.top_p = 1, .typical = 1, .repeat_penalty = 1};
-    struct oracle oracle = {.n_right = 99};
+    struct oracle oracle = {.n_right = ALL_RIGHT};
     struct run r;
     int32_t ids[N_PROMPT + N_STEPS], next;
     struct bn_error err;
@@ -282,11 +282,11 @@ static void a_prompt_after_a_wrong_draft_is_not_evaluated_again(void **state)
     kit = attention_kit;
 }
 
-static void cancelled_draft_changes_nothing(void **state)
+static void a_cancelled_draft_changes_nothing(void **state)
 {
     (void)state;
     const struct sampler_params params = {.top_p = 1, .typical = 1, .repeat_penalty = 1};
-    struct oracle oracle = {.n_right = 99};
+    struct oracle oracle = {.n_right = ALL_RIGHT};
     struct run r;
     struct bn_cancel cancel = {.requested = true};
     const struct bn_control control = {.cancel = &cancel};
@@ -310,7 +310,7 @@ static void cancelled_draft_changes_nothing(void **state)
     close_run(&r);
 }
 
-static void of_short_matches_the_longest_is_used(void **state)
+static void the_longest_short_match_is_used(void **state)
 {
     (void)state;
     int32_t out[8];
@@ -330,7 +330,7 @@ static void of_short_matches_the_longest_is_used(void **state)
 
 /* The earlier match 8 1 2 3 4 is longer and followed by 6; the later match 1 2 3 4 is followed by
  * 5. */
-static void of_long_matches_the_latest_is_used(void **state)
+static void the_latest_long_match_is_used(void **state)
 {
     (void)state;
     int32_t out[2];
@@ -371,7 +371,7 @@ static void text_without_repeats_costs_nothing(void **state)
     assert_true(simulate(&p, 3.0, 1000, 1000) == 1000.0);
 }
 
-static void repeating_text_gains(void **state)
+static void repeating_text_is_faster(void **state)
 {
     (void)state;
     struct spec_policy p;
@@ -415,11 +415,11 @@ int main(void)
         cmocka_unit_test(another_text_does_not_use_confirmed_tokens),
         cmocka_unit_test(a_short_first_prompt_is_not_evaluated_again),
         cmocka_unit_test(a_prompt_after_a_wrong_draft_is_not_evaluated_again),
-        cmocka_unit_test(cancelled_draft_changes_nothing),
-        cmocka_unit_test(of_short_matches_the_longest_is_used),
-        cmocka_unit_test(of_long_matches_the_latest_is_used),
+        cmocka_unit_test(a_cancelled_draft_changes_nothing),
+        cmocka_unit_test(the_longest_short_match_is_used),
+        cmocka_unit_test(the_latest_long_match_is_used),
         cmocka_unit_test(text_without_repeats_costs_nothing),
-        cmocka_unit_test(repeating_text_gains),
+        cmocka_unit_test(repeating_text_is_faster),
         cmocka_unit_test(drafts_that_cost_too_much_are_not_made),
         cmocka_unit_test(loss_stays_within_the_bound),
     };

@@ -178,7 +178,7 @@ class Terminals(TerminalCase):
             terminal = self.ready(*words)
             self.says_in(terminal, f'/file {more}\r'.encode(), rb'will be sent')
             terminal.send(f'see @{notes}\r'.encode())
-            self.wait_for(lambda: os.path.exists(self.path('begun')) or terminal.read(0.02))
+            self.read_until(terminal, lambda: os.path.exists(self.path('begun')))
             start = len(terminal.seen)
             terminal.send(b'\x1b')
             terminal.expect(rb'attached again(?s:.*)see @(?s:.*)notes\.txt', start=start)
