@@ -107,7 +107,7 @@ static void top_adds_the_gap_and_requested_ids(void **state)
         }
 }
 
-static void top_without_a_best_has_the_ids_alone(void **state)
+static void a_top_of_0_has_only_the_requested_ids(void **state)
 {
     (void)state;
     static const int32_t ids[] = {5, 999, 0, 5, 64, 63, 128, 999};
@@ -222,7 +222,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(top_is_the_same_as_sorting),
         cmocka_unit_test(top_adds_the_gap_and_requested_ids),
-        cmocka_unit_test(top_without_a_best_has_the_ids_alone),
+        cmocka_unit_test(a_top_of_0_has_only_the_requested_ids),
         cmocka_unit_test(a_row_that_is_too_small_is_refused),
         cmocka_unit_test(a_draw_depends_only_on_seed_and_position),
         cmocka_unit_test(draws_follow_the_softmax),

@@ -13,8 +13,8 @@
 
 #define N_THREADS 3
 #define N_ROWS 1000
-#define UNIT 16 /* rows: each range is a multiple */
-#define SIZE 48 /* rows of a work item, at most */
+#define UNIT_ROWS 16 /* each range is a multiple of this many rows */
+#define ITEM_ROWS 48 /* most rows of a work item */
 
 struct work {
     struct backend b;
@@ -42,15 +42,15 @@ static void one_thread_takes_all_items(void **state)
     (void)state;
     struct work *w = work_new();
     struct work_item p = {0};
-    const struct work_range own = work_range_of(N_ROWS, UNIT, 1, N_THREADS);
+    const struct work_range own = work_range_of(N_ROWS, UNIT_ROWS, 1, N_THREADS);
     size_t next = own.begin, n_rows = 0, n_jumps = 0;
-    while (thread_take_work(&w->threads[1], N_ROWS, UNIT, SIZE, &p)) {
+    while (thread_take_work(&w->threads[1], N_ROWS, UNIT_ROWS, ITEM_ROWS, &p)) {
         if (p.begin != next) { /* only a new range begins somewhere else */
             assert_true(p.begin == p.range.begin);
             n_jumps++;
         }
-        assert_true(p.end > p.begin && p.end - p.begin <= SIZE && p.end <= p.range.end);
-        assert_int_equal(p.begin % UNIT, 0);
+        assert_true(p.end > p.begin && p.end - p.begin <= ITEM_ROWS && p.end <= p.range.end);
+        assert_int_equal(p.begin % UNIT_ROWS, 0);
         n_rows += p.end - p.begin;
         next = p.end;
     }
@@ -58,7 +58,7 @@ static void one_thread_takes_all_items(void **state)
     assert_int_equal(n_jumps, 1); /* range 2 begins where range 1 ends; then a jump to range 0 */
     for (size_t i = 0; i < N_THREADS; i++) {
         struct work_item none = {0};
-        assert_false(thread_take_work(&w->threads[i], N_ROWS, UNIT, SIZE, &none));
+        assert_false(thread_take_work(&w->threads[i], N_ROWS, UNIT_ROWS, ITEM_ROWS, &none));
     }
     free(w);
 }
@@ -69,13 +69,13 @@ static void threads_start_with_their_own_range(void **state)
     struct work *w = work_new();
     for (size_t i = 0; i < N_THREADS; i++) {
         struct work_item p = {0};
-        assert_true(thread_take_work(&w->threads[i], N_ROWS, UNIT, SIZE, &p));
-        assert_int_equal(p.begin, work_range_of(N_ROWS, UNIT, i, N_THREADS).begin);
+        assert_true(thread_take_work(&w->threads[i], N_ROWS, UNIT_ROWS, ITEM_ROWS, &p));
+        assert_int_equal(p.begin, work_range_of(N_ROWS, UNIT_ROWS, i, N_THREADS).begin);
     }
     free(w);
 }
 
-static void fewer_rows_than_threads(void **state)
+static void fewer_rows_than_threads_are_taken_once(void **state)
 {
     (void)state;
     struct work *w = work_new();
@@ -93,9 +93,11 @@ static void a_range_of_one_item_is_not_shared(void **state)
     struct work *w = work_new();
     for (size_t i = N_THREADS; i-- > 0;) {
         struct work_item p = {0};
-        assert_true(thread_take_work(&w->threads[i], N_THREADS * UNIT, UNIT, UNIT, &p));
-        assert_int_equal(p.begin, i * UNIT);
-        assert_false(thread_take_work(&w->threads[i], N_THREADS * UNIT, UNIT, UNIT, &p));
+        assert_true(
+            thread_take_work(&w->threads[i], N_THREADS * UNIT_ROWS, UNIT_ROWS, UNIT_ROWS, &p));
+        assert_int_equal(p.begin, i * UNIT_ROWS);
+        assert_false(
+            thread_take_work(&w->threads[i], N_THREADS * UNIT_ROWS, UNIT_ROWS, UNIT_ROWS, &p));
     }
     free(w);
 }
@@ -110,7 +112,7 @@ static void run_phases(void *ud, size_t index, size_t n_threads)
     const struct timespec pause = {.tv_nsec = 100000};
     th->n_threads = n_threads;
     for (size_t phase = 0; phase < N_PHASES; phase++) {
-        for (struct work_item p = {0}; thread_take_work(th, N_ROWS, UNIT, SIZE, &p);) {
+        for (struct work_item p = {0}; thread_take_work(th, N_ROWS, UNIT_ROWS, ITEM_ROWS, &p);) {
             if (index == 0)
                 (void)nanosleep(&pause, NULL);
             for (size_t i = p.begin; i < p.end; i++)
@@ -146,7 +148,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(one_thread_takes_all_items),
         cmocka_unit_test(threads_start_with_their_own_range),
-        cmocka_unit_test(fewer_rows_than_threads),
+        cmocka_unit_test(fewer_rows_than_threads_are_taken_once),
         cmocka_unit_test(a_range_of_one_item_is_not_shared),
         cmocka_unit_test(items_of_a_slow_thread_are_taken),
     };

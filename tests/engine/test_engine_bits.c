@@ -13,8 +13,10 @@
 
 #include <cmocka.h>
 
-#define N_STEPS 20 /* tokens to decode one by one; few, because each one synchronises threads */
-#define N_IDS 150  /* three position blocks, the last one incomplete */
+#define N_STEPS 20  /* tokens to decode one by one; few, because each one synchronises threads */
+#define N_IDS 150   /* three position blocks, the last one incomplete */
+#define N_VOCAB 262 /* of SYNTH_VOCAB_BYTES */
+#define N_QWEN_VOCAB 261 /* of SYNTH_VOCAB_QWEN */
 
 /* A model with grouped attention heads and widths that do not fill whole lines of weights. */
 static struct synth_spec spec_of(const char *arch)
@@ -72,12 +74,15 @@ static void compare_isas(enum bn_kv_type kv)
 {
     static const char *const isas[] = {"avx2", "avxvnni", "avx512vnni", "amx",
                                        "neon", "dotprod", "i8mm"};
-    static const char *const archs[] = {"bitnet-b1.58", "llama", "qwen3", "llama"};
+    static const struct {
+        const char *arch;
+        size_t rotated_block;
+    } models[] = {{"bitnet-b1.58", 0}, {"llama", 0}, {"qwen3", 0}, {"llama", 32}};
     int32_t ids[N_IDS];
     kit_ids(ids, N_IDS, 1);
-    for (size_t a = 0; a < 4; a++) {
-        struct synth_spec spec = spec_of(archs[a]);
-        spec.rotated_block = a == 3 ? 32 : 0;
+    for (size_t m = 0; m < sizeof models / sizeof models[0]; m++) {
+        struct synth_spec spec = spec_of(models[m].arch);
+        spec.rotated_block = models[m].rotated_block;
         struct bn_model_config cfg = {
             .isa = "ref", .n_threads = 1, .kv = kv, .activations = BN_ACT_TOKEN};
         float *ref = logits_with(&spec, &cfg, ids);
@@ -86,7 +91,7 @@ static void compare_isas(enum bn_kv_type kv)
                 continue;
             cfg.isa = isas[i];
             float *other = logits_with(&spec, &cfg, ids);
-            same_bits(other, ref, N_IDS * 262, isas[i]);
+            same_bits(other, ref, N_IDS * N_VOCAB, isas[i]);
             mem_free(other);
         }
         mem_free(ref);
@@ -126,7 +131,7 @@ static void compare_threads(enum bn_kv_type kv, size_t rotated_block)
         struct bn_model_config cfg = cfgs[i];
         cfg.kv = kv;
         float *other = logits_with(&spec, &cfg, ids);
-        same_bits(other, first, N_IDS * 262, cause);
+        same_bits(other, first, N_IDS * N_VOCAB, cause);
         mem_free(other);
     }
     mem_free(first);
@@ -194,9 +199,6 @@ static void skipping_changes_no_bit_and_reads_less(void **state)
     mem_free(plain);
 }
 
-/* Models in R16: scales per block of 64 and 128 columns, per row and per tensor, and a rotated
- * model. Each has a ternary output head with an odd number of rows. */
-#define N_BLOCK_SPECS 5
 #define N_EXPERT_SPECS 2
 
 /* Experts with few pairs and with more than a kernel multiplies together; a window that ends inside
@@ -214,10 +216,12 @@ static struct synth_spec expert_spec(size_t i)
     return spec;
 }
 
+#define N_BLOCK_SPECS 5
+
+/* Models in R16: scales per block of 64 and 128 columns, per row and per tensor, and a rotated
+ * model. Each has a ternary output head with an odd number of rows. */
 static struct synth_spec block_spec(size_t i)
 {
-    if (i >= N_BLOCK_SPECS)
-        return expert_spec(i - N_BLOCK_SPECS);
     static const struct {
         enum tensor_type type;
         size_t scale_cols;
@@ -229,7 +233,7 @@ static struct synth_spec block_spec(size_t i)
     struct synth_spec spec = synth_preset("tiny");
     spec.arch = i % 2 == 0 ? "qwen3" : "llama";
     spec.vocab = SYNTH_VOCAB_QWEN;
-    spec.n_vocab = 261;
+    spec.n_vocab = N_QWEN_VOCAB;
     spec.n_embd = 384; /* odd numbers of row groups and of spans */
     spec.n_heads = 6;
     spec.n_kv_heads = 2;
@@ -246,18 +250,19 @@ static struct synth_spec block_spec(size_t i)
 
 #define N_BLOCK_IDS 70 /* two position blocks, and more than two blocks of tokens */
 
-static float *block_logits(size_t spec, const struct bn_model_config *cfg, const int32_t *ids)
+static float *block_logits(const struct synth_spec *spec, const struct bn_model_config *cfg,
+                           const int32_t *ids)
 {
-    const struct synth_spec s = block_spec(spec);
     struct kit kit;
-    kit_open(&kit, &s, cfg);
+    kit_open(&kit, spec, cfg);
     float *logits = kit_logits(&kit, ids, N_BLOCK_IDS);
     kit_close(&kit);
     return logits;
 }
 
 /* The configurations that must give the same bits as ref with one thread. */
-static void compare_block_configs(size_t spec, enum bn_activations activations, const int32_t *ids)
+static void compare_block_configs(const struct synth_spec *spec, enum bn_activations activations,
+                                  const int32_t *ids)
 {
     static const struct bn_model_config cfgs[] = {
         {.isa = "avx2", .n_threads = 1},
@@ -285,7 +290,7 @@ static void compare_block_configs(size_t spec, enum bn_activations activations, 
                        cfg.isa ? cfg.isa : "the best instruction set", cfg.n_threads, cfg.n_ubatch,
                        (int)activations);
         float *other = block_logits(spec, &cfg, ids);
-        same_bits(other, ref, N_BLOCK_IDS * 261, cause);
+        same_bits(other, ref, N_BLOCK_IDS * spec->n_vocab, cause);
         mem_free(other);
     }
     mem_free(ref);
@@ -298,24 +303,26 @@ static void scales_per_block_change_no_bit(void **state)
                                               BN_ACT_FLOAT};
     int32_t ids[N_BLOCK_IDS];
     kit_ids(ids, N_BLOCK_IDS, 8);
-    for (size_t i = 0; i < N_BLOCK_SPECS; i++)
+    for (size_t i = 0; i < N_BLOCK_SPECS; i++) {
+        const struct synth_spec spec = block_spec(i);
         for (size_t a = 0; a < sizeof all / sizeof all[0]; a++)
             if (i == 0 || a < 2) /* all kinds of activations once, two with each kind of scale */
-                compare_block_configs(i, all[a], ids);
+                compare_block_configs(&spec, all[a], ids);
+    }
 }
 
 /* Keys and values as bytes: a window that ends inside blocks, for one token and for several. */
-static void compare_windows_q8(const int32_t *ids)
+static void compare_windows_q8(const struct synth_spec *spec, const int32_t *ids)
 {
     static const struct bn_model_config cfgs[] = {
         {.n_threads = 2}, {.n_threads = 5, .n_ubatch = 7}, {.n_threads = 3, .n_ubatch = 1}};
     const struct bn_model_config first = {.isa = "ref", .n_threads = 1, .kv = BN_KV_Q8};
-    float *ref = block_logits(N_BLOCK_SPECS, &first, ids);
+    float *ref = block_logits(spec, &first, ids);
     for (size_t i = 0; i < sizeof cfgs / sizeof cfgs[0]; i++) {
         struct bn_model_config cfg = cfgs[i];
         cfg.kv = BN_KV_Q8;
-        float *other = block_logits(N_BLOCK_SPECS, &cfg, ids);
-        same_bits(other, ref, N_BLOCK_IDS * 261, "a window of bytes");
+        float *other = block_logits(spec, &cfg, ids);
+        same_bits(other, ref, N_BLOCK_IDS * spec->n_vocab, "a window of bytes");
         mem_free(other);
     }
     mem_free(ref);
@@ -327,11 +334,13 @@ static void experts_and_windows_change_no_bit(void **state)
     int32_t ids[N_BLOCK_IDS];
     kit_ids(ids, N_BLOCK_IDS, 9);
     for (size_t i = 0; i < N_EXPERT_SPECS; i++) {
-        compare_block_configs(N_BLOCK_SPECS + i, BN_ACT_AUTO, ids);
-        compare_block_configs(N_BLOCK_SPECS + i, BN_ACT_16, ids);
+        const struct synth_spec spec = expert_spec(i);
+        compare_block_configs(&spec, BN_ACT_AUTO, ids);
+        compare_block_configs(&spec, BN_ACT_16, ids);
     }
-    compare_block_configs(N_BLOCK_SPECS, BN_ACT_FLOAT, ids);
-    compare_windows_q8(ids);
+    const struct synth_spec first = expert_spec(0);
+    compare_block_configs(&first, BN_ACT_FLOAT, ids);
+    compare_windows_q8(&first, ids);
 }
 
 /* Truncate to several lengths and evaluate again, with other tokens in between. */
@@ -378,7 +387,7 @@ static void q8_kv_is_close_to_f16_kv(void **state)
     kit_ids(ids, N_IDS, 7);
     float *a = logits_with(&spec, &f16, ids), *b = logits_with(&spec, &q8, ids);
     double far = 0, all = 0;
-    for (size_t i = 0; i < N_IDS * 262; i++) {
+    for (size_t i = 0; i < N_IDS * N_VOCAB; i++) {
         far += ((double)a[i] - (double)b[i]) * ((double)a[i] - (double)b[i]);
         all += (double)a[i] * (double)a[i];
     }
@@ -454,7 +463,7 @@ static void compare_splits(enum bn_kv_type kv)
     spec.type = TENSOR_F32;
     int32_t *ids = mem_alloc(LONG, sizeof *ids);
     kit_ids(ids, LONG, 5);
-    float rows[2][262];
+    float rows[2][N_VOCAB];
     for (size_t i = 0; i < 2; i++) {
         const struct bn_model_config cfg = {.n_threads = i == 0 ? 1 : 4, .kv = kv};
         struct kit kit;
@@ -463,16 +472,16 @@ static void compare_splits(enum bn_kv_type kv)
         struct bn_session *s = kit_session(&kit, LONG);
         if (!bn_session_eval(s, ids, LONG - (i == 0 ? 2 : 1), NULL, NULL, 0, NULL, &err))
             fail_msg("%s", err.text);
-        float two[2 * 262];
+        float two[2 * N_VOCAB];
         if (i == 0) /* two tokens together use the prefill kernels */
             kit_append(&kit, s, ids + LONG - 2, 2, two);
         else
-            kit_append(&kit, s, ids + LONG - 1, 1, two + 262);
-        memcpy(rows[i], two + 262, sizeof rows[i]);
+            kit_append(&kit, s, ids + LONG - 1, 1, two + N_VOCAB);
+        memcpy(rows[i], two + N_VOCAB, sizeof rows[i]);
         bn_session_close(s);
         kit_close(&kit);
     }
-    same_bits(rows[0], rows[1], 262, "splitting positions");
+    same_bits(rows[0], rows[1], N_VOCAB, "splitting positions");
     mem_free(ids);
 }
 
@@ -502,7 +511,7 @@ static void bits_match_recorded_hashes(void **state)
         const struct synth_spec spec = spec_of(golden[i].arch);
         const struct bn_model_config cfg = {.n_threads = 2, .activations = BN_ACT_TOKEN};
         float *logits = logits_with(&spec, &cfg, ids);
-        const uint64_t hash = fnv1a_add_bytes(FNV1A_START, logits, N_IDS * 262 * sizeof(float));
+        const uint64_t hash = fnv1a_add_bytes(FNV1A_START, logits, N_IDS * N_VOCAB * sizeof(float));
         if (hash != golden[i].hash)
             fail_msg("%s: the logits hash to 0x%016llx", golden[i].arch, (unsigned long long)hash);
         mem_free(logits);
@@ -519,9 +528,10 @@ static void bits_of_blocks_match_recorded_hashes(void **state)
     kit_ids(ids, N_BLOCK_IDS, 9);
     for (size_t i = 0; i < N_BLOCK_SPECS; i++) {
         const struct bn_model_config cfg = {.n_threads = 2, .activations = BN_ACT_AUTO};
-        float *logits = block_logits(i, &cfg, ids);
+        const struct synth_spec spec = block_spec(i);
+        float *logits = block_logits(&spec, &cfg, ids);
         const uint64_t hash =
-            fnv1a_add_bytes(FNV1A_START, logits, N_BLOCK_IDS * 261 * sizeof(float));
+            fnv1a_add_bytes(FNV1A_START, logits, N_BLOCK_IDS * N_QWEN_VOCAB * sizeof(float));
         if (hash != golden[i])
             fail_msg("model %zu: the logits hash to 0x%016llx", i, (unsigned long long)hash);
         mem_free(logits);

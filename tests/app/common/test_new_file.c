@@ -63,11 +63,19 @@ static bool write_file(const char *text, enum new_file_end end)
     return new_file_close(&n, end, &err);
 }
 
+/* Before each test the file has the text "old". Before the first one this creates its directory. */
+static int write_old(void **state)
+{
+    (void)state;
+    return write_file("old", NEW_FILE_KEEP) ? 0 : -1;
+}
+
 static void a_kept_file_replaces_the_old_one(void **state)
 {
     struct stat st;
     (void)state;
-    assert_true(write_file("one", NEW_FILE_SYNC)); /* also creates the directory */
+    expect_only_file("old");
+    assert_true(write_file("one", NEW_FILE_SYNC));
     expect_only_file("one");
     assert_true(write_file("two", NEW_FILE_KEEP));
     expect_only_file("two");
@@ -79,7 +87,7 @@ static void a_dropped_file_leaves_the_old_one(void **state)
 {
     (void)state;
     assert_false(write_file("three", NEW_FILE_DROP));
-    expect_only_file("two");
+    expect_only_file("old");
 }
 
 static void error_names_the_file(void **state)
@@ -114,12 +122,13 @@ static void files_of_killed_programs_are_removed(void **state)
     } cases[] = {{"a.json.tmp-abcdef", false}, {"a.json.notes1", true}, {"a.kv.a1b2c3", true},
                  {"a.json.backup", true},      {"a.json", true},        {".tmp-abcdef", true},
                  {"a.json.tmp-abc-ef", false}, {"a.json.tmp-ab", true}, {"a", true}};
-    char names[9][250], below[200];
+    enum { N_CASES = sizeof(cases) / sizeof(cases[0]) };
+    char names[N_CASES][250], below[200];
     struct new_file n;
     struct bn_error err;
     (void)state;
     (void)snprintf(below, sizeof(below), "%s/below", work);
-    for (size_t i = 0; i < 9; i++) {
+    for (size_t i = 0; i < N_CASES; i++) {
         (void)snprintf(names[i], sizeof(names[i]), "%s/%s", below, cases[i].name);
         make_file(names[i]);
     }
@@ -127,7 +136,7 @@ static void files_of_killed_programs_are_removed(void **state)
     new_file_clean(below);
     assert_true(exists(n.temp_path));
     assert_false(new_file_close(&n, NEW_FILE_DROP, &err));
-    for (size_t i = 0; i < 9; i++) {
+    for (size_t i = 0; i < N_CASES; i++) {
         if (exists(names[i]) != cases[i].stays)
             fail_msg("%s", cases[i].name);
         unlink(names[i]);
@@ -176,14 +185,15 @@ static void other_kinds_of_files_are_not_replaced(void **state)
 
 int main(void)
 {
+#define TEST(name) cmocka_unit_test_setup(name, write_old)
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_kept_file_replaces_the_old_one),
-        cmocka_unit_test(a_dropped_file_leaves_the_old_one),
-        cmocka_unit_test(error_names_the_file),
-        cmocka_unit_test(files_of_killed_programs_are_removed),
-        cmocka_unit_test(writing_removes_what_a_killed_program_left),
-        cmocka_unit_test(a_symbolic_link_stays),
-        cmocka_unit_test(other_kinds_of_files_are_not_replaced),
+        TEST(a_kept_file_replaces_the_old_one),
+        TEST(a_dropped_file_leaves_the_old_one),
+        TEST(error_names_the_file),
+        TEST(files_of_killed_programs_are_removed),
+        TEST(writing_removes_what_a_killed_program_left),
+        TEST(a_symbolic_link_stays),
+        TEST(other_kinds_of_files_are_not_replaced),
     };
     return cmocka_run_group_tests(tests, make_work, remove_work);
 }

@@ -164,7 +164,7 @@ static uint8_t *put_text(uint8_t *at, const char *s)
     return put(put(at, &n, sizeof(n)), s, n);
 }
 
-/* Whether a file like the demo model that lists these two languages can be judged. */
+/* Whether the trained model can be judged if its file lists these two languages. */
 static bool is_judged(const char *first, const char *second)
 {
     const struct tokenizer_config no_notes = {0};
@@ -204,7 +204,7 @@ static void a_file_of_other_languages_cannot_be_judged(void **state)
     assert_true(is_judged("English", ""));
 }
 
-static void check_demo(enum bn_i2s_layout layout, bool is_nonsense)
+static void check_trained(enum bn_i2s_layout layout, bool is_nonsense)
 {
     const struct bn_model_config cfg = {.isa = "ref", .n_ubatch = 5, .i2s_layout = layout};
     struct bn_cancel cancelled;
@@ -226,17 +226,17 @@ static void check_demo(enum bn_i2s_layout layout, bool is_nonsense)
     close_both(&o);
 }
 
-static void the_demo_model_predicts_the_text(void **state)
+static void a_trained_model_predicts_the_text(void **state)
 {
     (void)state;
-    check_demo(BN_I2S_A, false);
+    check_trained(BN_I2S_A, false);
 }
 
 static void wrong_layouts_are_nonsense(void **state)
 {
     (void)state;
-    check_demo(BN_I2S_B, true);
-    check_demo(BN_I2S_C, true);
+    check_trained(BN_I2S_B, true);
+    check_trained(BN_I2S_C, true);
 }
 
 int main(int argc, char **argv)
@@ -250,7 +250,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(a_vocabulary_of_bytes_cannot_be_judged),
         cmocka_unit_test(the_text_has_a_bos_and_whole_words),
         cmocka_unit_test(a_file_of_other_languages_cannot_be_judged),
-        cmocka_unit_test(the_demo_model_predicts_the_text),
+        cmocka_unit_test(a_trained_model_predicts_the_text),
         cmocka_unit_test(wrong_layouts_are_nonsense),
     };
     if (argc != 3)
