@@ -78,7 +78,6 @@ class KeyFuzz(TerminalCase):
                   load_ms=rng.choice((0, 200)))
         words = rng.choice((['--tui'], ['--tui', '--private'], [], ['--plain'], ['--private']))
         words = words if seed > 2 else [['--tui'], []][seed - 1]
-        self.full = '--tui' in words
         self.env['TERM'] = rng.choice(('xterm', 'xterm', 'xterm-256color', 'screen', 'vt100', 'linux'))
         self.done = []
         self.interrupted = False

@@ -44,6 +44,7 @@ class Refused(ProgramCase):
         return self.write(f'type-{number}.gguf', bytes(data))
 
     def dense(self):
+        """An f16 model with two neighbours in a weight matrix that no ternary matrix with one scale can hold."""
         path = self.make('dense.gguf', '--type', 'f16')
         with open(path, 'rb') as file:
             data = file.read()

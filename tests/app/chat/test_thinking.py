@@ -158,7 +158,6 @@ class Budget(ThinkCase):
         self.assertEqual(said, ANSWER + '\n\n More.\n')
         self.assertRegex(notes, r'prompt +(\d+) tok: \d+ reused, 1 evaluated')
 
-
     def test_a_long_text_between_thought_and_answer_is_not_used(self):
         self.fake(THOUGHT.removeprefix('<think>'))
         long = '@' + self.write('long.jinja', RUNNING.replace('</think>\n\n', '</think>' + 'x' * 200))
@@ -199,10 +198,6 @@ class Continuing(ThinkCase):
                          [('', '\nOne two'), ('Four.', '\nOne two three')])
 
     def test_the_budget_covers_both_parts(self):
-        self.fake('<think>\nOne two', ' three four</think>Four.')
-        done = self.chat('--template', self.running, '-i', '--jsonl', '--think-budget', '12',
-                         stdin=b'a\n/continue\n')
-        del done
         self.fake('\nOne two', ' three four</think>Four.')
         done = self.chat('--template', self.running, '-i', '--jsonl', '--think-budget', '12',
                          stdin=b'a\n/continue\n')
@@ -270,7 +265,8 @@ class SavedStates(ThinkCase):
     """A model that can return only to saved states gets one where the next prompt will differ."""
 
     def test_the_state_is_where_the_next_prompt_differs(self):
-        for template, args, n_changing in (
+        # n_unstable: how many tokens at the end of this prompt the next prompt will not repeat.
+        for template, args, n_unstable in (
                 (QWEN3, (), 0), (QWEN3, ('--think', 'off'), len('<think>\n\n</think>\n\n')),
                 (self.running, (), len('<think>\n')), (SMOL, ('--think', 'off'), 0), (self.silent, (), 0)):
             opened = template == self.running
@@ -278,15 +274,15 @@ class SavedStates(ThinkCase):
             done = self.chat('--template', template, '--lines', '--json', *args, stdin=b'a\nb\nc\n')
             turns = [json.loads(line) for line in done.stdout.splitlines()]
             said = [tuple(map(int, m)) for m in re.findall(r'(\d+) of (\d+) stable', done.stderr.decode())]
-            self.assertEqual(said, [(t['prompt_tokens'] - n_changing if n_changing else 0, t['prompt_tokens'])
+            self.assertEqual(said, [(t['prompt_tokens'] - n_unstable if n_unstable else 0, t['prompt_tokens'])
                                     for t in turns])
-            if n_changing:
+            if n_unstable:
                 self.assertEqual([t['reused_tokens'] for t in turns[1:]], [n for n, _ in said[:-1]])
 
-    def test_other_models_need_no_place(self):
-        self.fake(THOUGHT, stable=1)
+    def test_a_model_without_saved_states_is_told_no_stable_length(self):
+        self.fake(THOUGHT.removeprefix('<think>'), stable=1)
         done = self.chat('--template', self.running, '-p', 'a')
-        self.assertIn(b'0 of ', done.stderr)
+        self.assertRegex(done.stderr.decode(), r'(?m)(^|\D)0 of \d+ stable')
 
 
 class Setting(ThinkCase):
