@@ -204,8 +204,10 @@ static float row_scale(size_t n_cols)
     return f32_from_bits(f32_bits((float)(1.0 / sqrt((double)n_cols * 0.58))) & 0xffff0000);
 }
 
-static bool plain(const struct visitor *v, const char *name, enum synth_role role, size_t n_cols,
-                  size_t n_rows)
+/* Visit a tensor without a ternary matrix's block structure: F32, but a table has the type of the
+ * specification. */
+static bool visit_tensor(const struct visitor *v, const char *name, enum synth_role role,
+                         size_t n_cols, size_t n_rows)
 {
     struct synth_tensor t = {.role = role, .type = TENSOR_F32, .n_cols = n_cols, .n_rows = n_rows};
     if (role == ROLE_TABLE) {
@@ -219,7 +221,7 @@ static bool plain(const struct visitor *v, const char *name, enum synth_role rol
 }
 
 /* Factors of the RoPE pairs, 1 .. most. */
-static bool freqs(const struct visitor *v, const char *name, size_t n, float most)
+static bool visit_freqs(const struct visitor *v, const char *name, size_t n, float most)
 {
     struct synth_tensor t = {
         .role = ROLE_FREQS, .type = TENSOR_F32, .n_cols = n, .n_rows = 1, .scale = most};
@@ -227,15 +229,17 @@ static bool freqs(const struct visitor *v, const char *name, size_t n, float mos
     return v->visit(v->ud, &t, v->err);
 }
 
-static bool norm(const struct visitor *v, size_t layer, const char *stem, size_t n)
+static bool visit_norm(const struct visitor *v, size_t layer, const char *stem, size_t n)
 {
     char name[64];
     (void)snprintf(name, sizeof(name), "blk.%zu.%s.weight", layer, stem);
-    return plain(v, name, ROLE_NORM, n, 1);
+    return visit_tensor(v, name, ROLE_NORM, n, 1);
 }
 
-static bool linear(const struct visitor *v, size_t layer, const char *stem, size_t n_cols,
-                   size_t n_rows)
+/* Visit the ternary matrix of a linear layer and, if the specification asks for them, its tensors
+ * X.scale and X.bias. */
+static bool visit_linear(const struct visitor *v, size_t layer, const char *stem, size_t n_cols,
+                         size_t n_rows)
 {
     struct synth_tensor t = {.role = ROLE_TERNARY,
                              .type = v->spec->type,
@@ -252,11 +256,12 @@ static bool linear(const struct visitor *v, size_t layer, const char *stem, size
         return false;
     char name[64];
     (void)snprintf(name, sizeof(name), "blk.%zu.%s.bias", layer, stem);
-    return !v->spec->biases || plain(v, name, ROLE_BIAS, n_rows, 1);
+    return !v->spec->biases || visit_tensor(v, name, ROLE_BIAS, n_rows, 1);
 }
 
-static bool experts(const struct visitor *v, size_t layer, const char *stem, size_t n_cols,
-                    size_t n_rows)
+/* Visit the matrices of all experts of a layer, which are one tensor. */
+static bool visit_experts(const struct visitor *v, size_t layer, const char *stem, size_t n_cols,
+                          size_t n_rows)
 {
     struct synth_tensor t = {.role = ROLE_TERNARY,
                              .type = v->spec->type,
@@ -268,31 +273,31 @@ static bool experts(const struct visitor *v, size_t layer, const char *stem, siz
     return v->visit(v->ud, &t, v->err);
 }
 
-static bool ffn(const struct visitor *v, size_t i)
+static bool visit_ffn(const struct visitor *v, size_t i)
 {
     const struct synth_spec *s = v->spec;
     char name[64];
     (void)snprintf(name, sizeof(name), "blk.%zu.ffn_gate_inp.weight", i);
     if (s->n_experts > 0)
-        return plain(v, name, ROLE_ROUTER, s->n_embd, s->n_experts) &&
-               experts(v, i, "ffn_gate_exps", s->n_embd, s->n_ff) &&
-               experts(v, i, "ffn_up_exps", s->n_embd, s->n_ff) &&
-               experts(v, i, "ffn_down_exps", s->n_ff, s->n_embd);
-    return linear(v, i, "ffn_gate", s->n_embd, s->n_ff) &&
-           linear(v, i, "ffn_up", s->n_embd, s->n_ff) &&
-           linear(v, i, "ffn_down", s->n_ff, s->n_embd);
+        return visit_tensor(v, name, ROLE_ROUTER, s->n_embd, s->n_experts) &&
+               visit_experts(v, i, "ffn_gate_exps", s->n_embd, s->n_ff) &&
+               visit_experts(v, i, "ffn_up_exps", s->n_embd, s->n_ff) &&
+               visit_experts(v, i, "ffn_down_exps", s->n_ff, s->n_embd);
+    return visit_linear(v, i, "ffn_gate", s->n_embd, s->n_ff) &&
+           visit_linear(v, i, "ffn_up", s->n_embd, s->n_ff) &&
+           visit_linear(v, i, "ffn_down", s->n_ff, s->n_embd);
 }
 
-/* The layer as in files: a tensor that is not ternary, of some type. */
-static bool floats(const struct visitor *v, size_t layer, const char *name, enum synth_role role,
-                   struct synth_tensor t)
+/* Visit a tensor of a layer whose type and shape the caller chooses. */
+static bool visit_layer_tensor(const struct visitor *v, size_t layer, const char *name,
+                               enum synth_role role, struct synth_tensor t)
 {
     t.role = role;
     (void)snprintf(t.name, sizeof(t.name), "blk.%zu.%s", layer, name);
     return v->visit(v->ud, &t, v->err);
 }
 
-static bool delta_net(const struct visitor *v, size_t i)
+static bool visit_delta_net(const struct visitor *v, size_t i)
 {
     static const enum tensor_type types[] = {TENSOR_BF16, TENSOR_F32, TENSOR_F16};
     const struct synth_spec *s = v->spec;
@@ -302,28 +307,30 @@ static bool delta_net(const struct visitor *v, size_t i)
         .type = types[i % 3], .n_cols = s->n_embd, .n_rows = d->n_value_heads};
     const struct synth_tensor taps = {.type = TENSOR_F32, .n_cols = DELTA_TAPS, .n_rows = channels};
     const struct synth_tensor heads = {.type = TENSOR_F32, .n_cols = d->n_value_heads, .n_rows = 1};
-    return linear(v, i, "attn_qkv", s->n_embd, channels) &&
-           linear(v, i, "attn_gate", s->n_embd, width) &&
-           floats(v, i, "ssm_conv1d.weight", ROLE_TAPS, taps) &&
-           floats(v, i, "ssm_dt.bias", ROLE_BIAS, heads) &&
-           floats(v, i, "ssm_a", ROLE_DECAY, heads) &&
-           floats(v, i, "ssm_alpha.weight", ROLE_ROUTER, gates) &&
-           floats(v, i, "ssm_beta.weight", ROLE_ROUTER, gates) && norm(v, i, "ssm_norm", d->dim) &&
-           linear(v, i, "ssm_out", width, s->n_embd);
+    return visit_linear(v, i, "attn_qkv", s->n_embd, channels) &&
+           visit_linear(v, i, "attn_gate", s->n_embd, width) &&
+           visit_layer_tensor(v, i, "ssm_conv1d.weight", ROLE_TAPS, taps) &&
+           visit_layer_tensor(v, i, "ssm_dt.bias", ROLE_BIAS, heads) &&
+           visit_layer_tensor(v, i, "ssm_a", ROLE_DECAY, heads) &&
+           visit_layer_tensor(v, i, "ssm_alpha.weight", ROLE_ROUTER, gates) &&
+           visit_layer_tensor(v, i, "ssm_beta.weight", ROLE_ROUTER, gates) &&
+           visit_norm(v, i, "ssm_norm", d->dim) && visit_linear(v, i, "ssm_out", width, s->n_embd);
 }
 
-static bool attention(const struct visitor *v, size_t i, const struct arch *arch)
+static bool visit_attention(const struct visitor *v, size_t i, const struct arch *arch)
 {
     const bool sub = !arch || arch->sub_norms, qk = arch && arch->qk_norms;
     const struct synth_spec *s = v->spec;
     const size_t head_dim = s->head_dim ? s->head_dim : s->n_embd / s->n_heads;
     const size_t q_dim = s->n_heads * head_dim, kv_dim = s->n_kv_heads * head_dim;
-    return (!sub || norm(v, i, "attn_sub_norm", q_dim)) &&
-           linear(v, i, "attn_q", s->n_embd, s->delta.dim > 0 ? 2 * q_dim : q_dim) &&
-           linear(v, i, "attn_k", s->n_embd, kv_dim) && linear(v, i, "attn_v", s->n_embd, kv_dim) &&
-           (!qk || norm(v, i, "attn_q_norm", head_dim)) &&
-           (!qk || norm(v, i, "attn_k_norm", head_dim)) &&
-           linear(v, i, "attn_output", q_dim, s->n_embd);
+    return (!sub || visit_norm(v, i, "attn_sub_norm", q_dim)) &&
+           /* In qwen35 each head has the rows of a query and those of an output gate. */
+           visit_linear(v, i, "attn_q", s->n_embd, s->delta.dim > 0 ? 2 * q_dim : q_dim) &&
+           visit_linear(v, i, "attn_k", s->n_embd, kv_dim) &&
+           visit_linear(v, i, "attn_v", s->n_embd, kv_dim) &&
+           (!qk || visit_norm(v, i, "attn_q_norm", head_dim)) &&
+           (!qk || visit_norm(v, i, "attn_k_norm", head_dim)) &&
+           visit_linear(v, i, "attn_output", q_dim, s->n_embd);
 }
 
 static bool visit_layer(const struct visitor *v, size_t i, const struct arch *arch)
@@ -331,28 +338,30 @@ static bool visit_layer(const struct visitor *v, size_t i, const struct arch *ar
     const bool sub = !arch || arch->sub_norms;
     const struct synth_spec *s = v->spec;
     const bool is_delta_net = s->delta.dim > 0 && (i + 1) % s->delta.interval != 0;
-    return norm(v, i, "attn_norm", s->n_embd) &&
-           (is_delta_net ? delta_net(v, i) : attention(v, i, arch)) &&
-           norm(v, i, s->delta.dim > 0 ? "post_attention_norm" : "ffn_norm", s->n_embd) &&
-           (!sub || norm(v, i, "ffn_sub_norm", s->n_ff)) && ffn(v, i);
+    return visit_norm(v, i, "attn_norm", s->n_embd) &&
+           (is_delta_net ? visit_delta_net(v, i) : visit_attention(v, i, arch)) &&
+           visit_norm(v, i, s->delta.dim > 0 ? "post_attention_norm" : "ffn_norm", s->n_embd) &&
+           (!sub || visit_norm(v, i, "ffn_sub_norm", s->n_ff)) && visit_ffn(v, i);
 }
 
-/* Layers that predict further tokens; their tensors are never read. */
-static bool extra_layers(const struct visitor *v)
+/* Visit the layers that predict further tokens. The engine never reads them, so one tensor for each
+ * is enough. */
+static bool visit_extra_layers(const struct visitor *v)
 {
     for (size_t i = 0; i < v->spec->n_extra_layers; i++)
-        if (!norm(v, v->spec->n_layers + i, "nextn.enorm", v->spec->n_embd))
+        if (!visit_norm(v, v->spec->n_layers + i, "nextn.enorm", v->spec->n_embd))
             return false;
     return true;
 }
 
-static bool extra_tensors(const struct visitor *v)
+/* Visit the vectors that spec.extra names. */
+static bool visit_extra_tensors(const struct visitor *v)
 {
     for (const char *at = v->spec->extra; at && *at;) {
         const size_t n = strcspn(at, ",");
         char name[64];
         (void)snprintf(name, sizeof(name), "%.*s", (int)n, at);
-        if (!plain(v, name, ROLE_NORM, v->spec->n_embd, 1))
+        if (!visit_tensor(v, name, ROLE_NORM, v->spec->n_embd, 1))
             return false;
         at += n + (at[n] == ',');
     }
@@ -366,20 +375,21 @@ bool synth_each_tensor(const struct synth_spec *spec, synth_visit_fn visit, void
     const struct arch *arch = arch_find(bn_str_of(spec->arch));
     const bool tied = !spec->untied && (!arch || arch->sub_norms || arch->qk_norms);
     const size_t head_dim = spec->head_dim ? spec->head_dim : spec->n_embd / spec->n_heads;
-    if (spec->rope_freqs && !freqs(&v, "rope_freqs.weight", head_dim / 2, 8.0f))
+    if (spec->rope_freqs && !visit_freqs(&v, "rope_freqs.weight", head_dim / 2, 8.0f))
         return false;
-    if (spec->longrope > 0 && (!freqs(&v, "rope_factors_short.weight", head_dim / 2, 8.0f) ||
-                               !freqs(&v, "rope_factors_long.weight", head_dim / 2, 29.0f)))
+    if (spec->longrope > 0 && (!visit_freqs(&v, "rope_factors_short.weight", head_dim / 2, 8.0f) ||
+                               !visit_freqs(&v, "rope_factors_long.weight", head_dim / 2, 29.0f)))
         return false;
-    if (!plain(&v, "token_embd.weight", ROLE_TABLE, spec->n_embd, spec->n_vocab))
+    if (!visit_tensor(&v, "token_embd.weight", ROLE_TABLE, spec->n_embd, spec->n_vocab))
         return false;
     for (size_t i = 0; i < spec->n_layers; i++) {
         if (!visit_layer(&v, i, arch))
             return false;
     }
-    return extra_layers(&v) && plain(&v, "output_norm.weight", ROLE_NORM, spec->n_embd, 1) &&
-           (tied || plain(&v, "output.weight", ROLE_TABLE, spec->n_embd, spec->n_vocab)) &&
-           extra_tensors(&v);
+    return visit_extra_layers(&v) &&
+           visit_tensor(&v, "output_norm.weight", ROLE_NORM, spec->n_embd, 1) &&
+           (tied || visit_tensor(&v, "output.weight", ROLE_TABLE, spec->n_embd, spec->n_vocab)) &&
+           visit_extra_tensors(&v);
 }
 
 struct writing {
@@ -388,7 +398,8 @@ struct writing {
     const struct gguf_sink *sink;
 };
 
-static bool announce(void *ud, const struct synth_tensor *t, struct bn_error *err)
+/* A synth_visit_fn: add the tensor to the header of the file. */
+static bool declare_tensor(void *ud, const struct synth_tensor *t, struct bn_error *err)
 {
     const struct writing *x = ud;
     const size_t n_experts = t->n_experts > 0 ? t->n_experts : 1;
@@ -403,7 +414,8 @@ static bool announce(void *ud, const struct synth_tensor *t, struct bn_error *er
     return true;
 }
 
-static bool produce(void *ud, const struct synth_tensor *t, struct bn_error *err)
+/* A synth_visit_fn: write the data of the tensor. */
+static bool write_tensor(void *ud, const struct synth_tensor *t, struct bn_error *err)
 {
     const struct writing *x = ud;
     return synth_write_tensor(x->spec, t, x->w, x->sink, err) && gguf_write_end(x->w, x->sink, err);
@@ -420,8 +432,9 @@ bool synth_write(const struct synth_spec *spec, const struct gguf_sink *sink, st
         return bn_fail(err, BN_EARG, "%zu layers with experts are too many", spec->n_layers);
     if (!gguf_writer_open(&x.w, err))
         return false;
-    const bool ok = synth_put_meta(spec, x.w, err) && synth_each_tensor(spec, announce, &x, err) &&
-                    gguf_write_header(x.w, sink, err) && synth_each_tensor(spec, produce, &x, err);
+    const bool ok =
+        synth_put_meta(spec, x.w, err) && synth_each_tensor(spec, declare_tensor, &x, err) &&
+        gguf_write_header(x.w, sink, err) && synth_each_tensor(spec, write_tensor, &x, err);
     gguf_writer_close(x.w);
     return ok;
 }

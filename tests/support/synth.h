@@ -27,19 +27,19 @@ enum synth_vocab {
     SYNTH_VOCAB_LLAMA3, /* n_vocab ids of synthetic BPE; the last 256 are Llama 3 specials */
 };
 
-#define SYNTH_ROW_SCALES SIZE_MAX
+#define SYNTH_ROW_SCALES SIZE_MAX /* value of synth_spec.scale_cols: one scale per row */
 
 struct synth_spec {
     const char *name; /* general.name */
-    const char
-        *arch; /* "bitnet-b1.58", "bitnet-25", "bitnet", "llama", "minicpm", "qwen3", "maple",
-                 * "qwen35" */
+    /* "bitnet-b1.58", "bitnet-25", "bitnet", "llama", "minicpm", "qwen3", "maple" or "qwen35". */
+    const char *arch;
     enum tensor_type type;     /* of linear layers; tensor_is_linear(type) is true */
     enum bn_i2s_layout layout; /* layout of I2_S */
     enum tensor_type head;     /* of embedding and output head; is_table is true */
-    size_t scale_cols;         /* columns that share a scale: 64, 128, 256; 0: one scale per tensor,
-                        * SYNTH_ROW_SCALES: one per row. Some scales are 0. */
-    bool ternary_head;         /* embedding and head have ternary values, also in float types */
+    /* Columns that share a scale: 64, 128 or 256. 0: one scale per tensor. SYNTH_ROW_SCALES: one
+     * per row. Some scales are 0. */
+    size_t scale_cols;
+    bool ternary_head; /* embedding and head have ternary values, also in float types */
     size_t n_layers, n_embd, n_heads, n_kv_heads, n_ff, n_ctx;
     size_t head_dim; /* 0 for n_embd / n_heads without attention.key_length in the file */
     size_t n_vocab;  /* always 262 with BYTES, 261 with QWEN */
@@ -63,11 +63,10 @@ struct synth_spec {
     bool scales;     /* F16 and F32 layers as -1, 0, +1 with an additional tensor X.scale */
     bool biases;     /* X.bias for every linear layer */
     bool official;   /* like published files: no tokenizer.ggml.pre, broken chat template */
-    /* A rotated file: elements of a transform (0: not rotated), prism.hadamard.version (0 means 1;
-     * 2 needs a tied head), and whether all signs are +1. */
-    size_t rotated_block;
-    unsigned rotated_version;
-    bool no_signs;
+    /* A rotated file: */
+    size_t rotated_block;     /* elements of a transform; 0: the file is not rotated */
+    unsigned rotated_version; /* prism.hadamard.version; 0 means 1; 2 needs a tied head */
+    bool no_signs;            /* all signs are +1 */
     /* Each run of this many columns of a row, a power of 4, has one weight that is not 0. So the
      * rotation of the weights by this block is ternary too, and a file with rotated_block equal to
      * this number is the same model as the file without rotated_block. 0: dense weights. */

@@ -13,7 +13,8 @@
 
 #include <math.h>
 
-#define CHUNK_ROWS 64
+#define CHUNK_ROWS 64     /* rows of a dense tensor that are written at once */
+#define MIN_SCALE_COLS 64 /* the fewest columns that may share a scale */
 
 static uint64_t stream_of(const struct synth_spec *spec, const char *name)
 {
@@ -23,7 +24,9 @@ static uint64_t stream_of(const struct synth_spec *spec, const char *name)
     return h;
 }
 
-/* 29 % -1, 42 % 0, 29 % +1, as in trained models: one byte per weight, compared with two limits. */
+/* Fill in ternary codes: 0, 1 and 2 stand for the weights -1, 0 and +1. 29 % of the weights are -1,
+ * 42 % are 0 and 29 % are +1, as in trained models: a random byte per weight is compared with the
+ * limits 74 and 182 of 256. */
 static void fill_codes(uint64_t stream, uint8_t *codes, size_t n)
 {
     for (size_t i = 0; i < n; i += 8) {
@@ -88,7 +91,7 @@ static void make_sparse(const struct synth_spec *spec, const struct synth_tensor
         if (is_rotated)
             value *= synth_sign(spec, t->n_cols, at % t->n_cols + col);
         for (size_t i = 0; i < block; i++) {
-            const int sign = __builtin_parityll(i & col) ? -1 : 1;
+            const int sign = __builtin_parityll(i & col) ? -1 : 1; /* of the Hadamard matrix */
             codes[at + i] = (uint8_t)(1 + (is_rotated ? value * sign : i == col ? value : 0));
         }
     }
@@ -139,7 +142,7 @@ static bool write_floats(const struct synth_spec *spec, const struct synth_tenso
     for (size_t row = 0; ok && row < t->n_rows; row++, codes += t->n_cols) {
         float scale = 0.0f;
         for (size_t k = 0; k < t->n_cols; k++) {
-            if (k % 64 == 0)
+            if (k % MIN_SCALE_COLS == 0)
                 scale = scale_at(spec, t, row, k);
             x[k] = (float)((int)codes[k] - 1) * scale;
         }
@@ -168,7 +171,9 @@ static bool write_ternary(const struct synth_spec *spec, const struct synth_tens
         make_binary(codes, n);
     if (spec->sparse_block)
         make_sparse(spec, t, codes);
-    if (spec->sparse_block && !spec->rotated_block) /* the same length of a row */
+    /* A run has one weight that is not 0 here, and sparse_block of them in the rotated file. The
+     * rows must have the same L2 norm in both. */
+    if (spec->sparse_block && !spec->rotated_block)
         scaled.scale *= sqrtf((float)spec->sparse_block);
     if (!tensor_geometries[t->type].is_ternary)
         ok = write_floats(spec, &scaled, codes, w, sink, err);

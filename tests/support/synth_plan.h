@@ -7,16 +7,17 @@
 
 #include "tests/support/synth.h"
 
+/* What a tensor is for. It decides the distribution of the random values. */
 enum synth_role {
-    ROLE_TERNARY,
-    ROLE_TABLE,
-    ROLE_NORM,
-    ROLE_SCALE,
+    ROLE_TERNARY, /* values -1, 0, +1 times a scale, in a ternary type or as floats */
+    ROLE_TABLE,   /* the embedding or the output head, in a float type */
+    ROLE_NORM,    /* weights of an RMS norm, near 1 */
+    ROLE_SCALE,   /* one number: the scale of a linear layer */
     ROLE_BIAS,
-    ROLE_FREQS,
-    ROLE_ROUTER,
-    ROLE_TAPS,
-    ROLE_DECAY
+    ROLE_FREQS,  /* factors of the RoPE pairs, from 1 to synth_tensor.scale */
+    ROLE_ROUTER, /* a small dense matrix: the router of the experts, or gates of a delta net */
+    ROLE_TAPS,   /* the convolution of a delta net */
+    ROLE_DECAY   /* logarithmic decay of a delta net: below 0 */
 };
 
 struct synth_tensor {
@@ -24,7 +25,7 @@ struct synth_tensor {
     enum synth_role role;
     enum tensor_type type;
     size_t n_cols, n_rows;
-    size_t n_experts; /* the rows are those of so many experts: the tensor has a third dimension */
+    size_t n_experts; /* above 0: a tensor of 3 dimensions; n_rows counts the rows of all experts */
     float scale;      /* TERNARY: magnitude of the values; SCALE: value; FREQS: the last factor */
 };
 
