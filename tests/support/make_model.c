@@ -154,16 +154,16 @@ static bool parse_vocab(const char *text, struct synth_spec *s)
 {
     if (strcmp(text, "bytes") == 0) {
         s->vocab = SYNTH_VOCAB_BYTES;
-        s->n_vocab = 262;
+        s->n_vocab = SYNTH_N_VOCAB_BYTES;
         return true;
     }
     if (strcmp(text, "qwen") == 0) {
         s->vocab = SYNTH_VOCAB_QWEN;
-        s->n_vocab = 261;
+        s->n_vocab = SYNTH_N_VOCAB_QWEN;
         return true;
     }
     if (s->vocab != SYNTH_VOCAB_LLAMA3)
-        s->n_vocab = 128256;
+        s->n_vocab = SYNTH_N_VOCAB_LLAMA3;
     s->vocab = SYNTH_VOCAB_LLAMA3;
     return strcmp(text, "llama3-like") == 0;
 }

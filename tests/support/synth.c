@@ -75,7 +75,7 @@ static struct synth_spec maple_spec(void)
                                .head_dim = 64,
                                .n_ff = 256,
                                .n_ctx = 512,
-                               .n_vocab = 261,
+                               .n_vocab = SYNTH_N_VOCAB_QWEN,
                                .vocab = SYNTH_VOCAB_QWEN,
                                .untied = true,
                                .n_experts = 8,
@@ -103,7 +103,7 @@ static struct synth_spec qwen35_spec(void)
         .n_rot = 16,
         .n_ff = 256,
         .n_ctx = 512,
-        .n_vocab = 261,
+        .n_vocab = SYNTH_N_VOCAB_QWEN,
         .vocab = SYNTH_VOCAB_QWEN,
         .untied = true,
         .delta = {.n_key_heads = 2, .n_value_heads = 4, .dim = 64, .interval = 4},
@@ -155,7 +155,9 @@ struct synth_spec synth_preset(const char *name)
                                        .n_kv_heads = p->n_kv_heads,
                                        .n_ff = p->n_ff,
                                        .n_ctx = p->n_ctx,
-                                       .n_vocab = p->vocab == SYNTH_VOCAB_BYTES ? 262 : 128256,
+                                       .n_vocab = p->vocab == SYNTH_VOCAB_BYTES
+                                                      ? SYNTH_N_VOCAB_BYTES
+                                                      : SYNTH_N_VOCAB_LLAMA3,
                                        .vocab = p->vocab,
                                        .seed = 1};
     }
@@ -424,11 +426,11 @@ static bool write_tensor(void *ud, const struct synth_tensor *t, struct bn_error
 bool synth_write(const struct synth_spec *spec, const struct gguf_sink *sink, struct bn_error *err)
 {
     struct writing x = {.spec = spec, .sink = sink};
-    if (spec->n_heads == 0 || spec->n_embd < spec->n_heads || spec->n_vocab < 261)
+    if (spec->n_heads == 0 || spec->n_embd < spec->n_heads || spec->n_vocab < SYNTH_N_VOCAB_QWEN)
         return bn_fail(err, BN_EARG,
                        "an embedding of %zu, %zu heads and %zu tokens do not make a model",
                        spec->n_embd, spec->n_heads, spec->n_vocab);
-    if (spec->n_experts > 0 && spec->n_layers > 64)
+    if (spec->n_experts > 0 && spec->n_layers > SYNTH_MAX_EXPERT_LAYERS)
         return bn_fail(err, BN_EARG, "%zu layers with experts are too many", spec->n_layers);
     if (!gguf_writer_open(&x.w, err))
         return false;

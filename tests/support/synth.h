@@ -27,6 +27,11 @@ enum synth_vocab {
     SYNTH_VOCAB_LLAMA3, /* n_vocab ids of synthetic BPE; the last 256 are Llama 3 specials */
 };
 
+/* The numbers of ids; that of SYNTH_VOCAB_LLAMA3 is the default of make_model and the presets. */
+#define SYNTH_N_VOCAB_BYTES 262
+#define SYNTH_N_VOCAB_QWEN 261
+#define SYNTH_N_VOCAB_LLAMA3 128256
+
 #define SYNTH_ROW_SCALES SIZE_MAX /* value of synth_spec.scale_cols: one scale per row */
 
 struct synth_spec {
@@ -42,7 +47,7 @@ struct synth_spec {
     bool ternary_head; /* embedding and head have ternary values, also in float types */
     size_t n_layers, n_embd, n_heads, n_kv_heads, n_ff, n_ctx;
     size_t head_dim; /* 0 for n_embd / n_heads without attention.key_length in the file */
-    size_t n_vocab;  /* always 262 with BYTES, 261 with QWEN */
+    size_t n_vocab;  /* SYNTH_N_VOCAB_BYTES or SYNTH_N_VOCAB_QWEN; any number with LLAMA3 */
     enum synth_vocab vocab;
     bool untied;     /* separate output.weight; always so for llama */
     float yarn;      /* YaRN factor, 0 for none */

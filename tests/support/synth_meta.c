@@ -11,6 +11,7 @@
 #include <stdio.h>
 
 #define N_BYTES 256
+#define N_LLAMA3_SPECIALS 256
 #define TEXT_BYTES 320 /* reserve of the arena; longer than any text of the vocabulary */
 
 static const char chat_template[] =
@@ -34,10 +35,13 @@ static const char broken_template[] =
     "eos_token }}{% elif message['role'] == 'assistant' %}{{ message['content'] + eos_token }}"
     "{% endif %}{% endfor %}";
 
+/* Values of tokenizer.ggml.token_type. */
+enum token_type { TOKEN_NORMAL = 1, TOKEN_CONTROL = 3, TOKEN_USER_DEFINED = 4 };
+
 /* Tokens and merges; their texts are in one arena that never moves. */
 struct vocab {
     struct bn_str *tokens; /* (n_vocab) */
-    int32_t *types;        /* (n_vocab) 1 normal, 3 control, 4 user-defined */
+    int32_t *types;        /* (n_vocab) values of enum token_type */
     float *scores;         /* (n_vocab) zeros */
     struct bn_str *merges; /* (n_merges) */
     size_t n_tokens, n_merges;
@@ -77,15 +81,15 @@ static struct bn_str join3(struct vocab *v, struct bn_str a, const char *between
     return (struct bn_str){at, n_bytes};
 }
 
-static void add_token(struct vocab *v, struct bn_str text, int32_t type)
+static void add_token(struct vocab *v, struct bn_str text, enum token_type type)
 {
-    v->types[v->n_tokens] = type;
+    v->types[v->n_tokens] = (int32_t)type;
     v->tokens[v->n_tokens++] = text;
 }
 
 static void add_special(struct vocab *v, const char *text)
 {
-    add_token(v, join3(v, bn_str_of(text), "", (struct bn_str){0}), 3);
+    add_token(v, join3(v, bn_str_of(text), "", (struct bn_str){0}), TOKEN_CONTROL);
 }
 
 static void add_reserved(struct vocab *v, unsigned i)
@@ -117,7 +121,7 @@ static void add_bytes(struct vocab *v, bool by_value)
     for (unsigned i = 0; i < N_BYTES; i++) {
         char utf8[4];
         const struct bn_str text = {utf8, utf8_encode(code_points[order[i]], utf8)};
-        add_token(v, join3(v, text, "", (struct bn_str){0}), 1);
+        add_token(v, join3(v, text, "", (struct bn_str){0}), TOKEN_NORMAL);
     }
 }
 
@@ -132,13 +136,13 @@ static void add_merges(struct vocab *v, size_t n_until)
     for (size_t i = 0; i < n_letters * n_letters && v->n_tokens < n_until; i++) {
         const struct bn_str a = letters[i / n_letters], b = letters[i % n_letters];
         v->merges[v->n_merges++] = join3(v, a, " ", b);
-        add_token(v, join3(v, a, "", b), 1);
+        add_token(v, join3(v, a, "", b), TOKEN_NORMAL);
     }
     for (size_t i = 0; v->n_tokens < n_until; i++) {
         const struct bn_str pair = v->tokens[N_BYTES + i / n_letters];
         const struct bn_str c = letters[i % n_letters];
         v->merges[v->n_merges++] = join3(v, pair, " ", c);
-        add_token(v, join3(v, pair, "", c), 1);
+        add_token(v, join3(v, pair, "", c), TOKEN_NORMAL);
     }
 }
 
@@ -162,7 +166,8 @@ static void add_qwen_specials(struct vocab *v)
                                            "</think>"};
     for (size_t i = 0; i < 5; i++) {
         add_special(v, specials[i]);
-        v->types[v->n_tokens - 1] = i < 3 ? 3 : 4;
+        if (specials[i][1] != '|') /* <think> and </think> are text that a user may see */
+            v->types[v->n_tokens - 1] = TOKEN_USER_DEFINED;
     }
 }
 
@@ -184,7 +189,8 @@ static void put_ids(struct gguf_writer *w, size_t bos, size_t eos, size_t paddin
 
 static void put_vocab(const struct synth_spec *spec, struct vocab *v, struct gguf_writer *w)
 {
-    const size_t n_ordinary = spec->vocab != SYNTH_VOCAB_LLAMA3 ? N_BYTES : spec->n_vocab - 256;
+    const size_t n_ordinary =
+        spec->vocab != SYNTH_VOCAB_LLAMA3 ? N_BYTES : spec->n_vocab - N_LLAMA3_SPECIALS;
     add_bytes(v, spec->vocab != SYNTH_VOCAB_LLAMA3);
     add_merges(v, n_ordinary);
     if (spec->vocab == SYNTH_VOCAB_BYTES)
@@ -222,14 +228,12 @@ static void put_real(const struct synth_spec *spec, struct gguf_writer *w, const
     gguf_put_f32(w, text, v);
 }
 
-#define MAX_LAYERS 64
-
 static void put_experts(const struct synth_spec *spec, struct gguf_writer *w)
 {
     char key[96];
-    uint8_t has_window[MAX_LAYERS];
-    float clamps[MAX_LAYERS];
-    for (size_t i = 0; i < MAX_LAYERS; i++) {
+    uint8_t has_window[SYNTH_MAX_EXPERT_LAYERS];
+    float clamps[SYNTH_MAX_EXPERT_LAYERS];
+    for (size_t i = 0; i < SYNTH_MAX_EXPERT_LAYERS; i++) {
         has_window[i] = i % 4 != 3;
         clamps[i] = spec->clamp;
     }
@@ -295,7 +299,8 @@ struct rotated_list {
     struct bn_str names[512];
     char text[512][32];
     size_t n_names;
-    int32_t widths[4]; /* embedding, attention heads, feed-forward */
+    /* All different widths: embedding, attention heads, feed-forward, delta net. */
+    int32_t widths[4];
     size_t n_widths;
 };
 
@@ -370,8 +375,8 @@ bool synth_put_meta(const struct synth_spec *spec, struct gguf_writer *w, struct
     struct vocab v = {0};
     const size_t n_vocab = spec->n_vocab;
     const bool qwen = spec->vocab == SYNTH_VOCAB_QWEN;
-    const bool fits = spec->vocab == SYNTH_VOCAB_BYTES ? n_vocab == 262
-                      : qwen                           ? n_vocab == 261
+    const bool fits = spec->vocab == SYNTH_VOCAB_BYTES ? n_vocab == SYNTH_N_VOCAB_BYTES
+                      : qwen                           ? n_vocab == SYNTH_N_VOCAB_QWEN
                                                        : n_vocab >= 512 && n_vocab <= 250000;
     if (!fits)
         return bn_fail(err, BN_EARG, "a vocabulary of %zu tokens is not possible", n_vocab);

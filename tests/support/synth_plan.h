@@ -7,6 +7,9 @@
 
 #include "tests/support/synth.h"
 
+/* Most layers of a model with experts: its metadata have an entry for each layer. */
+#define SYNTH_MAX_EXPERT_LAYERS 64
+
 /* What a tensor is for. It decides the distribution of the random values. */
 enum synth_role {
     ROLE_TERNARY, /* values -1, 0, +1 times a scale, in a ternary type or as floats */
