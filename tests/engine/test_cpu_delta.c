@@ -4,6 +4,7 @@
  */
 #include "engine/base/memory.h"
 #include "tests/engine/test_engine_kit.h"
+#include "tests/support/memory_stream.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -241,40 +242,12 @@ static void every_random_step_gives_the_logits_of_a_fresh_evaluation(void **stat
 
 /* ---- saved sequences ---- */
 
-struct tape {
-    uint8_t *bytes;
-    size_t n_bytes, at;
-};
-
-static bool record(void *ud, void *bytes, size_t n_bytes)
-{
-    struct tape *t = ud;
-    uint8_t *more = mem_alloc(t->n_bytes + n_bytes, 1);
-    if (t->n_bytes > 0)
-        memcpy(more, t->bytes, t->n_bytes);
-    memcpy(more + t->n_bytes, bytes, n_bytes);
-    mem_free(t->bytes);
-    t->bytes = more;
-    t->n_bytes += n_bytes;
-    return true;
-}
-
-static bool play(void *ud, void *bytes, size_t n_bytes)
-{
-    struct tape *t = ud;
-    if (n_bytes > t->n_bytes - t->at)
-        return false;
-    memcpy(bytes, t->bytes + t->at, n_bytes);
-    t->at += n_bytes;
-    return true;
-}
-
 static void loaded_sequence_continues_with_the_same_bits(void **state)
 {
     (void)state;
     const struct synth_spec spec = spec_of(0);
-    struct tape tape = {0};
-    const struct bn_stream out = {record, &tape}, in = {play, &tape};
+    struct memory_stream saved = {0};
+    const struct bn_stream out = memory_stream_writer(&saved), in = memory_stream_reader(&saved);
     int32_t ids[N_IDS];
     struct bn_error err;
     struct kit kit;
@@ -289,18 +262,18 @@ static void loaded_sequence_continues_with_the_same_bits(void **state)
     assert_true(bn_session_load(other, &in, &err));
     kit_append(&kit, other, ids + 40, N_IDS - 40, rest);
     assert_memory_equal(rest, all + 40 * N_VOCAB, (N_IDS - 40) * N_VOCAB * sizeof *rest);
-    assert_int_equal(tape.at, tape.n_bytes);
+    assert_int_equal(saved.at, saved.n_bytes);
 
     /* A file that ends early leaves a session that can be used. */
-    tape.n_bytes -= 1;
-    tape.at = 0;
+    saved.n_bytes -= 1;
+    saved.at = 0;
     assert_false(bn_session_load(other, &in, &err));
     assert_int_equal(err.code, BN_EIO);
     (void)bn_session_truncate(other, 0);
     kit_append(&kit, other, ids, N_IDS, rest);
     assert_memory_equal(rest, all, N_IDS * N_VOCAB * sizeof *rest);
     bn_session_close(other);
-    mem_free(tape.bytes);
+    mem_free(saved.bytes);
     mem_free(rest);
     mem_free(all);
     kit_close(&kit);

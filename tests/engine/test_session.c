@@ -4,6 +4,8 @@
  */
 #include "engine/base/memory.h"
 #include "tests/engine/test_engine_kit.h"
+#include "tests/support/le_put.h"
+#include "tests/support/memory_stream.h"
 
 #include <math.h>
 #include <setjmp.h>
@@ -212,38 +214,14 @@ static void request_kinds_agree_with_each_other(void **state)
     kit_free_rows(drawn, 1);
 }
 
-struct tape {
-    uint8_t *bytes;
-    size_t cap, n_bytes, at;
-};
-
-static bool record(void *ud, void *bytes, size_t n_bytes)
-{
-    struct tape *t = ud;
-    if (!mem_grow(&t->bytes, &t->cap, t->n_bytes + n_bytes, 1))
-        return false;
-    memcpy(t->bytes + t->n_bytes, bytes, n_bytes);
-    t->n_bytes += n_bytes;
-    return true;
-}
-
-static bool play(void *ud, void *bytes, size_t n_bytes)
-{
-    struct tape *t = ud;
-    if (n_bytes > t->n_bytes - t->at)
-        return false;
-    memcpy(bytes, t->bytes + t->at, n_bytes);
-    t->at += n_bytes;
-    return true;
-}
-
 static void loaded_cache_continues_as_the_session_would(void **state)
 {
     struct kit *kit = *state;
     int32_t ids[N_IDS];
     struct bn_error err;
-    struct tape tape = {0}, again = {0};
-    const struct bn_stream out = {record, &tape}, in = {play, &tape}, out2 = {record, &again};
+    struct memory_stream saved = {0}, again = {0};
+    const struct bn_stream out = memory_stream_writer(&saved), in = memory_stream_reader(&saved),
+                           out_again = memory_stream_writer(&again);
     kit_ids(ids, N_IDS, 7);
     /* Tokens that were removed by a truncation must not change the bytes. */
     sync_to(kit, ids, 90, 0);
@@ -251,52 +229,57 @@ static void loaded_cache_continues_as_the_session_would(void **state)
     assert_true(bn_session_save(kit->session, &out, &err));
     struct bn_session *other = kit_session(kit, 100);
     assert_true(bn_session_eval(other, ids, 70, NULL, NULL, 0, NULL, &err));
-    assert_true(bn_session_save(other, &out2, &err));
-    assert_int_equal(tape.n_bytes, again.n_bytes);
-    assert_memory_equal(tape.bytes, again.bytes, tape.n_bytes);
+    assert_true(bn_session_save(other, &out_again, &err));
+    assert_int_equal(saved.n_bytes, again.n_bytes);
+    assert_memory_equal(saved.bytes, again.bytes, saved.n_bytes);
     bn_session_close(other);
 
     bn_session_truncate(kit->session, 0);
     assert_true(bn_session_load(kit->session, &in, &err));
     assert_holds(kit->session, ids, 70);
     sync_to(kit, ids, 80, 70);
-    mem_free(tape.bytes);
+    mem_free(saved.bytes);
     mem_free(again.bytes);
 }
+
+#define SAVED_HEADER_BYTES 48 /* version, hash and number of ids; the ids follow */
 
 static void damaged_saved_cache_is_refused(void **state)
 {
     struct kit *kit = *state;
     int32_t ids[N_IDS];
     struct bn_error err;
-    struct tape tape = {0};
-    const struct bn_stream out = {record, &tape}, in = {play, &tape};
+    struct memory_stream saved = {0};
+    const struct bn_stream out = memory_stream_writer(&saved), in = memory_stream_reader(&saved);
     kit_ids(ids, N_IDS, 8);
     sync_to(kit, ids, 20, 0);
     assert_true(bn_session_save(kit->session, &out, &err));
-    const size_t n_bytes = tape.n_bytes;
+    const size_t n_bytes = saved.n_bytes;
     for (size_t cut = 0; cut < n_bytes; cut += cut < 200 ? 1 : n_bytes / 5) {
-        tape.n_bytes = cut;
-        tape.at = 0;
+        saved.n_bytes = cut;
+        saved.at = 0;
         assert_false(bn_session_load(kit->session, &in, &err));
+        assert_int_equal(err.code, BN_EIO);
     }
-    tape.n_bytes = n_bytes;
-    tape.at = 0;
-    tape.bytes[0] ^= 1; /* another layout */
+    saved.n_bytes = n_bytes;
+    saved.at = 0;
+    saved.bytes[0] ^= 1; /* another version of the KV cache */
     assert_false(bn_session_load(kit->session, &in, &err));
     assert_int_equal(err.code, BN_EFORMAT);
-    tape.bytes[0] ^= 1;
-    tape.bytes[51] = 0x7f; /* an id outside the vocabulary */
-    tape.at = 0;
+    assert_non_null(strstr(err.text, "another type or version"));
+    saved.bytes[0] ^= 1;
+    le_put_u32(saved.bytes + SAVED_HEADER_BYTES, N_VOCAB); /* the first id */
+    saved.at = 0;
     assert_false(bn_session_load(kit->session, &in, &err));
     assert_int_equal(err.code, BN_EFORMAT);
+    assert_non_null(strstr(err.text, "saved token"));
     struct bn_session *small = kit_session(kit, 19);
-    tape.at = 0;
+    saved.at = 0;
     assert_false(bn_session_load(small, &in, &err));
     assert_int_equal(err.code, BN_ECONTEXT);
     bn_session_close(small);
     sync_to(kit, ids, 25, 0); /* the session still works */
-    mem_free(tape.bytes);
+    mem_free(saved.bytes);
 }
 
 /* A saved Q8 cache can be loaded only into a Q8 session. */
@@ -307,8 +290,9 @@ static void saved_q8_cache_needs_a_q8_session(void **state)
     const struct bn_model_config cfg = {.n_threads = 2, .n_ubatch = 16, .kv = BN_KV_Q8};
     int32_t ids[N_IDS];
     struct bn_error err;
-    struct tape tape = {0}, again = {0};
-    const struct bn_stream out = {record, &tape}, in = {play, &tape}, out2 = {record, &again};
+    struct memory_stream saved = {0}, again = {0};
+    const struct bn_stream out = memory_stream_writer(&saved), in = memory_stream_reader(&saved),
+                           out_again = memory_stream_writer(&again);
     kit_open(&kit, &spec, &cfg);
     kit_ids(ids, N_IDS, 7);
     sync_to(&kit, ids, 90, 0);
@@ -316,20 +300,20 @@ static void saved_q8_cache_needs_a_q8_session(void **state)
     assert_true(bn_session_save(kit.session, &out, &err));
     bn_session_truncate(kit.session, 0);
     sync_to(&kit, ids, 70, 0);
-    assert_true(bn_session_save(kit.session, &out2, &err));
-    assert_int_equal(tape.n_bytes, again.n_bytes);
-    assert_memory_equal(tape.bytes, again.bytes, tape.n_bytes);
+    assert_true(bn_session_save(kit.session, &out_again, &err));
+    assert_int_equal(saved.n_bytes, again.n_bytes);
+    assert_memory_equal(saved.bytes, again.bytes, saved.n_bytes);
 
     bn_session_truncate(f16->session, 0);
     assert_false(bn_session_load(f16->session, &in, &err));
     assert_int_equal(err.code, BN_EFORMAT);
     assert_non_null(strstr(err.text, "cpu-f16-1"));
-    tape.at = 0;
+    saved.at = 0;
     bn_session_truncate(kit.session, 0);
     assert_true(bn_session_load(kit.session, &in, &err));
     assert_holds(kit.session, ids, 70);
     sync_to(&kit, ids, 80, 70);
-    mem_free(tape.bytes);
+    mem_free(saved.bytes);
     mem_free(again.bytes);
     kit_close(&kit);
 }
@@ -340,8 +324,8 @@ static void saved_cache_of_other_blocks_is_refused(void **state)
     (void)state;
     int32_t ids[10];
     struct bn_error err;
-    struct tape tape = {0};
-    const struct bn_stream out = {record, &tape}, in = {play, &tape};
+    struct memory_stream saved = {0};
+    const struct bn_stream out = memory_stream_writer(&saved), in = memory_stream_reader(&saved);
     struct synth_spec spec = synth_preset("tiny");
     struct kit kit;
     spec.arch = "qwen3";
@@ -356,12 +340,12 @@ static void saved_cache_of_other_blocks_is_refused(void **state)
     kit_close(&kit);
     spec.seed = 2;
     kit_open(&kit, &spec, NULL);
-    tape.at = 0;
+    saved.at = 0;
     assert_false(bn_session_load(kit.session, &in, &err));
     assert_int_equal(err.code, BN_EFORMAT);
     assert_non_null(strstr(err.text, "belongs to another model"));
     kit_close(&kit);
-    mem_free(tape.bytes);
+    mem_free(saved.bytes);
 }
 
 static void contexts_beyond_memory_are_refused(void **state)
@@ -388,11 +372,13 @@ static void batch_is_checked_before_it_is_evaluated(void **state)
     struct bn_batch_item items[2] = {{.session = kit->session, .ids = ids, .n_ids = 10},
                                      {.session = kit->session, .ids = ids, .n_ids = 1}};
     assert_false(bn_batch_eval(items, 2, NULL, &err)); /* the same session twice */
+    assert_int_equal(err.code, BN_EARG);
     items[1].session = other;
     items[1].n_ids = 7;
     assert_false(bn_batch_eval(items, 2, NULL, &err)); /* 17 tokens in micro-batches of 16 */
+    assert_int_equal(err.code, BN_EARG);
     items[1].n_ids = 0;
-    assert_false(bn_batch_eval(items, 2, NULL, &err));
+    assert_false(bn_batch_eval(items, 2, NULL, &err)); /* a sequence without tokens */
     assert_int_equal(err.code, BN_EARG);
     assert_holds(kit->session, ids, 0);
     items[1].n_ids = 6;

@@ -8,6 +8,7 @@
 #include "engine/session_states.h"
 #include "engine/spec/spec.h"
 #include "tests/engine/fake_backend.h"
+#include "tests/support/memory_stream.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -28,6 +29,8 @@ struct rig {
     struct bn_sync_stats stats; /* of the last sync */
 };
 
+/* The value of bn_session_config.state_memory for n_states states. For none it is 1 byte, because 0
+ * means the default. */
 static size_t budget_of(const struct rig *r, size_t n_states)
 {
     return n_states > 0 ? n_states * r->fake.model.info.state_bytes : 1;
@@ -341,44 +344,19 @@ static void full_budget_keeps_new_states_close_and_old_ones_sparse(void **state)
 
 /* ---- saved sessions ---- */
 
-struct tape {
-    uint8_t bytes[1 << 20];
-    size_t n_bytes, at;
-};
-
-static bool record(void *ud, void *bytes, size_t n_bytes)
-{
-    struct tape *t = ud;
-    assert_true(n_bytes <= sizeof t->bytes - t->n_bytes);
-    memcpy(t->bytes + t->n_bytes, bytes, n_bytes);
-    t->n_bytes += n_bytes;
-    return true;
-}
-
-static bool play(void *ud, void *bytes, size_t n_bytes)
-{
-    struct tape *t = ud;
-    if (n_bytes > t->n_bytes - t->at)
-        return false;
-    memcpy(bytes, t->bytes + t->at, n_bytes);
-    t->at += n_bytes;
-    return true;
-}
-
-static struct tape *record_chat(struct rig *r)
+static struct memory_stream save_session(struct rig *r)
 {
     struct bn_error err;
-    struct tape *t = mem_alloc(1, sizeof *t);
-    const struct bn_stream out = {record, t};
-    assert_non_null(t);
+    struct memory_stream saved = {0};
+    const struct bn_stream out = memory_stream_writer(&saved);
     assert_true(bn_session_save(r->s, &out, &err));
-    return t;
+    return saved;
 }
 
-static bool load_tape(struct rig *r, struct tape *t, struct bn_error *err)
+static bool load_saved(struct rig *r, struct memory_stream *saved, struct bn_error *err)
 {
-    const struct bn_stream in = {play, t};
-    t->at = 0;
+    const struct bn_stream in = memory_stream_reader(saved);
+    saved->at = 0;
     return bn_session_load(r->s, &in, err);
 }
 
@@ -388,11 +366,11 @@ static void saved_states_are_loaded(void **state)
     static const size_t budgets[] = {100, 3, 0}; /* of the session that loads */
     struct bn_error err;
     struct rig *r = open_chat(FAKE_RECURRENT, 100, 6);
-    struct tape *t = record_chat(r);
+    struct memory_stream saved = save_session(r);
     for (size_t i = 0; i < 3; i++) {
         struct rig *other = open_rig(FAKE_RECURRENT, budgets[i]);
-        assert_true(load_tape(other, t, &err));
-        assert_int_equal(t->at, t->n_bytes);
+        assert_true(load_saved(other, &saved, &err));
+        assert_int_equal(saved.at, saved.n_bytes);
         assert_int_equal(bn_session_states(other->s).n_states,
                          size_min(budgets[i], bn_session_states(r->s).n_states));
         memcpy(other->ids, r->ids, r->n_ids * sizeof *r->ids);
@@ -402,7 +380,7 @@ static void saved_states_are_loaded(void **state)
             assert_true(other->stats.n_reevaluated <= 1);
         close_rig(other);
     }
-    mem_free(t);
+    mem_free(saved.bytes);
     close_rig(r);
 }
 
@@ -411,27 +389,30 @@ static void damaged_states_are_refused(void **state)
     (void)state;
     struct bn_error err;
     struct rig *r = open_chat(FAKE_RECURRENT, 2, 2);
-    struct tape *t = record_chat(r);
-    const size_t n_bytes = t->n_bytes, state_bytes = r->fake.model.info.state_bytes;
-    const size_t header = n_bytes - 2 * (8 + state_bytes) - 16; /* version, number, size */
+    struct memory_stream saved = save_session(r);
+    const size_t n_bytes = saved.n_bytes, state_bytes = r->fake.model.info.state_bytes;
+    /* The end of the stream: version, number and size of the states, and two states. */
+    enum { HEADER_BYTES = 16, LENGTH_BYTES = 8 };
+    const size_t header = n_bytes - 2 * (LENGTH_BYTES + state_bytes) - HEADER_BYTES;
+    const size_t length_1 = HEADER_BYTES, length_2 = length_1 + LENGTH_BYTES + state_bytes;
     size_t n_held;
-    for (t->n_bytes = header; t->n_bytes < n_bytes; t->n_bytes++) {
-        assert_false(load_tape(r, t, &err));
+    for (saved.n_bytes = header; saved.n_bytes < n_bytes; saved.n_bytes++) {
+        assert_false(load_saved(r, &saved, &err));
         assert_int_equal(err.code, BN_EIO);
         (void)bn_session_ids(r->s, &n_held);
         assert_int_equal(n_held, 0);
     }
-    /* Offsets of bytes that must not change: version, size, high and low bytes of both lengths. */
-    const size_t wrong[] = {0, 8, 16 + 7, 16 + 8 + state_bytes + 7, 16 + 8 + state_bytes + 1};
+    /* Offsets of bytes that must not change: version, size, and bytes of both lengths. */
+    const size_t wrong[] = {0, 8, length_1 + 7, length_2 + 7, length_2 + 1};
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
-        t->bytes[header + wrong[i]] ^= 0x40;
-        assert_false(load_tape(r, t, &err));
+        saved.bytes[header + wrong[i]] ^= 0x40;
+        assert_false(load_saved(r, &saved, &err));
         assert_int_equal(err.code, BN_EFORMAT);
-        t->bytes[header + wrong[i]] ^= 0x40;
+        saved.bytes[header + wrong[i]] ^= 0x40;
     }
-    assert_true(load_tape(r, t, &err));
+    assert_true(load_saved(r, &saved, &err));
     assert_true(try_sync(r));
-    mem_free(t);
+    mem_free(saved.bytes);
     close_rig(r);
 }
 

@@ -6,6 +6,7 @@
 #include "engine/base/memory.h"
 #include "engine/base/size.h"
 #include "tests/engine/test_engine_kit.h"
+#include "tests/support/memory_stream.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -265,30 +266,6 @@ static void random_steps_with_recurrent_states_equal_a_new_evaluation(void **sta
 
 /* ---- saved sessions ---- */
 
-struct tape {
-    uint8_t *bytes;
-    size_t n_bytes, cap, at;
-};
-
-static bool record(void *ud, void *bytes, size_t n_bytes)
-{
-    struct tape *t = ud;
-    assert_true(mem_grow(&t->bytes, &t->cap, t->n_bytes + n_bytes, 1));
-    memcpy(t->bytes + t->n_bytes, bytes, n_bytes);
-    t->n_bytes += n_bytes;
-    return true;
-}
-
-static bool play(void *ud, void *bytes, size_t n_bytes)
-{
-    struct tape *t = ud;
-    if (n_bytes > t->n_bytes - t->at)
-        return false;
-    memcpy(bytes, t->bytes + t->at, n_bytes);
-    t->at += n_bytes;
-    return true;
-}
-
 /* Save ids[0 .. n) after more ids were evaluated and removed, and after a simple evaluation: the
  * bytes are the same. Load them and continue. */
 static void check_saved(const struct synth_spec *spec, enum bn_kv_type kv, size_t n)
@@ -296,8 +273,10 @@ static void check_saved(const struct synth_spec *spec, enum bn_kv_type kv, size_
     enum { N_ALL = 300 };
     const struct bn_model_config cfg = {.n_threads = 1, .n_ubatch = 16, .kv = kv};
     struct kit kit;
-    struct tape tape = {0}, again = {0};
-    const struct bn_stream out = {record, &tape}, out2 = {record, &again}, in = {play, &tape};
+    struct memory_stream saved = {0}, again = {0};
+    const struct bn_stream out = memory_stream_writer(&saved),
+                           out_again = memory_stream_writer(&again),
+                           in = memory_stream_reader(&saved);
     int32_t ids[N_ALL];
     struct bn_error err;
     kit_open(&kit, spec, &cfg);
@@ -313,23 +292,24 @@ static void check_saved(const struct synth_spec *spec, enum bn_kv_type kv, size_
     }
     assert_true(bn_session_eval(other, ids, n, NULL, NULL, 0, NULL, &err));
     assert_true(bn_session_save(s, &out, &err));
-    assert_true(bn_session_save(other, &out2, &err));
-    assert_int_equal(tape.n_bytes, again.n_bytes);
-    assert_memory_equal(tape.bytes, again.bytes, tape.n_bytes);
+    assert_true(bn_session_save(other, &out_again, &err));
+    assert_int_equal(saved.n_bytes, again.n_bytes);
+    assert_memory_equal(saved.bytes, again.bytes, saved.n_bytes);
 
     bn_session_close(other);
     other = open_session(&kit, N_ALL, 4);
     assert_true(bn_session_load(other, &in, &err));
-    assert_int_equal(tape.at, tape.n_bytes);
+    assert_int_equal(saved.at, saved.n_bytes);
     struct bn_sync_stats stats;
     assert_true(try_sync(other, ids, N_ALL, &row[0], NULL, &stats));
     assert_int_equal(stats.n_reused, n);
     assert_true(try_sync(s, ids, N_ALL, &row[1], NULL, NULL));
     assert_same_row(&row[0], &row[1]);
-    for (size_t cut = tape.n_bytes - 500; cut < tape.n_bytes; cut += 99) {
-        struct tape damaged = {tape.bytes, cut, cut, 0};
-        const struct bn_stream short_in = {play, &damaged};
+    for (size_t cut = saved.n_bytes - 500; cut < saved.n_bytes; cut += 99) {
+        struct memory_stream damaged = {.bytes = saved.bytes, .n_bytes = cut};
+        const struct bn_stream short_in = memory_stream_reader(&damaged);
         assert_false(bn_session_load(other, &short_in, &err));
+        assert_int_equal(err.code, BN_EIO);
         assert_true(try_sync(other, ids, N_ALL, &row[0], NULL, NULL));
         assert_same_row(&row[0], &row[1]);
     }
@@ -337,7 +317,7 @@ static void check_saved(const struct synth_spec *spec, enum bn_kv_type kv, size_
     bn_session_close(s);
     bn_session_close(other);
     kit_close(&kit);
-    mem_free(tape.bytes);
+    mem_free(saved.bytes);
     mem_free(again.bytes);
 }
 

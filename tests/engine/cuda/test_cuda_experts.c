@@ -7,6 +7,7 @@
 #include "engine/base/size.h"
 #include "engine/engine.h"
 #include "tests/engine/test_engine_kit.h"
+#include "tests/support/memory_stream.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -279,35 +280,11 @@ static void restored_states_match_the_cpu(void **state)
 
 /* ---- saved sessions ---- */
 
-struct tape {
-    uint8_t *bytes;
-    size_t n_bytes, cap, at;
-};
-
-static bool record(void *ud, void *bytes, size_t n_bytes)
-{
-    struct tape *t = ud;
-    assert_true(mem_grow(&t->bytes, &t->cap, t->n_bytes + n_bytes, 1));
-    memcpy(t->bytes + t->n_bytes, bytes, n_bytes);
-    t->n_bytes += n_bytes;
-    return true;
-}
-
-static bool play(void *ud, void *bytes, size_t n_bytes)
-{
-    struct tape *t = ud;
-    if (n_bytes > t->n_bytes - t->at)
-        return false;
-    memcpy(bytes, t->bytes + t->at, n_bytes);
-    t->at += n_bytes;
-    return true;
-}
-
 /* Both devices save the same bytes, and each continues from the bytes of the other. */
 static void check_saved(const struct synth_spec *spec, size_t n)
 {
     struct kit kits[2];
-    struct tape tapes[2] = {{0}, {0}};
+    struct memory_stream saved[2] = {{0}, {0}};
     struct walk w = {.random = 3};
     struct bn_session *s[2];
     struct bn_error err;
@@ -315,17 +292,17 @@ static void check_saved(const struct synth_spec *spec, size_t n)
     struct head_row *rows[2] = {kit_rows(&kits[0], 1), kit_rows(&kits[0], 1)};
     add_ids(&w, n);
     for (size_t i = 0; i < 2; i++) {
-        const struct bn_stream out = {record, &tapes[i]};
+        const struct bn_stream out = memory_stream_writer(&saved[i]);
         s[i] = open_session(&kits[i], 0);
         sync(s[i], &w, rows[i], NULL);
         assert_true(bn_session_save(s[i], &out, &err));
     }
-    assert_int_equal(tapes[0].n_bytes, tapes[1].n_bytes);
-    assert_memory_equal(tapes[0].bytes, tapes[1].bytes, tapes[0].n_bytes);
+    assert_int_equal(saved[0].n_bytes, saved[1].n_bytes);
+    assert_memory_equal(saved[0].bytes, saved[1].bytes, saved[0].n_bytes);
     add_ids(&w, 20);
     for (size_t i = 0; i < 2; i++) {
-        struct tape *other = &tapes[1 - i];
-        const struct bn_stream in = {play, other};
+        struct memory_stream *other = &saved[1 - i];
+        const struct bn_stream in = memory_stream_reader(other);
         struct bn_sync_stats stats;
         bn_session_truncate(s[i], 0);
         if (!bn_session_load(s[i], &in, &err))
@@ -334,8 +311,8 @@ static void check_saved(const struct synth_spec *spec, size_t n)
         assert_int_equal(stats.n_reused, n);
     }
     assert_memory_equal(rows[0]->cands, rows[1]->cands, rows[0]->n * sizeof *rows[0]->cands);
-    struct tape part = tapes[0];
-    const struct bn_stream short_in = {play, &part};
+    struct memory_stream part = saved[0];
+    const struct bn_stream short_in = memory_stream_reader(&part);
     part.n_bytes -= 100;
     part.at = 0;
     assert_false(bn_session_load(s[1], &short_in, &err));
@@ -346,7 +323,7 @@ static void check_saved(const struct synth_spec *spec, size_t n)
         kit_free_rows(rows[i], 1);
         bn_session_close(s[i]);
         kit_close(&kits[i]);
-        mem_free(tapes[i].bytes);
+        mem_free(saved[i].bytes);
     }
 }
 
