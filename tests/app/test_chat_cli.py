@@ -4,6 +4,7 @@ test_chat_cli.py CHAT MAKE_MODEL: the chat with its engine on a tiny generated m
 """
 import glob
 import json
+import math
 import os
 import re
 import resource
@@ -163,11 +164,14 @@ class Chat(ChatCase):
         self.assertEqual(first['text'], again['text'])
         self.assertGreater(again['reused_tokens'], 0)
 
-    def test_logprobs_add_up_and_name_the_greedy_token_first(self):
+    def test_logprobs_are_sorted_probabilities_with_the_greedy_token_first(self):
         turn = json.loads(self.says('--json', '--logprobs', '3', '--greedy', '-n', '8', stdin=b'x'))
+        self.assertEqual(len(turn['logprobs']), turn['completion_tokens'])
         for token in turn['logprobs']:
-            self.assertEqual(token['top'][0]['id'], token['id'])
-            self.assertLessEqual(token['logprob'], 0)
+            top = [entry['logprob'] for entry in token['top']]
+            self.assertEqual((token['top'][0]['id'], top[0]), (token['id'], token['logprob']))
+            self.assertEqual((len(top), top), (3, sorted(top, reverse=True)))
+            self.assertLess(sum(map(math.exp, top)), 1 + 1e-5)
 
     def snapshots(self):
         return glob.glob(os.path.join(self.home.name, '.cache/bitnet-chat/kv/*'))
@@ -214,16 +218,20 @@ class Chat(ChatCase):
         with open(path, 'rb') as file:
             whole = file.read()
         wanted = self.resume(session)[0]['text']
+        def put(at, data):
+            return whole[:at] + data + whole[at + len(data):]
+        mark, model, version, count, ids = 0, 8, 40, 72, 80  # offsets
+        cache = len(whole) // 2  # the keys and values are nearly all of the file
         for name, changed, reason in (
-                ('mark', b'x' + whole[1:], 'not a snapshot of this version'),
-                ('model', whole[:8] + b'xx' + whole[10:], "to another model"),
-                ('version', whole[:40] + b'gpu' + whole[43:],
+                ('mark', put(mark, b'x'), 'not a snapshot of this version'),
+                ('model', put(model, b'xx'), 'to another model'),
+                ('version', put(version, b'gpu'),
                  'KV cache of the snapshot has type gpu-f16-1, but cpu-f16-1 is needed'),
-                ('hostile version', whole[:40] + b'\x1b[2J' + whole[44:], 'has type unknown'),
-                ('count', whole[:72] + b'\xff' * 8 + whole[80:], 'tokens, but the conversation has only'),
-                ('ids', whole[:80] + b'\x07\0\0\0' + whole[84:], 'at token 0'),
-                ('ids below 0', whole[:80] + b'\xff' * 4 + whole[84:], 'at token 0'),
-                ('cache', whole[:400] + bytes([whole[400] ^ 1]) + whole[401:], 'damaged'),
+                ('hostile version', put(version, b'\x1b[2J'), 'has type unknown'),
+                ('count', put(count, b'\xff' * 8), 'tokens, but the conversation has only'),
+                ('ids', put(ids, b'\x07\0\0\0'), 'at token 0'),
+                ('ids below 0', put(ids, b'\xff' * 4), 'at token 0'),
+                ('cache', put(cache, bytes([whole[cache] ^ 1])), 'damaged'),
                 ('short', whole[:-1], 'damaged'), ('head', whole[:30], 'damaged'),
                 ('empty', b'', 'damaged'), ('long', whole + b'x', 'damaged')):
             with open(path, 'wb') as file:

@@ -363,7 +363,7 @@ class Logits(ProgramCase):
         self.assertIn('--reuse 4: there are only 3 --tokens', message)
         self.assertFalse(os.path.exists(self.path('out')))
 
-    def test_a_context_below_the_tokens_is_exit_2(self):
+    def test_a_context_below_the_tokens_is_exit_4(self):
         message = self.fails(4, 'logits', self.model, '--tokens', '1,2,3', '--ctx', '2', '--out', self.path('out'))
         self.assertIn('--ctx 2: there are 3 --tokens', message)
         self.assertFalse(os.path.exists(self.path('out')))
@@ -512,9 +512,10 @@ class Check(ProgramCase):
     def test_an_invalid_code_names_its_tensor(self):
         with open(self.model, 'rb') as file:
             data = bytearray(file.read())
-        data[-2000] = 0xff
+        output_norm_bytes = 256 * 4  # the last tensor; the one before it has ternary codes, then 32 bytes of its scale
+        data[-output_norm_bytes - 32 - 1] = 0xff  # four codes 3
         path = self.write('flipped.gguf', bytes(data))
-        self.assertRegex(self.fails(3, 'check', path), "tensor '")
+        self.assertIn("tensor 'blk.1.ffn_down.weight': ", self.fails(3, 'check', path))
 
 
 if __name__ == '__main__':

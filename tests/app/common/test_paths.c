@@ -24,6 +24,19 @@ static int make_work(void **state)
     return mkdtemp(work) ? 0 : -1;
 }
 
+static int remove_work(void **state)
+{
+    static const char *const names[] = {"a/b", "a", "text", ""};
+    char path[PATH_BYTES];
+    int failed = 0;
+    (void)state;
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+        (void)snprintf(path, sizeof(path), "%s/%s", work, names[i]);
+        failed |= remove(path);
+    }
+    return failed;
+}
+
 static void xdg_variables_come_before_home(void **state)
 {
     char path[PATH_BYTES];
@@ -144,5 +157,5 @@ int main(void)
         cmocka_unit_test(reads_a_whole_file_up_to_a_limit),
         cmocka_unit_test(unreadable_files_are_errors),
     };
-    return cmocka_run_group_tests(tests, make_work, NULL);
+    return cmocka_run_group_tests(tests, make_work, remove_work);
 }

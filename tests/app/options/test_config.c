@@ -137,7 +137,7 @@ static void a_byte_order_mark_is_skipped_and_a_nul_refused(void **state)
     assert_true(options_real(f->o, "temp") == 3);
 }
 
-static void no_prefix_and_near_names(void **state)
+static void the_name_of_a_flag_may_begin_with_no(void **state)
 {
     struct fixture *f = *state;
     assert_true(apply(f, "wrap = on\nno-wrap = on\n"));
@@ -145,6 +145,11 @@ static void no_prefix_and_near_names(void **state)
     assert_true(apply(f, "no-wrap = off\n"));
     assert_true(options_flag(f->o, "wrap"));
     assert_int_equal(f->n_warnings, 0);
+}
+
+static void an_unknown_name_is_a_warning_with_a_near_name(void **state)
+{
+    struct fixture *f = *state;
     assert_true(apply(f, "temo = 1\n"));
     assert_string_equal(f->warning, "file:1: there is no option 'temo'; did you mean temp?");
     assert_true(apply(f, "\nno-color = on\n"));
@@ -163,7 +168,8 @@ int main(void)
         TEST(a_text_keeps_what_is_in_quotes),
         TEST(a_quote_that_is_not_closed_is_a_warning),
         TEST(a_text_that_loses_a_comment_is_a_warning),
-        TEST(no_prefix_and_near_names),
+        TEST(the_name_of_a_flag_may_begin_with_no),
+        TEST(an_unknown_name_is_a_warning_with_a_near_name),
         TEST(a_byte_order_mark_is_skipped_and_a_nul_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
