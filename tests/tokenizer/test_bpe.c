@@ -60,7 +60,7 @@ static void whole_pieces_need_no_merges(void **state)
     tokenizer_close(t);
 }
 
-static void an_intermediate_without_a_token_is_split(void **state)
+static void the_result_of_a_merge_without_a_token_is_split(void **state)
 {
     (void)state;
     const struct made_token token = {"zzy", TOKEN_NORMAL, 0};
@@ -112,8 +112,8 @@ static void random_bytes_survive_the_round_trip(void **state)
     }
 }
 
-/* The simple implementation: search the best of all pairs, join it, repeat. Token texts have at
- * most 8 letters; the rank of a pair is its index in `pairs`. */
+/* The simple implementation: search the best of all pairs, join it, repeat. Merge k joins left[k]
+ * and right[k] to tokens[k], of at most 8 letters; a lower k comes first. */
 struct plain_bpe {
     char tokens[64][9];
     char left[64][9], right[64][9];
@@ -235,7 +235,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(merges_by_rank_leftmost_first),
         cmocka_unit_test(whole_pieces_need_no_merges),
-        cmocka_unit_test(an_intermediate_without_a_token_is_split),
+        cmocka_unit_test(the_result_of_a_merge_without_a_token_is_split),
         cmocka_unit_test(special_tokens_are_never_merged),
         cmocka_unit_test(random_bytes_survive_the_round_trip),
         cmocka_unit_test(equals_the_definition_on_random_vocabularies),
