@@ -169,14 +169,15 @@ static void only_role_names_are_template_text(void **state)
     assert_segments(f, "T:user|M0:text");
 }
 
+/* Each byte that belongs to no character becomes U+FFFD. ED A0 80 would be a surrogate. */
 static void invalid_utf8_is_replaced(void **state)
 {
     struct fixture *const f = *state;
     const struct template_input in = {
         .messages = push_message(f, template_list(f->arena), "user", "a\xff\xc3(\xed\xa0\x80z")};
-    assert_true(open_text(f, "{{ messages[0].content|length }}"));
+    assert_true(open_text(f, "{{ messages[0].content|length }}{{ messages[0].content }}"));
     assert_true(template_render(f->t, f->arena, &in, &f->out, &f->err));
-    assert_segments(f, "T:8");
+    assert_segments(f, "T:8|M0:a\uFFFD\uFFFD(\uFFFD\uFFFD\uFFFDz");
 }
 
 static void generation_prompt_may_start_in_thought(void **state)
