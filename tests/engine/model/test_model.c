@@ -14,6 +14,11 @@
 
 #include <cmocka.h>
 
+#define F16_NAN 0x7e00
+#define F16_INFINITY 0x7c00
+#define F16_MINUS_INFINITY 0xfc00
+#define F32_INFINITY 0x7f800000
+
 static void opened(const struct synth_spec *spec, struct synth_model *m)
 {
     struct bn_error err;
@@ -153,22 +158,24 @@ static void dense_heads_are_no_linear_layers(void **state)
 
 static void damaged_ternary_tables_are_refused(void **state)
 {
+    /* Offset of row 512, one block of PQ2_0: a scale of 2 bytes, then the codes. */
+    enum { LAST_ROW = 512 * 34 };
     (void)state;
     struct synth_spec spec = synth_preset("qwen3-tiny");
     struct synth_model m;
     spec.untied = true;
     spec.scale_cols = 0; /* no block has the scale 0, which would hide its codes */
     opened(&spec, &m);
-    data_of(&m, "token_embd.weight")[512 * 34 + 7] = 0xff; /* the last row */
+    data_of(&m, "token_embd.weight")[LAST_ROW + 7] = 0xff; /* four codes 3 */
     refused(&m, BN_EFORMAT, "tensor 'token_embd.weight': the byte at");
     opened(&spec, &m);
-    le_put_u16(data_of(&m, "token_embd.weight") + 512 * 34, 0x7e00);
+    le_put_u16(data_of(&m, "token_embd.weight") + LAST_ROW, F16_NAN);
     refused(&m, BN_EFORMAT, "tensor 'token_embd.weight': the scale of block 512, at byte");
     opened(&spec, &m);
-    le_put_u16(data_of(&m, "output.weight") + 512 * 34, 0xfc00);
+    le_put_u16(data_of(&m, "output.weight") + LAST_ROW, F16_MINUS_INFINITY);
     refused(&m, BN_EFORMAT, "tensor 'output.weight': the scale of block 512, at byte");
     opened(&spec, &m);
-    le_put_u16(data_of(&m, "blk.1.ffn_down.weight"), 0x7c00);
+    le_put_u16(data_of(&m, "blk.1.ffn_down.weight"), F16_INFINITY);
     refused(&m, BN_EFORMAT, "tensor 'blk.1.ffn_down.weight': the scale of block 0, at byte");
 }
 
@@ -347,7 +354,7 @@ static void numbers_that_are_not_finite_are_refused(void **state)
     spec.type = TENSOR_F16;
     spec.scales = spec.rope_freqs = true;
     opened(&spec, &m);
-    le_put_u32(data_of(&m, "blk.0.attn_q.scale"), 0x7f800000);
+    le_put_u32(data_of(&m, "blk.0.attn_q.scale"), F32_INFINITY);
     refused(&m, BN_EFORMAT, "'blk.0.attn_q.scale' is not a finite number");
     opened(&spec, &m);
     le_put_u32(data_of(&m, "rope_freqs.weight") + 4, 0);
@@ -476,15 +483,20 @@ static void layouts_must_fit_the_shape(void **state)
 {
     (void)state;
     struct synth_spec spec = synth_preset("tiny");
+    const struct model_config layout_c = {.i2s_layout = BN_I2S_C};
     struct synth_model m;
     struct bn_error err;
     spec.n_embd = 400;
     spec.n_ff = 640; /* rows of 400 and 640: blocks cross row ends */
     opened(&spec, &m);
     synth_close(&m);
-    spec.n_embd = 20;
-    spec.n_heads = spec.n_kv_heads = 1;
-    assert_false(synth_open(&spec, &m, &err));
+    spec.n_embd = 256;
+    spec.n_ff = 638; /* layout C needs a multiple of 4 rows, A does not */
+    opened(&spec, &m);
+    assert_false(reopen(&m, &layout_c, &err));
+    assert_int_equal(err.code, BN_EFORMAT);
+    assert_non_null(strstr(err.text, "256 x 638 elements do not fit I2_S layout C"));
+    synth_close(&m);
 }
 
 static void unknown_architecture_is_refused(void **state)
@@ -536,7 +548,7 @@ static void the_cancel_flag_stops_before_a_table_is_read(void **state)
         struct synth_model m;
         struct bn_error err;
         opened(&spec, &m);
-        le_put_u16(data_of(&m, tables[i]), 0x7e00); /* a NaN as scale */
+        le_put_u16(data_of(&m, tables[i]), F16_NAN); /* the first scale */
         assert_false(reopen(&m, &cfg, &err));
         assert_int_equal(err.code, BN_ECANCELLED);
         synth_close(&m);
