@@ -301,14 +301,17 @@ static void gaps_between_tensors_are_allowed(void **state)
     gguf_close(g);
 }
 
+/* The size of a type that the engine does not know is its span: the bytes up to the next tensor, or
+ * to the end of the file. */
 static void foreign_types_get_the_span_as_their_size(void **state)
 {
+    enum { TL2 = 39, UNKNOWN = 4711, I2_S = 36 };
     (void)state;
     struct raw_gguf r = {0};
     raw_head(&r, 3, 3, 0);
-    raw_info(&r, "a", 64, 1, 39, 0);
-    raw_info(&r, "b", 64, 1, 4711, 64);
-    raw_info(&r, "c", 128, 1, 36, 96);
+    raw_info(&r, "a", 64, 1, TL2, 0);
+    raw_info(&r, "b", 64, 1, UNKNOWN, 64);
+    raw_info(&r, "c", 128, 1, I2_S, 96);
     raw_data(&r, 96 + 64);
     struct gguf *g = raw_parsed(&r);
     assert_int_equal(gguf_find_tensor(g, "a")->type, TENSOR_OTHER);

@@ -29,7 +29,7 @@ struct fixture {
     struct synth_model m;
     uint8_t *copy; /* (n_bytes) corrupted and restored */
     size_t n_bytes, data_start;
-    size_t resident0;
+    size_t resident_bytes; /* of the process, before any test */
 };
 
 static int open_spec(const struct synth_spec *spec, void **state)
@@ -42,7 +42,7 @@ static int open_spec(const struct synth_spec *spec, void **state)
     f.data_start = f.m.gguf->data_start;
     f.copy = mem_alloc(f.n_bytes, 1);
     memcpy(f.copy, f.m.bytes.bytes, f.n_bytes);
-    f.resident0 = mem_resident_bytes();
+    f.resident_bytes = mem_resident_bytes();
     *state = &f;
     return 0;
 }
@@ -99,7 +99,8 @@ static int open_delta_net(void **state)
     spec.n_heads = spec.n_kv_heads = 1;
     spec.head_dim = 128;
     spec.untied = false;
-    spec.delta = (struct delta_shape){1, 2, 64, 2};
+    spec.delta =
+        (struct delta_shape){.n_key_heads = 1, .n_value_heads = 2, .dim = 64, .interval = 2};
     spec.n_extra_layers = 1;
     return open_spec(&spec, state);
 }
@@ -169,7 +170,7 @@ static bool try_open(const struct fixture *f, size_t n_bytes)
 
 static void memory_stayed_small(const struct fixture *f)
 {
-    assert_true(mem_peak_bytes() < f->resident0 + MAX_BYTES);
+    assert_true(mem_peak_bytes() < f->resident_bytes + MAX_BYTES);
 }
 
 static void only_the_complete_file_opens(void **state)
@@ -238,11 +239,24 @@ static void huge_numbers_are_harmless(void **state)
     memory_stayed_small(f);
 }
 
-/* Set every number of the metadata in turn: sizes that do not match the tensors must be refused. */
-static void huge_hyperparameters_are_harmless(void **state)
+static bool is_size_of_tensors(struct bn_str key)
+{
+    static const char *const ends[] = {".embedding_length", ".feed_forward_length"};
+    for (size_t i = 0; i < sizeof(ends) / sizeof(ends[0]); i++) {
+        const size_t n = strlen(ends[i]);
+        if (key.n_bytes > n && memcmp(key.ptr + key.n_bytes - n, ends[i], n) == 0)
+            return true;
+    }
+    return false;
+}
+
+/* Set every number of the metadata in turn. Those that give the tensors another shape are refused;
+ * the others may open. */
+static void wrong_hyperparameters_are_refused_or_harmless(void **state)
 {
     const struct fixture *f = *state;
     static const uint32_t numbers[] = {0, 1, 2, 31, 33, 1024, 1 << 20, 0x7fffffff, 0xffffffff};
+    size_t n_refused = 0;
     for (size_t k = 0; k < f->m.gguf->n_kvs; k++) {
         const struct gguf_kv *kv = &f->m.gguf->kvs[k];
         if (kv->kind != GGUF_U32)
@@ -251,10 +265,15 @@ static void huge_hyperparameters_are_harmless(void **state)
         const uint32_t kept = le_u32(at);
         for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++) {
             le_put_u32(at, numbers[i]);
-            (void)try_open(f, f->n_bytes);
+            const bool ok = try_open(f, f->n_bytes);
+            if (numbers[i] != kept && is_size_of_tensors(kv->key)) {
+                assert_false(ok);
+                n_refused++;
+            }
         }
         le_put_u32(at, kept);
     }
+    assert_true(n_refused > 0);
     assert_true(try_open(f, f->n_bytes));
     memory_stayed_small(f);
 }
@@ -266,7 +285,7 @@ int main(void)
         cmocka_unit_test(flipped_bytes_are_harmless),
         cmocka_unit_test(flipped_weights_are_refused_or_harmless),
         cmocka_unit_test(huge_numbers_are_harmless),
-        cmocka_unit_test(huge_hyperparameters_are_harmless),
+        cmocka_unit_test(wrong_hyperparameters_are_refused_or_harmless),
     };
     int n_failed = 0;
     const CMFixtureFunction opens[] = {open_tensor_scales, open_pq2_0,     open_ptq1_0,
