@@ -256,24 +256,27 @@ void transcript_set_skipped(struct transcript *t, size_t n_skipped)
         t->now.items[i]->oldest_serial = SIZE_MAX;
 }
 
-static bool set_system(struct transcript_state *s, struct bn_str text)
+/* The state takes the text. */
+static void replace_system(struct transcript_state *s, struct bn_str text)
 {
-    struct bn_str copy;
-    if (!copy_text(&copy, text))
-        return false;
     free_text(&s->system);
     free_text(&s->system_extra);
-    s->system = copy;
-    return true;
+    s->system = text;
 }
 
 bool transcript_set_system(struct transcript *t, struct bn_str text)
 {
     struct transcript_step *edit = open_edit(t);
-    /* While a message is edited, the files have the state before. They need the new system message
-     * too. */
-    if ((edit && !set_system(&edit->state, text)) || !set_system(&t->now, text))
+    struct bn_str copy, edit_copy = {0};
+    if (!copy_text(&copy, text))
         return false;
+    if (edit && !copy_text(&edit_copy, text)) {
+        free_text(&copy);
+        return false;
+    }
+    replace_system(&t->now, copy);
+    if (edit) /* the files have the state before the edit: they need the new system message too */
+        replace_system(&edit->state, edit_copy);
     t->unsaved = true;
     return true;
 }

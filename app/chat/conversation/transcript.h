@@ -98,7 +98,8 @@ void transcript_remove_last(struct transcript *t);
  * oldest_serial of all exchanges, none of which another state may share. */
 void transcript_set_skipped(struct transcript *t, size_t n_skipped);
 /* Set the system message; empty: remove it. Drops its unknown members (system_extra). This is no
- * undo step of its own, but a state that undo or redo restores has its own system message. */
+ * undo step of its own, but a state that undo or redo restores has its own system message. False:
+ * no memory, and nothing has changed. */
 bool transcript_set_system(struct transcript *t, struct bn_str text);
 
 /* Set `typed` and `files` of the last exchange, which must exist and be in no other state: call

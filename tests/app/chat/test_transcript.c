@@ -11,6 +11,16 @@
 
 #include <cmocka.h>
 
+static size_t n_until_fail; /* allocation of this number fails; 0: none */
+
+/* The linker option --wrap calls this in place of mem_alloc. */
+void *__real_mem_alloc(size_t n, size_t unit_bytes);
+void *__wrap_mem_alloc(size_t n, size_t unit_bytes);
+void *__wrap_mem_alloc(size_t n, size_t unit_bytes)
+{
+    return n_until_fail > 0 && --n_until_fail == 0 ? NULL : __real_mem_alloc(n, unit_bytes);
+}
+
 #define MAX_STEPS 64 /* steps of the undo list and of the redo list, as in transcript.c */
 
 static void add_exchange(struct transcript *t, const char *user, const char *answer)
@@ -186,6 +196,27 @@ static void an_edited_message_is_saved_until_it_is_sent(void **state)
     transcript_finish(&t);
 }
 
+static void a_system_message_is_set_everywhere_or_nowhere(void **state)
+{
+    struct transcript t = {0};
+    size_t n_failed = 0;
+    (void)state;
+    add_exchange(&t, "a", "1");
+    assert_true(transcript_set_system(&t, bn_str_of("old")));
+    assert_true(transcript_rewind(&t, 0));
+    transcript_begin_edit(&t);
+    for (n_until_fail = 1; !transcript_set_system(&t, bn_str_of("new"));
+         n_until_fail = ++n_failed + 1) {
+        assert_true(bn_str_is(t.now.system, "old"));
+        expect_saved(&t, 1, "old");
+    }
+    n_until_fail = 0;
+    assert_int_equal(n_failed, 2); /* the state that is shown and the one in the files */
+    assert_true(bn_str_is(t.now.system, "new"));
+    expect_saved(&t, 1, "new");
+    transcript_finish(&t);
+}
+
 /* As prompt_fit would do for a large message: leave out `n` turns. */
 static void add_large(struct transcript *t, size_t n)
 {
@@ -358,6 +389,7 @@ int main(void)
         cmocka_unit_test(forget_and_rewind_keep_the_right_part),
         cmocka_unit_test(forgotten_turns_return_after_a_new_answer),
         cmocka_unit_test(an_edited_message_is_saved_until_it_is_sent),
+        cmocka_unit_test(a_system_message_is_set_everywhere_or_nowhere),
         cmocka_unit_test(turns_that_a_removed_message_left_out_return),
         cmocka_unit_test(forgotten_turns_do_not_keep_others_out),
         cmocka_unit_test(the_skipped_turns_of_a_file_stay_skipped),
