@@ -93,6 +93,8 @@ enum exit_code app_load_options(struct app *app, struct strbuf *prompt)
 
 /* ---- files ---- */
 
+#define MODEL_NAME_COLUMNS 60
+
 /* Set the model's name: general.name or the name of the file, safe for a terminal. */
 static bool set_model_name(struct app *app, struct bn_error *err)
 {
@@ -100,7 +102,7 @@ static bool set_model_name(struct app *app, struct bn_error *err)
     struct strbuf clean = {0};
     if (!bn_file_get_str(app->model.file, "general.name", &name) || name.n_bytes == 0)
         name = bn_str_of(path_name(bn_file_path(app->model.file)));
-    term_text_brief(name, 60, &clean); /* 60 columns; model.name may hold even less */
+    term_text_brief(name, MODEL_NAME_COLUMNS, &clean); /* model.name may hold even less */
     (void)snprintf(app->model.name, sizeof(app->model.name), "%.*s",
                    bn_str_shown(strbuf_str(&clean), sizeof(app->model.name) - 1),
                    strbuf_text(&clean));

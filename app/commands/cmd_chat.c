@@ -13,8 +13,6 @@
 #include <stdio.h>
 #include <unistd.h>
 
-#define BRIEF_COLUMNS 60 /* a message in a notice is cut to this width */
-
 /* Call this after a change of the conversation. It shows `action`, which names the change, and the
  * last message, updates the number of tokens in use, and writes the conversation to its files. */
 static void finish_change(struct command_host *host, const char *action)
@@ -25,7 +23,7 @@ static void finish_change(struct command_host *host, const char *action)
     if (last) {
         strbuf_addf(&text, "%zu turn%s left, the last: ", host->chat->transcript.now.n,
                     host->chat->transcript.now.n == 1 ? "" : "s");
-        term_text_brief(exchange_typed(last), BRIEF_COLUMNS, &text);
+        term_text_brief(exchange_typed(last), COMMAND_BRIEF_COLUMNS, &text);
     } else {
         strbuf_add_text(&text, "the conversation is empty");
     }

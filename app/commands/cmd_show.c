@@ -89,7 +89,7 @@ static void add_overflow(struct command_host *host, struct strbuf *text)
         strbuf_addf(text, "\ndropped so far: %zu", n_out);
     if (overflow != OVERFLOW_STOP && s->n > next + 1) { /* the last turn is never dropped */
         strbuf_add_text(text, "\nnext to go: ");
-        term_text_brief(exchange_typed(s->items[next]), 60 /* columns */, text);
+        term_text_brief(exchange_typed(s->items[next]), COMMAND_BRIEF_COLUMNS, text);
     }
 }
 

@@ -10,6 +10,8 @@
 #include "app/chat/chat.h"
 #include "app/terminal/line/line_edit.h"
 
+#define COMMAND_BRIEF_COLUMNS 60 /* a message in a notice is cut to this width */
+
 /* What a command may use and change. The caller reads the last three fields after the command. */
 struct command_host {
     struct options *options;
