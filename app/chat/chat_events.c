@@ -140,10 +140,12 @@ static void on_failed(struct chat *c, const struct bn_error *err)
         store_partial_answer(c);
     const struct exchange *last = transcript_last(&c->transcript);
     c->ui->ops->turn_failed(c->ui, err);
-    if (last && last->answer.finish == FINISH_NONE)
+    if (last && last->answer.finish == FINISH_NONE) {
         remove_question_and_edit(c);
-    else
+        ui_note_returned(c->ui);
+    } else {
         chat_update_n_used(c); /* on_token has counted the tokens of the failed turn */
+    }
 }
 
 /* Files may be attached while the model loads, when the size of the context is not known. Remove

@@ -29,3 +29,9 @@ void ui_notice(struct ui *ui, enum ui_tone tone, const char *fmt, ...)
     va_end(args);
     ui->ops->notice(ui, tone, bn_str_of(text));
 }
+
+void ui_note_returned(struct ui *ui)
+{
+    if (ui->ops->is_terminal)
+        ui_notice(ui, TONE_PLAIN, "not sent; edit the message below, or delete it with Ctrl-C");
+}

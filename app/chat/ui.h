@@ -144,5 +144,8 @@ bool ui_is_hidden(const struct ui *ui, enum ui_tone tone);
 
 /* Show a formatted notice. It is cut after 999 bytes. */
 void ui_notice(struct ui *ui, enum ui_tone tone, const char *fmt, ...) BN_PRINTF(3, 4);
+/* A message that was not sent is in the line editor again, so typed text would become part of it.
+ * Show what the user can do. Does nothing for a painter without a line editor. */
+void ui_note_returned(struct ui *ui);
 
 #endif

@@ -469,8 +469,10 @@ void ui_terminal_entry_done(struct ui *ui, enum entry_result entry)
     /* A message that was not sent returns to the editor. An unknown command does so too, unless the
      * user has typed other text since. A command that failed does not return: Up recalls it. */
     const bool is_typing = t->keys.bytes.n_bytes > 0 || t->queue.n > 0 || !line_is_empty();
-    if (entry == ENTRY_UNSENT)
+    if (entry == ENTRY_UNSENT) {
         ui_terminal_unqueue_all(ui);
+        ui_note_returned(ui);
+    }
     if (entry == ENTRY_UNSENT || (entry == ENTRY_UNKNOWN && !is_typing))
         line_put_back(strbuf_str(&t->displayed));
 }

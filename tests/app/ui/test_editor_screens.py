@@ -268,6 +268,42 @@ class Queued(EditorCase):
         self.assertNotIn('generating', text)
 
 
+class Refused(EditorCase):
+    """A message that was not sent is in the editor again, and the text above it says so."""
+
+    NOTICE = r'not sent; edit the message below, or delete it with Ctrl-C\n+'
+
+    def test_a_refused_paste_is_deleted_with_one_key_and_recalled_with_another(self):
+        for words in (*PAINTERS, ['--plain']):
+            self.fake('fine', n_ctx=200)
+            screen = self.open(70, 24, *words)
+            self.paste(screen, 'lorem ipsum ' * (20 if words == ['--plain'] else 100))
+            screen.expect('lorem ipsum')
+            screen.send('Enter')
+            screen.expect(r'answer needs at\s+least(.*\n)+' + self.NOTICE + r'(ready.*\n)?>>> .*lorem ipsum')
+            screen.send('C-c')
+            screen.expect('>>>$')
+            screen.send('My name is Ann', 'Enter')
+            screen.expect(r'\nfine\n(.*\n)*>>>$')
+            screen.send('Up', 'Up')
+            screen.expect(r'>>> .*lorem ipsum(.*\n?)*$')
+            screen.close()
+
+    def test_a_message_that_was_refused_after_it_waited_says_so_too(self):
+        for words in PAINTERS:
+            self.fake('fine', n_ctx=200, load_until=self.gate())
+            screen = Screen(self.home.name, self.env, [PROGRAM, self.model, '--private', *words], 70, 24)
+            self.addCleanup(screen.close)
+            screen.expect('>>>')
+            self.paste(screen, 'lorem ipsum ' * 100)
+            screen.expect('pasted 1')
+            screen.send('Enter')
+            screen.expect('your message waits')
+            self.write('gate', '')
+            screen.expect(r'answer needs at\s+least(.*\n)+' + self.NOTICE + r'(ready.*\n)?>>> \[pasted 1: [^\n]*$')
+            screen.close()
+
+
 class Changes(EditorCase):
     def test_a_change_of_painter_leaves_no_empty_prompt(self):
         screen = self.open(60, 12)
