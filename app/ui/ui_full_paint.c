@@ -217,13 +217,12 @@ static void paint_lines(struct full_ui *u, const struct strbuf *lines, size_t ro
 /* Paint the editor in n_rows rows from `row` on, and send the frame to the terminal. */
 static void paint_input(struct full_ui *u, size_t row, size_t n_rows)
 {
-    const size_t first = input_rows_first(&u->input, n_rows);
+    const struct input_rows *r = &u->input;
+    input_rows_limit(&u->input, n_rows, u->size.columns);
     for (size_t i = 0; i < n_rows; i++)
-        curses_set_row(
-            u->screen, row + i, SCREEN_NORMAL,
-            first + i < u->input.n ? input_rows_row(&u->input, first + i) : bn_str_of(""), NULL);
-    curses_refresh(u->screen, row + u->input.cursor_row - first, u->input.cursor_column,
-                   input_rows_before(&u->input));
+        curses_set_row(u->screen, row + i, input_rows_is_mark(r, i) ? SCREEN_DIM : SCREEN_NORMAL,
+                       i < r->n ? input_rows_row(r, i) : bn_str_of(""), NULL);
+    curses_refresh(u->screen, row + r->cursor_row, r->cursor_column, input_rows_before(r));
 }
 
 /* The status row may be too wide, because text was put before it. Remove whole items from the

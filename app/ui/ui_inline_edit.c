@@ -2,7 +2,8 @@
  * The line editor of the inline painter. Between answers it is drawn below the text, in at most
  * half of the screen. If the window becomes half as wide, the terminal breaks each row into two,
  * and all of them must still be on the screen: rows that have scrolled away cannot be erased.
- * During an answer, a few rows around the cursor are shown below the status row.
+ * During an answer, a few rows around the cursor are shown below the status row. In both cases,
+ * marks count the rows that are not shown (input_rows.h).
  *
  * Each row ends before the last column, and a newline separates it from the next, so that the
  * terminal never breaks a row itself. Only the rows from the first difference on are written again,
@@ -24,12 +25,6 @@ static struct inline_ui *self(const struct ui *ui)
 }
 
 /* ---- drawing ---- */
-
-/* The text of a row on the screen, counted from e->first. */
-static struct bn_str drawn_row(const struct inline_editor *e, size_t row)
-{
-    return input_rows_row(&e->drawn, e->first + row);
-}
 
 /* The number of bytes at the start of the row `now` that need not be written, because the screen
  * shows the row `before`. A row with characters of varying width is written as a whole. */
@@ -81,8 +76,8 @@ static void move_to_row(struct inline_ui *u, size_t row)
 static void move_within_row(struct inline_ui *u, size_t row, size_t n_bytes)
 {
     const struct inline_editor *e = &u->editor;
-    const struct bn_str text = drawn_row(e, row), before = {text.ptr, n_bytes};
-    const size_t start = e->drawn.starts[e->first + row];
+    const struct bn_str text = input_rows_row(&e->drawn, row), before = {text.ptr, n_bytes};
+    const size_t start = e->drawn.starts[row];
     strbuf_add_char(&u->out, '\r');
     if (term_text_has_varying_width(before))
         add_bytes(u, &e->drawn, start, start + n_bytes);
@@ -96,36 +91,44 @@ static void write_rows(struct inline_ui *u, size_t row, size_t n_same)
 {
     struct inline_editor *e = &u->editor;
     for (;;) {
-        const size_t start = e->drawn.starts[e->first + row];
-        add_bytes(u, &e->drawn, start + n_same, start + drawn_row(e, row).n_bytes);
+        const size_t start = e->drawn.starts[row];
+        const bool is_mark = input_rows_is_mark(&e->drawn, row);
+        if (is_mark)
+            inline_add_terminfo(u, TERMINFO_DIM);
+        add_bytes(u, &e->drawn, start + n_same, start + input_rows_row(&e->drawn, row).n_bytes);
+        if (is_mark)
+            inline_add_terminfo(u, TERMINFO_NORMAL);
         e->at_row = row;
-        if (++row >= e->n_rows)
+        if (++row >= e->drawn.n)
             return;
         strbuf_add_char(&u->out, '\n');
         n_same = 0;
     }
 }
 
-/* Break the line of the editor into rows. One column stays free. */
-static void make_rows(const struct ui *ui, struct input_rows *rows)
+/* Break the line of the editor into rows, and keep at most max_rows of them. One column stays
+ * free. */
+static void make_rows(const struct ui *ui, size_t max_rows, struct input_rows *rows)
 {
-    const struct inline_ui *u = self(ui);
+    const size_t columns = tty_safe_columns(self(ui)->size);
     struct line_view view;
     line_view(&view);
-    input_rows_make(rows, view.prompt, view.text, view.point, tty_safe_columns(u->size));
+    input_rows_make(rows, view.prompt, view.text, view.point, columns);
+    input_rows_limit(rows, max_rows, columns);
 }
 
-/* Compare n_rows rows of e->next, from its row `first` on, with the rows on the screen. The first
- * difference is in *row, after *n_same bytes. If rows were only added or removed at the end, or if
- * all rows are equal, *row and *n_same are the end of the last row that stays. */
-static void find_change(const struct inline_editor *e, size_t first, size_t n_rows, size_t *row,
-                        size_t *n_same)
+/* Compare the rows of e->next with those on the screen. The first difference is in *row, after
+ * *n_same bytes. If rows were only added or removed at the end, or if all rows are equal, *row and
+ * *n_same are the end of the last row that stays. */
+static void find_change(const struct inline_editor *e, size_t *row, size_t *n_same)
 {
-    const size_t n_both = size_min(n_rows, e->n_rows);
+    const size_t n_both = size_min(e->next.n, e->drawn.n);
     for (size_t i = 0; i < n_both; i++) {
-        const struct bn_str before = drawn_row(e, i), now = input_rows_row(&e->next, first + i);
+        const struct bn_str before = input_rows_row(&e->drawn, i);
+        const struct bn_str now = input_rows_row(&e->next, i);
+        const bool same_look = input_rows_is_mark(&e->drawn, i) == input_rows_is_mark(&e->next, i);
         *row = i;
-        *n_same = common_bytes(before, now);
+        *n_same = same_look ? common_bytes(before, now) : 0;
         if (*n_same < now.n_bytes || *n_same < before.n_bytes)
             return;
     }
@@ -148,25 +151,23 @@ static void erase_rows(struct inline_ui *u, size_t n_below)
 static void go_to_change(struct inline_ui *u, size_t row, size_t n_same)
 {
     struct inline_editor *e = &u->editor;
-    const size_t n_bytes = drawn_row(e, row).n_bytes;
+    const size_t n_bytes = input_rows_row(&e->drawn, row).n_bytes;
     if (!e->at_end || e->at_row != row || n_same != n_bytes) { /* else it is there already */
         move_to_row(u, row);
         move_within_row(u, row, n_same);
     }
     if (n_same == 0)
-        erase_rows(u, e->n_rows - 1 - row);
-    else if (n_same < n_bytes || row + 1 < e->n_rows)
+        erase_rows(u, e->drawn.n - 1 - row);
+    else if (n_same < n_bytes || row + 1 < e->drawn.n)
         inline_add_terminfo(u, TERMINFO_ERASE_BELOW);
 }
 
 /* Exchange e->drawn and e->next. The caller then writes the rows that differ. */
-static void swap_rows(struct inline_editor *e, size_t first, size_t n_rows)
+static void swap_rows(struct inline_editor *e)
 {
     const struct input_rows rows = e->drawn;
     e->drawn = e->next;
     e->next = rows;
-    e->first = first;
-    e->n_rows = n_rows;
 }
 
 static void draw_changes(struct ui *ui)
@@ -175,23 +176,22 @@ static void draw_changes(struct ui *ui)
     struct inline_editor *e = &u->editor;
     struct line_view view;
     line_view(&view);
-    make_rows(ui, &e->next);
+    make_rows(ui, size_max(u->size.rows / 2, 1), &e->next);
     if (e->next.cursor_row >= e->next.n)
         return; /* out of memory: draw at the next change */
-    const size_t n_rows = size_min(e->next.n, size_max(u->size.rows / 2, 1));
-    const size_t first = input_rows_first(&e->next, n_rows);
     size_t row = 0, n_same = 0;
     if (e->is_drawn) {
-        find_change(e, first, n_rows, &row, &n_same);
+        find_change(e, &row, &n_same);
         go_to_change(u, row, n_same);
     }
     e->has_own_prompt = strcmp(view.prompt, u->prompt) == 0;
-    swap_rows(e, first, n_rows);
+    swap_rows(e);
     e->is_drawn = true;
     write_rows(u, row, n_same);
-    const size_t cursor_row = e->drawn.cursor_row - first;
-    const size_t n_before = e->drawn.cursor_byte - e->drawn.starts[e->drawn.cursor_row];
-    e->at_end = cursor_row + 1 == n_rows && n_before == drawn_row(e, cursor_row).n_bytes;
+    const size_t cursor_row = e->drawn.cursor_row;
+    const size_t n_before = e->drawn.cursor_byte - e->drawn.starts[cursor_row];
+    e->at_end =
+        cursor_row + 1 == e->drawn.n && n_before == input_rows_row(&e->drawn, cursor_row).n_bytes;
     if (!e->at_end) {
         move_to_row(u, cursor_row);
         move_within_row(u, cursor_row, n_before);
@@ -213,13 +213,13 @@ void inline_draw_editor(struct ui *ui)
 static void set_not_drawn(struct inline_editor *e)
 {
     e->is_drawn = e->at_end = false;
-    e->at_row = e->n_rows = e->first = 0;
+    e->at_row = 0;
 }
 
 /* Erase the editor, whose first row is n_above rows above the cursor. */
 static void erase_from_above(struct inline_ui *u, size_t n_above)
 {
-    const size_t n_below = u->editor.n_rows - 1 - u->editor.at_row;
+    const size_t n_below = u->editor.drawn.n - 1 - u->editor.at_row;
     for (size_t i = 0; i < n_above; i++)
         inline_add_terminfo(u, TERMINFO_UP);
     strbuf_add_char(&u->out, '\r');
@@ -250,7 +250,7 @@ void inline_leave_editor(struct inline_ui *u)
 {
     if (!u->editor.is_drawn)
         return;
-    move_to_row(u, u->editor.n_rows - 1);
+    move_to_row(u, u->editor.drawn.n - 1);
     strbuf_add_char(&u->out, '\n');
     set_not_drawn(&u->editor);
 }
@@ -264,7 +264,7 @@ void inline_resize_editor(struct inline_ui *u, size_t columns)
     if (!e->is_drawn)
         return;
     for (size_t row = 0; row < e->at_row; row++) {
-        const size_t width = input_rows_width(drawn_row(e, row));
+        const size_t width = input_rows_width(input_rows_row(&e->drawn, row));
         n_above += width > 0 ? (width + columns - 1) / columns : 1;
     }
     const size_t start = e->drawn.starts[e->drawn.cursor_row];
@@ -276,7 +276,8 @@ void inline_resize_editor(struct inline_ui *u, size_t columns)
 
 /* ---- during an answer ---- */
 
-#define TYPED_ROWS 3 /* most rows of typed text, so that the answer keeps most of the screen */
+/* Most rows of typed text, of which one may be a mark. The answer keeps most of the screen. */
+#define TYPED_ROWS 4
 
 size_t inline_typed_rows(struct ui *ui, size_t max_rows, struct strbuf *out)
 {
@@ -285,13 +286,11 @@ size_t inline_typed_rows(struct ui *ui, size_t max_rows, struct strbuf *out)
     size_t cursor = SIZE_MAX;
     if (!line_is_open() || line_is_empty() || max_rows == 0)
         return cursor;
-    make_rows(ui, rows);
-    const size_t n = size_min(size_min(rows->n, TYPED_ROWS), max_rows);
-    const size_t first = input_rows_first(rows, n);
-    for (size_t i = 0; i < n; i++) {
-        if (first + i == rows->cursor_row)
+    make_rows(ui, size_min(TYPED_ROWS, max_rows), rows);
+    for (size_t i = 0; i < rows->n; i++) {
+        if (i == rows->cursor_row)
             cursor = out->n_bytes + input_rows_before(rows).n_bytes;
-        strbuf_add_str(out, input_rows_row(rows, first + i));
+        strbuf_add_str(out, input_rows_row(rows, i));
         strbuf_add_char(out, '\n');
     }
     return cursor;

@@ -13,11 +13,10 @@
 
 /* The rows of the line editor on the screen, between answers. */
 struct inline_editor {
-    struct input_rows drawn; /* n_rows of its rows, from row `first` on, are on the screen */
+    struct input_rows drawn; /* the rows on the screen, if is_drawn */
     struct input_rows next;  /* the rows to draw next; between calls its contents are not used */
-    size_t first, n_rows;
-    size_t at_row;       /* the row of the terminal's cursor, counted from `first` */
-    bool at_end;         /* the cursor is at the end of the last row */
+    size_t at_row;           /* the row of the terminal's cursor */
+    bool at_end;             /* the cursor is at the end of the last row */
     bool is_drawn;       /* false: no row is on the screen; the first one begins at the cursor */
     bool is_changed;     /* the text or the size has changed since the rows were drawn */
     bool has_own_prompt; /* `drawn` begins with inline_ui.prompt, not with the prompt of a search */

@@ -7,6 +7,7 @@
 #include "engine/base/memory.h"
 #include "engine/base/size.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #define EMOJI_STYLE 0xFE0Fu /* makes an emoji of the character before it */
@@ -107,6 +108,7 @@ void input_rows_make(struct input_rows *r, const char *prompt, struct bn_str tex
     size_t column, wide = 0;
     size_t end = 0; /* of the current cluster */
     r->n = 0;
+    r->has_mark_above = r->has_mark_below = false;
     strbuf_cut(&r->text, 0);
     column = begin_row(r);
     put_prompt(r, prompt, columns, &column);
@@ -164,12 +166,66 @@ struct bn_str input_rows_before(const struct input_rows *r)
     return (struct bn_str){strbuf_text(&r->text) + start, r->cursor_byte - start};
 }
 
-size_t input_rows_first(const struct input_rows *r, size_t n_shown)
+/* The least number of rows with marks: one above, one below, and the row of the cursor. */
+#define MARKED_ROWS 3
+
+/* Append a mark for `n_hidden` rows. Returns its number of bytes. */
+static size_t add_mark(struct strbuf *text, size_t n_hidden, const char *where, size_t columns)
+{
+    char mark[48];
+    (void)snprintf(mark, sizeof(mark), "(%zu rows %s)", n_hidden, where); /* fits */
+    const size_t n_bytes = term_text_fit(bn_str_of(mark), columns);
+    strbuf_add(text, mark, n_bytes);
+    return n_bytes;
+}
+
+/* Keep the rows [first, end), and the marks of r->has_mark_above and r->has_mark_below. */
+static void keep_rows(struct input_rows *r, size_t first, size_t end, size_t columns)
+{
+    struct strbuf text = {0};
+    const size_t n_all = r->n, start = r->starts[first], n_above = r->has_mark_above;
+    const size_t stop = end < n_all ? r->starts[end] : r->text.n_bytes;
+    const size_t n_mark = n_above > 0 ? add_mark(&text, first, "above", columns) : 0;
+    strbuf_add(&text, strbuf_text(&r->text) + start, stop - start);
+    for (size_t i = first; i < end; i++) /* to a lower place: if there is a mark, first >= 1 */
+        r->starts[i - first + n_above] = r->starts[i] - start + n_mark;
+    r->n = end - first + n_above;
+    if (n_above > 0)
+        r->starts[0] = 0;
+    if (r->has_mark_below) {
+        r->starts[r->n++] = text.n_bytes;
+        (void)add_mark(&text, n_all - end, "below", columns);
+    }
+    r->n_prompt = n_above > 0 || r->n_prompt < start ? 0 : r->n_prompt - start;
+    r->cursor_row = r->cursor_row - first + n_above;
+    r->cursor_byte = r->cursor_byte - start + n_mark;
+    if (text.failed)
+        r->n = 0;
+    strbuf_finish(&r->text);
+    r->text = text;
+}
+
+void input_rows_limit(struct input_rows *r, size_t n_shown, size_t columns)
 {
     if (r->n <= n_shown)
-        return 0;
-    /* With this first row, the cursor is in the last row that is shown. */
-    const size_t first = r->cursor_row + 1 < n_shown ? 0 : r->cursor_row + 1 - n_shown;
-    /* Without memory, the cursor's row may be missing: it is row n, and `first` is too large. */
-    return first + n_shown > r->n ? r->n - n_shown : first;
+        return;
+    const bool has_marks = n_shown >= MARKED_ROWS;
+    /* Without memory, the row of the cursor may be missing: it is row n. */
+    const size_t cursor = size_min(r->cursor_row, r->n - 1);
+    /* Show the beginning or the end, if the cursor is there; else the cursor is in the last row. */
+    const bool at_begin = cursor + 1 < n_shown, at_end = has_marks && cursor + 2 >= r->n;
+    r->has_mark_above = has_marks && !at_begin;
+    r->has_mark_below = has_marks && !at_end;
+    const size_t n_kept = n_shown - r->has_mark_above - r->has_mark_below;
+    size_t first = 0;
+    if (at_end)
+        first = r->n - n_kept;
+    else if (!at_begin)
+        first = cursor + 1 - n_kept;
+    keep_rows(r, first, first + n_kept, columns);
+}
+
+bool input_rows_is_mark(const struct input_rows *r, size_t row)
+{
+    return (row == 0 && r->has_mark_above) || (row + 1 == r->n && r->has_mark_below);
 }

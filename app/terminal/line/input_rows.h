@@ -12,6 +12,8 @@
 
 #include "app/common/strbuf.h"
 
+#include <stdbool.h>
+
 /* Stands before each line of an input but the first, here and on a screen. */
 #define INPUT_CONTINUED "... "
 /* Append an input to `out`, with INPUT_CONTINUED after each newline. */
@@ -28,6 +30,8 @@ struct input_rows {
     /* Number of characters in the last row whose width differs between terminals, without those of
      * width 0: see term_text_width_varies. */
     size_t n_width_varies;
+    /* input_rows_limit has replaced rows: the first or the last row is a mark that counts them. */
+    bool has_mark_above, has_mark_below;
 };
 
 void input_rows_finish(struct input_rows *r);
@@ -43,7 +47,10 @@ size_t input_rows_width(struct bn_str row);
 struct bn_str input_rows_row(const struct input_rows *r, size_t row);
 /* The text before the cursor in its row; empty if this row is missing. */
 struct bn_str input_rows_before(const struct input_rows *r);
-/* If only n_shown >= 1 rows can be shown: the first row to show, so that the cursor is visible. */
-size_t input_rows_first(const struct input_rows *r, size_t n_shown);
+/* Keep only n_shown >= 1 rows, with the row of the cursor among them. Marks of at most `columns`
+ * columns replace the rows above and below, as "(7 rows above)". With fewer than 3 rows there are
+ * no marks. The cursor moves with its row. If memory runs out, r->n becomes 0. */
+void input_rows_limit(struct input_rows *r, size_t n_shown, size_t columns);
+bool input_rows_is_mark(const struct input_rows *r, size_t row);
 
 #endif

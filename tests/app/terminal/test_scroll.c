@@ -155,18 +155,56 @@ static void the_cursor_is_at_its_byte(void **state)
     expect_input("a\xE6\xBC\xA2z", 4, 4, "> a|\xE6\xBC\xA2z|", (const size_t[]){1, 2});
 }
 
-static void the_pane_shows_the_cursors_row(void **state)
+/* `r` has the rows of ten lines, the digits 0 to 9, of which n_shown were kept. Each digit is in
+ * its place or counted by a mark, and the cursor is in the row of its digit. */
+static void expect_limited(const struct input_rows *r, size_t n_shown, char digit)
+{
+    const size_t last = r->n - 1;
+    size_t n_above = 0, n_below = 0;
+    assert_int_equal(r->n, n_shown < 10 ? n_shown : 10);
+    assert_true(r->cursor_row < r->n);
+    assert_false(input_rows_is_mark(r, r->cursor_row));
+    assert_int_equal(input_rows_row(r, r->cursor_row).ptr[0], digit);
+    assert_ptr_equal(input_rows_before(r).ptr, input_rows_row(r, r->cursor_row).ptr);
+    if (input_rows_is_mark(r, 0))
+        assert_int_equal(sscanf(input_rows_row(r, 0).ptr, "(%zu rows above)", &n_above), 1);
+    if (input_rows_is_mark(r, last))
+        assert_int_equal(sscanf(input_rows_row(r, last).ptr, "(%zu rows below)", &n_below), 1);
+    const size_t first = n_above > 0, end = last + 1 - (n_below > 0);
+    for (size_t i = first; i < end; i++)
+        assert_int_equal(input_rows_row(r, i).ptr[0],
+                         n_shown < 3 ? digit - r->cursor_row + i : '0' + n_above + i - first);
+    if (n_shown >= 3)
+        assert_int_equal(n_above + (end - first) + n_below, 10);
+}
+
+static void the_pane_shows_the_cursors_row_and_counts_the_others(void **state)
 {
     struct input_rows r = {0};
     (void)state;
-    for (size_t point = 0; point <= 19; point++) {
-        input_rows_make(&r, "", bn_str_of("0\n1\n2\n3\n4\n5\n6\n7\n8\n9"), point, 5);
+    for (size_t point = 0; point <= 19; point++)
         for (size_t n = 1; n < 12; n++) {
-            const size_t first = input_rows_first(&r, n);
-            assert_true(first <= r.cursor_row && r.cursor_row < first + n);
-            assert_true(first == 0 || first + n <= r.n);
+            input_rows_make(&r, "", bn_str_of("0\n1\n2\n3\n4\n5\n6\n7\n8\n9"), point, 5);
+            input_rows_limit(&r, n, 80);
+            expect_limited(&r, n, (char)('0' + point / 2));
         }
-    }
+    input_rows_finish(&r);
+}
+
+static void marks_of_hidden_rows_fit_the_columns(void **state)
+{
+    struct input_rows r = {0};
+    (void)state;
+    input_rows_make(&r, "> ", bn_str_of("a\nb\nc\nd\ne\nf"), 7, 6);
+    input_rows_limit(&r, 4, 6);
+    assert_int_equal(r.n, 4);
+    assert_int_equal(r.n_prompt, 0);
+    assert_memory_equal(strbuf_text(&r.text), "(2 rowcd(2 row", 15);
+    assert_int_equal(r.cursor_row, 2);
+    input_rows_make(&r, "> ", bn_str_of("a\nb\nc\nd\ne\nf"), 1, 6);
+    input_rows_limit(&r, 4, 20);
+    assert_int_equal(r.n_prompt, 2);
+    assert_string_equal(strbuf_text(&r.text), "> abc(3 rows below)");
     input_rows_finish(&r);
 }
 
@@ -331,7 +369,8 @@ int main(void)
         cmocka_unit_test(a_pending_mark_that_begins_a_line_has_a_row),
         cmocka_unit_test(printing_begins_at_a_position),
         cmocka_unit_test(the_cursor_is_at_its_byte),
-        cmocka_unit_test(the_pane_shows_the_cursors_row),
+        cmocka_unit_test(the_pane_shows_the_cursors_row_and_counts_the_others),
+        cmocka_unit_test(marks_of_hidden_rows_fit_the_columns),
         cmocka_unit_test(keys_are_found_outside_of_pastes),
         cmocka_unit_test(the_tail_is_an_unfinished_sequence),
         cmocka_unit_test(the_filter_removes_control_d_and_escapes_but_keeps_pastes),

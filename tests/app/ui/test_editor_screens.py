@@ -85,11 +85,11 @@ class Tall(EditorCase):
         for i in range(30):
             screen.send(f'row{i}', 'M-Enter')
         screen.send('last')
-        screen.expect(r'\n(\.\.\. row\d+\n){5}\.\.\. last$')
+        screen.expect(r'\n\(26 rows above\)\n(\.\.\. row\d+\n){4}\.\.\. last$')
         self.assertEqual(screen.text('-S', '-100').count('row15'), 0)  # nothing was pushed out of the screen
         for i in range(28):
             screen.send('Up')
-        screen.expect(r'\n\.\.\. row2\n')
+        screen.expect(r'\n>>> row0\n(\.\.\. row\d\n){4}\(26 rows below\)$')
         screen.send('C-a', 'X')
         screen.expect(r'\n\.\.\. (row2|Xrow2)\n')
         screen.send('Enter')
@@ -116,6 +116,40 @@ class Tall(EditorCase):
             self.assertEqual(shown.rstrip('\n').split('\n')[-len(rows):], rows)
             top = len(shown.rstrip('\n').split('\n')) - len(rows)
             self.assertEqual(cursor, (screen.cursor()[0], screen.cursor()[1] + top))
+
+
+class Hidden(EditorCase):
+    """Marks count the rows of an input that are not shown."""
+
+    WORDS = ' '.join(f'w{i:02}' for i in range(60))
+
+    def test_a_narrower_window_shows_that_rows_are_hidden(self):
+        for words in PAINTERS:
+            for colour in ('', '1'):
+                self.env['NO_COLOR'] = colour
+                screen = self.open(80, 20, *words)
+                screen.send('-l', self.WORDS)
+                screen.expect('w59$')
+                self.assertNotIn('rows above', screen.text())
+                screen.resize(20, 20)
+                screen.expect(r'(^|\n)\(\d+ rows above\)\n([w\d ]+\n)+[w\d ]*w59$')
+                is_dim = re.search(r'\x1b\[(0;)?2m(\x1b\[[34]9m)*\(\d+ rows above', screen.text('-e'))
+                self.assertEqual(is_dim is None, colour == '1')
+                screen.send('C-a')
+                screen.expect(r'>>> w00[w\d ]*\n([w\d ]*\n)+\(\d+ rows below\)$')
+                screen.resize(80, 20)
+                screen.expect('>>> w00[^()]*w59$')
+                screen.close()
+
+    def test_typed_text_during_an_answer_shows_that_rows_are_hidden(self):
+        self.fake('some words \x1d')
+        screen = self.open(40, 20)
+        screen.send('go', 'Enter')
+        screen.expect(r'generating \d+ ')
+        screen.send('-l', self.WORDS)
+        screen.expect(r'\n\(4 rows above\)\n([w\d ]*\n){2}[w\d ]*w59$')
+        screen.send('C-a')
+        screen.expect(r'\n>>> w00[w\d ]*\n([w\d ]*\n){2}\(4 rows below\)$')
 
 
 class Widths(EditorCase):

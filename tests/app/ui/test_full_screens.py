@@ -121,9 +121,9 @@ class FullScreens(ChatCase):
         for i in range(12):
             screen.send(f'row{i}', 'M-Enter')
         screen.send('last')
-        screen.expect(r'\nready[^\n]*\n(\.\.\. row\d+\n){7}\.\.\. last$')
+        screen.expect(r'\nready[^\n]*\n\(6 rows above\)\n(\.\.\. row\d+\n){6}\.\.\. last$')
         screen.resize(60, 6)
-        screen.expect(r'\nready[^\n]*\n(\.\.\. row\d+\n){3}\.\.\. last$')
+        screen.expect(r'\nready[^\n]*\n\(10 rows above\)\n(\.\.\. row\d+\n){2}\.\.\. last$')
         screen.resize(60, 20)
         screen.send('C-c')
         screen.expect(r'\nready[^\n]*\n>>>$')

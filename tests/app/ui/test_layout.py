@@ -149,11 +149,11 @@ class Layout(ChatCase):
         screen.send('BSpace', 'BSpace')
         screen.send('-l', 'XY')
         screen.expect(r'\n>>> next qestiXY$')
-        screen.tmux('set-buffer', ' and\nsome\nmore\ntext')
+        screen.tmux('set-buffer', ' and\nsome\nmore\nlong\ntext')
         screen.tmux('paste-buffer', '-p')
-        screen.expect(r'generating[^\n]*\n\.\.\. some\n\.\.\. more\n\.\.\. text$')
+        screen.expect(r'generating[^\n]*\n\(2 rows above\)\n\.\.\. more\n\.\.\. long\n\.\.\. text$')
         self.write('gate', '')
-        screen.expect(r'\]\n>>> next qestiXY and\n\.\.\. some\n\.\.\. more\n\.\.\. text$')
+        screen.expect(r'\]\n>>> next qestiXY and\n\.\.\. some\n\.\.\. more\n\.\.\. long\n\.\.\. text$')
 
     def test_a_narrow_status_row_drops_whole_items(self):
         self.fake('line\n' * 60)
