@@ -91,13 +91,14 @@ static int inline_tick(struct ui *ui)
             inline_refresh_row(ui);
         }
         wait = wait < 0 ? row_wait(ui, now) : wait;
-        const int settle_wait = inline_settle_wait(u);
-        wait = settle_wait >= 0 && settle_wait < wait ? settle_wait : wait;
     } else if (line_is_open() && !u->in_answer) {
         update_prompt(ui, now);
         inline_draw_editor(ui);
     }
     inline_write_out(ui);
+    const int settle_wait = inline_settle_wait(u);
+    if (settle_wait >= 0 && (wait < 0 || settle_wait < wait))
+        wait = settle_wait;
     /* A command has finished and the editor is closed: return at once, so that the prompt and
      * waiting keys come next. */
     if (!chat_is_busy(c) && !line_is_open())

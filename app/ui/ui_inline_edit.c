@@ -201,7 +201,7 @@ static void draw_changes(struct ui *ui)
 void inline_draw_editor(struct ui *ui)
 {
     struct inline_ui *u = self(ui);
-    if (!u->caps.can_repaint || !line_is_open() || u->in_answer)
+    if (!u->caps.can_repaint || !line_is_open() || u->in_answer || u->is_settling)
         return;
     if (u->editor.is_drawn && !u->editor.is_changed)
         return;
@@ -216,23 +216,38 @@ static void set_not_drawn(struct inline_editor *e)
     e->at_row = 0;
 }
 
-/* Erase the editor, whose first row is n_above rows above the cursor. */
-static void erase_from_above(struct inline_ui *u, size_t n_above)
+/* The number of rows of the screen that the first n_rows drawn rows take. At a smaller width than
+ * that of the drawing, the terminal has broken them. */
+static size_t screen_rows(const struct inline_ui *u, size_t n_rows)
 {
-    const size_t n_below = u->editor.drawn.n - 1 - u->editor.at_row;
-    for (size_t i = 0; i < n_above; i++)
-        inline_add_terminfo(u, TERMINFO_UP);
-    strbuf_add_char(&u->out, '\r');
-    erase_rows(u, n_above + n_below);
-    set_not_drawn(&u->editor);
+    const size_t columns = u->size.columns;
+    size_t n = 0;
+    for (size_t row = 0; row < n_rows; row++) {
+        const size_t width = input_rows_width(input_rows_row(&u->editor.drawn, row));
+        n += width > 0 ? (width + columns - 1) / columns : 1;
+    }
+    return n;
+}
+
+/* The number of rows of the screen from the first row of the editor to the cursor. */
+static size_t screen_rows_above(const struct inline_ui *u)
+{
+    const struct bn_str before = input_rows_before(&u->editor.drawn);
+    return screen_rows(u, u->editor.at_row) + input_rows_width(before) / u->size.columns;
 }
 
 void inline_hide_editor(struct inline_ui *u)
 {
-    if (u->editor.is_drawn)
-        erase_from_above(u, u->editor.at_row);
-    else if (!u->caps.can_repaint && line_is_open() && !u->in_answer)
+    if (u->editor.is_drawn) {
+        const size_t n_above = screen_rows_above(u);
+        for (size_t i = 0; i < n_above; i++)
+            inline_add_terminfo(u, TERMINFO_UP);
+        strbuf_add_char(&u->out, '\r');
+        erase_rows(u, screen_rows(u, u->editor.drawn.n) - 1);
+        set_not_drawn(&u->editor);
+    } else if (!u->caps.can_repaint && line_is_open() && !u->in_answer) {
         line_leave(); /* also with --plain, which never rewrites a row */
+    }
 }
 
 void inline_show_editor(struct ui *ui)
@@ -246,32 +261,22 @@ void inline_show_editor(struct ui *ui)
         line_show();
 }
 
+void inline_resize_editor(struct inline_ui *u)
+{
+    if (u->editor.is_drawn && screen_rows(u, u->editor.drawn.n) > u->size.rows / 2)
+        inline_hide_editor(u);
+}
+
 void inline_leave_editor(struct inline_ui *u)
 {
     if (!u->editor.is_drawn)
         return;
-    move_to_row(u, u->editor.drawn.n - 1);
-    strbuf_add_char(&u->out, '\n');
+    const size_t n_rows = screen_rows(u, u->editor.drawn.n);
+    size_t row = screen_rows_above(u);
+    do { /* at least once, also if the cursor is after the last column of the last row */
+        strbuf_add_char(&u->out, '\n');
+    } while (++row < n_rows);
     set_not_drawn(&u->editor);
-}
-
-/* The terminal has broken rows that are wider than the new width. Count the rows that are now above
- * the cursor. */
-void inline_resize_editor(struct inline_ui *u, size_t columns)
-{
-    const struct inline_editor *e = &u->editor;
-    size_t n_above = 0;
-    if (!e->is_drawn)
-        return;
-    for (size_t row = 0; row < e->at_row; row++) {
-        const size_t width = input_rows_width(input_rows_row(&e->drawn, row));
-        n_above += width > 0 ? (width + columns - 1) / columns : 1;
-    }
-    const size_t start = e->drawn.starts[e->drawn.cursor_row];
-    const struct bn_str before = {e->drawn.text.ptr + start, e->drawn.cursor_byte - start};
-    /* The row of the cursor is broken, too: these parts of it are above the cursor. */
-    n_above += input_rows_width(before) / columns;
-    erase_from_above(u, n_above);
 }
 
 /* ---- during an answer ---- */
@@ -311,7 +316,7 @@ static void show_matches(void *ud, char **words, int n_words, int longest)
 {
     struct ui *ui = ud;
     struct inline_ui *u = self(ui);
-    if (u->in_answer)
+    if (u->in_answer || u->is_settling)
         return;
     inline_draw_editor(ui);
     inline_leave_editor(u);

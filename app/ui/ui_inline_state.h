@@ -30,7 +30,7 @@ struct inline_ui {
     struct strbuf out; /* bytes to write next */
     struct inline_editor editor;
     bool has_row;     /* the status row is visible, in the row below the cursor */
-    bool is_settling; /* the last row of the text is not yet wrapped for the new width */
+    bool is_settling; /* the last row of an answer, or the editor, is still that of another width */
     double resized;   /* when the width has changed last, in clock_seconds; used if is_settling */
     bool row_enabled; /* an answer is running, without --plain: show the status row if possible */
     char row[256];    /* text of the status row */
@@ -62,22 +62,24 @@ void inline_refresh_row(struct ui *ui);
  * if the terminal cannot repaint. */
 void inline_repaint(struct ui *ui);
 /* Adapt to the size of the terminal, if it has changed. The last row of an answer and the status
- * row are drawn again only after the width has stayed the same for a while. */
+ * row, or the editor, are drawn again only after the width has stayed the same for a while. */
 void inline_follow_size(struct ui *ui);
-/* Milliseconds, rounded up, until inline_follow_size adapts the last row of an answer; -1: never */
+/* Milliseconds, rounded up, until inline_follow_size draws these rows again; -1: never */
 int inline_settle_wait(const struct inline_ui *u);
 void inline_write_out(struct ui *ui); /* if the terminal is gone, is_hung_up is set */
 
 /* The line editor (ui_inline_edit.c). These functions append to `out`, unless Readline draws. */
 void inline_open_editor(struct ui *ui); /* unless it is open */
-void inline_draw_editor(struct ui *ui); /* the rows that have changed; not during an answer */
+/* Draw the rows that have changed; not during an answer, nor while the width may still change. */
+void inline_draw_editor(struct ui *ui);
+/* Call it when the width has changed and may change again. If the terminal has broken the rows so
+ * that they take more than half of the screen, erase them at once: they might scroll away. */
+void inline_resize_editor(struct inline_ui *u);
 /* For writing other text between answers: erase the editor, and draw it again on the cursor's
  * row. */
 void inline_hide_editor(struct inline_ui *u);
 void inline_show_editor(struct ui *ui);
 void inline_leave_editor(struct inline_ui *u); /* begin a row below its rows, which become text */
-/* Erase the editor after the width of the terminal has changed to `columns`. */
-void inline_resize_editor(struct inline_ui *u, size_t columns);
 /* During an answer: append rows of the typed text, with the row of its cursor, at most max_rows,
  * each with a newline. Returns the offset of the cursor in `out`; SIZE_MAX if nothing was typed. */
 size_t inline_typed_rows(struct ui *ui, size_t max_rows, struct strbuf *out);

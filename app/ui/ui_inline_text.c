@@ -22,10 +22,10 @@
 #define SYNC_BEGIN "\033[?2026h"
 #define SYNC_END "\033[?2026l"
 
-/* After the width has changed, the last row of the text is written again when no other change has
- * come for this time. Otherwise the screen might already have a third width, at which the row has
- * another number of parts. tmux changes its screen at once, but reports a change up to 0.25 s after
- * the one before. */
+/* After the width has changed, the last row of an answer, or the editor, is written again when no
+ * other change has come for this time. Otherwise the screen might already have a third width, at
+ * which the rows have another number of parts. tmux changes its screen at once, but reports a
+ * change up to 0.25 s after the one before. */
 #define SETTLE_SECONDS 0.3
 
 #define QUEUE_ROWS 3 /* most rows of queued lines, so that the answer keeps most of the screen */
@@ -181,7 +181,6 @@ int inline_settle_wait(const struct inline_ui *u)
 /* At a new width, the terminal may have broken the last row of the text into several rows. */
 static void adapt_last_row(struct inline_ui *u)
 {
-    u->is_settling = false;
     u->row_painted = 0; /* the next inline_tick paints the status row again */
     for (size_t i = flow_rows_up(&u->flow, u->size.columns); i > 0; i--)
         inline_add_terminfo(u, TERMINFO_UP);
@@ -190,24 +189,35 @@ static void adapt_last_row(struct inline_ui *u)
     flow_rewrite_row(&u->flow, u->size.columns, &u->out);
 }
 
+/* The width stays as it is now. */
+static void settle(struct inline_ui *u)
+{
+    u->is_settling = false;
+    if (u->in_answer)
+        adapt_last_row(u);
+    else
+        inline_hide_editor(u); /* the next inline_tick draws it again */
+}
+
 void inline_follow_size(struct ui *ui)
 {
     struct inline_ui *u = self(ui);
     const struct tty_size size = tty_size(STDOUT_FILENO);
     if (size.columns == u->size.columns && size.rows == u->size.rows) {
         if (inline_settle_wait(u) == 0)
-            adapt_last_row(u);
+            settle(u);
         return;
     }
-    if (size.columns != u->size.columns)
-        inline_resize_editor(u, size.columns);
     u->editor.is_changed = true;
-    if (size.columns != u->size.columns && (u->in_answer || u->has_row) && u->caps.can_repaint) {
+    if (size.columns != u->size.columns && u->caps.can_repaint &&
+        (u->in_answer || u->editor.is_drawn || u->is_settling)) {
         inline_erase_row(u); /* from the cursor on, so it does not matter how it is broken */
         u->is_settling = true;
         u->resized = clock_seconds();
     }
     u->size = size;
+    if (u->is_settling)
+        inline_resize_editor(u);
     u->flow.columns = size.columns;
     if (!u->has_row) /* while the rows are visible, `below` must have the same rows */
         u->below_cursor = make_below(ui, &u->below);
