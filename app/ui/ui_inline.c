@@ -325,7 +325,7 @@ static void inline_answer(struct ui *ui, enum answer_part part, struct bn_str te
 static void end_answer(struct ui *ui)
 {
     struct inline_ui *u = self(ui);
-    inline_follow_size(ui);
+    inline_settle(ui);
     inline_erase_row(u);
     u->row_enabled = u->is_settling = false;
     flow_flush(&u->flow, &u->out);

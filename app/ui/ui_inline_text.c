@@ -13,6 +13,7 @@
 #include "engine/base/clock.h"
 #include "engine/base/size.h"
 
+#include <poll.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -27,6 +28,7 @@
  * which the rows have another number of parts. tmux changes its screen at once, but reports a
  * change up to 0.25 s after the one before. */
 #define SETTLE_SECONDS 0.3
+#define MAX_SETTLE_SECONDS 1.0 /* most seconds that inline_settle waits while changes come */
 
 #define QUEUE_ROWS 3 /* most rows of queued lines, so that the answer keeps most of the screen */
 
@@ -190,7 +192,7 @@ static void adapt_last_row(struct inline_ui *u)
 }
 
 /* The width stays as it is now. */
-static void settle(struct inline_ui *u)
+static void adapt_rows(struct inline_ui *u)
 {
     u->is_settling = false;
     if (u->in_answer)
@@ -205,7 +207,7 @@ void inline_follow_size(struct ui *ui)
     const struct tty_size size = tty_size(STDOUT_FILENO);
     if (size.columns == u->size.columns && size.rows == u->size.rows) {
         if (inline_settle_wait(u) == 0)
-            settle(u);
+            adapt_rows(u);
         return;
     }
     u->editor.is_changed = true;
@@ -222,6 +224,17 @@ void inline_follow_size(struct ui *ui)
     if (!u->has_row) /* while the rows are visible, `below` must have the same rows */
         u->below_cursor = make_below(ui, &u->below);
     line_resize(size.rows, size.columns);
+}
+
+void inline_settle(struct ui *ui)
+{
+    const struct inline_ui *u = self(ui);
+    const double end = clock_seconds() + MAX_SETTLE_SECONDS;
+    inline_follow_size(ui);
+    while (u->is_settling && clock_seconds() < end) {
+        (void)poll(NULL, 0, inline_settle_wait(u)); /* a signal may end it early */
+        inline_follow_size(ui);
+    }
 }
 
 void inline_repaint(struct ui *ui)
