@@ -14,15 +14,6 @@ from support.program_case import PROGRAM, main
 from support.terminal_screen import Screen
 
 WORDS = [f'w{i:03}x' for i in range(200)]
-# Changes of the window's size. Each has the seconds to wait before it, and the new columns and rows.
-STORMS = (
-    ((0.02, 40, 8), (0.1, 60, 12), (0.0, 20, 8), (0.1, 80, 24), (0.0, 30, 24), (0.05, 30, 8),
-     (0.05, 30, 8), (0.05, 40, 12), (0.02, 40, 24), (0.05, 20, 24), (0.1, 80, 12), (0.02, 30, 30),
-     (0.05, 20, 24), (0.0, 40, 24)),
-    ((0.3, 20, 30), (0.1, 80, 8), (0.02, 60, 30), (0.05, 120, 12), (0.0, 80, 30), (0.05, 20, 12),
-     (0.05, 20, 30), (0.02, 80, 24), (0.1, 60, 24), (0.05, 60, 12), (0.05, 120, 24), (0.02, 60, 12),
-     (0.1, 80, 30), (0.0, 80, 8)),
-)
 
 
 class Screens(ChatCase):
@@ -97,25 +88,6 @@ class Screens(ChatCase):
         found = Counter(re.findall(r'w\d{3}x', text))
         self.assertEqual([w for w in WORDS if found[w] != 1], [], text)
         self.assertNotIn('generating', text)
-
-    def test_quick_changes_of_the_size_repeat_nothing(self):
-        """
-        tmux reports a change up to 0.25 s after its screen has changed. Text that comes meanwhile must not be
-        placed by the width before. Whether it comes then depends on the time, hence several runs.
-        """
-        for storm in STORMS * 3:
-            self.fake(' '.join(WORDS), token_ms=2)
-            screen = self.open(80, 24)
-            screen.send('go', 'Enter')
-            for seconds, columns, rows in storm:
-                time.sleep(seconds)
-                screen.resize(columns, rows)
-            screen.expect(r'\[\d+ tok', seconds=60, args=('-J', '-S', '-900'))
-            text = screen.text('-J', '-S', '-900')
-            found = Counter(re.findall(r'w\d{3}x', text))
-            self.assertEqual([w for w in WORDS if found[w] != 1], [], text)
-            self.assertNotIn('generating', text)
-            screen.close()
 
     def test_the_last_row_is_wrapped_for_a_width_that_changes_at_its_end(self):
         self.fake('one two three four fivefive sixsixsix sevenseven eighteighteight nine \x1dten', hold=self.gate())

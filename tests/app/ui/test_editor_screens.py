@@ -201,28 +201,6 @@ class Widths(EditorCase):
             self.assertEqual(text.count('>>>'), 2, text)
 
 
-    def test_a_window_whose_width_is_dragged_repeats_no_row(self):
-        """tmux reports a change up to 0.25 s after its screen has changed. The editor must not be erased by another
-        width than that of the screen, nor scroll away before it is erased."""
-        self.fake('row\n' * 30)
-        for n_words, begin, end in ((60, 80, 30), (120, 80, 30), (120, 120, 40), (20, 40, 80)):
-            screen = self.open(begin, 24)
-            self.fill(screen)
-            words = [f'w{i:03}' for i in range(n_words)]
-            screen.send('-l', ' '.join(words))
-            screen.expect(words[-1] + '$')
-            for columns in range(begin, end, 2 if end > begin else -2):
-                screen.resize(columns, 24)
-                time.sleep(0.04)
-            time.sleep(0.8)
-            screen.send('Enter')
-            screen.expect(r'(?s)row\nrow\n.*\[\d+ tok.*>>>$')
-            text = screen.text('-S', '-300', '-J')
-            self.assertEqual(re.findall(r'w\d\d\d', text), words, text)
-            self.assertEqual((text.count('>>>'), text.count('row')), (3, 60), text)
-            screen.close()
-
-
 class Emoji(EditorCase):
     def test_the_cursor_is_behind_an_emoji_of_several_characters(self):
         for words in PAINTERS:

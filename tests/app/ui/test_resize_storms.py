@@ -1,0 +1,84 @@
+#!/usr/bin/env python3
+"""
+test_resize_storms.py CHAT MAKE_MODEL: a window in tmux whose size changes many times in a second. tmux reports a change
+up to 0.25 s after its screen has changed, and the program cannot know that. It must get the processor at once, so no
+other test runs beside these. Skipped (77) without tmux.
+"""
+import re
+import shutil
+import sys
+import time
+from collections import Counter
+
+from support.chat_case import ChatCase
+from support.program_case import PROGRAM, main
+from support.terminal_screen import Screen
+
+WORDS = [f'w{i:03}x' for i in range(200)]
+# Changes of the window's size. Each has the seconds to wait before it, and the new columns and rows.
+STORMS = (
+    ((0.02, 40, 8), (0.1, 60, 12), (0.0, 20, 8), (0.1, 80, 24), (0.0, 30, 24), (0.05, 30, 8),
+     (0.05, 30, 8), (0.05, 40, 12), (0.02, 40, 24), (0.05, 20, 24), (0.1, 80, 12), (0.02, 30, 30),
+     (0.05, 20, 24), (0.0, 40, 24)),
+    ((0.3, 20, 30), (0.1, 80, 8), (0.02, 60, 30), (0.05, 120, 12), (0.0, 80, 30), (0.05, 20, 12),
+     (0.05, 20, 30), (0.02, 80, 24), (0.1, 60, 24), (0.05, 60, 12), (0.05, 120, 24), (0.02, 60, 12),
+     (0.1, 80, 30), (0.0, 80, 8)),
+)
+
+
+class Storms(ChatCase):
+    def open(self, columns, rows):
+        screen = Screen(self.home.name, self.env, [PROGRAM, self.model, '--private'], columns, rows)
+        self.addCleanup(screen.close)
+        screen.expect(r'loaded\s+in')
+        screen.expect('>>>')
+        return screen
+
+    def test_quick_changes_of_the_size_repeat_nothing(self):
+        """
+        tmux reports a change up to 0.25 s after its screen has changed. Text that comes meanwhile must not be
+        placed by the width before. Whether it comes then depends on the time, hence several runs.
+        """
+        for storm in STORMS * 3:
+            self.fake(' '.join(WORDS), token_ms=2)
+            screen = self.open(80, 24)
+            screen.send('go', 'Enter')
+            for seconds, columns, rows in storm:
+                time.sleep(seconds)
+                screen.resize(columns, rows)
+            screen.expect(r'\[\d+ tok', seconds=60, args=('-J', '-S', '-900'))
+            text = screen.text('-J', '-S', '-900')
+            found = Counter(re.findall(r'w\d{3}x', text))
+            self.assertEqual([w for w in WORDS if found[w] != 1], [], text)
+            self.assertNotIn('generating', text)
+            screen.close()
+
+    def test_a_window_whose_width_is_dragged_repeats_no_row(self):
+        """tmux reports a change up to 0.25 s after its screen has changed. The editor must not be erased by another
+        width than that of the screen, nor scroll away before it is erased."""
+        self.fake('row\n' * 30)
+        for n_words, begin, end in ((60, 80, 30), (120, 80, 30), (120, 120, 40), (20, 40, 80)):
+            screen = self.open(begin, 24)
+            # While the screen is not full, tmux moves rows that it has broken into the scrollback, where no program
+            # can erase them.
+            screen.send('go', 'Enter')
+            screen.expect(r'(?s)row\nrow\n.*\[\d+ tok[^\n]*\n>>>$')
+            words = [f'w{i:03}' for i in range(n_words)]
+            screen.send('-l', ' '.join(words))
+            screen.expect(words[-1] + '$')
+            for columns in range(begin, end, 2 if end > begin else -2):
+                screen.resize(columns, 24)
+                time.sleep(0.04)
+            time.sleep(0.8)
+            screen.send('Enter')
+            screen.expect(r'(?s)row\nrow\n.*\[\d+ tok.*>>>$')
+            text = screen.text('-S', '-300', '-J')
+            self.assertEqual(re.findall(r'w\d\d\d', text), words, text)
+            self.assertEqual((text.count('>>>'), text.count('row')), (3, 60), text)
+            screen.close()
+
+
+if __name__ == '__main__':
+    if not shutil.which('tmux'):
+        sys.exit(77)
+    main()
