@@ -187,8 +187,7 @@ static bool fit(struct chat *c, const struct options *settings, struct prompt *o
 void chat_split_answer(const struct chat *c, const struct exchange *e, struct strbuf *thought,
                        struct strbuf *answer)
 {
-    const struct template *t = c->maker.template;
-    thought_split(e->answer.text, t && template_info(t)->has_thoughts, thought, answer);
+    thought_split(e->answer.text, prompt_answer_mode(&c->maker, &e->answer), thought, answer);
 }
 
 static bool add_ids(struct token_list *list, const int32_t *ids, size_t n, struct bn_error *err)
@@ -294,7 +293,9 @@ bool chat_start_turn(struct chat *c, const struct options *settings, struct bn_e
     turn_settings(&c->turn, settings);
     if (!fit(c, settings, &p, err))
         return false;
-    thought_init(&c->thought, prompt_thought_mode(&c->maker, &p));
+    const enum thought_mode mode = prompt_thought_mode(&c->maker, &p);
+    thought_init(&c->thought, mode);
+    c->turn.starts_in_thought = mode == THOUGHT_RUNNING;
     /* Write the question before its answer, so that it survives a crash. chat_save itself
      * shows the first failure; the write after the answer tries again. */
     (void)chat_save(c);

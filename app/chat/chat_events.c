@@ -40,7 +40,8 @@ static bool store_answer(struct chat *c)
     struct answer a = {.text = strbuf_str(&turn->text),
                        .ids = turn->ids.ids,
                        .n_ids = turn_is_complete(turn) ? turn->ids.n : 0,
-                       .finish = turn->finish};
+                       .finish = turn->finish,
+                       .starts_in_thought = turn->starts_in_thought};
     prompt_trim_ids(c->maker.tokenizer, &a); /* a stop string may have cut the text */
     return transcript_answer(&c->transcript, &a);
 }

@@ -27,6 +27,7 @@ struct turn {
     size_t n_turns;                /* turns in the context, this one included */
     size_t n_changed;              /* with n_dropped > 0: tokens behind the change of the prompt */
     enum prompt_overflow overflow; /* how this turn handles a full context */
+    bool starts_in_thought;        /* the prompt opened a thought */
     bool is_too_long;              /* the turn failed: its message alone does not fit */
     bool is_stopping;              /* a stop was requested */
     bool lost_token;               /* no memory for a token or its alternatives: incomplete */

@@ -188,6 +188,12 @@ void prompt_restore_ids(const struct tokenizer *t, struct segment *segments, siz
     }
 }
 
+struct encoder {
+    const struct prompt_maker *m;
+    const struct transcript_state *state;
+    const struct prompt_window *window;
+};
+
 /* ---- the list of messages ---- */
 
 struct message_list {
@@ -212,6 +218,24 @@ static void push_message(struct message_list *l, const char *role, struct bn_str
     l->answers[l->n++] = answer;
 }
 
+/* A thought that was stopped has no </think>. If its <think> was in the prompt, the template would
+ * take it for an answer without a thought, so the end is added as the model would write it. */
+static void push_answer(struct message_list *l, const struct prompt_maker *m,
+                        const struct answer *a)
+{
+    struct strbuf closed = {0};
+    if (prompt_answer_mode(m, a) != THOUGHT_RUNNING || thought_has_end(a->text)) {
+        push_message(l, "assistant", a->text, a);
+        return;
+    }
+    strbuf_add_str(&closed, a->text);
+    strbuf_add_text(&closed, "\n</think>\n\n");
+    push_message(l, "assistant", strbuf_str(&closed), a);
+    if (closed.failed)
+        l->list = NULL; /* the caller reports that memory ran out */
+    strbuf_finish(&closed);
+}
+
 static bool has_answer(const struct exchange *e)
 {
     return e->answer.finish != FINISH_NONE;
@@ -223,9 +247,10 @@ static size_t next_turn(const struct prompt_window *w, size_t i)
     return i >= w->n_first && i < w->n_skipped ? w->n_skipped : i;
 }
 
-static void push_state(struct message_list *l, const struct transcript_state *s,
-                       const struct prompt_window *w)
+static void push_state(struct message_list *l, const struct encoder *encoder)
 {
+    const struct transcript_state *s = encoder->state;
+    const struct prompt_window *w = encoder->window;
     if (s->system.n_bytes > 0)
         push_message(l, "system", s->system, NULL);
     for (size_t i = next_turn(w, 0); i < s->n; i = next_turn(w, i + 1)) {
@@ -234,7 +259,7 @@ static void push_state(struct message_list *l, const struct transcript_state *s,
         const bool is_open = i + 1 == s->n && w->mode != PROMPT_WHOLE;
         push_message(l, "user", e->user, NULL);
         if (has_answer(e) && !is_open)
-            push_message(l, "assistant", e->answer.text, &e->answer);
+            push_answer(l, encoder->m, &e->answer);
     }
 }
 
@@ -247,12 +272,6 @@ static struct segment answer_segment(const struct tokenizer *t, const struct ans
 }
 
 /* ---- encoding ---- */
-
-struct encoder {
-    const struct prompt_maker *m;
-    const struct transcript_state *state;
-    const struct prompt_window *window;
-};
 
 /* Count the ids after the last answer in the prompt: the new question, and the text of the template
  * on both sides of it. Nothing is joined across the end of an answer, so these segments are encoded
@@ -300,7 +319,7 @@ static bool encode_rendered(const struct encoder *e, struct message_list *l, str
     struct template_value *args = NULL;
     struct template_output rendered;
     l->list = template_list(l->arena);
-    push_state(l, e->state, e->window);
+    push_state(l, e);
     if (!l->list) /* template_render would report a bad argument */
         return bn_fail(err, BN_ENOMEM, "out of memory for the conversation");
     if (!model_args_template_args(e->m->options, e->m->template, l->arena, &args, err))
@@ -370,9 +389,19 @@ bool prompt_encode(const struct prompt_maker *m, const struct transcript_state *
     return true;
 }
 
-enum thought_mode prompt_thought_mode(const struct prompt_maker *m, const struct prompt *p)
+static enum thought_mode mode_of(const struct prompt_maker *m, bool starts_in_thought)
 {
     if (!m->template || !template_info(m->template)->has_thoughts)
         return THOUGHT_NONE;
-    return p->starts_in_thought ? THOUGHT_RUNNING : THOUGHT_MAYBE;
+    return starts_in_thought ? THOUGHT_RUNNING : THOUGHT_MAYBE;
+}
+
+enum thought_mode prompt_thought_mode(const struct prompt_maker *m, const struct prompt *p)
+{
+    return mode_of(m, p->starts_in_thought);
+}
+
+enum thought_mode prompt_answer_mode(const struct prompt_maker *m, const struct answer *a)
+{
+    return mode_of(m, a->starts_in_thought);
 }

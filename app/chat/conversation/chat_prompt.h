@@ -51,6 +51,8 @@ bool prompt_encode(const struct prompt_maker *m, const struct transcript_state *
 
 /* What the answer to this prompt begins with, for struct thought_splitter and think_watch. */
 enum thought_mode prompt_thought_mode(const struct prompt_maker *m, const struct prompt *p);
+/* The same for a stored answer: the mode with which thought_split splits its text. */
+enum thought_mode prompt_answer_mode(const struct prompt_maker *m, const struct answer *a);
 
 /* A message for template_input.messages: a dict with role and content, in the arena. NULL: out of
  * memory. */

@@ -162,7 +162,10 @@ static bool read_answer(const struct chat_reader *r, size_t index, const json_t 
     const bool has_ids = ids && !(json_is_array(ids) && json_array_size(ids) == 0);
     const char *finish = json_string_value(json_object_get(message, "finish"));
     /* A file written by hand may lack "finish"; then it is "stop" (docs/session-format.md). */
-    struct answer a = {.text = text, .finish = finish_reason_of(finish ? finish : "stop")};
+    struct answer a = {.text = text,
+                       .finish = finish_reason_of(finish ? finish : "stop"),
+                       .starts_in_thought =
+                           json_is_true(json_object_get(message, "starts_in_thought"))};
     struct strbuf generated = {0}, extra = {0};
     if (!last || last->answer.finish != FINISH_NONE)
         return fail_message(r, index, "is an answer without a question", err);
@@ -172,7 +175,8 @@ static bool read_answer(const struct chat_reader *r, size_t index, const json_t 
     bool no_memory;
     if (!restore_ids(r, message, &a, &generated, &no_memory) && text.n_bytes > 0 && has_ids)
         r->reading->n_retokenised++;
-    bool ok = !no_memory && collect_extra(message, "role content finish ids", &extra);
+    bool ok =
+        !no_memory && collect_extra(message, "role content finish ids starts_in_thought", &extra);
     a.extra = strbuf_str(&extra);
     ok = ok && transcript_answer(r->out, &a);
     mem_free((void *)(uintptr_t)a.ids); /* read_ids allocated it; the cast drops const */

@@ -87,6 +87,8 @@ static json_t *answer_json(const struct answer *a)
         json_out_append(&ids, json_integer(a->ids[i]));
     json_out_put(&o, "finish", json_string(finish_reason_name(a->finish)));
     json_out_put(&o, "ids", ids);
+    if (a->starts_in_thought)
+        json_out_put(&o, "starts_in_thought", json_true());
     return o;
 }
 

@@ -140,11 +140,22 @@ static void add_split(void *ud, enum answer_part part, struct bn_str text)
     strbuf_add_str(part == PART_THOUGHT ? s->thought : s->answer, text);
 }
 
+/* NULL: </think> is not in the text. */
+static const char *find_end(struct bn_str text)
+{
+    return memmem(text.ptr, text.n_bytes, close_marker.ptr, close_marker.n_bytes);
+}
+
+bool thought_has_end(struct bn_str text)
+{
+    return find_end(text) != NULL;
+}
+
 /* Whether the text begins inside of a thought: </think> ends a line, and <think> does not come
  * before it. Elsewhere </think> may be ordinary text, as in an answer about these markers. */
 static bool starts_inside(struct bn_str text)
 {
-    const char *close = memmem(text.ptr, text.n_bytes, close_marker.ptr, close_marker.n_bytes);
+    const char *close = find_end(text);
     if (!close)
         return false;
     const size_t at = (size_t)(close - text.ptr), after = at + close_marker.n_bytes;
@@ -152,14 +163,12 @@ static bool starts_inside(struct bn_str text)
            !memmem(text.ptr, at, open_marker.ptr, open_marker.n_bytes);
 }
 
-void thought_split(struct bn_str text, bool has_thoughts, struct strbuf *thought,
+void thought_split(struct bn_str text, enum thought_mode mode, struct strbuf *thought,
                    struct strbuf *answer)
 {
     struct split split = {thought, answer};
     struct thought_splitter t = {0};
-    thought_init(&t, !has_thoughts         ? THOUGHT_NONE
-                     : starts_inside(text) ? THOUGHT_RUNNING
-                                           : THOUGHT_MAYBE);
+    thought_init(&t, mode == THOUGHT_MAYBE && starts_inside(text) ? THOUGHT_RUNNING : mode);
     thought_feed(&t, text, add_split, &split);
     thought_end(&t, add_split, &split);
 }

@@ -43,12 +43,14 @@ void thought_feed(struct thought_splitter *t, struct bn_str text, thought_fn emi
  * all-zero afterwards. */
 void thought_end(struct thought_splitter *t, thought_fn emit, void *ud);
 
-/* Append the thought and the answer in the text of a stored answer to `thought` and `answer`.
- * has_thoughts: that of template_info; without it everything is answer. The text begins inside its
- * thought if a line ends with </think> and <think> does not come before it. A thought that was
- * stopped before </think> cannot be told from an answer if <think> was in the prompt: it is then
- * answer. */
-void thought_split(struct bn_str text, bool has_thoughts, struct strbuf *thought,
+/* Append the thought and the answer in the text of a stored answer to `thought` and `answer`. mode:
+ * that of prompt_answer_mode. With THOUGHT_MAYBE the text also begins inside its thought if a line
+ * ends with </think> and <think> does not come before it: saved chats of earlier versions do not
+ * say whether <think> was in the prompt. */
+void thought_split(struct bn_str text, enum thought_mode mode, struct strbuf *thought,
                    struct strbuf *answer);
+
+/* Whether </think> is in the text, so that a thought in which the text begins also ends in it. */
+bool thought_has_end(struct bn_str text);
 
 #endif

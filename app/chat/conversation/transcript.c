@@ -94,6 +94,7 @@ static struct exchange *exchange_new(const struct exchange *from, const struct a
         memcpy(ids, answer->ids, answer->n_ids * sizeof(*ids));
     e->answer.n_ids = answer->n_ids;
     e->answer.finish = answer->finish;
+    e->answer.starts_in_thought = answer->starts_in_thought;
     return e;
 }
 
@@ -465,6 +466,7 @@ bool transcript_is_same(const struct transcript_state *a, const struct transcrip
         const struct exchange *x = a->items[i], *y = b->items[i];
         is_same = bn_str_equal(x->user, y->user) && bn_str_equal(x->user_extra, y->user_extra) &&
                   x->answer.finish == y->answer.finish &&
+                  x->answer.starts_in_thought == y->answer.starts_in_thought &&
                   bn_str_equal(x->answer.text, y->answer.text) &&
                   bn_str_equal(x->answer.extra, y->answer.extra);
     }

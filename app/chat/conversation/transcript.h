@@ -40,7 +40,8 @@ struct answer {
     const int32_t *ids; /* (n_ids), owned */
     size_t n_ids;
     enum finish_reason finish;
-    struct bn_str extra; /* owned; unknown members of its JSON object as JSON text, or empty */
+    bool starts_in_thought; /* the prompt opened the thought with which the text begins */
+    struct bn_str extra;    /* owned; unknown members of its JSON object as JSON text, or empty */
 };
 
 struct exchange {

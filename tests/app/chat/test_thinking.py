@@ -189,6 +189,66 @@ class Stored(ThinkCase):
                 self.assertEqual('1 line' in notices, found, notices)
 
 
+class Stopped(ThinkCase):
+    """A thought that the prompt opened and that was stopped before </think> stays a thought."""
+    HALF = 'A long plan of'
+
+    def setUp(self):
+        super().setUp()
+        self.session_path = os.path.join(self.home.name, 'half.json')
+
+    def session(self, *lines, args=(), template=None):
+        return self.dialog(*lines, template=template or self.running,
+                           args=('--session', self.session_path, '--no-thoughts', *args))
+
+    def test_commands_show_no_answer(self):
+        self.fake(PLAN)
+        stop = ('-n', str(len(self.HALF)))
+        for lines, args in ((('a', '/history', '/find plan', '/dump'), stop),
+                            (('/history', '/find plan', '/dump'), ())):  # as read from the saved chat
+            said, notices = self.session(*lines, args=args)
+            self.assertEqual(said.strip(), '')
+            self.assertIn(f'a\n[thought: {len(self.HALF)} bytes] \n', notices)
+            self.assertIn('nothing matches', notices)
+            self.assertIn(f'<|im_start|>assistant\n<think>\n{self.HALF}\n</think>\n\n<|im_end|>', notices)
+        message = self.saved(self.session_path)[1]
+        self.assertEqual((message['content'], message['starts_in_thought']), (self.HALF, True))
+
+    def test_the_next_prompt_has_it_as_a_thought(self):
+        self.fake(PLAN, '</think>' + ANSWER)
+        _, notices = self.session('a', 'b', '/dump', args=('-n', str(len(self.HALF))))
+        self.assertIn('<|im_start|>assistant\n<|im_end|>\n<|im_start|>user\nb', notices)
+        self.assertNotIn('plan', notices)
+
+    def test_it_can_be_continued_after_the_chat_was_loaded(self):
+        self.fake(PLAN)
+        self.session('a', args=('-n', str(len(self.HALF))))
+        self.fake(' words\n</think>\n\n' + ANSWER)
+        said, notices = self.session('/continue', '/history')
+        self.assertEqual(said, ANSWER + '\n')
+        self.assertIn(f'[thought: {len(self.HALF) + 7} bytes] {ANSWER}\n', notices)
+        self.assertEqual(self.saved(self.session_path)[1]['starts_in_thought'], True)
+
+    def test_an_answer_of_a_saved_chat_without_the_key_is_an_answer(self):
+        self.fake(PLAN)
+        self.session('a', args=('-n', str(len(self.HALF))))
+        with open(self.session_path, encoding='utf-8') as file:
+            kept = json.load(file)
+        del kept['messages'][1]['starts_in_thought']
+        with open(self.session_path, 'w', encoding='utf-8') as file:
+            json.dump(kept, file)
+        _, notices = self.session('/history')
+        self.assertIn(f'a\n{self.HALF}\n', notices)
+
+    def test_another_template_does_not_change_the_text(self):
+        self.fake(PLAN)
+        self.session('a', args=('-n', str(len(self.HALF))))
+        none = '@' + self.write('none.jinja', "{% for m in messages %}{{ m.content }}|{% endfor %}")
+        _, notices = self.session('/history', '/dump', template=none)
+        self.assertIn(f'a\n{self.HALF}\n', notices)
+        self.assertIn(f'a|{self.HALF}|', notices)
+
+
 class Continuing(ThinkCase):
     def test_an_interrupted_thought_goes_on_as_a_thought(self):
         self.fake('<think>\nOne two', ' three</think>Four.')

@@ -67,21 +67,24 @@ static void a_stored_answer_is_split(void **state)
 {
     static const struct {
         const char *text;
-        bool has_thoughts;
+        enum thought_mode mode;
         const char *thought, *answer;
-    } cases[] = {{"<think>hm</think>\n\nyes", true, "hm", "yes"},
-                 {"hm</think>\n\nyes", true, "hm", "yes"}, /* <think> was in the prompt */
-                 {"\n<think>half", true, "half", ""},
-                 {"yes", true, "", "yes"},
-                 {"The mark </think> ends it.", true, "", "The mark </think> ends it."},
-                 {"<think> and\n</think>\n are", true, " and\n", "are"},
-                 {"Use <think> and\n</think>\n.", true, "", "Use <think> and\n</think>\n."},
-                 {"", true, "", ""},
-                 {"<think>hm</think>yes", false, "", "<think>hm</think>yes"}};
+    } cases[] = {
+        {"<think>hm</think>\n\nyes", THOUGHT_MAYBE, "hm", "yes"},
+        {"hm</think>\n\nyes", THOUGHT_MAYBE, "hm", "yes"}, /* <think> was in the prompt */
+        {"\n<think>half", THOUGHT_MAYBE, "half", ""},
+        {"yes", THOUGHT_MAYBE, "", "yes"},
+        {"The mark </think> ends it.", THOUGHT_MAYBE, "", "The mark </think> ends it."},
+        {"<think> and\n</think>\n are", THOUGHT_MAYBE, " and\n", "are"},
+        {"Use <think> and\n</think>\n.", THOUGHT_MAYBE, "", "Use <think> and\n</think>\n."},
+        {"", THOUGHT_MAYBE, "", ""},
+        {"half", THOUGHT_RUNNING, "half", ""},
+        {"hm</think> yes", THOUGHT_RUNNING, "hm", "yes"},
+        {"<think>hm</think>yes", THOUGHT_NONE, "", "<think>hm</think>yes"}};
     (void)state;
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         struct strbuf thought = {0}, answer = {0};
-        thought_split(bn_str_of(cases[i].text), cases[i].has_thoughts, &thought, &answer);
+        thought_split(bn_str_of(cases[i].text), cases[i].mode, &thought, &answer);
         assert_string_equal(strbuf_text(&thought), cases[i].thought);
         assert_string_equal(strbuf_text(&answer), cases[i].answer);
         strbuf_finish(&thought);
