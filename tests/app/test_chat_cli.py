@@ -15,6 +15,12 @@ import subprocess
 from support.chat_case import ChatCase
 from support.program_case import PROGRAM, main
 
+# Templates that write something before the last answer only, as some write an empty thought there.
+LAST = ("{% for m in messages %}{{ m.role }}:{% if loop.last and m.role == 'assistant' %}[last]{% endif %}"
+        "{{ m.content }}\n{% endfor %}{% if add_generation_prompt %}assistant:[last]{% endif %}")
+SHORT = ("{% for m in messages %}{% if loop.last and m.role == 'assistant' %}[{% endif %}{{ m.content }}{% endfor %}"
+         "{% if add_generation_prompt %}[{% endif %}")
+
 
 class Chat(ChatCase):
     def test_the_same_seed_gives_the_same_bytes(self):
@@ -228,7 +234,7 @@ class Chat(ChatCase):
                 ('version', put(version, b'gpu'),
                  'KV cache of the snapshot has type gpu-f16-1, but cpu-f16-1 is needed'),
                 ('hostile version', put(version, b'\x1b[2J'), 'has type unknown'),
-                ('count', put(count, b'\xff' * 8), 'tokens, but the conversation has only'),
+                ('count', put(count, b'\xff' * 8), 'tokens, but the context has room for only'),
                 ('ids', put(ids, b'\x07\0\0\0'), 'at token 0'),
                 ('ids below 0', put(ids, b'\xff' * 4), 'at token 0'),
                 ('cache', put(cache, bytes([whole[cache] ^ 1])), 'damaged'),
@@ -317,6 +323,53 @@ class Chat(ChatCase):
         turn, said = self.resume(session)
         self.assertRegex(said, 'the conversation differs from its snapshot at token [1-9]')
         self.assertEqual(turn['reused_tokens'], 0)
+
+    def resumed(self, model, lines, template=LAST, n_tokens=20, forget=0):
+        """A saved chat of these lines, continued without its last `forget` turns: the answer and the standard error
+        with the snapshot, the answer without it, and the number of tokens from the last answer on."""
+        session = os.path.join(self.home.name, 'last.json')
+        words = ('-n', str(n_tokens), '--seed', '3', '--template', '@' + self.write('last.jinja', template),
+                 '--session', session)
+        done = self.chat(*words, '--snapshot', '--lines', stdin=lines, model=model)
+        self.assertIn(b'snapshot written', done.stderr)
+        with open(session, encoding='utf-8') as file:
+            kept = json.load(file)
+        del kept['messages'][len(kept['messages']) - 2 * forget:]
+        found = []
+        for _ in range(2):
+            with open(session, 'w', encoding='utf-8') as file:
+                json.dump(kept, file)
+            found.append(self.chat(*words, '--json', stdin=b'next', model=model))
+            for path in self.snapshots():
+                os.unlink(path)
+        os.unlink(session)
+        self.assertEqual(json.loads(found[1].stdout)['reused_tokens'], 0)
+        behind = len(kept['messages'][-1]['ids']) + len('\nuser:next\nassistant:[last]')
+        return json.loads(found[0].stdout), found[0].stderr.decode(), json.loads(found[1].stdout), behind
+
+    def test_a_snapshot_is_used_up_to_an_answer_that_the_template_writes_in_another_way(self):
+        for preset in ('tiny', 'qwen3-tiny', 'maple-tiny', 'qwen35-tiny'):  # KV cache, rings, recurrent states
+            model = self.make(preset + '.gguf', '--preset', preset)
+            for n_lines in (2, 4):
+                fast, said, slow, behind = self.resumed(model, b'a longer line\n' * n_lines)
+                self.assertRegex(said, r'snapshot loaded: \d+ tok', preset)
+                self.assertEqual(fast['reused_tokens'], slow['prompt_tokens'] - behind, preset)
+                self.assertEqual((fast['text'], fast['prompt_tokens']), (slow['text'], slow['prompt_tokens']), preset)
+
+    def test_a_snapshot_with_more_turns_than_the_conversation_is_used(self):
+        for preset in ('tiny', 'maple-tiny', 'qwen35-tiny'):
+            model = self.make(preset + '.gguf', '--preset', preset)
+            fast, said, slow, _ = self.resumed(model, b'a longer line\n' * 5, forget=1)
+            self.assertRegex(said, r'snapshot loaded: \d+ tok', preset)
+            self.assertGreater(fast['reused_tokens'], slow['prompt_tokens'] // 2, preset)
+            self.assertEqual(fast['text'], slow['text'], preset)
+
+    def test_a_snapshot_without_a_state_before_the_difference_is_not_used(self):
+        """No state is saved in the first 16 tokens."""
+        model = self.make('qwen35-tiny.gguf', '--preset', 'qwen35-tiny')
+        fast, said, slow, _ = self.resumed(model, b'12345678901\n', SHORT, n_tokens=8)
+        self.assertRegex(said, 'the conversation differs from its snapshot at token 1[0-9];')
+        self.assertEqual((fast['reused_tokens'], fast['text']), (0, slow['text']))
 
     def test_no_snapshot_without_the_option_or_in_private(self):
         self.kept('--no-snapshot')

@@ -5,7 +5,8 @@
  * The first byte of an input selects fields that are overwritten with correct values, so that the
  * other bytes pass the earlier checks: 1 mark, model and version; 2 token ids; 4 the checksum at
  * the end; 8 everything after the last byte of the input. The correct values come from a snapshot
- * that is written once.
+ * that is written once. With 16 the last ids are overwritten with others than those of the
+ * conversation, so that the session is cut after it was loaded.
  */
 #include "app/chat/answer/snapshot.h"
 #include "engine/base/hash.h"
@@ -19,12 +20,20 @@
 #include <unistd.h>
 
 #define N_SAVED 6       /* even, so that all fields are multiples of 8 bytes */
+#define N_OTHER 2       /* tokens that CHANGE_END replaces */
 #define N_PROMPT 8      /* tokens of the conversation */
 #define HEADER_BYTES 72 /* mark, fingerprint, version */
-#define IDS_END (80 + 2 * 4 * N_SAVED + 32 + 8 + 8) /* the ids of the snapshot and of the session */
+#define SNAPSHOT_IDS_END (80 + 4 * N_SAVED)
+#define IDS_END (SNAPSHOT_IDS_END + 32 + 8 + 8 + 4 * N_SAVED) /* of the ids of the session */
 #define MAX_FILE (1 << 20)
 
-enum repaired { REPAIR_HEADER = 1, REPAIR_IDS = 2, REPAIR_SUM = 4, REPAIR_REST = 8 };
+enum overwritten {
+    REPAIR_HEADER = 1,
+    REPAIR_IDS = 2,
+    REPAIR_SUM = 4,
+    REPAIR_REST = 8,
+    CHANGE_END = 16,
+};
 
 static const int32_t prompt[N_PROMPT] = {'a', 'b', 'c', 'd', 'e', 'f', 'g', 'h'};
 
@@ -66,17 +75,48 @@ static uint64_t sum_of(const uint8_t *bytes, size_t n_bytes)
     return sum;
 }
 
-/* The correct snapshot must be accepted. Otherwise no input would pass the first checks. */
-static void check_correct(void)
+static void overwrite(uint8_t *bytes, size_t n_bytes, unsigned fields)
+{
+    if (fields & REPAIR_HEADER)
+        memcpy(bytes, made.correct, size_min(n_bytes, HEADER_BYTES));
+    if ((fields & REPAIR_IDS) && n_bytes > HEADER_BYTES)
+        memcpy(bytes + HEADER_BYTES, made.correct + HEADER_BYTES,
+               size_min(n_bytes, IDS_END) - HEADER_BYTES);
+    for (size_t i = 1; (fields & CHANGE_END) && n_bytes >= IDS_END && i <= N_OTHER; i++) {
+        const int32_t id = 'x';
+        memcpy(bytes + SNAPSHOT_IDS_END - i * sizeof(id), &id, sizeof(id));
+        memcpy(bytes + IDS_END - i * sizeof(id), &id, sizeof(id));
+    }
+    if ((fields & REPAIR_SUM) && n_bytes >= 8) {
+        const uint64_t sum = sum_of(bytes, n_bytes - 8);
+        memcpy(bytes + n_bytes - 8, &sum, 8);
+    }
+}
+
+/* This file must be accepted, and n_tokens of its ids used. Otherwise no input would pass the first
+ * checks. */
+static void check_accepted(const uint8_t *bytes, size_t n_bytes, size_t n_tokens)
 {
     struct snapshot_result result;
     struct bn_error err;
     uint64_t sum;
-    memcpy(&sum, made.correct + made.n_correct - 8, 8);
-    check(sum == sum_of(made.correct, made.n_correct - 8));
+    memcpy(&sum, bytes + n_bytes - 8, 8);
+    check(sum == sum_of(bytes, n_bytes - 8));
+    write_file(bytes, n_bytes);
     generator_truncate(made.g, 0);
     check(snapshot_read(made.g, made.model.file, prompt, N_PROMPT, made.path, NULL, &result, &err));
-    check(result.n_tokens == N_SAVED);
+    check(result.n_tokens == n_tokens);
+}
+
+static void check_correct(void)
+{
+    uint8_t *copy = malloc(made.n_correct);
+    check(copy != NULL);
+    memcpy(copy, made.correct, made.n_correct);
+    check_accepted(copy, made.n_correct, N_SAVED);
+    overwrite(copy, made.n_correct, CHANGE_END | REPAIR_SUM);
+    check_accepted(copy, made.n_correct, N_SAVED - N_OTHER);
+    free(copy);
 }
 
 static void make(void)
@@ -101,19 +141,6 @@ static void make(void)
     (void)fclose(f);
     (void)atexit(delete_file);
     check_correct();
-}
-
-static void repair(uint8_t *bytes, size_t n_bytes, unsigned fields)
-{
-    if (fields & REPAIR_HEADER)
-        memcpy(bytes, made.correct, size_min(n_bytes, HEADER_BYTES));
-    if ((fields & REPAIR_IDS) && n_bytes > HEADER_BYTES)
-        memcpy(bytes + HEADER_BYTES, made.correct + HEADER_BYTES,
-               size_min(n_bytes, IDS_END) - HEADER_BYTES);
-    if ((fields & REPAIR_SUM) && n_bytes >= 8) {
-        const uint64_t sum = sum_of(bytes, n_bytes - 8);
-        memcpy(bytes + n_bytes - 8, &sum, 8);
-    }
 }
 
 static void check_read(void)
@@ -147,7 +174,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n_bytes)
     if (n > n_input)
         memcpy(copy, made.correct, n);
     memcpy(copy, bytes + 1, n_input);
-    repair(copy, n, bytes[0]);
+    overwrite(copy, n, bytes[0]);
     write_file(copy, n);
     free(copy);
     check_read();

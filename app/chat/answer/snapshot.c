@@ -18,12 +18,21 @@
 
 #define MARK 0x31564b54414843bfu /* the bytes BF "CHATKV1" on a little-endian machine */
 #define IDS_AT_ONCE 1024         /* a buffer of 4 KiB on the stack */
+/* A snapshot is loaded if at least 1 / MIN_SHARED of its tokens begin the prompt. A fast GPU
+ * evaluates a token about as fast as its keys and values are read from a disk. So if fewer of them
+ * are of use, the prompt may be evaluated sooner than the file is read. */
+#define MIN_SHARED 2
 
 struct snapshot_header { /* no padding: 80 bytes */
     uint64_t mark;
     uint8_t fingerprint[BN_FINGERPRINT_BYTES];
     char kv_version[32]; /* padded with zeros */
     uint64_t n_ids;
+};
+
+struct id_counts {
+    size_t file, prompt; /* ids of the snapshot and of the prompt */
+    size_t same;         /* with which both begin */
 };
 
 struct transfer {
@@ -191,41 +200,60 @@ static bool check_header(const struct snapshot_header *got, const struct snapsho
     return true;
 }
 
-/* Read the ids of the file and check that the prompt begins with them. */
-static bool check_ids(struct transfer *t, size_t n, const int32_t *ids, struct bn_error *err)
+/* Read the n ids of the file. *n_same: how many of them begin the prompt, too. */
+static bool read_ids(struct transfer *t, size_t n, const int32_t *ids, size_t n_ids, size_t *n_same,
+                     struct bn_error *err)
 {
     int32_t block[IDS_AT_ONCE];
+    *n_same = 0;
     for (size_t i = 0; i < n; i += IDS_AT_ONCE) {
         const size_t n_now = size_min(IDS_AT_ONCE, n - i);
         if (!move(t, block, n_now * sizeof(*block)))
             return fail_damaged(err);
-        const size_t n_same = count_shared(block, n_now, ids + i, n_now);
-        if (n_same < n_now)
-            return bn_fail(err, BN_EFORMAT,
-                           "the conversation differs from its snapshot at token %zu", i + n_same);
+        if (*n_same == i && i < n_ids)
+            *n_same += count_shared(block, n_now, ids + i, n_ids - i);
     }
     return true;
 }
 
-/* After loading: the session must hold these ids, the checksum must match, and the file must
- * end. */
-static bool check_rest(struct generator *g, struct transfer *t, const int32_t *ids, size_t n,
-                       struct bn_error *err)
+static bool fail_other(size_t n_same, struct bn_error *err)
+{
+    return bn_fail(err, BN_EFORMAT, "the conversation differs from its snapshot at token %zu",
+                   n_same);
+}
+
+/* After loading: the session must hold as many ids as the file says, and the same number of them
+ * must begin the prompt; the checksum must match, and the file must end. */
+static bool check_rest(struct generator *g, struct transfer *t, const struct id_counts *n,
+                       const int32_t *ids, struct bn_error *err)
 {
     const uint64_t sum = t->sum; /* before move adds the stored checksum to it */
     uint64_t stored;
     size_t n_held;
     const int32_t *held = generator_ids(g, &n_held);
-    if (n_held != n || count_shared(held, n_held, ids, n) != n ||
+    if (n_held != n->file || count_shared(held, n_held, ids, n->prompt) != n->same ||
         !move(t, &stored, sizeof(stored)) || stored != sum || fgetc(t->f) != EOF)
         return fail_damaged(err);
     return true;
 }
 
+/* Load the session, and cut it where it differs from the prompt. A model with recurrent states or
+ * rings returns to a saved state at or before this place; there may be none. */
+static bool load_prefix(struct generator *g, struct transfer *t, const struct id_counts *n,
+                        const int32_t *ids, size_t *n_tokens, struct bn_error *err)
+{
+    const struct bn_stream stream = {move, t};
+    if (!generator_load(g, &stream, err) || !check_rest(g, t, n, ids, err)) {
+        (void)generator_truncate(g, 0);
+        return false;
+    }
+    *n_tokens = generator_truncate(g, n->same);
+    return *n_tokens > 0 || fail_other(n->same, err);
+}
+
 static bool read_all(struct generator *g, const struct bn_file *file, const int32_t *ids,
                      size_t n_ids, struct transfer *t, size_t *n_tokens, struct bn_error *err)
 {
-    const struct bn_stream stream = {move, t};
     const struct snapshot_header expected = make_header(g, file, 0);
     struct snapshot_header header;
     size_t n_held;
@@ -234,21 +262,19 @@ static bool read_all(struct generator *g, const struct bn_file *file, const int3
         return fail_damaged(err);
     if (!check_header(&header, &expected, err))
         return false;
-    if (header.n_ids > n_ids)
+    if (header.n_ids > generator_n_ctx(g))
         return bn_fail(err, BN_EFORMAT,
-                       "the snapshot has %llu tokens, but the conversation has only %zu",
-                       (unsigned long long)header.n_ids, n_ids);
+                       "the snapshot has %llu tokens, but the context has room for only %zu",
+                       (unsigned long long)header.n_ids, generator_n_ctx(g));
+    struct id_counts n = {.file = (size_t)header.n_ids, .prompt = n_ids};
     *n_tokens = 0;
-    if (count_shared(held, n_held, ids, n_ids) >= header.n_ids)
+    if (!read_ids(t, n.file, ids, n_ids, &n.same, err))
+        return false;
+    if (n.same * MIN_SHARED < n.file)
+        return fail_other(n.same, err);
+    if (count_shared(held, n_held, ids, n_ids) >= n.same)
         return true;
-    if (!check_ids(t, (size_t)header.n_ids, ids, err))
-        return false;
-    if (!generator_load(g, &stream, err) || !check_rest(g, t, ids, (size_t)header.n_ids, err)) {
-        (void)generator_truncate(g, 0);
-        return false;
-    }
-    *n_tokens = (size_t)header.n_ids;
-    return true;
+    return load_prefix(g, t, &n, ids, n_tokens, err);
 }
 
 bool snapshot_read(struct generator *g, const struct bn_file *file, const int32_t *ids,

@@ -4,8 +4,9 @@
  *
  * A snapshot belongs to one saved chat. It is in the cache directory and may be deleted at any
  * time. It is used only if the model file and bn_session_kv_version are the same, the prompt begins
- * with the ids in the snapshot, and the checksum matches. Otherwise the snapshot is ignored and the
- * caller gets the reason.
+ * with at least half of the ids in the snapshot, and the checksum matches. Otherwise the snapshot
+ * is ignored and the caller gets the reason. The ids often differ in the last answer, because some
+ * templates write that one in another way than earlier answers.
  *
  * All functions except snapshot_path run on the worker's thread.
  */
@@ -34,12 +35,14 @@ bool snapshot_write(struct generator *g, const struct bn_file *file, const int32
                     size_t n_ids, const char *path, const struct bn_cancel *cancel,
                     struct snapshot_result *result, struct bn_error *err);
 
-/* Load a snapshot for the prompt `ids`. *result is written in any case. Sets n_tokens to 0, and
- * returns true, if the file does not exist or if the session already holds as many tokens of the
- * prompt as the snapshot. cancel may be NULL.
- * BN_EFORMAT: it does not match or is damaged. BN_EIO: it cannot be opened, or cannot be read to
- * the end of the KV cache. BN_ECANCELLED. Other errors of bn_session_load. After a failure the
- * session is unchanged or empty. */
+/* Load a snapshot for the prompt `ids`, and truncate the session to the ids that both have in
+ * common, or to the nearest shorter length that it can return to. *result is written in any case.
+ * Sets n_tokens to 0, and returns true, if the file does not exist or if the session already holds
+ * as many tokens of the prompt as the snapshot has. cancel may be NULL.
+ * BN_EFORMAT: the snapshot does not match or is damaged, or the session can return to no length
+ * above 0. BN_EIO: the file cannot be opened, or cannot be read to the end of the KV cache.
+ * BN_ECANCELLED. Other errors of bn_session_load. After a failure the session is unchanged or
+ * empty. */
 bool snapshot_read(struct generator *g, const struct bn_file *file, const int32_t *ids,
                    size_t n_ids, const char *path, const struct bn_cancel *cancel,
                    struct snapshot_result *result, struct bn_error *err);
