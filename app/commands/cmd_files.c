@@ -303,11 +303,16 @@ bool cmd_sessions(struct command_host *host, struct bn_str args)
 
 enum export_kind { EXPORT_TEXT, EXPORT_MARKDOWN, EXPORT_JSONL };
 
+/* `thought` is that of an answer; empty: none. JSON has a field for it. The other formats have no
+ * place for it and leave it out, as /copy does. */
 static void export_message(struct strbuf *out, enum export_kind kind, const char *role,
-                           struct bn_str text)
+                           struct bn_str text, struct bn_str thought)
 {
     if (kind == EXPORT_JSONL) {
-        json_out_line(json_pack("{s:s, s:o}", "role", role, "content", json_out_text(text)), out);
+        json_t *o = json_pack("{s:s, s:o}", "role", role, "content", json_out_text(text));
+        if (thought.n_bytes > 0)
+            json_out_put(&o, "thought", json_out_text(thought));
+        json_out_line(o, out);
         return;
     }
     strbuf_addf(out, kind == EXPORT_MARKDOWN ? "## %s\n\n" : "%s:\n", role);
@@ -315,14 +320,27 @@ static void export_message(struct strbuf *out, enum export_kind kind, const char
     strbuf_add_text(out, "\n\n");
 }
 
-static void export_all(struct strbuf *out, enum export_kind kind, const struct transcript_state *s)
+static void export_answer(const struct chat *chat, struct strbuf *out, enum export_kind kind,
+                          const struct exchange *e)
 {
+    struct strbuf thought = {0}, answer = {0};
+    chat_split_answer(chat, e, &thought, &answer);
+    export_message(out, kind, "assistant", strbuf_str(&answer), strbuf_str(&thought));
+    out->failed |= answer.failed || thought.failed; /* a part would look like the whole answer */
+    strbuf_finish(&thought);
+    strbuf_finish(&answer);
+}
+
+static void export_all(const struct chat *chat, struct strbuf *out, enum export_kind kind)
+{
+    const struct transcript_state *s = &chat->transcript.now;
+    const struct bn_str none = {0};
     if (s->system.n_bytes > 0)
-        export_message(out, kind, "system", s->system);
+        export_message(out, kind, "system", s->system, none);
     for (size_t i = 0; i < s->n; i++) {
-        export_message(out, kind, "user", s->items[i]->user);
+        export_message(out, kind, "user", s->items[i]->user, none);
         if (s->items[i]->answer.finish != FINISH_NONE)
-            export_message(out, kind, "assistant", s->items[i]->answer.text);
+            export_answer(chat, out, kind, s->items[i]);
     }
 }
 
@@ -351,7 +369,7 @@ bool cmd_export(struct command_host *host, struct bn_str args)
         return command_fail(host, "usage: /export FILE, with a name ending in .md, .txt or .jsonl");
     if (host->chat->transcript.now.n == 0 && host->chat->transcript.now.system.n_bytes == 0)
         return command_fail(host, "nothing was said yet");
-    export_all(&text, kind, &host->chat->transcript.now);
+    export_all(host->chat, &text, kind);
     const bool ok = command_export_text(host, "export", args, &text);
     strbuf_finish(&text);
     return ok;

@@ -79,8 +79,9 @@ const struct command command_table[] = {
     {"sessions", "list", "", "list the saved conversations", "/sessions lists the names for /load.",
      ARGS_NONE, cmd_sessions},
     {"export", NULL, "FILE[!]", "write the conversation as .md, .txt or .jsonl",
-     "/export talk.md writes Markdown, .txt plain text, .jsonl one message per line. An existing "
-     "file is replaced only if ! follows its name.",
+     "/export talk.md writes Markdown, .txt plain text, .jsonl one message per line. Thoughts are "
+     "left out, except in .jsonl, which has them in the key \"thought\". An existing file is "
+     "replaced only if ! follows its name.",
      ARGS_FILE, cmd_export},
     {"copy", NULL, "[last|code [N]|all]", "copy text to the clipboard",
      "/copy copies the last answer, /copy code its last code block, /copy code 2 the second one, "

@@ -189,6 +189,26 @@ class Stored(ThinkCase):
                 self.assertEqual('1 line' in notices, found, notices)
 
 
+    def test_an_export_has_them_only_in_json_and_there_in_a_field(self):
+        paths = [os.path.join(self.home.name, 'talk.' + kind) for kind in ('txt', 'md', 'jsonl')]
+        opened = THOUGHT.removeprefix('<think>')
+        for template, said, args, thought, answer in (
+                (QWEN3, THOUGHT, (), f'\n{PLAN}\n', ANSWER), (self.running, opened, (), f'\n{PLAN}\n', ANSWER),
+                (self.running, opened, ('--no-thoughts',), f'\n{PLAN}\n', ANSWER),
+                (QWEN3, THOUGHT, ('-n', '14'), '\nA long', ''), (self.running, opened, ('-n', '7'), '\nA long', '')):
+            self.fake(said)
+            self.dialog('2+2', *(f'/export {path}!' for path in paths), template=template, args=args)
+            texts = []
+            for path in paths:
+                with open(path, encoding='utf-8') as file:
+                    texts.append(file.read())
+            self.assertEqual(texts[0], f'user:\n2+2\n\nassistant:\n{answer}\n\n')
+            self.assertEqual(texts[1], f'## user\n\n2+2\n\n## assistant\n\n{answer}\n\n')
+            self.assertEqual([json.loads(line) for line in texts[2].splitlines()],
+                             [{'role': 'user', 'content': '2+2'},
+                              {'role': 'assistant', 'content': answer, 'thought': thought}])
+
+
 class Stopped(ThinkCase):
     """A thought that the prompt opened and that was stopped before </think> stays a thought."""
     HALF = 'A long plan of'
