@@ -3,8 +3,8 @@
  * segments.
  *
  * The model's own template may be absent, wrong or not supported. Then a built-in family replaces
- * it, chosen by marks in the template's text (strings that are typical of a family), by the
- * architecture and by the vocabulary.
+ * it, chosen by marks in the template's text (strings that are typical of a family), or by the
+ * architecture and the special tokens of the vocabulary.
  */
 #include "templates/template.h"
 
@@ -43,21 +43,43 @@ static bool has(struct bn_str text, const char *mark)
     return text_find(text, bn_str_of(mark), 0, text.n_bytes) != SIZE_MAX;
 }
 
-/* The family that models of this architecture were trained with; NULL: unknown. */
-static const char *family_of_arch(struct bn_str arch)
+/* "" is no token that the vocabulary has to contain. */
+static bool has_token(const struct template_config *cfg, const char *text)
 {
-    static const struct {
-        const char *arch, *family;
-    } rows[] = {{"bitnet-b1.58", "bitnet"}, {"bitnet-25", "bitnet"}};
-    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
-        if (bn_str_is(arch, rows[i].arch))
-            return rows[i].family;
+    return !*text || (cfg->has_token && cfg->has_token(cfg->vocab, bn_str_of(text)));
+}
+
+/* A row for each family that a vocabulary can show. Without its tokens in the vocabulary, the
+ * marks of the family would be sent as ordinary characters, which the model never saw. The rows
+ * with an architecture are before the others. */
+static const struct vocab_row {
+    const char *arch; /* only models of this architecture use the family; "": all models */
+    const char *token, *second_token; /* special tokens that the family writes; "": none */
+    const char *family;
+} vocab_rows[] = {
+    {"bitnet-b1.58", "<|eot_id|>", "", "bitnet"},
+    {"bitnet-25", "<|eot_id|>", "", "bitnet"},
+    {"", "<|start_header_id|>", "<|eot_id|>", "llama3"},
+    {"", "<|im_start|>", "<|im_end|>", "chatml"},
+    {"", "<|user|>", "<|assistant|>", "falcon3"},
+};
+
+/* The first row that fits the architecture and the vocabulary; NULL: none does, as with a base
+ * model. */
+static const struct vocab_row *row_of_vocab(const struct template_config *cfg)
+{
+    for (size_t i = 0; i < sizeof vocab_rows / sizeof vocab_rows[0]; i++) {
+        const struct vocab_row *const r = &vocab_rows[i];
+        if ((!*r->arch || bn_str_is(cfg->arch, r->arch)) && has_token(cfg, r->token) &&
+            has_token(cfg, r->second_token))
+            return r;
+    }
     return NULL;
 }
 
 /* The family that replaces a model's template that parse_source refuses: the family of the first
- * row whose two marks the template contains ("" is in every text), else that of the architecture,
- * else chatml. */
+ * row whose two marks the template contains ("" is in every text), else that of the vocabulary,
+ * else plain. The marks need not be tokens: the template shows that the model knows them. */
 static const char *family_of_text(const struct template_config *cfg)
 {
     static const struct {
@@ -70,8 +92,8 @@ static const char *family_of_text(const struct template_config *cfg)
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
         if (has(cfg->model_text, rows[i].mark) && has(cfg->model_text, rows[i].second_mark))
             return rows[i].family;
-    const char *const family = family_of_arch(cfg->arch);
-    return family ? family : "chatml";
+    const struct vocab_row *const row = row_of_vocab(cfg);
+    return row ? row->family : "plain";
 }
 
 /* ---- opening ---- */
@@ -103,17 +125,16 @@ static bool open_builtin(struct template *t, const char *name, struct bn_error *
 static bool open_fallback(struct template *t, const struct template_config *cfg,
                           struct bn_error *err)
 {
-    const char *const family = family_of_arch(cfg->arch);
-    if (cfg->is_base_model_hint) {
+    const struct vocab_row *const row = row_of_vocab(cfg);
+    if (!row) {
         bn_notes_add(cfg->notes, BN_NOTE_WARNING, "base-model",
                      "base model: plain text completion, not chat");
         return open_builtin(t, "plain", err);
     }
     bn_notes_add(cfg->notes, BN_NOTE_WARNING, "no-chat-template",
-                 "the file has no chat template: using the built-in '%s'%s",
-                 family ? family : "chatml",
-                 family ? "" : ", which may not be what the model was trained with");
-    return open_builtin(t, family ? family : "chatml", err);
+                 "the file has no chat template: using the built-in '%s'%s", row->family,
+                 *row->arch ? "" : ", which may not be what the model was trained with");
+    return open_builtin(t, row->family, err);
 }
 
 /* Open the model's template, or a built-in one with a note that reports the replacement. */

@@ -62,8 +62,10 @@ struct template_config {
     struct bn_str user_text;  /* the text of --template @FILE, or empty */
     struct bn_str model_text; /* the model file's own template, or empty */
     struct bn_str arch;       /* general.architecture, or ""; for the family and is_thinking_off */
-    bool is_base_model_hint;  /* the vocabulary has no end-of-turn token: then "plain" replaces an
-                                 absent template */
+    /* Whether the vocabulary has a special token with this text; gets `vocab`. NULL: it has none. A
+     * family replaces an absent template only if the vocabulary has its tokens. */
+    bool (*has_token)(const void *vocab, struct bn_str text);
+    const void *vocab;
     /* Texts. If a text is empty or not UTF-8, the template sees no such token. */
     struct bn_str bos_token, eos_token, unk_token, pad_token;
     const char *no_repair;  /* see bn_repair_allowed; the only id used here is chat-template */
@@ -82,7 +84,8 @@ struct template_config {
  * BN_EUNSUPPORTED: a user's template has one of the tags, filters or loops that are named above.
  * BN_ENOMEM. With "auto", a built-in family replaces the model's own template if it is absent,
  * cannot be parsed, exceeds a bound or is not supported. It also replaces a template that is known
- * to be wrong, unless no_repair forbids it. A note reports the replacement. The template keeps
+ * to be wrong, unless no_repair forbids it. The family is "plain" if neither the text of the
+ * template nor the vocabulary shows another one. A note reports the replacement. The template keeps
  * copies of the texts in cfg. A model_text of white space only counts as absent. */
 bool template_open(const struct template_config *cfg, struct template **out, struct bn_error *err);
 void template_close(struct template *t); /* NULL is fine */

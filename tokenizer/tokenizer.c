@@ -227,6 +227,11 @@ bool tokenizer_is_control(const struct tokenizer *t, int32_t id)
            (t->vocab.types[id] == TOKEN_CONTROL || t->vocab.types[id] == TOKEN_UNKNOWN);
 }
 
+bool tokenizer_has_special(const struct tokenizer *t, struct bn_str text)
+{
+    return vocab_find(&t->vocab, text, VOCAB_SPECIAL) != TOKEN_NONE;
+}
+
 struct bn_str tokenizer_piece(const struct tokenizer *t, int32_t id, enum tokenizer_special special)
 {
     if (special == TOKENIZER_SPECIAL_HIDE && tokenizer_is_control(t, id))

@@ -73,6 +73,9 @@ struct bn_str tokenizer_token_text(const struct tokenizer *t, int32_t id);
 /* The token type, after repairs. False for an id out of range. */
 bool tokenizer_is_control(const struct tokenizer *t, int32_t id); /* control or unknown */
 bool tokenizer_is_user_defined(const struct tokenizer *t, int32_t id);
+/* Whether a special token (control, user-defined, unknown) has this text. Without one, a template
+ * that writes the text sends ordinary characters. */
+bool tokenizer_has_special(const struct tokenizer *t, struct bn_str text);
 
 enum tokenizer_bos {
     TOKENIZER_BOS_NEVER,

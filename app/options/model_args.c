@@ -216,6 +216,11 @@ static bool fail_no_template(const char *choice, struct bn_error *err)
                    choice, names);
 }
 
+static bool has_token(const void *tokenizer, struct bn_str text)
+{
+    return tokenizer_has_special(tokenizer, text);
+}
+
 /* Set the template and the special tokens of the model file; without a file, the usual texts of BOS
  * and EOS. */
 static void describe_model(const struct bn_file *file, const struct tokenizer *tokenizer,
@@ -230,7 +235,8 @@ static void describe_model(const struct bn_file *file, const struct tokenizer *t
     /* A missing key leaves the text empty. */
     (void)bn_file_get_str(file, "tokenizer.chat_template", &cfg->model_text);
     (void)bn_file_get_str(file, "general.architecture", &cfg->arch);
-    cfg->is_base_model_hint = info->eot == TOKEN_NONE;
+    cfg->has_token = has_token;
+    cfg->vocab = tokenizer;
     cfg->bos_token = tokenizer_token_text(tokenizer, info->bos);
     cfg->eos_token = tokenizer_token_text(tokenizer, info->eos);
     cfg->unk_token = tokenizer_token_text(tokenizer, info->unk);

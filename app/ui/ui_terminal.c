@@ -16,6 +16,7 @@
 #include "engine/base/size.h"
 
 #include <stdio.h>
+#include <string.h>
 #include <unistd.h>
 
 /* ---- status row ---- */
@@ -83,6 +84,15 @@ static void show_resumed(struct ui *ui, const struct transcript_state *s)
         show_text(ui, TONE_NOTE, "the last question has no answer yet; /retry answers it");
 }
 
+/* Whether the notes, which are printed after the banner, say that this is a base model. */
+static bool has_base_model_note(const struct bn_notes *notes)
+{
+    for (size_t i = 0; i < notes->n; i++)
+        if (strcmp(notes->items[i].id, "base-model") == 0)
+            return true;
+    return false;
+}
+
 static void show_banner(struct ui *ui)
 {
     const struct chat *c = ui->chat;
@@ -98,7 +108,8 @@ static void show_banner(struct ui *ui)
         ui_notice(ui, TONE_NOTE, "repaired in the file: %s", strbuf_text(&text));
     strbuf_finish(&text);
     show_text(ui, TONE_NOTE, "/help for commands, Esc stops, Ctrl-D leaves");
-    if (c->model->template && !template_info(c->model->template)->is_chat)
+    if (c->model->template && !template_info(c->model->template)->is_chat &&
+        !has_base_model_note(&c->model->notes))
         show_text(ui, TONE_WARNING, "base model: plain text completion, not chat");
     if (c->transcript.now.n > 0)
         show_resumed(ui, &c->transcript.now);

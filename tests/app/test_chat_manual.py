@@ -55,6 +55,17 @@ class Options(TerminalCase):
             self.leave(self.ready(*words))
         self.assertEqual(self.says('--template', 'plain', '-p', 'x'), b'Hello.\n')
 
+    def test_a_file_that_is_a_base_model_is_named_once(self):
+        with open(self.model, 'rb') as file:
+            data = file.read()
+        for old, new in ((b'tokenizer.chat_template', b'tokenizer.none_template'), (b'<|eot_id|>', b'<|eod_id|>')):
+            data = data.replace(old, new)
+        self.model = self.write('base.gguf', data)
+        for words in PAINTERS:
+            terminal = self.ready(*words)
+            self.assertEqual(terminal.seen.count(b'base model: plain text completion, not chat'), 1)
+            self.leave(terminal)
+
     def test_a_variable_makes_the_chat_private(self):
         for value, words, kept in (('1', [], False), ('0', [], True), ('1', ['--no-private'], True)):
             self.env['BITNET_CHAT_PRIVATE'] = value

@@ -278,6 +278,34 @@ class Prompt(ProgramCase):
         self.assertEqual(self.prompt('--template', 'chatml', messages='{"messages": %s}' % HELLO),
                          CHATML)
 
+    def without_template(self, arch, vocab, **texts):
+        """A model without a chat template. `texts` replaces texts of the file by others of the same length."""
+        with open(self.make('whole.gguf', '--arch', arch, '--vocab', vocab), 'rb') as file:
+            data = file.read().replace(b'tokenizer.chat_template', b'tokenizer.none_template')
+        for old, new in texts.items():
+            data = data.replace(b'<|%s|>' % old.encode(), b'<|%s|>' % new.encode())
+        return self.write('without.gguf', data)
+
+    def test_a_missing_template_is_replaced_by_the_tokens_of_the_vocabulary(self):
+        llama3 = ('<|begin_of_text|><|start_header_id|>user<|end_header_id|>\n\nHi<|eot_id|>'
+                  '<|start_header_id|>assistant<|end_header_id|>\n\n')
+        for arch, vocab, texts, name, expected in (
+                ('bitnet-b1.58', 'bytes', {}, 'bitnet', '<|begin_of_text|>User: Hi<|eot_id|>Assistant: '),
+                ('llama', 'bytes', {}, 'llama3', llama3),
+                ('llama', 'qwen', {}, 'chatml', '<|im_start|>user\nHi<|im_end|>\n<|im_start|>assistant\n'),
+                ('llama', 'bytes', {'eot_id': 'eod_id'}, 'plain', 'Hi'),
+                ('llama', 'qwen', {'im_start': 'xx_start'}, 'plain', 'Hi'),
+                ('bitnet-b1.58', 'bytes', {'eot_id': 'eod_id'}, 'plain', 'Hi')):
+            model = self.without_template(arch, vocab, **texts)
+            done = self.run_program('prompt', model, '--messages', '-',
+                                    stdin=b'[{"role": "user", "content": "Hi"}]')
+            self.assertEqual((done.returncode, done.stdout.decode()), (0, expected), (arch, vocab, texts))
+            info = self.run_program('info', model).stdout.decode()
+            if name == 'plain':
+                self.assertIn('base model: plain text completion, not chat', info)
+            else:
+                self.assertIn(f"the file has no chat template: using the built-in '{name}'", info)
+
     def test_a_file_is_a_template(self):
         path = self.write('own.jinja', '{{ bos_token }}{% for m in messages %}[{{ m.role }}] '
                                        '{{ m.content }}{{ eos_token }}{% endfor %}{{ tail }}')

@@ -269,18 +269,70 @@ static void known_wrong_template_is_repaired(void **state)
     assert_int_equal(f->notes.n, 0);
 }
 
+/* vocab: the special tokens, separated by spaces. */
+static bool has_token(const void *vocab, struct bn_str text)
+{
+    const struct bn_str all = bn_str_of(vocab);
+    for (size_t at = 0; at + text.n_bytes <= all.n_bytes; at++)
+        if ((at == 0 || all.ptr[at - 1] == ' ') &&
+            memcmp(all.ptr + at, text.ptr, text.n_bytes) == 0 &&
+            (at + text.n_bytes == all.n_bytes || all.ptr[at + text.n_bytes] == ' '))
+            return true;
+    return false;
+}
+
+static const char *open_vocab(struct fixture *f, const char *arch, const char *vocab,
+                              const char *source)
+{
+    const struct template_config cfg = {.model_text = bn_str_of(source),
+                                        .arch = bn_str_of(arch),
+                                        .has_token = has_token,
+                                        .vocab = vocab};
+    return open_auto(f, cfg);
+}
+
 static void absent_template_falls_back_by_model(void **state)
 {
+    static const struct {
+        const char *arch, *vocab, *family;
+    } rows[] = {
+        {"bitnet-b1.58", "<|start_header_id|> <|eot_id|>", "bitnet"},
+        {"bitnet-25", "<|eot_id|>", "bitnet"},
+        {"bitnet-b1.58", "<|im_start|> <|im_end|>", "chatml"},
+        {"llama", "<|start_header_id|> <|end_header_id|> <|eot_id|>", "llama3"},
+        {"llama", "<|im_end|> <|im_start|>", "chatml"},
+        {"llama", "<|user|> <|assistant|>", "falcon3"},
+    };
     struct fixture *const f = *state;
-    assert_string_equal(open_auto(f, (struct template_config){.arch = bn_str_of("bitnet-b1.58")}),
-                        "bitnet");
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        assert_string_equal(open_vocab(f, rows[i].arch, rows[i].vocab, ""), rows[i].family);
+        assert_int_equal(f->notes.n, 1);
+        assert_int_equal(f->notes.items[0].kind, BN_NOTE_WARNING);
+        assert_string_equal(f->notes.items[0].id, "no-chat-template");
+        assert_non_null(strstr(f->notes.items[0].text, rows[i].family));
+        assert_true(template_info(f->t)->is_chat);
+    }
+}
+
+/* A family would write its marks as ordinary characters. */
+static void no_family_replaces_an_absent_template_without_its_tokens(void **state)
+{
+    static const char *const vocabs[] = {"",           "</s>",
+                                         "<|eot_id|>", "<|start_header_id|>",
+                                         "<|im_end|>", "<|im_start|> <|eot_id|>",
+                                         "<|user|>"};
+    struct fixture *const f = *state;
+    for (size_t i = 0; i < sizeof vocabs / sizeof vocabs[0]; i++) {
+        assert_string_equal(open_vocab(f, "llama", vocabs[i], " \n"), "plain");
+        assert_int_equal(f->notes.n, 1);
+        assert_int_equal(f->notes.items[0].kind, BN_NOTE_WARNING);
+        assert_string_equal(f->notes.items[0].id, "base-model");
+        assert_string_equal(f->notes.items[0].text, "base model: plain text completion, not chat");
+        assert_false(template_info(f->t)->is_chat);
+    }
+    assert_string_equal(open_vocab(f, "bitnet-b1.58", "</s>", ""), "plain");
     assert_string_equal(open_auto(f, (struct template_config){.arch = bn_str_of("llama")}),
-                        "chatml");
-    assert_int_equal(f->notes.items[0].kind, BN_NOTE_WARNING);
-    const struct template_config base = {.arch = bn_str_of("bitnet"), .is_base_model_hint = true};
-    assert_string_equal(open_auto(f, base), "plain");
-    assert_string_equal(f->notes.items[0].id, "base-model");
-    assert_false(template_info(f->t)->is_chat);
+                        "plain");
 }
 
 static void unsupported_template_falls_back_by_its_text(void **state)
@@ -290,7 +342,7 @@ static void unsupported_template_falls_back_by_its_text(void **state)
         {"<|im_start|>{% include 'x' %}", "chatml"},
         {"<|user|><|assistant|>{% include 'x' %}", "falcon3"},
         {"Assistant: {% include 'x' %}", "bitnet"},
-        {"{% include 'x' %}", "chatml"},
+        {"{% include 'x' %}", "plain"}, /* the vocabulary has no special tokens */
     };
     struct fixture *const f = *state;
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
@@ -300,9 +352,10 @@ static void unsupported_template_falls_back_by_its_text(void **state)
         assert_non_null(strstr(f->notes.items[0].text, "'include'"));
         assert_non_null(strstr(f->notes.items[0].text, cases[i][1]));
     }
-    const struct template_config bare = {.model_text = bn_str_of("{% include 'x' %}"),
-                                         .arch = bn_str_of("bitnet-b1.58")};
-    assert_string_equal(open_auto(f, bare), "bitnet");
+    const char *const bare = "{% include 'x' %}";
+    assert_string_equal(open_vocab(f, "bitnet-b1.58", "<|eot_id|>", bare), "bitnet");
+    assert_string_equal(open_vocab(f, "llama", "<|im_start|> <|im_end|>", bare), "chatml");
+    assert_string_equal(open_vocab(f, "llama", "<|start_header_id|> <|eot_id|>", bare), "llama3");
 }
 
 /* Of all texts, only the message "U <|x|>" has an x. */
@@ -620,6 +673,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(auto_runs_the_template_of_the_file, set_up, tear_down),
         cmocka_unit_test_setup_teardown(known_wrong_template_is_repaired, set_up, tear_down),
         cmocka_unit_test_setup_teardown(absent_template_falls_back_by_model, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(no_family_replaces_an_absent_template_without_its_tokens,
+                                        set_up, tear_down),
         cmocka_unit_test_setup_teardown(unsupported_template_falls_back_by_its_text, set_up,
                                         tear_down),
         cmocka_unit_test_setup_teardown(every_builtin_opens_and_separates_messages_from_its_text,

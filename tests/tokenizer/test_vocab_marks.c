@@ -162,6 +162,9 @@ static void a_mark_of_the_wrong_type_becomes_control(void **state)
     struct tokenizer *t = open_with(&made, NULL, &notes);
     const int32_t im_end = made_find(t, bn_str_of("<|im_end|>"));
     assert_true(tokenizer_is_control(t, im_end));
+    assert_true(tokenizer_has_special(t, bn_str_of("<|im_end|>")));
+    assert_true(tokenizer_has_special(t, bn_str_of("<|im_start|>")));
+    assert_false(tokenizer_has_special(t, bn_str_of("</s>"))); /* an ordinary word */
     assert_true(tokenizer_is_eog(t, im_end));
     assert_int_equal(tokenizer_info(t)->eot, im_end);
     /* Merges can produce "</s>", so it is ordinary text (a closing HTML tag) and ends no answer. */
