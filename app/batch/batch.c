@@ -56,6 +56,7 @@ struct batch {
     size_t n_ring;
     size_t n_begun; /* lines given to a sequence, without blank ones; <= out.n_written + n_ring */
     struct batch_out out;
+    size_t n_tokens;     /* tokens of all answers so far */
     bool has_checked;    /* the sense check has begun */
     enum exit_code code; /* of the first line that failed, else EXIT_DONE */
 };
@@ -72,12 +73,40 @@ static bool poll_stop_signals(struct batch *b)
     return b->signals != 0;
 }
 
+/* ---- progress ---- */
+
+static bool shows_progress(const struct batch *b)
+{
+    return !options_flag(b->options, "quiet") && !options_flag(b->options, "plain");
+}
+
 /* The engine calls this while the model loads and after each micro-batch of a prompt. */
 static void on_progress(void *ud, size_t n_done, size_t n_total)
 {
-    (void)n_done;
-    (void)n_total;
-    (void)poll_stop_signals(ud);
+    struct batch *const b = ud;
+    char label[64] = "loading";
+    if (b->g) /* the model is loaded */
+        (void)snprintf(label, sizeof(label), "line %zu: reading", b->n_lines); /* fits */
+    if (shows_progress(b))
+        report_progress_percent(label, n_done, n_total);
+    (void)poll_stop_signals(b);
+}
+
+/* Show how many lines are answered. The number of all lines is known at the end of stdin. */
+static void show_answered(const struct batch *b)
+{
+    size_t n_answered = b->out.n_written, n_running = 0;
+    char total[32] = "";
+    if (!shows_progress(b) || !report_progress_due())
+        return;
+    for (size_t i = b->out.n_written; i < b->n_begun; i++)
+        n_answered += b->ring[i % b->n_ring].is_done;
+    for (size_t i = 0; i < b->n_seqs; i++)
+        n_running += b->running[i] != NULL;
+    if (b->at_end && b->in.n_bytes == 0)
+        (void)snprintf(total, sizeof(total), " of %zu", b->n_begun); /* fits */
+    report_progress("%zu%s done, %zu running, %zu tokens", n_answered, total, n_running,
+                    b->n_tokens);
 }
 
 /* ---- answers ---- */
@@ -128,6 +157,8 @@ static bool read_more(struct batch *b, struct bn_error *err)
     char block[BLOCK_BYTES];
     struct pollfd fds[2] = {{.fd = STDIN_FILENO, .events = POLLIN},
                             {.fd = b->wake[0], .events = POLLIN}};
+    if (!has_running(b))
+        report_progress_erase(); /* nothing happens until there is input */
     if (poll(fds, 2, has_running(b) ? 0 : -1) <= 0)
         return true;
     if (fds[1].revents)
@@ -248,6 +279,8 @@ static bool step(struct batch *b, struct bn_error *err)
     }
     if (n == 0)
         return true;
+    b->n_tokens += n;
+    show_answered(b);
     if (!generator_step_all(steps, n, &b->control, err))
         return false;
     for (size_t i = 0; i < n; i++) {
@@ -409,6 +442,7 @@ static void finish(struct batch *b)
     for (size_t i = 0; i < b->n_seqs; i++)
         generator_seq_close(b->seqs[i]);
     generator_close(b->g);
+    report_progress_erase();
     strbuf_finish(&b->in);
     strbuf_finish(&b->system);
     token_list_finish(&b->close);
@@ -421,6 +455,7 @@ static enum exit_code answer_lines(struct batch *b)
     b->out.model = generator_info(b->g)->name;
     b->out.n_ctx = generator_n_ctx(b->g);
     chat_log_loaded(&b->log, b->model->name, generator_info(b->g), b->out.n_ctx, &b->model_notes);
+    report_progress_erase();
     report_model(b);
     if (open_seqs(b, &err) && answer_all(b, &err))
         return b->n_begun > 0 ? b->code : report_fail(PROGRAM, EXIT_USAGE, "empty prompt");

@@ -68,7 +68,10 @@ void batch_out_text(void *ud, enum answer_part part, struct bn_str text)
 
 static bool put(struct bn_str text, struct bn_error *err)
 {
-    return text.n_bytes == 0 || fwrite(text.ptr, 1, text.n_bytes, stdout) == text.n_bytes ||
+    if (text.n_bytes == 0)
+        return true;
+    report_progress_erase();
+    return fwrite(text.ptr, 1, text.n_bytes, stdout) == text.n_bytes ||
            bn_fail(err, BN_EIO, "cannot write to standard output: %s", strerror(errno));
 }
 
@@ -88,6 +91,7 @@ static void report_stats(const struct batch_out *out, const struct batch_item *i
     if (!options_flag(out->options, "stats") || options_flag(out->options, "quiet"))
         return;
     turn_stats_line(&item->turn, &space, &text);
+    report_progress_erase();
     fprintf(stderr, "line %zu: %s\n", item->line, strbuf_text(&text));
     strbuf_finish(&text);
 }

@@ -9,8 +9,6 @@
 #include "engine/base/memory.h"
 #include "engine/base/size.h"
 
-#include <unistd.h>
-
 static enum exit_code print_help(const struct options *o)
 {
     printf(
@@ -25,13 +23,11 @@ static enum exit_code print_help(const struct options *o)
     return report_flush(BENCH);
 }
 
-/* \r and \033[K replace the previous progress in the same line of the terminal. */
-static void print_progress(const struct bench_row *row, size_t i, size_t n)
+static void show_progress(const struct bench_row *row, size_t i, size_t n)
 {
     char name[80];
     bench_name_row(row, name, sizeof(name));
-    if (isatty(STDERR_FILENO))
-        fprintf(stderr, "\r[%zu/%zu] %s \033[K", i + 1, n, name);
+    report_progress("[%zu/%zu] %s", i + 1, n, name);
 }
 
 static enum exit_code run_rows(const struct options *o, struct bench_machine *machine,
@@ -44,11 +40,10 @@ static enum exit_code run_rows(const struct options *o, struct bench_machine *ma
     plan.machine = machine;
     bench_machine_measure_all(machine);
     for (size_t i = 0; ok && i < n_rows; i++) {
-        print_progress(&rows[i], i, n_rows);
+        show_progress(&rows[i], i, n_rows);
         ok = bench_run(&plan, &rows[i], &err);
     }
-    if (isatty(STDERR_FILENO))
-        fprintf(stderr, "\r\033[K");
+    report_progress_erase();
     if (!ok)
         return report_error(BENCH, STAGE_RUN, &err);
     /* These calls measure a peak again if its last measurement is too old. So machine->best, which

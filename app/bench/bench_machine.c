@@ -3,6 +3,7 @@
  */
 #include "app/bench/bench_machine.h"
 
+#include "app/common/report.h"
 #include "engine/base/clock.h"
 #include "engine/base/memory.h"
 #include "engine/base/size.h"
@@ -58,13 +59,13 @@ void bench_machine_note_memory(struct bench_machine *m)
 void bench_machine_loading(void *ud, size_t n_done, size_t n_total)
 {
     struct bench_machine *m = ud;
-    (void)n_done;
-    (void)n_total;
+    report_progress_percent("loading", n_done, n_total);
     m->anon_bytes = size_max(m->anon_bytes, mem_anon_bytes());
 }
 
 void bench_machine_loaded(struct bench_machine *m, struct bn_model *model)
 {
+    report_progress_erase();
     bench_machine_note_memory(m);
     m->model = model;
     m->load_peak_bytes = mem_peak_bytes();

@@ -36,7 +36,8 @@ struct bench_machine {
 
 /* Set all members to 0 and start the measurement of the steal time. */
 void bench_machine_init(struct bench_machine *m);
-/* For struct bn_progress: update anon_bytes during loading. `ud` is the struct bench_machine. */
+/* For struct bn_progress: update anon_bytes during loading, and show the progress row, which
+ * bench_machine_loaded erases. `ud` is the struct bench_machine. */
 void bench_machine_loading(void *ud, size_t n_done, size_t n_total);
 /* Call it after opening the model and before evaluating or measuring anything, so that the peak of
  * the memory is that of loading. Sets m->model. */

@@ -53,6 +53,7 @@ static bool measure_threads(const struct bench_scaling *s, size_t n_threads, str
                             struct bn_error *err)
 {
     struct bn_model *model = NULL;
+    report_progress("[%zu/%zu] threads", n_threads, p->n_max);
     bool ok = open_with(s, n_threads, &model, err);
     struct bench_plan plan = s->plan;
     plan.model = model;
@@ -60,6 +61,7 @@ static bool measure_threads(const struct bench_scaling *s, size_t n_threads, str
         if (p->points[i].n_threads == n_threads)
             ok = bench_run(&plan, &p->points[i].row, err);
     bn_model_close(model);
+    report_progress_erase();
     return ok;
 }
 

@@ -69,8 +69,12 @@ bool logit_rows_eval(const struct bn_model *model, struct bn_session *session, c
     const size_t n_group = size_min(size_min(n_fit, info->n_ubatch), size_max(n_ids, 1));
     struct buffer b;
     bool ok = buffer_open(&b, n_group, info->n_vocab, err);
-    for (size_t i = 0; ok && i < n_ids; i += n_group)
-        ok = eval_group(session, ids + i, size_min(n_group, n_ids - i), &b, rows, err);
+    for (size_t i = 0; ok && i < n_ids; i += n_group) {
+        const size_t n = size_min(n_group, n_ids - i);
+        ok = eval_group(session, ids + i, n, &b, rows, err);
+        if (ok && rows->progress.report)
+            rows->progress.report(rows->progress.ud, i + n, n_ids);
+    }
     buffer_close(&b);
     return ok;
 }
@@ -106,9 +110,9 @@ static bool add_loss(void *ud, size_t pos, const float *logits, struct bn_error 
 
 bool logit_rows_add_losses(const struct bn_model *model, struct bn_session *session,
                            const int32_t *ids, size_t n_ids, struct loss_sums *sums,
-                           struct bn_error *err)
+                           struct bn_progress progress, struct bn_error *err)
 {
     struct scorer s = {ids, bn_model_info(model)->n_vocab, sums};
-    const struct logit_rows rows = {add_loss, &s};
+    const struct logit_rows rows = {add_loss, &s, progress};
     return logit_rows_eval(model, session, ids, n_ids - 1, &rows, err);
 }

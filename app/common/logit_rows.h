@@ -12,6 +12,7 @@ struct logit_rows {
      * evaluation with `err`. */
     bool (*row)(void *ud, size_t pos, const float *logits, struct bn_error *err);
     void *ud;
+    struct bn_progress progress; /* of the ids of one call, reported after some of them */
 };
 
 /* Append ids to a session of `model`. With n_ids 0 it does nothing. BN_ENOMEM, errors of
@@ -25,10 +26,10 @@ struct loss_sums {
     size_t n;                /* number of losses */
 };
 /* Evaluate all ids but the last in an empty session of `model`, and add the losses of all ids but
- * the first to *sums. n_ids is at least 1. BN_ENOMEM and errors of bn_session_eval; after an error
- * *sums may include some of the losses. */
+ * the first to *sums. n_ids is at least 1. `progress` is reported for the evaluated ids. BN_ENOMEM
+ * and errors of bn_session_eval; after an error *sums may include some of the losses. */
 bool logit_rows_add_losses(const struct bn_model *model, struct bn_session *session,
                            const int32_t *ids, size_t n_ids, struct loss_sums *sums,
-                           struct bn_error *err);
+                           struct bn_progress progress, struct bn_error *err);
 
 #endif

@@ -1,12 +1,68 @@
 /*
- * Error lines and exit codes: see report.h.
+ * Error lines, exit codes and progress: see report.h.
  */
 #include "app/common/report.h"
 
+#include "engine/base/clock.h"
+#include "engine/base/size.h"
 #include "engine/base/utf8.h"
 
 #include <stdarg.h>
 #include <stdio_ext.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+/* ---- progress ---- */
+
+#define SECONDS_BETWEEN 0.1 /* a faster row would be hard to read */
+
+static size_t n_shown;  /* columns of the progress row on the screen; 0: there is none */
+static double shown_at; /* when the last row was shown */
+
+/* The longest text that leaves the last column free, where some terminals start a new line. */
+static size_t max_columns(void)
+{
+    struct winsize size;
+    const bool is_known = ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 1;
+    return is_known ? (size_t)size.ws_col - 1 : 79;
+}
+
+void report_progress(const char *fmt, ...)
+{
+    char text[120];
+    va_list args;
+    if (!isatty(STDERR_FILENO))
+        return;
+    va_start(args, fmt);
+    (void)vsnprintf(text, sizeof(text), fmt, args); /* cut if too long */
+    va_end(args);
+    report_progress_erase();
+    n_shown = size_min(strlen(text), max_columns());
+    shown_at = clock_seconds();
+    fprintf(stderr, "%.*s", (int)n_shown, text);
+    (void)fflush(stderr); /* an error affects only this row */
+}
+
+void report_progress_erase(void)
+{
+    if (n_shown > 0)
+        fprintf(stderr, "\r%*s\r", (int)n_shown, ""); /* works on every terminal */
+    n_shown = 0;
+}
+
+bool report_progress_due(void)
+{
+    return clock_seconds() - shown_at >= SECONDS_BETWEEN;
+}
+
+void report_progress_percent(const char *label, size_t n_done, size_t n_total)
+{
+    if (n_total > 0 && report_progress_due())
+        report_progress("%s %.0f%%", label, 100.0 * (double)n_done / (double)n_total);
+}
+
+/* ---- lines ---- */
 
 enum exit_code report_code(enum report_stage stage, const struct bn_error *err)
 {
@@ -47,6 +103,7 @@ void report_safe(FILE *out, struct bn_str text)
 
 static void print_line(const char *program, const char *prefix, const char *text)
 {
+    report_progress_erase();
     fflush(stdout); /* so that earlier output appears before the error */
     fprintf(stderr, "%s: %s", program, prefix);
     report_safe(stderr, bn_str_of(text));

@@ -1,5 +1,6 @@
 /*
- * Errors of the programs: one line on stderr, and an exit code for scripts.
+ * Errors of the programs: one line on stderr, and an exit code for scripts. Progress during long
+ * work: a row on stderr.
  *
  * Names from model files and arguments may contain any bytes. The lines are printed as report_safe
  * does.
@@ -12,6 +13,8 @@
 #include "engine/base/notes.h"
 #include "engine/base/str.h"
 
+#include <stdbool.h>
+#include <stddef.h>
 #include <stdio.h>
 
 enum exit_code {
@@ -50,6 +53,19 @@ enum exit_code report_error(const char *program, enum report_stage stage,
 
 /* Print "PROGRAM: warning: text\n" on stderr for each warning in the notes. */
 void report_warnings(const char *program, const struct bn_notes *notes);
+
+/* The progress row is the last line of a terminal: a short text without a line end. The functions
+ * that print the lines above erase it first. Other functions that write to stdout or stderr have to
+ * erase it. The caller does not show it if the user wants no progress (--quiet). */
+
+/* Show the text, which is in ASCII, in place of the previous one. A text that is wider than the
+ * terminal is cut. If stderr is not a terminal, nothing happens. */
+void report_progress(const char *fmt, ...) BN_PRINTF(1, 2);
+void report_progress_erase(void); /* if there is a row */
+/* Whether the last change of the row is at least 0.1 seconds ago. */
+bool report_progress_due(void);
+/* Show "LABEL 37%", unless the row has changed in the last 0.1 seconds. */
+void report_progress_percent(const char *label, size_t n_done, size_t n_total);
 
 /* Print any bytes, cleaned as term_text_clean does. Needs no memory, so no text can be lost. */
 void report_text(FILE *out, struct bn_str text, enum term_lines lines);

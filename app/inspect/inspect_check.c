@@ -21,6 +21,7 @@ static void print_line(enum result result, const char *title, const char *fmt, .
     va_start(args, fmt);
     (void)vsnprintf(text, sizeof(text), fmt, args); /* cut if too long */
     va_end(args);
+    report_progress_erase();
     printf("%-8s %-10s ", result == RESULT_OK ? "ok" : "warning", title);
     report_safe(stdout, bn_str_of(text));
     putchar('\n');
@@ -45,6 +46,11 @@ static void print_codes(const struct model_check *c)
 /* The callback of model_check_file after each step that has passed. */
 static void print_step(void *ud, enum model_check_step step, const struct model_check *c)
 {
+    /* What the next step checks. */
+    static const char *const next[] = {[CHECK_STRUCTURE] = "codes",
+                                       [CHECK_CODES] = "numbers",
+                                       [CHECK_NUMBERS] = "kernels",
+                                       [CHECK_ISA] = "kernels"};
     (void)ud;
     switch (step) {
     case CHECK_STRUCTURE:
@@ -65,8 +71,9 @@ static void print_step(void *ud, enum model_check_step step, const struct model_
     case CHECK_KERNELS:
         print_line(RESULT_OK, "kernels", "%s computes the reference results on %zu tensors", c->isa,
                    c->n_ternary_tensors);
-        break;
+        return;
     }
+    report_progress("checking the %s", next[step]);
 }
 
 static enum exit_code check_file(struct inspect *in)
@@ -82,9 +89,10 @@ static enum exit_code check_file(struct inspect *in)
 static enum exit_code measure_sense(struct inspect *in, struct sense_result *out)
 {
     struct bn_error err;
-    return sense_check(in->model, in->file, in->tokenizer, NULL, out, &err)
-               ? EXIT_DONE
-               : report_error(INSPECT, STAGE_RUN, &err);
+    report_progress("checking the prediction of a short text");
+    const bool ok = sense_check(in->model, in->file, in->tokenizer, NULL, out, &err);
+    report_progress_erase();
+    return ok ? EXIT_DONE : report_error(INSPECT, STAGE_RUN, &err);
 }
 
 /* An I2_S file does not record the layout of its weights, so open the model with each of the other

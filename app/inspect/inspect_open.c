@@ -39,11 +39,20 @@ enum exit_code inspect_open_template(struct inspect *in)
     return is_of_model ? inspect_fail_load(in, &err) : report_error(INSPECT, STAGE_RUN, &err);
 }
 
+static void on_load(void *ud, size_t n_done, size_t n_total)
+{
+    (void)ud;
+    report_progress_percent("loading", n_done, n_total);
+}
+
 bool inspect_try_model(struct inspect *in, struct bn_error *err)
 {
-    struct bn_model_config cfg = {.notes = &in->notes};
+    struct bn_model_config cfg = {.notes = &in->notes, .progress = {.report = on_load}};
     model_args_config(in->options, &cfg);
-    return bn_model_open(in->file, &cfg, &in->model, err);
+    report_progress("loading");
+    const bool ok = bn_model_open(in->file, &cfg, &in->model, err);
+    report_progress_erase();
+    return ok;
 }
 
 enum exit_code inspect_open_model(struct inspect *in)

@@ -17,6 +17,18 @@
 /* Most ids of a window without --ctx, as in the published perplexities of these models. */
 #define WINDOW_TOKENS 2048
 
+/* Progress of a text whose ids are evaluated in several calls. */
+struct part {
+    size_t n_before, n_total; /* ids before those of the running call, and all ids */
+};
+
+static void on_ids(void *ud, size_t n_done, size_t n_total)
+{
+    const struct part *part = ud;
+    (void)n_total; /* only of this call */
+    report_progress_percent("reading", part->n_before + n_done, part->n_total);
+}
+
 struct row_writer {
     FILE *out;
     size_t n_vocab;
@@ -58,11 +70,15 @@ static bool write_logits(struct inspect *in, const int32_t *ids, size_t n_ids, s
     const char *path = options_text(in->options, "out");
     const size_t n_first = (size_t)options_int(in->options, "reuse");
     struct row_writer writer = {fopen(path, "wb"), bn_model_info(in->model)->n_vocab};
-    const struct logit_rows rows = {write_row, &writer};
+    struct part part = {.n_total = n_ids};
+    const struct logit_rows rows = {write_row, &writer, {on_ids, &part}};
     if (!writer.out)
         return bn_fail(err, BN_EIO, "cannot write '%s': %s", path, strerror(errno));
-    bool ok = logit_rows_eval(in->model, in->session, ids, n_first, &rows, err) &&
-              logit_rows_eval(in->model, in->session, ids + n_first, n_ids - n_first, &rows, err);
+    report_progress("reading");
+    bool ok = logit_rows_eval(in->model, in->session, ids, n_first, &rows, err);
+    part.n_before = n_first;
+    ok = ok && logit_rows_eval(in->model, in->session, ids + n_first, n_ids - n_first, &rows, err);
+    report_progress_erase();
     if (fclose(writer.out) != 0 && ok)
         ok = bn_fail(err, BN_EIO, "cannot write '%s': %s", path, strerror(errno));
     return ok;
@@ -111,14 +127,19 @@ static bool score_text(struct inspect *in, const struct token_list *text, size_t
     int32_t *window = mem_alloc(n_window, sizeof(*window));
     if (!window)
         return bn_fail(err, BN_ENOMEM, "out of memory for a window of %zu ids", n_window);
+    struct part part = {.n_total = text->n};
+    const struct bn_progress progress = {on_ids, &part};
     bool ok = true;
+    report_progress("reading");
     for (size_t i = 0; ok && i < text->n; i += n_window - n_bos) {
+        part.n_before = i;
         const size_t n = size_min(n_window - n_bos, text->n - i);
         window[0] = info->bos; /* overwritten if n_bos is 0 */
         memcpy(window + n_bos, text->ids + i, n * sizeof(*window));
         (void)bn_session_truncate(in->session, 0); /* every session can become empty */
-        ok = logit_rows_add_losses(in->model, in->session, window, n + n_bos, sums, err);
+        ok = logit_rows_add_losses(in->model, in->session, window, n + n_bos, sums, progress, err);
     }
+    report_progress_erase();
     mem_free(window);
     return ok;
 }

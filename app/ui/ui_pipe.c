@@ -54,14 +54,6 @@ static bool pipe_open(struct ui *ui, struct bn_error *err)
 
 /* ---- stderr ---- */
 
-/* Erase the progress row, so that other text can be written at its place. */
-static void erase_row(struct pipe_ui *p)
-{
-    if (p->n_row > 0)
-        fprintf(stderr, "\r%*s\r", (int)p->n_row, "");
-    p->n_row = 0;
-}
-
 /* Begin a new row after the prompt, whose line the user has not ended. next_event shows the prompt
  * again, below what is written now. */
 static void leave_prompt(struct pipe_ui *p)
@@ -77,7 +69,7 @@ static void pipe_close(struct ui *ui, enum ui_close how)
     (void)how; /* no other painter follows */
     if (!p)
         return;
-    erase_row(p);
+    report_progress_erase();
     leave_prompt(p); /* the next text on the screen is the prompt of the shell */
     strbuf_finish(&p->line);
     strbuf_finish(&p->plan.files);
@@ -93,7 +85,7 @@ static void pipe_notice(struct ui *ui, enum ui_tone tone, struct bn_str text)
     struct pipe_ui *p = self(ui);
     if (ui_is_hidden(ui, tone))
         return;
-    erase_row(p);
+    report_progress_erase();
     leave_prompt(p);
     fprintf(stderr, "%s%s", tone == TONE_PLAIN || tone == TONE_EXACT ? "" : PROGRAM ": ",
             tone == TONE_WARNING ? "warning: " : "");
@@ -121,10 +113,7 @@ static int pipe_tick(struct ui *ui)
     chat_status(ui->chat, &s);
     status_format(&s, size_min(tty_size(STDERR_FILENO).columns - 1, sizeof(row) - 1), row,
                   sizeof(row));
-    erase_row(p);
-    fprintf(stderr, "%s", row);
-    (void)fflush(stderr); /* an error affects only the progress row */
-    p->n_row = strlen(row);
+    report_progress("%s", row);
     return (int)(ROW_SECONDS * 1000);
 }
 
@@ -156,7 +145,7 @@ static void put(struct ui *ui, struct bn_str text)
 {
     if (self(ui)->aborts)
         return;
-    erase_row(self(ui));
+    report_progress_erase();
     if (fwrite(text.ptr, 1, text.n_bytes, stdout) != text.n_bytes || fflush(stdout) != 0)
         fail_write(ui);
 }
@@ -168,7 +157,7 @@ void pipe_put_json(struct ui *ui, json_t *object)
         json_decref(object);
         return;
     }
-    erase_row(self(ui));
+    report_progress_erase();
     if (json_out_write(object, stdout, JSON_OUT_LINE, &err) && fflush(stdout) == 0)
         return;
     if (err.code == BN_ENOMEM)
@@ -241,7 +230,7 @@ static void put_thought(struct ui *ui, struct bn_str text)
     struct pipe_ui *p = self(ui);
     if (options_flag(ui->options, "quiet") || !options_flag(ui->options, "thoughts"))
         return;
-    erase_row(p);
+    report_progress_erase();
     report_text(stderr, text, TERM_KEEP_LINES);
     p->in_thought = true;
 }
@@ -296,7 +285,7 @@ static void print_stats(struct ui *ui, const struct turn *turn)
     struct strbuf line = {0};
     if (!wanted || options_flag(o, "quiet"))
         return;
-    erase_row(self(ui));
+    report_progress_erase();
     const struct turn_space space = {ui->chat->n_used, chat_n_ctx(ui->chat), SIZE_MAX};
     turn_stats_line(turn, &space, &line);
     fprintf(stderr, "%s\n", strbuf_text(&line));
@@ -332,7 +321,7 @@ static void pipe_turn_end(struct ui *ui, const struct turn *turn)
         strbuf_add_char(&p->buffered, '\n'); /* with --stream, the buffer was empty until here */
         pipe_put_text(ui, strbuf_str(&p->buffered));
     }
-    erase_row(p);
+    report_progress_erase();
     print_probs(ui, turn);
     if (turn->finish == FINISH_DEGENERATE || p->plan.kind == PIPE_INTERACTIVE) {
         const char *notice = turn_end_notice(turn);
@@ -365,7 +354,7 @@ static void pipe_turn_failed(struct ui *ui, const struct bn_error *err)
     struct pipe_ui *p = self(ui);
     const char *notice = turn_fail_notice(&ui->chat->turn, err, store_main_path(ui->chat->store));
     end_thought(p);
-    erase_row(p);
+    report_progress_erase();
     struct bn_error shown = *err;
     if (p->plan.output != PIPE_TEXT)
         pipe_put_failed(ui, err);

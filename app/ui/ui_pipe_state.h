@@ -29,7 +29,6 @@ struct pipe_ui {
     struct strbuf buffered; /* --no-stream: the answer so far, which is written at its end */
     bool in_thought;        /* the last text was a thought, on stderr */
     bool out_is_tty, row_allowed; /* stdout is a terminal; a progress row may be shown on stderr */
-    size_t n_row;                 /* columns of the progress row that is visible; 0: none */
     double row_painted;           /* clock_seconds */
 };
 

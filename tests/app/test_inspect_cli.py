@@ -472,6 +472,19 @@ class Logits(ProgramCase):
         same = [a == b for a, b in zip(*rows)]
         self.assertEqual(same.index(False), 40)
 
+    def test_long_work_shows_its_progress_at_a_terminal(self):
+        text = self.write('long.txt', 'one two three ' * 1000)
+        trained = os.path.join(os.path.dirname(__file__), 'data/trained.gguf')
+        ids = ','.join(['84'] * 600)
+        for words, shown in ((['perplexity', self.model, text], (b'loading', b'reading', rb'reading \d+%')),
+                             (['logits', self.model, '--tokens', ids, '--out', '/dev/null', '--ctx', '700'],
+                              (b'loading', b'reading')),
+                             (['check', trained], (b'checking the codes', b'loading', b'checking the prediction'))):
+            seen, left, output = self.progress_of(*words)
+            for pattern in shown:
+                self.assertRegex(seen, pattern)
+            self.assertEqual((left, output), (b'', self.succeeds(*words)))
+
     def test_texts_without_perplexity(self):
         self.fails(2, 'perplexity', self.model, self.write('none.txt', ''))
         text = self.write('some.txt', 'some text')

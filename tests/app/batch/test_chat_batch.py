@@ -279,6 +279,16 @@ class Batch(ChatCase):
             self.assertEqual(json.loads(line)['logprobs'], alone['logprobs'])
         self.assertRegex(done.stderr.decode(), r'^line 1: \[5 tok, .*seed 1\]\nline 2: \[')
 
+    def test_progress_is_shown_at_a_terminal_unless_it_is_unwanted(self):
+        words = (self.model, '--batch', '2', '-n', '200', '--seed', '1', '--no-check')
+        stdin = b'prompt\n' * 120
+        seen, left, output = self.progress_of(*words, stdin=stdin, env=self.env)
+        self.assertRegex(seen, rb'loading')
+        self.assertRegex(seen, rb'\d+( of 120)? done, 2 running, \d+ tokens')
+        self.assertEqual((left, output), (b'', self.says(*words[1:], stdin=stdin)))
+        for word in ('-q', '--plain'):
+            self.assertEqual(self.progress_of(*words, word, stdin=b'prompt\n', env=self.env)[0], b'')
+
     def test_an_interrupted_batch_writes_complete_answers(self):
         process = self.batch('--json', '-n', '600', '--stop', 'no such text')
         process.stdin.write(b'prompt\n' * 200)

@@ -3,11 +3,16 @@ Base class for tests of whole programs: a work folder with a generated model, an
 program. The command line is TEST PROGRAM MAKE_MODEL [arguments of the test]. unittest gets the arguments
 that remain; a test with arguments of its own removes them from sys.argv first.
 """
+import fcntl
 import os
+import pty
 import signal
+import struct
 import subprocess
 import sys
 import tempfile
+import termios
+import threading
 import unittest
 
 PROGRAM, MAKE_MODEL = map(os.path.abspath, sys.argv[1:3])
@@ -76,6 +81,36 @@ class ProgramCase(unittest.TestCase):
         self.assertEqual(text.count('\n'), 1, (args, text))
         self.assertTrue(text.startswith(NAME + ': '), (args, text))
         return text
+
+    @staticmethod
+    def progress_of(*args, stdin=b'', env=None):
+        """Run the program with a terminal of 80 columns as standard error. It must exit with 0. Returns what it wrote
+        there and what remains of it on the screen, where only carriage returns move the cursor, and its output."""
+        master, slave = pty.openpty()
+        fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack('HHHH', 24, 80, 0, 0))
+        with subprocess.Popen([PROGRAM, *args], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=slave,
+                              env=env) as process:
+            os.close(slave)
+            output = []
+            thread = threading.Thread(target=lambda: output.append(process.communicate(stdin, timeout=300)[0]))
+            thread.start()
+            seen = b''
+            while True:
+                try:
+                    seen += os.read(master, 4096)
+                except OSError:  # the program has closed the terminal
+                    break
+            thread.join()
+        os.close(master)
+        if process.returncode != 0:
+            raise AssertionError(f'{args}: exit status {process.returncode}, {seen!r}')
+        left = []
+        for line in seen.split(b'\r\n'):
+            cells = b''
+            for part in line.split(b'\r'):
+                cells = part + cells[len(part):]
+            left.append(cells.rstrip())
+        return seen, b'\n'.join(left), output[0]
 
     def models_that_do_not_load(self):
         """Paths that are not valid model files, each for another reason."""
