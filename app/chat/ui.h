@@ -57,6 +57,7 @@ struct ui_event {
 enum entry_result {
     ENTRY_DONE,
     ENTRY_FAILED,  /* a command that failed; the reason was shown */
+    ENTRY_NO_FILE, /* the same, because a file cannot be read or written */
     ENTRY_UNKNOWN, /* no such command; a suggestion was shown */
     ENTRY_UNSENT,  /* a message that was not sent; it returns to the line editor, if there is one */
 };

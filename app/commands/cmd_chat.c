@@ -77,7 +77,7 @@ bool cmd_system(struct command_host *host, struct bn_str args)
     }
     bool ok = is_off || read_system(args, &text, &err);
     if (!ok) {
-        ui_notice(host->ui, TONE_ERROR, "%s", err.text);
+        (void)command_fail_file(host, &err);
     } else if (!transcript_set_system(t, strbuf_str(&text))) {
         ok = fail_memory(host);
     } else {

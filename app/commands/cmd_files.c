@@ -12,6 +12,13 @@
 #include <string.h>
 #include <unistd.h>
 
+/* The reason is shown: a file cannot be read or written. Returns false. */
+static bool file_failed(struct command_host *host)
+{
+    host->file_failed = true;
+    return false;
+}
+
 /* Show the attached files, with the numbers for /file off N. */
 static void list_files(struct command_host *host)
 {
@@ -55,7 +62,7 @@ static bool attach(struct command_host *host, const char *path)
     enum attachment_added added;
     struct bn_error err;
     if (!attachments_add(l, host->chat->model->tokenizer, path, &room, &added, &err))
-        return command_fail(host, err.text);
+        return command_fail_file(host, &err);
     if (added == ATTACHMENT_PRESENT)
         ui_notice(host->ui, TONE_PLAIN, "%s is attached already", path);
     else
@@ -124,7 +131,7 @@ static bool saved_chat_path(struct command_host *host, struct bn_str args, char 
     if (!ok) { /* no chat has exactly this name: as in command_path, quotes are removed */
         strbuf_cut(&name, 0);
         input_one_path(args, &name);
-        ok = store_path(strbuf_text(&name), given, &err) || command_fail(host, err.text);
+        ok = store_path(strbuf_text(&name), given, &err) || command_fail_file(host, &err);
     }
     if (ok)
         path_follow(given, out);
@@ -145,17 +152,17 @@ static bool save_as(struct command_host *host, const char *path)
     char holder[FILE_LOCK_HOLDER_BYTES];
     struct bn_error err;
     if (path_is_same(path, store->named.path))
-        return store_replace(store, &store->named, state, &err) || command_fail(host, err.text);
+        return store_replace(store, &store->named, state, &err) || command_fail_file(host, &err);
     if (!store_open(&next, path, holder)) {
         ui_notice(host->ui, TONE_ERROR, "%s is in use by %s; save under another name", path,
                   holder);
-        return false;
+        return file_failed(host);
     }
     chat_show_set_aside(host->chat, &next, host->ui->ops->notice);
     if (!store_replace(store, &next, state, &err)) {
         struct bn_error ignored; /* there is nothing to write */
         (void)store_close(store, &next, state, &ignored);
-        return command_fail(host, err.text);
+        return command_fail_file(host, &err);
     }
     if (!chat_close_named(host->chat))
         host->write_failed = true;
@@ -191,12 +198,12 @@ static bool open_to_load(struct command_host *host, struct bn_str name, const ch
     if (way != LOAD_COPIES) {
         ui_notice(host->ui, TONE_ERROR, "%s is in use by %s; /load %.*s! continues on a copy", path,
                   holder, (int)size_min(name.n_bytes, 200), name.ptr);
-        return false;
+        return file_failed(host);
     }
     store_copy_path(path, copy);
     if (!store_open(out, copy, holder)) {
         ui_notice(host->ui, TONE_ERROR, "%s is in use by %s", copy, holder);
-        return false;
+        return file_failed(host);
     }
     chat_show_set_aside(host->chat, out, host->ui->ops->notice);
     out->is_behind = true; /* the copy is not written yet */
@@ -226,7 +233,7 @@ static bool load_from(struct command_host *host, const char *path, struct store_
     struct bn_error err;
     const size_t before = t->now.chat_number;
     if (!store_read(store, path, &loaded, &reading, &err))
-        return command_fail(host, err.text);
+        return command_fail_file(host, &err);
     /* Detach the saved chat first: its last write needs the present conversation. */
     if (next->path[0] && !chat_pause_named(host->chat))
         host->write_failed = true;
@@ -263,12 +270,12 @@ bool cmd_load(struct command_host *host, struct bn_str args)
     const bool is_missing = access(path, F_OK) != 0 && args.n_bytes > 0;
     if (is_missing && memchr(args.ptr, '/', args.n_bytes)) {
         ui_notice(host->ui, TONE_ERROR, "cannot open '%s': %s", path, strerror(errno));
-        return false;
+        return file_failed(host);
     }
     if (is_missing) { /* only a name can be in the list of /sessions */
         ui_notice(host->ui, TONE_ERROR, "there is no saved chat '%.*s'; /sessions lists them",
                   (int)size_min(args.n_bytes, 200), args.ptr);
-        return false;
+        return file_failed(host);
     }
     if (!path_is_same(path, store->named.path) && !open_to_load(host, args, path, way, &next))
         return false;
@@ -288,7 +295,7 @@ bool cmd_sessions(struct command_host *host, struct bn_str args)
     (void)args; /* no arguments */
     if (!store_list(&names, &n, &err)) {
         strbuf_finish(&names);
-        return command_fail(host, err.text);
+        return command_fail_file(host, &err);
     }
     if (n == 0)
         ui_notice(host->ui, TONE_PLAIN, "no conversation is saved yet; /save NAME saves this one");

@@ -33,6 +33,12 @@ bool command_fail(struct command_host *host, const char *reason)
     return false;
 }
 
+bool command_fail_file(struct command_host *host, const struct bn_error *err)
+{
+    host->file_failed = err->code != BN_EARG && err->code != BN_ECONTEXT && err->code != BN_ENOMEM;
+    return command_fail(host, err->text);
+}
+
 size_t command_count_tokens(const struct command_host *host, struct bn_str text)
 {
     struct token_list ids = {0};
@@ -118,8 +124,9 @@ bool command_may_write(struct command_host *host, const char *command, struct bn
     if (!path[0])
         return command_fail(host, "the name of the file is empty");
     if (!store_has_folder(path, &err))
-        return command_fail(host, err.text);
-    if (exists && S_ISDIR(st.st_mode))
+        return command_fail_file(host, &err);
+    host->file_failed = exists && S_ISDIR(st.st_mode);
+    if (host->file_failed)
         ui_notice(host->ui, TONE_ERROR, "%s is a directory; a name for the file is missing", path);
     else if (exists && !replaces)
         ui_notice(host->ui, TONE_ERROR, "%s already exists; /%s %.*s! replaces it", path, command,
@@ -152,7 +159,7 @@ bool command_export_text(struct command_host *host, const char *command, struct 
         if (ok)
             ui_notice(host->ui, TONE_PLAIN, "%zu bytes written to %s", text->n_bytes, file);
         else
-            (void)command_fail(host, err.text);
+            (void)command_fail_file(host, &err);
     }
     strbuf_finish(&path);
     return ok;

@@ -220,7 +220,7 @@ enum entry_result command_run(struct command_host *host, struct bn_str name, str
     const struct command *c = command_find(name);
     const int n = name.n_bytes > 40 ? 40 : (int)name.n_bytes; /* the notice cuts a longer name */
     if (c)
-        return run(host, c, args) ? ENTRY_DONE : ENTRY_FAILED;
+        return run(host, c, args) ? ENTRY_DONE : host->file_failed ? ENTRY_NO_FILE : ENTRY_FAILED;
     if (show_matches(host, name, ". Start with a space to send it as text."))
         return ENTRY_UNKNOWN;
     const char *near = near_command(name);

@@ -345,6 +345,26 @@ class Lines(ChatCase):
             self.assertIn(b'bitnet-chat: line 2: the prompt has', done.stderr)
         self.assertEqual(self.says('-i', '--keep-going', stdin=b'a'), b'ok\n')
 
+    def test_a_command_whose_file_cannot_be_used_is_exit_5(self):
+        self.fake('ok')
+        folder, bad = self.folder.name, self.write('bad.json', '{')
+        in_use = self.path('talk.json')
+        with open(self.write('talk.json.lock', b''), 'rb') as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            for code, lines in ((5, (f'/save {folder}/none/x.json', f'/save {folder}/', '/save /proc/x.json',
+                                     f'/load {folder}/none.json', '/load none', f'/load {bad}', f'/load {in_use}',
+                                     f'/save {in_use}!',
+                                     f'/export {folder}/none/x.md', '/export /proc/x.md', f'/dump {folder}/none/x',
+                                     f'/dump {folder}', f'/file {folder}/none', f'/file {folder}',
+                                     f'/system @{folder}/none', f'/system @{folder}')),
+                                (2, (f'/save {bad}', '/save .hidden', f'/dump {bad}', '/export x.doc', '/system @-',
+                                     f'/file {self.write("binary", b"a" + bytes(1))}'))):
+                for line in lines:
+                    for words in ((), ('--keep-going',)):
+                        done = self.chat('-i', '--private', *words, stdin=f'hi\n{line}\nafter\n'.encode())
+                        said = b'ok\n\nok\n' if words else b'ok\n'
+                        self.assertEqual((done.returncode, done.stdout), (code, said), (line, done.stderr))
+
     def test_an_unknown_command_of_a_script_is_exit_2(self):
         for line, command in (('/undu', '/undo'), ('/sve', '/save'), ('/udno', '/undo'), ('/help sve', '/save')):
             self.assertIn(f'did you mean {command}?', self.refuses(2, '-i', stdin=line.encode() + b'\n'))

@@ -103,11 +103,12 @@ class Scripts(ChatCase):
         for path, said in ((latin, "latin.txt' is not valid UTF-8 at offset 3"), (folder, "sub.d' is a directory"),
                            (dos, "dos.txt' is not valid UTF-8 at offset 9"),
                            (self.write('binary', b'a\0b'), 'is binary'), (self.path('none.x'), 'No such file')):
-            self.assertIn(said, self.script(f'/file {path}', 'never', code=2))
+            code = 5 if path in (folder, self.path('none.x')) else 2
+            self.assertIn(said, self.script(f'/file {path}', 'never', code=code))
             self.assertIsNone(self.messages)
             if path != self.path('none.x'):
-                self.assertIn(said, self.script(f'see @{path}', 'never', code=5 if path == folder else 2))
-        self.assertIn('not a regular file', self.script(f'/file {fifo}', code=2))
+                self.assertIn(said, self.script(f'see @{path}', 'never', code=code))
+        self.assertIn('not a regular file', self.script(f'/file {fifo}', code=5))
         self.assertIn('not valid UTF-8', self.refuses(2, '-f', latin, '-p', 'x'))
         self.assertIn('is a directory', self.refuses(5, '-f', folder, '-p', 'x'))
         self.assertIn('it is sent as text', self.script('see @no/such.txt and @sub and @anna'))

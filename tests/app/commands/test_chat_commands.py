@@ -152,8 +152,8 @@ class Commands(ChatCase):
         fifo = self.path('fifo')
         os.mkfifo(fifo)
         for path in (fifo, self.folder.name, '/dev/null'):
-            self.assertIn('is not a regular file', self.script(f'/system @{path}', code=2))
-        self.assertIn('No such file', self.script('/system @/no/such/file', code=2))
+            self.assertIn('is not a regular file', self.script(f'/system @{path}', code=5))
+        self.assertIn('No such file', self.script('/system @/no/such/file', code=5))
 
     def test_retry_accepts_settings_for_one_answer(self):
         self.fake('first', 'second', 'third')
@@ -224,7 +224,7 @@ class Commands(ChatCase):
         os.makedirs(folder)
         with open(os.path.join(folder, 'sessions'), 'w', encoding='utf-8'):
             pass  # a file in place of the folder cannot be listed
-        self.assertRegex(self.script('/sessions', code=2), "cannot read '.*sessions'")
+        self.assertRegex(self.script('/sessions', code=5), "cannot read '.*sessions'")
 
     def test_continue_extends_the_answer(self):
         self.fake('one', ' and more')
@@ -266,7 +266,7 @@ class Commands(ChatCase):
         self.assertEqual(self.messages[0][1].count('File '), 2)
         self.script(f'/file {two}', 'x')
         self.assertIn('File two words.txt', self.messages[0][1])
-        self.assertIn('none of these files will be sent', self.script(f'/file {one} {one}.missing', code=2))
+        self.assertIn('none of these files will be sent', self.script(f'/file {one} {one}.missing', code=5))
 
     def test_dump_replaces_a_file_only_with_an_exclamation_mark(self):
         path = self.path('context')
@@ -282,7 +282,7 @@ class Commands(ChatCase):
         self.assertEqual(self.messages[0], ('u', 'a'))
         self.assertIn('trip', self.script('/sessions'))
         self.assertEqual(self.says('--list-sessions'), b'trip\n')
-        self.assertIn("no saved chat 'nothing'", self.script('/load nothing', code=2))
+        self.assertIn("no saved chat 'nothing'", self.script('/load nothing', code=5))
         self.assertIn('not a valid name', self.script('/save .hidden', code=2))
 
     def test_save_does_not_replace_another_chat(self):
@@ -359,9 +359,9 @@ class Commands(ChatCase):
                            ('/export ~/your long  talk.md', 'your long  talk.md'),
                            ("/export ~/'its talk.md'!", 'its talk.md'), ('/dump ~/the\\ dump', 'the dump'),
                            ('/save ~/my\\ chat.json', 'my chat.json'), ("/save 'long trip'", None)):
-            text = self.script('a', line, code=0 if name or '/save' in line else 2)
+            text = self.script('a', line, code=0 if name or '/save' in line else 5)
             self.assertTrue(name is None or os.path.exists(self.in_home(name)), (line, text))
-        self.assertIn("there is no directory '~'", self.script('a', "/export '~/t.md'", code=2))
+        self.assertIn("there is no directory '~'", self.script('a', "/export '~/t.md'", code=5))
         self.assertIn('2 turns loaded', self.script('a', 'b', '/save wow\\!', '/clear', '/load "wow!"'))
         self.assertEqual(self.says('--list-sessions'), b'long trip\nwow!\n')
         self.assertIn('1 turn loaded', self.script('/load long trip', '/load long\\ trip', '/load ~/"my chat.json"'))
@@ -394,19 +394,19 @@ class Commands(ChatCase):
         folder = self.path('nowhere')
         for line in (f'/save {folder}/x.json', f'/export {folder}/x.md', f'/dump {folder}/x',
                      f'/save {folder}/x.json!'):
-            self.assertIn(f"there is no directory '{folder}'", self.script('a', line, code=2))
-        self.assertIn(f"cannot open '{folder}/x.json': No such file", self.script(f'/load {folder}/x.json', code=2))
+            self.assertIn(f"there is no directory '{folder}'", self.script('a', line, code=5))
+        self.assertIn(f"cannot open '{folder}/x.json': No such file", self.script(f'/load {folder}/x.json', code=5))
         self.assertIn(f"there is no directory '{folder}'", self.refuses(5, '--session', f'{folder}/x.json', '-p', 'x'))
         self.assertFalse(os.path.exists(folder))
         os.makedirs(folder + '/inner.md')
         try:
             for line in (f'/save {folder}/', f'/dump {folder}', f'/export {folder}/inner.md', f'/dump {folder}!'):
-                text = self.script('a', line, code=2)
+                text = self.script('a', line, code=5)
                 self.assertIn('is a directory', text)
                 self.assertNotIn('replaces it', text)
             with open(folder + '/file', 'w', encoding='utf-8'):
                 pass
-            self.assertIn('is not a directory', self.script(f'/dump {folder}/file/x', code=2))
+            self.assertIn('is not a directory', self.script(f'/dump {folder}/file/x', code=5))
         finally:
             shutil.rmtree(folder)
         path = self.in_home('.local/share/bitnet-chat/sessions/first.json')
