@@ -28,34 +28,44 @@ static void warn_config(void *ud, const char *sentence)
         report_line(PROGRAM, "warning: %s", sentence);
 }
 
-/* Whether the word names a model file: it ends with ".gguf" in small or capital letters, or it is
- * the path of a regular file. */
-static bool is_model_word(const char *word)
-{
-    const size_t n = strlen(word);
-    struct stat st;
-    return (n > 5 && strcasecmp(word + n - 5, ".gguf") == 0) ||
-           (stat(word, &st) == 0 && S_ISREG(st.st_mode));
-}
-
-/* Whether the word looks like a path: with a slash and without a blank. Such a word is taken as the
- * model even if no such file exists: a misspelt path must not be sent to another model as a
- * question. */
+/* Whether the word looks like a path: with a slash and without a blank. */
 static bool is_path_word(const char *word)
 {
     return strchr(word, '/') && !strpbrk(word, " \t\n");
 }
 
-/* Without --model, the first word is the model if it looks like one. *first_word is the index of
- * the first word of the prompt. */
+/* Whether the word names a model file: it ends with ".gguf" in small or capital letters, or it is
+ * the path of a regular file. A word such as "models" or "null" may be a question, but a path such
+ * as ./models or /dev/null is one that exists, so it is no question. */
+static bool is_model_word(const char *word)
+{
+    const size_t n = strlen(word);
+    const char *const home = path_home(bn_str_of(word)); /* of a "~/", as options_set expands it */
+    char path[PATH_BYTES];
+    struct stat st;
+    if (n > 5 && strcasecmp(word + n - 5, ".gguf") == 0)
+        return true;
+    (void)snprintf(path, sizeof(path), "%s%s", home ? home : "", home ? word + 1 : word); /* cut */
+    return stat(path, &st) == 0 && (S_ISREG(st.st_mode) || is_path_word(word));
+}
+
+/* Without --model, the first word is the model if it names one. *first_word is the index of the
+ * first word of the prompt. A mistyped path becomes the prompt too, so warn of it: another model
+ * answers it. */
 static bool use_model_word(struct app *app, size_t *first_word, struct bn_error *err)
 {
     size_t n_words;
     const char *const *words = options_words(app->options, &n_words);
     *first_word = 0;
-    if (n_words == 0 || options_source(app->options, "model") == OPTION_FROM_COMMAND ||
-        (!is_model_word(words[0]) && !is_path_word(words[0])))
+    if (n_words == 0 || options_source(app->options, "model") == OPTION_FROM_COMMAND)
         return true;
+    if (!is_model_word(words[0])) {
+        if (is_path_word(words[0]) && !options_flag(app->options, "quiet"))
+            report_line(PROGRAM,
+                        "warning: there is no file '%s', so it is the prompt; -m names a model",
+                        words[0]);
+        return true;
+    }
     *first_word = 1;
     return options_set(app->options, "model", words[0], OPTION_FROM_COMMAND, err);
 }
@@ -135,14 +145,7 @@ static bool open_model_file(struct app *app, struct bn_error *err)
         return bn_file_open_memory(demo_model, demo_model_bytes, &app->model.file, err);
     if (bn_file_open(path, &app->model.file, err))
         return true;
-    if (!name_source(app->options, "model", err))
-        return false;
-    /* The path may be a word of the command line that was meant as a question (is_path_word). The
-     * advice also appears for such a path of --model, where it does no harm. */
-    if (is_path_word(path) && !is_model_word(path) && access(path, F_OK) != 0) {
-        const struct bn_error why = *err;
-        (void)bn_fail(err, why.code, "%s (-p TEXT sends a text with a slash)", why.text);
-    }
+    (void)name_source(app->options, "model", err);
     return false;
 }
 

@@ -8,6 +8,7 @@ import json
 import os
 import re
 import shlex
+import shutil
 import signal
 import struct
 import subprocess
@@ -613,21 +614,33 @@ class Words(ChatCase):
         return subprocess.run([PROGRAM, *words], env=self.env, capture_output=True, timeout=60, check=False,
                               stdin=subprocess.DEVNULL)
 
-    def test_a_missing_model_is_never_a_question(self):
-        """Also if the environment or the config file names another model."""
+    def test_the_first_word_is_the_model_if_it_names_one(self):
+        """That is, if it ends in .gguf or names a file, also if the environment names another model."""
         self.fake('ok')
         self.env['BITNET_CHAT_MODEL'] = self.model
-        for word in ('models/big', './big', '../big.bin', '/models/big', '~/big', 'big.GGUF', 'models/big.gguf'):
-            for words in ((word,), (word, 'why?')):
-                done = self.run_words(*words)
-                self.assertEqual((done.returncode, done.stdout), (3, b''), (words, done.stderr))
-                path = word.replace('~', self.home.name, 1)
-                self.assertIn(f"cannot open '{path}'".encode(), done.stderr)
-                self.assertEqual(done.stderr.count(b'\n'), 1)
-        for words in (('why?',), ('is and/or one word?',), ('what', 'is', 'a/b'), ('-p', 'a/b'), ('--', 'why?')):
+        other = os.path.join(self.home.name, 'other model')
+        shutil.copy(self.model, other)
+        for words in (('big.GGUF',), ('models/big.gguf', 'why?'), (self.folder.name,)):
+            done = self.run_words(*words)
+            self.assertEqual((done.returncode, done.stdout), (3, b''), (words, done.stderr))
+            self.assertIn(words[0].encode(), done.stderr)
+            self.assertEqual(done.stderr.count(b'\n'), 1)
+        for word in (other, '~/other model'):
+            self.assertIn(b'other model', self.run_words(word, '--info', '--json').stdout)
+        for words in (('why?',), ('is and/or one word?',), ('what', 'is', 'a/b'), ('-p', 'a/b'), ('--', 'why?'),
+                      ('-m', self.model, 'a/b')):
+            done = self.run_words(*words)
+            self.assertEqual((done.returncode, done.stdout, done.stderr), (0, b'ok\n', b''), words)
+
+    def test_a_word_with_a_slash_that_names_no_file_is_a_prompt_with_a_warning(self):
+        self.fake('ok')
+        self.env['BITNET_CHAT_MODEL'] = self.model
+        for words in (('yes/no?',), ('models/big',), ('./big', 'why?'), ('/models/big.bin',), ('~/big',)):
             done = self.run_words(*words)
             self.assertEqual((done.returncode, done.stdout), (0, b'ok\n'), (words, done.stderr))
-        self.assertIn(b'-p TEXT', self.run_words('and/or').stderr)
+            self.assertEqual(done.stderr.decode(), f"bitnet-chat: warning: there is no file '{words[0]}', so it is the "
+                                                   "prompt; -m names a model\n")
+            self.assertEqual(self.run_words('-q', *words).stderr, b'')
 
     def test_a_session_name_has_no_slash(self):
         self.fake('ok')

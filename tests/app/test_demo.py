@@ -63,10 +63,11 @@ class Demo(ChatCase):
         self.assertEqual(self.run_here(*words, stdin=turns).stdout,
                          self.run_here(*words, '--no-check', stdin=turns).stdout)
 
-    def test_a_misspelt_path_is_not_a_prompt(self):
-        done = self.run_here('models/missing.bin')
-        self.assertEqual(done.returncode, 3)
-        self.assertIn(b'models/missing.bin', done.stderr)
+    def test_a_misspelt_path_is_a_prompt_with_a_warning(self):
+        done = self.run_here('--private', '-n', '1', 'models/missing.bin')
+        self.assertEqual(done.returncode, 0)
+        self.assertIn(b"there is no file 'models/missing.bin'", done.stderr)
+        self.assertEqual(self.run_here('models/missing.gguf').returncode, 3)
 
     def test_info_calls_it_built_in(self):
         self.assertIn('built in', self.plain('--info')[0])
