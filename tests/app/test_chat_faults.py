@@ -33,6 +33,14 @@ class Faults(TerminalCase):
         terminal.send(b'\x04')
         self.left_clean(terminal, 0)
 
+    def test_without_a_home_a_chat_that_must_be_read_is_exit_5(self):
+        self.fake('one')
+        del self.env['HOME']
+        for words in (('--session', 'talk'), ('--load', 'talk'), ('-C',)):
+            self.assertRegex(self.refuses(5, *words, '-q', '-p', 'x'), 'neither XDG_[A-Z]*_HOME nor HOME is set')
+        for line in ('/save talk', '/load talk'):
+            self.assertIn('nor HOME is set', self.refuses(5, '-i', '-q', stdin=line.encode()))
+
     def test_a_home_that_cannot_be_written_is_one_warning(self):
         self.fake('one', 'two')
         self.env['HOME'] = self.write('no_folder', 'a file')

@@ -95,7 +95,7 @@ const char *store_main_path(const struct store *s);
 
 /* The path of a saved chat. A name with a '/' or ending in .json is a path already. Another name
  * must have 1 to 200 bytes, no control characters, and not begin with a dot. BN_EARG: not a valid
- * name, a path that is too long, or no data directory. */
+ * name, or a path that is too long. BN_EIO: there is no data directory, or its path is too long. */
 bool store_path(const char *name, char out[PATH_BYTES], struct bn_error *err);
 
 /* Whether the directory of the file `path` exists. That of the saved chats counts as existing,
@@ -152,7 +152,7 @@ bool store_read(const struct store *s, const char *path, struct transcript *out,
  * .json has no .json either. A path that is too long is cut. */
 void store_copy_path(const char *path, char out[PATH_BYTES]);
 /* The path of a last conversation: last.json for slot 1, last-2.json for slot 2, and so on. Chats
- * that run at the same time use different slots. BN_EARG: there is no state directory, or the path
+ * that run at the same time use different slots. BN_EIO: there is no state directory, or the path
  * is too long. */
 #define STORE_LAST_SLOTS 16 /* if more chats run at the same time, the others write no such file */
 bool store_last_path(int slot, char out[PATH_BYTES], struct bn_error *err);
@@ -165,9 +165,9 @@ bool store_newest_last(char out[PATH_BYTES]);
 void store_clean(void);
 
 /* Append the names of the saved chats in the data directory, sorted, one per line. Files that
- * store_path cannot name are left out. A missing directory is an empty list. BN_EIO. BN_ENOMEM:
- * then `out` may have a part of the names. BN_EARG: neither XDG_DATA_HOME nor HOME names a data
- * directory, or its path is too long. */
+ * store_path cannot name are left out. A missing directory is an empty list. BN_EIO, also if neither
+ * XDG_DATA_HOME nor HOME names a data directory or its path is too long. BN_ENOMEM: then `out` may
+ * have a part of the names. */
 bool store_list(struct strbuf *out, size_t *n_chats, struct bn_error *err);
 
 #endif

@@ -35,9 +35,9 @@ bool path_of(enum path_dir dir, const char *name, char out[PATH_BYTES], struct b
     else if (home)
         n = snprintf(out, PATH_BYTES, "%s/%s/bitnet-chat/%s", home, dirs[dir].below_home, name);
     else
-        return bn_fail(err, BN_EARG, "neither %s nor HOME is set", env_name(dirs[dir].var));
+        return bn_fail(err, BN_EIO, "neither %s nor HOME is set", env_name(dirs[dir].var));
     if (n < 0 || n >= PATH_BYTES)
-        return bn_fail(err, BN_EARG, "the path of '%s' is longer than %d bytes", name,
+        return bn_fail(err, BN_EIO, "the path of '%s' is longer than %d bytes", name,
                        PATH_BYTES - 1);
     return true;
 }

@@ -20,7 +20,7 @@
 enum path_dir { PATH_CONFIG, PATH_STATE, PATH_DATA, PATH_CACHE };
 
 /* Write the path of `name` in the program's folder of this directory to `out`, for example
- * "/home/anna/.config/bitnet-chat/config". No file is created. BN_EARG: the variable of the
+ * "/home/anna/.config/bitnet-chat/config". No file is created. BN_EIO: the variable of the
  * directory has no absolute path and HOME is not set, or the path is too long; then `out` may hold
  * a part. */
 bool path_of(enum path_dir dir, const char *name, char out[PATH_BYTES], struct bn_error *err);

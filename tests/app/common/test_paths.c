@@ -66,6 +66,7 @@ static void a_missing_home_is_an_error(void **state)
     unsetenv("XDG_STATE_HOME");
     assert_false(path_of(PATH_STATE, "history", path, &err));
     assert_string_equal(err.text, "neither XDG_STATE_HOME nor HOME is set");
+    assert_int_equal(err.code, BN_EIO); /* there is no place for a file */
 }
 
 static void an_empty_variable_counts_as_unset(void **state)
