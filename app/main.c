@@ -148,7 +148,7 @@ static enum exit_code check_logprobs(const struct options *o)
  * standard input to its end. */
 static enum exit_code attach_files(const struct app *app, struct pipe_plan *plan)
 {
-    size_t n;
+    size_t n, n_bytes; /* n_bytes: of a file; not needed */
     struct bn_error err;
     const char *const *paths = options_list(app->options, "file", &n);
     for (size_t i = 0; i < n; i++) {
@@ -158,7 +158,7 @@ static enum exit_code attach_files(const struct app *app, struct pipe_plan *plan
         }
         if (plan->files.n_bytes > 0)
             strbuf_add_char(&plan->files, '\n');
-        if (!input_attach(paths[i], &plan->files, &err))
+        if (!input_attach(paths[i], &plan->files, &n_bytes, &err))
             return report_error(PROGRAM, STAGE_RUN, &err);
     }
     return EXIT_DONE;

@@ -58,7 +58,8 @@ static bool fail_utf8(const char *path, size_t bad_at, struct bn_error *err)
                    path, bad_at);
 }
 
-static bool read_attachment(const char *path, struct strbuf *out, struct bn_error *err)
+static bool read_attachment(const char *path, struct strbuf *out, size_t *n_file_bytes,
+                            struct bn_error *err)
 {
     struct stat st;
     char *bytes;
@@ -71,13 +72,14 @@ static bool read_attachment(const char *path, struct strbuf *out, struct bn_erro
     mem_free(bytes);
     if (ok && bad_at != SIZE_MAX)
         ok = fail_utf8(path, bad_at, err);
+    *n_file_bytes = n_bytes;
     return ok;
 }
 
-bool input_attach(const char *path, struct strbuf *out, struct bn_error *err)
+bool input_attach(const char *path, struct strbuf *out, size_t *n_file_bytes, struct bn_error *err)
 {
     struct strbuf text = {0};
-    bool ok = read_attachment(path, &text, err);
+    bool ok = read_attachment(path, &text, n_file_bytes, err);
     if (ok) {
         /* Markdown: at least 3, and more than in the text, which thus cannot end the fence. */
         const size_t n_fence = size_max(3, longest_fence(strbuf_str(&text)) + 1);

@@ -21,8 +21,8 @@ bool input_clean(const char *name, struct bn_str in, struct strbuf *out, size_t 
  * two fences of backticks. A fence has at least 3 backticks, and more than any run of backticks in
  * the text. The path "-" is standard input. BN_EIO: cannot be read, a directory, or larger than
  * INPUT_MAX_BYTES. BN_EARG: binary, or not valid UTF-8. BN_ENOMEM: then `out` may hold a part of
- * the attachment; after the other errors it is unchanged. */
-bool input_attach(const char *path, struct strbuf *out, struct bn_error *err);
+ * the attachment; after the other errors it is unchanged. *n_file_bytes is the size of the file. */
+bool input_attach(const char *path, struct strbuf *out, size_t *n_file_bytes, struct bn_error *err);
 
 /* Append `arg`, or the contents of FILE if `arg` is "@FILE", as input_clean does ("@-": standard
  * input). BN_EIO: FILE cannot be read or is larger than INPUT_MAX_BYTES. BN_EARG: binary, or FILE

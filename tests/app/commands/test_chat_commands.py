@@ -432,7 +432,8 @@ class Commands(ChatCase):
         path = self.write('notes.txt', 'some notes\n')
         fenced = 'File notes.txt:\n```\nsome notes\n```\n\n'
         text = self.script(f'/file {path}', 'what?')
-        self.assertIn('will be sent before your next message: ', text)
+        # The size of the file, but the tokens of all that is sent. The vocabulary has a token for each byte.
+        self.assertIn(f'will be sent before your next message: 11 bytes, {len(fenced)} tok', text)
         self.assertEqual(self.messages[0], ('u', fenced + 'what?'))
         self.script(f'read @{path} and @nothing')
         self.assertEqual(self.messages[0], ('u', f'{fenced}read @{path} and @nothing'))
