@@ -202,7 +202,7 @@ static const struct option interface_rows[] = {
     {.name = "wrap", .kind = OPTION_FLAG, .places = EVERYWHERE, .fallback = "on",
      .help = "break lines between words at a terminal"},
     {.name = "stats", .kind = OPTION_FLAG, .places = EVERYWHERE,
-     .help = "show statistics after each answer (default: at a terminal)"},
+     .help = "show statistics after each answer (default: in a chat at a terminal)"},
     {.name = "history", .kind = OPTION_FLAG, .advanced = true, .places = EVERYWHERE,
      .fallback = "on", .help = "save the input in the history file"},
     {.name = "thoughts", .kind = OPTION_FLAG, .advanced = true, .places = EVERYWHERE,

@@ -165,9 +165,9 @@ bool store_newest_last(char out[PATH_BYTES]);
 void store_clean(void);
 
 /* Append the names of the saved chats in the data directory, sorted, one per line. Files that
- * store_path cannot name are left out. A missing directory is an empty list. BN_EIO, also if neither
- * XDG_DATA_HOME nor HOME names a data directory or its path is too long. BN_ENOMEM: then `out` may
- * have a part of the names. */
+ * store_path cannot name are left out. A missing directory is an empty list. BN_EIO, also if
+ * neither XDG_DATA_HOME nor HOME names a data directory or its path is too long. BN_ENOMEM: then
+ * `out` may have a part of the names. */
 bool store_list(struct strbuf *out, size_t *n_chats, struct bn_error *err);
 
 #endif
