@@ -77,6 +77,23 @@ static bool next_id(const char **at, size_t n_vocab, int32_t *id, bool *bad)
     return true;
 }
 
+/* Check all ids before the first byte is written: a script must not take a part of a text for the
+ * whole one. */
+static enum exit_code check_ids(struct bn_str text, size_t n_vocab)
+{
+    const char *at = text.ptr;
+    bool bad = false;
+    int32_t id;
+    while (next_id(&at, n_vocab, &id, &bad))
+        ;
+    const size_t offset = (size_t)(at - text.ptr);
+    if (bad || offset < text.n_bytes) /* the offset: a NUL byte ends the loop, too */
+        return report_fail(INSPECT, EXIT_USAGE,
+                           "standard input, byte %zu: expected an id from 0 to %zu, got '%.20s'",
+                           offset, n_vocab - 1, at);
+    return EXIT_DONE;
+}
+
 static enum exit_code detokenize(struct inspect *in, struct bn_str text)
 {
     const struct detok_config cfg = {
@@ -85,8 +102,11 @@ static enum exit_code detokenize(struct inspect *in, struct bn_str text)
         .at_start = true,
     };
     const size_t n_vocab = tokenizer_info(in->tokenizer)->n_vocab;
+    const enum exit_code code = check_ids(text, n_vocab);
     struct detok *d;
     struct bn_error err;
+    if (code != EXIT_DONE)
+        return code;
     if (!detok_open(in->tokenizer, &cfg, &d, &err))
         return report_error(INSPECT, STAGE_RUN, &err);
     const char *at = text.ptr;
@@ -101,14 +121,7 @@ static enum exit_code detokenize(struct inspect *in, struct bn_str text)
     if (ok)
         inspect_put(detok_flush(d));
     detok_close(d);
-    if (!ok)
-        return report_error(INSPECT, STAGE_RUN, &err);
-    const size_t offset = (size_t)(at - text.ptr);
-    if (bad || offset < text.n_bytes) /* the offset: a NUL byte ends the loop, too */
-        return report_fail(INSPECT, EXIT_USAGE,
-                           "standard input, byte %zu: expected an id from 0 to %zu, got '%.20s'",
-                           offset, n_vocab - 1, at);
-    return EXIT_DONE;
+    return ok ? EXIT_DONE : report_error(INSPECT, STAGE_RUN, &err);
 }
 
 enum exit_code inspect_detokenize(struct inspect *in)

@@ -209,6 +209,7 @@ class Text(ProgramCase):
         for ids in (b'1 2 262', b'-1', b'x', b'1 2x', b'99999999999999999999', b'1.5', b'1\0 2'):
             self.assertIn('expected an id from 0 to 261', self.fails(2, 'detokenize', self.model,
                                                                      stdin=ids))
+            self.assertEqual(self.run_program('detokenize', self.model, stdin=ids).stdout, b'')
         self.assertIn('byte 4', self.fails(2, 'detokenize', self.model, stdin=b'1 2 262'))
 
 
