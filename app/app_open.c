@@ -159,9 +159,11 @@ enum exit_code app_open_model(struct app *app)
         (void)bn_fail_prefix(&err, "%s", bn_file_path(app->model.file));
         return report_error(PROGRAM, STAGE_LOAD, &err);
     }
-    if (!options_flag(app->options, "raw") &&
-        !model_args_template(app->options, app->model.file, app->model.tokenizer, &app->model.notes,
-                             &app->model.template, &err)) {
+    /* Of --raw and --template, one may come from the config file. */
+    const bool is_raw =
+        options_flag(app->options, "raw") && !options_outranks(app->options, "template", "raw");
+    if (!is_raw && !model_args_template(app->options, app->model.file, app->model.tokenizer,
+                                        &app->model.notes, &app->model.template, &err)) {
         /* EXIT_MODEL (STAGE_LOAD) would blame the model file for a template of the user. */
         const bool is_option = options_given(app->options, "template");
         return report_error(PROGRAM, is_option ? STAGE_RUN : STAGE_LOAD, &err);

@@ -125,7 +125,7 @@ static enum exit_code check_exclusive(const struct options *o)
         {"batch", "prompt"},     {"batch", "continue"},    {"batch", "session"},
         {"batch", "load"},       {"tui", "inline"},        {"tui", "plain"},
         {"explain", "info"},     {"explain", "json"},      {"explain", "jsonl"},
-        {"explain", "batch"},    {"info", "batch"},
+        {"explain", "batch"},    {"info", "batch"},        {"raw", "template"},
     };
     for (size_t i = 0; i < sizeof(pairs) / sizeof(pairs[0]); i++)
         if (options_given_on(o, pairs[i][0]) && options_given_on(o, pairs[i][1]))

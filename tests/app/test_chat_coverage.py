@@ -114,6 +114,11 @@ class OtherOptions(ChatCase):
                  for words in ((), ('--raw',))]
         self.assertGreater(count[0], count[1])
         self.assertIn(count[1], (3, 4))  # with or without a BOS token
+        for words in (('--raw', '--template', 'chatml'), ('--template', 'auto', '--raw')):
+            self.assertIn('--raw and --template cannot be used together', self.refuses(2, *words, stdin=b'abc'))
+        self.env['BITNET_CHAT_CONFIG'] = self.write('config', 'raw = on\n')
+        self.assertEqual(json.loads(self.says('--json', stdin=b'abc'))['prompt_tokens'], count[1])
+        self.assertEqual(json.loads(self.says('--json', '--template', 'auto', stdin=b'abc'))['prompt_tokens'], count[0])
 
     def test_sampling_settings_reach_the_answer(self):
         wanted = {'min-p': 0.25, 'typical': 0.5, 'repeat-penalty': 1.5, 'presence-penalty': 0.25,
