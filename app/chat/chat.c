@@ -95,23 +95,6 @@ void chat_status(const struct chat *c, struct status *out)
     }
 }
 
-size_t chat_count_tokens(const struct chat *c)
-{
-    struct prompt p;
-    struct bn_error err;
-    if (!chat_encode(c, &p, &err))
-        return SIZE_MAX;
-    const size_t n = p.ids.n;
-    prompt_finish(&p);
-    return n;
-}
-
-void chat_update_n_used(struct chat *c)
-{
-    const size_t n = chat_count_tokens(c);
-    c->n_used = n == SIZE_MAX ? 0 : n;
-}
-
 static enum prompt_overflow overflow_of(const struct chat *c, const struct options *o)
 {
     /* The words of --overflow have the order of the enum. */
@@ -124,11 +107,42 @@ enum prompt_overflow chat_overflow(const struct chat *c)
     return overflow_of(c, c->options);
 }
 
-bool chat_encode(const struct chat *c, struct prompt *out, struct bn_error *err)
+/* `mode` is for a conversation with turns. */
+static bool encode_as(const struct chat *c, enum prompt_mode mode, struct prompt *out,
+                      struct bn_error *err)
 {
     const struct transcript_state *s = &c->transcript.now;
-    const struct prompt_window w = prompt_window_of(s, chat_overflow(c));
-    return prompt_encode(&c->maker, s, &w, out, err);
+    struct prompt_window w = prompt_window_of(s, chat_overflow(c));
+    if (s->n > 0)
+        w.mode = mode;
+    if (prompt_encode(&c->maker, s, &w, out, err))
+        return true;
+    w.mode = PROMPT_START; /* the template may only lack a message of the user */
+    return s->n == 0 && prompt_encode(&c->maker, s, &w, out, err);
+}
+
+bool chat_encode(const struct chat *c, struct prompt *out, struct bn_error *err)
+{
+    return encode_as(c, PROMPT_WHOLE, out, err);
+}
+
+bool chat_count_tokens(const struct chat *c, size_t *out, struct bn_error *err)
+{
+    struct prompt p;
+    /* Without the text of the template behind the last answer, which the model has not read yet. So
+     * the number is the one that on_done computes from the numbers of the turn. */
+    if (!encode_as(c, PROMPT_CONTINUE, &p, err))
+        return false;
+    *out = p.ids.n;
+    prompt_finish(&p);
+    return true;
+}
+
+void chat_update_n_used(struct chat *c)
+{
+    struct bn_error ignored;
+    if (!chat_count_tokens(c, &c->n_used, &ignored))
+        c->n_used = 0;
 }
 
 /* ---- starting a turn ---- */

@@ -113,15 +113,16 @@ void chat_event(struct chat *c, struct worker_event *event);
 
 /* How a full context is handled: --overflow, or the default. */
 enum prompt_overflow chat_overflow(const struct chat *c);
-/* Encode the whole conversation, without the turns that are no longer in the context. Free `out`
- * with prompt_finish. Errors of prompt_encode. */
+/* Encode the whole conversation, without the turns that are no longer in the context. If there are
+ * no turns and the template does not accept that, encode what comes before the first message. Free
+ * `out` with prompt_finish. Errors of prompt_encode. */
 bool chat_encode(const struct chat *c, struct prompt *out, struct bn_error *err);
 size_t chat_n_ctx(const struct chat *c); /* 0 before the model is loaded */
 /* Append the thought and the answer of a stored answer: thought_split. */
 void chat_split_answer(const struct chat *c, const struct exchange *e, struct strbuf *thought,
                        struct strbuf *answer);
-/* The number of ids of chat_encode; SIZE_MAX if it fails. */
-size_t chat_count_tokens(const struct chat *c);
+/* The number of ids up to the end of the last answer. Errors of prompt_encode. */
+bool chat_count_tokens(const struct chat *c, size_t *out, struct bn_error *err);
 /* After a change of the conversation: set n_used to chat_count_tokens, or to 0 if that fails. */
 void chat_update_n_used(struct chat *c);
 /* Set state and numbers of the status row. Does not change the texts of `out`, and changes

@@ -93,16 +93,29 @@ static void add_overflow(struct command_host *host, struct strbuf *text)
     }
 }
 
+/* The number in the status row, if it is known: it also counts tokens behind a stop string, which
+ * are in the context, but not in the conversation. The row counts a running answer, so it is not
+ * used then. */
+static bool count_context(const struct command_host *host, size_t *out, struct bn_error *err)
+{
+    const struct chat *c = host->chat;
+    if (chat_is_busy(c) || c->transcript.now.n == 0 || c->n_used == 0)
+        return chat_count_tokens(c, out, err);
+    *out = c->n_used;
+    return true;
+}
+
 bool cmd_context(struct command_host *host, struct bn_str args)
 {
     const struct transcript_state *s = &host->chat->transcript.now;
-    const size_t n_ctx = chat_n_ctx(host->chat), n_all = chat_count_tokens(host->chat);
+    const size_t n_ctx = chat_n_ctx(host->chat);
     const size_t n_system = s->system.n_bytes > 0 ? command_count_tokens(host, s->system) : 0;
-    size_t n_user = 0, n_answers = 0;
+    size_t n_user = 0, n_answers = 0, n_all;
     struct strbuf text = {0};
+    struct bn_error err;
     (void)args; /* no arguments */
-    if (n_all == SIZE_MAX)
-        return command_fail(host, "the template cannot render this conversation");
+    if (!count_context(host, &n_all, &err))
+        return command_fail(host, err.text);
     for (size_t i = 0; i < s->n; i++) {
         const struct answer *a = &s->items[i]->answer;
         if (is_left_out(host, i))

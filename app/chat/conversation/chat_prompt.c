@@ -261,6 +261,17 @@ static void push_state(struct message_list *l, const struct encoder *encoder)
         if (has_answer(e) && !is_open)
             push_answer(l, encoder->m, &e->answer);
     }
+    if (w->mode == PROMPT_START)
+        push_message(l, "user", bn_str_of("x"), NULL); /* cut_before removes its text */
+}
+
+/* Remove the text of this message and all segments behind it. */
+static void cut_before(struct template_output *rendered, size_t message)
+{
+    size_t n = 0;
+    while (n < rendered->n_segments && rendered->segments[n].message != message)
+        n++;
+    rendered->n_segments = n;
 }
 
 static struct segment answer_segment(const struct tokenizer *t, const struct answer *a)
@@ -330,6 +341,8 @@ static bool encode_rendered(const struct encoder *e, struct message_list *l, str
                                          .now = e->m->now};
     if (!template_render(e->m->template, l->arena, &input, &rendered, err))
         return bn_fail_prefix(err, "chat template");
+    if (e->window->mode == PROMPT_START)
+        cut_before(&rendered, l->n - 1);
     prompt_restore_ids(e->m->tokenizer, rendered.segments, rendered.n_segments, l->answers, l->n);
     return encode(e, &rendered, out, err);
 }
@@ -337,8 +350,8 @@ static bool encode_rendered(const struct encoder *e, struct message_list *l, str
 static bool encode_messages(const struct encoder *e, struct prompt *out, struct bn_error *err)
 {
     struct message_list list = {.arena = template_arena_open()};
-    /* A system message, and two messages for each turn. */
-    list.answers = mem_alloc(2 * e->state->n + 1, sizeof(struct answer *));
+    /* A system message, and two messages for each turn; or the user's message of PROMPT_START. */
+    list.answers = mem_alloc(2 * e->state->n + 2, sizeof(struct answer *));
     bool ok = list.arena && list.answers;
     if (!ok)
         (void)bn_fail(err, BN_ENOMEM, "out of memory for the conversation");

@@ -26,6 +26,9 @@ enum prompt_mode {
     PROMPT_ANSWER,
     PROMPT_CONTINUE, /* PROMPT_ANSWER, then the answer of the last turn so far. A turn must exist */
     PROMPT_WHOLE,    /* the turns with their answers, without a generation prompt */
+    /* What comes before the first message of the user. There must be no turns. This exists because
+     * some templates report an error if there is no message of the user. */
+    PROMPT_START,
 };
 
 /* The turns of a prompt: the first n_first, then those from index n_skipped to the last. */

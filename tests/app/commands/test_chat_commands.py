@@ -236,6 +236,41 @@ class Commands(ChatCase):
         self.assertIn('when it is full: stop', self.script('/context'))
         self.assertIn('oldest turns are dropped', self.script('/set overflow drop', '/context'))
 
+    def test_context_and_dump_show_what_comes_before_the_first_message(self):
+        """Some templates report an error if there is no message of the user."""
+        template = self.write('question.jinja', b'''
+            {%- if messages | selectattr("role", "eq", "user") | list | length == 0 %}
+              {{- raise_exception("No user query found") }}
+            {%- endif %}
+            {%- for m in messages %}{{ "[" ~ m.role ~ "]" ~ m.content }}{% endfor %}[assistant]''')
+        words = ('--template', f'@{template}')
+        text = self.script('/context', '/dump', words=words)
+        self.assertRegex(text, r'system +0 tok\nyou +0 tok\nanswers +0 tok\ntemplate +(\d+) tok\n'
+                               r'in all +\1 tok of 4096, \d+ free\nwhen it is full: stop .*\n.*\[user\]\n')
+        text = self.script('/system be brief', '/context', '/dump', words=words)
+        self.assertRegex(text, r'system +8 tok\n(?s:.*)\[system\]be brief\[user\]\n')
+        self.fake('one')
+        text = self.script('a', '/undo', '/context', '/dump', words=words)
+        self.assertRegex(text, r'of 4096(?s:.*)\[user\]\n')
+
+    def test_an_error_of_the_template_is_the_reason_why_context_fails(self):
+        template = self.write('refuses.jinja', b'{{ raise_exception("no system message") }}')
+        text = self.script('/system x', '/context', words=('--template', f'@{template}'), code=2)
+        self.assertIn('no system message', text)
+
+    def test_context_has_the_number_of_the_statistics_line(self):
+        for words in ((), ('--stop', 'tw')):
+            self.fake('one two', 'three')
+            text = self.script('a', '/context', 'b', '/context', '/stats', '/undo', '/context', '/stats',
+                               words=('--stats', *words))
+            seen = re.findall(r'(?:ctx |in all +|context +)(\d+)(?: tok)?(?:/| of )4096', text)
+            self.assertEqual(len(seen), 7, text)
+            self.assertEqual(seen[0], seen[1], text)
+            self.assertEqual(len(set(seen[2:5])), 1, text)
+            self.assertEqual(seen[5], seen[6], text)
+            if not words:  # the tokens behind a stop string are in the context until the next prompt
+                self.assertEqual(seen[0], seen[5], text)
+
     def test_tokens_shows_bytes_of_characters(self):
         self.assertIn('\\xC3|', self.script('/tokens ö'))
         self.assertIn('\n1 token\n', self.script('/tokens a'))
