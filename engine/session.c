@@ -262,6 +262,12 @@ static size_t next_length(const struct save_points *points, size_t length, size_
     return next;
 }
 
+static void report_progress(const struct bn_control *control, size_t n_done, size_t n_total)
+{
+    if (control && control->progress.report)
+        control->progress.report(control->progress.ud, n_done, n_total);
+}
+
 /* Evaluate a checked item of any length, one micro-batch after another. */
 static bool eval_micro_batches(const struct bn_batch_item *item, const struct save_points *points,
                                const struct bn_control *control, struct bn_error *err)
@@ -270,6 +276,7 @@ static bool eval_micro_batches(const struct bn_batch_item *item, const struct sa
     const size_t n_ubatch = s->model->info.n_ubatch, n_end = s->n_ids + item->n_ids;
     const struct eval_item whole = eval_item_of(item);
     const size_t row0 = whole.n_ids - whole.n_rows; /* index of the id of rows[0] */
+    report_progress(control, 0, whole.n_ids);
     for (size_t i = 0; i < whole.n_ids;) {
         struct eval_item batch = whole;
         batch.ids = whole.ids + i;
@@ -282,8 +289,7 @@ static bool eval_micro_batches(const struct bn_batch_item *item, const struct sa
         if (is_save_point(points, s->n_ids))
             save_state(s);
         i = end;
-        if (control && control->progress.report)
-            control->progress.report(control->progress.ud, i, whole.n_ids);
+        report_progress(control, i, whole.n_ids);
     }
     return true;
 }

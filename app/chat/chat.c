@@ -53,16 +53,6 @@ static double live_rate(const struct chat *c)
     return span >= RATE_MIN_SECONDS ? (double)n_back / span : 0;
 }
 
-/* Estimated seconds until the prompt is evaluated. 0: it is evaluated, or the time is unknown:
- * before the first micro-batch and in the first half second an estimate would be too rough. */
-static double seconds_left(const struct turn *turn)
-{
-    const double spent = clock_seconds() - turn->prefill_begun;
-    if (turn->n_prefilled == 0 || turn->n_to_prefill <= turn->n_prefilled || spent < 0.5)
-        return 0;
-    return spent / (double)turn->n_prefilled * (double)(turn->n_to_prefill - turn->n_prefilled);
-}
-
 void chat_status(const struct chat *c, struct status *out)
 {
     const struct turn *turn = &c->turn;
@@ -85,7 +75,7 @@ void chat_status(const struct chat *c, struct status *out)
         out->state = turn->is_stopping ? STATUS_STOPPING : STATUS_READING;
         out->n_done = turn->n_prefilled;
         out->n_total = turn->n_to_prefill;
-        out->seconds_left = seconds_left(turn);
+        out->seconds_left = turn_seconds_left(turn, clock_seconds());
         break;
     case CHAT_GENERATING:
         out->state = turn->is_stopping ? STATUS_STOPPING : STATUS_GENERATING;

@@ -8,6 +8,7 @@
 #include "engine/base/memory.h"
 #include "engine/base/size.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -40,6 +41,19 @@ void turn_settings(struct turn *turn, const struct options *o)
         turn->sampler.seed = draw_seed();
     turn->max_tokens = (size_t)options_int(o, "max-tokens");
     turn->think_budget = chat_options_think_budget(o);
+}
+
+double turn_seconds_left(const struct turn *turn, double now)
+{
+    /* Until the last report: n_prefilled does not change between the ends of two micro-batches, so
+     * the rate of a longer time would fall until the next report. */
+    const double spent = turn->prefilled_at - turn->prefill_begun;
+    if (turn->n_prefilled == 0 || turn->n_to_prefill <= turn->n_prefilled || spent < 0.5)
+        return 0;
+    const double left =
+        spent / (double)turn->n_prefilled * (double)(turn->n_to_prefill - turn->n_prefilled);
+    /* The rest may take longer than the estimate. Until it ends, a second is left. */
+    return fmax(left - (now - turn->prefilled_at), 1);
 }
 
 size_t turn_reevaluated(const struct turn *turn)

@@ -33,7 +33,9 @@ struct turn {
     bool lost_token;               /* no memory for a token or its alternatives: incomplete */
     size_t n_failed_before;        /* strbuf_n_failed at the start; see turn_is_complete */
     double started;                /* clock_seconds of the start */
-    double prefill_begun;          /* clock_seconds when the prompt was submitted */
+    double prefill_begun;          /* clock_seconds when the evaluation of the prompt began; until
+                                      that is known, when the prompt was submitted */
+    double prefilled_at;           /* clock_seconds when n_prefilled tokens were evaluated */
     struct strbuf text;            /* the answer so far; after /continue with its earlier part */
     struct strbuf shown;           /* `text` without the thought and its markers */
     struct strbuf thought;
@@ -49,6 +51,11 @@ void turn_finish(struct turn *turn); /* frees texts and lists; an all-zero turn 
 /* Set sampler (without biases), max_tokens and think_budget from the options. If the option seed is
  * not set, draw a seed. */
 void turn_settings(struct turn *turn, const struct options *o);
+
+/* Estimated seconds until the prompt is evaluated. `now`: clock_seconds. 0: it is evaluated, or the
+ * time is unknown: before the first micro-batch has ended, or if the micro-batches so far took less
+ * than half a second, an estimate would be too rough. */
+double turn_seconds_left(const struct turn *turn, double now);
 
 /* Tokens that were in the KV cache before the turn, but were evaluated again: those of earlier
  * turns behind a change of the prompt (a template drops old thoughts, or the user has changed the

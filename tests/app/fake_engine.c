@@ -285,6 +285,8 @@ static bool read_prompt(struct generator *g, const int32_t *ids, size_t n_ids,
     const size_t n_kept = common_prefix(g, ids, n_ids);
     const long us = option_number("read_us", 0);
     g->held.n = n_kept;
+    if (control->progress.report)
+        control->progress.report(control->progress.ud, 0, n_ids - n_kept);
     for (size_t i = n_kept; i < n_ids; i++) {
         if (is_cancelled(control->cancel))
             return bn_fail(err, BN_ECANCELLED, "cancelled");

@@ -162,11 +162,18 @@ static void rows_that_are_too_small_are_refused(void **state)
 struct canceller {
     struct bn_cancel cancel;
     size_t after, n_calls, last_done;
+    bool has_begun;
 };
 
 static void cancel_after(void *ud, size_t n_done, size_t n_total)
 {
     struct canceller *c = ud;
+    assert_int_equal(n_done == 0, !c->has_begun); /* the first report, before any micro-batch */
+    if (n_done == 0) {
+        assert_int_equal(n_total, 90);
+        c->has_begun = true;
+        return;
+    }
     assert_true(n_done > c->last_done && n_done <= n_total);
     c->last_done = n_done;
     if (++c->n_calls == c->after)

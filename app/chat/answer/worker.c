@@ -156,7 +156,8 @@ static void on_loading(void *ud, size_t n_done, size_t n_total)
 
 static void on_prefill(void *ud, size_t n_done, size_t n_total)
 {
-    struct worker_event event = {.kind = WORKER_PREFILL, .n_done = n_done, .n_total = n_total};
+    struct worker_event event = {
+        .kind = WORKER_PREFILL, .n_done = n_done, .n_total = n_total, .time = clock_seconds()};
     (void)post(ud, &event); /* false only when the program ends */
 }
 

@@ -1,6 +1,6 @@
 /*
- * Numbers of one turn: tokens that were evaluated again, and tokens that are reserved for the
- * answer.
+ * Numbers of one turn: the time until the prompt is evaluated, tokens that were evaluated again,
+ * and tokens that are reserved for the answer.
  */
 #include "app/chat/turn.h"
 
@@ -10,6 +10,23 @@
 #include <stdint.h>
 
 #include <cmocka.h>
+
+static void the_time_left_falls_between_two_reports(void **state)
+{
+    (void)state;
+    struct turn turn = {.prefill_begun = 100, .n_to_prefill = 4096};
+    assert_true(turn_seconds_left(&turn, 107) == 0); /* no micro-batch has ended */
+    turn.n_prefilled = 512;
+    turn.prefilled_at = 108; /* 8 s for 512 of 4096 tokens */
+    assert_true(turn_seconds_left(&turn, 108) == 56);
+    assert_true(turn_seconds_left(&turn, 113) == 51);
+    assert_true(turn_seconds_left(&turn, 200) == 1); /* it takes longer than expected */
+    turn.prefilled_at = 100.25;
+    assert_true(turn_seconds_left(&turn, 113) == 0); /* the time was too short for an estimate */
+    turn.n_prefilled = 4096;
+    turn.prefilled_at = 140;
+    assert_true(turn_seconds_left(&turn, 140) == 0);
+}
 
 static void counts_tokens_of_earlier_turns_that_were_evaluated_again(void **state)
 {
@@ -46,6 +63,7 @@ static void at_most_an_eighth_of_the_context_is_reserved(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_time_left_falls_between_two_reports),
         cmocka_unit_test(counts_tokens_of_earlier_turns_that_were_evaluated_again),
         cmocka_unit_test(an_interrupted_prefill_counts_nothing),
         cmocka_unit_test(at_most_an_eighth_of_the_context_is_reserved),

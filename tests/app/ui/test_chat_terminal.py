@@ -207,6 +207,12 @@ class Waiting(TerminalCase):
         terminal.send(b'\x15/context\r')  # Ctrl-U: the question is no longer part of the context
         terminal.expect(rb'in all +1 tok')
 
+    def test_the_size_of_the_prompt_is_shown_before_a_token_of_it_is_read(self):
+        self.fake('never', read_us=1000000)
+        terminal = self.ready()
+        terminal.send(b'a question\r')
+        terminal.expect(rb'reading 0/\d+ 0%')
+
     def test_control_c_and_escape_stop_and_keep_the_answer(self):
         for key in (b'\x03', b'\x1b'):
             self.fake('word ', endless=1, token_ms=5)
