@@ -116,14 +116,19 @@ void chat_edit_again(struct chat *c, const struct exchange *e)
     edit_message(c, exchange_typed(e));
 }
 
-/* Remove the last question, which has no stored answer, and return it to the line editor. */
-static void remove_question_and_edit(struct chat *c)
+/* Remove the last question, which has no stored answer. The caller passes it to edit_question. */
+static struct exchange *take_question(struct chat *c)
 {
     struct transcript_state *s = &c->transcript.now;
     struct exchange *e = s->items[s->n - 1];
-    e->n_refs++; /* chat_edit_again needs it after the removal */
+    e->n_refs++; /* it is needed after the removal */
     transcript_remove_last(&c->transcript);
-    chat_update_n_used(c); /* its prompt had more tokens */
+    return e;
+}
+
+/* Return a question that take_question has removed to the line editor. */
+static void edit_question(struct chat *c, struct exchange *e)
+{
     chat_edit_again(c, e);
     exchange_release(e);
 }
@@ -150,11 +155,12 @@ static void on_failed(struct chat *c, const struct bn_error *err)
         store_partial_answer(c);
     const struct exchange *last = transcript_last(&c->transcript);
     c->ui->ops->turn_failed(c->ui, err);
-    if (last && last->answer.finish == FINISH_NONE) {
-        remove_question_and_edit(c);
+    struct exchange *question =
+        last && last->answer.finish == FINISH_NONE ? take_question(c) : NULL;
+    chat_update_n_used(c); /* on_token has counted the tokens of the failed turn */
+    if (question) {
+        edit_question(c, question);
         ui_note_returned(c->ui);
-    } else {
-        chat_update_n_used(c); /* on_token has counted the tokens of the failed turn */
     }
 }
 
@@ -206,11 +212,12 @@ static void on_done(struct chat *c, const struct worker_event *event)
         on_failed(c, &err);
         return;
     }
+    struct exchange *question = is_empty && is_new && !c->is_at_end ? take_question(c) : NULL;
+    if (is_empty)
+        chat_update_n_used(c); /* without the question, or with the earlier answer */
     c->ui->ops->turn_end(c->ui, turn);
-    if (is_empty && is_new && !c->is_at_end)
-        remove_question_and_edit(c);
-    else if (is_empty)
-        chat_update_n_used(c); /* the earlier answer stays */
+    if (question)
+        edit_question(c, question);
     /* Memory may have run out since the check above. The answer is stored already. */
     if (!turn_is_complete(turn)) {
         (void)bn_fail(&err, BN_ENOMEM, "out of memory: not all of the answer was shown");

@@ -59,9 +59,8 @@ double turn_seconds_left(const struct turn *turn, double now)
 size_t turn_reevaluated(const struct turn *turn)
 {
     const struct answer_result *r = &turn->result;
-    if (r->n_evaluated == 0) /* prefill was interrupted, and n_reused is not known */
-        return 0;
-    const size_t n = size_min(turn->n_earlier, r->n_held);
+    /* An interrupted prefill has evaluated only a part of the earlier turns. */
+    const size_t n = size_min(size_min(turn->n_earlier, r->n_held), r->n_reused + r->n_evaluated);
     /* With saved states, n_reevaluated is larger if the cache also held the question itself, as
      * after /retry. It is 0 for models that need no saved states. */
     return size_max(n > r->n_reused ? n - r->n_reused : 0, r->n_reevaluated);

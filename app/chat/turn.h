@@ -59,8 +59,8 @@ double turn_seconds_left(const struct turn *turn, double now);
 
 /* Tokens that were in the KV cache before the turn, but were evaluated again: those of earlier
  * turns behind a change of the prompt (a template drops old thoughts, or the user has changed the
- * conversation), or those behind the nearest saved state if they are more. 0 if prefill was
- * interrupted. Valid when `result` is set. */
+ * conversation), or those behind the nearest saved state if they are more. Valid when `result` is
+ * set. */
 size_t turn_reevaluated(const struct turn *turn);
 
 /* Number of tokens that must be free for the answer before a turn starts: max_tokens, but at most

@@ -450,6 +450,19 @@ class Endings(ChatCase):
         returncode, out, _ = self.signalled(signal.SIGINT, '--json')
         self.assertEqual((returncode, json.loads(out)['finish']), (130, 'interrupted'))
 
+    def test_a_signal_during_prefill_reports_the_tokens_that_were_evaluated(self):
+        begun = self.gate('begun')
+        self.fake('never', read_us=100000, begun=begun)
+        with subprocess.Popen([PROGRAM, self.model, '--json', '-p', 'a question that is read slowly'], env=self.env,
+                              stdin=subprocess.DEVNULL, stdout=subprocess.PIPE) as chat:
+            self.wait_for(lambda: os.path.exists(begun))
+            time.sleep(0.5)
+            chat.send_signal(signal.SIGINT)
+            turn = json.loads(chat.communicate(timeout=30)[0])
+        self.assertEqual((chat.returncode, turn['finish'], turn['reused_tokens']), (130, 'interrupted', 0))
+        self.assertTrue(0 < turn['evaluated_tokens'] < turn['prompt_tokens'], turn)
+        self.assertGreaterEqual(turn['prefill_s'], 0.1 * turn['evaluated_tokens'])
+
     def test_signals_during_a_blocked_write(self):
         """A resize changes nothing. A signal that ends the program is no error of the output."""
         self.fake('ab' * 2500)

@@ -13,6 +13,8 @@ struct run {
     struct answer_state answer;
     bool is_refused;                  /* the sink returned false */
     double started, first, last;      /* clock_seconds: of the job, its first and its last token */
+    size_t n_prefilled, n_to_prefill; /* the last report of the engine about the prompt */
+    double prefilled_at;              /* clock_seconds of this report */
     uint64_t first_bytes, last_bytes; /* generator_bytes_read at the first and last token */
 };
 
@@ -67,9 +69,27 @@ bool answer_state_add(struct answer_state *s, int32_t id, struct bn_str *text, s
     return true;
 }
 
+/* The prefill has ended early: count the micro-batches that it has evaluated, and their time. */
+static void count_partial_prefill(const struct run *run, struct answer_result *r)
+{
+    r->n_reused = r->n_prompt - run->n_to_prefill;
+    r->n_evaluated = run->n_prefilled;
+    r->prefill_s = run->n_prefilled > 0 ? run->prefilled_at - run->started : 0;
+}
+
 static bool is_cancelled(const struct run *run)
 {
     return run->is_refused || atomic_load_explicit(&run->cancel->requested, memory_order_relaxed);
+}
+
+/* A progress callback of the engine. */
+static void on_prefill(void *ud, size_t n_done, size_t n_total)
+{
+    struct run *run = ud;
+    run->n_prefilled = n_done;
+    run->n_to_prefill = n_total;
+    run->prefilled_at = clock_seconds();
+    run->sink->prefill(run->sink->ud, n_done, n_total);
 }
 
 /* The first step evaluates the prompt and reports its progress. Each other step evaluates the ids
@@ -80,12 +100,16 @@ static bool step(struct run *run, struct answer_result *r, int32_t *id, struct b
     struct bn_control control = {.cancel = run->cancel};
     struct bn_sync_stats stats = {0};
     if (is_first) {
-        control.progress = (struct bn_progress){.report = run->sink->prefill, .ud = run->sink->ud};
+        control.progress = (struct bn_progress){.report = on_prefill, .ud = run};
         control.n_stable = run->job->n_stable;
         (void)generator_ids(run->g, &r->n_held); /* only the count is needed */
     }
-    if (!generator_step(run->g, run->answer.ids.ids, run->answer.ids.n, &control, &stats, id, err))
+    if (!generator_step(run->g, run->answer.ids.ids, run->answer.ids.n, &control, &stats, id,
+                        err)) {
+        if (run->n_to_prefill > 0 && is_first)
+            count_partial_prefill(run, r);
         return false;
+    }
     if (is_first) {
         run->first = clock_seconds();
         run->first_bytes = generator_bytes_read(run->g);

@@ -74,9 +74,10 @@ struct answer_result {
     enum finish_reason finish;
     size_t n_prompt;
     size_t n_reused;              /* tokens of the prompt that were taken from the KV cache */
-    size_t n_evaluated;           /* tokens of the prompt that were evaluated; this field, n_reused,
-                                     n_reevaluated and prefill_s are 0 if prefill was interrupted */
-    size_t n_reevaluated;         /* part of n_evaluated: bn_sync_stats.n_reevaluated */
+    size_t n_evaluated;           /* tokens of the prompt that were evaluated. If prefill was
+                                     interrupted, the sum with n_reused is less than n_prompt */
+    size_t n_reevaluated;         /* part of n_evaluated: bn_sync_stats.n_reevaluated; 0 if prefill
+                                     was interrupted */
     struct bn_state_stats states; /* saved states after the answer; with --batch after the prompt */
     size_t n_held;                /* tokens in the KV cache before the prompt was evaluated */
     size_t n_tokens;              /* of the answer */
@@ -86,9 +87,10 @@ struct answer_result {
     size_t n_accepted;            /* those of them that were accepted */
     /* seconds; the start is that of answer_run, so it is after the loading of a snapshot. With
      * --batch it is the start of prefill. */
-    double first_token_s;  /* from the start to the choice of the first token; 0: no token */
-    double prefill_s;      /* from the start to the end of prefill; also if n_tokens is 0 */
-    double decode_s;       /* from the first token to the last */
+    double first_token_s; /* from the start to the choice of the first token; 0: no token */
+    double prefill_s;     /* from the start to the end of prefill; also if n_tokens is 0. To the end
+                              of its last micro-batch if it was interrupted */
+    double decode_s;      /* from the first token to the last */
     uint64_t decode_bytes; /* read from memory during decode_s, as generator_bytes_read counts */
 };
 

@@ -35,6 +35,7 @@ static void counts_tokens_of_earlier_turns_that_were_evaluated_again(void **stat
                         .result = {.n_held = 60, .n_reused = 50, .n_evaluated = 9}};
     assert_int_equal(turn_reevaluated(&turn), 0);
     turn.result.n_reused = 30; /* the cache held 60, and the prompt differs from token 30 on */
+    turn.result.n_evaluated = 29;
     assert_int_equal(turn_reevaluated(&turn), 20);
     turn.result.n_held = 40;
     assert_int_equal(turn_reevaluated(&turn), 10);
@@ -42,11 +43,17 @@ static void counts_tokens_of_earlier_turns_that_were_evaluated_again(void **stat
     assert_int_equal(turn_reevaluated(&turn), 15);
 }
 
-static void an_interrupted_prefill_counts_nothing(void **state)
+static void an_interrupted_prefill_counts_what_it_has_evaluated(void **state)
 {
     (void)state;
-    const struct turn turn = {.n_earlier = 50, .result = {.n_held = 60}};
+    struct turn turn = {.n_earlier = 50, .result = {.n_held = 60}};
     assert_int_equal(turn_reevaluated(&turn), 0);
+    turn.result.n_reused = 30;
+    assert_int_equal(turn_reevaluated(&turn), 0);
+    turn.result.n_evaluated = 8;
+    assert_int_equal(turn_reevaluated(&turn), 8);
+    turn.result.n_evaluated = 32; /* also a part of the new question */
+    assert_int_equal(turn_reevaluated(&turn), 20);
 }
 
 static void at_most_an_eighth_of_the_context_is_reserved(void **state)
@@ -65,7 +72,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_time_left_falls_between_two_reports),
         cmocka_unit_test(counts_tokens_of_earlier_turns_that_were_evaluated_again),
-        cmocka_unit_test(an_interrupted_prefill_counts_nothing),
+        cmocka_unit_test(an_interrupted_prefill_counts_what_it_has_evaluated),
         cmocka_unit_test(at_most_an_eighth_of_the_context_is_reserved),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

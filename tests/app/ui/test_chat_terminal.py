@@ -213,6 +213,20 @@ class Waiting(TerminalCase):
         terminal.send(b'a question\r')
         terminal.expect(rb'reading 0/\d+ 0%')
 
+    def test_the_numbers_of_a_stopped_prefill_are_those_of_its_part(self):
+        self.fake('never', read_us=100000)
+        terminal = self.ready('--stats')
+        terminal.send(b'a question that is read slowly\r')
+        terminal.expect(rb'[4-9]/\d+ \d+%')
+        start = len(terminal.seen)
+        terminal.send(b'\x03')
+        terminal.expect(rb'>>> .*a question', start=start)
+        line = re.search(rb'\[0 tok, prompt ([1-9]\d?) tok \d+ tok/s, ctx 1/4096', terminal.seen)
+        self.assertTrue(line, terminal.seen)
+        terminal.send(b'\x15/stats\r')
+        terminal.expect(rb'prompt +\d+ tok: 0 reused, ' + line[1] + rb' evaluated in \d+\.\d+ s, [1-9]')
+        terminal.expect(rb'context +1 of 4096 tok')
+
     def test_control_c_and_escape_stop_and_keep_the_answer(self):
         for key in (b'\x03', b'\x1b'):
             self.fake('word ', endless=1, token_ms=5)
