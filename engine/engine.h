@@ -154,7 +154,6 @@ bool bn_session_open(struct bn_model *model, const struct bn_session_config *cfg
 void bn_session_close(struct bn_session *s); /* s may be NULL */
 
 size_t bn_session_n_ctx(const struct bn_session *s);
-
 /* The ids in the KV cache. Valid until the next call that changes the session. */
 const int32_t *bn_session_ids(const struct bn_session *s, size_t *n_ids);
 
@@ -229,6 +228,7 @@ bool bn_batch_eval(struct bn_batch_item *items, size_t n_items, const struct bn_
  * states. BN_ECONTEXT: more saved tokens than n_ctx. BN_ENOMEM. BN_EDEVICE. BN_ELOST. After a
  * failed load the session is unchanged or empty. */
 bool bn_session_save(struct bn_session *s, const struct bn_stream *out, struct bn_error *err);
+size_t bn_session_save_bytes(const struct bn_session *s); /* that bn_session_save writes */
 bool bn_session_load(struct bn_session *s, const struct bn_stream *in, struct bn_error *err);
 
 /* Name of the format of a saved cache, for example "cpu-f16-1": a CUDA session has the same name,

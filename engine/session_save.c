@@ -103,6 +103,17 @@ bool bn_session_save(struct bn_session *s, const struct bn_stream *out, struct b
     return s->model->ops->seq_save(s->seq, out, err) && save_states(&s->states, out, err);
 }
 
+size_t bn_session_save_bytes(const struct bn_session *s)
+{
+    const struct states *st = &s->states;
+    const size_t n_bytes = sizeof(struct saved_kv_header) + s->n_ids * sizeof *s->ids +
+                           s->model->ops->seq_save_bytes(s->seq);
+    if (st->state_bytes == 0)
+        return n_bytes;
+    return n_bytes + sizeof(struct saved_states_header) +
+           st->n * (sizeof(uint64_t) + st->state_bytes);
+}
+
 bool bn_session_load(struct bn_session *s, const struct bn_stream *in, struct bn_error *err)
 {
     struct saved_kv_header h;

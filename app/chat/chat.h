@@ -154,10 +154,9 @@ bool chat_close_files(struct chat *c, bool *is_named_chat_written);
 /* Before the next answer, load the snapshot of the saved chat with the path `saved`, if it exists.
  * This replaces the choice of an earlier call. */
 void chat_use_snapshot(struct chat *c, const char *saved);
-/* With --snapshot: write the KV cache as the snapshot of this saved chat. Shows the expected size.
- * The worker writes the file and reports the result as a WORKER_REMARK. Does nothing with
- * --private, for the path "", before the model is loaded, and if totals.n_turns is 0. A failure is
- * shown. */
+/* With --snapshot: write the KV cache as the snapshot of this saved chat. The worker writes it, and
+ * reports its size and the result as WORKER_REMARKs. Does nothing with --private, for the path "",
+ * before the model is loaded, and if totals.n_turns is 0. A failure is shown. */
 void chat_write_snapshot(struct chat *c, const char *saved);
 
 #endif

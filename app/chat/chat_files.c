@@ -181,27 +181,19 @@ void chat_use_snapshot(struct chat *c, const char *saved)
 
 void chat_write_snapshot(struct chat *c, const char *saved)
 {
-    const struct bn_model_info *info = worker_info(c->worker);
     char path[PATH_BYTES];
     struct prompt p;
     struct bn_error err;
-    if (!options_flag(c->options, "snapshot") || c->store->is_private || !saved[0] || !info ||
+    if (!options_flag(c->options, "snapshot") || c->store->is_private || !saved[0] ||
+        !worker_info(c->worker) ||
         c->totals.n_turns == 0) /* no turn has ended without an error: nothing new */
         return;
     if (!chat_encode(c, &p, &err)) {
         ui_notice(c->ui, TONE_WARNING, "no snapshot: %s", err.text);
         return;
     }
-    bool ok = snapshot_path(saved, path, &err);
-    if (ok) { /* the size: keys and values, the current recurrent states, and the saved states */
-        ui_notice(c->ui, TONE_NOTE, "writing a snapshot of about %.1f MB to %s",
-                  ((double)p.ids.n * (double)info->kv_bytes_per_token + (double)info->state_bytes +
-                   (double)c->turn.result.states.n_bytes) /
-                      1e6,
-                  path);
-        ok = worker_save(c->worker, p.ids.ids, p.ids.n, path, &err);
-    }
-    if (!ok)
+    if (!snapshot_path(saved, path, &err) ||
+        !worker_save(c->worker, p.ids.ids, p.ids.n, path, &err))
         ui_notice(c->ui, TONE_WARNING, "no snapshot: %s", err.text);
     prompt_finish(&p);
 }

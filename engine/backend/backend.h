@@ -168,11 +168,12 @@ struct backend_ops {
     bool (*state_save)(struct seq *s, void *to);
     bool (*state_load)(struct seq *s, const void *from, size_t length);
 
-    /* seq_save writes the whole sequence as bytes, with the state of its length. seq_load replaces
-     * a sequence by `length` saved positions. BN_ECONTEXT: n_ctx is smaller, and nothing changes;
-     * after any other error the sequence is empty. BN_EIO: the stream failed. BN_ENOMEM.
-     * BN_EDEVICE. BN_ELOST. */
+    /* seq_save writes the whole sequence as bytes, with the state of its length. seq_save_bytes is
+     * their number. seq_load replaces a sequence by `length` saved positions. BN_ECONTEXT: n_ctx is
+     * smaller, and nothing changes; after any other error the sequence is empty. BN_EIO: the stream
+     * failed. BN_ENOMEM. BN_EDEVICE. BN_ELOST. */
     bool (*seq_save)(struct seq *s, const struct bn_stream *out, struct bn_error *err);
+    size_t (*seq_save_bytes)(const struct seq *s);
     bool (*seq_load)(struct seq *s, size_t length, const struct bn_stream *in,
                      struct bn_error *err);
 };

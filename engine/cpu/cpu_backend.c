@@ -371,5 +371,6 @@ const struct backend_ops cpu_backend_ops = {
     .state_save = kv_state_save,
     .state_load = kv_state_load,
     .seq_save = kv_save,
+    .seq_save_bytes = kv_save_bytes,
     .seq_load = kv_load,
 };

@@ -246,6 +246,13 @@ bool kv_save(struct seq *s, const struct bn_stream *out, struct bn_error *err)
     return ok || bn_fail(err, BN_EIO, "the KV cache of %zu tokens could not be written", s->length);
 }
 
+size_t kv_save_bytes(const struct seq *s)
+{
+    const size_t n_blocks = (s->length + ATTN_BLOCK - 1) / ATTN_BLOCK;
+    return n_blocks * s->block_bytes + s->recurrent.n_floats * sizeof(float) +
+           ring_state_bytes(&s->ring, s->backend);
+}
+
 bool kv_load(struct seq *s, size_t length, const struct bn_stream *in, struct bn_error *err)
 {
     if (length > s->n_ctx)

@@ -30,13 +30,14 @@ struct seq {
 bool kv_open(struct backend *b, size_t n_ctx, struct seq **out, struct bn_error *err);
 void kv_close(struct seq *s); /* NULL is allowed */
 
-/* The operations of struct backend_ops. kv_save and kv_load are seq_save and seq_load.
- * kv_state_save and kv_state_load always return true. */
+/* The operations of struct backend_ops. kv_save, kv_save_bytes and kv_load are those whose
+ * names begin with seq. kv_state_save and kv_state_load always return true. */
 size_t kv_reachable(const struct seq *s, size_t n_keep);
 void kv_truncate(struct seq *s, size_t n_keep);
 bool kv_state_save(struct seq *s, void *to);
 bool kv_state_load(struct seq *s, const void *from, size_t length);
 bool kv_save(struct seq *s, const struct bn_stream *out, struct bn_error *err);
+size_t kv_save_bytes(const struct seq *s);
 bool kv_load(struct seq *s, size_t length, const struct bn_stream *in, struct bn_error *err);
 
 /* Call it before a pass that appends n_ids positions. Records the positions of the ring that the

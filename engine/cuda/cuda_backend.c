@@ -295,5 +295,6 @@ const struct backend_ops cuda_backend_ops = {
     .state_save = cuda_kv_state_save,
     .state_load = cuda_kv_state_load,
     .seq_save = cuda_kv_save,
+    .seq_save_bytes = cuda_kv_save_bytes,
     .seq_load = cuda_kv_load,
 };

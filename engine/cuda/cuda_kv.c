@@ -244,6 +244,12 @@ bool cuda_kv_save(struct seq *s, const struct bn_stream *out, struct bn_error *e
     return ok || cuda_check_lost(&b->device, err);
 }
 
+size_t cuda_kv_save_bytes(const struct seq *s)
+{
+    const struct backend *b = s->backend;
+    return grid_blocks(s->length, KV_BLOCK) * b->shape.block_bytes + b->info.plan.state_bytes;
+}
+
 static bool fail_read(size_t length, struct bn_error *err)
 {
     return bn_fail(err, BN_EIO, "the saved KV cache of %zu tokens ends too early", length);

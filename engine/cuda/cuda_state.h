@@ -228,11 +228,9 @@ bool cuda_forward_capture(struct backend *b, struct bn_error *err);
 bool cuda_rows_finish(struct backend *b, struct row_request *requests, size_t n_requests,
                       struct bn_error *err);
 
-/* cuda_eval.c: member of backend_ops. */
+/* Members of backend_ops: of cuda_eval.c, then of cuda_kv.c. */
 bool cuda_eval(struct backend *b, struct eval_item *items, size_t n_items,
                const struct backend_control *control, uint64_t *n_bytes, struct bn_error *err);
-
-/* cuda_kv.c: members of backend_ops. */
 bool cuda_kv_open(struct backend *b, size_t n_ctx, struct seq **out, struct bn_error *err);
 void cuda_kv_close(struct seq *s);
 size_t cuda_kv_reachable(const struct seq *s, size_t n_keep);
@@ -240,6 +238,7 @@ void cuda_kv_truncate(struct seq *s, size_t n_keep);
 bool cuda_kv_state_save(struct seq *s, void *to);
 bool cuda_kv_state_load(struct seq *s, const void *from, size_t length);
 bool cuda_kv_save(struct seq *s, const struct bn_stream *out, struct bn_error *err);
+size_t cuda_kv_save_bytes(const struct seq *s);
 bool cuda_kv_load(struct seq *s, size_t length, const struct bn_stream *in, struct bn_error *err);
 
 #endif

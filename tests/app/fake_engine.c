@@ -430,6 +430,11 @@ bool generator_save(struct generator *g, const struct bn_stream *out, struct bn_
     return ok || bn_fail(err, BN_EIO, "the fake session could not be written");
 }
 
+size_t generator_save_bytes(const struct generator *g)
+{
+    return sizeof(uint64_t) + g->held.n * sizeof(*g->held.ids);
+}
+
 bool generator_load(struct generator *g, const struct bn_stream *in, struct bn_error *err)
 {
     uint64_t n = 0;

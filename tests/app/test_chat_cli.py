@@ -200,7 +200,7 @@ class Chat(ChatCase):
 
     def test_a_loaded_snapshot_gives_the_same_bytes(self):
         session, said = self.kept()
-        self.assertRegex(said, r'writing a snapshot of about [0-9.]+ MB to .*\.kv\n.*snapshot written: \d+ tok')
+        self.assertRegex(said, r'writing a snapshot of ([0-9.]+) MB to .*\.kv\n.*snapshot written: \d+ tok, \1 MB')
         [path] = self.snapshots()
         self.assertEqual(os.stat(path).st_mode & 0o777, 0o600)
         fast, said = self.resume(session)

@@ -191,6 +191,12 @@ static bool seq_save(struct seq *s, const struct bn_stream *out, struct bn_error
     return out->move(out->ud, &saved, sizeof saved) || bn_fail(err, BN_EIO, "not written");
 }
 
+static size_t seq_save_bytes(const struct seq *s)
+{
+    (void)s;
+    return sizeof(struct saved);
+}
+
 static bool seq_load(struct seq *s, size_t length, const struct bn_stream *in, struct bn_error *err)
 {
     struct saved saved;
@@ -217,6 +223,7 @@ static const struct backend_ops ops = {
     .state_save = state_save,
     .state_load = state_load,
     .seq_save = seq_save,
+    .seq_save_bytes = seq_save_bytes,
     .seq_load = seq_load,
 };
 

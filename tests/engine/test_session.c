@@ -237,6 +237,7 @@ static void loaded_cache_continues_as_the_session_would(void **state)
     struct bn_session *other = kit_session(kit, 100);
     assert_true(bn_session_eval(other, ids, 70, NULL, NULL, 0, NULL, &err));
     assert_true(bn_session_save(other, &out_again, &err));
+    assert_int_equal(saved.n_bytes, bn_session_save_bytes(kit->session));
     assert_int_equal(saved.n_bytes, again.n_bytes);
     assert_memory_equal(saved.bytes, again.bytes, saved.n_bytes);
     bn_session_close(other);

@@ -350,6 +350,7 @@ static struct memory_stream save_session(struct rig *r)
     struct memory_stream saved = {0};
     const struct bn_stream out = memory_stream_writer(&saved);
     assert_true(bn_session_save(r->s, &out, &err));
+    assert_int_equal(saved.n_bytes, bn_session_save_bytes(r->s));
     return saved;
 }
 

@@ -293,6 +293,7 @@ static void check_saved(const struct synth_spec *spec, enum bn_kv_type kv, size_
     assert_true(bn_session_eval(other, ids, n, NULL, NULL, 0, NULL, &err));
     assert_true(bn_session_save(s, &out, &err));
     assert_true(bn_session_save(other, &out_again, &err));
+    assert_int_equal(saved.n_bytes, bn_session_save_bytes(s));
     assert_int_equal(saved.n_bytes, again.n_bytes);
     assert_memory_equal(saved.bytes, again.bytes, saved.n_bytes);
 

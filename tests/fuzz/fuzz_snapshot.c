@@ -126,6 +126,7 @@ static void make(void)
     const struct bn_session_config session = {.n_ctx = N_PROMPT + 2};
     struct snapshot_result result;
     struct bn_error err;
+    uint64_t n_bytes;
     int32_t next;
     spec.n_layers = spec.n_kv_heads = 1; /* a block of the cache has 16 kB */
     (void)snprintf(made.path, sizeof(made.path), "/tmp/fuzz-snapshot-%ld", (long)getpid());
@@ -133,7 +134,9 @@ static void make(void)
     check(generator_open(made.model.file, &cfg, &session, &made.g, &err));
     const struct bn_control control = {0};
     check(generator_step(made.g, prompt, N_SAVED, &control, NULL, &next, &err));
-    check(snapshot_write(made.g, made.model.file, prompt, N_SAVED, made.path, NULL, &result, &err));
+    check(snapshot_prepare(made.g, prompt, N_SAVED, &n_bytes, &err));
+    check(snapshot_write(made.g, made.model.file, made.path, NULL, &result, &err));
+    check(result.n_bytes == n_bytes);
     made.n_correct = (size_t)result.n_bytes;
     made.correct = malloc(made.n_correct);
     FILE *f = fopen(made.path, "rb");

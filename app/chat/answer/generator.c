@@ -309,6 +309,11 @@ bool generator_save(struct generator *g, const struct bn_stream *out, struct bn_
     return bn_session_save(g->seq->session, out, err);
 }
 
+size_t generator_save_bytes(const struct generator *g)
+{
+    return bn_session_save_bytes(g->seq->session);
+}
+
 bool generator_load(struct generator *g, const struct bn_stream *in, struct bn_error *err)
 {
     spec_forget(g->spec);

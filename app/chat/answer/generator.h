@@ -92,6 +92,7 @@ void generator_replace(struct generator *g, int32_t id);
 const int32_t *generator_ids(const struct generator *g, size_t *n_ids);
 const char *generator_kv_version(const struct generator *g);
 bool generator_save(struct generator *g, const struct bn_stream *out, struct bn_error *err);
+size_t generator_save_bytes(const struct generator *g);
 bool generator_load(struct generator *g, const struct bn_stream *in, struct bn_error *err);
 size_t generator_truncate(struct generator *g, size_t n_keep);
 struct bn_state_stats generator_states(const struct generator *g);

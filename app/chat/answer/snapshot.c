@@ -141,12 +141,9 @@ static bool write_all(struct generator *g, const struct bn_file *file, struct ne
     return move(t, &sum, sizeof(sum)) || new_file_fail(to, err);
 }
 
-bool snapshot_write(struct generator *g, const struct bn_file *file, const int32_t *ids,
-                    size_t n_ids, const char *path, const struct bn_cancel *cancel,
-                    struct snapshot_result *result, struct bn_error *err)
+bool snapshot_prepare(struct generator *g, const int32_t *ids, size_t n_ids, uint64_t *n_bytes,
+                      struct bn_error *err)
 {
-    struct new_file to;
-    const double started = clock_seconds();
     size_t n_held;
     const int32_t *held = generator_ids(g, &n_held);
     const size_t n_shared = count_shared(held, n_held, ids, n_ids);
@@ -154,6 +151,19 @@ bool snapshot_write(struct generator *g, const struct bn_file *file, const int32
     const size_t n = n_shared > 0 ? generator_truncate(g, n_shared) : 0;
     if (n == 0)
         return bn_fail(err, BN_EARG, "the model has not read this conversation yet");
+    *n_bytes = sizeof(struct snapshot_header) + n * sizeof(int32_t) + generator_save_bytes(g) +
+               sizeof(uint64_t); /* the checksum */
+    return true;
+}
+
+bool snapshot_write(struct generator *g, const struct bn_file *file, const char *path,
+                    const struct bn_cancel *cancel, struct snapshot_result *result,
+                    struct bn_error *err)
+{
+    struct new_file to;
+    const double started = clock_seconds();
+    size_t n_ids;
+    (void)generator_ids(g, &n_ids); /* only the count is needed */
     if (!new_file_open(&to, path, err))
         return false;
     struct transfer t = {.f = to.f, .cancel = cancel, .way = TRANSFER_OUT};
@@ -163,7 +173,7 @@ bool snapshot_write(struct generator *g, const struct bn_file *file, const int32
     /* Not NEW_FILE_SYNC: the checksum in the file shows whether a crash damaged it. */
     if (!new_file_close(&to, ok ? NEW_FILE_KEEP : NEW_FILE_DROP, err))
         return false; /* NEW_FILE_DROP returns false, too, and keeps *err */
-    *result = (struct snapshot_result){n, t.n_bytes, clock_seconds() - started};
+    *result = (struct snapshot_result){n_ids, t.n_bytes, clock_seconds() - started};
     return true;
 }
 

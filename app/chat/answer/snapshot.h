@@ -27,13 +27,16 @@ struct snapshot_result {
 };
 
 /* Truncate the session to the prefix that it has in common with `ids`, or to the nearest shorter
- * length that it can return to, and write its KV cache. The file is replaced as a whole or not at
- * all. cancel may be NULL. BN_EARG: no id is left. BN_EIO: the file cannot be written.
- * BN_ECANCELLED. Errors of bn_session_save. After an error *result is unchanged, but the session
- * may be truncated. */
-bool snapshot_write(struct generator *g, const struct bn_file *file, const int32_t *ids,
-                    size_t n_ids, const char *path, const struct bn_cancel *cancel,
-                    struct snapshot_result *result, struct bn_error *err);
+ * length that it can return to. *n_bytes is the size of the file that snapshot_write then writes.
+ * BN_EARG: no id is left. After an error the session may be truncated. */
+bool snapshot_prepare(struct generator *g, const int32_t *ids, size_t n_ids, uint64_t *n_bytes,
+                      struct bn_error *err);
+/* Write the KV cache of the session. The file is replaced as a whole or not at all. cancel may be
+ * NULL. BN_EIO: the file cannot be written. BN_ECANCELLED. Errors of bn_session_save. After an
+ * error *result is unchanged. */
+bool snapshot_write(struct generator *g, const struct bn_file *file, const char *path,
+                    const struct bn_cancel *cancel, struct snapshot_result *result,
+                    struct bn_error *err);
 
 /* Load a snapshot for the prompt `ids`, and truncate the session to the ids that both have in
  * common, or to the nearest shorter length that it can return to. *result is written in any case.

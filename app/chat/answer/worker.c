@@ -247,8 +247,15 @@ static void run_save(struct worker *w, const struct job *job)
     struct snapshot_result r;
     struct strbuf text = {0};
     struct bn_error err = {0};
-    if (snapshot_write(w->g, w->cfg.file, job->prompt, job->answer.n_prompt, job->snapshot,
-                       &w->cancel, &r, &err))
+    uint64_t n_bytes;
+    bool ok = snapshot_prepare(w->g, job->prompt, job->answer.n_prompt, &n_bytes, &err);
+    if (ok) {
+        strbuf_addf(&text, "writing a snapshot of %.1f MB to %s", (double)n_bytes / 1e6,
+                    job->snapshot);
+        post_remark(w, &text, &err);
+        ok = snapshot_write(w->g, w->cfg.file, job->snapshot, &w->cancel, &r, &err);
+    }
+    if (ok)
         add_result(&text, "snapshot written:", &r);
     else
         strbuf_addf(&text, "no snapshot was written: %s", err.text);

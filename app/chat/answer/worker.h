@@ -70,7 +70,8 @@ void worker_event_finish(struct worker_event *event);
  * last event is WORKER_DONE or WORKER_FAILED. BN_ENOMEM, as for the other jobs. */
 bool worker_answer(struct worker *w, const struct answer_job *job, struct bn_error *err);
 /* Queue a job that writes a snapshot to `path`: the part of the session that is a prefix of `ids`.
- * Copies `ids` and `path`. A WORKER_REMARK reports the result, unless memory runs out for it. */
+ * Copies `ids` and `path`. A WORKER_REMARK reports the size before the file is written, and another
+ * one the result, unless memory runs out for them. */
 bool worker_save(struct worker *w, const int32_t *ids, size_t n_ids, const char *path,
                  struct bn_error *err);
 /* Queue a job that measures the limits of the device. The result is WORKER_MEASURED. */

@@ -455,8 +455,7 @@ static bool read_bytes(void *ud, void *to, size_t n_bytes)
     return true;
 }
 
-/* The saved bytes of a sequence. They depend only on its tokens, so a change of its length changes
- * them. Free `at` with mem_free. */
+/* The saved bytes of a sequence, which depend only on its tokens. Free `at` with mem_free. */
 static struct bytes save(const struct backend_ops *ops, struct seq *s)
 {
     struct bytes saved = {0};
@@ -464,6 +463,7 @@ static struct bytes save(const struct backend_ops *ops, struct seq *s)
     const struct bn_stream out = {write_bytes, &saved};
     if (!ops->seq_save(s, &out, &err))
         fail_msg("%s", err.text);
+    assert_int_equal(saved.pos, ops->seq_save_bytes(s));
     return saved;
 }
 
