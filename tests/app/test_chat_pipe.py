@@ -604,7 +604,11 @@ class Files(ChatCase):
         for text, said in (('{"format": ', 'line 1, column'), ('[]', 'not a saved chat'),
                            ('{"format": "bitnet-chat session", "version": 2}', 'version'),
                            ('{"format": "bitnet-chat session", "version": 1, "messages": '
-                            '[{"role": "assistant", "content": "x"}]}', 'message 0')):
+                            '[{"role": "assistant", "content": "x"}]}', 'message 0'),
+                           ('{"format": "bitnet-chat session", "version": 1, "messages": [], "skipped": -1}',
+                            '"skipped" is not a number'),
+                           ('{"format": "bitnet-chat session", "version": 1, "messages": [], "skipped": "1"}',
+                            '"skipped" is not a number')):
             path = self.write('broken.json', text)
             self.assertIn(said, self.refuses(5, '--load', path, '-p', 'x'))
 

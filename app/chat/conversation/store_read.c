@@ -246,6 +246,13 @@ static bool read_message(const struct chat_reader *r, size_t index, const json_t
     return read_extra(r, EXTRA_OF_SYSTEM, message, "role content", err);
 }
 
+static bool check_skipped(const struct chat_reader *r, const json_t *json, struct bn_error *err)
+{
+    const json_t *skipped = json_object_get(json, "skipped");
+    return !skipped || (json_is_integer(skipped) && json_integer_value(skipped) >= 0) ||
+           bn_fail(err, BN_EFORMAT, "'%s': \"skipped\" is not a number of turns", r->path);
+}
+
 static bool check_header(const struct chat_reader *r, const json_t *json, struct bn_error *err)
 {
     const char *format = json_string_value(json_object_get(json, "format"));
@@ -262,15 +269,16 @@ static bool check_header(const struct chat_reader *r, const json_t *json, struct
         return bn_fail(err, BN_EFORMAT, "'%s' has no list of \"messages\"", r->path);
     if (json_array_size(messages) > MAX_MESSAGES)
         return bn_fail(err, BN_EFORMAT, "'%s' has more than %zu messages", r->path, MAX_MESSAGES);
-    return true;
+    return check_skipped(r, json, err);
 }
 
-/* Use "skipped" only if it is less than the number of turns, because a prompt has at least the last
- * turn. Any other number counts as 0: the next prompt_fit leaves out turns again if necessary. */
+/* Call check_skipped before. Use "skipped" only if it is less than the number of turns, because a
+ * prompt has at least the last turn. A larger number, as after an edit by hand, counts as 0: the
+ * next prompt_fit leaves out turns again if necessary. */
 static void read_skipped(const struct chat_reader *r, const json_t *json)
 {
     const json_int_t skipped = json_integer_value(json_object_get(json, "skipped"));
-    const bool is_valid = skipped > 0 && (uint64_t)skipped < r->out->now.n;
+    const bool is_valid = (uint64_t)skipped < r->out->now.n;
     transcript_set_skipped(r->out, is_valid ? (size_t)skipped : 0);
 }
 
@@ -315,6 +323,8 @@ static bool replay_record(struct chat_reader *r, const json_t *record, struct bn
     if (!json_is_integer(keep) || json_integer_value(keep) < 0 ||
         (uint64_t)json_integer_value(keep) > t->now.n || !json_is_array(messages))
         return bn_fail(err, BN_EFORMAT, "'%s': a line of the journal is damaged", r->path);
+    if (!check_skipped(r, record, err))
+        return false;
     while (t->now.n > (size_t)json_integer_value(keep))
         transcript_remove_last(t);
     /* i + 1, because a line of the journal must have no system message, and read_message refuses it
