@@ -71,6 +71,11 @@ size_t turn_reserve(const struct turn *turn, size_t n_ctx)
     return turn->max_tokens > 0 ? size_min(turn->max_tokens, n_ctx / 8) : n_ctx / 8;
 }
 
+bool turn_added_nothing(const struct turn *turn)
+{
+    return turn->mode == PROMPT_CONTINUE && turn->finish == FINISH_STOP && turn->n_tokens == 0;
+}
+
 bool turn_is_complete(const struct turn *turn)
 {
     return !turn->lost_token && turn->n_failed_before == strbuf_n_failed();

@@ -68,6 +68,9 @@ size_t turn_reevaluated(const struct turn *turn);
  * (max_tokens is 0): an eighth. */
 size_t turn_reserve(const struct turn *turn, size_t n_ctx);
 
+/* Whether /continue found that the answer was complete. */
+bool turn_added_nothing(const struct turn *turn);
+
 /* False: memory ran out during the turn (in a batch: since the program started), so a part of the
  * answer may be missing in the texts, `ids` or `alts`, or on the screen. */
 bool turn_is_complete(const struct turn *turn);

@@ -122,7 +122,7 @@ const char *turn_end_notice(const struct turn *turn)
             "output degenerated (same token); try another seed, or the quantisation may not suit "
             "this CPU",
     };
-    if (turn->mode == PROMPT_CONTINUE && turn->finish == FINISH_STOP && turn->n_tokens == 0)
+    if (turn_added_nothing(turn))
         return "the model has nothing to add";
     if (turn->finish == FINISH_CONTEXT && turn->n_turns == 1)
         return "the context is full of this turn alone; a larger --ctx gives longer answers";

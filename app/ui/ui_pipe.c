@@ -323,7 +323,10 @@ static void pipe_turn_end(struct ui *ui, const struct turn *turn)
     }
     report_progress_erase();
     print_probs(ui, turn);
-    if (turn->finish == FINISH_DEGENERATE || p->plan.kind == PIPE_INTERACTIVE) {
+    /* A script that needs the finish of each answer has --json. But it does not expect an answer
+     * that is of no use, or a /continue that adds nothing. */
+    const bool is_unexpected = turn->finish == FINISH_DEGENERATE || turn_added_nothing(turn);
+    if (is_unexpected || p->plan.kind == PIPE_INTERACTIVE) {
         const char *notice = turn_end_notice(turn);
         if (notice)
             ui_notice(ui, TONE_WARNING, "%s", notice);

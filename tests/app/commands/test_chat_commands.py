@@ -232,6 +232,11 @@ class Commands(ChatCase):
         self.assertEqual(self.messages, [('u', 'a'), ('a', 'one and more')])
         self.assertIn('no answer to continue', self.script('/continue', code=2))
 
+    def test_continue_says_that_the_answer_was_complete(self):
+        self.fake('one', '')
+        self.assertIn('warning: the model has nothing to add\n', self.script('a', '/continue'))
+        self.assertEqual(self.messages, [('u', 'a'), ('a', 'one')])
+
     def test_context_shows_the_overflow_policy(self):
         self.assertIn('when it is full: stop', self.script('/context'))
         self.assertIn('oldest turns are dropped', self.script('/set overflow drop', '/context'))
