@@ -111,6 +111,8 @@ static int pipe_tick(struct ui *ui)
         return (int)(ROW_SECONDS * 1000);
     p->row_painted = now;
     chat_status(ui->chat, &s);
+    if (p->plan.kind != PIPE_INTERACTIVE)
+        s.unsaved = false; /* nobody is there to type /save */
     status_format(&s, size_min(tty_size(STDERR_FILENO).columns - 1, sizeof(row) - 1), row,
                   sizeof(row));
     report_progress("%s", row);

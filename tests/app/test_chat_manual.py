@@ -359,6 +359,7 @@ class Pipes(TerminalCase):
             self.addCleanup(terminal.close)
             self.assertEqual(terminal.wait(), 0)
             self.assertEqual(b'reading' in terminal.seen, shown)
+            self.assertNotIn(b'unsaved', terminal.seen)  # this answer is never saved
             self.assertNotIn(b'\x1b', terminal.seen)
             self.assertEqual(terminal.seen.rpartition(b'\r')[2], b'')
             with open(path, 'rb') as file:
