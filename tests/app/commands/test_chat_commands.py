@@ -232,6 +232,16 @@ class Commands(ChatCase):
         self.assertEqual(self.messages, [('u', 'a'), ('a', 'one and more')])
         self.assertIn('no answer to continue', self.script('/continue', code=2))
 
+    def test_the_tokens_of_a_saved_chat_count_from_the_start(self):
+        self.fake('one')
+        path = self.path('counted.json')
+        text = self.script('a', '/context', f'/save {path}')
+        n_used = re.search(r'in all +(\d+) tok', text)[1]
+        for option in ('--session', '--load'):
+            text = self.script('/stats', '/context', words=(option, path))
+            self.assertIn(f'context     {n_used} of 4096 tok', text)
+            self.assertRegex(text, rf'in all +{n_used} tok')
+
     def test_continue_says_that_the_answer_was_complete(self):
         self.fake('one', '')
         self.assertIn('warning: the model has nothing to add\n', self.script('a', '/continue'))
