@@ -51,8 +51,11 @@ static bool store_answer(struct chat *c)
                        .n_ids = turn_is_complete(turn) ? turn->ids.n : 0,
                        .finish = turn->finish,
                        .starts_in_thought = turn->starts_in_thought};
+    /* /retry replaces an answer that the user may want back. */
+    const bool is_retry = turn->mode == PROMPT_ANSWER &&
+                          transcript_last(&c->transcript)->answer.finish != FINISH_NONE;
     prompt_trim_ids(c->maker.tokenizer, &a); /* a stop string may have cut the text */
-    return transcript_answer(&c->transcript, &a);
+    return is_retry ? transcript_retry(&c->transcript, &a) : transcript_answer(&c->transcript, &a);
 }
 
 /* `serial` is that of the message. */

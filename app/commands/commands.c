@@ -24,7 +24,8 @@ const struct command command_table[] = {
      ARGS_TEXT_FILE, cmd_system},
     {"retry", "regen", "[NAME=VALUE ...]", "answer the last question again",
      "/retry replaces the last answer by one with a new seed (unless --seed fixes it). Settings "
-     "after the command apply to this answer only: /retry temp=1.2 top-k=0",
+     "after the command apply to this answer only: /retry temp=1.2 top-k=0. /undo restores the "
+     "earlier answer.",
      ARGS_ASSIGNMENTS, cmd_retry},
     {"edit", NULL, "[N]", "change your message and send it again",
      "/edit removes your last message and its answer from the conversation and puts the message "
@@ -34,7 +35,7 @@ const struct command command_table[] = {
      ARGS_FREE, cmd_edit},
     {"undo", NULL, "[N]", "remove the last turn",
      "/undo removes your last message and its answer, /undo 3 the last three. Directly after "
-     "/clear, /forget, /edit or /load it restores the conversation as it was before.",
+     "/retry, /edit, /clear, /forget or /load it restores the conversation as it was before.",
      ARGS_FREE, cmd_undo},
     {"redo", NULL, "[N]", "restore what /undo removed", "/redo works until the next answer.",
      ARGS_FREE, cmd_redo},

@@ -71,7 +71,7 @@ class Chat(ChatCase):
 
     def test_saved_states_change_no_byte(self):
         """A chat with undo, retry and continue, with models that cannot return to every position."""
-        script = (b'repeat a b c a b c a b c\n/retry\nand more a b c\n/retry\nthird\n/undo\n/undo\nnew second\n'
+        script = (b'repeat a b c a b c a b c\n/retry\nand more a b c\n/retry\nthird\n/undo 3\nnew second\n'
                   b'/continue\n/retry\n/stats\n')
         ways = (('--state-memory', '0', '--spec', 'off'), ('--state-memory', '1M', '--spec', 'on'),
                 ('--ubatch', '7', '--spec', 'on'), ('-t', '1', '--spec', 'auto'))

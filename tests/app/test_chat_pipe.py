@@ -566,7 +566,7 @@ class Files(ChatCase):
         self.assertEqual(kept['messages'][:3], stored['messages'])
         self.assertEqual(len(kept['messages']), 5)
         self.assertEqual(set(kept['messages'][4]), {'role', 'content', 'finish', 'ids'})
-        done = self.chat('--session', session, '-i', stdin=b'/retry\n/undo\n/retry\n/system new\n/save\n')
+        done = self.chat('--session', session, '-i', stdin=b'/retry\n/undo 2\n/retry\n/system new\n/save\n')
         self.assertEqual(done.returncode, 0, done.stderr)
         with open(session, encoding='utf-8') as file:
             kept = json.load(file)

@@ -10,9 +10,18 @@
 #include "engine/base/memory.h"
 #include "engine/base/size.h"
 
+enum cut_kind {
+    CUT_NONE, /* in the redo list only: a step that restores one exchange */
+    CUT_CLEAR,
+    CUT_FORGET,
+    CUT_EDIT,
+    CUT_LOAD,
+    CUT_RETRY,
+};
+
 struct transcript_step {
     struct transcript_state state; /* the state that undo or redo restores */
-    bool is_cut; /* false, in the redo list only: a step that restores one exchange */
+    enum cut_kind cut;
     /* In the undo list: number of turns and last serial after the cut. Not set in the redo list. */
     size_t after_n, after_serial;
     bool is_edit; /* in the undo list: the first message that the cut removed is in the editor */
@@ -188,14 +197,14 @@ static struct transcript_step *open_edit(const struct transcript *t)
 }
 
 /* Store the present state as a cut and make `next` the conversation. Takes ownership of `next`. */
-static bool make_cut(struct transcript *t, struct transcript_state *next)
+static bool make_cut(struct transcript *t, struct transcript_state *next, enum cut_kind kind)
 {
     if (!steps_reserve(&t->cuts, t->n_cuts, &t->cap_cuts)) {
         state_finish(next);
         return false;
     }
     const struct transcript_step cut = {
-        .state = t->now, .is_cut = true, .after_n = next->n, .after_serial = last_serial(next)};
+        .state = t->now, .cut = kind, .after_n = next->n, .after_serial = last_serial(next)};
     steps_push(t->cuts, &t->n_cuts, cut);
     t->now = *next;
     t->unsaved = true;
@@ -227,9 +236,11 @@ bool transcript_add_question(struct transcript *t, struct bn_str user)
     return true;
 }
 
-bool transcript_answer(struct transcript *t, const struct answer *answer)
+/* Replace the last exchange of `s` by one with this answer. */
+static bool replace_answer(struct transcript *t, struct transcript_state *s,
+                           const struct answer *answer)
 {
-    struct exchange **last = &t->now.items[t->now.n - 1];
+    struct exchange **last = &s->items[s->n - 1];
     struct exchange *e = exchange_new(*last, answer);
     if (!e)
         return false;
@@ -237,11 +248,41 @@ bool transcript_answer(struct transcript *t, const struct answer *answer)
     e->oldest_serial = (*last)->oldest_serial;
     exchange_release(*last);
     *last = e;
+    return true;
+}
+
+/* The last exchange was answered. */
+static void end_edit(struct transcript *t)
+{
     steps_clear(t->redos, &t->n_redos);
     if (t->n_cuts > 0)
         t->cuts[t->n_cuts - 1].is_edit = false; /* if a message was edited, it was sent */
+}
+
+bool transcript_answer(struct transcript *t, const struct answer *answer)
+{
+    struct transcript_step *cut = t->n_cuts > 0 ? &t->cuts[t->n_cuts - 1] : NULL;
+    const bool was_retried = cut && cut->cut == CUT_RETRY && is_unchanged_since(t, cut);
+    if (!replace_answer(t, &t->now, answer))
+        return false;
+    if (was_retried)
+        cut->after_serial = last_serial(&t->now);
+    end_edit(t);
     t->unsaved = true;
     return true;
+}
+
+bool transcript_retry(struct transcript *t, const struct answer *answer)
+{
+    struct transcript_state next;
+    if (!state_copy(&next, &t->now))
+        return false;
+    if (!replace_answer(t, &next, answer)) {
+        state_finish(&next);
+        return false;
+    }
+    end_edit(t);
+    return make_cut(t, &next, CUT_RETRY);
 }
 
 void transcript_remove_last(struct transcript *t)
@@ -318,7 +359,7 @@ bool transcript_set_extra(struct transcript *t, enum extra_owner place, struct b
 }
 
 /* Keep only the n exchanges from index `first` on. */
-static bool cut_to(struct transcript *t, size_t first, size_t n)
+static bool cut_to(struct transcript *t, size_t first, size_t n, enum cut_kind kind)
 {
     struct transcript_state next;
     if (!state_copy(&next, &t->now))
@@ -333,12 +374,12 @@ static bool cut_to(struct transcript *t, size_t first, size_t n)
     if (first + n < t->now.n)
         restore_skipped(&next, t->now.items[first + n]);
     steps_clear(t->redos, &t->n_redos);
-    return make_cut(t, &next);
+    return make_cut(t, &next, kind);
 }
 
 bool transcript_clear(struct transcript *t)
 {
-    if (!cut_to(t, 0, 0))
+    if (!cut_to(t, 0, 0, CUT_CLEAR))
         return false;
     t->now.chat_number = ++t->n_chats;
     return true;
@@ -346,12 +387,12 @@ bool transcript_clear(struct transcript *t)
 
 bool transcript_forget(struct transcript *t, size_t n_oldest)
 {
-    return cut_to(t, n_oldest, t->now.n - n_oldest);
+    return cut_to(t, n_oldest, t->now.n - n_oldest, CUT_FORGET);
 }
 
 bool transcript_rewind(struct transcript *t, size_t n_keep)
 {
-    return cut_to(t, 0, n_keep);
+    return cut_to(t, 0, n_keep, CUT_EDIT);
 }
 
 bool transcript_replace(struct transcript *t, struct transcript *other)
@@ -365,14 +406,14 @@ bool transcript_replace(struct transcript *t, struct transcript *other)
     }
     next.chat_number = ++t->n_chats;
     steps_clear(t->redos, &t->n_redos);
-    return make_cut(t, &next);
+    return make_cut(t, &next, CUT_LOAD);
 }
 
 /* Push the present state to the redo list, which has space for it, and make `to` the conversation.
  * Takes ownership of `to`. */
-static void step_back(struct transcript *t, struct transcript_state to, bool is_cut)
+static void step_back(struct transcript *t, struct transcript_state to, enum cut_kind kind)
 {
-    const struct transcript_step step = {.state = t->now, .is_cut = is_cut};
+    const struct transcript_step step = {.state = t->now, .cut = kind};
     steps_push(t->redos, &t->n_redos, step);
     t->now = to;
     t->unsaved = true;
@@ -421,14 +462,14 @@ enum undo_result transcript_undo(struct transcript *t)
         return UNDO_NO_MEMORY;
     if (cut) {
         t->n_cuts--;
-        step_back(t, cut->state, true);
+        step_back(t, cut->state, cut->cut);
         return UNDO_CUT;
     }
     struct transcript_state shorter;
     if (!state_copy(&shorter, &t->now))
         return UNDO_NO_MEMORY;
     drop_last(&shorter);
-    step_back(t, shorter, false);
+    step_back(t, shorter, CUT_NONE);
     return UNDO_EXCHANGE;
 }
 
@@ -438,11 +479,11 @@ enum undo_result transcript_redo(struct transcript *t)
         return UNDO_NOTHING;
     const struct transcript_step step = t->redos[t->n_redos - 1];
     struct transcript_state next = step.state;
-    if (step.is_cut) {
+    if (step.cut != CUT_NONE) {
         if (!steps_reserve(&t->cuts, t->n_cuts, &t->cap_cuts))
             return UNDO_NO_MEMORY;
         t->n_redos--;
-        (void)make_cut(t, &next); /* cannot fail: the space is reserved */
+        (void)make_cut(t, &next, step.cut); /* cannot fail: the space is reserved */
         return UNDO_CUT;
     }
     t->n_redos--;

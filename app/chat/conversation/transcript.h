@@ -4,8 +4,8 @@
  *
  * States share exchanges, and a shared exchange never changes. So undo and redo copy or swap small
  * arrays of pointers and the system message, but copy no exchange. Undo reverts the last cut
- * (clear, forget, edit, load) if the turns are still as the cut left them, else it removes the last
- * exchange. The next answer or cut drops the redo list. Main thread only.
+ * (clear, forget, edit, load, retry) if the turns are still as the cut left them, else it removes
+ * the last exchange. The next answer or cut drops the redo list. Main thread only.
  *
  * Functions that allocate return false (undo and redo: UNDO_NO_MEMORY) if memory runs out. The
  * conversation then stays as it was, but a cut may have dropped the redo list.
@@ -90,7 +90,8 @@ void transcript_finish(struct transcript *t); /* an all-zero transcript is an em
 bool transcript_add_question(struct transcript *t, struct bn_str user);
 /* Set the answer of the last exchange, which must exist. Copies text, ids and extra. A new exchange
  * with a new serial replaces the last one, so pointers to that one may become invalid. States of
- * the undo list keep the previous answer. Drops the redo list. */
+ * the undo list keep the previous answer. Drops the redo list. Undo of an earlier transcript_retry
+ * of this exchange stays possible, because the new answer may be that of /continue. */
 bool transcript_answer(struct transcript *t, const struct answer *answer);
 /* Remove the last exchange, if there is one, without an undo step: it has no answer, or a journal
  * replaces it. */
@@ -120,6 +121,8 @@ bool transcript_set_extra(struct transcript *t, enum extra_owner place, struct b
 bool transcript_clear(struct transcript *t);                   /* begins a new chat */
 bool transcript_forget(struct transcript *t, size_t n_oldest); /* remove them; at most now.n */
 bool transcript_rewind(struct transcript *t, size_t n_keep);   /* keep the first; at most now.n */
+/* As transcript_answer, but undo restores the previous answer. */
+bool transcript_retry(struct transcript *t, const struct answer *answer);
 /* Call it directly after transcript_rewind, if the first message that it removed is put into the
  * editor. From now on transcript_saved returns the state before transcript_rewind, until a message
  * is sent or answered, or undo or another cut changes the conversation. */

@@ -83,6 +83,22 @@ class Journal(TerminalCase):
         self.leave(terminal)
         self.assertEqual(self.roles(path), [('s', 'be brief'), *wanted[2:]])
 
+    def test_undo_of_a_stopped_retry_reaches_the_file(self):
+        path = self.session()
+        hold = self.gate('hold')
+        self.fake('the whole answer', b'a part\x1d', hold=hold)
+        terminal = self.ready('--session', path)
+        self.ask(terminal, 'a')
+        terminal.send('/retry\r')
+        terminal.expect(rb'generating 6')
+        self.assertIn(b'stopped', self.says_in(terminal, b'\x1b'))
+        self.assertEqual([m['content'] for m in self.saved(path)], ['a', 'a part'])
+        terminal.send('/undo\r')
+        terminal.expect(rb'1 turn left')
+        self.wait_for(lambda: [m['content'] for m in self.saved(path)] == ['a', 'the whole answer'])
+        self.leave(terminal)
+        self.assertEqual(self.roles(path), [('u', 'a'), ('a', 'the whole answer')])
+
     def test_a_journal_without_its_chat_is_kept_aside(self):
         path = self.session()
         self.killed_during_an_answer('--session', path)

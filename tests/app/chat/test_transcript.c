@@ -327,6 +327,70 @@ static void redo_works_until_an_answer(void **state)
     transcript_finish(&t);
 }
 
+static void expect_answer(const struct transcript *t, const char *text)
+{
+    assert_int_equal(t->now.n, 1);
+    assert_true(bn_str_is(transcript_last(t)->answer.text, text));
+}
+
+static void undo_restores_the_answers_that_retries_replaced(void **state)
+{
+    struct transcript t = {0};
+    (void)state;
+    add_exchange(&t, "a", "1");
+    for (size_t i = 0; i < 2; i++)
+        assert_true(transcript_retry(
+            &t, &(struct answer){.text = {"23" + i, 1}, .finish = FINISH_INTERRUPTED}));
+    expect_answer(&t, "3");
+    assert_int_equal(transcript_undo(&t), UNDO_CUT);
+    expect_answer(&t, "2");
+    assert_int_equal(transcript_undo(&t), UNDO_CUT);
+    expect_answer(&t, "1");
+    assert_int_equal(transcript_last(&t)->answer.n_ids, 2);
+    assert_int_equal(transcript_undo(&t), UNDO_EXCHANGE);
+    expect(&t, "");
+    for (size_t i = 0; i < 3; i++)
+        assert_int_not_equal(transcript_redo(&t), UNDO_NOTHING);
+    expect_answer(&t, "3");
+    add_exchange(&t, "b", "4");
+    assert_int_equal(transcript_undo(&t), UNDO_EXCHANGE); /* the message first ... */
+    assert_int_equal(transcript_undo(&t), UNDO_CUT);      /* ... then the retry */
+    expect_answer(&t, "2");
+    transcript_finish(&t);
+}
+
+/* A user may stop the new answer, continue it, and want the earlier answer nevertheless. */
+static void undo_restores_the_answer_before_a_continued_retry(void **state)
+{
+    struct transcript t = {0};
+    (void)state;
+    add_exchange(&t, "a", "1");
+    assert_true(transcript_retry(&t, &(struct answer){.text = bn_str_of("2")}));
+    assert_true(transcript_answer(&t, &(struct answer){.text = bn_str_of("23")}));
+    assert_int_equal(transcript_undo(&t), UNDO_CUT);
+    expect_answer(&t, "1");
+    assert_int_equal(transcript_redo(&t), UNDO_CUT);
+    expect_answer(&t, "23");
+    transcript_finish(&t);
+}
+
+static void a_retry_while_a_message_is_edited_ends_the_edit(void **state)
+{
+    struct transcript t = {0};
+    (void)state;
+    add_exchange(&t, "a", "1");
+    add_exchange(&t, "b", "2");
+    assert_true(transcript_rewind(&t, 1));
+    transcript_begin_edit(&t);
+    assert_true(transcript_retry(&t, &(struct answer){.text = bn_str_of("3")}));
+    expect_saved(&t, 1, "");
+    assert_int_equal(transcript_undo(&t), UNDO_CUT);
+    expect_saved(&t, 1, "");
+    assert_int_equal(transcript_undo(&t), UNDO_CUT);
+    expect(&t, "ab");
+    transcript_finish(&t);
+}
+
 static void many_cuts_keep_the_newest(void **state)
 {
     struct transcript t = {0};
@@ -396,6 +460,9 @@ int main(void)
         cmocka_unit_test(an_answer_replaces_only_the_one_in_this_state),
         cmocka_unit_test(a_removed_question_is_not_in_redo),
         cmocka_unit_test(redo_works_until_an_answer),
+        cmocka_unit_test(undo_restores_the_answers_that_retries_replaced),
+        cmocka_unit_test(undo_restores_the_answer_before_a_continued_retry),
+        cmocka_unit_test(a_retry_while_a_message_is_edited_ends_the_edit),
         cmocka_unit_test(many_cuts_keep_the_newest),
         cmocka_unit_test(an_undo_with_nothing_to_undo_keeps_all_redo_steps),
         cmocka_unit_test(many_undos_keep_the_newest_redo_steps),

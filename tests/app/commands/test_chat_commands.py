@@ -63,6 +63,8 @@ class Commands(ChatCase):
     def test_abbreviations_and_aliases(self):
         self.fake('one', 'two')
         self.script('a', '/ret', '/und')
+        self.assertEqual(self.messages, [('u', 'a'), ('a', 'one')])
+        self.script('a', '/regen', '/und 2')
         self.assertEqual(self.messages, [])
         self.assertEqual(self.says('-i', stdin=b'/bye\nnever\n'), b'')
 
@@ -370,6 +372,16 @@ class Commands(ChatCase):
         text = self.script('a', 'b', '/undo', '/retry', '/redo', code=2, words=['--keep-going'])
         self.assertIn('nothing to be redone', text)
         self.assertIn('3', self.answers)
+
+    def test_retry_can_be_undone(self):
+        self.fake('first', 'second', 'third')
+        for n_undos, answer in ((1, 'second'), (2, 'first')):
+            self.script('a', '/retry', '/retry', *['/undo'] * n_undos)
+            self.assertEqual(self.messages, [('u', 'a'), ('a', answer)])
+        self.script('a', '/retry', '/undo 2')
+        self.assertEqual(self.messages, [])
+        self.script('a', '/retry', '/undo', '/redo')
+        self.assertEqual(self.messages, [('u', 'a'), ('a', 'second')])
 
     def test_load_can_be_undone(self):
         self.fake('1', '2')
