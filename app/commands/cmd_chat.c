@@ -208,6 +208,7 @@ bool cmd_edit(struct command_host *host, struct bn_str args)
 /* Undo or redo. */
 struct undo_step {
     enum undo_result (*run)(struct transcript *);
+    enum cut_kind (*cut)(const struct transcript *);
     size_t (*chat)(const struct transcript *); /* transcript_state.chat_number after the step */
     const char *verb;                          /* for messages: "undone" or "redone" */
 };
@@ -231,17 +232,25 @@ static enum undo_result run_step(struct command_host *host, const struct undo_st
  * do or memory runs out. */
 static bool repeat_step(struct command_host *host, struct bn_str args, const struct undo_step *step)
 {
+    static const char *const commands[CUT_N] = {[CUT_CLEAR] = "clear",
+                                                [CUT_FORGET] = "forget",
+                                                [CUT_EDIT] = "edit",
+                                                [CUT_LOAD] = "load",
+                                                [CUT_RETRY] = "retry"};
+    const struct transcript *t = &host->chat->transcript;
     const char *verb = step->verb;
     size_t n, n_done = 0;
     char action[60]; /* both texts fit */
-    enum undo_result result = UNDO_NOTHING, last = UNDO_NOTHING;
+    enum cut_kind cut = CUT_NONE;
+    enum undo_result result = UNDO_NOTHING;
     if (!command_number(host, args, 1, SIZE_MAX / 100, &n)) /* the largest allowed max */
         return false;
     while (n_done < n) {
+        const enum cut_kind next = step->cut(t);
         result = run_step(host, step);
         if (result == UNDO_NOTHING || result == UNDO_NO_MEMORY)
             break;
-        last = result;
+        cut = next;
         n_done++;
     }
     if (n_done == 0 && result == UNDO_NO_MEMORY)
@@ -251,9 +260,8 @@ static bool repeat_step(struct command_host *host, struct bn_str args, const str
         return false;
     }
     chat_detach_returned(host->chat);
-    if (n_done == 1 && last == UNDO_CUT)
-        (void)snprintf(action, sizeof(action), "the last /clear, /forget, /edit or /load is %s",
-                       verb);
+    if (n_done == 1 && cut != CUT_NONE)
+        (void)snprintf(action, sizeof(action), "the last /%s is %s", commands[cut], verb);
     else
         (void)snprintf(action, sizeof(action), "%zu %s", n_done, verb);
     finish_change(host, action);
@@ -266,13 +274,15 @@ static bool repeat_step(struct command_host *host, struct bn_str args, const str
 
 bool cmd_undo(struct command_host *host, struct bn_str args)
 {
-    static const struct undo_step undo = {transcript_undo, transcript_undo_chat_number, "undone"};
+    static const struct undo_step undo = {transcript_undo, transcript_undo_cut,
+                                          transcript_undo_chat_number, "undone"};
     return repeat_step(host, args, &undo);
 }
 
 bool cmd_redo(struct command_host *host, struct bn_str args)
 {
-    static const struct undo_step redo = {transcript_redo, transcript_redo_chat_number, "redone"};
+    static const struct undo_step redo = {transcript_redo, transcript_redo_cut,
+                                          transcript_redo_chat_number, "redone"};
     return repeat_step(host, args, &redo);
 }
 

@@ -10,18 +10,9 @@
 #include "engine/base/memory.h"
 #include "engine/base/size.h"
 
-enum cut_kind {
-    CUT_NONE, /* in the redo list only: a step that restores one exchange */
-    CUT_CLEAR,
-    CUT_FORGET,
-    CUT_EDIT,
-    CUT_LOAD,
-    CUT_RETRY,
-};
-
 struct transcript_step {
     struct transcript_state state; /* the state that undo or redo restores */
-    enum cut_kind cut;
+    enum cut_kind cut; /* CUT_NONE, in the redo list only: a step that restores one exchange */
     /* In the undo list: number of turns and last serial after the cut. Not set in the redo list. */
     size_t after_n, after_serial;
     bool is_edit; /* in the undo list: the first message that the cut removed is in the editor */
@@ -440,6 +431,17 @@ static const struct transcript_step *cut_to_undo(const struct transcript *t)
     const struct transcript_step *cut = t->n_cuts > 0 ? &t->cuts[t->n_cuts - 1] : NULL;
     const bool is_cut = cut && (t->now.n == 0 || is_unchanged_since(t, cut));
     return is_cut ? cut : NULL;
+}
+
+enum cut_kind transcript_undo_cut(const struct transcript *t)
+{
+    const struct transcript_step *cut = cut_to_undo(t);
+    return cut ? cut->cut : CUT_NONE;
+}
+
+enum cut_kind transcript_redo_cut(const struct transcript *t)
+{
+    return t->n_redos > 0 ? t->redos[t->n_redos - 1].cut : CUT_NONE;
 }
 
 size_t transcript_undo_chat_number(const struct transcript *t)

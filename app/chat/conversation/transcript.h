@@ -141,6 +141,11 @@ enum undo_result {
 };
 enum undo_result transcript_undo(struct transcript *t);
 enum undo_result transcript_redo(struct transcript *t);
+/* The cut that undo would revert or redo would repeat. CUT_NONE: it would remove or restore an
+ * exchange, or there is nothing to undo or redo. */
+enum cut_kind { CUT_NONE, CUT_CLEAR, CUT_FORGET, CUT_EDIT, CUT_LOAD, CUT_RETRY, CUT_N };
+enum cut_kind transcript_undo_cut(const struct transcript *t);
+enum cut_kind transcript_redo_cut(const struct transcript *t);
 /* The chat (transcript_state.chat_number) that would be the present one after undo or redo. */
 size_t transcript_undo_chat_number(const struct transcript *t);
 size_t transcript_redo_chat_number(const struct transcript *t);

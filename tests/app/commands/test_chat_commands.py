@@ -383,6 +383,19 @@ class Commands(ChatCase):
         self.script('a', '/retry', '/undo', '/redo')
         self.assertEqual(self.messages, [('u', 'a'), ('a', 'second')])
 
+    def test_undo_and_redo_name_the_command(self):
+        self.fake('1', '2', '3')
+        path = self.path('other.json')
+        self.says('--session', path, '-p', 'other')
+        for line in ('/clear', '/forget', '/edit', '/retry', f'/load {path}'):
+            text = self.script('a', 'b', line, '/undo', '/redo')
+            name = line.split(' ', maxsplit=1)[0]
+            for verb in ('undone', 'redone'):
+                self.assertIn(f'the last {name} is {verb}; ', text)
+        text = self.script('a', 'b', '/clear', '/undo 2', '/redo 2')
+        self.assertIn('2 undone; 1 turn left', text)
+        self.assertIn('2 redone; ', text)
+
     def test_load_can_be_undone(self):
         self.fake('1', '2')
         self.script('a', '/save one', '/clear', 'b', '/load one', '/undo')
