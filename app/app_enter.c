@@ -65,6 +65,7 @@ bool app_send_message(struct app *app, struct bn_str text)
     struct strbuf clean = {0}, message = {0};
     struct bn_error err;
     size_t bad_at; /* not needed: U+FFFD replaces invalid bytes */
+    app->has_refused_end = false;
     bool ok = input_clean("the message", text, &clean, &bad_at, &err) &&
               compose(app, strbuf_str(&clean), &message, &err);
     if (!ok) {
@@ -100,10 +101,27 @@ static void request_painter(struct app *app, const char *name)
             app->next_painter = app->painters[i];
 }
 
+/* At a terminal, refuse once to end the program if the last turns would be lost: the user has named
+ * a file for them, and may save the chat elsewhere. */
+static bool refuse_end(struct app *app)
+{
+    struct bn_error err;
+    if (!app->ui.ops->is_terminal || app->has_refused_end || chat_is_kept(&app->chat, &err))
+        return false;
+    app->has_refused_end = true;
+    ui_notice(&app->ui, TONE_ERROR,
+              "%s. The last turns are not saved: /save FILE saves the chat in another place, "
+              "/quit or Ctrl-D again ends the program without them",
+              err.text);
+    return true;
+}
+
 static enum entry_result run_command(struct app *app, const struct slash *s)
 {
     struct command_host host = host_of(app);
     const enum entry_result entry = command_run(&host, s->name, s->text);
+    if (host.ends_program && refuse_end(app))
+        return ENTRY_FAILED;
     if (host.painter)
         request_painter(app, host.painter);
     if (host.write_failed && !app->is_interactive)
@@ -190,6 +208,8 @@ void app_event(struct app *app, const struct ui_event *event)
         app_end_now(app, event->code);
         break;
     case UI_END:
+        if (event->code == EXIT_DONE && refuse_end(app))
+            break;
         app->is_script_done = true;
         app_end_now(app, event->code);
         break;

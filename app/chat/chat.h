@@ -60,6 +60,7 @@ struct chat {
     enum chat_phase phase;
     bool is_waiting;            /* a turn waits for the model to load */
     bool is_at_end;             /* chat_stop_at_end was called */
+    bool is_closing;            /* chat_close_files was called */
     size_t n_loaded, n_to_load; /* bytes */
     struct transcript transcript;
     struct attachment_list attached; /* files for the next message */
@@ -132,6 +133,10 @@ void chat_status(const struct chat *c, struct status *out);
 /* Write the conversation to the files that this chat has: its named chat and its last conversation.
  * False: a file could not be written. Of each of the two files only the first failure is shown. */
 bool chat_save(struct chat *c);
+/* Whether the conversation stays if the program ends now: write it to the named chat or, if this
+ * fails, to last.json. Also true if the chat has no name, because then the user has not asked for a
+ * file. False: *err says why the named chat could not be written, and nothing was shown. */
+bool chat_is_kept(struct chat *c, struct bn_error *err);
 /* Detach the named chat: later turns are not written to it. Its journal becomes part of its file.
  * Call chat_save first, if the conversation has changed since. False: the file could not be
  * written, so the journal stays. */
@@ -149,7 +154,8 @@ void chat_show_set_aside(const struct chat *c, const struct store_file *f, ui_sh
 void chat_show_reading(const struct chat *c, const char *path, const struct store_reading *reading,
                        ui_show_fn show);
 /* At the end of the program: chat_close_named, whose result is *is_named_chat_written, and the same
- * for last.json. False: one of the two could not be written. */
+ * for last.json. False: one of the two could not be written. If both have failed, only the failure
+ * of the named chat is shown. */
 bool chat_close_files(struct chat *c, bool *is_named_chat_written);
 /* Before the next answer, load the snapshot of the saved chat with the path `saved`, if it exists.
  * This replaces the choice of an earlier call. */

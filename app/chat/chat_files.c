@@ -13,7 +13,7 @@
 /* What a failed write of this file means for the user. */
 static const char *effect_of(const struct chat *c, const struct store_file *f, bool is_other_saved)
 {
-    if (c->store->is_script)
+    if (c->store->is_script || (c->is_closing && !is_other_saved))
         return "the chat is not saved";
     if (!is_other_saved)
         return "the chat continues unsaved";
@@ -22,8 +22,8 @@ static const char *effect_of(const struct chat *c, const struct store_file *f, b
 }
 
 /* Show the first failure of each of the two files only. */
-static void show_failure(struct chat *c, const struct store_file *f, bool is_other_saved,
-                         const char *why)
+static void show_failure(struct chat *c, const struct store_file *f, const char *why,
+                         const char *effect)
 {
     struct store *store = c->store;
     bool *has_warned = f == &store->named ? &store->has_warned_named : &store->has_warned_last;
@@ -31,8 +31,7 @@ static void show_failure(struct chat *c, const struct store_file *f, bool is_oth
     if (*has_warned || c->phase == CHAT_BROKEN)
         return;
     *has_warned = true;
-    ui_notice(c->ui, store->is_script ? TONE_ERROR : TONE_WARNING, "%s; %s", why,
-              effect_of(c, f, is_other_saved));
+    ui_notice(c->ui, store->is_script ? TONE_ERROR : TONE_WARNING, "%s; %s", why, effect);
 }
 
 bool chat_save(struct chat *c)
@@ -47,19 +46,33 @@ bool chat_save(struct chat *c)
     if (named_ok && named->path[0])
         c->transcript.unsaved = false;
     if (!named_ok)
-        show_failure(c, named, last_ok && last->path[0], named_error.text);
+        show_failure(c, named, named_error.text, effect_of(c, named, last_ok && last->path[0]));
     /* If both have failed, the message about the file that the user has named is enough. */
     if (!last_ok && named_ok)
-        show_failure(c, last, named->path[0], last_error.text);
+        show_failure(c, last, last_error.text, effect_of(c, last, named->path[0]));
     return last_ok && named_ok;
+}
+
+bool chat_is_kept(struct chat *c, struct bn_error *err)
+{
+    struct store_file *last = &c->store->last, *named = &c->store->named;
+    const struct transcript_state *state = transcript_saved(&c->transcript);
+    struct bn_error ignored; /* the failure of the named chat is reported */
+    return !named->path[0] || store_has(named, state) || store_save(c->store, named, state, err) ||
+           (last->path[0] && store_save(c->store, last, state, &ignored));
 }
 
 static bool close_file(struct chat *c, struct store_file *f, bool is_other_saved)
 {
+    const struct transcript_state *state = transcript_saved(&c->transcript);
+    /* The journal stays if the file cannot be written. */
+    const char *const effect = store_has(f, state)
+                                   ? "its journal keeps the chat, and the next chat reads it"
+                                   : effect_of(c, f, is_other_saved);
     struct bn_error err;
-    if (store_close(c->store, f, transcript_saved(&c->transcript), &err))
+    if (store_close(c->store, f, state, &err))
         return true;
-    show_failure(c, f, is_other_saved, err.text);
+    show_failure(c, f, err.text, effect);
     return false;
 }
 
@@ -83,7 +96,7 @@ bool chat_pause_named(struct chat *c)
     }
     const bool ok = store_pause(store, &store->named, transcript_saved(&c->transcript), &err);
     if (!ok)
-        show_failure(c, &store->named, false, err.text);
+        show_failure(c, &store->named, err.text, effect_of(c, &store->named, false));
     store->paused[n] = (struct store_paused){c->transcript.now.chat_number, store->named};
     store->n_paused++;
     store->named = (struct store_file){0};
@@ -162,7 +175,10 @@ void chat_show_reading(const struct chat *c, const char *path, const struct stor
 bool chat_close_files(struct chat *c, bool *is_named_chat_written)
 {
     const bool has_named = c->store->named.path[0];
+    c->is_closing = true;
     *is_named_chat_written = chat_close_named(c);
+    if (!*is_named_chat_written) /* the message about the file that the user has named is enough */
+        c->store->has_warned_last = true;
     const bool is_last_saved = close_file(c, &c->store->last, has_named && *is_named_chat_written);
     for (size_t i = 0; i < c->store->n_paused; i++)
         store_forget(&c->store->paused[i].file);

@@ -122,6 +122,9 @@ void store_continue(struct store_file *f, const struct transcript_state *state,
  * was never written. BN_EIO, BN_ENOMEM: the next write tries again. */
 bool store_save(const struct store *s, struct store_file *f, const struct transcript_state *state,
                 struct bn_error *err);
+/* Whether the file of `f`, with its journal, has this conversation, so that the next chat with this
+ * file reads it. */
+bool store_has(const struct store_file *f, const struct transcript_state *state);
 /* Write the conversation as a whole to the file of `f`, which must have one, and remove the
  * journal. BN_EIO, BN_ENOMEM. */
 bool store_replace(const struct store *s, struct store_file *f,

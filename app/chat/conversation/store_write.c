@@ -414,14 +414,20 @@ void store_continue(struct store_file *f, const struct transcript_state *state,
     f->is_journal_damaged = reading->journal == JOURNAL_DAMAGED;
 }
 
-/* Whether the file with its journal has this state. An empty chat that was never written counts as
- * saved, so that no file is made for it. */
+bool store_has(const struct store_file *f, const struct transcript_state *state)
+{
+    /* A failed write does not change these members. It changes neither the file nor the turns in
+     * the journal. */
+    return f->may_have_turns && f->n == state->n && count_shared(f, state) == f->n &&
+           f->n_skipped == state->n_skipped && f->header_hash == header_hash_of(f, state);
+}
+
+/* Whether nothing has to be written. An empty chat that was never written needs no file. */
 static bool is_saved(const struct store_file *f, const struct transcript_state *state)
 {
     if (!f->may_have_turns && !f->is_behind && state->n == 0 && state->system.n_bytes == 0)
         return true;
-    return f->base_is_known && f->n == state->n && count_shared(f, state) == f->n &&
-           f->n_skipped == state->n_skipped && f->header_hash == header_hash_of(f, state);
+    return f->base_is_known && store_has(f, state);
 }
 
 bool store_save(const struct store *s, struct store_file *f, const struct transcript_state *state,

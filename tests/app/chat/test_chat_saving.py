@@ -11,7 +11,7 @@ import signal
 import subprocess
 
 from support.program_case import PROGRAM, main
-from support.terminal_case import PROMPT, TerminalCase
+from support.terminal_case import PAINTERS, PROMPT, TerminalCase
 
 
 def limit_files_to(n_bytes):
@@ -109,6 +109,42 @@ class Saving(TerminalCase):
         self.assertRegex(terminal.seen, rb'the\s+chat\s+is\s+not\s+saved\s+there')
         terminal.send(b'\x04')
         self.left_clean(terminal, 5)
+
+    def full_terminal(self, *words):
+        """A chat that can write at most 2048 bytes to a file."""
+        return self.start(['sh', '-c', 'trap "" XFSZ; ulimit -f 4; exec "$0" "$@"', PROGRAM, self.model, *words])
+
+    def test_the_end_of_a_chat_that_cannot_be_saved_is_refused_once(self):
+        for words in PAINTERS:
+            for keys in (b'/quit\r', b'\x04'):
+                self.fake('one', 'long ' * 500, 'three')
+                terminal = self.full_terminal('--session', self.path('lost.json'), *words)
+                terminal.expect(rb'loaded in')
+                self.says_in(terminal, b'a\r')
+                for text in (b'b\r', b'c\r'):  # refused again after a new message
+                    self.says_in(terminal, text)
+                    said = self.says_in(terminal, keys, rb'not\s+saved:(?s:.*)without\s+them')
+                    self.assertRegex(said, rb'/save\s+FILE\s+saves')
+                self.says_in(terminal, b'/help quit\r', rb'on\s+an\s+empty')
+                terminal.send(keys)
+                self.left_clean(terminal, 5)
+                os.unlink(self.path('lost.json'))
+                os.unlink(self.path('lost.json.journal'))
+
+    def test_a_chat_that_its_journal_keeps_is_not_lost(self):
+        """The disk has space for the journal, but not for a new file, which is longer."""
+        self.fake('long ' * 60)
+        path = self.path('journal.json')
+        for text in (b'a\r', b''):
+            terminal = self.full_terminal('--session', path)
+            terminal.expect(rb'loaded in')
+            if text:
+                self.says_in(terminal, text)
+            terminal.send(b'\x04')
+            self.left_clean(terminal, 5)
+            self.assertRegex(terminal.seen, rb'its\s+journal\s+keeps\s+the\s+chat')
+            self.assertNotRegex(terminal.seen, rb'continues|last\.json')
+        self.assertEqual(self.turns_of('journal.json'), ['a'])
 
     def test_a_write_protected_chat_stays(self):
         path = self.path('protected.json')
