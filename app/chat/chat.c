@@ -97,12 +97,19 @@ enum prompt_overflow chat_overflow(const struct chat *c)
     return overflow_of(c, c->options);
 }
 
+struct prompt_window chat_window(const struct chat *c)
+{
+    const struct transcript_state next = {
+        .n_skipped = size_max(c->transcript.now.n_skipped, c->n_next_skipped)};
+    return prompt_window_of(&next, chat_overflow(c));
+}
+
 /* `mode` is for a conversation with turns. */
 static bool encode_as(const struct chat *c, enum prompt_mode mode, struct prompt *out,
                       struct bn_error *err)
 {
     const struct transcript_state *s = &c->transcript.now;
-    struct prompt_window w = prompt_window_of(s, chat_overflow(c));
+    struct prompt_window w = chat_window(c);
     if (s->n > 0)
         w.mode = mode;
     if (prompt_encode(&c->maker, s, &w, out, err))
@@ -128,13 +135,6 @@ bool chat_count_tokens(const struct chat *c, size_t *out, struct bn_error *err)
     return true;
 }
 
-void chat_update_n_used(struct chat *c)
-{
-    struct bn_error ignored;
-    if (!chat_count_tokens(c, &c->n_used, &ignored))
-        c->n_used = 0;
-}
-
 /* ---- starting a turn ---- */
 
 static struct prompt_limits limits_of(const struct chat *c, const struct options *settings,
@@ -147,15 +147,51 @@ static struct prompt_limits limits_of(const struct chat *c, const struct options
                                   .overflow = overflow_of(c, settings)};
 }
 
-struct attachment_room chat_room(const struct chat *c)
+static struct prompt_limits next_limits(const struct chat *c)
 {
     /* Only max_tokens of the next turn affects the limits. */
     const struct turn next = {.max_tokens = (size_t)options_int(c->options, "max-tokens")};
+    return limits_of(c, c->options, &next);
+}
+
+struct attachment_room chat_room(const struct chat *c)
+{
     if (chat_n_ctx(c) == 0)
         return (struct attachment_room){SIZE_MAX, 0};
-    const struct prompt_limits limits = limits_of(c, c->options, &next);
+    const struct prompt_limits limits = next_limits(c);
     return (struct attachment_room){prompt_room(&c->maker, &c->transcript.now, &limits),
                                     limits.n_ctx};
+}
+
+/* chat_count_tokens; 0 if it fails. */
+static size_t count_tokens(const struct chat *c)
+{
+    size_t n;
+    struct bn_error ignored;
+    return chat_count_tokens(c, &n, &ignored) ? n : 0;
+}
+
+void chat_update_n_used(struct chat *c)
+{
+    const size_t n_ctx = chat_n_ctx(c);
+    c->n_next_skipped = c->n_next_dropped = 0;
+    c->n_used = count_tokens(c);
+    if (n_ctx == 0)
+        return;
+    const struct prompt_limits limits = next_limits(c);
+    if (c->n_used > limits.n_ctx - limits.n_reserve)
+        c->n_next_dropped =
+            prompt_next_drop(&c->maker, &c->transcript.now, &limits, &c->n_next_skipped);
+    if (c->n_next_dropped > 0)
+        c->n_used = count_tokens(c);
+    c->n_used = size_min(c->n_used, n_ctx);
+}
+
+void chat_show_next_drop(struct chat *c)
+{
+    if (c->n_next_dropped > 0)
+        ui_notice(c->ui, TONE_WARNING, "context: the next message will drop %zu oldest turn%s",
+                  c->n_next_dropped, c->n_next_dropped == 1 ? "" : "s");
 }
 
 /* The maker with the settings of this turn: a /retry may have another --think than the chat. */
@@ -178,6 +214,7 @@ static bool fit(struct chat *c, const struct options *settings, struct prompt *o
     if (!prompt_fit(&maker, &c->transcript.now, turn->mode, &limits, &fitted, &turn->is_too_long,
                     err))
         return false;
+    c->n_next_skipped = c->n_next_dropped = 0; /* n_skipped has it now */
     turn->n_turns = c->transcript.now.n - c->transcript.now.n_skipped;
     if (limits.overflow == OVERFLOW_KEEP_FIRST && c->transcript.now.n_skipped > 0)
         turn->n_turns++; /* the first one, which n_skipped counts too */

@@ -69,6 +69,9 @@ struct chat {
     struct chat_totals totals;
     struct generator_peaks peaks; /* zero until /stats peak has measured them */
     size_t n_used;                /* tokens of the context in use; 0 also if unknown */
+    /* The n_skipped that the next prompt will have even if the next message is short, and the
+     * number of turns that this message will drop. Both are 0 if the conversation fits. */
+    size_t n_next_skipped, n_next_dropped;
     /* ring buffer: time of token i, as in its event, at index i % CHAT_RATE_TOKENS */
     double token_times[CHAT_RATE_TOKENS];
 };
@@ -114,18 +117,23 @@ void chat_event(struct chat *c, struct worker_event *event);
 
 /* How a full context is handled: --overflow, or the default. */
 enum prompt_overflow chat_overflow(const struct chat *c);
-/* Encode the whole conversation, without the turns that are no longer in the context. If there are
- * no turns and the template does not accept that, encode what comes before the first message. Free
- * `out` with prompt_finish. Errors of prompt_encode. */
+/* The part of the conversation that is in the context. Turns that the next message will drop, even
+ * if it is short, are left out already. */
+struct prompt_window chat_window(const struct chat *c);
+/* Encode this part. If there are no turns and the template does not accept that, encode what comes
+ * before the first message. Free `out` with prompt_finish. Errors of prompt_encode. */
 bool chat_encode(const struct chat *c, struct prompt *out, struct bn_error *err);
 size_t chat_n_ctx(const struct chat *c); /* 0 before the model is loaded */
 /* Append the thought and the answer of a stored answer: thought_split. */
 void chat_split_answer(const struct chat *c, const struct exchange *e, struct strbuf *thought,
                        struct strbuf *answer);
-/* The number of ids up to the end of the last answer. Errors of prompt_encode. */
+/* The number of ids of this part up to the end of the last answer. Errors of prompt_encode. */
 bool chat_count_tokens(const struct chat *c, size_t *out, struct bn_error *err);
-/* After a change of the conversation: set n_used to chat_count_tokens, or to 0 if that fails. */
+/* After a change of the conversation: set n_next_skipped and n_next_dropped, and set n_used to
+ * chat_count_tokens, but at most to the context, or to 0 if that fails. */
 void chat_update_n_used(struct chat *c);
+/* Call this after chat_update_n_used: show n_next_dropped, unless it is 0. */
+void chat_show_next_drop(struct chat *c);
 /* Set state and numbers of the status row. Does not change the texts of `out`, and changes
  * seconds_left only while a prompt is evaluated. */
 void chat_status(const struct chat *c, struct status *out);

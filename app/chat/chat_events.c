@@ -228,13 +228,26 @@ static void on_done(struct chat *c, const struct worker_event *event)
     }
 }
 
+/* A saved chat may have been read before the size of the context was known. A script needs no
+ * number before its first turn. */
+static void count_loaded(struct chat *c)
+{
+    const struct transcript_state *s = &c->transcript.now;
+    if (c->store->is_script || (s->n == 0 && s->system.n_bytes == 0))
+        return;
+    chat_update_n_used(c);
+    chat_show_next_drop(c);
+}
+
 static void on_loaded(struct chat *c)
 {
     struct bn_error err = {0};
     c->phase = CHAT_IDLE;
     check_attached(c);
-    if (!c->is_waiting)
+    if (!c->is_waiting) {
+        count_loaded(c);
         return;
+    }
     c->is_waiting = false;
     if (!chat_start_turn(c, c->options, &err))
         on_failed(c, &err);

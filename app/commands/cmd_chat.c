@@ -30,6 +30,7 @@ static void finish_change(struct command_host *host, const char *action)
     host->ui->ops->notice(host->ui, TONE_PLAIN, strbuf_str(&text));
     strbuf_finish(&text);
     chat_update_n_used(host->chat);
+    chat_show_next_drop(host->chat);
     command_save_chat(host);
 }
 

@@ -21,8 +21,7 @@ static void show(struct command_host *host, struct strbuf *text)
 /* Whether the turn with index i is no longer in the context. */
 static bool is_left_out(const struct command_host *host, size_t i)
 {
-    const struct prompt_window w =
-        prompt_window_of(&host->chat->transcript.now, chat_overflow(host->chat));
+    const struct prompt_window w = chat_window(host->chat);
     return i >= w.n_first && i < w.n_skipped;
 }
 

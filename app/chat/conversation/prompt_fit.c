@@ -172,19 +172,29 @@ bool prompt_fit(const struct prompt_maker *m, struct transcript_state *s, enum p
     return ok;
 }
 
+/* The conversation with an empty message more. Free `items` of *out. */
+static bool ask_empty(const struct transcript_state *s, struct exchange *empty,
+                      struct transcript_state *out)
+{
+    *out = (struct transcript_state){.n = s->n + 1, .n_skipped = s->n_skipped, .system = s->system};
+    out->items = mem_alloc(out->n, sizeof(struct exchange *));
+    if (!out->items)
+        return false;
+    for (size_t i = 0; i < s->n; i++)
+        out->items[i] = s->items[i];
+    out->items[s->n] = empty;
+    return true;
+}
+
 size_t prompt_room(const struct prompt_maker *m, const struct transcript_state *s,
                    const struct prompt_limits *limits)
 {
     struct exchange empty = {0};
-    struct transcript_state asked = {.n = s->n + 1, .n_skipped = s->n_skipped, .system = s->system};
+    struct transcript_state asked;
     struct prompt p = {0};
     struct bn_error ignored; /* the result is then 0 */
-    asked.items = mem_alloc(asked.n, sizeof(struct exchange *));
-    if (!asked.items)
+    if (!ask_empty(s, &empty, &asked))
         return 0;
-    for (size_t i = 0; i < s->n; i++)
-        asked.items[i] = s->items[i];
-    asked.items[s->n] = &empty;
     if (limits->overflow != OVERFLOW_STOP)
         asked.n_skipped = s->n;
     struct prompt_window w = prompt_window_of(&asked, limits->overflow);
@@ -194,4 +204,24 @@ size_t prompt_room(const struct prompt_maker *m, const struct transcript_state *
     prompt_finish(&p);
     mem_free(asked.items);
     return most_ids(limits) > n ? most_ids(limits) - n : 0;
+}
+
+size_t prompt_next_drop(const struct prompt_maker *m, const struct transcript_state *s,
+                        const struct prompt_limits *limits, size_t *n_skipped)
+{
+    struct exchange empty = {0};
+    struct transcript_state asked;
+    struct prompt_fitted fitted;
+    struct bn_error ignored; /* sending a message reports it */
+    bool too_long;
+    *n_skipped = s->n_skipped;
+    if (!ask_empty(s, &empty, &asked))
+        return 0;
+    const bool ok = prompt_fit(m, &asked, PROMPT_ANSWER, limits, &fitted, &too_long, &ignored);
+    mem_free(asked.items);
+    if (!ok)
+        return 0;
+    prompt_finish(&fitted.prompt);
+    *n_skipped = asked.n_skipped;
+    return fitted.n_dropped;
 }
