@@ -170,14 +170,24 @@ static bool save_as(struct command_host *host, const char *path)
     return true;
 }
 
+/* Whether /save may write this file, which is not the file of the chat. An empty conversation never
+ * replaces a file: perhaps the user wanted to load it, and it is damaged. */
+static bool may_save_as(struct command_host *host, struct bn_str args, const char *path)
+{
+    const struct transcript_state *s = transcript_saved(&host->chat->transcript);
+    if (s->n > 0 || s->system.n_bytes > 0 || access(path, F_OK) != 0)
+        return command_may_write(host, "save", args, path);
+    ui_notice(host->ui, TONE_ERROR, "the conversation is empty: %s is not replaced", path);
+    return false;
+}
+
 bool cmd_save(struct command_host *host, struct bn_str args)
 {
     char path[PATH_BYTES];
     struct bn_str name = args;
     (void)command_cut_bang(&name); /* command_may_write examines it */
     if (!saved_chat_path(host, name, path) ||
-        (!path_is_same(path, host->chat->store->named.path) &&
-         !command_may_write(host, "save", args, path)) ||
+        (!path_is_same(path, host->chat->store->named.path) && !may_save_as(host, args, path)) ||
         !save_as(host, path))
         return false;
     command_save_chat(host); /* adds the path of the saved chat to last.json */

@@ -71,7 +71,7 @@ const struct command command_table[] = {
     {"save", NULL, "[NAME|FILE][!]", "save the conversation",
      "/save trip saves it under the name trip, and again after every turn. With x.json or a path "
      "it is saved in that file. A file of another conversation is replaced only if ! follows the "
-     "name.",
+     "name, and never by an empty conversation.",
      ARGS_SAVED_CHAT, cmd_save},
     {"load", NULL, "NAME|FILE[!]", "load a saved conversation",
      "/load trip continues the conversation that was saved as trip. /undo restores the present "

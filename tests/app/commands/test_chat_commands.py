@@ -401,6 +401,16 @@ class Commands(ChatCase):
         self.script('a', '/save one', '/clear', 'b', '/load one', '/undo')
         self.assertEqual(self.messages[0], ('u', 'b'))
 
+    def test_an_empty_conversation_replaces_no_file(self):
+        """The user may want to load the file, and it is damaged."""
+        path = self.write('snap.json', '{"format": "bitnet-chat session", "mess')
+        for line in (f'/save {path}', f'/save {path}!'):
+            text = self.script(f'/load {path}', line, code=2, words=['--keep-going'])
+            self.assertIn(f'the conversation is empty: {path} is not replaced', text)
+            with open(path, encoding='utf-8') as file:
+                self.assertIn('"mess', file.read())
+        self.assertIn('1 turn saved', self.script('a', f'/save {path}!'))
+
     def test_an_empty_conversation_is_not_exported(self):
         path = self.write('kept.md', 'kept')
         self.assertIn('nothing was said yet', self.script(f'/export {path}!', code=2))
