@@ -49,6 +49,14 @@ class Tall(EditorCase):
             self.assertEqual(screen.text('-S', '-200').count('row 20'), 0 if words else 2)
             screen.close()
 
+    def test_a_newline_at_the_end_of_a_paste_is_no_line(self):
+        self.fake('fine')
+        screen = self.open(60, 12)
+        for number, (end, n_bytes) in enumerate((('', 47), ('\n', 48)), 1):
+            self.paste(screen, '\n'.join(f'row {i}' for i in range(8)) + end)
+            screen.expect(rf'\[pasted {number}: 8 lines, {n_bytes} bytes: row 0 ... row 7\]')
+            screen.send('C-u')
+
     def test_a_tall_entry_of_an_earlier_run_is_recalled_as_a_placeholder(self):
         self.fake('fine')
         rows = '\n'.join(f'row {i}' for i in range(41))
