@@ -238,6 +238,18 @@ static enum exit_code open_named(struct app *app, const char *name)
     return is_free ? read_conversation(app, path, f) : read_copy(app, path, f);
 }
 
+/* --load NAME, but there is no saved chat of this name. The path of its file would not help a user
+ * who means a file in the working directory. */
+static enum exit_code fail_name(const char *name)
+{
+    if (access(name, F_OK) == 0)
+        return report_fail(PROGRAM, EXIT_FILE,
+                           "there is no saved chat '%s'; the file of this name is ./%s", name,
+                           name);
+    return report_fail(PROGRAM, EXIT_FILE,
+                       "there is no saved chat '%s'; --list-sessions lists them", name);
+}
+
 /* Read the file of --load, which later turns do not change. */
 static enum exit_code load_chat(struct app *app, const char *name)
 {
@@ -245,6 +257,8 @@ static enum exit_code load_chat(struct app *app, const char *name)
     struct bn_error err;
     if (!store_path(name, path, &err))
         return report_error(PROGRAM, STAGE_RUN, &err);
+    if (strcmp(path, name) != 0 && access(path, F_OK) != 0) /* `name` is no path */
+        return fail_name(name);
     return read_conversation(app, path, NULL);
 }
 

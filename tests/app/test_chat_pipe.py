@@ -612,6 +612,18 @@ class Files(ChatCase):
             path = self.write('broken.json', text)
             self.assertIn(said, self.refuses(5, '--load', path, '-p', 'x'))
 
+    def test_a_missing_saved_chat_is_named(self):
+        self.assertEqual(self.refuses(5, '--load', 'trip', '-p', 'x'),
+                         "bitnet-chat: there is no saved chat 'trip'; --list-sessions lists them\n")
+        self.write('hello.txt', '{}')
+        done = subprocess.run([PROGRAM, self.model, '--load', 'hello.txt', '-p', 'x'], env=self.env, check=False,
+                              stdin=subprocess.DEVNULL, capture_output=True, cwd=self.folder.name)
+        self.assertEqual((done.returncode, done.stderr),
+                         (5, b"bitnet-chat: there is no saved chat 'hello.txt'; "
+                             b'the file of this name is ./hello.txt\n'))
+        for name in ('no.json', './no', '/none/no'):
+            self.assertIn(f"cannot open '{name}'", self.refuses(5, '--load', name, '-p', 'x'))
+
     def test_a_script_that_cannot_save_is_exit_5(self):
         self.fake('ok')
         done = self.chat('--session', '/proc/such.json', '-p', 'x', stdin=subprocess.DEVNULL)
