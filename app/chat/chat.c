@@ -211,6 +211,7 @@ static bool fit(struct chat *c, const struct options *settings, struct prompt *o
     struct prompt_fitted fitted;
     const struct prompt_limits limits = limits_of(c, settings, turn);
     turn->overflow = limits.overflow;
+    turn->n_skipped_before = c->transcript.now.n_skipped;
     if (!prompt_fit(&maker, &c->transcript.now, turn->mode, &limits, &fitted, &turn->is_too_long,
                     err))
         return false;

@@ -51,11 +51,12 @@ static bool store_answer(struct chat *c)
                        .n_ids = turn_is_complete(turn) ? turn->ids.n : 0,
                        .finish = turn->finish,
                        .starts_in_thought = turn->starts_in_thought};
-    /* /retry replaces an answer that the user may want back. */
-    const bool is_retry = turn->mode == PROMPT_ANSWER &&
-                          transcript_last(&c->transcript)->answer.finish != FINISH_NONE;
+    const struct exchange *last = transcript_last(&c->transcript);
     prompt_trim_ids(c->maker.tokenizer, &a); /* a stop string may have cut the text */
-    return is_retry ? transcript_retry(&c->transcript, &a) : transcript_answer(&c->transcript, &a);
+    /* /retry replaces an answer that the user may want back. */
+    if (turn->mode == PROMPT_ANSWER && last->answer.finish != FINISH_NONE)
+        return transcript_retry(&c->transcript, &a, turn->n_skipped_before);
+    return transcript_answer(&c->transcript, &a);
 }
 
 /* `serial` is that of the message. */

@@ -24,6 +24,7 @@ struct turn {
     size_t n_tokens;               /* tokens of the answer so far; after /continue only new ones */
     size_t n_dropped;              /* older turns that this turn removed from the context */
     size_t n_dropped_tokens;       /* their tokens */
+    size_t n_skipped_before;       /* transcript_state.n_skipped before this turn */
     size_t n_turns;                /* turns in the context, this one included */
     size_t n_changed;              /* with n_dropped > 0: tokens behind the change of the prompt */
     enum prompt_overflow overflow; /* how this turn handles a full context */

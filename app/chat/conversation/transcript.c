@@ -263,7 +263,7 @@ bool transcript_answer(struct transcript *t, const struct answer *answer)
     return true;
 }
 
-bool transcript_retry(struct transcript *t, const struct answer *answer)
+bool transcript_retry(struct transcript *t, const struct answer *answer, size_t n_skipped)
 {
     struct transcript_state next;
     if (!state_copy(&next, &t->now))
@@ -273,7 +273,10 @@ bool transcript_retry(struct transcript *t, const struct answer *answer)
         return false;
     }
     end_edit(t);
-    return make_cut(t, &next, CUT_RETRY);
+    if (!make_cut(t, &next, CUT_RETRY))
+        return false;
+    t->cuts[t->n_cuts - 1].state.n_skipped = n_skipped;
+    return true;
 }
 
 void transcript_remove_last(struct transcript *t)

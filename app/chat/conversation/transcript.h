@@ -121,8 +121,9 @@ bool transcript_set_extra(struct transcript *t, enum extra_owner place, struct b
 bool transcript_clear(struct transcript *t);                   /* begins a new chat */
 bool transcript_forget(struct transcript *t, size_t n_oldest); /* remove them; at most now.n */
 bool transcript_rewind(struct transcript *t, size_t n_keep);   /* keep the first; at most now.n */
-/* As transcript_answer, but undo restores the previous answer. */
-bool transcript_retry(struct transcript *t, const struct answer *answer);
+/* As transcript_answer, but undo restores the previous answer. `n_skipped` is that of the state
+ * before the new answer needed space in the context. */
+bool transcript_retry(struct transcript *t, const struct answer *answer, size_t n_skipped);
 /* Call it directly after transcript_rewind, if the first message that it removed is put into the
  * editor. From now on transcript_saved returns the state before transcript_rewind, until a message
  * is sent or answered, or undo or another cut changes the conversation. */

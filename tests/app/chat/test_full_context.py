@@ -132,6 +132,15 @@ class FullContext(ChatCase):
             self.assertIn(f'dropped {n_dropped} oldest turns', text)
             self.assertEqual(answer, 'a' * 50)
 
+    def test_undo_of_a_retry_brings_the_dropped_turns_back(self):
+        self.fake('a' * 60, n_ctx=600)
+        lines = [*(f'question # {i:2}' for i in range(12)), '/retry max-tokens=75', '/undo', '/history']
+        done = self.chat('-i', '-n', '15', '--overflow', 'drop', stdin='\n'.join(lines).encode())
+        text = done.stderr.decode()
+        self.assertRegex(text, r'context: dropped \d oldest turns')
+        self.assertIn('the last /retry is undone; 12 turns left', text)
+        self.assertNotIn('no longer in the context', text)
+
     def test_undo_says_that_the_next_message_drops_turns_again(self):
         """/undo of a large message brings the dropped turns back, but they do not fit with any message."""
         self.fake('a' * 80, 'b' * 190, 'c' * 190, 'd', 'e')

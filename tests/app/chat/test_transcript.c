@@ -340,7 +340,7 @@ static void undo_restores_the_answers_that_retries_replaced(void **state)
     add_exchange(&t, "a", "1");
     for (size_t i = 0; i < 2; i++)
         assert_true(transcript_retry(
-            &t, &(struct answer){.text = {"23" + i, 1}, .finish = FINISH_INTERRUPTED}));
+            &t, &(struct answer){.text = {"23" + i, 1}, .finish = FINISH_INTERRUPTED}, 0));
     expect_answer(&t, "3");
     assert_int_equal(transcript_undo(&t), UNDO_CUT);
     expect_answer(&t, "2");
@@ -365,7 +365,7 @@ static void undo_restores_the_answer_before_a_continued_retry(void **state)
     struct transcript t = {0};
     (void)state;
     add_exchange(&t, "a", "1");
-    assert_true(transcript_retry(&t, &(struct answer){.text = bn_str_of("2")}));
+    assert_true(transcript_retry(&t, &(struct answer){.text = bn_str_of("2")}, 0));
     assert_true(transcript_answer(&t, &(struct answer){.text = bn_str_of("23")}));
     assert_int_equal(transcript_undo(&t), UNDO_CUT);
     expect_answer(&t, "1");
@@ -382,7 +382,7 @@ static void a_retry_while_a_message_is_edited_ends_the_edit(void **state)
     add_exchange(&t, "b", "2");
     assert_true(transcript_rewind(&t, 1));
     transcript_begin_edit(&t);
-    assert_true(transcript_retry(&t, &(struct answer){.text = bn_str_of("3")}));
+    assert_true(transcript_retry(&t, &(struct answer){.text = bn_str_of("3")}, 0));
     expect_saved(&t, 1, "");
     assert_int_equal(transcript_undo(&t), UNDO_CUT);
     expect_saved(&t, 1, "");
