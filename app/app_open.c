@@ -245,8 +245,6 @@ enum exit_code app_open_chat(struct app *app)
         code = set_system(app);
     if (code != EXIT_DONE)
         return code;
-    if (c->transcript.now.n > 0)
-        chat_update_n_used(c); /* a saved chat was opened */
     if (!open_worker(app, &err))
         return report_error(PROGRAM, STAGE_RUN, &err);
     c->worker = app->worker;

@@ -229,15 +229,15 @@ static void on_done(struct chat *c, const struct worker_event *event)
     }
 }
 
-/* A saved chat may have been read before the size of the context was known. A script needs no
- * number before its first turn. */
+/* A saved chat is read before the size of the context is known. */
 static void count_loaded(struct chat *c)
 {
     const struct transcript_state *s = &c->transcript.now;
-    if (c->store->is_script || (s->n == 0 && s->system.n_bytes == 0))
+    if (s->n == 0 && s->system.n_bytes == 0)
         return;
     chat_update_n_used(c);
-    chat_show_next_drop(c);
+    if (!c->store->is_script)
+        chat_show_next_drop(c);
 }
 
 static void on_loaded(struct chat *c)

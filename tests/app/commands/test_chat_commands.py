@@ -405,7 +405,7 @@ class Commands(ChatCase):
         """The user may want to load the file, and it is damaged."""
         path = self.write('snap.json', '{"format": "bitnet-chat session", "mess')
         for line in (f'/save {path}', f'/save {path}!'):
-            text = self.script(f'/load {path}', line, code=2, words=['--keep-going'])
+            text = self.script(f'/load {path}', line, code=5, words=['--keep-going'])
             self.assertIn(f'the conversation is empty: {path} is not replaced', text)
             with open(path, encoding='utf-8') as file:
                 self.assertIn('"mess', file.read())
