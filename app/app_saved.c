@@ -202,13 +202,16 @@ static bool read_yes(void)
 static enum exit_code offer_copy(struct app *app, const char *path, const char *holder)
 {
     char copy[PATH_BYTES], other[FILE_LOCK_HOLDER_BYTES];
+    struct strbuf question = {0};
     store_copy_path(path, copy);
     if (!app->ui.ops->is_terminal)
         return report_fail(PROGRAM, EXIT_FILE,
                            "'%s' is in use by %s; --load '%s' continues without saving it", path,
                            holder, path);
-    (void)fprintf(stderr, "%s: '%s' is in use by %s.\nContinue on a copy, '%s'? [Y/n] ", PROGRAM,
-                  path, holder, copy);
+    strbuf_addf(&question, "%s: '%s' is in use by %s.\nContinue on a copy, '%s'? [Y/n] ", PROGRAM,
+                path, holder, copy);
+    report_words(stderr, strbuf_str(&question), TERM_KEEP_LINES, 0);
+    strbuf_finish(&question);
     if (!read_yes())
         return EXIT_FILE;
     if (!store_open(&app->store.named, copy, other))

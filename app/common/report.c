@@ -13,20 +13,22 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+/* The columns of a row on the terminal of `out`, without the last one, because the width of some
+ * characters differs between terminals. SIZE_MAX: `out` is no terminal, or its width is unknown. */
+static size_t row_columns(FILE *out)
+{
+    struct winsize size;
+    if (!isatty(fileno(out)) || ioctl(fileno(out), TIOCGWINSZ, &size) != 0 || size.ws_col < 2)
+        return SIZE_MAX;
+    return size.ws_col - 1u;
+}
+
 /* ---- progress ---- */
 
 #define SECONDS_BETWEEN 0.1 /* a faster row would be hard to read */
 
 static size_t n_shown;  /* columns of the progress row on the screen; 0: there is none */
 static double shown_at; /* when the last row was shown */
-
-/* The longest text that leaves the last column free, where some terminals start a new line. */
-static size_t max_columns(void)
-{
-    struct winsize size;
-    const bool is_known = ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 1;
-    return is_known ? (size_t)size.ws_col - 1 : 79;
-}
 
 void report_progress(const char *fmt, ...)
 {
@@ -38,7 +40,7 @@ void report_progress(const char *fmt, ...)
     (void)vsnprintf(text, sizeof(text), fmt, args); /* cut if too long */
     va_end(args);
     report_progress_erase();
-    n_shown = size_min(strlen(text), max_columns());
+    n_shown = size_min(strlen(text), row_columns(stderr)); /* SIZE_MAX: the width is unknown */
     shown_at = clock_seconds();
     fprintf(stderr, "%.*s", (int)n_shown, text);
     (void)fflush(stderr); /* an error affects only this row */
@@ -101,12 +103,57 @@ void report_safe(FILE *out, struct bn_str text)
     report_text(out, text, TERM_ONE_LINE);
 }
 
+/* The number of bytes of text that fit in a row of n_columns columns, up to the end of a word. At
+ * least one word, and not more than one line. */
+static size_t row_bytes(struct bn_str text, enum term_lines lines, size_t n_columns)
+{
+    struct term_char c;
+    size_t width = 0, words_end = 0;
+    bool in_word = false;
+    for (size_t start = 0, at = 0; term_text_next(text, &at, &c); start = at) {
+        const bool is_blank = c.code == ' ' || c.code == '\t' || c.code == '\n';
+        if (is_blank && in_word)
+            words_end = start;
+        if (c.code == '\n' && lines == TERM_KEEP_LINES)
+            return start;
+        in_word = !is_blank;
+        width += c.width;
+        if (width > n_columns && !is_blank && words_end > 0)
+            return words_end;
+    }
+    return text.n_bytes;
+}
+
+void report_words(FILE *out, struct bn_str text, enum term_lines lines, size_t column)
+{
+    const size_t n_columns = row_columns(out);
+    if (n_columns == SIZE_MAX) {
+        report_text(out, text, lines);
+        return;
+    }
+    while (text.n_bytes > 0) {
+        const size_t room = n_columns > column ? n_columns - column : 0;
+        size_t n = row_bytes(text, lines, room);
+        report_text(out, (struct bn_str){text.ptr, n}, lines);
+        if (n == text.n_bytes)
+            return;
+        if (text.ptr[n] == '\n')
+            n++;
+        else /* the blanks at the break are left out */
+            while (text.ptr[n] == ' ' || text.ptr[n] == '\t')
+                n++;
+        text = (struct bn_str){text.ptr + n, text.n_bytes - n};
+        fputc('\n', out);
+        column = 0;
+    }
+}
+
 static void print_line(const char *program, const char *prefix, const char *text)
 {
     report_progress_erase();
     fflush(stdout); /* so that earlier output appears before the error */
-    fprintf(stderr, "%s: %s", program, prefix);
-    report_safe(stderr, bn_str_of(text));
+    const int column = fprintf(stderr, "%s: %s", program, prefix);
+    report_words(stderr, bn_str_of(text), TERM_ONE_LINE, column > 0 ? (size_t)column : 0);
     fputc('\n', stderr);
 }
 

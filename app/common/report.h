@@ -2,8 +2,8 @@
  * Errors of the programs: one line on stderr, and an exit code for scripts. Progress during long
  * work: a row on stderr.
  *
- * Names from model files and arguments may contain any bytes. The lines are printed as report_safe
- * does.
+ * Names from model files and arguments may contain any bytes. The lines are printed as report_words
+ * does, on one line unless stderr is a terminal.
  */
 #ifndef APP_REPORT_H
 #define APP_REPORT_H
@@ -69,6 +69,10 @@ void report_progress_percent(const char *label, size_t n_done, size_t n_total);
 
 /* Print any bytes, cleaned as term_text_clean does. Needs no memory, so no text can be lost. */
 void report_text(FILE *out, struct bn_str text, enum term_lines lines);
+
+/* report_text, but if `out` is a terminal, lines are broken between words. The cursor is in column
+ * `column`, counted from 0. */
+void report_words(FILE *out, struct bn_str text, enum term_lines lines, size_t column);
 
 /* report_text on one line: newlines and tabs become spaces; other control characters, invalid
  * UTF-8 and the other characters that term_text.h lists become U+FFFD. */

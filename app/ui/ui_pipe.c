@@ -1,8 +1,9 @@
 /*
  * Output of the painter for pipes and scripts: see ui_pipe.h.
  *
- * With PIPE_TEXT, the answer is cleaned if stdout is a terminal. Otherwise its bytes are written
- * unchanged. JSON needs valid UTF-8, so json_out_text replaces invalid bytes.
+ * With PIPE_TEXT, the answer is cleaned and its lines are broken between words if stdout is a
+ * terminal. Otherwise its bytes are written unchanged. JSON needs valid UTF-8, so json_out_text
+ * replaces invalid bytes.
  */
 #include "app/ui/ui_pipe_state.h"
 
@@ -13,6 +14,7 @@
 #include "app/terminal/signals.h"
 #include "app/terminal/text/status.h"
 #include "app/terminal/tty.h"
+#include "app/ui/ui_terminal.h"
 #include "engine/base/clock.h"
 #include "engine/base/memory.h"
 #include "engine/base/size.h"
@@ -45,8 +47,9 @@ static bool pipe_open(struct ui *ui, struct bn_error *err)
     (void)err;
     p->opened = clock_seconds();
     p->out_is_tty = isatty(STDOUT_FILENO);
-    p->row_allowed = isatty(STDERR_FILENO) && !options_flag(ui->options, "quiet") &&
-                     !options_flag(ui->options, "plain");
+    p->err_is_tty = isatty(STDERR_FILENO);
+    p->row_allowed =
+        p->err_is_tty && !options_flag(ui->options, "quiet") && !options_flag(ui->options, "plain");
     p->at_end = p->plan.kind == PIPE_INFO || p->plan.kind == PIPE_EXPLAIN ||
                 (p->plan.kind == PIPE_ONCE && p->plan.stdin_use == PIPE_STDIN_UNUSED);
     return true;
@@ -71,6 +74,8 @@ static void pipe_close(struct ui *ui, enum ui_close how)
         return;
     report_progress_erase();
     leave_prompt(p); /* the next text on the screen is the prompt of the shell */
+    flow_finish(&p->answer);
+    flow_finish(&p->thought);
     strbuf_finish(&p->line);
     strbuf_finish(&p->plan.files);
     strbuf_finish(&p->plan.prompt);
@@ -87,9 +92,13 @@ static void pipe_notice(struct ui *ui, enum ui_tone tone, struct bn_str text)
         return;
     report_progress_erase();
     leave_prompt(p);
-    fprintf(stderr, "%s%s", tone == TONE_PLAIN || tone == TONE_EXACT ? "" : PROGRAM ": ",
-            tone == TONE_WARNING ? "warning: " : "");
-    report_text(stderr, text, TERM_KEEP_LINES);
+    const int column =
+        fprintf(stderr, "%s%s", tone == TONE_PLAIN || tone == TONE_EXACT ? "" : PROGRAM ": ",
+                tone == TONE_WARNING ? "warning: " : "");
+    if (tone == TONE_EXACT || ui_terminal_wrap(ui) == FLOW_NO_WRAP)
+        report_text(stderr, text, TERM_KEEP_LINES);
+    else
+        report_words(stderr, text, TERM_KEEP_LINES, column > 0 ? (size_t)column : 0);
     fputc('\n', stderr);
 }
 
@@ -201,11 +210,22 @@ static void put_separator(struct ui *ui)
     p->is_separated = true;
 }
 
+/* For ui_terminal_skip_earlier. */
+static void skip_part(struct ui *ui, enum answer_part part, struct bn_str text)
+{
+    struct pipe_ui *p = self(ui);
+    flow_skip(part == PART_THOUGHT ? &p->thought : &p->answer, text);
+}
+
 static void pipe_turn_begin(struct ui *ui)
 {
     struct pipe_ui *p = self(ui);
     strbuf_cut(&p->buffered, 0);
     p->in_thought = false;
+    flow_init(&p->answer, tty_size(STDOUT_FILENO).columns, ui_terminal_wrap(ui), FLOW_ANSWER, NULL);
+    flow_init(&p->thought, tty_size(STDERR_FILENO).columns, ui_terminal_wrap(ui), FLOW_THOUGHT,
+              NULL);
+    ui_terminal_skip_earlier(ui, skip_part);
     if (p->plan.output == PIPE_JSONL) {
         if (ui->chat->phase != CHAT_LOADING) /* else at the first token: loading may fail */
             put_start(ui);
@@ -233,16 +253,52 @@ static void put_thought(struct ui *ui, struct bn_str text)
     if (options_flag(ui->options, "quiet") || !options_flag(ui->options, "thoughts"))
         return;
     report_progress_erase();
-    report_text(stderr, text, TERM_KEEP_LINES);
     p->in_thought = true;
+    if (!p->err_is_tty) {
+        report_text(stderr, text, TERM_KEEP_LINES);
+        return;
+    }
+    struct strbuf rows = {0};
+    flow_add(&p->thought, text, &rows);
+    fputs(strbuf_text(&rows), stderr);
+    strbuf_finish(&rows);
 }
 
 /* Other text on standard error begins a line of its own, also if the answer ends in its thought. */
 static void end_thought(struct pipe_ui *p)
 {
-    if (p->in_thought)
-        fputc('\n', stderr);
+    if (!p->in_thought)
+        return;
+    struct strbuf rest = {0};
+    flow_flush(&p->thought, &rest);
+    flow_begin_row(&p->thought);
+    fprintf(stderr, "%s\n", strbuf_text(&rest));
+    strbuf_finish(&rest);
     p->in_thought = false;
+}
+
+/* Write a part of the answer. */
+static void put_answer(struct ui *ui, struct bn_str text)
+{
+    struct pipe_ui *p = self(ui);
+    if (!p->out_is_tty) {
+        put(ui, text);
+        return;
+    }
+    struct strbuf rows = {0};
+    p->answer.columns = tty_size(STDOUT_FILENO).columns; /* the user may have changed the width */
+    flow_add(&p->answer, text, &rows);
+    put(ui, strbuf_str(&rows));
+    strbuf_finish(&rows);
+}
+
+static void end_answer(struct ui *ui)
+{
+    struct strbuf rest = {0};
+    flow_flush(&self(ui)->answer, &rest); /* nothing unless stdout is a terminal */
+    strbuf_add_char(&rest, '\n');
+    put(ui, strbuf_str(&rest));
+    strbuf_finish(&rest);
 }
 
 static void pipe_answer(struct ui *ui, enum answer_part part, struct bn_str text)
@@ -260,7 +316,7 @@ static void pipe_answer(struct ui *ui, enum answer_part part, struct bn_str text
     } else {
         end_thought(p);
         if (options_flag(ui->options, "stream"))
-            pipe_put_text(ui, text);
+            put_answer(ui, text);
         else
             strbuf_add_str(&p->buffered, text);
     }
@@ -320,8 +376,8 @@ static void pipe_turn_end(struct ui *ui, const struct turn *turn)
     } else {
         p->is_separated = false;
         p->n_turns_written++;
-        strbuf_add_char(&p->buffered, '\n'); /* with --stream, the buffer was empty until here */
-        pipe_put_text(ui, strbuf_str(&p->buffered));
+        put_answer(ui, strbuf_str(&p->buffered)); /* empty, unless --no-stream */
+        end_answer(ui);
     }
     report_progress_erase();
     print_probs(ui, turn);
@@ -349,7 +405,7 @@ static void put_end_of_failed(struct ui *ui)
     if (!p->is_separated || turn->shown.n_bytes <= turn->n_shown_before ||
         !options_flag(ui->options, "stream"))
         return;
-    pipe_put_text(ui, bn_str_of("\n"));
+    end_answer(ui);
     p->is_separated = false;
     p->n_turns_written++;
 }

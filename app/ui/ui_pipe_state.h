@@ -8,6 +8,7 @@
 
 #include "app/chat/chat.h"
 #include "app/common/json_out.h"
+#include "app/terminal/text/flow.h"
 
 struct pipe_ui {
     struct pipe_plan plan;
@@ -28,8 +29,11 @@ struct pipe_ui {
     bool has_begun;         /* PIPE_JSONL: the event "start" of the present turn was written */
     struct strbuf buffered; /* --no-stream: the answer so far, which is written at its end */
     bool in_thought;        /* the last text was a thought, on stderr */
-    bool out_is_tty, row_allowed; /* stdout is a terminal; a progress row may be shown on stderr */
-    double row_painted;           /* clock_seconds */
+    bool out_is_tty, err_is_tty; /* stdout, stderr is a terminal */
+    struct flow answer, thought; /* PIPE_TEXT: the present turn, for stdout and stderr if they are
+                                     terminals */
+    bool row_allowed;            /* a progress row may be shown on stderr */
+    double row_painted;          /* clock_seconds */
 };
 
 /* As in ui_ops. */

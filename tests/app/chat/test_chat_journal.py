@@ -367,7 +367,7 @@ class ContinueNamed(TerminalCase):
 
     def continued(self, *words):
         """Continue, ask b, leave. -> what the terminal showed"""
-        terminal = self.ready('-C', *words)
+        terminal = self.ready('-C', *words, columns=200)
         self.ask(terminal, 'b')
         self.leave(terminal)
         self.assertEqual(self.messages(), ['a', 'b'])

@@ -48,6 +48,55 @@ class Layout(ChatCase):
             self.assertGreater(len(rows), 5)
             self.assertEqual([word for row in rows for word in row.split()], words[words.index('/find'):])
 
+    def one_answer(self, columns, *args, until='left with 0'):
+        """The rows of the screen after a program that does not stay, without the row of its exit status."""
+        screen = Screen(self.home.name, self.env, [PROGRAM, self.model, '--private', *args], columns, 24)
+        self.addCleanup(screen.close)
+        screen.expect(until)
+        return screen.text()[:screen.text().index('left with')].split('\n')[:-1]
+
+    def test_one_answer_wraps_between_words(self):
+        prose, code = ' '.join(f'word{i}' for i in range(20)), 'code ' * 10 + 'end'
+        self.fake(f'{prose}\n\n```\n{code}\n```\nlast words')
+        for stream in ([], ['--no-stream']):
+            rows = self.one_answer(40, *stream, 'x')
+            begun = rows.index('')
+            self.assertEqual(' '.join(rows[:begun]), prose)
+            self.assertGreater(begun, 2)
+            self.assertEqual(rows[begun + 1:], ['```', code[:40].rstrip(), code[40:], '```', 'last words'])
+            self.assertEqual(self.chat(*stream, 'x').stdout.decode().split('\n')[0], prose)
+        rows = self.one_answer(40, '--no-wrap', 'x')
+        self.assertEqual(''.join(rows[:4])[:len(prose)], prose)
+
+    def test_a_thought_at_a_terminal_wraps_between_words(self):
+        thought = ' '.join(f'thought{i}' for i in range(20))
+        template = "{% for m in messages %}{{ m.role }}: {{ m.content.split('</think>')[-1] }}\n{% endfor %}a: "
+        self.fake(f'<think>{thought}</think>short')
+        rows = self.one_answer(40, '--template', '@' + self.write('thinks.jinja', template), 'x')
+        self.assertEqual((' '.join(rows[:-1]).strip(), rows[-1]), (thought, 'short'))
+        self.assertGreater(len(rows), 5)
+
+    def test_errors_and_warnings_wrap_between_words(self):
+        name = 'a name with several short words ' * 4 + '.gguf'
+        rows = self.one_answer(40, '--threads', '1', '-m', name, 'x', until='left with 3')
+        self.assertEqual(' '.join(rows), self.chat('-m', name, 'x').stderr.decode().rstrip('\n'))
+        self.assertGreater(len(rows), 3)
+        self.fake('x' * 300)  # the warning of an answer with one character
+        rows = self.one_answer(40, 'x')
+        self.assertRegex(' '.join(rows), 'bitnet-chat: warning: .*another seed')
+        self.assertEqual([row for row in rows[8:] if len(row) > 39], [])
+
+    def test_the_question_for_a_copy_wraps_between_words(self):
+        self.fake('x')
+        name = 'a-name-of-twenty-let'
+        first = Screen(self.home.name, self.env, [PROGRAM, self.model, '--session', name], 80, 24)
+        self.addCleanup(first.close)
+        first.expect('>>>')
+        second = Screen(self.home.name, self.env, [PROGRAM, self.model, '--session', name], 30, 24)
+        self.addCleanup(second.close)
+        second.expect(r'\[Y/n\]')
+        self.assertIn('\nContinue on a copy,\n', second.text())
+
     def test_help_fits_80_columns(self):
         said = self.chat('-i', '--private', stdin=b'/help\n/help keys\n').stderr.decode()
         self.assertEqual([row for row in said.split('\n') if len(row) > 79], [])
