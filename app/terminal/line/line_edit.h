@@ -35,7 +35,8 @@ struct line_choices {
 struct line_host {
     void *ud;
     /* Set *out to the choices for `word`, which follows the text `before`. On entry out->words is
-     * empty and out->kind is LINE_CHOICES_WORDS. Each choice must begin with `word`. */
+     * empty and out->kind is LINE_CHOICES_WORDS. Each choice must begin with `word`. A path in
+     * quotes comes without the quote: then only `kind` is used. */
     void (*complete)(void *ud, struct bn_str before, struct bn_str word, struct line_choices *out);
     /* `suspend` leaves the screen before an external editor runs (edit_file.h). `resume` returns to
      * the screen and acquires the terminal. Called only while a display is set; without one, the

@@ -15,6 +15,7 @@
 #include <string.h>
 
 #include <readline/readline.h>
+#include <readline/tilde.h>
 
 #define KEY_REDRAW '\014' /* Ctrl-L */
 #define MAX_SEQUENCE 8    /* most bytes of a key sequence; terminals send fewer */
@@ -234,6 +235,8 @@ void line_keys_bind(int (*edit_elsewhere)(int count, int key))
 
 /* ---- completion ---- */
 
+#define BLANKS " \t\n" /* between words */
+
 /* The next of line_state.choices; NULL at the end. Readline calls such a function repeatedly;
  * is_again is 0 in the first call. */
 static char *next_word(const char *text, int is_again)
@@ -262,7 +265,19 @@ static char *next_marked(const char *text, int is_again)
     return marked;
 }
 
-/* In a path, a backslash precedes these characters (input_next_path in input_text.h). */
+/* Readline calls this before it looks whether a completed path is a directory. */
+static int remove_mark(char **path)
+{
+    if (line_state.choices.kind != LINE_CHOICES_AT_FILES || **path != '@')
+        return 0;
+    char *plain = tilde_expand(*path + 1);
+    free(*path);
+    *path = plain;
+    return 1; /* changed */
+}
+
+/* Outside quotes, a backslash precedes these characters of a path (input_next_path in
+ * input_text.h). */
 #define QUOTED " \t\n\\'\""
 
 /* Whether a backslash quotes the character at `index`: the number of backslashes before it is
@@ -275,15 +290,30 @@ static int is_quoted(char *text, int index)
     return n_backslashes % 2;
 }
 
-/* The path with backslashes. Readline frees it. */
+/* Whether a backslash quotes this character, in the quotes of the path or without quotes. */
+static bool takes_backslash(char c)
+{
+    switch (line_state.quote) {
+    case '\'':
+        return false;
+    case '"':
+        return c == '"' || c == '\\';
+    default:
+        return strchr(QUOTED, c);
+    }
+}
+
+/* The path as it is written in its quotes, or with backslashes. Readline frees it. */
 static char *quote_path(char *path, int match_type, char *quote)
 {
-    char *quoted = malloc(2 * strlen(path) + 1), *to = quoted;
+    char *quoted = malloc(4 * strlen(path) + 1), *to = quoted;
     (void)match_type; /* a path, or the common beginning of several paths */
-    (void)quote;      /* no quote character is used: see rl_completer_quote_characters */
+    (void)quote;      /* Readline does not know the quote: see choose_breaks */
     for (; quoted && *path; path++) {
-        if (strchr(QUOTED, *path))
+        if (takes_backslash(*path))
             *to++ = '\\';
+        else if (*path == '\'' && line_state.quote == '\'') /* close, quote this one, open again */
+            to = stpcpy(to, "'\\'");
         *to++ = *path;
     }
     if (quoted)
@@ -297,7 +327,7 @@ static char *unquote_path(char *path, int quote)
     char *plain = malloc(strlen(path) + 1), *to = plain;
     (void)quote;
     for (; plain && *path; path++) {
-        if (*path == '\\' && path[1])
+        if (*path == '\\' && path[1] && (!line_state.quote || takes_backslash(path[1])))
             path++;
         *to++ = *path;
     }
@@ -306,15 +336,65 @@ static char *unquote_path(char *path, int quote)
     return plain;
 }
 
-/* The choices for `text`, the bytes from `start` to `end` of the line. */
-static char **complete(const char *text, int start, int end)
+/* Set line_state.choices for `word`, which begins at the index `start` of the line. */
+static void find_choices(int start, struct bn_str word)
 {
     const struct line_host *host = &line_state.host;
     struct line_choices *c = &line_state.choices;
-    (void)end;
     strbuf_cut(&c->words, 0);
     c->kind = LINE_CHOICES_WORDS;
-    host->complete(host->ud, (struct bn_str){rl_line_buffer, (size_t)start}, bn_str_of(text), c);
+    host->complete(host->ud, (struct bn_str){rl_line_buffer, (size_t)start}, word, c);
+}
+
+/* The index of the quote that is open at the cursor, as input_next_path reads quotes; -1: none. It
+ * must begin a word, or follow an "@" that does: an apostrophe in a message is no quote. */
+static int find_open_quote(const char *line, int point)
+{
+    int open = -1;
+    for (int i = 0; i < point; i++) {
+        const int begin = i > 0 && line[i - 1] == '@' ? i - 1 : i;
+        if (open >= 0 && line[i] == line[open])
+            open = -1;
+        else if (line[i] == '\\' && (open < 0 || line[open] == '"'))
+            i++;
+        else if (open < 0 && strchr("'\"", line[i]) &&
+                 (begin == 0 || strchr(BLANKS, line[begin - 1])))
+            open = i;
+    }
+    return open;
+}
+
+/* Readline calls this for the characters between which the word to complete begins: blanks, or the
+ * quote around a path. Readline's own search for quotes would also find apostrophes. */
+static char *choose_breaks(void)
+{
+    static char blanks[] = BLANKS, quote[2];
+    struct line_state *s = &line_state;
+    const char *line = rl_line_buffer;
+    const int open = find_open_quote(line, rl_point);
+    s->quote = 0;
+    if (open < 0)
+        return blanks;
+    const bool has_mark = open > 0 && line[open - 1] == '@';
+    const struct bn_str path = {line + open + 1, (size_t)(rl_point - open - 1)};
+    find_choices(open - has_mark, has_mark ? bn_str_of("@") : path);
+    if (s->choices.kind != (has_mark ? LINE_CHOICES_AT_FILES : LINE_CHOICES_FILES))
+        return blanks; /* no path is expected here */
+    s->quote = quote[0] = line[open];
+    return quote;
+}
+
+/* The choices for `text`, the bytes from `start` to `end` of the line. */
+static char **complete(const char *text, int start, int end)
+{
+    struct line_choices *c = &line_state.choices;
+    (void)end;
+    if (line_state.quote) {
+        c->kind = LINE_CHOICES_FILES; /* an "@" is before the quote, so it is no part of `text` */
+        rl_completion_append_character = line_state.quote;
+    } else {
+        find_choices(start, bn_str_of(text));
+    }
     /* If this variable is 0 and `complete` returns NULL, Readline completes file names. */
     rl_attempted_completion_over = c->kind != LINE_CHOICES_FILES;
     switch (c->kind) {
@@ -332,11 +412,12 @@ static char **complete(const char *text, int start, int end)
 void line_complete_open(void)
 {
     rl_attempted_completion_function = complete;
-    rl_completer_word_break_characters = " \t\n";
-    rl_basic_word_break_characters = " \t\n";
-    /* Readline quotes file names only if this string is not NULL. It is empty, because an
-     * apostrophe in a message does not begin a quoted path. */
+    rl_completion_word_break_hook = choose_breaks;
+    rl_basic_word_break_characters = BLANKS;
+    /* Readline quotes file names only if this string is not NULL. It is empty, because
+     * choose_breaks finds the quotes. */
     rl_completer_quote_characters = "";
+    rl_filename_stat_hook = remove_mark;
     rl_filename_quote_characters = QUOTED;
     rl_char_is_quoted_p = is_quoted;
     rl_filename_quoting_function = quote_path;

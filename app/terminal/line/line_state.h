@@ -50,6 +50,7 @@ struct line_state {
     } before;
 
     struct line_choices choices; /* of the completion in progress */
+    char quote;                  /* the open quote around the path that is completed, or 0 */
     size_t next_choice;          /* offset in choices.words of the next word for Readline */
 };
 extern struct line_state line_state;

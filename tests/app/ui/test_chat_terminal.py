@@ -442,6 +442,31 @@ class Editing(TerminalCase):
         terminal.send(b'\x15/quit\r')
         self.left_clean(terminal, 0)
 
+    def test_tab_completes_paths_in_quotes(self):
+        """Each file is attached, so the program reads the quotes as Tab writes them."""
+        self.fake('fine')
+        os.mkdir(self.path('my docs'))
+        for name in ('my docs/so it is.txt', "my docs/it's.txt", 'my docs/a"b.txt'):
+            self.write(name, 'x')
+        terminal = self.ready('--private', folder=self.folder.name)
+        for keys, path in ((b"/file 'my\tso\t", b"/file 'my docs/so it is.txt'"),
+                           (b'/file "my docs/so\t', b'/file "my docs/so it is.txt"'),
+                           (b"/file 'my docs/it\t", b"/file 'my docs/it'\\''s.txt'"),
+                           (b'/file "my docs/a\t', b'/file "my docs/a\\"b.txt"'),
+                           (b"don't @'my\tso\t", b"don't @'my docs/so it is.txt'"),
+                           (b"it's @my\tso\t", b"it's @my\\ docs/so\\ it\\ is.txt "),
+                           (b"say 'in @my\tso\t", b"say 'in @my\\ docs/so\\ it\\ is.txt ")):
+            start = len(terminal.seen)
+            terminal.send(keys)
+            terminal.expect(re.escape(path), start=start)
+            terminal.send(b'\r')
+            terminal.expect(rb'will be sent before|1 file attached', start=start)
+            terminal.send(b'/file off\r')
+            terminal.expect(rb'will not be sent|no file is attached', start=start)
+            terminal.send(b'\x15')
+        terminal.send(b'/quit\r')
+        self.left_clean(terminal, 0)
+
     def test_a_placeholder_counts_one_line(self):
         terminal = self.ready('--private')
         terminal.send('\x1b[200~' + 'x' * 1200 + '\x1b[201~')
