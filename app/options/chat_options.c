@@ -167,9 +167,9 @@ static const struct option_table prompt_options = OPTION_TABLE("Prompt", prompt_
 static const struct option conversation_rows[] = {
     {.name = "continue", .letter = 'C', .kind = OPTION_FLAG,
      .help = "continue the last conversation"},
-    {.name = "session", .kind = OPTION_TEXT, .paths = OPTION_PATH, .arg = "NAME",
+    {.name = "session", .kind = OPTION_TEXT, .paths = OPTION_PATH | OPTION_SAVED, .arg = "NAME",
      .help = "open or create the saved chat NAME; it is saved after every turn"},
-    {.name = "load", .kind = OPTION_TEXT, .paths = OPTION_PATH, .arg = "FILE",
+    {.name = "load", .kind = OPTION_TEXT, .paths = OPTION_PATH | OPTION_SAVED, .arg = "FILE",
      .help = "start with the conversation in FILE"},
     {.name = "private", .kind = OPTION_FLAG, .places = OPTION_AT_START,
      .help = "write no files: no input history, no last conversation"},

@@ -37,6 +37,7 @@ enum option_kind {
 enum option_path {
     OPTION_PATH = 1,    /* the text is a path, or a name without a slash */
     OPTION_AT_PATH = 2, /* if the text begins with "@", the rest of it is a path */
+    OPTION_SAVED = 4,   /* the name may be that of a saved chat, which shells complete */
 };
 
 /* Places where an option can be set. */

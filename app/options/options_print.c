@@ -111,6 +111,26 @@ static const char *no_prefix(const struct option *row)
     return option_is_on_by_default(row) ? "no-" : "";
 }
 
+/* Print a case that offers saved chats for the options that take their names. Without a match, the
+ * script continues with the names of files. */
+static void put_bash_saved(const struct options *o, FILE *out)
+{
+    const char *before = "    ";
+    for (size_t i = 0; i < options_count(o); i++) {
+        const struct option *row = options_row(o, i);
+        if (!(row->paths & OPTION_SAVED))
+            continue;
+        fprintf(out, "%s--%s", before, row->name);
+        before = "|";
+    }
+    fputs(")\n        COMPREPLY=()\n"
+          "        while IFS= read -r name; do\n"
+          "            [[ $name == \"$cur\"* ]] && COMPREPLY+=(\"$name\")\n"
+          "        done < <(\"${COMP_WORDS[0]}\" --list-sessions 2>/dev/null)\n"
+          "        [[ ${#COMPREPLY[@]} -gt 0 ]] && return ;;\n",
+          out);
+}
+
 static void print_bash(const struct options *o, FILE *out)
 {
     fputs("_bitnet_chat() {\n"
@@ -128,6 +148,7 @@ static void print_bash(const struct options *o, FILE *out)
         put_choices(row, out);
         fputs("' -- \"$cur\")); return ;;\n", out);
     }
+    put_bash_saved(o, out);
     fputs("    esac\n    if [[ $cur == -* ]]; then\n        COMPREPLY=($(compgen -W '", out);
     for (size_t i = 0; i < options_count(o); i++) {
         const struct option *row = options_row(o, i);
@@ -160,9 +181,27 @@ static void put_zsh_names(const struct option *row, FILE *out)
                 has_value ? "+" : "", no, name, has_value ? "=" : "");
 }
 
+/* The completion of a value as _arguments expects it: a function, or nothing. */
+static const char *zsh_action(const struct option *row)
+{
+    if (row->kind != OPTION_TEXT)
+        return ":number:";
+    if (row->paths & OPTION_SAVED)
+        return ":value:_bitnet_chat_saved";
+    return row->paths ? ":value:_files" : ":value:";
+}
+
 static void print_zsh(const struct options *o, FILE *out)
 {
-    fputs("#compdef bitnet-chat\n_arguments -s \\\n", out);
+    fputs("#compdef bitnet-chat\n"
+          "_bitnet_chat_saved() {\n"
+          "  local -a names\n"
+          "  names=(${(f)\"$(_call_program names ${words[1]} --list-sessions 2>/dev/null)\"})\n"
+          "  compadd -a names\n"
+          "  _files\n"
+          "}\n"
+          "_arguments -s \\\n",
+          out);
     for (size_t i = 0; i < options_count(o); i++) {
         const struct option *row = options_row(o, i);
         char help[400];
@@ -178,7 +217,7 @@ static void print_zsh(const struct options *o, FILE *out)
             put_choices(row, out);
             fputc(')', out);
         } else if (row->kind != OPTION_FLAG) {
-            fputs(row->kind == OPTION_TEXT ? ":value:_files" : ":number:", out);
+            fputs(zsh_action(row), out);
         }
         fputs("' \\\n", out);
     }
@@ -199,8 +238,10 @@ static void print_fish(const struct options *o, FILE *out)
             fputs(" -x -a '", out); /* -x: needs a value, not a file; -r: needs a value */
             put_choices(row, out);
             fputc('\'', out);
-        } else if (row->kind == OPTION_TEXT) {
+        } else if (row->paths) {
             fputs(" -r", out);
+            if (row->paths & OPTION_SAVED)
+                fputs(" -a '(bitnet-chat --list-sessions 2>/dev/null)'", out);
         } else if (row->kind != OPTION_FLAG) {
             fputs(" -x", out);
         }

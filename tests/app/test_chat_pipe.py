@@ -723,7 +723,8 @@ class Tables(ChatCase):
         def completed(*words):
             line = ' '.join(map(shlex.quote, words))
             ask = f'COMP_WORDS=({line}) COMP_CWORD={len(words) - 1}; _bitnet_chat; printf "%s\\n" "${{COMPREPLY[@]}}"'
-            done = subprocess.run(['bash', '-c', script + ask], cwd=self.home.name, capture_output=True, check=True)
+            done = subprocess.run(['bash', '-c', script + ask], cwd=self.home.name, env=self.env,
+                                  capture_output=True, check=True)
             self.assertEqual(done.stderr, b'')
             return done.stdout.decode().splitlines()
         for words in (('--head', 'q'), ('--head', '=', 'q')):
@@ -732,6 +733,23 @@ class Tables(ChatCase):
         self.assertEqual(completed('bitnet-chat', 'my'), ['my [1] model.gguf'])
         self.assertEqual(completed('bitnet-chat', '--model', '=', 'my'), ['my [1] model.gguf'])
         self.assertEqual(completed('bitnet-chat', '--no-ch'), ['--no-check'])
+        self.chat('-i', stdin=b'x\n/save my trip\n/save my walk\n')
+        for option in ('--session', '--load'):
+            self.assertEqual(completed(PROGRAM, option, ''), ['my trip', 'my walk'])
+            self.assertEqual(completed(PROGRAM, option, '=', 'my t'), ['my trip'])
+            self.assertEqual(completed(PROGRAM, option, 'my ['), ['my [1] model.gguf'])
+
+    def test_zsh_and_fish_complete_files_for_paths_and_saved_chats_by_name(self):
+        zsh = dict(re.findall(r'(?m)--([a-z0-9-]+)=(?:}\')?\[.*\](:.*)\' \\$', self.listed('--completion', 'zsh')))
+        fish = dict(re.findall(r'(?m)-l ([a-z0-9-]+)(.*)$', self.listed('--completion', 'fish')))
+        for name in ('session', 'load'):
+            self.assertEqual(zsh[name], ':value:_bitnet_chat_saved')
+            self.assertIn(" -r -a '(bitnet-chat --list-sessions 2>/dev/null)'", fish[name])
+        for name in ('model', 'file', 'log'):
+            self.assertEqual(zsh[name], ':value:_files')
+        for name in ('state-memory', 'prompt', 'batch'):
+            self.assertEqual(zsh[name], ':value:')
+            self.assertIn(' -x ', fish[name])
 
     def test_help_names_the_files_and_the_negated_options(self):
         text = self.listed('--help')
