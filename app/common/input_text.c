@@ -297,13 +297,50 @@ static bool read_at(struct bn_str message, size_t *at, enum input_path_kind *kin
     return out->n_bytes > n_before;
 }
 
+/* The mark that closes an opening bracket or a quotation mark, or 0. */
+static char closing_mark(char c)
+{
+    static const char pairs[] = "()[]{}''\"\"";
+    for (const char *pair = pairs; *pair; pair += 2)
+        if (*pair == c)
+            return pair[1];
+    return 0;
+}
+
+/* As read_at, for an "@" behind the mark that `closing` closes. A missing path ends at this mark.
+ * Between quotation marks only a regular file counts, because source code has texts there such as
+ * "@scope/name", which may also be a directory. */
+static bool read_enclosed_at(struct bn_str message, char closing, size_t *at,
+                             enum input_path_kind *kind, struct strbuf *out)
+{
+    const size_t begin = *at, n_before = out->n_bytes;
+    if (read_at(message, at, kind, out)) {
+        if (*kind == INPUT_PATH_FILE || (*kind == INPUT_PATH_DIRECTORY && !is_quote(closing)))
+            return true;
+        strbuf_cut(out, n_before);
+    }
+    size_t end = begin;
+    while (end < message.n_bytes && !is_blank(message.ptr[end]) && message.ptr[end] != closing)
+        end++;
+    *at = end;
+    *kind = INPUT_PATH_MISSING;
+    const struct bn_str word = {message.ptr + begin, end - begin};
+    if (is_quote(closing) || !looks_like_path(word))
+        return false;
+    strbuf_add_str(out, word);
+    return true;
+}
+
 bool input_next_at_path(struct bn_str message, size_t *at, enum input_path_kind *kind,
                         struct strbuf *out)
 {
     while (*at < message.n_bytes) {
-        const bool begins = message.ptr[*at] == '@' && (*at == 0 || is_blank(message.ptr[*at - 1]));
-        ++*at;
-        if (begins && read_at(message, at, kind, out))
+        const char before = *at > 0 ? message.ptr[*at - 1] : ' ';
+        const char closing = closing_mark(before);
+        const bool is_mark = message.ptr[(*at)++] == '@';
+        if (is_mark && is_blank(before) && read_at(message, at, kind, out))
+            return true;
+        if (is_mark && closing && read_enclosed_at(message, closing, at, kind, out))
             return true;
     }
     return false;

@@ -56,12 +56,14 @@ enum input_path_kind {
     INPUT_PATH_MISSING,
 };
 /* Find the next @path in a message, from *at on. Append the path without the "@" to `out`, and move
- * *at behind the word. @path is a separate word. It may be quoted as in input_next_path, or be a
- * name that has quotes or backslashes itself. Punctuation after the path of a file or directory is
- * ignored. A missing path is the word without its quotes. But if the only quotes of a missing path
- * are apostrophes after its first character, they are no quotes: the path is the word as it is
- * written, up to the next blank. A word such as @anna is skipped if there is no such file or
- * directory. False: no @path is left. */
+ * *at behind the word. @path begins a word, or follows an opening bracket or a quotation mark;
+ * behind a quotation mark only a regular file counts. @path may be quoted as in input_next_path, or
+ * be a name that has quotes or backslashes itself. Punctuation after the path of a file or
+ * directory is ignored. A missing path is the word without its quotes and without the bracket that
+ * closes one before the "@". But if the only quotes of a missing path are apostrophes after its
+ * first character, they are no quotes: the path is the word as it is written, up to the next blank.
+ * A word such as @anna is skipped if there is no such file or directory. False: no @path is
+ * left. */
 bool input_next_at_path(struct bn_str message, size_t *at, enum input_path_kind *kind,
                         struct strbuf *out);
 

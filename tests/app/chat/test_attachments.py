@@ -135,6 +135,27 @@ class Scripts(ChatCase):
         self.assertNotIn('it is sent as text', text)
         self.assertEqual(self.messages, [self.fenced('one.txt', '1\n') + f"@anna's text is in @{one}, isn't it?"])
 
+    def test_a_path_in_brackets_or_quotation_marks_is_attached(self):
+        one, other = self.write('one.txt', '1\n'), self.write('other(2).txt', '2\n')
+        both = self.fenced('one.txt', '1\n') + self.fenced('other(2).txt', '2\n')
+        for said in (f'see (@{one}), [@{other}].', f'"@{one}" and "@{other}"!', f"('@{one}', {{@{other}}})"):
+            text = self.script(said)
+            self.assertEqual(self.messages, [both + said])
+            self.assertNotIn('sent as text', text)
+
+    def test_a_missing_path_in_brackets_is_named_without_them(self):
+        for said in ('see (@no-such.txt), ok?', '[@no-such.txt]', '{@no-such.txt}'):
+            self.assertIn('@no-such.txt is not a file; it is sent as text', self.script(said))
+            self.assertEqual(self.messages, [said])
+
+    def test_addresses_and_source_code_are_no_paths(self):
+        folder = os.path.join(self.folder.name, 'scope')
+        os.makedirs(folder, exist_ok=True)
+        for said in ('mail (me@example.com) or "me"@example.com', 'the (@decorator) and {@link Name}',
+                     "import x from '@scope/name' and \"@a.b\"", '"$@" ${words[@]} [@] (@)', f'"@{folder}"'):
+            self.assertNotIn('sent as text', self.script(said))
+            self.assertEqual(self.messages, [said])
+
     def test_the_file_option_attaches_to_the_first_message_of_a_script(self):
         one = self.write('one.txt', '1\n')
         self.script('x', 'y', words=('-f', one))
