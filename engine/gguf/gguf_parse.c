@@ -34,8 +34,8 @@ struct parse {
 static bool truncated(const struct parse *p, const char *part, uint64_t number,
                       struct bn_error *err)
 {
-    return bn_fail(err, BN_EFORMAT, "the file ends at byte %zu inside %s %llu", p->in.n_bytes, part,
-                   (unsigned long long)number);
+    return refusal_of_cut(err, "it ends at byte %zu inside %s %llu", p->in.n_bytes, part,
+                          (unsigned long long)number);
 }
 
 static bool parse_header(struct parse *p, struct bn_error *err)
@@ -52,8 +52,7 @@ static bool parse_header(struct parse *p, struct bn_error *err)
         return refusal_fail(err, REFUSED_OTHER_GGUF, BN_EUNSUPPORTED,
                             "the file is GGUF for big-endian machines");
     if (in->failed)
-        return bn_fail(err, BN_EFORMAT, "the file ends inside the GGUF header, at byte %zu",
-                       in->n_bytes);
+        return refusal_of_cut(err, "it ends inside the GGUF header, at byte %zu", in->n_bytes);
     if (p->g->version == 0)
         return bn_fail(err, BN_EFORMAT, "GGUF version 0 does not exist");
     if (p->g->version == 1 || p->g->version > 3)
@@ -61,13 +60,12 @@ static bool parse_header(struct parse *p, struct bn_error *err)
                             "GGUF version %u is not supported, only 2 and 3", p->g->version);
     const size_t left = reader_left(in);
     if (p->n_kvs > left / KV_MIN_BYTES)
-        return bn_fail(err, BN_EFORMAT,
-                       "the header claims %llu metadata keys, but only %zu bytes are left",
-                       (unsigned long long)p->n_kvs, left);
+        return refusal_of_cut(err,
+                              "the header claims %llu metadata keys, but only %zu bytes are left",
+                              (unsigned long long)p->n_kvs, left);
     if (p->n_tensors > left / INFO_MIN_BYTES)
-        return bn_fail(err, BN_EFORMAT,
-                       "the header claims %llu tensors, but only %zu bytes are left",
-                       (unsigned long long)p->n_tensors, left);
+        return refusal_of_cut(err, "the header claims %llu tensors, but only %zu bytes are left",
+                              (unsigned long long)p->n_tensors, left);
     if (p->n_kvs > UINT32_MAX || p->n_tensors > UINT32_MAX) /* struct gguf has 32-bit indices */
         return bn_fail(err, BN_EUNSUPPORTED, "more than %u metadata keys or tensors", UINT32_MAX);
     return true;
@@ -91,8 +89,7 @@ static bool parse_array(struct parse *p, struct gguf_kv *kv, struct bn_error *er
     const uint32_t item_kind = reader_u32(in);
     kv->n_items = reader_u64(in);
     if (in->failed)
-        return bn_fail(err, BN_EFORMAT, "key '%.*s': the file ends inside its array",
-                       STR_ARG(kv->key));
+        return refusal_of_cut(err, "it ends inside the array of key '%.*s'", STR_ARG(kv->key));
     if (item_kind > GGUF_F64)
         return bn_fail(err, BN_EFORMAT, "key '%.*s': value type %u of its array does not exist",
                        STR_ARG(kv->key), item_kind);
@@ -104,18 +101,18 @@ static bool parse_array(struct parse *p, struct gguf_kv *kv, struct bn_error *er
     const size_t left = reader_left(in);
     const size_t item_bytes = kv->item_kind == GGUF_STR ? 8 : gguf_kind_bytes(item_kind);
     if (kv->n_items > left / item_bytes)
-        return bn_fail(err, BN_EFORMAT,
-                       "key '%.*s': an array of %llu items does not fit into the last %zu bytes",
-                       STR_ARG(kv->key), (unsigned long long)kv->n_items, left);
+        return refusal_of_cut(
+            err, "key '%.*s': an array of %llu items does not fit into the last %zu bytes",
+            STR_ARG(kv->key), (unsigned long long)kv->n_items, left);
     if (kv->item_kind != GGUF_STR) {
         (void)reader_bytes(in, kv->n_items * item_bytes); /* cannot fail: checked above */
         return true;
     }
     for (uint64_t i = 0; i < kv->n_items; i++) {
         if (!skip_string(in))
-            return bn_fail(
-                err, BN_EFORMAT, "key '%.*s': string %llu of %llu is too long or truncated",
-                STR_ARG(kv->key), (unsigned long long)i, (unsigned long long)kv->n_items);
+            return refusal_of_cut(err, "key '%.*s': string %llu of %llu is too long or truncated",
+                                  STR_ARG(kv->key), (unsigned long long)i,
+                                  (unsigned long long)kv->n_items);
     }
     return true;
 }
@@ -141,8 +138,8 @@ static bool parse_kv(struct parse *p, uint64_t number, struct bn_error *err)
             return false;
     } else if (kv.kind == GGUF_STR) {
         if (!skip_string(in))
-            return bn_fail(err, BN_EFORMAT, "key '%.*s': its string is too long or truncated",
-                           STR_ARG(kv.key));
+            return refusal_of_cut(err, "key '%.*s': its string is too long or truncated",
+                                  STR_ARG(kv.key));
     } else if (!reader_bytes(in, gguf_kind_bytes(kind))) {
         return truncated(p, "the value of metadata key", number, err);
     }
@@ -245,10 +242,8 @@ static bool parse_all(struct parse *p, struct bn_error *err)
     if (g->n_tensors == 0)
         return true; /* a vocabulary-only file may end before the padded data section */
     if (g->data_start > g->n_bytes)
-        return bn_fail(err, BN_EFORMAT,
-                       "the file is truncated: its data would begin at byte %zu, but it has "
-                       "%zu bytes",
-                       g->data_start, g->n_bytes);
+        return refusal_of_cut(err, "its data would begin at byte %zu, but it has %zu bytes",
+                              g->data_start, g->n_bytes);
     return gguf_place_tensors(g, err);
 }
 

@@ -10,6 +10,7 @@
 
 #include "engine/base/memory.h"
 #include "engine/gguf/gguf_le.h"
+#include "engine/gguf/refusal.h"
 
 #include <stdlib.h>
 
@@ -107,9 +108,8 @@ static bool find_sizes(const struct placing *p, struct bn_error *err)
                            "tensor '%.*s': %zu x %zu is not a valid shape for type %s",
                            STR_ARG(t->name), t->n_cols, t->n_rows, tensor_geometries[t->type].name);
         if (t->offset > p->n_data || need > p->n_data - t->offset)
-            return bn_fail(
-                err, BN_EFORMAT,
-                "the file is truncated: "
+            return refusal_of_cut(
+                err,
                 "tensor '%.*s' needs %zu bytes at %zu of the data, which has %zu (file: %zu bytes)",
                 STR_ARG(t->name), need, t->offset, p->n_data, p->g->n_bytes);
         if (t->type != TENSOR_OTHER)

@@ -61,6 +61,17 @@ bool refusal_fail(struct bn_error *err, enum refusal row, enum bn_errcode code, 
     return refusal_append_row(err, row);
 }
 
+bool refusal_of_cut(struct bn_error *err, const char *fmt, ...)
+{
+    char text[sizeof(err->text)];
+    va_list args;
+    va_start(args, fmt);
+    (void)vsnprintf(text, sizeof(text), fmt, args); /* cut if too long */
+    va_end(args);
+    (void)bn_fail(err, BN_EFORMAT, "%s", text);
+    return bn_fail_prefix(err, "the file is truncated or damaged, download it again");
+}
+
 enum refusal refusal_of_arch(struct bn_str arch)
 {
     static const struct prefix_row rows[] = {{"hunyuan", REFUSED_HUNYUAN}};

@@ -44,6 +44,11 @@ enum refusal refusal_of_type(const char *type_name);
 /* The row of a tensor that is not in the graph of the architecture. */
 enum refusal refusal_of_tensor(struct bn_str name);
 
+/* BN_EFORMAT for a file in which bytes are missing, for example after an interrupted download. The
+ * message says so before the detail `fmt`, and advises to download the file again. Returns
+ * false. */
+bool refusal_of_cut(struct bn_error *err, const char *fmt, ...) BN_PRINTF(2, 3);
+
 /* Write an error about a file that does not begin as a GGUF file. Its first bytes often show the
  * mistake: a web page or a Git LFS pointer instead of the file, or another format. BN_EFORMAT or
  * BN_EUNSUPPORTED. Returns false. */

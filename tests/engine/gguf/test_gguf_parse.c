@@ -212,7 +212,7 @@ static void refuses_bad_tensor_infos(void **state)
     refuses_tensor("t", UINT64_MAX, 1, 0, "too large");
     refuses_tensor("t", wide, wide, 0, "'t' has too many elements");
     refuses_tensor("t", 4, 1, 8, "offset 8 is not a multiple of 32");
-    refuses_tensor("t", 8, 1, UINT64_MAX - 31, "truncated: tensor 't'");
+    refuses_tensor("t", 8, 1, UINT64_MAX - 31, "download it again: tensor 't'");
 
     raw_head(&dims, 3, 1, 0);
     raw_str(&dims, "t");
@@ -277,14 +277,39 @@ static void a_truncated_file_names_the_tensor(void **state)
     raw_info(&r, "whole", 8, 1, 0, 0);
     raw_info(&r, "broken", 8, 4, 0, 32);
     raw_data(&r, 32 + 127);
-    raw_refused(&r, BN_EFORMAT,
-                "truncated: tensor 'broken' needs 128 bytes at 32 of the data, which has 159");
+    raw_refused(
+        &r, BN_EFORMAT,
+        "download it again: tensor 'broken' needs 128 bytes at 32 of the data, which has 159");
     raw_u8(&r, 0);
     gguf_close(raw_parsed(&r));
     struct raw_gguf no_data = {0};
     raw_head(&no_data, 3, 1, 0);
     raw_info(&no_data, "t", 8, 1, 0, 0);
     raw_refused(&no_data, BN_EFORMAT, "its data would begin at byte");
+}
+
+/* An interrupted download may end anywhere. */
+static void each_cut_says_download_it_again(void **state)
+{
+    (void)state;
+    struct raw_gguf r = {0};
+    raw_head(&r, 3, 1, 3);
+    raw_key(&r, "number", GGUF_U32);
+    raw_u32(&r, 1);
+    raw_key(&r, "text", GGUF_STR);
+    raw_str(&r, "abc");
+    raw_key(&r, "words", GGUF_ARRAY);
+    raw_u32(&r, GGUF_STR);
+    raw_u64(&r, 2);
+    raw_str(&r, "one");
+    raw_str(&r, "two");
+    raw_info(&r, "t", 8, 1, 0, 0);
+    raw_data(&r, 32);
+    gguf_close(raw_parsed(&r));
+    while (r.n_bytes > 8) { /* a shorter file has no version */
+        r.n_bytes--;
+        raw_refused(&r, BN_EFORMAT, "the file is truncated or damaged, download it again: ");
+    }
 }
 
 static void gaps_between_tensors_are_allowed(void **state)
@@ -422,7 +447,7 @@ static void a_truncated_tensor_has_the_type_of_the_others(void **state)
         raw_info(&r, "whole", 512, 4, cases[i].id, 0);
         raw_info(&r, "cut", 512, 4, cases[i].id, cases[i].n_bytes);
         raw_data(&r, 2 * cases[i].n_bytes - 40); /* too few bytes for any meaning */
-        (void)snprintf(words, sizeof(words), "truncated: tensor 'cut' needs %zu bytes",
+        (void)snprintf(words, sizeof(words), "download it again: tensor 'cut' needs %zu bytes",
                        cases[i].n_bytes);
         raw_refused(&r, BN_EFORMAT, words);
     }
@@ -445,6 +470,7 @@ int main(void)
         cmocka_unit_test(refuses_overlaps),
         cmocka_unit_test(a_tensor_without_elements_overlaps_nothing),
         cmocka_unit_test(a_truncated_file_names_the_tensor),
+        cmocka_unit_test(each_cut_says_download_it_again),
         cmocka_unit_test(gaps_between_tensors_are_allowed),
         cmocka_unit_test(foreign_types_get_the_span_as_their_size),
         cmocka_unit_test(the_span_tells_blocks_of_64_from_blocks_of_128),
