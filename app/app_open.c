@@ -11,9 +11,12 @@
 #include "app/demo/demo_model.h"
 #include "app/options/config.h"
 #include "app/options/model_args.h"
+#include "app/options/near_name.h"
 #include "app/terminal/signals.h"
 #include "engine/base/memory.h"
 
+#include <dirent.h>
+#include <limits.h>
 #include <stdio.h>
 #include <strings.h>
 #include <sys/stat.h>
@@ -47,6 +50,41 @@ static bool is_model_word(const char *word)
         return true;
     (void)snprintf(path, sizeof(path), "%s%s", home ? home : "", home ? word + 1 : word); /* cut */
     return stat(path, &st) == 0 && (S_ISREG(st.st_mode) || is_path_word(word));
+}
+
+#define ENDING ".gguf"
+
+/* The number of bytes of the word before a mistyped ".gguf", or of the whole word. */
+static size_t stem_bytes(const char *word)
+{
+    const char *dot = strrchr(word, '.');
+    struct near_name ending = {.typed = bn_str_of(dot ? dot : "")};
+    near_name_add(&ending, ENDING);
+    return ending.best ? (size_t)(dot - word) : strlen(word);
+}
+
+/* Warn if the first word of the prompt may have been meant as a model file of the working
+ * directory, because another model gets it as text. A word without digits must be the whole name:
+ * a word of a question may be similar to one. */
+static void warn_of_model_name(const char *word)
+{
+    struct near_name model = {.typed = {word, stem_bytes(word)}};
+    char found[NAME_MAX + 1], stem[NAME_MAX + 1];
+    DIR *folder = strpbrk(word, " \t\n") ? NULL : opendir(".");
+    for (const struct dirent *file; folder && (file = readdir(folder));) {
+        if (!path_ends_with(file->d_name, ENDING))
+            continue;
+        const int n_bytes = (int)(strlen(file->d_name) - strlen(ENDING));
+        (void)snprintf(stem, sizeof(stem), "%.*s", n_bytes, file->d_name); /* fits */
+        near_name_add(&model, stem);
+        if (model.best == stem)
+            model.best = strcpy(found, stem);
+    }
+    if (folder)
+        closedir(folder);
+    if (model.best && (model.cost == 0 || strpbrk(word, "0123456789")))
+        report_line(PROGRAM, "warning: '%s' is sent as text; did you mean the model %s" ENDING "?",
+                    word, model.best);
 }
 
 /* Without --model, the first word is the model if it names one. *first_word is the index of the
@@ -97,6 +135,11 @@ enum exit_code app_load_options(struct app *app, struct strbuf *prompt)
     if (!use_model_word(app, &first_word, &err))
         return report_error(PROGRAM, STAGE_RUN, &err);
     join_prompt(app, first_word, prompt);
+    size_t n_words;
+    const char *const *words = options_words(app->options, &n_words);
+    if (n_words > 0 && first_word == 0 && !options_flag(app->options, "quiet") &&
+        options_source(app->options, "model") != OPTION_FROM_COMMAND)
+        warn_of_model_name(words[0]);
     return prompt->failed ? report_fail(PROGRAM, EXIT_INTERNAL, "out of memory for the prompt")
                           : EXIT_DONE;
 }

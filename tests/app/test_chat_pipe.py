@@ -691,6 +691,25 @@ class Words(ChatCase):
         self.assertIn('BITNET_CHAT_THREADS', self.refuses(2, '-p', 'x'))
 
 
+    def test_a_word_that_is_nearly_a_model_file_is_a_warning(self):
+        folder = os.path.join(self.home.name, 'models')
+        os.mkdir(folder)
+        for name in ('q3s.gguf', 'helper.gguf', 'notes.txt'):
+            with open(os.path.join(folder, name), 'wb'):
+                pass
+
+        def said(*words):
+            done = subprocess.run([PROGRAM, *words], cwd=folder, env=self.env, stdin=subprocess.DEVNULL,
+                                  capture_output=True, check=True)
+            return done.stderr.decode().partition('; ')[2].partition('\n')[0]
+        self.env['BITNET_CHAT_MODEL'] = self.model
+        for word, model in (('q3s', 'q3s'), ('q3s.ggu', 'q3s'), ('q3S', 'q3s'), ('q2s', 'q3s'), ('helper', 'helper')):
+            self.assertEqual(said(word, 'hi'), f'did you mean the model {model}.gguf?', word)
+        for words in (('hello', 'hi'), ('helpers', 'hi'), ('q3s is a word',), ('-q', 'q3s', 'hi'),
+                      ('-m', self.model, 'q3s'), ('-p', 'q3s')):
+            self.assertEqual(said(*words), '', words)
+
+
 class Tables(ChatCase):
     def listed(self, *words):
         done = subprocess.run([PROGRAM, *words], env=self.env, capture_output=True, timeout=60,
