@@ -39,7 +39,10 @@ static long most_threads(void)
 static bool check_threads(const char *text, struct bn_error *err)
 {
     const long most = most_threads();
-    return strtoll(text, NULL, 10) <= most ||
+    const char *digits = text + (*text == '+');
+    const size_t n_digits = strspn(digits, "0123456789");
+    /* strtoll gives its largest result for a number that is too large */
+    return (n_digits > 0 && !digits[n_digits] && strtoll(digits, NULL, 10) <= most) ||
            bn_fail(err, BN_EARG, "expected a whole number from 0 to %ld", most);
 }
 

@@ -47,31 +47,18 @@ static bool read_int(const char *text, const char *end, int64_t *out)
     return true;
 }
 
-/* Whether one of the whole numbers in `text`, which are separated by commas, is above `max`. */
-static bool is_above(const char *text, int64_t max)
-{
-    for (const char *at = text;;) {
-        const char *end = at + strcspn(at, ","), *digits = at + (*at == '+');
-        const size_t n_digits = strspn(digits, "0123456789");
-        int64_t v;
-        if (n_digits > 0 && digits + n_digits == end && (!read_int(at, end, &v) || v > max))
-            return true;
-        if (*end == '\0')
-            return false;
-        at = end + 1;
-    }
-}
-
-/* Fail with the values that the row accepts. option_describe does not name a large limit, so name
- * it if a number exceeds it. */
+/* Fail with the values that the row accepts. option_describe does not name a large limit, but an
+ * error names both ends of the range. */
 static bool fail_value(const struct option *row, const char *label, const char *text,
                        struct bn_error *err)
 {
     char expected[200];
     const bool is_int = row->kind == OPTION_INT || row->kind == OPTION_INTS;
-    if (is_int && row->ints.max >= INT32_MAX && is_above(text, row->ints.max))
-        return bn_fail(err, BN_EARG, "%s '%s': the largest possible number is %lld", label, text,
-                       (long long)row->ints.max);
+    if (is_int && row->ints.max >= INT32_MAX)
+        return bn_fail(err, BN_EARG, "%s '%s': expected %s from %lld to %lld%s", label, text,
+                       row->kind == OPTION_INT ? "a whole number" : "whole numbers",
+                       (long long)row->ints.min, (long long)row->ints.max,
+                       row->kind == OPTION_INT ? "" : ", separated by commas");
     option_describe(row, expected, sizeof(expected));
     return bn_fail(err, BN_EARG, "%s '%s': expected %s", label, text, expected);
 }
@@ -204,9 +191,9 @@ bool option_value_parse(const struct option *row, const char *label, const char 
         ok = parse_flag(text, &out->number);
         break;
     case OPTION_INT:
-        ok = read_int(text, text + strlen(text), &out->number) && in_ints(row, out->number);
-        if (ok && row->check && !row->check(text, err))
+        if (row->check && !row->check(text, err))
             return bn_fail_prefix(err, "%s '%s'", label, text);
+        ok = read_int(text, text + strlen(text), &out->number) && in_ints(row, out->number);
         break;
     case OPTION_REAL:
         ok = parse_real(row, text, &out->real);
