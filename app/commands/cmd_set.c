@@ -36,8 +36,8 @@ static void format_value(const struct command_host *host, const struct option *r
         (void)snprintf(out, n_bytes, "%zu", n_ctx);
 }
 
-/* greedy and temp contradict each other: the one that was set last, or in the stronger place, has
- * an effect (chat_options_is_greedy). Returns a remark about the other one, or "". */
+/* greedy and temp can contradict each other: the one that was set last, or in the stronger place,
+ * has an effect (chat_options_is_greedy). Returns a remark about the other one, or "". */
 static const char *override_remark(const struct options *o, const struct option *row)
 {
     const bool is_greedy = chat_options_is_greedy(o);
@@ -45,6 +45,8 @@ static const char *override_remark(const struct options *o, const struct option 
         return "; no effect: greedy is on";
     if (strcmp(row->name, "greedy") == 0 && options_flag(o, "greedy") && !is_greedy)
         return "; no effect: temp overrides it";
+    if (strcmp(row->name, "greedy") == 0 && !is_greedy && options_real(o, "temp") <= 0)
+        return "; temp 0 has the same effect";
     return "";
 }
 

@@ -275,6 +275,8 @@ bool cmd_tokens(struct command_host *host, struct bn_str args)
     struct bn_error err;
     struct strbuf text = {0};
     const struct segment s = {.kind = SEGMENT_MESSAGE, .text = args, .message = SEGMENT_NO_MESSAGE};
+    if (args.n_bytes == 0)
+        return command_fail(host, "usage: /tokens TEXT");
     if (!tokenizer_encode(host->chat->model->tokenizer, &s, 1, TOKENIZER_BOS_NEVER, &ids, &err)) {
         token_list_finish(&ids);
         return command_fail(host, err.text);

@@ -165,6 +165,11 @@ class Commands(ChatCase):
         self.assertIn('nothing was asked', self.script('/retry', code=2))
         self.assertIn('expected NAME=VALUE', self.script('a', '/retry hot', code=2))
 
+    def test_set_says_that_temp_0_is_greedy(self):
+        for line, remark in (('/set temp 0', '; temp 0 has the same effect'), ('/set temp 0.5', '')):
+            self.assertIn(f'greedy            off     default    on or off{remark}\n', self.script(line, '/set'))
+            self.assertIn(f'greedy = off (default){remark}\n', self.script(line, '/set greedy'))
+
     def test_retry_says_that_a_greedy_answer_does_not_change(self):
         self.fake('one', 'one', 'one')
         self.assertEqual(self.script('/set temp 0', 'a', '/retry', '/retry temp=0.9').count('same answer'), 1)
@@ -291,6 +296,7 @@ class Commands(ChatCase):
     def test_tokens_shows_bytes_of_characters(self):
         self.assertIn('\\xC3|', self.script('/tokens ö'))
         self.assertIn('\n1 token\n', self.script('/tokens a'))
+        self.assertIn('usage: /tokens TEXT', self.script('/tokens', code=2))
 
     def test_a_bias_for_a_token_that_does_not_exist_is_refused(self):
         self.fake('one', 'two')
