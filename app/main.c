@@ -70,6 +70,12 @@ static enum exit_code print_help(const struct options *o)
     size_t n_words;
     const char *const *words = options_words(o, &n_words);
     const bool all = n_words > 0 && strcmp(words[0], "all") == 0;
+    const struct option *row = n_words > 0 ? options_find(o, words[0]) : NULL;
+    if (row && option_on_command_line(row)) { /* not a model file, for example */
+        const char *const only[] = {row->name, NULL};
+        options_print_help(o, stdout, OPTION_HELP_ALL, only);
+        return report_flush(PROGRAM);
+    }
     fputs(usage, stdout);
     options_print_help(o, stdout, all ? OPTION_HELP_ALL : OPTION_HELP_SHORT, NULL);
     fputs(usage_end, stdout);

@@ -768,6 +768,12 @@ class Tables(ChatCase):
             self.assertEqual(zsh[name], ':value:')
             self.assertIn(' -x ', fish[name])
 
+    def test_help_of_one_option(self):
+        text = self.listed('--help', 'top-k')
+        self.assertRegex(text, r'^\nSampling:\n +--top-k N +[^\n]+\n$')
+        self.assertEqual(self.listed('top_k', '-h'), text)
+        self.assertEqual(self.listed('--help', 'model.gguf'), self.listed('--help'))
+
     def test_help_names_the_files_and_the_negated_options(self):
         text = self.listed('--help')
         self.assertIn(os.path.join(self.home.name, '.config/bitnet-chat/config'), text)
