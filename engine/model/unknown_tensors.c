@@ -121,6 +121,26 @@ static const char *name_list(struct bn_str first, size_t n, char *out, size_t ou
     return out;
 }
 
+/* Warn of the first pattern of the user that leaves out no tensor: its name may be mistyped. */
+static void warn_of_patterns(const struct unknown *u, const uint8_t *is_used)
+{
+    const struct gguf *g = u->m->gguf;
+    for (size_t p = 0; p < u->cfg->n_ignored_tensors; p++) {
+        const char *pattern = u->cfg->ignored_tensors[p];
+        size_t i = 0;
+        while (i < g->n_tensors && (is_used[i] || !changes_answers(&u->m->hp, g->tensors[i].name) ||
+                                    !matches(g->tensors[i].name, pattern)))
+            i++;
+        if (i < g->n_tensors)
+            continue;
+        bn_notes_add(
+            u->cfg->notes, BN_NOTE_WARNING, "unmatched-tensors",
+            "--ignore-tensor '%.*s' has no effect: no tensor that would be refused has this name",
+            bn_str_shown(bn_str_of(pattern), 80), pattern);
+        return;
+    }
+}
+
 /* Refuse the file or write the notes. */
 static bool report(const struct unknown *u, struct bn_error *err)
 {
@@ -151,5 +171,8 @@ bool unknown_tensors_check(const struct model *m, const struct model_config *cfg
         if (!is_used[i])
             classify(&u, m->gguf->tensors[i].name);
     }
-    return report(&u, err);
+    if (!report(&u, err))
+        return false;
+    warn_of_patterns(&u, is_used);
+    return true;
 }

@@ -542,6 +542,10 @@ class Check(ProgramCase):
         path = self.make('extra.gguf', '--arch', 'llama', '--extra', 'blk.1.post_ffw_norm.weight')
         text = self.succeeds('check', path, '--ignore-tensor', 'blk.1.post_ffw_norm.weight').decode()
         self.assertRegex(text, r"(?m)^warning +ignored-tensors +.*'blk\.1\.post_ffw_norm\.weight'")
+        self.assertNotIn('unmatched-tensors', text)
+        for name in ('blk.1.no_such_norm.weight', 'token_embd.weight'):
+            text = self.succeeds('check', self.model, '--ignore-tensor', name).decode()
+            self.assertRegex(text, rf"(?m)^warning +unmatched-tensors +--ignore-tensor '{name}' has no effect")
 
     def test_binary_weights_are_called_binary(self):
         words = ('--preset', 'qwen3-tiny', '--type', 'q1_0')
