@@ -53,6 +53,8 @@ static enum exit_code run_verb(struct options *o)
     const struct inspect_verb *verb = n_words ? find_verb(words[0]) : NULL;
     if (options_flag(o, "help"))
         return print_help(o, verb);
+    if (n_words > 0 && strcmp(words[0], "help") == 0)
+        return print_help(o, n_words > 1 ? find_verb(words[1]) : NULL);
     if (options_flag(o, "version")) {
         printf(INSPECT " %s\n", report_version());
         return report_flush(INSPECT);

@@ -47,6 +47,8 @@ class Usage(ProgramCase):
         text = self.succeeds('tokenize', '--help').decode()
         self.assertIn('--special', text)
         self.assertNotIn('--messages', text)
+        self.assertEqual(self.succeeds('help', 'tokenize').decode(), text)
+        self.assertEqual(self.succeeds('help'), self.succeeds('--help'))
         self.assertRegex(self.succeeds('--version').decode(), r'^bitnet-inspect \d+\.\d+\.\d+\n$')
 
     def test_files_that_are_not_models_are_exit_3_for_every_verb(self):
