@@ -18,6 +18,13 @@ static void show(struct command_host *host, struct strbuf *text)
     strbuf_finish(text);
 }
 
+/* The same, for a message of the user. */
+static void show_user(struct command_host *host, struct strbuf *text)
+{
+    host->ui->ops->notice(host->ui, TONE_USER, strbuf_str(text));
+    strbuf_finish(text);
+}
+
 /* Whether the turn with index i is no longer in the context. */
 static bool is_left_out(const struct command_host *host, size_t i)
 {
@@ -49,7 +56,6 @@ static void add_answer(struct command_host *host, const struct exchange *e, stru
 bool cmd_history(struct command_host *host, struct bn_str args)
 {
     const struct transcript_state *s = &host->chat->transcript.now;
-    struct strbuf text = {0};
     size_t n;
     if (s->n == 0) {
         ui_notice(host->ui, TONE_PLAIN, "nothing was said yet");
@@ -58,13 +64,14 @@ bool cmd_history(struct command_host *host, struct bn_str args)
     if (!command_number(host, args, s->n, SIZE_MAX / 100, &n)) /* the largest allowed max */
         return false;
     for (size_t i = s->n > n ? s->n - n : 0; i < s->n; i++) {
-        strbuf_addf(&text, "%s%zu%s> ", text.n_bytes > 0 ? "\n" : "", i + 1,
+        struct strbuf message = {0}, answer = {0};
+        strbuf_addf(&message, "%zu%s> ", i + 1,
                     is_left_out(host, i) ? " (no longer in the context)" : "");
-        add_message(s->items[i], &text);
-        strbuf_add_char(&text, '\n');
-        add_answer(host, s->items[i], &text);
+        add_message(s->items[i], &message);
+        show_user(host, &message);
+        add_answer(host, s->items[i], &answer);
+        show(host, &answer);
     }
-    show(host, &text);
     return true;
 }
 

@@ -369,7 +369,7 @@ void inline_add_message(struct ui *ui, enum ui_tone tone, struct bn_str text)
     struct flow flow = {0};
     flow_init(&flow, u->size.columns, tone == TONE_EXACT ? FLOW_NO_WRAP : ui_terminal_wrap(ui),
               FLOW_MESSAGE, NULL);
-    if (tone == TONE_ERROR || tone == TONE_WARNING)
+    if (tone == TONE_ERROR || tone == TONE_WARNING || tone == TONE_USER)
         inline_add_terminfo(u, TERMINFO_BOLD);
     else if (tone == TONE_NOTE)
         inline_add_terminfo(u, TERMINFO_DIM);

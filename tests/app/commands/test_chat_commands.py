@@ -165,6 +165,10 @@ class Commands(ChatCase):
         self.assertIn('nothing was asked', self.script('/retry', code=2))
         self.assertIn('expected NAME=VALUE', self.script('a', '/retry hot', code=2))
 
+    def test_history_prints_each_turn_on_lines_of_its_own(self):
+        self.fake('one', '', 'three')
+        self.assertIn('1> a\none\n2> b\n\n3> c\nthree\n', self.script('a', 'b', 'c', '/history'))
+
     def test_set_says_that_temp_0_is_greedy(self):
         for line, remark in (('/set temp 0', '; temp 0 has the same effect'), ('/set temp 0.5', '')):
             self.assertIn(f'greedy            off     default    on or off{remark}\n', self.script(line, '/set'))

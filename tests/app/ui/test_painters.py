@@ -86,6 +86,21 @@ class Looks(PainterCase):
             self.assertEqual(re.findall(rb'\x1b\[[1-9][0-9;]*m', seen), [])
             self.assertIn(b'**bold**', seen)  # the status row may be painted after any word
 
+    @NEEDS_TMUX
+    def test_history_shows_questions_in_bold(self):
+        self.fake('an answer')
+        for painter in ([], ['--tui']):
+            screen = self.screen(60, 20, '--private', *painter)
+            screen.send('-l', 'a question')
+            screen.send('Enter')
+            screen.expect('tok')
+            screen.send('-l', '/history')
+            screen.send('Enter')
+            screen.expect(r'1> a question\nan answer')
+            looks = self.looks(screen)
+            self.assertIn('1', looks['1> a question'].split())
+            self.assertNotIn('1', looks['an answer'].split())
+
     def test_a_pipe_gets_the_answer_alone(self):
         self.fake(ANSWER)
         self.env['TERM'] = 'xterm-256color'
