@@ -37,6 +37,8 @@ static bool is_path_word(const char *word)
     return strchr(word, '/') && !strpbrk(word, " \t\n");
 }
 
+#define ENDING ".gguf"
+
 /* Whether the word names a model file: it ends with ".gguf" in small or capital letters, or it is
  * the path of a regular file. A word such as "models" or "null" may be a question, but a path such
  * as ./models or /dev/null is one that exists, so it is no question. */
@@ -46,13 +48,11 @@ static bool is_model_word(const char *word)
     const char *const home = path_home(bn_str_of(word)); /* of a "~/", as options_set expands it */
     char path[PATH_BYTES];
     struct stat st;
-    if (n > 5 && strcasecmp(word + n - 5, ".gguf") == 0)
+    if (n > strlen(ENDING) && strcasecmp(word + n - strlen(ENDING), ENDING) == 0)
         return true;
     (void)snprintf(path, sizeof(path), "%s%s", home ? home : "", home ? word + 1 : word); /* cut */
     return stat(path, &st) == 0 && (S_ISREG(st.st_mode) || is_path_word(word));
 }
-
-#define ENDING ".gguf"
 
 /* The number of bytes of the word before a mistyped ".gguf", or of the whole word. */
 static size_t stem_bytes(const char *word)
@@ -63,10 +63,9 @@ static size_t stem_bytes(const char *word)
     return ending.best ? (size_t)(dot - word) : strlen(word);
 }
 
-/* Warn if the first word of the prompt may have been meant as a model file of the working
- * directory, because another model gets it as text. A word without digits must be the whole name:
- * a word of a question may be similar to one. */
-static void warn_of_model_name(const char *word)
+/* Warn if the name of a model file of the working directory is similar to the word. Without digits
+ * the word must be the whole name, because a word of a question may be similar to one. */
+static void warn_of_similar_model(const char *word)
 {
     struct near_name model = {.typed = {word, stem_bytes(word)}};
     char found[NAME_MAX + 1], stem[NAME_MAX + 1];
@@ -87,9 +86,19 @@ static void warn_of_model_name(const char *word)
                     word, model.best);
 }
 
+/* Warn if the first word of the prompt may have been meant as the model, because another model gets
+ * it as text. */
+static void warn_of_mistyped(const char *word)
+{
+    if (is_path_word(word))
+        report_line(PROGRAM,
+                    "warning: there is no file '%s', so it is the prompt; -m names a model", word);
+    else
+        warn_of_similar_model(word);
+}
+
 /* Without --model, the first word is the model if it names one. *first_word is the index of the
- * first word of the prompt. A mistyped path becomes the prompt too, so warn of it: another model
- * answers it. */
+ * first word of the prompt. */
 static bool use_model_word(struct app *app, size_t *first_word, struct bn_error *err)
 {
     size_t n_words;
@@ -97,13 +106,8 @@ static bool use_model_word(struct app *app, size_t *first_word, struct bn_error 
     *first_word = 0;
     if (n_words == 0 || options_source(app->options, "model") == OPTION_FROM_COMMAND)
         return true;
-    if (!is_model_word(words[0])) {
-        if (is_path_word(words[0]) && !options_flag(app->options, "quiet"))
-            report_line(PROGRAM,
-                        "warning: there is no file '%s', so it is the prompt; -m names a model",
-                        words[0]);
+    if (!is_model_word(words[0]))
         return true;
-    }
     *first_word = 1;
     return options_set(app->options, "model", words[0], OPTION_FROM_COMMAND, err);
 }
@@ -139,7 +143,7 @@ enum exit_code app_load_options(struct app *app, struct strbuf *prompt)
     const char *const *words = options_words(app->options, &n_words);
     if (n_words > 0 && first_word == 0 && !options_flag(app->options, "quiet") &&
         options_source(app->options, "model") != OPTION_FROM_COMMAND)
-        warn_of_model_name(words[0]);
+        warn_of_mistyped(words[0]);
     return prompt->failed ? report_fail(PROGRAM, EXIT_INTERNAL, "out of memory for the prompt")
                           : EXIT_DONE;
 }

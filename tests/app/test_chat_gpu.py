@@ -42,7 +42,7 @@ class Gpu(TerminalCase):
         for question in ('second', 'third'):
             seen = self.ask(terminal, question, until=rb'start again with --continue')
             self.assertRegex(b' '.join(seen.split()), LOST)
-            self.assertEqual(self.saved_messages(), before)
+            self.wait_for(lambda: self.saved_messages() == before)  # the file follows the message
             terminal.send(b'\x15')  # clears the question, which is in the editor again
         terminal.send(b'\x04')
         self.left_clean(terminal, 0)

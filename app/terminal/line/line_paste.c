@@ -14,24 +14,18 @@
 #include <readline/history.h>
 #include <readline/readline.h>
 
-/* A pasted or recalled text with at least this many rows or bytes is shown as a placeholder,
+/* A pasted or recalled text with at least this many lines or bytes is shown as a placeholder,
  * because it is too long to read in the editor. */
-#define PASTE_ROWS 8
+#define PASTE_LINES 8
 #define PASTE_BYTES 1000
 #define MAX_PASTES 2000  /* texts of each kind that are kept; later ones are shown as they are */
 #define BRIEF_COLUMNS 20 /* shown of the first line, and of the last */
 
-/* Rows of the text in the editor. After a newline at the end the cursor is in a row of its own. */
-static size_t count_rows(struct bn_str text)
-{
-    return bn_str_count(text, '\n') + 1;
-}
-
-/* Lines of the text. A newline at the end belongs to the last line. */
+/* A newline at the end belongs to the last line. */
 static size_t count_lines(struct bn_str text)
 {
     const bool has_end = text.n_bytes > 0 && text.ptr[text.n_bytes - 1] == '\n';
-    return count_rows(text) - has_end;
+    return bn_str_count(text, '\n') + 1 - has_end;
 }
 
 /* Append the beginnings of two lines, at most BRIEF_COLUMNS columns each, with " ... " between
@@ -144,7 +138,7 @@ void line_paste_shorten(struct bn_str text, enum line_placeholder kind, struct s
 {
     struct line_pastes *p = &line_state.pastes[kind];
     struct line_paste paste = {0};
-    const bool is_long = text.n_bytes >= PASTE_BYTES || count_rows(text) >= PASTE_ROWS;
+    const bool is_long = text.n_bytes >= PASTE_BYTES || count_lines(text) >= PASTE_LINES;
     if (is_long) {
         line_expand(text, &paste.text); /* so that it never contains placeholders itself */
         write_placeholder(kind, p->n + 1, strbuf_str(&paste.text), &paste.placeholder);

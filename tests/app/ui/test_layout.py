@@ -187,7 +187,7 @@ class Layout(ChatCase):
         screen = self.open(80, 24)
         screen.tmux('set-buffer', 'def f(x):\n' + '    pass\n' * 9 + '    return a_name_that_is_too_long\n\n')
         screen.tmux('paste-buffer', '-p')
-        screen.expect(r'\[pasted 1: 13 lines, \d+ bytes: def f\(x\): \.\.\. return a_name_tha\.\.\.\]')
+        screen.expect(r'\[pasted 1: 12 lines, \d+ bytes: def f\(x\): \.\.\. return a_name_tha\.\.\.\]')
 
     def test_text_typed_during_an_answer_is_shown(self):
         self.fake('word word\x1d', hold=self.gate())
