@@ -228,7 +228,7 @@ bool bn_batch_eval(struct bn_batch_item *items, size_t n_items, const struct bn_
  * states. BN_ECONTEXT: more saved tokens than n_ctx. BN_ENOMEM. BN_EDEVICE. BN_ELOST. After a
  * failed load the session is unchanged or empty. */
 bool bn_session_save(struct bn_session *s, const struct bn_stream *out, struct bn_error *err);
-size_t bn_session_save_bytes(const struct bn_session *s); /* that bn_session_save writes */
+size_t bn_session_save_bytes(const struct bn_session *s); /* bytes that it would write now */
 bool bn_session_load(struct bn_session *s, const struct bn_stream *in, struct bn_error *err);
 
 /* Name of the format of a saved cache, for example "cpu-f16-1": a CUDA session has the same name,

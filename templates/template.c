@@ -49,9 +49,9 @@ static bool has_token(const struct template_config *cfg, const char *text)
     return !*text || (cfg->has_token && cfg->has_token(cfg->vocab, bn_str_of(text)));
 }
 
-/* A row for each family that a vocabulary can show. Without its tokens in the vocabulary, the
- * marks of the family would be sent as ordinary characters, which the model never saw. The rows
- * with an architecture are before the others. */
+/* The families that are chosen by special tokens of the vocabulary. Without its tokens, the marks
+ * of a family would be sent as ordinary characters, which the model never saw. The rows with an
+ * architecture are before the others. */
 static const struct vocab_row {
     const char *arch; /* only models of this architecture use the family; "": all models */
     const char *token, *second_token; /* special tokens that the family writes; "": none */

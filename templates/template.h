@@ -62,8 +62,9 @@ struct template_config {
     struct bn_str user_text;  /* the text of --template @FILE, or empty */
     struct bn_str model_text; /* the model file's own template, or empty */
     struct bn_str arch;       /* general.architecture, or ""; for the family and is_thinking_off */
-    /* Whether the vocabulary has a special token with this text; gets `vocab`. NULL: it has none. A
-     * family replaces an absent template only if the vocabulary has its tokens. */
+    /* Whether the vocabulary has a special token with this text. The first argument is the member
+     * `vocab` below. NULL: the vocabulary has no special tokens. A family replaces an absent
+     * template only if the vocabulary has its tokens. */
     bool (*has_token)(const void *vocab, struct bn_str text);
     const void *vocab;
     /* Texts. If a text is empty or not UTF-8, the template sees no such token. */

@@ -30,8 +30,8 @@ struct seq {
 bool kv_open(struct backend *b, size_t n_ctx, struct seq **out, struct bn_error *err);
 void kv_close(struct seq *s); /* NULL is allowed */
 
-/* The operations of struct backend_ops. kv_save, kv_save_bytes and kv_load are those whose
- * names begin with seq. kv_state_save and kv_state_load always return true. */
+/* The operations of struct backend_ops. kv_save, kv_save_bytes and kv_load are seq_save,
+ * seq_save_bytes and seq_load. kv_state_save and kv_state_load always return true. */
 size_t kv_reachable(const struct seq *s, size_t n_keep);
 void kv_truncate(struct seq *s, size_t n_keep);
 bool kv_state_save(struct seq *s, void *to);

@@ -91,7 +91,7 @@ static size_t layer_floats(const struct layer *layer)
     const struct tensor_ref *small[PASS_SMALL_TENSORS];
     size_t n = 0;
     pass_small_tensors(layer, small);
-    for (size_t i = 0; i < PASS_SMALL_TENSORS; i++) /* some keep a type of less than 4 bytes */
+    for (size_t i = 0; i < PASS_SMALL_TENSORS; i++) /* in bytes: alpha and beta may be F16 */
         n += size_round_up(small[i]->n_bytes, MEM_ALIGN) / sizeof(float);
     for (size_t i = 0; i < sizeof linears / sizeof linears[0]; i++)
         n += linear_floats(linears[i]);

@@ -45,7 +45,7 @@ size_t pass_block_cols(const struct model *m, const struct pass_matrix *matrix);
 
 #define PASS_SMALL_TENSORS 13
 /* The tensors of a layer that belong to no pass_matrix: norms, router, and those of a delta net.
- * Tensors that the layer does not have have n_bytes 0. */
+ * An absent tensor has n_bytes 0. */
 void pass_small_tensors(const struct layer *layer,
                         const struct tensor_ref *out[PASS_SMALL_TENSORS]);
 

@@ -15,8 +15,8 @@
 
 /* Each difference between the graphs of the architectures is a member of struct arch. The default
  * of `training` is TRAINED_INT8. The forward pass has one path for all architectures. Outside the
- * graph, implied_pre in tokenizer/tokenizer.c and family_of_arch in templates/template.c depend on
- * the architecture. */
+ * graph, implied_pre in tokenizer/tokenizer.c and vocab_rows in templates/template.c depend on the
+ * architecture. */
 static const struct arch archs[] = {
     {"bitnet-b1.58", ROPE_NEOX, .sub_norms = true, .ffn_act = FFN_RELU2,
      .mislabels = SHAPE_1BITLLM},

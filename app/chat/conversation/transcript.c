@@ -426,9 +426,10 @@ const struct transcript_state *transcript_saved(const struct transcript *t)
 
 /* The cut that undo would revert; NULL if it would remove the last exchange.
  *
- * If the last exchange that a cut left is answered again (/retry), a new exchange with a new serial
- * replaces it. Then the turns are never again as this cut left them. Undo first removes them one by
- * one; when the conversation is empty, it reverts the newest cut. */
+ * If the last exchange that a cut left gets a longer answer (/continue), a new exchange with a new
+ * serial replaces it. Then the turns are never again as this cut left them. Undo first removes them
+ * one by one; when the conversation is empty, it reverts the newest cut. A /retry is a cut of its
+ * own, which undo reverts first. */
 static const struct transcript_step *cut_to_undo(const struct transcript *t)
 {
     const struct transcript_step *cut = t->n_cuts > 0 ? &t->cuts[t->n_cuts - 1] : NULL;

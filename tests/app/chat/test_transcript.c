@@ -340,7 +340,7 @@ static void undo_restores_the_answers_that_retries_replaced(void **state)
     add_exchange(&t, "a", "1");
     for (size_t i = 0; i < 2; i++)
         assert_true(transcript_retry(
-            &t, &(struct answer){.text = {"23" + i, 1}, .finish = FINISH_INTERRUPTED}, 0));
+            &t, &(struct answer){.text = {&"23"[i], 1}, .finish = FINISH_INTERRUPTED}, 0));
     expect_answer(&t, "3");
     assert_int_equal(transcript_undo(&t), UNDO_CUT);
     expect_answer(&t, "2");

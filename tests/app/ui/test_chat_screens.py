@@ -89,17 +89,6 @@ class Screens(ChatCase):
         self.assertEqual([w for w in WORDS if found[w] != 1], [], text)
         self.assertNotIn('generating', text)
 
-    def test_the_last_row_is_wrapped_for_a_width_that_changes_at_its_end(self):
-        self.fake('one two three four fivefive sixsixsix sevenseven eighteighteight nine \x1dten', hold=self.gate())
-        screen = self.open(80, 24, '--no-stats')
-        screen.send('go', 'Enter')
-        screen.expect('eighteighteight')
-        screen.resize(35, 24)
-        time.sleep(0.1)
-        self.write('gate', '')
-        screen.expect(r'ten\n>>>$')
-        self.assertIn('\none two three four fivefive\nsixsixsix sevenseven\neighteighteight nine ten\n', screen.text())
-
     def test_a_signal_that_ends_the_program_leaves_no_status_row(self):
         self.fake('some words ', endless=1, token_ms=20, n_ctx=4000)
         screen = self.open(200, 24)

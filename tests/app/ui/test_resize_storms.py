@@ -27,8 +27,8 @@ STORMS = (
 
 
 class Storms(ChatCase):
-    def open(self, columns, rows):
-        screen = Screen(self.home.name, self.env, [PROGRAM, self.model, '--private'], columns, rows)
+    def open(self, columns, rows, *args):
+        screen = Screen(self.home.name, self.env, [PROGRAM, self.model, '--private', *args], columns, rows)
         self.addCleanup(screen.close)
         screen.expect(r'loaded\s+in')
         screen.expect('>>>')
@@ -52,6 +52,17 @@ class Storms(ChatCase):
             self.assertEqual([w for w in WORDS if found[w] != 1], [], text)
             self.assertNotIn('generating', text)
             screen.close()
+
+    def test_the_last_row_is_wrapped_for_a_width_that_changes_at_its_end(self):
+        self.fake('one two three four fivefive sixsixsix sevenseven eighteighteight nine \x1dten', hold=self.gate())
+        screen = self.open(80, 24, '--no-stats')
+        screen.send('go', 'Enter')
+        screen.expect('eighteighteight')
+        screen.resize(35, 24)
+        time.sleep(0.1)
+        self.write('gate', '')
+        screen.expect(r'ten\n>>>$')
+        self.assertIn('\none two three four fivefive\nsixsixsix sevenseven\neighteighteight nine ten\n', screen.text())
 
     def test_a_window_whose_width_is_dragged_repeats_no_row(self):
         """tmux reports a change up to 0.25 s after its screen has changed. The editor must not be erased by another

@@ -58,7 +58,7 @@ static void valid_bytes_end_at_the_first_fault(void **state)
     assert_int_equal(utf8_valid_bytes("", 0), 0);
 }
 
-static void open_bytes_may_become_a_character(void **state)
+static void partial_bytes_may_become_a_character(void **state)
 {
     (void)state;
     assert_int_equal(utf8_partial_bytes("a\xF0\x9F\x98", 4), 3);
@@ -80,7 +80,7 @@ int main(void)
         cmocka_unit_test(decodes_every_code_point),
         cmocka_unit_test(refuses_ill_formed_bytes),
         cmocka_unit_test(valid_bytes_end_at_the_first_fault),
-        cmocka_unit_test(open_bytes_may_become_a_character),
+        cmocka_unit_test(partial_bytes_may_become_a_character),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

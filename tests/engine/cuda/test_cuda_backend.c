@@ -10,6 +10,7 @@
 #include "engine/cuda/cuda_state.h"
 #include "engine/model/rope.h"
 #include "tests/engine/test_engine_kit.h"
+#include "tests/support/memory_stream.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -432,38 +433,15 @@ static void batches_match_the_cpu(void **state)
     check_batch(synth_preset("maple-tiny"));
 }
 
-struct bytes {
-    uint8_t *at;
-    size_t n_bytes, cap, pos; /* pos: of the next byte to read */
-};
-static bool write_bytes(void *ud, void *from, size_t n_bytes)
+/* The saved bytes of a sequence, which depend only on its tokens. Free `bytes` with mem_free. */
+static struct memory_stream save(const struct backend_ops *ops, struct seq *s)
 {
-    struct bytes *b = ud;
-    if (!mem_grow(&b->at, &b->cap, b->n_bytes + n_bytes, 1))
-        return false;
-    memcpy(b->at + b->n_bytes, from, n_bytes);
-    b->n_bytes += n_bytes;
-    return true;
-}
-static bool read_bytes(void *ud, void *to, size_t n_bytes)
-{
-    struct bytes *b = ud;
-    if (n_bytes > b->n_bytes - b->pos)
-        return false;
-    memcpy(to, b->at + b->pos, n_bytes);
-    b->pos += n_bytes;
-    return true;
-}
-
-/* The saved bytes of a sequence, which depend only on its tokens. Free `at` with mem_free. */
-static struct bytes save(const struct backend_ops *ops, struct seq *s)
-{
-    struct bytes saved = {0};
+    struct memory_stream saved = {0};
     struct bn_error err;
-    const struct bn_stream out = {write_bytes, &saved};
+    const struct bn_stream out = memory_stream_writer(&saved);
     if (!ops->seq_save(s, &out, &err))
         fail_msg("%s", err.text);
-    assert_int_equal(saved.pos, ops->seq_save_bytes(s));
+    assert_int_equal(saved.n_bytes, ops->seq_save_bytes(s));
     return saved;
 }
 
@@ -475,7 +453,7 @@ static void rolling_back_and_saving_change_no_bit(void **state)
     struct synth_spec spec = synth_preset("tiny");
     struct pair p;
     struct bn_error err;
-    struct bytes saved[2];
+    struct memory_stream saved[2];
     int32_t ids[N_IDS];
     kit_ids(ids, N_IDS, 9);
     open_pair(&p, &spec, N_IDS);
@@ -488,25 +466,25 @@ static void rolling_back_and_saving_change_no_bit(void **state)
         saved[i] = save(p.ops[i], p.seq[i]);
     }
     assert_int_equal(saved[0].n_bytes, saved[1].n_bytes);
-    assert_memory_equal(saved[0].at, saved[1].at, saved[0].n_bytes);
+    assert_memory_equal(saved[0].bytes, saved[1].bytes, saved[0].n_bytes);
     assert_string_equal(p.ops[0]->info(p.backend[0])->kv_version,
                         p.ops[1]->info(p.backend[1])->kv_version);
     for (size_t i = 0; i < 2; i++) {
-        struct bytes *other = &saved[1 - i];
-        const struct bn_stream in = {read_bytes, other};
+        struct memory_stream *other = &saved[1 - i];
+        const struct bn_stream in = memory_stream_reader(other);
         p.ops[i]->truncate(p.seq[i], 0);
         if (!p.ops[i]->seq_load(p.seq[i], 66, &in, &err))
             fail_msg("%s", err.text);
     }
     append_to_both(&p, ids, 3, 3, &all, "after restoring");
-    const struct bn_stream in = {read_bytes, &saved[0]};
+    const struct bn_stream in = memory_stream_reader(&saved[0]);
     assert_false(p.ops[1]->seq_load(p.seq[1], 66, &in, &err)); /* the stream has no bytes left */
     assert_int_equal(err.code, BN_EIO);
     assert_int_equal(save(p.ops[1], p.seq[1]).n_bytes, 0); /* the sequence is empty */
     assert_false(p.ops[1]->seq_load(p.seq[1], 201, &in, &err));
     assert_int_equal(err.code, BN_ECONTEXT);
-    mem_free(saved[0].at);
-    mem_free(saved[1].at);
+    mem_free(saved[0].bytes);
+    mem_free(saved[1].bytes);
     close_pair(&p);
 }
 
@@ -530,7 +508,7 @@ static void recurrent_states_move_between_devices(void **state)
     struct pair p;
     struct bn_error err;
     struct backend_plan plans[2];
-    struct bytes saved[2];
+    struct memory_stream saved[2];
     int32_t ids[N_IDS];
     kit_ids(ids, N_IDS, 9);
     open_pair(&p, &spec, N_IDS);
@@ -559,10 +537,10 @@ static void recurrent_states_move_between_devices(void **state)
     for (size_t i = 0; i < 2; i++)
         saved[i] = save(p.ops[i], p.seq[i]);
     assert_int_equal(saved[0].n_bytes, saved[1].n_bytes);
-    assert_memory_equal(saved[0].at, saved[1].at, saved[0].n_bytes);
+    assert_memory_equal(saved[0].bytes, saved[1].bytes, saved[0].n_bytes);
     for (size_t i = 0; i < 2; i++) {
-        struct bytes *other = &saved[1 - i];
-        const struct bn_stream in = {read_bytes, other};
+        struct memory_stream *other = &saved[1 - i];
+        const struct bn_stream in = memory_stream_reader(other);
         p.ops[i]->truncate(p.seq[i], 0);
         if (!p.ops[i]->seq_load(p.seq[i], 50, &in, &err))
             fail_msg("%s", err.text);
@@ -573,7 +551,7 @@ static void recurrent_states_move_between_devices(void **state)
     append_to_both(&p, ids, 9, 9, &all, "from the beginning");
     for (size_t i = 0; i < 2; i++) {
         mem_free(states[i]);
-        mem_free(saved[i].at);
+        mem_free(saved[i].bytes);
     }
     close_pair(&p);
 }
@@ -694,16 +672,16 @@ static void assert_eval_fails(struct pair *p, struct eval_item item,
 {
     struct bn_error err;
     uint64_t n_bytes;
-    const struct bytes before = save(p->ops[1], item.seq);
+    const struct memory_stream before = save(p->ops[1], item.seq);
     assert_false(p->ops[1]->eval(p->backend[1], &item, 1, control, &n_bytes, &err));
     assert_int_equal(err.code, code);
     if (!strstr(err.text, words))
         fail_msg("'%s' does not contain '%s'", err.text, words);
-    const struct bytes after = save(p->ops[1], item.seq);
+    const struct memory_stream after = save(p->ops[1], item.seq);
     assert_int_equal(after.n_bytes, before.n_bytes);
-    assert_memory_equal(after.at, before.at, before.n_bytes);
-    mem_free(before.at);
-    mem_free(after.at);
+    assert_memory_equal(after.bytes, before.bytes, before.n_bytes);
+    mem_free(before.bytes);
+    mem_free(after.bytes);
 }
 
 static void a_failed_eval_changes_nothing(void **state)

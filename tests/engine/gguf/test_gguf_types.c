@@ -131,8 +131,8 @@ static void id_36_is_decided_by_the_span(void **state)
     assert_int_equal(tensor_type_decide(36, 2560, 640, n / 4 + 4096, 32), TENSOR_I2_S);
 }
 
-static void check_verdict(uint32_t id, size_t n_cols, size_t n_rows, size_t span, const char *name,
-                          const char *advice)
+static void check_unusable(uint32_t id, size_t n_cols, size_t n_rows, size_t span, const char *name,
+                           const char *advice)
 {
     const struct unusable_type v = tensor_type_unusable(id, n_cols, n_rows, span, 32);
     assert_string_equal(v.name, name);
@@ -144,19 +144,20 @@ static void the_span_selects_the_name_of_an_id(void **state)
 {
     (void)state;
     const size_t k = 2560, m = 640, n = k * m;
-    check_verdict(36, k, m, n / 32 * 18, "IQ4_NL_4_4 (36, removed upstream)", "ternary original");
-    check_verdict(38, k, m, n / 4 + 32, "TL1 (38)", "tuned for one machine");
-    check_verdict(39, k, m, n / 32 * 17, "MXFP4 (39)", "ternary original");
-    check_verdict(39, k, m, 350000, "TL2 (39)", "tuned for one machine");
-    check_verdict(42, k, m, n / 256 * 42, "STQ1_0 (42, of the program ZINC)", "ternary original");
-    check_verdict(142, k, m, n / 4, "IQ2_TN (142)", "i2_s");
-    check_verdict(143, k, m, n / 256 * 52 + 2 * m, "IQ1_TN (143)", "i2_s");
-    check_verdict(134, k, m, n / 64 * 13, "IQ1_BN without row scales (134, before October 2024)",
-                  "i2_s");
-    check_verdict(135, k, m, n / 4, "IQ2_BN without row scales (135, before October 2024)", "i2_s");
+    check_unusable(36, k, m, n / 32 * 18, "IQ4_NL_4_4 (36, removed upstream)", "ternary original");
+    check_unusable(38, k, m, n / 4 + 32, "TL1 (38)", "tuned for one machine");
+    check_unusable(39, k, m, n / 32 * 17, "MXFP4 (39)", "ternary original");
+    check_unusable(39, k, m, 350000, "TL2 (39)", "tuned for one machine");
+    check_unusable(42, k, m, n / 256 * 42, "STQ1_0 (42, of the program ZINC)", "ternary original");
+    check_unusable(142, k, m, n / 4, "IQ2_TN (142)", "i2_s");
+    check_unusable(143, k, m, n / 256 * 52 + 2 * m, "IQ1_TN (143)", "i2_s");
+    check_unusable(134, k, m, n / 64 * 13, "IQ1_BN without row scales (134, before October 2024)",
+                   "i2_s");
+    check_unusable(135, k, m, n / 4, "IQ2_BN without row scales (135, before October 2024)",
+                   "i2_s");
     /* our own type in a place that cannot have it */
-    check_verdict(135, k, m, n / 4 + 4 * m, "IQ2_BN", "ternary original");
-    check_verdict(36, k, m, n / 4 + 32, "I2_S", "ternary original");
+    check_unusable(135, k, m, n / 4 + 4 * m, "IQ2_BN", "ternary original");
+    check_unusable(36, k, m, n / 4 + 32, "I2_S", "ternary original");
     assert_null(tensor_type_unusable(4711, k, m, n, 32).name);
 }
 

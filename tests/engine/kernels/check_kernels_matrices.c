@@ -68,7 +68,7 @@ static size_t any_numbers(struct check *c, size_t n, int32_t *out)
     return n_chosen;
 }
 
-static void some_of(struct check *c, size_t n_rows, size_t n_lines, enum ternary_pattern p)
+static void listed_of(struct check *c, size_t n_rows, size_t n_lines, enum ternary_pattern p)
 {
     if (!check_selects(c))
         return;
@@ -85,14 +85,14 @@ static void some_of(struct check *c, size_t n_rows, size_t n_lines, enum ternary
     guard_release();
 }
 
-static void check_some(struct check *c)
+static void check_listed(struct check *c)
 {
     for (enum ternary_pattern p = 0; p < N_TERNARY_PATTERNS; p++) {
         for (size_t n_rows = 1; n_rows <= 40; n_rows += 1 + n_rows / 4)
             for (size_t n_lines = 1; n_lines <= 20; n_lines += 1 + n_lines / 5)
-                some_of(c, n_rows, n_lines, p);
-        some_of(c, 9, 27, p);
-        some_of(c, 9, 70, p);
+                listed_of(c, n_rows, n_lines, p);
+        listed_of(c, 9, 27, p);
+        listed_of(c, 9, 70, p);
     }
 }
 
@@ -431,7 +431,7 @@ const struct check_case matrix_cases[] = {
     {"coarse_states", check_coarse_states},
     {"ternary_matvec", check_matvec},
     {"ternary_matmul", check_matmul},
-    {"ternary_listed", check_some},
+    {"ternary_listed", check_listed},
     {"ternary_columns", check_columns},
     {"live_gates and live_inputs", check_live},
     {"rows", check_rows},
