@@ -36,6 +36,12 @@ size_t chat_n_ctx(const struct chat *c)
     return worker_n_ctx(c->worker);
 }
 
+size_t chat_n_in_context(const struct chat *c)
+{
+    const size_t n_ctx = chat_n_ctx(c);
+    return n_ctx > 0 ? size_min(c->n_used, n_ctx) : c->n_used;
+}
+
 /* Tokens per second in about RATE_SECONDS before the last token. 0 before the third token: one time
  * between two tokens alone varies too much. 0 also before RATE_MIN_SECONDS: speculative decoding
  * gives several tokens at once, and a rate over one such group would be far too high. */
@@ -57,7 +63,7 @@ void chat_status(const struct chat *c, struct status *out)
 {
     const struct turn *turn = &c->turn;
     out->n_ctx = chat_n_ctx(c);
-    out->n_used = c->n_used;
+    out->n_used = chat_n_in_context(c);
     out->rate = 0;
     out->n_done = out->n_total = 0;
     out->unsaved = c->transcript.unsaved;
@@ -99,9 +105,7 @@ enum prompt_overflow chat_overflow(const struct chat *c)
 
 struct prompt_window chat_window(const struct chat *c)
 {
-    const struct transcript_state next = {
-        .n_skipped = size_max(c->transcript.now.n_skipped, c->n_next_skipped)};
-    return prompt_window_of(&next, chat_overflow(c));
+    return prompt_window_of(&c->transcript.now, chat_overflow(c));
 }
 
 /* `mode` is for a conversation with turns. */
@@ -163,35 +167,29 @@ struct attachment_room chat_room(const struct chat *c)
                                     limits.n_ctx};
 }
 
-/* chat_count_tokens; 0 if it fails. */
-static size_t count_tokens(const struct chat *c)
-{
-    size_t n;
-    struct bn_error ignored;
-    return chat_count_tokens(c, &n, &ignored) ? n : 0;
-}
-
 void chat_update_n_used(struct chat *c)
 {
-    const size_t n_ctx = chat_n_ctx(c);
-    c->n_next_skipped = c->n_next_dropped = 0;
-    c->n_used = count_tokens(c);
-    if (n_ctx == 0)
-        return;
+    struct bn_error ignored;
+    if (!chat_count_tokens(c, &c->n_used, &ignored))
+        c->n_used = 0;
+}
+
+size_t chat_next_drop(const struct chat *c)
+{
+    if (chat_n_ctx(c) == 0)
+        return 0;
     const struct prompt_limits limits = next_limits(c);
-    if (c->n_used > limits.n_ctx - limits.n_reserve)
-        c->n_next_dropped =
-            prompt_next_drop(&c->maker, &c->transcript.now, &limits, &c->n_next_skipped);
-    if (c->n_next_dropped > 0)
-        c->n_used = count_tokens(c);
-    c->n_used = size_min(c->n_used, n_ctx);
+    if (c->n_used <= limits.n_ctx - limits.n_reserve)
+        return 0;
+    return prompt_next_drop(&c->maker, &c->transcript.now, &limits);
 }
 
 void chat_show_next_drop(struct chat *c)
 {
-    if (c->n_next_dropped > 0)
-        ui_notice(c->ui, TONE_WARNING, "context: the next message will drop %zu oldest turn%s",
-                  c->n_next_dropped, c->n_next_dropped == 1 ? "" : "s");
+    const size_t n = c->store->is_script ? 0 : chat_next_drop(c);
+    if (n > 0)
+        ui_notice(c->ui, TONE_WARNING, "context: the next message will drop %zu oldest turn%s", n,
+                  n == 1 ? "" : "s");
 }
 
 /* The maker with the settings of this turn: a /retry may have another --think than the chat. */
@@ -215,7 +213,6 @@ static bool fit(struct chat *c, const struct options *settings, struct prompt *o
     if (!prompt_fit(&maker, &c->transcript.now, turn->mode, &limits, &fitted, &turn->is_too_long,
                     err))
         return false;
-    c->n_next_skipped = c->n_next_dropped = 0; /* n_skipped has it now */
     turn->n_turns = c->transcript.now.n - c->transcript.now.n_skipped;
     if (limits.overflow == OVERFLOW_KEEP_FIRST && c->transcript.now.n_skipped > 0)
         turn->n_turns++; /* the first one, which n_skipped counts too */

@@ -68,10 +68,7 @@ struct chat {
     struct thought_splitter thought; /* splits the answer of the running turn */
     struct chat_totals totals;
     struct generator_peaks peaks; /* zero until /stats peak has measured them */
-    size_t n_used;                /* tokens of the context in use; 0 also if unknown */
-    /* The n_skipped that the next prompt will have even if the next message is short, and the
-     * number of turns that this message will drop. Both are 0 if the conversation fits. */
-    size_t n_next_skipped, n_next_dropped;
+    size_t n_used;                /* tokens of the conversation in the context; 0 also if unknown */
     /* ring buffer: time of token i, as in its event, at index i % CHAT_RATE_TOKENS */
     double token_times[CHAT_RATE_TOKENS];
 };
@@ -117,8 +114,7 @@ void chat_event(struct chat *c, struct worker_event *event);
 
 /* How a full context is handled: --overflow, or the default. */
 enum prompt_overflow chat_overflow(const struct chat *c);
-/* The part of the conversation that is in the context. Turns that the next message will drop, even
- * if it is short, are left out already. */
+/* The part of the conversation that is in the context. */
 struct prompt_window chat_window(const struct chat *c);
 /* Encode this part. If there are no turns and the template does not accept that, encode what comes
  * before the first message. Free `out` with prompt_finish. Errors of prompt_encode. */
@@ -129,10 +125,14 @@ void chat_split_answer(const struct chat *c, const struct exchange *e, struct st
                        struct strbuf *answer);
 /* The number of ids of this part up to the end of the last answer. Errors of prompt_encode. */
 bool chat_count_tokens(const struct chat *c, size_t *out, struct bn_error *err);
-/* After a change of the conversation: set n_next_skipped and n_next_dropped, and set n_used to
- * chat_count_tokens, but at most to the context, or to 0 if that fails. */
+/* After a change of the conversation: set n_used to chat_count_tokens, or to 0 if that fails. */
 void chat_update_n_used(struct chat *c);
-/* Call this after chat_update_n_used: show n_next_dropped, unless it is 0. */
+/* n_used, but at most the context: the next message drops turns if there are more tokens. */
+size_t chat_n_in_context(const struct chat *c);
+/* The number of turns that the next message will drop, however short it is. Uses n_used. */
+size_t chat_next_drop(const struct chat *c);
+/* After chat_update_n_used: show chat_next_drop, unless it is 0. Does nothing in a script, which
+ * learns it when the message is sent. */
 void chat_show_next_drop(struct chat *c);
 /* Set state and numbers of the status row. Does not change the texts of `out`, and changes
  * seconds_left only while a prompt is evaluated. */
@@ -143,7 +143,8 @@ void chat_status(const struct chat *c, struct status *out);
 bool chat_save(struct chat *c);
 /* Whether the conversation stays if the program ends now: write it to the named chat or, if this
  * fails, to last.json. Also true if the chat has no name, because then the user has not asked for a
- * file. False: *err says why the named chat could not be written, and nothing was shown. */
+ * file. False: *err says why the named chat, or one that chat_pause_named has left, could not be
+ * written, and nothing was shown. */
 bool chat_is_kept(struct chat *c, struct bn_error *err);
 /* Detach the named chat: later turns are not written to it. Its journal becomes part of its file.
  * Call chat_save first, if the conversation has changed since. False: the file could not be

@@ -224,16 +224,11 @@ static bool open_to_load(struct command_host *host, struct bn_str name, const ch
 static void show_loaded(struct command_host *host, const char *path,
                         const struct store_reading *reading)
 {
-    const struct chat *c = host->chat;
-    const size_t n = c->transcript.now.n;
-    struct bn_error ignored;
+    const size_t n = host->chat->transcript.now.n;
     chat_update_n_used(host->chat);
-    size_t n_tokens = c->n_used; /* at most the context: if it is full, count all tokens */
-    if (n_tokens > 0 && n_tokens == chat_n_ctx(c) && !chat_count_tokens(c, &n_tokens, &ignored))
-        n_tokens = c->n_used;
     chat_show_reading(host->chat, path, reading, host->ui->ops->notice);
     ui_notice(host->ui, TONE_PLAIN, "%zu turn%s loaded, %zu tok; /history shows them", n,
-              n == 1 ? "" : "s", n_tokens);
+              n == 1 ? "" : "s", host->chat->n_used);
     chat_show_next_drop(host->chat);
 }
 

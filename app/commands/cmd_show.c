@@ -80,7 +80,8 @@ static void add_overflow(struct command_host *host, struct strbuf *text)
 {
     const struct transcript_state *s = &host->chat->transcript.now;
     const enum prompt_overflow overflow = chat_overflow(host->chat);
-    const struct prompt_window w = prompt_window_of(s, overflow);
+    const struct prompt_window w = chat_window(host->chat);
+    const size_t n_next = chat_next_drop(host->chat);
     const size_t n_first = overflow == OVERFLOW_KEEP_FIRST, n_out = w.n_skipped - w.n_first;
     const size_t next = w.n_skipped > n_first ? w.n_skipped : n_first;
     if (overflow == OVERFLOW_STOP)
@@ -93,6 +94,8 @@ static void add_overflow(struct command_host *host, struct strbuf *text)
                     (long long)options_int(host->options, "overflow-to"));
     if (n_out > 0)
         strbuf_addf(text, "\ndropped so far: %zu", n_out);
+    if (n_next > 0)
+        strbuf_addf(text, "\nthe next message will drop: %zu", n_next);
     if (overflow != OVERFLOW_STOP && s->n > next + 1) { /* the last turn is never dropped */
         strbuf_add_text(text, "\nnext to go: ");
         term_text_brief(exchange_typed(s->items[next]), COMMAND_BRIEF_COLUMNS, text);

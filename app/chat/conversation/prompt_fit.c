@@ -207,14 +207,13 @@ size_t prompt_room(const struct prompt_maker *m, const struct transcript_state *
 }
 
 size_t prompt_next_drop(const struct prompt_maker *m, const struct transcript_state *s,
-                        const struct prompt_limits *limits, size_t *n_skipped)
+                        const struct prompt_limits *limits)
 {
     struct exchange empty = {0};
     struct transcript_state asked;
     struct prompt_fitted fitted;
     struct bn_error ignored; /* sending a message reports it */
     bool too_long;
-    *n_skipped = s->n_skipped;
     if (!ask_empty(s, &empty, &asked))
         return 0;
     const bool ok = prompt_fit(m, &asked, PROMPT_ANSWER, limits, &fitted, &too_long, &ignored);
@@ -222,6 +221,5 @@ size_t prompt_next_drop(const struct prompt_maker *m, const struct transcript_st
     if (!ok)
         return 0;
     prompt_finish(&fitted.prompt);
-    *n_skipped = asked.n_skipped;
     return fitted.n_dropped;
 }

@@ -57,10 +57,9 @@ bool prompt_fail_context(const char *what, size_t n_ids, size_t n_reserve, size_
 size_t prompt_room(const struct prompt_maker *m, const struct transcript_state *s,
                    const struct prompt_limits *limits);
 
-/* The number of turns that prompt_fit will leave out for the next message, however short it is.
- * *n_skipped becomes the transcript_state.n_skipped that the conversation will then have. The
- * result is 0, and *n_skipped that of `s`, if the conversation fits, or if prompt_fit will fail. */
+/* The number of turns that prompt_fit will leave out for the next message, however short it is. 0:
+ * the conversation fits, or prompt_fit will fail. */
 size_t prompt_next_drop(const struct prompt_maker *m, const struct transcript_state *s,
-                        const struct prompt_limits *limits, size_t *n_skipped);
+                        const struct prompt_limits *limits);
 
 #endif
