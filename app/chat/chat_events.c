@@ -236,8 +236,7 @@ static void count_loaded(struct chat *c)
     if (s->n == 0 && s->system.n_bytes == 0)
         return;
     chat_update_n_used(c);
-    if (!c->store->is_script)
-        chat_show_next_drop(c);
+    chat_show_next_drop(c);
 }
 
 static void on_loaded(struct chat *c)

@@ -58,6 +58,8 @@ bool chat_is_kept(struct chat *c, struct bn_error *err)
     struct store_file *last = &c->store->last, *named = &c->store->named;
     const struct transcript_state *state = transcript_saved(&c->transcript);
     struct bn_error ignored; /* the failure of the named chat is reported */
+    if (c->store->has_lost_named)
+        return bn_fail(err, BN_EIO, "an earlier chat could not be saved; /undo returns to it");
     return !named->path[0] || store_has(named, state) || store_save(c->store, named, state, err) ||
            (last->path[0] && store_save(c->store, last, state, &ignored));
 }
@@ -95,8 +97,11 @@ bool chat_pause_named(struct chat *c)
         return chat_close_named(c);
     }
     const bool ok = store_pause(store, &store->named, transcript_saved(&c->transcript), &err);
-    if (!ok)
-        show_failure(c, &store->named, err.text, effect_of(c, &store->named, false));
+    if (!ok) {
+        store->has_lost_named = true;
+        ui_notice(c->ui, store->is_script ? TONE_ERROR : TONE_WARNING,
+                  "%s; the last turns of this chat are not saved", err.text);
+    }
     store->paused[n] = (struct store_paused){c->transcript.now.chat_number, store->named};
     store->n_paused++;
     store->named = (struct store_file){0};
@@ -112,6 +117,7 @@ void chat_resume_named(struct chat *c)
         i--;
     if (i == 0) /* this chat had no file */
         return;
+    store->has_lost_named = false; /* its turns are those of the present chat again */
     store->named = store->paused[i - 1].file;
     store->paused[i - 1] = store->paused[--store->n_paused];
     memcpy(path, store->named.path, sizeof(path));
@@ -176,7 +182,7 @@ bool chat_close_files(struct chat *c, bool *is_named_chat_written)
 {
     const bool has_named = c->store->named.path[0];
     c->is_closing = true;
-    *is_named_chat_written = chat_close_named(c);
+    *is_named_chat_written = chat_close_named(c) && !c->store->has_lost_named;
     if (!*is_named_chat_written) /* the message about the file that the user has named is enough */
         c->store->has_warned_last = true;
     const bool is_last_saved = close_file(c, &c->store->last, has_named && *is_named_chat_written);

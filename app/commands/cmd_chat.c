@@ -89,6 +89,7 @@ bool cmd_system(struct command_host *host, struct bn_str args)
                       host->chat->n_used);
         else
             ui_notice(host->ui, TONE_PLAIN, "system message %s", done);
+        chat_show_next_drop(host->chat);
         command_save_chat(host);
     }
     strbuf_finish(&text);
@@ -307,13 +308,13 @@ bool cmd_clear(struct command_host *host, struct bn_str args)
     memcpy(path, host->chat->store->named.path, sizeof(path));
     /* Detach the saved chat first: its last write needs the conversation, and finish_change would
      * write the empty one to it. */
-    if (!chat_pause_named(host->chat))
-        host->write_failed = true;
+    const bool is_saved = chat_pause_named(host->chat);
+    host->write_failed |= !is_saved;
     if (!transcript_clear(&host->chat->transcript)) {
         chat_resume_named(host->chat);
         return fail_memory(host);
     }
-    if (has_file)
+    if (has_file && is_saved)
         ui_notice(host->ui, TONE_PLAIN, "%s keeps the conversation as it was last saved", path);
     finish_change(host, "cleared (/undo brings it back)");
     return true;

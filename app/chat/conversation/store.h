@@ -65,6 +65,7 @@ struct store {
                         named, such as input history and snapshots */
     /* A failed write of `last`, and one of `named`, has been shown. It is shown only once. */
     bool has_warned_last, has_warned_named;
+    bool has_lost_named; /* the last write of a chat that is in `paused` has failed */
     struct store_paused
         *paused; /* (n_paused) earlier chats of this run, which /undo can continue */
     size_t n_paused, cap_paused;

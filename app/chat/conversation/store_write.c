@@ -430,6 +430,15 @@ static bool is_saved(const struct store_file *f, const struct transcript_state *
     return f->base_is_known && store_has(f, state);
 }
 
+/* Whether the file and its journal still have their names. If another program has deleted one of
+ * them, a line that is appended to the journal would be lost. */
+static bool has_files(const struct store_file *f)
+{
+    struct stat st;
+    return access(f->path, F_OK) == 0 &&
+           (f->journal == 0 || (fstat(f->journal, &st) == 0 && st.st_nlink > 0));
+}
+
 bool store_save(const struct store *s, struct store_file *f, const struct transcript_state *state,
                 struct bn_error *err)
 {
@@ -438,7 +447,7 @@ bool store_save(const struct store *s, struct store_file *f, const struct transc
     const size_t n_keep = count_shared(f, state);
     const bool appends = f->base_is_known && f->header_hash == header_hash_of(f, state) &&
                          state->n - n_keep <= APPEND_MAX_TURNS &&
-                         f->journal_bytes < JOURNAL_MAX_BYTES;
+                         f->journal_bytes < JOURNAL_MAX_BYTES && has_files(f);
     /* The journal becomes part of the file later, so the file must be writable when it is used. */
     const bool ok =
         appends ? new_file_may_replace(f->path, err) && append_turns(s, f, state, n_keep, err)

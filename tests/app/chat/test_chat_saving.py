@@ -131,6 +131,39 @@ class Saving(TerminalCase):
                 os.unlink(self.path('lost.json'))
                 os.unlink(self.path('lost.json.journal'))
 
+    def test_clear_does_not_lose_a_chat_that_cannot_be_saved(self):
+        for end in (b'\x04', b'/undo\r'):
+            self.fake('one', 'long ' * 500, 'three')
+            terminal = self.full_terminal('--session', self.path('lost.json'))
+            terminal.expect(rb'loaded in')
+            for text in (b'a\r', b'b\r'):
+                self.says_in(terminal, text)
+            said = self.says_in(terminal, b'/clear\r', rb'/undo\s+brings\s+it\s+back')
+            self.assertRegex(said, rb'the\s+last\s+turns\s+of\s+this\s+chat\s+are\s+not\s+saved')
+            self.assertNotRegex(said, rb'keeps\s+the\s+conversation')
+            self.says_in(terminal, b'\x04', rb'an\s+earlier\s+chat\s+could\s+not\s+be\s+saved;\s+/undo')
+            if end == b'/undo\r':
+                self.says_in(terminal, end, rb'2\s+turns\s+left')
+            else:
+                terminal.send(end)
+                self.left_clean(terminal, 5)
+            os.unlink(self.path('lost.json'))
+            if os.path.exists(self.path('lost.json.journal')):
+                os.unlink(self.path('lost.json.journal'))
+
+    def test_a_deleted_chat_is_written_again_as_a_whole(self):
+        self.fake('one', 'two', 'three')
+        path = self.path('deleted.json')
+        for name in (path, path + '.journal'):
+            terminal = self.ready('--session', path)
+            for text in (b'a\r', b'b\r'):
+                self.says_in(terminal, text)
+            os.unlink(name)
+            self.says_in(terminal, b'c\r')
+            self.assertEqual(self.turns_of('deleted.json')[-3:], ['a', 'b', 'c'])
+            self.leave(terminal)
+            os.unlink(path)
+
     def test_a_chat_that_its_journal_keeps_is_not_lost(self):
         """The disk has space for the journal, but not for a new file, which is longer."""
         self.fake('long ' * 60)
