@@ -232,7 +232,9 @@ void inline_settle(struct ui *ui)
     const double end = clock_seconds() + MAX_SETTLE_SECONDS;
     inline_follow_size(ui);
     while (u->is_settling && clock_seconds() < end) {
-        (void)poll(NULL, 0, inline_settle_wait(u)); /* a signal may end it early */
+        const int left = (int)(1000 * (end - clock_seconds())) + 1; /* ms */
+        const int wait = inline_settle_wait(u);
+        (void)poll(NULL, 0, wait < left ? wait : left); /* a signal may end it early */
         inline_follow_size(ui);
     }
 }

@@ -259,6 +259,7 @@ static void put_thought(struct ui *ui, struct bn_str text)
         return;
     }
     struct strbuf rows = {0};
+    p->thought.columns = tty_size(STDERR_FILENO).columns; /* as in put_answer */
     flow_add(&p->thought, text, &rows);
     fputs(strbuf_text(&rows), stderr);
     strbuf_finish(&rows);
@@ -292,10 +293,16 @@ static void put_answer(struct ui *ui, struct bn_str text)
     strbuf_finish(&rows);
 }
 
-static void end_answer(struct ui *ui)
+/* Write the rest of an answer and its end at once, so that the reader of a pipe sees all of it. */
+static void end_answer(struct ui *ui, struct bn_str text)
 {
+    struct pipe_ui *p = self(ui);
     struct strbuf rest = {0};
-    flow_flush(&self(ui)->answer, &rest); /* nothing unless stdout is a terminal */
+    if (p->out_is_tty)
+        flow_add(&p->answer, text, &rest);
+    else
+        strbuf_add_str(&rest, text);
+    flow_flush(&p->answer, &rest); /* nothing unless stdout is a terminal */
     strbuf_add_char(&rest, '\n');
     put(ui, strbuf_str(&rest));
     strbuf_finish(&rest);
@@ -376,8 +383,7 @@ static void pipe_turn_end(struct ui *ui, const struct turn *turn)
     } else {
         p->is_separated = false;
         p->n_turns_written++;
-        put_answer(ui, strbuf_str(&p->buffered)); /* empty, unless --no-stream */
-        end_answer(ui);
+        end_answer(ui, strbuf_str(&p->buffered)); /* empty, unless --no-stream */
     }
     report_progress_erase();
     print_probs(ui, turn);
@@ -405,7 +411,7 @@ static void put_end_of_failed(struct ui *ui)
     if (!p->is_separated || turn->shown.n_bytes <= turn->n_shown_before ||
         !options_flag(ui->options, "stream"))
         return;
-    end_answer(ui);
+    end_answer(ui, (struct bn_str){0});
     p->is_separated = false;
     p->n_turns_written++;
 }
