@@ -92,7 +92,7 @@ class Journal(TerminalCase):
         terminal.send('/retry\r')
         terminal.expect(rb'generating 6')
         self.assertIn(b'stopped', self.says_in(terminal, b'\x1b'))
-        self.assertEqual([m['content'] for m in self.saved(path)], ['a', 'a part'])
+        self.wait_for(lambda: [m['content'] for m in self.saved(path)] == ['a', 'a part'])
         terminal.send('/undo\r')
         terminal.expect(rb'1 turn left')
         self.wait_for(lambda: [m['content'] for m in self.saved(path)] == ['a', 'the whole answer'])
