@@ -3,17 +3,12 @@
 test_chat_screens.py CHAT MAKE_MODEL: screens of the inline painter in tmux that change over time, which
 golden screens (test_golden_screens.py) cannot show. Skipped (77) without tmux.
 """
-import re
 import shutil
 import sys
-import time
-from collections import Counter
 
 from support.chat_case import ChatCase
 from support.program_case import PROGRAM, main
 from support.terminal_screen import Screen
-
-WORDS = [f'w{i:03}x' for i in range(200)]
 
 
 class Screens(ChatCase):
@@ -75,19 +70,6 @@ class Screens(ChatCase):
                 screen.expect(shown)
                 screen.send('Escape')
                 screen.expect('stopped')
-
-    def test_resizing_loses_and_repeats_nothing(self):
-        self.fake(' '.join(WORDS), token_ms=2)
-        screen = self.open(80, 24)
-        screen.send('go', 'Enter')
-        for columns, rows in ((60, 20), (100, 24), (40, 10), (77, 12), (120, 30), (30, 8), (80, 24)):
-            time.sleep(0.3)
-            screen.resize(columns, rows)
-        screen.expect(r'\[\d+ tok', seconds=60, args=('-J',))
-        text = screen.text('-J', '-S', '-500')
-        found = Counter(re.findall(r'w\d{3}x', text))
-        self.assertEqual([w for w in WORDS if found[w] != 1], [], text)
-        self.assertNotIn('generating', text)
 
     def test_a_signal_that_ends_the_program_leaves_no_status_row(self):
         self.fake('some words ', endless=1, token_ms=20, n_ctx=4000)

@@ -34,6 +34,19 @@ class Storms(ChatCase):
         screen.expect('>>>')
         return screen
 
+    def test_resizing_loses_and_repeats_nothing(self):
+        self.fake(' '.join(WORDS), token_ms=2)
+        screen = self.open(80, 24)
+        screen.send('go', 'Enter')
+        for columns, rows in ((60, 20), (100, 24), (40, 10), (77, 12), (120, 30), (30, 8), (80, 24)):
+            time.sleep(0.3)
+            screen.resize(columns, rows)
+        screen.expect(r'\[\d+ tok', seconds=60, args=('-J',))
+        text = screen.text('-J', '-S', '-500')
+        found = Counter(re.findall(r'w\d{3}x', text))
+        self.assertEqual([w for w in WORDS if found[w] != 1], [], text)
+        self.assertNotIn('generating', text)
+
     def test_quick_changes_of_the_size_repeat_nothing(self):
         """
         tmux reports a change up to 0.25 s after its screen has changed. Text that comes meanwhile must not be
