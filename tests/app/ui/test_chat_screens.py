@@ -6,19 +6,11 @@ golden screens (test_golden_screens.py) cannot show. Skipped (77) without tmux.
 import shutil
 import sys
 
-from support.chat_case import ChatCase
-from support.program_case import PROGRAM, main
-from support.terminal_screen import Screen
+from support.program_case import main
+from support.screen_case import ScreenCase
 
 
-class Screens(ChatCase):
-    def open(self, columns, rows, *args):
-        screen = Screen(self.home.name, self.env, [PROGRAM, self.model, '--private', *args], columns,
-                        rows)
-        self.addCleanup(screen.close)
-        screen.expect('>>>')
-        return screen
-
+class Screens(ScreenCase):
     def test_the_prompt_shows_the_loading_progress_beside_typed_text(self):
         self.fake(load_until=self.gate())
         screen = self.open(80, 24)

@@ -9,21 +9,16 @@ import shutil
 import sys
 import time
 
-from support.chat_case import ChatCase
 from support.program_case import PROGRAM, main
+from support.screen_case import ScreenCase
 from support.terminal_screen import Screen
 
 FAMILY = '\U0001f468\u200d\U0001f469\u200d\U0001f467'
 PAINTERS = ([], ['--tui'])
 
 
-class EditorCase(ChatCase):
-    def open(self, columns, rows, *args):
-        screen = Screen(self.home.name, self.env, [PROGRAM, self.model, '--private', *args], columns, rows)
-        self.addCleanup(screen.close)
-        screen.expect(r'loaded\s+in|ready')
-        screen.expect('>>>')
-        return screen
+class EditorCase(ScreenCase):
+    opened = (r'loaded\s+in|ready', '>>>')
 
     def paste(self, screen, text):
         screen.tmux('set-buffer', text)

@@ -9,20 +9,16 @@ import sys
 import time
 from collections import Counter
 
-from support.chat_case import ChatCase
 from support.program_case import PROGRAM, main
+from support.screen_case import ScreenCase
 from support.terminal_screen import Screen
 
 WORDS = [f'w{i:03}x' for i in range(200)]
 
 
-class FullScreens(ChatCase):
+class FullScreens(ScreenCase):
     def open(self, columns, rows, *args):
-        screen = Screen(self.home.name, self.env, [PROGRAM, self.model, '--private', '--tui', *args],
-                        columns, rows)
-        self.addCleanup(screen.close)
-        screen.expect('>>>')
-        return screen
+        return super().open(columns, rows, '--tui', *args)
 
     def marked(self, screen):
         """The text of the row in reverse video in the transcript, or None."""

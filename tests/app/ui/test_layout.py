@@ -7,18 +7,13 @@ import re
 import shutil
 import sys
 
-from support.chat_case import ChatCase
 from support.program_case import PROGRAM, main
+from support.screen_case import ScreenCase
 from support.terminal_screen import Screen
 
 
-class Layout(ChatCase):
-    def open(self, columns, rows, *args):
-        screen = Screen(self.home.name, self.env, [PROGRAM, self.model, '--private', *args], columns, rows)
-        self.addCleanup(screen.close)
-        screen.expect(r'loaded\s+in')
-        screen.expect('>>>')
-        return screen
+class Layout(ScreenCase):
+    opened = (r'loaded\s+in', '>>>')
 
     def say(self, screen, line, until):
         screen.send('-l', line)

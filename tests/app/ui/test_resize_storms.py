@@ -10,9 +10,8 @@ import sys
 import time
 from collections import Counter
 
-from support.chat_case import ChatCase
-from support.program_case import PROGRAM, main
-from support.terminal_screen import Screen
+from support.program_case import main
+from support.screen_case import ScreenCase
 
 WORDS = [f'w{i:03}x' for i in range(200)]
 # Changes of the window's size. Each has the seconds to wait before it, and the new columns and rows.
@@ -26,13 +25,8 @@ STORMS = (
 )
 
 
-class Storms(ChatCase):
-    def open(self, columns, rows, *args):
-        screen = Screen(self.home.name, self.env, [PROGRAM, self.model, '--private', *args], columns, rows)
-        self.addCleanup(screen.close)
-        screen.expect(r'loaded\s+in')
-        screen.expect('>>>')
-        return screen
+class Storms(ScreenCase):
+    opened = (r'loaded\s+in', '>>>')
 
     def test_resizing_loses_and_repeats_nothing(self):
         self.fake(' '.join(WORDS), token_ms=2)
