@@ -33,10 +33,17 @@ bool command_fail(struct command_host *host, const char *reason)
     return false;
 }
 
+bool command_file_failed(struct command_host *host)
+{
+    host->file_failed = true;
+    return false;
+}
+
 bool command_fail_file(struct command_host *host, const struct bn_error *err)
 {
-    host->file_failed = err->code != BN_EARG && err->code != BN_ECONTEXT && err->code != BN_ENOMEM;
-    return command_fail(host, err->text);
+    (void)command_fail(host, err->text);
+    return err->code != BN_EARG && err->code != BN_ECONTEXT && err->code != BN_ENOMEM &&
+           command_file_failed(host);
 }
 
 size_t command_count_tokens(const struct command_host *host, struct bn_str text)
@@ -125,14 +132,14 @@ bool command_may_write(struct command_host *host, const char *command, struct bn
         return command_fail(host, "the name of the file is empty");
     if (!store_has_folder(path, &err))
         return command_fail_file(host, &err);
-    host->file_failed = exists && S_ISDIR(st.st_mode);
-    if (host->file_failed)
+    if (exists && S_ISDIR(st.st_mode)) {
         ui_notice(host->ui, TONE_ERROR, "%s is a directory; a name for the file is missing", path);
-    else if (exists && !replaces)
-        ui_notice(host->ui, TONE_ERROR, "%s already exists; /%s %.*s! replaces it", path, command,
-                  (int)size_min(args.n_bytes, 400), args.ptr);
-    else
+        return command_file_failed(host);
+    }
+    if (!exists || replaces)
         return true;
+    ui_notice(host->ui, TONE_ERROR, "%s already exists; /%s %.*s! replaces it", path, command,
+              (int)size_min(args.n_bytes, 400), args.ptr);
     return false;
 }
 

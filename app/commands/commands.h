@@ -68,6 +68,8 @@ enum entry_result command_run(struct command_host *host, struct bn_str name, str
 
 /* Show the reason as an error. Returns false. */
 bool command_fail(struct command_host *host, const char *reason);
+/* Set host->file_failed: the reason, which is shown already, is a file. Returns false. */
+bool command_file_failed(struct command_host *host);
 /* Show the error of a function that reads or writes a file. Returns false. Sets host->file_failed,
  * unless the reason is not the file: BN_EARG, BN_ECONTEXT, BN_ENOMEM. */
 bool command_fail_file(struct command_host *host, const struct bn_error *err);
