@@ -36,12 +36,6 @@ size_t chat_n_ctx(const struct chat *c)
     return worker_n_ctx(c->worker);
 }
 
-size_t chat_n_in_context(const struct chat *c)
-{
-    const size_t n_ctx = chat_n_ctx(c);
-    return n_ctx > 0 ? size_min(c->n_used, n_ctx) : c->n_used;
-}
-
 /* Tokens per second in about RATE_SECONDS before the last token. 0 before the third token: one time
  * between two tokens alone varies too much. 0 also before RATE_MIN_SECONDS: speculative decoding
  * gives several tokens at once, and a rate over one such group would be far too high. */
@@ -63,7 +57,8 @@ void chat_status(const struct chat *c, struct status *out)
 {
     const struct turn *turn = &c->turn;
     out->n_ctx = chat_n_ctx(c);
-    out->n_used = chat_n_in_context(c);
+    /* If there are more tokens than the context has room for, the next message drops turns. */
+    out->n_used = out->n_ctx > 0 ? size_min(c->n_used, out->n_ctx) : c->n_used;
     out->rate = 0;
     out->n_done = out->n_total = 0;
     out->unsaved = c->transcript.unsaved;

@@ -127,8 +127,6 @@ void chat_split_answer(const struct chat *c, const struct exchange *e, struct st
 bool chat_count_tokens(const struct chat *c, size_t *out, struct bn_error *err);
 /* After a change of the conversation: set n_used to chat_count_tokens, or to 0 if that fails. */
 void chat_update_n_used(struct chat *c);
-/* n_used, but at most the context: the next message drops turns if there are more tokens. */
-size_t chat_n_in_context(const struct chat *c);
 /* The number of turns that the next message will drop, however short it is. Uses n_used. */
 size_t chat_next_drop(const struct chat *c);
 /* After chat_update_n_used: show chat_next_drop, unless it is 0. Does nothing in a script, which
@@ -156,10 +154,11 @@ bool chat_pause_named(struct chat *c);
 /* Call this after an earlier chat has become the present one. If chat_pause_named has remembered
  * a file of this chat, the chat is saved there again, or a notice says why that is not possible. */
 void chat_resume_named(struct chat *c);
-/* Through `show`, warn if store_open has set aside a journal without a chat; nothing otherwise. */
+/* If store_open has set aside a journal without a chat, call `show` with a warning. */
 void chat_show_set_aside(const struct chat *c, const struct store_file *f, ui_show_fn show);
-/* Through `show`, say which answers of the file `path` are tokenised again, and warn if its journal
- * was not used, or only a part of it. Nothing if all ids and all lines of the journal are used. */
+/* Call `show` with what the user should know of the file `path` that was read: answers that are
+ * tokenised again, and a journal that was not used, or only in part. `show` is not called if all
+ * ids and all lines of the journal are used. */
 void chat_show_reading(const struct chat *c, const char *path, const struct store_reading *reading,
                        ui_show_fn show);
 /* At the end of the program: chat_close_named, whose result is *is_named_chat_written, and the same

@@ -84,8 +84,8 @@ static void a_cut_is_undone_only_if_it_was_the_last_change(void **state)
     assert_int_equal(transcript_redo(&t), UNDO_CUT);
     expect(&t, "");
     add_exchange(&t, "c", "3");
-    assert_int_equal(transcript_undo(&t), UNDO_EXCHANGE); /* the message first ... */
-    assert_int_equal(transcript_undo(&t), UNDO_CUT);      /* ... then the cut */
+    assert_int_equal(transcript_undo(&t), UNDO_EXCHANGE); /* removes the message */
+    assert_int_equal(transcript_undo(&t), UNDO_CUT);      /* reverts the cut */
     expect(&t, "ab");
     transcript_finish(&t);
 }
@@ -353,8 +353,8 @@ static void undo_restores_the_answers_that_retries_replaced(void **state)
         assert_int_not_equal(transcript_redo(&t), UNDO_NOTHING);
     expect_answer(&t, "3");
     add_exchange(&t, "b", "4");
-    assert_int_equal(transcript_undo(&t), UNDO_EXCHANGE); /* the message first ... */
-    assert_int_equal(transcript_undo(&t), UNDO_CUT);      /* ... then the retry */
+    assert_int_equal(transcript_undo(&t), UNDO_EXCHANGE); /* removes the message */
+    assert_int_equal(transcript_undo(&t), UNDO_CUT);      /* reverts the retry */
     expect_answer(&t, "2");
     transcript_finish(&t);
 }
