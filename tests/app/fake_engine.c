@@ -36,6 +36,7 @@ struct generator {
  *   answers=FILE   bytes of the answers, in order; 0x1E separates two answers. special=1: texts of
  *                  special tokens in them become these tokens
  *   hold=FILE      at a byte 0x1D, an answer waits until the file exists, and deletes it
+ *   waiting=FILE   create this file when an answer begins to wait
  *   endless=1      repeat each answer without end; same=1: repeat its first token
  *   load_ms, load_until=FILE, load_error=1   loading takes this time, waits for the file, fails
  *   begun=FILE     create this file before the first token of an answer
@@ -361,6 +362,7 @@ static int32_t unsent_token(const struct generator *g)
 /* Wait for the file of `hold`. False: cancelled. */
 static bool wait_at_mark(const struct bn_cancel *cancel)
 {
+    create_file("waiting");
     while (!delete_file("hold")) {
         if (is_cancelled(cancel))
             return false;

@@ -85,12 +85,11 @@ class Journal(TerminalCase):
 
     def test_undo_of_a_stopped_retry_reaches_the_file(self):
         path = self.session()
-        hold = self.gate('hold')
-        self.fake('the whole answer', b'a part\x1d', hold=hold)
+        self.fake('the whole answer', b'a part\x1d', hold=self.gate('hold'), waiting=self.gate('waiting'))
         terminal = self.ready('--session', path)
         self.ask(terminal, 'a')
         terminal.send('/retry\r')
-        terminal.expect(rb'generating 6')
+        self.read_until(terminal, lambda: os.path.exists(self.path('waiting')))
         self.assertIn(b'stopped', self.says_in(terminal, b'\x1b'))
         self.wait_for(lambda: [m['content'] for m in self.saved(path)] == ['a', 'a part'])
         terminal.send('/undo\r')

@@ -34,7 +34,7 @@ class ChatCase(ProgramCase):
         self.env['BITNET_FAKE'] = ' '.join(f'{name}={value}' for name, value in numbers.items())
 
     def gate(self, name='gate'):
-        """A path without a file, for the generator's options load_until, hold and begun."""
+        """A path without a file, for those options of the generator that name a file."""
         path = self.path(name)
         if os.path.exists(path):
             os.unlink(path)
