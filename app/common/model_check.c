@@ -185,7 +185,7 @@ static bool check_numbers(const struct model *m, struct model_check *check, stru
 struct sample {
     uint8_t *codes; /* (SAMPLE_ROWS, n_cols) */
     uint8_t *lines; /* (SAMPLE_ROWS, n_lines, LINE_BYTES) the codes as R1-256 */
-    uint8_t *group; /* (n_lines * LINE_COLS / R16_LINE_COLS, R16_LINE_BYTES) as R16 */
+    uint8_t *group; /* (n_lines * LINE_COLS / R16_LINE_COLS, LINE_BYTES) as R16 */
     int8_t *q; /* (PACK_TOKENS, n_lines * LINE_COLS) activations; only those of token 0 are set */
     int8_t *packed;   /* (PACK_TOKENS, n_lines * LINE_COLS) */
     int8_t *gathered; /* (PACK_TOKENS, n_lines * LINE_COLS) */
@@ -201,7 +201,7 @@ static bool sample_open(struct sample *s, size_t n_cols, struct bn_error *err)
     const size_t n_lines = (n_cols + LINE_COLS - 1) / LINE_COLS;
     s->codes = mem_alloc(n_cols, SAMPLE_ROWS);
     s->lines = mem_alloc(n_lines, SAMPLE_ROWS * LINE_BYTES);
-    s->group = mem_alloc(n_lines, LINE_COLS / R16_LINE_COLS * R16_LINE_BYTES);
+    s->group = mem_alloc(n_lines, LINE_COLS / R16_LINE_COLS * LINE_BYTES);
     s->q = mem_alloc(n_lines, PACK_TOKENS * LINE_COLS);
     s->packed = mem_alloc(n_lines, PACK_TOKENS * LINE_COLS);
     s->gathered = mem_alloc(n_lines, PACK_TOKENS * LINE_COLS);
@@ -273,7 +273,7 @@ static void pack_row(const uint8_t *codes, size_t n_cols, size_t n_lines, uint8_
 static void pack_group_row(const uint8_t *codes, size_t n_cols, size_t r, uint8_t *group)
 {
     for (size_t c = 0; c < n_cols; c++) {
-        uint8_t *byte = group + c / R16_LINE_COLS * R16_LINE_BYTES + 4 * r + c % 4;
+        uint8_t *byte = group + c / R16_LINE_COLS * LINE_BYTES + 4 * r + c % 4;
         const unsigned shift = (unsigned)(c % R16_LINE_COLS / 4) * 2;
         *byte = (uint8_t)((*byte & ~(3u << shift)) | (unsigned)codes[c] << shift);
     }
@@ -352,7 +352,7 @@ static bool compare_rows(const struct ternary_source *src, const struct cpu_kern
      * 16 to 23 become activations from -127 to 127. */
     uint32_t x = 1;
     memset(s->q, 0, n_lines * LINE_COLS);
-    memset(s->group, 0x55, n_lines * LINE_COLS / R16_LINE_COLS * R16_LINE_BYTES); /* code 1 */
+    memset(s->group, 0x55, n_lines * LINE_COLS / R16_LINE_COLS * LINE_BYTES); /* code 1 */
     s->q_sum = 0;
     for (size_t c = 0; c < src->n_cols; c++) {
         x = x * 1103515245u + 12345u;

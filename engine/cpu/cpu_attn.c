@@ -41,28 +41,21 @@ static void norm_and_rope_head(const struct cpu_thread *th, float *x, const floa
     if (has_rope)
         rope(x, b->scratch.rope_c + token * n_pairs, b->scratch.rope_s + token * n_pairs,
              hp->n_rot);
-    prefetch_floats(x + b->shape.qkv_stride, n_fetch);
+    prefetch_floats(x + b->shape.widths.qkv_stride, n_fetch);
 }
 
 /* Floats of q in a row of qkv that belong to a KV head. */
-static size_t group_floats(const struct backend *b)
+static size_t q_floats_per_kv(const struct backend *b)
 {
-    return b->shape.q_floats / b->model->hp.n_kv_heads;
-}
-
-/* Whether attention has gates (qwen35). After split_gates, the gates of the query heads of a KV
- * head follow these queries. */
-static bool has_gates(const struct backend *b)
-{
-    return b->shape.q_floats > b->shape.q_width;
+    return b->shape.widths.q_floats / b->model->hp.n_kv_heads;
 }
 
 /* Bring the query and the gate of each head, which alternate, into the order queries, gates. */
 static void split_gates(const struct cpu_thread *th, float *q)
 {
     const struct backend *b = th->pass->b;
-    const size_t head_dim = b->model->hp.head_dim, n_q_per_kv = b->shape.n_q_per_kv;
-    _Static_assert(MODEL_MAX_HEAD_DIM <= ATTN_TILE * (ATTN_BLOCK + 2),
+    const size_t head_dim = b->model->hp.head_dim, n_q_per_kv = b->shape.widths.n_q_per_kv;
+    _Static_assert(MODEL_MAX_HEAD_DIM <= ATTN_TILE * (KV_BLOCK + 2),
                    "attn_tile_floats has room for the gate of each query head");
     float *gates = th->attn_scratch;
     for (size_t i = 0; i < n_q_per_kv; i++) {
@@ -82,18 +75,19 @@ static void prepare_token(struct cpu_thread *th, const struct token_block *token
     const bool has_rope = b->model->layers[layer].traits.has_rope;
     const size_t token = tokens->token0 + t;
     const float q_scale = (float)(1.0 / sqrt((double)hp->head_dim));
-    float *row = b->scratch.qkv + token * b->shape.qkv_stride;
-    float *q = row + kv_head * group_floats(b);
+    float *row = b->scratch.qkv + token * b->shape.widths.qkv_stride;
+    float *q = row + kv_head * q_floats_per_kv(b);
     const size_t n_fetch = t + 1 < tokens->n_tokens ? hp->head_dim : 0;
-    if (has_gates(b))
+    if (pass_has_gates(&b->shape.widths))
         split_gates(th, q);
-    for (size_t i = 0; i < b->shape.n_q_per_kv; i++)
+    for (size_t i = 0; i < b->shape.widths.n_q_per_kv; i++)
         norm_and_rope_head(th, q + i * hp->head_dim, l->q_norm, has_rope, token, n_fetch);
-    for (size_t i = 0; i < b->shape.n_q_per_kv * hp->head_dim; i++)
+    for (size_t i = 0; i < b->shape.widths.n_q_per_kv * hp->head_dim; i++)
         q[i] = q[i] * q_scale;
-    float *k = row + b->shape.q_floats + kv_head * hp->head_dim;
+    float *k = row + b->shape.widths.q_floats + kv_head * hp->head_dim;
     norm_and_rope_head(th, k, l->k_norm, has_rope, token, n_fetch);
-    prefetch_floats(k + b->shape.qkv_stride + b->shape.kv_width, n_fetch); /* the value */
+    prefetch_floats(k + b->shape.widths.qkv_stride + b->shape.widths.kv_width,
+                    n_fetch); /* the value */
 }
 
 void attn_append(struct cpu_thread *th, size_t layer)
@@ -111,9 +105,10 @@ void attn_append(struct cpu_thread *th, size_t layer)
                         (i + 1) % hp->n_kv_heads);
         for (size_t t = 0; t < tokens->n_tokens; t++)
             prepare_token(th, tokens, layer, kv_head, t);
-        const float *k = b->scratch.qkv + tokens->token0 * shape->qkv_stride + shape->q_floats +
-                         kv_head * hp->head_dim;
-        kv_append(th, tokens, layer, kv_head, k, k + shape->kv_width, shape->qkv_stride);
+        const float *k = b->scratch.qkv + tokens->token0 * shape->widths.qkv_stride +
+                         shape->widths.q_floats + kv_head * hp->head_dim;
+        kv_append(th, tokens, layer, kv_head, k, k + shape->widths.kv_width,
+                  shape->widths.qkv_stride);
     }
 }
 
@@ -144,16 +139,17 @@ static void run_block(const struct backend *b, const struct block_item *item, si
     const size_t oldest = attn_oldest_key(b, layer, pos);
     const struct kv_block kv = kv_block_at(tokens->seq, layer, kv_head, block);
     const struct attn_block args = {
-        .q = b->scratch.qkv + tokens->token0 * b->shape.qkv_stride + kv_head * group_floats(b),
+        .q = b->scratch.qkv + tokens->token0 * b->shape.widths.qkv_stride +
+             kv_head * q_floats_per_kv(b),
         .k = kv.k,
         .v = kv.v,
         .scales = kv.scales,
         .ahead = kv_block_at(next.tokens->seq, layer, next.kv_head, next.block).k,
-        .n_q = b->shape.n_q_per_kv,
+        .n_q = b->shape.widths.n_q_per_kv,
         .head_dim = hp->head_dim,
-        .v_stride = b->shape.v_stride,
-        .first_seen = oldest - size_min(oldest, block * ATTN_BLOCK),
-        .n_seen = size_min(pos + 1 - block * ATTN_BLOCK, ATTN_BLOCK),
+        .v_stride = b->shape.widths.v_stride,
+        .first_seen = oldest - size_min(oldest, block * KV_BLOCK),
+        .n_seen = size_min(pos + 1 - block * KV_BLOCK, KV_BLOCK),
         .m = out.m,
         .l = out.l,
         .o = out.o,
@@ -170,8 +166,8 @@ static void merge_head(const struct backend *b, struct partial run, struct parti
 
 static float *attn_out(const struct backend *b, size_t token, size_t kv_head)
 {
-    return b->scratch.attn + token * b->shape.attn_stride +
-           kv_head * b->shape.n_q_per_kv * b->model->hp.head_dim;
+    return b->scratch.attn + token * b->shape.widths.attn_stride +
+           kv_head * b->shape.widths.n_q_per_kv * b->model->hp.head_dim;
 }
 
 /* Store the result of query head number i of a KV head: O / L, times the sigmoid of its
@@ -181,10 +177,10 @@ static void finish_head(const struct backend *b, struct partial run, size_t toke
 {
     const size_t head_dim = b->model->hp.head_dim;
     float *out = attn_out(b, token, kv_head) + i * head_dim;
-    const float *gates = b->scratch.qkv + token * b->shape.qkv_stride + kv_head * group_floats(b) +
-                         b->shape.n_q_per_kv * head_dim;
+    const float *gates = b->scratch.qkv + token * b->shape.widths.qkv_stride +
+                         kv_head * q_floats_per_kv(b) + b->shape.widths.n_q_per_kv * head_dim;
     b->k.attn_finish(run.o + i * head_dim, run.l[i], head_dim, out);
-    if (has_gates(b))
+    if (pass_has_gates(&b->shape.widths))
         b->k.sigmoid_gate(gates + i * head_dim, out, head_dim, out);
 }
 
@@ -196,12 +192,12 @@ static void run_token_block(struct cpu_thread *th, size_t item, size_t next, siz
     const size_t n_kv_heads = b->model->hp.n_kv_heads, kv_head = item % n_kv_heads;
     const struct token_block *tokens = &b->scratch.token_blocks[item / n_kv_heads];
     const struct seq *next_seq = b->scratch.token_blocks[next / n_kv_heads].seq;
-    const size_t n_q_per_kv = b->shape.n_q_per_kv, head_dim = b->model->hp.head_dim;
-    const size_t last = tokens->pos0 / ATTN_BLOCK; /* position block of the tokens themselves */
-    const size_t first = attn_oldest_key(b, layer, tokens->pos0) / ATTN_BLOCK;
+    const size_t n_q_per_kv = b->shape.widths.n_q_per_kv, head_dim = b->model->hp.head_dim;
+    const size_t last = tokens->pos0 / KV_BLOCK; /* position block of the tokens themselves */
+    const size_t first = attn_oldest_key(b, layer, tokens->pos0) / KV_BLOCK;
     const size_t oldest_of_last = attn_oldest_key(b, layer, tokens->pos0 + tokens->n_tokens - 1);
     const size_t next_first =
-        attn_oldest_key(b, layer, b->scratch.token_blocks[next / n_kv_heads].pos0) / ATTN_BLOCK;
+        attn_oldest_key(b, layer, b->scratch.token_blocks[next / n_kv_heads].pos0) / KV_BLOCK;
     const attn_tile_fn run = b->cfg.kv == BN_KV_Q8 ? b->k.attn_tile_q8 : b->k.attn_tile;
     for (size_t block = first; block <= last; block++) {
         const struct kv_block kv = kv_block_at(tokens->seq, layer, kv_head, block);
@@ -209,8 +205,9 @@ static void run_token_block(struct cpu_thread *th, size_t item, size_t next, siz
             block < last ? kv_block_at(tokens->seq, layer, kv_head, block + 1)
                          : kv_block_at(next_seq, layer, next % n_kv_heads, next_first);
         run(&(struct attn_tile){
-            .q = b->scratch.qkv + tokens->token0 * b->shape.qkv_stride + kv_head * group_floats(b),
-            .q_stride = b->shape.qkv_stride,
+            .q = b->scratch.qkv + tokens->token0 * b->shape.widths.qkv_stride +
+                 kv_head * q_floats_per_kv(b),
+            .q_stride = b->shape.widths.qkv_stride,
             .k = kv.k,
             .v = kv.v,
             .scales = kv.scales,
@@ -218,16 +215,16 @@ static void run_token_block(struct cpu_thread *th, size_t item, size_t next, siz
             .n_tokens = tokens->n_tokens,
             .n_q = n_q_per_kv,
             .head_dim = head_dim,
-            .v_stride = b->shape.v_stride,
-            .n_seen = size_min(tokens->pos0 + 1 - block * ATTN_BLOCK, ATTN_BLOCK),
-            .n_hidden = oldest_of_last - size_min(oldest_of_last, block * ATTN_BLOCK),
+            .v_stride = b->shape.widths.v_stride,
+            .n_seen = size_min(tokens->pos0 + 1 - block * KV_BLOCK, KV_BLOCK),
+            .n_hidden = oldest_of_last - size_min(oldest_of_last, block * KV_BLOCK),
             .is_first = block == first,
             .m = th->attn_m,
             .l = th->attn_l,
             .o = th->attn_o,
             .scratch = th->attn_scratch,
             .out = block == last ? attn_out(b, tokens->token0, kv_head) : NULL,
-            .out_stride = b->shape.attn_stride,
+            .out_stride = b->shape.widths.attn_stride,
         });
     }
     for (size_t t = 0; t < tokens->n_tokens; t++)
@@ -253,7 +250,7 @@ static void apply_token_blocks(struct cpu_thread *th, size_t layer)
 /* A slot holds o, m, l, see scratch.attn_partials. */
 static struct partial slot_at(const struct backend *b, size_t slot)
 {
-    const size_t n_q_per_kv = b->shape.n_q_per_kv, head_dim = b->model->hp.head_dim;
+    const size_t n_q_per_kv = b->shape.widths.n_q_per_kv, head_dim = b->model->hp.head_dim;
     float *at = b->scratch.attn_partials + slot * n_q_per_kv * (head_dim + 2);
     return (struct partial){at + n_q_per_kv * head_dim, at + n_q_per_kv * head_dim + n_q_per_kv,
                             at};
@@ -264,8 +261,8 @@ static struct partial slot_at(const struct backend *b, size_t slot)
 static struct work_range blocks_seen(const struct backend *b, const struct token_block *tokens,
                                      size_t layer)
 {
-    return (struct work_range){attn_oldest_key(b, layer, tokens->pos0) / ATTN_BLOCK,
-                               tokens->pos0 / ATTN_BLOCK + 1};
+    return (struct work_range){attn_oldest_key(b, layer, tokens->pos0) / KV_BLOCK,
+                               tokens->pos0 / KV_BLOCK + 1};
 }
 
 /* Merge the slots of a round into the result of each token and query head. An item is a token block
@@ -275,7 +272,7 @@ static void merge_round(struct cpu_thread *th, size_t layer, size_t block0, size
 {
     const struct backend *b = th->pass->b;
     const struct hparams *hp = &b->model->hp;
-    const size_t n_q_per_kv = b->shape.n_q_per_kv, head_dim = hp->head_dim;
+    const size_t n_q_per_kv = b->shape.widths.n_q_per_kv, head_dim = hp->head_dim;
     const struct work_range heads = thread_range(th, th->pass->n_token_blocks * hp->n_heads, 1);
     for (size_t j = heads.begin; j < heads.end; j++) {
         const size_t token = j / hp->n_heads, head = j % hp->n_heads;

@@ -83,7 +83,7 @@ static size_t unused_expert_bytes(const struct backend *b)
 /* With rings, the bytes of seq_save have only the window of each layer with a ring. */
 static const char *kv_version(const struct backend *b)
 {
-    if (b->shape.ring_blocks > 0)
+    if (b->shape.ring.n_blocks > 0)
         return b->cfg.kv == BN_KV_Q8 ? "cpu-q8-ring-1" : "cpu-f16-ring-1";
     return b->cfg.kv == BN_KV_Q8 ? "cpu-q8-1" : "cpu-f16-1";
 }

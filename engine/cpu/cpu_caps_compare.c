@@ -8,6 +8,7 @@
 #include "engine/cpu/cpu_caps_compare.h"
 
 #include "engine/base/fp16.h"
+#include "engine/base/noise.h"
 #include "engine/base/size.h"
 
 #include <assert.h>
@@ -50,26 +51,23 @@ static void record(struct outputs *o, const char *kernel, const void *output, si
     o->list[o->n++].end = o->n_bytes;
 }
 
-/* Mix the bits of a counter: the upper half of splitmix64 without its last step. */
-static uint32_t mix(uint64_t i)
+/* Random bits, a function of i. */
+static uint32_t random_bits(uint64_t i)
 {
-    uint64_t z = i * 0x9e3779b97f4a7c15u;
-    z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9u;
-    z = (z ^ z >> 27) * 0x94d049bb133111ebu;
-    return (uint32_t)(z >> 32);
+    return (uint32_t)(noise_mix(i) >> 32);
 }
 
-/* (n) floats in -span .. span */
-static void fill(float *x, size_t n, float span, uint64_t seed)
+/* (n) floats in -limit .. limit */
+static void fill(float *x, size_t n, float limit, uint64_t seed)
 {
     for (size_t i = 0; i < n; i++)
-        x[i] = ((float)(mix(seed + i) & 0xffffu) / 32768.0f - 1.0f) * span;
+        x[i] = ((float)(random_bits(seed + i) & 0xffffu) / 32768.0f - 1.0f) * limit;
 }
 
 static void fill_f16(uint16_t *x, size_t n, uint64_t seed)
 {
     for (size_t i = 0; i < n; i++)
-        x[i] = f32_to_f16((float)(mix(seed + i) & 0xffffu) / 32768.0f - 1.0f);
+        x[i] = f32_to_f16((float)(random_bits(seed + i) & 0xffffu) / 32768.0f - 1.0f);
 }
 
 static void run_vectors(const struct cpu_kernels *k, struct outputs *o)
@@ -102,7 +100,7 @@ static void run_vectors(const struct cpu_kernels *k, struct outputs *o)
     record(o, "rope_norm", y, sizeof y);
     fill(x, N, 70000.0f, 2000);
     for (size_t i = 0; i < N; i++)
-        acc[i] = (int32_t)mix(3000 + i);
+        acc[i] = (int32_t)random_bits(3000 + i);
     k->to_f16(x, N, half);
     record(o, "to_f16", half, sizeof half);
     k->scale_acc(acc, N, 0.37f, y);
@@ -139,7 +137,7 @@ static void run_sums(const struct cpu_kernels *k, struct outputs *o)
     const size_t stride = N / 3;
     fill(x, N, 0.01f, 8000);
     for (size_t i = 0; i < N; i++)
-        acc[i] = (int32_t)(mix(9000 + i) % 2001) - 1000;
+        acc[i] = (int32_t)(random_bits(9000 + i) % 2001) - 1000;
     const struct acc_tile a = {acc, stride, 3, stride, x, 1.5f, x},
                           b = {acc, stride, 3, stride, x, 1.0f, NULL};
     k->acc_store(&a, y, stride);
@@ -213,7 +211,7 @@ static void run_ternary(const struct cpu_kernels *k, struct outputs *o)
     float x[N_LINES * LINE_COLS], norm[N_LINES * LINE_COLS];
     fill(norm, n, 2.0f, 900);
     for (size_t i = 0; i < sizeof c.lines; i++) { /* four codes of 0 .. 2 per byte */
-        const uint32_t u = mix(4000 + i);
+        const uint32_t u = random_bits(4000 + i);
         c.lines[i] = (uint8_t)(u % 3 | u / 3 % 3 << 2 | u / 9 % 3 << 4 | u / 27 % 3 << 6);
     }
     for (size_t t = 0; t < N_TOKENS; t++) {
@@ -295,7 +293,7 @@ static void run_r16(const struct cpu_kernels *k, struct outputs *o)
 {
     struct r16_case c = {.q = {0}};               /* zeros, since missing tokens are read too */
     for (size_t i = 0; i < sizeof c.lines; i++) { /* four codes of 0 .. 2 per byte */
-        const uint32_t u = mix(60000 + i);
+        const uint32_t u = random_bits(60000 + i);
         c.lines[i] = (uint8_t)(u % 3 | u / 3 % 3 << 2 | u / 9 % 3 << 4 | u / 27 % 3 << 6);
     }
     fill_f16(c.scales, sizeof c.scales / sizeof c.scales[0], 61000);
@@ -304,12 +302,12 @@ static void run_r16(const struct cpu_kernels *k, struct outputs *o)
 }
 
 struct attn_case {
-    _Alignas(64) uint16_t k[HEAD_DIM * ATTN_BLOCK];
-    _Alignas(64) uint16_t v[ATTN_BLOCK * V_STRIDE];
+    _Alignas(64) uint16_t k[HEAD_DIM * KV_BLOCK];
+    _Alignas(64) uint16_t v[KV_BLOCK * V_STRIDE];
     float q[N_Q * HEAD_DIM];
     float m[N_TILE * N_Q], l[N_TILE * N_Q], o[N_TILE * N_Q * HEAD_DIM];
     /* attn_tile_floats */
-    _Alignas(64) float scratch[ATTN_BLOCK * V_STRIDE + ATTN_TILE * N_Q * (ATTN_BLOCK + 2)];
+    _Alignas(64) float scratch[KV_BLOCK * V_STRIDE + ATTN_TILE * N_Q * (KV_BLOCK + 2)];
 };
 
 static void record_attention(struct outputs *out, const char *kernel, const struct attn_case *c,
@@ -348,13 +346,13 @@ static void run_attn_tile(attn_tile_fn run, size_t n_first, size_t n_seen, const
 static void run_attention(const struct cpu_kernels *k, struct outputs *out)
 {
     struct attn_case c;
-    float scales[2 * ATTN_BLOCK], big_m = 0.25f, big_l = 3.5f, big_o[HEAD_DIM], y[HEAD_DIM];
-    fill_f16(c.k, HEAD_DIM * ATTN_BLOCK, 20000);
-    fill_f16(c.v, ATTN_BLOCK * V_STRIDE, 40000);
+    float scales[2 * KV_BLOCK], big_m = 0.25f, big_l = 3.5f, big_o[HEAD_DIM], y[HEAD_DIM];
+    fill_f16(c.k, HEAD_DIM * KV_BLOCK, 20000);
+    fill_f16(c.v, KV_BLOCK * V_STRIDE, 40000);
     fill(c.q, N_Q * HEAD_DIM, 2.0f, 60000);
     fill(big_o, HEAD_DIM, 5.0f, 70000);
-    fill(scales, 2 * ATTN_BLOCK, 0.01f, 80000);
-    for (size_t i = 0; i < 2 * ATTN_BLOCK; i++)
+    fill(scales, 2 * KV_BLOCK, 0.01f, 80000);
+    for (size_t i = 0; i < 2 * KV_BLOCK; i++)
         scales[i] = fabsf(scales[i]) + 1e-4f;
     k->attn_block(&(struct attn_block){.q = c.q,
                                        .k = c.k,
@@ -373,7 +371,7 @@ static void run_attention(const struct cpu_kernels *k, struct outputs *out)
     record(out, "attn_merge", big_o, sizeof big_o);
     k->attn_finish(big_o, big_l, HEAD_DIM, y);
     record(out, "attn_finish", y, sizeof y);
-    run_attn_tile(k->attn_tile, ATTN_BLOCK, 62, NULL, &c);
+    run_attn_tile(k->attn_tile, KV_BLOCK, 62, NULL, &c);
     record_attention(out, "attn_tile", &c, N_TILE);
     run_attn_tile(k->attn_tile_q8, 43, 43, scales, &c);
     record_attention(out, "attn_tile_q8", &c, N_TILE);
@@ -385,7 +383,8 @@ static void run_attention(const struct cpu_kernels *k, struct outputs *out)
 static void fill_row(uint8_t *row, enum tensor_type type, uint64_t seed)
 {
     for (size_t i = 0; i < ROW_BYTES; i++)
-        row[i] = (uint8_t)(mix(seed + i) & (tensor_geometries[type].is_float ? 0xbfu : 0xffu));
+        row[i] =
+            (uint8_t)(random_bits(seed + i) & (tensor_geometries[type].is_float ? 0xbfu : 0xffu));
     const struct tensor_geometry *const g = &tensor_geometries[type];
     for (size_t b = 0; b < N_TABLE / g->block_cols; b++) {
         uint8_t *const block = row + b * g->block_bytes;
@@ -446,7 +445,7 @@ static void run_coarse_states(const struct cpu_kernels *k, const struct coarse_m
     for (size_t i = 0; i < sizeof g.x; i++)
         g.x[i] = planes[(i + 64) % sizeof g.x];
     for (size_t i = 0; i < N_BLOCKS * COARSE_STATES; i++)
-        g.fix[i] = (int32_t)(mix(330000 + i) % 2000000) - 1000000;
+        g.fix[i] = (int32_t)(random_bits(330000 + i) % 2000000) - 1000000;
     fill(g.spread2, N_BLOCKS * COARSE_STATES, 3.0f, 340000);
     for (size_t i = 0; i < N_BLOCKS * COARSE_STATES; i++)
         g.spread2[i] = g.spread2[i] * g.spread2[i];
@@ -470,9 +469,10 @@ static void run_coarse(const struct cpu_kernels *k, struct outputs *o)
     record(o, "coarse_pack", c.lines, sizeof c.lines);
     record(o, "coarse_pack", c.steps, sizeof c.steps);
     for (size_t i = 0; i < sizeof c.x; i++) /* the second plane holds 2 * low: even numbers */
-        c.x[i] = (int8_t)((int)(mix(300000 + i) % 255) - 127) & (i / COARSE_COLS % 2 ? ~1 : ~0);
+        c.x[i] =
+            (int8_t)((int)(random_bits(300000 + i) % 255) - 127) & (i / COARSE_COLS % 2 ? ~1 : ~0);
     for (size_t i = 0; i < N_BLOCKS * 16; i++)
-        c.fix[i] = (int32_t)(mix(310000 + i) % 2000000) - 1000000;
+        c.fix[i] = (int32_t)(random_bits(310000 + i) % 2000000) - 1000000;
     fill(c.spread, N_BLOCKS, 3.0f, 320000);
     const struct coarse_mat m = {c.lines, c.steps, N_BLOCKS, STEP_STRIDE, k->stream_ahead};
     const struct coarse_query q = {c.x, c.fix, c.spread, 0.37f};

@@ -45,8 +45,8 @@ static void token_gates(struct cpu_thread *th, size_t layer, size_t token, struc
     const struct cpu_layer *l = &b->layers[layer];
     if (heads.begin == heads.end)
         return;
-    b->k.rms_norm(b->scratch.h + token * b->shape.h_stride, l->attn_norm, b->model->hp.n_embd,
-                  b->model->hp.rms_eps, th->norm);
+    b->k.rms_norm(b->scratch.h + token * b->shape.widths.h_stride, l->attn_norm,
+                  b->model->hp.n_embd, b->model->hp.rms_eps, th->norm);
     gates_of(th, &l->delta, heads, th->norm,
              b->scratch.delta_gates + token * b->model->hp.delta.n_value_heads);
 }
@@ -70,7 +70,8 @@ static const float *conv_input(const struct backend *b, const struct token_block
 {
     if (i < DELTA_TAPS - 1)
         return old + i * delta_channels(&b->model->hp.delta) + channel;
-    return b->scratch.qkv + (run->token0 + i - (DELTA_TAPS - 1)) * b->shape.qkv_stride + channel;
+    return b->scratch.qkv + (run->token0 + i - (DELTA_TAPS - 1)) * b->shape.widths.qkv_stride +
+           channel;
 }
 
 /* Convolve one head of queries, keys or values, and save its last inputs. Results overwrite the
@@ -94,7 +95,7 @@ static void convolve_head(const struct cpu_thread *th, size_t layer, const struc
         const float *x[DELTA_TAPS];
         for (size_t i = 0; i < DELTA_TAPS; i++)
             x[i] = conv_input(b, run, old, channel, t + i);
-        float *y = b->scratch.qkv + (run->token0 + t) * b->shape.qkv_stride + channel;
+        float *y = b->scratch.qkv + (run->token0 + t) * b->shape.widths.qkv_stride + channel;
         b->k.conv_silu(x, l->conv + channel, n_channels, dim, y);
         if (head < 2 * d->n_key_heads)
             b->k.unit_norm(y, dim, b->model->hp.rms_eps, head < d->n_key_heads ? q_scale : 1.0f, y);
@@ -109,9 +110,10 @@ static void run_head(const struct cpu_thread *th, size_t layer, const struct tok
     const struct delta_shape *d = &b->model->hp.delta;
     const struct cpu_delta *l = &b->layers[layer].delta;
     const struct recurrent *r = &run->seq->recurrent;
-    const size_t dim = d->dim, key_head = head % d->n_key_heads, stride = b->shape.qkv_stride;
+    const size_t dim = d->dim, key_head = head % d->n_key_heads,
+                 stride = b->shape.widths.qkv_stride;
     const float *row = b->scratch.qkv + run->token0 * stride;
-    float *out = b->scratch.attn + run->token0 * b->shape.attn_stride + head * dim;
+    float *out = b->scratch.attn + run->token0 * b->shape.widths.attn_stride + head * dim;
     b->k.delta_run(&(struct delta_run){
         .q = row + key_head * dim,
         .k = row + (d->n_key_heads + key_head) * dim,
@@ -124,10 +126,10 @@ static void run_head(const struct cpu_thread *th, size_t layer, const struct tok
         .from = recurrent_from(r, d, l->index) + head * dim * dim,
         .to = recurrent_to(r, d, l->index) + head * dim * dim,
         .out = out,
-        .out_stride = b->shape.attn_stride,
+        .out_stride = b->shape.widths.attn_stride,
     });
     const float *z = row + delta_channels(d) + head * dim;
-    for (size_t t = 0; t < run->n_tokens; t++, out += b->shape.attn_stride, z += stride) {
+    for (size_t t = 0; t < run->n_tokens; t++, out += b->shape.widths.attn_stride, z += stride) {
         b->k.rms_norm(out, l->norm, dim, b->model->hp.rms_eps, out);
         b->k.silu_gate(z, out, dim, out);
     }

@@ -104,8 +104,8 @@ static void route_tokens(struct cpu_thread *th, size_t layer, size_t token0, siz
     for (size_t e0 = 0; e0 < hp->n_experts; e0 += ROUTER_ROWS)
         for (size_t t = 0; t < n; t += ROUTER_QUAD) {
             const struct table_rows rows = {
-                .table = (const uint8_t *)(th->router_x + t * b->shape.h_stride),
-                .row_bytes = b->shape.h_stride * sizeof(float),
+                .table = (const uint8_t *)(th->router_x + t * b->shape.widths.h_stride),
+                .row_bytes = b->shape.widths.h_stride * sizeof(float),
                 .n_rows = size_min(ROUTER_QUAD, n - t)};
             for (size_t e = e0; e < size_min(e0 + ROUTER_ROWS, hp->n_experts); e++) {
                 float z[ROUTER_QUAD];
@@ -148,7 +148,7 @@ static void set_pairs(struct pass *pass, size_t layer)
 static void copy_token(const struct cpu_shape *s, const struct block_input *from, size_t token,
                        const struct block_input *to, size_t pair)
 {
-    for (size_t p = 0; p < s->n_planes; p++) {
+    for (size_t p = 0; p < s->widths.n_planes; p++) {
         const struct block_plane *a = &from->planes[p], *b = &to->planes[p];
         const size_t n = s->block_stride;
         memcpy(b->q + pair * s->q8_stride, a->q + token * s->q8_stride, s->q8_stride);
@@ -169,7 +169,7 @@ static void choose_for_many(struct cpu_thread *th, size_t layer, struct rows h)
     const size_t n_tokens = th->pass->n_tokens;
     for (struct work_item p = {0}; thread_take_work(th, n_tokens, 1, ROUTER_TOKENS, &p);) {
         for (size_t t = p.begin; t < p.end; t++) {
-            float *const x = th->router_x + (t - p.begin) * b->shape.h_stride;
+            float *const x = th->router_x + (t - p.begin) * b->shape.widths.h_stride;
             b->k.rms_norm(h.at + t * h.stride, l->ffn_norm, hp->n_embd, hp->rms_eps, x);
             linear_r16_quantise_to(th, &l->gate_up, x, &s->blocks, t);
         }

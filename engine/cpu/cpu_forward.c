@@ -44,20 +44,20 @@ static void run_attention(struct cpu_thread *th, size_t i)
 {
     const struct backend *b = th->pass->b;
     const struct cpu_shape *shape = &b->shape;
-    const struct rows qkv = {b->scratch.qkv, shape->qkv_stride};
-    const struct rows attn = {b->scratch.attn, shape->attn_stride};
-    trace(th, "qkv", i, qkv, shape->q_floats + 2 * shape->kv_width);
+    const struct rows qkv = {b->scratch.qkv, shape->widths.qkv_stride};
+    const struct rows attn = {b->scratch.attn, shape->widths.attn_stride};
+    trace(th, "qkv", i, qkv, shape->widths.q_floats + 2 * shape->widths.kv_width);
 
     /* apply QK norm and RoPE to q and k, scale q, append k and v to the cache */
     attn_append(th, i);
     thread_sync(th);
     thread_end_step(th, PROFILE_ROPE);
-    trace(th, "rope", i, qkv, shape->q_floats + shape->kv_width);
+    trace(th, "rope", i, qkv, shape->widths.q_floats + shape->widths.kv_width);
 
     /* softmax(q k) v, causal; each KV head serves a group of query heads */
     attn_apply(th, i);
     thread_end_step(th, PROFILE_ATTN);
-    trace(th, "attn", i, attn, shape->q_width);
+    trace(th, "attn", i, attn, shape->widths.q_width);
 }
 
 /* A gated delta net. q, k, v and z are in scratch.qkv, the results go to scratch.attn. */
@@ -65,8 +65,8 @@ static void run_delta_net(struct cpu_thread *th, size_t i)
 {
     const struct backend *b = th->pass->b;
     const struct delta_shape *d = &b->model->hp.delta;
-    const struct rows qkv = {b->scratch.qkv, b->shape.qkv_stride};
-    const struct rows attn = {b->scratch.attn, b->shape.attn_stride};
+    const struct rows qkv = {b->scratch.qkv, b->shape.widths.qkv_stride};
+    const struct rows attn = {b->scratch.attn, b->shape.widths.attn_stride};
     trace(th, "qkv", i, qkv, delta_channels(d) + delta_width(d));
     delta_convolve(th, i);
     thread_sync(th);
@@ -79,8 +79,8 @@ static void run_delta_net(struct cpu_thread *th, size_t i)
 static void run_experts(struct cpu_thread *th, size_t i)
 {
     const struct backend *b = th->pass->b;
-    const struct rows h = {b->scratch.h, b->shape.h_stride};
-    const struct rows ffn = {b->scratch.ffn, b->shape.ffn_stride};
+    const struct rows h = {b->scratch.h, b->shape.widths.h_stride};
+    const struct rows ffn = {b->scratch.ffn, b->shape.widths.ffn_stride};
 
     /* choose the experts of each token by the logits W_router norm(h) */
     experts_choose(th, i, h);
@@ -102,8 +102,8 @@ static void run_dense_ffn(struct cpu_thread *th, size_t i)
     const struct backend *b = th->pass->b;
     const struct cpu_layer *layer = &b->layers[i];
     const struct hparams *hp = &b->model->hp;
-    const struct rows h = {b->scratch.h, b->shape.h_stride};
-    const struct rows ffn = {b->scratch.ffn, b->shape.ffn_stride};
+    const struct rows h = {b->scratch.h, b->shape.widths.h_stride};
+    const struct rows ffn = {b->scratch.ffn, b->shape.widths.ffn_stride};
 
     /* act(W_gate norm(h)) * (W_up norm(h)) */
     linear_input(th, &layer->gate_up, h, layer->ffn_norm);
@@ -132,8 +132,8 @@ static void run_layer(struct cpu_thread *th, size_t i)
     const struct hparams *hp = &b->model->hp;
     const struct cpu_shape *shape = &b->shape;
     const struct scratch *s = &b->scratch;
-    const struct rows h = {s->h, shape->h_stride}, qkv = {s->qkv, shape->qkv_stride};
-    const struct rows attn = {s->attn, shape->attn_stride};
+    const struct rows h = {s->h, shape->widths.h_stride}, qkv = {s->qkv, shape->widths.qkv_stride};
+    const struct rows attn = {s->attn, shape->widths.attn_stride};
 
     if (is_delta_net)
         delta_gates(th, i); /* from norm(h), before h changes */
@@ -170,7 +170,7 @@ static void run_on_thread(void *ud, size_t index, size_t n_threads)
     th->n_threads = n_threads;
     embed_tokens(th);
     thread_end_step(th, PROFILE_EMBED);
-    trace(th, "embd", 0, (struct rows){pass->b->scratch.h, pass->b->shape.h_stride},
+    trace(th, "embd", 0, (struct rows){pass->b->scratch.h, pass->b->shape.widths.h_stride},
           pass->b->model->hp.n_embd);
     for (size_t i = 0; i < pass->b->model->hp.n_layers; i++) {
         if (is_cancelled(th))

@@ -51,7 +51,7 @@ static void embed_token(struct cpu_thread *th, const struct seq *seq, size_t tok
     const struct model *m = b->model;
     const size_t n_pairs = m->hp.n_rot / 2;
     const int32_t id = token_id(th->pass, token);
-    float *h = b->scratch.h + token * b->shape.h_stride;
+    float *h = b->scratch.h + token * b->shape.widths.h_stride;
     if (m->ternary_embd.bytes)
         ternary_row_decode(&m->ternary_embd, (size_t)id, h);
     else
@@ -101,11 +101,11 @@ static void multiply_list(struct cpu_thread *th, const struct head_request *requ
 {
     const struct backend *b = th->pass->b;
     const size_t row_bytes = b->shape.head_row_bytes;
-    float *z = b->scratch.z + i * b->shape.vocab_stride, best = -INFINITY;
+    float *z = b->scratch.z + i * b->shape.widths.vocab_stride, best = -INFINITY;
     for (size_t j = 0; j < request->n_ids; j++) {
         float *out = z + request->ids[j];
         const struct table_rows row = {b->head.bytes, row_bytes, 1, &request->ids[j]};
-        b->k.rows_dot[b->head.type](&row, b->scratch.head_x + i * b->shape.h_stride,
+        b->k.rows_dot[b->head.type](&row, b->scratch.head_x + i * b->shape.widths.h_stride,
                                     b->model->hp.n_embd, out, th->row);
         if (scan_row(out, 1, &best))
             atomic_store_explicit(&th->pass->not_finite, true, memory_order_relaxed);
@@ -136,17 +136,18 @@ static void multiply_table(struct cpu_thread *th, const struct requested_row *re
                               memory_order_relaxed);
     if (b->ternary_head.n_groups > 0)
         linear_r16_multiply(th, &b->ternary_head, ids.begin, ids.end, n_reqs,
-                            (struct rows){b->scratch.z + ids.begin, shape->vocab_stride});
+                            (struct rows){b->scratch.z + ids.begin, shape->widths.vocab_stride});
     for (size_t id = ids.begin; id < ids.end; id += TABLE_ROWS) {
         const size_t n = size_min(TABLE_ROWS, ids.end - id);
         for (size_t i = 0; i < n_reqs; i++) {
-            float *z = b->scratch.z + i * shape->vocab_stride + id;
+            float *z = b->scratch.z + i * shape->widths.vocab_stride + id;
             if (reqs[i].screened || reads_only_list(b, reqs[i].request))
                 continue;
             const struct table_rows rows = {b->head.bytes + id * shape->head_row_bytes,
                                             shape->head_row_bytes, n, NULL};
             if (b->ternary_head.n_groups == 0)
-                dot(&rows, b->scratch.head_x + i * shape->h_stride, m->hp.n_embd, z, th->row);
+                dot(&rows, b->scratch.head_x + i * shape->widths.h_stride, m->hp.n_embd, z,
+                    th->row);
             bad |= scan_row(z, n, &th->best[i]);
             if (reqs[i].request->kind == HEAD_GUMBEL)
                 pick_gumbel(z, id, n, reqs[i].request, reqs[i].position, &th->best_noisy[i],
@@ -165,7 +166,7 @@ static void finish_gumbel(const struct cpu_thread *th, size_t i, struct requeste
         if (threads[j].best_noisy[i] > top->best_noisy[i])
             top = &threads[j];
     const int32_t id = top->best_noisy_id[i];
-    const float *z = th->pass->b->scratch.z + i * th->pass->b->shape.vocab_stride;
+    const float *z = th->pass->b->scratch.z + i * th->pass->b->shape.widths.vocab_stride;
     req->row->cands[0] = (struct head_cand){id, z[id]};
     req->n_found = 1;
 }
@@ -174,7 +175,7 @@ static void finish_row(struct cpu_thread *th, size_t i, struct requested_row *re
 {
     const struct backend *b = th->pass->b;
     const size_t n_vocab = b->model->hp.n_vocab;
-    const float *z = b->scratch.z + i * b->shape.vocab_stride;
+    const float *z = b->scratch.z + i * b->shape.widths.vocab_stride;
     bool has_room = true;
     if (req->request->kind == HEAD_GUMBEL) {
         finish_gumbel(th, i, req);
@@ -211,9 +212,9 @@ static void apply_rows(struct cpu_thread *th, struct requested_row *reqs, size_t
     const struct rotation *rotation = &b->model->head_rotation;
     const struct work_range rows = thread_range(th, n_reqs, 1);
     for (size_t i = rows.begin; i < rows.end; i++) {
-        float *x = b->scratch.head_x + i * b->shape.h_stride;
-        b->k.rms_norm(b->scratch.h + reqs[i].token * b->shape.h_stride, b->output_norm, hp->n_embd,
-                      hp->rms_eps, x);
+        float *x = b->scratch.head_x + i * b->shape.widths.h_stride;
+        b->k.rms_norm(b->scratch.h + reqs[i].token * b->shape.widths.h_stride, b->output_norm,
+                      hp->n_embd, hp->rms_eps, x);
         if (hp->logit_scale != 1.0)
             scale_floats(x, hp->n_embd, (float)(1.0 / hp->logit_scale));
         if (rotation->block)

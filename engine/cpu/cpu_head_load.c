@@ -20,9 +20,6 @@
 #define ROUND_ROWS 2048 /* most rows of a thread in a round: 10 MB of F16 at width 2560 */
 #define Q8_COLS 32
 
-_Static_assert(COARSE_COLS == HEAD_PLANE_COLS && LINE_BYTES == HEAD_PLANE_COLS / 2,
-               "kernels and head_plane.h have the same plane");
-
 enum tensor_type head_type(const struct model *m, enum bn_head_mode head)
 {
     const enum tensor_type type = m->head.type;

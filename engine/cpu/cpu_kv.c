@@ -20,9 +20,9 @@ bool kv_open(struct backend *b, size_t n_ctx, struct seq **out, struct bn_error 
     s->backend = b;
     s->n_ctx = n_ctx;
     s->rope_freq = b->rope_freq + (rope_is_long(b->model, n_ctx) ? hp->n_rot / 2 : 0);
-    const size_t n_blocks = n_ctx / ATTN_BLOCK + (n_ctx % ATTN_BLOCK != 0);
+    const size_t n_blocks = n_ctx / KV_BLOCK + (n_ctx % KV_BLOCK != 0);
     size_t n_bytes;
-    const size_t n_layers = hp->n_attn_layers - b->shape.n_ring_layers;
+    const size_t n_layers = hp->n_attn_layers - b->shape.ring.n_layers;
     if (!size_mul(&s->layer_bytes, b->shape.kv_block_bytes, hp->n_kv_heads) ||
         !size_mul(&s->block_bytes, s->layer_bytes, n_layers) ||
         !size_mul(&n_bytes, s->block_bytes, n_blocks)) {
@@ -60,13 +60,12 @@ size_t kv_reachable(const struct seq *s, size_t n_keep)
 {
     const size_t n =
         s->recurrent.n_floats > 0 ? copies_reachable(&s->recurrent.copies, n_keep) : n_keep;
-    /* The present length needs no test: the ring always holds the window before it. */
-    return n < s->length ? ring_reachable(&s->ring, s->backend, n) : n;
+    return ring_reachable(&s->ring.contents, &s->backend->shape.ring, s->length, n);
 }
 
 void kv_begin(struct seq *s, size_t n_ids)
 {
-    ring_extend(&s->ring, s->length + n_ids);
+    ring_begin_write(&s->ring.contents, s->length + n_ids);
 }
 
 void kv_truncate(struct seq *s, size_t n_keep)
@@ -76,7 +75,7 @@ void kv_truncate(struct seq *s, size_t n_keep)
         recurrent_truncate(&s->recurrent, n_keep);
     }
     if (s->length == 0)
-        s->ring.first = 0; /* an empty ring has lost no position */
+        s->ring.contents.first = 0; /* an empty ring has lost no position */
 }
 
 bool kv_state_save(struct seq *s, void *to)
@@ -105,8 +104,8 @@ static void append_f16(const struct cpu_thread *th, const struct kv_block *to, s
     uint16_t *const keys = (uint16_t *)(void *)to->k + pos;
     b->k.to_f16(k, head_dim, th->f16);
     for (size_t i = 0; i < head_dim; i++)
-        keys[i * ATTN_BLOCK] = th->f16[i];
-    b->k.to_f16(v, head_dim, (uint16_t *)(void *)to->v + pos * b->shape.v_stride);
+        keys[i * KV_BLOCK] = th->f16[i];
+    b->k.to_f16(v, head_dim, (uint16_t *)(void *)to->v + pos * b->shape.widths.v_stride);
 }
 
 static void append_q8(const struct cpu_thread *th, const struct kv_block *to, size_t pos,
@@ -118,10 +117,10 @@ static void append_q8(const struct cpu_thread *th, const struct kv_block *to, si
     b->k.quantise(&(struct act_in){.x = k, .n = head_dim, .ahead = v}, th->q8, &scale);
     to->scales[pos] = 1.0f / scale.s;
     for (size_t i = 0; i < head_dim; i += ATTN_QUAD) /* th->q8 has zeros past head_dim */
-        memcpy(to->k + i * ATTN_BLOCK + pos * ATTN_QUAD, th->q8 + i, ATTN_QUAD);
+        memcpy(to->k + i * KV_BLOCK + pos * ATTN_QUAD, th->q8 + i, ATTN_QUAD);
     b->k.quantise(&(struct act_in){.x = v, .n = head_dim}, th->q8, &scale);
-    to->scales[ATTN_BLOCK + pos] = 1.0f / scale.s;
-    uint8_t *const values = to->v + pos / ATTN_QUAD * ATTN_QUAD * b->shape.v_stride;
+    to->scales[KV_BLOCK + pos] = 1.0f / scale.s;
+    uint8_t *const values = to->v + pos / ATTN_QUAD * ATTN_QUAD * b->shape.widths.v_stride;
     for (size_t i = 0; i < head_dim; i++)
         values[i * ATTN_QUAD + pos % ATTN_QUAD] = (uint8_t)th->q8[i];
 }
@@ -129,8 +128,8 @@ static void append_q8(const struct cpu_thread *th, const struct kv_block *to, si
 void kv_append(const struct cpu_thread *th, const struct token_block *tokens, size_t layer,
                size_t kv_head, const float *k, const float *v, size_t kv_stride)
 {
-    const struct kv_block to = kv_block_at(tokens->seq, layer, kv_head, tokens->pos0 / ATTN_BLOCK);
-    const size_t pos = tokens->pos0 % ATTN_BLOCK;
+    const struct kv_block to = kv_block_at(tokens->seq, layer, kv_head, tokens->pos0 / KV_BLOCK);
+    const size_t pos = tokens->pos0 % KV_BLOCK;
     for (size_t t = 0; t < tokens->n_tokens; t++) {
         if (th->pass->b->cfg.kv == BN_KV_Q8)
             append_q8(th, &to, pos + t, k + t * kv_stride, v + t * kv_stride);
@@ -142,27 +141,27 @@ void kv_append(const struct cpu_thread *th, const struct token_block *tokens, si
 void kv_prefetch(const struct token_block *tokens, size_t layer, size_t kv_head)
 {
     const struct backend *b = tokens->seq->backend;
-    const struct kv_block to = kv_block_at(tokens->seq, layer, kv_head, tokens->pos0 / ATTN_BLOCK);
+    const struct kv_block to = kv_block_at(tokens->seq, layer, kv_head, tokens->pos0 / KV_BLOCK);
     /* A row of a key block has one element (in Q8 four) of each position. */
     const size_t pos_bytes = b->cfg.kv == BN_KV_Q8 ? ATTN_QUAD : sizeof(uint16_t);
-    const uint8_t *at = to.k + tokens->pos0 % ATTN_BLOCK * pos_bytes;
-    for (; at < to.k + b->shape.k_bytes; at += ATTN_BLOCK * pos_bytes)
+    const uint8_t *at = to.k + tokens->pos0 % KV_BLOCK * pos_bytes;
+    for (; at < to.k + b->shape.k_bytes; at += KV_BLOCK * pos_bytes)
         cpu_prefetch(at);
 }
 
-/* Each of n_rows rows has pos_bytes bytes for each of ATTN_BLOCK positions. Write zeros to
+/* Each of n_rows rows has pos_bytes bytes for each of KV_BLOCK positions. Write zeros to
  * positions n and up. */
 static void clear_rows(uint8_t *rows, size_t n_rows, size_t n, size_t pos_bytes)
 {
     for (size_t i = 0; i < n_rows; i++)
-        memset(rows + (i * ATTN_BLOCK + n) * pos_bytes, 0, (ATTN_BLOCK - n) * pos_bytes);
+        memset(rows + (i * KV_BLOCK + n) * pos_bytes, 0, (KV_BLOCK - n) * pos_bytes);
 }
 
 /* Write zeros to positions n and up of V of type Q8, where four positions of an element are
  * adjacent. */
 static void clear_values_q8(const struct kv_block *b, size_t v_stride, size_t n)
 {
-    for (size_t pos = n; pos < ATTN_BLOCK; pos++)
+    for (size_t pos = n; pos < KV_BLOCK; pos++)
         for (size_t i = 0; i < v_stride; i++)
             b->v[(pos / ATTN_QUAD * v_stride + i) * ATTN_QUAD + pos % ATTN_QUAD] = 0;
 }
@@ -173,7 +172,7 @@ static void clear_past_length(struct seq *s)
 {
     const struct backend *b = s->backend;
     const struct hparams *hp = &b->model->hp;
-    const size_t n = s->length % ATTN_BLOCK, v_stride = b->shape.v_stride;
+    const size_t n = s->length % KV_BLOCK, v_stride = b->shape.widths.v_stride;
     if (n == 0)
         return;
     for (size_t i = 0; i < hp->n_layers * hp->n_kv_heads; i++) {
@@ -181,15 +180,15 @@ static void clear_past_length(struct seq *s)
         if (b->model->layers[layer].traits.is_delta_net || b->layers[layer].has_ring)
             continue; /* the blocks have no part for this layer */
         const struct kv_block block =
-            kv_block_at(s, layer, i % hp->n_kv_heads, s->length / ATTN_BLOCK);
+            kv_block_at(s, layer, i % hp->n_kv_heads, s->length / KV_BLOCK);
         if (b->cfg.kv == BN_KV_Q8) {
-            clear_rows(block.k, b->shape.k_bytes / (ATTN_QUAD * ATTN_BLOCK), n, ATTN_QUAD);
+            clear_rows(block.k, b->shape.k_bytes / (ATTN_QUAD * KV_BLOCK), n, ATTN_QUAD);
             clear_values_q8(&block, v_stride, n);
             clear_rows((uint8_t *)block.scales, 2, n, sizeof(float));
         } else {
             clear_rows(block.k, hp->head_dim, n, sizeof(uint16_t));
             memset(block.v + n * v_stride * sizeof(uint16_t), 0,
-                   (ATTN_BLOCK - n) * v_stride * sizeof(uint16_t));
+                   (KV_BLOCK - n) * v_stride * sizeof(uint16_t));
         }
     }
 }
@@ -198,7 +197,7 @@ static void clear_past_length(struct seq *s)
  * block has no bytes if all layers are delta nets or have rings. */
 static bool move_blocks(const struct seq *s, size_t length, const struct bn_stream *stream)
 {
-    for (size_t pos = 0, block = 0; pos < length; pos += ATTN_BLOCK, block++)
+    for (size_t pos = 0, block = 0; pos < length; pos += KV_BLOCK, block++)
         if (s->block_bytes > 0 &&
             !stream->move(stream->ud, (uint8_t *)s->map.ptr + block * s->block_bytes,
                           s->block_bytes))
@@ -248,7 +247,7 @@ bool kv_save(struct seq *s, const struct bn_stream *out, struct bn_error *err)
 
 size_t kv_save_bytes(const struct seq *s)
 {
-    const size_t n_blocks = (s->length + ATTN_BLOCK - 1) / ATTN_BLOCK;
+    const size_t n_blocks = (s->length + KV_BLOCK - 1) / KV_BLOCK;
     return n_blocks * s->block_bytes + s->recurrent.n_floats * sizeof(float) +
            ring_state_bytes(&s->ring, s->backend);
 }

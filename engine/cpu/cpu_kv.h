@@ -1,5 +1,5 @@
 /*
- * The KV cache of one sequence, in blocks of ATTN_BLOCK positions. Each block holds all KV heads of
+ * The KV cache of one sequence, in blocks of KV_BLOCK positions. Each block holds all KV heads of
  * the layers with keys and values: [block][layer][kv head]{K, V, scales}, in the formats of
  * kernels_attn.h: F16 without scales, or Q8. Layers with a window may have a ring instead, see
  * cpu_ring.h.
@@ -47,16 +47,16 @@ void kv_begin(struct seq *s, size_t n_ids);
 /* The part of position block `block` for one KV head of a layer that has keys and values. */
 struct kv_block {
     uint8_t *k, *v;
-    float *scales; /* (2, ATTN_BLOCK), must not be used without Q8 */
+    float *scales; /* (2, KV_BLOCK), must not be used without Q8 */
 };
 static inline struct kv_block kv_block_at(const struct seq *s, size_t layer, size_t kv_head,
                                           size_t block)
 {
     const struct cpu_shape *shape = &s->backend->shape;
     const struct cpu_layer *l = &s->backend->layers[layer];
-    uint8_t *const at =
-        l->has_ring ? (uint8_t *)s->ring.map.ptr + block % s->ring.n_blocks * s->ring.block_bytes
-                    : (uint8_t *)s->map.ptr + block * s->block_bytes;
+    uint8_t *const at = l->has_ring ? (uint8_t *)s->ring.map.ptr +
+                                          block % s->ring.contents.n_blocks * s->ring.block_bytes
+                                    : (uint8_t *)s->map.ptr + block * s->block_bytes;
     uint8_t *const k = at + l->kv_index * s->layer_bytes + kv_head * shape->kv_block_bytes;
     return (struct kv_block){k, k + shape->k_bytes,
                              (float *)(void *)(k + shape->k_bytes + shape->v_bytes)};

@@ -9,7 +9,6 @@
  */
 #include "engine/cpu/cpu_linear.h"
 
-#include "engine/base/relax.h"
 #include "engine/base/size.h"
 #include "engine/cpu/cpu_linear_r16.h"
 #include "engine/cpu/cpu_work.h"
@@ -20,12 +19,7 @@
  * kernels read four streams, each a quarter of the rows, and do not prefetch the start of a stream.
  */
 #define MATVEC_ROWS 4096
-#define MATVEC_STREAMS 4
-/* Bytes at the start of each stream that linear_prefetch reads early. The product itself prefetches
- * mat.ahead bytes ahead of the line that it reads, so it never prefetches the start. */
-#define PREFETCH_BYTES 2560
-#define COLS_UNIT 4    /* columns that the kernel sums together */
-#define INPUT_TOKENS 8 /* tokens in a work item when several tokens are quantised */
+#define COLS_UNIT 4 /* columns that the kernel sums together */
 _Static_assert(MATVEC_ROWS <= MATMUL_TOKENS * PANEL_ROWS, "cpu_thread.acc and .y hold them");
 
 /* y (n): x in another order of heads, see struct rotation. */
@@ -402,17 +396,11 @@ void linear_prefetch(const struct cpu_thread *th, const struct weights *w, size_
     if (!thread_has_one_token(th))
         return;
     if (w->n_groups > 0) {
-        linear_r16_prefetch(th, w, n_products, PREFETCH_BYTES);
+        linear_r16_prefetch(th, w, n_products);
         return;
     }
     const struct work_range all = thread_range(th, w->mat.n_rows / n_products, ROW_UNIT);
     const size_t row_bytes = w->mat.n_lines * LINE_BYTES;
     const size_t n_rows = size_min(all.end - all.begin, MATVEC_ROWS); /* of the first product */
-    const size_t apart = n_rows / MATVEC_STREAMS * row_bytes;
-    const uint8_t *at = w->mat.lines + all.begin * row_bytes;
-    if (apart < PREFETCH_BYTES) /* then the prefetched parts of the streams would overlap */
-        return;
-    for (size_t i = 0; i < PREFETCH_BYTES; i += LINE_BYTES)
-        for (size_t k = 0; k < MATVEC_STREAMS; k++)
-            cpu_prefetch(at + k * apart + i);
+    prefetch_stream_starts(w->mat.lines + all.begin * row_bytes, n_rows, row_bytes);
 }

@@ -6,7 +6,10 @@
 #ifndef ENGINE_CPU_CPU_LINEAR_H
 #define ENGINE_CPU_CPU_LINEAR_H
 
+#include "engine/base/relax.h"
 #include "engine/cpu/cpu_state.h"
+
+#define INPUT_TOKENS 8 /* tokens in a work item when several tokens are quantised */
 
 /* Rows of F32: one per token, or per pair in cpu_experts.h. */
 struct rows {
@@ -42,5 +45,21 @@ void linear_gate(struct cpu_thread *th, const struct weights *w, enum ffn_act ac
  * precede the product. n_products is 2 for gate and up, whose rows are divided over the threads
  * separately, and 1 for any other layer. */
 void linear_prefetch(const struct cpu_thread *th, const struct weights *w, size_t n_products);
+
+/* Used by the implementations for R1-256 and R16: prefetch the starts of the streams in which a
+ * kernel reads n_units rows or row groups of unit_bytes each. The product itself prefetches
+ * mat.ahead bytes ahead of the line that it reads, so it never prefetches the start of a stream.
+ * The number of streams is that of the x86 kernels of R1-256 and of AVX-512. The other kernels of
+ * R16 read two, and two of the four prefetches come too early. */
+#define MATVEC_STREAMS 4
+#define PREFETCH_START_BYTES 2560
+static inline void prefetch_stream_starts(const uint8_t *at, size_t n_units, size_t unit_bytes)
+{
+    const size_t apart = n_units / MATVEC_STREAMS * unit_bytes;
+    /* If apart is smaller, the prefetched parts of the streams would overlap. */
+    for (size_t i = 0; apart >= PREFETCH_START_BYTES && i < PREFETCH_START_BYTES; i += LINE_BYTES)
+        for (size_t k = 0; k < MATVEC_STREAMS; k++)
+            cpu_prefetch(at + k * apart + i);
+}
 
 #endif

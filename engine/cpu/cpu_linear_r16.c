@@ -7,20 +7,15 @@
  */
 #include "engine/cpu/cpu_linear_r16.h"
 
-#include "engine/base/relax.h"
 #include "engine/base/size.h"
 #include "engine/cpu/cpu_work.h"
 
 #include <string.h>
 
-/* Row groups that AVX-512 reads in parallel for one token, a quarter of the range apart. AVX2 and
- * AVX-VNNI read two, half of the range apart; there two of the four prefetches come too early. */
-#define MATVEC_STREAMS 4
 #define MATVEC_GROUPS 256 /* row groups that a thread multiplies at a time with one token */
 /* The same for several tokens in turn. The lines are 0.7 MB at 2,560 columns, so that they can stay
  * in a second-level cache. */
 #define FEW_GROUPS 64
-#define INPUT_TOKENS 8 /* tokens in a work item when several tokens are quantised */
 #define PANEL_FLOATS (R16_TOKENS * R16_PANEL * R16_ROWS)
 _Static_assert(MATVEC_GROUPS *R16_ROWS <= MATMUL_TOKENS * PANEL_ROWS,
                "cpu_thread.y holds a product");
@@ -49,7 +44,7 @@ void linear_r16_quantise_to(const struct cpu_thread *th, const struct weights *l
     const struct backend *b = th->pass->b;
     const struct cpu_shape *shape = &b->shape;
     struct block_plane at[MAX_PLANES];
-    for (size_t p = 0; p < shape->n_planes; p++)
+    for (size_t p = 0; p < shape->widths.n_planes; p++)
         at[p] = (struct block_plane){in->planes[p].q + token * shape->q8_stride,
                                      in->planes[p].units + token * shape->block_stride,
                                      in->planes[p].q_sums + token * shape->block_stride};
@@ -131,7 +126,7 @@ void linear_r16_multiply_one(const struct cpu_thread *th, const struct weights *
     if (shape->x_stride)
         b->k.r16_float(&r->s->groups, r->begin, r->end, in->x + token * shape->x_stride, w->n_cols,
                        y);
-    for (size_t p = 0; p < shape->n_planes; p++)
+    for (size_t p = 0; p < shape->widths.n_planes; p++)
         b->k.r16_matvec(
             &r->s->groups, r->begin, r->end,
             &(struct block_acts){.q = in->planes[p].q + token * shape->q8_stride,
@@ -150,7 +145,7 @@ void linear_r16_multiply_panel(const struct cpu_thread *th, const struct weights
     const struct cpu_shape *shape = &b->shape;
     const size_t y_stride = R16_PANEL * R16_ROWS;
     memset(y, 0, n * y_stride * sizeof *y);
-    for (size_t p = 0; p < shape->n_planes; p++) {
+    for (size_t p = 0; p < shape->widths.n_planes; p++) {
         const struct block_plane *plane = &in->planes[p];
         b->k.r16.matmul(&r->rows.s->groups, r->rows.begin, r->rows.end,
                         &(struct r16_batch){
@@ -327,8 +322,7 @@ void linear_r16_gate(struct cpu_thread *th, const struct weights *w, enum ffn_ac
     }
 }
 
-void linear_r16_prefetch(const struct cpu_thread *th, const struct weights *w, size_t n_products,
-                         size_t n_bytes)
+void linear_r16_prefetch(const struct cpu_thread *th, const struct weights *w, size_t n_products)
 {
     const struct work_range all = thread_range(th, w->n_groups / n_products, 1);
     if (all.begin == all.end)
@@ -336,12 +330,7 @@ void linear_r16_prefetch(const struct cpu_thread *th, const struct weights *w, s
     const struct group_range r =
         range_at(w, all.begin, size_min(all.begin + MATVEC_GROUPS, all.end));
     const size_t group_bytes = r.s->groups.n_lines * LINE_BYTES;
-    const size_t apart = (r.end - r.begin) / MATVEC_STREAMS * group_bytes;
-    const uint8_t *const at = r.s->groups.lines + r.begin * group_bytes;
-    /* If apart < n_bytes, the prefetched parts of the streams would overlap. */
-    for (size_t i = 0; apart >= n_bytes && i < n_bytes; i += LINE_BYTES)
-        for (size_t k = 0; k < MATVEC_STREAMS; k++)
-            cpu_prefetch(at + k * apart + i);
+    prefetch_stream_starts(r.s->groups.lines + r.begin * group_bytes, r.end - r.begin, group_bytes);
 }
 
 /* ---- output head ---- */

@@ -16,11 +16,8 @@ void linear_r16_add(struct cpu_thread *th, const struct weights *w, struct rows 
 void linear_r16_gate(struct cpu_thread *th, const struct weights *w, enum ffn_act act,
                      struct rows y);
 
-/* linear_prefetch calls this in a pass of one token, and it does the same for R16. The kernel for
- * one token reads several row groups in parallel, which lie far apart. So the first n_bytes of each
- * of them are prefetched, or nothing if the groups are so few that these bytes would overlap. */
-void linear_r16_prefetch(const struct cpu_thread *th, const struct weights *w, size_t n_products,
-                         size_t n_bytes);
+/* linear_prefetch for a matrix in R16, in a pass of one token. */
+void linear_r16_prefetch(const struct cpu_thread *th, const struct weights *w, size_t n_products);
 
 /* ---- parts, for cpu_experts.c ---- */
 

@@ -207,7 +207,7 @@ static size_t expert_bytes(const struct weights *w)
     size_t n = 0;
     for (size_t i = 0; i < w->n_sections; i++) {
         const struct section *s = &w->sections[i];
-        n += s->groups.n_groups * s->groups.n_lines * R16_LINE_BYTES;
+        n += s->groups.n_groups * s->groups.n_lines * LINE_BYTES;
         if (s->groups.scale_step > 0)
             n += s->groups.n_groups * (s->groups.n_lines * R16_LINE_COLS / s->groups.span_cols) *
                  R16_ROWS * sizeof *s->groups.scales;
@@ -276,7 +276,7 @@ static void set_layers(struct backend *b)
         to->router = pack_floats(b, &from->router, &floats);
         if (m->arch->experts)
             b->expert_bytes += expert_bytes(&to->gate_up) + expert_bytes(&to->down);
-        to->has_ring = b->shape.ring_blocks > 0 && from->traits.n_visible_keys > 0;
+        to->has_ring = b->shape.ring.n_blocks > 0 && from->traits.n_visible_keys > 0;
         to->kv_index = to->has_ring ? n_rings++ : i - n_delta - n_rings;
         to->delta.index = n_delta;
         if (from->traits.is_delta_net) {
@@ -408,8 +408,9 @@ static bool pack_lines(struct backend *b, const struct backend_control *control,
     }
     if (b->shape.n_coarse)
         p->total_bytes += b->model->head.n_bytes;
-    p->codes_stride = size_round_up(
-        size_max(R1_PACK_ROWS * b->shape.max_cols, r16_pack_scratch(b->shape.max_cols)), MEM_ALIGN);
+    p->codes_stride = size_round_up(size_max(R1_PACK_ROWS * b->shape.widths.max_cols,
+                                             r16_pack_scratch(b->shape.widths.max_cols)),
+                                    MEM_ALIGN);
     p->codes = mem_alloc(b->n_threads, p->codes_stride);
     /* Without matrices by column the stride is 0 and p->rows is not used. */
     p->rows = mem_alloc(b->n_threads, size_max(p->rows_stride, 1));

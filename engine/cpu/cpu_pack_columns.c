@@ -12,8 +12,6 @@
 
 #include <string.h>
 
-#define FIELD_COLS 64 /* columns of a field: bits 2i and 2i + 1 of byte b hold column 64 i + b */
-
 /* Byte r of the lines of columns 64 i + b, b < 64, to out[r][b]. It holds the codes of rows r,
  * r + 64, r + 128 and r + 192, which are bits 2i and 2i + 1 of byte b of these rows. */
 static void gather_field(const uint8_t *rows, size_t row_bytes, size_t i,

@@ -47,7 +47,7 @@ static void count_weights(struct pass *pass, enum profile_step step, const struc
     }
     pass->profile.n_bytes[step] += n_bytes;
     pass->profile.n_macs[step] +=
-        n_rows * n_cols * pass->n_tokens * size_max(pass->b->shape.n_planes, 1);
+        n_rows * n_cols * pass->n_tokens * size_max(pass->b->shape.widths.n_planes, 1);
 }
 
 static void count_attention(struct pass *pass)
@@ -61,7 +61,7 @@ static void count_attention(struct pass *pass)
             for (size_t pos = tokens->pos0; pos < tokens->pos0 + tokens->n_tokens; pos++)
                 n_seen += pos + 1 - attn_oldest_key(b, layer, pos);
         }
-    pass->profile.n_macs[PROFILE_ATTN] += 2 * n_seen * b->shape.q_width;
+    pass->profile.n_macs[PROFILE_ATTN] += 2 * n_seen * b->shape.widths.q_width;
     pass->profile.n_bytes[PROFILE_ATTN] += attn_bytes(pass);
 }
 
@@ -75,7 +75,7 @@ static void count_experts(struct pass *pass)
     pass->profile.n_macs[PROFILE_ROUTER] += n_router * pass->n_tokens;
     pass->profile.n_bytes[PROFILE_EXPERTS] += experts_pass_bytes(pass);
     pass->profile.n_macs[PROFILE_EXPERTS] +=
-        n_pairs * 3 * hp->n_embd * hp->n_ff * size_max(b->shape.n_planes, 1);
+        n_pairs * 3 * hp->n_embd * hp->n_ff * size_max(b->shape.widths.n_planes, 1);
 }
 
 void profile_end(struct pass *pass)

@@ -111,7 +111,7 @@ static bool is_screened(const struct backend *b, const struct head_request *head
 void screen_query(const struct backend *b, size_t i, struct requested_row *req)
 {
     const size_t n_embd = b->model->hp.n_embd, n_blocks = b->coarse.n_blocks;
-    const float *h = b->scratch.head_x + i * b->shape.h_stride;
+    const float *h = b->scratch.head_x + i * b->shape.widths.h_stride;
     const float largest = largest_of(h, n_embd);
     req->screened =
         is_screened(b, req->request) && largest >= COARSE_X_MIN && largest <= COARSE_X_MAX;
@@ -148,8 +148,8 @@ static void multiply_rows(struct cpu_thread *th, size_t i, size_t id0, const int
     const struct tensor_ref *head = &b->head;
     const size_t row_bytes = b->shape.head_row_bytes;
     const struct table_rows rows = {head->bytes + id0 * row_bytes, row_bytes, n, ids};
-    b->k.rows_dot[head->type](&rows, b->scratch.head_x + i * b->shape.h_stride, b->model->hp.n_embd,
-                              z, th->row);
+    b->k.rows_dot[head->type](&rows, b->scratch.head_x + i * b->shape.widths.h_stride,
+                              b->model->hp.n_embd, z, th->row);
     count_head_bytes(th, n);
 }
 
@@ -204,7 +204,7 @@ static void screen_draw(struct cpu_thread *th, size_t i, const struct requested_
                         struct work_range ids)
 {
     const struct backend *b = th->pass->b;
-    float *z = b->scratch.z + i * b->shape.vocab_stride;
+    float *z = b->scratch.z + i * b->shape.widths.vocab_stride;
     struct draw d = {.key = noise_key(req->request->seed, req->position),
                      .beta = 1.0 / (double)req->request->temp};
     size_t first = ids.begin;
@@ -239,7 +239,7 @@ static void screen_lead(struct cpu_thread *th, size_t i, const struct requested_
     const size_t cap = LEAD_ROWS / th->n_threads, k = req->request->k;
     const size_t most = (size_max(LEAD_PER_K * k, LEAD_MIN) + th->n_threads - 1) / th->n_threads;
     const size_t n = size_min(size_min(most, cap), ids.end - ids.begin);
-    float *z = b->scratch.z + i * b->shape.vocab_stride + ids.begin;
+    float *z = b->scratch.z + i * b->shape.widths.vocab_stride + ids.begin;
     float *lead = b->scratch.lead + i * LEAD_ROWS + th->index * cap;
     for (size_t j = n; j < cap; j++)
         lead[j] = -INFINITY;
@@ -324,7 +324,7 @@ static void rescore_ids(struct cpu_thread *th, size_t i, const struct head_reque
 void screen_rescore(struct cpu_thread *th, size_t i, const struct requested_row *req)
 {
     const struct backend *b = th->pass->b;
-    float *z = b->scratch.z + i * b->shape.vocab_stride;
+    float *z = b->scratch.z + i * b->shape.widths.vocab_stride;
     const struct work_range ids = thread_range(th, b->model->hp.n_vocab, ROW_UNIT);
     const float floor = lead_floor(th, i, req->request);
     th->best[i] = -INFINITY;
@@ -365,7 +365,7 @@ static struct coarse_states gather_states(struct cpu_thread *th, const struct re
             spread2[j * COARSE_STATES + n] = fmaxf(q->spread[j] * q->spread[j], COARSE_MIN);
         unit[n] = q->unit;
         from[n] = q->x;
-        bounds[n++] = b->scratch.z + i * b->shape.vocab_stride;
+        bounds[n++] = b->scratch.z + i * b->shape.widths.vocab_stride;
     }
     b->k.coarse_gather(from, n, n_blocks, x);
     return (struct coarse_states){n, x, fix, spread2, unit};
@@ -391,7 +391,7 @@ static void bound_each(struct cpu_thread *th, const struct requested_row *reqs, 
         for (size_t i = 0; i < n_reqs; i++)
             if (reqs[i].screened)
                 b->k.coarse_bound(&b->coarse, id, size_min(id + n_rows, ids.end), &reqs[i].query,
-                                  b->scratch.z + i * b->shape.vocab_stride + id);
+                                  b->scratch.z + i * b->shape.widths.vocab_stride + id);
 }
 
 void screen_bounds(struct cpu_thread *th, const struct requested_row *reqs, size_t n_reqs)

@@ -1,6 +1,7 @@
 /*
  * Sizes of weights, KV cache and scratch memory. The numbers come from a model file and from the
- * user, so sums and products are checked for overflow, or limits such as MAX_WIDTH exclude it.
+ * user, so sums and products are checked for overflow, or limits exclude it: those of the model
+ * loader (model.h), BN_MAX_UBATCH and MAX_THREADS.
  *
  * The scratch memory is one mapping. Its list of buffers is walked twice: first to measure it, then
  * to assign the addresses.
@@ -16,12 +17,9 @@
 #include "engine/cpu/cpu_strategy.h"
 #include "engine/cpu/cpu_threads.h"
 #include "engine/layout/head_plane.h"
+#include "engine/layout/pass_matrix.h"
 
 #include <assert.h>
-
-/* Most columns of a matrix; the vocabulary may be 16 times as large. The sums below then cannot
- * overflow, even without the stricter limits of model.h. */
-#define MAX_WIDTH ((size_t)1 << 24)
 
 static bool set_kv_shape(struct cpu_shape *s, const struct hparams *hp, enum bn_kv_type kv,
                          struct bn_error *err)
@@ -33,9 +31,9 @@ static bool set_kv_shape(struct cpu_shape *s, const struct hparams *hp, enum bn_
                        "a KV cache of type q8 supports heads of at most %d elements, "
                        "this model has heads of %zu",
                        Q8_DIM_MOST, hp->head_dim);
-    s->k_bytes = size_round_up(hp->head_dim, is_q8 ? ATTN_QUAD : 1) * ATTN_BLOCK * element_bytes;
-    s->v_bytes = s->v_stride * ATTN_BLOCK * element_bytes;
-    s->kv_block_bytes = s->k_bytes + s->v_bytes + (is_q8 ? 2 * ATTN_BLOCK * sizeof(float) : 0);
+    s->k_bytes = size_round_up(hp->head_dim, is_q8 ? ATTN_QUAD : 1) * KV_BLOCK * element_bytes;
+    s->v_bytes = s->widths.v_stride * KV_BLOCK * element_bytes;
+    s->kv_block_bytes = s->k_bytes + s->v_bytes + (is_q8 ? 2 * KV_BLOCK * sizeof(float) : 0);
     return true;
 }
 
@@ -43,12 +41,13 @@ static bool set_kv_shape(struct cpu_shape *s, const struct hparams *hp, enum bn_
  * 16 tokens that are a multiple of 4096 bytes apart would share a set of the first-level cache. */
 static void set_block_shape(struct cpu_shape *s, const struct model *m)
 {
-    if (!pass_uses_r16(m) && !m->head_linear.source.bytes)
+    if (!pass_any_r16(m)) {
+        s->widths.n_planes = 0;
         return;
+    }
     s->q8_stride += LINE_BYTES;
-    s->block_stride = size_round_up(s->max_cols, R16_PAD_COLS) / MIN_BLOCK_COLS;
-    s->n_planes = m->act_scheme == ACT_16 ? 2 : m->act_scheme == ACT_FLOAT ? 0 : 1;
-    s->x_stride = m->act_scheme == ACT_FLOAT ? size_round_up(s->max_cols, ROW_UNIT) : 0;
+    s->block_stride = size_round_up(s->widths.max_cols, R16_PAD_COLS) / MIN_BLOCK_COLS;
+    s->x_stride = m->act_scheme == ACT_FLOAT ? size_round_up(s->widths.max_cols, ROW_UNIT) : 0;
 }
 
 /* Bytes of a row of the output head as it is multiplied. */
@@ -68,49 +67,25 @@ bool cpu_sizes_shape(struct cpu_shape *s, const struct model *m, const struct ba
                      size_t n_threads, struct bn_error *err)
 {
     const struct hparams *hp = &m->hp;
-    size_t q_width, kv_width;
-    if (!size_mul(&q_width, hp->n_heads, hp->head_dim) ||
-        !size_mul(&kv_width, hp->n_kv_heads, hp->head_dim) || q_width > MAX_WIDTH ||
-        kv_width > MAX_WIDTH || hp->n_embd > MAX_WIDTH || hp->n_ff > MAX_WIDTH ||
-        hp->n_vocab > MAX_WIDTH * 16)
-        return bn_fail(err, BN_EUNSUPPORTED,
-                       "a model of width %zu, %zu heads of %zu and feed-forward width %zu "
-                       "is too large for this backend",
-                       hp->n_embd, hp->n_heads, hp->head_dim, hp->n_ff);
-    /* Architectures with delta nets have gates in attention. */
-    const size_t q_floats = m->arch->delta_nets ? 2 * q_width : q_width;
-    const size_t delta_out = delta_width(&hp->delta), delta_in = delta_channels(&hp->delta);
-    const size_t o_cols = size_max(q_width, delta_out);
-    const size_t max_cols = size_max(size_max(hp->n_embd, hp->n_ff), o_cols);
+    const struct pass_widths widths = pass_widths_of(m);
     *s = (struct cpu_shape){
-        .q_width = q_width,
-        .kv_width = kv_width,
-        .q_floats = q_floats,
-        .n_q_per_kv = hp->n_heads / hp->n_kv_heads,
-        .max_cols = max_cols,
-        .h_stride = size_round_up(hp->n_embd, ROW_UNIT),
-        .qkv_stride =
-            size_round_up(size_max(q_floats + 2 * kv_width, delta_in + delta_out), ROW_UNIT),
-        .attn_stride = size_round_up(o_cols, ROW_UNIT),
-        .ffn_stride = size_round_up(hp->n_ff, ROW_UNIT),
+        .widths = widths,
         .ffn_rows = size_max(hp->n_used_experts, 1),
-        .vocab_stride = size_round_up(hp->n_vocab, ROW_UNIT),
-        .q8_stride = size_round_up(max_cols, LINE_COLS),
-        .v_stride = size_round_up(hp->head_dim, 32),
+        .q8_stride = size_round_up(widths.max_cols, LINE_COLS),
         .n_slots = ATTN_ITEMS_PER_THREAD * n_threads * SPLIT_BLOCKS,
         .n_coarse = head_plane_blocks(m, cfg->head == BN_HEAD_EXACT),
+        .ring = cfg->no_ring ? (struct window_ring){0} : window_ring_of(m, cfg->n_ubatch),
     };
     set_block_shape(s, m);
     if (!tensor_bytes(m->embd.type, hp->n_embd, 1, &s->row_bytes) ||
         !head_row_bytes(m, cfg->head, &s->head_row_bytes))
         return bn_fail(err, BN_EUNSUPPORTED,
                        "rows of %zu elements are not a whole number of blocks", hp->n_embd);
-    ring_shape(s, m, cfg);
     return set_kv_shape(s, hp, cfg->kv, err);
 }
 
-/* The scratch buffers placed so far. Their size cannot overflow: widths are at most 2^24
- * (MAX_WIDTH), tokens at most BN_MAX_UBATCH, and threads at most MAX_THREADS. */
+/* The scratch buffers placed so far. Their size cannot overflow: widths are below 2^25
+ * (pass_widths.h), tokens at most BN_MAX_UBATCH, and threads at most MAX_THREADS. */
 struct arena {
     uint8_t *at; /* NULL: the buffers are only measured */
     size_t n_bytes;
@@ -128,7 +103,7 @@ static void *reserve(struct arena *a, size_t n, size_t unit_bytes)
 static void place_blocks(struct arena *a, const struct cpu_shape *s, size_t n_tokens, int8_t *q8,
                          struct block_input *out)
 {
-    for (size_t p = 0; p < s->n_planes; p++)
+    for (size_t p = 0; p < s->widths.n_planes; p++)
         out->planes[p] = (struct block_plane){
             .q = p == 0 ? q8 : reserve(a, size_round_up(n_tokens, PACK_TOKENS) * s->q8_stride, 1),
             .units = reserve(a, n_tokens * s->block_stride, sizeof(float)),
@@ -141,25 +116,27 @@ static void place_thread(struct arena *a, const struct cpu_shape *s, const struc
                          struct cpu_thread *thread)
 {
     *thread = (struct cpu_thread){
-        .live = reserve(a, s->max_cols + LIVE_SLACK, sizeof(int32_t)),
+        .live = reserve(a, s->widths.max_cols + LIVE_SLACK, sizeof(int32_t)),
         .sums = reserve(a, size_round_up(hp->n_embd, LINE_COLS), sizeof(int32_t)),
         .q8 = reserve(a, s->q8_stride, 1),
-        .row = reserve(a, s->h_stride, sizeof(float)),
+        .row = reserve(a, s->widths.h_stride, sizeof(float)),
         .panel = reserve(a, PANEL_ROWS * s->q8_stride, 1),
         .acc = reserve(a, MATMUL_TOKENS * PANEL_ROWS, sizeof(int32_t)),
         .y = {reserve(a, MATMUL_TOKENS * PANEL_ROWS, sizeof(float)),
               reserve(a, MATMUL_TOKENS * PANEL_ROWS, sizeof(float))},
-        .attn_o = reserve(a, ATTN_TILE * s->n_q_per_kv * hp->head_dim, sizeof(float)),
-        .attn_m = reserve(a, ATTN_TILE * s->n_q_per_kv, sizeof(float)),
-        .attn_l = reserve(a, ATTN_TILE * s->n_q_per_kv, sizeof(float)),
-        .attn_scratch = reserve(a, attn_tile_floats(s->n_q_per_kv, s->v_stride), sizeof(float)),
+        .attn_o = reserve(a, ATTN_TILE * s->widths.n_q_per_kv * hp->head_dim, sizeof(float)),
+        .attn_m = reserve(a, ATTN_TILE * s->widths.n_q_per_kv, sizeof(float)),
+        .attn_l = reserve(a, ATTN_TILE * s->widths.n_q_per_kv, sizeof(float)),
+        .attn_scratch =
+            reserve(a, attn_tile_floats(s->widths.n_q_per_kv, s->widths.v_stride), sizeof(float)),
         .f16 = reserve(a, hp->head_dim, sizeof(uint16_t)),
         .seen = reserve(a, hp->n_vocab / 64 + 1, sizeof(uint64_t)),
         .ids = reserve(a, LEAD_ROWS, sizeof(int32_t)),
         .picks = reserve(a, LEAD_ROWS, sizeof(struct head_cand)),
-        .norm = reserve(a, s->max_cols, sizeof(float)),
+        .norm = reserve(a, s->widths.max_cols, sizeof(float)),
         .chosen = reserve(a, hp->n_used_experts, sizeof(struct expert_choice)),
-        .router_x = reserve(a, hp->n_experts ? ROUTER_TOKENS * s->h_stride : 0, sizeof(float)),
+        .router_x =
+            reserve(a, hp->n_experts ? ROUTER_TOKENS * s->widths.h_stride : 0, sizeof(float)),
         .router_z = reserve(a, ROUTER_TOKENS * hp->n_experts, sizeof(float)),
     };
     place_blocks(a, s, 1, thread->q8, &thread->blocks);
@@ -186,14 +163,14 @@ static void place_experts(struct arena *a, const struct cpu_shape *s, const stru
 static void place_scratch(struct arena *a, const struct cpu_shape *s, const struct hparams *hp,
                           size_t n_tokens, struct scratch *out)
 {
-    out->h = reserve(a, n_tokens * s->h_stride, sizeof(float));
+    out->h = reserve(a, n_tokens * s->widths.h_stride, sizeof(float));
     /* ffn and z begin where qkv does: qkv and attn are no longer needed when ffn is written, and z
      * belongs to the output head, which comes after the last layer. */
     struct arena ffn = *a, z = *a;
-    out->qkv = reserve(a, n_tokens * s->qkv_stride, sizeof(float));
-    out->attn = reserve(a, n_tokens * s->attn_stride, sizeof(float));
-    out->ffn = reserve(&ffn, n_tokens * s->ffn_rows * s->ffn_stride, sizeof(float));
-    out->z = reserve(&z, HEAD_PASS_ROWS * s->vocab_stride, sizeof(float));
+    out->qkv = reserve(a, n_tokens * s->widths.qkv_stride, sizeof(float));
+    out->attn = reserve(a, n_tokens * s->widths.attn_stride, sizeof(float));
+    out->ffn = reserve(&ffn, n_tokens * s->ffn_rows * s->widths.ffn_stride, sizeof(float));
+    out->z = reserve(&z, HEAD_PASS_ROWS * s->widths.vocab_stride, sizeof(float));
     a->n_bytes = size_max(a->n_bytes, size_max(ffn.n_bytes, z.n_bytes));
     out->q8 = reserve(a, size_round_up(n_tokens, PACK_TOKENS) * s->q8_stride, 1);
     out->q8_s = reserve(a, n_tokens, sizeof(float));
@@ -201,8 +178,9 @@ static void place_scratch(struct arena *a, const struct cpu_shape *s, const stru
     place_blocks(a, s, n_tokens, out->q8, &out->blocks);
     out->rope_c = reserve(a, n_tokens * (hp->n_rot / 2), sizeof(float));
     out->rope_s = reserve(a, n_tokens * (hp->n_rot / 2), sizeof(float));
-    out->attn_partials = reserve(a, s->n_slots * s->n_q_per_kv * (hp->head_dim + 2), sizeof(float));
-    out->head_x = reserve(a, HEAD_PASS_ROWS * s->h_stride, sizeof(float));
+    out->attn_partials =
+        reserve(a, s->n_slots * s->widths.n_q_per_kv * (hp->head_dim + 2), sizeof(float));
+    out->head_x = reserve(a, HEAD_PASS_ROWS * s->widths.h_stride, sizeof(float));
     out->coarse_x = reserve(a, HEAD_PASS_ROWS * s->n_coarse * COARSE_COLS, 2);
     out->coarse_fix = reserve(a, HEAD_PASS_ROWS * s->n_coarse * 16, sizeof(int32_t));
     out->coarse_spread = reserve(a, HEAD_PASS_ROWS * size_round_up(s->n_coarse, 8), sizeof(float));
@@ -276,13 +254,13 @@ bool cpu_sizes_plan(const struct model *m, const struct backend_config *cfg,
         weight_bytes = SIZE_MAX;
     if (!model_check_growth(m, weight_bytes, err))
         return false;
-    if (!size_mul3(&kv_bytes, hp->n_attn_layers - s.n_ring_layers, hp->n_kv_heads,
+    if (!size_mul3(&kv_bytes, hp->n_attn_layers - s.ring.n_layers, hp->n_kv_heads,
                    s.kv_block_bytes) ||
         !plan_states(&s, hp, &states))
         return bn_fail(err, BN_EUNSUPPORTED, "a KV cache of %zu layers is too large", hp->n_layers);
     *plan = (struct backend_plan){
         .weight_bytes = weight_bytes,
-        .kv_bytes_per_token = kv_bytes / ATTN_BLOCK,
+        .kv_bytes_per_token = kv_bytes / KV_BLOCK,
         .seq_fixed_bytes = states.seq_fixed_bytes,
         .state_bytes = states.state_bytes,
         .scratch_bytes = scratch_bytes(&s, hp, cfg->n_ubatch, n_threads),

@@ -25,11 +25,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define ROW_UNIT 16       /* floats in a cache line */
-#define HEAD_PASS_ROWS 16 /* rows of logits computed in one reading of the output head */
-#define LEAD_ROWS 4096    /* most rows that the screened head multiplies first, see cpu_screen.c */
-#define SPLIT_BLOCKS 64   /* ATTN_SPLIT: least slots of attn_partials per token and KV head */
-#define ROUTER_TOKENS 16  /* tokens for which a thread multiplies the router at a time */
+#define LEAD_ROWS 4096   /* most rows that the screened head multiplies first, see cpu_screen.c */
+#define SPLIT_BLOCKS 64  /* ATTN_SPLIT: least slots of attn_partials per token and KV head */
+#define ROUTER_TOKENS 16 /* tokens for which a thread multiplies the router at a time */
 
 /* An expert that the router has chosen for a token. */
 struct expert_choice {

@@ -103,7 +103,7 @@ size_t strategy_explain(const struct strategy_model *m, const struct strategy_wo
     describe_linear(m, &p, w->n_tokens, linear, sizeof linear);
     if (p.attn == ATTN_SPLIT)
         (void)snprintf(attn, sizeof attn, "blocks of %d positions split over the threads",
-                       ATTN_BLOCK);
+                       KV_BLOCK);
     else
         (void)snprintf(attn, sizeof attn, "%zu items, each a token block and a KV head",
                        w->n_token_blocks * m->n_kv_heads);

@@ -16,6 +16,7 @@
 #include "engine/cpu/kernels_r16.h"
 #include "engine/cpu/kernels_ternary.h"
 #include "engine/gguf/gguf_types.h"
+#include "engine/layout/coarse_code.h"
 #include "engine/model/rotation.h"
 
 #include <stdbool.h>
@@ -146,7 +147,6 @@ typedef void (*rows_dot_fn)(const struct table_rows *rows, const float *h, size_
 
 /* A table with four bits per weight: (2 code - 15) * step. A line is a block of COARSE_COLS
  * columns: byte j holds column j in its low half and column j + 64 in its high half. */
-#define COARSE_COLS 128
 struct coarse_mat {
     const uint8_t *lines;  /* (n_rows, n_blocks, LINE_BYTES), 64-byte aligned */
     const uint16_t *steps; /* (n_rows, step_stride) BF16, zeros past n_blocks */

@@ -6,12 +6,13 @@
 #ifndef ENGINE_CPU_KERNELS_ATTN_H
 #define ENGINE_CPU_KERNELS_ATTN_H
 
+#include "engine/layout/layout_units.h"
+
 #include <math.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
-#define ATTN_BLOCK 64 /* positions in a block */
 /* Most tokens of an attn_tile. The keys of 32 aligned positions fill whole cache lines, so threads
  * that append different token blocks never write the same line. */
 #define ATTN_TILE 32
@@ -24,18 +25,18 @@
 /* One position block of one KV head, for n_q query heads of one token. */
 struct attn_block {
     const float *q; /* (n_q, head_dim), with the query scale applied */
-    /* F16: (head_dim, ATTN_BLOCK). Q8: (head_dim / 4 rounded up, ATTN_BLOCK, 4), zeros past
+    /* F16: (head_dim, KV_BLOCK). Q8: (head_dim / 4 rounded up, KV_BLOCK, 4), zeros past
      * head_dim. 64-byte aligned */
     const void *k;
-    /* F16: (ATTN_BLOCK, v_stride). Q8: (ATTN_BLOCK / 4, v_stride, 4), four positions of an
+    /* F16: (KV_BLOCK, v_stride). Q8: (KV_BLOCK / 4, v_stride, 4), four positions of an
      * element together. 64-byte aligned */
     const void *v;
-    const float *scales; /* Q8: (2, ATTN_BLOCK) of keys, then of values; F16: unused */
+    const float *scales; /* Q8: (2, KV_BLOCK) of keys, then of values; F16: unused */
     const void *ahead;   /* keys that are read next; only prefetched, so any pointer */
     size_t n_q, head_dim;
     size_t v_stride; /* head_dim rounded up to 32: a row of F16 is whole cache lines */
     /* This token attends to the positions first_seen .. n_seen - 1, first_seen < n_seen <=
-     * ATTN_BLOCK. */
+     * KV_BLOCK. */
     size_t first_seen, n_seen;
     /* (n_q) output: m is the largest score, ignoring NaN (-infinity if all are NaN); l the sum of
      * exp(score - m) */
@@ -45,7 +46,7 @@ struct attn_block {
 typedef void (*attn_block_fn)(const struct attn_block *b);
 
 /* Set the scores below first_seen to -infinity, whose probability is +0. Kernels call it. */
-static inline void attn_hide_scores(float z[ATTN_BLOCK], size_t first_seen)
+static inline void attn_hide_scores(float z[KV_BLOCK], size_t first_seen)
 {
     for (size_t j = 0; j < first_seen; j++)
         z[j] = -INFINITY;
@@ -58,7 +59,7 @@ typedef void (*attn_merge_fn)(float *big_m, float *big_l, float *big_o, const fl
 typedef void (*attn_finish_fn)(const float *big_o, float big_l, size_t head_dim, float *out);
 
 /* Attention of consecutive tokens over one position block, merged into their running results.
- * n_seen (1 .. ATTN_BLOCK) is for the first token; each later token sees one position more, up to
+ * n_seen (1 .. KV_BLOCK) is for the first token; each later token sees one position more, up to
  * the whole block. The last token does not see the first n_hidden positions of the block, because
  * they are before its window; for each earlier token their number is one less, at least 0. A token
  * that sees no position of the block keeps its running results. With is_first there are no running
@@ -72,7 +73,7 @@ struct attn_tile {
     size_t n_tokens;     /* 1 .. ATTN_TILE */
     size_t n_q, head_dim, v_stride;
     size_t n_seen;
-    size_t n_hidden; /* may be larger than ATTN_BLOCK */
+    size_t n_hidden; /* may be larger than KV_BLOCK */
     bool is_first;   /* the first position block of these tokens: m, l and o are only written */
     float *m, *l;    /* (n_tokens, n_q) in and out */
     float *o;        /* (n_tokens, n_q, head_dim) in and out */
@@ -87,7 +88,7 @@ typedef void (*attn_tile_fn)(const struct attn_tile *a);
 /* Floats of scratch: K or V in F32, and per query a row of probabilities and two factors. */
 static inline size_t attn_tile_floats(size_t n_q, size_t v_stride)
 {
-    return ATTN_BLOCK * v_stride + ATTN_TILE * n_q * (ATTN_BLOCK + 2);
+    return KV_BLOCK * v_stride + ATTN_TILE * n_q * (KV_BLOCK + 2);
 }
 
 #endif

@@ -62,7 +62,6 @@ struct block_plane {
  * high = (v + 64) >> 7, low = v - 128 high; the unit of low is m / 16256, that of high 128 times as
  * large. 16256 is 127 * 128, so that high is at most 127. Small blocks, NaN, padding and alignment
  * are as in quantise_blocks, for both planes. */
-#define MAX_PLANES 2
 typedef void (*quantise_planes_fn)(const float *x, size_t n, size_t block_cols,
                                    const struct block_plane planes[MAX_PLANES]);
 

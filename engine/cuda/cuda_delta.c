@@ -35,7 +35,7 @@ void cuda_delta_gates(struct backend *b, size_t layer)
                                     .alpha_type = d->alpha.type,
                                     .beta_type = d->beta.type,
                                     .n = (uint32_t)hp->n_embd,
-                                    .h_stride = (uint32_t)b->shape.h_stride,
+                                    .h_stride = (uint32_t)b->shape.widths.h_stride,
                                     .n_heads = (uint32_t)hp->delta.n_value_heads,
                                     .eps = hp->rms_eps};
     cuda_launch(&b->device, KERNEL_delta_gates,
@@ -50,7 +50,7 @@ static void convolve(struct backend *b, const struct cuda_delta *d)
 {
     const struct delta_shape *shape = &b->model->hp.delta;
     const size_t n_channels = delta_channels(shape);
-    const uint32_t stride = (uint32_t)b->shape.qkv_stride;
+    const uint32_t stride = (uint32_t)b->shape.widths.qkv_stride;
     struct delta_convolve_args conv = {.runs = pass_runs(b),
                                        .taps = d->conv,
                                        .qkv = b->scratch.qkv,
@@ -76,8 +76,8 @@ void cuda_delta_apply(struct backend *b, size_t layer)
     const struct delta_shape *shape = &b->model->hp.delta;
     const struct cuda_delta *d = &b->layers[layer].delta;
     const size_t n_heads = shape->n_value_heads;
-    const uint32_t qkv_stride = (uint32_t)b->shape.qkv_stride;
-    const uint32_t out_stride = (uint32_t)b->shape.attn_stride;
+    const uint32_t qkv_stride = (uint32_t)b->shape.widths.qkv_stride;
+    const uint32_t out_stride = (uint32_t)b->shape.widths.attn_stride;
     struct delta_run_args run = {.runs = pass_runs(b),
                                  .qkv = b->scratch.qkv,
                                  .gates = b->scratch.gates,
@@ -103,20 +103,14 @@ void cuda_delta_apply(struct backend *b, size_t layer)
                 &out);
 }
 
-/* With gates, q has a gate for each element of a query. */
-static bool has_gates(const struct backend *b)
-{
-    return b->shape.q_floats > b->shape.q_width;
-}
-
 void cuda_gates_split(struct backend *b)
 {
     const struct hparams *hp = &b->model->hp;
     struct split_gates_args args = {.qkv = b->scratch.qkv,
-                                    .qkv_stride = (uint32_t)b->shape.qkv_stride,
-                                    .n_q_per_kv = (uint32_t)b->shape.n_q_per_kv,
+                                    .qkv_stride = (uint32_t)b->shape.widths.qkv_stride,
+                                    .n_q_per_kv = (uint32_t)b->shape.widths.n_q_per_kv,
                                     .head_dim = (uint32_t)hp->head_dim};
-    if (has_gates(b))
+    if (pass_has_gates(&b->shape.widths))
         cuda_launch(&b->device, KERNEL_split_gates,
                     (struct cuda_grid){b->pass.n_tokens, hp->n_kv_heads, 1, 0}, &args);
 }
@@ -126,11 +120,11 @@ void cuda_gates_apply(struct backend *b)
     const struct hparams *hp = &b->model->hp;
     struct attn_gate_args args = {.qkv = b->scratch.qkv,
                                   .out = b->scratch.attn,
-                                  .qkv_stride = (uint32_t)b->shape.qkv_stride,
-                                  .out_stride = (uint32_t)b->shape.attn_stride,
-                                  .n_q_per_kv = (uint32_t)b->shape.n_q_per_kv,
+                                  .qkv_stride = (uint32_t)b->shape.widths.qkv_stride,
+                                  .out_stride = (uint32_t)b->shape.widths.attn_stride,
+                                  .n_q_per_kv = (uint32_t)b->shape.widths.n_q_per_kv,
                                   .head_dim = (uint32_t)hp->head_dim};
-    if (has_gates(b))
+    if (pass_has_gates(&b->shape.widths))
         cuda_launch(&b->device, KERNEL_attn_gate,
                     (struct cuda_grid){b->pass.n_tokens, hp->n_kv_heads, 1, 0}, &args);
 }

@@ -14,7 +14,7 @@
  * positions. */
 static uint64_t kv_bytes(const struct backend *b, size_t begin, size_t end)
 {
-    const size_t oldest = window_ring_begin(b->shape.ring.n_before, begin);
+    const size_t oldest = window_begin(&b->shape.ring, begin);
     const size_t last = (end - 1) / KV_BLOCK; /* position block */
     return (uint64_t)b->shape.block_bytes * (last + 1) +
            b->shape.ring_kv.block_elems * sizeof(uint16_t) * (last + 1 - oldest / KV_BLOCK);
@@ -27,7 +27,7 @@ static size_t head_reads(const struct backend *b, size_t n_rows)
     if (b->ternary_head.groups.n_groups == 0)
         return grid_blocks(n_rows, HEAD_ROWS);
     /* r16_many shares a load between tokens, r16_float does not. */
-    return b->shape.n_planes > 0 ? grid_blocks(n_rows, GROUP_TOKENS) : n_rows;
+    return b->shape.widths.n_planes > 0 ? grid_blocks(n_rows, R16_WARP_TOKENS) : n_rows;
 }
 
 /* Bytes that a pass reads: layers, embedding rows, the head (head_reads), single rows of the head,
@@ -115,9 +115,9 @@ static void write_item(struct backend *b, const struct eval_item *item, size_t t
                                         .slots = (float *)(uintptr_t)item->seq->slots,
                                         .pos = (int32_t)pos,
                                         .id = item->ids[i],
-                                        .ring_blocks = (uint32_t)item->seq->ring_blocks};
+                                        .ring_blocks = (uint32_t)item->seq->contents.n_blocks};
         if (b->model->ternary_embd.bytes)
-            embed_on_host(b, item->ids[i], b->host.embd + t * b->shape.h_stride);
+            embed_on_host(b, item->ids[i], b->host.embd + t * b->shape.widths.h_stride);
         rope_angles(item->seq->rope_freq, n_pairs, b->model->hp.rope_magnitude, pos,
                     c + t * n_pairs, s + t * n_pairs);
     }
@@ -156,7 +156,7 @@ static bool begin_pass(struct backend *b, struct eval_item *items, size_t n_item
         write_item(b, &items[i], token0, request0);
         if (b->shape.state_bytes > 0)
             write_run(b, &items[i], token0);
-        cuda_ring_extend(items[i].seq, items[i].seq->length + items[i].n_ids);
+        ring_begin_write(&items[i].seq->contents, items[i].seq->length + items[i].n_ids);
         token0 += items[i].n_ids;
         request0 += items[i].head.kind == HEAD_NONE ? 0 : items[i].n_rows;
     }

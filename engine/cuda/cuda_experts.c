@@ -11,8 +11,6 @@
 /* Most tokens whose pairs are multiplied one by one: with so few tokens, most chosen experts have
  * one token (Maple chooses 8 of 256 experts). */
 #define FEW_EXPERT_TOKENS 8
-/* Row groups per thread block of experts_float, with a thread for each row. */
-#define FLOAT_GROUPS (GROUP_THREADS / GROUP_ROWS)
 
 _Static_assert(MAX_EXPERTS == MODEL_MAX_EXPERTS && MAX_USED_EXPERTS == MODEL_MAX_USED_EXPERTS,
                "the kernels' arrays hold all experts");
@@ -30,14 +28,14 @@ void cuda_experts_connect(struct backend *b, struct cuda_layer *l)
 }
 
 /* y = W x for all pairs, with the rows of their experts. n_rows: rows of one expert in a section, a
- * multiple of GROUP_ROWS (the model loader checks this). pairs_per_input, clamp: see
+ * multiple of R16_ROWS (the model loader checks this). pairs_per_input, clamp: see
  * experts_args. */
 static void multiply(struct backend *b, const struct cuda_matrix *matrix, size_t n_rows,
                      size_t pairs_per_input, float clamp)
 {
     const struct hparams *hp = &b->model->hp;
     const struct cuda_scratch *s = &b->scratch;
-    const size_t n_pairs = b->pass.n_tokens * hp->n_used_experts, n_groups = n_rows / GROUP_ROWS;
+    const size_t n_pairs = b->pass.n_tokens * hp->n_used_experts, n_groups = n_rows / R16_ROWS;
     const bool gate = matrix->groups.kind >= LINEAR_RELU2; /* the matrix is gate and up */
     struct experts_args args = {.w = matrix->groups,
                                 .chosen = s->chosen,
@@ -50,7 +48,8 @@ static void multiply(struct backend *b, const struct cuda_matrix *matrix, size_t
     args.w.n_tokens = (uint32_t)n_pairs;
     if (args.w.in.n_planes == 0)
         cuda_launch(&b->device, KERNEL_experts_float,
-                    (struct cuda_grid){n_pairs, grid_blocks(n_groups, FLOAT_GROUPS), 1, 0}, &args);
+                    (struct cuda_grid){n_pairs, grid_blocks(n_groups, R16_FLOAT_GROUPS), 1, 0},
+                    &args);
     else if (b->pass.n_tokens <= FEW_EXPERT_TOKENS)
         /* A thread block multiplies two row groups: gate and up of the same outputs, or two
          * neighbours if the matrix has no gate. */
@@ -59,7 +58,7 @@ static void multiply(struct backend *b, const struct cuda_matrix *matrix, size_t
                     &args);
     else
         cuda_launch(&b->device, KERNEL_experts_many,
-                    (struct cuda_grid){grid_blocks(n_groups, GROUP_THREADS / 32), hp->n_experts,
+                    (struct cuda_grid){grid_blocks(n_groups, R16_THREADS / 32), hp->n_experts,
                                        EXPERT_TILES, 0},
                     &args);
 }
@@ -71,7 +70,7 @@ static void choose(struct backend *b, size_t layer)
     const struct cuda_scratch *s = &b->scratch;
     const struct cuda_layer *l = &b->layers[layer];
     const size_t n_tokens = b->pass.n_tokens, n_pairs = n_tokens * hp->n_used_experts;
-    const uint32_t n_experts = (uint32_t)hp->n_experts, stride = (uint32_t)b->shape.h_stride;
+    const uint32_t n_experts = (uint32_t)hp->n_experts, stride = (uint32_t)b->shape.widths.h_stride;
     /* With blocks of one element and the factor 1, the rotation kernel computes only the norm. */
     struct rotate_args norm = {.x = s->h,
                                .w = l->ffn_norm,
@@ -125,8 +124,8 @@ void cuda_experts_apply(struct backend *b, size_t layer)
                                    .y = s->expert_y,
                                    .h = s->h,
                                    .n = (uint32_t)hp->n_embd,
-                                   .y_stride = (uint32_t)b->shape.h_stride,
-                                   .h_stride = (uint32_t)b->shape.h_stride,
+                                   .y_stride = (uint32_t)b->shape.widths.h_stride,
+                                   .h_stride = (uint32_t)b->shape.widths.h_stride,
                                    .n_used = (uint32_t)hp->n_used_experts};
 
     /* choose the experts of each token by the logits W_router norm(h) */
@@ -134,11 +133,11 @@ void cuda_experts_apply(struct backend *b, size_t layer)
 
     /* silu(min(W_gate x, c)) * max(-c, min(W_up x, c)), for each chosen expert; x = norm(h), and c
      * is the clamp of the layer */
-    cuda_groups_quantise(b, s->expert_x, NULL, b->shape.h_stride, n_tokens, &l->gate_up);
+    cuda_groups_quantise(b, s->expert_x, NULL, b->shape.widths.h_stride, n_tokens, &l->gate_up);
     multiply(b, &l->gate_up, hp->n_ff, hp->n_used_experts, b->model->layers[layer].traits.clamp);
 
     /* h = h + weight * (W_down ffn), for each chosen expert */
-    cuda_groups_quantise(b, s->ffn, NULL, b->shape.ffn_stride, n_pairs, &l->down);
+    cuda_groups_quantise(b, s->ffn, NULL, b->shape.widths.ffn_stride, n_pairs, &l->down);
     multiply(b, &l->down, hp->n_embd, 1, 0.0f);
     cuda_launch(&b->device, KERNEL_add_experts,
                 (struct cuda_grid){n_tokens, grid_blocks(hp->n_embd, ADD_THREADS), 1, 0}, &add);

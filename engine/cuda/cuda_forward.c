@@ -150,14 +150,14 @@ static struct rope_args rope_of(const struct backend *b, size_t layer)
                               .s = table_at(b, b->pass.layout.rope_s),
                               .qkv = b->scratch.qkv,
                               .kv = l->has_ring ? s->ring_kv : s->kv,
-                              .qkv_stride = (uint32_t)s->qkv_stride,
-                              .q_floats = (uint32_t)s->q_floats,
-                              .q_group = (uint32_t)(s->q_floats / hp->n_kv_heads),
-                              .kv_width = (uint32_t)s->kv_width,
+                              .qkv_stride = (uint32_t)s->widths.qkv_stride,
+                              .q_floats = (uint32_t)s->widths.q_floats,
+                              .q_group = (uint32_t)(s->widths.q_floats / hp->n_kv_heads),
+                              .kv_width = (uint32_t)s->widths.kv_width,
                               .q_norm = l->q_norm,
                               .k_norm = l->k_norm,
                               .eps = hp->rms_eps,
-                              .n_q_per_kv = (uint32_t)s->n_q_per_kv,
+                              .n_q_per_kv = (uint32_t)s->widths.n_q_per_kv,
                               .n_rot = has_rope ? (uint32_t)hp->n_rot : 0,
                               .layer = (uint32_t)l->kv_index,
                               .neox = b->model->arch->rope == ROPE_NEOX,
@@ -174,11 +174,11 @@ static struct attn_args attn_of(const struct backend *b, size_t layer)
                               .out = b->scratch.attn,
                               .kv = l->has_ring ? s->ring_kv : s->kv,
                               .n_tokens = (uint32_t)b->pass.n_tokens,
-                              .qkv_stride = (uint32_t)s->qkv_stride,
-                              .out_stride = (uint32_t)s->attn_stride,
+                              .qkv_stride = (uint32_t)s->widths.qkv_stride,
+                              .out_stride = (uint32_t)s->widths.attn_stride,
                               .n_heads = (uint32_t)hp->n_heads,
-                              .n_q_per_kv = (uint32_t)s->n_q_per_kv,
-                              .q_group = (uint32_t)(s->q_floats / hp->n_kv_heads),
+                              .n_q_per_kv = (uint32_t)s->widths.n_q_per_kv,
+                              .q_group = (uint32_t)(s->widths.q_floats / hp->n_kv_heads),
                               .layer = (uint32_t)l->kv_index,
                               .window = (uint32_t)b->model->layers[layer].traits.n_visible_keys};
 }
@@ -194,8 +194,9 @@ static void attn_many(struct backend *b, size_t layer)
     struct attn_args attn = attn_of(b, layer);
     cuda_launch(&b->device, KERNEL_rope_append,
                 (struct cuda_grid){pass->n_tokens, b->model->hp.n_kv_heads, 1, 0}, &rope);
-    trace_step(b, "rope", layer, b->scratch.qkv, s->qkv_stride, s->q_floats + s->kv_width);
-    const size_t n_blocks = grid_blocks(pass->n_tokens * s->n_q_per_kv, APPLY_ROWS) *
+    trace_step(b, "rope", layer, b->scratch.qkv, s->widths.qkv_stride,
+               s->widths.q_floats + s->widths.kv_width);
+    const size_t n_blocks = grid_blocks(pass->n_tokens * s->widths.n_q_per_kv, APPLY_ROWS) *
                             b->model->hp.n_kv_heads *
                             grid_blocks(b->model->hp.head_dim, APPLY_ELEMS);
     cuda_launch(&b->device, KERNEL_attn_apply, (struct cuda_grid){n_blocks, 1, 1, 0}, &attn);
@@ -217,23 +218,24 @@ static void run_attention(struct backend *b, size_t i)
 {
     const struct cuda_shape *shape = &b->shape;
     const struct cuda_scratch *s = &b->scratch;
-    trace_step(b, "qkv", i, s->qkv, shape->qkv_stride, shape->q_floats + 2 * shape->kv_width);
+    trace_step(b, "qkv", i, s->qkv, shape->widths.qkv_stride,
+               shape->widths.q_floats + 2 * shape->widths.kv_width);
 
     /* apply norms (if any) and RoPE to q and k, scale q, append k and v to the cache; then causal
      * softmax(q k) v, with n_q_per_kv query heads per KV head */
     cuda_gates_split(b);
     (b->pass.split ? attn_split : attn_many)(b, i);
     cuda_gates_apply(b);
-    trace_step(b, "attn", i, s->attn, shape->attn_stride, shape->q_width);
+    trace_step(b, "attn", i, s->attn, shape->widths.attn_stride, shape->widths.q_width);
 }
 
 static void run_delta_net(struct backend *b, size_t i)
 {
     const struct delta_shape *d = &b->model->hp.delta;
     const struct cuda_scratch *s = &b->scratch;
-    trace_step(b, "qkv", i, s->qkv, b->shape.qkv_stride, delta_channels(d) + delta_width(d));
+    trace_step(b, "qkv", i, s->qkv, b->shape.widths.qkv_stride, delta_channels(d) + delta_width(d));
     cuda_delta_apply(b, i);
-    trace_step(b, "delta", i, s->attn, b->shape.attn_stride, delta_width(d));
+    trace_step(b, "delta", i, s->attn, b->shape.widths.attn_stride, delta_width(d));
 }
 
 static void run_dense_ffn(struct backend *b, size_t i)
@@ -245,14 +247,15 @@ static void run_dense_ffn(struct backend *b, size_t i)
     const struct layer *from = &b->model->layers[i];
 
     /* act(W_gate norm(h)) * (W_up norm(h)) */
-    linear_apply(
-        b, (struct input){s->h, layer->ffn_norm, shape->h_stride, hp->n_embd, &from->gate.rotation},
-        &layer->gate_up);
-    trace_step(b, "ffn", i, s->ffn, shape->ffn_stride, hp->n_ff);
+    linear_apply(b,
+                 (struct input){s->h, layer->ffn_norm, shape->widths.h_stride, hp->n_embd,
+                                &from->gate.rotation},
+                 &layer->gate_up);
+    trace_step(b, "ffn", i, s->ffn, shape->widths.ffn_stride, hp->n_ff);
 
     /* h = h + W_down norm(previous result); no norm if the model has no sub-norms */
     linear_apply(b,
-                 (struct input){s->ffn, layer->ffn_sub_norm, shape->ffn_stride, hp->n_ff,
+                 (struct input){s->ffn, layer->ffn_sub_norm, shape->widths.ffn_stride, hp->n_ff,
                                 &from->down.rotation},
                  &layer->down);
 }
@@ -269,23 +272,24 @@ static void run_layer(struct backend *b, size_t i)
     /* q, k, v = W_qkv norm(h); in a delta net also z */
     if (is_delta_net)
         cuda_delta_gates(b, i);
-    linear_apply(
-        b, (struct input){s->h, layer->attn_norm, shape->h_stride, hp->n_embd, &from->q.rotation},
-        &layer->qkv);
+    linear_apply(b,
+                 (struct input){s->h, layer->attn_norm, shape->widths.h_stride, hp->n_embd,
+                                &from->q.rotation},
+                 &layer->qkv);
     (is_delta_net ? run_delta_net : run_attention)(b, i);
 
     /* h = h + W_o norm(attention); no norm if the model has no sub-norms */
     linear_apply(b,
-                 (struct input){s->attn, layer->attn_sub_norm, shape->attn_stride,
+                 (struct input){s->attn, layer->attn_sub_norm, shape->widths.attn_stride,
                                 from->o.source.n_cols, &from->o.rotation},
                  &layer->o);
-    trace_step(b, "attn_residual", i, s->h, shape->h_stride, hp->n_embd);
+    trace_step(b, "attn_residual", i, s->h, shape->widths.h_stride, hp->n_embd);
 
     if (b->model->arch->experts)
         cuda_experts_apply(b, i);
     else
         run_dense_ffn(b, i);
-    trace_step(b, "ffn_residual", i, s->h, shape->h_stride, hp->n_embd);
+    trace_step(b, "ffn_residual", i, s->h, shape->widths.h_stride, hp->n_embd);
 }
 
 static void embed_tokens(struct backend *b)
@@ -297,18 +301,18 @@ static void embed_tokens(struct backend *b)
                               .row_bytes = b->shape.row_bytes,
                               .factor = (float)m->hp.embd_scale,
                               .n = (uint32_t)m->hp.n_embd,
-                              .stride = (uint32_t)b->shape.h_stride,
+                              .stride = (uint32_t)b->shape.widths.h_stride,
                               .type = m->embd.type};
     if (m->ternary_embd.bytes) /* the host has decoded the rows */
         cuda_copy(b, (CUdeviceptr)(uintptr_t)b->scratch.h, b->host.embd_at,
-                  b->pass.n_tokens * b->shape.h_stride * sizeof(float));
+                  b->pass.n_tokens * b->shape.widths.h_stride * sizeof(float));
     else
         cuda_launch(
             &b->device, KERNEL_embed_rows,
             (struct cuda_grid){b->pass.n_tokens, grid_blocks(m->hp.n_embd, EMBED_COLS), 1, 0},
             &args);
     cuda_rotate(b, &m->embd_rotation, b->scratch.h, b->pass.n_tokens, true);
-    trace_step(b, "embd", 0, b->scratch.h, b->shape.h_stride, m->hp.n_embd);
+    trace_step(b, "embd", 0, b->scratch.h, b->shape.widths.h_stride, m->hp.n_embd);
 }
 
 static bool is_cancelled(const struct pass *pass)

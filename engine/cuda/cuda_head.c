@@ -13,9 +13,6 @@
 #define COPY_BYTES 2048             /* per thread block of copy_words: two words for each thread */
 #define MAX_SCREENED_K PICK_THREADS /* pick_floor sets the floor of a larger k to -infinity */
 
-_Static_assert(COARSE_COLS == HEAD_PLANE_COLS && LINE_BYTES == HEAD_PLANE_COLS / 2,
-               "head_plane.h computes sizes of the kernels' layout");
-
 size_t cuda_head_blocks(const struct model *m, enum bn_head_mode head)
 {
     /* The kernels for a coarse plane do not support a rotated input. */
@@ -102,16 +99,16 @@ struct dot_args cuda_head_dots(const struct backend *b, size_t i, size_t n)
     const struct model *m = b->model;
     const struct cuda_scratch *s = &b->scratch;
     return (struct dot_args){.table = b->head,
-                             .x = s->head_x + i * b->shape.h_stride,
+                             .x = s->head_x + i * b->shape.widths.h_stride,
                              .out = {.z = s->z,
                                      .bests = s->bests,
                                      .n_vocab = (uint32_t)m->hp.n_vocab,
-                                     .z_stride = (uint32_t)b->shape.vocab_stride,
+                                     .z_stride = (uint32_t)b->shape.widths.vocab_stride,
                                      .best_stride = (uint32_t)b->shape.best_stride},
                              .found = s->found,
                              .row_bytes = b->shape.head_row_bytes,
                              .n = (uint32_t)m->hp.n_embd,
-                             .x_stride = (uint32_t)b->shape.h_stride,
+                             .x_stride = (uint32_t)b->shape.widths.h_stride,
                              .n_rows = (uint32_t)n,
                              .type = m->head.type};
 }
@@ -122,7 +119,8 @@ static void head_multiply(struct backend *b, size_t n, bool screened)
     const size_t n_vocab = b->model->hp.n_vocab, n_reads = grid_blocks(n, HEAD_ROWS);
     struct dot_args dot = cuda_head_dots(b, 0, n);
     if (b->ternary_head.groups.n_groups > 0) {
-        cuda_groups_apply(b, b->scratch.head_x, NULL, b->shape.h_stride, n, &b->ternary_head);
+        cuda_groups_apply(b, b->scratch.head_x, NULL, b->shape.widths.h_stride, n,
+                          &b->ternary_head);
         cuda_launch(&b->device, KERNEL_scan_logits,
                     (struct cuda_grid){grid_blocks(n_vocab, SCAN_THREADS * BEST_ROWS), n, 1, 0},
                     &dot);
@@ -163,8 +161,8 @@ void cuda_head_apply(struct backend *b, size_t first, size_t n)
                                   .eps = m->hp.rms_eps,
                                   .factor = (float)(1.0 / m->hp.logit_scale),
                                   .n = (uint32_t)m->hp.n_embd,
-                                  .h_stride = (uint32_t)b->shape.h_stride,
-                                  .stride = (uint32_t)b->shape.h_stride};
+                                  .h_stride = (uint32_t)b->shape.widths.h_stride,
+                                  .stride = (uint32_t)b->shape.widths.h_stride};
     struct pick_args pick = {.requests = requests,
                              .dot = cuda_head_dots(b, 0, n),
                              .screens = s->query.screens,

@@ -48,7 +48,7 @@ bool cuda_kv_open(struct backend *b, size_t n_ctx, struct seq **out, struct bn_e
 {
     struct cuda_driver *d = &b->device.driver;
     const size_t n_blocks = n_ctx / KV_BLOCK + (n_ctx % KV_BLOCK != 0);
-    const size_t ring_blocks = cuda_ring_blocks(b, n_ctx);
+    const size_t ring_blocks = window_ring_blocks(&b->shape.ring, n_ctx);
     const size_t ring_bytes = ring_blocks * b->shape.ring_kv.block_elems * sizeof(uint16_t);
     /* alignment of the recurrent states, if any */
     const size_t align = b->shape.state_bytes > 0 ? DEVICE_ALIGN : 1;
@@ -70,7 +70,7 @@ bool cuda_kv_open(struct backend *b, size_t n_ctx, struct seq **out, struct bn_e
     s->rope_freq = b->rope_freq + (rope_is_long(b->model, n_ctx) ? b->model->hp.n_rot / 2 : 0);
     const CUresult result = d->cuMemAlloc(&s->memory, n_bytes);
     s->ring = s->memory + kv_bytes;
-    s->ring_blocks = ring_blocks;
+    s->contents.n_blocks = ring_blocks;
     s->slots = s->ring + ring_bytes;
     s->states = s->memory + states_at;
     copies_set_length(&s->copies, 0);
@@ -104,7 +104,7 @@ size_t cuda_kv_reachable(const struct seq *s, size_t n_keep)
 {
     const size_t n =
         s->backend->shape.state_bytes > 0 ? copies_reachable(&s->copies, n_keep) : n_keep;
-    return cuda_ring_reachable(s, n);
+    return ring_reachable(&s->contents, &s->backend->shape.ring, s->length, n);
 }
 
 void cuda_kv_truncate(struct seq *s, size_t n_keep)
@@ -112,7 +112,7 @@ void cuda_kv_truncate(struct seq *s, size_t n_keep)
     if (n_keep < s->length)
         s->length = n_keep;
     if (s->length == 0)
-        s->ring_first = 0; /* an empty ring has lost no position */
+        s->contents.first = 0; /* an empty ring has lost no position */
     if (s->backend->shape.state_bytes > 0 && !copies_truncate(&s->copies, s->length))
         copies_set_length(&s->copies, 0); /* any copy will do: write_run starts from zeros */
 }

@@ -2,8 +2,8 @@
  * Sizes: the shape of a pass, and the plan of the memory of weights, KV cache and scratch. Also
  * allocates and frees the scratch memory.
  *
- * The numbers come from a file, so sums and products are checked, or their factors are limited
- * first: by MAX_WIDTH, BN_MAX_UBATCH and the limits of the model loader. Scratch memory of the
+ * The numbers come from a file, so sums and products are checked, or their factors are limited: by
+ * BN_MAX_UBATCH and the limits of the model loader (model.h). Scratch memory of the
  * device is one allocation. place_scratch runs first to measure the size and then to assign
  * addresses.
  */
@@ -16,15 +16,11 @@
 #include <assert.h>
 #include <string.h>
 
-/* Limit of each width of a layer. It prevents overflow of the sums and products below. */
-#define MAX_WIDTH ((size_t)1 << 22)
-
-/* Layout of the keys and values of n_layers layers, as in the CPU backend: v_stride is a multiple
- * of 32. False if the size of a position block overflows. */
-static bool kv_shape_of(const struct hparams *hp, size_t n_layers, bool is_ring,
+/* Layout of the keys and values of n_layers layers, as in the CPU backend. False if the size of a
+ * position block overflows. */
+static bool kv_shape_of(const struct hparams *hp, size_t v_stride, size_t n_layers, bool is_ring,
                         struct kv_shape *out)
 {
-    const size_t v_stride = size_round_up(hp->head_dim, 32);
     const size_t head_elems = KV_BLOCK * (hp->head_dim + v_stride);
     size_t n_bytes;
     *out = (struct kv_shape){.block_elems = n_layers * hp->n_kv_heads * head_elems,
@@ -40,49 +36,29 @@ bool cuda_shape_init(struct cuda_shape *s, const struct model *m, const struct b
                      struct bn_error *err)
 {
     const struct hparams *hp = &m->hp;
-    size_t q_width, kv_width, ring_bytes, state_bytes;
+    const struct pass_widths widths = pass_widths_of(m);
+    size_t ring_bytes, state_bytes;
     struct kv_shape kv, ring_kv;
     const struct window_ring ring =
-        cfg->no_ring ? (struct window_ring){0} : window_ring_of(m, cfg->n_ubatch, KV_BLOCK);
-    if (!size_mul(&q_width, hp->n_heads, hp->head_dim) ||
-        !size_mul(&kv_width, hp->n_kv_heads, hp->head_dim) || q_width > MAX_WIDTH ||
-        kv_width > MAX_WIDTH || hp->n_embd > MAX_WIDTH || hp->n_ff > MAX_WIDTH ||
-        hp->n_vocab > MODEL_MAX_VOCAB || delta_channels(&hp->delta) > MAX_WIDTH ||
-        !recurrent_bytes(hp, &state_bytes) ||
-        !kv_shape_of(hp, hp->n_attn_layers - ring.n_layers, false, &kv) ||
-        !kv_shape_of(hp, ring.n_layers, true, &ring_kv) ||
+        cfg->no_ring ? (struct window_ring){0} : window_ring_of(m, cfg->n_ubatch);
+    if (!recurrent_bytes(hp, &state_bytes) ||
+        !kv_shape_of(hp, widths.v_stride, hp->n_attn_layers - ring.n_layers, false, &kv) ||
+        !kv_shape_of(hp, widths.v_stride, ring.n_layers, true, &ring_kv) ||
         !size_mul3(&ring_bytes, ring.n_blocks, sizeof(uint16_t), ring_kv.block_elems))
         return bn_fail(err, BN_EUNSUPPORTED,
                        "the model is too large for this backend: "
                        "width %zu, %zu heads of %zu, feed-forward width %zu",
                        hp->n_embd, hp->n_heads, hp->head_dim, hp->n_ff);
-    /* Attention in models with delta nets has a gate for each element of a query. */
-    const size_t q_floats = m->arch->delta_nets ? 2 * q_width : q_width;
-    const size_t delta_out = delta_width(&hp->delta), delta_in = delta_channels(&hp->delta);
-    const size_t o_cols = size_max(q_width, delta_out);
-    const size_t max_cols = size_max(size_max(hp->n_embd, hp->n_ff), o_cols);
     *s = (struct cuda_shape){
-        .q_width = q_width,
-        .kv_width = kv_width,
-        .q_floats = q_floats,
-        .n_q_per_kv = hp->n_heads / hp->n_kv_heads,
-        .n_head_chunks = hp->n_kv_heads * grid_blocks(hp->n_heads / hp->n_kv_heads, ATTN_HEADS),
-        .h_stride = size_round_up(hp->n_embd, ROW_UNIT),
-        .qkv_stride =
-            size_round_up(size_max(q_floats + 2 * kv_width, delta_in + delta_out), ROW_UNIT),
-        .attn_stride = size_round_up(o_cols, ROW_UNIT),
-        .ffn_stride = size_round_up(hp->n_ff, ROW_UNIT),
-        .vocab_stride = size_round_up(hp->n_vocab, ROW_UNIT),
+        .widths = widths,
+        .n_head_chunks = hp->n_kv_heads * grid_blocks(widths.n_q_per_kv, ATTN_HEADS),
         .best_stride = size_round_up(hp->n_vocab, BEST_ROWS) / BEST_ROWS,
         .n_coarse = cuda_head_blocks(m, cfg->head),
-        .n_planes = m->act_scheme == ACT_FLOAT ? 0
-                    : m->act_scheme == ACT_16  ? 2
-                                               : 1,
-        .rotated_stride = m->rotation.version ? size_round_up(max_cols, ROW_UNIT) : 0,
-        .has_groups = pass_uses_r16(m) || m->head_linear.source.bytes,
+        .rotated_stride = m->rotation.version ? size_round_up(widths.max_cols, ROW_UNIT) : 0,
+        .any_r16 = pass_any_r16(m),
         /* a trace has the results of RoPE, which attn_split does not store */
         .can_split = hp->head_dim <= SPLIT_HEAD && !cfg->trace,
-        .q8_stride = size_round_up(max_cols, LINE_COLS),
+        .q8_stride = size_round_up(widths.max_cols, LINE_COLS),
         .slot_bytes = hp->n_heads * SLOT_FLOATS(hp->head_dim) * sizeof(float),
         .block_bytes = kv.block_elems * sizeof(uint16_t),
         .state_bytes = state_bytes,
@@ -133,12 +109,12 @@ static void place_blocks(struct arena *a, const struct cuda_shape *s, size_t n, 
     const size_t n_blocks = q_stride / 32;
     *out = (struct block_inputs){.q_stride = (uint32_t)q_stride,
                                  .block_stride = (uint32_t)n_blocks,
-                                 .n_planes = (uint32_t)s->n_planes};
-    if (!s->has_groups)
+                                 .n_planes = (uint32_t)s->widths.n_planes};
+    if (!s->any_r16)
         return;
-    if (s->n_planes == 0)
+    if (s->widths.n_planes == 0)
         out->x = reserve(a, n * q_stride, sizeof(float));
-    for (size_t p = 0; p < s->n_planes; p++) {
+    for (size_t p = 0; p < s->widths.n_planes; p++) {
         out->q[p] = reserve(a, n, q_stride);
         out->units[p] = reserve(a, n * n_blocks, sizeof(float));
         out->q_sums[p] = reserve(a, n * n_blocks, sizeof(int32_t));
@@ -151,9 +127,9 @@ static void place_experts(struct arena *a, const struct cuda_shape *s, const str
     const size_t n_pairs = n_tokens * hp->n_used_experts;
     if (hp->n_experts == 0)
         return;
-    out->expert_x = reserve(a, n_tokens * s->h_stride, sizeof(float));
+    out->expert_x = reserve(a, n_tokens * s->widths.h_stride, sizeof(float));
     out->router_z = reserve(a, n_tokens * hp->n_experts, sizeof(float));
-    out->expert_y = reserve(a, n_pairs * s->h_stride, sizeof(float));
+    out->expert_y = reserve(a, n_pairs * s->widths.h_stride, sizeof(float));
     place_blocks(a, s, n_pairs, size_round_up(hp->n_ff, LINE_COLS), &out->pair_blocks);
     out->chosen = reserve(a, n_pairs, sizeof(struct cuda_choice));
     out->pair_starts = reserve(a, hp->n_experts + 1, sizeof(uint32_t));
@@ -164,11 +140,11 @@ static void place_experts(struct arena *a, const struct cuda_shape *s, const str
 static void place_scratch(struct arena *a, const struct cuda_shape *s, const struct model *m,
                           size_t n_tokens, struct cuda_scratch *out)
 {
-    out->h = reserve(a, n_tokens * s->h_stride, sizeof(float));
-    out->qkv = reserve(a, n_tokens * s->qkv_stride, sizeof(float));
-    out->attn = reserve(a, n_tokens * s->attn_stride, sizeof(float));
-    out->ffn =
-        reserve(a, n_tokens * size_max(m->hp.n_used_experts, 1) * s->ffn_stride, sizeof(float));
+    out->h = reserve(a, n_tokens * s->widths.h_stride, sizeof(float));
+    out->qkv = reserve(a, n_tokens * s->widths.qkv_stride, sizeof(float));
+    out->attn = reserve(a, n_tokens * s->widths.attn_stride, sizeof(float));
+    out->ffn = reserve(a, n_tokens * size_max(m->hp.n_used_experts, 1) * s->widths.ffn_stride,
+                       sizeof(float));
     out->q8 = reserve(a, n_tokens, s->q8_stride);
     out->q8_s = reserve(a, n_tokens, sizeof(float));
     out->q8_sum = reserve(a, n_tokens, sizeof(int32_t));
@@ -178,9 +154,9 @@ static void place_scratch(struct arena *a, const struct cuda_shape *s, const str
     place_blocks(a, s, size_max(n_tokens, HEAD_PASS_ROWS), s->q8_stride, &out->blocks);
     place_experts(a, s, &m->hp, n_tokens, out);
     out->table = reserve(a, cuda_pass_layout(m, n_tokens, n_tokens).end, 1);
-    out->head_x = reserve(a, HEAD_PASS_ROWS * s->h_stride, sizeof(float));
-    out->z = reserve(a, HEAD_PASS_ROWS * s->vocab_stride, sizeof(float));
-    out->cands = reserve(a, HEAD_PASS_ROWS * s->vocab_stride, sizeof(struct cuda_cand));
+    out->head_x = reserve(a, HEAD_PASS_ROWS * s->widths.h_stride, sizeof(float));
+    out->z = reserve(a, HEAD_PASS_ROWS * s->widths.vocab_stride, sizeof(float));
+    out->cands = reserve(a, HEAD_PASS_ROWS * s->widths.vocab_stride, sizeof(struct cuda_cand));
     out->bests = reserve(a, HEAD_PASS_ROWS * s->best_stride, sizeof(struct cuda_cand));
     out->query.x = reserve(a, HEAD_PASS_ROWS * s->n_coarse * COARSE_COLS, 2); /* two planes */
     out->query.fix = reserve(a, HEAD_PASS_ROWS * s->n_coarse * COARSE_SUMS, sizeof(int32_t));
@@ -238,8 +214,8 @@ bool cuda_plan_bytes(const struct model *m, const struct backend_config *cfg,
         .scratch_bytes = a.n_bytes,
         .seq_fixed_bytes =
             2 * s.state_bytes + s.ring.n_blocks * s.ring_kv.block_elems * sizeof(uint16_t),
-        .state_bytes = s.state_bytes + grid_blocks(s.ring.n_before, KV_BLOCK) *
-                                           s.ring_kv.block_elems * sizeof(uint16_t),
+        .state_bytes =
+            s.state_bytes + window_state_blocks(&s.ring) * s.ring_kv.block_elems * sizeof(uint16_t),
     };
     return true;
 }
@@ -267,9 +243,9 @@ static bool open_host(struct backend *b, struct bn_error *err)
     struct cuda_driver *d = &b->device.driver;
     struct cuda_host *h = &b->host;
     void *table = NULL, *found = NULL, *embd = NULL;
-    const size_t embd_bytes = b->n_ubatch * b->shape.h_stride * sizeof *h->embd;
-    const size_t widest = size_max(size_max(b->shape.qkv_stride, b->shape.ffn_stride),
-                                   size_max(b->shape.h_stride, b->shape.attn_stride));
+    const size_t embd_bytes = b->n_ubatch * b->shape.widths.h_stride * sizeof *h->embd;
+    const size_t widest = size_max(size_max(b->shape.widths.qkv_stride, b->shape.widths.ffn_stride),
+                                   size_max(b->shape.widths.h_stride, b->shape.widths.attn_stride));
     const size_t table_bytes = cuda_pass_layout(m, b->n_ubatch, b->n_ubatch).end;
     if (!cuda_ok(d, d->cuMemHostAlloc(&table, table_bytes, CU_MEMHOSTALLOC_DEVICEMAP),
                  "memory for uploads", err))

@@ -9,17 +9,11 @@
 #include "engine/cuda/cuda_state.h"
 #include "engine/layout/r16_pack.h"
 
-/* Row groups per thread block: r16_float has a thread for each row, r16_many a warp for
- * each row group. */
-#define FLOAT_GROUPS (GROUP_THREADS / GROUP_ROWS)
-#define MANY_GROUPS (GROUP_THREADS / 32)
+/* Row groups per thread block of r16_many, which has a warp for each. */
+#define MANY_GROUPS (R16_THREADS / 32)
 /* Most rows that several thread blocks share if each of them must read the whole row, for the norm
  * or for the scale of the row. More rows keep the device busy without that. */
 #define SHARED_ROWS 32
-
-_Static_assert(GROUP_ROWS == R16_ROWS && GROUP_COLS == R16_LINE_COLS &&
-                   LINE_BYTES == R16_LINE_BYTES && GROUP_PAD_COLS == R16_PAD_COLS,
-               "the kernels' layout is the one that is packed");
 
 /* Row groups of outputs. With a gate (kind >= LINEAR_RELU2) those of the gate, because a row of the
  * gate and the same row of up give one output. */
@@ -56,12 +50,13 @@ void cuda_groups_apply(struct backend *b, const float *x, const float *w, size_t
     cuda_groups_quantise(b, x, w, x_stride, n_tokens, matrix);
     if (args.in.n_planes == 0)
         cuda_launch(dev, KERNEL_r16_float,
-                    (struct cuda_grid){grid_blocks(n_groups, FLOAT_GROUPS), n_tokens, 1, 0}, &args);
+                    (struct cuda_grid){grid_blocks(n_groups, R16_FLOAT_GROUPS), n_tokens, 1, 0},
+                    &args);
     else if (n_tokens == 1)
         cuda_launch(dev, KERNEL_r16_one, (struct cuda_grid){n_blocks, 1, 1, 0}, &args);
     else
         cuda_launch(dev, KERNEL_r16_many,
                     (struct cuda_grid){grid_blocks(n_groups, MANY_GROUPS),
-                                       grid_blocks(n_tokens, GROUP_TOKENS), 1, 0},
+                                       grid_blocks(n_tokens, R16_WARP_TOKENS), 1, 0},
                     &args);
 }

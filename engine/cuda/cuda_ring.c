@@ -1,5 +1,5 @@
 /*
- * The positions of rings, and the copies between rings and saved states.
+ * Which layers have rings, and the copies between rings and saved states.
  *
  * A state is copied block by block through host.ring_block. This happens only between passes, so
  * no kernel uses the ring meanwhile.
@@ -14,32 +14,6 @@
 static size_t block_elems(const struct backend *b)
 {
     return b->shape.ring_kv.block_elems;
-}
-
-/* Position blocks in a saved state; position block i is at place i % n_state_blocks. */
-static size_t n_state_blocks(const struct backend *b)
-{
-    return grid_blocks(b->shape.ring.n_before, KV_BLOCK);
-}
-
-size_t cuda_ring_blocks(const struct backend *b, size_t n_ctx)
-{
-    return size_min(b->shape.ring.n_blocks, grid_blocks(n_ctx, KV_BLOCK));
-}
-
-void cuda_ring_extend(struct seq *s, size_t n_end)
-{
-    const size_t n_positions = s->ring_blocks * KV_BLOCK;
-    if (n_positions > 0 && n_end > n_positions)
-        s->ring_first = size_max(s->ring_first, n_end - n_positions);
-}
-
-size_t cuda_ring_reachable(const struct seq *s, size_t n_keep)
-{
-    const size_t begin = window_ring_begin(s->backend->shape.ring.n_before, n_keep);
-    /* begin == n_keep: no earlier position is needed, because there are no rings, n_keep is 0, or a
-     * token sees only itself */
-    return n_keep >= s->length || begin >= s->ring_first || begin == n_keep ? n_keep : 0;
 }
 
 /* Copies the positions begin to end - 1 of a position block, for all layers and KV heads. Keys are
@@ -72,7 +46,7 @@ static struct part part_at(size_t pos, size_t length)
 /* Device address of position block `block` of the sequence. */
 static CUdeviceptr ring_at(const struct seq *s, size_t block)
 {
-    return s->ring + block % s->ring_blocks * block_elems(s->backend) * sizeof(uint16_t);
+    return s->ring + block % s->contents.n_blocks * block_elems(s->backend) * sizeof(uint16_t);
 }
 
 bool cuda_ring_save(const struct seq *s, void *to, struct bn_error *err)
@@ -80,11 +54,11 @@ bool cuda_ring_save(const struct seq *s, void *to, struct bn_error *err)
     struct backend *b = s->backend;
     struct cuda_driver *d = &b->device.driver;
     uint16_t *const block = b->host.ring_block;
-    const size_t n_blocks = n_state_blocks(b);
+    const size_t n_blocks = window_state_blocks(&b->shape.ring);
     if (n_blocks == 0)
         return true;
     memset(to, 0, n_blocks * block_elems(b) * sizeof *block);
-    size_t pos = window_ring_begin(b->shape.ring.n_before, s->length);
+    size_t pos = window_begin(&b->shape.ring, s->length);
     while (pos < s->length) {
         const struct part p = part_at(pos, s->length);
         if (!cuda_ok(d, d->cuMemcpyDtoH(block, ring_at(s, p.block), block_elems(b) * sizeof *block),
@@ -103,11 +77,12 @@ bool cuda_ring_load(struct seq *s, size_t length, const void *from, struct bn_er
     struct cuda_driver *d = &b->device.driver;
     uint16_t *const block = b->host.ring_block;
     const CUstream stream = b->device.stream;
-    const size_t n_blocks = n_state_blocks(b), n_bytes = block_elems(b) * sizeof *block;
+    const size_t n_blocks = window_state_blocks(&b->shape.ring),
+                 n_bytes = block_elems(b) * sizeof *block;
     if (n_blocks == 0)
         return true;
-    s->ring_first = window_ring_begin(b->shape.ring.n_before, length);
-    for (size_t pos = s->ring_first; pos < length;) {
+    s->contents.first = window_begin(&b->shape.ring, length);
+    for (size_t pos = s->contents.first; pos < length;) {
         const struct part p = part_at(pos, length);
         /* The first and the last block may share a place, each with some of its positions. So read
          * the place first and change only the positions of this part. */

@@ -22,7 +22,7 @@ void cuda_rotate_rows(struct backend *b, const struct rotation *r, struct rotate
 void cuda_rotate(struct backend *b, const struct rotation *r, float *x, size_t n_rows,
                  bool is_inverse)
 {
-    const uint32_t stride = (uint32_t)b->shape.h_stride;
+    const uint32_t stride = (uint32_t)b->shape.widths.h_stride;
     struct rotate_args args = {.x = x,
                                .y = x,
                                .n = (uint32_t)b->model->hp.n_embd,

@@ -36,8 +36,8 @@ static bool finish_all(struct backend *b, size_t i, struct row_request *request,
     const size_t n_vocab = b->model->hp.n_vocab;
     if (request->row->cap < n_vocab)
         return fail_capacity(n_vocab, err);
-    if (!read_back(b, b->host.z, b->scratch.z + i * b->shape.vocab_stride, n_vocab * sizeof(float),
-                   err))
+    if (!read_back(b, b->host.z, b->scratch.z + i * b->shape.widths.vocab_stride,
+                   n_vocab * sizeof(float), err))
         return false;
     for (size_t id = 0; id < n_vocab; id++)
         request->row->cands[id] = (struct head_cand){(int32_t)id, b->host.z[id]};
@@ -48,7 +48,7 @@ static bool finish_all(struct backend *b, size_t i, struct row_request *request,
 /* As gather, for a ternary head, which is never screened: the device has all logits. */
 static bool gather_all(struct backend *b, size_t i, size_t n, struct bn_error *err)
 {
-    if (!read_back(b, b->host.z, b->scratch.z + i * b->shape.vocab_stride,
+    if (!read_back(b, b->host.z, b->scratch.z + i * b->shape.widths.vocab_stride,
                    b->model->hp.n_vocab * sizeof(float), err))
         return false;
     for (size_t l = 0; l < n; l++)
@@ -117,7 +117,7 @@ static bool fetch_found(struct backend *b, size_t i, size_t *n, struct bn_error 
     *n = size_min(found->n, b->model->hp.n_vocab);
     if (*n <= PICK_FIRST)
         memcpy(b->host.cands, found->first, *n * sizeof *b->host.cands);
-    else if (!read_back(b, b->host.cands, b->scratch.cands + i * b->shape.vocab_stride,
+    else if (!read_back(b, b->host.cands, b->scratch.cands + i * b->shape.widths.vocab_stride,
                         *n * sizeof *b->host.cands, err))
         return false;
     for (size_t j = 0; j < *n; j++)

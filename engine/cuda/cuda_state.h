@@ -12,13 +12,13 @@
 #include "engine/backend/recurrent_copies.h"
 #include "engine/cuda/cuda_buffers.h"
 #include "engine/cuda/cuda_device.h"
+#include "engine/layout/pass_widths.h"
 #include "engine/layout/window_ring.h"
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
-#define ROW_UNIT 16    /* floats: rows of activations are aligned to 64 bytes */
 #define MEGA 1000000.0 /* bytes per megabyte, for messages */
 #define IDS_CHUNK 4096 /* most ids whose logits are computed together */
 
@@ -61,16 +61,12 @@ struct cuda_layer {
 
 /* Sizes that follow from the model and the configuration, in elements unless noted. */
 struct cuda_shape {
-    size_t q_width, kv_width; /* n_heads * head_dim, n_kv_heads * head_dim */
-    size_t q_floats;          /* q_width, twice that with gates for its elements */
-    size_t n_q_per_kv;        /* query heads per KV head */
-    size_t n_head_chunks;     /* of all KV heads; a chunk is up to ATTN_HEADS query heads of one */
-    /* From one row of a buffer to the next. best_stride: one for each BEST_ROWS token ids. */
-    size_t h_stride, qkv_stride, attn_stride, ffn_stride, vocab_stride, best_stride;
+    struct pass_widths widths;
+    size_t n_head_chunks;  /* of all KV heads; a chunk is up to ATTN_HEADS query heads of one */
+    size_t best_stride;    /* candidates of a row of scratch.bests: one per BEST_ROWS ids */
     size_t n_coarse;       /* blocks in a row of the head's coarse plane, if it is made; 0: none */
     size_t q8_stride;      /* bytes of the widest input, in whole lines */
-    size_t n_planes;       /* bytes of an activation in R16; 0 if activations are not quantised */
-    bool has_groups;       /* any matrix is in R16 */
+    bool any_r16;          /* any matrix is in R16 */
     bool can_split;        /* attn_split supports the model and the configuration */
     size_t rotated_stride; /* of a rotated input; 0: the file is not rotated */
     /* Of a row of the embedding and of the output head, as in the file. */
@@ -115,8 +111,7 @@ struct seq {
     struct backend *backend;
     CUdeviceptr memory; /* keys and values, ring, slots, both copies of the recurrent state */
     CUdeviceptr ring, slots, states; /* addresses in `memory` */
-    size_t ring_blocks;              /* position blocks of the ring; 0 without a ring */
-    size_t ring_first;               /* the ring holds the positions from here to the length */
+    struct ring_contents contents;   /* of the ring; n_blocks 0: there is none */
     struct recurrent_copies copies;
     size_t n_ctx, length;    /* in positions */
     const double *rope_freq; /* (n_rot / 2) the half of backend.rope_freq for this n_ctx */

@@ -6,6 +6,8 @@
 #ifndef ENGINE_LAYOUT_COARSE_CODE_H
 #define ENGINE_LAYOUT_COARSE_CODE_H
 
+#define COARSE_COLS 128 /* columns of a block, which is a line: four bits for each column */
+
 #define COARSE_KEY 0x636f61727365u /* key of the hash that rounds weights: "coarse" in ASCII */
 #define COARSE_MAX 1e15f           /* largest |weight|; above it, or for a NaN, there is no plane */
 #define COARSE_MIN_STEP 0x0d80u    /* least step of a block: 2^-100 as BF16; 1 / step is finite */

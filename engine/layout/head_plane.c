@@ -4,6 +4,9 @@
 #include "engine/layout/head_plane.h"
 
 #include "engine/base/size.h"
+#include "engine/layout/layout_units.h"
+
+_Static_assert(LINE_BYTES == COARSE_COLS / 2, "a block of the plane is a line");
 
 size_t head_plane_stride(size_t n_blocks)
 {
@@ -12,7 +15,7 @@ size_t head_plane_stride(size_t n_blocks)
 
 static size_t row_bytes(size_t n_blocks)
 {
-    return n_blocks * (HEAD_PLANE_COLS / 2) + head_plane_stride(n_blocks) * sizeof(uint16_t);
+    return n_blocks * (COARSE_COLS / 2) + head_plane_stride(n_blocks) * sizeof(uint16_t);
 }
 
 /* A plane that is larger than half of a matrix of floats saves no time. Rows that are stored in
@@ -21,7 +24,7 @@ static size_t row_bytes(size_t n_blocks)
 size_t head_plane_blocks(const struct model *m, bool is_exact)
 {
     const struct tensor_geometry *type = &tensor_geometries[m->head.type];
-    const size_t n_blocks = size_round_up(m->hp.n_embd, HEAD_PLANE_COLS) / HEAD_PLANE_COLS;
+    const size_t n_blocks = size_round_up(m->hp.n_embd, COARSE_COLS) / COARSE_COLS;
     const size_t plain_bytes = m->hp.n_embd / type->block_cols * type->block_bytes;
     const size_t plane_bytes = row_bytes(n_blocks);
     const bool pays = type->is_float ? 2 * plane_bytes <= plain_bytes : plane_bytes <= plain_bytes;

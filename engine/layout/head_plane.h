@@ -5,9 +5,8 @@
 #ifndef ENGINE_LAYOUT_HEAD_PLANE_H
 #define ENGINE_LAYOUT_HEAD_PLANE_H
 
+#include "engine/layout/coarse_code.h"
 #include "engine/model/model.h"
-
-#define HEAD_PLANE_COLS 128 /* columns of a block, with four bits each */
 
 /* Number of blocks in a row. 0 if the output head is not screened: `is_exact` is false (the mode is
  * not BN_HEAD_EXACT), its weights are ternary (head_linear), or the plane would be larger than half

@@ -44,6 +44,11 @@ bool pass_uses_r16(const struct model *m)
     return m->act_scheme != ACT_TOKEN || m->finest.scaling != SCALE_TENSOR || m->arch->experts;
 }
 
+bool pass_any_r16(const struct model *m)
+{
+    return pass_uses_r16(m) || m->head_linear.source.bytes;
+}
+
 size_t pass_block_cols(const struct model *m, const struct pass_matrix *matrix)
 {
     size_t n = R16_PAD_COLS;

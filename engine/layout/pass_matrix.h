@@ -37,6 +37,8 @@ struct pass_matrix pass_matrix_of_head(const struct model *m);
  * head has more than one scale (model.finest), or if the model has experts. A ternary output head
  * is always in R16. */
 bool pass_uses_r16(const struct model *m);
+/* Whether any matrix is in R16: those of the layers, or a ternary output head. */
+bool pass_any_r16(const struct model *m);
 
 /* Columns of a block of activations for a matrix in R16: with ACT_BLOCK32 MIN_BLOCK_COLS, else the
  * columns of the shortest span of a section (group_shape.span_cols), because all sections share the

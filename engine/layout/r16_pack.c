@@ -23,10 +23,10 @@ bool group_shape_of(const struct ternary_source *src, const struct ternary_scale
     };
     out->n_spans = n_cols / out->span_cols;
     size_t scale_bytes = 0;
-    return size_mul3(&out->line_bytes, out->n_groups, out->n_lines, R16_LINE_BYTES) &&
+    return size_mul3(&out->line_bytes, out->n_groups, out->n_lines, LINE_BYTES) &&
            (!out->has_scales ||
             size_mul3(&scale_bytes, out->n_groups, out->n_spans, R16_ROWS * sizeof(uint16_t))) &&
-           size_add(&out->n_bytes, out->line_bytes, size_round_up(scale_bytes, R16_LINE_BYTES));
+           size_add(&out->n_bytes, out->line_bytes, size_round_up(scale_bytes, LINE_BYTES));
 }
 
 size_t r16_pack_scratch(size_t n_cols)
@@ -44,7 +44,7 @@ static void pack_row(const uint8_t *codes, size_t n_lines, size_t row, uint8_t *
         uint32_t field[4];
         memcpy(field, codes, sizeof field);
         const uint32_t dword = field[0] | field[1] << 2 | field[2] << 4 | field[3] << 6;
-        memcpy(lines + l * R16_LINE_BYTES + 4 * row, &dword, sizeof dword);
+        memcpy(lines + l * LINE_BYTES + 4 * row, &dword, sizeof dword);
     }
 }
 
@@ -53,7 +53,7 @@ static void pack_no_row(size_t n_lines, size_t row, uint8_t *lines)
 {
     const uint32_t dword = CODES_ALL_ONE;
     for (size_t l = 0; l < n_lines; l++)
-        memcpy(lines + l * R16_LINE_BYTES + 4 * row, &dword, sizeof dword);
+        memcpy(lines + l * LINE_BYTES + 4 * row, &dword, sizeof dword);
 }
 
 /* Write the scales of a row group to `to` (n_spans, R16_ROWS), 0 past the last row and column.
@@ -85,7 +85,7 @@ bool r16_pack(const struct ternary_source *src, const struct ternary_scales *sca
     uint16_t *row_scales = (uint16_t *)(void *)(codes + n_padded);
     uint16_t *all_scales = (uint16_t *)(void *)(to + shape->line_bytes);
     for (size_t g = group0; g < group1; g++) {
-        uint8_t *lines = to + g * shape->n_lines * R16_LINE_BYTES;
+        uint8_t *lines = to + g * shape->n_lines * LINE_BYTES;
         for (size_t r = 0; r < R16_ROWS; r++) {
             const size_t row = g * R16_ROWS + r;
             if (row >= src->n_rows) {

@@ -13,15 +13,11 @@
 
 #include "engine/base/error.h"
 #include "engine/gguf/ternary_codec.h"
+#include "engine/layout/layout_units.h"
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-
-#define R16_ROWS 16       /* rows of a row group */
-#define R16_LINE_COLS 16  /* columns of a line of a row group */
-#define R16_LINE_BYTES 64 /* one cache line, one AVX-512 register */
-#define R16_PAD_COLS 128  /* the number of columns is padded to a multiple of this */
 
 /* The sizes of one matrix in R16. In memory all lines come first, then all scales. */
 struct group_shape {
@@ -31,7 +27,7 @@ struct group_shape {
     size_t n_spans;    /* per row */
     bool has_scales;   /* F16 (n_groups, n_spans, R16_ROWS), only for SCALE_BLOCK */
     size_t line_bytes; /* of all lines */
-    size_t n_bytes;    /* of lines and scales, a multiple of R16_LINE_BYTES */
+    size_t n_bytes;    /* of lines and scales, a multiple of LINE_BYTES */
 };
 /* False if a size overflows; then *out is undefined. */
 bool group_shape_of(const struct ternary_source *src, const struct ternary_scales *scales,

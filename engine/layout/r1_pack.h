@@ -8,13 +8,12 @@
 
 #include "engine/base/error.h"
 #include "engine/gguf/ternary_codec.h"
+#include "engine/layout/layout_units.h"
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
-#define LINE_COLS 256  /* columns in one line */
-#define LINE_BYTES 64  /* one cache line, one AVX-512 register */
 #define R1_PACK_ROWS 4 /* most rows that are decoded together, a bound for the scratch memory */
 
 /* Lines of a row; for weights by column, lines of a column of n rows. */

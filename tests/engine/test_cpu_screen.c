@@ -216,7 +216,7 @@ static void fill_hidden(struct rig *r, size_t i, enum hidden kind, uint64_t seed
 {
     const size_t n = r->model.hp.n_embd, n_vocab = r->model.hp.n_vocab;
     const size_t a = noise_bits(seed, 1) % n_vocab, c = noise_bits(seed, 2) % n_vocab;
-    float *h = r->b.scratch.h + i * r->b.shape.h_stride;
+    float *h = r->b.scratch.h + i * r->b.shape.widths.h_stride;
     float row_a[2048], row_c[2048];
     const size_t row_bytes = r->b.shape.head_row_bytes;
     r->b.k.row_decode[r->model.head.type](r->table + a * row_bytes, n, row_a);
@@ -330,7 +330,7 @@ static void a_list_reads_only_the_rows_of_its_ids(void **state)
         struct rig r;
         rig_open(&r, TABLE_PLAIN, TENSOR_F16, 1000, 384);
         fill_hidden(&r, 0, HIDDEN_NOISE, 9);
-        memcpy(r.b.scratch.h + r.b.shape.h_stride, r.b.scratch.h, 384 * sizeof(float));
+        memcpy(r.b.scratch.h + r.b.shape.widths.h_stride, r.b.scratch.h, 384 * sizeof(float));
         (void)run(&r, heads, 2, 0, screened == 1);
         const struct head_row *all = &r.rows[screened][0], *list = &r.rows[screened][1];
         assert_int_equal(list->n, N_IDS);

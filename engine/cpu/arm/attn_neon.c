@@ -13,7 +13,7 @@
 
 /* Scores, then probabilities, of up to four heads. */
 struct scores {
-    float z[MAX_HEADS][ATTN_BLOCK];
+    float z[MAX_HEADS][KV_BLOCK];
 };
 
 BN_FORCE_INLINE float32x4_t widen4(const uint16_t *halves)
@@ -34,7 +34,7 @@ BN_FORCE_INLINE void score_span(const struct attn_block *b, size_t head, int n_h
         for (int v = 0; v < n_vecs; v++)
             z[h][v] = vdupq_n_f32(0.0f);
     for (size_t i = 0; i < b->head_dim; i++) {
-        const uint16_t *k = keys + i * ATTN_BLOCK + pos;
+        const uint16_t *k = keys + i * KV_BLOCK + pos;
 #pragma GCC unroll 16
         for (int v = 0; v < n_vecs; v++) {
             const float32x4_t kv = widen4(k + 4 * v);
@@ -81,7 +81,7 @@ BN_FORCE_INLINE void value_span(const struct attn_block *b, size_t head, int n_h
 }
 
 /* Attention of heads head .. head + n_heads - 1. k_vecs registers of scores and v_vecs registers of
- * results are computed at a time: 4 k_vecs divides ATTN_BLOCK, and 4 v_vecs divides 32, the padding
+ * results are computed at a time: 4 k_vecs divides KV_BLOCK, and 4 v_vecs divides 32, the padding
  * of v. */
 BN_FORCE_INLINE void heads_block(const struct attn_block *b, size_t head, int n_heads, int k_vecs,
                                  int v_vecs)

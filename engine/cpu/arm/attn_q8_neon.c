@@ -25,7 +25,7 @@ static float to_fixed_neon(const float *x, size_t n, struct attn_fixed *out)
 }
 
 BN_FORCE_INLINE void sums_neon(const struct attn_quads *w, int n_heads, size_t lane0, size_t n,
-                               int32_t out[Q8_HEADS][ATTN_BLOCK])
+                               int32_t out[Q8_HEADS][KV_BLOCK])
 {
     for (size_t lane = 0; lane < n; lane += LANES) {
         const int8_t *bytes = w->bytes + (lane0 + lane) * ATTN_QUAD;

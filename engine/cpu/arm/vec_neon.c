@@ -6,10 +6,9 @@
 #include "engine/base/size.h"
 #include "engine/cpu/arm/kernels_arm.h"
 #include "engine/cpu/arm/lanes_neon.h"
+#include "engine/layout/fixed_point.h"
 
 #include <math.h>
-
-#define F16_MAX 65504.0f /* the largest finite F16 number */
 
 /* The factor of RMSNorm. The sum has the 64 lanes of dot64 (docs/kernels.md). */
 BN_FORCE_INLINE float norm_factor(const float *x, size_t n, float eps)

@@ -45,10 +45,10 @@ struct attn_quads {
 typedef float (*attn_to_fixed_fn)(const float *x, size_t n, struct attn_fixed *out);
 /* out[h][i] = product of lane lane0 + i for head h, i < n; n is 32 or 64. */
 typedef void (*attn_sums_fn)(const struct attn_quads *w, int n_heads, size_t lane0, size_t n,
-                             int32_t out[Q8_HEADS][ATTN_BLOCK]);
+                             int32_t out[Q8_HEADS][KV_BLOCK]);
 /* Turn scores z into probabilities exp0(z - m) in place; positions from n_seen on get +0. m is the
  * maximum of the scores before n_seen, without NaN, l the sum of the probabilities. */
-typedef void (*attn_softmax_fn)(float z[ATTN_BLOCK], size_t n_seen, float *m, float *l);
+typedef void (*attn_softmax_fn)(float z[KV_BLOCK], size_t n_seen, float *m, float *l);
 
 struct attn_q8_loops {
     attn_to_fixed_fn to_fixed;
@@ -66,11 +66,11 @@ BN_FORCE_INLINE void attn_q8_values(const struct attn_block *b, size_t head, int
                                  .n_quads = (b->n_seen + ATTN_QUAD - 1) / ATTN_QUAD,
                                  .x = x,
                                  .ahead = b->ahead,
-                                 .ahead_bytes = b->head_dim * ATTN_BLOCK};
-    _Alignas(64) int32_t sum[Q8_HEADS][ATTN_BLOCK];
-    for (size_t col = 0; col < b->head_dim; col += ATTN_BLOCK) {
-        sums(&w, n_heads, col, size_min(b->v_stride - col, ATTN_BLOCK), sum);
-        const size_t n = size_min(b->head_dim - col, ATTN_BLOCK);
+                                 .ahead_bytes = b->head_dim * KV_BLOCK};
+    _Alignas(64) int32_t sum[Q8_HEADS][KV_BLOCK];
+    for (size_t col = 0; col < b->head_dim; col += KV_BLOCK) {
+        sums(&w, n_heads, col, size_min(b->v_stride - col, KV_BLOCK), sum);
+        const size_t n = size_min(b->head_dim - col, KV_BLOCK);
         for (int h = 0; h < n_heads; h++) {
             float *o = b->o + (head + (size_t)h) * b->head_dim + col;
             for (size_t i = 0; i < n; i++)
@@ -85,21 +85,21 @@ BN_FORCE_INLINE void attn_q8_heads(const struct attn_block *b, size_t head, int 
 {
     struct attn_fixed x[Q8_HEADS];
     float unit[Q8_HEADS];
-    _Alignas(64) int32_t sum[Q8_HEADS][ATTN_BLOCK];
-    _Alignas(64) float z[ATTN_BLOCK];
-    const float *const k_scale = b->scales, *const v_scale = b->scales + ATTN_BLOCK;
+    _Alignas(64) int32_t sum[Q8_HEADS][KV_BLOCK];
+    _Alignas(64) float z[KV_BLOCK];
+    const float *const k_scale = b->scales, *const v_scale = b->scales + KV_BLOCK;
     /* `ahead` is the values of the block if all are needed; otherwise k, which is read anyway. */
     const struct attn_quads w = {.bytes = b->k,
-                                 .n_lanes = ATTN_BLOCK,
+                                 .n_lanes = KV_BLOCK,
                                  .n_quads = (b->head_dim + ATTN_QUAD - 1) / ATTN_QUAD,
                                  .x = x,
-                                 .ahead = b->n_seen == ATTN_BLOCK ? b->v : b->k,
-                                 .ahead_bytes = b->head_dim * ATTN_BLOCK};
+                                 .ahead = b->n_seen == KV_BLOCK ? b->v : b->k,
+                                 .ahead_bytes = b->head_dim * KV_BLOCK};
     for (int h = 0; h < n_heads; h++)
         unit[h] = loops.to_fixed(b->q + (head + (size_t)h) * b->head_dim, b->head_dim, &x[h]);
-    loops.sums(&w, n_heads, 0, ATTN_BLOCK, sum);
+    loops.sums(&w, n_heads, 0, KV_BLOCK, sum);
     for (int h = 0; h < n_heads; h++) {
-        for (size_t j = 0; j < ATTN_BLOCK; j++) /* softmax ignores the scores from n_seen on */
+        for (size_t j = 0; j < KV_BLOCK; j++) /* softmax ignores the scores from n_seen on */
             z[j] = (float)sum[h][j] * (unit[h] * k_scale[j]);
         attn_hide_scores(z, b->first_seen);
         loops.softmax(z, b->n_seen, &b->m[head + (size_t)h], &b->l[head + (size_t)h]);

@@ -14,12 +14,12 @@ static void head_block(const struct attn_block *b, size_t head)
 {
     const float *q = b->q + head * b->head_dim;
     float *o = b->o + head * b->head_dim;
-    float z[ATTN_BLOCK] = {0}, p[ATTN_BLOCK] = {0};
+    float z[KV_BLOCK] = {0}, p[KV_BLOCK] = {0};
     const uint16_t *keys = b->k, *values = b->v;
 
     for (size_t j = b->first_seen; j < b->n_seen; j++)
         for (size_t i = 0; i < b->head_dim; i++)
-            z[j] = fmaf(q[i], f16_to_f32(keys[i * ATTN_BLOCK + j]), z[j]);
+            z[j] = fmaf(q[i], f16_to_f32(keys[i * KV_BLOCK + j]), z[j]);
     float m = -INFINITY; /* ignores NaN scores, whose p is 0 */
     for (size_t j = b->first_seen; j < b->n_seen; j++)
         if (z[j] > m)
@@ -81,7 +81,7 @@ static float to_fixed_ref(const float *x, size_t n, struct attn_fixed *out)
 }
 
 static void sums_ref(const struct attn_quads *w, int n_heads, size_t lane0, size_t n,
-                     int32_t out[Q8_HEADS][ATTN_BLOCK])
+                     int32_t out[Q8_HEADS][KV_BLOCK])
 {
     for (int h = 0; h < n_heads; h++)
         for (size_t i = 0; i < n; i++) {
@@ -93,14 +93,14 @@ static void sums_ref(const struct attn_quads *w, int n_heads, size_t lane0, size
         }
 }
 
-static void softmax_ref(float z[ATTN_BLOCK], size_t n_seen, float *m, float *l)
+static void softmax_ref(float z[KV_BLOCK], size_t n_seen, float *m, float *l)
 {
-    float top = -INFINITY, lanes[ATTN_BLOCK]; /* sum64_tree_ref overwrites lanes */
+    float top = -INFINITY, lanes[KV_BLOCK]; /* sum64_tree_ref overwrites lanes */
     for (size_t j = 0; j < n_seen; j++)
         if (z[j] > top)
             top = z[j];
     top = top + 0.0f; /* -0 becomes +0, as in head_block */
-    for (size_t j = 0; j < ATTN_BLOCK; j++)
+    for (size_t j = 0; j < KV_BLOCK; j++)
         lanes[j] = z[j] = j < n_seen ? exp0_ref(z[j] - top) : 0.0f;
     *m = top;
     *l = sum64_tree_ref(lanes);

@@ -31,7 +31,7 @@ BN_FORCE_INLINE void attn_tile_by_token(const struct attn_tile *a, attn_block_fn
     for (size_t i = 0; i < a->n_tokens * a->n_q;) {
         const size_t t = i / a->n_q, head = i % a->n_q, n_later = a->n_tokens - 1 - t;
         const size_t first_seen = a->n_hidden > n_later ? a->n_hidden - n_later : 0;
-        if (first_seen >= size_min(a->n_seen + t, ATTN_BLOCK)) {
+        if (first_seen >= size_min(a->n_seen + t, KV_BLOCK)) {
             if (a->is_first)
                 attn_clear_result(a, i);
             i++;
@@ -47,7 +47,7 @@ BN_FORCE_INLINE void attn_tile_by_token(const struct attn_tile *a, attn_block_fn
             .head_dim = a->head_dim,
             .v_stride = a->v_stride,
             .first_seen = first_seen,
-            .n_seen = size_min(a->n_seen + t, ATTN_BLOCK),
+            .n_seen = size_min(a->n_seen + t, KV_BLOCK),
             .m = a->is_first ? a->m + i : m,
             .l = a->is_first ? a->l + i : l,
             .o = a->is_first ? a->o + i * a->head_dim : o,

@@ -10,8 +10,6 @@
 
 #include <string.h>
 
-#define FIELD_COLS 64 /* columns of one field of a line */
-
 /* Sum of code * q over one row. */
 static int32_t row_dot(const uint8_t *row, size_t n_lines, const int8_t *q)
 {

@@ -4,10 +4,9 @@
  */
 #include "engine/base/fp16.h"
 #include "engine/cpu/ref/kernels_ref.h"
+#include "engine/layout/fixed_point.h"
 
 #include <math.h>
-
-#define F16_MAX 65504.0f /* the largest finite number */
 
 /* 1 / root mean square of x (n), with eps. */
 static float norm_factor(const float *x, size_t n, float eps)

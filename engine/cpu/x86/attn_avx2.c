@@ -20,7 +20,7 @@
 
 /* Scores, then probabilities, of up to four heads. */
 struct scores {
-    _Alignas(32) float z[MAX_HEADS][ATTN_BLOCK];
+    _Alignas(32) float z[MAX_HEADS][KV_BLOCK];
 };
 
 /* Bytes of the keys of a block; the values have as many, apart from their padding. While a kernel
@@ -30,7 +30,7 @@ struct scores {
  * and a little more if head_dim is not a multiple of the columns of a value_span. */
 BN_FORCE_INLINE size_t half_block_bytes(const struct attn_block *b)
 {
-    return b->head_dim * ATTN_BLOCK * sizeof(uint16_t);
+    return b->head_dim * KV_BLOCK * sizeof(uint16_t);
 }
 
 BN_FORCE_INLINE __m256 widen8(const uint16_t *halves)
@@ -45,14 +45,14 @@ BN_FORCE_INLINE void score_span(const struct attn_block *b, size_t head, int n_h
     __m256 z[MAX_HEADS][8];
     const uint16_t *const keys = b->k;
     const float *q = b->q + head * b->head_dim;
-    const void *const next = b->n_seen == ATTN_BLOCK ? b->v : b->k;
+    const void *const next = b->n_seen == KV_BLOCK ? b->v : b->k;
 #pragma GCC unroll 4
     for (int h = 0; h < n_heads; h++)
 #pragma GCC unroll 8
         for (int v = 0; v < n_vecs; v++)
             z[h][v] = _mm256_setzero_ps();
     for (size_t i = 0; i < b->head_dim; i++) {
-        const uint16_t *k = keys + i * ATTN_BLOCK + pos;
+        const uint16_t *k = keys + i * KV_BLOCK + pos;
         prefetch_ahead(next, half_block_bytes(b), pos / (8 * (size_t)n_vecs) * b->head_dim + i,
                        8 / (size_t)n_vecs);
 #pragma GCC unroll 8
@@ -85,7 +85,7 @@ BN_FORCE_INLINE void value_span(const struct attn_block *b, size_t head, int n_h
             o[h][v] = _mm256_setzero_ps();
     for (size_t j = b->first_seen; j < b->n_seen; j++) {
         const uint16_t *row = values + j * b->v_stride + col;
-        prefetch_ahead(b->ahead, half_block_bytes(b), col / (8 * (size_t)n_vecs) * ATTN_BLOCK + j,
+        prefetch_ahead(b->ahead, half_block_bytes(b), col / (8 * (size_t)n_vecs) * KV_BLOCK + j,
                        8 / (size_t)n_vecs);
 #pragma GCC unroll 8
         for (int v = 0; v < n_vecs; v++) {
@@ -109,7 +109,7 @@ BN_FORCE_INLINE void value_span(const struct attn_block *b, size_t head, int n_h
 }
 
 /* Attention of heads head .. head + n_heads - 1. k_vecs registers of scores and v_vecs registers of
- * results are computed at a time: 8 k_vecs divides ATTN_BLOCK, and 8 v_vecs divides 32, the padding
+ * results are computed at a time: 8 k_vecs divides KV_BLOCK, and 8 v_vecs divides 32, the padding
  * of v. */
 BN_FORCE_INLINE void heads_block(const struct attn_block *b, size_t head, int n_heads, int k_vecs,
                                  int v_vecs)

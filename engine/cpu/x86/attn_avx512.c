@@ -14,13 +14,13 @@
 
 /* Scores, then probabilities, of up to four heads. */
 struct scores {
-    _Alignas(64) float z[MAX_HEADS][ATTN_BLOCK];
+    _Alignas(64) float z[MAX_HEADS][KV_BLOCK];
 };
 
 /* Bytes of the keys of a block; the values have as many, apart from their padding. */
 BN_FORCE_INLINE size_t half_block_bytes(const struct attn_block *b)
 {
-    return b->head_dim * ATTN_BLOCK * sizeof(uint16_t);
+    return b->head_dim * KV_BLOCK * sizeof(uint16_t);
 }
 
 BN_FORCE_INLINE __m512 widen16(const uint16_t *halves)
@@ -35,14 +35,14 @@ BN_FORCE_INLINE void score_span(const struct attn_block *b, size_t head, int n_h
     __m512 z[MAX_HEADS][4];
     const uint16_t *const keys = b->k;
     const float *q = b->q + head * b->head_dim;
-    const void *const next = b->n_seen == ATTN_BLOCK ? b->v : b->k;
+    const void *const next = b->n_seen == KV_BLOCK ? b->v : b->k;
 #pragma GCC unroll 4
     for (int h = 0; h < n_heads; h++)
 #pragma GCC unroll 4
         for (int v = 0; v < n_vecs; v++)
             z[h][v] = _mm512_setzero_ps();
     for (size_t i = 0; i < b->head_dim; i++) {
-        const uint16_t *k = keys + i * ATTN_BLOCK + pos;
+        const uint16_t *k = keys + i * KV_BLOCK + pos;
         __m512 kv[4];
         prefetch_ahead(next, half_block_bytes(b), i, 1);
 #pragma GCC unroll 4

@@ -45,7 +45,7 @@ BN_FORCE_INLINE __m256i quad_of(const int16_t *x)
 }
 
 BN_FORCE_INLINE void sums_avx2(const struct attn_quads *w, int n_heads, size_t lane0, size_t n,
-                               int32_t out[Q8_HEADS][ATTN_BLOCK])
+                               int32_t out[Q8_HEADS][KV_BLOCK])
 {
     for (size_t lane = 0; lane < n; lane += LANES) {
         const int8_t *bytes = w->bytes + (lane0 + lane) * ATTN_QUAD;

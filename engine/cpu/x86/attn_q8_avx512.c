@@ -49,7 +49,7 @@ BN_FORCE_INLINE __m512i quad_of(const int8_t *bytes)
 }
 
 BN_FORCE_INLINE void sums_avx512(const struct attn_quads *w, int n_heads, size_t lane0, size_t n,
-                                 int32_t out[Q8_HEADS][ATTN_BLOCK])
+                                 int32_t out[Q8_HEADS][KV_BLOCK])
 {
     for (size_t lane = 0; lane < n; lane += 16 * VECS) {
         const int8_t *bytes = w->bytes + (lane0 + lane) * ATTN_QUAD;

@@ -21,8 +21,8 @@
 
 /* Sections of attn_tile.scratch. */
 struct scratch {
-    float *wide; /* (head_dim, ATTN_BLOCK) keys; then (ATTN_BLOCK, v_stride) values */
-    float *p;    /* (queries, ATTN_BLOCK) probabilities */
+    float *wide; /* (head_dim, KV_BLOCK) keys; then (KV_BLOCK, v_stride) values */
+    float *p;    /* (queries, KV_BLOCK) probabilities */
     float *a;    /* (queries) factor of the running results */
     float *b;    /* (queries) factor of the results of the new block */
 };
@@ -36,8 +36,8 @@ struct queries {
 static struct scratch split_scratch(const struct attn_tile *t)
 {
     struct scratch w = {.wide = t->scratch};
-    w.p = w.wide + ATTN_BLOCK * t->v_stride;
-    w.a = w.p + ATTN_TILE * t->n_q * ATTN_BLOCK;
+    w.p = w.wide + KV_BLOCK * t->v_stride;
+    w.a = w.p + ATTN_TILE * t->n_q * KV_BLOCK;
     w.b = w.a + ATTN_TILE * t->n_q;
     return w;
 }
@@ -118,7 +118,7 @@ BN_FORCE_INLINE void score_queries(const struct attn_tile *t, const struct scrat
         __m512 k[4];
 #pragma GCC unroll 4
         for (int v = 0; v < n_vecs; v++)
-            k[v] = _mm512_load_ps(w->wide + d * ATTN_BLOCK + 16 * v);
+            k[v] = _mm512_load_ps(w->wide + d * KV_BLOCK + 16 * v);
 #pragma GCC unroll 6
         for (int i = 0; i < n_queries; i++) {
             const __m512 qv = _mm512_set1_ps(q[i][d]);
@@ -127,14 +127,14 @@ BN_FORCE_INLINE void score_queries(const struct attn_tile *t, const struct scrat
                 z[i][v] = _mm512_fmadd_ps(qv, k[v], z[i][v]);
         }
     }
-    float *const p = w->p + qs.first * ATTN_BLOCK;
+    float *const p = w->p + qs.first * KV_BLOCK;
     __mmask16 seen[4];
 #pragma GCC unroll 4
     for (int v = 0; v < n_vecs; v++)
         seen[v] = mask_below(16 * (size_t)v, qs.n_seen);
 #pragma GCC unroll 6
     for (int i = 0; i < n_queries; i++)
-        softmax_lanes(z[i], n_vecs, seen, p + i * ATTN_BLOCK, &m[i], &l[i]);
+        softmax_lanes(z[i], n_vecs, seen, p + i * KV_BLOCK, &m[i], &l[i]);
     merge_sums(t, w, qs.first, n_queries, m, l);
 }
 
@@ -171,7 +171,7 @@ BN_FORCE_INLINE void value_queries(const struct attn_tile *t, const struct scrat
                                    struct queries qs, int n_queries, size_t col, int n_vecs)
 {
     __m512 o[QUERIES][4];
-    const float *p = w->p + qs.first * ATTN_BLOCK;
+    const float *p = w->p + qs.first * KV_BLOCK;
 #pragma GCC unroll 6
     for (int i = 0; i < n_queries; i++)
 #pragma GCC unroll 4
@@ -185,7 +185,7 @@ BN_FORCE_INLINE void value_queries(const struct attn_tile *t, const struct scrat
             value[v] = _mm512_load_ps(w->wide + j * t->v_stride + col + 16 * (size_t)v);
 #pragma GCC unroll 6
         for (int i = 0; i < n_queries; i++) {
-            const __m512 pv = _mm512_set1_ps(p[(size_t)i * ATTN_BLOCK + j]);
+            const __m512 pv = _mm512_set1_ps(p[(size_t)i * KV_BLOCK + j]);
 #pragma GCC unroll 4
             for (int v = 0; v < n_vecs; v++)
                 o[i][v] = _mm512_fmadd_ps(pv, value[v], o[i][v]);
@@ -234,8 +234,8 @@ BN_FORCE_INLINE void prefetch_out(const struct attn_tile *t, size_t first, size_
  * processed one at a time. */
 static size_t next_queries(const struct attn_tile *t, size_t first, struct queries *qs)
 {
-    const size_t n_seen = size_min(t->n_seen + first / t->n_q, ATTN_BLOCK);
-    const size_t end = n_seen == ATTN_BLOCK ? t->n_tokens * t->n_q : (first / t->n_q + 1) * t->n_q;
+    const size_t n_seen = size_min(t->n_seen + first / t->n_q, KV_BLOCK);
+    const size_t end = n_seen == KV_BLOCK ? t->n_tokens * t->n_q : (first / t->n_q + 1) * t->n_q;
     const size_t left = end - first;
     *qs = (struct queries){first, n_seen};
     return left >= QUERIES && left != 2 * FEW_QUERIES ? QUERIES : size_min(left, FEW_QUERIES);
@@ -254,7 +254,7 @@ void attn_tile_avx512(const struct attn_tile *t)
     const size_t end = t->n_tokens * t->n_q;
     struct queries qs;
     /* The number of queries is a constant in each call, so that the sums stay in registers. */
-    widen(t->k, t->head_dim * ATTN_BLOCK, w.wide);
+    widen(t->k, t->head_dim * KV_BLOCK, w.wide);
     for (size_t i = 0, n; i < end; i += n) {
         n = next_queries(t, i, &qs);
         if (n == QUERIES)
@@ -265,7 +265,7 @@ void attn_tile_avx512(const struct attn_tile *t)
             for (size_t j = 0; j < n; j++, qs.first++)
                 scores_of(t, &w, qs, 1);
     }
-    widen(t->v, size_min(t->n_seen + t->n_tokens - 1, ATTN_BLOCK) * t->v_stride, w.wide);
+    widen(t->v, size_min(t->n_seen + t->n_tokens - 1, KV_BLOCK) * t->v_stride, w.wide);
     for (size_t i = 0, n; i < end; i += n) {
         n = next_queries(t, i, &qs);
         prefetch_out(t, i, n);

@@ -103,7 +103,7 @@ BN_FORCE_INLINE void decode_plain(enum tensor_type type, const uint8_t *row, siz
 BN_FORCE_INLINE void group_values(__m256i codes, const float scale[2], const float *offset,
                                   __m256 v[4])
 {
-    _Alignas(32) uint8_t bytes[GROUP_COLS];
+    _Alignas(32) uint8_t bytes[REGISTER_COLS];
     _mm256_store_si256((__m256i *)(void *)bytes, codes);
 #pragma GCC unroll 4
     for (int i = 0; i < 4; i++) {
@@ -130,7 +130,7 @@ BN_FORCE_INLINE void small_values(enum tensor_type type, const uint8_t *row, siz
 {
     const uint8_t *block = row + group * (type == TENSOR_Q8_0 ? Q8_0_BYTES : Q4_0_BYTES);
     const __m256 d = _mm256_broadcastss_ps(load_halves4(block));
-    _Alignas(32) uint8_t bytes[GROUP_COLS];
+    _Alignas(32) uint8_t bytes[REGISTER_COLS];
     if (type == TENSOR_Q4_0)
         _mm256_store_si256((__m256i *)(void *)bytes, codes_q4_0(block + 2));
 #pragma GCC unroll 4
@@ -165,7 +165,7 @@ BN_FORCE_INLINE float dot_blocks(enum tensor_type type, const uint8_t *row, size
                 _mm_prefetch((const char *)((uintptr_t)block + ahead + 32 * (size_t)g),
                              _MM_HINT_T0);
             block_values(type, block, g, &s, v);
-            add_group(v, h + GROUP_COLS * g, lanes + 4 * (g % 2));
+            add_group(v, h + REGISTER_COLS * g, lanes + 4 * (g % 2));
         }
     }
     return tree64_avx2(lanes);
@@ -178,7 +178,7 @@ BN_FORCE_INLINE float dot_small(enum tensor_type type, const uint8_t *row, size_
                                 const float *h, size_t n)
 {
     const size_t pair_bytes = 2 * (type == TENSOR_Q8_0 ? Q8_0_BYTES : Q4_0_BYTES);
-    const size_t n_groups = n / GROUP_COLS;
+    const size_t n_groups = n / REGISTER_COLS;
     __m256 lanes[8], v[4];
 #pragma GCC unroll 8
     for (int i = 0; i < 8; i++)
@@ -187,13 +187,13 @@ BN_FORCE_INLINE float dot_small(enum tensor_type type, const uint8_t *row, size_
     for (; g + 2 <= n_groups; g += 2) {
         _mm_prefetch((const char *)((uintptr_t)row + ahead + g / 2 * pair_bytes), _MM_HINT_T0);
         small_values(type, row, g, v);
-        add_group(v, h + GROUP_COLS * g, lanes);
+        add_group(v, h + REGISTER_COLS * g, lanes);
         small_values(type, row, g + 1, v);
-        add_group(v, h + GROUP_COLS * (g + 1), lanes + 4);
+        add_group(v, h + REGISTER_COLS * (g + 1), lanes + 4);
     }
     if (g < n_groups) {
         small_values(type, row, g, v);
-        add_group(v, h + GROUP_COLS * g, lanes);
+        add_group(v, h + REGISTER_COLS * g, lanes);
     }
     return tree64_avx2(lanes);
 }
@@ -215,17 +215,17 @@ BN_FORCE_INLINE void decode_blocks(enum tensor_type type, const uint8_t *row, si
 #pragma GCC unroll 8
         for (int g = 0; g < 8; g++) {
             block_values(type, row, g, &s, v);
-            store_group(v, out + i + GROUP_COLS * (size_t)g);
+            store_group(v, out + i + REGISTER_COLS * (size_t)g);
         }
     }
 }
 
 BN_FORCE_INLINE void decode_small(enum tensor_type type, const uint8_t *row, size_t n, float *out)
 {
-    for (size_t g = 0; g < n / GROUP_COLS; g++) {
+    for (size_t g = 0; g < n / REGISTER_COLS; g++) {
         __m256 v[4];
         small_values(type, row, g, v);
-        store_group(v, out + GROUP_COLS * g);
+        store_group(v, out + REGISTER_COLS * g);
     }
 }
 

@@ -164,7 +164,7 @@ BN_FORCE_INLINE void small_values(enum tensor_type type, const uint8_t *row, siz
 {
     const uint8_t *block = row + group * (type == TENSOR_Q8_0 ? Q8_0_BYTES : Q4_0_BYTES);
     const __m512 d = _mm512_broadcastss_ps(load_halves4(block));
-    _Alignas(32) uint8_t codes[GROUP_COLS];
+    _Alignas(32) uint8_t codes[REGISTER_COLS];
     if (type == TENSOR_Q4_0)
         _mm256_store_si256((__m256i *)(void *)codes, codes32_q4_0(block + 2));
 #pragma GCC unroll 2
@@ -211,7 +211,7 @@ BN_FORCE_INLINE float dot_small(enum tensor_type type, const uint8_t *row, size_
                                 const float *h, size_t n)
 {
     const size_t pair_bytes = 2 * (type == TENSOR_Q8_0 ? Q8_0_BYTES : Q4_0_BYTES);
-    const size_t n_groups = n / GROUP_COLS;
+    const size_t n_groups = n / REGISTER_COLS;
     __m512 lanes[4], v[2];
 #pragma GCC unroll 4
     for (int i = 0; i < 4; i++)
@@ -220,13 +220,13 @@ BN_FORCE_INLINE float dot_small(enum tensor_type type, const uint8_t *row, size_
     for (; g + 2 <= n_groups; g += 2) {
         _mm_prefetch((const char *)((uintptr_t)row + ahead + g / 2 * pair_bytes), _MM_HINT_T0);
         small_values(type, row, g, v);
-        add_group(v, h + GROUP_COLS * g, lanes);
+        add_group(v, h + REGISTER_COLS * g, lanes);
         small_values(type, row, g + 1, v);
-        add_group(v, h + GROUP_COLS * (g + 1), lanes + 2);
+        add_group(v, h + REGISTER_COLS * (g + 1), lanes + 2);
     }
     if (g < n_groups) {
         small_values(type, row, g, v);
-        add_group(v, h + GROUP_COLS * g, lanes);
+        add_group(v, h + REGISTER_COLS * g, lanes);
     }
     return tree64_avx512(lanes);
 }
@@ -256,10 +256,10 @@ BN_FORCE_INLINE void decode_blocks(enum tensor_type type, const uint8_t *row, si
 
 BN_FORCE_INLINE void decode_small(enum tensor_type type, const uint8_t *row, size_t n, float *out)
 {
-    for (size_t g = 0; g < n / GROUP_COLS; g++) {
+    for (size_t g = 0; g < n / REGISTER_COLS; g++) {
         __m512 v[2];
         small_values(type, row, g, v);
-        store_group(v, out + GROUP_COLS * g);
+        store_group(v, out + REGISTER_COLS * g);
     }
 }
 

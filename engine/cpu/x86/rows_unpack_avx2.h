@@ -12,7 +12,7 @@
 #include <stdint.h>
 #include <string.h>
 
-#define GROUP_COLS 32 /* columns whose codes fill a 256-bit register */
+#define REGISTER_COLS 32 /* columns whose codes fill a 256-bit register */
 
 /* Scales of a block of 256 columns; value = scale * code - offset. Q6_K has a scale for every 16
  * columns and no offsets. Q4_K has a scale and an offset for every 32 columns. */

@@ -7,11 +7,10 @@
 #include "engine/cpu/x86/kernels_x86.h"
 #include "engine/cpu/x86/lanes_avx2.h"
 #include "engine/cpu/x86/prefetch_ahead.h"
+#include "engine/layout/fixed_point.h"
 
 #include <immintrin.h>
 #include <string.h>
-
-#define F16_MAX 65504.0f
 
 /* The factor of RMSNorm. Calls prefetch_step every 128 elements. In quantise, the loops together
  * call it often enough to prefetch all of `next`, if n is a multiple of 64. */

@@ -58,7 +58,7 @@ static void check_quantise(size_t n, uint32_t block_cols, uint32_t n_planes, boo
 {
     enum { TOKENS = 3 };
     struct random r = {n + block_cols};
-    const size_t stride = size_round_up(n, 16), n_cols = size_round_up(n, GROUP_PAD_COLS);
+    const size_t stride = size_round_up(n, 16), n_cols = size_round_up(n, R16_PAD_COLS);
     const size_t n_blocks = n_cols / block_cols;
     float *x = floats(&r, TOKENS * stride), *w = floats(&r, n), *y = zeros(n, sizeof *y);
     x[stride] = normed ? 1.0f : NAN; /* in token 1 */
@@ -145,8 +145,8 @@ struct r16_case {
 static struct r16_section make_section(const struct r16_case *c, size_t i, size_t n_lines,
                                        struct random *r)
 {
-    const size_t n_groups = size_round_up(c->n_rows[i], GROUP_ROWS) / GROUP_ROWS;
-    const size_t n_scales = n_groups * (n_lines * GROUP_COLS / c->span_cols[i]) * GROUP_ROWS;
+    const size_t n_groups = size_round_up(c->n_rows[i], R16_ROWS) / R16_ROWS;
+    const size_t n_scales = n_groups * (n_lines * R16_LINE_COLS / c->span_cols[i]) * R16_ROWS;
     uint16_t *scales = c->block_scales ? zeros(n_scales, sizeof *scales) : NULL;
     for (size_t k = 0; scales && k < n_scales; k++)
         scales[k] = (uint16_t)(0x2c00 + next_u32(r) % 0x1000); /* about 0.06 .. 1 */
@@ -163,19 +163,19 @@ static struct r16_section make_section(const struct r16_case *c, size_t i, size_
 /* W x of token t by the reference, in row order of all sections. */
 static void reference_product(const struct r16_args *a, size_t t, float *y)
 {
-    static const uint16_t ones[GROUP_ROWS] = {0x3c00, 0x3c00, 0x3c00, 0x3c00, 0x3c00, 0x3c00,
-                                              0x3c00, 0x3c00, 0x3c00, 0x3c00, 0x3c00, 0x3c00,
-                                              0x3c00, 0x3c00, 0x3c00, 0x3c00};
+    static const uint16_t ones[R16_ROWS] = {0x3c00, 0x3c00, 0x3c00, 0x3c00, 0x3c00, 0x3c00,
+                                            0x3c00, 0x3c00, 0x3c00, 0x3c00, 0x3c00, 0x3c00,
+                                            0x3c00, 0x3c00, 0x3c00, 0x3c00};
     for (size_t i = 0; i < 2; i++) {
         const struct r16_section *s = &a->sections[i];
         const struct r16_mat w = {s->lines,
                                   s->scales ? s->scales : ones,
-                                  s->scales ? GROUP_ROWS : 0,
+                                  s->scales ? R16_ROWS : 0,
                                   s->n_groups,
                                   a->n_lines,
                                   s->span_cols,
                                   0};
-        float *sums = zeros((size_t)s->n_groups * GROUP_ROWS + 1, sizeof *sums);
+        float *sums = zeros((size_t)s->n_groups * R16_ROWS + 1, sizeof *sums);
         if (a->in.n_planes == 0 && s->n_groups > 0)
             r16_float_ref(&w, 0, s->n_groups, a->in.x + t * a->in.q_stride, a->n_cols, sums);
         for (size_t p = 0; p < a->in.n_planes && s->n_groups > 0; p++)
@@ -221,15 +221,15 @@ static void launch_product(const struct r16_args *a, enum twin_order order)
     else if (a->n_tokens == 1)
         launch("r16_one", gated ? n_groups : (n_groups + 1) / 2, 1, 1, 0, a, order);
     else
-        launch("r16_many", (n_groups + 3) / 4, (a->n_tokens + GROUP_TOKENS - 1) / GROUP_TOKENS, 1,
-               0, a, order);
+        launch("r16_many", (n_groups + 3) / 4,
+               (a->n_tokens + R16_WARP_TOKENS - 1) / R16_WARP_TOKENS, 1, 0, a, order);
 }
 
 static void check_product(const struct r16_case *c, uint32_t seed, enum twin_order order)
 {
     struct random r = {seed};
     const size_t n_all = c->n_rows[0] + c->n_rows[1], stride = size_round_up(n_all, 16);
-    const size_t n_cols = size_round_up(c->n_cols, GROUP_PAD_COLS), n_lines = n_cols / GROUP_COLS;
+    const size_t n_cols = size_round_up(c->n_cols, R16_PAD_COLS), n_lines = n_cols / R16_LINE_COLS;
     const size_t x_stride = size_round_up(c->n_cols, 4); /* aligns each row for loads of four */
     float *x = floats(&r, c->n_tokens * x_stride), *bias = floats(&r, n_all);
     float *y = floats(&r, c->n_tokens * stride), *ref = zeros(c->n_tokens * stride, sizeof *ref);

@@ -35,11 +35,11 @@ static void spread_scores(struct check *c, enum pattern p, float *q, size_t n, u
         k[i] &= 0x00ff;
 }
 
-/* Sometimes a seen position, often the first, whose score becomes NaN; else ATTN_BLOCK. */
+/* Sometimes a seen position, often the first, whose score becomes NaN; else KV_BLOCK. */
 static size_t bad_position(struct check *c, size_t n_seen)
 {
     if (rng_below(&c->rng, 8) > 0)
-        return ATTN_BLOCK;
+        return KV_BLOCK;
     return rng_next(&c->rng) & 1 ? rng_below(&c->rng, n_seen) : 0;
 }
 
@@ -47,17 +47,17 @@ static size_t bad_position(struct check *c, size_t n_seen)
 static struct cache f16_cache(struct check *c, size_t head_dim, size_t n_seen, enum pattern p,
                               float *q, size_t n_q)
 {
-    const size_t v_stride = size_round_up(head_dim, 32), n_k = head_dim * ATTN_BLOCK;
-    uint16_t *k = guard_alloc(n_k * sizeof *k), *v = guard_alloc(ATTN_BLOCK * v_stride * sizeof *v);
+    const size_t v_stride = size_round_up(head_dim, 32), n_k = head_dim * KV_BLOCK;
+    uint16_t *k = guard_alloc(n_k * sizeof *k), *v = guard_alloc(KV_BLOCK * v_stride * sizeof *v);
     fill_f16(&c->rng, rng_next(&c->rng) & 1 ? p : PATTERN_MIXED, k, n_k);
-    fill_f16(&c->rng, rng_next(&c->rng) & 1 ? p : PATTERN_PLAIN, v, ATTN_BLOCK * v_stride);
+    fill_f16(&c->rng, rng_next(&c->rng) & 1 ? p : PATTERN_PLAIN, v, KV_BLOCK * v_stride);
     spread_scores(c, p, q, n_q, k, n_k);
     const size_t bad = bad_position(c, n_seen);
-    if (bad < ATTN_BLOCK)
-        k[rng_below(&c->rng, head_dim) * ATTN_BLOCK + bad] = F16_NAN;
-    for (size_t j = n_seen; j < ATTN_BLOCK; j++) {
+    if (bad < KV_BLOCK)
+        k[rng_below(&c->rng, head_dim) * KV_BLOCK + bad] = F16_NAN;
+    for (size_t j = n_seen; j < KV_BLOCK; j++) {
         for (size_t i = 0; i < head_dim; i++)
-            k[i * ATTN_BLOCK + j] = F16_NAN;
+            k[i * KV_BLOCK + j] = F16_NAN;
         for (size_t i = 0; i < v_stride; i++)
             v[j * v_stride + i] = F16_NAN;
     }
@@ -75,23 +75,22 @@ static void fill_bytes(struct check *c, enum bytes kind, int8_t *x, size_t n)
 static struct cache q8_cache(struct check *c, size_t head_dim, size_t n_seen, float *q, size_t n_q)
 {
     const enum bytes kind = rng_below(&c->rng, 4) ? BYTES_ANY : rng_below(&c->rng, N_BYTES);
-    const size_t k_bytes = size_round_up(head_dim, ATTN_QUAD) * ATTN_BLOCK;
-    const size_t v_bytes = size_round_up(head_dim, 32) * ATTN_BLOCK;
+    const size_t k_bytes = size_round_up(head_dim, ATTN_QUAD) * KV_BLOCK;
+    const size_t v_bytes = size_round_up(head_dim, 32) * KV_BLOCK;
     int8_t *k = guard_alloc(k_bytes), *v = guard_alloc(v_bytes);
-    float *scales = guard_alloc(2 * ATTN_BLOCK * sizeof *scales);
+    float *scales = guard_alloc(2 * KV_BLOCK * sizeof *scales);
     fill_bytes(c, kind, k, k_bytes);
     fill_bytes(c, kind, v, v_bytes);
     for (size_t i = head_dim; i % ATTN_QUAD; i++)
-        for (size_t j = 0; j < ATTN_BLOCK; j++)
-            k[(i / ATTN_QUAD * ATTN_BLOCK + j) * ATTN_QUAD + i % ATTN_QUAD] = 0;
+        for (size_t j = 0; j < KV_BLOCK; j++)
+            k[(i / ATTN_QUAD * KV_BLOCK + j) * ATTN_QUAD + i % ATTN_QUAD] = 0;
     const size_t spread = 1 + rng_below(&c->rng, 30);
-    for (size_t j = 0; j < 2 * ATTN_BLOCK; j++)
-        scales[j] = j % ATTN_BLOCK < n_seen
-                        ? ldexpf(1.0f + (float)rng_below(&c->rng, 1000) / 1000.0f,
-                                 -(int)rng_below(&c->rng, spread))
-                        : NAN;
+    for (size_t j = 0; j < 2 * KV_BLOCK; j++)
+        scales[j] = j % KV_BLOCK < n_seen ? ldexpf(1.0f + (float)rng_below(&c->rng, 1000) / 1000.0f,
+                                                   -(int)rng_below(&c->rng, spread))
+                                          : NAN;
     const size_t bad = bad_position(c, n_seen);
-    if (bad < ATTN_BLOCK)
+    if (bad < KV_BLOCK)
         scales[bad] = NAN; /* of a key */
     if (rng_below(&c->rng, 8) == 0)
         q[rng_below(&c->rng, n_q)] = NAN; /* is treated as 0 */
@@ -148,8 +147,8 @@ static void check_blocks(struct check *c, enum cache_type type)
     for (enum pattern p = 0; p < N_PATTERNS; p++) {
         for (size_t i = 0; i < sizeof head_dims / sizeof *head_dims; i++)
             for (size_t n_q = 1; n_q <= (head_dims[i] > 256 ? 1 : 9); n_q++)
-                block_of(c, type, head_dims[i], n_q, 1 + rng_below(&c->rng, ATTN_BLOCK), p);
-        for (size_t n_seen = 1; n_seen <= ATTN_BLOCK; n_seen++)
+                block_of(c, type, head_dims[i], n_q, 1 + rng_below(&c->rng, KV_BLOCK), p);
+        for (size_t n_seen = 1; n_seen <= KV_BLOCK; n_seen++)
             for (size_t round = 0; round < 4; round++)
                 block_of(c, type, 64, 4, n_seen, p);
     }
@@ -160,7 +159,7 @@ static void tile_of(struct check *c, enum cache_type type, struct attn_tile t, e
 {
     const size_t n_queries = t.n_tokens * t.n_q, n_floats = n_queries * (t.head_dim + 2);
     const size_t n_q = (t.n_tokens - 1) * t.q_stride + t.n_q * t.head_dim;
-    const size_t n_seen = size_min(t.n_seen + t.n_tokens - 1, ATTN_BLOCK);
+    const size_t n_seen = size_min(t.n_seen + t.n_tokens - 1, KV_BLOCK);
     float *q = make_queries(c, p, n_q), *start = guard_alloc(n_floats * sizeof *start);
     const struct cache cache = type == CACHE_Q8 ? q8_cache(c, t.head_dim, n_seen, q, n_q)
                                                 : f16_cache(c, t.head_dim, n_seen, p, q, n_q);
@@ -206,7 +205,7 @@ static void check_tiles(struct check *c, enum cache_type type)
                         .n_q = n_q,
                         .head_dim = head_dims[i],
                         .v_stride = size_round_up(head_dims[i], 32),
-                        .n_seen = round == 0 ? ATTN_BLOCK : 1 + rng_below(&c->rng, ATTN_BLOCK),
+                        .n_seen = round == 0 ? KV_BLOCK : 1 + rng_below(&c->rng, KV_BLOCK),
                         .n_hidden = rng_below(&c->rng, 4) ? 0 : rng_below(&c->rng, 100),
                         .is_first = rng_next(&c->rng) & 1};
                     if (check_selects(c))

@@ -440,8 +440,8 @@ static void bench_rows(struct bench *b)
 static void bench_attn_block(struct bench *b, const char *name, bool is_q8, size_t n_q)
 {
     enum { N_BLOCKS = 64 };
-    const size_t block = HEAD_DIM * ATTN_BLOCK, unit = is_q8 ? 1 : sizeof(uint16_t);
-    float q[4 * HEAD_DIM], m[4], l[4], o[4 * HEAD_DIM], scales[2 * ATTN_BLOCK];
+    const size_t block = HEAD_DIM * KV_BLOCK, unit = is_q8 ? 1 : sizeof(uint16_t);
+    float q[4 * HEAD_DIM], m[4], l[4], o[4 * HEAD_DIM], scales[2 * KV_BLOCK];
     double best = 1e9;
     if (!is_selected(b, name))
         return;
@@ -451,7 +451,7 @@ static void bench_attn_block(struct bench *b, const char *name, bool is_q8, size
             kv[i] = (uint8_t)(rng_below(&b->rng, 255) - 127);
     else
         fill_f16(&b->rng, PATTERN_PLAIN, (uint16_t *)(void *)kv, 2 * N_BLOCKS * block);
-    for (size_t i = 0; i < 2 * ATTN_BLOCK; i++)
+    for (size_t i = 0; i < 2 * KV_BLOCK; i++)
         scales[i] = 0.01f;
     fill_floats(&b->rng, PATTERN_PLAIN, q, 4 * HEAD_DIM);
     for (size_t round = 0; round < N_ROUNDS; round++) {
@@ -467,7 +467,7 @@ static void bench_attn_block(struct bench *b, const char *name, bool is_q8, size
                                                             .n_q = n_q,
                                                             .head_dim = HEAD_DIM,
                                                             .v_stride = HEAD_DIM,
-                                                            .n_seen = ATTN_BLOCK,
+                                                            .n_seen = KV_BLOCK,
                                                             .m = m,
                                                             .l = l,
                                                             .o = o});
@@ -483,7 +483,7 @@ static void bench_attn_block(struct bench *b, const char *name, bool is_q8, size
 static void bench_attn_tile(struct bench *b)
 {
     enum { N_BLOCKS = 64, N_Q = 4, Q_FLOATS = N_Q * HEAD_DIM };
-    const size_t block = HEAD_DIM * ATTN_BLOCK, n_queries = ATTN_TILE * N_Q;
+    const size_t block = HEAD_DIM * KV_BLOCK, n_queries = ATTN_TILE * N_Q;
     if (!is_selected(b, "attn_tile"))
         return;
     uint16_t *kv = mem_alloc(2 * N_BLOCKS * block, sizeof *kv);
@@ -504,7 +504,7 @@ static void bench_attn_tile(struct bench *b)
                                                 .n_q = N_Q,
                                                 .head_dim = HEAD_DIM,
                                                 .v_stride = HEAD_DIM,
-                                                .n_seen = ATTN_BLOCK,
+                                                .n_seen = KV_BLOCK,
                                                 .is_first = i == 0,
                                                 .m = out,
                                                 .l = out + n_queries,

@@ -66,7 +66,7 @@ static unsigned packed_code(const struct fixture *f, size_t row, size_t col)
 {
     const size_t line = row / R16_ROWS * f->shape.n_lines + col / R16_LINE_COLS;
     const size_t in_line = col % R16_LINE_COLS, i = in_line / 4, k = in_line % 4;
-    return f->packed[line * R16_LINE_BYTES + row % R16_ROWS * 4 + k] >> 2 * i & 3;
+    return f->packed[line * LINE_BYTES + row % R16_ROWS * 4 + k] >> 2 * i & 3;
 }
 
 /* Compare codes and scales; those past the end are 1 and 0. */

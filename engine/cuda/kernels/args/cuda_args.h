@@ -12,13 +12,11 @@
 #include "engine/cuda/kernels/args/cuda_experts_args.h"
 #include "engine/cuda/kernels/args/cuda_head_args.h"
 #include "engine/cuda/kernels/args/cuda_r16_args.h"
+#include "engine/layout/layout_units.h"
 
 #include <stdbool.h>
 #include <stdint.h>
 
-#define KV_BLOCK 64     /* positions in a position block */
-#define LINE_COLS 256   /* columns in a line of R1-256 */
-#define LINE_BYTES 64   /* bytes of a line */
 #define FEW_TOKENS 16   /* most tokens per thread block of linear_few: two mma tiles of 8 */
 #define FEW_ROWS 16     /* rows per thread block of linear_few: one mma tile */
 #define FEW_THREADS 128 /* threads per block of linear_few: one for each token and two rows */
@@ -223,15 +221,15 @@ struct read_args {
     X(rows_dot_listed, dot_args, 16 * DOT_ROWS)                                                    \
     X(scan_logits, dot_args, SCAN_THREADS)                                                         \
     X(blocks_quantise, blocks_args, BLOCKS_THREADS)                                                \
-    X(r16_one, r16_args, GROUP_THREADS)                                                            \
-    X(r16_many, r16_args, GROUP_THREADS)                                                           \
-    X(r16_float, r16_args, GROUP_THREADS)                                                          \
+    X(r16_one, r16_args, R16_THREADS)                                                              \
+    X(r16_many, r16_args, R16_THREADS)                                                             \
+    X(r16_float, r16_args, R16_THREADS)                                                            \
     X(router_logits, router_args, ROUTER_THREADS)                                                  \
     X(choose_experts, choose_args, 32)                                                             \
     X(group_pairs, group_pairs_args, PAIR_THREADS)                                                 \
-    X(experts_one, experts_args, GROUP_THREADS)                                                    \
-    X(experts_many, experts_args, GROUP_THREADS)                                                   \
-    X(experts_float, experts_args, GROUP_THREADS)                                                  \
+    X(experts_one, experts_args, R16_THREADS)                                                      \
+    X(experts_many, experts_args, R16_THREADS)                                                     \
+    X(experts_float, experts_args, R16_THREADS)                                                    \
     X(add_experts, experts_add_args, ADD_THREADS)                                                  \
     X(coarse_pack, coarse_args, 128)                                                               \
     X(coarse_bound_one, bound_args, 128)                                                           \

@@ -5,16 +5,16 @@
 #ifndef ENGINE_CUDA_KERNELS_CUDA_HEAD_ARGS_H
 #define ENGINE_CUDA_KERNELS_CUDA_HEAD_ARGS_H
 
+#include "engine/layout/coarse_code.h"
+
 #include <stdint.h>
 
-#define HEAD_PASS_ROWS 16 /* requested rows of logits that the buffers can hold */
-#define HEAD_ROWS 4       /* requested rows that share one load of the table or coarse plane */
-#define DOT_ROWS 16       /* table rows per block of rows_dot: 128 threads, 8 for each row */
-#define BEST_ROWS 16      /* table rows for which one best candidate is recorded: DOT_ROWS */
-#define BOUND_ROWS 64     /* table rows per block of coarse_bound: 128 threads, 4 for 2 rows */
-#define COARSE_COLS 128   /* columns in a line of the coarse plane */
-#define COARSE_SUMS 16    /* partial sums of a row of the coarse plane */
-#define EMBED_COLS 512    /* columns per block of embed_rows, eight for each thread */
+#define HEAD_ROWS 4    /* requested rows that share one load of the table or coarse plane */
+#define DOT_ROWS 16    /* table rows per block of rows_dot: 128 threads, 8 for each row */
+#define BEST_ROWS 16   /* table rows for which one best candidate is recorded: DOT_ROWS */
+#define BOUND_ROWS 64  /* table rows per block of coarse_bound: 128 threads, 4 for 2 rows */
+#define COARSE_SUMS 16 /* partial sums of a row of the coarse plane */
+#define EMBED_COLS 512 /* columns per block of embed_rows, eight for each thread */
 #define SCAN_THREADS 128
 #define PICK_THREADS 512
 #define COLLECT_THREADS 256

@@ -8,19 +8,19 @@
 #ifndef ENGINE_CUDA_KERNELS_CUDA_R16_ARGS_H
 #define ENGINE_CUDA_KERNELS_CUDA_R16_ARGS_H
 
+#include "engine/layout/fixed_point.h"
+#include "engine/layout/layout_units.h"
+
 #include <stdint.h>
 
-/* GROUP_ROWS to GROUP_PAD_COLS describe R16; "group" means a row group. */
-#define GROUP_ROWS 16      /* rows of a row group */
-#define GROUP_COLS 16      /* columns of a line of a row group, which has LINE_BYTES bytes */
-#define GROUP_PAD_COLS 128 /* the number of columns is padded to a multiple of this */
-#define GROUP_LANES 16     /* spans of a row group that r16_one multiplies in parallel */
+#define R16_SPAN_LANES 16  /* spans of a row group that r16_one multiplies in parallel */
 #define BLOCKS_THREADS 512 /* blocks_quantise: four columns of an input for each thread */
-#define GROUP_THREADS 128  /* r16_one: two row groups; r16_many: one for each warp */
-#define GROUP_TOKENS 16    /* tokens of a warp of r16_many: two mma tiles of 8 */
+#define R16_THREADS 128    /* r16_one: two row groups; r16_many: one for each warp */
+/* Row groups per thread block of r16_float and experts_float, with a thread for each row. */
+#define R16_FLOAT_GROUPS (R16_THREADS / R16_ROWS)
+#define R16_WARP_TOKENS 16 /* tokens of a warp of r16_many: two mma tiles of 8 */
 #define SPAN_TILE 64       /* spans whose sums are in shared memory */
 #define SPAN_LINES 8       /* most lines in a span: those of 128 columns */
-#define MAX_PLANES 2       /* most bytes of an activation */
 
 /* Inputs of one or several tokens. Plane p of token t has q[p] from t * q_stride on, and units and
  * q_sums of its blocks from t * block_stride on. An input is about the sum of unit * q over the
@@ -44,7 +44,7 @@ struct blocks_args {
     uint32_t n, x_stride, per_token;
 };
 
-/* One matrix of the file. Scales are F16 (n_groups, spans, GROUP_ROWS), or NULL for 1. group0 and
+/* One matrix of the file. Scales are F16 (n_groups, spans, R16_ROWS), or NULL for 1. group0 and
  * row0 are its first row group and its first output among those of all sections. `scale` is that of
  * the tensor, `extra` a factor after it. */
 struct r16_section {

@@ -7,8 +7,6 @@
 
 #include "engine/cuda/kernels/device/cuda_reduce.cuh"
 
-#define F16_MAX 65504.0f
-
 /* RoPE of pair i of head x. c and s: cosine and sine of its angle, times rope_magnitude. */
 DEV void rotate(const struct rope_args *a, float *x, uint32_t i, float c, float s)
 {

@@ -4,9 +4,9 @@
  *
  * For a few tokens, a thread block multiplies two row groups for one pair, so that the experts of a
  * token are read in parallel. An expert is read once for each of its tokens. For more tokens, a
- * warp multiplies a row group of an expert with pairs of this expert on tensor cores, GROUP_TOKENS
- * at a time. Each pair has its own result row, and add_experts sums the rows of a token in a fixed
- * order. So no result depends on which pairs are multiplied together.
+ * warp multiplies a row group of an expert with pairs of this expert on tensor cores,
+ * R16_WARP_TOKENS at a time. Each pair has its own result row, and add_experts sums the rows of a
+ * token in a fixed order. So no result depends on which pairs are multiplied together.
  */
 #ifndef CUDA_EXPERTS_CUH
 #define CUDA_EXPERTS_CUH
@@ -76,23 +76,23 @@ DEV float expert_output(const struct experts_args *a, float y0, float y1)
     return gated(a->w.kind, y0, y1);
 }
 
-/* Stores the output of a row. All GROUP_ROWS rows exist: an expert has whole row groups. */
+/* Stores the output of a row. All R16_ROWS rows exist: an expert has whole row groups. */
 DEV void store_output(const struct experts_args *a, uint32_t group, uint32_t row, uint32_t pair,
                       float y0, float y1)
 {
-    a->w.y[(uint64_t)pair * a->w.y_stride + group * GROUP_ROWS + row] = expert_output(a, y0, y1);
+    a->w.y[(uint64_t)pair * a->w.y_stride + group * R16_ROWS + row] = expert_output(a, y0, y1);
 }
 
 /* Grid: row groups of an expert, two of them per thread block if there is no gate; pairs. */
-KERNEL(experts_one, experts_args, GROUP_THREADS)
+KERNEL(experts_one, experts_args, R16_THREADS)
 {
     SHARED_WIDE struct span_shared s;
-    const uint32_t which = thread_x() / (4 * GROUP_LANES), row = thread_x() % GROUP_ROWS;
-    const bool adds = thread_x() % (4 * GROUP_LANES) < GROUP_ROWS, gate = is_gated(&a.w);
+    const uint32_t which = thread_x() / (4 * R16_SPAN_LANES), row = thread_x() % R16_ROWS;
+    const bool adds = thread_x() % (4 * R16_SPAN_LANES) < R16_ROWS, gate = is_gated(&a.w);
     const uint32_t pair = block_y(), expert = a.chosen[pair].expert;
     const uint32_t group = gate ? block_x() : 2 * block_x() + which;
     const struct group_at at = expert_group(&a, gate ? which : 0, expert, group);
-    const struct span_words w = load_span(&at, thread_x() / 4 % GROUP_LANES, thread_x() % 4);
+    const struct span_words w = load_span(&at, thread_x() / 4 % R16_SPAN_LANES, thread_x() % 4);
     const float y = sum_spans(&a.w, &at, pair / a.pairs_per_input, w, &s);
     if (adds)
         s.y[which][row] = group_finish(&a.w, &at, row, y);
@@ -102,7 +102,7 @@ KERNEL(experts_one, experts_args, GROUP_THREADS)
 }
 
 /* Grid: row groups of an expert / 4 rounded up; experts; EXPERT_TILES. */
-KERNEL(experts_many, experts_args, GROUP_THREADS)
+KERNEL(experts_many, experts_args, R16_THREADS)
 {
     const uint32_t g = thread_x() % 32 / 4, t = thread_x() % 4, expert = block_y();
     const uint32_t group = block_x() * (n_threads_x() / 32) + thread_x() / 32;
@@ -110,8 +110,8 @@ KERNEL(experts_many, experts_args, GROUP_THREADS)
     const bool gate = is_gated(&a.w);
     const struct group_at at = expert_group(&a, 0, expert, group);
     const struct group_at up = gate ? expert_group(&a, 1, expert, group) : at;
-    for (uint32_t first = a.starts[expert] + block_z() * GROUP_TOKENS; first < end;
-         first += EXPERT_TILES * GROUP_TOKENS) {
+    for (uint32_t first = a.starts[expert] + block_z() * R16_WARP_TOKENS; first < end;
+         first += EXPERT_TILES * R16_WARP_TOKENS) {
         const struct input_rows rows = {a.pairs, first, end - 1, a.pairs_per_input};
         float y[2][2][4] = {{{0.0f}}};
         multiply_group(&a.w, &at, &rows, y[0]);
@@ -131,10 +131,10 @@ KERNEL(experts_many, experts_args, GROUP_THREADS)
 }
 
 /* Inputs that are not quantised. Grid: pairs, row groups of an expert / 8 rounded up. */
-KERNEL(experts_float, experts_args, GROUP_THREADS)
+KERNEL(experts_float, experts_args, R16_THREADS)
 {
-    const uint32_t row = thread_x() % GROUP_ROWS, pair = block_x();
-    const uint32_t group = (block_y() * n_threads_x() + thread_x()) / GROUP_ROWS;
+    const uint32_t row = thread_x() % R16_ROWS, pair = block_x();
+    const uint32_t group = (block_y() * n_threads_x() + thread_x()) / R16_ROWS;
     const uint32_t expert = a.chosen[pair].expert;
     const float *x = a.w.in.x + (uint64_t)(pair / a.pairs_per_input) * a.w.in.q_stride;
     if (group >= a.n_groups)

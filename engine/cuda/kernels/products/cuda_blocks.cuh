@@ -81,7 +81,7 @@ KERNEL_EARLY(blocks_quantise, blocks_args, BLOCKS_THREADS)
     const uint32_t token = block_x();
     const uint32_t first = 4 * (block_y() * n_threads_x() + thread_x());
     const uint32_t step = 4 * n_blocks_y() * n_threads_x();
-    const uint32_t n_padded = (a.n + GROUP_PAD_COLS - 1) / GROUP_PAD_COLS * GROUP_PAD_COLS;
+    const uint32_t n_padded = (a.n + R16_PAD_COLS - 1) / R16_PAD_COLS * R16_PAD_COLS;
     const float *x = a.x + (uint64_t)token * a.x_stride;
     struct four w = load_four(a.w, first, a.w ? a.n : 0);
     wait_for_grid();

@@ -19,10 +19,10 @@ DEV uint64_t input_row(const struct input_rows *r, uint32_t i)
     return r->pairs ? r->pairs[place] / r->pairs_per_input : place;
 }
 
-/* Adds to y the products of a row group with GROUP_TOKENS rows of the inputs, by a warp. Lane 4 g +
- * t has rows g (y[n][0], y[n][1]) and g + 8 (y[n][2], y[n][3]) for tokens 8 n + 2 t and 8 n + 2 t +
- * 1. inputs[n][i] is the input of token 8 n + 2 t + i; q_inputs are the inputs whose bytes the lane
- * passes to mma_16x8x32. */
+/* Adds to y the products of a row group with R16_WARP_TOKENS rows of the inputs, by a warp. Lane 4
+ * g + t has rows g (y[n][0], y[n][1]) and g + 8 (y[n][2], y[n][3]) for tokens 8 n + 2 t and 8 n + 2
+ * t + 1. inputs[n][i] is the input of token 8 n + 2 t + i; q_inputs are the inputs whose bytes the
+ * lane passes to mma_16x8x32. */
 DEV void multiply_group(const struct r16_args *a, const struct group_at *at,
                         const struct input_rows *from, float (*y)[4])
 {
@@ -43,7 +43,7 @@ DEV void multiply_group(const struct r16_args *a, const struct group_at *at,
                         acc[n][i] = acc[n][2 + i] =
                             -a->in.q_sums[plane][inputs[n][i] * a->in.block_stride + b];
                 for (uint32_t c = b * block_cols; c < (b + 1) * block_cols; c += 32) {
-                    const uint8_t *line = at->lines + (uint64_t)(c / GROUP_COLS) * LINE_BYTES;
+                    const uint8_t *line = at->lines + (uint64_t)(c / R16_LINE_COLS) * LINE_BYTES;
                     uint32_t codes[4], x[2]; /* operands of the mma, four columns each */
 #pragma unroll
                     for (uint32_t i = 0; i < 4; i++)
@@ -56,7 +56,7 @@ DEV void multiply_group(const struct r16_args *a, const struct group_at *at,
                     for (uint32_t n = 0; n < 2; n++) {
                         const int8_t *q = a->in.q[plane] + q_inputs[n] * a->in.q_stride + c + 4 * t;
                         x[0] = *(const uint32_t *)(const void *)q;
-                        x[1] = *(const uint32_t *)(const void *)(q + GROUP_COLS);
+                        x[1] = *(const uint32_t *)(const void *)(q + R16_LINE_COLS);
                         mma_16x8x32(acc[n], codes, x);
                     }
                 }
@@ -78,11 +78,12 @@ DEV void multiply_group(const struct r16_args *a, const struct group_at *at,
         }
 }
 
-/* Grid: row groups (with a gate: those of the gate) / 4 rounded up; tokens / GROUP_TOKENS rounded
- * up. */
-KERNEL(r16_many, r16_args, GROUP_THREADS)
+/* Grid: row groups (with a gate: those of the gate) / 4 rounded up; tokens / R16_WARP_TOKENS
+ * rounded up. */
+KERNEL(r16_many, r16_args, R16_THREADS)
 {
-    const uint32_t g = thread_x() % 32 / 4, t = thread_x() % 4, token0 = block_y() * GROUP_TOKENS;
+    const uint32_t g = thread_x() % 32 / 4, t = thread_x() % 4,
+                   token0 = block_y() * R16_WARP_TOKENS;
     const uint32_t group = block_x() * (n_threads_x() / 32) + thread_x() / 32;
     const uint32_t n_gates = a.sections[0].n_groups;
     /* A warp beyond the last row group of the gate repeats this group and stores nothing. */
@@ -118,8 +119,8 @@ DEV float multiply_floats(const struct r16_args *a, const struct group_at *at, u
             first + at->s->span_cols < a->n_cols ? first + at->s->span_cols : a->n_cols;
         float g = 0.0f;
         for (uint32_t c = first; c < end; c++) {
-            const uint8_t *line = at->lines + (uint64_t)(c / GROUP_COLS) * LINE_BYTES;
-            const int32_t code = line[4 * row + c % 4] >> (c % GROUP_COLS / 4 * 2) & 3;
+            const uint8_t *line = at->lines + (uint64_t)(c / R16_LINE_COLS) * LINE_BYTES;
+            const int32_t code = line[4 * row + c % 4] >> (c % R16_LINE_COLS / 4 * 2) & 3;
             g = fmaf((float)(code - 1), x[c], g);
         }
         y = fmaf(g, group_scale(at, span, row), y);
@@ -129,10 +130,10 @@ DEV float multiply_floats(const struct r16_args *a, const struct group_at *at, u
 
 /* For `--activations float`, with which tests check everything except the quantisation. Grid: row
  * groups (with a gate: those of the gate) / 8 rounded up; tokens. */
-KERNEL(r16_float, r16_args, GROUP_THREADS)
+KERNEL(r16_float, r16_args, R16_THREADS)
 {
-    const uint32_t row = thread_x() % GROUP_ROWS, token = block_y();
-    const uint32_t group = (block_x() * n_threads_x() + thread_x()) / GROUP_ROWS;
+    const uint32_t row = thread_x() % R16_ROWS, token = block_y();
+    const uint32_t group = (block_x() * n_threads_x() + thread_x()) / R16_ROWS;
     const uint32_t n_gates = a.sections[0].n_groups;
     const float *x = a.in.x + (uint64_t)token * a.in.q_stride;
     if (group >= (is_gated(&a) ? n_gates : a.n_groups))

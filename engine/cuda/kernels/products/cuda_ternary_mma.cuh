@@ -11,9 +11,8 @@
 
 #include "engine/cuda/kernels/products/cuda_ternary.cuh"
 
-#define FIELD_COLS 64 /* columns of a field: one for each byte of a line */
-#define FEW_WARPS 4   /* warps of linear_few, which share the lines of FEW_ROWS rows */
-#define FEW_LINES 3   /* lines that a warp loads ahead: 12 in all, 2,560 columns are 10 */
+#define FEW_WARPS 4 /* warps of linear_few, which share the lines of FEW_ROWS rows */
+#define FEW_LINES 3 /* lines that a warp loads ahead: 12 in all, 2,560 columns are 10 */
 
 /* Where this lane's 16 bytes of line 0 of a row are, as an offset from the lines of row row0. The
  * row is number r, 0 or 1, of the two that a lane has in the mma tile of 16 rows from `first` on.
