@@ -21,7 +21,7 @@
 #define N_ROWS 19   /* not a multiple of the rows that any kernel multiplies together */
 #define N_WHOLE 32  /* N_ROWS and N_TOKENS, rounded up as panels and packed tokens are */
 #define N_LINES 3
-#define N_TOKENS 18 /* a group of PACK_TOKENS, and two more */
+#define N_TOKENS 18 /* a pack of PACK_TOKENS, and two more */
 #define HEAD_DIM 68 /* whole registers of every width, and a tail with 256 and 512 bits */
 #define V_STRIDE 96 /* HEAD_DIM rounded up to 32 */
 #define N_Q 3
@@ -167,8 +167,8 @@ static void run_gemm(const struct ternary_gemm *g, const char *name, struct tern
     for (size_t t = 0; t < N_TOKENS; t++)
         g->pack(c->q + t * N_LINES * LINE_COLS, N_LINES, t, c->packed);
     g->unpack(&w, 0, N_ROWS, c->panel);
-    for (size_t t = 0; t < N_TOKENS; t += g->block_tokens) {
-        const size_t n = size_min(g->block_tokens, N_TOKENS - t);
+    for (size_t t = 0; t < N_TOKENS; t += g->call_tokens) {
+        const size_t n = size_min(g->call_tokens, N_TOKENS - t);
         const int8_t *q = g->gather(c->packed + t * N_LINES * LINE_COLS, N_LINES, n, c->own);
         g->matmul(&w, 0, N_ROWS,
                   &(struct ternary_batch){.q = q,

@@ -54,7 +54,7 @@ static void run_attention(struct cpu_thread *th, size_t i)
     thread_end_step(th, PROFILE_ROPE);
     trace(th, "rope", i, qkv, shape->widths.q_floats + shape->widths.kv_width);
 
-    /* softmax(q k) v, causal; each KV head serves a group of query heads */
+    /* softmax(q k) v, causal; each KV head serves n_q_per_kv query heads */
     attn_apply(th, i);
     thread_end_step(th, PROFILE_ATTN);
     trace(th, "attn", i, attn, shape->widths.q_width);

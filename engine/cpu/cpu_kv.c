@@ -166,8 +166,8 @@ static void clear_values_q8(const struct kv_block *b, size_t v_stride, size_t n)
             b->v[(pos / ATTN_QUAD * v_stride + i) * ATTN_QUAD + pos % ATTN_QUAD] = 0;
 }
 
-/* Clear the positions of the last block past the length, so that the bytes of seq_save depend only
- * on the tokens and contain no removed text. */
+/* Clear the positions of the last position block past the length, so that the bytes of seq_save
+ * depend only on the tokens and contain no removed text. */
 static void clear_past_length(struct seq *s)
 {
     const struct backend *b = s->backend;
@@ -193,8 +193,8 @@ static void clear_past_length(struct seq *s)
     }
 }
 
-/* Save or load the blocks of positions 0 .. length - 1, with one call of the stream for each. A
- * block has no bytes if all layers are delta nets or have rings. */
+/* Save or load the position blocks of positions 0 .. length - 1, with one call of the stream for
+ * each. A block has no bytes if all layers are delta nets or have rings. */
 static bool move_blocks(const struct seq *s, size_t length, const struct bn_stream *stream)
 {
     for (size_t pos = 0, block = 0; pos < length; pos += KV_BLOCK, block++)

@@ -1,11 +1,11 @@
 /*
- * The KV cache of one sequence, in blocks of KV_BLOCK positions. Each block holds all KV heads of
- * the layers with keys and values: [block][layer][kv head]{K, V, scales}, in the formats of
- * kernels_attn.h: F16 without scales, or Q8. Layers with a window may have a ring instead, see
+ * The KV cache of one sequence, in position blocks of KV_BLOCK positions. Each of them holds all KV
+ * heads of the layers with keys and values: [block][layer][kv head]{K, V, scales}, in the formats
+ * of kernels_attn.h: F16 without scales, or Q8. Layers with a window may have a ring instead, see
  * cpu_ring.h.
  *
- * The blocks of the whole context are one mapping whose pages the system allocates on first use. So
- * memory grows with the text, and truncating the blocks only sets a number. Positions at or past
+ * The position blocks of the whole context are one mapping whose pages the system allocates on
+ * first use. So memory grows with the text, and truncating only sets a number. Positions at or past
  * the length hold zeros or old values, on which no result depends.
  */
 #ifndef ENGINE_CPU_CPU_KV_H
@@ -19,10 +19,11 @@ struct seq {
     struct backend *backend;
     const double *rope_freq; /* (n_rot / 2), those of the backend for this n_ctx */
     struct mem_map map;
-    size_t n_ctx, length;            /* positions */
-    size_t layer_bytes, block_bytes; /* of a block: in one layer, in all layers that map holds */
-    struct ring ring;                /* of the layers with a ring */
-    struct recurrent recurrent;      /* states of gated delta nets, which have no keys and values */
+    size_t n_ctx, length;       /* positions */
+    size_t layer_bytes;         /* of a position block in one layer */
+    size_t block_bytes;         /* of a position block in all layers that map holds */
+    struct ring ring;           /* of the layers with a ring */
+    struct recurrent recurrent; /* states of gated delta nets, which have no keys and values */
 };
 
 /* Open an empty sequence, which the caller closes before b. BN_EARG: n_ctx is 0, or the context or

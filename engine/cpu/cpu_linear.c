@@ -1,10 +1,10 @@
 /*
  * Linear layers of one token, then of several tokens.
  *
- * For several tokens the outer loop is over panels of rows, the inner loop over blocks of
- * gemm->block_tokens tokens, which may be of different sequences. So each line of weights is read
+ * For several tokens the outer loop is over panels of rows, the inner loop over calls with
+ * gemm->call_tokens tokens, which may be of different sequences. So each line of weights is read
  * from memory once per pass (and unpacked once, unless the product reads lines directly), and stays
- * in the core's own cache for all tokens. The integer sums of a block are still in the cache when
+ * in the core's own cache for all tokens. The integer sums of a call are still in the cache when
  * they are scaled and stored, added or gated in one step.
  */
 #include "engine/cpu/cpu_linear.h"
@@ -147,7 +147,7 @@ static void multiply_rows(const struct cpu_thread *th, const struct weights *w,
 
 /* ---- several tokens ---- */
 
-/* Rows of a matrix that are multiplied with one block of tokens after the other. */
+/* Rows of a matrix that are multiplied with the tokens of one call after the other. */
 struct panel {
     const struct weights *w;
     size_t row0, row1;
@@ -173,20 +173,21 @@ static struct panel unpack_panel(const struct cpu_thread *th, const struct weigh
                           .ahead = w->mat.lines + next * w->mat.n_lines * LINE_BYTES};
 }
 
-static size_t count_blocks(const struct cpu_thread *th)
+static size_t count_calls(const struct cpu_thread *th)
 {
-    const size_t n = th->pass->gemm->block_tokens;
+    const size_t n = th->pass->gemm->call_tokens;
     return (th->pass->n_tokens + n - 1) / n;
 }
 
-/* Block i of n, counted from the end if is_descending. Panels alternate between ascending and
- * descending order, so that each starts with the tokens that are still in the cache. */
-static struct token_range block_at(const struct cpu_thread *th, size_t i, size_t n,
-                                   bool is_descending)
+/* The tokens of call i of n, counted from the end if is_descending. Panels alternate between
+ * ascending and descending order, so that each starts with the tokens that are still in the
+ * cache. */
+static struct token_range tokens_of_call(const struct cpu_thread *th, size_t i, size_t n,
+                                         bool is_descending)
 {
-    const size_t begin = (is_descending ? n - 1 - i : i) * th->pass->gemm->block_tokens;
+    const size_t begin = (is_descending ? n - 1 - i : i) * th->pass->gemm->call_tokens;
     return (struct token_range){begin,
-                                size_min(th->pass->gemm->block_tokens, th->pass->n_tokens - begin)};
+                                size_min(th->pass->gemm->call_tokens, th->pass->n_tokens - begin)};
 }
 
 /* acc (t.n, panel_rows) = the panel's rows times the tokens. `out` is the destination of the
@@ -233,7 +234,7 @@ static struct acc_tile section_sums(const struct cpu_thread *th, const struct pa
 static void linear_many(struct cpu_thread *th, const struct weights *w, acc_out_fn out,
                         struct rows y)
 {
-    const size_t n_blocks = count_blocks(th);
+    const size_t n_calls = count_calls(th);
     bool is_descending = false;
     float d[MATMUL_TOKENS];
     for (struct work_item rows = {0};
@@ -242,8 +243,8 @@ static void linear_many(struct cpu_thread *th, const struct weights *w, acc_out_
         const size_t r = rows.begin, end = rows.end;
         const struct panel p = unpack_panel(th, w, (struct work_range){r, end},
                                             end < rows.range.end ? end : r, th->panel);
-        for (size_t i = 0; i < n_blocks; i++) {
-            const struct token_range t = block_at(th, i, n_blocks, is_descending);
+        for (size_t i = 0; i < n_calls; i++) {
+            const struct token_range t = tokens_of_call(th, i, n_calls, is_descending);
             float *const at = y.at + t.begin * y.stride;
             multiply_panel(th, &p, t, th->acc, (struct rows){at + r, y.stride});
             for (size_t j = 0; j < w->n_sections; j++) {
@@ -263,7 +264,7 @@ static void linear_many_gate(struct cpu_thread *th, const struct weights *w, acc
     const size_t n_ff = w->mat.n_rows / 2, half = th->pass->gemm->panel_rows / 2;
     int32_t *const up_acc = th->acc + half;
     uint8_t *const up_panel = th->panel + half * w->mat.n_lines * LINE_COLS;
-    const size_t n_blocks = count_blocks(th);
+    const size_t n_calls = count_calls(th);
     bool is_descending = false;
     float d[2][MATMUL_TOKENS];
     for (struct work_item rows = {0}; thread_take_work(th, n_ff, ROW_UNIT, half, &rows);
@@ -273,8 +274,8 @@ static void linear_many_gate(struct cpu_thread *th, const struct weights *w, acc
             unpack_panel(th, w, (struct work_range){r, end}, n_ff + r, th->panel);
         const struct panel up = unpack_panel(th, w, (struct work_range){n_ff + r, n_ff + end},
                                              end < rows.range.end ? end : r, up_panel);
-        for (size_t i = 0; i < n_blocks; i++) {
-            const struct token_range t = block_at(th, i, n_blocks, is_descending);
+        for (size_t i = 0; i < n_calls; i++) {
+            const struct token_range t = tokens_of_call(th, i, n_calls, is_descending);
             float *const at = y.at + t.begin * y.stride + r;
             multiply_panel(th, &gate, t, th->acc, (struct rows){at, y.stride});
             multiply_panel(th, &up, t, up_acc, (struct rows){NULL, 0});

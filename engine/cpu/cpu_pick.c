@@ -7,7 +7,7 @@
 #include "engine/backend/cand_heap.h"
 #include "engine/base/noise.h"
 
-#define SPAN 64 /* logits compared together */
+#define SCAN_LOGITS 64 /* logits compared together */
 
 bool pick_all(const float *z, size_t n_vocab, struct head_row *row, size_t *n_found)
 {
@@ -19,7 +19,8 @@ bool pick_all(const float *z, size_t n_vocab, struct head_row *row, size_t *n_fo
     return true;
 }
 
-/* Whether a logit is above `worst`. In a long row most spans have none and are skipped. */
+/* Whether a logit is above `worst`. In a long row most runs of SCAN_LOGITS have none and are
+ * skipped. */
 static bool any_above(const float *z, size_t n, float worst)
 {
     int any = 0;
@@ -35,8 +36,8 @@ void pick_best(const float *z, size_t n_vocab, size_t k, struct head_cand *heap)
         heap[i] = (struct head_cand){(int32_t)i, z[i]};
     cand_build(heap, k);
     float worst = heap[0].logit;
-    for (size_t i = k; i < n_vocab; i += SPAN) {
-        const size_t end = n_vocab - i < SPAN ? n_vocab : i + SPAN;
+    for (size_t i = k; i < n_vocab; i += SCAN_LOGITS) {
+        const size_t end = n_vocab - i < SCAN_LOGITS ? n_vocab : i + SCAN_LOGITS;
         if (!any_above(z + i, end - i, worst))
             continue;
         for (size_t j = i; j < end; j++)

@@ -43,7 +43,7 @@ static void copy_rows(uint8_t *to, const uint8_t *from, size_t n_rows, size_t n_
                (end - begin) * n_bytes);
 }
 
-/* Copy the positions begin .. end - 1 of a block of one layer and KV head. */
+/* Copy the positions begin .. end - 1 of a position block of one layer and KV head. */
 static void copy_positions(const struct backend *b, uint8_t *to, const uint8_t *from, size_t begin,
                            size_t end)
 {
@@ -66,7 +66,7 @@ static void copy_positions(const struct backend *b, uint8_t *to, const uint8_t *
     copy_rows(v + s->v_bytes, from_v + s->v_bytes, 2, sizeof(float), begin, end);
 }
 
-/* Copy the window before `length` from n_from blocks to n_to blocks. Block i of the sequence
+/* Copy the window before `length` from n_from position blocks to n_to. Block i of the sequence
  * is block i % n_from of `from` and block i % n_to of `to`. */
 static void copy_window(const struct backend *b, size_t length, uint8_t *to, size_t n_to,
                         const uint8_t *from, size_t n_from)

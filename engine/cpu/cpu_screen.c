@@ -371,8 +371,8 @@ static struct coarse_states gather_states(struct cpu_thread *th, const struct re
     return (struct coarse_states){n, x, fix, spread2, unit};
 }
 
-static void bound_group(struct cpu_thread *th, const struct requested_row *reqs, size_t n_reqs,
-                        struct work_range ids)
+static void bound_together(struct cpu_thread *th, const struct requested_row *reqs, size_t n_reqs,
+                           struct work_range ids)
 {
     const struct backend *b = th->pass->b;
     float *bounds[COARSE_STATES] = {NULL};
@@ -404,7 +404,7 @@ void screen_bounds(struct cpu_thread *th, const struct requested_row *reqs, size
     if (n_screened == 0)
         return;
     if (n_screened >= b->k.coarse_states_from)
-        bound_group(th, reqs, n_reqs, ids);
+        bound_together(th, reqs, n_reqs, ids);
     else
         bound_each(th, reqs, n_reqs, ids, n_screened == 1 ? PLANE_ROWS_ONE : PLANE_ROWS_MANY);
     for (size_t i = 0; i < n_reqs; i++) {

@@ -16,9 +16,9 @@ struct cpu_shape {
     struct pass_widths widths;
     size_t ffn_rows;         /* rows of ffn per token: 1, or n_used_experts */
     size_t q8_stride;        /* bytes of a quantised token, a multiple of 64 */
-    size_t block_stride;     /* most blocks of activations in a row, for R16; else 0 */
+    size_t block_stride;     /* most activation blocks in a row, for R16; else 0 */
     size_t x_stride;         /* floats of a row that is not quantised; 0: all are quantised */
-    size_t k_bytes, v_bytes; /* bytes of a block of positions of one KV head, see cpu_kv.h */
+    size_t k_bytes, v_bytes; /* bytes of a position block of one KV head, see cpu_kv.h */
     size_t kv_block_bytes;   /* k_bytes + v_bytes + scales */
     struct window_ring ring; /* zeros without rings, also with cfg->no_ring */
     size_t n_slots;          /* slots for partial attention results, see scratch.attn_partials */

@@ -26,7 +26,7 @@
 #include <stdint.h>
 
 #define LEAD_ROWS 4096   /* most rows that the screened head multiplies first, see cpu_screen.c */
-#define SPLIT_BLOCKS 64  /* ATTN_SPLIT: least slots of attn_partials per token and KV head */
+#define SPLIT_BLOCKS 64  /* with ATTN_SPLIT: least slots of attn_partials for each item */
 #define ROUTER_TOKENS 16 /* tokens for which a thread multiplies the router at a time */
 
 /* An expert that the router has chosen for a token. */
@@ -41,8 +41,9 @@ struct expert_pair {
     float weight;
 };
 
-/* Consecutive positions of one sequence that attention handles together, all within one aligned
- * group of ATTN_TILE positions. scratch.runs has this type too, without the limit. */
+/* Consecutive positions of one sequence that attention handles together, all within ATTN_TILE
+ * positions that begin at a multiple of ATTN_TILE. scratch.runs has this type too, without the
+ * limit. */
 struct token_block {
     struct seq *seq;
     size_t token0, n_tokens; /* token numbers in the pass */
@@ -89,8 +90,8 @@ struct scratch {
     struct block_input blocks; /* n_ubatch tokens; planes[0].q is q8 */
     float *rope_c;             /* (n_ubatch, n_rot / 2) */
     float *rope_s;             /* (n_ubatch, n_rot / 2) */
-    /* (n_slots) results of position blocks: o (group, head_dim), then m (group), l (group). Here
-     * and in cpu_thread, group is the number of query heads per KV head, cpu_shape.n_q_per_kv. */
+    /* (n_slots) results of position blocks: o (n_q_per_kv, head_dim), then m (n_q_per_kv),
+     * l (n_q_per_kv). */
     float *attn_partials;
     float *head_x; /* (HEAD_PASS_ROWS, h_stride) inputs of the output head, see apply_rows */
     /* (HEAD_PASS_ROWS, vocab_stride) logits or their bounds; overlaps qkv, attn and ffn */

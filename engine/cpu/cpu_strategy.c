@@ -84,7 +84,7 @@ static void describe_linear(const struct strategy_model *m, const struct strateg
 {
     const struct ternary_gemm *gemm = strategy_gemm(m->k, p->linear);
     const size_t n_rows = m->uses_r16 ? R16_PANEL * R16_ROWS : gemm->panel_rows;
-    const size_t n_tokens = m->uses_r16 ? R16_TOKENS : gemm->block_tokens;
+    const size_t n_tokens = m->uses_r16 ? R16_TOKENS : gemm->call_tokens;
     const bool is_single = m->uses_r16 && (n_tokens_now <= R16_FEW || !m->is_quantised);
     if (p->linear == LINEAR_MATVEC || is_single)
         (void)snprintf(text, text_bytes, "rows split over the threads%s, %s",

@@ -32,7 +32,7 @@ struct weights {
     struct ternary_cols cols;
     struct section sections[3]; /* in row order; together they are all rows */
     size_t n_sections;
-    /* R16: row groups of all sections, and columns of a block of activations. n_groups is 0 for
+    /* R16: row groups of all sections, and columns of an activation block. n_groups is 0 for
      * R1-256; otherwise mat and cols are empty. */
     size_t n_groups, block_cols;
     struct rotation rotation; /* of the input */

@@ -23,10 +23,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define PACK_TOKENS 16   /* packed activations come in groups of this many tokens */
+#define PACK_TOKENS 16   /* packed activations come in packs of this many tokens */
 #define MATMUL_TOKENS 32 /* most tokens in a call of ternary_matmul */
 #define PANEL_ROWS 128   /* most rows that are unpacked together */
-#define PANEL_ALIGN 16   /* unpacked rows come in groups of this many */
+#define PANEL_ALIGN 16   /* unpacked rows are padded to a multiple of this */
 
 /* Input of a ternary layer: x, or RMSNorm(x) * w if w is not NULL. */
 struct act_in {
@@ -46,8 +46,8 @@ struct act_scale {
 typedef void (*rms_norm_fn)(const float *x, const float *w, size_t n, float eps, float *y);
 
 /* The step "rotate" of docs/kernels.md, "Rotated inputs": signs (n), or NULL if all are +1, then a
- * Walsh-Hadamard transform of each run of `block` elements. block is a power of two from
- * ROTATION_MIN to ROTATION_MAX and divides n. x, y (n); y may be x. */
+ * Walsh-Hadamard transform of each rotation block of `block` elements. `block` is a power of two
+ * from ROTATION_MIN to ROTATION_MAX and divides n. x, y (n); y may be x. */
 typedef void (*rotate_fn)(const float *x, const float *signs, size_t n, size_t block, float *y);
 
 /* Step "quantise" of docs/kernels.md. q (n rounded up to LINE_COLS): 0 past n, 64-byte aligned. */
@@ -56,13 +56,13 @@ typedef void (*quantise_fn)(const struct act_in *in, int8_t *q, struct act_scale
 /* Several tokens are multiplied in four steps. The first three bring activations and weights into
  * the layout for the fourth. All four must be from the same struct ternary_gemm.
  *
- * pack: store q (n_lines * LINE_COLS) of token t in packed (whole groups of PACK_TOKENS tokens).
- * Group g begins at byte g * PACK_TOKENS * n_lines * LINE_COLS. Both are 64-byte aligned. */
+ * pack: store q (n_lines * LINE_COLS) of token t in packed (whole packs of PACK_TOKENS tokens).
+ * Pack p begins at byte p * PACK_TOKENS * n_lines * LINE_COLS. Both are 64-byte aligned. */
 typedef void (*pack_token_fn)(const int8_t *q, size_t n_lines, size_t t, int8_t *packed);
 
-/* gather: bring n_tokens packed tokens (at most block_tokens, starting with the first of a group)
+/* gather: bring n_tokens packed tokens (at most call_tokens, starting with the first of a pack)
  * into the layout for matmul. If no change is needed it returns `packed`, for any n_tokens; else
- * block_tokens is PACK_TOKENS, and it fills and returns `own` (a group, 64-byte aligned). */
+ * call_tokens is PACK_TOKENS, and it fills and returns `own` (a pack, 64-byte aligned). */
 typedef const int8_t *(*gather_tokens_fn)(const int8_t *packed, size_t n_lines, size_t n_tokens,
                                           int8_t *own);
 
@@ -72,9 +72,9 @@ typedef void (*unpack_rows_fn)(const struct ternary_mat *w, size_t row0, size_t 
                                uint8_t *panel);
 
 /* matmul: acc[t * acc_stride + r - row0] = sum over columns of (code - 1) * q of row r and token t,
- * for t < n_tokens <= block_tokens and at most panel_rows rows. */
+ * for t < n_tokens <= call_tokens and at most panel_rows rows. */
 struct ternary_batch {
-    const int8_t *q;       /* gathered tokens, starting with the first of a group */
+    const int8_t *q;       /* gathered tokens, starting with the first of a pack */
     const int32_t *q_sums; /* (n_tokens) */
     const uint8_t *panel;  /* rows row0 .. row1 - 1 as unpack has written them, if it does */
     size_t n_tokens;
@@ -94,8 +94,8 @@ struct ternary_gemm {
     gather_tokens_fn gather;
     unpack_rows_fn unpack;
     ternary_matmul_fn matmul;
-    size_t block_tokens; /* tokens per call: a multiple of PACK_TOKENS, at most MATMUL_TOKENS */
-    /* rows per call; times block_tokens at most MATMUL_TOKENS * PANEL_ROWS (cpu_thread.acc);
+    size_t call_tokens; /* tokens per call: a multiple of PACK_TOKENS, at most MATMUL_TOKENS */
+    /* rows per call; times call_tokens at most MATMUL_TOKENS * PANEL_ROWS (cpu_thread.acc);
      * above PANEL_ROWS only if nothing is unpacked */
     size_t panel_rows;
 };

@@ -52,18 +52,19 @@ static inline void attn_hide_scores(float z[KV_BLOCK], size_t first_seen)
         z[j] = -INFINITY;
 }
 
-/* Merge a block's (m, l, o) into the running (M, L, O) of one query head; o, O (head_dim). */
+/* Merge a position block's (m, l, o) into the running (M, L, O) of one query head; o, O
+ * (head_dim). */
 typedef void (*attn_merge_fn)(float *big_m, float *big_l, float *big_o, const float *m,
                               const float *l, const float *o, size_t head_dim);
 /* out[i] = O[i] * (1 / L) */
 typedef void (*attn_finish_fn)(const float *big_o, float big_l, size_t head_dim, float *out);
 
 /* Attention of consecutive tokens over one position block, merged into their running results.
- * n_seen (1 .. KV_BLOCK) is for the first token; each later token sees one position more, up to
- * the whole block. The last token does not see the first n_hidden positions of the block, because
- * they are before its window; for each earlier token their number is one less, at least 0. A token
- * that sees no position of the block keeps its running results. With is_first there are no running
- * results yet, and those of such a token become m = -infinity, l = 0, o = 0. */
+ * n_seen (1 .. KV_BLOCK) is for the first token; each later token sees one position more, up to the
+ * whole position block. The last token does not see the first n_hidden positions of the block,
+ * because they are before its window; for each earlier token their number is one less, at least 0.
+ * A token that sees no position of the block keeps its running results. With is_first there are no
+ * running results yet, and those of such a token become m = -infinity, l = 0, o = 0. */
 struct attn_tile {
     const float *q; /* query of token t and head i: (head_dim) at q + t * q_stride + i * head_dim */
     size_t q_stride;

@@ -34,7 +34,7 @@ struct cuda_scratch {
     float *expert_y;                 /* (n_pairs, h_stride) results of the experts */
     struct block_inputs pair_blocks; /* (n_pairs) input of `down` */
     struct cuda_choice *chosen;      /* (n_pairs) */
-    uint32_t *pair_starts, *pairs;   /* (n_experts + 1), (n_pairs) see group_pairs_args */
+    uint32_t *pair_starts, *pairs;   /* (n_experts + 1), (n_pairs) see sort_pairs_args */
     /* (n_layers, n_experts, 2) choices since the backend opened, as 64 bits: low word, high word */
     uint32_t *expert_counts;
     uint8_t *table;             /* table of the pass, see pass_layout */

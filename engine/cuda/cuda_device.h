@@ -68,8 +68,8 @@ bool cuda_enter(struct cuda_device *d, struct bn_error *err);
 /* Call after a failure that is described in *err: changes BN_EDEVICE to BN_ELOST if the device no
  * longer works. Always returns false. */
 bool cuda_check_lost(struct cuda_device *d, struct bn_error *err);
-/* Grid dimensions in thread blocks, and threads per block. With n_threads 0 a block has the number
- * of threads in CUDA_KERNELS. */
+/* Grid dimensions in thread blocks, and threads per thread block. With n_threads 0 a thread block
+ * has the number of threads in CUDA_KERNELS. */
 struct cuda_grid {
     size_t x, y, z, n_threads;
 };

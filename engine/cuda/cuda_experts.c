@@ -14,7 +14,7 @@
 
 _Static_assert(MAX_EXPERTS == MODEL_MAX_EXPERTS && MAX_USED_EXPERTS == MODEL_MAX_USED_EXPERTS,
                "the kernels' arrays hold all experts");
-_Static_assert(PAIR_THREADS >= MAX_EXPERTS, "group_pairs has a thread for each expert");
+_Static_assert(PAIR_THREADS >= MAX_EXPERTS, "sort_pairs has a thread for each expert");
 
 void cuda_experts_connect(struct backend *b, struct cuda_layer *l)
 {
@@ -93,7 +93,7 @@ static void choose(struct backend *b, size_t layer)
                                .counts = s->expert_counts + 2 * layer * hp->n_experts,
                                .n_experts = n_experts,
                                .n_used = (uint32_t)hp->n_used_experts};
-    struct group_pairs_args group = {
+    struct sort_pairs_args sort = {
         .chosen = s->chosen,
         .starts = s->pair_starts,
         .pairs = s->pairs,
@@ -111,7 +111,7 @@ static void choose(struct backend *b, size_t layer)
     /* Only experts_many needs the pairs in the order of their experts, but cuda_experts_pass_bytes
      * needs n_active in every pass of several tokens. */
     if (n_tokens > 1)
-        cuda_launch(&b->device, KERNEL_group_pairs, (struct cuda_grid){1, 1, 1, 0}, &group);
+        cuda_launch(&b->device, KERNEL_sort_pairs, (struct cuda_grid){1, 1, 1, 0}, &sort);
 }
 
 void cuda_experts_apply(struct backend *b, size_t layer)
@@ -143,7 +143,7 @@ void cuda_experts_apply(struct backend *b, size_t layer)
                 (struct cuda_grid){n_tokens, grid_blocks(hp->n_embd, ADD_THREADS), 1, 0}, &add);
 }
 
-/* With one token group_pairs does not run, and each chosen expert counts once. Each expert counts
+/* With one token sort_pairs does not run, and each chosen expert counts once. Each expert counts
  * with the average size: sizes differ only if the tensors have different classes of scales. */
 uint64_t cuda_experts_pass_bytes(const struct backend *b)
 {

@@ -152,7 +152,7 @@ static struct rope_args rope_of(const struct backend *b, size_t layer)
                               .kv = l->has_ring ? s->ring_kv : s->kv,
                               .qkv_stride = (uint32_t)s->widths.qkv_stride,
                               .q_floats = (uint32_t)s->widths.q_floats,
-                              .q_group = (uint32_t)(s->widths.q_floats / hp->n_kv_heads),
+                              .q_kv_stride = (uint32_t)(s->widths.q_floats / hp->n_kv_heads),
                               .kv_width = (uint32_t)s->widths.kv_width,
                               .q_norm = l->q_norm,
                               .k_norm = l->k_norm,
@@ -178,7 +178,7 @@ static struct attn_args attn_of(const struct backend *b, size_t layer)
                               .out_stride = (uint32_t)s->widths.attn_stride,
                               .n_heads = (uint32_t)hp->n_heads,
                               .n_q_per_kv = (uint32_t)s->widths.n_q_per_kv,
-                              .q_group = (uint32_t)(s->widths.q_floats / hp->n_kv_heads),
+                              .q_kv_stride = (uint32_t)(s->widths.q_floats / hp->n_kv_heads),
                               .layer = (uint32_t)l->kv_index,
                               .window = (uint32_t)b->model->layers[layer].traits.n_visible_keys};
 }

@@ -401,8 +401,8 @@ static bool upload_all(struct packing *p, struct bn_error *err)
     return n_blocks == 0 || cuda_head_pack(b, p->at, n_blocks, err);
 }
 
-/* Sums up the bytes for which advance is called, and finds the most columns of a matrix of a
- * layer. */
+/* Sums up the bytes for which advance is called, and finds the most columns of a matrix
+ * of a layer. */
 static void measure(struct packing *p, size_t *max_cols)
 {
     const struct model *m = p->b->model;

@@ -180,7 +180,7 @@ static bool check_support(const struct model *m, const struct backend_config *cf
     if (m->rotation.version && m->arch->scaled)
         return bn_fail(err, BN_EUNSUPPORTED,
                        "the CUDA backend does not support rotated files of '%s'", m->arch->name);
-    /* split_gates holds the queries and gates of all heads of a group in shared memory. */
+    /* split_gates holds the queries and gates of all query heads of a KV head in shared memory. */
     const size_t most_heads = SPLIT_GATE_FLOATS / 2 / m->hp.head_dim;
     if (m->arch->delta_nets && m->hp.n_heads / m->hp.n_kv_heads > most_heads)
         return bn_fail(err, BN_EUNSUPPORTED,

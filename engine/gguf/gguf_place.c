@@ -1,10 +1,10 @@
 /*
  * Decides the types of all tensors and checks the places of their bytes.
  *
- * Some type ids have several meanings, and only the distance to the next tensor (the span) tells
- * them apart. So the spans come first. The types follow from the spans, and the sizes from the
- * types, with the check for truncation. The check for overlap is last. Offsets are relative to the
- * data section until gguf_place_tensors makes them absolute.
+ * Some type ids have several meanings, and only the room of a tensor, which is the distance to the
+ * next tensor, tells them apart. So the room of each tensor is computed first. The types follow
+ * from it, and the sizes from the types, with the check for truncation. The check for overlap is
+ * last. Offsets are relative to the data section until gguf_place_tensors makes them absolute.
  */
 #include "engine/gguf/gguf.h"
 
@@ -18,11 +18,11 @@ struct placing {
     struct gguf *g;
     size_t n_data;              /* bytes of the data section */
     struct gguf_tensor **order; /* (n_tensors) sorted by offset */
-    /* per type: a tensor with the type's id whose span fits no other type of our table, or NULL */
+    /* per type: a tensor with the type's id whose room fits no other type of our table, or NULL */
     const struct gguf_tensor *proof[TENSOR_N_TYPES];
 };
 
-/* At one offset, tensors without elements come first. Otherwise the span of the other tensor would
+/* At one offset, tensors without elements come first. Otherwise the room of the other tensor would
  * be 0. */
 static int compare_offset(const void *a, const void *b)
 {
@@ -35,7 +35,7 @@ static int compare_offset(const void *a, const void *b)
     return (int)y_is_empty - (int)x_is_empty;
 }
 
-/* Sort the tensors and set n_bytes of each to its span: the distance to the next tensor, for the
+/* Sort the tensors and set n_bytes of each to its room: the distance to the next tensor, for the
  * last one to the end of the file (0 if it begins past the end). */
 static bool find_spans(struct placing *p, struct bn_error *err)
 {
@@ -68,7 +68,7 @@ bool gguf_check_type_ids(const struct gguf_tensor *const tensors[TENSOR_N_TYPES]
     return true;
 }
 
-/* Find tensors whose span fits exactly one type of our table. An id that is proved to have two
+/* Find tensors whose room fits exactly one type of our table. An id that is proved to have two
  * types in one file is an error. */
 static bool find_proofs(struct placing *p, struct bn_error *err)
 {
@@ -83,7 +83,7 @@ static bool find_proofs(struct placing *p, struct bn_error *err)
     return gguf_check_type_ids(p->proof, err);
 }
 
-/* If a tensor proves a type for an id, all tensors with this id have it: also those whose span fits
+/* If a tensor proves a type for an id, all tensors with this id have it: also those whose room fits
  * several types, or none, for example because the file is truncated. */
 static enum tensor_type type_of(const struct placing *p, const struct gguf_tensor *t)
 {

@@ -39,7 +39,7 @@ const struct tensor_geometry tensor_geometries[TENSOR_N_TYPES] = {
     "its tiling was tuned for one machine and is not in the file: convert the original to i2_s"
 #define ADVICE_IK "convert the model to i2_s or tq2_0 from its original"
 
-/* A type outside our table. With block_bytes 0 the size is unknown and fits every span, so such a
+/* A type outside our table. With block_bytes 0 the size is unknown and fits every room, so such a
  * row follows the others with its id. */
 struct foreign_type {
     uint32_t id;
@@ -89,7 +89,7 @@ static const struct foreign_type foreign_types[] = {
 };
 #define N_FOREIGN (sizeof(foreign_types) / sizeof(foreign_types[0]))
 
-/* Ids whose meanings have different names, for messages where the span is not known. */
+/* Ids whose meanings have different names, for messages where the room is not known. */
 static const struct {
     uint32_t id;
     const char *name;
@@ -120,46 +120,46 @@ bool tensor_bytes(enum tensor_type type, size_t n_cols, size_t n_rows, size_t *o
            size_add(&row_bytes, row_bytes, g->row_scale_bytes) && size_mul(out, row_bytes, n_rows);
 }
 
-/* Whether the span consists of n_bytes and less than one alignment of padding. */
-static bool fits_span(size_t n_bytes, size_t span, size_t alignment)
+/* Whether the room consists of n_bytes and less than one alignment of padding. */
+static bool fits_room(size_t n_bytes, size_t room, size_t alignment)
 {
-    return n_bytes <= span && span - n_bytes < alignment;
+    return n_bytes <= room && room - n_bytes < alignment;
 }
 
-static bool foreign_fits(const struct foreign_type *f, size_t n, size_t span, size_t alignment)
+static bool foreign_fits(const struct foreign_type *f, size_t n, size_t room, size_t alignment)
 {
     size_t n_bytes;
     if (f->block_bytes == 0)
         return true;
     return n % f->block_cols == 0 && size_mul(&n_bytes, n / f->block_cols, f->block_bytes) &&
-           fits_span(n_bytes, span, alignment);
+           fits_room(n_bytes, room, alignment);
 }
 
-static const struct foreign_type *find_foreign(uint32_t file_id, size_t n, size_t span,
+static const struct foreign_type *find_foreign(uint32_t file_id, size_t n, size_t room,
                                                size_t alignment)
 {
     for (size_t i = 0; i < N_FOREIGN; i++) {
-        if (foreign_types[i].id == file_id && foreign_fits(&foreign_types[i], n, span, alignment))
+        if (foreign_types[i].id == file_id && foreign_fits(&foreign_types[i], n, room, alignment))
             return &foreign_types[i];
     }
     return NULL;
 }
 
-/* Whether this type of our table has the id and a size that fits the span. */
+/* Whether this type of our table has the id and a size that fits the room. */
 static bool type_fits(enum tensor_type type, uint32_t file_id, size_t n_cols, size_t n_rows,
-                      size_t span, size_t alignment)
+                      size_t room, size_t alignment)
 {
     size_t n_bytes;
     return tensor_geometries[type].file_id == file_id &&
-           tensor_bytes(type, n_cols, n_rows, &n_bytes) && fits_span(n_bytes, span, alignment);
+           tensor_bytes(type, n_cols, n_rows, &n_bytes) && fits_room(n_bytes, room, alignment);
 }
 
-enum tensor_type tensor_type_match(uint32_t file_id, size_t n_cols, size_t n_rows, size_t span,
+enum tensor_type tensor_type_match(uint32_t file_id, size_t n_cols, size_t n_rows, size_t room,
                                    size_t alignment)
 {
     enum tensor_type found = TENSOR_OTHER;
     for (enum tensor_type type = TENSOR_F32; type < TENSOR_OTHER; type++) {
-        if (!type_fits(type, file_id, n_cols, n_rows, span, alignment))
+        if (!type_fits(type, file_id, n_cols, n_rows, room, alignment))
             continue;
         if (found != TENSOR_OTHER)
             return TENSOR_OTHER;
@@ -168,19 +168,19 @@ enum tensor_type tensor_type_match(uint32_t file_id, size_t n_cols, size_t n_row
     return found;
 }
 
-enum tensor_type tensor_type_decide(uint32_t file_id, size_t n_cols, size_t n_rows, size_t span,
+enum tensor_type tensor_type_decide(uint32_t file_id, size_t n_cols, size_t n_rows, size_t room,
                                     size_t alignment)
 {
     enum tensor_type first = TENSOR_F32;
     while (first < TENSOR_OTHER && tensor_geometries[first].file_id != file_id)
         first++;
     for (enum tensor_type type = first; type < TENSOR_OTHER; type++) {
-        if (type_fits(type, file_id, n_cols, n_rows, span, alignment))
+        if (type_fits(type, file_id, n_cols, n_rows, room, alignment))
             return type;
     }
     size_t n;
     const bool is_foreign =
-        size_mul(&n, n_cols, n_rows) && find_foreign(file_id, n, span, alignment);
+        size_mul(&n, n_cols, n_rows) && find_foreign(file_id, n, room, alignment);
     return is_foreign ? TENSOR_OTHER : first;
 }
 
@@ -215,16 +215,16 @@ static const struct foreign_type *find_only_foreign(uint32_t file_id)
 }
 
 struct unusable_type tensor_type_unusable(uint32_t file_id, size_t n_cols, size_t n_rows,
-                                          size_t span, size_t alignment)
+                                          size_t room, size_t alignment)
 {
     for (enum tensor_type type = TENSOR_F32; type < TENSOR_OTHER; type++) {
-        if (type_fits(type, file_id, n_cols, n_rows, span, alignment))
+        if (type_fits(type, file_id, n_cols, n_rows, room, alignment))
             /* a type of our table, but not permitted for this tensor */
             return (struct unusable_type){tensor_geometries[type].name, ADVICE_DENSE};
     }
     size_t n;
     const struct foreign_type *f =
-        size_mul(&n, n_cols, n_rows) ? find_foreign(file_id, n, span, alignment) : NULL;
+        size_mul(&n, n_cols, n_rows) ? find_foreign(file_id, n, room, alignment) : NULL;
     if (!f)
         f = find_only_foreign(file_id);
     if (f)

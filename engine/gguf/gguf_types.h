@@ -65,28 +65,28 @@ bool tensor_is_linear(enum tensor_type type);
  * I2_S need larger multiples, which ternary_check tests. */
 bool tensor_bytes(enum tensor_type type, size_t n_cols, size_t n_rows, size_t *out);
 
-/* The only type of our table with this id whose size fits the span. `span` is the distance to the
+/* The only type of our table with this id whose size fits the room. `room` is the distance to the
  * next tensor or to the end of the file and can include less than one alignment of padding.
  * TENSOR_OTHER if no type fits, or several do. */
-enum tensor_type tensor_type_match(uint32_t file_id, size_t n_cols, size_t n_rows, size_t span,
+enum tensor_type tensor_type_match(uint32_t file_id, size_t n_cols, size_t n_rows, size_t room,
                                    size_t alignment);
 
 /* The type of a tensor with this id, if no other tensor of the file proves it: the first of our
- * types with this id that fits the span. If none fits, it is TENSOR_OTHER if another meaning of the
+ * types with this id that fits the room. If none fits, it is TENSOR_OTHER if another meaning of the
  * id fits or the id is not in our table, else the first of our types with this id. */
-enum tensor_type tensor_type_decide(uint32_t file_id, size_t n_cols, size_t n_rows, size_t span,
+enum tensor_type tensor_type_decide(uint32_t file_id, size_t n_cols, size_t n_rows, size_t room,
                                     size_t alignment);
 
 /* Name of a type id of any project, for messages: "TL2 or MXFP4 (39)". NULL if it is unknown. */
 const char *tensor_type_id_name(uint32_t file_id);
 
-/* Name and advice for a tensor that cannot be used. `span` is as above and decides between the
+/* Name and advice for a tensor that cannot be used. `room` is as above and decides between the
  * meanings of the id. */
 struct unusable_type {
     const char *name;   /* "TL2 (39)"; NULL if the id is unknown */
     const char *advice; /* "convert the model to i2_s or tq2_0 from its original" */
 };
 struct unusable_type tensor_type_unusable(uint32_t file_id, size_t n_cols, size_t n_rows,
-                                          size_t span, size_t alignment);
+                                          size_t room, size_t alignment);
 
 #endif

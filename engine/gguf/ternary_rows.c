@@ -19,18 +19,19 @@
 
 /* ---- decoders of one block ---- */
 
-/* IQ1_BN: four groups of 16 elements. Each has 15 in three bytes of five trits and the last one in
- * byte 12. A byte is a number of five trits (base-3 digits) as a fraction of 256 (docs/formats.md,
- * "TQ1_0"): times 3^n, modulo 256, drops the n most significant trits, and then times 3, divided by
- * 256, is the next one. Here the first element is the least significant trit. */
+/* IQ1_BN: four quarters of 16 elements. Each has 15 in three bytes of five trits and the last one
+ * in byte 12. A byte is a number of five trits (base-3 digits) as a fraction of 256
+ * (docs/formats.md, "TQ1_0"): times 3^n, modulo 256, drops the n most significant trits, and then
+ * times 3, divided by 256, is the next one. Here the first element is the least significant
+ * trit. */
 bool iq1_bn_block_decode(const uint8_t *block, uint8_t *codes)
 {
     static const uint8_t powers_of_3[5] = {81, 27, 9, 3, 1};
     for (size_t i = 0; i < 64; i++) {
-        const size_t group = i / 16, in_group = i % 16;
-        const bool is_last = in_group == 15;
-        const uint8_t byte = block[is_last ? 12 : 3 * group + in_group / 5];
-        const uint8_t q = (uint8_t)(byte * powers_of_3[is_last ? group : in_group % 5]);
+        const size_t quarter = i / 16, in_quarter = i % 16;
+        const bool is_last = in_quarter == 15;
+        const uint8_t byte = block[is_last ? 12 : 3 * quarter + in_quarter / 5];
+        const uint8_t q = (uint8_t)(byte * powers_of_3[is_last ? quarter : in_quarter % 5]);
         codes[i] = (uint8_t)(q * 3u >> 8);
     }
     return true;

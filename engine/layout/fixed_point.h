@@ -12,8 +12,8 @@
 #define FIXED_POINT_MAX 16256
 #define MAX_PLANES 2 /* most bytes of an activation: high and low */
 
-#define MIN_BLOCK_COLS 32 /* columns of the smallest block of activations, that of ACT_BLOCK32 */
-/* A block of activations with a smaller maximum becomes zero. 127 / BLOCK_MIN_ABS is finite. */
+#define MIN_BLOCK_COLS 32 /* columns of the smallest activation block, that of ACT_BLOCK32 */
+/* An activation block with a smaller maximum becomes zero. 127 / BLOCK_MIN_ABS is finite. */
 #define BLOCK_MIN_ABS 1e-30f
 
 #endif

@@ -40,7 +40,7 @@ bool pass_uses_r16(const struct model *m);
 /* Whether any matrix is in R16: those of the layers, or a ternary output head. */
 bool pass_any_r16(const struct model *m);
 
-/* Columns of a block of activations for a matrix in R16: with ACT_BLOCK32 MIN_BLOCK_COLS, else the
+/* Columns of an activation block for a matrix in R16: with ACT_BLOCK32 MIN_BLOCK_COLS, else the
  * columns of the shortest span of a section (group_shape.span_cols), because all sections share the
  * input. */
 size_t pass_block_cols(const struct model *m, const struct pass_matrix *matrix);

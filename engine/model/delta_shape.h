@@ -18,8 +18,8 @@ struct delta_shape {
 #define DELTA_DIM_UNIT 16 /* dim is a multiple of this, so kernels need no code for remainders */
 #define DELTA_MAX_DIM 256 /* largest dim that is accepted */
 /* The matrix of a value head (dim, dim) has a row for each element of a key and a column for each
- * element of a value. It is stored in blocks of DELTA_COLS columns one after the other; the last
- * block may have fewer. Each block is row-major, (dim, its columns), which is at most 32 KiB for
+ * element of a value. It is stored in strips of DELTA_COLS columns one after the other; the last
+ * strip may have fewer. Each strip is row-major, (dim, its columns), which is at most 32 KiB for
  * dim 128 and fits a first-level cache. All backends use this layout, so each can load the states
  * that another has saved. */
 #define DELTA_COLS 64

@@ -14,15 +14,15 @@
 
 struct gguf;
 
-#define ROTATION_MIN 4 /* least and most elements of a block */
+#define ROTATION_MIN 4 /* least and most elements of a rotation block */
 #define ROTATION_MAX 4096
 #define ROTATION_MAX_WIDTHS 64 /* most vectors of signs in a file */
 
 /* The transform of a vector of n elements, in this order: reorder heads (n_outer), multiply by
- * signs, apply a Walsh-Hadamard matrix, divided by sqrt(block), to each block. For a row of the
- * embedding, the matrix comes before the signs. */
+ * signs, apply a Walsh-Hadamard matrix, divided by sqrt(block), to each rotation block. For a row
+ * of the embedding, the matrix comes before the signs. */
 struct rotation {
-    size_t block;       /* elements of a block, divides n; 0: the vector is not rotated */
+    size_t block;       /* elements of a rotation block, divides n; 0: the vector is not rotated */
     const float *signs; /* (n) +1 or -1, owned by the model; NULL: all are +1 */
     /* Only for ssm_out of a delta net, else 0: the order of the value heads. The net computes them
      * in the order (n_outer, n_inner), where n_inner is the number of key heads and head h uses key
@@ -53,8 +53,8 @@ void file_rotation_finish(struct file_rotation *r); /* accepts a struct of zeros
 /* The rotation of vectors of n_cols elements: the inputs of a tensor that is_named marks, or rows
  * of the embedding. out->signs points into r. n_outer and n_inner become 0; the caller sets them
  * for ssm_out. The file must be rotated; `name` is for the message. BN_EFORMAT: n_cols is not a
- * multiple of the block, or the file has no signs for this width. *out is undefined after an
- * error. */
+ * multiple of the rotation block, or the file has no signs for this width. *out is undefined after
+ * an error. */
 bool file_rotation_of(const struct file_rotation *r, const char *name, size_t n_cols,
                       struct rotation *out, struct bn_error *err);
 

@@ -1,5 +1,5 @@
 /*
- * Attention over one block of a Q8 KV cache (keys and values as bytes): the steps that all
+ * Attention over one position block of a Q8 KV cache (keys and values as bytes): the steps that all
  * instruction sets share. Each instruction set supplies the three expensive loops (struct
  * attn_q8_loops). docs/kernels.md, "Keys and values as bytes", specifies the arithmetic.
  *

@@ -1,6 +1,6 @@
 /*
- * Reference for attention over one block of 64 positions, with keys and values in F16 or in bytes
- * (Q8), and for the merge of blocks. docs/kernels.md specifies the order of the operations.
+ * Reference for attention over one position block, with keys and values in F16 or in bytes (Q8),
+ * and for the merge of position blocks. docs/kernels.md specifies the order of the operations.
  */
 #include "engine/base/fp16.h"
 #include "engine/cpu/ref/attn_q8.h"
@@ -9,7 +9,7 @@
 
 #include <math.h>
 
-/* The step "block" of docs/kernels.md for one query head. */
+/* The step "position block" of docs/kernels.md for one query head. */
 static void head_block(const struct attn_block *b, size_t head)
 {
     const float *q = b->q + head * b->head_dim;

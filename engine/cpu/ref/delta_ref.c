@@ -68,9 +68,9 @@ void delta_run_ref(const struct delta_run *r)
 {
     for (size_t t = 0; t < r->n_tokens; t++)
         for (size_t column = 0; column < r->dim; column++) {
-            const size_t block = column / DELTA_COLS * DELTA_COLS;
-            const size_t width = size_min(DELTA_COLS, r->dim - block);
-            const size_t at = block * r->dim + column - block; /* the layout of DELTA_COLS */
+            const size_t strip = column / DELTA_COLS * DELTA_COLS;
+            const size_t width = size_min(DELTA_COLS, r->dim - strip);
+            const size_t at = strip * r->dim + column - strip; /* the layout of DELTA_COLS */
             r->out[t * r->out_stride + column] =
                 run_column(r, t, column, (t == 0 ? r->from : r->to) + at, r->to + at, width);
         }

@@ -1,5 +1,5 @@
 /*
- * Reference for the rotation of inputs: signs, then Walsh-Hadamard transforms of blocks.
+ * Reference for the rotation of inputs: signs, then Walsh-Hadamard transforms of rotation blocks.
  * docs/kernels.md, "Rotated inputs", specifies the arithmetic.
  */
 #include "engine/cpu/ref/kernels_ref.h"

@@ -26,7 +26,7 @@ struct scores {
 /* Bytes of the keys of a block; the values have as many, apart from their padding. While a kernel
  * reads the keys, it prefetches the values if n_seen is 64; otherwise it prefetches keys, many of
  * which it reads anyway. While it reads the values, it prefetches the keys of the next block. If
- * all 64 positions are seen, the calls of prefetch_ahead for a group of heads cover the range once,
+ * all 64 positions are seen, the calls of prefetch_ahead for some heads cover the range once,
  * and a little more if head_dim is not a multiple of the columns of a value_span. */
 BN_FORCE_INLINE size_t half_block_bytes(const struct attn_block *b)
 {

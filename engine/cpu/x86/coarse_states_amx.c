@@ -27,7 +27,7 @@ _Static_assert(QUARTER == PANEL_TILES, "a quarter prefetches one line of each of
 struct workspace {
     _Alignas(64) uint8_t codes[RING][2 * TILE_BYTES]; /* low nibbles, then high ones */
     _Alignas(64) int32_t sums[2][2][SIDE][SIDE];      /* of two items: high plane, low plane */
-    _Alignas(64) float steps[ROWS][GROUP_BLOCKS];     /* of GROUP_BLOCKS blocks */
+    _Alignas(64) float steps[ROWS][STEP_BLOCKS];      /* of STEP_BLOCKS blocks */
     __m512 product[ROWS];                             /* lanes are hidden states */
 };
 
@@ -74,7 +74,7 @@ BN_FORCE_INLINE void add_quarter(struct workspace *s, size_t n_tiles, const int3
         s->product[row0 + r] =
             add_block(s->product[row0 + r], _mm512_load_si512(s->sums[item & 1][0][r]),
                       _mm512_load_si512(s->sums[item & 1][1][r]), fix,
-                      s->steps[row0 + r][block % GROUP_BLOCKS]);
+                      s->steps[row0 + r][block % STEP_BLOCKS]);
     }
 }
 
@@ -115,12 +115,12 @@ BN_FORCE_INLINE void multiply_item(const struct panel *p, struct workspace *s, c
     compiler_barrier();
 }
 
-/* Call this before the sums of `item` are added. If it is the first item of GROUP_BLOCKS blocks,
+/* Call this before the sums of `item` are added. If it is the first item of STEP_BLOCKS blocks,
  * their steps are converted to F32. Rows past n_rows get those of the first row. */
 BN_FORCE_INLINE void widen_for_item(const struct coarse_mat *m, size_t row, const struct panel *p,
                                     size_t item, struct workspace *s)
 {
-    if (item % (p->n_tiles * GROUP_BLOCKS) != 0)
+    if (item % (p->n_tiles * STEP_BLOCKS) != 0)
         return;
     for (size_t r = 0; r < ROWS; r++)
         widen_steps(m->steps + (row + (r < p->n_rows ? r : 0)) * m->step_stride, item / p->n_tiles,

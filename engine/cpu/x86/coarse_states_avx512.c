@@ -9,8 +9,8 @@
 
 #define ROWS 4
 
-/* Integer sums of one block of ROWS rows, for the high bytes and for twice the low bytes of the
- * hidden states. A row of codes has the low nibbles first, then the high nibbles. */
+/* Integer sums of one block of each of ROWS rows, for the high bytes and for twice the low bytes of
+ * the hidden states. A row of codes has the low nibbles first, then the high nibbles. */
 BN_FORCE_INLINE void multiply_block(uint8_t codes[ROWS][COARSE_COLS], const int8_t *x,
                                     __m512i high[ROWS], __m512i low[ROWS])
 {
@@ -37,7 +37,7 @@ BN_FORCE_INLINE void multiply_rows(const struct coarse_mat *m, size_t row, size_
     const __m512i nibble = _mm512_set1_epi8(15);
     const size_t row_bytes = m->n_blocks * LINE_BYTES;
     _Alignas(64) uint8_t codes[ROWS][COARSE_COLS];
-    _Alignas(64) float steps[ROWS][GROUP_BLOCKS];
+    _Alignas(64) float steps[ROWS][STEP_BLOCKS];
 #pragma GCC unroll 4
     for (int r = 0; r < ROWS; r++)
         product[r] = _mm512_setzero_ps();
@@ -52,14 +52,14 @@ BN_FORCE_INLINE void multiply_rows(const struct coarse_mat *m, size_t row, size_
             _mm512_store_si512(codes[r] + 64, _mm512_and_si512(_mm512_srli_epi16(v, 4), nibble));
             /* The row ROWS further: the next call reads it. */
             _mm_prefetch((const char *)((uintptr_t)line + ROWS * row_bytes), _MM_HINT_T0);
-            if (b % GROUP_BLOCKS == 0)
+            if (b % STEP_BLOCKS == 0)
                 widen_steps(m->steps + at * m->step_stride, b, m->n_blocks, steps[r]);
         }
         multiply_block(codes, g->x + b * 2 * COARSE_COLS * COARSE_STATES, high, low);
         const __m512i fix = _mm512_load_si512(g->fix + b * COARSE_STATES);
 #pragma GCC unroll 4
         for (int r = 0; r < ROWS; r++)
-            product[r] = add_block(product[r], high[r], low[r], fix, steps[r][b % GROUP_BLOCKS]);
+            product[r] = add_block(product[r], high[r], low[r], fix, steps[r][b % STEP_BLOCKS]);
     }
 }
 

@@ -10,15 +10,15 @@
 #include "engine/layout/coarse_code.h"
 
 /* Blocks whose steps are widened together: as many BF16 as fit in a register. */
-#define GROUP_BLOCKS 32
+#define STEP_BLOCKS 32
 
-/* Convert steps begin .. begin + GROUP_BLOCKS - 1 of a row to F32; steps past n_blocks become 0.
+/* Convert steps begin .. begin + STEP_BLOCKS - 1 of a row to F32; steps past n_blocks become 0.
  * begin is below n_blocks, and `out` is 64-byte aligned. */
 BN_FORCE_INLINE void widen_steps(const uint16_t *steps, size_t begin, size_t n_blocks,
-                                 float out[GROUP_BLOCKS])
+                                 float out[STEP_BLOCKS])
 {
     const size_t n = n_blocks - begin;
-    const __mmask32 valid = n < GROUP_BLOCKS ? (__mmask32)((1u << n) - 1) : (__mmask32)~0u;
+    const __mmask32 valid = n < STEP_BLOCKS ? (__mmask32)((1u << n) - 1) : (__mmask32)~0u;
     const __m512i halves = _mm512_maskz_loadu_epi16(valid, steps + begin);
     const __m512i lo = _mm512_cvtepu16_epi32(_mm512_castsi512_si256(halves));
     const __m512i hi = _mm512_cvtepu16_epi32(_mm512_extracti64x4_epi64(halves, 1));
@@ -35,11 +35,11 @@ BN_FORCE_INLINE __m512 add_block(__m512 product, __m512i high, __m512i low, __m5
 }
 
 /* Replace each step by max(step^2, COARSE_MIN). `steps` is 64-byte aligned. */
-BN_FORCE_INLINE void square_steps(float steps[GROUP_BLOCKS])
+BN_FORCE_INLINE void square_steps(float steps[STEP_BLOCKS])
 {
     const __m512 least = _mm512_set1_ps(COARSE_MIN);
 #pragma GCC unroll 2
-    for (size_t i = 0; i < GROUP_BLOCKS; i += 16) {
+    for (size_t i = 0; i < STEP_BLOCKS; i += 16) {
         const __m512 step = _mm512_load_ps(steps + i);
         _mm512_store_ps(steps + i, _mm512_max_ps(_mm512_mul_ps(step, step), least));
     }
@@ -51,11 +51,11 @@ BN_FORCE_INLINE void square_steps(float steps[GROUP_BLOCKS])
 BN_FORCE_INLINE void sum_squares(const struct coarse_mat *m, size_t row, size_t n_rows,
                                  const struct coarse_states *g, __m512 squares[ERROR_ROWS])
 {
-    _Alignas(64) float steps[ERROR_ROWS][GROUP_BLOCKS];
+    _Alignas(64) float steps[ERROR_ROWS][STEP_BLOCKS];
 #pragma GCC unroll 4
     for (size_t r = 0; r < ERROR_ROWS; r++)
         squares[r] = _mm512_setzero_ps();
-    for (size_t b0 = 0; b0 < m->n_blocks; b0 += GROUP_BLOCKS) {
+    for (size_t b0 = 0; b0 < m->n_blocks; b0 += STEP_BLOCKS) {
 #pragma GCC unroll 4
         for (size_t r = 0; r < ERROR_ROWS; r++)
             widen_steps(m->steps + (row + (r < n_rows ? r : 0)) * m->step_stride, b0, m->n_blocks,
@@ -63,7 +63,7 @@ BN_FORCE_INLINE void sum_squares(const struct coarse_mat *m, size_t row, size_t 
 #pragma GCC unroll 4
         for (size_t r = 0; r < ERROR_ROWS; r++)
             square_steps(steps[r]);
-        for (size_t b = b0; b < m->n_blocks && b < b0 + GROUP_BLOCKS; b++) {
+        for (size_t b = b0; b < m->n_blocks && b < b0 + STEP_BLOCKS; b++) {
             const __m512 spread2 = _mm512_load_ps(g->spread2 + b * COARSE_STATES);
 #pragma GCC unroll 4
             for (size_t r = 0; r < ERROR_ROWS; r++)

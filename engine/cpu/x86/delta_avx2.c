@@ -1,6 +1,6 @@
 /*
  * Gated delta nets for AVX2. Columns of a state are independent of each other, so all tokens are
- * applied to a group of columns before the next group: 32 columns of 128 rows are 16 kB, which stay
+ * applied to some columns before the next ones: 32 columns of 128 rows are 16 kB, which stay
  * in the first-level cache.
  */
 #include "engine/base/force_inline.h"
@@ -8,7 +8,7 @@
 #include "engine/cpu/x86/kernels_x86.h"
 #include "engine/cpu/x86/lanes_avx2.h"
 
-#define VECS 4 /* registers of a group of columns; with two sums each, eight chains of fma */
+#define VECS 4 /* registers of columns at a time; with two sums each, eight chains of fma */
 
 void conv_silu_avx2(const float *const x[CONV_TAPS], const float *w, size_t w_stride, size_t n,
                     float *y)
@@ -52,9 +52,9 @@ void sigmoid_gate_avx2(const float *gate, const float *up, size_t n, float *out)
  * second. */
 BN_FORCE_INLINE void run_token(const struct delta_run *r, size_t t, size_t column, size_t n_vecs)
 {
-    const size_t block = column / DELTA_COLS * DELTA_COLS;
-    const size_t width = size_min(DELTA_COLS, r->dim - block); /* floats between rows */
-    const size_t first = block * r->dim + column - block;
+    const size_t strip = column / DELTA_COLS * DELTA_COLS;
+    const size_t width = size_min(DELTA_COLS, r->dim - strip); /* floats between rows */
+    const size_t first = strip * r->dim + column - strip;
     const float *const from = (t == 0 ? r->from : r->to) + first;
     float *const to = r->to + first;
     const float *q = r->q + t * r->stride, *k = r->k + t * r->stride;

@@ -99,9 +99,9 @@ BN_FORCE_INLINE void decode_plain(enum tensor_type type, const uint8_t *row, siz
         _mm256_maskstore_ps(out + i, lanes_below(i, n), load8_tail(type, row, i, n));
 }
 
-/* The 32 values of a group. Each scale is for 16 columns; offset is NULL if the type has none. */
-BN_FORCE_INLINE void group_values(__m256i codes, const float scale[2], const float *offset,
-                                  __m256 v[4])
+/* 32 values. Each scale is for 16 columns; offset is NULL if the type has none. */
+BN_FORCE_INLINE void scale_codes(__m256i codes, const float scale[2], const float *offset,
+                                 __m256 v[4])
 {
     _Alignas(32) uint8_t bytes[REGISTER_COLS];
     _mm256_store_si256((__m256i *)(void *)bytes, codes);
@@ -113,22 +113,22 @@ BN_FORCE_INLINE void group_values(__m256i codes, const float scale[2], const flo
     }
 }
 
-/* Values of group g of a block of 256 columns. g is a constant after unrolling. */
+/* Values of columns 32 g .. 32 g + 31 of a block of 256. g is a constant after unrolling. */
 BN_FORCE_INLINE void block_values(enum tensor_type type, const uint8_t *block, int g,
                                   const struct block_scales *s, __m256 v[4])
 {
     if (type == TENSOR_Q6_K)
-        group_values(codes_q6_k(block, g), s->scale + 2 * g, NULL, v);
+        scale_codes(codes_q6_k(block, g), s->scale + 2 * g, NULL, v);
     else
-        group_values(codes_q4_k(block, g), (const float[2]){s->scale[g], s->scale[g]},
-                     s->offset + g, v);
+        scale_codes(codes_q4_k(block, g), (const float[2]){s->scale[g], s->scale[g]}, s->offset + g,
+                    v);
 }
 
-/* Block number `group` of a row of Q8_0 or Q4_0, whose blocks have 32 columns and one scale. */
-BN_FORCE_INLINE void small_values(enum tensor_type type, const uint8_t *row, size_t group,
+/* Block number `index` of a row of Q8_0 or Q4_0, whose blocks have 32 columns and one scale. */
+BN_FORCE_INLINE void small_values(enum tensor_type type, const uint8_t *row, size_t index,
                                   __m256 v[4])
 {
-    const uint8_t *block = row + group * (type == TENSOR_Q8_0 ? Q8_0_BYTES : Q4_0_BYTES);
+    const uint8_t *block = row + index * (type == TENSOR_Q8_0 ? Q8_0_BYTES : Q4_0_BYTES);
     const __m256 d = _mm256_broadcastss_ps(load_halves4(block));
     _Alignas(32) uint8_t bytes[REGISTER_COLS];
     if (type == TENSOR_Q4_0)
@@ -139,7 +139,7 @@ BN_FORCE_INLINE void small_values(enum tensor_type type, const uint8_t *row, siz
 }
 
 /* lanes += values * h, 32 columns */
-BN_FORCE_INLINE void add_group(const __m256 v[4], const float *h, __m256 lanes[4])
+BN_FORCE_INLINE void add_products(const __m256 v[4], const float *h, __m256 lanes[4])
 {
 #pragma GCC unroll 4
     for (int i = 0; i < 4; i++)
@@ -165,7 +165,7 @@ BN_FORCE_INLINE float dot_blocks(enum tensor_type type, const uint8_t *row, size
                 _mm_prefetch((const char *)((uintptr_t)block + ahead + 32 * (size_t)g),
                              _MM_HINT_T0);
             block_values(type, block, g, &s, v);
-            add_group(v, h + REGISTER_COLS * g, lanes + 4 * (g % 2));
+            add_products(v, h + REGISTER_COLS * g, lanes + 4 * (g % 2));
         }
     }
     return tree64_avx2(lanes);
@@ -178,27 +178,27 @@ BN_FORCE_INLINE float dot_small(enum tensor_type type, const uint8_t *row, size_
                                 const float *h, size_t n)
 {
     const size_t pair_bytes = 2 * (type == TENSOR_Q8_0 ? Q8_0_BYTES : Q4_0_BYTES);
-    const size_t n_groups = n / REGISTER_COLS;
+    const size_t n_blocks = n / REGISTER_COLS;
     __m256 lanes[8], v[4];
 #pragma GCC unroll 8
     for (int i = 0; i < 8; i++)
         lanes[i] = _mm256_setzero_ps();
     size_t g = 0;
-    for (; g + 2 <= n_groups; g += 2) {
+    for (; g + 2 <= n_blocks; g += 2) {
         _mm_prefetch((const char *)((uintptr_t)row + ahead + g / 2 * pair_bytes), _MM_HINT_T0);
         small_values(type, row, g, v);
-        add_group(v, h + REGISTER_COLS * g, lanes);
+        add_products(v, h + REGISTER_COLS * g, lanes);
         small_values(type, row, g + 1, v);
-        add_group(v, h + REGISTER_COLS * (g + 1), lanes + 4);
+        add_products(v, h + REGISTER_COLS * (g + 1), lanes + 4);
     }
-    if (g < n_groups) {
+    if (g < n_blocks) {
         small_values(type, row, g, v);
-        add_group(v, h + REGISTER_COLS * g, lanes);
+        add_products(v, h + REGISTER_COLS * g, lanes);
     }
     return tree64_avx2(lanes);
 }
 
-BN_FORCE_INLINE void store_group(const __m256 v[4], float *out)
+BN_FORCE_INLINE void store_values(const __m256 v[4], float *out)
 {
 #pragma GCC unroll 4
     for (int i = 0; i < 4; i++)
@@ -215,7 +215,7 @@ BN_FORCE_INLINE void decode_blocks(enum tensor_type type, const uint8_t *row, si
 #pragma GCC unroll 8
         for (int g = 0; g < 8; g++) {
             block_values(type, row, g, &s, v);
-            store_group(v, out + i + REGISTER_COLS * (size_t)g);
+            store_values(v, out + i + REGISTER_COLS * (size_t)g);
         }
     }
 }
@@ -225,7 +225,7 @@ BN_FORCE_INLINE void decode_small(enum tensor_type type, const uint8_t *row, siz
     for (size_t g = 0; g < n / REGISTER_COLS; g++) {
         __m256 v[4];
         small_values(type, row, g, v);
-        store_group(v, out + REGISTER_COLS * g);
+        store_values(v, out + REGISTER_COLS * g);
     }
 }
 

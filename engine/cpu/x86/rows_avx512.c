@@ -158,11 +158,11 @@ BN_FORCE_INLINE void block_values(enum tensor_type type, const uint8_t *block, i
     }
 }
 
-/* Block number `group` of a row of Q8_0 or Q4_0, whose blocks have 32 columns and one scale. */
-BN_FORCE_INLINE void small_values(enum tensor_type type, const uint8_t *row, size_t group,
+/* Block number `index` of a row of Q8_0 or Q4_0, whose blocks have 32 columns and one scale. */
+BN_FORCE_INLINE void small_values(enum tensor_type type, const uint8_t *row, size_t index,
                                   __m512 v[2])
 {
-    const uint8_t *block = row + group * (type == TENSOR_Q8_0 ? Q8_0_BYTES : Q4_0_BYTES);
+    const uint8_t *block = row + index * (type == TENSOR_Q8_0 ? Q8_0_BYTES : Q4_0_BYTES);
     const __m512 d = _mm512_broadcastss_ps(load_halves4(block));
     _Alignas(32) uint8_t codes[REGISTER_COLS];
     if (type == TENSOR_Q4_0)
@@ -173,7 +173,7 @@ BN_FORCE_INLINE void small_values(enum tensor_type type, const uint8_t *row, siz
 }
 
 /* lanes += values * h, 32 columns */
-BN_FORCE_INLINE void add_group(const __m512 v[2], const float *h, __m512 lanes[2])
+BN_FORCE_INLINE void add_products(const __m512 v[2], const float *h, __m512 lanes[2])
 {
 #pragma GCC unroll 2
     for (int i = 0; i < 2; i++)
@@ -197,8 +197,8 @@ BN_FORCE_INLINE float dot_blocks(enum tensor_type type, const uint8_t *row, size
         for (int g = 0; g < 4; g++) {
             _mm_prefetch((const char *)((uintptr_t)block + ahead + 64 * (size_t)g), _MM_HINT_T0);
             block_values(type, block, g, &s, v);
-            add_group(v, h + 64 * g, lanes);
-            add_group(v + 2, h + 64 * g + 32, lanes + 2);
+            add_products(v, h + 64 * g, lanes);
+            add_products(v + 2, h + 64 * g + 32, lanes + 2);
         }
     }
     return tree64_avx512(lanes);
@@ -211,27 +211,27 @@ BN_FORCE_INLINE float dot_small(enum tensor_type type, const uint8_t *row, size_
                                 const float *h, size_t n)
 {
     const size_t pair_bytes = 2 * (type == TENSOR_Q8_0 ? Q8_0_BYTES : Q4_0_BYTES);
-    const size_t n_groups = n / REGISTER_COLS;
+    const size_t n_blocks = n / REGISTER_COLS;
     __m512 lanes[4], v[2];
 #pragma GCC unroll 4
     for (int i = 0; i < 4; i++)
         lanes[i] = _mm512_setzero_ps();
     size_t g = 0;
-    for (; g + 2 <= n_groups; g += 2) {
+    for (; g + 2 <= n_blocks; g += 2) {
         _mm_prefetch((const char *)((uintptr_t)row + ahead + g / 2 * pair_bytes), _MM_HINT_T0);
         small_values(type, row, g, v);
-        add_group(v, h + REGISTER_COLS * g, lanes);
+        add_products(v, h + REGISTER_COLS * g, lanes);
         small_values(type, row, g + 1, v);
-        add_group(v, h + REGISTER_COLS * (g + 1), lanes + 2);
+        add_products(v, h + REGISTER_COLS * (g + 1), lanes + 2);
     }
-    if (g < n_groups) {
+    if (g < n_blocks) {
         small_values(type, row, g, v);
-        add_group(v, h + REGISTER_COLS * g, lanes);
+        add_products(v, h + REGISTER_COLS * g, lanes);
     }
     return tree64_avx512(lanes);
 }
 
-BN_FORCE_INLINE void store_group(const __m512 v[2], float *out)
+BN_FORCE_INLINE void store_values(const __m512 v[2], float *out)
 {
 #pragma GCC unroll 2
     for (int i = 0; i < 2; i++)
@@ -248,8 +248,8 @@ BN_FORCE_INLINE void decode_blocks(enum tensor_type type, const uint8_t *row, si
 #pragma GCC unroll 4
         for (int g = 0; g < 4; g++) {
             block_values(type, row, g, &s, v);
-            store_group(v, out + i + 64 * (size_t)g);
-            store_group(v + 2, out + i + 64 * (size_t)g + 32);
+            store_values(v, out + i + 64 * (size_t)g);
+            store_values(v + 2, out + i + 64 * (size_t)g + 32);
         }
     }
 }
@@ -259,7 +259,7 @@ BN_FORCE_INLINE void decode_small(enum tensor_type type, const uint8_t *row, siz
     for (size_t g = 0; g < n / REGISTER_COLS; g++) {
         __m512 v[2];
         small_values(type, row, g, v);
-        store_group(v, out + REGISTER_COLS * g);
+        store_values(v, out + REGISTER_COLS * g);
     }
 }
 

@@ -83,8 +83,8 @@ BN_FORCE_INLINE void block_scales_of(enum tensor_type type, const uint8_t *block
         scales_q4_k(block, s);
 }
 
-/* Codes of group g of a block: 32 columns; g (0 .. 7) is a constant after unrolling. Bits 4 and 5
- * of a code come from the bit pairs. */
+/* Codes of columns 32 g .. 32 g + 31 of a block; g (0 .. 7) is a constant after unrolling. Bits 4
+ * and 5 of a code come from the bit pairs. */
 BN_FORCE_INLINE __m256i codes_q6_k(const uint8_t *block, int g)
 {
     const __m256i nibbles = load_bytes32(block + 64 * (g / 4) + 32 * (g & 1));

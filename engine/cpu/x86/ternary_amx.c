@@ -13,7 +13,7 @@
 #include "engine/cpu/x86/amx_tile.h"
 #include "engine/cpu/x86/kernels_x86.h"
 
-/* AMX tile s of a group of 16 tokens has columns 64 s .. 64 s + 63; a token is one of its rows. */
+/* AMX tile s of a pack of 16 tokens has columns 64 s .. 64 s + 63; a token is one of its rows. */
 void pack_token_amx(const int8_t *q, size_t n_lines, size_t t, int8_t *packed)
 {
     int8_t *at = packed + t / SIDE * SIDE * n_lines * LINE_COLS + t % SIDE * 64;

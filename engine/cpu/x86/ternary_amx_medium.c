@@ -8,9 +8,9 @@
  * second operand: a row of an AMX tile has four columns of each of 16 tokens
  * (gather_tokens_avx512). The sums are row-major and are transposed once for all columns.
  *
- * A block is 64 rows in two halves. One line of a half is unpacked to the first-level cache while
- * the other half is multiplied, also across blocks. Activations pass through that cache once per
- * block, so more rows per block cost fewer cache fills. The sums of a block are transposed during
+ * A strip is 64 rows in two halves. One line of a half is unpacked to the first-level cache while
+ * the other half is multiplied, also across strips. Activations pass through that cache once per
+ * strip, so more rows per strip cost fewer cache fills. The sums of a strip are transposed during
  * the next one. The rows that are read next are prefetched in four streams.
  */
 #include "engine/cpu/x86/amx_tile.h"
@@ -19,14 +19,14 @@
 #include <stdbool.h>
 
 #define HALF_ROWS (2 * SIDE) /* rows of two AMX tiles of sums */
-#define BLOCK_ROWS (2 * HALF_ROWS)
-#define BLOCK_TILES (BLOCK_ROWS / SIDE)
+#define STRIP_ROWS (2 * HALF_ROWS)
+#define STRIP_TILES (STRIP_ROWS / SIDE)
 #define FIELD_BYTES (2 * TILE_BYTES) /* one field of a line of HALF_ROWS rows: two AMX tiles */
 #define HALF_BYTES (STEPS_PER_LINE * FIELD_BYTES)
 #define UNPACK_ROWS 8 /* rows unpacked between the two tile products of a field */
 #define STREAMS 4
 _Static_assert(STEPS_PER_LINE *UNPACK_ROWS == HALF_ROWS,
-               "the products of a line unpack half a block");
+               "the products of a line unpack half a strip");
 _Static_assert(UNPACK_ROWS % STREAMS == 0, "a prefetch for each stream");
 
 /* Memory to prefetch, in STREAMS streams of stream_bytes each. */
@@ -41,15 +41,15 @@ struct half {
     size_t row_bytes, n_rows;
 };
 
-/* Sums of a block that are not all in acc yet. AMX tile i has rows 16 i .. 16 i + 15. */
+/* Sums of a strip that are not all in acc yet. AMX tile i has rows 16 i .. 16 i + 15. */
 struct sums {
-    _Alignas(64) int32_t tiles[BLOCK_TILES][SIDE][SIDE];
+    _Alignas(64) int32_t tiles[STRIP_TILES][SIDE][SIDE];
     size_t next, n; /* tiles next .. n - 1 must still be stored to acc */
     size_t n_rows;
     int32_t *acc;
 };
 
-/* State that passes from block to block. */
+/* State that passes from strip to strip. */
 struct stage {
     _Alignas(64) uint8_t codes[2][HALF_BYTES]; /* one line of the rows of each half */
     struct sums sums;
@@ -143,7 +143,7 @@ static void store_pending_tiles(struct sums *s, const struct ternary_batch *batc
         store_tile(s, batch);
 }
 
-/* Copy the sums of a block from the AMX tiles to s. Before that, store the previous sums to acc. */
+/* Copy the sums of a strip from the AMX tiles to s. Before that, store the previous sums to acc. */
 BN_FORCE_INLINE void save_sums(struct sums *s, const struct ternary_batch *batch, size_t n_rows,
                                int32_t *acc)
 {
@@ -159,11 +159,11 @@ BN_FORCE_INLINE void save_sums(struct sums *s, const struct ternary_batch *batch
     s->acc = acc;
 }
 
-/* Multiply a block whose first n_rows rows exist. On entry the first line of its first half must be
+/* Multiply a strip whose first n_rows rows exist. On entry the first line of its first half must be
  * in codes[0]; on return the first line of the half at `after` is there, with as many rows as the
- * first half of this block. If n_rows is the constant BLOCK_ROWS, the inlined code has no tests for
+ * first half of this strip. If n_rows is the constant STRIP_ROWS, the inlined code has no tests for
  * missing rows. */
-BN_FORCE_INLINE void multiply_block(const uint8_t *row, size_t n_lines, size_t n_rows,
+BN_FORCE_INLINE void multiply_strip(const uint8_t *row, size_t n_lines, size_t n_rows,
                                     const uint8_t *after, const struct ternary_batch *batch,
                                     struct stage *s)
 {
@@ -196,25 +196,25 @@ void ternary_matmul_amx_medium(const struct ternary_mat *w, size_t row0, size_t 
     struct stage s;
     const size_t row_bytes = w->n_lines * LINE_BYTES, n_rows = row1 - row0;
     const uint8_t *row = w->lines + row0 * row_bytes;
-    bool is_ready = false; /* codes[0] has the first line of the first half of the block */
-    s.ahead = (struct ahead){(uintptr_t)row, BLOCK_ROWS / STREAMS * row_bytes};
+    bool is_ready = false; /* codes[0] has the first line of the first half of the strip */
+    s.ahead = (struct ahead){(uintptr_t)row, STRIP_ROWS / STREAMS * row_bytes};
     s.sums.next = s.sums.n = 0;
     configure_tiles();
-    for (size_t r = 0; r < n_rows; r += BLOCK_ROWS, row += BLOCK_ROWS * row_bytes) {
+    for (size_t r = 0; r < n_rows; r += STRIP_ROWS, row += STRIP_ROWS * row_bytes) {
         const size_t n = n_rows - r;
-        const uint8_t *next = row + BLOCK_ROWS * row_bytes;
+        const uint8_t *next = row + STRIP_ROWS * row_bytes;
         if (!is_ready)
             unpack_half(&(struct half){row, row_bytes, n}, &s.ahead, s.codes[0]);
         /* Only whole halves are unpacked in advance. If the next half is missing or not whole, a
          * half at `row` is unpacked in its place, and its codes are not used. Prefetching `row` is
          * harmless, too. */
-        is_ready = n >= BLOCK_ROWS + HALF_ROWS;
-        s.ahead.at = (uintptr_t)(n > BLOCK_ROWS ? next : batch->ahead ? batch->ahead : row);
-        if (n >= BLOCK_ROWS)
-            multiply_block(row, w->n_lines, BLOCK_ROWS, is_ready ? next : row, batch, &s);
+        is_ready = n >= STRIP_ROWS + HALF_ROWS;
+        s.ahead.at = (uintptr_t)(n > STRIP_ROWS ? next : batch->ahead ? batch->ahead : row);
+        if (n >= STRIP_ROWS)
+            multiply_strip(row, w->n_lines, STRIP_ROWS, is_ready ? next : row, batch, &s);
         else
-            multiply_block(row, w->n_lines, n, row, batch, &s);
-        save_sums(&s.sums, batch, n < BLOCK_ROWS ? n : BLOCK_ROWS, batch->acc + r);
+            multiply_strip(row, w->n_lines, n, row, batch, &s);
+        save_sums(&s.sums, batch, n < STRIP_ROWS ? n : STRIP_ROWS, batch->acc + r);
     }
     _tile_release();
     store_pending_tiles(&s.sums, batch);

@@ -180,7 +180,7 @@ void ternary_matmul_avx2(const struct ternary_mat *w, size_t row0, size_t row1,
                          const struct ternary_batch *batch)
 {
     const size_t row_bytes = w->n_lines * LINE_BYTES;
-    /* The blocks of tokens have nearly equal sizes: 9 tokens are 3 + 3 + 3, not 4 + 4 + 1. */
+    /* The parts of the tokens have nearly equal sizes: 9 tokens are 3 + 3 + 3, not 4 + 4 + 1. */
     const size_t n_tiles = (batch->n_tokens + TILE_TOKENS - 1) / TILE_TOKENS;
     for (size_t r = row0; r < row1; r += row1 - r >= ROWS ? ROWS : 1)
         for (size_t i = 0; i < n_tiles; i++) {

@@ -13,23 +13,23 @@
 #include <string.h>
 
 #define COLS 4
-/* Sets of COLS columns in a block; a block is prefetched during the previous one. More sets save
+/* Sets of COLS columns in a round; a round is prefetched during the previous one. More sets save
  * loads and stores of sums, of which AVX2 needs twice as many per line as AVX-512. */
 #define SETS 6
 #define HALF 32 /* bytes of half a line, which are 32 rows of each field */
 
 /* Columns that are added to the sums together. */
-struct block {
+struct round {
     const uint8_t *at[COLS * SETS]; /* first line of each column, set by set */
     int32_t q[SETS];                /* the four inputs of a set, as bytes */
     size_t n_sets;
 };
 
 /* Fill b with the sets from `set0` on, chosen as in ternary_cols_avx512.c; n_all is the number of
- * all sets. Prefetches the columns of the next block; after the last block, other columns of the
+ * all sets. Prefetches the columns of the next round; after the last round, other columns of the
  * list, which has no effect on the result. */
 static void fill_block(const struct ternary_cols *w, const int32_t *cols, size_t n, size_t set0,
-                       const int8_t *q, struct block *b)
+                       const int8_t *q, struct round *b)
 {
     const size_t n_all = (n + COLS - 1) / COLS, col_bytes = w->n_lines * LINE_BYTES;
     int8_t bytes[COLS * SETS] = {0};
@@ -66,7 +66,7 @@ BN_FORCE_INLINE __m256i load_line(const uint8_t *line)
 
 /* Of the 32 bytes from byte `at` on of each column, add the low or the high half of each 16-byte
  * lane. acc points to the sums of the rows of byte `at`. */
-BN_FORCE_INLINE void add_half_lanes(const struct block *b, size_t at, int high, int32_t *acc)
+BN_FORCE_INLINE void add_half_lanes(const struct round *b, size_t at, int high, int32_t *acc)
 {
     __m256i sum[4][2];
 #pragma GCC unroll 4
@@ -116,7 +116,7 @@ void ternary_columns_avx2(const struct ternary_cols *w, const int32_t *cols, siz
     for (size_t i = 0; i < n; i++)
         q_sum += q[cols[i]];
     for (size_t s = 0; s < (n + COLS - 1) / COLS; s += SETS) {
-        struct block b;
+        struct round b;
         fill_block(w, cols, n, s, q, &b);
         for (size_t l = 0; l < 2 * w->n_lines; l++) {
             int32_t *const half = acc + l / 2 * LINE_ROWS + l % 2 * HALF;

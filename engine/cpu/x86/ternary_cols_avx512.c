@@ -15,10 +15,10 @@
 #include <string.h>
 
 #define COLS 4
-/* Sets of COLS columns in a block; a block is prefetched during the previous one. More sets save
+/* Sets of COLS columns in a round; a round is prefetched during the previous one. More sets save
  * loads and stores of sums, but would have more cache misses in flight than a core supports. */
 #define SETS 2
-#define BLOCK_COLS (COLS * SETS)
+#define ROUND_COLS (COLS * SETS)
 #define LINE_VECS 16 /* registers of sums of a line: field f, vector v at 4 f + v */
 
 /* The list of columns, in n_sets sets of COLS. */
@@ -29,8 +29,8 @@ struct live {
 };
 
 /* Columns that are added to the sums together. */
-struct block {
-    const uint8_t *at[BLOCK_COLS], *next[BLOCK_COLS]; /* columns of this block, of the next one */
+struct round {
+    const uint8_t *at[ROUND_COLS], *next[ROUND_COLS]; /* columns of this round, of the next one */
     int32_t q[SETS];                                  /* the four inputs of a set, as bytes */
     size_t n_sets;
     size_t ahead_set, ahead_line; /* position of the prefetches in `next` */
@@ -38,13 +38,13 @@ struct block {
 
 /* Fill b with the sets from `set0` on. Set s has columns s, s + n_sets, ... of the list, so that
  * memory is read in four streams. If the list is too short for a whole set, the missing columns are
- * its last column, with the input 0. If there is no next block, `next` has other columns of the
+ * its last column, with the input 0. If there is no next round, `next` has other columns of the
  * list, because a prefetch needs an address. */
 static void fill_block(const struct ternary_cols *w, const struct live *live, size_t set0,
-                       struct block *b)
+                       struct round *b)
 {
     const size_t col_bytes = w->n_lines * LINE_BYTES, last = live->n - 1;
-    int8_t bytes[BLOCK_COLS] = {0};
+    int8_t bytes[ROUND_COLS] = {0};
     b->n_sets = live->n_sets - set0 < SETS ? live->n_sets - set0 : SETS;
     for (size_t s = 0; s < b->n_sets; s++)
         for (size_t i = 0; i < COLS; i++) {
@@ -73,8 +73,8 @@ BN_FORCE_INLINE void add_fields(__m512i sum[LINE_VECS], int v, __m512i codes, __
     sum[12 + v] = _mm512_dpbusd_epi32(sum[12 + v], c3, q);
 }
 
-/* Add line l of the columns of a block to acc, and prefetch as many lines of the next block. */
-static void add_line(struct block *b, size_t n_lines, size_t l, int32_t *acc)
+/* Add line l of the columns of a round to acc, and prefetch as many lines of the next round. */
+static void add_line(struct round *b, size_t n_lines, size_t l, int32_t *acc)
 {
     __m512i sum[LINE_VECS];
 #pragma GCC unroll 16
@@ -137,7 +137,7 @@ void ternary_columns_avx512(const struct ternary_cols *w, const int32_t *cols, s
         q_sum += q[cols[i]];
     const struct live live = {cols, n, (n + COLS - 1) / COLS, q};
     for (size_t s = 0; s < live.n_sets; s += SETS) {
-        struct block b;
+        struct round b;
         fill_block(w, &live, s, &b);
         for (size_t l = 0; l < w->n_lines; l++)
             add_line(&b, w->n_lines, l, acc + l * LINE_ROWS);

@@ -93,33 +93,33 @@ BN_FORCE_INLINE void multiply_tokens(const struct ternary_mat *w, size_t row0, s
 void ternary_matmul_few_avx512(const struct ternary_mat *w, size_t row0, size_t row1,
                                const struct ternary_batch *batch)
 {
-    /* More than six tokens are cut into blocks of nearly equal size. Unless rows are very long, the
-     * rows of a call are still in the second-level cache when the second block reads them. */
+    /* More than six tokens are cut into parts of nearly equal size. Unless rows are very long, the
+     * rows of a call are still in the second-level cache when the second part reads them. */
     const size_t n_tiles = (batch->n_tokens + MAX_TOKENS - 1) / MAX_TOKENS;
     for (size_t i = 0; i < n_tiles; i++) {
         const size_t t0 = batch->n_tokens * i / n_tiles;
-        const struct ternary_batch block = {.q = batch->q + t0 * w->n_lines * LINE_COLS,
-                                            .q_sums = batch->q_sums + t0,
-                                            .acc = batch->acc + t0 * batch->acc_stride,
-                                            .acc_stride = batch->acc_stride};
+        const struct ternary_batch part = {.q = batch->q + t0 * w->n_lines * LINE_COLS,
+                                           .q_sums = batch->q_sums + t0,
+                                           .acc = batch->acc + t0 * batch->acc_stride,
+                                           .acc_stride = batch->acc_stride};
         switch (batch->n_tokens * (i + 1) / n_tiles - t0) {
         case 1:
-            multiply_tokens(w, row0, row1, 1, &block);
+            multiply_tokens(w, row0, row1, 1, &part);
             break;
         case 2:
-            multiply_tokens(w, row0, row1, 2, &block);
+            multiply_tokens(w, row0, row1, 2, &part);
             break;
         case 3:
-            multiply_tokens(w, row0, row1, 3, &block);
+            multiply_tokens(w, row0, row1, 3, &part);
             break;
         case 4:
-            multiply_tokens(w, row0, row1, 4, &block);
+            multiply_tokens(w, row0, row1, 4, &part);
             break;
         case 5:
-            multiply_tokens(w, row0, row1, 5, &block);
+            multiply_tokens(w, row0, row1, 5, &part);
             break;
         default:
-            multiply_tokens(w, row0, row1, MAX_TOKENS, &block);
+            multiply_tokens(w, row0, row1, MAX_TOKENS, &part);
             break;
         }
     }

@@ -25,7 +25,7 @@ struct attn_data {
     struct kv_shape kv;
     uint32_t n_blocks[MAX_SEQS]; /* places for position blocks */
     uint16_t *caches[MAX_SEQS];
-    uint32_t n_tokens, q_group, qkv_stride, out_stride;
+    uint32_t n_tokens, q_kv_stride, qkv_stride, out_stride;
     struct cuda_token *tokens;
     float *qkv, *out;
 };
@@ -60,7 +60,7 @@ static void fill_cache(struct attn_data *d, uint32_t seq, struct random *r)
 
 static struct attn_data attn_make(struct attn_case c, struct random *r)
 {
-    struct attn_data d = {.c = c, .q_group = c.n_q_per_kv * c.head_dim + c.gap};
+    struct attn_data d = {.c = c, .q_kv_stride = c.n_q_per_kv * c.head_dim + c.gap};
     const uint32_t v_stride = (uint32_t)size_round_up(c.head_dim, 32);
     const uint64_t head_elems = (uint64_t)KV_BLOCK * (c.head_dim + v_stride);
     d.kv = (struct kv_shape){.block_elems = LAYERS * KV_HEADS * head_elems,
@@ -69,7 +69,7 @@ static struct attn_data attn_make(struct attn_case c, struct random *r)
                              .head_dim = c.head_dim,
                              .v_stride = v_stride,
                              .is_ring = c.ring_blocks > 0};
-    d.qkv_stride = KV_HEADS * d.q_group + 8;
+    d.qkv_stride = KV_HEADS * d.q_kv_stride + 8;
     d.out_stride = KV_HEADS * c.n_q_per_kv * c.head_dim + 3;
     for (uint32_t seq = 0; seq < MAX_SEQS; seq++)
         d.n_tokens += c.seqs[seq].n;
@@ -109,7 +109,7 @@ static void check_case(struct attn_case c, struct random *r, enum twin_order ord
                                 .out_stride = d.out_stride,
                                 .n_heads = KV_HEADS * c.n_q_per_kv,
                                 .n_q_per_kv = c.n_q_per_kv,
-                                .q_group = d.q_group,
+                                .q_kv_stride = d.q_kv_stride,
                                 .layer = LAYERS - 1,
                                 .window = c.window};
     const uint32_t n_tiles = (d.n_tokens * c.n_q_per_kv + APPLY_ROWS - 1) / APPLY_ROWS;
@@ -124,7 +124,7 @@ static void check_case(struct attn_case c, struct random *r, enum twin_order ord
             float *const row = d.out + (size_t)token * d.out_stride;
             for (uint32_t h = 0; h < KV_HEADS * c.n_q_per_kv; h++) {
                 const float *q = d.qkv + (size_t)token * d.qkv_stride +
-                                 h / c.n_q_per_kv * (size_t)d.q_group +
+                                 h / c.n_q_per_kv * (size_t)d.q_kv_stride +
                                  h % c.n_q_per_kv * (size_t)c.head_dim;
                 const uint32_t pos = c.seqs[seq].pos + i;
                 expect_attention(&d.kv, keys_of(&d, seq, h / c.n_q_per_kv, 0), d.n_blocks[seq],

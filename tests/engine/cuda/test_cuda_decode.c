@@ -88,7 +88,7 @@ static void set_shapes(struct decode_data *d)
     const struct decode_case *c = &d->c;
     const uint32_t v_stride = (uint32_t)size_round_up(c->head_dim, 32);
     const uint64_t head_elems = (uint64_t)KV_BLOCK * (c->head_dim + v_stride);
-    const uint32_t q_group = c->n_q_per_kv * c->head_dim + c->gap,
+    const uint32_t q_kv_stride = c->n_q_per_kv * c->head_dim + c->gap,
                    kv_width = KV_HEADS * c->head_dim;
     d->kv = (struct kv_shape){.block_elems = LAYERS * KV_HEADS * head_elems,
                               .layer_elems = KV_HEADS * head_elems,
@@ -97,9 +97,9 @@ static void set_shapes(struct decode_data *d)
                               .v_stride = v_stride,
                               .is_ring = c->ring_blocks > 0};
     d->rope = (struct rope_args){.kv = d->kv,
-                                 .qkv_stride = KV_HEADS * q_group + 2 * kv_width + 5,
-                                 .q_floats = KV_HEADS * q_group,
-                                 .q_group = q_group,
+                                 .qkv_stride = KV_HEADS * q_kv_stride + 2 * kv_width + 5,
+                                 .q_floats = KV_HEADS * q_kv_stride,
+                                 .q_kv_stride = q_kv_stride,
                                  .kv_width = kv_width,
                                  .n_q_per_kv = c->n_q_per_kv,
                                  .n_rot = c->n_rot,
@@ -113,7 +113,7 @@ static void set_shapes(struct decode_data *d)
                                  .out_stride = KV_HEADS * c->n_q_per_kv * c->head_dim + PAD,
                                  .n_heads = KV_HEADS * c->n_q_per_kv,
                                  .n_q_per_kv = c->n_q_per_kv,
-                                 .q_group = q_group,
+                                 .q_kv_stride = q_kv_stride,
                                  .layer = LAYERS - 1,
                                  .window = c->window};
 }
@@ -164,7 +164,7 @@ static void expect_append(const struct decode_data *d, uint32_t seq)
     uint16_t k16[SPLIT_HEAD];
     memcpy(d->row, d->qkv + (size_t)seq * d->rope.qkv_stride, d->rope.qkv_stride * sizeof *d->row);
     for (uint32_t head = 0; head < KV_HEADS; head++) {
-        float *q = d->row + head * (size_t)d->rope.q_group;
+        float *q = d->row + head * (size_t)d->rope.q_kv_stride;
         float *k = d->row + d->rope.q_floats + head * (size_t)head_dim;
         uint16_t *keys = keys_of(d, d->expected[seq], head, pos / KV_BLOCK);
         for (uint32_t h = 0; h < d->c.n_q_per_kv; h++)
@@ -187,7 +187,7 @@ static void check_token(const struct decode_data *d, uint32_t seq, const float *
     expect_append(d, seq);
     assert_same(d->caches[seq], d->expected[seq], d->cache_elems[seq] * 2, "the cache");
     for (uint32_t h = 0; h < n_heads; h++) {
-        const float *q = d->row + h / d->c.n_q_per_kv * (size_t)d->rope.q_group +
+        const float *q = d->row + h / d->c.n_q_per_kv * (size_t)d->rope.q_kv_stride +
                          h % d->c.n_q_per_kv * (size_t)head_dim;
         expect_attention(&d->kv, keys_of(d, d->expected[seq], h / d->c.n_q_per_kv, 0),
                          d->c.ring_blocks > 0 ? d->c.ring_blocks : UINT32_MAX,

@@ -290,7 +290,7 @@ static void check_append(const struct attn_run *a, enum twin_order order)
                                    .kv = a->kv,
                                    .qkv_stride = a->stride,
                                    .q_floats = a->q_width,
-                                   .q_group = a->q_width,
+                                   .q_kv_stride = a->q_width,
                                    .kv_width = c.head_dim,
                                    .n_q_per_kv = c.n_q_per_kv,
                                    .n_rot = c.n_rot,
@@ -330,7 +330,7 @@ static void check_attention(struct attn_case c, struct random *r, enum twin_orde
                                    .n_tokens = c.n_pos,
                                    .qkv_stride = a.stride,
                                    .out_stride = a.q_width,
-                                   .q_group = a.q_width,
+                                   .q_kv_stride = a.q_width,
                                    .n_heads = c.n_q_per_kv,
                                    .n_q_per_kv = c.n_q_per_kv};
     launch("attn_apply",

@@ -114,13 +114,13 @@ static void check_grouping(uint32_t n_experts, uint32_t n_pairs, enum twin_order
         chosen[i].expert = next_u32(&r) % n_experts;
         n[chosen[i].expert]++;
     }
-    const struct group_pairs_args a = {.chosen = chosen,
-                                       .starts = starts,
-                                       .pairs = pairs,
-                                       .n_active = &n_active,
-                                       .n_pairs = n_pairs,
-                                       .n_experts = n_experts};
-    launch("group_pairs", 1, 1, 1, 0, &a, order);
+    const struct sort_pairs_args a = {.chosen = chosen,
+                                      .starts = starts,
+                                      .pairs = pairs,
+                                      .n_active = &n_active,
+                                      .n_pairs = n_pairs,
+                                      .n_experts = n_experts};
+    launch("sort_pairs", 1, 1, 1, 0, &a, order);
     for (size_t e = 0; e < n_experts; e++) {
         assert_int_equal(starts[e], place);
         n_expected += n[e] > 0;

@@ -326,9 +326,9 @@ static void gaps_between_tensors_are_allowed(void **state)
     gguf_close(g);
 }
 
-/* The size of a type that the engine does not know is its span: the bytes up to the next tensor, or
+/* The size of a type that the engine does not know is its room: the bytes up to the next tensor, or
  * to the end of the file. */
-static void foreign_types_get_the_span_as_their_size(void **state)
+static void foreign_types_get_the_room_as_their_size(void **state)
 {
     enum { TL2 = 39, UNKNOWN = 4711, I2_S = 36 };
     (void)state;
@@ -398,7 +398,7 @@ static void types_are(uint32_t id, size_t a_bytes, size_t n_cols, size_t n_rows,
 }
 
 /* 2048 elements: 576 bytes in blocks of 64, 544 in blocks of 128, both multiples of 32. */
-static void the_span_tells_blocks_of_64_from_blocks_of_128(void **state)
+static void the_room_tells_blocks_of_64_from_blocks_of_128(void **state)
 {
     (void)state;
     types_are(42, 576, 1024, 2, 576, TENSOR_Q2_0, TENSOR_Q2_0);
@@ -472,8 +472,8 @@ int main(void)
         cmocka_unit_test(a_truncated_file_names_the_tensor),
         cmocka_unit_test(each_cut_says_download_it_again),
         cmocka_unit_test(gaps_between_tensors_are_allowed),
-        cmocka_unit_test(foreign_types_get_the_span_as_their_size),
-        cmocka_unit_test(the_span_tells_blocks_of_64_from_blocks_of_128),
+        cmocka_unit_test(foreign_types_get_the_room_as_their_size),
+        cmocka_unit_test(the_room_tells_blocks_of_64_from_blocks_of_128),
         cmocka_unit_test(refuses_two_meanings_of_an_id_in_a_file),
         cmocka_unit_test(a_truncated_tensor_has_the_type_of_the_others),
         cmocka_unit_test(a_hundred_thousand_names_are_fast),

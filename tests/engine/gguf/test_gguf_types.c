@@ -101,15 +101,15 @@ static void known_ids_give_their_types(void **state)
 {
     (void)state;
     for (enum tensor_type t = TENSOR_F32; t < TENSOR_OTHER; t++) {
-        size_t span = 0;
-        assert_true(tensor_bytes(t, 256, 4, &span));
-        assert_int_equal(tensor_type_decide(tensor_geometries[t].file_id, 256, 4, span, 32), t);
+        size_t room = 0;
+        assert_true(tensor_bytes(t, 256, 4, &room));
+        assert_int_equal(tensor_type_decide(tensor_geometries[t].file_id, 256, 4, room, 32), t);
     }
     assert_int_equal(tensor_type_decide(4711, 256, 4, 1024, 32), TENSOR_OTHER);
 }
 
 /* The types of ik_llama.cpp had no row scales before October 2024. */
-static void row_scales_are_decided_by_the_span(void **state)
+static void row_scales_are_decided_by_the_room(void **state)
 {
     (void)state;
     const size_t n = 2560 * 640;
@@ -120,7 +120,7 @@ static void row_scales_are_decided_by_the_span(void **state)
 }
 
 /* bitnet.cpp's I2_S and upstream's removed IQ4_NL_4_4 share id 36. */
-static void id_36_is_decided_by_the_span(void **state)
+static void id_36_is_decided_by_the_room(void **state)
 {
     (void)state;
     const size_t n = 2560 * 640;
@@ -131,16 +131,16 @@ static void id_36_is_decided_by_the_span(void **state)
     assert_int_equal(tensor_type_decide(36, 2560, 640, n / 4 + 4096, 32), TENSOR_I2_S);
 }
 
-static void check_unusable(uint32_t id, size_t n_cols, size_t n_rows, size_t span, const char *name,
+static void check_unusable(uint32_t id, size_t n_cols, size_t n_rows, size_t room, const char *name,
                            const char *advice)
 {
-    const struct unusable_type v = tensor_type_unusable(id, n_cols, n_rows, span, 32);
+    const struct unusable_type v = tensor_type_unusable(id, n_cols, n_rows, room, 32);
     assert_string_equal(v.name, name);
     if (!strstr(v.advice, advice))
         fail_msg("%s: '%s' does not say '%s'", name, v.advice, advice);
 }
 
-static void the_span_selects_the_name_of_an_id(void **state)
+static void the_room_selects_the_name_of_an_id(void **state)
 {
     (void)state;
     const size_t k = 2560, m = 640, n = k * m;
@@ -161,7 +161,7 @@ static void the_span_selects_the_name_of_an_id(void **state)
     assert_null(tensor_type_unusable(4711, k, m, n, 32).name);
 }
 
-static void ids_have_names_without_a_span(void **state)
+static void ids_have_names_without_a_room(void **state)
 {
     (void)state;
     assert_string_equal(tensor_type_id_name(39), "TL2 or MXFP4 (39)");
@@ -177,10 +177,10 @@ int main(void)
         cmocka_unit_test(bonsai_has_its_published_sizes),
         cmocka_unit_test(overflows_and_partial_blocks_are_refused),
         cmocka_unit_test(known_ids_give_their_types),
-        cmocka_unit_test(id_36_is_decided_by_the_span),
-        cmocka_unit_test(row_scales_are_decided_by_the_span),
-        cmocka_unit_test(the_span_selects_the_name_of_an_id),
-        cmocka_unit_test(ids_have_names_without_a_span),
+        cmocka_unit_test(id_36_is_decided_by_the_room),
+        cmocka_unit_test(row_scales_are_decided_by_the_room),
+        cmocka_unit_test(the_room_selects_the_name_of_an_id),
+        cmocka_unit_test(ids_have_names_without_a_room),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -86,8 +86,8 @@ static void architectures_types_and_tensors_have_rows(void **state)
                  {12, REFUSED_DENSE},   {23, REFUSED_DENSE}};
     for (size_t i = 0; i < sizeof types / sizeof types[0]; i++) {
         /* 256 columns and a row: 42 bytes are STQ1_0, 52 IQ1_BN without the scale of the row */
-        const size_t span = types[i].id == 42 ? 42 : types[i].id == 134 ? 52 : 1000;
-        const struct unusable_type v = tensor_type_unusable(types[i].id, 256, 1, span, 1);
+        const size_t room = types[i].id == 42 ? 42 : types[i].id == 134 ? 52 : 1000;
+        const struct unusable_type v = tensor_type_unusable(types[i].id, 256, 1, room, 1);
         assert_int_equal(refusal_of_type(v.name), types[i].row);
     }
     assert_int_equal(refusal_of_tensor(bn_str_of("blk.3.norm_in.weight")), REFUSED_EMBEDDINGS);

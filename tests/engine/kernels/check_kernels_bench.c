@@ -190,13 +190,13 @@ static void bench_matmul(struct bench *b, const uint8_t *lines, size_t n_lines, 
                 g->gather(packed, n_lines, n_tokens, (int8_t *)(panel + PANEL_ROWS * q_bytes));
             for (size_t r = n_rows * me / b->n_threads; r < row_end; r += PANEL_ROWS) {
                 g->unpack(&w, r, size_min(r + PANEL_ROWS, row_end), panel);
-                for (size_t t = 0; t < n_tokens; t += g->block_tokens)
+                for (size_t t = 0; t < n_tokens; t += g->call_tokens)
                     g->matmul(
                         &w, r, size_min(r + PANEL_ROWS, row_end),
                         &(struct ternary_batch){.q = gathered + t * q_bytes,
                                                 .q_sums = sums,
                                                 .panel = panel,
-                                                .n_tokens = size_min(g->block_tokens, n_tokens - t),
+                                                .n_tokens = size_min(g->call_tokens, n_tokens - t),
                                                 .acc = mine,
                                                 .acc_stride = PANEL_ROWS});
             }

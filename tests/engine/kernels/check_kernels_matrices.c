@@ -191,8 +191,8 @@ static void multiply(const struct ternary_gemm *g, const struct ternary_case *t,
     for (size_t i = 0; i < t->n_tokens; i++)
         g->pack(t->q + i * q_bytes, t->w.n_lines, i, packed);
     g->unpack(&t->w, t->row0, t->row1, panel);
-    for (size_t i = 0; i < t->n_tokens; i += g->block_tokens) {
-        const size_t n = size_min(g->block_tokens, t->n_tokens - i);
+    for (size_t i = 0; i < t->n_tokens; i += g->call_tokens) {
+        const size_t n = size_min(g->call_tokens, t->n_tokens - i);
         g->matmul(
             &t->w, t->row0, t->row1,
             &(struct ternary_batch){.q = g->gather(packed + i * q_bytes, t->w.n_lines, n, own),

@@ -19,13 +19,13 @@
 
 #define FEW_TOKENS 16   /* most tokens per thread block of linear_few: two mma tiles of 8 */
 #define FEW_ROWS 16     /* rows per thread block of linear_few: one mma tile */
-#define FEW_THREADS 128 /* threads per block of linear_few: one for each token and two rows */
-#define ONE_THREADS 256 /* threads per block of linear_one */
+#define FEW_THREADS 128 /* per thread block of linear_few: one for each token and two rows */
+#define ONE_THREADS 256 /* per thread block of linear_one */
 #define ONE_BLOCKS 3    /* thread blocks of linear_one that fit on a multiprocessor */
 /* 16-byte chunks of a row that a thread of linear_one preloads: 8 threads hold 2,560 columns */
 #define ONE_CHUNKS 5
 #define ROW_TILE 8192    /* floats of a row in shared memory: 32 kB */
-#define NORM_THREADS 256 /* threads per block of norm_quantise */
+#define NORM_THREADS 256 /* per thread block of norm_quantise */
 /* Norm weights that linear_one copies to shared memory, where the int8 values later replace them.
  * At least ROW_TILE - 4 * NORM_HELD * ONE_THREADS = 3,072 are needed. More are better, because a
  * thread then holds fewer in registers. With the tile, 47,360 of 49,152 bytes are in use, and
@@ -49,7 +49,8 @@
 #define ATTN_MAX_SHARES 128
 #define SPLIT_TILE 128 /* elements of a head whose keys or values attn_split holds at once */
 #define SPLIT_HEAD 256 /* widest head of attn_split */
-/* Threads per block of attn_split: a warp for each query head and one for the token's key. */
+/* Threads per thread block of attn_split: a warp for each query head and one for the token's
+ * key. */
 #define SPLIT_THREADS (32 * ATTN_HEADS + 32)
 /* A slot has the results of a position block and query head: o (head_dim), padding, m, l, padding.
  * Its address is a multiple of 16 bytes. SLOT_M: index of m. */
@@ -140,7 +141,7 @@ struct linear_args {
 };
 
 /* Norm and W q of one token in one kernel. The members q, q_s and q_sum of both are not used. Grid:
- * groups of 2 * ONE_THREADS / n_lanes rows. */
+ * sets of 2 * ONE_THREADS / n_lanes rows. */
 struct norm_linear_args {
     struct norm_args norm;
     struct linear_args linear;
@@ -155,22 +156,22 @@ struct rope_args {
     const float *q_norm, *k_norm; /* (head_dim), or NULL */
     float *qkv;                   /* (n_tokens, qkv_stride): q (q_floats), k and v (kv_width) */
     struct kv_shape kv;
-    /* n_q_per_kv: query heads per KV head. q_group: floats from the first query of a KV head to
+    /* n_q_per_kv: query heads per KV head. q_kv_stride: floats from the first query of a KV head to
      * that of the next one; gates may lie between them. layer: number among those with a ring, or
      * among those with all keys and values. neox: 1 if the elements of a pair are n_rot / 2 apart,
      * 0 if they are adjacent. */
-    uint32_t qkv_stride, q_floats, q_group, kv_width, n_q_per_kv, n_rot, layer, neox;
+    uint32_t qkv_stride, q_floats, q_kv_stride, kv_width, n_q_per_kv, n_rot, layer, neox;
     float q_scale, eps;
 };
 
-/* Attention of each token over the keys and values of its sequence. n_q_per_kv, q_group, layer: as
- * in rope_args. window: keys that a token sees, its own included; 0: all. */
+/* Attention of each token over the keys and values of its sequence. n_q_per_kv, q_kv_stride, layer:
+ * as in rope_args. window: keys that a token sees, its own included; 0: all. */
 struct attn_args {
     const struct cuda_token *tokens;
     const float *qkv; /* as in rope_args */
     float *out;       /* (n_tokens, out_stride) */
     struct kv_shape kv;
-    uint32_t n_tokens, qkv_stride, out_stride, n_heads, n_q_per_kv, q_group, layer, window;
+    uint32_t n_tokens, qkv_stride, out_stride, n_heads, n_q_per_kv, q_kv_stride, layer, window;
 };
 
 /* rope_append and attention in one kernel, for tokens of different sequences with heads of at most
@@ -179,7 +180,7 @@ struct split_args {
     struct rope_args rope;
     struct attn_args attn;
     uint32_t *n_ended; /* (n_tokens, n_head_chunks) shares that have ended; 0 before and after */
-    uint32_t n_head_chunks; /* groups of up to ATTN_HEADS query heads with the same KV head */
+    uint32_t n_head_chunks; /* sets of up to ATTN_HEADS query heads with the same KV head */
 };
 
 /* Copies words of four bytes between device memory and mapped host memory. */
@@ -196,7 +197,7 @@ struct read_args {
     uint32_t *sum;     /* (1) its value has no meaning */
 };
 
-/* Name, argument struct, threads per block. */
+/* Name, argument struct, threads per thread block. */
 #define CUDA_KERNELS(X)                                                                            \
     X(embed_rows, embed_args, EMBED_COLS / 8)                                                      \
     X(rotate_rows, rotate_args, 512)                                                               \
@@ -226,7 +227,7 @@ struct read_args {
     X(r16_float, r16_args, R16_THREADS)                                                            \
     X(router_logits, router_args, ROUTER_THREADS)                                                  \
     X(choose_experts, choose_args, 32)                                                             \
-    X(group_pairs, group_pairs_args, PAIR_THREADS)                                                 \
+    X(sort_pairs, sort_pairs_args, PAIR_THREADS)                                                   \
     X(experts_one, experts_args, R16_THREADS)                                                      \
     X(experts_many, experts_args, R16_THREADS)                                                     \
     X(experts_float, experts_args, R16_THREADS)                                                    \

@@ -22,7 +22,7 @@
 
 /* The tokens of one sequence in a pass, and its recurrent state before and after them. A state
  * consists of the states of all delta nets. Each has a (dim, dim) matrix for each value head, in
- * blocks of STATE_COLS columns, then the last STATE_TAPS - 1 inputs of the convolution, oldest
+ * strips of STATE_COLS columns, then the last STATE_TAPS - 1 inputs of the convolution, oldest
  * first. */
 struct cuda_run {
     const float *from; /* NULL: zeros, because the sequence has no earlier tokens */
@@ -60,7 +60,7 @@ struct delta_norm_args {
     float q_scale, eps;
 };
 
-/* The tokens of each run pass through the state of each value head. Grid: runs, value heads, blocks
+/* The tokens of each run pass through the state of each value head. Grid: runs, value heads, strips
  * of STATE_COLS columns. */
 struct delta_run_args {
     const struct cuda_run *runs;

@@ -17,7 +17,7 @@
 #define MAX_USED_EXPERTS 64 /* of a token */
 #define ROUTER_THREADS 64   /* per thread block of router_logits: 8 for each expert */
 #define ROUTER_TILE 8       /* tokens that share one load of the router's rows */
-#define PAIR_THREADS 1024   /* of group_pairs: at least MAX_EXPERTS */
+#define PAIR_THREADS 1024   /* of sort_pairs: at least MAX_EXPERTS */
 #define EXPERT_TILES 4      /* thread blocks that share the pairs of an expert */
 #define ADD_THREADS 128     /* elements of h per thread block of add_experts */
 
@@ -26,8 +26,8 @@ struct cuda_choice {
     float weight; /* softmax of z over the chosen experts of the token */
 };
 
-/* z(e) = dot64(row e of the router, x), not quantised. Grid: groups of ROUTER_THREADS / 8 experts,
- * groups of ROUTER_TILE tokens. */
+/* z(e) = dot64(row e of the router, x), not quantised. Grid: sets of ROUTER_THREADS / 8 experts,
+ * sets of ROUTER_TILE tokens. */
 struct router_args {
     const float *rows; /* (n_experts, n) */
     const float *x;    /* (n_tokens, x_stride) */
@@ -48,7 +48,7 @@ struct choose_args {
 
 /* Sorts the pairs of a pass by expert. The order of an expert's pairs is not defined and has no
  * effect on any result. starts[n_experts] is n_pairs. Grid: 1. */
-struct group_pairs_args {
+struct sort_pairs_args {
     const struct cuda_choice *chosen; /* (n_pairs) */
     uint32_t *starts;                 /* (n_experts + 1) first place of each expert in `pairs` */
     uint32_t *pairs;                  /* (n_pairs) */
@@ -63,7 +63,7 @@ struct group_pairs_args {
 struct experts_args {
     struct r16_args w;
     const struct cuda_choice *chosen;
-    const uint32_t *starts, *pairs; /* as in group_pairs_args; only experts_many uses them */
+    const uint32_t *starts, *pairs; /* as in sort_pairs_args; only experts_many uses them */
     uint32_t n_groups;              /* row groups of one expert in a section */
     uint32_t n_used;
     uint32_t pairs_per_input; /* n_used if the inputs are those of tokens, 1 if each pair has one */

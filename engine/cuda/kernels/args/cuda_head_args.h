@@ -10,15 +10,15 @@
 #include <stdint.h>
 
 #define HEAD_ROWS 4    /* requested rows that share one load of the table or coarse plane */
-#define DOT_ROWS 16    /* table rows per block of rows_dot: 128 threads, 8 for each row */
+#define DOT_ROWS 16    /* table rows per thread block of rows_dot: 128 threads, 8 for each row */
 #define BEST_ROWS 16   /* table rows for which one best candidate is recorded: DOT_ROWS */
-#define BOUND_ROWS 64  /* table rows per block of coarse_bound: 128 threads, 4 for 2 rows */
+#define BOUND_ROWS 64  /* table rows per thread block of coarse_bound: 128 threads, 4 for 2 rows */
 #define COARSE_SUMS 16 /* partial sums of a row of the coarse plane */
-#define EMBED_COLS 512 /* columns per block of embed_rows, eight for each thread */
+#define EMBED_COLS 512 /* columns per thread block of embed_rows, eight for each thread */
 #define SCAN_THREADS 128
 #define PICK_THREADS 512
 #define COLLECT_THREADS 256
-#define COLLECT_IDS 1024 /* table rows per block of pick_collect, four for each thread */
+#define COLLECT_IDS 1024 /* table rows per thread block of pick_collect, four for each thread */
 #define PICK_FIRST 256   /* candidates in cuda_found, which is copied to the host */
 
 /* One requested row of logits: see head.h. */

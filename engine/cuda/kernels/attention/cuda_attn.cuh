@@ -18,7 +18,7 @@
 DEV const float *row_query(const struct attn_args *a, uint32_t kv_head, uint32_t row)
 {
     return a->qkv + (uint64_t)(row / a->n_q_per_kv) * a->qkv_stride +
-           (uint64_t)kv_head * a->q_group + row % a->n_q_per_kv * a->kv.head_dim;
+           (uint64_t)kv_head * a->q_kv_stride + row % a->n_q_per_kv * a->kv.head_dim;
 }
 
 /* Thread blocks with late tokens come first, because they take longest. A warp of 32 lanes has all
@@ -46,7 +46,7 @@ DEV struct apply_thread apply_thread_init(const struct attn_args *a)
         const uint32_t row = t / 8 + e * (APPLY_THREADS / 8);
         p.q[e] = row_query(a, p.kv_head, p.row0 + (row < p.n_rows ? row : 0));
     }
-    p.by_words = (a->kv.head_dim | a->qkv_stride | a->q_group) % 4 == 0;
+    p.by_words = (a->kv.head_dim | a->qkv_stride | a->q_kv_stride) % 4 == 0;
     return p;
 }
 

@@ -46,7 +46,7 @@ DEV struct attn_thread attn_thread_init(const struct attn_args *a, uint32_t toke
     p.head = kv_head * a->n_q_per_kv + first;
     p.n_heads = a->n_q_per_kv - first < ATTN_HEADS ? a->n_q_per_kv - first : ATTN_HEADS;
     p.pos = (uint32_t)a->tokens[token].pos;
-    p.q = a->qkv + (uint64_t)token * a->qkv_stride + (uint64_t)kv_head * a->q_group +
+    p.q = a->qkv + (uint64_t)token * a->qkv_stride + (uint64_t)kv_head * a->q_kv_stride +
           first * a->kv.head_dim;
     p.oldest = oldest_seen(a->window, p.pos);
     p.kv = kv_begin(&a->kv, &a->tokens[token], a->layer, kv_head);

@@ -47,7 +47,7 @@ KERNEL(delta_convolve, delta_convolve_args, CONVOLVE_THREADS)
     }
 }
 
-/* dot64(x, x) by a block of 64 threads. */
+/* dot64(x, x) by a thread block of 64 threads. */
 DEV float head_square64(const float *x, uint32_t n)
 {
     float v = 0.0f;

@@ -53,9 +53,9 @@ DEV float run_column(const struct state_column *c, uint32_t dim, const float *q,
 DEV void run_in_memory(const struct delta_run_args *a, const struct cuda_run *run)
 {
     const uint32_t head = block_y(), key_head = head % a->n_key_heads;
-    const uint32_t block = block_z() * STATE_COLS, column = block + thread_x();
-    const uint32_t width = a->dim - block < STATE_COLS ? a->dim - block : STATE_COLS;
-    const uint64_t at = a->matrices + ((uint64_t)head * a->dim + block) * a->dim + thread_x();
+    const uint32_t strip = block_z() * STATE_COLS, column = strip + thread_x();
+    const uint32_t width = a->dim - strip < STATE_COLS ? a->dim - strip : STATE_COLS;
+    const uint64_t at = a->matrices + ((uint64_t)head * a->dim + strip) * a->dim + thread_x();
     struct state_column c = {run->from ? run->from + at : NULL, run->to + at, width};
     if (thread_x() >= width)
         return;
@@ -158,10 +158,10 @@ DEV void run_in_registers(const struct delta_run_args *a, const struct cuda_run 
                           struct delta_token (*tokens)[DELTA_BATCH], uint32_t n_rows)
 {
     const uint32_t half = thread_x() % 32 / 16, column = thread_x() / 32 * 16 + thread_x() % 16;
-    const uint32_t head = block_y(), block = block_z() * STATE_COLS;
-    const uint64_t at = a->matrices + ((uint64_t)head * a->dim + block) * a->dim + column;
+    const uint32_t head = block_y(), strip = block_z() * STATE_COLS;
+    const uint64_t at = a->matrices + ((uint64_t)head * a->dim + strip) * a->dim + column;
     float *out =
-        a->out + (uint64_t)run->token0 * a->out_stride + (uint64_t)head * a->dim + block + column;
+        a->out + (uint64_t)run->token0 * a->out_stride + (uint64_t)head * a->dim + strip + column;
     struct delta_elements next;
     float s[HELD_ROWS];
 #pragma unroll

@@ -65,7 +65,7 @@ KERNEL(rope_append, rope_args, 128)
     const struct cuda_token at = a.tokens[token];
     const float *c = a.c + (uint64_t)token * n_pairs, *s = a.s + (uint64_t)token * n_pairs;
     float *row = a.qkv + (uint64_t)token * a.qkv_stride;
-    float *q = row + (uint64_t)kv_head * a.q_group;
+    float *q = row + (uint64_t)kv_head * a.q_kv_stride;
     float *k = row + a.q_floats + (uint64_t)kv_head * head_dim;
     const float *v = k + a.kv_width;
 

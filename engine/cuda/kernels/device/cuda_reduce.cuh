@@ -7,7 +7,7 @@
 
 #include "engine/cuda/kernels/device/cuda_math.cuh"
 
-#define MAX_WARPS 32   /* per block: 1024 threads */
+#define MAX_WARPS 32   /* per thread block: 1024 threads */
 #define SQUARE_BATCH 6 /* elements that a thread of add_squares loads ahead */
 
 /* The last steps of sum64. In lane l, v is partial sum l plus partial sum l + 32. Addition is

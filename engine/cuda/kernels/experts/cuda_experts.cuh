@@ -15,7 +15,7 @@
 
 /* ---- pairs in the order of their experts ---- */
 
-KERNEL(group_pairs, group_pairs_args, PAIR_THREADS)
+KERNEL(sort_pairs, sort_pairs_args, PAIR_THREADS)
 {
     /* pairs of expert e - 1 in places[e]; after the sums, first place of expert e; at last its next
      * free place */

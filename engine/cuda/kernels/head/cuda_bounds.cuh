@@ -227,7 +227,7 @@ DEV void bound_rows(const struct bound_args *a, uint32_t x0, uint32_t n_x)
         store_bounds(a, query_at(a, x0, i), first + thread_x() % 32 / 4 * 2, sums + i);
 }
 
-/* Grid: groups of BOUND_ROWS plane rows; 1 for the single query, or groups of HEAD_ROWS queries. */
+/* Grid: sets of BOUND_ROWS plane rows; 1 for the single query, or sets of HEAD_ROWS queries. */
 KERNEL_EARLY(coarse_bound_one, bound_args, 128)
 {
     bound_rows(&a, block_y(), 1);

@@ -109,7 +109,7 @@ DEV void decode_eight(const uint8_t *row, uint32_t type, uint32_t i, uint32_t n,
         decode_plain(row, type, i, n, out);
 }
 
-/* Grid: tokens, groups of EMBED_COLS columns. A thread has eight columns. */
+/* Grid: tokens, sets of EMBED_COLS columns. A thread has eight columns. */
 KERNEL(embed_rows, embed_args, EMBED_COLS / 8)
 {
     const uint8_t *row = a.table + (uint64_t)a.tokens[block_x()].id * a.row_bytes;
@@ -213,7 +213,7 @@ DEV void dot_rows(const struct dot_args *a, uint32_t x0, uint32_t n_x)
         store_best(&a->out, x0 + thread_x(), first, zs[thread_x()]);
 }
 
-/* Grid: groups of DOT_ROWS table rows; rows of x, or groups of HEAD_ROWS of them. */
+/* Grid: sets of DOT_ROWS table rows; rows of x, or sets of HEAD_ROWS of them. */
 KERNEL(rows_dot_one, dot_args, 128)
 {
     dot_rows(&a, block_y(), 1);
@@ -225,7 +225,7 @@ KERNEL(rows_dot_few, dot_args, 128)
 }
 
 /* For logits that another kernel has computed: records the best of each BEST_ROWS, and whether all
- * are finite. A thread has BEST_ROWS logits. Grid: groups of SCAN_THREADS * BEST_ROWS logits,
+ * are finite. A thread has BEST_ROWS logits. Grid: sets of SCAN_THREADS * BEST_ROWS logits,
  * requested rows. */
 KERNEL(scan_logits, dot_args, SCAN_THREADS)
 {

@@ -179,7 +179,7 @@ DEV void collect_listed(const struct pick_args *a, uint32_t row, double floor, c
     }
 }
 
-/* Grid: groups of COLLECT_IDS table rows, requested rows. After bounds, the thread block lists its
+/* Grid: sets of COLLECT_IDS table rows, requested rows. After bounds, the thread block lists its
  * rows that reach the floor and multiplies them. The logits or bounds and x are older than the
  * floor, which is the only result of the previous kernel. */
 KERNEL_EARLY(pick_collect, pick_args, COLLECT_THREADS)

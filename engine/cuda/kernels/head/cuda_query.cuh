@@ -151,7 +151,7 @@ DEV uint32_t head_norm_four(const struct head_norm_args *a, struct four h, struc
     return largest;
 }
 
-#define NORM_AHEAD 2 /* groups of four norm weights that a thread loads early: 4,096 elements */
+#define NORM_AHEAD 2 /* fours of norm weights that a thread loads early: 4,096 elements */
 
 /* Grid: requested rows. The norm weights are constant, so they are loaded early. */
 KERNEL_EARLY(head_norm, head_norm_args, 512)

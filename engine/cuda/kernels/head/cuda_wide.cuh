@@ -36,7 +36,7 @@ DEV float wide_dot(const struct dot_args *a, uint32_t id, const float *x)
     const uint8_t *row = a->table + id * a->row_bytes + 8 * member;
     float sums[4] = {0.0f};
     if (!is_wide(a))
-        return row_dot(a, id, x); /* two groups of eight threads compute the same */
+        return row_dot(a, id, x); /* two sets of eight threads compute the same */
     for (uint32_t first = 0; first < a->n; first += 64 * WIDE_BATCH) {
         uint64_t w[WIDE_BATCH];
 #pragma unroll
@@ -61,7 +61,7 @@ DEV float wide_dot(const struct dot_args *a, uint32_t id, const float *x)
     return (sums[0] + sums[2]) + (sums[1] + sums[3]);
 }
 
-/* Logits of the table rows in ids, in that order, for one row x. Grid: groups of DOT_ROWS ids. */
+/* Logits of the table rows in ids, in that order, for one row x. Grid: sets of DOT_ROWS ids. */
 KERNEL(rows_dot_listed, dot_args, 16 * DOT_ROWS)
 {
     const uint32_t i = block_x() * DOT_ROWS + thread_x() / 16, n = a.out.n_vocab;

@@ -7,7 +7,7 @@
 
 #include "engine/cuda/kernels/device/cuda_reduce.cuh"
 
-/* Groups of four norm weights that a thread holds in registers. With 256 threads and ONE_NORM_TILE
+/* Fours of norm weights that a thread holds in registers. With 256 threads and ONE_NORM_TILE
  * weights in shared memory, five cover a row of ROW_TILE elements. */
 #define NORM_HELD 5
 /* 1.5 * 2^23. Adding it rounds a float below 2^22 in magnitude to an integer, half to even; the

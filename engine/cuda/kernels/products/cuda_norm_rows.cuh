@@ -9,9 +9,9 @@
 #include "engine/cuda/kernels/products/cuda_norm.cuh"
 
 #define NORM_BLOCKS 4                            /* thread blocks that fit on a multiprocessor */
-#define NORM_FOURS (ROW_TILE / 4 / NORM_THREADS) /* most groups of a thread */
+#define NORM_FOURS (ROW_TILE / 4 / NORM_THREADS) /* most fours of elements of a thread */
 
-/* Index of the first element of this thread's group u of four elements. */
+/* Index of the first element of this thread's elements number u, four at a time. */
 DEV uint32_t four_index(uint32_t u)
 {
     return 4 * (thread_x() + u * NORM_THREADS);

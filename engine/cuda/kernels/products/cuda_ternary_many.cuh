@@ -228,7 +228,7 @@ DEV void multiply_many(const struct linear_args *a, uint32_t n_parts)
     store_block(a, &b, part, warp_row, acc, tiles);
 }
 
-/* Grid: groups of MANY_ROWS rows, groups of MANY_TOKENS tokens. */
+/* Grid: sets of MANY_ROWS rows, sets of MANY_TOKENS tokens. */
 KERNEL_EARLY(linear_many, linear_args, MANY_THREADS)
 {
     multiply_many(&a, 1);

@@ -91,7 +91,7 @@ DEV void multiply_few(const struct linear_args *a, uint32_t n_tiles, const uint8
 }
 
 /* Up to FEW_TOKENS tokens times FEW_ROWS rows. Each warp has every FEW_WARPS-th line of the rows.
- * Grid: groups of FEW_ROWS rows, groups of FEW_TOKENS tokens. */
+ * Grid: sets of FEW_ROWS rows, sets of FEW_TOKENS tokens. */
 KERNEL_EARLY(linear_few, linear_args, FEW_THREADS)
 {
     /* Of each warp, of even and odd rows, of each token. The padding lets the lanes of a warp use
