@@ -55,7 +55,7 @@ static bool save_states(const struct states *st, const struct bn_stream *out, st
 }
 
 /* Read n_bytes and drop them. */
-static bool skip(const struct bn_stream *in, size_t n_bytes)
+static bool skip_bytes(const struct bn_stream *in, size_t n_bytes)
 {
     char unused[4096];
     for (size_t n; n_bytes > 0; n_bytes -= n) {
@@ -86,7 +86,7 @@ static bool load_states(struct states *st, size_t n_ids, const struct bn_stream 
         if (length <= last || length > n_ids)
             return bn_fail(err, BN_EFORMAT, "a saved state has a wrong length");
         void *to = states_add(st, (size_t)length);
-        if (!(to ? in->move(in->ud, to, st->state_bytes) : skip(in, st->state_bytes)))
+        if (!(to ? in->move(in->ud, to, st->state_bytes) : skip_bytes(in, st->state_bytes)))
             return bn_fail(err, BN_EIO, "the saved states are incomplete");
     }
     return true;

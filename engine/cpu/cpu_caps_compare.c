@@ -28,7 +28,7 @@
 #define N_TILE 3                /* tokens of an attn_tile */
 #define ROW_BYTES (N_TABLE * 4) /* of F32, the largest type */
 
-/* Room for the outputs of run_all; `record` asserts that they fit. */
+/* Room for the outputs of run_all; record_output asserts that they fit. */
 #define MAX_OUTPUTS 96
 #define OUTPUT_BYTES 131072
 
@@ -42,7 +42,7 @@ struct outputs {
     size_t n, n_bytes;
 };
 
-static void record(struct outputs *o, const char *kernel, const void *output, size_t n_bytes)
+static void record_output(struct outputs *o, const char *kernel, const void *output, size_t n_bytes)
 {
     assert(o->n < MAX_OUTPUTS && n_bytes <= OUTPUT_BYTES - o->n_bytes);
     memcpy(o->bytes + o->n_bytes, output, n_bytes);
@@ -78,33 +78,33 @@ static void run_vectors(const struct cpu_kernels *k, struct outputs *o)
     fill(x, N, 20.0f, 1);
     fill(w, N, 2.0f, 1000);
     k->rms_norm(x, w, N, 1e-5f, y);
-    record(o, "rms_norm", y, sizeof y);
+    record_output(o, "rms_norm", y, sizeof y);
     k->rotate(x, w, ROTATED, ROTATED, y);
-    record(o, "rotate", y, ROTATED * sizeof *y);
+    record_output(o, "rotate", y, ROTATED * sizeof *y);
     k->relu2_gate(x, w, N, y);
-    record(o, "relu2_gate", y, sizeof y);
+    record_output(o, "relu2_gate", y, sizeof y);
     k->silu_gate(x, w, N, y);
-    record(o, "silu_gate", y, sizeof y);
+    record_output(o, "silu_gate", y, sizeof y);
     k->sigmoid_gate(x, w, N, y);
-    record(o, "sigmoid_gate", y, sizeof y);
+    record_output(o, "sigmoid_gate", y, sizeof y);
     k->unit_norm(x, N, 1e-6f, 0.5f, y);
-    record(o, "unit_norm", y, sizeof y);
+    record_output(o, "unit_norm", y, sizeof y);
     /* The four rows of taps overlap: they begin 80 elements apart, and the last one ends with w. */
     k->conv_silu((const float *const[CONV_TAPS]){x, x + 1, x + 2, x + 3}, w, 80, N - 240, y);
-    record(o, "conv_silu", y, (N - 240) * sizeof *y);
+    record_output(o, "conv_silu", y, (N - 240) * sizeof *y);
     k->add(y, x, N);
-    record(o, "add", y, sizeof y);
+    record_output(o, "add", y, sizeof y);
     k->rope_neox(y, x, w, N - 1);
-    record(o, "rope_neox", y, sizeof y);
+    record_output(o, "rope_neox", y, sizeof y);
     k->rope_norm(y, x, w, N - 1);
-    record(o, "rope_norm", y, sizeof y);
+    record_output(o, "rope_norm", y, sizeof y);
     fill(x, N, 70000.0f, 2000);
     for (size_t i = 0; i < N; i++)
         acc[i] = (int32_t)random_bits(3000 + i);
     k->to_f16(x, N, half);
-    record(o, "to_f16", half, sizeof half);
+    record_output(o, "to_f16", half, sizeof half);
     k->scale_acc(acc, N, 0.37f, y);
-    record(o, "scale_acc", y, sizeof y);
+    record_output(o, "scale_acc", y, sizeof y);
 }
 
 /* Three tokens of a head with DELTA_COLS columns and a tail of 16, then one more token. */
@@ -121,12 +121,12 @@ static void run_delta(const struct cpu_kernels *k, struct outputs *o)
     struct delta_run run = {x,     x + DIM, x + 2 * DIM, STRIDE,    gates, 1,
                             N_RUN, DIM,     states[0],   states[1], y,     DIM};
     k->delta_run(&run);
-    record(o, "delta_run", y, sizeof y);
+    record_output(o, "delta_run", y, sizeof y);
     run.n_tokens = 1;
     run.from = states[1];
     run.to = states[0];
     k->delta_run(&run);
-    record(o, "delta_run", states[0], sizeof states[0]);
+    record_output(o, "delta_run", states[0], sizeof states[0]);
 }
 
 /* Convert and add sums of three tokens of N / 3 rows. One vector provides d and the bias. */
@@ -141,13 +141,13 @@ static void run_sums(const struct cpu_kernels *k, struct outputs *o)
     const struct acc_tile a = {acc, stride, 3, stride, x, 1.5f, x},
                           b = {acc, stride, 3, stride, x, 1.0f, NULL};
     k->acc_store(&a, y, stride);
-    record(o, "acc_store", y, sizeof y);
+    record_output(o, "acc_store", y, sizeof y);
     k->acc_add(&a, y, stride);
-    record(o, "acc_add", y, sizeof y);
+    record_output(o, "acc_add", y, sizeof y);
     k->acc_relu2(&a, &b, y, stride);
-    record(o, "acc_relu2", y, sizeof y);
+    record_output(o, "acc_relu2", y, sizeof y);
     k->acc_silu(&a, &b, y, stride);
-    record(o, "acc_silu", y, sizeof y);
+    record_output(o, "acc_silu", y, sizeof y);
 }
 
 struct ternary_case {
@@ -178,7 +178,7 @@ static void run_gemm(const struct ternary_gemm *g, const char *name, struct tern
                                           .acc = c->acc + t * N_ROWS,
                                           .acc_stride = N_ROWS});
     }
-    record(o, name, c->acc, sizeof c->acc);
+    record_output(o, name, c->acc, sizeof c->acc);
 }
 
 /* Multiply every third row, then use the lines as columns of one line each. */
@@ -194,14 +194,14 @@ static void run_skipping(const struct cpu_kernels *k, const struct ternary_case 
     for (size_t i = 0; i < N_ROWS; i += 3)
         rows[n_rows++] = (int32_t)i;
     k->ternary_listed(&w, rows, n_rows, c->q, c->q_sums[0], acc);
-    record(o, "ternary_listed", acc, sizeof acc);
+    record_output(o, "ternary_listed", acc, sizeof acc);
     fill(gate, N_ROWS, 1.0f, 70000);
     size_t n = k->live_gates(gate, N_ROWS, numbers);
-    record(o, "live_gates", numbers, n * sizeof numbers[0]);
+    record_output(o, "live_gates", numbers, n * sizeof numbers[0]);
     n = k->live_inputs(c->q, cols.n_cols, numbers);
-    record(o, "live_inputs", numbers, n * sizeof numbers[0]);
+    record_output(o, "live_inputs", numbers, n * sizeof numbers[0]);
     k->ternary_columns(&cols, numbers, n, c->q, acc);
-    record(o, "ternary_columns", acc, sizeof acc);
+    record_output(o, "ternary_columns", acc, sizeof acc);
 }
 
 static void run_ternary(const struct cpu_kernels *k, struct outputs *o)
@@ -220,14 +220,14 @@ static void run_ternary(const struct cpu_kernels *k, struct outputs *o)
         k->quantise(
             &(struct act_in){.x = x, .w = t % 2 ? norm : NULL, .n = n, .eps = 1e-5f, .ahead = x},
             c.q + t * N_LINES * LINE_COLS, &s);
-        record(o, "quantise", &s.s, sizeof s.s);
+        record_output(o, "quantise", &s.s, sizeof s.s);
         c.q_sums[t] = s.q_sum;
     }
-    record(o, "quantise", c.q_sums, sizeof c.q_sums);
-    record(o, "quantise", c.q, sizeof c.q);
+    record_output(o, "quantise", c.q_sums, sizeof c.q_sums);
+    record_output(o, "quantise", c.q, sizeof c.q);
     const struct ternary_mat w = {c.lines, N_ROWS, N_LINES, k->stream_ahead};
     k->ternary_matvec(&w, 0, N_ROWS, c.q, c.q_sums[0], c.acc);
-    record(o, "ternary_matvec", c.acc, N_ROWS * sizeof(int32_t));
+    record_output(o, "ternary_matvec", c.acc, N_ROWS * sizeof(int32_t));
     run_skipping(k, &c, o);
     run_gemm(&k->few, "ternary_matmul for few tokens", &c, o);
     run_gemm(&k->medium, "ternary_matmul for a medium number of tokens", &c, o);
@@ -268,12 +268,12 @@ static void run_blocks_of(const struct cpu_kernels *k, struct r16_case *c, size_
         k->quantise_blocks(x, R16_COLS - 11, block_cols, c->q + t * R16_COLS,
                            c->units + t * n_blocks, c->q_sums + t * n_blocks);
     }
-    record(o, "quantise_blocks", c->q, N_TOKENS * R16_COLS);
-    record(o, "quantise_blocks", c->units, N_TOKENS * n_blocks * sizeof c->units[0]);
+    record_output(o, "quantise_blocks", c->q, N_TOKENS * R16_COLS);
+    record_output(o, "quantise_blocks", c->units, N_TOKENS * n_blocks * sizeof c->units[0]);
     memset(c->y, 0, sizeof c->y);
     k->r16_matvec(&w, 0, N_GROUPS, &(struct block_acts){c->q, c->units, c->q_sums, block_cols},
                   c->y);
-    record(o, "r16_matvec", c->y, N_GROUPS * R16_ROWS * sizeof c->y[0]);
+    record_output(o, "r16_matvec", c->y, N_GROUPS * R16_ROWS * sizeof c->y[0]);
     k->r16.unpack(&w, 1, 1 + R16_PANEL, c->panel);
     k->r16.matmul(&w, 1, 1 + R16_PANEL,
                   &(struct r16_batch){.q = c->q,
@@ -286,7 +286,7 @@ static void run_blocks_of(const struct cpu_kernels *k, struct r16_case *c, size_
                                       .panel = c->panel,
                                       .y = c->y,
                                       .y_stride = R16_PANEL * R16_ROWS});
-    record(o, "r16_matmul", c->y, sizeof c->y);
+    record_output(o, "r16_matmul", c->y, sizeof c->y);
 }
 
 static void run_r16(const struct cpu_kernels *k, struct outputs *o)
@@ -313,9 +313,9 @@ struct attn_case {
 static void record_attention(struct outputs *out, const char *kernel, const struct attn_case *c,
                              size_t n_tokens)
 {
-    record(out, kernel, c->m, n_tokens * N_Q * sizeof(float));
-    record(out, kernel, c->l, n_tokens * N_Q * sizeof(float));
-    record(out, kernel, c->o, n_tokens * N_Q * HEAD_DIM * sizeof(float));
+    record_output(out, kernel, c->m, n_tokens * N_Q * sizeof(float));
+    record_output(out, kernel, c->l, n_tokens * N_Q * sizeof(float));
+    record_output(out, kernel, c->o, n_tokens * N_Q * HEAD_DIM * sizeof(float));
 }
 
 /* Two position blocks with the same keys and values, for three tokens with the same query: q_stride
@@ -366,11 +366,11 @@ static void run_attention(const struct cpu_kernels *k, struct outputs *out)
                                        .o = c.o});
     record_attention(out, "attn_block", &c, 1);
     k->attn_merge(&big_m, &big_l, big_o, c.m, c.l, c.o, HEAD_DIM);
-    record(out, "attn_merge", &big_m, sizeof big_m);
-    record(out, "attn_merge", &big_l, sizeof big_l);
-    record(out, "attn_merge", big_o, sizeof big_o);
+    record_output(out, "attn_merge", &big_m, sizeof big_m);
+    record_output(out, "attn_merge", &big_l, sizeof big_l);
+    record_output(out, "attn_merge", big_o, sizeof big_o);
     k->attn_finish(big_o, big_l, HEAD_DIM, y);
-    record(out, "attn_finish", y, sizeof y);
+    record_output(out, "attn_finish", y, sizeof y);
     run_attn_tile(k->attn_tile, KV_BLOCK, 62, NULL, &c);
     record_attention(out, "attn_tile", &c, N_TILE);
     run_attn_tile(k->attn_tile_q8, 43, 43, scales, &c);
@@ -409,9 +409,9 @@ static void run_rows(const struct cpu_kernels *k, struct outputs *o)
         for (size_t r = 0; r < 3; r++)
             fill_row(rows + r * ROW_BYTES, type, 90000 + 10000 * r);
         k->row_decode[type](rows, N_TABLE, y);
-        record(o, "row_decode", y, sizeof y);
+        record_output(o, "row_decode", y, sizeof y);
         k->rows_dot[type](&table, h, N_TABLE, z, y);
-        record(o, "rows_dot", z, sizeof z);
+        record_output(o, "rows_dot", z, sizeof z);
     }
 }
 
@@ -453,7 +453,7 @@ static void run_coarse_states(const struct cpu_kernels *k, const struct coarse_m
     k->coarse_gather(x, 2, N_BLOCKS, g.gathered);
     k->coarse_bound_states(
         m, 0, N_ROWS, &(struct coarse_states){2, g.gathered, g.fix, g.spread2, g.unit}, bounds);
-    record(o, "coarse_bound_states", g.bounds, sizeof g.bounds);
+    record_output(o, "coarse_bound_states", g.bounds, sizeof g.bounds);
 }
 
 static void run_coarse(const struct cpu_kernels *k, struct outputs *o)
@@ -465,9 +465,9 @@ static void run_coarse(const struct cpu_kernels *k, struct outputs *o)
         worst[r] = k->coarse_pack(w, N_BLOCKS, r, c.lines + r * N_BLOCKS * LINE_BYTES,
                                   c.steps + r * STEP_STRIDE);
     }
-    record(o, "coarse_pack", worst, sizeof worst);
-    record(o, "coarse_pack", c.lines, sizeof c.lines);
-    record(o, "coarse_pack", c.steps, sizeof c.steps);
+    record_output(o, "coarse_pack", worst, sizeof worst);
+    record_output(o, "coarse_pack", c.lines, sizeof c.lines);
+    record_output(o, "coarse_pack", c.steps, sizeof c.steps);
     for (size_t i = 0; i < sizeof c.x; i++) /* the second plane holds 2 * low: even numbers */
         c.x[i] =
             (int8_t)((int)(random_bits(300000 + i) % 255) - 127) & (i / COARSE_COLS % 2 ? ~1 : ~0);
@@ -477,7 +477,7 @@ static void run_coarse(const struct cpu_kernels *k, struct outputs *o)
     const struct coarse_mat m = {c.lines, c.steps, N_BLOCKS, STEP_STRIDE, k->stream_ahead};
     const struct coarse_query q = {c.x, c.fix, c.spread, 0.37f};
     k->coarse_bound(&m, 0, N_ROWS, &q, c.bounds);
-    record(o, "coarse_bound", c.bounds, sizeof c.bounds);
+    record_output(o, "coarse_bound", c.bounds, sizeof c.bounds);
     run_coarse_states(k, &m, c.x, o);
 }
 

@@ -197,7 +197,7 @@ void experts_choose(struct cpu_thread *th, size_t layer, struct rows h)
 /* ---- gate and up ---- */
 
 /* Limit the values of gate from above, and those of up at both ends. A NaN stays. */
-static void clamp(float limit, size_t n, float *gate, float *up)
+static void clamp_gate_up(float limit, size_t n, float *gate, float *up)
 {
     for (size_t i = 0; i < n; i++)
         gate[i] = gate[i] > limit ? limit : gate[i];
@@ -230,7 +230,7 @@ static void gate_one(struct cpu_thread *th, const struct expert_range *r,
     const size_t n = (r->end - r->begin) * R16_ROWS;
     linear_r16_multiply_one(th, w, &gate, in, token, th->y[0]);
     linear_r16_multiply_one(th, w, &up, in, token, th->y[1]);
-    clamp(b->model->layers[r->layer].traits.clamp, n, th->y[0], th->y[1]);
+    clamp_gate_up(b->model->layers[r->layer].traits.clamp, n, th->y[0], th->y[1]);
     b->k.silu_gate(th->y[0], th->y[1], n, y + r->begin * R16_ROWS);
 }
 
@@ -249,8 +249,8 @@ static void gate_panel(struct cpu_thread *th, const struct expert_range *r, size
         linear_r16_multiply_panel(th, w, &gate, in, i, n, th->y[0]);
         linear_r16_multiply_panel(th, w, &up, in, i, n, th->y[1]);
         /* A result has R16_PANEL row groups, also if the range has fewer; the others are unused. */
-        clamp(b->model->layers[r->layer].traits.clamp, n * R16_PANEL * R16_ROWS, th->y[0],
-              th->y[1]);
+        clamp_gate_up(b->model->layers[r->layer].traits.clamp, n * R16_PANEL * R16_ROWS, th->y[0],
+                      th->y[1]);
         for (size_t k = 0; k < n; k++) {
             const size_t at = k * R16_PANEL * R16_ROWS;
             b->k.silu_gate(th->y[0] + at, th->y[1] + at, (r->end - r->begin) * R16_ROWS,

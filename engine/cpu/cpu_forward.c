@@ -28,7 +28,8 @@ static bool is_cancelled(struct cpu_thread *th)
 }
 
 /* Call the trace callback, which only tests set, with the result of a step for each token. */
-static void trace(struct cpu_thread *th, const char *step, size_t layer, struct rows x, size_t n)
+static void trace_step(struct cpu_thread *th, const char *step, size_t layer, struct rows x,
+                       size_t n)
 {
     const struct backend_config *cfg = &th->pass->b->cfg;
     if (!cfg->trace)
@@ -46,18 +47,18 @@ static void run_attention(struct cpu_thread *th, size_t i)
     const struct cpu_shape *shape = &b->shape;
     const struct rows qkv = {b->scratch.qkv, shape->widths.qkv_stride};
     const struct rows attn = {b->scratch.attn, shape->widths.attn_stride};
-    trace(th, "qkv", i, qkv, shape->widths.q_floats + 2 * shape->widths.kv_width);
+    trace_step(th, "qkv", i, qkv, shape->widths.q_floats + 2 * shape->widths.kv_width);
 
     /* apply QK norm and RoPE to q and k, scale q, append k and v to the cache */
     attn_append(th, i);
     thread_sync(th);
     thread_end_step(th, PROFILE_ROPE);
-    trace(th, "rope", i, qkv, shape->widths.q_floats + shape->widths.kv_width);
+    trace_step(th, "rope", i, qkv, shape->widths.q_floats + shape->widths.kv_width);
 
     /* softmax(q k) v, causal; each KV head serves n_q_per_kv query heads */
     attn_apply(th, i);
     thread_end_step(th, PROFILE_ATTN);
-    trace(th, "attn", i, attn, shape->widths.q_width);
+    trace_step(th, "attn", i, attn, shape->widths.q_width);
 }
 
 /* A gated delta net. q, k, v and z are in scratch.qkv, the results go to scratch.attn. */
@@ -67,13 +68,13 @@ static void run_delta_net(struct cpu_thread *th, size_t i)
     const struct delta_shape *d = &b->model->hp.delta;
     const struct rows qkv = {b->scratch.qkv, b->shape.widths.qkv_stride};
     const struct rows attn = {b->scratch.attn, b->shape.widths.attn_stride};
-    trace(th, "qkv", i, qkv, delta_channels(d) + delta_width(d));
+    trace_step(th, "qkv", i, qkv, delta_channels(d) + delta_width(d));
     delta_convolve(th, i);
     thread_sync(th);
     delta_apply(th, i);
     thread_sync(th);
     thread_end_step(th, PROFILE_DELTA);
-    trace(th, "delta", i, attn, delta_width(d));
+    trace_step(th, "delta", i, attn, delta_width(d));
 }
 
 static void run_experts(struct cpu_thread *th, size_t i)
@@ -94,7 +95,7 @@ static void run_experts(struct cpu_thread *th, size_t i)
     experts_add(th, i, ffn, h);
     thread_sync(th);
     thread_end_step(th, PROFILE_EXPERTS);
-    trace(th, "ffn_residual", i, h, b->model->hp.n_embd);
+    trace_step(th, "ffn_residual", i, h, b->model->hp.n_embd);
 }
 
 static void run_dense_ffn(struct cpu_thread *th, size_t i)
@@ -111,7 +112,7 @@ static void run_dense_ffn(struct cpu_thread *th, size_t i)
     linear_gate(th, &layer->gate_up, hp->ffn_act, ffn);
     thread_sync(th);
     thread_end_step(th, PROFILE_GATE_UP);
-    trace(th, "ffn", i, ffn, hp->n_ff);
+    trace_step(th, "ffn", i, ffn, hp->n_ff);
 
     /* h = h + W_down norm(ffn); without the norm if the model has no sub-norms */
     linear_input(th, &layer->down, ffn, layer->ffn_sub_norm);
@@ -121,7 +122,7 @@ static void run_dense_ffn(struct cpu_thread *th, size_t i)
         linear_prefetch(th, &layer[1].qkv, 1);
     thread_sync(th);
     thread_end_step(th, PROFILE_DOWN);
-    trace(th, "ffn_residual", i, h, hp->n_embd);
+    trace_step(th, "ffn_residual", i, h, hp->n_embd);
 }
 
 static void run_layer(struct cpu_thread *th, size_t i)
@@ -155,7 +156,7 @@ static void run_layer(struct cpu_thread *th, size_t i)
         linear_prefetch(th, &layer->gate_up, 2);
     thread_sync(th);
     thread_end_step(th, PROFILE_O);
-    trace(th, "attn_residual", i, h, hp->n_embd);
+    trace_step(th, "attn_residual", i, h, hp->n_embd);
 
     if (b->model->arch->experts)
         run_experts(th, i);
@@ -170,8 +171,8 @@ static void run_on_thread(void *ud, size_t index, size_t n_threads)
     th->n_threads = n_threads;
     embed_tokens(th);
     thread_end_step(th, PROFILE_EMBED);
-    trace(th, "embd", 0, (struct rows){pass->b->scratch.h, pass->b->shape.widths.h_stride},
-          pass->b->model->hp.n_embd);
+    trace_step(th, "embd", 0, (struct rows){pass->b->scratch.h, pass->b->shape.widths.h_stride},
+               pass->b->model->hp.n_embd);
     for (size_t i = 0; i < pass->b->model->hp.n_layers; i++) {
         if (is_cancelled(th))
             return;

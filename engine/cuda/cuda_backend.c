@@ -99,8 +99,8 @@ static bool check_memory(struct backend *b, const struct backend_plan *plan, str
 
 /* Sets inputs and output of a matrix in R1-256 or R16: a matrix uses only one of lines and groups.
  * `kind` is enum linear_kind. */
-static void connect(const struct backend *b, struct cuda_matrix *matrix, float *y, size_t stride,
-                    int32_t kind)
+static void connect_matrix(const struct backend *b, struct cuda_matrix *matrix, float *y,
+                           size_t stride, int32_t kind)
 {
     const struct cuda_scratch *s = &b->scratch;
     struct r16_args *groups = &matrix->groups;
@@ -122,14 +122,14 @@ static void connect_layers(struct backend *b)
     const int32_t act = b->model->hp.ffn_act == FFN_RELU2 ? LINEAR_RELU2 : LINEAR_SILU;
     for (size_t i = 0; i < b->model->hp.n_layers; i++) {
         struct cuda_layer *l = &b->layers[i];
-        connect(b, &l->qkv, s->qkv, shape->widths.qkv_stride, LINEAR_STORE);
-        connect(b, &l->o, s->h, shape->widths.h_stride, LINEAR_ADD);
-        connect(b, &l->gate_up, s->ffn, shape->widths.ffn_stride, act);
-        connect(b, &l->down, s->h, shape->widths.h_stride, LINEAR_ADD);
+        connect_matrix(b, &l->qkv, s->qkv, shape->widths.qkv_stride, LINEAR_STORE);
+        connect_matrix(b, &l->o, s->h, shape->widths.h_stride, LINEAR_ADD);
+        connect_matrix(b, &l->gate_up, s->ffn, shape->widths.ffn_stride, act);
+        connect_matrix(b, &l->down, s->h, shape->widths.h_stride, LINEAR_ADD);
         if (b->model->arch->experts)
             cuda_experts_connect(b, l);
     }
-    connect(b, &b->ternary_head, s->z, shape->widths.vocab_stride, LINEAR_STORE);
+    connect_matrix(b, &b->ternary_head, s->z, shape->widths.vocab_stride, LINEAR_STORE);
 }
 
 static bool open_backend(struct backend *b, const struct backend_control *control,

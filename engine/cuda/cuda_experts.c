@@ -30,8 +30,8 @@ void cuda_experts_connect(struct backend *b, struct cuda_layer *l)
 /* y = W x for all pairs, with the rows of their experts. n_rows: rows of one expert in a section, a
  * multiple of R16_ROWS (the model loader checks this). pairs_per_input, clamp: see
  * experts_args. */
-static void multiply(struct backend *b, const struct cuda_matrix *matrix, size_t n_rows,
-                     size_t pairs_per_input, float clamp)
+static void multiply_pairs(struct backend *b, const struct cuda_matrix *matrix, size_t n_rows,
+                           size_t pairs_per_input, float clamp)
 {
     const struct hparams *hp = &b->model->hp;
     const struct cuda_scratch *s = &b->scratch;
@@ -64,7 +64,7 @@ static void multiply(struct backend *b, const struct cuda_matrix *matrix, size_t
 }
 
 /* Computes x = norm(h), and chooses the experts of each token by the logits W_router x. */
-static void choose(struct backend *b, size_t layer)
+static void choose_experts(struct backend *b, size_t layer)
 {
     const struct hparams *hp = &b->model->hp;
     const struct cuda_scratch *s = &b->scratch;
@@ -129,16 +129,17 @@ void cuda_experts_apply(struct backend *b, size_t layer)
                                    .n_used = (uint32_t)hp->n_used_experts};
 
     /* choose the experts of each token by the logits W_router norm(h) */
-    choose(b, layer);
+    choose_experts(b, layer);
 
     /* silu(min(W_gate x, c)) * max(-c, min(W_up x, c)), for each chosen expert; x = norm(h), and c
      * is the clamp of the layer */
     cuda_groups_quantise(b, s->expert_x, NULL, b->shape.widths.h_stride, n_tokens, &l->gate_up);
-    multiply(b, &l->gate_up, hp->n_ff, hp->n_used_experts, b->model->layers[layer].traits.clamp);
+    multiply_pairs(b, &l->gate_up, hp->n_ff, hp->n_used_experts,
+                   b->model->layers[layer].traits.clamp);
 
     /* h = h + weight * (W_down ffn), for each chosen expert */
     cuda_groups_quantise(b, s->ffn, NULL, b->shape.widths.ffn_stride, n_pairs, &l->down);
-    multiply(b, &l->down, hp->n_embd, 1, 0.0f);
+    multiply_pairs(b, &l->down, hp->n_embd, 1, 0.0f);
     cuda_launch(&b->device, KERNEL_add_experts,
                 (struct cuda_grid){n_tokens, grid_blocks(hp->n_embd, ADD_THREADS), 1, 0}, &add);
 }

@@ -55,7 +55,7 @@ struct input {
 
 /* Enqueues norm and rotation, and returns their result as an input. Without a rotation, returns the
  * input unchanged. */
-static struct input rotated(struct backend *b, struct input in)
+static struct input rotate_input(struct backend *b, struct input in)
 {
     struct rotate_args args = {.x = in.x,
                                .w = in.w,
@@ -107,7 +107,7 @@ static void linear_many(struct backend *b, struct linear_args *args)
  * (enum linear_kind). */
 static void linear_apply(struct backend *b, struct input from, const struct cuda_matrix *matrix)
 {
-    const struct input in = rotated(b, from);
+    const struct input in = rotate_input(b, from);
     const struct linear_args *w = &matrix->lines;
     struct linear_args args = *w;
     const size_t n_tokens = b->pass.n_tokens;
@@ -383,8 +383,8 @@ bool cuda_forward(struct backend *b, struct bn_error *err)
 /* Captures a pass of one token with one requested row. `head` only decides whether the head is
  * screened. The graph reads token, position and request from the table, so it can be replayed with
  * other values. */
-static bool capture(struct backend *b, struct head_request head, CUgraphExec *out,
-                    struct bn_error *err)
+static bool capture_graph(struct backend *b, struct head_request head, CUgraphExec *out,
+                          struct bn_error *err)
 {
     struct cuda_device *dev = &b->device;
     struct cuda_driver *d = &dev->driver;
@@ -415,15 +415,15 @@ static bool capture(struct backend *b, struct head_request head, CUgraphExec *ou
 }
 
 /* Captures the graphs with or without dependent launch. After a failure both are NULL. */
-static bool capture_all(struct backend *b, bool dependent, struct bn_error *why)
+static bool capture_graphs(struct backend *b, bool dependent, struct bn_error *why)
 {
     /* These kinds select the whole head and the screened head. */
     const struct head_request all = {.kind = HEAD_ALL}, draw = {.kind = HEAD_GUMBEL, .temp = 1.0f};
     struct cuda_device *dev = &b->device;
     const bool before = dev->dependent_launch;
     dev->dependent_launch = dependent;
-    const bool ok = capture(b, all, &b->graphs[0], why) &&
-                    (b->coarse.n_blocks == 0 || capture(b, draw, &b->graphs[1], why));
+    const bool ok = capture_graph(b, all, &b->graphs[0], why) &&
+                    (b->coarse.n_blocks == 0 || capture_graph(b, draw, &b->graphs[1], why));
     dev->dependent_launch = before;
     for (size_t i = 0; !ok && i < 2; i++) {
         if (b->graphs[i])
@@ -438,10 +438,10 @@ bool cuda_forward_capture(struct backend *b, struct bn_error *err)
     struct cuda_device *dev = &b->device;
     struct bn_error why;
     if (b->cfg.trace || b->cfg.profile || b->cfg.no_graph ||
-        capture_all(b, dev->dependent_launch, &why))
+        capture_graphs(b, dev->dependent_launch, &why))
         return true;
     /* Graphs without dependent launch: each kernel waits for the end of the previous one. */
-    const bool plain = dev->dependent_launch && capture_all(b, false, &why);
+    const bool plain = dev->dependent_launch && capture_graphs(b, false, &why);
     (void)snprintf(b->graph_note, sizeof b->graph_note, "%s (%.70s)",
                    plain ? "graphs wait" : "no graphs", why.text);
     bn_log(&b->cfg.log, BN_LOG_WARNING, "%s: slower decoding: %s", b->device.name, b->graph_note);

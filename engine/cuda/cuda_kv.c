@@ -155,7 +155,7 @@ static bool upload_state(struct seq *s, const void *from, size_t length, struct 
 
 /* Makes the sequence empty after an error. One copy of the recurrent state may be half written, so
  * neither copy keeps its length. */
-static void clear(struct seq *s)
+static void empty_after_error(struct seq *s)
 {
     cuda_kv_truncate(s, 0);
     copies_set_length(&s->copies, 0);
@@ -180,7 +180,7 @@ bool cuda_kv_state_load(struct seq *s, const void *from, size_t length)
     s->length = length;
     if (cuda_enter(dev, &err) && upload_state(s, from, length, &err))
         return true;
-    clear(s);
+    empty_after_error(s);
     return cuda_check_lost(dev, &err);
 }
 
@@ -286,7 +286,7 @@ bool cuda_kv_load(struct seq *s, size_t length, const struct bn_stream *in, stru
     if (ok)
         s->length = length;
     else
-        clear(s);
+        empty_after_error(s);
     mem_free(buffer);
     return ok || cuda_check_lost(&b->device, err);
 }

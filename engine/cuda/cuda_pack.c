@@ -105,7 +105,7 @@ struct packing {
     uint8_t *staging;     /* rows in R1-256 before their upload */
     size_t staging_bytes; /* STAGING_BYTES, or R1_PACK_ROWS rows of two sections if larger */
     uint8_t *codes;       /* (R1_PACK_ROWS, n_cols of the widest matrix of a layer) */
-    size_t done_bytes, total_bytes; /* bytes of the file, see `advance` and `measure` */
+    size_t done_bytes, total_bytes; /* bytes of the file, see finish_file_bytes and measure_file */
 };
 
 /* Returns the next n_bytes of b->weights. cuda_weight_bytes has counted them. */
@@ -117,8 +117,8 @@ static CUdeviceptr reserve(struct packing *p, size_t n_bytes)
     return at;
 }
 
-static bool upload(struct packing *p, CUdeviceptr to, const void *from, size_t n_bytes,
-                   struct bn_error *err)
+static bool upload_bytes(struct packing *p, CUdeviceptr to, const void *from, size_t n_bytes,
+                         struct bn_error *err)
 {
     const struct cuda_driver *d = &p->b->device.driver;
     return cuda_ok(d, d->cuMemcpyHtoD(to, from, n_bytes), "copying weights to the GPU", err);
@@ -126,7 +126,8 @@ static bool upload(struct packing *p, CUdeviceptr to, const void *from, size_t n
 
 /* Counts these bytes of the file as done: drops their pages if the file is mapped, reports progress
  * and checks for cancellation. */
-static bool advance(struct packing *p, const uint8_t *bytes, size_t n_bytes, struct bn_error *err)
+static bool finish_file_bytes(struct packing *p, const uint8_t *bytes, size_t n_bytes,
+                              struct bn_error *err)
 {
     const struct backend_control *control = p->control;
     if (p->b->cfg.file_mapped)
@@ -156,13 +157,13 @@ static bool upload_rows(struct packing *p, const struct pass_matrix *matrix, siz
             if (!r1_pack_rows(&matrix->sections[first + i]->source, r, end,
                               p->staging + i * row_bytes, n_sections * row_bytes, p->codes, err))
                 return false;
-        if (!upload(p, to + r * n_sections * row_bytes, p->staging,
-                    (end - r) * n_sections * row_bytes, err))
+        if (!upload_bytes(p, to + r * n_sections * row_bytes, p->staging,
+                          (end - r) * n_sections * row_bytes, err))
             return false;
     }
     for (size_t i = 0; i < n_sections; i++) {
         const struct ternary_source *src = &matrix->sections[first + i]->source;
-        if (!advance(p, src->bytes, src->n_bytes, err))
+        if (!finish_file_bytes(p, src->bytes, src->n_bytes, err))
             return false;
     }
     return true;
@@ -182,7 +183,7 @@ static bool upload_groups(struct packing *p, const struct linear *l, float facto
     bool ok =
         packed && row_scales && scratch
             ? r16_pack(&l->source, &l->scales, &shape, 0, shape.n_groups, packed, scratch, err) &&
-                  upload(p, at, packed, shape.n_bytes, err)
+                  upload_bytes(p, at, packed, shape.n_bytes, err)
             : bn_fail(err, BN_ENOMEM, "no memory to pack tensor '%s'", l->source.name);
     *to = (struct r16_section){
         .lines = (const uint8_t *)(uintptr_t)at,
@@ -195,13 +196,13 @@ static bool upload_groups(struct packing *p, const struct linear *l, float facto
     if (ok && l->scales.scaling == SCALE_ROW) {
         const CUdeviceptr rows = reserve(p, l->source.n_rows * sizeof *row_scales);
         ternary_row_scales(&l->source, 0, l->source.n_rows, row_scales);
-        ok = upload(p, rows, row_scales, l->source.n_rows * sizeof *row_scales, err);
+        ok = upload_bytes(p, rows, row_scales, l->source.n_rows * sizeof *row_scales, err);
         to->row_scales = (const float *)(uintptr_t)rows;
     }
     mem_free(packed);
     mem_free(row_scales);
     mem_free(scratch);
-    return ok && advance(p, l->source.bytes, l->source.n_bytes, err);
+    return ok && finish_file_bytes(p, l->source.bytes, l->source.n_bytes, err);
 }
 
 /* Uploads all sections of a matrix in R16. */
@@ -252,7 +253,7 @@ static bool upload_bias(struct packing *p, const struct pass_matrix *matrix, boo
         row0 += section->source.n_rows;
     }
     const CUdeviceptr at = reserve(p, matrix->n_rows * sizeof *bias);
-    const bool ok = upload(p, at, bias, matrix->n_rows * sizeof *bias, err);
+    const bool ok = upload_bytes(p, at, bias, matrix->n_rows * sizeof *bias, err);
     *to = (const float *)(uintptr_t)at;
     mem_free(bias);
     return ok;
@@ -293,7 +294,8 @@ static bool upload_tensor(struct packing *p, const struct tensor_ref *t, const v
     const CUdeviceptr at = reserve(p, t->n_bytes);
     for (size_t i = 0; i < t->n_bytes; i += STAGING_BYTES) {
         const size_t n = size_min(STAGING_BYTES, t->n_bytes - i);
-        if (!upload(p, at + i, t->bytes + i, n, err) || !advance(p, t->bytes + i, n, err))
+        if (!upload_bytes(p, at + i, t->bytes + i, n, err) ||
+            !finish_file_bytes(p, t->bytes + i, n, err))
             return false;
     }
     *to = (const void *)(uintptr_t)at;
@@ -370,7 +372,7 @@ static bool upload_signs(struct packing *p, struct bn_error *err)
         return true;
     const CUdeviceptr at = reserve(p, n_bytes);
     p->b->signs = (const float *)(uintptr_t)at;
-    return upload(p, at, r->signs, n_bytes, err);
+    return upload_bytes(p, at, r->signs, n_bytes, err);
 }
 
 static bool upload_all(struct packing *p, struct bn_error *err)
@@ -401,9 +403,9 @@ static bool upload_all(struct packing *p, struct bn_error *err)
     return n_blocks == 0 || cuda_head_pack(b, p->at, n_blocks, err);
 }
 
-/* Sums up the bytes for which advance is called, and finds the most columns of a matrix
+/* Sums up the bytes for which finish_file_bytes is called, and finds the most columns of a matrix
  * of a layer. */
-static void measure(struct packing *p, size_t *max_cols)
+static void measure_file(struct packing *p, size_t *max_cols)
 {
     const struct model *m = p->b->model;
     /* A ternary embedding is not uploaded: a pass decodes its rows on the host. A ternary head is
@@ -440,7 +442,7 @@ bool cuda_pack_model(struct backend *b, const struct backend_control *control, s
         !cuda_ok(d, d->cuMemAlloc(&weights, n_bytes), "GPU memory for weights", err))
         return false;
     b->weights = weights;
-    measure(&p, &max_cols);
+    measure_file(&p, &max_cols);
     p.at = weights;
     p.end = weights + n_bytes;
     p.staging_bytes = /* 4 codes per byte */

@@ -46,7 +46,7 @@ static bool finish_all(struct backend *b, size_t i, struct row_request *request,
 }
 
 /* As gather, for a ternary head, which is never screened: the device has all logits. */
-static bool gather_all(struct backend *b, size_t i, size_t n, struct bn_error *err)
+static bool gather_from_all(struct backend *b, size_t i, size_t n, struct bn_error *err)
 {
     if (!read_back(b, b->host.z, b->scratch.z + i * b->shape.widths.vocab_stride,
                    b->model->hp.n_vocab * sizeof(float), err))
@@ -60,10 +60,10 @@ static bool gather_all(struct backend *b, size_t i, size_t n, struct bn_error *e
  * them in host.gathered. After screening the device has only bounds of most logits, so the
  * table rows of the ids are multiplied. This also happens without screening, although the device
  * then has all logits. */
-static bool gather(struct backend *b, size_t i, size_t n, struct bn_error *err)
+static bool gather_logits(struct backend *b, size_t i, size_t n, struct bn_error *err)
 {
     if (b->ternary_head.groups.n_groups > 0)
-        return gather_all(b, i, n, err);
+        return gather_from_all(b, i, n, err);
     struct cuda_device *dev = &b->device;
     struct dot_args args = cuda_head_dots(b, i, 1);
     args.ids = b->scratch.ids;
@@ -99,7 +99,7 @@ static bool append_ids(struct backend *b, size_t i, struct row_request *request,
         /* Compute a chunk when it is full, and the last chunk after the last id. */
         if (n_chunk < IDS_CHUNK && (n_chunk == 0 || j + 1 < head->n_ids))
             continue;
-        ok = gather(b, i, n_chunk, err);
+        ok = gather_logits(b, i, n_chunk, err);
         for (size_t l = 0; ok && l < n_chunk; l++, ++*n)
             if (*n < row->cap)
                 row->cands[*n] = (struct head_cand){b->host.ids[l], b->host.gathered[l]};

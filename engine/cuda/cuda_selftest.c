@@ -36,7 +36,7 @@ static CUdeviceptr reserve(CUdeviceptr *at, size_t n_bytes)
 }
 
 /* x from -1 to 1, w from 0.5 to 1.5 (with 24 random bits each), and codes 0, 1 and 2. */
-static void fill(struct selftest *t)
+static void fill_inputs(struct selftest *t)
 {
     for (size_t i = 0; i < N_TOKENS * N_COLS; i++)
         t->x[i] = (float)((double)(noise_bits(1, i) >> 40) / 8388608.0 - 1.0);
@@ -49,7 +49,7 @@ static void fill(struct selftest *t)
 
 /* RMSNorm and quantisation of one token as docs/kernels.md specifies. q has N_LINES * LINE_COLS
  * values; those past N_COLS must be zero on entry. The least maximum is 1e-5. Returns the scale. */
-static float quantise(const struct selftest *t, const float *x, int8_t *q)
+static float norm_and_quantise(const struct selftest *t, const float *x, int8_t *q)
 {
     float sums[64] = {0}, m = 1e-5f;
     for (size_t i = 0; i < N_COLS; i++)
@@ -66,7 +66,7 @@ static float quantise(const struct selftest *t, const float *x, int8_t *q)
 }
 
 /* Row r of the matrix times q; the weight is code - 1. */
-static int32_t multiply(const struct selftest *t, size_t r, const int8_t *q)
+static int32_t multiply_row(const struct selftest *t, size_t r, const int8_t *q)
 {
     int32_t sum = 0;
     for (size_t c = 0; c < N_COLS; c++) {
@@ -81,9 +81,9 @@ static bool is_right(const struct selftest *t)
 {
     for (size_t token = 0; token < N_TOKENS; token++) {
         int8_t q[N_LINES * LINE_COLS] = {0};
-        const float s = quantise(t, t->x + token * N_COLS, q);
+        const float s = norm_and_quantise(t, t->x + token * N_COLS, q);
         for (size_t r = 0; r < N_ROWS; r++) {
-            const float y = (float)multiply(t, r, q) * (WEIGHT_SCALE / s);
+            const float y = (float)multiply_row(t, r, q) * (WEIGHT_SCALE / s);
             if (memcmp(&y, &t->y[token * N_ROWS + r], sizeof y) != 0)
                 return false;
         }
@@ -92,8 +92,8 @@ static bool is_right(const struct selftest *t)
 }
 
 /* Multiplies with this kernel, and copies the results of all tokens to t->y. */
-static bool run(struct cuda_device *dev, struct selftest *t, CUdeviceptr memory,
-                enum cuda_kernel kernel, struct bn_error *err)
+static bool run_kernel(struct cuda_device *dev, struct selftest *t, CUdeviceptr memory,
+                       enum cuda_kernel kernel, struct bn_error *err)
 {
     struct cuda_driver *d = &dev->driver;
     CUdeviceptr at = memory;
@@ -158,7 +158,7 @@ static bool run_both(struct cuda_device *dev, struct selftest *t, struct bn_erro
         return false;
     bool ok = cuda_ok(d, d->cuMemsetD8(memory, 0, (size_t)end), "the self-test", err);
     for (size_t i = 0; ok && i < sizeof kernels / sizeof kernels[0]; i++) {
-        ok = run(dev, t, memory, kernels[i], err);
+        ok = run_kernel(dev, t, memory, kernels[i], err);
         if (ok && !is_right(t))
             ok = bn_fail(err, BN_EDEVICE, "%s computes wrong results and is not used", dev->name);
     }
@@ -171,7 +171,7 @@ bool cuda_selftest(struct cuda_device *dev, struct bn_error *err)
     struct selftest *t = mem_alloc(1, sizeof *t);
     if (!t)
         return bn_fail(err, BN_ENOMEM, "no memory for the self-test");
-    fill(t);
+    fill_inputs(t);
     const bool ok = run_both(dev, t, err);
     mem_free(t);
     return ok;

@@ -31,8 +31,8 @@ struct parse {
 };
 
 /* Fail because the file ends inside this part of an entry, for example "metadata key" 7. */
-static bool truncated(const struct parse *p, const char *part, uint64_t number,
-                      struct bn_error *err)
+static bool fail_truncated(const struct parse *p, const char *part, uint64_t number,
+                           struct bn_error *err)
 {
     return refusal_of_cut(err, "it ends at byte %zu inside %s %llu", p->in.n_bytes, part,
                           (unsigned long long)number);
@@ -124,7 +124,7 @@ static bool parse_kv(struct parse *p, uint64_t number, struct bn_error *err)
     kv.key = reader_string(in);
     const uint32_t kind = reader_u32(in);
     if (in->failed)
-        return truncated(p, "metadata key", number, err);
+        return fail_truncated(p, "metadata key", number, err);
     if (kv.key.n_bytes == 0 || kv.key.n_bytes > KEY_MAX_BYTES)
         return bn_fail(err, BN_EFORMAT, "metadata key %llu is %zu bytes long, not 1 to %d",
                        (unsigned long long)number, kv.key.n_bytes, KEY_MAX_BYTES);
@@ -141,7 +141,7 @@ static bool parse_kv(struct parse *p, uint64_t number, struct bn_error *err)
             return refusal_of_cut(err, "key '%.*s': its string is too long or truncated",
                                   STR_ARG(kv.key));
     } else if (!reader_bytes(in, gguf_kind_bytes(kind))) {
-        return truncated(p, "the value of metadata key", number, err);
+        return fail_truncated(p, "the value of metadata key", number, err);
     }
     if (kv.kind == GGUF_BOOL && *kv.value > 1)
         return bn_fail(err, BN_EFORMAT, "key '%.*s': the value of a bool is %u, not 0 or 1",
@@ -183,7 +183,7 @@ static bool parse_info(struct parse *p, uint64_t number, struct bn_error *err)
     t.name = reader_string(in);
     t.n_dims = reader_u32(in);
     if (in->failed)
-        return truncated(p, "the info of tensor", number, err);
+        return fail_truncated(p, "the info of tensor", number, err);
     if (t.name.n_bytes == 0 || t.name.n_bytes > NAME_MAX_BYTES)
         return bn_fail(err, BN_EFORMAT, "tensor %llu has a name of %zu bytes, not 1 to %d",
                        (unsigned long long)number, t.name.n_bytes, NAME_MAX_BYTES);
@@ -195,7 +195,7 @@ static bool parse_info(struct parse *p, uint64_t number, struct bn_error *err)
     t.type_id = reader_u32(in);
     const uint64_t offset = reader_u64(in);
     if (in->failed)
-        return truncated(p, "the info of tensor", number, err);
+        return fail_truncated(p, "the info of tensor", number, err);
     if (offset > SIZE_MAX)
         return bn_fail(err, BN_EFORMAT, "tensor '%.*s' begins past the end of the file",
                        STR_ARG(t.name));

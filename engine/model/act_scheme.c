@@ -20,7 +20,7 @@ const char *act_scheme_name(enum act_scheme scheme)
     return names[scheme];
 }
 
-static void set(struct model *m, enum act_scheme scheme, const char *reason)
+static void set_scheme(struct model *m, enum act_scheme scheme, const char *reason)
 {
     m->act_scheme = scheme;
     m->act_reason = reason;
@@ -34,15 +34,15 @@ void act_scheme_choose(struct model *m, enum bn_activations requested)
                                               [BN_ACT_16] = ACT_16,
                                               [BN_ACT_FLOAT] = ACT_FLOAT};
     if (requested != BN_ACT_AUTO)
-        set(m, schemes[requested], "as requested");
+        set_scheme(m, schemes[requested], "as requested");
     else if (m->arch->training == TRAINED_INT8)
-        set(m, ACT_TOKEN, "as in the training of this architecture");
+        set_scheme(m, ACT_TOKEN, "as in the training of this architecture");
     else if (m->arch->training == TRAINED_16)
-        set(m, ACT_BLOCK32, "this architecture is trained with 16-bit activations");
+        set_scheme(m, ACT_BLOCK32, "this architecture is trained with 16-bit activations");
     else if (m->finest.scaling == SCALE_TENSOR)
-        set(m, ACT_TOKEN, "each matrix has one scale, as in training with int8 activations");
+        set_scheme(m, ACT_TOKEN, "each matrix has one scale, as in training with int8 activations");
     else if (m->finest.scaling == SCALE_ROW)
-        set(m, ACT_BLOCK32, "the file has a scale per row");
+        set_scheme(m, ACT_BLOCK32, "the file has a scale per row");
     else
-        set(m, ACT_BLOCK32, "the file has a scale per block");
+        set_scheme(m, ACT_BLOCK32, "the file has a scale per block");
 }

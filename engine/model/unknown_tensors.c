@@ -37,7 +37,7 @@ struct unknown {
 };
 
 /* Whether the whole name matches. A star in the pattern stands for any text. */
-static bool matches(struct bn_str name, const char *pattern)
+static bool matches_pattern(struct bn_str name, const char *pattern)
 {
     size_t i = 0, star_i = 0;
     const char *after_star = NULL;
@@ -61,7 +61,7 @@ static bool matches(struct bn_str name, const char *pattern)
 static bool matches_any(struct bn_str name, const char *const *patterns, size_t n)
 {
     for (size_t i = 0; i < n; i++) {
-        if (matches(name, patterns[i]))
+        if (matches_pattern(name, patterns[i]))
             return true;
     }
     return false;
@@ -93,20 +93,20 @@ static bool changes_answers(const struct hparams *hp, struct bn_str name)
     return matches_any(name, harmful_globals, sizeof(harmful_globals) / sizeof(harmful_globals[0]));
 }
 
-static void count(size_t *n, struct bn_str *first, struct bn_str name)
+static void count_name(size_t *n, struct bn_str *first, struct bn_str name)
 {
     if ((*n)++ == 0)
         *first = name;
 }
 
-static void classify(struct unknown *u, struct bn_str name)
+static void classify_tensor(struct unknown *u, struct bn_str name)
 {
     if (!changes_answers(&u->m->hp, name))
-        count(&u->n_harmless, &u->harmless, name);
+        count_name(&u->n_harmless, &u->harmless, name);
     else if (matches_any(name, u->cfg->ignored_tensors, u->cfg->n_ignored_tensors))
-        count(&u->n_ignored, &u->ignored, name);
+        count_name(&u->n_ignored, &u->ignored, name);
     else
-        count(&u->n_refused, &u->refused, name);
+        count_name(&u->n_refused, &u->refused, name);
 }
 
 /* "'NAME'", or "'NAME' and 3 others" */
@@ -129,7 +129,7 @@ static void warn_of_patterns(const struct unknown *u, const uint8_t *is_used)
         const char *pattern = u->cfg->ignored_tensors[p];
         size_t i = 0;
         while (i < g->n_tensors && (is_used[i] || !changes_answers(&u->m->hp, g->tensors[i].name) ||
-                                    !matches(g->tensors[i].name, pattern)))
+                                    !matches_pattern(g->tensors[i].name, pattern)))
             i++;
         if (i < g->n_tensors)
             continue;
@@ -142,7 +142,7 @@ static void warn_of_patterns(const struct unknown *u, const uint8_t *is_used)
 }
 
 /* Refuse the file or write the notes. */
-static bool report(const struct unknown *u, struct bn_error *err)
+static bool report_unknown(const struct unknown *u, struct bn_error *err)
 {
     const char *const arch = u->m->arch->name;
     char list[128];
@@ -169,9 +169,9 @@ bool unknown_tensors_check(const struct model *m, const struct model_config *cfg
     struct unknown u = {.m = m, .cfg = cfg};
     for (size_t i = 0; i < m->gguf->n_tensors; i++) {
         if (!is_used[i])
-            classify(&u, m->gguf->tensors[i].name);
+            classify_tensor(&u, m->gguf->tensors[i].name);
     }
-    if (!report(&u, err))
+    if (!report_unknown(&u, err))
         return false;
     warn_of_patterns(&u, is_used);
     return true;

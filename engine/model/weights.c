@@ -79,8 +79,8 @@ static bool refuse_type(const struct finder *f, const struct gguf_tensor *t, enu
 
 /* Look up f->name and check its type and shape. If an OPTIONAL tensor is absent, out->bytes is NULL
  * and the result is true. */
-static bool find(struct finder *f, enum presence presence, enum tensor_use use, size_t n_cols,
-                 size_t n_rows, struct tensor_ref *out, struct bn_error *err)
+static bool find_tensor(struct finder *f, enum presence presence, enum tensor_use use,
+                        size_t n_cols, size_t n_rows, struct tensor_ref *out, struct bn_error *err)
 {
     const struct gguf *g = f->m->gguf;
     const struct gguf_tensor *t = gguf_find_tensor(g, f->name);
@@ -124,7 +124,7 @@ static bool find_norm(struct finder *f, size_t layer, const char *stem, size_t n
                       struct tensor_ref *out, struct bn_error *err)
 {
     set_name(f, layer, stem, "weight");
-    return find(f, REQUIRED, USE_F32, n, 1, out, err);
+    return find_tensor(f, REQUIRED, USE_F32, n, 1, out, err);
 }
 
 /* Read the tensor X.scale of a layer, whose name is f->name; 1 if the file does not have it. */
@@ -132,7 +132,7 @@ static bool read_extra_scale(struct finder *f, float *out, struct bn_error *err)
 {
     struct tensor_ref t;
     *out = 1.0f;
-    if (!find(f, OPTIONAL, USE_F32, 1, 1, &t, err))
+    if (!find_tensor(f, OPTIONAL, USE_F32, 1, 1, &t, err))
         return false;
     if (!t.bytes)
         return true;
@@ -212,7 +212,7 @@ static bool find_linear(struct finder *f, size_t layer, const char *stem, size_t
 {
     struct tensor_ref w;
     set_name(f, layer, stem, "weight");
-    if (!find(f, REQUIRED, USE_LINEAR, n_cols, n_rows, &w, err))
+    if (!find_tensor(f, REQUIRED, USE_LINEAR, n_cols, n_rows, &w, err))
         return false;
     set_source(f, &w, out);
     if (!set_rotation(f, n_cols, &out->rotation, err) || !find_scales(f, out, err))
@@ -222,7 +222,7 @@ static bool find_linear(struct finder *f, size_t layer, const char *stem, size_t
     if (!read_extra_scale(f, &out->extra_scale, err))
         return false;
     set_name(f, layer, stem, "bias");
-    return find(f, OPTIONAL, USE_F32, n_rows, 1, &out->bias, err);
+    return find_tensor(f, OPTIONAL, USE_F32, n_rows, 1, &out->bias, err);
 }
 
 /* The kernels apply residual_scale as a part of extra_scale, before a bias is added, so biases
@@ -260,7 +260,7 @@ static bool find_router(struct finder *f, size_t layer, struct tensor_ref *out,
                         struct bn_error *err)
 {
     set_name(f, layer, "ffn_gate_inp", "weight");
-    return find(f, REQUIRED, USE_F32, f->m->hp.n_embd, f->m->hp.n_experts, out, err);
+    return find_tensor(f, REQUIRED, USE_F32, f->m->hp.n_embd, f->m->hp.n_experts, out, err);
 }
 
 /* Two layers with the same input must both be rotated or both not, because the input is transformed
@@ -297,7 +297,7 @@ static bool find_plain(struct finder *f, size_t layer, const char *name, size_t 
                        size_t n_rows, struct tensor_ref *out, struct bn_error *err)
 {
     (void)snprintf(f->name, sizeof(f->name), "blk.%zu.%s", layer, name); /* fits */
-    return find(f, REQUIRED, USE_F32, n_cols, n_rows, out, err);
+    return find_tensor(f, REQUIRED, USE_F32, n_cols, n_rows, out, err);
 }
 
 /* Check that all elements of f->name are finite and none is positive: the decay of a state is
@@ -319,7 +319,7 @@ static bool find_float_matrix(struct finder *f, size_t layer, const char *stem, 
                               struct tensor_ref *out, struct bn_error *err)
 {
     set_name(f, layer, stem, "weight");
-    return find(f, REQUIRED, USE_FLOAT, f->m->hp.n_embd, n_rows, out, err);
+    return find_tensor(f, REQUIRED, USE_FLOAT, f->m->hp.n_embd, n_rows, out, err);
 }
 
 /* The delta net computes its value heads in the order (n_value_heads / n_key_heads, n_key_heads),
@@ -392,7 +392,7 @@ static bool find_embd(struct finder *f, struct bn_error *err)
 {
     struct model *m = f->m;
     (void)snprintf(f->name, sizeof(f->name), "token_embd.weight");
-    if (!find(f, REQUIRED, USE_TABLE, m->hp.n_embd, m->hp.n_vocab, &m->embd, err))
+    if (!find_tensor(f, REQUIRED, USE_TABLE, m->hp.n_embd, m->hp.n_vocab, &m->embd, err))
         return false;
     if (m->rotation.has_embd &&
         !file_rotation_of(&m->rotation, f->name, m->hp.n_embd, &m->embd_rotation, err))
@@ -450,7 +450,7 @@ static bool find_head(struct finder *f, struct bn_error *err)
 {
     struct model *m = f->m;
     (void)snprintf(f->name, sizeof(f->name), "output.weight");
-    if (!find(f, OPTIONAL, USE_TABLE, m->hp.n_embd, m->hp.n_vocab, &m->head, err) ||
+    if (!find_tensor(f, OPTIONAL, USE_TABLE, m->hp.n_embd, m->hp.n_vocab, &m->head, err) ||
         !set_head_rotation(f, err) || !check_cancel(f, err))
         return false;
     /* The first 2B4T files have a copy of the embedding as output head; then one table is used for
@@ -473,7 +473,7 @@ static bool find_rope_factors(struct finder *f, const char *name, struct tensor_
                               struct bn_error *err)
 {
     (void)snprintf(f->name, sizeof(f->name), "%s", name);
-    if (!find(f, OPTIONAL, USE_F32, f->m->hp.n_rot / 2, 1, out, err))
+    if (!find_tensor(f, OPTIONAL, USE_F32, f->m->hp.n_rot / 2, 1, out, err))
         return false;
     for (size_t i = 0; out->bytes && i < out->n_cols; i++) {
         const float v = f32_from_bits(le_u32(out->bytes + 4 * i));
@@ -508,8 +508,8 @@ static bool find_globals(struct finder *f, struct bn_error *err)
     if (!find_embd(f, err))
         return false;
     (void)snprintf(f->name, sizeof(f->name), "output_norm.weight");
-    return find(f, REQUIRED, USE_F32, m->hp.n_embd, 1, &m->output_norm, err) && find_head(f, err) &&
-           find_rope_freqs(f, err);
+    return find_tensor(f, REQUIRED, USE_F32, m->hp.n_embd, 1, &m->output_norm, err) &&
+           find_head(f, err) && find_rope_freqs(f, err);
 }
 
 static enum tensor_type most_common(const uint64_t n_params[TENSOR_N_TYPES])

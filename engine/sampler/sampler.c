@@ -234,7 +234,7 @@ void sampler_request(struct sampler *s, const int32_t *ids, size_t n_ids,
 /* ---- choice ---- */
 
 /* Logit after bias and penalties. */
-static float adjust(const struct sampler *s, struct head_cand c)
+static float logit_after_penalties(const struct sampler *s, struct head_cand c)
 {
     const struct sampler_params *p = &s->params;
     const uint32_t n_seen = s->count[c.id];
@@ -251,7 +251,7 @@ static size_t load_row(struct sampler *s, const struct head_row *row)
 {
     size_t n = 0;
     for (size_t i = 0; i < row->n; i++) {
-        const float z = adjust(s, row->cands[i]);
+        const float z = logit_after_penalties(s, row->cands[i]);
         if (z > -INFINITY)
             s->work[n++] = (struct chain_cand){.id = row->cands[i].id, .logit = z};
     }
@@ -270,8 +270,8 @@ static int32_t pick_best(const struct chain_cand *cands, size_t n)
 }
 
 /* The same arithmetic as for HEAD_GUMBEL: in double, with one division per row. */
-static int32_t draw(const struct sampler_params *p, const struct chain_cand *cands, size_t n,
-                    uint64_t position)
+static int32_t draw_id(const struct sampler_params *p, const struct chain_cand *cands, size_t n,
+                       uint64_t position)
 {
     const uint64_t key = noise_key(p->seed, position);
     const double beta = 1.0 / (double)p->temp;
@@ -309,5 +309,5 @@ int32_t sampler_pick(struct sampler *s, const struct head_row *row, const int32_
         n = chain_top_p(s->work, n, (double)p->top_p);
     if (p->min_p > 0.0f)
         n = chain_min_p(s->work, n, (double)p->min_p);
-    return draw(p, s->work, n, n_ids);
+    return draw_id(p, s->work, n, n_ids);
 }

@@ -44,7 +44,7 @@ static size_t kind_of(size_t n_match)
 }
 
 /* Estimated probability that the token after a match of n_match tokens is right. */
-static double chance(const struct spec_policy *p, size_t n_match)
+static double chance_of_match(const struct spec_policy *p, size_t n_match)
 {
     const size_t kind = kind_of(n_match);
     return (p->kinds[kind].right + 0.1) / (p->kinds[kind].trials + PRIOR_TRIALS);
@@ -79,7 +79,7 @@ size_t spec_policy_choose(const struct spec_policy *p, size_t n_match, size_t n_
         return 0;
     for (size_t i = 0; i < sizeof(lengths) / sizeof(lengths[0]) && lengths[i] <= n_max; i++) {
         for (; length < lengths[i]; length++) {
-            all_right *= chance(p, n_match + length);
+            all_right *= chance_of_match(p, n_match + length);
             expected += all_right; /* tokens that the pass yields on average */
         }
         const double took = pass_seconds(p, 1 + length);

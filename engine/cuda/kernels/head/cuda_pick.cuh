@@ -141,8 +141,8 @@ KERNEL_EARLY(pick_floor, pick_args, PICK_THREADS)
 }
 
 /* True if a row with this logit or bound reaches the floor. */
-DEV bool reaches(const struct cuda_request *request, uint64_t key, double floor, float z,
-                 uint32_t id)
+DEV bool reaches_floor(const struct cuda_request *request, uint64_t key, double floor, float z,
+                       uint32_t id)
 {
     if (!is_draw(request))
         return (double)z >= floor;
@@ -174,7 +174,7 @@ DEV void collect_listed(const struct pick_args *a, uint32_t row, double floor, c
             continue;
         if (z - z != 0.0f) /* infinite or NaN */
             a->dot.found[row].not_finite = 1;
-        else if (reaches(&request, key, floor, z, id))
+        else if (reaches_floor(&request, key, floor, z, id))
             store_candidate(a, row, id, z);
     }
 }
@@ -207,7 +207,7 @@ KERNEL_EARLY(pick_collect, pick_args, COLLECT_THREADS)
 #pragma unroll
     for (uint32_t u = 0; u < COLLECT_IDS / COLLECT_THREADS; u++) {
         const uint32_t id = first + u * COLLECT_THREADS;
-        if (!reaches(&request, key, floor, z[u], id))
+        if (!reaches_floor(&request, key, floor, z[u], id))
             continue;
         if (a.is_exact)
             store_candidate(&a, row, id, z[u]);
