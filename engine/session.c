@@ -5,7 +5,7 @@
  * checks the ids, lengths and requests of the public calls, so the backends can rely on them.
  *
  * A sequence with rings or recurrent states cannot be cut at every length. For such models the
- * session saves states and goes back to the nearest one, see save_state and return_to_length.
+ * session saves states and goes back to the nearest one: docs/architecture.md, "Saved states".
  */
 #include "engine/engine_internal.h"
 #include "engine/session_internal.h"
@@ -241,14 +241,16 @@ static bool eval_pass(struct eval_item *batch, const struct bn_batch_item *items
     return true;
 }
 
-/* Lengths at which a micro-batch ends and a state is saved; 0 for none. */
+/* Lengths at which the evaluation of a prompt saves a state, so a micro-batch ends there; 0 for
+ * none. */
 struct save_points {
-    size_t at[2];
+    size_t branch; /* end of the prefix that the prompt shares with the ids before it */
+    size_t stable; /* end of the ids that the next prompt will probably repeat */
 };
 
 static bool is_save_point(const struct save_points *points, size_t length)
 {
-    return length == points->at[0] || length == points->at[1];
+    return length == points->branch || length == points->stable;
 }
 
 /* Length after the micro-batch that begins at `length`, in a session that will have n_end ids. */
@@ -256,9 +258,10 @@ static size_t next_length(const struct save_points *points, size_t length, size_
                           size_t n_end)
 {
     size_t next = size_min(n_end - length, n_ubatch) + length;
-    for (size_t i = 0; i < 2; i++)
-        if (points->at[i] > length)
-            next = size_min(next, points->at[i]);
+    if (points->branch > length)
+        next = size_min(next, points->branch);
+    if (points->stable > length)
+        next = size_min(next, points->stable);
     return next;
 }
 
@@ -304,7 +307,7 @@ bool bn_session_eval(struct bn_session *s, const int32_t *ids, size_t n_ids,
         item.n_rows = n_rows;
     }
     return check_item(&item, err) &&
-           eval_micro_batches(&item, &(struct save_points){{0, 0}}, control, err);
+           eval_micro_batches(&item, &(struct save_points){0}, control, err);
 }
 
 static size_t common_prefix(const struct bn_session *s, const int32_t *ids, size_t n_max)
@@ -315,19 +318,21 @@ static size_t common_prefix(const struct bn_session *s, const int32_t *ids, size
     return n;
 }
 
-/* Prepare for the evaluation of a prompt of n_ids ids: save a state at the present length, and
- * return the lengths at which to save states during the evaluation. n_shared is the number of ids
- * that the session and the prompt have in common; the session may have gone back further. A
- * conversation often branches twice at the same place, so a state is saved at n_shared. The last
- * state is at n_stable if this length is inside the prompt, else before the last id, because a
- * retry evaluates that id again. States that would be less than STATE_MIN_GAP after the one before
- * are left out; the states that the passes to come save because of STATE_INTERVAL are not
- * considered. */
+/* Prepare for the evaluation of a prompt of n_ids ids: save a state at the present length, where
+ * the new ids begin, and return the lengths at which to save states during the evaluation. n_shared
+ * is the number of ids that the session had in common with the prompt; the session may have gone
+ * back further.
+ *
+ * save_points.branch is n_shared, because a conversation often branches twice at the same place.
+ * save_points.stable is n_stable if this length is inside the prompt. Otherwise it is the length
+ * before the last id, because a retry evaluates that id again. A state that would be less than
+ * STATE_MIN_GAP after the one before is left out; the states that the passes to come save because
+ * of STATE_INTERVAL are not considered. */
 static struct save_points prepare_states(struct bn_session *s, size_t n_shared, size_t n_ids,
                                          size_t n_stable)
 {
-    const size_t last = n_stable > 0 && n_stable < n_ids ? n_stable : n_ids - 1;
-    struct save_points points = {{0, 0}};
+    const size_t stable = n_stable > 0 && n_stable < n_ids ? n_stable : n_ids - 1;
+    struct save_points points = {0};
     /* Length of the newest state, saved or planned. s->n_ids counts as one: there is a saved state
      * or the start of the sequence less than STATE_MIN_GAP before it, unless saving has failed. */
     size_t newest = s->n_ids;
@@ -336,9 +341,9 @@ static struct save_points prepare_states(struct bn_session *s, size_t n_shared, 
     if (s->n_ids - states_newest(&s->states) >= STATE_MIN_GAP)
         save_state(s);
     if (n_shared - newest >= STATE_MIN_GAP)
-        newest = points.at[0] = n_shared;
-    if (last > newest && last - newest >= STATE_MIN_GAP)
-        points.at[1] = last;
+        newest = points.branch = n_shared;
+    if (stable > newest && stable - newest >= STATE_MIN_GAP)
+        points.stable = stable;
     return points;
 }
 

@@ -1,6 +1,6 @@
 /*
  * The saved states of one session: copies of what a sequence with rings or recurrent states needs
- * to return to an earlier length. Private to the session.
+ * to return to an earlier length (docs/architecture.md, "Saved states"). Private to the session.
  *
  * The states are sorted by length and fit into a budget. If there are n_max states, a new one
  * replaces the least useful one: states of the recent past stay close together, older ones become

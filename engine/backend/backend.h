@@ -149,8 +149,8 @@ struct backend_ops {
 
     /* Earlier lengths. A KV cache of all positions can be cut at every length. A ring, which holds
      * only the last positions, and a recurrent state, which is one result of all positions, cannot:
-     * for such sequences the session saves states and loads them later. "Earlier lengths" in
-     * docs/architecture.md describes how a backend keeps the old length after a failed eval.
+     * for such sequences the session saves states and loads them later. "Saved states" in
+     * docs/architecture.md has an example, and says how the old length survives a failed eval.
      *
      * reachable: the largest length up to n_keep that truncate accepts now, possibly 0; n_keep
      * itself if state_bytes is 0. n_keep is at most the length of the sequence.

@@ -3,7 +3,7 @@
  * state shows in every logit. A failure ends the test.
  *
  * A sequence has a recurrent state in two copies, a ring of the last ids, or nothing that needs
- * states; see "Earlier lengths" in docs/architecture.md.
+ * states; see "Saved states" in docs/architecture.md.
  */
 #ifndef TESTS_ENGINE_FAKE_BACKEND_H
 #define TESTS_ENGINE_FAKE_BACKEND_H

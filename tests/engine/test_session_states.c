@@ -5,7 +5,7 @@
  */
 #include "engine/base/memory.h"
 #include "engine/base/size.h"
-#include "engine/session_states.h"
+#include "engine/session_internal.h"
 #include "engine/spec/spec.h"
 #include "tests/engine/fake_backend.h"
 #include "tests/support/memory_stream.h"
@@ -217,6 +217,46 @@ static void undo_and_edit_evaluate_at_most_one_turn_again(void **state)
         r->n_ids = 15 * TURN + QUESTION / 2;
         turn(r, QUESTION, 0);
         assert_true(r->stats.n_reevaluated <= TURN);
+        close_rig(r);
+    }
+}
+
+static void expect_states(const struct rig *r, size_t n, const size_t *lengths)
+{
+    const struct states *st = &r->s->states;
+    assert_int_equal(st->n, n);
+    for (size_t i = 0; i < n; i++)
+        assert_int_equal(st->list[i].length, lengths[i]);
+}
+
+/* docs/architecture.md, "Saved states", tells this session with the same numbers. */
+static void the_documented_session_saves_these_states(void **state)
+{
+    (void)state;
+    for (int kind = FAKE_RECURRENT; kind <= FAKE_RING; kind++) {
+        struct rig *r = open_rig((enum fake_kind)kind, 100);
+        turn(r, 60, 0); /* the first prompt: only the state before its last id */
+        expect_states(r, 1, (const size_t[]){59});
+        turn(r, 0, 90); /* its answer */
+        expect_states(r, 1, (const size_t[]){59});
+        turn(r, 60, 90); /* the second prompt begins at 150 and ends at 210 */
+        expect_states(r, 3, (const size_t[]){59, 150, 209});
+        assert_int_equal(r->n_ids, 300);
+        r->n_ids = 210; /* /retry */
+        turn(r, 0, 0);
+        assert_int_equal(r->stats.n_reused, 209);
+        expect_states(r, 3, (const size_t[]){59, 150, 209});
+        turn(r, 0, 90);
+        r->n_ids = 150; /* /undo, then another question */
+        turn(r, 40, 0);
+        assert_int_equal(r->stats.n_reused, 150);
+        assert_int_equal(r->stats.n_reevaluated, 0);
+        expect_states(r, 3, (const size_t[]){59, 150, 189});
+        r->n_ids = 100; /* a change of the first answer: a branch without a state */
+        turn(r, 80, 0);
+        assert_int_equal(r->stats.n_reused, 59);
+        assert_int_equal(r->stats.n_reevaluated, 41);
+        expect_states(r, 3, (const size_t[]){59, 100, 179});
         close_rig(r);
     }
 }
@@ -488,6 +528,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_random_step_has_the_logits_of_its_ids),
         cmocka_unit_test(undo_and_edit_evaluate_at_most_one_turn_again),
+        cmocka_unit_test(the_documented_session_saves_these_states),
         cmocka_unit_test(an_answer_without_its_thoughts_evaluates_no_question_again),
         cmocka_unit_test(a_state_is_kept_where_the_next_prompt_differs),
         cmocka_unit_test(a_long_prompt_has_states_inside),
