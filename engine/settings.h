@@ -28,10 +28,10 @@ enum bn_kv_type { BN_KV_F16, BN_KV_Q8 };
  * changes no byte of the results. OFF is for measurements. */
 enum bn_skip { BN_SKIP_ON, BN_SKIP_OFF };
 
-/* Most tokens of a pass. A CUDA grid has at most 65,535 blocks in y and z: attn_split has one block
- * in z for each token, and r16_float one in y. The CPU has no such limit, but with one limit for
- * all devices "auto" can use any of them. A 2B model needs 100 kB of scratch memory per token, 6.5
- * GB for this number. */
+/* Most tokens of a pass. A CUDA grid has at most 65,535 thread blocks in y and z, and some kernels
+ * have one for each token there: attn_split in z, r16_float in y. The CPU has no such limit, but
+ * with one limit for all devices "auto" can use any of them. A 2B model needs 100 kB of scratch
+ * memory per token, 6.5 GB for this number. */
 #define BN_MAX_UBATCH 65535
 
 /* How to round the inputs of ternary layers. AUTO: TOKEN if the model was trained with it, or if

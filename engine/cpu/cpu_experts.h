@@ -5,7 +5,7 @@
  *
  * A pair is a token with one of its chosen experts. Pairs are ordered by expert, then by token. So
  * the pairs of an expert are consecutive and are multiplied together. docs/kernels.md specifies the
- * arithmetic; the results do not depend on how pairs are grouped.
+ * arithmetic; the results do not depend on which pairs are multiplied together.
  */
 #ifndef ENGINE_CPU_CPU_EXPERTS_H
 #define ENGINE_CPU_CPU_EXPERTS_H

@@ -10,8 +10,9 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* Token blocks times KV heads for a thread. With fewer, threads get unequal shares, so the
- * positions are split, too, if each token block has one token. Bounds the size of
+/* A work item of attention is a token block and a KV head. With fewer items per thread than this,
+ * some threads would have much more work than others. If then each token block has one token, the
+ * position blocks are divided over the threads instead (ATTN_SPLIT). Also limits the size of
  * scratch.attn_partials. */
 #define ATTN_ITEMS_PER_THREAD 4
 

@@ -16,9 +16,9 @@
 size_t team_start(size_t n_threads);
 
 /* Run job(ud, i, n) for all i < n at the same time; return when all have finished. n is n_active,
- * at most n_threads, or less if the runtime provides fewer threads. The calling thread has index 0;
- * if n_active is 0 or 1, it runs job(ud, 0, 1) and no other thread is woken. Index i is the same
- * thread in every job with the same n_threads. */
+ * or less if the runtime provides fewer threads; n_active is at most n_threads. The calling thread
+ * has index 0. If n_active is 0 or 1, it runs job(ud, 0, 1) and no other thread is woken. Index i
+ * is the same thread in every job with the same n_threads. */
 typedef void (*team_job_fn)(void *ud, size_t index, size_t n_active);
 void team_run(size_t n_threads, size_t n_active, team_job_fn job, void *ud);
 

@@ -31,7 +31,9 @@ struct ternary_layout {
 };
 extern const struct ternary_layout ternary_layouts[TENSOR_N_TYPES];
 
-#define PAIR_COLS 64 /* two blocks of this size are merged if all pairs have equal scales */
+/* Blocks of this size are merged in pairs if, in the whole tensor, both blocks of a pair have the
+ * same scale. */
+#define PAIR_COLS 64
 
 /* The classes that the scales read so far allow. Scales are compared as bits; 0 fits any scale. The
  * first three members begin as 0, the others as true (in_pairs only for blocks of PAIR_COLS). */

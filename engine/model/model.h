@@ -112,7 +112,7 @@ struct hparams {
     /* A mixture of experts: each token uses n_used_experts of the n_experts of a layer, and n_ff is
      * the width of one expert. Both are 0 without experts. */
     size_t n_experts, n_used_experts;
-    size_t window_in_file; /* attention.sliding_window; 0: without arch.windows */
+    size_t window_in_file; /* attention.sliding_window; 0 if the architecture has no windows */
     enum bn_window_rule window_rule;
 };
 
