@@ -70,7 +70,7 @@ struct experts_args {
     float clamp;
 };
 
-/* h = h + weight * y for the pairs of a token, in ascending order of experts. Grid: tokens, groups
+/* h = h + weight * y for the pairs of a token, in ascending order of experts. Grid: tokens, sets
  * of ADD_THREADS elements. */
 struct experts_add_args {
     const struct cuda_choice *chosen;

@@ -122,12 +122,12 @@ DEV void copy_async_wait(void)
 {
     asm volatile("cp.async.wait_all;" ::: "memory");
 }
-/* The copies since the previous call of this function become a group, which may be empty. */
+/* The copies since the previous call of this function become a copy group, which may be empty. */
 DEV void copy_async_commit(void)
 {
     asm volatile("cp.async.commit_group;" ::: "memory");
 }
-/* As copy_async_wait, but only for all groups except the last one. */
+/* As copy_async_wait, but only for all copy groups except the last one. */
 DEV void copy_async_wait_but_one(void)
 {
     asm volatile("cp.async.wait_group 1;" ::: "memory");

@@ -40,9 +40,9 @@ uint32_t twin_block_count(uint32_t yes);
  * all lanes: lane l's are at [l * n]. They stay valid until this lane's next call. */
 const uint32_t *twin_exchange(const uint32_t *v, uint32_t n);
 /* Copies of a thread are done only when it waits for them, which is as late as the device may do
- * them. twin_copy_commit ends a group: the copies that the thread has started since the last one.
- * twin_copy_wait does the copies of all groups except the last n_groups. With n_groups = 0 it also
- * does those that are in no group yet. */
+ * them. twin_copy_commit ends a copy group: the copies that the thread has started since the last
+ * one. twin_copy_wait does the copies of all groups except the last n_groups. With n_groups = 0 it
+ * also does those that are in no copy group yet. */
 void twin_copy(void *to, const void *from, bool exists);
 void twin_copy_commit(void);
 void twin_copy_wait(uint32_t n_groups);

@@ -32,10 +32,10 @@ DEV uint32_t place_of(uint32_t row, uint32_t b)
     return row * PART_BYTES + (b ^ (row / 2 % 2)) * LINE_BYTES;
 }
 
-/* Starts copying part `part` of the BEST_ROWS rows from `first` on, and ends a group of copies. A
- * part past the last one is an empty group. Rows past the vocabulary repeat the last row.
+/* Starts copying part `part` of the BEST_ROWS rows from `first` on, and ends a copy group. A
+ * part past the last one is an empty copy group. Rows past the vocabulary repeat the last row.
  * coarse_bound_one (n_x = 1) runs for a single query, so it reads the plane once, and the
- * second-level cache need not keep it. With more queries, each group of HEAD_ROWS queries reads
+ * second-level cache need not keep it. With more queries, each set of HEAD_ROWS queries reads
  * it. */
 DEV void copy_part(const struct bound_args *a, uint32_t first, uint32_t part, uint32_t n_x,
                    struct bound_tile *tile)
