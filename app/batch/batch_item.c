@@ -219,6 +219,7 @@ static void end(struct batch_item *item)
         feed(item, detok_flush(item->answer.detok));
     thought_end(&item->thought, batch_out_text, item);
     turn->result.finish = turn->finish;
+    turn->result.gaps = gap_times_percentiles(&item->gaps);
     turn->result.n_tokens = turn->n_tokens;
     turn->result.n_thought = item->answer.think.n_thought;
     turn->result.is_thought_cut = item->answer.think.is_cut;
@@ -240,6 +241,8 @@ bool batch_item_add(struct batch_item *item, struct bn_error *err)
         const double now = clock_seconds() - turn->started;
         if (turn->n_tokens == 1)
             turn->result.first_token_s = now;
+        else
+            gap_times_add(&item->gaps, now - turn->result.first_token_s - turn->result.decode_s);
         turn->result.decode_s = now - turn->result.first_token_s;
     }
     turn->finish = item->answer.finish;

@@ -20,11 +20,12 @@ struct batch_item {
     struct answer_state answer;      /* ids of prompt and answer, detokeniser, why it ends */
     struct generator_seq *seq;       /* owned by the batch */
     const struct token_list *close;  /* tokens that close a thought; owned by the batch */
-    int32_t next;         /* id that will follow answer.ids, not yet part of the answer */
-    bool has_events;      /* --jsonl: the text of the answer is written as events */
-    struct strbuf events; /* JSON lines that are not written yet */
-    bool is_done;         /* the answer has ended, or the line has failed */
-    struct bn_error err;  /* if err.code is not 0, the line has failed */
+    int32_t next;          /* id that will follow answer.ids, not yet part of the answer */
+    bool has_events;       /* --jsonl: the text of the answer is written as events */
+    struct strbuf events;  /* JSON lines that are not written yet */
+    bool is_done;          /* the answer has ended, or the line has failed */
+    struct gap_times gaps; /* from one token of the answer to the next */
+    struct bn_error err;   /* if err.code is not 0, the line has failed */
 };
 void batch_item_finish(struct batch_item *item); /* an all-zero item is fine */
 

@@ -104,6 +104,9 @@ json_t *turn_json(const struct tokenizer *t, const char *model, const struct tur
     json_out_put(&o, "prefill_tokens_per_s", json_real(answer_prefill_rate(r)));
     json_out_put(&o, "decode_tokens_per_s", json_real(answer_decode_rate(r)));
     json_out_put(&o, "first_token_s", json_real(r->first_token_s));
+    json_out_put(&o, "token_gap_p50_s", json_real(r->gaps.p50));
+    json_out_put(&o, "token_gap_p95_s", json_real(r->gaps.p95));
+    json_out_put(&o, "token_gap_p99_s", json_real(r->gaps.p99));
     json_out_put_count(&o, "dropped_turns", turn->n_dropped);
     if (turn->n_alts > 0)
         json_out_put(&o, "logprobs", logprobs_json(t, turn));

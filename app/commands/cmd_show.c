@@ -196,6 +196,9 @@ static void add_turn(struct strbuf *text, const struct turn *turn, const struct 
         add_states(text, r);
     strbuf_addf(text, "generation  %zu tok in %.2f s, %.1f tok/s, first token after %.2f s\n",
                 r->n_tokens, r->decode_s, answer_decode_rate(r), r->first_token_s);
+    if (r->n_tokens >= 2)
+        strbuf_addf(text, "gaps        between tokens: p50 %.2f ms, p95 %.2f ms, p99 %.2f ms\n",
+                    1e3 * r->gaps.p50, 1e3 * r->gaps.p95, 1e3 * r->gaps.p99);
     if (r->n_thought > 0 || r->is_thought_cut)
         strbuf_addf(text, "thought     %zu tok%s\n", r->n_thought,
                     r->is_thought_cut ? ", ended because --think-budget was reached" : "");

@@ -19,7 +19,7 @@ from support.terminal_case import PAINTERS, TerminalCase
 EVERY = int(sys.argv.pop(3)) if len(sys.argv) > 3 and sys.argv[3].isdigit() else 0
 RUNS = 60
 TIMES = {'prefill_s', 'decode_s', 'prefill_tokens_per_s', 'decode_tokens_per_s', 'first_token_s', 'seed', 'created',
-         'updated', 'time'}
+         'updated', 'time', 'token_gap_p50_s', 'token_gap_p95_s', 'token_gap_p99_s'}
 
 
 def without_times(text):

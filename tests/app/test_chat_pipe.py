@@ -19,7 +19,8 @@ from support.program_case import PROGRAM, main
 FIELDS = {'model', 'text', 'thought', 'finish', 'seed', 'settings', 'prompt_tokens', 'reused_tokens', 'drafted_tokens',
           'accepted_tokens',
           'evaluated_tokens', 'completion_tokens', 'prefill_tokens_per_s', 'decode_tokens_per_s',
-          'first_token_s', 'dropped_turns', 'reevaluated_tokens', 'saved_states', 'saved_state_bytes'}
+          'first_token_s', 'token_gap_p50_s', 'token_gap_p95_s', 'token_gap_p99_s', 'dropped_turns',
+          'reevaluated_tokens', 'saved_states', 'saved_state_bytes'}
 
 
 class Prompts(ChatCase):
@@ -146,6 +147,17 @@ class Output(ChatCase):
         self.fake('ok')
         done = self.chat('-i', '--stats', stdin=b'hello\n/stats\n/info\n')
         self.assertNotIn(b'states', done.stderr)
+
+    def test_times_between_tokens_are_percentiles(self):
+        self.fake('answer', token_ms=3)  # at least: a busy machine adds to it
+        turn = json.loads(self.says('--json', stdin=b'x'))
+        gaps = [turn[f'token_gap_p{n}_s'] for n in (50, 95, 99)]
+        self.assertEqual(gaps, sorted(gaps))
+        self.assertGreater(gaps[0], 0.00297)  # the error of a percentile is less than 1 %
+        self.assertLess(gaps[0], turn['decode_s'])
+        self.assertEqual(gaps[1], gaps[2])  # of five times, both are the longest
+        one = json.loads(self.says('--json', '-n', '1', stdin=b'x'))
+        self.assertEqual([one[f'token_gap_p{n}_s'] for n in (50, 95, 99)], [0, 0, 0])
 
     def test_state_memory_is_a_size(self):
         self.fake('ok')

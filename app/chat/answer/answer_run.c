@@ -16,6 +16,7 @@ struct run {
     size_t n_prefilled, n_to_prefill; /* the last report of the engine about the prompt */
     double prefilled_at;              /* clock_seconds of this report */
     uint64_t first_bytes, last_bytes; /* generator_bytes_read at the first and last token */
+    struct gap_times gaps;            /* from one token to the next */
 };
 
 double answer_prefill_rate(const struct answer_result *r)
@@ -159,7 +160,10 @@ static bool add(struct run *run, int32_t id, struct bn_error *err)
         return true; /* this token ends the answer */
     if (n_alts > 0)
         generator_alts(run->g, alts);
-    run->last = clock_seconds();
+    const double now = clock_seconds();
+    if (n_before > 0)
+        gap_times_add(&run->gaps, now - run->last);
+    run->last = now;
     run->last_bytes = generator_bytes_read(run->g);
     emit_token(run, id, text, alts, n_alts);
     return true;
@@ -217,6 +221,7 @@ bool answer_run(struct generator *g, const struct tokenizer *tokenizer,
         if (r.n_tokens > 0) {
             r.first_token_s = run.first - run.started;
             r.decode_s = run.last - run.first;
+            r.gaps = gap_times_percentiles(&run.gaps);
             r.decode_bytes = run.last_bytes - run.first_bytes;
         }
         r.states = generator_states(g);

@@ -12,6 +12,7 @@
 #include "app/chat/answer/generator.h"
 #include "app/chat/answer/think_watch.h"
 #include "app/chat/conversation/transcript.h"
+#include "app/common/timing/gap_times.h"
 #include "tokenizer/tokenizer.h"
 
 /* An answer with the same token this many times in a row has degenerated and is ended. The number
@@ -91,6 +92,9 @@ struct answer_result {
     double prefill_s;     /* from the start to the end of prefill; also if n_tokens is 0. To the end
                               of its last micro-batch if it was interrupted */
     double decode_s;      /* from the first token to the last */
+    /* Of the times from one token of the answer to the next, as they reach the sink: tokens of an
+     * accepted draft follow each other at once. All 0: fewer than two tokens. */
+    struct gap_percentiles gaps;
     uint64_t decode_bytes; /* read from memory during decode_s, as generator_bytes_read counts */
 };
 

@@ -171,7 +171,8 @@ class Batch(ChatCase):
         return (int(user) + int(system)) / os.sysconf('SC_CLK_TCK')
 
     VARIES = ('reused_tokens', 'evaluated_tokens', 'prefill_s',
-              'decode_s', 'prefill_tokens_per_s', 'decode_tokens_per_s', 'first_token_s')
+              'decode_s', 'prefill_tokens_per_s', 'decode_tokens_per_s', 'first_token_s',
+              'token_gap_p50_s', 'token_gap_p95_s', 'token_gap_p99_s')
 
     def test_events_of_a_batch_come_in_the_order_of_the_lines(self):
         stdin = b'one\n{"prompt": "two", "id": "b"}\n{"prompt": 3}\n' + b'three\n' * 9
@@ -181,6 +182,9 @@ class Batch(ChatCase):
             self.assertEqual(done.returncode, 2, done.stderr)
             events = [json.loads(line) for line in done.stdout.splitlines()]
             for event in events:
+                if event.get('completion_tokens', 0) > 1:
+                    self.assertLess(0, event['token_gap_p50_s'])
+                    self.assertLessEqual(event['token_gap_p50_s'], event['token_gap_p99_s'])
                 for key in self.VARIES:
                     event.pop(key, None)
             runs.append(events)

@@ -654,6 +654,8 @@ class Commands(ChatCase):
         self.assertRegex(text, r'(?m)^ *reads +5\.0 MB a token, [\d.]+ GB/s$')
         self.assertRegex(text, r'(?m)^ *multiplies +[\d.]+ GMAC/s in the prompt$')
         self.assertRegex(text, r'(?m)^ *memory +[\d.]+ MB: private [\d.]+ MB, mapped files ')
+        self.assertRegex(text, r'(?m)^ *gaps +between tokens: p50 [\d.]+ ms, p95 [\d.]+ ms, p99 [\d.]+ ms$')
+        self.assertNotIn('gaps', self.script('a', '/stats', words=('-n', '1')))  # one token has none
         self.fake('answer', token_ms=2, read_us=1000)
         text = self.script('a', '/stats peak')
         self.assertRegex(text, r'(?m)GB/s, \d+ % of the 40\.0 GB/s this device can do$')
