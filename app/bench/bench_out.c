@@ -101,10 +101,11 @@ static void print_row(const struct bench_result *r, const struct bench_row *row)
     printf("| %-7s | %6zu | %5zu | %9.2f | %9.2f | %9.2f | %8.2f | %-23s | ", test, row->depth,
            row->batch, row->tokens_per_s, row->min, row->max, row->bytes_per_token / 1e6, note);
     if (row->test == BENCH_PP)
-        printf("%9.3f s | ", row->first_token_s);
+        (void)snprintf(note, sizeof(note), "first token after %.3f s", row->first_token_s);
     else
-        printf("%11s | ", "");
-    printf("%s |\n", checksum);
+        (void)snprintf(note, sizeof(note), "p50 %.2f, p95 %.2f, p99 %.2f ms", 1e3 * row->gaps.p50,
+                       1e3 * row->gaps.p95, 1e3 * row->gaps.p99);
+    printf("%-37s | %s |\n", note, checksum);
 }
 
 static void print_header(const struct bench_result *r)
@@ -166,11 +167,12 @@ void bench_print_table(const struct bench_result *r)
 {
     const double steal_percent = bench_machine_steal(r->machine);
     print_header(r);
-    printf("\n"
-           "| test    |  depth | batch |  tokens/s |       min |       max | MB/token "
-           "| of the machine          | first token | checksum         |\n"
-           "| ------- | -----: | ----: | --------: | --------: | --------: | -------: "
-           "| ----------------------- | ----------: | ---------------- |\n");
+    printf(
+        "\n"
+        "| test    |  depth | batch |  tokens/s |       min |       max | MB/token "
+        "| of the machine          | first token; times between tokens     | checksum         |\n"
+        "| ------- | -----: | ----: | --------: | --------: | --------: | -------: "
+        "| ----------------------- | ------------------------------------- | ---------------- |\n");
     for (size_t i = 0; i < r->n_rows; i++)
         print_row(r, &r->rows[i]);
     for (size_t i = 0; r->with_profile && i < r->n_rows; i++)
@@ -228,10 +230,13 @@ static json_t *row_object(const struct bench_result *r, const struct bench_row *
         row->min, "max", row->max, "bytes_per_token", row->bytes_per_token, "gmac_per_s",
         row->tokens_per_s * r->info->macs_per_token / 1e9, "peak_per_s", number_or_null(row->peak),
         "percent_of_peak", percent_or_null(percent), "disturbed", percent > REPORT_MAX_PERCENT);
-    json_out_merge(&o, row->test == BENCH_TG
-                           ? json_pack("{s:I, s:I}", "drafted_tokens", count(row->n_drafted),
-                                       "accepted_tokens", count(row->n_accepted))
-                           : json_pack("{s:f}", "first_token_s", row->first_token_s));
+    json_out_merge(&o,
+                   row->test == BENCH_TG
+                       ? json_pack("{s:I, s:I, s:f, s:f, s:f}", "drafted_tokens",
+                                   count(row->n_drafted), "accepted_tokens", count(row->n_accepted),
+                                   "token_gap_p50_s", row->gaps.p50, "token_gap_p95_s",
+                                   row->gaps.p95, "token_gap_p99_s", row->gaps.p99)
+                       : json_pack("{s:f}", "first_token_s", row->first_token_s));
     json_out_put(&o, "checksum", json_string(checksum));
     if (r->with_profile)
         json_out_put(&o, "profile", profile_array(row, r->machine->best));

@@ -36,6 +36,9 @@ struct bench {
     double *peaks;               /* (n_runs) peak rate before each run, see bench_row.peak */
     uint64_t checksum;           /* of the ids and logits of the current run */
     struct spec_stats drafts;    /* of the current run */
+    /* of the timed runs of tg; one time for a step, in which each sequence gets a token */
+    struct gap_times gaps;
+    double last_s; /* clock_seconds of the last token, or of the start of a run */
 };
 
 static int compare_values(const void *a, const void *b)
@@ -166,6 +169,14 @@ static void request_token(struct bench *b, struct sequence *seq, struct bn_batch
         sampler_request(seq->sampler, seq->ids, seq->n_ids + 1, &item->head, &item->rows);
 }
 
+/* Count the time since the last token. */
+static void note_token(struct bench *b)
+{
+    const double now = clock_seconds();
+    gap_times_add(&b->gaps, now - b->last_s);
+    b->last_s = now;
+}
+
 /* Append `id` to the ids. The checksum gets it with the logit of the first candidate, which is the
  * best token in the rows of HEAD_TOP. With sampling, `id` can be another token. */
 static void append_token(struct bench *b, struct sequence *seq, int32_t id,
@@ -185,6 +196,7 @@ static bool speculate(struct bench *b, struct sequence *seq, struct bn_error *er
         if (!spec_step(seq->spec, seq->ids, seq->n_ids + 1, NULL, NULL, &id, err))
             return false;
         append_token(b, seq, id, spec_row(seq->spec));
+        note_token(b);
     }
     const struct spec_stats now = spec_stats_of(seq->spec);
     b->drafts.n_drafted = now.n_drafted - before.n_drafted;
@@ -211,6 +223,7 @@ static bool generate(struct bench *b, struct bn_error *err)
                              : result->cands[0].id,
                          result);
         }
+        note_token(b);
     }
     return true;
 }
@@ -230,7 +243,7 @@ static bool roll_back(struct bench *b, struct bn_error *err)
 static bool run_once(struct bench *b, double *seconds, struct bn_error *err)
 {
     b->checksum = FNV1A_START;
-    const double start = clock_seconds();
+    const double start = b->last_s = clock_seconds();
     if (b->row->test == BENCH_PP) {
         if (!read_ids(b, b->row->depth + b->row->n_tokens, err))
             return false;
@@ -286,6 +299,7 @@ static bool measure(struct bench *b, struct bench_row *row, struct bn_error *err
         !roll_back_unmeasured(b, err))
         return false;
     row->checksum = b->checksum;
+    b->gaps = (struct gap_times){0}; /* without the discarded run */
     uint64_t n_bytes = 0;
     for (size_t r = 0; r < b->plan->n_runs; r++) {
         b->peaks[r] = b->plan->machine ? bench_machine_peak(b->plan->machine, limit) : 0;
@@ -308,6 +322,7 @@ static bool measure(struct bench *b, struct bench_row *row, struct bn_error *err
     row->bytes_per_token = (double)n_bytes / n / (double)b->plan->n_runs;
     row->n_drafted = b->drafts.n_drafted;
     row->n_accepted = b->drafts.n_accepted;
+    row->gaps = gap_times_percentiles(&b->gaps);
     row->first_token_s = row->test == BENCH_PP ? n / row->tokens_per_s : 0;
     return true;
 }

@@ -10,6 +10,7 @@
 #define APP_BENCH_RUN_H
 
 #include "app/bench/bench_machine.h"
+#include "app/common/timing/gap_times.h"
 #include "engine/spec/spec.h"
 
 enum bench_test { BENCH_PP, BENCH_TG };
@@ -26,8 +27,9 @@ struct bench_row {
     /* median over the runs of the peak rate that limits the test, per second: bytes read for tg,
      * int8 multiply-adds for pp; 0: unknown */
     double peak;
-    double first_token_s; /* pp: seconds to evaluate the prompts at tokens_per_s; tg: 0 */
-    uint64_t checksum;    /* of the resulting ids and logits */
+    struct gap_percentiles gaps; /* tg: times between tokens, all timed runs; pp: all 0 */
+    double first_token_s;        /* pp: seconds to evaluate the prompts at tokens_per_s; tg: 0 */
+    uint64_t checksum;           /* of the resulting ids and logits */
     /* (n_steps) sums over the timed runs; n_steps is 0 if the model is not profiled */
     struct bn_profile_step steps[BN_PROFILE_STEPS];
     size_t n_steps;

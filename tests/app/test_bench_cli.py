@@ -51,6 +51,15 @@ class Bench(ProgramCase):
                 self.assertGreater(rate, 1.05 * row['peak_per_s'])
             else:
                 self.assertAlmostEqual(row['percent_of_peak'] * row['peak_per_s'] / (100 * rate), 1)
+            gaps = [row.get(f'token_gap_p{n}_s') for n in (50, 95, 99)]
+            if row['test'] == 'tg4':
+                self.assertEqual(gaps, sorted(gaps))
+                # A step gives each sequence a token. The longest step is at least an average one. If
+                # half of the steps took twice as long as one of the slowest run, the run would be slower.
+                self.assertGreater(2 * gaps[2], row['batch'] / row['max'], row)
+                self.assertLess(gaps[0], 2 * row['batch'] / row['min'], row)
+            else:
+                self.assertEqual(gaps, [None] * 3)
         self.assertEqual(len({r['checksum'] for r in rows}), len(rows))
 
     def test_checksums_do_not_depend_on_the_machine(self):
@@ -101,6 +110,8 @@ class Bench(ProgramCase):
         text = self.succeeds(self.model, '-p', '8', '-n', '3', '-r', '1').decode()
         self.assertRegex(text, r'(?m)^\| pp8 +\| +0 \| +1 \| .* GMAC/s +([\d.]+ %|disturbed) ')
         self.assertRegex(text, r'(?m)^\| tg3 +\| +0 \| +1 \| .* GB/s +([\d.]+ %|disturbed) ')
+        self.assertRegex(text, r'(?m)^\| pp8 .*\| first token after [\d.]+ s +\| [0-9a-f]{16} \|$')
+        self.assertRegex(text, r'(?m)^\| tg3 .*\| p50 [\d.]+, p95 [\d.]+, p99 [\d.]+ ms +\| [0-9a-f]{16} \|$')
         self.assertEqual(len({len(line) for line in text.splitlines() if line.startswith('|')}), 1, text)
 
     def test_a_rate_above_the_peak_is_called_disturbed(self):
