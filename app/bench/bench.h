@@ -9,6 +9,8 @@
 #include "app/common/report.h"
 #include "app/options/model_args.h"
 
+#include <jansson.h>
+
 #define BENCH "bitnet-bench"
 
 extern const struct option_table *const bench_tables[];
@@ -55,6 +57,13 @@ double bench_row_percent(const struct bn_model_info *info, const struct bench_ro
  * 0 percent. */
 double bench_step_percent(const struct bn_profile_step *step, const double *peaks);
 
+/* How all tables and JSON objects of this program show a percentage of a peak. Text: " 84.2 %", or
+ * "disturbed" above REPORT_MAX_PERCENT. JSON: null if it is unknown (0) or disturbed, and out of
+ * memory is NULL. */
+#define BENCH_PERCENT_BYTES 16
+const char *bench_percent_text(double percent, char out[BENCH_PERCENT_BYTES]);
+json_t *bench_percent_json(double percent);
+
 /* Print the results on stdout. If bench_print_json fails, it prints the error on stderr and returns
  * its code, else EXIT_DONE. */
 void bench_print_table(const struct bench_result *r);
@@ -71,8 +80,11 @@ struct bench_scaling {
 
 /* Measure pp and tg with 1 to N threads (at most 1024) and one sequence, and tg with N threads and
  * 2, 4, 8 and 16 sequences, as far as n_ubatch permits. Print the speed-up over one thread or one
- * sequence, and the efficiency: the speed-up divided by the number of threads or sequences. Returns
- * EXIT_DONE; or an error is printed on stderr, and its code is returned. */
+ * sequence, and two efficiencies: the speed-up divided by the number of threads or sequences, and
+ * the rate in percent of what the machine can do with that number of threads (bench_row_percent).
+ * The second shows whether the machine or the program limits the first. An efficiency of threads
+ * below 60 % is reported as a warning. Returns EXIT_DONE; or an error is printed on stderr, and its
+ * code is returned. */
 enum exit_code bench_scaling_run(const struct bench_scaling *s);
 
 #endif

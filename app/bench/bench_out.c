@@ -75,19 +75,17 @@ static double total_seconds(const struct bench_row *row)
 
 /* ---- tables ---- */
 
-#define PERCENT_BYTES 16
-
-static const char *percent_text(double percent, char out[PERCENT_BYTES])
+const char *bench_percent_text(double percent, char out[BENCH_PERCENT_BYTES])
 {
     if (percent > REPORT_MAX_PERCENT)
         return "disturbed";
-    (void)snprintf(out, PERCENT_BYTES, "%5.1f %%", percent); /* fits */
+    (void)snprintf(out, BENCH_PERCENT_BYTES, "%5.1f %%", percent); /* fits */
     return out;
 }
 
 static void print_row(const struct bench_result *r, const struct bench_row *row)
 {
-    char test[32], note[80], checksum[20], percent[PERCENT_BYTES];
+    char test[32], note[80], checksum[20], percent[BENCH_PERCENT_BYTES];
     bench_name_test(row, test);
     bench_name_checksum(row, checksum);
     const int n =
@@ -95,7 +93,7 @@ static void print_row(const struct bench_result *r, const struct bench_row *row)
                  bench_row_rate(r->info, row) / 1e9);
     if (row->peak > 0)
         (void)snprintf(note + n, sizeof(note) - (size_t)n, " %s",
-                       percent_text(bench_row_percent(r->info, row), percent));
+                       bench_percent_text(bench_row_percent(r->info, row), percent));
     if (row->n_drafted > 0) /* speculative decoding: replaces the rate */
         (void)snprintf(note, sizeof(note), "%zu of %zu drafts", row->n_accepted, row->n_drafted);
     printf("| %-7s | %6zu | %5zu | %9.2f | %9.2f | %9.2f | %8.2f | %-23s | ", test, row->depth,
@@ -142,7 +140,7 @@ static void print_rate(uint64_t n, const struct bn_profile_step *step)
 static void print_profile(const struct bench_row *row, const double *peaks)
 {
     const double total = total_seconds(row);
-    char title[80], text[PERCENT_BYTES];
+    char title[80], text[BENCH_PERCENT_BYTES];
     bench_name_row(row, title, sizeof(title));
     if (row->n_steps == 0) {
         printf("\n%s: no profile on this device\n", title);
@@ -158,7 +156,7 @@ static void print_profile(const struct bench_row *row, const double *peaks)
                total > 0 ? 100 * s->seconds / total : 0);
         print_rate(s->n_bytes, s);
         print_rate(s->n_macs, s);
-        printf(" %9s |", percent > 0 ? percent_text(percent, text) : "");
+        printf(" %9s |", percent > 0 ? bench_percent_text(percent, text) : "");
         printf(" %8" PRIu64 " |\n", s->n_calls);
     }
 }
@@ -190,8 +188,7 @@ static json_t *number_or_null(double value)
     return value > 0 ? json_real(value) : json_null();
 }
 
-/* null for an unknown percentage, and for a measurement that was disturbed. */
-static json_t *percent_or_null(double percent)
+json_t *bench_percent_json(double percent)
 {
     return number_or_null(percent > REPORT_MAX_PERCENT ? 0 : percent);
 }
@@ -213,7 +210,7 @@ static json_t *profile_array(const struct bench_row *row, const double *peaks)
                       "share", total > 0 ? s->seconds / total : 0, "calls", count(s->n_calls),
                       "gb_per_s", s->n_bytes ? json_real(step_rate(s->n_bytes, s)) : json_null(),
                       "gmac_per_s", s->n_macs ? json_real(step_rate(s->n_macs, s)) : json_null(),
-                      "percent_of_peak", percent_or_null(bench_step_percent(s, peaks))));
+                      "percent_of_peak", bench_percent_json(bench_step_percent(s, peaks))));
     }
     return steps;
 }
@@ -229,7 +226,7 @@ static json_t *row_object(const struct bench_result *r, const struct bench_row *
         count(row->depth), "batch", count(row->batch), "tokens_per_s", row->tokens_per_s, "min",
         row->min, "max", row->max, "bytes_per_token", row->bytes_per_token, "gmac_per_s",
         row->tokens_per_s * r->info->macs_per_token / 1e9, "peak_per_s", number_or_null(row->peak),
-        "percent_of_peak", percent_or_null(percent), "disturbed", percent > REPORT_MAX_PERCENT);
+        "percent_of_peak", bench_percent_json(percent), "disturbed", percent > REPORT_MAX_PERCENT);
     json_out_merge(&o,
                    row->test == BENCH_TG
                        ? json_pack("{s:I, s:I, s:f, s:f, s:f}", "drafted_tokens",

@@ -13,6 +13,8 @@
 #define MAX_THREADS 1024 /* bounds the number of rows */
 
 static const size_t batches[] = {2, 4, 8, 16};
+/* A smaller efficiency is a warning: then more than 40 % of the added cores are lost. */
+#define LOW_EFFICIENCY 0.6
 #define N_BATCHES (sizeof(batches) / sizeof(batches[0]))
 
 /* One row of the table. */
@@ -20,6 +22,8 @@ struct point {
     size_t n_threads;
     struct bench_row row;
     double speed_up, efficiency; /* see bench_scaling_run */
+    double percent_of_peak;      /* bench_row_percent */
+    bool is_low;                 /* the efficiency of threads is below LOW_EFFICIENCY */
 };
 
 /* In the order of the table: pp by threads, tg by threads, tg by batch. */
@@ -53,13 +57,23 @@ static bool measure_threads(const struct bench_scaling *s, size_t n_threads, str
                             struct bn_error *err)
 {
     struct bn_model *model = NULL;
+    struct bench_machine machine; /* its peaks are those of n_threads threads */
     report_progress("[%zu/%zu] threads", n_threads, p->n_max);
+    bench_machine_init(&machine);
     bool ok = open_with(s, n_threads, &model, err);
+    if (ok)
+        bench_machine_loaded(&machine, model);
     struct bench_plan plan = s->plan;
     plan.model = model;
-    for (size_t i = 0; ok && i < n_points(p); i++)
-        if (p->points[i].n_threads == n_threads)
-            ok = bench_run(&plan, &p->points[i].row, err);
+    plan.machine = &machine;
+    for (size_t i = 0; ok && i < n_points(p); i++) {
+        struct point *const point = &p->points[i];
+        if (point->n_threads != n_threads)
+            continue;
+        ok = bench_run(&plan, &point->row, err);
+        if (ok)
+            point->percent_of_peak = bench_row_percent(bn_model_info(model), &point->row);
+    }
     bn_model_close(model);
     report_progress_erase();
     return ok;
@@ -95,22 +109,34 @@ static void compare(struct point_list *p)
         point->speed_up = point->row.tokens_per_s / p->points[base].row.tokens_per_s;
         point->efficiency =
             point->speed_up / (double)(is_batch ? point->row.batch : point->n_threads);
+        point->is_low = !is_batch && point->efficiency < LOW_EFFICIENCY;
     }
 }
 
 static void print_table(const struct point_list *p)
 {
-    printf("| test    | threads | batch |  tokens/s | speed-up | efficiency |\n"
-           "| ------- | ------: | ----: | --------: | -------: | ---------: |\n");
+    printf("| test    | threads | batch |  tokens/s | speed-up | efficiency | of the peak |\n"
+           "| ------- | ------: | ----: | --------: | -------: | ---------: | ----------: |\n");
+    for (size_t i = 0; i < n_points(p); i++) {
+        const struct point *const point = &p->points[i];
+        char test[32], percent[BENCH_PERCENT_BYTES];
+        bench_name_test(&point->row, test);
+        printf("| %-7s | %7zu | %5zu | %9.2f | %8.2f | %8.1f %% | %11s |\n", test, point->n_threads,
+               point->row.batch, point->row.tokens_per_s, point->speed_up, 100 * point->efficiency,
+               point->row.peak > 0 ? bench_percent_text(point->percent_of_peak, percent) : "");
+    }
+    printf("\nSpeed-up is over one thread; from batch 2 on it is over batch 1 with %zu thread%s.\n"
+           "The peak is what the machine can do with this number of threads: bytes read for tg,\n"
+           "int8 multiply-adds for pp.\n",
+           p->n_max, p->n_max == 1 ? "" : "s");
     for (size_t i = 0; i < n_points(p); i++) {
         const struct point *const point = &p->points[i];
         char test[32];
         bench_name_test(&point->row, test);
-        printf("| %-7s | %7zu | %5zu | %9.2f | %8.2f | %8.1f %% |\n", test, point->n_threads,
-               point->row.batch, point->row.tokens_per_s, point->speed_up, 100 * point->efficiency);
+        if (point->is_low)
+            printf("warning: %s with %zu threads has an efficiency of %.1f %%, below %.0f %%\n",
+                   test, point->n_threads, 100 * point->efficiency, 100 * LOW_EFFICIENCY);
     }
-    printf("\nSpeed-up is over one thread; from batch 2 on it is over batch 1 with %zu thread%s.\n",
-           p->n_max, p->n_max == 1 ? "" : "s");
 }
 
 static enum exit_code print_json(const struct point_list *p)
@@ -122,11 +148,13 @@ static enum exit_code print_json(const struct point_list *p)
         char test[32], checksum[20];
         bench_name_test(&point->row, test);
         bench_name_checksum(&point->row, checksum);
-        json_out_append(&rows, json_pack("{s:s, s:I, s:I, s:f, s:f, s:f, s:s}", "test", test,
-                                         "threads", (json_int_t)point->n_threads, "batch",
-                                         (json_int_t)point->row.batch, "tokens_per_s",
-                                         point->row.tokens_per_s, "speed_up", point->speed_up,
-                                         "efficiency", point->efficiency, "checksum", checksum));
+        json_out_append(
+            &rows, json_pack("{s:s, s:I, s:I, s:f, s:f, s:f, s:b, s:o, s:s}", "test", test,
+                             "threads", (json_int_t)point->n_threads, "batch",
+                             (json_int_t)point->row.batch, "tokens_per_s", point->row.tokens_per_s,
+                             "speed_up", point->speed_up, "efficiency", point->efficiency,
+                             "low_efficiency", point->is_low, "percent_of_peak",
+                             bench_percent_json(point->percent_of_peak), "checksum", checksum));
     }
     return json_out_write(json_pack("{s:o}", "scaling", rows), stdout, JSON_OUT_LINE, &err)
                ? EXIT_DONE

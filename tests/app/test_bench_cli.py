@@ -5,6 +5,7 @@ tests check that every row computed something; they do not check the speed.
 """
 import json
 import os
+import re
 import subprocess
 import sys
 from xml.etree import ElementTree
@@ -180,10 +181,22 @@ class Bench(ProgramCase):
         for row, base, n in ((rows[1], rows[0], 2), (rows[3], rows[2], 2), (rows[7], rows[3], 16)):
             self.assertAlmostEqual(row['speed_up'], row['tokens_per_s'] / base['tokens_per_s'], places=4)
             self.assertAlmostEqual(row['efficiency'], row['speed_up'] / n, places=4)
+        for row in rows:
+            self.assertEqual(row['low_efficiency'], row['batch'] == 1 and row['efficiency'] < 0.6, row)
+            self.assertTrue(row['percent_of_peak'] is None or 0 < row['percent_of_peak'] <= 105, row)
         text = self.succeeds(self.model, *words).decode()
         self.assertRegex(text, r'(?m)^\| tg3 +\| +2 +\| +16 \| .* %')
+        self.assertRegex(text, r'(?m)^\| pp20 +\| +1 +\| +1 \| .* 1\.00 \| +100\.0 % \| +([\d.]+ %|disturbed) \|$')
         self.assertEqual(len(json.loads(self.succeeds(self.model, *words, '-p', '0', '--json'))
                              ['scaling']), 6)
+        # Five threads: on a machine with fewer cores the efficiency is low.
+        words = ('--scaling', '-p', '0', '-n', '8', '-r', '1', '-t', '5', '--ubatch', '1')
+        text = self.succeeds(self.model, *words).decode()
+        low = re.findall(r'(?m)^warning: tg8 with (\d+) threads has an efficiency of ([\d.]+) %, below 60 %$', text)
+        table = re.findall(r'(?m)^\| tg8 +\| +(\d+) \| +1 \| +[\d.]+ \| +[\d.]+ \| +([\d.]+) % \|', text)
+        self.assertEqual(len(table), 5, text)
+        self.assertTrue(all(float(efficiency) <= 60 for _, efficiency in low), text)
+        self.assertEqual(low, [row for row in table if row in low or float(row[1]) < 59.95], text)
         self.fails(2, self.model, '--scaling', '-n', '0')
         self.fails(2, self.model, '--scaling', '--profile')
         self.fails(2, self.model, '--scaling', '--explain')
