@@ -2,7 +2,8 @@
  * bitnet-bench: measures the speed of a model and compares it with the peak rates of the machine.
  *
  * This file opens the model. bench_run measures each row, bench_machine measures peak rates, and
- * bench_out prints the results. With --scaling, bench_scaling opens the model and prints instead.
+ * bench_out prints the results. With --baseline, bench_baseline compares them with earlier ones.
+ * With --scaling, bench_scaling opens the model and prints instead.
  */
 #include "app/bench/bench.h"
 #include "engine/base/clock.h"
@@ -77,9 +78,57 @@ static enum bn_skip skip_of(const struct options *o)
     return options_choice(o, "skip") == 0 ? BN_SKIP_ON : BN_SKIP_OFF; /* "on|off" */
 }
 
+/* Make the list r->changes, with the rows of the baseline. The caller frees it, also on error. */
+static bool match_baseline(struct bench_result *r, const json_t *baseline, struct bn_error *err)
+{
+    json_t *const settings = bench_settings_json(r);
+    r->changes = mem_alloc(r->n_rows, sizeof(*r->changes));
+    const bool ok =
+        ((settings && r->changes) || bn_fail(err, BN_ENOMEM, "out of memory for a baseline")) &&
+        bench_baseline_match(baseline, settings, r->rows, r->n_rows, r->changes, err);
+    json_decref(settings);
+    return ok;
+}
+
+/* Measure and print the rows of r. The baseline may be NULL. */
+static enum exit_code measure_opened(const struct options *o, struct bench_result *r,
+                                     const json_t *baseline)
+{
+    struct bench_machine *const machine = r->machine;
+    struct bn_error err;
+    bool is_slower = false;
+    if (baseline && !match_baseline(r, baseline, &err)) /* before the measurement, which is long */
+        return report_error(BENCH, STAGE_RUN, &err);
+    if (options_flag(o, "explain"))
+        explain_rows(o, machine->model, r->rows, r->n_rows);
+    enum exit_code code = run_rows(o, machine, r->rows, r->n_rows);
+    if (code != EXIT_DONE)
+        return code;
+    for (size_t i = 0; r->changes && i < r->n_rows; i++) {
+        bench_baseline_compare(&r->changes[i], &r->rows[i]);
+        is_slower |= r->changes[i].verdict == BENCH_SLOWER;
+    }
+    if (options_flag(o, "json"))
+        code = bench_print_json(r);
+    else
+        bench_print_table(r);
+    return code == EXIT_DONE && is_slower ? EXIT_SLOWER : code;
+}
+
+/* A model file in hexadecimal, as bn_file_fingerprint identifies it. */
+static void name_file(const struct bn_file *file, char out[BENCH_FINGERPRINT_BYTES])
+{
+    uint8_t bytes[BN_FINGERPRINT_BYTES];
+    bn_file_fingerprint(file, bytes);
+    for (size_t i = 0; i < BN_FINGERPRINT_BYTES; i++)
+        (void)snprintf(out + 2 * i, 3, "%02x", (unsigned)bytes[i]);
+}
+
 static enum exit_code measure_rows(const struct options *o, const char *path,
                                    struct bench_row *rows, size_t n_rows)
 {
+    const char *const baseline_path = options_text(o, "baseline");
+    json_t *baseline = NULL;
     const double start = clock_seconds();
     struct bench_machine machine;
     struct bn_model_config cfg = {0};
@@ -87,6 +136,8 @@ static enum exit_code measure_rows(const struct options *o, const char *path,
     struct bn_model *model = NULL;
     struct bn_error err;
     enum exit_code code;
+    if (baseline_path && !bench_baseline_read(baseline_path, &baseline, &err))
+        return report_error(BENCH, STAGE_RUN, &err);
     bench_machine_init(&machine);
     model_args_config(o, &cfg);
     cfg.profile = options_flag(o, "profile");
@@ -98,24 +149,23 @@ static enum exit_code measure_rows(const struct options *o, const char *path,
         ok = bench_first_token(model, &err);
     }
     if (ok) {
-        const struct bench_result r = {.path = path,
-                                       .info = bn_model_info(model),
-                                       .machine = &machine,
-                                       .first_eval_s = clock_seconds() - start,
-                                       .head = options_text(o, "head"),
-                                       .skip = options_text(o, "skip"),
-                                       .spec = options_text(o, "spec"),
-                                       .with_sampling = options_flag(o, "sample"),
-                                       .with_profile = options_flag(o, "profile"),
-                                       .rows = rows, /* run_rows fills them in */
-                                       .n_rows = n_rows};
-        if (options_flag(o, "explain"))
-            explain_rows(o, model, rows, n_rows);
-        code = run_rows(o, &machine, rows, n_rows);
-        if (code == EXIT_DONE && options_flag(o, "json"))
-            code = bench_print_json(&r);
-        else if (code == EXIT_DONE)
-            bench_print_table(&r);
+        struct bench_result r = {.path = path,
+                                 .baseline = baseline_path,
+                                 .n_ubatch = (size_t)options_int(o, "ubatch"),
+                                 .n_runs = (size_t)options_int(o, "runs"),
+                                 .info = bn_model_info(model),
+                                 .machine = &machine,
+                                 .first_eval_s = clock_seconds() - start,
+                                 .head = options_text(o, "head"),
+                                 .skip = options_text(o, "skip"),
+                                 .spec = options_text(o, "spec"),
+                                 .with_sampling = options_flag(o, "sample"),
+                                 .with_profile = options_flag(o, "profile"),
+                                 .rows = rows, /* run_rows fills them in */
+                                 .n_rows = n_rows};
+        name_file(file, r.fingerprint);
+        code = measure_opened(o, &r, baseline);
+        mem_free(r.changes);
     } else {
         if (file) /* the errors of bn_file_open already contain the path */
             (void)bn_fail_prefix(&err, "%s", path);
@@ -123,6 +173,7 @@ static enum exit_code measure_rows(const struct options *o, const char *path,
     }
     bn_model_close(model);
     bn_file_close(file);
+    json_decref(baseline);
     return code;
 }
 
@@ -137,9 +188,11 @@ static enum exit_code measure_scaling(const struct options *o, const char *path)
                               .is_json = options_flag(o, "json")};
     struct bn_file *file = NULL;
     struct bn_error err;
-    if (options_flag(o, "profile") || options_flag(o, "explain"))
+    if (options_flag(o, "profile") || options_flag(o, "explain") || options_text(o, "baseline"))
         return report_fail(BENCH, EXIT_USAGE, "--%s and --scaling cannot be used together",
-                           options_flag(o, "profile") ? "profile" : "explain");
+                           options_flag(o, "profile")   ? "profile"
+                           : options_flag(o, "explain") ? "explain"
+                                                        : "baseline");
     if (s.n_tokens == 0)
         return report_fail(BENCH, EXIT_USAGE,
                            "--scaling needs at least one token to generate (-n)");
@@ -177,7 +230,8 @@ static enum exit_code run(const struct options *o)
         code = report_error(BENCH, STAGE_RUN, &err);
     mem_free(rows);
     const enum exit_code flushed = report_flush(BENCH);
-    return code == EXIT_DONE ? flushed : code;
+    /* With EXIT_SLOWER the output matters, too: it says which row is slower. */
+    return flushed != EXIT_DONE && (code == EXIT_DONE || code == EXIT_SLOWER) ? flushed : code;
 }
 
 int main(int argc, char **argv)

@@ -5,6 +5,7 @@
 #ifndef APP_BENCH_H
 #define APP_BENCH_H
 
+#include "app/bench/bench_baseline.h"
 #include "app/bench/bench_run.h"
 #include "app/common/report.h"
 #include "app/options/model_args.h"
@@ -26,17 +27,27 @@ bool bench_options_rows(const struct options *o, struct bench_row **out, size_t 
 /* Returns a plan with all fields except model and machine, which are NULL. */
 struct bench_plan bench_options_plan(const struct options *o);
 
+#define BENCH_FINGERPRINT_BYTES (2 * BN_FINGERPRINT_BYTES + 1) /* hexadecimal, and a 0 */
+
 /* All that the table or the JSON object shows. */
 struct bench_result {
     const char *path;
     const struct bn_model_info *info;
-    const struct bench_machine *machine;
+    struct bench_machine *machine;
     double first_eval_s;              /* seconds from opening the file to one evaluated token */
     const char *head, *skip, *spec;   /* the values of these options as text */
     bool with_sampling, with_profile; /* --sample, --profile */
-    const struct bench_row *rows;     /* (n_rows) */
+    size_t n_ubatch, n_runs;          /* --ubatch, --runs */
+    char fingerprint[BENCH_FINGERPRINT_BYTES];
+    struct bench_row *rows; /* (n_rows) */
     size_t n_rows;
+    const char *baseline;         /* path of the baseline; NULL: none */
+    struct bench_change *changes; /* (n_rows) against the baseline; NULL: none */
 };
+
+/* What decides how fast the program is, besides the program itself: model, machine, settings. A
+ * result can be compared only with one that has the same members. NULL: out of memory. */
+json_t *bench_settings_json(const struct bench_result *r);
 
 /* "pp512" */
 void bench_name_test(const struct bench_row *row, char out[32]);

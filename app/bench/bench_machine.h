@@ -32,9 +32,11 @@ struct bench_machine {
     size_t anon_bytes;         /* allocated pages, which belong to no file */
     size_t file_bytes;         /* pages of files; the system can reclaim them */
     struct bench_ticks before; /* at bench_machine_init */
+    char processor[80];        /* its name, such as "AMD EPYC"; "": unknown */
 };
 
-/* Set all members to 0 and start the measurement of the steal time. */
+/* Set all members to 0, read the name of the processor and start the measurement of the steal
+ * time. */
 void bench_machine_init(struct bench_machine *m);
 /* For struct bn_progress: update anon_bytes during loading, and show the progress row, which
  * bench_machine_loaded erases. `ud` is the struct bench_machine. */

@@ -39,6 +39,8 @@ static const struct option output_rows[] = {
     {.name = "profile", .kind = OPTION_FLAG,
      .help = "print a table with the time of each kind of work for each row"},
     {.name = "explain", .kind = OPTION_FLAG, .help = "describe how each row is computed"},
+    {.name = "baseline", .kind = OPTION_TEXT, .paths = OPTION_PATH, .arg = "FILE",
+     .help = "compare with the output of an earlier --json; exit 6 if a row is slower"},
     {.name = "json", .kind = OPTION_FLAG, .help = "print one JSON object instead of a table"},
 };
 

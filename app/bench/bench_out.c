@@ -115,7 +115,12 @@ static void print_header(const struct bench_result *r)
     printf(", ");
     report_safe(stdout, bn_str_of(info->name[0] ? info->name : info->arch));
     printf(", %s, %.2f million parameters\n", info->quantisation, (double)info->n_params / 1e6);
-    printf("device %s\n", info->device);
+    printf("device %s", info->device);
+    if (m->processor[0]) {
+        printf(", ");
+        report_safe(stdout, bn_str_of(m->processor));
+    }
+    printf("\n");
     printf("load   %.2f s, at most %.1f MB; first token evaluated %.2f s after the start\n",
            info->load_seconds, (double)m->load_peak_bytes / 1e6, r->first_eval_s);
     printf("memory at most %.1f MB: %.1f MB of this process, %.1f MB of reclaimable file pages\n",
@@ -161,6 +166,34 @@ static void print_profile(const struct bench_row *row, const double *peaks)
     }
 }
 
+/* Ratios to the baseline; with its confidence interval, and of the peak rates. */
+static void print_changes(const struct bench_result *r)
+{
+    printf("\nCompared with ");
+    report_safe(stdout, bn_str_of(r->baseline));
+    printf(":\n\n"
+           "| test    |  depth | batch |  tokens/s |    before | ratio |  from |    to |   peak "
+           "| output  | result |\n"
+           "| ------- | -----: | ----: | --------: | --------: | ----: | ----: | ----: | -----: "
+           "| ------- | ------ |\n");
+    for (size_t i = 0; i < r->n_rows; i++) {
+        const struct bench_row *const row = &r->rows[i];
+        const struct bench_change *const c = &r->changes[i];
+        char test[32], peak[16] = "";
+        bench_name_test(row, test);
+        if (c->peak_ratio > 0)
+            (void)snprintf(peak, sizeof(peak), "%.3f", c->peak_ratio); /* a longer one is cut */
+        printf(
+            "| %-7s | %6zu | %5zu | %9.2f | %9.2f | %5.3f | %5.3f | %5.3f | %6s | %-7s | %-6s |\n",
+            test, row->depth, row->batch, row->tokens_per_s, c->old_tokens_per_s, c->ratio, c->low,
+            c->high, peak, c->is_same_output ? "same" : "differs", bench_verdict_name(c->verdict));
+    }
+    printf(
+        "\nFrom and to: smallest and largest ratio of values in the confidence intervals of the\n"
+        "two medians. Peak: ratio of the peak rates of the machine. A row is slower if the\n"
+        "largest ratio is below 0.95 after a smaller peak is taken into account.\n");
+}
+
 void bench_print_table(const struct bench_result *r)
 {
     const double steal_percent = bench_machine_steal(r->machine);
@@ -175,6 +208,8 @@ void bench_print_table(const struct bench_result *r)
         print_row(r, &r->rows[i]);
     for (size_t i = 0; r->with_profile && i < r->n_rows; i++)
         print_profile(&r->rows[i], r->machine->best);
+    if (r->changes)
+        print_changes(r);
     if (steal_percent > 2) /* a smaller share changes the results little */
         printf("\nThe host gave %.1f %% of the CPU time to others: do not trust these numbers.\n",
                steal_percent);
@@ -215,6 +250,14 @@ static json_t *profile_array(const struct bench_row *row, const double *peaks)
     return steps;
 }
 
+static json_t *change_object(const struct bench_change *c)
+{
+    return json_pack("{s:f, s:f, s:f, s:f, s:o, s:b, s:s}", "tokens_per_s", c->old_tokens_per_s,
+                     "ratio", c->ratio, "ratio_low", c->low, "ratio_high", c->high, "peak_ratio",
+                     number_or_null(c->peak_ratio), "same_output", c->is_same_output, "result",
+                     bench_verdict_name(c->verdict));
+}
+
 static json_t *row_object(const struct bench_result *r, const struct bench_row *row)
 {
     const double percent = bench_row_percent(r->info, row);
@@ -234,9 +277,12 @@ static json_t *row_object(const struct bench_result *r, const struct bench_row *
                                    "token_gap_p50_s", row->gaps.p50, "token_gap_p95_s",
                                    row->gaps.p95, "token_gap_p99_s", row->gaps.p99)
                        : json_pack("{s:f}", "first_token_s", row->first_token_s));
-    json_out_put(&o, "checksum", json_string(checksum));
+    json_out_merge(&o, json_pack("{s:f, s:f, s:s}", "median_low", row->low, "median_high",
+                                 row->high, "checksum", checksum));
     if (r->with_profile)
         json_out_put(&o, "profile", profile_array(row, r->machine->best));
+    if (r->changes)
+        json_out_put(&o, "baseline", change_object(&r->changes[row - r->rows]));
     return o;
 }
 
@@ -245,14 +291,25 @@ static json_t *machine_object(const struct bench_result *r)
     const struct bench_machine *m = r->machine;
     const double steal_percent = bench_machine_steal(m);
     return json_pack(
-        "{s:f, s:o, s:o, s:f, s:f, s:I, s:I, s:I, s:I, s:I, s:s, s:s, s:o}", "read_gb_per_s",
+        "{s:f, s:o, s:o, s:f, s:f, s:I, s:I, s:I, s:I, s:I, s:o}", "read_gb_per_s",
         m->best[PEAK_READ] / 1e9, "int8_gmac_per_s", number_or_null(m->best[PEAK_INT8] / 1e9),
         "f32_gmac_per_s", number_or_null(m->best[PEAK_F32] / 1e9), "load_s", r->info->load_seconds,
         "first_eval_s", r->first_eval_s, "load_peak_bytes", count(m->load_peak_bytes),
         "peak_rss_bytes", count(m->peak_bytes), "anon_bytes", count(m->anon_bytes), "file_bytes",
-        count(m->file_bytes), "kv_bytes_per_token", count(r->info->kv_bytes_per_token), "kv",
-        r->info->kv_type, "activations", r->info->activations, "steal_percent",
-        steal_percent >= 0 ? json_real(steal_percent) : json_null());
+        count(m->file_bytes), "kv_bytes_per_token", count(r->info->kv_bytes_per_token),
+        "steal_percent", steal_percent >= 0 ? json_real(steal_percent) : json_null());
+}
+
+json_t *bench_settings_json(const struct bench_result *r)
+{
+    const struct bn_model_info *info = r->info;
+    /* s* leaves the member "isa" out if it is NULL. */
+    return json_pack("{s:s, s:o, s:o, s:s*, s:I, s:I, s:s, s:s, s:s, s:b, s:s, s:s}", "fingerprint",
+                     r->fingerprint, "processor", json_out_text(bn_str_of(r->machine->processor)),
+                     "device", json_out_text(bn_str_of(info->device)), "isa", info->isa, "threads",
+                     count(info->n_threads), "ubatch", count(r->n_ubatch), "head", r->head, "skip",
+                     r->skip, "spec", r->spec, "sample", r->with_sampling, "kv", info->kv_type,
+                     "activations", info->activations);
 }
 
 enum exit_code bench_print_json(const struct bench_result *r)
@@ -262,13 +319,11 @@ enum exit_code bench_print_json(const struct bench_result *r)
     json_t *rows = json_array();
     for (size_t i = 0; i < r->n_rows; i++)
         json_out_append(&rows, row_object(r, &r->rows[i]));
-    /* s* leaves the member "isa" out if it is NULL. */
-    json_t *o = json_pack(
-        "{s:o, s:o, s:s, s:I, s:o, s:s*, s:I, s:s, s:s, s:s, s:b}", "model",
-        json_out_text(bn_str_of(r->path)), "name", json_out_text(bn_str_of(info->name)),
-        "quantisation", info->quantisation, "n_params", count(info->n_params), "device",
-        json_out_text(bn_str_of(info->device)), "isa", info->isa, "threads", count(info->n_threads),
-        "head", r->head, "skip", r->skip, "spec", r->spec, "sample", r->with_sampling);
+    json_t *o =
+        json_pack("{s:o, s:o, s:s, s:I, s:I}", "model", json_out_text(bn_str_of(r->path)), "name",
+                  json_out_text(bn_str_of(info->name)), "quantisation", info->quantisation,
+                  "n_params", count(info->n_params), "runs", count(r->n_runs));
+    json_out_merge(&o, bench_settings_json(r));
     json_out_merge(&o, machine_object(r));
     json_out_put(&o, "rows", rows);
     return json_out_write(o, stdout, JSON_OUT_LINE, &err) ? EXIT_DONE

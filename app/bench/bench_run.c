@@ -14,6 +14,7 @@
 #include "engine/base/size.h"
 #include "engine/sampler/sampler.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -51,6 +52,19 @@ double bench_median(double *values, size_t n)
 {
     qsort(values, n, sizeof(*values), compare_values);
     return (values[(n - 1) / 2] + values[n / 2]) / 2;
+}
+
+size_t bench_median_bound(size_t n)
+{
+    double exactly_i = ldexp(1, -(int)n), at_most_i = exactly_i; /* P(i of n below the median) */
+    size_t i = 0;
+    while (true) {
+        exactly_i *= (double)(n - i) / (double)(i + 1);
+        at_most_i += exactly_i; /* now for i + 1 */
+        if (2 * at_most_i > 0.05)
+            return i;
+        i++;
+    }
 }
 
 static void add_to_checksum(struct bench *b, int32_t id, float logit)
@@ -318,6 +332,9 @@ static bool measure(struct bench *b, struct bench_row *row, struct bn_error *err
     row->tokens_per_s = bench_median(b->rates, b->plan->n_runs);
     row->min = b->rates[0]; /* sorted by bench_median */
     row->max = b->rates[b->plan->n_runs - 1];
+    const size_t bound = bench_median_bound(b->plan->n_runs);
+    row->low = b->rates[bound];
+    row->high = b->rates[b->plan->n_runs - 1 - bound];
     row->peak = bench_median(b->peaks, b->plan->n_runs);
     row->bytes_per_token = (double)n_bytes / n / (double)b->plan->n_runs;
     row->n_drafted = b->drafts.n_drafted;

@@ -21,6 +21,8 @@ struct bench_row {
     size_t depth, batch; /* batch is at least 1 */
     /* set by bench_run; all zeros before it */
     double tokens_per_s, min, max; /* of all sequences together: median, slowest, fastest run */
+    /* 95 % confidence interval of the median; with fewer than nine runs it is min to max */
+    double low, high;
     /* read from memory: weights (shared by the tokens of a pass), keys and values, table rows;
      * recurrent states count twice, because they are also written */
     double bytes_per_token;
@@ -54,6 +56,12 @@ bool bench_run(const struct bench_plan *plan, struct bench_row *row, struct bn_e
 /* Evaluate one token in a new session. The first evaluation also reads what bn_model_open left for
  * the first use, such as pages of the file. Errors of the engine. */
 bool bench_first_token(struct bn_model *model, struct bn_error *err);
+
+/* The confidence interval of the median of n sorted values goes from the value with this index to
+ * the one with the same index from the end. It holds for any distribution: the number of values
+ * below the true median is binomial. The index is the largest for which the median is outside in at
+ * most 5 % of all cases; 0 if there are too few values for that. n is 1 to 1000. */
+size_t bench_median_bound(size_t n);
 
 /* Returns the median, for an even n the mean of the two values in the middle. Sorts the values in
  * ascending order. n is at least 1. */

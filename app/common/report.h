@@ -24,6 +24,7 @@ enum exit_code {
     EXIT_MODEL = 3,        /* the model cannot be loaded */
     EXIT_CONTEXT = 4,      /* the prompt does not fit the context */
     EXIT_FILE = 5,         /* a file cannot be read or written, stdout included */
+    EXIT_SLOWER = 6,       /* bitnet-bench: a row is slower than in the baseline */
     EXIT_HUNG_UP = 129,    /* SIGHUP */
     EXIT_INTERRUPT = 130,  /* SIGINT */
     EXIT_TERMINATED = 143, /* SIGTERM */

@@ -202,6 +202,86 @@ class Bench(ProgramCase):
         self.fails(2, self.model, '--scaling', '--explain')
         self.fails(3, self.path('missing.gguf'), '--scaling')
 
+    def compared(self, code, *words):
+        """The rows of a run with --json that ends with `code`."""
+        done = self.run_program(self.model, '--json', '-r', '2', *words)
+        self.assertEqual((done.returncode, done.stderr), (code, b''), words)
+        return [row['baseline'] for row in json.loads(done.stdout)['rows']]
+
+    def test_rows_are_compared_with_a_baseline(self):
+        words = ('-p', '5', '-n', '4', '-b', '1,2')
+        result = self.bench(*words)
+
+        def baseline(rate, peak=None):
+            """A file with these rates, whatever the machine measured."""
+            rows = [dict(row, tokens_per_s=rate, median_low=rate, median_high=rate, peak_per_s=peak)
+                    for row in result['rows']]
+            return self.write('base.json', json.dumps(dict(result, rows=rows)))
+
+        for row in self.compared(6, *words, '--baseline', baseline(1e12)):
+            self.assertEqual((row['result'], row['same_output'], row['peak_ratio']), ('slower', True, None))
+            self.assertEqual(row['tokens_per_s'], 1e12)
+            self.assertTrue(0 < row['ratio_low'] <= row['ratio'] <= row['ratio_high'] < 0.95, row)
+        for row in self.compared(0, *words, '--baseline', baseline(1e-6)):
+            self.assertEqual(row['result'], 'faster')
+        # The machine is now slower by more than the program.
+        for row in self.compared(0, *words, '--baseline', baseline(1e12, 1e30)):
+            self.assertEqual(row['result'], 'same')
+        result['rows'][0]['checksum'] = '0' * 16
+        result['rows'].append({'test': 'tg5'})  # rows that are not measured again do not matter
+        done = self.run_program(self.model, '-r', '1', *words, '--baseline', baseline(1e12))
+        self.assertEqual((done.returncode, done.stderr), (6, b''))
+        table = done.stdout.decode().split('Compared with')[1]
+        self.assertRegex(table, r'(?m)^\| pp5 +\| .* \| +1000000000000\.00 \| .* \| differs \| slower \|$')
+        self.assertRegex(table, r'(?m)^\| tg4 +\| +0 \| +2 \| .* \| same +\| slower \|$')
+        with open('/dev/full', 'wb') as full:  # the table is lost: not the status of a complete comparison
+            done = self.run_program(self.model, '-r', '1', *words, '--baseline', self.path('base.json'), stdout=full)
+        self.assertEqual(done.returncode, 5)
+
+    def test_a_baseline_of_something_else_is_refused(self):
+        words = ['-p', '5', '-n', '4', '-r', '1', '-t', '1']
+        path = self.write('base.json', self.succeeds(self.model, '--json', *words))
+        words += ['--baseline', path]
+        other = self.make('other.gguf', '--seed', '2')
+        self.assertIn('another model file', self.fails(2, other, *words))
+        for more, key in ((('-t', '2'), 'device'), (('--skip', 'off'), 'skip'), (('--isa', 'ref'), 'isa'),
+                          (('--spec', 'auto'), 'spec'), (('--sample',), 'sample'), (('--ubatch', '7'), 'ubatch'),
+                          (('--head', 'f16'), 'head'), (('--activations', 'float'), 'activations')):
+            said = self.fails(2, self.model, *words, *more)
+            self.assertRegex(said, r'the baseline has "\w+" .*, but this run has ', more)
+            self.assertTrue(f'"{key}"' in said or '"device"' in said, said)
+        self.assertIn('no row tg4, depth 9, batch 1', self.fails(2, self.model, *words, '-p', '0', '-d', '9'))
+        self.fails(2, self.model, *words, '--scaling')
+
+    def test_a_broken_baseline_is_refused(self):
+        words = ['-p', '0', '-n', '4', '-r', '1', '-t', '1']
+        good = self.succeeds(self.model, '--json', *words)
+        words += ['--baseline', self.path('broken.json')]
+
+        def refused(data, code=2):
+            self.write('broken.json', data)
+            return self.fails(code, self.model, *words)
+
+        for data in (b'', b'[]', b'3', good[:-3], good + b'x', b'[' * 100000, b'{"a":' * 100000, b'\xff\xfe',
+                     b'{"rows":1e999}', b'{"a":1,"a":2}', b'\0' * 1000, b'{"' + b'\x1b[31m' * 9 + b'":1}'):
+            self.assertIn('is not', refused(data))
+        self.assertIn('has no "fingerprint"', refused(b'{}'))
+        self.assertIn('has no "threads"', refused(good.replace(b'"threads"', b'"treads"')))
+        self.assertNotIn('\x1b', refused(good.replace(b'"avx', b'"\\u001b[31m').replace(b'"skip":"on"',
+                                                                                      b'"skip":"\\u001b[31m"')))
+        for value in (None, 1, 'x', {}, [], [[]], [None], [{'test': None}], [{'test': 'tg4', 'depth': '0'}],
+                      [{'test': 'tg4', 'depth': -1, 'batch': 1e300}]):
+            self.assertIn('has no row tg4', refused(json.dumps(dict(json.loads(good), rows=value))))
+        for change in ({'tokens_per_s': 0}, {'tokens_per_s': '1'}, {'tokens_per_s': -1}, {'median_low': None},
+                       {'median_high': 0.001}, {'median_low': 1e300}, {'peak_per_s': 'x'}, {'peak_per_s': -1},
+                       {'checksum': 7}, {'checksum': 'x' * 1000}):
+            value = json.loads(good)
+            value['rows'][0].update(change)
+            self.assertIn('the row tg4 of the baseline is broken', refused(json.dumps(value)), change)
+        refused(b' ' * (17 << 20), code=5)
+        self.fails(5, self.model, *words[:-1], self.path('missing.json'))
+        self.fails(5, self.model, *words[:-1], self.folder.name)
+
     def test_wrong_arguments_are_exit_2(self):
         for words in ([], [self.model, 'two'], [self.model, '-p', '0', '-n', '0'],
                       [self.model, '-r', '0'], [self.model, '-p', 'x'], [self.model, '-b', '0'],

@@ -1,0 +1,72 @@
+/*
+ * When a row counts as slower or faster than its baseline.
+ */
+#include "app/bench/bench.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+
+#include <cmocka.h>
+
+static void interval_of_the_median_needs_nine_runs_to_leave_out_one(void **state)
+{
+    (void)state;
+    /* The ranks of the 95 % interval of the sign test, counted from 0: of 20 values the 6th and the
+     * 15th. */
+    static const struct {
+        size_t n, bound;
+    } cases[] = {{1, 0},  {2, 0},  {5, 0},  {6, 0},  {8, 0},  {9, 1},   {11, 1},
+                 {12, 2}, {14, 2}, {15, 3}, {20, 5}, {25, 7}, {100, 39}};
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
+        assert_int_equal(bench_median_bound(cases[i].n), cases[i].bound);
+    assert_in_range(bench_median_bound(1000), 460, 475);
+}
+
+/* A baseline of 100 tokens/s from `low` to `high`, peak 40e9. */
+static enum bench_verdict verdict(double low, double high, const struct bench_row *row)
+{
+    struct bench_change c = {
+        .old_tokens_per_s = 100, .old_low = low, .old_high = high, .old_peak = 40e9};
+    bench_baseline_compare(&c, row);
+    return c.verdict;
+}
+
+static void only_a_loss_beyond_the_noise_counts(void **state)
+{
+    (void)state;
+    const struct bench_row slow = {.tokens_per_s = 92, .low = 91, .high = 93, .peak = 40e9};
+    assert_int_equal(verdict(99, 101, &slow), BENCH_SLOWER);
+    assert_int_equal(verdict(97, 101, &slow), BENCH_SAME); /* 93 / 97 is above 0.95 */
+    const struct bench_row noisy = {.tokens_per_s = 92, .low = 50, .high = 96, .peak = 40e9};
+    assert_int_equal(verdict(99, 101, &noisy), BENCH_SAME);
+    const struct bench_row little = {.tokens_per_s = 96, .low = 96, .high = 96, .peak = 40e9};
+    assert_int_equal(verdict(100, 100, &little), BENCH_SAME); /* 4 %, without noise */
+    const struct bench_row fast = {.tokens_per_s = 110, .low = 108, .high = 111, .peak = 40e9};
+    assert_int_equal(verdict(99, 101, &fast), BENCH_FASTER);
+    assert_int_equal(verdict(99, 105, &fast), BENCH_SAME);
+}
+
+static void a_slower_machine_explains_a_slower_row(void **state)
+{
+    (void)state;
+    struct bench_row row = {.tokens_per_s = 80, .low = 79, .high = 81, .peak = 32e9};
+    assert_int_equal(verdict(99, 101, &row), BENCH_SAME); /* the peak fell by 20 %, too */
+    row.peak = 38e9;
+    assert_int_equal(verdict(99, 101, &row), BENCH_SLOWER);
+    row.peak = 60e9; /* a faster machine does not make a slower row worse */
+    assert_int_equal(verdict(99, 101, &row), BENCH_SLOWER);
+    row.peak = 0; /* unknown */
+    assert_int_equal(verdict(99, 101, &row), BENCH_SLOWER);
+    row = (struct bench_row){.tokens_per_s = 130, .low = 129, .high = 131, .peak = 52e9};
+    assert_int_equal(verdict(99, 101, &row), BENCH_SAME);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(interval_of_the_median_needs_nine_runs_to_leave_out_one),
+        cmocka_unit_test(only_a_loss_beyond_the_noise_counts),
+        cmocka_unit_test(a_slower_machine_explains_a_slower_row),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
