@@ -3,7 +3,7 @@
  *
  * This file opens the model. bench_run measures each row, bench_machine measures peak rates, and
  * bench_out prints the results. With --baseline, bench_baseline compares them with earlier ones.
- * With --scaling, bench_scaling opens the model and prints instead.
+ * With --scaling or --tokenizer, bench_scaling or bench_tokenizer opens the file and prints.
  */
 #include "app/bench/bench.h"
 #include "engine/base/clock.h"
@@ -188,11 +188,6 @@ static enum exit_code measure_scaling(const struct options *o, const char *path)
                               .is_json = options_flag(o, "json")};
     struct bn_file *file = NULL;
     struct bn_error err;
-    if (options_flag(o, "profile") || options_flag(o, "explain") || options_text(o, "baseline"))
-        return report_fail(BENCH, EXIT_USAGE, "--%s and --scaling cannot be used together",
-                           options_flag(o, "profile")   ? "profile"
-                           : options_flag(o, "explain") ? "explain"
-                                                        : "baseline");
     if (s.n_tokens == 0)
         return report_fail(BENCH, EXIT_USAGE,
                            "--scaling needs at least one token to generate (-n)");
@@ -204,6 +199,19 @@ static enum exit_code measure_scaling(const struct options *o, const char *path)
     const enum exit_code code = bench_scaling_run(&s);
     bn_file_close(file);
     return code;
+}
+
+/* --scaling and --tokenizer measure no rows, so they exclude each other and what shows rows. */
+static bool check_modes(const struct options *o, struct bn_error *err)
+{
+    static const char *const others[] = {"profile", "explain", "baseline", "tokenizer"};
+    const bool scales = options_flag(o, "scaling");
+    const size_t n_others = scales ? 4 : options_flag(o, "tokenizer") ? 3 : 0;
+    for (size_t i = 0; i < n_others; i++)
+        if (options_given_on(o, others[i]))
+            return bn_fail(err, BN_EARG, "--%s and --%s cannot be used together", others[i],
+                           scales ? "scaling" : "tokenizer");
+    return true;
 }
 
 static enum exit_code run(const struct options *o)
@@ -222,8 +230,12 @@ static enum exit_code run(const struct options *o)
     struct bench_row *rows = NULL;
     struct bn_error err;
     enum exit_code code;
-    if (options_flag(o, "scaling"))
+    if (!check_modes(o, &err))
+        code = report_error(BENCH, STAGE_RUN, &err);
+    else if (options_flag(o, "scaling"))
         code = measure_scaling(o, words[0]);
+    else if (options_flag(o, "tokenizer"))
+        code = bench_tokenizer_run(o, words[0]);
     else if (bench_options_rows(o, &rows, &n_rows, &err))
         code = measure_rows(o, words[0], rows, n_rows);
     else

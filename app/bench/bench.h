@@ -98,4 +98,9 @@ struct bench_scaling {
  * code is returned. */
 enum exit_code bench_scaling_run(const struct bench_scaling *s);
 
+/* Measure the tokenizer of the model file `path`, which may hold only a vocabulary, with --runs,
+ * --json and --no-repair, and print tokens and bytes per second on one thread for texts of several
+ * kinds and lengths. Returns as bench_scaling_run. */
+enum exit_code bench_tokenizer_run(const struct options *o, const char *path);
+
 #endif

@@ -31,6 +31,8 @@ static const struct option test_rows[] = {
      .help = "tg: sample with the default settings of the chat"},
     {.name = "scaling", .kind = OPTION_FLAG,
      .help = "no rows: measure with 1 to N threads and batches of 1 to 16"},
+    {.name = "tokenizer", .kind = OPTION_FLAG,
+     .help = "no rows: measure how fast generated texts are converted to tokens"},
     {.name = "skip", .kind = OPTION_CHOICE, .choices = "on|off", .fallback = "on",
      .help = "do not read weights of zero activations; same outputs"},
 };

@@ -109,21 +109,14 @@ struct peak_loop {
     double cpu_seconds; /* processor time of the first thread in the last loop */
 };
 
-static double thread_seconds(void)
-{
-    struct timespec t = {0};
-    (void)clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t); /* 0 if the system has no such clock */
-    return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
-}
-
 static void run_loop(void *ud, size_t index, size_t n_threads)
 {
     struct peak_loop *loop = ud;
-    const double start = thread_seconds();
+    const double start = clock_thread_seconds();
     (void)n_threads;
     atomic_fetch_add(&loop->n_macs, loop->mac_peak(loop->n_rounds));
     if (index == 0)
-        loop->cpu_seconds = thread_seconds() - start;
+        loop->cpu_seconds = clock_thread_seconds() - start;
 }
 
 double cpu_measure_mac_peak(struct backend *b, enum bn_mac kind)

@@ -202,6 +202,27 @@ class Bench(ProgramCase):
         self.fails(2, self.model, '--scaling', '--explain')
         self.fails(3, self.path('missing.gguf'), '--scaling')
 
+    def test_the_tokenizer_is_measured_on_texts_of_several_lengths(self):
+        model = self.make('words.gguf', '--vocab', 'llama3-like', '--n-vocab', '4000')
+        result = json.loads(self.succeeds(model, '--tokenizer', '--json', '-r', '2'))
+        self.assertEqual((result['tokenizer'], result['pre'], result['n_vocab']), ('gpt2', 'llama-bpe', 4000))
+        rows = result['rows']
+        self.assertEqual([(row['text'], row['bytes']) for row in rows],
+                         [(text, n) for text in ('prose', 'code', 'long word', 'no UTF-8')
+                          for n in (1 << 14, 1 << 17, 1 << 20)])
+        for row in rows:
+            self.assertTrue(0 < row['tokens'] <= row['bytes'], row)
+            self.assertTrue(0 < row['min'] <= row['tokens_per_s'] <= row['max'], row)
+            self.assertAlmostEqual(row['mb_per_s'] / (row['tokens_per_s'] * row['bytes'] / row['tokens'] / 1e6), 1)
+        self.assertLess(rows[2]['tokens'], 0.7 * rows[2]['bytes'])  # words are merged
+        self.assertEqual(len({row['checksum'] for row in rows}), len(rows))
+        text = self.succeeds(model, '--tokenizer', '-r', '1').decode()
+        self.assertEqual(re.findall(r'(?m)^\| .* ([0-9a-f]{16}) \|$', text), [row['checksum'] for row in rows])
+        self.assertEqual(len({len(line) for line in text.splitlines() if line.startswith('|')}), 1, text)
+        for more in ('--scaling', '--profile', '--explain', '--baseline=x'):
+            self.assertIn('cannot be used together', self.fails(2, model, '--tokenizer', more))
+        self.fails(3, self.path('missing.gguf'), '--tokenizer')
+
     def compared(self, code, *words):
         """The rows of a run with --json that ends with `code`."""
         done = self.run_program(self.model, '--json', '-r', '2', *words)
