@@ -23,7 +23,7 @@ static const struct option test_rows[] = {
      .arg = "N,N", .help = "tokens in the KV cache before the test"},
     {.name = "batch", .letter = 'b', .kind = OPTION_INTS, .ints = {1, 4096}, .fallback = "1",
      .arg = "N,N", .help = "sequences that are evaluated together; rates are for all of them"},
-    {.name = "runs", .letter = 'r', .kind = OPTION_INT, .ints = {1, 1000}, .fallback = "3",
+    {.name = "runs", .letter = 'r', .kind = OPTION_INT, .ints = {1, 1000}, .fallback = "5",
      .help = "timed runs of each row, after one that is discarded"},
     {.name = "spec", .kind = OPTION_CHOICE, .choices = SPEC_CHOICES, .fallback = "off",
      .help = "tg, batch 1: speculative decoding as in the chat; same checksum"},

@@ -318,6 +318,7 @@ class Bench(ProgramCase):
 
     def test_help_lists_the_tests(self):
         text = self.succeeds('--help').decode()
+        self.assertRegex(text, r'(?m)^ +-r, --runs N .* \[5\]$')  # fewer give no interval to compare
         for option in ('--prompt', '--generate', '--depth', '--batch', '--sample', '--isa'):
             self.assertIn(option, text)
 
