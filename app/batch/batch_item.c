@@ -221,6 +221,7 @@ static void end(struct batch_item *item)
     turn->result.finish = turn->finish;
     turn->result.gaps = gap_times_percentiles(&item->gaps);
     turn->result.n_tokens = turn->n_tokens;
+    turn->result.n_first = size_min(turn->n_tokens, 1); /* --batch does not speculate */
     turn->result.n_thought = item->answer.think.n_thought;
     turn->result.is_thought_cut = item->answer.think.is_cut;
     item->is_done = true;

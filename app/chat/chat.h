@@ -35,6 +35,7 @@ struct chat_totals {
     size_t n_evaluated;   /* prompt tokens evaluated */
     size_t n_reevaluated; /* part of n_evaluated: see turn_reevaluated */
     size_t n_generated;
+    size_t n_decoded; /* part of n_generated: see answer_n_decoded */
     double prefill_s, decode_s;
 };
 

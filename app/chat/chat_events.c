@@ -195,6 +195,7 @@ static void add_to_totals(struct chat *c)
     c->totals.n_evaluated += r->n_evaluated;
     c->totals.n_reevaluated += turn_reevaluated(&c->turn);
     c->totals.n_generated += r->n_tokens;
+    c->totals.n_decoded += answer_n_decoded(r);
     c->totals.prefill_s += r->prefill_s;
     c->totals.decode_s += r->decode_s;
 }

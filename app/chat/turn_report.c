@@ -63,7 +63,7 @@ void turn_stats_line(const struct turn *turn, const struct turn_space *space, st
     if (r->n_thought > 0 || r->is_thought_cut)
         stats_part(&p, STATS_THOUGHT, ", thought %zu tok%s", r->n_thought,
                    r->is_thought_cut ? " (budget reached)" : "");
-    if (r->n_tokens >= 3) /* the time between two tokens alone varies too much */
+    if (decode > 0)
         stats_part(&p, STATS_RATE, ", %.1f tok/s", decode);
     if (r->n_tokens > 0)
         stats_part(&p, STATS_FIRST, ", first token %.2f s", r->first_token_s);

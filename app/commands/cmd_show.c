@@ -150,11 +150,10 @@ bool cmd_context(struct command_host *host, struct bn_str args)
     return true;
 }
 
-static void add_rate(struct strbuf *text, size_t n, double seconds)
+static void add_rate(struct strbuf *text, double rate)
 {
-    strbuf_addf(text, "%zu tok, %.2f s", n, seconds);
-    if (seconds > 0 && n > 0)
-        strbuf_addf(text, ", %.1f tok/s", (double)n / seconds);
+    if (rate > 0)
+        strbuf_addf(text, ", %.1f tok/s", rate);
 }
 
 /* Measurement uses the whole device for a moment, so it never runs during an answer. */
@@ -184,8 +183,10 @@ static void add_turn(struct strbuf *text, const struct turn *turn, const struct 
                      const struct generator_peaks *peaks)
 {
     const struct answer_result *r = &turn->result;
-    strbuf_addf(text, "prompt      %zu tok: %zu reused, %zu evaluated in %.2f s, %.1f tok/s\n",
-                r->n_prompt, r->n_reused, r->n_evaluated, r->prefill_s, answer_prefill_rate(r));
+    strbuf_addf(text, "prompt      %zu tok: %zu reused, %zu evaluated in %.2f s", r->n_prompt,
+                r->n_reused, r->n_evaluated, r->prefill_s);
+    add_rate(text, answer_prefill_rate(r));
+    strbuf_add_char(text, '\n');
     /* Without r->n_reevaluated, which add_states reports. */
     const size_t n_reevaluated =
         turn_reevaluated(turn) - size_min(turn_reevaluated(turn), r->n_reevaluated);
@@ -194,8 +195,9 @@ static void add_turn(struct strbuf *text, const struct turn *turn, const struct 
                     n_reevaluated);
     if (info->state_bytes > 0)
         add_states(text, r);
-    strbuf_addf(text, "generation  %zu tok in %.2f s, %.1f tok/s, first token after %.2f s\n",
-                r->n_tokens, r->decode_s, answer_decode_rate(r), r->first_token_s);
+    strbuf_addf(text, "generation  %zu tok in %.2f s", r->n_tokens, r->decode_s);
+    add_rate(text, answer_decode_rate(r));
+    strbuf_addf(text, ", first token after %.2f s\n", r->first_token_s);
     if (r->n_tokens >= 2)
         strbuf_addf(text, "gaps        between tokens: p50 %.2f ms, p95 %.2f ms, p99 %.2f ms\n",
                     1e3 * r->gaps.p50, 1e3 * r->gaps.p95, 1e3 * r->gaps.p99);
@@ -234,13 +236,13 @@ bool cmd_stats(struct command_host *host, struct bn_str args)
                 (double)size_max(resident, mem_peak_bytes()) / 1e6);
     if (turn->finish != FINISH_NONE && turn->result.n_prompt > 0) /* 0: it waited for the model */
         add_turn(&text, turn, info, &host->chat->peaks);
-    strbuf_addf(&text, "in all      %zu answer%s, prompts ", t->n_turns,
-                t->n_turns == 1 ? "" : "s");
-    add_rate(&text, t->n_evaluated, t->prefill_s);
+    strbuf_addf(&text, "in all      %zu answer%s, prompts %zu tok, %.2f s", t->n_turns,
+                t->n_turns == 1 ? "" : "s", t->n_evaluated, t->prefill_s);
+    add_rate(&text, answer_rate(t->n_evaluated, t->prefill_s));
     if (t->n_reevaluated > 0)
         strbuf_addf(&text, ", %zu tok again", t->n_reevaluated);
-    strbuf_add_text(&text, ",\n            generation ");
-    add_rate(&text, t->n_generated, t->decode_s);
+    strbuf_addf(&text, ",\n            generation %zu tok, %.2f s", t->n_generated, t->decode_s);
+    add_rate(&text, answer_rate(t->n_decoded, t->decode_s));
     strbuf_addf(&text, "\ncontext     %zu of %zu tok\ndevice      %s", host->chat->n_used,
                 chat_n_ctx(host->chat), info->device);
     show(host, &text);

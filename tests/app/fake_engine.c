@@ -28,7 +28,7 @@ struct generator {
     int32_t next;             /* the last token returned, TOKEN_NONE at the start */
     bool is_replaced;         /* the caller has replaced tokens since the last step */
     size_t n_alts;
-    uint64_t n_steps;
+    uint64_t n_steps; /* evaluations */
 };
 
 /* The value of an option NAME=VALUE of BITNET_FAKE, up to the next blank; NULL: it is not set.
@@ -41,6 +41,7 @@ struct generator {
  *   load_ms, load_until=FILE, load_error=1   loading takes this time, waits for the file, fails
  *   begun=FILE     create this file before the first token of an answer
  *   read_us, token_ms, save_us   time for each token of a prompt, an answer, a snapshot
+ *   together=N     N tokens of an answer come from one evaluation, as with speculative decoding
  *   n_ctx, n_ctx_train   tokens
  *   states=N, again=N    the model needs saved states and has N; N tokens of a prompt that were in
  *                  the cache are evaluated again
@@ -376,8 +377,10 @@ bool generator_step(struct generator *g, const int32_t *ids, size_t n_ids,
                     struct bn_error *err)
 {
     const size_t n_kept = common_prefix(g, ids, n_ids);
-    g->n_steps++;
-    if (continues_answer(g, ids, n_ids))
+    const bool continues = continues_answer(g, ids, n_ids);
+    const size_t n_together = (size_t)option_number("together", 1);
+    g->n_steps += !continues || g->n_sent % n_together == 0;
+    if (continues)
         continue_answer(g);
     else
         begin_answer(g, control, n_ids);

@@ -135,6 +135,29 @@ class Output(ChatCase):
         self.assertEqual(turn['completion_tokens'], 10)
         self.assertEqual(turn['prompt_tokens'], turn['evaluated_tokens'] + turn['reused_tokens'])
 
+    def test_a_rate_counts_only_tokens_that_took_time(self):
+        """No rate for fewer than two tokens after the prompt, nor for tokens that came together with the first."""
+        for answer, together, n_decoded in (('a', 1, 0), ('ab', 1, 0), ('abc', 1, 2), ('abcdef', 4, 2),
+                                            ('abcde', 4, 0), ('abcdef', 6, 0)):
+            with self.subTest(answer=answer, together=together):
+                self.fake(answer, together=together, token_ms=2)
+                turn = json.loads(self.says('--json', stdin=b'x'))
+                rate = turn['decode_tokens_per_s']
+                self.assertAlmostEqual(rate, n_decoded / turn['decode_s'] if n_decoded else 0, 3)
+                shown = self.chat('-i', '--stats', stdin=b'x\n/stats\n').stderr.decode()
+                line = re.search(r'\[\d tok(.*), first token', shown)[1]
+                last, in_all = re.search(r'\ngeneration (.*), first(?s:.*)\n {12}generation (.*)\n', shown).groups()
+                for text in (line, last, in_all):
+                    self.assertEqual('tok/s' in text, rate > 0, text)
+
+    def test_one_token_of_a_prompt_has_no_rate(self):
+        self.fake('some words', 'more')
+        shown = self.chat('-i', '--stats', stdin=b'x\n/continue\n/stats\n').stderr.decode()
+        first, second = re.findall(r'(?m)^\[.*', shown)
+        self.assertRegex(first, r' prompt \d+ tok \d+ tok/s,')
+        self.assertIn(' prompt 1 tok, ', second)
+        self.assertRegex(shown, r'1 evaluated in \d+\.\d\d s\n')
+
     def test_saved_states_are_reported(self):
         """A model that cannot return to every position evaluates some tokens again."""
         self.fake('ok', states=3, again=12)

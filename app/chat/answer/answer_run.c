@@ -4,6 +4,9 @@
 #include "app/chat/answer/answer_run.h"
 
 #include "engine/base/clock.h"
+#include "engine/base/size.h"
+
+#define RATE_MIN_TOKENS 2 /* no rate over fewer tokens */
 
 struct run {
     struct generator *g;
@@ -19,19 +22,30 @@ struct run {
     struct gap_times gaps;            /* from one token to the next */
 };
 
+size_t answer_n_decoded(const struct answer_result *r)
+{
+    return r->n_tokens - size_min(r->n_first, r->n_tokens);
+}
+
+double answer_rate(size_t n_tokens, double seconds)
+{
+    return n_tokens >= RATE_MIN_TOKENS && seconds > 0 ? (double)n_tokens / seconds : 0;
+}
+
 double answer_prefill_rate(const struct answer_result *r)
 {
-    return r->prefill_s > 0 ? (double)r->n_evaluated / r->prefill_s : 0;
+    return answer_rate(r->n_evaluated, r->prefill_s);
 }
 
 double answer_decode_rate(const struct answer_result *r)
 {
-    return r->n_tokens >= 2 && r->decode_s > 0 ? (double)(r->n_tokens - 1) / r->decode_s : 0;
+    return answer_rate(answer_n_decoded(r), r->decode_s);
 }
 
 double answer_decode_bytes(const struct answer_result *r)
 {
-    return r->n_tokens >= 2 ? (double)r->decode_bytes / (double)(r->n_tokens - 1) : 0;
+    const size_t n = answer_n_decoded(r);
+    return n >= RATE_MIN_TOKENS ? (double)r->decode_bytes / (double)n : 0;
 }
 
 void answer_state_finish(struct answer_state *s)
@@ -148,7 +162,7 @@ static void emit_token(struct run *run, int32_t id, struct bn_str text,
 }
 
 /* Append a chosen token to the answer and pass it to the sink. */
-static bool add(struct run *run, int32_t id, struct bn_error *err)
+static bool add(struct run *run, struct answer_result *r, int32_t id, struct bn_error *err)
 {
     struct generator_alt alts[GENERATOR_MAX_ALTS + 1];
     const size_t n_alts = run->job->n_alts > 0 ? run->job->n_alts + 1 : 0;
@@ -165,6 +179,8 @@ static bool add(struct run *run, int32_t id, struct bn_error *err)
         gap_times_add(&run->gaps, now - run->last);
     run->last = now;
     run->last_bytes = generator_bytes_read(run->g);
+    if (run->last_bytes == run->first_bytes)
+        r->n_first = run->answer.n_tokens; /* nothing was evaluated since the prompt */
     emit_token(run, id, text, alts, n_alts);
     return true;
 }
@@ -180,7 +196,7 @@ static bool generate(struct run *run, struct answer_result *r, struct bn_error *
             if (err->code != BN_ECANCELLED)
                 return false;
             a->finish = FINISH_INTERRUPTED;
-        } else if (!add(run, id, err)) {
+        } else if (!add(run, r, id, err)) {
             return false;
         }
     }

@@ -82,6 +82,8 @@ struct answer_result {
     struct bn_state_stats states; /* saved states after the answer; with --batch after the prompt */
     size_t n_held;                /* tokens in the KV cache before the prompt was evaluated */
     size_t n_tokens;              /* of the answer */
+    size_t n_first;               /* those of them that the evaluation of the prompt gave: usually
+                                     1, more with speculative decoding */
     size_t n_thought;             /* those of them in a thought, without its markers */
     bool is_thought_cut;          /* the thought was closed because it reached its budget */
     size_t n_drafted;             /* tokens proposed by speculative decoding */
@@ -98,7 +100,11 @@ struct answer_result {
     uint64_t decode_bytes; /* read from memory during decode_s, as generator_bytes_read counts */
 };
 
-/* Rates in tokens per second. 0: nothing was evaluated; for decode, fewer than two tokens. */
+/* The tokens that were chosen during decode_s, so without the first ones. */
+size_t answer_n_decoded(const struct answer_result *r);
+/* Tokens per second; 0 for fewer than two tokens: one time alone varies too much. Every rate of an
+ * answer is this one, except the live rate of the status row. */
+double answer_rate(size_t n_tokens, double seconds);
 double answer_prefill_rate(const struct answer_result *r);
 double answer_decode_rate(const struct answer_result *r);
 double answer_decode_bytes(const struct answer_result *r); /* bytes per token, 0 likewise */

@@ -283,6 +283,12 @@ class Batch(ChatCase):
             self.assertEqual(json.loads(line)['logprobs'], alone['logprobs'])
         self.assertRegex(done.stderr.decode(), r'^line 1: \[5 tok, .*seed 1\]\nline 2: \[')
 
+    def test_an_answer_of_two_tokens_has_no_rate(self):
+        for n in (1, 2, 3):
+            turn = json.loads(self.says('--batch', '2', '--json', '-n', str(n), stdin=b'one\n'))
+            self.assertEqual(turn['completion_tokens'], n)
+            self.assertEqual(turn['decode_tokens_per_s'] > 0, n == 3)
+
     def test_progress_is_shown_at_a_terminal_unless_it_is_unwanted(self):
         words = (self.model, '--batch', '2', '-n', '200', '--seed', '1', '--no-check')
         stdin = b'prompt\n' * 120
