@@ -14,11 +14,6 @@
 #include <stdio.h>
 #include <unistd.h>
 
-/* Seconds between repaints of the status row. The time is longer while the answer is generated,
- * because a slow ssh connection must then carry the text, too. */
-#define ROW_SECONDS 0.5
-#define ROW_SECONDS_ANSWER 1.0
-
 static struct inline_ui *self(const struct ui *ui)
 {
     return ui->state;
@@ -48,18 +43,20 @@ static void make_prompt(struct ui *ui, char out[INLINE_PROMPT_BYTES])
     (void)snprintf(out, INLINE_PROMPT_BYTES, "%s" TERMINAL_PROMPT, progress);      /* fits */
 }
 
-/* Milliseconds, rounded up, until the next repaint of the status row or of the progress in the
- * prompt. 0: now, also when the phase of the chat has changed. */
-static int row_wait(const struct ui *ui, double now)
+static enum status_state state_of(const struct ui *ui)
 {
-    const struct inline_ui *u = self(ui);
-    const enum chat_phase phase = ui->chat->phase;
-    const double every = phase == CHAT_GENERATING ? ROW_SECONDS_ANSWER : ROW_SECONDS;
-    const double left = every - (now - u->row_painted);
-    return left > 0 && phase == u->row_phase ? (int)(left * 1000) + 1 : 0;
+    struct status s = {0};
+    chat_status(ui->chat, &s);
+    return s.state;
 }
 
-/* Show a prompt that has changed. The progress changes at most every ROW_SECONDS. */
+/* Milliseconds until the next repaint of the status row or of the progress in the prompt. */
+static int row_wait(const struct ui *ui, double now)
+{
+    return status_wait(&self(ui)->row_clock, state_of(ui), now);
+}
+
+/* Show a prompt that has changed. The progress of loading changes as often as a status row. */
 static void update_prompt(struct ui *ui, double now)
 {
     struct inline_ui *u = self(ui);
@@ -68,8 +65,7 @@ static void update_prompt(struct ui *ui, double now)
     if (strcmp(prompt, u->prompt) == 0 || line_has_other_prompt() ||
         (ui->chat->phase == CHAT_LOADING && row_wait(ui, now) > 0))
         return;
-    u->row_painted = now;
-    u->row_phase = ui->chat->phase;
+    status_written(&u->row_clock, state_of(ui), now);
     memcpy(u->prompt, prompt, sizeof(prompt));
     line_set_prompt(u->prompt);
 }
@@ -86,8 +82,7 @@ static int inline_tick(struct ui *ui)
         inline_open_editor(ui);
     if (chat_is_busy(c) && u->row_enabled && u->caps.can_repaint) {
         if (row_wait(ui, now) == 0) {
-            u->row_painted = now;
-            u->row_phase = c->phase;
+            status_written(&u->row_clock, state_of(ui), now);
             inline_refresh_row(ui);
         }
         wait = wait < 0 ? row_wait(ui, now) : wait;
@@ -297,7 +292,7 @@ static void inline_turn_begin(struct ui *ui)
     ui_terminal_skip_earlier(ui, skip_part);
     make_prompt(ui, u->prompt);
     line_replace_prompt(u->prompt);
-    u->row_painted = clock_seconds();
+    status_written(&u->row_clock, state_of(ui), clock_seconds());
     inline_refresh_row(ui);
     inline_write_out(ui);
 }
@@ -316,6 +311,7 @@ static void inline_answer(struct ui *ui, enum answer_part part, struct bn_str te
 {
     if (part == PART_THOUGHT && !options_flag(ui->options, "thoughts"))
         return;
+    self(ui)->row_clock.n_text += text.n_bytes;
     inline_follow_size(ui);
     switch_part(ui, part);
     inline_add_text(ui, text);

@@ -308,7 +308,7 @@ static void redisplay(void *ud)
     struct inline_ui *u = self(ud);
     u->editor.is_changed = true; /* drawn once for all keys that were read together */
     if (u->in_answer)
-        u->row_painted = 0; /* the next inline_tick writes the status row and the typed text */
+        u->row_clock.written = 0; /* inline_tick writes it, with the typed text */
 }
 
 /* As Readline does, write the list below the line; then the line is drawn again below the list. */

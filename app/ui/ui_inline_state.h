@@ -6,6 +6,7 @@
 
 #include "app/terminal/line/input_rows.h"
 #include "app/terminal/terminfo.h"
+#include "app/terminal/text/status.h"
 #include "app/terminal/tty.h"
 #include "app/ui/ui_terminal.h"
 
@@ -38,10 +39,9 @@ struct inline_ui {
     size_t n_below;      /* number of rows in `below` */
     size_t n_queued;     /* how many of these rows, the first ones, are for queued lines */
     size_t below_cursor; /* offset in `below` of the editor's cursor; SIZE_MAX: not visible */
-    double row_painted;  /* clock_seconds of the last status row or prompt; 0: paint it now */
-    enum chat_phase row_phase; /* phase of the chat at row_painted */
-    enum answer_part part;     /* of the text that was added last */
-    bool in_answer;            /* between inline_turn_begin and the end of the turn */
+    struct status_clock row_clock; /* of the status row, or of the prompt while the model loads */
+    enum answer_part part;         /* of the text that was added last */
+    bool in_answer;                /* between inline_turn_begin and the end of the turn */
 
     char prompt[INLINE_PROMPT_BYTES];
     bool is_suspended; /* between inline_suspend and inline_resume */

@@ -183,7 +183,7 @@ int inline_settle_wait(const struct inline_ui *u)
 /* At a new width, the terminal may have broken the last row of the text into several rows. */
 static void adapt_last_row(struct inline_ui *u)
 {
-    u->row_painted = 0; /* the next inline_tick paints the status row again */
+    u->row_clock.written = 0; /* the next inline_tick paints the status row again */
     for (size_t i = flow_rows_up(&u->flow, u->size.columns); i > 0; i--)
         inline_add_terminfo(u, TERMINFO_UP);
     strbuf_add_char(&u->out, '\r');

@@ -10,6 +10,12 @@
 #include <stdio.h>
 #include <string.h>
 
+/* Seconds between two rows, also of the progress of loading. During an answer the time is shorter
+ * after much text, and longer after little. */
+#define ROW_SECONDS 0.5
+#define ROW_SECONDS_FAST 0.1
+#define ROW_SECONDS_SLOW 1.0
+
 struct row {
     char *out;
     size_t n, width; /* characters used, and the limit */
@@ -112,6 +118,20 @@ void status_format(const struct status *s, size_t width, char *out, size_t out_b
         item(&row, "%s", s->settings);
     if (s->unsaved)
         item(&row, "unsaved");
+}
+
+int status_wait(const struct status_clock *c, enum status_state state, double now)
+{
+    double every = ROW_SECONDS;
+    if (state == STATUS_GENERATING)
+        every = c->n_text >= STATUS_TEXT_BYTES ? ROW_SECONDS_FAST : ROW_SECONDS_SLOW;
+    const double left = every - (now - c->written);
+    return left > 0 && c->written > 0 && state == c->state ? (int)(left * 1000) + 1 : 0;
+}
+
+void status_written(struct status_clock *c, enum status_state state, double now)
+{
+    *c = (struct status_clock){.written = now, .state = state};
 }
 
 int status_fullness(const struct status *s)

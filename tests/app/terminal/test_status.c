@@ -87,6 +87,34 @@ static void pressure_begins_at_80_and_95_percent(void **state)
     }
 }
 
+static void the_row_is_due_sooner_after_much_text(void **state)
+{
+    struct status_clock c = {0};
+    (void)state;
+    assert_int_equal(status_wait(&c, STATUS_GENERATING, 100), 0); /* never written */
+    status_written(&c, STATUS_GENERATING, 100);
+    c.n_text = STATUS_TEXT_BYTES - 1;
+    assert_int_equal(status_wait(&c, STATUS_GENERATING, 100.75), 251);
+    assert_int_equal(status_wait(&c, STATUS_GENERATING, 101), 0);
+    c.n_text = STATUS_TEXT_BYTES;
+    assert_in_range(status_wait(&c, STATUS_GENERATING, 100), 100, 101);
+    assert_int_equal(status_wait(&c, STATUS_GENERATING, 100.125), 0);
+    status_written(&c, STATUS_GENERATING, 101); /* counts the text from here */
+    assert_int_equal(status_wait(&c, STATUS_GENERATING, 101.75), 251);
+    c.written = 0;
+    assert_int_equal(status_wait(&c, STATUS_GENERATING, 101), 0);
+}
+
+static void a_new_state_is_shown_at_once(void **state)
+{
+    struct status_clock c = {0};
+    (void)state;
+    status_written(&c, STATUS_READING, 100);
+    assert_int_equal(status_wait(&c, STATUS_READING, 100.25), 251);
+    assert_int_equal(status_wait(&c, STATUS_GENERATING, 100.25), 0);
+    assert_int_equal(status_wait(&c, STATUS_STOPPING, 100.25), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -95,6 +123,8 @@ int main(void)
         cmocka_unit_test(shows_progress_and_time_left),
         cmocka_unit_test(names_beyond_ascii_take_a_column_a_character),
         cmocka_unit_test(pressure_begins_at_80_and_95_percent),
+        cmocka_unit_test(the_row_is_due_sooner_after_much_text),
+        cmocka_unit_test(a_new_state_is_shown_at_once),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
