@@ -180,6 +180,30 @@ static enum screen_look look_of(enum scroll_look look)
     return looks[look];
 }
 
+/* Paint row `row` of the text in row y of the screen. */
+static void paint_text_row(struct full_ui *u, size_t y, size_t row)
+{
+    const size_t i = scroll_line_of(&u->text, row), n_indent = scroll_row_indent(&u->text, row);
+    const struct scroll_line *line = &u->text.lines[i];
+    const struct bn_str part = scroll_row(&u->text, row);
+    const char *looks = scroll_row_looks(line, part);
+    struct strbuf text = {0}, text_looks = {0};
+    for (size_t k = 0; k < n_indent; k++) {
+        strbuf_add_char(&text, ' ');
+        strbuf_add_char(&text_looks, (char)TEXT_PLAIN);
+    }
+    strbuf_add_str(&text, part);
+    if (looks)
+        strbuf_add(&text_looks, looks, part.n_bytes);
+    if (is_match(u, i))
+        curses_set_row(u->screen, y, SCREEN_BAR, strbuf_str(&text), NULL);
+    else
+        curses_set_row(u->screen, y, look_of(line->look), strbuf_str(&text),
+                       looks && !text_looks.failed ? text_looks.ptr : NULL);
+    strbuf_finish(&text);
+    strbuf_finish(&text_looks);
+}
+
 /* Paint the view in the first n_rows rows of the screen. */
 static void paint_text(struct full_ui *u, size_t n_rows)
 {
@@ -187,17 +211,10 @@ static void paint_text(struct full_ui *u, size_t n_rows)
     u->n_shown = n_rows;
     for (size_t y = 0; y < n_rows; y++) {
         const size_t row = top + y;
-        if (row >= u->text.n_rows) {
-            curses_set_row(u->screen, y, SCREEN_NORMAL, bn_str_of(""), NULL);
-            continue;
-        }
-        const size_t i = scroll_line_of(&u->text, row);
-        const struct scroll_line *line = &u->text.lines[i];
-        const struct bn_str part = scroll_row(&u->text, row);
-        if (is_match(u, i))
-            curses_set_row(u->screen, y, SCREEN_BAR, part, NULL);
+        if (row < u->text.n_rows)
+            paint_text_row(u, y, row);
         else
-            curses_set_row(u->screen, y, look_of(line->look), part, scroll_row_looks(line, part));
+            curses_set_row(u->screen, y, SCREEN_NORMAL, bn_str_of(""), NULL);
     }
 }
 

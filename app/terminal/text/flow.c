@@ -80,7 +80,7 @@ static size_t limit(const struct flow *f, enum text_look look)
 void flow_begin_row(struct flow *f)
 {
     f->column = 0;
-    f->row.n = 0;
+    f->row.n = f->n_indent = 0;
     f->n_width_varies = 0;
 }
 
@@ -97,20 +97,49 @@ static void write_cell(struct flow *f, const struct flow_cell *cell, struct strb
     term_text_put(out, cell->code);
 }
 
-/* Write a character at the cursor, or on a new row if it does not fit. */
-static void put_cell(struct flow *f, const struct flow_cell *cell, struct strbuf *out)
+/* The indentation of the later rows of a line, in columns. */
+static size_t indent(const struct flow *f, enum text_look look)
 {
-    if (f->column + cell->width > limit(f, cell->look)) {
-        if (breaks_words(f, cell->look) && f->column > 0)
-            strbuf_add_char(out, '\n');
-        else
-            f->n_wrapped++; /* the terminal begins a row */
-        flow_begin_row(f);
-    }
+    return breaks_words(f, look) ? markdown_hang_indent(&f->hang, limit(f, look)) : 0;
+}
+
+static void append_cell(struct flow *f, const struct flow_cell *cell, struct strbuf *out)
+{
     write_cell(f, cell, out);
     (void)push(&f->row, *cell); /* without memory, flow_rewrite_row leaves it out */
     f->column += cell->width;
     f->n_width_varies += term_text_width_varies(cell->code);
+}
+
+/* The cursor is at the start of a later row of a line. */
+static void put_indent(struct flow *f, enum text_look look, struct strbuf *out)
+{
+    const struct flow_cell blank = {.code = ' ', .width = 1};
+    for (size_t n = indent(f, look); n > 0; n--)
+        append_cell(f, &blank, out);
+    f->n_indent = f->row.n;
+}
+
+/* Break the line between words: the text continues in a new row. */
+static void break_row(struct flow *f, enum text_look look, struct strbuf *out)
+{
+    strbuf_add_char(out, '\n');
+    flow_begin_row(f);
+    put_indent(f, look, out);
+}
+
+/* Write a character at the cursor, or on a new row if it does not fit. */
+static void put_cell(struct flow *f, const struct flow_cell *cell, struct strbuf *out)
+{
+    if (f->column + cell->width > limit(f, cell->look)) {
+        if (breaks_words(f, cell->look) && f->column > f->n_indent) {
+            break_row(f, cell->look, out);
+        } else {
+            f->n_wrapped++; /* the terminal begins a row */
+            flow_begin_row(f);
+        }
+    }
+    append_cell(f, cell, out);
 }
 
 /* Write the blanks that are held back. */
@@ -129,10 +158,11 @@ static void put_word(struct flow *f, struct strbuf *out)
     if (f->held.word.n == 0)
         return;
     const enum text_look look = f->held.word.items[0].look;
-    if (breaks_words(f, look) && f->column > 0 &&
-        f->column + f->held.n_blanks + f->held.width > limit(f, look)) {
-        strbuf_add_char(out, '\n');
-        flow_begin_row(f);
+    const size_t at = f->column + f->held.n_blanks;
+    /* Behind a list mark, a new row would have no more room than this one. */
+    if (breaks_words(f, look) && f->column > 0 && at > indent(f, look) &&
+        at + f->held.width > limit(f, look)) {
+        break_row(f, look, out);
         f->held.n_blanks = f->held.n_blank_bytes = 0;
     } else {
         put_blanks(f, look, out);
@@ -151,6 +181,7 @@ static void end_line(struct flow *f, enum text_look look, struct strbuf *out)
     f->held.n_blanks = f->held.n_blank_bytes = 0; /* other lines lose the blanks at their end */
     strbuf_add_char(out, '\n');
     flow_begin_row(f);
+    f->hang = (struct markdown_hang){0};
 }
 
 /* Ideographs, kana, and the punctuation of these scripts. */
@@ -189,10 +220,12 @@ static void add_cell(struct flow *f, struct flow_cell cell, struct strbuf *out)
         f->held.n_blanks += cell.code == ' ' ? 1 : TERM_TAB - at % TERM_TAB;
         f->held.n_blank_bytes++;
     } else {
+        if (f->held.word.n == 0 && f->kind != FLOW_MESSAGE)
+            markdown_hang_add(&f->hang, cell.code, cell.look, f->column + f->held.n_blanks);
         /* A word wider than a row is written in pieces. The word also ends where code becomes
          * prose, as after three backticks that turn out not to be a fence: a word has one kind of
          * break. */
-        if (f->held.width + cell.width > limit(f, cell.look) ||
+        if (f->held.width + cell.width > limit(f, cell.look) - indent(f, cell.look) ||
             (f->held.word.n > 0 &&
              (breaks_words(f, f->held.word.items[0].look) != breaks_words(f, cell.look) ||
               may_break_between(f->held.word.items[f->held.word.n - 1].code, cell.code))))
@@ -250,8 +283,10 @@ void flow_flush(struct flow *f, struct strbuf *out)
 
 void flow_pause(struct flow *f)
 {
-    if (f->column > 0) /* at the beginning of a row they are its indentation */
-        f->held.n_blanks = f->held.n_blank_bytes = 0;
+    if (f->column == 0)
+        return; /* the blanks are the indentation of this row */
+    f->held.n_blanks = indent(f, f->row.n > 0 ? f->row.items[f->row.n - 1].look : TEXT_PLAIN);
+    f->held.n_blank_bytes = 0;
 }
 
 void flow_set_kind(struct flow *f, enum flow_kind kind, struct strbuf *out)
@@ -279,6 +314,8 @@ void flow_skip(struct flow *f, struct bn_str text)
     strbuf_finish(&shown);
     f->is_skipping = text.n_bytes > 0 && text.ptr[text.n_bytes - 1] != '\n';
     f->look = TEXT_PLAIN;
+    if (f->is_skipping)
+        flow_pause(f);
     flow_begin_row(f);
 }
 
@@ -297,8 +334,11 @@ void flow_rewrite_row(struct flow *f, size_t columns, struct strbuf *out)
     f->row = (struct flow_cells){0};
     f->held = (struct flow_held){0};
     f->columns = columns;
+    const size_t n_indent = f->n_indent;
     flow_begin_row(f);
-    for (size_t i = 0; i < row.n; i++)
+    if (n_indent > 0)
+        put_indent(f, TEXT_PLAIN, out);
+    for (size_t i = n_indent; i < row.n; i++)
         add_cell(f, row.items[i], out);
     put_word(f, out);
     put_blanks(f, row.n > 0 ? row.items[row.n - 1].look : TEXT_PLAIN, out);

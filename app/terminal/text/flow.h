@@ -6,7 +6,8 @@
  * Text comes in pieces, which may end within a word or a character. Text that was written is never
  * changed. Lines of code (between fences) and, with FLOW_NO_WRAP, all lines are broken by the
  * terminal, so that they can be copied as a whole. In other lines, the last word of a piece is held
- * back until its end is known; in Chinese and Japanese, nearly every character is a word. Blanks
+ * back until its end is known; in Chinese and Japanese, nearly every character is a word. The later
+ * rows of such a line are indented like its text (markdown.h), but not those of messages. Blanks
  * are held back until the next word, and undecided marks of Markdown until they are decided
  * (markdown.h). If memory runs out, a piece of the text is lost (markdown_add), a word is broken,
  * or the functions that write a row again leave out characters.
@@ -46,9 +47,11 @@ struct flow {
     enum flow_kind kind;
     const struct flow_looks *looks; /* NULL: no looks */
     size_t columns;                 /* of the terminal, at least 1 */
-    size_t column;         /* of the cursor; == columns: the next character begins a new row */
-    struct flow_cells row; /* the characters on the cursor's row */
-    size_t n_width_varies; /* characters of `row` whose width differs between terminals */
+    size_t column;             /* of the cursor; == columns: the next character begins a new row */
+    struct flow_cells row;     /* the characters on the cursor's row */
+    size_t n_indent;           /* how many of them are the indentation of a later row of a line */
+    struct markdown_hang hang; /* of the line; zeros for messages */
+    size_t n_width_varies;     /* characters of `row` whose width differs between terminals */
     /* Grows when the terminal itself begins a new row; also for a character that is wider than a
      * row, and for text that flow_skip leaves out. */
     size_t n_wrapped;
@@ -75,7 +78,7 @@ void flow_add(struct flow *f, struct bn_str text, struct strbuf *out);
 void flow_flush(struct flow *f, struct strbuf *out);
 /* Call it before other text is written in the middle of this text, and call flow_begin_row after
  * that text. Blanks that are held back are dropped, unless they begin a row. A word that is held
- * back, or else the next word, then begins the new row. */
+ * back, or else the next word, then begins the new row, behind the indentation of the line. */
 void flow_pause(struct flow *f);
 /* Change the kind of the text that follows, which begins new Markdown. First writes what is held
  * back, except blanks at the end, which stay held back. Does nothing if the kind is the same. */

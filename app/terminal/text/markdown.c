@@ -7,6 +7,7 @@
  */
 #include "app/terminal/text/markdown.h"
 
+#include "engine/base/size.h"
 #include "engine/base/utf8.h"
 
 #include <string.h>
@@ -276,6 +277,18 @@ void markdown_end(struct markdown *m, const struct markdown_sink *sink)
 {
     add_bytes(m, m->bytes.n_bytes, sink);
     markdown_flush(m, sink);
+}
+
+void markdown_hang_add(struct markdown_hang *h, uint32_t code, enum text_look look, size_t column)
+{
+    if (h->has_text || is_blank(code) || look == TEXT_MARK)
+        return;
+    *h = (struct markdown_hang){.column = column, .has_text = true};
+}
+
+size_t markdown_hang_indent(const struct markdown_hang *h, size_t limit)
+{
+    return limit > 0 ? size_min(h->column, (limit - 1) / 2) : 0;
 }
 
 void markdown_finish(struct markdown *m)

@@ -14,13 +14,27 @@ void scroll_finish(struct scroll *s)
     *s = (struct scroll){0};
 }
 
+/* The columns of a row that may be used. */
+static size_t limit_of(const struct scroll_line *line, size_t columns)
+{
+    return line->breaks == SCROLL_WORDS && columns > 1 ? columns - 1 : columns;
+}
+
+/* The number of blanks before the later rows of the line. */
+static size_t indent_of(const struct scroll_line *line, size_t columns)
+{
+    return line->breaks == SCROLL_WORDS ? markdown_hang_indent(&line->hang, limit_of(line, columns))
+                                        : 0;
+}
+
 /* Return the offset of the end of the row that begins at `at`; *next is the beginning of the next
  * row. At least one character fits, so that only the row of an empty line is empty. */
 static size_t row_end(const struct scroll_line *line, size_t columns, size_t at, size_t *next)
 {
     const struct bn_str text = strbuf_str(&line->text);
     const bool words = line->breaks == SCROLL_WORDS;
-    const size_t limit = words && columns > 1 ? columns - 1 : columns;
+    const size_t indent = indent_of(line, columns), lead = at == 0 ? indent : 0;
+    const size_t limit = limit_of(line, columns) - (at > 0 ? indent : 0);
     /* `used` and `before`: columns of the row so far, and of its last character. The others are
      * offsets: the end of the last complete word (0: none), the start of the next word, the start
      * of the last character with a width, and the end of what fits into the row. */
@@ -31,7 +45,8 @@ static size_t row_end(const struct scroll_line *line, size_t columns, size_t at,
         if (!term_text_next(text, &i, &c))
             break;
         if (c.code == ' ' && words) {
-            if (here > at && text.ptr[here - 1] != ' ')
+            /* Behind a list mark, a new row would have no more room than this one. */
+            if (here > at && text.ptr[here - 1] != ' ' && used >= lead)
                 word_end = here; /* blanks at a break are left out */
             used++;
             before = 1;
@@ -105,6 +120,8 @@ static void put_char(void *ud, const struct term_char *c, enum text_look look)
         end_line(s);
         return;
     }
+    if (!s->markdown.is_plain && !line->hang.has_text)
+        markdown_hang_add(&line->hang, c->code, look, term_text_width(strbuf_str(&line->text)));
     if (c->code == '\t') {
         const size_t at = term_text_width(strbuf_str(&line->text));
         for (size_t n = TERM_TAB - at % TERM_TAB; n > 0; n--)
@@ -239,6 +256,12 @@ struct bn_str scroll_row(const struct scroll *s, size_t row)
     return (struct bn_str){strbuf_text(&line->text) + at, end - at};
 }
 
+size_t scroll_row_indent(const struct scroll *s, size_t row)
+{
+    const struct scroll_line *line = &s->lines[scroll_line_of(s, row)];
+    return row > line->row0 ? indent_of(line, s->columns) : 0;
+}
+
 const char *scroll_row_looks(const struct scroll_line *line, struct bn_str part)
 {
     if (line->looks.n_bytes < line->text.n_bytes || line->looks.n_bytes == 0)
@@ -268,6 +291,8 @@ static void print_line(const struct scroll *s, const struct scroll_line *line, s
     }
     for (;; at = next) {
         const size_t end = row_end(line, s->columns, at, &next);
+        for (size_t n = at > 0 ? indent_of(line, s->columns) : 0; n > 0; n--)
+            strbuf_add_char(out, ' ');
         strbuf_add(out, strbuf_text(&line->text) + at, end - at);
         strbuf_add_char(out, '\n');
         if (next >= line->text.n_bytes)

@@ -6,8 +6,8 @@
  * (term_text.h). Prose is broken between words and leaves one column free, because the width of
  * some characters differs between terminals. Fenced code and SCROLL_COLUMNS lines are broken at the
  * last column. Answers and thoughts are Markdown. Its marks stay in the text; they set the looks of
- * characters in an answer, and in both they distinguish fenced code from prose. If memory runs out,
- * text is lost.
+ * characters in an answer, and in both they distinguish fenced code from prose and tell how far the
+ * later rows of a line are indented (markdown.h). If memory runs out, text is lost.
  */
 #ifndef APP_SCROLL_H
 #define APP_SCROLL_H
@@ -30,7 +30,8 @@ struct scroll_line {
     struct strbuf looks; /* SCROLL_ANSWER: the enum text_look of each byte of `text`; else empty */
     enum scroll_look look;
     enum scroll_break breaks;
-    size_t row0, n_rows; /* first row and number of rows in the current layout */
+    struct markdown_hang hang; /* zeros: not an answer or a thought */
+    size_t row0, n_rows;       /* first row and number of rows in the current layout */
 };
 
 struct scroll {                /* zeros: no text */
@@ -78,6 +79,8 @@ size_t scroll_line_of(const struct scroll *s, size_t row);
 /* The text of a row, row < n_rows, of a scroll with a layout. It points into its line and is valid
  * until text is added or removed. */
 struct bn_str scroll_row(const struct scroll *s, size_t row);
+/* The number of blanks to show before the text of a row. */
+size_t scroll_row_indent(const struct scroll *s, size_t row);
 /* The enum text_look of each byte of `part`, which scroll_row returned for a row of `line`. NULL:
  * use the look of the line for all bytes. The line is no part of an answer, or it is empty, or
  * memory ran out. */

@@ -16,6 +16,7 @@
 static const char sample[] =
     "The quick brown fox, a veryveryveryverylongword and \xe6\xbc\xa2\xe5\xad\x97\xe6\xbc\xa2"
     "\xe5\xad\x97 wide ones.\n\n```c\nint   main(void)  { return 0; /* long line */ }\n```\n"
+    "- a list item that wraps\n  12) \xe6\xbc\xa2\xe5\xad\x97\xe6\xbc\xa2 in a nested one\n"
     "\ttab  and\x1b[31m controls \xff broken\xe2\x82";
 
 static void flow_all(size_t columns, enum flow_wrap wrap, size_t piece, struct strbuf *out)
@@ -98,6 +99,77 @@ static void chinese_is_written_character_by_character(void **state)
     flow_flush(&f, &out);
     assert_string_equal(strbuf_text(&out), "\xe4\xb8\xad\xe6\x96\x87"
                                            "ab\n\xe4\xb8\xad\xe3\x80\x82\xe6\x96\x87");
+    flow_finish(&f);
+    strbuf_finish(&out);
+}
+
+static void expect_wrapped(const char *text, size_t columns, enum flow_kind kind,
+                           const char *expected)
+{
+    struct strbuf out = {0};
+    struct flow f = {0};
+    flow_init(&f, columns, FLOW_WRAP, kind, NULL);
+    for (size_t i = 0; text[i]; i++)
+        flow_add(&f, (struct bn_str){text + i, 1}, &out);
+    flow_flush(&f, &out);
+    assert_string_equal(strbuf_text(&out), expected);
+    flow_finish(&f);
+    strbuf_finish(&out);
+}
+
+static void rows_of_a_list_item_begin_below_its_text(void **state)
+{
+    (void)state;
+    expect_wrapped("- one two three\nfour five", 8, FLOW_ANSWER,
+                   "- one\n  two\n  three\nfour\nfive");
+    expect_wrapped("* a **b c** d e", 8, FLOW_ANSWER, "* a **b\n  c** d\n  e");
+    expect_wrapped("+ a\n  + b c d\n", 7, FLOW_ANSWER, "+ a\n  + b\n  c d\n"); /* half is left */
+    expect_wrapped("12. a b c d\n10) e f g", 9, FLOW_ANSWER, "12. a b\n   c d\n10) e f\n   g");
+    expect_wrapped("1. a\n\n   b c d e f", 9, FLOW_ANSWER, "1. a\n\n   b c d\n   e f");
+    expect_wrapped("- - a b c", 10, FLOW_ANSWER, "- - a b c");
+    expect_wrapped("- - a b c d", 10, FLOW_ANSWER, "- - a b c\n    d");
+    expect_wrapped("- \xe6\xbc\xa2\xe5\xad\x97\xe6\xbc\xa2", 7, FLOW_ANSWER,
+                   "- \xe6\xbc\xa2\xe5\xad\x97\n  \xe6\xbc\xa2");
+    expect_wrapped("- abcdefghijklmn op", 8, FLOW_THOUGHT, "- abcde\n  fghij\n  klmn\n  op");
+    expect_wrapped("- abcd", 1, FLOW_ANSWER, "-\na\nb\nc\nd");
+    expect_wrapped("-5 is no list item", 9, FLOW_ANSWER, "-5 is no\nlist\nitem");
+    expect_wrapped("- one two three", 8, FLOW_MESSAGE, "- one\ntwo\nthree");
+}
+
+/* A message or a saved part of the answer may come within an item. */
+static void an_interrupted_list_item_goes_on_below_its_text(void **state)
+{
+    struct strbuf out = {0};
+    struct flow f = {0};
+    (void)state;
+    flow_init(&f, 12, FLOW_WRAP, FLOW_ANSWER, NULL);
+    flow_skip(&f, bn_str_of("- skipped te"));
+    flow_add(&f, bn_str_of("xt and more "), &out);
+    assert_string_equal(strbuf_text(&out), "  xt and\n  more");
+    strbuf_cut(&out, 0);
+    flow_pause(&f);
+    flow_begin_row(&f);
+    flow_add(&f, bn_str_of("behind a message\nb "), &out);
+    assert_string_equal(strbuf_text(&out), "  behind a\n  message\nb");
+    flow_finish(&f);
+    strbuf_finish(&out);
+}
+
+static void a_later_row_of_a_list_item_fits_a_new_width(void **state)
+{
+    struct strbuf out = {0};
+    struct flow f = {0};
+    (void)state;
+    flow_init(&f, 20, FLOW_WRAP, FLOW_ANSWER, NULL);
+    flow_add(&f, bn_str_of("12. one two three four five six "), &out);
+    assert_string_equal(strbuf_text(&out), "12. one two three\n    four five six");
+    strbuf_cut(&out, 0);
+    flow_rewrite_row(&f, 6, &out); /* fewer blanks, so that half of the row is left for text */
+    assert_string_equal(strbuf_text(&out), "  fou\n  r\n  fiv\n  e\n  six");
+    strbuf_cut(&out, 0);
+    flow_rewrite_row(&f, 20, &out);
+    flow_add(&f, bn_str_of("seven eight "), &out);
+    assert_string_equal(strbuf_text(&out), "    six seven eight");
     flow_finish(&f);
     strbuf_finish(&out);
 }
@@ -206,6 +278,9 @@ int main(void)
         cmocka_unit_test(no_row_of_prose_is_wider_than_the_terminal),
         cmocka_unit_test(breaks_between_words_and_never_within),
         cmocka_unit_test(chinese_is_written_character_by_character),
+        cmocka_unit_test(rows_of_a_list_item_begin_below_its_text),
+        cmocka_unit_test(an_interrupted_list_item_goes_on_below_its_text),
+        cmocka_unit_test(a_later_row_of_a_list_item_fits_a_new_width),
         cmocka_unit_test(code_keeps_its_blanks_and_lines),
         cmocka_unit_test(shows_no_control_and_no_broken_byte),
         cmocka_unit_test(a_narrower_terminal_gets_the_last_row_again),

@@ -20,6 +20,7 @@ static void expect_rows(struct scroll *s, const char *expected)
 {
     struct strbuf rows = {0};
     for (size_t i = 0; i < s->n_rows; i++) {
+        strbuf_addf(&rows, "%*s", (int)scroll_row_indent(s, i), "");
         strbuf_add_str(&rows, scroll_row(s, i));
         strbuf_add_char(&rows, '|');
     }
@@ -48,6 +49,32 @@ static void words_wrap_whole_at_every_width(void **state)
     }
 }
 
+static void rows_of_a_list_item_begin_below_its_text(void **state)
+{
+    struct scroll s = {0};
+    struct strbuf out = {0};
+    (void)state;
+    scroll_layout(&s, 10);
+    scroll_add(&s, SCROLL_ANSWER, SCROLL_WORDS,
+               bn_str_of("- one two three\n  12) a *bc* d e\n"
+                         "* \xe6\xbc\xa2\xe5\xad\x97\xe6\xbc\xa2\xe5\xad\x97\nfour five\n"));
+    scroll_add(&s, SCROLL_THOUGHT, SCROLL_WORDS, bn_str_of("+ six seven eight\n"));
+    scroll_add(&s, SCROLL_NOTE, SCROLL_WORDS, bn_str_of("- six seven eight\n"));
+    static const char rows[] = "- one two|  three|  12) a|    *bc*|    d e|"
+                               "* \xe6\xbc\xa2\xe5\xad\x97\xe6\xbc\xa2|  \xe5\xad\x97|"
+                               "four five|+ six|  seven|  eight|- six|seven|eight|";
+    expect_rows(&s, rows);
+    (void)scroll_print(&s, (struct scroll_position){0, 0}, SIZE_MAX, &out);
+    for (size_t i = 0; i < sizeof(rows) - 1; i++)
+        assert_int_equal(out.ptr[i], rows[i] == '|' ? '\n' : rows[i]);
+    strbuf_finish(&out);
+    scroll_layout(&s, 4); /* half of a row is left for text */
+    assert_int_equal(scroll_row_indent(&s, 1), 1);
+    scroll_layout(&s, 80);
+    assert_int_equal(s.n_rows, 6);
+    scroll_finish(&s);
+}
+
 static void blanks_beyond_the_width_are_left_out(void **state)
 {
     struct scroll s = {0};
@@ -55,7 +82,7 @@ static void blanks_beyond_the_width_are_left_out(void **state)
     scroll_layout(&s, 8);
     scroll_add(&s, SCROLL_ANSWER, SCROLL_WORDS,
                bn_str_of("four five       \n         six\nseven        "));
-    expect_rows(&s, "four|five   |       |six|seven  |");
+    expect_rows(&s, "four|five   |       |   six|seven  |");
     scroll_finish(&s);
 }
 
@@ -227,7 +254,7 @@ static void only_answers_have_looks(void **state)
     scroll_add(&s, SCROLL_ANSWER, SCROLL_WORDS, bn_str_of("- a **bold wo"));
     scroll_add(&s, SCROLL_ANSWER, SCROLL_WORDS, bn_str_of("rd** b\n```\na long line of code"));
     scroll_add(&s, SCROLL_NOTE, SCROLL_WORDS, bn_str_of("**a** note"));
-    expect_rows(&s, "- a **bold|word** b|```|a long line |of code|**a** note|");
+    expect_rows(&s, "- a **bold|  word** b|```|a long line |of code|**a** note|");
     expect_looks(&s, 0, "M...BBBBBB");
     expect_looks(&s, 1, "BBBBBB..");
     expect_looks(&s, 2, "FFF");
@@ -359,6 +386,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(words_wrap_whole_at_every_width),
+        cmocka_unit_test(rows_of_a_list_item_begin_below_its_text),
         cmocka_unit_test(blanks_beyond_the_width_are_left_out),
         cmocka_unit_test(pieces_give_the_rows_of_the_whole),
         cmocka_unit_test(a_new_width_keeps_every_row_of_code),

@@ -29,7 +29,13 @@ class Storms(ScreenCase):
     opened = (r'loaded\s+in', '>>>')
 
     def test_resizing_loses_and_repeats_nothing(self):
-        self.fake(' '.join(WORDS), token_ms=2)
+        self.resizing_loses_and_repeats_nothing('')
+
+    def test_resizing_loses_and_repeats_nothing_of_a_list_item(self):
+        self.resizing_loses_and_repeats_nothing('- ')
+
+    def resizing_loses_and_repeats_nothing(self, mark):
+        self.fake(mark + ' '.join(WORDS), token_ms=2)
         screen = self.open(80, 24)
         screen.send('go', 'Enter')
         for columns, rows in ((60, 20), (100, 24), (40, 10), (77, 12), (120, 30), (30, 8), (80, 24)):
@@ -70,6 +76,22 @@ class Storms(ScreenCase):
         self.write('gate', '')
         screen.expect(r'ten\n>>>$')
         self.assertIn('\none two three four fivefive\nsixsixsix sevenseven\neighteighteight nine ten\n', screen.text())
+
+    def test_the_last_row_of_a_list_item_is_wrapped_for_another_width(self):
+        self.fake('  12. one two three four five\n- six seven eight nine ten eleven twelve \x1dthirteen',
+                  hold=self.gate())
+        for words in ([], ['--tui']):
+            screen = self.open(30, 24, '--no-stats', *words)
+            screen.send('go', 'Enter')
+            screen.expect('\n  12. one two three four five\n- six seven eight nine ten\n  eleven twelve')
+            if not words:  # so few columns are too few for the full screen
+                screen.resize(12, 24)
+                screen.expect('\n  eleven\n  twelve')
+            screen.resize(20, 24)
+            self.write('gate', '')
+            screen.expect(r'\n  nine ten eleven\n  twelve thirteen\n(?s:.*)\n>>>$' if words else
+                          r'\n  twelve thirteen\n>>>$')
+            screen.close()
 
     def test_a_window_whose_width_is_dragged_repeats_no_row(self):
         """tmux reports a change up to 0.25 s after its screen has changed. The editor must not be erased by another
