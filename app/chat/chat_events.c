@@ -34,15 +34,6 @@ static void on_token(struct chat *c, const struct worker_event *event)
         worker_cancel(c->worker); /* on_done reports the failure */
 }
 
-static void on_prefill(struct turn *turn, const struct worker_event *event)
-{
-    turn->n_prefilled = event->n_done;
-    turn->n_to_prefill = event->n_total;
-    turn->prefilled_at = event->time;
-    if (event->n_done == 0)
-        turn->prefill_begun = event->time; /* a snapshot may have been loaded before */
-}
-
 static bool store_answer(struct chat *c)
 {
     struct turn *turn = &c->turn;
@@ -286,7 +277,7 @@ void chat_event(struct chat *c, struct worker_event *event)
         on_loaded(c);
         break;
     case WORKER_PREFILL:
-        on_prefill(&c->turn, event);
+        turn_prefilled(&c->turn, event->n_done, event->n_total, event->time);
         break;
     case WORKER_TOKEN:
         on_token(c, event);

@@ -43,6 +43,41 @@ void turn_settings(struct turn *turn, const struct options *o)
     turn->think_budget = chat_options_think_budget(o);
 }
 
+void turn_prefilled(struct turn *turn, size_t n_done, size_t n_total, double time)
+{
+    struct prefill_sums *s = &turn->prefill_sums;
+    if (n_done == 0) {
+        turn->prefill_begun = time; /* a snapshot may have been loaded before */
+        *s = (struct prefill_sums){0};
+    } else {
+        const double n = (double)(n_done - size_min(turn->n_prefilled, n_done));
+        const double m = (double)n_done - n / 2, seconds = time - turn->prefilled_at;
+        s->n += n;
+        s->nm += n * m;
+        s->nmm += n * m * m;
+        s->t += seconds;
+        s->tm += seconds * m;
+    }
+    turn->n_prefilled = n_done;
+    turn->n_to_prefill = n_total;
+    turn->prefilled_at = time;
+}
+
+/* Seconds for the tokens that are not evaluated yet. Attention reads all earlier positions, so
+ * token m costs a + b * m. a and b fit the seconds per token of the micro-batches so far (least
+ * squares, weighted by their tokens); neither is negative. With one micro-batch b is 0. */
+static double seconds_of_rest(const struct turn *turn)
+{
+    const struct prefill_sums *s = &turn->prefill_sums;
+    const double done = (double)turn->n_prefilled, all = (double)turn->n_to_prefill;
+    const double determinant = s->n * s->nmm - s->nm * s->nm;
+    double b = determinant > 0 ? fmax((s->n * s->tm - s->nm * s->t) / determinant, 0) : 0;
+    const double a = fmax((s->t - b * s->nm) / s->n, 0);
+    if (a == 0)
+        b = s->tm / s->nmm;
+    return a * (all - done) + b * (all * all - done * done) / 2;
+}
+
 double turn_seconds_left(const struct turn *turn, double now)
 {
     /* Until the last report: n_prefilled does not change between the ends of two micro-batches, so
@@ -50,10 +85,8 @@ double turn_seconds_left(const struct turn *turn, double now)
     const double spent = turn->prefilled_at - turn->prefill_begun;
     if (turn->n_prefilled == 0 || turn->n_to_prefill <= turn->n_prefilled || spent < 0.5)
         return 0;
-    const double left =
-        spent / (double)turn->n_prefilled * (double)(turn->n_to_prefill - turn->n_prefilled);
     /* The rest may take longer than the estimate. Until it ends, a second is left. */
-    return fmax(left - (now - turn->prefilled_at), 1);
+    return fmax(seconds_of_rest(turn) - (now - turn->prefilled_at), 1);
 }
 
 size_t turn_reevaluated(const struct turn *turn)

@@ -11,6 +11,12 @@
 #include "app/common/strbuf.h"
 #include "app/options/options.h"
 
+/* Sums over the micro-batches of a prefill, for a fit of its cost. A micro-batch has n tokens
+ * around token m of those to evaluate, and takes t seconds. */
+struct prefill_sums {
+    double n, nm, nmm, t, tm;
+};
+
 struct turn {
     enum prompt_mode mode;
     enum finish_reason finish;     /* FINISH_NONE while it runs; may stay so after an error */
@@ -37,8 +43,9 @@ struct turn {
     double prefill_begun;          /* clock_seconds when the evaluation of the prompt began; until
                                       that is known, when the prompt was submitted */
     double prefilled_at;           /* clock_seconds when n_prefilled tokens were evaluated */
-    struct strbuf text;            /* the answer so far; after /continue with its earlier part */
-    struct strbuf shown;           /* `text` without the thought and its markers */
+    struct prefill_sums prefill_sums;
+    struct strbuf text;  /* the answer so far; after /continue with its earlier part */
+    struct strbuf shown; /* `text` without the thought and its markers */
     struct strbuf thought;
     size_t n_shown_before, n_thought_before; /* after /continue: bytes of the earlier part */
     struct token_list ids;                   /* the tokens of `text` */
@@ -53,6 +60,9 @@ void turn_finish(struct turn *turn); /* frees texts and lists; an all-zero turn 
  * not set, draw a seed. */
 void turn_settings(struct turn *turn, const struct options *o);
 
+/* n_done of n_total tokens of the prompt are evaluated at this time, in clock_seconds. 0 tokens:
+ * the evaluation begins. */
+void turn_prefilled(struct turn *turn, size_t n_done, size_t n_total, double time);
 /* Estimated seconds until the prompt is evaluated. `now`: clock_seconds. 0: it is evaluated, or the
  * time is unknown: before the first micro-batch has ended, or if the micro-batches so far took less
  * than half a second, an estimate would be too rough. */

@@ -14,18 +14,47 @@
 static void the_time_left_falls_between_two_reports(void **state)
 {
     (void)state;
-    struct turn turn = {.prefill_begun = 100, .n_to_prefill = 4096};
+    struct turn turn = {0};
+    turn_prefilled(&turn, 0, 4096, 100);
     assert_true(turn_seconds_left(&turn, 107) == 0); /* no micro-batch has ended */
-    turn.n_prefilled = 512;
-    turn.prefilled_at = 108; /* 8 s for 512 of 4096 tokens */
+    turn_prefilled(&turn, 512, 4096, 108);           /* 8 s for 512 of 4096 tokens */
     assert_true(turn_seconds_left(&turn, 108) == 56);
     assert_true(turn_seconds_left(&turn, 113) == 51);
     assert_true(turn_seconds_left(&turn, 200) == 1); /* it takes longer than expected */
-    turn.prefilled_at = 100.25;
-    assert_true(turn_seconds_left(&turn, 113) == 0); /* the time was too short for an estimate */
-    turn.n_prefilled = 4096;
-    turn.prefilled_at = 140;
+    turn_prefilled(&turn, 4096, 4096, 140);
     assert_true(turn_seconds_left(&turn, 140) == 0);
+    turn_prefilled(&turn, 0, 4096, 200);
+    turn_prefilled(&turn, 512, 4096, 200.25);
+    assert_true(turn_seconds_left(&turn, 213) == 0); /* the time was too short for an estimate */
+}
+
+/* The estimate after `done` of 8192 tokens, if token m costs a + b * m seconds. */
+static double left_after(size_t done, double a, double b)
+{
+    struct turn turn = {0};
+    for (size_t n = 0; n <= done; n += 512)
+        turn_prefilled(&turn, n, 8192, a * (double)n + b * (double)(n * n) / 2);
+    return turn_seconds_left(&turn, turn.prefilled_at);
+}
+
+static void the_time_left_counts_that_later_tokens_cost_more(void **state)
+{
+    (void)state;
+    for (size_t done = 1024; done < 8192; done += 512) {
+        const double n = (double)(8192 - done), sum = n * (double)(8192 + done) / 2;
+        assert_float_equal(left_after(done, 0.002, 0), 0.002 * n, 0.01);
+        assert_float_equal(left_after(done, 0.002, 1e-6), 0.002 * n + 1e-6 * sum, 0.01);
+        assert_float_equal(left_after(done, 0, 1e-6), 1e-6 * sum, 0.01);
+    }
+    /* A first micro-batch that is slower, as with a cold cache, makes later ones not cheaper. */
+    struct turn turn = {0};
+    turn_prefilled(&turn, 0, 4096, 100);
+    turn_prefilled(&turn, 1024, 4096, 104);
+    turn_prefilled(&turn, 2048, 4096, 106);
+    assert_float_equal(turn_seconds_left(&turn, 106), 6, 0.01);
+    /* Nor do ever dearer tokens make the first ones cost less than nothing. */
+    turn_prefilled(&turn, 3072, 4096, 130);
+    assert_in_range((uintmax_t)turn_seconds_left(&turn, 130), 20, 40);
 }
 
 static void counts_tokens_of_earlier_turns_that_were_evaluated_again(void **state)
@@ -71,6 +100,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_time_left_falls_between_two_reports),
+        cmocka_unit_test(the_time_left_counts_that_later_tokens_cost_more),
         cmocka_unit_test(counts_tokens_of_earlier_turns_that_were_evaluated_again),
         cmocka_unit_test(an_interrupted_prefill_counts_what_it_has_evaluated),
         cmocka_unit_test(at_most_an_eighth_of_the_context_is_reserved),
