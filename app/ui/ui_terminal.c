@@ -256,13 +256,10 @@ size_t ui_terminal_complete_keys(const struct ui *ui)
 static void line_event(struct ui *ui, struct ui_event *event)
 {
     struct ui_terminal *t = ui->terminal;
-    struct bn_error err;
     bool is_added;
     t->history.is_off = !options_flag(ui->options, "history");
-    if (!history_add(&t->history, strbuf_str(&t->line), &is_added, &err)) {
-        t->history.path[0] = 0; /* one warning is enough */
-        ui_notice(ui, TONE_WARNING, "%s; new input is not added to the history file", err.text);
-    }
+    if (!history_add(&t->history, strbuf_str(&t->line), &is_added, &t->history_error))
+        t->history.path[0] = 0; /* one warning is enough; show_history_error shows it */
     if (is_added)
         line_add_history(strbuf_text(&t->displayed));
     *event = (struct ui_event){.kind = UI_LINE, .text = strbuf_str(&t->line)};
@@ -474,9 +471,25 @@ void ui_terminal_unqueue_all(struct ui *ui)
     strbuf_finish(&line);
 }
 
+/* The last chat is in the directory of the history file. If it cannot be written either, as in a
+ * home that is read-only, its warning is enough. So wait until the chat was written. */
+static void show_history_error(struct ui *ui)
+{
+    struct ui_terminal *t = ui->terminal;
+    const struct store *s = ui->chat->store;
+    if (t->history_error.code == BN_OK ||
+        (s->last.path[0] && ui->chat->transcript.now.n == 0)) /* it was not written yet */
+        return;
+    if (!s->has_warned_last && !s->has_warned_named)
+        ui_notice(ui, TONE_WARNING, "%s; new input is not added to the history file",
+                  t->history_error.text);
+    t->history_error = (struct bn_error){0};
+}
+
 void ui_terminal_entry_done(struct ui *ui, enum entry_result entry)
 {
     struct ui_terminal *t = ui->terminal;
+    show_history_error(ui);
     /* A message that was not sent returns to the editor. An unknown command does so too, unless the
      * user has typed other text since. A command that failed does not return: Up recalls it. */
     const bool is_typing = t->keys.bytes.n_bytes > 0 || t->queue.n > 0 || !line_is_empty();

@@ -33,8 +33,10 @@ struct ui_terminal {
     bool (*runs_now)(void *ud, struct bn_str line);
     void *callback_ud; /* `ud` of these two functions */
 
-    struct key_queue keys;    /* keys that the editor has not used yet */
-    struct entry_queue queue; /* lines entered during an answer */
+    struct key_queue keys;         /* keys that the editor has not used yet */
+    struct bn_error history_error; /* the history file cannot be written; code 0: no such error, or
+                                      it was shown */
+    struct entry_queue queue;      /* lines entered during an answer */
     /* The running answer up to here is on the ordinary screen. The inline painter sets this field
      * when it closes during an answer; while that painter is open, the field is out of date. */
     struct answer_position printed;

@@ -44,7 +44,23 @@ class Faults(TerminalCase):
     def test_a_home_that_cannot_be_written_is_one_warning(self):
         self.fake('one', 'two')
         self.env['HOME'] = self.write('no_folder', 'a file')
-        self.continues(self.open(), 1)
+        for with_command in (False, True):
+            terminal = self.open()
+            if with_command:  # the history is written for a command, too, the chat only for a message
+                terminal.expect(rb'loaded in(?s:.*)>>> ')
+                self.ask(terminal, '/tokens x', until=rb'1 token')
+            self.continues(terminal, 1)
+            self.assertEqual(terminal.seen.count(b'no_folder'), 1, terminal.seen)
+
+    def test_a_history_that_cannot_be_written_alone_is_one_warning(self):
+        self.fake('one', 'two')
+        terminal = self.ready()
+        os.makedirs(self.state('history'))
+        for text in ('x', 'y'):
+            self.ask(terminal, text)
+        self.assertEqual(terminal.seen.count(b'new input is not added to the history file'), 1, terminal.seen)
+        terminal.send(b'\x04')
+        self.left_clean(terminal, 0)
 
     def test_a_full_disk_is_one_warning(self):
         self.fake('one', 'two')
