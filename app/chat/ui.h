@@ -29,6 +29,7 @@ struct ui;
 
 enum ui_tone {
     TONE_PLAIN,   /* the result of a command */
+    TONE_TABLE,   /* the same; lines of columns, with at least two blanks between them */
     TONE_EXACT,   /* the same; lines are not wrapped between words */
     TONE_USER,    /* the same; an earlier message of the user */
     TONE_NOTE,    /* information; --quiet hides it */

@@ -67,7 +67,7 @@ static void list_settings(struct command_host *host)
     }
     strbuf_add_text(&text,
                     "/set NAME explains a setting; /info shows the values that are fixed at start");
-    host->ui->ops->notice(host->ui, TONE_PLAIN, strbuf_str(&text));
+    host->ui->ops->notice(host->ui, TONE_TABLE, strbuf_str(&text));
     strbuf_finish(&text);
 }
 

@@ -12,9 +12,9 @@
 #include "engine/base/size.h"
 
 /* Show the text, and free it. */
-static void show(struct command_host *host, struct strbuf *text)
+static void show(struct command_host *host, enum ui_tone tone, struct strbuf *text)
 {
-    host->ui->ops->notice(host->ui, TONE_PLAIN, strbuf_str(text));
+    host->ui->ops->notice(host->ui, tone, strbuf_str(text));
     strbuf_finish(text);
 }
 
@@ -70,7 +70,7 @@ bool cmd_history(struct command_host *host, struct bn_str args)
         add_message(s->items[i], &message);
         show_user(host, &message);
         add_answer(host, s->items[i], &answer);
-        show(host, &answer);
+        show(host, TONE_PLAIN, &answer);
     }
     return true;
 }
@@ -146,7 +146,7 @@ bool cmd_context(struct command_host *host, struct bn_str args)
     if (chat_is_busy(host->chat))
         strbuf_add_text(&text, "\nwithout the answer that is running");
     add_overflow(host, &text);
-    show(host, &text);
+    show(host, TONE_TABLE, &text);
     return true;
 }
 
@@ -245,7 +245,7 @@ bool cmd_stats(struct command_host *host, struct bn_str args)
     add_rate(&text, answer_rate(t->n_decoded, t->decode_s));
     strbuf_addf(&text, "\ncontext     %zu of %zu tok\ndevice      %s", host->chat->n_used,
                 chat_n_ctx(host->chat), info->device);
-    show(host, &text);
+    show(host, TONE_TABLE, &text);
     return true;
 }
 
@@ -254,7 +254,7 @@ bool cmd_info(struct command_host *host, struct bn_str args)
     struct strbuf text = {0};
     (void)args; /* no arguments */
     model_sheet_lines(host->chat->model, host->chat->worker, host->options, &text);
-    show(host, &text);
+    show(host, TONE_TABLE, &text);
     return true;
 }
 
@@ -300,7 +300,7 @@ bool cmd_tokens(struct command_host *host, struct bn_str args)
         add_token(&text, host, ids.ids[i]);
     strbuf_addf(&text, "%zu token%s", ids.n, ids.n == 1 ? "" : "s");
     token_list_finish(&ids);
-    show(host, &text);
+    show(host, TONE_TABLE, &text);
     return true;
 }
 

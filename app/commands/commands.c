@@ -311,7 +311,7 @@ bool cmd_help(struct command_host *host, struct bn_str args)
                         c->help);
     }
     if (ok)
-        host->ui->ops->notice(host->ui, TONE_PLAIN, strbuf_str(&text));
+        host->ui->ops->notice(host->ui, TONE_TABLE, strbuf_str(&text));
     else if (!show_matches(host, args, ""))
         show_no_command(host, args);
     strbuf_finish(&text);

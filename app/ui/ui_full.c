@@ -52,8 +52,9 @@ static void add_lines(struct ui *ui, enum scroll_look look, enum scroll_break br
 
 /* Messages of TONE_USER repeat earlier ones. With SCROLL_USER, /find would find them twice. */
 static const enum scroll_look looks_of_tones[] = {
-    [TONE_PLAIN] = SCROLL_PLAIN, [TONE_EXACT] = SCROLL_PLAIN,     [TONE_USER] = SCROLL_WARNING,
-    [TONE_NOTE] = SCROLL_NOTE,   [TONE_WARNING] = SCROLL_WARNING, [TONE_ERROR] = SCROLL_WARNING};
+    [TONE_PLAIN] = SCROLL_PLAIN,  [TONE_TABLE] = SCROLL_TABLE, [TONE_EXACT] = SCROLL_PLAIN,
+    [TONE_USER] = SCROLL_WARNING, [TONE_NOTE] = SCROLL_NOTE,   [TONE_WARNING] = SCROLL_WARNING,
+    [TONE_ERROR] = SCROLL_WARNING};
 
 static void show_message(struct ui *ui, enum ui_tone tone, struct bn_str text)
 {

@@ -175,7 +175,8 @@ static enum screen_look look_of(enum scroll_look look)
     static const enum screen_look looks[] = {
         [SCROLL_ANSWER] = SCREEN_NORMAL, [SCROLL_THOUGHT] = SCREEN_DIM,
         [SCROLL_USER] = SCREEN_BOLD,     [SCROLL_PLAIN] = SCREEN_NORMAL,
-        [SCROLL_NOTE] = SCREEN_DIM,      [SCROLL_WARNING] = SCREEN_BOLD,
+        [SCROLL_TABLE] = SCREEN_NORMAL,  [SCROLL_NOTE] = SCREEN_DIM,
+        [SCROLL_WARNING] = SCREEN_BOLD,
     };
     return looks[look];
 }

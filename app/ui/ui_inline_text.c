@@ -370,14 +370,14 @@ void inline_add_message(struct ui *ui, enum ui_tone tone, struct bn_str text)
     struct inline_ui *u = self(ui);
     struct flow flow = {0};
     flow_init(&flow, u->size.columns, tone == TONE_EXACT ? FLOW_NO_WRAP : ui_terminal_wrap(ui),
-              FLOW_MESSAGE, NULL);
+              tone == TONE_TABLE ? FLOW_TABLE : FLOW_MESSAGE, NULL);
     if (tone == TONE_ERROR || tone == TONE_WARNING || tone == TONE_USER)
         inline_add_terminfo(u, TERMINFO_BOLD);
     else if (tone == TONE_NOTE)
         inline_add_terminfo(u, TERMINFO_DIM);
     flow_add(&flow, text, &u->out);
     flow_flush(&flow, &u->out);
-    if (tone != TONE_PLAIN && tone != TONE_EXACT)
+    if (tone != TONE_PLAIN && tone != TONE_TABLE && tone != TONE_EXACT)
         inline_add_terminfo(u, TERMINFO_NORMAL);
     if (flow.column > 0 || text.n_bytes == 0)
         strbuf_add_char(&u->out, '\n');

@@ -92,7 +92,8 @@ static void pipe_notice(struct ui *ui, enum ui_tone tone, struct bn_str text)
         return;
     report_progress_erase();
     leave_prompt(p);
-    const bool is_result = tone == TONE_PLAIN || tone == TONE_EXACT || tone == TONE_USER;
+    const bool is_result =
+        tone == TONE_PLAIN || tone == TONE_TABLE || tone == TONE_EXACT || tone == TONE_USER;
     const int column = fprintf(stderr, "%s%s", is_result ? "" : PROGRAM ": ",
                                tone == TONE_WARNING ? "warning: " : "");
     if (tone == TONE_EXACT || ui_terminal_wrap(ui) == FLOW_NO_WRAP)

@@ -205,6 +205,16 @@ static bool may_break_between(uint32_t before, uint32_t after)
     return breaks[1] == UC_BREAK_POSSIBLE;
 }
 
+/* A word begins with this character, behind the blanks that are held back. */
+static void note_word(struct flow *f, const struct flow_cell *cell)
+{
+    const size_t at = f->column + f->held.n_blanks;
+    if (f->kind == FLOW_TABLE && f->held.n_blanks >= 2)
+        f->hang.column = at;
+    else if (f->kind == FLOW_ANSWER || f->kind == FLOW_THOUGHT)
+        markdown_hang_add(&f->hang, cell->code, cell->look, at);
+}
+
 static void add_cell(struct flow *f, struct flow_cell cell, struct strbuf *out)
 {
     const bool is_blank = cell.code == ' ' || cell.code == '\t' || cell.code == '\n';
@@ -220,8 +230,8 @@ static void add_cell(struct flow *f, struct flow_cell cell, struct strbuf *out)
         f->held.n_blanks += cell.code == ' ' ? 1 : TERM_TAB - at % TERM_TAB;
         f->held.n_blank_bytes++;
     } else {
-        if (f->held.word.n == 0 && f->kind != FLOW_MESSAGE)
-            markdown_hang_add(&f->hang, cell.code, cell.look, f->column + f->held.n_blanks);
+        if (f->held.word.n == 0)
+            note_word(f, &cell);
         /* A word wider than a row is written in pieces. The word also ends where code becomes
          * prose, as after three backticks that turn out not to be a fence: a word has one kind of
          * break. */
@@ -269,7 +279,7 @@ static void end_text(struct flow *f, struct strbuf *out)
 void flow_add(struct flow *f, struct bn_str text, struct strbuf *out)
 {
     struct flow_target target = {f, out};
-    f->markdown.is_plain = f->kind == FLOW_MESSAGE;
+    f->markdown.is_plain = f->kind == FLOW_MESSAGE || f->kind == FLOW_TABLE;
     markdown_add(&f->markdown, text, &(struct markdown_sink){put_char, &target});
     if (f->held.word.n > 0 && !breaks_words(f, f->held.word.items[0].look))
         put_word(f, out); /* code is not broken between words, so its end need not be known */

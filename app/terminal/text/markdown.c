@@ -288,7 +288,7 @@ void markdown_hang_add(struct markdown_hang *h, uint32_t code, enum text_look lo
 
 size_t markdown_hang_indent(const struct markdown_hang *h, size_t limit)
 {
-    return limit > 0 ? size_min(h->column, (limit - 1) / 2) : 0;
+    return limit > 0 ? size_min(h->column, 2 * (limit - 1) / 3) : 0;
 }
 
 void markdown_finish(struct markdown *m)

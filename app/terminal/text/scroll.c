@@ -7,6 +7,8 @@
 #include "engine/base/memory.h"
 #include "engine/base/size.h"
 
+#include <string.h>
+
 void scroll_finish(struct scroll *s)
 {
     scroll_truncate(s, 0);
@@ -105,6 +107,18 @@ static void end_line(struct scroll *s)
     s->is_open = false;
 }
 
+/* The line gets this character, behind its text so far. */
+static void note_char(struct scroll_line *line, uint32_t code, enum text_look look)
+{
+    const struct bn_str text = strbuf_str(&line->text);
+    const bool is_markdown = line->look == SCROLL_ANSWER || line->look == SCROLL_THOUGHT;
+    if (is_markdown && !line->hang.has_text)
+        markdown_hang_add(&line->hang, code, look, term_text_width(text));
+    else if (line->look == SCROLL_TABLE && code != ' ' && text.n_bytes >= 2 &&
+             memcmp(text.ptr + text.n_bytes - 2, "  ", 2) == 0)
+        line->hang.column = term_text_width(text);
+}
+
 /* The `put` of a struct markdown_sink: append a character to the last line. */
 static void put_char(void *ud, const struct term_char *c, enum text_look look)
 {
@@ -120,8 +134,7 @@ static void put_char(void *ud, const struct term_char *c, enum text_look look)
         end_line(s);
         return;
     }
-    if (!s->markdown.is_plain && !line->hang.has_text)
-        markdown_hang_add(&line->hang, c->code, look, term_text_width(strbuf_str(&line->text)));
+    note_char(line, c->code, look);
     if (c->code == '\t') {
         const size_t at = term_text_width(strbuf_str(&line->text));
         for (size_t n = TERM_TAB - at % TERM_TAB; n > 0; n--)

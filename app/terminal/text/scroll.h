@@ -19,7 +19,8 @@ enum scroll_look {
     SCROLL_ANSWER,
     SCROLL_THOUGHT,
     SCROLL_USER,  /* input of the user */
-    SCROLL_PLAIN, /* this and the next two: messages of the program */
+    SCROLL_PLAIN, /* this and the next three: messages of the program */
+    SCROLL_TABLE, /* as FLOW_TABLE in flow.h */
     SCROLL_NOTE,
     SCROLL_WARNING,
 };
@@ -30,7 +31,7 @@ struct scroll_line {
     struct strbuf looks; /* SCROLL_ANSWER: the enum text_look of each byte of `text`; else empty */
     enum scroll_look look;
     enum scroll_break breaks;
-    struct markdown_hang hang; /* zeros: not an answer or a thought */
+    struct markdown_hang hang; /* zeros: not an answer, a thought or a table */
     size_t row0, n_rows;       /* first row and number of rows in the current layout */
 };
 

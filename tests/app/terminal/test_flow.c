@@ -123,8 +123,8 @@ static void rows_of_a_list_item_begin_below_its_text(void **state)
     expect_wrapped("- one two three\nfour five", 8, FLOW_ANSWER,
                    "- one\n  two\n  three\nfour\nfive");
     expect_wrapped("* a **b c** d e", 8, FLOW_ANSWER, "* a **b\n  c** d\n  e");
-    expect_wrapped("+ a\n  + b c d\n", 7, FLOW_ANSWER, "+ a\n  + b\n  c d\n"); /* half is left */
-    expect_wrapped("12. a b c d\n10) e f g", 9, FLOW_ANSWER, "12. a b\n   c d\n10) e f\n   g");
+    expect_wrapped("+ a\n  + b c d\n", 7, FLOW_ANSWER, "+ a\n  + b\n   c d\n"); /* room is left */
+    expect_wrapped("12. a b c d\n10) e f g", 9, FLOW_ANSWER, "12. a b\n    c d\n10) e f\n    g");
     expect_wrapped("1. a\n\n   b c d e f", 9, FLOW_ANSWER, "1. a\n\n   b c d\n   e f");
     expect_wrapped("- - a b c", 10, FLOW_ANSWER, "- - a b c");
     expect_wrapped("- - a b c d", 10, FLOW_ANSWER, "- - a b c\n    d");
@@ -134,6 +134,8 @@ static void rows_of_a_list_item_begin_below_its_text(void **state)
     expect_wrapped("- abcd", 1, FLOW_ANSWER, "-\na\nb\nc\nd");
     expect_wrapped("-5 is no list item", 9, FLOW_ANSWER, "-5 is no\nlist\nitem");
     expect_wrapped("- one two three", 8, FLOW_MESSAGE, "- one\ntwo\nthree");
+    expect_wrapped("  n  12  one two\n- one", 14, FLOW_TABLE, "  n  12  one\n        two\n- one");
+    expect_wrapped("name  one two three", 12, FLOW_TABLE, "name  one\n      two\n      three");
 }
 
 /* A message or a saved part of the answer may come within an item. */
@@ -164,7 +166,7 @@ static void a_later_row_of_a_list_item_fits_a_new_width(void **state)
     flow_add(&f, bn_str_of("12. one two three four five six "), &out);
     assert_string_equal(strbuf_text(&out), "12. one two three\n    four five six");
     strbuf_cut(&out, 0);
-    flow_rewrite_row(&f, 6, &out); /* fewer blanks, so that half of the row is left for text */
+    flow_rewrite_row(&f, 6, &out); /* fewer blanks, so that room is left for text */
     assert_string_equal(strbuf_text(&out), "  fou\n  r\n  fiv\n  e\n  six");
     strbuf_cut(&out, 0);
     flow_rewrite_row(&f, 20, &out);

@@ -60,18 +60,20 @@ static void rows_of_a_list_item_begin_below_its_text(void **state)
                          "* \xe6\xbc\xa2\xe5\xad\x97\xe6\xbc\xa2\xe5\xad\x97\nfour five\n"));
     scroll_add(&s, SCROLL_THOUGHT, SCROLL_WORDS, bn_str_of("+ six seven eight\n"));
     scroll_add(&s, SCROLL_NOTE, SCROLL_WORDS, bn_str_of("- six seven eight\n"));
-    static const char rows[] = "- one two|  three|  12) a|    *bc*|    d e|"
-                               "* \xe6\xbc\xa2\xe5\xad\x97\xe6\xbc\xa2|  \xe5\xad\x97|"
-                               "four five|+ six|  seven|  eight|- six|seven|eight|";
+    scroll_add(&s, SCROLL_TABLE, SCROLL_WORDS, bn_str_of("n  12 34 56 78\n"));
+    static const char rows[] =
+        "- one two|  three|  12) a|     *bc*|     d e|"
+        "* \xe6\xbc\xa2\xe5\xad\x97\xe6\xbc\xa2|  \xe5\xad\x97|"
+        "four five|+ six|  seven|  eight|- six|seven|eight|n  12 34|   56 78|";
     expect_rows(&s, rows);
     (void)scroll_print(&s, (struct scroll_position){0, 0}, SIZE_MAX, &out);
     for (size_t i = 0; i < sizeof(rows) - 1; i++)
         assert_int_equal(out.ptr[i], rows[i] == '|' ? '\n' : rows[i]);
     strbuf_finish(&out);
-    scroll_layout(&s, 4); /* half of a row is left for text */
+    scroll_layout(&s, 4); /* room is left for text */
     assert_int_equal(scroll_row_indent(&s, 1), 1);
     scroll_layout(&s, 80);
-    assert_int_equal(s.n_rows, 6);
+    assert_int_equal(s.n_rows, 7);
     scroll_finish(&s);
 }
 
@@ -82,7 +84,7 @@ static void blanks_beyond_the_width_are_left_out(void **state)
     scroll_layout(&s, 8);
     scroll_add(&s, SCROLL_ANSWER, SCROLL_WORDS,
                bn_str_of("four five       \n         six\nseven        "));
-    expect_rows(&s, "four|five   |       |   six|seven  |");
+    expect_rows(&s, "four|five   |       |    six|seven  |");
     scroll_finish(&s);
 }
 

@@ -43,6 +43,15 @@ class Layout(ScreenCase):
             self.assertGreater(len(rows), 5)
             self.assertEqual([word for row in rows for word in row.split()], words[words.index('/find'):])
 
+    def test_wrapped_rows_of_a_table_begin_in_the_last_column(self):
+        for painter in ([], ['--tui']):
+            screen = self.open(60, 50, *painter)
+            for line, until, row in (
+                    ('/set', r'fixed at\s+start', r'\noverflow-to +60 +default +a whole number from 1\n {37}to 100\n'),
+                    ('/help', 'lists the keys', r'\n/file \[PATH .*  attach text files to the next\n {30}message\n'),
+                    ('/info', 'sampling', r'\nsampling    .*\n {12}\S')):
+                self.assertRegex(self.say(screen, line, until), row)
+
     def one_answer(self, columns, *args, until='left with 0'):
         """The rows of the screen after a program that does not stay, without the row of its exit status."""
         screen = Screen(self.home.name, self.env, [PROGRAM, self.model, '--private', *args], columns, 24)
