@@ -119,16 +119,32 @@ static void note_char(struct scroll_line *line, uint32_t code, enum text_look lo
         line->hang.column = term_text_width(text);
 }
 
+/* False: out of memory. */
+static bool open_line(struct scroll *s)
+{
+    if (!mem_grow(&s->lines, &s->cap, s->n + 1, sizeof(*s->lines)))
+        return false;
+    struct scroll_line *line = &s->lines[s->n++];
+    *line = (struct scroll_line){.look = s->look, .breaks = s->breaks, .hang = s->continued};
+    s->is_open = true;
+    for (size_t n = s->continued.column; n > 0; n--)
+        strbuf_add_char(&line->text, ' ');
+    s->continued = (struct markdown_hang){0};
+    return true;
+}
+
 /* The `put` of a struct markdown_sink: append a character to the last line. */
 static void put_char(void *ud, const struct term_char *c, enum text_look look)
 {
     struct scroll *s = ud;
-    if (!s->is_open) {
-        if (!mem_grow(&s->lines, &s->cap, s->n + 1, sizeof(*s->lines)))
-            return;
-        s->lines[s->n++] = (struct scroll_line){.look = s->look, .breaks = s->breaks};
-        s->is_open = true;
+    const bool is_blank = c->code == ' ' || c->code == '\t' || c->code == '\n';
+    if (!s->is_open && s->continued.has_text && is_blank) {
+        if (c->code == '\n')
+            s->continued = (struct markdown_hang){0};
+        return;
     }
+    if (!s->is_open && !open_line(s))
+        return;
     struct scroll_line *line = &s->lines[s->n - 1];
     if (c->code == '\n') {
         end_line(s);
@@ -175,22 +191,37 @@ void scroll_end(struct scroll *s)
     if (s->is_open)
         end_line(s);
     markdown_finish(&s->markdown);
+    s->continued = (struct markdown_hang){0};
 }
 
-static void put_nothing(void *ud, const struct term_char *c, enum text_look look)
+struct skipped_line {
+    struct markdown_hang hang;
+    size_t column;
+};
+
+/* The text was shown before: only note where the text of its last line begins. */
+static void skip_char(void *ud, const struct term_char *c, enum text_look look)
 {
-    (void)ud; /* the text was shown before */
-    (void)c;
-    (void)look;
+    struct skipped_line *line = ud;
+    if (c->code == '\n') {
+        *line = (struct skipped_line){0};
+        return;
+    }
+    if (!markdown_is_block(look))
+        markdown_hang_add(&line->hang, c->code, look, line->column);
+    line->column += c->code == '\t' ? TERM_TAB - line->column % TERM_TAB : c->width;
 }
 
 void scroll_skip(struct scroll *s, enum scroll_look look, enum scroll_break breaks,
                  struct bn_str text)
 {
-    const struct markdown_sink nothing = {put_nothing, NULL};
+    struct skipped_line line = {0};
+    const struct markdown_sink sink = {skip_char, &line};
     begin_text(s, look, breaks);
-    markdown_add(&s->markdown, text, &nothing);
-    markdown_flush(&s->markdown, &nothing);
+    markdown_add(&s->markdown, text, &sink);
+    markdown_flush(&s->markdown, &sink);
+    if (breaks == SCROLL_WORDS)
+        s->continued = line.hang;
 }
 
 static size_t rows_end(const struct scroll *s)
@@ -201,11 +232,14 @@ static size_t rows_end(const struct scroll *s)
 void scroll_pause(struct scroll *s, struct scroll_paused *out)
 {
     markdown_flush(&s->markdown, &(struct markdown_sink){put_char, s});
-    *out = (struct scroll_paused){.markdown = s->markdown, .look = s->look, .breaks = s->breaks};
+    *out = (struct scroll_paused){
+        .markdown = s->markdown, .continued = s->continued, .look = s->look, .breaks = s->breaks};
     s->markdown = (struct markdown){0};
     if (s->is_open) {
-        const struct strbuf *text = &s->lines[s->n - 1].text;
-        out->has_line = strspn(strbuf_text(text), " ") == text->n_bytes;
+        const struct scroll_line *line = &s->lines[s->n - 1];
+        out->has_line = strspn(strbuf_text(&line->text), " ") == line->text.n_bytes;
+        if (!out->has_line && line->breaks == SCROLL_WORDS)
+            out->continued = line->hang;
     }
     if (out->has_line) {
         out->line = s->lines[--s->n];
@@ -219,6 +253,7 @@ void scroll_resume(struct scroll *s, const struct scroll_paused *paused)
 {
     struct scroll_line line = paused->line;
     s->markdown = paused->markdown;
+    s->continued = paused->continued;
     s->look = paused->look;
     s->breaks = paused->breaks;
     if (!paused->has_line)

@@ -44,6 +44,9 @@ struct scroll {                /* zeros: no text */
     enum scroll_look look; /* of the last text that was added, as is `breaks` */
     enum scroll_break breaks;
     struct markdown markdown;
+    /* The next line continues a line of prose that was skipped or paused: it has this indentation,
+     * and blanks and a newline at its beginning are left out. Zeros: a new line. */
+    struct markdown_hang continued;
 };
 
 void scroll_finish(struct scroll *s); /* frees the lines; *s is zero then */
@@ -65,6 +68,7 @@ void scroll_skip(struct scroll *s, enum scroll_look look, enum scroll_break brea
  * memory until scroll_resume. */
 struct scroll_paused {
     struct markdown markdown;
+    struct markdown_hang continued;
     enum scroll_look look;
     enum scroll_break breaks;
     struct scroll_line line; /* if has_line: the moved line */

@@ -77,6 +77,31 @@ static void rows_of_a_list_item_begin_below_its_text(void **state)
     scroll_finish(&s);
 }
 
+/* A message or a saved part of the answer may come within an item. */
+static void an_interrupted_list_item_goes_on_below_its_text(void **state)
+{
+    struct scroll s = {0};
+    struct scroll_paused paused;
+    (void)state;
+    scroll_layout(&s, 12);
+    scroll_skip(&s, SCROLL_ANSWER, SCROLL_WORDS, bn_str_of("- skipped"));
+    scroll_add(&s, SCROLL_ANSWER, SCROLL_WORDS, bn_str_of(" text and more"));
+    expect_rows(&s, "  text and|  more|");
+    scroll_pause(&s, &paused);
+    scroll_add(&s, SCROLL_PLAIN, SCROLL_WORDS, bn_str_of("note\n"));
+    scroll_end(&s);
+    scroll_resume(&s, &paused);
+    scroll_add(&s, SCROLL_ANSWER, SCROLL_WORDS, bn_str_of(" behind a note"));
+    expect_rows(&s, "  text and|  more|note|  behind a|  note|");
+    scroll_pause(&s, &paused);
+    scroll_add(&s, SCROLL_PLAIN, SCROLL_WORDS, bn_str_of("note\n"));
+    scroll_end(&s);
+    scroll_resume(&s, &paused);
+    scroll_add(&s, SCROLL_ANSWER, SCROLL_WORDS, bn_str_of("\nb"));
+    expect_rows(&s, "  text and|  more|note|  behind a|  note|note|b|");
+    scroll_finish(&s);
+}
+
 static void blanks_beyond_the_width_are_left_out(void **state)
 {
     struct scroll s = {0};
@@ -389,6 +414,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(words_wrap_whole_at_every_width),
         cmocka_unit_test(rows_of_a_list_item_begin_below_its_text),
+        cmocka_unit_test(an_interrupted_list_item_goes_on_below_its_text),
         cmocka_unit_test(blanks_beyond_the_width_are_left_out),
         cmocka_unit_test(pieces_give_the_rows_of_the_whole),
         cmocka_unit_test(a_new_width_keeps_every_row_of_code),
