@@ -166,9 +166,7 @@ void app_complete(void *ud, struct bn_str before, struct bn_str word, struct lin
 
 void app_stop_answer(struct app *app)
 {
-    /* unqueue_all first, for the order of the text: it returns the waiting lines to the editor, and
-     * chat_stop may then put the question before them. */
-    app->ui.ops->unqueue_all(&app->ui);
+    app->ui.ops->unqueue_all(&app->ui); /* else the waiting lines would be sent after the stop */
     chat_stop(&app->chat);
 }
 

@@ -89,8 +89,8 @@ struct question {
 bool chat_send(struct chat *c, const struct question *q, struct bn_error *err);
 /* Put what the user typed as a message back into the editor, and its files back into the list of
  * attachments. Shows which files are attached again and which cannot be; a file that is in the list
- * already is not shown. */
-void chat_edit_again(struct chat *c, const struct exchange *e);
+ * already is not shown. Returns the result of ui_ops.edit. */
+bool chat_edit_again(struct chat *c, const struct exchange *e);
 /* Call this after undo or redo. Removes the files that chat_edit_again has attached for a message
  * that is part of the conversation again. */
 void chat_detach_returned(struct chat *c);

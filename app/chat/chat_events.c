@@ -87,8 +87,8 @@ void chat_detach_returned(struct chat *c)
 
 /* Put a message into the editor so that Enter sends it and does not run it as a command.
  * slash_parse removes the first slash of "//...". If it would change or run this text, add that
- * slash again. */
-static void edit_message(struct chat *c, struct bn_str text)
+ * slash again. Returns the result of ui_ops.edit. */
+static bool edit_message(struct chat *c, struct bn_str text)
 {
     struct strbuf with_slash = {0};
     const struct slash s = slash_parse(text);
@@ -97,18 +97,20 @@ static void edit_message(struct chat *c, struct bn_str text)
     if (needs_slash)
         strbuf_add_char(&with_slash, '/');
     strbuf_add_str(&with_slash, text);
-    c->ui->ops->edit(c->ui, with_slash.failed ? text : strbuf_str(&with_slash));
+    const bool is_in_editor =
+        c->ui->ops->edit(c->ui, with_slash.failed ? text : strbuf_str(&with_slash));
     strbuf_finish(&with_slash);
+    return is_in_editor;
 }
 
-void chat_edit_again(struct chat *c, const struct exchange *e)
+bool chat_edit_again(struct chat *c, const struct exchange *e)
 {
     struct strbuf files = {0};
     strbuf_add_str(&files, e->files); /* a copy, because strtok_r writes into it */
     for (char *rest = files.ptr, *path; rest && (path = strtok_r(rest, "\n", &rest)) != NULL;)
         attach_again(c, path, e->serial);
     strbuf_finish(&files);
-    edit_message(c, exchange_typed(e));
+    return edit_message(c, exchange_typed(e));
 }
 
 /* Remove the last question, which has no stored answer. The caller passes it to edit_question. */
@@ -121,11 +123,12 @@ static struct exchange *take_question(struct chat *c)
     return e;
 }
 
-/* Return a question that take_question has removed to the line editor. */
-static void edit_question(struct chat *c, struct exchange *e)
+/* Return a question that take_question has removed to the line editor, as chat_edit_again. */
+static bool edit_question(struct chat *c, struct exchange *e)
 {
-    chat_edit_again(c, e);
+    const bool is_in_editor = chat_edit_again(c, e);
     exchange_release(e);
+    return is_in_editor;
 }
 
 /* After a failure in the middle of an answer, store the part as an interrupted answer. But if the
@@ -153,10 +156,8 @@ static void on_failed(struct chat *c, const struct bn_error *err)
     struct exchange *question =
         last && last->answer.finish == FINISH_NONE ? take_question(c) : NULL;
     chat_update_n_used(c); /* on_token has counted the tokens of the failed turn */
-    if (question) {
-        edit_question(c, question);
+    if (question && edit_question(c, question))
         ui_note_returned(c->ui);
-    }
 }
 
 /* Files may be attached while the model loads, when the size of the context is not known. Remove
@@ -213,7 +214,7 @@ static void on_done(struct chat *c, const struct worker_event *event)
         chat_update_n_used(c); /* without the question, or with the earlier answer */
     c->ui->ops->turn_end(c->ui, turn);
     if (question)
-        edit_question(c, question);
+        (void)edit_question(c, question); /* a notice says where it is, if not in the editor */
     /* Memory may have run out since the check above. The answer is stored already. */
     if (!turn_is_complete(turn)) {
         (void)bn_fail(&err, BN_ENOMEM, "out of memory: not all of the answer was shown");

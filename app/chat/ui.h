@@ -97,7 +97,8 @@ struct ui_ops {
     int (*tick)(struct ui *ui);
     void (*resize)(struct ui *ui);    /* the terminal has a new size */
     void (*interrupt)(struct ui *ui); /* Ctrl-C of a user while no turn runs or waits */
-    /* Move the queued lines into the line editor; drop the queued commands with a notice. */
+    /* Empty the queue. A single line returns to the line editor if nothing is typed there.
+     * Otherwise a notice shows the lines, and the input history has them. */
     void (*unqueue_all)(struct ui *ui);
     /* Restore the terminal for Ctrl-Z or an external editor, and set it up again afterwards. */
     void (*suspend)(struct ui *ui);
@@ -110,8 +111,9 @@ struct ui_ops {
      * nothing matches. The pattern is used only during the call. False: this painter cannot move;
      * the caller lists the matches. */
     bool (*find)(struct ui *ui, struct pattern *pattern);
-    /* Put text into the line editor, before the text that is in it. */
-    void (*edit)(struct ui *ui, struct bn_str text);
+    /* Put a message into the line editor. If the user has typed other text there, a notice shows
+     * the message, and the input history has it. Returns whether it is in the editor. */
+    bool (*edit)(struct ui *ui, struct bn_str text);
 
     void (*turn_begin)(struct ui *ui);
     void (*answer)(struct ui *ui, enum answer_part part, struct bn_str text);

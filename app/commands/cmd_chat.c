@@ -180,7 +180,7 @@ static bool begin_in_editor(struct command_host *host)
     const bool ok = edit_file_run(&text, &err);
     ui->ops->resume(ui);
     if (ok && text.n_bytes > 0)
-        ui->ops->edit(ui, strbuf_str(&text));
+        (void)ui->ops->edit(ui, strbuf_str(&text)); /* a notice says where it is */
     else if (!ok)
         ui_notice(ui, TONE_ERROR, "%s", err.text);
     strbuf_finish(&text);
@@ -203,7 +203,7 @@ bool cmd_edit(struct command_host *host, struct bn_str args)
         transcript_begin_edit(t);
     finish_change(host, host->ui->ops->is_terminal ? "moved back to the editor (/undo restores it)"
                                                    : "taken back");
-    chat_edit_again(host->chat, edited);
+    (void)chat_edit_again(host->chat, edited); /* a notice says where it is */
     return true;
 }
 

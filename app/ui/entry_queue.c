@@ -9,8 +9,6 @@
 
 #include <string.h>
 
-#define LABEL "next: " /* before each displayed line */
-
 void entry_queue_finish(struct entry_queue *q)
 {
     for (size_t i = 0; i < q->n; i++)
@@ -52,10 +50,10 @@ bool entry_queue_take_first(struct entry_queue *q, struct strbuf *out)
     return true;
 }
 
-static void add_row(const struct strbuf *line, size_t width, struct strbuf *out)
+static void add_row(const char *label, const struct strbuf *line, size_t width, struct strbuf *out)
 {
     struct strbuf row = {0};
-    strbuf_add_text(&row, LABEL);
+    strbuf_add_text(&row, label);
     strbuf_add_str(&row, strbuf_str(line));
     term_text_brief(strbuf_str(&row), width, out);
     strbuf_finish(&row);
@@ -64,15 +62,15 @@ static void add_row(const struct strbuf *line, size_t width, struct strbuf *out)
 void entry_queue_last_row(const struct entry_queue *q, size_t width, struct strbuf *out)
 {
     if (q->n > 0)
-        add_row(&q->items[q->n - 1], width, out);
+        add_row(ENTRY_NEXT, &q->items[q->n - 1], width, out);
 }
 
-void entry_queue_rows(const struct entry_queue *q, size_t width, size_t max_rows,
+void entry_queue_rows(const struct entry_queue *q, const char *label, size_t width, size_t max_rows,
                       struct strbuf *out)
 {
     const size_t n_shown = q->n <= max_rows ? q->n : max_rows - 1;
     for (size_t i = 0; i < n_shown; i++) {
-        add_row(&q->items[i], width, out);
+        add_row(label, &q->items[i], width, out);
         strbuf_add_char(out, '\n');
     }
     if (n_shown < q->n) {

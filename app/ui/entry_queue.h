@@ -1,7 +1,7 @@
 /*
  * The lines (messages and commands) that the user has entered while a turn runs or waits for the
  * model. They become events in the order of their entry, one at a time, while no turn runs or
- * waits. Before that they can return to the editor, for example when the user stops the answer.
+ * waits. Before that the user can take them back, or stop the answer (ui_terminal_unqueue_all).
  * Main thread only.
  */
 #ifndef APP_ENTRY_QUEUE_H
@@ -23,12 +23,14 @@ bool entry_queue_take_first(struct entry_queue *q, struct strbuf *out);
 /* Remove the last line and append it to `out`. False: the queue is empty. If memory runs out,
  * out->failed is set, and the line is lost. */
 bool entry_queue_take_last(struct entry_queue *q, struct strbuf *out);
+#define ENTRY_NEXT "next: " /* label of lines that wait */
 /* For display: append at most max_rows >= 1 rows of at most `width` columns, each with a newline.
- * Each line in order has a row, "next: " and the line, which is cut if it is too long. If the lines
- * are more than max_rows, the last row is "and N more" instead. */
-void entry_queue_rows(const struct entry_queue *q, size_t width, size_t max_rows,
+ * Each line in order has a row, the label and the line, which is cut if it is too long. If the
+ * lines are more than max_rows, the last row is "and N more" instead. */
+void entry_queue_rows(const struct entry_queue *q, const char *label, size_t width, size_t max_rows,
                       struct strbuf *out);
-/* Append only the row of the last line, without a newline; nothing if the queue is empty. */
+/* Append only the row of the last line, with ENTRY_NEXT and without a newline; nothing if the queue
+ * is empty. */
 void entry_queue_last_row(const struct entry_queue *q, size_t width, struct strbuf *out);
 
 #endif

@@ -280,7 +280,7 @@ static void paint_all(struct ui *ui)
         size_min(bn_str_count(strbuf_str(&u->choices), '\n'), (rows - 1 - n_input) / 2);
     const size_t n_free = rows - 1 - n_input - n_choices;
     strbuf_cut(&u->queued, 0);
-    entry_queue_rows(&ui->terminal->queue, u->size.columns,
+    entry_queue_rows(&ui->terminal->queue, ENTRY_NEXT, u->size.columns,
                      size_min(size_max(n_free / 2, 1), QUEUE_ROWS), &u->queued);
     const size_t n_queued = size_min(bn_str_count(strbuf_str(&u->queued), '\n'), n_free - 1);
     const size_t n_text = n_free - n_queued;

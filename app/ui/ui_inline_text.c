@@ -52,7 +52,7 @@ static size_t make_below(struct ui *ui, struct strbuf *out)
     const size_t n_least = max_rows > 1 && !line_is_empty() ? 1 : 0; /* reserved for typed text */
     strbuf_cut(out, 0);
     if (max_rows > n_least)
-        entry_queue_rows(&ui->terminal->queue, tty_safe_columns(u->size),
+        entry_queue_rows(&ui->terminal->queue, ENTRY_NEXT, tty_safe_columns(u->size),
                          size_min(max_rows - n_least, QUEUE_ROWS), out);
     u->n_queued = bn_str_count(strbuf_str(out), '\n');
     const size_t cursor = inline_typed_rows(ui, max_rows - u->n_queued, out);

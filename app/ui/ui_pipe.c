@@ -445,8 +445,15 @@ static void pipe_interrupt(struct ui *ui)
 
 static void pipe_ignore_text(struct ui *ui, struct bn_str text)
 {
-    (void)ui; /* there is no editor, and messages of the user are not displayed */
+    (void)ui; /* messages of the user are not displayed */
     (void)text;
+}
+
+static bool pipe_edit(struct ui *ui, struct bn_str text)
+{
+    (void)ui; /* there is no editor */
+    (void)text;
+    return false;
 }
 
 /* For members of ui_ops without an effect here. */
@@ -473,7 +480,7 @@ const struct ui_ops ui_pipe_ops = {
     .notice = pipe_notice,
     .show_message = pipe_ignore_text,
     .find = ui_find_nowhere,
-    .edit = pipe_ignore_text,
+    .edit = pipe_edit,
     .turn_begin = pipe_turn_begin,
     .answer = pipe_answer,
     .token = pipe_token,

@@ -8,7 +8,6 @@
 #include "app/common/env.h"
 #include "app/common/file/paths.h"
 #include "app/common/input_text.h"
-#include "app/common/slash.h"
 #include "app/common/term_text.h"
 #include "app/options/chat_options.h"
 #include "app/terminal/term_keys.h"
@@ -429,46 +428,47 @@ void ui_terminal_end(enum ui_close how)
         line_close();
 }
 
-static bool is_command(struct bn_str displayed)
+#define UNSENT_ROWS 8 /* most rows for lines that were not sent; Up recalls the others, too */
+
+/* Add the lines to the input history, and show that they were not sent. The history keeps them
+ * apart: in the editor, several lines would become one message. */
+static void recall_later(struct ui *ui, const struct entry_queue *lines)
 {
-    struct strbuf text = {0};
-    line_expand(displayed, &text);
-    const bool found = !text.failed && slash_parse(strbuf_str(&text)).kind == SLASH_COMMAND;
-    strbuf_finish(&text);
-    return found;
+    struct strbuf notice = {0};
+    if (lines->n == 0)
+        return;
+    for (size_t i = 0; i < lines->n; i++)
+        line_add_history(strbuf_text(&lines->items[i]));
+    entry_queue_rows(lines, "not sent: ", tty_safe_columns(tty_size(STDOUT_FILENO)), UNSENT_ROWS,
+                     &notice);
+    strbuf_add_text(&notice,
+                    lines->n == 1 ? "Up recalls it" : "Up recalls them, the last one first");
+    show_text(ui, TONE_PLAIN, strbuf_text(&notice));
+    strbuf_finish(&notice);
 }
 
-/* Remove the queued commands and say that they did not run. In the editor they would become part of
- * a message, because a command has one line. Up recalls each of them. */
-static void drop_commands(struct ui *ui)
+/* Put a displayed line into the editor if that is empty. Otherwise the user is typing another
+ * message, and the line is recalled with Up. Returns whether the line is in the editor. */
+static bool put_back_alone(struct ui *ui, struct bn_str displayed)
 {
-    struct entry_queue *q = &ui->terminal->queue;
-    struct strbuf line = {0}, notice = {0};
-    for (size_t n_left = q->n; n_left > 0 && entry_queue_take_first(q, &line); n_left--) {
-        if (is_command(strbuf_str(&line))) {
-            line_add_history(strbuf_text(&line));
-            strbuf_addf(&notice, "%s%s",
-                        notice.n_bytes > 0 ? ", " : "not run, Up recalls it: ", strbuf_text(&line));
-        } else if (!entry_queue_add(q, strbuf_str(&line))) { /* behind the others: the same order */
-            line_put_back(strbuf_str(&line));
-        }
-    }
-    if (notice.n_bytes > 0)
-        show_text(ui, TONE_PLAIN, strbuf_text(&notice));
-    strbuf_finish(&notice);
-    strbuf_finish(&line);
+    struct entry_queue lines = {0};
+    const bool is_alone = line_is_empty() || !entry_queue_add(&lines, displayed);
+    if (is_alone)
+        line_put_back(displayed);
+    recall_later(ui, &lines);
+    entry_queue_finish(&lines);
+    return is_alone;
 }
 
 void ui_terminal_unqueue_all(struct ui *ui)
 {
-    struct strbuf line = {0};
-    drop_commands(ui);
-    /* The last line first, because line_put_back inserts before the text in the editor. */
-    while (entry_queue_take_last(&ui->terminal->queue, &line)) {
-        line_put_back(strbuf_str(&line));
-        strbuf_cut(&line, 0);
-    }
-    strbuf_finish(&line);
+    struct entry_queue *q = &ui->terminal->queue;
+    /* Before the first token, a question that is stopped or fails returns to the editor itself. */
+    if (q->n == 1 && line_is_empty() && ui->chat->turn.n_tokens > 0)
+        line_put_back(strbuf_str(&q->items[0]));
+    else
+        recall_later(ui, q);
+    entry_queue_finish(q);
 }
 
 /* The last chat is in the directory of the history file. If it cannot be written either, as in a
@@ -494,18 +494,21 @@ void ui_terminal_entry_done(struct ui *ui, enum entry_result entry)
      * user has typed other text since. A command that failed does not return: Up recalls it. */
     const bool is_typing = t->keys.bytes.n_bytes > 0 || t->queue.n > 0 || !line_is_empty();
     if (entry == ENTRY_UNSENT) {
-        ui_terminal_unqueue_all(ui);
-        ui_note_returned(ui);
-    }
-    if (entry == ENTRY_UNSENT || (entry == ENTRY_UNKNOWN && !is_typing))
+        if (put_back_alone(ui, strbuf_str(&t->displayed)))
+            ui_note_returned(ui);
+        recall_later(ui, &t->queue);
+        entry_queue_finish(&t->queue);
+    } else if (entry == ENTRY_UNKNOWN && !is_typing) {
         line_put_back(strbuf_str(&t->displayed));
+    }
 }
 
-void ui_terminal_edit(struct ui *ui, struct bn_str text)
+bool ui_terminal_edit(struct ui *ui, struct bn_str text)
 {
     const struct ui_terminal *t = ui->terminal;
     /* If `text` is the last line, insert it with its marks for long pastes. */
-    line_put_back(bn_str_equal(strbuf_str(&t->line), text) ? strbuf_str(&t->displayed) : text);
+    const bool is_last = bn_str_equal(strbuf_str(&t->line), text);
+    return put_back_alone(ui, is_last ? strbuf_str(&t->displayed) : text);
 }
 
 void ui_terminal_skip_earlier(struct ui *ui,

@@ -118,7 +118,7 @@ void ui_terminal_choices(char **words, int n_words, int longest, size_t columns,
 
 /* As in ui_ops. */
 void ui_terminal_entry_done(struct ui *ui, enum entry_result entry);
-void ui_terminal_edit(struct ui *ui, struct bn_str text);
+bool ui_terminal_edit(struct ui *ui, struct bn_str text);
 /* After /continue, call `skip` for the earlier parts of the answer, which are on the screen
  * already: they decide, for example, whether the text that follows is code. Hidden thoughts are
  * left out. */

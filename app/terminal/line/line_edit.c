@@ -340,6 +340,12 @@ void line_resize(size_t n_rows, size_t n_columns)
     line_show();
 }
 
+static bool is_newest_entry(const char *entry)
+{
+    const HIST_ENTRY *newest = history_get(history_base + history_length - 1); /* NULL: no entry */
+    return newest && strcmp(newest->line, entry) == 0;
+}
+
 void line_add_history(const char *entry)
 {
     struct strbuf clean = {0}, shown = {0};
@@ -350,7 +356,7 @@ void line_add_history(const char *entry)
     if (line_state.is_open && RL_ISSTATE(RL_STATE_ISEARCH | RL_STATE_NSEARCH))
         rl_callback_sigcleanup(); /* a search has numbers of entries and pointers to them */
     const bool is_at_end = where_history() == history_length;
-    if (!shown.failed && !clean.failed)
+    if (!shown.failed && !clean.failed && !is_newest_entry(strbuf_text(&shown)))
         add_history(strbuf_text(&shown));
     if (is_at_end)
         using_history(); /* the position after the newest entry */

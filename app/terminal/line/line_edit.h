@@ -79,7 +79,8 @@ struct line_view {
 };
 void line_view(struct line_view *out);
 
-/* Add an entry for Up and Ctrl-R. An entry as long as a long paste is recalled as a placeholder. */
+/* Add an entry for Up and Ctrl-R, unless it equals the newest one. An entry as long as a long paste
+ * is recalled as a placeholder. */
 void line_add_history(const char *entry);
 
 /* Start editing: show the prompt (with Readline's markers around control sequences) and the text

@@ -187,7 +187,7 @@ class Waiting(TerminalCase):
             start = len(terminal.seen)
             terminal.send(b'\x1b')
             terminal.expect(rb'stopped', start=start)
-            terminal.expect(rb'(?s)a question.*more', start=start)
+            terminal.expect(rb'(?s)not sent: more.*Up recalls it.*a question', start=start)
             self.write('gate', '')
             terminal.expect(rb'loaded in', start=start)
             terminal.read(0.3)

@@ -118,65 +118,110 @@ class Queue(QueueCase):
             self.assertEqual(self.sent(terminal, 3), ['go', 'one', 'two!'])
             self.leave(terminal)
 
-    def test_a_stop_puts_the_lines_back_unsent(self):
+    def test_a_stop_returns_a_single_line_to_the_editor(self):
+        self.use_copying_editor()
         for term, words in KINDS:
             for key in (b'\x1b', b'\x03'):
                 self.env['TERM'] = term
                 terminal = self.waiting(words, 'again')
-                terminal.send(b'one\r\x1b[200~' + b'paste\r' * 20 + b'\x1b[201~\rthree')
+                terminal.send(b'one \x1b[200~' + b'paste\r' * 20 + b'\x1b[201~\r')
                 self.settle(terminal)
                 self.says_in(terminal, key, b'stopped')
                 self.settle(terminal)
                 self.assertEqual(self.messages(), ['go'])
                 self.says_in(terminal, b'!\r', rb'\[\d+ tok')
-                self.assertEqual(self.sent(terminal, 2)[1], 'one\n' + 'paste\n' * 20 + '\nthree!')
+                self.assertEqual(self.sent(terminal, 2)[1], 'one ' + 'paste\n' * 20 + '!')
                 self.leave(terminal)
 
-    def test_a_stop_does_not_make_queued_commands_part_of_a_message(self):
+    def test_a_stop_never_joins_lines(self):
+        """Each of several lines, and the unfinished text, stays a message of its own."""
+        for term, words in KINDS:
+            for typed, sent in ((b'', 'two'), (b'three', 'three!')):
+                self.env['TERM'] = term
+                terminal = self.waiting(words, 'again', 'and again')
+                terminal.send(b'one\r\x1b[200~' + b'paste\r' * 20 + b'\x1b[201~\rtwo\r' + typed)
+                self.settle(terminal)
+                self.says_in(terminal, b'\x03', rb'(?s)not sent: one.*not sent: \[pasted 1.*not sent: two'
+                                                rb'.*Up recalls them, the last one first.*stopped')
+                self.settle(terminal)
+                self.assertEqual(self.messages(), ['go'])
+                self.says_in(terminal, b'!\r' if typed else b'\x1b[A\r', rb'\[\d+ tok')
+                self.assertEqual(self.sent(terminal, 2)[1], sent)
+                self.says_in(terminal, b'\x1b[A' * (4 if typed else 3) + b'\r', rb'\[\d+ tok')
+                self.assertEqual(self.sent(terminal, 3)[2], 'one')
+                self.leave(terminal)
+
+    def test_a_stop_does_not_change_the_text_that_is_typed(self):
+        self.use_copying_editor()
+        for words in PAINTERS:
+            terminal = self.waiting(words)
+            terminal.send(b'one\rhalf line\x1bb')  # Alt-B: the cursor is before "line"
+            self.settle(terminal)
+            self.says_in(terminal, b'\x03', rb'(?s)not sent: one.*Up recalls it')
+            self.settle(terminal)
+            terminal.send(b'a ')
+            self.assertEqual(self.edited(terminal), 'half a line')
+            terminal.send(b'\x03')
+            self.settle(terminal)
+            self.leave(terminal)
+
+    def test_a_stop_does_not_run_commands(self):
         for words in PAINTERS:
             terminal = self.waiting(words, 'again')
             self.says_in(terminal, b'/set temp 0.5\rone\r/quit\r', b'next: /quit')
             self.says_in(terminal, b'two', b'two')
-            self.says_in(terminal, b'\x03', rb'not run, Up recalls it: /set temp 0\.5, /quit')
+            self.says_in(terminal, b'\x03', rb'(?s)not sent: /set temp 0\.5.*not sent: /quit')
             self.settle(terminal)
             self.says_in(terminal, b'\r', rb'\[\d+ tok')
-            self.assertEqual(self.sent(terminal, 2)[1], 'one\ntwo')
-            self.says_in(terminal, 3 * b'\x1b[A', b'/quit')  # the message, its first row, the entry before it
-            self.says_in(terminal, b'\x1b[A\r', rb'temp = 0\.5')
+            self.assertEqual(self.sent(terminal, 2)[1], 'two')
+            self.says_in(terminal, 2 * b'\x1b[A', b'/quit')
+            self.says_in(terminal, 2 * b'\x1b[A' + b'\r', rb'temp = 0\.5')
             self.leave(terminal)
 
-    def test_a_stop_before_the_first_token_returns_the_question_too(self):
+    def test_a_stop_before_the_first_token_returns_the_question(self):
         self.use_copying_editor()
         for words in PAINTERS:
-            self.fake('never', read_us=300000)
-            terminal = self.ready(*words)
-            terminal.send(b'question\r')
-            terminal.expect(rb'Esc stops \|')
-            terminal.send(b'one\rtwo\r')
-            terminal.expect(b'next: two')
-            self.says_in(terminal, b'\x03', b'stopped')
-            self.settle(terminal)
-            self.assertEqual(self.edited(terminal), 'question\none\ntwo')
-            terminal.send(b'\x03')
-            self.settle(terminal)
-            self.leave(terminal)
+            for typed, edited, ups, recalled in ((b'one\r', 'question', 1, 'one'),
+                                                 (b'one\rhalf', 'half', 2, 'one'),
+                                                 (b'half', 'half', 1, 'question')):
+                self.fake('never', read_us=300000)
+                terminal = self.ready(*words)
+                terminal.send(b'question\r')
+                terminal.expect(rb'Esc stops \|')
+                terminal.send(typed)
+                self.settle(terminal)
+                self.says_in(terminal, b'\x03', b'stopped')
+                self.settle(terminal)
+                self.assertIn(b'not sent: ' + recalled.encode(), terminal.seen)
+                self.assertEqual(self.edited(terminal), edited)
+                terminal.send(b'\x1b[A' * ups)
+                self.assertEqual(self.edited(terminal), recalled)
+                terminal.send(b'\x03')
+                self.settle(terminal)
+                self.leave(terminal)
 
-    def test_a_message_that_cannot_be_sent_returns_with_the_lines_after_it(self):
+    def test_a_message_that_cannot_be_sent_returns_alone(self):
         self.use_copying_editor()
         for words in PAINTERS:
-            self.fake('word \x1d.', hold=self.gate(), n_ctx=200)
-            terminal = self.ready('--overflow', 'stop', *words)
-            self.says_in(terminal, b'go\r', b'word')
-            terminal.send(b'x' * 300 + b'\rtwo\r')
-            self.settle(terminal)
-            self.write('gate', '')
-            terminal.expect(rb'(?s)answer.*needs.*only.*200')
-            self.settle(terminal)
-            self.assertEqual(self.messages(), ['go'])
-            self.assertEqual(self.edited(terminal), 'x' * 300 + '\ntwo')
-            terminal.send(b'\x03')
-            self.settle(terminal)
-            self.leave(terminal)
+            for typed, edited, ups, recalled in ((b'two\r', 'x' * 300, 1, 'two'),
+                                                 (b'half', 'half', 1, 'x' * 300)):
+                self.fake('word \x1d.', hold=self.gate(), n_ctx=200)
+                terminal = self.ready('--overflow', 'stop', *words)
+                self.says_in(terminal, b'go\r', b'word')
+                terminal.send(b'x' * 300 + b'\r' + typed)
+                self.settle(terminal)
+                self.write('gate', '')
+                terminal.expect(rb'(?s)answer.*needs.*only.*200')
+                self.settle(terminal)
+                self.assertIn(b'not sent: ' + recalled[:10].encode(), terminal.seen)
+                self.assertEqual(b'edit the message below' in terminal.seen, edited == 'x' * 300)
+                self.assertEqual(self.messages(), ['go'])
+                self.assertEqual(self.edited(terminal), edited)
+                terminal.send(b'\x1b[A' * ups)
+                self.assertEqual(self.edited(terminal), recalled)
+                terminal.send(b'\x03')
+                self.settle(terminal)
+                self.leave(terminal)
 
     def test_the_lines_follow_a_change_of_painter(self):
         terminal = self.waiting([], 'two', 'three')
@@ -281,13 +326,15 @@ class Escape(QueueCase):
             self.assertEqual(self.sent(terminal, 3)[2], 'foo one')
             self.leave(terminal)
 
-    def test_lines_that_return_during_a_search_stay(self):
+    def test_a_stop_during_a_search_keeps_what_it_found(self):
         self.use_copying_editor()
         for words in PAINTERS:
             terminal = self.with_history(words)
             terminal.send(b'\x03')  # Ctrl-C stops the answer
             self.settle(terminal)
-            self.assertEqual(self.edited(terminal).split('\n')[0], 'waits')
+            self.assertEqual(self.edited(terminal), 'foo one')
+            terminal.send(b'\x1b>\x1b[A')  # Alt->: the end of the history
+            self.assertEqual(self.edited(terminal), 'waits')
             terminal.send(b'\x03')
             self.leave(terminal)
 
