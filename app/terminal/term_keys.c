@@ -72,15 +72,13 @@ size_t term_keys_tail(const char *bytes, size_t n_bytes)
         const char *at = bytes + n_bytes - back;
         if (*at != '\033')
             continue;
-        if (back == 1 || (back == 2 && (at[1] == '[' || at[1] == 'O')))
-            return back;
-        if (at[1] != '[')
+        if (back > 1 && at[1] != '[' && at[1] != 'O')
             return 0;
-        if (back == 3 && at[2] == '[')
+        if (back == 3 && at[1] == '[' && at[2] == '[')
             return back; /* a function key of the Linux console */
-        /* After "Esc [", parameters of digits and semicolons; any other byte ends the sequence. */
+        /* Digits, punctuation and blanks are parameters; any other byte ends the sequence. */
         for (size_t i = 2; i < back; i++)
-            if ((at[i] < '0' || at[i] > '9') && at[i] != ';')
+            if (at[i] < ' ' || at[i] >= '@')
                 return 0;
         return back;
     }

@@ -173,11 +173,51 @@ static int clear_screen(int count, int key)
     return 0;
 }
 
+/* The next typed byte, or 0 if the terminal has sent no other byte or a macro supplies the keys. */
+static unsigned char next_byte(void)
+{
+    const struct line_state *s = &line_state;
+    const bool is_typed = s->at < s->n_keys && !RL_ISSTATE(RL_STATE_MACROINPUT);
+    return is_typed ? (unsigned char)s->keys[s->at] : 0;
+}
+
+/* For an unbound key. The key may be the first byte of a character: skip the others too, because
+ * they are no text without it. */
 static int refuse_key(int count, int key)
 {
     (void)count;
-    (void)key;
+    while (key >= 0xC0 && (next_byte() & 0xC0) == 0x80)
+        line_state.at++;
     return rl_ding();
+}
+
+/* For an unbound key in a control sequence, which the terminal sends for a function key, for
+ * example. `key` is the first byte of the sequence that belongs to no binding. Skip the other
+ * bytes, which Readline would insert as text. The sequence ends with the first byte from '@' to
+ * '~' (ECMA-48, 5.4), but '[' may come before it: the Linux console sends "Esc [ [ A" for F1. */
+static int skip_sequence(int count, int key)
+{
+    (void)count;
+    while (((key >= ' ' && key < '@') || key == '[') && next_byte() >= ' ' && next_byte() <= '~') {
+        key = next_byte() == '[' ? '~' : next_byte();
+        line_state.at++;
+    }
+    return 0;
+}
+
+/* What comes before a key in a key sequence. */
+enum key_prefix {
+    PREFIX_NONE,
+    PREFIX_ESCAPE,
+    PREFIX_CONTROL, /* "Esc [" or "Esc O", perhaps with more bytes: a control sequence */
+    PREFIX_OTHER
+};
+
+static enum key_prefix prefix_with(enum key_prefix before, int key)
+{
+    if (before == PREFIX_CONTROL || (before == PREFIX_ESCAPE && (key == '[' || key == 'O')))
+        return PREFIX_CONTROL;
+    return before != PREFIX_OTHER && key == ESC ? PREFIX_ESCAPE : PREFIX_OTHER;
 }
 
 /* Replace commands of Readline in a key map and, for key sequences, in the maps inside it.
@@ -187,13 +227,15 @@ static int refuse_key(int count, int key)
  * handles the later keys of a sequence. If a macro or a search has supplied these keys, the target
  * is a function that has already returned (Readline 8.2, callback.c). So refuse_key replaces
  * rl_abort in key sequences (depth > 0). It replaces unbound keys at every depth, because such a
- * key needs to ring the bell only.
+ * key needs to ring the bell only. In a control sequence, skip_sequence replaces both. Readline
+ * does not jump if the keys before an unbound key are bound themselves, as Esc is in vi mode (then
+ * the entry ANYOTHERKEY of the map has their command): it runs this command, and then the key.
  *
  * The commands for keyboard macros call longjmp too, if no macro is defined or if a macro runs
  * itself. A caller of Readline cannot prevent these cases, so keyboard macros are disabled. Four
  * commands that move or delete by one character would divide a cluster, so those above replace
- * them. ANYOTHERKEY is no key but the last entry of a map, which need not have a function. */
-static void adapt_keys(Keymap map, int depth)
+ * them. ANYOTHERKEY is no key but the last entry of a map. */
+static void adapt_keys(Keymap map, int depth, enum key_prefix prefix)
 {
     static const struct {
         rl_command_func_t *theirs, *ours;
@@ -204,12 +246,15 @@ static void adapt_keys(Keymap map, int depth)
                     {rl_start_kbd_macro, refuse_key},
                     {rl_end_kbd_macro, refuse_key},
                     {rl_call_last_kbd_macro, refuse_key}};
+    const bool is_control = prefix == PREFIX_CONTROL;
+    const bool has_shorter = map && !is_control && map[ANYOTHERKEY].function;
     for (int key = 0; map && key < ANYOTHERKEY; key++) {
         KEYMAP_ENTRY *e = &map[key];
-        if (e->type == ISKMAP && depth < MAX_SEQUENCE)
-            adapt_keys((Keymap)(uintptr_t)e->function, depth + 1); /* a map, not a function */
-        else if (e->type == ISFUNC && (!e->function || (depth > 0 && e->function == rl_abort)))
-            e->function = refuse_key;
+        if (e->type == ISKMAP && depth < MAX_SEQUENCE) /* e->function is a map, no function */
+            adapt_keys((Keymap)(uintptr_t)e->function, depth + 1, prefix_with(prefix, key));
+        else if (e->type == ISFUNC &&
+                 (e->function ? depth > 0 && e->function == rl_abort : !has_shorter))
+            e->function = is_control ? skip_sequence : refuse_key;
         for (size_t i = 0; i < sizeof(replaced) / sizeof(replaced[0]); i++)
             if (e->type == ISFUNC && e->function == replaced[i].theirs)
                 e->function = replaced[i].ours;
@@ -229,8 +274,9 @@ void line_keys_bind(int (*edit_elsewhere)(int count, int key))
     rl_bind_keyseq("\\eOA", go_up);
     rl_bind_keyseq("\\e[B", go_down);
     rl_bind_keyseq("\\eOB", go_down);
+    rl_bind_keyseq_if_unbound("\\e\\e[", skip_sequence); /* with Alt in some terminals */
     for (size_t i = 0; i < sizeof(maps) / sizeof(maps[0]); i++)
-        adapt_keys(rl_get_keymap_by_name(maps[i]), 0);
+        adapt_keys(rl_get_keymap_by_name(maps[i]), 0, PREFIX_NONE);
 }
 
 /* ---- completion ---- */

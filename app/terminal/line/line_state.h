@@ -59,7 +59,8 @@ extern struct line_state line_state;
 void line_redisplay(void);
 
 /* Bind the keys that Readline lacks. Moving and deleting by one character treat a cluster
- * (term_text.h) as one character; keyboard macros and unbound keys only ring the bell.
+ * (term_text.h) as one character; keyboard macros and unbound keys only ring the bell. A control
+ * sequence that is not bound, such as that of a function key, has no effect.
  * `edit_elsewhere` is a Readline command for Ctrl-X Ctrl-E, which runs the user's own editor. */
 void line_keys_bind(int (*edit_elsewhere)(int count, int key));
 

@@ -362,9 +362,9 @@ static void the_tail_is_an_unfinished_sequence(void **state)
     static const struct {
         const char *bytes;
         size_t n;
-    } cases[] = {{"", 0},      {"abc", 0},      {"a\033", 1},   {"a\033[", 2},
-                 {"\033O", 2}, {"\033[1;5", 5}, {"\033[5~", 0}, {"\033[[", 3},
-                 {"\033x", 0}, {"\033[A", 0},   {"\033[200", 5}};
+    } cases[] = {{"", 0},         {"abc", 0},     {"a\033", 1},  {"a\033[", 2},  {"\033O", 2},
+                 {"\033[1;5", 5}, {"\033[5~", 0}, {"\033[[", 3}, {"\033x", 0},   {"\033[A", 0},
+                 {"\033[200", 5}, {"\033O2", 3},  {"\033OP", 0}, {"\033[[A", 0}, {"\033[?1:2$", 7}};
     (void)state;
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
         assert_int_equal(term_keys_tail(cases[i].bytes, strlen(cases[i].bytes)), cases[i].n);

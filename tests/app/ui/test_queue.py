@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """
 test_queue.py CHAT MAKE_MODEL: lines that are entered during an answer, or before the program has started, on a
-pseudo-terminal and in both painters: their order, taking them back, commands that run at once, and what a LF is.
-With a scripted generator.
+pseudo-terminal and in both painters: their order, taking them back, commands that run at once; what a LF, Esc and
+an unbound key are. With a scripted generator.
 """
 import os
 import time
@@ -47,6 +47,10 @@ class QueueCase(TerminalCase):
         os.unlink(path)
         self.settle(terminal)
         return text.rstrip('\n')
+
+    def write_inputrc(self, text):
+        with open(self.home.name + '/.inputrc', 'w', encoding='utf-8') as file:
+            file.write(text)
 
     def settle(self, terminal):
         while terminal.read(0.2):
@@ -368,9 +372,44 @@ class Escape(QueueCase):
             self.assertEqual(self.sent(terminal, 1), ['a word'])
             self.leave(terminal)
 
-    def write_inputrc(self, text):
-        with open(self.home.name + '/.inputrc', 'w', encoding='utf-8') as file:
-            file.write(text)
+    def test_in_vi_mode_a_key_that_arrives_with_escape_is_a_command(self):
+        self.write_inputrc('set editing-mode vi\n')
+        for words in PAINTERS:
+            terminal = self.ready(*words)
+            terminal.send(b'word\x1b0ia ')
+            self.settle(terminal)
+            terminal.send(b'\r')
+            self.assertEqual(self.sent(terminal, 1), ['a word'])
+            self.leave(terminal)
+
+
+class ControlSequences(QueueCase):
+    """What terminals send for keys that are bound to nothing: it must not appear in the line."""
+
+    UNBOUND = (b'\x1b[15~', b'\x1b[24~', b'\x1b[15;2~', b'\x1b[1;2P', b'\x1b[1;2D', b'\x1b[5;2~', b'\x1b[P',
+               b'\x1b[29~', b'\x1bOP', b'\x1bO2P', b'\x1bOj', b'\x1b[[A', b'\x1b[97;5:1u', b'\x1b[I', b'\x1b[?2026;1$y',
+               b'\x1b\x1b[15~', b'\x1b\x1b[A', '\x1b\u00e9'.encode())
+
+    def test_unbound_function_keys_type_nothing(self):
+        self.use_copying_editor()
+        for words in (*PAINTERS, ['--plain']):
+            terminal = self.ready(*words)
+            terminal.send(b'<' + b'|'.join(self.UNBOUND) + b'>')
+            self.assertEqual(self.edited(terminal), f'<{"|" * (len(self.UNBOUND) - 1)}>')
+            terminal.send(b'\x03')
+            self.settle(terminal)
+            self.leave(terminal)
+
+    def test_the_users_bindings_of_function_keys_work(self):
+        self.use_copying_editor()
+        self.write_inputrc('"\\e[15~": "five"\n"\\e[15;2~": unix-word-rubout\n"\\e[[A": "one"\n"\\eOR": "three"\n')
+        for words in PAINTERS:
+            terminal = self.ready(*words)
+            terminal.send(b'six seven\x1b[15;2~\x1b[15~\x1b[17~ \x1b[[A\x1b[[C \x1bOR\x1bOS')
+            self.assertEqual(self.edited(terminal), 'six five one three')
+            terminal.send(b'\x03')
+            self.settle(terminal)
+            self.leave(terminal)
 
 
 if __name__ == '__main__':
