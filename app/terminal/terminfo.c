@@ -66,8 +66,7 @@ void terminfo_read(struct terminfo *caps, enum terminfo_style style)
     const char *name = env_get(ENV_TERM);
     char term[64]; /* a copy, because in X/Open the parameter of setupterm is not const */
     *caps = (struct terminfo){0};
-    if (style == TERMINFO_STYLE_NONE || !name || strcmp(name, "dumb") == 0 ||
-        strlen(name) >= sizeof(term))
+    if (!name || strcmp(name, "dumb") == 0 || strlen(name) >= sizeof(term))
         return;
     memcpy(term, name, strlen(name) + 1);
     /* Without `status`, setupterm would end the program if the terminal is unknown. */
@@ -88,6 +87,10 @@ void terminfo_read(struct terminfo *caps, enum terminfo_style style)
     /* A look (the strings before TERMINFO_NORMAL) that cannot be ended is not used. */
     for (size_t i = 0; i < TERMINFO_NORMAL && !caps->strings[TERMINFO_NORMAL][0]; i++)
         caps->strings[i][0] = 0;
+    const bool has_screen = caps->can_repaint;
+    if (style == TERMINFO_STYLE_NONE)
+        *caps = (struct terminfo){0};
+    caps->has_screen = has_screen;
 }
 
 void terminfo_text_looks(const struct terminfo *caps, struct flow_looks *out)

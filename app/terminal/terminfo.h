@@ -26,19 +26,20 @@ enum terminfo_string {
 };
 
 struct terminfo {
-    bool can_repaint; /* the terminal has the two ERASE strings, UP and movement to the right */
+    bool has_screen;  /* the terminal has the two ERASE strings, UP and movement to the right */
+    bool can_repaint; /* the same, but false with TERMINFO_STYLE_NONE */
     /* "" if the terminal has no such string, or one that does not fit. Known terminals have shorter
      * ones. */
     char strings[TERMINFO_STRINGS][48];
 };
 
 enum terminfo_style {
-    TERMINFO_STYLE_NONE,   /* no strings at all, as on a dumb or unknown terminal */
+    TERMINFO_STYLE_NONE,   /* no strings at all */
     TERMINFO_STYLE_SIMPLE, /* no bold, dim or colours; the strings for the screen and the cursor */
     TERMINFO_STYLE_RICH,
 };
 /* Read the strings of the terminal $TERM. If $TERM is unset, unknown, "dumb" or longer than 63
- * bytes, all strings are empty and can_repaint is false. */
+ * bytes, all strings are empty, and has_screen and can_repaint are false. */
 void terminfo_read(struct terminfo *caps, enum terminfo_style style);
 /* Append the string with this terminfo name to the text in `out`, a buffer of out_bytes bytes.
  * Nothing is appended if the terminal lacks the string or it does not fit. Call it after newterm or

@@ -390,7 +390,8 @@ static bool inline_open(struct ui *ui, struct bn_error *err)
         return bn_fail(err, BN_ENOMEM, "out of memory");
     ui->state = u;
     terminfo_read(&u->caps, chosen_style(ui));
-    if (!tty_acquire(u->caps.can_repaint ? TTY_PASTE_BRACKETED : TTY_PASTE_PLAIN, err)) {
+    /* Also with --plain: without the marks, each line of a paste would be sent as a message. */
+    if (!tty_acquire(u->caps.has_screen ? TTY_PASTE_BRACKETED : TTY_PASTE_PLAIN, err)) {
         mem_free(u);
         ui->state = NULL;
         return false;

@@ -44,6 +44,20 @@ class Tall(EditorCase):
             self.assertEqual(screen.text('-S', '-200').count('row 20'), 0 if words else 2)
             screen.close()
 
+    def test_a_large_paste_is_one_text(self):
+        """Also with --plain, where each line would be sent, and each key drawn, if the paste came as typed keys."""
+        path = self.write('large', 'lorem ipsum dolor sit amet consectetur\n' * 8000)
+        for words in (*PAINTERS, ['--plain']):
+            screen = self.open(80, 24, *words)
+            screen.tmux('load-buffer', path)
+            screen.tmux('paste-buffer', '-p')
+            screen.expect(r'>>> \[pasted 1: 8000 lines, 312000 bytes: lorem ipsum dolor')
+            screen.send('C-u')
+            screen.expect('>>>$')
+            screen.send('short', 'Enter')
+            screen.expect(r'\nHello.*\n(.*\n)*>>>')
+            screen.close()
+
     def test_a_newline_at_the_end_of_a_paste_is_no_line(self):
         self.fake('fine')
         screen = self.open(60, 12)
@@ -321,7 +335,7 @@ class Refused(EditorCase):
         for words in (*PAINTERS, ['--plain']):
             self.fake('fine', n_ctx=200)
             screen = self.open(70, 24, *words)
-            self.paste(screen, 'lorem ipsum ' * (20 if words == ['--plain'] else 100))
+            self.paste(screen, 'lorem ipsum ' * 100)
             screen.expect('lorem ipsum')
             screen.send('Enter')
             screen.expect(r'answer needs at\s+least(.*\n)+' + self.NOTICE + r'(ready.*\n)?>>> .*lorem ipsum')
