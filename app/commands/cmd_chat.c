@@ -9,6 +9,7 @@
 #include "app/common/input_text.h"
 #include "app/common/term_text.h"
 #include "app/terminal/line/edit_file.h"
+#include "engine/base/size.h"
 
 #include <stdio.h>
 #include <unistd.h>
@@ -324,12 +325,15 @@ bool cmd_forget(struct command_host *host, struct bn_str args)
 {
     struct transcript *t = &host->chat->transcript;
     size_t n;
+    char action[40]; /* fits */
     if (t->now.n == 0)
         return command_fail(host, "there is nothing to forget");
-    if (!command_number(host, args, 1, t->now.n, &n))
+    if (!command_number(host, args, 1, SIZE_MAX / 100, &n)) /* the largest allowed max */
         return false;
+    n = size_min(n, t->now.n); /* as /undo, which also stops when nothing is left */
     if (!transcript_forget(t, n))
         return fail_memory(host);
-    finish_change(host, "forgotten");
+    (void)snprintf(action, sizeof(action), "%zu forgotten", n);
+    finish_change(host, action);
     return true;
 }

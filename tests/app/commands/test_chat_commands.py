@@ -213,7 +213,16 @@ class Commands(ChatCase):
         self.assertEqual(self.messages, [('u', 'a'), ('a', '1')])
         self.script('a', 'b', 'c', '/edit 2', '/undo')
         self.assertEqual(len(self.messages), 6)
-        self.assertIn('from 1 to 1', self.script('a', '/forget 2', code=2))
+
+    def test_a_number_above_that_of_the_turns_means_all_turns(self):
+        self.fake('1', '2', '3')
+        for command, said in (('/forget 9', '3 forgotten; the conversation is empty'),
+                              ('/undo 9', '3 undone; the conversation is empty'),
+                              ('/history 9', '1> a')):
+            self.assertIn(said, self.script('a', 'b', 'c', command))
+        self.assertEqual(len(self.messages), 6)
+        self.script('a', 'b', 'c', '/forget 9', '/undo')
+        self.assertEqual(len(self.messages), 6)
 
     def test_a_fence_spans_lines_and_the_end_closes_it(self):
         path = self.path('fence.json')
@@ -228,8 +237,8 @@ class Commands(ChatCase):
             os.unlink(path)
 
     def test_forget_and_sessions_explain_their_errors(self):
-        for line in ('/forget 0', '/forget x', '/forget 2', '/forget -1'):
-            self.assertIn('from 1 to 1', self.script('a', line, code=2))
+        for line in ('/forget 0', '/forget x', '/forget -1'):
+            self.assertIn('a whole number of at least 1', self.script('a', line, code=2))
         self.assertIn('nothing to forget', self.script('/forget 1', code=2))
         folder = os.path.join(self.home.name, '.local/share/bitnet-chat')
         os.makedirs(folder)
