@@ -23,8 +23,11 @@ static bool compose(struct app *app, struct bn_str typed, struct strbuf *out, st
     if (ok && missing.n_bytes > 0)
         ui_notice(&app->ui, TONE_WARNING, "@%.200s is not a file; it is sent as text",
                   strbuf_text(&missing));
-    for (size_t i = 0; i < attached->n; i++)
+    for (size_t i = 0; i < attached->n; i++) {
         strbuf_add_str(out, strbuf_str(&attached->items[i].text));
+        if (ok && attached->items[i].n_file_bytes == 0)
+            ui_notice(&app->ui, TONE_WARNING, "'%.200s' is empty", attached->items[i].path);
+    }
     strbuf_add_str(out, typed);
     if (ok && out->failed)
         ok = bn_fail(err, BN_ENOMEM, "out of memory for the message");

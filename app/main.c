@@ -154,7 +154,7 @@ static enum exit_code check_logprobs(const struct options *o)
  * standard input to its end. */
 static enum exit_code attach_files(const struct app *app, struct pipe_plan *plan)
 {
-    size_t n, n_bytes; /* n_bytes: of a file; not needed */
+    size_t n, n_bytes;
     struct bn_error err;
     const char *const *paths = options_list(app->options, "file", &n);
     for (size_t i = 0; i < n; i++) {
@@ -166,6 +166,8 @@ static enum exit_code attach_files(const struct app *app, struct pipe_plan *plan
             strbuf_add_char(&plan->files, '\n');
         if (!input_attach(paths[i], &plan->files, &n_bytes, &err))
             return report_error(PROGRAM, STAGE_RUN, &err);
+        if (n_bytes == 0 && !options_flag(app->options, "quiet"))
+            report_line(PROGRAM, "warning: '%s' is empty", paths[i]);
     }
     return EXIT_DONE;
 }

@@ -136,6 +136,9 @@ static bool make_prompt(struct ui *ui)
     if (!ok)
         pipe_end(p, report_code(STAGE_RUN, &err));
     ok = ok && clean_prompt(ui);
+    if (ok && p->in.n_bytes == 0 && p->plan.stdin_use == PIPE_STDIN_WHOLE &&
+        p->plan.prompt.n_bytes > 0) /* only with --file -: the user expects a document */
+        ui_notice(ui, TONE_WARNING, "standard input is empty");
     if (ok) {
         if (from_stdin.n_bytes > 0 && from_stdin.ptr[from_stdin.n_bytes - 1] == '\n')
             strbuf_cut(&from_stdin, from_stdin.n_bytes - 1); /* the newline of the last line */

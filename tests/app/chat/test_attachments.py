@@ -45,6 +45,20 @@ class Scripts(ChatCase):
         self.assertRegex(self.script('x' * 500, f'/file {small}', code=2), r'4\d\d tok, and 3\d\d of the 1000')
         self.script('x' * 500, '/set overflow drop', f'/file {small}', 'y')  # the first turn can be dropped
 
+    def test_an_empty_file_gives_a_warning(self):
+        empty, full = self.write('empty.txt', ''), self.write('full.txt', 'x')
+        for lines, words in ((('x',), ('--file', empty, '--file', full)), ((f'/file {empty}', 'x', 'y'), ()),
+                             ((f'see @{empty} and @{full}', 'y'), ())):
+            text = self.script(*lines, words=words)
+            self.assertEqual(re.findall(r"'(.*)' is empty\n", text), [empty], text)
+            self.assertIn('File empty.txt:\n```\n```\n\n', self.messages[0])
+        self.assertNotIn('is empty', self.script(f'see @{full}'))
+        for words, stdin, said in ((['-f', empty, '-f', full], None, f"bitnet-chat: warning: '{empty}' is empty\n"),
+                                   (['-f', '-'], b'', 'bitnet-chat: warning: standard input is empty\n'),
+                                   ([], b'', ''), (['-f', '-'], b'x', ''), (['-q', '-f', empty], None, '')):
+            done = self.chat(*words, 'what is this?', stdin=stdin)
+            self.assertEqual((done.returncode, done.stderr.decode()), (0, said), words)
+
     def test_files_are_listed_and_removed(self):
         one, two = self.write('one.txt', '1\n'), self.write('two.txt', '2\n')
         text = self.script(f'/file {one} {two}', '/file', '/context', '/file off 1', '/file', 'x')
