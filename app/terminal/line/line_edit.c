@@ -171,6 +171,26 @@ void line_begin(const char *prompt)
     }
 }
 
+static bool is_in_undo_list(const void *data)
+{
+    const UNDO_LIST *u = rl_undo_list;
+    while (u && u != data)
+        u = u->next;
+    return u != NULL;
+}
+
+/* Free the undo list of the line. A search stores the present list in the recalled entry, and later
+ * changes of the line are added before it. rl_free_undo_list clears the pointer of an entry only if
+ * it is the whole list (Readline 8.2, undo.c), and the next recall would then use freed memory. */
+static void free_undo_list(void)
+{
+    HIST_ENTRY **entries = history_list(); /* NULL: no entry; ends with NULL */
+    for (size_t i = 0; rl_undo_list && entries && entries[i]; i++)
+        if (entries[i]->data && is_in_undo_list(entries[i]->data))
+            entries[i]->data = NULL;
+    rl_free_undo_list();
+}
+
 void line_stop(void)
 {
     if (!line_state.is_open)
@@ -178,10 +198,8 @@ void line_stop(void)
     rl_callback_sigcleanup(); /* leave a search or an incomplete key sequence */
     free(line_state.saved);
     line_state.saved = rl_end > 0 ? rl_copy_text(0, rl_end) : NULL;
-    /* The undo list is for the text that ends here. If the text is a recalled entry, this call also
-     * clears the pointer to the list in the history. */
-    rl_free_undo_list();
-    using_history(); /* Up begins at the newest entry again */
+    free_undo_list(); /* it is for the text that ends here */
+    using_history();  /* Up begins at the newest entry again */
     rl_callback_handler_remove();
     line_state.is_open = false;
 }
@@ -273,8 +291,9 @@ bool line_clear(void)
     const bool has_text = rl_end > 0;
     if (has_text)
         (void)rl_clear_visible_line(); /* always 0 */
-    rl_replace_line("", 1);            /* 1: also drop the list of changes for undo */
-    (void)rl_initialize();             /* always 0; Up and Ctrl-R begin at the newest entry again */
+    free_undo_list();
+    rl_replace_line("", 1);
+    (void)rl_initialize(); /* always 0; Up and Ctrl-R begin at the newest entry again */
     if (has_text)
         line_show();
     return has_text;

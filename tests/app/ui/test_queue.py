@@ -357,6 +357,18 @@ class Escape(QueueCase):
             terminal.send(b'\x03')
             self.leave(terminal)
 
+    def test_a_recalled_entry_that_was_changed_and_searched_is_recalled_again(self):
+        """A search stores the changes of the entry; later ones, and the end of the line, must not free them twice."""
+        for words in PAINTERS:
+            for end in (b'\x03', b'\x1bOQ\x1bOQ\x03'):  # Ctrl-C, or F2
+                terminal = self.ready(*words)
+                self.says_in(terminal, b'/tokens ab\r', b'2 tokens')
+                for keys in (b'\x1b[A', b'x', b'\x12tok\x1b[C', b'y', end, b'\x1b[A', b'x', end, b'\x1b[A', b'\x03'):
+                    terminal.send(keys)
+                    self.settle(terminal)
+                self.says_in(terminal, b'/tokens abc\r', b'3 tokens')
+                self.leave(terminal)
+
     def test_escape_still_reaches_vi_mode_and_ends_a_search(self):
         self.write_inputrc('set editing-mode vi\n')
         for words in PAINTERS:
