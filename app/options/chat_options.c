@@ -153,7 +153,7 @@ static const struct option_table model_options = OPTION_TABLE("Model", model_row
 
 static const struct option prompt_rows[] = {
     {.name = "prompt", .letter = 'p', .kind = OPTION_TEXT, .arg = "TEXT",
-     .help = "the prompt; answer it and exit"},
+     .help = "the prompt; answer it and exit; @path in it is text: see -f"},
     {.name = "system", .letter = 's', .kind = OPTION_TEXT, .places = OPTION_AT_START,
      .paths = OPTION_AT_PATH, .arg = "TEXT|@FILE", .help = "system message"},
     {.name = "file", .letter = 'f', .kind = OPTION_TEXT, .repeats = true,

@@ -304,6 +304,16 @@ class Lines(ChatCase):
             os.unlink(session)
         self.says('--lines', '-p', f'see @{path}\r\nnow', '--session', session, stdin=b'')
         self.assertEqual(self.saved(session)[0]['content'], f'see @{path}\nnow')
+
+    def test_an_at_path_in_the_prompt_is_text_and_the_help_says_so(self):
+        path, session = self.write('notes.txt', b'notes'), self.path('at.json')
+        for words, sent in ((['-p', f'see @{path}'], f'see @{path}'), ([f'see @{path}'], f'see @{path}'),
+                            (['-i', f'see @{path}'], f'File notes.txt:\n```\nnotes\n```\n\nsee @{path}')):
+            if os.path.exists(session):
+                os.unlink(session)
+            self.says('-q', '--session', session, *words, stdin=b'')
+            self.assertEqual(self.saved(session)[0]['content'], sent)
+        self.assertIn(b'@path in it is text: see -f\n', self.says('--help'))
         self.fake('one')
         self.assertEqual(self.says('--lines', '-p', ' ', stdin=b'a\n'), b'one\n')
         done = self.chat('-c', '256', '--lines', '-p', 'x' * 400, stdin=b'a\n')
