@@ -6,18 +6,23 @@
 
 #include "engine/base/utf8.h"
 
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+
+bool bn_vfail(struct bn_error *err, enum bn_errcode code, const char *fmt, va_list args)
+{
+    err->code = code;
+    (void)vsnprintf(err->text, sizeof(err->text), fmt, args); /* cut if too long */
+    utf8_drop_partial(err->text); /* also needed if the caller has cut the last argument */
+    return false;
+}
 
 bool bn_fail(struct bn_error *err, enum bn_errcode code, const char *fmt, ...)
 {
     va_list args;
     va_start(args, fmt);
-    err->code = code;
-    (void)vsnprintf(err->text, sizeof(err->text), fmt, args); /* cut if too long */
+    (void)bn_vfail(err, code, fmt, args);
     va_end(args);
-    utf8_drop_partial(err->text); /* also needed if the caller has cut the last argument */
     return false;
 }
 

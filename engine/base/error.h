@@ -9,6 +9,7 @@
 #ifndef ENGINE_BASE_ERROR_H
 #define ENGINE_BASE_ERROR_H
 
+#include <stdarg.h>
 #include <stdbool.h>
 
 /* The compiler checks the arguments of such a function like those of printf. */
@@ -40,6 +41,10 @@ struct bn_error {
 /* Write code and message. Returns false, so that a caller can write `return bn_fail(...)`. No
  * argument may point into err->text. */
 bool bn_fail(struct bn_error *err, enum bn_errcode code, const char *fmt, ...) BN_PRINTF(3, 4);
+
+/* The same for a variadic function that adds its own text to the message. */
+bool bn_vfail(struct bn_error *err, enum bn_errcode code, const char *fmt, va_list args)
+    BN_PRINTF(3, 0);
 
 /* Put the formatted text and ": " before the message and keep the code. Returns false. */
 bool bn_fail_prefix(struct bn_error *err, const char *fmt, ...) BN_PRINTF(2, 3);

@@ -6,7 +6,6 @@
 
 #include "engine/gguf/gguf_le.h"
 
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -52,23 +51,19 @@ bool refusal_append_row(struct bn_error *err, enum refusal row)
 bool refusal_fail(struct bn_error *err, enum refusal row, enum bn_errcode code, const char *fmt,
                   ...)
 {
-    char text[sizeof(err->text)];
     va_list args;
     va_start(args, fmt);
-    (void)vsnprintf(text, sizeof(text), fmt, args); /* cut if too long */
+    (void)bn_vfail(err, code, fmt, args);
     va_end(args);
-    (void)bn_fail(err, code, "%s", text);
     return refusal_append_row(err, row);
 }
 
 bool refusal_of_cut(struct bn_error *err, const char *fmt, ...)
 {
-    char text[sizeof(err->text)];
     va_list args;
     va_start(args, fmt);
-    (void)vsnprintf(text, sizeof(text), fmt, args); /* cut if too long */
+    (void)bn_vfail(err, BN_EFORMAT, fmt, args);
     va_end(args);
-    (void)bn_fail(err, BN_EFORMAT, "%s", text);
     return bn_fail_prefix(err, "the file is truncated or damaged, download it again");
 }
 
