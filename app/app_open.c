@@ -45,12 +45,11 @@ static bool is_path_word(const char *word)
 static bool is_model_word(const char *word)
 {
     const size_t n = strlen(word);
-    const char *const home = path_home(bn_str_of(word)); /* of a "~/", as options_set expands it */
     char path[PATH_BYTES];
     struct stat st;
     if (n > strlen(ENDING) && strcasecmp(word + n - strlen(ENDING), ENDING) == 0)
         return true;
-    (void)snprintf(path, sizeof(path), "%s%s", home ? home : "", home ? word + 1 : word); /* cut */
+    path_expand_home(word, path); /* as options_set does */
     return stat(path, &st) == 0 && (S_ISREG(st.st_mode) || is_path_word(word));
 }
 

@@ -136,14 +136,6 @@ bool config_apply(struct options *o, const char *path, struct bn_str text, confi
     return true;
 }
 
-/* Copy the path, with the home directory in place of a "~/" at its beginning. A path of PATH_BYTES
- * or more is cut; no file can have such a path. */
-static void expand_home(const char *given, char path[PATH_BYTES])
-{
-    const char *home = path_home(bn_str_of(given));
-    (void)snprintf(path, PATH_BYTES, "%s%s", home ? home : "", home ? given + 1 : given);
-}
-
 bool config_load(struct options *o, config_warn_fn warn, void *ud, struct bn_error *err)
 {
     const char *given = env_get(ENV_CONFIG);
@@ -152,7 +144,7 @@ bool config_load(struct options *o, config_warn_fn warn, void *ud, struct bn_err
     char *bytes;
     size_t n_bytes;
     if (given)
-        expand_home(given, path);
+        path_expand_home(given, path);
     else if (!path_of(PATH_CONFIG, "config", path, &no_path) || access(path, F_OK) != 0)
         return true;
     if (!path_read_all(path, CONFIG_MAX_BYTES, &bytes, &n_bytes, err))

@@ -48,6 +48,12 @@ const char *path_home(struct bn_str path)
     return has_tilde ? env_get(ENV_HOME) : NULL;
 }
 
+void path_expand_home(const char *path, char out[PATH_BYTES])
+{
+    const char *home = path_home(bn_str_of(path));
+    (void)snprintf(out, PATH_BYTES, "%s%s", home ? home : "", home ? path + 1 : path);
+}
+
 bool path_make_parents(const char *path, struct bn_error *err)
 {
     char dir[PATH_BYTES];

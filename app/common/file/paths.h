@@ -28,6 +28,10 @@ bool path_of(enum path_dir dir, const char *name, char out[PATH_BYTES], struct b
 /* The home directory that "~" stands for, if `path` begins with "~/" and HOME is set; else NULL. */
 const char *path_home(struct bn_str path);
 
+/* Copy the path, with the home directory in place of the "~" of path_home. A result of PATH_BYTES
+ * or more is cut; no file can have such a path. */
+void path_expand_home(const char *path, char out[PATH_BYTES]);
+
 /* Create the missing directories above `path`, with mode 0700. BN_EIO, also if `path` has
  * PATH_BYTES bytes or more. */
 bool path_make_parents(const char *path, struct bn_error *err);

@@ -69,6 +69,27 @@ static void a_missing_home_is_an_error(void **state)
     assert_int_equal(err.code, BN_EIO); /* there is no place for a file */
 }
 
+static void a_tilde_before_a_slash_is_the_home_directory(void **state)
+{
+    char path[PATH_BYTES], longest[PATH_BYTES + 1];
+    (void)state;
+    setenv("HOME", "/home/me", 1);
+    path_expand_home("~/a/~/b", path);
+    assert_string_equal(path, "/home/me/a/~/b");
+    static const char *const same[] = {"~", "~me/a", "a~/b", "/~/a", ""};
+    for (size_t i = 0; i < sizeof(same) / sizeof(same[0]); i++) {
+        path_expand_home(same[i], path);
+        assert_string_equal(path, same[i]);
+    }
+    memset(longest, 'x', PATH_BYTES);
+    longest[PATH_BYTES] = '\0';
+    path_expand_home(longest, path);
+    assert_int_equal(strlen(path), PATH_BYTES - 1);
+    unsetenv("HOME");
+    path_expand_home("~/a", path);
+    assert_string_equal(path, "~/a");
+}
+
 static void an_empty_variable_counts_as_unset(void **state)
 {
     (void)state;
@@ -152,6 +173,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(xdg_variables_come_before_home),
         cmocka_unit_test(a_missing_home_is_an_error),
+        cmocka_unit_test(a_tilde_before_a_slash_is_the_home_directory),
         cmocka_unit_test(an_empty_variable_counts_as_unset),
         cmocka_unit_test(parents_are_created_with_mode_0700),
         cmocka_unit_test(a_path_has_a_name_and_a_parent),
