@@ -51,7 +51,7 @@ static void check(bool is_true)
         abort();
 }
 
-static void build(struct vocab_builder *b, struct input *in)
+static void build(struct gguf_writer *w, struct input *in)
 {
     static const char *const pres[] = {"llama-bpe", "default", "gpt-2",   "falcon",
                                        "qwen2",     "smollm",  "no such", "qwen35"};
@@ -76,22 +76,21 @@ static void build(struct vocab_builder *b, struct input *in)
     }
     for (size_t i = 0; i < n_merges; i++)
         merges[i] = next_str(in, next_byte(in) % 32);
-    vocab_builder_str(b, KEY "model", bn_str_of(flags & 1 ? "gpt2" : "llama"));
+    gguf_put_str(w, KEY "model", bn_str_of(flags & 1 ? "gpt2" : "llama"));
     if (pre % 9 < 8)
-        vocab_builder_str(b, KEY "pre", bn_str_of(pres[pre % 9]));
-    vocab_builder_strs(b, KEY "tokens", tokens, n);
-    vocab_builder_i32s(b, KEY "token_type", types, n);
-    vocab_builder_f32s(b, KEY "scores", scores, n);
-    vocab_builder_strs(b, KEY "merges", merges, n_merges);
+        gguf_put_str(w, KEY "pre", bn_str_of(pres[pre % 9]));
+    gguf_put_strs(w, KEY "tokens", tokens, n);
+    gguf_put_array(w, KEY "token_type", GGUF_I32, types, n);
+    gguf_put_array(w, KEY "scores", GGUF_F32, scores, n);
+    gguf_put_strs(w, KEY "merges", merges, n_merges);
     for (size_t i = 0; i < N_MARKS; i++) {
         if (flags & 4)
-            vocab_builder_u32(b, vocab_mark_keys[i], next_byte(in));
+            gguf_put_u32(w, vocab_mark_keys[i], next_byte(in));
     }
     if (flags & 8)
-        vocab_builder_bool(b, KEY "add_bos_token", flags & 16);
+        gguf_put_bool(w, KEY "add_bos_token", flags & 16);
     if (flags & 32)
-        vocab_builder_bool(b, KEY "add_space_prefix", flags & 64);
-    vocab_builder_end(b);
+        gguf_put_bool(w, KEY "add_space_prefix", flags & 64);
 }
 
 static struct bn_str normalised(struct bn_str text, char **buffer)
@@ -176,7 +175,7 @@ static void check_prompt(const struct tokenizer *t, struct bn_str text)
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n_bytes)
 {
     struct input in = {bytes, n_bytes};
-    struct vocab_builder b = {0};
+    struct gguf_buffer made = {0};
     struct bn_error err;
     struct bn_file *file = NULL;
     struct tokenizer *t = NULL;
@@ -189,9 +188,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n_bytes)
         text = next_str(&in, low | high << 8);
         opened = bn_file_open_memory(in.at, in.n_left, &file, &err);
     } else {
-        build(&b, &in);
+        struct gguf_writer *keys = made_keys();
+        build(keys, &in);
         text = next_str(&in, in.n_left);
-        opened = bn_file_open_memory(b.bytes, b.n, &file, &err);
+        opened = made_file_open(keys, &made, &file, &err);
     }
     if (opened && tokenizer_open(file, &cfg, &t, &err)) {
         check_message(t, text);
@@ -199,6 +199,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n_bytes)
     }
     tokenizer_close(t);
     bn_file_close(file);
-    vocab_builder_finish(&b);
+    mem_free(made.bytes);
     return 0;
 }

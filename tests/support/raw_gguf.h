@@ -1,6 +1,7 @@
 /*
- * Builds valid and invalid GGUF files byte by byte, for tests of the parser. The buffer has a fixed
- * size, which is asserted.
+ * Builds valid and invalid GGUF files byte by byte, for tests of the parser. All other tests use
+ * gguf_write.h. This builder shares nothing with it, so that a mistake of the writer about the
+ * format is found when its files are parsed. The buffer has a fixed size, which is asserted.
  *
  *     struct raw_gguf r = {0};
  *     raw_head(&r, 3, 0, 1);

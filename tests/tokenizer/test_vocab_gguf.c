@@ -3,70 +3,71 @@
  */
 #include "tests/tokenizer/token_expect.h"
 
+#include "engine/base/memory.h"
 #include "engine/file.h"
 
 #define KEY "tokenizer.ggml."
 
-static enum bn_errcode open_code(struct vocab_builder *b)
+static enum bn_errcode open_code(struct gguf_writer *keys)
 {
     const struct tokenizer_config cfg = {0};
     struct bn_error err = {0};
     struct bn_file *file = NULL;
     struct tokenizer *t = NULL;
-    vocab_builder_end(b);
-    assert_true(bn_file_open_memory(b->bytes, b->n, &file, &err));
+    struct gguf_buffer bytes = {0};
+    assert_true(made_file_open(keys, &bytes, &file, &err));
     if (tokenizer_open(file, &cfg, &t, &err))
         err.code = BN_OK;
     else
         assert_null(t);
     tokenizer_close(t);
     bn_file_close(file);
-    vocab_builder_finish(b);
+    mem_free(bytes.bytes);
     return err.code;
 }
 
 static const struct bn_str three[] = {{"a", 1}, {"b", 1}, {"ab", 2}};
 
-static struct vocab_builder begin(const char *model)
+static struct gguf_writer *begin(const char *model)
 {
-    struct vocab_builder b = {0};
-    vocab_builder_str(&b, KEY "model", bn_str_of(model));
-    return b;
+    struct gguf_writer *w = made_keys();
+    gguf_put_str(w, KEY "model", bn_str_of(model));
+    return w;
 }
 
-static struct vocab_builder begin_gpt2(const char *merge)
+static struct gguf_writer *begin_gpt2(const char *merge)
 {
-    struct vocab_builder b = begin("gpt2");
+    struct gguf_writer *w = begin("gpt2");
     const struct bn_str merges[] = {bn_str_of(merge)};
-    vocab_builder_strs(&b, KEY "tokens", three, 3);
-    vocab_builder_strs(&b, KEY "merges", merges, 1);
-    return b;
+    gguf_put_strs(w, KEY "tokens", three, 3);
+    gguf_put_strs(w, KEY "merges", merges, 1);
+    return w;
 }
 
 static void opens_the_smallest_vocabulary(void **state)
 {
     (void)state;
-    struct vocab_builder b = begin_gpt2("a b");
-    assert_int_equal(open_code(&b), BN_OK);
+    struct gguf_writer *w = begin_gpt2("a b");
+    assert_int_equal(open_code(w), BN_OK);
 }
 
 static void refuses_files_without_a_vocabulary(void **state)
 {
     (void)state;
-    struct vocab_builder b = {0};
-    vocab_builder_str(&b, "general.architecture", bn_str_of("llama"));
-    assert_int_equal(open_code(&b), BN_EFORMAT);
-    b = begin("gpt2");
-    assert_int_equal(open_code(&b), BN_EFORMAT);
-    b = begin("gpt2");
-    vocab_builder_strs(&b, KEY "tokens", three, 0);
-    vocab_builder_strs(&b, KEY "merges", three, 0);
-    assert_int_equal(open_code(&b), BN_EFORMAT);
-    b = begin("gpt2");
-    vocab_builder_str(&b, KEY "tokens", bn_str_of("a"));
-    assert_int_equal(open_code(&b), BN_EFORMAT);
-    b = begin("bert");
-    assert_int_equal(open_code(&b), BN_EUNSUPPORTED);
+    struct gguf_writer *w = made_keys();
+    gguf_put_str(w, "general.architecture", bn_str_of("llama"));
+    assert_int_equal(open_code(w), BN_EFORMAT);
+    w = begin("gpt2");
+    assert_int_equal(open_code(w), BN_EFORMAT);
+    w = begin("gpt2");
+    gguf_put_strs(w, KEY "tokens", three, 0);
+    gguf_put_strs(w, KEY "merges", three, 0);
+    assert_int_equal(open_code(w), BN_EFORMAT);
+    w = begin("gpt2");
+    gguf_put_str(w, KEY "tokens", bn_str_of("a"));
+    assert_int_equal(open_code(w), BN_EFORMAT);
+    w = begin("bert");
+    assert_int_equal(open_code(w), BN_EUNSUPPORTED);
 }
 
 static void refuses_arrays_of_different_lengths(void **state)
@@ -74,15 +75,15 @@ static void refuses_arrays_of_different_lengths(void **state)
     (void)state;
     const int32_t types[] = {1, 1};
     const float scores[] = {0, 0, 0, 0};
-    struct vocab_builder b = begin_gpt2("a b");
-    vocab_builder_i32s(&b, KEY "token_type", types, 2);
-    assert_int_equal(open_code(&b), BN_EFORMAT);
-    b = begin_gpt2("a b");
-    vocab_builder_f32s(&b, KEY "scores", scores, 4);
-    assert_int_equal(open_code(&b), BN_EFORMAT);
-    b = begin("llama"); /* scores are required here */
-    vocab_builder_strs(&b, KEY "tokens", three, 3);
-    assert_int_equal(open_code(&b), BN_EFORMAT);
+    struct gguf_writer *w = begin_gpt2("a b");
+    gguf_put_array(w, KEY "token_type", GGUF_I32, types, 2);
+    assert_int_equal(open_code(w), BN_EFORMAT);
+    w = begin_gpt2("a b");
+    gguf_put_array(w, KEY "scores", GGUF_F32, scores, 4);
+    assert_int_equal(open_code(w), BN_EFORMAT);
+    w = begin("llama"); /* scores are required here */
+    gguf_put_strs(w, KEY "tokens", three, 3);
+    assert_int_equal(open_code(w), BN_EFORMAT);
 }
 
 static void refuses_merges_without_two_halves(void **state)
@@ -90,19 +91,19 @@ static void refuses_merges_without_two_halves(void **state)
     (void)state;
     const char *const bad[] = {"", " ", "a", "ab", "a ", " b"};
     for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
-        struct vocab_builder b = begin_gpt2(bad[i]);
-        assert_int_equal(open_code(&b), BN_EFORMAT);
+        struct gguf_writer *w = begin_gpt2(bad[i]);
+        assert_int_equal(open_code(w), BN_EFORMAT);
     }
 }
 
 static void special_ids_out_of_range_are_ignored(void **state)
 {
     (void)state;
-    struct vocab_builder b = begin_gpt2("a b");
-    vocab_builder_u32(&b, KEY "bos_token_id", 3);
-    vocab_builder_u32(&b, KEY "eos_token_id", UINT32_MAX);
-    vocab_builder_str(&b, KEY "eot_token_id", bn_str_of("a"));
-    assert_int_equal(open_code(&b), BN_OK);
+    struct gguf_writer *w = begin_gpt2("a b");
+    gguf_put_u32(w, KEY "bos_token_id", 3);
+    gguf_put_u32(w, KEY "eos_token_id", UINT32_MAX);
+    gguf_put_str(w, KEY "eot_token_id", bn_str_of("a"));
+    assert_int_equal(open_code(w), BN_OK);
 }
 
 static void tokens_are_found_by_their_bytes(void **state)

@@ -1,5 +1,5 @@
 /*
- * Writes GGUF version 3, little-endian, without tensors.
+ * The arrays and keys of a vocabulary. gguf_write.h writes them.
  */
 #include "tests/tokenizer/vocab_builder.h"
 
@@ -12,109 +12,27 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { TYPE_U32 = 4, TYPE_I32 = 5, TYPE_F32 = 6, TYPE_BOOL = 7, TYPE_STR = 8, TYPE_ARRAY = 9 };
-
 #define KEY "tokenizer.ggml."
-#define HEADER_BYTES 24
-#define KEY_COUNT_AT 16
 
-static void put(struct vocab_builder *b, const void *bytes, size_t n)
+struct gguf_writer *made_keys(void)
 {
-    const bool grown = mem_grow(&b->bytes, &b->cap, b->n + n, 1);
-    assert(grown);
-    (void)grown;
-    if (n > 0)
-        memcpy(b->bytes + b->n, bytes, n);
-    b->n += n;
+    struct gguf_writer *w = NULL;
+    struct bn_error err;
+    const bool opened = gguf_writer_open(&w, &err);
+    assert(opened);
+    (void)opened;
+    return w;
 }
 
-static void put_number(struct vocab_builder *b, uint64_t value, size_t n_bytes)
+bool made_file_open(struct gguf_writer *keys, struct gguf_buffer *bytes, struct bn_file **out,
+                    struct bn_error *err)
 {
-    uint8_t bytes[8];
-    for (size_t i = 0; i < n_bytes; i++)
-        bytes[i] = (uint8_t)(value >> (8 * i));
-    put(b, bytes, n_bytes);
-}
-
-static void put_str(struct vocab_builder *b, struct bn_str text)
-{
-    put_number(b, text.n_bytes, 8);
-    put(b, text.ptr, text.n_bytes);
-}
-
-static void put_key(struct vocab_builder *b, const char *key, unsigned type)
-{
-    if (b->n == 0) {
-        put(b, "GGUF", 4);
-        put_number(b, 3, 4);
-        put_number(b, 0, 8);
-        put_number(b, 0, 8); /* number of keys, set by vocab_builder_end */
-    }
-    put_str(b, bn_str_of(key));
-    put_number(b, type, 4);
-    b->n_keys++;
-}
-
-static void put_array(struct vocab_builder *b, const char *key, unsigned type, size_t n)
-{
-    put_key(b, key, TYPE_ARRAY);
-    put_number(b, type, 4);
-    put_number(b, n, 8);
-}
-
-void vocab_builder_str(struct vocab_builder *b, const char *key, struct bn_str value)
-{
-    put_key(b, key, TYPE_STR);
-    put_str(b, value);
-}
-
-void vocab_builder_u32(struct vocab_builder *b, const char *key, uint32_t value)
-{
-    put_key(b, key, TYPE_U32);
-    put_number(b, value, 4);
-}
-
-void vocab_builder_bool(struct vocab_builder *b, const char *key, bool value)
-{
-    put_key(b, key, TYPE_BOOL);
-    put_number(b, value, 1);
-}
-
-void vocab_builder_strs(struct vocab_builder *b, const char *key, const struct bn_str *v, size_t n)
-{
-    put_array(b, key, TYPE_STR, n);
-    for (size_t i = 0; i < n; i++)
-        put_str(b, v[i]);
-}
-
-void vocab_builder_f32s(struct vocab_builder *b, const char *key, const float *v, size_t n)
-{
-    put_array(b, key, TYPE_F32, n);
-    for (size_t i = 0; i < n; i++) {
-        uint32_t bits;
-        memcpy(&bits, &v[i], sizeof(bits));
-        put_number(b, bits, 4);
-    }
-}
-
-void vocab_builder_i32s(struct vocab_builder *b, const char *key, const int32_t *v, size_t n)
-{
-    put_array(b, key, TYPE_I32, n);
-    for (size_t i = 0; i < n; i++)
-        put_number(b, (uint32_t)v[i], 4);
-}
-
-void vocab_builder_end(struct vocab_builder *b)
-{
-    assert(b->n >= HEADER_BYTES);
-    for (size_t i = 0; i < 8; i++)
-        b->bytes[KEY_COUNT_AT + i] = (uint8_t)(b->n_keys >> (8 * i));
-}
-
-void vocab_builder_finish(struct vocab_builder *b)
-{
-    mem_free(b->bytes);
-    *b = (struct vocab_builder){0};
+    const struct gguf_sink sink = gguf_sink_memory(bytes);
+    const bool written = gguf_write_header(keys, &sink, err);
+    assert(written);
+    (void)written;
+    gguf_writer_close(keys);
+    return bn_file_open_memory(bytes->bytes, bytes->n_bytes, out, err);
 }
 
 size_t made_byte_char(uint8_t byte, char out[4])
@@ -167,43 +85,41 @@ static void add_common(struct arrays *a, const struct made_vocab *v)
         add(a, bn_str_of(v->tokens[i].text), v->tokens[i].type, v->tokens[i].score);
 }
 
-static void write_scalars(struct vocab_builder *b, const struct made_vocab *v,
-                          const struct arrays *a)
+static void write_scalars(struct gguf_writer *w, const struct made_vocab *v, const struct arrays *a)
 {
-    vocab_builder_str(b, "general.architecture", bn_str_of(v->arch ? v->arch : "test"));
-    vocab_builder_str(b, KEY "model", bn_str_of(v->model));
+    gguf_put_str(w, "general.architecture", bn_str_of(v->arch ? v->arch : "test"));
+    gguf_put_str(w, KEY "model", bn_str_of(v->model));
     if (v->pre)
-        vocab_builder_str(b, KEY "pre", bn_str_of(v->pre));
+        gguf_put_str(w, KEY "pre", bn_str_of(v->pre));
     for (size_t mark = 0; mark < N_MARKS; mark++) {
         for (size_t i = a->n; v->marks[mark] && i-- > 0;) {
             if (!bn_str_is(a->texts[i], v->marks[mark]))
                 continue;
-            vocab_builder_u32(b, vocab_mark_keys[mark], (uint32_t)i);
+            gguf_put_u32(w, vocab_mark_keys[mark], (uint32_t)i);
             break;
         }
     }
     if (v->add_bos != SWITCH_UNSET)
-        vocab_builder_bool(b, KEY "add_bos_token", v->add_bos == SWITCH_ON);
+        gguf_put_bool(w, KEY "add_bos_token", v->add_bos == SWITCH_ON);
     if (v->add_space_prefix != SWITCH_UNSET)
-        vocab_builder_bool(b, KEY "add_space_prefix", v->add_space_prefix == SWITCH_ON);
+        gguf_put_bool(w, KEY "add_space_prefix", v->add_space_prefix == SWITCH_ON);
 }
 
-static void write_all(struct vocab_builder *b, const struct made_vocab *v, struct arrays *a)
+static void write_all(struct gguf_writer *w, const struct made_vocab *v, struct arrays *a)
 {
     add_common(a, v);
-    write_scalars(b, v, a);
-    vocab_builder_strs(b, KEY "tokens", a->texts, a->n);
-    vocab_builder_f32s(b, KEY "scores", a->scores, a->n);
-    vocab_builder_i32s(b, KEY "token_type", a->types, a->n);
+    write_scalars(w, v, a);
+    gguf_put_strs(w, KEY "tokens", a->texts, a->n);
+    gguf_put_array(w, KEY "scores", GGUF_F32, a->scores, a->n);
+    gguf_put_array(w, KEY "token_type", GGUF_I32, a->types, a->n);
     if (strcmp(v->model, "gpt2") == 0) {
         struct bn_str *merges = mem_alloc(v->n_merges, sizeof(*merges));
         assert(merges);
         for (size_t i = 0; i < v->n_merges; i++)
             merges[i] = bn_str_of(v->merges[i]);
-        vocab_builder_strs(b, KEY "merges", merges, v->n_merges);
+        gguf_put_strs(w, KEY "merges", merges, v->n_merges);
         mem_free(merges);
     }
-    vocab_builder_end(b);
 }
 
 struct tokenizer *made_open(const struct made_vocab *v, const struct tokenizer_config *cfg,
@@ -217,15 +133,16 @@ struct tokenizer *made_open(const struct made_vocab *v, const struct tokenizer_c
         .types = mem_alloc(n, sizeof(*a.types)),
     };
     assert(a.texts && a.scores && a.types);
-    struct vocab_builder b = {0};
-    write_all(&b, v, &a);
+    struct gguf_writer *keys = made_keys();
+    struct gguf_buffer bytes = {0};
+    write_all(keys, v, &a);
     struct bn_file *file = NULL;
     struct tokenizer *t = NULL;
-    if (bn_file_open_memory(b.bytes, b.n, &file, err) &&
+    if (made_file_open(keys, &bytes, &file, err) &&
         !tokenizer_open(file, cfg ? cfg : &none, &t, err))
         t = NULL;
     bn_file_close(file);
-    vocab_builder_finish(&b);
+    mem_free(bytes.bytes);
     mem_free(a.texts);
     mem_free(a.scores);
     mem_free(a.types);

@@ -1,5 +1,5 @@
 /*
- * Writes GGUF files that hold only a vocabulary to memory: small ones for tests, broken ones for
+ * Makes GGUF files that hold only a vocabulary, in memory: small ones for tests, broken ones for
  * fuzzing. Asserts that there is enough memory.
  *
  *     const struct made_token extra[] = {{"he", TOKEN_NORMAL, 0}, {"<eos>", TOKEN_CONTROL, 0}};
@@ -10,24 +10,17 @@
 #ifndef TESTS_TOKENIZER_VOCAB_BUILDER_H
 #define TESTS_TOKENIZER_VOCAB_BUILDER_H
 
+#include "tests/support/gguf_write.h"
 #include "tokenizer/tokenizer.h"
 #include "tokenizer/vocab/vocab_source.h"
 
-/* A file being written. Zero-initialise; vocab_builder_finish frees it. */
-struct vocab_builder {
-    uint8_t *bytes; /* (n) a complete GGUF file after vocab_builder_end */
-    size_t n, cap;
-    uint64_t n_keys;
-};
+/* A writer for the keys of a file without tensors. */
+struct gguf_writer *made_keys(void);
 
-void vocab_builder_str(struct vocab_builder *b, const char *key, struct bn_str value);
-void vocab_builder_u32(struct vocab_builder *b, const char *key, uint32_t value);
-void vocab_builder_bool(struct vocab_builder *b, const char *key, bool value);
-void vocab_builder_strs(struct vocab_builder *b, const char *key, const struct bn_str *v, size_t n);
-void vocab_builder_f32s(struct vocab_builder *b, const char *key, const float *v, size_t n);
-void vocab_builder_i32s(struct vocab_builder *b, const char *key, const int32_t *v, size_t n);
-void vocab_builder_end(struct vocab_builder *b);
-void vocab_builder_finish(struct vocab_builder *b);
+/* Write the keys to `bytes`, which must be zeros, and open them as a file. Closes the writer. Free
+ * the bytes with mem_free, after the file is closed. */
+bool made_file_open(struct gguf_writer *keys, struct gguf_buffer *bytes, struct bn_file **out,
+                    struct bn_error *err);
 
 struct made_token {
     const char *text; /* as in files: with mapped bytes ("gpt2") or U+2581 for spaces ("llama") */
