@@ -11,6 +11,7 @@ import re
 import struct
 from unittest import mock
 
+from support import gguf_edit
 from support.program_case import ProgramCase, main
 
 TOKENS = '256,84,104,101,32,113,117,105,99,107,32,98,114,111,119,110,32,102,111,120,260,0,255,10'
@@ -107,22 +108,15 @@ class Info(ProgramCase):
         self.assertIn('cpu', [d['name'] for d in info['devices'] if d['usable']])
 
     def test_integers_of_the_metadata_stay_integers(self):
+        numbers = {'test.i32': (gguf_edit.I32, -7), 'test.i64': (gguf_edit.I64, -(1 << 53) - 1),
+                   'test.f32': (gguf_edit.F32, -2)}  # the number of 64 bits is not exact as a double
         with open(self.model, 'rb') as file:
-            data = bytearray(file.read())
-        numbers = {'test.i32....': ('<Ii', 5, -7), 'test.i64': ('<Iq', 11, -(1 << 53) - 1),  # not exact as a double
-                   'test.f32....': ('<If', 6, -2)}
-        added = b''.join(struct.pack('<Q', len(key)) + key.encode() + struct.pack(*value)
-                         for key, value in numbers.items())
-        self.assertEqual(len(added) % 32, 20)
-        # A string, so that the tensor data stays aligned to 32 bytes.
-        added += struct.pack('<Q', 12) + b'test.padding' + struct.pack('<IQ', 8, 12) + b' ' * 12
-        data[16:24] = struct.pack('<Q', struct.unpack('<Q', data[16:24])[0] + len(numbers) + 1)
-        data[24:24] = added
-        text = self.succeeds('info', self.write('numbers.gguf', bytes(data)), '--json').decode()
+            data = gguf_edit.with_keys(file.read(), *((key, *value) for key, value in numbers.items()))
+        text = self.succeeds('info', self.write('numbers.gguf', data), '--json').decode()
         metadata = json.loads(text)['metadata']
-        for key, (_, _, value) in numbers.items():
+        for key, (_, value) in numbers.items():
             self.assertEqual(metadata[key], value)
-            self.assertEqual(isinstance(metadata[key], int), key != 'test.f32....')
+            self.assertEqual(isinstance(metadata[key], int), key != 'test.f32')
 
     def test_info_says_that_a_file_is_rotated(self):
         path = self.make('rotated.gguf', '--rotated', '64', '--untied')
@@ -520,19 +514,16 @@ class Check(ProgramCase):
         """The trained model with feed-forward layers of 638 rows, which layout c cannot hold. It predicts nonsense."""
         with open(os.path.join(os.path.dirname(__file__), 'data/trained.gguf'), 'rb') as file:
             data = bytearray(file.read())
-        key = b'bitnet-b1.58.feed_forward_length'
-        struct.pack_into('<I', data, data.index(key) + len(key) + 4, 638)
-        infos = [m for m in re.finditer(rb'blk\.\d+\.[a-z_]+\.weight|token_embd\.weight|output_norm\.weight', data)]
-        starts = []  # of the I2_S tensors with 638 rows or columns, in the data
-        for at in (m.end() for m in infos):
-            n_dims = struct.unpack_from('<I', data, at)[0]
-            dims = struct.unpack_from(f'<{n_dims}Q', data, at + 4)
-            end = at + 4 + 8 * n_dims + 12  # the type and the offset
-            if 640 in dims:
-                struct.pack_into(f'<{n_dims}Q', data, at + 4, *(638 if n == 640 else n for n in dims))
-                starts += [struct.unpack_from('<Q', data, end - 8)[0]] * (n_dims == 2)
-        for start in starts:  # the scale is behind the codes, of which a byte has four
-            struct.pack_into('<f', data, (end + 31) // 32 * 32 + start + 638 * 256 // 4, 1)
+        struct.pack_into('<I', data, gguf_edit.value_at(data, 'bitnet-b1.58.feed_forward_length'), 638)
+        names = re.findall(rb'blk\.\d+\.[a-z_]+\.weight|token_embd\.weight|output_norm\.weight', data)
+        infos = [gguf_edit.TensorInfo(data, name.decode()) for name in names]
+        start = -(-max(info.end for info in infos) // gguf_edit.ALIGNMENT) * gguf_edit.ALIGNMENT  # of the tensor data
+        for info in infos:
+            if 640 in info.dims:
+                dims = [638 if n == 640 else n for n in info.dims]
+                struct.pack_into(f'<{len(dims)}Q', data, info.dims_at, *dims)
+                if len(dims) == 2:  # I2_S: the scale is behind the codes, of which a byte has four
+                    struct.pack_into('<f', data, start + info.offset + 638 * 256 // 4, 1)
         return self.write('rows.gguf', bytes(data))
 
     def test_a_layout_that_cannot_hold_the_model_is_not_tried(self):

@@ -8,14 +8,10 @@ import re
 import struct
 import sys
 
+from support import gguf_edit
 from support.program_case import ProgramCase, main
 
 DOCUMENT = sys.argv.pop(3)
-
-
-def string(text):
-    """A string as GGUF stores it."""
-    return struct.pack('<Q', len(text)) + text.encode()
 
 
 class Refused(ProgramCase):
@@ -28,8 +24,8 @@ class Refused(ProgramCase):
         with open(self.model, 'rb') as file:
             data = file.read()
         for old, new in (('bitnet-b1.58', name), ('synthetic-tiny', 'x' * (26 - len(name)))):
-            self.assertIn(string(old), data)
-            data = data.replace(string(old), string(new), 1)
+            self.assertIn(gguf_edit.string(old), data)
+            data = data.replace(gguf_edit.string(old), gguf_edit.string(new), 1)
         return self.write(name + '.gguf', data)
 
     def with_type(self, number, *args):
@@ -37,10 +33,7 @@ class Refused(ProgramCase):
         path = self.make('typed.gguf', *args)
         with open(path, 'rb') as file:
             data = bytearray(file.read())
-        name = b'blk.0.attn_q.weight'
-        at = data.index(name) + len(name)
-        n_dims, = struct.unpack_from('<I', data, at)
-        struct.pack_into('<I', data, at + 4 + 8 * n_dims, number)
+        struct.pack_into('<I', data, gguf_edit.TensorInfo(data, 'blk.0.attn_q.weight').type_at, number)
         return self.write(f'type-{number}.gguf', bytes(data))
 
     def dense(self):

@@ -8,10 +8,10 @@ import os
 import re
 import struct
 
+from support import gguf_edit
 from support.chat_case import ChatCase
 from support.program_case import main
 
-TYPES = b'tokenizer.ggml.token_type'
 USER_DEFINED = 4
 MARK = '<|reserved_special_token_4|>'  # between the marks of Llama 3, not in any template
 MARK_ID = 2752
@@ -36,7 +36,7 @@ class TurnMarks(ChatCase):
         """The model with other types of tokens."""
         with open(cls.model, 'rb') as file:
             data = bytearray(file.read())
-        at = data.index(TYPES) + len(TYPES) + 4 + 4 + 8  # type of the value, type and number of its items
+        at = gguf_edit.items_at(data, 'tokenizer.ggml.token_type')
         for token, kind in types.items():
             struct.pack_into('<i', data, at + 4 * token, kind)
         return cls.write(name, bytes(data))

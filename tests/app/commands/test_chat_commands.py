@@ -6,9 +6,9 @@ import json
 import os
 import re
 import shutil
-import struct
 import subprocess
 
+from support import gguf_edit
 from support.chat_case import ChatCase
 from support.program_case import PROGRAM, main
 
@@ -101,14 +101,10 @@ class Commands(ChatCase):
             self.assertNotIn('fixed at start', text)
 
     def model_with_temp(self, temp):
-        """The model with general.sampling.temp. The new keys have 96 bytes, so the tensor data stays aligned."""
+        """The model with general.sampling.temp."""
         with open(self.model, 'rb') as file:
-            data = bytearray(file.read())
-        data[16:24] = struct.pack('<Q', struct.unpack('<Q', data[16:24])[0] + 2)
-        key, pad = b'general.sampling.temp', b'general.pad'
-        data[24:24] = (struct.pack('<Q', len(key)) + key + struct.pack('<If', 6, temp) +
-                       struct.pack('<Q', len(pad)) + pad + struct.pack('<IQ', 8, 28) + b' ' * 28)
-        return self.write('sampling.gguf', bytes(data))
+            data = gguf_edit.with_keys(file.read(), ('general.sampling.temp', gguf_edit.F32, temp))
+        return self.write('sampling.gguf', data)
 
     def test_set_default_restores_the_value_of_the_model_file(self):
         model = self.model_with_temp(0.25)
