@@ -180,6 +180,7 @@ class FullTerminal(TerminalCase):
             self.fake(n_ctx=n_ctx)
             terminal = self.open('--load', path, '--tui')
             terminal.expect(rb'ctx [1-9]\d+/%d' % n_ctx)
+            terminal.settle()
             n_used = max(map(int, re.findall(rb'ctx (\d+)/', terminal.seen)))
             self.assertIn(n_used, shown)
             self.assertEqual(bool(re.search(rb'next\s+message\s+will\s+drop', terminal.seen)), drops)

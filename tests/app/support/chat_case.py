@@ -55,9 +55,12 @@ class ChatCase(ProgramCase):
         """The messages of a saved chat, with those of its journal."""
         with open(path, encoding='utf-8') as file:
             messages = json.load(file)['messages']
-        if os.path.exists(path + '.journal'):
+        try:
             with open(path + '.journal', encoding='utf-8') as file:
                 records = [json.loads(line) for line in file if line.endswith('\n')][1:]
+        except FileNotFoundError:
+            records = []  # there is none, or the program has just deleted it
+        if records:
             system = [m for m in messages if m['role'] == 'system']
             turns = [m for m in messages if m['role'] != 'system']
             for record in records:

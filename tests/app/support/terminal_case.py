@@ -13,6 +13,7 @@ import termios
 import time
 
 from support.chat_case import ChatCase
+from support.idle import has_no_input, sleeps, stat_of, wait_until_quiet
 from support.program_case import PROGRAM
 
 PASTE_ON, PASTE_OFF = b'\x1b[?2004h', b'\x1b[?2004l'  # bracketed paste
@@ -59,11 +60,14 @@ class Terminal:
             keys = keys[os.write(self.master, keys[:1024]):]
             self.read(0)
 
+    def settle(self):
+        """Wait until the program has dealt with all keys and writes nothing more."""
+        wait_until_quiet(lambda: not self.read(0.01) and has_no_input(self.slave) and sleeps(self.process.pid),
+                         lambda: f'...{self.seen[-600:]!r}')
+
     def cpu_seconds(self):
         """Processor time of the program. Unlike elapsed time, it depends little on the load of the machine."""
-        with open(f'/proc/{self.process.pid}/stat', encoding='utf-8') as file:
-            ticks = sum(map(int, file.read().split(') ')[1].split()[11:13]))
-        return ticks / os.sysconf('SC_CLK_TCK')
+        return sum(map(int, stat_of(self.process.pid)[11:13])) / os.sysconf('SC_CLK_TCK')
 
     def modes(self):
         return termios.tcgetattr(self.slave)

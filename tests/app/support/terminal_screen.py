@@ -10,6 +10,8 @@ import signal
 import subprocess
 import time
 
+from support.idle import QUIET_AFTER_RESIZE_SECONDS, QUIET_SECONDS, has_no_input, sleeps, wait_until_quiet
+
 
 class Screen:
     """One program in a tmux server of its own, with its own socket and no configuration."""
@@ -21,6 +23,10 @@ class Screen:
         command = ' '.join(shlex.quote(word) for word in words)
         self.tmux('-f', '/dev/null', 'new-session', '-d', '-x', str(columns), '-y', str(rows),
                   command + '; echo left with $?; exec sleep 1000')
+        server, self.shell, self.tty = self.tmux('display-message', '-p', '#{pid} #{pane_pid} #{pane_tty}').split()
+        self.server = int(server)
+        self.size = (columns, rows)
+        self.is_resized = False
 
     def tmux(self, *args):
         done = subprocess.run(['tmux', '-S', self.socket, *args], env=self.env, timeout=30,
@@ -30,7 +36,26 @@ class Screen:
     def text(self, *args):
         return self.tmux('capture-pane', '-p', *args)
 
-    def expect(self, pattern, seconds=15, args=()):
+    def settle(self):
+        """Wait until tmux has reported the last size, and the program has dealt with all keys and writes nothing
+        more."""
+        wait_until_quiet(self.is_quiet, self.text,
+                         QUIET_AFTER_RESIZE_SECONDS if self.is_resized else QUIET_SECONDS)
+        self.is_resized = False
+
+    def is_quiet(self):
+        time.sleep(0.01)
+        terminal = os.open(self.tty, os.O_RDWR | os.O_NOCTTY)
+        try:
+            is_told = tuple(os.get_terminal_size(terminal)) == self.size
+            is_read = has_no_input(terminal)
+        finally:
+            os.close(terminal)
+        with open(f'/proc/{self.shell}/task/{self.shell}/children', encoding='utf-8') as file:
+            programs = file.read().split()
+        return is_told and is_read and all(map(sleeps, [self.server, *programs]))
+
+    def expect(self, pattern, seconds=30, args=()):
         deadline = time.monotonic() + seconds
         while not re.search(pattern, self.text(*args).rstrip('\n')):
             if time.monotonic() > deadline:
@@ -49,6 +74,8 @@ class Screen:
         return int(place[0]), int(place[1])
 
     def resize(self, columns, rows):
+        self.size = (columns, rows)
+        self.is_resized = True
         self.tmux('resize-window', '-x', str(columns), '-y', str(rows))
 
     def close(self):

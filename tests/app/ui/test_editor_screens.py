@@ -7,7 +7,6 @@ import random
 import re
 import shutil
 import sys
-import time
 
 from support.program_case import PROGRAM, main
 from support.screen_case import ScreenCase
@@ -125,10 +124,10 @@ class Tall(EditorCase):
             for _ in range(12):
                 key = rng.choice(keys)
                 screen.send(*(['-l', '--', key] if key[-1] in ' 字x\u0301' or key == FAMILY else [key]))
-            time.sleep(0.15)
+            screen.settle()
             shown, cursor = screen.text(), screen.cursor()
             screen.send('C-l')
-            time.sleep(0.15)
+            screen.settle()
             rows = screen.text().rstrip('\n').split('\n')  # only the editor is left
             self.assertEqual(shown.rstrip('\n').split('\n')[-len(rows):], rows)
             top = len(shown.rstrip('\n').split('\n')) - len(rows)
@@ -188,7 +187,7 @@ class Widths(EditorCase):
             return re.findall(pattern, text.replace('\n', '')) == found and text.count('>>>') == 2
 
         try:
-            self.wait_for(is_right, seconds=10)
+            self.wait_for(is_right)
         except AssertionError:
             self.fail(text)
 
@@ -201,7 +200,7 @@ class Widths(EditorCase):
         screen.expect('w39$')
         for columns, rows in ((40, 20), (70, 20), (23, 24), (80, 10), (50, 30), (33, 20), (60, 20)):
             screen.resize(columns, rows)
-            time.sleep(0.3)
+            screen.settle()
             screen.send('-l', '+')
             self.wait_for_text(screen, r'w\d\d', [f'w{i:02}' for i in range(40)])
         screen.send('Enter')
@@ -220,7 +219,7 @@ class Widths(EditorCase):
         screen.send('Up', 'Up')
         for columns in (35, 80, 28, 60):
             screen.resize(columns, 34)
-            time.sleep(0.3)
+            screen.settle()
             screen.send('x')
             self.wait_for_text(screen, r'lix*nx*ex* (\d)', list('01234'))
 
@@ -241,22 +240,12 @@ class Emoji(EditorCase):
             for text in texts:
                 for keys, shown in ((('-l', text), text), (('-l', '|'), text + '|'), (('Left',), text + '|'),
                                     (('-l', 'x'), text + 'x|'), (('End',), text + 'x|')):
-                    before = screen.cursor()[0]
                     screen.send(*keys)
                     screen.expect(re.escape(shown) + '$')
-                    self.wait_for(lambda s=screen, b=before: s.cursor()[0] != b)  # each key moves it
-                    found.append((shown, self.settled(screen)))
+                    screen.settle()
+                    found.append((shown, screen.cursor()[0]))
             screen.close()
         self.assertEqual(*columns.values())
-
-    @staticmethod
-    def settled(screen):
-        """The column of the cursor, when it no longer changes."""
-        columns = [-1]
-        while len(columns) < 4 or len(set(columns[-3:])) > 1:
-            time.sleep(0.03)
-            columns.append(screen.cursor()[0])
-        return columns[-1]
 
     def edit_with_emoji(self, screen):
         screen.send('-l', f'a{FAMILY}b')
@@ -277,7 +266,7 @@ class Emoji(EditorCase):
         screen.close()
 
     def at(self, screen, column):
-        self.wait_for(lambda: screen.cursor()[0] == column, 5)
+        self.wait_for(lambda: screen.cursor()[0] == column)
 
 
 class Queued(EditorCase):

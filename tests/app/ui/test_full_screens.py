@@ -82,7 +82,7 @@ class FullScreens(ScreenCase):
         self.fake('word ' * 20)
         screen = self.open(19, 5)
         screen.send('x', 'Enter')
-        time.sleep(0.5)
+        screen.settle()
         screen.send('typed')
         screen.expect(r'^\n\n\n\n>>> typed$')
         screen.resize(40, 4)
@@ -103,7 +103,7 @@ class FullScreens(ScreenCase):
         screen.expect('more below . ready')
         self.assertEqual(screen.text().split('\n')[0], first)
         screen.resize(50, 14)
-        time.sleep(0.2)
+        screen.settle()
         self.assertEqual(screen.text().split('\n')[0], first)
         screen.key('1b5b313b3548')  # Ctrl-Home
         screen.expect('^bitnet-chat')
@@ -191,7 +191,7 @@ class FullScreens(ScreenCase):
         screen.expect(r'(?s)x\n.*ready')
         screen.send('family: ' + 25 * family)
         screen.expect('family')
-        time.sleep(.5)
+        screen.settle()
         rows = [row for row in screen.text().split('\n') if family[0] in row]
         self.assertTrue(rows)
         self.assertEqual([row for row in rows if 'x' in row or 'ready' in row], [])

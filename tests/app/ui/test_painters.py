@@ -10,6 +10,7 @@ import signal
 import time
 import unittest
 
+from support.idle import stat_of
 from support.program_case import PROGRAM, main
 from support.terminal_screen import Screen
 from support.terminal_case import TerminalCase
@@ -279,12 +280,12 @@ class Changes(PainterCase):
         for expected in (r'>>>$', r'w030x', r'(?s)w119x.*>>>$'):
             screen.expect(expected)
             os.kill(pid, signal.SIGSTOP)
-            time.sleep(0.1)
+            self.wait_for(lambda: stat_of(pid)[0] == 'T')
             os.kill(pid, signal.SIGCONT)
             if expected == r'>>>$':
-                time.sleep(0.2)
+                screen.settle()
                 screen.send('go', 'Enter')
-        time.sleep(0.3)
+        screen.settle()
         screen.expect(r'>>>$')
         text = screen.text('-J', '-S', '-500')
         self.each_word_once(text)
@@ -333,14 +334,14 @@ class Changes(PainterCase):
 
 class Cost(PainterCase):
     PROSE = ('Light from the **sun** is white. On its way through the `air` it meets molecules, and they '
-             'turn short waves aside more than long ones.\n\n- blue is *short*\n- red is long\n\n') * 3
+             'turn short waves aside more than long ones.\n\n- blue is *short*\n- red is long\n\n')
 
     def wire(self, *words):
         """What is written for an answer at reading speed, and its bytes per byte of the answer."""
         self.fake(self.PROSE, token_ms=13)
         terminal = self.open(*words)
-        terminal.expect(rb'loaded in|in 0')
-        terminal.read(0.2)
+        terminal.expect(rb'loaded in')
+        terminal.settle()
         start = len(terminal.seen)
         terminal.send(b'x\r')
         terminal.expect(rb'\[\d+ tok', seconds=30)

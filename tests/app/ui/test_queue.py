@@ -5,7 +5,6 @@ pseudo-terminal and in both painters: their order, taking them back, commands th
 an unbound key are. With a scripted generator.
 """
 import os
-import time
 
 from support.program_case import main
 from support.terminal_case import PAINTERS, TerminalCase
@@ -30,7 +29,7 @@ class QueueCase(TerminalCase):
             except (FileNotFoundError, ValueError):
                 return False
         self.wait_for(done)
-        self.settle(terminal)  # Ctrl-D is ignored until the prompt is back
+        terminal.settle()  # Ctrl-D is ignored until the prompt is back
         return self.messages()
 
     def use_copying_editor(self):
@@ -45,16 +44,12 @@ class QueueCase(TerminalCase):
         with open(path, encoding='utf-8') as file:
             text = file.read()
         os.unlink(path)
-        self.settle(terminal)
+        terminal.settle()
         return text.rstrip('\n')
 
     def write_inputrc(self, text):
         with open(self.home.name + '/.inputrc', 'w', encoding='utf-8') as file:
             file.write(text)
-
-    def settle(self, terminal):
-        while terminal.read(0.2):
-            pass
 
 
 class Queue(QueueCase):
@@ -64,7 +59,7 @@ class Queue(QueueCase):
             terminal = self.waiting(words, 'two', 'three', 'four', 'five')
             terminal.send(b'one\r')
             terminal.send(b'\x1b[200~two\rlines\x1b[201~\rthree\rhalf')
-            self.settle(terminal)
+            terminal.settle()
             self.write('gate', '')
             self.assertEqual(self.sent(terminal, 4), ['go', 'one', 'two\nlines', 'three'])
             self.says_in(terminal, b' a line\r', rb'\[\d+ tok')
@@ -88,7 +83,7 @@ class Queue(QueueCase):
         for words in PAINTERS:
             terminal = self.waiting(words, 'two', 'three')
             terminal.send(b'one\r/undo\r/set temp 0.25\rtwo\r/quit\r')
-            self.settle(terminal)
+            terminal.settle()
             self.write('gate', '')
             self.left_clean(terminal, 0)
             self.assertEqual(self.messages(), ['go', 'two'])
@@ -111,13 +106,13 @@ class Queue(QueueCase):
         for words in PAINTERS:
             terminal = self.waiting(words, 'two', 'three')
             terminal.send(b'one\rtwo\r')
-            self.settle(terminal)
+            terminal.settle()
             terminal.send(b'\x1b[A')
             terminal.send(b'!')
-            self.settle(terminal)
+            terminal.settle()
             self.write('gate', '')
             self.assertEqual(self.sent(terminal, 2), ['go', 'one'])
-            self.settle(terminal)
+            terminal.settle()
             terminal.send(b'\r')
             self.assertEqual(self.sent(terminal, 3), ['go', 'one', 'two!'])
             self.leave(terminal)
@@ -129,9 +124,9 @@ class Queue(QueueCase):
                 self.env['TERM'] = term
                 terminal = self.waiting(words, 'again')
                 terminal.send(b'one \x1b[200~' + b'paste\r' * 20 + b'\x1b[201~\r')
-                self.settle(terminal)
+                terminal.settle()
                 self.says_in(terminal, key, b'stopped')
-                self.settle(terminal)
+                terminal.settle()
                 self.assertEqual(self.messages(), ['go'])
                 self.says_in(terminal, b'!\r', rb'\[\d+ tok')
                 self.assertEqual(self.sent(terminal, 2)[1], 'one ' + 'paste\n' * 20 + '!')
@@ -144,10 +139,10 @@ class Queue(QueueCase):
                 self.env['TERM'] = term
                 terminal = self.waiting(words, 'again', 'and again')
                 terminal.send(b'one\r\x1b[200~' + b'paste\r' * 20 + b'\x1b[201~\rtwo\r' + typed)
-                self.settle(terminal)
+                terminal.settle()
                 self.says_in(terminal, b'\x03', rb'(?s)not sent: one.*not sent: \[pasted 1.*not sent: two'
                                                 rb'.*Up recalls them, the last one first.*stopped')
-                self.settle(terminal)
+                terminal.settle()
                 self.assertEqual(self.messages(), ['go'])
                 self.says_in(terminal, b'!\r' if typed else b'\x1b[A\r', rb'\[\d+ tok')
                 self.assertEqual(self.sent(terminal, 2)[1], sent)
@@ -160,13 +155,13 @@ class Queue(QueueCase):
         for words in PAINTERS:
             terminal = self.waiting(words)
             terminal.send(b'one\rhalf line\x1bb')  # Alt-B: the cursor is before "line"
-            self.settle(terminal)
+            terminal.settle()
             self.says_in(terminal, b'\x03', rb'(?s)not sent: one.*Up recalls it')
-            self.settle(terminal)
+            terminal.settle()
             terminal.send(b'a ')
             self.assertEqual(self.edited(terminal), 'half a line')
             terminal.send(b'\x03')
-            self.settle(terminal)
+            terminal.settle()
             self.leave(terminal)
 
     def test_a_stop_does_not_run_commands(self):
@@ -175,7 +170,7 @@ class Queue(QueueCase):
             self.says_in(terminal, b'/set temp 0.5\rone\r/quit\r', b'next: /quit')
             self.says_in(terminal, b'two', b'two')
             self.says_in(terminal, b'\x03', rb'(?s)not sent: /set temp 0\.5.*not sent: /quit')
-            self.settle(terminal)
+            terminal.settle()
             self.says_in(terminal, b'\r', rb'\[\d+ tok')
             self.assertEqual(self.sent(terminal, 2)[1], 'two')
             self.says_in(terminal, 2 * b'\x1b[A', b'/quit')
@@ -193,15 +188,15 @@ class Queue(QueueCase):
                 terminal.send(b'question\r')
                 terminal.expect(rb'Esc stops \|')
                 terminal.send(typed)
-                self.settle(terminal)
+                terminal.settle()
                 self.says_in(terminal, b'\x03', b'stopped')
-                self.settle(terminal)
+                terminal.settle()
                 self.assertIn(b'not sent: ' + recalled.encode(), terminal.seen)
                 self.assertEqual(self.edited(terminal), edited)
                 terminal.send(b'\x1b[A' * ups)
                 self.assertEqual(self.edited(terminal), recalled)
                 terminal.send(b'\x03')
-                self.settle(terminal)
+                terminal.settle()
                 self.leave(terminal)
 
     def test_a_message_that_cannot_be_sent_returns_alone(self):
@@ -213,10 +208,10 @@ class Queue(QueueCase):
                 terminal = self.ready('--overflow', 'stop', *words)
                 self.says_in(terminal, b'go\r', b'word')
                 terminal.send(b'x' * 300 + b'\r' + typed)
-                self.settle(terminal)
+                terminal.settle()
                 self.write('gate', '')
                 terminal.expect(rb'(?s)answer.*needs.*only.*200')
-                self.settle(terminal)
+                terminal.settle()
                 self.assertIn(b'not sent: ' + recalled[:10].encode(), terminal.seen)
                 self.assertEqual(b'edit the message below' in terminal.seen, edited == 'x' * 300)
                 self.assertEqual(self.messages(), ['go'])
@@ -224,19 +219,19 @@ class Queue(QueueCase):
                 terminal.send(b'\x1b[A' * ups)
                 self.assertEqual(self.edited(terminal), recalled)
                 terminal.send(b'\x03')
-                self.settle(terminal)
+                terminal.settle()
                 self.leave(terminal)
 
     def test_the_lines_follow_a_change_of_painter(self):
         terminal = self.waiting([], 'two', 'three')
         terminal.send(b'one\rhalf')
-        self.settle(terminal)
+        terminal.settle()
         terminal.send(b'\x1bOQ')
         terminal.expect(b'next: one')
         terminal.send(b' done\r')
         terminal.expect(b'next: half done')
         terminal.send(b'\x1bOQ')
-        self.settle(terminal)
+        terminal.settle()
         self.write('gate', '')
         self.assertEqual(self.sent(terminal, 3), ['go', 'one', 'half done'])
         self.leave(terminal)
@@ -249,7 +244,7 @@ class BeforeTheStart(QueueCase):
             terminal = self.open(*words)  # the program has not changed the terminal's mode yet
             terminal.send(b'one\rtwo\rthr')
             self.assertEqual(self.sent(terminal, 2), ['one', 'two'])
-            self.settle(terminal)
+            terminal.settle()
             terminal.send(b'ee\r')
             self.assertEqual(self.sent(terminal, 3), ['one', 'two', 'three'])
             self.leave(terminal)
@@ -262,10 +257,10 @@ class LineFeeds(QueueCase):
             terminal = self.ready(*words)
             terminal.send(b'from a program\n')
             self.assertEqual(self.sent(terminal, 1), ['from a program'])
-            self.settle(terminal)
+            terminal.settle()
             terminal.send(b'with both\r\n')
             self.assertEqual(self.sent(terminal, 2)[1], 'with both')
-            self.settle(terminal)
+            terminal.settle()
             terminal.send(b'two\nlines\r')
             self.assertEqual(self.sent(terminal, 3)[2], 'two\nlines')
             self.leave(terminal)
@@ -274,11 +269,11 @@ class LineFeeds(QueueCase):
         for words in PAINTERS:
             terminal = self.ready(*words)
             self.says_in(terminal, b'one', b'one')
-            self.settle(terminal)
+            terminal.settle()
             terminal.send(b'\n')
-            self.settle(terminal)
+            terminal.settle()
             terminal.send(b'two\x1b\n')  # Alt-Ctrl-J, too
-            self.settle(terminal)
+            terminal.settle()
             terminal.send(b'three\r')
             self.assertEqual(self.sent(terminal, 1), ['one\ntwo\nthree'])
             self.leave(terminal)
@@ -287,9 +282,9 @@ class LineFeeds(QueueCase):
         for words in PAINTERS:
             terminal = self.ready(*words)
             terminal.send(b'\x1b[200~one\n')
-            self.settle(terminal)
+            terminal.settle()
             terminal.send(b'two\n')
-            time.sleep(0.1)
+            terminal.settle()
             terminal.send(b'three\x1b[201~\r')
             self.assertEqual(self.sent(terminal, 1), ['one\ntwo\nthree'])
             self.leave(terminal)
@@ -301,10 +296,9 @@ class Escape(QueueCase):
             terminal = self.ready(*words)
             for n_escapes in (1, 3):
                 terminal.send(b'\x1b' * n_escapes)
-                self.settle(terminal)
-                time.sleep(0.1)
+                terminal.settle()  # longer than the program waits for the rest of a key
                 self.says_in(terminal, b'/tokens ab\r', b'2 tokens')
-            self.settle(terminal)
+            terminal.settle()
             terminal.send(b'one two\x1bb\x1b[Dx\r')  # Alt-B and an arrow key still work
             self.assertEqual(self.sent(terminal, 1), ['onex two'])
             self.leave(terminal)
@@ -316,9 +310,9 @@ class Escape(QueueCase):
             file.write('foo one\nbar two\n')
         terminal = self.waiting(words, 'two', 'three')
         terminal.send(b'waits\r')
-        self.settle(terminal)
+        terminal.settle()
         self.says_in(terminal, b'\x12fo', rb'oo one')
-        self.settle(terminal)
+        terminal.settle()
         return terminal
 
     def test_a_line_that_is_sent_during_a_search_does_not_change_what_it_found(self):
@@ -335,7 +329,7 @@ class Escape(QueueCase):
         for words in PAINTERS:
             terminal = self.with_history(words)
             terminal.send(b'\x03')  # Ctrl-C stops the answer
-            self.settle(terminal)
+            terminal.settle()
             self.assertEqual(self.edited(terminal), 'foo one')
             terminal.send(b'\x1b>\x1b[A')  # Alt->: the end of the history
             self.assertEqual(self.edited(terminal), 'waits')
@@ -349,9 +343,9 @@ class Escape(QueueCase):
             self.write('gate', '')
             self.sent(terminal, 2)
             terminal.send(b'\x15\x12fo')
-            self.settle(terminal)
+            terminal.settle()
             terminal.send(b'\x1bOQ')  # F2
-            self.settle(terminal)
+            terminal.settle()
             terminal.send(b' more')
             self.assertEqual(self.edited(terminal), 'foo one more')
             terminal.send(b'\x03')
@@ -365,7 +359,7 @@ class Escape(QueueCase):
                 self.says_in(terminal, b'/tokens ab\r', b'2 tokens')
                 for keys in (b'\x1b[A', b'x', b'\x12tok\x1b[C', b'y', end, b'\x1b[A', b'x', end, b'\x1b[A', b'\x03'):
                     terminal.send(keys)
-                    self.settle(terminal)
+                    terminal.settle()
                 self.says_in(terminal, b'/tokens abc\r', b'3 tokens')
                 self.leave(terminal)
 
@@ -373,13 +367,12 @@ class Escape(QueueCase):
         self.write_inputrc('set editing-mode vi\n')
         for words in PAINTERS:
             terminal = self.ready(*words)
-            terminal.send(b'word')
-            self.settle(terminal)
-            terminal.send(b'\x1b')
-            time.sleep(0.8)  # Readline waits for the rest of a key
-            self.settle(terminal)
+            self.says_in(terminal, b'word', b'word')
+            terminal.settle()
+            self.says_in(terminal, b'\x1b', b'.')  # the cursor moves left when Readline no longer waits for more
+            terminal.settle()
             terminal.send(b'0')
-            self.settle(terminal)
+            terminal.settle()
             terminal.send(b'ia \r')
             self.assertEqual(self.sent(terminal, 1), ['a word'])
             self.leave(terminal)
@@ -389,7 +382,7 @@ class Escape(QueueCase):
         for words in PAINTERS:
             terminal = self.ready(*words)
             terminal.send(b'word\x1b0ia ')
-            self.settle(terminal)
+            terminal.settle()
             terminal.send(b'\r')
             self.assertEqual(self.sent(terminal, 1), ['a word'])
             self.leave(terminal)
@@ -409,7 +402,7 @@ class ControlSequences(QueueCase):
             terminal.send(b'<' + b'|'.join(self.UNBOUND) + b'>')
             self.assertEqual(self.edited(terminal), f'<{"|" * (len(self.UNBOUND) - 1)}>')
             terminal.send(b'\x03')
-            self.settle(terminal)
+            terminal.settle()
             self.leave(terminal)
 
     def test_the_users_bindings_of_function_keys_work(self):
@@ -420,7 +413,7 @@ class ControlSequences(QueueCase):
             terminal.send(b'six seven\x1b[15;2~\x1b[15~\x1b[17~ \x1b[[A\x1b[[C \x1bOR\x1bOS')
             self.assertEqual(self.edited(terminal), 'six five one three')
             terminal.send(b'\x03')
-            self.settle(terminal)
+            terminal.settle()
             self.leave(terminal)
 
 

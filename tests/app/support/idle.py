@@ -1,0 +1,46 @@
+"""
+When a program at a terminal has dealt with all of its keys, on a machine of any speed.
+
+No text on a screen shows that nothing more will come. But a program that has read all bytes of its terminal and sleeps
+is waiting for something else. A process that waits for a processor does not sleep. Before its next repaint it may
+sleep for 40 ms, and for 300 ms after a change of the window's size, so it must stay asleep for longer than that.
+"""
+import fcntl
+import struct
+import termios
+import time
+
+QUIET_SECONDS = 0.1
+QUIET_AFTER_RESIZE_SECONDS = 0.4
+
+
+def stat_of(pid):
+    """The fields of /proc/PID/stat from the state of the main thread on."""
+    with open(f'/proc/{pid}/stat', encoding='utf-8') as file:
+        return file.read().rsplit(') ', 1)[1].split()
+
+
+def sleeps(pid):
+    """Whether the main thread sleeps, or the process has ended."""
+    try:
+        return stat_of(pid)[0] in 'SZ'
+    except FileNotFoundError:
+        return True
+
+
+def has_no_input(terminal):
+    """Whether the program has read all bytes of this descriptor of its terminal."""
+    return struct.unpack('i', fcntl.ioctl(terminal, termios.FIONREAD, bytes(4)))[0] == 0
+
+
+def wait_until_quiet(is_quiet, what, seconds=QUIET_SECONDS):
+    """Wait until is_quiet(), which takes about 10 ms, is true for this time. what() is the message of a failure."""
+    deadline = time.monotonic() + 60
+    since = None
+    while since is None or time.monotonic() - since < seconds:
+        if time.monotonic() > deadline:
+            raise AssertionError(f'the program does not become idle: {what()}')
+        if not is_quiet():
+            since = None
+        elif since is None:
+            since = time.monotonic()
