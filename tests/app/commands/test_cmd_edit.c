@@ -28,12 +28,13 @@ static void on_notice(struct ui *ui, enum ui_tone tone, struct bn_str text)
     last_tone = tone;
 }
 
-static void on_edit(struct ui *ui, struct bn_str text)
+static bool on_edit(struct ui *ui, struct bn_str text)
 {
     (void)ui;
     assert_true(text.n_bytes < sizeof(edited));
     memcpy(edited, text.ptr, text.n_bytes);
     edited[text.n_bytes] = 0;
+    return true;
 }
 
 static bool edit_with(const char *editor)
