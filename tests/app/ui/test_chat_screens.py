@@ -40,7 +40,7 @@ class Screens(ScreenCase):
         screen.send('ahead', 'Enter', 'more')
         screen.expect(r'\ngenerating [^\n]*\nnext: ahead\n>>> more$')
         screen.send('Escape')
-        screen.expect(r'\nstopped\n\[\d+ tok[^\n]*\n>>> ahead\n\.\.\. more$')
+        screen.expect(r'(?s)\nnot sent: ahead\nUp recalls it\n(.*\n)?stopped\n\[\d+ tok[^\n]*\n>>> more$')
         self.assertNotIn('generating', screen.text('-S', '-100'))
         self.assertNotIn('next:', screen.text('-S', '-100'))
 
