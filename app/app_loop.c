@@ -93,7 +93,6 @@ static void on_terminal_signals(struct app *app, unsigned flags)
         app->ui.ops->suspend(&app->ui);
         signals_stop_self();
     }
-    /* After SIGNAL_SUSPEND, too: signals_stop_self clears SIGNAL_RESUME when the stop is over. */
     if (flags & (SIGNAL_SUSPEND | SIGNAL_RESUME))
         app->ui.ops->resume(&app->ui);
     if (flags & SIGNAL_RESIZE)
@@ -102,14 +101,17 @@ static void on_terminal_signals(struct app *app, unsigned flags)
 
 static void on_signals(struct app *app)
 {
-    const unsigned flags = signals_fetch();
-    if (flags & SIGNAL_TERMINATE)
-        app_end_after_turn(app, EXIT_TERMINATED);
-    if (flags & SIGNAL_HANGUP)
-        app_end_after_turn(app, EXIT_HUNG_UP);
-    if (flags & SIGNAL_INTERRUPT)
-        on_interrupt(app);
-    on_terminal_signals(app, flags);
+    /* Again after a stop: a signal that ended it decides the exit code, before the painter reports
+     * that it has no terminal. */
+    for (unsigned flags; (flags = signals_fetch()) != 0;) {
+        if (flags & SIGNAL_TERMINATE)
+            app_end_after_turn(app, EXIT_TERMINATED);
+        if (flags & SIGNAL_HANGUP)
+            app_end_after_turn(app, EXIT_HUNG_UP);
+        if (flags & SIGNAL_INTERRUPT)
+            on_interrupt(app);
+        on_terminal_signals(app, flags);
+    }
 }
 
 /* If a requested stop takes longer than ARM_SECONDS, the next Ctrl-C ends the program at once. */

@@ -6,6 +6,7 @@
 #include "app/batch/batch.h"
 #include "app/common/env.h"
 #include "app/common/input_text.h"
+#include "app/terminal/signals.h"
 #include "app/ui/ui_pipe.h"
 
 #include <errno.h>
@@ -278,8 +279,10 @@ static enum exit_code run_chat(struct app *app)
         code = attach_to_chat(app);
     if (code != EXIT_DONE)
         return code;
-    if (!app->ui.ops->open(&app->ui, &err) && !fall_back_to_inline(app, &err))
-        return report_error(PROGRAM, STAGE_RUN, &err);
+    if (!app->ui.ops->open(&app->ui, &err) && !fall_back_to_inline(app, &err)) {
+        const unsigned ends = signals_raised() & (SIGNAL_TERMINATE | SIGNAL_HANGUP);
+        return ends ? signals_exit_code(ends) : report_error(PROGRAM, STAGE_RUN, &err);
+    }
     app_show_notes(app, &app->model.notes);
     return app_run(app);
 }

@@ -9,6 +9,7 @@
 #include <fcntl.h>
 #include <stddef.h>
 #include <string.h>
+#include <termios.h>
 #include <unistd.h>
 
 static volatile sig_atomic_t interrupt_ends; /* see signals_arm_interrupt */
@@ -230,7 +231,18 @@ void signals_stop_self(void)
     (void)raise(SIGTSTP);
     (void)sigprocmask(SIG_SETMASK, &before, NULL);
     (void)sigaction(SIGTSTP, &ours, NULL);
-    for (size_t i = 0; i < N_WATCHED; i++)
-        if (watched[i] == SIGCONT)
-            raised[i] = 0; /* the caller handles the end of this stop itself */
+}
+
+bool signals_wait_for_foreground(void)
+{
+    do {
+        for (size_t i = 0; i < N_WATCHED; i++)
+            if (watched[i] == SIGCONT)
+                raised[i] = 0;
+        if (signals_raised() & (SIGNAL_TERMINATE | SIGNAL_HANGUP))
+            return false;
+        /* In the background, the kernel sends SIGTTOU, which stops the process. When SIGCONT
+         * continues it, its handler ends the call with EINTR. tcdrain changes nothing. */
+    } while (tcdrain(STDIN_FILENO) != 0 && errno == EINTR);
+    return true;
 }

@@ -64,10 +64,16 @@ void signals_set_non_fatal(sigset_t *set);
 /* In a child process before exec: set the signals of enum signal_flag, SIGPIPE, SIGQUIT and SIGXFSZ
  * to their default actions, and unblock all signals. */
 void signals_reset_child(void);
-/* Stop this process as Ctrl-Z does by default. Returns when the process is continued; at once in an
- * orphaned process group, which the kernel does not stop. This does not raise SIGNAL_RESUME: the
- * caller acquires the terminal again after this call. If it did so a second time, for
- * SIGNAL_RESUME, each Ctrl-J typed in between would become Enter (tty_take_early in tty.h). */
+/* Stop this process as Ctrl-Z does by default. Returns when the process is continued, in the
+ * foreground or in the background; at once in an orphaned process group, which the kernel does not
+ * stop. Acquire the terminal again afterwards. */
 void signals_stop_self(void);
+/* For tty.c: while the shell has this process in the background, stop it, as the kernel does with
+ * each program there that changes the terminal. True: it is in the foreground, or the terminal
+ * reports an error. Then SIGNAL_RESUME is cleared: the caller acquires the terminal now, and if the
+ * event loop did so a second time, each Ctrl-J typed in between would become Enter (tty_take_early
+ * in tty.h). False: SIGTERM or SIGHUP is raised. A shell sends them to a stopped process together
+ * with SIGCONT, and the program must then end without the terminal. */
+bool signals_wait_for_foreground(void);
 
 #endif

@@ -4,6 +4,8 @@
  */
 #include "app/terminal/tty.h"
 
+#include "app/terminal/signals.h"
+
 #include <errno.h>
 #include <poll.h>
 #include <signal.h>
@@ -42,11 +44,20 @@ static size_t count_early(void)
     return made_lf && ioctl(STDIN_FILENO, FIONREAD, &n) == 0 && n > 0 ? (size_t)n : 0;
 }
 
+bool tty_wait_for_foreground(struct bn_error *err)
+{
+    return signals_wait_for_foreground() ||
+           bn_fail(err, BN_EIO, "a signal ends the program in the background");
+}
+
 bool tty_acquire(enum tty_paste paste, struct bn_error *err)
 {
     struct termios raw;
     if (is_acquired)
         return true;
+    /* Before the mode is read: in the background, it is that of the shell's own line editor. */
+    if (!tty_wait_for_foreground(err))
+        return false;
     if (tcgetattr(STDIN_FILENO, &original) != 0)
         return bn_fail(err, BN_EIO, "standard input is no terminal: %s", strerror(errno));
     raw = original;
@@ -55,7 +66,10 @@ bool tty_acquire(enum tty_paste paste, struct bn_error *err)
     raw.c_lflag &= ~(tcflag_t)(ICANON | ECHO | IEXTEN);
     raw.c_cc[VMIN] = 1; /* a read returns after one byte */
     raw.c_cc[VTIME] = 0;
-    if (tcsetattr(STDIN_FILENO, TCSADRAIN, &raw) != 0)
+    int failed;
+    while ((failed = tcsetattr(STDIN_FILENO, TCSADRAIN, &raw)) != 0 && errno == EINTR)
+        ; /* a signal, such as a change of the window's size, has ended the wait for the output */
+    if (failed)
         return bn_fail(err, BN_EIO, "cannot set the terminal: %s", strerror(errno));
     is_acquired = 1;
     n_early = count_early();
@@ -74,6 +88,8 @@ size_t tty_take_early(size_t n_bytes)
 
 bool tty_reacquire(struct bn_error *err)
 {
+    if (!tty_wait_for_foreground(err)) /* tty_release writes to the terminal */
+        return false;
     tty_release(); /* tty_acquire does nothing while is_acquired is set */
     return tty_acquire(is_bracketed ? TTY_PASTE_BRACKETED : TTY_PASTE_PLAIN, err);
 }

@@ -19,11 +19,17 @@ enum tty_paste {
     TTY_PASTE_BRACKETED
 };
 
-/* BN_EIO: descriptor 0 is not a terminal, or its mode cannot be set. While the terminal is
- * acquired, another call does nothing, also with another `paste`, and returns true. */
+/* In the background of a shell, this stops the process until the shell continues it in the
+ * foreground. BN_EIO: descriptor 0 is not a terminal, its mode cannot be set, or a signal ends the
+ * program (signals_wait_for_foreground). While the terminal is acquired, another call does nothing,
+ * also with another `paste`, and returns true. */
 bool tty_acquire(enum tty_paste paste, struct bn_error *err);
-/* Set the mode and bracketed paste again, after another program has used the terminal: tty_release,
- * then tty_acquire. BN_EIO as for tty_acquire; the terminal is not acquired then. */
+/* The wait of tty_acquire alone, for a caller that writes to the terminal before tty_reacquire.
+ * BN_EIO: a signal ends the program. */
+bool tty_wait_for_foreground(struct bn_error *err);
+/* Set the mode and bracketed paste again, after another program has used the terminal: wait for the
+ * foreground, tty_release, then tty_acquire. BN_EIO as for tty_acquire; the terminal is not
+ * acquired then, unless a signal ends the program. */
 bool tty_reacquire(struct bn_error *err);
 /* Call it after each read from descriptor 0, with the number of bytes that the read returned.
  * Returns how many of these bytes, counted from the first, were typed before the terminal was

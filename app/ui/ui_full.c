@@ -351,7 +351,8 @@ static void print_transcript(struct ui *ui, enum ui_close how)
                     path[0] ? "; the conversation is in " : "", path);
     }
     strbuf_add_str(&all, strbuf_str(&text));
-    if (how == UI_CLOSE_CHANGE || options_flag(ui->options, "exit-transcript"))
+    if (!ui->terminal->is_hung_up &&
+        (how == UI_CLOSE_CHANGE || options_flag(ui->options, "exit-transcript")))
         (void)tty_write(all.ptr, all.n_bytes); /* an error means that the terminal is gone */
     strbuf_finish(&text);
     strbuf_finish(&all);
@@ -394,8 +395,12 @@ static void full_resume(struct ui *ui)
 {
     struct full_ui *u = self(ui);
     struct bn_error err;
-    curses_suspend(); /* after SIGSTOP, full_suspend was not called */
-    if (!tty_reacquire(&err)) {
+    bool has_terminal = tty_wait_for_foreground(&err);
+    if (has_terminal) {
+        curses_suspend(); /* after SIGSTOP, full_suspend was not called */
+        has_terminal = tty_reacquire(&err);
+    }
+    if (!has_terminal) {
         ui->terminal->is_hung_up = true;
         return;
     }

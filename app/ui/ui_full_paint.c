@@ -335,6 +335,8 @@ int full_paint(struct ui *ui)
 {
     struct full_ui *u = ui->state;
     const double now = clock_seconds();
+    if (ui->terminal->is_hung_up)
+        return -1; /* in the background of a shell, ncurses would stop the process */
     full_resize(ui);
     make_status(ui, now);
     const double left = u->painted + FRAME_SECONDS - now;

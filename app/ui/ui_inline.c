@@ -456,8 +456,10 @@ static void inline_resume(struct ui *ui)
     const bool is_own_row = u->is_suspended;
     u->is_suspended = false;
     tty_set_exit_sequence(""); /* tty_reacquire would write it */
-    if (!tty_reacquire(&err))
+    if (!tty_reacquire(&err)) {
         ui->terminal->is_hung_up = true;
+        return;
+    }
     set_exit_sequence(u);
     if (u->in_answer) {
         inline_follow_size(ui);

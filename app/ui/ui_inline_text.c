@@ -70,7 +70,7 @@ void inline_write_out(struct ui *ui)
 {
     struct inline_ui *u = self(ui);
     (void)fflush(stdout); /* Readline's output comes first; tty_write reports errors */
-    if (!tty_write(u->out.ptr, u->out.n_bytes))
+    if (!ui->terminal->is_hung_up && !tty_write(u->out.ptr, u->out.n_bytes))
         ui->terminal->is_hung_up = true;
     strbuf_cut(&u->out, 0);
 }

@@ -1,0 +1,137 @@
+#!/usr/bin/env python3
+"""
+test_job_control.py CHAT MAKE_MODEL: Ctrl-Z, bg, fg and kill in a bash that uses the terminal as a user's shell does.
+In the background, the kernel stops a program that changes the terminal (SIGTTOU), and the call fails when the program
+is continued. Skipped (77) without bash.
+"""
+import os
+import shlex
+import shutil
+import signal
+import sys
+
+from support.program_case import PROGRAM, main
+from support.terminal_case import PAINTERS, PROMPT, Terminal, TerminalCase
+
+SHELL = rb'shell\$ '  # the prompt of bash
+
+
+class Jobs(TerminalCase):
+    def shell(self):
+        self.env['PS1'] = 'shell$ '
+        terminal = Terminal(['bash', '--norc', '--noprofile', '-i'], self.env)
+        self.addCleanup(terminal.close)
+        terminal.expect(SHELL)
+        terminal.before = terminal.modes()
+        return terminal
+
+    def command(self, *words):
+        return shlex.join([PROGRAM, self.model, *words])
+
+    def run_in(self, terminal, line, until=SHELL):
+        return self.says_in(terminal, line + '\r', until)
+
+    def until_bash_says(self, terminal, report, start):
+        """Let bash print prompts until it has reported this change of the job's state."""
+        def reports():
+            self.run_in(terminal, '')
+            return report in terminal.seen[start:]
+        self.wait_for(reports)
+
+    def stop(self, terminal, keys, start):
+        """Stop the chat, which runs in the foreground, and continue it in the background, where it stops again."""
+        self.says_in(terminal, keys, SHELL)
+        self.until_bash_says(terminal, b'Stopped', start)
+        start = len(terminal.seen)
+        self.run_in(terminal, 'bg')
+        self.until_bash_says(terminal, b'Stopped', start)
+
+    def goes_on(self, terminal):
+        """The chat in the foreground answers and leaves. The shell's terminal is as it was."""
+        self.run_in(terminal, 'fg; echo status=$?', PROMPT)
+        self.says_in(terminal, b'\x15x\r', rb'\[\d+ tok')
+        self.says_in(terminal, b'\x04', rb'status=0')
+        terminal.expect(SHELL, start=terminal.seen.rindex(b'status=0'))
+        self.assertEqual(terminal.modes(), terminal.before)
+
+    def test_a_chat_goes_on_in_the_foreground_after_the_background(self):
+        for words in PAINTERS:
+            self.fake('fine')
+            terminal = self.shell()
+            start = len(terminal.seen)
+            self.run_in(terminal, self.command(*words), rb'loaded in')
+            self.stop(terminal, b'half a line\x1a', start)
+            self.goes_on(terminal)
+
+    def test_an_answer_goes_on_after_the_background(self):
+        for words in PAINTERS:
+            gate = self.gate()
+            self.fake('one \x1dtwo', hold=gate)
+            terminal = self.shell()
+            start = len(terminal.seen)
+            self.run_in(terminal, self.command(*words), rb'loaded in')
+            self.says_in(terminal, b'go\r', rb'one')
+            self.stop(terminal, b'\x1a', start)
+            self.write('gate', '')
+            self.run_in(terminal, 'fg; echo status=$?', rb'two')
+            self.says_in(terminal, b'\x04', rb'status=0')
+
+    def test_a_chat_that_starts_in_the_background_opens_in_the_foreground(self):
+        for words in PAINTERS:
+            self.fake('fine')
+            terminal = self.shell()
+            start = len(terminal.seen)
+            self.run_in(terminal, self.command(*words) + ' &')
+            self.until_bash_says(terminal, b'Stopped', start)
+            self.assertNotIn(b'loaded in', terminal.seen)
+            self.goes_on(terminal)
+
+    def test_a_process_stopped_from_outside_leaves_the_terminal_to_the_shell(self):
+        for words in PAINTERS:
+            self.fake('fine')
+            terminal = self.shell()
+            start = len(terminal.seen)
+            self.run_in(terminal, self.command(*words), rb'loaded in')
+            with open(f'/proc/{terminal.process.pid}/task/{terminal.process.pid}/children', encoding='ascii') as file:
+                os.kill(int(file.read()), signal.SIGSTOP)
+            terminal.expect(rb'Stopped', start=start)
+            terminal.expect(SHELL, start=terminal.seen.rindex(b'Stopped'))
+            start = len(terminal.seen)
+            self.run_in(terminal, 'bg')
+            self.until_bash_says(terminal, b'Stopped', start)
+            self.assertNotIn(b'\x1b[?1049', terminal.seen[start:])  # nothing is written over the shell
+            self.goes_on(terminal)
+
+    def test_kill_ends_a_stopped_chat(self):
+        """bash sends SIGTERM and SIGCONT. The program must end without the terminal, which is the shell's."""
+        for words in PAINTERS:
+            self.fake('one \x1dtwo', hold=self.gate())
+            for keys in (b'', b'go\r'):  # at the prompt, and during an answer
+                terminal = self.shell()
+                start = len(terminal.seen)
+                self.run_in(terminal, self.command(*words), rb'loaded in')
+                if keys:
+                    self.says_in(terminal, keys, rb'one')
+                self.says_in(terminal, b'\x1a', SHELL)
+                self.until_bash_says(terminal, b'Stopped', start)
+                start = len(terminal.seen)
+                self.run_in(terminal, 'kill %1')
+                self.until_bash_says(terminal, b'Exit 143', start)
+                self.assertNotIn(b'\x1b[?1049', terminal.seen[start:])
+                self.assertEqual(terminal.modes(), terminal.before)
+
+    def test_kill_ends_a_chat_that_waits_for_the_foreground_to_open(self):
+        terminal = self.shell()
+        start = len(terminal.seen)
+        self.run_in(terminal, self.command() + ' &')
+        self.until_bash_says(terminal, b'Stopped', start)
+        start = len(terminal.seen)
+        self.run_in(terminal, 'kill %1')
+        self.until_bash_says(terminal, b'Exit 143', start)
+        self.assertNotIn(b'bitnet-chat: ', terminal.seen[start:])
+
+
+if __name__ == '__main__':
+    if not shutil.which('bash'):
+        sys.exit(77)
+    main()
