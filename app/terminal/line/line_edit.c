@@ -283,11 +283,24 @@ bool line_uses_escape(void)
     return rl_editing_mode == 0 /* vi */ || RL_ISSTATE(RL_STATE_ISEARCH | RL_STATE_NSEARCH);
 }
 
+/* Add the text to the entries for Up, unless it is the recalled entry itself. As in the history
+ * file, a text that begins with a space or a newline is left out. */
+static void keep_cleared_text(void)
+{
+    const HIST_ENTRY *recalled = current_history(); /* NULL: none */
+    char *text = rl_copy_text(0, rl_end);
+    if (rl_end > 0 && text[0] != ' ' && text[0] != '\n' &&
+        !(recalled && strcmp(recalled->line, text) == 0))
+        line_add_history(text);
+    free(text);
+}
+
 bool line_clear(void)
 {
     if (!line_state.is_open)
         return false;
     rl_callback_sigcleanup(); /* leave a search or an incomplete key sequence */
+    keep_cleared_text();
     const bool has_text = rl_end > 0;
     if (has_text)
         (void)rl_clear_visible_line(); /* always 0 */

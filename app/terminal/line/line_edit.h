@@ -104,7 +104,8 @@ void line_expand(struct bn_str displayed, struct strbuf *out);
  * them. If no line is being edited, the next line_begin shows it. */
 void line_put_back(struct bn_str text);
 bool line_is_empty(void); /* no text is being edited or saved for line_begin */
-/* For Ctrl-C: end a search, and delete the text. False: no line is being edited, or no text. */
+/* For Ctrl-C: end a search, and delete the text, which becomes an entry for Up. False: no line is
+ * being edited, or no text. */
 bool line_clear(void);
 /* Whether Readline shows a prompt of its own: of a search or a repetition count. */
 bool line_has_other_prompt(void);

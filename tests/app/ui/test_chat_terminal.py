@@ -252,6 +252,25 @@ class Waiting(TerminalCase):
         terminal.send(b'/quit\r')
         self.left_clean(terminal, 0)
 
+    def test_up_recalls_what_control_c_has_cleared(self):
+        paste = b'\x1b[200~' + b'\n'.join(b'row %d' % i for i in range(40)) + b'\x1b[201~'
+        for words in PAINTERS:
+            self.fake('fine', 'fine')
+            terminal = self.ready(*words)
+            # The recalled and unchanged text is not added again.
+            for keys, shown in ((b'see ' + paste, rb'pasted 1'), (b'a long thought', rb'a long thought'),
+                                (b'\x1b[A', rb'a long thought'), (b' a secret', rb'a secret')):
+                self.says_in(terminal, keys, shown)  # the terminal forgets unread keys at Ctrl-C
+                self.says_in(terminal, b'\x03', rb'\x1b\[[JK]')
+            self.says_in(terminal, b'\x1b[A!\r', rb'\[\d+ tok')
+            self.says_in(terminal, b'\x1b[A\x1b[A\x1b[A\r', rb'\[\d+ tok')
+            self.assertEqual(self.messages()[0], 'a long thought!')
+            self.assertTrue(self.messages()[1].startswith('see row 0\nrow 1\n'), self.messages()[1])
+            self.assertTrue(self.messages()[1].endswith('\nrow 39'), self.messages()[1])
+            self.leave(terminal)
+            with open(self.state('history'), encoding='utf-8') as file:
+                self.assertNotIn('a long thought\n', file.read())  # it was not sent
+
     def test_control_c_ends_a_walk_through_the_history(self):
         for words in PAINTERS:
             # Up, a search, a search without a result
