@@ -256,6 +256,7 @@ static void line_event(struct ui *ui, struct ui_event *event)
 {
     struct ui_terminal *t = ui->terminal;
     bool is_added;
+    t->has_shown_exit = false;
     t->history.is_off = !options_flag(ui->options, "history");
     if (!history_add(&t->history, strbuf_str(&t->line), &is_added, &t->history_error))
         t->history.path[0] = 0; /* one warning is enough; show_history_error shows it */
@@ -527,8 +528,10 @@ void ui_terminal_interrupt(struct ui *ui)
     const bool has_lines = ui->terminal->queue.n > 0;
     strbuf_cut(&ui->terminal->keys.bytes, 0);
     ui_terminal_unqueue_all(ui);
-    if (!has_lines && !line_clear())
-        show_text(ui, TONE_PLAIN, "Ctrl-D or /quit leaves");
+    if (has_lines || line_clear() || ui->terminal->has_shown_exit)
+        return;
+    ui->terminal->has_shown_exit = true;
+    show_text(ui, TONE_PLAIN, "Ctrl-D or /quit leaves");
 }
 
 bool ui_terminal_wants_input(const struct ui *ui)

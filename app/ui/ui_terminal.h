@@ -43,6 +43,7 @@ struct ui_terminal {
     struct strbuf line;      /* the text of the last UI_LINE event */
     struct strbuf displayed; /* the same line with marks for long pastes (line_edit.h) */
     bool is_hung_up;         /* the terminal is gone, or the program ends in the background */
+    bool has_shown_exit;     /* how to leave was shown since the last UI_LINE event */
     bool is_resuming;        /* ui_terminal_resume_answer calls turn_begin */
     int fullness;            /* status_fullness after the last answer, or less since then */
 };
