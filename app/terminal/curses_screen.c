@@ -69,8 +69,9 @@ bool curses_open(enum screen_style style, struct curses_screen **out, struct bn_
     }
     if (!s->term) {
         mem_free(s);
-        return bn_fail(err, BN_EUNSUPPORTED, "the terminal '%.40s' cannot show a full screen",
-                       name ? name : "");
+        return name ? bn_fail(err, BN_EUNSUPPORTED,
+                              "the terminal '%.40s' cannot show a full screen", name)
+                    : bn_fail(err, BN_EUNSUPPORTED, "no full screen: TERM is not set");
     }
     /* The calls whose result is ignored fail only without a terminal. tty_acquire has set the input
      * mode already; cbreak and noecho record it in ncurses. */

@@ -231,14 +231,16 @@ class Safety(FullTerminalCase):
         terminal.expect('a\ufffd]52;c;eA==\ufffdb\ufffdc'.encode(), start=start)
 
     def test_an_unsuitable_terminal_gets_the_inline_painter(self):
-        for term in ('dumb', 'nonsense'):
+        for term, reason in (('dumb', rb"the terminal 'dumb' cannot show a full screen"),
+                             ('nonsense', rb"the terminal 'nonsense' cannot show a full screen"),
+                             ('', rb'no full screen: TERM is not set')):
             self.env['TERM'] = term
             terminal = self.open('--tui')
-            terminal.expect(rb"terminal '" + term.encode() + b"' cannot show a full screen")
+            terminal.expect(reason)
             terminal.expect(b'>>> ')
             start = len(terminal.seen)
             terminal.send(b'/ui full\r')
-            terminal.expect(rb"cannot show a full screen", start=start)
+            terminal.expect(reason, start=start)
             terminal.expect(b'>>> ', start=start + 10)
             terminal.send(b'/quit\r')
             TerminalCase.left_clean(self, terminal, 0)
