@@ -181,7 +181,7 @@ bool history_add(struct history *h, struct bn_str entry, bool *added, struct bn_
         return true;
     strbuf_cut(&h->last, 0);
     strbuf_add_str(&h->last, entry);
-    if (!h->path[0] || h->is_off)
+    if (!h->path[0] || h->is_off || entry.n_bytes > HISTORY_ENTRY_BYTES)
         return true;
     const size_t n_before = h->waiting.n_bytes;
     history_escape(entry, &h->waiting);

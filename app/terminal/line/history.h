@@ -13,6 +13,9 @@
 #include "app/common/strbuf.h"
 
 #define HISTORY_MAX_ENTRIES 1000
+/* A longer entry is not written to the file. One pasted document could otherwise be as large as all
+ * other entries together, and each start of a chat reads the file. */
+#define HISTORY_ENTRY_BYTES 65536
 
 struct history {           /* zeros, then set the path; free with history_finish */
     char path[PATH_BYTES]; /* "": no file */
@@ -35,10 +38,11 @@ void history_unescape(struct bn_str line, struct strbuf *out);
 bool history_load(struct history *h, void (*each)(void *ud, const char *entry), void *ud,
                   struct bn_error *err);
 /* Add an entry, unless it is empty, begins with a space or a newline, or equals the newest entry.
- * *added is false in these cases, and the function succeeds. If another program holds the lock, a
- * later history_add or history_finish writes the entry to the file. BN_EIO: the entry and the
- * waiting ones are not in the file, but *added is set. BN_ENOMEM: only this entry is not in the
- * file, but *added is set. */
+ * *added is false in these cases, and the function succeeds. *added is true for an entry of more
+ * than HISTORY_ENTRY_BYTES bytes, which the editor can recall until the program ends. If another
+ * program holds the lock, a later history_add or history_finish writes the entry to the file.
+ * BN_EIO: the entry and the waiting ones are not in the file, but *added is set. BN_ENOMEM: only
+ * this entry is not in the file, but *added is set. */
 bool history_add(struct history *h, struct bn_str entry, bool *added, struct bn_error *err);
 /* Append the waiting lines to the file, even if another program holds the lock, and free the
  * memory. An error is not reported. */

@@ -107,6 +107,29 @@ static size_t count_entries(const char *path)
     return n;
 }
 
+static void very_long_entries_are_not_written_to_the_file(void **state)
+{
+    struct history h = {0};
+    struct strbuf entry = {0};
+    struct bn_error err;
+    struct stat st;
+    bool added;
+    (void)state;
+    open_file(&h);
+    for (size_t i = 0; i < HISTORY_ENTRY_BYTES; i++)
+        strbuf_add_char(&entry, 'x');
+    assert_true(history_add(&h, strbuf_str(&entry), &added, &err) && added);
+    assert_int_equal(stat(h.path, &st), 0);
+    assert_int_equal(st.st_size, HISTORY_ENTRY_BYTES + 1);
+    strbuf_add_char(&entry, 'x');
+    assert_true(history_add(&h, strbuf_str(&entry), &added, &err) && added); /* for the editor */
+    assert_int_equal(stat(h.path, &st), 0);
+    assert_int_equal(st.st_size, HISTORY_ENTRY_BYTES + 1);
+    strbuf_finish(&entry);
+    unlink(h.path);
+    history_finish(&h);
+}
+
 static void entries_wait_for_a_lock_and_the_program_does_not(void **state)
 {
     struct history h = {0};
@@ -212,6 +235,7 @@ int main(void)
         cmocka_unit_test(entries_survive_the_escapes),
         cmocka_unit_test(leaves_out_blank_secret_and_repeated_entries),
         cmocka_unit_test(trims_to_the_newest_thousand),
+        cmocka_unit_test(very_long_entries_are_not_written_to_the_file),
         cmocka_unit_test(entries_wait_for_a_lock_and_the_program_does_not),
         cmocka_unit_test(only_a_regular_file_is_used),
         cmocka_unit_test(only_the_end_of_a_very_large_file_is_read),
