@@ -195,6 +195,16 @@ class Waiting(TerminalCase):
             terminal.send(b'\x03/stats\r')
             terminal.expect(rb'in all.*[^0-9]0 answers')
 
+    def test_plain_shows_text_typed_during_an_answer_at_the_next_prompt(self):
+        self.fake('one \x1dtwo', hold=self.gate())
+        terminal = self.ready('--plain')
+        self.says_in(terminal, b'x\r', rb'one')
+        start = len(terminal.seen)
+        terminal.send(b'still typed')
+        self.write('gate', '')
+        terminal.expect(rb'(?s)two\r\n.*\r\n>>> still typed$', start=start)
+        self.assertEqual(terminal.seen[start:].count(b'still'), 1)
+
     def test_control_c_during_prefill_returns_the_question(self):
         self.fake('never', read_us=300000)  # the whole prompt takes longer than the limit below
         terminal = self.ready()
