@@ -116,6 +116,7 @@ const char *turn_end_notice(const struct turn *turn)
 {
     static const char *const notices[FINISH_N] = {
         [FINISH_LENGTH] = "the answer has reached --max-tokens; /continue extends it",
+        [FINISH_STOP_STRING] = "a text of --stop has ended the answer; /set stop shows these texts",
         [FINISH_INTERRUPTED] = "stopped",
         [FINISH_CONTEXT] = "the context is full; use /forget, then /continue",
         [FINISH_DEGENERATE] =

@@ -659,6 +659,13 @@ class Editing(TerminalCase):
         self.assertIn(b'output degenerated (same token); try another seed', seen)
         self.assertRegex(seen, rb'seed 77\]')
 
+    def test_the_end_at_a_stop_string_is_reported(self):
+        self.fake('one two three')
+        for painter in PAINTERS:
+            terminal = self.ready('--stop', 'two', *painter)
+            self.says_in(terminal, b'x\r', rb'a text of --stop has ended the answer(?s:.*)\[\d+ tok')
+        self.assertEqual(self.chat('--stop', 'two', stdin=b'x').stderr, b'')
+
     def test_continue_reports_an_empty_continuation(self):
         self.fake('one', '')
         terminal = self.ready()
