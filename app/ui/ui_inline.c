@@ -115,13 +115,6 @@ static void inline_ready(struct ui *ui)
     inline_open_editor(ui);
 }
 
-/* Called when the program starts. The editor is not open yet, so there is nothing to erase. */
-static void inline_show_message(struct ui *ui, struct bn_str text)
-{
-    inline_add_message(ui, TONE_NOTE, text);
-    inline_write_out(ui);
-}
-
 /* ---- keys ---- */
 
 /* Begin a row below the editor, whose rows stay on the screen, or below the text. */
@@ -136,8 +129,8 @@ static void leave_row(struct ui *ui)
     flow_begin_row(&u->flow); /* a running answer continues in this row */
 }
 
-/* Append an entered line to the text, with "... " after each newline, as in the editor. The editor
- * is erased first and not kept as text, because it may have shown only some of its rows. */
+/* Append a line of the user to the text, with "... " after each newline, as in the editor. An open
+ * editor is erased first and not kept as text, because it may have shown only some of its rows. */
 static void add_user_text(struct ui *ui, struct bn_str displayed)
 {
     struct inline_ui *u = self(ui);
@@ -490,7 +483,7 @@ const struct ui_ops ui_inline_ops = {
     .suspend = inline_suspend,
     .resume = inline_resume,
     .notice = inline_notice,
-    .show_message = inline_show_message,
+    .show_message = add_user_text,
     .find = ui_find_nowhere,
     .edit = ui_terminal_edit,
     .turn_begin = inline_turn_begin,

@@ -21,6 +21,12 @@ class Screens(ScreenCase):
         screen.expect(r'loaded in [^\n]*\n>>> text$')
         self.assertNotIn('(loading', screen.text('-S', '-100'))
 
+    def test_the_message_of_the_command_line_looks_like_a_typed_one(self):
+        self.fake('fine')
+        for words in ([], ['--tui'], ['--plain']):
+            screen = self.open(80, 24, *words, '-i', 'one\ntwo')
+            screen.expect(r'\n>>> one\n\.\.\. two\n(I2_S.*\n)?fine\n')
+
     def test_plain_keeps_the_prompt_and_typed_text_above_a_message(self):
         self.fake('fine', load_until=self.gate())
         screen = self.open(80, 24, '--plain')
