@@ -122,6 +122,15 @@ static bool override_one(const struct command_host *host, struct options *o, con
     return command_assign(host, o, command_setting(name), value, err);
 }
 
+/* The length of the first word, NAME=VALUE. In double quotes, VALUE may have blanks. */
+static size_t word_bytes(const char *words)
+{
+    const size_t n = strcspn(words, " \t");
+    const char *quote = strstr(words, "=\"");
+    const char *end = quote && quote < words + n ? strchr(quote + 2, '"') : NULL;
+    return end && end > words + n ? (size_t)(end - words) + strcspn(end, " \t") : n;
+}
+
 /* Set the options of `o`, a copy for one answer, to the NAME=VALUE words. */
 static bool override(const struct command_host *host, struct options *o, struct bn_str args,
                      struct bn_error *err)
@@ -130,7 +139,7 @@ static bool override(const struct command_host *host, struct options *o, struct 
     bool ok = true;
     strbuf_add_str(&words, args);
     for (char *word = words.ptr; ok && word && *word;) {
-        const size_t n = strcspn(word, " \t");
+        const size_t n = word_bytes(word);
         const bool is_last = word[n] == 0;
         word[n] = 0;
         char *equals = strchr(word, '=');

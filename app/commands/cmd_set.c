@@ -82,10 +82,17 @@ static void explain(struct command_host *host, const struct option *row)
     char value[400], range[300];
     format_value(host, row, value, sizeof(value));
     option_describe(row, range, sizeof(range));
-    ui_notice(host->ui, TONE_PLAIN, "%s = %s (%s)%s\n%s\ntakes %s%s", row->name, value,
-              option_source_name(options_source(host->options, row->name)),
-              override_remark(host->options, row), row->help, range,
-              row->places & OPTION_BY_SET ? "" : "; fixed at start");
+    struct strbuf text = {0};
+    strbuf_addf(&text, "%s = %s (%s)%s\n%s\ntakes %s", row->name, value,
+                option_source_name(options_source(host->options, row->name)),
+                override_remark(host->options, row), row->help, range);
+    if (!(row->places & OPTION_BY_SET))
+        strbuf_add_text(&text, "; fixed at start");
+    else if (row->repeats)
+        strbuf_addf(&text, "; /set %s %s adds one, /set %s off removes all", row->name, range,
+                    row->name);
+    host->ui->ops->notice(host->ui, TONE_PLAIN, strbuf_str(&text));
+    strbuf_finish(&text);
 }
 
 static void show_unknown(struct command_host *host, const char *name)
@@ -119,11 +126,19 @@ bool command_assign(const struct command_host *host, struct options *o, const ch
     const struct option *row = options_find(o, name);
     const bool resets =
         strcmp(value, "default") == 0 || (row->repeats && strcmp(value, "off") == 0);
-    if (strcmp(row->name, "logit-bias") == 0 && !resets &&
-        !chat_options_check_bias(value, host->chat->model->tokenizer, err))
-        return false;
-    return resets ? options_reset(o, row->name, err)
-                  : options_set(o, name, value, OPTION_FROM_SET, err);
+    if (resets)
+        return options_reset(o, row->name, err);
+    struct strbuf copy = {0};
+    strbuf_add_text(&copy, value);
+    char *text = copy.ptr;
+    bool ok = !copy.failed || bn_fail(err, BN_ENOMEM, "out of memory");
+    if (ok)
+        (void)option_unquote(&text, 0); /* a value without quotes is used as it is */
+    if (ok && strcmp(row->name, "logit-bias") == 0)
+        ok = chat_options_check_bias(text, host->chat->model->tokenizer, err);
+    ok = ok && options_set(o, name, text, OPTION_FROM_SET, err);
+    strbuf_finish(&copy);
+    return ok;
 }
 
 /* `name` is that of the row, perhaps with "no-" before it. */
@@ -149,7 +164,14 @@ static bool change(struct command_host *host, const struct option *row, const ch
     }
     char now[400];
     format_value(host, row, now, sizeof(now));
-    ui_notice(host->ui, TONE_PLAIN, "%s = %s", row->name, now);
+    size_t n_texts = 0;
+    if (row->repeats)
+        (void)options_list(host->options, row->name, &n_texts);
+    if (n_texts > 1) /* the user may have wanted to replace the first one */
+        ui_notice(host->ui, TONE_PLAIN, "%s = %s; /set %s off removes all", row->name, now,
+                  row->name);
+    else
+        ui_notice(host->ui, TONE_PLAIN, "%s = %s", row->name, now);
     warn_of_thinking(host, row);
     return true;
 }

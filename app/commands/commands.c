@@ -16,7 +16,9 @@ const struct command command_table[] = {
     {"set", NULL, "[NAME [VALUE|default]]", "show or change a setting",
      "/set lists all settings with the source of each value. /set temp explains one setting. "
      "/set temp 0.2 or /set temp=0.2 changes it for the next answers. /set temp default restores "
-     "the value of the model file or its family, or else the default of the program.",
+     "the value of the model file or its family, or else the default of the program. /set stop "
+     "TEXT and /set logit-bias ID=X add a value, /set stop off removes all. A value may be in "
+     "double quotes, such as a text with blanks at its ends.",
      ARGS_SETTING, cmd_set},
     {"system", NULL, "[TEXT|@FILE|off]", "show, replace or remove the system message",
      "/system You are a pirate. The conversation stays. With the next message the model reads it "

@@ -30,22 +30,6 @@ static char *trim(char *text)
     return text;
 }
 
-/* If `value` is a text in double quotes with at most a comment behind it, remove both. */
-static bool unquote(char **value)
-{
-    char *end = **value == '"' ? strchr(*value + 1, '"') : NULL;
-    if (!end)
-        return false;
-    const char *rest = end + 1;
-    while (is_blank(*rest))
-        rest++;
-    if (*rest && *rest != '#')
-        return false;
-    *end = 0;
-    ++*value;
-    return true;
-}
-
 /* Remove the comment behind a value without quotes. False: there is none. Reads the byte before
  * `value`. */
 static bool cut_comment(char *value)
@@ -101,7 +85,7 @@ static bool apply_line(struct options *o, const struct line *where, char *text,
         return true;
     }
     char *value = trim(equals + 1);
-    if (!unquote(&value)) {
+    if (!option_unquote(&value, '#')) {
         if (cut_comment(value) && row->kind == OPTION_TEXT)
             warn_line(where, "'#' starts a comment; if it is part of the text, "
                              "put the text in double quotes");

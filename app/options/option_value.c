@@ -212,6 +212,19 @@ bool option_value_parse(const struct option *row, const char *label, const char 
     return ok || fail_value(row, label, text, err);
 }
 
+bool option_unquote(char **value, char comment)
+{
+    char *end = **value == '"' ? strchr(*value + 1, '"') : NULL;
+    if (!end)
+        return false;
+    const char *rest = end + 1 + strspn(end + 1, " \t\r");
+    if (*rest && *rest != comment)
+        return false;
+    *end = 0;
+    ++*value;
+    return true;
+}
+
 bool option_has_choice(const struct option *row, const char *word)
 {
     int64_t index; /* not needed */
@@ -239,6 +252,7 @@ bool option_value_copy(const struct option_value *from, struct option_value *out
 void option_value_format(const struct option *row, const struct option_value *v, char *out,
                          size_t out_bytes)
 {
+    const char *quote = row->repeats ? "\"" : ""; /* a text may have a comma */
     size_t n = 0;
     out[0] = '\0';
     if (!v->set)
@@ -250,7 +264,8 @@ void option_value_format(const struct option *row, const struct option_value *v,
     if (row->kind == OPTION_REAL)
         (void)snprintf(out, out_bytes, "%g", v->real);
     for (size_t i = 0; i < v->n_texts && n < out_bytes; i++)
-        n += (size_t)snprintf(out + n, out_bytes - n, "%s%s", i ? "," : "", v->texts[i]);
+        n += (size_t)snprintf(out + n, out_bytes - n, "%s%s%s%s", i ? ", " : "", quote, v->texts[i],
+                              quote);
     for (size_t i = 0; i < v->n_numbers && n < out_bytes; i++)
         n += (size_t)snprintf(out + n, out_bytes - n, "%s%lld", i ? "," : "",
                               (long long)v->numbers[i]);

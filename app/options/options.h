@@ -159,11 +159,16 @@ const char *options_group(const struct options *o, size_t i);
 #define OPTION_NEAR_BYTES 80 /* far longer than any name; a longer text is cut */
 bool options_near(const struct options *o, struct bn_str name, enum option_place place,
                   char out[OPTION_NEAR_BYTES]);
+/* If *value is a text in double quotes, make it the text between them, which ends with a 0. Behind
+ * the second quote there may be blanks, and a comment that begins with the character `comment`; 0:
+ * no comment. False: there are no such quotes, and nothing changes. */
+bool option_unquote(char **value, char comment);
 /* The row of this name, or of the flag NAME for "no-NAME" as in options_set. NULL: no such row. */
 const struct option *options_find(const struct options *o, const char *name);
-/* The value as text: "on", "0.7" (a real number has at most six significant digits), "128,512".
- * Several texts are joined with commas. "" if unset. The text is cut to out_bytes >= 1 with its
- * final 0. The name must be in a table (asserted). */
+/* The value as text: "on", "0.7" (a real number has at most six significant digits), "128,512". The
+ * texts of a row that repeats are each in double quotes, as option_unquote accepts them, with a
+ * comma and a blank between them. "" if unset. The text is cut to out_bytes >= 1 with its final 0.
+ * The name must be in a table (asserted). */
 void options_format(const struct options *o, const char *name, char *out, size_t out_bytes);
 
 /* Print --help: two columns under the headings of the groups, lines of at most 100 columns. Lists

@@ -82,7 +82,7 @@ class Commands(ChatCase):
         for word in ('takes a number from 0 to 100', 'temp = 0.25',
                      'temp              0.25    set        a number from 0 to 100\n',
                      'overflow          stop    default    drop, keep-first or stop\n',
-                     'temp = 0.7', 'top-k = 3', 'temp = 1.5', 'stop = END', 'stop = off'):
+                     'temp = 0.7', 'top-k = 3', 'temp = 1.5', 'stop = "END"', 'stop = off'):
             self.assertIn(word, text)
         self.assertIn('fixed at start', self.script('/set ctx'))
         text = self.script('/set no-wrap on', '/set no-wrap off', '/set no-wrap default')
@@ -93,6 +93,20 @@ class Commands(ChatCase):
         for line, said in (('/set temp 101', 'from 0 to 100'), ('/set ctx 8192', 'fixed at start'),
                            ('/set nonsense 1', 'no setting'), ('/set top-p nan', 'unchanged')):
             self.assertIn(said, self.script(line, code=2))
+
+    def test_a_setting_of_several_texts_shows_how_to_add_and_to_remove(self):
+        text = self.script('/set stop a, b', '/set stop " c"', '/set stop "off"', '/set stop', '/set stop off')
+        listed = 'stop = "a, b", " c"'
+        for line in ('stop = "a, b"', f'{listed}; /set stop off removes all',
+                     f'{listed}, "off"; /set stop off removes all', f'{listed}, "off" (set)',
+                     'takes TEXT; /set stop TEXT adds one, /set stop off removes all', 'stop = off'):
+            self.assertIn(line + '\n', text)
+
+    def test_a_value_in_quotes_may_have_blanks(self):
+        self.fake('one two three', 'one two three')
+        self.script('/set temp "0.5"', '/set stop " th"', 'a', '/retry stop="e t" temp=0')
+        self.assertEqual(self.messages, [('u', 'a'), ('a', 'on')])
+        self.assertIn('an open quote is text', self.script('/set stop "an open quote is text'))
 
     def test_set_system_refers_to_its_command(self):
         for line, code in (('/set system', 0), ('/set system be brief', 2)):
@@ -313,7 +327,7 @@ class Commands(ChatCase):
             text = self.script('a', '/set logit-bias 97=1', line, '/set logit-bias', 'b', code=2,
                                words=['--keep-going'])
             self.assertIn('--logit-bias 9999=1: the vocabulary has 262 tokens', text)
-            self.assertIn('logit-bias = 97=1 (set)', text)
+            self.assertIn('logit-bias = "97=1" (set)', text)
             self.assertEqual(self.answers, 'one\n\ntwo\n')
 
     def test_an_empty_setting_is_shown_as_it_is_set(self):

@@ -425,6 +425,10 @@ static void values_are_formatted_as_accepted(void **state)
         options_format(f->o, shown[i].name, text, sizeof(text));
         assert_string_equal(text, shown[i].text);
     }
+    char texts[40];
+    assert_true(parse(f, "--stop a, --stop b"));
+    options_format(f->o, "stop", texts, sizeof(texts));
+    assert_string_equal(texts, "\"a,\", \"b\"");
     char cut[4];
     options_format(f->o, "depths", cut, sizeof(cut));
     assert_string_equal(cut, "0,2");
