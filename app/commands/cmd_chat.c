@@ -147,7 +147,7 @@ static bool override(const struct command_host *host, struct options *o, struct 
             *equals = 0;
         if (n > 0)
             ok = equals ? override_one(host, o, word, equals + 1, err)
-                        : bn_fail(err, BN_EARG, "'%s': expected NAME=VALUE", word);
+                        : bn_fail(err, BN_EARG, "'%s': expected NAME=VALUE, such as temp=1", word);
         word = is_last ? NULL : word + n + 1;
     }
     if (words.failed)

@@ -43,12 +43,14 @@ static void add_words(const char *list, const char *before, struct bn_str word,
     }
 }
 
-static void add_names(const struct options *o, struct bn_str word, struct line_choices *out)
+/* `after` is put after each name: "" or "=". */
+static void add_names(const struct options *o, const char *after, struct bn_str word,
+                      struct line_choices *out)
 {
     for (size_t i = 0; i < options_count(o); i++) {
         const struct option *row = options_row(o, i);
         if ((row->places & OPTION_BY_SET) && begins_with(row->name, word))
-            strbuf_addf(&out->words, "%s\n", row->name);
+            strbuf_addf(&out->words, "%s%s\n", row->name, after);
     }
 }
 
@@ -72,12 +74,13 @@ static void add_values(const struct options *o, struct bn_str name, const char *
     strbuf_finish(&typed);
 }
 
-/* `word` is NAME, NAME=VALUE or the beginning of one of them. */
-static void add_assignments(const struct options *o, struct bn_str word, struct line_choices *out)
+/* `word` is NAME, NAME=VALUE or the beginning of one of them. `after`: as in add_names. */
+static void add_assignments(const struct options *o, const char *after, struct bn_str word,
+                            struct line_choices *out)
 {
     const char *equals = word.n_bytes > 0 ? memchr(word.ptr, '=', word.n_bytes) : NULL;
     if (!equals) {
-        add_names(o, word, out);
+        add_names(o, after, word, out);
         return;
     }
     const size_t n_name = (size_t)(equals - word.ptr);
@@ -99,7 +102,7 @@ static void add_setting(const struct options *o, struct bn_str first, struct bn_
     while (end < first.n_bytes && strchr(" \t=", first.ptr[end]))
         end++;
     if (first.n_bytes == 0)
-        add_assignments(o, word, out);
+        add_assignments(o, "", word, out);
     else if (end == first.n_bytes) /* there is no VALUE yet */
         add_values(o, (struct bn_str){first.ptr, n_name}, "", word, out);
 }
@@ -133,7 +136,7 @@ static void complete_argument(const struct options *o, const struct command *c, 
         add_setting(o, first, word, out);
         break;
     case ARGS_ASSIGNMENTS:
-        add_assignments(o, word, out);
+        add_assignments(o, "=", word, out);
         break;
     case ARGS_COMMAND:
         if (is_first) {

@@ -206,7 +206,7 @@ class Commands(TerminalCase):
         self.says_in(terminal, b'/save holidays\r', b'saved in')
         self.says_in(terminal, b'/load holi\t\r', rb'0 turns loaded')
         self.says_in(terminal, b'/help hist\t\r', rb'/history 2 its last two')
-        self.says_in(terminal, b'/retry repeat-l\t\r', rb"'repeat-last-n': expected NAME=VALUE")
+        self.says_in(terminal, b'/retry repeat-l\t\r', rb"repeat-last-n '': expected")
         terminal.send(b'\x15')
         self.leave(terminal)
 

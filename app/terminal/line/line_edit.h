@@ -28,7 +28,7 @@ struct line_choices {
         LINE_CHOICES_FILES,   /* names of files */
         LINE_CHOICES_AT_FILES /* names of files after an '@' */
     } kind;
-    struct strbuf words; /* each ends with a newline */
+    struct strbuf words; /* each ends with a newline; no blank follows one that ends with '=' */
 };
 
 /* Functions that the editor calls, none of them NULL. All get `ud`. */

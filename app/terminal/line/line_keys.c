@@ -430,6 +430,15 @@ static char *choose_breaks(void)
     return quote;
 }
 
+/* The choices of words for `text`. After "NAME=" comes a value, so no blank follows it. */
+static char **complete_word(const char *text)
+{
+    char **matches = rl_completion_matches(text, next_word);
+    const size_t n = matches ? strlen(matches[0]) : 0;
+    rl_completion_suppress_append = n > 0 && !matches[1] && matches[0][n - 1] == '=';
+    return matches;
+}
+
 /* The choices for `text`, the bytes from `start` to `end` of the line. */
 static char **complete(const char *text, int start, int end)
 {
@@ -445,7 +454,7 @@ static char **complete(const char *text, int start, int end)
     rl_attempted_completion_over = c->kind != LINE_CHOICES_FILES;
     switch (c->kind) {
     case LINE_CHOICES_WORDS:
-        return rl_completion_matches(text, next_word);
+        return complete_word(text);
     case LINE_CHOICES_AT_FILES:
         rl_filename_completion_desired = 1;
         return rl_completion_matches(text, next_marked);

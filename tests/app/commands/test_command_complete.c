@@ -48,7 +48,8 @@ static void names_of_commands_and_settings_are_completed(void **state)
     offers_words("/help ", "ex", "export");
     offers_words("/help keys ", "", "");
     offers_words("/set ", "top", "top-k top-p");
-    offers_words("/retry temp=1 ", "top", "top-k top-p");
+    offers_words("/retry ", "te", "temp=");
+    offers_words("/retry temp=1 ", "top", "top-k= top-p=");
 }
 
 static void the_second_argument_of_set_is_a_value(void **state)

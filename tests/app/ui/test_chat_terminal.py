@@ -478,6 +478,15 @@ class Editing(TerminalCase):
         terminal.send(b'\x15/quit\r')
         self.left_clean(terminal, 0)
 
+    def test_tab_completes_a_setting_up_to_its_value(self):
+        self.fake('an answer', 'an answer')
+        for painter in PAINTERS:
+            terminal = self.ready(*painter)
+            self.says_in(terminal, b'x\r')
+            terminal.send(b'/retry max-to\t2\r')
+            self.read_until(terminal, lambda: self.messages('assistant') == ['an'])
+            self.leave(terminal)
+
     def test_tab_completes_paths_in_quotes(self):
         """Each file is attached, so the program reads the quotes as Tab writes them."""
         self.fake('fine')
