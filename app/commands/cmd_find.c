@@ -1,33 +1,65 @@
 /*
  * /find: searches the conversation with a regular expression. The full-screen painter moves from
  * match to match. For other painters the matching lines of messages and answers are listed with the
- * number of their turn; the system message is not searched.
+ * number of their turn; the system message is not searched. Of a long line only the text around
+ * each match is shown.
  */
 #include "app/commands/commands.h"
 
 #include "app/common/pattern.h"
 #include "app/common/term_text.h"
 
-#define MAX_HITS 200     /* further lines are counted but not shown */
-#define LINE_COLUMNS 200 /* a longer line is cut */
+#define MAX_ROWS 200        /* further matches are counted but not shown */
+#define LINE_COLUMNS 200    /* a longer line is cut */
+#define EXCERPT_COLUMNS 120 /* of a long line: the text around a match, with the next two lengths */
+#define BEFORE_CHARS 40     /* characters before the match */
 
 struct search {
     struct pattern *pattern;
-    struct strbuf hits; /* the text to show */
-    size_t n_hits;      /* lines that match, shown or not */
+    struct strbuf rows; /* the text to show */
+    size_t n_rows;      /* rows in it, and those that were left out */
+    size_t n_hits, n_lines;
 };
 
-/* `number` is that of the turn, from 1. */
+/* The offset of a word, at most BEFORE_CHARS characters before `at`. */
+static size_t begin_of_excerpt(struct bn_str line, size_t at)
+{
+    size_t begin = at;
+    for (size_t n = 0; begin > 0 && n < BEFORE_CHARS;)
+        n += ((unsigned char)line.ptr[--begin] & 0xC0) != 0x80; /* the first byte of a character */
+    const char *blank = begin > 0 ? memchr(line.ptr + begin, ' ', at - begin) : NULL;
+    return blank ? (size_t)(blank - line.ptr) + 1 : begin;
+}
+
+/* Append a row with the hit. Returns the offset of the end of the text that it shows. `number` is
+ * that of the turn, from 1. */
+static size_t add_row(struct search *s, size_t number, const char *who, struct bn_str line,
+                      const struct pattern_hit *hit)
+{
+    const bool is_whole = term_text_fit(line, LINE_COLUMNS) == line.n_bytes;
+    const size_t begin = is_whole ? 0 : begin_of_excerpt(line, hit->begin);
+    const struct bn_str rest = {line.ptr + begin, line.n_bytes - begin};
+    const size_t columns = is_whole ? LINE_COLUMNS : EXCERPT_COLUMNS;
+    if (s->n_rows++ < MAX_ROWS) {
+        strbuf_addf(&s->rows, "%3zu %-4s %s", number, who, begin > 0 ? "..." : "");
+        term_text_brief(rest, columns, &s->rows);
+        strbuf_add_char(&s->rows, '\n');
+    }
+    const bool is_cut = term_text_fit(rest, columns) < rest.n_bytes;
+    return begin + term_text_fit(rest, is_cut ? columns - 3 : columns); /* 3: "..." */
+}
+
 static void search_text(struct search *s, size_t number, const char *who, struct bn_str text)
 {
     for (size_t at = 0; at < text.n_bytes;) {
         const char *end = memchr(text.ptr + at, '\n', text.n_bytes - at);
         const size_t n = (end ? (size_t)(end - text.ptr) : text.n_bytes) - at;
         const struct bn_str line = {text.ptr + at, n};
-        if (pattern_matches(s->pattern, line) && s->n_hits++ < MAX_HITS) {
-            strbuf_addf(&s->hits, "%3zu %-4s ", number, who);
-            term_text_brief(line, LINE_COLUMNS, &s->hits);
-            strbuf_add_char(&s->hits, '\n');
+        struct pattern_hit hit = {0};
+        for (size_t shown = 0; pattern_next(s->pattern, line, &hit); s->n_hits++) {
+            s->n_lines += hit.n == 1;
+            if (hit.n == 1 || hit.end > shown)
+                shown = add_row(s, number, who, line, &hit);
         }
         at += n + 1;
     }
@@ -55,14 +87,16 @@ static void list_matches(struct command_host *host, struct pattern *pattern)
         search_answer(host, &s, i + 1, t->items[i]);
     }
     if (s.n_hits == 0)
-        strbuf_add_text(&s.hits, "nothing matches");
+        strbuf_add_text(&s.rows, "nothing matches");
     else
-        strbuf_addf(&s.hits, "%zu line%s%s", s.n_hits, s.n_hits == 1 ? "" : "s",
-                    s.n_hits > MAX_HITS ? " (the first are shown)" : "");
+        strbuf_addf(&s.rows, "%s%zu match%s in %zu line%s%s",
+                    s.n_hits < PATTERN_MAX_HITS ? "" : "at least ", s.n_hits,
+                    s.n_hits == 1 ? "" : "es", s.n_lines, s.n_lines == 1 ? "" : "s",
+                    s.n_rows > MAX_ROWS ? " (the first are shown)" : "");
     if (pattern_gave_up(pattern))
-        strbuf_add_text(&s.hits, "; some lines took too long and were left out");
-    host->ui->ops->notice(host->ui, TONE_PLAIN, strbuf_str(&s.hits));
-    strbuf_finish(&s.hits);
+        strbuf_add_text(&s.rows, "; some lines took too long and were left out");
+    host->ui->ops->notice(host->ui, TONE_PLAIN, strbuf_str(&s.rows));
+    strbuf_finish(&s.rows);
 }
 
 bool cmd_find(struct command_host *host, struct bn_str args)

@@ -57,9 +57,10 @@ const struct command command_table[] = {
      ARGS_FREE, cmd_history},
     {"find", "search", "PATTERN", "search the conversation",
      "/find colou?r searches for a Perl-compatible regular expression and shows each matching "
-     "line with the number of its turn. Thoughts are searched only if they are shown. The full "
-     "screen jumps to the first match; n and N go to the next and the previous match, Esc ends "
-     "the search. Small letters match capitals too.",
+     "line with the number of its turn; of a long line only the text around each match. Thoughts "
+     "are searched only if they are shown. The full screen jumps to the first match and marks it; "
+     "n and N go to the next and the previous match, Esc ends the search. Small letters match "
+     "capitals too.",
      ARGS_FREE, cmd_find},
     {"context", "usage", "", "show what fills the context",
      "/context shows how many tokens the system message, your messages, the answers and the "

@@ -5,6 +5,7 @@
 #include "app/common/pattern.h"
 
 #include "engine/base/memory.h"
+#include "engine/base/size.h"
 
 #include <pcre2.h>
 
@@ -23,8 +24,9 @@ struct pattern {
     pcre2_code *code;
     pcre2_match_data *match;
     pcre2_match_context *limits;
-    size_t n_steps;   /* in the line of the present call */
+    size_t n_steps;   /* in the present line */
     size_t n_gave_up; /* lines that reached a limit */
+    size_t n_hits;    /* in all lines */
 };
 
 /* PCRE2 calls this at each step. A negative result ends the match with this error. */
@@ -100,16 +102,26 @@ void pattern_close(struct pattern *p)
     mem_free(p);
 }
 
-bool pattern_matches(struct pattern *p, struct bn_str line)
+bool pattern_next(struct pattern *p, struct bn_str line, struct pattern_hit *hit)
 {
-    if (p->n_gave_up >= MAX_GAVE_UP)
+    if (p->n_gave_up >= MAX_GAVE_UP || p->n_hits >= PATTERN_MAX_HITS)
         return false;
     const char *text = line.n_bytes > 0 ? line.ptr : "";
-    p->n_steps = 0;
-    const int rc = pcre2_match(p->code, (PCRE2_SPTR)text, line.n_bytes, 0, 0, p->match, p->limits);
+    if (hit->n == 0)
+        p->n_steps = 0;
+    const int rc = pcre2_match(p->code, (PCRE2_SPTR)text, line.n_bytes, hit->end,
+                               hit->n > 0 ? PCRE2_NOTEMPTY : 0, p->match, p->limits);
     if (rc < PCRE2_ERROR_NOMATCH) /* a limit, or no memory */
         p->n_gave_up++;
-    return rc >= 0;
+    if (rc < 0)
+        return false;
+    const PCRE2_SIZE *range = pcre2_get_ovector_pointer(p->match);
+    if (hit->n > 0 && range[1] <= hit->end) /* \K in a lookahead: it would never end */
+        return false;
+    /* For the same reason, the begin may be behind the end. */
+    *hit = (struct pattern_hit){size_min(range[0], range[1]), range[1], hit->n + 1};
+    p->n_hits++;
+    return true;
 }
 
 bool pattern_gave_up(const struct pattern *p)

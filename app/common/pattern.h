@@ -19,9 +19,18 @@ struct pattern;
 bool pattern_open(struct bn_str text, struct pattern **out, struct bn_error *err);
 void pattern_close(struct pattern *p); /* NULL is fine */
 
-/* Whether a part of `line`, which may have any bytes, matches. A match that takes too many steps or
- * too much memory counts as no match. After ten such matches every call returns false at once. */
-bool pattern_matches(struct pattern *p, struct bn_str line);
-bool pattern_gave_up(const struct pattern *p); /* whether any match so far reached a limit */
+/* A part of a line that matches. Zeros before the first call of pattern_next for a line. */
+struct pattern_hit {
+    size_t begin, end; /* offsets in the line; equal for a match without characters */
+    size_t n;          /* number of hits in this line so far, with this one */
+};
+
+/* Find the next hit in `line`, which may have any bytes, behind *hit. Only the first hit of a line
+ * may be without characters. A match that takes too many steps or too much memory ends the search
+ * in the line; the steps of all hits in a line count together. After ten such lines, and after
+ * PATTERN_MAX_HITS hits of this pattern, every call returns false at once. */
+#define PATTERN_MAX_HITS 10000
+bool pattern_next(struct pattern *p, struct bn_str line, struct pattern_hit *hit);
+bool pattern_gave_up(const struct pattern *p); /* whether any match so far took too much */
 
 #endif

@@ -131,7 +131,8 @@ static attr_t attributes(const struct curses_screen *s, enum screen_look look)
     return s->style == SCREEN_RICH || look >= SCREEN_BAR ? rich[look] : A_NORMAL;
 }
 
-static attr_t attributes_of_text(const struct curses_screen *s, enum text_look look)
+/* The attributes of a byte of `looks` in curses_set_row. */
+static attr_t attributes_of_text(const struct curses_screen *s, char byte)
 {
     static const attr_t rich[TEXT_LOOKS] = {
         [TEXT_HEADING] = A_BOLD, [TEXT_BOLD] = A_BOLD, [TEXT_FENCE] = A_DIM,
@@ -139,9 +140,11 @@ static attr_t attributes_of_text(const struct curses_screen *s, enum text_look l
     };
     static const int pairs[TEXT_LOOKS] = {
         [TEXT_HEADING] = PAIR_HEADING, [TEXT_CODE] = PAIR_CODE, [TEXT_BLOCK] = PAIR_CODE};
-    if (s->style != SCREEN_RICH || (size_t)look >= TEXT_LOOKS)
-        return A_NORMAL;
-    return rich[look] | (s->has_colours ? (attr_t)COLOR_PAIR(pairs[look]) : 0);
+    const size_t look = (size_t)byte & ~(size_t)SCREEN_MARKED;
+    const attr_t mark = byte & SCREEN_MARKED ? A_REVERSE : A_NORMAL;
+    if (s->style != SCREEN_RICH || look >= TEXT_LOOKS)
+        return mark;
+    return rich[look] | mark | (s->has_colours ? (attr_t)COLOR_PAIR(pairs[look]) : 0);
 }
 
 /* Compare a row with the text and looks set before, and store the new ones. True: they differ. If
@@ -187,7 +190,7 @@ void curses_set_row(struct curses_screen *s, size_t row, enum screen_look look, 
         for (end = at + 1; end < text.n_bytes && (!looks || looks[end] == looks[at]);)
             end++;
         if (looks)
-            (void)attrset((int)attributes_of_text(s, (enum text_look)looks[at]));
+            (void)attrset((int)attributes_of_text(s, looks[at]));
         add_text(text.ptr + at, end - at);
     }
     /* If the text fills the row, the cursor is on the next row already. */

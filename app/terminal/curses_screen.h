@@ -17,7 +17,7 @@ enum screen_look {
     SCREEN_NORMAL,
     SCREEN_BOLD,
     SCREEN_DIM,
-    SCREEN_BAR, /* reverse video: the status row, or a match of /find */
+    SCREEN_BAR, /* reverse video: the status row */
     /* The status row when the context is nearly full. */
     SCREEN_BAR_HIGH, /* status_fullness (status.h) is 1 */
     SCREEN_BAR_FULL, /* status_fullness is 2 */
@@ -42,8 +42,10 @@ void curses_resume(struct curses_screen *s);
 void curses_resize(struct curses_screen *s, struct tty_size size);
 /* Set a whole row; nothing if `row` is below the screen. The text must be without control
  * characters (see term_text.h) and not wider than the screen. `looks` has an enum text_look for
- * each byte of the text; with NULL the whole text has `look`. SCREEN_BAR and the looks after it in
- * the enum also fill the rest of the row, and `looks` must be NULL with them. */
+ * each byte of the text, perhaps with SCREEN_MARKED: reverse video; with NULL the whole text has
+ * `look`. SCREEN_BAR and the looks after it in the enum also fill the rest of the row, and `looks`
+ * must be NULL with them. */
+#define SCREEN_MARKED 0x40 /* a bit that no enum text_look has */
 void curses_set_row(struct curses_screen *s, size_t row, enum screen_look look, struct bn_str text,
                     const char *looks);
 /* Show the rows, and put the cursor at this row and column. `before` is the text of the row up to

@@ -3,7 +3,7 @@
  * from top to bottom the text, the choices of Tab, the queued lines, the status row and the editor.
  * The view is the visible part of the text.
  *
- * After /find, n and N move between the matching lines. The keys that scroll work as usual. Esc
+ * After /find, n and N move between the matches. The keys that scroll work as usual. Esc
  * ends the search, but during an answer it stops the answer. Any other key ends the search, too,
  * and is passed to the editor.
  */
@@ -91,23 +91,31 @@ static bool is_searched(const struct scroll_line *line)
 
 static void show_match(struct full_ui *u, size_t at)
 {
-    const size_t row = u->text.lines[u->find.lines[at]].row0;
+    const size_t row = scroll_row_of(&u->text, u->find.hits[at].begin);
     u->find.at = at;
     scroll_to(u, row - size_min(row, u->n_shown / 3)); /* a third of the view is above it */
+}
+
+/* Add the hits in line i. False: out of memory. */
+static bool add_hits(struct full_ui *u, size_t i, struct pattern *pattern)
+{
+    struct full_find *f = &u->find;
+    struct pattern_hit hit = {0};
+    while (pattern_next(pattern, strbuf_str(&u->text.lines[i].text), &hit)) {
+        if (!mem_grow(&f->hits, &f->cap, f->n + 1, sizeof(*f->hits)))
+            return false;
+        f->hits[f->n++] = (struct full_hit){{i, hit.begin}, hit.end};
+    }
+    return true;
 }
 
 bool full_find(struct ui *ui, struct pattern *pattern)
 {
     struct full_ui *u = ui->state;
     full_find_end(u);
-    for (size_t i = 0; i < u->text.n; i++) {
-        if (!is_searched(&u->text.lines[i]) ||
-            !pattern_matches(pattern, strbuf_str(&u->text.lines[i].text)))
-            continue;
-        if (!mem_grow(&u->find.lines, &u->find.cap, u->find.n + 1, sizeof(*u->find.lines)))
-            break; /* out of memory: show the matches so far */
-        u->find.lines[u->find.n++] = i;
-    }
+    for (size_t i = 0; i < u->text.n; i++)
+        if (is_searched(&u->text.lines[i]) && !add_hits(u, i, pattern))
+            break; /* show the matches so far */
     if (pattern_gave_up(pattern))
         ui_notice(ui, TONE_PLAIN, "some lines took too long and were left out");
     if (u->find.n == 0)
@@ -119,7 +127,7 @@ bool full_find(struct ui *ui, struct pattern *pattern)
 
 void full_find_end(struct full_ui *u)
 {
-    mem_free(u->find.lines);
+    mem_free(u->find.hits);
     u->find = (struct full_find){0};
     u->due = DUE_NOW;
 }
@@ -151,12 +159,6 @@ char full_find_letter(const struct full_ui *u)
     return clock_seconds() - u->find.pressed < WORD_SECONDS ? u->find.key : 0;
 }
 
-/* Whether the line is the match that is shown. */
-static bool is_match(const struct full_ui *u, size_t line)
-{
-    return u->find.n > 0 && u->find.lines[u->find.at] == line;
-}
-
 /* Write "match 2 of 7, n N Esc | ", or "" if no search is active. During an answer without "Esc",
  * which then stops the answer. */
 static void find_hint(const struct full_ui *u, bool is_busy, char *out, size_t out_bytes)
@@ -181,28 +183,44 @@ static enum screen_look look_of(enum scroll_look look)
     return looks[look];
 }
 
+/* Mark the match that is shown in the looks of `part`, a row of line i. False: it is not in this
+ * row. */
+static bool mark_match(const struct full_ui *u, size_t i, struct bn_str part, char *looks)
+{
+    const struct full_hit *hit = u->find.n > 0 ? &u->find.hits[u->find.at] : NULL;
+    if (!hit || hit->begin.line != i)
+        return false;
+    const size_t at = (size_t)(part.ptr - strbuf_text(&u->text.lines[i].text));
+    const size_t end = size_min(hit->end, at + part.n_bytes);
+    for (size_t k = size_max(hit->begin.byte, at); k < end; k++)
+        looks[k - at] |= SCREEN_MARKED;
+    return hit->begin.byte < end && hit->end > at;
+}
+
 /* Paint row `row` of the text in row y of the screen. */
 static void paint_text_row(struct full_ui *u, size_t y, size_t row)
 {
+    static const enum text_look text_looks[] = {
+        [SCREEN_NORMAL] = TEXT_PLAIN, [SCREEN_BOLD] = TEXT_BOLD, [SCREEN_DIM] = TEXT_DIM};
     const size_t i = scroll_line_of(&u->text, row), n_indent = scroll_row_indent(&u->text, row);
     const struct scroll_line *line = &u->text.lines[i];
     const struct bn_str part = scroll_row(&u->text, row);
-    const char *looks = scroll_row_looks(line, part);
-    struct strbuf text = {0}, text_looks = {0};
+    const char *part_looks = scroll_row_looks(line, part);
+    const enum screen_look look = look_of(line->look);
+    struct strbuf text = {0}, looks = {0};
     for (size_t k = 0; k < n_indent; k++) {
         strbuf_add_char(&text, ' ');
-        strbuf_add_char(&text_looks, (char)TEXT_PLAIN);
+        strbuf_add_char(&looks, (char)TEXT_PLAIN);
     }
     strbuf_add_str(&text, part);
-    if (looks)
-        strbuf_add(&text_looks, looks, part.n_bytes);
-    if (is_match(u, i))
-        curses_set_row(u->screen, y, SCREEN_BAR, strbuf_str(&text), NULL);
-    else
-        curses_set_row(u->screen, y, look_of(line->look), strbuf_str(&text),
-                       looks && !text_looks.failed ? text_looks.ptr : NULL);
+    for (size_t k = 0; k < part.n_bytes; k++)
+        strbuf_add_char(&looks, part_looks ? part_looks[k] : (char)text_looks[look]);
+    const bool has_looks =
+        !looks.failed &&
+        (mark_match(u, i, part, looks.ptr ? looks.ptr + n_indent : NULL) || part_looks);
+    curses_set_row(u->screen, y, look, strbuf_str(&text), has_looks ? looks.ptr : NULL);
     strbuf_finish(&text);
-    strbuf_finish(&text_looks);
+    strbuf_finish(&looks);
 }
 
 /* Paint the view in the first n_rows rows of the screen. */

@@ -14,7 +14,10 @@ enum full_due { DUE_NOTHING, DUE_SOON, DUE_NOW };
 
 /* The matches of /find; n is 0 if no search is active. */
 struct full_find {
-    size_t *lines; /* (n) indices of matching lines in full_ui.text, ascending */
+    struct full_hit {
+        struct scroll_position begin; /* in full_ui.text */
+        size_t end;                   /* offset in the text of the line */
+    } * hits;                         /* (n), ascending */
     size_t n, cap;
     size_t at; /* index of the match that is shown */
     char key;  /* the last n or N, pressed at `pressed`, in clock_seconds; 0: none */

@@ -292,6 +292,18 @@ size_t scroll_line_of(const struct scroll *s, size_t row)
     return low;
 }
 
+size_t scroll_row_of(const struct scroll *s, struct scroll_position at)
+{
+    const struct scroll_line *line = &s->lines[at.line];
+    size_t row = line->row0, next;
+    (void)row_end(line, s->columns, 0, &next);
+    while (next <= at.byte && next < line->text.n_bytes) {
+        (void)row_end(line, s->columns, next, &next);
+        row++;
+    }
+    return row;
+}
+
 struct bn_str scroll_row(const struct scroll *s, size_t row)
 {
     const struct scroll_line *line = &s->lines[scroll_line_of(s, row)];

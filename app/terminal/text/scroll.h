@@ -81,6 +81,11 @@ void scroll_truncate(struct scroll *s, size_t line);
 
 /* The index of the line that a row belongs to, row < n_rows. */
 size_t scroll_line_of(const struct scroll *s, size_t row);
+struct scroll_position {
+    size_t line, byte; /* index of the line, and offset in its text */
+};
+/* The row of a position in a scroll with a layout. */
+size_t scroll_row_of(const struct scroll *s, struct scroll_position at);
 /* The text of a row, row < n_rows, of a scroll with a layout. It points into its line and is valid
  * until text is added or removed. */
 struct bn_str scroll_row(const struct scroll *s, size_t row);
@@ -91,9 +96,6 @@ size_t scroll_row_indent(const struct scroll *s, size_t row);
  * memory ran out. */
 const char *scroll_row_looks(const struct scroll_line *line, struct bn_str part);
 
-struct scroll_position {
-    size_t line, byte; /* index of the line, and offset in its text */
-};
 /* The position where text will be added next. First adds a pending mark, decided as if a blank
  * followed it. */
 struct scroll_position scroll_end_position(struct scroll *s);

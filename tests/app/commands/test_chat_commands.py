@@ -557,7 +557,20 @@ class Commands(ChatCase):
     def test_find_matches_lines_with_their_numbers(self):
         self.fake('nothing here\nthe Answer there', 'no')
         text = self.script('a question', 'another', '/find answer')
-        self.assertIn('  1 it   the Answer there\n1 line', text)
+        self.assertIn('  1 it   the Answer there\n1 match in 1 line\n', text)
+
+    def test_find_shows_the_text_around_each_match_of_a_long_line(self):
+        words = [f'w{i:03}' for i in range(400)]
+        self.fake(' '.join(words) + '\nw399 again')
+        text = self.script('x', '/find w(050|053|200|399)')
+        rows = re.findall(r'(?m)^  1 it   (.*)$', text)
+        self.assertEqual([re.findall('w050|w053|w200|w399', row) for row in rows],
+                         [['w050', 'w053'], ['w200'], ['w399'], ['w399']])
+        for row in rows[:3]:
+            self.assertRegex(row, r'^\.\.\.w\d{3} .*w\d{3}')
+            self.assertLess(len(row), 130)
+        self.assertIn('5 matches in 2 lines\n', text)
+        self.assertIn('  1 it   w000 w001', self.script('x', '/find w000'))
 
     def test_find_refuses_a_bad_pattern(self):
         self.assertIn('the pattern has an error', self.script('a', '/find (', code=2))

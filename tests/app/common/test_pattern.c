@@ -8,6 +8,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <string.h>
 
 #include <cmocka.h>
@@ -21,10 +22,16 @@ static struct pattern *open_pattern(const char *text)
     return p;
 }
 
+static bool has_hit(struct pattern *p, struct bn_str line)
+{
+    struct pattern_hit hit = {0};
+    return pattern_next(p, line, &hit);
+}
+
 static bool matches(const char *pattern, const char *line)
 {
     struct pattern *p = open_pattern(pattern);
-    const bool yes = pattern_matches(p, bn_str_of(line));
+    const bool yes = has_hit(p, bn_str_of(line));
     pattern_close(p);
     return yes;
 }
@@ -62,6 +69,45 @@ static void lines_may_hold_any_bytes(void **state)
     assert_false(matches("\xc3\xa9", "\xc3 \xa9"));
 }
 
+/* The hits of a line as "begin-end begin-end ". */
+static void expect_hits(const char *pattern, const char *line, const char *wanted)
+{
+    struct pattern *p = open_pattern(pattern);
+    char text[200] = "";
+    struct pattern_hit hit = {0};
+    for (size_t n = 0; pattern_next(p, bn_str_of(line), &hit) && n < sizeof(text);)
+        n += (size_t)snprintf(text + n, sizeof(text) - n, "%zu-%zu ", hit.begin, hit.end);
+    assert_string_equal(text, wanted);
+    pattern_close(p);
+}
+
+static void all_hits_of_a_line_are_found(void **state)
+{
+    (void)state;
+    expect_hits("fox", "a fox, a Fox and foxfox", "2-5 9-12 17-20 20-23 ");
+    expect_hits("^a", "a a", "0-1 ");
+    expect_hits("\\bb", "ab b", "3-4 ");
+    expect_hits("\xc3\xa9+", "\xc3\xa9\xc3\xa9 \xff\xc3\xa9", "0-4 6-8 ");
+    expect_hits("x*", "axx x", "0-0 1-3 4-5 "); /* only the first one may be empty */
+    expect_hits("$", "abc", "3-3 ");
+    expect_hits("x", "", "");
+}
+
+static void the_number_of_hits_is_limited(void **state)
+{
+    static char line[PATTERN_MAX_HITS + 10];
+    struct pattern *p = open_pattern("a");
+    struct pattern_hit hit = {0};
+    (void)state;
+    memset(line, 'a', sizeof(line));
+    while (pattern_next(p, (struct bn_str){line, sizeof(line)}, &hit))
+        assert_true(hit.n <= PATTERN_MAX_HITS);
+    assert_int_equal(hit.n, PATTERN_MAX_HITS);
+    assert_false(has_hit(p, bn_str_of("a")));
+    assert_false(pattern_gave_up(p));
+    pattern_close(p);
+}
+
 /* The line ends in b, so nothing matches, and there are very many ways to divide the letters a. */
 static void a_slow_pattern_gives_up_soon(void **state)
 {
@@ -73,7 +119,7 @@ static void a_slow_pattern_gives_up_soon(void **state)
     line[sizeof(line) - 2] = 'b';
     assert_false(pattern_gave_up(p));
     for (size_t i = 0; i < 10000; i++)
-        assert_false(pattern_matches(p, (struct bn_str){line, sizeof(line) - 1}));
+        assert_false(has_hit(p, (struct bn_str){line, sizeof(line) - 1}));
     assert_true(pattern_gave_up(p));
     assert_true(clock_seconds() - started < 60); /* without a limit, one match takes years */
     pattern_close(p);
@@ -86,7 +132,7 @@ static void many_start_positions_count_together(void **state)
     struct pattern *p = open_pattern(".{1,300}.{1,300}[bc]");
     (void)state;
     memset(line, 'a', sizeof(line));
-    assert_false(pattern_matches(p, (struct bn_str){line, sizeof(line)}));
+    assert_false(has_hit(p, (struct bn_str){line, sizeof(line)}));
     assert_true(pattern_gave_up(p));
     pattern_close(p);
     assert_true(matches("x.*y", "a long line with x, then much text, then y"));
@@ -98,6 +144,8 @@ int main(void)
         cmocka_unit_test(small_letters_ignore_case),
         cmocka_unit_test(syntax_errors_name_the_position),
         cmocka_unit_test(lines_may_hold_any_bytes),
+        cmocka_unit_test(all_hits_of_a_line_are_found),
+        cmocka_unit_test(the_number_of_hits_is_limited),
         cmocka_unit_test(a_slow_pattern_gives_up_soon),
         cmocka_unit_test(many_start_positions_count_together),
     };

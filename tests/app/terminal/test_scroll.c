@@ -409,9 +409,25 @@ static void the_cursor_is_never_within_an_emoji(void **state)
     input_rows_finish(&r);
 }
 
+static void the_row_of_a_position_is_known(void **state)
+{
+    struct scroll s = {0};
+    (void)state;
+    scroll_layout(&s, 8);
+    scroll_add(&s, SCROLL_ANSWER, SCROLL_WORDS, bn_str_of("one\n- two three four\n\nfive"));
+    expect_rows(&s, "one|- two|  three|  four||five|");
+    static const size_t rows[][3] = {{0, 0, 0},  {1, 0, 1},  {1, 5, 1}, {1, 6, 2},
+                                     {1, 12, 3}, {1, 15, 3}, {2, 0, 4}, {3, 3, 5}};
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
+        assert_int_equal(scroll_row_of(&s, (struct scroll_position){rows[i][0], rows[i][1]}),
+                         rows[i][2]);
+    scroll_finish(&s);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_row_of_a_position_is_known),
         cmocka_unit_test(words_wrap_whole_at_every_width),
         cmocka_unit_test(rows_of_a_list_item_begin_below_its_text),
         cmocka_unit_test(an_interrupted_list_item_goes_on_below_its_text),

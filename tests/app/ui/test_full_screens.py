@@ -21,9 +21,10 @@ class FullScreens(ScreenCase):
         return super().open(columns, rows, '--tui', *args)
 
     def marked(self, screen):
-        """The text of the row in reverse video in the transcript, or None."""
-        rows = [r for r in screen.text('-e').split('\n') if re.search(r'\x1b\[(0;)?7m', r) and '| ready' not in r]
-        return re.sub(r'\x1b\[[0-9;]*m', '', rows[0]).strip() if rows else None
+        """The rows of the transcript with text in reverse video, which is in brackets."""
+        rows = [r for r in screen.text('-e').split('\n') if re.search(r'\x1b\[(\d+;)*7m', r) and '| ready' not in r]
+        rows = [re.sub(r'\x1b\[(?:\d+;)*7m([^\x1b]*)', r'[\1]', row) for row in rows]
+        return [re.sub(r'\x1b\[[0-9;]*m', '', row).strip() for row in rows]
 
     def test_find_goes_from_match_to_match(self):
         self.fake('first needle\n' + 'hay\n' * 30 + 'second Needle', 'nothing')
@@ -35,12 +36,12 @@ class FullScreens(ScreenCase):
         screen.expect(r'(?s)nothing\n.*ready')
         screen.send('/find needle', 'Enter')
         screen.expect('match 1 of 3, n N Esc')
-        self.assertEqual(self.marked(screen), '>>> a needle?')
-        for key, said, row in (('n', 'match 2 of 3', 'first needle'), ('n', 'match 3 of 3', 'second Needle'),
-                               ('n', 'match 1 of 3', '>>> a needle?'), ('N', 'match 3 of 3', 'second Needle')):
+        self.assertEqual(self.marked(screen), ['>>> a [needle]?'])
+        for key, said, row in (('n', 'match 2 of 3', 'first [needle]'), ('n', 'match 3 of 3', 'second [Needle]'),
+                               ('n', 'match 1 of 3', '>>> a [needle]?'), ('N', 'match 3 of 3', 'second [Needle]')):
             screen.send(key)
             screen.expect(said)
-            self.assertEqual(self.marked(screen), row)
+            self.assertEqual(self.marked(screen), [row])
         screen.send('Escape')
         screen.expect(r'(?m)^(more below \| )?ready')
         self.assertEqual(screen.text('-e').count('7m'), 1)  # the status row
@@ -76,7 +77,28 @@ class FullScreens(ScreenCase):
         screen.send('n')
         screen.send('/find rest', 'Enter')
         screen.expect('match 1 of 1')
-        self.wait_for(lambda: self.marked(screen) == 'rest')
+        self.wait_for(lambda: self.marked(screen) == ['[rest]'])
+
+    def test_find_goes_to_each_match_of_a_long_line(self):
+        words = ' '.join(WORDS)  # 1200 characters, which fill 20 rows of 60 columns
+        self.fake('- ' + words)
+        screen = self.open(60, 12, '--no-stats')
+        screen.expect('loaded')
+        screen.send('go', 'Enter')
+        screen.expect(r'(?s)w199x\n.*ready')
+        screen.send('/find w(003|150|151|199)x', 'Enter')
+        for number, word in enumerate(('w003x', 'w150x', 'w151x', 'w199x'), 1):
+            screen.expect(f'match {number} of 4')
+            rows = self.marked(screen)
+            self.assertEqual((len(rows), re.findall(r'\[(.*?)\]', rows[0])), (1, [word]))
+            screen.send('n')
+        screen.expect('match 1 of 4')
+        screen.send('Escape')
+        screen.expect(r'(?m)^(more below \| )?ready')
+        screen.send('/find w003x.*w030x', 'Enter')  # a match of several rows
+        screen.expect('match 1 of 1')
+        rows = self.marked(screen)
+        self.assertEqual(' '.join(re.findall(r'\[(.*?)\]', ' '.join(rows))), ' '.join(WORDS[3:31]))
 
     def test_below_20_by_5_only_the_input_is_shown(self):
         self.fake('word ' * 20)
