@@ -96,6 +96,52 @@ static void show_match(struct full_ui *u, size_t at)
     scroll_to(u, row - size_min(row, u->n_shown / 3)); /* a third of the view is above it */
 }
 
+/* Whether a line of the text matches. */
+static bool has_hit(struct pattern *pattern, struct bn_str text)
+{
+    for (size_t at = 0; at < text.n_bytes;) {
+        const char *end = memchr(text.ptr + at, '\n', text.n_bytes - at);
+        const size_t n = (end ? (size_t)(end - text.ptr) : text.n_bytes) - at;
+        struct pattern_hit hit = {0};
+        if (pattern_next(pattern, (struct bn_str){text.ptr + at, n}, &hit))
+            return true;
+        at += n + 1;
+    }
+    return false;
+}
+
+/* If the text of a placeholder in line i matches, show the text in the place of the line. Returns
+ * by how many lines there are more. */
+static size_t expand_line(struct full_ui *u, size_t i, struct pattern *pattern)
+{
+    const struct bn_str displayed = strbuf_str(&u->text.lines[i].text);
+    struct strbuf text = {0}, lines = {0};
+    size_t n_new = 1;
+    line_expand(displayed, &text);
+    if (!text.failed && !bn_str_equal(strbuf_str(&text), displayed) &&
+        has_hit(pattern, strbuf_str(&text))) {
+        input_rows_continue(strbuf_str(&text), &lines);
+        n_new = size_max(scroll_replace(&u->text, i, strbuf_str(&lines)), 1);
+    }
+    strbuf_finish(&text);
+    strbuf_finish(&lines);
+    return n_new - 1;
+}
+
+/* Pasted text is shown as a placeholder: see expand_line. */
+static void expand_matches(struct full_ui *u, struct pattern *pattern)
+{
+    for (size_t i = 0; i < u->text.n; i++) {
+        if (u->text.lines[i].look != SCROLL_USER || !is_searched(&u->text.lines[i]))
+            continue;
+        const size_t n_more = expand_line(u, i, pattern);
+        size_t *const after[] = {&u->printed.line, &u->answer_line, &u->top_line};
+        for (size_t k = 0; k < sizeof(after) / sizeof(after[0]); k++)
+            *after[k] += *after[k] > i ? n_more : 0;
+        i += n_more;
+    }
+}
+
 /* Add the hits in line i. False: out of memory. */
 static bool add_hits(struct full_ui *u, size_t i, struct pattern *pattern)
 {
@@ -113,6 +159,7 @@ bool full_find(struct ui *ui, struct pattern *pattern)
 {
     struct full_ui *u = ui->state;
     full_find_end(u);
+    expand_matches(u, pattern);
     for (size_t i = 0; i < u->text.n; i++)
         if (is_searched(&u->text.lines[i]) && !add_hits(u, i, pattern))
             break; /* show the matches so far */

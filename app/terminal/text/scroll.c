@@ -279,6 +279,28 @@ void scroll_truncate(struct scroll *s, size_t line)
     s->n_rows = rows_end(s);
 }
 
+size_t scroll_replace(struct scroll *s, size_t line, struct bn_str text)
+{
+    struct scroll part = {.columns = s->columns};
+    scroll_add(&part, s->lines[line].look, s->lines[line].breaks, text);
+    scroll_end(&part);
+    const size_t n = part.n;
+    if (n == 0 || !mem_grow(&s->lines, &s->cap, s->n - 1 + n, sizeof(*s->lines))) {
+        scroll_finish(&part);
+        return 0;
+    }
+    strbuf_finish(&s->lines[line].text);
+    strbuf_finish(&s->lines[line].looks);
+    memmove(s->lines + line + n, s->lines + line + 1, (s->n - line - 1) * sizeof(*s->lines));
+    memcpy(s->lines + line, part.lines, n * sizeof(*s->lines)); /* also their texts */
+    mem_free(part.lines);
+    s->n += n - 1;
+    for (size_t i = line; i < s->n; i++)
+        s->lines[i].row0 = i > 0 ? s->lines[i - 1].row0 + s->lines[i - 1].n_rows : 0;
+    s->n_rows = rows_end(s);
+    return n;
+}
+
 size_t scroll_line_of(const struct scroll *s, size_t row)
 {
     size_t low = 0, high = s->n;

@@ -76,6 +76,9 @@ struct scroll_paused {
 };
 void scroll_pause(struct scroll *s, struct scroll_paused *out);
 void scroll_resume(struct scroll *s, const struct scroll_paused *paused);
+/* Replace a finished line, line < n, by the lines of `text`, with the same look and breaks. Returns
+ * the number of the new lines; 0: out of memory, and nothing changes. */
+size_t scroll_replace(struct scroll *s, size_t line, struct bn_str text);
 /* End the text without what is held back, and remove the lines from the index `line` on. */
 void scroll_truncate(struct scroll *s, size_t line);
 

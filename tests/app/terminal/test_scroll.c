@@ -409,6 +409,23 @@ static void the_cursor_is_never_within_an_emoji(void **state)
     input_rows_finish(&r);
 }
 
+static void a_line_is_replaced_by_several(void **state)
+{
+    struct scroll s = {0};
+    (void)state;
+    scroll_layout(&s, 10);
+    scroll_add(&s, SCROLL_USER, SCROLL_WORDS, bn_str_of("one\ntwo\n"));
+    scroll_add(&s, SCROLL_ANSWER, SCROLL_WORDS, bn_str_of("three"));
+    assert_int_equal(scroll_replace(&s, 0, bn_str_of("first second\nthird")), 2);
+    expect_rows(&s, "first|second|third|two|three|");
+    assert_int_equal(s.lines[1].look, SCROLL_USER);
+    scroll_add(&s, SCROLL_ANSWER, SCROLL_WORDS, bn_str_of(" 4")); /* the open line is still open */
+    expect_rows(&s, "first|second|third|two|three 4|");
+    assert_int_equal(scroll_replace(&s, 1, bn_str_of("3")), 1);
+    expect_rows(&s, "first|second|3|two|three 4|");
+    scroll_finish(&s);
+}
+
 static void the_row_of_a_position_is_known(void **state)
 {
     struct scroll s = {0};
@@ -427,6 +444,7 @@ static void the_row_of_a_position_is_known(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_line_is_replaced_by_several),
         cmocka_unit_test(the_row_of_a_position_is_known),
         cmocka_unit_test(words_wrap_whole_at_every_width),
         cmocka_unit_test(rows_of_a_list_item_begin_below_its_text),

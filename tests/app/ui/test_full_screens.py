@@ -100,6 +100,27 @@ class FullScreens(ScreenCase):
         rows = self.marked(screen)
         self.assertEqual(' '.join(re.findall(r'\[(.*?)\]', ' '.join(rows))), ' '.join(WORDS[3:31]))
 
+    def test_find_shows_pasted_text_that_matches(self):
+        self.fake('an answer')
+        screen = self.open(60, 12, '--no-stats')
+        screen.expect('loaded')
+        pasted = '\n'.join(f'line {i} of the paste' for i in range(40))
+        screen.key((f'see \x1b[200~{pasted}\x1b[201~ here\r').encode().hex())
+        screen.expect(r'(?s)>>> see \[pasted 1: .*an answer')
+        screen.send('/find nowhere', 'Enter')
+        screen.expect(r'(?s)\[pasted 1: .*nothing matches')
+        screen.send('/find line 3\\d of', 'Enter')
+        screen.expect('match 1 of 10')
+        self.assertEqual(self.marked(screen), ['... [line 30 of] the paste'])
+        screen.send('N')
+        screen.expect('match 10 of 10')
+        self.assertEqual(self.marked(screen), ['... [line 39 of] the paste here'])
+        screen.send('Escape')
+        screen.send('C-Home')
+        screen.expect(r'>>> see line 0 of the paste\n\.\.\. line 1 of')
+        screen.send('C-End')
+        screen.expect(r'(?s)paste here\nan answer.*>>> /find line')
+
     def test_below_20_by_5_only_the_input_is_shown(self):
         self.fake('word ' * 20)
         screen = self.open(19, 5)
