@@ -84,20 +84,22 @@ static enum exit_code print_help(const struct options *o)
     return report_flush(PROGRAM);
 }
 
+/* A table for people; scripts get the names alone. */
 static enum exit_code print_sessions(void)
 {
-    struct strbuf names = {0};
+    const bool is_terminal = isatty(STDOUT_FILENO);
+    struct strbuf text = {0};
     struct bn_error err;
     size_t n;
-    if (!store_list(&names, &n, &err)) {
-        strbuf_finish(&names);
+    if (!(is_terminal ? store_table("", &text, &n, &err) : store_list(&text, &n, &err))) {
+        strbuf_finish(&text);
         return report_error(PROGRAM, STAGE_RUN, &err);
     }
-    if (isatty(STDOUT_FILENO))
-        report_text(stdout, strbuf_str(&names), TERM_KEEP_LINES); /* may be invalid UTF-8 */
+    if (is_terminal)
+        report_text(stdout, strbuf_str(&text), TERM_KEEP_LINES); /* may be invalid UTF-8 */
     else
-        fputs(strbuf_text(&names), stdout);
-    strbuf_finish(&names);
+        fputs(strbuf_text(&text), stdout);
+    strbuf_finish(&text);
     return report_flush(PROGRAM);
 }
 

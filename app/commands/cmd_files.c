@@ -291,22 +291,24 @@ bool cmd_load(struct command_host *host, struct bn_str args)
     return ok;
 }
 
+/* A table for people; scripts get the names alone. */
 bool cmd_sessions(struct command_host *host, struct bn_str args)
 {
-    struct strbuf names = {0};
+    struct strbuf text = {0};
     struct bn_error err;
     size_t n;
     (void)args; /* no arguments */
-    if (!store_list(&names, &n, &err)) {
-        strbuf_finish(&names);
+    if (!(host->ui->ops->is_terminal ? store_table(host->chat->store->named.path, &text, &n, &err)
+                                     : store_list(&text, &n, &err))) {
+        strbuf_finish(&text);
         return command_fail_file(host, &err);
     }
     if (n == 0)
         ui_notice(host->ui, TONE_PLAIN, "no conversation is saved yet; /save NAME saves this one");
     else
         /* without the last newline */
-        host->ui->ops->notice(host->ui, TONE_PLAIN, (struct bn_str){names.ptr, names.n_bytes - 1});
-    strbuf_finish(&names);
+        host->ui->ops->notice(host->ui, TONE_TABLE, (struct bn_str){text.ptr, text.n_bytes - 1});
+    strbuf_finish(&text);
     return true;
 }
 

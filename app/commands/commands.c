@@ -80,7 +80,9 @@ const struct command command_table[] = {
      "/load trip continues the conversation that was saved as trip. /undo restores the present "
      "one. If another chat uses trip, /load trip! continues on a copy.",
      ARGS_SAVED_CHAT, cmd_load},
-    {"sessions", "list", "", "list the saved conversations", "/sessions lists the names for /load.",
+    {"sessions", "list", "", "list the saved conversations",
+     "/sessions lists the names for /load. At a terminal it also shows the time of the last "
+     "change, the number of turns and the first message of each; a star marks this conversation.",
      ARGS_NONE, cmd_sessions},
     {"export", NULL, "FILE[!]", "write the conversation as .md, .txt or .jsonl",
      "/export talk.md writes Markdown, .txt plain text, .jsonl one message per line. Thoughts are "

@@ -144,10 +144,10 @@ void store_forget(struct store_file *f); /* release the lock and free `f`, witho
 bool store_close(const struct store *s, struct store_file *f, const struct transcript_state *state,
                  struct bn_error *err);
 
-/* Read a saved chat. `out` must be empty and stays empty on failure; *reading is overwritten in any
- * case. BN_EIO: the file or an existing journal cannot be read, or is larger than INPUT_MAX_BYTES
- * (input_text.h). BN_EFORMAT: not a saved chat; if possible, the error has the line and column, or
- * the number of the message. BN_ENOMEM. */
+/* Read a saved chat. Without a tokenizer in `s`, the answers get no ids. `out` must be empty and
+ * stays empty on failure; *reading is overwritten in any case. BN_EIO: the file or an existing
+ * journal cannot be read, or is larger than INPUT_MAX_BYTES (input_text.h). BN_EFORMAT: not a saved
+ * chat; if possible, the error has the line and column, or the number of the message. BN_ENOMEM. */
 bool store_read(const struct store *s, const char *path, struct transcript *out,
                 struct store_reading *reading, struct bn_error *err);
 
@@ -173,5 +173,10 @@ void store_clean(void);
  * neither XDG_DATA_HOME nor HOME names a data directory or its path is too long. BN_ENOMEM: then
  * `out` may have a part of the names. */
 bool store_list(struct strbuf *out, size_t *n_chats, struct bn_error *err);
+/* Append the same list as a table for people: a heading, then for each chat its name, the time of
+ * its last change, the number of its turns and the beginning of its first message. A chat that
+ * cannot be read has a row that says so. A star marks the chat with the path `open_path`; "": none.
+ * Appends nothing if there are no chats. Errors of store_list. */
+bool store_table(const char *open_path, struct strbuf *out, size_t *n_chats, struct bn_error *err);
 
 #endif

@@ -45,6 +45,16 @@ static bool has_word(const char *words, const char *word)
     return false;
 }
 
+/* Whether `hash`, which may be NULL, is that of the vocabulary of the chat. */
+static bool is_own_vocabulary(const struct chat_reader *r, const char *hash)
+{
+    char own[STORE_HASH_BYTES];
+    if (!r->s->tokenizer || !hash)
+        return false;
+    store_vocabulary(r->s, own);
+    return strcmp(hash, own) == 0;
+}
+
 /* Append to `out`, as one JSON object, the members of o whose names are not in `known` ("a b c").
  * Appends nothing if there are none. Saving writes them back. False: out of memory. */
 static bool collect_extra(const json_t *o, const char *known, struct strbuf *out)
@@ -294,12 +304,10 @@ static void read_saved_as(const struct chat_reader *r, const json_t *json)
 
 static bool read_chat(struct chat_reader *r, const json_t *json, struct bn_error *err)
 {
-    char hash[STORE_HASH_BYTES];
     if (!check_header(r, json, err))
         return false;
     const char *stored = json_string_value(json_object_get(json, "vocabulary"));
-    store_vocabulary(r->s, hash);
-    r->same_vocabulary = stored && strcmp(stored, hash) == 0;
+    r->same_vocabulary = is_own_vocabulary(r, stored);
     r->reading->other_vocabulary = stored && !r->same_vocabulary;
     r->reading->no_vocabulary = !stored;
     const json_t *messages = json_object_get(json, "messages");
@@ -392,7 +400,6 @@ static bool is_compacted(const struct chat_reader *r, struct bn_str text, size_t
 /* Apply the journal to the conversation that was read from the file. */
 static void replay(struct chat_reader *r, struct bn_str text)
 {
-    char hash[STORE_HASH_BYTES];
     size_t at = 0;
     bool bad = false;
     json_t *header = next_line(text, &at, &bad);
@@ -403,8 +410,8 @@ static void replay(struct chat_reader *r, struct bn_str text)
     const bool is_journal = has_text(header, "format", STORE_JOURNAL_FORMAT) &&
                             json_integer_value(json_object_get(header, "version")) == STORE_VERSION;
     const bool applies = is_journal && has_text(header, "base", r->reading->base);
-    store_vocabulary(r->s, hash);
-    r->same_vocabulary = has_text(header, "vocabulary", hash);
+    r->same_vocabulary =
+        is_own_vocabulary(r, json_string_value(json_object_get(header, "vocabulary")));
     json_decref(header);
     const bool ok = is_journal && (applies ? apply_lines(r, text, at) : is_compacted(r, text, at));
     if (applies)

@@ -361,7 +361,7 @@ class Commands(ChatCase):
         self.fake('1', '2')
         self.script('a', '/save trip', '/clear', 'b', '/load trip', '/history')
         self.assertEqual(self.messages[0], ('u', 'a'))
-        self.assertIn('trip', self.script('/sessions'))
+        self.assertEqual(self.script('/sessions').split('\n')[0], 'trip')
         self.assertEqual(self.says('--list-sessions'), b'trip\n')
         self.assertIn("no saved chat 'nothing'", self.script('/load nothing', code=5))
         self.assertIn('not a valid name', self.script('/save .hidden', code=2))

@@ -3,11 +3,13 @@
 test_chat_screens.py CHAT MAKE_MODEL: screens of the inline painter in tmux that change over time, which
 golden screens (test_golden_screens.py) cannot show. Skipped (77) without tmux.
 """
+import os
 import shutil
 import sys
 
-from support.program_case import main
+from support.program_case import PROGRAM, main
 from support.screen_case import ScreenCase
+from support.terminal_screen import Screen
 
 
 class Screens(ScreenCase):
@@ -26,6 +28,31 @@ class Screens(ScreenCase):
         for words in ([], ['--tui'], ['--plain']):
             screen = self.open(80, 24, *words, '-i', 'one\ntwo')
             screen.expect(r'\n>>> one\n\.\.\. two\n(I2_S.*\n)?fine\n')
+
+    def test_saved_chats_are_listed_for_people(self):
+        self.fake('fine')
+        folder = os.path.join(self.home.name, '.local/share/bitnet-chat/sessions')
+        self.chat('-i', stdin=b'a question that is longer than one column\nmore\n/save first\n/save other one\n')
+        with open(os.path.join(folder, 'damaged.json'), 'w', encoding='utf-8') as file:
+            file.write('{')
+        os.utime(os.path.join(folder, 'first.json'), (1700000000, 1700000000))
+        time, first = r'20\d\d-\d\d-\d\d \d\d:\d\d  ', r'a question that is longer than \.\.\.\n'
+        listed = (r'  name       last change       turns  first message\n'
+                  rf'  damaged    {time}    -  \(cannot be read\)\n'
+                  rf'  first      2023-11-1\d \d\d:\d\d      2  {first}')
+        screen = Screen(self.home.name, self.env, [PROGRAM, '--list-sessions'], 80, 24)
+        self.addCleanup(screen.close)
+        screen.expect(f'^{listed}  other one  {time}    2  {first}left with 0')
+        for n_turns, words in ((2, []), (3, ['--tui'])):
+            screen = self.open(80, 24, '--session', 'other one', *words)
+            screen.expect('(?s)loaded in.*>>>')
+            screen.send('/sessions', 'Enter')
+            screen.expect(rf'{listed}\* other one  {time}    {n_turns}  {first}')
+            screen.send('again', 'Enter')  # this turn is in the journal only
+            screen.expect(r'>>> again\nfine\n\[\d+ tok')
+            screen.send('/sessions', 'Enter')
+            screen.expect(rf'(?s)>>> again\n.*\n\* other one  {time}    {n_turns + 1}  {first}')
+            screen.close()
 
     def test_plain_keeps_the_prompt_and_typed_text_above_a_message(self):
         self.fake('fine', load_until=self.gate())
