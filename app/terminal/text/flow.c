@@ -210,7 +210,7 @@ static void note_word(struct flow *f, const struct flow_cell *cell)
 {
     const size_t at = f->column + f->held.n_blanks;
     if (f->kind == FLOW_TABLE && f->held.n_blanks >= 2)
-        f->hang.column = at;
+        f->hang = (struct markdown_hang){.column = at, .is_table = true};
     else if (f->kind == FLOW_ANSWER || f->kind == FLOW_THOUGHT)
         markdown_hang_add(&f->hang, cell->code, cell->look, at);
 }

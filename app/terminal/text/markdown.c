@@ -15,6 +15,8 @@
 #define MAX_DIGITS 9  /* of a list number, as in CommonMark */
 #define MAX_HEADING 6 /* most '#' of a heading, as in CommonMark */
 
+#define TABLE_COLUMNS 12 /* most English words fit, so that they are not broken */
+
 static bool is_blank(uint32_t c)
 {
     return c == ' ' || c == '\t' || c == '\n';
@@ -288,7 +290,8 @@ void markdown_hang_add(struct markdown_hang *h, uint32_t code, enum text_look lo
 
 size_t markdown_hang_indent(const struct markdown_hang *h, size_t limit)
 {
-    return limit > 0 ? size_min(h->column, 2 * (limit - 1) / 3) : 0;
+    const size_t indent = limit > 0 ? size_min(h->column, 2 * (limit - 1) / 3) : 0;
+    return h->is_table && limit - indent < TABLE_COLUMNS ? size_min(indent, 2) : indent;
 }
 
 void markdown_finish(struct markdown *m)

@@ -70,15 +70,16 @@ void markdown_end(struct markdown *m, const struct markdown_sink *sink);
 
 /* Where the later rows of a wrapped line begin: in the column of its first text behind blanks and
  * list marks, so that the rows of a list item or of an indented line are below each other. Zeros:
- * no text yet. */
+ * no text yet. In a table: in the last column of the line. */
 struct markdown_hang {
     size_t column;
-    bool has_text;
+    bool has_text; /* not in a table */
+    bool is_table;
 };
 /* The line has this character in this column. */
 void markdown_hang_add(struct markdown_hang *h, uint32_t code, enum text_look look, size_t column);
 /* The number of blanks before a later row, of which `limit` columns may be used. At least a
- * third of the row is left for text. */
+ * third of the row is left for text. If that is too narrow for the words of a table, two blanks. */
 size_t markdown_hang_indent(const struct markdown_hang *h, size_t limit);
 
 /* Lines with this look keep their blanks and are not broken between words. */

@@ -116,7 +116,7 @@ static void note_char(struct scroll_line *line, uint32_t code, enum text_look lo
         markdown_hang_add(&line->hang, code, look, term_text_width(text));
     else if (line->look == SCROLL_TABLE && code != ' ' && text.n_bytes >= 2 &&
              memcmp(text.ptr + text.n_bytes - 2, "  ", 2) == 0)
-        line->hang.column = term_text_width(text);
+        line->hang = (struct markdown_hang){.column = term_text_width(text), .is_table = true};
 }
 
 /* False: out of memory. */

@@ -134,8 +134,10 @@ static void rows_of_a_list_item_begin_below_its_text(void **state)
     expect_wrapped("- abcd", 1, FLOW_ANSWER, "-\na\nb\nc\nd");
     expect_wrapped("-5 is no list item", 9, FLOW_ANSWER, "-5 is no\nlist\nitem");
     expect_wrapped("- one two three", 8, FLOW_MESSAGE, "- one\ntwo\nthree");
-    expect_wrapped("  n  12  one two\n- one", 14, FLOW_TABLE, "  n  12  one\n        two\n- one");
-    expect_wrapped("name  one two three", 12, FLOW_TABLE, "name  one\n      two\n      three");
+    expect_wrapped("n  12  one two three\n- one", 20, FLOW_TABLE,
+                   "n  12  one two\n       three\n- one");
+    expect_wrapped("name  one two three", 12, FLOW_TABLE, "name  one\n  two three"); /* narrow */
+    expect_wrapped("a  b c", 2, FLOW_TABLE, "a\nb\nc");
 }
 
 /* A message or a saved part of the answer may come within an item. */

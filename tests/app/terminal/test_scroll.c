@@ -64,7 +64,7 @@ static void rows_of_a_list_item_begin_below_its_text(void **state)
     static const char rows[] =
         "- one two|  three|  12) a|     *bc*|     d e|"
         "* \xe6\xbc\xa2\xe5\xad\x97\xe6\xbc\xa2|  \xe5\xad\x97|"
-        "four five|+ six|  seven|  eight|- six|seven|eight|n  12 34|   56 78|";
+        "four five|+ six|  seven|  eight|- six|seven|eight|n  12 34|  56 78|";
     expect_rows(&s, rows);
     (void)scroll_print(&s, (struct scroll_position){0, 0}, SIZE_MAX, &out);
     for (size_t i = 0; i < sizeof(rows) - 1; i++)

@@ -52,6 +52,12 @@ class Layout(ScreenCase):
                     ('/info', 'sampling', r'\nsampling    .*\n {12}\S')):
                 self.assertRegex(self.say(screen, line, until), row)
 
+    def test_a_narrow_table_has_room_for_words(self):
+        for painter in ([], ['--tui']):
+            screen = self.open(20, 12, *painter)
+            self.assertRegex(self.say(screen, '/help', r'lists the\s+keys'),
+                             r'\n/ui \[inline\|full\]\n  choose the\n  ordinary or the\n  whole screen\n/quit\n')
+
     def one_answer(self, columns, *args, until='left with 0'):
         """The rows of the screen after a program that does not stay, without the row of its exit status."""
         screen = Screen(self.home.name, self.env, [PROGRAM, self.model, '--private', *args], columns, 24)
