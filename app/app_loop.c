@@ -159,7 +159,7 @@ static void show_weight_notes(struct app *app)
     struct strbuf names = {0};
     model_sheet_repairs(&app->model_notes, &names);
     if (names.n_bytes > 0 && app->is_interactive)
-        ui_notice(&app->ui, TONE_NOTE, "repaired in the weights: %s", strbuf_text(&names));
+        ui_notice(&app->ui, TONE_NOTE, "repaired in memory: %s", strbuf_text(&names));
     strbuf_finish(&names);
     app_show_notes(app, &app->model_notes);
     for (size_t i = 0; i < app->model_notes.n; i++) {

@@ -104,7 +104,7 @@ static void show_banner(struct ui *ui)
     strbuf_cut(&text, 0);
     model_sheet_repairs(&c->model->notes, &text);
     if (text.n_bytes > 0)
-        ui_notice(ui, TONE_NOTE, "repaired in the file: %s", strbuf_text(&text));
+        ui_notice(ui, TONE_NOTE, "repaired in memory: %s", strbuf_text(&text));
     strbuf_finish(&text);
     show_text(ui, TONE_NOTE, "/help for commands, Esc stops, Ctrl-D leaves");
     if (c->model->template && !template_info(c->model->template)->is_chat &&

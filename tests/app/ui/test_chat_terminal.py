@@ -655,7 +655,7 @@ class Editing(TerminalCase):
         model = self.make('official.gguf', '--official', '--vocab', 'llama3-like', '--n-vocab', '3000')
         for words in PAINTERS:
             terminal = self.start([PROGRAM, model, *words])
-            terminal.expect(rb'repaired in the file: ' + names)
+            terminal.expect(rb'repaired in memory: ' + names)
             terminal.expect(rb'loaded in')
             start = len(terminal.seen)
             terminal.send(b'/info\r')
