@@ -66,12 +66,32 @@ static void choose_locale(void)
         env_set_ctype("C.UTF-8");
 }
 
+/* Whether a word behind --help is most likely the name of an option: a model file has a dot or a
+ * slash, and a prompt usually has blanks. */
+static bool is_option_word(const char *word)
+{
+    return word[strspn(word, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_")] ==
+           '\0';
+}
+
+static enum exit_code fail_no_option(const struct options *o, const char *word)
+{
+    char near[OPTION_NEAR_BYTES];
+    if (options_near(o, bn_str_of(word), OPTION_ON_COMMAND, near))
+        return report_fail(PROGRAM, EXIT_USAGE, "there is no option --%.80s (did you mean %s?)",
+                           word, near);
+    return report_fail(PROGRAM, EXIT_USAGE, "there is no option --%.80s (--help all lists them)",
+                       word);
+}
+
 static enum exit_code print_help(const struct options *o)
 {
     size_t n_words;
     const char *const *words = options_words(o, &n_words);
     const bool all = n_words > 0 && strcmp(words[0], "all") == 0;
     const struct option *row = n_words > 0 ? options_find(o, words[0]) : NULL;
+    if (n_words == 1 && !all && !row && is_option_word(words[0]))
+        return fail_no_option(o, words[0]);
     if (row && option_on_command_line(row)) { /* not a model file, for example */
         const char *const only[] = {row->name, NULL};
         options_print_help(o, stdout, OPTION_HELP_ALL, only);

@@ -149,7 +149,15 @@ class Tables(ChatCase):
         text = self.listed('--help', 'top-k')
         self.assertRegex(text, r'^\nSampling:\n +--top-k N +[^\n]+\n$')
         self.assertEqual(self.listed('top_k', '-h'), text)
-        self.assertEqual(self.listed('--help', 'model.gguf'), self.listed('--help'))
+        for words in (('model.gguf',), ('why is the sky blue',), ('why', 'me')):
+            self.assertEqual(self.listed('--help', *words), self.listed('--help'))
+
+    def test_help_of_an_option_that_does_not_exist_is_an_error(self):
+        for word, hint in (('tmep', 'did you mean --temp?'), ('no-wrp', 'did you mean --no-wrap?'),
+                           ('xyzzy', '--help all lists them')):
+            done = subprocess.run([PROGRAM, '--help', word], env=self.env, capture_output=True, text=True, check=False)
+            said = f'bitnet-chat: there is no option --{word} ({hint})\n'
+            self.assertEqual((done.returncode, done.stdout, done.stderr), (2, '', said))
 
     def test_help_names_the_files_and_the_negated_options(self):
         text = self.listed('--help')
