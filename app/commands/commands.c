@@ -5,6 +5,7 @@
 
 #include "app/common/term_text.h"
 #include "app/options/near_name.h"
+#include "engine/base/size.h"
 
 #include <stdio.h>
 
@@ -160,10 +161,26 @@ const struct command *command_find(struct bn_str name)
     return named ? named : count_matches(name, &begins) == 1 ? begins : NULL;
 }
 
+#define NAME_BYTES 48 /* longer than every name of a command or an option, with its 0 */
+
+/* Copy a typed name in small letters. A longer name is cut, so it matches none. */
+static void lower_name(struct bn_str name, char out[NAME_BYTES])
+{
+    const size_t n = size_min(name.n_bytes, NAME_BYTES - 1);
+    for (size_t i = 0; i < n; i++)
+        out[i] = name.ptr[i] >= 'A' && name.ptr[i] <= 'Z' ? (char)(name.ptr[i] + 32) : name.ptr[i];
+    out[n] = '\0';
+}
+
 /* The command whose name is the nearest to a mistyped one, or NULL. */
 static const char *near_command(struct bn_str name)
 {
-    struct near_name near = {.typed = name};
+    char lower[NAME_BYTES];
+    lower_name(name, lower);
+    const struct command *named = command_named(bn_str_of(lower)); /* also by an alias */
+    struct near_name near = {.typed = bn_str_of(lower)};
+    if (named)
+        return named->name;
     for (const struct command *c = command_table; c->name; c++)
         near_name_add(&near, c->name);
     return near.best;
@@ -224,25 +241,52 @@ static bool show_matches(struct command_host *host, struct bn_str begin, const c
     return true;
 }
 
+/* The setting or other option of this name, or NULL. */
+static const struct option *option_named(const struct command_host *host, struct bn_str name)
+{
+    char lower[NAME_BYTES];
+    lower_name(name, lower);
+    return options_find(host->options, command_setting(lower));
+}
+
+/* If the unknown command is the name of a setting or of another option, append to `hint` how it is
+ * set. */
+static bool hint_setting(const struct command_host *host, struct bn_str name, struct bn_str args,
+                         struct strbuf *hint)
+{
+    const struct option *row = option_named(host, name);
+    if (!row)
+        return false;
+    if (row->places & OPTION_BY_SET)
+        strbuf_addf(hint, "did you mean /set %s", row->name);
+    else
+        strbuf_addf(hint, "it is an option of the command line: --%s", row->name);
+    if (args.n_bytes > 0) {
+        strbuf_add_char(hint, ' ');
+        term_text_brief(args, COMMAND_BRIEF_COLUMNS, hint);
+    }
+    strbuf_add_char(hint, row->places & OPTION_BY_SET ? '?' : '.');
+    return true;
+}
+
 enum entry_result command_run(struct command_host *host, struct bn_str name, struct bn_str args)
 {
     const struct command *c = command_find(name);
     const int n = name.n_bytes > 40 ? 40 : (int)name.n_bytes; /* the notice cuts a longer name */
+    struct strbuf hint = {0};
     if (c)
         return run(host, c, args) ? ENTRY_DONE : host->file_failed ? ENTRY_NO_FILE : ENTRY_FAILED;
     if (show_matches(host, name, ". Start with a space to send it as text."))
         return ENTRY_UNKNOWN;
-    const char *near = near_command(name);
-    if (near)
-        ui_notice(
-            host->ui, TONE_ERROR,
-            "unknown command /%.*s - did you mean /%s? Start with a space to send it as text.", n,
-            name.ptr, near);
-    else
-        ui_notice(
-            host->ui, TONE_ERROR,
-            "unknown command /%.*s - /help lists them. Start with a space to send it as text.", n,
-            name.ptr);
+    if (!hint_setting(host, name, args, &hint)) {
+        const char *near = near_command(name);
+        strbuf_addf(&hint, "%s%s%s", near ? "did you mean /" : "/help lists them.",
+                    near ? near : "", near ? "?" : "");
+    }
+    ui_notice(host->ui, TONE_ERROR,
+              "unknown command /%.*s - %s Start with a space to send it as text.", n, name.ptr,
+              strbuf_text(&hint));
+    strbuf_finish(&hint);
     return ENTRY_UNKNOWN;
 }
 
@@ -290,7 +334,11 @@ static void list_paths(const struct command_host *host, struct strbuf *out)
 static void show_no_command(struct command_host *host, struct bn_str name)
 {
     const char *near = near_command(name);
-    if (near)
+    const struct option *row = option_named(host, name);
+    if (row)
+        ui_notice(host->ui, TONE_ERROR,
+                  "there is no command of that name; /set %s explains the setting", row->name);
+    else if (near)
         ui_notice(host->ui, TONE_ERROR, "there is no command of that name - did you mean /%s?",
                   near);
     else

@@ -42,6 +42,21 @@ class Commands(ChatCase):
             self.assertIn('/s may be /set, /system, /save, /sessions or /stats', text)
         self.assertIn('/h may be /help or /history. Start with a space', self.script('/h', code=2))
 
+    def test_an_unknown_command_that_is_a_setting_says_how_it_is_set(self):
+        for line, hint in (('/temp 0.5', 'did you mean /set temp 0.5?'), ('/temp', 'did you mean /set temp?'),
+                           ('/Top_K 3', 'did you mean /set top-k 3?'),
+                           ('/num_predict', 'did you mean /set max-tokens?'), ('/think', 'did you mean /set think?'),
+                           ('/model x', 'it is an option of the command line: --model x.'),
+                           ('/json', 'it is an option of the command line: --json.')):
+            said = f'unknown command {line.split()[0]} - {hint} Start with a space to send it as text.'
+            self.assertIn(said, self.script(line, code=2))
+        self.assertIn('there is no command of that name; /set temp explains', self.script('/help temp', code=2))
+
+    def test_a_command_in_capitals_has_a_suggestion(self):
+        for name, meant in (('SAVE', 'save'), ('Retry', 'retry'), ('CLAER', 'clear'), ('EXIT', 'quit')):
+            self.assertIn(f'unknown command /{name} - did you mean /{meant}? Start', self.script(f'/{name}', code=2))
+            self.assertIn(f'did you mean /{meant}?', self.script(f'/help {name}', code=2))
+
     def test_a_command_without_arguments_refuses_one(self):
         text = self.script('/help')
         names = re.findall(r'(?m)^/([a-z]+) {3,}', text)
