@@ -11,11 +11,18 @@
 #define SYSTEM_NOTICE                                                                              \
     "/system shows the system message, /system TEXT replaces it, /system off removes it"
 
+#define RANDOM_SEED "random" /* shown if no seed is set; /set accepts it, too */
+
+static bool is_seed(const struct option *row)
+{
+    return strcmp(row->name, "seed") == 0;
+}
+
 /* The effective value of a setting that was never set and has no default in the table. */
 static const char *unset_value(const struct command_host *host, const struct option *row)
 {
-    if (strcmp(row->name, "seed") == 0)
-        return "random";
+    if (is_seed(row))
+        return RANDOM_SEED;
     if (row->repeats)
         return "off"; /* the word with which /set removes all values; "none" would be a value */
     if (strcmp(row->name, "overflow") == 0)
@@ -80,6 +87,11 @@ static bool is_system(const struct option *row)
 static void explain(struct command_host *host, const struct option *row)
 {
     char value[400], range[300];
+    if (row->places == 0) { /* for one run, such as --help: it has no value to show */
+        ui_notice(host->ui, TONE_PLAIN, "--%s is an option of the command line, not a setting:\n%s",
+                  row->name, row->help);
+        return;
+    }
     format_value(host, row, value, sizeof(value));
     option_describe(row, range, sizeof(range));
     struct strbuf text = {0};
@@ -124,8 +136,9 @@ bool command_assign(const struct command_host *host, struct options *o, const ch
                     const char *value, struct bn_error *err)
 {
     const struct option *row = options_find(o, name);
-    const bool resets =
-        strcmp(value, "default") == 0 || (row->repeats && strcmp(value, "off") == 0);
+    const bool resets = strcmp(value, "default") == 0 ||
+                        (row->repeats && strcmp(value, "off") == 0) ||
+                        (is_seed(row) && strcmp(value, RANDOM_SEED) == 0);
     if (resets)
         return options_reset(o, row->name, err);
     struct strbuf copy = {0};

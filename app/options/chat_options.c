@@ -245,7 +245,7 @@ static const struct option report_rows[] = {
      .help = "print the completion script for a shell, then exit"},
     {.name = "version", .kind = OPTION_FLAG, .help = "print the version, then exit"},
     {.name = "help", .letter = 'h', .kind = OPTION_FLAG,
-     .help = "print this text, then exit; --help all: every option; --help NAME: one"},
+     .help = "list options, then exit; --help all: every option; --help NAME: one"},
 };
 /* clang-format on */
 static const struct option_table report_options = OPTION_TABLE("Information", report_rows);

@@ -123,6 +123,19 @@ class Commands(ChatCase):
         self.assertEqual(self.messages, [('u', 'a'), ('a', 'on')])
         self.assertIn('an open quote is text', self.script('/set stop "an open quote is text'))
 
+    def test_a_seed_can_be_random_again(self):
+        self.fake('one', 'two')
+        text = self.script('/set seed 7', 'a', '/set seed random', '/set seed', 'b', '/retry seed=random',
+                           words=['--temp', '1', '--stats'])
+        self.assertIn('seed = random (default)', text)
+        self.assertEqual(text.count('seed 7]'), 1, text)
+
+    def test_set_says_which_names_are_options_of_the_command_line(self):
+        for name, help_text in (('help', 'list options, then exit'), ('lines', 'each line of stdin'),
+                                ('prompt', 'the prompt; answer it')):
+            self.assertIn(f'--{name} is an option of the command line, not a setting:\n{help_text}',
+                          self.script(f'/set {name}'))
+
     def test_set_system_refers_to_its_command(self):
         for line, code in (('/set system', 0), ('/set system be brief', 2)):
             text = self.script(line, code=code)
