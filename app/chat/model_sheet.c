@@ -5,6 +5,7 @@
 
 #include "app/chat/thinking.h"
 #include "app/common/json_out.h"
+#include "app/common/report.h"
 #include "app/options/chat_options.h"
 
 void model_sheet_repairs(const struct bn_notes *notes, struct strbuf *out)
@@ -63,9 +64,10 @@ void model_sheet_lines(const struct open_model *m, const struct worker *w, const
                        struct strbuf *text)
 {
     const struct bn_model_info *info = worker_info(w);
-    strbuf_addf(text, "model       %s\nfile        %s, %.1f MB\n", m->name,
-                m->is_demo ? "built in" : bn_file_path(m->file),
-                (double)bn_file_bytes(m->file) / 1e6);
+    char size[REPORT_SIZE_BYTES];
+    report_size(bn_file_bytes(m->file), size);
+    strbuf_addf(text, "model       %s\nfile        %s, %s\n", m->name,
+                m->is_demo ? "built in" : bn_file_path(m->file), size);
     if (info) {
         const bool is_large = info->n_params >= 1000000000;
         strbuf_addf(text, "kind        %s, %s, %.2f %s parameters\n", info->arch,

@@ -98,6 +98,19 @@ void report_text(FILE *out, struct bn_str text, enum term_lines lines)
     fwrite(block, 1, n, out);
 }
 
+void report_size(uint64_t n_bytes, char out[REPORT_SIZE_BYTES])
+{
+    static const struct {
+        const char *name;
+        int n_decimals;
+    } units[] = {{"bytes", 0}, {"kB", 1}, {"MB", 1}, {"GB", 2}, {"TB", 2}};
+    double v = (double)n_bytes;
+    size_t u = 0;
+    for (; v >= 999.95 && u < 4; u++) /* %.1f would print 1000.0 */
+        v /= 1000;
+    (void)snprintf(out, REPORT_SIZE_BYTES, "%.*f %s", units[u].n_decimals, v, units[u].name);
+}
+
 void report_safe(FILE *out, struct bn_str text)
 {
     report_text(out, text, TERM_ONE_LINE);

@@ -15,6 +15,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 #include <stdio.h>
 
 enum exit_code {
@@ -78,6 +79,10 @@ void report_words(FILE *out, struct bn_str text, enum term_lines lines, size_t c
 /* report_text on one line: newlines and tabs become spaces; other control characters, invalid
  * UTF-8 and the other characters that term_text.h lists become U+FFFD. */
 void report_safe(FILE *out, struct bn_str text);
+
+/* Write a number of bytes as the program shows sizes of files: "12 bytes", "1.5 MB", "1.08 GB". */
+#define REPORT_SIZE_BYTES 24
+void report_size(uint64_t n_bytes, char out[REPORT_SIZE_BYTES]);
 
 const char *report_version(void); /* of the programs, such as "0.1.0"; static text */
 

@@ -13,12 +13,9 @@
 
 static void put_bytes(const char *name, uint64_t n_bytes)
 {
-    static const char *const units[] = {"bytes", "kB", "MB", "GB", "TB"};
-    double v = (double)n_bytes;
-    size_t u = 0;
-    for (; v >= 999.95 && u < 4; u++) /* %.1f would print 1000.0 */
-        v /= 1000;
-    printf("  %-16s %.*f %s\n", name, u ? 1 : 0, v, units[u]);
+    char size[REPORT_SIZE_BYTES];
+    report_size(n_bytes, size);
+    printf("  %-16s %s\n", name, size);
 }
 
 static void put_text(const char *name, struct bn_str text)

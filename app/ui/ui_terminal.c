@@ -8,6 +8,7 @@
 #include "app/common/env.h"
 #include "app/common/file/paths.h"
 #include "app/common/input_text.h"
+#include "app/common/report.h"
 #include "app/common/term_text.h"
 #include "app/options/chat_options.h"
 #include "app/terminal/term_keys.h"
@@ -96,10 +97,9 @@ static void show_banner(struct ui *ui)
 {
     const struct chat *c = ui->chat;
     struct strbuf text = {0};
-    const double n_bytes = (double)bn_file_bytes(c->model->file);
-    strbuf_addf(&text, "%s %s, %s, %.*f %s", PROGRAM, report_version(), c->model->name,
-                n_bytes < 1e9 ? 1 : 2, n_bytes < 1e9 ? n_bytes / 1e6 : n_bytes / 1e9,
-                n_bytes < 1e9 ? "MB" : "GB");
+    char size[REPORT_SIZE_BYTES];
+    report_size(bn_file_bytes(c->model->file), size);
+    strbuf_addf(&text, "%s %s, %s, %s", PROGRAM, report_version(), c->model->name, size);
     show_text(ui, TONE_NOTE, strbuf_text(&text));
     strbuf_cut(&text, 0);
     model_sheet_repairs(&c->model->notes, &text);

@@ -74,12 +74,38 @@ static void the_version_is_three_numbers(void **state)
     assert_int_equal(sscanf(report_version(), "%d.%d.%d%c", &major, &minor, &patch, &rest), 3);
 }
 
+static void sizes_have_the_unit_that_fits(void **state)
+{
+    static const struct {
+        uint64_t n_bytes;
+        const char *text;
+    } rows[] = {
+        {0, "0 bytes"},
+        {999, "999 bytes"},
+        {1000, "1.0 kB"},
+        {999949, "999.9 kB"},
+        {999950, "1.0 MB"},
+        {53200000, "53.2 MB"},
+        {1077512345, "1.08 GB"},
+        {7000000000, "7.00 GB"},
+        {2500000000000, "2.50 TB"},
+        {UINT64_MAX, "18446744.07 TB"},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        char out[REPORT_SIZE_BYTES];
+        report_size(rows[i].n_bytes, out);
+        assert_string_equal(out, rows[i].text);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(exit_codes_depend_on_the_error_and_the_stage),
         cmocka_unit_test(any_bytes_become_one_safe_line),
         cmocka_unit_test(a_text_with_newlines_is_one_line_of_the_log),
+        cmocka_unit_test(sizes_have_the_unit_that_fits),
         cmocka_unit_test(the_version_is_three_numbers),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -43,6 +43,7 @@ def masked(text):
     text = re.sub(r'\d+\.\d+ tok/s', 'N tok/s', text)
     text = re.sub(r'(?m)(generating).*', r'\1 ...', text)  # test_chat_screens.py checks its numbers
     text = re.sub(r'bitnet-chat \d+\.\d+\.\d+', 'bitnet-chat N', text)
+    text = re.sub(r'\d+\.\d kB', 'N kB', text)
     return '\n'.join(line.rstrip() for line in text.rstrip('\n').split('\n'))
 
 
