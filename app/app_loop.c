@@ -194,7 +194,8 @@ static void on_loaded(struct app *app)
     if (info->skip_reason[0] && options_flag(app->options, "verbose"))
         ui_notice(&app->ui, TONE_NOTE, "%s", info->skip_reason);
     if (app->model.is_demo)
-        ui_notice(&app->ui, TONE_NOTE, DEMO_NOTICE, (double)info->n_params / 1e6);
+        ui_notice(&app->ui, TONE_NOTE, DEMO_NOTICE "%s", (double)info->n_params / 1e6,
+                  app->is_interactive ? DEMO_HINT : "");
     if (info->n_ctx_train > 0 && n_ctx > info->n_ctx_train)
         ui_notice(&app->ui, TONE_WARNING, CONTEXT_NOTICE, n_ctx, info->n_ctx_train);
 }

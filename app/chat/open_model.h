@@ -23,8 +23,10 @@ struct open_model {
 
 /* Format of a warning; the arguments are --ctx and the context of training, in tokens. */
 #define CONTEXT_NOTICE "a context of %zu tokens is more than the %zu the model was trained with"
-/* Format of a line about the built-in model; the argument is millions of parameters. */
-#define DEMO_NOTICE "built-in demo model (%.1f million parameters): try 'what can you do?'"
+/* Format of a line about the built-in model; the argument is millions of parameters. A user who can
+ * type a next message also sees the hint. */
+#define DEMO_NOTICE "built-in demo model (%.1f million parameters)"
+#define DEMO_HINT ": try 'what can you do?'"
 
 /* Format of a warning; the arguments are the loss of the sense check and the largest loss that
  * passes, in nats per token. */

@@ -11,6 +11,7 @@ import sys
 
 from support.chat_case import ChatCase
 from support.program_case import PROGRAM, main
+from support.terminal_case import Terminal
 
 DEMO = sys.argv[3]
 # The check for nonsense judges this model. The built-in one has too few tokens that are English words.
@@ -35,7 +36,12 @@ class Demo(ChatCase):
     def test_runs_and_is_named_when_no_model_is_given(self):
         answer, said = self.plain(stdin=b'hello')
         self.assertIn('Hello!', answer)
-        self.assertRegex(said, r"built-in demo model \(19\.\d million parameters\): try 'what can you do\?'")
+        self.assertRegex(said, r'built-in demo model \(19\.\d million parameters\)\n')  # nobody can try a question
+
+    def test_a_chat_at_a_terminal_suggests_a_question(self):
+        terminal = Terminal([PROGRAM, '--private'], self.env)
+        self.addCleanup(terminal.close)
+        terminal.expect(rb"million parameters\): try 'what can you do\?'")
 
     def test_quiet_does_not_name_the_demo_model(self):
         self.assertEqual(self.plain('-q', stdin=b'hello')[1], '')
@@ -43,7 +49,7 @@ class Demo(ChatCase):
     def test_a_batch_names_the_demo_model_too(self):
         answers, said = self.plain('--batch', '2', stdin=b'hello\nhello\n')
         self.assertEqual(answers.count('Hello!'), 2)
-        self.assertRegex(said, r"^bitnet-chat: built-in demo model \(19\.\d million parameters\): try '[^\n]*\n$")
+        self.assertRegex(said, r"^bitnet-chat: built-in demo model \(19\.\d million parameters\)\n$")
         self.assertEqual(self.plain('--batch', '2', '-q', stdin=b'hello\n')[1], '')
 
     def test_a_wrong_layout_is_noticed(self):
