@@ -5,10 +5,13 @@
  */
 #include "app/chat/answer/snapshot.h"
 #include "app/chat/chat.h"
+#include "app/common/term_text.h"
 #include "engine/base/memory.h"
 
 #include <string.h>
 #include <unistd.h>
+
+#define MODEL_COLUMNS 60 /* the name of another model in a notice is cut to this width */
 
 /* What a failed write of this file means for the user. */
 static const char *effect_of(const struct chat *c, const struct store_file *f, bool is_other_saved)
@@ -153,8 +156,12 @@ static void add_retokenised(const struct store_reading *reading, struct strbuf *
         return;
     strbuf_addf(out, "%zu of %zu answers are tokenised again", reading->n_retokenised,
                 reading->n_answers);
-    if (reading->other_vocabulary)
-        strbuf_add_text(out, ": their tokens belong to another model's vocabulary");
+    if (reading->other_vocabulary && reading->model[0]) {
+        strbuf_add_text(out, ": their tokens are of the vocabulary of another model, '");
+        term_text_brief(bn_str_of(reading->model), MODEL_COLUMNS, out);
+        strbuf_add_char(out, '\'');
+    } else if (reading->other_vocabulary)
+        strbuf_add_text(out, ": their tokens are of the vocabulary of another model");
     else if (reading->no_vocabulary)
         strbuf_add_text(out, ": the file does not name the vocabulary of their tokens");
     else if (reading->n_with_turn_marks > 0)

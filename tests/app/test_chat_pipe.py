@@ -631,6 +631,21 @@ class Files(ChatCase):
         self.assertIn(b'FIRST', done.stderr)
         self.assertNotIn(b'first', done.stderr)
 
+    def test_a_chat_with_another_model_names_it(self):
+        self.fake('first')
+        session = self.path('other.json')
+        self.says('--session', session, '-p', 'a')
+        with open(session, encoding='utf-8') as file:
+            stored = json.load(file)
+        stored['vocabulary'] = '0' * 16
+        why = '1 of 1 answers are tokenised again: their tokens are of the vocabulary of another model'
+        for name, said in (('big', ", 'big'"), ('x\x1b[2J' + 80 * 'y', ", 'x\ufffd[2Jyyy"), ('', ''), (7, '')):
+            stored['model'] = name
+            self.write('other.json', json.dumps(stored))
+            text = self.chat('--load', session, '-p', 'b').stderr.decode()
+            self.assertIn(why + said, text)
+            self.assertLess(len(text), 240)
+
     def test_answers_of_a_file_by_hand_need_no_ids(self):
         answer = {'role': 'assistant', 'content': 'b'}
         chat = {'format': 'bitnet-chat session', 'version': 1,

@@ -77,6 +77,7 @@ struct store_reading {
     size_t n_retokenised; /* answers with ids that are not used; their text will be encoded again */
     size_t n_with_turn_marks; /* part of n_retokenised: answers with ids that delimit turns */
     bool other_vocabulary;    /* the file names another vocabulary */
+    char model[128];          /* the model that the file names, perhaps cut; any text; "": none */
     bool no_vocabulary;       /* the file names none */
     enum {
         JOURNAL_NONE,

@@ -10,6 +10,7 @@
 #include "engine/base/memory.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <sys/stat.h>
 
 #define MAX_MESSAGES ((size_t)1 << 20) /* far more than a real conversation has */
@@ -310,6 +311,8 @@ static bool read_chat(struct chat_reader *r, const json_t *json, struct bn_error
     r->same_vocabulary = is_own_vocabulary(r, stored);
     r->reading->other_vocabulary = stored && !r->same_vocabulary;
     r->reading->no_vocabulary = !stored;
+    const char *model = json_string_value(json_object_get(json, "model"));
+    (void)snprintf(r->reading->model, sizeof(r->reading->model), "%s", model ? model : "");
     const json_t *messages = json_object_get(json, "messages");
     for (size_t i = 0; i < json_array_size(messages); i++)
         if (!read_message(r, i, json_array_get(messages, i), err))
