@@ -24,10 +24,12 @@
 
 /* ---- options ---- */
 
-static void warn_config(void *ud, const char *sentence)
+static void show_config_remark(void *ud, enum config_remark kind, const char *sentence)
 {
     const struct app *app = ud;
-    if (!options_flag(app->options, "quiet"))
+    if (kind == CONFIG_ERROR)
+        report_line(PROGRAM, "%s", sentence);
+    else if (!options_flag(app->options, "quiet"))
         report_line(PROGRAM, "warning: %s", sentence);
 }
 
@@ -130,7 +132,7 @@ enum exit_code app_load_options(struct app *app, struct strbuf *prompt)
     struct bn_error err;
     size_t first_word;
     const char *model = env_get(ENV_MODEL);
-    if (!config_load(app->options, warn_config, app, &err))
+    if (!config_load(app->options, show_config_remark, app, &err))
         return report_error(PROGRAM, STAGE_RUN, &err);
     if ((model && !options_set(app->options, "model", model, OPTION_FROM_ENV, &err)) ||
         !model_args_environment(app->options, &err))

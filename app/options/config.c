@@ -46,7 +46,7 @@ static bool cut_comment(char *value)
 struct line {
     const char *path;
     size_t number;
-    config_warn_fn warn;
+    config_remark_fn remark;
     void *ud;
 };
 
@@ -54,7 +54,7 @@ static void warn_line(const struct line *where, const char *text)
 {
     char sentence[440]; /* fits: path, number and text have at most 423 bytes */
     (void)snprintf(sentence, sizeof(sentence), "%.200s:%zu: %s", where->path, where->number, text);
-    where->warn(where->ud, sentence);
+    where->remark(where->ud, CONFIG_WARNING, sentence);
 }
 
 /* Warn that the line is ignored because of its name. */
@@ -96,31 +96,47 @@ static bool apply_line(struct options *o, const struct line *where, char *text,
            bn_fail_prefix(err, "%s:%zu", where->path, where->number);
 }
 
-bool config_apply(struct options *o, const char *path, struct bn_str text, config_warn_fn warn,
-                  void *ud, struct bn_error *err)
+static bool check_and_apply(struct options *o, const struct line *where, struct bn_str text,
+                            struct bn_error *err)
 {
-    struct line where = {.path = path, .warn = warn, .ud = ud};
-    for (size_t at = bn_str_bom_bytes(text); at < text.n_bytes;) {
-        char line[LINE_BYTES];
-        const char *end = memchr(text.ptr + at, '\n', text.n_bytes - at);
-        const size_t n = (end ? (size_t)(end - text.ptr) : text.n_bytes) - at;
-        where.number++;
-        if (n >= sizeof(line))
-            return bn_fail(err, BN_EARG, "%s:%zu: a line of %zu bytes is too long", path,
-                           where.number, n);
-        if (memchr(text.ptr + at, 0, n))
-            return bn_fail(err, BN_EARG, "%s:%zu: a NUL byte, so this is no UTF-8 text", path,
-                           where.number);
-        memcpy(line, text.ptr + at, n);
-        line[n] = 0;
-        if (!apply_line(o, &where, line, err))
-            return false;
-        at += n + 1;
-    }
-    return true;
+    char line[LINE_BYTES];
+    if (text.n_bytes >= sizeof(line))
+        return bn_fail(err, BN_EARG, "%s:%zu: a line of %zu bytes is too long", where->path,
+                       where->number, text.n_bytes);
+    if (memchr(text.ptr, 0, text.n_bytes))
+        return bn_fail(err, BN_EARG, "%s:%zu: a NUL byte, so this is no UTF-8 text", where->path,
+                       where->number);
+    memcpy(line, text.ptr, text.n_bytes);
+    line[text.n_bytes] = 0;
+    return apply_line(o, where, line, err);
 }
 
-bool config_load(struct options *o, config_warn_fn warn, void *ud, struct bn_error *err)
+bool config_apply(struct options *o, const char *path, struct bn_str text, config_remark_fn remark,
+                  void *ud, struct bn_error *err)
+{
+    struct line where = {.path = path, .remark = remark, .ud = ud};
+    struct bn_error last; /* of the n_errors wrong lines */
+    size_t n_errors = 0;
+    for (size_t at = bn_str_bom_bytes(text); at < text.n_bytes;) {
+        const char *end = memchr(text.ptr + at, '\n', text.n_bytes - at);
+        const size_t n = (end ? (size_t)(end - text.ptr) : text.n_bytes) - at;
+        struct bn_error line_err;
+        where.number++;
+        if (!check_and_apply(o, &where, (struct bn_str){text.ptr + at, n}, &line_err)) {
+            if (n_errors++ > 0)
+                remark(ud, CONFIG_ERROR, last.text);
+            last = line_err;
+            if (n_errors == CONFIG_MAX_ERRORS || last.code == BN_ENOMEM)
+                break;
+        }
+        at += n + 1;
+    }
+    if (n_errors > 0)
+        *err = last;
+    return n_errors == 0;
+}
+
+bool config_load(struct options *o, config_remark_fn remark, void *ud, struct bn_error *err)
 {
     const char *given = env_get(ENV_CONFIG);
     char path[PATH_BYTES];
@@ -133,7 +149,7 @@ bool config_load(struct options *o, config_warn_fn warn, void *ud, struct bn_err
         return true;
     if (!path_read_all(path, CONFIG_MAX_BYTES, &bytes, &n_bytes, err))
         return given ? bn_fail_prefix(err, "BITNET_CHAT_CONFIG") : false;
-    const bool ok = config_apply(o, path, (struct bn_str){bytes, n_bytes}, warn, ud, err);
+    const bool ok = config_apply(o, path, (struct bn_str){bytes, n_bytes}, remark, ud, err);
     mem_free(bytes);
     return ok;
 }

@@ -11,21 +11,28 @@
 #include "app/options/options.h"
 #include "engine/base/str.h"
 
-/* Receives a sentence about a line that is ignored because its name is unknown, or about a text
- * without quotes that has a comment behind it. The sentence is valid during the call. */
-typedef void (*config_warn_fn)(void *ud, const char *sentence);
+enum config_remark {
+    CONFIG_WARNING, /* a line is ignored because its name is unknown, or a text without quotes has a
+                       comment behind it */
+    CONFIG_ERROR,   /* a wrong line, if another one follows: config_apply returns the last one */
+};
+
+/* Receives a sentence about a line, which is valid during the call. */
+typedef void (*config_remark_fn)(void *ud, enum config_remark kind, const char *sentence);
+
+#define CONFIG_MAX_ERRORS 10 /* config_apply stops at this error: the file is no config file */
 
 /* Apply `text`, the contents of the file `path`, which is only named in messages. Passes `ud` to
- * `warn`. A blank line or a comment does nothing. BN_EARG: any other line without '=', a line of
+ * `remark`. A blank line or a comment does nothing. BN_EARG: any other line without '=', a line of
  * 4096 bytes or more, a NUL byte, a bad value, or an option that a config file cannot set; the
- * message has the path and the line number. BN_ENOMEM. The lines before the wrong one stay
- * applied. */
-bool config_apply(struct options *o, const char *path, struct bn_str text, config_warn_fn warn,
+ * message has the path and the line number. The lines after a wrong one are read too, so that a
+ * user sees up to CONFIG_MAX_ERRORS at once. BN_ENOMEM. */
+bool config_apply(struct options *o, const char *path, struct bn_str text, config_remark_fn remark,
                   void *ud, struct bn_error *err);
 
 /* Apply the file $BITNET_CHAT_CONFIG, which must exist, or else the file "config" in the program's
  * config directory, which may be missing. BN_EIO: the file cannot be read or has more than 1 MiB.
  * BN_ENOMEM and errors of config_apply. */
-bool config_load(struct options *o, config_warn_fn warn, void *ud, struct bn_error *err);
+bool config_load(struct options *o, config_remark_fn remark, void *ud, struct bn_error *err);
 
 #endif

@@ -51,6 +51,16 @@ class Chat(ChatCase):
         said = self.refuses(5, '-p', 'x')
         self.assertIn(f"BITNET_CHAT_CONFIG: cannot open '{self.path('none')}': No such file", said)
 
+    def test_all_errors_of_the_config_file_are_reported_at_once(self):
+        path = self.write('config', 'temp = hot\ntempp = 1\nwrap = maybe\n')
+        self.env['BITNET_CHAT_CONFIG'] = path
+        for words, n_lines in ((('-p', 'x'), 3), (('-q', '-p', 'x'), 2)):
+            done = self.chat(*words)
+            lines = done.stderr.decode().splitlines()
+            self.assertEqual((done.returncode, len(lines)), (2, n_lines), lines)
+            self.assertIn(f"bitnet-chat: {path}:1: temp 'hot': expected", lines[n_lines - 2])
+            self.assertIn(f"bitnet-chat: {path}:3: wrap 'maybe': expected", lines[n_lines - 1])
+
     def test_an_error_about_the_model_names_where_its_path_is_from(self):
         home = self.path('home')
         os.mkdir(home)

@@ -24,6 +24,8 @@ struct fixture {
     struct bn_error err;
     size_t n_warnings;
     char warning[400]; /* the last one */
+    size_t n_errors;
+    char errors[4000]; /* those that config_apply has not returned, each with a newline */
 };
 
 static int set_up(void **state)
@@ -42,18 +44,25 @@ static int tear_down(void **state)
     return 0;
 }
 
-static void keep_warning(void *ud, const char *sentence)
+static void keep_remark(void *ud, enum config_remark kind, const char *sentence)
 {
     struct fixture *f = ud;
+    const size_t n = strlen(f->errors);
+    if (kind == CONFIG_ERROR) {
+        f->n_errors++;
+        (void)snprintf(f->errors + n, sizeof(f->errors) - n, "%s\n", sentence);
+        return;
+    }
     f->n_warnings++;
     (void)snprintf(f->warning, sizeof(f->warning), "%s", sentence);
 }
 
 static bool apply_bytes(struct fixture *f, const char *text, size_t n_bytes)
 {
-    f->n_warnings = 0;
+    f->n_warnings = f->n_errors = 0;
+    f->errors[0] = 0;
     f->err = (struct bn_error){0};
-    return config_apply(f->o, "file", (struct bn_str){text, n_bytes}, keep_warning, f, &f->err);
+    return config_apply(f->o, "file", (struct bn_str){text, n_bytes}, keep_remark, f, &f->err);
 }
 
 static bool apply(struct fixture *f, const char *text)
@@ -159,6 +168,25 @@ static void an_unknown_name_is_a_warning_with_a_near_name(void **state)
     assert_string_equal(f->warning, "file:1: there is no option 'nonsense'");
 }
 
+static void all_wrong_lines_are_reported(void **state)
+{
+    struct fixture *f = *state;
+    assert_false(apply(f, "temp = hot\nwrap = on\nnonsense = 1\ncolor = red\nno equals\n"));
+    assert_string_equal(f->errors, "file:1: temp 'hot': expected a number from 0 to 100\n"
+                                   "file:4: color 'red': expected auto or never\n");
+    assert_string_equal(f->err.text, "file:5: expected name = value");
+    assert_int_equal(f->n_warnings, 1); /* of the unknown name */
+    assert_true(options_flag(f->o, "wrap"));
+}
+
+static void a_file_that_is_no_config_file_has_few_errors(void **state)
+{
+    struct fixture *f = *state;
+    assert_false(apply(f, "a\nb\nc\nd\ne\nf\ng\nh\ni\nj\nk\nl\n"));
+    assert_int_equal(f->n_errors, CONFIG_MAX_ERRORS - 1);
+    assert_string_equal(f->err.text, "file:10: expected name = value");
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 
 int main(void)
@@ -169,6 +197,8 @@ int main(void)
         TEST(a_quote_that_is_not_closed_is_a_warning),
         TEST(a_text_that_loses_a_comment_is_a_warning),
         TEST(the_name_of_a_flag_may_begin_with_no),
+        TEST(all_wrong_lines_are_reported),
+        TEST(a_file_that_is_no_config_file_has_few_errors),
         TEST(an_unknown_name_is_a_warning_with_a_near_name),
         TEST(a_byte_order_mark_is_skipped_and_a_nul_refused),
     };
