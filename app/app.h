@@ -64,9 +64,6 @@ enum exit_code app_open_saved(struct app *app);
  * caller has closed the painter, and signal handlers use the pipe until the program ends. */
 void app_close(struct app *app);
 
-/* Show the warnings among the notes in the open painter, and with --verbose all notes. */
-void app_show_notes(struct app *app, const struct bn_notes *notes);
-
 /* Run the event loop until app_end_now or app_end_after_turn ends it. Then finish the jobs of the
  * worker, unless the exit code is an error or a turn still runs, and close the files of the chat in
  * any case (chat_close_files). Returns the exit code. */

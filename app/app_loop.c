@@ -67,7 +67,8 @@ static void switch_painter(struct app *app)
     app->next_painter = NULL;
 }
 
-void app_show_notes(struct app *app, const struct bn_notes *notes)
+/* Show the warnings among the notes, and with --verbose all notes. */
+static void show_notes(struct app *app, const struct bn_notes *notes)
 {
     for (size_t i = 0; i < notes->n; i++)
         if (notes->items[i].kind == BN_NOTE_WARNING)
@@ -161,7 +162,7 @@ static void show_weight_notes(struct app *app)
     if (names.n_bytes > 0 && app->is_interactive)
         ui_notice(&app->ui, TONE_NOTE, "repaired in memory: %s", strbuf_text(&names));
     strbuf_finish(&names);
-    app_show_notes(app, &app->model_notes);
+    show_notes(app, &app->model_notes);
     for (size_t i = 0; i < app->model_notes.n; i++) {
         const struct bn_note *note = &app->model_notes.items[i];
         bn_notes_add(&app->model.notes, note->kind, note->id, "%s", note->text);
@@ -181,6 +182,8 @@ static void on_loaded(struct app *app)
     const struct bn_model_info *info = worker_info(app->worker);
     const size_t n_ctx = worker_n_ctx(app->worker);
     chat_log_loaded(&app->log, app->model.name, info, n_ctx, &app->model_notes);
+    /* Not earlier: of a model that cannot be loaded, the user should see the error only. */
+    show_notes(app, &app->model.notes);
     show_weight_notes(app);
     const char *const limit = model_sheet_ctx_limit(info, n_ctx);
     char trained[100] = "";
@@ -211,6 +214,8 @@ static void write_files(struct app *app)
  * screen after the program has ended. */
 static void report_load_failure(struct app *app, const struct bn_error *err)
 {
+    if (options_flag(app->options, "verbose")) /* on_loaded shows them otherwise */
+        show_notes(app, &app->model.notes);
     app->ui.ops->close(&app->ui, UI_CLOSE_END);
     const enum exit_code code = report_error(PROGRAM, STAGE_LOAD, err);
     /* EXIT_CONTEXT tells a script that its prompt is too long; a failure to load never means it. */

@@ -305,7 +305,6 @@ static enum exit_code run_chat(struct app *app)
         const unsigned ends = signals_raised() & (SIGNAL_TERMINATE | SIGNAL_HANGUP);
         return ends ? signals_exit_code(ends) : report_error(PROGRAM, STAGE_RUN, &err);
     }
-    app_show_notes(app, &app->model.notes);
     return app_run(app);
 }
 

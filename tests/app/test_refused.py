@@ -66,10 +66,26 @@ class Refused(ProgramCase):
         yield (self.make('norm_in.gguf', '--extra', 'blk.0.norm_in.weight'), 'BitNet embeddings')
         yield (self.make('other.gguf', '--extra', 'blk.0.ffn_new.weight'), 'Other architectures')
 
+    def base_model(self, path):
+        """The file without a chat template, and without the token by which a built-in one is chosen."""
+        with open(path, 'rb') as file:
+            data = file.read()
+        for old, new in ((b'tokenizer.chat_template', b'tokenizer.none_template'), (b'<|eot_id|>', b'<|eod_id|>')):
+            self.assertIn(old, data)
+            data = data.replace(old, new)
+        return self.write('base.gguf', data)
+
+    def test_a_base_model_that_cannot_run_has_one_line_with_its_path(self):
+        path = self.base_model(self.with_type(39))
+        self.assertTrue(self.refusal(path).startswith(f"bitnet-chat: {path}: tensor 'blk.0"), self.refusal(path))
+        done = self.run_program('-v', '-p', 'hi', '-m', path)
+        self.assertIn(b'base model: plain text completion', done.stderr)  # explains how the file was read
+
     def test_each_line_names_its_row(self):
         named = set()
         for path, row in self.refused_models():
             line = self.refusal(path)
+            self.assertEqual(line.count(path), 1, line)
             self.assertTrue(line.endswith(f": see models.md of the documentation, row '{row}'\n"), line)
             self.assertLess(len(line), 600)
             named.add(row)

@@ -189,6 +189,13 @@ static bool open_chat_seq(struct generator *g, const struct bn_session_config *s
     return open_seq(g->model, &cfg, &g->seq, err);
 }
 
+/* If the reason is the file, put its path before the text of the error. */
+static void name_file(const struct bn_file *file, struct bn_error *err)
+{
+    if (bn_file_path(file)[0] && (err->code == BN_EFORMAT || err->code == BN_EUNSUPPORTED))
+        (void)bn_fail_prefix(err, "%s", bn_file_path(file));
+}
+
 bool generator_open(const struct bn_file *file, const struct bn_model_config *cfg,
                     const struct bn_session_config *session, struct generator **out,
                     struct bn_error *err)
@@ -202,6 +209,7 @@ bool generator_open(const struct bn_file *file, const struct bn_model_config *cf
                                          .n_vocab = bn_model_info(g->model)->n_vocab,
                                          .n_ubatch = bn_model_info(g->model)->n_ubatch},
                    &g->spec, err)) {
+        name_file(file, err);
         generator_close(g);
         return false;
     }
