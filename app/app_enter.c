@@ -104,8 +104,8 @@ static void request_painter(struct app *app, const char *name)
             app->next_painter = app->painters[i];
 }
 
-/* At a terminal, refuse once to end the program if the last turns would be lost: the user has named
- * a file for them, and may save the chat elsewhere. */
+/* At a terminal, refuse once to end the program if the last turns would be lost: the user may save
+ * the chat elsewhere. */
 static bool refuse_end(struct app *app)
 {
     struct bn_error err;

@@ -140,10 +140,10 @@ void chat_status(const struct chat *c, struct status *out);
 /* Write the conversation to the files that this chat has: its named chat and its last conversation.
  * False: a file could not be written. Of each of the two files only the first failure is shown. */
 bool chat_save(struct chat *c);
-/* Whether the conversation stays if the program ends now: write it to the named chat or, if this
- * fails, to last.json. Also true if the chat has no name, because then the user has not asked for a
- * file. False: *err says why the named chat, or one that chat_pause_named has left, could not be
- * written, and nothing was shown. */
+/* Whether the conversation stays if the program ends now: write it to the named chat or, if there
+ * is none or this fails, to last.json. Also true if the chat has neither file, as with --private.
+ * False: *err says why the named chat, one that chat_pause_named has left, or last.json could not
+ * be written, and nothing was shown. */
 bool chat_is_kept(struct chat *c, struct bn_error *err);
 /* Detach the named chat: later turns are not written to it. Its journal becomes part of its file.
  * Call chat_save first, if the conversation has changed since. False: the file could not be

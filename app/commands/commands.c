@@ -118,9 +118,9 @@ const struct command command_table[] = {
      "returns to the ordinary screen. F2 switches between them.",
      ARGS_WORDS, cmd_ui},
     {"quit", "bye exit q", "", "end the program",
-     "/quit ends the program, as Ctrl-D on an empty line does. If neither the named chat nor the "
-     "last conversation can be saved, at a terminal only the second /quit or Ctrl-D ends the "
-     "program.",
+     "/quit ends the program, as Ctrl-D on an empty line does. If the conversation can be saved "
+     "neither under a name nor as the last conversation, at a terminal only the second /quit or "
+     "Ctrl-D ends the program.",
      ARGS_NONE, cmd_quit},
     {0},
 };

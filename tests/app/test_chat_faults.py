@@ -20,6 +20,8 @@ class Faults(TerminalCase):
         self.assertIn(b'one', self.ask(terminal, 'x'))
         self.assertIn(b'two', self.ask(terminal, 'y'))
         self.assertEqual(terminal.seen.count(b'the chat continues unsaved'), n_warnings, terminal.seen)
+        # The first /quit is refused, so that the user can save the chat in another place.
+        self.ask(terminal, '/quit', until=rb'last\s+turns\s+are\s+not\s+saved(?s:.*)without\s+them')
         terminal.send(b'\x04')
         self.left_clean(terminal, 0)
 

@@ -79,6 +79,7 @@ class WaysOut(TerminalCase):
             terminal.send(b'y\r')
             terminal.expect(b'two')
             terminal.process.send_signal(signal.SIGXFSZ)
+            self.says_in(terminal, b'/quit\r', rb'without\s+them')  # refused once: the turns are not saved
             self.leave(terminal)
 
     def test_the_banner_names_a_context_limited_by_memory(self):
