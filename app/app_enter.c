@@ -72,8 +72,8 @@ bool app_send_message(struct app *app, struct bn_str text)
     bool ok = input_clean("the message", text, &clean, &bad_at, &err) &&
               compose(app, strbuf_str(&clean), &message, &err);
     if (!ok) {
-        /* The flag is about an earlier message. turn_failed must not give its advice. */
-        app->chat.turn.is_too_long = false;
+        /* The flags are about an earlier message. turn_failed must not give its advice. */
+        app->chat.turn.is_too_long = app->chat.turn.is_system_too_long = false;
         app->ui.ops->turn_failed(&app->ui, &err);
     }
     ok = ok && send_composed(app, strbuf_str(&message), strbuf_str(&clean), n_files);

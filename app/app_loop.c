@@ -181,6 +181,7 @@ static void on_loaded(struct app *app)
 {
     const struct bn_model_info *info = worker_info(app->worker);
     const size_t n_ctx = worker_n_ctx(app->worker);
+    struct bn_error system_err;
     chat_log_loaded(&app->log, app->model.name, info, n_ctx, &app->model_notes);
     /* Not earlier: of a model that cannot be loaded, the user should see the error only. */
     show_notes(app, &app->model.notes);
@@ -199,6 +200,9 @@ static void on_loaded(struct app *app)
     if (app->model.is_demo)
         ui_notice(&app->ui, TONE_NOTE, DEMO_NOTICE "%s", (double)info->n_params / 1e6,
                   app->is_interactive ? DEMO_HINT : "");
+    if (app->is_interactive &&
+        !chat_check_system(&app->chat, app->chat.transcript.now.system, &system_err))
+        ui_notice(&app->ui, TONE_WARNING, "%s; /system off removes it", system_err.text);
     if (info->n_ctx_train > 0 && n_ctx > info->n_ctx_train)
         ui_notice(&app->ui, TONE_WARNING, CONTEXT_NOTICE, n_ctx, info->n_ctx_train);
 }

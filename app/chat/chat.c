@@ -162,6 +162,14 @@ struct attachment_room chat_room(const struct chat *c)
                                     limits.n_ctx};
 }
 
+bool chat_check_system(const struct chat *c, struct bn_str system, struct bn_error *err)
+{
+    if (chat_n_ctx(c) == 0)
+        return true;
+    const struct prompt_limits limits = next_limits(c);
+    return prompt_check_system(&c->maker, system, &limits, err);
+}
+
 void chat_update_n_used(struct chat *c)
 {
     struct bn_error ignored;
@@ -206,8 +214,13 @@ static bool fit(struct chat *c, const struct options *settings, struct prompt *o
     turn->overflow = limits.overflow;
     turn->n_skipped_before = c->transcript.now.n_skipped;
     if (!prompt_fit(&maker, &c->transcript.now, turn->mode, &limits, &fitted, &turn->is_too_long,
-                    err))
+                    err)) {
+        /* If the system message is the reason, the error is about it. */
+        turn->is_system_too_long =
+            turn->is_too_long &&
+            !prompt_check_system(&maker, c->transcript.now.system, &limits, err);
         return false;
+    }
     turn->n_turns = c->transcript.now.n - c->transcript.now.n_skipped;
     if (limits.overflow == OVERFLOW_KEEP_FIRST && c->transcript.now.n_skipped > 0)
         turn->n_turns++; /* the first one, which n_skipped counts too */

@@ -94,6 +94,9 @@ bool chat_edit_again(struct chat *c, const struct exchange *e);
 /* Call this after undo or redo. Removes the files that chat_edit_again has attached for a message
  * that is part of the conversation again. */
 void chat_detach_returned(struct chat *c);
+/* Check that the context has space for a message after this system message. BN_ECONTEXT: it has
+ * none. True while the model loads. */
+bool chat_check_system(const struct chat *c, struct bn_str system, struct bn_error *err);
 /* The space that the next message and its files have in the context. */
 struct attachment_room chat_room(const struct chat *c);
 /* Answer the last question again, or continue its answer. The chat must not be busy. BN_EARG: there

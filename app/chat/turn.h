@@ -36,6 +36,7 @@ struct turn {
     enum prompt_overflow overflow; /* how this turn handles a full context */
     bool starts_in_thought;        /* the prompt opened a thought */
     bool is_too_long;              /* the turn failed: its message alone does not fit */
+    bool is_system_too_long;       /* part of is_too_long: the system message leaves no space */
     bool is_stopping;              /* a stop was requested */
     bool lost_token;               /* no memory for a token or its alternatives: incomplete */
     size_t n_failed_before;        /* strbuf_n_failed at the start; see turn_is_complete */

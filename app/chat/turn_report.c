@@ -135,6 +135,8 @@ const char *turn_end_notice(const struct turn *turn)
 const char *turn_fail_notice(const struct turn *turn, const struct bn_error *err,
                              const char *saved_in)
 {
+    if (err->code == BN_ECONTEXT && turn->is_system_too_long)
+        return "shorten the system message (/system off removes it), or start with a larger --ctx";
     if (err->code == BN_ECONTEXT && turn->is_too_long)
         return "shorten the message, or start with a larger --ctx";
     if (err->code == BN_ECONTEXT)

@@ -77,7 +77,8 @@ bool cmd_system(struct command_host *host, struct bn_str args)
         host->ui->ops->notice(host->ui, TONE_PLAIN, t->now.system);
         return true;
     }
-    bool ok = is_off || read_system(args, &text, &err);
+    bool ok = is_off || (read_system(args, &text, &err) &&
+                         chat_check_system(host->chat, strbuf_str(&text), &err));
     if (!ok) {
         (void)command_fail_file(host, &err);
     } else if (!transcript_set_system(t, strbuf_str(&text))) {

@@ -186,24 +186,47 @@ static bool ask_empty(const struct transcript_state *s, struct exchange *empty,
     return true;
 }
 
-size_t prompt_room(const struct prompt_maker *m, const struct transcript_state *s,
-                   const struct prompt_limits *limits)
+/* The number of ids of the prompt with an empty message more, without the turns that
+ * limits->overflow permits to leave out. Errors of prompt_encode. */
+static bool count_empty(const struct prompt_maker *m, const struct transcript_state *s,
+                        const struct prompt_limits *limits, size_t *out, struct bn_error *err)
 {
     struct exchange empty = {0};
     struct transcript_state asked;
     struct prompt p = {0};
-    struct bn_error ignored; /* the result is then 0 */
     if (!ask_empty(s, &empty, &asked))
-        return 0;
+        return bn_fail(err, BN_ENOMEM, "out of memory for the prompt");
     if (limits->overflow != OVERFLOW_STOP)
         asked.n_skipped = s->n;
     struct prompt_window w = prompt_window_of(&asked, limits->overflow);
     w.mode = PROMPT_ANSWER;
-    const bool ok = prompt_encode(m, &asked, &w, &p, &ignored);
-    const size_t n = ok ? p.ids.n : SIZE_MAX;
+    const bool ok = prompt_encode(m, &asked, &w, &p, err);
+    *out = p.ids.n;
     prompt_finish(&p);
     mem_free(asked.items);
+    return ok;
+}
+
+size_t prompt_room(const struct prompt_maker *m, const struct transcript_state *s,
+                   const struct prompt_limits *limits)
+{
+    size_t n;
+    struct bn_error ignored; /* the result is then 0 */
+    if (!count_empty(m, s, limits, &n, &ignored))
+        return 0;
     return most_ids(limits) > n ? most_ids(limits) - n : 0;
+}
+
+bool prompt_check_system(const struct prompt_maker *m, struct bn_str system,
+                         const struct prompt_limits *limits, struct bn_error *err)
+{
+    const struct transcript_state alone = {.system = system};
+    size_t n;
+    struct bn_error ignored; /* sending a message reports it */
+    return system.n_bytes == 0 || !count_empty(m, &alone, limits, &n, &ignored) ||
+           n < most_ids(limits) ||
+           prompt_fail_context("the system message with its template", n, limits->n_reserve,
+                               limits->n_ctx, err);
 }
 
 size_t prompt_next_drop(const struct prompt_maker *m, const struct transcript_state *s,

@@ -57,6 +57,11 @@ bool prompt_fail_context(const char *what, size_t n_ids, size_t n_reserve, size_
 size_t prompt_room(const struct prompt_maker *m, const struct transcript_state *s,
                    const struct prompt_limits *limits);
 
+/* Check that the context has space for a message after this system message. BN_ECONTEXT: it has
+ * none. True also if the prompt cannot be encoded (sending a message then reports the error). */
+bool prompt_check_system(const struct prompt_maker *m, struct bn_str system,
+                         const struct prompt_limits *limits, struct bn_error *err);
+
 /* The number of turns that prompt_fit will leave out for the next message, however short it is. 0:
  * the conversation fits, or prompt_fit will fail. */
 size_t prompt_next_drop(const struct prompt_maker *m, const struct transcript_state *s,

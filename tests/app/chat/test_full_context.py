@@ -95,6 +95,22 @@ class FullContext(ChatCase):
             self.assertNotIn('forget', text)
             self.assertEqual(done.stdout, b'ok\n\nok\n')
 
+    def test_a_system_message_that_is_too_long_is_refused(self):
+        self.fake('ok', n_ctx=400)
+        path = self.write('long.txt', 's' * 500)
+        done = self.chat('-i', '--keep-going', stdin=f'/system be brief\n/system @{path}\n/system\none'.encode())
+        text = done.stderr.decode()
+        self.assertEqual((done.returncode, done.stdout), (2, b'ok\n'), text)
+        self.assertRegex(text, r'the system message with its template has 5\d\d tokens')
+        self.assertIn('be brief', text)  # stays
+
+    def test_the_error_of_a_long_system_message_names_it(self):
+        """A message that is too long beside a short system message is still the reason itself."""
+        self.fake('ok', n_ctx=400)
+        for system, message, said in (('s' * 500, 'one', 'the system message with its template has 5'),
+                                      ('be brief', 'x' * 500, 'the prompt has 5')):
+            self.assertIn(said, self.refuses(4, '-s', system, '-p', message))
+
     def test_undo_of_a_large_message_brings_the_dropped_turns_back(self):
         self.fake('one', 'two', 'three', 'four')
         for lines in (('/undo', 'ccc', '/dump'), ('/edit 3', 'ccc', '/dump')):
@@ -172,6 +188,16 @@ class FullContext(ChatCase):
 
 
 class FullTerminal(TerminalCase):
+    def test_a_system_message_that_is_too_long_is_a_warning_of_the_start(self):
+        self.fake('ok', n_ctx=400)
+        for words in PAINTERS:
+            terminal = self.ready('-s', 's' * 500, *words)
+            self.assertRegex(terminal.seen, rb'system\s+message(?s:.*)400;\s+/system\s+off\s+removes\s+it')
+            self.says_in(terminal, b'one\r', rb'shorten\s+the\s+system\s+message')
+            self.says_in(terminal, b'\x15/system off\r', b'removed')
+            self.says_in(terminal, b'two\r', rb'\[\d+ tok')
+            self.leave(terminal)
+
     def test_the_status_row_counts_a_loaded_chat(self):
         path = self.path('loaded.json')
         self.fake('a' * 100)
