@@ -331,6 +331,23 @@ bool cmd_clear(struct command_host *host, struct bn_str args)
     return true;
 }
 
+/* Whether the model no longer reads the first n turns, because they were dropped automatically. */
+static bool are_left_out(const struct command_host *host, size_t n)
+{
+    const struct prompt_window w = chat_window(host->chat);
+    return w.n_first == 0 && n <= w.n_skipped;
+}
+
+/* The turns that /forget has removed were left out already. Tell how many more have to go until the
+ * context has more space. */
+static void show_nothing_freed(struct command_host *host)
+{
+    ui_notice(host->ui, TONE_NOTE,
+              "the context had dropped this already, so no space is free; /forget %zu also removes "
+              "the oldest turn that is in it",
+              chat_window(host->chat).n_skipped + 1);
+}
+
 bool cmd_forget(struct command_host *host, struct bn_str args)
 {
     struct transcript *t = &host->chat->transcript;
@@ -341,9 +358,12 @@ bool cmd_forget(struct command_host *host, struct bn_str args)
     if (!command_number(host, args, 1, SIZE_MAX / 100, &n)) /* the largest allowed max */
         return false;
     n = size_min(n, t->now.n); /* as /undo, which also stops when nothing is left */
+    const bool were_left_out = are_left_out(host, n);
     if (!transcript_forget(t, n))
         return fail_memory(host);
     (void)snprintf(action, sizeof(action), "%zu forgotten", n);
     finish_change(host, action);
+    if (were_left_out)
+        show_nothing_freed(host);
     return true;
 }

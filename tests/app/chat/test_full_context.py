@@ -111,6 +111,24 @@ class FullContext(ChatCase):
                                       ('be brief', 'x' * 500, 'the prompt has 5')):
             self.assertIn(said, self.refuses(4, '-s', system, '-p', message))
 
+    def test_forget_says_that_dropped_turns_free_no_space(self):
+        self.fake('a' * 40, n_ctx=600)
+
+        def said(*commands):
+            lines = [*(f'question {i:2}' for i in range(12)), *commands, '/context']
+            text = self.chat('-i', '--overflow', 'drop', stdin='\n'.join(lines).encode()).stderr.decode()
+            return text, int(re.search(r'in all +(\d+) tok', text)[1])
+        text, n_used = said()
+        n_dropped = int(re.search(r'dropped so far: (\d+)', text)[1])
+        self.assertGreater(n_dropped, 2)
+        for n in (1, n_dropped):
+            text, n_left = said(f'/forget {n}')
+            self.assertEqual(n_left, n_used)
+            self.assertIn(f'so no space is free; /forget {n_dropped - n + 1} also removes the oldest turn', text)
+        text, n_left = said('/forget', f'/forget {n_dropped}')  # as the first notice suggests
+        self.assertLess(n_left, n_used)
+        self.assertEqual(text.count('no space is free'), 1)
+
     def test_undo_of_a_large_message_brings_the_dropped_turns_back(self):
         self.fake('one', 'two', 'three', 'four')
         for lines in (('/undo', 'ccc', '/dump'), ('/edit 3', 'ccc', '/dump')):
