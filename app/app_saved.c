@@ -45,6 +45,16 @@ static void open_free_slot(struct app *app, struct bn_error *err)
             return;
 }
 
+/* Note for a warning, once, that the chat has no file, because there is no directory for it. */
+static void note_no_place(struct app *app, const struct bn_error *why)
+{
+    for (size_t i = 0; i < app->model.notes.n; i++)
+        if (strcmp(app->model.notes.items[i].id, "no_place") == 0)
+            return;
+    bn_notes_add(&app->model.notes, BN_NOTE_WARNING, "no_place", "%s: this chat is not saved",
+                 why->text);
+}
+
 /* Set up the store, and choose the files of the last conversation and of the input history. With
  * --private there are none. Without a state directory there are none either, and if this chat needs
  * one of them, a single warning is shown. */
@@ -67,8 +77,7 @@ static void choose_paths(struct app *app)
         !path_of(PATH_STATE, "history", app->terminal.history.path, &path_error))
         app->terminal.history.path[0] = 0;
     if (path_error.code)
-        bn_notes_add(&app->model.notes, BN_NOTE_WARNING, "no_place", "%s: this chat is not saved",
-                     path_error.text);
+        note_no_place(app, &path_error);
 }
 
 /* ---- reading ---- */
@@ -219,6 +228,16 @@ static enum exit_code offer_copy(struct app *app, const char *path, const char *
     return EXIT_DONE;
 }
 
+/* There is no directory for the named chat of --session. A user can chat nevertheless; a script
+ * must not lose its conversation. */
+static enum exit_code continue_without_place(struct app *app, const struct bn_error *why)
+{
+    if (!app->is_interactive)
+        return report_error(PROGRAM, STAGE_RUN, why);
+    note_no_place(app, why);
+    return EXIT_DONE;
+}
+
 /* Open or create the named chat of --session. --load takes any path, but --session might create a
  * file, so a path must end in .json. */
 static enum exit_code open_named(struct app *app, const char *name)
@@ -230,7 +249,10 @@ static enum exit_code open_named(struct app *app, const char *name)
     if (strchr(name, '/') && !path_ends_with(name, ".json"))
         return report_fail(PROGRAM, EXIT_USAGE,
                            "--session '%s': a name has no slash, and a file ends in .json", name);
-    if (!store_path(name, path, &err) || !store_has_folder(path, &err))
+    if (!store_path(name, path, &err))
+        return err.code == BN_EIO ? continue_without_place(app, &err)
+                                  : report_error(PROGRAM, STAGE_RUN, &err);
+    if (!store_has_folder(path, &err))
         return report_error(PROGRAM, STAGE_RUN, &err);
     const bool is_free = store_open(f, path, holder);
     if (!is_free)

@@ -4,6 +4,7 @@ test_chat_faults.py CHAT MAKE_MODEL: without a home, with a full disk and with t
 chat continues and files stay complete. With a scripted generator.
 """
 import os
+import re
 import subprocess
 
 from support.program_case import PROGRAM, main
@@ -34,6 +35,18 @@ class Faults(TerminalCase):
         self.assertIn(b'two', self.ask(terminal, 'y'))
         terminal.send(b'\x04')
         self.left_clean(terminal, 0)
+
+    def test_without_a_home_a_named_chat_goes_on_with_one_warning(self):
+        self.fake('one', 'two')
+        del self.env['HOME']
+        for words in ((), ('--private',)):
+            terminal = self.open('--session', 'talk', *words)
+            terminal.expect(rb'loaded in')
+            self.assertIn(b'one', self.ask(terminal, 'x'))
+            self.assertIn(b'two', self.ask(terminal, 'y'))
+            self.assertEqual(len(re.findall(rb'HOME\s+is\s+set:\s+this\s+chat\s+is\s+not\s+saved', terminal.seen)), 1)
+            terminal.send(b'\x04')
+            self.left_clean(terminal, 0)
 
     def test_without_a_home_a_chat_that_must_be_read_is_exit_5(self):
         self.fake('one')
