@@ -89,7 +89,7 @@ static void add_overflow(struct command_host *host, struct strbuf *text)
     else
         strbuf_addf(text,
                     "\nwhen it is full: the oldest turns%s are dropped until %lld %% are in use"
-                    " (/set overflow)",
+                    " (/set overflow-to)",
                     n_first ? " except the first" : "",
                     (long long)options_int(host->options, "overflow-to"));
     if (n_out > 0)

@@ -206,7 +206,7 @@ static const struct option interface_rows[] = {
     {.name = "history", .kind = OPTION_FLAG, .advanced = true, .places = EVERYWHERE,
      .fallback = "on", .help = "save the input in the history file"},
     {.name = "thoughts", .kind = OPTION_FLAG, .advanced = true, .places = EVERYWHERE,
-     .fallback = "on", .help = "show the thoughts of the model before its answer"},
+     .fallback = "on", .help = "show what the model thinks before its answer; see --think"},
     {.name = "quiet", .letter = 'q', .kind = OPTION_FLAG, .places = OPTION_AT_START,
      .help = "no banner and no notices, only errors"},
     {.name = "verbose", .letter = 'v', .kind = OPTION_FLAG, .advanced = true,

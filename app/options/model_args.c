@@ -134,7 +134,7 @@ static const struct option template_rows[] = {
     {.name = "think", .kind = OPTION_CHOICE, .advanced = true,
      .places = OPTION_AT_START | OPTION_BY_SET,
      .choices = "on|off|auto", .fallback = "auto",
-     .help = "thoughts before the answer; auto: off for qwen3, else by the template"},
+     .help = "think before the answer; auto: off for qwen3, else by the template"},
 };
 /* clang-format on */
 const struct option_table model_template_options = OPTION_TABLE("Model", template_rows);

@@ -92,7 +92,7 @@ bool prompt_fail_context(const char *what, size_t n_ids, size_t n_reserve, size_
         return bn_fail(err, BN_ECONTEXT, "%s has %zu tokens, but the context has only %zu", what,
                        n_ids, n_ctx);
     return bn_fail(err, BN_ECONTEXT,
-                   "%s has %zu tokens and the answer needs at least %zu, but the context has only "
+                   "%s has %zu tokens and %zu stay free for the answer, but the context has only "
                    "%zu",
                    what, n_ids, n_reserve, n_ctx);
 }

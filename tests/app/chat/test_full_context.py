@@ -62,7 +62,7 @@ class FullContext(ChatCase):
         self.assertNotIn('answer 0 ', dump)
         self.assertIn('question 29', dump)
         self.assertIn('1 (no longer in the context)> question 0', text)
-        self.assertIn('when it is full: the oldest turns are dropped until 60 % are in use', text)
+        self.assertIn('when it is full: the oldest turns are dropped until 60 % are in use (/set overflow-to)', text)
 
     def test_keep_first_also_keeps_the_first_turn(self):
         dump, text = self.context_after('--overflow', 'keep-first')
@@ -90,7 +90,7 @@ class FullContext(ChatCase):
             done = self.chat('-i', '--overflow', policy, stdin=b'one\ntwo\n' + b'x' * 500)
             text = done.stderr.decode()
             self.assertEqual(done.returncode, 4, text)
-            self.assertRegex(text, r'the prompt has 5\d\d tokens and the answer needs at least 50, '
+            self.assertRegex(text, r'the prompt has 5\d\d tokens and 50 stay free for the answer, '
                                    r'but the context has only 400')
             self.assertNotIn('forget', text)
             self.assertEqual(done.stdout, b'ok\n\nok\n')
@@ -157,7 +157,7 @@ class FullContext(ChatCase):
         for policy, settings in (('drop', 'overflow=stop'), ('stop', '')):
             code, text, answer = retry(policy, settings)
             self.assertEqual(code, 2, text)
-            self.assertIn('the answer needs at least 50, but the context has only 600', text)
+            self.assertIn('50 stay free for the answer, but the context has only 600', text)
             self.assertEqual(answer, 'a' * 15)
         for policy, settings, n_dropped in (('stop', 'overflow=drop', 5), ('drop', '', 5),
                                             ('drop', 'overflow-to=20', 10)):
