@@ -241,6 +241,12 @@ class Commands(ChatCase):
         self.assertIn('nothing to be undone', self.script('/undo', code=2))
         self.assertIn('nothing to be redone', self.script('a', '/undo', 'b', '/redo', code=2))
 
+    def test_undo_restores_the_system_message_only_of_a_command(self):
+        self.fake('one')
+        for command, system in (('', 'c'), ('/forget', 'b'), ('/retry', 'b'), ('/clear', 'b')):
+            lines = [line for line in ('/system a', 'x', '/system b', command, '/system c', '/undo', '/system') if line]
+            self.assertEqual(self.script(*lines).splitlines()[-2], system, command)
+
     def test_clear_forget_and_edit_can_be_undone(self):
         self.fake('1', '2', '3')
         self.script('a', 'b', '/clear')
