@@ -89,9 +89,9 @@ bool command_number(struct command_host *host, struct bn_str args, size_t fallba
 const char *command_setting(const char *typed);
 
 /* Set a setting of `o` to the text of a user. options_find must find the name. "default" resets it.
- * "off" removes all values of an option that can have several, "random" the seed. Any text may be in
- * double quotes (option_unquote), and is no such word then. BN_EARG: the value names a token that
- * the vocabulary does not have. Errors of options_set and options_reset. */
+ * "off" removes all values of an option that can have several, "random" the seed. Any text may be
+ * in double quotes (option_unquote), and is no such word then. BN_EARG: the value names a token
+ * that the vocabulary does not have. Errors of options_set and options_reset. */
 bool command_assign(const struct command_host *host, struct options *o, const char *name,
                     const char *value, struct bn_error *err);
 
