@@ -80,7 +80,7 @@ static bool shows_progress(const struct batch *b)
     return !options_flag(b->options, "quiet") && !options_flag(b->options, "plain");
 }
 
-/* The engine calls this while the model loads, and between the micro-batches of a prompt. */
+/* The engine calls this while the model loads, and while it evaluates a prompt. */
 static void on_progress(void *ud, size_t n_done, size_t n_total)
 {
     struct batch *const b = ud;

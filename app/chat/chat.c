@@ -53,12 +53,22 @@ static double live_rate(const struct chat *c)
     return span >= RATE_MIN_SECONDS ? (double)n_back / span : 0;
 }
 
+/* Tokens of the prompt that are read so far, those of earlier turns included. c->n_used counts them
+ * only when the answer begins. 0 outside of prefill. */
+static size_t n_read(const struct chat *c)
+{
+    const struct turn *turn = &c->turn;
+    const bool is_reading = c->phase == CHAT_PREFILL && turn->prefill.n_total > 0;
+    return is_reading ? turn->n_prompt - turn->prefill.n_total + turn->prefill.n_done : 0;
+}
+
 void chat_status(const struct chat *c, struct status *out)
 {
     const struct turn *turn = &c->turn;
     out->n_ctx = chat_n_ctx(c);
     /* If there are more tokens than the context has room for, the next message drops turns. */
-    out->n_used = out->n_ctx > 0 ? size_min(c->n_used, out->n_ctx) : c->n_used;
+    const size_t n_used = size_max(c->n_used, n_read(c));
+    out->n_used = out->n_ctx > 0 ? size_min(n_used, out->n_ctx) : n_used;
     out->rate = 0;
     out->n_done = out->n_total = 0;
     out->unsaved = c->transcript.unsaved;
@@ -74,8 +84,8 @@ void chat_status(const struct chat *c, struct status *out)
         break;
     case CHAT_PREFILL:
         out->state = turn->is_stopping ? STATUS_STOPPING : STATUS_READING;
-        out->n_done = turn->n_prefilled;
-        out->n_total = turn->n_to_prefill;
+        out->n_done = turn->prefill.n_done;
+        out->n_total = turn->prefill.n_total;
         out->seconds_left = turn_seconds_left(turn, clock_seconds());
         break;
     case CHAT_GENERATING:
@@ -354,7 +364,6 @@ bool chat_start_turn(struct chat *c, const struct options *settings, struct bn_e
         return false;
     if (c->turn.n_dropped > 0)
         show_dropped(c);
-    c->turn.prefill_begun = clock_seconds();
     c->phase = CHAT_PREFILL;
     return true;
 }

@@ -278,7 +278,7 @@ void chat_event(struct chat *c, struct worker_event *event)
         on_loaded(c);
         break;
     case WORKER_PREFILL:
-        turn_prefilled(&c->turn, event->n_done, event->n_total, event->time);
+        turn_prefilled(&c->turn, &event->prefill);
         break;
     case WORKER_TOKEN:
         on_token(c, event);

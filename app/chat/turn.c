@@ -43,33 +43,36 @@ void turn_settings(struct turn *turn, const struct options *o)
     turn->think_budget = chat_options_think_budget(o);
 }
 
-void turn_prefilled(struct turn *turn, size_t n_done, size_t n_total, double time)
+void turn_prefilled(struct turn *turn, const struct answer_prefill *report)
 {
     struct prefill_sums *s = &turn->prefill_sums;
-    if (n_done == 0) {
-        turn->prefill_begun = time; /* a snapshot may have been loaded before */
-        *s = (struct prefill_sums){0};
-    } else {
-        const double n = (double)(n_done - size_min(turn->n_prefilled, n_done));
-        const double m = (double)n_done - n / 2, seconds = time - turn->prefilled_at;
+    const size_t n_before = turn->prefill.n_evaluated;
+    if (report->n_evaluated > n_before) {
+        const double n = (double)(report->n_evaluated - n_before);
+        const double m = (double)report->n_evaluated - n / 2;
+        const double seconds =
+            report->evaluated_at - (n_before > 0 ? turn->prefill.evaluated_at : report->begun);
         s->n += n;
         s->nm += n * m;
         s->nmm += n * m * m;
         s->t += seconds;
         s->tm += seconds * m;
     }
-    turn->n_prefilled = n_done;
-    turn->n_to_prefill = n_total;
-    turn->prefilled_at = time;
+    turn->prefill = *report;
 }
 
-/* Seconds for the tokens that are not evaluated yet. Attention reads all earlier positions, so
- * token m costs a + b * m. a and b fit the seconds per token of the micro-batches so far (least
- * squares, weighted by their tokens); neither is negative. With one micro-batch b is 0. */
+/* Seconds for the tokens that were not done at the last report. Attention reads all earlier
+ * positions, so token m costs a + b * m. a and b fit the seconds per token of the micro-batches so
+ * far (least squares, weighted by their tokens); neither is negative. With one micro-batch b is 0.
+ * A part of a micro-batch is not in the fit, because its time varies more. But before the first
+ * micro-batch has ended, the mean cost of its part is all that is known. */
 static double seconds_of_rest(const struct turn *turn)
 {
     const struct prefill_sums *s = &turn->prefill_sums;
-    const double done = (double)turn->n_prefilled, all = (double)turn->n_to_prefill;
+    const struct answer_prefill *p = &turn->prefill;
+    const double done = (double)p->n_done, all = (double)p->n_total;
+    if (p->n_evaluated == 0)
+        return (p->done_at - p->begun) / done * (all - done);
     const double determinant = s->n * s->nmm - s->nm * s->nm;
     double b = determinant > 0 ? fmax((s->n * s->tm - s->nm * s->t) / determinant, 0) : 0;
     const double a = fmax((s->t - b * s->nm) / s->n, 0);
@@ -80,13 +83,12 @@ static double seconds_of_rest(const struct turn *turn)
 
 double turn_seconds_left(const struct turn *turn, double now)
 {
-    /* Until the last report: n_prefilled does not change between the ends of two micro-batches, so
-     * the rate of a longer time would fall until the next report. */
-    const double spent = turn->prefilled_at - turn->prefill_begun;
-    if (turn->n_prefilled == 0 || turn->n_to_prefill <= turn->n_prefilled || spent < 0.5)
+    const struct answer_prefill *p = &turn->prefill;
+    if (p->n_done == 0 || p->n_total <= p->n_done || p->done_at - p->begun < 0.5)
         return 0;
-    /* The rest may take longer than the estimate. Until it ends, a second is left. */
-    return fmax(seconds_of_rest(turn) - (now - turn->prefilled_at), 1);
+    /* The time falls between two reports. The rest may take longer than the estimate; until it
+     * ends, a second is left. */
+    return fmax(seconds_of_rest(turn) - (now - p->done_at), 1);
 }
 
 size_t turn_reevaluated(const struct turn *turn)

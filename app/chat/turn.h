@@ -25,8 +25,6 @@ struct turn {
     size_t think_budget;           /* most tokens of a thought, or THINK_NO_BUDGET */
     struct answer_result result;   /* set when the turn has ended without an error */
     size_t n_prompt, n_earlier;    /* tokens of the prompt; n_earlier as in struct prompt */
-    size_t n_prefilled,
-        n_to_prefill;              /* in prefill: tokens evaluated so far, and to evaluate in all */
     size_t n_tokens;               /* tokens of the answer so far; after /continue only new ones */
     size_t n_dropped;              /* older turns that this turn removed from the context */
     size_t n_dropped_tokens;       /* their tokens */
@@ -41,9 +39,7 @@ struct turn {
     bool lost_token;               /* no memory for a token or its alternatives: incomplete */
     size_t n_failed_before;        /* strbuf_n_failed at the start; see turn_is_complete */
     double started;                /* clock_seconds of the start */
-    double prefill_begun;          /* clock_seconds when the evaluation of the prompt began; until
-                                      that is known, when the prompt was submitted */
-    double prefilled_at;           /* clock_seconds when n_prefilled tokens were evaluated */
+    struct answer_prefill prefill; /* the last report; zeros before the first one */
     struct prefill_sums prefill_sums;
     struct strbuf text;  /* the answer so far; after /continue with its earlier part */
     struct strbuf shown; /* `text` without the thought and its markers */
@@ -61,12 +57,10 @@ void turn_finish(struct turn *turn); /* frees texts and lists; an all-zero turn 
  * not set, draw a seed. */
 void turn_settings(struct turn *turn, const struct options *o);
 
-/* n_done of n_total tokens of the prompt are evaluated at this time, in clock_seconds. 0 tokens:
- * the evaluation begins. */
-void turn_prefilled(struct turn *turn, size_t n_done, size_t n_total, double time);
+/* Store a report. Reports may be missing: a later one replaces those that were not read. */
+void turn_prefilled(struct turn *turn, const struct answer_prefill *report);
 /* Estimated seconds until the prompt is evaluated. `now`: clock_seconds. 0: it is evaluated, or the
- * time is unknown: before the first micro-batch has ended, or if the micro-batches so far took less
- * than half a second, an estimate would be too rough. */
+ * time is unknown: in the first half second an estimate would be too rough. */
 double turn_seconds_left(const struct turn *turn, double now);
 
 /* Tokens that were in the KV cache before the turn, but were evaluated again: those of earlier

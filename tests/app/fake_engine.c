@@ -39,6 +39,7 @@ struct generator {
  *   waiting=FILE   create this file when an answer begins to wait
  *   endless=1      repeat each answer without end; same=1: repeat its first token
  *   load_ms, load_until=FILE, load_error=1   loading takes this time, waits for the file, fails
+ *   part_until=FILE   a prompt is one micro-batch: report half of its tokens until the file exists
  *   begun=FILE     create this file before the first token of an answer
  *   read_us, token_ms, save_us   time for each token of a prompt, an answer, a snapshot
  *   together=N     N tokens of an answer come from one evaluation, as with speculative decoding
@@ -281,6 +282,19 @@ static size_t common_prefix(const struct generator *g, const int32_t *ids, size_
     return n;
 }
 
+/* Report half of a prompt of n_ids ids until the file of `part_until` exists. The report is
+ * repeated because the chat may leave out some. False: cancelled. */
+static bool read_half(const struct bn_control *control, size_t n_ids)
+{
+    while (option("part_until") && n_ids > 1 && !file_exists("part_until")) {
+        if (is_cancelled(control->cancel))
+            return false;
+        control->progress.report(control->progress.ud, n_ids / 2, n_ids);
+        sleep_us(1000);
+    }
+    return true;
+}
+
 static bool read_prompt(struct generator *g, const int32_t *ids, size_t n_ids,
                         const struct bn_control *control, struct bn_error *err)
 {
@@ -289,6 +303,8 @@ static bool read_prompt(struct generator *g, const int32_t *ids, size_t n_ids,
     g->held.n = n_kept;
     if (control->progress.report)
         control->progress.report(control->progress.ud, 0, n_ids - n_kept);
+    if (!read_half(control, n_ids - n_kept))
+        return bn_fail(err, BN_ECANCELLED, "cancelled");
     for (size_t i = n_kept; i < n_ids; i++) {
         if (is_cancelled(control->cancel))
             return bn_fail(err, BN_ECANCELLED, "cancelled");

@@ -7,6 +7,10 @@
 #include "engine/base/size.h"
 
 #define RATE_MIN_TOKENS 2 /* no rate over fewer tokens */
+/* Least seconds between two reports within a micro-batch. A small model evaluates a layer in much
+ * less than a millisecond, and each report wakes the main thread, which takes time from the threads
+ * of the engine. The status row is written twice per second, and that of a pipe ten times. */
+#define PART_SECONDS 0.1
 
 struct run {
     struct generator *g;
@@ -16,8 +20,7 @@ struct run {
     struct answer_state answer;
     bool is_refused;                  /* the sink returned false */
     double started, first, last;      /* clock_seconds: of the job, its first and its last token */
-    size_t n_prefilled, n_to_prefill; /* the last report of the engine about the prompt */
-    double prefilled_at;              /* clock_seconds of this report */
+    struct answer_prefill prefill;    /* the last report; n_total is 0 before the first one */
     uint64_t first_bytes, last_bytes; /* generator_bytes_read at the first and last token */
     struct gap_times gaps;            /* from one token to the next */
 };
@@ -87,9 +90,10 @@ bool answer_state_add(struct answer_state *s, int32_t id, struct bn_str *text, s
 /* The prefill has ended early: count the micro-batches that it has evaluated, and their time. */
 static void count_partial_prefill(const struct run *run, struct answer_result *r)
 {
-    r->n_reused = r->n_prompt - run->n_to_prefill;
-    r->n_evaluated = run->n_prefilled;
-    r->prefill_s = run->n_prefilled > 0 ? run->prefilled_at - run->started : 0;
+    const struct answer_prefill *p = &run->prefill;
+    r->n_reused = r->n_prompt - p->n_total;
+    r->n_evaluated = p->n_evaluated;
+    r->prefill_s = p->n_evaluated > 0 ? p->evaluated_at - run->started : 0;
 }
 
 static bool is_cancelled(const struct run *run)
@@ -101,10 +105,21 @@ static bool is_cancelled(const struct run *run)
 static void on_prefill(void *ud, size_t n_done, size_t n_total)
 {
     struct run *run = ud;
-    run->n_prefilled = n_done;
-    run->n_to_prefill = n_total;
-    run->prefilled_at = clock_seconds();
-    run->sink->prefill(run->sink->ud, n_done, n_total);
+    struct answer_prefill *p = &run->prefill;
+    const double now = clock_seconds();
+    size_t n_held;
+    (void)generator_ids(run->g, &n_held); /* only the count is needed */
+    const size_t n_evaluated = n_held - (run->job->n_prompt - n_total);
+    if (n_done == 0)
+        *p = (struct answer_prefill){.n_total = n_total, .begun = now, .evaluated_at = now};
+    else if (n_evaluated == p->n_evaluated && now - p->done_at < PART_SECONDS)
+        return;
+    if (n_evaluated > p->n_evaluated)
+        p->evaluated_at = now;
+    p->n_evaluated = n_evaluated;
+    p->n_done = n_done;
+    p->done_at = now;
+    run->sink->prefill(run->sink->ud, p);
 }
 
 /* The first step evaluates the prompt and reports its progress. Each other step evaluates the ids
@@ -121,7 +136,7 @@ static bool step(struct run *run, struct answer_result *r, int32_t *id, struct b
     }
     if (!generator_step(run->g, run->answer.ids.ids, run->answer.ids.n, &control, &stats, id,
                         err)) {
-        if (run->n_to_prefill > 0 && is_first)
+        if (run->prefill.n_total > 0 && is_first)
             count_partial_prefill(run, r);
         return false;
     }

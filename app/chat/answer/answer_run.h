@@ -62,9 +62,19 @@ struct answer_token {
     size_t n_alts;                    /* 0, or one more than answer_job.n_alts */
 };
 
+/* The progress of prefill. Times are in clock_seconds. */
+struct answer_prefill {
+    size_t n_total;      /* tokens of the prompt that must be evaluated */
+    double begun;        /* when the evaluation began */
+    size_t n_evaluated;  /* in whole micro-batches: these are in the KV cache */
+    double evaluated_at; /* when the last of them was; at first `begun` */
+    size_t n_done;       /* n_evaluated and a part of the micro-batch that runs, see bn_progress */
+    double done_at;      /* when this was reported */
+};
+
 struct answer_sink {
-    /* n_done of the n_total tokens of the prompt that must be evaluated */
-    void (*prefill)(void *ud, size_t n_done, size_t n_total);
+    /* Called at the start, after each micro-batch, and at most ten times per second within them. */
+    void (*prefill)(void *ud, const struct answer_prefill *prefill);
     /* False: stop the answer. One more call may follow, with the text that was held back. */
     bool (*token)(void *ud, const struct answer_token *token);
     void *ud;

@@ -154,10 +154,11 @@ static void on_loading(void *ud, size_t n_done, size_t n_total)
     (void)post(ud, &event); /* false only when the program ends */
 }
 
-static void on_prefill(void *ud, size_t n_done, size_t n_total)
+/* The engine's threads wait for this call. It never waits for room in the ring, because the ring is
+ * empty when prefill begins, or has few remarks, and later reports replace an unread one. */
+static void on_prefill(void *ud, const struct answer_prefill *prefill)
 {
-    struct worker_event event = {
-        .kind = WORKER_PREFILL, .n_done = n_done, .n_total = n_total, .time = clock_seconds()};
+    struct worker_event event = {.kind = WORKER_PREFILL, .prefill = *prefill};
     (void)post(ud, &event); /* false only when the program ends */
 }
 

@@ -29,7 +29,7 @@ struct worker_config {
 enum worker_event_kind {
     WORKER_LOADING,  /* n_done of n_total bytes */
     WORKER_LOADED,   /* worker_info and worker_n_ctx are valid from here on */
-    WORKER_PREFILL,  /* n_done of the n_total tokens of the prompt that must be evaluated; time */
+    WORKER_PREFILL,  /* prefill */
     WORKER_TOKEN,    /* id, text, alts: as in struct answer_token; time */
     WORKER_REMARK,   /* text: about a snapshot; err.code is set if writing or loading failed */
     WORKER_MEASURED, /* peaks */
@@ -42,6 +42,7 @@ enum worker_event_kind {
 struct worker_event {
     enum worker_event_kind kind;
     size_t n_done, n_total;
+    struct answer_prefill prefill;
     int32_t id;
     struct bn_str text;         /* owned by the event */
     struct generator_alt *alts; /* (n_alts), owned by the event */
@@ -50,7 +51,7 @@ struct worker_event {
     struct generator_peaks peaks;
     struct sense_result sense;
     double seconds; /* that the check took */
-    double time;    /* clock_seconds when the token came, or when n_done tokens were evaluated */
+    double time;    /* clock_seconds when the token came */
     struct bn_error err;
 };
 

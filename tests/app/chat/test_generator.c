@@ -1,6 +1,7 @@
 /*
  * Alternatives to a token come from the same logits as the token: they need no further evaluation
- * and do not change the choice. MODEL is a generated file; a trace counts the evaluated tokens.
+ * and do not change the choice. Also the reports of prefill. MODEL is a generated file; a trace
+ * counts the evaluated tokens.
  */
 #include "app/chat/answer/answer_run.h"
 #include "app/chat/answer/generator.h"
@@ -73,10 +74,10 @@ static int close_all(void **state)
     return 0;
 }
 
-static void on_prefill(void *ud, size_t n_done, size_t n_total)
+static void on_prefill(void *ud, const struct answer_prefill *p)
 {
     (void)ud;
-    assert_true(n_done <= n_total);
+    assert_true(p->n_evaluated <= p->n_done && p->n_done <= p->n_total);
 }
 
 static bool on_token(void *ud, const struct answer_token *token)
@@ -166,6 +167,55 @@ static void alternatives_are_the_best_in_order_and_the_chosen_one(void **state)
     }
 }
 
+struct prefill_reports {
+    struct answer_prefill last;
+    size_t n_whole, n_parts; /* reports after whole micro-batches, and within them */
+};
+
+static void count_prefill(void *ud, const struct answer_prefill *p)
+{
+    struct prefill_reports *r = ud;
+    const bool is_first = r->last.n_total == 0;
+    assert_true(is_first ? p->n_done == 0 : p->n_done > r->last.n_done);
+    assert_true(p->n_evaluated <= p->n_done && p->n_done <= p->n_total);
+    assert_true(p->begun <= p->evaluated_at && p->evaluated_at <= p->done_at);
+    r->n_whole += p->n_evaluated > r->last.n_evaluated;
+    r->n_parts += p->n_done > p->n_evaluated;
+    r->last = *p;
+}
+
+static bool ignore_token(void *ud, const struct answer_token *token)
+{
+    (void)ud, (void)token;
+    return true;
+}
+
+/* All micro-batches, but few of their parts: each report costs time. */
+static void reports_of_prefill_are_limited_in_rate(void **state)
+{
+    const struct fixture *f = *state;
+    static int32_t prompt[400];
+    const struct bn_model_config cfg = {.device = "cpu", .n_threads = 1, .n_ubatch = 2};
+    const struct answer_job job = {
+        .prompt = prompt, .n_prompt = 400, .max_tokens = 1, .sampler = plain};
+    struct prefill_reports reports = {0};
+    const struct answer_sink sink = {
+        .prefill = count_prefill, .token = ignore_token, .ud = &reports};
+    struct bn_cancel cancel = {false};
+    struct answer_result result;
+    struct bn_error err;
+    struct generator *g;
+    for (size_t i = 0; i < 400; i++)
+        prompt[i] = 'a' + (int32_t)(i % 26);
+    assert_true(generator_open(f->file, &cfg, &(struct bn_session_config){.n_ctx = 500}, &g, &err));
+    assert_true(answer_run(g, f->tokenizer, &job, &sink, &cancel, &result, &err));
+    generator_close(g);
+    assert_int_equal(result.n_evaluated, 400);
+    assert_int_equal(reports.last.n_evaluated, 400);
+    assert_int_equal(reports.n_whole, 200);
+    assert_true((double)reports.n_parts <= result.prefill_s * 10);
+}
+
 /* Two sequences in a batch, one with alternatives. */
 static void alternatives_do_not_change_a_sequence_of_a_batch(void **state)
 {
@@ -217,6 +267,7 @@ int main(int argc, char **argv)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(alternatives_cost_no_evaluation_and_change_nothing),
         cmocka_unit_test(alternatives_are_the_best_in_order_and_the_chosen_one),
+        cmocka_unit_test(reports_of_prefill_are_limited_in_rate),
         cmocka_unit_test(alternatives_do_not_change_a_sequence_of_a_batch),
         cmocka_unit_test(an_id_beyond_the_vocabulary_ends_the_answer),
     };

@@ -86,6 +86,25 @@ class Screens(ScreenCase):
             screen.send('Escape')
             screen.expect('stopped')
 
+    def test_the_row_counts_a_part_of_a_micro_batch(self):
+        """Only the row: the numbers of a stopped prefill are those of whole micro-batches."""
+        for words in ([], ['--tui']):
+            self.fake('one', 'two', 'six', part_until=self.path('half'))
+            screen = self.open(80, 24, *words)
+            screen.send('123456789', 'Enter')
+            screen.expect(r'\nreading 14/28 50%( \d+ s)? . ctx 14/4096 ')
+            screen.send('Escape')
+            screen.expect('stopped')
+            screen.send('C-u', '/stats', 'Enter')
+            screen.expect(r'28 tok: 0 reused, 0 evaluated in 0\.00 s\n')
+            self.write('half', '')
+            screen.send('123456789', 'Enter')
+            screen.expect(r'two\n')
+            os.remove(self.path('half'))
+            screen.send('123456789', 'Enter')  # the first turn has 30 tokens and the end of the answer
+            screen.expect(r'\nreading 14/28 50%( \d+ s)? . ctx 45/4096 ')
+            screen.close()
+
     def test_a_rate_is_shown_from_the_third_token(self):
         for answer, shown in (('ab', r'generating 2 \| ctx'), ('abc', r'generating 3 \| [\d.]+ tok/s \| ctx')):
             for words in ([], ['--tui']):
