@@ -47,13 +47,6 @@ static inline void bn_cancel_request(struct bn_cancel *c)
     atomic_store_explicit(&c->requested, true, memory_order_relaxed);
 }
 
-/* Progress callback, on the thread that called the engine. bn_model_open reports bytes of the file;
- * bn_session_sync and bn_session_eval report tokens: 0 at first, then after each micro-batch. */
-struct bn_progress {
-    void (*report)(void *ud, size_t n_done, size_t n_total); /* may be NULL */
-    void *ud;
-};
-
 /* ---- models ---- */
 
 /* A struct of zeros selects the defaults. */

@@ -219,16 +219,19 @@ static struct eval_item eval_item_of(const struct bn_batch_item *item)
     };
 }
 
+static const atomic_bool *cancel_flag(const struct bn_control *control)
+{
+    return control && control->cancel ? &control->cancel->requested : NULL;
+}
+
 /* Evaluate checked items of one model in one pass over the weights. batch[i] holds the ids of
  * items[i] that this pass evaluates. */
 static bool eval_pass(struct eval_item *batch, const struct bn_batch_item *items, size_t n_items,
-                      const struct bn_control *control, struct bn_error *err)
+                      const struct backend_control *control, struct bn_error *err)
 {
     struct bn_model *model = items[0].session->model;
-    const struct backend_control backend_control = {
-        .cancel = control && control->cancel ? &control->cancel->requested : NULL};
     uint64_t n_bytes = 0;
-    if (!model->ops->eval(model->backend, batch, n_items, &backend_control, &n_bytes, err))
+    if (!model->ops->eval(model->backend, batch, n_items, control, &n_bytes, err))
         return false;
     model->bytes_read += n_bytes;
     for (size_t i = 0; i < n_items; i++) {
@@ -265,10 +268,28 @@ static size_t next_length(const struct save_points *points, size_t length, size_
     return next;
 }
 
-static void report_progress(const struct bn_control *control, size_t n_done, size_t n_total)
+/* Progress of a call that evaluates several micro-batches. */
+struct prompt_progress {
+    struct bn_progress to;    /* report may be NULL */
+    size_t n_total;           /* ids of the call */
+    size_t n_done, n_running; /* ids before the running micro-batch, and in it */
+    size_t n_reported;
+};
+
+static void report_ids(struct prompt_progress *p, size_t n)
 {
-    if (control && control->progress.report)
-        control->progress.report(control->progress.ud, n_done, n_total);
+    if (p->to.report && n > p->n_reported) {
+        p->n_reported = n;
+        p->to.report(p->to.ud, n, p->n_total);
+    }
+}
+
+/* backend_control.progress: the part of the layers that is done counts as a part of the ids. It is
+ * less than all ids of the micro-batch, because the last layer is not reported. */
+static void on_layer(void *ud, size_t n_done, size_t n_layers)
+{
+    struct prompt_progress *p = ud;
+    report_ids(p, p->n_done + p->n_running * n_done / n_layers);
 }
 
 /* Evaluate a checked item of any length, one micro-batch after another. */
@@ -279,7 +300,14 @@ static bool eval_micro_batches(const struct bn_batch_item *item, const struct sa
     const size_t n_ubatch = s->model->info.n_ubatch, n_end = s->n_ids + item->n_ids;
     const struct eval_item whole = eval_item_of(item);
     const size_t row0 = whole.n_ids - whole.n_rows; /* index of the id of rows[0] */
-    report_progress(control, 0, whole.n_ids);
+    struct prompt_progress progress = {.n_total = whole.n_ids};
+    struct backend_control backend_control = {.cancel = cancel_flag(control)};
+    if (control && control->progress.report) {
+        progress.to = control->progress;
+        backend_control.progress = on_layer;
+        backend_control.ud = &progress;
+        progress.to.report(progress.to.ud, 0, whole.n_ids);
+    }
     for (size_t i = 0; i < whole.n_ids;) {
         struct eval_item batch = whole;
         batch.ids = whole.ids + i;
@@ -287,12 +315,14 @@ static bool eval_micro_batches(const struct bn_batch_item *item, const struct sa
         const size_t end = i + batch.n_ids, first = size_max(i, row0);
         batch.n_rows = first < end ? end - first : 0;
         batch.rows = batch.n_rows > 0 ? whole.rows + (first - row0) : NULL;
-        if (!eval_pass(&batch, item, 1, control, err))
+        progress.n_done = i;
+        progress.n_running = batch.n_ids;
+        if (!eval_pass(&batch, item, 1, &backend_control, err))
             return false;
         if (is_save_point(points, s->n_ids))
             save_state(s);
         i = end;
-        report_progress(control, i, whole.n_ids);
+        report_ids(&progress, i);
     }
     return true;
 }
@@ -389,5 +419,6 @@ bool bn_batch_eval(struct bn_batch_item *items, size_t n_items, const struct bn_
     struct eval_item *batch = items[0].session->model->batch;
     for (size_t i = 0; i < n_items; i++)
         batch[i] = eval_item_of(&items[i]);
-    return eval_pass(batch, items, n_items, control, err);
+    return eval_pass(batch, items, n_items,
+                     &(struct backend_control){.cancel = cancel_flag(control)}, err);
 }

@@ -1,6 +1,6 @@
 /*
- * Settings and measurements that the public API and the backends share. Public header; engine.h
- * includes it.
+ * Settings, measurements and callbacks that the public API and the backends share. Public header;
+ * engine.h includes it.
  */
 #ifndef ENGINE_SETTINGS_H
 #define ENGINE_SETTINGS_H
@@ -66,6 +66,17 @@ struct bn_profile_step {
 /* The saved states of a session: their number and their memory. */
 struct bn_state_stats {
     size_t n_states, n_bytes;
+};
+
+/* Progress callback, on the thread that called the engine, which waits for it. bn_model_open
+ * reports bytes of the file. bn_session_sync and bn_session_eval report tokens: 0 at first, then
+ * rising numbers up to n_total. On the CPU they include a part of the micro-batch that runs: its
+ * tokens times the layers that are done, divided by all layers. The session does not hold these
+ * tokens yet; bn_session_ids, which the callback may call, has those of whole micro-batches. On a
+ * GPU a micro-batch is short, and only whole ones are reported. */
+struct bn_progress {
+    void (*report)(void *ud, size_t n_done, size_t n_total); /* may be NULL */
+    void *ud;
 };
 
 /* A byte stream for saving or loading a KV cache. When saving, `move` takes the n_bytes at `bytes`;

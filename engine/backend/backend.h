@@ -27,7 +27,11 @@ struct backend_control {
     /* May be NULL. The CPU tests it at least once per layer. CUDA tests it before it enqueues a
      * layer, or a graph of the whole pass; work that is enqueued by then still runs. */
     const atomic_bool *cancel;
-    void (*progress)(void *ud, size_t n_done, size_t n_total); /* may be NULL */
+    /* May be NULL. Called on the thread that made the call. `open` counts bytes of the file. `eval`
+     * counts layers: the CPU calls it after each layer but the last, before it tests the cancel
+     * flag. CUDA never calls it in eval: the host has enqueued all layers before the device ends
+     * the first ones, and a micro-batch takes only milliseconds. */
+    void (*progress)(void *ud, size_t n_done, size_t n_total);
     void *ud;
 };
 
@@ -110,9 +114,8 @@ struct backend_ops {
      * value of cfg is out of range. */
     bool (*plan)(const struct model *m, const struct backend_config *cfg, struct backend_plan *out,
                  struct bn_error *err);
-    /* Load the weights. `m` must outlive the backend. Progress counts bytes of the file. Errors are
-     * those of bn_model_open. `control` must not be NULL. *cfg is copied, except what its pointers
-     * point to. */
+    /* Load the weights. `m` must outlive the backend. Errors are those of bn_model_open. `control`
+     * must not be NULL. *cfg is copied, except what its pointers point to. */
     bool (*open)(const struct model *m, const struct backend_config *cfg,
                  const struct backend_control *control, struct backend **out, struct bn_error *err);
     void (*close)(struct backend *b);                            /* b may be NULL */
@@ -138,9 +141,9 @@ struct backend_ops {
 
     /* Append the ids of each item to its sequence in one pass over the weights. At most n_ubatch
      * ids in total, each sequence at most once and within its n_ctx. Allocates nothing. *n_bytes is
-     * the number of bytes read from memory, undefined after an error. `control` may be NULL; its
-     * progress callback is not called. After an error or a cancellation every sequence has its
-     * old length and, except after BN_ELOST, can continue from there; see "Earlier lengths" below.
+     * the number of bytes read from memory, undefined after an error. `control` may be NULL.
+     * After an error or a cancellation every sequence has its old length and, except after
+     * BN_ELOST, can continue from there; see "Earlier lengths" below.
      * BN_EARG: a row has too little room for its results, or the ids are more than n_ubatch.
      * BN_ECONTEXT: more ids than a sequence has room for. BN_ECANCELLED. BN_EDEVICE.
      * BN_ELOST: the device has failed; every later call fails the same way. */

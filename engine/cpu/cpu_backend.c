@@ -290,12 +290,12 @@ static bool items_fit(const struct backend *b, const struct eval_item *items, si
 
 /* Prepare b->pass for items that fit. */
 static void begin_pass(struct backend *b, const struct eval_item *items, size_t n_items,
-                       const atomic_bool *cancel)
+                       const struct backend_control *control)
 {
     struct pass *pass = &b->pass;
     pass->items = items;
     pass->n_tokens = pass->n_token_blocks = pass->n_runs = pass->n_requested_rows = 0;
-    pass->cancel = cancel;
+    pass->control = control;
     pass->stopped = false;
     pass->n_experts_read = 0;
     for (size_t i = 0; i < b->n_threads; i++)
@@ -324,7 +324,7 @@ static bool cpu_eval(struct backend *b, struct eval_item *items, size_t n_items,
     /* First, because add_run already changes sequences with recurrent states. */
     if (!items_fit(b, items, n_items, err))
         return false;
-    begin_pass(b, items, n_items, control ? control->cancel : NULL);
+    begin_pass(b, items, n_items, control);
     *n_bytes = 0;
     if (pass->n_tokens == 0)
         return true;

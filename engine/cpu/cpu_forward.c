@@ -19,12 +19,20 @@
 static bool is_cancelled(struct cpu_thread *th)
 {
     struct pass *pass = th->pass;
-    if (!pass->cancel)
+    if (!pass->control || !pass->control->cancel)
         return false;
     if (th->index == 0)
-        pass->stopped = atomic_load_explicit(pass->cancel, memory_order_relaxed);
+        pass->stopped = atomic_load_explicit(pass->control->cancel, memory_order_relaxed);
     thread_sync(th);
     return pass->stopped;
+}
+
+/* Thread 0, on which eval was called, reports how many layers all threads have done. */
+static void report_layers(const struct cpu_thread *th, size_t n_done)
+{
+    const struct backend_control *control = th->pass->control;
+    if (th->index == 0 && n_done > 0 && control && control->progress)
+        control->progress(control->ud, n_done, th->pass->b->model->hp.n_layers);
 }
 
 /* Call the trace callback, which only tests set, with the result of a step for each token. */
@@ -174,6 +182,7 @@ static void run_on_thread(void *ud, size_t index, size_t n_threads)
     trace_step(th, "embd", 0, (struct rows){pass->b->scratch.h, pass->b->shape.widths.h_stride},
                pass->b->model->hp.n_embd);
     for (size_t i = 0; i < pass->b->model->hp.n_layers; i++) {
+        report_layers(th, i);
         if (is_cancelled(th))
             return;
         run_layer(th, i);

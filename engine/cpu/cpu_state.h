@@ -184,9 +184,9 @@ struct pass {
     size_t n_tokens, n_token_blocks, n_runs, n_requested_rows;
     const struct ternary_gemm *gemm; /* kernels that multiply several tokens */
     struct strategy strategy;
-    const atomic_bool *cancel; /* may be NULL */
-    uint64_t n_bytes;          /* read, see pass_bytes in cpu_backend.c */
-    uint64_t n_experts_read;   /* sum over all layers; thread 0 writes it */
+    const struct backend_control *control; /* of the call of eval; may be NULL */
+    uint64_t n_bytes;                      /* read, see pass_bytes in cpu_backend.c */
+    uint64_t n_experts_read;               /* sum over all layers; thread 0 writes it */
     bool stopped; /* written by thread 0 before a barrier, read by all threads after it */
     atomic_size_t head_bytes; /* bytes read of the output head and its coarse plane */
     atomic_bool not_finite;   /* a logit is infinite or NaN */

@@ -159,25 +159,57 @@ static void rows_that_are_too_small_are_refused(void **state)
     assert_holds(kit->session, ids, 0);
 }
 
-struct canceller {
+/* The reports of one call: each has to be larger than the one before, except the first one, 0. */
+struct reports {
+    const struct bn_session *session;
     struct bn_cancel cancel;
-    size_t after, n_calls, last_done;
-    bool has_begun;
+    size_t cancel_at; /* cancel when more tokens are reported; 0: never */
+    size_t n, n_parts, n_total;
+    size_t n_done, n_held; /* of the last report */
 };
 
-static void cancel_after(void *ud, size_t n_done, size_t n_total)
+static void on_report(void *ud, size_t n_done, size_t n_total)
 {
-    struct canceller *c = ud;
-    assert_int_equal(n_done == 0, !c->has_begun); /* the first report, before any micro-batch */
-    if (n_done == 0) {
-        assert_int_equal(n_total, 90);
-        c->has_begun = true;
-        return;
+    struct reports *r = ud;
+    (void)bn_session_ids(r->session, &r->n_held);
+    assert_true(r->n == 0 ? n_done == 0 : n_done > r->n_done);
+    assert_in_range(n_done, r->n_held, n_total);
+    r->n++;
+    r->n_parts += n_done > r->n_held;
+    r->n_done = n_done;
+    r->n_total = n_total;
+    if (r->cancel_at > 0 && n_done > r->cancel_at)
+        bn_cancel_request(&r->cancel);
+}
+
+static void progress_rises_inside_a_micro_batch(void **state)
+{
+    struct kit *kit = *state;
+    int32_t ids[N_IDS];
+    struct bn_error err;
+    struct head_row *row = kit_rows(kit, 1);
+    const size_t n_between = bn_model_info(kit->model)->n_layers - 1; /* reports of a pass */
+    assert_true(n_between > 0);
+    kit_ids(ids, N_IDS, 5);
+    for (size_t n_ids = 10; n_ids <= 42; n_ids += 32) { /* 1 and 3 micro-batches of 16 */
+        struct reports r = {.session = kit->session};
+        const struct bn_control control = {.progress = {on_report, &r}};
+        bn_session_truncate(kit->session, 0);
+        assert_true(bn_session_sync(kit->session, ids, n_ids, &all, row, &control, NULL, &err));
+        const size_t n_batches = (n_ids + 15) / 16;
+        assert_int_equal(r.n_parts, n_batches * n_between);
+        assert_int_equal(r.n, 1 + n_batches * (n_between + 1));
+        assert_int_equal(r.n_done, n_ids);
+        assert_int_equal(r.n_total, n_ids);
+        assert_int_equal(r.n_held, n_ids);
     }
-    assert_true(n_done > c->last_done && n_done <= n_total);
-    c->last_done = n_done;
-    if (++c->n_calls == c->after)
-        bn_cancel_request(&c->cancel);
+    /* One token has no parts. */
+    struct reports r = {.session = kit->session};
+    const struct bn_control control = {.progress = {on_report, &r}};
+    bn_session_truncate(kit->session, 0);
+    assert_true(bn_session_sync(kit->session, ids, 1, &all, row, &control, NULL, &err));
+    assert_int_equal(r.n, 2);
+    kit_free_rows(row, 1);
 }
 
 static void cancelling_keeps_whole_micro_batches(void **state)
@@ -185,14 +217,16 @@ static void cancelling_keeps_whole_micro_batches(void **state)
     struct kit *kit = *state;
     int32_t ids[N_IDS];
     struct bn_error err;
-    struct canceller c = {.after = 2};
-    const struct bn_control control = {.progress = {cancel_after, &c}, .cancel = &c.cancel};
+    struct reports c = {.session = kit->session, .cancel_at = 32};
+    const struct bn_control control = {.progress = {on_report, &c}, .cancel = &c.cancel};
     struct head_row *row = kit_rows(kit, 1);
     kit_ids(ids, N_IDS, 5);
     assert_false(bn_session_sync(kit->session, ids, 90, &all, row, &control, NULL, &err));
     assert_int_equal(err.code, BN_ECANCELLED);
     assert_int_equal(row->n, 0);
-    assert_holds(kit->session, ids, 32); /* two micro-batches of 16 */
+    assert_in_range(c.n_done, 33, 47); /* a part of the third micro-batch of 16 */
+    assert_int_equal(c.n_total, 90);
+    assert_holds(kit->session, ids, 32);
     sync_to(kit, ids, 90, 32);
     kit_free_rows(row, 1);
 }
@@ -405,6 +439,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(wrong_calls_are_refused_and_change_nothing, setup,
                                         teardown),
         cmocka_unit_test_setup_teardown(rows_that_are_too_small_are_refused, setup, teardown),
+        cmocka_unit_test_setup_teardown(progress_rises_inside_a_micro_batch, setup, teardown),
         cmocka_unit_test_setup_teardown(cancelling_keeps_whole_micro_batches, setup, teardown),
         cmocka_unit_test_setup_teardown(request_kinds_agree_with_each_other, setup, teardown),
         cmocka_unit_test_setup_teardown(loaded_cache_continues_as_the_session_would, setup,
