@@ -95,14 +95,14 @@ static bool check_codes(const struct model *m, struct model_check *check, struct
     return ok;
 }
 
-/* Check that all numbers of a tensor are finite. row: (at least n_cols), overwritten. */
+/* Check that all numbers of a table are finite. row: (n_cols), overwritten. */
 static bool check_rows(const struct tensor_ref *t, const struct cpu_kernels *k, float *row,
                        uint64_t *n_checked, struct bn_error *err)
 {
     const size_t row_bytes = t->n_rows ? t->n_bytes / t->n_rows : 0;
     const row_decode_fn decode = k->row_decode[t->type];
-    if (!t->bytes || !decode)
-        return true; /* an absent tensor, or a ternary table, which count_codes has checked */
+    if (!decode)
+        return true; /* a ternary table, which count_codes has checked */
     for (size_t r = 0; r < t->n_rows; r++) {
         decode(t->bytes + r * row_bytes, t->n_cols, row);
         for (size_t i = 0; i < t->n_cols; i++)
@@ -129,53 +129,18 @@ static bool open_kernels(const char *isa, char *why, size_t why_bytes, struct cp
     return true;
 }
 
-#define LAYER_TENSORS 20 /* all members of struct layer that are not ternary, with the biases */
-
-/* The tensors of numbers in a layer; `bytes` of those that it does not have is NULL. */
-static void tensors_of(const struct layer *l, const struct tensor_ref *out[LAYER_TENSORS])
-{
-    const struct delta_tensors *d = &l->delta;
-    const struct tensor_ref *const all[LAYER_TENSORS] = {
-        &l->attn_norm,    &l->q_norm, &l->k_norm,    &l->attn_sub_norm, &l->ffn_norm,
-        &l->ffn_sub_norm, &l->router, &d->conv,      &d->alpha,         &d->beta,
-        &d->dt_bias,      &d->a,      &d->norm,      &l->q.bias,        &l->k.bias,
-        &l->v.bias,       &l->o.bias, &l->gate.bias, &l->up.bias,       &l->down.bias,
-    };
-    memcpy(out, all, sizeof(all));
-}
-
-/* Columns of the widest tensor of numbers. Embedding and output head are as wide as the norm. */
-static size_t widest_numbers(const struct model *m)
-{
-    size_t n = m->output_norm.n_cols;
-    const struct tensor_ref *t[LAYER_TENSORS];
-    for (size_t l = 0; l < m->hp.n_layers; l++) {
-        tensors_of(&m->layers[l], t);
-        for (size_t i = 0; i < LAYER_TENSORS; i++)
-            n = size_max(n, t[i]->bytes ? t[i]->n_cols : 0);
-    }
-    return n;
-}
-
+/* Check the tables. model_open has checked the other numbers. */
 static bool check_numbers(const struct model *m, struct model_check *check, struct bn_error *err)
 {
     struct cpu_kernels k; /* only to decode numbers, which is exact in all instruction sets */
     if (!open_kernels(NULL, NULL, 0, &k, err))
         return false;
-    const size_t n = widest_numbers(m);
-    float *row = mem_alloc(n, sizeof(*row));
-    uint64_t *n_checked = &check->n_numbers;
+    float *row = mem_alloc(m->hp.n_embd, sizeof(*row));
     if (!row)
-        return bn_fail(err, BN_ENOMEM, "out of memory for a row of %zu numbers", n);
-    bool ok = check_rows(&m->embd, &k, row, n_checked, err) &&
-              (m->tied || check_rows(&m->head, &k, row, n_checked, err)) &&
-              check_rows(&m->output_norm, &k, row, n_checked, err);
-    for (size_t l = 0; ok && l < m->hp.n_layers; l++) {
-        const struct tensor_ref *t[LAYER_TENSORS];
-        tensors_of(&m->layers[l], t);
-        for (size_t i = 0; ok && i < LAYER_TENSORS; i++)
-            ok = check_rows(t[i], &k, row, n_checked, err);
-    }
+        return bn_fail(err, BN_ENOMEM, "out of memory for a row of %zu numbers", m->hp.n_embd);
+    check->n_numbers = m->n_finite;
+    const bool ok = check_rows(&m->embd, &k, row, &check->n_numbers, err) &&
+                    (m->tied || check_rows(&m->head, &k, row, &check->n_numbers, err));
     mem_free(row);
     return ok;
 }

@@ -13,7 +13,6 @@
 #include "engine/gguf/gguf_le.h"
 #include "engine/gguf/refusal.h"
 
-#include <math.h>
 #include <stdio.h>
 
 /* Whether the key prism.hadamard.weight_names lists a tensor. file_rotation_init writes the first
@@ -77,8 +76,30 @@ static bool refuse_type(const struct finder *f, const struct gguf_tensor *t, enu
                         "tensor '%s' is %s, not ternary: %s", f->name, v.name, v.advice);
 }
 
+/* Check that all elements of a small tensor are finite. Quantisation to int8 can turn a NaN into 0,
+ * so an evaluation would not notice it. A float that is not finite has only ones in its exponent.
+ */
+static bool check_finite(struct finder *f, const struct gguf_tensor *t, struct bn_error *err)
+{
+    const uint32_t exponent = t->type == TENSOR_F32   ? 0x7f800000
+                              : t->type == TENSOR_F16 ? 0x7c00
+                                                      : 0x7f80; /* BF16 */
+    const size_t n = t->n_rows * t->n_cols;
+    for (size_t i = 0; i < n; i++) {
+        const uint32_t bits =
+            t->type == TENSOR_F32 ? le_u32(t->bytes + 4 * i) : le_u16(t->bytes + 2 * i);
+        if ((bits & exponent) == exponent)
+            return bn_fail(err, BN_EFORMAT,
+                           "tensor '%.*s': element %zu of row %zu is not a finite number",
+                           STR_ARG(t->name), i % t->n_cols, i / t->n_cols);
+    }
+    f->m->n_finite += n;
+    return true;
+}
+
 /* Look up f->name and check its type and shape. If an OPTIONAL tensor is absent, out->bytes is NULL
- * and the result is true. */
+ * and the result is true. Tensors of USE_F32 and USE_FLOAT are small, so their elements are checked
+ * too; tables are too large to be read here. */
 static bool find_tensor(struct finder *f, enum presence presence, enum tensor_use use,
                         size_t n_cols, size_t n_rows, struct tensor_ref *out, struct bn_error *err)
 {
@@ -95,6 +116,8 @@ static bool find_tensor(struct finder *f, enum presence presence, enum tensor_us
             err, BN_EFORMAT,
             "tensor '%s' is %zu x %zu, the model needs %zu x %zu (its data begins at byte %zu)",
             f->name, t->n_rows, t->n_cols, n_rows, n_cols, t->offset);
+    if ((use == USE_F32 || use == USE_FLOAT) && !check_finite(f, t, err))
+        return false;
     *out = (struct tensor_ref){.name = t->name,
                                .type = t->type,
                                .bytes = t->bytes,
@@ -138,8 +161,7 @@ static bool read_extra_scale(struct finder *f, float *out, struct bn_error *err)
         return true;
     *out = f32_from_bits(le_u32(t.bytes));
     f->m->n_params--; /* a scale is not a parameter, but `find` has counted it */
-    return isfinite(*out) ||
-           bn_fail(err, BN_EFORMAT, "tensor '%s' is not a finite number", f->name);
+    return true;
 }
 
 /* Set source and name of a linear layer from its tensor t, whose name is f->name. */
@@ -300,14 +322,14 @@ static bool find_plain(struct finder *f, size_t layer, const char *name, size_t 
     return find_tensor(f, REQUIRED, USE_F32, n_cols, n_rows, out, err);
 }
 
-/* Check that all elements of f->name are finite and none is positive: the decay of a state is
- * exp(a * softplus(...)), so a positive a would let states grow. */
+/* Check that no element of f->name is positive: the decay of a state is exp(a * softplus(...)), so
+ * a positive a would let states grow. */
 static bool check_not_positive(const struct finder *f, const struct tensor_ref *t,
                                struct bn_error *err)
 {
     for (size_t i = 0; i < t->n_cols; i++) {
         const float v = f32_from_bits(le_u32(t->bytes + 4 * i));
-        if (!(v <= 0.0f) || !isfinite(v))
+        if (v > 0.0f)
             return bn_fail(err, BN_EFORMAT, "tensor '%s': element %zu is %g, not zero or negative",
                            f->name, i, (double)v);
     }
@@ -477,7 +499,7 @@ static bool find_rope_factors(struct finder *f, const char *name, struct tensor_
         return false;
     for (size_t i = 0; out->bytes && i < out->n_cols; i++) {
         const float v = f32_from_bits(le_u32(out->bytes + 4 * i));
-        if (!isfinite(v) || v <= 0.0f)
+        if (v <= 0.0f)
             return bn_fail(err, BN_EFORMAT, "tensor '%s': factor %zu is %g, not a positive number",
                            f->name, i, (double)v);
     }

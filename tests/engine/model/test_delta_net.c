@@ -140,7 +140,7 @@ static void wrong_tensors_are_refused(void **state)
         opened(&spec, &m);
         uint8_t *at = writable(&m, tensor_of(&m, "blk.2.ssm_a")->bytes);
         le_put_u32(at + 4, f32_bits(decays[i]));
-        refused(&m, BN_EFORMAT, "tensor 'blk.2.ssm_a': element 1 is");
+        refused(&m, BN_EFORMAT, "tensor 'blk.2.ssm_a': element 1 ");
     }
     static const char *const names[] = {
         "blk.0.attn_qkv.weight", "blk.0.attn_gate.weight", "blk.1.ssm_conv1d.weight",

@@ -18,6 +18,7 @@
 #define F16_INFINITY 0x7c00
 #define F16_MINUS_INFINITY 0xfc00
 #define F32_INFINITY 0x7f800000
+#define F32_NAN 0x7fc00000
 
 static void opened(const struct synth_spec *spec, struct synth_model *m)
 {
@@ -355,10 +356,52 @@ static void numbers_that_are_not_finite_are_refused(void **state)
     spec.scales = spec.rope_freqs = true;
     opened(&spec, &m);
     le_put_u32(data_of(&m, "blk.0.attn_q.scale"), F32_INFINITY);
-    refused(&m, BN_EFORMAT, "'blk.0.attn_q.scale' is not a finite number");
+    refused(&m, BN_EFORMAT, "'blk.0.attn_q.scale': element 0 of row 0 is not a finite number");
+    opened(&spec, &m);
+    le_put_u32(data_of(&m, "rope_freqs.weight") + 4, F32_INFINITY);
+    refused(&m, BN_EFORMAT, "'rope_freqs.weight': element 1 of row 0 is not a finite number");
     opened(&spec, &m);
     le_put_u32(data_of(&m, "rope_freqs.weight") + 4, 0);
     refused(&m, BN_EFORMAT, "'rope_freqs.weight': factor 1 is 0");
+}
+
+/* Refused with element 2 of `name` set to `bits`; F16 and BF16 have two bytes. */
+static void not_finite(const struct synth_spec *spec, const char *name, uint32_t bits)
+{
+    struct synth_model m;
+    char words[96];
+    opened(spec, &m);
+    if (gguf_find_tensor(m.gguf, name)->type == TENSOR_F32)
+        le_put_u32(data_of(&m, name) + 8, bits);
+    else
+        le_put_u16(data_of(&m, name) + 4, (uint16_t)bits);
+    (void)snprintf(words, sizeof words, "'%s': element 2 of row 0 is not a finite number", name);
+    refused(&m, BN_EFORMAT, words);
+}
+
+static void small_tensors_are_finite(void **state)
+{
+    (void)state;
+    struct synth_spec spec = synth_preset("tiny");
+    spec.arch = "bitnet";
+    spec.type = TENSOR_F16;
+    spec.biases = true;
+    not_finite(&spec, "output_norm.weight", F32_NAN);
+    not_finite(&spec, "output_norm.weight", F32_INFINITY | 0x80000000);
+    not_finite(&spec, "blk.1.attn_norm.weight", F32_INFINITY);
+    not_finite(&spec, "blk.0.ffn_sub_norm.weight", F32_NAN);
+    not_finite(&spec, "blk.1.ffn_down.bias", F32_NAN);
+    spec = synth_preset("qwen3-tiny");
+    not_finite(&spec, "blk.0.attn_q_norm.weight", F32_NAN);
+    spec = synth_preset("qwen35-tiny");
+    not_finite(&spec, "blk.2.ssm_conv1d.weight", F32_NAN);
+    not_finite(&spec, "blk.0.ssm_dt.bias", F32_NAN);
+    not_finite(&spec, "blk.1.ssm_alpha.weight", F32_NAN);
+    not_finite(&spec, "blk.1.ssm_beta.weight", F32_NAN);
+    not_finite(&spec, "blk.0.ssm_norm.weight", F32_NAN);
+    not_finite(&spec, "blk.3.post_attention_norm.weight", F32_NAN);
+    spec = synth_preset("maple-tiny");
+    not_finite(&spec, "blk.1.ffn_gate_inp.weight", F32_NAN);
 }
 
 static void unused_tensors_are_noted(void **state)
@@ -570,6 +613,7 @@ int main(void)
         cmocka_unit_test(foreign_types_are_refused_with_advice),
         cmocka_unit_test(dense_layers_are_refused),
         cmocka_unit_test(numbers_that_are_not_finite_are_refused),
+        cmocka_unit_test(small_tensors_are_finite),
         cmocka_unit_test(unused_tensors_are_noted),
         cmocka_unit_test(tensors_that_the_graph_lacks_are_refused_by_name),
         cmocka_unit_test(harmless_tensors_open),
