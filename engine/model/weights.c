@@ -29,6 +29,11 @@ struct finder {
     char name[64];   /* of the tensor that is looked up or was found last */
 };
 
+/* The dimensions of a tensor in a file. n_matrices is 1 for all but those of experts. */
+struct shape {
+    size_t n_cols, n_rows, n_matrices;
+};
+
 enum presence { REQUIRED, OPTIONAL };
 /* The types that a tensor may have: F32 only; F32, F16 or BF16; is_table; tensor_is_linear. */
 enum tensor_use { USE_F32, USE_FLOAT, USE_TABLE, USE_LINEAR };
@@ -76,6 +81,25 @@ static bool refuse_type(const struct finder *f, const struct gguf_tensor *t, enu
                         "tensor '%s' is %s, not ternary: %s", f->name, v.name, v.advice);
 }
 
+static bool check_shape(const struct gguf_tensor *t, const struct shape *want, struct bn_error *err)
+{
+    const uint64_t *const dims = t->dims;
+    if (dims[0] == want->n_cols && dims[1] == want->n_rows && dims[2] == want->n_matrices &&
+        dims[3] == 1)
+        return true;
+    if (want->n_matrices == 1 && dims[2] == 1 && dims[3] == 1)
+        return bn_fail(
+            err, BN_EFORMAT,
+            "tensor '%.*s' is %zu x %zu, the model needs %zu x %zu (its data begins at byte %zu)",
+            STR_ARG(t->name), t->n_rows, t->n_cols, want->n_rows, want->n_cols, t->offset);
+    return bn_fail(err, BN_EFORMAT,
+                   "tensor '%.*s' is %llu x %llu x %llu x %llu, the model needs %zu x %zu x %zu "
+                   "(inputs, outputs, %s)",
+                   STR_ARG(t->name), (unsigned long long)dims[0], (unsigned long long)dims[1],
+                   (unsigned long long)dims[2], (unsigned long long)dims[3], want->n_cols,
+                   want->n_rows, want->n_matrices, want->n_matrices > 1 ? "experts" : "matrices");
+}
+
 /* Check that all elements of a small tensor are finite. Quantisation to int8 can turn a NaN into 0,
  * so an evaluation would not notice it. A float that is not finite has only ones in its exponent.
  */
@@ -101,7 +125,7 @@ static bool check_finite(struct finder *f, const struct gguf_tensor *t, struct b
  * and the result is true. Tensors of USE_F32 and USE_FLOAT are small, so their elements are checked
  * too; tables are too large to be read here. */
 static bool find_tensor(struct finder *f, enum presence presence, enum tensor_use use,
-                        size_t n_cols, size_t n_rows, struct tensor_ref *out, struct bn_error *err)
+                        struct shape shape, struct tensor_ref *out, struct bn_error *err)
 {
     const struct gguf *g = f->m->gguf;
     const struct gguf_tensor *t = gguf_find_tensor(g, f->name);
@@ -111,11 +135,8 @@ static bool find_tensor(struct finder *f, enum presence presence, enum tensor_us
                bn_fail(err, BN_EFORMAT, "the file has no tensor '%s'", f->name);
     if (!is_usable(t->type, use))
         return refuse_type(f, t, use, err);
-    if (t->n_cols != n_cols || t->n_rows != n_rows)
-        return bn_fail(
-            err, BN_EFORMAT,
-            "tensor '%s' is %zu x %zu, the model needs %zu x %zu (its data begins at byte %zu)",
-            f->name, t->n_rows, t->n_cols, n_rows, n_cols, t->offset);
+    if (!check_shape(t, &shape, err))
+        return false;
     if ((use == USE_F32 || use == USE_FLOAT) && !check_finite(f, t, err))
         return false;
     *out = (struct tensor_ref){.name = t->name,
@@ -123,10 +144,10 @@ static bool find_tensor(struct finder *f, enum presence presence, enum tensor_us
                                .bytes = t->bytes,
                                .n_bytes = t->n_bytes,
                                .file_offset = t->offset,
-                               .n_cols = n_cols,
-                               .n_rows = n_rows};
+                               .n_cols = t->n_cols,
+                               .n_rows = t->n_rows};
     f->is_used[t - g->tensors] = 1;
-    f->m->n_params += (uint64_t)n_cols * n_rows;
+    f->m->n_params += (uint64_t)t->n_cols * t->n_rows;
     return true;
 }
 
@@ -147,7 +168,7 @@ static bool find_norm(struct finder *f, size_t layer, const char *stem, size_t n
                       struct tensor_ref *out, struct bn_error *err)
 {
     set_name(f, layer, stem, "weight");
-    return find_tensor(f, REQUIRED, USE_F32, n, 1, out, err);
+    return find_tensor(f, REQUIRED, USE_F32, (struct shape){n, 1, 1}, out, err);
 }
 
 /* Read the tensor X.scale of a layer, whose name is f->name; 1 if the file does not have it. */
@@ -155,7 +176,7 @@ static bool read_extra_scale(struct finder *f, float *out, struct bn_error *err)
 {
     struct tensor_ref t;
     *out = 1.0f;
-    if (!find_tensor(f, OPTIONAL, USE_F32, 1, 1, &t, err))
+    if (!find_tensor(f, OPTIONAL, USE_F32, (struct shape){1, 1, 1}, &t, err))
         return false;
     if (!t.bytes)
         return true;
@@ -199,23 +220,6 @@ static bool find_scales(struct finder *f, struct linear *out, struct bn_error *e
     return true;
 }
 
-/* Check the dimensions of f->name: the third one is the number of experts. A missing tensor passes,
- * because find reports it later. */
-static bool check_dims(const struct finder *f, size_t n_cols, size_t n_rows, size_t n_experts,
-                       struct bn_error *err)
-{
-    const struct gguf_tensor *t = gguf_find_tensor(f->m->gguf, f->name);
-    if (!t || (t->dims[0] == n_cols && t->dims[1] == n_rows && t->dims[2] == n_experts &&
-               t->dims[3] == 1))
-        return true;
-    return bn_fail(err, BN_EFORMAT,
-                   "tensor '%s' is %llu x %llu x %llu x %llu, the model needs %zu x %zu x %zu "
-                   "(inputs, outputs, experts)",
-                   f->name, (unsigned long long)t->dims[0], (unsigned long long)t->dims[1],
-                   (unsigned long long)t->dims[2], (unsigned long long)t->dims[3], n_cols, n_rows,
-                   n_experts);
-}
-
 /* Set the rotation of the input of tensor f->name, if the file has one. The tensor must exist. */
 static bool set_rotation(struct finder *f, size_t n_cols, struct rotation *out,
                          struct bn_error *err)
@@ -229,22 +233,28 @@ static bool set_rotation(struct finder *f, size_t n_cols, struct rotation *out,
     return file_rotation_of(&f->m->rotation, f->name, n_cols, out, err);
 }
 
-static bool find_linear(struct finder *f, size_t layer, const char *stem, size_t n_cols,
-                        size_t n_rows, struct linear *out, struct bn_error *err)
+static bool find_matrices(struct finder *f, size_t layer, const char *stem, struct shape shape,
+                          struct linear *out, struct bn_error *err)
 {
     struct tensor_ref w;
     set_name(f, layer, stem, "weight");
-    if (!find_tensor(f, REQUIRED, USE_LINEAR, n_cols, n_rows, &w, err))
+    if (!find_tensor(f, REQUIRED, USE_LINEAR, shape, &w, err))
         return false;
     set_source(f, &w, out);
-    if (!set_rotation(f, n_cols, &out->rotation, err) || !find_scales(f, out, err))
+    if (!set_rotation(f, w.n_cols, &out->rotation, err) || !find_scales(f, out, err))
         return false;
-    f->n_linear_params[w.type] += (uint64_t)n_cols * n_rows;
+    f->n_linear_params[w.type] += (uint64_t)w.n_cols * w.n_rows;
     set_name(f, layer, stem, "scale");
     if (!read_extra_scale(f, &out->extra_scale, err))
         return false;
     set_name(f, layer, stem, "bias");
-    return find_tensor(f, OPTIONAL, USE_F32, n_rows, 1, &out->bias, err);
+    return find_tensor(f, OPTIONAL, USE_F32, (struct shape){w.n_rows, 1, 1}, &out->bias, err);
+}
+
+static bool find_linear(struct finder *f, size_t layer, const char *stem, size_t n_cols,
+                        size_t n_rows, struct linear *out, struct bn_error *err)
+{
+    return find_matrices(f, layer, stem, (struct shape){n_cols, n_rows, 1}, out, err);
 }
 
 /* The kernels apply residual_scale as a part of extra_scale, before a bias is added, so biases
@@ -262,15 +272,14 @@ static bool check_no_scaled_bias(const struct finder *f, const struct layer *l,
 static bool find_experts(struct finder *f, size_t layer, const char *stem, size_t n_cols,
                          size_t n_rows, struct linear *out, struct bn_error *err)
 {
-    const size_t n_experts = f->m->hp.n_experts;
     set_name(f, layer, stem, "weight");
     if (n_rows % EXPERT_ROW_UNIT != 0)
         return bn_fail(err, BN_EUNSUPPORTED,
                        "tensor '%s': experts of %zu outputs are not supported, only multiples of "
                        "%d",
                        f->name, n_rows, EXPERT_ROW_UNIT);
-    if (!check_dims(f, n_cols, n_rows, n_experts, err) ||
-        !find_linear(f, layer, stem, n_cols, n_rows * n_experts, out, err))
+    if (!find_matrices(f, layer, stem, (struct shape){n_cols, n_rows, f->m->hp.n_experts}, out,
+                       err))
         return false;
     return out->rotation.block == 0 ||
            bn_fail(err, BN_EUNSUPPORTED,
@@ -282,7 +291,8 @@ static bool find_router(struct finder *f, size_t layer, struct tensor_ref *out,
                         struct bn_error *err)
 {
     set_name(f, layer, "ffn_gate_inp", "weight");
-    return find_tensor(f, REQUIRED, USE_F32, f->m->hp.n_embd, f->m->hp.n_experts, out, err);
+    return find_tensor(f, REQUIRED, USE_F32, (struct shape){f->m->hp.n_embd, f->m->hp.n_experts, 1},
+                       out, err);
 }
 
 /* Two layers with the same input must both be rotated or both not, because the input is transformed
@@ -319,7 +329,7 @@ static bool find_plain(struct finder *f, size_t layer, const char *name, size_t 
                        size_t n_rows, struct tensor_ref *out, struct bn_error *err)
 {
     (void)snprintf(f->name, sizeof(f->name), "blk.%zu.%s", layer, name); /* fits */
-    return find_tensor(f, REQUIRED, USE_F32, n_cols, n_rows, out, err);
+    return find_tensor(f, REQUIRED, USE_F32, (struct shape){n_cols, n_rows, 1}, out, err);
 }
 
 /* Check that no element of f->name is positive: the decay of a state is exp(a * softplus(...)), so
@@ -341,7 +351,8 @@ static bool find_float_matrix(struct finder *f, size_t layer, const char *stem, 
                               struct tensor_ref *out, struct bn_error *err)
 {
     set_name(f, layer, stem, "weight");
-    return find_tensor(f, REQUIRED, USE_FLOAT, f->m->hp.n_embd, n_rows, out, err);
+    return find_tensor(f, REQUIRED, USE_FLOAT, (struct shape){f->m->hp.n_embd, n_rows, 1}, out,
+                       err);
 }
 
 /* The delta net computes its value heads in the order (n_value_heads / n_key_heads, n_key_heads),
@@ -408,13 +419,18 @@ static bool find_layer(struct finder *f, size_t i, struct bn_error *err)
            (l->traits.is_delta_net || check_same_rotation(&l->q, &l->v, err));
 }
 
+static struct shape table_shape(const struct model *m)
+{
+    return (struct shape){m->hp.n_embd, m->hp.n_vocab, 1};
+}
+
 /* A ternary embedding is decoded row by row during evaluation, which cannot report errors, so its
  * values are checked here. */
 static bool find_embd(struct finder *f, struct bn_error *err)
 {
     struct model *m = f->m;
     (void)snprintf(f->name, sizeof(f->name), "token_embd.weight");
-    if (!find_tensor(f, REQUIRED, USE_TABLE, m->hp.n_embd, m->hp.n_vocab, &m->embd, err))
+    if (!find_tensor(f, REQUIRED, USE_TABLE, table_shape(m), &m->embd, err))
         return false;
     if (m->rotation.has_embd &&
         !file_rotation_of(&m->rotation, f->name, m->hp.n_embd, &m->embd_rotation, err))
@@ -472,7 +488,7 @@ static bool find_head(struct finder *f, struct bn_error *err)
 {
     struct model *m = f->m;
     (void)snprintf(f->name, sizeof(f->name), "output.weight");
-    if (!find_tensor(f, OPTIONAL, USE_TABLE, m->hp.n_embd, m->hp.n_vocab, &m->head, err) ||
+    if (!find_tensor(f, OPTIONAL, USE_TABLE, table_shape(m), &m->head, err) ||
         !set_head_rotation(f, err) || !check_cancel(f, err))
         return false;
     /* The first 2B4T files have a copy of the embedding as output head; then one table is used for
@@ -495,7 +511,7 @@ static bool find_rope_factors(struct finder *f, const char *name, struct tensor_
                               struct bn_error *err)
 {
     (void)snprintf(f->name, sizeof(f->name), "%s", name);
-    if (!find_tensor(f, OPTIONAL, USE_F32, f->m->hp.n_rot / 2, 1, out, err))
+    if (!find_tensor(f, OPTIONAL, USE_F32, (struct shape){f->m->hp.n_rot / 2, 1, 1}, out, err))
         return false;
     for (size_t i = 0; out->bytes && i < out->n_cols; i++) {
         const float v = f32_from_bits(le_u32(out->bytes + 4 * i));
@@ -530,7 +546,8 @@ static bool find_globals(struct finder *f, struct bn_error *err)
     if (!find_embd(f, err))
         return false;
     (void)snprintf(f->name, sizeof(f->name), "output_norm.weight");
-    return find_tensor(f, REQUIRED, USE_F32, m->hp.n_embd, 1, &m->output_norm, err) &&
+    return find_tensor(f, REQUIRED, USE_F32, (struct shape){m->hp.n_embd, 1, 1}, &m->output_norm,
+                       err) &&
            find_head(f, err) && find_rope_freqs(f, err);
 }
 

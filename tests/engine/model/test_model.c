@@ -306,6 +306,36 @@ static void missing_and_misshapen_tensors_are_named(void **state)
             "(its data begins at byte ");
 }
 
+/* The parsed file is changed here, because its bytes have no room for another dimension. */
+static void matrices_in_three_dimensions_are_refused(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *name, *words;
+    } cases[] = {
+        {"blk.0.attn_k.weight",
+         "'blk.0.attn_k.weight' is 256 x 64 x 2 x 1, the model needs 256 x 128 x 1"},
+        {"token_embd.weight", "'token_embd.weight' is 256 x 131 x 2 x 1"},
+    };
+    const struct synth_spec spec = synth_preset("tiny");
+    const struct model_config cfg = {0};
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct synth_model m;
+        struct model *model;
+        struct bn_error err;
+        opened(&spec, &m);
+        struct gguf_tensor *t =
+            &m.gguf->tensors[gguf_find_tensor(m.gguf, cases[i].name) - m.gguf->tensors];
+        t->dims[1] /= 2;
+        t->dims[2] = 2;
+        assert_false(model_open(m.gguf, &cfg, &model, &err));
+        assert_int_equal(err.code, BN_EFORMAT);
+        if (!strstr(err.text, cases[i].words))
+            fail_msg("'%s' does not say '%s'", err.text, cases[i].words);
+        synth_close(&m);
+    }
+}
+
 static void foreign_types_are_refused_with_advice(void **state)
 {
     (void)state;
@@ -610,6 +640,7 @@ int main(void)
         cmocka_unit_test(scales_biases_and_rope_factors_are_found),
         cmocka_unit_test(a_head_that_copies_the_embedding_is_tied),
         cmocka_unit_test(missing_and_misshapen_tensors_are_named),
+        cmocka_unit_test(matrices_in_three_dimensions_are_refused),
         cmocka_unit_test(foreign_types_are_refused_with_advice),
         cmocka_unit_test(dense_layers_are_refused),
         cmocka_unit_test(numbers_that_are_not_finite_are_refused),
