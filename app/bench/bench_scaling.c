@@ -165,8 +165,10 @@ enum exit_code bench_scaling_run(const struct bench_scaling *s)
 {
     struct bn_model *model;
     struct bn_error err;
-    if (!open_with(s, s->cfg.n_threads, &model, &err))
+    if (!open_with(s, s->cfg.n_threads, &model, &err)) {
+        (void)bn_fail_prefix(&err, "%s", bn_file_path(s->file));
         return report_error(BENCH, STAGE_LOAD, &err);
+    }
     struct point_list p = {.n_max = size_min(bn_model_info(model)->n_threads, MAX_THREADS)};
     bn_model_close(model);
     p.n_pp = s->n_prompt > 0 ? p.n_max : 0;

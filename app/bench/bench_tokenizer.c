@@ -251,8 +251,12 @@ enum exit_code bench_tokenizer_run(const struct options *o, const char *path)
     struct bn_error err;
     enum exit_code code = EXIT_DONE;
     bench_machine_init(&machine); /* for the name of the processor */
-    if (!bn_file_open(path, &file, &err) || !model_args_tokenizer(o, file, NULL, &tokenizer, &err))
+    if (!bn_file_open(path, &file, &err)) {
         code = report_error(BENCH, STAGE_LOAD, &err);
+    } else if (!model_args_tokenizer(o, file, NULL, &tokenizer, &err)) {
+        (void)bn_fail_prefix(&err, "%s", path);
+        code = report_error(BENCH, STAGE_LOAD, &err);
+    }
     bn_file_close(file);
     if (code != EXIT_DONE)
         return code;

@@ -19,6 +19,14 @@ ROW_KEYS = {'test', 'depth', 'batch', 'tokens_per_s', 'min', 'max', 'bytes_per_t
 
 
 class Bench(ProgramCase):
+    def test_a_file_that_cannot_be_loaded_is_named_once(self):
+        with open(self.model, 'rb') as file:
+            data = file.read()
+        for words, key in (([], b'general.architecture'), (['--scaling'], b'general.architecture'),
+                           (['--tokenizer'], b'tokenizer.ggml.tokens')):
+            path = self.write('no-key.gguf', data.replace(key, key[:-1] + b'?'))
+            self.assertEqual(self.fails(3, path, *words).count(path), 1)
+
     def bench(self, *words):
         return json.loads(self.succeeds(self.model, '--json', '-r', '2', *words))
 

@@ -16,8 +16,10 @@ DOCUMENT = sys.argv.pop(3)
 
 class Refused(ProgramCase):
     def refusal(self, path):
-        """The line about this model."""
-        return self.fails(3, '-p', 'hi', '-m', path)
+        """The line about this model. It names the file once."""
+        line = self.fails(3, '-p', 'hi', '-m', path)
+        self.assertEqual(line.count(os.path.basename(path)), 1, line)
+        return line
 
     def with_architecture(self, name):
         """The tiny model with another architecture; the model's name gives or takes the difference in length."""
@@ -101,6 +103,30 @@ class Refused(ProgramCase):
                  "a Git LFS pointer, a text of 64 bytes in its place: run 'git lfs pull'"),
                 ('text.gguf', 'hello\n', "does not begin with 'GGUF'")):
             self.assertIn(words, self.refusal(self.write(name, data)))
+
+    def test_every_fault_of_a_file_names_it_once(self):
+        def part(number, count):
+            return gguf_edit.with_keys(data, ('split.count', gguf_edit.I32, count), ('split.no', gguf_edit.I32, number))
+
+        with open(self.model, 'rb') as file:
+            data = file.read()
+        swapped = bytearray(data)
+        tensor = gguf_edit.TensorInfo(data, 'blk.1.ffn_down.weight')
+        struct.pack_into('<2Q', swapped, tensor.dims_at, *reversed(tensor.dims))
+        for name, changed, words in (
+                ('empty.gguf', b'', 'is empty'),
+                ('cut.gguf', data[:-5000], 'the file is truncated or damaged'),
+                ('keys.gguf', data[:200], 'the file is truncated or damaged'),
+                ('no-arch.gguf', data.replace(b'general.architecture', b'general.arch1tecture'),
+                 'no key general.architecture'),
+                ('no-key.gguf', data.replace(b'.context_length', b'.c0ntext_length'), 'context_length'),
+                ('no-tokens.gguf', data.replace(b'tokenizer.ggml.tokens', b'tokenizer.ggml.t0kens'), "ggml.tokens'"),
+                ('swapped.gguf', swapped, "'blk.1.ffn_down.weight' is 768 x 256"),
+                ('part-00001-of-00003.gguf', part(4, 3), 'split.no')):
+            self.assertIn(words, self.refusal(self.write(name, bytes(changed))))
+        self.assertIn('No such file', self.refusal(self.path('absent.gguf')))
+        path = self.write('first-00001-of-00002.gguf', part(0, 2))
+        self.assertIn('first-00002-of-00002.gguf', self.fails(3, '-p', 'hi', '-m', path))
 
     def test_a_directory_with_models_names_one(self):
         folder = self.path('models')
