@@ -79,11 +79,12 @@ static bool check_parts(struct gguf *const *parts, size_t n_parts, size_t *n_ten
             !size_add(n_tensors, *n_tensors, parts[i]->n_tensors))
             return false;
     }
-    if (!gguf_get_u64(parts[0], "split.tensors.count", &n_claimed) || n_claimed != *n_tensors)
-        return bn_fail(err, BN_EFORMAT,
-                       "the %zu parts have %zu tensors, which split.tensors.count does not confirm",
-                       n_parts, *n_tensors);
-    return true;
+    if (!gguf_get_u64(parts[0], "split.tensors.count", &n_claimed))
+        return bn_fail(err, BN_EFORMAT, "part 1 of %zu has no split.tensors.count", n_parts);
+    return n_claimed == *n_tensors ||
+           bn_fail(err, BN_EFORMAT,
+                   "the %zu parts have %zu tensors, but split.tensors.count of part 1 is %llu",
+                   n_parts, *n_tensors, (unsigned long long)n_claimed);
 }
 
 bool gguf_join(struct gguf *const *parts, size_t n_parts, struct bn_error *err)

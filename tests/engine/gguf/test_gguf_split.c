@@ -170,6 +170,7 @@ static void parts_that_contradict_each_other_are_refused(void **state)
     p = good;
     p.n_tensors = 3;
     refused(&p, good.name[1], BN_EFORMAT, "m-00002-of-00003.gguf: the 3 parts have");
+    refused(&p, good.name[1], BN_EFORMAT, "but split.tensors.count of part 1 is 3");
     p = good;
     p.tensor[2] = "first";
     refused(&p, good.name[1], BN_EFORMAT, "tensor 'first' occurs twice");
