@@ -64,6 +64,16 @@ static bool refuse_directory(const char *path, struct bn_error *err)
     return bn_fail(err, BN_EIO, "'%s' is a directory, not a model file", path);
 }
 
+/* Files of the kernel, such as those in /proc, have contents but the size 0. */
+static bool refuse_empty(int fd, const char *path, struct bn_error *err)
+{
+    char byte;
+    if (read(fd, &byte, 1) > 0)
+        return bn_fail(err, BN_EIO, "'%s' is a file of the system without a size, not a model file",
+                       path);
+    return bn_fail(err, BN_EFORMAT, "'%s' is empty", path);
+}
+
 static bool map_descriptor(struct mem_map *map, int fd, const char *path, struct bn_error *err)
 {
     struct stat st;
@@ -74,7 +84,7 @@ static bool map_descriptor(struct mem_map *map, int fd, const char *path, struct
     if (!S_ISREG(st.st_mode))
         return bn_fail(err, BN_EIO, "'%s' is a pipe or device, not a regular file", path);
     if (st.st_size == 0)
-        return bn_fail(err, BN_EFORMAT, "'%s' is empty", path);
+        return refuse_empty(fd, path, err);
     if ((uintmax_t)st.st_size > SIZE_MAX)
         return bn_fail(err, BN_EIO, "'%s' is too large for this machine to map", path);
     const size_t n_bytes = (size_t)st.st_size;

@@ -125,6 +125,8 @@ class Refused(ProgramCase):
                 ('part-00001-of-00003.gguf', part(4, 3), 'split.no')):
             self.assertIn(words, self.refusal(self.write(name, bytes(changed))))
         self.assertIn('No such file', self.refusal(self.path('absent.gguf')))
+        if os.path.exists('/proc/self/maps'):
+            self.assertIn('is a file of the system without a size', self.refusal('/proc/self/maps'))
         path = self.write('first-00001-of-00002.gguf', part(0, 2))
         self.assertIn('first-00002-of-00002.gguf', self.fails(3, '-p', 'hi', '-m', path))
 
