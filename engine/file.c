@@ -259,6 +259,11 @@ const char *bn_file_path(const struct bn_file *file)
     return file->path ? file->path : "";
 }
 
+size_t bn_file_n_parts(const struct bn_file *file)
+{
+    return file->n_maps > 1 ? file->n_maps : 1;
+}
+
 size_t bn_file_bytes(const struct bn_file *file)
 {
     return file->gguf->n_bytes;

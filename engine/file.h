@@ -35,6 +35,7 @@ bool bn_file_open_memory(const void *bytes, size_t n_bytes, struct bn_file **out
 void bn_file_close(struct bn_file *file); /* file may be NULL */
 
 const char *bn_file_path(const struct bn_file *file); /* "" for a file in memory */
+size_t bn_file_n_parts(const struct bn_file *file);   /* 1 if the model is not split */
 size_t bn_file_bytes(const struct bn_file *file);     /* size of all parts together */
 
 /* Identify the model: SHA-256 of everything before the tensor data (of a split model, in its first

@@ -24,11 +24,11 @@ static json_t *error_object(const struct bn_error *err)
 static json_t *file_object(const struct info *info)
 {
     const struct gguf *g = info->gguf;
-    return json_pack("{s:o, s:I, s:I, s:I, s:I, s:I}", "path",
-                     json_out_text(bn_str_of(bn_file_path(info->in->file))), "bytes",
-                     count(g->n_bytes), "version", count(g->version), "alignment",
-                     count(g->alignment), "n_keys", count(g->n_kvs), "n_tensors",
-                     count(g->n_tensors));
+    return json_pack("{s:o, s:I, s:I, s:I, s:I, s:I, s:I}", "path",
+                     json_out_text(bn_str_of(bn_file_path(info->in->file))), "n_parts",
+                     count(bn_file_n_parts(info->in->file)), "bytes", count(g->n_bytes), "version",
+                     count(g->version), "alignment", count(g->alignment), "n_keys", count(g->n_kvs),
+                     "n_tensors", count(g->n_tensors));
 }
 
 static json_t *model_object(const struct info *info)

@@ -30,6 +30,8 @@ static void print_file(const struct info *info)
     const struct gguf *g = info->gguf;
     printf("File\n");
     put_text("path", bn_str_of(bn_file_path(info->in->file)));
+    if (bn_file_n_parts(info->in->file) > 1)
+        printf("  %-16s %zu\n", "parts", bn_file_n_parts(info->in->file));
     put_bytes("size", g->n_bytes);
     printf("  %-16s GGUF version %" PRIu32 ", %zu keys, %zu tensors, alignment %zu\n", "format",
            g->version, g->n_kvs, g->n_tensors, g->alignment);

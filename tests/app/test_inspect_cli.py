@@ -80,6 +80,20 @@ class Usage(ProgramCase):
 
 
 class Info(ProgramCase):
+    def test_a_split_model_shows_its_parts(self):
+        with open(self.model, 'rb') as file:
+            first = file.read()
+        n_tensors, = struct.unpack_from('<Q', first, 8)
+        second = b'GGUF' + struct.pack('<IQQ', 3, 0, 0)
+        paths = [self.write(f'split-0000{i + 1}-of-00002.gguf', gguf_edit.with_keys(
+            data, ('split.no', gguf_edit.I32, i), ('split.count', gguf_edit.I32, 2),
+            ('split.tensors.count', gguf_edit.I32, n_tensors))) for i, data in enumerate((first, second))]
+        for path in paths:
+            self.assertRegex(self.succeeds('info', path).decode(), r'\n  parts +2\n')
+            info = json.loads(self.succeeds('info', path, '--json'))['file']
+            self.assertEqual((info['n_parts'], info['bytes']), (2, sum(map(os.path.getsize, paths))))
+        self.assertNotRegex(self.succeeds('info', self.model).decode(), r'\n  parts ')
+
     def test_json_holds_the_numbers_of_the_file(self):
         info = json.loads(self.succeeds('info', self.model, '--json', '--ctx', '100'))
         self.assertEqual(info['file']['bytes'], os.path.getsize(self.model))
