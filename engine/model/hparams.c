@@ -203,7 +203,21 @@ static bool read_rope_scaling(struct keys *k, struct hparams *hp, struct bn_erro
     return true;
 }
 
-static bool read_rope(struct keys *k, struct hparams *hp, struct bn_error *err)
+/* Read the base of RoPE. A model with a wrong base still writes text, but of lower quality. */
+static bool read_rope_base(struct keys *k, const struct model_config *cfg, struct hparams *hp,
+                           struct bn_error *err)
+{
+    hp->rope_base = 10000.0;
+    if (k->arch->large_rope_base && !gguf_find_kv(k->g, full_key(k, "rope.freq_base")))
+        bn_notes_add(cfg->notes, BN_NOTE_WARNING, "rope-base",
+                     "the file has no %s; using %g, but models of this architecture need 1e+06 or "
+                     "more, so the answers may be wrong",
+                     k->text, hp->rope_base);
+    return read_real(k, "rope.freq_base", 1.0, 1e12, &hp->rope_base, err);
+}
+
+static bool read_rope(struct keys *k, const struct model_config *cfg, struct hparams *hp,
+                      struct bn_error *err)
 {
     hp->n_rot = hp->head_dim;
     if (!read_count(k, "rope.dimension_count", (struct range){2, hp->head_dim}, &hp->n_rot, err))
@@ -215,9 +229,8 @@ static bool read_rope(struct keys *k, struct hparams *hp, struct bn_error *err)
         return bn_fail(err, BN_EUNSUPPORTED,
                        "%s is %zu, but heads have %zu elements, which '%s' rotates completely",
                        k->text, hp->n_rot, hp->head_dim, k->arch->name);
-    hp->rope_base = 10000.0;
     hp->rope_short_ctx = hp->n_ctx_train; /* for longrope; YaRN requires its key (read_yarn) */
-    return read_real(k, "rope.freq_base", 1.0, 1e12, &hp->rope_base, err) &&
+    return read_rope_base(k, cfg, hp, err) &&
            read_count(k, "rope.scaling.original_context_length", (struct range){1, MODEL_MAX_CTX},
                       &hp->rope_short_ctx, err) &&
            read_rope_scaling(k, hp, err);
@@ -443,7 +456,7 @@ bool hparams_read(const struct gguf *g, const struct arch *arch, const struct mo
     struct keys k = {.g = g, .arch = arch};
     struct hparams hp = {0};
     double eps = NAN;
-    if (!read_sizes(&k, &hp, err) || !read_heads(&k, &hp, err) || !read_rope(&k, &hp, err) ||
+    if (!read_sizes(&k, &hp, err) || !read_heads(&k, &hp, err) || !read_rope(&k, cfg, &hp, err) ||
         !read_vocab(&k, cfg, &hp, err) || !read_window(&k, cfg, &hp, err) ||
         !read_real(&k, "attention.layer_norm_rms_epsilon", 1e-30, 1.0, &eps, err) ||
         !read_factors(&k, &hp, err) || !read_extra_layers(&k, &hp, err) ||

@@ -27,9 +27,10 @@ static const struct arch archs[] = {
      * RoPE. */
     {"llama", ROPE_NORM, .ffn_act = FFN_SILU, .training = TRAINED_BY_SCALES},
     {"minicpm", ROPE_NORM, .scaled = true, .ffn_act = FFN_SILU, .training = TRAINED_16},
-    {"qwen3", ROPE_NEOX, .qk_norms = true, .ffn_act = FFN_SILU, .training = TRAINED_16},
+    {"qwen3", ROPE_NEOX, .qk_norms = true, .large_rope_base = true, .ffn_act = FFN_SILU,
+     .training = TRAINED_16},
     {"qwen35", ROPE_NEOX, .qk_norms = true, .partial_rope = true, .delta_nets = true,
-     .ffn_act = FFN_SILU, .training = TRAINED_16},
+     .large_rope_base = true, .ffn_act = FFN_SILU, .training = TRAINED_16},
     {"maple", ROPE_NEOX, .qk_norms = true, .partial_rope = true, .windows = true, .experts = true,
      .ffn_act = FFN_SILU, .training = TRAINED_16},
 };

@@ -63,6 +63,7 @@ struct arch {
     /* Most layers are gated delta nets, and the attention of the others has a gate; the norm before
      * the feed-forward network is post_attention_norm. */
     bool delta_nets;
+    bool large_rope_base; /* models have a RoPE base of 1e6 or more, far above the default */
     enum ffn_act ffn_act; /* default, if the file has no key hidden_activation */
     enum act_training training;
     enum model_shape mislabels; /* files of this shape need the other activation function */

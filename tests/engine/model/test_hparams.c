@@ -404,6 +404,7 @@ static void activation_follows_the_rule(void **state)
             {.key = "vocab_size", .u = c->n_vocab},
             {.key = ".tokenizer.ggml.model", TEXT, .text = c->tokenizer},
             {.key = "hidden_activation", c->key ? TEXT : DROPPED, .text = c->key},
+            {.key = "rope.freq_base", REAL, .f = 1e6f}, /* qwen3 without it has another note */
         };
         struct outcome o;
         read_with(c->arch, c->no_repair, changes, sizeof(changes) / sizeof(changes[0]), &o);
@@ -412,6 +413,21 @@ static void activation_follows_the_rule(void **state)
         assert_int_equal(o.notes.n, 1);
         assert_int_equal(o.notes.items[0].kind, c->note);
     }
+}
+
+static void a_missing_rope_base_of_qwen_is_a_warning(void **state)
+{
+    (void)state;
+    const struct entry base = {.key = "rope.freq_base", REAL, .f = 1e6f};
+    struct outcome o;
+    read_with("qwen3", NULL, NULL, 0, &o);
+    assert_true(o.ok && o.hp.rope_base == 10000.0);
+    assert_string_equal(o.notes.items[0].id, "rope-base");
+    assert_int_equal(o.notes.items[0].kind, BN_NOTE_WARNING);
+    assert_non_null(strstr(o.notes.items[0].text, "the file has no qwen3.rope.freq_base"));
+    read_with("qwen3", NULL, &base, 1, &o);
+    assert_true(o.ok && o.hp.rope_base == 1e6);
+    assert_int_equal(o.notes.n, 1); /* the activation */
 }
 
 static void a_different_tokenizer_size_is_a_warning(void **state)
@@ -443,6 +459,7 @@ int main(void)
         cmocka_unit_test(yarn_values_of_the_file_replace_defaults),
         cmocka_unit_test(yarn_needs_its_factor_context_and_base),
         cmocka_unit_test(activation_follows_the_rule),
+        cmocka_unit_test(a_missing_rope_base_of_qwen_is_a_warning),
         cmocka_unit_test(a_different_tokenizer_size_is_a_warning),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
