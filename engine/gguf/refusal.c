@@ -14,6 +14,7 @@ const char *const refusal_rows[N_REFUSALS] = {
     [REFUSED_TILED] = "TL1 and TL2 files",
     [REFUSED_OLD_IK] = "Old ik_llama.cpp files",
     [REFUSED_DENSE] = "Models that are not ternary",
+    [REFUSED_TABLE] = "Embeddings in other types",
     [REFUSED_SAFETENSORS] = "Safetensors and PyTorch files",
     [REFUSED_EMBEDDINGS] = "BitNet embeddings",
     [REFUSED_OTHER_GRAPH] = "Other architectures",

@@ -47,16 +47,20 @@ static bool is_usable(enum tensor_type type, enum tensor_use use)
     return use == USE_LINEAR ? tensor_is_linear(type) : tensor_geometries[type].is_table;
 }
 
-static bool refuse_table(const struct finder *f, const char *type, struct bn_error *err)
+/* A known type that tables cannot have is a fault of the conversion. Another type shows what kind
+ * of model the file has. */
+static bool refuse_table(const struct finder *f, const struct gguf_tensor *t, const char *type,
+                         struct bn_error *err)
 {
+    const enum refusal row = t->type == TENSOR_OTHER ? refusal_of_type(type) : REFUSED_TABLE;
     char names[200] = "";
     for (size_t i = 0; i < TENSOR_N_TYPES; i++) {
         if (tensor_geometries[i].is_table)
             str_list_add(names, sizeof(names), tensor_geometries[i].name);
     }
-    return bn_fail(err, BN_EUNSUPPORTED,
-                   "tensor '%s' is %s, but embeddings and output heads must be one of %s", f->name,
-                   type, names);
+    return refusal_fail(err, row, BN_EUNSUPPORTED,
+                        "tensor '%s' is %s, but embeddings and output heads must be one of %s",
+                        f->name, type, names);
 }
 
 /* Write the error for a type that `use` does not permit. Returns false. */
@@ -76,7 +80,7 @@ static bool refuse_type(const struct finder *f, const struct gguf_tensor *t, enu
         return bn_fail(err, BN_EUNSUPPORTED, "tensor '%s' is %s, not F32, F16 or BF16", f->name,
                        v.name);
     if (use == USE_TABLE)
-        return refuse_table(f, v.name, err) || refusal_append_row(err, refusal_of_type(v.name));
+        return refuse_table(f, t, v.name, err);
     return refusal_fail(err, refusal_of_type(v.name), BN_EUNSUPPORTED,
                         "tensor '%s' is %s, not ternary: %s", f->name, v.name, v.advice);
 }

@@ -30,12 +30,12 @@ class Refused(ProgramCase):
             data = data.replace(gguf_edit.string(old), gguf_edit.string(new), 1)
         return self.write(name + '.gguf', data)
 
-    def with_type(self, number, *args):
-        """A model in which the tensor blk.0.attn_q.weight has this type id."""
+    def with_type(self, number, *args, tensor='blk.0.attn_q.weight'):
+        """A model in which this tensor has this type id."""
         path = self.make('typed.gguf', *args)
         with open(path, 'rb') as file:
             data = bytearray(file.read())
-        struct.pack_into('<I', data, gguf_edit.TensorInfo(data, 'blk.0.attn_q.weight').type_at, number)
+        struct.pack_into('<I', data, gguf_edit.TensorInfo(data, tensor).type_at, number)
         return self.write(f'type-{number}.gguf', bytes(data))
 
     def dense(self):
@@ -64,6 +64,9 @@ class Refused(ProgramCase):
         yield self.with_type(39), 'TL1 and TL2 files'
         yield self.with_type(142), 'Old ik_llama.cpp files'
         yield self.with_type(12, '--arch', 'llama', '--type', 'f32'), 'Models that are not ternary'
+        yield self.with_type(10, tensor='token_embd.weight'), 'Models that are not ternary'
+        for number in (36, 135):
+            yield self.with_type(number, tensor='token_embd.weight'), 'Embeddings in other types'
         yield self.dense(), 'Models that are not ternary'
         yield (self.make('norm_in.gguf', '--extra', 'blk.0.norm_in.weight'), 'BitNet embeddings')
         yield (self.make('other.gguf', '--extra', 'blk.0.ffn_new.weight'), 'Other architectures')
