@@ -25,7 +25,8 @@ struct tokenizer;
 struct tokenizer_config {
     const char *pre;        /* pre-tokenizer to use instead of the one in the file, or NULL; ignored
                                for SentencePiece */
-    const char *no_repair;  /* see bn_repair_allowed: pre-tokenizer, end-of-turn, control-text */
+    const char *no_repair;  /* see bn_repair_allowed: pre-tokenizer, end-of-turn, control-text,
+                             * token-type */
     struct bn_notes *notes; /* receives repairs and warnings; may be NULL */
 };
 

@@ -81,7 +81,8 @@ const struct option_table model_run_options = OPTION_TABLE("Model", run_rows);
 static bool check_no_repair(const char *text, struct bn_error *err)
 {
     static const char *const ids[] = {"all",          "activation",  "chat-template",
-                                      "control-text", "end-of-turn", "pre-tokenizer"};
+                                      "control-text", "end-of-turn", "pre-tokenizer",
+                                      "token-type"};
     for (const char *at = text; *at;) {
         const size_t n = strcspn(at, ",");
         bool is_known = false;
@@ -90,7 +91,8 @@ static bool check_no_repair(const char *text, struct bn_error *err)
         if (!is_known)
             return bn_fail(err, BN_EARG,
                            "expected all, or some of these, separated by commas: "
-                           "activation, chat-template, control-text, end-of-turn, pre-tokenizer");
+                           "activation, chat-template, control-text, end-of-turn, pre-tokenizer, "
+                           "token-type");
         at += n + (at[n] == ',');
     }
     return true;

@@ -194,6 +194,14 @@ class Info(ProgramCase):
             notes = json.loads(done.stdout)['notes']
             self.assertFalse([n for n in notes if n['kind'] == 'repair'])
 
+    def test_a_file_without_token_types_is_repaired(self):
+        with open(self.make('types.gguf', '--preset', 'qwen3-tiny'), 'rb') as file:
+            data = file.read()
+        path = self.write('no-types.gguf', data.replace(b'tokenizer.ggml.token_type', b'tokenizer.ggml.token_kind'))
+        for words, kind in (([], 'repair'), (['--no-repair', 'token-type'], 'warning')):
+            notes = json.loads(self.succeeds('info', path, '--json', *words))['notes']
+            self.assertEqual([n['kind'] for n in notes if n['id'] == 'token-type'], [kind])
+
 
 class Text(ProgramCase):
     def test_bytes_become_ids_and_ids_bytes(self):

@@ -194,6 +194,62 @@ static void default_ids_need_the_type_of_a_mark(void **state)
     tokenizer_close(t);
 }
 
+static void missing_types_follow_from_the_texts(void **state)
+{
+    (void)state;
+    struct bn_notes notes;
+    const struct made_token tokens[] = {
+        {"<|im_start|>", TOKEN_NORMAL, 0},
+        {"<|im_end|>", TOKEN_NORMAL, 0},
+        {"<think>", TOKEN_NORMAL, 0},
+        {"<|>", TOKEN_NORMAL, 0},
+        {"<\xEF\xBD\x9CUser>", TOKEN_NORMAL, 0},
+        {"<|", TOKEN_NORMAL, 0},
+    };
+    const char *const merges[] = {"< |", "<| >"};
+    const struct made_vocab made = {.model = "gpt2",
+                                    .pre = "qwen2",
+                                    .tokens = tokens,
+                                    .n_tokens = 6,
+                                    .merges = merges,
+                                    .n_merges = 2,
+                                    .no_types = true};
+    struct tokenizer *t = open_with(&made, NULL, &notes);
+    assert_true(tokenizer_is_control(t, MADE_FIRST_GPT2));
+    assert_true(tokenizer_is_eog(t, MADE_FIRST_GPT2 + 1));
+    assert_true(tokenizer_is_user_defined(t, MADE_FIRST_GPT2 + 2));
+    assert_false(tokenizer_has_special(t, bn_str_of("<|>"))); /* merges build it: a word of code */
+    assert_true(tokenizer_is_control(t, MADE_FIRST_GPT2 + 4));
+    const char *const note = note_text(&notes, BN_NOTE_REPAIR, "token-type");
+    assert_non_null(note);
+    assert_non_null(strstr(note, "no tokenizer.ggml.token_type; 4 special tokens were found"));
+    tokenizer_close(t);
+    t = open_with(&made, "token-type", &notes);
+    assert_false(tokenizer_has_special(t, bn_str_of("<|im_start|>")));
+    assert_true(has_note(&notes, BN_NOTE_WARNING, "token-type"));
+    assert_false(has_note(&notes, BN_NOTE_REPAIR, "token-type"));
+    tokenizer_close(t);
+}
+
+static void missing_types_of_sentencepiece_follow_from_known_texts(void **state)
+{
+    (void)state;
+    struct bn_notes notes;
+    const struct made_token tokens[] = {{"<|user|>", TOKEN_NORMAL, 0}, {"<td>", TOKEN_NORMAL, 0}};
+    const struct made_vocab made = {
+        .model = "llama", .tokens = tokens, .n_tokens = 2, .no_types = true};
+    struct tokenizer *t = open_with(&made, NULL, &notes);
+    assert_int_equal(tokenizer_info(t)->unk, 0); /* the default ids need the types */
+    assert_int_equal(tokenizer_info(t)->bos, 1);
+    assert_int_equal(tokenizer_info(t)->eos, 2);
+    assert_true(tokenizer_is_control(t, MADE_FIRST_LLAMA));
+    assert_false(tokenizer_has_special(t, bn_str_of("<td>")));
+    struct token_list ids = made_encode(t, SEGMENT_MESSAGE, bn_str_of("\n"));
+    assert_int_equal(ids.ids[ids.n - 1], 3 + '\n'); /* a byte token */
+    token_list_finish(&ids);
+    tokenizer_close(t);
+}
+
 static void no_bos_if_it_equals_eos(void **state)
 {
     (void)state;
@@ -243,6 +299,8 @@ int main(void)
         cmocka_unit_test(a_bos_prefix_of_control_tokens_is_removed),
         cmocka_unit_test(a_mark_of_the_wrong_type_becomes_control),
         cmocka_unit_test(default_ids_need_the_type_of_a_mark),
+        cmocka_unit_test(missing_types_follow_from_the_texts),
+        cmocka_unit_test(missing_types_of_sentencepiece_follow_from_known_texts),
         cmocka_unit_test(no_bos_if_it_equals_eos),
         cmocka_unit_test(end_ends_no_answer_if_return_and_call_exist),
     };

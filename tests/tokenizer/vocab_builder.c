@@ -111,7 +111,8 @@ static void write_all(struct gguf_writer *w, const struct made_vocab *v, struct 
     write_scalars(w, v, a);
     gguf_put_strs(w, KEY "tokens", a->texts, a->n);
     gguf_put_array(w, KEY "scores", GGUF_F32, a->scores, a->n);
-    gguf_put_array(w, KEY "token_type", GGUF_I32, a->types, a->n);
+    if (!v->no_types)
+        gguf_put_array(w, KEY "token_type", GGUF_I32, a->types, a->n);
     if (strcmp(v->model, "gpt2") == 0) {
         struct bn_str *merges = mem_alloc(v->n_merges, sizeof(*merges));
         assert(merges);

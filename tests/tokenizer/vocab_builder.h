@@ -39,6 +39,7 @@ struct made_vocab {
     size_t n_merges;
     const char *marks[N_MARKS]; /* texts of the tokens for the keys; NULL for no key */
     enum vocab_switch add_bos, add_space_prefix;
+    bool no_types; /* no key token_type */
 };
 
 #define MADE_FIRST_GPT2 256  /* id of tokens[0] in a "gpt2" vocabulary */

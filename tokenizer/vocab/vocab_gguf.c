@@ -54,7 +54,8 @@ static bool read_types(struct vocab_source *s, const struct bn_file *file, struc
     s->types = mem_alloc(s->n_tokens, sizeof(*s->types));
     if (!s->types)
         return bn_fail(err, BN_ENOMEM, "no memory for %zu token types", s->n_tokens);
-    if (bn_file_has(file, key)) {
+    s->has_types = bn_file_has(file, key);
+    if (s->has_types) {
         if (!check_length(s, file, key, err))
             return false;
         if (!bn_file_array_i32(file, key, s->types, s->n_tokens))

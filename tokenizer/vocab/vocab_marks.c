@@ -49,6 +49,16 @@ static const char *const turn_ends[] = {
 };
 #define N_TURN_ENDS (sizeof(turn_ends) / sizeof(turn_ends[0]))
 
+/* Control tokens whose texts have no other sign than the angle brackets. */
+static const char *const control_texts[] = {"<s>", "</s>", "<pad>", "<bos>", "<eos>"};
+#define N_CONTROL_TEXTS (sizeof(control_texts) / sizeof(control_texts[0]))
+
+/* Added tokens that belong to the text of an answer, so files give them the type user-defined. */
+static const char *const tag_texts[] = {
+    "<think>", "</think>", "<tool_call>", "</tool_call>", "<tool_response>", "</tool_response>",
+};
+#define N_TAG_TEXTS (sizeof(tag_texts) / sizeof(tag_texts[0]))
+
 struct finder {
     struct vocab_source *s;
     struct vocab_marks *m;
@@ -89,6 +99,55 @@ static bool may_be_mark(const struct vocab_source *s, int32_t id)
 {
     return s->types[id] != TOKEN_BYTE &&
            (s->types[id] != TOKEN_NORMAL || !merges_build(s, s->tokens[id]));
+}
+
+static bool is_in(const char *const *texts, size_t n_texts, struct bn_str text)
+{
+    for (size_t i = 0; i < n_texts; i++)
+        if (bn_str_is(text, texts[i]))
+            return true;
+    return false;
+}
+
+/* The type of a token in a file without types. In a byte-level vocabulary merges build all ordinary
+ * words, so another token that looks like a mark was added to it. SentencePiece has no merges, so
+ * only known texts are special there. */
+static int32_t type_of_text(const struct vocab_source *s, int32_t id)
+{
+    const struct bn_str text = s->tokens[id];
+    const bool has_bars = text.n_bytes >= 5 && memcmp(text.ptr, "<|", 2) == 0 &&
+                          memcmp(text.ptr + text.n_bytes - 2, "|>", 2) == 0;
+    const bool is_byte_level = bn_str_is(s->model, "gpt2");
+    if (!looks_like_mark(text) || (is_byte_level && merges_build(s, text)))
+        return TOKEN_NORMAL;
+    if (is_in(tag_texts, N_TAG_TEXTS, text))
+        return TOKEN_USER;
+    if (bn_str_is(text, "<unk>"))
+        return TOKEN_UNKNOWN;
+    return is_byte_level || has_bars || is_in(control_texts, N_CONTROL_TEXTS, text) ? TOKEN_CONTROL
+                                                                                    : TOKEN_NORMAL;
+}
+
+/* Without types the special tokens of the template would be read as ordinary text. */
+static void repair_missing_types(struct finder *f)
+{
+    const bool is_allowed = bn_repair_allowed(f->no_repair, "token-type");
+    size_t n_special = 0;
+    if (f->s->has_types)
+        return;
+    for (size_t i = 0; is_allowed && i < f->s->n_tokens; i++) {
+        f->s->types[i] = type_of_text(f->s, (int32_t)i);
+        n_special += f->s->types[i] != TOKEN_NORMAL;
+    }
+    if (n_special > 0)
+        bn_notes_add(f->notes, BN_NOTE_REPAIR, "token-type",
+                     "the file has no tokenizer.ggml.token_type; %zu special tokens were found by "
+                     "their text",
+                     n_special);
+    else
+        bn_notes_add(f->notes, BN_NOTE_WARNING, "token-type",
+                     "the file has no tokenizer.ggml.token_type; special tokens may be read as "
+                     "ordinary text");
 }
 
 static bool is_mark_type(const struct vocab_source *s, uint64_t id)
@@ -263,6 +322,7 @@ bool vocab_marks_init(struct vocab_marks *m, struct vocab_source *s, const char 
 {
     *m = (struct vocab_marks){0};
     struct finder f = {.s = s, .m = m, .notes = notes, .no_repair = no_repair};
+    repair_missing_types(&f);
     read_marks(&f);
     repair_control_texts(&f);
     find_endings(&f);

@@ -4,8 +4,8 @@
  * The keys of the file give their ids. A mark without a key, or whose key is no id, gets the
  * default of llama.cpp if this token has the type control or unknown. The end of a turn is also
  * found by its text. This happens before the texts are decoded; token texts and types are corrected
- * in place. Notes report a key that is no id, repaired texts, and how many ids that end an answer
- * were found by their text. They do not report defaults and corrected types.
+ * in place. Notes report a key that is no id, missing types, repaired texts, and how many ids that
+ * end an answer were found by their text. They do not report defaults and corrected types.
  */
 #ifndef TOKENIZER_VOCAB_MARKS_H
 #define TOKENIZER_VOCAB_MARKS_H
@@ -23,7 +23,8 @@ struct vocab_marks {
     size_t eog_cap;
 };
 
-/* Find the marks. Strip the text of the begin-of-text token from the texts of control tokens, where
+/* Find the marks. If the file has no types, find special tokens by their text (repair
+ * "token-type"). Strip the text of the begin-of-text token from the texts of control tokens, where
  * a faulty converter put it in front (repair "control-text"). Collect the ids that end an answer:
  * the marks MARK_EOS, MARK_EOT and MARK_EOM, and the tokens with a known text (repair
  * "end-of-turn"). So that the text of a message cannot produce them, the type becomes control for

@@ -41,6 +41,7 @@ struct vocab_source {
     struct bn_str architecture; /* empty if there is no such key, or it is no string */
     struct bn_str *tokens;      /* (n_tokens) */
     int32_t *types;             /* (n_tokens); TOKEN_NORMAL if the file has no types */
+    bool has_types;             /* the file has types */
     float *scores;              /* (n_tokens); NULL only for gpt2, if the file has none */
     size_t n_tokens;
     struct bn_str *merges; /* (n_merges); NULL for llama */
