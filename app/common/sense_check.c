@@ -33,6 +33,16 @@ static bool excludes_english(const struct bn_file *file)
     return true;
 }
 
+/* Whether the ids that are scored, all but the first, are the same. Then there is nothing to
+ * predict. */
+static bool is_uniform(const struct token_list *ids)
+{
+    for (size_t i = 2; i < ids->n; i++)
+        if (ids->ids[i] != ids->ids[1])
+            return false;
+    return true;
+}
+
 bool sense_text_make(const struct bn_file *file, const struct tokenizer *t, struct sense_text *out,
                      struct bn_error *err)
 {
@@ -49,7 +59,7 @@ bool sense_text_make(const struct bn_file *file, const struct tokenizer *t, stru
         token_list_finish(&ids);
         return false;
     }
-    if (ids.n < 2 || ids.n > SENSE_TEXT_TOKENS) {
+    if (ids.n < 2 || ids.n > SENSE_TEXT_TOKENS || is_uniform(&ids)) {
         out->why = "its vocabulary has no tokens for English words";
     } else {
         if (info->add_bos && info->bos != TOKEN_NONE)

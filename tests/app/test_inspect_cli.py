@@ -521,6 +521,18 @@ class Check(ProgramCase):
         self.assertRegex(text, '(?m)^ok +prediction +not judged: its vocabulary has no tokens for English words$')
         self.assertRegex(text, r'(?m)^ok +codes +\d+ ternary tensors, \d+ weights, \d+\.\d % of them zero$')
 
+    def test_a_vocabulary_of_equal_tokens_is_not_judged(self):
+        with open(self.model, 'rb') as file:
+            data = bytearray(file.read())
+        at = gguf_edit.items_at(data, 'tokenizer.ggml.tokens')
+        for _ in range(256):
+            n_bytes, = struct.unpack_from('<Q', data, at)
+            data[at + 8:at + 8 + n_bytes] = b'a' if n_bytes == 1 else 'é'.encode()
+            at += 8 + n_bytes
+        path = self.write('equal.gguf', bytes(data))
+        self.assertEqual(self.succeeds('tokenize', path, stdin=b'Saturday'), b'33 33\n')
+        self.assertRegex(self.succeeds('check', path).decode(), '(?m)^ok +prediction +not judged: ')
+
     def test_a_trained_model_predicts_text_and_its_layout_is_found(self):
         trained = os.path.join(os.path.dirname(__file__), 'data/trained.gguf')
         self.assertRegex(self.succeeds('check', trained).decode(),
