@@ -66,6 +66,11 @@ static void refuses_files_without_a_vocabulary(void **state)
     w = begin("gpt2");
     gguf_put_str(w, KEY "tokens", bn_str_of("a"));
     assert_int_equal(open_code(w), BN_EFORMAT);
+    const struct bn_str empty[] = {{"", 0}, {"", 0}};
+    w = begin("gpt2");
+    gguf_put_strs(w, KEY "tokens", empty, 2);
+    gguf_put_strs(w, KEY "merges", three, 0);
+    assert_int_equal(open_code(w), BN_EFORMAT);
     w = begin("bert");
     assert_int_equal(open_code(w), BN_EUNSUPPORTED);
 }

@@ -108,6 +108,15 @@ static void read_scalars(struct vocab_source *s, const struct bn_file *file)
     s->add_space_prefix = read_switch(file, KEY "add_space_prefix");
 }
 
+/* With empty tokens every text has no ids, so each prompt would be called empty. */
+static bool check_texts(const struct vocab_source *s, struct bn_error *err)
+{
+    for (size_t i = 0; i < s->n_tokens; i++)
+        if (s->tokens[i].n_bytes > 0)
+            return true;
+    return bn_fail(err, BN_EFORMAT, "all %zu tokens of '" KEY "tokens' are empty", s->n_tokens);
+}
+
 static bool read_all(struct vocab_source *s, const struct bn_file *file, struct bn_error *err)
 {
     if (!bn_file_get_str(file, KEY "model", &s->model))
@@ -120,7 +129,7 @@ static bool read_all(struct vocab_source *s, const struct bn_file *file, struct 
         return false;
     if (s->n_tokens == 0 || s->n_tokens > INT32_MAX)
         return bn_fail(err, BN_EFORMAT, "a vocabulary cannot have %zu tokens", s->n_tokens);
-    if (!read_types(s, file, err) || !read_scores(s, file, err))
+    if (!check_texts(s, err) || !read_types(s, file, err) || !read_scores(s, file, err))
         return false;
     if (bn_str_is(s->model, "gpt2") &&
         !read_strs(&s->merges, &s->n_merges, file, KEY "merges", err))

@@ -54,9 +54,10 @@ struct vocab_source {
 
 extern const char *const vocab_mark_keys[N_MARKS]; /* the whole key, for messages too */
 
-/* BN_EFORMAT: no vocabulary, no tokens or more than INT32_MAX, a required array is missing, an
- * array has the wrong type, or arrays have different lengths. BN_EUNSUPPORTED: the tokenizer model
- * is neither gpt2 nor llama. BN_ENOMEM. After an error s needs no vocab_source_finish. */
+/* BN_EFORMAT: no vocabulary, no tokens or more than INT32_MAX, all tokens are empty, a required
+ * array is missing, an array has the wrong type, or arrays have different lengths. BN_EUNSUPPORTED:
+ * the tokenizer model is neither gpt2 nor llama. BN_ENOMEM. After an error s needs no
+ * vocab_source_finish. */
 bool vocab_source_init(struct vocab_source *s, const struct bn_file *file, struct bn_error *err);
 void vocab_source_finish(struct vocab_source *s);
 
