@@ -7,6 +7,8 @@
 #include "app/common/model_check.h"
 #include "app/common/sense_check.h"
 #include "app/inspect/inspect.h"
+#include "engine/file_gguf.h"
+#include "engine/gguf/gguf_le.h"
 
 #include <inttypes.h>
 #include <stdarg.h>
@@ -85,6 +87,20 @@ static enum exit_code check_file(struct inspect *in)
     return model_check_file(in->file, &cfg, &check, &err) ? EXIT_DONE : inspect_fail_load(in, &err);
 }
 
+/* A tensor with a type that needs less room than the file has for it was probably written with
+ * another type. */
+static void report_gaps(const struct inspect *in)
+{
+    const struct gguf *g = bn_file_gguf(in->file);
+    if (g->n_gaps == 0)
+        return;
+    const enum tensor_type type = gguf_find_tensor_str(g, g->gap_name)->type;
+    print_line(RESULT_WARNING, "gaps",
+               "unused room behind tensors: %zu, the first of %zu bytes behind '%.*s' (%s); the "
+               "types in the file may be wrong",
+               g->n_gaps, g->gap_bytes, STR_ARG(g->gap_name), tensor_geometries[type].name);
+}
+
 /* The model must be open. */
 static enum exit_code measure_sense(struct inspect *in, struct sense_result *out)
 {
@@ -152,8 +168,10 @@ enum exit_code inspect_check(struct inspect *in)
     enum exit_code code = inspect_open_file(in);
     if (code == EXIT_DONE)
         code = check_file(in);
-    if (code == EXIT_DONE)
+    if (code == EXIT_DONE) {
+        report_gaps(in);
         code = inspect_open_tokenizer(in);
+    }
     if (code == EXIT_DONE)
         code = inspect_open_template(in);
     if (code != EXIT_DONE)

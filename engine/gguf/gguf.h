@@ -68,6 +68,10 @@ struct gguf {
     size_t n_kvs;
     struct gguf_tensor *tensors; /* (n_tensors) in file order, those of part 1 first */
     size_t n_tensors;
+    /* Tensors with unused bytes behind them, at least as many as the alignment. Their types may be
+     * wrong. The first one and the number of these bytes. */
+    size_t n_gaps, gap_bytes;
+    struct bn_str gap_name;
     /* indices sorted by name, which only gguf_query.c reads */
     uint32_t *kv_index, *tensor_index; /* (n_kvs), (n_tensors) */
 };

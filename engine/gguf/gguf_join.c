@@ -101,8 +101,14 @@ bool gguf_join(struct gguf *const *parts, size_t n_parts, struct bn_error *err)
         if (parts[i]->n_tensors > 0)
             memcpy(all + n, parts[i]->tensors, parts[i]->n_tensors * sizeof *all);
         n += parts[i]->n_tensors;
-        if (i > 0)
-            g->n_bytes += parts[i]->n_bytes; /* no overflow: all parts are mapped at once */
+        if (i == 0)
+            continue;
+        g->n_bytes += parts[i]->n_bytes; /* no overflow: all parts are mapped at once */
+        if (g->n_gaps == 0) {
+            g->gap_name = parts[i]->gap_name;
+            g->gap_bytes = parts[i]->gap_bytes;
+        }
+        g->n_gaps += parts[i]->n_gaps;
     }
     mem_free(g->tensors);
     mem_free(g->kv_index);

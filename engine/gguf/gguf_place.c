@@ -94,6 +94,16 @@ static enum tensor_type type_of(const struct placing *p, const struct gguf_tenso
     return tensor_type_decide(t->type_id, t->n_cols, t->n_rows, t->n_bytes, p->g->alignment);
 }
 
+static void count_gap(struct gguf *g, const struct gguf_tensor *t, size_t n_unused)
+{
+    if (n_unused < g->alignment)
+        return;
+    if (g->n_gaps++ == 0) {
+        g->gap_name = t->name;
+        g->gap_bytes = n_unused;
+    }
+}
+
 /* Decide the types, and replace n_bytes by the size that follows from the type. No tensor may begin
  * past the end of the file. A tensor of our table must have a valid shape and also end inside the
  * file. They are checked in file order, so that the message names the first missing tensor. */
@@ -112,8 +122,10 @@ static bool find_sizes(const struct placing *p, struct bn_error *err)
                 err,
                 "tensor '%.*s' needs %zu bytes at %zu of the data, which has %zu (file: %zu bytes)",
                 STR_ARG(t->name), need, t->offset, p->n_data, p->g->n_bytes);
-        if (t->type != TENSOR_OTHER)
-            t->n_bytes = need;
+        if (t->type == TENSOR_OTHER)
+            continue;
+        count_gap(p->g, t, t->n_bytes > need ? t->n_bytes - need : 0);
+        t->n_bytes = need;
     }
     return true;
 }

@@ -521,6 +521,17 @@ class Check(ProgramCase):
         self.assertRegex(text, '(?m)^ok +prediction +not judged: its vocabulary has no tokens for English words$')
         self.assertRegex(text, r'(?m)^ok +codes +\d+ ternary tensors, \d+ weights, \d+\.\d % of them zero$')
 
+    def test_a_gap_behind_a_tensor_is_a_warning(self):
+        path = self.make('gaps.gguf', '--preset', 'qwen3-tiny')
+        self.assertNotIn(' gaps ', self.succeeds('check', path).decode())
+        with open(path, 'rb') as file:
+            data = bytearray(file.read())
+        for name in ('blk.0.attn_q.weight', 'blk.1.attn_q.weight'):  # PQ2_0, 34 bytes for 128 weights, not 18
+            struct.pack_into('<I', data, gguf_edit.TensorInfo(data, name).type_at, 41)
+        self.assertRegex(self.succeeds('check', self.write('q1_0.gguf', bytes(data))).decode(),
+                         r'(?m)^warning +gaps +unused room behind tensors: 2, the first of 4096 bytes behind '
+                         r"'blk.0.attn_q.weight' \(Q1_0\); ")
+
     def test_a_vocabulary_of_equal_tokens_is_not_judged(self):
         with open(self.model, 'rb') as file:
             data = bytearray(file.read())
