@@ -88,7 +88,7 @@ static void warn_of_similar_model(const char *word)
 }
 
 /* Warn if the first word of the prompt may have been meant as the model, because another model gets
- * it as text. */
+ * it as text. --quiet does not hide this warning: the answer is not the one that was asked for. */
 static void warn_of_mistyped(const char *word)
 {
     if (is_path_word(word))
@@ -107,6 +107,8 @@ static bool use_model_word(struct app *app, size_t *first_word, struct bn_error 
     *first_word = 0;
     if (n_words == 0 || options_source(app->options, "model") == OPTION_FROM_COMMAND)
         return true;
+    if (!words[0][0]) /* often a variable of a script that is not set */
+        return bn_fail(err, BN_EARG, "the first word is empty: expected a model or a prompt");
     if (!is_model_word(words[0]))
         return true;
     *first_word = 1;
@@ -142,7 +144,7 @@ enum exit_code app_load_options(struct app *app, struct strbuf *prompt)
     join_prompt(app, first_word, prompt);
     size_t n_words;
     const char *const *words = options_words(app->options, &n_words);
-    if (n_words > 0 && first_word == 0 && !options_flag(app->options, "quiet") &&
+    if (n_words > 0 && first_word == 0 &&
         options_source(app->options, "model") != OPTION_FROM_COMMAND)
         warn_of_mistyped(words[0]);
     return prompt->failed ? report_fail(PROGRAM, EXIT_INTERNAL, "out of memory for the prompt")

@@ -46,7 +46,7 @@ class Words(ChatCase):
             self.assertEqual((done.returncode, done.stdout), (0, b'ok\n'), (words, done.stderr))
             self.assertEqual(done.stderr.decode(), f"bitnet-chat: warning: there is no file '{words[0]}', so it is the "
                                                    "prompt; -m names a model\n")
-            self.assertEqual(self.run_words('-q', *words).stderr, b'')
+            self.assertEqual(self.run_words('-q', *words).stderr, done.stderr)  # another model answers
 
     def test_a_session_name_has_no_slash(self):
         self.fake('ok')
@@ -79,10 +79,18 @@ class Words(ChatCase):
             return done.stderr.decode().partition('; ')[2].partition('\n')[0]
         self.env['BITNET_CHAT_MODEL'] = self.model
         for word, model in (('q3s', 'q3s'), ('q3s.ggu', 'q3s'), ('q3S', 'q3s'), ('q2s', 'q3s'), ('helper', 'helper')):
-            self.assertEqual(said(word, 'hi'), f'did you mean the model {model}.gguf?', word)
-        for words in (('hello', 'hi'), ('helpers', 'hi'), ('q3s is a word',), ('-q', 'q3s', 'hi'),
-                      ('-m', self.model, 'q3s'), ('-p', 'q3s')):
+            for words in ((word, 'hi'), ('-q', word, 'hi')):
+                self.assertEqual(said(*words), f'did you mean the model {model}.gguf?', words)
+        for words in (('hello', 'hi'), ('helpers', 'hi'), ('q3s is a word',), ('-m', self.model, 'q3s'), ('-p', 'q3s')):
             self.assertEqual(said(*words), '', words)
+
+    def test_an_empty_first_word_is_refused(self):
+        self.fake('ok')
+        for words in (('',), ('', 'hi'), ('-q', '', 'hi')):
+            done = self.run_words(*words)
+            self.assertEqual((done.returncode, done.stdout), (2, b''), words)
+            self.assertEqual(done.stderr, b'bitnet-chat: the first word is empty: expected a model or a prompt\n')
+        self.assertEqual(self.run_words('-m', self.model, '', 'hi').stdout, b'ok\n')
 
 
 class Tables(ChatCase):
