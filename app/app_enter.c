@@ -67,10 +67,12 @@ bool app_send_message(struct app *app, struct bn_str text)
     const size_t n_files = attached->n;
     struct strbuf clean = {0}, message = {0};
     struct bn_error err;
-    size_t bad_at; /* not needed: U+FFFD replaces invalid bytes */
+    size_t bad_at = SIZE_MAX;
     app->has_refused_end = false;
     bool ok = input_clean("the message", text, &clean, &bad_at, &err) &&
               compose(app, strbuf_str(&clean), &message, &err);
+    if (bad_at != SIZE_MAX)
+        ui_notice(&app->ui, TONE_WARNING, INPUT_UTF8_NOTICE, "the message", bad_at);
     if (!ok) {
         /* The flags are about an earlier message. turn_failed must not give its advice. */
         app->chat.turn.is_too_long = app->chat.turn.is_system_too_long = false;

@@ -203,6 +203,19 @@ static bool check_length(struct bn_str line, struct bn_error *err)
            bn_fail(err, BN_EARG, "longer than %zu bytes", INPUT_MAX_BYTES);
 }
 
+/* Parse the line of an item. Invalid UTF-8 in it is a warning. */
+static bool parse(const struct batch *b, struct batch_item *item, struct bn_str line,
+                  struct bn_error *err)
+{
+    char name[40]; /* fits */
+    item->bad_at = SIZE_MAX;
+    const bool is_valid = check_length(line, err) && batch_item_parse(item, line, err);
+    (void)snprintf(name, sizeof(name), "line %zu", item->line);
+    if (item->bad_at != SIZE_MAX && !options_flag(b->options, "quiet"))
+        report_line(PROGRAM, "warning: " INPUT_UTF8_NOTICE, name, item->bad_at);
+    return is_valid;
+}
+
 /* Start to answer a line with seqs[seq]. If the line is invalid, its prompt is too long or the
  * template rejects it, only its item fails. False: the whole batch must end. */
 static bool begin(struct batch *b, size_t seq, struct bn_str line, struct bn_error *err)
@@ -219,7 +232,7 @@ static bool begin(struct batch *b, size_t seq, struct bn_str line, struct bn_err
         return false;
     item->turn.sampler.biases = biases.items;
     item->turn.sampler.n_biases = biases.n;
-    const bool is_valid = check_length(line, err) && batch_item_parse(item, line, err);
+    const bool is_valid = parse(b, item, line, err);
     batch_out_begin(&b->out, item); /* after parsing: the event "start" has the id */
     const bool ok = is_valid && batch_item_begin(item, &b->maker, n_ctx, &b->control, err) &&
                     batch_item_add(item, err);
@@ -471,6 +484,16 @@ static enum exit_code answer_lines(struct batch *b)
     return code;
 }
 
+static bool read_system(struct batch *b, const char *text, struct bn_error *err)
+{
+    size_t bad_at;
+    if (!input_text_or_file(text, &b->system, &bad_at, err))
+        return false;
+    if (bad_at != SIZE_MAX && !options_flag(b->options, "quiet"))
+        report_line(PROGRAM, "warning: " INPUT_UTF8_NOTICE, "the system message", bad_at);
+    return true;
+}
+
 enum exit_code batch_run(const struct options *options, const struct open_model *model)
 {
     struct batch b = {.options = options, .model = model};
@@ -481,7 +504,7 @@ enum exit_code batch_run(const struct options *options, const struct open_model 
     if (log && !log_file_open(&b.log, log, &err)) {
         (void)report_error(PROGRAM, STAGE_RUN, &err);
         code = EXIT_FILE; /* for every error of the log, as in a chat */
-    } else if (system && !input_text_or_file(system, &b.system, &err))
+    } else if (system && !read_system(&b, system, &err))
         code = report_error(PROGRAM, STAGE_RUN, &err);
     else if (open_model(&b, &err))
         code = answer_lines(&b);

@@ -116,9 +116,9 @@ static bool read_object(struct batch_item *item, json_t *o, struct bn_error *err
 bool batch_item_parse(struct batch_item *item, struct bn_str line, struct bn_error *err)
 {
     struct strbuf clean = {0};
-    size_t bad_at; /* not used: invalid UTF-8 is replaced without a message */
     json_error_t where;
-    if (!input_clean("the line", line, &clean, &bad_at, err)) {
+    item->bad_at = SIZE_MAX;
+    if (!input_clean("the line", line, &clean, &item->bad_at, err)) {
         strbuf_finish(&clean);
         return false;
     }

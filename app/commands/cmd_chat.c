@@ -50,6 +50,7 @@ static bool read_system(struct bn_str args, struct strbuf *out, struct bn_error 
     if (is_file)
         command_path((struct bn_str){args.ptr + 1, args.n_bytes - 1}, &arg);
     const char *path = strbuf_text(&arg) + is_file;
+    size_t bad_at; /* not needed: the line editor and ui_pipe have replaced invalid bytes */
     bool ok;
     if (arg.failed)
         ok = bn_fail(err, BN_ENOMEM, "out of memory: nothing was changed");
@@ -58,7 +59,7 @@ static bool read_system(struct bn_str args, struct strbuf *out, struct bn_error 
     else if (is_file && access(path, F_OK) == 0 && !path_is_regular(path))
         ok = bn_fail(err, BN_EIO, "'%s' is not a regular file", path);
     else
-        ok = input_text_or_file(strbuf_text(&arg), out, err);
+        ok = input_text_or_file(strbuf_text(&arg), out, &bad_at, err);
     strbuf_finish(&arg);
     return ok;
 }

@@ -95,18 +95,17 @@ bool input_attach(const char *path, struct strbuf *out, size_t *n_file_bytes, st
     return ok;
 }
 
-bool input_text_or_file(const char *arg, struct strbuf *out, struct bn_error *err)
+bool input_text_or_file(const char *arg, struct strbuf *out, size_t *bad_at, struct bn_error *err)
 {
     char *bytes = NULL;
-    size_t bad_at;
     struct bn_str text = bn_str_of(arg);
     if (arg[0] == '@' && !path_read_all(arg + 1, INPUT_MAX_BYTES, &bytes, &text.n_bytes, err))
         return false;
     if (bytes)
         text.ptr = bytes;
-    bool ok = input_clean(arg, text, out, &bad_at, err);
-    if (ok && bytes && bad_at != SIZE_MAX)
-        ok = fail_utf8(arg + 1, bad_at, err);
+    bool ok = input_clean(arg, text, out, bad_at, err);
+    if (ok && bytes && *bad_at != SIZE_MAX)
+        ok = fail_utf8(arg + 1, *bad_at, err);
     mem_free(bytes);
     return ok;
 }

@@ -10,6 +10,10 @@
 
 #define INPUT_MAX_BYTES ((size_t)64 << 20) /* far larger than any context */
 
+/* Format of the warning about a text with invalid bytes; the arguments are the name of the text and
+ * *bad_at of input_clean. */
+#define INPUT_UTF8_NOTICE "%s is not valid UTF-8 at offset %zu: replaced by U+FFFD"
+
 /* Append `in` to `out`. Each invalid byte becomes U+FFFD. A CR before an LF, and a byte order mark
  * at the beginning, are removed. *bad_at is the offset of the first invalid byte in `in`, or
  * SIZE_MAX. `name` is the name of the text in errors. BN_EARG: a NUL byte (the text is binary);
@@ -25,9 +29,10 @@ bool input_clean(const char *name, struct bn_str in, struct strbuf *out, size_t 
 bool input_attach(const char *path, struct strbuf *out, size_t *n_file_bytes, struct bn_error *err);
 
 /* Append `arg`, or the contents of FILE if `arg` is "@FILE", as input_clean does ("@-": standard
- * input). BN_EIO: FILE cannot be read or is larger than INPUT_MAX_BYTES. BN_EARG: binary, or FILE
- * is not valid UTF-8. BN_ENOMEM. After an error `out` may hold a part of the text. */
-bool input_text_or_file(const char *arg, struct strbuf *out, struct bn_error *err);
+ * input). *bad_at is the offset of the first invalid byte in `arg`, or SIZE_MAX. BN_EIO: FILE
+ * cannot be read or is larger than INPUT_MAX_BYTES. BN_EARG: binary, or FILE is not valid UTF-8.
+ * BN_ENOMEM. After an error `out` may hold a part of the text. */
+bool input_text_or_file(const char *arg, struct strbuf *out, size_t *bad_at, struct bn_error *err);
 
 /* Append the next path of a list to `out`, and move *at, at first 0, behind it. Spaces, tabs and
  * newlines separate paths. As in a shell, '...' and "..." quote a part of a path, a backslash

@@ -105,8 +105,7 @@ static bool clean_input(struct ui *ui, const char *name, struct bn_str raw, stru
         return false;
     }
     if (bad_at != SIZE_MAX)
-        ui_notice(ui, TONE_WARNING, "%s is not valid UTF-8 at offset %zu: replaced by U+FFFD", name,
-                  bad_at);
+        ui_notice(ui, TONE_WARNING, INPUT_UTF8_NOTICE, name, bad_at);
     return true;
 }
 

@@ -81,6 +81,17 @@ class Prompts(ChatCase):
         self.assertEqual((done.returncode, done.stdout), (0, b'ok\n'))
         self.assertIn(b'offset 2', done.stderr)
 
+    def test_invalid_utf8_of_every_source_is_a_warning(self):
+        self.fake('ok')
+        for words, stdin, name in (((), b'x\xff', 'standard input'), (('--lines',), b'a\nx\xff\n', 'line 2'),
+                                   (('-i',), b'a\nx\xff\n', 'line 2'), ((b'x\xff',), b'', 'the prompt'),
+                                   (('-p', b'x\xff'), b'', 'the prompt'),
+                                   (('-s', b'x\xff', '-p', 'x'), b'', 'the system message')):
+            done = self.chat(*words, stdin=stdin)
+            self.assertEqual((done.returncode, done.stderr.decode()), (
+                0, f'bitnet-chat: warning: {name} is not valid UTF-8 at offset 1: replaced by U+FFFD\n'), words)
+            self.says('-q', *words, stdin=stdin)
+
     def test_carriage_returns_at_line_ends_are_removed(self):
         self.fake('ok')
         counts = {json.loads(self.says('--json', stdin=text))['prompt_tokens']

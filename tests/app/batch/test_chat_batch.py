@@ -97,6 +97,15 @@ class Batch(ChatCase):
         self.refuses(2, '--batch', '4', 'prompt', stdin=b'x')
         self.refuses(2, '--batch', '4', '--lines', stdin=b'x')
 
+    def test_invalid_utf8_in_a_batch_is_a_warning_with_line_and_offset(self):
+        warning = ('bitnet-chat: warning: {} is not valid UTF-8 at offset {}: replaced by U+FFFD\n'.format)
+        said = (warning('the system message', 1) + warning('line 2', 2) + warning('line 3', 13)).encode()
+        words = ('--batch', '2', '-n', '1', '-s', b'x\xff')
+        stdin = b'one\nab\xffc\xff\n{"prompt": "a\xff"}\n'
+        done = self.chat(*words, stdin=stdin)
+        self.assertEqual((done.returncode, done.stderr), (0, said))
+        self.says('-q', *words, stdin=stdin)
+
     def batch(self, *words):
         # Unbuffered, because communicate() does not return what readline() has read ahead.
         process = subprocess.Popen([PROGRAM, self.model, '--batch', '2', *words], env=self.env, bufsize=0,
