@@ -5,6 +5,7 @@
 #include "app/app.h"
 #include "app/batch/batch.h"
 #include "app/common/env.h"
+#include "app/common/file/mapped_file.h"
 #include "app/common/input_text.h"
 #include "app/terminal/signals.h"
 #include "app/ui/ui_pipe.h"
@@ -382,6 +383,7 @@ int main(int argc, char **argv)
     app.terminal.complete = app_complete;
     app.terminal.runs_now = app_runs_now;
     app.terminal.callback_ud = &app;
+    mapped_file_watch(PROGRAM);
     if (!fill_descriptors())
         exit(report_fail(PROGRAM, EXIT_FILE, "standard output is closed"));
     choose_locale();

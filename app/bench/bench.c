@@ -6,6 +6,7 @@
  * With --scaling or --tokenizer, bench_scaling or bench_tokenizer opens the file and prints.
  */
 #include "app/bench/bench.h"
+#include "app/common/file/mapped_file.h"
 #include "engine/base/clock.h"
 #include "engine/base/memory.h"
 #include "engine/base/size.h"
@@ -250,6 +251,7 @@ int main(int argc, char **argv)
 {
     struct options *o;
     struct bn_error err;
+    mapped_file_watch(BENCH);
     if (!options_open(bench_tables, n_bench_tables, &o, &err))
         return report_error(BENCH, STAGE_RUN, &err);
     const enum exit_code code =

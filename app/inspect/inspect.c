@@ -4,6 +4,7 @@
  * This file finds the verb (the subcommand), checks its options and runs it.
  */
 #include "app/inspect/inspect.h"
+#include "app/common/file/mapped_file.h"
 
 #include <string.h>
 
@@ -77,6 +78,7 @@ int main(int argc, char **argv)
 {
     struct options *o;
     struct bn_error err;
+    mapped_file_watch(INSPECT);
     if (!options_open(inspect_tables, n_inspect_tables, &o, &err))
         return report_error(INSPECT, STAGE_RUN, &err);
     const enum exit_code code =

@@ -3,6 +3,7 @@
  */
 #include "app/terminal/signals.h"
 
+#include "app/common/file/mapped_file.h"
 #include "app/terminal/tty.h"
 
 #include <errno.h>
@@ -20,8 +21,8 @@ static const int watched[] = {SIGINT, SIGTERM, SIGHUP, SIGWINCH, SIGTSTP, SIGCON
 #define N_WATCHED (sizeof(watched) / sizeof(watched[0]))
 static volatile sig_atomic_t raised[N_WATCHED]; /* one object per flag, so no lock is needed */
 
-/* Faults of a thread, SIGABRT, and SIGQUIT (Ctrl-\). No thread blocks them. on_fatal handles
- * SIGBUS, and with SIGNALS_TERMINAL all of them, even if they were ignored at the start. */
+/* Faults of a thread, SIGABRT, and SIGQUIT (Ctrl-\). No thread blocks them. With
+ * SIGNALS_TERMINAL on_fatal handles all of them, even if they were ignored at the start. */
 static const int fatal[] = {SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGABRT, SIGQUIT};
 #define N_FATAL (sizeof(fatal) / sizeof(fatal[0]))
 
@@ -66,11 +67,9 @@ static void on_signal(int number)
 /* The handler of `fatal`, `ending` and the real-time signals. */
 static void on_fatal(int number)
 {
-    static const char cut[] = "bitnet-chat: the model file was cut short, or its disk failed, "
-                              "while it was in use\n";
     leave_terminal();
-    if (number == SIGBUS) /* the file is memory-mapped, so no read call reported the error */
-        (void)!write(STDERR_FILENO, cut, sizeof(cut) - 1);
+    if (number == SIGBUS)
+        mapped_file_report();
     (void)signal(number, SIG_DFL);
     (void)raise(number); /* ends the process when this handler returns: `number` is blocked in it */
 }
@@ -141,7 +140,7 @@ bool signals_open(enum signal_user user, int pipe_fds[2], struct bn_error *err)
             return false;
     }
     for (size_t i = 0; i < N_FATAL; i++)
-        if ((user == SIGNALS_TERMINAL || fatal[i] == SIGBUS) && !install(fatal[i], on_fatal, err))
+        if (user == SIGNALS_TERMINAL && !install(fatal[i], on_fatal, err))
             return false;
     return user == SIGNALS_PIPE || install_all_ending(err);
 }

@@ -4,8 +4,8 @@
  * With SIGNALS_TERMINAL, the other signals that end a process by default get a handler, too, except
  * SIGKILL and SIGXFSZ. The handler restores the terminal and ends the process by this signal. If
  * the program was started with another action for such a signal, such as SIG_IGN, the action stays,
- * except for faults, SIGABRT and SIGQUIT. SIGBUS has the handler in any case, and the likely reason
- * is printed: the memory-mapped model file can no longer be read.
+ * except for faults, SIGABRT and SIGQUIT. For SIGBUS the handler also prints the message of
+ * mapped_file.h; with SIGNALS_PIPE the handler of mapped_file_watch stays.
  */
 #ifndef APP_SIGNALS_H
 #define APP_SIGNALS_H
@@ -25,7 +25,7 @@ enum signal_flag {
     SIGNAL_RESUME = 32,   /* SIGCONT */
 };
 
-/* With SIGNALS_PIPE only SIGINT, SIGTERM, SIGHUP and SIGBUS are handled. If SIGHUP
+/* With SIGNALS_PIPE only SIGINT, SIGTERM and SIGHUP are handled. If SIGHUP
  * was ignored when the program started, it stays ignored. With SIGNALS_PIPE this holds for SIGINT,
  * too. */
 enum signal_user { SIGNALS_PIPE, SIGNALS_TERMINAL };

@@ -267,6 +267,10 @@ class Bench(ProgramCase):
             done = self.run_program(self.model, '-r', '1', *words, '--baseline', self.path('base.json'), stdout=full)
         self.assertEqual(done.returncode, 5)
 
+    def test_a_model_file_truncated_in_use_is_reported(self):
+        fifo = self.path('waits')
+        self.reports_sigbus(fifo, self.model, '--baseline', fifo)
+
     def test_a_baseline_of_something_else_is_refused(self):
         words = ['-p', '5', '-n', '4', '-r', '1', '-t', '1']
         path = self.write('base.json', self.succeeds(self.model, '--json', *words))

@@ -131,6 +131,10 @@ class Chat(ChatCase):
         self.assertEqual(process.returncode, -signal.SIGBUS)
         self.assertRegex(errors, rb'^bitnet-chat: the model file was cut short, .*in use\n$')
 
+    def test_a_model_file_truncated_before_it_is_loaded_is_reported(self):
+        fifo = self.path('early')
+        self.reports_sigbus(fifo, self.model, '-s', '@' + fifo, '-p', 'x', env=self.env)
+
     def test_a_family_without_bos_gets_exactly_its_template(self):
         model = self.make('qwen.gguf', '--arch', 'qwen3', '--vocab', 'qwen')
         words = ['--activations', 'token', '--json', '-n', '2', 'hi']

@@ -419,6 +419,10 @@ class Logits(ProgramCase):
         for path in (self.folder.name, self.path('no/such/folder'), '/dev/full'):
             self.fails(5, 'logits', self.model, '--tokens', TOKENS, '--out', path)
 
+    def test_a_model_file_truncated_in_use_is_reported(self):
+        fifo = self.path('waits')
+        self.reports_sigbus(fifo, 'prompt', self.model, '--messages', fifo)
+
     def test_perplexity_agrees_with_the_logits(self):
         ids = [256] + list(b'The quick brown fox')
         values = array.array('f', self.logits(self.model, tokens=','.join(map(str, ids))))

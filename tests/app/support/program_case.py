@@ -6,6 +6,7 @@ that remain; a test with arguments of its own removes them from sys.argv first.
 import fcntl
 import os
 import pty
+import resource
 import signal
 import struct
 import subprocess
@@ -61,6 +62,19 @@ class ProgramCase(unittest.TestCase):
         with open(path, 'wb') as file:
             file.write(data if isinstance(data, bytes) else data.encode())
         return path
+
+    def reports_sigbus(self, fifo, *words, env=None):
+        """Run the program and send it SIGBUS when it opens the FIFO that its words name. It must print the message
+        about a model file that was cut, and end by the signal."""
+        os.mkfifo(fifo)
+        with subprocess.Popen([PROGRAM, *words], env=env, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+                              stderr=subprocess.PIPE) as process:
+            resource.prlimit(process.pid, resource.RLIMIT_CORE, (0, 0))
+            with open(fifo, 'wb'):  # waits until the program opens it
+                process.send_signal(signal.SIGBUS)
+                errors = process.communicate(timeout=60)[1]
+        self.assertEqual((process.returncode, errors.decode()), (
+            -signal.SIGBUS, f'{NAME}: the model file was cut short, or its disk failed, while it was in use\n'))
 
     @staticmethod
     def run_program(*args, stdin=b'', stdout=subprocess.PIPE):

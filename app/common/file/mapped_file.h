@@ -1,0 +1,18 @@
+/*
+ * The message of a program that can no longer read its memory-mapped model file.
+ *
+ * If another program cuts the file, or its disk fails, no call returns an error: an access to the
+ * mapped bytes raises SIGBUS.
+ */
+#ifndef APP_MAPPED_FILE_H
+#define APP_MAPPED_FILE_H
+
+/* From now on, SIGBUS prints the message on stderr and ends the process by this signal. Call it at
+ * the start of main, before a file is opened. `program` is the name in the message. */
+void mapped_file_watch(const char *program);
+
+/* Print the message. For a handler of SIGBUS that replaces the one of mapped_file_watch. It must
+ * end the process then: the call returns only in the first thread. */
+void mapped_file_report(void);
+
+#endif
