@@ -11,6 +11,7 @@
 #include "app/chat/answer/generator.h"
 #include "app/chat/chat_log.h"
 #include "app/chat/conversation/thought_close.h"
+#include "app/chat/turn_report.h"
 #include "app/common/input_text.h"
 #include "app/common/json_out.h"
 #include "app/options/chat_options.h"
@@ -56,9 +57,10 @@ struct batch {
     size_t n_ring;
     size_t n_begun; /* lines given to a sequence, without blank ones; <= out.n_written + n_ring */
     struct batch_out out;
-    size_t n_tokens;     /* tokens of all answers so far */
-    bool has_checked;    /* the sense check has begun */
-    enum exit_code code; /* of the first line that failed, else EXIT_DONE */
+    unsigned shown_warnings; /* of turn_prompt_warning */
+    size_t n_tokens;         /* tokens of all answers so far */
+    bool has_checked;        /* the sense check has begun */
+    enum exit_code code;     /* of the first line that failed, else EXIT_DONE */
 };
 
 /* ---- signals ---- */
@@ -216,6 +218,15 @@ static bool parse(const struct batch *b, struct batch_item *item, struct bn_str 
     return is_valid;
 }
 
+static void warn_of_prompt(struct batch *b, const struct batch_item *item)
+{
+    if (options_flag(b->options, "quiet"))
+        return;
+    for (const char *text;
+         (text = turn_prompt_warning(&item->prompt_facts, &b->shown_warnings)) != NULL;)
+        report_line(PROGRAM, "warning: line %zu: %s", item->line, text);
+}
+
 /* Start to answer a line with seqs[seq]. If the line is invalid, its prompt is too long or the
  * template rejects it, only its item fails. False: the whole batch must end. */
 static bool begin(struct batch *b, size_t seq, struct bn_str line, struct bn_error *err)
@@ -236,6 +247,8 @@ static bool begin(struct batch *b, size_t seq, struct bn_str line, struct bn_err
     batch_out_begin(&b->out, item); /* after parsing: the event "start" has the id */
     const bool ok = is_valid && batch_item_begin(item, &b->maker, n_ctx, &b->control, err) &&
                     batch_item_add(item, err);
+    if (ok)
+        warn_of_prompt(b, item);
     mem_free(biases.items); /* batch_item_begin has copied them to the sampler */
     item->turn.sampler.biases = NULL;
     item->turn.sampler.n_biases = 0;

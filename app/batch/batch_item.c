@@ -157,6 +157,8 @@ static bool encode(struct batch_item *item, const struct prompt_maker *m, struct
         thought_init(&item->thought, limit.mode);
         think_watch_init(&item->answer.think, &limit);
         item->answer.ids = p.ids; /* the item owns the list now */
+        item->prompt_facts = p;
+        item->prompt_facts.ids = (struct token_list){0};
     }
     transcript_finish(&t);
     return ok;

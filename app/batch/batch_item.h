@@ -19,6 +19,7 @@ struct batch_item {
     struct turn turn;                /* settings, texts, statistics; `ids` is empty, see `answer` */
     struct thought_splitter thought; /* splits the text of the answer into thought and answer */
     struct answer_state answer;      /* ids of prompt and answer, detokeniser, why it ends */
+    struct prompt prompt_facts;      /* the encoded prompt; its ids are in `answer` */
     struct generator_seq *seq;       /* owned by the batch */
     const struct token_list *close;  /* tokens that close a thought; owned by the batch */
     int32_t next;          /* id that will follow answer.ids, not yet part of the answer */

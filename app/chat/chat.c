@@ -344,6 +344,12 @@ static void show_dropped(struct chat *c)
     strbuf_finish(&notice);
 }
 
+static void show_prompt_warnings(struct chat *c, const struct prompt *p)
+{
+    for (const char *text; (text = turn_prompt_warning(p, &c->shown_warnings)) != NULL;)
+        ui_notice(c->ui, TONE_WARNING, "%s", text);
+}
+
 bool chat_start_turn(struct chat *c, const struct options *settings, struct bn_error *err)
 {
     struct prompt p;
@@ -359,6 +365,8 @@ bool chat_start_turn(struct chat *c, const struct options *settings, struct bn_e
     const bool ok = begin_with_earlier_answer(c, err) && submit(c, settings, &p, err);
     c->turn.n_prompt = p.ids.n;
     c->turn.n_earlier = p.n_earlier;
+    if (ok)
+        show_prompt_warnings(c, &p);
     prompt_finish(&p);
     if (!ok)
         return false;

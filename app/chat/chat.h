@@ -69,6 +69,7 @@ struct chat {
     struct thought_splitter thought; /* splits the answer of the running turn */
     struct chat_totals totals;
     struct generator_peaks peaks; /* zero until /stats peak has measured them */
+    unsigned shown_warnings;      /* of turn_prompt_warning */
     size_t n_used;                /* tokens of the conversation in the context; 0 also if unknown */
     /* ring buffer: time of token i, as in its event, at index i % CHAT_RATE_TOKENS */
     double token_times[CHAT_RATE_TOKENS];

@@ -112,6 +112,25 @@ void turn_speed_lines(const struct turn *turn, const struct bn_model_info *info,
     }
 }
 
+const char *turn_prompt_warning(const struct prompt *p, unsigned *shown)
+{
+    const struct {
+        bool applies;
+        const char *text;
+    } warnings[] = {
+        {p->lacks_question,
+         "the chat template leaves out your message, so the model does not see it"},
+        {p->lacks_system,
+         "the chat template leaves out the system message, so the model does not see it"},
+    };
+    for (size_t i = 0; i < sizeof(warnings) / sizeof(warnings[0]); i++)
+        if (warnings[i].applies && !(*shown & 1u << i)) {
+            *shown |= 1u << i;
+            return warnings[i].text;
+        }
+    return NULL;
+}
+
 const char *turn_end_notice(const struct turn *turn)
 {
     static const char *const notices[FINISH_N] = {

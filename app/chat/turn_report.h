@@ -1,10 +1,11 @@
 /*
- * Text about a turn: the statistics line, notices about an unusual end, and the table of /probs.
- * Pure functions.
+ * Text about a turn: the statistics line, notices about its prompt and about an unusual end, and
+ * the table of /probs. Pure functions.
  */
 #ifndef APP_TURN_REPORT_H
 #define APP_TURN_REPORT_H
 
+#include "app/chat/conversation/chat_prompt.h"
 #include "app/chat/turn.h"
 
 struct turn_space {
@@ -18,6 +19,10 @@ struct turn_space {
  * shows all fields. */
 void turn_stats_line(const struct turn *turn, const struct turn_space *space, struct strbuf *out);
 
+/* A warning about what the template has made of a conversation, as static text; NULL if there is no
+ * other one. Each warning is returned once in a run: *shown remembers it, and is 0 before the first
+ * call. */
+const char *turn_prompt_warning(const struct prompt *p, unsigned *shown);
 /* A sentence about an unusual end of the turn, as static text; NULL after a normal end. */
 const char *turn_end_notice(const struct turn *turn);
 /* Advice after a turn that failed, as static text; NULL if there is none. `saved_in` is the file

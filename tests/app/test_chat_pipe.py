@@ -92,6 +92,19 @@ class Prompts(ChatCase):
                 0, f'bitnet-chat: warning: {name} is not valid UTF-8 at offset 1: replaced by U+FFFD\n'), words)
             self.says('-q', *words, stdin=stdin)
 
+    def test_a_template_that_leaves_out_a_message_is_a_warning(self):
+        self.fake('ok', 'ok')
+        warning = 'bitnet-chat: warning: the chat template leaves out {}, so the model does not see it\n'.format
+        said = {'question': warning('your message'), 'system': warning('the system message')}
+        for text, missing in (('static', ('question', 'system')), ('{{ messages[0].content }}', ('question',)),
+                              ('{{ messages[-1].content | upper }}', ('system',)),
+                              ('{% for m in messages %}{{ m.content[:1] }}{% endfor %}', ())):
+            template = '@' + self.write('leaves.jinja', text)
+            done = self.chat('--template', template, '-s', 'Be brief.', '--lines', stdin=b'one\ntwo\n')
+            self.assertEqual((done.returncode, done.stderr.decode()),
+                             (0, ''.join(said[name] for name in missing)), text)
+            self.says('-q', '--template', template, '-s', 'Be brief.', '-p', 'why?')
+
     def test_carriage_returns_at_line_ends_are_removed(self):
         self.fake('ok')
         counts = {json.loads(self.says('--json', stdin=text))['prompt_tokens']

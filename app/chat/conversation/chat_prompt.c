@@ -201,6 +201,8 @@ struct message_list {
     struct template_value *list;
     const struct answer **answers; /* (n) the answer of message i; NULL for other messages */
     size_t n;
+    size_t system, question; /* index of the system message and of the last message of the user;
+                                SIZE_MAX: there is none, or it is blank */
 };
 
 struct template_value *prompt_message(struct template_arena *arena, const char *role,
@@ -216,6 +218,12 @@ static void push_message(struct message_list *l, const char *role, struct bn_str
 {
     l->list = template_push(l->arena, l->list, prompt_message(l->arena, role, text));
     l->answers[l->n++] = answer;
+}
+
+/* The index of the next message for `system` and `question` of the list. */
+static size_t next_index(const struct message_list *l, struct bn_str text)
+{
+    return trim(text).n_bytes > 0 ? l->n : SIZE_MAX;
 }
 
 /* A thought that was stopped has no </think>. If its <think> was in the prompt, the template would
@@ -251,18 +259,34 @@ static void push_state(struct message_list *l, const struct encoder *encoder)
 {
     const struct transcript_state *s = encoder->state;
     const struct prompt_window *w = encoder->window;
-    if (s->system.n_bytes > 0)
+    l->system = l->question = SIZE_MAX;
+    if (s->system.n_bytes > 0) {
+        l->system = next_index(l, s->system);
         push_message(l, "system", s->system, NULL);
+    }
     for (size_t i = next_turn(w, 0); i < s->n; i = next_turn(w, i + 1)) {
         const struct exchange *e = s->items[i];
         /* The answer of the last turn is generated next, or is added by encode. */
         const bool is_open = i + 1 == s->n && w->mode != PROMPT_WHOLE;
+        l->question = next_index(l, e->user);
         push_message(l, "user", e->user, NULL);
         if (has_answer(e) && !is_open)
             push_answer(l, encoder->m, &e->answer);
     }
     if (w->mode == PROMPT_START)
         push_message(l, "user", bn_str_of("x"), NULL); /* cut_before removes its text */
+}
+
+/* Whether no segment has text of this message. Every text keeps the index of its message, also one
+ * that the template changes. SIZE_MAX: false. */
+static bool is_left_out(const struct template_output *rendered, size_t message)
+{
+    if (message == SIZE_MAX)
+        return false;
+    for (size_t i = 0; i < rendered->n_segments; i++)
+        if (rendered->segments[i].message == message && rendered->segments[i].text.n_bytes > 0)
+            return false;
+    return true;
 }
 
 /* Remove the text of this message and all segments behind it. */
@@ -341,6 +365,8 @@ static bool encode_rendered(const struct encoder *e, struct message_list *l, str
                                          .now = e->m->now};
     if (!template_render(e->m->template, l->arena, &input, &rendered, err))
         return bn_fail_prefix(err, "chat template");
+    out->lacks_question = is_left_out(&rendered, l->question);
+    out->lacks_system = is_left_out(&rendered, l->system);
     if (e->window->mode == PROMPT_START)
         cut_before(&rendered, l->n - 1);
     prompt_restore_ids(e->m->tokenizer, rendered.segments, rendered.n_segments, l->answers, l->n);

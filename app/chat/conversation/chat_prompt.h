@@ -43,6 +43,8 @@ struct prompt {
                                answer so far may have closed it */
     size_t n_earlier;       /* ids up to the end of the last answer in the prompt; 0: no answer. May
                                be wrong by 1 with SentencePiece; only statistics use it */
+    /* The template has left out the last message of the user, or the system message, as a whole. */
+    bool lacks_question, lacks_system;
 };
 void prompt_finish(struct prompt *p); /* an all-zero prompt is fine */
 

@@ -106,6 +106,14 @@ class Batch(ChatCase):
         self.assertEqual((done.returncode, done.stderr), (0, said))
         self.says('-q', *words, stdin=stdin)
 
+    def test_a_template_that_leaves_out_the_lines_is_one_warning(self):
+        template = '@' + self.write('static.jinja', 'static')
+        done = self.chat('--batch', '2', '-n', '1', '--template', template, stdin=b'one\ntwo\nthree\n')
+        self.assertEqual((done.returncode, done.stderr.decode()), (
+            0, 'bitnet-chat: warning: line 1: the chat template leaves out your message, so the model does not see '
+            'it\n'))
+        self.says('-q', '--batch', '2', '-n', '1', '--template', template, stdin=b'one\n')
+
     def batch(self, *words):
         # Unbuffered, because communicate() does not return what readline() has read ahead.
         process = subprocess.Popen([PROGRAM, self.model, '--batch', '2', *words], env=self.env, bufsize=0,
