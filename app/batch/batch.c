@@ -222,8 +222,8 @@ static void warn_of_prompt(struct batch *b, const struct batch_item *item)
 {
     if (options_flag(b->options, "quiet"))
         return;
-    for (const char *text;
-         (text = turn_prompt_warning(&item->prompt_facts, &b->shown_warnings)) != NULL;)
+    for (const char *text; (text = turn_prompt_warning(b->model, b->options, &item->prompt_facts,
+                                                       &b->shown_warnings)) != NULL;)
         report_line(PROGRAM, "warning: line %zu: %s", item->line, text);
 }
 

@@ -344,9 +344,11 @@ static void show_dropped(struct chat *c)
     strbuf_finish(&notice);
 }
 
-static void show_prompt_warnings(struct chat *c, const struct prompt *p)
+static void show_prompt_warnings(struct chat *c, const struct options *settings,
+                                 const struct prompt *p)
 {
-    for (const char *text; (text = turn_prompt_warning(p, &c->shown_warnings)) != NULL;)
+    for (const char *text;
+         (text = turn_prompt_warning(c->model, settings, p, &c->shown_warnings)) != NULL;)
         ui_notice(c->ui, TONE_WARNING, "%s", text);
 }
 
@@ -366,7 +368,7 @@ bool chat_start_turn(struct chat *c, const struct options *settings, struct bn_e
     c->turn.n_prompt = p.ids.n;
     c->turn.n_earlier = p.n_earlier;
     if (ok)
-        show_prompt_warnings(c, &p);
+        show_prompt_warnings(c, settings, &p);
     prompt_finish(&p);
     if (!ok)
         return false;

@@ -52,3 +52,21 @@ struct thinking thinking_of(const struct open_model *m, const struct options *o)
     return (struct thinking){thought_is_closed(&maker) ? "off" : "on",
                              has_argument(o) ? "template-arg" : "template", true};
 }
+
+const char *thinking_off_warning(const struct open_model *m, const struct options *o,
+                                 const struct prompt *p)
+{
+    /* A config file is for all models, and /set has a warning of its own. A --template-arg with the
+     * same variable is stronger. */
+    if (options_source(o, "think") != OPTION_FROM_COMMAND || has_argument(o) ||
+        strcmp(options_text(o, "think"), "off") != 0)
+        return NULL;
+    const struct thinking t = thinking_of(m, o);
+    if (strcmp(t.value, "none") == 0)
+        return NULL;
+    if (!t.has_switch)
+        return "--think off has no effect: the chat template has no switch for thoughts";
+    return p->starts_in_thought
+               ? "--think off has no effect: the chat template begins a thought all the same"
+               : NULL;
+}

@@ -5,6 +5,7 @@
 #ifndef APP_THINKING_H
 #define APP_THINKING_H
 
+#include "app/chat/conversation/chat_prompt.h"
 #include "app/chat/open_model.h"
 #include "app/options/options.h"
 
@@ -16,5 +17,10 @@ struct thinking {
     bool has_switch; /* the template uses enable_thinking, which --think and --template-arg set */
 };
 struct thinking thinking_of(const struct open_model *m, const struct options *o);
+
+/* A warning that --think off of the command line has no effect on the answer to this prompt, as
+ * static text. NULL: it has an effect, was not given, or the template has no thoughts. */
+const char *thinking_off_warning(const struct open_model *m, const struct options *o,
+                                 const struct prompt *p);
 
 #endif

@@ -3,6 +3,7 @@
  */
 #include "app/chat/turn_report.h"
 
+#include "app/chat/thinking.h"
 #include "app/common/report.h"
 #include "app/common/term_text.h"
 #include "engine/base/size.h"
@@ -112,21 +113,22 @@ void turn_speed_lines(const struct turn *turn, const struct bn_model_info *info,
     }
 }
 
-const char *turn_prompt_warning(const struct prompt *p, unsigned *shown)
+const char *turn_prompt_warning(const struct open_model *m, const struct options *o,
+                                const struct prompt *p, unsigned *shown)
 {
-    const struct {
-        bool applies;
-        const char *text;
-    } warnings[] = {
-        {p->lacks_question,
-         "the chat template leaves out your message, so the model does not see it"},
-        {p->lacks_system,
-         "the chat template leaves out the system message, so the model does not see it"},
+    const char *const warnings[] = {
+        p->lacks_question
+            ? "the chat template leaves out your message, so the model does not see it"
+            : NULL,
+        p->lacks_system
+            ? "the chat template leaves out the system message, so the model does not see it"
+            : NULL,
+        thinking_off_warning(m, o, p),
     };
     for (size_t i = 0; i < sizeof(warnings) / sizeof(warnings[0]); i++)
-        if (warnings[i].applies && !(*shown & 1u << i)) {
+        if (warnings[i] && !(*shown & 1u << i)) {
             *shown |= 1u << i;
-            return warnings[i].text;
+            return warnings[i];
         }
     return NULL;
 }

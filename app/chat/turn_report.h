@@ -6,7 +6,9 @@
 #define APP_TURN_REPORT_H
 
 #include "app/chat/conversation/chat_prompt.h"
+#include "app/chat/open_model.h"
 #include "app/chat/turn.h"
+#include "app/options/options.h"
 
 struct turn_space {
     size_t n_used, n_ctx; /* tokens of the context in use, and in all */
@@ -20,9 +22,10 @@ struct turn_space {
 void turn_stats_line(const struct turn *turn, const struct turn_space *space, struct strbuf *out);
 
 /* A warning about what the template has made of a conversation, as static text; NULL if there is no
- * other one. Each warning is returned once in a run: *shown remembers it, and is 0 before the first
- * call. */
-const char *turn_prompt_warning(const struct prompt *p, unsigned *shown);
+ * other one. `o` are the settings of the turn. Each warning is returned once in a run: *shown
+ * remembers it, and is 0 before the first call. */
+const char *turn_prompt_warning(const struct open_model *m, const struct options *o,
+                                const struct prompt *p, unsigned *shown);
 /* A sentence about an unusual end of the turn, as static text; NULL after a normal end. */
 const char *turn_end_notice(const struct turn *turn);
 /* Advice after a turn that failed, as static text; NULL if there is none. `saved_in` is the file

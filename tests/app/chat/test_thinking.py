@@ -398,6 +398,21 @@ class Setting(ThinkCase):
         for command in ('/set think off', '/set think-budget 5'):
             self.assertIn('the chat template has no thoughts', self.dialog(command, template='chatml')[1])
 
+    def test_the_option_off_says_when_it_has_no_effect(self):
+        self.fake('ok', 'ok')
+        deepseek = '@' + os.path.join(TEMPLATES, 'published_deepseek-ai-DeepSeek-R1-Distill-Llama-8B.jinja')
+        always = '@' + self.write('always.jinja', RUNNING + '{# enable_thinking #}')
+        no_switch, begins = 'has no switch for thoughts', 'begins a thought all the same'
+        for template, reason in ((deepseek, no_switch), (self.running, no_switch), (always, begins)):
+            said = f'bitnet-chat: warning: --think off has no effect: the chat template {reason}\n'
+            done = self.chat('--template', template, '--think', 'off', '--lines', '--json', stdin=b'a\nb\n')
+            self.assertEqual((done.returncode, done.stderr.decode()), (0, said))
+            for args in (('-q', '--think', 'off'), ('--think', 'on'), ()):
+                self.turns(*args, template=template)
+        self.turns('--think', 'off')
+        self.turns('--think', 'off', '--template-arg', 'enable_thinking=true', template=always)  # it is stronger
+        self.turns('--think', 'off', template='chatml')  # has no thoughts
+
     def test_retry_may_change_the_setting_for_one_answer(self):
         self.fake(ANSWER)
         lines = ('a', '/stats', '/retry think=off', '/stats', '/retry', '/stats')
