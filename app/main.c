@@ -174,24 +174,41 @@ static enum exit_code check_logprobs(const struct options *o)
 
 /* ---- choice of the painter ---- */
 
+/* Read a file of --file: as an attachment, and if it is the only one also as it is. */
+static bool read_file(const char *path, bool is_only, const struct options *o,
+                      struct pipe_plan *plan, struct bn_error *err)
+{
+    struct strbuf text = {0};
+    size_t n_bytes;
+    if (!input_file(path, &text, &n_bytes, err)) {
+        strbuf_finish(&text);
+        return false;
+    }
+    if (n_bytes == 0 && !options_flag(o, "quiet"))
+        report_line(PROGRAM, "warning: '%s' is empty", path);
+    if (plan->files.n_bytes > 0)
+        strbuf_add_char(&plan->files, '\n');
+    input_fence(path, strbuf_str(&text), &plan->files);
+    plan->has_only_file = is_only;
+    if (is_only)
+        plan->only_file = text;
+    else
+        strbuf_finish(&text);
+    return !plan->files.failed || bn_fail(err, BN_ENOMEM, "out of memory for '%s'", path);
+}
+
 /* For PIPE_ONCE: put the texts of the files of --file before the prompt. For "-" the painter reads
  * standard input to its end. */
 static enum exit_code attach_files(const struct app *app, struct pipe_plan *plan)
 {
-    size_t n, n_bytes;
+    size_t n;
     struct bn_error err;
     const char *const *paths = options_list(app->options, "file", &n);
     for (size_t i = 0; i < n; i++) {
-        if (strcmp(paths[i], "-") == 0) {
+        if (strcmp(paths[i], "-") == 0)
             plan->stdin_use = PIPE_STDIN_WHOLE;
-            continue;
-        }
-        if (plan->files.n_bytes > 0)
-            strbuf_add_char(&plan->files, '\n');
-        if (!input_attach(paths[i], &plan->files, &n_bytes, &err))
+        else if (!read_file(paths[i], n == 1, app->options, plan, &err))
             return report_error(PROGRAM, STAGE_RUN, &err);
-        if (n_bytes == 0 && !options_flag(app->options, "quiet"))
-            report_line(PROGRAM, "warning: '%s' is empty", paths[i]);
     }
     return EXIT_DONE;
 }
@@ -330,6 +347,7 @@ static enum exit_code choose_painter(struct app *app, struct strbuf *prompt)
         return code;
     strbuf_finish(&plan.prompt);
     strbuf_finish(&plan.files);
+    strbuf_finish(&plan.only_file);
     return report_error(PROGRAM, STAGE_RUN, &err);
 }
 

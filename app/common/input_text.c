@@ -58,8 +58,7 @@ static bool fail_utf8(const char *path, size_t bad_at, struct bn_error *err)
                    path, bad_at);
 }
 
-static bool read_attachment(const char *path, struct strbuf *out, size_t *n_file_bytes,
-                            struct bn_error *err)
+bool input_file(const char *path, struct strbuf *out, size_t *n_file_bytes, struct bn_error *err)
 {
     struct stat st;
     char *bytes;
@@ -76,19 +75,24 @@ static bool read_attachment(const char *path, struct strbuf *out, size_t *n_file
     return ok;
 }
 
+void input_fence(const char *path, struct bn_str text, struct strbuf *out)
+{
+    /* Markdown: at least 3, and more than in the text, which thus cannot end the fence. */
+    const size_t n_fence = size_max(3, longest_fence(text) + 1);
+    strbuf_addf(out, "File %s:\n", path_name(path));
+    add_fence(out, n_fence);
+    strbuf_add_str(out, text);
+    if (text.n_bytes > 0 && text.ptr[text.n_bytes - 1] != '\n')
+        strbuf_add_char(out, '\n');
+    add_fence(out, n_fence);
+}
+
 bool input_attach(const char *path, struct strbuf *out, size_t *n_file_bytes, struct bn_error *err)
 {
     struct strbuf text = {0};
-    bool ok = read_attachment(path, &text, n_file_bytes, err);
+    bool ok = input_file(path, &text, n_file_bytes, err);
     if (ok) {
-        /* Markdown: at least 3, and more than in the text, which thus cannot end the fence. */
-        const size_t n_fence = size_max(3, longest_fence(strbuf_str(&text)) + 1);
-        strbuf_addf(out, "File %s:\n", path_name(path));
-        add_fence(out, n_fence);
-        strbuf_add_str(out, strbuf_str(&text));
-        if (text.n_bytes > 0 && text.ptr[text.n_bytes - 1] != '\n')
-            strbuf_add_char(out, '\n');
-        add_fence(out, n_fence);
+        input_fence(path, strbuf_str(&text), out);
         ok = !out->failed || bn_fail(err, BN_ENOMEM, "out of memory for '%s'", path);
     }
     strbuf_finish(&text);

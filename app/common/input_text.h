@@ -21,11 +21,18 @@
 bool input_clean(const char *name, struct bn_str in, struct strbuf *out, size_t *bad_at,
                  struct bn_error *err);
 
-/* Append a text file as an attachment: a line with the last part of its path, then its text between
- * two fences of backticks. A fence has at least 3 backticks, and more than any run of backticks in
- * the text. The path "-" is standard input. BN_EIO: cannot be read, a directory, or larger than
- * INPUT_MAX_BYTES. BN_EARG: binary, or not valid UTF-8. BN_ENOMEM: then `out` may hold a part of
- * the attachment; after the other errors it is unchanged. *n_file_bytes is the size of the file. */
+/* Append a text file as input_clean does. The path "-" is standard input. *n_file_bytes is the size
+ * of the file. BN_EIO: cannot be read, a directory, or larger than INPUT_MAX_BYTES. BN_EARG:
+ * binary, or not valid UTF-8. BN_ENOMEM. After an error `out` may hold a part of the text. */
+bool input_file(const char *path, struct strbuf *out, size_t *n_file_bytes, struct bn_error *err);
+
+/* Append the text of a file as an attachment: a line with the last part of its path, then the text
+ * between two fences of backticks. A fence has at least 3 backticks, and more than any run of
+ * backticks in the text. If memory runs out, out->failed is set. */
+void input_fence(const char *path, struct bn_str text, struct strbuf *out);
+
+/* Append a text file as an attachment: input_file, then input_fence. Errors of input_file. After an
+ * error except BN_ENOMEM `out` is unchanged. */
 bool input_attach(const char *path, struct strbuf *out, size_t *n_file_bytes, struct bn_error *err);
 
 /* Append `arg`, or the contents of FILE if `arg` is "@FILE", as input_clean does ("@-": standard

@@ -78,6 +78,7 @@ static void pipe_close(struct ui *ui, enum ui_close how)
     flow_finish(&p->thought);
     strbuf_finish(&p->line);
     strbuf_finish(&p->plan.files);
+    strbuf_finish(&p->plan.only_file);
     strbuf_finish(&p->plan.prompt);
     strbuf_finish(&p->in);
     strbuf_finish(&p->buffered);

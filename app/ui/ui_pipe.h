@@ -32,12 +32,15 @@ struct pipe_plan {
     enum pipe_output output;
     enum pipe_stdin stdin_use; /* for PIPE_ONCE */
     struct strbuf files;       /* for PIPE_ONCE: the texts of attachments, or empty */
-    struct strbuf prompt;      /* the first message (PIPE_ONCE: its last part), or empty */
+    bool has_only_file;        /* `files` has one file, whose text is `only_file`. It is the prompt
+                                  if neither stdin nor `prompt` has a text */
+    struct strbuf only_file;
+    struct strbuf prompt; /* the first message (PIPE_ONCE: its last part), or empty */
 };
 
 extern const struct ui_ops ui_pipe_ops;
 
-/* Set the plan. Call it before ops->open. The painter now owns `files` and `prompt` of the plan,
+/* Set the plan. Call it before ops->open. The painter now owns the texts of the plan,
  * and ops->close frees them; after BN_ENOMEM, the caller still owns them. */
 bool ui_pipe_plan(struct ui *ui, const struct pipe_plan *plan, struct bn_error *err);
 

@@ -123,8 +123,16 @@ static bool clean_prompt(struct ui *ui)
     return ok;
 }
 
+/* Remove the newline of the last line. */
+static void cut_newline(struct strbuf *text)
+{
+    if (text->n_bytes > 0 && text->ptr[text->n_bytes - 1] == '\n')
+        strbuf_cut(text, text->n_bytes - 1);
+}
+
 /* Join attachments, stdin and the prompt in p->line, separated by empty lines. The prompt is last,
- * because it is often a question about the other texts. False: the program ends. */
+ * because it is often a question about the other texts. One file alone is the prompt as it is, like
+ * the text of stdin. False: the program ends. */
 static bool make_prompt(struct ui *ui)
 {
     struct pipe_ui *p = self(ui);
@@ -139,10 +147,12 @@ static bool make_prompt(struct ui *ui)
         p->plan.prompt.n_bytes > 0) /* only with --file -: the user expects a document */
         ui_notice(ui, TONE_WARNING, "standard input is empty");
     if (ok) {
-        if (from_stdin.n_bytes > 0 && from_stdin.ptr[from_stdin.n_bytes - 1] == '\n')
-            strbuf_cut(&from_stdin, from_stdin.n_bytes - 1); /* the newline of the last line */
-        const struct bn_str parts[] = {strbuf_str(&p->plan.files), strbuf_str(&from_stdin),
-                                       strbuf_str(&p->plan.prompt)};
+        cut_newline(&from_stdin);
+        cut_newline(&p->plan.only_file);
+        const bool is_alone = p->plan.has_only_file && input_is_blank(strbuf_str(&from_stdin)) &&
+                              input_is_blank(strbuf_str(&p->plan.prompt));
+        const struct bn_str parts[] = {strbuf_str(is_alone ? &p->plan.only_file : &p->plan.files),
+                                       strbuf_str(&from_stdin), strbuf_str(&p->plan.prompt)};
         for (size_t i = 0; i < 3; i++) {
             if (input_is_blank(parts[i]))
                 continue;

@@ -121,6 +121,24 @@ class Prompts(ChatCase):
         self.assertEqual(content, 'File note.txt:\n`````\nx ```` y\n`````\n\nwhat is it?')
         self.refuses(5, '-f', self.path('missing'), '-p', 'x')
 
+    def test_a_file_alone_is_the_prompt_as_standard_input_is(self):
+        self.fake('ok')
+
+        def content(*words, stdin=b''):
+            session = self.path('alone.json')
+            self.says(*words, '--session', session, stdin=stdin)
+            with open(session, encoding='utf-8') as file:
+                said = json.load(file)['messages'][0]['content']
+            os.unlink(session)
+            return said
+        text = 'Write a poem\r\nabout ``` fences.\n'
+        path, other, blank = self.write('p.txt', text), self.write('q.txt', 'x'), self.write('blank.txt', ' \n')
+        self.assertEqual(content('-f', path), 'Write a poem\nabout ``` fences.')
+        self.assertEqual(content('-f', path), content(stdin=text.encode()))
+        for words, stdin in ((('-f', path, 'hi'), b''), (('-f', path), b'hi\n'), (('-f', path, '-f', other), b'')):
+            self.assertTrue(content(*words, stdin=stdin).startswith('File p.txt:\n````\n'), words)
+        self.assertIn('empty prompt', self.refuses(2, '-f', blank))
+
 
 class Output(ChatCase):
     def test_stdout_is_the_answer_and_one_newline(self):
