@@ -5,6 +5,7 @@
 
 #include "app/batch/batch_out.h"
 #include "app/common/input_text.h"
+#include "app/common/json_out.h"
 #include "engine/base/clock.h"
 #include "engine/base/memory.h"
 #include "engine/base/size.h"
@@ -129,8 +130,10 @@ bool batch_item_parse(struct batch_item *item, struct bn_str line, struct bn_err
     }
     json_t *o = json_loadb(clean.ptr, clean.n_bytes, JSON_REJECT_DUPLICATES, &where);
     strbuf_finish(&clean);
-    if (!o)
+    if (!o) {
+        json_correct_error(&where);
         return bn_fail(err, BN_EARG, "not JSON, column %d: %s", where.column, where.text);
+    }
     const bool ok = read_object(item, o, err);
     json_decref(o);
     return ok;

@@ -11,6 +11,20 @@
 
 #define DEPTH_MAX 64 /* lists and objects around a template value; jansson reads up to 2048 */
 
+void json_correct_error(json_error_t *where)
+{
+    static const char near[] = " near '"; /* then the token, of any characters, and a quote */
+    const char *at = strstr(where->text, near);
+    int n_chars = 0;
+    if (at)
+        for (const char *c = at + sizeof(near) - 1; c[0] && c[1]; c++)
+            n_chars += ((unsigned char)*c & 0xC0) != 0x80; /* not a later byte of a character */
+    if (n_chars > 0 && where->column >= n_chars)
+        where->column -= n_chars - 1;
+    if (json_error_code(where) == json_error_null_character)
+        (void)snprintf(where->text, sizeof(where->text) - 1, "\\u0000 is not allowed in a text");
+}
+
 json_t *json_out_text(struct bn_str text)
 {
     struct strbuf valid = {0};

@@ -55,6 +55,11 @@ void json_out_line_with(json_t *object, const char *key, const json_t *value, st
  * also without out->failed. */
 bool json_out_exact(const json_t *object, struct strbuf *out);
 
+/* Correct an error of jansson's parser for a message. If the text names the token at fault, the
+ * column becomes that of its first character instead of the last one. A text about a flag of the
+ * library becomes one about the input. */
+void json_correct_error(json_error_t *where);
+
 /* Convert JSON (not NULL) to a template value in the arena, which gets copies of the texts. NULL:
  * out of memory, or a value inside more than 64 lists and objects. */
 struct template_value *json_to_template_value(const json_t *json, struct template_arena *arena);

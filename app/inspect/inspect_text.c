@@ -140,6 +140,7 @@ static bool read_messages(const char *path, json_t **out, struct bn_error *err)
     mem_free(text);
     if (*out)
         return true;
+    json_correct_error(&where);
     return bn_fail(err, BN_EARG, "--messages %s, line %d, column %d: %s", path, where.line,
                    where.column, where.text);
 }

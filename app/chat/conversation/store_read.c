@@ -492,6 +492,8 @@ bool store_read(const struct store *s, const char *path, struct transcript *out,
     if (!read_stable(path, &p, err))
         return false;
     json_t *json = json_loadb(p.bytes, p.n_bytes, JSON_ALLOW_NUL | JSON_REJECT_DUPLICATES, &where);
+    if (!json)
+        json_correct_error(&where);
     bool ok = json ? read_parts(&r, json, &p, err)
                    : bn_fail(err, BN_EFORMAT, "'%s' is not JSON: line %d, column %d: %s", path,
                              where.line, where.column, where.text);

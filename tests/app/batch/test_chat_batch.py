@@ -78,7 +78,9 @@ class Batch(ChatCase):
         answers = [json.loads(line) for line in done.stdout.splitlines()]
         self.assertEqual(['error' in a for a in answers], [False, True, True, True, True, False, True, True])
         self.assertEqual([a.get('id') for a in answers], [None, 'b', None, [4, 1719923456.123], None, None, None, None])
-        for said in ('line 2: "prompt" is not a string', 'line 3: not JSON', 'line 4: unknown member "tmp"',
+        for said in ('line 2: "prompt" is not a string',
+                     "line 3: not JSON, column 2: string or '}' expected near 'broken'\n",
+                     'line 4: unknown member "tmp"',
                      'line 5: the prompt has', 'line 7:', 'line 8: unknown member "id prompt"'):
             self.assertIn(said, done.stderr.decode())
         stdin = (b'\xef\xbb\xbf{"prompt": "x", "id": 1}\n {"prompt": "x", "id": 2}\n{"id": 3}\n'

@@ -93,6 +93,29 @@ static void a_full_disk_is_an_error(void **state)
     fclose(f);
 }
 
+static void errors_have_the_column_where_the_token_begins(void **state)
+{
+    static const struct {
+        const char *text, *reason;
+        int column;
+    } rows[] = {
+        {"{bad", "string or '}' expected near 'bad'", 2},
+        {"{\"a\": 1 \"bc\"}", "'}' expected near '\"bc\"'", 9},
+        {"{\"\xc3\xa9\": 'x'}", "invalid token near '''", 7},
+        {"{\"a\": 1 \"\xc3\xa9\"}", "'}' expected near '\"\xc3\xa9\"'", 9},
+        {"{\"a\": 1", "'}' expected near end of file", 7},
+        {"{\"a\": \"x\\u0000\"}", "\\u0000 is not allowed in a text", 7},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        json_error_t where;
+        assert_null(json_loads(rows[i].text, 0, &where));
+        json_correct_error(&where);
+        assert_string_equal(where.text, rows[i].reason);
+        assert_int_equal(where.column, rows[i].column);
+    }
+}
+
 /* Render `messages` with the template `source`. The output lists the segments, each with its text:
  * T (template), M (message) or A (answer). M and A are followed by the index of the message. */
 static void render(const char *source, const char *messages, char *out, size_t cap)
@@ -206,6 +229,7 @@ int main(void)
         cmocka_unit_test(invisible_and_control_characters_are_escaped),
         cmocka_unit_test(a_failed_step_makes_the_object_null),
         cmocka_unit_test(a_full_disk_is_an_error),
+        cmocka_unit_test(errors_have_the_column_where_the_token_begins),
         cmocka_unit_test(known_roles_are_template_text),
         cmocka_unit_test(other_keys_are_passed_to_the_template),
         cmocka_unit_test(refuses_json_that_is_not_a_list_of_messages),
