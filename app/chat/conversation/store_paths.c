@@ -16,16 +16,21 @@
 #include <unistd.h>
 
 #define SUFFIX ".json"
-#define NAME_MAX_BYTES 200 /* of 255 for a file name, so that ".json.journal.old" fits behind it */
+/* Of 255 for a file name, so that ".json.journal.old" fits behind it. name_fault names the number. */
+#define NAME_MAX_BYTES 200
 
-/* Whether a saved chat can have this name of n bytes. A name with a newline would take two lines in
- * the list of /sessions. */
-static bool is_name(const char *name, size_t n)
+/* Why a saved chat cannot have this name of n bytes; NULL if it can. A name with a newline would
+ * take two lines in the list of /sessions. */
+static const char *name_fault(const char *name, size_t n)
 {
     size_t n_plain = 0;
     while (n_plain < n && (unsigned char)name[n_plain] >= ' ' && name[n_plain] != 127)
         n_plain++;
-    return n > 0 && n <= NAME_MAX_BYTES && name[0] != '.' && n_plain == n;
+    return n == 0               ? "it is empty"
+           : name[0] == '.'     ? "it begins with a dot"
+           : n_plain < n        ? "it has a control character"
+           : n > NAME_MAX_BYTES ? "it is longer than 200 bytes"
+                                : NULL;
 }
 
 bool store_path(const char *name, char out[PATH_BYTES], struct bn_error *err)
@@ -38,8 +43,10 @@ bool store_path(const char *name, char out[PATH_BYTES], struct bn_error *err)
         memcpy(out, name, n + 1);
         return true;
     }
-    if (!is_name(name, n))
-        return bn_fail(err, BN_EARG, "'%.40s' is not a valid name for a saved chat", name);
+    const char *const fault = name_fault(name, n);
+    if (fault)
+        return bn_fail(err, BN_EARG, "'%.40s%s' is not a valid name for a saved chat: %s", name,
+                       n > 40 ? "..." : "", fault);
     (void)snprintf(below, sizeof(below), "sessions/%s" SUFFIX, name); /* fits: NAME_MAX_BYTES */
     return path_of(PATH_DATA, below, out, err);
 }
@@ -144,7 +151,7 @@ static void list_names(DIR *dir, struct strbuf *out, size_t *n_chats)
             continue;
         const size_t n_name = strlen(entry->d_name) - strlen(SUFFIX);
         /* Only a path can name these files; for store_path a name that ends in .json is a path. */
-        if (!is_name(entry->d_name, n_name) || path_ends_with(entry->d_name, SUFFIX SUFFIX))
+        if (name_fault(entry->d_name, n_name) || path_ends_with(entry->d_name, SUFFIX SUFFIX))
             continue;
         if (!mem_grow(&names, &cap, n + 1, sizeof(*names)) ||
             !(names[n] = mem_alloc(n_name + 1, 1))) {

@@ -26,14 +26,24 @@ static const struct {
     [PATH_CACHE] = {ENV_XDG_CACHE_HOME, ".cache"},
 };
 
+/* HOME, or NULL if it is not an absolute path. With a relative one, the files would be at another
+ * place in each working directory. */
+static const char *home_dir(void)
+{
+    const char *home = env_get(ENV_HOME);
+    return home && home[0] == '/' ? home : NULL;
+}
+
 bool path_of(enum path_dir dir, const char *name, char out[PATH_BYTES], struct bn_error *err)
 {
-    const char *base = env_get(dirs[dir].var), *home = env_get(ENV_HOME);
+    const char *base = env_get(dirs[dir].var), *home = home_dir();
     int n;
     if (base && base[0] == '/')
         n = snprintf(out, PATH_BYTES, "%s/bitnet-chat/%s", base, name);
     else if (home)
         n = snprintf(out, PATH_BYTES, "%s/%s/bitnet-chat/%s", home, dirs[dir].below_home, name);
+    else if (env_get(ENV_HOME))
+        return bn_fail(err, BN_EIO, "HOME is not an absolute path: '%.60s'", env_get(ENV_HOME));
     else
         return bn_fail(err, BN_EIO, "neither %s nor HOME is set", env_name(dirs[dir].var));
     if (n < 0 || n >= PATH_BYTES)
@@ -45,7 +55,7 @@ bool path_of(enum path_dir dir, const char *name, char out[PATH_BYTES], struct b
 const char *path_home(struct bn_str path)
 {
     const bool has_tilde = path.n_bytes >= 2 && path.ptr[0] == '~' && path.ptr[1] == '/';
-    return has_tilde ? env_get(ENV_HOME) : NULL;
+    return has_tilde ? home_dir() : NULL;
 }
 
 void path_expand_home(const char *path, char out[PATH_BYTES])

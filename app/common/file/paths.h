@@ -2,8 +2,8 @@
  * The directories of the program, names of files, and reading and writing whole files.
  *
  * Directories follow the XDG base directory specification: $XDG_CONFIG_HOME, else $HOME/.config,
- * and so on. As it requires, a relative value of an XDG variable is ignored; HOME is used as it
- * is.
+ * and so on. As it requires, a relative value of an XDG variable is ignored, and so is one of
+ * HOME.
  */
 #ifndef APP_PATHS_H
 #define APP_PATHS_H
@@ -20,12 +20,12 @@
 enum path_dir { PATH_CONFIG, PATH_STATE, PATH_DATA, PATH_CACHE };
 
 /* Write the path of `name` in the program's folder of this directory to `out`, for example
- * "/home/anna/.config/bitnet-chat/config". No file is created. BN_EIO: the variable of the
- * directory has no absolute path and HOME is not set, or the path is too long; then `out` may hold
- * a part. */
+ * "/home/anna/.config/bitnet-chat/config". No file is created. BN_EIO: neither the variable of the
+ * directory nor HOME has an absolute path, or the path is too long; then `out` may hold a part. */
 bool path_of(enum path_dir dir, const char *name, char out[PATH_BYTES], struct bn_error *err);
 
-/* The home directory that "~" stands for, if `path` begins with "~/" and HOME is set; else NULL. */
+/* The home directory that "~" stands for, if `path` begins with "~/" and HOME is an absolute path;
+ * else NULL. */
 const char *path_home(struct bn_str path);
 
 /* Copy the path, with the home directory in place of the "~" of path_home. A result of PATH_BYTES

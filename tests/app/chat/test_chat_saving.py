@@ -191,7 +191,11 @@ class Saving(TerminalCase):
         self.assertFalse(os.path.exists(path + '.journal'))  # it would have a turn that "is not saved"
 
     def test_a_name_is_one_line(self):
-        self.assertIn('not a valid name', self.refuses(2, '--session', 'a\nb', '-p', 'x'))
+        for name, fault in (('a\nb', 'it has a control character'), ('.x', 'it begins with a dot'),
+                            ('', 'it is empty'), ('x' * 201, 'it is longer than 200 bytes')):
+            said = self.refuses(2, '--session', name, '-p', 'x')
+            self.assertRegex(said, rf'is not a valid name for a saved chat: {fault}\n\Z')
+        self.assertIn(f"'{'x' * 40}...' is", said)
 
     def test_temporary_files_of_killed_runs_are_removed_at_the_start(self):
         left = [os.path.join(self.home.name, name) for name in (
