@@ -16,7 +16,7 @@
 #include <unistd.h>
 
 #define SUFFIX ".json"
-/* Of 255 for a file name, so that ".json.journal.old" fits behind it. name_fault names the number. */
+/* Of 255 for a file name, so that ".json.journal.old" fits behind it. name_fault has the number. */
 #define NAME_MAX_BYTES 200
 
 /* Why a saved chat cannot have this name of n bytes; NULL if it can. A name with a newline would
