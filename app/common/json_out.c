@@ -6,6 +6,7 @@
 #include "app/common/term_text.h"
 #include "engine/base/utf8.h"
 
+#include <errno.h>
 #include <stdint.h>
 #include <string.h>
 
@@ -155,8 +156,10 @@ bool json_out_write(json_t *object, FILE *out, enum json_layout layout, struct b
         return bn_fail(err, BN_ENOMEM, "out of memory for JSON output");
     }
     const bool ok = fwrite(text.ptr, 1, text.n_bytes, out) == text.n_bytes;
+    if (!ok)
+        (void)bn_fail(err, BN_EIO, "cannot write JSON output: %s", strerror(errno));
     strbuf_finish(&text);
-    return ok || bn_fail(err, BN_EIO, "cannot write JSON output");
+    return ok;
 }
 
 static struct bn_str text_of(const json_t *json)

@@ -7,6 +7,7 @@
 #include "engine/base/size.h"
 #include "engine/base/utf8.h"
 
+#include <errno.h>
 #include <stdarg.h>
 #include <stdio_ext.h>
 #include <string.h>
@@ -218,9 +219,26 @@ void report_drop_output(void)
     __fpurge(stdout);
 }
 
+/* Whether errno is an error of write, and of few other calls. */
+static bool is_write_error(int error)
+{
+    static const int errors[] = {ENOSPC, EDQUOT, EFBIG, EIO, EPIPE};
+    for (size_t i = 0; i < sizeof(errors) / sizeof(errors[0]); i++)
+        if (error == errors[i])
+            return true;
+    return false;
+}
+
 enum exit_code report_flush(const char *program)
 {
-    if (fflush(stdout) == 0 && !ferror(stdout))
+    /* An earlier write may have failed when the buffer was full. Then errno is still its error,
+     * unless another call has failed since. */
+    const int earlier = errno;
+    const bool is_flushed = fflush(stdout) == 0;
+    if (is_flushed && !ferror(stdout))
         return EXIT_DONE;
-    return report_fail(program, EXIT_FILE, "cannot write to standard output");
+    const int error = is_flushed ? earlier : errno;
+    if (!is_write_error(error))
+        return report_fail(program, EXIT_FILE, "cannot write to standard output");
+    return report_fail(program, EXIT_FILE, "cannot write to standard output: %s", strerror(error));
 }

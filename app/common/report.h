@@ -90,8 +90,8 @@ const char *report_version(void); /* of the programs, such as "0.1.0"; static te
  * write it, and wait if nobody reads. */
 void report_drop_output(void);
 
-/* Flush stdout and return EXIT_DONE. If some output could not be written, print an error line and
- * return EXIT_FILE. */
+/* Flush stdout and return EXIT_DONE. If some output could not be written, print an error line, with
+ * the reason unless it is lost, and return EXIT_FILE. */
 enum exit_code report_flush(const char *program);
 
 #endif

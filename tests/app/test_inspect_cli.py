@@ -64,11 +64,11 @@ class Usage(ProgramCase):
                 self.assertIn(path, self.fails(3, *words))
 
     def test_a_full_disk_is_exit_5(self):
-        for words in (['info', self.model], ['info', self.model, '--json']):
+        for words in (['info', self.model], ['info', self.model, '--json'], ['--help']):
             with open('/dev/full', 'wb') as full:
                 done = self.run_program(*words, stdout=full)
             self.assertEqual(done.returncode, 5, done.stderr)
-            self.assertRegex(done.stderr, rb'^bitnet-inspect: cannot write [a-zA-Z ]+\n$')
+            self.assertRegex(done.stderr, rb'^bitnet-inspect: cannot write [a-zA-Z ]+: No space left on device\n$')
 
     def test_a_refused_template_is_exit_2_a_failing_one_1(self):
         messages = self.write('messages.json', HELLO)
