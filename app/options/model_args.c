@@ -49,7 +49,8 @@ static bool check_threads(const char *text, struct bn_error *err)
 /* clang-format off */
 static const struct option run_rows[] = {
     {.name = "device", .kind = OPTION_TEXT, .places = OPTION_AT_START, .check = check_device,
-     .fallback = "auto", .arg = "auto|cpu|cuda[:N]", .help = "device for the computation"},
+     .offered = "auto|cpu|cuda", .fallback = "auto", .arg = "auto|cpu|cuda[:N]",
+     .help = "device for the computation"},
     {.name = "threads", .letter = 't', .kind = OPTION_INT, .places = OPTION_AT_START,
      .ints = {0, INT32_MAX}, .check = check_threads, .fallback = "0",
      .help = "CPU threads; 0: one per core, fewer for little work"},
@@ -128,7 +129,8 @@ static bool check_template_arg(const char *text, struct bn_error *err)
 /* clang-format off */
 static const struct option template_rows[] = {
     {.name = "template", .kind = OPTION_TEXT, .advanced = true, .places = OPTION_AT_START,
-     .paths = OPTION_PATH | OPTION_AT_PATH, .fallback = "auto", .arg = "NAME|@FILE",
+     .paths = OPTION_PATH | OPTION_AT_PATH, .offered = "auto|bitnet|llama3|falcon3|chatml|plain",
+     .fallback = "auto", .arg = "NAME|@FILE",
      .help = "chat template: auto (of the model), built-in name, Jinja file"},
     {.name = "template-arg", .kind = OPTION_TEXT, .repeats = true, .advanced = true,
      .places = OPTION_AT_START, .check = check_template_arg, .arg = "NAME=VALUE",

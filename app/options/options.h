@@ -63,7 +63,9 @@ struct option {
         double min, max;
         bool above_min; /* min itself is refused */
     } reals;
-    const char *choices; /* "auto|cpu|cuda" */
+    const char *choices; /* CHOICE: "auto|cpu|cuda" */
+    const char *offered; /* TEXT: words like `choices` that shells complete, although other texts
+                            are possible; NULL: none */
     /* TEXT, INT: whether the value is acceptable; the error describes the expected values. May be
      * NULL. */
     bool (*check)(const char *text, struct bn_error *err);

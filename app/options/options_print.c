@@ -84,10 +84,16 @@ void options_print_help(const struct options *o, FILE *out, enum option_help ext
     }
 }
 
-/* The choices of the row, separated by spaces instead of "|". */
-static void put_choices(const struct option *row, FILE *out)
+/* The words that the scripts offer as values; NULL: none. */
+static const char *offered_words(const struct option *row)
 {
-    for (const char *p = row->choices; *p; p++)
+    return row->choices ? row->choices : row->offered;
+}
+
+/* These words, separated by spaces instead of "|". */
+static void put_words(const struct option *row, FILE *out)
+{
+    for (const char *p = offered_words(row); *p; p++)
         fputc(*p == '|' ? ' ' : *p, out);
 }
 
@@ -142,11 +148,13 @@ static void print_bash(const struct options *o, FILE *out)
           out);
     for (size_t i = 0; i < options_count(o); i++) {
         const struct option *row = options_row(o, i);
-        if (!option_on_command_line(row) || !row->choices)
+        if (!option_on_command_line(row) || !offered_words(row))
             continue;
         fprintf(out, "    --%s) COMPREPLY=($(compgen -W '", row->name);
-        put_choices(row, out);
-        fputs("' -- \"$cur\")); return ;;\n", out);
+        put_words(row, out);
+        /* The value may be a path: without a match, continue with the names of files. */
+        fprintf(out, "' -- \"$cur\")); %sreturn ;;\n",
+                row->paths ? "[[ ${#COMPREPLY[@]} -gt 0 ]] && " : "");
     }
     put_bash_saved(o, out);
     fputs("    esac\n    if [[ $cur == -* ]]; then\n        COMPREPLY=($(compgen -W '", out);
@@ -212,10 +220,10 @@ static void print_zsh(const struct options *o, FILE *out)
         option_help_text(row, help, sizeof(help));
         put_quoted(help, "[]:", out); /* special characters of _arguments */
         fputc(']', out);
-        if (row->choices) {
-            fputs(":value:(", out);
-            put_choices(row, out);
-            fputc(')', out);
+        if (offered_words(row)) {
+            fputs(row->paths ? ":value:{compadd " : ":value:(", out);
+            put_words(row, out);
+            fputs(row->paths ? "; _files}" : ")", out);
         } else if (row->kind != OPTION_FLAG) {
             fputs(zsh_action(row), out);
         }
@@ -234,9 +242,10 @@ static void print_fish(const struct options *o, FILE *out)
         fprintf(out, "complete -c bitnet-chat -l %s%s", no_prefix(row), row->name);
         if (row->letter)
             fprintf(out, " -s %c", row->letter);
-        if (row->choices) {
-            fputs(" -x -a '", out); /* -x: needs a value, not a file; -r: needs a value */
-            put_choices(row, out);
+        if (offered_words(row)) {
+            /* -x: needs a value, not a file; -r: needs a value */
+            fprintf(out, " %s -a '", row->paths ? "-r" : "-x");
+            put_words(row, out);
             fputc('\'', out);
         } else if (row->paths) {
             fputs(" -r", out);

@@ -135,6 +135,10 @@ class Tables(ChatCase):
         self.assertEqual(completed('bitnet-chat', 'my'), ['my [1] model.gguf'])
         self.assertEqual(completed('bitnet-chat', '--model', '=', 'my'), ['my [1] model.gguf'])
         self.assertEqual(completed('bitnet-chat', '--no-ch'), ['--no-check'])
+        self.assertEqual(completed('bitnet-chat', '--device', 'c'), ['cpu', 'cuda'])
+        self.assertEqual(completed('bitnet-chat', '--batch', ''), ['auto'])
+        self.assertEqual(completed('bitnet-chat', '--template', ''), self.templates())
+        self.assertEqual(completed('bitnet-chat', '--template', 'my'), ['my [1] model.gguf'])
         self.chat('-i', stdin=b'x\n/save my trip\n/save my walk\n')
         for option in ('--session', '--load'):
             self.assertEqual(completed(PROGRAM, option, ''), ['my trip', 'my walk'])
@@ -149,9 +153,18 @@ class Tables(ChatCase):
             self.assertIn(" -r -a '(bitnet-chat --list-sessions 2>/dev/null)'", fish[name])
         for name in ('model', 'file', 'log'):
             self.assertEqual(zsh[name], ':value:_files')
-        for name in ('state-memory', 'prompt', 'batch'):
+        for name in ('stop', 'prompt', 'logit-bias'):
             self.assertEqual(zsh[name], ':value:')
             self.assertIn(' -x ', fish[name])
+        for name, words in (('device', 'auto cpu cuda'), ('batch', 'auto'), ('state-memory', 'auto')):
+            self.assertEqual(zsh[name], f':value:({words})')
+            self.assertIn(f" -x -a '{words}'", fish[name])
+        self.assertEqual(zsh['template'], f':value:{{compadd {" ".join(self.templates())}; _files}}')
+        self.assertIn(f" -r -a '{' '.join(self.templates())}'", fish['template'])
+
+    def templates(self):
+        """The names that --template accepts, from its error."""
+        return re.search(r'template \((.*)\)$', self.refuses(2, '--template', 'none', '-p', 'x')).group(1).split(', ')
 
     def test_help_of_one_option(self):
         text = self.listed('--help', 'top-k')
