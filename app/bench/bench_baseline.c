@@ -47,6 +47,10 @@ static bool check_settings(const json_t *baseline, json_t *settings, struct bn_e
 {
     const char *key;
     json_t *now;
+    if (json_string_length(json_object_get(settings, "processor")) == 0)
+        return bn_fail(err, BN_EARG,
+                       "this processor has no name in /proc/cpuinfo: results cannot be compared "
+                       "with a baseline, which may be of another one");
     json_object_foreach(settings, key, now)
     {
         char before_text[NAME_BYTES], now_text[NAME_BYTES];

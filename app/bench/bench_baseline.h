@@ -34,7 +34,8 @@ bool bench_baseline_read(const char *path, json_t **out, struct bn_error *err);
 
 /* Check that the baseline has the same settings (bench_settings_json), which stay with the caller,
  * and find the rows of the same tests: changes[i] belongs to rows[i], both (n_rows). The baseline
- * may have more rows. BN_EARG: another setting, or a row is missing or broken. */
+ * may have more rows. BN_EARG: another setting, the processor is unknown ("processor" is missing or
+ * ""), or a row is missing or broken. */
 bool bench_baseline_match(const json_t *baseline, json_t *settings, const struct bench_row *rows,
                           size_t n_rows, struct bench_change *changes, struct bn_error *err);
 

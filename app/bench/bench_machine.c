@@ -10,7 +10,7 @@
 
 #include <inttypes.h>
 #include <math.h>
-#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #define STALE_FACTOR 10 /* a measurement that took t seconds is used for 10 t seconds */
@@ -34,21 +34,76 @@ static bool read_ticks(struct bench_ticks *t)
     return true;
 }
 
-/* Linux on ARM gives no such name; then `out` is left as it is. */
-static void read_processor(char *out, size_t out_bytes)
+/* Linux on ARM gives no name, but these numbers, in this order for each core. */
+struct core {
+    unsigned long implementer, variant, part, revision;
+};
+#define MAX_KINDS 8 /* of cores; processors have at most four */
+
+static void add_kind(struct core kinds[MAX_KINDS], size_t *n, const struct core *core)
+{
+    for (size_t i = 0; i < *n; i++)
+        if (memcmp(&kinds[i], core, sizeof(*core)) == 0)
+            return;
+    if (*n < MAX_KINDS)
+        kinds[(*n)++] = *core;
+}
+
+/* "ARM 0x41:0xd46 r0p1, 0x41:0xd4d r0p1": implementer, part, variant and revision. It is cut if it
+ * does not fit. */
+static void name_kinds(const struct core *kinds, size_t n_kinds, char *out, size_t out_bytes)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < n_kinds && n < out_bytes; i++)
+        n += (size_t)snprintf(out + n, out_bytes - n, "%s 0x%lx:0x%lx r%lup%lu",
+                              i > 0 ? "," : "ARM", kinds[i].implementer, kinds[i].part,
+                              kinds[i].variant, kinds[i].revision);
+}
+
+/* Whether the line has this key. Then *value is the text behind the colon, without the newline. */
+static bool has_key(char *line, const char *key, const char **value)
+{
+    char *const colon = strchr(line, ':');
+    if (!colon || strncmp(line, key, strlen(key)) != 0)
+        return false;
+    colon[strcspn(colon, "\n")] = '\0';
+    *value = colon + 1 + strspn(colon + 1, " ");
+    return true;
+}
+
+void bench_machine_read_name(FILE *cpuinfo, char *out, size_t out_bytes)
 {
     char line[200];
-    FILE *f = fopen("/proc/cpuinfo", "r");
-    while (f && fgets(line, sizeof(line), f)) {
-        const char *const value = strchr(line, ':');
-        if (strncmp(line, "model name", 10) != 0 || !value)
-            continue;
-        const char *const name = value + 1 + strspn(value + 1, " ");
-        (void)snprintf(out, out_bytes, "%.*s", (int)strcspn(name, "\n"), name); /* cut if longer */
-        break;
+    const char *value;
+    struct core core = {0}, kinds[MAX_KINDS];
+    size_t n_kinds = 0;
+    out[0] = '\0';
+    while (fgets(line, sizeof(line), cpuinfo)) {
+        if (has_key(line, "model name", &value)) {
+            (void)snprintf(out, out_bytes, "%s", value); /* cut if longer */
+            return;
+        }
+        if (has_key(line, "CPU implementer", &value)) {
+            core.implementer = strtoul(value, NULL, 0);
+        } else if (has_key(line, "CPU variant", &value)) {
+            core.variant = strtoul(value, NULL, 0);
+        } else if (has_key(line, "CPU part", &value)) {
+            core.part = strtoul(value, NULL, 0);
+        } else if (has_key(line, "CPU revision", &value)) {
+            core.revision = strtoul(value, NULL, 0);
+            add_kind(kinds, &n_kinds, &core);
+        }
     }
-    if (f)
-        (void)fclose(f); /* nothing was written that could be lost */
+    name_kinds(kinds, n_kinds, out, out_bytes);
+}
+
+static void read_processor(char *out, size_t out_bytes)
+{
+    FILE *const f = fopen("/proc/cpuinfo", "r");
+    if (!f)
+        return; /* unknown */
+    bench_machine_read_name(f, out, out_bytes);
+    (void)fclose(f); /* nothing was written that could be lost */
 }
 
 void bench_machine_init(struct bench_machine *m)

@@ -10,6 +10,8 @@
 
 #include "engine/engine.h"
 
+#include <stdio.h>
+
 enum bench_peak {
     PEAK_READ, /* bytes read per second */
     PEAK_INT8, /* multiply-adds of int8 values per second, with all values in registers */
@@ -32,9 +34,13 @@ struct bench_machine {
     size_t anon_bytes;         /* allocated pages, which belong to no file */
     size_t file_bytes;         /* pages of files; the system can reclaim them */
     struct bench_ticks before; /* at bench_machine_init */
-    char processor[80];        /* its name, such as "AMD EPYC"; "": unknown */
+    char processor[128];       /* its name: see bench_machine_read_name; "": unknown */
 };
 
+/* Read the name of the processor from the text of /proc/cpuinfo: "AMD EPYC 7763", or on ARM the
+ * numbers of each kind of core, such as "ARM 0x41:0xd0c r3p1". A name that is too long is cut. "":
+ * unknown. */
+void bench_machine_read_name(FILE *cpuinfo, char *out, size_t out_bytes);
 /* Set all members to 0, read the name of the processor and start the measurement of the steal
  * time. */
 void bench_machine_init(struct bench_machine *m);

@@ -1,10 +1,11 @@
 /*
- * When a row counts as slower or faster than its baseline.
+ * When a row counts as slower or faster than its baseline, and which baselines are accepted.
  */
 #include "app/bench/bench.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
+#include <string.h>
 
 #include <cmocka.h>
 
@@ -61,12 +62,43 @@ static void a_slower_machine_explains_a_slower_row(void **state)
     assert_int_equal(verdict(99, 101, &row), BENCH_SAME);
 }
 
+/* A baseline with the row of the test, and the settings of this run. */
+static bool matches(const char *baseline_text, const char *processor, struct bn_error *err)
+{
+    const struct bench_row row = {.test = BENCH_TG, .n_tokens = 4, .batch = 1};
+    struct bench_change change;
+    json_t *const baseline = json_loads(baseline_text, 0, NULL);
+    json_t *const settings = json_pack("{s:s}", "processor", processor);
+    assert_true(baseline && settings);
+    const bool ok = bench_baseline_match(baseline, settings, &row, 1, &change, err);
+    json_decref(baseline);
+    json_decref(settings);
+    return ok;
+}
+
+#define ROW                                                                                        \
+    "{\"test\":\"tg4\",\"depth\":0,\"batch\":1,\"tokens_per_s\":5,\"median_low\":4,"               \
+    "\"median_high\":6,\"peak_per_s\":null,\"checksum\":\"0\"}"
+
+static void unknown_processors_are_not_taken_as_equal(void **state)
+{
+    (void)state;
+    struct bn_error err;
+    assert_true(matches("{\"processor\":\"A\",\"rows\":[" ROW "]}", "A", &err));
+    assert_false(matches("{\"processor\":\"A\",\"rows\":[" ROW "]}", "B", &err));
+    assert_non_null(strstr(err.text, "\"processor\""));
+    assert_false(matches("{\"processor\":\"\",\"rows\":[" ROW "]}", "", &err));
+    assert_int_equal(err.code, BN_EARG);
+    assert_non_null(strstr(err.text, "this processor has no name"));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(interval_of_the_median_needs_nine_runs_to_leave_out_one),
         cmocka_unit_test(only_a_loss_beyond_the_noise_counts),
         cmocka_unit_test(a_slower_machine_explains_a_slower_row),
+        cmocka_unit_test(unknown_processors_are_not_taken_as_equal),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
