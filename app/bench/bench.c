@@ -215,6 +215,16 @@ static bool check_modes(const struct options *o, struct bn_error *err)
     return true;
 }
 
+static bool check_runs(const struct options *o, struct bn_error *err)
+{
+    const long long n_runs = options_int(o, "runs");
+    return !options_text(o, "baseline") || n_runs >= BENCH_MIN_RUNS ||
+           bn_fail(err, BN_EARG,
+                   "-r %lld is too few for --baseline: with fewer than %d runs, equal programs "
+                   "often differ",
+                   n_runs, BENCH_MIN_RUNS);
+}
+
 static enum exit_code run(const struct options *o)
 {
     size_t n_words, n_rows;
@@ -231,7 +241,7 @@ static enum exit_code run(const struct options *o)
     struct bench_row *rows = NULL;
     struct bn_error err;
     enum exit_code code;
-    if (!check_modes(o, &err))
+    if (!check_modes(o, &err) || !check_runs(o, &err))
         code = report_error(BENCH, STAGE_RUN, &err);
     else if (options_flag(o, "scaling"))
         code = measure_scaling(o, words[0]);

@@ -73,6 +73,18 @@ static bool check_settings(const json_t *baseline, json_t *settings, struct bn_e
     return true;
 }
 
+static bool check_runs(const json_t *baseline, struct bn_error *err)
+{
+    const json_t *const runs = json_object_get(baseline, "runs");
+    const json_int_t n = json_integer_value(runs); /* 0 if it is no integer */
+    if (n >= BENCH_MIN_RUNS)
+        return true;
+    return bn_fail(err, BN_EARG,
+                   "the baseline was measured with %lld runs, too few for a comparison: measure it "
+                   "again with -r %d or more",
+                   (long long)n, BENCH_MIN_RUNS);
+}
+
 /* Whether o[key] is a number above 0. JSON has neither infinity nor NaN. */
 static bool get_positive(const json_t *o, const char *key, double *out)
 {
@@ -122,7 +134,7 @@ bool bench_baseline_match(const json_t *baseline, json_t *settings, const struct
                           size_t n_rows, struct bench_change *changes, struct bn_error *err)
 {
     const json_t *const list = json_object_get(baseline, "rows");
-    if (!check_settings(baseline, settings, err))
+    if (!check_settings(baseline, settings, err) || !check_runs(baseline, err))
         return false;
     for (size_t i = 0; i < n_rows; i++) {
         char name[NAME_BYTES];

@@ -13,6 +13,11 @@
 
 #include <jansson.h>
 
+/* If nothing has changed, n new runs are all slower than n old ones with a probability of
+ * n! n! / (2 n)!: 50 percent for one run, 5 for three, and 0.4 for five. With nine runs, where the
+ * intervals leave out the extreme ones, a new interval is below the old one in 0.2 percent. */
+#define BENCH_MIN_RUNS 5
+
 enum bench_verdict { BENCH_SAME, BENCH_SLOWER, BENCH_FASTER }; /* SAME: within the noise */
 
 struct bench_change {
@@ -35,7 +40,7 @@ bool bench_baseline_read(const char *path, json_t **out, struct bn_error *err);
 /* Check that the baseline has the same settings (bench_settings_json), which stay with the caller,
  * and find the rows of the same tests: changes[i] belongs to rows[i], both (n_rows). The baseline
  * may have more rows. BN_EARG: another setting, the processor is unknown ("processor" is missing or
- * ""), or a row is missing or broken. */
+ * ""), fewer than BENCH_MIN_RUNS runs, or a row is missing or broken. */
 bool bench_baseline_match(const json_t *baseline, json_t *settings, const struct bench_row *rows,
                           size_t n_rows, struct bench_change *changes, struct bn_error *err);
 

@@ -233,13 +233,13 @@ class Bench(ProgramCase):
 
     def compared(self, code, *words):
         """The rows of a run with --json that ends with `code`."""
-        done = self.run_program(self.model, '--json', '-r', '2', *words)
+        done = self.run_program(self.model, '--json', '-r', '5', *words)
         self.assertEqual((done.returncode, done.stderr), (code, b''), words)
         return [row['baseline'] for row in json.loads(done.stdout)['rows']]
 
     def test_rows_are_compared_with_a_baseline(self):
         words = ('-p', '5', '-n', '4', '-b', '1,2')
-        result = self.bench(*words)
+        result = self.bench('-r', '5', *words)
 
         def baseline(rate, peak=None):
             """A file with these rates, whatever the machine measured."""
@@ -258,13 +258,13 @@ class Bench(ProgramCase):
             self.assertEqual(row['result'], 'same')
         result['rows'][0]['checksum'] = '0' * 16
         result['rows'].append({'test': 'tg5'})  # rows that are not measured again do not matter
-        done = self.run_program(self.model, '-r', '1', *words, '--baseline', baseline(1e12))
+        done = self.run_program(self.model, '-r', '5', *words, '--baseline', baseline(1e12))
         self.assertEqual((done.returncode, done.stderr), (6, b''))
         table = done.stdout.decode().split('Compared with')[1]
         self.assertRegex(table, r'(?m)^\| pp5 +\| .* \| +1000000000000\.00 \| .* \| differs \| slower \|$')
         self.assertRegex(table, r'(?m)^\| tg4 +\| +0 \| +2 \| .* \| same +\| slower \|$')
         with open('/dev/full', 'wb') as full:  # the table is lost: not the status of a complete comparison
-            done = self.run_program(self.model, '-r', '1', *words, '--baseline', self.path('base.json'), stdout=full)
+            done = self.run_program(self.model, '-r', '5', *words, '--baseline', self.path('base.json'), stdout=full)
         self.assertEqual(done.returncode, 5)
 
     def test_a_model_file_truncated_in_use_is_reported(self):
@@ -272,7 +272,7 @@ class Bench(ProgramCase):
         self.reports_sigbus(fifo, self.model, '--baseline', fifo)
 
     def test_a_baseline_of_something_else_is_refused(self):
-        words = ['-p', '5', '-n', '4', '-r', '1', '-t', '1']
+        words = ['-p', '5', '-n', '4', '-r', '5', '-t', '1']
         path = self.write('base.json', self.succeeds(self.model, '--json', *words))
         words += ['--baseline', path]
         other = self.make('other.gguf', '--seed', '2')
@@ -286,8 +286,18 @@ class Bench(ProgramCase):
         self.assertIn('no row tg4, depth 9, batch 1', self.fails(2, self.model, *words, '-p', '0', '-d', '9'))
         self.fails(2, self.model, *words, '--scaling')
 
+    def test_a_comparison_needs_five_runs_on_both_sides(self):
+        words = ['-p', '0', '-n', '4', '-t', '1']
+        good = json.loads(self.succeeds(self.model, '--json', '-r', '5', *words))
+        few = json.loads(self.succeeds(self.model, '--json', '-r', '4', *words))
+        path = self.write('base.json', json.dumps(good))
+        said = self.fails(2, self.model, *words, '--baseline', path, '-r', '4')
+        self.assertIn('-r 4 is too few for --baseline', said)
+        path = self.write('few.json', json.dumps(few))
+        self.assertIn('measured with 4 runs', self.fails(2, self.model, *words, '--baseline', path))
+
     def test_a_broken_baseline_is_refused(self):
-        words = ['-p', '0', '-n', '4', '-r', '1', '-t', '1']
+        words = ['-p', '0', '-n', '4', '-r', '5', '-t', '1']
         good = self.succeeds(self.model, '--json', *words)
         words += ['--baseline', self.path('broken.json')]
 

@@ -84,12 +84,27 @@ static void unknown_processors_are_not_taken_as_equal(void **state)
 {
     (void)state;
     struct bn_error err;
-    assert_true(matches("{\"processor\":\"A\",\"rows\":[" ROW "]}", "A", &err));
-    assert_false(matches("{\"processor\":\"A\",\"rows\":[" ROW "]}", "B", &err));
+    assert_true(matches("{\"processor\":\"A\",\"runs\":5,\"rows\":[" ROW "]}", "A", &err));
+    assert_false(matches("{\"processor\":\"A\",\"runs\":5,\"rows\":[" ROW "]}", "B", &err));
     assert_non_null(strstr(err.text, "\"processor\""));
-    assert_false(matches("{\"processor\":\"\",\"rows\":[" ROW "]}", "", &err));
+    assert_false(matches("{\"processor\":\"\",\"runs\":5,\"rows\":[" ROW "]}", "", &err));
     assert_int_equal(err.code, BN_EARG);
     assert_non_null(strstr(err.text, "this processor has no name"));
+}
+
+static void baselines_of_few_runs_are_refused(void **state)
+{
+    (void)state;
+    static const char *const few[] = {"", "\"runs\":4,", "\"runs\":-9,", "\"runs\":7.5,",
+                                      "\"runs\":\"9\","};
+    struct bn_error err;
+    for (size_t i = 0; i < sizeof(few) / sizeof(few[0]); i++) {
+        char text[400];
+        (void)snprintf(text, sizeof(text), "{\"processor\":\"A\",%s\"rows\":[" ROW "]}", few[i]);
+        assert_false(matches(text, "A", &err));
+        assert_int_equal(err.code, BN_EARG);
+        assert_non_null(strstr(err.text, "measure it again with -r 5 or more"));
+    }
 }
 
 int main(void)
@@ -99,6 +114,7 @@ int main(void)
         cmocka_unit_test(only_a_loss_beyond_the_noise_counts),
         cmocka_unit_test(a_slower_machine_explains_a_slower_row),
         cmocka_unit_test(unknown_processors_are_not_taken_as_equal),
+        cmocka_unit_test(baselines_of_few_runs_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
