@@ -13,26 +13,36 @@
 #define MAX_BYTES ((size_t)16 << 20) /* more than 10000 rows with profiles */
 /* A smaller difference is not worth an alarm, however small the noise is. */
 #define MAX_LOSS 0.05
+/* Per second. Far from what any machine reaches, and their ratios are far from the largest double,
+ * so that each number of the output is finite. */
+#define MIN_RATE 1e-9
+#define MAX_RATE 1e18
 #define NAME_BYTES 80 /* enough for the name of each row */
+
+bool bench_baseline_parse(const char *name, struct bn_str text, json_t **out, struct bn_error *err)
+{
+    json_error_t where;
+    json_t *const o = json_loadb(text.ptr, text.n_bytes, JSON_REJECT_DUPLICATES, &where);
+    if (!o)
+        return bn_fail(err, BN_EARG, "the baseline '%.200s' is not JSON: line %d: %.100s", name,
+                       where.line, where.text);
+    if (!json_is_object(o)) {
+        json_decref(o);
+        return bn_fail(err, BN_EARG, "the baseline '%.200s' is not a JSON object", name);
+    }
+    *out = o;
+    return true;
+}
 
 bool bench_baseline_read(const char *path, json_t **out, struct bn_error *err)
 {
     char *text;
     size_t n_bytes;
-    json_error_t where;
     if (!path_read_all(path, MAX_BYTES, &text, &n_bytes, err))
         return false;
-    json_t *const o = json_loadb(text, n_bytes, JSON_REJECT_DUPLICATES, &where);
+    const bool ok = bench_baseline_parse(path, (struct bn_str){text, n_bytes}, out, err);
     mem_free(text);
-    if (!o)
-        return bn_fail(err, BN_EARG, "the baseline '%.200s' is not JSON: line %d: %.100s", path,
-                       where.line, where.text);
-    if (!json_is_object(o)) {
-        json_decref(o);
-        return bn_fail(err, BN_EARG, "the baseline '%.200s' is not a JSON object", path);
-    }
-    *out = o;
-    return true;
+    return ok;
 }
 
 /* The value as JSON text, for messages. "?": out of memory. */
@@ -85,12 +95,12 @@ static bool check_runs(const json_t *baseline, struct bn_error *err)
                    (long long)n, BENCH_MIN_RUNS);
 }
 
-/* Whether o[key] is a number above 0. JSON has neither infinity nor NaN. */
-static bool get_positive(const json_t *o, const char *key, double *out)
+/* Whether o[key] is a rate that something can have. */
+static bool get_rate(const json_t *o, const char *key, double *out)
 {
     const json_t *const value = json_object_get(o, key);
     *out = json_number_value(value); /* 0 if it is no number */
-    return *out > 0;
+    return *out >= MIN_RATE && *out <= MAX_RATE;
 }
 
 static bool is_count(const json_t *o, const char *key, size_t n)
@@ -118,16 +128,15 @@ static const json_t *find_row(const json_t *rows, const struct bench_row *test)
 static bool read_row(const json_t *o, struct bench_change *c)
 {
     const char *const checksum = json_string_value(json_object_get(o, "checksum"));
-    if (!get_positive(o, "tokens_per_s", &c->old_tokens_per_s) ||
-        !get_positive(o, "median_low", &c->old_low) ||
-        !get_positive(o, "median_high", &c->old_high) || c->old_low > c->old_tokens_per_s ||
-        c->old_high < c->old_tokens_per_s || !checksum ||
+    if (!get_rate(o, "tokens_per_s", &c->old_tokens_per_s) ||
+        !get_rate(o, "median_low", &c->old_low) || !get_rate(o, "median_high", &c->old_high) ||
+        c->old_low > c->old_tokens_per_s || c->old_high < c->old_tokens_per_s || !checksum ||
         strlen(checksum) >= sizeof(c->old_checksum))
         return false;
     (void)snprintf(c->old_checksum, sizeof(c->old_checksum), "%s", checksum); /* fits */
     c->old_peak = 0;
     return json_is_null(json_object_get(o, "peak_per_s")) ||
-           get_positive(o, "peak_per_s", &c->old_peak);
+           get_rate(o, "peak_per_s", &c->old_peak);
 }
 
 bool bench_baseline_match(const json_t *baseline, json_t *settings, const struct bench_row *rows,

@@ -36,6 +36,8 @@ struct bench_change {
 /* Read the file, whose contents are not trusted; json_decref(*out) frees the result. BN_EIO: it
  * cannot be read, or is too large. BN_EARG: not a JSON object. BN_ENOMEM. */
 bool bench_baseline_read(const char *path, json_t **out, struct bn_error *err);
+/* The same with the text of the file; `name` is for messages. */
+bool bench_baseline_parse(const char *name, struct bn_str text, json_t **out, struct bn_error *err);
 
 /* Check that the baseline has the same settings (bench_settings_json), which stay with the caller,
  * and find the rows of the same tests: changes[i] belongs to rows[i], both (n_rows). The baseline

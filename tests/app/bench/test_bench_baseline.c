@@ -107,6 +107,30 @@ static void baselines_of_few_runs_are_refused(void **state)
     }
 }
 
+static void rates_that_nothing_can_have_are_refused(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *low, *rate, *high, *peak;
+        bool is_accepted;
+    } cases[] = {{"1e-9", "1e-9", "1e18", "1e18", true}, {"9e-10", "1", "1", "null", false},
+                 {"1e-308", "1e-308", "1", "1", false},  {"5e-324", "1", "1", "1", false},
+                 {"1", "1", "1.1e18", "1", false},       {"1", "1", "1", "1e-308", false},
+                 {"1", "1", "1", "1e308", false}};
+    struct bn_error err;
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        char text[400];
+        (void)snprintf(text, sizeof(text),
+                       "{\"processor\":\"A\",\"runs\":5,\"rows\":[{\"test\":\"tg4\",\"depth\":0,"
+                       "\"batch\":1,\"median_low\":%s,\"tokens_per_s\":%s,\"median_high\":%s,"
+                       "\"peak_per_s\":%s,\"checksum\":\"0\"}]}",
+                       cases[i].low, cases[i].rate, cases[i].high, cases[i].peak);
+        assert_int_equal(matches(text, "A", &err), cases[i].is_accepted);
+        if (!cases[i].is_accepted)
+            assert_string_equal(err.text, "the row tg4 of the baseline is broken");
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -115,6 +139,7 @@ int main(void)
         cmocka_unit_test(a_slower_machine_explains_a_slower_row),
         cmocka_unit_test(unknown_processors_are_not_taken_as_equal),
         cmocka_unit_test(baselines_of_few_runs_are_refused),
+        cmocka_unit_test(rates_that_nothing_can_have_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
