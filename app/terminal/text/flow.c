@@ -173,15 +173,21 @@ static void put_word(struct flow *f, struct strbuf *out)
     f->held.word.n = 0;
 }
 
+/* The text that follows begins a line. */
+static void begin_line(struct flow *f)
+{
+    f->held.n_blanks = f->held.n_blank_bytes = 0;
+    f->hang = (struct markdown_hang){0};
+}
+
 static void end_line(struct flow *f, enum text_look look, struct strbuf *out)
 {
     put_word(f, out);
     if (!breaks_words(f, look))
         put_blanks(f, look, out); /* a line that can be copied as a whole keeps its blanks */
-    f->held.n_blanks = f->held.n_blank_bytes = 0; /* other lines lose the blanks at their end */
     strbuf_add_char(out, '\n');
     flow_begin_row(f);
-    f->hang = (struct markdown_hang){0};
+    begin_line(f); /* other lines lose the blanks at their end */
 }
 
 /* Ideographs, kana, and the punctuation of these scripts. */
@@ -220,8 +226,11 @@ static void add_cell(struct flow *f, struct flow_cell cell, struct strbuf *out)
     const bool is_blank = cell.code == ' ' || cell.code == '\t' || cell.code == '\n';
     const bool is_skipped = f->is_skipping && is_blank;
     f->is_skipping &= is_blank && cell.code != '\n'; /* ends at a word, and after a newline */
-    if (is_skipped)
+    if (is_skipped) {
+        if (cell.code == '\n')
+            begin_line(f);
         return;
+    }
     if (cell.code == '\n') {
         end_line(f, cell.look, out);
     } else if (is_blank) {
@@ -319,6 +328,7 @@ size_t flow_n_pending(const struct flow *f)
 void flow_skip(struct flow *f, struct bn_str text)
 {
     struct strbuf shown = {0}; /* the output is not used */
+    begin_line(f);
     flow_add(f, text, &shown);
     flow_flush(f, &shown);
     strbuf_finish(&shown);

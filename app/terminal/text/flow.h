@@ -87,8 +87,9 @@ void flow_pause(struct flow *f);
 void flow_set_kind(struct flow *f, enum flow_kind kind, struct strbuf *out);
 /* Number of bytes of the text that are held back. */
 size_t flow_n_pending(const struct flow *f);
-/* Process text that is on the screen already, without output. The following text begins a new row
- * and continues with the Markdown state of the skipped text. */
+/* Process text that is on the screen already, without output. It begins a line. The following text
+ * begins a new row and continues with the Markdown state of the skipped text. If it begins with a
+ * newline, this one is left out. */
 void flow_skip(struct flow *f, struct bn_str text);
 /* Call it after writing other text: the cursor is now at the start of a row. */
 void flow_begin_row(struct flow *f);

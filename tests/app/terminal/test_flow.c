@@ -159,6 +159,44 @@ static void an_interrupted_list_item_goes_on_below_its_text(void **state)
     strbuf_finish(&out);
 }
 
+/* The text that follows the skipped text ends its line at once. */
+static void a_line_after_a_skipped_one_is_not_indented(void **state)
+{
+    static const char *const cases[][2] = {
+        {"\n- two three four", "- two three\n  four"},
+        {"\none two three four", "one two\nthree four"},
+        {" \n  one two three four", "  one two\n  three\n  four"},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct strbuf out = {0};
+        struct flow f = {0};
+        flow_init(&f, 12, FLOW_WRAP, FLOW_ANSWER, NULL);
+        flow_skip(&f, bn_str_of("- item one"));
+        flow_add(&f, bn_str_of(cases[i][0]), &out);
+        flow_flush(&f, &out);
+        assert_string_equal(strbuf_text(&out), cases[i][1]);
+        flow_finish(&f);
+        strbuf_finish(&out);
+    }
+}
+
+static void an_answer_is_not_indented_like_a_skipped_thought(void **state)
+{
+    struct strbuf out = {0};
+    struct flow f = {0};
+    (void)state;
+    flow_init(&f, 12, FLOW_WRAP, FLOW_THOUGHT, NULL);
+    flow_skip(&f, bn_str_of("- thought"));
+    flow_set_kind(&f, FLOW_ANSWER, &out);
+    flow_skip(&f, bn_str_of("one"));
+    flow_add(&f, bn_str_of(" two three four"), &out);
+    flow_flush(&f, &out);
+    assert_string_equal(strbuf_text(&out), "two three\nfour");
+    flow_finish(&f);
+    strbuf_finish(&out);
+}
+
 static void a_later_row_of_a_list_item_fits_a_new_width(void **state)
 {
     struct strbuf out = {0};
@@ -244,33 +282,41 @@ static void looks_are_set_once_and_ended(void **state)
     expect_painted("**a word or two** b", FLOW_ANSWER, "<b>**a word or\ntwo** <>b");
 }
 
-/* Cut the text at every byte: the second painter prints exactly what the first has not printed. */
+/* Cut the text at every byte: the second painter prints exactly what the first has not printed. A
+ * line that the first painter has begun continues behind an indentation. */
 static void a_second_painter_prints_the_rest(void **state)
 {
-    static const char text[] = "One *two* **three four** `f\xC3\xA9` 12. x\n```\nco de\n```\n# End";
+    static const char text[] =
+        "One *two* **three four** `f\xC3\xA9` 12. x\n- item 1\n  more\n\npara\n"
+        "```\nco de\n```\n# End";
     (void)state;
     for (int wrap = FLOW_WRAP; wrap <= FLOW_NO_WRAP; wrap++) {
         for (size_t cut = 0; cut < sizeof(text); cut++) {
             struct flow first = {0}, second = {0};
-            struct strbuf shown = {0}, letters = {0};
+            struct strbuf shown = {0}, added = {0};
             flow_init(&first, 40, (enum flow_wrap)wrap, FLOW_ANSWER, NULL);
             flow_init(&second, 40, (enum flow_wrap)wrap, FLOW_ANSWER, NULL);
             flow_add(&first, (struct bn_str){text, cut}, &shown);
             const size_t n_shown = cut - flow_n_pending(&first);
             flow_skip(&second, (struct bn_str){text, n_shown});
             assert_int_equal(second.column, 0);
-            flow_add(&second, bn_str_of(text + n_shown), &shown);
-            flow_flush(&second, &shown);
-            for (size_t i = 0; i < sizeof(text) - 1; i++)
-                if (!strchr(" \n", text[i]))
-                    strbuf_add_char(&letters, text[i]);
-            for (size_t i = 0, k = 0; i < shown.n_bytes; i++)
-                if (!strchr(" \n", shown.ptr[i]))
-                    assert_int_equal(shown.ptr[i], letters.ptr[k++]);
+            flow_add(&second, bn_str_of(text + n_shown), &added);
+            flow_flush(&second, &added);
+            const char *rest = text + n_shown;
+            size_t n_indent = 0;
+            if (n_shown > 0 && text[n_shown - 1] != '\n') {
+                rest += strspn(rest, " ");
+                n_indent = strspn(strbuf_text(&added), " ");
+                if (*rest == '\n') {
+                    rest++;
+                    n_indent = 0;
+                }
+            }
+            assert_string_equal(strbuf_text(&added) + n_indent, rest);
             flow_finish(&first);
             flow_finish(&second);
             strbuf_finish(&shown);
-            strbuf_finish(&letters);
+            strbuf_finish(&added);
         }
     }
 }
@@ -284,6 +330,8 @@ int main(void)
         cmocka_unit_test(chinese_is_written_character_by_character),
         cmocka_unit_test(rows_of_a_list_item_begin_below_its_text),
         cmocka_unit_test(an_interrupted_list_item_goes_on_below_its_text),
+        cmocka_unit_test(a_line_after_a_skipped_one_is_not_indented),
+        cmocka_unit_test(an_answer_is_not_indented_like_a_skipped_thought),
         cmocka_unit_test(a_later_row_of_a_list_item_fits_a_new_width),
         cmocka_unit_test(code_keeps_its_blanks_and_lines),
         cmocka_unit_test(shows_no_control_and_no_broken_byte),
