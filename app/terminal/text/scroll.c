@@ -107,16 +107,23 @@ static void end_line(struct scroll *s)
     s->is_open = false;
 }
 
-/* The line gets this character, behind its text so far. */
+/* The line gets this character, behind its text so far. Measuring that text for each character
+ * would take a time that grows with the square of its length: hence text_columns. */
 static void note_char(struct scroll_line *line, uint32_t code, enum text_look look)
 {
     const struct bn_str text = strbuf_str(&line->text);
     const bool is_markdown = line->look == SCROLL_ANSWER || line->look == SCROLL_THOUGHT;
     if (is_markdown && !line->hang.has_text)
-        markdown_hang_add(&line->hang, code, look, term_text_width(text));
+        markdown_hang_add(&line->hang, code, look, line->text_columns);
     else if (line->look == SCROLL_TABLE && code != ' ' && text.n_bytes >= 2 &&
              memcmp(text.ptr + text.n_bytes - 2, "  ", 2) == 0)
-        line->hang = (struct markdown_hang){.column = term_text_width(text), .is_table = true};
+        line->hang = (struct markdown_hang){.column = line->text_columns, .is_table = true};
+}
+
+static void add_char(struct scroll_line *line, uint32_t code, size_t width)
+{
+    term_text_put(&line->text, code);
+    line->text_columns += width;
 }
 
 /* False: out of memory. */
@@ -128,7 +135,7 @@ static bool open_line(struct scroll *s)
     *line = (struct scroll_line){.look = s->look, .breaks = s->breaks, .hang = s->continued};
     s->is_open = true;
     for (size_t n = s->continued.column; n > 0; n--)
-        strbuf_add_char(&line->text, ' ');
+        add_char(line, ' ', 1);
     s->continued = (struct markdown_hang){0};
     return true;
 }
@@ -152,11 +159,10 @@ static void put_char(void *ud, const struct term_char *c, enum text_look look)
     }
     note_char(line, c->code, look);
     if (c->code == '\t') {
-        const size_t at = term_text_width(strbuf_str(&line->text));
-        for (size_t n = TERM_TAB - at % TERM_TAB; n > 0; n--)
-            strbuf_add_char(&line->text, ' ');
+        for (size_t n = TERM_TAB - line->text_columns % TERM_TAB; n > 0; n--)
+            add_char(line, ' ', 1);
     } else {
-        term_text_put(&line->text, c->code);
+        add_char(line, c->code, c->width);
     }
     if (markdown_is_block(look))
         line->breaks = SCROLL_COLUMNS;

@@ -28,6 +28,7 @@ enum scroll_break { SCROLL_WORDS, SCROLL_COLUMNS }; /* between words; at the las
 
 struct scroll_line {
     struct strbuf text;  /* cleaned, with tabs as blanks */
+    size_t text_columns; /* its width, as term_text_width measures it */
     struct strbuf looks; /* SCROLL_ANSWER: the enum text_look of each byte of `text`; else empty */
     enum scroll_look look;
     enum scroll_break breaks;

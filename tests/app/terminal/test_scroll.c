@@ -16,6 +16,17 @@
 
 #include <cmocka.h>
 
+static size_t n_bytes_measured;
+
+/* The linker option --wrap calls this in place of term_text_width. */
+size_t __real_term_text_width(struct bn_str s);
+size_t __wrap_term_text_width(struct bn_str s);
+size_t __wrap_term_text_width(struct bn_str s)
+{
+    n_bytes_measured += s.n_bytes;
+    return __real_term_text_width(s);
+}
+
 static void expect_rows(struct scroll *s, const char *expected)
 {
     struct strbuf rows = {0};
@@ -100,6 +111,30 @@ static void an_interrupted_list_item_goes_on_below_its_text(void **state)
     scroll_add(&s, SCROLL_ANSWER, SCROLL_WORDS, bn_str_of("\nb"));
     expect_rows(&s, "  text and|  more|note|  behind a|  note|note|b|");
     scroll_finish(&s);
+}
+
+/* A model may write such a line of any length. */
+static void a_long_line_is_not_measured_for_each_character(void **state)
+{
+    static const struct {
+        enum scroll_look look;
+        const char *part; /* of the line */
+    } cases[] = {
+        {SCROLL_ANSWER, " "}, {SCROLL_ANSWER, "- "}, {SCROLL_THOUGHT, "\t"}, {SCROLL_TABLE, "x  "}};
+    (void)state;
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct scroll s = {0};
+        struct strbuf line = {0};
+        for (size_t k = 0; k < 1000; k++)
+            strbuf_add_text(&line, cases[i].part);
+        n_bytes_measured = 0;
+        scroll_layout(&s, 80);
+        scroll_add(&s, cases[i].look, SCROLL_WORDS, strbuf_str(&line));
+        assert_in_range(n_bytes_measured, 0, line.n_bytes);
+        assert_int_equal(s.lines[0].text_columns, term_text_width(strbuf_str(&s.lines[0].text)));
+        strbuf_finish(&line);
+        scroll_finish(&s);
+    }
 }
 
 static void blanks_beyond_the_width_are_left_out(void **state)
@@ -449,6 +484,7 @@ int main(void)
         cmocka_unit_test(words_wrap_whole_at_every_width),
         cmocka_unit_test(rows_of_a_list_item_begin_below_its_text),
         cmocka_unit_test(an_interrupted_list_item_goes_on_below_its_text),
+        cmocka_unit_test(a_long_line_is_not_measured_for_each_character),
         cmocka_unit_test(blanks_beyond_the_width_are_left_out),
         cmocka_unit_test(pieces_give_the_rows_of_the_whole),
         cmocka_unit_test(a_new_width_keeps_every_row_of_code),
