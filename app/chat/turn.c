@@ -43,29 +43,51 @@ void turn_settings(struct turn *turn, const struct options *o)
     turn->think_budget = chat_options_think_budget(o);
 }
 
+/* A micro-batch with fewer tokens than the largest, divided by this number, counts together with
+ * its neighbours: a token of a small one costs far more. The engine ends micro-batches early where
+ * it saves a state. */
+#define SMALL_PASS 4
+
 void turn_prefilled(struct turn *turn, const struct answer_prefill *report)
 {
     struct prefill_sums *s = &turn->prefill_sums;
-    const size_t n_before = turn->prefill.n_evaluated;
-    if (report->n_evaluated > n_before) {
-        const double n = (double)(report->n_evaluated - n_before);
-        const double m = (double)report->n_evaluated - n / 2;
-        const double seconds =
-            report->evaluated_at - (n_before > 0 ? turn->prefill.evaluated_at : report->begun);
+    const double n_all = (double)report->n_evaluated;
+    if (n_all - s->n > SMALL_PASS * s->n_largest)
+        *s = (struct prefill_sums){.n_largest = n_all}; /* the passes so far are small */
+    const double n = n_all - s->n;
+    if (n > 0 && n * SMALL_PASS >= s->n_largest) {
+        const double m = n_all - n / 2, t = report->evaluated_at - report->begun - s->t;
+        s->n_passes++;
         s->n += n;
         s->nm += n * m;
         s->nmm += n * m * m;
-        s->t += seconds;
-        s->tm += seconds * m;
+        s->t += t;
+        s->tm += t * m;
+        s->tt += t * t / n;
+        s->n_largest = fmax(s->n_largest, n);
     }
     turn->prefill = *report;
 }
 
+/* The growth of the cost of a token per token before it: the least-squares fit to the seconds per
+ * token of the passes, weighted by their tokens, less three standard errors. A long prompt
+ * multiplies an error of this number by hundreds, and only errors upwards have an effect, because
+ * costs do not fall. With fewer than eight passes even the standard error is too rough: 0. */
+static double sure_growth(const struct prefill_sums *s)
+{
+    if (s->n_passes < 8)
+        return 0;
+    /* Sums of squares and products around the means. */
+    const double mm = s->nmm - s->nm * s->nm / s->n, my = s->tm - s->nm * s->t / s->n;
+    const double yy = s->tt - s->t * s->t / s->n;
+    const double residual = fmax(yy - my * my / mm, 0);
+    return fmax(my / mm - 3 * sqrt(residual / ((double)(s->n_passes - 2) * mm)), 0);
+}
+
 /* Seconds for the tokens that were not done at the last report. Attention reads all earlier
- * positions, so token m costs a + b * m. a and b fit the seconds per token of the micro-batches so
- * far (least squares, weighted by their tokens); neither is negative. With one micro-batch b is 0.
- * A part of a micro-batch is not in the fit, because its time varies more. But before the first
- * micro-batch has ended, the mean cost of its part is all that is known. */
+ * positions, so token m costs a + b * m; neither is negative. A part of a micro-batch is not in the
+ * fit, because its time varies more. But before the first micro-batch has ended, the mean cost of
+ * its part is all that is known. */
 static double seconds_of_rest(const struct turn *turn)
 {
     const struct prefill_sums *s = &turn->prefill_sums;
@@ -73,12 +95,14 @@ static double seconds_of_rest(const struct turn *turn)
     const double done = (double)p->n_done, all = (double)p->n_total;
     if (p->n_evaluated == 0)
         return (p->done_at - p->begun) / done * (all - done);
-    const double determinant = s->n * s->nmm - s->nm * s->nm;
-    double b = determinant > 0 ? fmax((s->n * s->tm - s->nm * s->t) / determinant, 0) : 0;
+    double b = sure_growth(s);
     const double a = fmax((s->t - b * s->nm) / s->n, 0);
     if (a == 0)
         b = s->tm / s->nmm;
-    return a * (all - done) + b * (all * all - done * done) / 2;
+    /* A machine that gets slower for a moment looks like growing costs. Growth alone is a factor of
+     * four when a third of the prompt is done. */
+    return fmin(a * (all - done) + b * (all * all - done * done) / 2,
+                4 * s->t / s->n * (all - done));
 }
 
 double turn_seconds_left(const struct turn *turn, double now)

@@ -11,10 +11,13 @@
 #include "app/common/strbuf.h"
 #include "app/options/options.h"
 
-/* Sums over the micro-batches of a prefill, for a fit of its cost. A micro-batch has n tokens
- * around token m of those to evaluate, and takes t seconds. */
+/* Sums over the passes of a prefill, for a fit of its cost. A pass has n tokens around token m of
+ * those to evaluate, and takes t seconds. It is a micro-batch, or several if one of them is much
+ * smaller than the others. */
 struct prefill_sums {
-    double n, nm, nmm, t, tm;
+    size_t n_passes;
+    double n, nm, nmm, t, tm, tt; /* of n, n * m, n * m * m, t, t * m and t * t / n */
+    double n_largest;             /* most tokens of a pass */
 };
 
 struct turn {

@@ -80,7 +80,7 @@ static double left_after(size_t done, double a, double b)
 static void the_time_left_counts_that_later_tokens_cost_more(void **state)
 {
     (void)state;
-    for (size_t done = 1024; done < 8192; done += 512) {
+    for (size_t done = 4096; done < 8192; done += 512) { /* eight micro-batches */
         const double n = (double)(8192 - done), sum = n * (double)(8192 + done) / 2;
         assert_float_equal(left_after(done, 0.002, 0), 0.002 * n, 0.01);
         assert_float_equal(left_after(done, 0.002, 1e-6), 0.002 * n + 1e-6 * sum, 0.01);
@@ -88,13 +88,54 @@ static void the_time_left_counts_that_later_tokens_cost_more(void **state)
     }
     /* A first micro-batch that is slower, as with a cold cache, makes later ones not cheaper. */
     struct turn turn = {0};
-    whole(&turn, 0, 4096, 100);
-    whole(&turn, 1024, 4096, 104);
-    whole(&turn, 2048, 4096, 106);
-    assert_float_equal(turn_seconds_left(&turn, 106), 6, 0.01);
+    for (size_t i = 0; i <= 8; i++)
+        whole(&turn, 512 * i, 8192, i > 0 ? 102 + (double)i : 100);
+    assert_float_equal(turn_seconds_left(&turn, 110), 10, 0.01);
     /* Nor do ever dearer tokens make the first ones cost less than nothing. */
-    whole(&turn, 3072, 4096, 130);
-    assert_in_range((uintmax_t)turn_seconds_left(&turn, 130), 20, 40);
+    struct turn steep = {0};
+    for (size_t i = 0; i <= 8; i++)
+        whole(&steep, 512 * i, 8192, 100 + (double)(i * i * i) / 10);
+    assert_in_range((uintmax_t)turn_seconds_left(&steep, 100 + 51.2), 100, 205);
+}
+
+/* A long prompt multiplies a small error. Micro-batches of 1 s vary by 10 % up and down. */
+static void noise_makes_no_estimate_far_too_long(void **state)
+{
+    uint32_t random = 1;
+    (void)state;
+    for (size_t run = 0; run < 200; run++) {
+        struct turn turn = {0};
+        double time = 100;
+        for (size_t done = 512; done <= 20480; done += 512) {
+            random = random * 1664525 + 1013904223; /* Numerical Recipes */
+            time += 0.9 + 0.2 * (double)(random >> 8) / (1 << 24);
+            whole(&turn, done, 131072, time);
+            const double left = (double)(131072 - done) / 512;
+            assert_true(turn_seconds_left(&turn, time) > 0.8 * left);
+            assert_true(turn_seconds_left(&turn, time) < 3 * left);
+        }
+    }
+    struct turn turn = {0}; /* another program runs for two micro-batches */
+    for (size_t i = 1; i <= 8; i++)
+        whole(&turn, 512 * i, 131072, 100 + (double)(i < 7 ? i : 2 * i - 6));
+    assert_true(turn_seconds_left(&turn, 110) <= 4 * 248 * 10 / 8);
+}
+
+/* The engine ends a micro-batch early where it saves a state. */
+static void a_pass_of_one_token_does_not_set_the_cost(void **state)
+{
+    (void)state;
+    struct turn turn = {0}, first = {0};
+    whole(&turn, 512, 8192, 101);
+    whole(&turn, 513, 8192, 101.06);
+    assert_float_equal(turn_seconds_left(&turn, 101.06), 15, 0.01);
+    for (size_t i = 1; i <= 8; i++)
+        whole(&turn, 513 + 512 * i, 8192, 101.06 + (double)i);
+    assert_float_equal(turn_seconds_left(&turn, 109.06), 7, 0.1);
+    whole(&first, 1, 8192, 100.06);
+    for (size_t i = 1; i <= 9; i++)
+        whole(&first, 1 + 512 * i, 8192, 100.06 + (double)i);
+    assert_float_equal(turn_seconds_left(&first, 109.06), 7, 0.1);
 }
 
 static void counts_tokens_of_earlier_turns_that_were_evaluated_again(void **state)
@@ -143,6 +184,8 @@ int main(void)
         cmocka_unit_test(a_part_of_a_micro_batch_gives_a_time),
         cmocka_unit_test(the_time_left_needs_no_report_of_the_start),
         cmocka_unit_test(the_time_left_counts_that_later_tokens_cost_more),
+        cmocka_unit_test(noise_makes_no_estimate_far_too_long),
+        cmocka_unit_test(a_pass_of_one_token_does_not_set_the_cost),
         cmocka_unit_test(counts_tokens_of_earlier_turns_that_were_evaluated_again),
         cmocka_unit_test(an_interrupted_prefill_counts_what_it_has_evaluated),
         cmocka_unit_test(at_most_an_eighth_of_the_context_is_reserved),
