@@ -304,8 +304,10 @@ void flow_pause(struct flow *f)
 {
     if (f->column == 0)
         return; /* the blanks are the indentation of this row */
-    f->held.n_blanks = indent(f, f->row.n > 0 ? f->row.items[f->row.n - 1].look : TEXT_PLAIN);
+    const enum text_look look = f->row.n > 0 ? f->row.items[f->row.n - 1].look : TEXT_PLAIN;
+    f->held.n_blanks = indent(f, look);
     f->held.n_blank_bytes = 0;
+    f->is_skipping |= f->held.word.n == 0 && !markdown_is_block(look);
 }
 
 void flow_set_kind(struct flow *f, enum flow_kind kind, struct strbuf *out)

@@ -59,7 +59,8 @@ struct flow {
     size_t n_wrapped;
     enum text_look look; /* the look that the terminal is set to */
     struct markdown markdown;
-    bool is_skipping; /* flow_skip ended within a line: leave out blanks, and then a newline */
+    /* flow_skip or flow_pause came within a line: leave out blanks, and then a newline */
+    bool is_skipping;
 
     struct flow_held {          /* not written yet: blanks, then the beginning of a word */
         struct flow_cells word; /* characters without blanks */
@@ -80,7 +81,8 @@ void flow_add(struct flow *f, struct bn_str text, struct strbuf *out);
 void flow_flush(struct flow *f, struct strbuf *out);
 /* Call it before other text is written in the middle of this text, and call flow_begin_row after
  * that text. Blanks that are held back are dropped, unless they begin a row. A word that is held
- * back, or else the next word, then begins the new row, behind the indentation of the line. */
+ * back, or else the next word, then begins the new row, behind the indentation of the line. Blanks
+ * and a newline before the next word are left out, but not in code. */
 void flow_pause(struct flow *f);
 /* Change the kind of the text that follows, which begins new Markdown. First writes what is held
  * back, except blanks at the end, which stay held back. Does nothing if the kind is the same. */

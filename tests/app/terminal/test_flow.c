@@ -159,6 +159,37 @@ static void an_interrupted_list_item_goes_on_below_its_text(void **state)
     strbuf_finish(&out);
 }
 
+/* A message comes between the two texts. */
+static void expect_after_pause(const char *before, const char *text, enum flow_wrap wrap,
+                               const char *expected)
+{
+    struct strbuf out = {0};
+    struct flow f = {0};
+    flow_init(&f, 12, wrap, FLOW_ANSWER, NULL);
+    flow_add(&f, bn_str_of(before), &out);
+    flow_pause(&f);
+    flow_begin_row(&f);
+    strbuf_cut(&out, 0);
+    flow_add(&f, bn_str_of(text), &out);
+    flow_flush(&f, &out);
+    assert_string_equal(strbuf_text(&out), expected);
+    flow_finish(&f);
+    strbuf_finish(&out);
+}
+
+static void text_after_a_message_begins_without_blanks(void **state)
+{
+    (void)state;
+    expect_after_pause("- one ", " two three", FLOW_WRAP, "  two three");
+    expect_after_pause("- one ", " \n- two", FLOW_WRAP, "- two");
+    expect_after_pause("- one", " two", FLOW_WRAP, "  one two"); /* the word was held back */
+    expect_after_pause("- one", " \n- two", FLOW_WRAP, "  one\n- two");
+    expect_after_pause("one\n ", " two", FLOW_WRAP, "  two"); /* an indentation of the text */
+    expect_after_pause("one", " two", FLOW_NO_WRAP, "two");
+    expect_after_pause("```\none", "  two\n", FLOW_WRAP, "  two\n");
+    expect_after_pause("```\none", "\ntwo\n", FLOW_WRAP, "\ntwo\n");
+}
+
 /* The text that follows the skipped text ends its line at once. */
 static void a_line_after_a_skipped_one_is_not_indented(void **state)
 {
@@ -330,6 +361,7 @@ int main(void)
         cmocka_unit_test(chinese_is_written_character_by_character),
         cmocka_unit_test(rows_of_a_list_item_begin_below_its_text),
         cmocka_unit_test(an_interrupted_list_item_goes_on_below_its_text),
+        cmocka_unit_test(text_after_a_message_begins_without_blanks),
         cmocka_unit_test(a_line_after_a_skipped_one_is_not_indented),
         cmocka_unit_test(an_answer_is_not_indented_like_a_skipped_thought),
         cmocka_unit_test(a_later_row_of_a_list_item_fits_a_new_width),
