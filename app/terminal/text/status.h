@@ -55,8 +55,9 @@ struct status_clock {
 };
 /* Milliseconds, rounded up, until the row of a chat in this state is due; 0: now, also when the
  * state has changed. During an answer the row is due after each STATUS_TEXT_BYTES of text, at most
- * ten times a second, and at least once a second. So it keeps up with a fast model, but on a slow
- * connection it takes fewer bytes than the answer. */
+ * ten times a second, and at least once a second. So it keeps up with a fast model. On a slow
+ * connection it takes fewer bytes than the answer if the model writes more than 45 bytes a second;
+ * for a slower model, it takes about 45 bytes a second. */
 int status_wait(const struct status_clock *c, enum status_state state, double now);
 /* The row was written now. */
 void status_written(struct status_clock *c, enum status_state state, double now);
