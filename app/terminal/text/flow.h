@@ -22,7 +22,7 @@ enum flow_wrap { FLOW_WRAP, FLOW_NO_WRAP };
 enum flow_kind {
     FLOW_MESSAGE, /* messages of the program: no Markdown, no looks */
     FLOW_TABLE,   /* the same, but later rows begin below the last column of the line: behind its
-                     last two blanks in a row */
+                     last two blanks in a row, or behind two blanks if that leaves little room */
     FLOW_ANSWER,  /* Markdown */
     FLOW_THOUGHT, /* Markdown, but all characters are dim */
 };

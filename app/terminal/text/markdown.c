@@ -291,7 +291,8 @@ void markdown_hang_add(struct markdown_hang *h, uint32_t code, enum text_look lo
 size_t markdown_hang_indent(const struct markdown_hang *h, size_t limit)
 {
     const size_t indent = limit > 0 ? size_min(h->column, 2 * (limit - 1) / 3) : 0;
-    return h->is_table && limit - indent < TABLE_COLUMNS ? size_min(indent, 2) : indent;
+    const bool is_narrow = indent < h->column || limit - indent < TABLE_COLUMNS;
+    return h->is_table && is_narrow ? size_min(indent, 2) : indent;
 }
 
 void markdown_finish(struct markdown *m)

@@ -79,7 +79,8 @@ struct markdown_hang {
 /* The line has this character in this column. */
 void markdown_hang_add(struct markdown_hang *h, uint32_t code, enum text_look look, size_t column);
 /* The number of blanks before a later row, of which `limit` columns may be used. At least a
- * third of the row is left for text. If that is too narrow for the words of a table, two blanks. */
+ * third of the row is left for text. A table whose last column has less room, or too little for
+ * most words, gets two blanks: between two columns, text would belong to neither. */
 size_t markdown_hang_indent(const struct markdown_hang *h, size_t limit);
 
 /* Lines with this look keep their blanks and are not broken between words. */

@@ -137,6 +137,9 @@ static void rows_of_a_list_item_begin_below_its_text(void **state)
     expect_wrapped("n  12  one two three\n- one", 20, FLOW_TABLE,
                    "n  12  one two\n       three\n- one");
     expect_wrapped("name  one two three", 12, FLOW_TABLE, "name  one\n  two three"); /* narrow */
+    expect_wrapped(
+        "name  a value and more  one two three", 35, FLOW_TABLE,
+        "name  a value and more  one two\n  three"); /* 24 is more than two thirds of 34 */
     expect_wrapped("a  b c", 2, FLOW_TABLE, "a\nb\nc");
 }
 

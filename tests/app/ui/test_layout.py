@@ -58,6 +58,12 @@ class Layout(ScreenCase):
             self.assertRegex(self.say(screen, '/help', r'lists the\s+keys'),
                              r'\n/ui \[inline\|full\]\n  choose the\n  ordinary or the\n  whole screen\n/quit\n')
 
+    def test_wrapped_rows_of_a_narrow_table_do_not_begin_between_two_columns(self):
+        for painter in ([], ['--tui']):
+            screen = self.open(40, 40, *painter)
+            self.assertRegex(self.say(screen, '/set', r'fixed at\s+start'),
+                             r'\nmax-tokens +0 +default +a\n  whole number of at least 0\n')
+
     def one_answer(self, columns, *args, until='left with 0'):
         """The rows of the screen after a program that does not stay, without the row of its exit status."""
         screen = Screen(self.home.name, self.env, [PROGRAM, self.model, '--private', *args], columns, 24)
