@@ -25,8 +25,9 @@ static bool compose(struct app *app, struct bn_str typed, struct strbuf *out, st
                   strbuf_text(&missing));
     for (size_t i = 0; i < attached->n; i++) {
         strbuf_add_str(out, strbuf_str(&attached->items[i].text));
-        if (ok && attached->items[i].n_file_bytes == 0)
-            ui_notice(&app->ui, TONE_WARNING, "'%.200s' is empty", attached->items[i].path);
+        if (ok && attached->items[i].facts.lack)
+            ui_notice(&app->ui, TONE_WARNING, "'%.200s' %s", attached->items[i].path,
+                      attached->items[i].facts.lack);
     }
     strbuf_add_str(out, typed);
     if (ok && out->failed)

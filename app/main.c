@@ -179,13 +179,13 @@ static bool read_file(const char *path, bool is_only, const struct options *o,
                       struct pipe_plan *plan, struct bn_error *err)
 {
     struct strbuf text = {0};
-    size_t n_bytes;
-    if (!input_file(path, &text, &n_bytes, err)) {
+    struct input_facts facts;
+    if (!input_file(path, &text, &facts, err)) {
         strbuf_finish(&text);
         return false;
     }
-    if (n_bytes == 0 && !options_flag(o, "quiet"))
-        report_line(PROGRAM, "warning: '%s' is empty", path);
+    if (facts.lack && !options_flag(o, "quiet"))
+        report_line(PROGRAM, "warning: '%s' %s", path, facts.lack);
     if (plan->files.n_bytes > 0)
         strbuf_add_char(&plan->files, '\n');
     input_fence(path, strbuf_str(&text), &plan->files);

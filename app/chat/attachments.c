@@ -89,7 +89,7 @@ static bool count_tokens(const struct tokenizer *t, struct bn_str text, size_t *
 static bool read_attachment(const char *path, const struct tokenizer *t, struct attachment *out,
                             struct bn_error *err)
 {
-    if (!input_attach(path, &out->text, &out->n_file_bytes, err))
+    if (!input_attach(path, &out->text, &out->facts, err))
         return false;
     strbuf_add_char(&out->text, '\n');
     out->path = copy_text(path);

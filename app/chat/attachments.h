@@ -7,6 +7,7 @@
 #ifndef APP_ATTACHMENTS_H
 #define APP_ATTACHMENTS_H
 
+#include "app/common/input_text.h"
 #include "app/common/strbuf.h"
 #include "engine/base/error.h"
 #include "tokenizer/tokenizer.h"
@@ -14,11 +15,11 @@
 struct attachment {
     char *path; /* owned; as given to attachments_add, for messages */
     char *real; /* owned; canonical path, without newlines: they separate paths in a saved chat */
-    struct strbuf text;  /* the file as written by input_attach, then an empty line */
-    size_t n_file_bytes; /* size of the file */
-    size_t n_tokens;     /* of `text`; an estimate if the file is very large */
-    bool is_returned;    /* of a message that has returned to the line editor (chat_edit_again) */
-    size_t serial;       /* if so: exchange.serial of this message */
+    struct strbuf text;       /* the file as written by input_attach, then an empty line */
+    struct input_facts facts; /* about the file */
+    size_t n_tokens;          /* of `text`; an estimate if the file is very large */
+    bool is_returned; /* of a message that has returned to the line editor (chat_edit_again) */
+    size_t serial;    /* if so: exchange.serial of this message */
 };
 
 struct attachment_list {

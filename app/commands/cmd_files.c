@@ -61,7 +61,7 @@ static bool attach(struct command_host *host, const char *path)
     else
         ui_notice(host->ui, TONE_PLAIN,
                   "%s will be sent before your next message: %zu bytes, %zu tok", path,
-                  l->items[l->n - 1].n_file_bytes, l->items[l->n - 1].n_tokens);
+                  l->items[l->n - 1].facts.n_bytes, l->items[l->n - 1].n_tokens);
     return true;
 }
 

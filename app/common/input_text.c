@@ -52,17 +52,40 @@ static void add_fence(struct strbuf *out, size_t n)
     strbuf_add_char(out, '\n');
 }
 
+static bool is_blank(char c)
+{
+    return c == ' ' || c == '\t' || c == '\n';
+}
+
+bool input_is_blank(struct bn_str text)
+{
+    for (size_t i = 0; i < text.n_bytes; i++)
+        if (!is_blank(text.ptr[i]) && text.ptr[i] != '\r')
+            return false;
+    return true;
+}
+
+struct input_facts input_facts_of(size_t n_bytes, struct bn_str clean)
+{
+    return (struct input_facts){.n_bytes = n_bytes,
+                                .lack = n_bytes == 0            ? "is empty"
+                                        : input_is_blank(clean) ? "has no text"
+                                                                : NULL};
+}
+
 static bool fail_utf8(const char *path, size_t bad_at, struct bn_error *err)
 {
     return bn_fail(err, BN_EARG, "'%s' is not valid UTF-8 at offset %zu; iconv can convert it",
                    path, bad_at);
 }
 
-bool input_file(const char *path, struct strbuf *out, size_t *n_file_bytes, struct bn_error *err)
+bool input_file(const char *path, struct strbuf *out, struct input_facts *facts,
+                struct bn_error *err)
 {
     struct stat st;
     char *bytes;
     size_t n_bytes, bad_at;
+    const size_t n_before = out->n_bytes;
     if (stat(path, &st) == 0 && S_ISDIR(st.st_mode))
         return bn_fail(err, BN_EIO, "'%s' is a directory; only files can be attached", path);
     if (!path_read_all(path, INPUT_MAX_BYTES, &bytes, &n_bytes, err))
@@ -71,7 +94,8 @@ bool input_file(const char *path, struct strbuf *out, size_t *n_file_bytes, stru
     mem_free(bytes);
     if (ok && bad_at != SIZE_MAX)
         ok = fail_utf8(path, bad_at, err);
-    *n_file_bytes = n_bytes;
+    const struct bn_str added = {strbuf_text(out) + n_before, out->n_bytes - n_before};
+    *facts = input_facts_of(n_bytes, added);
     return ok;
 }
 
@@ -87,10 +111,11 @@ void input_fence(const char *path, struct bn_str text, struct strbuf *out)
     add_fence(out, n_fence);
 }
 
-bool input_attach(const char *path, struct strbuf *out, size_t *n_file_bytes, struct bn_error *err)
+bool input_attach(const char *path, struct strbuf *out, struct input_facts *facts,
+                  struct bn_error *err)
 {
     struct strbuf text = {0};
-    bool ok = input_file(path, &text, n_file_bytes, err);
+    bool ok = input_file(path, &text, facts, err);
     if (ok) {
         input_fence(path, strbuf_str(&text), out);
         ok = !out->failed || bn_fail(err, BN_ENOMEM, "out of memory for '%s'", path);
@@ -114,11 +139,6 @@ bool input_text_or_file(const char *arg, struct strbuf *out, size_t *bad_at, str
     return ok;
 }
 
-static bool is_blank(char c)
-{
-    return c == ' ' || c == '\t' || c == '\n';
-}
-
 void input_add_block(struct strbuf *in, const char *block, size_t n_bytes)
 {
     const char *end = n_bytes > 0 ? memchr(block, '\n', n_bytes) : NULL;
@@ -127,14 +147,6 @@ void input_add_block(struct strbuf *in, const char *block, size_t n_bytes)
     const size_t n_kept = size_min(n_line, n_most - size_min(in->n_bytes, n_most));
     strbuf_add(in, block, n_kept);
     strbuf_add(in, block + n_line, n_bytes - n_line);
-}
-
-bool input_is_blank(struct bn_str text)
-{
-    for (size_t i = 0; i < text.n_bytes; i++)
-        if (!is_blank(text.ptr[i]) && text.ptr[i] != '\r')
-            return false;
-    return true;
 }
 
 /* The offset of the quote that closes the one at `at`, or SIZE_MAX. Between double quotes, a

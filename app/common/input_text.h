@@ -21,10 +21,20 @@
 bool input_clean(const char *name, struct bn_str in, struct strbuf *out, size_t *bad_at,
                  struct bn_error *err);
 
-/* Append a text file as input_clean does. The path "-" is standard input. *n_file_bytes is the size
- * of the file. BN_EIO: cannot be read, a directory, or larger than INPUT_MAX_BYTES. BN_EARG:
- * binary, or not valid UTF-8. BN_ENOMEM. After an error `out` may hold a part of the text. */
-bool input_file(const char *path, struct strbuf *out, size_t *n_file_bytes, struct bn_error *err);
+/* Facts about a text that was read. */
+struct input_facts {
+    size_t n_bytes;   /* as read, before input_clean */
+    const char *lack; /* for a warning: "is empty", or "has no text" if it has only blanks or a byte
+                         order mark; NULL: it has text */
+};
+/* The facts about a text of n_bytes that input_clean has made `clean`. */
+struct input_facts input_facts_of(size_t n_bytes, struct bn_str clean);
+
+/* Append a text file as input_clean does. The path "-" is standard input. BN_EIO: cannot be
+ * read, a directory, or larger than INPUT_MAX_BYTES. BN_EARG: binary, or not valid UTF-8.
+ * BN_ENOMEM. After an error `out` may hold a part of the text. */
+bool input_file(const char *path, struct strbuf *out, struct input_facts *facts,
+                struct bn_error *err);
 
 /* Append the text of a file as an attachment: a line with the last part of its path, then the text
  * between two fences of backticks. A fence has at least 3 backticks, and more than any run of
@@ -33,7 +43,8 @@ void input_fence(const char *path, struct bn_str text, struct strbuf *out);
 
 /* Append a text file as an attachment: input_file, then input_fence. Errors of input_file. After an
  * error except BN_ENOMEM `out` is unchanged. */
-bool input_attach(const char *path, struct strbuf *out, size_t *n_file_bytes, struct bn_error *err);
+bool input_attach(const char *path, struct strbuf *out, struct input_facts *facts,
+                  struct bn_error *err);
 
 /* Append `arg`, or the contents of FILE if `arg` is "@FILE", as input_clean does ("@-": standard
  * input). *bad_at is the offset of the first invalid byte in `arg`, or SIZE_MAX. BN_EIO: FILE

@@ -143,9 +143,10 @@ static bool make_prompt(struct ui *ui)
     if (!ok)
         pipe_end(p, report_code(STAGE_RUN, &err));
     ok = ok && clean_prompt(ui);
-    if (ok && p->in.n_bytes == 0 && p->plan.stdin_use == PIPE_STDIN_WHOLE &&
+    const char *lack = input_facts_of(p->in.n_bytes, strbuf_str(&from_stdin)).lack;
+    if (ok && lack && p->plan.stdin_use == PIPE_STDIN_WHOLE &&
         p->plan.prompt.n_bytes > 0) /* only with --file -: the user expects a document */
-        ui_notice(ui, TONE_WARNING, "standard input is empty");
+        ui_notice(ui, TONE_WARNING, "standard input %s", lack);
     if (ok) {
         cut_newline(&from_stdin);
         cut_newline(&p->plan.only_file);

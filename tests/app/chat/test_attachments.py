@@ -46,15 +46,22 @@ class Scripts(ChatCase):
         self.script('x' * 500, '/set overflow drop', f'/file {small}', 'y')  # the first turn can be dropped
 
     def test_an_empty_file_gives_a_warning(self):
-        empty, full = self.write('empty.txt', ''), self.write('full.txt', 'x')
+        """A file that has only blanks or a byte order mark has no text, either."""
+        empty, full, blank = (self.write('empty.txt', ''), self.write('full.txt', 'x'),
+                              self.write('blank.txt', '\ufeff \t\r\n'))
         for lines, words in ((('x',), ('--file', empty, '--file', full)), ((f'/file {empty}', 'x', 'y'), ()),
                              ((f'see @{empty} and @{full}', 'y'), ())):
             text = self.script(*lines, words=words)
             self.assertEqual(re.findall(r"'(.*)' is empty\n", text), [empty], text)
             self.assertIn('File empty.txt:\n```\n```\n\n', self.messages[0])
-        self.assertNotIn('is empty', self.script(f'see @{full}'))
+            text = self.script(*(line.replace(empty, blank) for line in lines),
+                               words=[word.replace(empty, blank) for word in words])
+            self.assertEqual(re.findall(r"'(.*)' has no text\n", text), [blank], text)
+        self.assertNotRegex(self.script(f'see @{full}'), 'is empty|has no text')
         for words, stdin, said in ((['-f', empty, '-f', full], None, f"bitnet-chat: warning: '{empty}' is empty\n"),
                                    (['-f', '-'], b'', 'bitnet-chat: warning: standard input is empty\n'),
+                                   (['-f', blank], None, f"bitnet-chat: warning: '{blank}' has no text\n"),
+                                   (['-f', '-'], b' \n', 'bitnet-chat: warning: standard input has no text\n'),
                                    ([], b'', ''), (['-f', '-'], b'x', ''), (['-q', '-f', empty], None, '')):
             done = self.chat(*words, 'what is this?', stdin=stdin)
             self.assertEqual((done.returncode, done.stderr.decode()), (0, said), words)
