@@ -89,7 +89,8 @@ struct question {
  * is not in the conversation. */
 bool chat_send(struct chat *c, const struct question *q, struct bn_error *err);
 /* Put what the user typed as a message back into the editor, and its files back into the list of
- * attachments. Shows which files are attached again and which cannot be; a file that is in the list
+ * attachments. If it is not in the editor, the next message is another one, and the files are not
+ * attached. Shows which files are attached again and which are not; a file that is in the list
  * already is not shown. Returns the result of ui_ops.edit. */
 bool chat_edit_again(struct chat *c, const struct exchange *e);
 /* Call this after undo or redo. Removes the files that chat_edit_again has attached for a message

@@ -106,11 +106,16 @@ static bool edit_message(struct chat *c, struct bn_str text)
 bool chat_edit_again(struct chat *c, const struct exchange *e)
 {
     struct strbuf files = {0};
+    const bool is_in_editor = edit_message(c, exchange_typed(e));
     strbuf_add_str(&files, e->files); /* a copy, because strtok_r writes into it */
-    for (char *rest = files.ptr, *path; rest && (path = strtok_r(rest, "\n", &rest)) != NULL;)
-        attach_again(c, path, e->serial);
+    for (char *rest = files.ptr, *path; rest && (path = strtok_r(rest, "\n", &rest)) != NULL;) {
+        if (is_in_editor)
+            attach_again(c, path, e->serial);
+        else if (!attachments_has(&c->attached, path)) /* it would be sent with another message */
+            ui_notice(c->ui, TONE_NOTE, "%s is not attached; /file attaches it", path);
+    }
     strbuf_finish(&files);
-    return edit_message(c, exchange_typed(e));
+    return is_in_editor;
 }
 
 /* Remove the last question, which has no stored answer. The caller passes it to edit_question. */

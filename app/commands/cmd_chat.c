@@ -213,9 +213,12 @@ bool cmd_edit(struct command_host *host, struct bn_str args)
         return fail_memory(host);
     if (host->ui->ops->is_terminal) /* else no message is edited: the files lose it at once */
         transcript_begin_edit(t);
-    finish_change(host, host->ui->ops->is_terminal ? "moved back to the editor (/undo restores it)"
-                                                   : "taken back");
-    (void)chat_edit_again(host->chat, edited); /* a notice says where it is */
+    chat_update_n_used(host->chat); /* the space for the files of the message */
+    const char *action = chat_edit_again(host->chat, edited)
+                             ? "moved back to the editor (/undo restores it)"
+                         : host->ui->ops->is_terminal ? "taken back (/undo restores it)"
+                                                      : "taken back";
+    finish_change(host, action);
     return true;
 }
 

@@ -36,6 +36,20 @@ class Ends(TerminalCase):
                 os.remove(self.path('kept.json'))
                 os.remove(self.path('begun'))
 
+    def test_edit_during_an_answer_says_where_the_message_is(self):
+        for words in PAINTERS:
+            self.fake('word \x1d.', hold=self.gate())
+            terminal = self.ready(*words)
+            self.says_in(terminal, b'first question\r', b'word')
+            self.says_in(terminal, b'/edit 1\rhalf typed', b'half typed')
+            terminal.settle()
+            self.write('gate', '')
+            terminal.expect(rb'not sent: first question(?s:.*)taken back(?s:.*)conversation is\s+empty')
+            self.assertNotIn(b'moved back', terminal.seen)
+            terminal.send(b'\x03')
+            terminal.settle()
+            self.leave(terminal)
+
     def test_a_message_that_is_edited_stays_in_the_file_until_it_is_sent(self):
         """Neither an end without sending it nor a kill loses it or the later messages."""
         path = self.path('edited.json')

@@ -66,6 +66,13 @@ class Scripts(ChatCase):
             done = self.chat(*words, 'what is this?', stdin=stdin)
             self.assertEqual((done.returncode, done.stderr.decode()), (0, said), words)
 
+    def test_without_an_editor_edit_does_not_attach_the_files_to_the_next_message(self):
+        self.fake('one', 'two')
+        more = self.write('more.txt', 'more notes\n')
+        text = self.script('about it', '/edit', 'other', words=('--file', more))
+        self.assertIn('more.txt is not attached', text)
+        self.assertEqual(self.messages, ['other'])
+
     def test_files_are_listed_and_removed(self):
         one, two = self.write('one.txt', '1\n'), self.write('two.txt', '2\n')
         text = self.script(f'/file {one} {two}', '/file', '/context', '/file off 1', '/file', 'x')
@@ -230,6 +237,23 @@ class Terminals(TerminalCase):
             self.leave(terminal)
             self.assertEqual(len(self.messages()), 1)
             self.check_once(self.messages()[0], f'see @{notes} now')
+
+    def test_the_files_of_a_message_that_is_not_in_the_editor_are_not_attached(self):
+        """They would be sent with the text that the user has typed."""
+        more = self.files()[1]
+        for words in PAINTERS:
+            self.fake(b'\x1d', 'ok', hold=self.gate(), begun=self.gate('begun'))
+            terminal = self.ready(*words)
+            self.says_in(terminal, f'/file {more}\r'.encode(), rb'will be sent')
+            terminal.send(b'about it\r')
+            self.read_until(terminal, lambda: os.path.exists(self.path('begun')))
+            terminal.send(b'half')
+            terminal.settle()
+            self.says_in(terminal, b'\x1b', rb'not sent: about it(?s:.*)more\.txt is not\s+attached')
+            self.assertNotIn(b'attached again', terminal.seen)
+            self.says_in(terminal, b'\r')
+            self.leave(terminal)
+            self.assertEqual(self.messages(), ['half'])
 
     def test_edit_restores_what_was_typed_also_from_a_file(self):
         notes, more = self.files()
