@@ -181,13 +181,19 @@ static unsigned char next_byte(void)
     return is_typed ? (unsigned char)s->keys[s->at] : 0;
 }
 
-/* For an unbound key. The key may be the first byte of a character: skip the others too, because
- * they are no text without it. */
+/* `key` may be the first byte of a character: skip the others, because they are no text without
+ * it. */
+static void skip_character(int key)
+{
+    while (key >= 0xC0 && (next_byte() & 0xC0) == 0x80)
+        line_state.at++;
+}
+
+/* For an unbound key. */
 static int refuse_key(int count, int key)
 {
     (void)count;
-    while (key >= 0xC0 && (next_byte() & 0xC0) == 0x80)
-        line_state.at++;
+    skip_character(key);
     return rl_ding();
 }
 
@@ -202,6 +208,7 @@ static int skip_sequence(int count, int key)
         key = next_byte() == '[' ? '~' : next_byte();
         line_state.at++;
     }
+    skip_character(key); /* Alt-[ or Alt-O before a character beyond ASCII */
     return 0;
 }
 

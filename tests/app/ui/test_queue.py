@@ -393,7 +393,7 @@ class ControlSequences(QueueCase):
 
     UNBOUND = (b'\x1b[15~', b'\x1b[24~', b'\x1b[15;2~', b'\x1b[1;2P', b'\x1b[1;2D', b'\x1b[5;2~', b'\x1b[P',
                b'\x1b[29~', b'\x1bOP', b'\x1bO2P', b'\x1bOj', b'\x1b[[A', b'\x1b[97;5:1u', b'\x1b[I', b'\x1b[?2026;1$y',
-               b'\x1b\x1b[15~', b'\x1b\x1b[A', '\x1b\u00e9'.encode())
+               b'\x1b\x1b[15~', b'\x1b\x1b[A', '\x1b\u00e9'.encode(), '\x1b[\u00e9'.encode(), '\x1bO\u6f22'.encode())
 
     def test_unbound_function_keys_type_nothing(self):
         self.use_copying_editor()
