@@ -82,7 +82,7 @@ void app_event(struct app *app, const struct ui_event *event);
  * text begins with a slash. The chat must not be busy. After success no file is attached. False:
  * not sent, the reason was shown, and the files that were attached before stay. */
 bool app_send_message(struct app *app, struct bn_str text);
-/* The user stops the answer. Lines that wait for its end return to the editor. */
+/* The user stops the answer. Lines that wait for its end are not sent (ui_ops.unqueue_all). */
 void app_stop_answer(struct app *app);
 /* Whether the line is a command that may run during an answer, as in struct ui_terminal. `ud` is
  * not used. */

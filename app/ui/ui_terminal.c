@@ -431,6 +431,16 @@ void ui_terminal_end(enum ui_close how)
 
 #define UNSENT_ROWS 8 /* most rows for lines that were not sent; Up recalls the others, too */
 
+/* Says where the newest n_lines of the input history are. From an entry that was recalled or found,
+ * Up goes on to earlier ones. */
+static const char *how_to_recall(size_t n_lines)
+{
+    if (line_is_earlier_entry())
+        return n_lines == 1 ? "it is the newest line of the input history"
+                            : "they are the newest lines of the input history";
+    return n_lines == 1 ? "Up recalls it" : "Up recalls them, the last one first";
+}
+
 /* Add the lines to the input history, and show that they were not sent. The history keeps them
  * apart: in the editor, several lines would become one message. */
 static void recall_later(struct ui *ui, const struct entry_queue *lines)
@@ -442,8 +452,7 @@ static void recall_later(struct ui *ui, const struct entry_queue *lines)
         line_add_history(strbuf_text(&lines->items[i]));
     entry_queue_rows(lines, "not sent: ", tty_safe_columns(tty_size(STDOUT_FILENO)), UNSENT_ROWS,
                      &notice);
-    strbuf_add_text(&notice,
-                    lines->n == 1 ? "Up recalls it" : "Up recalls them, the last one first");
+    strbuf_add_text(&notice, how_to_recall(lines->n));
     show_text(ui, TONE_PLAIN, strbuf_text(&notice));
     strbuf_finish(&notice);
 }
@@ -464,8 +473,11 @@ static bool put_back_alone(struct ui *ui, struct bn_str displayed)
 void ui_terminal_unqueue_all(struct ui *ui)
 {
     struct entry_queue *q = &ui->terminal->queue;
-    /* Before the first token, a question that is stopped or fails returns to the editor itself. */
-    if (q->n == 1 && line_is_empty() && ui->chat->turn.n_tokens > 0)
+    const struct exchange *last = transcript_last(&ui->chat->transcript);
+    /* Before the first token, a question that is stopped or fails returns to the editor itself,
+     * but a question of /retry or /continue stays with its earlier answer. */
+    const bool keeps_answer = chat_is_busy(ui->chat) && last && last->answer.finish != FINISH_NONE;
+    if (q->n == 1 && line_is_empty() && (ui->chat->turn.n_tokens > 0 || keeps_answer))
         line_put_back(strbuf_str(&q->items[0]));
     else
         recall_later(ui, q);

@@ -396,6 +396,11 @@ void line_add_history(const char *entry)
     strbuf_finish(&clean);
 }
 
+bool line_is_earlier_entry(void)
+{
+    return line_state.is_open && where_history() != history_length;
+}
+
 void line_view(struct line_view *out)
 {
     const bool is_open = line_state.is_open && rl_line_buffer;

@@ -82,6 +82,8 @@ void line_view(struct line_view *out);
 /* Add an entry for Up and Ctrl-R, unless it equals the newest one. An entry as long as a long paste
  * is recalled as a placeholder. */
 void line_add_history(const char *entry);
+/* Whether the editor is at an entry that was recalled or found, so that Up recalls earlier ones. */
+bool line_is_earlier_entry(void);
 
 /* Start editing: show the prompt (with Readline's markers around control sequences) and the text
  * that line_stop or line_put_back saved. No line may be open. */

@@ -164,6 +164,46 @@ class Queue(QueueCase):
             terminal.settle()
             self.leave(terminal)
 
+    def test_a_stop_says_where_the_lines_are_if_up_does_not_recall_them(self):
+        """Up goes on from the entry that was recalled."""
+        self.use_copying_editor()
+        for words in PAINTERS:
+            for lines, newest, said in ((b'one\r', 'one', rb'it is the newest line of'),
+                                        (b'one\rtwo\r', 'two', rb'they are the newest lines')):
+                terminal = self.waiting(words)
+                terminal.send(lines + b'x')
+                terminal.settle()
+                terminal.send(b'\x1b[A')
+                terminal.settle()
+                self.says_in(terminal, b'\x03', rb'(?s)not sent: one.*' + said)
+                self.assertNotIn(b'Up recalls', terminal.seen)
+                terminal.settle()
+                terminal.send(b'\x1b[B' * 9 + b'\x1b[A')  # the end of the input history, and Up
+                self.assertEqual(self.edited(terminal), newest)
+                terminal.send(b'\x03')
+                terminal.settle()
+                self.leave(terminal)
+
+    def test_a_stop_before_the_first_token_of_a_retry_returns_a_single_line(self):
+        self.use_copying_editor()
+        for words in PAINTERS:
+            self.fake('one', b'\x1d', hold=self.gate(), begun=self.gate('begun'))
+            terminal = self.ready(*words)
+            self.says_in(terminal, b'go\r')
+            terminal.settle()
+            os.unlink(self.path('begun'))
+            terminal.send(b'/retry\r')
+            self.read_until(terminal, lambda: os.path.exists(self.path('begun')))
+            self.says_in(terminal, b'next\r', b'next')
+            terminal.settle()
+            self.says_in(terminal, b'\x03', b'stopped')
+            terminal.settle()
+            self.assertEqual(self.edited(terminal), 'next')
+            self.assertNotIn(b'not sent', terminal.seen)
+            terminal.send(b'\x03')
+            terminal.settle()
+            self.leave(terminal)
+
     def test_a_stop_does_not_run_commands(self):
         for words in PAINTERS:
             terminal = self.waiting(words, 'again')
