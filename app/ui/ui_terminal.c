@@ -485,7 +485,8 @@ void ui_terminal_unqueue_all(struct ui *ui)
 }
 
 /* The last chat is in the directory of the history file. If it cannot be written either, as in a
- * home that is read-only, its warning is enough. So wait until the chat was written. */
+ * home that is read-only, its warning is enough, or that of the named chat, which replaces it. So
+ * wait until the chat was written. */
 static void show_history_error(struct ui *ui)
 {
     struct ui_terminal *t = ui->terminal;
@@ -493,7 +494,8 @@ static void show_history_error(struct ui *ui)
     if (t->history_error.code == BN_OK ||
         (s->last.path[0] && ui->chat->transcript.now.n == 0)) /* it was not written yet */
         return;
-    if (!s->has_warned_last && !s->has_warned_named)
+    const bool is_last_written = store_has(&s->last, transcript_saved(&ui->chat->transcript));
+    if (!s->has_warned_last && (!s->has_warned_named || is_last_written))
         ui_notice(ui, TONE_WARNING, "%s; new input is not added to the history file",
                   t->history_error.text);
     t->history_error = (struct bn_error){0};

@@ -68,6 +68,26 @@ class Faults(TerminalCase):
             said = terminal.seen.split(b'/quit')[0]  # /quit is refused once, with the same path
             self.assertEqual(said.count(b'no_folder'), 1, said)
 
+    def test_a_failed_named_chat_hides_no_warning_of_the_history(self):
+        self.fake('one', 'two')
+        for is_last_written in (True, False):
+            with self.subTest(is_last_written):
+                path = self.path(f'talk{is_last_written}.json')
+                terminal = self.ready('--session', path)
+                os.makedirs(path)  # the chat cannot replace a folder
+                os.makedirs(self.state('history'), exist_ok=True)
+                if not is_last_written:  # the warning of the named chat is enough
+                    os.rename(os.path.dirname(self.state('history')), self.path('state'))
+                    with open(os.path.dirname(self.state('history')), 'w', encoding='utf-8'):
+                        pass  # a file in place of the folder
+                for text in ('x', 'y'):
+                    self.ask(terminal, text)
+                self.assertRegex(terminal.seen, rb'the\s+chat\s+(is|continues)')
+                self.assertEqual(len(re.findall(rb'new\s+input\s+is\s+not\s+added', terminal.seen)), is_last_written,
+                                 terminal.seen)
+                if is_last_written:
+                    os.rmdir(self.state('history'))
+
     def test_a_history_that_cannot_be_written_alone_is_one_warning(self):
         self.fake('one', 'two')
         terminal = self.ready()
