@@ -67,17 +67,19 @@ bool command_number(struct command_host *host, struct bn_str args, size_t fallba
         return true;
     }
     for (size_t i = 0; i < args.n_bytes; i++) {
-        if (args.ptr[i] < '0' || args.ptr[i] > '9' || n > max) { /* n > max: before an overflow */
+        if (args.ptr[i] < '0' || args.ptr[i] > '9') {
             n = 0;
             break;
         }
-        n = 10 * n + (size_t)(args.ptr[i] - '0');
+        if (n <= max) /* before an overflow */
+            n = 10 * n + (size_t)(args.ptr[i] - '0');
     }
-    if (n >= 1 && n <= max) {
-        *out = n;
+    const bool is_limited = max <= INT32_MAX;
+    if (n >= 1 && (n <= max || !is_limited)) {
+        *out = size_min(n, max);
         return true;
     }
-    if (max > INT32_MAX) /* no limit that a user can reach */
+    if (!is_limited)
         return command_fail(host, "expected a whole number of at least 1");
     ui_notice(host->ui, TONE_ERROR, "expected a whole number from 1 to %zu", max);
     return false;

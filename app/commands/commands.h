@@ -79,8 +79,9 @@ bool command_fail_file(struct command_host *host, const struct bn_error *err);
 size_t command_count_tokens(const struct command_host *host, struct bn_str text);
 
 /* Read a numeric argument such as that of /undo: a number from 1 to max. Without an argument, *out
- * is `fallback`, which may be above max. max is at most SIZE_MAX / 100, so that ten times max does
- * not overflow. False: the argument is not such a number, and the reason was shown. */
+ * is `fallback`, which may be above max. A max above INT32_MAX means that there is no limit: then a
+ * larger number becomes max. max is at most SIZE_MAX / 100, so that ten times max does not
+ * overflow. False: the argument is not such a number, and the reason was shown. */
 bool command_number(struct command_host *host, struct bn_str args, size_t fallback, size_t max,
                     size_t *out);
 

@@ -261,6 +261,7 @@ class Commands(ChatCase):
     def test_a_number_above_that_of_the_turns_means_all_turns(self):
         self.fake('1', '2', '3')
         for command, said in (('/forget 9', '3 forgotten; the conversation is empty'),
+                              ('/forget ' + '9' * 30, '3 forgotten; the conversation is empty'),
                               ('/undo 9', '3 undone; the conversation is empty'),
                               ('/history 9', '1> a')):
             self.assertIn(said, self.script('a', 'b', 'c', command))
@@ -281,7 +282,7 @@ class Commands(ChatCase):
             os.unlink(path)
 
     def test_forget_and_sessions_explain_their_errors(self):
-        for line in ('/forget 0', '/forget x', '/forget -1'):
+        for line in ('/forget 0', '/forget x', '/forget -1', '/forget 9' + '9' * 30 + 'x'):
             self.assertIn('a whole number of at least 1', self.script('a', line, code=2))
         self.assertIn('nothing to forget', self.script('/forget 1', code=2))
         folder = os.path.join(self.home.name, '.local/share/bitnet-chat')
