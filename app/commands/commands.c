@@ -299,7 +299,7 @@ static const char keys_help[] =
     "Tab                       complete commands, settings, files\n"
     "Ctrl-C                    stop the answer and keep it; at the prompt: clear it\n"
     "                          if the answer does not stop: again, to leave\n"
-    "Esc                       stop the answer and keep it; lines that wait return\n"
+    "Esc                       stop the answer and keep it; send no waiting line\n"
     "Ctrl-X Ctrl-E             write the message in $VISUAL or $EDITOR\n"
     "Ctrl-L                    clear the screen, also while an answer runs\n"
     "Ctrl-Z                    suspend\n"
