@@ -172,7 +172,10 @@ void term_text_brief(struct bn_str s, size_t width, struct strbuf *out)
         strbuf_add_str(out, strbuf_str(&clean));
     } else {
         const size_t dots = width < 3 ? width : 3;
-        strbuf_add(out, strbuf_text(&clean), term_text_fit(strbuf_str(&clean), width - dots));
+        size_t n_kept = term_text_fit(strbuf_str(&clean), width - dots);
+        while (n_kept > 0 && strbuf_text(&clean)[n_kept - 1] == '.')
+            n_kept--; /* the text may itself be cut, as in a placeholder: one mark is enough */
+        strbuf_add(out, strbuf_text(&clean), n_kept);
         strbuf_add(out, "...", dots);
     }
     strbuf_finish(&clean);

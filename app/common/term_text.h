@@ -61,9 +61,9 @@ size_t term_text_cluster(struct bn_str s, size_t at);
 size_t term_text_width(struct bn_str s); /* columns; a tab counts as one, a newline as none */
 /* Number of bytes of s that fit into `width` columns, whole characters only. */
 size_t term_text_fit(struct bn_str s, size_t width);
-/* Append s cleaned, on one line, in at most `width` columns. If s is longer, its beginning is
- * followed by "...", or by `width` dots if `width` is below 3. A text with very many characters of
- * width 0 may be cut too. */
+/* Append s cleaned, on one line, in at most `width` columns. If s is longer, its beginning, without
+ * dots at its end, is followed by "...", or by `width` dots if `width` is below 3. A text with very
+ * many characters of width 0 may be cut too. */
 void term_text_brief(struct bn_str s, size_t width, struct strbuf *out);
 
 #endif

@@ -87,6 +87,17 @@ static void cuts_between_characters(void **state)
     }
 }
 
+static void a_cut_text_has_one_mark(void **state)
+{
+    (void)state;
+    for (size_t width = 9; width <= 11; width++) {
+        struct strbuf b = {0};
+        term_text_brief(bn_str_of("one l ... end"), width, &b);
+        assert_string_equal(strbuf_text(&b), "one l ...");
+        strbuf_finish(&b);
+    }
+}
+
 static void repair_returns_the_first_invalid_offset(void **state)
 {
     struct strbuf b = {0};
@@ -124,6 +135,7 @@ int main(void)
         cmocka_unit_test(every_byte_pair_comes_out_as_valid_text_without_controls),
         cmocka_unit_test(widths_are_columns_of_the_terminal),
         cmocka_unit_test(cuts_between_characters),
+        cmocka_unit_test(a_cut_text_has_one_mark),
         cmocka_unit_test(repair_returns_the_first_invalid_offset),
         cmocka_unit_test(a_cluster_is_a_character_with_all_that_combines),
     };
