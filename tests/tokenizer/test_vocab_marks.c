@@ -2,6 +2,7 @@
  * The special tokens of a vocabulary: bos, the ids that end an answer, and the repairs of a file,
  * which --no-repair switches off.
  */
+#include "engine/base/memory.h"
 #include "tests/tokenizer/token_expect.h"
 
 static struct tokenizer *open_with(const struct made_vocab *made, const char *no_repair,
@@ -235,18 +236,32 @@ static void missing_types_of_sentencepiece_follow_from_known_texts(void **state)
 {
     (void)state;
     struct bn_notes notes;
-    const struct made_token tokens[] = {{"<|user|>", TOKEN_NORMAL, 0}, {"<td>", TOKEN_NORMAL, 0}};
+    const struct made_token tokens[] = {{"<|user|>", TOKEN_NORMAL, 0},
+                                        {"<td>", TOKEN_NORMAL, 0},
+                                        {"<start_of_turn>", TOKEN_NORMAL, 0},
+                                        {"[INST]", TOKEN_NORMAL, 0},
+                                        {"[/INST]", TOKEN_NORMAL, 0}};
     const struct made_vocab made = {
-        .model = "llama", .tokens = tokens, .n_tokens = 2, .no_types = true};
+        .model = "llama", .tokens = tokens, .n_tokens = 5, .no_types = true};
     struct tokenizer *t = open_with(&made, NULL, &notes);
     assert_int_equal(tokenizer_info(t)->unk, 0); /* the default ids need the types */
     assert_int_equal(tokenizer_info(t)->bos, 1);
     assert_int_equal(tokenizer_info(t)->eos, 2);
     assert_true(tokenizer_is_control(t, MADE_FIRST_LLAMA));
     assert_false(tokenizer_has_special(t, bn_str_of("<td>")));
+    for (int32_t i = 2; i < 5; i++)
+        assert_true(tokenizer_is_control(t, MADE_FIRST_LLAMA + i));
     struct token_list ids = made_encode(t, SEGMENT_MESSAGE, bn_str_of("\n"));
     assert_int_equal(ids.ids[ids.n - 1], 3 + '\n'); /* a byte token */
+    size_t n_bytes;
+    char *const decoded = made_decode(t, &ids, &n_bytes);
+    assert_int_equal(decoded[n_bytes - 1], '\n');
+    mem_free(decoded);
     token_list_finish(&ids);
+    /* Byte tokens are not special: <unk>, <s>, </s>, and all of `tokens` but <td>. */
+    const char *const note = note_text(&notes, BN_NOTE_REPAIR, "token-type");
+    assert_non_null(note);
+    assert_non_null(strstr(note, "7 special tokens were found"));
     tokenizer_close(t);
 }
 

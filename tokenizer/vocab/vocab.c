@@ -42,8 +42,7 @@ static int hex_digit(char c)
     return c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
 }
 
-/* The byte that a text like "<0x0A>" names, or -1. */
-static int byte_of_text(struct bn_str text)
+int vocab_byte_of_text(struct bn_str text)
 {
     if (text.n_bytes != 6 || memcmp(text.ptr, "<0x", 3) != 0 || text.ptr[5] != '>')
         return -1;
@@ -82,7 +81,7 @@ static enum vocab_class append_text(struct builder *b, size_t i)
     const struct bn_str text = b->s->tokens[i];
     const int32_t type = b->s->types[i];
     char *out = text_index_buffer(&b->v->texts);
-    const int byte = b->byte_level ? -1 : byte_of_text(text);
+    const int byte = b->byte_level ? -1 : vocab_byte_of_text(text);
     bool exact = true; /* ordinary text can produce the stored text */
     size_t n = 0;
     if (type == TOKEN_BYTE && byte >= 0) {

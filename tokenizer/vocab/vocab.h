@@ -41,6 +41,8 @@ uint64_t vocab_hash(const struct vocab_source *s);
 bool vocab_init(struct vocab *v, const struct vocab_source *s, struct bn_error *err);
 void vocab_finish(struct vocab *v);
 
+/* The byte that a text like "<0x0A>" of a SentencePiece vocabulary names, or -1. */
+int vocab_byte_of_text(struct bn_str text);
 /* Copy `text` to `out` (text.n_bytes) with a space for each U+2581. Returns the length written. */
 size_t vocab_decode_spaces(struct bn_str text, char *out);
 

@@ -11,6 +11,7 @@
 
 #include "engine/base/memory.h"
 #include "tokenizer/vocab/token_list.h"
+#include "tokenizer/vocab/vocab.h"
 
 #include <string.h>
 
@@ -49,8 +50,10 @@ static const char *const turn_ends[] = {
 };
 #define N_TURN_ENDS (sizeof(turn_ends) / sizeof(turn_ends[0]))
 
-/* Control tokens whose texts have no other sign than the angle brackets. */
-static const char *const control_texts[] = {"<s>", "</s>", "<pad>", "<bos>", "<eos>"};
+/* Control tokens whose texts have no other sign than the brackets. */
+static const char *const control_texts[] = {
+    "<s>", "</s>", "<pad>", "<bos>", "<eos>", "<start_of_turn>", "[INST]", "[/INST]",
+};
 #define N_CONTROL_TEXTS (sizeof(control_texts) / sizeof(control_texts[0]))
 
 /* Added tokens that belong to the text of an answer, so files give them the type user-defined. */
@@ -111,13 +114,16 @@ static bool is_in(const char *const *texts, size_t n_texts, struct bn_str text)
 
 /* The type of a token in a file without types. In a byte-level vocabulary merges build all ordinary
  * words, so another token that looks like a mark was added to it. SentencePiece has no merges, so
- * only known texts are special there. */
+ * only known texts are special there. Its byte tokens need their type, because it decides that an
+ * answer shows the byte and not the text. */
 static int32_t type_of_text(const struct vocab_source *s, int32_t id)
 {
     const struct bn_str text = s->tokens[id];
     const bool has_bars = text.n_bytes >= 5 && memcmp(text.ptr, "<|", 2) == 0 &&
                           memcmp(text.ptr + text.n_bytes - 2, "|>", 2) == 0;
     const bool is_byte_level = bn_str_is(s->model, "gpt2");
+    if (!is_byte_level && vocab_byte_of_text(text) >= 0)
+        return TOKEN_BYTE;
     if (!looks_like_mark(text) || (is_byte_level && merges_build(s, text)))
         return TOKEN_NORMAL;
     if (is_in(tag_texts, N_TAG_TEXTS, text))
@@ -137,7 +143,7 @@ static void repair_missing_types(struct finder *f)
         return;
     for (size_t i = 0; is_allowed && i < f->s->n_tokens; i++) {
         f->s->types[i] = type_of_text(f->s, (int32_t)i);
-        n_special += f->s->types[i] != TOKEN_NORMAL;
+        n_special += f->s->types[i] != TOKEN_NORMAL && f->s->types[i] != TOKEN_BYTE;
     }
     if (n_special > 0)
         bn_notes_add(f->notes, BN_NOTE_REPAIR, "token-type",
