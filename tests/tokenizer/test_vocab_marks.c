@@ -232,6 +232,38 @@ static void missing_types_follow_from_the_texts(void **state)
     tokenizer_close(t);
 }
 
+/* With a quadratic algorithm this test would exceed the time limit. */
+static void two_hundred_thousand_marks_are_fast(void **state)
+{
+    (void)state;
+    enum { N = 200000, TEXT_BYTES = 16 };
+    struct bn_notes notes;
+    char(*texts)[TEXT_BYTES] = mem_alloc(2 * N, TEXT_BYTES);
+    struct made_token *tokens = mem_alloc(N, sizeof *tokens);
+    const char **merges = mem_alloc(N, sizeof *merges);
+    assert_true(texts && tokens && merges);
+    for (size_t i = 0; i < N; i++) {
+        (void)snprintf(texts[i], TEXT_BYTES, "<%010zu>", i);
+        (void)snprintf(texts[N + i], TEXT_BYTES, "<%010zu >", i + N / 2);
+        tokens[i] = (struct made_token){texts[i], TOKEN_NORMAL, 0};
+        merges[i] = texts[N + i];
+    }
+    const struct made_vocab made = {.model = "gpt2",
+                                    .pre = "qwen2",
+                                    .tokens = tokens,
+                                    .n_tokens = N,
+                                    .merges = merges,
+                                    .n_merges = N,
+                                    .no_types = true};
+    struct tokenizer *t = open_with(&made, NULL, &notes);
+    assert_true(tokenizer_is_control(t, MADE_FIRST_GPT2 + N / 2 - 1)); /* no merge builds it */
+    assert_false(tokenizer_is_control(t, MADE_FIRST_GPT2 + N / 2));
+    tokenizer_close(t);
+    mem_free(merges);
+    mem_free(tokens);
+    mem_free(texts);
+}
+
 static void missing_types_of_sentencepiece_follow_from_known_texts(void **state)
 {
     (void)state;
@@ -315,6 +347,7 @@ int main(void)
         cmocka_unit_test(a_mark_of_the_wrong_type_becomes_control),
         cmocka_unit_test(default_ids_need_the_type_of_a_mark),
         cmocka_unit_test(missing_types_follow_from_the_texts),
+        cmocka_unit_test(two_hundred_thousand_marks_are_fast),
         cmocka_unit_test(missing_types_of_sentencepiece_follow_from_known_texts),
         cmocka_unit_test(no_bos_if_it_equals_eos),
         cmocka_unit_test(end_ends_no_answer_if_return_and_call_exist),

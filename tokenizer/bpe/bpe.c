@@ -85,15 +85,10 @@ static bool symbol_of(struct builder *u, const struct text_probe *probe, uint32_
 static bool decode_merge(struct builder *u, size_t rank, char *out, size_t halves[2],
                          struct bn_error *err)
 {
-    const struct bn_str merge = u->s->merges[rank];
-    /* The first space after the first character, as docs/formats.md says: a half is never empty. */
-    const char *space = merge.n_bytes > 1 ? memchr(merge.ptr + 1, ' ', merge.n_bytes - 1) : NULL;
-    const size_t left_bytes = space ? (size_t)(space - merge.ptr) : 0;
-    if (!space || left_bytes + 1 == merge.n_bytes)
+    struct bn_str left, right;
+    if (!vocab_split_merge(u->s->merges[rank], &left, &right))
         return bn_fail(err, BN_EFORMAT,
                        "key 'tokenizer.ggml.merges': merge %zu lacks one of two halves", rank);
-    const struct bn_str left = {merge.ptr, left_bytes};
-    const struct bn_str right = {space + 1, merge.n_bytes - left_bytes - 1};
     bool exact_left, exact_right;
     halves[0] = byte_map_decode(&u->map, left, out, &exact_left);
     halves[1] = byte_map_decode(&u->map, right, out + halves[0], &exact_right);

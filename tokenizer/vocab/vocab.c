@@ -65,6 +65,17 @@ size_t vocab_decode_spaces(struct bn_str text, char *out)
     return n_out;
 }
 
+bool vocab_split_merge(struct bn_str merge, struct bn_str *left, struct bn_str *right)
+{
+    const char *space = merge.n_bytes > 1 ? memchr(merge.ptr + 1, ' ', merge.n_bytes - 1) : NULL;
+    const size_t left_bytes = space ? (size_t)(space - merge.ptr) : 0;
+    if (!space || left_bytes + 1 == merge.n_bytes)
+        return false;
+    *left = (struct bn_str){merge.ptr, left_bytes};
+    *right = (struct bn_str){space + 1, merge.n_bytes - left_bytes - 1};
+    return true;
+}
+
 static size_t copy_text(struct bn_str text, char *out)
 {
     if (text.n_bytes)

@@ -66,6 +66,7 @@ struct finder {
     struct vocab_source *s;
     struct vocab_marks *m;
     struct bn_notes *notes;
+    struct text_index built;    /* class 0: texts that merges build and that can be marks */
     int32_t endings[N_ENDINGS]; /* ids of ending_texts; TOKEN_NONE: no such token, or no mark */
     const char *no_repair;
 };
@@ -80,28 +81,55 @@ static bool looks_like_mark(struct bn_str text)
            (first == '|' && last == '|');
 }
 
-/* Whether a merge builds exactly `text`, the text of a normal token. The file stores these texts
- * and merges in the same encoding. */
-static bool merges_build(const struct vocab_source *s, struct bn_str text)
+/* Whether a merge can build a mark, so that its text is in `built`. Most merges fail this test. It
+ * is true for each text that looks_like_mark or is in ending_texts. */
+static bool may_build_mark(struct bn_str merge)
 {
+    return merge.n_bytes > 0 && memchr("<[|_", merge.ptr[0], 4) &&
+           memchr(">]|", merge.ptr[merge.n_bytes - 1], 3);
+}
+
+/* Collect the texts that merges build and that can be marks. A search through all merges for each
+ * token would be quadratic, and a file can have hundreds of thousands of both. */
+static bool index_merges(const struct vocab_source *s, struct text_index *built,
+                         struct bn_error *err)
+{
+    size_t n_texts = 0, n_bytes = 0;
     for (size_t i = 0; i < s->n_merges; i++) {
-        const struct bn_str merge = s->merges[i];
-        if (merge.n_bytes != text.n_bytes + 1 || merge.ptr[0] != text.ptr[0])
+        if (!may_build_mark(s->merges[i]))
             continue;
-        const char *space = memchr(merge.ptr + 1, ' ', merge.n_bytes - 1);
-        const size_t left = space ? (size_t)(space - merge.ptr) : 0;
-        if (left && memcmp(merge.ptr, text.ptr, left) == 0 &&
-            memcmp(space + 1, text.ptr + left, text.n_bytes - left) == 0)
-            return true;
+        n_texts++;
+        n_bytes += s->merges[i].n_bytes; /* cannot overflow: all are in one file */
     }
-    return false;
+    if (!text_index_init(built, n_texts, n_bytes, err))
+        return false;
+    for (size_t i = 0; i < s->n_merges; i++) {
+        struct bn_str left, right;
+        /* bpe_init refuses a merge that lacks a half. */
+        if (!may_build_mark(s->merges[i]) || !vocab_split_merge(s->merges[i], &left, &right))
+            continue;
+        char *out = text_index_buffer(built);
+        memcpy(out, left.ptr, left.n_bytes);
+        memcpy(out + left.n_bytes, right.ptr, right.n_bytes);
+        const uint32_t number = text_index_append(built, left.n_bytes + right.n_bytes);
+        if (!text_index_add(built, number, 0))
+            return bn_fail(err, BN_EFORMAT, "too many merge texts collide");
+    }
+    return true;
+}
+
+/* Whether a merge builds exactly `text`, the text of a token that can be a mark. The file stores
+ * these texts and merges in the same encoding. */
+static bool merges_build(const struct finder *f, struct bn_str text)
+{
+    return text_index_find(&f->built, text, 0) != UINT32_MAX;
 }
 
 /* False for an ordinary word and for a byte token. */
-static bool may_be_mark(const struct vocab_source *s, int32_t id)
+static bool may_be_mark(const struct finder *f, int32_t id)
 {
-    return s->types[id] != TOKEN_BYTE &&
-           (s->types[id] != TOKEN_NORMAL || !merges_build(s, s->tokens[id]));
+    const int32_t type = f->s->types[id];
+    return type != TOKEN_BYTE && (type != TOKEN_NORMAL || !merges_build(f, f->s->tokens[id]));
 }
 
 static bool is_in(const char *const *texts, size_t n_texts, struct bn_str text)
@@ -116,15 +144,15 @@ static bool is_in(const char *const *texts, size_t n_texts, struct bn_str text)
  * words, so another token that looks like a mark was added to it. SentencePiece has no merges, so
  * only known texts are special there. Its byte tokens need their type, because it decides that an
  * answer shows the byte and not the text. */
-static int32_t type_of_text(const struct vocab_source *s, int32_t id)
+static int32_t type_of_text(const struct finder *f, int32_t id)
 {
-    const struct bn_str text = s->tokens[id];
+    const struct bn_str text = f->s->tokens[id];
     const bool has_bars = text.n_bytes >= 5 && memcmp(text.ptr, "<|", 2) == 0 &&
                           memcmp(text.ptr + text.n_bytes - 2, "|>", 2) == 0;
-    const bool is_byte_level = bn_str_is(s->model, "gpt2");
+    const bool is_byte_level = bn_str_is(f->s->model, "gpt2");
     if (!is_byte_level && vocab_byte_of_text(text) >= 0)
         return TOKEN_BYTE;
-    if (!looks_like_mark(text) || (is_byte_level && merges_build(s, text)))
+    if (!looks_like_mark(text) || (is_byte_level && merges_build(f, text)))
         return TOKEN_NORMAL;
     if (is_in(tag_texts, N_TAG_TEXTS, text))
         return TOKEN_USER;
@@ -142,7 +170,7 @@ static void repair_missing_types(struct finder *f)
     if (f->s->has_types)
         return;
     for (size_t i = 0; is_allowed && i < f->s->n_tokens; i++) {
-        f->s->types[i] = type_of_text(f->s, (int32_t)i);
+        f->s->types[i] = type_of_text(f, (int32_t)i);
         n_special += f->s->types[i] != TOKEN_NORMAL && f->s->types[i] != TOKEN_BYTE;
     }
     if (n_special > 0)
@@ -238,7 +266,7 @@ static void find_endings(struct finder *f)
             if (seen[k] || !bn_str_is(text, ending_texts[k]))
                 continue;
             seen[k] = true;
-            if (may_be_mark(f->s, (int32_t)i))
+            if (may_be_mark(f, (int32_t)i))
                 f->endings[k] = (int32_t)i;
         }
     }
@@ -318,7 +346,7 @@ static void correct_types(struct finder *f)
     for (size_t i = 0; i < N_MARKS; i++) {
         const int32_t id = f->m->ids[i];
         if (id >= 0 && f->s->types[id] == TOKEN_NORMAL && looks_like_mark(f->s->tokens[id]) &&
-            may_be_mark(f->s, id))
+            may_be_mark(f, id))
             f->s->types[id] = i == MARK_UNK ? TOKEN_UNKNOWN : TOKEN_CONTROL;
     }
 }
@@ -328,16 +356,20 @@ bool vocab_marks_init(struct vocab_marks *m, struct vocab_source *s, const char 
 {
     *m = (struct vocab_marks){0};
     struct finder f = {.s = s, .m = m, .notes = notes, .no_repair = no_repair};
-    repair_missing_types(&f);
-    read_marks(&f);
-    repair_control_texts(&f);
-    find_endings(&f);
-    if (!collect_endings(&f, err)) {
-        vocab_marks_finish(m);
-        return false;
+    bool ok = index_merges(s, &f.built, err);
+    if (ok) {
+        repair_missing_types(&f);
+        read_marks(&f);
+        repair_control_texts(&f);
+        find_endings(&f);
+        ok = collect_endings(&f, err);
     }
-    correct_types(&f);
-    return true;
+    if (ok)
+        correct_types(&f);
+    else
+        vocab_marks_finish(m);
+    text_index_finish(&f.built);
+    return ok;
 }
 
 void vocab_marks_finish(struct vocab_marks *m)

@@ -31,8 +31,8 @@ struct vocab_marks {
  * control for tokens with a known text, for user-defined ids that end an answer, and for marks
  * of type normal whose text is in <>, [] or || (here unknown for MARK_UNK). Ordinary words,
  * which merges build, keep their type, and so does <|end|> where it ends only a section of an
- * answer. `no_repair`: see bn_repair_allowed; types are corrected in any case. BN_ENOMEM; then m
- * needs no vocab_marks_finish. */
+ * answer. `no_repair`: see bn_repair_allowed; types are corrected in any case. BN_EFORMAT: too
+ * many merges, or their texts collide. BN_ENOMEM. After an error m needs no vocab_marks_finish. */
 bool vocab_marks_init(struct vocab_marks *m, struct vocab_source *s, const char *no_repair,
                       struct bn_notes *notes, struct bn_error *err);
 void vocab_marks_finish(struct vocab_marks *m);
