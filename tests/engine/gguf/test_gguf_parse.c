@@ -326,6 +326,31 @@ static void gaps_between_tensors_are_allowed(void **state)
     gguf_close(g);
 }
 
+/* Unused bytes behind "a" and before the second tensor, "b" (F32). */
+static void gap_is(uint32_t type, size_t n_cols, size_t n_rows, size_t b_offset, size_t n_unused)
+{
+    struct raw_gguf r = {0};
+    raw_head(&r, 3, 2, 0);
+    raw_info(&r, "a", n_cols, n_rows, type, 0);
+    raw_info(&r, "b", 8, 1, 0, b_offset);
+    raw_data(&r, b_offset + 32);
+    struct gguf *g = raw_parsed(&r);
+    assert_int_equal(g->n_gaps, n_unused > 0);
+    assert_int_equal(g->gap_bytes, n_unused);
+    assert_int_equal(bn_str_is(g->gap_name, "a"), n_unused > 0);
+    gguf_close(g);
+}
+
+static void gaps_of_an_alignment_or_more_are_counted(void **state)
+{
+    (void)state;
+    enum { F32 = 0, IQ1_BN = 134 };
+    gap_is(F32, 8, 1, 32, 0);
+    gap_is(F32, 8, 1, 64, 32);
+    gap_is(F32, 7, 1, 64, 36);
+    gap_is(IQ1_BN, 64, 15, 256, 0); /* 225 bytes, so 31 are unused */
+}
+
 /* The size of a type that the engine does not know is its room: the bytes up to the next tensor, or
  * to the end of the file. */
 static void foreign_types_get_the_room_as_their_size(void **state)
@@ -472,6 +497,7 @@ int main(void)
         cmocka_unit_test(a_truncated_file_names_the_tensor),
         cmocka_unit_test(each_cut_says_download_it_again),
         cmocka_unit_test(gaps_between_tensors_are_allowed),
+        cmocka_unit_test(gaps_of_an_alignment_or_more_are_counted),
         cmocka_unit_test(foreign_types_get_the_room_as_their_size),
         cmocka_unit_test(the_room_tells_blocks_of_64_from_blocks_of_128),
         cmocka_unit_test(refuses_two_meanings_of_an_id_in_a_file),

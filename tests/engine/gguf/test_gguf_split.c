@@ -22,6 +22,8 @@ struct parts {
     uint16_t no[N_PARTS], count[N_PARTS];
     const char *arch[N_PARTS];   /* general.architecture; NULL: absent */
     const char *tensor[N_PARTS]; /* NULL: the part has no tensor */
+    size_t n_unused[N_PARTS];    /* bytes behind this tensor */
+    const char *next[N_PARTS];   /* a tensor behind them; NULL: none */
     int32_t n_tensors;           /* split.tensors.count */
 };
 
@@ -68,7 +70,9 @@ static void write_part(const struct parts *p, size_t i)
     assert_non_null(file);
     const struct gguf_sink sink = gguf_sink_file(file);
     const uint64_t dim = 3;
-    const float data[3] = {(float)i, 0.5f, 0.25f};
+    float data[64] = {(float)i, 0.5f, 0.25f}; /* 3 values, then unused bytes */
+    const size_t n_used = 3 * sizeof data[0], n_bytes = n_used + p->n_unused[i];
+    assert_true(n_bytes <= sizeof data);
     assert_true(gguf_writer_open(&w, &err));
     if (p->arch[i])
         gguf_put_str(w, "general.architecture", bn_str_of(p->arch[i]));
@@ -78,10 +82,16 @@ static void write_part(const struct parts *p, size_t i)
     gguf_put_raw(w, "split.count", GGUF_U16, &p->count[i]);
     gguf_put_raw(w, "split.tensors.count", GGUF_I32, &p->n_tensors);
     if (p->tensor[i])
-        gguf_put_tensor(w, p->tensor[i], 0, 1, &dim, sizeof data);
+        gguf_put_tensor(w, p->tensor[i], 0, 1, &dim, n_bytes);
+    if (p->next[i])
+        gguf_put_tensor(w, p->next[i], 0, 1, &dim, n_used);
     assert_true(gguf_write_header(w, &sink, &err));
     if (p->tensor[i]) {
-        assert_true(gguf_write_data(w, &sink, data, sizeof data, &err));
+        assert_true(gguf_write_data(w, &sink, data, n_bytes, &err));
+        assert_true(gguf_write_end(w, &sink, &err));
+    }
+    if (p->next[i]) {
+        assert_true(gguf_write_data(w, &sink, data, n_used, &err));
         assert_true(gguf_write_end(w, &sink, &err));
     }
     gguf_writer_close(w);
@@ -137,6 +147,29 @@ static void refused(const struct parts *p, const char *name, enum bn_errcode cod
     assert_false(bn_file_open(path_of(name), &file, &err));
     if (err.code != code || !strstr(err.text, words))
         fail_msg("error %d: %s", (int)err.code, err.text);
+}
+
+/* The data of a tensor are padded to a multiple of 32 bytes. */
+static void gaps_of_all_parts_are_counted(void **state)
+{
+    (void)state;
+    struct parts p = good;
+    struct bn_file *file;
+    struct bn_error err;
+    p.tensor[0] = "zeroth";
+    p.n_unused[1] = 116; /* 3 values and these are 128 bytes */
+    p.next[1] = "behind_first";
+    p.n_unused[2] = 52; /* 64 bytes */
+    p.next[2] = "behind_second";
+    p.n_tensors = 5;
+    write_parts(&p);
+    if (!bn_file_open(path_of(good.name[0]), &file, &err))
+        fail_msg("%s", err.text);
+    const struct gguf *g = bn_file_gguf(file);
+    assert_int_equal(g->n_gaps, 2);
+    assert_int_equal(g->gap_bytes, 116);
+    assert_true(bn_str_is(g->gap_name, "first"));
+    bn_file_close(file);
 }
 
 static void missing_and_renamed_parts_are_named(void **state)
@@ -207,6 +240,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(any_part_opens_the_whole_model),
+        cmocka_unit_test(gaps_of_all_parts_are_counted),
         cmocka_unit_test(missing_and_renamed_parts_are_named),
         cmocka_unit_test(parts_that_contradict_each_other_are_refused),
         cmocka_unit_test(a_part_in_memory_is_refused),

@@ -16,6 +16,7 @@
 
 #define F16_NAN 0x7e00
 #define F16_INFINITY 0x7c00
+#define BF16_INFINITY 0x7f80
 #define F16_MINUS_INFINITY 0xfc00
 #define F32_INFINITY 0x7f800000
 #define F32_NAN 0x7fc00000
@@ -428,6 +429,20 @@ static void small_tensors_are_finite(void **state)
     not_finite(&spec, "blk.0.ssm_dt.bias", F32_NAN);
     not_finite(&spec, "blk.1.ssm_alpha.weight", F32_NAN);
     not_finite(&spec, "blk.1.ssm_beta.weight", F32_NAN);
+    /* Of the small matrices of the gates, those of layer 2 are F16 and those of layer 0 BF16. */
+    not_finite(&spec, "blk.2.ssm_alpha.weight", F16_INFINITY);
+    not_finite(&spec, "blk.2.ssm_beta.weight", F16_INFINITY | 0x8001);
+    not_finite(&spec, "blk.0.ssm_alpha.weight", BF16_INFINITY);
+    not_finite(&spec, "blk.0.ssm_beta.weight", BF16_INFINITY | 0x8001);
+    struct synth_model m;
+    struct bn_error err;
+    const struct model_config cfg = {0};
+    opened(&spec, &m);
+    assert_int_equal(gguf_find_tensor(m.gguf, "blk.2.ssm_alpha.weight")->type, TENSOR_F16);
+    assert_int_equal(gguf_find_tensor(m.gguf, "blk.0.ssm_alpha.weight")->type, TENSOR_BF16);
+    le_put_u16(data_of(&m, "blk.0.ssm_alpha.weight") + 4, F16_INFINITY); /* 2^121 in BF16 */
+    assert_true(reopen(&m, &cfg, &err));
+    synth_close(&m);
     not_finite(&spec, "blk.0.ssm_norm.weight", F32_NAN);
     not_finite(&spec, "blk.3.post_attention_norm.weight", F32_NAN);
     spec = synth_preset("maple-tiny");
