@@ -8,11 +8,13 @@
 
 #include "app/common/pattern.h"
 #include "app/common/term_text.h"
+#include "engine/base/size.h"
 
 #define MAX_ROWS 200        /* further matches are counted but not shown */
 #define LINE_COLUMNS 200    /* a longer line is cut */
 #define EXCERPT_COLUMNS 120 /* of a long line: the text around a match, with the next two lengths */
 #define BEFORE_CHARS 40     /* characters before the match */
+#define MAX_COLUMN_BYTES 16 /* a longer text is cut: a character and three of width 0 after it */
 
 struct search {
     struct pattern *pattern;
@@ -31,22 +33,30 @@ static size_t begin_of_excerpt(struct bn_str line, size_t at)
     return blank ? (size_t)(blank - line.ptr) + 1 : begin;
 }
 
+/* The bytes at the beginning of `text` that fit. Like term_text_brief, it reads only the beginning,
+ * so that the time is short if the text has very many characters of width 0. */
+static size_t fit(struct bn_str text, size_t columns)
+{
+    const size_t n = size_min(text.n_bytes, MAX_COLUMN_BYTES * columns);
+    return term_text_fit((struct bn_str){text.ptr, n}, columns);
+}
+
 /* Append a row with the hit. Returns the offset of the end of the text that it shows. `number` is
  * that of the turn, from 1. */
 static size_t add_row(struct search *s, size_t number, const char *who, struct bn_str line,
                       const struct pattern_hit *hit)
 {
-    const bool is_whole = term_text_fit(line, LINE_COLUMNS) == line.n_bytes;
+    if (++s->n_rows > MAX_ROWS)
+        return line.n_bytes; /* nothing more is shown */
+    const bool is_whole = fit(line, LINE_COLUMNS) == line.n_bytes;
     const size_t begin = is_whole ? 0 : begin_of_excerpt(line, hit->begin);
     const struct bn_str rest = {line.ptr + begin, line.n_bytes - begin};
     const size_t columns = is_whole ? LINE_COLUMNS : EXCERPT_COLUMNS;
-    if (s->n_rows++ < MAX_ROWS) {
-        strbuf_addf(&s->rows, "%3zu %-4s %s", number, who, begin > 0 ? "..." : "");
-        term_text_brief(rest, columns, &s->rows);
-        strbuf_add_char(&s->rows, '\n');
-    }
-    const bool is_cut = term_text_fit(rest, columns) < rest.n_bytes;
-    return begin + term_text_fit(rest, is_cut ? columns - 3 : columns); /* 3: "..." */
+    strbuf_addf(&s->rows, "%3zu %-4s %s", number, who, begin > 0 ? "..." : "");
+    term_text_brief(rest, columns, &s->rows);
+    strbuf_add_char(&s->rows, '\n');
+    const bool is_cut = fit(rest, columns) < rest.n_bytes;
+    return begin + fit(rest, is_cut ? columns - 3 : columns); /* 3: "..." */
 }
 
 static void search_text(struct search *s, size_t number, const char *who, struct bn_str text)

@@ -27,7 +27,8 @@ struct pattern_hit {
 
 /* Find the next hit in `line`, which may have any bytes, behind *hit. Only the first hit of a line
  * may be without characters. A match that takes too many steps or too much memory ends the search
- * in the line; the steps of all hits in a line count together. After ten such lines, and after
+ * in the line; the steps of all hits in a line count together, and so does the length of a line
+ * that is not valid UTF-8, which PCRE2 checks again for each hit. After ten such lines, and after
  * PATTERN_MAX_HITS hits of this pattern, every call returns false at once. */
 #define PATTERN_MAX_HITS 10000
 bool pattern_next(struct pattern *p, struct bn_str line, struct pattern_hit *hit);

@@ -9,6 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <cmocka.h>
@@ -59,6 +60,7 @@ static void syntax_errors_name_the_position(void **state)
     assert_false(pattern_open(bn_str_of("\xc3\xa9\xc3\xa9("), &p, &err));
     assert_non_null(strstr(err.text, "character 3"));
     assert_false(pattern_open(bn_str_of("\xff"), &p, &err));
+    assert_false(pattern_open(bn_str_of("\\C"), &p, &err)); /* a byte, perhaps of a character */
     assert_null(p);
 }
 
@@ -108,6 +110,30 @@ static void the_number_of_hits_is_limited(void **state)
     pattern_close(p);
 }
 
+/* All hits in a long line are found soon: the time of a hit does not depend on the length of the
+ * line. If the line is not valid UTF-8, it does, and the search in the line ends early. */
+static void a_long_line_is_not_checked_at_each_hit(void **state)
+{
+    enum { N_BYTES = 16000000 }; /* with a check at each hit, the test takes minutes */
+    char *line = malloc(N_BYTES);
+    const double started = clock_seconds();
+    (void)state;
+    assert_non_null(line);
+    memset(line, '1', N_BYTES);
+    for (size_t is_valid = 0; is_valid < 2; is_valid++) {
+        struct pattern *p = open_pattern("1");
+        struct pattern_hit hit = {0};
+        line[N_BYTES - 1] = is_valid ? '1' : '\xff';
+        while (pattern_next(p, (struct bn_str){line, N_BYTES}, &hit))
+            assert_true(hit.n <= PATTERN_MAX_HITS);
+        assert_int_equal(pattern_gave_up(p), !is_valid);
+        assert_int_equal(hit.n == PATTERN_MAX_HITS, is_valid);
+        pattern_close(p);
+    }
+    assert_true(clock_seconds() - started < 60);
+    free(line);
+}
+
 /* The line ends in b, so nothing matches, and there are very many ways to divide the letters a. */
 static void a_slow_pattern_gives_up_soon(void **state)
 {
@@ -146,6 +172,7 @@ int main(void)
         cmocka_unit_test(lines_may_hold_any_bytes),
         cmocka_unit_test(all_hits_of_a_line_are_found),
         cmocka_unit_test(the_number_of_hits_is_limited),
+        cmocka_unit_test(a_long_line_is_not_checked_at_each_hit),
         cmocka_unit_test(a_slow_pattern_gives_up_soon),
         cmocka_unit_test(many_start_positions_count_together),
     };
