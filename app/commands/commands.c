@@ -241,11 +241,14 @@ static bool show_matches(struct command_host *host, struct bn_str begin, const c
     return true;
 }
 
-/* The setting or other option of this name, or NULL. */
+/* The setting or other option of this name, or NULL. A command of this name, in capitals, comes
+ * first: see near_command. */
 static const struct option *option_named(const struct command_host *host, struct bn_str name)
 {
     char lower[NAME_BYTES];
     lower_name(name, lower);
+    if (command_named(bn_str_of(lower)))
+        return NULL;
     return options_find(host->options, command_setting(lower));
 }
 

@@ -53,7 +53,9 @@ class Commands(ChatCase):
         self.assertIn('there is no command of that name; /set temp explains', self.script('/help temp', code=2))
 
     def test_a_command_in_capitals_has_a_suggestion(self):
-        for name, meant in (('SAVE', 'save'), ('Retry', 'retry'), ('CLAER', 'clear'), ('EXIT', 'quit')):
+        for name, meant in (('SAVE', 'save'), ('Retry', 'retry'), ('CLAER', 'clear'), ('EXIT', 'quit'),
+                            # These are options, too.
+                            ('HELP', 'help'), ('System', 'system'), ('LOAD', 'load'), ('HISTORY', 'history')):
             self.assertIn(f'unknown command /{name} - did you mean /{meant}? Start', self.script(f'/{name}', code=2))
             self.assertIn(f'did you mean /{meant}?', self.script(f'/help {name}', code=2))
 
