@@ -11,8 +11,11 @@
 #include <sys/stat.h>
 #include <time.h>
 
-#define NAME_COLUMNS 24  /* a longer name moves the rest of its row */
-#define FIRST_COLUMNS 34 /* of the first message, so that a row fits 80 columns */
+#define NAME_COLUMNS 24   /* a longer name moves the rest of its row */
+#define FIRST_COLUMNS 34  /* of the first message, so that a row fits 80 columns */
+#define MAX_BYTES 4000000 /* a larger chat is not read, because this takes too long */
+
+static const char unreadable[] = "(cannot be read)";
 
 /* Append the time of the last change of a file or its journal, or blanks. */
 static void add_time(const char *path, struct strbuf *out)
@@ -32,6 +35,15 @@ static void add_time(const char *path, struct strbuf *out)
     strbuf_addf(out, "%-16s", text);
 }
 
+/* Why the chat is not read for the table, or NULL. */
+static const char *refusal(const char *path)
+{
+    struct stat file;
+    if (stat(path, &file) != 0 || !S_ISREG(file.st_mode)) /* opening a FIFO would block */
+        return unreadable;
+    return file.st_size > MAX_BYTES ? "(large)" : NULL;
+}
+
 /* False: out of memory. */
 static bool add_row(const char *name, size_t columns, const char *open_path, struct strbuf *out,
                     struct bn_error *err)
@@ -46,9 +58,15 @@ static bool add_row(const char *name, size_t columns, const char *open_path, str
     strbuf_addf(out, "%c %s%*s  ", is_open ? '*' : ' ', name,
                 width < columns ? (int)(columns - width) : 0, "");
     add_time(has_path ? path : "", out);
-    if (!has_path || !store_read(&reader, path, &t, &reading, err)) {
-        strbuf_add_text(out, "      -  (cannot be read)\n");
-        return err->code != BN_ENOMEM;
+    const char *why = has_path ? refusal(path) : unreadable;
+    bool ok = true;
+    if (!why && !store_read(&reader, path, &t, &reading, err)) {
+        why = unreadable;
+        ok = err->code != BN_ENOMEM;
+    }
+    if (why) {
+        strbuf_addf(out, "      -  %s\n", why);
+        return ok;
     }
     strbuf_addf(out, "  %5zu  ", t.now.n);
     if (t.now.n > 0)

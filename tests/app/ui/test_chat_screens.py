@@ -54,6 +54,19 @@ class Screens(ScreenCase):
             screen.expect(rf'(?s)>>> again\n.*\n\* other one  {time}    {n_turns + 1}  {first}')
             screen.close()
 
+    def test_the_list_of_saved_chats_reads_neither_a_fifo_nor_a_large_file(self):
+        folder = os.path.join(self.home.name, '.local/share/bitnet-chat/sessions')
+        os.makedirs(folder)
+        os.mkfifo(os.path.join(folder, 'fifo.json'))
+        os.symlink('/dev/zero', os.path.join(folder, 'zero.json'))
+        with open(os.path.join(folder, 'large.json'), 'wb') as file:
+            file.truncate(5000000)
+        screen = Screen(self.home.name, self.env, [PROGRAM, '--list-sessions'], 80, 24)
+        self.addCleanup(screen.close)
+        screen.expect(r'(?m)^  fifo   [^\n]{16}      -  \(cannot be read\)\n'
+                      r'  large  [^\n]{16}      -  \(large\)\n'
+                      r'  zero   [^\n]{16}      -  \(cannot be read\)\n')
+
     def test_plain_keeps_the_prompt_and_typed_text_above_a_message(self):
         self.fake('fine', load_until=self.gate())
         screen = self.open(80, 24, '--plain')
