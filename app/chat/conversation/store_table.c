@@ -11,8 +11,9 @@
 #include <sys/stat.h>
 #include <time.h>
 
+#define ROW_COLUMNS 79    /* a row is longer only if its name is so long */
+#define OTHER_COLUMNS 29  /* of a row without the name and the first message */
 #define NAME_COLUMNS 24   /* a longer name moves the rest of its row */
-#define FIRST_COLUMNS 34  /* of the first message, so that a row fits 80 columns */
 #define MAX_BYTES 4000000 /* a larger chat is not read, because this takes too long */
 
 static const char unreadable[] = "(cannot be read)";
@@ -69,8 +70,9 @@ static bool add_row(const char *name, size_t columns, const char *open_path, str
         return ok;
     }
     strbuf_addf(out, "  %5zu  ", t.now.n);
-    if (t.now.n > 0)
-        term_text_brief(exchange_typed(t.now.items[0]), FIRST_COLUMNS, out);
+    const size_t used = OTHER_COLUMNS + size_max(width, columns);
+    if (t.now.n > 0 && used < ROW_COLUMNS)
+        term_text_brief(exchange_typed(t.now.items[0]), ROW_COLUMNS - used, out);
     strbuf_add_char(out, '\n');
     transcript_finish(&t);
     return true;

@@ -32,11 +32,11 @@ class Screens(ScreenCase):
     def test_saved_chats_are_listed_for_people(self):
         self.fake('fine')
         folder = os.path.join(self.home.name, '.local/share/bitnet-chat/sessions')
-        self.chat('-i', stdin=b'a question that is longer than one column\nmore\n/save first\n/save other one\n')
+        self.chat('-i', stdin=b'a question that is longer than its column in the table\nmore\n/save first\n/save other one\n')
         with open(os.path.join(folder, 'damaged.json'), 'w', encoding='utf-8') as file:
             file.write('{')
         os.utime(os.path.join(folder, 'first.json'), (1700000000, 1700000000))
-        time, first = r'20\d\d-\d\d-\d\d \d\d:\d\d  ', r'a question that is longer than \.\.\.\n'
+        time, first = r'20\d\d-\d\d-\d\d \d\d:\d\d  ', r'a question that is longer than its col\.\.\.\n'
         listed = (r'  name       last change       turns  first message\n'
                   rf'  damaged    {time}    -  \(cannot be read\)\n'
                   rf'  first      2023-11-1\d \d\d:\d\d      2  {first}')
@@ -53,6 +53,18 @@ class Screens(ScreenCase):
             screen.send('/sessions', 'Enter')
             screen.expect(rf'(?s)>>> again\n.*\n\* other one  {time}    {n_turns + 1}  {first}')
             screen.close()
+
+    def test_the_list_of_saved_chats_fits_80_columns(self):
+        self.fake('fine')
+        names = ('n' * 24, 'm' * 40, 'l' * 60)  # the column of the names has at most 24
+        saves = ''.join(f'/save {name}\n' for name in names)
+        self.chat('-i', stdin=('a long question ' * 6 + '\n' + saves).encode())
+        screen = Screen(self.home.name, self.env, [PROGRAM, '--list-sessions'], 120, 24)
+        self.addCleanup(screen.close)
+        screen.expect('left with 0')
+        rows = {row.split()[0]: row for row in screen.text().split('\n') if row.strip()}
+        self.assertEqual([len(rows[name]) for name in names], [79, 79, 60 + 27], rows)
+        self.assertRegex(rows['n' * 24], r' 1  a long question a long \.\.\.$')
 
     def test_the_list_of_saved_chats_reads_neither_a_fifo_nor_a_large_file(self):
         folder = os.path.join(self.home.name, '.local/share/bitnet-chat/sessions')
