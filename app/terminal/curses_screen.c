@@ -101,7 +101,7 @@ void curses_close(struct curses_screen *s)
 
 void curses_suspend(void)
 {
-    if (isendwin())
+    if (isendwin() || tty_is_in_background()) /* endwin would stop the process there */
         return;
     tty_set_exit_sequence("");
     (void)endwin(); /* an error means that the terminal is gone */

@@ -31,10 +31,11 @@ struct curses_screen;
  * position its cursor; the terminal then keeps its contents. BN_ENOMEM. */
 bool curses_open(enum screen_style style, struct curses_screen **out, struct bn_error *err);
 /* Leave the full screen and free `s`. A terminal with an alternate screen shows its earlier
- * contents again. NULL is fine. */
+ * contents again. In the background of a shell, only free `s`. NULL is fine. */
 void curses_close(struct curses_screen *s);
-/* Leave the full screen for a while; nothing if it was left already. curses_resume enters it again
- * and repaints everything; the terminal must be acquired then (tty_reacquire). */
+/* Leave the full screen for a while; nothing if it was left already, or in the background.
+ * curses_resume enters it again and repaints everything; the terminal must be acquired then
+ * (tty_reacquire). */
 void curses_suspend(void);
 void curses_resume(struct curses_screen *s);
 

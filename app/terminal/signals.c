@@ -20,6 +20,8 @@ static int wake = -1;                        /* write end of the wake pipe */
 static const int watched[] = {SIGINT, SIGTERM, SIGHUP, SIGWINCH, SIGTSTP, SIGCONT};
 #define N_WATCHED (sizeof(watched) / sizeof(watched[0]))
 static volatile sig_atomic_t raised[N_WATCHED]; /* one object per flag, so no lock is needed */
+/* SIGTERM or SIGHUP has arrived. It stays set after signals_fetch: the program ends in any case. */
+static volatile sig_atomic_t is_ending;
 
 /* Faults of a thread, SIGABRT, and SIGQUIT (Ctrl-\). No thread blocks them. With
  * SIGNALS_TERMINAL on_fatal handles all of them, even if they were ignored at the start. */
@@ -58,6 +60,8 @@ static void on_signal(int number)
     for (size_t i = 0; i < N_WATCHED; i++)
         if (watched[i] == number)
             raised[i] = 1;
+    if (number == SIGTERM || number == SIGHUP)
+        is_ending = 1;
     /* A full pipe wakes the main thread, too. `!`: gcc warns about an ignored result even after a
      * cast to void. */
     (void)!write(wake, "s", 1);
@@ -238,7 +242,7 @@ bool signals_wait_for_foreground(void)
         for (size_t i = 0; i < N_WATCHED; i++)
             if (watched[i] == SIGCONT)
                 raised[i] = 0;
-        if (signals_raised() & (SIGNAL_TERMINATE | SIGNAL_HANGUP))
+        if (is_ending && tty_is_in_background())
             return false;
         /* In the background, the kernel sends SIGTTOU, which stops the process. When SIGCONT
          * continues it, its handler ends the call with EINTR. tcdrain changes nothing. */

@@ -72,8 +72,9 @@ void signals_stop_self(void);
  * each program there that changes the terminal. True: it is in the foreground, or the terminal
  * reports an error. Then SIGNAL_RESUME is cleared: the caller acquires the terminal now, and if the
  * event loop did so a second time, each Ctrl-J typed in between would become Enter (tty_take_early
- * in tty.h). False: SIGTERM or SIGHUP is raised. A shell sends them to a stopped process together
- * with SIGCONT, and the program must then end without the terminal. */
+ * in tty.h). False: it is in the background, and SIGTERM or SIGHUP has arrived, also if
+ * signals_fetch has cleared the flag since. A shell sends them to a stopped process together with
+ * SIGCONT, and the program must then end without the terminal. */
 bool signals_wait_for_foreground(void);
 
 #endif

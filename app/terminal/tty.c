@@ -44,6 +44,14 @@ static size_t count_early(void)
     return made_lf && ioctl(STDIN_FILENO, FIONREAD, &n) == 0 && n > 0 ? (size_t)n : 0;
 }
 
+/* The call fails if this is not the terminal that controls the process, or if the terminal is gone.
+ * Then the kernel does not stop the process either. */
+bool tty_is_in_background(void)
+{
+    const pid_t foreground = tcgetpgrp(STDIN_FILENO);
+    return foreground >= 0 && foreground != getpgrp();
+}
+
 bool tty_wait_for_foreground(struct bn_error *err)
 {
     return signals_wait_for_foreground() ||
@@ -99,6 +107,10 @@ bool tty_restore_now(void)
     if (!is_acquired)
         return false;
     is_acquired = 0; /* first, so that a signal handler does not restore a second time */
+    /* SIGSTOP stops the process before it can release the terminal. The shell has set its own mode
+     * then, and in the background tcsetattr would stop a process that is about to end. */
+    if (tty_is_in_background())
+        return false;
     if (n_exit_sequence > 0)
         (void)!write(STDOUT_FILENO, exit_sequence, (size_t)n_exit_sequence);
     n_exit_sequence = 0;

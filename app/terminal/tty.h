@@ -24,6 +24,8 @@ enum tty_paste {
  * program (signals_wait_for_foreground). While the terminal is acquired, another call does nothing,
  * also with another `paste`, and returns true. */
 bool tty_acquire(enum tty_paste paste, struct bn_error *err);
+/* Whether the shell has this process in the background. Safe in a signal handler. */
+bool tty_is_in_background(void);
 /* The wait of tty_acquire alone, for a caller that writes to the terminal before tty_reacquire.
  * BN_EIO: a signal ends the program. */
 bool tty_wait_for_foreground(struct bn_error *err);
@@ -38,8 +40,10 @@ size_t tty_take_early(size_t n_bytes);
 /* Switch bracketed paste on, for a terminal acquired with TTY_PASTE_PLAIN. tty_release switches it
  * off. */
 void tty_enable_bracketed_paste(void);
-void tty_release(void); /* restore the old mode; nothing if the terminal is not acquired */
-/* The same as tty_release; safe in a signal handler. Returns whether the terminal was acquired. */
+/* Restore the old mode; nothing if the terminal is not acquired. In the background the terminal
+ * belongs to the shell, so it only counts as released. */
+void tty_release(void);
+/* The same as tty_release; safe in a signal handler. Returns whether it restored the mode. */
 bool tty_restore_now(void);
 
 /* Write all bytes to standard output, waiting as long as needed. False: write failed, which at a

@@ -42,9 +42,31 @@ class Jobs(TerminalCase):
         """Stop the chat, which runs in the foreground, and continue it in the background, where it stops again."""
         self.says_in(terminal, keys, SHELL)
         self.until_bash_says(terminal, b'Stopped', start)
+        self.continue_in_background(terminal)
+
+    def continue_in_background(self, terminal):
+        """The chat stops again, because it needs the terminal."""
         start = len(terminal.seen)
         self.run_in(terminal, 'bg')
         self.until_bash_says(terminal, b'Stopped', start)
+
+    def stop_from_outside(self, terminal, start):
+        """Stop the chat, which runs in the foreground, by a signal that it cannot handle. Return its process."""
+        shell = terminal.process.pid
+        with open(f'/proc/{shell}/task/{shell}/children', encoding='ascii') as file:
+            chat = int(file.read())
+        os.kill(chat, signal.SIGSTOP)
+        terminal.expect(rb'Stopped', start=start)
+        terminal.expect(SHELL, start=terminal.seen.rindex(b'Stopped'))
+        return chat
+
+    def ends(self, terminal, line, report):
+        """This command of the shell ends the chat in the background, and the terminal stays the shell's."""
+        start = len(terminal.seen)
+        self.run_in(terminal, line)
+        self.until_bash_says(terminal, report, start)
+        self.assertNotIn(b'\x1b[?1049', terminal.seen[start:])
+        self.assertEqual(terminal.modes(), terminal.before)
 
     def goes_on(self, terminal):
         """The chat in the foreground answers and leaves. The shell's terminal is as it was."""
@@ -92,13 +114,9 @@ class Jobs(TerminalCase):
             terminal = self.shell()
             start = len(terminal.seen)
             self.run_in(terminal, self.command(*words), rb'loaded in')
-            with open(f'/proc/{terminal.process.pid}/task/{terminal.process.pid}/children', encoding='ascii') as file:
-                os.kill(int(file.read()), signal.SIGSTOP)
-            terminal.expect(rb'Stopped', start=start)
-            terminal.expect(SHELL, start=terminal.seen.rindex(b'Stopped'))
+            self.stop_from_outside(terminal, start)
             start = len(terminal.seen)
-            self.run_in(terminal, 'bg')
-            self.until_bash_says(terminal, b'Stopped', start)
+            self.continue_in_background(terminal)
             self.assertNotIn(b'\x1b[?1049', terminal.seen[start:])  # nothing is written over the shell
             self.goes_on(terminal)
 
@@ -114,11 +132,46 @@ class Jobs(TerminalCase):
                     self.says_in(terminal, keys, rb'one')
                 self.says_in(terminal, b'\x1a', SHELL)
                 self.until_bash_says(terminal, b'Stopped', start)
-                start = len(terminal.seen)
-                self.run_in(terminal, 'kill %1')
-                self.until_bash_says(terminal, b'Exit 143', start)
-                self.assertNotIn(b'\x1b[?1049', terminal.seen[start:])
-                self.assertEqual(terminal.modes(), terminal.before)
+                self.ends(terminal, 'kill %1', b'Exit 143')
+
+    def test_kill_ends_a_chat_stopped_from_outside(self):
+        """The program could not release the terminal before it was stopped, and must not do so in the background."""
+        for words in PAINTERS:
+            self.fake('one \x1dtwo', hold=self.gate())
+            for keys in (b'', b'go\r'):
+                for is_continued in (False, True):
+                    terminal = self.shell()
+                    start = len(terminal.seen)
+                    self.run_in(terminal, self.command(*words), rb'loaded in')
+                    if keys:
+                        self.says_in(terminal, keys, rb'one')
+                    self.stop_from_outside(terminal, start)
+                    if is_continued:
+                        self.continue_in_background(terminal)
+                    self.ends(terminal, 'kill %1', b'Exit 143')
+
+    def test_a_fatal_signal_in_the_background_leaves_the_terminal_to_the_shell(self):
+        for words in PAINTERS:
+            self.fake('fine')
+            terminal = self.shell()
+            start = len(terminal.seen)
+            self.run_in(terminal, self.command(*words), rb'loaded in')
+            self.stop_from_outside(terminal, start)
+            self.run_in(terminal, 'kill -USR1 %1')
+            self.ends(terminal, 'bg', b'User defined signal 1')
+
+    def test_a_signal_to_a_stopped_chat_restores_the_terminal_in_the_foreground(self):
+        for words in PAINTERS:
+            self.fake('fine')
+            terminal = self.shell()
+            start = len(terminal.seen)
+            self.run_in(terminal, self.command(*words), rb'loaded in')
+            os.kill(self.stop_from_outside(terminal, start), signal.SIGTERM)
+            start = len(terminal.seen)
+            self.run_in(terminal, 'fg; echo status=$?; stty -a', rb'status=143')
+            terminal.expect(rb' icanon ', start=start)
+            terminal.expect(SHELL, start=terminal.seen.rindex(b'status=143'))
+            self.assertEqual(terminal.modes(), terminal.before)
 
     def test_kill_ends_a_chat_that_waits_for_the_foreground_to_open(self):
         terminal = self.shell()
@@ -126,8 +179,7 @@ class Jobs(TerminalCase):
         self.run_in(terminal, self.command() + ' &')
         self.until_bash_says(terminal, b'Stopped', start)
         start = len(terminal.seen)
-        self.run_in(terminal, 'kill %1')
-        self.until_bash_says(terminal, b'Exit 143', start)
+        self.ends(terminal, 'kill %1', b'Exit 143')
         self.assertNotIn(b'bitnet-chat: ', terminal.seen[start:])
 
 
