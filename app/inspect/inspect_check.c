@@ -87,18 +87,26 @@ static enum exit_code check_file(struct inspect *in)
     return model_check_file(in->file, &cfg, &check, &err) ? EXIT_DONE : inspect_fail_load(in, &err);
 }
 
+static const char *type_name(const struct gguf *g, struct bn_str tensor)
+{
+    return tensor_geometries[gguf_find_tensor_str(g, tensor)->type].name;
+}
+
 /* A tensor with a type that needs less room than the file has for it was probably written with
- * another type. */
+ * another type. Behind the last tensor there can also be bytes that another program has added. */
 static void report_gaps(const struct inspect *in)
 {
     const struct gguf *g = bn_file_gguf(in->file);
-    if (g->n_gaps == 0)
-        return;
-    const enum tensor_type type = gguf_find_tensor_str(g, g->gap_name)->type;
-    print_line(RESULT_WARNING, "gaps",
-               "unused room behind tensors: %zu, the first of %zu bytes behind '%.*s' (%s); the "
-               "types in the file may be wrong",
-               g->n_gaps, g->gap_bytes, STR_ARG(g->gap_name), tensor_geometries[type].name);
+    if (g->n_gaps > 0)
+        print_line(RESULT_WARNING, "gaps",
+                   "unused room behind tensors: %zu, the first of %zu bytes behind '%.*s' (%s); "
+                   "the types in the file may be wrong",
+                   g->n_gaps, g->gap_bytes, STR_ARG(g->gap_name), type_name(g, g->gap_name));
+    if (g->end_bytes > 0)
+        print_line(RESULT_WARNING, "gaps",
+                   "the file has %zu bytes behind the last tensor, '%.*s' (%s); they were added, "
+                   "or the type of this tensor is wrong",
+                   g->end_bytes, STR_ARG(g->end_name), type_name(g, g->end_name));
 }
 
 /* The model must be open. */

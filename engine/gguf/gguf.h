@@ -68,10 +68,14 @@ struct gguf {
     size_t n_kvs;
     struct gguf_tensor *tensors; /* (n_tensors) in file order, those of part 1 first */
     size_t n_tensors;
-    /* Tensors with unused bytes behind them, at least as many as the alignment. Their types may be
-     * wrong. The first one and the number of these bytes. */
+    /* Tensors with unused bytes between them and the next one, at least as many as the alignment.
+     * Their types may be wrong. The first one and the number of these bytes. */
     size_t n_gaps, gap_bytes;
     struct bn_str gap_name;
+    /* Unused bytes behind the last tensor, at least as many as the alignment, and its name; 0 if
+     * there are none. Of a split model those of the first part that has some. */
+    size_t end_bytes;
+    struct bn_str end_name;
     /* indices sorted by name, which only gguf_query.c reads */
     uint32_t *kv_index, *tensor_index; /* (n_kvs), (n_tensors) */
 };

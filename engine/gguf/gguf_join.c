@@ -109,6 +109,10 @@ bool gguf_join(struct gguf *const *parts, size_t n_parts, struct bn_error *err)
             g->gap_bytes = parts[i]->gap_bytes;
         }
         g->n_gaps += parts[i]->n_gaps;
+        if (g->end_bytes == 0) {
+            g->end_name = parts[i]->end_name;
+            g->end_bytes = parts[i]->end_bytes;
+        }
     }
     mem_free(g->tensors);
     mem_free(g->kv_index);

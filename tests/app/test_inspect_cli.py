@@ -536,6 +536,15 @@ class Check(ProgramCase):
                          r'(?m)^warning +gaps +unused room behind tensors: 2, the first of 4096 bytes behind '
                          r"'blk.0.attn_q.weight' \(Q1_0\); ")
 
+    def test_bytes_behind_the_last_tensor_have_a_warning_of_their_own(self):
+        with open(self.model, 'rb') as file:
+            data = file.read()
+        text = self.succeeds('check', self.write('longer.gguf', data + bytes(64))).decode()
+        self.assertRegex(text, '(?m)^warning +gaps +the file has 64 bytes behind the last tensor, '
+                               r"'output_norm.weight' \(F32\); they were added, or the type of this tensor is wrong$")
+        self.assertNotIn('unused room', text)
+        self.assertNotIn(' gaps ', self.succeeds('check', self.write('padded.gguf', data + bytes(31))).decode())
+
     def test_a_vocabulary_of_equal_tokens_is_not_judged(self):
         with open(self.model, 'rb') as file:
             data = bytearray(file.read())

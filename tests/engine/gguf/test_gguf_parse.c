@@ -338,6 +338,21 @@ static void gap_is(uint32_t type, size_t n_cols, size_t n_rows, size_t b_offset,
     assert_int_equal(g->n_gaps, n_unused > 0);
     assert_int_equal(g->gap_bytes, n_unused);
     assert_int_equal(bn_str_is(g->gap_name, "a"), n_unused > 0);
+    assert_int_equal(g->end_bytes, 0);
+    gguf_close(g);
+}
+
+/* n_unused bytes behind the only tensor, of which `counted` are counted. */
+static void end_is(size_t n_unused, size_t counted)
+{
+    struct raw_gguf r = {0};
+    raw_head(&r, 3, 1, 0);
+    raw_info(&r, "a", 8, 1, 0, 0);
+    raw_data(&r, 32 + n_unused);
+    struct gguf *g = raw_parsed(&r);
+    assert_int_equal(g->n_gaps, 0);
+    assert_int_equal(g->end_bytes, counted);
+    assert_int_equal(bn_str_is(g->end_name, "a"), counted > 0);
     gguf_close(g);
 }
 
@@ -349,6 +364,15 @@ static void gaps_of_an_alignment_or_more_are_counted(void **state)
     gap_is(F32, 8, 1, 64, 32);
     gap_is(F32, 7, 1, 64, 36);
     gap_is(IQ1_BN, 64, 15, 256, 0); /* 225 bytes, so 31 are unused */
+}
+
+static void bytes_behind_the_last_tensor_are_no_gap(void **state)
+{
+    (void)state;
+    end_is(0, 0);
+    end_is(31, 0);
+    end_is(32, 32);
+    end_is(64, 64);
 }
 
 /* The size of a type that the engine does not know is its room: the bytes up to the next tensor, or
@@ -498,6 +522,7 @@ int main(void)
         cmocka_unit_test(each_cut_says_download_it_again),
         cmocka_unit_test(gaps_between_tensors_are_allowed),
         cmocka_unit_test(gaps_of_an_alignment_or_more_are_counted),
+        cmocka_unit_test(bytes_behind_the_last_tensor_are_no_gap),
         cmocka_unit_test(foreign_types_get_the_room_as_their_size),
         cmocka_unit_test(the_room_tells_blocks_of_64_from_blocks_of_128),
         cmocka_unit_test(refuses_two_meanings_of_an_id_in_a_file),
