@@ -47,12 +47,19 @@ static bool is_usable(enum tensor_type type, enum tensor_use use)
     return use == USE_LINEAR ? tensor_is_linear(type) : tensor_geometries[type].is_table;
 }
 
-/* A known type that tables cannot have is a fault of the conversion. Another type shows what kind
- * of model the file has. */
-static bool refuse_table(const struct finder *f, const struct gguf_tensor *t, const char *type,
-                         struct bn_error *err)
+static bool has_ternary(const struct gguf *g)
 {
-    const enum refusal row = t->type == TENSOR_OTHER ? refusal_of_type(type) : REFUSED_TABLE;
+    for (size_t i = 0; i < g->n_tensors; i++)
+        if (tensor_geometries[g->tensors[i].type].is_ternary)
+            return true;
+    return false;
+}
+
+/* If other tensors are ternary, the type of the table is a fault of the conversion. If not, it
+ * shows what kind of model the file has. */
+static bool refuse_table(const struct finder *f, const char *type, struct bn_error *err)
+{
+    const enum refusal row = has_ternary(f->m->gguf) ? REFUSED_TABLE : refusal_of_type(type);
     char names[200] = "";
     for (size_t i = 0; i < TENSOR_N_TYPES; i++) {
         if (tensor_geometries[i].is_table)
@@ -80,7 +87,7 @@ static bool refuse_type(const struct finder *f, const struct gguf_tensor *t, enu
         return bn_fail(err, BN_EUNSUPPORTED, "tensor '%s' is %s, not F32, F16 or BF16", f->name,
                        v.name);
     if (use == USE_TABLE)
-        return refuse_table(f, t, v.name, err);
+        return refuse_table(f, v.name, err);
     return refusal_fail(err, refusal_of_type(v.name), BN_EUNSUPPORTED,
                         "tensor '%s' is %s, not ternary: %s", f->name, v.name, v.advice);
 }

@@ -64,8 +64,9 @@ class Refused(ProgramCase):
         yield self.with_type(39), 'TL1 and TL2 files'
         yield self.with_type(142), 'Old ik_llama.cpp files'
         yield self.with_type(12, '--arch', 'llama', '--type', 'f32'), 'Models that are not ternary'
-        yield self.with_type(10, tensor='token_embd.weight'), 'Models that are not ternary'
-        for number in (36, 135):
+        yield (self.with_type(10, '--arch', 'llama', '--type', 'f32', tensor='token_embd.weight'),
+               'Models that are not ternary')
+        for number in (10, 13, 36, 135):  # Q2_K, Q5_K, I2_S, IQ2_BN
             yield self.with_type(number, tensor='token_embd.weight'), 'Embeddings in other types'
         yield self.dense(), 'Models that are not ternary'
         yield (self.make('norm_in.gguf', '--extra', 'blk.0.norm_in.weight'), 'BitNet embeddings')
