@@ -37,7 +37,7 @@ static int compare_offset(const void *a, const void *b)
 
 /* Sort the tensors and set n_bytes of each to its room: the distance to the next tensor, for the
  * last one to the end of the file (0 if it begins past the end). */
-static bool find_spans(struct placing *p, struct bn_error *err)
+static bool find_rooms(struct placing *p, struct bn_error *err)
 {
     const struct gguf *g = p->g;
     for (size_t i = 0; i < g->n_tensors; i++) {
@@ -154,7 +154,7 @@ bool gguf_place_tensors(struct gguf *g, struct bn_error *err)
     p.order = mem_alloc(g->n_tensors, sizeof(p.order[0]));
     if (!p.order)
         return bn_fail(err, BN_ENOMEM, "no memory to order %zu tensors", g->n_tensors);
-    const bool ok = find_spans(&p, err) && find_proofs(&p, err) && find_sizes(&p, err) &&
+    const bool ok = find_rooms(&p, err) && find_proofs(&p, err) && find_sizes(&p, err) &&
                     refuse_overlaps(&p, err);
     for (size_t i = 0; ok && i < g->n_tensors; i++) {
         g->tensors[i].offset += g->data_start;

@@ -195,9 +195,9 @@ struct model {
     /* F32 (n_rot / 2), both or none. If they exist, rope_freqs does not apply, and rope_is_long
      * chooses between them. */
     struct tensor_ref rope_factors_short, rope_factors_long;
-    struct layer *layers;          /* (n_layers) */
-    uint64_t n_params;             /* elements of all tensors in use, except X.scale */
-    uint64_t n_finite;             /* elements of small tensors, which are known to be finite */
+    struct layer *layers; /* (n_layers) */
+    uint64_t n_params;    /* elements of all tensors in use, except X.scale */
+    uint64_t n_finite;    /* elements of small tensors, with X.scale; all are known to be finite */
     enum tensor_type ternary_type; /* type of most weights of the layers, can be a float type */
     enum act_scheme act_scheme;
     const char *act_reason; /* why act_scheme was chosen, for display; static text */

@@ -192,7 +192,7 @@ static bool read_extra_scale(struct finder *f, float *out, struct bn_error *err)
     if (!t.bytes)
         return true;
     *out = f32_from_bits(le_u32(t.bytes));
-    f->m->n_params--; /* a scale is not a parameter, but `find` has counted it */
+    f->m->n_params--; /* a scale is not a parameter, but find_tensor has counted it */
     return true;
 }
 

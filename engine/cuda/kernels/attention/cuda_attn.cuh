@@ -167,7 +167,7 @@ DEV void weigh_chunk(const struct attn_args *a, const struct apply_shared *s,
 }
 
 /* Processes one position block. The caller has started the copy of its first chunk to stage *turn;
- * this function starts that of the next block. All threads of the block must call it. */
+ * this function starts that of the next block. All threads of the thread block must call it. */
 DEV void apply_block(const struct attn_args *a, struct apply_shared *s,
                      const struct apply_thread *p, uint32_t block, uint32_t *turn,
                      struct tile_sums *out)

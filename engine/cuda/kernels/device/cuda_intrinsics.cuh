@@ -66,7 +66,7 @@ DEV_INDEX(block_z, blockIdx.z)
 DEV_INDEX(n_blocks_x, gridDim.x)
 DEV_INDEX(n_blocks_y, gridDim.y)
 
-/* Barrier for all threads of the block. Their earlier writes are visible to all of them
+/* Barrier for all threads of the thread block. Their earlier writes are visible to all of them
  * afterwards. */
 DEV void block_sync(void)
 {

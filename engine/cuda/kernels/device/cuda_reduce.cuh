@@ -20,8 +20,8 @@ DEV float warp_tree(float v)
 }
 
 /* sum64: threads 0 .. 63 pass the partial sums, every thread gets the total. Needs at least 64
- * threads, and all threads of the block must call it. Every warp computes the same tree, which
- * costs less than a second barrier. A kernel needs a barrier between two calls. */
+ * threads, and all threads of the thread block must call it. Every warp computes the same tree,
+ * which costs less than a second barrier. A kernel needs a barrier between two calls. */
 DEV float block_sum64(float v)
 {
     SHARED float sums[64];
@@ -132,9 +132,9 @@ DEV double shuffle_xor_f64(double v, uint32_t mask)
     return other.d;
 }
 
-/* Defines a function that returns the maximum over all threads of the block, whose number must be a
- * multiple of 32. All of them must call it, and none may pass a NaN. The last barrier permits
- * another call at once, which overwrites `best`. */
+/* Defines a function that returns the maximum over all threads of the thread block, whose number
+ * must be a multiple of 32. All of them must call it, and none may pass a NaN. The last barrier
+ * permits another call at once, which overwrites `best`. */
 #define BLOCK_MAX(name, type, shuffle_xor)                                                         \
     DEV type name(type v)                                                                          \
     {                                                                                              \
@@ -198,7 +198,7 @@ DEV uint32_t order_of(float v)
 
 /* The k-th largest of one value per thread; k is at least 1 and at most the number of threads. The
  * loop finds, bit by bit, the largest integer that at least k results of order_of reach. Returns
- * -infinity if fewer than k values are numbers. All threads of the block must call it. */
+ * -infinity if fewer than k values are numbers. All threads of the thread block must call it. */
 DEV float block_kth(float mine, uint32_t k)
 {
     const uint32_t order = order_of(mine);
@@ -211,9 +211,9 @@ DEV float block_kth(float mine, uint32_t k)
     return f32_of_bits(kth >> 31 ? kth & 0x7fffffffu : ~kth);
 }
 
-/* The sum over all threads of the block, whose number must be a multiple of 32. All of them must
- * call it. Contains a barrier, after which all threads see earlier writes of the others. A kernel
- * needs another barrier between two calls. */
+/* The sum over all threads of the thread block, whose number must be a multiple of 32. All of them
+ * must call it. Contains a barrier, after which all threads see earlier writes of the others. A
+ * kernel needs another barrier between two calls. */
 DEV int32_t block_sum_i32(int32_t v)
 {
     SHARED int32_t sums[MAX_WARPS];

@@ -1,8 +1,9 @@
 /*
  * The twin of cuda_intrinsics.cuh: the same functions in C, for kernels compiled for the host. Only
  * that file includes this one, and defines DEV_INDEX before.
- * tests/engine/cuda/twin_run.c defines the external functions and runs each thread of a block as a
- * fiber. Thread blocks run one after another on one host thread, so shared memory can be static.
+ * tests/engine/cuda/twin_run.c defines the external functions and runs each thread of a thread
+ * block as a fiber. Thread blocks run one after another on one host thread, so shared memory can be
+ * static.
  */
 #ifndef ENGINE_CUDA_KERNELS_CUDA_TWIN_H
 #define ENGINE_CUDA_KERNELS_CUDA_TWIN_H

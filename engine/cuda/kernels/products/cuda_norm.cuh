@@ -119,7 +119,7 @@ DEV float norm_tile(const struct norm_args *a, const struct norm_weights *w, flo
 
 /* Norms (if a->w is not NULL) and quantises a row of at most ROW_TILE elements to q. Each LINE_COLS
  * values begin LINE_STRIDE bytes after the previous ones. w is from load_norm; q may replace its
- * tile. All threads of the block must call this; afterwards all see the result. */
+ * tile. All threads of the thread block must call this; afterwards all see the result. */
 DEV struct row_scale quantise_tile(const struct norm_args *a, const float *row,
                                    const struct norm_weights *w, float *tile, int8_t *q)
 {

@@ -149,8 +149,8 @@ struct span_shared {
 /* The sum of one row over all spans, by a thread block. Thread 64 i + 4 k + j has rows 4 j .. 4 j +
  * 3 of row group i, which is `at`, and the spans k, k + R16_SPAN_LANES, ...; w has the first of
  * them. While a thread multiplies one span, its next span is loaded. Thread 64 i + r with r <
- * R16_ROWS returns the sum of row r, every other thread 0. All threads of the block must call
- * this. */
+ * R16_ROWS returns the sum of row r, every other thread 0. All threads of the thread block must
+ * call this. */
 DEV float sum_spans(const struct r16_args *a, const struct group_at *at, uint32_t input,
                     struct span_words w, struct span_shared *s)
 {
