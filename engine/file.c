@@ -64,11 +64,14 @@ static bool refuse_directory(const char *path, struct bn_error *err)
     return bn_fail(err, BN_EIO, "'%s' is a directory, not a model file", path);
 }
 
-/* Files of the kernel, such as those in /proc, have contents but the size 0. */
+/* Files of the kernel, such as those in /proc, have contents but the size 0, or cannot be read. */
 static bool refuse_empty(int fd, const char *path, struct bn_error *err)
 {
     char byte;
-    if (read(fd, &byte, 1) > 0)
+    const ssize_t n_read = read(fd, &byte, 1);
+    if (n_read < 0)
+        return bn_fail(err, BN_EIO, "'%s': %s", path, strerror(errno));
+    if (n_read > 0)
         return bn_fail(err, BN_EIO, "'%s' is a file of the system without a size, not a model file",
                        path);
     return bn_fail(err, BN_EFORMAT, "'%s' is empty", path);

@@ -3,6 +3,7 @@
 test_refused.py CHAT MAKE_MODEL MODELS.md: models that bitnet-chat refuses, and files that are no models.
 Each gives one line, and all rows of the table "Refused" in docs/models.md are named by some line.
 """
+import errno
 import os
 import re
 import struct
@@ -131,6 +132,12 @@ class Refused(ProgramCase):
         self.assertIn('No such file', self.refusal(self.path('absent.gguf')))
         if os.path.exists('/proc/self/maps'):
             self.assertIn('is a file of the system without a size', self.refusal('/proc/self/maps'))
+        try:  # nothing is mapped at address 0, so Linux cannot read there
+            with open('/proc/self/mem', 'rb', buffering=0) as file:
+                file.read(1)
+        except OSError as error:
+            if error.errno == errno.EIO:
+                self.assertIn("'/proc/self/mem': Input/output error", self.refusal('/proc/self/mem'))
         path = self.write('first-00001-of-00002.gguf', part(0, 2))
         self.assertIn('first-00002-of-00002.gguf', self.fails(3, '-p', 'hi', '-m', path))
 
