@@ -230,17 +230,42 @@ static enum screen_look look_of(enum scroll_look look)
     return looks[look];
 }
 
-/* Mark the match that is shown in the looks of `part`, a row of line i. False: it is not in this
- * row. */
-static bool mark_match(const struct full_ui *u, size_t i, struct bn_str part, char *looks)
+/* Show the place of a match without characters, at byte `at` of `part` or behind it: mark a whole
+ * character, or append a marked blank to an empty row. */
+static bool mark_place(struct bn_str part, size_t at, struct strbuf *text, struct strbuf *looks)
+{
+    if (part.n_bytes == 0) {
+        strbuf_add_char(text, ' ');
+        strbuf_add_char(looks, (char)(TEXT_PLAIN | SCREEN_MARKED));
+        return !looks->failed;
+    }
+    const size_t n_indent = looks->n_bytes - part.n_bytes;
+    at = size_min(at, part.n_bytes - 1);
+    while (at > 0 && ((unsigned char)part.ptr[at] & 0xC0) == 0x80)
+        at--; /* to the first byte of the character */
+    do
+        looks->ptr[n_indent + at++] |= SCREEN_MARKED;
+    while (at < part.n_bytes && ((unsigned char)part.ptr[at] & 0xC0) == 0x80);
+    return true;
+}
+
+/* Mark the match that is shown in `looks`, those of `text`, which ends with `part`, row `row` of
+ * the transcript. False: it is not in this row, or out of memory. */
+static bool mark_match(const struct full_ui *u, size_t row, struct bn_str part, struct strbuf *text,
+                       struct strbuf *looks)
 {
     const struct full_hit *hit = u->find.n > 0 ? &u->find.hits[u->find.at] : NULL;
-    if (!hit || hit->begin.line != i)
+    const size_t i = scroll_line_of(&u->text, row);
+    if (!hit || hit->begin.line != i || looks->failed)
         return false;
     const size_t at = (size_t)(part.ptr - strbuf_text(&u->text.lines[i].text));
-    const size_t end = size_min(hit->end, at + part.n_bytes);
+    if (hit->begin.byte == hit->end)
+        return scroll_row_of(&u->text, hit->begin) == row &&
+               mark_place(part, hit->end - size_min(at, hit->end), text, looks);
+    const size_t end = size_min(hit->end, at + part.n_bytes),
+                 n_indent = looks->n_bytes - part.n_bytes;
     for (size_t k = size_max(hit->begin.byte, at); k < end; k++)
-        looks[k - at] |= SCREEN_MARKED;
+        looks->ptr[n_indent + k - at] |= SCREEN_MARKED;
     return hit->begin.byte < end && hit->end > at;
 }
 
@@ -262,9 +287,8 @@ static void paint_text_row(struct full_ui *u, size_t y, size_t row)
     strbuf_add_str(&text, part);
     for (size_t k = 0; k < part.n_bytes; k++)
         strbuf_add_char(&looks, part_looks ? part_looks[k] : (char)text_looks[look]);
-    const bool has_looks =
-        !looks.failed &&
-        (mark_match(u, i, part, looks.ptr ? looks.ptr + n_indent : NULL) || part_looks);
+    const bool is_marked = mark_match(u, row, part, &text, &looks);
+    const bool has_looks = !looks.failed && (is_marked || part_looks);
     curses_set_row(u->screen, y, look, strbuf_str(&text), has_looks ? looks.ptr : NULL);
     strbuf_finish(&text);
     strbuf_finish(&looks);

@@ -100,6 +100,20 @@ class FullScreens(ScreenCase):
         rows = self.marked(screen)
         self.assertEqual(' '.join(re.findall(r'\[(.*?)\]', ' '.join(rows))), ' '.join(WORDS[3:31]))
 
+    def test_a_match_without_characters_is_marked(self):
+        self.fake('one\n\nb\u00e9')
+        screen = self.open(60, 12, '--no-stats')
+        screen.expect('loaded')
+        screen.send('go', 'Enter')
+        screen.expect(r'(?s)b\u00e9\n.*ready')
+        for pattern, row in (('(?<=g)', '>>> g[o]'), ('(?<=go)', '>>> g[o]'), ('^$', '[]'), ('(?<=b)', 'b[\u00e9]'),
+                             ('\u00e9\\K', 'b[\u00e9]')):
+            screen.send(f'/find {pattern}', 'Enter')
+            screen.expect('match 1 of')
+            self.wait_for(lambda row=row: self.marked(screen) == [row])
+            screen.send('Escape')
+            screen.expect(r'(?m)^(more below \| )?ready')
+
     def test_find_shows_pasted_text_that_matches(self):
         self.fake('an answer')
         screen = self.open(60, 12, '--no-stats')
