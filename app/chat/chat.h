@@ -146,7 +146,8 @@ void chat_status(const struct chat *c, struct status *out);
  * False: a file could not be written. Of each of the two files only the first failure is shown. */
 bool chat_save(struct chat *c);
 /* Whether the conversation stays if the program ends now: write it to the named chat or, if there
- * is none or this fails, to last.json. Also true if the chat has neither file, as with --private.
+ * is none or this fails, to last.json. Also true if the chat has neither file, as with --private,
+ * and if there is no turn that could be lost.
  * False: *err says why the named chat, one that chat_pause_named has left, or last.json could not
  * be written, and nothing was shown. */
 bool chat_is_kept(struct chat *c, struct bn_error *err);

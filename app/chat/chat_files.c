@@ -63,6 +63,8 @@ bool chat_is_kept(struct chat *c, struct bn_error *err)
     struct bn_error ignored; /* the failure of the named chat is reported */
     if (c->store->has_lost_named)
         return bn_fail(err, BN_EIO, "an earlier chat could not be saved; /undo returns to it");
+    if (state->n == 0 && !named->may_have_turns && !last->may_have_turns)
+        return true;     /* no turn would be lost, and no file keeps turns that were removed */
     if (!named->path[0]) /* without a file for the last conversation, store_save does nothing */
         return store_has(last, state) || store_save(c->store, last, state, err);
     return store_has(named, state) || store_save(c->store, named, state, err) ||

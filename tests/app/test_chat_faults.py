@@ -36,6 +36,17 @@ class Faults(TerminalCase):
         terminal.send(b'\x04')
         self.left_clean(terminal, 0)
 
+    def test_a_chat_without_turns_may_end_if_it_cannot_be_saved(self):
+        self.env['XDG_STATE_HOME'] = '/proc/nope'
+        for keys in ('/undo', '/clear'):
+            self.fake('one')
+            terminal = self.open()
+            terminal.expect(rb'loaded in')
+            self.assertIn(b'one', self.ask(terminal, 'x'))
+            self.ask(terminal, keys, until=rb'1 undone|cleared')
+            terminal.send(b'/quit\r')
+            self.left_clean(terminal, 0)
+
     def test_without_a_home_a_named_chat_goes_on_with_one_warning(self):
         self.fake('one', 'two')
         del self.env['HOME']
