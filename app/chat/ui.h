@@ -58,10 +58,11 @@ struct ui_event {
 /* The result of an entered line. */
 enum entry_result {
     ENTRY_DONE,
-    ENTRY_FAILED,  /* a command that failed; the reason was shown */
-    ENTRY_NO_FILE, /* the same, because a file cannot be read or written */
-    ENTRY_UNKNOWN, /* no such command; a suggestion was shown */
-    ENTRY_UNSENT,  /* a message that was not sent; it returns to the line editor, if there is one */
+    ENTRY_FAILED,   /* a command that failed; the reason was shown */
+    ENTRY_NO_FILE,  /* the same, because a file cannot be read or written */
+    ENTRY_TOO_LONG, /* the same, because a text does not fit the context */
+    ENTRY_UNKNOWN,  /* no such command; a suggestion was shown */
+    ENTRY_UNSENT, /* a message that was not sent; it returns to the line editor, if there is one */
 };
 
 enum ui_close {

@@ -310,7 +310,8 @@ bool cmd_continue(struct command_host *host, struct bn_str args)
     if (chat_continue(host->chat, &err))
         return true;
     (void)command_fail(host, err.text);
-    if (err.code == BN_ECONTEXT && host->chat->turn.is_too_long) /* no turn is left to be dropped */
+    host->too_long = err.code == BN_ECONTEXT;
+    if (host->too_long && host->chat->turn.is_too_long) /* no turn is left to be dropped */
         ui_notice(host->ui, TONE_NOTE, "a larger --ctx gives longer answers");
     return false;
 }

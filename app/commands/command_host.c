@@ -42,6 +42,7 @@ bool command_file_failed(struct command_host *host)
 bool command_fail_file(struct command_host *host, const struct bn_error *err)
 {
     (void)command_fail(host, err->text);
+    host->too_long = err->code == BN_ECONTEXT;
     return err->code != BN_EARG && err->code != BN_ECONTEXT && err->code != BN_ENOMEM &&
            command_file_failed(host);
 }

@@ -12,7 +12,7 @@
 
 #define COMMAND_BRIEF_COLUMNS 60 /* a message in a notice is cut to this width */
 
-/* What a command may use and change. The caller reads the last four fields after the command. */
+/* What a command may use and change. The caller reads the last five fields after the command. */
 struct command_host {
     struct options *options;
     struct chat *chat;
@@ -23,6 +23,7 @@ struct command_host {
     bool ends_program;   /* after this command */
     bool write_failed;   /* the conversation could not be written to its files */
     bool file_failed;    /* the command failed because a file cannot be read or written */
+    bool too_long;       /* the command failed because a text does not fit the context */
     const char *painter; /* name of the painter to change to; NULL: no change */
 };
 
@@ -62,16 +63,16 @@ const struct command *command_named(struct bn_str name);
 bool command_runs_now(struct bn_str name, struct bn_str args);
 /* Find a command and run it. Without such a command, show the names that begin so, if there are
  * several, or else the nearest name, if there is one, and return ENTRY_UNKNOWN. ENTRY_NO_FILE: the
- * command failed, and set host->file_failed. ENTRY_FAILED: it failed for another reason, or memory
- * ran out for its result. */
+ * command failed, and set host->file_failed. ENTRY_TOO_LONG: it set host->too_long. ENTRY_FAILED:
+ * it failed for another reason, or memory ran out for its result. */
 enum entry_result command_run(struct command_host *host, struct bn_str name, struct bn_str args);
 
 /* Show the reason as an error. Returns false. */
 bool command_fail(struct command_host *host, const char *reason);
 /* Set host->file_failed: the reason, which is shown already, is a file. Returns false. */
 bool command_file_failed(struct command_host *host);
-/* Show the error of a function that reads or writes a file. Returns false. Sets host->file_failed,
- * unless the reason is not the file: BN_EARG, BN_ECONTEXT, BN_ENOMEM. */
+/* Show the error of a function that reads or writes a file. Returns false. Sets host->too_long for
+ * BN_ECONTEXT, and host->file_failed for other errors that are not BN_EARG or BN_ENOMEM. */
 bool command_fail_file(struct command_host *host, const struct bn_error *err);
 
 /* The number of tokens of a text by itself. In a prompt the tokens at both ends may differ, because

@@ -366,5 +366,7 @@ void pipe_entry_done(struct ui *ui, enum entry_result entry)
     /* For a message that was not sent, pipe_turn_failed may have set a code already, which
      * stays. */
     if (entry != ENTRY_DONE)
-        pipe_failed(ui, entry == ENTRY_NO_FILE ? EXIT_FILE : EXIT_USAGE);
+        pipe_failed(ui, entry == ENTRY_NO_FILE    ? EXIT_FILE
+                        : entry == ENTRY_TOO_LONG ? EXIT_CONTEXT
+                                                  : EXIT_USAGE);
 }

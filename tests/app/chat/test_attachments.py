@@ -36,13 +36,13 @@ class Scripts(ChatCase):
         self.fake('ok', n_ctx=1000)
         big, small = self.write('big.txt', 'b' * 900), self.write('small.txt', 's' * 400)
         said = r"big.txt' does not fit: it has 9\d\d tok, and 8\d\d of the 1000 tok of the context are free"
-        self.assertRegex(self.script(f'/file {big}', code=2), said)
+        self.assertRegex(self.script(f'/file {big}', code=4), said)
         self.assertRegex(self.script(f'see @{big}', code=4), said)
-        self.assertRegex(self.script(f'/file {small}', f'/file {self.write("copy.txt", "s" * 430)}', code=2),
+        self.assertRegex(self.script(f'/file {small}', f'/file {self.write("copy.txt", "s" * 430)}', code=4),
                          r"copy.txt' does not fit: it has 4\d\d tok, and 4\d\d of the .* beside the other files")
         text = self.script(f'/file {small}', '/file')
         self.assertRegex(text, r' 1      4\d\d tok  .*small.txt\nin all 4\d\d of the 8\d\d tok that are free')
-        self.assertRegex(self.script('x' * 500, f'/file {small}', code=2), r'4\d\d tok, and 3\d\d of the 1000')
+        self.assertRegex(self.script('x' * 500, f'/file {small}', code=4), r'4\d\d tok, and 3\d\d of the 1000')
         self.script('x' * 500, '/set overflow drop', f'/file {small}', 'y')  # the first turn can be dropped
 
     def test_an_empty_file_gives_a_warning(self):

@@ -100,7 +100,7 @@ class FullContext(ChatCase):
         path = self.write('long.txt', 's' * 500)
         done = self.chat('-i', '--keep-going', stdin=f'/system be brief\n/system @{path}\n/system\none'.encode())
         text = done.stderr.decode()
-        self.assertEqual((done.returncode, done.stdout), (2, b'ok\n'), text)
+        self.assertEqual((done.returncode, done.stdout), (4, b'ok\n'), text)
         self.assertRegex(text, r'the system message with its template has 5\d\d tokens')
         self.assertIn('be brief', text)  # stays
 
