@@ -6,6 +6,7 @@
 
 #include "app/common/env.h"
 #include "app/common/file/paths.h"
+#include "app/common/strbuf.h"
 #include "engine/base/memory.h"
 
 #include <errno.h>
@@ -48,17 +49,36 @@ struct line {
     size_t number;
     config_remark_fn remark;
     void *ud;
+    struct bn_error last;   /* of the n_errors wrong lines; not shown, since it may be returned */
+    struct strbuf warnings; /* of lines behind it, each with a newline, to be shown after it */
+    size_t n_errors;
 };
 
-static void warn_line(const struct line *where, const char *text)
+/* Show the latest error and the warnings of the lines behind it. */
+static void show_last(struct line *where)
+{
+    where->remark(where->ud, CONFIG_ERROR, where->last.text);
+    for (char *at = where->warnings.ptr; where->warnings.n_bytes > 0 && *at;) {
+        char *end = at + strcspn(at, "\n");
+        *end = 0;
+        where->remark(where->ud, CONFIG_WARNING, at);
+        at = end + 1;
+    }
+    strbuf_cut(&where->warnings, 0);
+}
+
+static void warn_line(struct line *where, const char *text)
 {
     char sentence[440]; /* fits: path, number and text have at most 423 bytes */
     (void)snprintf(sentence, sizeof(sentence), "%.200s:%zu: %s", where->path, where->number, text);
-    where->remark(where->ud, CONFIG_WARNING, sentence);
+    if (where->n_errors > 0)
+        strbuf_addf(&where->warnings, "%s\n", sentence);
+    else
+        where->remark(where->ud, CONFIG_WARNING, sentence);
 }
 
 /* Warn that the line is ignored because of its name. */
-static void warn_unknown(const struct options *o, const struct line *where, const char *name)
+static void warn_unknown(const struct options *o, struct line *where, const char *name)
 {
     char text[200], near[OPTION_NEAR_BYTES];
     const bool is_near = options_near(o, bn_str_of(name), OPTION_IN_CONFIG, near);
@@ -68,8 +88,7 @@ static void warn_unknown(const struct options *o, const struct line *where, cons
 }
 
 /* Apply one line, which is changed. A blank line or a comment does nothing. */
-static bool apply_line(struct options *o, const struct line *where, char *text,
-                       struct bn_error *err)
+static bool apply_line(struct options *o, struct line *where, char *text, struct bn_error *err)
 {
     char *name = trim(text);
     if (!*name || *name == '#')
@@ -96,7 +115,7 @@ static bool apply_line(struct options *o, const struct line *where, char *text,
            bn_fail_prefix(err, "%s:%zu", where->path, where->number);
 }
 
-static bool check_and_apply(struct options *o, const struct line *where, struct bn_str text,
+static bool check_and_apply(struct options *o, struct line *where, struct bn_str text,
                             struct bn_error *err)
 {
     char line[LINE_BYTES];
@@ -115,25 +134,34 @@ bool config_apply(struct options *o, const char *path, struct bn_str text, confi
                   void *ud, struct bn_error *err)
 {
     struct line where = {.path = path, .remark = remark, .ud = ud};
-    struct bn_error last; /* of the n_errors wrong lines */
-    size_t n_errors = 0;
+    bool has_more = false; /* lines behind the last wrong one */
     for (size_t at = bn_str_bom_bytes(text); at < text.n_bytes;) {
         const char *end = memchr(text.ptr + at, '\n', text.n_bytes - at);
         const size_t n = (end ? (size_t)(end - text.ptr) : text.n_bytes) - at;
         struct bn_error line_err;
         where.number++;
         if (!check_and_apply(o, &where, (struct bn_str){text.ptr + at, n}, &line_err)) {
-            if (n_errors++ > 0)
-                remark(ud, CONFIG_ERROR, last.text);
-            last = line_err;
-            if (n_errors == CONFIG_MAX_ERRORS || last.code == BN_ENOMEM)
+            if (where.n_errors++ > 0)
+                show_last(&where);
+            where.last = line_err;
+            has_more = end && (size_t)(end + 1 - text.ptr) < text.n_bytes;
+            if (where.n_errors == CONFIG_MAX_ERRORS || line_err.code == BN_ENOMEM)
                 break;
         }
         at += n + 1;
     }
-    if (n_errors > 0)
-        *err = last;
-    return n_errors == 0;
+    if (where.warnings.n_bytes > 0) { /* they follow the error, so it cannot be the returned one */
+        show_last(&where);
+        (void)bn_fail(err, where.last.code, "%.200s has %zu wrong line%s", path, where.n_errors,
+                      where.n_errors == 1 ? "" : "s");
+    } else if (where.n_errors == CONFIG_MAX_ERRORS && has_more) {
+        show_last(&where);
+        (void)bn_fail(err, where.last.code, "%.200s: further lines were not read", path);
+    } else if (where.n_errors > 0) {
+        *err = where.last;
+    }
+    strbuf_finish(&where.warnings);
+    return where.n_errors == 0;
 }
 
 bool config_load(struct options *o, config_remark_fn remark, void *ud, struct bn_error *err)

@@ -14,7 +14,7 @@
 enum config_remark {
     CONFIG_WARNING, /* a line is ignored because its name is unknown, or a text without quotes has a
                        comment behind it */
-    CONFIG_ERROR,   /* a wrong line, if another one follows: config_apply returns the last one */
+    CONFIG_ERROR,   /* a wrong line; config_apply returns the last one if no remark follows it */
 };
 
 /* Receives a sentence about a line, which is valid during the call. */

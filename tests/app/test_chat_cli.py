@@ -58,7 +58,7 @@ class Chat(ChatCase):
             done = self.chat(*words)
             lines = done.stderr.decode().splitlines()
             self.assertEqual((done.returncode, len(lines)), (2, n_lines), lines)
-            self.assertIn(f"bitnet-chat: {path}:1: temp 'hot': expected", lines[n_lines - 2])
+            self.assertIn(f"bitnet-chat: {path}:1: temp 'hot': expected", lines[0])
             self.assertIn(f"bitnet-chat: {path}:3: wrap 'maybe': expected", lines[n_lines - 1])
 
     def test_an_error_about_the_model_names_where_its_path_is_from(self):

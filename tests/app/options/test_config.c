@@ -23,7 +23,8 @@ struct fixture {
     struct options *o;
     struct bn_error err;
     size_t n_warnings;
-    char warning[400]; /* the last one */
+    char warning[400];  /* the last one */
+    char remarks[4000]; /* all, each with a newline */
     size_t n_errors;
     char errors[4000]; /* those that config_apply has not returned, each with a newline */
 };
@@ -47,7 +48,8 @@ static int tear_down(void **state)
 static void keep_remark(void *ud, enum config_remark kind, const char *sentence)
 {
     struct fixture *f = ud;
-    const size_t n = strlen(f->errors);
+    const size_t n = strlen(f->errors), n_all = strlen(f->remarks);
+    (void)snprintf(f->remarks + n_all, sizeof(f->remarks) - n_all, "%s\n", sentence);
     if (kind == CONFIG_ERROR) {
         f->n_errors++;
         (void)snprintf(f->errors + n, sizeof(f->errors) - n, "%s\n", sentence);
@@ -60,7 +62,7 @@ static void keep_remark(void *ud, enum config_remark kind, const char *sentence)
 static bool apply_bytes(struct fixture *f, const char *text, size_t n_bytes)
 {
     f->n_warnings = f->n_errors = 0;
-    f->errors[0] = 0;
+    f->errors[0] = f->remarks[0] = 0;
     f->err = (struct bn_error){0};
     return config_apply(f->o, "file", (struct bn_str){text, n_bytes}, keep_remark, f, &f->err);
 }
@@ -179,10 +181,26 @@ static void all_wrong_lines_are_reported(void **state)
     assert_true(options_flag(f->o, "wrap"));
 }
 
+static void remarks_are_in_the_order_of_the_lines(void **state)
+{
+    struct fixture *f = *state;
+    assert_false(apply(f, "aa = 1\nno equals\nbb = 1\ncc = 1\nno equals\ndd = 1\n"));
+    assert_string_equal(f->remarks, "file:1: there is no option 'aa'\n"
+                                    "file:2: expected name = value\n"
+                                    "file:3: there is no option 'bb'\n"
+                                    "file:4: there is no option 'cc'\n"
+                                    "file:5: expected name = value\n"
+                                    "file:6: there is no option 'dd'\n");
+    assert_string_equal(f->err.text, "file has 2 wrong lines");
+}
+
 static void a_file_that_is_no_config_file_has_few_errors(void **state)
 {
     struct fixture *f = *state;
     assert_false(apply(f, "a\nb\nc\nd\ne\nf\ng\nh\ni\nj\nk\nl\n"));
+    assert_int_equal(f->n_errors, CONFIG_MAX_ERRORS);
+    assert_string_equal(f->err.text, "file: further lines were not read");
+    assert_false(apply(f, "a\nb\nc\nd\ne\nf\ng\nh\ni\nj\n"));
     assert_int_equal(f->n_errors, CONFIG_MAX_ERRORS - 1);
     assert_string_equal(f->err.text, "file:10: expected name = value");
 }
@@ -198,6 +216,7 @@ int main(void)
         TEST(a_text_that_loses_a_comment_is_a_warning),
         TEST(the_name_of_a_flag_may_begin_with_no),
         TEST(all_wrong_lines_are_reported),
+        TEST(remarks_are_in_the_order_of_the_lines),
         TEST(a_file_that_is_no_config_file_has_few_errors),
         TEST(an_unknown_name_is_a_warning_with_a_near_name),
         TEST(a_byte_order_mark_is_skipped_and_a_nul_refused),
