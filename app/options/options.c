@@ -50,8 +50,9 @@ static struct entry *find(const struct options *o, const char *name, size_t n_na
     return NULL;
 }
 
-/* Move `v` into the entry. It replaces the value, or is appended to a value of the same source if
- * the row repeats. A value of a stronger source stays. `v` is no longer owned by the caller. */
+/* Move `v` into the entry. It replaces the value. If the row repeats, it is appended to a value of
+ * the same source, and /set appends to a value of any source, as it says. A value of a stronger
+ * source stays. `v` is no longer owned by the caller. */
 static bool store(struct options *o, struct entry *e, struct option_value *v,
                   enum option_source source, struct bn_error *err)
 {
@@ -63,7 +64,7 @@ static bool store(struct options *o, struct entry *e, struct option_value *v,
         return true;
     }
     e->order = ++o->n_stored;
-    if (!e->row->repeats || source != to->source) {
+    if (!e->row->repeats || (source != to->source && source != OPTION_FROM_SET)) {
         option_value_finish(to);
         *to = *v;
         return true;
@@ -75,6 +76,7 @@ static bool store(struct options *o, struct entry *e, struct option_value *v,
     for (size_t k = 0; k < v->n_texts; k++)
         to->texts[to->n_texts++] = v->texts[k];
     v->n_texts = 0; /* `to` owns them now */
+    to->source = source;
     to->set = true;
     option_value_finish(v);
     return true;

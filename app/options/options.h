@@ -112,7 +112,8 @@ const char *const *options_words(const struct options *o, size_t *n_words);
 
 /* Set one value from text of any source, such as a config line or /set. '_' in the name counts as
  * '-'. A flag accepts on/off, true/false, yes/no, 1/0. "no-NAME" sets a flag to the opposite
- * (option_can_be_negated). A row that repeats adds the text to those of the same source. BN_EARG:
+ * (option_can_be_negated). A row that repeats adds the text to those of the same source; SET adds
+ * to those of any source. BN_EARG:
  * unknown name, bad value, or the option cannot be set from this source (SET requires
  * OPTION_BY_SET; CONFIG, ENV, MODEL, FAMILY: OPTION_IN_CONFIG; COMMAND: OPTION_ON_COMMAND). BN_EARG
  * changes nothing, and BN_ENOMEM neither, except that a value from MODEL or FAMILY may be set. If a

@@ -138,6 +138,10 @@ class Commands(ChatCase):
             self.assertIn(f'--{name} is an option of the command line, not a setting:\n{help_text}',
                           self.script(f'/set {name}'))
 
+    def test_set_adds_to_a_list_of_the_command_line(self):
+        text = self.script('/set stop three', '/set stop', words=['--stop', 'one', '--stop', 'two'])
+        self.assertIn('stop = "one","two","three" (set)', text.replace('", "', '","'))
+
     def test_set_system_refers_to_its_command(self):
         for line, code in (('/set system', 0), ('/set system be brief', 2)):
             text = self.script(line, code=code)
