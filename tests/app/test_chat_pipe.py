@@ -137,7 +137,7 @@ class Prompts(ChatCase):
         self.assertEqual(content('-f', path), content(stdin=text.encode()))
         for words, stdin in ((('-f', path, 'hi'), b''), (('-f', path), b'hi\n'), (('-f', path, '-f', other), b'')):
             self.assertTrue(content(*words, stdin=stdin).startswith('File p.txt:\n````\n'), words)
-        self.assertIn('empty prompt', self.refuses(2, '-f', blank))
+        self.assertIn('empty prompt', self.refuses(2, '-q', '-f', blank))  # -q: without the warning
 
 
 class Output(ChatCase):

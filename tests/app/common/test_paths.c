@@ -67,7 +67,7 @@ static void a_missing_home_is_an_error(void **state)
     assert_false(path_of(PATH_STATE, "history", path, &err));
     assert_string_equal(err.text, "neither XDG_STATE_HOME nor HOME is set");
     assert_int_equal(err.code, BN_EIO); /* there is no place for a file */
-    setenv("HOME", "rel", 1); /* the files would be below the working directory */
+    setenv("HOME", "rel", 1);           /* the files would be below the working directory */
     assert_false(path_of(PATH_STATE, "history", path, &err));
     assert_string_equal(err.text, "HOME is not an absolute path: 'rel'");
     path_expand_home("~/a", path);
