@@ -32,7 +32,8 @@ class Screens(ScreenCase):
     def test_saved_chats_are_listed_for_people(self):
         self.fake('fine')
         folder = os.path.join(self.home.name, '.local/share/bitnet-chat/sessions')
-        self.chat('-i', stdin=b'a question that is longer than its column in the table\nmore\n/save first\n/save other one\n')
+        question = b'a question that is longer than its column in the table'
+        self.chat('-i', stdin=question + b'\nmore\n/save first\n/save other one\n')
         with open(os.path.join(folder, 'damaged.json'), 'w', encoding='utf-8') as file:
             file.write('{')
         os.utime(os.path.join(folder, 'first.json'), (1700000000, 1700000000))
