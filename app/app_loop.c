@@ -100,11 +100,14 @@ static void on_terminal_signals(struct app *app, unsigned flags)
         app->ui.ops->resize(&app->ui);
 }
 
-static void on_signals(struct app *app)
+/* Handle all signals that have arrived. Returns whether there were any. */
+static bool on_signals(struct app *app)
 {
+    bool found = false;
     /* Again after a stop: a signal that ended it decides the exit code, before the painter reports
      * that it has no terminal. */
     for (unsigned flags; (flags = signals_fetch()) != 0;) {
+        found = true;
         if (flags & SIGNAL_TERMINATE)
             app_end_after_turn(app, EXIT_TERMINATED);
         if (flags & SIGNAL_HANGUP)
@@ -113,6 +116,7 @@ static void on_signals(struct app *app)
             on_interrupt(app);
         on_terminal_signals(app, flags);
     }
+    return found;
 }
 
 /* If a requested stop takes longer than ARM_SECONDS, the next Ctrl-C ends the program at once. */
@@ -293,9 +297,10 @@ static void wait_for_event(struct app *app)
     if (fds[0].revents)
         signals_drain(app->wake_read);
     /* Handle signals before keys, so that a Ctrl-C acts before keys pressed later. on_signals reads
-     * flags and not the pipe: a signal may have written its byte after poll() tested the pipe. */
-    on_signals(app);
-    if (wants_input && fds[1].revents)
+     * flags and not the pipe: a signal may have written its byte after poll() tested the pipe.
+     * After a signal, poll again before reading: while the process was stopped, its shell may have
+     * read the input, and a process in the background must not read. */
+    if (!on_signals(app) && wants_input && fds[1].revents)
         ops->input(&app->ui);
 }
 
@@ -355,7 +360,7 @@ static void finish_jobs(struct app *app)
 enum exit_code app_run(struct app *app)
 {
     while (!app->ends_now) {
-        on_signals(app);
+        (void)on_signals(app);
         on_worker_events(app);
         on_ui_events(app);
         watch_stop(app);
