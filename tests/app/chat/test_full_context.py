@@ -210,7 +210,7 @@ class FullTerminal(TerminalCase):
         self.fake('ok', n_ctx=400)
         for words in PAINTERS:
             terminal = self.ready('-s', 's' * 500, *words)
-            self.assertRegex(terminal.seen, rb'system\s+message(?s:.*)400;\s+/system\s+off\s+removes\s+it')
+            terminal.expect(rb'system\s+message(?s:.*)400;\s+/system\s+off\s+removes\s+it')
             self.says_in(terminal, b'one\r', rb'shorten\s+the\s+system\s+message')
             self.says_in(terminal, b'\x15/system off\r', b'removed')
             self.says_in(terminal, b'two\r', rb'\[\d+ tok')
