@@ -29,6 +29,7 @@ def walk(root):
     for folder, names, files in os.walk(root):
         names[:] = [n for n in names if n not in ('__pycache__', 'cases', 'seeds') and
                     (n == '.ci' or not n.startswith('.')) and
+                    not (folder == root and n.startswith('build')) and  # as .gitignore: build-ci/installed, too
                     not os.path.exists(os.path.join(folder, n, 'meson-private'))]
         for name in files:
             path = os.path.relpath(os.path.join(folder, name), root)

@@ -186,7 +186,8 @@ def failures(table):
 # Files of a tree with a package's own files, and whether they are checked with git and without it.
 WALKED = [('README.md', True, True), ('.ci/run', True, True), ('engine/a.c', True, True),
           ('tests/templates/cases/a.py', False, False), ('.pc/fix/engine/a.c', False, False),
-          ('engine/.pc/a.c', False, False), ('debian/README.md', True, False), ('notes.md', True, False)]
+          ('engine/.pc/a.c', False, False), ('debian/README.md', True, False), ('notes.md', True, False),
+          ('build-ci/installed/a.md', False, False)]
 
 
 def walk_failures():
