@@ -82,7 +82,7 @@ class KeyFuzz(TerminalCase):
         self.done = []
         self.interrupted = False
         self.terminal = self.open(*words, rows=rng.randint(1, 40), columns=rng.randint(1, 120),
-                                  folder=self.home.name)
+                                  folder=self.home.name, keeps_output=True)
         self.terminal.expect(b'2004h|>')
         self.n_start = self.resident()
 

@@ -26,9 +26,14 @@ PAINTERS = ([], ['--tui'])
 class Terminal:
     """The program on a pseudo-terminal. `seen` holds all that it wrote."""
 
-    def __init__(self, words, env, rows=24, columns=80, folder=None):
+    def __init__(self, words, env, rows=24, columns=80, folder=None, keeps_output=False):
+        """keeps_output: a key such as Ctrl-Z does not discard the output that was not read yet (NOFLSH)."""
         self.master, self.slave = pty.openpty()
         self.resize(rows, columns)
+        if keeps_output:
+            modes = termios.tcgetattr(self.slave)
+            modes[3] |= termios.NOFLSH
+            termios.tcsetattr(self.slave, termios.TCSANOW, modes)
         self.before = self.modes()
         self.seen = b''
         self.process = subprocess.Popen(
