@@ -89,9 +89,9 @@ struct question {
  * is not in the conversation. */
 bool chat_send(struct chat *c, const struct question *q, struct bn_error *err);
 /* Put what the user typed as a message back into the editor, and its files back into the list of
- * attachments. If it is not in the editor, the next message is another one, and the files are not
- * attached. Shows which files are attached again and which are not; a file that is in the list
- * already is not shown. Returns the result of ui_ops.edit. */
+ * attachments. Returns whether the text is in the editor. If it is not (see ui_ops.edit), the user
+ * sends another message next, so the files are not attached. Shows which files are attached again
+ * and which are not; a file that is in the list already is not shown. */
 bool chat_edit_again(struct chat *c, const struct exchange *e);
 /* Call this after undo or redo. Removes the files that chat_edit_again has attached for a message
  * that is part of the conversation again. */

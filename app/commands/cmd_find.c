@@ -56,7 +56,7 @@ static size_t add_row(struct search *s, size_t number, const char *who, struct b
     term_text_brief(rest, columns, &s->rows);
     strbuf_add_char(&s->rows, '\n');
     const bool is_cut = fit(rest, columns) < rest.n_bytes;
-    return begin + fit(rest, is_cut ? columns - 3 : columns); /* 3: "..." */
+    return begin + fit(rest, is_cut ? columns - 3 : columns); /* 3 columns for "..." */
 }
 
 static void search_text(struct search *s, size_t number, const char *who, struct bn_str text)

@@ -24,8 +24,8 @@ bool input_clean(const char *name, struct bn_str in, struct strbuf *out, size_t 
 /* Facts about a text that was read. */
 struct input_facts {
     size_t n_bytes;   /* as read, before input_clean */
-    const char *lack; /* for a warning: "is empty", or "has no text" if it has only blanks or a byte
-                         order mark; NULL: it has text */
+    const char *lack; /* NULL: the file has text. Otherwise the end of the warning "FILE ...":
+                         "is empty", or "has no text" (only blanks or a byte order mark) */
 };
 /* The facts about a text of n_bytes that input_clean has made `clean`. */
 struct input_facts input_facts_of(size_t n_bytes, struct bn_str clean);

@@ -95,8 +95,8 @@ struct ternary_gemm {
     unpack_rows_fn unpack;
     ternary_matmul_fn matmul;
     size_t call_tokens; /* tokens per call: a multiple of PACK_TOKENS, at most MATMUL_TOKENS */
-    /* rows per call; times call_tokens at most MATMUL_TOKENS * PANEL_ROWS (cpu_thread.acc);
-     * above PANEL_ROWS only if nothing is unpacked */
+    /* Rows per call. panel_rows * call_tokens is at most MATMUL_TOKENS * PANEL_ROWS, the size of
+     * cpu_thread.acc. More than PANEL_ROWS is allowed only if nothing is unpacked. */
     size_t panel_rows;
 };
 

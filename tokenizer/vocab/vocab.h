@@ -46,7 +46,7 @@ int vocab_byte_of_text(struct bn_str text);
 /* Copy `text` to `out` (text.n_bytes) with a space for each U+2581. Returns the length written. */
 size_t vocab_decode_spaces(struct bn_str text, char *out);
 /* Split a merge of a file at the first space after its first character, as docs/formats.md says.
- * Returns false if a half is missing or empty. */
+ * Returns false if there is no such space, or if nothing follows it. */
 bool vocab_split_merge(struct bn_str merge, struct bn_str *left, struct bn_str *right);
 
 struct bn_str vocab_text(const struct vocab *v, int32_t id); /* `id` must be in range */

@@ -66,10 +66,10 @@ struct answer_token {
 struct answer_prefill {
     size_t n_total;      /* tokens of the prompt that must be evaluated */
     double begun;        /* when the evaluation began */
-    size_t n_evaluated;  /* in whole micro-batches: these are in the KV cache */
-    double evaluated_at; /* when the last of them was; at first `begun` */
-    size_t n_done;       /* n_evaluated and a part of the micro-batch that runs, see bn_progress */
-    double done_at;      /* when this was reported */
+    size_t n_evaluated;  /* tokens of the complete micro-batches: they are in the KV cache */
+    double evaluated_at; /* when the last of these micro-batches ended; at first `begun` */
+    size_t n_done;       /* n_evaluated, and a share of the running micro-batch: see bn_progress */
+    double done_at;      /* when n_done was reported */
 };
 
 struct answer_sink {

@@ -11,8 +11,9 @@
  * the start of main, before a file is opened. `program` is the name in the message. */
 void mapped_file_watch(const char *program);
 
-/* Print the message. For a handler of SIGBUS that replaces the one of mapped_file_watch. It must
- * end the process then: the call returns only in the first thread. */
+/* Print the message. For a handler of SIGBUS that replaces the one of mapped_file_watch. If several
+ * threads call it, only the first call prints and returns; the others wait, so that the message is
+ * printed once. The handler of the first thread must then end the process. */
 void mapped_file_report(void);
 
 #endif

@@ -59,8 +59,9 @@ extern struct line_state line_state;
 void line_redisplay(void);
 
 /* Bind the keys that Readline lacks. Moving and deleting by one character treat a cluster
- * (term_text.h) as one character; keyboard macros and unbound keys only ring the bell. A control
- * sequence that is not bound, such as that of a function key, has no effect.
+ * (term_text.h) as one character. The keys of keyboard macros and single keys without a binding
+ * only ring the bell. A key that sends an escape sequence without a binding, such as a function
+ * key, does nothing.
  * `edit_elsewhere` is a Readline command for Ctrl-X Ctrl-E, which runs the user's own editor. */
 void line_keys_bind(int (*edit_elsewhere)(int count, int key));
 

@@ -81,7 +81,7 @@ static void many_times_agree_with_sorting(void **state)
     assert_non_null(times);
     for (size_t i = 0; i < N; i++) {
         x = x * 1103515245u + 12345u;
-        times[i] = pow(10, -6 + 7 * (double)(x >> 8) / (1 << 24)); /* 1 microsecond to 10 s */
+        times[i] = pow(10, -6 + 7 * (double)(x >> 8) / (1 << 24)); /* from 1 microsecond to 10 s */
         gap_times_add(&g, times[i]);
     }
     qsort(times, N, sizeof(*times), compare);

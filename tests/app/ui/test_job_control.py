@@ -31,6 +31,18 @@ class Jobs(TerminalCase):
     def run_in(self, terminal, line, until=SHELL):
         return self.says_in(terminal, line + '\r', until)
 
+    def shell_with_chat(self, words, keys=b''):
+        """
+        A shell with the chat in its foreground. The chat is at the prompt, or if keys are given, it has begun the
+        answer to them. Returns the terminal, and the length of its output before the chat.
+        """
+        terminal = self.shell()
+        start = len(terminal.seen)
+        self.run_in(terminal, self.command(*words), rb'loaded in')
+        if keys:
+            self.says_in(terminal, keys, rb'one')
+        return terminal, start
+
     def until_bash_says(self, terminal, report, start):
         """Let bash print prompts until it has reported this change of the job's state."""
         def reports():
@@ -79,9 +91,7 @@ class Jobs(TerminalCase):
     def test_a_chat_goes_on_in_the_foreground_after_the_background(self):
         for words in PAINTERS:
             self.fake('fine')
-            terminal = self.shell()
-            start = len(terminal.seen)
-            self.run_in(terminal, self.command(*words), rb'loaded in')
+            terminal, start = self.shell_with_chat(words)
             self.stop(terminal, b'half a line\x1a', start)
             self.goes_on(terminal)
 
@@ -89,10 +99,7 @@ class Jobs(TerminalCase):
         for words in PAINTERS:
             gate = self.gate()
             self.fake('one \x1dtwo', hold=gate)
-            terminal = self.shell()
-            start = len(terminal.seen)
-            self.run_in(terminal, self.command(*words), rb'loaded in')
-            self.says_in(terminal, b'go\r', rb'one')
+            terminal, start = self.shell_with_chat(words, b'go\r')
             self.stop(terminal, b'\x1a', start)
             self.write('gate', '')
             self.run_in(terminal, 'fg; echo status=$?', rb'two')
@@ -111,9 +118,7 @@ class Jobs(TerminalCase):
     def test_a_process_stopped_from_outside_leaves_the_terminal_to_the_shell(self):
         for words in PAINTERS:
             self.fake('fine')
-            terminal = self.shell()
-            start = len(terminal.seen)
-            self.run_in(terminal, self.command(*words), rb'loaded in')
+            terminal, start = self.shell_with_chat(words)
             self.stop_from_outside(terminal, start)
             start = len(terminal.seen)
             self.continue_in_background(terminal)
@@ -125,11 +130,7 @@ class Jobs(TerminalCase):
         for words in PAINTERS:
             self.fake('one \x1dtwo', hold=self.gate())
             for keys in (b'', b'go\r'):  # at the prompt, and during an answer
-                terminal = self.shell()
-                start = len(terminal.seen)
-                self.run_in(terminal, self.command(*words), rb'loaded in')
-                if keys:
-                    self.says_in(terminal, keys, rb'one')
+                terminal, start = self.shell_with_chat(words, keys)
                 self.says_in(terminal, b'\x1a', SHELL)
                 self.until_bash_says(terminal, b'Stopped', start)
                 self.ends(terminal, 'kill %1', b'Exit 143')
@@ -140,11 +141,7 @@ class Jobs(TerminalCase):
             self.fake('one \x1dtwo', hold=self.gate())
             for keys in (b'', b'go\r'):
                 for is_continued in (False, True):
-                    terminal = self.shell()
-                    start = len(terminal.seen)
-                    self.run_in(terminal, self.command(*words), rb'loaded in')
-                    if keys:
-                        self.says_in(terminal, keys, rb'one')
+                    terminal, start = self.shell_with_chat(words, keys)
                     self.stop_from_outside(terminal, start)
                     if is_continued:
                         self.continue_in_background(terminal)
@@ -153,9 +150,7 @@ class Jobs(TerminalCase):
     def test_a_fatal_signal_in_the_background_leaves_the_terminal_to_the_shell(self):
         for words in PAINTERS:
             self.fake('fine')
-            terminal = self.shell()
-            start = len(terminal.seen)
-            self.run_in(terminal, self.command(*words), rb'loaded in')
+            terminal, start = self.shell_with_chat(words)
             self.stop_from_outside(terminal, start)
             self.run_in(terminal, 'kill -USR1 %1')
             self.ends(terminal, 'bg', b'User defined signal 1')
@@ -163,9 +158,7 @@ class Jobs(TerminalCase):
     def test_a_signal_to_a_stopped_chat_restores_the_terminal_in_the_foreground(self):
         for words in PAINTERS:
             self.fake('fine')
-            terminal = self.shell()
-            start = len(terminal.seen)
-            self.run_in(terminal, self.command(*words), rb'loaded in')
+            terminal, start = self.shell_with_chat(words)
             os.kill(self.stop_from_outside(terminal, start), signal.SIGTERM)
             start = len(terminal.seen)
             self.run_in(terminal, 'fg; echo status=$?; stty -a', rb'status=143')

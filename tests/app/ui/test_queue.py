@@ -51,6 +51,15 @@ class QueueCase(TerminalCase):
         with open(self.home.name + '/.inputrc', 'w', encoding='utf-8') as file:
             file.write(text)
 
+    def has_recalled(self, terminal, edited, ups, recalled):
+        """The editor has the text `edited`. The key Up, pressed `ups` times, brings `recalled`. Then the chat ends."""
+        self.assertEqual(self.edited(terminal), edited)
+        terminal.send(b'\x1b[A' * ups)
+        self.assertEqual(self.edited(terminal), recalled)
+        terminal.send(b'\x03')
+        terminal.settle()
+        self.leave(terminal)
+
 
 class Queue(QueueCase):
     def test_lines_wait_for_the_answer_and_are_sent_in_order(self):
@@ -178,7 +187,7 @@ class Queue(QueueCase):
                 self.says_in(terminal, b'\x03', rb'(?s)not sent: one.*' + said)
                 self.assertNotIn(b'Up recalls', terminal.seen)
                 terminal.settle()
-                terminal.send(b'\x1b[B' * 9 + b'\x1b[A')  # the end of the input history, and Up
+                terminal.send(b'\x1b[B' * 9 + b'\x1b[A')  # Down to the end of the input history, then Up once
                 self.assertEqual(self.edited(terminal), newest)
                 terminal.send(b'\x03')
                 terminal.settle()
@@ -232,12 +241,7 @@ class Queue(QueueCase):
                 self.says_in(terminal, b'\x03', b'stopped')
                 terminal.settle()
                 self.assertIn(b'not sent: ' + recalled.encode(), terminal.seen)
-                self.assertEqual(self.edited(terminal), edited)
-                terminal.send(b'\x1b[A' * ups)
-                self.assertEqual(self.edited(terminal), recalled)
-                terminal.send(b'\x03')
-                terminal.settle()
-                self.leave(terminal)
+                self.has_recalled(terminal, edited, ups, recalled)
 
     def test_a_message_that_cannot_be_sent_returns_alone(self):
         self.use_copying_editor()
@@ -255,12 +259,7 @@ class Queue(QueueCase):
                 self.assertIn(b'not sent: ' + recalled[:10].encode(), terminal.seen)
                 self.assertEqual(b'edit the message below' in terminal.seen, edited == 'x' * 300)
                 self.assertEqual(self.messages(), ['go'])
-                self.assertEqual(self.edited(terminal), edited)
-                terminal.send(b'\x1b[A' * ups)
-                self.assertEqual(self.edited(terminal), recalled)
-                terminal.send(b'\x03')
-                terminal.settle()
-                self.leave(terminal)
+                self.has_recalled(terminal, edited, ups, recalled)
 
     def test_the_lines_follow_a_change_of_painter(self):
         terminal = self.waiting([], 'two', 'three')
