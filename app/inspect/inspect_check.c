@@ -101,12 +101,12 @@ static void report_gaps(const struct inspect *in)
         print_line(RESULT_WARNING, "gaps",
                    "unused room behind tensors: %zu, the first of %zu bytes behind '%.*s' (%s); "
                    "the types in the file may be wrong",
-                   g->n_gaps, g->gap_bytes, STR_ARG(g->gap_name), type_name(g, g->gap_name));
-    if (g->end_bytes > 0)
+                   g->n_gaps, g->gap.n_bytes, STR_ARG(g->gap.name), type_name(g, g->gap.name));
+    if (g->end.n_bytes > 0)
         print_line(RESULT_WARNING, "gaps",
                    "the file has %zu bytes behind the last tensor, '%.*s' (%s); they were added, "
                    "or the type of this tensor is wrong",
-                   g->end_bytes, STR_ARG(g->end_name), type_name(g, g->end_name));
+                   g->end.n_bytes, STR_ARG(g->end.name), type_name(g, g->end.name));
 }
 
 /* The model must be open. */

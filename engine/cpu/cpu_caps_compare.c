@@ -23,7 +23,7 @@
 #define N_LINES 3
 #define N_TOKENS 18 /* a pack of PACK_TOKENS, and two more */
 #define HEAD_DIM 68 /* whole registers of every width, and a tail with 256 and 512 bits */
-#define V_STRIDE 96 /* HEAD_DIM rounded up to 32 */
+#define V_STRIDE 96 /* HEAD_DIM rounded up to V_UNIT */
 #define N_Q 3
 #define N_TILE 3                /* tokens of an attn_tile */
 #define ROW_BYTES (N_TABLE * 4) /* of F32, the largest type */

@@ -20,7 +20,7 @@ bool kv_open(struct backend *b, size_t n_ctx, struct seq **out, struct bn_error 
     s->backend = b;
     s->n_ctx = n_ctx;
     s->rope_freq = b->rope_freq + (rope_is_long(b->model, n_ctx) ? hp->n_rot / 2 : 0);
-    const size_t n_blocks = n_ctx / KV_BLOCK + (n_ctx % KV_BLOCK != 0);
+    const size_t n_blocks = position_blocks(n_ctx);
     size_t n_bytes;
     const size_t n_layers = hp->n_attn_layers - b->shape.ring.n_layers;
     if (!size_mul(&s->layer_bytes, b->shape.kv_block_bytes, hp->n_kv_heads) ||
@@ -247,7 +247,7 @@ bool kv_save(struct seq *s, const struct bn_stream *out, struct bn_error *err)
 
 size_t kv_save_bytes(const struct seq *s)
 {
-    const size_t n_blocks = (s->length + KV_BLOCK - 1) / KV_BLOCK;
+    const size_t n_blocks = position_blocks(s->length);
     return n_blocks * s->block_bytes + s->recurrent.n_floats * sizeof(float) +
            ring_state_bytes(&s->ring, s->backend);
 }

@@ -276,7 +276,7 @@ static void set_layers(struct backend *b)
         to->router = pack_floats(b, &from->router, &floats);
         if (m->arch->experts)
             b->expert_bytes += expert_bytes(&to->gate_up) + expert_bytes(&to->down);
-        to->has_ring = b->shape.ring.n_blocks > 0 && from->traits.n_visible_keys > 0;
+        to->has_ring = layer_has_ring(&b->shape.ring, from);
         to->kv_index = to->has_ring ? n_rings++ : i - n_delta - n_rings;
         to->delta.index = n_delta;
         if (from->traits.is_delta_net) {

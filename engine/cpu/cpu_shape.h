@@ -12,16 +12,15 @@
 
 /* Sizes that follow from the model, in elements unless stated otherwise. */
 struct cpu_shape {
-    /* Here n_planes is 0 without matrices in R16. vocab_stride: of scratch.z */
-    struct pass_widths widths;
-    size_t ffn_rows;         /* rows of ffn per token: 1, or n_used_experts */
-    size_t q8_stride;        /* bytes of a quantised token, a multiple of 64 */
-    size_t block_stride;     /* most activation blocks in a row, for R16; else 0 */
-    size_t x_stride;         /* floats of a row that is not quantised; 0: all are quantised */
-    size_t k_bytes, v_bytes; /* bytes of a position block of one KV head, see cpu_kv.h */
-    size_t kv_block_bytes;   /* k_bytes + v_bytes + scales */
-    struct window_ring ring; /* zeros without rings, also with cfg->no_ring */
-    size_t n_slots;          /* slots for partial attention results, see scratch.attn_partials */
+    struct pass_widths widths; /* vocab_stride: of scratch.z */
+    size_t ffn_rows;           /* rows of ffn per token: 1, or n_used_experts */
+    size_t q8_stride;          /* bytes of a quantised token, a multiple of 64 */
+    size_t block_stride;       /* most activation blocks in a row, for R16; else 0 */
+    size_t x_stride;           /* floats of a row that is not quantised; 0: all are quantised */
+    size_t k_bytes, v_bytes;   /* bytes of a position block of one KV head, see cpu_kv.h */
+    size_t kv_block_bytes;     /* k_bytes + v_bytes + scales */
+    struct window_ring ring;   /* zeros without rings, also with cfg->no_ring */
+    size_t n_slots;            /* slots for partial attention results, see scratch.attn_partials */
     /* Blocks per row of the planned coarse plane; 0: none. Loading can still leave the plane out,
      * so a pass tests backend.coarse. */
     size_t n_coarse;

@@ -41,10 +41,8 @@ static bool set_kv_shape(struct cpu_shape *s, const struct hparams *hp, enum bn_
  * 16 tokens that are a multiple of 4096 bytes apart would share a set of the first-level cache. */
 static void set_block_shape(struct cpu_shape *s, const struct model *m)
 {
-    if (!pass_any_r16(m)) {
-        s->widths.n_planes = 0;
+    if (!pass_any_r16(m))
         return;
-    }
     s->q8_stride += LINE_BYTES;
     s->block_stride = size_round_up(s->widths.max_cols, R16_PAD_COLS) / MIN_BLOCK_COLS;
     s->x_stride = m->act_scheme == ACT_FLOAT ? size_round_up(s->widths.max_cols, ROW_UNIT) : 0;

@@ -58,7 +58,7 @@ static void multiply_pairs(struct backend *b, const struct cuda_matrix *matrix, 
                     &args);
     else
         cuda_launch(&b->device, KERNEL_experts_many,
-                    (struct cuda_grid){grid_blocks(n_groups, R16_THREADS / 32), hp->n_experts,
+                    (struct cuda_grid){grid_blocks(n_groups, R16_MANY_GROUPS), hp->n_experts,
                                        EXPERT_TILES, 0},
                     &args);
 }

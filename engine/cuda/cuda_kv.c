@@ -47,7 +47,7 @@ static bool fail_memory(struct backend *b, size_t n_ctx, size_t n_bytes, struct 
 bool cuda_kv_open(struct backend *b, size_t n_ctx, struct seq **out, struct bn_error *err)
 {
     struct cuda_driver *d = &b->device.driver;
-    const size_t n_blocks = n_ctx / KV_BLOCK + (n_ctx % KV_BLOCK != 0);
+    const size_t n_blocks = position_blocks(n_ctx);
     const size_t ring_blocks = window_ring_blocks(&b->shape.ring, n_ctx);
     const size_t ring_bytes = ring_blocks * b->shape.ring_kv.block_elems * sizeof(uint16_t);
     /* alignment of the recurrent states, if any */

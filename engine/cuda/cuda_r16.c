@@ -9,8 +9,6 @@
 #include "engine/cuda/cuda_state.h"
 #include "engine/layout/r16_pack.h"
 
-/* Row groups per thread block of r16_many, which has a warp for each. */
-#define MANY_GROUPS (R16_THREADS / 32)
 /* Most rows that several thread blocks share if each of them must read the whole row, for the norm
  * or for the scale of the row. More rows keep the device busy without that. */
 #define SHARED_ROWS 32
@@ -56,7 +54,7 @@ void cuda_groups_apply(struct backend *b, const float *x, const float *w, size_t
         cuda_launch(dev, KERNEL_r16_one, (struct cuda_grid){n_blocks, 1, 1, 0}, &args);
     else
         cuda_launch(dev, KERNEL_r16_many,
-                    (struct cuda_grid){grid_blocks(n_groups, MANY_GROUPS),
+                    (struct cuda_grid){grid_blocks(n_groups, R16_MANY_GROUPS),
                                        grid_blocks(n_tokens, R16_WARP_TOKENS), 1, 0},
                     &args);
 }

@@ -104,11 +104,11 @@ void cuda_kv_number(struct backend *b)
 {
     size_t n_rings = 0, n_caches = 0;
     for (size_t i = 0; i < b->model->hp.n_layers; i++) {
-        const struct layer_traits *traits = &b->model->layers[i].traits;
+        const struct layer *from = &b->model->layers[i];
         struct cuda_layer *l = &b->layers[i];
-        if (traits->is_delta_net) /* has no keys and values */
+        if (from->traits.is_delta_net) /* has no keys and values */
             continue;
-        l->has_ring = b->shape.ring.n_blocks > 0 && traits->n_visible_keys > 0;
+        l->has_ring = layer_has_ring(&b->shape.ring, from);
         l->kv_index = l->has_ring ? n_rings++ : n_caches++;
     }
 }

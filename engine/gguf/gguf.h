@@ -57,6 +57,12 @@ struct gguf_tensor {
     size_t n_bytes;
 };
 
+/* Unused bytes behind a tensor, at least as many as the alignment. n_bytes is 0 without any. */
+struct gguf_gap {
+    struct bn_str name; /* of the tensor */
+    size_t n_bytes;
+};
+
 struct gguf {
     const uint8_t *bytes; /* the file; of a split model its first part */
     size_t n_bytes;       /* of the file, or of all parts */
@@ -68,14 +74,9 @@ struct gguf {
     size_t n_kvs;
     struct gguf_tensor *tensors; /* (n_tensors) in file order, those of part 1 first */
     size_t n_tensors;
-    /* Tensors with unused bytes between them and the next one, at least as many as the alignment.
-     * Their types may be wrong. The first one and the number of these bytes. */
-    size_t n_gaps, gap_bytes;
-    struct bn_str gap_name;
-    /* Unused bytes behind the last tensor, at least as many as the alignment, and its name; 0 if
-     * there are none. Of a split model those of the first part that has some. */
-    size_t end_bytes;
-    struct bn_str end_name;
+    size_t n_gaps;       /* between two tensors; the type of the tensor before one may be wrong */
+    struct gguf_gap gap; /* the first of them */
+    struct gguf_gap end; /* behind the last tensor; of a split model, in the first part with one */
     /* indices sorted by name, which only gguf_query.c reads */
     uint32_t *kv_index, *tensor_index; /* (n_kvs), (n_tensors) */
 };

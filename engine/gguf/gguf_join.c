@@ -104,15 +104,11 @@ bool gguf_join(struct gguf *const *parts, size_t n_parts, struct bn_error *err)
         if (i == 0)
             continue;
         g->n_bytes += parts[i]->n_bytes; /* no overflow: all parts are mapped at once */
-        if (g->n_gaps == 0) {
-            g->gap_name = parts[i]->gap_name;
-            g->gap_bytes = parts[i]->gap_bytes;
-        }
+        if (g->n_gaps == 0)
+            g->gap = parts[i]->gap;
         g->n_gaps += parts[i]->n_gaps;
-        if (g->end_bytes == 0) {
-            g->end_name = parts[i]->end_name;
-            g->end_bytes = parts[i]->end_bytes;
-        }
+        if (g->end.n_bytes == 0)
+            g->end = parts[i]->end;
     }
     mem_free(g->tensors);
     mem_free(g->kv_index);

@@ -94,20 +94,17 @@ static enum tensor_type type_of(const struct placing *p, const struct gguf_tenso
     return tensor_type_decide(t->type_id, t->n_cols, t->n_rows, t->n_bytes, p->g->alignment);
 }
 
-/* `end` is the end of the tensor and its room, relative to the data section. */
-static void count_gap(const struct placing *p, const struct gguf_tensor *t, size_t n_unused,
-                      size_t end)
+/* Record unused bytes behind a tensor that needs `need` bytes. t->n_bytes is still its room. */
+static void record_gap(const struct placing *p, const struct gguf_tensor *t, size_t need)
 {
     struct gguf *g = p->g;
-    if (n_unused < g->alignment)
+    if (t->n_bytes < need || t->n_bytes - need < g->alignment)
         return;
-    if (end == p->n_data) {
-        g->end_name = t->name;
-        g->end_bytes = n_unused;
-    } else if (g->n_gaps++ == 0) {
-        g->gap_name = t->name;
-        g->gap_bytes = n_unused;
-    }
+    const struct gguf_gap gap = {t->name, t->n_bytes - need};
+    if (t->offset + t->n_bytes == p->n_data)
+        g->end = gap;
+    else if (g->n_gaps++ == 0)
+        g->gap = gap;
 }
 
 /* Decide the types, and replace n_bytes by the size that follows from the type. No tensor may begin
@@ -130,7 +127,7 @@ static bool find_sizes(const struct placing *p, struct bn_error *err)
                 STR_ARG(t->name), need, t->offset, p->n_data, p->g->n_bytes);
         if (t->type == TENSOR_OTHER)
             continue;
-        count_gap(p, t, t->n_bytes > need ? t->n_bytes - need : 0, t->offset + t->n_bytes);
+        record_gap(p, t, need);
         t->n_bytes = need;
     }
     return true;

@@ -4,6 +4,7 @@
 #include "engine/layout/pass_widths.h"
 
 #include "engine/base/size.h"
+#include "engine/layout/pass_matrix.h"
 
 static size_t planes_of(enum act_scheme scheme)
 {
@@ -38,6 +39,6 @@ struct pass_widths pass_widths_of(const struct model *m)
         .ffn_stride = size_round_up(hp->n_ff, ROW_UNIT),
         .vocab_stride = size_round_up(hp->n_vocab, ROW_UNIT),
         .v_stride = size_round_up(hp->head_dim, V_UNIT),
-        .n_planes = planes_of(m->act_scheme),
+        .n_planes = pass_any_r16(m) ? planes_of(m->act_scheme) : 0,
     };
 }

@@ -26,7 +26,8 @@ struct pass_widths {
     size_t ffn_stride;   /* act(gate) * up (n_ff) */
     size_t vocab_stride; /* logits */
     size_t v_stride;     /* a value in the KV cache: head_dim rounded up to V_UNIT */
-    size_t n_planes;     /* int8 planes of the inputs in R16: 1, or 2 for 16 bits; 0: floats */
+    size_t n_planes;     /* int8 planes of an input of R16: 1, or 2 for 16 bits. 0: inputs are
+                            floats, or no matrix is in R16 */
 };
 
 /* The loader's limits on models (MODEL_MAX_WIDTH and others) keep every member below 2^25. */

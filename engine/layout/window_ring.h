@@ -15,6 +15,7 @@
 #include "engine/layout/layout_units.h"
 #include "engine/model/model.h"
 
+#include <stdbool.h>
 #include <stddef.h>
 
 /* A ring has room for the window before a position and for a micro-batch after it, rounded up to
@@ -30,17 +31,29 @@ struct window_ring {
  * of the training context. n_ubatch: most tokens of a pass. */
 struct window_ring window_ring_of(const struct model *m, size_t n_ubatch);
 
+/* Position blocks that hold n positions. */
+static inline size_t position_blocks(size_t n)
+{
+    return n / KV_BLOCK + (n % KV_BLOCK != 0);
+}
+
+/* Whether this layer of a model with the rings `r` has one. */
+static inline bool layer_has_ring(const struct window_ring *r, const struct layer *l)
+{
+    return r->n_blocks > 0 && l->traits.n_visible_keys > 0;
+}
+
 /* Places in the ring of a sequence of n_ctx positions; 0 without rings. */
 static inline size_t window_ring_blocks(const struct window_ring *r, size_t n_ctx)
 {
-    return size_min(r->n_blocks, n_ctx / KV_BLOCK + (n_ctx % KV_BLOCK != 0));
+    return size_min(r->n_blocks, position_blocks(n_ctx));
 }
 
 /* Places in a saved state, which has only the window before its length: position block i is in
  * place i % n. */
 static inline size_t window_state_blocks(const struct window_ring *r)
 {
-    return (r->n_before + KV_BLOCK - 1) / KV_BLOCK;
+    return position_blocks(r->n_before);
 }
 
 /* The first position in the window of the token at position `length`, which follows `length`

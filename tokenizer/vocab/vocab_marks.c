@@ -147,7 +147,7 @@ static bool is_in(const char *const *texts, size_t n_texts, struct bn_str text)
 static int32_t type_of_text(const struct finder *f, int32_t id)
 {
     const struct bn_str text = f->s->tokens[id];
-    const bool has_bars = text.n_bytes >= 5 && memcmp(text.ptr, "<|", 2) == 0 &&
+    const bool has_bars = text.n_bytes >= 5 && bn_str_starts(text, bn_str_of("<|")) &&
                           memcmp(text.ptr + text.n_bytes - 2, "|>", 2) == 0;
     const bool is_byte_level = bn_str_is(f->s->model, "gpt2");
     if (!is_byte_level && vocab_byte_of_text(text) >= 0)
@@ -165,11 +165,11 @@ static int32_t type_of_text(const struct finder *f, int32_t id)
 /* Without types the special tokens of the template would be read as ordinary text. */
 static void repair_missing_types(struct finder *f)
 {
-    const bool is_allowed = bn_repair_allowed(f->no_repair, "token-type");
-    size_t n_special = 0;
     if (f->s->has_types)
         return;
-    for (size_t i = 0; is_allowed && i < f->s->n_tokens; i++) {
+    const size_t n = bn_repair_allowed(f->no_repair, "token-type") ? f->s->n_tokens : 0;
+    size_t n_special = 0;
+    for (size_t i = 0; i < n; i++) {
         f->s->types[i] = type_of_text(f, (int32_t)i);
         n_special += f->s->types[i] != TOKEN_NORMAL && f->s->types[i] != TOKEN_BYTE;
     }

@@ -336,9 +336,9 @@ static void gap_is(uint32_t type, size_t n_cols, size_t n_rows, size_t b_offset,
     raw_data(&r, b_offset + 32);
     struct gguf *g = raw_parsed(&r);
     assert_int_equal(g->n_gaps, n_unused > 0);
-    assert_int_equal(g->gap_bytes, n_unused);
-    assert_int_equal(bn_str_is(g->gap_name, "a"), n_unused > 0);
-    assert_int_equal(g->end_bytes, 0);
+    assert_int_equal(g->gap.n_bytes, n_unused);
+    assert_int_equal(bn_str_is(g->gap.name, "a"), n_unused > 0);
+    assert_int_equal(g->end.n_bytes, 0);
     gguf_close(g);
 }
 
@@ -351,8 +351,8 @@ static void end_is(size_t n_unused, size_t counted)
     raw_data(&r, 32 + n_unused);
     struct gguf *g = raw_parsed(&r);
     assert_int_equal(g->n_gaps, 0);
-    assert_int_equal(g->end_bytes, counted);
-    assert_int_equal(bn_str_is(g->end_name, "a"), counted > 0);
+    assert_int_equal(g->end.n_bytes, counted);
+    assert_int_equal(bn_str_is(g->end.name, "a"), counted > 0);
     gguf_close(g);
 }
 

@@ -167,9 +167,9 @@ static void gaps_of_all_parts_are_counted(void **state)
         fail_msg("%s", err.text);
     const struct gguf *g = bn_file_gguf(file);
     assert_int_equal(g->n_gaps, 2);
-    assert_int_equal(g->gap_bytes, 116);
-    assert_true(bn_str_is(g->gap_name, "first"));
-    assert_int_equal(g->end_bytes, 0);
+    assert_int_equal(g->gap.n_bytes, 116);
+    assert_true(bn_str_is(g->gap.name, "first"));
+    assert_int_equal(g->end.n_bytes, 0);
     bn_file_close(file);
     p.next[2] = NULL;
     p.n_tensors = 4;
@@ -177,8 +177,8 @@ static void gaps_of_all_parts_are_counted(void **state)
     assert_true(bn_file_open(path_of(good.name[0]), &file, &err));
     g = bn_file_gguf(file);
     assert_int_equal(g->n_gaps, 1);
-    assert_int_equal(g->end_bytes, 52);
-    assert_true(bn_str_is(g->end_name, "second"));
+    assert_int_equal(g->end.n_bytes, 52);
+    assert_true(bn_str_is(g->end.name, "second"));
     bn_file_close(file);
 }
 

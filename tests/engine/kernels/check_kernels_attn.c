@@ -47,7 +47,7 @@ static size_t bad_position(struct check *c, size_t n_seen)
 static struct cache f16_cache(struct check *c, size_t head_dim, size_t n_seen, enum pattern p,
                               float *q, size_t n_q)
 {
-    const size_t v_stride = size_round_up(head_dim, 32), n_k = head_dim * KV_BLOCK;
+    const size_t v_stride = size_round_up(head_dim, V_UNIT), n_k = head_dim * KV_BLOCK;
     uint16_t *k = guard_alloc(n_k * sizeof *k), *v = guard_alloc(KV_BLOCK * v_stride * sizeof *v);
     fill_f16(&c->rng, rng_next(&c->rng) & 1 ? p : PATTERN_MIXED, k, n_k);
     fill_f16(&c->rng, rng_next(&c->rng) & 1 ? p : PATTERN_PLAIN, v, KV_BLOCK * v_stride);
@@ -76,7 +76,7 @@ static struct cache q8_cache(struct check *c, size_t head_dim, size_t n_seen, fl
 {
     const enum bytes kind = rng_below(&c->rng, 4) ? BYTES_ANY : rng_below(&c->rng, N_BYTES);
     const size_t k_bytes = size_round_up(head_dim, ATTN_QUAD) * KV_BLOCK;
-    const size_t v_bytes = size_round_up(head_dim, 32) * KV_BLOCK;
+    const size_t v_bytes = size_round_up(head_dim, V_UNIT) * KV_BLOCK;
     int8_t *k = guard_alloc(k_bytes), *v = guard_alloc(v_bytes);
     float *scales = guard_alloc(2 * KV_BLOCK * sizeof *scales);
     fill_bytes(c, kind, k, k_bytes);
@@ -120,7 +120,7 @@ static void block_of(struct check *c, enum cache_type type, size_t head_dim, siz
                            .ahead = cache.k,
                            .n_q = n_q,
                            .head_dim = head_dim,
-                           .v_stride = size_round_up(head_dim, 32),
+                           .v_stride = size_round_up(head_dim, V_UNIT),
                            .first_seen = rng_next(&c->rng) & 1 ? rng_below(&c->rng, n_seen) : 0,
                            .n_seen = n_seen};
     if (type == CACHE_F16) /* values before the window are not read */

@@ -18,6 +18,8 @@
 #define R16_THREADS 128    /* r16_one: two row groups; r16_many: one for each warp */
 /* Row groups per thread block of r16_float and experts_float, with a thread for each row. */
 #define R16_FLOAT_GROUPS (R16_THREADS / R16_ROWS)
+/* Row groups per thread block of r16_many and experts_many, with a warp for each. */
+#define R16_MANY_GROUPS (R16_THREADS / 32)
 #define R16_WARP_TOKENS 16 /* tokens of a warp of r16_many: two mma tiles of 8 */
 #define SPAN_TILE 64       /* spans whose sums are in shared memory */
 #define SPAN_LINES 8       /* most lines in a span: those of 128 columns */
