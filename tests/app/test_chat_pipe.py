@@ -346,6 +346,11 @@ class Lines(ChatCase):
             os.unlink(session)
         self.says('--lines', '-p', f'see @{path}\r\nnow', '--session', session, stdin=b'')
         self.assertEqual(self.saved(session)[0]['content'], f'see @{path}\nnow')
+        self.fake('one')
+        self.assertEqual(self.says('--lines', '-p', ' ', stdin=b'a\n'), b'one\n')
+        done = self.chat('-c', '256', '--lines', '-p', 'x' * 400, stdin=b'a\n')
+        self.assertEqual(done.returncode, 4)
+        self.assertNotIn(b'line 0', done.stderr)
 
     def test_an_at_path_in_the_prompt_is_text_and_the_help_says_so(self):
         path, session = self.write('notes.txt', b'notes'), self.path('at.json')
@@ -356,11 +361,6 @@ class Lines(ChatCase):
             self.says('-q', '--session', session, *words, stdin=b'')
             self.assertEqual(self.saved(session)[0]['content'], sent)
         self.assertIn(b'@path in it is text: see -f\n', self.says('--help'))
-        self.fake('one')
-        self.assertEqual(self.says('--lines', '-p', ' ', stdin=b'a\n'), b'one\n')
-        done = self.chat('-c', '256', '--lines', '-p', 'x' * 400, stdin=b'a\n')
-        self.assertEqual(done.returncode, 4)
-        self.assertNotIn(b'line 0', done.stderr)
 
     def test_a_bad_line_fails_alone(self):
         self.fake('one')

@@ -21,6 +21,7 @@ TURNS, SEED = (int(x) for x in (sys.argv[3:] + ['25', '1'][len(sys.argv[3:]):]))
 del sys.argv[3:]
 
 from support.chat_case import ChatCase  # noqa: E402  (it reads the command line)
+from support.idle import children_of  # noqa: E402
 from support.program_case import PROGRAM, main  # noqa: E402
 from support.terminal_screen import Screen  # noqa: E402
 
@@ -127,9 +128,7 @@ class Soak(ChatCase):
             return json.load(file)
 
     def memory(self):
-        shell = self.screen.tmux('display-message', '-p', '#{pane_pid}').strip()
-        pid = subprocess.run(['ps', '-o', 'pid=', '--ppid', shell], stdout=subprocess.PIPE,
-                             check=True).stdout.decode().split()[0]
+        pid = children_of(self.screen.shell)[0]
         with open(f'/proc/{pid}/status', encoding='utf-8') as file:
             return int(re.search(r'RssAnon:\s+(\d+) kB', file.read())[1]) << 10
 

@@ -3,7 +3,6 @@
 test_chat_batch.py CHAT MAKE_MODEL: many prompts at once (--batch), with the engine and a tiny generated model.
 """
 import json
-import os
 import re
 import select
 import shutil
@@ -14,6 +13,7 @@ import time
 import unittest
 
 from support.chat_case import ChatCase
+from support.idle import CPU_TICKS, cpu_ticks
 from support.program_case import PROGRAM, main
 
 
@@ -175,19 +175,14 @@ class Batch(ChatCase):
         process.stdin.write(b'one\n')
         self.assertEqual(json.loads(process.stdout.readline())['line'], 1)
         before = -1
-        while before != (before := self.cpu_seconds(process.pid)):
+        while before != (before := cpu_ticks(process.pid)):
             time.sleep(0.3)  # waiting threads spin for some time
         process.send_signal(signal.SIGWINCH)
         time.sleep(1)
-        self.assertLess(self.cpu_seconds(process.pid) - before, 0.05)
+        self.assertLess((cpu_ticks(process.pid) - before) / CPU_TICKS, 0.05)
         out, err = process.communicate(b'two\n', timeout=20)
         self.assertEqual((process.returncode, err), (0, b''))
         self.assertEqual(json.loads(out)['line'], 2)
-
-    def cpu_seconds(self, pid):
-        with open(f'/proc/{pid}/stat', encoding='utf-8') as file:
-            user, system = file.read().rsplit(')', 1)[1].split()[11:13]
-        return (int(user) + int(system)) / os.sysconf('SC_CLK_TCK')
 
     VARIES = ('reused_tokens', 'evaluated_tokens', 'prefill_s',
               'decode_s', 'prefill_tokens_per_s', 'decode_tokens_per_s', 'first_token_s',

@@ -6,10 +6,12 @@ is waiting for something else. A process that waits for a processor does not sle
 sleep for 40 ms, and for 300 ms after a change of the window's size, so it must stay asleep for longer than that.
 """
 import fcntl
+import os
 import struct
 import termios
 import time
 
+CPU_TICKS = os.sysconf('SC_CLK_TCK')  # in a second
 QUIET_SECONDS = 0.1
 QUIET_AFTER_RESIZE_SECONDS = 0.4
 
@@ -18,6 +20,17 @@ def stat_of(pid):
     """The fields of /proc/PID/stat from the state of the main thread on."""
     with open(f'/proc/{pid}/stat', encoding='utf-8') as file:
         return file.read().rsplit(') ', 1)[1].split()
+
+
+def cpu_ticks(pid):
+    """The processor time of the process, an integer: 1 % of a few seconds is a few ticks."""
+    return sum(map(int, stat_of(pid)[11:13]))
+
+
+def children_of(pid):
+    """The processes that the main thread of this process has started."""
+    with open(f'/proc/{pid}/task/{pid}/children', encoding='ascii') as file:
+        return [int(child) for child in file.read().split()]
 
 
 def sleeps(pid):

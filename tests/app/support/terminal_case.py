@@ -13,13 +13,12 @@ import termios
 import time
 
 from support.chat_case import ChatCase
-from support.idle import has_no_input, sleeps, stat_of, wait_until_quiet
+from support.idle import CPU_TICKS, cpu_ticks, has_no_input, sleeps, wait_until_quiet
 from support.program_case import PROGRAM
 
 PASTE_ON, PASTE_OFF = b'\x1b[?2004h', b'\x1b[?2004l'  # bracketed paste
 ENTER, LEAVE = b'\x1b[?1049h', b'\x1b[?1049l'  # the alternate screen
 PROMPT = rb'>>> '
-CPU_TICKS = os.sysconf('SC_CLK_TCK')  # in a second
 PAINTERS = ([], ['--tui'])
 
 
@@ -73,17 +72,13 @@ class Terminal:
 
     def cpu_seconds(self):
         """Processor time of the program. Unlike elapsed time, it depends little on the load of the machine."""
-        return self.cpu_ticks() / CPU_TICKS
-
-    def cpu_ticks(self):
-        """The same as an integer, for a comparison with a few ticks."""
-        return sum(map(int, stat_of(self.process.pid)[11:13]))
+        return cpu_ticks(self.process.pid) / CPU_TICKS
 
     def percent_of_cpu(self, seconds):
         """The load of one processor by the program during this time, in whole percent, rounded up."""
-        before = self.cpu_ticks()
+        before = cpu_ticks(self.process.pid)
         time.sleep(seconds)
-        return -(-100 * (self.cpu_ticks() - before) // (seconds * CPU_TICKS))
+        return -(-100 * (cpu_ticks(self.process.pid) - before) // (seconds * CPU_TICKS))
 
     def modes(self):
         return termios.tcgetattr(self.slave)

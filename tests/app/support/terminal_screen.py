@@ -10,7 +10,8 @@ import signal
 import subprocess
 import time
 
-from support.idle import QUIET_AFTER_RESIZE_SECONDS, QUIET_SECONDS, has_no_input, sleeps, wait_until_quiet
+from support.idle import (QUIET_AFTER_RESIZE_SECONDS, QUIET_SECONDS, children_of, has_no_input, sleeps,
+                          wait_until_quiet)
 
 
 class Screen:
@@ -51,9 +52,7 @@ class Screen:
             is_read = has_no_input(terminal)
         finally:
             os.close(terminal)
-        with open(f'/proc/{self.shell}/task/{self.shell}/children', encoding='utf-8') as file:
-            programs = file.read().split()
-        return is_told and is_read and all(map(sleeps, [self.server, *programs]))
+        return is_told and is_read and all(map(sleeps, [self.server, *children_of(self.shell)]))
 
     def expect(self, pattern, seconds=30, args=()):
         deadline = time.monotonic() + seconds

@@ -10,6 +10,7 @@ import shutil
 import signal
 import sys
 
+from support.idle import children_of
 from support.program_case import PROGRAM, main
 from support.terminal_case import PAINTERS, PROMPT, Terminal, TerminalCase
 
@@ -64,9 +65,7 @@ class Jobs(TerminalCase):
 
     def stop_from_outside(self, terminal, start):
         """Stop the chat, which runs in the foreground, by a signal that it cannot handle. Return its process."""
-        shell = terminal.process.pid
-        with open(f'/proc/{shell}/task/{shell}/children', encoding='ascii') as file:
-            chat = int(file.read())
+        [chat] = children_of(terminal.process.pid)
         os.kill(chat, signal.SIGSTOP)
         terminal.expect(rb'Stopped', start=start)
         terminal.expect(SHELL, start=terminal.seen.rindex(b'Stopped'))

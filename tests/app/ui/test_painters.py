@@ -10,7 +10,7 @@ import signal
 import time
 import unittest
 
-from support.idle import stat_of
+from support.idle import children_of, stat_of
 from support.program_case import PROGRAM, main
 from support.terminal_screen import Screen
 from support.terminal_case import TerminalCase
@@ -276,7 +276,7 @@ class Changes(PainterCase):
     def test_a_process_stopped_from_outside_repeats_nothing(self):
         self.fake(' '.join(WORDS), token_ms=4)
         screen = self.screen(60, 30, '--private')
-        [pid] = [int(p) for p in os.listdir('/proc') if p.isdigit() and self.runs_here(p)]
+        [pid] = children_of(screen.shell)
         for expected in (r'>>>$', r'w030x', r'(?s)w119x.*>>>$'):
             screen.expect(expected)
             os.kill(pid, signal.SIGSTOP)
@@ -290,14 +290,6 @@ class Changes(PainterCase):
         text = screen.text('-J', '-S', '-500')
         self.each_word_once(text)
         self.assertEqual(text.count('>>>'), 2, text)
-
-    def runs_here(self, pid):
-        try:
-            with open(f'/proc/{pid}/environ', 'rb') as file:
-                here = b'HOME=' + self.home.name.encode() + b'\0' in file.read()
-            return here and os.path.samefile(f'/proc/{pid}/exe', PROGRAM)
-        except OSError:
-            return False
 
     def test_a_signal_while_the_last_snapshot_is_written_is_the_exit_code(self):
         for number, code in ((signal.SIGTERM, 143), (signal.SIGHUP, 129), (signal.SIGINT, 0)):
