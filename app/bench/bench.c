@@ -11,6 +11,8 @@
 #include "engine/base/memory.h"
 #include "engine/base/size.h"
 
+#include <string.h>
+
 static enum exit_code print_help(const struct options *o)
 {
     printf(
@@ -206,12 +208,12 @@ static enum exit_code measure_scaling(const struct options *o, const char *path)
 static bool check_modes(const struct options *o, struct bn_error *err)
 {
     static const char *const others[] = {"profile", "explain", "baseline", "tokenizer"};
-    const bool scales = options_flag(o, "scaling");
-    const size_t n_others = scales ? 4 : options_flag(o, "tokenizer") ? 3 : 0;
-    for (size_t i = 0; i < n_others; i++)
-        if (options_given_on(o, others[i]))
-            return bn_fail(err, BN_EARG, "--%s and --%s cannot be used together", others[i],
-                           scales ? "scaling" : "tokenizer");
+    const char *const mode = options_flag(o, "scaling")     ? "scaling"
+                             : options_flag(o, "tokenizer") ? "tokenizer"
+                                                            : NULL;
+    for (size_t i = 0; mode && i < sizeof(others) / sizeof(others[0]); i++)
+        if (strcmp(others[i], mode) != 0 && options_given_on(o, others[i]))
+            return bn_fail(err, BN_EARG, "--%s and --%s cannot be used together", others[i], mode);
     return true;
 }
 

@@ -62,9 +62,24 @@ static size_t n_read(const struct chat *c)
     return is_reading ? turn->n_prompt - turn->prefill.n_total + turn->prefill.n_done : 0;
 }
 
+enum status_state chat_state(const struct chat *c)
+{
+    switch (c->phase) {
+    case CHAT_IDLE:
+        return STATUS_READY;
+    case CHAT_PREFILL:
+        return c->turn.is_stopping ? STATUS_STOPPING : STATUS_READING;
+    case CHAT_GENERATING:
+        return c->turn.is_stopping ? STATUS_STOPPING : STATUS_GENERATING;
+    default: /* CHAT_LOADING, CHAT_BROKEN */
+        return STATUS_LOADING;
+    }
+}
+
 void chat_status(const struct chat *c, struct status *out)
 {
     const struct turn *turn = &c->turn;
+    out->state = chat_state(c);
     out->n_ctx = chat_n_ctx(c);
     /* If there are more tokens than the context has room for, the next message drops turns. */
     const size_t n_used = size_max(c->n_used, n_read(c));
@@ -75,21 +90,17 @@ void chat_status(const struct chat *c, struct status *out)
     switch (c->phase) {
     case CHAT_LOADING:
     case CHAT_BROKEN:
-        out->state = STATUS_LOADING;
         out->n_done = c->n_loaded;
         out->n_total = c->n_to_load;
         break;
     case CHAT_IDLE:
-        out->state = STATUS_READY;
         break;
     case CHAT_PREFILL:
-        out->state = turn->is_stopping ? STATUS_STOPPING : STATUS_READING;
         out->n_done = turn->prefill.n_done;
         out->n_total = turn->prefill.n_total;
         out->seconds_left = turn_seconds_left(turn, clock_seconds());
         break;
     case CHAT_GENERATING:
-        out->state = turn->is_stopping ? STATUS_STOPPING : STATUS_GENERATING;
         out->n_done = turn->n_tokens;
         out->rate = live_rate(c);
         break;

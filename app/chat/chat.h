@@ -138,6 +138,8 @@ size_t chat_next_drop(const struct chat *c);
 /* After chat_update_n_used: show chat_next_drop, unless it is 0. Does nothing in a script, which
  * learns it when the message is sent. */
 void chat_show_next_drop(struct chat *c);
+/* The state that the status row shows. */
+enum status_state chat_state(const struct chat *c);
 /* Set state and numbers of the status row. Does not change the texts of `out`, and changes
  * seconds_left only while a prompt is evaluated. */
 void chat_status(const struct chat *c, struct status *out);

@@ -49,8 +49,8 @@ struct line {
     size_t number;
     config_remark_fn remark;
     void *ud;
-    struct bn_error last;   /* of the n_errors wrong lines; not shown, since it may be returned */
-    struct strbuf warnings; /* of lines behind it, each with a newline, to be shown after it */
+    struct bn_error last; /* the latest of n_errors; not shown yet, as config_apply may return it */
+    struct strbuf warnings; /* of the lines after that error, one a line; shown after the error */
     size_t n_errors;
 };
 
@@ -134,27 +134,26 @@ bool config_apply(struct options *o, const char *path, struct bn_str text, confi
                   void *ud, struct bn_error *err)
 {
     struct line where = {.path = path, .remark = remark, .ud = ud};
-    bool has_more = false; /* lines behind the last wrong one */
-    for (size_t at = bn_str_bom_bytes(text); at < text.n_bytes;) {
-        const char *end = memchr(text.ptr + at, '\n', text.n_bytes - at);
-        const size_t n = (end ? (size_t)(end - text.ptr) : text.n_bytes) - at;
+    size_t at = bn_str_bom_bytes(text);
+    while (at < text.n_bytes) {
+        const char *begin = text.ptr + at, *end = memchr(begin, '\n', text.n_bytes - at);
+        const size_t n = end ? (size_t)(end - begin) : text.n_bytes - at;
         struct bn_error line_err;
+        at += n + 1;
         where.number++;
-        if (!check_and_apply(o, &where, (struct bn_str){text.ptr + at, n}, &line_err)) {
+        if (!check_and_apply(o, &where, (struct bn_str){begin, n}, &line_err)) {
             if (where.n_errors++ > 0)
                 show_last(&where);
             where.last = line_err;
-            has_more = end && (size_t)(end + 1 - text.ptr) < text.n_bytes;
             if (where.n_errors == CONFIG_MAX_ERRORS || line_err.code == BN_ENOMEM)
                 break;
         }
-        at += n + 1;
     }
     if (where.warnings.n_bytes > 0) { /* they follow the error, so it cannot be the returned one */
         show_last(&where);
         (void)bn_fail(err, where.last.code, "%.200s has %zu wrong line%s", path, where.n_errors,
                       where.n_errors == 1 ? "" : "s");
-    } else if (where.n_errors == CONFIG_MAX_ERRORS && has_more) {
+    } else if (where.n_errors == CONFIG_MAX_ERRORS && at < text.n_bytes) {
         show_last(&where);
         (void)bn_fail(err, where.last.code, "%.200s: further lines were not read", path);
     } else if (where.n_errors > 0) {

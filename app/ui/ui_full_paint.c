@@ -249,16 +249,14 @@ static bool mark_place(struct bn_str part, size_t at, struct strbuf *text, struc
     return true;
 }
 
-/* Mark the match that is shown in `looks`, those of `text`, which ends with `part`, row `row` of
- * the transcript. False: it is not in this row, or out of memory. */
-static bool mark_match(const struct full_ui *u, size_t row, struct bn_str part, struct strbuf *text,
-                       struct strbuf *looks)
+/* Mark the part of `hit` that is in row `row` of the transcript in `looks`, those of `text`, which
+ * ends with the row's `part` of the line. False: it is not in this row, or out of memory. */
+static bool mark_match(const struct full_ui *u, const struct full_hit *hit, size_t row,
+                       struct bn_str part, struct strbuf *text, struct strbuf *looks)
 {
-    const struct full_hit *hit = u->find.n > 0 ? &u->find.hits[u->find.at] : NULL;
-    const size_t i = scroll_line_of(&u->text, row);
-    if (!hit || hit->begin.line != i || looks->failed)
+    if (looks->failed)
         return false;
-    const size_t at = (size_t)(part.ptr - strbuf_text(&u->text.lines[i].text));
+    const size_t at = (size_t)(part.ptr - strbuf_text(&u->text.lines[hit->begin.line].text));
     if (hit->begin.byte == hit->end)
         return scroll_row_of(&u->text, hit->begin) == row &&
                mark_place(part, hit->end - size_min(at, hit->end), text, looks);
@@ -279,6 +277,12 @@ static void paint_text_row(struct full_ui *u, size_t y, size_t row)
     const struct bn_str part = scroll_row(&u->text, row);
     const char *part_looks = scroll_row_looks(line, part);
     const enum screen_look look = look_of(line->look);
+    const struct full_hit *hit = u->find.n > 0 ? &u->find.hits[u->find.at] : NULL;
+    const bool may_have_hit = hit && hit->begin.line == i;
+    if (n_indent == 0 && !may_have_hit) {
+        curses_set_row(u->screen, y, look, part, part_looks);
+        return;
+    }
     struct strbuf text = {0}, looks = {0};
     for (size_t k = 0; k < n_indent; k++) {
         strbuf_add_char(&text, ' ');
@@ -287,7 +291,7 @@ static void paint_text_row(struct full_ui *u, size_t y, size_t row)
     strbuf_add_str(&text, part);
     for (size_t k = 0; k < part.n_bytes; k++)
         strbuf_add_char(&looks, part_looks ? part_looks[k] : (char)text_looks[look]);
-    const bool is_marked = mark_match(u, row, part, &text, &looks);
+    const bool is_marked = may_have_hit && mark_match(u, hit, row, part, &text, &looks);
     const bool has_looks = !looks.failed && (is_marked || part_looks);
     curses_set_row(u->screen, y, look, strbuf_str(&text), has_looks ? looks.ptr : NULL);
     strbuf_finish(&text);

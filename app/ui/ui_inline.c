@@ -43,17 +43,10 @@ static void make_prompt(struct ui *ui, char out[INLINE_PROMPT_BYTES])
     (void)snprintf(out, INLINE_PROMPT_BYTES, "%s" TERMINAL_PROMPT, progress);      /* fits */
 }
 
-static enum status_state state_of(const struct ui *ui)
-{
-    struct status s = {0};
-    chat_status(ui->chat, &s);
-    return s.state;
-}
-
 /* Milliseconds until the next repaint of the status row or of the progress in the prompt. */
 static int row_wait(const struct ui *ui, double now)
 {
-    return status_wait(&self(ui)->row_clock, state_of(ui), now);
+    return status_wait(&self(ui)->row_clock, chat_state(ui->chat), now);
 }
 
 /* Show a prompt that has changed. The progress of loading changes as often as a status row. */
@@ -65,7 +58,7 @@ static void update_prompt(struct ui *ui, double now)
     if (strcmp(prompt, u->prompt) == 0 || line_has_other_prompt() ||
         (ui->chat->phase == CHAT_LOADING && row_wait(ui, now) > 0))
         return;
-    status_written(&u->row_clock, state_of(ui), now);
+    status_written(&u->row_clock, chat_state(ui->chat), now);
     memcpy(u->prompt, prompt, sizeof(prompt));
     line_set_prompt(u->prompt);
 }
@@ -82,7 +75,7 @@ static int inline_tick(struct ui *ui)
         inline_open_editor(ui);
     if (chat_is_busy(c) && u->row_enabled && u->caps.can_repaint) {
         if (row_wait(ui, now) == 0) {
-            status_written(&u->row_clock, state_of(ui), now);
+            status_written(&u->row_clock, chat_state(ui->chat), now);
             inline_refresh_row(ui);
         }
         wait = wait < 0 ? row_wait(ui, now) : wait;
@@ -285,7 +278,7 @@ static void inline_turn_begin(struct ui *ui)
     ui_terminal_skip_earlier(ui, skip_part);
     make_prompt(ui, u->prompt);
     line_replace_prompt(u->prompt);
-    status_written(&u->row_clock, state_of(ui), clock_seconds());
+    status_written(&u->row_clock, chat_state(ui->chat), clock_seconds());
     inline_refresh_row(ui);
     inline_write_out(ui);
 }
