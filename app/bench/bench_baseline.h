@@ -2,9 +2,10 @@
  * A baseline: the output of an earlier `bitnet-bench --json`, with which the rows are compared.
  *
  * Two medians differ by chance. So each has a confidence interval (bench_median_bound), and a row
- * counts as slower only if the whole interval of the ratio is below 0.95. Memory and processor of a
- * shared machine can be slower for hours, too: the peak rates that were measured between the runs
- * show it, and a row may be slower by as much as its peak.
+ * counts as slower only if the whole interval of the ratio is below 0.95. On a shared machine,
+ * memory and processor can also be slower for hours. The peak rates that are measured between the
+ * runs show this: if the peak of a row has fallen by some factor, the row may fall by the same
+ * factor before it counts as slower.
  */
 #ifndef APP_BENCH_BASELINE_H
 #define APP_BENCH_BASELINE_H

@@ -1,9 +1,9 @@
 /*
  * Measures the tokenizer on generated text: see bench_tokenizer_run in bench.h.
  *
- * Times are CPU times of the thread: other programs on the machine slow it down through the caches
- * that they share, but the time in which they run does not count. Encoding waits for nothing, so
- * nothing else is left out.
+ * Times are CPU times of the thread, so the time in which other programs run on its processor does
+ * not count. They can still slow it down, through shared caches. Encoding never waits, so the CPU
+ * time includes all of its work.
  *
  * Each kind of text is encoded in three sizes. Equal rates for all of them show that the time is
  * linear in the length. The texts are the same in every run and for every model, so token counts

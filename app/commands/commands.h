@@ -12,7 +12,8 @@
 
 #define COMMAND_BRIEF_COLUMNS 60 /* a message in a notice is cut to this width */
 
-/* What a command may use and change. The caller reads the last five fields after the command. */
+/* What a command may use and change. After the command, command_run and its caller read the fields
+ * behind `is_interactive`. */
 struct command_host {
     struct options *options;
     struct chat *chat;

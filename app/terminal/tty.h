@@ -40,8 +40,9 @@ size_t tty_take_early(size_t n_bytes);
 /* Switch bracketed paste on, for a terminal acquired with TTY_PASTE_PLAIN. tty_release switches it
  * off. */
 void tty_enable_bracketed_paste(void);
-/* Restore the old mode; nothing if the terminal is not acquired. In the background the terminal
- * belongs to the shell, so it only counts as released. */
+/* Restore the old mode; nothing if the terminal is not acquired. A process in the background must
+ * not change the terminal, which belongs to the shell: then only the state of this module changes.
+ */
 void tty_release(void);
 /* The same as tty_release; safe in a signal handler. Returns whether it restored the mode. */
 bool tty_restore_now(void);

@@ -2,8 +2,9 @@
  * Attention of a pass. All threads call attn_append after a barrier that completes scratch.qkv, and
  * attn_apply after another barrier.
  *
- * The result of a token and a position block depends on no other one, and they are merged in
- * ascending order. So the result does not depend on which thread computes which of them.
+ * A position block gives each token a partial result that depends on no other position block. The
+ * partial results of a token are merged in ascending order of the position blocks. So the result
+ * does not depend on which thread computes which of them.
  */
 #ifndef ENGINE_CPU_CPU_ATTN_H
 #define ENGINE_CPU_CPU_ATTN_H

@@ -16,9 +16,9 @@ struct ternary_mat {
     const uint8_t *lines; /* (n_rows, n_lines, LINE_BYTES), 32-byte aligned */
     size_t n_rows;
     size_t n_lines; /* per row */
-    /* Distance of prefetching: a kernel that reads a line prefetches the line so many bytes behind
-     * it; 0: it prefetches nothing. Used only by ternary_matvec_avx512. Other kernels have a
-     * distance of their own, prefetch the next rows, or do not prefetch. */
+    /* Prefetch distance in bytes: with each line, the kernel prefetches the line that begins
+     * `ahead` bytes after it; 0: no prefetch. Only ternary_matvec_avx512 uses it. Other kernels
+     * have a distance of their own, prefetch the next rows, or do not prefetch. */
     size_t ahead;
 };
 

@@ -92,8 +92,8 @@ struct answer_result {
     struct bn_state_stats states; /* saved states after the answer; with --batch after the prompt */
     size_t n_held;                /* tokens in the KV cache before the prompt was evaluated */
     size_t n_tokens;              /* of the answer */
-    size_t n_first;               /* those of them that the evaluation of the prompt gave: usually
-                                     1, more with speculative decoding */
+    size_t n_first;               /* tokens chosen without an evaluation after that of the prompt:
+                                     usually 1, more with speculative decoding */
     size_t n_thought;             /* those of them in a thought, without its markers */
     bool is_thought_cut;          /* the thought was closed because it reached its budget */
     size_t n_drafted;             /* tokens proposed by speculative decoding */

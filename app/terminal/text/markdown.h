@@ -68,9 +68,9 @@ void markdown_flush(struct markdown *m, const struct markdown_sink *sink);
 /* The same at the end of the text: the bytes of an incomplete character become U+FFFD. */
 void markdown_end(struct markdown *m, const struct markdown_sink *sink);
 
-/* Where the later rows of a wrapped line begin: in the column of its first text behind blanks and
- * list marks, so that the rows of a list item or of an indented line are below each other. Zeros:
- * no text yet. In a table: in the last column of the line. */
+/* The hanging indent of a line: its later rows begin in the column of its first text behind blanks
+ * and list marks, so that the rows of a list item or of an indented line are below each other.
+ * Zeros: no text yet. In a table they begin in the last column of the line. */
 struct markdown_hang {
     size_t column;
     bool has_text; /* not in a table */

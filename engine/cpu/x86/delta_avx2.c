@@ -1,6 +1,6 @@
 /*
  * Gated delta nets for AVX2. Columns of a state are independent of each other, so all tokens are
- * applied to some columns before the next ones: 32 columns of 128 rows are 16 kB, which stay
+ * applied to one set of columns before the next set: 32 columns of 128 rows are 16 kB, which stay
  * in the first-level cache.
  */
 #include "engine/base/force_inline.h"
@@ -8,7 +8,8 @@
 #include "engine/cpu/x86/kernels_x86.h"
 #include "engine/cpu/x86/lanes_avx2.h"
 
-#define VECS 4 /* registers of columns at a time; with two sums each, eight chains of fma */
+#define VECS                                                                                       \
+    4 /* registers of columns at a time; two sums each are eight independent chains of fma */
 
 void conv_silu_avx2(const float *const x[CONV_TAPS], const float *w, size_t w_stride, size_t n,
                     float *y)

@@ -7,7 +7,8 @@
 #include "engine/cpu/x86/kernels_x86.h"
 #include "engine/cpu/x86/lanes_avx512.h"
 
-#define VECS 4 /* registers of columns at a time; with two sums each, eight chains of fma */
+#define VECS                                                                                       \
+    4 /* registers of columns at a time; two sums each are eight independent chains of fma */
 
 void conv_silu_avx512(const float *const x[CONV_TAPS], const float *w, size_t w_stride, size_t n,
                       float *y)
