@@ -299,7 +299,7 @@ class Batch(ChatCase):
 
     def test_an_answer_of_two_tokens_has_no_rate(self):
         for n in (1, 2, 3):
-            turn = json.loads(self.says('--batch', '2', '--json', '-n', str(n), stdin=b'one\n'))
+            turn = json.loads(self.says('--batch', '2', '--json', '-n', str(n), '--seed', '1', stdin=b'one\n'))
             self.assertEqual(turn['completion_tokens'], n)
             self.assertEqual(turn['decode_tokens_per_s'] > 0, n == 3)
 
