@@ -173,9 +173,7 @@ bool cmd_retry(struct command_host *host, struct bn_str args)
                                            override(host, settings, args, &err))) &&
                     chat_retry(host->chat, settings, &err);
     options_close(settings);
-    if (!ok)
-        ui_notice(host->ui, TONE_ERROR, "%s", err.text);
-    return ok;
+    return ok || command_fail_error(host, &err);
 }
 
 /* /edit in an empty conversation: write a new message in $VISUAL or $EDITOR. */
@@ -309,9 +307,8 @@ bool cmd_continue(struct command_host *host, struct bn_str args)
     (void)args; /* no arguments */
     if (chat_continue(host->chat, &err))
         return true;
-    (void)command_fail(host, err.text);
-    host->too_long = err.code == BN_ECONTEXT;
-    if (host->too_long && host->chat->turn.is_too_long) /* no turn is left to be dropped */
+    (void)command_fail_error(host, &err);
+    if (err.code == BN_ECONTEXT && host->chat->turn.is_too_long) /* no turn is left to be dropped */
         ui_notice(host->ui, TONE_NOTE, "a larger --ctx gives longer answers");
     return false;
 }

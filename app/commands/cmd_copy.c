@@ -10,7 +10,7 @@ static bool copy(struct command_host *host, struct bn_str text, const char *name
     struct bn_error err;
     const char *program;
     if (!clipboard_put(text, &program, &err))
-        return command_fail(host, err.text);
+        return command_fail_error(host, &err);
     if (program)
         ui_notice(host->ui, TONE_PLAIN, "%s copied, %zu bytes, by %s", name, text.n_bytes, program);
     else

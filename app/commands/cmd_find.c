@@ -116,7 +116,7 @@ bool cmd_find(struct command_host *host, struct bn_str args)
     if (args.n_bytes == 0)
         return command_fail(host, "usage: /find PATTERN");
     if (!pattern_open(args, &pattern, &err))
-        return command_fail(host, err.text);
+        return command_fail_error(host, &err);
     if (!host->ui->ops->find(host->ui, pattern))
         list_matches(host, pattern);
     pattern_close(pattern);

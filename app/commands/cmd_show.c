@@ -124,7 +124,7 @@ bool cmd_context(struct command_host *host, struct bn_str args)
     struct bn_error err;
     (void)args; /* no arguments */
     if (!count_context(host, &n_all, &err))
-        return command_fail(host, err.text);
+        return command_fail_error(host, &err);
     for (size_t i = 0; i < s->n; i++) {
         const struct answer *a = &s->items[i]->answer;
         if (is_left_out(host, i))
@@ -164,7 +164,7 @@ static bool measure_peaks(struct command_host *host)
         return command_fail(host, "this is not possible while an answer is generated");
     if (worker_measure(host->chat->worker, &err))
         return true;
-    return command_fail(host, err.text);
+    return command_fail_error(host, &err);
 }
 
 /* "states      4 kept in 76.0 MB; 210 tok evaluated again from position 1630" */
@@ -294,7 +294,7 @@ bool cmd_tokens(struct command_host *host, struct bn_str args)
         return command_fail(host, "usage: /tokens TEXT");
     if (!tokenizer_encode(host->chat->model->tokenizer, &s, 1, TOKENIZER_BOS_NEVER, &ids, &err)) {
         token_list_finish(&ids);
-        return command_fail(host, err.text);
+        return command_fail_error(host, &err);
     }
     for (size_t i = 0; i < ids.n; i++)
         add_token(&text, host, ids.ids[i]);
@@ -310,7 +310,7 @@ bool cmd_dump(struct command_host *host, struct bn_str args)
     struct bn_error err;
     struct strbuf text = {0};
     if (!chat_encode(host->chat, &p, &err))
-        return command_fail(host, err.text);
+        return command_fail_error(host, &err);
     for (size_t i = 0; i < p.ids.n; i++)
         strbuf_add_str(&text, tokenizer_piece(host->chat->model->tokenizer, p.ids.ids[i],
                                               TOKENIZER_SPECIAL_SHOW));

@@ -33,16 +33,22 @@ bool command_fail(struct command_host *host, const char *reason)
     return false;
 }
 
+bool command_fail_error(struct command_host *host, const struct bn_error *err)
+{
+    if (err->code == BN_ECONTEXT)
+        host->failure = ENTRY_TOO_LONG;
+    return command_fail(host, err->text);
+}
+
 bool command_file_failed(struct command_host *host)
 {
-    host->file_failed = true;
+    host->failure = ENTRY_NO_FILE;
     return false;
 }
 
 bool command_fail_file(struct command_host *host, const struct bn_error *err)
 {
-    (void)command_fail(host, err->text);
-    host->too_long = err->code == BN_ECONTEXT;
+    (void)command_fail_error(host, err);
     return err->code != BN_EARG && err->code != BN_ECONTEXT && err->code != BN_ENOMEM &&
            command_file_failed(host);
 }

@@ -277,11 +277,9 @@ enum entry_result command_run(struct command_host *host, struct bn_str name, str
     const struct command *c = command_find(name);
     const int n = name.n_bytes > 40 ? 40 : (int)name.n_bytes; /* the notice cuts a longer name */
     struct strbuf hint = {0};
+    host->failure = ENTRY_FAILED;
     if (c)
-        return run(host, c, args)  ? ENTRY_DONE
-               : host->file_failed ? ENTRY_NO_FILE
-               : host->too_long    ? ENTRY_TOO_LONG
-                                   : ENTRY_FAILED;
+        return run(host, c, args) ? ENTRY_DONE : host->failure;
     if (show_matches(host, name, ". Start with a space to send it as text."))
         return ENTRY_UNKNOWN;
     if (!hint_setting(host, name, args, &hint)) {

@@ -21,11 +21,10 @@ struct command_host {
     const char *history_path; /* the file of the input history; "" if it is not saved */
     bool is_interactive;      /* a user types the commands (not a script) */
 
-    bool ends_program;   /* after this command */
-    bool write_failed;   /* the conversation could not be written to its files */
-    bool file_failed;    /* the command failed because a file cannot be read or written */
-    bool too_long;       /* the command failed because a text does not fit the context */
-    const char *painter; /* name of the painter to change to; NULL: no change */
+    bool ends_program;         /* after this command */
+    bool write_failed;         /* the conversation could not be written to its files */
+    const char *painter;       /* name of the painter to change to; NULL: no change */
+    enum entry_result failure; /* the result of the command if it fails */
 };
 
 /* What Tab completes in the arguments. */
@@ -63,17 +62,19 @@ const struct command *command_named(struct bn_str name);
  * a setting. */
 bool command_runs_now(struct bn_str name, struct bn_str args);
 /* Find a command and run it. Without such a command, show the names that begin so, if there are
- * several, or else the nearest name, if there is one, and return ENTRY_UNKNOWN. ENTRY_NO_FILE: the
- * command failed, and set host->file_failed. ENTRY_TOO_LONG: it set host->too_long. ENTRY_FAILED:
- * it failed for another reason, or memory ran out for its result. */
+ * several, or else the nearest name, if there is one, and return ENTRY_UNKNOWN. If the command
+ * fails, the result is host->failure: ENTRY_FAILED, unless the command has set a more exact one. */
 enum entry_result command_run(struct command_host *host, struct bn_str name, struct bn_str args);
 
 /* Show the reason as an error. Returns false. */
 bool command_fail(struct command_host *host, const char *reason);
-/* Set host->file_failed: the reason, which is shown already, is a file. Returns false. */
+/* Show the error. Returns false. Sets host->failure to ENTRY_TOO_LONG for BN_ECONTEXT. */
+bool command_fail_error(struct command_host *host, const struct bn_error *err);
+/* Set host->failure to ENTRY_NO_FILE: the reason, which is shown already, is a file. Returns
+ * false. */
 bool command_file_failed(struct command_host *host);
-/* Show the error of a function that reads or writes a file. Returns false. Sets host->too_long for
- * BN_ECONTEXT, and host->file_failed for other errors that are not BN_EARG or BN_ENOMEM. */
+/* command_fail_error for a function that reads or writes a file. Any error except BN_EARG,
+ * BN_ECONTEXT and BN_ENOMEM is command_file_failed. */
 bool command_fail_file(struct command_host *host, const struct bn_error *err);
 
 /* The number of tokens of a text by itself. In a prompt the tokens at both ends may differ, because

@@ -156,7 +156,7 @@ class FullContext(ChatCase):
             return done.returncode, done.stderr.decode(), done.stdout.decode().split()[-1]
         for policy, settings in (('drop', 'overflow=stop'), ('stop', '')):
             code, text, answer = retry(policy, settings)
-            self.assertEqual(code, 2, text)
+            self.assertEqual(code, 4, text)
             self.assertIn('50 stay free for the answer, but the context has only 600', text)
             self.assertEqual(answer, 'a' * 15)
         for policy, settings, n_dropped in (('stop', 'overflow=drop', 5), ('drop', '', 5),
