@@ -9,6 +9,7 @@ import re
 
 from support.chat_case import ChatCase
 from support.program_case import main
+from support.screen_case import ScreenCase
 from support.terminal_case import PAINTERS, TerminalCase
 
 
@@ -252,6 +253,21 @@ class FullTerminal(TerminalCase):
             self.says_in(terminal, b'\x15short\r')
             self.leave(terminal)
             self.assertEqual(self.messages(), ['one', 'short'])
+
+
+class FullScreen(ScreenCase):
+    def test_a_message_that_waited_reports_a_long_system_message_once(self):
+        for words in PAINTERS:
+            self.fake('ok', n_ctx=400, load_until=self.gate())
+            screen = self.open(70, 24, '-s', 's' * 500, *words)
+            screen.send('-l', 'one')
+            screen.send('Enter')
+            screen.expect('your message waits')
+            self.write('gate', '')
+            screen.expect(r'shorten\s+the\s+system\s+message')
+            screen.settle()
+            self.assertEqual(len(re.findall(r'the\s+system\s+message\s+with\s+its\s+template', screen.text())), 1)
+            screen.close()
 
 
 if __name__ == '__main__':
