@@ -4,6 +4,7 @@
 #include "app/bench/bench.h"
 
 #include "app/common/file/paths.h"
+#include "app/common/json_out.h"
 #include "engine/base/memory.h"
 
 #include <math.h>
@@ -23,9 +24,12 @@ bool bench_baseline_parse(const char *name, struct bn_str text, json_t **out, st
 {
     json_error_t where;
     json_t *const o = json_loadb(text.ptr, text.n_bytes, JSON_REJECT_DUPLICATES, &where);
-    if (!o)
-        return bn_fail(err, BN_EARG, "the baseline '%.200s' is not JSON: line %d: %.100s", name,
-                       where.line, where.text);
+    if (!o) {
+        json_correct_error(&where);
+        return bn_fail(err, BN_EARG,
+                       "the baseline '%.200s' is not JSON: line %d, column %d: %.100s", name,
+                       where.line, where.column, where.text);
+    }
     if (!json_is_object(o)) {
         json_decref(o);
         return bn_fail(err, BN_EARG, "the baseline '%.200s' is not a JSON object", name);

@@ -62,6 +62,25 @@ static void a_slower_machine_explains_a_slower_row(void **state)
     assert_int_equal(verdict(99, 101, &row), BENCH_SAME);
 }
 
+static void an_error_in_the_json_names_its_place(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text, *place;
+    } cases[] = {
+        {"{\"rows\":\n [1, nul]}", ": line 2, column 6: invalid token near 'nul'"},
+        {"{\"runs\":1, \"runs\":2}", ": line 1, column 12: duplicate object key near '\"runs\"'"},
+        {"{\"processor\":\"A\\u0000\"}", ": line 1, column 14: \\u0000 is not allowed in a text"},
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct bn_error err;
+        json_t *baseline;
+        assert_false(bench_baseline_parse("b", bn_str_of(cases[i].text), &baseline, &err));
+        assert_int_equal(err.code, BN_EARG);
+        assert_string_equal(strchr(err.text, ':'), cases[i].place);
+    }
+}
+
 /* A baseline with the row of the test, and the settings of this run. */
 static bool matches(const char *baseline_text, const char *processor, struct bn_error *err)
 {
@@ -137,6 +156,7 @@ int main(void)
         cmocka_unit_test(interval_of_the_median_needs_nine_runs_to_leave_out_one),
         cmocka_unit_test(only_a_loss_beyond_the_noise_counts),
         cmocka_unit_test(a_slower_machine_explains_a_slower_row),
+        cmocka_unit_test(an_error_in_the_json_names_its_place),
         cmocka_unit_test(unknown_processors_are_not_taken_as_equal),
         cmocka_unit_test(baselines_of_few_runs_are_refused),
         cmocka_unit_test(rates_that_nothing_can_have_are_refused),
