@@ -31,8 +31,8 @@ struct open_model {
 /* Format of a warning; the arguments are the loss of the sense check and the largest loss that
  * passes, in nats per token. */
 #define SENSE_NOTICE                                                                               \
-    "the model predicts a short English text worse than word frequencies do (a loss of %.1f, "     \
-    "theirs is %.1f). Expect nonsense: the file may be damaged, or its weights may have another "  \
-    "layout. 'bitnet-inspect check FILE' tests both."
+    "the model predicts a short English text worse than word frequencies do: its loss is %.1f, "   \
+    "that of the frequencies is %.1f. Expect nonsense: the file may be damaged, or its weights "   \
+    "may have another layout. 'bitnet-inspect check FILE' tests both."
 
 #endif

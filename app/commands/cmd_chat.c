@@ -345,8 +345,8 @@ static bool are_left_out(const struct command_host *host, size_t n)
 static void show_nothing_freed(struct command_host *host)
 {
     ui_notice(host->ui, TONE_NOTE,
-              "the context had dropped this already, so no space is free; /forget %zu also removes "
-              "the oldest turn that is in it",
+              "no space was freed, because what was removed was no longer in the context; /forget "
+              "%zu also removes the oldest turn that is in it",
               chat_window(host->chat).n_skipped + 1);
 }
 

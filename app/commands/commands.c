@@ -340,8 +340,8 @@ static void show_no_command(struct command_host *host, struct bn_str name)
     const char *near = near_command(name);
     const struct option *row = option_named(host, name);
     if (row)
-        ui_notice(host->ui, TONE_ERROR,
-                  "there is no command of that name; /set %s explains the setting", row->name);
+        ui_notice(host->ui, TONE_ERROR, "%s is an option, not a command; /set %s explains it",
+                  row->name, row->name);
     else if (near)
         ui_notice(host->ui, TONE_ERROR, "there is no command of that name - did you mean /%s?",
                   near);

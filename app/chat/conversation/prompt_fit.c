@@ -92,8 +92,8 @@ bool prompt_fail_context(const char *what, size_t n_ids, size_t n_reserve, size_
         return bn_fail(err, BN_ECONTEXT, "%s has %zu tokens, but the context has only %zu", what,
                        n_ids, n_ctx);
     return bn_fail(err, BN_ECONTEXT,
-                   "%s has %zu tokens and %zu stay free for the answer, but the context has only "
-                   "%zu",
+                   "%s has %zu tokens, and %zu are reserved for the answer, but the context has "
+                   "only %zu",
                    what, n_ids, n_reserve, n_ctx);
 }
 

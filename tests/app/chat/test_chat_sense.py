@@ -12,9 +12,9 @@ import subprocess
 from support.program_case import PROGRAM, main
 from support.terminal_case import PAINTERS, TerminalCase
 
-WARNING = (b"bitnet-chat: warning: the model predicts a short English text worse than word frequencies do "
-           b"(a loss of 2.0, theirs is 1.5). Expect nonsense: the file may be damaged, or its weights may have another "
-           b"layout. 'bitnet-inspect check FILE' tests both.\n")
+WARNING = (b"bitnet-chat: warning: the model predicts a short English text worse than word frequencies "
+           b"do: its loss is 2.0, that of the frequencies is 1.5. Expect nonsense: the file may be damaged, or its "
+           b"weights may have another layout. 'bitnet-inspect check FILE' tests both.\n")
 SHOWN = rb'Expect\s+nonsense'
 
 

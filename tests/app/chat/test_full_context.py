@@ -91,7 +91,7 @@ class FullContext(ChatCase):
             done = self.chat('-i', '--overflow', policy, stdin=b'one\ntwo\n' + b'x' * 500)
             text = done.stderr.decode()
             self.assertEqual(done.returncode, 4, text)
-            self.assertRegex(text, r'the prompt has 5\d\d tokens and 50 stay free for the answer, '
+            self.assertRegex(text, r'the prompt has 5\d\d tokens, and 50 are reserved for the answer, '
                                    r'but the context has only 400')
             self.assertNotIn('forget', text)
             self.assertEqual(done.stdout, b'ok\n\nok\n')
@@ -125,10 +125,10 @@ class FullContext(ChatCase):
         for n in (1, n_dropped):
             text, n_left = said(f'/forget {n}')
             self.assertEqual(n_left, n_used)
-            self.assertIn(f'so no space is free; /forget {n_dropped - n + 1} also removes the oldest turn', text)
+            self.assertIn(f'; /forget {n_dropped - n + 1} also removes the oldest turn that is in it', text)
         text, n_left = said('/forget', f'/forget {n_dropped}')  # as the first notice suggests
         self.assertLess(n_left, n_used)
-        self.assertEqual(text.count('no space is free'), 1)
+        self.assertEqual(text.count('no space was freed'), 1)
 
     def test_undo_of_a_large_message_brings_the_dropped_turns_back(self):
         self.fake('one', 'two', 'three', 'four')
@@ -158,7 +158,7 @@ class FullContext(ChatCase):
         for policy, settings in (('drop', 'overflow=stop'), ('stop', '')):
             code, text, answer = retry(policy, settings)
             self.assertEqual(code, 4, text)
-            self.assertIn('50 stay free for the answer, but the context has only 600', text)
+            self.assertIn('50 are reserved for the answer, but the context has only 600', text)
             self.assertEqual(answer, 'a' * 15)
         for policy, settings, n_dropped in (('stop', 'overflow=drop', 5), ('drop', '', 5),
                                             ('drop', 'overflow-to=20', 10)):

@@ -50,7 +50,7 @@ class Commands(ChatCase):
                            ('/json', 'it is an option of the command line: --json.')):
             said = f'unknown command {line.split()[0]} - {hint} Start with a space to send it as text.'
             self.assertIn(said, self.script(line, code=2))
-        self.assertIn('there is no command of that name; /set temp explains', self.script('/help temp', code=2))
+        self.assertIn('temp is an option, not a command; /set temp explains it', self.script('/help temp', code=2))
 
     def test_a_command_in_capitals_has_a_suggestion(self):
         for name, meant in (('SAVE', 'save'), ('Retry', 'retry'), ('CLAER', 'clear'), ('EXIT', 'quit'),

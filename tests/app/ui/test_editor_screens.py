@@ -327,7 +327,7 @@ class Refused(EditorCase):
             self.paste(screen, 'lorem ipsum ' * 100)
             screen.expect('lorem ipsum')
             screen.send('Enter')
-            screen.expect(r'stay\s+free\s+for(.*\n)+' + self.NOTICE + r'(ready.*\n)?>>> .*lorem ipsum')
+            screen.expect(r'reserved\s+for\s+the(.*\n)+' + self.NOTICE + r'(ready.*\n)?>>> .*lorem ipsum')
             screen.send('C-c')
             screen.expect('>>>$')
             screen.send('My name is Ann', 'Enter')
@@ -347,7 +347,7 @@ class Refused(EditorCase):
             screen.send('Enter')
             screen.expect('your message waits')
             self.write('gate', '')
-            screen.expect(r'stay\s+free\s+for(.*\n)+' + self.NOTICE + r'(ready.*\n)?>>> \[pasted 1: [^\n]*$')
+            screen.expect(r'reserved\s+for\s+the(.*\n)+' + self.NOTICE + r'(ready.*\n)?>>> \[pasted 1: [^\n]*$')
             screen.close()
 
 
