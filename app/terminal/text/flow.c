@@ -211,11 +211,12 @@ static bool may_break_between(uint32_t before, uint32_t after)
     return breaks[1] == UC_BREAK_POSSIBLE;
 }
 
-/* A word begins with this character, behind the blanks that are held back. */
-static void note_word(struct flow *f, const struct flow_cell *cell)
+/* This character comes behind the blanks and the beginning of a word that are held back. The text
+ * of a quote may begin within a word, as in ">text". */
+static void note_cell(struct flow *f, const struct flow_cell *cell)
 {
-    const size_t at = f->column + f->held.n_blanks;
-    if (f->kind == FLOW_TABLE && f->held.n_blanks >= 2)
+    const size_t at = f->column + f->held.n_blanks + f->held.width;
+    if (f->kind == FLOW_TABLE && f->held.word.n == 0 && f->held.n_blanks >= 2)
         f->hang = (struct markdown_hang){.column = at, .is_table = true};
     else if (f->kind == FLOW_ANSWER || f->kind == FLOW_THOUGHT)
         markdown_hang_add(&f->hang, cell->code, cell->look, at);
@@ -239,8 +240,7 @@ static void add_cell(struct flow *f, struct flow_cell cell, struct strbuf *out)
         f->held.n_blanks += cell.code == ' ' ? 1 : TERM_TAB - at % TERM_TAB;
         f->held.n_blank_bytes++;
     } else {
-        if (f->held.word.n == 0)
-            note_word(f, &cell);
+        note_cell(f, &cell);
         /* A word wider than a row is written in pieces. The word also ends where code becomes
          * prose, as after three backticks that turn out not to be a fence: a word has one kind of
          * break. */

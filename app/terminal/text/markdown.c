@@ -283,7 +283,7 @@ void markdown_end(struct markdown *m, const struct markdown_sink *sink)
 
 void markdown_hang_add(struct markdown_hang *h, uint32_t code, enum text_look look, size_t column)
 {
-    if (h->has_text || is_blank(code) || look == TEXT_MARK)
+    if (h->has_text || is_blank(code) || code == '>' || look == TEXT_MARK)
         return;
     *h = (struct markdown_hang){.column = column, .has_text = true};
 }

@@ -68,9 +68,10 @@ void markdown_flush(struct markdown *m, const struct markdown_sink *sink);
 /* The same at the end of the text: the bytes of an incomplete character become U+FFFD. */
 void markdown_end(struct markdown *m, const struct markdown_sink *sink);
 
-/* The hanging indent of a line: its later rows begin in the column of its first text behind blanks
- * and list marks, so that the rows of a list item or of an indented line are below each other.
- * Zeros: no text yet. In a table they begin in the last column of the line. */
+/* The hanging indent of a line: its later rows begin in the column of its first text behind blanks,
+ * list marks and the '>' of quotes, so that the rows of a list item, of a quote or of an indented
+ * line are below each other. Only the first row of a quote has a '>'. Zeros: no text yet. In a
+ * table they begin in the last column of the line. */
 struct markdown_hang {
     size_t column;
     bool has_text; /* not in a table */

@@ -17,6 +17,7 @@ static const char sample[] =
     "The quick brown fox, a veryveryveryverylongword and \xe6\xbc\xa2\xe5\xad\x97\xe6\xbc\xa2"
     "\xe5\xad\x97 wide ones.\n\n```c\nint   main(void)  { return 0; /* long line */ }\n```\n"
     "- a list item that wraps\n  12) \xe6\xbc\xa2\xe5\xad\x97\xe6\xbc\xa2 in a nested one\n"
+    "> a quote that wraps\n> - >>\xe6\xbc\xa2\xe5\xad\x97 in it\n"
     "\ttab  and\x1b[31m controls \xff broken\xe2\x82";
 
 static void flow_all(size_t columns, enum flow_wrap wrap, size_t piece, struct strbuf *out)
@@ -117,7 +118,7 @@ static void expect_wrapped(const char *text, size_t columns, enum flow_kind kind
     strbuf_finish(&out);
 }
 
-static void rows_of_a_list_item_begin_below_its_text(void **state)
+static void rows_of_items_and_quotes_begin_below_text(void **state)
 {
     (void)state;
     expect_wrapped("- one two three\nfour five", 8, FLOW_ANSWER,
@@ -132,6 +133,13 @@ static void rows_of_a_list_item_begin_below_its_text(void **state)
                    "- \xe6\xbc\xa2\xe5\xad\x97\n  \xe6\xbc\xa2");
     expect_wrapped("- abcdefghijklmn op", 8, FLOW_THOUGHT, "- abcde\n  fghij\n  klmn\n  op");
     expect_wrapped("- abcd", 1, FLOW_ANSWER, "-\na\nb\nc\nd");
+    expect_wrapped("> one two three\n>four five", 8, FLOW_ANSWER,
+                   "> one\n  two\n  three\n>four\n five");
+    expect_wrapped("> > a b c d\n> - a b c d", 10, FLOW_THOUGHT,
+                   "> > a b c\n    d\n> - a b c\n    d");
+    expect_wrapped(">\xe6\xbc\xa2\xe5\xad\x97\xe6\xbc\xa2", 6, FLOW_ANSWER,
+                   ">\xe6\xbc\xa2\xe5\xad\x97\n \xe6\xbc\xa2");
+    expect_wrapped("a > b c", 6, FLOW_ANSWER, "a > b\nc");
     expect_wrapped("-5 is no list item", 9, FLOW_ANSWER, "-5 is no\nlist\nitem");
     expect_wrapped("- one two three", 8, FLOW_MESSAGE, "- one\ntwo\nthree");
     expect_wrapped("n  12  one two three\n- one", 20, FLOW_TABLE,
@@ -362,7 +370,7 @@ int main(void)
         cmocka_unit_test(no_row_of_prose_is_wider_than_the_terminal),
         cmocka_unit_test(breaks_between_words_and_never_within),
         cmocka_unit_test(chinese_is_written_character_by_character),
-        cmocka_unit_test(rows_of_a_list_item_begin_below_its_text),
+        cmocka_unit_test(rows_of_items_and_quotes_begin_below_text),
         cmocka_unit_test(an_interrupted_list_item_goes_on_below_its_text),
         cmocka_unit_test(text_after_a_message_begins_without_blanks),
         cmocka_unit_test(a_line_after_a_skipped_one_is_not_indented),

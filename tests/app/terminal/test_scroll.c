@@ -60,7 +60,7 @@ static void words_wrap_whole_at_every_width(void **state)
     }
 }
 
-static void rows_of_a_list_item_begin_below_its_text(void **state)
+static void rows_of_items_and_quotes_begin_below_text(void **state)
 {
     struct scroll s = {0};
     struct strbuf out = {0};
@@ -68,14 +68,15 @@ static void rows_of_a_list_item_begin_below_its_text(void **state)
     scroll_layout(&s, 10);
     scroll_add(&s, SCROLL_ANSWER, SCROLL_WORDS,
                bn_str_of("- one two three\n  12) a *bc* d e\n"
-                         "* \xe6\xbc\xa2\xe5\xad\x97\xe6\xbc\xa2\xe5\xad\x97\nfour five\n"));
+                         "* \xe6\xbc\xa2\xe5\xad\x97\xe6\xbc\xa2\xe5\xad\x97\nfour five\n"
+                         "> one two three\n>four five six\n"));
     scroll_add(&s, SCROLL_THOUGHT, SCROLL_WORDS, bn_str_of("+ six seven eight\n"));
     scroll_add(&s, SCROLL_NOTE, SCROLL_WORDS, bn_str_of("- six seven eight\n"));
     scroll_add(&s, SCROLL_TABLE, SCROLL_WORDS, bn_str_of("n  12 34 56 78\n"));
-    static const char rows[] =
-        "- one two|  three|  12) a|     *bc*|     d e|"
-        "* \xe6\xbc\xa2\xe5\xad\x97\xe6\xbc\xa2|  \xe5\xad\x97|"
-        "four five|+ six|  seven|  eight|- six|seven|eight|n  12 34|  56 78|";
+    static const char rows[] = "- one two|  three|  12) a|     *bc*|     d e|"
+                               "* \xe6\xbc\xa2\xe5\xad\x97\xe6\xbc\xa2|  \xe5\xad\x97|"
+                               "four five|> one two|  three|>four| five six|"
+                               "+ six|  seven|  eight|- six|seven|eight|n  12 34|  56 78|";
     expect_rows(&s, rows);
     (void)scroll_print(&s, (struct scroll_position){0, 0}, SIZE_MAX, &out);
     for (size_t i = 0; i < sizeof(rows) - 1; i++)
@@ -84,7 +85,7 @@ static void rows_of_a_list_item_begin_below_its_text(void **state)
     scroll_layout(&s, 4); /* room is left for text */
     assert_int_equal(scroll_row_indent(&s, 1), 1);
     scroll_layout(&s, 80);
-    assert_int_equal(s.n_rows, 7);
+    assert_int_equal(s.n_rows, 9);
     scroll_finish(&s);
 }
 
@@ -482,7 +483,7 @@ int main(void)
         cmocka_unit_test(a_line_is_replaced_by_several),
         cmocka_unit_test(the_row_of_a_position_is_known),
         cmocka_unit_test(words_wrap_whole_at_every_width),
-        cmocka_unit_test(rows_of_a_list_item_begin_below_its_text),
+        cmocka_unit_test(rows_of_items_and_quotes_begin_below_text),
         cmocka_unit_test(an_interrupted_list_item_goes_on_below_its_text),
         cmocka_unit_test(a_long_line_is_not_measured_for_each_character),
         cmocka_unit_test(blanks_beyond_the_width_are_left_out),
