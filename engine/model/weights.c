@@ -1,17 +1,15 @@
 /*
- * Finds each tensor of the graph, checks its type and shape, and reads the scales of ternary
- * tensors.
+ * Finds each tensor of the graph and reads the scales of ternary tensors.
  *
- * A tensor of an unusable type is refused; the message has advice or the usable types.
+ * tensor_check.c checks the type, the shape and the values of each tensor that is found here.
  * unknown_tensors.c checks the tensors that are not in the graph.
  */
 #include "engine/model/model_read.h"
 
 #include "engine/base/fp16.h"
 #include "engine/base/memory.h"
-#include "engine/base/size.h"
 #include "engine/gguf/gguf_le.h"
-#include "engine/gguf/refusal.h"
+#include "engine/model/tensor_check.h"
 
 #include <stdio.h>
 
@@ -29,114 +27,13 @@ struct finder {
     char name[64];   /* of the tensor that is looked up or was found last */
 };
 
-/* The dimensions of a tensor in a file. n_matrices is 1 for all but those of experts. */
-struct shape {
-    size_t n_cols, n_rows, n_matrices;
-};
-
 enum presence { REQUIRED, OPTIONAL };
-/* The types that a tensor may have: F32 only; F32, F16 or BF16; is_table; tensor_is_linear. */
-enum tensor_use { USE_F32, USE_FLOAT, USE_TABLE, USE_LINEAR };
-
-static bool is_usable(enum tensor_type type, enum tensor_use use)
-{
-    if (use == USE_F32)
-        return type == TENSOR_F32;
-    if (use == USE_FLOAT)
-        return tensor_geometries[type].is_float;
-    return use == USE_LINEAR ? tensor_is_linear(type) : tensor_geometries[type].is_table;
-}
-
-static bool has_ternary(const struct gguf *g)
-{
-    for (size_t i = 0; i < g->n_tensors; i++)
-        if (tensor_geometries[g->tensors[i].type].is_ternary)
-            return true;
-    return false;
-}
-
-/* If other tensors are ternary, the type of the table is a fault of the conversion. If not, it
- * shows what kind of model the file has. */
-static bool refuse_table(const struct finder *f, const char *type, struct bn_error *err)
-{
-    const enum refusal row = has_ternary(f->m->gguf) ? REFUSED_TABLE : refusal_of_type(type);
-    char names[200] = "";
-    for (size_t i = 0; i < TENSOR_N_TYPES; i++) {
-        if (tensor_geometries[i].is_table)
-            str_list_add(names, sizeof(names), tensor_geometries[i].name);
-    }
-    return refusal_fail(err, row, BN_EUNSUPPORTED,
-                        "tensor '%s' is %s, but embeddings and output heads must be one of %s",
-                        f->name, type, names);
-}
-
-/* Write the error for a type that `use` does not permit. Returns false. */
-static bool refuse_type(const struct finder *f, const struct gguf_tensor *t, enum tensor_use use,
-                        struct bn_error *err)
-{
-    const struct unusable_type v =
-        tensor_type_unusable(t->type_id, t->n_cols, t->n_rows, t->n_bytes, f->m->gguf->alignment);
-    if (!v.name)
-        return refusal_fail(err, REFUSED_DENSE, BN_EUNSUPPORTED,
-                            "tensor '%s' has the unknown type %u: %s", f->name, t->type_id,
-                            v.advice);
-    if (use == USE_F32)
-        return bn_fail(err, BN_EUNSUPPORTED, "tensor '%s' is %s, but this program needs it as F32",
-                       f->name, v.name);
-    if (use == USE_FLOAT)
-        return bn_fail(err, BN_EUNSUPPORTED, "tensor '%s' is %s, not F32, F16 or BF16", f->name,
-                       v.name);
-    if (use == USE_TABLE)
-        return refuse_table(f, v.name, err);
-    return refusal_fail(err, refusal_of_type(v.name), BN_EUNSUPPORTED,
-                        "tensor '%s' is %s, not ternary: %s", f->name, v.name, v.advice);
-}
-
-static bool check_shape(const struct gguf_tensor *t, const struct shape *want, struct bn_error *err)
-{
-    const uint64_t *const dims = t->dims;
-    if (dims[0] == want->n_cols && dims[1] == want->n_rows && dims[2] == want->n_matrices &&
-        dims[3] == 1)
-        return true;
-    if (want->n_matrices == 1 && dims[2] == 1 && dims[3] == 1)
-        return bn_fail(
-            err, BN_EFORMAT,
-            "tensor '%.*s' is %zu x %zu, the model needs %zu x %zu (its data begins at byte %zu)",
-            STR_ARG(t->name), t->n_rows, t->n_cols, want->n_rows, want->n_cols, t->offset);
-    return bn_fail(err, BN_EFORMAT,
-                   "tensor '%.*s' is %llu x %llu x %llu x %llu, the model needs %zu x %zu x %zu "
-                   "(inputs, outputs, %s)",
-                   STR_ARG(t->name), (unsigned long long)dims[0], (unsigned long long)dims[1],
-                   (unsigned long long)dims[2], (unsigned long long)dims[3], want->n_cols,
-                   want->n_rows, want->n_matrices, want->n_matrices > 1 ? "experts" : "matrices");
-}
-
-/* Check that all elements of a small tensor are finite. Quantisation to int8 can turn a NaN into 0,
- * so an evaluation would not notice it. A float that is not finite has only ones in its exponent.
- */
-static bool check_finite(struct finder *f, const struct gguf_tensor *t, struct bn_error *err)
-{
-    const uint32_t exponent = t->type == TENSOR_F32   ? 0x7f800000
-                              : t->type == TENSOR_F16 ? 0x7c00
-                                                      : 0x7f80; /* BF16 */
-    const size_t n = t->n_rows * t->n_cols;
-    for (size_t i = 0; i < n; i++) {
-        const uint32_t bits =
-            t->type == TENSOR_F32 ? le_u32(t->bytes + 4 * i) : le_u16(t->bytes + 2 * i);
-        if ((bits & exponent) == exponent)
-            return bn_fail(err, BN_EFORMAT,
-                           "tensor '%.*s': element %zu of row %zu is not a finite number",
-                           STR_ARG(t->name), i % t->n_cols, i / t->n_cols);
-    }
-    f->m->n_finite += n;
-    return true;
-}
 
 /* Look up f->name and check its type and shape. If an OPTIONAL tensor is absent, out->bytes is NULL
  * and the result is true. Tensors of USE_F32 and USE_FLOAT are small, so their elements are checked
  * too; tables are too large to be read here. */
 static bool find_tensor(struct finder *f, enum presence presence, enum tensor_use use,
-                        struct shape shape, struct tensor_ref *out, struct bn_error *err)
+                        struct tensor_shape shape, struct tensor_ref *out, struct bn_error *err)
 {
     const struct gguf *g = f->m->gguf;
     const struct gguf_tensor *t = gguf_find_tensor(g, f->name);
@@ -144,12 +41,13 @@ static bool find_tensor(struct finder *f, enum presence presence, enum tensor_us
     if (!t)
         return presence == OPTIONAL ||
                bn_fail(err, BN_EFORMAT, "the file has no tensor '%s'", f->name);
-    if (!is_usable(t->type, use))
-        return refuse_type(f, t, use, err);
-    if (!check_shape(t, &shape, err))
+    if (!tensor_check_type(g, t, use, err) || !tensor_check_shape(t, &shape, err))
         return false;
-    if ((use == USE_F32 || use == USE_FLOAT) && !check_finite(f, t, err))
-        return false;
+    if (use == USE_F32 || use == USE_FLOAT) {
+        if (!tensor_check_finite(t, err))
+            return false;
+        f->m->n_finite += t->n_cols * t->n_rows;
+    }
     *out = (struct tensor_ref){.name = t->name,
                                .type = t->type,
                                .bytes = t->bytes,
@@ -179,7 +77,7 @@ static bool find_norm(struct finder *f, size_t layer, const char *stem, size_t n
                       struct tensor_ref *out, struct bn_error *err)
 {
     set_name(f, layer, stem, "weight");
-    return find_tensor(f, REQUIRED, USE_F32, (struct shape){n, 1, 1}, out, err);
+    return find_tensor(f, REQUIRED, USE_F32, (struct tensor_shape){n, 1, 1}, out, err);
 }
 
 /* Read the tensor X.scale of a layer, whose name is f->name; 1 if the file does not have it. */
@@ -187,7 +85,7 @@ static bool read_extra_scale(struct finder *f, float *out, struct bn_error *err)
 {
     struct tensor_ref t;
     *out = 1.0f;
-    if (!find_tensor(f, OPTIONAL, USE_F32, (struct shape){1, 1, 1}, &t, err))
+    if (!find_tensor(f, OPTIONAL, USE_F32, (struct tensor_shape){1, 1, 1}, &t, err))
         return false;
     if (!t.bytes)
         return true;
@@ -244,8 +142,8 @@ static bool set_rotation(struct finder *f, size_t n_cols, struct rotation *out,
     return file_rotation_of(&f->m->rotation, f->name, n_cols, out, err);
 }
 
-static bool find_matrices(struct finder *f, size_t layer, const char *stem, struct shape shape,
-                          struct linear *out, struct bn_error *err)
+static bool find_matrices(struct finder *f, size_t layer, const char *stem,
+                          struct tensor_shape shape, struct linear *out, struct bn_error *err)
 {
     struct tensor_ref w;
     set_name(f, layer, stem, "weight");
@@ -259,13 +157,14 @@ static bool find_matrices(struct finder *f, size_t layer, const char *stem, stru
     if (!read_extra_scale(f, &out->extra_scale, err))
         return false;
     set_name(f, layer, stem, "bias");
-    return find_tensor(f, OPTIONAL, USE_F32, (struct shape){w.n_rows, 1, 1}, &out->bias, err);
+    return find_tensor(f, OPTIONAL, USE_F32, (struct tensor_shape){w.n_rows, 1, 1}, &out->bias,
+                       err);
 }
 
 static bool find_linear(struct finder *f, size_t layer, const char *stem, size_t n_cols,
                         size_t n_rows, struct linear *out, struct bn_error *err)
 {
-    return find_matrices(f, layer, stem, (struct shape){n_cols, n_rows, 1}, out, err);
+    return find_matrices(f, layer, stem, (struct tensor_shape){n_cols, n_rows, 1}, out, err);
 }
 
 /* The kernels apply residual_scale as a part of extra_scale, before a bias is added, so biases
@@ -289,8 +188,8 @@ static bool find_experts(struct finder *f, size_t layer, const char *stem, size_
                        "tensor '%s': experts of %zu outputs are not supported, only multiples of "
                        "%d",
                        f->name, n_rows, EXPERT_ROW_UNIT);
-    if (!find_matrices(f, layer, stem, (struct shape){n_cols, n_rows, f->m->hp.n_experts}, out,
-                       err))
+    if (!find_matrices(f, layer, stem, (struct tensor_shape){n_cols, n_rows, f->m->hp.n_experts},
+                       out, err))
         return false;
     return out->rotation.block == 0 ||
            bn_fail(err, BN_EUNSUPPORTED,
@@ -302,8 +201,8 @@ static bool find_router(struct finder *f, size_t layer, struct tensor_ref *out,
                         struct bn_error *err)
 {
     set_name(f, layer, "ffn_gate_inp", "weight");
-    return find_tensor(f, REQUIRED, USE_F32, (struct shape){f->m->hp.n_embd, f->m->hp.n_experts, 1},
-                       out, err);
+    return find_tensor(f, REQUIRED, USE_F32,
+                       (struct tensor_shape){f->m->hp.n_embd, f->m->hp.n_experts, 1}, out, err);
 }
 
 /* Two layers with the same input must both be rotated or both not, because the input is transformed
@@ -340,7 +239,7 @@ static bool find_plain(struct finder *f, size_t layer, const char *name, size_t 
                        size_t n_rows, struct tensor_ref *out, struct bn_error *err)
 {
     (void)snprintf(f->name, sizeof(f->name), "blk.%zu.%s", layer, name); /* fits */
-    return find_tensor(f, REQUIRED, USE_F32, (struct shape){n_cols, n_rows, 1}, out, err);
+    return find_tensor(f, REQUIRED, USE_F32, (struct tensor_shape){n_cols, n_rows, 1}, out, err);
 }
 
 /* Check that no element of f->name is positive: the decay of a state is exp(a * softplus(...)), so
@@ -362,8 +261,8 @@ static bool find_float_matrix(struct finder *f, size_t layer, const char *stem, 
                               struct tensor_ref *out, struct bn_error *err)
 {
     set_name(f, layer, stem, "weight");
-    return find_tensor(f, REQUIRED, USE_FLOAT, (struct shape){f->m->hp.n_embd, n_rows, 1}, out,
-                       err);
+    return find_tensor(f, REQUIRED, USE_FLOAT, (struct tensor_shape){f->m->hp.n_embd, n_rows, 1},
+                       out, err);
 }
 
 /* The delta net computes its value heads in the order (n_value_heads / n_key_heads, n_key_heads),
@@ -430,9 +329,9 @@ static bool find_layer(struct finder *f, size_t i, struct bn_error *err)
            (l->traits.is_delta_net || check_same_rotation(&l->q, &l->v, err));
 }
 
-static struct shape table_shape(const struct model *m)
+static struct tensor_shape table_shape(const struct model *m)
 {
-    return (struct shape){m->hp.n_embd, m->hp.n_vocab, 1};
+    return (struct tensor_shape){m->hp.n_embd, m->hp.n_vocab, 1};
 }
 
 /* A ternary embedding is decoded row by row during evaluation, which cannot report errors, so its
@@ -522,7 +421,8 @@ static bool find_rope_factors(struct finder *f, const char *name, struct tensor_
                               struct bn_error *err)
 {
     (void)snprintf(f->name, sizeof(f->name), "%s", name);
-    if (!find_tensor(f, OPTIONAL, USE_F32, (struct shape){f->m->hp.n_rot / 2, 1, 1}, out, err))
+    if (!find_tensor(f, OPTIONAL, USE_F32, (struct tensor_shape){f->m->hp.n_rot / 2, 1, 1}, out,
+                     err))
         return false;
     for (size_t i = 0; out->bytes && i < out->n_cols; i++) {
         const float v = f32_from_bits(le_u32(out->bytes + 4 * i));
@@ -557,8 +457,8 @@ static bool find_globals(struct finder *f, struct bn_error *err)
     if (!find_embd(f, err))
         return false;
     (void)snprintf(f->name, sizeof(f->name), "output_norm.weight");
-    return find_tensor(f, REQUIRED, USE_F32, (struct shape){m->hp.n_embd, 1, 1}, &m->output_norm,
-                       err) &&
+    return find_tensor(f, REQUIRED, USE_F32, (struct tensor_shape){m->hp.n_embd, 1, 1},
+                       &m->output_norm, err) &&
            find_head(f, err) && find_rope_freqs(f, err);
 }
 
