@@ -7,6 +7,7 @@
 #include "app/common/file/paths.h"
 #include "app/common/input_text.h"
 #include "engine/base/memory.h"
+#include "engine/base/utf8.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -75,7 +76,7 @@ static bool count_tokens(const struct tokenizer *t, struct bn_str text, size_t *
     if (text.n_bytes > COUNTED_BYTES)
         text.n_bytes = COUNTED_BYTES;
     while (text.n_bytes < n_whole && text.n_bytes > 0 &&
-           ((unsigned char)text.ptr[text.n_bytes] & 0xC0) == 0x80)
+           utf8_is_continuation(text.ptr[text.n_bytes]))
         text.n_bytes--; /* end between two characters */
     const struct segment s = {.kind = SEGMENT_MESSAGE, .text = text, .message = SEGMENT_NO_MESSAGE};
     const bool ok = tokenizer_encode(t, &s, 1, TOKENIZER_BOS_NEVER, &ids, err);

@@ -9,6 +9,7 @@
 #include "app/common/pattern.h"
 #include "app/common/term_text.h"
 #include "engine/base/size.h"
+#include "engine/base/utf8.h"
 
 #define MAX_ROWS 200        /* further matches are counted but not shown */
 #define LINE_COLUMNS 200    /* a longer line is cut */
@@ -28,7 +29,7 @@ static size_t begin_of_excerpt(struct bn_str line, size_t at)
 {
     size_t begin = at;
     for (size_t n = 0; begin > 0 && n < BEFORE_CHARS;)
-        n += ((unsigned char)line.ptr[--begin] & 0xC0) != 0x80; /* the first byte of a character */
+        n += !utf8_is_continuation(line.ptr[--begin]);
     const char *blank = begin > 0 ? memchr(line.ptr + begin, ' ', at - begin) : NULL;
     return blank ? (size_t)(blank - line.ptr) + 1 : begin;
 }

@@ -19,7 +19,7 @@ void json_correct_error(json_error_t *where)
     int n_chars = 0;
     if (at)
         for (const char *c = at + sizeof(near) - 1; c[0] && c[1]; c++)
-            n_chars += ((unsigned char)*c & 0xC0) != 0x80; /* not a later byte of a character */
+            n_chars += !utf8_is_continuation(*c);
     if (n_chars > 0 && where->column >= n_chars)
         where->column -= n_chars - 1;
     if (json_error_code(where) == json_error_null_character)

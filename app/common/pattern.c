@@ -71,7 +71,7 @@ static bool compile(struct bn_str text, uint32_t flags, pcre2_code **out, struct
         return bn_fail(err, BN_ENOMEM, "out of memory");
     size_t n_chars = 0;
     for (size_t i = 0; i < at; i++)
-        n_chars += ((unsigned char)text.ptr[i] & 0xC0) != 0x80; /* the first byte of a character */
+        n_chars += !utf8_is_continuation(text.ptr[i]);
     unsigned char reason[160];
     (void)pcre2_get_error_message(code, reason, sizeof(reason)); /* cut if too long */
     return bn_fail(err, BN_EARG, "the pattern has an error at character %zu: %s", n_chars,

@@ -16,6 +16,7 @@
 #include "engine/base/clock.h"
 #include "engine/base/memory.h"
 #include "engine/base/size.h"
+#include "engine/base/utf8.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -241,11 +242,11 @@ static bool mark_place(struct bn_str part, size_t at, struct strbuf *text, struc
     }
     const size_t n_indent = looks->n_bytes - part.n_bytes;
     at = size_min(at, part.n_bytes - 1);
-    while (at > 0 && ((unsigned char)part.ptr[at] & 0xC0) == 0x80)
+    while (at > 0 && utf8_is_continuation(part.ptr[at]))
         at--; /* to the first byte of the character */
     do
         looks->ptr[n_indent + at++] |= SCREEN_MARKED;
-    while (at < part.n_bytes && ((unsigned char)part.ptr[at] & 0xC0) == 0x80);
+    while (at < part.n_bytes && utf8_is_continuation(part.ptr[at]));
     return true;
 }
 

@@ -15,6 +15,7 @@
 
 #include "app/common/term_text.h"
 #include "engine/base/size.h"
+#include "engine/base/utf8.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -35,7 +36,7 @@ static size_t common_bytes(struct bn_str before, struct bn_str now)
         return bn_str_equal(before, now) ? now.n_bytes : 0;
     while (n < before.n_bytes && n < now.n_bytes && before.ptr[n] == now.ptr[n])
         n++;
-    while (n > 0 && n < now.n_bytes && ((unsigned char)now.ptr[n] & 0xC0) == 0x80)
+    while (n > 0 && n < now.n_bytes && utf8_is_continuation(now.ptr[n]))
         n--; /* back to the start of a character */
     /* A combining character changes the character before it. */
     struct term_char c;

@@ -5,6 +5,8 @@
 #ifndef ENGINE_BASE_STR_H
 #define ENGINE_BASE_STR_H
 
+#include "engine/base/utf8.h"
+
 #include <stdbool.h>
 #include <stddef.h>
 #include <string.h>
@@ -72,7 +74,7 @@ static inline int bn_str_shown(struct bn_str s, size_t most)
 {
     size_t n = s.n_bytes < most ? s.n_bytes : most;
     if (n < s.n_bytes)
-        for (int i = 0; i < 3 && n > 0 && ((unsigned char)s.ptr[n] & 0xC0) == 0x80; i++)
+        for (int i = 0; i < 3 && n > 0 && utf8_is_continuation(s.ptr[n]); i++)
             n--;
     return (int)n;
 }

@@ -58,9 +58,8 @@ size_t utf8_partial_bytes(const char *bytes, size_t n_bytes)
 {
     for (size_t back = 1; back <= 3 && back <= n_bytes; back++) {
         const uint8_t *const at = (const uint8_t *)bytes + n_bytes - back;
-        const bool is_continuation = (at[0] & 0xC0) == 0x80;
         ucs4_t code;
-        if (is_continuation)
+        if (utf8_is_continuation(at[0]))
             continue;
         /* -2 means incomplete. libunistring 1.0 also returns it for a last byte F5 to F7, which
          * begins no character. */

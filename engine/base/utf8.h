@@ -9,8 +9,16 @@
 #ifndef ENGINE_BASE_UTF8_H
 #define ENGINE_BASE_UTF8_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+
+/* Whether a byte of UTF-8 is a continuation byte: part of a character, but not its first byte.
+ * `byte` is a char or an unsigned char. */
+static inline bool utf8_is_continuation(int byte)
+{
+    return (byte & 0xC0) == 0x80;
+}
 
 /* Decode the character at the start of `bytes` into *cp, which may be NULL. Returns its length, 1
  * to 4, or 0 and leaves *cp unchanged if the bytes do not start with a complete valid character. */

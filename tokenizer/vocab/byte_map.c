@@ -3,6 +3,8 @@
  */
 #include "tokenizer/vocab/byte_map.h"
 
+#include "engine/base/utf8.h"
+
 #include <string.h>
 
 static bool maps_to_itself(unsigned byte)
@@ -28,7 +30,7 @@ static size_t decode_char(const struct byte_map *map, const uint8_t *at, size_t 
         *byte = map->byte_of[at[0]];
         return 1;
     }
-    if (n_bytes > 1 && at[0] >= 0xC2 && at[0] <= 0xC5 && (at[1] & 0xC0) == 0x80) {
+    if (n_bytes > 1 && at[0] >= 0xC2 && at[0] <= 0xC5 && utf8_is_continuation(at[1])) {
         const unsigned cp = (at[0] & 0x1Fu) << 6 | (at[1] & 0x3Fu);
         *byte = cp < BYTE_MAP_CHARS ? map->byte_of[cp] : -1;
         return 2;

@@ -8,6 +8,7 @@
 
 #include "app/common/slash.h"
 #include "app/common/term_text.h"
+#include "engine/base/utf8.h"
 
 #include <stdint.h>
 #include <stdio.h>
@@ -185,7 +186,7 @@ static unsigned char next_byte(void)
  * it. */
 static void skip_character(int key)
 {
-    while (key >= 0xC0 && (next_byte() & 0xC0) == 0x80)
+    while (key >= 0xC0 && utf8_is_continuation(next_byte()))
         line_state.at++;
 }
 

@@ -5,6 +5,7 @@
 
 #include "engine/base/error.h"
 #include "engine/base/size.h"
+#include "engine/base/utf8.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -29,8 +30,8 @@ static size_t make_ascii(char *text, size_t n_bytes)
     size_t n = 0;
     for (size_t i = 0; i < n_bytes; i++) {
         const unsigned char byte = (unsigned char)text[i];
-        if ((byte & 0xC0) == 0x80)
-            continue; /* a later byte of a character */
+        if (utf8_is_continuation(byte))
+            continue;
         text[n++] = byte >= 0x20 && byte < 0x7F ? (char)byte : '?';
     }
     return n;

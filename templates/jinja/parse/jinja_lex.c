@@ -10,6 +10,7 @@
  */
 #include "templates/jinja/parse/jinja_lex.h"
 
+#include "engine/base/utf8.h"
 #include "templates/jinja/value/jinja_text.h"
 #include "templates/jinja/value/jinja_unicode.h"
 
@@ -36,7 +37,7 @@ static void count_to(struct lexer *lx, size_t at)
         if (c == '\n') {
             lx->place.line++;
             lx->place.col = 1;
-        } else if ((c & 0xc0) != 0x80) {
+        } else if (!utf8_is_continuation(c)) {
             lx->place.col++;
         }
     }

@@ -32,7 +32,7 @@ size_t text_count(struct bn_str s)
 {
     size_t n = 0;
     for (size_t i = 0; i < s.n_bytes; i++)
-        n += ((unsigned char)s.ptr[i] & 0xc0) != 0x80;
+        n += !utf8_is_continuation(s.ptr[i]);
     return n;
 }
 
@@ -113,7 +113,7 @@ size_t jstr_offset(struct jstr *s, size_t index)
         return index < s->n_bytes ? index : s->n_bytes;
     size_t at = 0;
     for (; at < s->n_bytes; at++)
-        if (((unsigned char)s->ptr[at] & 0xc0) != 0x80 && index-- == 0)
+        if (!utf8_is_continuation(s->ptr[at]) && index-- == 0)
             break;
     return at;
 }

@@ -74,6 +74,16 @@ static void partial_bytes_may_become_a_character(void **state)
     assert_int_equal(utf8_partial_bytes("", 0), 0);
 }
 
+static void continuation_bytes_are_80_to_bf(void **state)
+{
+    (void)state;
+    for (int byte = 0; byte <= 0xFF; byte++) {
+        const bool expected = byte >= 0x80 && byte <= 0xBF;
+        assert_int_equal(utf8_is_continuation(byte), expected);
+        assert_int_equal(utf8_is_continuation((signed char)byte), expected);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -81,6 +91,7 @@ int main(void)
         cmocka_unit_test(refuses_ill_formed_bytes),
         cmocka_unit_test(valid_bytes_end_at_the_first_fault),
         cmocka_unit_test(partial_bytes_may_become_a_character),
+        cmocka_unit_test(continuation_bytes_are_80_to_bf),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
