@@ -62,17 +62,14 @@ static size_t add_row(struct search *s, size_t number, const char *who, struct b
 
 static void search_text(struct search *s, size_t number, const char *who, struct bn_str text)
 {
-    for (size_t at = 0; at < text.n_bytes;) {
-        const char *end = memchr(text.ptr + at, '\n', text.n_bytes - at);
-        const size_t n = (end ? (size_t)(end - text.ptr) : text.n_bytes) - at;
-        const struct bn_str line = {text.ptr + at, n};
+    struct bn_str line;
+    for (size_t at = 0; bn_str_next_line(text, &at, &line);) {
         struct pattern_hit hit = {0};
         for (size_t shown = 0; pattern_next(s->pattern, line, &hit); s->n_hits++) {
             s->n_lines += hit.n == 1;
             if (hit.n == 1 || hit.end > shown)
                 shown = add_row(s, number, who, line, &hit);
         }
-        at += n + 1;
     }
 }
 

@@ -135,13 +135,11 @@ bool config_apply(struct options *o, const char *path, struct bn_str text, confi
 {
     struct line where = {.path = path, .remark = remark, .ud = ud};
     size_t at = bn_str_bom_bytes(text);
-    while (at < text.n_bytes) {
-        const char *begin = text.ptr + at, *end = memchr(begin, '\n', text.n_bytes - at);
-        const size_t n = end ? (size_t)(end - begin) : text.n_bytes - at;
+    struct bn_str line;
+    while (bn_str_next_line(text, &at, &line)) {
         struct bn_error line_err;
-        at += n + 1;
         where.number++;
-        if (!check_and_apply(o, &where, (struct bn_str){begin, n}, &line_err)) {
+        if (!check_and_apply(o, &where, line, &line_err)) {
             if (where.n_errors++ > 0)
                 show_last(&where);
             where.last = line_err;

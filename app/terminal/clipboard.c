@@ -166,16 +166,14 @@ static size_t fence_marks(struct bn_str line, char *mark, bool *is_bare)
 static size_t find_block(struct bn_str text, size_t number, struct bn_str *code)
 {
     /* n_open: length of the fence that opened the block, 0 outside of blocks. begin: offset of the
-     * first line in the block. */
-    size_t n_blocks = 0, n_open = 0, begin = 0;
+     * first line in the block. next: offset of the line after `line`. */
+    size_t n_blocks = 0, n_open = 0, begin = 0, next = 0;
     char opened_by = 0;
-    for (size_t at = 0; at < text.n_bytes;) {
-        const char *end = memchr(text.ptr + at, '\n', text.n_bytes - at);
-        const size_t n = end ? (size_t)(end - text.ptr) - at : text.n_bytes - at;
-        const size_t next = end ? at + n + 1 : text.n_bytes;
+    struct bn_str line;
+    while (bn_str_next_line(text, &next, &line)) {
         char mark = 0;
         bool is_bare = false;
-        const size_t n_marks = fence_marks((struct bn_str){text.ptr + at, n}, &mark, &is_bare);
+        const size_t n_marks = fence_marks(line, &mark, &is_bare);
         if (n_open == 0 && n_marks > 0) {
             n_open = n_marks;
             opened_by = mark;
@@ -183,10 +181,9 @@ static size_t find_block(struct bn_str text, size_t number, struct bn_str *code)
             n_blocks++;
         } else if (n_open > 0 && n_marks >= n_open && mark == opened_by && is_bare) {
             if (n_blocks == number)
-                *code = (struct bn_str){text.ptr + begin, at - begin};
+                *code = (struct bn_str){text.ptr + begin, (size_t)(line.ptr - text.ptr) - begin};
             n_open = 0;
         }
-        at = next;
         if (n_blocks == number && n_open == 0)
             return n_blocks;
     }

@@ -100,13 +100,11 @@ static void show_match(struct full_ui *u, size_t at)
 /* Whether a line of the text matches. */
 static bool has_hit(struct pattern *pattern, struct bn_str text)
 {
-    for (size_t at = 0; at < text.n_bytes;) {
-        const char *end = memchr(text.ptr + at, '\n', text.n_bytes - at);
-        const size_t n = (end ? (size_t)(end - text.ptr) : text.n_bytes) - at;
+    struct bn_str line;
+    for (size_t at = 0; bn_str_next_line(text, &at, &line);) {
         struct pattern_hit hit = {0};
-        if (pattern_next(pattern, (struct bn_str){text.ptr + at, n}, &hit))
+        if (pattern_next(pattern, line, &hit))
             return true;
-        at += n + 1;
     }
     return false;
 }

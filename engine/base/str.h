@@ -47,6 +47,19 @@ static inline size_t bn_str_count(struct bn_str s, char c)
     return n;
 }
 
+/* Set *line to the line of `text` that begins at *at, without its newline, and *at to the offset
+ * after that newline. Returns false at the end of the text. A newline at the end of the text begins
+ * no other line. */
+static inline bool bn_str_next_line(struct bn_str text, size_t *at, struct bn_str *line)
+{
+    if (*at >= text.n_bytes)
+        return false;
+    const char *const begin = text.ptr + *at, *const end = memchr(begin, '\n', text.n_bytes - *at);
+    *line = (struct bn_str){begin, end ? (size_t)(end - begin) : text.n_bytes - *at};
+    *at += line->n_bytes + (end ? 1 : 0);
+    return true;
+}
+
 /* The bytes of the byte order mark at the beginning of a UTF-8 text, which some editors write and
  * which is no part of the text: 3, or 0 without a mark. */
 static inline size_t bn_str_bom_bytes(struct bn_str text)

@@ -51,11 +51,9 @@ static bool choose_kernels(struct backend *b, struct bn_error *err)
     if (!cpu_caps_limit(&caps, b->cfg.isa, err))
         return false;
     cpu_caps_self_test(&caps, why, sizeof why);
-    for (const char *line = why; *line;) { /* a line for each instruction set that failed */
-        const size_t n = strcspn(line, "\n");
-        bn_log(&b->cfg.log, BN_LOG_WARNING, "%.*s", (int)n, line);
-        line += n + (line[n] == '\n');
-    }
+    struct bn_str line; /* one for each instruction set that failed */
+    for (size_t at = 0; bn_str_next_line(bn_str_of(why), &at, &line);)
+        bn_log(&b->cfg.log, BN_LOG_WARNING, "%.*s", (int)line.n_bytes, line.ptr);
     cpu_kernels_init(&b->k, &caps);
     if (!b->k.skips_zeros)
         b->cfg.skip = BN_SKIP_OFF;

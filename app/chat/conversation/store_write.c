@@ -59,12 +59,9 @@ static json_t *message_json(const char *role, struct bn_str text, struct bn_str 
 static json_t *lines_json(struct bn_str lines)
 {
     json_t *list = json_array();
-    for (size_t at = 0; at < lines.n_bytes;) {
-        const char *end = memchr(lines.ptr + at, '\n', lines.n_bytes - at);
-        const size_t n = end ? (size_t)(end - lines.ptr) - at : lines.n_bytes - at;
-        json_out_append(&list, json_out_text((struct bn_str){lines.ptr + at, n}));
-        at += n + 1;
-    }
+    struct bn_str line;
+    for (size_t at = 0; bn_str_next_line(lines, &at, &line);)
+        json_out_append(&list, json_out_text(line));
     return list;
 }
 

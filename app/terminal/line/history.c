@@ -50,14 +50,12 @@ static size_t trim_offset(struct bn_str text)
 static void call_each_entry(struct history *h, struct bn_str text,
                             void (*each)(void *, const char *), void *ud)
 {
-    for (size_t at = 0; at < text.n_bytes;) {
-        const char *end = memchr(text.ptr + at, '\n', text.n_bytes - at);
-        const size_t n = end ? (size_t)(end - text.ptr) - at : text.n_bytes - at;
+    struct bn_str line;
+    for (size_t at = 0; bn_str_next_line(text, &at, &line);) {
         strbuf_cut(&h->last, 0);
-        history_unescape((struct bn_str){text.ptr + at, n}, &h->last);
+        history_unescape(line, &h->last);
         if (h->last.n_bytes > 0)
             each(ud, strbuf_text(&h->last));
-        at += n + 1;
     }
 }
 

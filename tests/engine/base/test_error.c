@@ -2,7 +2,6 @@
  * Errors: code and text are set, prefixes are added in front, long texts are cut without overflow.
  */
 #include "engine/base/error.h"
-#include "engine/base/str.h"
 #include "engine/base/utf8.h"
 
 #include <setjmp.h>
@@ -68,18 +67,6 @@ static void a_cut_keeps_characters_whole(void **state)
     }
 }
 
-static void a_shown_length_ends_between_characters(void **state)
-{
-    (void)state;
-    const struct bn_str text = bn_str_of("a\xc3\xa9\xe4\xb8\xad\xf0\x9f\x98\x80z");
-    static const int shown[] = {0, 1, 1, 3, 3, 3, 6, 6, 6, 6, 10, 11, 11};
-    for (size_t most = 0; most < sizeof(shown) / sizeof(shown[0]); most++)
-        assert_int_equal(bn_str_shown(text, most), shown[most]);
-    assert_int_equal(bn_str_shown((struct bn_str){0}, 5), 0);
-    /* Continuation bytes without a first byte are not text: the result stays near the limit. */
-    assert_int_equal(bn_str_shown(bn_str_of("\x80\x80\x80\x80\x80\x80\x80"), 6), 3);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -87,7 +74,6 @@ int main(void)
         cmocka_unit_test(prefix_keeps_code_and_message),
         cmocka_unit_test(long_messages_are_cut),
         cmocka_unit_test(a_cut_keeps_characters_whole),
-        cmocka_unit_test(a_shown_length_ends_between_characters),
     };
     return cmocka_run_group_tests_name("error", tests, NULL, NULL);
 }
