@@ -210,11 +210,11 @@ static bool parse(const struct batch *b, struct batch_item *item, struct bn_str 
                   struct bn_error *err)
 {
     char name[40]; /* fits */
-    item->bad_at = SIZE_MAX;
-    const bool is_valid = check_length(line, err) && batch_item_parse(item, line, err);
+    size_t bad_at = SIZE_MAX;
+    const bool is_valid = check_length(line, err) && batch_item_parse(item, line, &bad_at, err);
     (void)snprintf(name, sizeof(name), "line %zu", item->line);
-    if (item->bad_at != SIZE_MAX && !options_flag(b->options, "quiet"))
-        report_line(PROGRAM, "warning: " INPUT_UTF8_NOTICE, name, item->bad_at);
+    if (bad_at != SIZE_MAX && !options_flag(b->options, "quiet"))
+        report_line(PROGRAM, "warning: " INPUT_UTF8_NOTICE, name, bad_at);
     return is_valid;
 }
 

@@ -114,12 +114,13 @@ static bool read_object(struct batch_item *item, json_t *o, struct bn_error *err
     return true;
 }
 
-bool batch_item_parse(struct batch_item *item, struct bn_str line, struct bn_error *err)
+bool batch_item_parse(struct batch_item *item, struct bn_str line, size_t *bad_at,
+                      struct bn_error *err)
 {
     struct strbuf clean = {0};
     json_error_t where;
-    item->bad_at = SIZE_MAX;
-    if (!input_clean("the line", line, &clean, &item->bad_at, err)) {
+    *bad_at = SIZE_MAX;
+    if (!input_clean("the line", line, &clean, bad_at, err)) {
         strbuf_finish(&clean);
         return false;
     }

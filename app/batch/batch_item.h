@@ -12,9 +12,8 @@
 #include <jansson.h>
 
 struct batch_item {
-    size_t line;   /* number of the input line, from 1 */
-    json_t *id;    /* member of the request, copied to the answer; NULL if the request lacks it */
-    size_t bad_at; /* offset of the first byte of the line that is not UTF-8, or SIZE_MAX */
+    size_t line; /* number of the input line, from 1 */
+    json_t *id;  /* member of the request, copied to the answer; NULL if the request lacks it */
     struct strbuf prompt, system;    /* user message and system message, either may be empty */
     struct turn turn;                /* settings, texts, statistics; `ids` is empty, see `answer` */
     struct thought_splitter thought; /* splits the text of the answer into thought and answer */
@@ -32,13 +31,14 @@ struct batch_item {
 void batch_item_finish(struct batch_item *item); /* an all-zero item is fine */
 
 /* Parse a line: a JSON object if its first character that is not blank is a brace, else a prompt.
- * Invalid UTF-8 is replaced, and item->bad_at is set.
+ * Invalid UTF-8 is replaced; *bad_at is the offset of its first byte in the line, or SIZE_MAX.
  * The caller has set the item to the values of the options, with an empty `prompt`; members that
  * the object lacks do not change them. BN_EARG: not a valid object (also an unknown member, a value
  * out of range, or no prompt), or a NUL byte in the line. An object with a faulty member still sets
  * item->id. BN_ENOMEM; if memory is too short for a text of the object, only batch_item_add reports
  * it. */
-bool batch_item_parse(struct batch_item *item, struct bn_str line, struct bn_error *err);
+bool batch_item_parse(struct batch_item *item, struct bn_str line, size_t *bad_at,
+                      struct bn_error *err);
 
 /* Evaluate the prompt and choose the first token, item->next. n_ctx is the context in tokens.
  * BN_ECONTEXT (too long), BN_EARG (no tokens, or a setting out of range) and BN_EFORMAT (the
