@@ -6,7 +6,6 @@
 
 #include "app/chat/conversation/turn_marks.h"
 #include "app/common/env.h"
-#include "app/common/input_text.h"
 #include "app/common/term_text.h"
 #include "app/demo/demo_model.h"
 #include "app/options/config.h"
@@ -238,17 +237,14 @@ static enum exit_code set_system(struct app *app)
 {
     struct strbuf text = {0};
     struct bn_error err;
-    size_t bad_at = SIZE_MAX;
-    const char *given = options_text(app->options, "system");
-    if (!given || (options_source(app->options, "system") != OPTION_FROM_COMMAND &&
-                   app->chat.transcript.now.n > 0))
+    if (!options_text(app->options, "system") ||
+        (options_source(app->options, "system") != OPTION_FROM_COMMAND &&
+         app->chat.transcript.now.n > 0))
         return EXIT_DONE;
-    const bool ok = input_text_or_file(given, &text, &bad_at, &err) &&
+    const bool ok = chat_options_system(app->options, &text, &err) &&
                     (transcript_set_system(&app->chat.transcript, strbuf_str(&text)) ||
                      bn_fail(&err, BN_ENOMEM, "out of memory for the system message"));
     strbuf_finish(&text);
-    if (ok && bad_at != SIZE_MAX && !options_flag(app->options, "quiet"))
-        report_line(PROGRAM, "warning: " INPUT_UTF8_NOTICE, "the system message", bad_at);
     if (ok)
         return EXIT_DONE;
     (void)name_source(app->options, "system", &err);

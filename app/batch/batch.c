@@ -497,27 +497,17 @@ static enum exit_code answer_lines(struct batch *b)
     return code;
 }
 
-static bool read_system(struct batch *b, const char *text, struct bn_error *err)
-{
-    size_t bad_at;
-    if (!input_text_or_file(text, &b->system, &bad_at, err))
-        return false;
-    if (bad_at != SIZE_MAX && !options_flag(b->options, "quiet"))
-        report_line(PROGRAM, "warning: " INPUT_UTF8_NOTICE, "the system message", bad_at);
-    return true;
-}
-
 enum exit_code batch_run(const struct options *options, const struct open_model *model)
 {
     struct batch b = {.options = options, .model = model};
-    const char *system = options_text(options, "system"), *log = options_text(options, "log");
+    const char *log = options_text(options, "log");
     struct bn_error err = {0};
     enum exit_code code;
     batch_out_init(&b.out, options, model->tokenizer, &b.log);
     if (log && !log_file_open(&b.log, log, &err)) {
         (void)report_error(PROGRAM, STAGE_RUN, &err);
         code = EXIT_FILE; /* for every error of the log, as in a chat */
-    } else if (system && !read_system(&b, system, &err))
+    } else if (!chat_options_system(options, &b.system, &err))
         code = report_error(PROGRAM, STAGE_RUN, &err);
     else if (open_model(&b, &err))
         code = answer_lines(&b);

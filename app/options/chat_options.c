@@ -8,6 +8,8 @@
  */
 #include "app/options/chat_options.h"
 
+#include "app/common/input_text.h"
+#include "app/common/report.h"
 #include "app/options/model_args.h"
 #include "engine/base/memory.h"
 #include "engine/base/size.h"
@@ -307,6 +309,19 @@ void chat_options_from_model(struct options *o, const struct bn_file *file)
     }
     if (!has_values)
         set_family_defaults(o, file);
+}
+
+bool chat_options_system(const struct options *o, struct strbuf *out, struct bn_error *err)
+{
+    const char *given = options_text(o, "system");
+    size_t bad_at;
+    if (!given)
+        return true;
+    if (!input_text_or_file(given, out, &bad_at, err))
+        return false;
+    if (bad_at != SIZE_MAX && !options_flag(o, "quiet"))
+        report_line(PROGRAM, "warning: " INPUT_UTF8_NOTICE, "the system message", bad_at);
+    return true;
 }
 
 bool chat_options_check_bias(const char *text, const struct tokenizer *t, struct bn_error *err)

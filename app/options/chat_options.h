@@ -4,6 +4,7 @@
 #ifndef APP_CHAT_OPTIONS_H
 #define APP_CHAT_OPTIONS_H
 
+#include "app/common/strbuf.h"
 #include "app/options/options.h"
 #include "engine/engine.h"
 #include "engine/file.h"
@@ -23,6 +24,10 @@ bool chat_options_open(struct options **out, struct bn_error *err);
  * that the option refuses are ignored. A file without a usable key gets the values that the
  * publisher uses for its architecture, if they are known, as OPTION_FROM_FAMILY. */
 void chat_options_from_model(struct options *o, const struct bn_file *file);
+
+/* Append the text of --system, or of its @FILE, to `out`; nothing without --system. Invalid UTF-8
+ * gives a warning on stderr, except with --quiet. Errors of input_text_or_file. */
+bool chat_options_system(const struct options *o, struct strbuf *out, struct bn_error *err);
 
 /* The biases of --logit-bias; free with mem_free(list->items). */
 struct bias_list {
