@@ -55,7 +55,7 @@ void bench_name_test(const struct bench_row *row, char out[32]);
  * a name that does not fit is cut. */
 void bench_name_row(const struct bench_row *row, char *out, size_t out_bytes);
 /* 16 hexadecimal digits */
-void bench_name_checksum(const struct bench_row *row, char out[20]);
+void bench_name_checksum(uint64_t checksum, char out[20]);
 
 /* The rate that limits the test, per second: bytes read for tg, multiply-adds of the linear layers
  * for pp. */

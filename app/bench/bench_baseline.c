@@ -164,7 +164,7 @@ bool bench_baseline_match(const json_t *baseline, json_t *settings, const struct
 void bench_baseline_compare(struct bench_change *c, const struct bench_row *row)
 {
     char checksum[20];
-    bench_name_checksum(row, checksum);
+    bench_name_checksum(row->checksum, checksum);
     c->ratio = row->tokens_per_s / c->old_tokens_per_s;
     c->low = row->low / c->old_high;
     c->high = row->high / c->old_low;

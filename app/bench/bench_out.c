@@ -27,9 +27,9 @@ void bench_name_row(const struct bench_row *row, char *out, size_t out_bytes)
                        row->batch);
 }
 
-void bench_name_checksum(const struct bench_row *row, char out[20])
+void bench_name_checksum(uint64_t checksum, char out[20])
 {
-    (void)snprintf(out, 20, "%016" PRIx64, row->checksum); /* fits */
+    (void)snprintf(out, 20, "%016" PRIx64, checksum); /* fits */
 }
 
 /* ---- rates ---- */
@@ -87,7 +87,7 @@ static void print_row(const struct bench_result *r, const struct bench_row *row)
 {
     char test[32], note[80], checksum[20], percent[BENCH_PERCENT_BYTES];
     bench_name_test(row, test);
-    bench_name_checksum(row, checksum);
+    bench_name_checksum(row->checksum, checksum);
     const int n =
         snprintf(note, sizeof(note), row->test == BENCH_TG ? "%6.1f GB/s" : "%6.0f GMAC/s",
                  bench_row_rate(r->info, row) / 1e9);
@@ -263,7 +263,7 @@ static json_t *row_object(const struct bench_result *r, const struct bench_row *
     const double percent = bench_row_percent(r->info, row);
     char test[32], checksum[20];
     bench_name_test(row, test);
-    bench_name_checksum(row, checksum);
+    bench_name_checksum(row->checksum, checksum);
     json_t *o = json_pack(
         "{s:s, s:I, s:I, s:f, s:f, s:f, s:f, s:f, s:o, s:o, s:b}", "test", test, "depth",
         count(row->depth), "batch", count(row->batch), "tokens_per_s", row->tokens_per_s, "min",

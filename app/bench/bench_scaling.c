@@ -147,7 +147,7 @@ static enum exit_code print_json(const struct point_list *p)
         const struct point *point = &p->points[i];
         char test[32], checksum[20];
         bench_name_test(&point->row, test);
-        bench_name_checksum(&point->row, checksum);
+        bench_name_checksum(point->row.checksum, checksum);
         json_out_append(
             &rows, json_pack("{s:s, s:I, s:I, s:f, s:f, s:f, s:b, s:o, s:s}", "test", test,
                              "threads", (json_int_t)point->n_threads, "batch",

@@ -212,9 +212,10 @@ static void print_table(const char *path, const struct tokenizer_info *info,
            "| ---------------- |\n");
     for (size_t i = 0; i < N_POINTS; i++) {
         const struct point *const p = &points[i];
-        printf("| %-9s | %7zu | %7zu | %11.0f | %11.0f | %11.0f | %6.2f | %016" PRIx64 " |\n",
-               p->text, p->n_bytes, p->n_tokens, p->tokens_per_s, p->min, p->max, mb_per_s(p),
-               p->checksum);
+        char checksum[20];
+        bench_name_checksum(p->checksum, checksum);
+        printf("| %-9s | %7zu | %7zu | %11.0f | %11.0f | %11.0f | %6.2f | %s |\n", p->text,
+               p->n_bytes, p->n_tokens, p->tokens_per_s, p->min, p->max, mb_per_s(p), checksum);
     }
 }
 
@@ -226,7 +227,7 @@ static enum exit_code print_json(const char *path, const struct tokenizer_info *
     for (size_t i = 0; i < N_POINTS; i++) {
         const struct point *const p = &points[i];
         char checksum[20];
-        (void)snprintf(checksum, sizeof(checksum), "%016" PRIx64, p->checksum); /* fits */
+        bench_name_checksum(p->checksum, checksum);
         json_out_append(&rows, json_pack("{s:s, s:I, s:I, s:f, s:f, s:f, s:f, s:s}", "text",
                                          p->text, "bytes", (json_int_t)p->n_bytes, "tokens",
                                          (json_int_t)p->n_tokens, "tokens_per_s", p->tokens_per_s,
