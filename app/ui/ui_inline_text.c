@@ -371,13 +371,15 @@ void inline_add_message(struct ui *ui, enum ui_tone tone, struct bn_str text)
     struct flow flow = {0};
     flow_init(&flow, u->size.columns, tone == TONE_EXACT ? FLOW_NO_WRAP : ui_terminal_wrap(ui),
               tone == TONE_TABLE ? FLOW_TABLE : FLOW_MESSAGE, NULL);
-    if (tone == TONE_ERROR || tone == TONE_WARNING || tone == TONE_USER)
+    const bool is_bold = tone == TONE_ERROR || tone == TONE_WARNING || tone == TONE_USER;
+    const bool is_dim = tone == TONE_NOTE;
+    if (is_bold)
         inline_add_terminfo(u, TERMINFO_BOLD);
-    else if (tone == TONE_NOTE)
+    else if (is_dim)
         inline_add_terminfo(u, TERMINFO_DIM);
     flow_add(&flow, text, &u->out);
     flow_flush(&flow, &u->out);
-    if (tone != TONE_PLAIN && tone != TONE_TABLE && tone != TONE_EXACT)
+    if (is_bold || is_dim)
         inline_add_terminfo(u, TERMINFO_NORMAL);
     if (flow.column > 0 || text.n_bytes == 0)
         strbuf_add_char(&u->out, '\n');
