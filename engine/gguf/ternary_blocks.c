@@ -35,32 +35,31 @@ static void decode_trits(const uint8_t *bytes, size_t n, unsigned pow3, uint8_t 
     }
 }
 
-/* TQ1_0: 160 elements in 32 bytes, 80 in 16, 16 in 4. A byte has five trits, but each of the last
- * 4 bytes has four. */
-bool tq1_block_decode(const uint8_t *block, uint8_t *codes)
+/* A block of n, n / 2 and n / 8 bytes. A byte has five trits, but each of the last n / 8 bytes has
+ * four. */
+static inline bool trits_block_decode(const uint8_t *block, size_t n, uint8_t *codes)
 {
+    const size_t n2 = n / 2, n3 = n / 8;
     unsigned pow3 = 1;
     for (size_t k = 0; k < 5; k++, pow3 *= 3) {
-        decode_trits(block, 32, pow3, codes + 32 * k);
-        decode_trits(block + 32, 16, pow3, codes + 160 + 16 * k);
+        decode_trits(block, n, pow3, codes + n * k);
+        decode_trits(block + n, n2, pow3, codes + 5 * n + n2 * k);
         if (k < 4)
-            decode_trits(block + 48, 4, pow3, codes + 240 + 4 * k);
+            decode_trits(block + n + n2, n3, pow3, codes + 5 * (n + n2) + n3 * k);
     }
     return true;
 }
 
-/* PTQ1_0: 80 elements in 16 bytes, 40 in 8, 8 in 2. A byte has five trits, but each of the last
- * 2 bytes has four. */
+/* TQ1_0: 160 elements in 32 bytes, 80 in 16, 16 in 4. */
+bool tq1_block_decode(const uint8_t *block, uint8_t *codes)
+{
+    return trits_block_decode(block, 32, codes);
+}
+
+/* PTQ1_0: 80 elements in 16 bytes, 40 in 8, 8 in 2. */
 bool ptq1_block_decode(const uint8_t *block, uint8_t *codes)
 {
-    unsigned pow3 = 1;
-    for (size_t k = 0; k < 5; k++, pow3 *= 3) {
-        decode_trits(block, 16, pow3, codes + 16 * k);
-        decode_trits(block + 16, 8, pow3, codes + 80 + 8 * k);
-        if (k < 4)
-            decode_trits(block + 24, 2, pow3, codes + 120 + 2 * k);
-    }
-    return true;
+    return trits_block_decode(block, 16, codes);
 }
 
 /* Q2_0 and PQ2_0: the scale, then four neighbouring elements per byte, the first in the lowest
