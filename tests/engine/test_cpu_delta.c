@@ -34,16 +34,6 @@ static struct synth_spec spec_of(size_t i)
     return spec;
 }
 
-static float *logits_with(const struct synth_spec *spec, const struct bn_model_config *cfg,
-                          const int32_t *ids)
-{
-    struct kit kit;
-    kit_open(&kit, spec, cfg);
-    float *logits = kit_logits(&kit, ids, N_IDS);
-    kit_close(&kit);
-    return logits;
-}
-
 static bool runs_here(const struct synth_spec *spec, const struct bn_model_config *cfg)
 {
     struct synth_model m;
@@ -80,11 +70,11 @@ static void no_configuration_changes_a_bit(void **state)
     for (size_t s = 0; s < 2; s++) {
         const struct synth_spec spec = spec_of(s);
         const struct bn_model_config first = {.isa = "ref", .n_threads = 1};
-        float *ref = logits_with(&spec, &first, ids);
+        float *ref = kit_logits_of(&spec, &first, ids, N_IDS);
         for (size_t i = 0; i < sizeof cfgs / sizeof cfgs[0]; i++) {
             if (cfgs[i].isa && !runs_here(&spec, &cfgs[i]))
                 continue;
-            float *other = logits_with(&spec, &cfgs[i], ids);
+            float *other = kit_logits_of(&spec, &cfgs[i], ids, N_IDS);
             if (memcmp(other, ref, N_IDS * N_VOCAB * sizeof *ref) != 0)
                 fail_msg("spec %zu: %s, %zu threads, micro-batch %zu change the bits", s,
                          cfgs[i].isa ? cfgs[i].isa : "the best instruction set", cfgs[i].n_threads,

@@ -93,11 +93,7 @@ static void small_example(void **state)
 static float *float_logits(const struct synth_spec *spec, const int32_t *ids)
 {
     const struct bn_model_config cfg = {.n_threads = 2, .activations = BN_ACT_FLOAT};
-    struct kit kit;
-    kit_open(&kit, spec, &cfg);
-    float *logits = kit_logits(&kit, ids, N_IDS);
-    kit_close(&kit);
-    return logits;
+    return kit_logits_of(spec, &cfg, ids, N_IDS);
 }
 
 /* Without rounding of activations, the file of the same weights without rotation is the same

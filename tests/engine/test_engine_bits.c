@@ -36,16 +36,6 @@ static struct synth_spec spec_of(const char *arch)
     return spec;
 }
 
-static float *logits_with(const struct synth_spec *spec, const struct bn_model_config *cfg,
-                          const int32_t *ids)
-{
-    struct kit kit;
-    kit_open(&kit, spec, cfg);
-    float *logits = kit_logits(&kit, ids, N_IDS);
-    kit_close(&kit);
-    return logits;
-}
-
 static void same_bits(const float *a, const float *b, size_t n, const char *cause)
 {
     if (memcmp(a, b, n * sizeof *a) != 0)
@@ -85,12 +75,12 @@ static void compare_isas(enum bn_kv_type kv)
         spec.rotated_block = models[m].rotated_block;
         struct bn_model_config cfg = {
             .isa = "ref", .n_threads = 1, .kv = kv, .activations = BN_ACT_TOKEN};
-        float *ref = logits_with(&spec, &cfg, ids);
+        float *ref = kit_logits_of(&spec, &cfg, ids, N_IDS);
         for (size_t i = 0; i < sizeof isas / sizeof isas[0]; i++) {
             if (!isa_runs_here(isas[i]) || !kit_takes_case())
                 continue;
             cfg.isa = isas[i];
-            float *other = logits_with(&spec, &cfg, ids);
+            float *other = kit_logits_of(&spec, &cfg, ids, N_IDS);
             same_bits(other, ref, N_IDS * N_VOCAB, isas[i]);
             mem_free(other);
         }
@@ -121,7 +111,7 @@ static void compare_threads(enum bn_kv_type kv, size_t rotated_block)
     const struct bn_model_config one = {.n_threads = 1, .kv = kv};
     int32_t ids[N_IDS];
     kit_ids(ids, N_IDS, 2);
-    float *first = logits_with(&spec, &one, ids);
+    float *first = kit_logits_of(&spec, &one, ids, N_IDS);
     for (size_t i = 0; i < sizeof cfgs / sizeof cfgs[0]; i++) {
         if (!kit_takes_case())
             continue;
@@ -130,7 +120,7 @@ static void compare_threads(enum bn_kv_type kv, size_t rotated_block)
                        cfgs[i].n_ubatch);
         struct bn_model_config cfg = cfgs[i];
         cfg.kv = kv;
-        float *other = logits_with(&spec, &cfg, ids);
+        float *other = kit_logits_of(&spec, &cfg, ids, N_IDS);
         same_bits(other, first, N_IDS * N_VOCAB, cause);
         mem_free(other);
     }
@@ -189,7 +179,7 @@ static void skipping_changes_no_bit_and_reads_less(void **state)
             cfg.isa = isas[i];
             cfg.n_threads = n_threads;
             float *skipped = one_by_one(&spec, &cfg, ids, &n_read);
-            float *together = logits_with(&spec, &cfg, ids);
+            float *together = kit_logits_of(&spec, &cfg, ids, N_IDS);
             same_bits(plain, skipped, N_STEPS * spec.n_vocab, "skipping");
             same_bits(plain, together, N_STEPS * spec.n_vocab, "the order of the file");
             assert_true(n_read < n_all - n_all / 20);
@@ -250,16 +240,6 @@ static struct synth_spec block_spec(size_t i)
 
 #define N_BLOCK_IDS 70 /* two position blocks, and more than two blocks of tokens */
 
-static float *block_logits(const struct synth_spec *spec, const struct bn_model_config *cfg,
-                           const int32_t *ids)
-{
-    struct kit kit;
-    kit_open(&kit, spec, cfg);
-    float *logits = kit_logits(&kit, ids, N_BLOCK_IDS);
-    kit_close(&kit);
-    return logits;
-}
-
 /* The configurations that must give the same bits as ref with one thread. */
 static void compare_block_configs(const struct synth_spec *spec, enum bn_activations activations,
                                   const int32_t *ids)
@@ -279,7 +259,7 @@ static void compare_block_configs(const struct synth_spec *spec, enum bn_activat
         {.n_threads = 5, .n_ubatch = 12},
     };
     const struct bn_model_config first = {.isa = "ref", .n_threads = 1, .activations = activations};
-    float *ref = block_logits(spec, &first, ids);
+    float *ref = kit_logits_of(spec, &first, ids, N_BLOCK_IDS);
     for (size_t i = 0; i < sizeof cfgs / sizeof cfgs[0]; i++) {
         struct bn_model_config cfg = cfgs[i];
         cfg.activations = activations;
@@ -289,7 +269,7 @@ static void compare_block_configs(const struct synth_spec *spec, enum bn_activat
         (void)snprintf(cause, sizeof cause, "%s, %zu threads, micro-batch %zu, activations %d",
                        cfg.isa ? cfg.isa : "the best instruction set", cfg.n_threads, cfg.n_ubatch,
                        (int)activations);
-        float *other = block_logits(spec, &cfg, ids);
+        float *other = kit_logits_of(spec, &cfg, ids, N_BLOCK_IDS);
         same_bits(other, ref, N_BLOCK_IDS * spec->n_vocab, cause);
         mem_free(other);
     }
@@ -317,11 +297,11 @@ static void compare_windows_q8(const struct synth_spec *spec, const int32_t *ids
     static const struct bn_model_config cfgs[] = {
         {.n_threads = 2}, {.n_threads = 5, .n_ubatch = 7}, {.n_threads = 3, .n_ubatch = 1}};
     const struct bn_model_config first = {.isa = "ref", .n_threads = 1, .kv = BN_KV_Q8};
-    float *ref = block_logits(spec, &first, ids);
+    float *ref = kit_logits_of(spec, &first, ids, N_BLOCK_IDS);
     for (size_t i = 0; i < sizeof cfgs / sizeof cfgs[0]; i++) {
         struct bn_model_config cfg = cfgs[i];
         cfg.kv = BN_KV_Q8;
-        float *other = block_logits(spec, &cfg, ids);
+        float *other = kit_logits_of(spec, &cfg, ids, N_BLOCK_IDS);
         same_bits(other, ref, N_BLOCK_IDS * spec->n_vocab, "a window of bytes");
         mem_free(other);
     }
@@ -385,7 +365,7 @@ static void q8_kv_is_close_to_f16_kv(void **state)
     const struct bn_model_config f16 = {.n_threads = 2}, q8 = {.n_threads = 2, .kv = BN_KV_Q8};
     int32_t ids[N_IDS];
     kit_ids(ids, N_IDS, 7);
-    float *a = logits_with(&spec, &f16, ids), *b = logits_with(&spec, &q8, ids);
+    float *a = kit_logits_of(&spec, &f16, ids, N_IDS), *b = kit_logits_of(&spec, &q8, ids, N_IDS);
     double far = 0, all = 0;
     for (size_t i = 0; i < N_IDS * N_VOCAB; i++) {
         far += ((double)a[i] - (double)b[i]) * ((double)a[i] - (double)b[i]);
@@ -510,7 +490,7 @@ static void bits_match_recorded_hashes(void **state)
     for (size_t i = 0; i < sizeof golden / sizeof golden[0]; i++) {
         const struct synth_spec spec = spec_of(golden[i].arch);
         const struct bn_model_config cfg = {.n_threads = 2, .activations = BN_ACT_TOKEN};
-        float *logits = logits_with(&spec, &cfg, ids);
+        float *logits = kit_logits_of(&spec, &cfg, ids, N_IDS);
         const uint64_t hash = fnv1a_add_bytes(FNV1A_START, logits, N_IDS * N_VOCAB * sizeof(float));
         if (hash != golden[i].hash)
             fail_msg("%s: the logits hash to 0x%016llx", golden[i].arch, (unsigned long long)hash);
@@ -529,7 +509,7 @@ static void bits_of_blocks_match_recorded_hashes(void **state)
     for (size_t i = 0; i < N_BLOCK_SPECS; i++) {
         const struct bn_model_config cfg = {.n_threads = 2, .activations = BN_ACT_AUTO};
         const struct synth_spec spec = block_spec(i);
-        float *logits = block_logits(&spec, &cfg, ids);
+        float *logits = kit_logits_of(&spec, &cfg, ids, N_BLOCK_IDS);
         const uint64_t hash =
             fnv1a_add_bytes(FNV1A_START, logits, N_BLOCK_IDS * N_QWEN_VOCAB * sizeof(float));
         if (hash != golden[i])

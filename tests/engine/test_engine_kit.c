@@ -127,3 +127,13 @@ float *kit_logits(const struct kit *kit, const int32_t *ids, size_t n_ids)
     bn_session_close(s);
     return out;
 }
+
+float *kit_logits_of(const struct synth_spec *spec, const struct bn_model_config *cfg,
+                     const int32_t *ids, size_t n_ids)
+{
+    struct kit kit;
+    kit_open(&kit, spec, cfg);
+    float *logits = kit_logits(&kit, ids, n_ids);
+    kit_close(&kit);
+    return logits;
+}

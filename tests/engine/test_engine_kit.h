@@ -43,5 +43,8 @@ void kit_append(const struct kit *kit, struct bn_session *s, const int32_t *ids,
                 float *out);
 /* Return all logits (n_ids, n_vocab) of ids in an empty session. Free with mem_free. */
 float *kit_logits(const struct kit *kit, const int32_t *ids, size_t n_ids);
+/* The same with a model that is open only during the call. */
+float *kit_logits_of(const struct synth_spec *spec, const struct bn_model_config *cfg,
+                     const int32_t *ids, size_t n_ids);
 
 #endif
