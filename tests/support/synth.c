@@ -456,6 +456,18 @@ bool synth_open(const struct synth_spec *spec, struct synth_model *out, struct b
     return false;
 }
 
+bool synth_reopen(struct synth_model *m, const struct model_config *cfg, struct bn_error *err)
+{
+    model_close(m->model);
+    bn_file_close(m->file);
+    m->model = NULL;
+    m->file = NULL;
+    if (!bn_file_open_memory(m->bytes.bytes, m->bytes.n_bytes, &m->file, err))
+        return false;
+    m->gguf = bn_file_gguf(m->file);
+    return model_open(m->gguf, cfg, &m->model, err);
+}
+
 void synth_close(struct synth_model *m)
 {
     model_close(m->model);

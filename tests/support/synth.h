@@ -104,6 +104,9 @@ struct synth_model {
 };
 /* Write a model to memory and open it. On failure everything is closed. */
 bool synth_open(const struct synth_spec *spec, struct synth_model *out, struct bn_error *err);
+/* Close model and file and open the bytes, which the test has changed, again. On failure
+ * synth_close must still be called. */
+bool synth_reopen(struct synth_model *m, const struct model_config *cfg, struct bn_error *err);
 void synth_close(struct synth_model *m);
 
 #endif

@@ -4,8 +4,8 @@
  */
 #include "engine/base/fp16.h"
 #include "engine/gguf/gguf_le.h"
+#include "tests/engine/model/model_expect.h"
 #include "tests/support/le_put.h"
-#include "tests/support/synth.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -34,24 +34,6 @@ static struct gguf_tensor *tensor_of(struct synth_model *m, const char *name)
     return NULL;
 }
 
-/* The changed file must be refused with one line that contains `words`. */
-static void refused(struct synth_model *m, enum bn_errcode code, const char *words)
-{
-    const struct model_config cfg = {0};
-    struct bn_error err;
-    model_close(m->model);
-    bn_file_close(m->file);
-    m->model = NULL;
-    m->file = NULL;
-    if (bn_file_open_memory(m->bytes.bytes, m->bytes.n_bytes, &m->file, &err) &&
-        model_open(bn_file_gguf(m->file), &cfg, &m->model, &err))
-        fail_msg("accepted, without a word about '%s'", words);
-    if (!strstr(err.text, words) || strchr(err.text, '\n'))
-        fail_msg("'%s' does not say '%s' in one line", err.text, words);
-    assert_int_equal(err.code, code);
-    synth_close(m);
-}
-
 static void number_refused(const char *key, uint32_t v, enum bn_errcode code, const char *words)
 {
     const struct synth_spec spec = synth_preset("qwen35-tiny");
@@ -62,7 +44,7 @@ static void number_refused(const char *key, uint32_t v, enum bn_errcode code, co
     const struct gguf_kv *kv = gguf_find_kv(m.gguf, full);
     assert_non_null(kv);
     le_put_u32(writable(&m, kv->value), v);
-    refused(&m, code, words);
+    expect_refused(&m, code, words);
 }
 
 static void every_fourth_layer_is_attention(void **state)
@@ -140,7 +122,7 @@ static void wrong_tensors_are_refused(void **state)
         opened(&spec, &m);
         uint8_t *at = writable(&m, tensor_of(&m, "blk.2.ssm_a")->bytes);
         le_put_u32(at + 4, f32_bits(decays[i]));
-        refused(&m, BN_EFORMAT, "tensor 'blk.2.ssm_a': element 1 ");
+        expect_refused(&m, BN_EFORMAT, "tensor 'blk.2.ssm_a': element 1 ");
     }
     static const char *const names[] = {
         "blk.0.attn_qkv.weight", "blk.0.attn_gate.weight", "blk.1.ssm_conv1d.weight",
@@ -152,7 +134,7 @@ static void wrong_tensors_are_refused(void **state)
         struct bn_str name = tensor_of(&m, names[i])->name;
         writable(&m, name.ptr)[name.n_bytes - 1] = '_';
         (void)snprintf(words, sizeof words, "no tensor '%s'", names[i]);
-        refused(&m, BN_EFORMAT, words);
+        expect_refused(&m, BN_EFORMAT, words);
     }
 }
 
@@ -168,7 +150,7 @@ static void other_types_of_small_matrices_are_refused(void **state)
     uint8_t *type = writable(&m, name.ptr) + name.n_bytes + 4 + 16;
     assert_int_equal(le_u32(type), tensor_geometries[TENSOR_F32].file_id);
     le_put_u32(type, tensor_geometries[TENSOR_Q8_0].file_id);
-    refused(&m, BN_EUNSUPPORTED, "'blk.1.ssm_alpha.weight' is Q8_0, not F32, F16 or BF16");
+    expect_refused(&m, BN_EUNSUPPORTED, "'blk.1.ssm_alpha.weight' is Q8_0, not F32, F16 or BF16");
 }
 
 int main(void)

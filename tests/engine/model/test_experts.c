@@ -5,8 +5,8 @@
 #include "engine/base/fp16.h"
 #include "engine/base/memory.h"
 #include "engine/gguf/gguf_le.h"
+#include "tests/engine/model/model_expect.h"
 #include "tests/support/le_put.h"
-#include "tests/support/synth.h"
 
 #include <math.h>
 #include <setjmp.h>
@@ -51,37 +51,12 @@ static uint8_t *value_of(struct synth_model *m, const char *key, size_t i, size_
     return writable(m, kv->value + i * item_bytes);
 }
 
-static bool reopen(struct synth_model *m, enum bn_window_rule rule, struct bn_error *err)
-{
-    const struct model_config cfg = {.window_rule = rule};
-    model_close(m->model);
-    bn_file_close(m->file);
-    m->model = NULL;
-    m->file = NULL;
-    if (!bn_file_open_memory(m->bytes.bytes, m->bytes.n_bytes, &m->file, err))
-        return false;
-    m->gguf = bn_file_gguf(m->file);
-    return model_open(m->gguf, &cfg, &m->model, err);
-}
-
-/* The changed file must be refused with one line that contains `words`. */
-static void refused(struct synth_model *m, enum bn_errcode code, const char *words)
-{
-    struct bn_error err;
-    if (reopen(m, BN_WINDOW_REFERENCE, &err))
-        fail_msg("accepted, without a word about '%s'", words);
-    if (!strstr(err.text, words) || strchr(err.text, '\n'))
-        fail_msg("'%s' does not say '%s' in one line", err.text, words);
-    assert_int_equal(err.code, code);
-    synth_close(m);
-}
-
 static void number_refused(const char *key, uint32_t v, const char *words)
 {
     struct synth_model m;
     opened(&m);
     le_put_u32(value_of(&m, key, 0, 4), v);
-    refused(&m, BN_EFORMAT, words);
+    expect_refused(&m, BN_EFORMAT, words);
 }
 
 static void layers_have_their_traits(void **state)
@@ -89,6 +64,7 @@ static void layers_have_their_traits(void **state)
     (void)state;
     struct synth_model m;
     struct bn_error err;
+    const struct model_config mainline = {.window_rule = BN_WINDOW_MAINLINE};
     char text[120];
     opened(&m);
     for (size_t i = 0; i < 5; i++) {
@@ -103,7 +79,7 @@ static void layers_have_their_traits(void **state)
     model_window_text(m.model, text, sizeof text);
     assert_string_equal(text, "a token sees itself and 40 before it in 4 of 5 layers "
                               "(rule: reference)");
-    assert_true(reopen(&m, BN_WINDOW_MAINLINE, &err));
+    assert_true(synth_reopen(&m, &mainline, &err));
     assert_int_equal(m.model->layers[0].traits.n_visible_keys, 40);
     assert_int_equal(m.model->layers[3].traits.n_visible_keys, 0);
     model_window_text(m.model, text, sizeof text);
@@ -154,7 +130,7 @@ static void wrong_counts_are_refused(void **state)
     struct synth_model m;
     opened(&m);
     le_put_u32(value_of(&m, "expert_feed_forward_length", 0, 4), 24);
-    refused(&m, BN_EUNSUPPORTED, "experts of 24 outputs");
+    expect_refused(&m, BN_EUNSUPPORTED, "experts of 24 outputs");
     number_refused("block_count", 4, "must have one value for each of the 4 layers");
 }
 
@@ -165,15 +141,15 @@ static void wrong_arrays_are_refused(void **state)
     struct synth_model m;
     opened(&m);
     value_of(&m, "attention.sliding_window_pattern", 2, 1)[0] = 2;
-    refused(&m, BN_EFORMAT, "neither true nor false for layer 2");
+    expect_refused(&m, BN_EFORMAT, "neither true nor false for layer 2");
     for (size_t i = 0; i < sizeof limits / sizeof limits[0]; i++) {
         opened(&m);
         le_put_u32(value_of(&m, "swiglu_clamp_exp", 4, 4), limits[i]);
-        refused(&m, BN_EFORMAT, "for layer 4, but must be above 0 and at most 1e+06");
+        expect_refused(&m, BN_EFORMAT, "for layer 4, but must be above 0 and at most 1e+06");
     }
     opened(&m);
     value_of(&m, "attention.sliding_window_pattern", 0, 1)[-17]++; /* the last byte of the key */
-    refused(&m, BN_EFORMAT, "the file has no maple.attention.sliding_window_pattern");
+    expect_refused(&m, BN_EFORMAT, "the file has no maple.attention.sliding_window_pattern");
 }
 
 /* The dimensions of a tensor info follow its name and their number. */
@@ -195,16 +171,16 @@ static void wrong_shapes_are_refused(void **state)
         uint8_t *dims = dims_of(&m, names[i]);
         le_put_u64(dims + 8, 8); /* as many elements, experts and outputs exchanged */
         le_put_u64(dims + 16, 64);
-        refused(&m, BN_EFORMAT, "the model needs 64 x 64 x 8 (inputs, outputs, experts)");
+        expect_refused(&m, BN_EFORMAT, "the model needs 64 x 64 x 8 (inputs, outputs, experts)");
     }
     opened(&m);
     uint8_t *dims = dims_of(&m, "blk.2.ffn_gate_inp.weight");
     le_put_u64(dims, 8);
     le_put_u64(dims + 8, 64);
-    refused(&m, BN_EFORMAT, "'blk.2.ffn_gate_inp.weight' is 64 x 8, the model needs 8 x 64");
+    expect_refused(&m, BN_EFORMAT, "'blk.2.ffn_gate_inp.weight' is 64 x 8, the model needs 8 x 64");
     opened(&m);
     dims_of(&m, "blk.0.ffn_gate_inp.weight")[-5] = 'x'; /* the last byte of the name */
-    refused(&m, BN_EFORMAT, "the file has no tensor 'blk.0.ffn_gate_inp.weight'");
+    expect_refused(&m, BN_EFORMAT, "the file has no tensor 'blk.0.ffn_gate_inp.weight'");
 }
 
 int main(void)

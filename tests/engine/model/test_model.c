@@ -5,8 +5,8 @@
 #include "engine/base/fp16.h"
 #include "engine/base/memory.h"
 #include "engine/gguf/gguf_le.h"
+#include "tests/engine/model/model_expect.h"
 #include "tests/support/le_put.h"
-#include "tests/support/synth.h"
 
 #include <math.h>
 #include <setjmp.h>
@@ -58,30 +58,6 @@ static void rename_tensor(struct synth_model *m, const char *name)
 static uint8_t *data_of(struct synth_model *m, const char *name)
 {
     return m->bytes.bytes + gguf_find_tensor(m->gguf, name)->offset;
-}
-
-/* Open the changed bytes again. True if they are still a model. */
-static bool reopen(struct synth_model *m, const struct model_config *cfg, struct bn_error *err)
-{
-    model_close(m->model);
-    bn_file_close(m->file);
-    m->model = NULL;
-    m->file = NULL;
-    if (!bn_file_open_memory(m->bytes.bytes, m->bytes.n_bytes, &m->file, err))
-        return false;
-    m->gguf = bn_file_gguf(m->file);
-    return model_open(m->gguf, cfg, &m->model, err);
-}
-
-static void refused(struct synth_model *m, enum bn_errcode code, const char *words)
-{
-    const struct model_config cfg = {0};
-    struct bn_error err = {0};
-    assert_false(reopen(m, &cfg, &err));
-    if (!strstr(err.text, words))
-        fail_msg("'%s' does not say '%s'", err.text, words);
-    assert_int_equal(err.code, code);
-    synth_close(m);
 }
 
 /* The classes of the scales, and the tables as ternary tensors. */
@@ -153,7 +129,7 @@ static void dense_heads_are_no_linear_layers(void **state)
     assert_null(m.model->head_linear.source.bytes);
     assert_int_equal(m.model->finest.scaling, SCALE_TENSOR);
     memset(data_of(&m, "token_embd.weight"), 0, 262 * 256 * 2);
-    assert_true(reopen(&m, &cfg, &err));
+    assert_true(synth_reopen(&m, &cfg, &err));
     assert_null(m.model->head_linear.source.bytes);
     synth_close(&m);
 }
@@ -169,16 +145,16 @@ static void damaged_ternary_tables_are_refused(void **state)
     spec.scale_cols = 0; /* no block has the scale 0, which would hide its codes */
     opened(&spec, &m);
     data_of(&m, "token_embd.weight")[LAST_ROW + 7] = 0xff; /* four codes 3 */
-    refused(&m, BN_EFORMAT, "tensor 'token_embd.weight': the byte at");
+    expect_refused(&m, BN_EFORMAT, "tensor 'token_embd.weight': the byte at");
     opened(&spec, &m);
     le_put_u16(data_of(&m, "token_embd.weight") + LAST_ROW, F16_NAN);
-    refused(&m, BN_EFORMAT, "tensor 'token_embd.weight': the scale of block 512, at byte");
+    expect_refused(&m, BN_EFORMAT, "tensor 'token_embd.weight': the scale of block 512, at byte");
     opened(&spec, &m);
     le_put_u16(data_of(&m, "output.weight") + LAST_ROW, F16_MINUS_INFINITY);
-    refused(&m, BN_EFORMAT, "tensor 'output.weight': the scale of block 512, at byte");
+    expect_refused(&m, BN_EFORMAT, "tensor 'output.weight': the scale of block 512, at byte");
     opened(&spec, &m);
     le_put_u16(data_of(&m, "blk.1.ffn_down.weight"), F16_INFINITY);
-    refused(&m, BN_EFORMAT, "tensor 'blk.1.ffn_down.weight': the scale of block 0, at byte");
+    expect_refused(&m, BN_EFORMAT, "tensor 'blk.1.ffn_down.weight': the scale of block 0, at byte");
 }
 
 static void every_architecture_and_container_opens(void **state)
@@ -280,7 +256,7 @@ static void a_head_that_copies_the_embedding_is_tied(void **state)
     const uint64_t n_untied = m.model->n_params;
     assert_false(m.model->tied);
     memcpy(data_of(&m, "output.weight"), data_of(&m, "token_embd.weight"), 262 * 256 * 2);
-    assert_true(reopen(&m, &cfg, &err));
+    assert_true(synth_reopen(&m, &cfg, &err));
     assert_true(m.model->tied);
     assert_ptr_equal(m.model->head.bytes, m.model->embd.bytes);
     assert_true(m.model->n_params == n_untied - 262 * 256);
@@ -298,13 +274,13 @@ static void missing_and_misshapen_tensors_are_named(void **state)
     for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
         opened(&spec, &m);
         rename_tensor(&m, names[i]);
-        refused(&m, BN_EFORMAT, names[i]);
+        expect_refused(&m, BN_EFORMAT, names[i]);
     }
     opened(&spec, &m);
     swap_dims(&m, "blk.1.ffn_down.weight");
-    refused(&m, BN_EFORMAT,
-            "'blk.1.ffn_down.weight' is 768 x 256, the model needs 256 x 768 "
-            "(its data begins at byte ");
+    expect_refused(&m, BN_EFORMAT,
+                   "'blk.1.ffn_down.weight' is 768 x 256, the model needs 256 x 768 "
+                   "(its data begins at byte ");
 }
 
 /* The parsed file is changed here, because its bytes have no room for another dimension. */
@@ -360,7 +336,7 @@ static void foreign_types_are_refused_with_advice(void **state)
         struct synth_model m;
         opened(&spec, &m);
         set_type(&m, cases[i].name, cases[i].id);
-        refused(&m, BN_EUNSUPPORTED, cases[i].words);
+        expect_refused(&m, BN_EUNSUPPORTED, cases[i].words);
     }
 }
 
@@ -372,10 +348,10 @@ static void dense_layers_are_refused(void **state)
     spec.type = TENSOR_F32;
     opened(&spec, &m);
     set_type(&m, "blk.1.attn_k.weight", 8);
-    refused(&m, BN_EUNSUPPORTED, "'blk.1.attn_k.weight' is Q8_0, not ternary");
+    expect_refused(&m, BN_EUNSUPPORTED, "'blk.1.attn_k.weight' is Q8_0, not ternary");
     opened(&spec, &m);
     le_put_u32(data_of(&m, "blk.1.ffn_gate.weight") + 4 * 1000, f32_bits(0.123f));
-    refused(&m, BN_EUNSUPPORTED, "'blk.1.ffn_gate.weight' (F32) is dense");
+    expect_refused(&m, BN_EUNSUPPORTED, "'blk.1.ffn_gate.weight' (F32) is dense");
 }
 
 static void numbers_that_are_not_finite_are_refused(void **state)
@@ -387,13 +363,15 @@ static void numbers_that_are_not_finite_are_refused(void **state)
     spec.scales = spec.rope_freqs = true;
     opened(&spec, &m);
     le_put_u32(data_of(&m, "blk.0.attn_q.scale"), F32_INFINITY);
-    refused(&m, BN_EFORMAT, "'blk.0.attn_q.scale': element 0 of row 0 is not a finite number");
+    expect_refused(&m, BN_EFORMAT,
+                   "'blk.0.attn_q.scale': element 0 of row 0 is not a finite number");
     opened(&spec, &m);
     le_put_u32(data_of(&m, "rope_freqs.weight") + 4, F32_INFINITY);
-    refused(&m, BN_EFORMAT, "'rope_freqs.weight': element 1 of row 0 is not a finite number");
+    expect_refused(&m, BN_EFORMAT,
+                   "'rope_freqs.weight': element 1 of row 0 is not a finite number");
     opened(&spec, &m);
     le_put_u32(data_of(&m, "rope_freqs.weight") + 4, 0);
-    refused(&m, BN_EFORMAT, "'rope_freqs.weight': factor 1 is 0");
+    expect_refused(&m, BN_EFORMAT, "'rope_freqs.weight': factor 1 is 0");
 }
 
 /* Refused with element 2 of `name` set to `bits`; F16 and BF16 have two bytes. */
@@ -407,7 +385,7 @@ static void not_finite(const struct synth_spec *spec, const char *name, uint32_t
     else
         le_put_u16(data_of(&m, name) + 4, (uint16_t)bits);
     (void)snprintf(words, sizeof words, "'%s': element 2 of row 0 is not a finite number", name);
-    refused(&m, BN_EFORMAT, words);
+    expect_refused(&m, BN_EFORMAT, words);
 }
 
 static void small_tensors_are_finite(void **state)
@@ -441,7 +419,7 @@ static void small_tensors_are_finite(void **state)
     assert_int_equal(gguf_find_tensor(m.gguf, "blk.2.ssm_alpha.weight")->type, TENSOR_F16);
     assert_int_equal(gguf_find_tensor(m.gguf, "blk.0.ssm_alpha.weight")->type, TENSOR_BF16);
     le_put_u16(data_of(&m, "blk.0.ssm_alpha.weight") + 4, F16_INFINITY); /* 2^121 in BF16 */
-    assert_true(reopen(&m, &cfg, &err));
+    assert_true(synth_reopen(&m, &cfg, &err));
     synth_close(&m);
     not_finite(&spec, "blk.0.ssm_norm.weight", F32_NAN);
     not_finite(&spec, "blk.3.post_attention_norm.weight", F32_NAN);
@@ -460,7 +438,7 @@ static void unused_tensors_are_noted(void **state)
     spec.rope_freqs = true;
     opened(&spec, &m);
     rename_tensor(&m, "rope_freqs.weight");
-    assert_true(reopen(&m, &cfg, &err));
+    assert_true(synth_reopen(&m, &cfg, &err));
     assert_null(m.model->rope_freqs.bytes);
     assert_string_equal(notes.items[notes.n - 1].id, "tensors");
     assert_non_null(strstr(notes.items[notes.n - 1].text, "1 of the file's 25 tensors"));
@@ -581,7 +559,7 @@ static void layouts_must_fit_the_shape(void **state)
     spec.n_embd = 256;
     spec.n_ff = 638; /* layout C needs a multiple of 4 rows, A does not */
     opened(&spec, &m);
-    assert_false(reopen(&m, &layout_c, &err));
+    assert_false(synth_reopen(&m, &layout_c, &err));
     assert_int_equal(err.code, BN_EFORMAT);
     assert_non_null(strstr(err.text, "256 x 638 elements do not fit I2_S layout C"));
     synth_close(&m);
@@ -618,7 +596,7 @@ static void the_cancel_flag_stops_loading(void **state)
     const struct model_config cfg = {.cancel = &stop};
     struct bn_error err;
     opened(&spec, &m);
-    assert_false(reopen(&m, &cfg, &err));
+    assert_false(synth_reopen(&m, &cfg, &err));
     assert_int_equal(err.code, BN_ECANCELLED);
     synth_close(&m);
 }
@@ -637,7 +615,7 @@ static void the_cancel_flag_stops_before_a_table_is_read(void **state)
         struct bn_error err;
         opened(&spec, &m);
         le_put_u16(data_of(&m, tables[i]), F16_NAN); /* the first scale */
-        assert_false(reopen(&m, &cfg, &err));
+        assert_false(synth_reopen(&m, &cfg, &err));
         assert_int_equal(err.code, BN_ECANCELLED);
         synth_close(&m);
     }

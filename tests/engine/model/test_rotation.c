@@ -3,8 +3,8 @@
  * synthetic, and tests change their bytes in place.
  */
 #include "engine/gguf/gguf_le.h"
+#include "tests/engine/model/model_expect.h"
 #include "tests/support/le_put.h"
-#include "tests/support/synth.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -60,25 +60,6 @@ static uint8_t *char_of(struct synth_model *m, const char *key, size_t number, s
     while (number-- > 0)
         at += 8 + le_u64(at);
     return at + 8 + i;
-}
-
-/* The changed bytes are refused with one line that contains `words`. */
-static void refused(struct synth_model *m, enum bn_errcode code, const char *words)
-{
-    const struct model_config cfg = {0};
-    struct bn_error err = {0};
-    model_close(m->model);
-    bn_file_close(m->file);
-    m->model = NULL;
-    m->file = NULL;
-    if (!bn_file_open_memory(m->bytes.bytes, m->bytes.n_bytes, &m->file, &err))
-        fail_msg("%s", err.text);
-    assert_false(model_open(bn_file_gguf(m->file), &cfg, &m->model, &err));
-    if (!strstr(err.text, words))
-        fail_msg("'%s' does not say '%s'", err.text, words);
-    assert_null(strchr(err.text, '\n'));
-    assert_int_equal(err.code, code);
-    synth_close(m);
 }
 
 static void refused_spec(const struct synth_spec *spec, const char *words)
@@ -167,12 +148,12 @@ static void other_versions_and_sizes_are_refused(void **state)
         struct synth_model m;
         rotated(&m);
         le_put_u32(value_of(&m, cases[i].key), cases[i].value);
-        refused(&m, BN_EUNSUPPORTED, cases[i].words);
+        expect_refused(&m, BN_EUNSUPPORTED, cases[i].words);
     }
     struct synth_model m;
     rotated(&m);
     le_put_u32(value_of(&m, KEY("block_size")), 256);
-    refused(&m, BN_EFORMAT, "has 128 columns, not a multiple of prism.hadamard.block_size");
+    expect_refused(&m, BN_EFORMAT, "has 128 columns, not a multiple of prism.hadamard.block_size");
 }
 
 static void other_texts_are_refused(void **state)
@@ -189,7 +170,7 @@ static void other_texts_are_refused(void **state)
         struct synth_model m;
         rotated(&m);
         value_of(&m, cases[i].key)[8] = '!';
-        refused(&m, BN_EUNSUPPORTED, cases[i].words);
+        expect_refused(&m, BN_EUNSUPPORTED, cases[i].words);
     }
 }
 
@@ -215,15 +196,16 @@ static void missing_and_unknown_keys_are_refused(void **state)
         rotated(&m);
         const struct gguf_kv *kv = gguf_find_kv(m.gguf, key);
         m.bytes.bytes[(const uint8_t *)kv->key.ptr - m.bytes.bytes] = 'q'; /* another name */
-        refused(&m, BN_EFORMAT, cases[i].words);
+        expect_refused(&m, BN_EFORMAT, cases[i].words);
     }
     struct synth_model m;
     rotated(&m);
     rename_key(&m, KEY("axis"), "axes");
-    refused(&m, BN_EUNSUPPORTED, "the key prism.hadamard.axes of a rotated file is not known");
+    expect_refused(&m, BN_EUNSUPPORTED,
+                   "the key prism.hadamard.axes of a rotated file is not known");
     rotated(&m);
     rename_key(&m, KEY("version"), "vErsion"); /* no version, but other keys of the format */
-    refused(&m, BN_EUNSUPPORTED, "the key prism.hadamard.vErsion");
+    expect_refused(&m, BN_EUNSUPPORTED, "the key prism.hadamard.vErsion");
 }
 
 static void broken_signs_are_refused(void **state)
@@ -234,7 +216,7 @@ static void broken_signs_are_refused(void **state)
     for (size_t i = 0; i < 4; i++) {
         rotated(&m);
         le_put_u32(value_of(&m, KEY("sign_values")) + 4 * 383, values[i]); /* the last one */
-        refused(&m, BN_EFORMAT, "sign_values: number 383 is neither 1 nor -1");
+        expect_refused(&m, BN_EFORMAT, "sign_values: number 383 is neither 1 nor -1");
     }
     static const struct {
         uint32_t first, second;
@@ -251,16 +233,17 @@ static void broken_signs_are_refused(void **state)
         rotated(&m);
         le_put_u32(value_of(&m, KEY("sign_widths")), widths[i].first);
         le_put_u32(value_of(&m, KEY("sign_widths")) + 4, widths[i].second);
-        refused(&m, BN_EFORMAT, widths[i].words);
+        expect_refused(&m, BN_EFORMAT, widths[i].words);
     }
     /* F32 instead of I32: 1 has other bits */
     rotated(&m);
     le_put_u32(value_of(&m, KEY("sign_values")) - 12, GGUF_F32);
-    refused(&m, BN_EFORMAT, "sign_values: number 0 is neither 1 nor -1");
+    expect_refused(&m, BN_EFORMAT, "sign_values: number 0 is neither 1 nor -1");
     /* Signs in a file whose mode says that there are none; the modes have equally long names. */
     rotated(&m);
     memcpy(value_of(&m, KEY("sign_mode")) + 8, "identity", 8);
-    refused(&m, BN_EUNSUPPORTED, "sign_values exists, but prism.hadamard.sign_mode is 'identity'");
+    expect_refused(&m, BN_EUNSUPPORTED,
+                   "sign_values exists, but prism.hadamard.sign_mode is 'identity'");
 }
 
 static void broken_names_are_refused(void **state)
@@ -271,19 +254,19 @@ static void broken_names_are_refused(void **state)
     /* The names begin with blk.0.attn_q.weight, attn_k, attn_v. */
     rotated(&m);
     *char_of(&m, names, 0, 4) = '7';
-    refused(&m, BN_EFORMAT, "weight_names: the file has no tensor 'blk.7.attn_q.weight'");
+    expect_refused(&m, BN_EFORMAT, "weight_names: the file has no tensor 'blk.7.attn_q.weight'");
     rotated(&m);
     *char_of(&m, names, 0, 11) = 'k';
-    refused(&m, BN_EFORMAT, "weight_names has 'blk.0.attn_k.weight' twice");
+    expect_refused(&m, BN_EFORMAT, "weight_names has 'blk.0.attn_k.weight' twice");
     /* A norm whose name is as long as that of ffn_down */
     rotated(&m);
     memcpy(char_of(&m, names, 6, 0), "blk.0.ffn_norm.weight", 21);
-    refused(&m, BN_EUNSUPPORTED,
-            "weight_names has 'blk.0.ffn_norm.weight', whose input cannot be rotated");
+    expect_refused(&m, BN_EUNSUPPORTED,
+                   "weight_names has 'blk.0.ffn_norm.weight', whose input cannot be rotated");
     rotated(&m);
     *char_of(&m, KEY("inverse_weight_names"), 0, 0) = 'T';
-    refused(&m, BN_EUNSUPPORTED,
-            "inverse_weight_names has 'Token_embd.weight', only one 'token_embd.weight'");
+    expect_refused(&m, BN_EUNSUPPORTED,
+                   "inverse_weight_names has 'Token_embd.weight', only one 'token_embd.weight'");
 }
 
 static void rotated_experts_are_refused(void **state)
@@ -303,8 +286,9 @@ static void one_input_has_one_rotation(void **state)
     spec.extra = "not.a.weight.at.all";
     opened(&spec, &m);
     memcpy(char_of(&m, KEY("weight_names"), 2, 0), spec.extra, strlen(spec.extra));
-    refused(&m, BN_EUNSUPPORTED,
-            "has 'blk.0.attn_q.weight' but not 'blk.0.attn_v.weight', which has the same input");
+    expect_refused(
+        &m, BN_EUNSUPPORTED,
+        "has 'blk.0.attn_q.weight' but not 'blk.0.attn_v.weight', which has the same input");
 }
 
 int main(void)
