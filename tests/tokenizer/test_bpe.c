@@ -27,19 +27,11 @@ static struct made_vocab hello(const char *pre)
     };
 }
 
-static struct tokenizer *open_made(const struct made_vocab *made)
-{
-    struct bn_error err;
-    struct tokenizer *t = made_open(made, NULL, &err);
-    assert_non_null(t);
-    return t;
-}
-
 static void merges_by_rank_leftmost_first(void **state)
 {
     (void)state;
     const struct made_vocab made = hello("gpt-2");
-    struct tokenizer *t = open_made(&made);
+    struct tokenizer *t = expect_tokenizer(&made);
     expect_message(t, "hello", "hell o");
     expect_message(t, "helo", "he lo");
     expect_message(t, " hello", "_ hell o"); /* "he ll" comes before " he" */
@@ -54,7 +46,7 @@ static void whole_pieces_need_no_merges(void **state)
 {
     (void)state;
     const struct made_vocab made = hello("llama-bpe");
-    struct tokenizer *t = open_made(&made);
+    struct tokenizer *t = expect_tokenizer(&made);
     expect_message(t, "hello", "hello");
     expect_message(t, " hello", "_ hell o");
     tokenizer_close(t);
@@ -67,7 +59,7 @@ static void the_result_of_a_merge_without_a_token_is_split(void **state)
     struct made_vocab made = hello("gpt-2");
     made.tokens = &token;
     made.n_tokens = 1;
-    struct tokenizer *t = open_made(&made);
+    struct tokenizer *t = expect_tokenizer(&made);
     expect_message(t, "zz", "z z");
     expect_message(t, "zzy", "zzy");
     tokenizer_close(t);
@@ -80,7 +72,7 @@ static void special_tokens_are_never_merged(void **state)
     struct made_vocab made = hello("llama-bpe");
     made.tokens = marks;
     made.n_tokens = 2;
-    struct tokenizer *t = open_made(&made);
+    struct tokenizer *t = expect_tokenizer(&made);
     expect_message(t, "he", "h e");
     expect_message(t, "hell", "h e ll"); /* user-defined tokens are matched, not merged */
     tokenizer_close(t);
@@ -93,7 +85,7 @@ static void random_bytes_survive_the_round_trip(void **state)
     uint32_t seed = 7;
     for (size_t k = 0; k < sizeof(pres) / sizeof(pres[0]); k++) {
         const struct made_vocab made = hello(pres[k]);
-        struct tokenizer *t = open_made(&made);
+        struct tokenizer *t = expect_tokenizer(&made);
         for (size_t round = 0; round < 60; round++) {
             char text[200];
             const size_t n = made_random(&seed, sizeof(text));
@@ -183,7 +175,7 @@ static struct tokenizer *open_plain(const struct plain_bpe *b)
                                     .n_tokens = b->n_merges,
                                     .merges = lines_at,
                                     .n_merges = b->n_merges};
-    return open_made(&made);
+    return expect_tokenizer(&made);
 }
 
 static void equals_the_definition_on_random_vocabularies(void **state)
@@ -215,7 +207,7 @@ static void long_runs_take_no_quadratic_time(void **state)
 {
     (void)state;
     const struct made_vocab made = hello("llama-bpe");
-    struct tokenizer *t = open_made(&made);
+    struct tokenizer *t = expect_tokenizer(&made);
     const size_t n = 300000;
     char *text = mem_alloc(n, 1);
     const double start = clock_seconds();

@@ -22,10 +22,7 @@ static struct tokenizer *open_words(void)
                                     .pre = "gpt-2",
                                     .tokens = words,
                                     .n_tokens = sizeof(words) / sizeof(words[0])};
-    struct bn_error err;
-    struct tokenizer *t = made_open(&made, NULL, &err);
-    assert_non_null(t);
-    return t;
+    return expect_tokenizer(&made);
 }
 
 struct run {
@@ -226,8 +223,7 @@ static void the_added_first_space_is_removed(void **state)
     const struct made_token tokens[] = {{"\xE2\x96\x81hi", TOKEN_NORMAL, 0}};
     const struct made_vocab made = {.model = "llama", .tokens = tokens, .n_tokens = 1};
     struct bn_error err;
-    struct tokenizer *t = made_open(&made, NULL, &err);
-    assert_non_null(t);
+    struct tokenizer *t = expect_tokenizer(&made);
     const int32_t hi = MADE_FIRST_LLAMA;
     for (int at_start = 0; at_start <= 1; at_start++) {
         const struct detok_config cfg = {.at_start = at_start == 1};

@@ -22,10 +22,7 @@ static struct tokenizer *open_words(enum vocab_switch add_bos, const char *eos)
         .marks = {[MARK_BOS] = "<|bos|>", [MARK_EOS] = eos},
         .add_bos = add_bos,
     };
-    struct bn_error err;
-    struct tokenizer *t = made_open(&made, NULL, &err);
-    assert_non_null(t);
-    return t;
+    return expect_tokenizer(&made);
 }
 
 #define TEMPLATE(words)                                                                            \

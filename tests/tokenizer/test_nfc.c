@@ -106,10 +106,7 @@ static struct tokenizer *open_family(const char *pre, enum vocab_switch add_bos)
         .marks = {[MARK_BOS] = "<|endoftext|>", [MARK_EOS] = "<|im_end|>"},
         .add_bos = add_bos,
     };
-    struct bn_error err;
-    struct tokenizer *t = made_open(&made, NULL, &err);
-    assert_non_null(t);
-    return t;
+    return expect_tokenizer(&made);
 }
 
 static void only_the_qwen_families_normalise(void **state)

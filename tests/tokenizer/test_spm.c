@@ -28,19 +28,11 @@ static struct made_vocab small(enum vocab_switch prefix)
     };
 }
 
-static struct tokenizer *open_made(const struct made_vocab *made)
-{
-    struct bn_error err;
-    struct tokenizer *t = made_open(made, NULL, &err);
-    assert_non_null(t);
-    return t;
-}
-
 static void merges_by_score_leftmost_first(void **state)
 {
     (void)state;
     const struct made_vocab made = small(SWITCH_OFF);
-    struct tokenizer *t = open_made(&made);
+    struct tokenizer *t = expect_tokenizer(&made);
     expect_message(t, "hello", "h el lo");
     expect_message(t, "hll", "h ll");
     /* "ll" and "lo" have the same score: the left one is joined. */
@@ -53,7 +45,7 @@ static void a_space_is_added_in_front(void **state)
 {
     (void)state;
     const struct made_vocab made = small(SWITCH_UNSET);
-    struct tokenizer *t = open_made(&made);
+    struct tokenizer *t = expect_tokenizer(&made);
     assert_true(tokenizer_info(t)->add_space_prefix);
     expect_message(t, "hh", "_h h");
     expect_message(t, " h", "__ h"); /* "two spaces" has a higher score than "space, letter" */
@@ -66,7 +58,7 @@ static void the_space_follows_special_tokens_only(void **state)
 {
     (void)state;
     const struct made_vocab made = small(SWITCH_UNSET);
-    struct tokenizer *t = open_made(&made);
+    struct tokenizer *t = expect_tokenizer(&made);
     struct bn_error err;
     const int32_t answer[] = {made_find(t, bn_str_of("o"))};
     const struct segment segments[] = {
@@ -88,7 +80,7 @@ static void unknown_characters_become_bytes(void **state)
     enum { BYTE_0 = MADE_FIRST_LLAMA - 256 }; /* the token of byte 0 */
     (void)state;
     const struct made_vocab made = small(SWITCH_OFF);
-    struct tokenizer *t = open_made(&made);
+    struct tokenizer *t = expect_tokenizer(&made);
     struct token_list ids = made_encode(t, SEGMENT_MESSAGE, bn_str_of("\xC3\xA4h\xFF"));
     assert_int_equal(ids.n, 4);
     assert_int_equal(ids.ids[0], BYTE_0 + 0xC3);
@@ -104,7 +96,7 @@ static void text_survives_the_round_trip(void **state)
     uint32_t seed = 3;
     for (int prefix = SWITCH_UNSET; prefix <= SWITCH_ON; prefix++) {
         const struct made_vocab made = small((enum vocab_switch)prefix);
-        struct tokenizer *t = open_made(&made);
+        struct tokenizer *t = expect_tokenizer(&made);
         for (size_t round = 0; round < 200; round++) {
             char text[80];
             const size_t n = made_random(&seed, sizeof(text));
@@ -198,7 +190,7 @@ static void equals_the_definition_on_random_vocabularies(void **state)
                                         .tokens = marked,
                                         .n_tokens = n_tokens,
                                         .add_space_prefix = SWITCH_OFF};
-        struct tokenizer *t = open_made(&made);
+        struct tokenizer *t = expect_tokenizer(&made);
         for (size_t k = 0; k < 20; k++) {
             char text[41], parts[41][9], expected[128] = "";
             const size_t n = 1 + made_random(&seed, 40);

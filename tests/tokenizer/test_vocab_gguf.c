@@ -120,9 +120,7 @@ static void tokens_are_found_by_their_bytes(void **state)
                                         {"\xC4\xA0go", TOKEN_NORMAL, 0}};
     const struct made_vocab made = {
         .model = "gpt2", .pre = "gpt-2", .tokens = tokens, .n_tokens = 4};
-    struct bn_error err;
-    struct tokenizer *t = made_open(&made, NULL, &err);
-    assert_non_null(t);
+    struct tokenizer *t = expect_tokenizer(&made);
     assert_int_equal(tokenizer_info(t)->n_vocab, 260);
     assert_int_equal(made_find(t, bn_str_of(" go")), 256);
     assert_int_equal(made_find(t, bn_str_of("<x>")), 257);
@@ -145,14 +143,12 @@ static void the_hash_depends_on_texts_and_types(void **state)
     struct made_token tokens[] = {{"ab", TOKEN_NORMAL, 0}, {"c", TOKEN_NORMAL, 0}};
     const struct made_vocab made = {
         .model = "gpt2", .pre = "gpt-2", .tokens = tokens, .n_tokens = 2};
-    struct bn_error err;
     uint64_t hashes[4];
     for (size_t i = 0; i < 4; i++) {
         tokens[0].text = i == 2 ? "a" : "ab"; /* "a", "bc": the same letters, split differently */
         tokens[1].text = i == 2 ? "bc" : "c";
         tokens[1].type = i == 3 ? TOKEN_CONTROL : TOKEN_NORMAL;
-        struct tokenizer *t = made_open(&made, NULL, &err);
-        assert_non_null(t);
+        struct tokenizer *t = expect_tokenizer(&made);
         hashes[i] = tokenizer_info(t)->hash;
         tokenizer_close(t);
     }

@@ -1,6 +1,6 @@
 /*
- * Assertions on ids, written as token texts: expect_ids(t, &ids, "he l l o"). A space inside a
- * token is written as "_".
+ * Tokenizers of made vocabularies, and assertions on ids, written as token texts:
+ * expect_ids(t, &ids, "he l l o"). A space inside a token is written as "_".
  */
 #ifndef TESTS_TOKENIZER_TOKEN_EXPECT_H
 #define TESTS_TOKENIZER_TOKEN_EXPECT_H
@@ -16,6 +16,16 @@
 #include <string.h>
 
 #include <cmocka.h>
+
+/* made_open without settings, which must succeed. */
+static inline struct tokenizer *expect_tokenizer(const struct made_vocab *made)
+{
+    struct bn_error err;
+    struct tokenizer *t = made_open(made, NULL, &err);
+    if (!t)
+        fail_msg("%s", err.text);
+    return t;
+}
 
 /* Compare token texts, separated by spaces, with `expected`. Frees the list. */
 static inline void expect_ids(const struct tokenizer *t, struct token_list *ids,
