@@ -14,7 +14,6 @@
 #include <math.h>
 #include <string.h>
 
-_Static_assert(CONV_TAPS == DELTA_TAPS, "the kernel convolves as many tokens as the model");
 _Static_assert(MODEL_MAX_HEADS <= MATMUL_TOKENS * PANEL_ROWS, "gates_of uses cpu_thread.y");
 
 /* The gates of these heads of one token, from the normed input x. */

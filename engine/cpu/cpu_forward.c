@@ -1,6 +1,7 @@
 /*
- * The transformer from the embedding to the output head. docs/kernels.md has the formulas,
- * docs/formats.md the graphs of the architectures.
+ * The transformer from the embedding to the output head. docs/kernels.md has the formulas and, in
+ * "From a step to its kernel", the kernels and shapes of each step; docs/formats.md has the graphs
+ * of the architectures.
  *
  * Each pass is one parallel region, and every thread does its part of each step. There is a barrier
  * between two steps if the second reads results of other threads. A pass allocates no memory.

@@ -47,8 +47,8 @@ void kv_begin(struct seq *s, size_t n_ids);
 
 /* The part of position block `block` for one KV head of a layer that has keys and values. */
 struct kv_block {
-    uint8_t *k, *v;
-    float *scales; /* (2, KV_BLOCK), must not be used without Q8 */
+    uint8_t *k, *v; /* in the layouts of struct attn_block (kernels_attn.h) */
+    float *scales;  /* (2, KV_BLOCK), must not be used without Q8 */
 };
 static inline struct kv_block kv_block_at(const struct seq *s, size_t layer, size_t kv_head,
                                           size_t block)

@@ -1,7 +1,8 @@
 /*
- * Ternary linear layers of a pass. All threads call every function except linear_prepare; each
- * works on its part of the tokens or rows. For a single token, every thread prepares the input
- * itself. An input x must be complete before linear_input, so a barrier comes first.
+ * Ternary linear layers of a pass, for every form of struct weights (cpu_weights.h). All threads
+ * call every function except linear_prepare; each works on its part of the tokens or rows. For a
+ * single token, every thread prepares the input itself. An input x must be complete before
+ * linear_input, so a barrier comes first.
  */
 #ifndef ENGINE_CPU_CPU_LINEAR_H
 #define ENGINE_CPU_CPU_LINEAR_H
@@ -32,12 +33,16 @@ const float *linear_prepare(const struct cpu_thread *th, const struct weights *t
  * I2_S lines of layout A hold columns. For this file and its test. */
 void linear_acts_to_file_order(int8_t *q, size_t n_lines);
 
-/* y = W q, with scales and bias, for all tokens. As with the next two functions, other threads may
- * read y only after a barrier. */
+/* The products of all tokens with w, which has n rows (those of all its sections). q is the input
+ * that linear_input has prepared. Scales and biases are included. Each thread computes some rows or
+ * tokens; other threads may read y only after a barrier. */
+
+/* y (n_tokens, n) = W q */
 void linear_store(struct cpu_thread *th, const struct weights *w, struct rows y);
-/* y = y + W q */
+/* y (n_tokens, n) = y + W q */
 void linear_add(struct cpu_thread *th, const struct weights *w, struct rows y);
-/* y = act(W_gate q) * (W_up q). The first half of w's rows is gate, the second half is up. */
+/* y (n_tokens, n / 2) = act(W_gate q) * (W_up q). The first half of w's rows is gate, the second
+ * half is up. */
 void linear_gate(struct cpu_thread *th, const struct weights *w, enum ffn_act act, struct rows y);
 
 /* In a pass of one token, prefetch the first lines of w that this thread multiplies next; in other

@@ -50,9 +50,8 @@ static float largest_of(const float *h, size_t n)
     return f32_from_bits(largest);
 }
 
-/* Split a block into rint(h / unit) = 128 high + low, with low in -64 .. 63, and write x and fix of
- * struct coarse_query. low is stored doubled: a weight is (2 code - 15) step, and 2 (128 high +
- * low) = 256 high + 2 low is one shift and one addition. */
+/* Split a block into rint(h / unit) = 128 high + low, with low in -64 .. 63, and write x (high,
+ * then 2 low) and fix of struct coarse_query. */
 static struct block_norms split_block(const float *h, size_t n, double unit, int8_t *x,
                                       int32_t *fix)
 {

@@ -24,16 +24,20 @@ struct section {
     const float *row_scales; /* (n_rows), a factor besides `scale`; NULL: none */
 };
 
+/* A matrix that a pass multiplies (pass_matrix.h), packed in one of three forms:
+ *
+ *     R1-256             mat; n_groups and cols.n_cols are 0
+ *     R1-256 by column   cols, and mat for several tokens; see pack_in_columns in cpu_pack.c
+ *     R16                groups of each section; n_groups is not 0, mat and cols are empty
+ *
+ * cpu_linear.c multiplies the first two forms and passes the third to cpu_linear_r16.c. */
 struct weights {
-    struct ternary_mat mat;
+    struct ternary_mat mat; /* with cols: the bytes of the file, columns in file order */
     size_t n_cols;
-    /* The same weights by column, for passes of one token; cols.n_cols is 0 if the matrix is packed
-     * by rows. If it is not 0, mat refers to the bytes of the file, with columns in file order. */
-    struct ternary_cols cols;
+    struct ternary_cols cols;   /* for passes of one token */
     struct section sections[3]; /* in row order; together they are all rows */
     size_t n_sections;
-    /* R16: row groups of all sections, and columns of an activation block. n_groups is 0 for
-     * R1-256; otherwise mat and cols are empty. */
+    /* R16: row groups of all sections, and columns of an activation block */
     size_t n_groups, block_cols;
     struct rotation rotation; /* of the input */
 };

@@ -12,11 +12,11 @@
 
 #include "engine/cpu/cpu_caps.h"
 #include "engine/cpu/kernels_attn.h"
+#include "engine/cpu/kernels_coarse.h"
 #include "engine/cpu/kernels_delta.h"
 #include "engine/cpu/kernels_r16.h"
 #include "engine/cpu/kernels_ternary.h"
 #include "engine/gguf/gguf_types.h"
-#include "engine/layout/coarse_code.h"
 #include "engine/model/rotation.h"
 
 #include <stdbool.h>
@@ -145,93 +145,54 @@ static inline const uint8_t *table_row(const struct table_rows *t, size_t r)
 typedef void (*rows_dot_fn)(const struct table_rows *rows, const float *h, size_t n, float *z,
                             float *scratch);
 
-/* A table with four bits per weight: (2 code - 15) * step. A line is a block of COARSE_COLS
- * columns: byte j holds column j in its low half and column j + 64 in its high half. */
-struct coarse_mat {
-    const uint8_t *lines;  /* (n_rows, n_blocks, LINE_BYTES), 64-byte aligned */
-    const uint16_t *steps; /* (n_rows, step_stride) BF16, zeros past n_blocks */
-    size_t n_blocks;
-    size_t step_stride; /* a multiple of 8 */
-    size_t ahead;       /* as in ternary_mat, but used only by coarse_bound_avx512 */
-};
-/* A hidden state x * unit, with integers x = 128 high + low. A weight is (2 code - 15) * step. */
-struct coarse_query {
-    const int8_t *x; /* (n_blocks, 2, 128) high, then 2 * low, low in -64 .. 63; 64-byte aligned */
-    /* (n_blocks, 16) the part of the product with the -15 of the weights. Lane j: -15 times the sum
-     * of x over columns 4 j .. 4 j + 3 and 4 j + 64 .. 4 j + 67; 64-byte aligned */
-    const int32_t *fix;
-    const float *spread; /* (step_stride) s(b) of docs/kernels.md, zeros past n_blocks */
-    float unit;
-};
-
-/* Convert row number `row` of a table, w (n_blocks * COARSE_COLS), to lines (n_blocks, LINE_BYTES)
- * and steps (n_blocks). The hash that rounds depends on `row`. Returns the largest magnitude, or a
- * NaN if w has one. Blocks with a magnitude above COARSE_MAX (coarse_code.h) or a NaN become 0. */
-typedef float (*coarse_pack_fn)(const float *w, size_t n_blocks, size_t row, uint8_t *lines,
-                                uint16_t *steps);
-/* bound[r - row0] = unit * (row r of m times x) + sqrt(COARSE_UNDERFLOW + sum (step * spread)^2) */
-typedef void (*coarse_bound_fn)(const struct coarse_mat *m, size_t row0, size_t row1,
-                                const struct coarse_query *q, float *bound);
-
-/* As coarse_query, for n <= COARSE_STATES hidden states in one reading of the coarse_mat. Entries
- * past n are zero, arrays 64-byte aligned. coarse_bound_states gives other bounds than
- * coarse_bound. */
-#define COARSE_STATES 16
-#define COARSE_MIN 1e-37f /* least step^2 and spread^2; an underflow would lower the bound */
-struct coarse_states {
-    size_t n;
-    /* (n_blocks, 4, 16, COARSE_STATES, 4) the 256 bytes of a block in coarse_query.x, in quarters;
-     * entry i of a quarter has bytes 4 i .. 4 i + 3 of this quarter of each hidden state */
-    const int8_t *x;
-    const int32_t *fix;   /* (n_blocks, COARSE_STATES) sum of the 16 lanes of coarse_query.fix */
-    const float *spread2; /* (n_blocks, COARSE_STATES) spread^2; at least COARSE_MIN for i < n */
-    const float *unit;    /* (COARSE_STATES) */
-};
-/* Bring n coarse_query.x, (n_blocks, 256) each, into the layout of coarse_states.x. */
-typedef void (*coarse_gather_fn)(const int8_t *const *x, size_t n, size_t n_blocks, int8_t *out);
-/* bounds[i][r - row0], for i < n: unit * (row r of m times x) + sqrt(COARSE_UNDERFLOW + sum over
- * blocks of max(step^2, COARSE_MIN) * spread2) */
-typedef void (*coarse_bound_states_fn)(const struct coarse_mat *m, size_t row0, size_t row1,
-                                       const struct coarse_states *g, float *const *bounds);
-
 /* Work whose time cpu_measure.c measures: n_rounds of the multiply-adds of ternary_matmul, for
  * fma_peak those of attention, without reads from memory. Returns the number of multiply-adds. */
 typedef size_t (*mac_peak_fn)(size_t n_rounds);
 
+/* The kernels in use. docs/kernels.md, "From a step to its kernel", has the callers and shapes. */
 struct cpu_kernels {
     enum cpu_isa isa; /* the highest instruction set in the table */
+    /* input of a linear layer, and other norms */
     rms_norm_fn rms_norm;
     rotate_fn rotate;
-    quantise_fn quantise;
+    quantise_fn quantise;               /* R1-256; R16 with one scale per token; Q8 cache */
+    quantise_blocks_fn quantise_blocks; /* R16 */
+    quantise_planes_fn quantise_planes; /* R16, 16 bits */
+    /* R1-256, one token: sums in int32, then scale_acc */
     ternary_matvec_fn ternary_matvec;
+    live_gates_fn live_gates; /* skipping zeros, with the next three */
+    live_inputs_fn live_inputs;
     ternary_listed_fn ternary_listed;
     ternary_columns_fn ternary_columns;
-    live_gates_fn live_gates;
-    live_inputs_fn live_inputs;
-    quantise_blocks_fn quantise_blocks;
-    quantise_planes_fn quantise_planes;
-    r16_matvec_fn r16_matvec;
-    struct r16_gemm r16;
-    r16_float_fn r16_float;
-    /* A pass gathers all its tokens at once. So only `few` and `medium` may have a gather that
-     * copies, and then many_from is at most PACK_TOKENS + 1. */
+    bool skips_zeros; /* these four are faster than reading all weights */
+    scale_acc_fn scale_acc;
+    /* R1-256, several tokens: sums in int32, then acc_*. A pass gathers all its tokens at once. So
+     * only `few` and `medium` may have a gather that copies, and then many_from is at most
+     * PACK_TOKENS + 1. */
     struct ternary_gemm few, medium, many;
     size_t medium_from, many_from; /* tokens from which they are used; many_from 0: always many */
-    scale_acc_fn scale_acc;
+    acc_out_fn acc_store, acc_add;
+    acc_gate_fn acc_relu2, acc_silu;
+    /* R16: products in F32 */
+    r16_matvec_fn r16_matvec; /* one token */
+    struct r16_gemm r16;      /* several tokens */
+    r16_float_fn r16_float;   /* one token that is not quantised */
+    /* vectors of F32 */
     add_fn add;
     gate_fn relu2_gate, silu_gate;
     gate_fn sigmoid_gate; /* out[i] = sigmoid(gate[i]) * up[i] */
-    conv_silu_fn conv_silu;
-    unit_norm_fn unit_norm;
-    delta_run_fn delta_run;
-    acc_out_fn acc_store, acc_add;
-    acc_gate_fn acc_relu2, acc_silu;
+    /* attention */
     rope_fn rope_neox, rope_norm;
     to_f16_fn to_f16;
     attn_block_fn attn_block, attn_block_q8; /* for an F16 and for a Q8 cache */
     attn_tile_fn attn_tile, attn_tile_q8;
     attn_merge_fn attn_merge;
     attn_finish_fn attn_finish;
+    /* gated delta nets */
+    conv_silu_fn conv_silu;
+    unit_norm_fn unit_norm;
+    delta_run_fn delta_run;
+    /* tables: embedding and output head */
     row_decode_fn row_decode[TENSOR_N_TYPES]; /* NULL for types that tables cannot have */
     rows_dot_fn rows_dot[TENSOR_N_TYPES];     /* as row_decode */
     coarse_pack_fn coarse_pack;
@@ -239,9 +200,9 @@ struct cpu_kernels {
     coarse_gather_fn coarse_gather;
     coarse_bound_states_fn coarse_bound_states;
     size_t coarse_states_from; /* hidden states from which coarse_bound_states is faster */
+    /* measurements and prefetching */
     mac_peak_fn mac_peak, fma_peak;
     size_t stream_ahead; /* the member `ahead` of ternary_mat, r16_mat and coarse_mat */
-    bool skips_zeros;    /* the kernels that skip zeros are faster than reading all weights */
 };
 
 /* Fill the table for a set of instruction sets that this processor has. A pure function. */

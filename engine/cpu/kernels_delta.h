@@ -9,11 +9,9 @@
 
 #include <stddef.h>
 
-#define CONV_TAPS 4 /* taps of the convolution; equals DELTA_TAPS of delta_shape.h */
-
 /* y[i] = SiLU of the convolution of x[0..3], the inputs of four consecutive tokens, oldest first,
- * with w (CONV_TAPS, w_stride). x[.], y (n); y may be x[3]. */
-typedef void (*conv_silu_fn)(const float *const x[CONV_TAPS], const float *w, size_t w_stride,
+ * with w (DELTA_TAPS, w_stride). x[.], y (n); y may be x[3]. */
+typedef void (*conv_silu_fn)(const float *const x[DELTA_TAPS], const float *w, size_t w_stride,
                              size_t n, float *y);
 
 /* y[i] = x[i] * (factor / max(length of x, eps)); x, y (n); y may be x. */

@@ -61,7 +61,7 @@ BN_FORCE_INLINE void coarse_codes(const float *w, float inverse, uint64_t key, u
     }
 }
 
-/* The contract is that of coarse_pack_fn in kernels.h. Magnitudes are compared as bits. */
+/* The contract is that of coarse_pack_fn in kernels_coarse.h. Magnitudes are compared as bits. */
 BN_FORCE_INLINE float coarse_pack_row(const float *w, size_t n_blocks, size_t row, uint8_t *lines,
                                       uint16_t *steps)
 {
@@ -78,7 +78,7 @@ BN_FORCE_INLINE float coarse_pack_row(const float *w, size_t n_blocks, size_t ro
             steps[b] = coarse_step(largest);
             coarse_codes(w, largest ? 1.0f / f32_from_bits((uint32_t)steps[b] << 16) : 0.0f,
                          noise_bits(COARSE_KEY, row * n_blocks + b), lines);
-        } else { /* above COARSE_MAX, infinite or NaN: kernels.h defines these blocks as 0 */
+        } else { /* above COARSE_MAX, infinite or NaN: these blocks become 0 (kernels_coarse.h) */
             steps[b] = 0;
             memset(lines, 0, LINE_BYTES);
         }

@@ -8,12 +8,12 @@
 
 #include <math.h>
 
-void conv_silu_ref(const float *const x[CONV_TAPS], const float *w, size_t w_stride, size_t n,
+void conv_silu_ref(const float *const x[DELTA_TAPS], const float *w, size_t w_stride, size_t n,
                    float *y)
 {
     for (size_t i = 0; i < n; i++) {
         float sum = x[0][i] * w[i];
-        for (size_t tap = 1; tap < CONV_TAPS; tap++)
+        for (size_t tap = 1; tap < DELTA_TAPS; tap++)
             sum = fmaf(x[tap][i], w[tap * w_stride + i], sum);
         y[i] = sum * sigmoid_ref(sum);
     }

@@ -50,7 +50,7 @@
 /* Prototypes of the kernels that the reference, AVX2 and AVX-512 have, but not NEON. */
 #define WIDE_KERNELS(isa)                                                                          \
     void r16_unpack_##isa(const struct r16_mat *w, size_t group0, size_t group1, uint8_t *panel);  \
-    void conv_silu_##isa(const float *const x[CONV_TAPS], const float *w, size_t w_stride,         \
+    void conv_silu_##isa(const float *const x[DELTA_TAPS], const float *w, size_t w_stride,        \
                          size_t n, float *y);                                                      \
     void delta_run_##isa(const struct delta_run *r);                                               \
     void ternary_listed_##isa(const struct ternary_mat *w, const int32_t *rows, size_t n,          \

@@ -27,7 +27,7 @@ BN_FORCE_INLINE void widen_steps(const uint16_t *steps, size_t begin, size_t n_b
 }
 
 /* product + (float) sum * step, as one fma. The sum combines the high plane, the low plane and
- * `fix` (see coarse_query in kernels.h). */
+ * `fix` (see coarse_query in kernels_coarse.h). */
 BN_FORCE_INLINE __m512 add_block(__m512 product, __m512i high, __m512i low, __m512i fix, float step)
 {
     const __m512i sum = _mm512_add_epi32(_mm512_slli_epi32(high, 8), _mm512_add_epi32(low, fix));

@@ -11,13 +11,13 @@
 #define VECS                                                                                       \
     4 /* registers of columns at a time; two sums each are eight independent chains of fma */
 
-void conv_silu_avx2(const float *const x[CONV_TAPS], const float *w, size_t w_stride, size_t n,
+void conv_silu_avx2(const float *const x[DELTA_TAPS], const float *w, size_t w_stride, size_t n,
                     float *y)
 {
     for (size_t i = 0; i < n; i += 8) {
         __m256 sum = _mm256_mul_ps(load_ps8(x[0], i, n), load_ps8(w, i, n));
 #pragma GCC unroll 3
-        for (size_t tap = 1; tap < CONV_TAPS; tap++)
+        for (size_t tap = 1; tap < DELTA_TAPS; tap++)
             sum = _mm256_fmadd_ps(load_ps8(x[tap], i, n), load_ps8(w + tap * w_stride, i, n), sum);
         store_ps8(y, i, n, _mm256_mul_ps(sum, sigmoid_avx2(sum)));
     }

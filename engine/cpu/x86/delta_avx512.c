@@ -10,7 +10,7 @@
 #define VECS                                                                                       \
     4 /* registers of columns at a time; two sums each are eight independent chains of fma */
 
-void conv_silu_avx512(const float *const x[CONV_TAPS], const float *w, size_t w_stride, size_t n,
+void conv_silu_avx512(const float *const x[DELTA_TAPS], const float *w, size_t w_stride, size_t n,
                       float *y)
 {
     for (size_t i = 0; i < n; i += 16) {
@@ -18,7 +18,7 @@ void conv_silu_avx512(const float *const x[CONV_TAPS], const float *w, size_t w_
         __m512 sum =
             _mm512_mul_ps(_mm512_maskz_loadu_ps(in, x[0] + i), _mm512_maskz_loadu_ps(in, w + i));
 #pragma GCC unroll 3
-        for (size_t tap = 1; tap < CONV_TAPS; tap++)
+        for (size_t tap = 1; tap < DELTA_TAPS; tap++)
             sum = _mm512_fmadd_ps(_mm512_maskz_loadu_ps(in, x[tap] + i),
                                   _mm512_maskz_loadu_ps(in, w + tap * w_stride + i), sum);
         _mm512_mask_storeu_ps(y + i, in, _mm512_mul_ps(sum, sigmoid_avx512(sum)));

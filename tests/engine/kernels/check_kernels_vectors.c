@@ -152,20 +152,20 @@ static void unit_norm_n(struct check *c, size_t n, enum pattern p)
 
 static void conv_silu_n(struct check *c, size_t n, enum pattern p)
 {
-    const float *w = floats(c, PATTERN_PLAIN, CONV_TAPS * n);
-    const float *x[CONV_TAPS];
-    for (size_t i = 0; i < CONV_TAPS; i++)
+    const float *w = floats(c, PATTERN_PLAIN, DELTA_TAPS * n);
+    const float *x[DELTA_TAPS];
+    for (size_t i = 0; i < DELTA_TAPS; i++)
         x[i] = floats(c, i % 2 == 0 ? p : PATTERN_MIXED, n);
     const struct outputs o = outputs_alloc(n * sizeof(float), any_offset(c));
     c->k->conv_silu(x, w, n, n, o.p[0]);
     c->ref->conv_silu(x, w, n, n, o.p[1]);
     outputs_compare(c, &o, true, "n %zu, pattern %d", n, (int)p);
 
-    memcpy(o.p[0], x[CONV_TAPS - 1], n * sizeof(float));
-    memcpy(o.p[1], x[CONV_TAPS - 1], n * sizeof(float));
-    x[CONV_TAPS - 1] = o.p[0];
+    memcpy(o.p[0], x[DELTA_TAPS - 1], n * sizeof(float));
+    memcpy(o.p[1], x[DELTA_TAPS - 1], n * sizeof(float));
+    x[DELTA_TAPS - 1] = o.p[0];
     c->k->conv_silu(x, w, n, n, o.p[0]);
-    x[CONV_TAPS - 1] = o.p[1];
+    x[DELTA_TAPS - 1] = o.p[1];
     c->ref->conv_silu(x, w, n, n, o.p[1]);
     outputs_compare(c, &o, true, "in place, n %zu, pattern %d", n, (int)p);
     guard_release();
