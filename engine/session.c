@@ -16,9 +16,9 @@
 #include <math.h>
 #include <string.h>
 
-/* Least distance in tokens between the states that prepare_states plans for a prompt. A planned
- * state needs the end of a pass, and an additional pass takes about as long as evaluating so few
- * tokens again. */
+/* Least distance in tokens between the states that prepare_states plans for a prompt. A pass must
+ * end where a state is saved. An additional pass takes about as long as evaluating this number of
+ * tokens again, so a closer state would save no time. */
 #define STATE_MIN_GAP 16
 /* A pass that ends at least so many tokens after the newest state saves another one. So a return
  * evaluates less than STATE_INTERVAL + n_ubatch tokens again, unless states were dropped or could

@@ -12,13 +12,18 @@
 /* Order of the codes in an I2_S tensor, see docs/formats.md, "I2_S". Files do not record it. */
 enum bn_i2s_layout { BN_I2S_A, BN_I2S_B, BN_I2S_C };
 
-/* How to compute the output head. EXACT and FULL give the same logits: EXACT reads a 4-bit copy of
- * the rows first, if that saves time, and then only those rows of the file that can matter for the
- * request; FULL, which is --head f16 whatever the type of the matrix, reads every row (head.h has
- * an exception, HEAD_TOP with k 0). Q8, only on the CPU, reads an 8-bit copy of an F16, BF16 or F32
- * matrix, which is an approximation; matrices of another type, and ternary ones, are read as in
- * FULL. */
-enum bn_head_mode { BN_HEAD_EXACT, BN_HEAD_Q8, BN_HEAD_FULL };
+/* How to compute the output head. EXACT and FULL give the same logits. */
+enum bn_head_mode {
+    /* Read a 4-bit copy of the rows first, if that saves time, and then only those rows of the file
+     * that can matter for the request. */
+    BN_HEAD_EXACT,
+    /* An approximation, only on the CPU: read an 8-bit copy of an F16, BF16 or F32 matrix. Matrices
+     * of another type, and ternary ones, are read as in FULL. */
+    BN_HEAD_Q8,
+    /* --head f16, whatever the type of the matrix: read every row. Exception: HEAD_TOP with k 0
+     * (head.h). */
+    BN_HEAD_FULL
+};
 
 /* Type of the keys and values in the KV cache: F16, or int8 with one scale per position and KV
  * head. Q8 needs about half the memory and is an approximation. */
@@ -34,12 +39,19 @@ enum bn_skip { BN_SKIP_ON, BN_SKIP_OFF };
  * memory per token, 6.5 GB for this number. */
 #define BN_MAX_UBATCH 65535
 
-/* How to round the inputs of ternary layers. AUTO: TOKEN if the model was trained with it, or if
- * the training is unknown and each matrix has one scale; else int8 with one scale per 32 columns
- * (see act_scheme.h). TOKEN: int8 with one scale per token. BLOCK: int8 with one scale per 128
- * columns, or per 64 where the scales of the weights differ that often. 16: 16-bit integers, as two
- * int8 values each. FLOAT: no rounding, slow, for comparisons. */
-enum bn_activations { BN_ACT_AUTO, BN_ACT_TOKEN, BN_ACT_BLOCK, BN_ACT_16, BN_ACT_FLOAT };
+/* How to round the inputs of ternary layers. enum act_scheme (engine/model/model.h) is the result
+ * of the choice. */
+enum bn_activations {
+    /* TOKEN if the model was trained with it, or if the training is unknown and each matrix has one
+     * scale; else int8 with one scale per 32 columns (act_scheme.h) */
+    BN_ACT_AUTO,
+    BN_ACT_TOKEN, /* int8 with one scale per token */
+    /* int8 with one scale per 128 columns, or per 64 where the scales of the weights differ that
+     * often */
+    BN_ACT_BLOCK,
+    BN_ACT_16,   /* 16-bit integers, as two int8 values each */
+    BN_ACT_FLOAT /* no rounding; slow, for comparisons */
+};
 
 /* Which earlier keys a token of a window layer attends to, for a window of W: position i sees
  * position j if i - j <= W (REFERENCE, as in training), or if i - j < W (MAINLINE, as in

@@ -12,6 +12,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/* In this order: float types, quantised types of tables, ternary types, TENSOR_OTHER. Of types with
+ * the same id, the first one takes precedence: see tensor_type_decide. */
 enum tensor_type {
     TENSOR_F32,
     TENSOR_F16,

@@ -66,7 +66,9 @@ struct arch {
     bool large_rope_base; /* models have a RoPE base of 1e6 or more, far above the default */
     enum ffn_act ffn_act; /* default, if the file has no key hidden_activation */
     enum act_training training;
-    enum model_shape mislabels; /* files of this shape need the other activation function */
+    /* Some files of models of this shape name this architecture by mistake. They need the other
+     * activation function, see decide_ffn_act in hparams.c. */
+    enum model_shape mislabels;
 };
 const struct arch *arch_find(struct bn_str name); /* NULL if it is not supported */
 
