@@ -40,9 +40,10 @@ struct prompt_text {
     size_t n_spans;
     struct prompt_hit *hits; /* (n_hits) ordered by position */
     size_t n_hits, hits_cap;
-    uint8_t *allowed_in_message; /* (specials.n) 1: the token may occur outside the template. It is
-                            user-defined, ends no answer and does not occur in the template. */
-    bool first_ok[256];          /* an allowed token begins with this byte */
+    /* (specials.n) 1: the token may occur outside the template: it is user-defined, ends no answer
+     * and does not occur in the template. */
+    uint8_t *allowed_in_message;
+    bool first_ok[256]; /* an allowed token begins with this byte */
 };
 
 struct cached {

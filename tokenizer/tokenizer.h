@@ -83,14 +83,18 @@ enum tokenizer_bos {
     TOKENIZER_BOS_AUTO, /* one bos at the start if info.add_bos; several there become one */
 };
 
-/* Append the ids of `segments` to `out`. Takes O(n log n) time for any text of n bytes. Special
- * tokens are matched leftmost first, then longest: in TEMPLATE text all of them; in MESSAGE and
- * ANSWER text only user-defined ones that end no answer and do not occur in TEMPLATE text of the
- * same call. These are also found where TEMPLATE and MESSAGE text meet, partly in each. Text
- * between special tokens is normalised to Unicode NFC if the pre-tokenizer requires it (qwen2,
- * qwen35). Ill-formed UTF-8 is tokenised as bytes. BN_ENOMEM, also for a piece of 2 GiB or more.
- * BN_EARG: an id outside the vocabulary, or too much text. BN_EFORMAT: an expression of the
- * pre-tokenizer exceeds its match limit. On failure `out` keeps its contents. */
+/* Append the ids of `segments` to `out`. Takes O(n log n) time for any text of n bytes.
+ *
+ * Special tokens are matched leftmost first, then longest. In TEMPLATE text all of them are found.
+ * In MESSAGE and ANSWER text only some are found: user-defined tokens that end no answer and do not
+ * occur in TEMPLATE text of the same call. Such a token is also found if it begins in TEMPLATE text
+ * and ends in the MESSAGE text behind it, or the reverse. Text between special tokens is normalised
+ * to Unicode NFC if the pre-tokenizer requires it (qwen2, qwen35). Ill-formed UTF-8 is tokenised as
+ * bytes.
+ *
+ * BN_ENOMEM, also for a piece of 2 GiB or more. BN_EARG: an id outside the vocabulary, or too much
+ * text. BN_EFORMAT: an expression of the pre-tokenizer exceeds its match limit. On failure `out`
+ * keeps its contents. */
 bool tokenizer_encode(const struct tokenizer *t, const struct segment *segments, size_t n_segments,
                       enum tokenizer_bos bos, struct token_list *out, struct bn_error *err);
 

@@ -23,16 +23,22 @@ struct vocab_marks {
     size_t eog_cap;
 };
 
-/* Find the marks. If the file has no types, find special tokens and byte tokens by their text
- * (repair "token-type"). Strip the text of the begin-of-text token from the texts of control
- * tokens, where a faulty converter put it in front (repair "control-text"). Collect the ids that
- * end an answer: the marks MARK_EOS, MARK_EOT and MARK_EOM, and the tokens with a known text
- * (repair "end-of-turn"). So that the text of a message cannot produce them, the type becomes
- * control for tokens with a known text, for user-defined ids that end an answer, and for marks
- * of type normal whose text is in <>, [] or || (here unknown for MARK_UNK). Ordinary words,
- * which merges build, keep their type, and so does <|end|> where it ends only a section of an
- * answer. `no_repair`: see bn_repair_allowed; types are corrected in any case. BN_EFORMAT: too
- * many merges, or their texts collide. BN_ENOMEM. After an error m needs no vocab_marks_finish. */
+/* Find the marks and repair the vocabulary, in this order:
+ *
+ * - If the file has no types, find special tokens and byte tokens by their text (repair
+ *   "token-type").
+ * - Read the marks from the keys, else take the defaults.
+ * - Strip the text of the begin-of-text token from the texts of control tokens, where a faulty
+ *   converter put it in front (repair "control-text").
+ * - Collect the ids that end an answer: the marks MARK_EOS, MARK_EOT and MARK_EOM, and the tokens
+ *   with a known text (repair "end-of-turn").
+ * - Correct types, so that the text of a message cannot produce these tokens. The type becomes
+ *   control for tokens with a known text, for user-defined ids that end an answer, and for marks of
+ *   type normal whose text is in <>, [] or || (unknown for MARK_UNK). Ordinary words, which merges
+ *   build, keep their type, and so does <|end|> where it ends only a section of an answer.
+ *
+ * `no_repair`: see bn_repair_allowed; types are corrected in any case. BN_EFORMAT: too many merges,
+ * or their texts collide. BN_ENOMEM. After an error m needs no vocab_marks_finish. */
 bool vocab_marks_init(struct vocab_marks *m, struct vocab_source *s, const char *no_repair,
                       struct bn_notes *notes, struct bn_error *err);
 void vocab_marks_finish(struct vocab_marks *m);
