@@ -244,7 +244,7 @@ static bool make_vars(struct jvm *vm, const struct template *t, const struct tem
            args_with_origin(vm, in->args, vars);
 }
 
-/* The segment of run r of the output. Origins are explained at origin_of. */
+/* The segment of run r of the output, by its origin (origin_of in jinja_text.h). */
 static struct segment segment_of(const struct jbuf *b, size_t r)
 {
     const size_t b0 = r ? b->runs[r - 1].end : 0;

@@ -107,51 +107,54 @@ struct template_value *template_set(struct template_arena *a, struct template_va
 
 /* ---- origins ---- */
 
-static bool mark_string(struct jvm *vm, struct jval v, uint32_t origin, struct jval *out)
+static bool string_with_origin(struct jvm *vm, struct jval v, uint32_t origin, struct jval *out)
 {
     return jstr_new(vm, jstr_text(v.u.s), origin, out);
 }
 
 /* A copy of the value in which every string has this origin. The bytes are shared. */
-static bool mark_value(struct jvm *vm, struct jval v, uint32_t origin, struct jval *out);
+static bool value_with_origin(struct jvm *vm, struct jval v, uint32_t origin, struct jval *out);
 
-static bool mark_list(struct jvm *vm, const struct jlist *from, uint32_t origin, struct jval *out)
+static bool list_with_origin(struct jvm *vm, const struct jlist *from, uint32_t origin,
+                             struct jval *out)
 {
     if (!jlist_new(vm, J_LIST, from->n, out))
         return false;
     for (size_t i = 0; i < from->n; i++) {
         struct jval v;
-        if (!mark_value(vm, from->items[i], origin, &v) || !jlist_push(vm, *out, v))
+        if (!value_with_origin(vm, from->items[i], origin, &v) || !jlist_push(vm, *out, v))
             return false;
     }
     return true;
 }
 
 /* All keys are strings, because template_set takes no others. */
-static bool mark_dict(struct jvm *vm, const struct jdict *from, uint32_t origin, struct jval *out)
+static bool dict_with_origin(struct jvm *vm, const struct jdict *from, uint32_t origin,
+                             struct jval *out)
 {
     if (!jdict_new(vm, J_DICT, out))
         return false;
     for (size_t i = 0; i < from->n; i++) {
         struct jval key, v;
-        if (!mark_string(vm, from->items[i].key, origin, &key) ||
-            !mark_value(vm, from->items[i].val, origin, &v) || !jdict_set(vm, out->u.dict, key, v))
+        if (!string_with_origin(vm, from->items[i].key, origin, &key) ||
+            !value_with_origin(vm, from->items[i].val, origin, &v) ||
+            !jdict_set(vm, out->u.dict, key, v))
             return false;
     }
     return true;
 }
 
-static bool mark_value(struct jvm *vm, struct jval v, uint32_t origin, struct jval *out)
+static bool value_with_origin(struct jvm *vm, struct jval v, uint32_t origin, struct jval *out)
 {
     bool ok;
     *out = v;
     switch (v.kind) {
     case J_STR:
-        return mark_string(vm, v, origin, out);
+        return string_with_origin(vm, v, origin, out);
     case J_LIST:
     case J_DICT:
-        ok = jvm_enter(vm) && (v.kind == J_LIST ? mark_list(vm, v.u.list, origin, out)
-                                                : mark_dict(vm, v.u.dict, origin, out));
+        ok = jvm_enter(vm) && (v.kind == J_LIST ? list_with_origin(vm, v.u.list, origin, out)
+                                                : dict_with_origin(vm, v.u.dict, origin, out));
         jvm_leave(vm);
         return ok;
     default:
@@ -168,7 +171,8 @@ static bool is_known_role(struct jval v)
     return false;
 }
 
-static bool mark_message(struct jvm *vm, const struct jdict *from, size_t index, struct jval *out)
+static bool message_with_origin(struct jvm *vm, const struct jdict *from, size_t index,
+                                struct jval *out)
 {
     const struct jval *const role = jdict_text(from, "role");
     const bool is_answer = role && role->kind == J_STR && jstr_is(role->u.s, "assistant");
@@ -182,8 +186,8 @@ static bool mark_message(struct jvm *vm, const struct jdict *from, size_t index,
             origin = ORIGIN_TEMPLATE;
         else if (is_answer && jstr_is(e->key.u.s, "content"))
             origin = origin_of(ORIGIN_ANSWER, index);
-        if (!mark_string(vm, e->key, origin_of(ORIGIN_MESSAGE, index), &key) ||
-            !mark_value(vm, e->val, origin, &v) || !jdict_set(vm, out->u.dict, key, v))
+        if (!string_with_origin(vm, e->key, origin_of(ORIGIN_MESSAGE, index), &key) ||
+            !value_with_origin(vm, e->val, origin, &v) || !jdict_set(vm, out->u.dict, key, v))
             return false;
     }
     return true;
@@ -198,10 +202,11 @@ bool messages_with_origin(struct jvm *vm, const struct template_value *messages,
         return false;
     for (size_t i = 0; i < from->n; i++) {
         const struct jval v = from->items[i];
-        struct jval marked;
-        const bool ok = v.kind == J_DICT ? mark_message(vm, v.u.dict, i, &marked)
-                                         : mark_value(vm, v, origin_of(ORIGIN_MESSAGE, i), &marked);
-        if (!ok || !jlist_push(vm, *out, marked))
+        struct jval copy;
+        const bool ok = v.kind == J_DICT
+                            ? message_with_origin(vm, v.u.dict, i, &copy)
+                            : value_with_origin(vm, v, origin_of(ORIGIN_MESSAGE, i), &copy);
+        if (!ok || !jlist_push(vm, *out, copy))
             return false;
     }
     return true;
@@ -229,7 +234,7 @@ bool args_with_origin(struct jvm *vm, const struct template_value *args, struct 
         const uint32_t origin =
             is_token_name(e) ? ORIGIN_TEMPLATE : origin_of(ORIGIN_MESSAGE, SIZE_MAX);
         struct jval v;
-        if (!mark_value(vm, e->val, origin, &v) || !jdict_set(vm, vars, e->key, v))
+        if (!value_with_origin(vm, e->val, origin, &v) || !jdict_set(vm, vars, e->key, v))
             return false;
     }
     return true;

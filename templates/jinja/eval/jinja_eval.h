@@ -1,5 +1,6 @@
 /*
- * Runs a parsed template.
+ * Runs a parsed template (jinja_ast.h): statements in jinja_exec.c, expressions in jinja_eval.c,
+ * attributes and items in jinja_attr.c, calls in jinja_call.c.
  */
 #ifndef TEMPLATES_JINJA_EVAL_H
 #define TEMPLATES_JINJA_EVAL_H

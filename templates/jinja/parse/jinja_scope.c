@@ -3,7 +3,12 @@
  * up each name. A name that a scope sets is undefined until it is set, unless an outer scope reads
  * or sets the name, or the scope itself has read it before. The rule also applies in inner blocks,
  * and if the caller passes a variable of that name. A name that only some branches of an if set is
- * looked up as if no branch set it.
+ * looked up as if no branch set it. In these examples the caller passes x = "caller":
+ *
+ *     {% macro m() %}[{{ x }}]{% endmacro %}
+ *     {{ m() }}{% set x = 1 %}{{ m() }}         [][1]: x is hidden until the set
+ *     {{ x }}{{ m() }}{% set x = 1 %}           caller[caller]: x was read before the set
+ *     {{ m() }}{% if a %}{% set x = 1 %}{% endif %}    [caller]: only one branch sets x
  *
  * The pass walks the tree as jinja2's symbol tables do. It stores the numbers of the hidden names
  * in each node that opens a scope. All other scope rules are applied at run time.

@@ -1,5 +1,7 @@
 /*
- * Python's comparisons (equality, identity, order, containment) and hashing.
+ * Python's comparisons (equality, identity, order, containment) and hashing. Identity, equality and
+ * hashing are in jinja_dict.c, because dicts and equality call each other; order and containment
+ * are in jinja_compare.c.
  */
 #ifndef TEMPLATES_JINJA_COMPARE_H
 #define TEMPLATES_JINJA_COMPARE_H
