@@ -6,6 +6,7 @@
 #define ENGINE_CPU_CPU_WEIGHTS_H
 
 #include "engine/cpu/kernels.h"
+#include "engine/layout/pass_matrix.h"
 #include "engine/model/rotation.h"
 
 #include <stddef.h>
@@ -34,8 +35,8 @@ struct section {
 struct weights {
     struct ternary_mat mat; /* with cols: the bytes of the file, columns in file order */
     size_t n_cols;
-    struct ternary_cols cols;   /* for passes of one token */
-    struct section sections[3]; /* in row order; together they are all rows */
+    struct ternary_cols cols;                   /* for passes of one token */
+    struct section sections[PASS_MAX_SECTIONS]; /* in row order; together they are all rows */
     size_t n_sections;
     /* R16: row groups of all sections, and columns of an activation block */
     size_t n_groups, block_cols;

@@ -60,7 +60,7 @@ struct r16_section {
 /* y = W x. With a gate (kind RELU2, SILU) section 0 is the gate and section 1 is up. Missing
  * sections have group0 = UINT32_MAX. */
 struct r16_args {
-    struct r16_section sections[3];
+    struct r16_section sections[3]; /* PASS_MAX_SECTIONS of pass_matrix.h */
     struct block_inputs in;
     const float *bias; /* of the rows of all sections in order, or NULL */
     float *y;          /* (n_tokens, y_stride) */
