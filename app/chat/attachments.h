@@ -2,7 +2,7 @@
  * Text files that will be sent before the next message.
  *
  * An attachment is read once, when it is added. A file is attached once: its canonical path
- * identifies it.
+ * identifies it. Main thread only.
  */
 #ifndef APP_ATTACHMENTS_H
 #define APP_ATTACHMENTS_H

@@ -1,6 +1,7 @@
 /*
- * Starts turns: fits the conversation into the context, encodes the prompt and submits the job. See
- * chat.h. chat_events.c follows the turn to its end.
+ * Starts turns: fits the conversation into the context, encodes the prompt and submits the job.
+ * chat_events.c follows the turn to its end. Also describes the chat for painters and commands: the
+ * status row, the use of the context, and what the next message will drop. See chat.h.
  *
  * A question enters the transcript when it is sent. If its turn cannot run, or is stopped before
  * its first token, the question is removed and its text returns to the line editor. A question that

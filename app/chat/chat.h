@@ -4,6 +4,10 @@
  * This module encodes the prompt of a turn and submits it to the worker. The event loop passes the
  * events of the worker to chat_event, which informs the painter. A turn that starts before the
  * model is loaded waits. Main thread only.
+ *
+ * chat.c starts turns and describes the chat. chat_events.c has chat_event, both chat_stop
+ * functions, and those that return messages to the editor (chat_edit_again, chat_detach_returned).
+ * chat_files.c has the functions from chat_save on.
  */
 #ifndef APP_CHAT_H
 #define APP_CHAT_H

@@ -1,5 +1,7 @@
 /*
- * The turn after its start: the events of the worker, and the stop by the user.
+ * The turn after its start: the events of the worker, and the stop by the user. Also returns a
+ * message that is edited or was not answered to the line editor, with its attached files. See
+ * chat.h.
  */
 #include "app/chat/chat_private.h"
 

@@ -1,5 +1,6 @@
 /*
- * Functions of chat.c that chat_events.c calls.
+ * The start of a turn in chat.c, for chat_events.c: a turn that waited starts when the model is
+ * loaded.
  */
 #ifndef APP_CHAT_PRIVATE_H
 #define APP_CHAT_PRIVATE_H

@@ -1,6 +1,6 @@
 /*
  * Describes the open model: lines or a JSON object for /info and --info, and the kernels and
- * threads of a forward pass for --explain.
+ * threads of a forward pass for --explain. Main thread only.
  */
 #ifndef APP_MODEL_SHEET_H
 #define APP_MODEL_SHEET_H

@@ -1,6 +1,9 @@
 /*
  * The model file with its tokenizer and its template. A program opens one model file, which stays
  * open until the program ends. The worker, or --batch itself, loads the weights later.
+ *
+ * The main thread owns it. The worker's thread also reads the file and the tokenizer, which do not
+ * change any more when this thread starts.
  */
 #ifndef APP_OPEN_MODEL_H
 #define APP_OPEN_MODEL_H

@@ -1,7 +1,7 @@
 /*
  * One turn: its settings, its progress and its result. The status row, the statistics line and the
  * JSON object are made from it. A chat has one turn at a time; a batch has a turn for each line of
- * its input.
+ * its input. Main thread only: the numbers of the worker come with its events.
  */
 #ifndef APP_TURN_H
 #define APP_TURN_H
@@ -33,7 +33,7 @@ struct turn {
     size_t n_dropped_tokens;       /* their tokens */
     size_t n_skipped_before;       /* transcript_state.n_skipped before this turn */
     size_t n_turns;                /* turns in the context, this one included */
-    size_t n_changed;              /* with n_dropped > 0: tokens behind the change of the prompt */
+    size_t n_changed;              /* with n_dropped > 0: as in struct prompt_fitted */
     enum prompt_overflow overflow; /* how this turn handles a full context */
     bool starts_in_thought;        /* the prompt opened a thought */
     bool is_too_long;              /* the turn failed: its message alone does not fit */

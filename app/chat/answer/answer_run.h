@@ -94,7 +94,7 @@ struct answer_result {
     size_t n_tokens;              /* of the answer */
     size_t n_first;               /* tokens chosen without an evaluation after that of the prompt:
                                      usually 1, more with speculative decoding */
-    size_t n_thought;             /* those of them in a thought, without its markers */
+    size_t n_thought;             /* part of n_tokens: in a thought, without its markers */
     bool is_thought_cut;          /* the thought was closed because it reached its budget */
     size_t n_drafted;             /* tokens proposed by speculative decoding */
     size_t n_accepted;            /* those of them that were accepted */

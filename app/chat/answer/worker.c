@@ -148,21 +148,24 @@ static bool post(struct worker *w, struct worker_event *event)
     return accepted;
 }
 
-static void on_loading(void *ud, size_t n_done, size_t n_total)
+/* For bn_progress. */
+static void post_loading(void *ud, size_t n_done, size_t n_total)
 {
     struct worker_event event = {.kind = WORKER_LOADING, .n_done = n_done, .n_total = n_total};
     (void)post(ud, &event); /* false only when the program ends */
 }
 
-/* The engine's threads wait for this call. It never waits for room in the ring, because the ring is
- * empty when prefill begins, or has few remarks, and later reports replace an unread one. */
-static void on_prefill(void *ud, const struct answer_prefill *prefill)
+/* For answer_sink. The engine's threads wait for this call. It never waits for room in the ring:
+ * when prefill begins, the ring is empty or has few remarks, and later reports replace an unread
+ * one. */
+static void post_prefill(void *ud, const struct answer_prefill *prefill)
 {
     struct worker_event event = {.kind = WORKER_PREFILL, .prefill = *prefill};
     (void)post(ud, &event); /* false only when the program ends */
 }
 
-static bool on_token(void *ud, const struct answer_token *token)
+/* For answer_sink. False, which stops the answer: no memory for the event, or the program ends. */
+static bool post_token(void *ud, const struct answer_token *token)
 {
     struct worker *w = ud;
     struct worker_event event = {
@@ -317,7 +320,7 @@ static void run_answer(struct worker *w, const struct job *job)
 {
     if (job->snapshot)
         load_snapshot(w, job);
-    const struct answer_sink sink = {.prefill = on_prefill, .token = on_token, .ud = w};
+    const struct answer_sink sink = {.prefill = post_prefill, .token = post_token, .ud = w};
     struct worker_event event = {.kind = WORKER_DONE};
     struct bn_error err = {0};
     w->lost_token = false;
@@ -386,7 +389,7 @@ bool worker_open(const struct worker_config *cfg, struct worker **out, struct bn
         return bn_fail(err, BN_ENOMEM, "out of memory");
     w->cfg = *cfg;
     w->cfg.model.cancel = &w->cancel;
-    w->cfg.model.progress = (struct bn_progress){.report = on_loading, .ud = w};
+    w->cfg.model.progress = (struct bn_progress){.report = post_loading, .ud = w};
     pthread_mutex_init(&w->lock, NULL);
     pthread_cond_init(&w->changed, NULL);
     if (!start_thread(w, err)) {

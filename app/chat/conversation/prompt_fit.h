@@ -29,7 +29,8 @@ struct prompt_fitted {
     struct prompt prompt;    /* owned; free with prompt_finish */
     size_t n_dropped;        /* turns that this call left out */
     size_t n_dropped_tokens; /* their tokens */
-    size_t n_changed;        /* with n_dropped > 0: tokens behind the first change of the prompt */
+    size_t n_changed;        /* with n_dropped > 0: tokens of `prompt` after the beginning that it
+                                shares with the prompt that was too long */
 };
 
 /* The part of the conversation that is in the prompt. The mode is PROMPT_WHOLE. */

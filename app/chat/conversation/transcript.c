@@ -12,7 +12,7 @@
 
 struct transcript_step {
     struct transcript_state state; /* the state that undo or redo restores */
-    enum cut_kind cut; /* CUT_NONE, in the redo list only: a step that restores one exchange */
+    enum cut_kind kind; /* CUT_NONE, in the redo list only: a step that restores one exchange */
     /* In the undo list: number of turns and last serial after the cut. Not set in the redo list. */
     size_t after_n, after_serial;
     bool is_edit; /* in the undo list: the first message that the cut removed is in the editor */
@@ -195,7 +195,7 @@ static bool make_cut(struct transcript *t, struct transcript_state *next, enum c
         return false;
     }
     const struct transcript_step cut = {
-        .state = t->now, .cut = kind, .after_n = next->n, .after_serial = last_serial(next)};
+        .state = t->now, .kind = kind, .after_n = next->n, .after_serial = last_serial(next)};
     steps_push(t->cuts, &t->n_cuts, cut);
     t->now = *next;
     t->unsaved = true;
@@ -253,7 +253,7 @@ static void end_edit(struct transcript *t)
 bool transcript_answer(struct transcript *t, const struct answer *answer)
 {
     struct transcript_step *cut = t->n_cuts > 0 ? &t->cuts[t->n_cuts - 1] : NULL;
-    const bool was_retried = cut && cut->cut == CUT_RETRY && is_unchanged_since(t, cut);
+    const bool was_retried = cut && cut->kind == CUT_RETRY && is_unchanged_since(t, cut);
     if (!replace_answer(t, &t->now, answer))
         return false;
     if (was_retried)
@@ -407,7 +407,7 @@ bool transcript_replace(struct transcript *t, struct transcript *other)
  * Takes ownership of `to`. */
 static void step_back(struct transcript *t, struct transcript_state to, enum cut_kind kind)
 {
-    const struct transcript_step step = {.state = t->now, .cut = kind};
+    const struct transcript_step step = {.state = t->now, .kind = kind};
     steps_push(t->redos, &t->n_redos, step);
     t->now = to;
     t->unsaved = true;
@@ -440,12 +440,12 @@ static const struct transcript_step *cut_to_undo(const struct transcript *t)
 enum cut_kind transcript_undo_cut(const struct transcript *t)
 {
     const struct transcript_step *cut = cut_to_undo(t);
-    return cut ? cut->cut : CUT_NONE;
+    return cut ? cut->kind : CUT_NONE;
 }
 
 enum cut_kind transcript_redo_cut(const struct transcript *t)
 {
-    return t->n_redos > 0 ? t->redos[t->n_redos - 1].cut : CUT_NONE;
+    return t->n_redos > 0 ? t->redos[t->n_redos - 1].kind : CUT_NONE;
 }
 
 size_t transcript_undo_chat_number(const struct transcript *t)
@@ -468,7 +468,7 @@ enum undo_result transcript_undo(struct transcript *t)
         return UNDO_NO_MEMORY;
     if (cut) {
         t->n_cuts--;
-        step_back(t, cut->state, cut->cut);
+        step_back(t, cut->state, cut->kind);
         return UNDO_CUT;
     }
     struct transcript_state shorter;
@@ -485,11 +485,11 @@ enum undo_result transcript_redo(struct transcript *t)
         return UNDO_NOTHING;
     const struct transcript_step step = t->redos[t->n_redos - 1];
     struct transcript_state next = step.state;
-    if (step.cut != CUT_NONE) {
+    if (step.kind != CUT_NONE) {
         if (!steps_reserve(&t->cuts, t->n_cuts, &t->cap_cuts))
             return UNDO_NO_MEMORY;
         t->n_redos--;
-        (void)make_cut(t, &next, step.cut); /* cannot fail: the space is reserved */
+        (void)make_cut(t, &next, step.kind); /* cannot fail: the space is reserved */
         return UNDO_CUT;
     }
     t->n_redos--;
