@@ -373,7 +373,7 @@ static bool answer_all(struct batch *b, struct bn_error *err)
  * one are left out. */
 static void write_rest(struct batch *b, const struct bn_error *why)
 {
-    struct batch_gaps gaps = {0};
+    struct batch_unanswered unanswered = {0};
     struct bn_error ignored; /* the caller has reported the first error */
     /* Items up to here are written; the loop raises it for text. */
     size_t n_end = b->out.kind == BATCH_TEXT ? b->out.n_written : b->n_begun;
@@ -383,7 +383,7 @@ static void write_rest(struct batch *b, const struct bn_error *why)
             n_end = size_max(n_end, i + 1);
             continue;
         }
-        batch_gaps_add(&gaps, item->line);
+        batch_unanswered_add(&unanswered, item->line);
         if (b->signals)
             batch_item_stop(item);
         else
@@ -395,7 +395,7 @@ static void write_rest(struct batch *b, const struct bn_error *why)
     while (b->out.n_written < n_end && batch_out_line(&b->out, oldest(b), &ignored))
         ;
     (void)batch_out_flush(&ignored);
-    batch_gaps_report(&gaps, b->n_lines, !b->at_end || b->in.n_bytes > 0);
+    batch_unanswered_report(&unanswered, b->n_lines, !b->at_end || b->in.n_bytes > 0);
 }
 
 /* --batch (the options have checked it), but at most --ubatch: a pass has one token of each

@@ -1,5 +1,5 @@
 /*
- * One line of a batch: the request, the progress and the answer.
+ * One line of a batch: the request, the progress and the answer. Main thread.
  */
 #ifndef APP_BATCH_ITEM_H
 #define APP_BATCH_ITEM_H

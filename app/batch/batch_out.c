@@ -139,33 +139,33 @@ bool batch_out_flush(struct bn_error *err)
 /* ---- lines without an answer ---- */
 
 /* Append the range of lines to the text, such as ", 5 to 7". */
-static void add_range(struct batch_gaps *g)
+static void add_range(struct batch_unanswered *u)
 {
-    if (g->first == 0)
+    if (u->first == 0)
         return;
-    strbuf_addf(&g->text, "%s%zu", g->text.n_bytes > 0 ? ", " : "", g->first);
-    if (g->last > g->first)
-        strbuf_addf(&g->text, " to %zu", g->last);
+    strbuf_addf(&u->text, "%s%zu", u->text.n_bytes > 0 ? ", " : "", u->first);
+    if (u->last > u->first)
+        strbuf_addf(&u->text, " to %zu", u->last);
 }
 
-void batch_gaps_add(struct batch_gaps *g, size_t line)
+void batch_unanswered_add(struct batch_unanswered *u, size_t line)
 {
-    if (g->first > 0 && line == g->last + 1) {
-        g->last = line;
+    if (u->first > 0 && line == u->last + 1) {
+        u->last = line;
         return;
     }
-    add_range(g);
-    g->first = g->last = line;
+    add_range(u);
+    u->first = u->last = line;
 }
 
-void batch_gaps_report(struct batch_gaps *g, size_t n_lines, bool more)
+void batch_unanswered_report(struct batch_unanswered *u, size_t n_lines, bool more)
 {
     struct strbuf text = {0};
-    add_range(g);
-    if (g->text.n_bytes > 0)
+    add_range(u);
+    if (u->text.n_bytes > 0)
         /* A space in the text means more than one line. */
-        strbuf_addf(&text, "line%s %s", strchr(strbuf_text(&g->text), ' ') ? "s" : "",
-                    strbuf_text(&g->text));
+        strbuf_addf(&text, "line%s %s", strchr(strbuf_text(&u->text), ' ') ? "s" : "",
+                    strbuf_text(&u->text));
     if (more && n_lines == 0)
         strbuf_add_text(&text, "any line");
     else if (more)
@@ -174,6 +174,6 @@ void batch_gaps_report(struct batch_gaps *g, size_t n_lines, bool more)
     if (text.n_bytes > 0)
         report_line(PROGRAM, "stopped: no answer to %s", strbuf_text(&text));
     strbuf_finish(&text);
-    strbuf_finish(&g->text);
-    *g = (struct batch_gaps){0};
+    strbuf_finish(&u->text);
+    *u = (struct batch_unanswered){0};
 }

@@ -39,14 +39,14 @@ bool batch_out_flush(struct bn_error *err); /* flush stdout; BN_EIO */
 
 /* Collects the numbers of unanswered lines for one message such as "bitnet-chat: stopped: no answer
  * to lines 2, 5 to 7 and to the lines after line 9". */
-struct batch_gaps {
+struct batch_unanswered {
     struct strbuf text; /* the finished ranges: "2, 5 to 7" */
     size_t first, last; /* the range that the next line may extend; 0 before the first line */
 };
 /* Add a line; lines are added in ascending order. */
-void batch_gaps_add(struct batch_gaps *g, size_t line);
+void batch_unanswered_add(struct batch_unanswered *u, size_t line);
 /* Print the message, unless no line was added and `more` is false, and free the struct. n_lines is
  * the number of lines read so far. `more`: stdin has or may have further lines. */
-void batch_gaps_report(struct batch_gaps *g, size_t n_lines, bool more);
+void batch_unanswered_report(struct batch_unanswered *u, size_t n_lines, bool more);
 
 #endif
