@@ -149,7 +149,7 @@ static bool save_as(struct command_host *host, const char *path)
     if (!store_open(&next, path, holder)) {
         ui_notice(host->ui, TONE_ERROR, "%s is in use by %s; save under another name", path,
                   holder);
-        return command_file_failed(host);
+        return command_set_file_failed(host);
     }
     chat_show_set_aside(host->chat, &next, host->ui->ops->notice);
     if (!store_replace(store, &next, state, &err)) {
@@ -201,12 +201,12 @@ static bool open_to_load(struct command_host *host, struct bn_str name, const ch
     if (way != LOAD_COPIES) {
         ui_notice(host->ui, TONE_ERROR, "%s is in use by %s; /load %.*s! continues on a copy", path,
                   holder, (int)size_min(name.n_bytes, 200), name.ptr);
-        return command_file_failed(host);
+        return command_set_file_failed(host);
     }
     store_copy_path(path, copy);
     if (!store_open(out, copy, holder)) {
         ui_notice(host->ui, TONE_ERROR, "%s is in use by %s", copy, holder);
-        return command_file_failed(host);
+        return command_set_file_failed(host);
     }
     chat_show_set_aside(host->chat, out, host->ui->ops->notice);
     out->is_behind = true; /* the copy is not written yet */
@@ -274,12 +274,12 @@ bool cmd_load(struct command_host *host, struct bn_str args)
     const bool is_missing = access(path, F_OK) != 0 && args.n_bytes > 0;
     if (is_missing && memchr(args.ptr, '/', args.n_bytes)) {
         ui_notice(host->ui, TONE_ERROR, "cannot open '%s': %s", path, strerror(errno));
-        return command_file_failed(host);
+        return command_set_file_failed(host);
     }
     if (is_missing) { /* only a name can be in the list of /sessions */
         ui_notice(host->ui, TONE_ERROR, "there is no saved chat '%.*s'; /sessions lists them",
                   (int)size_min(args.n_bytes, 200), args.ptr);
-        return command_file_failed(host);
+        return command_set_file_failed(host);
     }
     if (!path_is_same(path, store->named.path) && !open_to_load(host, args, path, way, &next))
         return false;

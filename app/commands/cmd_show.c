@@ -18,13 +18,6 @@ static void show(struct command_host *host, enum ui_tone tone, struct strbuf *te
     strbuf_finish(text);
 }
 
-/* The same, for a message of the user. */
-static void show_user(struct command_host *host, struct strbuf *text)
-{
-    host->ui->ops->notice(host->ui, TONE_USER, strbuf_str(text));
-    strbuf_finish(text);
-}
-
 /* Whether the turn with index i is no longer in the context. */
 static bool is_left_out(const struct command_host *host, size_t i)
 {
@@ -68,7 +61,7 @@ bool cmd_history(struct command_host *host, struct bn_str args)
         strbuf_addf(&message, "%zu%s> ", i + 1,
                     is_left_out(host, i) ? " (no longer in the context)" : "");
         add_message(s->items[i], &message);
-        show_user(host, &message);
+        show(host, TONE_USER, &message);
         add_answer(host, s->items[i], &answer);
         show(host, TONE_PLAIN, &answer);
     }

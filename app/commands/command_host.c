@@ -40,7 +40,7 @@ bool command_fail_error(struct command_host *host, const struct bn_error *err)
     return command_fail(host, err->text);
 }
 
-bool command_file_failed(struct command_host *host)
+bool command_set_file_failed(struct command_host *host)
 {
     host->failure = ENTRY_NO_FILE;
     return false;
@@ -50,7 +50,7 @@ bool command_fail_file(struct command_host *host, const struct bn_error *err)
 {
     (void)command_fail_error(host, err);
     return err->code != BN_EARG && err->code != BN_ECONTEXT && err->code != BN_ENOMEM &&
-           command_file_failed(host);
+           command_set_file_failed(host);
 }
 
 size_t command_count_tokens(const struct command_host *host, struct bn_str text)
@@ -143,7 +143,7 @@ bool command_may_write(struct command_host *host, const char *command, struct bn
         return command_fail_file(host, &err);
     if (exists && S_ISDIR(st.st_mode)) {
         ui_notice(host->ui, TONE_ERROR, "%s is a directory; a name for the file is missing", path);
-        return command_file_failed(host);
+        return command_set_file_failed(host);
     }
     if (!exists || replaces)
         return true;

@@ -61,8 +61,8 @@ const struct command *command_named(struct bn_str name);
 /* Whether this command may run during an answer. Such commands change neither the conversation nor
  * a setting. */
 bool command_runs_now(struct bn_str name, struct bn_str args);
-/* Find a command and run it. Without such a command, show the names that begin so, if there are
- * several, or else the nearest name, if there is one, and return ENTRY_UNKNOWN. If the command
+/* Find a command and run it. ENTRY_UNKNOWN: there is no such command, or `name` is the beginning of
+ * several; these were shown, or else an option of this name, or the nearest command. If the command
  * fails, the result is host->failure: ENTRY_FAILED, unless the command has set a more exact one. */
 enum entry_result command_run(struct command_host *host, struct bn_str name, struct bn_str args);
 
@@ -70,11 +70,11 @@ enum entry_result command_run(struct command_host *host, struct bn_str name, str
 bool command_fail(struct command_host *host, const char *reason);
 /* Show the error. Returns false. Sets host->failure to ENTRY_TOO_LONG for BN_ECONTEXT. */
 bool command_fail_error(struct command_host *host, const struct bn_error *err);
-/* Set host->failure to ENTRY_NO_FILE: the reason, which is shown already, is a file. Returns
+/* Set host->failure to ENTRY_NO_FILE, for a command that has shown an error about a file. Returns
  * false. */
-bool command_file_failed(struct command_host *host);
+bool command_set_file_failed(struct command_host *host);
 /* command_fail_error for a function that reads or writes a file. Any error except BN_EARG,
- * BN_ECONTEXT and BN_ENOMEM is command_file_failed. */
+ * BN_ECONTEXT and BN_ENOMEM is also command_set_file_failed. */
 bool command_fail_file(struct command_host *host, const struct bn_error *err);
 
 /* The number of tokens of a text by itself. In a prompt the tokens at both ends may differ, because
