@@ -10,7 +10,7 @@
 #include "app/common/strbuf.h"
 
 struct entry_queue {      /* zeros: an empty queue */
-    struct strbuf *items; /* (n) the first is sent next; with marks for long pastes (line_edit.h) */
+    struct strbuf *items; /* (n) the first is sent next; with placeholders (line_edit.h) */
     size_t n, cap;
 };
 void entry_queue_finish(struct entry_queue *q); /* frees the lines; the queue is empty then */

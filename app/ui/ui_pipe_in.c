@@ -200,7 +200,7 @@ static bool next_once(struct ui *ui, struct ui_event *event)
 
 /* Move the first line of p->in to `out`, without its newline. At the end of stdin, an incomplete
  * line counts. False: there is no line, or it was cancelled. */
-static bool next_line(struct ui *ui, struct strbuf *out)
+static bool take_line(struct ui *ui, struct strbuf *out)
 {
     struct pipe_ui *p = self(ui);
     bool is_open;
@@ -235,12 +235,12 @@ static bool next_line(struct ui *ui, struct strbuf *out)
 /* Move the next line of p->in that is not blank to p->line, cleaned. With --keep-going, a line that
  * cannot be cleaned is passed over. False: there is no such line, or a failure ends the program
  * (p->ends). */
-static bool read_line(struct ui *ui)
+static bool next_clean_line(struct ui *ui)
 {
     struct pipe_ui *p = self(ui);
     struct strbuf raw = {0};
     bool has_line = false;
-    while (!has_line && !p->ends && next_line(ui, &raw)) {
+    while (!has_line && !p->ends && take_line(ui, &raw)) {
         if (raw.n_bytes > 0 && raw.ptr[raw.n_bytes - 1] == '\r')
             strbuf_cut(&raw, raw.n_bytes - 1);
         p->has_shown_prompt = false;
@@ -283,7 +283,7 @@ static bool next_of_lines(struct ui *ui, struct ui_event *event)
         if (!input_is_blank(event->text))
             return true;
     }
-    if (read_line(ui))
+    if (next_clean_line(ui))
         return set_text_event(p, p->plan.kind == PIPE_LINES ? UI_PROMPT : UI_LINE, event);
     if (p->at_end) {
         if (p->n_turns_written == 0 && p->plan.kind == PIPE_LINES && ui->first_failure == EXIT_DONE)

@@ -521,7 +521,7 @@ void ui_terminal_entry_done(struct ui *ui, enum entry_result entry)
 bool ui_terminal_edit(struct ui *ui, struct bn_str text)
 {
     const struct ui_terminal *t = ui->terminal;
-    /* If `text` is the last line, insert it with its marks for long pastes. */
+    /* If `text` is the last line, insert it with its placeholders for long pastes. */
     const bool is_last = bn_str_equal(strbuf_str(&t->line), text);
     return put_back_alone(ui, is_last ? strbuf_str(&t->displayed) : text);
 }

@@ -41,7 +41,7 @@ struct ui_terminal {
      * when it closes during an answer; while that painter is open, the field is out of date. */
     struct answer_position printed;
     struct strbuf line;      /* the text of the last UI_LINE event */
-    struct strbuf displayed; /* the same line with marks for long pastes (line_edit.h) */
+    struct strbuf displayed; /* the same line with placeholders for long pastes (line_edit.h) */
     bool is_hung_up;         /* the terminal is gone, or the program ends in the background */
     bool has_shown_exit;     /* how to leave was shown since the last UI_LINE event */
     bool is_resuming;        /* ui_terminal_resume_answer calls turn_begin */
@@ -99,7 +99,7 @@ enum ui_terminal_fed {
     TERMINAL_WAITS,   /* no event; a key or a paste is incomplete: wait for more bytes */
     TERMINAL_EVENT,   /* the painter returns *event */
 };
-/* Show a line that becomes an event now. `displayed` has marks for long pastes. */
+/* Show a line that becomes an event now. `displayed` has placeholders for long pastes. */
 typedef void (*ui_terminal_entered_fn)(struct ui *ui, struct bn_str displayed);
 /* Pass the first n_keys bytes of the key queue to the editor, which must be open, and remove the
  * bytes that it has processed. A finished line becomes a UI_LINE event. While a turn runs or waits,

@@ -71,25 +71,26 @@ static void put_prompt(struct input_rows *r, const char *prompt, size_t columns,
 }
 
 /* Append a character of the text. `byte` is its first byte: in c, control characters are replaced.
- * A newline begins a row. On entry *wide is the number of columns of the previous character, on
- * return that of this one; 0 for newlines and control characters, which no EMOJI_STYLE changes. */
+ * A newline begins a row. *last_width is the number of columns of the last character: on entry that
+ * of the previous one, on return that of this one. 0: a newline or a control character, which no
+ * EMOJI_STYLE changes. */
 static void put_char(struct input_rows *r, const struct term_char *c, char byte, size_t columns,
-                     size_t *wide, size_t *column)
+                     size_t *last_width, size_t *column)
 {
     if (byte == '\n') {
-        *wide = 0;
+        *last_width = 0;
         *column = begin_row(r);
         /* On a narrow screen, INPUT_CONTINUED would take at least half of the row. */
         for (const char *mark = INPUT_CONTINUED; *mark && columns > 2 * strlen(INPUT_CONTINUED);
              mark++)
             put(r, (uint32_t)*mark, 1, columns, column);
     } else if ((unsigned char)byte < 0x20 || byte == 0x7F) {
-        *wide = 0;
+        *last_width = 0;
         put(r, '^', 1, columns, column);
         put(r, (unsigned char)byte ^ 0x40u, 1, columns, column); /* 1 is ^A, 0x7F is ^? */
     } else {
-        *wide = term_text_added_width(c, *wide);
-        put(r, c->code, *wide, columns, column);
+        *last_width = term_text_added_width(c, *last_width);
+        put(r, c->code, *last_width, columns, column);
     }
 }
 
@@ -105,7 +106,7 @@ void input_rows_make(struct input_rows *r, const char *prompt, struct bn_str tex
                      size_t columns)
 {
     struct term_char c;
-    size_t column, wide = 0;
+    size_t column, last_width = 0;
     size_t end = 0; /* of the current cluster */
     r->n = 0;
     r->has_mark_above = r->has_mark_below = false;
@@ -122,7 +123,7 @@ void input_rows_make(struct input_rows *r, const char *prompt, struct bn_str tex
             end = term_text_cluster(text, before);
         if (may_be_point)
             set_cursor(r, column);
-        put_char(r, &c, text.ptr[before], columns, &wide, &column);
+        put_char(r, &c, text.ptr[before], columns, &last_width, &column);
         /* A cluster that does not fit takes the cursor into its new row; a newline does not. */
         if (may_be_point && text.ptr[before] != '\n' && r->n > n_rows &&
             r->starts[n_rows] == r->cursor_byte) {

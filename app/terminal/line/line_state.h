@@ -72,10 +72,10 @@ void line_paste_insert(const char *bytes, size_t n_bytes);
  * must have cleaned the text. With too many placeholders, or without memory, the text is appended
  * as it is. */
 void line_paste_shorten(struct bn_str text, enum line_placeholder kind, struct strbuf *out);
-/* Call these around each key that Readline processes. If the key has deleted a part of a
- * placeholder, the rest is deleted too. If it has put other characters into one, it is reverted.
- * And the cursor never stays inside of a placeholder. Otherwise the remains would be sent in place
- * of the text. */
+/* Call these around each key that Readline processes. They keep placeholders whole, because a part
+ * of a placeholder would be sent as it is, without the long text. If the key has deleted a part of
+ * one, the rest is deleted too. If the key has put other characters into one, the change is
+ * reverted. If the cursor is inside of one, it moves to its start or end. */
 void line_paste_before_key(void);
 void line_paste_after_key(void);
 void line_paste_finish(void); /* free the texts of all placeholders */
