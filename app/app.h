@@ -32,7 +32,8 @@ struct app {
     bool is_interactive;  /* a user types: a terminal chat, or PIPE_INTERACTIVE (ui_pipe.h) */
     bool attaches_files;  /* the files of --file are attached to the first message */
     bool is_check_queued; /* the sense check was queued at least once */
-    bool has_refused_end; /* since the last message: the end, because the chat is not saved */
+    bool has_refused_end; /* since the last message the program has refused to end, because the chat
+                             is not saved */
     bool ends_now;        /* end the event loop now */
     bool ends_after_turn; /* end the event loop when the turn stops, or after two seconds */
     double ends_after_turn_since; /* clock_seconds when `ends_after_turn` was set */

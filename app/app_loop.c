@@ -181,7 +181,7 @@ static void log_answer(struct app *app)
     chat_log_answer(&app->log, &app->chat.turn, &space);
 }
 
-static void on_loaded(struct app *app)
+static void report_loaded(struct app *app)
 {
     const struct bn_model_info *info = worker_info(app->worker);
     const size_t n_ctx = worker_n_ctx(app->worker);
@@ -223,7 +223,7 @@ static void write_files(struct app *app)
  * screen after the program has ended. */
 static void report_load_failure(struct app *app, const struct bn_error *err)
 {
-    if (options_flag(app->options, "verbose")) /* on_loaded shows them otherwise */
+    if (options_flag(app->options, "verbose")) /* report_loaded shows them otherwise */
         show_notes(app, &app->model.notes);
     app->ui.ops->close(&app->ui, UI_CLOSE_END);
     const enum exit_code code = report_error(PROGRAM, STAGE_LOAD, err);
@@ -241,7 +241,7 @@ static void on_worker_events(struct app *app)
         if (kind == WORKER_FAILED)
             log_file_line(&app->log, event.err.text);
         if (kind == WORKER_LOADED)
-            on_loaded(app); /* its notices come before the turn that chat_event may start */
+            report_loaded(app); /* its notices come before the turn that chat_event may start */
         if (kind == WORKER_CHECKED)
             chat_log_check(&app->log, &event.sense, event.seconds, &event.err);
         chat_event(&app->chat, &event);
