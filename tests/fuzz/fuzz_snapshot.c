@@ -3,10 +3,10 @@
  * empty, or be loaded so that the next token can be computed.
  *
  * The first byte of an input selects fields that are overwritten with correct values, so that the
- * other bytes pass the earlier checks: 1 mark, model and version; 2 token ids; 4 the checksum at
- * the end; 8 everything after the last byte of the input. The correct values come from a snapshot
- * that is written once. With 16 the last ids are overwritten with others than those of the
- * conversation, so that the session is cut after it was loaded.
+ * other bytes pass the earlier checks: 1 magic number, model and version; 2 token ids; 4 the
+ * checksum at the end; 8 everything after the last byte of the input. The correct values come from
+ * a snapshot that is written once. With 16 the last ids are overwritten with others than those of
+ * the conversation, so that the session is cut after it was loaded.
  */
 #include "app/chat/answer/snapshot.h"
 #include "engine/base/hash.h"
@@ -22,7 +22,7 @@
 #define N_SAVED 6       /* even, so that all fields are multiples of 8 bytes */
 #define N_OTHER 2       /* tokens that CHANGE_END replaces */
 #define N_PROMPT 8      /* tokens of the conversation */
-#define HEADER_BYTES 72 /* mark, fingerprint, version */
+#define HEADER_BYTES 72 /* magic number, fingerprint, version */
 #define SNAPSHOT_IDS_END (80 + 4 * N_SAVED)
 #define IDS_END (SNAPSHOT_IDS_END + 32 + 8 + 8 + 4 * N_SAVED) /* of the ids of the session */
 #define MAX_FILE (1 << 20)

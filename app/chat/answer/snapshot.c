@@ -1,8 +1,8 @@
 /*
  * Snapshot files: see snapshot.h. docs/session-format.md has the layout.
  *
- * Numbers are written in this machine's byte order, because a snapshot never leaves it. The byte
- * order changes the mark, so a file of another byte order is refused. The checksum at the end finds
+ * Numbers are written in this machine's byte order, because a snapshot never leaves it. In another
+ * byte order the magic number differs, so such a file is refused. The checksum at the end finds
  * accidental damage and does not protect against deliberate changes.
  */
 #include "app/chat/answer/snapshot.h"
@@ -16,15 +16,15 @@
 #include <stdio.h>
 #include <string.h>
 
-#define MARK 0x31564b54414843bfu /* the bytes BF "CHATKV1" on a little-endian machine */
-#define IDS_AT_ONCE 1024         /* a buffer of 4 KiB on the stack */
+#define MAGIC 0x31564b54414843bfu /* the bytes BF "CHATKV1" on a little-endian machine */
+#define IDS_AT_ONCE 1024          /* a buffer of 4 KiB on the stack */
 /* A snapshot is loaded if at least 1 / MIN_SHARED of its tokens begin the prompt. A fast GPU
  * evaluates a token about as fast as its keys and values are read from a disk. So if fewer of them
  * are of use, the prompt may be evaluated sooner than the file is read. */
 #define MIN_SHARED 2
 
 struct snapshot_header { /* no padding: 80 bytes */
-    uint64_t mark;
+    uint64_t magic;
     uint8_t fingerprint[BN_FINGERPRINT_BYTES];
     char kv_version[32]; /* padded with zeros */
     uint64_t n_ids;
@@ -90,7 +90,7 @@ static bool move(void *ud, void *bytes, size_t n_bytes)
 static struct snapshot_header make_header(const struct generator *g, const struct bn_file *file,
                                           size_t n_ids)
 {
-    struct snapshot_header h = {.mark = MARK, .n_ids = n_ids};
+    struct snapshot_header h = {.magic = MAGIC, .n_ids = n_ids};
     const char *version = generator_kv_version(g);
     bn_file_fingerprint(file, h.fingerprint);
     memcpy(h.kv_version, version, size_min(strlen(version), sizeof(h.kv_version) - 1));
@@ -197,7 +197,7 @@ static bool is_name(const char text[32])
 static bool check_header(const struct snapshot_header *got, const struct snapshot_header *expected,
                          struct bn_error *err)
 {
-    if (got->mark != expected->mark)
+    if (got->magic != expected->magic)
         return bn_fail(err, BN_EFORMAT, "the file is not a snapshot of this version");
     if (memcmp(got->fingerprint, expected->fingerprint, sizeof(expected->fingerprint)) != 0)
         return bn_fail(err, BN_EFORMAT, "the snapshot belongs to another model");
