@@ -144,7 +144,7 @@ static bool bench_open(struct bench *b, struct bn_error *err)
 /* Evaluate ids n_ids .. n_end - 1 of all sequences together, and find the best next tokens. n_ids
  * is the same in all sequences; if it is n_end already, nothing happens. A pass has at most
  * n_ubatch tokens, so n_pass of each sequence. */
-static bool read_ids(struct bench *b, size_t n_end, struct bn_error *err)
+static bool eval_ids(struct bench *b, size_t n_end, struct bn_error *err)
 {
     const size_t batch = b->row->batch;
     const size_t n_pass = size_max(b->plan->n_ubatch / batch, 1);
@@ -251,7 +251,7 @@ static bool roll_back(struct bench *b, struct bn_error *err)
         n_held = size_min(n_held, bn_session_truncate(b->seqs[i].session, b->row->depth));
     for (size_t i = 0; i < b->row->batch; i++)
         b->seqs[i].n_ids = bn_session_truncate(b->seqs[i].session, n_held);
-    return n_held == b->row->depth || read_ids(b, b->row->depth, err);
+    return n_held == b->row->depth || eval_ids(b, b->row->depth, err);
 }
 
 static bool run_once(struct bench *b, double *seconds, struct bn_error *err)
@@ -259,7 +259,7 @@ static bool run_once(struct bench *b, double *seconds, struct bn_error *err)
     b->checksum = FNV1A_START;
     const double start = b->last_s = clock_seconds();
     if (b->row->test == BENCH_PP) {
-        if (!read_ids(b, b->row->depth + b->row->n_tokens, err))
+        if (!eval_ids(b, b->row->depth + b->row->n_tokens, err))
             return false;
         for (size_t i = 0; i < b->row->batch; i++)
             add_to_checksum(b, b->seqs[i].cand.id, b->seqs[i].cand.logit);
@@ -308,7 +308,7 @@ static bool measure(struct bench *b, struct bench_row *row, struct bn_error *err
      * multiplications. */
     const enum bench_peak limit = row->test == BENCH_TG ? PEAK_READ : PEAK_INT8;
     double seconds;
-    if (!read_ids(b, row->depth, err) ||
+    if (!eval_ids(b, row->depth, err) ||
         !run_once(b, &seconds, err) || /* discarded: loads pages and raises the clock rate */
         !roll_back_unmeasured(b, err))
         return false;
