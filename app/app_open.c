@@ -171,18 +171,15 @@ static bool set_model_name(struct app *app, struct bn_error *err)
 }
 
 /* If the value of the option is not from the command line, put its source before the text of err,
- * because the user has not typed it now. Returns whether it is from the command line. Of the
- * options with a path or text, only the model can come from the environment. */
-static bool name_source(const struct options *o, const char *name, struct bn_error *err)
+ * because the user has not typed it now. Of the options with a path or text, only the model can
+ * come from the environment. */
+static void name_source(const struct options *o, const char *name, struct bn_error *err)
 {
-    switch (options_source(o, name)) {
-    case OPTION_FROM_ENV:
-        return bn_fail_prefix(err, "BITNET_CHAT_MODEL");
-    case OPTION_FROM_CONFIG:
-        return bn_fail_prefix(err, "%s of the config file", name);
-    default:
-        return true;
-    }
+    const enum option_source source = options_source(o, name);
+    if (source == OPTION_FROM_ENV)
+        (void)bn_fail_prefix(err, "BITNET_CHAT_MODEL");
+    else if (source == OPTION_FROM_CONFIG)
+        (void)bn_fail_prefix(err, "%s of the config file", name);
 }
 
 /* The file that the user named, or the built-in model. */
@@ -194,7 +191,7 @@ static bool open_model_file(struct app *app, struct bn_error *err)
         return bn_file_open_memory(demo_model, demo_model_bytes, &app->model.file, err);
     if (bn_file_open(path, &app->model.file, err))
         return true;
-    (void)name_source(app->options, "model", err);
+    name_source(app->options, "model", err);
     return false;
 }
 
@@ -247,7 +244,7 @@ static enum exit_code set_system(struct app *app)
     strbuf_finish(&text);
     if (ok)
         return EXIT_DONE;
-    (void)name_source(app->options, "system", &err);
+    name_source(app->options, "system", &err);
     return report_error(PROGRAM, STAGE_RUN, &err);
 }
 
