@@ -129,12 +129,12 @@ struct prompt_window chat_window(const struct chat *c);
 /* Encode this part. If there are no turns and the template does not accept that, encode what comes
  * before the first message. Free `out` with prompt_finish. Errors of prompt_encode. */
 bool chat_encode(const struct chat *c, struct prompt *out, struct bn_error *err);
-size_t chat_n_ctx(const struct chat *c); /* 0 before the model is loaded */
+/* The number of ids of this part up to the end of the last answer. Errors of prompt_encode. */
+bool chat_count_tokens(const struct chat *c, size_t *out, struct bn_error *err);
 /* Append the thought and the answer of a stored answer: thought_split. */
 void chat_split_answer(const struct chat *c, const struct exchange *e, struct strbuf *thought,
                        struct strbuf *answer);
-/* The number of ids of this part up to the end of the last answer. Errors of prompt_encode. */
-bool chat_count_tokens(const struct chat *c, size_t *out, struct bn_error *err);
+size_t chat_n_ctx(const struct chat *c); /* 0 before the model is loaded */
 /* After a change of the conversation: set n_used to chat_count_tokens, or to 0 if that fails. */
 void chat_update_n_used(struct chat *c);
 /* The number of turns that the next message will drop, however short it is. Uses n_used. */

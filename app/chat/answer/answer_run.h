@@ -117,7 +117,8 @@ size_t answer_n_decoded(const struct answer_result *r);
 double answer_rate(size_t n_tokens, double seconds);
 double answer_prefill_rate(const struct answer_result *r);
 double answer_decode_rate(const struct answer_result *r);
-double answer_decode_bytes(const struct answer_result *r); /* bytes per token, 0 likewise */
+/* Bytes read from memory per token; 0 for fewer than two tokens. */
+double answer_decode_bytes(const struct answer_result *r);
 
 /* Run the job. An interrupted answer is a result, not an error. Errors of generator_set, detok_open
  * and generator_step; BN_ENOMEM. The sink may have received tokens before an error; *result is

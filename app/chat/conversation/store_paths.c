@@ -16,7 +16,8 @@
 #include <unistd.h>
 
 #define SUFFIX ".json"
-/* Of 255 for a file name, so that ".json.journal.old" fits behind it. name_fault has the number. */
+/* A file name has at most 255 bytes, and ".json.journal.old" must fit behind the name. The message
+ * of name_fault repeats this number. */
 #define NAME_MAX_BYTES 200
 
 /* Why a saved chat cannot have this name of n bytes; NULL if it can. A name with a newline would
