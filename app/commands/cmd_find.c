@@ -12,10 +12,10 @@
 #include "engine/base/utf8.h"
 
 #define MAX_ROWS 200        /* further matches are counted but not shown */
-#define LINE_COLUMNS 200    /* a longer line is cut */
-#define EXCERPT_COLUMNS 120 /* of a long line: the text around a match, with the next two lengths */
-#define BEFORE_CHARS 40     /* characters before the match */
-#define MAX_COLUMN_BYTES 16 /* a longer text is cut: a character and three of width 0 after it */
+#define LINE_COLUMNS 200    /* a longer line is shown in excerpts around its matches */
+#define EXCERPT_COLUMNS 120 /* of an excerpt */
+#define BEFORE_CHARS 40     /* most characters of an excerpt before its match */
+#define MAX_COLUMN_BYTES 16 /* read for a column: a character and three of width 0 after it */
 
 struct search {
     struct pattern *pattern;

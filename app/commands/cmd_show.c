@@ -95,9 +95,9 @@ static void add_overflow(struct command_host *host, struct strbuf *text)
     }
 }
 
-/* The number in the status row, if it is known: it also counts tokens behind a stop string, which
- * are in the context, but not in the conversation. The row counts a running answer, so it is not
- * used then. */
+/* The number that the status row shows (chat.n_used), if it is known. Unlike chat_count_tokens, it
+ * includes tokens behind a stop string, which are in the context but not in the conversation. While
+ * an answer runs, it includes this answer, too; then chat_count_tokens is used. */
 static bool count_context(const struct command_host *host, size_t *out, struct bn_error *err)
 {
     const struct chat *c = host->chat;
