@@ -229,7 +229,7 @@ static void move_back(struct curses_screen *s)
         return;
     s->is_moved = false;
     add_move(s->row, s->column, &out);
-    (void)tty_write(strbuf_text(&out), out.n_bytes); /* as above */
+    (void)tty_write(strbuf_text(&out), out.n_bytes); /* as in move_after */
     strbuf_finish(&out);
 }
 
@@ -248,7 +248,7 @@ static void erase_rows(struct curses_screen *s)
     memset(s->must_erase, 0, sizeof(s->must_erase));
     if (out.n_bytes > 0) {
         add_move(getcury(curscr), getcurx(curscr), &out); /* where ncurses left the cursor */
-        (void)tty_write(strbuf_text(&out), out.n_bytes);  /* as above */
+        (void)tty_write(strbuf_text(&out), out.n_bytes);  /* as in move_after */
     }
     strbuf_finish(&out);
 }

@@ -25,9 +25,8 @@ enum signal_flag {
     SIGNAL_RESUME = 32,   /* SIGCONT */
 };
 
-/* With SIGNALS_PIPE only SIGINT, SIGTERM and SIGHUP are handled. If SIGHUP
- * was ignored when the program started, it stays ignored. With SIGNALS_PIPE this holds for SIGINT,
- * too. */
+/* With SIGNALS_PIPE only SIGINT, SIGTERM and SIGHUP are handled. If SIGHUP was ignored when the
+ * program started, it stays ignored. With SIGNALS_PIPE this holds for SIGINT, too. */
 enum signal_user { SIGNALS_PIPE, SIGNALS_TERMINAL };
 
 /* Ignore SIGXFSZ, so that a write beyond the size limit of files fails with a message. Call it

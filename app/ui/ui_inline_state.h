@@ -64,10 +64,10 @@ void inline_repaint(struct ui *ui);
 /* Adapt to the size of the terminal, if it has changed. The last row of an answer and the status
  * row, or the editor, are drawn again only after the width has stayed the same for a while. */
 void inline_follow_size(struct ui *ui);
-/* At the end of an answer, before rows below its last one are written: wait until the width has
- * stayed the same for this while, usually not at all, but not longer than a second. */
+/* Call it at the end of an answer, before rows below its last one are written. Waits until
+ * inline_follow_size has drawn the last row again: usually not at all, and at most a second. */
 void inline_settle(struct ui *ui);
-/* Milliseconds, rounded up, until inline_follow_size draws these rows again; -1: never */
+/* Milliseconds, rounded up, until inline_follow_size draws rows again; -1: it has none to draw */
 int inline_settle_wait(const struct inline_ui *u);
 void inline_write_out(struct ui *ui); /* if the terminal is gone, is_hung_up is set */
 

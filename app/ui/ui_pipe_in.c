@@ -277,7 +277,7 @@ static bool next_of_lines(struct ui *ui, struct ui_event *event)
         p->has_sent_prompt = true;
         if (!clean_prompt(ui))
             return false;
-        /* As the lines: without a command, and with PIPE_LINES also without @paths. */
+        /* The prompt is no command. With PIPE_LINES, @paths in it are text, as in the lines. */
         *event = (struct ui_event){.kind = p->plan.kind == PIPE_LINES ? UI_PROMPT : UI_MESSAGE,
                                    .text = strbuf_str(&p->plan.prompt)};
         if (!input_is_blank(event->text))

@@ -484,9 +484,9 @@ void ui_terminal_unqueue_all(struct ui *ui)
     entry_queue_finish(q);
 }
 
-/* The last chat is in the directory of the history file. If it cannot be written either, as in a
- * home that is read-only, its warning is enough, or that of the named chat, which replaces it. So
- * wait until the chat was written. */
+/* The last conversation is in the directory of the history file. If neither can be written, as in a
+ * read-only home, the warning about the conversation is enough, or the one about the named chat,
+ * which is shown in its place. So wait until the chat was written. */
 static void show_history_error(struct ui *ui)
 {
     struct ui_terminal *t = ui->terminal;

@@ -39,8 +39,7 @@ struct status {
     const char *device;   /* NULL or "": left out */
     const char *settings; /* for example "temp 0.2 seed 7"; NULL or "": left out */
     const char *hint;     /* for example "Esc stops"; NULL or "": left out */
-    bool unsaved; /* the conversation has changed since it was written to a saved chat. last.json
-                             does not count as a saved chat. */
+    bool unsaved;         /* the conversation has changed since it was written to a named chat */
 };
 
 /* Write at most `width` characters and a 0 to `out`, a buffer of out_bytes >= 1 bytes; fewer
