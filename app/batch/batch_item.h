@@ -31,10 +31,10 @@ struct batch_item {
 void batch_item_finish(struct batch_item *item); /* an all-zero item is fine */
 
 /* Parse a line: a JSON object if its first character that is not blank is a brace, else a prompt.
- * Invalid UTF-8 is replaced; *bad_at is the offset of its first byte in the line, or SIZE_MAX.
- * The caller has set the item to the values of the options, with an empty `prompt`; members that
- * the object lacks do not change them. BN_EARG: not a valid object (also an unknown member, a value
- * out of range, or no prompt), or a NUL byte in the line. An object with a faulty member still sets
+ * Invalid UTF-8 is replaced; *bad_at is the offset of its first byte in the line, or SIZE_MAX. The
+ * caller has set the item to the values of the options, with an empty `prompt`; members that the
+ * object lacks do not change them. BN_EARG: not a valid object (also an unknown member, a value out
+ * of range, or no prompt), or a NUL byte in the line. An object with a faulty member still sets
  * item->id. BN_ENOMEM; if memory is too short for a text of the object, only batch_item_add reports
  * it. */
 bool batch_item_parse(struct batch_item *item, struct bn_str line, size_t *bad_at,

@@ -19,8 +19,8 @@ extern const size_t n_bench_tables;
 
 /* The rows to measure: one for each combination of the listed values, without tests of 0 tokens.
  * They are sorted by test (pp, then tg), then by number of tokens, by depth and by batch, each in
- * the order of its list. Free *out with mem_free, also on
- * error. BN_EARG: no rows, or too many. BN_ENOMEM. */
+ * the order of its list. Free *out with mem_free, also on error. BN_EARG: no rows, or too many.
+ * BN_ENOMEM. */
 bool bench_options_rows(const struct options *o, struct bench_row **out, size_t *n_rows,
                         struct bn_error *err);
 

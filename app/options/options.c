@@ -50,9 +50,9 @@ static struct entry *find(const struct options *o, const char *name, size_t n_na
     return NULL;
 }
 
-/* Move `v` into the entry. It replaces the value. If the row repeats, it is appended to a value of
- * the same source, and /set appends to a value of any source, as it says. A value of a stronger
- * source stays. `v` is no longer owned by the caller. */
+/* Move `v` into the entry. `v` replaces the value. But if the row repeats, `v` is appended to a
+ * value of the same source, and /set appends `v` to a value of any source, as its help says. A
+ * value of a stronger source stays. `v` is no longer owned by the caller. */
 static bool store(struct options *o, struct entry *e, struct option_value *v,
                   enum option_source source, struct bn_error *err)
 {

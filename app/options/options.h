@@ -113,11 +113,11 @@ const char *const *options_words(const struct options *o, size_t *n_words);
 /* Set one value from text of any source, such as a config line or /set. '_' in the name counts as
  * '-'. A flag accepts on/off, true/false, yes/no, 1/0. "no-NAME" sets a flag to the opposite
  * (option_can_be_negated). A row that repeats adds the text to those of the same source; SET adds
- * to those of any source. BN_EARG:
- * unknown name, bad value, or the option cannot be set from this source (SET requires
- * OPTION_BY_SET; CONFIG, ENV, MODEL, FAMILY: OPTION_IN_CONFIG; COMMAND: OPTION_ON_COMMAND). BN_EARG
- * changes nothing, and BN_ENOMEM neither, except that a value from MODEL or FAMILY may be set. If a
- * stronger source has set the value, it stays, and this is no error. */
+ * to those of any source. BN_EARG: unknown name, bad value, or the option cannot be set from this
+ * source (SET requires OPTION_BY_SET; CONFIG, ENV, MODEL, FAMILY: OPTION_IN_CONFIG; COMMAND:
+ * OPTION_ON_COMMAND). BN_EARG changes nothing, and BN_ENOMEM neither, except that a value from
+ * MODEL or FAMILY may be set. If a stronger source has set the value, it stays, and this is no
+ * error. */
 bool options_set(struct options *o, const char *name, const char *value, enum option_source source,
                  struct bn_error *err);
 /* Drop the value, whatever its source, and return to the latest one that was set from
