@@ -104,8 +104,9 @@ static void on_terminal_signals(struct app *app, unsigned flags)
 static bool on_signals(struct app *app)
 {
     bool found = false;
-    /* Again after a stop: a signal that ended it decides the exit code, before the painter reports
-     * that it has no terminal. */
+    /* Fetch again after on_terminal_signals: it may have stopped the process. A signal that ended
+     * the stop, such as SIGTERM, sets the exit code here, before the painter's next event says that
+     * the terminal is gone. */
     for (unsigned flags; (flags = signals_fetch()) != 0;) {
         found = true;
         if (flags & SIGNAL_TERMINATE)

@@ -41,8 +41,8 @@ static bool is_path_word(const char *word)
 #define ENDING ".gguf"
 
 /* Whether the word names a model file: it ends with ".gguf" in small or capital letters, or it is
- * the path of a regular file. A word such as "models" or "null" may be a question, but a path such
- * as ./models or /dev/null is one that exists, so it is no question. */
+ * the path of a regular file. A word such as "models" may be a question even if a directory has
+ * this name. But a path such as ./models or /dev/null is no question if it exists. */
 static bool is_model_word(const char *word)
 {
     const size_t n = strlen(word);
