@@ -13,7 +13,7 @@
 
 static void check_lines(struct bn_str text, size_t n, const struct bn_str *expected)
 {
-    struct bn_str line;
+    struct bn_str line = {0}; /* gcc does not see that it is always set */
     size_t at = 0;
     for (size_t i = 0; i < n; i++) {
         assert_true(bn_str_next_line(text, &at, &line));
