@@ -183,8 +183,7 @@ class DuringAnAnswer(TerminalCase):
 
 class Editing(TerminalCase):
     def test_the_users_inputrc_is_read_for_bitnet_chat(self):
-        with open(os.path.join(self.home.name, '.inputrc'), 'w', encoding='utf-8') as file:
-            file.write('$if bitnet-chat\n"\\C-t": "ours "\n$else\n"\\C-t": "theirs "\n$endif\n')
+        self.write_inputrc('$if bitnet-chat\n"\\C-t": "ours "\n$else\n"\\C-t": "theirs "\n$endif\n')
         for words in PAINTERS:
             terminal = self.ready(*words)
             self.says_in(terminal, b'\x14x\r')

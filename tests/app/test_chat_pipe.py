@@ -598,10 +598,7 @@ class Endings(ChatCase):
 
 class Files(ChatCase):
     def config(self, text):
-        path = os.path.join(self.home.name, '.config/bitnet-chat')
-        os.makedirs(path)
-        with open(os.path.join(path, 'config'), 'w', encoding='utf-8') as file:
-            file.write(text)
+        self.write_in_home('.config/bitnet-chat/config', text)
 
     def test_config_sets_and_warns_of_unknown_names(self):
         self.fake('ok')

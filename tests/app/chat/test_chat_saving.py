@@ -201,8 +201,7 @@ class Saving(TerminalCase):
         left = [os.path.join(self.home.name, name) for name in (
             '.local/state/bitnet-chat/last.json.tmp-abcdef',
             '.local/share/bitnet-chat/sessions/trip.json.tmp-rW3xKz', '.cache/bitnet-chat/kv/ab12.kv.tmp-Zx81qR')]
-        kept = [os.path.join(self.home.name, '.local/share/bitnet-chat/sessions', name)
-                for name in ('trip.json.backup', 'trip.json.notes1')]
+        kept = [os.path.join(self.chats_folder(), name) for name in ('trip.json.backup', 'trip.json.notes1')]
         for path in (*left, *kept):
             os.makedirs(os.path.dirname(path), exist_ok=True)
             with open(path, 'wb'):
@@ -214,9 +213,7 @@ class Saving(TerminalCase):
 
 class History(TerminalCase):
     def with_history(self, lines):
-        os.makedirs(os.path.dirname(self.state('x')), exist_ok=True)
-        with open(self.state('history'), 'w', encoding='utf-8') as file:
-            file.write(''.join(f'{line}\n' for line in lines))
+        self.write_in_home('.local/state/bitnet-chat/history', ''.join(f'{line}\n' for line in lines))
 
     def lines(self):
         with open(self.state('history'), encoding='utf-8') as file:

@@ -47,10 +47,7 @@ class Pipes(TerminalCase):
         self.fake('Hello.', sense='nonsense', checking=started)
         self.assertEqual(self.says('-q', 'hi'), b'Hello.\n')
         self.assertEqual(self.says('--no-check', 'hi'), b'Hello.\n')
-        folder = os.path.join(self.home.name, '.config/bitnet-chat')
-        os.makedirs(folder)
-        with open(os.path.join(folder, 'config'), 'w', encoding='utf-8') as file:
-            file.write('check = off\n')
+        self.write_in_home('.config/bitnet-chat/config', 'check = off\n')
         self.assertEqual(self.says('hi'), b'Hello.\n')
         self.assertFalse(os.path.exists(started))
 

@@ -503,9 +503,6 @@ class Commands(ChatCase):
             self.assertEqual(file.read(), 'user:\nother\n\nassistant:\nanswer\n\n')
         self.assertIn('.md, .txt or .jsonl', self.script('/export x.doc', code=2))
 
-    def in_home(self, name):
-        return os.path.join(self.home.name, name)
-
     def test_paths_are_read_alike_by_all_commands(self):
         """Quotes and backslashes as Tab writes them, ~/ for the home directory, and blanks without quotes."""
         self.fake('answer')
@@ -522,15 +519,14 @@ class Commands(ChatCase):
         self.assertIn('1 turn loaded', self.script('/load long trip', '/load long\\ trip', '/load ~/"my chat.json"'))
         self.assertIn("'' is not a valid name", self.script("/save ''", code=2))
         self.assertIn('name of the file is empty', self.script("/dump ''", code=2))
-        with open(self.in_home('my role'), 'w', encoding='utf-8') as file:
-            file.write('be brief')
+        self.write_in_home('my role', 'be brief')
         for line in ('/system @~/my role', '/system @~/my\\ role', "/system @~/'my role'"):
             self.script(line)
             self.assertEqual(self.messages, [('s', 'be brief')], line)
         self.assertIn("'-' is standard input", self.script("/system @'-'", code=2))
 
     def test_a_chat_whose_name_has_quotes_is_found(self):
-        folder = self.in_home('.local/share/bitnet-chat/sessions')
+        folder = self.chats_folder()
         os.makedirs(folder)
         self.fake('answer')
         self.script('a', '/save plain')
@@ -538,7 +534,7 @@ class Commands(ChatCase):
         self.assertIn('1 turn loaded', self.script("/load a\\ 'b'"))
 
     def test_only_files_that_a_name_can_open_are_listed(self):
-        folder = self.in_home('.local/share/bitnet-chat/sessions')
+        folder = self.chats_folder()
         os.makedirs(folder)
         for name in ('trip', '.hidden', 'two\nlines', 'a.json', 'x' * 201):
             with open(os.path.join(folder, f'{name}.json'), 'w', encoding='utf-8'):
@@ -564,13 +560,12 @@ class Commands(ChatCase):
             self.assertIn('is not a directory', self.script(f'/dump {folder}/file/x', code=5))
         finally:
             shutil.rmtree(folder)
-        path = self.in_home('.local/share/bitnet-chat/sessions/first.json')
+        path = os.path.join(self.chats_folder(), 'first.json')
         self.script('a', f'/save {path}')  # the program creates its own folder
         self.assertTrue(os.path.exists(path))
 
     def test_options_expand_the_home_directory(self):
-        with open(self.in_home('note'), 'w', encoding='utf-8') as file:
-            file.write('some notes')
+        self.write_in_home('note', 'some notes')
         self.says('--file=~/note', '-s', '@~/note', '--log=~/log', '--session=~/x.json', '-p', 'what?')
         with open(self.in_home('x.json'), encoding='utf-8') as file:
             texts = [m['content'] for m in json.load(file)['messages']]

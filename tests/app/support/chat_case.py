@@ -47,8 +47,24 @@ class ChatCase(ProgramCase):
             self.assertLess(time.monotonic(), deadline)
             time.sleep(0.01)
 
+    def in_home(self, name):
+        return os.path.join(self.home.name, name)
+
+    def write_in_home(self, name, text):
+        path = self.in_home(name)
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+        with open(path, 'w', encoding='utf-8') as file:
+            file.write(text)
+
+    def write_inputrc(self, text):
+        self.write_in_home('.inputrc', text)
+
     def state(self, name):
         return os.path.join(self.home.name, '.local/state/bitnet-chat', name)
+
+    def chats_folder(self):
+        """The folder of chats that were saved by name."""
+        return self.in_home('.local/share/bitnet-chat/sessions')
 
     @staticmethod
     def saved(path):

@@ -31,7 +31,7 @@ class Screens(ScreenCase):
 
     def test_saved_chats_are_listed_for_people(self):
         self.fake('fine')
-        folder = os.path.join(self.home.name, '.local/share/bitnet-chat/sessions')
+        folder = self.chats_folder()
         question = b'a question that is longer than its column in the table'
         self.chat('-i', stdin=question + b'\nmore\n/save first\n/save other one\n')
         with open(os.path.join(folder, 'damaged.json'), 'w', encoding='utf-8') as file:
@@ -68,7 +68,7 @@ class Screens(ScreenCase):
         self.assertRegex(rows['n' * 24], r' 1  a long question a long \.\.\.$')
 
     def test_the_list_of_saved_chats_reads_neither_a_fifo_nor_a_large_file(self):
-        folder = os.path.join(self.home.name, '.local/share/bitnet-chat/sessions')
+        folder = self.chats_folder()
         os.makedirs(folder)
         os.mkfifo(os.path.join(folder, 'fifo.json'))
         os.symlink('/dev/zero', os.path.join(folder, 'zero.json'))

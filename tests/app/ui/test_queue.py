@@ -47,10 +47,6 @@ class QueueCase(TerminalCase):
         terminal.settle()
         return text.rstrip('\n')
 
-    def write_inputrc(self, text):
-        with open(self.home.name + '/.inputrc', 'w', encoding='utf-8') as file:
-            file.write(text)
-
     def has_recalled(self, terminal, edited, ups, recalled):
         """The editor has the text `edited`. The key Up, pressed `ups` times, brings `recalled`. Then the chat ends."""
         self.assertEqual(self.edited(terminal), edited)
@@ -344,9 +340,7 @@ class Escape(QueueCase):
 
     def with_history(self, words):
         """A chat with earlier entries. The first answer waits, and a search in the history has found "foo one"."""
-        os.makedirs(os.path.dirname(self.state('history')), exist_ok=True)
-        with open(self.state('history'), 'w', encoding='utf-8') as file:
-            file.write('foo one\nbar two\n')
+        self.write_in_home('.local/state/bitnet-chat/history', 'foo one\nbar two\n')
         terminal = self.waiting(words, 'two', 'three')
         terminal.send(b'waits\r')
         terminal.settle()
