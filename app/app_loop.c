@@ -144,7 +144,7 @@ static void watch_log(struct app *app)
               strerror(error));
 }
 
-/* Queue the sense check (app/common/sense_check.h), once. It must not delay a first token. With a
+/* Queue the sense check (see sense_check.h), once. It must not delay a first token. With a
  * user, it runs while the program waits for input, and a message cancels it for a while. Without a
  * user, the prompts follow one another without a pause, so it runs after the first answer. There is
  * no check with --quiet, which hides its warning. */

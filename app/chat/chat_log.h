@@ -7,7 +7,7 @@
 
 #include "app/chat/turn_report.h"
 #include "app/common/log_file.h"
-#include "app/common/sense_check.h"
+#include "app/common/check/sense_check.h"
 
 /* The model is loaded: write its name and format, the device and the time, then the engine's notes
  * about the weights. `name` is the model's name, safe for a terminal; n_ctx is the context in

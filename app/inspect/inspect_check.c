@@ -4,8 +4,8 @@
  * A fault of the file ends the check with an error line and EXIT_MODEL. Weights that load and run
  * but do not predict text are only a warning, because a file with random weights is valid.
  */
-#include "app/common/model_check.h"
-#include "app/common/sense_check.h"
+#include "app/common/check/model_check.h"
+#include "app/common/check/sense_check.h"
 #include "app/inspect/inspect.h"
 #include "engine/file_gguf.h"
 #include "engine/gguf/gguf_le.h"

@@ -3,7 +3,7 @@
  */
 #include "app/common/file/paths.h"
 #include "app/common/json_out.h"
-#include "app/common/logit_rows.h"
+#include "app/common/check/logit_rows.h"
 #include "app/inspect/inspect.h"
 #include "engine/base/memory.h"
 #include "engine/base/size.h"

@@ -14,7 +14,7 @@
 #ifndef APP_GENERATOR_H
 #define APP_GENERATOR_H
 
-#include "app/common/sense_check.h"
+#include "app/common/check/sense_check.h"
 #include "app/options/chat_options.h"
 #include "engine/engine.h"
 #include "engine/sampler/sampler.h"

@@ -81,7 +81,7 @@ enum worker_check {
     WORKER_CHECK_YIELDS, /* another job cancels it, and it starts again after that job */
     WORKER_CHECK_RUNS,   /* other jobs wait until it ends; worker_cancel stops it if it has begun */
 };
-/* Queue the sense check (app/common/sense_check.h). The result is WORKER_CHECKED; a check that
+/* Queue the sense check (see sense_check.h). The result is WORKER_CHECKED; a check that
  * worker_cancel or worker_close ends has no result. BN_ENOMEM. */
 bool worker_check(struct worker *w, enum worker_check how, struct bn_error *err);
 /* Whether no job runs or waits. A check that yields does not count, and neither does the loading of

@@ -3,7 +3,7 @@
  * per tensor, and one of each preset qwen3-tiny and qwen35-tiny (tests/support/synth.c).
  */
 #include "app/common/file/paths.h"
-#include "app/common/model_check.h"
+#include "app/common/check/model_check.h"
 #include "engine/base/memory.h"
 #include "engine/file_gguf.h"
 

@@ -3,7 +3,7 @@
  * are a model with a vocabulary of bytes, and tests/app/data/trained.gguf.
  */
 #include "app/common/file/paths.h"
-#include "app/common/sense_check.h"
+#include "app/common/check/sense_check.h"
 #include "engine/base/memory.h"
 
 #include <math.h>

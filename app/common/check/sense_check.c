@@ -4,7 +4,7 @@
  * The text has six words in a fixed order. It is short in tokens, every model of English has seen
  * it often, and a model without knowledge of English cannot predict it by chance.
  */
-#include "app/common/sense_check.h"
+#include "app/common/check/sense_check.h"
 
 #include <math.h>
 #include <string.h>

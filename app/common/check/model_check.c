@@ -4,7 +4,7 @@
  * model_open checks the structure. The engine's API does not expose weights and kernels, so this is
  * the only file of app/common that includes the engine's model and kernels.
  */
-#include "app/common/model_check.h"
+#include "app/common/check/model_check.h"
 
 #include "engine/base/memory.h"
 #include "engine/base/size.h"

@@ -1,7 +1,7 @@
 /*
  * Evaluates ids in groups that are small enough for a buffer of candidates: see logit_rows.h.
  */
-#include "app/common/logit_rows.h"
+#include "app/common/check/logit_rows.h"
 
 #include "engine/base/memory.h"
 #include "engine/base/size.h"
