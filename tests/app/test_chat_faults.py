@@ -23,8 +23,7 @@ class Faults(TerminalCase):
         self.assertEqual(terminal.seen.count(b'the chat continues unsaved'), n_warnings, terminal.seen)
         # The first /quit is refused, so that the user can save the chat in another place.
         self.ask(terminal, '/quit', until=rb'last\s+turns\s+are\s+not\s+saved(?s:.*)without\s+them')
-        terminal.send(b'\x04')
-        self.left_clean(terminal, 0)
+        self.leave(terminal)
 
     def test_without_a_home_the_chat_goes_on(self):
         self.fake('one', 'two')
@@ -33,8 +32,7 @@ class Faults(TerminalCase):
         terminal.expect(rb'loaded in')
         self.assertIn(b'one', self.ask(terminal, 'x'))
         self.assertIn(b'two', self.ask(terminal, 'y'))
-        terminal.send(b'\x04')
-        self.left_clean(terminal, 0)
+        self.leave(terminal)
 
     def test_a_chat_without_turns_may_end_if_it_cannot_be_saved(self):
         self.env['XDG_STATE_HOME'] = '/proc/nope'
@@ -56,8 +54,7 @@ class Faults(TerminalCase):
             self.assertIn(b'one', self.ask(terminal, 'x'))
             self.assertIn(b'two', self.ask(terminal, 'y'))
             self.assertEqual(len(re.findall(rb'HOME\s+is\s+set:\s+this\s+chat\s+is\s+not\s+saved', terminal.seen)), 1)
-            terminal.send(b'\x04')
-            self.left_clean(terminal, 0)
+            self.leave(terminal)
 
     def test_without_a_home_a_chat_that_must_be_read_is_exit_5(self):
         self.fake('one')
@@ -106,8 +103,7 @@ class Faults(TerminalCase):
         for text in ('x', 'y'):
             self.ask(terminal, text)
         self.assertEqual(terminal.seen.count(b'new input is not added to the history file'), 1, terminal.seen)
-        terminal.send(b'\x04')
-        self.left_clean(terminal, 0)
+        self.leave(terminal)
 
     def test_a_full_disk_is_one_warning(self):
         self.fake('one', 'two')
@@ -141,8 +137,7 @@ class Faults(TerminalCase):
         for terminal, text in zip(pair * 2, ('first', 'second', 'third', 'fourth')):
             self.ask(terminal, text)
         for terminal in pair:
-            terminal.send(b'\x04')
-            self.left_clean(terminal, 0)
+            self.leave(terminal)
         with open(self.state('history'), encoding='utf-8') as file:
             self.assertEqual(file.read().split(), ['first', 'second', 'third', 'fourth'])
         self.assertEqual(self.messages(), ['first', 'third'])

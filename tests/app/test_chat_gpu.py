@@ -44,15 +44,13 @@ class Gpu(TerminalCase):
             self.assertRegex(b' '.join(seen.split()), LOST)
             self.wait_for(lambda: self.saved_messages() == before)  # the file follows the message
             terminal.send(b'\x15')  # clears the question, which is in the editor again
-        terminal.send(b'\x04')
-        self.left_clean(terminal, 0)
+        self.leave(terminal)
         os.unlink(self.broken)
         again = self.ready('--device', 'cuda', '-n', '3', '--temp', '0', '--continue')
         self.ask(again, 'second')
         self.assertEqual(self.saved_messages()[:len(before)], before)
         self.assertEqual(len(self.saved_messages()), len(before) + 2)
-        again.send(b'\x04')
-        self.left_clean(again, 0)
+        self.leave(again)
 
     def test_a_lost_gpu_in_a_private_chat_advises_to_save(self):
         terminal = self.ready('--device', 'cuda', '-n', '3', '--private')
@@ -61,8 +59,7 @@ class Gpu(TerminalCase):
         self.ask(terminal, 'second', until=rb'save the conversation with /save NAME')
         terminal.send(b'\x15/save here\r')
         terminal.expect(rb'saved')
-        terminal.send(b'\x04')
-        self.left_clean(terminal, 0)
+        self.leave(terminal)
 
     def test_a_lost_gpu_ends_a_script_with_1(self):
         self.break_after(LOADED)

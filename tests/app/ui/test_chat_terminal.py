@@ -26,8 +26,7 @@ class Clipboard(TerminalCase):
         self.ask(terminal, 'x')
         seen = self.ask(terminal, '/copy', until=rb'clipboard of the terminal \(OSC 52\), 7 bytes')
         self.assertEqual(seen.count(b'\x1b]52;c;SGkgeW91IQ==\x07'), 1)
-        terminal.send(b'\x04')
-        self.left_clean(terminal, 0)
+        self.leave(terminal)
 
 
 class WaysOut(TerminalCase):
@@ -136,8 +135,7 @@ class WaysOut(TerminalCase):
         terminal.send(b'!\r')
         terminal.expect(rb'fine', start=start)
         terminal.expect(PROMPT, start=start + terminal.seen[start:].index(b'fine'))
-        terminal.send(b'\x04')
-        self.left_clean(terminal, 0)
+        self.leave(terminal)
 
     def test_the_input_row_is_repainted_after_sigcont(self):
         self.fake('fine')
@@ -159,8 +157,7 @@ class WaysOut(TerminalCase):
         terminal.send(b'\x1a')
         terminal.expect(rb'(?s)half.*half')
         self.ask(terminal, ' a line')
-        terminal.send(b'\x04')
-        self.left_clean(terminal, 0)
+        self.leave(terminal)
 
 
 class Waiting(TerminalCase):
@@ -564,8 +561,7 @@ class Editing(TerminalCase):
     def test_history_survives_and_is_private(self):
         terminal = self.ready()
         self.ask(terminal, 'two\nlines #' '12 \\ here')
-        terminal.send(b'\x04')
-        self.left_clean(terminal, 0)
+        self.leave(terminal)
         self.assertEqual(os.stat(self.state('history')).st_mode & 0o777, 0o600)
         terminal = self.ready()
         self.ask(terminal, '\x1b[A')
@@ -574,8 +570,7 @@ class Editing(TerminalCase):
     def test_private_writes_no_files(self):
         terminal = self.ready('--private')
         self.ask(terminal, 'secret')
-        terminal.send(b'\x04')
-        self.left_clean(terminal, 0)
+        self.leave(terminal)
         self.assertEqual(os.listdir(self.home.name), [])
 
     def test_the_users_editor_changes_the_message(self):
@@ -688,15 +683,13 @@ class Editing(TerminalCase):
             terminal.expect(rb'from the editor')
             terminal.send(b'!\r')
             terminal.expect(rb'\[\d+ tok')
-            terminal.send(b'\x04')
-            self.left_clean(terminal, 0)
+            self.leave(terminal)
             self.assertEqual(self.messages(), ['from the editor!'])
         self.env['EDITOR'] = '/no/such/editor'
         terminal = self.ready()
         terminal.send(b'/edit\r')
         terminal.expect(rb'(?s)the editor .*failed.*>>> ')
-        terminal.send(b'\x04')
-        self.left_clean(terminal, 0)
+        self.leave(terminal)
 
 
 class Safety(TerminalCase):
@@ -747,8 +740,7 @@ class Safety(TerminalCase):
         last = self.state('last.json')
         self.wait_for(lambda: (os.path.exists(last) and len(self.saved(last)) == 2)  # question and answer
                       or terminal.read(0.05) and False)
-        terminal.send(b'\x04')
-        self.left_clean(terminal, 0)
+        self.leave(terminal)
 
     def test_answers_go_to_a_pipe_while_input_is_a_terminal(self):
         self.fake('the answer')

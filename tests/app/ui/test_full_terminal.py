@@ -3,7 +3,6 @@
 test_full_terminal.py CHAT MAKE_MODEL: the full-screen painter on a pseudo-terminal. At each kind of exit the
 terminal's modes, bracketed paste and the alternate screen are restored.
 """
-import os
 import re
 import resource
 import signal
@@ -92,8 +91,7 @@ class WaysOut(FullTerminalCase):
         terminal.expect(b'half a line', start=start)
         terminal.send(b'!\r')
         terminal.expect(rb'\[\d+ tok', start=start)
-        terminal.send(b'\x04')
-        self.left_clean(terminal, 0)
+        self.leave(terminal)
         self.assertEqual(self.messages(), ['half a line!'])
 
     def test_changing_painters_is_balanced(self):
@@ -116,8 +114,7 @@ class WaysOut(FullTerminalCase):
         terminal.expect(rb'1049l(?s:.*)here(?s:.*)1049h')
         self.ask(terminal, '')
         self.assertEqual(self.messages(), ['some and more'])
-        terminal.send(b'\x04')
-        self.left_clean(terminal, 0)
+        self.leave(terminal)
 
 
 class Editing(FullTerminalCase):
@@ -278,8 +275,7 @@ class Safety(FullTerminalCase):
             terminal.read(0.05)
         terminal.expect(rb'\[\d+ tok', seconds=30)
         terminal.settle()
-        terminal.send(b'\x04')
-        self.left_clean(terminal, 0)
+        self.leave(terminal)
 
     def test_an_idle_screen_costs_nothing(self):
         terminal = self.ready()
