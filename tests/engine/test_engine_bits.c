@@ -42,23 +42,6 @@ static void same_bits(const float *a, const float *b, size_t n, const char *caus
         fail_msg("%s changes the bits", cause);
 }
 
-static bool isa_runs_here(const char *isa)
-{
-    struct synth_model m;
-    struct bn_model *model = NULL;
-    struct bn_error err;
-    const struct synth_spec spec = synth_preset("tiny");
-    const struct bn_model_config cfg = {.isa = isa, .n_threads = 1};
-    if (!synth_open(&spec, &m, &err))
-        fail_msg("%s", err.text);
-    const bool ok = bn_model_open(m.file, &cfg, &model, &err);
-    if (!ok)
-        assert_int_equal(err.code, BN_EUNSUPPORTED);
-    bn_model_close(ok ? model : NULL);
-    synth_close(&m);
-    return ok;
-}
-
 /* Compare the logits of every instruction set of this machine with those of ref. */
 static void compare_isas(enum bn_kv_type kv)
 {
@@ -77,7 +60,7 @@ static void compare_isas(enum bn_kv_type kv)
             .isa = "ref", .n_threads = 1, .kv = kv, .activations = BN_ACT_TOKEN};
         float *ref = kit_logits_of(&spec, &cfg, ids, N_IDS);
         for (size_t i = 0; i < sizeof isas / sizeof isas[0]; i++) {
-            if (!isa_runs_here(isas[i]) || !kit_takes_case())
+            if (!kit_isa_runs_here(isas[i]) || !kit_takes_case())
                 continue;
             cfg.isa = isas[i];
             float *other = kit_logits_of(&spec, &cfg, ids, N_IDS);
@@ -175,7 +158,7 @@ static void skipping_changes_no_bit_and_reads_less(void **state)
     float *plain = one_by_one(&spec, &cfg, ids, &n_all);
     cfg.skip = BN_SKIP_ON;
     for (size_t i = 0; i < sizeof isas / sizeof isas[0]; i++)
-        for (size_t n_threads = 1; n_threads <= 3 && isa_runs_here(isas[i]); n_threads += 2) {
+        for (size_t n_threads = 1; n_threads <= 3 && kit_isa_runs_here(isas[i]); n_threads += 2) {
             cfg.isa = isas[i];
             cfg.n_threads = n_threads;
             float *skipped = one_by_one(&spec, &cfg, ids, &n_read);
@@ -263,7 +246,7 @@ static void compare_block_configs(const struct synth_spec *spec, enum bn_activat
     for (size_t i = 0; i < sizeof cfgs / sizeof cfgs[0]; i++) {
         struct bn_model_config cfg = cfgs[i];
         cfg.activations = activations;
-        if ((cfg.isa && !isa_runs_here(cfg.isa)) || !kit_takes_case())
+        if ((cfg.isa && !kit_isa_runs_here(cfg.isa)) || !kit_takes_case())
             continue;
         char cause[80];
         (void)snprintf(cause, sizeof cause, "%s, %zu threads, micro-batch %zu, activations %d",

@@ -41,6 +41,23 @@ bool kit_takes_case(void)
     return n_cases++ % thin == 0;
 }
 
+bool kit_isa_runs_here(const char *isa)
+{
+    const struct synth_spec spec = synth_preset("tiny");
+    const struct bn_model_config cfg = {.isa = isa, .n_threads = 1};
+    struct synth_model m;
+    struct bn_model *model = NULL;
+    struct bn_error err;
+    if (!synth_open(&spec, &m, &err))
+        fail_msg("%s", err.text);
+    const bool ok = bn_model_open(m.file, &cfg, &model, &err);
+    if (!ok)
+        assert_int_equal(err.code, BN_EUNSUPPORTED); /* not BN_EARG: an unknown name */
+    bn_model_close(model);
+    synth_close(&m);
+    return ok;
+}
+
 void kit_open(struct kit *kit, const struct synth_spec *spec, const struct bn_model_config *cfg)
 {
     const struct bn_model_config defaults = {.n_threads = 2};

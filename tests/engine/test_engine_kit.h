@@ -24,6 +24,9 @@ void kit_read_arguments(int argc, char **argv);
 /* Count a case of a long list. Returns whether it should run. */
 bool kit_takes_case(void);
 
+/* Whether this machine has the instruction set `isa`, a name that bn_model_open knows. */
+bool kit_isa_runs_here(const char *isa);
+
 /* cfg may be NULL: defaults with 2 threads. The session has the training context of the model. */
 void kit_open(struct kit *kit, const struct synth_spec *spec, const struct bn_model_config *cfg);
 void kit_close(struct kit *kit);
