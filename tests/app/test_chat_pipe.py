@@ -464,7 +464,7 @@ class Endings(ChatCase):
     def test_a_prompt_too_long_is_exit_4_with_both_numbers(self):
         self.fake('ok', n_ctx=100)
         text = self.refuses(4, stdin=b'x' * 500)
-        self.assertRegex(text, r'the prompt has 5\d\d tokens .* the context has only 100')
+        self.assertRegex(text, r'the prompt has 5\d\d tokens, .* the context has only 100')
         self.assertRegex(self.refuses(4, '--lines', stdin=b'x\n' + b'y' * 500), r'the prompt has 5\d\d tokens')
         self.assertRegex(self.refuses(4, '--lines', stdin=b'x' * 40 + b'\n' + b'y' * 40), 'the conversation has')
 

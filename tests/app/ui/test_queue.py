@@ -250,7 +250,7 @@ class Queue(QueueCase):
                 terminal.send(b'x' * 300 + b'\r' + typed)
                 terminal.settle()
                 self.write('gate', '')
-                terminal.expect(rb'(?s)free for the.*answer.*only.*200')
+                terminal.expect(rb'(?s)reserved for the.*answer.*only.*200')
                 terminal.settle()
                 self.assertIn(b'not sent: ' + recalled[:10].encode(), terminal.seen)
                 self.assertEqual(b'edit the message below' in terminal.seen, edited == 'x' * 300)
