@@ -190,6 +190,16 @@ class Editing(TerminalCase):
             self.leave(terminal)
             self.assertEqual(self.messages(), ['ours x'])
 
+    def test_home_and_end_go_to_the_ends_of_a_line_and_then_of_the_message(self):
+        up = b'\x1b[A'
+        for home, end in ((b'\x01', b'\x05'), (b'\x1b[H', b'\x1b[F'), (b'\x1bOH', b'\x1bOF')):
+            for words in PAINTERS:
+                terminal = self.ready(*words)
+                self.says_in(terminal, b'one\x1b\rtwo\x1b\rthree' + up + home + b'a' + end + b'b' + home + home + b'c' +
+                             end + b'd' + end + end + b'e\r')
+                self.leave(terminal)
+                self.assertEqual(self.messages(), ['coned\natwob\nthreee'])
+
     def test_an_editor_that_fails_leaves_the_message(self):
         script = self.write('fails', '#!/bin/sh\necho other > "$1"\nexit 1\n')
         os.chmod(script, 0o755)

@@ -112,6 +112,33 @@ static int go_down(int count, int key)
     return 0;
 }
 
+/* Readline's commands of vi, such as "D", use "$" to find the end of a deletion. They would also
+ * delete the newline if "$" went to the end of a line. */
+static bool has_vi_commands(void)
+{
+    return rl_get_keymap() == rl_get_keymap_by_name("vi-move");
+}
+
+/* Home and End go to the ends of a line of the message and, if the cursor is there already, to the
+ * ends of the message. */
+static int go_line_start(int count, int key)
+{
+    const int start = line_start(rl_point);
+    if (rl_point == start || has_vi_commands())
+        return rl_beg_of_line(count, key);
+    rl_point = start;
+    return 0;
+}
+
+static int go_line_end(int count, int key)
+{
+    const int end = line_end(rl_point);
+    if (rl_point == end || has_vi_commands())
+        return rl_end_of_line(count, key);
+    rl_point = end;
+    return 0;
+}
+
 /* The start of the cluster before offset `at` > 0. A grapheme cluster is a character with all that
  * combines with it (term_text_cluster). */
 static int cluster_before(int at)
@@ -241,8 +268,8 @@ static enum key_prefix prefix_with(enum key_prefix before, int key)
  *
  * The commands for keyboard macros call longjmp too, if no macro is defined or if a macro runs
  * itself. A caller of Readline cannot prevent these cases, so keyboard macros are disabled. Four
- * commands that move or delete by one character would divide a cluster, so those above replace
- * them. ANYOTHERKEY is no key but the last entry of a map. */
+ * commands that move or delete by one character would divide a cluster, and two know no lines of a
+ * message, so those above replace them. ANYOTHERKEY is no key but the last entry of a map. */
 static void adapt_keys(Keymap map, int depth, enum key_prefix prefix)
 {
     static const struct {
@@ -251,6 +278,8 @@ static void adapt_keys(Keymap map, int depth, enum key_prefix prefix)
                     {rl_forward_char, go_right},
                     {rl_rubout, delete_left},
                     {rl_delete, delete_right},
+                    {rl_beg_of_line, go_line_start},
+                    {rl_end_of_line, go_line_end},
                     {rl_start_kbd_macro, refuse_key},
                     {rl_end_kbd_macro, refuse_key},
                     {rl_call_last_kbd_macro, refuse_key}};

@@ -420,6 +420,16 @@ class Escape(QueueCase):
             self.assertEqual(self.sent(terminal, 1), ['a word'])
             self.leave(terminal)
 
+    def test_in_vi_mode_a_deletion_up_to_the_end_joins_no_lines(self):
+        self.write_inputrc('set editing-mode vi\n')
+        for words in PAINTERS:
+            terminal = self.ready(*words)
+            terminal.send(b'one\x1b\rtwo\x1b0Dix')
+            terminal.settle()
+            terminal.send(b'\r')
+            self.assertEqual(self.sent(terminal, 1), ['x'])
+            self.leave(terminal)
+
 
 class ControlSequences(QueueCase):
     """What terminals send for keys that are bound to nothing: it must not appear in the line."""
