@@ -27,6 +27,11 @@ class Options(TerminalCase):
             terminal.expect(rb'makes(?s:.*)>>> ', start=start)
             self.assertEqual(answer in terminal.seen[start:], whole, terminal.seen[start:])
 
+    def test_a_stop_text_has_no_escapes(self):
+        self.fake('a line\nwith \\n in it')
+        for text, answer in (('\n', b'a line\n'), ('\\n', b'a line\nwith \n')):
+            self.assertEqual(self.says('--stop', text, '-p', 'x'), answer)
+
     def test_markdown_colour_is_forced_and_refused(self):
         self.fake('**bold**')
         for variables, looks in (({}, True), ({'NO_COLOR': '1'}, False), ({'CLICOLOR_FORCE': '1'}, True),
