@@ -8,6 +8,7 @@
 #include "engine/base/memory.h"
 #include "tokenizer/tokenizer.h"
 
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -42,6 +43,7 @@ struct generator {
  *   part_until=FILE   a prompt is one micro-batch: report half of its tokens until the file exists
  *   begun=FILE     create this file before the first token of an answer
  *   read_us, token_ms, save_us   time for each token of a prompt, an answer, a snapshot
+ *   read_stop=N    do not read more than N tokens of a prompt: wait until it is cancelled
  *   together=N     N tokens of an answer come from one evaluation, as with speculative decoding
  *   n_ctx, n_ctx_train   tokens
  *   states=N, again=N    the model needs saved states and has N; N tokens of a prompt that were in
@@ -295,22 +297,30 @@ static bool read_half(const struct bn_control *control, size_t n_ids)
     return true;
 }
 
+/* The time to read token i of a prompt. It ends early when the answer is cancelled. */
+static void read_token(size_t i, const struct bn_cancel *cancel)
+{
+    const long stop = option_number("read_stop", LONG_MAX), step_us = 10000;
+    const long us = (long)i < stop ? option_number("read_us", 0) : LONG_MAX;
+    for (long done = 0; done < us && !is_cancelled(cancel); done += step_us)
+        sleep_us(us - done < step_us ? us - done : step_us);
+}
+
 static bool read_prompt(struct generator *g, const int32_t *ids, size_t n_ids,
                         const struct bn_control *control, struct bn_error *err)
 {
     const size_t n_kept = common_prefix(g, ids, n_ids);
-    const long us = option_number("read_us", 0);
     g->held.n = n_kept;
     if (control->progress.report)
         control->progress.report(control->progress.ud, 0, n_ids - n_kept);
     if (!read_half(control, n_ids - n_kept))
         return bn_fail(err, BN_ECANCELLED, "cancelled");
     for (size_t i = n_kept; i < n_ids; i++) {
+        read_token(i - n_kept, control->cancel);
         if (is_cancelled(control->cancel))
             return bn_fail(err, BN_ECANCELLED, "cancelled");
         if (!token_list_push(&g->held, ids[i], err))
             return false;
-        sleep_us(us);
         if (control->progress.report)
             control->progress.report(control->progress.ud, i + 1 - n_kept, n_ids - n_kept);
     }

@@ -7,6 +7,7 @@ sleep for 40 ms, and for 300 ms after a change of the window's size, so it must 
 """
 import fcntl
 import os
+import select
 import struct
 import termios
 import time
@@ -43,6 +44,7 @@ def sleeps(pid):
 
 def has_no_input(terminal):
     """Whether the program has read all bytes of this descriptor of its terminal."""
+    select.select([terminal], [], [], 0)  # the kernel then passes on what was sent before; the ioctl does not wait
     return struct.unpack('i', fcntl.ioctl(terminal, termios.FIONREAD, bytes(4)))[0] == 0
 
 

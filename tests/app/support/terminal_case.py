@@ -49,21 +49,28 @@ class Terminal:
             return True
         return False
 
-    def expect(self, pattern, seconds=30, start=0):
-        """Wait until `pattern` is in seen[start:]. Returns the seconds that it took."""
-        begun = time.monotonic()
+    def expect(self, pattern, seconds=60, start=0):
+        """Wait until `pattern` is in seen[start:]."""
+        end = time.monotonic() + seconds
         while not re.search(pattern, self.seen[start:]):
-            left = begun + seconds - time.monotonic()
+            left = end - time.monotonic()
             if left <= 0:
                 raise AssertionError(f'{pattern!r} was not written: ...{self.seen[-600:]!r}')
             self.read(left)
-        return time.monotonic() - begun
 
     def send(self, keys):
         keys = keys if isinstance(keys, bytes) else keys.encode()
         while keys:
             keys = keys[os.write(self.master, keys[:1024]):]
             self.read(0)
+
+    def wait_until_read(self):
+        """Wait until the program has read all keys. It may not have dealt with them, as within a paste."""
+        deadline = time.monotonic() + 60
+        while not has_no_input(self.slave):
+            if time.monotonic() > deadline:
+                raise AssertionError(f'the program does not read: ...{self.seen[-600:]!r}')
+            self.read(0.01)
 
     def settle(self):
         """Wait until the program has dealt with all keys and writes nothing more."""

@@ -54,11 +54,24 @@ class Screen:
             os.close(terminal)
         return is_told and is_read and all(map(sleeps, [self.server, *children_of(self.shell)]))
 
-    def expect(self, pattern, seconds=30, args=()):
+    def expect(self, pattern, seconds=60, args=()):
         deadline = time.monotonic() + seconds
         while not re.search(pattern, self.text(*args).rstrip('\n')):
             if time.monotonic() > deadline:
                 raise AssertionError(f'{pattern!r} is not on the screen:\n{self.text(*args)}')
+            time.sleep(0.03)
+
+    def change_painter(self):
+        """
+        Press F2 and wait until the other painter has the terminal. The full screen is tmux's alternate screen. Text
+        is no sign: both painters show the conversation and the prompt.
+        """
+        before = self.tmux('display-message', '-p', '#{alternate_on}')
+        self.send('F2')
+        deadline = time.monotonic() + 60
+        while self.tmux('display-message', '-p', '#{alternate_on}') == before:
+            if time.monotonic() > deadline:
+                raise AssertionError(f'the painter does not change:\n{self.text()}')
             time.sleep(0.03)
 
     def send(self, *keys):

@@ -112,11 +112,10 @@ class WaysOut(TerminalCase):
         self.left_clean(terminal, 3)
 
     def test_a_second_control_c_leaves_a_stuck_engine(self):
-        self.fake('word ', endless=1, token_ms=5, read_us=1000000, stuck=1)
+        self.fake('never', read_stop=0, stuck=1, begun=self.gate('begun'))
         terminal = self.ready()
-        terminal.send(b'x\r')
-        terminal.expect(b'reading')
-        time.sleep(0.3)  # the engine is in the middle of a token
+        self.says_in(terminal, b'x\r', rb'reading')
+        self.read_until(terminal, lambda: os.path.exists(self.path('begun')))  # the engine is in the middle of a token
         terminal.send(b'\x03')
         terminal.expect(b'stopping')
         self.assertIsNone(terminal.process.poll())
@@ -199,37 +198,34 @@ class Waiting(TerminalCase):
         self.says_in(terminal, b'x\r', rb'one')
         start = len(terminal.seen)
         terminal.send(b'still typed')
+        terminal.settle()
         self.write('gate', '')
         terminal.expect(rb'(?s)two\r\n.*\r\n>>> still typed$', start=start)
         self.assertEqual(terminal.seen[start:].count(b'still'), 1)
 
     def test_control_c_during_prefill_returns_the_question(self):
-        self.fake('never', read_us=300000)  # the whole prompt takes longer than the limit below
+        self.fake('never', read_stop=3)
         terminal = self.ready()
-        terminal.send(b'a question\r')
-        terminal.expect(b'reading')
-        start = len(terminal.seen)
-        terminal.send(b'\x03')
-        self.assertLess(terminal.expect(rb'>>> .*a question', start=start), 5)
+        self.says_in(terminal, b'a question\r', rb'reading')
+        self.says_in(terminal, b'\x03', rb'>>> .*a question')
         self.assertNotIn(b'never', terminal.seen)
         terminal.send(b'\x15/context\r')  # Ctrl-U: the question is no longer part of the context
         terminal.expect(rb'in all +1 tok')
 
     def test_the_size_of_the_prompt_is_shown_before_a_token_of_it_is_read(self):
-        self.fake('never', read_us=1000000)
+        self.fake('never', read_stop=0)
         terminal = self.ready()
         terminal.send(b'a question\r')
         terminal.expect(rb'[^\d]0/\d\d 0%')  # the context has four digits
 
     def test_the_numbers_of_a_stopped_prefill_are_those_of_its_part(self):
-        self.fake('never', read_us=100000)
+        self.fake('never', read_us=50000, read_stop=6)
         terminal = self.ready('--stats')
-        terminal.send(b'a question that is read slowly\r')
-        terminal.expect(rb'([4-9]|\d\d)/\d\d \d+%')
+        self.says_in(terminal, b'a question that is read slowly\r', rb'6/\d\d \d+%')
         start = len(terminal.seen)
         terminal.send(b'\x03')
         terminal.expect(rb'>>> .*a question', start=start)
-        line = re.search(rb'\[0 tok, prompt ([1-9]\d?) tok \d+ tok/s, ctx 1/4096', terminal.seen)
+        line = re.search(rb'\[0 tok, prompt (6) tok \d+ tok/s, ctx 1/4096', terminal.seen)
         self.assertTrue(line, terminal.seen)
         terminal.send(b'\x15/stats\r')
         terminal.expect(rb'prompt +\d+ tok: 0 reused, ' + line[1] + rb' evaluated in \d+\.\d+ s, [1-9]')
@@ -353,6 +349,7 @@ class Editing(TerminalCase):
     def test_the_end_mark_of_a_paste_may_arrive_in_parts(self):
         terminal = self.ready()
         terminal.send(b'\x1b[200~pasted\x1b')
+        terminal.wait_until_read()
         time.sleep(.3)  # longer than the time after which a single Esc is the Esc key
         terminal.send(b'[201~')
         terminal.expect(b'pasted')

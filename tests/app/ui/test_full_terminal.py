@@ -67,11 +67,10 @@ class WaysOut(FullTerminalCase):
         self.assertLess(terminal.seen.rindex(LEAVE), message)
 
     def test_a_second_control_c_leaves_a_stuck_engine(self):
-        self.fake('word ', endless=1, token_ms=5, read_us=1000000, stuck=1)
+        self.fake('never', read_stop=0, stuck=1, begun=self.gate('begun'))
         terminal = self.ready()
-        terminal.send(b'x\r')
-        terminal.expect(rb'Esc stops \|')
-        time.sleep(0.3)
+        self.says_in(terminal, b'x\r', rb'Esc stops \|')
+        self.read_until(terminal, lambda: os.path.exists(self.path('begun')))  # the engine is in the middle of a token
         start = len(terminal.seen)
         terminal.send(b'\x03')
         terminal.expect(b'stopp', start=start)
@@ -207,13 +206,10 @@ class Editing(FullTerminalCase):
         self.left_clean(terminal, 0)
 
     def test_control_c_during_prefill_returns_the_question(self):
-        self.fake('never', read_us=300000)
+        self.fake('never', read_stop=3)
         terminal = self.ready()
-        terminal.send(b'a question\r')
-        terminal.expect(rb'Esc stops \|')
-        start = len(terminal.seen)
-        terminal.send(b'\x03')
-        self.assertLess(terminal.expect(rb'a question', start=start), 5)
+        self.says_in(terminal, b'a question\r', rb'Esc stops \|')
+        self.says_in(terminal, b'\x03', rb'a question')
 
 
 class Safety(FullTerminalCase):

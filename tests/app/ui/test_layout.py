@@ -19,6 +19,7 @@ class Layout(ScreenCase):
         screen.send('-l', line)
         screen.send('Enter')
         screen.expect(until)
+        screen.settle()  # the pattern may not be the last text
         return screen.text()
 
     def test_the_line_of_statistics_fits_one_row(self):
@@ -125,6 +126,7 @@ class Layout(ScreenCase):
         screen.expect('(?s)loaded in.*more below')
         screen.send('C-End')
         screen.expect('(?s)^(?!.*loaded in).*lists the keys')
+        screen.settle()
         self.assertNotIn('more below', screen.text())
 
     def test_dumped_text_is_not_wrapped(self):

@@ -6,6 +6,7 @@ an unbound key are. With a scripted generator.
 """
 import os
 
+from support.idle import children_of
 from support.program_case import main
 from support.terminal_case import PAINTERS, TerminalCase
 
@@ -44,6 +45,8 @@ class QueueCase(TerminalCase):
         with open(path, encoding='utf-8') as file:
             text = file.read()
         os.unlink(path)
+        # The editor has written the file, but may not have ended, and the program sleeps meanwhile.
+        self.read_until(terminal, lambda: not children_of(terminal.process.pid))
         terminal.settle()
         return text.rstrip('\n')
 
@@ -228,7 +231,7 @@ class Queue(QueueCase):
             for typed, edited, ups, recalled in ((b'one\r', 'question', 1, 'one'),
                                                  (b'one\rhalf', 'half', 2, 'one'),
                                                  (b'half', 'half', 1, 'question')):
-                self.fake('never', read_us=300000)
+                self.fake('never', read_stop=3)
                 terminal = self.ready(*words)
                 terminal.send(b'question\r')
                 terminal.expect(rb'Esc stops \|')
@@ -261,11 +264,11 @@ class Queue(QueueCase):
         terminal = self.waiting([], 'two', 'three')
         terminal.send(b'one\rhalf')
         terminal.settle()
-        terminal.send(b'\x1bOQ')
-        terminal.expect(b'next: one')
-        terminal.send(b' done\r')
-        terminal.expect(b'next: half done')
-        terminal.send(b'\x1bOQ')
+        self.says_in(terminal, b'\x1bOQ', b'next: one')
+        terminal.settle()
+        self.says_in(terminal, b' done\r', b'half done')  # ncurses writes only what differs from "next: one"
+        terminal.settle()
+        self.says_in(terminal, b'\x1bOQ', b'next: half done')
         terminal.settle()
         self.write('gate', '')
         self.assertEqual(self.sent(terminal, 3), ['go', 'one', 'half done'])
@@ -316,10 +319,11 @@ class LineFeeds(QueueCase):
     def test_a_line_feed_in_a_paste_is_text(self):
         for words in PAINTERS:
             terminal = self.ready(*words)
+            # Not settle: two seconds after its last byte, a paste without an end mark ends.
             terminal.send(b'\x1b[200~one\n')
-            terminal.settle()
+            terminal.wait_until_read()
             terminal.send(b'two\n')
-            terminal.settle()
+            terminal.wait_until_read()
             terminal.send(b'three\x1b[201~\r')
             self.assertEqual(self.sent(terminal, 1), ['one\ntwo\nthree'])
             self.leave(terminal)
