@@ -129,7 +129,10 @@ static void make(void)
     uint64_t n_bytes;
     int32_t next;
     spec.n_layers = spec.n_kv_heads = 1; /* a block of the cache has 16 kB */
-    (void)snprintf(made.path, sizeof(made.path), "/tmp/fuzz-snapshot-%ld", (long)getpid());
+    strcpy(made.path, "/tmp/fuzz-snapshot-XXXXXX");
+    const int fd = mkstemp(made.path);
+    check(fd >= 0 && close(fd) == 0);
+    (void)atexit(delete_file);
     check(synth_open(&spec, &made.model, &err));
     check(generator_open(made.model.file, &cfg, &session, &made.g, &err));
     const struct bn_control control = {0};
@@ -142,7 +145,6 @@ static void make(void)
     FILE *f = fopen(made.path, "rb");
     check(made.correct && f && fread(made.correct, 1, made.n_correct, f) == made.n_correct);
     (void)fclose(f);
-    (void)atexit(delete_file);
     check_correct();
 }
 
