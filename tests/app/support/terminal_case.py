@@ -167,6 +167,17 @@ class TerminalCase(ChatCase):
             return holds()
         self.wait_for(reads_and_holds)
 
+    def pastes_in_linear_time(self, terminal):
+        """Paste 0.3 and 1.3 MB, and compare the processor times, so that the speed of the machine does not matter."""
+        costs = []
+        for n_lines in (4000, 16000):
+            before = terminal.cpu_seconds()
+            self.says_in(terminal, '\x1b[200~' + ('x' * 79 + '\r') * n_lines + '\x1b[201~',
+                         rb'pasted \d: %d lines' % n_lines)
+            costs.append(terminal.cpu_seconds() - before)
+            terminal.send(b'\x03')
+        self.assertLess(costs[1], 8 * max(costs[0], 0.05))  # four times the lines; a quadratic cost is 16 times
+
     def use_editor(self, script):
         """Let Ctrl-X Ctrl-E run this shell script, whose $1 is the file with the text."""
         path = self.write('editor', '#!/bin/sh\n' + script)
