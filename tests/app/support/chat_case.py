@@ -40,7 +40,7 @@ class ChatCase(ProgramCase):
             os.unlink(path)
         return path
 
-    def wait_for(self, holds, seconds=30):
+    def wait_for(self, holds, seconds=60):
         """Wait until holds() is true."""
         deadline = time.monotonic() + seconds
         while not holds():

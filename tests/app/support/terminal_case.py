@@ -95,7 +95,7 @@ class Terminal:
 
     def wait_for_modes(self):
         """Wait until the program has restored the terminal's modes and switched bracketed paste off."""
-        deadline = time.monotonic() + 30
+        deadline = time.monotonic() + 60
         while self.modes() != self.before or self.seen.count(PASTE_ON) != self.seen.count(PASTE_OFF):
             if time.monotonic() > deadline:
                 raise AssertionError('the terminal is not restored')
@@ -107,7 +107,7 @@ class Terminal:
         while self.process.poll() is None and time.monotonic() < end:
             self.read(0.05)
 
-    def wait(self, seconds=30):
+    def wait(self, seconds=60):
         self.wait_a_bit(seconds)
         while self.read(0):
             pass

@@ -44,15 +44,22 @@ class Screen:
                          QUIET_AFTER_RESIZE_SECONDS if self.is_resized else QUIET_SECONDS)
         self.is_resized = False
 
-    def is_quiet(self):
-        time.sleep(0.01)
+    def ask_terminal(self, question):
+        """Call question(descriptor of the program's terminal)."""
         terminal = os.open(self.tty, os.O_RDWR | os.O_NOCTTY)
         try:
-            is_told = tuple(os.get_terminal_size(terminal)) == self.size
-            is_read = has_no_input(terminal)
+            return question(terminal)
         finally:
             os.close(terminal)
-        return is_told and is_read and all(map(sleeps, [self.server, *children_of(self.shell)]))
+
+    def has_reported_size(self):
+        """Whether tmux has reported the last size to the program."""
+        return tuple(self.ask_terminal(os.get_terminal_size)) == self.size
+
+    def is_quiet(self):
+        time.sleep(0.01)
+        return (self.has_reported_size() and self.ask_terminal(has_no_input)
+                and all(map(sleeps, [self.server, *children_of(self.shell)])))
 
     def expect(self, pattern, seconds=60, args=()):
         deadline = time.monotonic() + seconds

@@ -284,7 +284,7 @@ class Queued(EditorCase):
             state, typed = r'generating [^\n]*', '>>> typed'
             queue = r'next: one\nnext: (a long line )+[a-z ]*\.\.\.\nand 2 more\n'
             wanted = queue + state + '\n' + typed if words else state + '\n' + queue + typed
-            screen.expect('w058x\n(.*\n)*' + wanted + '$', seconds=30)
+            screen.expect('w058x\n(.*\n)*' + wanted + '$')
             screen.resize(40, 16)
             screen.expect(wanted + '$')
             screen.send('C-u', 'Up')

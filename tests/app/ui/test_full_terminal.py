@@ -264,7 +264,7 @@ class Safety(FullTerminalCase):
         for rows, columns in ((1, 1), (2, 300), (300, 2), (5, 20), (4, 19), (1, 80), (24, 80)) * 3:
             terminal.resize(rows, columns)
             terminal.read(0.05)
-        terminal.expect(rb'\[\d+ tok', seconds=30)
+        terminal.expect(rb'\[\d+ tok')
         terminal.settle()
         self.leave(terminal)
 

@@ -21,7 +21,7 @@ from support.program_case import PROGRAM, main  # noqa: E402
 from support.terminal_screen import Screen  # noqa: E402
 
 FOLDER = os.path.join(os.path.dirname(os.path.abspath(__file__)), 'screens')
-SECONDS = 20
+SECONDS = 60
 CODE = ('Wide 漢字 and cafe\u0301 in a line that is longer than forty columns are, in *Markdown*:\n\n'
         '```c\nint main(void) { return 0; }\n```\n\n- **one**\n- `two`')
 HELD = 'It goes on until\x1d'  # the generator waits there until it is stopped

@@ -351,7 +351,7 @@ class Cost(PainterCase):
         for rows in (30, 4):
             screen = self.screen(40, rows, '--private')
             screen.send('go', 'Enter')
-            screen.expect(r'(?s)code .*\[\d+ tok.*>>>$', seconds=30, args=('-S', '-500'))
+            screen.expect(r'(?s)code .*\[\d+ tok.*>>>$', args=('-S', '-500'))
             text = screen.text('-J', '-S', '-500')
             self.each_word_once(text)
             self.assertNotIn('generating', text)
