@@ -84,6 +84,7 @@ class Storms(ScreenCase):
             time.sleep(0.3)
             screen.resize(columns, rows)
         screen.expect(r'\[\d+ tok', args=('-J',))
+        screen.settle()  # the answer may have ended before the last change of the size
         text = screen.text('-J', '-S', '-500')
         found = Counter(re.findall(r'w\d{3}x', text))
         self.assertEqual([w for w in WORDS if found[w] != 1], [], text)
@@ -105,6 +106,7 @@ class Storms(ScreenCase):
             time.sleep(seconds)
             screen.resize(columns, rows)
         screen.expect(r'\[\d+ tok', args=('-J', '-S', '-900'))
+        screen.settle()
         text = screen.text('-J', '-S', '-900')
         found = Counter(re.findall(r'w\d{3}x', text))
         self.assertEqual([w for w in WORDS if found[w] != 1], [], text)
