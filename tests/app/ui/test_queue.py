@@ -16,9 +16,12 @@ KINDS = (('xterm', []), ('xterm', ['--tui']), ('xterm', ['--plain']), ('dumb', [
 class QueueCase(TerminalCase):
     def waiting(self, words, *answers):
         """A chat in which the first answer waits for the file `gate` after the word `word`."""
-        self.fake('word \x1d.', *answers, hold=self.gate())
+        self.fake('word \x1d.', *answers, hold=self.gate(), waiting=self.gate('waiting'))
         terminal = self.ready(*words)
-        self.says_in(terminal, b'go\r', b'word')
+        terminal.send(b'go\r')
+        # The full screen may write the word in pieces.
+        self.read_until(terminal, lambda: os.path.exists(self.path('waiting')))
+        terminal.settle()
         return terminal
 
     def sent(self, terminal, n):
@@ -247,9 +250,10 @@ class Queue(QueueCase):
         for words in PAINTERS:
             for typed, edited, ups, recalled in ((b'two\r', 'x' * 300, 1, 'two'),
                                                  (b'half', 'half', 1, 'x' * 300)):
-                self.fake('word \x1d.', hold=self.gate(), n_ctx=200)
+                self.fake('word \x1d.', hold=self.gate(), waiting=self.gate('waiting'), n_ctx=200)
                 terminal = self.ready('--overflow', 'stop', *words)
-                self.says_in(terminal, b'go\r', b'word')
+                terminal.send(b'go\r')
+                self.read_until(terminal, lambda: os.path.exists(self.path('waiting')))
                 terminal.send(b'x' * 300 + b'\r' + typed)
                 terminal.settle()
                 self.write('gate', '')
