@@ -122,6 +122,7 @@ class Chat(ChatCase):
         shutil.copy(self.model, model)
         process = subprocess.Popen([PROGRAM, model, '--lines', '--json', '-n', '4'], env=self.env,
                                    stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        self.addCleanup(process.kill)
         resource.prlimit(process.pid, resource.RLIMIT_CORE, (0, 0))
         process.stdin.write(b'one\n')
         process.stdin.flush()

@@ -9,8 +9,9 @@ import re
 import signal
 import subprocess
 
+from support.idle import catches
 from support.program_case import PROGRAM, main
-from support.terminal_case import PAINTERS, PROMPT, Terminal, TerminalCase
+from support.terminal_case import PAINTERS, PROMPT, Terminal, TerminalCase, in_pieces
 
 MANUAL = os.path.join(os.path.dirname(os.path.abspath(__file__)), '../../docs/bitnet-chat.1')
 
@@ -45,8 +46,9 @@ class Options(TerminalCase):
         for words in PAINTERS:
             terminal = self.open('-q', *words)
             terminal.expect(PROMPT)
-            self.says_in(terminal, b'x\r', b'answer')
+            self.says_in(terminal, b'x\r', in_pieces(b'answer'))
             self.says_in(terminal, b'/nope\r', b'unknown command')  # errors are printed nevertheless
+            terminal.settle()  # Ctrl-D is ignored while an answer runs
             terminal.send(b'\x15\x04')
             self.left_clean(terminal, 0)
             for word in (b'for commands', b'loaded in', b' tok, '):
@@ -243,7 +245,7 @@ class Keys(TerminalCase):
             terminal = Terminal(['sh', '-c', 'set -m; "$0" "$@"; read x; fg', PROGRAM, *words, self.model], self.env)
             self.addCleanup(terminal.close)
             terminal.expect(rb'loaded in')
-            self.says_in(terminal, b'x\r', b'first')
+            self.ask_held(terminal, b'x\r')
             terminal.send(b'\x1a')
             terminal.wait_for_modes()
             self.write('gate', '')
@@ -253,7 +255,7 @@ class Keys(TerminalCase):
                 terminal.expect(rb'\[\d+ tok', start=start)
                 start = len(terminal.seen)
                 terminal.send(b'\x0c')
-            terminal.expect(rb'last(?s:.*)\[\d+ tok', start=start)
+            terminal.expect(in_pieces(b'last') + rb'(?s:.*)\[\d+ tok', start=start)
             self.leave(terminal)
             self.assertEqual(self.messages('assistant'), ['first and last'])
 
@@ -261,13 +263,11 @@ class Keys(TerminalCase):
         for words in PAINTERS:
             self.fake('first \x1dlast', 'fine', hold=self.gate())
             terminal = self.ready(*words)
-            self.says_in(terminal, b'x\r', b'first')
+            self.ask_held(terminal, b'x\r')
             terminal.send(b'onx\x7fe\ntwo\x1b\rthree')
             terminal.expect(b'three')
             self.write('gate', '')
-            terminal.expect(rb'\[\d+ tok')
-            if not words:
-                terminal.expect(rb'three', start=terminal.seen.index(b' tok, '))
+            terminal.expect(rb'\[\d+ tok' if words else rb'\[\d+ tok(?s:.*)three')
             self.says_in(terminal, b'\r')
             self.leave(terminal)
             self.assertEqual(self.messages(), ['x', 'one\ntwo\nthree'])
@@ -284,24 +284,25 @@ class Keys(TerminalCase):
 
 class StatusRow(TerminalCase):
     def test_the_status_row_has_no_speed_of_tokens_that_came_at_once(self):
-        self.fake('abcdef\x1d' + 'g' * 20, hold=self.gate(), token_ms=0)
+        self.fake('abc\x1d' + 'g' * 20, hold=self.gate())
         terminal = self.ready('--tui')
-        terminal.send(b'x\r')
-        terminal.expect(rb'abcdef')
+        self.ask_held(terminal, b'x\r')
         terminal.wait_a_bit(0.5)  # the row is painted again while the answer waits
-        self.assertNotIn(b'tok/s', terminal.seen)
+        # A busy machine may need a quarter of a second for the tokens. Then there is a speed, but a low one.
+        rates = re.findall(rb'([\d.]*) tok/s', terminal.seen)
+        self.assertEqual([rate for rate in rates if not 0 < float(rate) <= 2 / 0.25], [], terminal.seen)
         self.write('gate', '')
-        terminal.expect(rb'\[26 tok')
+        terminal.expect(rb'\[23 tok')
         self.leave(terminal)
 
     def test_the_status_row_shows_the_speed_of_a_steady_answer(self):
-        self.fake('a' * 60, token_ms=20)
+        self.fake('ab ', endless=1, token_ms=20)
         terminal = self.ready('--tui')
         terminal.send(b'x\r')
         terminal.expect(rb'\d tok/s \| ')
         rates = [float(rate) for rate in re.findall(rb'([\d.]+) tok/s \|', terminal.seen)]
         self.assertLess(max(rates), 60, terminal.seen)  # one token in 20 ms
-        terminal.expect(rb'\[60 tok')
+        self.says_in(terminal, b'\x1b')
         self.leave(terminal)
 
     def test_the_status_row_shows_unsaved(self):
@@ -325,7 +326,9 @@ class Pipes(TerminalCase):
     def read(self, process, n):
         seen = b''
         while len(seen) < n:
-            seen += process.stdout.read(n - len(seen))
+            more = process.stdout.read(n - len(seen))
+            self.assertTrue(more, seen)
+            seen += more
         return seen
 
     def test_text_comes_token_by_token_unless_it_is_held(self):
@@ -333,12 +336,12 @@ class Pipes(TerminalCase):
         process = self.begin('-p', 'x')
         self.assertEqual(self.read(process, 5), b'first')
         self.write('gate', '')
-        self.assertEqual(process.communicate(timeout=30), (b' last\n', b''))
+        self.assertEqual(process.communicate(timeout=60), (b' last\n', b''))
         process = self.begin('-p', 'x', '--jsonl')
         events = [json.loads(self.line(process)) for _ in range(6)]
         self.assertEqual([e['event'] for e in events], ['start'] + ['token'] * 5)
         self.write('gate', '')
-        self.assertEqual(json.loads(process.communicate(timeout=30)[0].splitlines()[-1])['text'], 'first last')
+        self.assertEqual(json.loads(process.communicate(timeout=60)[0].splitlines()[-1])['text'], 'first last')
         begun = self.gate('begun')
         self.fake('first\x1d last', hold=self.gate(), begun=begun)
         process = self.begin('-p', 'x', '--no-stream')
@@ -347,7 +350,7 @@ class Pipes(TerminalCase):
         self.assertIsNone(process.stdout.read(1))
         os.set_blocking(process.stdout.fileno(), True)
         self.write('gate', '')
-        self.assertEqual(process.communicate(timeout=30), (b'first last\n', b''))
+        self.assertEqual(process.communicate(timeout=60), (b'first last\n', b''))
 
     def line(self, process):
         seen = b''
@@ -387,15 +390,10 @@ class Pipes(TerminalCase):
         for words in (['-p', 'x'], ['--json', '-p', 'x'], ['--lines']):
             self.fake(load_until=self.gate())
             process = self.begin(*words, stdin=subprocess.PIPE)
-            self.wait_for(lambda: self.catches_interrupts(process))
+            self.wait_for(lambda p=process: catches(p.pid, signal.SIGINT))
             process.send_signal(signal.SIGINT)
-            process.wait(timeout=30)
+            process.wait(timeout=60)
             self.assertEqual((process.returncode, *process.communicate()), (130, b'', b''))
-
-    def catches_interrupts(self, process):
-        with open(f'/proc/{process.pid}/status', encoding='ascii') as file:
-            caught = int(re.search(r'SigCgt:\s*(\w+)', file.read()).group(1), 16)
-        return caught >> (signal.SIGINT - 1) & 1
 
 
 class Overflow(TerminalCase):

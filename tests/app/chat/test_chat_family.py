@@ -6,9 +6,8 @@ the architecture of the small Bonsai models or another one.
 import json
 import os
 import re
-import subprocess
 
-from support.program_case import PROGRAM, ProgramCase, main
+from support.program_case import PROGRAM, ProgramCase, main, run
 
 FAMILY = {'temp': (0.5, 'family'), 'top-k': (20, 'family'), 'top-p': (0.85, 'family'), 'min-p': (0, 'family')}
 GENERAL = {'temp': (0.7, 'default'), 'top-k': (40, 'default'), 'top-p': (0.95, 'default'), 'min-p': (0.05, 'default')}
@@ -24,8 +23,8 @@ class FamilyCase(ProgramCase):
     def chat(self, *args, model=None, stdin=b''):
         """Run the chat without the files of the user. Returns standard output and standard error."""
         env = {**os.environ, 'HOME': self.folder.name, 'BITNET_CHAT_CONFIG': self.config}
-        done = subprocess.run([PROGRAM, '-m', model or self.bonsai, '--private', '--threads', '1', *args],
-                              input=stdin, capture_output=True, env=env, timeout=300, check=False)
+        done = run([PROGRAM, '-m', model or self.bonsai, '--private', '--threads', '1', *args], stdin,
+                   capture_output=True, env=env, timeout=300)
         self.assertEqual(done.returncode, 0, done.stderr)
         return done.stdout.decode(), done.stderr.decode()
 

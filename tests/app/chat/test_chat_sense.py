@@ -57,10 +57,11 @@ class Pipes(TerminalCase):
         self.fake('\x1dHello.', sense='nonsense', begun=begun, hold=hold, checking=started)
         process = subprocess.Popen([PROGRAM, self.model, 'hi'], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                                    stderr=subprocess.PIPE, env=self.env)
+        self.addCleanup(process.kill)
         self.wait_for(lambda: os.path.exists(begun))
         self.assertFalse(os.path.exists(started))
         self.write('hold', '')
-        self.assertEqual(process.communicate(timeout=30), (b'Hello.\n', WARNING))
+        self.assertEqual(process.communicate(timeout=60), (b'Hello.\n', WARNING))
         self.assertTrue(os.path.exists(started))
 
     def test_the_program_waits_for_the_verdict(self):
@@ -68,12 +69,13 @@ class Pipes(TerminalCase):
         self.fake('Hello.', sense='nonsense', checking=started, check_until=gate)
         process = subprocess.Popen([PROGRAM, self.model, 'hi'], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                                    stderr=subprocess.PIPE, env=self.env)
+        self.addCleanup(process.kill)
         self.wait_for(lambda: os.path.exists(started))
         self.assertEqual(process.stdout.readline(), b'Hello.\n')
         with self.assertRaises(subprocess.TimeoutExpired):
             process.wait(timeout=0.5)
         self.write('gate', '')
-        self.assertEqual(process.communicate(timeout=30), (b'', WARNING))
+        self.assertEqual(process.communicate(timeout=60), (b'', WARNING))
         self.assertEqual(process.returncode, 0)
 
     def test_an_interrupt_ends_it(self):
@@ -81,9 +83,10 @@ class Pipes(TerminalCase):
         self.fake('Hello.', sense='nonsense', checking=started, check_until=self.gate('never'))
         process = subprocess.Popen([PROGRAM, self.model, 'hi'], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                                    stderr=subprocess.PIPE, env=self.env)
+        self.addCleanup(process.kill)
         self.wait_for(lambda: os.path.exists(started))
         process.send_signal(signal.SIGINT)
-        self.assertEqual(process.communicate(timeout=30), (b'Hello.\n', b''))
+        self.assertEqual(process.communicate(timeout=60), (b'Hello.\n', b''))
         self.assertEqual(process.returncode, 130)
 
     def test_the_log_has_the_numbers(self):

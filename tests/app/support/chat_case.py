@@ -8,9 +8,9 @@ import subprocess
 import tempfile
 import time
 
-from support.program_case import PROGRAM, ProgramCase
+from support.program_case import PROGRAM, ProgramCase, run
 
-PASSED_ON = ('PATH', 'LC_ALL', 'LANG', 'ASAN_OPTIONS', 'UBSAN_OPTIONS')
+PASSED_ON = ('PATH', 'LC_ALL', 'LANG', 'ASAN_OPTIONS', 'UBSAN_OPTIONS', 'OMP_WAIT_POLICY')
 LEAKS = os.path.join(os.path.dirname(os.path.abspath(__file__)), 'ncurses_leaks.txt')
 
 
@@ -27,7 +27,12 @@ class ChatCase(ProgramCase):
                         LSAN_OPTIONS=f'suppressions={LEAKS}:print_suppressions=0')
 
     def fake(self, *answers, **numbers):
-        """Script the generator: the answers in order, bytes or text, and options such as token_ms=5."""
+        """
+        Script the generator: the answers in order, bytes or text, and options such as token_ms=5. An answer that waits
+        for the file of `hold` creates the file `waiting`.
+        """
+        if 'hold' in numbers:
+            numbers.setdefault('waiting', self.gate('waiting'))
         if answers:
             said = b'\x1e'.join(a if isinstance(a, bytes) else a.encode() for a in answers)
             numbers['answers'] = self.write('answers', said)
@@ -85,11 +90,12 @@ class ChatCase(ProgramCase):
             messages = system + turns
         return messages
 
-    def chat(self, *args, stdin=b'', stdout=subprocess.PIPE, model=None, timeout=60):
-        stream = {'input': stdin} if isinstance(stdin, bytes) else {'stdin': stdin}
-        return subprocess.run([PROGRAM, model or self.model, *args], stdout=stdout,
-                              stderr=subprocess.PIPE, env=self.env, timeout=timeout, check=False,
-                              **stream)
+    def chat(self, *args, stdin=b'', stdout=subprocess.PIPE, model=None, timeout=300):
+        words = [PROGRAM, model or self.model, *args]
+        more = {'stdout': stdout, 'stderr': subprocess.PIPE, 'env': self.env, 'timeout': timeout}
+        if isinstance(stdin, bytes):
+            return run(words, stdin, **more)
+        return subprocess.run(words, stdin=stdin, check=False, **more)
 
     def says(self, *args, stdin=b''):
         """Run the chat. It must exit with 0 and print nothing on standard error. Returns its output."""

@@ -42,6 +42,13 @@ def sleeps(pid):
         return True
 
 
+def catches(pid, number):
+    """Whether the program handles this signal. Before, the signal would end it."""
+    with open(f'/proc/{pid}/status', encoding='ascii') as file:
+        caught = int(next(line for line in file if line.startswith('SigCgt:')).split()[1], 16)
+    return caught >> (number - 1) & 1
+
+
 def has_no_input(terminal):
     """Whether the program has read all bytes of this descriptor of its terminal."""
     select.select([terminal], [], [], 0)  # the kernel then passes on what was sent before; the ioctl does not wait

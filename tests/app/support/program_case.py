@@ -18,6 +18,7 @@ import unittest
 
 PROGRAM, MAKE_MODEL = map(os.path.abspath, sys.argv[1:3])
 NAME = os.path.basename(PROGRAM)
+SHORT_INPUT = 4096  # bytes that fit into any pipe
 
 
 def preload(name):
@@ -26,6 +27,22 @@ def preload(name):
     if not os.path.exists(path):
         raise unittest.SkipTest(f'there is no {path}')
     return path
+
+
+def run(words, stdin=b'', **more):
+    """
+    Run a program with these bytes as standard input. A short input is in the pipe before the program starts. With
+    --prompt, bitnet-chat waits only two seconds for the first byte, and on a busy machine this process may be later.
+    """
+    if len(stdin) > SHORT_INPUT:
+        return subprocess.run(words, input=stdin, check=False, **more)
+    read, write = os.pipe()
+    os.write(write, stdin)
+    os.close(write)
+    try:
+        return subprocess.run(words, stdin=read, check=False, **more)
+    finally:
+        os.close(read)
 
 
 # nohup and background jobs of a shell ignore these signals, and child processes inherit that.
@@ -78,8 +95,7 @@ class ProgramCase(unittest.TestCase):
 
     @staticmethod
     def run_program(*args, stdin=b'', stdout=subprocess.PIPE):
-        return subprocess.run([PROGRAM, *args], input=stdin, stdout=stdout, stderr=subprocess.PIPE,
-                              timeout=300, check=False)
+        return run([PROGRAM, *args], stdin, stdout=stdout, stderr=subprocess.PIPE, timeout=300)
 
     def succeeds(self, *args, stdin=b''):
         """Run the program. It must exit with 0 and print nothing on standard error. Returns its output."""

@@ -22,6 +22,11 @@ PROMPT = rb'>>> '
 PAINTERS = ([], ['--tui'])
 
 
+def in_pieces(text):
+    """A pattern for text of an answer. Of a slow one, the painters write each part as soon as it has arrived."""
+    return b'(?s:.*?)'.join(re.escape(bytes([byte])) for byte in text)
+
+
 class Terminal:
     """The program on a pseudo-terminal. `seen` holds all that it wrote."""
 
@@ -102,10 +107,12 @@ class Terminal:
             self.read(0.05)
 
     def wait_a_bit(self, seconds):
-        """Read for this time, or until the program has ended."""
+        """Read for this time, or all that the program writes before it ends."""
         end = time.monotonic() + seconds
         while self.process.poll() is None and time.monotonic() < end:
             self.read(0.05)
+        if self.process.poll() is not None:
+            self.read_rest()
 
     def wait(self, seconds=60):
         self.wait_a_bit(seconds)
@@ -117,6 +124,30 @@ class Terminal:
         """Close the terminal. Nothing can be read or sent afterwards."""
         os.close(self.master)
         self.master = None
+
+    def read_rest(self):
+        """
+        Read all that the program wrote before it ended. The kernel passes the bytes on in the background, maybe later
+        than the program ends. They have arrived when a mark has, which is written after them.
+        """
+        mark, deadline = b'\x00end\x00', time.monotonic() + 30
+        other = os.open(os.ttyname(self.slave), os.O_WRONLY | os.O_NOCTTY | os.O_NONBLOCK)
+        try:
+            while True:
+                try:
+                    os.write(other, mark)
+                    break
+                except BlockingIOError:
+                    os.write(self.master, b'\x11')  # Ctrl-Q: the output was stopped by a Ctrl-S
+                    self.read(0.05)
+                if time.monotonic() > deadline:
+                    raise AssertionError('the terminal takes no more output')
+        finally:
+            os.close(other)
+        while mark not in self.seen:
+            if not self.read(30):
+                raise AssertionError('the output of the program does not arrive')
+        self.seen = self.seen.replace(mark, b'')
 
     def close(self):
         if self.process.poll() is None:
@@ -159,6 +190,16 @@ class TerminalCase(ChatCase):
         terminal.send(keys)
         terminal.expect(pattern, start=start)
         return terminal.seen[start:]
+
+    def ask_held(self, terminal, keys):
+        """
+        Send keys and wait until the answer waits for the file of `hold`, and all of its text before that is written. Do
+        not wait for that text: the painters may write it in several pieces.
+        """
+        waiting = self.gate('waiting')
+        terminal.send(keys)
+        self.read_until(terminal, lambda: os.path.exists(waiting))
+        terminal.settle()
 
     def read_until(self, terminal, holds):
         """Wait until holds() is true. Reads meanwhile, because a program whose terminal nobody reads would block."""
