@@ -247,7 +247,7 @@ class Locks(TerminalCase):
         holder, path = self.pair()
         for painter in ([], ['--tui']):
             other = self.open('--session', path, *painter)
-            other.expect(rb'in use by process %d on ' % holder.process.pid)
+            other.expect(rb'in use by process %d on\s' % holder.process.pid)
             other.expect(rb"Continue on a copy, '[^']*work-\d.json'\? \[Y/n\] ")
             other.send('y\r')
             other.expect(rb'loaded in')
@@ -286,8 +286,8 @@ class Locks(TerminalCase):
         other.send(f'/load {path}\r')
         other.expect(rb'continues\s+on\s+a\s+copy')
         other.send(f'/load {path}!\r')
-        other.expect(rb'continuing on a copy')
-        other.expect(rb'1 turn loaded')
+        other.expect(rb'continuing\s+on\s+a\s+copy')
+        other.expect(rb'1\s+turn\s+loaded')
         self.ask(other, 'mine too')
         self.leave(other)
         self.leave(holder)
@@ -332,7 +332,7 @@ class Locks(TerminalCase):
         holder = self.ready()
         self.ask(holder, 'first')
         other = self.ready('--continue')
-        self.assertRegex(other.seen, rb'in use by process %d on ' % holder.process.pid)
+        self.assertRegex(other.seen, rb'in use by process %d on\s' % holder.process.pid)
         self.ask(other, 'second')
         self.ask(holder, 'third')
         self.leave(other)
@@ -363,6 +363,14 @@ class ContinueNamed(TerminalCase):
     def questions(self):
         with open(self.path, encoding='utf-8') as file:
             return [m['content'] for m in json.load(file)['messages'] if m['role'] == 'user']
+
+    def is_locked_by(self, pid):
+        """Whether the lock file names this process. The file is empty for a moment."""
+        try:
+            with open(self.path + '.lock', encoding='utf-8') as file:
+                return file.read().startswith(f'process {pid} ')
+        except FileNotFoundError:
+            return False
 
     def continued(self, *words):
         """Continue, ask b, leave. -> what the terminal showed"""
@@ -448,7 +456,7 @@ class ContinueNamed(TerminalCase):
         # A script, because a chat of a user would use the last conversation, too.
         with subprocess.Popen([PROGRAM, self.model, '--session', self.path, '-i'], env=self.env,
                               stdin=subprocess.PIPE) as holder:
-            self.wait_for(lambda: os.path.exists(self.path + '.lock'))
+            self.wait_for(lambda: self.is_locked_by(holder.pid))
             self.assertRegex(self.continued(), rb"s\.json' is in use by process %d on" % holder.pid)
             holder.stdin.close()
         self.assertEqual(self.questions(), ['a'])
