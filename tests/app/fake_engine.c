@@ -42,6 +42,7 @@ struct generator {
  *   load_ms, load_until=FILE, load_error=1   loading takes this time, waits for the file, fails
  *   part_until=FILE   a prompt is one micro-batch: report half of its tokens until the file exists
  *   begun=FILE     create this file before the first token of an answer
+ *   read=FILE      create this file when two tokens of a prompt are evaluated
  *   read_us, token_ms, save_us   time for each token of a prompt, an answer, a snapshot
  *   read_stop=N    do not read more than N tokens of a prompt: wait until it is cancelled
  *   together=N     N tokens of an answer come from one evaluation, as with speculative decoding
@@ -52,6 +53,7 @@ struct generator {
  *   stuck=1        ignore cancellation
  *   fail_at=N, save_error=1, fault=1   token N fails, saving fails, raise SIGILL
  *   peak_gb=N      the measured bandwidth in GB/s; 10 GMAC/s of arithmetic for each
+ *   work=N         a token takes N times as many bytes and multiply-adds
  *   noise=1, noise=2   write a line to stderr before each answer, also before each token
  *   stable=1       write bn_control.n_stable to stderr before each answer
  *   sense=right, sense=nonsense   the verdict of the sense check; without it there is none
@@ -175,7 +177,7 @@ bool generator_open(const struct bn_file *file, const struct bn_model_config *cf
                                      .quantisation = "I2_S",
                                      .device = "fake device",
                                      .isa = "ref",
-                                     .macs_per_token = 2e6,
+                                     .macs_per_token = 2e6 * (double)option_number("work", 1),
                                      .kv_type = "f16",
                                      .activations = "int8 per token: scripted"};
     g->info.n_ctx_train = (size_t)option_number("n_ctx_train", 0);
@@ -240,7 +242,7 @@ struct spec_stats generator_spec_stats(const struct generator *g)
 
 uint64_t generator_bytes_read(const struct generator *g)
 {
-    return 5000000 * g->n_steps;
+    return 5000000 * (uint64_t)option_number("work", 1) * g->n_steps;
 }
 
 struct generator_peaks generator_measure(struct generator *g)
@@ -323,6 +325,8 @@ static bool read_prompt(struct generator *g, const int32_t *ids, size_t n_ids,
             return false;
         if (control->progress.report)
             control->progress.report(control->progress.ud, i + 1 - n_kept, n_ids - n_kept);
+        if (i == n_kept + 1)
+            create_file("read");
     }
     return true;
 }

@@ -14,6 +14,7 @@ import termios
 import time
 
 from support.chat_case import ChatCase
+from support.idle import sleeps, wait_until_quiet
 from support.program_case import PROGRAM, main
 
 FIELDS = {'model', 'text', 'thought', 'finish', 'seed', 'settings', 'prompt_tokens', 'reused_tokens', 'drafted_tokens',
@@ -53,7 +54,7 @@ class Prompts(ChatCase):
         for words in (['-p', ''], ['']):
             with subprocess.Popen([PROGRAM, self.model, *words], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
                                   stderr=subprocess.PIPE, env=self.env) as process:
-                self.assertEqual(process.wait(timeout=30), 2)
+                self.assertEqual(process.wait(timeout=60), 2)
                 self.assertIn(b'empty prompt', process.stderr.read())
 
     def test_a_prompt_does_not_wait_for_a_silent_stdin(self):
@@ -512,7 +513,7 @@ class Endings(ChatCase):
                               restore_signals=True) as chat:
             chat.stdout.read(1)
             chat.stdout.close()
-            self.assertEqual(chat.wait(timeout=30), -signal.SIGPIPE)
+            self.assertEqual(chat.wait(timeout=60), -signal.SIGPIPE)
             self.assertEqual(chat.stderr.read(), b'')
 
     def signalled(self, number, *args):
@@ -525,7 +526,7 @@ class Endings(ChatCase):
             while not args and len(first) < 5:
                 first += chat.stdout.read(5)
             chat.send_signal(number)
-            out, err = chat.communicate(timeout=30)
+            out, err = chat.communicate(timeout=60)
             return chat.returncode, first + out, err
 
     def test_signals_stop_flush_and_set_the_exit_code(self):
@@ -537,14 +538,14 @@ class Endings(ChatCase):
         self.assertEqual((returncode, json.loads(out)['finish']), (130, 'interrupted'))
 
     def test_a_signal_during_prefill_reports_the_tokens_that_were_evaluated(self):
-        begun = self.gate('begun')
-        self.fake('never', read_us=100000, begun=begun)
-        with subprocess.Popen([PROGRAM, self.model, '--json', '-p', 'a question that is read slowly'], env=self.env,
+        read = self.gate('read')
+        self.fake('never', read_us=100000, read=read)
+        question = 'a question that is read slowly ' * 20
+        with subprocess.Popen([PROGRAM, self.model, '--json', '-p', question], env=self.env,
                               stdin=subprocess.DEVNULL, stdout=subprocess.PIPE) as chat:
-            self.wait_for(lambda: os.path.exists(begun))
-            time.sleep(0.5)
+            self.wait_for(lambda: os.path.exists(read))
             chat.send_signal(signal.SIGINT)
-            turn = json.loads(chat.communicate(timeout=30)[0])
+            turn = json.loads(chat.communicate(timeout=60)[0])
         self.assertEqual((chat.returncode, turn['finish'], turn['reused_tokens']), (130, 'interrupted', 0))
         self.assertTrue(0 < turn['evaluated_tokens'] < turn['prompt_tokens'], turn)
         self.assertGreaterEqual(turn['prefill_s'], 0.1 * turn['evaluated_tokens'])
@@ -558,12 +559,17 @@ class Endings(ChatCase):
                 process.stdin.write(b'q\n' * 3)
                 process.stdin.close()
                 size = fcntl.fcntl(process.stdout, fcntl.F_SETPIPE_SZ, 4096)
-                self.wait_for(lambda: struct.unpack('i', fcntl.ioctl(process.stdout, termios.FIONREAD, bytes(4)))[0]
-                              > size // 2)
-                time.sleep(0.2)  # until the program waits in write
+                seen = [0, 0]  # bytes in the pipe, now and before
+
+                def waits_in_write(process=process, seen=seen, size=size):
+                    time.sleep(0.01)
+                    n_bytes = struct.unpack('i', fcntl.ioctl(process.stdout, termios.FIONREAD, bytes(4)))[0]
+                    seen[:] = n_bytes, seen[0]
+                    return size // 2 < seen[0] == seen[1] and sleeps(process.pid)
+                wait_until_quiet(waits_in_write, lambda seen=seen: f'{seen} bytes are in the pipe', 0.3)
                 process.send_signal(number)
                 if code != 0:
-                    process.wait(timeout=30)  # although nobody reads
+                    process.wait(timeout=60)  # although nobody reads
                 time.sleep(0.2)
                 out, said = process.stdout.read(), process.stderr.read()
                 self.assertEqual((process.wait(), said), (code, b''))
