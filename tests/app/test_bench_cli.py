@@ -129,7 +129,7 @@ class Bench(ProgramCase):
             done = subprocess.run([PROGRAM, self.model, '-p', '8', '-n', '3', '-r', '1', '-t', '1', *words],
                                   env={**os.environ, 'LD_PRELOAD': preload('fast_clock'),
                                        'FAST_CLOCK_CALLS': '600'},
-                                  stdout=subprocess.PIPE, timeout=60, check=True)
+                                  stdout=subprocess.PIPE, timeout=300, check=True)
             return done.stdout.decode()
         rows = json.loads(run('--json'))['rows']
         self.assertEqual([(row['disturbed'], row['percent_of_peak']) for row in rows], [(True, None)] * 2)
@@ -253,8 +253,8 @@ class Bench(ProgramCase):
             self.assertTrue(0 < row['ratio_low'] <= row['ratio'] <= row['ratio_high'] < 0.95, row)
         for row in self.compared(0, *words, '--baseline', baseline(1e-6)):
             self.assertEqual(row['result'], 'faster')
-        # The machine is now slower by more than the program.
-        for row in self.compared(0, *words, '--baseline', baseline(1e9, 1e18)):
+        # The machine is now slower by more than the program, even if other programs delay each of its runs.
+        for row in self.compared(0, *words, '--baseline', baseline(1e7, 1e18)):
             self.assertEqual(row['result'], 'same')
         result['rows'][0]['checksum'] = '0' * 16
         result['rows'].append({'test': 'tg5'})  # rows that are not measured again do not matter

@@ -47,7 +47,7 @@ class MemoryCase(ChatCase):
         env = {**self.env, 'LD_PRELOAD': preload('fail_alloc'), 'FAIL_ALLOC_REPORT': report,
                'FAIL_ALLOC': str(number)}
         done = subprocess.run([PROGRAM, self.model, *words], input=stdin, env=env, stdout=subprocess.PIPE,
-                              stderr=subprocess.PIPE, timeout=60, check=False, cwd=self.work)
+                              stderr=subprocess.PIPE, timeout=300, check=False, cwd=self.work)
         files = {}
         for folder, _, names in os.walk(self.work):
             for name in names:

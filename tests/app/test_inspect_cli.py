@@ -496,7 +496,7 @@ class Logits(ProgramCase):
         self.assertEqual(same.index(False), 40)
 
     def test_long_work_shows_its_progress_at_a_terminal(self):
-        text = self.write('long.txt', 'one two three ' * 1000)
+        text = self.write('long.txt', 'one two three ' * 3000)
         trained = os.path.join(os.path.dirname(__file__), 'data/trained.gguf')
         ids = ','.join(['84'] * 600)
         for words, shown in ((['perplexity', self.model, text], (b'loading', b'reading', rb'reading \d+%')),

@@ -93,7 +93,7 @@ class Machines(ChatCase):
 
     def runs(self, words, code=0):
         process = self.start('script', words, stdout=subprocess.PIPE)
-        out, err = process.communicate(timeout=120)
+        out, err = process.communicate(timeout=300)
         self.assertEqual(process.returncode, code, (out, err))
         return out.decode()
 
@@ -164,7 +164,7 @@ class Parallel(Machines):
         self.prepare({1: 'waits'})
         first = self.start('killed', self.LOCAL, stdout=subprocess.DEVNULL)
         log = os.path.join(self.work, 'jobs.log')
-        self.wait_for(lambda: os.path.exists(log) and len(self.get('work/jobs.log').splitlines()) == N_PARTS, 60)
+        self.wait_for(lambda: os.path.exists(log) and len(self.get('work/jobs.log').splitlines()) == N_PARTS, 120)
         self.crashes(first)
         self.put('gate', '')
         self.runs(self.LOCAL)
@@ -256,7 +256,7 @@ BatchMode yes
         self.prepare({3: 'waits'})
         first = self.start('killed', 'parallel --sshloginfile', stdout=subprocess.DEVNULL)
         log = os.path.join(self.work, 'jobs.log')
-        self.wait_for(lambda: os.path.exists(log) and len(self.get('work/jobs.log').splitlines()) == N_PARTS, 60)
+        self.wait_for(lambda: os.path.exists(log) and len(self.get('work/jobs.log').splitlines()) == N_PARTS, 120)
         self.crashes(first)
         self.put('gate', '')
         self.runs('parallel --sshloginfile')

@@ -69,7 +69,8 @@ class Soak(ChatCase):
         self.screen.send('Enter')
 
     def settle(self):
-        """Wait until the prompt is the last line and the screen does not change."""
+        """Wait until the program has read its keys, the prompt is the last line and the screen does not change."""
+        self.screen.settle()
         deadline, before = time.monotonic() + 60, None
         while True:
             text = self.screen.text().rstrip()
@@ -88,7 +89,7 @@ class Soak(ChatCase):
         path = os.path.join(self.work, f'{self.n_exports}.jsonl')
         self.settle()
         self.enter(f'/export {path}')
-        deadline = time.monotonic() + 30
+        deadline = time.monotonic() + 120
         while not os.path.exists(path):
             self.assertLess(time.monotonic(), deadline, self.screen.text())
             time.sleep(0.02)
@@ -197,7 +198,6 @@ class Soak(ChatCase):
     def resize(self):
         for _ in range(self.random.randint(1, 3)):
             self.screen.resize(self.random.randint(24, 130), self.random.randint(8, 45))
-        time.sleep(0.6)  # tmux tells the program the last of several new sizes only after 250 ms
         self.settle()
 
     def change_painter(self):
@@ -268,7 +268,7 @@ class Soak(ChatCase):
         name, before = action.__name__, self.turns
         self.actions.append(name)
         sent = action(self)
-        deadline = time.monotonic() + 8
+        deadline = time.monotonic() + 60
         while True:
             self.turns = self.export()
             if self.expected(name, before, sent) and all(answer is not None for _, answer in self.turns):

@@ -13,7 +13,7 @@ import time
 import unittest
 
 from support.chat_case import ChatCase
-from support.idle import CPU_TICKS, cpu_ticks
+from support.idle import CPU_TICKS, catches, cpu_ticks
 from support.program_case import PROGRAM, main
 
 
@@ -130,7 +130,7 @@ class Batch(ChatCase):
         for line in (1, 2):
             self.assertEqual(json.loads(process.stdout.readline())['line'], line)
         process.send_signal(signal.SIGINT)
-        out, err = process.communicate(timeout=20)
+        out, err = process.communicate(timeout=60)
         self.assertEqual((process.returncode, out), (130, b''))
         if err:  # empty if the end of the input was read before the signal
             self.assertEqual(err, b'bitnet-chat: stopped: no answer to the lines after line 2\n')
@@ -158,7 +158,7 @@ class Batch(ChatCase):
         theirs.sendall(b'unread')  # a socket that is closed with unread data resets its peer
         theirs.close()
         ours.close()
-        out, err = process.communicate(timeout=20)
+        out, err = process.communicate(timeout=60)
         self.assertEqual(process.returncode, 5, err)
         self.assertIn(b'cannot read standard input', err)
         self.assertEqual([(a['line'], 'error' in a) for a in map(json.loads, out.splitlines())][-1], (2, True))
@@ -166,7 +166,7 @@ class Batch(ChatCase):
     def test_an_answer_of_one_token_does_not_wait_for_more_input(self):
         process = self.batch('-n', '1', '--json')
         process.stdin.write(b'one\n')
-        waiting, _, _ = select.select([process.stdout], [], [], 20)
+        waiting, _, _ = select.select([process.stdout], [], [], 60)
         self.assertTrue(waiting)
         self.assertEqual(json.loads(process.stdout.readline())['line'], 1)
 
@@ -180,7 +180,7 @@ class Batch(ChatCase):
         process.send_signal(signal.SIGWINCH)
         time.sleep(1)
         self.assertLess((cpu_ticks(process.pid) - before) / CPU_TICKS, 0.05)
-        out, err = process.communicate(b'two\n', timeout=20)
+        out, err = process.communicate(b'two\n', timeout=60)
         self.assertEqual((process.returncode, err), (0, b''))
         self.assertEqual(json.loads(out)['line'], 2)
 
@@ -225,7 +225,7 @@ class Batch(ChatCase):
         seen = [json.loads(process.stdout.readline()) for _ in range(4)]
         self.assertEqual([e['event'] for e in seen], ['start', 'token', 'token', 'token'])
         process.send_signal(signal.SIGINT)
-        out, err = process.communicate(timeout=20)
+        out, err = process.communicate(timeout=60)
         ends = [e for e in map(json.loads, out.splitlines()) if e['event'] == 'end']
         self.assertEqual([(e['line'], e['finish']) for e in ends], [(1, 'interrupted'), (2, 'interrupted')])
         self.assertEqual(process.returncode, 130)
@@ -243,7 +243,7 @@ class Batch(ChatCase):
             process.stdout.readline()
         process.send_signal(signal.SIGINT)
         process.stdin = None
-        out, err = process.communicate(timeout=20)
+        out, err = process.communicate(timeout=60)
         ends = [e for e in map(json.loads, out.splitlines()) if e['event'] == 'end']
         self.assertEqual([e['finish'] for e in ends], ['interrupted', 'length', 'length', 'length'])
         self.assertEqual(process.returncode, 130)
@@ -254,10 +254,11 @@ class Batch(ChatCase):
         process = self.batch(*self.ENDLESS)
         process.stdin.write(self.LONG)
         process.stdin.close()
+        self.wait_for(lambda: catches(process.pid, signal.SIGINT))
         time.sleep(0.5)  # any number of prompts may be finished
         process.send_signal(signal.SIGINT)
         process.stdin = None
-        out, err = process.communicate(timeout=20)
+        out, err = process.communicate(timeout=60)
         self.assertIn(process.returncode, (0, 130))
         if process.returncode == 130 and out:
             self.assertEqual(out[:2], b'\n\n')
@@ -271,7 +272,7 @@ class Batch(ChatCase):
         alone = [json.loads(line) for line in self.says(*words, stdin=stdin).splitlines()]
         for how in (['-N', '5', '--keep-order'], ['--round-robin', '--line-buffer', '-N', '1']):
             command = ['parallel', '--will-cite', '--pipe', *how, '-j', '2', PROGRAM, self.model, *words]
-            done = subprocess.run(command, env=self.env, input=stdin, capture_output=True, timeout=60)
+            done = subprocess.run(command, env=self.env, input=stdin, capture_output=True, timeout=300)
             self.assertEqual((done.returncode, done.stderr), (0, b''))
             answers = [json.loads(line) for line in done.stdout.splitlines()]
             if '--keep-order' in how:
@@ -320,7 +321,7 @@ class Batch(ChatCase):
         first = process.stdout.readline()
         time.sleep(0.05)
         process.send_signal(signal.SIGTERM)
-        out, err = process.communicate(timeout=20)
+        out, err = process.communicate(timeout=60)
         self.assertEqual(process.returncode, 143)
         answers = [json.loads(line) for line in (first + out).splitlines()]
         self.assertEqual([a['line'] for a in answers], list(range(1, len(answers) + 1)))
