@@ -6,8 +6,8 @@
 #define APP_CHAT_LOG_H
 
 #include "app/chat/turn_report.h"
-#include "app/common/log_file.h"
 #include "app/common/check/sense_check.h"
+#include "app/common/log_file.h"
 
 /* The model is loaded: write its name and format, the device and the time, then the engine's notes
  * about the weights. `name` is the model's name, safe for a terminal; n_ctx is the context in

@@ -1,9 +1,9 @@
 /*
  * The verbs that evaluate token ids with the model: logits, perplexity, experts.
  */
+#include "app/common/check/logit_rows.h"
 #include "app/common/file/paths.h"
 #include "app/common/json_out.h"
-#include "app/common/check/logit_rows.h"
 #include "app/inspect/inspect.h"
 #include "engine/base/memory.h"
 #include "engine/base/size.h"

@@ -2,8 +2,8 @@
  * Model checks on generated models, intact and damaged. The arguments are a model with one scale
  * per tensor, and one of each preset qwen3-tiny and qwen35-tiny (tests/support/synth.c).
  */
-#include "app/common/file/paths.h"
 #include "app/common/check/model_check.h"
+#include "app/common/file/paths.h"
 #include "engine/base/memory.h"
 #include "engine/file_gguf.h"
 

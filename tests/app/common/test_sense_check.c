@@ -2,8 +2,8 @@
  * The measure of the sense check, its text, and its verdict on a trained model. The arguments
  * are a model with a vocabulary of bytes, and tests/app/data/trained.gguf.
  */
-#include "app/common/file/paths.h"
 #include "app/common/check/sense_check.h"
+#include "app/common/file/paths.h"
 #include "engine/base/memory.h"
 
 #include <math.h>
