@@ -182,7 +182,7 @@ class Commands(TerminalCase):
         broken = self.write('broken.json', '{"format": ')
         other = self.path('other.json')
         self.fake('1')
-        text = self.script('a', f'/save {other}!')
+        self.script('a', f'/save {other}!')
         with open(other, encoding='utf-8') as file:
             session = json.load(file)
         session['vocabulary'] = '0' * 16

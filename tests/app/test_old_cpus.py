@@ -6,7 +6,6 @@ and give the same answers as on this machine.
 """
 import subprocess
 import sys
-import unittest
 
 from support.program_case import PROGRAM, ProgramCase, main
 

@@ -11,7 +11,7 @@ import signal
 import subprocess
 
 from support.program_case import PROGRAM, main
-from support.terminal_case import PAINTERS, PROMPT, TerminalCase
+from support.terminal_case import PAINTERS, TerminalCase
 
 
 def limit_files_to(n_bytes):

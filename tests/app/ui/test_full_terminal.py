@@ -3,6 +3,7 @@
 test_full_terminal.py CHAT MAKE_MODEL: the full-screen painter on a pseudo-terminal. At each kind of exit the
 terminal's modes, bracketed paste and the alternate screen are restored.
 """
+import os
 import re
 import resource
 import signal
