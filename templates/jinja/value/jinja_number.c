@@ -264,29 +264,20 @@ struct decimal {
     int64_t exponent;
 };
 
-/* Reads a digit, or an underscore after a digit, and moves *at behind it. *digit is -1 for an
- * underscore, and must be -1 before the first digit. False: neither is at *at. */
-static bool next_digit(struct bn_str s, size_t *at, int *digit)
-{
-    uint32_t cp;
-    if (*at >= s.n_bytes)
-        return false;
-    const size_t n = text_next(s, *at, &cp);
-    const int next = uni_decimal(cp);
-    if (next < 0 && !(cp == '_' && *digit >= 0))
-        return false;
-    *digit = next;
-    *at += n;
-    return true;
-}
-
 /* Adds digits with single underscores between them to d. Returns the number of bytes. 0: no digits,
  * or an underscore after the last one. */
 static size_t read_digits(struct bn_str s, size_t at, struct decimal *d, bool is_fraction)
 {
     const size_t start = at;
-    int digit = -1;
-    while (next_digit(s, &at, &digit)) {
+    bool after_digit = false;
+    while (at < s.n_bytes) {
+        uint32_t cp;
+        const size_t n = text_next(s, at, &cp);
+        const int digit = uni_decimal(cp);
+        if (digit < 0 && !(cp == '_' && after_digit))
+            break;
+        after_digit = digit >= 0;
+        at += n;
         if (digit < 0)
             continue;
         if (d->n == 0 && digit == 0) { /* a leading zero */
@@ -299,7 +290,9 @@ static size_t read_digits(struct bn_str s, size_t at, struct decimal *d, bool is
             d->exponent += !is_fraction;
         }
     }
-    return digit >= 0 ? at - start : 0;
+    if (at > start && !after_digit)
+        return 0; /* it ends with an underscore */
+    return at - start;
 }
 
 /* Adds the exponent after the letter e at `at`. Returns the number of bytes, 0: bad syntax. */
@@ -308,15 +301,22 @@ static size_t read_exponent(struct bn_str s, size_t at, int64_t *exponent)
     const size_t start = at++;
     const bool minus = at < s.n_bytes && s.ptr[at] == '-';
     int64_t e = 0;
-    int digit = -1;
+    bool after_digit = false;
     if (at < s.n_bytes && (s.ptr[at] == '-' || s.ptr[at] == '+'))
         at++;
-    while (next_digit(s, &at, &digit)) {
+    while (at < s.n_bytes) {
+        uint32_t cp;
+        const size_t n = text_next(s, at, &cp);
+        const int digit = uni_decimal(cp);
+        if (digit < 0 && !(cp == '_' && after_digit))
+            break;
+        after_digit = digit >= 0;
+        at += n;
         if (digit >= 0 && e < 100000000) /* with any larger exponent the value is 0 or infinite */
             e = e * 10 + digit;
     }
     *exponent += minus ? -e : e;
-    return digit >= 0 ? at - start : 0;
+    return after_digit ? at - start : 0;
 }
 
 bool number_parse_float(struct bn_str text, double *out)
