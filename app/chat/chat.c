@@ -399,7 +399,10 @@ static bool begin(struct chat *c, enum prompt_mode mode, const struct options *s
         .mode = mode, .n_failed_before = strbuf_n_failed(), .started = clock_seconds()};
     if (c->phase == CHAT_LOADING) {
         c->is_waiting = true;
-        (void)chat_save(c); /* shows the first failure; the next write tries again */
+        /* What a user has typed must not be lost. A script still has its prompt, and if the prompt
+         * is refused later, no file must have been made for it. */
+        if (!c->store->is_script)
+            (void)chat_save(c); /* shows the first failure; the next write tries again */
     } else if (!chat_start_turn(c, settings ? settings : c->options, err)) {
         return false;
     }

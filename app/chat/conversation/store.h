@@ -36,8 +36,9 @@ struct store_file {
     bool is_behind;          /* store_close must write the saved chat: it lacks turns of the journal
                              or of a failed write, or it is a new copy */
     char base[STORE_HASH_BYTES]; /* hash of the saved chat; valid with base_is_known */
-    size_t *serials;             /* (n) exchange.serial of the turns in file and journal together */
-    size_t n, cap, n_skipped;    /* n_skipped: that of transcript_state as last written */
+    uint64_t base_state; /* hash of the conversation in it, without the journal; valid likewise */
+    size_t *serials;     /* (n) exchange.serial of the turns in file and journal together */
+    size_t n, cap, n_skipped; /* n_skipped: that of transcript_state as last written */
     /* Hash of the data that a journal cannot have: the system message, the unknown keys of this
      * message and of the file, and saved_as. */
     uint64_t header_hash;
@@ -140,7 +141,8 @@ bool store_pause(const struct store *s, struct store_file *f, const struct trans
 bool store_resume(struct store_file *f, char holder[FILE_LOCK_HOLDER_BYTES]);
 void store_forget(struct store_file *f); /* release the lock and free `f`, without writing */
 /* If f->is_behind, write the conversation as a whole and remove the journal; otherwise write
- * nothing, so call store_save before. The lock is released and `f` has no file afterwards, also on
+ * nothing, so call store_save before. If the saved chat has this conversation already, only the
+ * journal is removed. The lock is released and `f` has no file afterwards, also on
  * failure; then the journal stays. BN_EIO, BN_ENOMEM. */
 bool store_close(const struct store *s, struct store_file *f, const struct transcript_state *state,
                  struct bn_error *err);

@@ -166,6 +166,15 @@ static uint64_t header_hash_of(const struct store_file *f, const struct transcri
     return hash;
 }
 
+/* The hash for store_file.base_state. */
+static uint64_t state_hash_of(const struct store_file *f, const struct transcript_state *state)
+{
+    uint64_t hash = fnv1a_add(header_hash_of(f, state), state->n_skipped);
+    for (size_t i = 0; i < state->n; i++)
+        hash = fnv1a_add(hash, state->items[i]->serial);
+    return hash;
+}
+
 /* Number of turns at the beginning that the file with its journal and the conversation have in
  * common. */
 static size_t count_shared(const struct store_file *f, const struct transcript_state *state)
@@ -379,6 +388,7 @@ bool store_replace(const struct store *s, struct store_file *f,
         remove_journal(f);
     f->is_journal_damaged = f->is_behind = false;
     f->base_is_known = has_hash; /* a file that cannot be read back (too large) gets no journal */
+    f->base_state = state_hash_of(f, state);
     set_written(f, state);
     return true;
 }
@@ -403,6 +413,7 @@ void store_continue(struct store_file *f, const struct transcript_state *state,
     f->base_is_known = !f->is_behind; /* after a crash the first write replaces the file */
     memcpy(f->base, reading->base, sizeof(f->base));
     memcpy(f->saved_as, reading->saved_as, sizeof(f->saved_as));
+    f->base_state = state_hash_of(f, state);
     set_written(f, state);
     if (reading->journal == JOURNAL_NOT_NEEDED)
         remove_journal(f);
@@ -454,10 +465,24 @@ bool store_save(const struct store *s, struct store_file *f, const struct transc
     return ok;
 }
 
+/* Write what the saved chat lacks. It lacks nothing if all changes were undone or a message was
+ * refused. Then it must stay as it is: with another model, store_replace would write it without the
+ * ids of its answers. */
+static bool write_behind(const struct store *s, struct store_file *f,
+                         const struct transcript_state *state, struct bn_error *err)
+{
+    if (!f->base_is_known || f->base_state != state_hash_of(f, state) || !has_files(f))
+        return store_replace(s, f, state, err);
+    remove_journal(f);
+    f->is_behind = false;
+    set_written(f, state);
+    return true;
+}
+
 bool store_pause(const struct store *s, struct store_file *f, const struct transcript_state *state,
                  struct bn_error *err)
 {
-    const bool ok = !f->path[0] || !f->is_behind || store_replace(s, f, state, err);
+    const bool ok = !f->path[0] || !f->is_behind || write_behind(s, f, state, err);
     close_journal(f);
     file_lock_release(&f->lock);
     return ok;

@@ -4,6 +4,7 @@ test_chat_saving.py CHAT MAKE_MODEL: files that the chat writes are complete or 
 kill. With a scripted generator.
 """
 import fcntl
+import json
 import os
 import re
 import resource
@@ -178,6 +179,50 @@ class Saving(TerminalCase):
             self.assertRegex(terminal.seen, rb'its\s+journal\s+keeps\s+the\s+chat')
             self.assertNotRegex(terminal.seen, rb'continues|last\.json')
         self.assertEqual(self.turns_of('journal.json'), ['a'])
+
+    def chat_of_another_model(self, name):
+        """A saved chat with two turns, whose ids are of another vocabulary. Returns its path."""
+        self.fake('one', 'two')
+        path = self.path(name)
+        self.chat('--session', path, '-i', stdin=b'a\nb\n')
+        with open(path, encoding='utf-8') as file:
+            stored = json.load(file)
+        self.assertEqual([len(m['ids']) for m in stored['messages'][1::2]], [3, 3])
+        stored['vocabulary'] = '0' * 16
+        return self.write(name, json.dumps(stored))
+
+    def test_a_chat_that_is_the_same_at_the_end_keeps_its_ids(self):
+        """Refused messages and undone changes do not change the file, also if the model is another one."""
+        path = self.chat_of_another_model('other.json')
+        before = self.read('other.json')
+        long = b'x' * 500
+        for code, words, stdin in ((4, ('-p', long), b''), (4, ('--lines',), long),
+                                   (4, ('-i',), long + b'\n/history\n' + long), (0, ('-i',), b'/undo\n/redo\n'),
+                                   (0, ('-i',), b'c\n/undo\n'), (0, ('-i',), b'/retry\n/undo\n')):
+            done = self.chat('--session', path, '--ctx', '200', '--keep-going', *words, stdin=stdin)
+            self.assertEqual(done.returncode, code, done.stderr)
+            self.assertEqual(self.read('other.json'), before, (words, stdin))
+            self.assertFalse(os.path.exists(path + '.journal'))
+
+    def test_a_message_refused_after_loading_leaves_the_file(self):
+        path = self.chat_of_another_model('waits.json')
+        before = self.read('waits.json')
+        gate = self.gate()
+        self.fake('three', load_until=gate)
+        terminal = self.open('--session', path, '--ctx', '200')
+        terminal.send('x' * 500 + '\r')
+        self.read_until(terminal, lambda: os.path.exists(path + '.journal'))  # a kill would not lose it
+        self.write('gate', '')
+        terminal.expect(rb'context\s+has\s+only')
+        terminal.send(b'\x03')  # empties the editor, to which the message has returned
+        self.leave(terminal)
+        self.assertEqual(self.read('waits.json'), before)
+        self.assertFalse(os.path.exists(path + '.journal'))
+
+    def test_a_refused_message_makes_no_file(self):
+        for words in (('-p', 'x' * 500), ('--lines',)):
+            self.chat('--session', self.path('none.json'), '--ctx', '200', *words, stdin=b'x' * 500)
+            self.assertFalse(os.path.exists(self.path('none.json')))
 
     def test_a_write_protected_chat_stays(self):
         path = self.path('protected.json')
