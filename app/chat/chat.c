@@ -11,6 +11,7 @@
 
 #include "app/chat/conversation/thought_close.h"
 #include "app/chat/turn_report.h"
+#include "app/common/timing/run_clock.h"
 #include "app/options/chat_options.h"
 #include "engine/base/clock.h"
 #include "engine/base/memory.h"
@@ -99,7 +100,7 @@ void chat_status(const struct chat *c, struct status *out)
     case CHAT_PREFILL:
         out->n_done = turn->prefill.n_done;
         out->n_total = turn->prefill.n_total;
-        out->seconds_left = turn_seconds_left(turn, clock_seconds());
+        out->seconds_left = turn_seconds_left(turn, run_clock_seconds());
         break;
     case CHAT_GENERATING:
         out->n_done = turn->n_tokens;

@@ -62,8 +62,8 @@ void turn_settings(struct turn *turn, const struct options *o);
 
 /* Store a report. Reports may be missing: a later one replaces those that were not read. */
 void turn_prefilled(struct turn *turn, const struct answer_prefill *report);
-/* Estimated seconds until the prompt is evaluated. `now`: clock_seconds. 0: it is evaluated, or the
- * time is unknown: in the first half second an estimate would be too rough. */
+/* Estimated seconds until the prompt is evaluated. `now`: run_clock_seconds. 0: it is evaluated,
+ * or the time is unknown: in the first half second an estimate would be too rough. */
 double turn_seconds_left(const struct turn *turn, double now);
 
 /* Tokens that were in the KV cache before the turn, but were evaluated again: those of earlier

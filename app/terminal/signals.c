@@ -4,6 +4,7 @@
 #include "app/terminal/signals.h"
 
 #include "app/common/file/mapped_file.h"
+#include "app/common/timing/run_clock.h"
 #include "app/terminal/tty.h"
 
 #include <errno.h>
@@ -231,9 +232,28 @@ void signals_stop_self(void)
     sigaddset(&only, SIGTSTP);
     (void)sigaction(SIGTSTP, &standard, &ours); /* cannot fail for a valid signal */
     (void)sigprocmask(SIG_UNBLOCK, &only, &before);
+    run_clock_stop();
     (void)raise(SIGTSTP);
+    run_clock_continue();
     (void)sigprocmask(SIG_SETMASK, &before, NULL);
     (void)sigaction(SIGTSTP, &ours, NULL);
+}
+
+/* tcdrain, which changes nothing. In the background, the kernel sends SIGTTOU, which stops the
+ * process. When SIGCONT continues it, its handler ends the call with EINTR. In the foreground, the
+ * call waits for a slow terminal, and answers go on meanwhile. */
+static int drain_or_stop(void)
+{
+    const bool stops = tty_is_in_background();
+    if (stops)
+        run_clock_stop();
+    const int result = tcdrain(STDIN_FILENO);
+    if (stops) {
+        const int reason = errno;
+        run_clock_continue();
+        errno = reason;
+    }
+    return result;
 }
 
 bool signals_wait_for_foreground(void)
@@ -244,8 +264,6 @@ bool signals_wait_for_foreground(void)
                 raised[i] = 0;
         if (is_ending && tty_is_in_background())
             return false;
-        /* In the background, the kernel sends SIGTTOU, which stops the process. When SIGCONT
-         * continues it, its handler ends the call with EINTR. tcdrain changes nothing. */
-    } while (tcdrain(STDIN_FILENO) != 0 && errno == EINTR);
+    } while (drain_or_stop() != 0 && errno == EINTR);
     return true;
 }

@@ -3,7 +3,7 @@
  */
 #include "app/chat/answer/answer_run.h"
 
-#include "engine/base/clock.h"
+#include "app/common/timing/run_clock.h"
 #include "engine/base/size.h"
 
 #define RATE_MIN_TOKENS 2 /* no rate over fewer tokens */
@@ -18,9 +18,9 @@ struct run {
     const struct answer_sink *sink;
     struct bn_cancel *cancel;
     struct answer_state answer;
-    bool is_refused;                  /* the sink returned false */
-    double started, first, last;      /* clock_seconds: of the job, its first and its last token */
-    struct answer_prefill prefill;    /* the last report; n_total is 0 before the first one */
+    bool is_refused;               /* the sink returned false */
+    double started, first, last;   /* run_clock_seconds: of the job, its first and its last token */
+    struct answer_prefill prefill; /* the last report; n_total is 0 before the first one */
     uint64_t first_bytes, last_bytes; /* generator_bytes_read at the first and last token */
     struct gap_times gaps;            /* from one token to the next */
 };
@@ -106,7 +106,7 @@ static void on_prefill(void *ud, size_t n_done, size_t n_total)
 {
     struct run *run = ud;
     struct answer_prefill *p = &run->prefill;
-    const double now = clock_seconds();
+    const double now = run_clock_seconds();
     size_t n_held;
     (void)generator_ids(run->g, &n_held); /* only the count is needed */
     const size_t n_evaluated = n_held - (run->job->n_prompt - n_total);
@@ -141,7 +141,7 @@ static bool step(struct run *run, struct answer_result *r, int32_t *id, struct b
         return false;
     }
     if (is_first) {
-        run->first = clock_seconds();
+        run->first = run_clock_seconds();
         run->first_bytes = generator_bytes_read(run->g);
         r->prefill_s = run->first - run->started;
         r->n_reused = stats.n_reused;
@@ -189,7 +189,7 @@ static bool add(struct run *run, struct answer_result *r, int32_t id, struct bn_
         return true; /* this token ends the answer */
     if (n_alts > 0)
         generator_alts(run->g, alts);
-    const double now = clock_seconds();
+    const double now = run_clock_seconds();
     if (n_before > 0)
         gap_times_add(&run->gaps, now - run->last);
     run->last = now;
@@ -233,7 +233,7 @@ bool answer_run(struct generator *g, const struct tokenizer *tokenizer,
                       .answer = {.tokenizer = tokenizer,
                                  .max_tokens = job->max_tokens,
                                  .n_ctx = generator_n_ctx(g)},
-                      .started = clock_seconds()};
+                      .started = run_clock_seconds()};
     struct answer_result r = {.n_prompt = job->n_prompt};
     const struct spec_stats before = generator_spec_stats(g);
     const struct detok_config detok = {

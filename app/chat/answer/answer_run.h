@@ -62,7 +62,7 @@ struct answer_token {
     size_t n_alts;                    /* 0, or one more than answer_job.n_alts */
 };
 
-/* The progress of prefill. Times are in clock_seconds. */
+/* The progress of prefill. Times are in run_clock_seconds. */
 struct answer_prefill {
     size_t n_total;      /* tokens of the prompt that must be evaluated */
     double begun;        /* when the evaluation began */

@@ -8,6 +8,7 @@
 
 #include "app/chat/answer/snapshot.h"
 #include "app/common/strbuf.h"
+#include "app/common/timing/run_clock.h"
 #include "app/terminal/signals.h"
 #include "engine/base/clock.h"
 #include "engine/base/memory.h"
@@ -174,7 +175,7 @@ static bool post_token(void *ud, const struct answer_token *token)
         .text = {copy_bytes(token->text.ptr, token->text.n_bytes, 1), token->text.n_bytes},
         .alts = copy_bytes(token->alts, token->n_alts, sizeof(*token->alts)),
         .n_alts = token->n_alts,
-        .time = clock_seconds()};
+        .time = run_clock_seconds()};
     if (!event.text.ptr || !event.alts) {
         worker_event_finish(&event);
         w->lost_token = true;

@@ -51,7 +51,7 @@ struct worker_event {
     struct generator_peaks peaks;
     struct sense_result sense;
     double seconds; /* that the check took */
-    double time;    /* clock_seconds when the token came */
+    double time;    /* run_clock_seconds when the token came */
     struct bn_error err;
 };
 

@@ -5,10 +5,12 @@ In the background, the kernel stops a program that changes the terminal (SIGTTOU
 is continued. Skipped (77) without bash.
 """
 import os
+import re
 import shlex
 import shutil
 import signal
 import sys
+import time
 
 from support.idle import children_of
 from support.program_case import PROGRAM, main
@@ -103,6 +105,30 @@ class Jobs(TerminalCase):
             self.write('gate', '')
             self.run_in(terminal, 'fg; echo status=$?', in_pieces(b'two') + rb'(?s:.*)\[\d+ tok')
             self.says_in(terminal, b'\x04', rb'status=0')
+
+    def test_times_of_an_answer_are_without_its_stops(self):
+        """The limit holds at any speed: the whole time, without a second in which the process was surely stopped."""
+        for in_background in (False, True):
+            gate = self.gate()
+            self.fake('one \x1dtwo', hold=gate)
+            begun = time.monotonic()
+            terminal, start = self.shell_with_chat((), b'go\r')
+            if in_background:
+                self.stop(terminal, b'\x1a', start)
+            else:
+                self.says_in(terminal, b'\x1a', rb'Stopped(?s:.*)' + SHELL)
+            stopped = time.monotonic()
+            time.sleep(1)
+            stopped = time.monotonic() - stopped
+            self.write('gate', '')
+            self.run_in(terminal, 'fg', rb'two(?s:.*)\[\d+ tok')
+            most = time.monotonic() - begun - stopped
+            self.says_in(terminal, b'/stats\r', rb'p99 [\d.]+ ms')
+            [seconds] = re.findall(rb'generation +7 tok in ([\d.]+) s', terminal.seen)
+            [gap] = re.findall(rb'p99 ([\d.]+) ms', terminal.seen)
+            self.assertLess(float(seconds), most + 0.01)
+            self.assertLess(float(gap) / 1000, most * 1.01)
+            self.says_in(terminal, b'\x04', SHELL)
 
     def test_a_chat_that_starts_in_the_background_opens_in_the_foreground(self):
         for words in PAINTERS:
