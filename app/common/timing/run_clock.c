@@ -17,8 +17,12 @@ static _Atomic double state;
 
 double run_clock_seconds(void)
 {
-    const double s = state;
-    return s < 0 ? -s : clock_seconds() - s;
+    for (;;) {
+        const double s = state;
+        const double time = s < 0 ? -s : clock_seconds() - s;
+        if (s == state) /* else the process may have been stopped between the two lines above */
+            return time;
+    }
 }
 
 void run_clock_stop(void)
