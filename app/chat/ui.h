@@ -99,8 +99,8 @@ struct ui_ops {
     void (*resize)(struct ui *ui);    /* the terminal has a new size */
     void (*interrupt)(struct ui *ui); /* Ctrl-C of a user while no turn runs or waits */
     /* Empty the queue. A single line returns to the line editor if nothing is typed there, unless
-     * the question of the turn returns there (before the first token). Otherwise a notice shows
-     * the lines, and the input history has them. */
+     * the question of the turn returns there (before the first token). Otherwise the input
+     * history has the lines, and a notice shows them: while a turn runs or waits, at its end. */
     void (*unqueue_all)(struct ui *ui);
     /* Restore the terminal for Ctrl-Z or an external editor, and set it up again afterwards. */
     void (*suspend)(struct ui *ui);

@@ -37,6 +37,7 @@ struct ui_terminal {
     struct bn_error history_error; /* the history file cannot be written; code 0: no such error, or
                                       it was shown */
     struct entry_queue queue;      /* lines entered during an answer */
+    struct entry_queue unsent;     /* those that a stop took out of it; turn_end shows them */
     /* The running answer up to here is on the ordinary screen. The inline painter sets this field
      * when it closes during an answer; while that painter is open, the field is out of date. */
     struct answer_position printed;
@@ -63,7 +64,8 @@ int ui_terminal_fullness(const struct ui *ui);
 /* Format the status row, as status_format in status.h. */
 void ui_terminal_status(const struct ui *ui, size_t width, char *out, size_t out_bytes);
 /* After an answer, call `show` with the reason for its end, the table of /probs, and the
- * statistics, as far as they exist and the options allow. */
+ * statistics, as far as they exist and the options allow, and with the lines that were not sent
+ * because the user stopped the answer. */
 void ui_terminal_show_end(struct ui *ui, const struct turn *turn, ui_show_fn show);
 /* For a painter without a status row between two turns: after an answer, call `show` with a warning
  * if the context has become 80 or 95 % full. Call ui_terminal_note_fullness before each answer:

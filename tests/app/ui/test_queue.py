@@ -151,8 +151,8 @@ class Queue(QueueCase):
                 terminal = self.waiting(words, 'again', 'and again')
                 terminal.send(b'one\r\x1b[200~' + b'paste\r' * 20 + b'\x1b[201~\rtwo\r' + typed)
                 terminal.settle()
-                self.says_in(terminal, b'\x03', rb'(?s)not sent: one.*not sent: \[pasted 1.*not sent: two'
-                                                rb'.*Up recalls them, the last one first.*stopped')
+                self.says_in(terminal, b'\x03', rb'(?s)stopped.*not sent: one.*not sent: \[pasted 1.*not sent: two'
+                                                rb'.*Up recalls them, the last one first')
                 terminal.settle()
                 self.assertEqual(self.messages(), ['go'])
                 self.says_in(terminal, b'!\r' if typed else b'\x1b[A\r', rb'\[\d+ tok')
@@ -160,6 +160,50 @@ class Queue(QueueCase):
                 self.says_in(terminal, b'\x1b[A' * (4 if typed else 3) + b'\r', rb'\[\d+ tok')
                 self.assertEqual(self.sent(terminal, 3)[2], 'one')
                 self.leave(terminal)
+
+    def test_lines_that_are_not_sent_are_shown_after_the_stopped_answer(self):
+        """The painters hold the end of the answer back, because its word may go on."""
+        for term, words in KINDS:
+            for key in (b'\x1b', b'\x03'):
+                self.env['TERM'] = term
+                self.fake('begun unfin\x1d', hold=self.gate(), waiting=self.gate('waiting'))
+                terminal = self.ready(*words)
+                self.says_in(terminal, b'go\r', b'begun')
+                self.read_until(terminal, lambda: os.path.exists(self.path('waiting')))
+                os.unlink(self.path('waiting'))
+                terminal.send(b'one\rtwo\r')
+                terminal.settle()
+                start = len(terminal.seen)
+                self.says_in(terminal, key, rb'(?s)stopped.*not sent: one.*not sent: two.*Up recalls them')
+                self.assertNotIn(b'not sent', terminal.seen[start:terminal.seen.index(b'stopped', start)])
+                terminal.settle()
+                self.assertEqual(self.messages('assistant'), ['begun unfin'])
+                self.leave(terminal)
+
+    def test_lines_of_a_second_stop_are_shown_with_those_of_the_first(self):
+        """The answer ends by itself after the stops."""
+        for words in PAINTERS:
+            self.fake('begun unfin\x1d', 'again', hold=self.gate(), waiting=self.gate('waiting'), stuck=1)
+            terminal = self.ready(*words)
+            self.says_in(terminal, b'go\r', b'begun')
+            self.read_until(terminal, lambda: os.path.exists(self.path('waiting')))
+            os.unlink(self.path('waiting'))
+            terminal.send(b'one\rtwo\r')
+            terminal.settle()
+            for keys in (b'\x1b', b'three\rfour\r', b'\x1b'):  # a second Ctrl-C could end the program
+                terminal.send(keys)
+                terminal.settle()
+            self.assertNotIn(b'not sent', terminal.seen)
+            terminal.send(b'\x1b[A')  # the input history has them at once
+            terminal.settle()
+            self.write('gate', '')
+            terminal.expect(rb'(?s)unfin.*\d tok' + b''.join(b'.*not sent: ' + line for line in
+                                                      (b'one', b'two', b'three', b'four')) + b'.*newest lines')
+            terminal.settle()
+            self.assertEqual(self.messages(), ['go'])
+            self.says_in(terminal, b'\r', rb'\[\d+ tok')
+            self.assertEqual(self.sent(terminal, 2)[1], 'four')
+            self.leave(terminal)
 
     def test_a_stop_does_not_change_the_text_that_is_typed(self):
         self.use_copying_editor()
@@ -240,9 +284,8 @@ class Queue(QueueCase):
                 terminal.expect(rb'Esc stops \|')
                 terminal.send(typed)
                 terminal.settle()
-                self.says_in(terminal, b'\x03', b'stopped')
+                self.says_in(terminal, b'\x03', b'(?s)stopped.*not sent: ' + recalled.encode())
                 terminal.settle()
-                self.assertIn(b'not sent: ' + recalled.encode(), terminal.seen)
                 self.has_recalled(terminal, edited, ups, recalled)
 
     def test_a_message_that_cannot_be_sent_returns_alone(self):
