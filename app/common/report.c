@@ -83,20 +83,44 @@ enum exit_code report_code(enum report_stage stage, const struct bn_error *err)
     }
 }
 
-void report_text(FILE *out, struct bn_str text, enum term_lines lines)
+/* Output that is written in one piece, because stderr has no buffer of its own. A piece of at most
+ * PIPE_BUF bytes is not mixed with the output of other processes in a pipe. */
+struct block {
+    FILE *out;
+    size_t n_bytes;
+    char bytes[REPORT_BLOCK_BYTES];
+};
+
+static void block_write(struct block *b)
+{
+    fwrite(b->bytes, 1, b->n_bytes, b->out);
+    b->n_bytes = 0;
+}
+
+/* n_bytes <= REPORT_BLOCK_BYTES */
+static void block_add(struct block *b, const char *bytes, size_t n_bytes)
+{
+    if (n_bytes > sizeof(b->bytes) - b->n_bytes)
+        block_write(b);
+    memcpy(b->bytes + b->n_bytes, bytes, n_bytes);
+    b->n_bytes += n_bytes;
+}
+
+static void add_text(struct block *b, struct bn_str text, enum term_lines lines)
 {
     struct term_char c;
-    char block[512]; /* fewer writes, because stderr has no buffer of its own */
-    size_t n = 0;
+    char bytes[4];
     for (size_t at = 0; term_text_next(text, &at, &c);) {
         const bool is_blank = lines == TERM_ONE_LINE && (c.code == '\n' || c.code == '\t');
-        n += utf8_encode(is_blank ? ' ' : c.code, block + n);
-        if (n > sizeof(block) - 4) { /* no room for the longest character */
-            fwrite(block, 1, n, out);
-            n = 0;
-        }
+        block_add(b, bytes, utf8_encode(is_blank ? ' ' : c.code, bytes));
     }
-    fwrite(block, 1, n, out);
+}
+
+void report_text(FILE *out, struct bn_str text, enum term_lines lines)
+{
+    struct block b = {.out = out};
+    add_text(&b, text, lines);
+    block_write(&b);
 }
 
 void report_size(uint64_t n_bytes, char out[REPORT_SIZE_BYTES])
@@ -138,17 +162,17 @@ static size_t row_bytes(struct bn_str text, enum term_lines lines, size_t n_colu
     return text.n_bytes;
 }
 
-void report_words(FILE *out, struct bn_str text, enum term_lines lines, size_t column)
+static void add_words(struct block *b, struct bn_str text, enum term_lines lines, size_t column)
 {
-    const size_t n_columns = row_columns(out);
+    const size_t n_columns = row_columns(b->out);
     if (n_columns == SIZE_MAX) {
-        report_text(out, text, lines);
+        add_text(b, text, lines);
         return;
     }
     while (text.n_bytes > 0) {
         const size_t room = n_columns > column ? n_columns - column : 0;
         size_t n = row_bytes(text, lines, room);
-        report_text(out, (struct bn_str){text.ptr, n}, lines);
+        add_text(b, (struct bn_str){text.ptr, n}, lines);
         if (n == text.n_bytes)
             return;
         if (text.ptr[n] == '\n')
@@ -157,18 +181,40 @@ void report_words(FILE *out, struct bn_str text, enum term_lines lines, size_t c
             while (text.ptr[n] == ' ' || text.ptr[n] == '\t')
                 n++;
         text = (struct bn_str){text.ptr + n, text.n_bytes - n};
-        fputc('\n', out);
+        block_add(b, "\n", 1);
         column = 0;
     }
 }
 
+void report_words(FILE *out, struct bn_str text, enum term_lines lines, size_t column)
+{
+    struct block b = {.out = out};
+    add_words(&b, text, lines, column);
+    block_write(&b);
+}
+
+void report_notice(const char *label, struct bn_str text, enum term_lines lines,
+                   enum report_wrap wrap)
+{
+    struct block b = {.out = stderr};
+    report_progress_erase();
+    const size_t n_label = size_min(strlen(label), REPORT_LABEL_BYTES);
+    block_add(&b, label, n_label);
+    if (wrap == REPORT_WRAP)
+        add_words(&b, text, lines, n_label);
+    else
+        add_text(&b, text, lines);
+    block_add(&b, "\n", 1);
+    block_write(&b);
+}
+
 static void print_line(const char *program, const char *prefix, const char *text)
 {
+    char label[REPORT_LABEL_BYTES + 1];
+    (void)snprintf(label, sizeof(label), "%s: %s", program, prefix);
     report_progress_erase();
     fflush(stdout); /* so that earlier output appears before the error */
-    const int column = fprintf(stderr, "%s: %s", program, prefix);
-    report_words(stderr, bn_str_of(text), TERM_ONE_LINE, column > 0 ? (size_t)column : 0);
-    fputc('\n', stderr);
+    report_notice(label, bn_str_of(text), TERM_ONE_LINE, REPORT_WRAP);
 }
 
 static void print_format(const char *program, const char *fmt, va_list args)

@@ -88,20 +88,19 @@ static void pipe_close(struct ui *ui, enum ui_close how)
 
 static void pipe_notice(struct ui *ui, enum ui_tone tone, struct bn_str text)
 {
+    static const char *const labels[] = {
+        [TONE_PLAIN] = "",           [TONE_TABLE] = "",
+        [TONE_EXACT] = "",           [TONE_USER] = "",
+        [TONE_NOTE] = PROGRAM ": ",  [TONE_WARNING] = PROGRAM ": warning: ",
+        [TONE_ERROR] = PROGRAM ": ",
+    };
     struct pipe_ui *p = self(ui);
     if (ui_is_hidden(ui, tone))
         return;
     report_progress_erase();
     leave_prompt(p);
-    const bool is_result =
-        tone == TONE_PLAIN || tone == TONE_TABLE || tone == TONE_EXACT || tone == TONE_USER;
-    const int column = fprintf(stderr, "%s%s", is_result ? "" : PROGRAM ": ",
-                               tone == TONE_WARNING ? "warning: " : "");
-    if (tone == TONE_EXACT || ui_terminal_wrap(ui) == FLOW_NO_WRAP)
-        report_text(stderr, text, TERM_KEEP_LINES);
-    else
-        report_words(stderr, text, TERM_KEEP_LINES, column > 0 ? (size_t)column : 0);
-    fputc('\n', stderr);
+    const bool wraps = tone != TONE_EXACT && ui_terminal_wrap(ui) == FLOW_WRAP;
+    report_notice(labels[tone], text, TERM_KEEP_LINES, wraps ? REPORT_WRAP : REPORT_NO_WRAP);
 }
 
 static int pipe_tick(struct ui *ui)

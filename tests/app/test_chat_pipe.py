@@ -8,6 +8,7 @@ import json
 import os
 import re
 import signal
+import socket
 import struct
 import subprocess
 import termios
@@ -22,6 +23,33 @@ FIELDS = {'model', 'text', 'thought', 'finish', 'seed', 'settings', 'prompt_toke
           'evaluated_tokens', 'completion_tokens', 'prefill_tokens_per_s', 'decode_tokens_per_s',
           'first_token_s', 'token_gap_p50_s', 'token_gap_p95_s', 'token_gap_p99_s', 'dropped_turns',
           'reevaluated_tokens', 'saved_states', 'saved_state_bytes'}
+
+
+class Messages(ChatCase):
+    def written(self, *words, stdin=b''):
+        """Run the program. Returns what it wrote to standard error, as a list with the bytes of each write."""
+        ours, its = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)  # keeps the writes apart
+        with ours:
+            with its:
+                subprocess.run([PROGRAM, self.model, *words], input=stdin, stdout=subprocess.DEVNULL, stderr=its,
+                               env=self.env, timeout=60, check=False)
+            return list(iter(lambda: ours.recv(65536).decode(), ''))
+
+    def test_each_line_on_standard_error_is_one_write(self):
+        """Else the lines of programs that run at the same time are mixed."""
+        self.fake('ok', n_ctx=200)
+        for words, stdin, patterns in (
+                (('--temprature', '1'), b'', (r'bitnet-chat\S*: .*unknown.*',)),
+                (('--file', self.path('missing'), 'x'), b'', (r'bitnet-chat\S*: .*missing.*',)),
+                (('--no-check', '--stats', 'x'), b'', (r'\[\d+ tok.*',)),
+                (('--no-check', '--lines', '--stats', '--keep-going'), b'x\n' + 300 * b'y' + b'\nz\n',
+                 (r'bitnet-chat\S*: line 2: .*', r'\[\d+ tok.*')),
+                (('-i', '--no-check'), b'/set temp 0\nx\n/nope\n',
+                 (r'temp = 0', r'bitnet-chat: unknown command /nope.*'))):
+            lines = self.written(*words, stdin=stdin)
+            self.assertEqual([line for line in lines if not re.fullmatch(r'[^\n]+\n', line)], [], words)
+            for pattern in patterns:
+                self.assertRegex(''.join(lines), f'(?m)^{pattern}$')
 
 
 class Prompts(ChatCase):

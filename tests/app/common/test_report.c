@@ -8,6 +8,7 @@
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -43,6 +44,43 @@ static void any_bytes_become_one_safe_line(void **state)
     report_safe(f, (struct bn_str){bytes, sizeof(bytes) - 1});
     fclose(f);
     assert_string_equal(out, expected);
+}
+
+/* A socket of this type keeps the writes apart: each recv returns the bytes of one write. */
+static void each_line_is_one_write(void **state)
+{
+    static const struct bn_error err = {.code = BN_EIO, .text = "cannot open 'a\nb\xff'"};
+    char sentence[701], seen[REPORT_BLOCK_BYTES];
+    struct bn_notes notes = {0};
+    int ends[2];
+    (void)state;
+    memset(sentence, 0xff, sizeof(sentence) - 1); /* each byte becomes one of three bytes */
+    sentence[sizeof(sentence) - 1] = 0;
+    bn_notes_add(&notes, BN_NOTE_WARNING, "a", "first");
+    bn_notes_add(&notes, BN_NOTE_WARNING, "b", "second");
+    assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET, 0, ends), 0);
+    const int saved = dup(STDERR_FILENO);
+    assert_int_equal(dup2(ends[1], STDERR_FILENO), STDERR_FILENO);
+    report_line("prog", "%s", sentence);
+    (void)report_error("prog", STAGE_RUN, &err);
+    report_warnings("prog", &notes);
+    report_notice("label: ", bn_str_of("one\ntwo"), TERM_KEEP_LINES, REPORT_WRAP);
+    report_notice("", bn_str_of("three"), TERM_KEEP_LINES, REPORT_NO_WRAP);
+    assert_int_equal(dup2(saved, STDERR_FILENO), STDERR_FILENO);
+    close(saved);
+    close(ends[1]);
+    assert_int_equal(recv(ends[0], seen, sizeof(seen), 0), strlen("prog: ") + 3 * 699 + 1);
+    static const char *const expected[] = {"prog: cannot open 'a b\xef\xbf\xbd'\n",
+                                           "prog: warning: first\n", "prog: warning: second\n",
+                                           "label: one\ntwo\n", "three\n"};
+    for (size_t i = 0; i < sizeof(expected) / sizeof(expected[0]); i++) {
+        const ssize_t n = recv(ends[0], seen, sizeof(seen) - 1, 0);
+        assert_true(n >= 0);
+        seen[n] = 0;
+        assert_string_equal(seen, expected[i]);
+    }
+    assert_int_equal(recv(ends[0], seen, sizeof(seen), 0), 0); /* the end */
+    close(ends[0]);
 }
 
 /* Texts for the log may contain names from a model file. */
@@ -104,6 +142,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(exit_codes_depend_on_the_error_and_the_stage),
         cmocka_unit_test(any_bytes_become_one_safe_line),
+        cmocka_unit_test(each_line_is_one_write),
         cmocka_unit_test(a_text_with_newlines_is_one_line_of_the_log),
         cmocka_unit_test(sizes_have_the_unit_that_fits),
         cmocka_unit_test(the_version_is_three_numbers),
