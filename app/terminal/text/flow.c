@@ -82,6 +82,7 @@ void flow_begin_row(struct flow *f)
     f->column = 0;
     f->row.n = f->n_indent = 0;
     f->n_width_varies = 0;
+    f->row_look = TEXT_PLAIN;
 }
 
 static enum text_look shown_look(const struct flow *f, enum text_look look)
@@ -89,11 +90,14 @@ static enum text_look shown_look(const struct flow *f, enum text_look look)
     return f->kind == FLOW_THOUGHT ? TEXT_DIM : look;
 }
 
-/* A blank does not change the look, because colours, bold and dim are not visible on it. */
+/* A blank has the look of the text before it in its row: colours, bold and dim are not visible on
+ * it, and a change would take more bytes. It is set again after flow_reset_look, so that the look
+ * of each column does not depend on when the caller has written other text. */
 static void write_cell(struct flow *f, const struct flow_cell *cell, struct strbuf *out)
 {
     if (cell->code != ' ')
-        set_look(f, shown_look(f, cell->look), out);
+        f->row_look = shown_look(f, cell->look);
+    set_look(f, f->row_look, out);
     term_text_put(out, cell->code);
 }
 
@@ -371,6 +375,7 @@ void flow_rewrite_row(struct flow *f, size_t columns, struct strbuf *out)
 
 void flow_write_row(struct flow *f, struct strbuf *out)
 {
+    f->row_look = TEXT_PLAIN;
     for (size_t i = 0; i < f->row.n; i++)
         write_cell(f, &f->row.items[i], out);
 }

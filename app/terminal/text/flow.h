@@ -57,7 +57,8 @@ struct flow {
     /* Grows when the terminal itself begins a new row; also for a character that is wider than a
      * row, and for text that flow_skip leaves out. */
     size_t n_wrapped;
-    enum text_look look; /* the look that the terminal is set to */
+    enum text_look look;     /* the look that the terminal is set to */
+    enum text_look row_look; /* of the last character of `row` that is no blank */
     struct markdown markdown;
     /* flow_skip or flow_pause came within a line: leave out blanks, and then a newline */
     bool is_skipping;

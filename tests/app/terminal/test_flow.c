@@ -324,6 +324,62 @@ static void looks_are_set_once_and_ended(void **state)
     expect_painted("**a word or two** b", FLOW_ANSWER, "<b>**a word or\ntwo** <>b");
 }
 
+/* Append the characters of `out` as they are seen, each after the look that it has if this is
+ * another one than before. The look of a newline is not seen. */
+static void add_seen(const char *out, struct strbuf *seen)
+{
+    char now[8] = "<>", shown[8] = "<>";
+    for (const char *at = out; *at; at++) {
+        if (*at == '<') {
+            const size_t n = strcspn(at, ">") + 1;
+            assert_true(n < sizeof(now));
+            memcpy(now, at, n);
+            now[n] = 0;
+            at += n - 1;
+            continue;
+        }
+        if (*at != '\n' && strcmp(now, shown) != 0) {
+            strbuf_add_text(seen, now);
+            memcpy(shown, now, sizeof(shown));
+        }
+        strbuf_add_char(seen, *at);
+    }
+}
+
+/* The status row resets the look when it is painted, which may be after any token. So the blanks,
+ * too, must have a look that does not depend on it. */
+static void looks_do_not_depend_on_the_pieces(void **state)
+{
+    static const char text[] = "# a b  c\n- **one** `two`  three\n1. `four` **five six** and more\n"
+                               "**bold**\n  in **a b**\n```c\n  int   x;\n```\n> `q`  *r* s";
+    (void)state;
+    for (size_t columns = 3; columns <= 40; columns++) {
+        for (int kind = FLOW_ANSWER; kind <= FLOW_THOUGHT; kind++) {
+            struct strbuf whole = {0};
+            for (size_t piece = sizeof(text) - 1; piece > 0; piece = piece > 7 ? 7 : piece - 1) {
+                struct flow f = {0};
+                struct strbuf out = {0}, seen = {0};
+                flow_init(&f, columns, FLOW_WRAP, (enum flow_kind)kind, &marks);
+                for (const char *at = text; *at;) {
+                    const size_t n = strnlen(at, piece);
+                    flow_add(&f, (struct bn_str){at, n}, &out);
+                    flow_reset_look(&f, &out);
+                    at += n;
+                }
+                flow_flush(&f, &out);
+                add_seen(strbuf_text(&out), &seen);
+                if (whole.n_bytes == 0)
+                    strbuf_add_str(&whole, strbuf_str(&seen));
+                assert_string_equal(strbuf_text(&seen), strbuf_text(&whole));
+                flow_finish(&f);
+                strbuf_finish(&out);
+                strbuf_finish(&seen);
+            }
+            strbuf_finish(&whole);
+        }
+    }
+}
+
 /* Cut the text at every byte: the second painter prints exactly what the first has not printed. A
  * line that the first painter has begun continues behind an indentation. */
 static void a_second_painter_prints_the_rest(void **state)
@@ -380,6 +436,7 @@ int main(void)
         cmocka_unit_test(shows_no_control_and_no_broken_byte),
         cmocka_unit_test(a_narrower_terminal_gets_the_last_row_again),
         cmocka_unit_test(looks_are_set_once_and_ended),
+        cmocka_unit_test(looks_do_not_depend_on_the_pieces),
         cmocka_unit_test(a_second_painter_prints_the_rest),
     };
     (void)setlocale(LC_CTYPE, "C.UTF-8"); /* for character widths */
