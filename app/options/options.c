@@ -241,20 +241,27 @@ static bool fail_no_value(const struct option *row, const char *label, struct bn
     return bn_fail(err, BN_EARG, "%s needs a value: %s", label, expected);
 }
 
+/* The option of --NAME, or of --no-NAME; then *flag is "off", otherwise "on". NULL: no such
+ * option. */
+static struct entry *find_long(const struct options *o, const char *name, size_t n_bytes,
+                               const char **flag)
+{
+    struct entry *e = find(o, name, n_bytes);
+    *flag = e ? "on" : "off";
+    if (!e)
+        e = find_negated(o, name, n_bytes);
+    return e && option_on_command_line(e->row) ? e : NULL;
+}
+
 /* "--name", "--name=value", "--no-name". *used_next is set if `next` is the value. */
 static bool parse_long(struct options *o, const char *arg, const char *next, bool *used_next,
                        struct bn_error *err)
 {
-    const char *name = arg + 2;
+    const char *name = arg + 2, *flag;
     const size_t n = strcspn(name, "=");
     const char *value = name[n] == '=' ? name + n + 1 : NULL;
-    struct entry *e = find(o, name, n);
-    const char *flag = "on";
-    if (!e) {
-        e = find_negated(o, name, n);
-        flag = "off";
-    }
-    if (!e || !option_on_command_line(e->row))
+    struct entry *e = find_long(o, name, n, &flag);
+    if (!e)
         return fail_unknown(o, name, n, err);
     char label[48];
     (void)snprintf(label, sizeof(label), "--%.*s", (int)n,
@@ -281,10 +288,16 @@ static struct entry *find_letter(const struct options *o, char letter)
     return NULL;
 }
 
-/* "-q", "-qv", "-n32", "-n 32". *used_next is set if `next` is the value. */
+/* "-q", "-qv", "-n32", "-n 32". *used_next is set if `next` is the value. The name of a long option
+ * is refused: without this, "-seed" would be -s with the value "eed". */
 static bool parse_short(struct options *o, const char *arg, const char *next, bool *used_next,
                         struct bn_error *err)
 {
+    const char *const name = arg + 1, *flag; /* `flag` is not needed */
+    const size_t n = strcspn(name, "=");
+    if (n > 1 && find_long(o, name, n, &flag))
+        return bn_fail(err, BN_EARG, "unknown option -%.*s (did you mean --%.*s?)", (int)n, name,
+                       (int)n, name);
     for (const char *at = arg + 1; *at; at++) {
         struct entry *e = find_letter(o, *at);
         const char label[] = {'-', *at, '\0'};

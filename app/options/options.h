@@ -105,8 +105,9 @@ bool options_open(const struct option_table *const *tables, size_t n_tables, str
 void options_close(struct options *o); /* NULL is fine */
 
 /* Parse argv[1] .. argv[argc - 1]: options and other words in any order. "--" ends the options, "-"
- * is a word. options_words returns the other words, which point into argv; NULL if there are none.
- * Parsing stops at the first error; the options before it stay set. */
+ * is a word. If there is an option --seed, "-seed" is an error. options_words returns the other
+ * words, which point into argv; NULL if there are none. Parsing stops at the first error; the
+ * options before it stay set. */
 bool options_parse(struct options *o, int argc, char **argv, struct bn_error *err);
 const char *const *options_words(const struct options *o, size_t *n_words);
 

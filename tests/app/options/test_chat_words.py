@@ -48,6 +48,16 @@ class Words(ChatCase):
                                                    "prompt; -m names a model\n")
             self.assertEqual(self.run_words('-q', *words).stderr, done.stderr)  # another model answers
 
+    def test_a_long_name_with_one_dash_is_refused(self):
+        """Otherwise -seed would be -s with the text "eed"."""
+        for words in (('-seed', '5', 'hi'), ('-session', 'trip', 'hi'), ('-prompt', 'hi'), ('-no-stream', '-p', 'hi'),
+                      ('-q', '-version'), ('-temp=0', '-p', 'hi'), ('-help',)):
+            name = next(word for word in words if len(word) > 2).partition('=')[0]
+            self.assertEqual(self.refuses(2, *words), f'bitnet-chat: unknown option {name} (did you mean -{name}?)\n')
+        self.fake('ok')
+        for words in (('-s', 'seed', '-phi'), ('-sSeed', '-n5', '-p', 'hi'), ('-p', '-seed'), ('--', '-seed')):
+            self.assertEqual(self.says(*words), b'ok\n', words)
+
     def test_a_session_name_has_no_slash(self):
         self.fake('ok')
         os.makedirs(self.path('a'), exist_ok=True)

@@ -1,7 +1,7 @@
 /*
  * Compares the manual pages with the option tables: each option has exactly one line in the page,
- * with the spelling and value of --help, and the page has no other options. The argument is the
- * folder of the pages.
+ * with the spelling and value of --help, and the page has no other options. Also checks that no
+ * long name is a bundle of letters. The argument is the folder of the pages.
  */
 #include "app/bench/bench.h"
 #include "app/commands/commands.h"
@@ -80,6 +80,44 @@ static void page_and_table_agree(void **state)
     options_close(o);
 }
 
+/* The kind of the option with this letter, in *kind. False: no such option. */
+static bool find_letter(const struct options *o, char letter, enum option_kind *kind)
+{
+    for (size_t i = 0; i < options_count(o); i++)
+        if (options_row(o, i)->letter == letter) {
+            *kind = options_row(o, i)->kind;
+            return true;
+        }
+    return false;
+}
+
+/* Whether "-NAME" would be flags as letters, or such flags and then a letter whose value is the
+ * next word: "-qi", "-qn". */
+static bool is_bundle(const struct options *o, const char *name)
+{
+    enum option_kind kind = OPTION_FLAG;
+    for (; *name && kind == OPTION_FLAG; name++)
+        if (!find_letter(o, *name, &kind))
+            return false;
+    return !*name;
+}
+
+/* A word with one dash and a long name is refused, so it must not be a bundle of letters. */
+static void no_long_name_is_a_bundle_of_letters(void **state)
+{
+    const struct page *page = *state;
+    struct options *o;
+    struct bn_error err;
+    assert_true(options_open(page->tables, page->n_tables, &o, &err));
+    for (size_t i = 0; i < options_count(o); i++) {
+        const char *name = options_row(o, i)->name;
+        if (is_bundle(o, name))
+            fail_msg("-%s is a bundle of letters and the option --%s of %s", name, name,
+                     page->name);
+    }
+    options_close(o);
+}
+
 static void page_has_every_verb(void **state)
 {
     const struct page *page = *state;
@@ -144,6 +182,9 @@ int main(int argc, char **argv)
     struct page chat = {argv[1], "bitnet-chat", chat_tables, n_chat_tables};
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_prestate(page_and_table_agree, &chat),
+        cmocka_unit_test_prestate(no_long_name_is_a_bundle_of_letters, &chat),
+        cmocka_unit_test_prestate(no_long_name_is_a_bundle_of_letters, &inspect),
+        cmocka_unit_test_prestate(no_long_name_is_a_bundle_of_letters, &bench),
         cmocka_unit_test_prestate(page_has_every_command, &chat),
         cmocka_unit_test_prestate(page_has_every_alias, &chat),
         cmocka_unit_test_prestate(page_and_table_agree, &inspect),

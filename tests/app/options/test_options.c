@@ -293,6 +293,24 @@ static void errors_name_option_value_and_choice(void **state)
     refuses(f, "--colour red", "unknown option --colour (--help lists them)");
 }
 
+static void a_long_name_needs_two_dashes(void **state)
+{
+    struct fixture *f = *state;
+    refuses(f, "-quiet", "unknown option -quiet (did you mean --quiet?)");
+    assert_false(options_flag(f->o, "quiet")); /* no letter was read */
+    refuses(f, "-depths 5", "unknown option -depths (did you mean --depths?)");
+    refuses(f, "-depths=5", "unknown option -depths (did you mean --depths?)");
+    refuses(f, "-max_tokens 5", "unknown option -max_tokens (did you mean --max_tokens?)");
+    refuses(f, "-no-wrap", "unknown option -no-wrap (did you mean --no-wrap?)");
+    refuses(f, "-temp 1", "unknown option -temp (did you mean --temp?)");
+    refuses(f, "-temo 1", "unknown option -t in '-temo' (--help lists them)");
+    refuses(f, "-colour red", "unknown option -c in '-colour' (--help lists them)"); /* only /set */
+    assert_false(parse(f, "-d epths")); /* two words: a value */
+    assert_non_null(strstr(f->err.text, "-d 'epths': expected whole numbers"));
+    assert_true(parse(f, "--stop -quiet -- -quiet")); /* a value, and a word */
+    assert_false(options_flag(f->o, "quiet"));
+}
+
 static void no_prefix_turns_a_default_flag_off(void **state)
 {
     struct fixture *f = *state;
@@ -477,6 +495,7 @@ int main(void)
         TEST(one_bad_number_refuses_the_list),
         TEST(errors_name_option_value_and_choice),
         TEST(an_error_names_both_ends_of_a_large_range),
+        TEST(a_long_name_needs_two_dashes),
         TEST(no_prefix_turns_a_default_flag_off),
         TEST(no_prefix_of_a_setting_is_its_opposite),
         TEST(a_near_name_has_the_spelling_of_its_place),
