@@ -59,8 +59,7 @@ static size_t stem_bytes(const char *word)
 {
     const char *dot = strrchr(word, '.');
     struct near_name ending = {.typed = bn_str_of(dot ? dot : "")};
-    near_name_add(&ending, ENDING);
-    return ending.best ? (size_t)(dot - word) : strlen(word);
+    return near_name_add(&ending, ENDING) ? (size_t)(dot - word) : strlen(word);
 }
 
 /* Warn if the name of a model file of the working directory is similar to the word. Without digits
@@ -75,8 +74,7 @@ static void warn_of_similar_model(const char *word)
             continue;
         const int n_bytes = (int)(strlen(file->d_name) - strlen(ENDING));
         (void)snprintf(stem, sizeof(stem), "%.*s", n_bytes, file->d_name); /* fits */
-        near_name_add(&model, stem);
-        if (model.best == stem)
+        if (near_name_add(&model, stem))
             model.best = strcpy(found, stem);
     }
     if (folder)

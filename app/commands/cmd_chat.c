@@ -110,7 +110,7 @@ static bool has_no_effect_on_answer(const struct option *row)
 static bool override_one(const struct command_host *host, struct options *o, const char *name,
                          const char *value, struct bn_error *err)
 {
-    const struct option *row = options_find(o, command_setting(name));
+    const struct option *row = options_find(o, option_translate_name(name));
     if (!row || !(row->places & OPTION_BY_SET)) {
         char near[OPTION_NEAR_BYTES];
         return options_near(o, bn_str_of(name), OPTION_BY_SET, near)
@@ -121,7 +121,7 @@ static bool override_one(const struct command_host *host, struct options *o, con
     }
     if (has_no_effect_on_answer(row))
         return bn_fail(err, BN_EARG, "%s cannot be set for one answer; use /set", row->name);
-    return command_assign(host, o, command_setting(name), value, err);
+    return command_assign(host, o, option_translate_name(name), value, err);
 }
 
 /* The length of the first word, NAME=VALUE. In double quotes, VALUE may have blanks. */

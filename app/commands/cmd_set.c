@@ -208,7 +208,7 @@ bool cmd_set(struct command_host *host, struct bn_str args)
     if (*value)
         *value++ = 0;
     value += strspn(value, " \t=");
-    const char *name = command_setting(line.ptr);
+    const char *name = option_translate_name(line.ptr);
     const struct option *row = options_find(host->options, name);
     bool ok = row != NULL;
     if (!row)

@@ -61,7 +61,7 @@ static void add_values(const struct options *o, struct bn_str name, const char *
 {
     struct strbuf typed = {0};
     strbuf_add_str(&typed, name);
-    const struct option *row = options_find(o, command_setting(strbuf_text(&typed)));
+    const struct option *row = options_find(o, option_translate_name(strbuf_text(&typed)));
     if (row && (row->places & OPTION_BY_SET)) {
         if (row->kind == OPTION_FLAG)
             add_words("on|off", before, word, out);

@@ -7,19 +7,8 @@
 #include "app/common/input_text.h"
 #include "engine/base/size.h"
 
-#include <stdio.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
-
-/* Names of the same settings in other programs. */
-static const struct {
-    const char *alias, *name;
-} other_names[] = {
-    {"temperature", "temp"}, {"num-predict", "max-tokens"},
-    {"num-ctx", "ctx"},      {"repetition-penalty", "repeat-penalty"},
-    {"colour", "color"},     {"typical-p", "typical"},
-};
 
 void command_save_chat(struct command_host *host)
 {
@@ -90,21 +79,6 @@ bool command_number(struct command_host *host, struct bn_str args, size_t fallba
         return command_fail(host, "expected a whole number of at least 1");
     ui_notice(host->ui, TONE_ERROR, "expected a whole number from 1 to %zu", max);
     return false;
-}
-
-const char *command_setting(const char *typed)
-{
-    char name[64];
-    (void)snprintf(name, sizeof(name), "%s",
-                   typed); /* truncated: no setting has a name that long */
-    /* Other programs write some names with underscores, such as num_ctx. */
-    for (char *p = name; *p; p++)
-        if (*p == '_')
-            *p = '-';
-    for (size_t i = 0; i < sizeof(other_names) / sizeof(other_names[0]); i++)
-        if (strcmp(name, other_names[i].alias) == 0)
-            return other_names[i].name;
-    return typed;
 }
 
 void command_path(struct bn_str arg, struct strbuf *out)

@@ -182,7 +182,7 @@ static const char *near_command(struct bn_str name)
     if (named)
         return named->name;
     for (const struct command *c = command_table; c->name; c++)
-        near_name_add(&near, c->name);
+        (void)near_name_add(&near, c->name);
     return near.best;
 }
 
@@ -249,7 +249,7 @@ static const struct option *option_named(const struct command_host *host, struct
     lower_name(name, lower);
     if (command_named(bn_str_of(lower)))
         return NULL;
-    return options_find(host->options, command_setting(lower));
+    return options_find(host->options, option_translate_name(lower));
 }
 
 /* If the unknown command is the name of a setting or of another option, append to `hint` how it is

@@ -88,10 +88,6 @@ size_t command_count_tokens(const struct command_host *host, struct bn_str text)
 bool command_number(struct command_host *host, struct bn_str args, size_t fallback, size_t max,
                     size_t *out);
 
-/* The name of the setting that the user typed. Names that other programs use are translated to a
- * static text; for any other text the result is `typed` itself. */
-const char *command_setting(const char *typed);
-
 /* Set a setting of `o` to the text of a user. options_find must find the name. "default" resets it.
  * "off" removes all values of an option that can have several, "random" the seed. Any text may be
  * in double quotes (option_unquote), and is no such word then. BN_EARG: the value names a token

@@ -8,8 +8,8 @@
 #include <string.h>
 
 #define LONGEST 40 /* bytes of a typed text and of a name; longer ones are not near */
-/* Costs above every number of edits, which is at most 9. COST_BEGINS minus the bytes of the common
- * beginning stays above COST_COMPLETES. */
+/* Costs above every number of edits, which is at most 9 (below NEAR_NAME_EDITS). COST_BEGINS minus
+ * the bytes of the common beginning stays above COST_COMPLETES. */
 #define COST_COMPLETES 100 /* one of the two is the beginning of the other */
 #define COST_BEGINS 200    /* both have a beginning in common */
 #define MIN_COMMON 3       /* least bytes of this common beginning */
@@ -58,11 +58,12 @@ static size_t cost_of(struct bn_str typed, struct bn_str name)
     return n_common >= MIN_COMMON ? COST_BEGINS - n_common : SIZE_MAX;
 }
 
-void near_name_add(struct near_name *n, const char *name)
+bool near_name_add(struct near_name *n, const char *name)
 {
     const size_t cost = cost_of(n->typed, (struct bn_str){name, strlen(name)});
     if (cost == SIZE_MAX || (n->best && cost >= n->cost))
-        return;
+        return false;
     n->best = name;
     n->cost = cost;
+    return true;
 }

@@ -12,6 +12,7 @@
 
 #include "engine/base/str.h"
 
+#include <stdbool.h>
 #include <stddef.h>
 
 /* Begin with {.typed = TEXT}, and add the names. */
@@ -21,7 +22,11 @@ struct near_name {
     size_t cost;      /* of best: a nearer name has a smaller cost */
 };
 
-/* `name` must stay valid as long as n->best is used. */
-void near_name_add(struct near_name *n, const char *name);
+/* A cost below this one is the number of edits. */
+#define NEAR_NAME_EDITS 10
+
+/* Returns whether `name` is the nearest one so far. It must stay valid as long as n->best is
+ * used. */
+bool near_name_add(struct near_name *n, const char *name);
 
 #endif

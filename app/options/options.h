@@ -157,6 +157,9 @@ const int64_t *options_ints(const struct options *o, const char *name, size_t *n
 size_t options_count(const struct options *o);
 const struct option *options_row(const struct options *o, size_t i);
 const char *options_group(const struct options *o, size_t i);
+/* The name of the option that has the name `typed` in other programs, such as num_ctx: a static
+ * text. For any other text the result is `typed` itself. */
+const char *option_translate_name(const char *typed);
 /* Write what a mistyped name most likely means, in the spelling of this place: "--wrap", "no-wrap",
  * or for "no-color" a choice: "color = never". False: no name of an option that can be set there is
  * near (near_name.h). */

@@ -58,6 +58,12 @@ class Words(ChatCase):
         for words in (('-s', 'seed', '-phi'), ('-sSeed', '-n5', '-p', 'hi'), ('-p', '-seed'), ('--', '-seed')):
             self.assertEqual(self.says(*words), b'ok\n', words)
 
+    def test_a_mistyped_option_is_refused_with_the_one_that_is_meant(self):
+        for word, meant in (('temprature', 'temp'), ('nostream', 'no-stream'), ('nocolor', 'color never'),
+                            ('num-predict', 'max-tokens'), ('thinking-budget', 'think-budget')):
+            self.assertEqual(self.refuses(2, f'--{word}', '1', 'hi'),
+                             f'bitnet-chat: unknown option --{word} (did you mean --{meant}?)\n')
+
     def test_a_session_name_has_no_slash(self):
         self.fake('ok')
         os.makedirs(self.path('a'), exist_ok=True)

@@ -14,7 +14,7 @@ static const char *near_in(const char *const *names, const char *typed)
 {
     struct near_name near = {.typed = bn_str_of(typed)};
     for (; *names; names++)
-        near_name_add(&near, *names);
+        (void)near_name_add(&near, *names);
     return near.best;
 }
 

@@ -353,6 +353,27 @@ static void a_near_name_has_the_spelling_of_its_place(void **state)
     assert_false(options_near(f->o, bn_str_of("quiet"), OPTION_IN_CONFIG, near));
 }
 
+static void a_near_name_may_lack_the_dash_of_no(void **state)
+{
+    struct fixture *f = *state;
+    refuses(f, "--nowrap", "unknown option --nowrap (did you mean --no-wrap?)");
+    refuses(f, "--no_wrpa", "unknown option --no_wrpa (did you mean --no-wrap?)");
+    refuses(f, "--noink", "unknown option --noink (did you mean --ink never?)");
+    refuses(f, "--noglue", "unknown option --noglue (did you mean --no-glue?)");
+    refuses(f, "--wrpa", "unknown option --wrpa (did you mean --wrap?)");
+    refuses(f, "--n", "unknown option --n (did you mean --no-glue?)"); /* an option has this name */
+}
+
+static void a_mistyped_name_of_other_programs_is_near(void **state)
+{
+    struct fixture *f = *state;
+    refuses(f, "--temprature 1", "unknown option --temprature (did you mean --temp?)");
+    refuses(f, "--num_predict 1", "unknown option --num_predict (did you mean --max-tokens?)");
+    refuses(f, "--num-threads 1", "unknown option --num-threads (--help lists them)");
+    assert_string_equal(option_translate_name("num_predict"), "max-tokens");
+    assert_string_equal(option_translate_name("temprature"), "temprature");
+}
+
 static void a_tilde_that_begins_a_path_is_the_home_directory(void **state)
 {
     struct fixture *f = *state;
@@ -499,6 +520,8 @@ int main(void)
         TEST(no_prefix_turns_a_default_flag_off),
         TEST(no_prefix_of_a_setting_is_its_opposite),
         TEST(a_near_name_has_the_spelling_of_its_place),
+        TEST(a_near_name_may_lack_the_dash_of_no),
+        TEST(a_mistyped_name_of_other_programs_is_near),
         TEST(a_tilde_that_begins_a_path_is_the_home_directory),
         TEST(a_weaker_source_never_wins),
         TEST(a_bad_setting_changes_nothing),
