@@ -40,15 +40,20 @@ static bool is_path_word(const char *word)
 
 #define ENDING ".gguf"
 
+static bool has_model_ending(const char *word)
+{
+    const size_t n = strlen(word);
+    return n > strlen(ENDING) && strcasecmp(word + n - strlen(ENDING), ENDING) == 0;
+}
+
 /* Whether the word names a model file: it ends with ".gguf" in small or capital letters, or it is
  * the path of a regular file. A word such as "models" may be a question even if a directory has
  * this name. But a path such as ./models or /dev/null is no question if it exists. */
 static bool is_model_word(const char *word)
 {
-    const size_t n = strlen(word);
     char path[PATH_BYTES];
     struct stat st;
-    if (n > strlen(ENDING) && strcasecmp(word + n - strlen(ENDING), ENDING) == 0)
+    if (has_model_ending(word))
         return true;
     path_expand_home(word, path); /* as options_set does */
     return stat(path, &st) == 0 && (S_ISREG(st.st_mode) || is_path_word(word));
@@ -95,6 +100,17 @@ static void warn_of_mistyped(const char *word)
         warn_of_similar_model(word);
 }
 
+/* Warn if a word behind the first one is a model file: "bitnet-chat hi model.gguf" sends its name
+ * to another model. One warning is enough for a list of files. */
+static void warn_of_later_model(const char *const *words, size_t n_words)
+{
+    for (size_t i = 1; i < n_words; i++)
+        if (has_model_ending(words[i]) && access(words[i], F_OK) == 0) {
+            report_line(PROGRAM, "warning: '%s' is part of the prompt; -m names a model", words[i]);
+            return;
+        }
+}
+
 /* Without --model, the first word is the model if it names one. *first_word is the index of the
  * first word of the prompt. */
 static bool use_model_word(struct app *app, size_t *first_word, struct bn_error *err)
@@ -106,6 +122,7 @@ static bool use_model_word(struct app *app, size_t *first_word, struct bn_error 
         return true;
     if (!words[0][0]) /* often a variable of a script that is not set */
         return bn_fail(err, BN_EARG, "the first word is empty: expected a model or a prompt");
+    warn_of_later_model(words, n_words);
     if (!is_model_word(words[0]))
         return true;
     *first_word = 1;

@@ -48,6 +48,26 @@ class Words(ChatCase):
                                                    "prompt; -m names a model\n")
             self.assertEqual(self.run_words('-q', *words).stderr, done.stderr)  # another model answers
 
+    def test_a_model_behind_the_first_word_is_part_of_the_prompt_with_a_warning(self):
+        self.fake('ok')
+        self.env['BITNET_CHAT_MODEL'] = self.model
+        folder = os.path.join(self.home.name, 'models')
+        os.mkdir(folder)
+        a, b = os.path.join(folder, 'a.gguf'), os.path.join(folder, 'B.GGUF')
+        for name in (a, b):
+            shutil.copy(self.model, name)
+        for words, said in ((('hi', b), b), ((a, b, 'hi'), b), ((a, 'hi', a, b), a), (('-p', 'hi', 'why', a), a)):
+            warning = f"bitnet-chat: warning: '{said}' is part of the prompt; -m names a model\n".encode()
+            for more in ((), ('-q',)):  # another model answers
+                done = self.run_words(*more, *words)
+                self.assertEqual((done.returncode, done.stdout, done.stderr), (0, b'ok\n', warning), words)
+        other = os.path.join(folder, 'a.txt')
+        shutil.copy(self.model, other)
+        for words in (('hi', 'no/model.gguf'), ('hi', other), ('-m', a, 'hi', b), ('-p', b), ('hi', f'or {b}'),
+                      (a, 'hi')):
+            done = self.run_words(*words)
+            self.assertEqual((done.returncode, done.stdout, done.stderr), (0, b'ok\n', b''), words)
+
     def test_a_long_name_with_one_dash_is_refused(self):
         """Otherwise -seed would be -s with the text "eed"."""
         for words in (('-seed', '5', 'hi'), ('-session', 'trip', 'hi'), ('-prompt', 'hi'), ('-no-stream', '-p', 'hi'),
