@@ -254,26 +254,8 @@ bool cmd_info(struct command_host *host, struct bn_str args)
 static void add_token(struct strbuf *text, const struct command_host *host, int32_t id)
 {
     const struct bn_str piece = tokenizer_token_text(host->chat->model->tokenizer, id);
-    size_t at = 0;
-    struct term_char first;
-    strbuf_addf(text, "%8d  |", id);
-    /* If the token begins with something that term_text.h replaces, such as a control character or
-     * a part of a character, show all its bytes as numbers. */
-    if (term_text_next(piece, &at, &first) && first.replaced) {
-        for (size_t i = 0; i < piece.n_bytes; i++)
-            strbuf_addf(text, "\\x%02X", (unsigned char)piece.ptr[i]);
-        strbuf_add_text(text, "|\n");
-        return;
-    }
-    for (size_t i = 0; i < piece.n_bytes; i++) { /* between bars, so that blanks are visible */
-        const char c = piece.ptr[i];
-        if (c == '\n')
-            strbuf_add_text(text, "\\n");
-        else if (c == '\t')
-            strbuf_add_text(text, "\\t");
-        else
-            strbuf_add_char(text, c);
-    }
+    strbuf_addf(text, "%8d  |", id); /* between bars, so that blanks are visible */
+    term_text_escape(piece, text);
     strbuf_add_text(text, "|\n");
 }
 

@@ -97,6 +97,24 @@ void term_text_clean(struct bn_str s, enum term_lines lines, struct strbuf *out)
     }
 }
 
+void term_text_escape(struct bn_str s, struct strbuf *out)
+{
+    struct term_char c;
+    for (size_t at = 0; term_text_next(s, &at, &c);) {
+        const char *bytes = s.ptr + at - c.n_bytes;
+        if (c.code == '\n')
+            strbuf_add_text(out, "\\n");
+        else if (c.code == '\t')
+            strbuf_add_text(out, "\\t");
+        else if (c.code == '\\')
+            strbuf_add_text(out, "\\\\");
+        else if (!c.replaced)
+            strbuf_add(out, bytes, c.n_bytes);
+        for (size_t i = 0; c.replaced && i < c.n_bytes; i++)
+            strbuf_addf(out, "\\x%02X", (unsigned char)bytes[i]);
+    }
+}
+
 size_t term_text_repair(struct bn_str s, struct strbuf *out)
 {
     size_t first_bad = SIZE_MAX;

@@ -40,6 +40,10 @@ enum term_lines {
 /* Append s with its harmful characters replaced. */
 void term_text_clean(struct bn_str s, enum term_lines lines, struct strbuf *out);
 
+/* Append s on one line so that different texts look different: a newline as \n, a tab as \t, a
+ * backslash as \\, and each byte of a harmful character or of invalid UTF-8 as a number: \x1B. */
+void term_text_escape(struct bn_str s, struct strbuf *out);
+
 /* Append valid UTF-8 for JSON and templates: invalid bytes are replaced, control characters stay.
  * Returns the offset of the first replaced byte, or SIZE_MAX. */
 size_t term_text_repair(struct bn_str s, struct strbuf *out);

@@ -7,6 +7,7 @@
 #include "app/options/option_value.h"
 
 #include "app/common/file/paths.h"
+#include "app/common/term_text.h"
 #include "engine/base/memory.h"
 
 #include <math.h>
@@ -249,10 +250,22 @@ bool option_value_copy(const struct option_value *from, struct option_value *out
     return true;
 }
 
+/* Each text is in quotes, because it may have a comma. */
+static void format_texts(const struct option_value *v, char *out, size_t out_bytes)
+{
+    struct strbuf list = {0};
+    for (size_t i = 0; i < v->n_texts; i++) {
+        strbuf_add_text(&list, i > 0 ? ", \"" : "\"");
+        term_text_escape(bn_str_of(v->texts[i]), &list);
+        strbuf_add_char(&list, '"');
+    }
+    (void)snprintf(out, out_bytes, "%s", strbuf_text(&list));
+    strbuf_finish(&list);
+}
+
 void option_value_format(const struct option *row, const struct option_value *v, char *out,
                          size_t out_bytes)
 {
-    const char *quote = row->repeats ? "\"" : ""; /* a text may have a comma */
     size_t n = 0;
     out[0] = '\0';
     if (!v->set)
@@ -263,9 +276,10 @@ void option_value_format(const struct option *row, const struct option_value *v,
         (void)snprintf(out, out_bytes, "%lld", (long long)v->number);
     if (row->kind == OPTION_REAL)
         (void)snprintf(out, out_bytes, "%g", v->real);
-    for (size_t i = 0; i < v->n_texts && n < out_bytes; i++)
-        n += (size_t)snprintf(out + n, out_bytes - n, "%s%s%s%s", i ? ", " : "", quote, v->texts[i],
-                              quote);
+    if (v->n_texts > 0 && row->repeats)
+        format_texts(v, out, out_bytes);
+    else if (v->n_texts > 0)
+        (void)snprintf(out, out_bytes, "%s", v->texts[0]);
     for (size_t i = 0; i < v->n_numbers && n < out_bytes; i++)
         n += (size_t)snprintf(out + n, out_bytes - n, "%s%lld", i ? "," : "",
                               (long long)v->numbers[i]);

@@ -173,7 +173,7 @@ bool option_unquote(char **value, char comment);
 /* The row of this name, or of the flag NAME for "no-NAME" as in options_set. NULL: no such row. */
 const struct option *options_find(const struct options *o, const char *name);
 /* The value as text: "on", "0.7" (a real number has at most six significant digits), "128,512". The
- * texts of a row that repeats are each in double quotes, as option_unquote accepts them, with a
+ * texts of a row that repeats are each in double quotes and written as by term_text_escape, with a
  * comma and a blank between them. "" if unset. The text is cut to out_bytes >= 1 with its final 0.
  * The name must be in a table (asserted). */
 void options_format(const struct options *o, const char *name, char *out, size_t out_bytes);

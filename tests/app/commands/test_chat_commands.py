@@ -119,6 +119,11 @@ class Commands(ChatCase):
                      'takes TEXT; /set stop TEXT adds one, /set stop off removes all', 'stop = off'):
             self.assertIn(line + '\n', text)
 
+    def test_a_text_shows_a_newline_and_a_backslash_differently(self):
+        text = self.script('/set stop', '/set stop a\\b', words=['--stop', '\n', '--stop', '\\n\t'])
+        self.assertIn('stop = "\\n", "\\\\n\\t" (flag)\n', text)
+        self.assertIn('stop = "\\n", "\\\\n\\t", "a\\\\b"; /set', text)
+
     def test_a_value_in_quotes_may_have_blanks(self):
         self.fake('one two three', 'one two three')
         self.script('/set temp "0.5"', '/set stop " th"', 'a', '/retry stop="e t" temp=0')
@@ -359,6 +364,7 @@ class Commands(ChatCase):
 
     def test_tokens_shows_bytes_of_characters(self):
         self.assertIn('\\xC3|', self.script('/tokens ö'))
+        self.assertIn('|\\\\|\n', self.script('/tokens \\n'))
         self.assertIn('\n1 token\n', self.script('/tokens a'))
         self.assertIn('usage: /tokens TEXT', self.script('/tokens', code=2))
 

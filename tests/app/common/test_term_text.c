@@ -65,6 +65,21 @@ static void every_byte_pair_comes_out_as_valid_text_without_controls(void **stat
     }
 }
 
+static void escaped_texts_differ_if_the_texts_do(void **state)
+{
+    (void)state;
+    struct strbuf b = {0};
+    term_text_escape(bn_str_of("a\n\\n\t\\t \xc3\xb6"), &b);
+    assert_string_equal(strbuf_text(&b), "a\\n\\\\n\\t\\\\t \xc3\xb6");
+    strbuf_cut(&b, 0);
+    term_text_escape(bn_str_of("\x1b[\x7f\xc2\x9b\xe2\x80\xa8\xc3"), &b);
+    assert_string_equal(strbuf_text(&b), "\\x1B[\\x7F\\xC2\\x9B\\xE2\\x80\\xA8\\xC3");
+    strbuf_cut(&b, 0);
+    term_text_escape(bn_str_of("\xef\xbf\xbd"), &b); /* U+FFFD itself is harmless */
+    assert_string_equal(strbuf_text(&b), "\xef\xbf\xbd");
+    strbuf_finish(&b);
+}
+
 static void widths_are_columns_of_the_terminal(void **state)
 {
     (void)state;
@@ -133,6 +148,7 @@ int main(void)
         cmocka_unit_test(controls_and_overrides_are_replaced),
         cmocka_unit_test(invalid_utf8_becomes_one_replacement_per_byte),
         cmocka_unit_test(every_byte_pair_comes_out_as_valid_text_without_controls),
+        cmocka_unit_test(escaped_texts_differ_if_the_texts_do),
         cmocka_unit_test(widths_are_columns_of_the_terminal),
         cmocka_unit_test(cuts_between_characters),
         cmocka_unit_test(a_cut_text_has_one_mark),

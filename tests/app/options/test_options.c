@@ -464,10 +464,15 @@ static void values_are_formatted_as_accepted(void **state)
         options_format(f->o, shown[i].name, text, sizeof(text));
         assert_string_equal(text, shown[i].text);
     }
-    char texts[40];
+    char texts[40], shown_texts[80];
     assert_true(parse(f, "--stop a, --stop b"));
     options_format(f->o, "stop", texts, sizeof(texts));
     assert_string_equal(texts, "\"a,\", \"b\"");
+    assert_true(options_set(f->o, "stop", "\n\t\x1b\xc2\x9b\xff", OPTION_FROM_SET, &f->err));
+    assert_true(options_set(f->o, "stop", "\\n \xc3\xb6", OPTION_FROM_SET, &f->err));
+    options_format(f->o, "stop", shown_texts, sizeof(shown_texts));
+    assert_string_equal(shown_texts, "\"a,\", \"b\", \"\\n\\t\\x1B\\xC2\\x9B\\xFF\", "
+                                     "\"\\\\n \xc3\xb6\"");
     char cut[4];
     options_format(f->o, "depths", cut, sizeof(cut));
     assert_string_equal(cut, "0,2");
