@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """
-test_thinking.py CHAT MAKE_MODEL: the budget of thoughts, and the part of the KV cache that stays when the template
-drops the thoughts of earlier answers. With a scripted generator, one token per byte.
+test_thinking.py CHAT MAKE_MODEL: thoughts, their budget, and the part of the KV cache that stays when
+the template drops the thoughts of earlier answers. With a scripted generator, one token per byte.
 """
 import json
 import os
@@ -428,6 +428,37 @@ class Setting(ThinkCase):
             self.fake('ok', '<think>a long thought', fail_at=15)
             done = self.chat('--lines', '--keep-going', '--template', QWEN3, *words, stdin=b'a\nb\nc\n')
             self.assertEqual((done.returncode, done.stdout), (1, b'ok\n\nok\n'), done.stderr)
+
+
+class Separated(ChatCase):
+    TEMPLATE = b"{% for m in messages %}{{ m.role }}: {{ m.content.split('</think>')[-1] }}\n{% endfor %}assistant: "
+
+    def test_thoughts_are_separated_from_the_answer(self):
+        self.fake('<think>\nA plan.\n</think>\n\nFour.')
+        template = '@' + self.write('thinks.jinja', self.TEMPLATE)
+        done = self.chat('--template', template, '-p', 'two and two?')
+        self.assertEqual((done.returncode, done.stdout), (0, b'Four.\n'))
+        self.assertIn(b'A plan.', done.stderr)
+        done = self.chat('--template', template, '-p', 'two and two?', '--no-thoughts')
+        self.assertEqual((done.stdout, done.stderr), (b'Four.\n', b''))
+        answer = json.loads(self.chat('--template', template, '-p', 'two and two?', '--json').stdout)
+        self.assertEqual(answer['text'], 'Four.')
+        self.assertEqual(answer['thought'].strip(), 'A plan.')
+
+    def test_other_text_begins_a_line_after_an_unfinished_thought(self):
+        template = '@' + self.write('thinks.jinja', self.TEMPLATE)
+        self.fake('<think>A plan.</think>Four.')
+        done = self.chat('--template', template, '-p', 'x', '-n', '9', '--stats')
+        self.assertRegex(done.stderr, rb'\AA \n\[9 tok, [^\n]*\]\n\Z')
+        self.assertEqual(self.chat('--template', template, '-p', 'x', '-n', '9').stderr, b'A \n')
+        self.fake('<think>A plan.</think>Four.', fail_at=10)
+        done = self.chat('--template', template, '-p', 'x')
+        self.assertRegex(done.stderr, rb'\AA ?\nbitnet-chat: the fake device failed\n\Z')
+
+    def test_a_template_without_thoughts_leaves_the_tags(self):
+        self.fake('<think>x</think>y')
+        template = '@' + self.write('plain.jinja', b'{{ messages[0].content }}')
+        self.assertEqual(self.chat('--template', template, '-p', 'q').stdout, b'<think>x</think>y\n')
 
 
 if __name__ == '__main__':
