@@ -3,7 +3,7 @@
 test_resize_storms.py CHAT MAKE_MODEL: a window in tmux whose size changes many times in a second. tmux reports a change
 up to 0.25 s after its screen has changed, and the program cannot know that. It must get the processor at once, so no
 other test runs beside these, and they have a real-time priority where that is permitted. If the program or tmux had to
-wait for a processor nevertheless, a failure does not count. Skipped (77) without tmux.
+wait for a processor nevertheless, a test that fails is repeated, and skipped after ATTEMPTS. Skipped (77) without tmux.
 """
 import os
 import re
