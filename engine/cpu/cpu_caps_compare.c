@@ -90,6 +90,7 @@ static void run_vectors(const struct cpu_kernels *k, struct outputs *o)
     k->unit_norm(x, N, 1e-6f, 0.5f, y);
     record_output(o, "unit_norm", y, sizeof y);
     /* The four rows of taps overlap: they begin 80 elements apart, and the last one ends with w. */
+    _Static_assert(DELTA_TAPS == 4, "the call below has four inputs");
     k->conv_silu((const float *const[DELTA_TAPS]){x, x + 1, x + 2, x + 3}, w, 80, N - 240, y);
     record_output(o, "conv_silu", y, (N - 240) * sizeof *y);
     k->add(y, x, N);

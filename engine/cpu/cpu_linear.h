@@ -3,6 +3,10 @@
  * call every function except linear_prepare; each works on its part of the tokens or rows. For a
  * single token, every thread prepares the input itself. An input x must be complete before
  * linear_input, so a barrier comes first.
+ *
+ * linear_store, linear_add and linear_gate multiply w, which has n rows (those of all its
+ * sections), with all tokens of the input q that linear_input has prepared. Results include scales
+ * and biases. Each thread computes some rows; other threads may read y only after a barrier.
  */
 #ifndef ENGINE_CPU_CPU_LINEAR_H
 #define ENGINE_CPU_CPU_LINEAR_H
@@ -32,10 +36,6 @@ const float *linear_prepare(const struct cpu_thread *th, const struct weights *t
 /* Reorder q (n_lines * LINE_COLS) of a token in place: from ascending columns to the order in which
  * I2_S lines of layout A hold columns. For this file and its test. */
 void linear_acts_to_file_order(int8_t *q, size_t n_lines);
-
-/* The products of all tokens with w, which has n rows (those of all its sections). q is the input
- * that linear_input has prepared. Scales and biases are included. Each thread computes some rows or
- * tokens; other threads may read y only after a barrier. */
 
 /* y (n_tokens, n) = W q */
 void linear_store(struct cpu_thread *th, const struct weights *w, struct rows y);

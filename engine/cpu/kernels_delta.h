@@ -9,8 +9,8 @@
 
 #include <stddef.h>
 
-/* y[i] = SiLU of the convolution of x[0..3], the inputs of four consecutive tokens, oldest first,
- * with w (DELTA_TAPS, w_stride). x[.], y (n); y may be x[3]. */
+/* y[i] = SiLU of the convolution of x, the inputs of consecutive tokens, oldest first, with w
+ * (DELTA_TAPS, w_stride). x[.], y (n); y may be the last x[.]. */
 typedef void (*conv_silu_fn)(const float *const x[DELTA_TAPS], const float *w, size_t w_stride,
                              size_t n, float *y);
 
