@@ -73,8 +73,8 @@ bool command_fail_error(struct command_host *host, const struct bn_error *err);
 /* Set host->failure to ENTRY_NO_FILE, for a command that has shown an error about a file. Returns
  * false. */
 bool command_set_file_failed(struct command_host *host);
-/* command_fail_error for a function that reads or writes a file. Any error except BN_EARG,
- * BN_ECONTEXT and BN_ENOMEM is also command_set_file_failed. */
+/* command_fail_error for a function that reads or writes a file. For any error except BN_EARG,
+ * BN_ECONTEXT and BN_ENOMEM it also calls command_set_file_failed. */
 bool command_fail_file(struct command_host *host, const struct bn_error *err);
 
 /* The number of tokens of a text by itself. In a prompt the tokens at both ends may differ, because

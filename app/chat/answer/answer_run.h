@@ -117,7 +117,7 @@ size_t answer_n_decoded(const struct answer_result *r);
 double answer_rate(size_t n_tokens, double seconds);
 double answer_prefill_rate(const struct answer_result *r);
 double answer_decode_rate(const struct answer_result *r);
-/* Bytes read from memory per token; 0 for fewer than two tokens. */
+/* Bytes read from memory per token of answer_n_decoded; 0 for fewer than two of them. */
 double answer_decode_bytes(const struct answer_result *r);
 
 /* Run the job. An interrupted answer is a result, not an error. Errors of generator_set, detok_open
