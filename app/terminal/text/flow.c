@@ -226,6 +226,13 @@ static void note_cell(struct flow *f, const struct flow_cell *cell)
         markdown_hang_add(&f->hang, cell->code, cell->look, at);
 }
 
+/* The columns of a row for the word that is held back. It may begin left of the indentation of the
+ * later rows, as ">text" does: then it stays in this row (put_word). */
+static size_t word_limit(const struct flow *f, enum text_look look)
+{
+    return limit(f, look) - size_min(f->column + f->held.n_blanks, indent(f, look));
+}
+
 static void add_cell(struct flow *f, struct flow_cell cell, struct strbuf *out)
 {
     const bool is_blank = cell.code == ' ' || cell.code == '\t' || cell.code == '\n';
@@ -248,7 +255,7 @@ static void add_cell(struct flow *f, struct flow_cell cell, struct strbuf *out)
         /* A word wider than a row is written in pieces. The word also ends where code becomes
          * prose, as after three backticks that turn out not to be a fence: a word has one kind of
          * break. */
-        if (f->held.width + cell.width > limit(f, cell.look) - indent(f, cell.look) ||
+        if (f->held.width + cell.width > word_limit(f, cell.look) ||
             (f->held.word.n > 0 &&
              (breaks_words(f, f->held.word.items[0].look) != breaks_words(f, cell.look) ||
               may_break_between(f->held.word.items[f->held.word.n - 1].code, cell.code))))

@@ -140,6 +140,13 @@ static void rows_of_items_and_quotes_begin_below_text(void **state)
     expect_wrapped(">\xe6\xbc\xa2\xe5\xad\x97\xe6\xbc\xa2", 6, FLOW_ANSWER,
                    ">\xe6\xbc\xa2\xe5\xad\x97\n \xe6\xbc\xa2");
     expect_wrapped("a > b c", 6, FLOW_ANSWER, "a > b\nc");
+    /* A word that begins left of the text has the whole row. */
+    expect_wrapped(">>>>abcdefgh", 14, FLOW_ANSWER, ">>>>abcdefgh");
+    expect_wrapped(">>>>abcdefgh", 13, FLOW_ANSWER, ">>>>abcdefgh");
+    expect_wrapped(">>>abcdefgh", 11, FLOW_ANSWER, ">>>abcdefg\n   h");
+    expect_wrapped(">https://example.org/a/b", 20, FLOW_ANSWER, ">https://example.or\n g/a/b");
+    expect_wrapped(">>>>>>>>https://example.org/a", 30, FLOW_ANSWER,
+                   ">>>>>>>>https://example.org/a");
     expect_wrapped("-5 is no list item", 9, FLOW_ANSWER, "-5 is no\nlist\nitem");
     expect_wrapped("- one two three", 8, FLOW_MESSAGE, "- one\ntwo\nthree");
     expect_wrapped("n  12  one two three\n- one", 20, FLOW_TABLE,

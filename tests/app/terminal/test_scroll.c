@@ -89,6 +89,25 @@ static void rows_of_items_and_quotes_begin_below_text(void **state)
     scroll_finish(&s);
 }
 
+/* The same cases as in test_flow.c: both painters give the same rows. */
+static void expect_wrapped(const char *text, size_t columns, const char *rows)
+{
+    struct scroll s = {0};
+    scroll_layout(&s, columns);
+    scroll_add(&s, SCROLL_ANSWER, SCROLL_WORDS, bn_str_of(text));
+    expect_rows(&s, rows);
+    scroll_finish(&s);
+}
+
+static void quotes_are_wrapped_as_on_the_ordinary_screen(void **state)
+{
+    (void)state;
+    expect_wrapped(">>>>abcdefgh", 13, ">>>>abcdefgh|");
+    expect_wrapped(">>>abcdefgh", 11, ">>>abcdefg|   h|");
+    expect_wrapped(">https://example.org/a/b", 20, ">https://example.or| g/a/b|");
+    expect_wrapped(">>>>>>>>https://example.org/a", 30, ">>>>>>>>https://example.org/a|");
+}
+
 /* A message or a saved part of the answer may come within an item. */
 static void an_interrupted_list_item_goes_on_below_its_text(void **state)
 {
@@ -484,6 +503,7 @@ int main(void)
         cmocka_unit_test(the_row_of_a_position_is_known),
         cmocka_unit_test(words_wrap_whole_at_every_width),
         cmocka_unit_test(rows_of_items_and_quotes_begin_below_text),
+        cmocka_unit_test(quotes_are_wrapped_as_on_the_ordinary_screen),
         cmocka_unit_test(an_interrupted_list_item_goes_on_below_its_text),
         cmocka_unit_test(a_long_line_is_not_measured_for_each_character),
         cmocka_unit_test(blanks_beyond_the_width_are_left_out),
