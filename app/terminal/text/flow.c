@@ -127,6 +127,7 @@ static void put_indent(struct flow *f, enum text_look look, struct strbuf *out)
 /* Break the line between words: the text continues in a new row. */
 static void break_row(struct flow *f, enum text_look look, struct strbuf *out)
 {
+    markdown_hang_new_row(&f->hang);
     strbuf_add_char(out, '\n');
     flow_begin_row(f);
     put_indent(f, look, out);
@@ -139,6 +140,7 @@ static void put_cell(struct flow *f, const struct flow_cell *cell, struct strbuf
         if (breaks_words(f, cell->look) && f->column > f->n_indent) {
             break_row(f, cell->look, out);
         } else {
+            markdown_hang_new_row(&f->hang);
             f->n_wrapped++; /* the terminal begins a row */
             flow_begin_row(f);
         }

@@ -52,7 +52,7 @@ struct flow {
     size_t column;             /* of the cursor; == columns: the next character begins a new row */
     struct flow_cells row;     /* the characters on the cursor's row */
     size_t n_indent;           /* how many of them are the indentation of a later row of a line */
-    struct markdown_hang hang; /* of the line; zeros for FLOW_MESSAGE */
+    struct markdown_hang hang; /* of the line; without a column for FLOW_MESSAGE */
     size_t n_width_varies;     /* characters of `row` whose width differs between terminals */
     /* Grows when the terminal itself begins a new row; also for a character that is wider than a
      * row, and for text that flow_skip leaves out. */

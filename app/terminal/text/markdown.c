@@ -283,13 +283,23 @@ void markdown_end(struct markdown *m, const struct markdown_sink *sink)
 
 void markdown_hang_add(struct markdown_hang *h, uint32_t code, enum text_look look, size_t column)
 {
-    if (h->has_text || is_blank(code) || code == '>' || look == TEXT_MARK)
+    if (h->has_text || is_blank(code) || look == TEXT_MARK)
         return;
-    *h = (struct markdown_hang){.column = column, .has_text = true};
+    if (code == '>')
+        h->is_quote = true;
+    else
+        *h = (struct markdown_hang){.column = column, .has_text = true, .is_quote = h->is_quote};
+}
+
+void markdown_hang_new_row(struct markdown_hang *h)
+{
+    h->has_text = true;
 }
 
 size_t markdown_hang_indent(const struct markdown_hang *h, size_t limit)
 {
+    if (h->is_quote && h->column > limit / 3)
+        return 0;
     const size_t indent = limit > 0 ? size_min(h->column, 2 * (limit - 1) / 3) : 0;
     const bool is_narrow = indent < h->column || limit - indent < TABLE_COLUMNS;
     return h->is_table && is_narrow ? size_min(indent, 2) : indent;

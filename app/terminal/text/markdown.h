@@ -75,13 +75,17 @@ void markdown_end(struct markdown *m, const struct markdown_sink *sink);
 struct markdown_hang {
     size_t column;
     bool has_text; /* not in a table */
+    bool is_quote; /* there is a '>' before the text */
     bool is_table;
 };
 /* The line has this character in this column. */
 void markdown_hang_add(struct markdown_hang *h, uint32_t code, enum text_look look, size_t column);
+/* A row of the line ends. If there was no text yet, no row of the line is indented. */
+void markdown_hang_new_row(struct markdown_hang *h);
 /* The number of blanks before a later row, of which `limit` columns may be used. At least a
- * third of the row is left for text. A table whose last column has less room, or too little for
- * most words, gets two blanks: between two columns, text would belong to neither. */
+ * third of the row is left for text. A quote whose text begins beyond a third of the row gets no
+ * blanks, because a model may write any number of '>'. A table whose last column has less room, or
+ * too little for most words, gets two blanks: between two columns, text would belong to neither. */
 size_t markdown_hang_indent(const struct markdown_hang *h, size_t limit);
 
 /* Lines with this look keep their blanks and are not broken between words. */

@@ -135,8 +135,8 @@ static void rows_of_items_and_quotes_begin_below_text(void **state)
     expect_wrapped("- abcd", 1, FLOW_ANSWER, "-\na\nb\nc\nd");
     expect_wrapped("> one two three\n>four five", 8, FLOW_ANSWER,
                    "> one\n  two\n  three\n>four\n five");
-    expect_wrapped("> > a b c d\n> - a b c d", 10, FLOW_THOUGHT,
-                   "> > a b c\n    d\n> - a b c\n    d");
+    expect_wrapped("> > a b c d e\n> - a b c d e", 13, FLOW_THOUGHT,
+                   "> > a b c d\n    e\n> - a b c d\n    e");
     expect_wrapped(">\xe6\xbc\xa2\xe5\xad\x97\xe6\xbc\xa2", 6, FLOW_ANSWER,
                    ">\xe6\xbc\xa2\xe5\xad\x97\n \xe6\xbc\xa2");
     expect_wrapped("a > b c", 6, FLOW_ANSWER, "a > b\nc");
@@ -156,6 +156,17 @@ static void rows_of_items_and_quotes_begin_below_text(void **state)
         "name  a value and more  one two three", 35, FLOW_TABLE,
         "name  a value and more  one two\n  three"); /* 24 is more than two thirds of 34 */
     expect_wrapped("a  b c", 2, FLOW_TABLE, "a\nb\nc");
+}
+
+static void a_deep_quote_is_not_indented(void **state)
+{
+    (void)state;
+    expect_wrapped(">>> a b c d", 10, FLOW_ANSWER, ">>> a b c\nd"); /* more than a third */
+    expect_wrapped("> - a b c d", 13, FLOW_ANSWER, "> - a b c d");
+    expect_wrapped("> - a b c d e", 13, FLOW_ANSWER, "> - a b c d\n    e");
+    expect_wrapped(">>>>>>>>>>>>>> a b c d e", 13, FLOW_ANSWER, ">>>>>>>>>>>>\n>> a b c d e");
+    expect_wrapped(">>>>>>>>>>>>>> a b c d e f", 13, FLOW_THOUGHT, ">>>>>>>>>>>>\n>> a b c d e\nf");
+    expect_wrapped("> > > > > > > one two three", 12, FLOW_ANSWER, "> > > > > >\n> one two\nthree");
 }
 
 /* A message or a saved part of the answer may come within an item. */
@@ -434,6 +445,7 @@ int main(void)
         cmocka_unit_test(breaks_between_words_and_never_within),
         cmocka_unit_test(chinese_is_written_character_by_character),
         cmocka_unit_test(rows_of_items_and_quotes_begin_below_text),
+        cmocka_unit_test(a_deep_quote_is_not_indented),
         cmocka_unit_test(an_interrupted_list_item_goes_on_below_its_text),
         cmocka_unit_test(text_after_a_message_begins_without_blanks),
         cmocka_unit_test(a_line_after_a_skipped_one_is_not_indented),

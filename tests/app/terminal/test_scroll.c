@@ -106,6 +106,11 @@ static void quotes_are_wrapped_as_on_the_ordinary_screen(void **state)
     expect_wrapped(">>>abcdefgh", 11, ">>>abcdefg|   h|");
     expect_wrapped(">https://example.org/a/b", 20, ">https://example.or| g/a/b|");
     expect_wrapped(">>>>>>>>https://example.org/a", 30, ">>>>>>>>https://example.org/a|");
+    expect_wrapped(">>> a b c d", 10, ">>> a b c|d|");
+    expect_wrapped("> - a b c d e", 13, "> - a b c d|    e|");
+    expect_wrapped(">>>>>>>>>>>>>> a b c d e", 13, ">>>>>>>>>>>>|>> a b c d e|");
+    expect_wrapped(">>>>>>>>>>>>>> a b c d e f", 13, ">>>>>>>>>>>>|>> a b c d e|f|");
+    expect_wrapped("> > > > > > > one two three", 12, "> > > > > >|> one two|three|");
 }
 
 /* A message or a saved part of the answer may come within an item. */
