@@ -196,6 +196,31 @@ class Editing(TerminalCase):
                 self.leave(terminal)
                 self.assertEqual(self.messages(), ['coned\natwob\nthreee'])
 
+    def test_control_k_and_control_u_delete_up_to_the_ends_of_a_line(self):
+        up, down, home, end, kill, discard, yank = b'\x1b[A', b'\x1b[B', b'\x01', b'\x05', b'\x0b', b'\x15', b'\x19'
+        lines = b'one\x1b\rtwo\x1b\rthree'
+        paste = b'\x1b[200~' + b'line\r' * 10 + b'\x1b[201~'
+        cases = ((lines + up + home + kill + b'x', 'one\nx\nthree'),
+                 (lines + up + home + kill + kill + b'x', 'one\nxthree'),
+                 (lines + up + home + kill + kill + end + yank, 'one\nthreetwo\n'),
+                 (lines + up + kill + b'x', 'one\ntwoxthree'),
+                 (lines + up + home + kill + b'\x1f', 'one\ntwo\nthree'),  # Ctrl-_
+                 (lines + home + b'\x06' + kill + b'x', 'one\ntwo\ntx'),
+                 (lines + up + discard + b'x', 'one\nx\nthree'),
+                 (lines + up + discard + discard + b'x', 'onex\nthree'),
+                 (lines + up + discard + discard + down + end + yank, 'one\nthree\ntwo'),
+                 (lines + up + b'\x02' + discard + b'x', 'one\nxo\nthree'),
+                 (lines + up + up + discard + b'x', 'x\ntwo\nthree'),
+                 (lines + up + home + b'a' + paste + home + kill + b'x', 'one\nx\nthree'),
+                 (b'one' + home + kill + b'x' + yank, 'xone'),  # one line: as in a shell
+                 (b'one' + discard + b'x' + yank, 'xone'))
+        for words in PAINTERS:
+            terminal = self.ready(*words)
+            for keys, _ in cases:
+                self.says_in(terminal, keys + b'\r')
+            self.leave(terminal)
+            self.assertEqual(self.messages(), [text for _, text in cases])
+
     def test_an_editor_that_fails_leaves_the_message(self):
         script = self.write('fails', '#!/bin/sh\necho other > "$1"\nexit 1\n')
         os.chmod(script, 0o755)

@@ -139,6 +139,46 @@ static int go_line_end(int count, int key)
     return 0;
 }
 
+/* Put the text from the cursor to offset `to` into the kill ring. Backwards, it is put before the
+ * text that the last key has put there. */
+static int kill_to(int to)
+{
+    const int start = to < rl_point ? to : rl_point;
+    (void)rl_kill_text(rl_point, to); /* always 0 */
+    rl_point = rl_mark = start;
+    return 0;
+}
+
+/* Ctrl-K and Ctrl-U delete up to the end and the beginning of a line of the message or, if the
+ * cursor is there already, the newline. In the last or first line, and with a negative repetition
+ * count, which reverses the direction, they call the command of Readline. */
+int line_kill_end(int count, int key)
+{
+    const int end = line_end(rl_point);
+    if (count < 0 || end == rl_end)
+        return rl_kill_line(count, key);
+    return kill_to(rl_point < end ? end : end + 1);
+}
+
+/* Kill backwards, or call `readline`. */
+static int kill_start(int count, int key, rl_command_func_t *readline)
+{
+    const int start = line_start(rl_point);
+    if (count < 0 || start == 0)
+        return readline(count, key);
+    return kill_to(rl_point > start ? start : start - 1);
+}
+
+int line_kill_start(int count, int key)
+{
+    return kill_start(count, key, rl_unix_line_discard);
+}
+
+int line_kill_backward(int count, int key)
+{
+    return kill_start(count, key, rl_backward_kill_line);
+}
+
 /* The start of the cluster before offset `at` > 0. A grapheme cluster is a character with all that
  * combines with it (term_text_cluster). */
 static int cluster_before(int at)
@@ -268,7 +308,7 @@ static enum key_prefix prefix_with(enum key_prefix before, int key)
  *
  * The commands for keyboard macros call longjmp too, if no macro is defined or if a macro runs
  * itself. A caller of Readline cannot prevent these cases, so keyboard macros are disabled. Four
- * commands that move or delete by one character would divide a cluster, and two know no lines of a
+ * commands that move or delete by one character would divide a cluster, and five know no lines of a
  * message, so those above replace them. ANYOTHERKEY is no key but the last entry of a map. */
 static void adapt_keys(Keymap map, int depth, enum key_prefix prefix)
 {
@@ -280,6 +320,9 @@ static void adapt_keys(Keymap map, int depth, enum key_prefix prefix)
                     {rl_delete, delete_right},
                     {rl_beg_of_line, go_line_start},
                     {rl_end_of_line, go_line_end},
+                    {rl_kill_line, line_kill_end},
+                    {rl_unix_line_discard, line_kill_start},
+                    {rl_backward_kill_line, line_kill_backward},
                     {rl_start_kbd_macro, refuse_key},
                     {rl_end_kbd_macro, refuse_key},
                     {rl_call_last_kbd_macro, refuse_key}};

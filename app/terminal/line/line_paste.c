@@ -191,7 +191,7 @@ static struct span whole_placeholders(struct bn_str text, struct span cut)
 static bool is_kill(void)
 {
     static rl_command_func_t *const kills[] = {
-        rl_kill_line,  rl_backward_kill_line, rl_kill_full_line,   rl_unix_line_discard,
+        line_kill_end, line_kill_backward,    rl_kill_full_line,   line_kill_start,
         rl_kill_word,  rl_backward_kill_word, rl_unix_word_rubout, rl_unix_filename_rubout,
         rl_kill_region};
     for (size_t i = 0; i < sizeof(kills) / sizeof(kills[0]); i++)

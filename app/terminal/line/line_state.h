@@ -64,6 +64,11 @@ void line_redisplay(void);
  * key, does nothing.
  * `edit_elsewhere` is a Readline command for Ctrl-X Ctrl-E, which runs the user's own editor. */
 void line_keys_bind(int (*edit_elsewhere)(int count, int key));
+/* The Readline commands of Ctrl-K, Ctrl-U and Ctrl-X Backspace. They stop at the ends of a line of
+ * the message. line_paste.c compares rl_last_func with them. */
+int line_kill_end(int count, int key);
+int line_kill_start(int count, int key);
+int line_kill_backward(int count, int key);
 
 /* Clean a paste (line ends, control characters) and insert it at the cursor, a long one as a
  * placeholder. The caller redraws. */
