@@ -13,6 +13,7 @@
 #include "app/options/chat_options.h"
 #include "app/terminal/term_keys.h"
 #include "app/terminal/tty.h"
+#include "app/ui/ui_unsent.h"
 #include "engine/base/size.h"
 
 #include <stdio.h>
@@ -170,40 +171,6 @@ void ui_terminal_show_fullness(struct ui *ui, const struct turn *turn, ui_show_f
     strbuf_finish(&text);
 }
 
-/* ---- lines that were not sent ---- */
-
-#define UNSENT_ROWS 8 /* most rows for lines that were not sent; Up recalls the others, too */
-
-/* Says where the newest n_lines of the input history are. From an entry that was recalled or found,
- * Up goes on to earlier ones. */
-static const char *how_to_recall(size_t n_lines)
-{
-    if (line_is_earlier_entry())
-        return n_lines == 1 ? "it is the newest line of the input history"
-                            : "they are the newest lines of the input history";
-    return n_lines == 1 ? "Up recalls it" : "Up recalls them, the last one first";
-}
-
-/* Show that these lines were not sent, and how to recall them. */
-static void show_unsent(struct ui *ui, const struct entry_queue *lines, ui_show_fn show)
-{
-    struct strbuf notice = {0};
-    if (lines->n == 0)
-        return;
-    entry_queue_rows(lines, "not sent: ", tty_safe_columns(tty_size(STDOUT_FILENO)), UNSENT_ROWS,
-                     &notice);
-    strbuf_add_text(&notice, how_to_recall(lines->n));
-    show(ui, TONE_PLAIN, strbuf_str(&notice));
-    strbuf_finish(&notice);
-}
-
-/* Show the lines that were taken out of the queue while the turn that ends now was running. */
-static void show_stopped_lines(struct ui *ui, ui_show_fn show)
-{
-    show_unsent(ui, &ui->terminal->unsent, show);
-    entry_queue_finish(&ui->terminal->unsent);
-}
-
 /* ---- the end of a turn ---- */
 
 void ui_terminal_show_end(struct ui *ui, const struct turn *turn, ui_show_fn show)
@@ -225,12 +192,12 @@ void ui_terminal_show_end(struct ui *ui, const struct turn *turn, ui_show_fn sho
         show(ui, TONE_NOTE, strbuf_str(&text));
     }
     strbuf_finish(&text);
-    show_stopped_lines(ui, show);
+    ui_unsent_show_late(ui, show);
 }
 
 void ui_terminal_show_failure(struct ui *ui, const struct bn_error *err)
 {
-    show_stopped_lines(ui, ui->ops->notice);
+    ui_unsent_show_late(ui, ui->ops->notice);
     ui_terminal_unqueue_all(ui); /* the lines may refer to the answer that failed */
     show_text(ui, TONE_ERROR, err->text);
     const char *notice = turn_fail_notice(&ui->chat->turn, err, store_main_path(ui->chat->store));
@@ -467,43 +434,6 @@ void ui_terminal_end(enum ui_close how)
         line_close();
 }
 
-/* Add the lines to the input history, which keeps them apart: in the editor, several lines would
- * become one message. */
-static void add_to_history(const struct entry_queue *lines)
-{
-    for (size_t i = 0; i < lines->n; i++)
-        line_add_history(strbuf_text(&lines->items[i]));
-}
-
-/* Add the lines to the input history, and show that they were not sent. */
-static void recall_later(struct ui *ui, const struct entry_queue *lines)
-{
-    add_to_history(lines);
-    show_unsent(ui, lines, ui->ops->notice);
-}
-
-/* Put a displayed line into the editor if that is empty. Otherwise the user is typing another
- * message, and the line is recalled with Up. Returns whether the line is in the editor. */
-static bool put_back_alone(struct ui *ui, struct bn_str displayed)
-{
-    struct entry_queue lines = {0};
-    const bool is_alone = line_is_empty() || !entry_queue_add(&lines, displayed);
-    if (is_alone)
-        line_put_back(displayed);
-    recall_later(ui, &lines);
-    entry_queue_finish(&lines);
-    return is_alone;
-}
-
-/* As recall_later, for the queue while a turn runs or waits. The end of the turn shows the lines:
- * text of the answer may arrive after a stop, and a notice now would be within a sentence. */
-static void unqueue_running(struct ui_terminal *t)
-{
-    add_to_history(&t->queue);
-    for (size_t i = 0; i < t->queue.n; i++) /* without memory, only the notice lacks the line */
-        (void)entry_queue_add(&t->unsent, strbuf_str(&t->queue.items[i]));
-}
-
 void ui_terminal_unqueue_all(struct ui *ui)
 {
     struct entry_queue *q = &ui->terminal->queue;
@@ -514,9 +444,9 @@ void ui_terminal_unqueue_all(struct ui *ui)
     if (q->n == 1 && line_is_empty() && (ui->chat->turn.n_tokens > 0 || keeps_answer))
         line_put_back(strbuf_str(&q->items[0]));
     else if (chat_is_busy(ui->chat))
-        unqueue_running(ui->terminal);
+        ui_unsent_recall_late(ui->terminal, q);
     else
-        recall_later(ui, q);
+        ui_unsent_recall(ui, q);
     entry_queue_finish(q);
 }
 
@@ -545,9 +475,9 @@ void ui_terminal_entry_done(struct ui *ui, enum entry_result entry)
      * user has typed other text since. A command that failed does not return: Up recalls it. */
     const bool is_typing = t->keys.bytes.n_bytes > 0 || t->queue.n > 0 || !line_is_empty();
     if (entry == ENTRY_UNSENT) {
-        if (put_back_alone(ui, strbuf_str(&t->displayed)))
+        if (ui_unsent_put_back(ui, strbuf_str(&t->displayed)))
             ui_note_returned(ui);
-        recall_later(ui, &t->queue);
+        ui_unsent_recall(ui, &t->queue);
         entry_queue_finish(&t->queue);
     } else if (entry == ENTRY_UNKNOWN && !is_typing) {
         line_put_back(strbuf_str(&t->displayed));
@@ -559,7 +489,7 @@ bool ui_terminal_edit(struct ui *ui, struct bn_str text)
     const struct ui_terminal *t = ui->terminal;
     /* If `text` is the last line, insert it with its placeholders for long pastes. */
     const bool is_last = bn_str_equal(strbuf_str(&t->line), text);
-    return put_back_alone(ui, is_last ? strbuf_str(&t->displayed) : text);
+    return ui_unsent_put_back(ui, is_last ? strbuf_str(&t->displayed) : text);
 }
 
 void ui_terminal_skip_earlier(struct ui *ui,
