@@ -197,7 +197,6 @@ void report_notice(const char *label, struct bn_str text, enum term_lines lines,
                    enum report_wrap wrap)
 {
     struct block b = {.out = stderr};
-    report_progress_erase();
     const size_t n_label = size_min(strlen(label), REPORT_LABEL_BYTES);
     block_add(&b, label, n_label);
     if (wrap == REPORT_WRAP)

@@ -79,7 +79,7 @@ void report_words(FILE *out, struct bn_str text, enum term_lines lines, size_t c
 /* Print the label, the text and a newline on stderr, in one write if they have at most
  * REPORT_BLOCK_BYTES: so lines of programs that run at the same time are not mixed. The text is
  * that of report_words, or with REPORT_NO_WRAP that of report_text. The label is ASCII, and cut
- * after REPORT_LABEL_BYTES. Erases the progress row. */
+ * after REPORT_LABEL_BYTES. The caller has erased the progress row. */
 #define REPORT_BLOCK_BYTES 4096 /* PIPE_BUF of Linux; the longest error has 2.2 kB */
 #define REPORT_LABEL_BYTES 63
 enum report_wrap { REPORT_WRAP, REPORT_NO_WRAP };
