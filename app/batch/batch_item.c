@@ -188,7 +188,7 @@ bool batch_item_begin(struct batch_item *item, const struct prompt_maker *maker,
     if (!detok_open(maker->tokenizer, &detok, &item->answer.detok, err) ||
         !generator_seq_set(item->seq, &turn->sampler, item->turn.n_alts, err))
         return false;
-    turn->started = clock_seconds();
+    item->started = clock_seconds();
     turn->n_prompt = turn->result.n_prompt = item->answer.ids.n;
     if (!generator_seq_step(item->seq, item->answer.ids.ids, item->answer.ids.n, control, &stats,
                             &item->next, err))
@@ -197,7 +197,7 @@ bool batch_item_begin(struct batch_item *item, const struct prompt_maker *maker,
     turn->result.n_evaluated = stats.n_evaluated;
     turn->result.n_reevaluated = stats.n_reevaluated;
     turn->result.states = generator_seq_states(item->seq);
-    turn->result.prefill_s = clock_seconds() - turn->started;
+    turn->result.prefill_s = clock_seconds() - item->started;
     return true;
 }
 
@@ -245,7 +245,7 @@ bool batch_item_add(struct batch_item *item, struct bn_error *err)
         turn->n_tokens++;
         add_alts(item);
         feed(item, text);
-        const double now = clock_seconds() - turn->started;
+        const double now = clock_seconds() - item->started;
         if (turn->n_tokens == 1)
             turn->result.first_token_s = now;
         else

@@ -16,6 +16,7 @@ struct batch_item {
     json_t *id;  /* member of the request, copied to the answer; NULL if the request lacks it */
     struct strbuf prompt, system;    /* user message and system message, either may be empty */
     struct turn turn;                /* settings, texts, statistics; `ids` is empty, see `answer` */
+    double started;                  /* clock_seconds when the evaluation of the prompt began */
     struct thought_splitter thought; /* splits the text of the answer into thought and answer */
     struct answer_state answer;      /* ids of prompt and answer, detokeniser, why it ends */
     struct prompt prompt_facts;      /* the encoded prompt; its ids are in `answer` */

@@ -13,7 +13,6 @@
 #include "app/chat/turn_report.h"
 #include "app/common/timing/run_clock.h"
 #include "app/options/chat_options.h"
-#include "engine/base/clock.h"
 #include "engine/base/memory.h"
 #include "engine/base/size.h"
 
@@ -396,8 +395,7 @@ static bool begin(struct chat *c, enum prompt_mode mode, const struct options *s
                   struct bn_error *err)
 {
     turn_finish(&c->turn);
-    c->turn = (struct turn){
-        .mode = mode, .n_failed_before = strbuf_n_failed(), .started = clock_seconds()};
+    c->turn = (struct turn){.mode = mode, .n_failed_before = strbuf_n_failed()};
     if (c->phase == CHAT_LOADING) {
         c->is_waiting = true;
         /* What a user has typed must not be lost. A script still has its prompt, and if the prompt

@@ -41,7 +41,6 @@ struct turn {
     bool is_stopping;              /* a stop was requested */
     bool lost_token;               /* no memory for a token or its alternatives: incomplete */
     size_t n_failed_before;        /* strbuf_n_failed at the start; see turn_is_complete */
-    double started;                /* clock_seconds of the start */
     struct answer_prefill prefill; /* the last report; zeros before the first one */
     struct prefill_sums prefill_sums;
     struct strbuf text;  /* the answer so far; after /continue with its earlier part */
