@@ -110,7 +110,8 @@ static bool has_no_effect_on_answer(const struct option *row)
 static bool override_one(const struct command_host *host, struct options *o, const char *name,
                          const char *value, struct bn_error *err)
 {
-    const struct option *row = options_find(o, option_translate_name(name));
+    const char *const setting = option_translate_name(name);
+    const struct option *row = options_find(o, setting);
     if (!row || !(row->places & OPTION_BY_SET)) {
         char near[OPTION_NEAR_BYTES];
         return options_near(o, bn_str_of(name), OPTION_BY_SET, near)
@@ -121,7 +122,7 @@ static bool override_one(const struct command_host *host, struct options *o, con
     }
     if (has_no_effect_on_answer(row))
         return bn_fail(err, BN_EARG, "%s cannot be set for one answer; use /set", row->name);
-    return command_assign(host, o, option_translate_name(name), value, err);
+    return command_assign(host, o, setting, value, err);
 }
 
 /* The length of the first word, NAME=VALUE. In double quotes, VALUE may have blanks. */
