@@ -461,25 +461,22 @@ class Escape(QueueCase):
             self.assertEqual(self.sent(terminal, 1), ['a word'])
             self.leave(terminal)
 
-    def test_in_vi_mode_a_key_that_arrives_with_escape_is_a_command(self):
+    def sends_in_vi_mode(self, keys, message):
+        """In both painters, these keys, which arrive at once, and Enter send the message."""
         self.write_inputrc('set editing-mode vi\n')
         for words in PAINTERS:
             terminal = self.ready(*words)
-            terminal.send(b'word\x1b0ia ')
+            terminal.send(keys)
             terminal.settle()
             terminal.send(b'\r')
-            self.assertEqual(self.sent(terminal, 1), ['a word'])
+            self.assertEqual(self.sent(terminal, 1), [message])
             self.leave(terminal)
 
+    def test_in_vi_mode_a_key_that_arrives_with_escape_is_a_command(self):
+        self.sends_in_vi_mode(b'word\x1b0ia ', 'a word')
+
     def test_in_vi_mode_a_deletion_up_to_the_end_joins_no_lines(self):
-        self.write_inputrc('set editing-mode vi\n')
-        for words in PAINTERS:
-            terminal = self.ready(*words)
-            terminal.send(b'one\x1b\rtwo\x1b0Dix')
-            terminal.settle()
-            terminal.send(b'\r')
-            self.assertEqual(self.sent(terminal, 1), ['x'])
-            self.leave(terminal)
+        self.sends_in_vi_mode(b'one\x1b\rtwo\x1b0Dix', 'x')
 
 
 class ControlSequences(QueueCase):
