@@ -205,7 +205,7 @@ static void report_loaded(struct app *app)
     if (app->model.is_demo)
         ui_notice(&app->ui, TONE_NOTE, DEMO_NOTICE "%s", (double)info->n_params / 1e6,
                   app->is_interactive ? DEMO_HINT : "");
-    /* A turn that waits fails with the same error: see fit in chat.c. */
+    /* If a message waits, its turn fails with the same error soon (`fit` in chat.c). */
     if (app->is_interactive && !app->chat.is_waiting &&
         !chat_check_system(&app->chat, app->chat.transcript.now.system, &system_err))
         ui_notice(&app->ui, TONE_WARNING, "%s; /system off removes it", system_err.text);

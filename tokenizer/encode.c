@@ -43,7 +43,7 @@ struct prompt_text {
     /* (specials.n) 1: the token may occur outside the template: it is user-defined, ends no answer
      * and does not occur in the template. */
     uint8_t *allowed_in_message;
-    bool first_ok[256]; /* an allowed token begins with this byte */
+    bool first_ok[256]; /* [b]: a token that is allowed in messages begins with byte b */
 };
 
 struct cached {

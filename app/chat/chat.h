@@ -153,9 +153,8 @@ void chat_status(const struct chat *c, struct status *out);
 bool chat_save(struct chat *c);
 /* Whether the conversation stays if the program ends now: write it to the named chat or, if there
  * is none or this fails, to last.json. Also true if the chat has neither file, as with --private,
- * and if there is no turn that could be lost.
- * False: *err says why the named chat, one that chat_pause_named has left, or last.json could not
- * be written, and nothing was shown. */
+ * or if there is no turn that could be lost. False: *err says why the named chat, one that
+ * chat_pause_named has left, or last.json could not be written, and nothing was shown. */
 bool chat_is_kept(struct chat *c, struct bn_error *err);
 /* Detach the named chat: later turns are not written to it. Its journal becomes part of its file.
  * Call chat_save first, if the conversation has changed since. False: the file could not be

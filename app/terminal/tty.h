@@ -44,7 +44,8 @@ void tty_enable_bracketed_paste(void);
  * not change the terminal, which belongs to the shell: then only the state of this module changes.
  */
 void tty_release(void);
-/* The same as tty_release; safe in a signal handler. Returns whether it restored the mode. */
+/* Does the same as tty_release, but a signal handler may call it. Returns whether it restored the
+ * mode. */
 bool tty_restore_now(void);
 
 /* Write all bytes to standard output, waiting as long as needed. False: write failed, which at a

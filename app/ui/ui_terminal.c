@@ -450,9 +450,9 @@ void ui_terminal_unqueue_all(struct ui *ui)
     entry_queue_finish(q);
 }
 
-/* The last conversation is in the directory of the history file. If neither can be written, as in a
- * read-only home, the warning about the conversation is enough, or the one about the named chat,
- * which is shown in its place. So wait until the chat was written. */
+/* Show why the history file cannot be written. In a read-only home, last.json in the same directory
+ * cannot be written either. Then the warning about last.json is enough, or the one about the named
+ * chat, which is shown in its place. So wait until the program has tried to write the chat. */
 static void show_history_error(struct ui *ui)
 {
     struct ui_terminal *t = ui->terminal;

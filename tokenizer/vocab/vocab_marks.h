@@ -27,7 +27,7 @@ struct vocab_marks {
  *
  * - If the file has no types, find special tokens and byte tokens by their text (repair
  *   "token-type").
- * - Read the marks from the keys, else take the defaults.
+ * - Read the id of each mark from its metadata key. A mark without a key gets its default id.
  * - Strip the text of the begin-of-text token from the texts of control tokens, where a faulty
  *   converter put it in front (repair "control-text").
  * - Collect the ids that end an answer: the marks MARK_EOS, MARK_EOT and MARK_EOM, and the tokens

@@ -361,7 +361,7 @@ static void a_near_name_may_lack_the_dash_of_no(void **state)
     refuses(f, "--noink", "unknown option --noink (did you mean --ink never?)");
     refuses(f, "--noglue", "unknown option --noglue (did you mean --no-glue?)");
     refuses(f, "--wrpa", "unknown option --wrpa (did you mean --wrap?)");
-    refuses(f, "--n", "unknown option --n (did you mean --no-glue?)"); /* an option has this name */
+    refuses(f, "--n", "unknown option --n (did you mean --no-glue?)"); /* a name begins so */
 }
 
 static void a_mistyped_name_of_other_programs_is_near(void **state)

@@ -133,8 +133,8 @@ DEV double shuffle_xor_f64(double v, uint32_t mask)
 }
 
 /* Defines a function that returns the maximum over all threads of the thread block, whose number
- * must be a multiple of 32. All of them must call it, and none may pass a NaN. The last barrier
- * permits another call at once, which overwrites `best`. */
+ * must be a multiple of 32. All threads of the block must call it, and none may pass a NaN. It ends
+ * with a barrier, so that the next call may overwrite `best` at once. */
 #define BLOCK_MAX(name, type, shuffle_xor)                                                         \
     DEV type name(type v)                                                                          \
     {                                                                                              \
